@@ -1,1 +1,12 @@
-//! emmy
+//! emmy: a small deep-learning framework in pure Rust.
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod error;
+pub mod real;
+pub mod sparse;
+pub mod tensor;
+
+pub use error::{Error, Result};
+pub use real::Real;
+pub use tensor::Tensor;

@@ -1,0 +1,101 @@
+//! Shape rules: NumPy's broadcasting and its adjoint.
+
+use super::Tensor;
+use crate::real::Real;
+use ndarray::Axis;
+
+/// The common shape of two operands under NumPy's rule: shapes are aligned at the right, and in each place the sizes are equal
+/// or one of them is 1 (or absent).
+///
+/// # Panics
+/// If the shapes do not combine; the message names the operation `op`, both shapes and the rule.
+#[track_caller]
+pub fn broadcast_shapes(op: &str, a: &[usize], b: &[usize]) -> Vec<usize> {
+    let ndim = a.len().max(b.len());
+    let at = |shape: &[usize], axis: usize| match (axis + shape.len()).checked_sub(ndim) {
+        Some(i) => shape[i],
+        None => 1,
+    };
+    (0..ndim)
+        .map(|axis| match (at(a, axis), at(b, axis)) {
+            (x, y) if x == y => x,
+            (1, y) => y,
+            (x, 1) => x,
+            (x, y) => panic!(
+                "{op}: {a:?} and {b:?} do not broadcast: sizes {x} and {y} in axis {axis} are neither equal nor 1"
+            ),
+        })
+        .collect()
+}
+
+/// Turns an axis that may count from the end (−1 is the last) into an index.
+///
+/// # Panics
+/// If the axis is outside `-ndim..ndim`.
+#[track_caller]
+pub fn normalize_axis(op: &str, axis: isize, ndim: usize) -> usize {
+    let index = if axis < 0 { axis + ndim as isize } else { axis };
+    assert!(
+        index >= 0 && (index as usize) < ndim,
+        "{op}: axis {axis} is outside a tensor of {ndim} dimensions"
+    );
+    index as usize
+}
+
+/// [`normalize_axis`] for a list, sorted; an empty list stands for all axes.
+///
+/// # Panics
+/// If an axis is out of range or occurs twice.
+#[track_caller]
+pub fn normalize_axes(op: &str, axes: &[isize], ndim: usize) -> Vec<usize> {
+    if axes.is_empty() {
+        return (0..ndim).collect();
+    }
+    let mut out: Vec<usize> = axes.iter().map(|&a| normalize_axis(op, a, ndim)).collect();
+    out.sort_unstable();
+    assert!(
+        out.windows(2).all(|w| w[0] != w[1]),
+        "{op}: an axis occurs twice in {axes:?} (of {ndim} dimensions)"
+    );
+    out
+}
+
+/// Sums a tensor down to a shape that broadcasts to it: the adjoint of broadcasting.
+///
+/// # Panics
+/// If `shape` does not broadcast to the shape of `x`.
+#[track_caller]
+pub fn sum_to<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
+    if x.shape() == shape {
+        return x.clone();
+    }
+    assert!(
+        shape.len() <= x.ndim() && broadcast_shapes("sum_to", x.shape(), shape) == x.shape(),
+        "sum_to: {shape:?} does not broadcast to {:?}",
+        x.shape()
+    );
+    let mut out = x.clone();
+    while out.ndim() > shape.len() {
+        out = out.sum_axis(Axis(0)).into_shared();
+    }
+    for (axis, &size) in shape.iter().enumerate() {
+        if size == 1 && out.shape()[axis] != 1 {
+            out = out
+                .sum_axis(Axis(axis))
+                .insert_axis(Axis(axis))
+                .into_shared();
+        }
+    }
+    out
+}
+
+/// The same tensor with its elements in row-major order without gaps: shared if it lies so already, else copied.
+///
+/// `contiguous(&x).as_slice()` is never `None`.
+pub fn contiguous<F: Real>(x: &Tensor<F>) -> Tensor<F> {
+    if x.is_standard_layout() {
+        x.clone()
+    } else {
+        x.as_standard_layout().into_owned().into_shared()
+    }
+}
