@@ -1,0 +1,155 @@
+//! Operations with hand-written kernels for value and first derivative ([`Fused`]), and recomputation instead of storage
+//! ([`checkpoint`]). Both are differentiable to any order: where the graph of a derivative is wanted, a reference composition is
+//! traced instead. Nothing detaches silently.
+
+use super::grad::{vjp, vjp_graph};
+use super::tape::{Joint, Pull, Rule, Tape, derivative};
+use super::var::Var;
+use crate::real::Real;
+use crate::tensor::Tensor;
+use std::rc::Rc;
+
+/// An operation whose value and first derivative are fused kernels, with a composition of ordinary operations that defines it.
+///
+/// The kernels exist for speed. The reference defines what they compute; it is traced when a derivative is to be differentiated
+/// again. A test must hold kernel and reference together, to first and second order.
+pub trait Fused<F: Real>: 'static {
+    /// What the forward kernel keeps for the backward one.
+    type Saved: 'static;
+
+    /// The name, for messages and counts.
+    fn name(&self) -> &'static str;
+
+    /// The value, and what the backward kernel will need.
+    fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Self::Saved);
+
+    /// The adjoints of the wanted arguments from the adjoint `gy` of the output; `None` where it is not wanted.
+    fn backward(
+        &self,
+        args: &[Tensor<F>],
+        y: &Tensor<F>,
+        saved: &Self::Saved,
+        gy: &Tensor<F>,
+        wanted: &[bool],
+    ) -> Vec<Option<Tensor<F>>>;
+
+    /// The same value by ordinary operations.
+    fn reference<'t>(&self, args: &[Var<'t, F>]) -> Var<'t, F>;
+}
+
+/// Applies a fused operation.
+///
+/// # Panics
+/// If the operands stand on different tapes, and as the operation does.
+#[track_caller]
+pub fn fused<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]) -> Var<'t, F> {
+    let (tape, values) = operands(op.name(), args);
+    let (value, saved) = op.forward(&values);
+    tape.append(op.name(), args, value, || {
+        Rule::Joint(Rc::new(Kernels { op, saved }))
+    })
+}
+
+/// Runs `f` without keeping its intermediate values; the backward pass runs it again. Memory for time.
+///
+/// `f` may capture owned data only, and must compute the same value each time it is called.
+///
+/// ```
+/// use emmy::{autodiff::{checkpoint, grad}, Tape};
+/// let tape = Tape::new();
+/// let x = tape.scalar(0.5_f64);
+/// let y = checkpoint("twice sine", &[x], |args| args[0].sin().sin());
+/// let plain = x.sin().sin();
+/// assert_eq!(grad(y, &[x]), grad(plain, &[x]));
+/// ```
+///
+/// # Panics
+/// If there is no argument, or the arguments stand on different tapes.
+#[track_caller]
+pub fn checkpoint<'t, F: Real>(
+    op: &'static str,
+    args: &[Var<'t, F>],
+    f: impl for<'a> Fn(&[Var<'a, F>]) -> Var<'a, F> + 'static,
+) -> Var<'t, F> {
+    let (tape, values) = operands(op, args);
+    let value = tape.scratch(false, || {
+        let constants: Vec<_> = values.into_iter().map(|v| tape.constant(v)).collect();
+        f(&constants).value()
+    });
+    tape.append(op, args, value, || Rule::Joint(Rc::new(Retrace(f))))
+}
+
+#[track_caller]
+fn operands<'t, F: Real>(op: &str, args: &[Var<'t, F>]) -> (&'t Tape<F>, Vec<Tensor<F>>) {
+    let tape = args
+        .first()
+        .unwrap_or_else(|| panic!("{op}: it needs at least one argument"))
+        .tape;
+    (tape, args.iter().map(|a| a.value()).collect())
+}
+
+struct Kernels<F: Real, O: Fused<F>> {
+    op: O,
+    saved: O::Saved,
+}
+
+impl<F: Real, O: Fused<F>> Joint<F> for Kernels<F, O> {
+    fn values(&self, pull: &Pull<'_, F>, wanted: &[bool]) -> Vec<Option<Tensor<F>>> {
+        let args: Vec<_> = (0..pull.args.len()).map(|k| pull.arg(k).value()).collect();
+        let (y, gy) = (pull.y().value(), pull.gy().value());
+        self.op.backward(&args, &y, &self.saved, &gy, wanted)
+    }
+
+    fn graph<'t>(&self, pull: &Pull<'t, F>, wanted: &[bool]) -> Vec<Option<Var<'t, F>>> {
+        let (y, aliases) = trace(pull, wanted, |args| self.op.reference(args));
+        spread(vjp_graph(y, &aliases, pull.gy()), wanted)
+    }
+}
+
+struct Retrace<T>(T);
+
+impl<F: Real, T> Joint<F> for Retrace<T>
+where
+    T: for<'a> Fn(&[Var<'a, F>]) -> Var<'a, F>,
+{
+    fn values(&self, pull: &Pull<'_, F>, wanted: &[bool]) -> Vec<Option<Tensor<F>>> {
+        pull.tape.scratch(true, || {
+            let (y, aliases) = trace(pull, wanted, &self.0);
+            spread(vjp(y, &aliases, &pull.gy().value()), wanted)
+        })
+    }
+
+    fn graph<'t>(&self, pull: &Pull<'t, F>, wanted: &[bool]) -> Vec<Option<Var<'t, F>>> {
+        let (y, aliases) = trace(pull, wanted, &self.0);
+        spread(vjp_graph(y, &aliases, pull.gy()), wanted)
+    }
+}
+
+/// Traces `f` on aliases of the arguments, so that an argument used twice is told apart from itself and the sweep through the
+/// trace stops there. Returns the value and the aliases of the wanted arguments.
+fn trace<'t, F: Real>(
+    pull: &Pull<'t, F>,
+    wanted: &[bool],
+    f: impl FnOnce(&[Var<'t, F>]) -> Var<'t, F>,
+) -> (Var<'t, F>, Vec<Var<'t, F>>) {
+    let aliases: Vec<_> = (0..pull.args.len()).map(|k| alias(pull.arg(k))).collect();
+    let y = f(&aliases);
+    let wanted = aliases.iter().zip(wanted).filter(|(_, on)| **on);
+    (y, wanted.map(|(a, _)| *a).collect())
+}
+
+/// y = x, a new node for the same value.
+fn alias<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
+    x.tape.record("alias", [x], x.value(), || {
+        [derivative(|p: &Pull<'_, F>| p.gy())]
+    })
+}
+
+/// Puts one item in each wanted place.
+fn spread<T>(items: Vec<T>, wanted: &[bool]) -> Vec<Option<T>> {
+    let mut items = items.into_iter();
+    wanted
+        .iter()
+        .map(|&on| if on { items.next() } else { None })
+        .collect()
+}

@@ -1,0 +1,17 @@
+//! The engine: a tape, handles, reverse-mode differentiation to any order.
+//!
+//! - [`Tape`]: an arena of operations, opened fresh for each step; [`Var`]: a `Copy` handle to one of its nodes.
+//! - [`grad`], [`vjp`], [`jvp`], [`hvp`], [`jacobian`]: derivatives as plain values; with `_graph` in the name, as variables that
+//!   can be differentiated again.
+//! - [`fused`] and [`checkpoint`]: hand-written kernels, and recomputation, without losing higher derivatives.
+
+mod fused;
+mod grad;
+mod tape;
+mod var;
+
+pub use fused::{Fused, checkpoint, fused};
+pub use grad::{grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
+pub use tape::Tape;
+pub(crate) use tape::{Derivative, Pull, derivative};
+pub use var::Var;

@@ -1,0 +1,269 @@
+//! The tape: every operation appends a node to an arena, so ids grow along the computation and visiting them backwards is a
+//! valid order of differentiation. No recursion, no reference counting between nodes.
+
+use super::Var;
+use crate::real::Real;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::cell::{Cell, Ref, RefCell};
+use std::rc::Rc;
+
+/// The number of a node on its tape.
+pub(crate) type NodeId = usize;
+
+/// The arguments of a node; two or three are the common case and need no allocation.
+pub(crate) type Args = SmallVec<[NodeId; 3]>;
+
+/// The derivative of an operation with respect to one of its arguments.
+///
+/// It maps the adjoint of the output, ȳ = ∂L/∂y, to the contribution of this operation to the adjoint of the argument. It may
+/// capture owned data only (an axis, an `Arc<Pattern>`), never a [`Var`]: handles come from the [`Pull`] it receives.
+pub(crate) type Derivative<F> = Rc<dyn for<'t> Fn(&Pull<'t, F>) -> Var<'t, F>>;
+
+/// Makes a [`Derivative`] of a closure. The bound lets the lifetimes of the closure infer.
+pub(crate) fn derivative<F: Real>(
+    rule: impl for<'t> Fn(&Pull<'t, F>) -> Var<'t, F> + 'static,
+) -> Derivative<F> {
+    Rc::new(rule)
+}
+
+/// How a node passes its adjoint on.
+#[derive(Clone)]
+pub(crate) enum Rule<F: Real> {
+    /// A leaf or a constant: it does not.
+    Leaf,
+    /// One derivative an argument, each called only if that argument lies on a path to something asked for.
+    Each(SmallVec<[Derivative<F>; 3]>),
+    /// All arguments at once: fused kernels and checkpoints.
+    Joint(Rc<dyn Joint<F>>),
+}
+
+/// A derivative that serves all arguments of a node at once.
+pub(crate) trait Joint<F: Real> {
+    /// The adjoints of the wanted arguments as plain values.
+    fn values(&self, pull: &Pull<'_, F>, wanted: &[bool]) -> Vec<Option<Tensor<F>>>;
+
+    /// The same as differentiable variables.
+    fn graph<'t>(&self, pull: &Pull<'t, F>, wanted: &[bool]) -> Vec<Option<Var<'t, F>>>;
+}
+
+pub(crate) struct Node<F: Real> {
+    pub op: &'static str,
+    pub value: Tensor<F>,
+    pub args: Args,
+    pub rule: Rule<F>,
+    /// Whether a derivative can flow through this node: it is a variable, or made of one.
+    pub differentiable: bool,
+}
+
+/// An arena of operations: the record of one forward computation.
+///
+/// Open a fresh tape for each step, make variables and constants on it, compute, differentiate, drop it. Everything is freed at
+/// once, without recursion.
+///
+/// ```
+/// use emmy::{autodiff::grad, Tape};
+/// let tape = Tape::new();
+/// let x = tape.scalar(3.0_f64);
+/// let y = x * x + x.exp();
+/// assert_eq!(grad(y, &[x])[0].first(), Some(&(6.0 + 3.0_f64.exp())));
+/// ```
+pub struct Tape<F: Real> {
+    nodes: RefCell<Vec<Node<F>>>,
+    /// Off while only values are wanted: nodes are then made without derivatives.
+    recording: Cell<bool>,
+}
+
+impl<F: Real> Default for Tape<F> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<F: Real> Tape<F> {
+    /// An empty tape.
+    pub fn new() -> Self {
+        Self {
+            nodes: RefCell::new(Vec::new()),
+            recording: Cell::new(true),
+        }
+    }
+
+    /// A variable: a leaf with respect to which derivatives can be asked for.
+    pub fn var(&self, value: impl Into<Tensor<F>>) -> Var<'_, F> {
+        self.push("var", Args::new(), value.into(), Rule::Leaf, true)
+    }
+
+    /// A constant: no derivative flows into it, and operations on constants alone are recorded without derivatives.
+    pub fn constant(&self, value: impl Into<Tensor<F>>) -> Var<'_, F> {
+        self.push("constant", Args::new(), value.into(), Rule::Leaf, false)
+    }
+
+    /// A variable of shape `[]`.
+    pub fn scalar(&self, value: F) -> Var<'_, F> {
+        self.var(crate::tensor::scalar(value))
+    }
+
+    /// The number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.borrow().len()
+    }
+
+    /// Whether nothing has been recorded.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How often each operation was recorded, by name; for tests and for those who wonder what a model costs.
+    pub fn operations(&self) -> std::collections::BTreeMap<&'static str, usize> {
+        let mut counts = std::collections::BTreeMap::new();
+        for node in self.nodes.borrow().iter() {
+            *counts.entry(node.op).or_insert(0) += 1;
+        }
+        counts
+    }
+
+    /// Runs `f` without recording derivatives: everything made inside is a constant. For evaluation.
+    pub fn without_grad<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _guard = self.set_recording(false);
+        f()
+    }
+
+    /// Appends an operation whose derivatives, one an argument, are made by `rules` if any argument is differentiable.
+    pub(crate) fn record<'t, const N: usize>(
+        &'t self,
+        op: &'static str,
+        args: [Var<'t, F>; N],
+        value: Tensor<F>,
+        rules: impl FnOnce() -> [Derivative<F>; N],
+    ) -> Var<'t, F> {
+        self.append(op, &args, value, || {
+            Rule::Each(rules().into_iter().collect())
+        })
+    }
+
+    /// Appends an operation on any number of arguments.
+    #[track_caller]
+    pub(crate) fn append<'t>(
+        &'t self,
+        op: &'static str,
+        args: &[Var<'t, F>],
+        value: Tensor<F>,
+        rule: impl FnOnce() -> Rule<F>,
+    ) -> Var<'t, F> {
+        assert!(
+            args.iter().all(|a| std::ptr::eq(a.tape, self)),
+            "{op}: the operands stand on different tapes"
+        );
+        let differentiable = self.recording.get() && {
+            let nodes = self.nodes.borrow();
+            args.iter().any(|a| nodes[a.id].differentiable)
+        };
+        if differentiable {
+            let ids = args.iter().map(|a| a.id).collect();
+            self.push(op, ids, value, rule(), true)
+        } else {
+            self.push(op, Args::new(), value, Rule::Leaf, false)
+        }
+    }
+
+    fn push(
+        &self,
+        op: &'static str,
+        args: Args,
+        value: Tensor<F>,
+        rule: Rule<F>,
+        differentiable: bool,
+    ) -> Var<'_, F> {
+        let mut nodes = self.nodes.borrow_mut();
+        nodes.push(Node {
+            op,
+            value,
+            args,
+            rule,
+            differentiable,
+        });
+        Var {
+            tape: self,
+            id: nodes.len() - 1,
+        }
+    }
+
+    pub(crate) fn node(&self, id: NodeId) -> Ref<'_, Node<F>> {
+        Ref::map(self.nodes.borrow(), |nodes| &nodes[id])
+    }
+
+    /// Frees every node from `mark` on. Handles to them must not be used again.
+    pub(crate) fn truncate(&self, mark: NodeId) {
+        // Moved out first: a node's drop may run code, and must not find the arena borrowed.
+        let freed = self.nodes.borrow_mut().split_off(mark);
+        drop(freed);
+    }
+
+    /// Switches recording for as long as the guard lives.
+    pub(crate) fn set_recording(&self, on: bool) -> impl Drop + '_ {
+        struct Restore<'a>(&'a Cell<bool>, bool);
+        impl Drop for Restore<'_> {
+            fn drop(&mut self) {
+                self.0.set(self.1);
+            }
+        }
+        Restore(&self.recording, self.recording.replace(on))
+    }
+
+    /// Runs `f` in a scratch region: what it appends is freed when it returns, so it must return plain values.
+    pub(crate) fn scratch<R: 'static>(&self, recording: bool, f: impl FnOnce() -> R) -> R {
+        let mark = self.len();
+        let _guard = self.set_recording(recording);
+        let result = f();
+        self.truncate(mark);
+        result
+    }
+}
+
+/// What a derivative may look at: the adjoint of the output, the output, the arguments.
+pub(crate) struct Pull<'t, F: Real> {
+    pub tape: &'t Tape<F>,
+    pub node: NodeId,
+    pub gy: NodeId,
+    pub args: Args,
+}
+
+impl<'t, F: Real> Pull<'t, F> {
+    fn var(&self, id: NodeId) -> Var<'t, F> {
+        Var {
+            tape: self.tape,
+            id,
+        }
+    }
+
+    /// ȳ, the adjoint of the output.
+    pub fn gy(&self) -> Var<'t, F> {
+        self.var(self.gy)
+    }
+
+    /// The output.
+    pub fn y(&self) -> Var<'t, F> {
+        self.var(self.node)
+    }
+
+    /// Argument `k`.
+    pub fn arg(&self, k: usize) -> Var<'t, F> {
+        self.var(self.args[k])
+    }
+
+    /// The only argument of a unary operation.
+    pub fn x(&self) -> Var<'t, F> {
+        self.arg(0)
+    }
+
+    /// The first argument of a binary operation.
+    pub fn a(&self) -> Var<'t, F> {
+        self.arg(0)
+    }
+
+    /// The second argument of a binary operation.
+    pub fn b(&self) -> Var<'t, F> {
+        self.arg(1)
+    }
+}

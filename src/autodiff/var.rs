@@ -1,0 +1,105 @@
+//! The handle to a node.
+
+use super::tape::{NodeId, Pull, Tape, derivative};
+use crate::real::Real;
+use crate::tensor::Tensor;
+use std::fmt;
+
+/// A differentiable tensor: a handle to a node on a [`Tape`], free to copy.
+///
+/// Operations are methods and operators (see [`crate::ops`]); each appends a node and returns its handle.
+#[derive(Clone, Copy)]
+pub struct Var<'t, F: Real> {
+    pub(crate) tape: &'t Tape<F>,
+    pub(crate) id: NodeId,
+}
+
+impl<'t, F: Real> Var<'t, F> {
+    /// The tape it stands on.
+    pub fn tape(self) -> &'t Tape<F> {
+        self.tape
+    }
+
+    /// The value; clones share their data, so this copies nothing.
+    pub fn value(self) -> Tensor<F> {
+        self.tape.node(self.id).value.clone()
+    }
+
+    /// The sizes of its dimensions.
+    pub fn shape(self) -> Vec<usize> {
+        self.tape.node(self.id).value.shape().to_vec()
+    }
+
+    /// The number of dimensions.
+    pub fn ndim(self) -> usize {
+        self.tape.node(self.id).value.ndim()
+    }
+
+    /// The number of elements.
+    pub fn len(self) -> usize {
+        self.tape.node(self.id).value.len()
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a tensor with exactly one element.
+    ///
+    /// # Panics
+    /// If it has none or several.
+    #[track_caller]
+    pub fn item(self) -> F {
+        let value = self.value();
+        assert!(
+            value.len() == 1,
+            "item: shape {:?} does not hold exactly one element",
+            value.shape()
+        );
+        value.first().copied().expect("one element")
+    }
+
+    /// The same value as a constant: derivatives stop here.
+    pub fn detach(self) -> Self {
+        self.tape.constant(self.value())
+    }
+
+    /// Whether a derivative can flow into it.
+    pub fn is_differentiable(self) -> bool {
+        self.tape.node(self.id).differentiable
+    }
+
+    /// Records y = f(x) with its derivative x̄ = pull(ȳ).
+    pub(crate) fn unary(
+        self,
+        op: &'static str,
+        value: impl FnOnce(&Tensor<F>) -> Tensor<F>,
+        pull: impl for<'a> Fn(&Pull<'a, F>) -> Var<'a, F> + 'static,
+    ) -> Self {
+        let y = value(&self.value());
+        self.tape.record(op, [self], y, || [derivative(pull)])
+    }
+
+    /// Records y = f(a, b) with its derivatives ā = pull_a(ȳ) and b̄ = pull_b(ȳ).
+    pub(crate) fn binary(
+        self,
+        op: &'static str,
+        b: Self,
+        value: impl FnOnce(&Tensor<F>, &Tensor<F>) -> Tensor<F>,
+        pull_a: impl for<'a> Fn(&Pull<'a, F>) -> Var<'a, F> + 'static,
+        pull_b: impl for<'a> Fn(&Pull<'a, F>) -> Var<'a, F> + 'static,
+    ) -> Self {
+        let y = value(&self.value(), &b.value());
+        self.tape.record(op, [self, b], y, || {
+            [derivative(pull_a), derivative(pull_b)]
+        })
+    }
+}
+
+impl<F: Real> fmt::Debug for Var<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let node = self.tape.node(self.id);
+        write!(f, "Var #{} {} {}", self.id, node.op, node.value)
+    }
+}
