@@ -5,6 +5,7 @@
 pub mod autodiff;
 pub mod error;
 pub mod kernels;
+pub mod nn;
 pub mod ops;
 pub mod real;
 pub mod sparse;

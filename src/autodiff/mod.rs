@@ -13,5 +13,4 @@ mod var;
 pub use fused::{Fused, checkpoint, fused};
 pub use grad::{grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
 pub use tape::Tape;
-pub(crate) use tape::{Derivative, Pull, derivative};
 pub use var::Var;

@@ -1,0 +1,5 @@
+//! Layers and models.
+
+mod module;
+
+pub use module::{Module, Named, Pass};
