@@ -1,4 +1,28 @@
-//! emmy: a small deep-learning framework in pure Rust.
+//! `emmy`: a deep-learning mini-framework in pure Rust, small enough to read and honest enough to trust.
+//!
+//! A tape-based reverse-mode autodiff over dense ([`Tensor`]) and sparse ([`sparse`]) CPU tensors, with derivatives of any order,
+//! and on it graph networks trained on real data. Named after Emmy Noether: each symmetry of a network is a conservation law.
+//!
+//! # The house
+//! A room uses the floors below it, never one above.
+//!
+//! | floor | room | what lives there |
+//! |---|---|---|
+//! | 0 | [`real`] [`error`] [`tensor`] [`sparse`] | scalars, errors, dense arrays and shape rules, sparse patterns |
+//! | 1 | [`kernels`] [`linalg`] | arithmetic without derivatives; threads and vector units; QR, singular values |
+//! | 2 | [`autodiff`] | tape, handles, gradients, products with Jacobian and Hessian, checkpoints, fused operations |
+//! | 3 | [`ops`] | the operations, value and derivative side by side, and the registry that tests walk |
+//! | 4 | [`graph`] [`init`] [`optim`] | validated graphs and generators; initialisers; optimisers and schedules |
+//! | 5 | [`nn`] | layers and models |
+//! | 6 | [`data`] [`train`] [`store`] | loaders and synthetic sets; the training loop; checkpoints |
+//!
+//! Start with [`Tape`] and [`Var`]; `docs/engine.md` explains how they work.
+//!
+//! # Features
+//! - `avx512` (default): 512-bit vectors where the processor has them, chosen at run time. Needs Rust 1.89; with 1.88 build with
+//!   `--no-default-features`.
+//! - `lapack`: QR, singular values and eigenvalues from LAPACK through `ndarray-linalg` and the system's OpenBLAS.
+
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -15,3 +39,10 @@ pub use autodiff::{Tape, Var};
 pub use error::{Error, Result};
 pub use real::Real;
 pub use tensor::Tensor;
+
+/// The book and the README, so that their listings are compiled and run.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../docs/engine.md")]
+    mod engine {}
+}
