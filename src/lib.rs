@@ -28,6 +28,7 @@
 
 pub mod autodiff;
 pub mod error;
+pub mod graph;
 pub mod kernels;
 pub mod nn;
 pub mod ops;
@@ -37,6 +38,7 @@ pub mod tensor;
 
 pub use autodiff::{Tape, Var};
 pub use error::{Error, Result};
+pub use graph::Graph;
 pub use real::Real;
 pub use tensor::Tensor;
 
