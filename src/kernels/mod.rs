@@ -1,24 +1,68 @@
-//! stub
-#![allow(missing_docs)]
-pub mod map {
-    use crate::{real::Real, tensor::Tensor};
-    pub fn unary<F: Real>(x: &Tensor<F>, f: impl Fn(F) -> F + Sync) -> Tensor<F> {
-        x.mapv(f).into_shared()
+//! Arithmetic on slices and arrays, without derivatives. Threads and vector instructions live here and nowhere else.
+//!
+//! Two rules hold in every kernel, and together make results independent of the number of threads and, outside the dense
+//! products of [`gemm`], of the vector unit:
+//!
+//! - parallel loops write disjoint parts of their output, or reduce over chunks whose size does not depend on the number of
+//!   threads, combined in order ([`par`]);
+//! - a sum that is vectorised runs in a fixed number of lanes, written out as an array, and products are not fused with sums.
+
+pub mod gemm;
+pub mod map;
+pub mod par;
+pub mod random;
+pub mod reduce;
+pub mod segment;
+pub mod spmm;
+#[cfg(test)]
+pub(crate) mod testing;
+
+/// Runs `f` compiled for the widest vector unit of this processor.
+///
+/// `f` and what it calls in loops must be inlined for this to have an effect: mark the closure and its helpers
+/// `#[inline(always)]`. The choice is made once and cached; a call costs a few nanoseconds.
+#[inline(always)]
+pub fn simd<R>(f: impl FnOnce() -> R) -> R {
+    pulp::Arch::new().dispatch(f)
+}
+
+/// Σₖ aₖ bₖ over slices of equal length, in sixteen lanes that are then added in a fixed order.
+#[inline(always)]
+pub(crate) fn dot<F: crate::Real>(a: &[F], b: &[F]) -> F {
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    let mut lanes = [F::zero(); LANES];
+    for (a, b) in a.iter().zip(b) {
+        for l in 0..LANES {
+            lanes[l] += a[l] * b[l];
+        }
     }
-    pub fn binary<F: Real>(
-        op: &str,
-        a: &Tensor<F>,
-        b: &Tensor<F>,
-        f: impl Fn(F, F) -> F + Sync,
-    ) -> Tensor<F> {
-        let s = crate::tensor::broadcast_shapes(op, a.shape(), b.shape());
-        let (a, b) = (a.broadcast(&s[..]).unwrap(), b.broadcast(&s[..]).unwrap());
-        ndarray::Zip::from(a)
-            .and(b)
-            .map_collect(|&x, &y| f(x, y))
-            .into_shared()
+    for (lane, (&a, &b)) in lanes.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+        *lane += a * b;
     }
-    pub fn add_assign<F: Real>(a: &mut Tensor<F>, b: &Tensor<F>) {
-        *a += b;
+    fold(lanes)
+}
+
+/// The number of lanes of a vectorised sum: one 512-bit register of `f32`.
+pub(crate) const LANES: usize = 16;
+
+/// The sum of sixteen lanes, by halves.
+#[inline(always)]
+pub(crate) fn fold<F: crate::Real>(mut lanes: [F; LANES]) -> F {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for l in 0..half {
+            lanes[l] += lanes[l + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// y ← y + a x for slices of equal length.
+#[inline(always)]
+pub(crate) fn axpy<F: crate::Real>(a: F, x: &[F], y: &mut [F]) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y += a * x;
     }
 }

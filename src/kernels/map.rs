@@ -1,0 +1,375 @@
+//! Elementwise functions with NumPy's broadcasting, without materialising the broadcast operands.
+//!
+//! Neighbouring axes that every operand crosses in equal steps are merged, so equal shapes give one run over all elements, a row
+//! vector `[n, d] ∘ [d]` or a column `[n, d] ∘ [n, 1]` one run a row, and a scalar is a constant in the loop.
+
+use super::{par, simd};
+use crate::real::Real;
+use crate::tensor::{Tensor, broadcast_shapes, contiguous, tensor};
+use smallvec::SmallVec;
+
+/// y = f(x), element by element; y is row-major.
+///
+/// `f` should be without branches, so that the loop can be vectorised; mark a longer closure `#[inline(always)]`.
+pub fn unary<F: Real>(x: &Tensor<F>, f: impl Fn(F) -> F + Sync) -> Tensor<F> {
+    collect(x.shape(), [x], move |[x]| f(x))
+}
+
+/// y = f(a, b), element by element over the common shape; y is row-major.
+///
+/// # Panics
+/// If the shapes do not broadcast; the message names `op`.
+#[track_caller]
+pub fn binary<F: Real>(
+    op: &str,
+    a: &Tensor<F>,
+    b: &Tensor<F>,
+    f: impl Fn(F, F) -> F + Sync,
+) -> Tensor<F> {
+    let shape = broadcast_shapes(op, a.shape(), b.shape());
+    collect(&shape, [a, b], move |[a, b]| f(a, b))
+}
+
+/// y = f(a, b, c), element by element over the common shape; y is row-major.
+///
+/// # Panics
+/// If the shapes do not broadcast; the message names `op`.
+#[track_caller]
+pub fn ternary<F: Real>(
+    op: &str,
+    a: &Tensor<F>,
+    b: &Tensor<F>,
+    c: &Tensor<F>,
+    f: impl Fn(F, F, F) -> F + Sync,
+) -> Tensor<F> {
+    let shape = broadcast_shapes(op, a.shape(), b.shape());
+    let shape = broadcast_shapes(op, &shape, c.shape());
+    collect(&shape, [a, b, c], move |[a, b, c]| f(a, b, c))
+}
+
+/// a ← a + b; b broadcasts to the shape of a. In place where nothing shares the data of a.
+///
+/// # Panics
+/// If b does not broadcast to the shape of a.
+#[track_caller]
+pub fn add_assign<F: Real>(a: &mut Tensor<F>, b: &Tensor<F>) {
+    let shape = broadcast_shapes("add_assign", a.shape(), b.shape());
+    assert_eq!(
+        shape,
+        a.shape(),
+        "add_assign: {:?} does not broadcast to {:?}",
+        b.shape(),
+        a.shape()
+    );
+    if a.shape() == b.shape() && a.is_unique() && a.is_standard_layout() && b.is_standard_layout() {
+        let b = b.as_slice().expect("standard layout");
+        let a = a.as_slice_mut().expect("standard layout");
+        return par::rows(a, 1, 1, |first, a| {
+            let b = &b[first..first + a.len()];
+            simd(
+                #[inline(always)]
+                || a.iter_mut().zip(b).for_each(|(a, &b)| *a += b),
+            )
+        });
+    }
+    *a = binary("add_assign", a, b, |a, b| a + b);
+}
+
+/// One axis of a loop over N operands: its size, and the step of every operand along it.
+struct Loop<const N: usize> {
+    size: usize,
+    steps: [usize; N],
+}
+
+/// The loops over the elements of `shape`, outermost first, neighbours merged where every operand allows it. At least one.
+fn loops<F, const N: usize>(shape: &[usize], xs: &[&Tensor<F>; N]) -> SmallVec<[Loop<N>; 4]> {
+    let mut loops: SmallVec<[Loop<N>; 4]> = SmallVec::new();
+    for (axis, &size) in shape.iter().enumerate().filter(|(_, size)| **size != 1) {
+        let steps = xs.map(|x| match (axis + x.ndim()).checked_sub(shape.len()) {
+            Some(own) if x.shape()[own] != 1 => x.strides()[own] as usize,
+            _ => 0,
+        });
+        match loops.last_mut() {
+            Some(outer) if (0..N).all(|k| outer.steps[k] == steps[k] * size) => {
+                outer.size *= size;
+                outer.steps = steps;
+            }
+            _ => loops.push(Loop { size, steps }),
+        }
+    }
+    if loops.is_empty() {
+        loops.push(Loop {
+            size: 1,
+            steps: [0; N],
+        });
+    }
+    loops
+}
+
+/// y = f(xs) over `shape`, to which every operand broadcasts.
+fn collect<F: Real, const N: usize>(
+    shape: &[usize],
+    xs: [&Tensor<F>; N],
+    f: impl Fn([F; N]) -> F + Sync,
+) -> Tensor<F> {
+    let len = shape.iter().product();
+    let mut out = vec![F::zero(); len];
+    if len == 0 {
+        return tensor(shape, out);
+    }
+    // Any order of axes will do, but neither gaps nor reversed axes: those are copied.
+    let dense = xs.map(|x| {
+        if x.strides().iter().all(|&s| s >= 0) && x.as_slice_memory_order().is_some() {
+            x.clone()
+        } else {
+            contiguous(x)
+        }
+    });
+    let data = dense.each_ref().map(|x| {
+        let data = x.as_slice_memory_order();
+        data.expect("no gaps")
+    });
+    let loops = loops(shape, &dense.each_ref());
+    let (inner, outer) = loops.split_last().expect("at least one loop");
+    if outer.is_empty() {
+        par::rows(&mut out, 1, 1, |first, part| {
+            let at = inner.steps.map(|s| s * first);
+            simd(
+                #[inline(always)]
+                || run(data, at, inner.steps, part, &f),
+            )
+        });
+    } else {
+        par::rows(&mut out, inner.size, inner.size, |first, part| {
+            simd(
+                #[inline(always)]
+                || {
+                    for (k, row) in part.chunks_exact_mut(inner.size).enumerate() {
+                        run(data, start(outer, first + k), inner.steps, row, &f);
+                    }
+                },
+            )
+        });
+    }
+    tensor(shape, out)
+}
+
+/// Where the operands stand at the given turn of the outer loops.
+#[inline(always)]
+fn start<const N: usize>(outer: &[Loop<N>], mut turn: usize) -> [usize; N] {
+    let mut at = [0; N];
+    for axis in outer.iter().rev() {
+        let index = if outer.len() == 1 {
+            turn
+        } else {
+            turn % axis.size
+        };
+        turn /= axis.size;
+        for k in 0..N {
+            at[k] += index * axis.steps[k];
+        }
+    }
+    at
+}
+
+/// One run of the innermost loop. Constant operands are told apart at compile time, so that each case is a plain loop.
+#[inline(always)]
+fn run<F: Real, const N: usize>(
+    data: [&[F]; N],
+    at: [usize; N],
+    steps: [usize; N],
+    out: &mut [F],
+    f: &impl Fn([F; N]) -> F,
+) {
+    let constant: usize = (0..N).map(|k| usize::from(steps[k] == 0) << k).sum();
+    if steps.iter().any(|&s| s > 1) {
+        for (i, y) in out.iter_mut().enumerate() {
+            *y = f(std::array::from_fn(|k| data[k][at[k] + i * steps[k]]));
+        }
+    } else if constant == 0 {
+        plain::<F, N, 0>(data, at, out, f)
+    } else if constant == 1 {
+        plain::<F, N, 1>(data, at, out, f)
+    } else if constant == 2 {
+        plain::<F, N, 2>(data, at, out, f)
+    } else {
+        for (i, y) in out.iter_mut().enumerate() {
+            *y = f(std::array::from_fn(|k| data[k][at[k] + i * steps[k]]));
+        }
+    }
+}
+
+/// A run whose operands are constant (bit k of `CONSTANT` set) or without gaps.
+#[inline(always)]
+fn plain<F: Real, const N: usize, const CONSTANT: usize>(
+    data: [&[F]; N],
+    at: [usize; N],
+    out: &mut [F],
+    f: &impl Fn([F; N]) -> F,
+) {
+    let len = out.len();
+    let runs: [&[F]; N] = std::array::from_fn(|k| {
+        let len = if CONSTANT >> k & 1 == 1 { 1 } else { len };
+        &data[k][at[k]..at[k] + len]
+    });
+    for i in 0..len {
+        out[i] = f(std::array::from_fn(|k| {
+            if CONSTANT >> k & 1 == 1 {
+                runs[k][0]
+            } else {
+                runs[k][i]
+            }
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::testing::{bits, data};
+    use ndarray::{Axis, Slice};
+    use proptest::prelude::*;
+
+    fn random(shape: &[usize], seed: u64) -> Tensor<f64> {
+        tensor(shape, data(shape.iter().product(), seed))
+    }
+
+    /// The same through ndarray's own iteration.
+    fn naive(a: &Tensor<f64>, b: &Tensor<f64>, f: impl Fn(f64, f64) -> f64) -> Tensor<f64> {
+        let shape = broadcast_shapes("naive", a.shape(), b.shape());
+        let (a, b) = (
+            a.broadcast(&shape[..]).unwrap(),
+            b.broadcast(&shape[..]).unwrap(),
+        );
+        ndarray::Zip::from(a)
+            .and(b)
+            .map_collect(|&a, &b| f(a, b))
+            .into_shared()
+    }
+
+    #[test]
+    fn the_usual_broadcasts() {
+        for (a, b) in [
+            (&[6, 5][..], &[6, 5][..]),
+            (&[6, 5], &[5]),
+            (&[5], &[6, 5]),
+            (&[6, 5], &[6, 1]),
+            (&[6, 1], &[1, 5]),
+            (&[6, 5], &[]),
+            (&[], &[6, 5]),
+            (&[], &[]),
+            (&[2, 3, 4], &[3, 1]),
+            (&[2, 1, 4], &[3, 1]),
+            (&[0, 5], &[5]),
+            (&[3, 1], &[0]),
+        ] {
+            let (a, b) = (random(a, 1), random(b, 2));
+            let f = |x: f64, y: f64| x - 2.0 * y;
+            assert_eq!(binary("f", &a, &b, f), naive(&a, &b, f));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_layout_broadcasts(
+            shape in prop::collection::vec(1_usize..5, 0..4),
+            ones in prop::collection::vec(any::<(bool, bool)>(), 4),
+            drop in 0_usize..4,
+            change in 0_usize..5,
+        ) {
+            let thin = |second: bool| -> Vec<usize> {
+                shape.iter().zip(&ones).map(|(&n, one)| if second && one.1 || !second && one.0 { 1 } else { n }).collect()
+            };
+            let mut a = random(&thin(false), 3);
+            let mut b = random(&thin(true)[drop.min(shape.len())..], 4);
+            // Transpose, reverse, or leave gaps, without changing what broadcasts with what.
+            for x in [&mut a, &mut b] {
+                match change {
+                    1 => x.invert_axis_all(),
+                    2 => {
+                        let order: Vec<usize> = (0..x.ndim()).rev().collect();
+                        let turned = x.view().permuted_axes(order.clone()).as_standard_layout().into_owned();
+                        *x = turned.permuted_axes(order).into_shared();
+                    }
+                    3 if x.ndim() > 0 => {
+                        let wide = ndarray::concatenate![Axis(0), x.view(), x.view()];
+                        let n = x.shape()[0];
+                        *x = wide.into_shared();
+                        x.slice_axis_inplace(Axis(0), Slice::from(..n));
+                    }
+                    4 if x.ndim() > 0 => {
+                        let last = Axis(x.ndim() - 1);
+                        let wide = ndarray::concatenate![last, x.view(), x.view()];
+                        let n = x.shape()[last.0];
+                        *x = wide.into_shared();
+                        x.slice_axis_inplace(last, Slice::from(n..));
+                    }
+                    _ => {}
+                }
+            }
+            let f = |x: f64, y: f64| x * y + x;
+            let y = binary("f", &a, &b, f);
+            prop_assert!(y.is_standard_layout());
+            prop_assert_eq!(&y, &naive(&a, &b, f));
+            prop_assert_eq!(unary(&a, |x| x * x), a.mapv(|x| x * x).into_shared());
+            let c = ternary("f", &a, &b, &y, |a, b, c| a * b - c);
+            prop_assert_eq!(c, naive(&naive(&a, &b, |a, b| a * b), &y, |x, c| x - c));
+            let mut sum = y.clone();
+            add_assign(&mut sum, &b);
+            prop_assert_eq!(&sum, &naive(&y, &b, |y, b| y + b));
+            add_assign(&mut sum, &y);
+            prop_assert_eq!(sum, naive(&naive(&y, &b, |y, b| y + b), &y, |s, y| s + y));
+        }
+    }
+
+    trait InvertAll {
+        fn invert_axis_all(&mut self);
+    }
+
+    impl InvertAll for Tensor<f64> {
+        fn invert_axis_all(&mut self) {
+            for axis in 0..self.ndim() {
+                self.invert_axis(Axis(axis));
+            }
+        }
+    }
+
+    #[test]
+    fn adding_in_place_leaves_shared_data_alone() {
+        let a = random(&[4, 3], 1);
+        let mut sum = a.clone();
+        add_assign(&mut sum, &random(&[3], 2));
+        add_assign(&mut sum, &a);
+        assert_eq!(a, random(&[4, 3], 1));
+        let at = sum.as_ptr();
+        add_assign(&mut sum, &a);
+        assert_eq!(sum.as_ptr(), at, "unshared data is added to in place");
+    }
+
+    #[test]
+    fn bits_do_not_depend_on_threads() {
+        let (a, b) = (random(&[3000, 70], 1), random(&[70], 2));
+        let run = |n| {
+            par::with_threads(n, || {
+                let y = binary("f", &a, &b, |x, y| x.sin() * y);
+                bits(unary(&y, |x| x * x + 1.0).iter())
+            })
+        };
+        let one = run(1);
+        for n in 2..=4 {
+            assert_eq!(run(n), one);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "mul: [2, 3] and [2] do not broadcast")]
+    fn shapes_must_broadcast() {
+        binary("mul", &random(&[2, 3], 1), &random(&[2], 2), |x, y| x * y);
+    }
+
+    #[test]
+    #[should_panic(expected = "add_assign: [2, 3] does not broadcast to [3]")]
+    fn the_sum_does_not_grow() {
+        add_assign(&mut random(&[3], 1), &random(&[2, 3], 2));
+    }
+}

@@ -1,0 +1,202 @@
+//! Threads: disjoint row blocks, and reductions over fixed chunks.
+//!
+//! Everything runs in rayon's current pool ([`with_threads`] chooses one), and serially where a fork would cost more than it
+//! brings. No result depends on the number of threads.
+
+use crate::sparse::Pattern;
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Elementary operations below which a loop stays on its thread: a fork costs some ten microseconds.
+pub const FORK: usize = 100_000;
+
+/// Elementary operations in one block of a parallel loop: large against the cost of handing it out, small enough to balance.
+const BLOCK: usize = 50_000;
+
+/// Runs `f` with all kernels inside it on `n` threads; 0 stands for one thread a processor.
+///
+/// Pools are built when first asked for and kept.
+///
+/// # Panics
+/// If the threads cannot be started.
+pub fn with_threads<R: Send>(n: usize, f: impl FnOnce() -> R + Send) -> R {
+    static POOLS: OnceLock<Mutex<HashMap<usize, Arc<rayon::ThreadPool>>>> = OnceLock::new();
+    let pool = {
+        let mut pools = POOLS
+            .get_or_init(Mutex::default)
+            .lock()
+            .expect("no thread panics while it holds the list of pools");
+        let entry = pools.entry(n).or_insert_with(|| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build();
+            Arc::new(pool.unwrap_or_else(|e| panic!("with_threads: {n} threads: {e}")))
+        });
+        Arc::clone(entry)
+    };
+    pool.install(f)
+}
+
+/// Whether `work` elementary operations are worth a fork.
+#[inline]
+fn forks(work: usize) -> bool {
+    work >= FORK && rayon::current_num_threads() > 1
+}
+
+/// Calls `f(first_row, block)` on blocks of whole rows of `out`, in parallel.
+///
+/// `out` has rows of `width` elements; `cost` is the number of elementary operations a row. The value of a row must not depend on
+/// the block it is in: the whole of `out` may come as one block.
+///
+/// # Panics
+/// If the length of `out` is not a multiple of `width`.
+#[track_caller]
+pub fn rows<T: Send>(out: &mut [T], width: usize, cost: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+    if out.is_empty() {
+        return;
+    }
+    assert!(
+        width > 0 && out.len() % width == 0,
+        "rows: {} elements are not whole rows of {width}",
+        out.len()
+    );
+    let rows = out.len() / width;
+    if !forks(rows.saturating_mul(cost)) {
+        return f(0, out);
+    }
+    let block = (BLOCK / cost.max(1)).max(1);
+    out.par_chunks_mut(block * width)
+        .enumerate()
+        .for_each(|(k, chunk)| f(k * block, chunk));
+}
+
+/// Calls `f` on every task, in parallel if `work` elementary operations in all are worth it, and returns the results in order.
+pub fn map<T: Send, R: Send>(tasks: Vec<T>, work: usize, f: impl Fn(T) -> R + Sync) -> Vec<R> {
+    if tasks.len() < 2 || !forks(work) {
+        tasks.into_iter().map(f).collect()
+    } else {
+        tasks
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|t| f(t))
+            .collect()
+    }
+}
+
+/// Reduces 0..len over chunks of `chunk` indices: `combine(…combine(f(0..chunk), f(chunk..2 chunk))…)`, in that order on any
+/// number of threads. `None` if `len` is 0.
+pub fn reduce<R: Send>(
+    len: usize,
+    chunk: usize,
+    cost: usize,
+    f: impl Fn(Range<usize>) -> R + Sync,
+    combine: impl FnMut(R, R) -> R,
+) -> Option<R> {
+    map(chunks(len, chunk), len.saturating_mul(cost), f)
+        .into_iter()
+        .reduce(combine)
+}
+
+/// 0..len cut into ranges of `chunk` indices, the last one shorter.
+pub fn chunks(len: usize, chunk: usize) -> Vec<Range<usize>> {
+    (0..len)
+        .step_by(chunk.max(1))
+        .map(|start| start..len.min(start + chunk.max(1)))
+        .collect()
+}
+
+/// The rows of a pattern cut into blocks of about equal work, where a row costs `row` elementary operations and an entry `entry`.
+///
+/// The blocks depend on the pattern and the costs alone.
+pub fn row_blocks(pattern: &Pattern, row: usize, entry: usize) -> Vec<Range<usize>> {
+    let indptr = pattern.indptr();
+    let (mut blocks, mut start, mut work) = (Vec::new(), 0, 0);
+    for i in 0..pattern.rows() {
+        work += row + entry * (indptr[i + 1] - indptr[i]);
+        if work >= BLOCK {
+            blocks.push(start..i + 1);
+            (start, work) = (i + 1, 0);
+        }
+    }
+    if start < pattern.rows() {
+        blocks.push(start..pattern.rows());
+    }
+    blocks
+}
+
+/// Cuts a slice into consecutive disjoint parts of the given sizes.
+///
+/// # Panics
+/// If the sizes add up to more than the slice holds.
+pub fn carve<T>(mut data: &mut [T], sizes: impl IntoIterator<Item = usize>) -> Vec<&mut [T]> {
+    sizes
+        .into_iter()
+        .map(|n| {
+            data.split_off_mut(..n)
+                .unwrap_or_else(|| panic!("carve: a part of {n} elements exceeds the slice"))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_visited_once_on_any_number_of_threads() {
+        for n in 1..=4 {
+            let mut out = vec![0_usize; 3 * 5000];
+            with_threads(n, || {
+                rows(&mut out, 3, 100, |first, block| {
+                    for (k, row) in block.chunks_mut(3).enumerate() {
+                        for x in row {
+                            *x += first + k + 1;
+                        }
+                    }
+                })
+            });
+            assert!(out.iter().enumerate().all(|(k, &x)| x == k / 3 + 1));
+        }
+        rows(&mut [0_u8; 0], 0, 1, |_, _| panic!("there is no row"));
+    }
+
+    #[test]
+    fn a_reduction_has_the_same_order_on_any_number_of_threads() {
+        let join = |n| {
+            with_threads(n, || {
+                reduce(
+                    1003,
+                    10,
+                    1000,
+                    |r| format!("[{}]", r.len()),
+                    |a, b| format!("({a}{b})"),
+                )
+            })
+        };
+        let one = join(1).unwrap();
+        assert!(one.ends_with("[3])") && one.matches("[10]").count() == 100);
+        for n in 2..=4 {
+            assert_eq!(join(n).unwrap(), one);
+        }
+        assert_eq!(reduce(0, 10, 1, |r| r.len(), |a, b| a + b), None);
+    }
+
+    #[test]
+    fn row_blocks_cover_every_row_once() {
+        let pairs: Vec<_> = (0..3000).map(|k| (k * k % 700, k % 900)).collect();
+        let pattern = Pattern::from_pairs(700, 900, &pairs).unwrap();
+        let blocks = row_blocks(&pattern, 10, 1000);
+        assert!(blocks.len() > 10);
+        let rows: Vec<usize> = blocks.into_iter().flatten().collect();
+        assert_eq!(rows, (0..700).collect::<Vec<_>>());
+        let empty = Pattern::from_pairs(0, 4, &[]).unwrap();
+        assert!(row_blocks(&empty, 1, 1).is_empty());
+    }
+
+    #[test]
+    fn a_pool_has_the_size_asked_for() {
+        for n in [1, 2, 3] {
+            assert_eq!(with_threads(n, rayon::current_num_threads), n);
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Sums and extrema over axes.
+//!
+//! A sum runs in sixteen lanes over blocks of fixed size whose sums are added in pairs: the order, and with it every bit, is fixed,
+//! and the rounding error grows with the logarithm of the length.
+
+use super::{LANES, fold, par, simd};
+use crate::real::Real;
+use crate::tensor::{Tensor, contiguous, tensor};
+
+/// Elements (or rows) summed in order before pairing begins.
+const RUN: usize = 64;
+
+/// Elements of one task of a parallel sum.
+const CHUNK: usize = 1 << 16;
+
+/// y = Σ x over the given axes, which stay with size 1.
+///
+/// # Panics
+/// If an axis is out of range.
+#[track_caller]
+pub fn sum<F: Real>(x: &Tensor<F>, axes: &[usize]) -> Tensor<F> {
+    over(x, axes, F::zero(), sum_slice, sum_rows)
+}
+
+/// y = max x over the given axes, which stay with size 1; −∞ over no element, NaN where one is met.
+///
+/// # Panics
+/// If an axis is out of range.
+#[track_caller]
+pub fn max<F: Real>(x: &Tensor<F>, axes: &[usize]) -> Tensor<F> {
+    let init = F::neg_infinity();
+    let pick = |m: F, x: F| if x > m || x.is_nan() { x } else { m };
+    extremum(x, axes, init, pick)
+}
+
+/// y = min x over the given axes, which stay with size 1; ∞ over no element, NaN where one is met.
+///
+/// # Panics
+/// If an axis is out of range.
+#[track_caller]
+pub fn min<F: Real>(x: &Tensor<F>, axes: &[usize]) -> Tensor<F> {
+    let pick = |m: F, x: F| if x < m || x.is_nan() { x } else { m };
+    extremum(x, axes, F::infinity(), pick)
+}
+
+/// Σ x, in a fixed order.
+pub fn sum_slice<F: Real>(x: &[F]) -> F {
+    let part = |x: &[F]| {
+        simd(
+            #[inline(always)]
+            || pairwise(x),
+        )
+    };
+    par::reduce(x.len(), CHUNK, 1, |r| part(&x[r]), |a, b| a + b).unwrap_or_else(F::zero)
+}
+
+/// Σ x by halves down to runs of [`RUN`] elements a lane.
+#[inline(always)]
+fn pairwise<F: Real>(x: &[F]) -> F {
+    let mut sums = Vec::with_capacity(x.len() / (RUN * LANES) + 1);
+    for run in x.chunks(RUN * LANES) {
+        let mut lanes = [F::zero(); LANES];
+        let (rows, rest) = run.as_chunks::<LANES>();
+        for row in rows {
+            for l in 0..LANES {
+                lanes[l] += row[l];
+            }
+        }
+        for (lane, &x) in lanes.iter_mut().zip(rest) {
+            *lane += x;
+        }
+        sums.push(fold(lanes));
+    }
+    while sums.len() > 1 {
+        for k in 0..sums.len() / 2 {
+            sums[k] = sums[2 * k] + sums[2 * k + 1];
+        }
+        if sums.len() % 2 == 1 {
+            let last = sums.len() - 1;
+            sums[last / 2] = sums[last];
+        }
+        sums.truncate(sums.len().div_ceil(2));
+    }
+    sums.first().copied().unwrap_or_else(F::zero)
+}
+
+/// out ← Σ over the rows of x, each of the length of `out`.
+fn sum_rows<F: Real>(x: &[F], out: &mut [F]) {
+    let w = out.len();
+    let part = |r: std::ops::Range<usize>| {
+        simd(
+            #[inline(always)]
+            || {
+                let mut total = vec![F::zero(); w];
+                let mut run = vec![F::zero(); w];
+                for rows in x[r.start * w..r.end * w].chunks(RUN * w) {
+                    run.fill(F::zero());
+                    for row in rows.chunks_exact(w) {
+                        for (s, &x) in run.iter_mut().zip(row) {
+                            *s += x;
+                        }
+                    }
+                    for (s, &x) in total.iter_mut().zip(&run) {
+                        *s += x;
+                    }
+                }
+                total
+            },
+        )
+    };
+    let total = par::reduce(
+        x.len() / w,
+        (CHUNK / w).max(1).next_multiple_of(RUN),
+        w,
+        part,
+        |mut a, b| {
+            for (a, b) in a.iter_mut().zip(b) {
+                *a += b;
+            }
+            a
+        },
+    );
+    if let Some(total) = total {
+        out.copy_from_slice(&total);
+    }
+}
+
+/// The largest or smallest element over axes, whichever `pick` keeps.
+#[track_caller]
+fn extremum<F: Real>(
+    x: &Tensor<F>,
+    axes: &[usize],
+    init: F,
+    pick: impl Fn(F, F) -> F + Sync,
+) -> Tensor<F> {
+    let slice = |x: &[F]| {
+        simd(
+            #[inline(always)]
+            || {
+                let mut lanes = [init; LANES];
+                let (rows, rest) = x.as_chunks::<LANES>();
+                for row in rows {
+                    for l in 0..LANES {
+                        lanes[l] = pick(lanes[l], row[l]);
+                    }
+                }
+                lanes
+                    .into_iter()
+                    .chain(rest.iter().copied())
+                    .fold(init, &pick)
+            },
+        )
+    };
+    let rows = |x: &[F], out: &mut [F]| {
+        simd(
+            #[inline(always)]
+            || {
+                for row in x.chunks_exact(out.len()) {
+                    for (m, &x) in out.iter_mut().zip(row) {
+                        *m = pick(*m, x);
+                    }
+                }
+            },
+        )
+    };
+    over(x, axes, init, slice, rows)
+}
+
+/// Reduces the given axes to size 1: by `slice` where a run of neighbouring elements becomes one, by `rows` where the rows of a
+/// matrix are combined into one.
+#[track_caller]
+fn over<F: Real>(
+    x: &Tensor<F>,
+    axes: &[usize],
+    init: F,
+    slice: impl Fn(&[F]) -> F + Sync,
+    rows: impl Fn(&[F], &mut [F]) + Sync,
+) -> Tensor<F> {
+    for &axis in axes {
+        assert!(
+            axis < x.ndim(),
+            "reduction: axis {axis} is outside a tensor of {} dimensions",
+            x.ndim()
+        );
+    }
+    let mut x = contiguous(x);
+    // Groups of neighbouring reduced axes, the last one first: each leaves less for the next.
+    let mut end = x.ndim();
+    while end > 0 {
+        let start = (0..end)
+            .rev()
+            .take_while(|a| axes.contains(a) == axes.contains(&(end - 1)))
+            .last()
+            .expect("the range is not empty");
+        if axes.contains(&(end - 1)) {
+            let shape = x.shape();
+            let n: usize = shape[start..end].iter().product();
+            let w: usize = shape[end..].iter().product();
+            let small: Vec<usize> = (0..shape.len())
+                .map(|a| {
+                    if (start..end).contains(&a) {
+                        1
+                    } else {
+                        shape[a]
+                    }
+                })
+                .collect();
+            if n != 1 {
+                let mut out = vec![init; small.iter().product()];
+                let data = x.as_slice().expect("contiguous");
+                if n > 0 && w == 1 {
+                    par::rows(&mut out, 1, n, |first, part| {
+                        for (k, y) in part.iter_mut().enumerate() {
+                            *y = slice(&data[(first + k) * n..][..n]);
+                        }
+                    });
+                } else if n > 0 {
+                    par::rows(&mut out, w, n * w, |first, part| {
+                        for (k, y) in part.chunks_exact_mut(w).enumerate() {
+                            rows(&data[(first + k) * n * w..][..n * w], y);
+                        }
+                    });
+                }
+                x = tensor(&small, out);
+            }
+        }
+        end = start;
+    }
+    x
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::testing::{bits, data};
+    use ndarray::Axis;
+    use proptest::prelude::*;
+
+    fn naive(
+        x: &Tensor<f64>,
+        axes: &[usize],
+        init: f64,
+        f: impl Fn(f64, f64) -> f64,
+    ) -> Tensor<f64> {
+        let mut y = x.clone();
+        for &axis in axes {
+            y = y
+                .fold_axis(Axis(axis), init, |&a, &b| f(a, b))
+                .insert_axis(Axis(axis))
+                .into_shared();
+        }
+        y
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_naive_fold(
+            shape in prop::collection::vec(0_usize..6, 0..5),
+            chosen in prop::collection::vec(any::<bool>(), 5),
+            turned in any::<bool>(),
+        ) {
+            let mut x = tensor(&shape, data::<f64>(shape.iter().product(), 1));
+            if turned {
+                x = x.reversed_axes();
+            }
+            let axes: Vec<usize> = (0..x.ndim()).filter(|&a| chosen[a]).collect();
+            let expected = naive(&x, &axes, 0.0, |a, b| a + b);
+            let y = sum(&x, &axes);
+            prop_assert_eq!(y.shape(), expected.shape());
+            prop_assert!(y.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-13));
+            prop_assert_eq!(max(&x, &axes), naive(&x, &axes, f64::NEG_INFINITY, f64::max));
+            prop_assert_eq!(min(&x, &axes), naive(&x, &axes, f64::INFINITY, f64::min));
+        }
+    }
+
+    #[test]
+    fn sums_of_singles_are_accurate() {
+        let x: Vec<f32> = data(3_000_000, 2);
+        let x: Vec<f32> = x.into_iter().map(|x| x + 1.0).collect();
+        let exact: f64 = x.iter().map(|&x| f64::from(x)).sum();
+        let naive: f32 = x.iter().sum();
+        assert!(
+            (f64::from(naive) / exact - 1.0).abs() > 1e-6,
+            "the test is too easy"
+        );
+        let flat = tensor(&[3_000_000], x.clone());
+        assert!((f64::from(sum(&flat, &[0])[[0]]) / exact - 1.0).abs() < 1.5e-7);
+        let tall = tensor(&[1_000_000, 3], x.clone());
+        for (j, &y) in sum(&tall, &[0]).iter().enumerate() {
+            let exact: f64 = x.iter().skip(j).step_by(3).map(|&x| f64::from(x)).sum();
+            assert!((f64::from(y) / exact - 1.0).abs() < 4e-7);
+        }
+    }
+
+    #[test]
+    fn not_a_number_is_not_lost() {
+        for n in [1, 5, 16, 40] {
+            for at in 0..n {
+                let mut x = vec![1.0_f32; n];
+                x[at] = f32::NAN;
+                for x in [tensor(&[n, 1], x.clone()), tensor(&[n], x.clone())] {
+                    assert!(max(&x, &[0]).iter().all(|x| x.is_nan()));
+                    assert!(min(&x, &[0]).iter().all(|x| x.is_nan()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bits_do_not_depend_on_threads() {
+        let x = tensor(&[70, 40, 90], data::<f32>(252_000, 3));
+        let run = |n| {
+            par::with_threads(n, || {
+                [&[0][..], &[1], &[2], &[0, 1], &[0, 2], &[0, 1, 2]]
+                    .map(|a| bits(sum(&x, a).iter()))
+            })
+        };
+        let one = run(1);
+        for n in 2..=4 {
+            assert_eq!(run(n), one);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "axis 2 is outside a tensor of 2 dimensions")]
+    fn axes_must_exist() {
+        sum(&tensor(&[1, 1], vec![0.0]), &[2]);
+    }
+}
