@@ -140,7 +140,7 @@ fn trace<'t, F: Real>(
 
 /// y = x, a new node for the same value.
 fn alias<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
-    x.tape.record("alias", [x], x.value(), || {
+    x.tape.record("alias", &[x], x.value(), || {
         [derivative(|p: &Pull<'_, F>| p.gy())]
     })
 }

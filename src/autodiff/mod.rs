@@ -13,4 +13,5 @@ mod var;
 pub use fused::{Fused, checkpoint, fused};
 pub use grad::{grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
 pub use tape::Tape;
+pub(crate) use tape::derivative;
 pub use var::Var;

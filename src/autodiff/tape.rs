@@ -33,7 +33,7 @@ pub(crate) enum Rule<F: Real> {
     /// A leaf or a constant: it does not.
     Leaf,
     /// One derivative an argument, each called only if that argument lies on a path to something asked for.
-    Each(SmallVec<[Derivative<F>; 3]>),
+    Each(Rc<[Derivative<F>]>),
     /// All arguments at once: fused kernels and checkpoints.
     Joint(Rc<dyn Joint<F>>),
 }
@@ -130,19 +130,18 @@ impl<F: Real> Tape<F> {
     }
 
     /// Appends an operation whose derivatives, one an argument, are made by `rules` if any argument is differentiable.
-    pub(crate) fn record<'t, const N: usize>(
+    #[track_caller]
+    pub(crate) fn record<'t, R: Into<Rc<[Derivative<F>]>>>(
         &'t self,
         op: &'static str,
-        args: [Var<'t, F>; N],
+        args: &[Var<'t, F>],
         value: Tensor<F>,
-        rules: impl FnOnce() -> [Derivative<F>; N],
+        rules: impl FnOnce() -> R,
     ) -> Var<'t, F> {
-        self.append(op, &args, value, || {
-            Rule::Each(rules().into_iter().collect())
-        })
+        self.append(op, args, value, || Rule::Each(rules().into()))
     }
 
-    /// Appends an operation on any number of arguments.
+    /// Appends an operation; `rule` is made only if any argument is differentiable.
     #[track_caller]
     pub(crate) fn append<'t>(
         &'t self,

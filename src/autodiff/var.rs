@@ -78,7 +78,7 @@ impl<'t, F: Real> Var<'t, F> {
         pull: impl for<'a> Fn(&Pull<'a, F>) -> Var<'a, F> + 'static,
     ) -> Self {
         let y = value(&self.value());
-        self.tape.record(op, [self], y, || [derivative(pull)])
+        self.tape.record(op, &[self], y, || [derivative(pull)])
     }
 
     /// Records y = f(a, b) with its derivatives ā = pull_a(ȳ) and b̄ = pull_b(ȳ).
@@ -91,7 +91,7 @@ impl<'t, F: Real> Var<'t, F> {
         pull_b: impl for<'a> Fn(&Pull<'a, F>) -> Var<'a, F> + 'static,
     ) -> Self {
         let y = value(&self.value(), &b.value());
-        self.tape.record(op, [self, b], y, || {
+        self.tape.record(op, &[self, b], y, || {
             [derivative(pull_a), derivative(pull_b)]
         })
     }

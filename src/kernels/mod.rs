@@ -13,6 +13,7 @@ pub mod par;
 pub mod random;
 pub mod reduce;
 pub mod segment;
+pub mod softmax;
 pub mod spmm;
 #[cfg(test)]
 pub(crate) mod testing;

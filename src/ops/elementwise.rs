@@ -1,21 +1,58 @@
-//! Functions of one number, applied to every element.
+//! Functions of one number, applied to every element, and of two.
 
 use crate::autodiff::Var;
 use crate::kernels::map;
 use crate::real::Real;
+use crate::tensor::Tensor;
 
 impl<F: Real> Var<'_, F> {
+    /// y = xᵏ,   x̄ = k ȳ xᵏ⁻¹
+    pub fn powf(self, k: F) -> Self {
+        let one = F::one();
+        self.unary(
+            "powf",
+            |x| match k {
+                k if k == one + one => map::unary(x, |x| x * x),
+                k if k == -one => map::unary(x, F::recip),
+                _ => map::unary(x, |x| x.powf(k)),
+            },
+            move |p| match k {
+                k if k == F::zero() => p.gy().scale(k),
+                k if k == one => p.gy(),
+                k if k == one + one => (p.gy() * p.x()).scale(k),
+                _ => (p.gy() * p.x().powf(k - one)).scale(k),
+            },
+        )
+    }
+
     /// y = exp x,   x̄ = ȳ y
     pub fn exp(self) -> Self {
         self.unary("exp", |x| map::unary(x, F::exp), |p| p.gy() * p.y())
     }
 
-    /// y = xᵏ,   x̄ = k ȳ xᵏ⁻¹
-    pub fn powf(self, k: F) -> Self {
+    /// y = ln x,   x̄ = ȳ / x
+    pub fn ln(self) -> Self {
+        self.unary("ln", |x| map::unary(x, F::ln), |p| p.gy() / p.x())
+    }
+
+    /// y = √x,   x̄ = ȳ / 2y
+    pub fn sqrt(self) -> Self {
         self.unary(
-            "powf",
-            |x| map::unary(x, |x| x.powf(k)),
-            move |p| (p.gy() * p.x().powf(k - F::one())).scale(k),
+            "sqrt",
+            |x| map::unary(x, F::sqrt),
+            |p| (p.gy() / p.y()).scale(F::of(0.5)),
+        )
+    }
+
+    /// y = |x|,   x̄ = ȳ sign x, and 0 at x = 0
+    pub fn abs(self) -> Self {
+        self.unary(
+            "abs",
+            |x| map::unary(x, F::abs),
+            |p| {
+                let sign = |x: F| F::of(f64::from(x > F::zero()) - f64::from(x < F::zero()));
+                p.gy() * p.tape.constant(map::unary(&p.x().value(), sign))
+            },
         )
     }
 
@@ -32,4 +69,94 @@ impl<F: Real> Var<'_, F> {
             |p| -(p.gy() * p.x().sin()),
         )
     }
+
+    /// y = tanh x,   x̄ = ȳ (1 − y²)
+    pub fn tanh(self) -> Self {
+        self.unary(
+            "tanh",
+            |x| map::unary(x, F::tanh),
+            |p| p.gy() * (-p.y().powf(F::of(2.0)) + F::one()),
+        )
+    }
+
+    /// y = max(a, b), element by element with broadcasting;   the derivative goes to the larger one, half to each at a tie
+    ///
+    /// # Panics
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn maximum(self, b: Self) -> Self {
+        self.binary(
+            "maximum",
+            b,
+            |a, b| map::binary("maximum", a, b, F::max),
+            |p| (p.gy() * p.tape.constant(larger(p.a(), p.b()))).sum_like(p.a()),
+            |p| (p.gy() * p.tape.constant(larger(p.b(), p.a()))).sum_like(p.b()),
+        )
+    }
+
+    /// y = min(a, b), element by element with broadcasting;   the derivative goes to the smaller one, half to each at a tie
+    ///
+    /// # Panics
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn minimum(self, b: Self) -> Self {
+        self.binary(
+            "minimum",
+            b,
+            |a, b| map::binary("minimum", a, b, F::min),
+            |p| (p.gy() * p.tape.constant(larger(p.b(), p.a()))).sum_like(p.a()),
+            |p| (p.gy() * p.tape.constant(larger(p.a(), p.b()))).sum_like(p.b()),
+        )
+    }
+
+    /// y = x limited to low ≤ y ≤ high,   x̄ = ȳ where low ≤ x ≤ high, else 0
+    ///
+    /// # Panics
+    /// If low > high.
+    #[track_caller]
+    pub fn clamp(self, low: F, high: F) -> Self {
+        assert!(low <= high, "clamp: low {low} is not below high {high}");
+        self.unary(
+            "clamp",
+            |x| map::unary(x, |x| x.max(low).min(high)),
+            move |p| {
+                let inside = |x: F| F::of(f64::from(low <= x && x <= high));
+                p.gy() * p.tape.constant(map::unary(&p.x().value(), inside))
+            },
+        )
+    }
+
+    /// y = self where `condition` holds, else `other`, with broadcasting;   ȳ goes where y came from
+    ///
+    /// # Panics
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn where_(self, condition: &Tensor<bool>, other: Self) -> Self {
+        let chosen = condition.mapv(|c| F::of(f64::from(c))).into_shared();
+        let rest = chosen.mapv(|c| F::one() - c).into_shared();
+        let pick = |a: &Tensor<F>, b: &Tensor<F>| {
+            map::ternary(
+                "where_",
+                &chosen,
+                a,
+                b,
+                |c, a, b| if c > F::zero() { a } else { b },
+            )
+        };
+        let (to_a, to_b) = (chosen.clone(), rest);
+        self.binary(
+            "where_",
+            other,
+            pick,
+            move |p| (p.gy() * p.tape.constant(to_a.clone())).sum_like(p.a()),
+            move |p| (p.gy() * p.tape.constant(to_b.clone())).sum_like(p.b()),
+        )
+    }
+}
+
+/// 1 where a > b, ½ where they are equal, 0 elsewhere.
+fn larger<F: Real>(a: Var<'_, F>, b: Var<'_, F>) -> Tensor<F> {
+    map::binary("larger", &a.value(), &b.value(), |a, b| {
+        F::of(0.5 * (f64::from(a > b) + f64::from(a >= b)))
+    })
 }

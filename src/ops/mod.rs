@@ -15,8 +15,17 @@
 //!
 //! then an entry in the registry, which every generic test walks.
 
+mod activation;
 mod arithmetic;
+mod dropout;
 mod elementwise;
+mod index;
+mod loss;
+mod norm;
 mod product;
 mod reduce;
 mod shape;
+mod softmax;
+pub mod sparse;
+
+pub use sparse::Sparse;

@@ -1,29 +1,24 @@
 //! Matrix products.
 
 use crate::autodiff::Var;
+use crate::kernels::gemm;
 use crate::real::Real;
 
 impl<F: Real> Var<'_, F> {
-    /// x with its last two axes exchanged; a view, nothing is copied.   x̄ = ȳ with them exchanged back
+    /// y = a b over the last two axes, the axes before them broadcast,   ā = ȳ bᵀ,   b̄ = aᵀ ȳ   (summed over what was broadcast)
+    ///
+    /// Shapes `[.., m, k]` · `[.., k, n]` → `[.., m, n]`. Transposed operands are read where they lie.
     ///
     /// # Panics
-    /// If x has fewer than two dimensions.
+    /// If an operand has fewer than two dimensions, the inner dimensions differ, or the batch axes do not broadcast.
     #[track_caller]
-    pub fn t(self) -> Self {
-        self.unary(
-            "t",
-            |x| {
-                let n = x.ndim();
-                assert!(
-                    n >= 2,
-                    "t: shape {:?} has fewer than two dimensions",
-                    x.shape()
-                );
-                let mut y = x.clone();
-                y.swap_axes(n - 2, n - 1);
-                y
-            },
-            |p| p.gy().t(),
+    pub fn matmul(self, b: Self) -> Self {
+        self.binary(
+            "matmul",
+            b,
+            gemm::matmul_batched,
+            |p| p.gy().matmul(p.b().t()).sum_like(p.a()),
+            |p| p.a().t().matmul(p.gy()).sum_like(p.b()),
         )
     }
 }

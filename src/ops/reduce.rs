@@ -1,16 +1,104 @@
 //! Sums and other reductions over axes.
+//!
+//! Axes may count from the end; an empty list stands for all axes. With `keepdims` the reduced axes stay with size 1, else they
+//! go.
 
 use crate::autodiff::Var;
+use crate::kernels::{map, reduce};
 use crate::real::Real;
-use crate::tensor;
+use crate::tensor::{Tensor, normalize_axes};
 
 impl<F: Real> Var<'_, F> {
+    /// y = Σ x over `axes`,   x̄ = ȳ broadcast
+    ///
+    /// # Panics
+    /// If an axis is out of range or occurs twice.
+    #[track_caller]
+    pub fn sum(self, axes: &[isize], keepdims: bool) -> Self {
+        let axes = normalize_axes("sum", axes, self.ndim());
+        let y = self.unary(
+            "sum",
+            |x| reduce::sum(x, &axes),
+            |p| p.gy().broadcast_to(&p.x().shape()),
+        );
+        y.without(&axes, keepdims)
+    }
+
     /// y = Σ x over all elements, of shape `[]`,   x̄ = ȳ everywhere
     pub fn sum_all(self) -> Self {
-        self.unary(
-            "sum_all",
-            |x| tensor::scalar(x.sum()),
-            |p| p.gy().broadcast_to(&p.x().shape()),
-        )
+        self.sum(&[], false)
+    }
+
+    /// y = the mean of x over `axes`: the sum over the number of elements summed
+    ///
+    /// # Panics
+    /// If an axis is out of range or occurs twice.
+    #[track_caller]
+    pub fn mean(self, axes: &[isize], keepdims: bool) -> Self {
+        let y = self.sum(axes, keepdims);
+        let count = (self.len() / y.len().max(1)).max(1);
+        y.scale(F::of(count as f64).recip())
+    }
+
+    /// y = the variance of x over `axes`: the mean of (x − mean)², with the number of elements below it, not that number less one
+    ///
+    /// # Panics
+    /// If an axis is out of range or occurs twice.
+    #[track_caller]
+    pub fn var(self, axes: &[isize], keepdims: bool) -> Self {
+        let centred = self - self.mean(axes, true);
+        centred.powf(F::of(2.0)).mean(axes, keepdims)
+    }
+
+    /// y = max x over `axes`,   ȳ goes to the largest elements, in equal shares where several are
+    ///
+    /// # Panics
+    /// If an axis is out of range or occurs twice.
+    #[track_caller]
+    pub fn max(self, axes: &[isize], keepdims: bool) -> Self {
+        self.extremum("max", axes, keepdims, reduce::max)
+    }
+
+    /// y = min x over `axes`,   ȳ goes to the smallest elements, in equal shares where several are
+    ///
+    /// # Panics
+    /// If an axis is out of range or occurs twice.
+    #[track_caller]
+    pub fn min(self, axes: &[isize], keepdims: bool) -> Self {
+        self.extremum("min", axes, keepdims, reduce::min)
+    }
+
+    #[track_caller]
+    fn extremum(
+        self,
+        op: &'static str,
+        axes: &[isize],
+        keepdims: bool,
+        value: impl FnOnce(&Tensor<F>, &[usize]) -> Tensor<F>,
+    ) -> Self {
+        let axes = normalize_axes(op, axes, self.ndim());
+        let reduced = axes.clone();
+        let y = self.unary(
+            op,
+            |x| value(x, &axes),
+            move |p| {
+                let (x, y) = (p.x().value(), p.y().value());
+                let hit = map::binary(op, &x, &y, |x, y| F::of(f64::from(x == y)));
+                let count = reduce::sum(&hit, &reduced);
+                let share = map::binary(op, &hit, &count, |hit, count| hit / count);
+                p.gy() * p.tape.constant(share)
+            },
+        );
+        y.without(&axes, keepdims)
+    }
+
+    /// x without the given axes of size 1, unless they are to be kept.
+    fn without(self, axes: &[usize], keepdims: bool) -> Self {
+        if keepdims {
+            return self;
+        }
+        let shape = self.shape();
+        let kept = (0..shape.len()).filter(|axis| !axes.contains(axis));
+        self.reshape(&kept.map(|axis| shape[axis]).collect::<Vec<_>>())
     }
 }

@@ -1,17 +1,21 @@
-//! The same elements in another shape.
+//! The same elements in another shape or order, parts of them, and several tensors put together.
 
-use crate::autodiff::Var;
+use crate::autodiff::{Var, derivative};
 use crate::real::Real;
-use crate::tensor::{self, Tensor};
-use ndarray::IxDyn;
+use crate::tensor::{self, Tensor, normalize_axis};
+use ndarray::{Axis, IxDyn, Slice};
+use std::ops::Range;
 
-impl<F: Real> Var<'_, F> {
+impl<'t, F: Real> Var<'t, F> {
     /// y = x with leading dimensions and sizes of 1 repeated to `shape`,   x̄ = ȳ summed back
     ///
     /// # Panics
     /// If the shape of x does not broadcast to `shape`.
     #[track_caller]
     pub fn broadcast_to(self, shape: &[usize]) -> Self {
+        if self.shape() == shape {
+            return self;
+        }
         self.unary(
             "broadcast_to",
             |x| {
@@ -55,15 +59,18 @@ impl<F: Real> Var<'_, F> {
     /// If the number of elements differs.
     #[track_caller]
     pub fn reshape(self, shape: &[usize]) -> Self {
+        if self.shape() == shape {
+            return self;
+        }
         self.unary(
             "reshape",
             |x| {
+                let asked = shape.iter().product::<usize>();
                 assert!(
-                    x.len() == shape.iter().product::<usize>(),
-                    "reshape: {:?} has {} elements, {shape:?} has {}",
+                    x.len() == asked,
+                    "reshape: {:?} has {} elements, {shape:?} has {asked}",
                     x.shape(),
                     x.len(),
-                    shape.iter().product::<usize>()
                 );
                 let rows: Tensor<F> = tensor::contiguous(x);
                 rows.into_shape_with_order(IxDyn(shape))
@@ -71,5 +78,172 @@ impl<F: Real> Var<'_, F> {
             },
             |p| p.gy().reshape(&p.x().shape()),
         )
+    }
+
+    /// y = x with a new axis of size 1 at `axis`,   x̄ = ȳ without it
+    ///
+    /// # Panics
+    /// If `axis` is not within the dimensions of y.
+    #[track_caller]
+    pub fn unsqueeze(self, axis: isize) -> Self {
+        let mut shape = self.shape();
+        let axis = normalize_axis("unsqueeze", axis, shape.len() + 1);
+        shape.insert(axis, 1);
+        self.reshape(&shape)
+    }
+
+    /// y = x without `axis`, which must have size 1,   x̄ = ȳ with it
+    ///
+    /// # Panics
+    /// If `axis` is not within the dimensions of x, or its size is not 1.
+    #[track_caller]
+    pub fn squeeze(self, axis: isize) -> Self {
+        let mut shape = self.shape();
+        let axis = normalize_axis("squeeze", axis, shape.len());
+        assert!(
+            shape[axis] == 1,
+            "squeeze: axis {axis} of {shape:?} does not have size 1"
+        );
+        shape.remove(axis);
+        self.reshape(&shape)
+    }
+
+    /// x with its axes in the order `axes`: axis k of y is axis `axes[k]` of x. A view, nothing is copied.   x̄ = ȳ in the old order
+    ///
+    /// # Panics
+    /// If `axes` is not a permutation of the dimensions of x.
+    #[track_caller]
+    pub fn permute(self, axes: &[usize]) -> Self {
+        let mut inverse = vec![usize::MAX; axes.len()];
+        for (k, &axis) in axes.iter().enumerate() {
+            if let Some(place) = inverse.get_mut(axis) {
+                *place = k;
+            }
+        }
+        let n = self.ndim();
+        assert!(
+            axes.len() == n && !inverse.contains(&usize::MAX),
+            "permute: {axes:?} is not a permutation of the {n} dimensions"
+        );
+        self.unary(
+            "permute",
+            |x| x.clone().permuted_axes(IxDyn(axes)),
+            move |p| p.gy().permute(&inverse),
+        )
+    }
+
+    /// x with two axes exchanged; a view.   x̄ = ȳ with them exchanged back
+    ///
+    /// # Panics
+    /// If an axis is out of range.
+    #[track_caller]
+    pub fn transpose(self, a: isize, b: isize) -> Self {
+        let n = self.ndim();
+        let (a, b) = (
+            normalize_axis("transpose", a, n),
+            normalize_axis("transpose", b, n),
+        );
+        let mut axes: Vec<usize> = (0..n).collect();
+        axes.swap(a, b);
+        self.permute(&axes)
+    }
+
+    /// xᵀ: x with its last two axes exchanged; a view.   x̄ = ȳᵀ
+    ///
+    /// # Panics
+    /// If x has fewer than two dimensions.
+    #[track_caller]
+    pub fn t(self) -> Self {
+        assert!(
+            self.ndim() >= 2,
+            "t: shape {:?} has fewer than two dimensions",
+            self.shape()
+        );
+        self.transpose(-2, -1)
+    }
+
+    /// y = the part `range` of x along `axis`; a view.   x̄ = ȳ with zeros around it
+    ///
+    /// # Panics
+    /// If the axis or the range is out of range.
+    #[track_caller]
+    pub fn slice(self, axis: isize, range: Range<usize>) -> Self {
+        let shape = self.shape();
+        let axis = normalize_axis("slice", axis, shape.len());
+        let size = shape[axis];
+        assert!(
+            range.start <= range.end && range.end <= size,
+            "slice: {range:?} is not within axis {axis} of {shape:?}"
+        );
+        let (before, after) = (range.start, size - range.end);
+        self.unary(
+            "slice",
+            |x| {
+                let mut y = x.clone();
+                y.slice_axis_inplace(Axis(axis), Slice::from(range));
+                y
+            },
+            move |p| p.gy().pad(axis as isize, before, after),
+        )
+    }
+
+    /// y = x with `before` zeros in front and `after` zeros behind it along `axis`,   x̄ = that part of ȳ
+    ///
+    /// # Panics
+    /// If the axis is out of range.
+    #[track_caller]
+    pub fn pad(self, axis: isize, before: usize, after: usize) -> Self {
+        let shape = self.shape();
+        let axis = normalize_axis("pad", axis, shape.len());
+        let range = before..before + shape[axis];
+        let place = range.clone();
+        self.unary(
+            "pad",
+            |x| {
+                let mut padded = shape.clone();
+                padded[axis] += before + after;
+                let mut y = Tensor::zeros(padded);
+                y.slice_axis_mut(Axis(axis), Slice::from(place)).assign(x);
+                y
+            },
+            move |p| p.gy().slice(axis as isize, range.clone()),
+        )
+    }
+
+    /// y = the xs one behind the other along `axis`,   x̄ₖ = its part of ȳ
+    ///
+    /// # Panics
+    /// If there is no x, the axis is out of range, or shapes differ elsewhere than in `axis`.
+    #[track_caller]
+    pub fn concat(xs: &[Self], axis: isize) -> Self {
+        let first = xs.first().expect("concat: it needs at least one tensor");
+        let axis = normalize_axis("concat", axis, first.ndim());
+        let values: Vec<_> = xs.iter().map(|x| x.value()).collect();
+        let views: Vec<_> = values.iter().map(|x| x.view()).collect();
+        let y = ndarray::concatenate(Axis(axis), &views).unwrap_or_else(|_| {
+            let shapes: Vec<_> = values.iter().map(|x| x.shape()).collect();
+            panic!("concat: shapes {shapes:?} differ elsewhere than in axis {axis}")
+        });
+        first.tape().record("concat", xs, y.into_shared(), || {
+            let mut start = 0;
+            let parts = values.iter().map(|x| {
+                let range = start..start + x.shape()[axis];
+                start = range.end;
+                derivative(move |p| p.gy().slice(axis as isize, range.clone()))
+            });
+            parts.collect::<Vec<_>>()
+        })
+    }
+
+    /// y = the xs side by side along a new axis at `axis`,   x̄ₖ = its part of ȳ
+    ///
+    /// # Panics
+    /// If there is no x, the axis is out of range, or shapes differ.
+    #[track_caller]
+    pub fn stack(xs: &[Self], axis: isize) -> Self {
+        let first = xs.first().expect("stack: it needs at least one tensor");
+        let axis = normalize_axis("stack", axis, first.ndim() + 1) as isize;
+        let xs: Vec<_> = xs.iter().map(|x| x.unsqueeze(axis)).collect();
+        Self::concat(&xs, axis)
     }
 }

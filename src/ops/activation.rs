@@ -1,0 +1,140 @@
+//! Activations.
+
+use crate::autodiff::Var;
+use crate::kernels::map;
+use crate::real::Real;
+use crate::tensor::Tensor;
+
+impl<F: Real> Var<'_, F> {
+    /// y = 1 / (1 + e⁻ˣ),   x̄ = ȳ y (1 − y)
+    pub fn sigmoid(self) -> Self {
+        self.unary(
+            "sigmoid",
+            |x| map::unary(x, |x| (F::one() + (-x).exp()).recip()),
+            |p| p.gy() * (p.y() - p.y().powf(F::of(2.0))),
+        )
+    }
+
+    /// y = max(x, 0),   x̄ = ȳ where x > 0, else 0
+    pub fn relu(self) -> Self {
+        self.unary(
+            "relu",
+            |x| map::unary(x, |x| if x > F::zero() { x } else { F::zero() }),
+            |p| p.gy().gate(p.y().value(), F::zero()),
+        )
+    }
+
+    /// y = x where x > 0, else slope · x,   x̄ = ȳ or slope · ȳ (at 0 the latter)
+    pub fn leaky_relu(self, slope: F) -> Self {
+        self.unary(
+            "leaky_relu",
+            |x| map::unary(x, |x| if x > F::zero() { x } else { slope * x }),
+            move |p| p.gy().gate(p.x().value(), slope),
+        )
+    }
+
+    /// y = x where m > 0, else `below` · x: linear in x, and its own adjoint.   x̄ = ȳ gated alike
+    ///
+    /// The derivative of the piecewise linear activations.
+    ///
+    /// # Panics
+    /// If m has not the shape of x.
+    #[track_caller]
+    pub fn gate(self, m: Tensor<F>, below: F) -> Self {
+        assert!(
+            self.shape() == m.shape(),
+            "gate: {:?} is gated by {:?}, the shapes must be equal",
+            self.shape(),
+            m.shape()
+        );
+        self.unary(
+            "gate",
+            |x| {
+                map::binary(
+                    "gate",
+                    x,
+                    &m,
+                    |x, m| if m > F::zero() { x } else { below * x },
+                )
+            },
+            {
+                let m = m.clone();
+                move |p| p.gy().gate(m.clone(), below)
+            },
+        )
+    }
+
+    /// y = x where x > 0, else α (eˣ − 1),   x̄ = ȳ where x > 0, else ȳ (y + α)
+    ///
+    /// Clevert et al., "ELU", ICLR 2016.
+    pub fn elu(self, alpha: F) -> Self {
+        self.unary(
+            "elu",
+            |x| map::unary(x, |x| if x > F::zero() { x } else { alpha * x.exp_m1() }),
+            move |p| p.gy().elu_gate(p.y(), alpha),
+        )
+    }
+
+    /// z = g where y > 0, else g (y + α): the derivative of ELU in terms of its value.   ḡ = z̄ likewise, ȳ = z̄ g where y ≤ 0, else 0
+    #[track_caller]
+    fn elu_gate(self, y: Self, alpha: F) -> Self {
+        let derivative = move |g: F, y: F| if y > F::zero() { g } else { g * (y + alpha) };
+        self.binary(
+            "elu_gate",
+            y,
+            |g, y| map::binary("elu_gate", g, y, derivative),
+            move |p| p.gy().elu_gate(p.b(), alpha),
+            |p| {
+                let product = p.gy() * p.a();
+                product - product.gate(p.b().value(), F::zero())
+            },
+        )
+    }
+
+    /// y = x Φ(x), Φ the distribution function of the standard normal,   x̄ = ȳ (Φ(x) + x φ(x))
+    ///
+    /// Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016, in its exact form.
+    pub fn gelu(self) -> Self {
+        self * self.normal_cdf()
+    }
+
+    /// y = Φ(x) = ½ (1 + erf(x/√2)),   x̄ = ȳ φ(x), φ(x) = e^(−x²/2) / √(2π)
+    pub fn normal_cdf(self) -> Self {
+        self.unary(
+            "normal_cdf",
+            |x| {
+                map::unary(x, |x| {
+                    F::of(0.5 * libm::erfc(-x.as_f64() / std::f64::consts::SQRT_2))
+                })
+            },
+            |p| {
+                let exponent = p.x().powf(F::of(2.0)).scale(F::of(-0.5));
+                p.gy()
+                    * exponent
+                        .exp()
+                        .scale(F::of(std::f64::consts::TAU.sqrt().recip()))
+            },
+        )
+    }
+
+    /// y = ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))): GELU's approximation by tanh
+    pub fn gelu_tanh(self) -> Self {
+        let cube = self * self.powf(F::of(2.0));
+        let inner = (self + cube * F::of(0.044_715)) * F::of(std::f64::consts::FRAC_2_PI.sqrt());
+        self * (inner.tanh() + F::one()) * F::of(0.5)
+    }
+
+    /// y = x / (1 + e⁻ˣ), also called swish
+    pub fn silu(self) -> Self {
+        self * self.sigmoid()
+    }
+
+    /// y = ln(1 + eˣ), without overflow,   x̄ = ȳ sigmoid(x)
+    pub fn softplus(self) -> Self {
+        self.unary(
+            "softplus",
+            |x| map::unary(x, |x| x.max(F::zero()) + (-x.abs()).exp().ln_1p()),
+            |p| p.gy() * p.x().sigmoid(),
+        )
+    }
+}

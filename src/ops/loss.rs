@@ -1,0 +1,101 @@
+//! Losses: one number each, the mean over what takes part.
+
+use crate::autodiff::Var;
+use crate::real::Real;
+use std::sync::Arc;
+
+impl<F: Real> Var<'_, F> {
+    /// The cross-entropy of logits x `[n, C]` with class labels: −mean log softmax(xᵢ)[labelᵢ] over the rows i with `mask[i]` (all
+    /// rows without a mask); shape `[]`.
+    ///
+    /// # Panics
+    /// If x does not have two dimensions, there is not one label (and one mask bit) a row, the label of a row that takes part is
+    /// not below C, or no row takes part.
+    #[track_caller]
+    pub fn cross_entropy(self, labels: &[usize], mask: Option<&[bool]>) -> Self {
+        let (rows, labels) = self.taking_part("cross_entropy", labels, mask);
+        rows.log_softmax(1).mean_of_picked(&labels)
+    }
+
+    /// The negative log-likelihood of log-probabilities x `[n, C]`: −mean xᵢ[labelᵢ] over the rows i with `mask[i]` (all rows without
+    /// a mask); shape `[]`.
+    ///
+    /// # Panics
+    /// As [`cross_entropy`](Self::cross_entropy).
+    #[track_caller]
+    pub fn nll(self, labels: &[usize], mask: Option<&[bool]>) -> Self {
+        let (rows, labels) = self.taking_part("nll", labels, mask);
+        rows.mean_of_picked(&labels)
+    }
+
+    /// The mean squared error, mean (x − target)² over all elements, shape `[]`
+    ///
+    /// # Panics
+    /// If the shapes differ: a broadcast here is almost always a mistake.
+    #[track_caller]
+    pub fn mse(self, target: Self) -> Self {
+        same_shape("mse", self, target);
+        (self - target).powf(F::of(2.0)).mean(&[], false)
+    }
+
+    /// The binary cross-entropy of logits x with targets t in 0 ≤ t ≤ 1: mean (softplus(x) − t x) over all elements, shape `[]`
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    #[track_caller]
+    pub fn bce_with_logits(self, target: Self) -> Self {
+        same_shape("bce_with_logits", self, target);
+        (self.softplus() - target * self).mean(&[], false)
+    }
+
+    /// The rows that take part, and their labels. Few rows of a graph are labelled: the loss, and its derivative up to here, then
+    /// cost what those rows cost.
+    #[track_caller]
+    fn taking_part(self, op: &str, labels: &[usize], mask: Option<&[bool]>) -> (Self, Vec<usize>) {
+        let shape = self.shape();
+        let &[n, classes] = &shape[..] else {
+            panic!("{op}: logits have shape [rows, classes], not {shape:?}")
+        };
+        assert!(
+            labels.len() == n && mask.is_none_or(|m| m.len() == n),
+            "{op}: {shape:?} with {} labels and a mask of {:?}",
+            labels.len(),
+            mask.map(<[bool]>::len)
+        );
+        let rows: Vec<usize> = (0..n).filter(|&i| mask.is_none_or(|m| m[i])).collect();
+        assert!(!rows.is_empty(), "{op}: no row takes part");
+        let labels: Vec<usize> = rows.iter().map(|&i| labels[i]).collect();
+        if let Some(k) = labels.iter().position(|&l| l >= classes) {
+            panic!(
+                "{op}: row {} has label {}, there are {classes} classes",
+                rows[k], labels[k]
+            );
+        }
+        if rows.len() == n {
+            (self, labels)
+        } else {
+            (self.index_select(0, rows), labels)
+        }
+    }
+
+    /// −mean x[i, label_i]
+    fn mean_of_picked(self, labels: &[usize]) -> Self {
+        let classes = self.shape()[1];
+        let places = labels.iter().enumerate().map(|(i, l)| i * classes + l);
+        let places: Arc<[usize]> = places.collect();
+        -self
+            .reshape(&[self.len()])
+            .index_select(0, places)
+            .mean(&[], false)
+    }
+}
+
+#[track_caller]
+fn same_shape<F: Real>(op: &str, x: Var<'_, F>, target: Var<'_, F>) {
+    assert!(
+        x.shape() == target.shape(),
+        "{op}: predictions {:?} and targets {:?} differ in shape",
+        x.shape(),
+        target.shape()
+    );
+}

@@ -1,0 +1,83 @@
+//! Norms. The gradient of a norm at 0 is 0.
+
+use crate::autodiff::Var;
+use crate::kernels::map;
+use crate::real::Real;
+
+impl<F: Real> Var<'_, F> {
+    /// y = √(Σ x²) over `axes`,   x̄ = ȳ x / y, and 0 where y = 0
+    ///
+    /// # Panics
+    /// If an axis is out of range or occurs twice.
+    #[track_caller]
+    pub fn norm(self, axes: &[isize], keepdims: bool) -> Self {
+        self.powf(F::of(2.0)).sum(axes, keepdims).sqrt_or_zero()
+    }
+
+    /// The norm of each row of a matrix, shape `[n, d]` → `[n]`
+    ///
+    /// # Panics
+    /// If x does not have two dimensions.
+    #[track_caller]
+    pub fn row_norms(self) -> Self {
+        self.matrix("row_norms").norm(&[1], false)
+    }
+
+    /// The norm of each column of a matrix, shape `[n, d]` → `[d]`
+    ///
+    /// # Panics
+    /// If x does not have two dimensions.
+    #[track_caller]
+    pub fn column_norms(self) -> Self {
+        self.matrix("column_norms").norm(&[0], false)
+    }
+
+    /// ‖x‖_F = √(Σ x²) over all elements, shape `[]`
+    pub fn frobenius_norm(self) -> Self {
+        self.norm(&[], false)
+    }
+
+    /// ‖X‖_(∞,2) = maxᵢ ‖xᵢ‖₂ over the rows of a matrix, shape `[n, d]` → `[]`; 0 for a matrix without rows
+    ///
+    /// Rows that share the maximum share the derivative.
+    ///
+    /// # Panics
+    /// If x does not have two dimensions.
+    #[track_caller]
+    pub fn inf_2_norm(self) -> Self {
+        let rows = self.matrix("inf_2_norm").row_norms();
+        if rows.is_empty() {
+            return rows.sum_all();
+        }
+        rows.max(&[], false)
+    }
+
+    /// y = √x,   x̄ = ȳ / 2y, and 0 where y = 0: the convention for norms, where √ alone would give an infinity
+    fn sqrt_or_zero(self) -> Self {
+        self.unary(
+            "sqrt_or_zero",
+            |x| map::unary(x, F::sqrt),
+            |p| (p.gy() * p.y().recip_or_zero()).scale(F::of(0.5)),
+        )
+    }
+
+    /// y = 1/x, and 0 where x = 0,   x̄ = −ȳ y²
+    fn recip_or_zero(self) -> Self {
+        let recip = |x: F| if x == F::zero() { x } else { x.recip() };
+        self.unary(
+            "recip_or_zero",
+            |x| map::unary(x, recip),
+            |p| -(p.gy() * p.y().powf(F::of(2.0))),
+        )
+    }
+
+    #[track_caller]
+    fn matrix(self, op: &str) -> Self {
+        let shape = self.shape();
+        assert!(
+            shape.len() == 2,
+            "{op}: a matrix has two dimensions, not {shape:?}"
+        );
+        self
+    }
+}
