@@ -6,7 +6,10 @@
 //! - parallel loops write disjoint parts of their output, or reduce over chunks whose size does not depend on the number of
 //!   threads, combined in order ([`par`]);
 //! - a sum that is vectorised runs in a fixed number of lanes, written out as an array, and products are not fused with sums.
+// Lanes and operands are numbered; an index says more than an iterator there.
+#![allow(clippy::needless_range_loop)]
 
+pub mod attention;
 pub mod gemm;
 pub mod map;
 pub mod par;

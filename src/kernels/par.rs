@@ -56,7 +56,7 @@ pub fn rows<T: Send>(out: &mut [T], width: usize, cost: usize, f: impl Fn(usize,
         return;
     }
     assert!(
-        width > 0 && out.len() % width == 0,
+        width > 0 && out.len().is_multiple_of(width),
         "rows: {} elements are not whole rows of {width}",
         out.len()
     );
@@ -75,11 +75,7 @@ pub fn map<T: Send, R: Send>(tasks: Vec<T>, work: usize, f: impl Fn(T) -> R + Sy
     if tasks.len() < 2 || !forks(work) {
         tasks.into_iter().map(f).collect()
     } else {
-        tasks
-            .into_par_iter()
-            .with_max_len(1)
-            .map(|t| f(t))
-            .collect()
+        tasks.into_par_iter().with_max_len(1).map(&f).collect()
     }
 }
 

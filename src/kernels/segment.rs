@@ -124,6 +124,9 @@ fn gather<F: Real>(index: &[u32], x: &[F], w: usize) -> Vec<F> {
 #[inline(always)]
 pub(super) fn softmax_row<F: Real>(p: &mut [F], row: &mut [F]) {
     let w = row.len();
+    if w == 0 {
+        return;
+    }
     row.fill(F::neg_infinity());
     for p in p.chunks_exact(w) {
         max_assign(row, p);

@@ -1,0 +1,234 @@
+//! The attention of GATv2: score ⟨a, LeakyReLU(zs + zt)⟩, in which the ranking of the neighbours depends on the target (Brody, Alon,
+//! Yahav, "How Attentive are Graph Attention Networks?", 2022, Eq. (7)). Letters: see the table of [the parent module](super).
+
+use super::{Attention, Backward, Output, axpy_heads, leaky, leaky_gate};
+use crate::kernels::segment::softmax_row;
+use crate::kernels::spmm::check;
+use crate::kernels::{LANES, dot, fold};
+use crate::real::Real;
+
+/// The operands of [`Attention::gatv2`].
+#[derive(Debug, Clone, Copy)]
+pub struct GatV2<'a, F> {
+    /// Projected sources, shape [m, H, D].
+    pub zs: &'a [F],
+    /// Projected targets, shape [n, H, D].
+    pub zt: &'a [F],
+    /// The attention vector, shape [H, D].
+    pub a: &'a [F],
+}
+
+/// The adjoints of the operands of [`Attention::gatv2`], with their shapes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GatV2Adjoints<F> {
+    /// Of zs; with shared weights, where zs = zt = z, of z.
+    pub zs: Vec<F>,
+    /// Of zt; with shared weights empty.
+    pub zt: Vec<F>,
+    /// Of a.
+    pub a: Vec<F>,
+}
+
+impl<F: Real> Attention<'_, F> {
+    /// y[i, h, :] = Σⱼ drop(α)ᵢⱼₕ zs[j, h, :],   α = softmaxⱼ ⟨a[h], LeakyReLU(zs[j, h] + zt[i, h])⟩. Returns y and α.
+    ///
+    /// # Panics
+    /// If the length of an operand is not that of its shape.
+    #[track_caller]
+    pub fn gatv2(&self, args: GatV2<F>) -> (Vec<F>, Vec<F>) {
+        self.check_gatv2("gatv2", &args);
+        let GatV2 { zs, zt, a } = args;
+        let (p, w) = (self.pattern, self.row_len());
+        let mut y = vec![F::zero(); p.rows() * w];
+        let mut alpha = vec![F::zero(); p.nnz() * self.heads];
+        self.pass(
+            p,
+            Output::by_row(&mut y, w),
+            Output::by_entry(&mut alpha, self.heads),
+            #[inline(always)]
+            |heads, d, block, y, alpha| {
+                let w = heads * d;
+                let (mut space, mut c) = (vec![F::zero(); heads], vec![F::zero(); heads]);
+                for (row, i) in block.rows.enumerate() {
+                    let entries = p.row(i);
+                    let first = entries.start - block.entries.start;
+                    let alpha = &mut alpha[first * heads..][..entries.len() * heads];
+                    let zt = &zt[i * w..][..w];
+                    for (k, &j) in p.indices()[entries.clone()].iter().enumerate() {
+                        let zs = &zs[j as usize * w..][..w];
+                        for h in 0..heads {
+                            let own = h * d..(h + 1) * d;
+                            alpha[k * heads + h] =
+                                score(&zs[own.clone()], &zt[own.clone()], &a[own], self.slope);
+                        }
+                    }
+                    softmax_row(alpha, &mut space);
+                    let y = &mut y[row * w..][..w];
+                    for (k, e) in entries.enumerate() {
+                        for h in 0..heads {
+                            c[h] = alpha[k * heads + h] * self.factor(e, h);
+                        }
+                        let j = p.indices()[e] as usize;
+                        axpy_heads(heads, d, &c, &zs[j * w..][..w], y);
+                    }
+                }
+            },
+        );
+        (y, alpha)
+    }
+
+    /// The adjoints of the operands of [`Attention::gatv2`].
+    ///
+    /// With ᾱ = drop ⟨gy[i], zs[j]⟩ per head, the adjoint of a score is g = α (ᾱ − Σⱼ α ᾱ), and Σⱼ α ᾱ = ⟨gy[i], y[i]⟩. Then
+    /// with t = zs[j] + zt[i]: the adjoint of a is Σₑ g LeakyReLU(t), that of zt[i] a ⊙ Σⱼ g LeakyReLU'(t), and that of zs[j]
+    /// Σᵢ drop(α) gy[i] + a ⊙ Σᵢ g LeakyReLU'(t).
+    ///
+    /// # Panics
+    /// If the length of an operand is not that of its shape.
+    #[track_caller]
+    pub fn gatv2_backward(&self, args: GatV2<F>, back: Backward<F>) -> GatV2Adjoints<F> {
+        self.check_gatv2("gatv2_backward", &args);
+        self.check_backward("gatv2_backward", &back);
+        let mut zt = vec![F::zero(); args.zt.len()];
+        let (edges, a) = self.gatv2_rows(args, back, &mut zt);
+        let mut zs = vec![F::zero(); args.zs.len()];
+        self.gatv2_columns(args, back.gy, &edges, &mut zs);
+        GatV2Adjoints { zs, zt, a }
+    }
+
+    /// [`Attention::gatv2_backward`] for shared weights, zs = zt = z: the adjoint of z as both is summed as it is made.
+    ///
+    /// # Panics
+    /// If the pattern is not square, or the length of an operand is not that of its shape.
+    #[track_caller]
+    pub fn gatv2_backward_shared(&self, z: &[F], a: &[F], back: Backward<F>) -> GatV2Adjoints<F> {
+        let args = GatV2 { zs: z, zt: z, a };
+        self.check_gatv2("gatv2_backward_shared", &args);
+        self.check_backward("gatv2_backward_shared", &back);
+        let mut gz = vec![F::zero(); z.len()];
+        let (edges, a) = self.gatv2_rows(args, back, &mut gz);
+        self.gatv2_columns(args, back.gy, &edges, &mut gz);
+        let zt = Vec::new();
+        GatV2Adjoints { zs: gz, zt, a }
+    }
+
+    /// What belongs to the targets: writes the adjoint of zt, and returns for every entry and head the coefficient after dropout
+    /// and the adjoint of the score, and the adjoint of a.
+    fn gatv2_rows(
+        &self,
+        args: GatV2<F>,
+        back: Backward<F>,
+        gzt: &mut [F],
+    ) -> (Vec<[F; 2]>, Vec<F>) {
+        let GatV2 { zs, zt, a } = args;
+        let Backward { alpha, y, gy } = back;
+        let (p, w) = (self.pattern, self.row_len());
+        let mut edges = vec![[F::zero(); 2]; p.nnz() * self.heads];
+        let parts = self.pass(
+            p,
+            Output::by_row(gzt, w),
+            Output::by_entry(&mut edges, self.heads),
+            #[inline(always)]
+            |heads, d, block, gzt, edges| {
+                let w = heads * d;
+                let mut ga = vec![F::zero(); w];
+                let mut mean = vec![F::zero(); heads];
+                for (row, i) in block.rows.enumerate() {
+                    let (y, gy, zt) = (&y[i * w..][..w], &gy[i * w..][..w], &zt[i * w..][..w]);
+                    for h in 0..heads {
+                        mean[h] = dot(&gy[h * d..(h + 1) * d], &y[h * d..(h + 1) * d]);
+                    }
+                    let gzt = &mut gzt[row * w..][..w];
+                    for e in p.row(i) {
+                        let zs = &zs[p.indices()[e] as usize * w..][..w];
+                        let edge = &mut edges[(e - block.entries.start) * heads..][..heads];
+                        for h in 0..heads {
+                            let own = h * d..(h + 1) * d;
+                            let (alpha, factor) = (alpha[e * heads + h], self.factor(e, h));
+                            let g_alpha = factor * dot(&gy[own.clone()], &zs[own.clone()]);
+                            let g = alpha * (g_alpha - mean[h]);
+                            edge[h] = [alpha * factor, g];
+                            for c in own {
+                                let t = zs[c] + zt[c];
+                                gzt[c] += g * leaky_gate(t, self.slope);
+                                ga[c] += g * leaky(t, self.slope);
+                            }
+                        }
+                    }
+                    for c in 0..w {
+                        gzt[c] *= a[c];
+                    }
+                }
+                ga
+            },
+        );
+        let ga = parts.into_iter().reduce(|mut sum, part| {
+            for (s, x) in sum.iter_mut().zip(part) {
+                *s += x;
+            }
+            sum
+        });
+        (edges, ga.unwrap_or_else(|| vec![F::zero(); w]))
+    }
+
+    /// What belongs to the sources: adds the adjoint of zs to `gzs`.
+    fn gatv2_columns(&self, args: GatV2<F>, gy: &[F], edges: &[[F; 2]], gzs: &mut [F]) {
+        let GatV2 { zs, zt, a } = args;
+        let transposed = self.pattern.transposed();
+        let (p, entry) = (&transposed.pattern, &transposed.entry);
+        self.pass(
+            p,
+            Output::by_row(gzs, self.row_len()),
+            Output::by_row(&mut [F::zero(); 0], 0),
+            #[inline(always)]
+            |heads, d, block, gzs, _| {
+                let w = heads * d;
+                let mut through_score = vec![F::zero(); w];
+                for (row, j) in block.rows.enumerate() {
+                    let zs = &zs[j * w..][..w];
+                    let gzs = &mut gzs[row * w..][..w];
+                    through_score.fill(F::zero());
+                    for k in p.row(j) {
+                        let i = p.indices()[k] as usize;
+                        let (gy, zt) = (&gy[i * w..][..w], &zt[i * w..][..w]);
+                        let edge = &edges[entry[k] as usize * heads..][..heads];
+                        for h in 0..heads {
+                            let [coefficient, g] = edge[h];
+                            for c in h * d..(h + 1) * d {
+                                gzs[c] += coefficient * gy[c];
+                                through_score[c] += g * leaky_gate(zs[c] + zt[c], self.slope);
+                            }
+                        }
+                    }
+                    for c in 0..w {
+                        gzs[c] += a[c] * through_score[c];
+                    }
+                }
+            },
+        );
+    }
+
+    #[track_caller]
+    fn check_gatv2(&self, op: &str, args: &GatV2<F>) {
+        self.check_sources(op, "zs", args.zs);
+        self.check_targets(op, "zt", args.zt);
+        check(op, "a", args.a, &[self.heads, self.width]);
+    }
+}
+
+/// ⟨a, LeakyReLU(zs + zt)⟩ for slices of equal length, in sixteen lanes that are then added in a fixed order.
+#[inline(always)]
+fn score<F: Real>(zs: &[F], zt: &[F], a: &[F], slope: F) -> F {
+    let mut lanes = [F::zero(); LANES];
+    let whole = a.len() / LANES * LANES;
+    for at in (0..whole).step_by(LANES) {
+        let (zs, zt, a) = (&zs[at..at + LANES], &zt[at..at + LANES], &a[at..at + LANES]);
+        for l in 0..LANES {
+            lanes[l] += a[l] * leaky(zs[l] + zt[l], slope);
+        }
+    }
+    for (l, c) in (whole..a.len()).enumerate() {
+        lanes[l] += a[c] * leaky(zs[c] + zt[c], slope);
+    }
+    fold(lanes)
+}

@@ -1,0 +1,329 @@
+//! The fused kernels against loops that follow the formulas, and the adjoints against central differences.
+
+use super::*;
+use crate::kernels::testing::{bits, close, data, pattern};
+use std::sync::Arc;
+
+/// Heads, width of a head: the sizes treated as constants, and others.
+const SIZES: [(usize, usize); 9] = [
+    (1, 64),
+    (8, 8),
+    (1, 1),
+    (1, 16),
+    (3, 5),
+    (2, 33),
+    (2, 20),
+    (2, 0),
+    (0, 4),
+];
+
+/// A layer's operands; square patterns with shared weights where n = m.
+struct Case {
+    pattern: Arc<Pattern>,
+    heads: usize,
+    d: usize,
+    dropout: Dropout,
+    zs: Vec<f64>,
+    zt: Vec<f64>,
+    a: Vec<f64>,
+    s_src: Vec<f64>,
+    s_tgt: Vec<f64>,
+    gy: Vec<f64>,
+}
+
+fn case(n: usize, m: usize, nnz: usize, heads: usize, d: usize, p: f64) -> Case {
+    let w = heads * d;
+    Case {
+        pattern: pattern(n, m, nnz, 1),
+        heads,
+        d,
+        dropout: Dropout::new(p, 11),
+        zs: data(m * w, 2),
+        zt: data(n * w, 3),
+        a: data(w, 4),
+        s_src: data(m * heads, 5),
+        s_tgt: data(n * heads, 6),
+        gy: data(n * w, 7),
+    }
+}
+
+impl Case {
+    fn attention(&self) -> Attention<'_, f64> {
+        Attention {
+            pattern: &self.pattern,
+            heads: self.heads,
+            width: self.d,
+            slope: 0.2,
+            dropout: self.dropout,
+        }
+    }
+
+    fn gat(&self) -> Gat<'_, f64> {
+        Gat {
+            z: &self.zs,
+            s_src: &self.s_src,
+            s_tgt: &self.s_tgt,
+        }
+    }
+
+    fn gatv2(&self) -> GatV2<'_, f64> {
+        GatV2 {
+            zs: &self.zs,
+            zt: &self.zt,
+            a: &self.a,
+        }
+    }
+
+    /// Output and coefficients from scores (entry, head) by the definition.
+    fn attend(&self, score: impl Fn(usize, usize) -> f64) -> (Vec<f64>, Vec<f64>) {
+        let (p, w) = (&self.pattern, self.heads * self.d);
+        let mut alpha = vec![0.0; p.nnz() * self.heads];
+        let mut y = vec![0.0; p.rows() * w];
+        for i in 0..p.rows() {
+            for h in 0..self.heads {
+                let total: f64 = p.row(i).map(|e| score(e, h).exp()).sum();
+                for e in p.row(i) {
+                    let k = e * self.heads + h;
+                    alpha[k] = score(e, h).exp() / total;
+                    let c = alpha[k] * self.dropout.factor::<f64>(k);
+                    let j = p.indices()[e] as usize;
+                    for at in h * self.d..(h + 1) * self.d {
+                        y[i * w + at] += c * self.zs[j * w + at];
+                    }
+                }
+            }
+        }
+        (y, alpha)
+    }
+
+    fn naive_gat(&self) -> (Vec<f64>, Vec<f64>) {
+        self.attend(|e, h| {
+            let j = self.pattern.indices()[e] as usize;
+            let i = self.pattern.rows_of()[e] as usize;
+            leaky(
+                self.s_src[j * self.heads + h] + self.s_tgt[i * self.heads + h],
+                0.2,
+            )
+        })
+    }
+
+    fn naive_gatv2(&self) -> (Vec<f64>, Vec<f64>) {
+        let w = self.heads * self.d;
+        self.attend(|e, h| {
+            let j = self.pattern.indices()[e] as usize;
+            let i = self.pattern.rows_of()[e] as usize;
+            (h * self.d..(h + 1) * self.d)
+                .map(|c| self.a[c] * leaky(self.zs[j * w + c] + self.zt[i * w + c], 0.2))
+                .sum()
+        })
+    }
+}
+
+fn inner(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Central differences of `loss` in every element of the operand that `field` picks.
+fn differences(
+    case: &mut Case,
+    field: fn(&mut Case) -> &mut Vec<f64>,
+    loss: impl Fn(&Case) -> f64,
+) -> Vec<f64> {
+    let step = 1e-6;
+    (0..field(case).len())
+        .map(|k| {
+            let x = field(case)[k];
+            field(case)[k] = x + step;
+            let above = loss(case);
+            field(case)[k] = x - step;
+            let below = loss(case);
+            field(case)[k] = x;
+            (above - below) / (2.0 * step)
+        })
+        .collect()
+}
+
+#[test]
+fn forward_is_the_definition() {
+    for (n, m, nnz) in [
+        (30, 30, 150),
+        (1, 1, 1),
+        (0, 5, 0),
+        (5, 0, 0),
+        (7, 9, 0),
+        (20, 35, 90),
+        (3, 60, 140),
+    ] {
+        for (heads, d) in SIZES {
+            for p in [0.0, 0.6] {
+                let case = case(n, m, nnz, heads, d, p);
+                let (y, alpha) = case.attention().gat(case.gat());
+                let (expected_y, expected_alpha) = case.naive_gat();
+                close(&alpha, &expected_alpha, 1e-14);
+                close(&y, &expected_y, 1e-13);
+                let (y, alpha) = case.attention().gatv2(case.gatv2());
+                let (expected_y, expected_alpha) = case.naive_gatv2();
+                close(&alpha, &expected_alpha, 1e-13);
+                close(&y, &expected_y, 1e-12);
+            }
+        }
+    }
+}
+
+#[test]
+fn large_scores_do_not_overflow() {
+    let mut case = case(20, 20, 100, 2, 8, 0.0);
+    case.zs
+        .iter_mut()
+        .chain(&mut case.zt)
+        .for_each(|z| *z *= 1e150);
+    case.a.iter_mut().for_each(|a| *a *= 1e150);
+    case.s_src.iter_mut().for_each(|s| *s *= 1e300);
+    for (_, alpha) in [
+        case.attention().gat(case.gat()),
+        case.attention().gatv2(case.gatv2()),
+    ] {
+        assert!(alpha.iter().all(|a| (0.0..=1.0).contains(a)));
+    }
+}
+
+#[test]
+fn the_adjoints_of_gat_are_differences() {
+    for (n, m, nnz) in [(6, 6, 20), (4, 7, 15), (1, 1, 1), (3, 2, 0), (0, 2, 0)] {
+        for (heads, d) in [(1, 64), (8, 8), (2, 3), (2, 0), (0, 2)] {
+            for p in [0.0, 0.5] {
+                let mut case = case(n, m, nnz, heads, d, p);
+                let (y, alpha) = case.attention().gat(case.gat());
+                let back = Backward {
+                    alpha: &alpha,
+                    y: &y,
+                    gy: &case.gy,
+                };
+                let got = case.attention().gat_backward(case.gat(), back);
+                let loss = |c: &Case| inner(&c.naive_gat().0, &c.gy);
+                close(&got.z, &differences(&mut case, |c| &mut c.zs, loss), 1e-8);
+                close(
+                    &got.s_src,
+                    &differences(&mut case, |c| &mut c.s_src, loss),
+                    1e-8,
+                );
+                close(
+                    &got.s_tgt,
+                    &differences(&mut case, |c| &mut c.s_tgt, loss),
+                    1e-8,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_adjoints_of_gatv2_are_differences() {
+    for (n, m, nnz) in [(6, 6, 20), (4, 7, 15), (1, 1, 1), (3, 2, 0), (0, 2, 0)] {
+        for (heads, d) in [(1, 64), (8, 8), (2, 3), (2, 0), (0, 2)] {
+            for p in [0.0, 0.5] {
+                let mut case = case(n, m, nnz, heads, d, p);
+                let (y, alpha) = case.attention().gatv2(case.gatv2());
+                let back = Backward {
+                    alpha: &alpha,
+                    y: &y,
+                    gy: &case.gy,
+                };
+                let got = case.attention().gatv2_backward(case.gatv2(), back);
+                let loss = |c: &Case| inner(&c.naive_gatv2().0, &c.gy);
+                close(&got.zs, &differences(&mut case, |c| &mut c.zs, loss), 1e-8);
+                close(&got.zt, &differences(&mut case, |c| &mut c.zt, loss), 1e-8);
+                close(&got.a, &differences(&mut case, |c| &mut c.a, loss), 1e-8);
+            }
+        }
+    }
+}
+
+#[test]
+fn shared_weights_sum_both_adjoints() {
+    for (heads, d) in SIZES {
+        let mut case = case(25, 25, 120, heads, d, 0.3);
+        case.zt = case.zs.clone();
+        let (y, alpha) = case.attention().gatv2(case.gatv2());
+        let back = Backward {
+            alpha: &alpha,
+            y: &y,
+            gy: &case.gy,
+        };
+        let apart = case.attention().gatv2_backward(case.gatv2(), back);
+        let shared = case
+            .attention()
+            .gatv2_backward_shared(&case.zs, &case.a, back);
+        let sum: Vec<f64> = apart.zs.iter().zip(&apart.zt).map(|(s, t)| s + t).collect();
+        close(&shared.zs, &sum, 1e-13);
+        assert_eq!(shared.a, apart.a);
+    }
+}
+
+#[test]
+fn bits_do_not_depend_on_threads() {
+    for (heads, d) in [(1, 64), (8, 8), (3, 7)] {
+        let (n, w) = (900, heads * d);
+        let pattern = pattern(n, n, 9000, 1);
+        let attention = Attention {
+            pattern: &pattern,
+            heads,
+            width: d,
+            slope: 0.2_f32,
+            dropout: Dropout::new(0.6, 5),
+        };
+        let (z, a): (Vec<f32>, Vec<f32>) = (data(n * w, 2), data(w, 3));
+        let (s, gy): (Vec<f32>, Vec<f32>) = (data(n * heads, 4), data(n * w, 5));
+        let run = |threads| {
+            par::with_threads(threads, || {
+                let args = Gat {
+                    z: &z,
+                    s_src: &s,
+                    s_tgt: &s,
+                };
+                let (y, alpha) = attention.gat(args);
+                let g1 = attention.gat_backward(
+                    args,
+                    Backward {
+                        alpha: &alpha,
+                        y: &y,
+                        gy: &gy,
+                    },
+                );
+                let (y2, alpha2) = attention.gatv2(GatV2 {
+                    zs: &z,
+                    zt: &z,
+                    a: &a,
+                });
+                let back = Backward {
+                    alpha: &alpha2,
+                    y: &y2,
+                    gy: &gy,
+                };
+                let g2 = attention.gatv2_backward_shared(&z, &a, back);
+                [
+                    &y, &alpha, &g1.z, &g1.s_src, &g1.s_tgt, &y2, &alpha2, &g2.zs, &g2.a,
+                ]
+                .map(bits)
+            })
+        };
+        let one = run(1);
+        for threads in 2..=4 {
+            assert_eq!(
+                run(threads),
+                one,
+                "{heads} heads of {d} on {threads} threads"
+            );
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "gatv2: zt must have shape [5, 2, 3]")]
+fn sizes_must_agree() {
+    let case = case(5, 5, 10, 2, 3, 0.0);
+    case.attention().gatv2(GatV2 {
+        zt: &[0.0; 3],
+        ..case.gatv2()
+    });
+}
