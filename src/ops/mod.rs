@@ -17,6 +17,7 @@
 
 mod activation;
 mod arithmetic;
+pub mod attention;
 mod dropout;
 mod elementwise;
 mod index;

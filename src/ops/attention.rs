@@ -1,0 +1,222 @@
+//! Attention over the edges of a graph as fused operations, with the compositions they stand for.
+//!
+//! | letter | shape | meaning |
+//! |---|---|---|
+//! | pattern | n × m | entry e = (i, j): target i hears source j |
+//! | z, z_s, z_t | `[m, H, D]`, z_t `[n, H, D]` | projected sources and targets, H heads of width D |
+//! | s_s, s_t | `[m, H]`, `[n, H]` | the halves of a GAT score |
+//! | a | `[H, D]` | the attention vector of GATv2 |
+//! | α | `[nnz, H]` | coefficients: softmax of the scores over each row |
+
+use super::sparse::{gather_columns, gather_rows, segment_softmax, spmm};
+use crate::autodiff::{Fused, Var, fused};
+use crate::kernels::attention::{Attention, Backward, Gat, GatV2};
+use crate::kernels::random::Dropout;
+use crate::real::Real;
+use crate::sparse::Pattern;
+use crate::tensor::{Tensor, contiguous, tensor};
+use std::sync::Arc;
+
+/// What an attention over edges needs besides its operands.
+#[derive(Debug, Clone)]
+pub struct EdgeAttention<F> {
+    /// The edges: rows are targets, columns sources.
+    pub pattern: Arc<Pattern>,
+    /// The slope of the LeakyReLU for negative arguments; 0.2 in the papers.
+    pub slope: F,
+    /// Dropout of the coefficients: probability and seed.
+    pub dropout: Option<(f64, u64)>,
+}
+
+impl<F: Real> EdgeAttention<F> {
+    /// y_i = Σ_j drop(α)_ij z_j with α = softmax_j LeakyReLU(s_s,j + s_t,i), for each head; shape `[n, H, D]`.
+    ///
+    /// Veličković et al., "Graph Attention Networks", ICLR 2018, Eq. (1) to (4), with their score aᵀ[Wh_i ‖ Wh_j] split into the halves
+    /// s_t and s_s that belong to the two ends. A target without neighbours gets zeros.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn gat<'t>(&self, z: Var<'t, F>, s_s: Var<'t, F>, s_t: Var<'t, F>) -> Var<'t, F> {
+        self.check("gat_attention", "z", z, self.pattern.cols());
+        self.fuse(Score::Gat, &[z, s_s, s_t])
+    }
+
+    /// The coefficients α of [`gat`](Self::gat) before dropout, shape `[nnz, H]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn gat_coefficients<'t>(&self, s_s: Var<'t, F>, s_t: Var<'t, F>) -> Var<'t, F> {
+        let scores = gather_columns(&self.pattern, s_s) + gather_rows(&self.pattern, s_t);
+        segment_softmax(&self.pattern, scores.leaky_relu(self.slope))
+    }
+
+    /// y_i = Σ_j drop(α)_ij z_s,j with α = softmax_j ⟨a, LeakyReLU(z_s,j + z_t,i)⟩, for each head; shape `[n, H, D]`.
+    ///
+    /// Brody et al., "How Attentive are Graph Attention Networks?", ICLR 2022, Eq. (7). With shared weights give the same variable as
+    /// z_s and z_t: its derivative is then summed as it is made. A target without neighbours gets zeros.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn gatv2<'t>(&self, z_s: Var<'t, F>, z_t: Var<'t, F>, a: Var<'t, F>) -> Var<'t, F> {
+        self.check("gatv2_attention", "z_s", z_s, self.pattern.cols());
+        self.check("gatv2_attention", "z_t", z_t, self.pattern.rows());
+        if z_s.id == z_t.id {
+            self.fuse(Score::SharedGatv2, &[z_s, a])
+        } else {
+            self.fuse(Score::Gatv2, &[z_s, z_t, a])
+        }
+    }
+
+    /// The coefficients α of [`gatv2`](Self::gatv2) before dropout, shape `[nnz, H]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn gatv2_coefficients<'t>(
+        &self,
+        z_s: Var<'t, F>,
+        z_t: Var<'t, F>,
+        a: Var<'t, F>,
+    ) -> Var<'t, F> {
+        let sums = gather_columns(&self.pattern, z_s) + gather_rows(&self.pattern, z_t);
+        let scores = (sums.leaky_relu(self.slope) * a).sum(&[2], false);
+        segment_softmax(&self.pattern, scores)
+    }
+
+    #[track_caller]
+    fn fuse<'t>(&self, score: Score, args: &[Var<'t, F>]) -> Var<'t, F> {
+        let edges = self.clone();
+        fused(Fusion { edges, score }, args)
+    }
+
+    #[track_caller]
+    fn check(&self, op: &str, name: &str, z: Var<'_, F>, nodes: usize) {
+        let shape = z.shape();
+        assert!(
+            shape.len() == 3 && shape[0] == nodes,
+            "{op}: {name} has shape {shape:?}, it must be [{nodes}, heads, width]"
+        );
+    }
+
+    /// The kernel's view of this, for an operand of shape `[.., H, D]`.
+    fn kernel(&self, z: &Tensor<F>) -> Attention<'_, F> {
+        Attention {
+            pattern: &self.pattern,
+            heads: z.shape()[1],
+            width: z.shape()[2],
+            slope: self.slope,
+            dropout: self
+                .dropout
+                .map_or(Dropout::NONE, |(p, seed)| Dropout::new(p, seed)),
+        }
+    }
+}
+
+/// Which score, and which operands come with it.
+#[derive(Debug, Clone, Copy)]
+enum Score {
+    /// GAT: z, s_s, s_t.
+    Gat,
+    /// GATv2 with separate weights: z_s, z_t, a.
+    Gatv2,
+    /// GATv2 with shared weights, z_s = z_t = z: z, a.
+    SharedGatv2,
+}
+
+/// The fused operation.
+struct Fusion<F> {
+    edges: EdgeAttention<F>,
+    score: Score,
+}
+
+impl<F: Real> Fused<F> for Fusion<F> {
+    /// The coefficients.
+    type Saved = Vec<F>;
+
+    fn name(&self) -> &'static str {
+        match self.score {
+            Score::Gat => "gat_attention",
+            Score::Gatv2 => "gatv2_attention",
+            Score::SharedGatv2 => "gatv2_attention_shared",
+        }
+    }
+
+    fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Vec<F>) {
+        let rows: Vec<_> = args.iter().map(contiguous).collect();
+        let x = |k: usize| slice(&rows[k]);
+        let kernel = self.edges.kernel(&args[0]);
+        let (y, alpha) = match self.score {
+            Score::Gat => kernel.gat(gat(x(0), x(1), x(2))),
+            Score::Gatv2 => kernel.gatv2(gatv2(x(0), x(1), x(2))),
+            Score::SharedGatv2 => kernel.gatv2(gatv2(x(0), x(0), x(1))),
+        };
+        let shape = [kernel.pattern.rows(), kernel.heads, kernel.width];
+        (tensor(&shape, y), alpha)
+    }
+
+    /// The kernels make the adjoints of all operands together, wanted or not.
+    fn backward(
+        &self,
+        args: &[Tensor<F>],
+        y: &Tensor<F>,
+        alpha: &Vec<F>,
+        gy: &Tensor<F>,
+        _: &[bool],
+    ) -> Vec<Option<Tensor<F>>> {
+        let rows: Vec<_> = args.iter().map(contiguous).collect();
+        let x = |k: usize| slice(&rows[k]);
+        let (y, gy) = (contiguous(y), contiguous(gy));
+        let back = Backward {
+            alpha,
+            y: slice(&y),
+            gy: slice(&gy),
+        };
+        let kernel = self.edges.kernel(&args[0]);
+        let adjoints = match self.score {
+            Score::Gat => {
+                let g = kernel.gat_backward(gat(x(0), x(1), x(2)), back);
+                vec![g.z, g.s_src, g.s_tgt]
+            }
+            Score::Gatv2 => {
+                let g = kernel.gatv2_backward(gatv2(x(0), x(1), x(2)), back);
+                vec![g.zs, g.zt, g.a]
+            }
+            Score::SharedGatv2 => {
+                let g = kernel.gatv2_backward_shared(x(0), x(1), back);
+                vec![g.zs, g.a]
+            }
+        };
+        (adjoints.into_iter().zip(args))
+            .map(|(adjoint, arg)| Some(tensor(arg.shape(), adjoint)))
+            .collect()
+    }
+
+    fn reference<'t>(&self, args: &[Var<'t, F>]) -> Var<'t, F> {
+        let edges = &self.edges;
+        let alpha = match self.score {
+            Score::Gat => edges.gat_coefficients(args[1], args[2]),
+            Score::Gatv2 => edges.gatv2_coefficients(args[0], args[1], args[2]),
+            Score::SharedGatv2 => edges.gatv2_coefficients(args[0], args[0], args[1]),
+        };
+        let alpha = match edges.dropout {
+            Some((p, seed)) => alpha.dropout(p, seed),
+            None => alpha,
+        };
+        spmm(&edges.pattern, alpha, args[0])
+    }
+}
+
+fn gat<'a, F>(z: &'a [F], s_src: &'a [F], s_tgt: &'a [F]) -> Gat<'a, F> {
+    Gat { z, s_src, s_tgt }
+}
+
+fn gatv2<'a, F>(zs: &'a [F], zt: &'a [F], a: &'a [F]) -> GatV2<'a, F> {
+    GatV2 { zs, zt, a }
+}
+
+fn slice<F>(x: &Tensor<F>) -> &[F] {
+    x.as_slice().expect("contiguous")
+}
