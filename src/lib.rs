@@ -27,6 +27,7 @@
 #![warn(missing_docs)]
 
 pub mod autodiff;
+pub mod data;
 pub mod error;
 pub mod graph;
 pub mod kernels;

@@ -1,0 +1,86 @@
+//! Data sets for node classification: the public benchmark files, and sets that need no file.
+//!
+//! [`load`] gives any of them by its [`Name`]:
+//!
+//! ```
+//! use emmy::data::{self, Name, Options};
+//!
+//! let karate = data::load(Name::Karate, &Options::default())?;
+//! assert_eq!((karate.nodes(), karate.classes), (34, 2));
+//! # Ok::<(), emmy::Error>(())
+//! ```
+//!
+//! Files are read as upstream publishes them, in Rust alone, and trusted in nothing: every offset, length and number is checked
+//! before it is used, and a file that does not hold what it should gives an error with file, byte and expectation.
+//!
+//! | set | from | file |
+//! |---|---|---|
+//! | Cora, CiteSeer, PubMed | [`planetoid`] | `ind.NAME.*` |
+//! | Chameleon, Squirrel, Actor, Cornell, Texas, Wisconsin | [`heterophilic`] | `NAME.npz` |
+//! | cora-like | [`cora_like`](fn@cora_like) | none: a seeded contextual block model |
+//! | karate | [`karate`] | none: Zachary's karate club |
+
+mod cora_like;
+mod dataset;
+mod files;
+pub mod heterophilic;
+mod karate;
+pub mod locate;
+mod name;
+mod pickle;
+pub mod planetoid;
+
+pub use cora_like::cora_like;
+pub use dataset::{Dataset, Split};
+pub use karate::karate;
+pub use name::Name;
+
+use crate::error::Result;
+use std::path::PathBuf;
+
+/// How the edges of a heterophilic file are read. The files hold each edge once, as (u, v) with u < v.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Both u → v and v → u, as upstream's own loader does.
+    #[default]
+    Symmetrised,
+    /// u → v alone, as the code of "Are GATs Out of Balance?" (NeurIPS 2023) reads them: many nodes then receive nothing.
+    Directed,
+}
+
+/// How to load a data set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The folder to look in. Without one, the places that [`locate`] names.
+    pub folder: Option<PathBuf>,
+    /// How the edges of heterophilic files are read; the other sets are undirected.
+    pub direction: Direction,
+    /// The seed of `cora-like`; the other sets have none.
+    pub seed: u64,
+}
+
+/// Loads a data set.
+///
+/// # Errors
+/// [`Error::NotFound`](crate::Error::NotFound) if its files are in none of the places; an error with file, byte and expectation
+/// if a file is damaged.
+pub fn load(name: Name, options: &Options) -> Result<Dataset> {
+    let roots = locate::roots(options.folder.as_deref());
+    match name {
+        Name::Cora | Name::CiteSeer | Name::PubMed => {
+            let folder = locate::planetoid(&roots, name.as_str(), name.title())?;
+            planetoid::load(&folder, name.as_str())
+        }
+        Name::Chameleon
+        | Name::Squirrel
+        | Name::Actor
+        | Name::Cornell
+        | Name::Texas
+        | Name::Wisconsin => {
+            let folder = locate::heterophilic(&roots, name.as_str())?;
+            heterophilic::load(&folder, name.as_str(), options.direction)
+        }
+        Name::CoraLike => Ok(cora_like(options.seed)),
+        Name::Karate => Ok(karate()),
+    }
+}
