@@ -1,0 +1,201 @@
+//! Initialisers: how parameters are drawn.
+//!
+//! Each draws in `f64` from a seeded generator and rounds once, so `f32` and `f64` models of one seed start from the same numbers.
+//!
+//! | letter | meaning |
+//! |---|---|
+//! | `[out, in]` | the shape of a weight; W_ij is the weight from input j to output i |
+//! | fan_in, fan_out | in and out; with more axes, each times their product, as in PyTorch |
+
+use crate::linalg;
+use crate::real::Real;
+use crate::tensor::{Tensor, tensor};
+use ndarray::Array2;
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, StandardNormal};
+
+/// The generator behind all initialisers: ChaCha with 8 rounds, the same numbers on every machine.
+pub type Rng = rand_chacha::ChaCha8Rng;
+
+/// A generator from a seed.
+pub fn rng(seed: u64) -> Rng {
+    Rng::seed_from_u64(seed)
+}
+
+/// (fan_in, fan_out) of a weight.
+///
+/// # Panics
+/// If the shape has fewer than two axes.
+#[track_caller]
+pub fn fans(shape: &[usize]) -> (usize, usize) {
+    assert!(
+        shape.len() >= 2,
+        "fans: {shape:?} needs two axes, [out, in]"
+    );
+    let field: usize = shape[2..].iter().product();
+    (shape[1] * field, shape[0] * field)
+}
+
+/// Zeros.
+pub fn zeros<F: Real>(shape: &[usize]) -> Tensor<F> {
+    Tensor::zeros(shape)
+}
+
+/// Independent draws from N(0, std²).
+pub fn normal<F: Real>(shape: &[usize], std: f64, rng: &mut Rng) -> Tensor<F> {
+    draw(shape, || std * gauss(rng))
+}
+
+/// Independent draws from U(−bound, bound).
+pub fn uniform<F: Real>(shape: &[usize], bound: f64, rng: &mut Rng) -> Tensor<F> {
+    draw(shape, || bound * (2.0 * rng.random::<f64>() - 1.0))
+}
+
+/// N(0, gain² · 2 / (fan_in + fan_out)): the variance of activations and of gradients stays about the same through a linear layer.
+///
+/// Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010, Eq. (12).
+///
+/// # Panics
+/// If the shape has fewer than two axes.
+#[track_caller]
+pub fn xavier_normal<F: Real>(shape: &[usize], gain: f64, rng: &mut Rng) -> Tensor<F> {
+    normal(shape, gain * xavier_std(shape), rng)
+}
+
+/// U(−b, b) with b = gain · √(6 / (fan_in + fan_out)), the variance of [`xavier_normal`].
+///
+/// Glorot and Bengio, AISTATS 2010, Eq. (16).
+///
+/// # Panics
+/// If the shape has fewer than two axes.
+#[track_caller]
+pub fn xavier_uniform<F: Real>(shape: &[usize], gain: f64, rng: &mut Rng) -> Tensor<F> {
+    uniform(shape, gain * xavier_std(shape) * 3.0_f64.sqrt(), rng)
+}
+
+/// N(0, 2 / ((1 + slope²) fan_in)): the variance of activations stays the same through linear layer and LeakyReLU of that slope for
+/// negative arguments (0 for ReLU).
+///
+/// He et al., "Delving Deep into Rectifiers", ICCV 2015, Eq. (10) and (15).
+///
+/// # Panics
+/// If the shape has fewer than two axes.
+#[track_caller]
+pub fn kaiming_normal<F: Real>(shape: &[usize], slope: f64, rng: &mut Rng) -> Tensor<F> {
+    normal(shape, kaiming_std(shape, slope), rng)
+}
+
+/// U(−b, b) with b = √(6 / ((1 + slope²) fan_in)), the variance of [`kaiming_normal`].
+///
+/// # Panics
+/// If the shape has fewer than two axes.
+#[track_caller]
+pub fn kaiming_uniform<F: Real>(shape: &[usize], slope: f64, rng: &mut Rng) -> Tensor<F> {
+    uniform(shape, kaiming_std(shape, slope) * 3.0_f64.sqrt(), rng)
+}
+
+/// gain times a matrix `[out, in]` with orthonormal rows or columns, whichever are fewer, uniformly distributed: the Q of the QR
+/// factorisation of a Gaussian matrix.
+///
+/// Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", ICLR 2014.
+pub fn orthogonal<F: Real>(out: usize, input: usize, gain: f64, rng: &mut Rng) -> Tensor<F> {
+    let (tall, flat) = (out.max(input), out.min(input));
+    let gaussian = Array2::from_shape_simple_fn((tall, flat), || gauss(rng));
+    let (q, _) = linalg::qr(gaussian.view());
+    let q = if out >= input { q } else { q.reversed_axes() };
+    tensor(&[out, input], q.iter().map(|x| F::of(gain * x)).collect())
+}
+
+fn xavier_std(shape: &[usize]) -> f64 {
+    let (fan_in, fan_out) = fans(shape);
+    (2.0 / (fan_in + fan_out).max(1) as f64).sqrt()
+}
+
+fn kaiming_std(shape: &[usize], slope: f64) -> f64 {
+    let (fan_in, _) = fans(shape);
+    (2.0 / ((1.0 + slope * slope) * fan_in.max(1) as f64)).sqrt()
+}
+
+fn draw<F: Real>(shape: &[usize], mut next: impl FnMut() -> f64) -> Tensor<F> {
+    let count = shape.iter().product();
+    tensor(
+        shape,
+        std::iter::repeat_with(|| F::of(next()))
+            .take(count)
+            .collect(),
+    )
+}
+
+fn gauss(rng: &mut Rng) -> f64 {
+    StandardNormal.sample(rng)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Mean, standard deviation and largest size of what was drawn.
+    fn moments(x: &Tensor<f64>) -> (f64, f64, f64) {
+        let n = x.len() as f64;
+        let mean = x.sum() / n;
+        let var = x.mapv(|x| (x - mean).powi(2)).sum() / n;
+        (mean, var.sqrt(), x.fold(0.0, |m, x| m.max(x.abs())))
+    }
+
+    #[test]
+    fn moments_are_those_of_the_formulas() {
+        let shape = [300, 500];
+        let xavier = (2.0_f64 / 800.0).sqrt() * 1.5;
+        let kaiming = (2.0_f64 / (1.04 * 500.0)).sqrt();
+        let rng = &mut rng(7);
+        for (x, std, bounded) in [
+            (xavier_normal(&shape, 1.5, rng), xavier, false),
+            (xavier_uniform(&shape, 1.5, rng), xavier, true),
+            (kaiming_normal(&shape, 0.2, rng), kaiming, false),
+            (kaiming_uniform(&shape, 0.2, rng), kaiming, true),
+        ] {
+            let (mean, found, largest) = moments(&x);
+            // 150 000 draws: five standard errors.
+            assert!(mean.abs() < 5.0 * std / 387.0, "mean {mean}");
+            assert!((found / std - 1.0).abs() < 0.01, "{found} against {std}");
+            let bound = std * 3.0_f64.sqrt();
+            assert_eq!(largest <= bound, bounded, "{largest}, bound {bound}");
+            assert!(!bounded || largest > 0.999 * bound);
+        }
+    }
+
+    #[test]
+    fn orthogonal_in_both_directions() {
+        for (out, input) in [(6, 6), (10, 4), (4, 10), (1, 5), (0, 3)] {
+            let w: Tensor<f64> = orthogonal(out, input, 2.0, &mut rng(1));
+            let w = w.into_dimensionality::<ndarray::Ix2>().unwrap();
+            let gram = if out >= input {
+                w.t().dot(&w)
+            } else {
+                w.dot(&w.t())
+            };
+            let wanted = Array2::<f64>::eye(out.min(input)) * 4.0;
+            approx::assert_abs_diff_eq!(gram, wanted, epsilon = 1e-13);
+        }
+    }
+
+    #[test]
+    fn same_seed_same_numbers_in_both_types() {
+        let a: Tensor<f64> = xavier_uniform(&[5, 3], 1.0, &mut rng(3));
+        let b: Tensor<f32> = xavier_uniform(&[5, 3], 1.0, &mut rng(3));
+        assert_eq!(a.mapv(|x| x as f32).into_shared(), b);
+        assert_ne!(a, xavier_uniform(&[5, 3], 1.0, &mut rng(4)));
+    }
+
+    #[test]
+    fn fans_count_further_axes() {
+        assert_eq!(fans(&[4, 3]), (3, 4));
+        assert_eq!(fans(&[1, 8, 16]), (128, 16));
+    }
+
+    #[test]
+    #[should_panic(expected = "fans: [3] needs two axes")]
+    fn a_vector_has_no_fans() {
+        let _: Tensor<f32> = xavier_normal(&[3], 1.0, &mut rng(0));
+    }
+}

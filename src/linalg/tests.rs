@@ -1,0 +1,145 @@
+//! The same tests for both back-ends; with `lapack` also the back-ends against each other.
+
+use super::*;
+use approx::assert_abs_diff_eq;
+use ndarray::array;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+fn gaussian(m: usize, n: usize, seed: u64) -> Array2<f64> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    Array2::from_shape_simple_fn((m, n), || StandardNormal.sample(&mut rng))
+}
+
+fn is_orthonormal(columns: &Array2<f64>) {
+    let k = columns.ncols();
+    assert_abs_diff_eq!(
+        columns.t().dot(columns),
+        Array2::eye(k),
+        epsilon = 1e-13 * (1.0 + k as f64)
+    );
+}
+
+/// Square, tall, flat, one row, one column, empty.
+const SHAPES: [(usize, usize); 8] = [
+    (1, 1),
+    (5, 5),
+    (40, 7),
+    (7, 40),
+    (1, 6),
+    (6, 1),
+    (0, 3),
+    (64, 64),
+];
+
+#[test]
+fn qr_factors() {
+    for (m, n) in SHAPES {
+        let a = gaussian(m, n, 1);
+        let (q, r) = qr(a.view());
+        assert_eq!((q.dim(), r.dim()), ((m, m.min(n)), (m.min(n), n)));
+        is_orthonormal(&q);
+        assert_abs_diff_eq!(q.dot(&r), a, epsilon = 1e-13 * 64.0);
+        for ((i, j), &x) in r.indexed_iter() {
+            assert!(
+                if i == j { x >= 0.0 } else { i < j || x == 0.0 },
+                "R({i}, {j}) = {x}"
+            );
+        }
+    }
+}
+
+#[test]
+fn svd_factors() {
+    for (m, n) in SHAPES {
+        let a = gaussian(m, n, 2);
+        let (u, s, vt) = svd(a.view());
+        is_orthonormal(&u);
+        is_orthonormal(&vt.t().to_owned());
+        assert_abs_diff_eq!((&u * &s).dot(&vt), a, epsilon = 1e-12);
+        assert!(s.iter().zip(s.iter().skip(1)).all(|(a, b)| a >= b) && s.iter().all(|&x| x >= 0.0));
+    }
+}
+
+#[test]
+fn svd_of_deficient_and_badly_scaled_matrices() {
+    // Rank 2 of 4, and a matrix of zeros: the left vectors must still be orthonormal.
+    let a = gaussian(9, 2, 3).dot(&gaussian(2, 4, 4));
+    for a in [a, Array2::zeros((5, 3))] {
+        let (u, s, vt) = svd(a.view());
+        is_orthonormal(&u);
+        assert!(s.iter().skip(2).all(|&x| x < 1e-14 * (1.0 + s[0])));
+        assert_abs_diff_eq!((&u * &s).dot(&vt), a, epsilon = 1e-13);
+    }
+    for scale in [1e-160, 1e150] {
+        let a = gaussian(6, 4, 5);
+        let (_, s, _) = svd(a.view());
+        let (_, t, _) = svd((&a * scale).view());
+        assert_abs_diff_eq!(t / scale, s, epsilon = 1e-12);
+    }
+}
+
+#[test]
+fn singular_values_known_in_closed_form() {
+    let (_, s, _) = svd(array![[3.0, 0.0], [4.0, 5.0]].view());
+    assert_abs_diff_eq!(s, array![45.0_f64.sqrt(), 5.0_f64.sqrt()], epsilon = 1e-14);
+}
+
+#[test]
+fn eigh_factors() {
+    for n in [0, 1, 2, 9, 60] {
+        let a = gaussian(n, n, 6);
+        let a = &a + &a.t();
+        let (lambda, v) = eigh(a.view());
+        is_orthonormal(&v);
+        assert_abs_diff_eq!((&v * &lambda).dot(&v.t()), a, epsilon = 1e-12);
+        assert!(
+            lambda
+                .iter()
+                .zip(lambda.iter().skip(1))
+                .all(|(a, b)| a <= b)
+        );
+    }
+    // A path of n nodes: the Laplacian's eigenvalues are 2 − 2 cos(π k / n).
+    let n = 12;
+    let laplacian = Array2::from_shape_fn((n, n), |(i, j)| match i.abs_diff(j) {
+        0 => f64::from(u8::from(i > 0)) + f64::from(u8::from(i + 1 < n)),
+        1 => -1.0,
+        _ => 0.0,
+    });
+    let (lambda, _) = eigh(laplacian.view());
+    let known: Array1<f64> = (0..n)
+        .map(|k| 2.0 - 2.0 * (std::f64::consts::PI * k as f64 / n as f64).cos())
+        .collect();
+    assert_abs_diff_eq!(lambda, known, epsilon = 1e-13);
+}
+
+#[test]
+#[should_panic(expected = "svd: the entry at (1, 0) is NaN")]
+fn refuses_nan() {
+    svd(array![[1.0, 2.0], [f64::NAN, 0.0]].view());
+}
+
+#[test]
+#[should_panic(expected = "eigh: the matrix is not symmetric")]
+fn refuses_asymmetry() {
+    eigh(array![[1.0, 2.0], [3.0, 0.0]].view());
+}
+
+#[cfg(feature = "lapack")]
+#[test]
+fn both_back_ends_agree() {
+    for (m, n) in SHAPES {
+        let a = gaussian(m, n, 7);
+        assert_abs_diff_eq!(
+            own::qr(a.view()).1.mapv(f64::abs),
+            qr(a.view()).1.mapv(f64::abs),
+            epsilon = 1e-12
+        );
+        assert_abs_diff_eq!(own::svd(a.view()).1, svd(a.view()).1, epsilon = 1e-12);
+    }
+    let a = gaussian(30, 30, 8);
+    let a = &a + &a.t();
+    assert_abs_diff_eq!(own::eigh(a.view()).0, eigh(a.view()).0, epsilon = 1e-12);
+}
