@@ -53,7 +53,7 @@ impl Dropout {
         (self.p * 4_294_967_296.0) as u32
     }
 
-    /// out[k] = x[k] · factor(first + k).
+    /// outₖ = xₖ · factor(first + k).
     ///
     /// # Panics
     /// If the slices differ in length.

@@ -42,7 +42,7 @@ pub fn softmax_rows<F: Real>(x: &[F], keep: &[bool], w: usize) -> Vec<F> {
     out
 }
 
-/// out[i] = ln Σ e^x over the elements of row i that are kept; −∞ if nothing is.
+/// outᵢ = ln Σ e^x over the elements of row i that are kept; −∞ if nothing is.
 ///
 /// # Panics
 /// If `keep` is neither empty nor as long as `x`, or w = 0.

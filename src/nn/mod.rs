@@ -1,5 +1,38 @@
 //! Layers and models.
+//!
+//! A layer owns its parameters as plain tensors; its forward function takes a [`Pass`], which binds them to a tape. Weights are
+//! stored `[out, in]`, so that row i of W is what flows into neuron i and a layer computes x Wᵀ.
+//!
+//! | layer | formula | paper |
+//! |---|---|---|
+//! | [`Linear`] | x Wᵀ + b | |
+//! | [`Embedding`] | rows of a table | |
+//! | [`Dropout`], [`Activation`] | | Srivastava et al. 2014 |
+//! | [`GcnConv`] | Â x Wᵀ + b | Kipf and Welling, ICLR 2017 |
+//! | [`GatConv`] | Σ_j α_ij W x_j, static attention | Veličković et al., ICLR 2018 |
+//! | [`Gatv2Conv`] | Σ_j α_ij W x_j, dynamic attention | Brody et al., ICLR 2022 |
+//! | [`GraphNet`] | a stack of one of the three | |
 
+mod activation;
+mod dropout;
+mod embedding;
+mod gat;
+mod gatv2;
+mod gcn;
+mod heads;
+mod input;
+mod linear;
 mod module;
+mod network;
 
+pub use activation::Activation;
+pub use dropout::Dropout;
+pub use embedding::Embedding;
+pub use gat::GatConv;
+pub use gatv2::Gatv2Conv;
+pub use gcn::GcnConv;
+pub use heads::{AttentionOptions, Heads};
+pub use input::Input;
+pub use linear::Linear;
 pub use module::{Module, Named, Pass};
+pub use network::{Conv, GraphLayer, GraphNet, GraphNetConfig};

@@ -25,7 +25,7 @@ impl<F: Real> Var<'_, F> {
         )
     }
 
-    /// y of `size` along `axis`, zero but for y[indices[k]] += x[k],   x̄ = the slices `indices` of ȳ
+    /// y of `size` along `axis`, zero but for `y[indices[k]] += x[k]`,   x̄ = the slices `indices` of ȳ
     ///
     /// # Panics
     /// If the axis is out of range, an index is not below `size`, or there is not one index a slice.

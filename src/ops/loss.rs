@@ -5,7 +5,7 @@ use crate::real::Real;
 use std::sync::Arc;
 
 impl<F: Real> Var<'_, F> {
-    /// The cross-entropy of logits x `[n, C]` with class labels: −mean log softmax(xᵢ)[labelᵢ] over the rows i with `mask[i]` (all
+    /// The cross-entropy of logits x `[n, C]` with class labels: −mean (log softmax xᵢ) at labelᵢ over the rows i with `mask[i]` (all
     /// rows without a mask); shape `[]`.
     ///
     /// # Panics
@@ -17,7 +17,7 @@ impl<F: Real> Var<'_, F> {
         rows.log_softmax(1).mean_of_picked(&labels)
     }
 
-    /// The negative log-likelihood of log-probabilities x `[n, C]`: −mean xᵢ[labelᵢ] over the rows i with `mask[i]` (all rows without
+    /// The negative log-likelihood of log-probabilities x `[n, C]`: −mean of xᵢ at labelᵢ over the rows i with `mask[i]` (all rows without
     /// a mask); shape `[]`.
     ///
     /// # Panics

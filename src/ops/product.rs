@@ -21,4 +21,27 @@ impl<F: Real> Var<'_, F> {
             |p| p.a().t().matmul(p.gy()).sum_like(p.b()),
         )
     }
+
+    /// y = x Wᵀ over the last axis: `[.., in]` · `[out, in]` → `[.., out]`,   x̄ = ȳ W,   W̄ = ȳᵀ x
+    ///
+    /// The product of a layer, whose weight is stored `[out, in]`. The same as `x.matmul(w.t())`; but the derivative of the weight lies
+    /// in memory as the weight does.
+    ///
+    /// # Panics
+    /// If x has fewer than two axes, W not exactly two, or the last axes differ.
+    #[track_caller]
+    pub fn linear(self, w: Self) -> Self {
+        let (x_shape, w_shape) = (self.shape(), w.shape());
+        assert!(
+            x_shape.len() >= 2 && w_shape.len() == 2 && x_shape.last() == w_shape.last(),
+            "linear: x {x_shape:?}, weight {w_shape:?}: x must be [.., in], the weight [out, in]"
+        );
+        self.binary(
+            "linear",
+            w,
+            |x, w| gemm::matmul_batched(x, &w.clone().reversed_axes()),
+            |p| p.gy().matmul(p.b()),
+            |p| p.gy().t().matmul(p.a()).sum_like(p.b()),
+        )
+    }
 }

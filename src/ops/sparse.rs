@@ -69,6 +69,15 @@ impl<'t, F: Real> Sparse<'t, F> {
         spmm_t(&self.pattern, self.values, x)
     }
 
+    /// y = S Wᵀ for a dense weight `[out, m]`: sparse features through a layer, `[n, out]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit, or the matrix has heads.
+    #[track_caller]
+    pub fn linear(&self, w: Var<'t, F>) -> Var<'t, F> {
+        self.matmul(w.t())
+    }
+
     /// Sᵀ, its entries in the order of the transposed pattern.
     pub fn t(&self) -> Self {
         let transposed = self.pattern.transposed();

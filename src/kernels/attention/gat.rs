@@ -77,7 +77,7 @@ impl<F: Real> Attention<'_, F> {
 
     /// The adjoints of the operands of [`Attention::gat`].
     ///
-    /// With ᾱ = drop ⟨gy[i], z[j]⟩ per head, the adjoint of a score is α (ᾱ − Σⱼ α ᾱ), and Σⱼ α ᾱ = ⟨gy[i], y[i]⟩.
+    /// With ᾱ = drop ⟨gyᵢ, zⱼ⟩ per head, the adjoint of a score is α (ᾱ − Σⱼ α ᾱ), and Σⱼ α ᾱ = ⟨gyᵢ, yᵢ⟩.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape.

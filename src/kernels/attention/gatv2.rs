@@ -30,7 +30,7 @@ pub struct GatV2Adjoints<F> {
 }
 
 impl<F: Real> Attention<'_, F> {
-    /// y[i, h, :] = Σⱼ drop(α)ᵢⱼₕ zs[j, h, :],   α = softmaxⱼ ⟨a[h], LeakyReLU(zs[j, h] + zt[i, h])⟩. Returns y and α.
+    /// yᵢₕ = Σⱼ drop(α)ᵢⱼₕ zsⱼₕ,   α = softmaxⱼ ⟨aₕ, LeakyReLU(zsⱼₕ + ztᵢₕ)⟩. Returns y and α.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape.
@@ -79,9 +79,9 @@ impl<F: Real> Attention<'_, F> {
 
     /// The adjoints of the operands of [`Attention::gatv2`].
     ///
-    /// With ᾱ = drop ⟨gy[i], zs[j]⟩ per head, the adjoint of a score is g = α (ᾱ − Σⱼ α ᾱ), and Σⱼ α ᾱ = ⟨gy[i], y[i]⟩. Then
-    /// with t = zs[j] + zt[i]: the adjoint of a is Σₑ g LeakyReLU(t), that of zt[i] a ⊙ Σⱼ g LeakyReLU'(t), and that of zs[j]
-    /// Σᵢ drop(α) gy[i] + a ⊙ Σᵢ g LeakyReLU'(t).
+    /// With ᾱ = drop ⟨gyᵢ, zsⱼ⟩ per head, the adjoint of a score is g = α (ᾱ − Σⱼ α ᾱ), and Σⱼ α ᾱ = ⟨gyᵢ, yᵢ⟩. Then
+    /// with t = zsⱼ + ztᵢ: the adjoint of a is Σₑ g LeakyReLU(t), that of ztᵢ a ⊙ Σⱼ g LeakyReLU'(t), and that of zsⱼ
+    /// Σᵢ drop(α) gyᵢ + a ⊙ Σᵢ g LeakyReLU'(t).
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape.
@@ -179,7 +179,7 @@ impl<F: Real> Attention<'_, F> {
         self.pass(
             p,
             Output::by_row(gzs, self.row_len()),
-            Output::by_row(&mut [F::zero(); 0], 0),
+            Output::by_row(&mut [] as &mut [F], 0),
             #[inline(always)]
             |heads, d, block, gzs, _| {
                 let w = heads * d;

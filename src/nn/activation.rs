@@ -1,0 +1,51 @@
+//! The activation as a value that a configuration can hold.
+
+use crate::autodiff::Var;
+use crate::real::Real;
+use serde::{Deserialize, Serialize};
+
+/// A function applied to each element; the formulas stand at the operations of the same names ([`crate::ops`]).
+///
+/// The first three are positively homogeneous, σ(λx) = λσ(x) for λ > 0, which the conservation laws of neurons rest on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    /// x
+    Identity,
+    /// max(x, 0)
+    Relu,
+    /// x for x > 0, slope · x elsewhere
+    LeakyRelu {
+        /// The slope for negative arguments.
+        slope: f64,
+    },
+    /// x for x > 0, eˣ − 1 elsewhere
+    Elu,
+    /// x Φ(x)
+    Gelu,
+    /// x / (1 + e⁻ˣ)
+    Silu,
+    /// ln(1 + eˣ)
+    Softplus,
+    /// tanh x
+    Tanh,
+    /// 1 / (1 + e⁻ˣ)
+    Sigmoid,
+}
+
+impl Activation {
+    /// y = σ(x), element by element.
+    pub fn apply<F: Real>(self, x: Var<'_, F>) -> Var<'_, F> {
+        match self {
+            Self::Identity => x,
+            Self::Relu => x.relu(),
+            Self::LeakyRelu { slope } => x.leaky_relu(F::of(slope)),
+            Self::Elu => x.elu(F::one()),
+            Self::Gelu => x.gelu(),
+            Self::Silu => x.silu(),
+            Self::Softplus => x.softplus(),
+            Self::Tanh => x.tanh(),
+            Self::Sigmoid => x.sigmoid(),
+        }
+    }
+}

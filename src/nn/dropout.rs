@@ -1,0 +1,46 @@
+//! Dropout as a layer.
+
+use super::{Input, Pass};
+use crate::ops::Sparse;
+use crate::real::Real;
+use serde::{Deserialize, Serialize};
+
+/// In a training pass y = x ⊙ m / (1 − p) with mᵢ = 1 with probability 1 − p, else 0; in evaluation y = x.
+///
+/// Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", JMLR 2014, in its inverted form. Of a sparse
+/// matrix only the stored values are drawn for: zeros stay zero anyway, so the distribution is that of the dense matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Dropout {
+    /// The probability p of dropping an element.
+    pub p: f64,
+}
+
+impl Dropout {
+    /// With p = 0 nothing is drawn, and training does not differ from evaluation.
+    ///
+    /// # Panics
+    /// If p is not within 0 ≤ p ≤ 1.
+    #[track_caller]
+    pub fn forward<'t, F: Real>(
+        &self,
+        pass: &Pass<'t, F>,
+        x: impl Into<Input<'t, F>>,
+    ) -> Input<'t, F> {
+        let x = x.into();
+        let Some(seed) = self.seed(pass) else {
+            return x;
+        };
+        match x {
+            Input::Dense(x) => Input::Dense(x.dropout(self.p, seed)),
+            Input::Sparse(x) => {
+                let values = x.values.dropout(self.p, seed);
+                Input::Sparse(Sparse::new(&x.pattern, values))
+            }
+        }
+    }
+
+    /// The seed of this pass's next mask, if there is anything to draw.
+    pub(super) fn seed<F: Real>(&self, pass: &Pass<'_, F>) -> Option<u64> {
+        if self.p == 0.0 { None } else { pass.draw() }
+    }
+}

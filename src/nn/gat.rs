@@ -1,0 +1,106 @@
+//! Graph attention, version 1.
+
+use super::heads::{AttentionOptions, aggregate};
+use super::{Input, Pass};
+use crate::autodiff::Var;
+use crate::init::{self, Rng};
+use crate::ops::Sparse;
+use crate::ops::attention::EdgeAttention;
+use crate::real::Real;
+use crate::sparse::Pattern;
+use crate::tensor::Tensor;
+use std::sync::Arc;
+
+/// y_i = Σ_j α_ij W x_j with α_i = softmax_j LeakyReLU(⟨a_s, W x_j⟩ + ⟨a_t, W x_i⟩): each node weighs its neighbours by what they are.
+///
+/// Veličković et al., "Graph Attention Networks", ICLR 2018, Eq. (1) to (6); their a is (a_t ‖ a_s). The ranking of the neighbours is
+/// the same for every i ("static" attention); see [`Gatv2Conv`](super::Gatv2Conv).
+///
+/// | letter | shape |
+/// |---|---|
+/// | x | `[n, in]`, dense or sparse |
+/// | W | `[H·C, in]`, H heads of width C |
+/// | a_s, a_t | `[H, C]` |
+/// | α | `[edges, H]`, summing to 1 over the edges into a node |
+/// | b | `[H·C]`, averaged heads `[C]` |
+///
+/// The edges are given as a pattern, rows are targets i; self-loops are those it holds (PyTorch Geometric adds them in the layer, here
+/// [`Graph::with_self_loops`](crate::Graph::with_self_loops) does, once). Initialisation, bias and residual are as in its `GATConv`.
+#[derive(Debug, Clone)]
+pub struct GatConv<F: Real> {
+    /// W: row h·C + c flows into neuron c of head h.
+    pub weight: Tensor<F>,
+    /// a_s, for the node that sends.
+    pub att_source: Tensor<F>,
+    /// a_t, for the node that receives.
+    pub att_target: Tensor<F>,
+    /// V of the residual x Vᵀ, `[output, in]`.
+    pub residual: Option<Tensor<F>>,
+    /// b, added after aggregation.
+    pub bias: Option<Tensor<F>>,
+    /// Heads, slope, dropout.
+    pub options: AttentionOptions,
+}
+crate::module!(GatConv: weight, att_source, att_target, residual, bias);
+
+impl<F: Real> GatConv<F> {
+    /// A layer of `options.heads` heads of the given width; all weights Xavier-uniform, b = 0.
+    pub fn new(input: usize, width: usize, options: AttentionOptions, rng: &mut Rng) -> Self {
+        let heads = options.heads;
+        Self {
+            weight: init::xavier_uniform(&[heads * width, input], 1.0, rng),
+            att_source: init::xavier_uniform(&[heads, width], 1.0, rng),
+            att_target: init::xavier_uniform(&[heads, width], 1.0, rng),
+            residual: options.draw_residual(input, width, rng),
+            bias: options.zero_bias(width),
+            options,
+        }
+    }
+
+    /// The output `[n, H·C]`, or `[n, C]` with averaged heads.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn forward<'t>(
+        &self,
+        pass: &Pass<'t, F>,
+        x: impl Into<Input<'t, F>>,
+        edges: &Arc<Pattern>,
+    ) -> Var<'t, F> {
+        let (x, attention) = (x.into(), self.options.edges(pass, edges));
+        let [z, s_s, s_t] = self.project(pass, &x);
+        let y = attention.gat(z, s_s, s_t);
+        self.finish(pass, y, &x)
+    }
+
+    /// The output, and the coefficients α before dropout as a sparse matrix with H values an entry.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn forward_with_attention<'t>(
+        &self,
+        pass: &Pass<'t, F>,
+        x: impl Into<Input<'t, F>>,
+        edges: &Arc<Pattern>,
+    ) -> (Var<'t, F>, Sparse<'t, F>) {
+        let (x, attention): (_, EdgeAttention<F>) = (x.into(), self.options.edges(pass, edges));
+        let [z, s_s, s_t] = self.project(pass, &x);
+        let alpha = attention.gat_coefficients(s_s, s_t);
+        let (y, alpha) = aggregate(&attention, alpha, z);
+        (self.finish(pass, y, &x), alpha)
+    }
+
+    /// z = W x `[n, H, C]`, and the halves of the score ⟨a_s, z⟩ and ⟨a_t, z⟩ `[n, H]`.
+    fn project<'t>(&self, pass: &Pass<'t, F>, x: &Input<'t, F>) -> [Var<'t, F>; 3] {
+        let z = self.options.split(x.linear(pass.param(&self.weight)));
+        let score = |a| (z * pass.param(a)).sum(&[2], false);
+        [z, score(&self.att_source), score(&self.att_target)]
+    }
+
+    fn finish<'t>(&self, pass: &Pass<'t, F>, y: Var<'t, F>, x: &Input<'t, F>) -> Var<'t, F> {
+        let (residual, bias) = (self.residual.as_ref(), self.bias.as_ref());
+        self.options.finish(pass, y, x, residual, bias)
+    }
+}

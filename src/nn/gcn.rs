@@ -1,0 +1,61 @@
+//! Graph convolution.
+
+use super::linear::add_bias;
+use super::{Input, Pass};
+use crate::autodiff::Var;
+use crate::init::{self, Rng};
+use crate::real::Real;
+use crate::sparse::Csr;
+use crate::tensor::Tensor;
+
+/// y = Â x Wᵀ + b: each node takes a fixed weighted mean of its neighbours and itself, then a linear map.
+///
+/// Kipf and Welling, "Semi-Supervised Classification with Graph Convolutional Networks", ICLR 2017, Eq. (2), without the activation.
+///
+/// | letter | shape |
+/// |---|---|
+/// | Â | n × n sparse, usually [`Graph::gcn_norm`](crate::Graph::gcn_norm), D^-½ (A + I) D^-½ |
+/// | x | `[n, in]`, dense or sparse |
+/// | W, b | `[out, in]`, `[out]` |
+///
+/// The two products are taken in the cheaper order, Â (x Wᵀ) or (Â x) Wᵀ. As in PyTorch Geometric's `GCNConv` the bias is added after
+/// propagation, W starts Xavier-uniform and b at 0; unlike there, Â is given by the caller and computed once a graph.
+#[derive(Debug, Clone)]
+pub struct GcnConv<F: Real> {
+    /// W: row i flows into neuron i.
+    pub weight: Tensor<F>,
+    /// b.
+    pub bias: Option<Tensor<F>>,
+}
+crate::module!(GcnConv: weight, bias);
+
+impl<F: Real> GcnConv<F> {
+    /// A convolution from `input` to `out` neurons.
+    pub fn new(input: usize, out: usize, bias: bool, rng: &mut Rng) -> Self {
+        Self {
+            weight: init::xavier_uniform(&[out, input], 1.0, rng),
+            bias: bias.then(|| init::zeros(&[out])),
+        }
+    }
+
+    /// Â x Wᵀ + b, shape `[n, out]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn forward<'t>(
+        &self,
+        pass: &Pass<'t, F>,
+        x: impl Into<Input<'t, F>>,
+        adjacency: &Csr<F>,
+    ) -> Var<'t, F> {
+        let adjacency = pass.tape().sparse(adjacency);
+        let weight = pass.param(&self.weight);
+        let (out, input) = (self.weight.shape()[0], self.weight.shape()[1]);
+        let y = match x.into() {
+            Input::Dense(x) if input < out => adjacency.matmul(x).linear(weight),
+            x => adjacency.matmul(x.linear(weight)),
+        };
+        add_bias(pass, y, self.bias.as_ref())
+    }
+}

@@ -1,0 +1,135 @@
+//! What the two attention layers share: options, and what becomes of the heads.
+
+use super::linear::add_bias;
+use super::{Dropout, Input, Pass};
+use crate::autodiff::Var;
+use crate::init::{self, Rng};
+use crate::ops::Sparse;
+use crate::ops::attention::EdgeAttention;
+use crate::ops::sparse::spmm;
+use crate::real::Real;
+use crate::sparse::Pattern;
+use crate::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What becomes of the outputs of H heads of width C.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Heads {
+    /// They are put side by side: width H·C, column h·C + c for neuron c of head h.
+    Concatenate,
+    /// Their mean is taken: width C.
+    Average,
+}
+
+/// The options of [`GatConv`](super::GatConv) and [`Gatv2Conv`](super::Gatv2Conv); the default is one of PyTorch Geometric's layers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AttentionOptions {
+    /// H, the number of heads.
+    pub heads: usize,
+    /// What becomes of them.
+    pub join: Heads,
+    /// Whether there are biases.
+    pub bias: bool,
+    /// Whether x Vᵀ is added to the output, V a further weight without bias.
+    pub residual: bool,
+    /// The slope of the LeakyReLU in the score for negative arguments.
+    pub slope: f64,
+    /// The probability of dropping an attention coefficient in training.
+    pub dropout: f64,
+}
+
+impl Default for AttentionOptions {
+    fn default() -> Self {
+        Self {
+            heads: 1,
+            join: Heads::Concatenate,
+            bias: true,
+            residual: false,
+            slope: 0.2,
+            dropout: 0.0,
+        }
+    }
+}
+
+impl AttentionOptions {
+    /// The width of the layer's output for heads of width C.
+    pub fn output(&self, width: usize) -> usize {
+        match self.join {
+            Heads::Concatenate => self.heads * width,
+            Heads::Average => width,
+        }
+    }
+
+    /// The residual weight, if there is one.
+    pub(super) fn draw_residual<F: Real>(
+        &self,
+        input: usize,
+        width: usize,
+        rng: &mut Rng,
+    ) -> Option<Tensor<F>> {
+        let shape = [self.output(width), input];
+        (self.residual).then(|| init::xavier_uniform(&shape, 1.0, rng))
+    }
+
+    /// The bias after aggregation, if there is one.
+    pub(super) fn zero_bias<F: Real>(&self, width: usize) -> Option<Tensor<F>> {
+        self.bias.then(|| init::zeros(&[self.output(width)]))
+    }
+
+    /// The attention of one pass; with dropout the next mask is drawn for.
+    pub(super) fn edges<F: Real>(
+        &self,
+        pass: &Pass<'_, F>,
+        pattern: &Arc<Pattern>,
+    ) -> EdgeAttention<F> {
+        let dropout = Dropout { p: self.dropout };
+        EdgeAttention {
+            pattern: Arc::clone(pattern),
+            slope: F::of(self.slope),
+            dropout: dropout.seed(pass).map(|seed| (self.dropout, seed)),
+        }
+    }
+
+    /// `[n, H·C]` seen as `[n, H, C]`.
+    pub(super) fn split<'t, F: Real>(&self, z: Var<'t, F>) -> Var<'t, F> {
+        let shape = z.shape();
+        z.reshape(&[shape[0], self.heads, shape[1] / self.heads.max(1)])
+    }
+
+    /// From the heads `[n, H, C]` to the layer's output: joined, plus residual, plus bias.
+    pub(super) fn finish<'t, F: Real>(
+        &self,
+        pass: &Pass<'t, F>,
+        y: Var<'t, F>,
+        x: &Input<'t, F>,
+        residual: Option<&Tensor<F>>,
+        bias: Option<&Tensor<F>>,
+    ) -> Var<'t, F> {
+        let shape = y.shape();
+        let y = match self.join {
+            Heads::Average if self.heads > 1 => y.mean(&[1], false),
+            _ => y.reshape(&[shape[0], shape[1] * shape[2]]),
+        };
+        let y = match residual {
+            Some(v) => y + x.linear(pass.param(v)),
+            None => y,
+        };
+        add_bias(pass, y, bias)
+    }
+}
+
+/// Σ_j drop(α)_ij z_j, with the coefficients in hand.
+pub(super) fn aggregate<'t, F: Real>(
+    edges: &EdgeAttention<F>,
+    alpha: Var<'t, F>,
+    z: Var<'t, F>,
+) -> (Var<'t, F>, Sparse<'t, F>) {
+    let dropped = match edges.dropout {
+        Some((p, seed)) => alpha.dropout(p, seed),
+        None => alpha,
+    };
+    let y = spmm(&edges.pattern, dropped, z);
+    (y, Sparse::new(&edges.pattern, alpha))
+}

@@ -1,0 +1,57 @@
+//! The affine map.
+
+use super::{Input, Pass};
+use crate::autodiff::Var;
+use crate::init::{self, Rng};
+use crate::real::Real;
+use crate::tensor::Tensor;
+
+/// y = x Wᵀ + b.
+///
+/// | letter | shape |
+/// |---|---|
+/// | x | `[n, in]` dense or sparse, or `[.., in]` dense |
+/// | W | `[out, in]` |
+/// | b | `[out]` |
+///
+/// Starts Xavier-uniform with b = 0 (PyTorch's `Linear` draws both from U(−1/√in, 1/√in)).
+#[derive(Debug, Clone)]
+pub struct Linear<F: Real> {
+    /// W: row i flows into neuron i.
+    pub weight: Tensor<F>,
+    /// b.
+    pub bias: Option<Tensor<F>>,
+}
+crate::module!(Linear: weight, bias);
+
+impl<F: Real> Linear<F> {
+    /// A map from `input` to `out` neurons.
+    pub fn new(input: usize, out: usize, bias: bool, rng: &mut Rng) -> Self {
+        Self {
+            weight: init::xavier_uniform(&[out, input], 1.0, rng),
+            bias: bias.then(|| init::zeros(&[out])),
+        }
+    }
+
+    /// x Wᵀ + b.
+    ///
+    /// # Panics
+    /// If x has not as many features as W columns.
+    #[track_caller]
+    pub fn forward<'t>(&self, pass: &Pass<'t, F>, x: impl Into<Input<'t, F>>) -> Var<'t, F> {
+        let y = x.into().linear(pass.param(&self.weight));
+        add_bias(pass, y, self.bias.as_ref())
+    }
+}
+
+/// y + b along the last axis.
+pub(super) fn add_bias<'t, F: Real>(
+    pass: &Pass<'t, F>,
+    y: Var<'t, F>,
+    bias: Option<&Tensor<F>>,
+) -> Var<'t, F> {
+    match bias {
+        Some(b) => y + pass.param(b),
+        None => y,
+    }
+}

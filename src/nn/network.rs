@@ -1,0 +1,297 @@
+//! A stack of graph layers of one kind.
+
+use super::{Activation, AttentionOptions, Dropout, GatConv, Gatv2Conv, GcnConv, Heads};
+use super::{Input, Module, Named, Pass};
+use crate::autodiff::Var;
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::init;
+use crate::real::Real;
+use crate::sparse::Csr;
+use crate::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+/// The kind of layer a network is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Conv {
+    /// [`GcnConv`].
+    Gcn,
+    /// [`GatConv`].
+    Gat,
+    /// [`Gatv2Conv`].
+    Gatv2 {
+        /// Whether sources and targets share one weight.
+        shared: bool,
+    },
+}
+
+/// What a [`GraphNet`] is made of. Start from [`gcn`](Self::gcn), [`gat`](Self::gat) or [`gatv2`](Self::gatv2) and change fields.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct GraphNetConfig {
+    /// The kind of layer.
+    pub conv: Conv,
+    /// Features a node.
+    pub inputs: usize,
+    /// Width of a hidden layer; with attention, of one head of it.
+    pub hidden: usize,
+    /// Classes, the width of the last layer.
+    pub classes: usize,
+    /// L, the number of layers.
+    pub layers: usize,
+    /// Heads of a hidden layer, put side by side. Not for GCN.
+    pub heads: usize,
+    /// Heads of the last layer, averaged. Not for GCN.
+    pub output_heads: usize,
+    /// σ between layers.
+    pub activation: Activation,
+    /// Dropout of the input of every layer.
+    pub dropout: f64,
+    /// Dropout of attention coefficients. Not for GCN.
+    pub attention_dropout: f64,
+    /// Whether layers have biases.
+    pub bias: bool,
+    /// Whether each layer adds x Vᵀ to its output. Not for GCN.
+    pub residual: bool,
+    /// Whether every node is its own neighbour.
+    pub self_loops: bool,
+    /// The slope of the LeakyReLU in attention scores. Not for GCN.
+    pub slope: f64,
+}
+
+impl GraphNetConfig {
+    /// Kipf and Welling's model for citation graphs: 2 layers, 16 hidden neurons, ReLU, dropout 0.5.
+    pub fn gcn(inputs: usize, classes: usize) -> Self {
+        Self {
+            conv: Conv::Gcn,
+            inputs,
+            hidden: 16,
+            classes,
+            layers: 2,
+            heads: 1,
+            output_heads: 1,
+            activation: Activation::Relu,
+            dropout: 0.5,
+            attention_dropout: 0.0,
+            bias: true,
+            residual: false,
+            self_loops: true,
+            slope: 0.2,
+        }
+    }
+
+    /// Veličković et al.'s model for Cora and CiteSeer: 2 layers, 8 heads of 8 neurons, ELU, dropout 0.6 of inputs and attention.
+    pub fn gat(inputs: usize, classes: usize) -> Self {
+        Self {
+            conv: Conv::Gat,
+            hidden: 8,
+            heads: 8,
+            activation: Activation::Elu,
+            dropout: 0.6,
+            attention_dropout: 0.6,
+            ..Self::gcn(inputs, classes)
+        }
+    }
+
+    /// The same with GATv2 layers of separate weights.
+    pub fn gatv2(inputs: usize, classes: usize) -> Self {
+        Self {
+            conv: Conv::Gatv2 { shared: false },
+            ..Self::gat(inputs, classes)
+        }
+    }
+
+    /// The matrix a network of this configuration passes messages with: D^-½ Â D^-½ of the graph, with self-loops if configured.
+    /// Attention layers read only which entries exist. Prepare it once a graph.
+    pub fn adjacency<F: Real>(&self, graph: &Graph) -> Csr<F> {
+        if self.self_loops {
+            graph.gcn_norm()
+        } else {
+            graph.without_self_loops().symmetric_norm()
+        }
+    }
+
+    /// Whether a network can be made of it.
+    ///
+    /// # Errors
+    /// If a size is 0, a probability is not within 0 ≤ p ≤ 1, or the slope is not finite.
+    pub fn validate(&self) -> Result<()> {
+        let sizes = [
+            ("inputs", self.inputs),
+            ("hidden", self.hidden),
+            ("classes", self.classes),
+            ("layers", self.layers),
+            ("heads", self.heads),
+            ("output heads", self.output_heads),
+        ];
+        for (name, size) in sizes {
+            if size == 0 {
+                return Err(Error::invalid(
+                    format!("network: {name}"),
+                    "at least 1",
+                    "0",
+                ));
+            }
+        }
+        for (name, p) in [
+            ("dropout", self.dropout),
+            ("attention dropout", self.attention_dropout),
+        ] {
+            if !(0.0..=1.0).contains(&p) {
+                let found = p.to_string();
+                return Err(Error::invalid(
+                    format!("network: {name}"),
+                    "a probability, 0 to 1",
+                    found,
+                ));
+            }
+        }
+        if !self.slope.is_finite() {
+            let found = self.slope.to_string();
+            return Err(Error::invalid("network: slope", "a finite number", found));
+        }
+        Ok(())
+    }
+
+    /// The width of what layer `l` is fed with.
+    fn input_of(&self, l: usize) -> usize {
+        match (l, self.conv) {
+            (0, _) => self.inputs,
+            (_, Conv::Gcn) => self.hidden,
+            _ => self.heads * self.hidden,
+        }
+    }
+
+    fn layer<F: Real>(&self, l: usize, rng: &mut init::Rng) -> GraphLayer<F> {
+        let (input, last) = (self.input_of(l), l + 1 == self.layers);
+        let width = if last { self.classes } else { self.hidden };
+        let options = AttentionOptions {
+            heads: if last { self.output_heads } else { self.heads },
+            join: if last {
+                Heads::Average
+            } else {
+                Heads::Concatenate
+            },
+            bias: self.bias,
+            residual: self.residual,
+            slope: self.slope,
+            dropout: self.attention_dropout,
+        };
+        match self.conv {
+            Conv::Gcn => GraphLayer::Gcn(GcnConv::new(input, width, self.bias, rng)),
+            Conv::Gat => GraphLayer::Gat(GatConv::new(input, width, options, rng)),
+            Conv::Gatv2 { shared } => {
+                GraphLayer::Gatv2(Gatv2Conv::new(input, width, shared, options, rng))
+            }
+        }
+    }
+}
+
+/// One layer of a [`GraphNet`].
+#[derive(Debug, Clone)]
+pub enum GraphLayer<F: Real> {
+    /// Graph convolution.
+    Gcn(GcnConv<F>),
+    /// Graph attention, version 1.
+    Gat(GatConv<F>),
+    /// Graph attention, version 2.
+    Gatv2(Gatv2Conv<F>),
+}
+
+impl<F: Real> GraphLayer<F> {
+    /// The layer's output, `[n, out]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn forward<'t>(
+        &self,
+        pass: &Pass<'t, F>,
+        x: impl Into<Input<'t, F>>,
+        adjacency: &Csr<F>,
+    ) -> Var<'t, F> {
+        match self {
+            Self::Gcn(layer) => layer.forward(pass, x, adjacency),
+            Self::Gat(layer) => layer.forward(pass, x, &adjacency.pattern),
+            Self::Gatv2(layer) => layer.forward(pass, x, &adjacency.pattern),
+        }
+    }
+}
+
+impl<F: Real> Module<F> for GraphLayer<F> {
+    fn collect<'a>(&'a self, out: &mut Named<&'a Tensor<F>>) {
+        match self {
+            Self::Gcn(layer) => layer.collect(out),
+            Self::Gat(layer) => layer.collect(out),
+            Self::Gatv2(layer) => layer.collect(out),
+        }
+    }
+
+    fn collect_mut<'a>(&'a mut self, out: &mut Named<&'a mut Tensor<F>>) {
+        match self {
+            Self::Gcn(layer) => layer.collect_mut(out),
+            Self::Gat(layer) => layer.collect_mut(out),
+            Self::Gatv2(layer) => layer.collect_mut(out),
+        }
+    }
+}
+
+/// x ← layer_l(dropout(x)), with σ between layers: a network that gives each node its logits.
+///
+/// ```
+/// use emmy::{Tape, data, nn::{GraphNet, GraphNetConfig, Pass}};
+///
+/// let karate = data::karate();
+/// let config = GraphNetConfig::gat(karate.feature_count(), karate.classes);
+/// let net = GraphNet::<f32>::new(config, 0)?;
+///
+/// let tape = Tape::new();
+/// let x = tape.sparse(&karate.raw_features());
+/// let logits = net.forward(&Pass::evaluate(&tape), x, &config.adjacency(&karate.graph));
+/// assert_eq!(logits.shape(), [34, 2]);
+/// # Ok::<(), emmy::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct GraphNet<F: Real> {
+    /// Its layers, first to last.
+    pub layers: Vec<GraphLayer<F>>,
+    /// What it was made of.
+    pub config: GraphNetConfig,
+}
+crate::module!(GraphNet: layers);
+
+impl<F: Real> GraphNet<F> {
+    /// A network with freshly drawn parameters.
+    ///
+    /// # Errors
+    /// If the configuration is not [valid](GraphNetConfig::validate).
+    pub fn new(config: GraphNetConfig, seed: u64) -> Result<Self> {
+        config.validate()?;
+        let rng = &mut init::rng(seed);
+        let layers = (0..config.layers).map(|l| config.layer(l, rng)).collect();
+        Ok(Self { layers, config })
+    }
+
+    /// The logits, shape `[n, classes]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn forward<'t>(
+        &self,
+        pass: &Pass<'t, F>,
+        x: impl Into<Input<'t, F>>,
+        adjacency: &Csr<F>,
+    ) -> Var<'t, F> {
+        let dropout = Dropout {
+            p: self.config.dropout,
+        };
+        let (last, hidden) = (self.layers.split_last()).expect("a valid configuration has a layer");
+        let mut x = x.into();
+        for layer in hidden {
+            let y = layer.forward(pass, dropout.forward(pass, x), adjacency);
+            x = self.config.activation.apply(y).into();
+        }
+        last.forward(pass, dropout.forward(pass, x), adjacency)
+    }
+}

@@ -1,0 +1,432 @@
+//! Graph layers by what must not change when the graph does: renumbering, isolated nodes, graphs side by side; and fast paths against
+//! plain ones.
+
+use emmy::autodiff::grad;
+use emmy::graph::generators::random_graph;
+use emmy::init;
+use emmy::nn::{
+    Activation, AttentionOptions, Conv, GatConv, Gatv2Conv, GcnConv, GraphNet, GraphNetConfig,
+    Heads, Module, Pass,
+};
+use emmy::sparse::Csr;
+use emmy::{Graph, Tape, Tensor};
+use ndarray::{Array2, Axis, Ix2};
+
+const INPUTS: usize = 5;
+const CLASSES: usize = 3;
+
+/// Every kind of network: layers, heads, biases, residuals, dropout off.
+fn configs() -> Vec<GraphNetConfig> {
+    let plain = GraphNetConfig {
+        hidden: 4,
+        layers: 3,
+        heads: 2,
+        output_heads: 3,
+        dropout: 0.0,
+        attention_dropout: 0.0,
+        activation: Activation::Elu,
+        ..GraphNetConfig::gcn(INPUTS, CLASSES)
+    };
+    let mut all = Vec::new();
+    for conv in [
+        Conv::Gcn,
+        Conv::Gat,
+        Conv::Gatv2 { shared: true },
+        Conv::Gatv2 { shared: false },
+    ] {
+        for (bias, residual, self_loops) in [
+            (true, false, true),
+            (false, true, true),
+            (true, true, false),
+        ] {
+            all.push(GraphNetConfig {
+                conv,
+                bias,
+                residual,
+                self_loops,
+                ..plain
+            });
+        }
+    }
+    all
+}
+
+/// A network whose biases are not zero, so that they cannot hide.
+fn network(config: GraphNetConfig) -> GraphNet<f64> {
+    let mut net = GraphNet::new(config, 3).unwrap();
+    let rng = &mut init::rng(9);
+    for (_, parameter) in net.parameters_mut() {
+        if parameter.ndim() == 1 {
+            *parameter = init::normal(&parameter.shape().to_vec(), 0.3, rng);
+        }
+    }
+    net
+}
+
+fn features(nodes: usize, seed: u64) -> Tensor<f64> {
+    init::normal(&[nodes, INPUTS], 1.0, &mut init::rng(seed))
+}
+
+fn logits(net: &GraphNet<f64>, graph: &Graph, x: &Tensor<f64>) -> Array2<f64> {
+    let tape = Tape::new();
+    let adjacency = net.config.adjacency(graph);
+    let y = net.forward(&Pass::evaluate(&tape), tape.constant(x.clone()), &adjacency);
+    y.value().into_owned().into_dimensionality::<Ix2>().unwrap()
+}
+
+fn close(a: &Array2<f64>, b: &Array2<f64>, what: &str) {
+    assert_eq!(a.dim(), b.dim(), "{what}");
+    let worst = (a - b).fold(0.0_f64, |m, x| m.max(x.abs()));
+    assert!(worst < 1e-12, "{what}: they differ by {worst}");
+}
+
+#[test]
+fn renumbering_nodes_renumbers_outputs() {
+    let graph = random_graph(30, 60, 1);
+    let x = features(30, 2);
+    let to: Vec<usize> = (0..30).map(|i| (i * 7 + 3) % 30).collect();
+    let mut moved = x.clone();
+    for (i, &k) in to.iter().enumerate() {
+        moved
+            .index_axis_mut(Axis(0), k)
+            .assign(&x.index_axis(Axis(0), i));
+    }
+    for config in configs() {
+        let net = network(config);
+        let y = logits(&net, &graph, &x);
+        let z = logits(&net, &graph.permute(&to), &moved);
+        close(&y, &z.select(Axis(0), &to), &format!("{config:?}"));
+    }
+}
+
+#[test]
+fn graphs_side_by_side_do_not_notice_each_other() {
+    let (a, b) = (random_graph(12, 20, 1), random_graph(9, 14, 2));
+    let (xa, xb) = (features(12, 3), features(9, 4));
+    let both = ndarray::concatenate(Axis(0), &[xa.view(), xb.view()]).unwrap();
+    for config in configs() {
+        let net = network(config);
+        let y = logits(&net, &a.disjoint_union(&b), &both.clone().into_shared());
+        let (ya, yb) = (logits(&net, &a, &xa), logits(&net, &b, &xb));
+        let apart = ndarray::concatenate(Axis(0), &[ya.view(), yb.view()]).unwrap();
+        close(&y, &apart, &format!("{config:?}"));
+    }
+}
+
+#[test]
+fn an_isolated_node_hears_itself_alone() {
+    let graph = random_graph(10, 15, 5);
+    let loner = Graph::new(
+        1,
+        &[],
+        emmy::graph::Duplicates::Reject,
+        emmy::graph::SelfLoops::Reject,
+    )
+    .unwrap();
+    let x = features(11, 6);
+    for config in configs() {
+        let net = network(config);
+        let y = logits(&net, &graph.disjoint_union(&loner), &x);
+        let mut other = x.clone();
+        other.slice_mut(ndarray::s![..10, ..]).fill(7.0);
+        let z = logits(&net, &graph.disjoint_union(&loner), &other.into_dyn());
+        assert_eq!(y.row(10), z.row(10), "{config:?}");
+        assert!(y.iter().all(|y| y.is_finite()));
+    }
+}
+
+#[test]
+fn without_self_loops_and_neighbours_only_bias_and_residual_remain() {
+    let loners = Graph::new(
+        3,
+        &[],
+        emmy::graph::Duplicates::Reject,
+        emmy::graph::SelfLoops::Reject,
+    )
+    .unwrap();
+    for conv in [Conv::Gcn, Conv::Gat, Conv::Gatv2 { shared: false }] {
+        let config = GraphNetConfig {
+            conv,
+            layers: 1,
+            dropout: 0.0,
+            attention_dropout: 0.0,
+            self_loops: false,
+            ..GraphNetConfig::gcn(INPUTS, CLASSES)
+        };
+        let net = network(config);
+        let y = logits(&net, &loners, &features(3, 1));
+        let parameters = net.parameters();
+        let (_, bias) = parameters
+            .iter()
+            .find(|(name, _)| name == "layers.0.bias")
+            .unwrap();
+        for row in y.rows() {
+            assert_eq!(row.into_dyn(), bias.view(), "{conv:?}");
+        }
+    }
+}
+
+#[test]
+fn sparse_features_give_what_dense_ones_give() {
+    let graph = random_graph(20, 40, 7);
+    let mut x = features(20, 8);
+    x.mapv_inplace(|v| if v.abs() < 0.8 { 0.0 } else { v });
+    let sparse = Csr::from_dense(&x);
+    for config in configs() {
+        let net = network(config);
+        let adjacency = config.adjacency(&graph);
+        let run = |is_sparse: bool| {
+            let tape = Tape::new();
+            let pass = Pass::train(&tape, 1);
+            let y = if is_sparse {
+                net.forward(&pass, tape.sparse(&sparse), &adjacency)
+            } else {
+                net.forward(&pass, tape.constant(x.clone()), &adjacency)
+            };
+            let loss = (y * y).sum_all();
+            (y.value(), pass.gradients(loss, &net))
+        };
+        let ((y, g), (z, h)) = (run(true), run(false));
+        approx::assert_abs_diff_eq!(y, z, epsilon = 1e-12);
+        for (k, (g, h)) in g.iter().zip(&h).enumerate() {
+            let size = h.fold(1.0_f64, |m, x| m.max(x.abs()));
+            approx::assert_abs_diff_eq!(g, h, epsilon = 1e-12 * size);
+            let name = &net.parameters()[k].0;
+            assert!(
+                h.iter().any(|x| *x != 0.0),
+                "{config:?}: {name} has no gradient"
+            );
+        }
+    }
+}
+
+#[test]
+fn networks_without_features_densified() {
+    let graph = random_graph(20, 40, 7);
+    let x = Csr::from_dense(&features(20, 8));
+    let net = network(GraphNetConfig::gat(INPUTS, CLASSES));
+    let tape = Tape::new();
+    net.forward(
+        &Pass::train(&tape, 1),
+        tape.sparse(&x),
+        &net.config.adjacency(&graph),
+    );
+    let operations = tape.operations();
+    assert!(
+        operations["spmm"] >= 1 && !operations.contains_key("index_add"),
+        "{operations:?}"
+    );
+}
+
+/// Attention by loops over edges, from the formula.
+fn attention_by_hand(
+    net: &Gatv2Conv<f64>,
+    graph: &Graph,
+    x: &Array2<f64>,
+) -> (Array2<f64>, Vec<f64>) {
+    let two = |t: &Tensor<f64>| t.clone().into_dimensionality::<Ix2>().unwrap().into_owned();
+    let (a, source) = (two(&net.att), x.dot(&two(&net.source.weight).t()));
+    let target = match &net.target {
+        Some(map) => x.dot(&two(&map.weight).t()),
+        None => source.clone(),
+    };
+    let (heads, width) = a.dim();
+    let mut y = Array2::zeros((graph.nodes(), heads * width));
+    let mut coefficients = vec![0.0; graph.edges() * heads];
+    let edges: Vec<(u32, u32)> = graph.edge_list().collect();
+    for h in 0..heads {
+        let score = |&(j, i): &(u32, u32)| -> f64 {
+            (0..width)
+                .map(|c| {
+                    let t: f64 =
+                        source[[j as usize, h * width + c]] + target[[i as usize, h * width + c]];
+                    a[[h, c]] * if t > 0.0 { t } else { 0.2 * t }
+                })
+                .sum::<f64>()
+                .exp()
+        };
+        for (e, edge) in edges.iter().enumerate() {
+            let same_target = edges.iter().filter(|other| other.1 == edge.1);
+            let alpha = score(edge) / same_target.map(score).sum::<f64>();
+            coefficients[e * heads + h] = alpha;
+            for c in h * width..(h + 1) * width {
+                y[[edge.1 as usize, c]] += alpha * source[[edge.0 as usize, c]];
+            }
+        }
+    }
+    (y, coefficients)
+}
+
+#[test]
+fn gatv2_is_its_formula() {
+    let graph = random_graph(15, 30, 3).with_self_loops();
+    let x = features(15, 4);
+    for shared in [true, false] {
+        let options = AttentionOptions {
+            heads: 2,
+            bias: false,
+            ..AttentionOptions::default()
+        };
+        let layer = Gatv2Conv::<f64>::new(INPUTS, 3, shared, options, &mut init::rng(5));
+        let (y, alpha) = attention_by_hand(
+            &layer,
+            &graph,
+            &x.clone().into_dimensionality().unwrap().to_owned(),
+        );
+        let tape = Tape::new();
+        let pass = Pass::evaluate(&tape);
+        let fused = layer.forward(&pass, tape.constant(x.clone()), graph.pattern());
+        let (composed, coefficients) =
+            layer.forward_with_attention(&pass, tape.constant(x.clone()), graph.pattern());
+        for found in [fused, composed] {
+            approx::assert_abs_diff_eq!(
+                found.value(),
+                y.clone().into_dyn().into_shared(),
+                epsilon = 1e-13
+            );
+        }
+        let found = coefficients.values.value();
+        assert_eq!(found.shape(), [graph.edges(), 2]);
+        for (found, alpha) in found.iter().zip(alpha) {
+            approx::assert_abs_diff_eq!(*found, alpha, epsilon = 1e-14);
+        }
+        let sums = coefficients.row_sums().value();
+        assert!(sums.iter().all(|s| (s - 1.0).abs() < 1e-14));
+    }
+}
+
+#[test]
+fn attention_on_request_changes_nothing_in_training_either() {
+    let graph = random_graph(15, 30, 3).with_self_loops();
+    let x = features(15, 4);
+    for join in [Heads::Concatenate, Heads::Average] {
+        let options = AttentionOptions {
+            heads: 2,
+            join,
+            residual: true,
+            dropout: 0.5,
+            ..AttentionOptions::default()
+        };
+        let layer = GatConv::<f64>::new(INPUTS, 3, options, &mut init::rng(5));
+        let run = |with_attention: bool| {
+            let tape = Tape::new();
+            let pass = Pass::train(&tape, 11);
+            let x = tape.constant(x.clone());
+            let y = if with_attention {
+                layer.forward_with_attention(&pass, x, graph.pattern()).0
+            } else {
+                layer.forward(&pass, x, graph.pattern())
+            };
+            assert!(pass.was_random());
+            (y.value(), pass.gradients((y * y).sum_all(), &layer))
+        };
+        let ((y, g), (z, h)) = (run(true), run(false));
+        approx::assert_abs_diff_eq!(y, z, epsilon = 1e-13);
+        for (g, h) in g.iter().zip(&h) {
+            approx::assert_abs_diff_eq!(g, h, epsilon = 1e-11);
+        }
+    }
+}
+
+#[test]
+fn gcn_takes_the_cheaper_order_of_products() {
+    let graph = random_graph(12, 20, 1);
+    let adjacency = graph.gcn_norm::<f64>();
+    for (input, out, expected) in [(8, 2, ["linear", "spmm"]), (2, 8, ["spmm", "linear"])] {
+        let layer = GcnConv::<f64>::new(input, out, false, &mut init::rng(1));
+        let x: Tensor<f64> = init::normal(&[12, input], 1.0, &mut init::rng(2));
+        let tape = Tape::new();
+        let y = layer.forward(&Pass::evaluate(&tape), tape.constant(x.clone()), &adjacency);
+        let two = |t: &Tensor<f64>| t.clone().into_dimensionality::<Ix2>().unwrap().into_owned();
+        let by_hand = two(&adjacency.to_dense().into_dyn())
+            .dot(&two(&x))
+            .dot(&two(&layer.weight).t());
+        approx::assert_abs_diff_eq!(two(&y.value()), by_hand, epsilon = 1e-13);
+        assert!(expected.iter().all(|op| tape.operations()[op] == 1));
+    }
+}
+
+#[test]
+fn a_shared_parameter_collects_both_gradients() {
+    // Layer by layer the same weight: its gradient is the sum over its two uses.
+    let graph = random_graph(8, 12, 1);
+    let adjacency = graph.gcn_norm::<f64>();
+    let layer = GcnConv::<f64>::new(4, 4, true, &mut init::rng(1));
+    let x: Tensor<f64> = init::normal(&[8, 4], 1.0, &mut init::rng(2));
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, 0);
+    let once = layer.forward(&pass, tape.constant(x.clone()), &adjacency);
+    let twice = layer.forward(&pass, once, &adjacency);
+    let shared = pass.gradients(twice.sum_all(), &layer);
+
+    let (first, second) = (layer.clone(), layer.clone());
+    let once = first.forward(&pass, tape.constant(x), &adjacency);
+    let twice = second.forward(&pass, once, &adjacency);
+    let apart =
+        [&first, &second].map(|l| grad(twice.sum_all(), &[pass.param(&l.weight)]).remove(0));
+    approx::assert_abs_diff_eq!(
+        shared[0],
+        (&apart[0] + &apart[1]).into_shared(),
+        epsilon = 1e-12
+    );
+}
+
+#[test]
+fn names_of_parameters_are_paths() {
+    let config = GraphNetConfig {
+        residual: true,
+        ..GraphNetConfig::gatv2(INPUTS, CLASSES)
+    };
+    let net = GraphNet::<f32>::new(config, 0).unwrap();
+    let names: Vec<String> = net.parameters().into_iter().map(|(name, _)| name).collect();
+    let layer = [
+        "source.weight",
+        "source.bias",
+        "target.weight",
+        "target.bias",
+        "att",
+        "residual",
+        "bias",
+    ];
+    let expected: Vec<String> = (0..2)
+        .flat_map(|l| layer.map(|name| format!("layers.{l}.{name}")))
+        .collect();
+    assert_eq!(names, expected);
+    let [d, h] = [INPUTS, 64];
+    let first = 2 * (d * h + h) + h + d * h + h;
+    let last = 2 * (h * CLASSES + CLASSES) + CLASSES + h * CLASSES + CLASSES;
+    assert_eq!(net.parameter_count(), first + last);
+}
+
+#[test]
+fn a_bad_configuration_is_an_error_that_names_the_field() {
+    let good = GraphNetConfig::gat(INPUTS, CLASSES);
+    for (bad, message) in [
+        (GraphNetConfig { layers: 0, ..good }, "network: layers"),
+        (GraphNetConfig { heads: 0, ..good }, "network: heads"),
+        (
+            GraphNetConfig {
+                dropout: 1.5,
+                ..good
+            },
+            "network: dropout",
+        ),
+        (
+            GraphNetConfig {
+                dropout: f64::NAN,
+                ..good
+            },
+            "network: dropout",
+        ),
+        (
+            GraphNetConfig {
+                slope: f64::INFINITY,
+                ..good
+            },
+            "network: slope",
+        ),
+    ] {
+        let error = GraphNet::<f32>::new(bad, 0).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+}
