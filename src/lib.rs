@@ -35,6 +35,7 @@ pub mod kernels;
 pub mod linalg;
 pub mod nn;
 pub mod ops;
+pub mod optim;
 pub mod real;
 pub mod sparse;
 pub mod tensor;

@@ -20,6 +20,7 @@ pub mod softmax;
 pub mod spmm;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod update;
 
 /// Runs `f` compiled for the widest vector unit of this processor.
 ///
