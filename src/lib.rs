@@ -38,7 +38,9 @@ pub mod ops;
 pub mod optim;
 pub mod real;
 pub mod sparse;
+pub mod store;
 pub mod tensor;
+pub mod train;
 
 pub use autodiff::{Tape, Var};
 pub use error::{Error, Result};

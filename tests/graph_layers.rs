@@ -57,7 +57,7 @@ fn network(config: GraphNetConfig) -> GraphNet<f64> {
     let rng = &mut init::rng(9);
     for (_, parameter) in net.parameters_mut() {
         if parameter.ndim() == 1 {
-            *parameter = init::normal(&parameter.shape().to_vec(), 0.3, rng);
+            *parameter = init::normal(parameter.shape(), 0.3, rng);
         }
     }
     net

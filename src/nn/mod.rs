@@ -34,5 +34,6 @@ pub use gcn::GcnConv;
 pub use heads::{AttentionOptions, Heads};
 pub use input::Input;
 pub use linear::Linear;
+pub(crate) use module::mix;
 pub use module::{Module, Named, Pass};
 pub use network::{Conv, GraphLayer, GraphNet, GraphNetConfig};

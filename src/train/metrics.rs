@@ -1,0 +1,159 @@
+//! What logits are worth: accuracy, cross-entropy, confusion. Plain numbers, no derivatives.
+//!
+//! | letter | meaning |
+//! |---|---|
+//! | logits | `[n, C]`, a row a node |
+//! | labels | the class of each node |
+//! | mask | which nodes count |
+
+use crate::real::Real;
+use crate::tensor::Tensor;
+use ndarray::{Array2, ArrayView1, Axis};
+
+/// The class with the largest logit for each node, the first of equals; NaN is never the largest.
+pub fn predictions<F: Real>(logits: &Tensor<F>) -> Vec<usize> {
+    let rows = logits.axis_iter(Axis(0));
+    rows.map(|row| {
+        let best = row
+            .iter()
+            .enumerate()
+            .fold((0, F::neg_infinity()), |best, (c, &x)| {
+                if x > best.1 { (c, x) } else { best }
+            });
+        best.0
+    })
+    .collect()
+}
+
+/// The share of the nodes in `mask` whose class is predicted; NaN if there is none.
+///
+/// # Panics
+/// If there is not one label and one flag a row.
+#[track_caller]
+pub fn accuracy<F: Real>(logits: &Tensor<F>, labels: &[usize], mask: &[bool]) -> f64 {
+    accuracy_of(&predictions(logits), labels, mask)
+}
+
+/// [`accuracy`] of predictions that are at hand.
+///
+/// # Panics
+/// If there is not one label and one flag a prediction.
+#[track_caller]
+pub fn accuracy_of(predictions: &[usize], labels: &[usize], mask: &[bool]) -> f64 {
+    check("accuracy", predictions.len(), labels, mask);
+    let (mut right, mut all) = (0, 0);
+    for ((p, l), m) in predictions.iter().zip(labels).zip(mask) {
+        all += usize::from(*m);
+        right += usize::from(*m && p == l);
+    }
+    right as f64 / all as f64
+}
+
+/// −mean log softmax(logits) at the label, over the nodes in `mask`, in `f64`; NaN if there is none.
+///
+/// # Panics
+/// If there is not one label and one flag a row, or a label that counts is not below C.
+#[track_caller]
+pub fn cross_entropy<F: Real>(logits: &Tensor<F>, labels: &[usize], mask: &[bool]) -> f64 {
+    check("cross_entropy", logits.shape()[0], labels, mask);
+    let rows = logits.axis_iter(Axis(0)).zip(labels).zip(mask);
+    let losses = rows.filter(|(_, m)| **m).map(|((row, &label), _)| {
+        let row: Vec<f64> = row.iter().map(|x| x.as_f64()).collect();
+        let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = row.iter().map(|x| (x - largest).exp()).sum();
+        total.ln() + largest - row[label]
+    });
+    let (sum, count) = losses.fold((0.0, 0), |(sum, count), l| (sum + l, count + 1));
+    sum / f64::from(count)
+}
+
+/// How many nodes of class i (row) in `mask` were taken for class j (column), shape C × C.
+///
+/// # Panics
+/// If there is not one label and one flag a row, or a label that counts is not below C.
+#[track_caller]
+pub fn confusion<F: Real>(logits: &Tensor<F>, labels: &[usize], mask: &[bool]) -> Array2<usize> {
+    check("confusion", logits.shape()[0], labels, mask);
+    let classes = logits.shape()[1];
+    let mut counts = Array2::zeros((classes, classes));
+    for ((&p, &l), _) in (predictions(logits).iter().zip(labels).zip(mask)).filter(|(_, m)| **m) {
+        counts[[l, p]] += 1;
+    }
+    counts
+}
+
+/// Precision tp / predicted and recall tp / actual of each class from a [`confusion`]; NaN where the denominator is 0.
+pub fn precision_recall(confusion: &Array2<usize>) -> Vec<(f64, f64)> {
+    let total = |counts: ArrayView1<usize>| counts.sum() as f64;
+    (0..confusion.nrows())
+        .map(|c| {
+            let hits = confusion[[c, c]] as f64;
+            (
+                hits / total(confusion.column(c)),
+                hits / total(confusion.row(c)),
+            )
+        })
+        .collect()
+}
+
+#[track_caller]
+fn check(what: &str, rows: usize, labels: &[usize], mask: &[bool]) {
+    assert!(
+        labels.len() == rows && mask.len() == rows,
+        "{what}: {rows} rows, {} labels, {} flags: they must be as many",
+        labels.len(),
+        mask.len()
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::tensor;
+
+    fn logits() -> Tensor<f64> {
+        tensor(
+            &[4, 3],
+            vec![1., 2., 0., 3., 3., 0., f64::NAN, 0., 1., -1., -2., -3.],
+        )
+    }
+
+    #[test]
+    fn counted_by_hand() {
+        let labels = [1, 1, 2, 2];
+        assert_eq!(predictions(&logits()), [1, 0, 2, 0]);
+        assert_eq!(accuracy(&logits(), &labels, &[true; 4]), 0.5);
+        assert_eq!(
+            accuracy(&logits(), &labels, &[true, false, true, false]),
+            1.0
+        );
+        assert!(accuracy(&logits(), &labels, &[false; 4]).is_nan());
+        let counts = confusion(&logits(), &labels, &[true; 4]);
+        assert_eq!(counts, ndarray::array![[0, 0, 0], [1, 1, 0], [1, 0, 1]]);
+        let [zero, one, two] = precision_recall(&counts)[..] else {
+            panic!()
+        };
+        assert!(zero.0 == 0.0 && zero.1.is_nan());
+        assert_eq!((one, two), ((1.0, 0.5), (1.0, 0.5)));
+    }
+
+    #[test]
+    fn cross_entropy_is_that_of_the_tape() {
+        let x = logits()
+            .mapv(|x| if x.is_nan() { 700.0 } else { x })
+            .into_shared();
+        let (labels, mask) = ([1, 1, 2, 2], [true, false, true, true]);
+        let tape = crate::Tape::new();
+        let expected = tape
+            .var(x.clone())
+            .cross_entropy(&labels, Some(&mask))
+            .item();
+        approx::assert_relative_eq!(cross_entropy(&x, &labels, &mask), expected, epsilon = 1e-13);
+    }
+
+    #[test]
+    #[should_panic(expected = "accuracy: 4 rows, 2 labels, 4 flags")]
+    fn sizes_must_agree() {
+        accuracy(&logits(), &[0, 1], &[true; 4]);
+    }
+}

@@ -1,0 +1,318 @@
+//! The training loop.
+
+use super::{History, Progress, Record, TrainConfig, metrics};
+use crate::autodiff::{Tape, Var};
+use crate::data::Split;
+use crate::error::{Error, Result};
+use crate::kernels::update::sum_of_squares;
+use crate::nn::{Module, Pass, mix};
+use crate::optim::{Optimizer, Plateau};
+use crate::real::Real;
+use crate::tensor::{Tensor, contiguous};
+use std::time::Instant;
+
+/// What is to be learnt: the classes of nodes.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// The class of each node.
+    pub labels: &'a [usize],
+    /// Which nodes train, validate, test.
+    pub split: &'a Split,
+}
+
+/// A model in training.
+///
+/// Each epoch is one step on the whole graph: the mean cross-entropy over the training nodes, its gradient, an update; then an evaluation
+/// without dropout. Where nothing random separates the two, the evaluation is the forward pass of the next epoch and costs nothing.
+#[derive(Debug, Clone)]
+pub struct Trainer<F: Real, M> {
+    model: M,
+    config: TrainConfig,
+    description: String,
+    optimizer: Optimizer<F>,
+    plateau: Option<Plateau>,
+    history: History,
+    best: Vec<Tensor<F>>,
+}
+
+/// An epoch whose step is taken and whose evaluation is not.
+struct Step {
+    loss: f64,
+    lr: f64,
+    gradient_norms: Vec<f64>,
+}
+
+impl<F: Real, M: Module<F>> Trainer<F, M> {
+    /// A model before its first epoch.
+    ///
+    /// # Errors
+    /// If the configuration is not valid.
+    pub fn new(model: M, config: TrainConfig) -> Result<Self> {
+        config.validate()?;
+        let names = model.parameters().into_iter().map(|(name, _)| name);
+        Ok(Self {
+            history: History::new(names.collect()),
+            optimizer: config.optimizer(),
+            plateau: config.plateau,
+            description: String::new(),
+            best: Vec::new(),
+            model,
+            config,
+        })
+    }
+
+    /// The same with a description of what is trained on what; progress with another description is then refused.
+    pub fn described(self, description: impl Into<String>) -> Self {
+        Self {
+            description: description.into(),
+            ..self
+        }
+    }
+
+    /// Goes on where `progress` stands.
+    ///
+    /// # Errors
+    /// If it is the progress of another model, another description, another seed or another rule of updates. The trainer is then
+    /// unchanged.
+    pub fn resume(&mut self, progress: Progress<F>) -> Result<()> {
+        let differs = |what: &str, expected: String, found: String| {
+            Err(Error::invalid(
+                format!("checkpoint of another run: {what}"),
+                expected,
+                found,
+            ))
+        };
+        if progress.description != self.description {
+            return differs(
+                "description",
+                self.description.clone(),
+                progress.description,
+            );
+        }
+        progress.check_parameters(&self.model.parameters())?;
+        if progress.seed != self.config.seed {
+            return differs(
+                "seed",
+                self.config.seed.to_string(),
+                progress.seed.to_string(),
+            );
+        }
+        let same_plateau = match (&progress.plateau, &self.plateau) {
+            (Some(a), Some(b)) => a.same_rule(b),
+            (None, None) => true,
+            _ => false,
+        };
+        if !progress.optimizer.same_rule(&self.optimizer) || !same_plateau {
+            let rule =
+                |o: &Optimizer<F>, p: &Option<Plateau>| format!("{:?}, plateau {p:?}", o.method());
+            return differs(
+                "rule of updates",
+                rule(&self.optimizer, &self.plateau),
+                rule(&progress.optimizer, &progress.plateau),
+            );
+        }
+        for ((_, to), (_, from)) in self
+            .model
+            .parameters_mut()
+            .into_iter()
+            .zip(progress.parameters)
+        {
+            *to = from;
+        }
+        self.best = progress.best;
+        self.optimizer = progress.optimizer;
+        self.plateau = progress.plateau;
+        self.history = progress.history;
+        Ok(())
+    }
+
+    /// Where the run stands; cheap, the parameters are shared until the next step.
+    pub fn progress(&self) -> Progress<F> {
+        let parameters = self.model.parameters();
+        Progress {
+            description: self.description.clone(),
+            seed: self.config.seed,
+            parameters: (parameters.into_iter())
+                .map(|(name, p)| (name, p.clone()))
+                .collect(),
+            best: self.best.clone(),
+            optimizer: self.optimizer.clone(),
+            plateau: self.plateau,
+            history: self.history.clone(),
+        }
+    }
+
+    /// The model after the last epoch.
+    pub fn model(&self) -> &M {
+        &self.model
+    }
+
+    /// The model of the best epoch; as it is now if there was none.
+    pub fn best_model(&self) -> M
+    where
+        M: Clone,
+    {
+        let mut model = self.model.clone();
+        for ((_, to), from) in model.parameters_mut().into_iter().zip(&self.best) {
+            *to = from.clone();
+        }
+        model
+    }
+
+    /// Every epoch so far.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// How it trains.
+    pub fn config(&self) -> &TrainConfig {
+        &self.config
+    }
+
+    /// Trains until the configured number of epochs is done or a rule says stop. `forward` gives the logits `[n, classes]`; `observe`
+    /// sees every finished epoch, for progress bars and checkpoints, and may end the training with an error.
+    ///
+    /// # Errors
+    /// If the split does not fit the labels, the loss is not a finite number (the model then is as it was before that step), or what
+    /// `observe` says.
+    pub fn fit<L, O>(&mut self, task: &Task<'_>, forward: L, mut observe: O) -> Result<()>
+    where
+        L: for<'t> Fn(&M, &Pass<'t, F>) -> Var<'t, F>,
+        O: FnMut(&Self, &Record) -> Result<()>,
+    {
+        check(task)?;
+        let mut started = Instant::now();
+        let mut waiting: Option<Step> = None;
+        while waiting.is_some() || !self.is_done() {
+            let tape = Tape::new();
+            let epoch = self.history.epochs() + usize::from(waiting.is_some());
+            let last = epoch >= self.config.epochs;
+            let pass = if last {
+                Pass::evaluate(&tape)
+            } else {
+                Pass::train(&tape, mix(self.config.seed, epoch as u64))
+            };
+            let logits = forward(&self.model, &pass);
+            let random = pass.was_random();
+            // Where passes are random this is the first pass of all: only then can a step wait that has no evaluation.
+            if let Some(step) = waiting.take() {
+                self.finish(step, logits.value(), task, &mut started);
+                observe(self, self.history.last().expect("just finished"))?;
+                if self.is_done() {
+                    break;
+                }
+            }
+            let loss = logits.cross_entropy(task.labels, Some(&task.split.train));
+            let value = loss.item().as_f64();
+            if !value.is_finite() {
+                return Err(Error::invalid(
+                    format!("training loss of epoch {}", epoch + 1),
+                    "a finite number",
+                    value.to_string(),
+                ));
+            }
+            let gradients = pass.gradients(loss, &self.model);
+            // The tape shares the parameters; without it they are updated in place.
+            drop(pass);
+            drop(tape);
+            let step = self.step(value, &gradients);
+            if random {
+                let tape = Tape::new();
+                let logits = forward(&self.model, &Pass::evaluate(&tape)).value();
+                self.finish(step, logits, task, &mut started);
+                observe(self, self.history.last().expect("just finished"))?;
+            } else {
+                waiting = Some(step);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a rule says stop.
+    pub fn is_done(&self) -> bool {
+        let Some(last) = self.history.last() else {
+            return self.config.epochs == 0;
+        };
+        let since_best = last.epoch - self.history.best().map_or(0, |best| best.epoch);
+        last.epoch >= self.config.epochs
+            || self
+                .config
+                .patience
+                .is_some_and(|patience| since_best >= patience)
+            || self
+                .config
+                .loss_threshold
+                .is_some_and(|least| last.loss < least)
+    }
+
+    fn step(&mut self, loss: f64, gradients: &[Tensor<F>]) -> Step {
+        let factor = self.plateau.map_or(1.0, |plateau| plateau.factor());
+        let lr = self.config.lr * self.config.schedule.factor(self.history.epochs()) * factor;
+        let norm =
+            |g: &Tensor<F>| sum_of_squares(contiguous(g).as_slice().expect("contiguous")).sqrt();
+        let gradient_norms = gradients.iter().map(norm).collect();
+        let parameters = self.model.parameters_mut().into_iter().map(|(_, p)| p);
+        self.optimizer.step(parameters, gradients, lr);
+        Step {
+            loss,
+            lr,
+            gradient_norms,
+        }
+    }
+
+    fn finish(&mut self, step: Step, logits: Tensor<F>, task: &Task<'_>, started: &mut Instant) {
+        let Task { labels, split } = task;
+        let predictions = metrics::predictions(&logits);
+        let accuracy = |mask: &[bool]| metrics::accuracy_of(&predictions, labels, mask);
+        let val_loss = metrics::cross_entropy(&logits, labels, &split.val);
+        if let Some(plateau) = &mut self.plateau {
+            plateau.observe(val_loss);
+        }
+        let record = Record {
+            epoch: self.history.epochs() + 1,
+            loss: step.loss,
+            lr: step.lr,
+            gradient_norms: step.gradient_norms,
+            train_acc: accuracy(&split.train),
+            val_loss,
+            val_acc: accuracy(&split.val),
+            test_acc: accuracy(&split.test),
+            ms: started.elapsed().as_secs_f64() * 1e3,
+        };
+        *started = Instant::now();
+        if self.history.push(record, self.config.select) {
+            self.best = self
+                .model
+                .parameters()
+                .into_iter()
+                .map(|(_, p)| p.clone())
+                .collect();
+        }
+    }
+}
+
+fn check(task: &Task<'_>) -> Result<()> {
+    let Task { labels, split } = task;
+    for (name, mask) in [
+        ("train", &split.train),
+        ("val", &split.val),
+        ("test", &split.test),
+    ] {
+        if mask.len() != labels.len() {
+            let found = format!("{} for {} labels", mask.len(), labels.len());
+            return Err(Error::invalid(
+                format!("split: {name}"),
+                "one flag a label",
+                found,
+            ));
+        }
+        if name != "test" && !mask.contains(&true) {
+            return Err(Error::invalid(
+                format!("split: {name}"),
+                "at least one node",
+                "none",
+            ));
+        }
+    }
+    Ok(())
+}
