@@ -1,0 +1,360 @@
+//! Trains a graph network to tell the topics of papers from their words and citations.
+//!
+//! `cargo run --release --example cora` trains a graph attention network on Cora where it is found, else on a generated set like it;
+//! `--help` lists what else it can do.
+
+mod support;
+
+use clap::{Parser, ValueEnum};
+use emmy::data::{Dataset, Name};
+use emmy::nn::{Conv, GraphNet, GraphNetConfig, Pass};
+use emmy::optim::Method;
+use emmy::train::{Progress, Record, Task, TrainConfig, Trainer, metrics};
+use emmy::{Error, Real, Result, Tape, kernels::par, store};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use support::args::{Data, Float, Runs};
+use support::{figures, progress::Epochs, report};
+
+/// Train GCN, GAT or GATv2 on a citation graph
+#[derive(Parser, Debug)]
+#[command(name = "cora", version, after_help = DEFAULTS)]
+struct Cli {
+    #[command(flatten)]
+    data: Data,
+
+    #[command(flatten)]
+    runs: Runs,
+
+    /// Kind of layer
+    #[arg(long, default_value = "gat")]
+    model: Model,
+
+    /// Number of layers
+    #[arg(long, value_name = "L", default_value_t = 2)]
+    layers: usize,
+
+    /// Width of a hidden layer; with attention, of one head
+    #[arg(long, value_name = "WIDTH")]
+    hidden: Option<usize>,
+
+    /// Attention heads of a hidden layer
+    #[arg(long, value_name = "H")]
+    heads: Option<usize>,
+
+    /// One weight for sources and targets in gatv2
+    #[arg(long)]
+    share_weights: bool,
+
+    /// Rule of the updates
+    #[arg(long, default_value = "adam")]
+    optimizer: Optimizer,
+
+    /// Learning rate
+    #[arg(long, value_name = "RATE")]
+    lr: Option<f64>,
+
+    /// Weight decay
+    #[arg(long, value_name = "LAMBDA", default_value_t = 5e-4)]
+    weight_decay: f64,
+
+    /// Dropout of inputs, and of attention coefficients
+    #[arg(long, value_name = "P")]
+    dropout: Option<f64>,
+
+    /// Most epochs
+    #[arg(long, value_name = "N")]
+    epochs: Option<usize>,
+
+    /// Stop after so many epochs without a better validation accuracy; 0 for never
+    #[arg(long, value_name = "N")]
+    patience: Option<usize>,
+
+    /// Keep a checkpoint in this file, every second and at the end
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+
+    /// Go on from this checkpoint
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+}
+
+const DEFAULTS: &str = "Defaults by model:
+  gcn         --hidden 16 --dropout 0.5 --lr 0.01 --epochs 200 --patience 0
+  gat, gatv2  --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100";
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum Model {
+    Gcn,
+    Gat,
+    Gatv2,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy)]
+enum Optimizer {
+    Sgd,
+    Adam,
+    Adamw,
+}
+
+/// What is known of one run: a line of JSON.
+#[derive(Serialize, Debug)]
+struct Outcome {
+    dataset: String,
+    model: String,
+    layers: usize,
+    seed: u64,
+    test_acc: f64,
+    val_acc: f64,
+    best_epoch: usize,
+    epochs: usize,
+    ms_per_epoch: f64,
+    final_loss: f64,
+}
+
+/// The last line of JSON.
+#[derive(Serialize, Debug)]
+struct Summary<'a> {
+    summary: bool,
+    dataset: &'a str,
+    model: &'a str,
+    layers: usize,
+    seeds: usize,
+    test_acc_mean: f64,
+    test_acc_std: f64,
+    ms_per_epoch: f64,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let threads = cli.runs.threads;
+    support::exit(par::with_threads(threads, || match cli.runs.float {
+        Float::F32 => run::<f32>(&cli),
+        Float::F64 => run::<f64>(&cli),
+    }))
+}
+
+impl Cli {
+    /// The network for a data set.
+    fn network(&self, set: &Dataset) -> Result<GraphNetConfig> {
+        let (inputs, classes) = (set.feature_count(), set.classes);
+        let base = match self.model {
+            Model::Gcn => GraphNetConfig::gcn(inputs, classes),
+            Model::Gat => GraphNetConfig::gat(inputs, classes),
+            Model::Gatv2 => GraphNetConfig {
+                conv: Conv::Gatv2 {
+                    shared: self.share_weights,
+                },
+                ..GraphNetConfig::gatv2(inputs, classes)
+            },
+        };
+        if self.model == Model::Gcn && self.heads.is_some() {
+            return Err(Error::invalid("--heads", "a model with attention", "gcn"));
+        }
+        if self.model != Model::Gatv2 && self.share_weights {
+            return Err(Error::invalid(
+                "--share-weights",
+                "--model gatv2",
+                self.model_name(),
+            ));
+        }
+        let dropout = self.dropout.unwrap_or(base.dropout);
+        let config = GraphNetConfig {
+            layers: self.layers,
+            hidden: self.hidden.unwrap_or(base.hidden),
+            heads: self.heads.unwrap_or(base.heads),
+            dropout,
+            attention_dropout: if self.model == Model::Gcn {
+                0.0
+            } else {
+                dropout
+            },
+            ..base
+        };
+        config.validate()?;
+        Ok(config)
+    }
+
+    fn training(&self, seed: u64) -> TrainConfig {
+        let attention = self.model != Model::Gcn;
+        let patience = self.patience.unwrap_or(if attention { 100 } else { 0 });
+        TrainConfig {
+            method: match self.optimizer {
+                Optimizer::Sgd => Method::SGD,
+                Optimizer::Adam => Method::ADAM,
+                Optimizer::Adamw => Method::ADAMW,
+            },
+            lr: self.lr.unwrap_or(if attention { 0.005 } else { 0.01 }),
+            weight_decay: self.weight_decay,
+            epochs: self.epochs.unwrap_or(if attention { 1000 } else { 200 }),
+            patience: (patience > 0).then_some(patience),
+            seed,
+            ..TrainConfig::default()
+        }
+    }
+
+    fn model_name(&self) -> String {
+        let name = self
+            .model
+            .to_possible_value()
+            .expect("no variant is skipped");
+        name.get_name().to_owned()
+    }
+}
+
+fn run<F: Real>(cli: &Cli) -> Result<()> {
+    if cli.runs.seeds > 1 && (cli.save.is_some() || cli.resume.is_some()) {
+        let found = format!("--seeds {}", cli.runs.seeds);
+        return Err(Error::invalid("--save and --resume", "a single run", found));
+    }
+    let set = cli.data.load()?;
+    let config = cli.network(&set)?;
+    let mut outcomes = Vec::new();
+    for seed in cli.runs.seed..cli.runs.seed + cli.runs.seeds {
+        let outcome = train::<F>(cli, &set, config, seed)?;
+        if cli.runs.json {
+            print_json(&outcome);
+        }
+        outcomes.push(outcome);
+    }
+    let of = |f: fn(&Outcome) -> f64| report::mean_std(&outcomes.iter().map(f).collect::<Vec<_>>());
+    let (test_acc_mean, test_acc_std) = of(|o| o.test_acc);
+    let summary = Summary {
+        summary: true,
+        dataset: &set.name,
+        model: &cli.model_name(),
+        layers: cli.layers,
+        seeds: outcomes.len(),
+        test_acc_mean,
+        test_acc_std,
+        ms_per_epoch: of(|o| o.ms_per_epoch).0,
+    };
+    if cli.runs.json {
+        print_json(&summary);
+    } else if outcomes.len() > 1 {
+        println!(
+            "mean of {} seeds: test accuracy {:.1} ± {:.1} %",
+            outcomes.len(),
+            100.0 * test_acc_mean,
+            100.0 * test_acc_std
+        );
+    }
+    Ok(())
+}
+
+/// Trains one network and says how it went.
+fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -> Result<Outcome> {
+    let training = cli.training(seed);
+    let net = GraphNet::<F>::new(config, seed)?;
+    let description = format!("{}, split {}, {config:?}", set.name, cli.data.split);
+    let mut trainer = Trainer::new(net, training)?.described(description);
+    if let Some(path) = &cli.resume {
+        trainer.resume(store::load::<F, Progress<F>>(path)?)?;
+    }
+
+    let x = features::<F>(set);
+    let adjacency = config.adjacency(&set.graph);
+    let split = set.split(cli.data.split)?;
+    let task = Task {
+        labels: &set.labels,
+        split,
+    };
+    let bar = Epochs::new(
+        &format!("seed {seed}"),
+        training.epochs,
+        trainer.history().epochs(),
+    );
+    let mut saved = Instant::now();
+    let save = |trainer: &Trainer<F, GraphNet<F>>| match &cli.save {
+        Some(path) => store::save::<F>(path, &trainer.progress()),
+        None => Ok(()),
+    };
+    let fitted = trainer.fit(
+        &task,
+        |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency),
+        |trainer, record: &Record| {
+            bar.epoch(record);
+            if saved.elapsed() > Duration::from_secs(1) {
+                save(trainer)?;
+                saved = Instant::now();
+            }
+            Ok(())
+        },
+    );
+    drop(bar);
+    // What was reached is kept, also when the training ended with an error.
+    save(&trainer)?;
+    fitted?;
+
+    let history = trainer.history();
+    let (Some(best), Some(last)) = (history.best(), history.last()) else {
+        return Err(Error::invalid("--epochs", "at least 1", "0"));
+    };
+    let outcome = Outcome {
+        dataset: set.name.clone(),
+        model: cli.model_name(),
+        layers: cli.layers,
+        seed,
+        test_acc: best.test_acc,
+        val_acc: best.val_acc,
+        best_epoch: best.epoch,
+        epochs: last.epoch,
+        ms_per_epoch: history.ms_per_epoch(),
+        final_loss: last.loss,
+    };
+    let name = format!("{}-{}-L{}-seed{seed}", set.name, outcome.model, cli.layers);
+    let title = format!(
+        "{} on {}, {} layers, seed {seed}",
+        outcome.model, set.name, cli.layers
+    );
+    let figure = figures::training(&cli.runs.figures, &name, &title, history)?;
+
+    let tape = Tape::new();
+    let logits = trainer
+        .best_model()
+        .forward(&Pass::evaluate(&tape), tape.sparse(&x), &adjacency);
+    let counts = metrics::confusion(&logits.value(), &set.labels, &split.test);
+    let text = format!(
+        "seed {seed}: test accuracy {:.1} % at the best validation epoch, {} of {} (validation {:.1} %); {:.2} ms an epoch\n{}\nfigure: {}",
+        100.0 * outcome.test_acc,
+        outcome.best_epoch,
+        outcome.epochs,
+        100.0 * outcome.val_acc,
+        outcome.ms_per_epoch,
+        report::confusion(&counts),
+        figure.display()
+    );
+    if cli.runs.json {
+        eprintln!("{text}");
+    } else {
+        println!("{text}");
+    }
+    Ok(outcome)
+}
+
+/// The citation sets are learnt from rows that sum to one, the others from features as published: what the papers did.
+fn features<F: Real>(set: &Dataset) -> emmy::sparse::Csr<F> {
+    let published = [
+        Name::Chameleon,
+        Name::Squirrel,
+        Name::Actor,
+        Name::Cornell,
+        Name::Texas,
+        Name::Wisconsin,
+        Name::Karate,
+    ];
+    if published.iter().any(|name| name.as_str() == set.name) {
+        set.raw_features()
+    } else {
+        set.normalized_features()
+    }
+}
+
+fn print_json(value: &impl Serialize) {
+    println!(
+        "{}",
+        serde_json::to_string(value).expect("numbers and strings")
+    );
+}

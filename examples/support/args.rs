@@ -1,0 +1,84 @@
+//! Arguments that the examples have in common.
+
+use clap::{Args, ValueEnum};
+use emmy::data::{self, Dataset, Name, Options};
+use emmy::{Error, Result};
+use std::path::PathBuf;
+
+/// Where data come from.
+#[derive(Args, Debug, Clone)]
+pub struct Data {
+    /// Folder with the data sets [default: $EMMY_DATA, else the user's cache directory]
+    #[arg(long = "data", value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+
+    /// Data set [default: cora; cora-like if it is not found]
+    #[arg(long = "dataset", value_name = "NAME", value_parser = names())]
+    pub name: Option<Name>,
+
+    /// Number of the split, from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub split: usize,
+}
+
+/// How often and with what to run.
+#[derive(Args, Debug, Clone)]
+pub struct Runs {
+    /// Seed of the first run
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+
+    /// Number of runs, each with the next seed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: u64,
+
+    /// Threads; 0 for one a processor. The results do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub threads: usize,
+
+    /// Type of the numbers
+    #[arg(long, default_value = "f32")]
+    pub float: Float,
+
+    /// Print one JSON object a run and a summary to standard output, all else to standard error
+    #[arg(long)]
+    pub json: bool,
+
+    /// Folder for figures
+    #[arg(long, value_name = "DIR", default_value = "figures")]
+    pub figures: PathBuf,
+}
+
+/// The type of the numbers.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Float {
+    F32,
+    F64,
+}
+
+impl Data {
+    /// The data set asked for; without a name and without a folder, cora-like where Cora is not found, said in one line.
+    pub fn load(&self) -> Result<Dataset> {
+        let options = Options {
+            folder: self.folder.clone(),
+            ..Options::default()
+        };
+        let set = match data::load(self.name.unwrap_or(Name::Cora), &options) {
+            Err(Error::NotFound { what, .. }) if self.name.is_none() && self.folder.is_none() => {
+                eprintln!(
+                    "{what} was not found (say where with --data DIR): training on the generated cora-like instead."
+                );
+                data::load(Name::CoraLike, &options)?
+            }
+            found => found?,
+        };
+        set.split(self.split)?;
+        Ok(set)
+    }
+}
+
+fn names() -> impl clap::builder::TypedValueParser<Value = Name> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    let all = PossibleValuesParser::new(Name::ALL.map(Name::as_str));
+    all.try_map(|name| name.parse::<Name>())
+}

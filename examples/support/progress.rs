@@ -1,0 +1,39 @@
+//! A progress bar over the epochs of a run, on standard error, and nowhere if that is not a terminal.
+
+use emmy::train::Record;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// The bar of one run.
+pub struct Epochs(ProgressBar);
+
+impl Epochs {
+    /// A bar of `epochs` epochs at most, of which `done` are done.
+    pub fn new(what: &str, epochs: usize, done: usize) -> Self {
+        let style =
+            ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} [{elapsed} < {eta}] {msg}")
+                .expect("a valid template");
+        let bar = ProgressBar::new(epochs as u64).with_style(style);
+        bar.set_prefix(what.to_owned());
+        bar.set_position(done as u64);
+        bar.reset_eta();
+        Self(bar)
+    }
+
+    /// One epoch more. The text is made only where somebody can read it.
+    pub fn epoch(&self, record: &Record) {
+        if !self.0.is_hidden() {
+            self.0.set_message(format!(
+                "loss {:.4}, val {:.1} %",
+                record.loss,
+                100.0 * record.val_acc
+            ));
+        }
+        self.0.inc(1);
+    }
+}
+
+impl Drop for Epochs {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

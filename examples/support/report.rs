@@ -1,0 +1,40 @@
+//! Tables and sums for people to read.
+
+use emmy::train::metrics::precision_recall;
+use ndarray::Array2;
+use std::fmt::Write;
+
+/// Mean and sample standard deviation (0 of a single value).
+pub fn mean_std(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+    (mean, (squares / (n - 1.0).max(1.0)).sqrt())
+}
+
+/// A confusion matrix with the recall and the precision of each class.
+pub fn confusion(counts: &Array2<usize>) -> String {
+    let mut out = String::from("  class  taken for\n        ");
+    let scores = precision_recall(counts);
+    let write = |out: &mut String, text: std::fmt::Arguments<'_>| {
+        out.write_fmt(text)
+            .expect("a string takes what it is given");
+    };
+    for c in 0..counts.ncols() {
+        write(&mut out, format_args!("{c:>5}"));
+    }
+    out.push_str("   recall\n");
+    for (c, row) in counts.rows().into_iter().enumerate() {
+        write(&mut out, format_args!("{c:>8}"));
+        for &count in row {
+            write(&mut out, format_args!("{count:>5}"));
+        }
+        write(&mut out, format_args!("  {:>5.1} %\n", 100.0 * scores[c].1));
+    }
+    out.push_str("precis. ");
+    for (precision, _) in scores {
+        write(&mut out, format_args!("{:>5.0}", 100.0 * precision));
+    }
+    out.push_str("  %");
+    out
+}
