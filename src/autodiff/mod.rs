@@ -4,14 +4,17 @@
 //! - [`grad`], [`vjp`], [`jvp`], [`hvp`], [`jacobian`]: derivatives as plain values; with `_graph` in the name, as variables that
 //!   can be differentiated again.
 //! - [`fused`] and [`checkpoint`]: hand-written kernels, and recomputation, without losing higher derivatives.
+//! - [`check_grads`]: derivatives held against differences.
 
+mod check;
 mod fused;
 mod grad;
 mod tape;
 mod var;
 
+pub use check::check_grads;
 pub use fused::{Fused, checkpoint, fused};
 pub use grad::{grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
-pub use tape::Tape;
 pub(crate) use tape::derivative;
+pub use tape::{Pull, Tape};
 pub use var::Var;

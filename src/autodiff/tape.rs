@@ -220,12 +220,12 @@ impl<F: Real> Tape<F> {
     }
 }
 
-/// What a derivative may look at: the adjoint of the output, the output, the arguments.
-pub(crate) struct Pull<'t, F: Real> {
-    pub tape: &'t Tape<F>,
-    pub node: NodeId,
-    pub gy: NodeId,
-    pub args: Args,
+/// What a derivative may look at: the adjoint of the output, the output, the arguments. See [`Var::unary`].
+pub struct Pull<'t, F: Real> {
+    pub(crate) tape: &'t Tape<F>,
+    pub(crate) node: NodeId,
+    pub(crate) gy: NodeId,
+    pub(crate) args: Args,
 }
 
 impl<'t, F: Real> Pull<'t, F> {
@@ -234,6 +234,11 @@ impl<'t, F: Real> Pull<'t, F> {
             tape: self.tape,
             id,
         }
+    }
+
+    /// The tape, for constants that a derivative needs.
+    pub fn tape(&self) -> &'t Tape<F> {
+        self.tape
     }
 
     /// ȳ, the adjoint of the output.
@@ -247,6 +252,9 @@ impl<'t, F: Real> Pull<'t, F> {
     }
 
     /// Argument `k`.
+    ///
+    /// # Panics
+    /// If the operation has not so many.
     pub fn arg(&self, k: usize) -> Var<'t, F> {
         self.var(self.args[k])
     }
@@ -262,6 +270,9 @@ impl<'t, F: Real> Pull<'t, F> {
     }
 
     /// The second argument of a binary operation.
+    ///
+    /// # Panics
+    /// If it has only one.
     pub fn b(&self) -> Var<'t, F> {
         self.arg(1)
     }

@@ -70,8 +70,28 @@ impl<'t, F: Real> Var<'t, F> {
         self.tape.node(self.id).differentiable
     }
 
-    /// Records y = f(x) with its derivative x̄ = pull(ȳ).
-    pub(crate) fn unary(
+    /// Records y = f(x) with its derivative x̄ = pull(ȳ): the way to define an operation.
+    ///
+    /// `value` computes on plain tensors. `pull` is written in differentiable operations, so that derivatives of any order follow; it
+    /// may capture owned data only, and has ȳ, y and x from its argument. `op` is the name in messages and counts.
+    ///
+    /// ```
+    /// use emmy::{Real, Tape, Var, autodiff::check_grads, tensor::tensor};
+    ///
+    /// /// y = sinh x,   x̄ = ȳ cosh x
+    /// fn sinh<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
+    ///     x.unary("sinh", |x| x.mapv(F::sinh).into_shared(), |p| p.gy() * cosh(p.x()))
+    /// }
+    ///
+    /// /// y = cosh x,   x̄ = ȳ sinh x
+    /// fn cosh<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
+    ///     x.unary("cosh", |x| x.mapv(F::cosh).into_shared(), |p| p.gy() * sinh(p.x()))
+    /// }
+    ///
+    /// check_grads(|x| sinh(x[0]), &[tensor(&[2], vec![0.5, -1.0])])?;
+    /// # Ok::<(), emmy::Error>(())
+    /// ```
+    pub fn unary(
         self,
         op: &'static str,
         value: impl FnOnce(&Tensor<F>) -> Tensor<F>,
@@ -81,8 +101,13 @@ impl<'t, F: Real> Var<'t, F> {
         self.tape.record(op, &[self], y, || [derivative(pull)])
     }
 
-    /// Records y = f(a, b) with its derivatives ā = pull_a(ȳ) and b̄ = pull_b(ȳ).
-    pub(crate) fn binary(
+    /// Records y = f(a, b) with its derivatives ā = pull_a(ȳ) and b̄ = pull_b(ȳ), each called only where it is wanted. Each must have the
+    /// shape of its argument.
+    ///
+    /// # Panics
+    /// If the operands stand on different tapes.
+    #[track_caller]
+    pub fn binary(
         self,
         op: &'static str,
         b: Self,

@@ -6,14 +6,21 @@
 //! # Adding an operation
 //! A value and one derivative an argument, in the operations that are already here:
 //!
-//! ```ignore
-//! /// y = exp x,   x̄ = ȳ · y
-//! pub fn exp(self) -> Self {
-//!     self.unary("exp", |x| map::unary(x, F::exp), |p| p.gy() * p.y())
+//! ```
+//! # use emmy::{Real, Var, kernels::map};
+//! # trait Example { fn exp_(self) -> Self; }
+//! # impl<F: Real> Example for Var<'_, F> {
+//! /// y = eˣ,   x̄ = ȳ y
+//! fn exp_(self) -> Self {
+//!     self.unary("exp_", |x| map::unary(x, F::exp), |p| p.gy() * p.y())
 //! }
+//! # }
+//! # let x = emmy::Tape::new();
+//! # let x = x.scalar(1.0_f64);
+//! # assert_eq!(emmy::autodiff::grad(x.exp_(), &[x])[0].first(), Some(&1.0_f64.exp()));
 //! ```
 //!
-//! then an entry in the registry, which every generic test walks.
+//! then an entry in the [`registry`], which every generic test walks: how to draw operands, and the value by a plain loop.
 
 mod activation;
 mod arithmetic;
@@ -25,6 +32,7 @@ mod loss;
 mod norm;
 mod product;
 mod reduce;
+pub mod registry;
 mod shape;
 mod softmax;
 pub mod sparse;

@@ -300,7 +300,15 @@ pub fn segment_max<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t
     let again = Arc::clone(pattern);
     v.unary(
         "segment_max",
-        |v| apply(v, &shape, |v| segment::segment_max(pattern, v, width)),
+        |v| {
+            apply(v, &shape, |v| {
+                let mut y = segment::segment_max(pattern, v, width);
+                for i in (0..pattern.rows()).filter(|&i| pattern.row(i).is_empty()) {
+                    y[i * width..(i + 1) * width].fill(F::zero());
+                }
+                y
+            })
+        },
         move |p| {
             let (v, y) = (p.x().detach(), p.y().detach());
             let at_entries = gather_rows(&again, y).value();

@@ -1,0 +1,203 @@
+//! Attention over edges, by loops from the formulas.
+
+use super::naive::build;
+use super::{Case, Draw, Operation, function};
+use crate::kernels::random::Dropout;
+use crate::ops::attention::EdgeAttention;
+use crate::real::Real;
+use crate::sparse::Pattern;
+use crate::tensor::Tensor;
+use std::sync::Arc;
+
+const SLOPE: f64 = 0.2;
+
+fn leaky(x: f64) -> f64 {
+    if x > 0.0 { x } else { SLOPE * x }
+}
+
+/// What is drawn for every case: a square pattern with a row of two entries, heads, width, dropout.
+struct Setting {
+    pattern: Arc<Pattern>,
+    heads: usize,
+    width: usize,
+    dropout: Option<(f64, u64)>,
+}
+
+fn setting(d: &mut Draw) -> Setting {
+    let n = d.count(2, 4);
+    let mut pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).collect();
+    // The last node hears nobody.
+    pairs.retain(|&(i, j)| (i == 0 && j < 2) || (i + 1 < n && d.flag()));
+    let seed = d.seed();
+    Setting {
+        pattern: Pattern::from_pairs(n, n, &pairs).unwrap_or_else(|e| panic!("{e}")),
+        heads: d.count(1, 3),
+        width: d.count(1, 5),
+        dropout: d.flag().then_some((0.3, seed)),
+    }
+}
+
+impl Setting {
+    fn edges<F: Real>(&self) -> EdgeAttention<F> {
+        EdgeAttention {
+            pattern: Arc::clone(&self.pattern),
+            slope: F::of(SLOPE),
+            dropout: self.dropout,
+        }
+    }
+
+    /// The entries as (i, j), in order.
+    fn ends(&self) -> Vec<(usize, usize)> {
+        let rows = self.pattern.rows_of().iter().zip(self.pattern.indices());
+        rows.map(|(&i, &j)| (i as usize, j as usize)).collect()
+    }
+
+    /// softmax over each row of `score(i, j, h)`.
+    fn coefficients(&self, score: impl Fn(usize, usize, usize) -> f64) -> Tensor<f64> {
+        let ends = self.ends();
+        build(&[ends.len(), self.heads], |index| {
+            let (i, j) = ends[index[0]];
+            let row = ends.iter().filter(|end| end.0 == i);
+            let total: f64 = row.map(|&(i, j)| score(i, j, index[1]).exp()).sum();
+            score(i, j, index[1]).exp() / total
+        })
+    }
+
+    /// Σ_j drop(α)_ij z_j.
+    fn aggregate(&self, alpha: &Tensor<f64>, z: &Tensor<f64>) -> Tensor<f64> {
+        let ends = self.ends();
+        build(z.shape(), |index| {
+            let mut sum = 0.0;
+            for (e, &(i, j)) in ends.iter().enumerate() {
+                if i == index[0] {
+                    let kept = match self.dropout {
+                        Some((p, seed)) => {
+                            Dropout::new(p, seed).factor::<f64>(e * self.heads + index[1])
+                        }
+                        None => 1.0,
+                    };
+                    sum += kept * alpha[[e, index[1]]] * z[[j, index[1], index[2]]];
+                }
+            }
+            sum
+        })
+    }
+
+    fn gat(&self, s_s: &Tensor<f64>, s_t: &Tensor<f64>) -> Tensor<f64> {
+        self.coefficients(|i, j, h| leaky(s_s[[j, h]] + s_t[[i, h]]))
+    }
+
+    fn gatv2(&self, z_s: &Tensor<f64>, z_t: &Tensor<f64>, a: &Tensor<f64>) -> Tensor<f64> {
+        self.coefficients(|i, j, h| {
+            (0..self.width)
+                .map(|c| a[[h, c]] * leaky(z_s[[j, h, c]] + z_t[[i, h, c]]))
+                .sum()
+        })
+    }
+}
+
+/// Projected nodes on two interleaved grids, so that no sum of two comes near the kink of the LeakyReLU.
+fn projected(d: &mut Draw, shape: &[usize], offset: f64) -> Tensor<f64> {
+    let x = d.signed(shape);
+    x.mapv(|x| 0.2 * (x / 0.2).round() + offset).into_shared()
+}
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation {
+            name: "gat",
+            draw: |d| {
+                let s = setting(d);
+                let (n, h, w) = (s.pattern.rows(), s.heads, s.width);
+                let args = vec![
+                    d.signed(&[n, h, w]),
+                    projected(d, &[n, h], 0.03),
+                    projected(d, &[n, h], 0.04),
+                ];
+                let (f32, f64) = (s.edges::<f32>(), s.edges::<f64>());
+                let function = super::Function {
+                    f32: super::boxed(move |x| f32.gat(x[0], x[1], x[2])),
+                    f64: super::boxed(move |x| f64.gat(x[0], x[1], x[2])),
+                };
+                Case::new(args, function, move |x| {
+                    s.aggregate(&s.gat(&x[1], &x[2]), &x[0])
+                })
+            },
+        },
+        Operation {
+            name: "gat_coefficients",
+            draw: |d| {
+                let s = setting(d);
+                let (n, h) = (s.pattern.rows(), s.heads);
+                let args = vec![projected(d, &[n, h], 0.03), projected(d, &[n, h], 0.04)];
+                let (f32, f64) = (s.edges::<f32>(), s.edges::<f64>());
+                let function = super::Function {
+                    f32: super::boxed(move |x| f32.gat_coefficients(x[0], x[1])),
+                    f64: super::boxed(move |x| f64.gat_coefficients(x[0], x[1])),
+                };
+                Case::new(args, function, move |x| s.gat(&x[0], &x[1]))
+            },
+        },
+        Operation {
+            name: "gatv2",
+            draw: |d| {
+                let s = setting(d);
+                let shape = [s.pattern.rows(), s.heads, s.width];
+                let args = vec![
+                    projected(d, &shape, 0.03),
+                    projected(d, &shape, 0.04),
+                    d.signed(&shape[1..]),
+                ];
+                let (f32, f64) = (s.edges::<f32>(), s.edges::<f64>());
+                let function = super::Function {
+                    f32: super::boxed(move |x| f32.gatv2(x[0], x[1], x[2])),
+                    f64: super::boxed(move |x| f64.gatv2(x[0], x[1], x[2])),
+                };
+                Case::new(args, function, move |x| {
+                    s.aggregate(&s.gatv2(&x[0], &x[1], &x[2]), &x[0])
+                })
+            },
+        },
+        // Shared weights: both ends are one variable.
+        Operation {
+            name: "gatv2",
+            draw: |d| {
+                let s = setting(d);
+                let shape = [s.pattern.rows(), s.heads, s.width];
+                let args = vec![projected(d, &shape, 0.03), d.signed(&shape[1..])];
+                let (f32, f64) = (s.edges::<f32>(), s.edges::<f64>());
+                let function = super::Function {
+                    f32: super::boxed(move |x| f32.gatv2(x[0], x[0], x[1])),
+                    f64: super::boxed(move |x| f64.gatv2(x[0], x[0], x[1])),
+                };
+                Case::new(args, function, move |x| {
+                    s.aggregate(&s.gatv2(&x[0], &x[0], &x[1]), &x[0])
+                })
+            },
+        },
+        Operation {
+            name: "gatv2_coefficients",
+            draw: |d| {
+                let s = setting(d);
+                let shape = [s.pattern.rows(), s.heads, s.width];
+                let args = vec![
+                    projected(d, &shape, 0.03),
+                    projected(d, &shape, 0.04),
+                    d.signed(&shape[1..]),
+                ];
+                let pattern = Arc::clone(&s.pattern);
+                let function = function!(
+                    [pattern] | x | {
+                        let edges = EdgeAttention::<F> {
+                            pattern: Arc::clone(&pattern),
+                            slope: SLOPE as F,
+                            dropout: None,
+                        };
+                        edges.gatv2_coefficients(x[0], x[1], x[2])
+                    }
+                );
+                Case::new(args, function, move |x| s.gatv2(&x[0], &x[1], &x[2]))
+            },
+        },
+    ]
+}

@@ -1,0 +1,323 @@
+//! Sums, extrema, norms, softmax and its relatives.
+
+use super::{Case, Draw, Function, Operation, function, naive};
+use crate::tensor::Tensor;
+use ndarray::Dimension;
+
+pub(super) fn operations() -> Vec<Operation> {
+    let mut all = over_axes();
+    all.extend(norms());
+    all.extend(along_an_axis());
+    all
+}
+
+/// A reduction over drawn axes; `make` gets them with the flag.
+fn reduction(
+    d: &mut Draw,
+    x: Tensor<f64>,
+    make: fn(Vec<isize>, bool) -> Function,
+    f: fn(&[f64]) -> f64,
+) -> Case {
+    let (axes, keepdims) = (d.axes(x.ndim()), d.flag());
+    let function = make(axes.clone(), keepdims);
+    Case::new(vec![x], function, move |x| {
+        naive::reduce(&x[0], &axes, keepdims, f)
+    })
+}
+
+fn mean(x: &[f64]) -> f64 {
+    x.iter().sum::<f64>() / x.len() as f64
+}
+
+fn variance(x: &[f64]) -> f64 {
+    let centre = mean(x);
+    x.iter().map(|x| (x - centre) * (x - centre)).sum::<f64>() / x.len() as f64
+}
+
+fn length(x: &[f64]) -> f64 {
+    x.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+fn largest(x: &[f64]) -> f64 {
+    x.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+fn over_axes() -> Vec<Operation> {
+    vec![
+        Operation {
+            name: "sum",
+            draw: |d| {
+                let shape = d.any_shape();
+                let x = d.signed(&shape);
+                reduction(
+                    d,
+                    x,
+                    |axes, keep| function!([axes] | x | x[0].sum(&axes, keep)),
+                    |x| x.iter().sum(),
+                )
+            },
+        },
+        Operation {
+            name: "sum_all",
+            draw: |d| {
+                let shape = d.any_shape();
+                let sum = |x: &[Tensor<f64>]| naive::reduce(&x[0], &[], false, |x| x.iter().sum());
+                Case::new(vec![d.signed(&shape)], function!(|x| x[0].sum_all()), sum)
+            },
+        },
+        Operation {
+            name: "mean",
+            draw: |d| {
+                let shape = d.filled(3);
+                let x = d.signed(&shape);
+                reduction(
+                    d,
+                    x,
+                    |axes, keep| function!([axes] | x | x[0].mean(&axes, keep)),
+                    mean,
+                )
+            },
+        },
+        Operation {
+            name: "var",
+            draw: |d| {
+                // Two elements at least in every group: the variance of one is flat.
+                let n = d.count(2, 4);
+                let x = d.signed(&[n, 3, 2]);
+                reduction(
+                    d,
+                    x,
+                    |axes, keep| function!([axes] | x | x[0].var(&axes, keep)),
+                    variance,
+                )
+            },
+        },
+        Operation {
+            name: "max",
+            draw: |d| {
+                let shape = d.filled(3);
+                let x = d.distinct(&shape);
+                reduction(
+                    d,
+                    x,
+                    |axes, keep| function!([axes] | x | x[0].max(&axes, keep)),
+                    largest,
+                )
+            },
+        },
+        Operation {
+            name: "min",
+            draw: |d| {
+                let shape = d.filled(3);
+                let x = d.distinct(&shape);
+                reduction(
+                    d,
+                    x,
+                    |axes, keep| function!([axes] | x | x[0].min(&axes, keep)),
+                    |x| x.iter().copied().fold(f64::INFINITY, f64::min),
+                )
+            },
+        },
+    ]
+}
+
+fn norms() -> Vec<Operation> {
+    vec![
+        Operation {
+            name: "norm",
+            draw: |d| {
+                let shape = d.filled(3);
+                let x = d.signed(&shape);
+                reduction(
+                    d,
+                    x,
+                    |axes, keep| function!([axes] | x | x[0].norm(&axes, keep)),
+                    length,
+                )
+            },
+        },
+        Operation {
+            name: "row_norms",
+            draw: |d| {
+                let shape = d.filled(2);
+                Case::new(
+                    vec![d.signed(&shape)],
+                    function!(|x| x[0].row_norms()),
+                    |x| naive::reduce(&x[0], &[1], false, length),
+                )
+            },
+        },
+        Operation {
+            name: "column_norms",
+            draw: |d| {
+                let shape = d.filled(2);
+                Case::new(
+                    vec![d.signed(&shape)],
+                    function!(|x| x[0].column_norms()),
+                    |x| naive::reduce(&x[0], &[0], false, length),
+                )
+            },
+        },
+        Operation {
+            name: "frobenius_norm",
+            draw: |d| {
+                let shape = d.filled(2);
+                Case::new(
+                    vec![d.signed(&shape)],
+                    function!(|x| x[0].frobenius_norm()),
+                    |x| naive::reduce(&x[0], &[], false, length),
+                )
+            },
+        },
+        Operation {
+            name: "inf_2_norm",
+            draw: |d| {
+                let shape = d.filled(2);
+                Case::new(
+                    vec![d.signed(&shape)],
+                    function!(|x| x[0].inf_2_norm()),
+                    |x| {
+                        let rows = naive::reduce(&x[0], &[1], false, length);
+                        naive::reduce(&rows, &[], false, largest)
+                    },
+                )
+            },
+        },
+    ]
+}
+
+/// x with an axis of at least two elements: over one element a softmax is flat.
+fn lines(d: &mut Draw) -> (Tensor<f64>, isize) {
+    let (a, b, c) = (d.count(2, 4), d.count(2, 4), d.count(2, 3));
+    let x = d.signed(&[a, b, c]);
+    (x, d.axis(3))
+}
+
+/// A mask with one element at least in every line, and two in the first.
+fn half_mask(d: &mut Draw, shape: &[usize]) -> Tensor<bool> {
+    let mut mask = d.mask(shape);
+    for (index, m) in mask.indexed_iter_mut() {
+        *m |= index.slice().iter().sum::<usize>() % 2 == 0 || index.slice().iter().all(|&i| i < 2);
+    }
+    mask
+}
+
+/// The elements of a line that the mask keeps, and whether element k is one of them.
+fn masked(
+    x: &Tensor<f64>,
+    mask: &Tensor<bool>,
+    axis: isize,
+    f: impl Fn(&[f64], f64, bool) -> f64,
+) -> Tensor<f64> {
+    let hidden = naive::zip(
+        &[
+            x.clone(),
+            mask.mapv(|m| if m { 0.0 } else { f64::NAN }).into_shared(),
+        ],
+        |v| v[0] + v[1],
+    );
+    let plain = x.clone();
+    let kept = naive::along(&hidden, axis, |line, k| {
+        let kept: Vec<f64> = line.iter().copied().filter(|x| !x.is_nan()).collect();
+        f(&kept, line[k], !line[k].is_nan())
+    });
+    assert_eq!(kept.shape(), plain.shape());
+    kept
+}
+
+fn keep_one(x: &Tensor<f64>, axis: isize) -> Tensor<f64> {
+    naive::reduce(x, &[axis], true, |line| line[0])
+}
+
+fn along_an_axis() -> Vec<Operation> {
+    vec![
+        Operation {
+            name: "softmax",
+            draw: |d| {
+                let (x, axis) = lines(d);
+                Case::new(vec![x], function!(|x| x[0].softmax(axis)), move |x| {
+                    naive::along(&x[0], axis, |line, k| {
+                        (line[k] - naive::logsumexp(line)).exp()
+                    })
+                })
+            },
+        },
+        Operation {
+            name: "log_softmax",
+            draw: |d| {
+                let (x, axis) = lines(d);
+                Case::new(vec![x], function!(|x| x[0].log_softmax(axis)), move |x| {
+                    naive::along(&x[0], axis, |line, k| line[k] - naive::logsumexp(line))
+                })
+            },
+        },
+        Operation {
+            name: "logsumexp",
+            draw: |d| {
+                let (x, axis) = lines(d);
+                Case::new(vec![x], function!(|x| x[0].logsumexp(axis)), move |x| {
+                    naive::reduce(&x[0], &[axis], true, naive::logsumexp)
+                })
+            },
+        },
+        Operation {
+            name: "softmax_masked",
+            draw: |d| {
+                let (x, axis) = lines(d);
+                let mask = half_mask(d, x.shape());
+                let held = mask.clone();
+                Case::new(
+                    vec![x],
+                    function!([mask] | x | x[0].softmax_masked(axis, &mask)),
+                    move |x| {
+                        masked(&x[0], &held, axis, |kept, x, on| {
+                            if on {
+                                (x - naive::logsumexp(kept)).exp()
+                            } else {
+                                0.0
+                            }
+                        })
+                    },
+                )
+            },
+        },
+        Operation {
+            name: "logsumexp_masked",
+            draw: |d| {
+                let (x, axis) = lines(d);
+                let mask = half_mask(d, x.shape());
+                let held = mask.clone();
+                Case::new(
+                    vec![x],
+                    function!([mask] | x | x[0].logsumexp_masked(axis, &mask)),
+                    move |x| {
+                        keep_one(
+                            &masked(&x[0], &held, axis, |kept, _, _| naive::logsumexp(kept)),
+                            axis,
+                        )
+                    },
+                )
+            },
+        },
+        Operation {
+            name: "log_softmax_masked",
+            draw: |d| {
+                let (x, axis) = lines(d);
+                let mask = half_mask(d, x.shape());
+                let held = mask.clone();
+                // −∞ elsewhere, which no difference can be taken of: put 0 there.
+                let function = function!(
+                    [mask] | x | {
+                        let zero = x[0].tape().constant(Tensor::<F>::zeros(&[][..]));
+                        x[0].log_softmax_masked(axis, &mask).where_(&mask, zero)
+                    }
+                );
+                Case::new(vec![x], function, move |x| {
+                    masked(&x[0], &held, axis, |kept, x, on| {
+                        if on { x - naive::logsumexp(kept) } else { 0.0 }
+                    })
+                })
+            },
+        },
+    ]
+}
