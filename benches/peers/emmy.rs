@@ -1,0 +1,188 @@
+//! Milliseconds a training step takes, beside PyTorch Geometric (`pyg.py`, `compare.py`): forward, backward, optimiser, on the whole of Cora.
+//!
+//! One JSON object a row on standard output, with the floor of the row: products at 0.7 of the peak rate and edge traffic at the
+//! bandwidth of the caches, both measured in the same run.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use clap::Parser;
+use emmy::data::{self, Dataset, Name, Options};
+use emmy::kernels::par;
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass};
+use emmy::optim::{Method, Optimizer};
+use emmy::sparse::Csr;
+use emmy::{Result, Tape};
+use std::path::PathBuf;
+use support::Limits;
+
+/// Time training steps on Cora
+#[derive(Parser)]
+struct Cli {
+    /// Folder with Cora; without it, the generated cora-like
+    #[arg(long)]
+    data: Option<PathBuf>,
+
+    /// Numbers of threads
+    #[arg(long, default_value = "1,4", value_delimiter = ',')]
+    threads: Vec<usize>,
+
+    /// Rows; all without it
+    #[arg(long, value_delimiter = ',')]
+    row: Vec<String>,
+
+    /// Seconds a row
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+
+    /// What cargo passes to a bench
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// A row: name, network, optimiser with its learning rate.
+fn rows(set: &Dataset) -> Vec<(&'static str, GraphNetConfig, Method, f64)> {
+    let (inputs, classes) = (set.feature_count(), set.classes);
+    let gcn = GraphNetConfig::gcn(inputs, classes);
+    let gcn_64 = GraphNetConfig {
+        hidden: 64,
+        dropout: 0.0,
+        ..gcn
+    };
+    let gat = GraphNetConfig::gat(inputs, classes);
+    let gat_plain = GraphNetConfig {
+        dropout: 0.0,
+        attention_dropout: 0.0,
+        ..gat
+    };
+    let gatv2 = GraphNetConfig {
+        conv: Conv::Gatv2 { shared: true },
+        hidden: 64,
+        heads: 1,
+        bias: false,
+        activation: Activation::Relu,
+        ..gat_plain
+    };
+    let deep = |config| GraphNetConfig {
+        layers: 10,
+        ..config
+    };
+    vec![
+        ("gcn-2x16-dropout", gcn, Method::ADAM, 0.01),
+        ("gcn-2x64", gcn_64, Method::ADAM, 0.01),
+        ("gcn-10x64", deep(gcn_64), Method::ADAM, 0.01),
+        ("gat-2x8x8-dropout", gat, Method::ADAM, 0.005),
+        ("gat-2x8x8", gat_plain, Method::ADAM, 0.005),
+        ("gat-10x8x8", deep(gat_plain), Method::ADAM, 0.005),
+        ("gatv2-2x64", gatv2, Method::SGD, 0.1),
+        ("gatv2-10x64", deep(gatv2), Method::SGD, 0.05),
+    ]
+}
+
+fn main() -> Result<()> {
+    let cli = Cli::parse();
+    let options = Options {
+        folder: cli.data.clone(),
+        ..Options::default()
+    };
+    let set = match data::load(Name::Cora, &options) {
+        Err(emmy::Error::NotFound { .. }) if cli.data.is_none() => data::cora_like(0),
+        found => found?,
+    };
+    for &threads in &cli.threads {
+        par::with_threads(threads, || -> Result<()> {
+            let limits = Limits::measure();
+            for (name, config, method, lr) in rows(&set) {
+                if cli.row.is_empty() || cli.row.iter().any(|row| row == name) {
+                    let (min, median, loss) = row(&set, config, method, lr, cli.seconds)?;
+                    let [products, traffic] = floor(&set, &config, limits);
+                    let ms = |s: f64| (s * 1e6).round() / 1e3;
+                    println!(
+                        "{}",
+                        serde_json::json!({
+                            "who": "emmy", "dataset": set.name, "row": name, "threads": threads,
+                            "ms_min": ms(min), "ms_median": ms(median), "loss": loss,
+                            "floor_ms": ms(products + traffic), "floor_products_ms": ms(products), "floor_traffic_ms": ms(traffic),
+                        })
+                    );
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Minimum and median seconds of a step, and the last loss.
+fn row(
+    set: &Dataset,
+    config: GraphNetConfig,
+    method: Method,
+    lr: f64,
+    seconds: f64,
+) -> Result<(f64, f64, f32)> {
+    let x: Csr<f32> = set.normalized_features();
+    let adjacency = config.adjacency(&set.graph);
+    let train = &set.split(0)?.train;
+    let mut net = GraphNet::<f32>::new(config, 0)?;
+    let mut optimizer = Optimizer::new(method).weight_decay(5e-4);
+    let (mut epoch, mut last) = (0, 0.0);
+    let (min, median) = support::time(20, seconds, || {
+        let tape = Tape::new();
+        let pass = Pass::train(&tape, epoch);
+        let loss = net
+            .forward(&pass, tape.sparse(&x), &adjacency)
+            .cross_entropy(&set.labels, Some(train));
+        let gradients = pass.gradients(loss, &net);
+        last = loss.item();
+        drop(pass);
+        drop(tape);
+        optimizer.step(
+            net.parameters_mut().into_iter().map(|(_, p)| p),
+            &gradients,
+            lr,
+        );
+        epoch += 1;
+    });
+    Ok((min, median, last))
+}
+
+/// Seconds that the products and the edge traffic of a step take at least.
+///
+/// Products: two floating-point operations a multiply-add, forward, by the input and by the weight (the first layer's input is constant and
+/// sparse). Traffic, in bytes: for each pass over the edges an index and the values of an entry, the row of the other end, and each row
+/// of the output once. GCN makes one pass forward and one backward; attention one forward (score and sum together) and one backward over
+/// targets and one over sources.
+fn floor(set: &Dataset, config: &GraphNetConfig, limits: Limits) -> [f64; 2] {
+    let n = set.nodes() as f64;
+    let edges = set.graph.with_self_loops().edges() as f64;
+    let stored = set.features.pattern.nnz() as f64;
+    let (mut flops, mut bytes) = (0.0, 0.0);
+    for l in 0..config.layers {
+        let attention = config.conv != Conv::Gcn;
+        let heads = if attention && l + 1 < config.layers {
+            config.heads
+        } else {
+            1
+        } as f64;
+        let width = if l + 1 < config.layers {
+            config.hidden as f64 * heads
+        } else {
+            config.classes as f64
+        };
+        if l == 0 {
+            flops += 2.0 * 2.0 * stored * width;
+        } else {
+            let input = (config.hidden * if attention { config.heads } else { 1 }) as f64;
+            flops += 3.0 * 2.0 * n * input * width;
+        }
+        let row = 4.0 * width;
+        let pass = |values: f64| edges * (4.0 + 4.0 * values + row) + n * row;
+        bytes += if attention {
+            3.0 * pass(heads)
+        } else {
+            2.0 * pass(1.0)
+        };
+    }
+    [flops / (0.7 * limits.flops), bytes / limits.cache]
+}
