@@ -10,7 +10,7 @@ use super::Var;
 use super::tape::{Derivative, Joint, NodeId, Pull, Rule, Tape};
 use crate::kernels;
 use crate::real::Real;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, memory};
 
 /// ∂y/∂x for each x, as plain values; y must hold one element. What the sweep makes is freed.
 ///
@@ -62,7 +62,10 @@ pub fn vjp<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>], u: &Tensor<F>) -> Vec<Tens
                 path.contributions(&pull, &rule, each, |joint, on| joint.values(&pull, on))
             })
         },
-        |sum, term| kernels::map::add_assign(sum, &term),
+        |sum, term| {
+            kernels::map::add_assign(sum, &term);
+            memory::recycle(term);
+        },
     );
     xs.iter()
         .map(|x| path.adjoint(&adjoints, x.id))

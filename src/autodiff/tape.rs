@@ -3,7 +3,7 @@
 
 use super::Var;
 use crate::real::Real;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, memory};
 use smallvec::SmallVec;
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
@@ -196,7 +196,9 @@ impl<F: Real> Tape<F> {
     pub(crate) fn truncate(&self, mark: NodeId) {
         // Moved out first: a node's drop may run code, and must not find the arena borrowed.
         let freed = self.nodes.borrow_mut().split_off(mark);
-        drop(freed);
+        for node in freed {
+            memory::recycle(node.value);
+        }
     }
 
     /// Switches recording for as long as the guard lives.
@@ -217,6 +219,13 @@ impl<F: Real> Tape<F> {
         let result = f();
         self.truncate(mark);
         result
+    }
+}
+
+impl<F: Real> Drop for Tape<F> {
+    /// What nobody else holds is kept for the next tape.
+    fn drop(&mut self) {
+        self.truncate(0);
     }
 }
 

@@ -10,7 +10,7 @@
 
 use super::par;
 use crate::real::Real;
-use crate::tensor::{Tensor, broadcast_shapes};
+use crate::tensor::{Tensor, broadcast_shapes, memory};
 use ndarray::{Array2, ArrayView2, ArrayViewD, Axis, Dimension, Slice};
 
 /// Multiply-adds in one block of rows; a product below twice this is not cut.
@@ -35,7 +35,7 @@ pub fn matmul<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>) -> Array2<F> {
     );
     let work = m.saturating_mul(n).saturating_mul(k);
     if m == 0 || n == 0 || work < 2 * BLOCK {
-        let mut out = vec![F::zero(); m * n];
+        let mut out = memory::scratch(m * n);
         block(a, b, &mut out);
         return Array2::from_shape_vec((m, n), out).expect("out has m × n elements");
     }
@@ -46,7 +46,7 @@ pub fn matmul<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>) -> Array2<F> {
     if n > m {
         return matmul(b.reversed_axes(), a.reversed_axes()).reversed_axes();
     }
-    let mut out = Array2::zeros((m, n));
+    let mut out = Array2::from_shape_vec((m, n), memory::scratch(m * n)).expect("m × n elements");
     let rows = par::chunks(m, height(m, n, k));
     let data = out.as_slice_mut().expect("a new array has no gaps");
     let parts = par::carve(data, rows.iter().map(|r| r.len() * n));

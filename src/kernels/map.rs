@@ -5,7 +5,7 @@
 
 use super::{par, simd};
 use crate::real::Real;
-use crate::tensor::{Tensor, broadcast_shapes, contiguous, tensor};
+use crate::tensor::{Tensor, broadcast_shapes, contiguous, memory, tensor};
 use smallvec::SmallVec;
 
 /// y = f(x), element by element; y is row-major.
@@ -13,6 +13,11 @@ use smallvec::SmallVec;
 /// `f` should be without branches, so that the loop can be vectorised; mark a longer closure `#[inline(always)]`.
 pub fn unary<F: Real>(x: &Tensor<F>, f: impl Fn(F) -> F + Sync) -> Tensor<F> {
     collect(x.shape(), [x], move |[x]| f(x))
+}
+
+/// x repeated to `shape`, to which it broadcasts; row-major.
+pub fn broadcast<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
+    collect(shape, [x], |[x]| x)
 }
 
 /// y = f(a, b), element by element over the common shape; y is row-major.
@@ -113,7 +118,7 @@ fn collect<F: Real, const N: usize>(
     f: impl Fn([F; N]) -> F + Sync,
 ) -> Tensor<F> {
     let len = shape.iter().product();
-    let mut out = vec![F::zero(); len];
+    let mut out = memory::scratch(len);
     if len == 0 {
         return tensor(shape, out);
     }
@@ -212,14 +217,30 @@ fn plain<F: Real, const N: usize, const CONSTANT: usize>(
         let len = if CONSTANT >> k & 1 == 1 { 1 } else { len };
         &data[k][at[k]..at[k] + len]
     });
-    for i in 0..len {
-        out[i] = f(std::array::from_fn(|k| {
-            if CONSTANT >> k & 1 == 1 {
-                runs[k][0]
-            } else {
-                runs[k][i]
-            }
-        }));
+    // Iterators where the compiler sees that nothing is out of bounds; it does not for an array of slices.
+    if N == 1 && CONSTANT == 0 {
+        for (y, &x) in out.iter_mut().zip(runs[0]) {
+            *y = f([x; N]);
+        }
+    } else if N == 2 && CONSTANT == 0 {
+        for ((y, &a), &b) in out.iter_mut().zip(runs[0]).zip(runs[1]) {
+            *y = f(std::array::from_fn(|k| if k == 0 { a } else { b }));
+        }
+    } else if N == 2 && CONSTANT == 1 {
+        let a = runs[0][0];
+        for (y, &b) in out.iter_mut().zip(runs[1]) {
+            *y = f(std::array::from_fn(|k| if k == 0 { a } else { b }));
+        }
+    } else if N == 2 && CONSTANT == 2 {
+        let b = runs[1][0];
+        for (y, &a) in out.iter_mut().zip(runs[0]) {
+            *y = f(std::array::from_fn(|k| if k == 0 { a } else { b }));
+        }
+    } else {
+        for i in 0..len {
+            let at = |k: usize| if CONSTANT >> k & 1 == 1 { 0 } else { i };
+            out[i] = f(std::array::from_fn(|k| runs[k][at(k)]));
+        }
     }
 }
 

@@ -53,15 +53,11 @@ pub(crate) const LANES: usize = 16;
 
 /// The sum of sixteen lanes, by halves.
 #[inline(always)]
-pub(crate) fn fold<F: crate::Real>(mut lanes: [F; LANES]) -> F {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for l in 0..half {
-            lanes[l] += lanes[l + half];
-        }
-        half /= 2;
-    }
-    lanes[0]
+pub(crate) fn fold<F: crate::Real>(lanes: [F; LANES]) -> F {
+    // Each half an array of its own, so that it stays in a register.
+    let eight: [F; 8] = std::array::from_fn(|l| lanes[l] + lanes[l + 8]);
+    let four: [F; 4] = std::array::from_fn(|l| eight[l] + eight[l + 4]);
+    (four[0] + four[2]) + (four[1] + four[3])
 }
 
 /// y ← y + a x for slices of equal length.

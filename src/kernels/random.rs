@@ -3,7 +3,7 @@
 
 use super::{par, simd};
 use crate::real::Real;
-use crate::tensor::{Tensor, contiguous, tensor};
+use crate::tensor::{Tensor, contiguous, memory, tensor};
 
 /// Dropout: each element is kept with probability 1 − p and then scaled by 1 / (1 − p). Element `i` is kept if the hash of the
 /// seed and `i` is not below p 2³².
@@ -47,6 +47,21 @@ impl Dropout {
         }
     }
 
+    /// The same with all that elements share computed beforehand, for inner loops.
+    #[inline(always)]
+    pub fn mask<F: Real>(self) -> Mask<F> {
+        Mask {
+            dropout: self,
+            keys: Keys::new(self.seed, 0),
+            threshold: self.threshold(),
+            scale: if self.p < 1.0 {
+                F::of(1.0 / (1.0 - self.p))
+            } else {
+                F::zero()
+            },
+        }
+    }
+
     /// p 2³², for p < 1.
     #[inline(always)]
     fn threshold(self) -> u32 {
@@ -85,6 +100,31 @@ impl Dropout {
     }
 }
 
+/// The factors of a [`Dropout`], quick to compute one by one.
+#[derive(Clone, Copy)]
+pub struct Mask<F> {
+    dropout: Dropout,
+    /// Of the first 2³² elements.
+    keys: Keys,
+    threshold: u32,
+    scale: F,
+}
+
+impl<F: Real> Mask<F> {
+    /// [`Dropout::factor`].
+    #[inline(always)]
+    pub fn factor(&self, i: usize) -> F {
+        if self.dropout.is_none() {
+            return F::one();
+        }
+        if i > u32::MAX as usize {
+            return self.dropout.factor(i);
+        }
+        let keep = bits(self.keys, i as u32) >= self.threshold;
+        if keep { self.scale } else { F::zero() }
+    }
+}
+
 /// x with dropout: each element is 0 with probability p, else scaled by 1 / (1 − p). Element numbers run in row-major order.
 ///
 /// The adjoint of x is the same function of the adjoint of the output, with the same p and seed.
@@ -99,7 +139,7 @@ pub fn dropout<F: Real>(x: &Tensor<F>, p: f64, seed: u64) -> Tensor<F> {
     }
     let x = contiguous(x);
     let x_data = x.as_slice().expect("contiguous");
-    let mut out = vec![F::zero(); x.len()];
+    let mut out = memory::scratch(x.len());
     par::rows(&mut out, 1, 2, |first, part| {
         dropout.apply(&x_data[first..first + part.len()], first, part)
     });

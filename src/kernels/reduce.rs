@@ -5,7 +5,8 @@
 
 use super::{LANES, fold, par, simd};
 use crate::real::Real;
-use crate::tensor::{Tensor, contiguous, tensor};
+use crate::tensor::{Tensor, broadcast_shapes, contiguous, tensor};
+use ndarray::IxDyn;
 
 /// Elements (or rows) summed in order before pairing begins.
 const RUN: usize = 64;
@@ -20,6 +21,30 @@ const CHUNK: usize = 1 << 16;
 #[track_caller]
 pub fn sum<F: Real>(x: &Tensor<F>, axes: &[usize]) -> Tensor<F> {
     over(x, axes, F::zero(), sum_slice, sum_rows)
+}
+
+/// Sums x down to a `shape` that broadcasts to that of x: the adjoint of broadcasting.
+///
+/// # Panics
+/// If `shape` does not broadcast to the shape of x.
+#[track_caller]
+pub fn sum_to<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
+    assert!(
+        shape.len() <= x.ndim() && broadcast_shapes("sum_to", x.shape(), shape) == x.shape(),
+        "sum_to: {shape:?} does not broadcast to {:?}",
+        x.shape()
+    );
+    let leading = x.ndim() - shape.len();
+    let stretched =
+        |axis: usize| axis < leading || (shape[axis - leading] == 1 && x.shape()[axis] != 1);
+    let axes: Vec<usize> = (0..x.ndim()).filter(|&axis| stretched(axis)).collect();
+    let sums = if axes.is_empty() {
+        x.clone()
+    } else {
+        sum(x, &axes)
+    };
+    sums.into_shape_with_order(IxDyn(shape))
+        .expect("axes of size 1 more or less")
 }
 
 /// y = max x over the given axes, which stay with size 1; −∞ over no element, NaN where one is met.

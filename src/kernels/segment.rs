@@ -10,6 +10,7 @@ use super::spmm::check;
 use super::{axpy, par, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
+use crate::tensor::memory;
 
 /// out[i, :] = Σ over the entries e of row i of v[e, :], shape [n, w].
 ///
@@ -55,7 +56,7 @@ pub fn segment_max<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Vec<F> {
 #[track_caller]
 pub fn segment_softmax<F: Real>(pattern: &Pattern, scores: &[F], w: usize) -> Vec<F> {
     check("segment_softmax", "scores", scores, &[pattern.nnz(), w]);
-    let mut p = scores.to_vec();
+    let mut p = memory::copy(scores);
     by_segment(pattern, &mut p, w, 20, |_, p, row| softmax_row(p, row));
     p
 }
@@ -68,7 +69,7 @@ pub fn segment_softmax<F: Real>(pattern: &Pattern, scores: &[F], w: usize) -> Ve
 pub fn segment_softmax_backward<F: Real>(pattern: &Pattern, p: &[F], g: &[F], w: usize) -> Vec<F> {
     check("segment_softmax_backward", "p", p, &[pattern.nnz(), w]);
     check("segment_softmax_backward", "g", g, &[pattern.nnz(), w]);
-    let mut out = g.to_vec();
+    let mut out = memory::copy(g);
     by_segment(pattern, &mut out, w, 4, |first, out, row| {
         let p = &p[first * w..][..out.len()];
         row.fill(F::zero());
@@ -111,7 +112,7 @@ fn gather<F: Real>(index: &[u32], x: &[F], w: usize) -> Vec<F> {
     if w == 1 {
         return index.iter().map(|&k| x[k as usize]).collect();
     }
-    let mut out = vec![F::zero(); index.len() * w];
+    let mut out = memory::scratch(index.len() * w);
     par::rows(&mut out, w, w, |first, part| {
         for (out, &k) in part.chunks_exact_mut(w).zip(&index[first..]) {
             out.copy_from_slice(&x[k as usize * w..][..w]);
@@ -127,23 +128,51 @@ pub(super) fn softmax_row<F: Real>(p: &mut [F], row: &mut [F]) {
     if w == 0 {
         return;
     }
+    if w == 1 {
+        return softmax_column(p);
+    }
     row.fill(F::neg_infinity());
     for p in p.chunks_exact(w) {
         max_assign(row, p);
     }
     for p in p.chunks_exact_mut(w) {
         for (p, &max) in p.iter_mut().zip(&*row) {
-            *p = (*p - max).exp();
+            *p = (*p - max).exp_v();
         }
     }
     row.fill(F::zero());
     for p in p.chunks_exact(w) {
         axpy(F::one(), p, row);
     }
+    for sum in row.iter_mut() {
+        *sum = sum.recip();
+    }
     for p in p.chunks_exact_mut(w) {
-        for (p, &sum) in p.iter_mut().zip(&*row) {
-            *p /= sum;
+        for (p, &share) in p.iter_mut().zip(&*row) {
+            *p *= share;
         }
+    }
+}
+
+/// The same for one column, whose numbers lie together.
+#[inline(always)]
+fn softmax_column<F: Real>(p: &mut [F]) {
+    let mut max = F::neg_infinity();
+    for &p in &*p {
+        if p > max || p.is_nan() {
+            max = p;
+        }
+    }
+    for p in p.iter_mut() {
+        *p = (*p - max).exp_v();
+    }
+    let mut sum = F::zero();
+    for &p in &*p {
+        sum += p;
+    }
+    let share = sum.recip();
+    for p in p {
+        *p *= share;
     }
 }
 

@@ -30,7 +30,7 @@ pub fn softmax_rows<F: Real>(x: &[F], keep: &[bool], w: usize) -> Vec<F> {
                     }
                     let mut total = F::zero();
                     for x in row.iter_mut() {
-                        *x = (*x - shift).exp();
+                        *x = (*x - shift).exp_v();
                         total += *x;
                     }
                     let share = total.recip();
@@ -55,7 +55,7 @@ pub fn logsumexp_rows<F: Real>(x: &[F], keep: &[bool], w: usize) -> Vec<F> {
             *out = if shift == F::neg_infinity() {
                 shift
             } else {
-                shift + row.iter().map(|&x| (x - shift).exp()).sum::<F>().ln()
+                shift + row.iter().map(|&x| (x - shift).exp_v()).sum::<F>().ln()
             };
         }
     });

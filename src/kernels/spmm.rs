@@ -10,6 +10,7 @@
 use super::{axpy, dot, par, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
+use crate::tensor::memory;
 
 /// out[i, h, :] = Σ over the entries e of row i of v[e, h] x[col e, h, :], shape [n, H, D].
 ///
@@ -44,7 +45,7 @@ pub fn sddmm<F: Real>(pattern: &Pattern, a: &[F], b: &[F], heads: usize, d: usiz
     check("sddmm", "a", a, &[pattern.rows(), heads, d]);
     check("sddmm", "b", b, &[pattern.cols(), heads, d]);
     let width = heads * d;
-    let mut out = vec![F::zero(); pattern.nnz() * heads];
+    let mut out = memory::zeros(pattern.nnz() * heads);
     if d == 0 {
         return out;
     }
@@ -77,7 +78,7 @@ fn product<F: Real>(
     v: &[F],
 ) -> Vec<F> {
     let width = heads * d;
-    let mut out = vec![F::zero(); pattern.rows() * width];
+    let mut out = memory::zeros(pattern.rows() * width);
     if width == 0 {
         return out;
     }

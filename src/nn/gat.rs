@@ -69,8 +69,8 @@ impl<F: Real> GatConv<F> {
         edges: &Arc<Pattern>,
     ) -> Var<'t, F> {
         let (x, attention) = (x.into(), self.options.edges(pass, edges));
-        let [z, s_s, s_t] = self.project(pass, &x);
-        let y = attention.gat(z, s_s, s_t);
+        let [z, a_s, a_t] = self.project(pass, &x);
+        let y = attention.gat(z, a_s, a_t);
         self.finish(pass, y, &x)
     }
 
@@ -86,17 +86,20 @@ impl<F: Real> GatConv<F> {
         edges: &Arc<Pattern>,
     ) -> (Var<'t, F>, Sparse<'t, F>) {
         let (x, attention): (_, EdgeAttention<F>) = (x.into(), self.options.edges(pass, edges));
-        let [z, s_s, s_t] = self.project(pass, &x);
-        let alpha = attention.gat_coefficients(s_s, s_t);
+        let [z, a_s, a_t] = self.project(pass, &x);
+        let alpha = attention.gat_coefficients(z, a_s, a_t);
         let (y, alpha) = aggregate(&attention, alpha, z);
         (self.finish(pass, y, &x), alpha)
     }
 
-    /// z = W x `[n, H, C]`, and the halves of the score ⟨a_s, z⟩ and ⟨a_t, z⟩ `[n, H]`.
+    /// z = W x `[n, H, C]`, a_s and a_t.
     fn project<'t>(&self, pass: &Pass<'t, F>, x: &Input<'t, F>) -> [Var<'t, F>; 3] {
         let z = self.options.split(x.linear(pass.param(&self.weight)));
-        let score = |a| (z * pass.param(a)).sum(&[2], false);
-        [z, score(&self.att_source), score(&self.att_target)]
+        [
+            z,
+            pass.param(&self.att_source),
+            pass.param(&self.att_target),
+        ]
     }
 
     fn finish<'t>(&self, pass: &Pass<'t, F>, y: Var<'t, F>, x: &Input<'t, F>) -> Var<'t, F> {

@@ -10,7 +10,7 @@ impl<F: Real> Var<'_, F> {
     pub fn sigmoid(self) -> Self {
         self.unary(
             "sigmoid",
-            |x| map::unary(x, |x| (F::one() + (-x).exp()).recip()),
+            |x| map::unary(x, F::sigmoid_v),
             |p| p.gy() * (p.y() - p.y().powf(F::of(2.0))),
         )
     }
@@ -70,7 +70,15 @@ impl<F: Real> Var<'_, F> {
     pub fn elu(self, alpha: F) -> Self {
         self.unary(
             "elu",
-            |x| map::unary(x, |x| if x > F::zero() { x } else { alpha * x.exp_m1() }),
+            |x| {
+                map::unary(x, |x| {
+                    if x > F::zero() {
+                        x
+                    } else {
+                        alpha * x.exp_m1_v()
+                    }
+                })
+            },
             move |p| p.gy().elu_gate(p.y(), alpha),
         )
     }
@@ -133,7 +141,7 @@ impl<F: Real> Var<'_, F> {
     pub fn softplus(self) -> Self {
         self.unary(
             "softplus",
-            |x| map::unary(x, |x| x.max(F::zero()) + (-x.abs()).exp().ln_1p()),
+            |x| map::unary(x, |x| x.max(F::zero()) + (-x.abs()).exp_v().ln_1p_v()),
             |p| p.gy() * p.x().sigmoid(),
         )
     }

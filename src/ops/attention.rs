@@ -4,16 +4,19 @@
 //! |---|---|---|
 //! | pattern | n × m | entry e = (i, j): target i hears source j |
 //! | z, z_s, z_t | `[m, H, D]`, z_t `[n, H, D]` | projected sources and targets, H heads of width D |
-//! | s_s, s_t | `[m, H]`, `[n, H]` | the halves of a GAT score |
+//! | a_s, a_t | `[H, D]` | the attention vectors of GAT, for sources and targets |
 //! | a | `[H, D]` | the attention vector of GATv2 |
 //! | α | `[nnz, H]` | coefficients: softmax of the scores over each row |
 
 use super::sparse::{gather_columns, gather_rows, segment_softmax, spmm};
 use crate::autodiff::{Fused, Var, fused};
-use crate::kernels::attention::{Attention, Backward, Gat, GatV2};
+use crate::kernels::attention::{
+    Attention, Backward, Gat, GatV2, half_scores, half_scores_backward,
+};
 use crate::kernels::random::Dropout;
 use crate::real::Real;
 use crate::sparse::Pattern;
+use crate::tensor::memory::Buffer;
 use crate::tensor::{Tensor, contiguous, tensor};
 use std::sync::Arc;
 
@@ -29,27 +32,49 @@ pub struct EdgeAttention<F> {
 }
 
 impl<F: Real> EdgeAttention<F> {
-    /// y_i = Σ_j drop(α)_ij z_j with α = softmax_j LeakyReLU(s_s,j + s_t,i), for each head; shape `[n, H, D]`.
+    /// y_i = Σ_j drop(α)_ij z_j with α = softmax_j LeakyReLU(⟨a_s, z_j⟩ + ⟨a_t, z_i⟩), for each head; shape `[n, H, D]`.
     ///
     /// Veličković et al., "Graph Attention Networks", ICLR 2018, Eq. (1) to (4), with their score aᵀ[Wh_i ‖ Wh_j] split into the halves
-    /// s_t and s_s that belong to the two ends. A target without neighbours gets zeros.
+    /// that belong to the two ends. A target without neighbours gets zeros.
     ///
     /// # Panics
-    /// If the shapes do not fit.
+    /// If the shapes do not fit, or the pattern is not square.
     #[track_caller]
-    pub fn gat<'t>(&self, z: Var<'t, F>, s_s: Var<'t, F>, s_t: Var<'t, F>) -> Var<'t, F> {
-        self.check("gat_attention", "z", z, self.pattern.cols());
-        self.fuse(Score::Gat, &[z, s_s, s_t])
+    pub fn gat<'t>(&self, z: Var<'t, F>, a_s: Var<'t, F>, a_t: Var<'t, F>) -> Var<'t, F> {
+        self.check_gat(z, a_s, a_t);
+        self.fuse(Score::Gat, &[z, a_s, a_t])
     }
 
     /// The coefficients α of [`gat`](Self::gat) before dropout, shape `[nnz, H]`.
     ///
     /// # Panics
-    /// If the shapes do not fit.
+    /// If the shapes do not fit, or the pattern is not square.
     #[track_caller]
-    pub fn gat_coefficients<'t>(&self, s_s: Var<'t, F>, s_t: Var<'t, F>) -> Var<'t, F> {
-        let scores = gather_columns(&self.pattern, s_s) + gather_rows(&self.pattern, s_t);
+    pub fn gat_coefficients<'t>(
+        &self,
+        z: Var<'t, F>,
+        a_s: Var<'t, F>,
+        a_t: Var<'t, F>,
+    ) -> Var<'t, F> {
+        self.check_gat(z, a_s, a_t);
+        let half = |a: Var<'t, F>| (z * a).sum(&[2], false);
+        let scores =
+            gather_columns(&self.pattern, half(a_s)) + gather_rows(&self.pattern, half(a_t));
         segment_softmax(&self.pattern, scores.leaky_relu(self.slope))
+    }
+
+    #[track_caller]
+    fn check_gat(&self, z: Var<'_, F>, a_s: Var<'_, F>, a_t: Var<'_, F>) {
+        self.check("gat_attention", "z", z, self.pattern.cols());
+        self.check("gat_attention", "z", z, self.pattern.rows());
+        let shape = z.shape();
+        for (name, a) in [("a_s", a_s), ("a_t", a_t)] {
+            let found = a.shape();
+            assert!(
+                found == shape[1..],
+                "gat_attention: {name} has shape {found:?}, z {shape:?}: it must be [heads, width]"
+            );
+        }
     }
 
     /// y_i = Σ_j drop(α)_ij z_s,j with α = softmax_j ⟨a, LeakyReLU(z_s,j + z_t,i)⟩, for each head; shape `[n, H, D]`.
@@ -118,7 +143,7 @@ impl<F: Real> EdgeAttention<F> {
 /// Which score, and which operands come with it.
 #[derive(Debug, Clone, Copy)]
 enum Score {
-    /// GAT: z, s_s, s_t.
+    /// GAT: z, a_s, a_t.
     Gat,
     /// GATv2 with separate weights: z_s, z_t, a.
     Gatv2,
@@ -132,9 +157,16 @@ struct Fusion<F> {
     score: Score,
 }
 
-impl<F: Real> Fused<F> for Fusion<F> {
+/// What the forward kernel keeps.
+struct Saved<F: Real> {
     /// The coefficients.
-    type Saved = Vec<F>;
+    alpha: Buffer<F>,
+    /// Of GAT: ⟨a_s, z⟩ and ⟨a_t, z⟩.
+    halves: Option<(Buffer<F>, Buffer<F>)>,
+}
+
+impl<F: Real> Fused<F> for Fusion<F> {
+    type Saved = Saved<F>;
 
     fn name(&self) -> &'static str {
         match self.score {
@@ -144,17 +176,23 @@ impl<F: Real> Fused<F> for Fusion<F> {
         }
     }
 
-    fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Vec<F>) {
+    fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Saved<F>) {
         let rows: Vec<_> = args.iter().map(contiguous).collect();
         let x = |k: usize| slice(&rows[k]);
         let kernel = self.edges.kernel(&args[0]);
+        let mut halves = None;
         let (y, alpha) = match self.score {
-            Score::Gat => kernel.gat(gat(x(0), x(1), x(2))),
+            Score::Gat => {
+                let half = |a| Buffer::from(half_scores(x(0), a, kernel.heads));
+                let (s_s, s_t) = &*halves.insert((half(x(1)), half(x(2))));
+                kernel.gat(gat(x(0), s_s, s_t))
+            }
             Score::Gatv2 => kernel.gatv2(gatv2(x(0), x(1), x(2))),
             Score::SharedGatv2 => kernel.gatv2(gatv2(x(0), x(0), x(1))),
         };
         let shape = [kernel.pattern.rows(), kernel.heads, kernel.width];
-        (tensor(&shape, y), alpha)
+        let alpha = alpha.into();
+        (tensor(&shape, y), Saved { alpha, halves })
     }
 
     /// The kernels make the adjoints of all operands together, wanted or not.
@@ -162,7 +200,7 @@ impl<F: Real> Fused<F> for Fusion<F> {
         &self,
         args: &[Tensor<F>],
         y: &Tensor<F>,
-        alpha: &Vec<F>,
+        saved: &Saved<F>,
         gy: &Tensor<F>,
         _: &[bool],
     ) -> Vec<Option<Tensor<F>>> {
@@ -170,15 +208,19 @@ impl<F: Real> Fused<F> for Fusion<F> {
         let x = |k: usize| slice(&rows[k]);
         let (y, gy) = (contiguous(y), contiguous(gy));
         let back = Backward {
-            alpha,
+            alpha: &saved.alpha,
             y: slice(&y),
             gy: slice(&gy),
         };
         let kernel = self.edges.kernel(&args[0]);
         let adjoints = match self.score {
             Score::Gat => {
-                let g = kernel.gat_backward(gat(x(0), x(1), x(2)), back);
-                vec![g.z, g.s_src, g.s_tgt]
+                let (s_s, s_t) = saved.halves.as_ref().expect("GAT keeps them");
+                let mut g = kernel.gat_backward(gat(x(0), s_s, s_t), back);
+                let mut half =
+                    |a, gs: &[F]| half_scores_backward(x(0), a, kernel.heads, gs, &mut g.z);
+                let (a_s, a_t) = (half(x(1), &g.s_src), half(x(2), &g.s_tgt));
+                vec![g.z, a_s, a_t]
             }
             Score::Gatv2 => {
                 let g = kernel.gatv2_backward(gatv2(x(0), x(1), x(2)), back);
@@ -197,7 +239,7 @@ impl<F: Real> Fused<F> for Fusion<F> {
     fn reference<'t>(&self, args: &[Var<'t, F>]) -> Var<'t, F> {
         let edges = &self.edges;
         let alpha = match self.score {
-            Score::Gat => edges.gat_coefficients(args[1], args[2]),
+            Score::Gat => edges.gat_coefficients(args[0], args[1], args[2]),
             Score::Gatv2 => edges.gatv2_coefficients(args[0], args[1], args[2]),
             Score::SharedGatv2 => edges.gatv2_coefficients(args[0], args[0], args[1]),
         };

@@ -27,12 +27,12 @@ impl<F: Real> Var<'_, F> {
 
     /// y = exp x,   x̄ = ȳ y
     pub fn exp(self) -> Self {
-        self.unary("exp", |x| map::unary(x, F::exp), |p| p.gy() * p.y())
+        self.unary("exp", |x| map::unary(x, F::exp_v), |p| p.gy() * p.y())
     }
 
     /// y = ln x,   x̄ = ȳ / x
     pub fn ln(self) -> Self {
-        self.unary("ln", |x| map::unary(x, F::ln), |p| p.gy() / p.x())
+        self.unary("ln", |x| map::unary(x, F::ln_v), |p| p.gy() / p.x())
     }
 
     /// y = √x,   x̄ = ȳ / 2y
@@ -74,7 +74,7 @@ impl<F: Real> Var<'_, F> {
     pub fn tanh(self) -> Self {
         self.unary(
             "tanh",
-            |x| map::unary(x, F::tanh),
+            |x| map::unary(x, F::tanh_v),
             |p| p.gy() * (-p.y().powf(F::of(2.0)) + F::one()),
         )
     }

@@ -1,8 +1,9 @@
 //! The same elements in another shape or order, parts of them, and several tensors put together.
 
 use crate::autodiff::{Var, derivative};
+use crate::kernels::{map, reduce};
 use crate::real::Real;
-use crate::tensor::{self, Tensor, normalize_axis};
+use crate::tensor::{Tensor, contiguous, normalize_axis};
 use ndarray::{Axis, IxDyn, Slice};
 use std::ops::Range;
 
@@ -19,13 +20,12 @@ impl<'t, F: Real> Var<'t, F> {
         self.unary(
             "broadcast_to",
             |x| {
-                let view = x.broadcast(IxDyn(shape)).unwrap_or_else(|| {
-                    panic!(
-                        "broadcast_to: {:?} does not broadcast to {shape:?}",
-                        x.shape()
-                    )
-                });
-                view.to_owned().into_shared()
+                assert!(
+                    x.broadcast(IxDyn(shape)).is_some(),
+                    "broadcast_to: {:?} does not broadcast to {shape:?}",
+                    x.shape()
+                );
+                map::broadcast(x, shape)
             },
             |p| p.gy().sum_like(p.x()),
         )
@@ -42,7 +42,7 @@ impl<'t, F: Real> Var<'t, F> {
         }
         self.unary(
             "sum_to",
-            |x| tensor::sum_to(x, shape),
+            |x| reduce::sum_to(x, shape),
             |p| p.gy().broadcast_to(&p.x().shape()),
         )
     }
@@ -72,7 +72,7 @@ impl<'t, F: Real> Var<'t, F> {
                     x.shape(),
                     x.len(),
                 );
-                let rows: Tensor<F> = tensor::contiguous(x);
+                let rows: Tensor<F> = contiguous(x);
                 rows.into_shape_with_order(IxDyn(shape))
                     .expect("as many elements, without gaps")
             },

@@ -3,9 +3,10 @@
 //! A [`Tensor`] is cheap to clone (the data is shared, copied only when written to), may be a view with strides (a transpose
 //! costs nothing), and is `Send`.
 
+pub mod memory;
 mod shape;
 
-pub use shape::{broadcast_shapes, contiguous, normalize_axes, normalize_axis, sum_to};
+pub use shape::{broadcast_shapes, contiguous, normalize_axes, normalize_axis};
 
 use ndarray::{ArcArray, IxDyn};
 

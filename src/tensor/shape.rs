@@ -1,8 +1,7 @@
-//! Shape rules: NumPy's broadcasting and its adjoint.
+//! Shape rules: NumPy's broadcasting.
 
 use super::Tensor;
 use crate::real::Real;
-use ndarray::Axis;
 
 /// The common shape of two operands under NumPy's rule: shapes are aligned at the right, and in each place the sizes are equal
 /// or one of them is 1 (or absent).
@@ -57,35 +56,6 @@ pub fn normalize_axes(op: &str, axes: &[isize], ndim: usize) -> Vec<usize> {
         out.windows(2).all(|w| w[0] != w[1]),
         "{op}: an axis occurs twice in {axes:?} (of {ndim} dimensions)"
     );
-    out
-}
-
-/// Sums a tensor down to a shape that broadcasts to it: the adjoint of broadcasting.
-///
-/// # Panics
-/// If `shape` does not broadcast to the shape of `x`.
-#[track_caller]
-pub fn sum_to<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
-    if x.shape() == shape {
-        return x.clone();
-    }
-    assert!(
-        shape.len() <= x.ndim() && broadcast_shapes("sum_to", x.shape(), shape) == x.shape(),
-        "sum_to: {shape:?} does not broadcast to {:?}",
-        x.shape()
-    );
-    let mut out = x.clone();
-    while out.ndim() > shape.len() {
-        out = out.sum_axis(Axis(0)).into_shared();
-    }
-    for (axis, &size) in shape.iter().enumerate() {
-        if size == 1 && out.shape()[axis] != 1 {
-            out = out
-                .sum_axis(Axis(axis))
-                .insert_axis(Axis(axis))
-                .into_shared();
-        }
-    }
     out
 }
 

@@ -1,11 +1,12 @@
 //! The attention of GAT: score LeakyReLU(s_src + s_tgt), linear in what the two ends contribute (Veličković et al., "Graph
 //! Attention Networks", 2018, Eq. (1) to (6)). Letters: see the table of [the parent module](super).
 
-use super::{Attention, Backward, Output, axpy_heads, leaky, leaky_gate};
-use crate::kernels::dot;
+use super::{Attention, Backward, Output, axpy_heads, dot_heads, leaky, leaky_gate};
 use crate::kernels::segment::softmax_row;
 use crate::kernels::spmm::check;
+use crate::kernels::{par, simd};
 use crate::real::Real;
+use crate::tensor::memory::{self, Buffer};
 
 /// The operands of [`Attention::gat`].
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +30,90 @@ pub struct GatAdjoints<F> {
     pub s_tgt: Vec<F>,
 }
 
+/// Half of a score, s[i, h] = ⟨a[h, :], z[i, h, :]⟩, shape [n, H], from z of shape [n, H, D].
+///
+/// # Panics
+/// If the length of `z` is not a multiple of that of `a`, or that of `a` not of `heads`.
+#[track_caller]
+pub fn half_scores<F: Real>(z: &[F], a: &[F], heads: usize) -> Vec<F> {
+    let (w, d) = row_of(z, a, heads);
+    let mut s = memory::zeros(if w == 0 { 0 } else { z.len() / w * heads });
+    par::rows(&mut s, heads, w, |first, block| {
+        simd(
+            #[inline(always)]
+            || {
+                let z = z[first * w..].chunks_exact(w);
+                for (z, s) in z.zip(block.chunks_exact_mut(heads)) {
+                    dot_heads(d, z, a, s);
+                }
+            },
+        )
+    });
+    s
+}
+
+/// The adjoints of [`half_scores`] from the adjoint gs of s: adds gs[i, h] a[h, :] to gz, and returns Σᵢ gs[i, h] z[i, h, :].
+///
+/// # Panics
+/// If the lengths do not fit.
+#[track_caller]
+pub fn half_scores_backward<F: Real>(
+    z: &[F],
+    a: &[F],
+    heads: usize,
+    gs: &[F],
+    gz: &mut [F],
+) -> Vec<F> {
+    let (w, d) = row_of(z, a, heads);
+    check("half_scores_backward", "gz", gz, &[z.len()]);
+    if z.is_empty() {
+        return vec![F::zero(); w];
+    }
+    let n = z.len() / w;
+    check("half_scores_backward", "gs", gs, &[n, heads]);
+    let rows = par::chunks(n, ROWS);
+    let parts = par::carve(gz, rows.iter().map(|r| r.len() * w));
+    let tasks: Vec<_> = rows.into_iter().zip(parts).collect();
+    let parts = par::map(tasks, 2 * z.len(), |(rows, gz)| {
+        simd(
+            #[inline(always)]
+            || {
+                let mut ga = vec![F::zero(); w];
+                for (i, gz) in rows.zip(gz.chunks_exact_mut(w)) {
+                    let gs = &gs[i * heads..][..heads];
+                    axpy_heads(heads, d, gs, a, gz);
+                    axpy_heads(heads, d, gs, &z[i * w..][..w], &mut ga);
+                }
+                ga
+            },
+        )
+    });
+    let sum = parts.into_iter().reduce(|mut sum, part| {
+        for (s, x) in sum.iter_mut().zip(part) {
+            *s += x;
+        }
+        sum
+    });
+    sum.expect("there is a row")
+}
+
+/// Rows in one task of [`half_scores_backward`].
+const ROWS: usize = 512;
+
+/// The elements of a node, and of a head.
+#[track_caller]
+fn row_of<F>(z: &[F], a: &[F], heads: usize) -> (usize, usize) {
+    let w = a.len();
+    let fits = (heads > 0 && w.is_multiple_of(heads))
+        && (w > 0 && z.len().is_multiple_of(w) || z.is_empty());
+    assert!(
+        fits,
+        "half_scores: {} elements of z, {w} of a, {heads} heads",
+        z.len()
+    );
+    (w, w / heads)
+}
+
 impl<F: Real> Attention<'_, F> {
     /// y[i, h, :] = Σⱼ drop(α)ᵢⱼₕ z[j, h, :],   α = softmaxⱼ LeakyReLU(s_src[j, h] + s_tgt[i, h]). Returns y and α.
     ///
@@ -39,8 +124,8 @@ impl<F: Real> Attention<'_, F> {
         self.check_gat("gat", &args);
         let Gat { z, s_src, s_tgt } = args;
         let (p, w) = (self.pattern, self.row_len());
-        let mut y = vec![F::zero(); p.rows() * w];
-        let mut alpha = vec![F::zero(); p.nnz() * self.heads];
+        let mut y = memory::zeros(p.rows() * w);
+        let mut alpha = memory::scratch(p.nnz() * self.heads);
         self.pass(
             p,
             Output::by_row(&mut y, w),
@@ -48,6 +133,7 @@ impl<F: Real> Attention<'_, F> {
             #[inline(always)]
             |heads, d, block, y, alpha| {
                 let w = heads * d;
+                let mask = self.dropout.mask::<F>();
                 let (mut space, mut c) = (vec![F::zero(); heads], vec![F::zero(); heads]);
                 for (row, i) in block.rows.enumerate() {
                     let entries = p.row(i);
@@ -64,7 +150,7 @@ impl<F: Real> Attention<'_, F> {
                     let y = &mut y[row * w..][..w];
                     for (k, e) in entries.enumerate() {
                         for h in 0..heads {
-                            c[h] = alpha[k * heads + h] * self.factor(e, h);
+                            c[h] = alpha[k * heads + h] * mask.factor(e * heads + h);
                         }
                         let j = p.indices()[e] as usize;
                         axpy_heads(heads, d, &c, &z[j * w..][..w], y);
@@ -89,32 +175,33 @@ impl<F: Real> Attention<'_, F> {
         let Backward { alpha, y, gy } = back;
         let p = self.pattern;
         // For every entry and head: the coefficient after dropout, and the adjoint of the sum under the LeakyReLU.
-        let mut edges = vec![[F::zero(); 2]; p.nnz() * self.heads];
-        let mut gs_tgt = vec![F::zero(); p.rows() * self.heads];
+        let mut pairs = Buffer::from(memory::scratch(2 * p.nnz() * self.heads));
+        let (edges, _) = pairs.as_chunks_mut::<2>();
+        let mut gs_tgt = memory::zeros(p.rows() * self.heads);
         self.pass(
             p,
             Output::by_row(&mut gs_tgt, self.heads),
-            Output::by_entry(&mut edges, self.heads),
+            Output::by_entry(edges, self.heads),
             #[inline(always)]
             |heads, d, block, gs_tgt, edges| {
                 let w = heads * d;
-                let mut mean = vec![F::zero(); heads];
+                let mask = self.dropout.mask::<F>();
+                let (mut mean, mut dots) = (vec![F::zero(); heads], vec![F::zero(); heads]);
                 for (row, i) in block.rows.enumerate() {
                     let (y, gy) = (&y[i * w..][..w], &gy[i * w..][..w]);
-                    for h in 0..heads {
-                        mean[h] = dot(&gy[h * d..(h + 1) * d], &y[h * d..(h + 1) * d]);
-                    }
+                    dot_heads(d, gy, y, &mut mean);
                     let gs_tgt = &mut gs_tgt[row * heads..][..heads];
                     for e in p.row(i) {
                         let j = p.indices()[e] as usize;
                         let z = &z[j * w..][..w];
                         let edge = &mut edges[(e - block.entries.start) * heads..][..heads];
+                        dot_heads(d, gy, z, &mut dots);
                         for h in 0..heads {
-                            let (alpha, factor) = (alpha[e * heads + h], self.factor(e, h));
-                            let g_alpha =
-                                factor * dot(&gy[h * d..(h + 1) * d], &z[h * d..(h + 1) * d]);
+                            let (alpha, factor) =
+                                (alpha[e * heads + h], mask.factor(e * heads + h));
                             let s = s_src[j * heads + h] + s_tgt[i * heads + h];
-                            let gs = alpha * (g_alpha - mean[h]) * leaky_gate(s, self.slope);
+                            let gs =
+                                alpha * (factor * dots[h] - mean[h]) * leaky_gate(s, self.slope);
                             edge[h] = [alpha * factor, gs];
                             gs_tgt[h] += gs;
                         }
@@ -122,7 +209,7 @@ impl<F: Real> Attention<'_, F> {
                 }
             },
         );
-        let (gz, gs_src) = self.gat_columns(gy, &edges);
+        let (gz, gs_src) = self.gat_columns(gy, pairs.as_chunks().0);
         GatAdjoints {
             z: gz,
             s_src: gs_src,
@@ -135,8 +222,8 @@ impl<F: Real> Attention<'_, F> {
         let transposed = self.pattern.transposed();
         let (p, entry) = (&transposed.pattern, &transposed.entry);
         let w = self.row_len();
-        let mut gz = vec![F::zero(); p.rows() * w];
-        let mut gs = vec![F::zero(); p.rows() * self.heads];
+        let mut gz = memory::zeros(p.rows() * w);
+        let mut gs = memory::zeros(p.rows() * self.heads);
         self.pass(
             p,
             Output::by_row(&mut gz, w),

@@ -1,11 +1,12 @@
 //! The attention of GATv2: score ⟨a, LeakyReLU(zs + zt)⟩, in which the ranking of the neighbours depends on the target (Brody, Alon,
 //! Yahav, "How Attentive are Graph Attention Networks?", 2022, Eq. (7)). Letters: see the table of [the parent module](super).
 
-use super::{Attention, Backward, Output, axpy_heads, leaky, leaky_gate};
+use super::{Attention, Backward, Output, axpy_heads, dot_heads, leaky_gate, score_heads};
+use crate::kernels::axpy;
 use crate::kernels::segment::softmax_row;
 use crate::kernels::spmm::check;
-use crate::kernels::{LANES, dot, fold};
 use crate::real::Real;
+use crate::tensor::memory::{self, Buffer};
 
 /// The operands of [`Attention::gatv2`].
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +40,8 @@ impl<F: Real> Attention<'_, F> {
         self.check_gatv2("gatv2", &args);
         let GatV2 { zs, zt, a } = args;
         let (p, w) = (self.pattern, self.row_len());
-        let mut y = vec![F::zero(); p.rows() * w];
-        let mut alpha = vec![F::zero(); p.nnz() * self.heads];
+        let mut y = memory::zeros(p.rows() * w);
+        let mut alpha = memory::scratch(p.nnz() * self.heads);
         self.pass(
             p,
             Output::by_row(&mut y, w),
@@ -48,6 +49,7 @@ impl<F: Real> Attention<'_, F> {
             #[inline(always)]
             |heads, d, block, y, alpha| {
                 let w = heads * d;
+                let mask = self.dropout.mask::<F>();
                 let (mut space, mut c) = (vec![F::zero(); heads], vec![F::zero(); heads]);
                 for (row, i) in block.rows.enumerate() {
                     let entries = p.row(i);
@@ -56,17 +58,14 @@ impl<F: Real> Attention<'_, F> {
                     let zt = &zt[i * w..][..w];
                     for (k, &j) in p.indices()[entries.clone()].iter().enumerate() {
                         let zs = &zs[j as usize * w..][..w];
-                        for h in 0..heads {
-                            let own = h * d..(h + 1) * d;
-                            alpha[k * heads + h] =
-                                score(&zs[own.clone()], &zt[own.clone()], &a[own], self.slope);
-                        }
+                        let alpha = &mut alpha[k * heads..][..heads];
+                        score_heads(d, zs, zt, a, self.slope, alpha);
                     }
                     softmax_row(alpha, &mut space);
                     let y = &mut y[row * w..][..w];
                     for (k, e) in entries.enumerate() {
                         for h in 0..heads {
-                            c[h] = alpha[k * heads + h] * self.factor(e, h);
+                            c[h] = alpha[k * heads + h] * mask.factor(e * heads + h);
                         }
                         let j = p.indices()[e] as usize;
                         axpy_heads(heads, d, &c, &zs[j * w..][..w], y);
@@ -89,10 +88,10 @@ impl<F: Real> Attention<'_, F> {
     pub fn gatv2_backward(&self, args: GatV2<F>, back: Backward<F>) -> GatV2Adjoints<F> {
         self.check_gatv2("gatv2_backward", &args);
         self.check_backward("gatv2_backward", &back);
-        let mut zt = vec![F::zero(); args.zt.len()];
+        let mut zt = memory::zeros(args.zt.len());
         let (edges, a) = self.gatv2_rows(args, back, &mut zt);
-        let mut zs = vec![F::zero(); args.zs.len()];
-        self.gatv2_columns(args, back.gy, &edges, &mut zs);
+        let mut zs = memory::zeros(args.zs.len());
+        self.gatv2_columns(args, back.gy, edges.as_chunks().0, &mut zs);
         GatV2Adjoints { zs, zt, a }
     }
 
@@ -105,54 +104,54 @@ impl<F: Real> Attention<'_, F> {
         let args = GatV2 { zs: z, zt: z, a };
         self.check_gatv2("gatv2_backward_shared", &args);
         self.check_backward("gatv2_backward_shared", &back);
-        let mut gz = vec![F::zero(); z.len()];
+        let mut gz = memory::zeros(z.len());
         let (edges, a) = self.gatv2_rows(args, back, &mut gz);
-        self.gatv2_columns(args, back.gy, &edges, &mut gz);
+        self.gatv2_columns(args, back.gy, edges.as_chunks().0, &mut gz);
         let zt = Vec::new();
         GatV2Adjoints { zs: gz, zt, a }
     }
 
     /// What belongs to the targets: writes the adjoint of zt, and returns for every entry and head the coefficient after dropout
     /// and the adjoint of the score, and the adjoint of a.
-    fn gatv2_rows(
-        &self,
-        args: GatV2<F>,
-        back: Backward<F>,
-        gzt: &mut [F],
-    ) -> (Vec<[F; 2]>, Vec<F>) {
+    fn gatv2_rows(&self, args: GatV2<F>, back: Backward<F>, gzt: &mut [F]) -> (Buffer<F>, Vec<F>) {
         let GatV2 { zs, zt, a } = args;
         let Backward { alpha, y, gy } = back;
         let (p, w) = (self.pattern, self.row_len());
-        let mut edges = vec![[F::zero(); 2]; p.nnz() * self.heads];
+        let mut pairs = Buffer::from(memory::scratch(2 * p.nnz() * self.heads));
+        let (edges, _) = pairs.as_chunks_mut::<2>();
         let parts = self.pass(
             p,
             Output::by_row(gzt, w),
-            Output::by_entry(&mut edges, self.heads),
+            Output::by_entry(edges, self.heads),
             #[inline(always)]
             |heads, d, block, gzt, edges| {
                 let w = heads * d;
                 let mut ga = vec![F::zero(); w];
-                let mut mean = vec![F::zero(); heads];
+                let mask = self.dropout.mask::<F>();
+                let (mut mean, mut dots) = (vec![F::zero(); heads], vec![F::zero(); heads]);
                 for (row, i) in block.rows.enumerate() {
                     let (y, gy, zt) = (&y[i * w..][..w], &gy[i * w..][..w], &zt[i * w..][..w]);
-                    for h in 0..heads {
-                        mean[h] = dot(&gy[h * d..(h + 1) * d], &y[h * d..(h + 1) * d]);
-                    }
+                    dot_heads(d, gy, y, &mut mean);
                     let gzt = &mut gzt[row * w..][..w];
                     for e in p.row(i) {
                         let zs = &zs[p.indices()[e] as usize * w..][..w];
                         let edge = &mut edges[(e - block.entries.start) * heads..][..heads];
+                        dot_heads(d, gy, zs, &mut dots);
                         for h in 0..heads {
                             let own = h * d..(h + 1) * d;
-                            let (alpha, factor) = (alpha[e * heads + h], self.factor(e, h));
-                            let g_alpha = factor * dot(&gy[own.clone()], &zs[own.clone()]);
-                            let g = alpha * (g_alpha - mean[h]);
+                            let (alpha, factor) =
+                                (alpha[e * heads + h], mask.factor(e * heads + h));
+                            let g = alpha * (factor * dots[h] - mean[h]);
                             edge[h] = [alpha * factor, g];
-                            for c in own {
-                                let t = zs[c] + zt[c];
-                                gzt[c] += g * leaky_gate(t, self.slope);
-                                ga[c] += g * leaky(t, self.slope);
-                            }
+                            let (zs, zt) = (&zs[own.clone()], &zt[own.clone()]);
+                            score_adjoints(
+                                g,
+                                self.slope,
+                                zs,
+                                zt,
+                                &mut gzt[own.clone()],
+                                &mut ga[own],
+                            );
                         }
                     }
                     for c in 0..w {
@@ -168,7 +167,7 @@ impl<F: Real> Attention<'_, F> {
             }
             sum
         });
-        (edges, ga.unwrap_or_else(|| vec![F::zero(); w]))
+        (pairs, ga.unwrap_or_else(|| vec![F::zero(); w]))
     }
 
     /// What belongs to the sources: adds the adjoint of zs to `gzs`.
@@ -194,10 +193,15 @@ impl<F: Real> Attention<'_, F> {
                         let edge = &edges[entry[k] as usize * heads..][..heads];
                         for h in 0..heads {
                             let [coefficient, g] = edge[h];
-                            for c in h * d..(h + 1) * d {
-                                gzs[c] += coefficient * gy[c];
-                                through_score[c] += g * leaky_gate(zs[c] + zt[c], self.slope);
-                            }
+                            let own = h * d..(h + 1) * d;
+                            axpy(coefficient, &gy[own.clone()], &mut gzs[own.clone()]);
+                            source_adjoints(
+                                g,
+                                self.slope,
+                                &zs[own.clone()],
+                                &zt[own.clone()],
+                                &mut through_score[own],
+                            );
                         }
                     }
                     for c in 0..w {
@@ -216,19 +220,21 @@ impl<F: Real> Attention<'_, F> {
     }
 }
 
-/// ⟨a, LeakyReLU(zs + zt)⟩ for slices of equal length, in sixteen lanes that are then added in a fixed order.
+/// gzt ← gzt + g LeakyReLU'(t) and ga ← ga + g LeakyReLU(t) with t = zs + zt; the value is t times the derivative.
 #[inline(always)]
-fn score<F: Real>(zs: &[F], zt: &[F], a: &[F], slope: F) -> F {
-    let mut lanes = [F::zero(); LANES];
-    let whole = a.len() / LANES * LANES;
-    for at in (0..whole).step_by(LANES) {
-        let (zs, zt, a) = (&zs[at..at + LANES], &zt[at..at + LANES], &a[at..at + LANES]);
-        for l in 0..LANES {
-            lanes[l] += a[l] * leaky(zs[l] + zt[l], slope);
-        }
+fn score_adjoints<F: Real>(g: F, slope: F, zs: &[F], zt: &[F], gzt: &mut [F], ga: &mut [F]) {
+    for (((&zs, &zt), gzt), ga) in zs.iter().zip(zt).zip(gzt).zip(ga) {
+        let t = zs + zt;
+        let step = g * leaky_gate(t, slope);
+        *gzt += step;
+        *ga += step * t;
     }
-    for (l, c) in (whole..a.len()).enumerate() {
-        lanes[l] += a[c] * leaky(zs[c] + zt[c], slope);
+}
+
+/// through ← through + g LeakyReLU'(zs + zt).
+#[inline(always)]
+fn source_adjoints<F: Real>(g: F, slope: F, zs: &[F], zt: &[F], through: &mut [F]) {
+    for ((&zs, &zt), through) in zs.iter().zip(zt).zip(through) {
+        *through += g * leaky_gate(zs + zt, slope);
     }
-    fold(lanes)
 }

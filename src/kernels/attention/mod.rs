@@ -21,12 +21,12 @@ mod gatv2;
 #[cfg(test)]
 mod tests;
 
-pub use gat::{Gat, GatAdjoints};
+pub use gat::{Gat, GatAdjoints, half_scores, half_scores_backward};
 pub use gatv2::{GatV2, GatV2Adjoints};
 
 use super::random::Dropout;
 use super::spmm::check;
-use super::{axpy, par, simd};
+use super::{LANES, axpy, dot, fold, par, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use std::ops::Range;
@@ -108,12 +108,7 @@ impl<F: Real> Attention<'_, F> {
         par::map(tasks, work, |(block, (first, second))| {
             simd(
                 #[inline(always)]
-                || match (self.heads, self.width) {
-                    // Common sizes as constants, so that the inner loops unroll.
-                    (1, 64) => f(1, 64, block, first, second),
-                    (8, 8) => f(8, 8, block, first, second),
-                    (heads, width) => f(heads, width, block, first, second),
-                },
+                || f(self.heads, self.width, block, first, second),
             )
         })
     }
@@ -139,16 +134,6 @@ impl<F: Real> Attention<'_, F> {
         self.check_targets(op, "y", back.y);
         self.check_targets(op, "gy", back.gy);
     }
-
-    /// The factor of dropout on head `h` of entry `e`.
-    #[inline(always)]
-    fn factor(&self, e: usize, h: usize) -> F {
-        if self.dropout.is_none() {
-            F::one()
-        } else {
-            self.dropout.factor(e * self.heads + h)
-        }
-    }
 }
 
 /// What the adjoints are made from besides the operands: what the forward kernel returned, and the adjoint of y.
@@ -165,9 +150,107 @@ pub struct Backward<'a, F> {
 /// y[h, :] ← y[h, :] + c[h] x[h, :] for every head.
 #[inline(always)]
 fn axpy_heads<F: Real>(heads: usize, d: usize, c: &[F], x: &[F], y: &mut [F]) {
-    for h in 0..heads {
-        axpy(c[h], &x[h * d..(h + 1) * d], &mut y[h * d..(h + 1) * d]);
+    match (heads, d) {
+        (1, _) => axpy(c[0], x, y),
+        // The width as a constant: a row of several heads is then a few vectors.
+        (_, 8) => axpy_eights(c, x, y),
+        _ => {
+            for h in 0..heads {
+                axpy(c[h], &x[h * d..(h + 1) * d], &mut y[h * d..(h + 1) * d]);
+            }
+        }
     }
+}
+
+#[inline(always)]
+fn axpy_eights<F: Real>(c: &[F], x: &[F], y: &mut [F]) {
+    let (x, y) = (x.as_chunks::<8>().0, y.as_chunks_mut::<8>().0);
+    for ((&c, x), y) in c.iter().zip(x).zip(y) {
+        for l in 0..8 {
+            y[l] += c * x[l];
+        }
+    }
+}
+
+/// out[h] ← ⟨x[h, :], y[h, :]⟩ for every head.
+#[inline(always)]
+fn dot_heads<F: Real>(d: usize, x: &[F], y: &[F], out: &mut [F]) {
+    if d < 8 {
+        for (h, out) in out.iter_mut().enumerate() {
+            let terms = x[h * d..(h + 1) * d].iter().zip(&y[h * d..(h + 1) * d]);
+            *out = terms.fold(F::zero(), |s, (&x, &y)| s + x * y);
+        }
+        return;
+    }
+    if d == 8 {
+        let (x, y) = (x.as_chunks::<8>().0, y.as_chunks::<8>().0);
+        for ((out, x), y) in out.iter_mut().zip(x).zip(y) {
+            *out = fold_eight(std::array::from_fn(|l| x[l] * y[l]));
+        }
+        return;
+    }
+    for (h, out) in out.iter_mut().enumerate() {
+        let own = h * d..(h + 1) * d;
+        *out = dot(&x[own.clone()], &y[own]);
+    }
+}
+
+/// out[h] ← ⟨a[h, :], LeakyReLU(zs[h, :] + zt[h, :])⟩ for every head.
+#[inline(always)]
+fn score_heads<F: Real>(d: usize, zs: &[F], zt: &[F], a: &[F], slope: F, out: &mut [F]) {
+    if d < 8 {
+        for (h, out) in out.iter_mut().enumerate() {
+            let own = h * d..(h + 1) * d;
+            let terms = zs[own.clone()].iter().zip(&zt[own.clone()]).zip(&a[own]);
+            *out = terms.fold(F::zero(), |s, ((&zs, &zt), &a)| {
+                s + a * leaky(zs + zt, slope)
+            });
+        }
+        return;
+    }
+    if d == 8 {
+        let (zs, zt, a) = (
+            zs.as_chunks::<8>().0,
+            zt.as_chunks::<8>().0,
+            a.as_chunks::<8>().0,
+        );
+        for (((out, zs), zt), a) in out.iter_mut().zip(zs).zip(zt).zip(a) {
+            *out = fold_eight(std::array::from_fn(|l| a[l] * leaky(zs[l] + zt[l], slope)));
+        }
+        return;
+    }
+    for (h, out) in out.iter_mut().enumerate() {
+        let own = h * d..(h + 1) * d;
+        *out = score(&zs[own.clone()], &zt[own.clone()], &a[own], slope);
+    }
+}
+
+/// ⟨a, LeakyReLU(zs + zt)⟩ for slices of equal length, in sixteen lanes that are then added in a fixed order.
+#[inline(always)]
+fn score<F: Real>(zs: &[F], zt: &[F], a: &[F], slope: F) -> F {
+    let (zs, zs_rest) = zs.as_chunks::<LANES>();
+    let (zt, zt_rest) = zt.as_chunks::<LANES>();
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let mut lanes = [F::zero(); LANES];
+    for ((zs, zt), a) in zs.iter().zip(zt).zip(a) {
+        for l in 0..LANES {
+            lanes[l] += a[l] * leaky(zs[l] + zt[l], slope);
+        }
+    }
+    for (lane, ((&zs, &zt), &a)) in lanes
+        .iter_mut()
+        .zip(zs_rest.iter().zip(zt_rest).zip(a_rest))
+    {
+        *lane += a * leaky(zs + zt, slope);
+    }
+    fold(lanes)
+}
+
+/// The sum of eight numbers, by halves.
+#[inline(always)]
+fn fold_eight<F: Real>(x: [F; 8]) -> F {
+    let four: [F; 4] = std::array::from_fn(|l| x[l] + x[l + 4]);
+    (four[0] + four[2]) + (four[1] + four[3])
 }
 
 /// LeakyReLU: x for x > 0, else slope · x.

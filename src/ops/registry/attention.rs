@@ -83,8 +83,36 @@ impl Setting {
         })
     }
 
-    fn gat(&self, s_s: &Tensor<f64>, s_t: &Tensor<f64>) -> Tensor<f64> {
-        self.coefficients(|i, j, h| leaky(s_s[[j, h]] + s_t[[i, h]]))
+    fn gat(&self, z: &Tensor<f64>, a_s: &Tensor<f64>, a_t: &Tensor<f64>) -> Tensor<f64> {
+        self.coefficients(|i, j, h| leaky(self.gat_sum(z, a_s, a_t, (i, j), h)))
+    }
+
+    /// ⟨a_s, z_j⟩ + ⟨a_t, z_i⟩.
+    fn gat_sum(
+        &self,
+        z: &Tensor<f64>,
+        a_s: &Tensor<f64>,
+        a_t: &Tensor<f64>,
+        (i, j): (usize, usize),
+        h: usize,
+    ) -> f64 {
+        (0..self.width)
+            .map(|c| a_s[[h, c]] * z[[j, h, c]] + a_t[[h, c]] * z[[i, h, c]])
+            .sum()
+    }
+
+    /// z, a_s, a_t with no sum near the kink of the LeakyReLU.
+    fn gat_args(&self, d: &mut Draw) -> Vec<Tensor<f64>> {
+        let (n, h, w) = (self.pattern.rows(), self.heads, self.width);
+        loop {
+            let args = vec![d.signed(&[n, h, w]), d.signed(&[h, w]), d.signed(&[h, w])];
+            let near = |&end: &(usize, usize)| {
+                (0..h).any(|h| self.gat_sum(&args[0], &args[1], &args[2], end, h).abs() < 0.01)
+            };
+            if !self.ends().iter().any(near) {
+                return args;
+            }
+        }
     }
 
     fn gatv2(&self, z_s: &Tensor<f64>, z_t: &Tensor<f64>, a: &Tensor<f64>) -> Tensor<f64> {
@@ -108,19 +136,14 @@ pub(super) fn operations() -> Vec<Operation> {
             name: "gat",
             draw: |d| {
                 let s = setting(d);
-                let (n, h, w) = (s.pattern.rows(), s.heads, s.width);
-                let args = vec![
-                    d.signed(&[n, h, w]),
-                    projected(d, &[n, h], 0.03),
-                    projected(d, &[n, h], 0.04),
-                ];
+                let args = s.gat_args(d);
                 let (f32, f64) = (s.edges::<f32>(), s.edges::<f64>());
                 let function = super::Function {
                     f32: super::boxed(move |x| f32.gat(x[0], x[1], x[2])),
                     f64: super::boxed(move |x| f64.gat(x[0], x[1], x[2])),
                 };
                 Case::new(args, function, move |x| {
-                    s.aggregate(&s.gat(&x[1], &x[2]), &x[0])
+                    s.aggregate(&s.gat(&x[0], &x[1], &x[2]), &x[0])
                 })
             },
         },
@@ -128,14 +151,13 @@ pub(super) fn operations() -> Vec<Operation> {
             name: "gat_coefficients",
             draw: |d| {
                 let s = setting(d);
-                let (n, h) = (s.pattern.rows(), s.heads);
-                let args = vec![projected(d, &[n, h], 0.03), projected(d, &[n, h], 0.04)];
+                let args = s.gat_args(d);
                 let (f32, f64) = (s.edges::<f32>(), s.edges::<f64>());
                 let function = super::Function {
-                    f32: super::boxed(move |x| f32.gat_coefficients(x[0], x[1])),
-                    f64: super::boxed(move |x| f64.gat_coefficients(x[0], x[1])),
+                    f32: super::boxed(move |x| f32.gat_coefficients(x[0], x[1], x[2])),
+                    f64: super::boxed(move |x| f64.gat_coefficients(x[0], x[1], x[2])),
                 };
-                Case::new(args, function, move |x| s.gat(&x[0], &x[1]))
+                Case::new(args, function, move |x| s.gat(&x[0], &x[1], &x[2]))
             },
         },
         Operation {

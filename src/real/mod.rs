@@ -1,8 +1,14 @@
-//! The scalar: [`f32`] or [`f64`], nothing else.
+//! The scalar: [`f32`] or [`f64`], nothing else; and elementary functions that vectorise.
 
+mod elementary;
+
+pub use elementary::{Elementary, Format};
+
+use crate::tensor::memory::{Pool, Pools};
 use ndarray::NdFloat;
 use num_traits::FloatConst;
 use serde::{Serialize, de::DeserializeOwned};
+use std::cell::RefCell;
 use std::iter::Sum;
 
 mod sealed {
@@ -15,7 +21,7 @@ mod sealed {
 ///
 /// The trait is sealed: kernels and derivatives are tested for these two types and no others.
 pub trait Real:
-    sealed::Sealed + NdFloat + FloatConst + Default + Sum + Serialize + DeserializeOwned
+    sealed::Sealed + Elementary + NdFloat + FloatConst + Default + Sum + Serialize + DeserializeOwned
 {
     /// The name used in checkpoints and messages: `"f32"` or `"f64"`.
     const NAME: &'static str;
@@ -25,6 +31,10 @@ pub trait Real:
 
     /// This value as an `f64`, exactly.
     fn as_f64(self) -> f64;
+
+    /// The pool of buffers of this type.
+    #[doc(hidden)]
+    fn pool(pools: &Pools) -> &RefCell<Pool<Self>>;
 }
 
 impl Real for f32 {
@@ -39,6 +49,10 @@ impl Real for f32 {
     fn as_f64(self) -> f64 {
         f64::from(self)
     }
+
+    fn pool(pools: &Pools) -> &RefCell<Pool<Self>> {
+        &pools.f32
+    }
 }
 
 impl Real for f64 {
@@ -52,5 +66,9 @@ impl Real for f64 {
     #[inline(always)]
     fn as_f64(self) -> f64 {
         self
+    }
+
+    fn pool(pools: &Pools) -> &RefCell<Pool<Self>> {
+        &pools.f64
     }
 }
