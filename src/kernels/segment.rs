@@ -128,8 +128,11 @@ pub(super) fn softmax_row<F: Real>(p: &mut [F], row: &mut [F]) {
     if w == 0 {
         return;
     }
-    if w == 1 {
-        return softmax_column(p);
+    match w {
+        1 => return softmax_column(p),
+        // A common number of heads as a constant: a row is then one vector.
+        8 => return softmax_columns::<F, 8>(p),
+        _ => {}
     }
     row.fill(F::neg_infinity());
     for p in p.chunks_exact(w) {
@@ -150,6 +153,34 @@ pub(super) fn softmax_row<F: Real>(p: &mut [F], row: &mut [F]) {
     for p in p.chunks_exact_mut(w) {
         for (p, &share) in p.iter_mut().zip(&*row) {
             *p *= share;
+        }
+    }
+}
+
+/// The same for a number of columns known beforehand.
+#[inline(always)]
+fn softmax_columns<F: Real, const W: usize>(p: &mut [F]) {
+    let rows = p.as_chunks_mut::<W>().0;
+    let mut max = [F::neg_infinity(); W];
+    for row in &*rows {
+        for l in 0..W {
+            let larger = row[l] > max[l] || row[l].is_nan();
+            max[l] = if larger { row[l] } else { max[l] };
+        }
+    }
+    let mut sum = [F::zero(); W];
+    for row in &mut *rows {
+        for l in 0..W {
+            row[l] = (row[l] - max[l]).exp_v();
+        }
+        for l in 0..W {
+            sum[l] += row[l];
+        }
+    }
+    let share = sum.map(F::recip);
+    for row in rows {
+        for l in 0..W {
+            row[l] *= share[l];
         }
     }
 }

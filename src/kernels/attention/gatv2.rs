@@ -154,8 +154,8 @@ impl<F: Real> Attention<'_, F> {
                             );
                         }
                     }
-                    for c in 0..w {
-                        gzt[c] *= a[c];
+                    for (g, &a) in gzt.iter_mut().zip(a) {
+                        *g *= a;
                     }
                 }
                 ga
@@ -204,8 +204,8 @@ impl<F: Real> Attention<'_, F> {
                             );
                         }
                     }
-                    for c in 0..w {
-                        gzs[c] += a[c] * through_score[c];
+                    for ((g, &a), &through) in gzs.iter_mut().zip(a).zip(&through_score) {
+                        *g += a * through;
                     }
                 }
             },

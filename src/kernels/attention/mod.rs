@@ -153,7 +153,7 @@ fn axpy_heads<F: Real>(heads: usize, d: usize, c: &[F], x: &[F], y: &mut [F]) {
     match (heads, d) {
         (1, _) => axpy(c[0], x, y),
         // The width as a constant: a row of several heads is then a few vectors.
-        (_, 8) => axpy_eights(c, x, y),
+        (_, 8) => axpy_fixed::<F, 8>(c, x, y),
         _ => {
             for h in 0..heads {
                 axpy(c[h], &x[h * d..(h + 1) * d], &mut y[h * d..(h + 1) * d]);
@@ -163,10 +163,10 @@ fn axpy_heads<F: Real>(heads: usize, d: usize, c: &[F], x: &[F], y: &mut [F]) {
 }
 
 #[inline(always)]
-fn axpy_eights<F: Real>(c: &[F], x: &[F], y: &mut [F]) {
-    let (x, y) = (x.as_chunks::<8>().0, y.as_chunks_mut::<8>().0);
+fn axpy_fixed<F: Real, const D: usize>(c: &[F], x: &[F], y: &mut [F]) {
+    let (x, y) = (x.as_chunks::<D>().0, y.as_chunks_mut::<D>().0);
     for ((&c, x), y) in c.iter().zip(x).zip(y) {
-        for l in 0..8 {
+        for l in 0..D {
             y[l] += c * x[l];
         }
     }
