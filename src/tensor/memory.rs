@@ -13,7 +13,7 @@ use std::ops::{Deref, DerefMut};
 const SMALL: usize = 2048;
 
 /// Bytes that a pool keeps at most; beyond, it is emptied.
-const MOST: usize = 1 << 30;
+const MOST: usize = 2 << 30;
 
 /// Buffers of one type, by length.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub fn copy<F: Real>(data: &[F]) -> Vec<F> {
 pub fn recycle_buffer<F: Real>(buffer: Vec<F>) {
     let len = buffer.len();
     let bytes = size_of::<F>() * len;
-    if len < SMALL || buffer.capacity() != len || bytes > MOST / 8 {
+    if len < SMALL || buffer.capacity() != len || bytes > MOST / 4 {
         return;
     }
     with_pool(|pool| {
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_pool_has_a_bound() {
         clear();
-        let len = MOST / 8 / size_of::<f64>();
+        let len = MOST / 4 / size_of::<f64>();
         for _ in 0..20 {
             recycle_buffer(vec![0.0_f64; len]);
         }

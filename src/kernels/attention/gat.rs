@@ -37,7 +37,7 @@ pub struct GatAdjoints<F> {
 #[track_caller]
 pub fn half_scores<F: Real>(z: &[F], a: &[F], heads: usize) -> Vec<F> {
     let (w, d) = row_of(z, a, heads);
-    let mut s = memory::zeros(if w == 0 { 0 } else { z.len() / w * heads });
+    let mut s = memory::zeros(z.len().checked_div(w).unwrap_or(0) * heads);
     par::rows(&mut s, heads, w, |first, block| {
         simd(
             #[inline(always)]

@@ -1,0 +1,115 @@
+//! Cost against the number of edges: forward and backward of a GCN propagation and of a GATv2 attention, 64 wide, one head, `f32`, on
+//! random graphs with ten edges a node, and the most memory the process ever held. Each size runs in a process of its own.
+//!
+//! `cargo bench --bench scaling`, or with `-- --edges 10000,100000` for other sizes.
+
+mod support;
+
+use clap::Parser;
+use emmy::autodiff::vjp;
+use emmy::graph::generators::random_graph;
+use emmy::kernels::par;
+use emmy::ops::attention::EdgeAttention;
+use emmy::tensor::memory;
+use emmy::{Tape, init};
+use std::process::Command;
+
+/// Time propagation and attention on graphs of growing size
+#[derive(Parser)]
+struct Cli {
+    /// Numbers of edges
+    #[arg(
+        long,
+        default_value = "10000,100000,1000000,10000000",
+        value_delimiter = ','
+    )]
+    edges: Vec<usize>,
+
+    /// Threads; 0 for one a processor
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+
+    /// One size in this process
+    #[arg(long, hide = true)]
+    single: bool,
+
+    /// What cargo passes to a bench
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+const D: usize = 64;
+
+fn main() {
+    let cli = Cli::parse();
+    if cli.single {
+        return par::with_threads(cli.threads, || single(cli.edges[0]));
+    }
+    println!("| edges | nodes | GCN ms | ns an edge | GATv2 ms | ns an edge | peak memory MB |");
+    println!("|---:|---:|---:|---:|---:|---:|---:|");
+    let program = std::env::current_exe().expect("this program has a path");
+    for edges in cli.edges {
+        let status = Command::new(&program)
+            .args([
+                "--single",
+                "--edges",
+                &edges.to_string(),
+                "--threads",
+                &cli.threads.to_string(),
+            ])
+            .status();
+        let status = status.unwrap_or_else(|e| panic!("{}: {e}", program.display()));
+        assert!(status.success(), "{edges} edges: {status}");
+    }
+}
+
+fn single(edges: usize) {
+    let nodes = edges / 10;
+    let graph = random_graph(nodes, edges / 2, 1);
+    let adjacency = graph.gcn_norm::<f32>();
+    let rng = &mut init::rng(2);
+    let z = init::normal(&[nodes, 1, D], 1.0, rng);
+    let a = init::normal(&[1, D], 0.1, rng);
+    let x = z
+        .clone()
+        .into_shape_with_order(&[nodes, D][..])
+        .expect("one head");
+    let attention = EdgeAttention {
+        pattern: adjacency.pattern.clone(),
+        slope: 0.2,
+        dropout: None,
+    };
+    let times = if edges > 1_000_000 { 3 } else { 10 };
+    let (gcn, _) = support::time(times, 0.0, || {
+        let tape = Tape::new();
+        let x = tape.var(x.clone());
+        let y = tape.sparse(&adjacency).matmul(x);
+        vjp(y, &[x], &y.value())
+            .into_iter()
+            .for_each(memory::recycle);
+    });
+    let (gatv2, _) = support::time(times, 0.0, || {
+        let tape = Tape::new();
+        let (z, a) = (tape.var(z.clone()), tape.var(a.clone()));
+        let y = attention.gatv2(z, z, a);
+        vjp(y, &[z, a], &y.value())
+            .into_iter()
+            .for_each(memory::recycle);
+    });
+    let stored = adjacency.pattern.nnz() as f64;
+    println!(
+        "| {edges} | {nodes} | {:.2} | {:.1} | {:.2} | {:.1} | {} |",
+        gcn * 1e3,
+        gcn * 1e9 / stored,
+        gatv2 * 1e3,
+        gatv2 * 1e9 / stored,
+        peak_memory().map_or("unknown".to_owned(), |kb| (kb / 1024).to_string())
+    );
+}
+
+/// The high-water mark of resident memory in kB, where the system tells (Linux).
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
