@@ -15,6 +15,7 @@ pub mod map;
 pub mod par;
 pub mod random;
 pub mod reduce;
+mod rows;
 pub mod segment;
 pub mod softmax;
 pub mod spmm;

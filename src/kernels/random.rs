@@ -111,6 +111,30 @@ pub struct Mask<F> {
 }
 
 impl<F: Real> Mask<F> {
+    /// xₖ · factor(first + k), in `space`; x itself without dropout.
+    #[inline(always)]
+    pub fn apply<'a>(&self, x: &'a [F], first: usize, space: &'a mut Vec<F>) -> &'a [F] {
+        if self.dropout.is_none() {
+            return x;
+        }
+        space.resize(x.len(), F::zero());
+        if first + x.len() > u32::MAX as usize {
+            self.dropout.apply(x, first, space);
+            return space;
+        }
+        let Self {
+            keys,
+            threshold,
+            scale,
+            ..
+        } = *self;
+        for (k, (out, &x)) in (first as u32..).zip(space.iter_mut().zip(x)) {
+            let keep = bits(keys, k) >= threshold;
+            *out = if keep { x * scale } else { F::zero() };
+        }
+        space
+    }
+
     /// [`Dropout::factor`].
     #[inline(always)]
     pub fn factor(&self, i: usize) -> F {

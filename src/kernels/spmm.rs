@@ -7,10 +7,11 @@
 //! | x, b | [m, H, D] |
 //! | y, a | [n, H, D] |
 
-use super::{axpy, dot, par, simd};
+use super::{dot, par, rows, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory;
+use std::ops::Range;
 
 /// out[i, h, :] = Σ over the entries e of row i of v[e, h] x[col e, h, :], shape [n, H, D].
 ///
@@ -87,19 +88,13 @@ fn product<F: Real>(
     let work = (pattern.nnz() + pattern.rows()) * width;
     let tasks = blocks.into_iter().zip(parts).collect();
     let indices = pattern.indices();
-    par::map(tasks, work, |(rows, part)| {
+    par::map(tasks, work, |(range, part): (Range<usize>, &mut [F])| {
         simd(
             #[inline(always)]
             || {
-                for (i, out) in rows.zip(part.chunks_exact_mut(width)) {
-                    for e in pattern.row(i) {
-                        let x = &x[indices[e] as usize * width..][..width];
-                        let v = &v[entry(e) * heads..][..heads];
-                        let heads = out.chunks_exact_mut(d).zip(x.chunks_exact(d));
-                        for (&v, (out, x)) in v.iter().zip(heads) {
-                            axpy(v, x, out);
-                        }
-                    }
+                for (i, out) in range.zip(part.chunks_exact_mut(width)) {
+                    let entries = pattern.row(i).map(|e| (e, indices[e] as usize));
+                    rows::weighted_sum(entries, |e, h| v[entry(e) * heads + h], x, d, out);
                 }
             },
         )

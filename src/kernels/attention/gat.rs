@@ -4,7 +4,7 @@
 use super::{Attention, Backward, Output, axpy_heads, dot_heads, leaky, leaky_gate};
 use crate::kernels::segment::softmax_row;
 use crate::kernels::spmm::check;
-use crate::kernels::{par, simd};
+use crate::kernels::{par, rows, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 
@@ -134,7 +134,7 @@ impl<F: Real> Attention<'_, F> {
             |heads, d, block, y, alpha| {
                 let w = heads * d;
                 let mask = self.dropout.mask::<F>();
-                let (mut space, mut c) = (vec![F::zero(); heads], vec![F::zero(); heads]);
+                let (mut space, mut dropped) = (vec![F::zero(); heads], Vec::new());
                 for (row, i) in block.rows.enumerate() {
                     let entries = p.row(i);
                     let first = entries.start - block.entries.start;
@@ -148,13 +148,9 @@ impl<F: Real> Attention<'_, F> {
                     }
                     softmax_row(alpha, &mut space);
                     let y = &mut y[row * w..][..w];
-                    for (k, e) in entries.enumerate() {
-                        for h in 0..heads {
-                            c[h] = alpha[k * heads + h] * mask.factor(e * heads + h);
-                        }
-                        let j = p.indices()[e] as usize;
-                        axpy_heads(heads, d, &c, &z[j * w..][..w], y);
-                    }
+                    let kept = mask.apply(alpha, entries.start * heads, &mut dropped);
+                    let sources = p.indices()[entries].iter().map(|&j| j as usize);
+                    rows::weighted_sum(sources.enumerate(), |k, h| kept[k * heads + h], z, d, y);
                 }
             },
         );
@@ -231,19 +227,19 @@ impl<F: Real> Attention<'_, F> {
             #[inline(always)]
             |heads, d, block, gz, gs| {
                 let w = heads * d;
-                let mut c = vec![F::zero(); heads];
                 for (row, j) in block.rows.enumerate() {
                     let gs = &mut gs[row * heads..][..heads];
                     let gz = &mut gz[row * w..][..w];
                     for k in p.row(j) {
                         let edge = &edges[entry[k] as usize * heads..][..heads];
-                        for h in 0..heads {
-                            c[h] = edge[h][0];
-                            gs[h] += edge[h][1];
+                        for (gs, edge) in gs.iter_mut().zip(edge) {
+                            *gs += edge[1];
                         }
-                        let i = p.indices()[k] as usize;
-                        axpy_heads(heads, d, &c, &gy[i * w..][..w], gz);
                     }
+                    let targets = p
+                        .row(j)
+                        .map(|k| (entry[k] as usize, p.indices()[k] as usize));
+                    rows::weighted_sum(targets, |e, h| edges[e * heads + h][0], gy, d, gz);
                 }
             },
         );

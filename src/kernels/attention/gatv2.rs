@@ -1,8 +1,8 @@
 //! The attention of GATv2: score ⟨a, LeakyReLU(zs + zt)⟩, in which the ranking of the neighbours depends on the target (Brody, Alon,
 //! Yahav, "How Attentive are Graph Attention Networks?", 2022, Eq. (7)). Letters: see the table of [the parent module](super).
 
-use super::{Attention, Backward, Output, axpy_heads, dot_heads, leaky_gate, score_heads};
-use crate::kernels::axpy;
+use super::{Attention, Backward, Output, dot_heads, score_heads};
+use crate::kernels::rows;
 use crate::kernels::segment::softmax_row;
 use crate::kernels::spmm::check;
 use crate::real::Real;
@@ -50,7 +50,7 @@ impl<F: Real> Attention<'_, F> {
             |heads, d, block, y, alpha| {
                 let w = heads * d;
                 let mask = self.dropout.mask::<F>();
-                let (mut space, mut c) = (vec![F::zero(); heads], vec![F::zero(); heads]);
+                let (mut space, mut dropped) = (vec![F::zero(); heads], Vec::new());
                 for (row, i) in block.rows.enumerate() {
                     let entries = p.row(i);
                     let first = entries.start - block.entries.start;
@@ -63,13 +63,9 @@ impl<F: Real> Attention<'_, F> {
                     }
                     softmax_row(alpha, &mut space);
                     let y = &mut y[row * w..][..w];
-                    for (k, e) in entries.enumerate() {
-                        for h in 0..heads {
-                            c[h] = alpha[k * heads + h] * mask.factor(e * heads + h);
-                        }
-                        let j = p.indices()[e] as usize;
-                        axpy_heads(heads, d, &c, &zs[j * w..][..w], y);
-                    }
+                    let kept = mask.apply(alpha, entries.start * heads, &mut dropped);
+                    let sources = p.indices()[entries].iter().map(|&j| j as usize);
+                    rows::weighted_sum(sources.enumerate(), |k, h| kept[k * heads + h], zs, d, y);
                 }
             },
         );
@@ -138,22 +134,15 @@ impl<F: Real> Attention<'_, F> {
                         let edge = &mut edges[(e - block.entries.start) * heads..][..heads];
                         dot_heads(d, gy, zs, &mut dots);
                         for h in 0..heads {
-                            let own = h * d..(h + 1) * d;
-                            let (alpha, factor) =
-                                (alpha[e * heads + h], mask.factor(e * heads + h));
-                            let g = alpha * (factor * dots[h] - mean[h]);
-                            edge[h] = [alpha * factor, g];
-                            let (zs, zt) = (&zs[own.clone()], &zt[own.clone()]);
-                            score_adjoints(
-                                g,
-                                self.slope,
-                                zs,
-                                zt,
-                                &mut gzt[own.clone()],
-                                &mut ga[own],
-                            );
+                            let k = e * heads + h;
+                            let (alpha, factor) = (alpha[k], mask.factor(k));
+                            edge[h] = [alpha * factor, alpha * (factor * dots[h] - mean[h])];
                         }
                     }
+                    let first = block.entries.start;
+                    let sources = p.row(i).map(|e| (e - first, p.indices()[e] as usize));
+                    let g = |k: usize, h: usize| edges[k * heads + h][1];
+                    rows::score_adjoints(sources, g, zs, zt, (d, self.slope), gzt, &mut ga);
                     for (g, &a) in gzt.iter_mut().zip(a) {
                         *g *= a;
                     }
@@ -187,23 +176,13 @@ impl<F: Real> Attention<'_, F> {
                     let zs = &zs[j * w..][..w];
                     let gzs = &mut gzs[row * w..][..w];
                     through_score.fill(F::zero());
-                    for k in p.row(j) {
-                        let i = p.indices()[k] as usize;
-                        let (gy, zt) = (&gy[i * w..][..w], &zt[i * w..][..w]);
-                        let edge = &edges[entry[k] as usize * heads..][..heads];
-                        for h in 0..heads {
-                            let [coefficient, g] = edge[h];
-                            let own = h * d..(h + 1) * d;
-                            axpy(coefficient, &gy[own.clone()], &mut gzs[own.clone()]);
-                            source_adjoints(
-                                g,
-                                self.slope,
-                                &zs[own.clone()],
-                                &zt[own.clone()],
-                                &mut through_score[own],
-                            );
-                        }
-                    }
+                    let targets = p
+                        .row(j)
+                        .map(|k| (entry[k] as usize, p.indices()[k] as usize));
+                    let of = |part: usize| move |e: usize, h: usize| edges[e * heads + h][part];
+                    rows::weighted_sum(targets.clone(), of(0), gy, d, gzs);
+                    let shape = (d, self.slope);
+                    rows::source_adjoints(targets, of(1), zs, zt, shape, &mut through_score);
                     for ((g, &a), &through) in gzs.iter_mut().zip(a).zip(&through_score) {
                         *g += a * through;
                     }
@@ -217,24 +196,5 @@ impl<F: Real> Attention<'_, F> {
         self.check_sources(op, "zs", args.zs);
         self.check_targets(op, "zt", args.zt);
         check(op, "a", args.a, &[self.heads, self.width]);
-    }
-}
-
-/// gzt ← gzt + g LeakyReLU'(t) and ga ← ga + g LeakyReLU(t) with t = zs + zt; the value is t times the derivative.
-#[inline(always)]
-fn score_adjoints<F: Real>(g: F, slope: F, zs: &[F], zt: &[F], gzt: &mut [F], ga: &mut [F]) {
-    for (((&zs, &zt), gzt), ga) in zs.iter().zip(zt).zip(gzt).zip(ga) {
-        let t = zs + zt;
-        let step = g * leaky_gate(t, slope);
-        *gzt += step;
-        *ga += step * t;
-    }
-}
-
-/// through ← through + g LeakyReLU'(zs + zt).
-#[inline(always)]
-fn source_adjoints<F: Real>(g: F, slope: F, zs: &[F], zt: &[F], through: &mut [F]) {
-    for ((&zs, &zt), through) in zs.iter().zip(zt).zip(through) {
-        *through += g * leaky_gate(zs + zt, slope);
     }
 }
