@@ -51,6 +51,9 @@ pub use tensor::Tensor;
 /// The book and the README, so that their listings are compiled and run.
 #[cfg(doctest)]
 mod book {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+
     #[doc = include_str!("../docs/engine.md")]
     mod engine {}
 }
