@@ -35,7 +35,10 @@ pub enum Error {
     },
 
     /// A data set is in none of the places where it was looked for.
-    #[error("{what} was not found. Looked in:{}\nIt is published at {address}", looked.iter().map(|p| format!("\n  {}", p.display())).collect::<String>())]
+    #[error(
+        "{what} was not found. Looked in{}\nIt is published at {address}",
+        places(looked)
+    )]
     NotFound {
         /// What was looked for.
         what: String,
@@ -55,6 +58,15 @@ pub enum Error {
         /// The value.
         found: String,
     },
+}
+
+/// A list with a line for each place.
+fn places(looked: &[PathBuf]) -> String {
+    if looked.is_empty() {
+        return " no place: no folder was given, and there is no cache directory".into();
+    }
+    let line = |place: &PathBuf| format!("\n  {}", place.display());
+    ":".to_owned() + &looked.iter().map(line).collect::<String>()
 }
 
 impl Error {

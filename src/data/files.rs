@@ -1,4 +1,4 @@
-//! Reading files whose length is not to be trusted.
+//! Reading files whose length and content are not to be trusted.
 
 use crate::error::{Error, Result};
 use std::fs::File;
@@ -18,4 +18,11 @@ pub(super) fn read_bounded(path: &Path, limit: usize) -> Result<Vec<u8>> {
         return Err(Error::format(path, limit as u64, expected, "more"));
     }
     Ok(bytes)
+}
+
+/// A string from a file as it may stand in a message: short, and without control characters.
+pub(super) fn shown(bytes: &[u8]) -> String {
+    let head = bytes[..bytes.len().min(40)].escape_ascii();
+    let more = if bytes.len() > 40 { "…" } else { "" };
+    format!("'{head}{more}'")
 }

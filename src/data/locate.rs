@@ -68,7 +68,7 @@ pub fn planetoid(roots: &[PathBuf], name: &str, title: &str) -> Result<PathBuf> 
     let addresses = |parts: &[&str]| {
         let address =
             |part: &&str| planetoid::ADDRESS.to_owned() + &planetoid::file_name(name, part);
-        parts.iter().map(address).collect::<Vec<_>>().join(" , ")
+        parts.iter().map(address).collect::<Vec<_>>().join("\n  ")
     };
     Err(match incomplete {
         Some((folder, missing)) => {
@@ -115,6 +115,18 @@ pub fn heterophilic(roots: &[PathBuf], name: &str) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_any_place_the_error_says_so() {
+        for error in [
+            planetoid(&[], "cora", "Cora").unwrap_err(),
+            heterophilic(&[], "texas").unwrap_err(),
+        ] {
+            let message = error.to_string();
+            assert!(message.contains("Looked in no place: no folder was given"));
+            assert!(message.contains("published at https://raw.githubusercontent.com/"));
+        }
+    }
 
     #[test]
     fn a_folder_given_is_the_only_one() {

@@ -55,6 +55,14 @@ impl Graph {
         duplicates: Duplicates,
         self_loops: SelfLoops,
     ) -> Result<Self> {
+        // Before anything is allocated: one list has a place for every node.
+        if u32::try_from(nodes).is_err() {
+            return Err(Error::invalid(
+                "graph: nodes",
+                format!("at most {}", u32::MAX),
+                nodes.to_string(),
+            ));
+        }
         for (k, &(source, target)) in edges.iter().enumerate() {
             if source as usize >= nodes || target as usize >= nodes {
                 return Err(Error::invalid(
@@ -93,6 +101,10 @@ impl Graph {
     }
 
     /// From rows that are valid by construction: ascending sources, in range.
+    ///
+    /// # Panics
+    /// If there are more than 2³² − 1 edges.
+    #[track_caller]
     pub(super) fn from_rows(nodes: usize, indptr: Vec<usize>, indices: Vec<u32>) -> Self {
         Pattern::new(nodes, nodes, indptr, indices)
             .and_then(Self::from_pattern)

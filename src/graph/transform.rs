@@ -4,7 +4,11 @@ use super::Graph;
 use std::sync::Arc;
 
 impl Graph {
-    /// The undirected graph: j → i is an edge if j → i or i → j was.
+    /// The undirected graph: j → i is an edge if j → i or i → j was. Self-loops stay.
+    ///
+    /// # Panics
+    /// If it has more than 2³² − 1 edges.
+    #[track_caller]
     pub fn symmetrise(&self) -> Self {
         if self.is_symmetric() {
             return self.clone();
@@ -33,6 +37,10 @@ impl Graph {
 
     /// A + I in the sense of PyTorch Geometric's `add_remaining_self_loops`: every node has exactly one self-loop, whether it
     /// had one before or not.
+    ///
+    /// # Panics
+    /// If it has more than 2³² − 1 edges.
+    #[track_caller]
     pub fn with_self_loops(&self) -> Self {
         let mut indices = Vec::with_capacity(self.edges() + self.nodes());
         let mut indptr = vec![0];

@@ -8,8 +8,8 @@
 //! | `edges.npy` | `<i8` | m × 2: each edge once, u < v, sorted |
 //! | `train_masks.npy`, `val_masks.npy`, `test_masks.npy` | `\|b1` | 10 × n |
 //!
-//! The archive is inflated as it is read; shapes are compared with each other and with the declared lengths first, and members
-//! beyond a fixed length are refused, so a small file cannot fill the memory.
+//! The archive is inflated as it is read; shapes are compared with each other and with the declared lengths first, and archives
+//! that inflate beyond a fixed length are refused, so a small file cannot fill the memory.
 
 mod npy;
 mod npz;
@@ -73,8 +73,9 @@ struct Shape {
 /// The shapes of all members, before any of them is read.
 fn check_shapes(npz: &mut Npz) -> Result<Shape> {
     let member = npz.member("node_features.npy", "<f4")?;
-    let &[n, d] = &member.header.shape[..] else {
-        return Err(member.refuse_shape("[nodes, features]"));
+    let (n, d) = match member.header.shape[..] {
+        [n, d] if n > 0 && d > 0 => (n, d),
+        _ => return Err(member.refuse_shape("[nodes, features], at least one of each")),
     };
     drop(member);
     let member = npz.member("node_labels.npy", "<i8")?;

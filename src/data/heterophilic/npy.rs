@@ -1,6 +1,6 @@
 //! The header of an `.npy` member, as numpy writes it for plain arrays of one or two dimensions.
 
-use crate::data::pickle::shown;
+use crate::data::files::shown;
 use crate::error::{Error, Result};
 use std::path::Path;
 

@@ -1,6 +1,7 @@
 //! Members of an `.npz` archive, inflated piece by piece: nothing is allocated because a file says so, only because bytes came.
 
 use super::npy::{self, Header};
+use crate::data::files::shown;
 use crate::error::{Error, Result};
 use std::io::{BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -10,8 +11,19 @@ use zip::read::ZipFile;
 /// The longest archive that is read, in bytes: 64 MiB. The longest published one has 704 277.
 pub(super) const MAX_ARCHIVE: usize = 64 << 20;
 
-/// The longest member that is inflated, in bytes: 128 MiB. The longest published one has 43 459 684.
-const MAX_MEMBER: u64 = 128 << 20;
+/// The largest number of bytes that all members together inflate to: 128 MiB. Those of the largest published set have 46 831 610.
+const MAX_INFLATED: u64 = 128 << 20;
+
+/// The largest number of members. Published archives have six.
+const MAX_MEMBERS: u16 = 64;
+
+/// The record that ends an archive: this signature, then 18 bytes, of which 6 and 7 count the members and the last two give the
+/// length of a comment.
+const END: [u8; 4] = *b"PK\x05\x06";
+const END_LENGTH: usize = 22;
+
+/// How often the signature of the end record may occur, by chance within compressed bytes.
+const MAX_ENDS: usize = 4;
 
 /// An archive in memory.
 pub(super) struct Npz<'a> {
@@ -29,15 +41,23 @@ pub(super) struct Elements<'m, 'a> {
 
 impl<'a> Npz<'a> {
     pub(super) fn open(file: &'a Path, bytes: &'a [u8]) -> Result<Self> {
-        match ZipArchive::new(Cursor::new(bytes)) {
-            Ok(archive) => Ok(Self { file, archive }),
-            Err(e) => {
-                // The directory of a ZIP archive ends with a record of 22 bytes at the end of the file.
-                let byte = bytes.len().saturating_sub(22) as u64;
-                let expected = "a ZIP archive with its directory at the end";
-                Err(Error::format(file, byte, expected, e.to_string()))
-            }
+        check_end(file, bytes)?;
+        let refuse = |expected: &str, found: String| {
+            Error::format(file, (bytes.len() - END_LENGTH) as u64, expected, found)
+        };
+        let mut archive = ZipArchive::new(Cursor::new(bytes))
+            .map_err(|e| refuse("a ZIP directory before this record", e.to_string()))?;
+        let mut inflated = 0_u64;
+        for k in 0..archive.len() {
+            let member = archive.by_index_raw(k);
+            let member = member.map_err(|e| refuse("a ZIP directory of members", e.to_string()))?;
+            inflated = inflated.saturating_add(member.size());
         }
+        if inflated > MAX_INFLATED {
+            let expected = format!("members of at most {MAX_INFLATED} bytes together");
+            return Err(refuse(&expected, format!("{inflated} bytes")));
+        }
+        Ok(Self { file, archive })
     }
 
     /// Opens the member `name`, reads its header and checks that its element type is `descr` and its length that of its shape.
@@ -52,16 +72,6 @@ impl<'a> Npz<'a> {
             )
         })?;
         let size = member.size();
-        if size > MAX_MEMBER {
-            let expected =
-                format!("the end of the member: at most {MAX_MEMBER} bytes are inflated");
-            return Err(Error::format(
-                file,
-                MAX_MEMBER,
-                expected,
-                format!("{size} bytes"),
-            ));
-        }
         let header = Header {
             descr: String::new(),
             fortran_order: false,
@@ -81,6 +91,36 @@ impl<'a> Npz<'a> {
         elements.check(descr, size)?;
         Ok(elements)
     }
+}
+
+/// Checks the record that ends the archive, without a comment, as upstream writes it.
+///
+/// A reader of ZIP archives that finds the last record or its directory wrong goes on to the one before, and so on. Thousands of
+/// records would keep it busy for hours; with a few, time stays linear in the length of the file.
+fn check_end(file: &Path, bytes: &[u8]) -> Result<()> {
+    let at = bytes.len().saturating_sub(END_LENGTH);
+    let end = &bytes[at..];
+    let refuse = |byte: usize, expected: String, found: String| {
+        Err(Error::format(file, byte as u64, expected, found))
+    };
+    if end.len() < END_LENGTH || end[..4] != END {
+        let expected = "the last record of a ZIP archive, PK 05 06 and 18 bytes";
+        return refuse(at, expected.into(), shown(end));
+    }
+    if end[20..] != [0, 0] {
+        return refuse(at + 20, "no comment".into(), shown(&end[20..]));
+    }
+    let members = u16::from_le_bytes([end[10], end[11]]);
+    if members > MAX_MEMBERS {
+        let expected = format!("at most {MAX_MEMBERS} members");
+        return refuse(at + 10, expected, members.to_string());
+    }
+    let ends = bytes.windows(4).enumerate().filter(|(_, w)| **w == END);
+    if let Some((byte, _)) = ends.skip(MAX_ENDS).next() {
+        let expected = format!("no more than {MAX_ENDS} records that end an archive");
+        return refuse(byte, expected, "one more".into());
+    }
+    Ok(())
 }
 
 impl Elements<'_, '_> {
@@ -104,7 +144,7 @@ impl Elements<'_, '_> {
         let product = product.fold(width, u64::saturating_mul);
         if product.saturating_add(*data_at) != size {
             let expected = format!("{product} bytes of elements for the shape {shape:?}");
-            let found = format!("{} declared by the archive", size as i64 - *data_at as i64);
+            let found = format!("{} declared by the archive", size.saturating_sub(*data_at));
             return Err(self.refuse(*data_at, expected, found));
         }
         Ok(())

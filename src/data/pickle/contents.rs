@@ -1,6 +1,6 @@
 //! What a Planetoid pickle says: a sparse matrix, one-hot labels, or lists of neighbours. Everything is checked on the way.
 
-use super::{Array, Dtype, Item, MAX_OPCODES, Pickle, Value};
+use super::{Array, Dtype, Item, MAX_COLUMNS, MAX_OPCODES, Pickle, Value};
 use crate::error::{Error, Result};
 use crate::sparse::{Csr, Pattern};
 
@@ -47,6 +47,10 @@ impl Pickle<'_> {
         }
         let shape = field("_shape")?;
         let [rows, cols] = self.sizes(shape)?;
+        if cols > MAX_COLUMNS {
+            let (at, expected) = (shape.at.into(), format!("at most {MAX_COLUMNS} columns"));
+            return Err(Error::format(self.file, at, expected, cols.to_string()));
+        }
         let indptr = self.vector(field("indptr")?, Dtype::I4)?;
         let indices = self.vector(field("indices")?, Dtype::I4)?;
         let data = self.vector(field("data")?, Dtype::F4)?;
@@ -186,13 +190,6 @@ impl Pickle<'_> {
             }
         }
         found.ok_or_else(|| self.refuse(self.root, format!("a csr_matrix with the key {name:?}")))
-    }
-
-    fn text(&self, item: Item) -> Option<&[u8]> {
-        match item.value {
-            Value::Bytes { start, len } => Some(self.bytes_of(start, len)),
-            _ => None,
-        }
     }
 
     /// A tuple of two sizes.

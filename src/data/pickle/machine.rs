@@ -1,6 +1,6 @@
-//! The stack machine: 28 opcodes.
+//! The stack machine: 28 opcodes. What they read and where they put it is in `stack`.
 
-use super::{Global, Item, MAX_BYTES, MAX_OPCODES, Pickle, Value, shown};
+use super::{Item, MAX_BYTES, MAX_OPCODES, Pickle, Value};
 use crate::error::{Error, Result};
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use std::path::Path;
 pub(super) struct Machine<'a> {
     /// What has been made so far.
     pub(super) made: Pickle<'a>,
-    stack: Vec<Item>,
+    pub(super) stack: Vec<Item>,
     /// Heights of the stack where a MARK was set.
-    marks: Vec<usize>,
+    pub(super) marks: Vec<usize>,
     /// Slot k + 1 is `memo[k]`: the writers number slots from 1 in order.
-    memo: Vec<Item>,
+    pub(super) memo: Vec<Item>,
     /// The next byte to read, and the byte of the opcode being run.
-    next: usize,
-    at: usize,
+    pub(super) next: usize,
+    pub(super) at: usize,
 }
 
 /// Runs a pickle from its first byte to its last.
@@ -206,125 +206,5 @@ impl<'a> Machine<'a> {
     /// A complaint about the opcode being run.
     pub(super) fn error(&self, expected: impl Into<String>, found: impl Into<String>) -> Error {
         Error::format(self.made.file, self.at as u64, expected, found)
-    }
-
-    /// The next `len` bytes.
-    fn bytes(&mut self, len: usize) -> Result<&'a [u8]> {
-        let left = &self.made.bytes[self.next..];
-        let Some(bytes) = left.get(..len) else {
-            let end = self.made.bytes.len() as u64;
-            let expected = format!("{len} bytes from byte {} on", self.next);
-            return Err(Error::format(
-                self.made.file,
-                end,
-                expected,
-                "the end of the file",
-            ));
-        };
-        self.next += len;
-        Ok(bytes)
-    }
-
-    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let mut out = [0; N];
-        out.copy_from_slice(self.bytes(N)?);
-        Ok(out)
-    }
-
-    fn u8(&mut self) -> Result<u8> {
-        let [byte] = self.take()?;
-        Ok(byte)
-    }
-
-    fn expect(&mut self, wanted: &[u8], meaning: &str) -> Result<()> {
-        let found = self.bytes(wanted.len())?;
-        if found != wanted {
-            return Err(self.error(meaning, shown(found)));
-        }
-        Ok(())
-    }
-
-    /// A name: module and attribute, each ended by a newline.
-    fn global(&mut self) -> Result<Global> {
-        const KNOWN: [(&str, Global); 6] = [
-            ("scipy.sparse.csr\ncsr_matrix\n", Global::CsrMatrix),
-            ("numpy.core.multiarray\n_reconstruct\n", Global::Reconstruct),
-            ("numpy\nndarray\n", Global::Ndarray),
-            ("numpy\ndtype\n", Global::Dtype),
-            ("collections\ndefaultdict\n", Global::DefaultDict),
-            ("__builtin__\nlist\n", Global::List),
-        ];
-        let left = &self.made.bytes[self.next..];
-        for (name, global) in KNOWN {
-            if left.starts_with(name.as_bytes()) {
-                self.next += name.len();
-                return Ok(global);
-            }
-        }
-        let shown = shown(&left[..left.len().min(40)]);
-        Err(self.error("one of the six names of the published files", shown))
-    }
-
-    fn string(&mut self, len: i64) -> Result<()> {
-        let Ok(size) = usize::try_from(len) else {
-            return Err(self.error("a string of non-negative length", format!("length {len}")));
-        };
-        let start = self.next as u32;
-        self.bytes(size)?;
-        let len = size as u32;
-        self.push(Value::Bytes { start, len });
-        Ok(())
-    }
-
-    fn put(&mut self, slot: u32) -> Result<()> {
-        let top = self.top()?;
-        if slot as usize != self.memo.len() + 1 {
-            let next = format!("memo slot {}, the next in order", self.memo.len() + 1);
-            return Err(self.error(next, format!("slot {slot}")));
-        }
-        self.memo.push(top);
-        Ok(())
-    }
-
-    fn push(&mut self, value: Value) {
-        let at = self.at as u32;
-        self.stack.push(Item { value, at });
-    }
-
-    fn push_container(&mut self, kind: fn(u32) -> Value, items: Vec<Item>) {
-        self.push(kind(self.made.containers.len() as u32));
-        self.made.containers.push(items);
-    }
-
-    /// The lowest height of the stack the current opcode may reach.
-    fn floor(&self) -> usize {
-        self.marks.last().copied().unwrap_or(0)
-    }
-
-    fn top(&self) -> Result<Item> {
-        let above = self.stack.get(self.floor()..).unwrap_or_default();
-        let top = above.last().copied();
-        top.ok_or_else(|| self.error("a value on the stack", "none above the last mark"))
-    }
-
-    fn pop_many(&mut self, count: usize) -> Result<Vec<Item>> {
-        let available = self.stack.len() - self.floor();
-        if available < count {
-            let expected = format!("{count} values on the stack");
-            return Err(self.error(expected, format!("{available} above the last mark")));
-        }
-        Ok(self.stack.split_off(self.stack.len() - count))
-    }
-
-    fn pop_two(&mut self) -> Result<(Item, Item)> {
-        let items = self.pop_many(2)?;
-        Ok((items[0], items[1]))
-    }
-
-    fn pop_to_mark(&mut self) -> Result<Vec<Item>> {
-        match self.marks.pop() {
-            Some(height) => Ok(self.stack.split_off(height)),
-            None => Err(self.error("a mark on the stack", "none")),
-        }
     }
 }

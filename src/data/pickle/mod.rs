@@ -17,9 +17,11 @@
 mod contents;
 mod machine;
 mod objects;
+mod stack;
 
 pub(super) use contents::{Adjacency, Labels, Matrix};
 
+use super::files::shown;
 use crate::error::{Error, Result};
 use std::ops::Range;
 use std::path::Path;
@@ -29,6 +31,10 @@ pub(super) const MAX_BYTES: usize = 64 << 20;
 
 /// The largest number of opcodes in a file: 2²⁰. The largest published number is 178 216 (`ind.pubmed.graph`).
 pub(super) const MAX_OPCODES: usize = 1 << 20;
+
+/// The largest number of columns of a matrix: 2²⁰. The largest published number is 3703. A weight has a row for each, so a small
+/// file with a large number here would fill the memory later.
+const MAX_COLUMNS: usize = 1 << 20;
 
 /// The names a pickle may speak of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +116,14 @@ impl<'a> Pickle<'a> {
         &self.bytes[start as usize..][..len as usize]
     }
 
+    /// The bytes of a string, if it is one.
+    fn text(&self, item: Item) -> Option<&'a [u8]> {
+        match item.value {
+            Value::Bytes { start, len } => Some(self.bytes_of(start, len)),
+            _ => None,
+        }
+    }
+
     /// A complaint about `item`.
     fn refuse(&self, item: Item, expected: impl Into<String>) -> Error {
         let found = match item.value {
@@ -124,11 +138,4 @@ impl<'a> Pickle<'a> {
         };
         Error::format(self.file, u64::from(item.at), expected, found)
     }
-}
-
-/// A string from a file as it may stand in a message: short, and without control characters.
-pub(super) fn shown(bytes: &[u8]) -> String {
-    let head = bytes[..bytes.len().min(40)].escape_ascii();
-    let more = if bytes.len() > 40 { "…" } else { "" };
-    format!("'{head}{more}'")
 }

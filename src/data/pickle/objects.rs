@@ -24,7 +24,7 @@ impl Machine<'_> {
                 let [zero] = self.tuple(shape, rule)?;
                 if class.value != Value::Global(Global::Ndarray)
                     || zero.value != Value::Int(0)
-                    || self.text(code) != Some(b"b")
+                    || self.made.text(code) != Some(b"b")
                 {
                     return Err(self.made.refuse(arguments, rule));
                 }
@@ -34,7 +34,7 @@ impl Machine<'_> {
             Value::Global(Global::Dtype) => {
                 let rule = "the arguments ('i4', 0, 1) or ('f4', 0, 1)";
                 let [code, align, copy] = self.tuple(arguments, rule)?;
-                let dtype = match self.text(code) {
+                let dtype = match self.made.text(code) {
                     Some(b"i4") => Dtype::I4,
                     Some(b"f4") => Dtype::F4,
                     _ => return Err(self.made.refuse(code, "the element type 'i4' or 'f4'")),
@@ -148,7 +148,7 @@ impl Machine<'_> {
             Value::Int(0),
         ];
         let plain = version.value == Value::Int(3)
-            && self.text(order) == Some(b"<")
+            && self.made.text(order) == Some(b"<")
             && rest.iter().map(|item| item.value).eq(wanted);
         if plain {
             Ok(())
@@ -165,13 +165,5 @@ impl Machine<'_> {
             return Ok(items);
         }
         Err(self.made.refuse(item, rule))
-    }
-
-    /// The bytes of a string, if it is one.
-    fn text(&self, item: Item) -> Option<&[u8]> {
-        match item.value {
-            Value::Bytes { start, len } => Some(self.made.bytes_of(start, len)),
-            _ => None,
-        }
     }
 }

@@ -110,6 +110,10 @@ impl Parts<'_> {
             return Err(self.error("test.index", 0, expected, found));
         }
         let (labelled, known) = (self.y.labels.len(), self.ally.labels.len());
+        if labelled == 0 {
+            let expected = "at least one node to train on".to_owned();
+            return Err(self.error("y", self.y.rows_at, expected, "none"));
+        }
         if labelled + VALIDATION > known {
             let expected = format!(
                 "at least {labelled} + {VALIDATION} rows, the nodes to train on and to validate"

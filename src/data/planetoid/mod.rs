@@ -14,12 +14,15 @@
 
 mod assemble;
 mod test_index;
+#[cfg(test)]
+mod tests;
 
 use super::dataset::Dataset;
 use super::files::read_bounded;
 use super::pickle::{self, Pickle};
 use crate::error::Result;
 use std::path::{Path, PathBuf};
+use test_index::TestNode;
 
 /// The eight parts of a set, in the order of upstream.
 pub const PARTS: [&str; 8] = ["x", "tx", "allx", "y", "ty", "ally", "graph", "test.index"];
@@ -44,8 +47,6 @@ pub fn load(folder: &Path, name: &str) -> Result<Dataset> {
     let path = |part| folder.join(file_name(name, part));
     let matrix = |part| read(path(part), |pickle| pickle.matrix());
     let labels = |part| read(path(part), |pickle| pickle.labels());
-    let index = path("test.index");
-    let bytes = read_bounded(&index, test_index::MAX_BYTES)?;
     assemble::Parts {
         x: matrix("x")?,
         tx: matrix("tx")?,
@@ -54,10 +55,14 @@ pub fn load(folder: &Path, name: &str) -> Result<Dataset> {
         ty: labels("ty")?,
         ally: labels("ally")?,
         graph: read(path("graph"), |pickle| pickle.adjacency())?,
-        test: test_index::parse(&index, &bytes)?,
+        test: test_index(&path("test.index"))?,
         path: &path,
     }
     .assemble(name)
+}
+
+fn test_index(file: &Path) -> Result<Vec<TestNode>> {
+    test_index::parse(file, &read_bounded(file, test_index::MAX_BYTES)?)
 }
 
 fn read<T>(path: PathBuf, content: impl Fn(&Pickle) -> Result<T>) -> Result<T> {

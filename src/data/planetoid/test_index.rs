@@ -1,6 +1,6 @@
 //! `test.index`: one decimal node number a line.
 
-use crate::data::pickle::shown;
+use crate::data::files::shown;
 use crate::error::{Error, Result};
 use std::path::Path;
 
