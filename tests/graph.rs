@@ -87,6 +87,9 @@ fn policies_reject_and_say_where() {
         "graph: edges: expected every edge once, found 0 → 1 more than once"
     );
     assert!(message(&[(u32::MAX, 0)]).contains("below 3"));
+    // Refused before a place for every node is allocated.
+    let e = Graph::new(usize::MAX, &[], Duplicates::Reject, SelfLoops::Reject).unwrap_err();
+    assert!(e.to_string().contains("at most 4294967295"), "{e}");
     let oblong = emmy::sparse::Pattern::from_pairs(2, 3, &[(0, 0)]).unwrap();
     let e = Graph::from_pattern(oblong).unwrap_err();
     assert!(e.to_string().contains("2 × 3"), "{e}");

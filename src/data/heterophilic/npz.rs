@@ -115,8 +115,8 @@ fn check_end(file: &Path, bytes: &[u8]) -> Result<()> {
         let expected = format!("at most {MAX_MEMBERS} members");
         return refuse(at + 10, expected, members.to_string());
     }
-    let ends = bytes.windows(4).enumerate().filter(|(_, w)| **w == END);
-    if let Some((byte, _)) = ends.skip(MAX_ENDS).next() {
+    let mut ends = bytes.windows(4).enumerate().filter(|(_, w)| **w == END);
+    if let Some((byte, _)) = ends.nth(MAX_ENDS) {
         let expected = format!("no more than {MAX_ENDS} records that end an archive");
         return refuse(byte, expected, "one more".into());
     }
