@@ -257,6 +257,87 @@ fn what_cannot_be_written_leaves_the_old_file() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_leaves_the_old_file() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.ckpt");
+    let progress = checkpoint(&path);
+    // Every write to this device fails for want of space.
+    let temporary = folder
+        .path()
+        .join(format!("run.ckpt.{}.tmp", std::process::id()));
+    std::os::unix::fs::symlink("/dev/full", &temporary).unwrap();
+    let error = store::save::<f32>(&path, &progress)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("run.ckpt") && error.contains("space"),
+        "{error}"
+    );
+    assert_eq!(load(&path).unwrap(), progress);
+    assert!(!temporary.is_symlink(), "nothing is left behind");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_not_a_file_is_not_replaced() {
+    // As `--save /dev/null` would be, by one who may write to /dev.
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let error = store::save::<f32>(&path, &1_u8).unwrap_err().to_string();
+    assert!(
+        error.contains("socket") && error.contains("not a regular file"),
+        "{error}"
+    );
+    use std::os::unix::fs::FileTypeExt;
+    assert!(path.symlink_metadata().unwrap().file_type().is_socket());
+}
+
+#[test]
+fn threads_that_save_to_one_place_leave_a_whole_checkpoint() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.ckpt");
+    let save = &|k: usize| {
+        let value = vec![k as f32; 1000 * (k + 1)];
+        for _ in 0..20 {
+            store::save::<f32>(&path, &value).unwrap();
+            let found = store::load::<f32, Vec<f32>>(&path).unwrap();
+            assert!(found.len() == 1000 * (found[0] as usize + 1));
+        }
+    };
+    std::thread::scope(|scope| {
+        for k in 0..4 {
+            scope.spawn(move || save(k));
+        }
+    });
+}
+
+#[test]
+fn a_history_that_does_not_fit_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let progress = checkpoint(&folder.path().join("run.ckpt"));
+    let set = data::karate();
+    let refused = |change: &dyn Fn(&mut Progress<f32>), reason: &str| {
+        let mut progress = progress.clone();
+        change(&mut progress);
+        let mut trainer = trainer(&set, TrainConfig::default());
+        let message = trainer.resume(progress).unwrap_err().to_string();
+        assert!(message.contains(reason), "{message}");
+        assert_eq!(trainer.history().epochs(), 0);
+    };
+    refused(&|p| p.history.records[2].epoch = 0, "epoch");
+    refused(
+        &|p| {
+            p.history.records[1].gradient_norms.pop();
+        },
+        "gradient norms",
+    );
+    refused(&|p| p.history.names[0] = "scale".into(), "names");
+    refused(&|p| p.history.records.clear(), "best");
+}
+
 #[test]
 fn another_run_is_refused_with_what_differs() {
     let folder = TempDir::new().unwrap();

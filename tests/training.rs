@@ -3,7 +3,7 @@
 use emmy::autodiff::grad;
 use emmy::data::{self, Dataset, Split};
 use emmy::nn::{Conv, GraphNet, GraphNetConfig, Module, Pass};
-use emmy::optim::{Decay, Method, Plateau, Schedule};
+use emmy::optim::{Decay, Method, Optimizer, Plateau, Schedule};
 use emmy::sparse::Csr;
 use emmy::train::{Record, Select, Task, TrainConfig, Trainer, metrics};
 use emmy::{Tape, Tensor, Var};
@@ -173,6 +173,54 @@ fn a_shared_forward_pass_changes_no_bit_and_is_done_once() {
         parameters(&shared.best_model()),
         parameters(&apart.best_model())
     );
+}
+
+#[test]
+fn dropout_that_sets_in_late_does_not_reach_the_evaluation() {
+    let setting = setting(0.0);
+    let config = TrainConfig {
+        epochs: 12,
+        ..TrainConfig::default()
+    };
+    // Random from the 6th epoch on; before that a seed is drawn, and not used, or none is drawn and passes are shared.
+    let run = |always_draws: bool| {
+        let trained = std::cell::Cell::new(0);
+        let mut trainer = Trainer::new(setting.net(), config).unwrap();
+        trainer
+            .fit(
+                &setting.task(),
+                |net, pass| {
+                    trained.set(trained.get() + usize::from(pass.is_training()));
+                    let late = trained.get() > 5;
+                    let seed = (late || always_draws).then(|| pass.draw()).flatten();
+                    let logits = setting.forward(net, pass);
+                    match seed {
+                        Some(seed) if late => logits.dropout(0.5, seed),
+                        _ => logits,
+                    }
+                },
+                |_, _| Ok(()),
+            )
+            .unwrap();
+        trainer
+    };
+    let (shared, apart) = (run(false), run(true));
+    assert_eq!(
+        untimed(&shared.history().records),
+        untimed(&apart.history().records)
+    );
+    assert_eq!(parameters(shared.model()), parameters(apart.model()));
+}
+
+#[test]
+#[should_panic(expected = "decay_only: 1 names, 2 parameters")]
+fn names_chosen_for_decay_must_be_those_of_the_parameters() {
+    let mut optimizer = Optimizer::<f64>::new(Method::SGD)
+        .weight_decay(0.1)
+        .decay_only(["weight"], |_| true);
+    let (mut a, mut b) = (Tensor::zeros(vec![2]), Tensor::zeros(vec![3]));
+    let gradients = [a.clone(), b.clone()];
+    optimizer.step([&mut a, &mut b], &gradients, 0.1);
 }
 
 #[test]

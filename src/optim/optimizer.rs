@@ -212,7 +212,8 @@ impl<F: Real> Optimizer<F> {
     /// constants are computed in `f64` and rounded once.
     ///
     /// # Panics
-    /// If there is not one gradient of the same shape for each parameter, or the parameters are not those of the first step.
+    /// If there is not one gradient of the same shape for each parameter, the parameters are not those of the first step, or
+    /// [`decay_only`](Self::decay_only) was given another number of names.
     #[track_caller]
     pub fn step<'a>(
         &mut self,
@@ -220,6 +221,12 @@ impl<F: Real> Optimizer<F> {
         gradients: &[Tensor<F>],
         lr: f64,
     ) {
+        assert!(
+            self.decays.is_empty() || self.decays.len() == gradients.len(),
+            "decay_only: {} names, {} parameters",
+            self.decays.len(),
+            gradients.len()
+        );
         if self.steps == 0 {
             let zeros = || {
                 gradients

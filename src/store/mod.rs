@@ -22,6 +22,7 @@ use serde::de::DeserializeOwned;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 const MAGIC: [u8; 8] = *b"emmy\r\n\x1a\n";
 const VERSION: u32 = 1;
@@ -30,10 +31,14 @@ const HEADER: usize = 28;
 /// The largest body that is read, and the most memory decoding may ask for: 4 GiB.
 const LIMIT: usize = 1 << 32;
 
+/// One file is written at a time: threads that save to one place have one temporary file.
+static WRITING: Mutex<()> = Mutex::new(());
+
 /// Writes `value`, whose numbers are of type `F`.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be written; what was at `path` before is then still there.
+/// [`Error::Io`] if the file cannot be written, or `path` is there and not a regular file (renaming would put one in the place of a
+/// device); what was at `path` before is then still there, unless it is the syncing of the folder, the last step, that fails.
 pub fn save<F: Real>(path: &Path, value: &impl Serialize) -> Result<()> {
     let body = bincode::serde::encode_to_vec(value, bincode::config::standard())
         .map_err(|e| Error::io(path, std::io::Error::other(e)))?;
@@ -44,7 +49,9 @@ pub fn save<F: Real>(path: &Path, value: &impl Serialize) -> Result<()> {
     header.extend((body.len() as u64).to_le_bytes());
     header.extend(crc32fast::hash(&body).to_le_bytes());
     let temporary = temporary(path)?;
-    let written = write(&temporary, &[&header, &body])
+    let _one_at_a_time = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let written = replaceable(path)
+        .and_then(|()| write(&temporary, &[&header, &body]))
         .and_then(|()| fs::rename(&temporary, path))
         .and_then(|()| sync_folder(path));
     written.map_err(|e| {
@@ -169,6 +176,14 @@ fn temporary(path: &Path) -> Result<PathBuf> {
     let mut temporary = name.to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));
     Ok(path.with_file_name(temporary))
+}
+
+/// Refuses the place of what is no regular file. What cannot be looked at is left to the writing to refuse.
+fn replaceable(path: &Path) -> std::io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(std::io::Error::other("not a regular file")),
+        _ => Ok(()),
+    }
 }
 
 fn write(path: &Path, parts: &[&[u8]]) -> std::io::Result<()> {

@@ -1,6 +1,7 @@
 //! What happened, epoch by epoch.
 
 use super::Select;
+use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -50,13 +51,45 @@ impl History {
     pub(super) fn push(&mut self, record: Record, select: Select) -> bool {
         let better = self.best().is_none_or(|best| match select {
             Select::Accuracy => record.val_acc > best.val_acc,
-            Select::Loss => record.val_loss < best.val_loss,
+            // Nothing is below NaN, so one that came first would stay.
+            Select::Loss => {
+                record.val_loss < best.val_loss
+                    || (best.val_loss.is_nan() && !record.val_loss.is_nan())
+            }
         });
         if better {
             self.best = Some(self.records.len());
         }
         self.records.push(record);
         better
+    }
+
+    /// Checks that this is a history of a model with parameters of these names; for histories that come from a file.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names what does not fit.
+    pub(super) fn check(&self, names: &[&str]) -> Result<()> {
+        let refuse = |what: &str, expected: String, found: String| {
+            Err(Error::invalid(format!("history: {what}"), expected, found))
+        };
+        if self.names != names {
+            return refuse("names", format!("{names:?}"), format!("{:?}", self.names));
+        }
+        for (k, record) in self.records.iter().enumerate() {
+            if record.epoch != k + 1 {
+                return refuse("epoch", (k + 1).to_string(), record.epoch.to_string());
+            }
+            let norms = record.gradient_norms.len();
+            if norms != names.len() {
+                let what = format!("gradient norms of epoch {}", k + 1);
+                return refuse(&what, names.len().to_string(), norms.to_string());
+            }
+        }
+        if self.best.is_some() != self.best().is_some() {
+            let expected = format!("one of {}", self.records.len());
+            return refuse("best record", expected, format!("{:?}", self.best));
+        }
+        Ok(())
     }
 
     /// The number of epochs.
@@ -138,6 +171,15 @@ mod tests {
             assert_eq!(history.best().unwrap().epoch, best);
             assert_eq!(history.ms_per_epoch(), 2.5);
         }
+    }
+
+    #[test]
+    fn a_loss_that_is_not_a_number_is_no_best_one() {
+        let mut history = History::default();
+        for (epoch, loss) in [(1, f64::NAN), (2, 3.0), (3, f64::NAN), (4, 2.0)] {
+            history.push(record(epoch, 0.5, loss), Select::Loss);
+        }
+        assert_eq!(history.best().unwrap().epoch, 4);
     }
 
     #[test]

@@ -35,10 +35,10 @@ impl<F: Real> Progress<F> {
         self.history.epochs()
     }
 
-    /// Checks that this is the progress of a model with these parameters.
+    /// Checks that this is the progress of a model with these parameters, and one that can be: state and history fit them.
     ///
     /// # Errors
-    /// If a name or a shape differs; the message names the first that does.
+    /// If a name or a shape differs; the message names the first that does. If another part does not fit.
     pub fn check_parameters(&self, expected: &[(String, &Tensor<F>)]) -> Result<()> {
         let list = |name: &str, shape: &[usize]| format!("{name} of shape {shape:?}");
         let nothing = || "none".to_owned();
@@ -53,6 +53,8 @@ impl<F: Real> Progress<F> {
                 ));
             }
         }
+        let names: Vec<&str> = expected.iter().map(|(name, _)| name.as_str()).collect();
+        self.history.check(&names)?;
         let shapes = |p: &Tensor<F>| p.shape().to_vec();
         let fits = self
             .best

@@ -194,9 +194,14 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             };
             let logits = forward(&self.model, &pass);
             let random = pass.was_random();
-            // Where passes are random this is the first pass of all: only then can a step wait that has no evaluation.
             if let Some(step) = waiting.take() {
-                self.finish(step, logits.value(), task, &mut started);
+                // The pass before was not random; this one may be, with dropout that sets in late.
+                let evaluated = if random {
+                    self.evaluate(&forward)
+                } else {
+                    logits.value()
+                };
+                self.finish(step, evaluated, task, &mut started);
                 observe(self, self.history.last().expect("just finished"))?;
                 if self.is_done() {
                     break;
@@ -217,9 +222,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             drop(tape);
             let step = self.step(value, &gradients);
             if random {
-                let tape = Tape::new();
-                let logits = forward(&self.model, &Pass::evaluate(&tape)).value();
-                self.finish(step, logits, task, &mut started);
+                self.finish(step, self.evaluate(&forward), task, &mut started);
                 observe(self, self.history.last().expect("just finished"))?;
             } else {
                 waiting = Some(step);
@@ -243,6 +246,15 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
                 .config
                 .loss_threshold
                 .is_some_and(|least| last.loss < least)
+    }
+
+    /// The logits without anything random.
+    fn evaluate<L>(&self, forward: &L) -> Tensor<F>
+    where
+        L: for<'t> Fn(&M, &Pass<'t, F>) -> Var<'t, F>,
+    {
+        let tape = Tape::new();
+        forward(&self.model, &Pass::evaluate(&tape)).value()
     }
 
     fn step(&mut self, loss: f64, gradients: &[Tensor<F>]) -> Step {
