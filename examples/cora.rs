@@ -248,7 +248,10 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
 fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -> Result<Outcome> {
     let training = cli.training(seed);
     let net = GraphNet::<F>::new(config, seed)?;
-    let description = format!("{}, split {}, {config:?}", set.name, cli.data.split);
+    let description = format!(
+        "{}, split {}, learning rate {}, {config:?}",
+        set.name, cli.data.split, training.lr
+    );
     let mut trainer = Trainer::new(net, training)?.described(description);
     if let Some(path) = &cli.resume {
         trainer.resume(store::load::<F, Progress<F>>(path)?)?;

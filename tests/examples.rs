@@ -336,6 +336,19 @@ fn a_run_saved_and_resumed_ends_where_an_unbroken_one_does() {
             "5",
         ];
         refused(&cora(&folder, &args), "another run: description");
+        let args = [
+            "--dataset",
+            "karate",
+            "--optimizer",
+            optimizer,
+            "--seed",
+            "3",
+            "--resume",
+            "half.ckpt",
+            "--lr",
+            "0.5",
+        ];
+        refused(&cora(&folder, &args), "learning rate 0.5");
     }
 }
 

@@ -31,8 +31,9 @@ fn setting(d: &mut Draw) -> Setting {
     let seed = d.seed();
     Setting {
         pattern: Pattern::from_pairs(n, n, &pairs).unwrap_or_else(|e| panic!("{e}")),
-        heads: d.count(1, 3),
-        width: d.count(1, 5),
+        // Eight heads, and widths that eight or sixteen divide, are what kernels treat apart.
+        heads: d.one_of(&[1, 2, 3, 8]),
+        width: d.one_of(&[1, 3, 5, 8, 16]),
         dropout: d.flag().then_some((0.3, seed)),
     }
 }

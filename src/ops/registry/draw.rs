@@ -25,6 +25,11 @@ impl Draw {
         self.rng.random_range(low..=high)
     }
 
+    /// One of these.
+    pub fn one_of(&mut self, choices: &[usize]) -> usize {
+        choices[self.count(0, choices.len() - 1)]
+    }
+
     /// Heads or tails.
     pub fn flag(&mut self) -> bool {
         self.rng.random()

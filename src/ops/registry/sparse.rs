@@ -37,9 +37,10 @@ fn some_pattern(d: &mut Draw) -> Arc<Pattern> {
 
 /// [count], or [count, H]; and x of [rows, width], or [rows, H, width].
 fn with_heads(d: &mut Draw) -> (Vec<usize>, Vec<usize>) {
-    let width = d.count(1, 3);
+    // Widths that eight or sixteen divide are what kernels treat apart.
+    let width = d.one_of(&[1, 2, 3, 8, 16]);
     if d.flag() {
-        let heads = d.count(1, 3);
+        let heads = d.one_of(&[1, 2, 3, 8]);
         (vec![heads], vec![heads, width])
     } else {
         (vec![], vec![width])
