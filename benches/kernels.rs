@@ -11,6 +11,7 @@ mod support;
 use criterion::{Criterion, Throughput};
 use emmy::autodiff::vjp;
 use emmy::graph::generators::random_graph;
+use emmy::kernels::attention::half_scores;
 use emmy::kernels::{gemm, map, par, random, reduce, segment, softmax, spmm, update};
 use emmy::ops::attention::EdgeAttention;
 use emmy::tensor::{contiguous, memory};
@@ -138,6 +139,55 @@ fn elementwise() -> Vec<Kernel> {
             Kernel::new("max over columns", 0.0, bytes, move || {
                 drop_tensor(reduce::max(&a, &[1]))
             })
+        },
+        {
+            let a = x.clone();
+            Kernel::new("min over rows", 0.0, bytes, move || {
+                drop_tensor(reduce::min(&a, &[0]))
+            })
+        },
+        {
+            let logits = logits.clone();
+            Kernel::new("logsumexp, 7 classes", 0.0, (4 * N * 8) as f64, move || {
+                drop_buffer(softmax::logsumexp_rows(logits.as_slice().unwrap(), &[], 7));
+            })
+        },
+        {
+            let (mut p, mut v, g) = (
+                normal(&[WORDS * D], 7),
+                vec![0.0_f32; WORDS * D],
+                normal(&[WORDS * D], 8),
+            );
+            let momentum = update::Momentum {
+                lr: 1e-9,
+                decay: 0.0,
+                momentum: 0.9,
+                nesterov: true,
+            };
+            Kernel::new(
+                "momentum, 1433 × 64",
+                0.0,
+                (20 * WORDS * D) as f64,
+                move || {
+                    update::momentum(
+                        p.as_slice_mut().unwrap(),
+                        &mut v,
+                        g.as_slice().unwrap(),
+                        momentum,
+                    );
+                },
+            )
+        },
+        {
+            let (mut p, g) = (normal(&[WORDS * D], 7), normal(&[WORDS * D], 8));
+            Kernel::new(
+                "plain descent, 1433 × 64",
+                0.0,
+                (12 * WORDS * D) as f64,
+                move || {
+                    update::descend(p.as_slice_mut().unwrap(), g.as_slice().unwrap(), 1e-9, 0.0);
+                },
+            )
         },
         Kernel::new("softmax, 7 classes", 0.0, (8 * N * 7) as f64, move || {
             drop_buffer(softmax::softmax_rows(logits.as_slice().unwrap(), &[], 7));
@@ -278,6 +328,24 @@ fn sparse() -> Vec<Kernel> {
             with!(p = p(), v = per_edge => drop_buffer(segment::segment_max(&p, &v, D))),
         ),
         Kernel::new(
+            "gather columns",
+            0.0,
+            edges as f64 * 2.0 * row,
+            with!(p = p(), xs = xs => drop_buffer(segment::gather_cols(&p, &xs, D))),
+        ),
+        Kernel::new(
+            "segment sum over columns",
+            0.0,
+            edges as f64 * row + N as f64 * row,
+            with!(p = p(), v = per_edge => drop_buffer(segment::segment_sum_t(&p, &v, D))),
+        ),
+        Kernel::new(
+            "segment softmax backward, 8 heads",
+            0.0,
+            edges as f64 * 96.0,
+            with!(p = p(), v = scores => drop_buffer(segment::segment_softmax_backward(&p, &v, &v, 8))),
+        ),
+        Kernel::new(
             "segment softmax, 8 heads",
             0.0,
             edges as f64 * 64.0,
@@ -344,6 +412,15 @@ fn attention() -> Vec<Kernel> {
             }
         }
     }
+    let (z, a) = (normal(&[N, D], 10), normal(&[D], 11));
+    all.push(Kernel::new(
+        "half of a GAT score, 8 × 8",
+        0.0,
+        (4 * N * (D + 8)) as f64,
+        move || {
+            drop_buffer(half_scores(z.as_slice().unwrap(), a.as_slice().unwrap(), 8));
+        },
+    ));
     let w = normal(&[D, WORDS], 9);
     all.push(Kernel::new(
         "transpose of 64 × 1433",
