@@ -474,3 +474,54 @@ fn a_violated_contract_names_operation_shapes_and_rule() {
         z(t, &[3]).dropout(1.5, 0);
     });
 }
+
+#[test]
+fn nan_is_never_swallowed() {
+    let tape = Tape::new();
+    let x = tape.var(tensor(&[2], vec![f64::NAN, 1.0]));
+    let one = tape.var(tensor(&[2], vec![1.0, f64::NAN]));
+    for y in [
+        x.relu(),
+        x.leaky_relu(0.2),
+        x.elu(1.0),
+        x.clamp(-1.0, 2.0),
+        x.max(&[], false),
+    ] {
+        assert!(y.value().first().unwrap().is_nan());
+    }
+    for y in [x.maximum(one), x.minimum(one)] {
+        assert!(y.value().iter().all(|y| y.is_nan()));
+    }
+}
+
+#[test]
+fn sparse_products_and_attention_refuse_operands_that_would_broadcast() {
+    use emmy::ops::attention::EdgeAttention;
+    use emmy::ops::sparse::spmm;
+    fn z<'t>(tape: &'t Tape<f64>, shape: &[usize]) -> Var<'t, f64> {
+        tape.var(Tensor::zeros(shape))
+    }
+    let pattern = emmy::sparse::Pattern::from_pairs(2, 2, &[(0, 0), (1, 0)]).unwrap();
+    let edges = EdgeAttention {
+        pattern: pattern.clone(),
+        slope: 0.2,
+        dropout: None,
+    };
+    panics("spmm: values []", |t| {
+        spmm(&pattern, z(t, &[]), z(t, &[2, 3, 1]));
+    });
+    panics(
+        "gatv2_attention: z_s [2, 2, 3], z_t [2, 2, 3], a [1, 3]",
+        |t| {
+            let x = z(t, &[2, 2, 3]);
+            edges.gatv2(x, x, z(t, &[1, 3]));
+        },
+    );
+    panics("gatv2_attention: z_s [2, 2, 3], z_t [2, 1, 3]", |t| {
+        edges.gatv2_coefficients(z(t, &[2, 2, 3]), z(t, &[2, 1, 3]), z(t, &[2, 3]));
+    });
+    panics("different tapes", |t| {
+        let other = Tape::new();
+        edges.gatv2(z(t, &[2, 2, 3]), z(&other, &[2, 2, 3]), z(t, &[2, 3]));
+    });
+}

@@ -19,7 +19,8 @@ impl<F: Real> Var<'_, F> {
     pub fn relu(self) -> Self {
         self.unary(
             "relu",
-            |x| map::unary(x, |x| if x > F::zero() { x } else { F::zero() }),
+            // Asked this way round, NaN stays NaN.
+            |x| map::unary(x, |x| if x <= F::zero() { F::zero() } else { x }),
             |p| p.gy().gate(p.y().value(), F::zero()),
         )
     }

@@ -86,8 +86,7 @@ impl<F: Real> EdgeAttention<F> {
     /// If the shapes do not fit.
     #[track_caller]
     pub fn gatv2<'t>(&self, z_s: Var<'t, F>, z_t: Var<'t, F>, a: Var<'t, F>) -> Var<'t, F> {
-        self.check("gatv2_attention", "z_s", z_s, self.pattern.cols());
-        self.check("gatv2_attention", "z_t", z_t, self.pattern.rows());
+        self.check_gatv2(z_s, z_t, a);
         if z_s.id == z_t.id {
             self.fuse(Score::SharedGatv2, &[z_s, a])
         } else {
@@ -106,9 +105,25 @@ impl<F: Real> EdgeAttention<F> {
         z_t: Var<'t, F>,
         a: Var<'t, F>,
     ) -> Var<'t, F> {
+        self.check_gatv2(z_s, z_t, a);
         let sums = gather_columns(&self.pattern, z_s) + gather_rows(&self.pattern, z_t);
         let scores = (sums.leaky_relu(self.slope) * a).sum(&[2], false);
         segment_softmax(&self.pattern, scores)
+    }
+
+    #[track_caller]
+    fn check_gatv2(&self, z_s: Var<'_, F>, z_t: Var<'_, F>, a: Var<'_, F>) {
+        self.check("gatv2_attention", "z_s", z_s, self.pattern.cols());
+        self.check("gatv2_attention", "z_t", z_t, self.pattern.rows());
+        let (s, t, found) = (z_s.shape(), z_t.shape(), a.shape());
+        assert!(
+            s[1..] == t[1..] && found == s[1..],
+            "gatv2_attention: z_s {s:?}, z_t {t:?}, a {found:?}: heads and width must be the same, a [heads, width]"
+        );
+        assert!(
+            std::ptr::eq(z_s.tape, z_t.tape),
+            "gatv2_attention: the operands stand on different tapes"
+        );
     }
 
     #[track_caller]

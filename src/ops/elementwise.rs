@@ -88,7 +88,14 @@ impl<F: Real> Var<'_, F> {
         self.binary(
             "maximum",
             b,
-            |a, b| map::binary("maximum", a, b, F::max),
+            |a, b| {
+                map::binary(
+                    "maximum",
+                    a,
+                    b,
+                    |a, b| if a > b || a.is_nan() { a } else { b },
+                )
+            },
             |p| (p.gy() * p.tape.constant(larger(p.a(), p.b()))).sum_like(p.a()),
             |p| (p.gy() * p.tape.constant(larger(p.b(), p.a()))).sum_like(p.b()),
         )
@@ -103,7 +110,14 @@ impl<F: Real> Var<'_, F> {
         self.binary(
             "minimum",
             b,
-            |a, b| map::binary("minimum", a, b, F::min),
+            |a, b| {
+                map::binary(
+                    "minimum",
+                    a,
+                    b,
+                    |a, b| if a < b || a.is_nan() { a } else { b },
+                )
+            },
             |p| (p.gy() * p.tape.constant(larger(p.b(), p.a()))).sum_like(p.a()),
             |p| (p.gy() * p.tape.constant(larger(p.a(), p.b()))).sum_like(p.b()),
         )
@@ -118,7 +132,12 @@ impl<F: Real> Var<'_, F> {
         assert!(low <= high, "clamp: low {low} is not below high {high}");
         self.unary(
             "clamp",
-            |x| map::unary(x, |x| x.max(low).min(high)),
+            |x| {
+                map::unary(x, |x| {
+                    let x = if x < low { low } else { x };
+                    if x > high { high } else { x }
+                })
+            },
             move |p| {
                 let inside = |x: F| F::of(f64::from(low <= x && x <= high));
                 p.gy() * p.tape.constant(map::unary(&p.x().value(), inside))

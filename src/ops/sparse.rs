@@ -404,10 +404,7 @@ fn product_shape<F: Real>(
     x: &Var<'_, F>,
 ) -> (usize, usize, Vec<usize>) {
     let (ss, sx) = (s.shape(), x.shape());
-    let heads = match ss.len() {
-        1 => 1,
-        _ => ss[1],
-    };
+    let heads = if ss.len() == 2 { ss[1] } else { 1 };
     let fits = match sx[..] {
         [n, _] => ss.len() == 1 && n == from,
         [n, h, _] => ss.len() == 2 && n == from && h == heads,
