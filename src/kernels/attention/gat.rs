@@ -2,7 +2,6 @@
 //! Attention Networks", 2018, Eq. (1) to (6)). Letters: see the table of [the parent module](super).
 
 use super::{Attention, Backward, Output, axpy_heads, dot_heads, leaky, leaky_gate};
-use crate::kernels::segment::softmax_row;
 use crate::kernels::spmm::check;
 use crate::kernels::{par, rows, simd};
 use crate::real::Real;
@@ -123,38 +122,16 @@ impl<F: Real> Attention<'_, F> {
     pub fn gat(&self, args: Gat<F>) -> (Vec<F>, Vec<F>) {
         self.check_gat("gat", &args);
         let Gat { z, s_src, s_tgt } = args;
-        let (p, w) = (self.pattern, self.row_len());
-        let mut y = memory::zeros(p.rows() * w);
-        let mut alpha = memory::scratch(p.nnz() * self.heads);
-        self.pass(
-            p,
-            Output::by_row(&mut y, w),
-            Output::by_entry(&mut alpha, self.heads),
+        self.attend(
+            z,
             #[inline(always)]
-            |heads, d, block, y, alpha| {
-                let w = heads * d;
-                let mask = self.dropout.mask::<F>();
-                let (mut space, mut dropped) = (vec![F::zero(); heads], Vec::new());
-                for (row, i) in block.rows.enumerate() {
-                    let entries = p.row(i);
-                    let first = entries.start - block.entries.start;
-                    let alpha = &mut alpha[first * heads..][..entries.len() * heads];
-                    let s_i = &s_tgt[i * heads..][..heads];
-                    for (k, &j) in p.indices()[entries.clone()].iter().enumerate() {
-                        let s_j = &s_src[j as usize * heads..][..heads];
-                        for h in 0..heads {
-                            alpha[k * heads + h] = leaky(s_j[h] + s_i[h], self.slope);
-                        }
-                    }
-                    softmax_row(alpha, &mut space);
-                    let y = &mut y[row * w..][..w];
-                    let kept = mask.apply(alpha, entries.start * heads, &mut dropped);
-                    let sources = p.indices()[entries].iter().map(|&j| j as usize);
-                    rows::weighted_sum(sources.enumerate(), |k, h| kept[k * heads + h], z, d, y);
+            |i, j, score| {
+                let (s_i, s_j) = (&s_tgt[i * score.len()..], &s_src[j * score.len()..]);
+                for (score, (&s_i, &s_j)) in score.iter_mut().zip(s_i.iter().zip(s_j)) {
+                    *score = leaky(s_j + s_i, self.slope);
                 }
             },
-        );
-        (y, alpha)
+        )
     }
 
     /// The adjoints of the operands of [`Attention::gat`].

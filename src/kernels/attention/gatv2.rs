@@ -3,7 +3,6 @@
 
 use super::{Attention, Backward, Output, dot_heads, score_heads};
 use crate::kernels::rows;
-use crate::kernels::segment::softmax_row;
 use crate::kernels::spmm::check;
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
@@ -39,37 +38,21 @@ impl<F: Real> Attention<'_, F> {
     pub fn gatv2(&self, args: GatV2<F>) -> (Vec<F>, Vec<F>) {
         self.check_gatv2("gatv2", &args);
         let GatV2 { zs, zt, a } = args;
-        let (p, w) = (self.pattern, self.row_len());
-        let mut y = memory::zeros(p.rows() * w);
-        let mut alpha = memory::scratch(p.nnz() * self.heads);
-        self.pass(
-            p,
-            Output::by_row(&mut y, w),
-            Output::by_entry(&mut alpha, self.heads),
+        let (d, w) = (self.width, self.row_len());
+        self.attend(
+            zs,
             #[inline(always)]
-            |heads, d, block, y, alpha| {
-                let w = heads * d;
-                let mask = self.dropout.mask::<F>();
-                let (mut space, mut dropped) = (vec![F::zero(); heads], Vec::new());
-                for (row, i) in block.rows.enumerate() {
-                    let entries = p.row(i);
-                    let first = entries.start - block.entries.start;
-                    let alpha = &mut alpha[first * heads..][..entries.len() * heads];
-                    let zt = &zt[i * w..][..w];
-                    for (k, &j) in p.indices()[entries.clone()].iter().enumerate() {
-                        let zs = &zs[j as usize * w..][..w];
-                        let alpha = &mut alpha[k * heads..][..heads];
-                        score_heads(d, zs, zt, a, self.slope, alpha);
-                    }
-                    softmax_row(alpha, &mut space);
-                    let y = &mut y[row * w..][..w];
-                    let kept = mask.apply(alpha, entries.start * heads, &mut dropped);
-                    let sources = p.indices()[entries].iter().map(|&j| j as usize);
-                    rows::weighted_sum(sources.enumerate(), |k, h| kept[k * heads + h], zs, d, y);
-                }
+            |i, j, score| {
+                score_heads(
+                    d,
+                    &zs[j * w..][..w],
+                    &zt[i * w..][..w],
+                    a,
+                    self.slope,
+                    score,
+                );
             },
-        );
-        (y, alpha)
+        )
     }
 
     /// The adjoints of the operands of [`Attention::gatv2`].

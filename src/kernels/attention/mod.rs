@@ -25,10 +25,12 @@ pub use gat::{Gat, GatAdjoints, half_scores, half_scores_backward};
 pub use gatv2::{GatV2, GatV2Adjoints};
 
 use super::random::Dropout;
+use super::segment::softmax_row;
 use super::spmm::check;
-use super::{LANES, axpy, dot, fold, par, simd};
+use super::{LANES, axpy, dot, fold, par, rows, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
+use crate::tensor::memory;
 use std::ops::Range;
 
 /// What every fused attention needs to know besides its operands.
@@ -111,6 +113,37 @@ impl<F: Real> Attention<'_, F> {
                 || f(self.heads, self.width, block, first, second),
             )
         })
+    }
+
+    /// yᵢₕ = Σⱼ drop(α)ᵢⱼₕ zⱼₕ with α = softmaxⱼ of what `score(i, j, scores of the heads)` writes. Returns y and α.
+    fn attend(&self, z: &[F], score: impl Fn(usize, usize, &mut [F]) + Sync) -> (Vec<F>, Vec<F>) {
+        let (p, w) = (self.pattern, self.row_len());
+        let mut y = memory::zeros(p.rows() * w);
+        let mut alpha = memory::scratch(p.nnz() * self.heads);
+        self.pass(
+            p,
+            Output::by_row(&mut y, w),
+            Output::by_entry(&mut alpha, self.heads),
+            #[inline(always)]
+            |heads, d, block, y, alpha| {
+                let mask = self.dropout.mask::<F>();
+                let (mut space, mut dropped) = (vec![F::zero(); heads], Vec::new());
+                for (row, i) in block.rows.enumerate() {
+                    let entries = p.row(i);
+                    let first = entries.start - block.entries.start;
+                    let alpha = &mut alpha[first * heads..][..entries.len() * heads];
+                    let sources = p.indices()[entries.clone()].iter().map(|&j| j as usize);
+                    for (k, j) in sources.clone().enumerate() {
+                        score(i, j, &mut alpha[k * heads..][..heads]);
+                    }
+                    softmax_row(alpha, &mut space);
+                    let kept = mask.apply(alpha, entries.start * heads, &mut dropped);
+                    let y = &mut y[row * heads * d..][..heads * d];
+                    rows::weighted_sum(sources.enumerate(), |k, h| kept[k * heads + h], z, d, y);
+                }
+            },
+        );
+        (y, alpha)
     }
 
     /// H × D, the elements of one node.
