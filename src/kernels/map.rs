@@ -10,8 +10,9 @@ use smallvec::SmallVec;
 
 /// y = f(x), element by element; y is row-major.
 ///
-/// `f` should be without branches, so that the loop can be vectorised; mark a longer closure `#[inline(always)]`.
-pub fn unary<F: Real>(x: &Tensor<F>, f: impl Fn(F) -> F + Sync) -> Tensor<F> {
+/// `f` should be without branches and, where it captures numbers, `move`, so that the loop can be vectorised: behind a reference
+/// they would have to be read again after every element written. Mark a longer closure `#[inline(always)]`.
+pub fn unary<F: Real>(x: &Tensor<F>, f: impl Fn(F) -> F + Copy + Sync) -> Tensor<F> {
     collect(x.shape(), [x], move |[x]| f(x))
 }
 
@@ -29,7 +30,7 @@ pub fn binary<F: Real>(
     op: &str,
     a: &Tensor<F>,
     b: &Tensor<F>,
-    f: impl Fn(F, F) -> F + Sync,
+    f: impl Fn(F, F) -> F + Copy + Sync,
 ) -> Tensor<F> {
     let shape = broadcast_shapes(op, a.shape(), b.shape());
     collect(&shape, [a, b], move |[a, b]| f(a, b))
@@ -45,7 +46,7 @@ pub fn ternary<F: Real>(
     a: &Tensor<F>,
     b: &Tensor<F>,
     c: &Tensor<F>,
-    f: impl Fn(F, F, F) -> F + Sync,
+    f: impl Fn(F, F, F) -> F + Copy + Sync,
 ) -> Tensor<F> {
     let shape = broadcast_shapes(op, a.shape(), b.shape());
     let shape = broadcast_shapes(op, &shape, c.shape());
@@ -115,7 +116,7 @@ fn loops<F, const N: usize>(shape: &[usize], xs: &[&Tensor<F>; N]) -> SmallVec<[
 fn collect<F: Real, const N: usize>(
     shape: &[usize],
     xs: [&Tensor<F>; N],
-    f: impl Fn([F; N]) -> F + Sync,
+    f: impl Fn([F; N]) -> F + Copy + Sync,
 ) -> Tensor<F> {
     let len = shape.iter().product();
     let mut out = memory::scratch(len);
@@ -141,7 +142,7 @@ fn collect<F: Real, const N: usize>(
             let at = inner.steps.map(|s| s * first);
             simd(
                 #[inline(always)]
-                || run(data, at, inner.steps, part, &f),
+                || run(data, at, inner.steps, part, f),
             )
         });
     } else {
@@ -150,7 +151,7 @@ fn collect<F: Real, const N: usize>(
                 #[inline(always)]
                 || {
                     for (k, row) in part.chunks_exact_mut(inner.size).enumerate() {
-                        run(data, start(outer, first + k), inner.steps, row, &f);
+                        run(data, start(outer, first + k), inner.steps, row, f);
                     }
                 },
             )
@@ -184,7 +185,7 @@ fn run<F: Real, const N: usize>(
     at: [usize; N],
     steps: [usize; N],
     out: &mut [F],
-    f: &impl Fn([F; N]) -> F,
+    f: impl Fn([F; N]) -> F + Copy,
 ) {
     let constant: usize = (0..N).map(|k| usize::from(steps[k] == 0) << k).sum();
     if steps.iter().any(|&s| s > 1) {
@@ -210,7 +211,7 @@ fn plain<F: Real, const N: usize, const CONSTANT: usize>(
     data: [&[F]; N],
     at: [usize; N],
     out: &mut [F],
-    f: &impl Fn([F; N]) -> F,
+    f: impl Fn([F; N]) -> F + Copy,
 ) {
     let len = out.len();
     let runs: [&[F]; N] = std::array::from_fn(|k| {

@@ -29,7 +29,7 @@ impl<F: Real> Var<'_, F> {
     pub fn leaky_relu(self, slope: F) -> Self {
         self.unary(
             "leaky_relu",
-            |x| map::unary(x, |x| if x > F::zero() { x } else { slope * x }),
+            |x| map::unary(x, move |x| if x > F::zero() { x } else { slope * x }),
             move |p| p.gy().gate(p.x().value(), slope),
         )
     }
@@ -55,7 +55,7 @@ impl<F: Real> Var<'_, F> {
                     "gate",
                     x,
                     &m,
-                    |x, m| if m > F::zero() { x } else { below * x },
+                    move |x, m| if m > F::zero() { x } else { below * x },
                 )
             },
             {
@@ -72,7 +72,7 @@ impl<F: Real> Var<'_, F> {
         self.unary(
             "elu",
             |x| {
-                map::unary(x, |x| {
+                map::unary(x, move |x| {
                     if x > F::zero() {
                         x
                     } else {

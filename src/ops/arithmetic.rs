@@ -81,14 +81,14 @@ impl<F: Real> Neg for Var<'_, F> {
 impl<F: Real> Var<'_, F> {
     /// y = x + c,   x̄ = ȳ
     pub fn add_scalar(self, c: F) -> Self {
-        self.unary("add_scalar", |x| map::unary(x, |x| x + c), |p| p.gy())
+        self.unary("add_scalar", |x| map::unary(x, move |x| x + c), |p| p.gy())
     }
 
     /// y = c x,   x̄ = c ȳ
     pub fn scale(self, c: F) -> Self {
         self.unary(
             "scale",
-            |x| map::unary(x, |x| x * c),
+            |x| map::unary(x, move |x| x * c),
             move |p| p.gy().scale(c),
         )
     }

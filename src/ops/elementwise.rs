@@ -12,9 +12,9 @@ impl<F: Real> Var<'_, F> {
         self.unary(
             "powf",
             |x| match k {
-                k if k == one + one => map::unary(x, |x| x * x),
+                k if k == one + one => map::unary(x, move |x| x * x),
                 k if k == -one => map::unary(x, F::recip),
-                _ => map::unary(x, |x| x.powf(k)),
+                _ => map::unary(x, move |x| x.powf(k)),
             },
             move |p| match k {
                 k if k == F::zero() => p.gy().scale(k),
@@ -133,13 +133,13 @@ impl<F: Real> Var<'_, F> {
         self.unary(
             "clamp",
             |x| {
-                map::unary(x, |x| {
+                map::unary(x, move |x| {
                     let x = if x < low { low } else { x };
                     if x > high { high } else { x }
                 })
             },
             move |p| {
-                let inside = |x: F| F::of(f64::from(low <= x && x <= high));
+                let inside = move |x: F| F::of(f64::from(low <= x && x <= high));
                 p.gy() * p.tape.constant(map::unary(&p.x().value(), inside))
             },
         )
