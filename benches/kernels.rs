@@ -340,12 +340,6 @@ fn sparse() -> Vec<Kernel> {
             with!(p = p(), v = per_edge => drop_buffer(segment::segment_sum_t(&p, &v, D))),
         ),
         Kernel::new(
-            "segment softmax backward, 8 heads",
-            0.0,
-            edges as f64 * 96.0,
-            with!(p = p(), v = scores => drop_buffer(segment::segment_softmax_backward(&p, &v, &v, 8))),
-        ),
-        Kernel::new(
             "segment softmax, 8 heads",
             0.0,
             edges as f64 * 64.0,
