@@ -3,7 +3,7 @@
 //! | letter | shape |
 //! |---|---|
 //! | pattern | n × m, nnz entries |
-//! | v, scores, p, g | [nnz, w], one row an entry |
+//! | v, scores, p | [nnz, w], one row an entry |
 //! | x | [n, w] or [m, w] |
 
 use super::spmm::check;
@@ -57,34 +57,8 @@ pub fn segment_max<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Vec<F> {
 pub fn segment_softmax<F: Real>(pattern: &Pattern, scores: &[F], w: usize) -> Vec<F> {
     check("segment_softmax", "scores", scores, &[pattern.nnz(), w]);
     let mut p = memory::copy(scores);
-    by_segment(pattern, &mut p, w, 20, |_, p, row| softmax_row(p, row));
+    by_segment(pattern, &mut p, w, 20, softmax_row);
     p
-}
-
-/// The adjoint of the scores of [`segment_softmax`] from its value p and the adjoint g of that: p ⊙ (g − Σ over the row of p g).
-///
-/// # Panics
-/// If the length of `p` or `g` is not nnz × w.
-#[track_caller]
-pub fn segment_softmax_backward<F: Real>(pattern: &Pattern, p: &[F], g: &[F], w: usize) -> Vec<F> {
-    check("segment_softmax_backward", "p", p, &[pattern.nnz(), w]);
-    check("segment_softmax_backward", "g", g, &[pattern.nnz(), w]);
-    let mut out = memory::copy(g);
-    by_segment(pattern, &mut out, w, 4, |first, out, row| {
-        let p = &p[first * w..][..out.len()];
-        row.fill(F::zero());
-        for (out, p) in out.chunks_exact(w).zip(p.chunks_exact(w)) {
-            for (s, (&g, &p)) in row.iter_mut().zip(out.iter().zip(p)) {
-                *s += p * g;
-            }
-        }
-        for (out, p) in out.chunks_exact_mut(w).zip(p.chunks_exact(w)) {
-            for (&s, (g, &p)) in row.iter().zip(out.iter_mut().zip(p)) {
-                *g = p * (*g - s);
-            }
-        }
-    });
-    out
 }
 
 /// out[e, :] = x[row e, :], shape [nnz, w].
@@ -246,13 +220,13 @@ fn by_row<F: Real>(
     out
 }
 
-/// Calls `f(first entry, values of the row's entries, working row)` for every row that has entries.
+/// Calls `f(values of the row's entries, working row)` for every row that has entries.
 fn by_segment<F: Real>(
     pattern: &Pattern,
     values: &mut [F],
     w: usize,
     cost: usize,
-    f: impl Fn(usize, &mut [F], &mut [F]) + Sync,
+    f: impl Fn(&mut [F], &mut [F]) + Sync,
 ) {
     if w == 0 {
         return;
@@ -277,7 +251,7 @@ fn by_segment<F: Real>(
                         let values =
                             &mut part[(entries.start - start) * w..(entries.end - start) * w];
                         if !values.is_empty() {
-                            f(entries.start, values, &mut row);
+                            f(values, &mut row);
                         }
                     }
                 },
@@ -344,32 +318,6 @@ mod tests {
     }
 
     #[test]
-    fn the_adjoint_of_softmax_is_that_of_differences() {
-        let p = pattern(12, 10, 50, 5);
-        let w = 3;
-        let scores: Vec<f64> = data(p.nnz() * w, 6);
-        let g: Vec<f64> = data(p.nnz() * w, 7);
-        let loss = |s: &[f64]| -> f64 {
-            let y = segment_softmax(&p, s, w);
-            y.iter().zip(&g).map(|(y, g)| y * g).sum()
-        };
-        let got = segment_softmax_backward(&p, &segment_softmax(&p, &scores, w), &g, w);
-        let step = 1e-5;
-        let expected: Vec<f64> = (0..scores.len())
-            .map(|k| {
-                let at = |by: f64| {
-                    let mut s = scores.clone();
-                    s[k] += by;
-                    loss(&s)
-                };
-                (at(step) - at(-step)) / (2.0 * step)
-            })
-            .collect();
-        close(&got, &expected, 1e-9);
-        assert!(got.iter().any(|g| g.abs() > 1e-2));
-    }
-
-    #[test]
     fn bits_do_not_depend_on_threads() {
         let p = pattern(2000, 1500, 30_000, 8);
         for w in [1, 8] {
@@ -377,13 +325,11 @@ mod tests {
             let x: Vec<f32> = data(2000 * w, 9);
             let run = |t| {
                 par::with_threads(t, || {
-                    let soft = segment_softmax(&p, &v, w);
                     [
                         bits(&segment_sum(&p, &v, w)),
                         bits(&segment_sum_t(&p, &v, w)),
                         bits(&segment_max(&p, &v, w)),
-                        bits(&segment_softmax_backward(&p, &soft, &v, w)),
-                        bits(&soft),
+                        bits(&segment_softmax(&p, &v, w)),
                         bits(&gather_rows(&p, &x, w)),
                     ]
                 })

@@ -1,0 +1,79 @@
+//! Attention over edges, fused, against the composition it stands for.
+
+use crate::{D, Kernel, N, PAIRS, drop_buffer, drop_tensor, normal};
+use emmy::Tape;
+use emmy::autodiff::vjp;
+use emmy::graph::generators::random_graph;
+use emmy::kernels::attention::half_scores;
+use emmy::ops::attention::EdgeAttention;
+use std::sync::Arc;
+
+pub fn kernels() -> Vec<Kernel> {
+    let pattern = Arc::clone(random_graph(N, PAIRS, 1).with_self_loops().pattern());
+    let edges = pattern.nnz() as f64;
+    let mut all = Vec::new();
+    for (heads, width) in [(1, 64), (8, 8)] {
+        let row = 4.0 * D as f64;
+        let pass = edges * (4.0 + 4.0 * heads as f64 + row) + N as f64 * row;
+        for version in [1, 2] {
+            let attention = EdgeAttention::<f32> {
+                pattern: Arc::clone(&pattern),
+                slope: 0.2,
+                dropout: None,
+            };
+            let z = normal(&[N, heads, width], 1);
+            let (a, b) = (normal(&[heads, width], 2), normal(&[heads, width], 3));
+            let gy = normal(&[N, heads, width], 4);
+            let step = move |fused: bool, backward: bool| {
+                let tape = Tape::new();
+                let (z, a, b) = (
+                    tape.var(z.clone()),
+                    tape.var(a.clone()),
+                    tape.var(b.clone()),
+                );
+                let (y, operands) = match (version, fused) {
+                    (1, true) => (attention.gat(z, a, b), vec![z, a, b]),
+                    (_, true) => (attention.gatv2(z, z, a), vec![z, a]),
+                    (1, false) => {
+                        let alpha = attention.gat_coefficients(z, a, b);
+                        (
+                            emmy::ops::sparse::spmm(&attention.pattern, alpha, z),
+                            vec![z, a, b],
+                        )
+                    }
+                    (_, false) => {
+                        let alpha = attention.gatv2_coefficients(z, z, a);
+                        (
+                            emmy::ops::sparse::spmm(&attention.pattern, alpha, z),
+                            vec![z, a],
+                        )
+                    }
+                };
+                if backward {
+                    vjp(y, &operands, &gy).into_iter().for_each(drop_tensor);
+                }
+            };
+            let name = if version == 1 { "GAT" } else { "GATv2" };
+            for (what, backward, passes) in
+                [("forward", false, 1.0), ("forward and backward", true, 3.0)]
+            {
+                let (run, plain) = (step.clone(), step.clone());
+                let title = format!("{name} {heads} × {width}, {what}");
+                all.push(
+                    Kernel::new(title, 0.0, passes * pass, move || run(true, backward))
+                        .against(move || plain(false, backward)),
+                );
+            }
+        }
+    }
+    let (z, a) = (normal(&[N, D], 10), normal(&[D], 11));
+    all.push(Kernel::new(
+        "half of a GAT score, 8 × 8",
+        0.0,
+        (4 * N * (D + 8)) as f64,
+        move || {
+            drop_buffer(half_scores(z.as_slice().unwrap(), a.as_slice().unwrap(), 8));
+        },
+    ));
+    all
+}

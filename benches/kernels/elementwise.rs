@@ -1,0 +1,143 @@
+//! What goes over its operands once: maps, reductions, softmax of rows, updates of parameters, transposition.
+
+use crate::{D, Kernel, N, WORDS, drop_buffer, drop_tensor, normal};
+use emmy::kernels::{map, random, reduce, softmax, update};
+use emmy::tensor::contiguous;
+use std::hint::black_box;
+
+pub fn kernels() -> Vec<Kernel> {
+    let (x, y, bias) = (normal(&[N, D], 1), normal(&[N, D], 2), normal(&[D], 3));
+    let bytes = (4 * N * D) as f64;
+    let logits = normal(&[N, 7], 4);
+    let (mut p, g) = (normal(&[WORDS * D], 5), normal(&[WORDS * D], 6));
+    let (mut m, mut v) = (vec![0.0_f32; p.len()], vec![0.0_f32; p.len()]);
+    let adam = update::Adam {
+        lr: 1e-9,
+        decay: 0.0,
+        shrink: 1.0,
+        one_minus_beta1: 0.1,
+        beta2: 0.999,
+        one_minus_beta2: 0.001,
+        root: 1.0,
+        eps: 1e-8,
+    };
+    let parameters = p.len();
+    let [x0, x1, x2, x3, x4, x5] = std::array::from_fn(|_| x.clone());
+    let plain = x.clone();
+    vec![
+        Kernel::new("relu", 0.0, 2.0 * bytes, move || {
+            drop_tensor(map::unary(&x0, |x| if x > 0.0 { x } else { 0.0 }))
+        })
+        .against(move || {
+            black_box(plain.mapv(|x: f32| if x > 0.0 { x } else { 0.0 }));
+        }),
+        Kernel::new("exp", 0.0, 2.0 * bytes, move || {
+            use emmy::real::Elementary;
+            drop_tensor(map::unary(&x1, f32::exp_v));
+        })
+        .against(move || {
+            black_box(x2.mapv(f32::exp));
+        }),
+        Kernel::new("add", 0.0, 3.0 * bytes, move || {
+            drop_tensor(map::binary("add", &x3, &y, |a, b| a + b))
+        }),
+        Kernel::new("add bias", 0.0, 2.0 * bytes, move || {
+            drop_tensor(map::binary("add", &x4, &bias, |a, b| a + b))
+        }),
+        Kernel::new("dropout 0.6", 0.0, 2.0 * bytes, move || {
+            drop_tensor(random::dropout(&x5, 0.6, 1))
+        }),
+        {
+            let (a, b) = (x.clone(), x.clone());
+            Kernel::new("sum over rows", 0.0, bytes, move || {
+                drop_tensor(reduce::sum(&a, &[0]))
+            })
+            .against(move || {
+                black_box(b.sum_axis(ndarray::Axis(0)));
+            })
+        },
+        {
+            let a = x.clone();
+            Kernel::new("max over columns", 0.0, bytes, move || {
+                drop_tensor(reduce::max(&a, &[1]))
+            })
+        },
+        {
+            let a = x.clone();
+            Kernel::new("min over rows", 0.0, bytes, move || {
+                drop_tensor(reduce::min(&a, &[0]))
+            })
+        },
+        {
+            let logits = logits.clone();
+            Kernel::new("logsumexp, 7 classes", 0.0, (4 * N * 8) as f64, move || {
+                drop_buffer(softmax::logsumexp_rows(logits.as_slice().unwrap(), &[], 7));
+            })
+        },
+        {
+            let (mut p, mut v, g) = (
+                normal(&[WORDS * D], 7),
+                vec![0.0_f32; WORDS * D],
+                normal(&[WORDS * D], 8),
+            );
+            let momentum = update::Momentum {
+                lr: 1e-9,
+                decay: 0.0,
+                momentum: 0.9,
+                nesterov: true,
+            };
+            Kernel::new(
+                "momentum, 1433 × 64",
+                0.0,
+                (20 * WORDS * D) as f64,
+                move || {
+                    update::momentum(
+                        p.as_slice_mut().unwrap(),
+                        &mut v,
+                        g.as_slice().unwrap(),
+                        momentum,
+                    );
+                },
+            )
+        },
+        {
+            let (mut p, g) = (normal(&[WORDS * D], 7), normal(&[WORDS * D], 8));
+            Kernel::new(
+                "plain descent, 1433 × 64",
+                0.0,
+                (12 * WORDS * D) as f64,
+                move || {
+                    update::descend(p.as_slice_mut().unwrap(), g.as_slice().unwrap(), 1e-9, 0.0);
+                },
+            )
+        },
+        Kernel::new("softmax, 7 classes", 0.0, (8 * N * 7) as f64, move || {
+            drop_buffer(softmax::softmax_rows(logits.as_slice().unwrap(), &[], 7));
+        }),
+        Kernel::new(
+            "Adam, 1433 × 64",
+            0.0,
+            (28 * parameters) as f64,
+            move || {
+                update::adam(
+                    p.as_slice_mut().unwrap(),
+                    &mut m,
+                    &mut v,
+                    g.as_slice().unwrap(),
+                    adam,
+                );
+            },
+        ),
+        {
+            let w = normal(&[D, WORDS], 9);
+            Kernel::new(
+                "transpose of 64 × 1433",
+                0.0,
+                (8 * D * WORDS) as f64,
+                move || {
+                    drop_tensor(contiguous(&w.clone().reversed_axes()));
+                },
+            )
+        },
+    ]
+}

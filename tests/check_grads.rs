@@ -1,0 +1,112 @@
+//! The tester itself: planted mistakes that `check_grads` must catch.
+
+use emmy::autodiff::check_grads;
+use emmy::tensor::tensor;
+use emmy::{Tensor, Var};
+
+/// y = x³ with the derivative times `first`, and the derivative of the derivative times `second`.
+fn cube(x: Var<'_, f64>, first: f64, second: f64) -> Var<'_, f64> {
+    x.unary(
+        "cube",
+        |x| x.mapv(|x| x.powi(3)).into_shared(),
+        move |p| {
+            let slope = p.x().unary(
+                "slope",
+                move |x| x.mapv(|x| 3.0 * first * x * x).into_shared(),
+                move |p| p.gy() * p.x() * (6.0 * first * second),
+            );
+            p.gy() * slope
+        },
+    )
+}
+
+fn sample() -> Tensor<f64> {
+    tensor(&[3], vec![0.7, -1.1, 1.9])
+}
+
+fn verdict(f: impl for<'t> Fn(&[Var<'t, f64>]) -> Var<'t, f64>, args: &[Tensor<f64>]) -> String {
+    check_grads(f, args)
+        .err()
+        .map_or(String::new(), |e| e.to_string())
+}
+
+#[test]
+fn planted_mistakes_are_caught() {
+    assert_eq!(verdict(|x| cube(x[0], 1.0, 1.0), &[sample()]), "");
+    for off in [1.001, 0.999, -1.0, 0.0] {
+        let found = verdict(|x| cube(x[0], off, 1.0), &[sample()]);
+        assert!(
+            found.contains("order 1, argument 0, entry [0]"),
+            "{off}: {found}"
+        );
+        let found = verdict(|x| cube(x[0], 1.0, off), &[sample()]);
+        assert!(
+            found.contains("order 2, argument 0, entry [0]"),
+            "{off}: {found}"
+        );
+    }
+}
+
+#[test]
+fn a_derivative_that_vanishes_is_suspicious() {
+    let found = verdict(|x| x[0].relu(), &[tensor(&[2], vec![-1.0, -2.0])]);
+    assert!(
+        found.contains("a derivative that does not vanish"),
+        "{found}"
+    );
+    let found = verdict(|x| x[0] * x[1].detach(), &[sample(), sample()]);
+    assert!(found.contains("order 1, argument 1"), "{found}");
+    let found = verdict(|x| x[0] + (x[1] * 0.0), &[sample(), sample()]);
+    assert!(
+        found.contains("argument 1: expected a derivative that does not vanish"),
+        "{found}"
+    );
+}
+
+#[test]
+fn transposed_misplaced_and_missing_parts_are_caught() {
+    let square = tensor(&[2, 2], vec![1.0, 2.0, 3.0, 4.5]);
+    // ā = b ȳ in place of ȳ bᵀ.
+    let found = verdict(
+        |x| {
+            x[0].binary(
+                "wrong",
+                x[1],
+                |a, b| emmy::kernels::gemm::matmul_batched(a, b),
+                |p| p.b().matmul(p.gy()),
+                |p| p.a().t().matmul(p.gy()),
+            )
+        },
+        &[square.clone(), square.mapv(|x| x * x - 3.0).into_shared()],
+    );
+    assert!(found.contains("order 1, argument 0"), "{found}");
+    // A broadcast operand whose adjoint is not summed but taken from the first row.
+    let found = verdict(
+        |x| {
+            x[0].binary(
+                "wrong",
+                x[1],
+                |a, b| (a + b).into_shared(),
+                |p| p.gy(),
+                |p| p.gy().slice(0, 0..1).reshape(&[2]),
+            )
+        },
+        &[square.clone(), tensor(&[2], vec![0.3, 0.4])],
+    );
+    assert!(found.contains("order 1, argument 1"), "{found}");
+    // Right at first order, but the factor is detached: wrong at second.
+    let found = verdict(
+        |x| {
+            x[0].unary(
+                "wrong",
+                |x| x.mapv(f64::exp).into_shared(),
+                |p| p.gy() * p.y().detach(),
+            )
+        },
+        &[sample()],
+    );
+    assert!(found.contains("order 2"), "{found}");
+    // NaN agrees with nothing.
+    let found = verdict(|x| x[0].ln(), &[tensor(&[2], vec![1.0, -1.0])]);
+    assert!(found.contains("NaN"), "{found}");
+}
