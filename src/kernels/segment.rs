@@ -11,6 +11,7 @@ use super::{axpy, par, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory;
+use std::ops::Range;
 
 /// out[i, :] = Σ over the entries e of row i of v[e, :], shape [n, w].
 ///
@@ -57,7 +58,17 @@ pub fn segment_max<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Vec<F> {
 pub fn segment_softmax<F: Real>(pattern: &Pattern, scores: &[F], w: usize) -> Vec<F> {
     check("segment_softmax", "scores", scores, &[pattern.nnz(), w]);
     let mut p = memory::copy(scores);
-    by_segment(pattern, &mut p, w, 20, softmax_row);
+    let indptr = pattern.indptr();
+    let blocks = par::row_blocks(pattern, 1, w * EXP);
+    let sizes = blocks.iter().map(|b| (indptr[b.end] - indptr[b.start]) * w);
+    let parts = par::carve(&mut p, sizes);
+    let tasks: Vec<_> = blocks.into_iter().zip(parts).collect();
+    par::map(tasks, pattern.nnz() * w * EXP, |(rows, p)| {
+        simd(
+            #[inline(always)]
+            || softmax_block(pattern, rows, p, w),
+        )
+    });
     p
 }
 
@@ -95,90 +106,89 @@ fn gather<F: Real>(index: &[u32], x: &[F], w: usize) -> Vec<F> {
     out
 }
 
-/// Softmax over the rows of `p`, column by column, in place; `row` is working space, one element a column.
-#[inline(always)]
-pub(super) fn softmax_row<F: Real>(p: &mut [F], row: &mut [F]) {
-    let w = row.len();
-    if w == 0 {
-        return;
-    }
-    match w {
-        1 => return softmax_column(p),
-        // A common number of heads as a constant: a row is then one vector.
-        8 => return softmax_columns::<F, 8>(p),
-        _ => {}
-    }
-    row.fill(F::neg_infinity());
-    for p in p.chunks_exact(w) {
-        max_assign(row, p);
-    }
-    for p in p.chunks_exact_mut(w) {
-        for (p, &max) in p.iter_mut().zip(&*row) {
-            *p = (*p - max).exp_v();
-        }
-    }
-    row.fill(F::zero());
-    for p in p.chunks_exact(w) {
-        axpy(F::one(), p, row);
-    }
-    for sum in row.iter_mut() {
-        *sum = sum.recip();
-    }
-    for p in p.chunks_exact_mut(w) {
-        for (p, &share) in p.iter_mut().zip(&*row) {
-            *p *= share;
-        }
-    }
-}
+/// What a softmax costs an element, in multiply-adds, for the decision to go parallel.
+const EXP: usize = 20;
 
-/// The same for a number of columns known beforehand.
+/// Softmax over each of the given rows, column by column, in place: `p` holds their entries, w columns wide.
+///
+/// The rows of a graph are short, so the exponentials, the dearest part, are taken of all rows in one loop.
 #[inline(always)]
-fn softmax_columns<F: Real, const W: usize>(p: &mut [F]) {
-    let rows = p.as_chunks_mut::<W>().0;
-    let mut max = [F::neg_infinity(); W];
-    for row in &*rows {
-        for l in 0..W {
-            let larger = row[l] > max[l] || row[l].is_nan();
-            max[l] = if larger { row[l] } else { max[l] };
-        }
-    }
-    let mut sum = [F::zero(); W];
-    for row in &mut *rows {
-        for l in 0..W {
-            row[l] = (row[l] - max[l]).exp_v();
-        }
-        for l in 0..W {
-            sum[l] += row[l];
-        }
-    }
-    let share = sum.map(F::recip);
-    for row in rows {
-        for l in 0..W {
-            row[l] *= share[l];
-        }
-    }
-}
-
-/// The same for one column, whose numbers lie together.
-#[inline(always)]
-fn softmax_column<F: Real>(p: &mut [F]) {
-    let mut max = F::neg_infinity();
-    for &p in &*p {
-        if p > max || p.is_nan() {
-            max = p;
-        }
+pub(super) fn softmax_block<F: Real>(pattern: &Pattern, rows: Range<usize>, p: &mut [F], w: usize) {
+    let indptr = &pattern.indptr()[rows.start..=rows.end];
+    let first = indptr[0];
+    let rows = indptr
+        .windows(2)
+        .map(|e| (e[0] - first) * w..(e[1] - first) * w);
+    for row in rows.clone() {
+        by_columns(&mut p[row], w, Softmax::Shift);
     }
     for p in p.iter_mut() {
-        *p = (*p - max).exp_v();
+        *p = p.exp_v();
     }
-    let mut sum = F::zero();
-    for &p in &*p {
-        sum += p;
+    for row in rows {
+        by_columns(&mut p[row], w, Softmax::Normalise);
     }
-    let share = sum.recip();
-    for p in p {
-        *p *= share;
+}
+
+/// What is done to a column before and after the exponentials: its maximum is subtracted; it is divided by its sum.
+#[derive(Clone, Copy)]
+enum Softmax {
+    Shift,
+    Normalise,
+}
+
+/// Does it to every column of rows of width w, up to eight at a time.
+#[inline(always)]
+fn by_columns<F: Real>(p: &mut [F], w: usize, what: Softmax) {
+    let mut at = 0;
+    while at < w {
+        at += match w - at {
+            8.. => columns::<F, 8>(p, w, at, what),
+            4.. => columns::<F, 4>(p, w, at, what),
+            2.. => columns::<F, 2>(p, w, at, what),
+            _ => columns::<F, 1>(p, w, at, what),
+        };
     }
+}
+
+/// Does it to C columns from `at` on. Returns C.
+#[inline(always)]
+fn columns<F: Real, const C: usize>(p: &mut [F], w: usize, at: usize, what: Softmax) -> usize {
+    let by: [F; C] = match what {
+        Softmax::Shift => fold(p, w, at, F::neg_infinity(), larger),
+        Softmax::Normalise => fold(p, w, at, F::zero(), |sum, x| sum + x).map(F::recip),
+    };
+    for row in p.chunks_exact_mut(w) {
+        let row = row[at..].first_chunk_mut::<C>().expect("a whole row");
+        for l in 0..C {
+            match what {
+                Softmax::Shift => row[l] -= by[l],
+                Softmax::Normalise => row[l] *= by[l],
+            }
+        }
+    }
+    C
+}
+
+/// Folds each of C columns from `at` on.
+#[inline(always)]
+fn fold<F: Real, const C: usize>(
+    p: &[F],
+    w: usize,
+    at: usize,
+    init: F,
+    f: impl Fn(F, F) -> F,
+) -> [F; C] {
+    p.chunks_exact(w).fold([init; C], |all, row| {
+        let row: &[F; C] = row[at..].first_chunk().expect("a whole row");
+        std::array::from_fn(|l| f(all[l], row[l]))
+    })
+}
+
+/// The larger one. A NaN may be lost: it turns its column to NaN by way of the sum.
+#[inline(always)]
+fn larger<F: Real>(a: F, b: F) -> F {
+    if b > a { b } else { a }
 }
 
 #[inline(always)]
@@ -218,46 +228,6 @@ fn by_row<F: Real>(
         )
     });
     out
-}
-
-/// Calls `f(values of the row's entries, working row)` for every row that has entries.
-fn by_segment<F: Real>(
-    pattern: &Pattern,
-    values: &mut [F],
-    w: usize,
-    cost: usize,
-    f: impl Fn(&mut [F], &mut [F]) + Sync,
-) {
-    if w == 0 {
-        return;
-    }
-    let indptr = pattern.indptr();
-    let blocks = par::row_blocks(pattern, 1, w * cost);
-    let sizes = blocks.iter().map(|b| (indptr[b.end] - indptr[b.start]) * w);
-    let parts = par::carve(values, sizes);
-    let work = pattern.nnz() * w * cost;
-    let tasks = blocks.into_iter().zip(parts).collect();
-    par::map(
-        tasks,
-        work,
-        |(rows, part): (std::ops::Range<usize>, &mut [F])| {
-            let start = indptr[rows.start];
-            let mut row = vec![F::zero(); w];
-            simd(
-                #[inline(always)]
-                || {
-                    for i in rows {
-                        let entries = pattern.row(i);
-                        let values =
-                            &mut part[(entries.start - start) * w..(entries.end - start) * w];
-                        if !values.is_empty() {
-                            f(values, &mut row);
-                        }
-                    }
-                },
-            )
-        },
-    );
 }
 
 #[cfg(test)]

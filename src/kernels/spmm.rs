@@ -21,7 +21,7 @@ use std::ops::Range;
 pub fn spmm<F: Real>(pattern: &Pattern, v: &[F], x: &[F], heads: usize, d: usize) -> Vec<F> {
     check("spmm", "v", v, &[pattern.nnz(), heads]);
     check("spmm", "x", x, &[pattern.cols(), heads, d]);
-    product(pattern, x, heads, d, |e| e, v)
+    product(pattern, None, v, x, heads, d)
 }
 
 /// out[j, h, :] = Σ over the entries e of column j of v[e, h] y[row e, h, :], shape [m, H, D].
@@ -33,8 +33,7 @@ pub fn spmm_t<F: Real>(pattern: &Pattern, v: &[F], y: &[F], heads: usize, d: usi
     check("spmm_t", "v", v, &[pattern.nnz(), heads]);
     check("spmm_t", "y", y, &[pattern.rows(), heads, d]);
     let transposed = pattern.transposed();
-    let entry = &transposed.entry;
-    product(&transposed.pattern, y, heads, d, |e| entry[e] as usize, v)
+    product(&transposed.pattern, Some(&transposed.entry), v, y, heads, d)
 }
 
 /// out[e, h] = ⟨a[row e, h, :], b[col e, h, :]⟩, shape [nnz, H].
@@ -69,14 +68,14 @@ pub fn sddmm<F: Real>(pattern: &Pattern, a: &[F], b: &[F], heads: usize, d: usiz
     out
 }
 
-/// out[i, h, :] = Σ over row i of v[entry(e), h] x[col e, h, :].
+/// out[i, h, :] = Σ over row i of v[e, h] x[col e, h, :]; where `entry` is given, with v[entry[e], h].
 fn product<F: Real>(
     pattern: &Pattern,
+    entry: Option<&[u32]>,
+    v: &[F],
     x: &[F],
     heads: usize,
     d: usize,
-    entry: impl Fn(usize) -> usize + Sync,
-    v: &[F],
 ) -> Vec<F> {
     let width = heads * d;
     let mut out = memory::zeros(pattern.rows() * width);
@@ -87,19 +86,34 @@ fn product<F: Real>(
     let parts = par::carve(&mut out, blocks.iter().map(|b| b.len() * width));
     let work = (pattern.nnz() + pattern.rows()) * width;
     let tasks = blocks.into_iter().zip(parts).collect();
-    let indices = pattern.indices();
     par::map(tasks, work, |(range, part): (Range<usize>, &mut [F])| {
         simd(
             #[inline(always)]
             || {
+                let mut moved = Vec::new();
                 for (i, out) in range.zip(part.chunks_exact_mut(width)) {
-                    let entries = pattern.row(i).map(|e| (e, indices[e] as usize));
-                    rows::weighted_sum(entries, |e, h| v[entry(e) * heads + h], x, d, out);
+                    let row = pattern.row(i);
+                    let v = match entry {
+                        None => &v[row.start * heads..row.end * heads],
+                        Some(entry) => collect_rows(&entry[row.clone()], v, heads, &mut moved),
+                    };
+                    rows::weighted_sum(&pattern.indices()[row], v, x, heads, out);
                 }
             },
         )
     });
     out
+}
+
+/// The given rows of v, one after the other, in `space`.
+#[inline(always)]
+fn collect_rows<'a, F: Real>(rows: &[u32], v: &[F], w: usize, space: &'a mut Vec<F>) -> &'a [F] {
+    space.clear();
+    space.resize(rows.len() * w, F::zero());
+    for (&row, out) in rows.iter().zip(space.chunks_exact_mut(w)) {
+        out.copy_from_slice(&v[row as usize * w..][..w]);
+    }
+    space
 }
 
 /// Asserts that a slice holds an array of the given shape.

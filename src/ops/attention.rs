@@ -177,7 +177,7 @@ struct Saved<F: Real> {
     /// The coefficients.
     alpha: Buffer<F>,
     /// Of GAT: ⟨a_s, z⟩ and ⟨a_t, z⟩.
-    halves: Option<(Buffer<F>, Buffer<F>)>,
+    halves: Option<[Buffer<F>; 2]>,
 }
 
 impl<F: Real> Fused<F> for Fusion<F> {
@@ -198,8 +198,8 @@ impl<F: Real> Fused<F> for Fusion<F> {
         let mut halves = None;
         let (y, alpha) = match self.score {
             Score::Gat => {
-                let half = |a| Buffer::from(half_scores(x(0), a, kernel.heads));
-                let (s_s, s_t) = &*halves.insert((half(x(1)), half(x(2))));
+                let both = half_scores(x(0), [x(1), x(2)], kernel.heads);
+                let [s_s, s_t] = &*halves.insert(both.map(Buffer::from));
                 kernel.gat(gat(x(0), s_s, s_t))
             }
             Score::Gatv2 => kernel.gatv2(gatv2(x(0), x(1), x(2))),
@@ -230,11 +230,10 @@ impl<F: Real> Fused<F> for Fusion<F> {
         let kernel = self.edges.kernel(&args[0]);
         let adjoints = match self.score {
             Score::Gat => {
-                let (s_s, s_t) = saved.halves.as_ref().expect("GAT keeps them");
+                let [s_s, s_t] = saved.halves.as_ref().expect("GAT keeps them");
                 let mut g = kernel.gat_backward(gat(x(0), s_s, s_t), back);
-                let mut half =
-                    |a, gs: &[F]| half_scores_backward(x(0), a, kernel.heads, gs, &mut g.z);
-                let (a_s, a_t) = (half(x(1), &g.s_src), half(x(2), &g.s_tgt));
+                let (a, gs) = ([x(1), x(2)], [&*g.s_src, &*g.s_tgt]);
+                let [a_s, a_t] = half_scores_backward(x(0), a, kernel.heads, gs, &mut g.z);
                 vec![g.z, a_s, a_t]
             }
             Score::Gatv2 => {

@@ -123,7 +123,7 @@ fn with_pool<F: Real, R>(f: impl FnOnce(&mut Pool<F>) -> R) -> Option<R> {
 }
 
 /// A buffer that gives itself back.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Buffer<F: Real>(Vec<F>);
 
 impl<F: Real> From<Vec<F>> for Buffer<F> {

@@ -1,9 +1,10 @@
 //! The attention of GAT: score LeakyReLU(s_src + s_tgt), linear in what the two ends contribute (Veličković et al., "Graph
 //! Attention Networks", 2018, Eq. (1) to (6)). Letters: see the table of [the parent module](super).
 
-use super::{Attention, Backward, Output, axpy_heads, dot_heads, leaky, leaky_gate};
+use super::{Attention, Backward, Output, add, axpy_heads, dot_heads, leaky, leaky_gate};
+use crate::kernels::rows::{self, part};
 use crate::kernels::spmm::check;
-use crate::kernels::{par, rows, simd};
+use crate::kernels::{par, segment, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 
@@ -29,21 +30,32 @@ pub struct GatAdjoints<F> {
     pub s_tgt: Vec<F>,
 }
 
-/// Half of a score, s[i, h] = ⟨a[h, :], z[i, h, :]⟩, shape [n, H], from z of shape [n, H, D].
+/// Both halves of the scores, s[i, h] = ⟨a[h, :], z[i, h, :]⟩, shape [n, H], for each a; z has shape [n, H, D].
 ///
 /// # Panics
 /// If the length of `z` is not a multiple of that of `a`, or that of `a` not of `heads`.
 #[track_caller]
-pub fn half_scores<F: Real>(z: &[F], a: &[F], heads: usize) -> Vec<F> {
+pub fn half_scores<F: Real>(z: &[F], a: [&[F]; 2], heads: usize) -> [Vec<F>; 2] {
     let (w, d) = row_of(z, a, heads);
-    let mut s = memory::zeros(z.len().checked_div(w).unwrap_or(0) * heads);
-    par::rows(&mut s, heads, w, |first, block| {
+    let n = z.len().checked_div(w).unwrap_or(0);
+    let mut s = [memory::scratch(n * heads), memory::scratch(n * heads)];
+    let [first, second] = &mut s;
+    let rows = par::chunks(n, ROWS);
+    let parts = par::carve(first, rows.iter().map(|r| r.len() * heads))
+        .into_iter()
+        .zip(par::carve(second, rows.iter().map(|r| r.len() * heads)));
+    let tasks: Vec<_> = rows.into_iter().zip(parts).collect();
+    par::map(tasks, 2 * z.len(), |(rows, (first, second))| {
         simd(
             #[inline(always)]
             || {
-                let z = z[first * w..].chunks_exact(w);
-                for (z, s) in z.zip(block.chunks_exact_mut(heads)) {
-                    dot_heads(d, z, a, s);
+                let z = z[rows.start * w..rows.end * w].chunks_exact(w);
+                let s = first
+                    .chunks_exact_mut(heads)
+                    .zip(second.chunks_exact_mut(heads));
+                for (z, (first, second)) in z.zip(s) {
+                    dot_heads(d, z, a[0], first);
+                    dot_heads(d, z, a[1], second);
                 }
             },
         )
@@ -51,64 +63,68 @@ pub fn half_scores<F: Real>(z: &[F], a: &[F], heads: usize) -> Vec<F> {
     s
 }
 
-/// The adjoints of [`half_scores`] from the adjoint gs of s: adds gs[i, h] a[h, :] to gz, and returns Σᵢ gs[i, h] z[i, h, :].
+/// The adjoints of [`half_scores`] from the adjoints gs of the halves: adds Σ gs[i, h] a[h, :] over both to gz, and returns
+/// Σᵢ gs[i, h] z[i, h, :] for each.
 ///
 /// # Panics
 /// If the lengths do not fit.
 #[track_caller]
 pub fn half_scores_backward<F: Real>(
     z: &[F],
-    a: &[F],
+    a: [&[F]; 2],
     heads: usize,
-    gs: &[F],
+    gs: [&[F]; 2],
     gz: &mut [F],
-) -> Vec<F> {
+) -> [Vec<F>; 2] {
     let (w, d) = row_of(z, a, heads);
     check("half_scores_backward", "gz", gz, &[z.len()]);
     if z.is_empty() {
-        return vec![F::zero(); w];
+        return [vec![F::zero(); w], vec![F::zero(); w]];
     }
     let n = z.len() / w;
-    check("half_scores_backward", "gs", gs, &[n, heads]);
+    for gs in gs {
+        check("half_scores_backward", "gs", gs, &[n, heads]);
+    }
     let rows = par::chunks(n, ROWS);
     let parts = par::carve(gz, rows.iter().map(|r| r.len() * w));
     let tasks: Vec<_> = rows.into_iter().zip(parts).collect();
-    let parts = par::map(tasks, 2 * z.len(), |(rows, gz)| {
+    let parts = par::map(tasks, 4 * z.len(), |(rows, gz)| {
         simd(
             #[inline(always)]
             || {
-                let mut ga = vec![F::zero(); w];
+                let mut ga = [vec![F::zero(); w], vec![F::zero(); w]];
                 for (i, gz) in rows.zip(gz.chunks_exact_mut(w)) {
-                    let gs = &gs[i * heads..][..heads];
-                    axpy_heads(heads, d, gs, a, gz);
-                    axpy_heads(heads, d, gs, &z[i * w..][..w], &mut ga);
+                    let z = &z[i * w..][..w];
+                    for k in 0..2 {
+                        let gs = &gs[k][i * heads..][..heads];
+                        axpy_heads(heads, d, gs, a[k], gz);
+                        axpy_heads(heads, d, gs, z, &mut ga[k]);
+                    }
                 }
                 ga
             },
         )
     });
-    let sum = parts.into_iter().reduce(|mut sum, part| {
-        for (s, x) in sum.iter_mut().zip(part) {
-            *s += x;
-        }
-        sum
-    });
+    let sum = parts
+        .into_iter()
+        .reduce(|[first, second], [f, s]| [add(first, f), add(second, s)]);
     sum.expect("there is a row")
 }
 
-/// Rows in one task of [`half_scores_backward`].
+/// Rows in one task of the loops over nodes.
 const ROWS: usize = 512;
 
 /// The elements of a node, and of a head.
 #[track_caller]
-fn row_of<F>(z: &[F], a: &[F], heads: usize) -> (usize, usize) {
-    let w = a.len();
-    let fits = (heads > 0 && w.is_multiple_of(heads))
+fn row_of<F>(z: &[F], a: [&[F]; 2], heads: usize) -> (usize, usize) {
+    let w = a[0].len();
+    let fits = (heads > 0 && w.is_multiple_of(heads) && a[1].len() == w)
         && (w > 0 && z.len().is_multiple_of(w) || z.is_empty());
     assert!(
         fits,
-        "half_scores: {} elements of z, {w} of a, {heads} heads",
-        z.len()
+        "half_scores: {} elements of z, {w} and {} of a, {heads} heads",
+        z.len(),
+        a[1].len()
     );
     (w, w / heads)
 }
@@ -126,9 +142,10 @@ impl<F: Real> Attention<'_, F> {
             z,
             #[inline(always)]
             |i, j, score| {
-                let (s_i, s_j) = (&s_tgt[i * score.len()..], &s_src[j * score.len()..]);
-                for (score, (&s_i, &s_j)) in score.iter_mut().zip(s_i.iter().zip(s_j)) {
-                    *score = leaky(s_j + s_i, self.slope);
+                let heads = score.len();
+                let (s_i, s_j) = (&s_tgt[i * heads..][..heads], &s_src[j * heads..][..heads]);
+                for h in 0..heads {
+                    score[h] = leaky(s_j[h] + s_i[h], self.slope);
                 }
             },
         )
@@ -136,7 +153,8 @@ impl<F: Real> Attention<'_, F> {
 
     /// The adjoints of the operands of [`Attention::gat`].
     ///
-    /// With ᾱ = drop ⟨gyᵢ, zⱼ⟩ per head, the adjoint of a score is α (ᾱ − Σⱼ α ᾱ), and Σⱼ α ᾱ = ⟨gyᵢ, yᵢ⟩.
+    /// With ᾱ = drop ⟨gyᵢ, zⱼ⟩ per head, the adjoint of a score is α (ᾱ − Σⱼ α ᾱ), and Σⱼ α ᾱ = ⟨gyᵢ, yᵢ⟩. That of zⱼ is
+    /// Σᵢ drop(α) gyᵢ. One pass by columns makes both: it fetches gyᵢ, while zⱼ stays.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape.
@@ -146,81 +164,50 @@ impl<F: Real> Attention<'_, F> {
         self.check_backward("gat_backward", &back);
         let Gat { z, s_src, s_tgt } = args;
         let Backward { alpha, y, gy } = back;
-        let p = self.pattern;
-        // For every entry and head: the coefficient after dropout, and the adjoint of the sum under the LeakyReLU.
-        let mut pairs = Buffer::from(memory::scratch(2 * p.nnz() * self.heads));
-        let (edges, _) = pairs.as_chunks_mut::<2>();
-        let mut gs_tgt = memory::zeros(p.rows() * self.heads);
-        self.pass(
-            p,
-            Output::by_row(&mut gs_tgt, self.heads),
-            Output::by_entry(edges, self.heads),
-            #[inline(always)]
-            |heads, d, block, gs_tgt, edges| {
-                let w = heads * d;
-                let mask = self.dropout.mask::<F>();
-                let (mut mean, mut dots) = (vec![F::zero(); heads], vec![F::zero(); heads]);
-                for (row, i) in block.rows.enumerate() {
-                    let (y, gy) = (&y[i * w..][..w], &gy[i * w..][..w]);
-                    dot_heads(d, gy, y, &mut mean);
-                    let gs_tgt = &mut gs_tgt[row * heads..][..heads];
-                    for e in p.row(i) {
-                        let j = p.indices()[e] as usize;
-                        let z = &z[j * w..][..w];
-                        let edge = &mut edges[(e - block.entries.start) * heads..][..heads];
-                        dot_heads(d, gy, z, &mut dots);
-                        for h in 0..heads {
-                            let (alpha, factor) =
-                                (alpha[e * heads + h], mask.factor(e * heads + h));
-                            let s = s_src[j * heads + h] + s_tgt[i * heads + h];
-                            let gs =
-                                alpha * (factor * dots[h] - mean[h]) * leaky_gate(s, self.slope);
-                            edge[h] = [alpha * factor, gs];
-                            gs_tgt[h] += gs;
-                        }
-                    }
-                }
-            },
-        );
-        let (gz, gs_src) = self.gat_columns(gy, pairs.as_chunks().0);
-        GatAdjoints {
-            z: gz,
-            s_src: gs_src,
-            s_tgt: gs_tgt,
-        }
-    }
-
-    /// What belongs to the sources: gz[j] = Σᵢ drop(α) gy[i], and the sum of the adjoints of the scores.
-    fn gat_columns(&self, gy: &[F], edges: &[[F; 2]]) -> (Vec<F>, Vec<F>) {
-        let transposed = self.pattern.transposed();
-        let (p, entry) = (&transposed.pattern, &transposed.entry);
-        let w = self.row_len();
-        let mut gz = memory::zeros(p.rows() * w);
-        let mut gs = memory::zeros(p.rows() * self.heads);
+        let (p, w) = (&self.pattern.transposed().pattern, self.row_len());
+        let mut space = Buffer::default();
+        let kept = self.kept(alpha, &mut space);
+        let mean = Buffer::from(self.dots(y, gy));
+        let mut gz = memory::zeros(z.len());
+        // The adjoint of the sum under the LeakyReLU, for every entry of the transposed pattern.
+        let mut gs = Buffer::from(memory::scratch(p.nnz() * self.heads));
         self.pass(
             p,
             Output::by_row(&mut gz, w),
-            Output::by_row(&mut gs, self.heads),
+            Output::by_entry(&mut gs, self.heads),
             #[inline(always)]
             |heads, d, block, gz, gs| {
                 let w = heads * d;
-                for (row, j) in block.rows.enumerate() {
-                    let gs = &mut gs[row * heads..][..heads];
-                    let gz = &mut gz[row * w..][..w];
-                    for k in p.row(j) {
-                        let edge = &edges[entry[k] as usize * heads..][..heads];
-                        for (gs, edge) in gs.iter_mut().zip(edge) {
-                            *gs += edge[1];
-                        }
+                let mut own_kept = Vec::new();
+                for (row, j) in block.rows.clone().enumerate() {
+                    let (entries, targets) = self.column(j);
+                    let first = p.row(j).start - block.entries.start;
+                    let gs = &mut gs[first * heads..][..entries.len() * heads];
+                    let z = &z[j * w..][..w];
+                    for (&i, dots) in targets.iter().zip(gs.chunks_exact_mut(heads)) {
+                        dot_heads(d, &gy[i as usize * w..][..w], z, dots);
                     }
-                    let targets = p
-                        .row(j)
-                        .map(|k| (entry[k] as usize, p.indices()[k] as usize));
-                    rows::weighted_sum(targets, |e, h| edges[e * heads + h][0], gy, d, gz);
+                    own_kept.resize(gs.len(), F::zero());
+                    let scores = Scores {
+                        entries,
+                        targets,
+                        alpha,
+                        kept,
+                        mean: &mean,
+                        s_src: &s_src[j * heads..][..heads],
+                        s_tgt,
+                        slope: self.slope,
+                    };
+                    scores.adjoints(gs, &mut own_kept);
+                    rows::weighted_sum(targets, &own_kept, gy, heads, &mut gz[row * w..][..w]);
                 }
             },
         );
-        (gz, gs)
+        GatAdjoints {
+            z: gz,
+            s_src: segment::segment_sum(p, &gs, self.heads),
+            s_tgt: segment::segment_sum_t(p, &gs, self.heads),
+        }
     }
 
     #[track_caller]
@@ -228,5 +215,56 @@ impl<F: Real> Attention<'_, F> {
         self.check_sources(op, "z", args.z);
         check(op, "s_src", args.s_src, &[self.pattern.cols(), self.heads]);
         check(op, "s_tgt", args.s_tgt, &[self.pattern.rows(), self.heads]);
+    }
+}
+
+/// What the adjoints of the scores of one source are made from.
+struct Scores<'a, F> {
+    entries: &'a [u32],
+    targets: &'a [u32],
+    alpha: &'a [F],
+    kept: &'a [F],
+    mean: &'a [F],
+    s_src: &'a [F],
+    s_tgt: &'a [F],
+    slope: F,
+}
+
+impl<F: Real> Scores<'_, F> {
+    /// From g = ⟨gyᵢ, zⱼ⟩ for every entry and head to the adjoint of the sum under the LeakyReLU; `own` gets the coefficients.
+    #[inline(always)]
+    fn adjoints(&self, g: &mut [F], own: &mut [F]) {
+        let (heads, mut at) = (self.s_src.len(), 0);
+        while at < heads {
+            at += match heads - at {
+                8.. => self.of_heads::<8>(at, g, own),
+                4.. => self.of_heads::<4>(at, g, own),
+                2.. => self.of_heads::<2>(at, g, own),
+                _ => self.of_heads::<1>(at, g, own),
+            };
+        }
+    }
+
+    /// The same for C heads from `at` on. Returns C.
+    #[inline(always)]
+    fn of_heads<const C: usize>(&self, at: usize, g: &mut [F], own: &mut [F]) -> usize {
+        let heads = self.s_src.len();
+        let s_src: [F; C] = *part(self.s_src, at);
+        let ends = self.entries.iter().zip(self.targets);
+        let rows = g.chunks_exact_mut(heads).zip(own.chunks_exact_mut(heads));
+        for ((&e, &i), (g, own)) in ends.zip(rows) {
+            let (e, i) = (e as usize * heads + at, i as usize * heads + at);
+            let (alpha, kept) = (*part::<F, C>(self.alpha, e), *part::<F, C>(self.kept, e));
+            let (mean, s_tgt) = (*part::<F, C>(self.mean, i), *part::<F, C>(self.s_tgt, i));
+            let dots = *part::<F, C>(g, at);
+            let g = g[at..].first_chunk_mut::<C>().expect("a whole row");
+            let own = own[at..].first_chunk_mut::<C>().expect("a whole row");
+            for l in 0..C {
+                let adjoint = kept[l] * dots[l] - alpha[l] * mean[l];
+                g[l] = adjoint * leaky_gate(s_src[l] + s_tgt[l], self.slope);
+            }
+            *own = kept;
+        }
+        C
     }
 }

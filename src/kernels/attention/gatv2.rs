@@ -1,8 +1,8 @@
 //! The attention of GATv2: score ⟨a, LeakyReLU(zs + zt)⟩, in which the ranking of the neighbours depends on the target (Brody, Alon,
 //! Yahav, "How Attentive are Graph Attention Networks?", 2022, Eq. (7)). Letters: see the table of [the parent module](super).
 
-use super::{Attention, Backward, Output, dot_heads, score_heads};
-use crate::kernels::rows;
+use super::{Attention, Backward, Output, add, dot_heads, score_heads};
+use crate::kernels::rows::{self, ScoreAdjoints, SourceAdjoints};
 use crate::kernels::spmm::check;
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
@@ -68,9 +68,9 @@ impl<F: Real> Attention<'_, F> {
         self.check_gatv2("gatv2_backward", &args);
         self.check_backward("gatv2_backward", &back);
         let mut zt = memory::zeros(args.zt.len());
-        let (edges, a) = self.gatv2_rows(args, back, &mut zt);
+        let (g, a) = self.gatv2_rows(args, back, &mut zt);
         let mut zs = memory::zeros(args.zs.len());
-        self.gatv2_columns(args, back.gy, edges.as_chunks().0, &mut zs);
+        self.gatv2_columns(args, back, &g, &mut zs);
         GatV2Adjoints { zs, zt, a }
     }
 
@@ -84,48 +84,47 @@ impl<F: Real> Attention<'_, F> {
         self.check_gatv2("gatv2_backward_shared", &args);
         self.check_backward("gatv2_backward_shared", &back);
         let mut gz = memory::zeros(z.len());
-        let (edges, a) = self.gatv2_rows(args, back, &mut gz);
-        self.gatv2_columns(args, back.gy, edges.as_chunks().0, &mut gz);
+        let (g, a) = self.gatv2_rows(args, back, &mut gz);
+        self.gatv2_columns(args, back, &g, &mut gz);
         let zt = Vec::new();
         GatV2Adjoints { zs: gz, zt, a }
     }
 
-    /// What belongs to the targets: writes the adjoint of zt, and returns for every entry and head the coefficient after dropout
-    /// and the adjoint of the score, and the adjoint of a.
+    /// What belongs to the targets: writes the adjoint of zt, and returns the adjoint g of the score of every entry and head, and
+    /// the adjoint of a.
     fn gatv2_rows(&self, args: GatV2<F>, back: Backward<F>, gzt: &mut [F]) -> (Buffer<F>, Vec<F>) {
         let GatV2 { zs, zt, a } = args;
         let Backward { alpha, y, gy } = back;
         let (p, w) = (self.pattern, self.row_len());
-        let mut pairs = Buffer::from(memory::scratch(2 * p.nnz() * self.heads));
-        let (edges, _) = pairs.as_chunks_mut::<2>();
+        let mut g = Buffer::from(memory::scratch(p.nnz() * self.heads));
         let parts = self.pass(
             p,
             Output::by_row(gzt, w),
-            Output::by_entry(edges, self.heads),
+            Output::by_entry(&mut g, self.heads),
             #[inline(always)]
-            |heads, d, block, gzt, edges| {
+            |heads, d, block, gzt, g| {
                 let w = heads * d;
                 let mut ga = vec![F::zero(); w];
                 let mask = self.dropout.mask::<F>();
-                let (mut mean, mut dots) = (vec![F::zero(); heads], vec![F::zero(); heads]);
+                let mut mean = vec![F::zero(); heads];
                 for (row, i) in block.rows.enumerate() {
                     let (y, gy, zt) = (&y[i * w..][..w], &gy[i * w..][..w], &zt[i * w..][..w]);
                     dot_heads(d, gy, y, &mut mean);
-                    let gzt = &mut gzt[row * w..][..w];
-                    for e in p.row(i) {
-                        let zs = &zs[p.indices()[e] as usize * w..][..w];
-                        let edge = &mut edges[(e - block.entries.start) * heads..][..heads];
-                        dot_heads(d, gy, zs, &mut dots);
+                    let entries = p.row(i);
+                    let sources = &p.indices()[entries.clone()];
+                    let first = entries.start - block.entries.start;
+                    let g = &mut g[first * heads..][..sources.len() * heads];
+                    for ((e, &j), g) in entries.zip(sources).zip(g.chunks_exact_mut(heads)) {
+                        dot_heads(d, gy, &zs[j as usize * w..][..w], g);
+                        let alpha = &alpha[e * heads..][..heads];
                         for h in 0..heads {
-                            let k = e * heads + h;
-                            let (alpha, factor) = (alpha[k], mask.factor(k));
-                            edge[h] = [alpha * factor, alpha * (factor * dots[h] - mean[h])];
+                            g[h] = alpha[h] * (mask.factor(e * heads + h) * g[h] - mean[h]);
                         }
                     }
-                    let first = block.entries.start;
-                    let sources = p.row(i).map(|e| (e - first, p.indices()[e] as usize));
-                    let g = |k: usize, h: usize| edges[k * heads + h][1];
-                    rows::score_adjoints(sources, g, zs, zt, (d, self.slope), gzt, &mut ga);
+                    let gzt = &mut gzt[row * w..][..w];
+                    let slope = self.slope;
+                    let step = ScoreAdjoints { zt, slope };
+                    rows::over_entries(sources, g, zs, heads, [&mut *gzt, &mut ga], &step);
                     for (g, &a) in gzt.iter_mut().zip(a) {
                         *g *= a;
                     }
@@ -133,39 +132,40 @@ impl<F: Real> Attention<'_, F> {
                 ga
             },
         );
-        let ga = parts.into_iter().reduce(|mut sum, part| {
-            for (s, x) in sum.iter_mut().zip(part) {
-                *s += x;
-            }
-            sum
-        });
-        (pairs, ga.unwrap_or_else(|| vec![F::zero(); w]))
+        let ga = parts.into_iter().reduce(add);
+        (g, ga.unwrap_or_else(|| vec![F::zero(); w]))
     }
 
     /// What belongs to the sources: adds the adjoint of zs to `gzs`.
-    fn gatv2_columns(&self, args: GatV2<F>, gy: &[F], edges: &[[F; 2]], gzs: &mut [F]) {
+    fn gatv2_columns(&self, args: GatV2<F>, back: Backward<F>, g: &[F], gzs: &mut [F]) {
         let GatV2 { zs, zt, a } = args;
-        let transposed = self.pattern.transposed();
-        let (p, entry) = (&transposed.pattern, &transposed.entry);
+        let Backward { alpha, gy, .. } = back;
         self.pass(
-            p,
+            &self.pattern.transposed().pattern,
             Output::by_row(gzs, self.row_len()),
             Output::by_row(&mut [] as &mut [F], 0),
             #[inline(always)]
             |heads, d, block, gzs, _| {
                 let w = heads * d;
+                let mask = self.dropout.mask::<F>();
                 let mut through_score = vec![F::zero(); w];
+                let (mut kept, mut own_g) = (Vec::new(), Vec::new());
                 for (row, j) in block.rows.enumerate() {
-                    let zs = &zs[j * w..][..w];
-                    let gzs = &mut gzs[row * w..][..w];
+                    let (zs, gzs) = (&zs[j * w..][..w], &mut gzs[row * w..][..w]);
+                    let (entries, targets) = self.column(j);
+                    kept.clear();
+                    own_g.clear();
+                    for &e in entries {
+                        for k in e as usize * heads..(e as usize + 1) * heads {
+                            kept.push(alpha[k] * mask.factor(k));
+                            own_g.push(g[k]);
+                        }
+                    }
+                    rows::weighted_sum(targets, &kept, gy, heads, gzs);
                     through_score.fill(F::zero());
-                    let targets = p
-                        .row(j)
-                        .map(|k| (entry[k] as usize, p.indices()[k] as usize));
-                    let of = |part: usize| move |e: usize, h: usize| edges[e * heads + h][part];
-                    rows::weighted_sum(targets.clone(), of(0), gy, d, gzs);
-                    let shape = (d, self.slope);
-                    rows::source_adjoints(targets, of(1), zs, zt, shape, &mut through_score);
+                    let slope = self.slope;
+                    let step = SourceAdjoints { zs, slope };
+                    rows::over_entries(targets, &own_g, zt, heads, [&mut through_score], &step);
                     for ((g, &a), &through) in gzs.iter_mut().zip(a).zip(&through_score) {
                         *g += a * through;
                     }

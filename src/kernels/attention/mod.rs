@@ -25,12 +25,11 @@ pub use gat::{Gat, GatAdjoints, half_scores, half_scores_backward};
 pub use gatv2::{GatV2, GatV2Adjoints};
 
 use super::random::Dropout;
-use super::segment::softmax_row;
 use super::spmm::check;
-use super::{LANES, axpy, dot, fold, par, rows, simd};
+use super::{LANES, axpy, dot, fold, par, rows, segment, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
-use crate::tensor::memory;
+use crate::tensor::memory::{self, Buffer};
 use std::ops::Range;
 
 /// What every fused attention needs to know besides its operands.
@@ -94,6 +93,9 @@ impl<F: Real> Attention<'_, F> {
         second: Output<B>,
         f: impl Fn(usize, usize, Block, &mut [A], &mut [B]) -> R + Sync,
     ) -> Vec<R> {
+        if self.heads == 0 {
+            return Vec::new();
+        }
         let indptr = pattern.indptr();
         // A row costs a load and a store of its own, an entry a few operations on each element of its neighbour.
         let (row, entry) = (2 * self.row_len() + 10, 3 * self.row_len() + 10);
@@ -126,24 +128,75 @@ impl<F: Real> Attention<'_, F> {
             Output::by_entry(&mut alpha, self.heads),
             #[inline(always)]
             |heads, d, block, y, alpha| {
-                let mask = self.dropout.mask::<F>();
-                let (mut space, mut dropped) = (vec![F::zero(); heads], Vec::new());
+                let w = heads * d;
+                let first = block.entries.start;
+                for i in block.rows.clone() {
+                    let entries = p.row(i);
+                    let own = (entries.start - first) * heads..(entries.end - first) * heads;
+                    let scores = alpha[own].chunks_exact_mut(heads);
+                    for (&j, scores) in p.indices()[entries].iter().zip(scores) {
+                        score(i, j as usize, scores);
+                    }
+                }
+                segment::softmax_block(p, block.rows.clone(), alpha, heads);
+                let mut dropped = Vec::new();
+                let kept = (self.dropout.mask::<F>()).apply(alpha, first * heads, &mut dropped);
                 for (row, i) in block.rows.enumerate() {
                     let entries = p.row(i);
-                    let first = entries.start - block.entries.start;
-                    let alpha = &mut alpha[first * heads..][..entries.len() * heads];
-                    let sources = p.indices()[entries.clone()].iter().map(|&j| j as usize);
-                    for (k, j) in sources.clone().enumerate() {
-                        score(i, j, &mut alpha[k * heads..][..heads]);
-                    }
-                    softmax_row(alpha, &mut space);
-                    let kept = mask.apply(alpha, entries.start * heads, &mut dropped);
-                    let y = &mut y[row * heads * d..][..heads * d];
-                    rows::weighted_sum(sources.enumerate(), |k, h| kept[k * heads + h], z, d, y);
+                    let own = (entries.start - first) * heads..(entries.end - first) * heads;
+                    let y = &mut y[row * w..][..w];
+                    rows::weighted_sum(&p.indices()[entries], &kept[own], z, heads, y);
                 }
             },
         );
         (y, alpha)
+    }
+
+    /// ⟨x[i, h, :], y[i, h, :]⟩ for every target and head, shape [n, H].
+    fn dots(&self, x: &[F], y: &[F]) -> Vec<F> {
+        let (heads, w) = (self.heads, self.row_len());
+        let mut out = memory::zeros(self.pattern.rows() * heads);
+        if w == 0 {
+            return out;
+        }
+        par::rows(&mut out, heads, w, |first, block| {
+            simd(
+                #[inline(always)]
+                || {
+                    let rows = x[first * w..]
+                        .chunks_exact(w)
+                        .zip(y[first * w..].chunks_exact(w));
+                    for (out, (x, y)) in block.chunks_exact_mut(heads).zip(rows) {
+                        dot_heads(self.width, x, y, out);
+                    }
+                },
+            )
+        });
+        out
+    }
+
+    /// drop(α), in `space` if there is dropout.
+    fn kept<'a>(&self, alpha: &'a [F], space: &'a mut Buffer<F>) -> &'a [F] {
+        if self.dropout.is_none() {
+            return alpha;
+        }
+        *space = memory::scratch(alpha.len()).into();
+        par::rows(space, 1, 2, |first, part| {
+            self.dropout
+                .apply(&alpha[first..][..part.len()], first, part)
+        });
+        space
+    }
+
+    /// The entries in which source j occurs, and their targets.
+    #[inline(always)]
+    fn column(&self, j: usize) -> (&[u32], &[u32]) {
+        let transposed = self.pattern.transposed();
+        let entries = transposed.pattern.row(j);
+        (
+            &transposed.entry[entries.clone()],
+            &transposed.pattern.indices()[entries],
+        )
     }
 
     /// H × D, the elements of one node.
@@ -178,6 +231,12 @@ pub struct Backward<'a, F> {
     pub y: &'a [F],
     /// Its adjoint, shape [n, H, D].
     pub gy: &'a [F],
+}
+
+/// a + b.
+fn add<F: Real>(mut a: Vec<F>, b: Vec<F>) -> Vec<F> {
+    axpy(F::one(), &b, &mut a);
+    a
 }
 
 /// y[h, :] ← y[h, :] + c[h] x[h, :] for every head.
