@@ -15,7 +15,13 @@ impl<F: Real> Var<'_, F> {
     /// If an axis is out of range or occurs twice.
     #[track_caller]
     pub fn sum(self, axes: &[isize], keepdims: bool) -> Self {
-        let axes = normalize_axes("sum", axes, self.ndim());
+        self.sum_as("sum", axes, keepdims)
+    }
+
+    /// [`sum`](Self::sum) for an operation that is named when it is refused.
+    #[track_caller]
+    pub(super) fn sum_as(self, op: &str, axes: &[isize], keepdims: bool) -> Self {
+        let axes = normalize_axes(op, axes, self.ndim());
         let y = self.unary(
             "sum",
             |x| reduce::sum(x, &axes),
@@ -35,7 +41,12 @@ impl<F: Real> Var<'_, F> {
     /// If an axis is out of range or occurs twice.
     #[track_caller]
     pub fn mean(self, axes: &[isize], keepdims: bool) -> Self {
-        let y = self.sum(axes, keepdims);
+        self.mean_as("mean", axes, keepdims)
+    }
+
+    #[track_caller]
+    fn mean_as(self, op: &str, axes: &[isize], keepdims: bool) -> Self {
+        let y = self.sum_as(op, axes, keepdims);
         let count = (self.len() / y.len().max(1)).max(1);
         y.scale(F::of(count as f64).recip())
     }
@@ -46,8 +57,8 @@ impl<F: Real> Var<'_, F> {
     /// If an axis is out of range or occurs twice.
     #[track_caller]
     pub fn var(self, axes: &[isize], keepdims: bool) -> Self {
-        let centred = self - self.mean(axes, true);
-        centred.powf(F::of(2.0)).mean(axes, keepdims)
+        let centred = self - self.mean_as("var", axes, true);
+        centred.powf(F::of(2.0)).mean_as("var", axes, keepdims)
     }
 
     /// y = max x over `axes`,   ȳ goes to the largest elements, in equal shares where several are
