@@ -28,7 +28,7 @@ impl<F: Real> Var<'_, F> {
         rows.mean_of_picked(&labels)
     }
 
-    /// The mean squared error, mean (x − target)² over all elements, shape `[]`
+    /// The mean squared error, mean (x − target)² over all elements, shape `[]`; NaN over none
     ///
     /// # Panics
     /// If the shapes differ (a broadcast here is almost always a mistake), or the tapes.
@@ -38,7 +38,8 @@ impl<F: Real> Var<'_, F> {
         (self - target).powf(F::of(2.0)).mean(&[], false)
     }
 
-    /// The binary cross-entropy of logits x with targets t in 0 ≤ t ≤ 1: mean (softplus(x) − t x) over all elements, shape `[]`
+    /// The binary cross-entropy of logits x with targets t in 0 ≤ t ≤ 1: mean (softplus(x) − t x) over all elements, shape `[]`; NaN over
+    /// none
     ///
     /// # Panics
     /// If the shapes differ, or the tapes.

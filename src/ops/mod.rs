@@ -1,7 +1,7 @@
 //! The operations: value and derivative side by side, one file a family.
 //!
 //! Conventions: relu'(0) = 0; ties of a maximum share the derivative evenly; an all-masked softmax row is zero; gradients of norms
-//! at 0 are 0.
+//! at 0 are 0; the mean of nothing is NaN, that of a row without entries (`segment_mean`) 0.
 //!
 //! # Adding an operation
 //! A value and one derivative an argument, in the operations that are already here:
