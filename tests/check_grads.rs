@@ -110,3 +110,77 @@ fn transposed_misplaced_and_missing_parts_are_caught() {
     let found = verdict(|x| x[0].ln(), &[tensor(&[2], vec![1.0, -1.0])]);
     assert!(found.contains("NaN"), "{found}");
 }
+
+// Numbers of every size.
+
+const SCALES: [f64; 5] = [1e-8, 1e-4, 1.0, 1e4, 1e8];
+
+/// Every pair of a size of the function, c, and one of its argument.
+fn pairs() -> impl Iterator<Item = (f64, f64)> {
+    SCALES
+        .into_iter()
+        .flat_map(|c| SCALES.map(|scale| (c, scale)))
+}
+
+fn scaled(scale: f64) -> Tensor<f64> {
+    sample().mapv(|x| x * scale).into_shared()
+}
+
+#[test]
+fn a_mistake_of_a_thousandth_is_caught_at_every_scale() {
+    for (c, scale) in pairs() {
+        let x = [scaled(scale)];
+        assert_eq!(verdict(|x| cube(x[0], 1.0, 1.0) * c, &x), "");
+        for off in [1.001, 0.99, -1.0, 0.0] {
+            let found = verdict(|x| cube(x[0], off, 1.0) * c, &x);
+            assert!(found.contains("order 1"), "{c} {scale} {off}: {found}");
+            let found = verdict(|x| cube(x[0], 1.0, off) * c, &x);
+            assert!(found.contains("order 2"), "{c} {scale} {off}: {found}");
+        }
+    }
+}
+
+#[test]
+fn a_small_mistake_is_caught_beside_large_numbers() {
+    let beside_one = |off| verdict(|x| cube(x[0], off, 1.0) * 1e-6 + 1.0, &[sample()]);
+    assert_eq!(beside_one(1.0), "");
+    assert!(beside_one(1.01).contains("order 1"));
+    // Each argument has a scale of its own.
+    let beside_another = |off| {
+        verdict(
+            |x| cube(x[0], off, 1.0) * 1e-6 + cube(x[1], 1.0, 1.0),
+            &[sample(), sample()],
+        )
+    };
+    assert_eq!(beside_another(1.0), "");
+    assert!(beside_another(1.01).contains("order 1, argument 0"));
+}
+
+#[test]
+fn what_is_right_passes_at_every_scale() {
+    for (c, scale) in pairs() {
+        let (x, positive) = (scaled(scale), scaled(scale).mapv(f64::abs).into_shared());
+        let passes = |name: &str, f: for<'t> fn(Var<'t, f64>) -> Var<'t, f64>, x: &Tensor<f64>| {
+            let found = verdict(|x| f(x[0]) * c, std::slice::from_ref(x));
+            assert_eq!(found, "", "{name}, {c} {scale}");
+        };
+        passes("x³", |x| x * x * x, &x);
+        passes("x⁻²", |x| x / x.powf(3.0), &x);
+        passes("norm", |x| x.norm(&[], false), &x);
+        passes("√x", |x| x.sqrt(), &positive);
+        passes("x ln x", |x| x.ln() * x, &positive);
+        if scale <= 1.0 {
+            passes("exp", |x| x.exp(), &x);
+            passes("tanh", |x| x.tanh(), &x);
+            passes("softmax", |x| x.softmax(0), &x);
+        }
+    }
+}
+
+#[test]
+fn near_a_flat_place_the_difference_is_good_enough() {
+    let x = [tensor(&[1], vec![1.0 + 1e-6])];
+    let flat = |off| verdict(|x| cube(x[0], off, 1.0) - x[0] * 3.0, &x);
+    assert_eq!(flat(1.0), "");
+    assert!(flat(1.0 + 1e-7).contains("order 1"));
+}

@@ -110,7 +110,7 @@ fn sparse_products_and_attention_refuse_operands_that_would_broadcast() {
             edges.gatv2(x, x, z(t, &[1, 3]));
         },
     );
-    panics("gatv2_attention: z_s [2, 2, 3], z_t [2, 1, 3]", |t| {
+    panics("gatv2_coefficients: z_s [2, 2, 3], z_t [2, 1, 3]", |t| {
         edges.gatv2_coefficients(z(t, &[2, 2, 3]), z(t, &[2, 1, 3]), z(t, &[2, 3]));
     });
     panics("different tapes", |t| {

@@ -8,17 +8,24 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-/// The step of a central difference, relative to 1 + |x|: its error, h² times a third derivative plus rounding over h, is near 10⁻¹⁰.
+/// The step of a central difference, relative to the size of the argument: the error of the difference, h² times a third derivative,
+/// is then near 10⁻¹⁰ of the derivative.
 const STEP: f64 = 1e-5;
 
-/// How far a derivative may be from the difference, relative to 1 + the largest derivative by that argument.
+/// How far a derivative may be from the difference, relative to the largest derivative by that argument.
 const TOLERANCE: f64 = 1e-6;
+
+/// What rounding may do to a sum, in units of ε times the sum of the sizes of its terms.
+const ROUNDING: f64 = 16.0;
 
 /// Checks first and second derivatives of `f` at `args` against central differences, and forward against reverse mode.
 ///
 /// With fixed random weights u and w it looks at the scalar s₀ = ⟨u, f(x)⟩ and, of its gradient, at s₁ = ⟨w, ∇s₀(x)⟩. The gradient of
 /// each must be that by central differences, entry by entry; and ⟨u, J w⟩ = ⟨Jᵀ u, w⟩ must hold. A first derivative by a whole argument
 /// that vanishes is an error too, for it tests nothing; so give arguments away from flat places, and from kinks.
+///
+/// Numbers of any size are checked alike: the tolerance is 10⁻⁶ of the largest derivative by the same argument, and what rounding does to
+/// the difference, about ε |s| / h. A derivative smaller than that last term is invisible beside so large a value.
 ///
 /// ```
 /// use emmy::{autodiff::check_grads, tensor::tensor};
@@ -38,10 +45,12 @@ where
         |shape: &[usize]| Tensor::from_shape_simple_fn(shape, || StandardNormal.sample(rng));
     let tape = Tape::new();
     let constants: Vec<_> = args.iter().map(|x| tape.constant(x.clone())).collect();
-    let u = gauss(&f(&constants).shape());
+    let y = f(&constants).value();
+    let u = gauss(y.shape());
     let w: Vec<Tensor<f64>> = args.iter().map(|x| gauss(x.shape())).collect();
+    let size = Sum::of([(&u, &y)]).size;
 
-    let first = compare(1, |x| weigh(f(x), &u), args)?;
+    let first = compare(1, 0.0, |x| vec![weigh(f(x), &u)], args)?;
     if !u.is_empty() {
         for (k, gradient) in first.iter().enumerate() {
             if !gradient.is_empty() && gradient.iter().all(|&g| g == 0.0) {
@@ -55,77 +64,149 @@ where
     }
     compare(
         2,
+        size,
         |x| {
-            let gradient = grad_graph(weigh(f(x), &u), x);
-            let parts = gradient.into_iter().zip(&w).map(|(g, w)| weigh(g, w));
-            parts.reduce(|a, b| a + b).expect("at least one argument")
+            let gradient = grad_graph(weigh(f(x), &u).sum_all(), x);
+            let parts = gradient.into_iter().zip(&w);
+            parts.map(|(g, w)| weigh(g, w)).collect()
         },
         args,
     )?;
 
+    let narrowest = args.iter().map(scale).fold(f64::INFINITY, f64::min);
     let tape = Tape::new();
     let vars: Vec<_> = args.iter().map(|x| tape.var(x.clone())).collect();
     let y = f(&vars);
-    let forward = dot(&u, &jvp(y, &vars, &w));
-    let reverse: f64 = vjp(y, &vars, &u)
-        .iter()
-        .zip(&w)
-        .map(|(g, w)| dot(g, w))
-        .sum();
+    let forward = Sum::of([(&u, &jvp(y, &vars, &w))]);
+    let reverse = Sum::of(vjp(y, &vars, &u).iter().zip(&w));
     agree(
         "check_grads: ⟨u, J w⟩ by forward mode",
-        reverse,
-        forward,
-        1e-10 * (1.0 + reverse.abs()),
+        reverse.value,
+        forward.value,
+        1e-10 * (reverse.size + forward.size) + ROUNDING * f64::EPSILON * size / narrowest,
     )
 }
 
-/// The gradient of the scalar `s`, held against central differences.
-fn compare<S>(order: usize, s: S, args: &[Tensor<f64>]) -> Result<Vec<Tensor<f64>>>
+/// The gradient of the scalar that is the sum of all elements of `terms`, held against central differences.
+///
+/// `below` is the size of what the terms are derivatives of: where its parts cancel, their rounding stays.
+fn compare<S>(order: usize, below: f64, terms: S, args: &[Tensor<f64>]) -> Result<Vec<Tensor<f64>>>
 where
-    S: for<'t> Fn(&[Var<'t, f64>]) -> Var<'t, f64>,
+    S: for<'t> Fn(&[Var<'t, f64>]) -> Vec<Var<'t, f64>>,
 {
     let evaluate = |args: &[Tensor<f64>]| {
         let tape = Tape::new();
         let vars: Vec<_> = args.iter().map(|x| tape.var(x.clone())).collect();
-        s(&vars).item()
+        let terms: Vec<_> = terms(&vars).into_iter().map(Var::value).collect();
+        Sum::over(terms.iter().flatten().copied())
     };
     let tape = Tape::new();
     let vars: Vec<_> = args.iter().map(|x| tape.var(x.clone())).collect();
-    let gradient = grad(s(&vars), &vars);
+    let sums = terms(&vars).into_iter().map(Var::sum_all);
+    let sum = sums.reduce(|a, b| a + b).expect("at least one argument");
+    let gradient = grad(sum, &vars);
     let mut moved = args.to_vec();
     for (k, (x, gradient)) in args.iter().zip(&gradient).enumerate() {
-        let size = gradient.fold(0.0_f64, |m, g| m.max(g.abs()));
+        let tolerance = TOLERANCE * largest(gradient);
+        let scale = scale(x);
         for (index, &x0) in x.indexed_iter() {
-            let h = STEP * (1.0 + x0.abs());
-            let mut at = |x: f64| {
-                moved[k][&index] = x;
-                evaluate(&moved)
+            let mut quotient = |h: f64| {
+                let mut at = |x: f64| {
+                    moved[k][&index] = x;
+                    evaluate(&moved)
+                };
+                let (above, under) = (at(x0 + h), at(x0 - h));
+                moved[k][&index] = x0;
+                let size = (above.size + under.size) / 2.0 + below * STEP / h;
+                Quotient {
+                    value: (above.value - under.value) / (2.0 * h),
+                    noise: ROUNDING * f64::EPSILON * size / h,
+                }
             };
-            let difference = (at(x0 + h) - at(x0 - h)) / (2.0 * h);
-            moved[k][&index] = x0;
+            let wide = STEP * (1.0 + x0.abs());
+            let mut h = wide.min(STEP * scale);
+            let mut found = quotient(h);
+            // A small argument need not stand where the function is small: eˣ near 0.
+            if found.noise > tolerance && h < wide {
+                let other = quotient(wide);
+                if other.value.is_finite() {
+                    (h, found) = (wide, other);
+                }
+            }
+            // Near a flat place the error of the difference counts for more than the derivative: one that errs by h⁴.
+            if !found.is(gradient[&index], tolerance) {
+                found = found.refined_by(&quotient(2.0 * h));
+            }
             let what = format!(
                 "check_grads: order {order}, argument {k}, entry {:?}",
                 index.slice()
             );
             agree(
                 &what,
-                difference,
+                found.value,
                 gradient[&index],
-                TOLERANCE * (1.0 + size),
+                tolerance + found.noise,
             )?;
         }
     }
     Ok(gradient)
 }
 
-/// ⟨weights, y⟩ on the tape of y.
-fn weigh<'t>(y: Var<'t, f64>, weights: &Tensor<f64>) -> Var<'t, f64> {
-    (y * y.tape().constant(weights.clone())).sum_all()
+/// A central difference, and how far rounding may have moved it.
+struct Quotient {
+    value: f64,
+    noise: f64,
 }
 
-fn dot(a: &Tensor<f64>, b: &Tensor<f64>) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+impl Quotient {
+    fn is(&self, derivative: f64, tolerance: f64) -> bool {
+        (self.value - derivative).abs() <= tolerance + self.noise
+    }
+
+    /// The extrapolation to h = 0 with the quotient of twice the step.
+    fn refined_by(&self, far: &Self) -> Self {
+        Self {
+            value: (4.0 * self.value - far.value) / 3.0,
+            noise: (4.0 * self.noise + far.noise) / 3.0,
+        }
+    }
+}
+
+/// A sum, and the sum of the sizes of its terms: what its rounding is relative to.
+struct Sum {
+    value: f64,
+    size: f64,
+}
+
+impl Sum {
+    fn over(terms: impl Iterator<Item = f64>) -> Self {
+        let (value, size) = terms.fold((0.0, 0.0), |(v, s), x| (v + x, s + x.abs()));
+        Self { value, size }
+    }
+
+    /// Σ ⟨a, b⟩.
+    fn of<'a>(pairs: impl IntoIterator<Item = (&'a Tensor<f64>, &'a Tensor<f64>)>) -> Self {
+        let products =
+            |(a, b): (&'a Tensor<f64>, &'a Tensor<f64>)| a.iter().zip(b).map(|(a, b)| a * b);
+        Self::over(pairs.into_iter().flat_map(products))
+    }
+}
+
+fn largest(x: &Tensor<f64>) -> f64 {
+    x.fold(0.0, |m: f64, x| m.max(x.abs()))
+}
+
+/// The size of an argument: that of its largest element; 1, for want of better, if that is 0.
+fn scale(x: &Tensor<f64>) -> f64 {
+    match largest(x) {
+        0.0 => 1.0,
+        scale => scale,
+    }
+}
+
+/// weights ⊙ y on the tape of y.
+fn weigh<'t>(y: Var<'t, f64>, weights: &Tensor<f64>) -> Var<'t, f64> {
+    y * y.tape().constant(weights.clone())
 }
 
 /// Written so that NaN disagrees.

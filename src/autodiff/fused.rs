@@ -81,11 +81,11 @@ pub fn checkpoint<'t, F: Real>(
 
 #[track_caller]
 fn operands<'t, F: Real>(op: &str, args: &[Var<'t, F>]) -> (&'t Tape<F>, Vec<Tensor<F>>) {
-    let tape = args
-        .first()
-        .unwrap_or_else(|| panic!("{op}: it needs at least one argument"))
-        .tape;
-    (tape, args.iter().map(|a| a.value()).collect())
+    let Some(first) = args.first() else {
+        panic!("{op}: it needs at least one argument")
+    };
+    first.tape.accept(op, args);
+    (first.tape, args.iter().map(|a| a.value()).collect())
 }
 
 struct Kernels<F: Real, O: Fused<F>> {

@@ -9,6 +9,7 @@
 mod check;
 mod fused;
 mod grad;
+mod path;
 mod tape;
 mod var;
 

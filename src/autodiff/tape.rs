@@ -150,10 +150,7 @@ impl<F: Real> Tape<F> {
         value: Tensor<F>,
         rule: impl FnOnce() -> Rule<F>,
     ) -> Var<'t, F> {
-        assert!(
-            args.iter().all(|a| std::ptr::eq(a.tape, self)),
-            "{op}: the operands stand on different tapes"
-        );
+        self.accept(op, args);
         let differentiable = self.recording.get() && {
             let nodes = self.nodes.borrow();
             args.iter().any(|a| nodes[a.id].differentiable)
@@ -164,6 +161,15 @@ impl<F: Real> Tape<F> {
         } else {
             self.push(op, Args::new(), value, Rule::Leaf, false)
         }
+    }
+
+    /// Refuses operands of another tape. For what is composed of operations too, which would name the first of them otherwise.
+    #[track_caller]
+    pub(crate) fn accept(&self, op: &str, args: &[Var<'_, F>]) {
+        assert!(
+            args.iter().all(|a| std::ptr::eq(a.tape, self)),
+            "{op}: the operands stand on different tapes"
+        );
     }
 
     fn push(

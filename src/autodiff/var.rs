@@ -73,7 +73,8 @@ impl<'t, F: Real> Var<'t, F> {
     /// Records y = f(x) with its derivative x̄ = pull(ȳ): the way to define an operation.
     ///
     /// `value` computes on plain tensors. `pull` is written in differentiable operations, so that derivatives of any order follow; it
-    /// may capture owned data only, and has ȳ, y and x from its argument. `op` is the name in messages and counts.
+    /// may capture owned data only, and has ȳ, y and x from its argument. `op` is the name in messages and counts. What can be refused
+    /// is best refused before: a panic inside a closure points there, not at the caller.
     ///
     /// ```
     /// use emmy::{Real, Tape, Var, autodiff::check_grads, tensor::tensor};

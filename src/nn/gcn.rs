@@ -1,9 +1,9 @@
 //! Graph convolution.
 
-use super::linear::add_bias;
+use super::linear::{Linear, add_bias};
 use super::{Input, Pass};
 use crate::autodiff::Var;
-use crate::init::{self, Rng};
+use crate::init::Rng;
 use crate::real::Real;
 use crate::sparse::Csr;
 use crate::tensor::Tensor;
@@ -32,10 +32,8 @@ crate::module!(GcnConv: weight, bias);
 impl<F: Real> GcnConv<F> {
     /// A convolution from `input` to `out` neurons.
     pub fn new(input: usize, out: usize, bias: bool, rng: &mut Rng) -> Self {
-        Self {
-            weight: init::xavier_uniform(&[out, input], 1.0, rng),
-            bias: bias.then(|| init::zeros(&[out])),
-        }
+        let Linear { weight, bias } = Linear::new(input, out, bias, rng);
+        Self { weight, bias }
     }
 
     /// Â x Wᵀ + b, shape `[n, out]`.

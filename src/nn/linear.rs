@@ -45,6 +45,7 @@ impl<F: Real> Linear<F> {
 }
 
 /// y + b along the last axis.
+#[track_caller]
 pub(super) fn add_bias<'t, F: Real>(
     pass: &Pass<'t, F>,
     y: Var<'t, F>,

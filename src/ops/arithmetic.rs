@@ -11,10 +11,11 @@ impl<F: Real> Add for Var<'_, F> {
     /// y = a + b,   ā = ȳ,   b̄ = ȳ   (summed over what was broadcast)
     #[track_caller]
     fn add(self, b: Self) -> Self {
+        let y = map::binary("add", &self.value(), &b.value(), |a, b| a + b);
         self.binary(
             "add",
             b,
-            |a, b| map::binary("add", a, b, |a, b| a + b),
+            |_, _| y,
             |p| p.gy().sum_like(p.a()),
             |p| p.gy().sum_like(p.b()),
         )
@@ -27,10 +28,11 @@ impl<F: Real> Sub for Var<'_, F> {
     /// y = a − b,   ā = ȳ,   b̄ = −ȳ   (summed over what was broadcast)
     #[track_caller]
     fn sub(self, b: Self) -> Self {
+        let y = map::binary("sub", &self.value(), &b.value(), |a, b| a - b);
         self.binary(
             "sub",
             b,
-            |a, b| map::binary("sub", a, b, |a, b| a - b),
+            |_, _| y,
             |p| p.gy().sum_like(p.a()),
             |p| -p.gy().sum_like(p.b()),
         )
@@ -43,10 +45,11 @@ impl<F: Real> Mul for Var<'_, F> {
     /// y = a ⊙ b,   ā = ȳ ⊙ b,   b̄ = ȳ ⊙ a   (summed over what was broadcast)
     #[track_caller]
     fn mul(self, b: Self) -> Self {
+        let y = map::binary("mul", &self.value(), &b.value(), |a, b| a * b);
         self.binary(
             "mul",
             b,
-            |a, b| map::binary("mul", a, b, |a, b| a * b),
+            |_, _| y,
             |p| (p.gy() * p.b()).sum_like(p.a()),
             |p| (p.gy() * p.a()).sum_like(p.b()),
         )
@@ -59,10 +62,11 @@ impl<F: Real> Div for Var<'_, F> {
     /// y = a ⊘ b,   ā = ȳ ⊘ b,   b̄ = −ȳ ⊙ y ⊘ b   (summed over what was broadcast)
     #[track_caller]
     fn div(self, b: Self) -> Self {
+        let y = map::binary("div", &self.value(), &b.value(), |a, b| a / b);
         self.binary(
             "div",
             b,
-            |a, b| map::binary("div", a, b, |a, b| a / b),
+            |_, _| y,
             |p| (p.gy() / p.b()).sum_like(p.a()),
             |p| -(p.gy() * p.y() / p.b()).sum_like(p.b()),
         )

@@ -38,17 +38,17 @@ impl<F: Real> EdgeAttention<F> {
     /// that belong to the two ends. A target without neighbours gets zeros.
     ///
     /// # Panics
-    /// If the shapes do not fit, or the pattern is not square.
+    /// If the shapes do not fit, the pattern is not square, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
     #[track_caller]
     pub fn gat<'t>(&self, z: Var<'t, F>, a_s: Var<'t, F>, a_t: Var<'t, F>) -> Var<'t, F> {
-        self.check_gat(z, a_s, a_t);
-        self.fuse(Score::Gat, &[z, a_s, a_t])
+        self.check_gat("gat_attention", z, a_s, a_t);
+        self.fuse("gat_attention", Score::Gat, &[z, a_s, a_t])
     }
 
     /// The coefficients α of [`gat`](Self::gat) before dropout, shape `[nnz, H]`.
     ///
     /// # Panics
-    /// If the shapes do not fit, or the pattern is not square.
+    /// If the shapes do not fit, the pattern is not square, or the tapes differ.
     #[track_caller]
     pub fn gat_coefficients<'t>(
         &self,
@@ -56,7 +56,7 @@ impl<F: Real> EdgeAttention<F> {
         a_s: Var<'t, F>,
         a_t: Var<'t, F>,
     ) -> Var<'t, F> {
-        self.check_gat(z, a_s, a_t);
+        self.check_gat("gat_coefficients", z, a_s, a_t);
         let half = |a: Var<'t, F>| (z * a).sum(&[2], false);
         let scores =
             gather_columns(&self.pattern, half(a_s)) + gather_rows(&self.pattern, half(a_t));
@@ -64,15 +64,16 @@ impl<F: Real> EdgeAttention<F> {
     }
 
     #[track_caller]
-    fn check_gat(&self, z: Var<'_, F>, a_s: Var<'_, F>, a_t: Var<'_, F>) {
-        self.check("gat_attention", "z", z, self.pattern.cols());
-        self.check("gat_attention", "z", z, self.pattern.rows());
+    fn check_gat(&self, op: &str, z: Var<'_, F>, a_s: Var<'_, F>, a_t: Var<'_, F>) {
+        z.tape().accept(op, &[a_s, a_t]);
+        self.check(op, "z", z, self.pattern.cols());
+        self.check(op, "z", z, self.pattern.rows());
         let shape = z.shape();
         for (name, a) in [("a_s", a_s), ("a_t", a_t)] {
             let found = a.shape();
             assert!(
                 found == shape[1..],
-                "gat_attention: {name} has shape {found:?}, z {shape:?}: it must be [heads, width]"
+                "{op}: {name} has shape {found:?}, z {shape:?}: it must be [heads, width]"
             );
         }
     }
@@ -83,21 +84,21 @@ impl<F: Real> EdgeAttention<F> {
     /// z_s and z_t: its derivative is then summed as it is made. A target without neighbours gets zeros.
     ///
     /// # Panics
-    /// If the shapes do not fit.
+    /// If the shapes do not fit, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
     #[track_caller]
     pub fn gatv2<'t>(&self, z_s: Var<'t, F>, z_t: Var<'t, F>, a: Var<'t, F>) -> Var<'t, F> {
-        self.check_gatv2(z_s, z_t, a);
+        self.check_gatv2("gatv2_attention", z_s, z_t, a);
         if z_s.id == z_t.id {
-            self.fuse(Score::SharedGatv2, &[z_s, a])
+            self.fuse("gatv2_attention", Score::SharedGatv2, &[z_s, a])
         } else {
-            self.fuse(Score::Gatv2, &[z_s, z_t, a])
+            self.fuse("gatv2_attention", Score::Gatv2, &[z_s, z_t, a])
         }
     }
 
     /// The coefficients α of [`gatv2`](Self::gatv2) before dropout, shape `[nnz, H]`.
     ///
     /// # Panics
-    /// If the shapes do not fit.
+    /// If the shapes do not fit, or the tapes differ.
     #[track_caller]
     pub fn gatv2_coefficients<'t>(
         &self,
@@ -105,30 +106,33 @@ impl<F: Real> EdgeAttention<F> {
         z_t: Var<'t, F>,
         a: Var<'t, F>,
     ) -> Var<'t, F> {
-        self.check_gatv2(z_s, z_t, a);
+        self.check_gatv2("gatv2_coefficients", z_s, z_t, a);
         let sums = gather_columns(&self.pattern, z_s) + gather_rows(&self.pattern, z_t);
         let scores = (sums.leaky_relu(self.slope) * a).sum(&[2], false);
         segment_softmax(&self.pattern, scores)
     }
 
     #[track_caller]
-    fn check_gatv2(&self, z_s: Var<'_, F>, z_t: Var<'_, F>, a: Var<'_, F>) {
-        self.check("gatv2_attention", "z_s", z_s, self.pattern.cols());
-        self.check("gatv2_attention", "z_t", z_t, self.pattern.rows());
+    fn check_gatv2(&self, op: &str, z_s: Var<'_, F>, z_t: Var<'_, F>, a: Var<'_, F>) {
+        z_s.tape().accept(op, &[z_t, a]);
+        self.check(op, "z_s", z_s, self.pattern.cols());
+        self.check(op, "z_t", z_t, self.pattern.rows());
         let (s, t, found) = (z_s.shape(), z_t.shape(), a.shape());
         assert!(
             s[1..] == t[1..] && found == s[1..],
-            "gatv2_attention: z_s {s:?}, z_t {t:?}, a {found:?}: heads and width must be the same, a [heads, width]"
-        );
-        assert!(
-            std::ptr::eq(z_s.tape, z_t.tape),
-            "gatv2_attention: the operands stand on different tapes"
+            "{op}: z_s {s:?}, z_t {t:?}, a {found:?}: heads and width must be the same, a [heads, width]"
         );
     }
 
     #[track_caller]
-    fn fuse<'t>(&self, score: Score, args: &[Var<'t, F>]) -> Var<'t, F> {
+    fn fuse<'t>(&self, op: &str, score: Score, args: &[Var<'t, F>]) -> Var<'t, F> {
         let edges = self.clone();
+        if let Some((p, _)) = self.dropout {
+            assert!(
+                (0.0..=1.0).contains(&p),
+                "{op}: the dropout probability {p} is not within 0 ≤ p ≤ 1"
+            );
+        }
         fused(Fusion { edges, score }, args)
     }
 

@@ -14,10 +14,7 @@ impl<F: Real> Var<'_, F> {
     /// If p is not within 0 ≤ p ≤ 1.
     #[track_caller]
     pub fn dropout(self, p: f64, seed: u64) -> Self {
-        self.unary(
-            "dropout",
-            |x| random::dropout(x, p, seed),
-            move |pull| pull.gy().dropout(p, seed),
-        )
+        let y = random::dropout(&self.value(), p, seed);
+        self.unary("dropout", |_| y, move |pull| pull.gy().dropout(p, seed))
     }
 }

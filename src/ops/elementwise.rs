@@ -85,17 +85,12 @@ impl<F: Real> Var<'_, F> {
     /// If the shapes do not broadcast.
     #[track_caller]
     pub fn maximum(self, b: Self) -> Self {
+        let pick = |a: F, b: F| if a > b || a.is_nan() { a } else { b };
+        let y = map::binary("maximum", &self.value(), &b.value(), pick);
         self.binary(
             "maximum",
             b,
-            |a, b| {
-                map::binary(
-                    "maximum",
-                    a,
-                    b,
-                    |a, b| if a > b || a.is_nan() { a } else { b },
-                )
-            },
+            |_, _| y,
             |p| (p.gy() * p.tape.constant(larger(p.a(), p.b()))).sum_like(p.a()),
             |p| (p.gy() * p.tape.constant(larger(p.b(), p.a()))).sum_like(p.b()),
         )
@@ -107,17 +102,12 @@ impl<F: Real> Var<'_, F> {
     /// If the shapes do not broadcast.
     #[track_caller]
     pub fn minimum(self, b: Self) -> Self {
+        let pick = |a: F, b: F| if a < b || a.is_nan() { a } else { b };
+        let y = map::binary("minimum", &self.value(), &b.value(), pick);
         self.binary(
             "minimum",
             b,
-            |a, b| {
-                map::binary(
-                    "minimum",
-                    a,
-                    b,
-                    |a, b| if a < b || a.is_nan() { a } else { b },
-                )
-            },
+            |_, _| y,
             |p| (p.gy() * p.tape.constant(larger(p.b(), p.a()))).sum_like(p.a()),
             |p| (p.gy() * p.tape.constant(larger(p.a(), p.b()))).sum_like(p.b()),
         )
@@ -153,20 +143,13 @@ impl<F: Real> Var<'_, F> {
     pub fn where_(self, condition: &Tensor<bool>, other: Self) -> Self {
         let chosen = condition.mapv(|c| F::of(f64::from(c))).into_shared();
         let rest = chosen.mapv(|c| F::one() - c).into_shared();
-        let pick = |a: &Tensor<F>, b: &Tensor<F>| {
-            map::ternary(
-                "where_",
-                &chosen,
-                a,
-                b,
-                |c, a, b| if c > F::zero() { a } else { b },
-            )
-        };
-        let (to_a, to_b) = (chosen.clone(), rest);
+        let pick = |c: F, a: F, b: F| if c > F::zero() { a } else { b };
+        let y = map::ternary("where_", &chosen, &self.value(), &other.value(), pick);
+        let (to_a, to_b) = (chosen, rest);
         self.binary(
             "where_",
             other,
-            pick,
+            |_, _| y,
             move |p| (p.gy() * p.tape.constant(to_a.clone())).sum_like(p.a()),
             move |p| (p.gy() * p.tape.constant(to_b.clone())).sum_like(p.b()),
         )

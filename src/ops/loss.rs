@@ -28,23 +28,24 @@ impl<F: Real> Var<'_, F> {
         rows.mean_of_picked(&labels)
     }
 
-    /// The mean squared error, mean (x − target)² over all elements, shape `[]`
+    /// The mean squared error, mean (x − target)² over all elements, shape `[]`; NaN over none
     ///
     /// # Panics
-    /// If the shapes differ: a broadcast here is almost always a mistake.
+    /// If the shapes differ (a broadcast here is almost always a mistake), or the tapes.
     #[track_caller]
     pub fn mse(self, target: Self) -> Self {
-        same_shape("mse", self, target);
+        alike("mse", self, target);
         (self - target).powf(F::of(2.0)).mean(&[], false)
     }
 
-    /// The binary cross-entropy of logits x with targets t in 0 ≤ t ≤ 1: mean (softplus(x) − t x) over all elements, shape `[]`
+    /// The binary cross-entropy of logits x with targets t in 0 ≤ t ≤ 1: mean (softplus(x) − t x) over all elements, shape `[]`; NaN over
+    /// none
     ///
     /// # Panics
-    /// If the shapes differ.
+    /// If the shapes differ, or the tapes.
     #[track_caller]
     pub fn bce_with_logits(self, target: Self) -> Self {
-        same_shape("bce_with_logits", self, target);
+        alike("bce_with_logits", self, target);
         (self.softplus() - target * self).mean(&[], false)
     }
 
@@ -91,7 +92,8 @@ impl<F: Real> Var<'_, F> {
 }
 
 #[track_caller]
-fn same_shape<F: Real>(op: &str, x: Var<'_, F>, target: Var<'_, F>) {
+fn alike<F: Real>(op: &str, x: Var<'_, F>, target: Var<'_, F>) {
+    x.tape().accept(op, &[target]);
     assert!(
         x.shape() == target.shape(),
         "{op}: predictions {:?} and targets {:?} differ in shape",

@@ -11,7 +11,8 @@ impl<F: Real> Var<'_, F> {
     /// If an axis is out of range or occurs twice.
     #[track_caller]
     pub fn norm(self, axes: &[isize], keepdims: bool) -> Self {
-        self.powf(F::of(2.0)).sum(axes, keepdims).sqrt_or_zero()
+        let squares = self.powf(F::of(2.0));
+        squares.sum_as("norm", axes, keepdims).sqrt_or_zero()
     }
 
     /// The norm of each row of a matrix, shape `[n, d]` → `[n]`

@@ -13,10 +13,18 @@ impl<F: Real> Var<'_, F> {
     /// If an operand has fewer than two dimensions, the inner dimensions differ, or the batch axes do not broadcast.
     #[track_caller]
     pub fn matmul(self, b: Self) -> Self {
+        let (sa, sb) = (self.shape(), b.shape());
+        if let (Some([_, k]), Some([k2, _])) = (sa.last_chunk(), sb.last_chunk()) {
+            assert!(
+                k == k2,
+                "matmul: {sa:?} · {sb:?}: inner dimensions {k} ≠ {k2}"
+            );
+        }
+        let y = gemm::matmul_batched(&self.value(), &b.value());
         self.binary(
             "matmul",
             b,
-            gemm::matmul_batched,
+            |_, _| y,
             |p| p.gy().matmul(p.b().t()).sum_like(p.a()),
             |p| p.a().t().matmul(p.gy()).sum_like(p.b()),
         )

@@ -15,7 +15,13 @@ impl<F: Real> Var<'_, F> {
     /// If an axis is out of range or occurs twice.
     #[track_caller]
     pub fn sum(self, axes: &[isize], keepdims: bool) -> Self {
-        let axes = normalize_axes("sum", axes, self.ndim());
+        self.sum_as("sum", axes, keepdims)
+    }
+
+    /// [`sum`](Self::sum) for an operation that is named when it is refused.
+    #[track_caller]
+    pub(super) fn sum_as(self, op: &str, axes: &[isize], keepdims: bool) -> Self {
+        let axes = normalize_axes(op, axes, self.ndim());
         let y = self.unary(
             "sum",
             |x| reduce::sum(x, &axes),
@@ -29,25 +35,32 @@ impl<F: Real> Var<'_, F> {
         self.sum(&[], false)
     }
 
-    /// y = the mean of x over `axes`: the sum over the number of elements summed
+    /// y = the mean of x over `axes`: the sum over the number of elements summed; NaN, 0 / 0, over none, as in NumPy
     ///
     /// # Panics
     /// If an axis is out of range or occurs twice.
     #[track_caller]
     pub fn mean(self, axes: &[isize], keepdims: bool) -> Self {
-        let y = self.sum(axes, keepdims);
-        let count = (self.len() / y.len().max(1)).max(1);
+        self.mean_as("mean", axes, keepdims)
+    }
+
+    #[track_caller]
+    fn mean_as(self, op: &str, axes: &[isize], keepdims: bool) -> Self {
+        let shape = self.shape();
+        let y = self.sum_as(op, axes, keepdims);
+        let axes = normalize_axes(op, axes, shape.len());
+        let count: usize = axes.iter().map(|&axis| shape[axis]).product();
         y.scale(F::of(count as f64).recip())
     }
 
-    /// y = the variance of x over `axes`: the mean of (x − mean)², with the number of elements below it, not that number less one
+    /// y = the variance of x over `axes`: the mean of (x − mean)², with the number of elements below it, not that number less one; NaN over none
     ///
     /// # Panics
     /// If an axis is out of range or occurs twice.
     #[track_caller]
     pub fn var(self, axes: &[isize], keepdims: bool) -> Self {
-        let centred = self - self.mean(axes, true);
-        centred.powf(F::of(2.0)).mean(axes, keepdims)
+        let centred = self - self.mean_as("var", axes, true);
+        centred.powf(F::of(2.0)).mean_as("var", axes, keepdims)
     }
 
     /// y = max x over `axes`,   ȳ goes to the largest elements, in equal shares where several are
@@ -100,5 +113,27 @@ impl<F: Real> Var<'_, F> {
         let shape = self.shape();
         let kept = (0..shape.len()).filter(|axis| !axes.contains(axis));
         self.reshape(&kept.map(|axis| shape[axis]).collect::<Vec<_>>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::autodiff::{Tape, grad};
+    use crate::tensor::Tensor;
+
+    #[test]
+    fn the_mean_of_nothing_is_not_a_number() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(Tensor::zeros(&[2, 0][..]));
+        for y in [x.mean(&[1], false), x.var(&[1], false)] {
+            assert_eq!(y.shape(), [2]);
+            assert!(y.value().iter().all(|y| y.is_nan()));
+            assert_eq!(grad(y.sum_all(), &[x])[0].shape(), [2, 0]);
+        }
+        assert!(x.mean(&[], false).item().is_nan());
+        assert!(x.mse(x).item().is_nan() && x.bce_with_logits(x).item().is_nan());
+        // Here there is no mean at all.
+        assert_eq!(x.mean(&[0], false).shape(), [0]);
+        assert_eq!(tape.scalar(3.0).mean(&[], false).item(), 3.0);
     }
 }

@@ -17,16 +17,15 @@ impl<'t, F: Real> Var<'t, F> {
         if self.shape() == shape {
             return self;
         }
+        let x = self.value();
+        assert!(
+            x.broadcast(IxDyn(shape)).is_some(),
+            "broadcast_to: {:?} does not broadcast to {shape:?}",
+            x.shape()
+        );
         self.unary(
             "broadcast_to",
-            |x| {
-                assert!(
-                    x.broadcast(IxDyn(shape)).is_some(),
-                    "broadcast_to: {:?} does not broadcast to {shape:?}",
-                    x.shape()
-                );
-                map::broadcast(x, shape)
-            },
+            |x| map::broadcast(x, shape),
             |p| p.gy().sum_like(p.x()),
         )
     }
@@ -40,11 +39,8 @@ impl<'t, F: Real> Var<'t, F> {
         if self.shape() == shape {
             return self;
         }
-        self.unary(
-            "sum_to",
-            |x| reduce::sum_to(x, shape),
-            |p| p.gy().broadcast_to(&p.x().shape()),
-        )
+        let y = reduce::sum_to(&self.value(), shape);
+        self.unary("sum_to", |_| y, |p| p.gy().broadcast_to(&p.x().shape()))
     }
 
     /// [`sum_to`](Self::sum_to) the shape of `like`: the adjoint of broadcasting `like`.
@@ -62,16 +58,16 @@ impl<'t, F: Real> Var<'t, F> {
         if self.shape() == shape {
             return self;
         }
+        let asked = shape.iter().product::<usize>();
+        assert!(
+            self.len() == asked,
+            "reshape: {:?} has {} elements, {shape:?} has {asked}",
+            self.shape(),
+            self.len(),
+        );
         self.unary(
             "reshape",
             |x| {
-                let asked = shape.iter().product::<usize>();
-                assert!(
-                    x.len() == asked,
-                    "reshape: {:?} has {} elements, {shape:?} has {asked}",
-                    x.shape(),
-                    x.len(),
-                );
                 let rows: Tensor<F> = contiguous(x);
                 rows.into_shape_with_order(IxDyn(shape))
                     .expect("as many elements, without gaps")
@@ -213,17 +209,24 @@ impl<'t, F: Real> Var<'t, F> {
     /// y = the xs one behind the other along `axis`,   x̄ₖ = its part of ȳ
     ///
     /// # Panics
-    /// If there is no x, the axis is out of range, or shapes differ elsewhere than in `axis`.
+    /// If there is no x, the axis is out of range, shapes differ elsewhere than in `axis`, or the xs stand on different tapes.
     #[track_caller]
     pub fn concat(xs: &[Self], axis: isize) -> Self {
         let first = xs.first().expect("concat: it needs at least one tensor");
         let axis = normalize_axis("concat", axis, first.ndim());
         let values: Vec<_> = xs.iter().map(|x| x.value()).collect();
+        let shapes: Vec<_> = values.iter().map(|x| x.shape()).collect();
+        if let Some(other) = shapes.iter().find(|s| s.len() != shapes[0].len()) {
+            panic!(
+                "concat: ranks {} and {} do not go together: shapes {shapes:?}",
+                shapes[0].len(),
+                other.len()
+            );
+        }
         let views: Vec<_> = values.iter().map(|x| x.view()).collect();
-        let y = ndarray::concatenate(Axis(axis), &views).unwrap_or_else(|_| {
-            let shapes: Vec<_> = values.iter().map(|x| x.shape()).collect();
+        let Ok(y) = ndarray::concatenate(Axis(axis), &views) else {
             panic!("concat: shapes {shapes:?} differ elsewhere than in axis {axis}")
-        });
+        };
         first.tape().record("concat", xs, y.into_shared(), || {
             let mut start = 0;
             let parts = values.iter().map(|x| {
@@ -238,11 +241,16 @@ impl<'t, F: Real> Var<'t, F> {
     /// y = the xs side by side along a new axis at `axis`,   x̄ₖ = its part of ȳ
     ///
     /// # Panics
-    /// If there is no x, the axis is out of range, or shapes differ.
+    /// If there is no x, the axis is out of range, shapes differ, or the xs stand on different tapes.
     #[track_caller]
     pub fn stack(xs: &[Self], axis: isize) -> Self {
         let first = xs.first().expect("stack: it needs at least one tensor");
         let axis = normalize_axis("stack", axis, first.ndim() + 1) as isize;
+        first.tape().accept("stack", xs);
+        let shape = first.shape();
+        if let Some(x) = xs.iter().find(|x| x.shape() != shape) {
+            panic!("stack: shapes {shape:?} and {:?} differ", x.shape());
+        }
         let xs: Vec<_> = xs.iter().map(|x| x.unsqueeze(axis)).collect();
         Self::concat(&xs, axis)
     }

@@ -13,7 +13,7 @@ impl<'t, F: Real> Var<'t, F> {
     /// If the axis is out of range.
     #[track_caller]
     pub fn softmax(self, axis: isize) -> Self {
-        self.along(axis, None, |x, keep| x.softmax_last(keep))
+        self.along("softmax", axis, None, |x, keep| x.softmax_last(keep))
     }
 
     /// [`softmax`](Self::softmax) over the elements for which `mask` holds; 0 elsewhere, and 0 where nothing is left.
@@ -22,7 +22,8 @@ impl<'t, F: Real> Var<'t, F> {
     /// If the axis is out of range, or `mask` does not broadcast to x.
     #[track_caller]
     pub fn softmax_masked(self, axis: isize, mask: &Tensor<bool>) -> Self {
-        self.along(axis, Some(mask), |x, keep| x.softmax_last(keep))
+        let f = |x: Self, keep| x.softmax_last(keep);
+        self.along("softmax_masked", axis, Some(mask), f)
     }
 
     /// y = ln Σ e^x along `axis`, which stays with size 1,   x̄ = ȳ softmax(x)
@@ -31,7 +32,7 @@ impl<'t, F: Real> Var<'t, F> {
     /// If the axis is out of range.
     #[track_caller]
     pub fn logsumexp(self, axis: isize) -> Self {
-        self.along(axis, None, |x, keep| x.logsumexp_last(keep))
+        self.logsumexp_as("logsumexp", axis, None)
     }
 
     /// [`logsumexp`](Self::logsumexp) over the elements for which `mask` holds; −∞, with derivative 0, where nothing is left.
@@ -40,7 +41,12 @@ impl<'t, F: Real> Var<'t, F> {
     /// If the axis is out of range, or `mask` does not broadcast to x.
     #[track_caller]
     pub fn logsumexp_masked(self, axis: isize, mask: &Tensor<bool>) -> Self {
-        self.along(axis, Some(mask), |x, keep| x.logsumexp_last(keep))
+        self.logsumexp_as("logsumexp_masked", axis, Some(mask))
+    }
+
+    #[track_caller]
+    fn logsumexp_as(self, op: &str, axis: isize, mask: Option<&Tensor<bool>>) -> Self {
+        self.along(op, axis, mask, |x, keep| x.logsumexp_last(keep))
     }
 
     /// y = x − ln Σ e^x along `axis`
@@ -49,7 +55,7 @@ impl<'t, F: Real> Var<'t, F> {
     /// If the axis is out of range.
     #[track_caller]
     pub fn log_softmax(self, axis: isize) -> Self {
-        self - self.logsumexp(axis)
+        self - self.logsumexp_as("log_softmax", axis, None)
     }
 
     /// [`log_softmax`](Self::log_softmax) over the elements for which `mask` holds; −∞ elsewhere.
@@ -60,7 +66,7 @@ impl<'t, F: Real> Var<'t, F> {
     pub fn log_softmax_masked(self, axis: isize, mask: &Tensor<bool>) -> Self {
         let hidden = Tensor::from_elem(IxDyn(&[]), F::neg_infinity());
         // An all-masked row would subtract −∞; its elements are hidden anyway, so a finite stand-in changes nothing.
-        let lse = self.logsumexp_masked(axis, mask);
+        let lse = self.logsumexp_as("log_softmax_masked", axis, Some(mask));
         let finite = lse.value().mapv(|x| x.is_finite()).into_shared();
         let zero = self.tape().constant(Tensor::zeros(IxDyn(&[])));
         let lse = lse.where_(&finite, zero);
@@ -71,23 +77,25 @@ impl<'t, F: Real> Var<'t, F> {
     #[track_caller]
     fn along(
         self,
+        op: &str,
         axis: isize,
         mask: Option<&Tensor<bool>>,
         f: impl FnOnce(Self, Vec<bool>) -> Self,
     ) -> Self {
         let shape = self.shape();
         let n = shape.len();
-        let axis = normalize_axis("softmax", axis, n);
-        let keep = mask.map_or_else(Vec::new, |mask| {
-            let mut mask = mask.broadcast(IxDyn(&shape)).unwrap_or_else(|| {
+        let axis = normalize_axis(op, axis, n);
+        let mut keep = Vec::new();
+        if let Some(mask) = mask {
+            let Some(mut mask) = mask.broadcast(IxDyn(&shape)) else {
                 panic!(
-                    "softmax: the mask {:?} does not broadcast to {shape:?}",
+                    "{op}: the mask {:?} does not broadcast to {shape:?}",
                     mask.shape()
                 )
-            });
+            };
             mask.swap_axes(axis, n - 1);
-            mask.iter().copied().collect()
-        });
+            keep.extend(mask.iter().copied());
+        }
         if axis + 1 == n {
             f(self, keep)
         } else {

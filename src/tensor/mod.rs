@@ -25,10 +25,11 @@ pub fn scalar<F: Clone>(x: F) -> Tensor<F> {
 #[track_caller]
 pub fn tensor<F>(shape: &[usize], data: Vec<F>) -> Tensor<F> {
     let len = data.len();
-    ArcArray::from_shape_vec(IxDyn(shape), data).unwrap_or_else(|_| {
+    let Ok(tensor) = ArcArray::from_shape_vec(IxDyn(shape), data) else {
         panic!(
             "tensor: shape {shape:?} holds {} elements, {len} were given",
             shape.iter().product::<usize>()
         )
-    })
+    };
+    tensor
 }

@@ -1,4 +1,6 @@
 //! Shape rules: NumPy's broadcasting.
+//!
+//! Loops in place of closures where something is refused: a panic within a closure would point here, not at the caller.
 
 use super::Tensor;
 use crate::real::Real;
@@ -15,16 +17,18 @@ pub fn broadcast_shapes(op: &str, a: &[usize], b: &[usize]) -> Vec<usize> {
         Some(i) => shape[i],
         None => 1,
     };
-    (0..ndim)
-        .map(|axis| match (at(a, axis), at(b, axis)) {
+    let mut out = Vec::with_capacity(ndim);
+    for axis in 0..ndim {
+        out.push(match (at(a, axis), at(b, axis)) {
             (x, y) if x == y => x,
             (1, y) => y,
             (x, 1) => x,
             (x, y) => panic!(
                 "{op}: {a:?} and {b:?} do not broadcast: sizes {x} and {y} in axis {axis} are neither equal nor 1"
             ),
-        })
-        .collect()
+        });
+    }
+    out
 }
 
 /// Turns an axis that may count from the end (−1 is the last) into an index.
@@ -50,7 +54,10 @@ pub fn normalize_axes(op: &str, axes: &[isize], ndim: usize) -> Vec<usize> {
     if axes.is_empty() {
         return (0..ndim).collect();
     }
-    let mut out: Vec<usize> = axes.iter().map(|&a| normalize_axis(op, a, ndim)).collect();
+    let mut out = Vec::with_capacity(axes.len());
+    for &axis in axes {
+        out.push(normalize_axis(op, axis, ndim));
+    }
     out.sort_unstable();
     assert!(
         out.windows(2).all(|w| w[0] != w[1]),

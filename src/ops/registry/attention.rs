@@ -7,6 +7,7 @@ use crate::ops::attention::EdgeAttention;
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::Tensor;
+use std::rc::Rc;
 use std::sync::Arc;
 
 const SLOPE: f64 = 0.2;
@@ -116,6 +117,13 @@ impl Setting {
         }
     }
 
+    /// z_s, z_t, a.
+    fn gatv2_args(&self, d: &mut Draw) -> Vec<Tensor<f64>> {
+        let shape = [self.pattern.rows(), self.heads, self.width];
+        let (z_s, z_t) = (projected(d, &shape, 0.03), projected(d, &shape, 0.04));
+        vec![z_s, z_t, d.signed(&shape[1..])]
+    }
+
     fn gatv2(&self, z_s: &Tensor<f64>, z_t: &Tensor<f64>, a: &Tensor<f64>) -> Tensor<f64> {
         self.coefficients(|i, j, h| {
             (0..self.width)
@@ -136,13 +144,9 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation {
             name: "gat",
             draw: |d| {
-                let s = setting(d);
+                let s = Rc::new(setting(d));
                 let args = s.gat_args(d);
-                let (f32, f64) = (s.edges::<f32>(), s.edges::<f64>());
-                let function = super::Function {
-                    f32: super::boxed(move |x| f32.gat(x[0], x[1], x[2])),
-                    f64: super::boxed(move |x| f64.gat(x[0], x[1], x[2])),
-                };
+                let function = function!([s] | x | s.edges::<F>().gat(x[0], x[1], x[2]));
                 Case::new(args, function, move |x| {
                     s.aggregate(&s.gat(&x[0], &x[1], &x[2]), &x[0])
                 })
@@ -151,31 +155,19 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation {
             name: "gat_coefficients",
             draw: |d| {
-                let s = setting(d);
+                let s = Rc::new(setting(d));
                 let args = s.gat_args(d);
-                let (f32, f64) = (s.edges::<f32>(), s.edges::<f64>());
-                let function = super::Function {
-                    f32: super::boxed(move |x| f32.gat_coefficients(x[0], x[1], x[2])),
-                    f64: super::boxed(move |x| f64.gat_coefficients(x[0], x[1], x[2])),
-                };
+                let function =
+                    function!([s] | x | s.edges::<F>().gat_coefficients(x[0], x[1], x[2]));
                 Case::new(args, function, move |x| s.gat(&x[0], &x[1], &x[2]))
             },
         },
         Operation {
             name: "gatv2",
             draw: |d| {
-                let s = setting(d);
-                let shape = [s.pattern.rows(), s.heads, s.width];
-                let args = vec![
-                    projected(d, &shape, 0.03),
-                    projected(d, &shape, 0.04),
-                    d.signed(&shape[1..]),
-                ];
-                let (f32, f64) = (s.edges::<f32>(), s.edges::<f64>());
-                let function = super::Function {
-                    f32: super::boxed(move |x| f32.gatv2(x[0], x[1], x[2])),
-                    f64: super::boxed(move |x| f64.gatv2(x[0], x[1], x[2])),
-                };
+                let s = Rc::new(setting(d));
+                let args = s.gatv2_args(d);
+                let function = function!([s] | x | s.edges::<F>().gatv2(x[0], x[1], x[2]));
                 Case::new(args, function, move |x| {
                     s.aggregate(&s.gatv2(&x[0], &x[1], &x[2]), &x[0])
                 })
@@ -185,14 +177,10 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation {
             name: "gatv2",
             draw: |d| {
-                let s = setting(d);
+                let s = Rc::new(setting(d));
                 let shape = [s.pattern.rows(), s.heads, s.width];
                 let args = vec![projected(d, &shape, 0.03), d.signed(&shape[1..])];
-                let (f32, f64) = (s.edges::<f32>(), s.edges::<f64>());
-                let function = super::Function {
-                    f32: super::boxed(move |x| f32.gatv2(x[0], x[0], x[1])),
-                    f64: super::boxed(move |x| f64.gatv2(x[0], x[0], x[1])),
-                };
+                let function = function!([s] | x | s.edges::<F>().gatv2(x[0], x[0], x[1]));
                 Case::new(args, function, move |x| {
                     s.aggregate(&s.gatv2(&x[0], &x[0], &x[1]), &x[0])
                 })
@@ -201,24 +189,10 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation {
             name: "gatv2_coefficients",
             draw: |d| {
-                let s = setting(d);
-                let shape = [s.pattern.rows(), s.heads, s.width];
-                let args = vec![
-                    projected(d, &shape, 0.03),
-                    projected(d, &shape, 0.04),
-                    d.signed(&shape[1..]),
-                ];
-                let pattern = Arc::clone(&s.pattern);
-                let function = function!(
-                    [pattern] | x | {
-                        let edges = EdgeAttention::<F> {
-                            pattern: Arc::clone(&pattern),
-                            slope: SLOPE as F,
-                            dropout: None,
-                        };
-                        edges.gatv2_coefficients(x[0], x[1], x[2])
-                    }
-                );
+                let s = Rc::new(setting(d));
+                let args = s.gatv2_args(d);
+                let function =
+                    function!([s] | x | s.edges::<F>().gatv2_coefficients(x[0], x[1], x[2]));
                 Case::new(args, function, move |x| s.gatv2(&x[0], &x[1], &x[2]))
             },
         },

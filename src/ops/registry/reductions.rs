@@ -139,51 +139,45 @@ fn norms() -> Vec<Operation> {
         Operation {
             name: "row_norms",
             draw: |d| {
-                let shape = d.filled(2);
-                Case::new(
-                    vec![d.signed(&shape)],
-                    function!(|x| x[0].row_norms()),
-                    |x| naive::reduce(&x[0], &[1], false, length),
-                )
+                let rows = |x: &_| naive::reduce(x, &[1], false, length);
+                of_a_matrix(d, function!(|x| x[0].row_norms()), rows)
             },
         },
         Operation {
             name: "column_norms",
             draw: |d| {
-                let shape = d.filled(2);
-                Case::new(
-                    vec![d.signed(&shape)],
-                    function!(|x| x[0].column_norms()),
-                    |x| naive::reduce(&x[0], &[0], false, length),
-                )
+                let columns = |x: &_| naive::reduce(x, &[0], false, length);
+                of_a_matrix(d, function!(|x| x[0].column_norms()), columns)
             },
         },
         Operation {
             name: "frobenius_norm",
             draw: |d| {
-                let shape = d.filled(2);
-                Case::new(
-                    vec![d.signed(&shape)],
-                    function!(|x| x[0].frobenius_norm()),
-                    |x| naive::reduce(&x[0], &[], false, length),
-                )
+                let all = |x: &_| naive::reduce(x, &[], false, length);
+                of_a_matrix(d, function!(|x| x[0].frobenius_norm()), all)
             },
         },
         Operation {
             name: "inf_2_norm",
             draw: |d| {
-                let shape = d.filled(2);
-                Case::new(
-                    vec![d.signed(&shape)],
-                    function!(|x| x[0].inf_2_norm()),
-                    |x| {
-                        let rows = naive::reduce(&x[0], &[1], false, length);
-                        naive::reduce(&rows, &[], false, largest)
-                    },
-                )
+                let longest = |x: &_| {
+                    let rows = naive::reduce(x, &[1], false, length);
+                    naive::reduce(&rows, &[], false, largest)
+                };
+                of_a_matrix(d, function!(|x| x[0].inf_2_norm()), longest)
             },
         },
     ]
+}
+
+/// A norm of a drawn matrix.
+fn of_a_matrix(
+    d: &mut Draw,
+    function: Function,
+    naive: impl Fn(&Tensor<f64>) -> Tensor<f64> + 'static,
+) -> Case {
+    let shape = d.filled(2);
+    Case::new(vec![d.signed(&shape)], function, move |x| naive(&x[0]))
 }
 
 /// x with an axis of at least two elements: over one element a softmax is flat.

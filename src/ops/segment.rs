@@ -1,0 +1,188 @@
+//! Between rows and entries of a pattern: gathering, and sums, means, maxima and softmax over the entries of each row.
+
+use crate::autodiff::Var;
+use crate::kernels::{map, segment};
+use crate::real::Real;
+use crate::sparse::Pattern;
+use crate::tensor::{Tensor, contiguous, tensor};
+use std::sync::Arc;
+
+/// y_e = x_i(e): x `[n, ..]` at the row of every entry, `[nnz, ..]`,   x̄ = ȳ summed over each row
+///
+/// # Panics
+/// If x has not one row a row of the pattern.
+#[track_caller]
+pub fn gather_rows<'t, F: Real>(pattern: &Arc<Pattern>, x: Var<'t, F>) -> Var<'t, F> {
+    let kernel = segment::gather_rows;
+    per_row(
+        "gather_rows",
+        pattern,
+        x,
+        pattern.rows(),
+        pattern.nnz(),
+        kernel,
+        segment_sum,
+    )
+}
+
+/// y_e = x_j(e): x `[m, ..]` at the column of every entry, `[nnz, ..]`,   x̄ = ȳ summed over each column
+///
+/// # Panics
+/// If x has not one row a column of the pattern.
+#[track_caller]
+pub fn gather_columns<'t, F: Real>(pattern: &Arc<Pattern>, x: Var<'t, F>) -> Var<'t, F> {
+    let kernel = segment::gather_cols;
+    per_row(
+        "gather_columns",
+        pattern,
+        x,
+        pattern.cols(),
+        pattern.nnz(),
+        kernel,
+        segment_sum_columns,
+    )
+}
+
+/// y_i = Σ v_e over the entries e of row i: v `[nnz, ..]` → `[n, ..]`,   v̄_e = ȳ_i(e)
+///
+/// # Panics
+/// If v has not one row an entry.
+#[track_caller]
+pub fn segment_sum<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t, F> {
+    let kernel = segment::segment_sum;
+    per_row(
+        "segment_sum",
+        pattern,
+        v,
+        pattern.nnz(),
+        pattern.rows(),
+        kernel,
+        gather_rows,
+    )
+}
+
+/// y_j = Σ v_e over the entries e of column j: v `[nnz, ..]` → `[m, ..]`,   v̄_e = ȳ_j(e)
+///
+/// # Panics
+/// If v has not one row an entry.
+#[track_caller]
+pub fn segment_sum_columns<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t, F> {
+    let kernel = segment::segment_sum_t;
+    per_row(
+        "segment_sum_columns",
+        pattern,
+        v,
+        pattern.nnz(),
+        pattern.cols(),
+        kernel,
+        gather_columns,
+    )
+}
+
+/// y_i = the mean of v_e over the entries of row i, 0 for a row without entries: v `[nnz, ..]` → `[n, ..]`
+///
+/// # Panics
+/// If v has not one row an entry.
+#[track_caller]
+pub fn segment_mean<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t, F> {
+    trailing("segment_mean", v, pattern.nnz(), pattern.rows());
+    let total = segment_sum(pattern, v);
+    let starts = pattern.indptr().windows(2);
+    let weights = starts.map(|w| F::of((w[1] - w[0]).max(1) as f64).recip());
+    let mut shape = vec![1; total.ndim()];
+    shape[0] = pattern.rows();
+    total * v.tape().constant(tensor(&shape, weights.collect()))
+}
+
+/// y_i = max v_e over the entries of row i, 0 for a row without entries: v `[nnz, ..]` → `[n, ..]`;   ȳ goes to the largest entries, in
+/// equal shares where several are
+///
+/// # Panics
+/// If v has not one row an entry.
+#[track_caller]
+pub fn segment_max<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t, F> {
+    let (shape, width) = trailing("segment_max", v, pattern.nnz(), pattern.rows());
+    let again = Arc::clone(pattern);
+    v.unary(
+        "segment_max",
+        |v| {
+            apply(v, &shape, |v| {
+                let mut y = segment::segment_max(pattern, v, width);
+                for i in (0..pattern.rows()).filter(|&i| pattern.row(i).is_empty()) {
+                    y[i * width..(i + 1) * width].fill(F::zero());
+                }
+                y
+            })
+        },
+        move |p| {
+            let (v, y) = (p.x().detach(), p.y().detach());
+            let at_entries = gather_rows(&again, y).value();
+            let hit = map::binary("segment_max", &v.value(), &at_entries, |v, y| {
+                F::of(f64::from(v == y))
+            });
+            let hit = p.tape.constant(hit);
+            let share = hit / gather_rows(&again, segment_sum(&again, hit));
+            gather_rows(&again, p.gy()) * share
+        },
+    )
+}
+
+/// y_e = e^(v_e) / Σ e^(v_e') over the entries of the same row: v `[nnz, ..]`,   v̄ = y ⊙ (ȳ − Σ_row ȳ y)
+///
+/// # Panics
+/// If v has not one row an entry.
+#[track_caller]
+pub fn segment_softmax<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t, F> {
+    let (shape, width) = trailing("segment_softmax", v, pattern.nnz(), pattern.nnz());
+    let again = Arc::clone(pattern);
+    v.unary(
+        "segment_softmax",
+        |v| apply(v, &shape, |v| segment::segment_softmax(pattern, v, width)),
+        move |p| {
+            let weighted = p.gy() * p.y();
+            weighted - p.y() * gather_rows(&again, segment_sum(&again, weighted))
+        },
+    )
+}
+
+/// Records one of the linear maps between rows (or columns) and entries; `adjoint` is its adjoint.
+#[track_caller]
+fn per_row<'t, F: Real>(
+    op: &'static str,
+    pattern: &Arc<Pattern>,
+    x: Var<'t, F>,
+    from: usize,
+    to: usize,
+    kernel: fn(&Pattern, &[F], usize) -> Vec<F>,
+    adjoint: for<'a> fn(&Arc<Pattern>, Var<'a, F>) -> Var<'a, F>,
+) -> Var<'t, F> {
+    let (shape, width) = trailing(op, x, from, to);
+    let again = Arc::clone(pattern);
+    x.unary(
+        op,
+        |x| apply(x, &shape, |x| kernel(pattern, x, width)),
+        move |p| adjoint(&again, p.gy()),
+    )
+}
+
+/// The shape of x with `to` in place of `from` in front, and the number of elements behind the first axis.
+#[track_caller]
+fn trailing<F: Real>(op: &str, x: Var<'_, F>, from: usize, to: usize) -> (Vec<usize>, usize) {
+    let mut shape = x.shape();
+    assert!(
+        shape.first() == Some(&from),
+        "{op}: the first axis of {shape:?} must have size {from}"
+    );
+    shape[0] = to;
+    let width = shape[1..].iter().product();
+    (shape, width)
+}
+
+fn apply<F: Real>(
+    x: &Tensor<F>,
+    shape: &[usize],
+    kernel: impl FnOnce(&[F]) -> Vec<F>,
+) -> Tensor<F> {
+    let x = contiguous(x);
+    tensor(shape, kernel(x.as_slice().expect("contiguous")))
+}
