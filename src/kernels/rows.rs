@@ -11,27 +11,38 @@
 
 use crate::real::Real;
 
-/// What an entry with factor c and row x adds to N sums, for C of the columns, the first of them number `at`.
+/// What an entry adds to N sums, for K parts of C columns, the first of them number `at`: row x of the entry, and for each part a factor c.
 ///
 /// The sums come and go by value: so the compiler keeps them in registers.
 pub(super) trait Step<F, const N: usize> {
-    fn add<const C: usize>(&self, c: F, at: usize, x: &[F; C], sums: [[F; C]; N]) -> [[F; C]; N];
+    fn add<const K: usize, const C: usize>(
+        &self,
+        c: &[F; K],
+        at: usize,
+        x: &Block<F, K, C>,
+        sums: [Block<F, K, C>; N],
+    ) -> [Block<F, K, C>; N];
 }
+
+/// K parts of C columns.
+type Block<F, const K: usize, const C: usize> = [[F; C]; K];
 
 /// Σ c x[j].
 struct WeightedSum;
 
 impl<F: Real> Step<F, 1> for WeightedSum {
     #[inline(always)]
-    fn add<const C: usize>(
+    fn add<const K: usize, const C: usize>(
         &self,
-        c: F,
+        c: &[F; K],
         _: usize,
-        x: &[F; C],
-        [mut sum]: [[F; C]; 1],
-    ) -> [[F; C]; 1] {
-        for l in 0..C {
-            sum[l] += c * x[l];
+        x: &Block<F, K, C>,
+        [mut sum]: [Block<F, K, C>; 1],
+    ) -> [Block<F, K, C>; 1] {
+        for k in 0..K {
+            for l in 0..C {
+                sum[k][l] += c[k] * x[k][l];
+            }
         }
         [sum]
     }
@@ -46,20 +57,26 @@ pub(super) struct ScoreAdjoints<'a, F> {
 
 impl<F: Real> Step<F, 2> for ScoreAdjoints<'_, F> {
     #[inline(always)]
-    fn add<const C: usize>(
+    fn add<const K: usize, const C: usize>(
         &self,
-        g: F,
+        g: &[F; K],
         at: usize,
-        zs: &[F; C],
-        [mut gates, mut values]: [[F; C]; 2],
-    ) -> [[F; C]; 2] {
-        let (zt, low) = (part::<F, C>(self.zt, at), g * self.slope);
-        for l in 0..C {
-            // The value of a LeakyReLU is its derivative times its argument.
-            let t = zs[l] + zt[l];
-            let step = if t > F::zero() { g } else { low };
-            gates[l] += step;
-            values[l] += step * t;
+        zs: &Block<F, K, C>,
+        [mut gates, mut values]: [Block<F, K, C>; 2],
+    ) -> [Block<F, K, C>; 2] {
+        let zt = block::<F, K, C>(self.zt, at);
+        for k in 0..K {
+            for l in 0..C {
+                // The value of a LeakyReLU is its derivative times its argument.
+                let t = zs[k][l] + zt[k][l];
+                let step = if t > F::zero() {
+                    g[k]
+                } else {
+                    g[k] * self.slope
+                };
+                gates[k][l] += step;
+                values[k][l] += step * t;
+            }
         }
         [gates, values]
     }
@@ -73,16 +90,23 @@ pub(super) struct SourceAdjoints<'a, F> {
 
 impl<F: Real> Step<F, 1> for SourceAdjoints<'_, F> {
     #[inline(always)]
-    fn add<const C: usize>(
+    fn add<const K: usize, const C: usize>(
         &self,
-        g: F,
+        g: &[F; K],
         at: usize,
-        zt: &[F; C],
-        [mut gates]: [[F; C]; 1],
-    ) -> [[F; C]; 1] {
-        let (zs, low) = (part::<F, C>(self.zs, at), g * self.slope);
-        for l in 0..C {
-            gates[l] += if zs[l] + zt[l] > F::zero() { g } else { low };
+        zt: &Block<F, K, C>,
+        [mut gates]: [Block<F, K, C>; 1],
+    ) -> [Block<F, K, C>; 1] {
+        let zs = block::<F, K, C>(self.zs, at);
+        for k in 0..K {
+            for l in 0..C {
+                let t = zs[k][l] + zt[k][l];
+                gates[k][l] += if t > F::zero() {
+                    g[k]
+                } else {
+                    g[k] * self.slope
+                };
+            }
         }
         [gates]
     }
@@ -102,8 +126,7 @@ pub(super) fn weighted_sum<F: Real>(
 
 /// Adds what `step` makes of every entry to N sums of the shape [H, D].
 ///
-/// A block is 64 columns wide where that divides the width of a head or eight heads of 8 make it up; else a head is cut into parts of
-/// 16, 8, 4, 2 and 1.
+/// Four heads of 8 columns make a block; other heads are cut into blocks of 64, 16, 8, 4, 2 and 1.
 #[inline(always)]
 pub(super) fn over_entries<F: Real, const N: usize>(
     columns: &[u32],
@@ -125,20 +148,25 @@ pub(super) fn over_entries<F: Real, const N: usize>(
         d: w / heads,
         step,
     };
-    let (d, mut at) = (walk.d, 0);
-    while at < w {
-        at += if d == 8 && w.is_multiple_of(64) {
-            walk.block::<8, 8, N>(at, &mut out)
-        } else {
-            match d - at % d {
-                64.. => walk.block::<1, 64, N>(at, &mut out),
-                16.. => walk.block::<1, 16, N>(at, &mut out),
-                8.. => walk.block::<1, 8, N>(at, &mut out),
-                4.. => walk.block::<1, 4, N>(at, &mut out),
-                2.. => walk.block::<1, 2, N>(at, &mut out),
-                _ => walk.block::<1, 1, N>(at, &mut out),
-            }
-        };
+    let (d, mut head) = (walk.d, 0);
+    while head < heads {
+        if d == 8 && heads - head >= 4 {
+            walk.block::<4, 8, N>(head, 0, &mut out);
+            head += 4;
+            continue;
+        }
+        let mut at = 0;
+        while at < d {
+            at += match d - at {
+                64.. => walk.block::<1, 64, N>(head, at, &mut out),
+                16.. => walk.block::<1, 16, N>(head, at, &mut out),
+                8.. => walk.block::<1, 8, N>(head, at, &mut out),
+                4.. => walk.block::<1, 4, N>(head, at, &mut out),
+                2.. => walk.block::<1, 2, N>(head, at, &mut out),
+                _ => walk.block::<1, 1, N>(head, at, &mut out),
+            };
+        }
+        head += 1;
     }
 }
 
@@ -153,10 +181,11 @@ struct Walk<'a, F, S> {
 }
 
 impl<F: Real, S> Walk<'_, F, S> {
-    /// The entries go by for K × C columns from `at` on, each C of them within one head. Returns K × C.
+    /// The entries go by for C columns, from `at` on, of each of K heads. Returns C.
     #[inline(always)]
     fn block<const K: usize, const C: usize, const N: usize>(
         &self,
+        head: usize,
         at: usize,
         out: &mut [&mut [F]; N],
     ) -> usize
@@ -164,24 +193,42 @@ impl<F: Real, S> Walk<'_, F, S> {
         S: Step<F, N>,
     {
         let w = self.heads * self.d;
-        let head = at / self.d;
-        let mut sums: [[[F; C]; N]; K] =
-            std::array::from_fn(|k| std::array::from_fn(|n| *part::<F, C>(&*out[n], at + k * C)));
+        let at = head * self.d + at;
+        let mut sums: [Block<F, K, C>; N] = std::array::from_fn(|n| *block(&*out[n], at));
         for (&j, c) in self.columns.iter().zip(self.c.chunks_exact(self.heads)) {
-            let c = part::<F, K>(c, head);
-            let x = &self.x[j as usize * w + at..][..K * C];
-            for k in 0..K {
-                let x = part::<F, C>(x, k * C);
-                sums[k] = self.step.add(c[k], at + k * C, x, sums[k]);
-            }
+            let x = block(self.x, j as usize * w + at);
+            sums = self.step.add(part(c, head), at, x, sums);
         }
-        for k in 0..K {
-            for n in 0..N {
-                out[n][at + k * C..][..C].copy_from_slice(&sums[k][n]);
-            }
+        for n in 0..N {
+            out[n][at..][..K * C].copy_from_slice(sums[n].as_flattened());
         }
-        K * C
+        C
     }
+}
+
+/// The given rows of x, w wide, one after the other in `space`.
+#[inline(always)]
+pub(super) fn collect<'a, F: Real>(
+    rows: &[u32],
+    x: &[F],
+    w: usize,
+    space: &'a mut Vec<F>,
+) -> &'a [F] {
+    space.clear();
+    let rows = rows.iter().map(|&row| row as usize * w);
+    match w {
+        1 => space.extend(rows.map(|at| x[at])),
+        8 => rows.for_each(|at| space.extend_from_slice(part::<F, 8>(x, at))),
+        _ => rows.for_each(|at| space.extend_from_slice(&x[at..at + w])),
+    }
+    space
+}
+
+/// The K × C elements from `start` on.
+#[inline(always)]
+fn block<F, const K: usize, const C: usize>(x: &[F], start: usize) -> &Block<F, K, C> {
+    let (parts, _) = x[start..].as_chunks();
+    parts.first_chunk().expect("a whole row")
 }
 
 /// The C elements from `start` on.

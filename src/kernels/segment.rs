@@ -7,7 +7,7 @@
 //! | x | [n, w] or [m, w] |
 
 use super::spmm::check;
-use super::{axpy, par, simd};
+use super::{par, rows, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory;
@@ -20,9 +20,7 @@ use std::ops::Range;
 #[track_caller]
 pub fn segment_sum<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Vec<F> {
     check("segment_sum", "v", v, &[pattern.nnz(), w]);
-    by_row(pattern, w, F::zero(), |out, e| {
-        axpy(F::one(), &v[e * w..][..w], out)
-    })
+    by_row(pattern, None, v, w, F::zero(), |sum, x| sum + x)
 }
 
 /// out[j, :] = Σ over the entries e of column j of v[e, :], shape [m, w].
@@ -33,9 +31,8 @@ pub fn segment_sum<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Vec<F> {
 pub fn segment_sum_t<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Vec<F> {
     check("segment_sum_t", "v", v, &[pattern.nnz(), w]);
     let transposed = pattern.transposed();
-    by_row(&transposed.pattern, w, F::zero(), |out, e| {
-        axpy(F::one(), &v[transposed.entry[e] as usize * w..][..w], out)
-    })
+    let (pattern, entry) = (&transposed.pattern, Some(&*transposed.entry));
+    by_row(pattern, entry, v, w, F::zero(), |sum, x| sum + x)
 }
 
 /// out[i, :] = max over the entries e of row i of v[e, :], shape [n, w]; −∞ for an empty row, NaN where one is met.
@@ -45,9 +42,8 @@ pub fn segment_sum_t<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Vec<F> {
 #[track_caller]
 pub fn segment_max<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Vec<F> {
     check("segment_max", "v", v, &[pattern.nnz(), w]);
-    by_row(pattern, w, F::neg_infinity(), |out, e| {
-        max_assign(out, &v[e * w..][..w])
-    })
+    let larger = |max: F, x: F| if x > max || x.is_nan() { x } else { max };
+    by_row(pattern, None, v, w, F::neg_infinity(), larger)
 }
 
 /// p[e, :] = exp(s[e, :] − max) / Σ exp(s − max) over the row of e, shape [nnz, w].
@@ -191,23 +187,16 @@ fn larger<F: Real>(a: F, b: F) -> F {
     if b > a { b } else { a }
 }
 
-#[inline(always)]
-fn max_assign<F: Real>(max: &mut [F], x: &[F]) {
-    for (max, &x) in max.iter_mut().zip(x) {
-        if x > *max || x.is_nan() {
-            *max = x;
-        }
-    }
-}
-
-/// Folds the entries of every row into a row of width `w` that begins as `init`.
+/// out[i, :] = the fold by f, from `init`, of v[e, :] over the entries of row i; where `entry` is given, of v[entry[e], :].
 fn by_row<F: Real>(
     pattern: &Pattern,
+    entry: Option<&[u32]>,
+    v: &[F],
     w: usize,
     init: F,
-    f: impl Fn(&mut [F], usize) + Sync,
+    f: impl Fn(F, F) -> F + Copy + Sync,
 ) -> Vec<F> {
-    let mut out = vec![init; pattern.rows() * w];
+    let mut out = memory::scratch(pattern.rows() * w);
     if w == 0 {
         return out;
     }
@@ -215,19 +204,38 @@ fn by_row<F: Real>(
     let parts = par::carve(&mut out, blocks.iter().map(|b| b.len() * w));
     let work = (pattern.nnz() + pattern.rows()) * w;
     let tasks = blocks.into_iter().zip(parts).collect();
-    par::map(tasks, work, |(rows, part)| {
+    par::map(tasks, work, |(range, part): (Range<usize>, &mut [F])| {
         simd(
             #[inline(always)]
             || {
-                for (i, out) in rows.zip(part.chunks_exact_mut(w)) {
-                    for e in pattern.row(i) {
-                        f(out, e);
+                let mut moved = Vec::new();
+                for (i, out) in range.zip(part.chunks_exact_mut(w)) {
+                    let row = pattern.row(i);
+                    let v = match entry {
+                        None => &v[row.start * w..row.end * w],
+                        Some(entry) => rows::collect(&entry[row], v, w, &mut moved),
+                    };
+                    let mut at = 0;
+                    while at < w {
+                        at += match w - at {
+                            8.. => write(out, at, fold::<F, 8>(v, w, at, init, f)),
+                            4.. => write(out, at, fold::<F, 4>(v, w, at, init, f)),
+                            2.. => write(out, at, fold::<F, 2>(v, w, at, init, f)),
+                            _ => write(out, at, fold::<F, 1>(v, w, at, init, f)),
+                        };
                     }
                 }
             },
         )
     });
     out
+}
+
+/// out[at..] ← x. Returns the number of elements written.
+#[inline(always)]
+fn write<F: Real, const C: usize>(out: &mut [F], at: usize, x: [F; C]) -> usize {
+    out[at..][..C].copy_from_slice(&x);
+    C
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ fn product<F: Real>(
                     let row = pattern.row(i);
                     let v = match entry {
                         None => &v[row.start * heads..row.end * heads],
-                        Some(entry) => collect_rows(&entry[row.clone()], v, heads, &mut moved),
+                        Some(entry) => rows::collect(&entry[row.clone()], v, heads, &mut moved),
                     };
                     rows::weighted_sum(&pattern.indices()[row], v, x, heads, out);
                 }
@@ -103,17 +103,6 @@ fn product<F: Real>(
         )
     });
     out
-}
-
-/// The given rows of v, one after the other, in `space`.
-#[inline(always)]
-fn collect_rows<'a, F: Real>(rows: &[u32], v: &[F], w: usize, space: &'a mut Vec<F>) -> &'a [F] {
-    space.clear();
-    space.resize(rows.len() * w, F::zero());
-    for (&row, out) in rows.iter().zip(space.chunks_exact_mut(w)) {
-        out.copy_from_slice(&v[row as usize * w..][..w]);
-    }
-    space
 }
 
 /// Asserts that a slice holds an array of the given shape.

@@ -1,7 +1,7 @@
 //! The attention of GAT: score LeakyReLU(s_src + s_tgt), linear in what the two ends contribute (Veličković et al., "Graph
 //! Attention Networks", 2018, Eq. (1) to (6)). Letters: see the table of [the parent module](super).
 
-use super::{Attention, Backward, Output, add, axpy_heads, dot_heads, leaky, leaky_gate};
+use super::{Attention, Backward, Output, add, dot_heads, leaky, leaky_gate};
 use crate::kernels::rows::{self, part};
 use crate::kernels::spmm::check;
 use crate::kernels::{par, segment, simd};
@@ -76,7 +76,7 @@ pub fn half_scores_backward<F: Real>(
     gs: [&[F]; 2],
     gz: &mut [F],
 ) -> [Vec<F>; 2] {
-    let (w, d) = row_of(z, a, heads);
+    let (w, _) = row_of(z, a, heads);
     check("half_scores_backward", "gz", gz, &[z.len()]);
     if z.is_empty() {
         return [vec![F::zero(); w], vec![F::zero(); w]];
@@ -92,16 +92,19 @@ pub fn half_scores_backward<F: Real>(
         simd(
             #[inline(always)]
             || {
-                let mut ga = [vec![F::zero(); w], vec![F::zero(); w]];
-                for (i, gz) in rows.zip(gz.chunks_exact_mut(w)) {
-                    let z = &z[i * w..][..w];
+                for (i, gz) in rows.clone().zip(gz.chunks_exact_mut(w)) {
                     for k in 0..2 {
                         let gs = &gs[k][i * heads..][..heads];
-                        axpy_heads(heads, d, gs, a[k], gz);
-                        axpy_heads(heads, d, gs, z, &mut ga[k]);
+                        rows::weighted_sum(&[0], gs, a[k], heads, gz);
                     }
                 }
-                ga
+                let numbers: Vec<u32> = rows.clone().map(|i| i as u32).collect();
+                gs.map(|gs| {
+                    let mut ga = vec![F::zero(); w];
+                    let gs = &gs[rows.start * heads..rows.end * heads];
+                    rows::weighted_sum(&numbers, gs, z, heads, &mut ga);
+                    ga
+                })
             },
         )
     });

@@ -67,10 +67,11 @@ impl<F: Real> Attention<'_, F> {
     pub fn gatv2_backward(&self, args: GatV2<F>, back: Backward<F>) -> GatV2Adjoints<F> {
         self.check_gatv2("gatv2_backward", &args);
         self.check_backward("gatv2_backward", &back);
-        let mut zt = memory::zeros(args.zt.len());
-        let (g, a) = self.gatv2_rows(args, back, &mut zt);
-        let mut zs = memory::zeros(args.zs.len());
-        self.gatv2_columns(args, back, &g, &mut zs);
+        let mut space = Buffer::default();
+        let kept = self.kept(back.alpha, &mut space);
+        let (mut zt, mut zs) = (memory::zeros(args.zt.len()), memory::zeros(args.zs.len()));
+        let (g, a) = self.gatv2_rows(args, back, kept, &mut zt);
+        self.gatv2_columns(args, back.gy, kept, &g, &mut zs);
         GatV2Adjoints { zs, zt, a }
     }
 
@@ -83,16 +84,24 @@ impl<F: Real> Attention<'_, F> {
         let args = GatV2 { zs: z, zt: z, a };
         self.check_gatv2("gatv2_backward_shared", &args);
         self.check_backward("gatv2_backward_shared", &back);
+        let mut space = Buffer::default();
+        let kept = self.kept(back.alpha, &mut space);
         let mut gz = memory::zeros(z.len());
-        let (g, a) = self.gatv2_rows(args, back, &mut gz);
-        self.gatv2_columns(args, back, &g, &mut gz);
+        let (g, a) = self.gatv2_rows(args, back, kept, &mut gz);
+        self.gatv2_columns(args, back.gy, kept, &g, &mut gz);
         let zt = Vec::new();
         GatV2Adjoints { zs: gz, zt, a }
     }
 
     /// What belongs to the targets: writes the adjoint of zt, and returns the adjoint g of the score of every entry and head, and
     /// the adjoint of a.
-    fn gatv2_rows(&self, args: GatV2<F>, back: Backward<F>, gzt: &mut [F]) -> (Buffer<F>, Vec<F>) {
+    fn gatv2_rows(
+        &self,
+        args: GatV2<F>,
+        back: Backward<F>,
+        kept: &[F],
+        gzt: &mut [F],
+    ) -> (Buffer<F>, Vec<F>) {
         let GatV2 { zs, zt, a } = args;
         let Backward { alpha, y, gy } = back;
         let (p, w) = (self.pattern, self.row_len());
@@ -105,7 +114,6 @@ impl<F: Real> Attention<'_, F> {
             |heads, d, block, gzt, g| {
                 let w = heads * d;
                 let mut ga = vec![F::zero(); w];
-                let mask = self.dropout.mask::<F>();
                 let mut mean = vec![F::zero(); heads];
                 for (row, i) in block.rows.enumerate() {
                     let (y, gy, zt) = (&y[i * w..][..w], &gy[i * w..][..w], &zt[i * w..][..w]);
@@ -114,11 +122,16 @@ impl<F: Real> Attention<'_, F> {
                     let sources = &p.indices()[entries.clone()];
                     let first = entries.start - block.entries.start;
                     let g = &mut g[first * heads..][..sources.len() * heads];
-                    for ((e, &j), g) in entries.zip(sources).zip(g.chunks_exact_mut(heads)) {
-                        dot_heads(d, gy, &zs[j as usize * w..][..w], g);
-                        let alpha = &alpha[e * heads..][..heads];
+                    for (&j, dots) in sources.iter().zip(g.chunks_exact_mut(heads)) {
+                        dot_heads(d, gy, &zs[j as usize * w..][..w], dots);
+                    }
+                    let own = entries.start * heads..entries.end * heads;
+                    let weights = alpha[own.clone()]
+                        .chunks_exact(heads)
+                        .zip(kept[own].chunks_exact(heads));
+                    for (g, (alpha, kept)) in g.chunks_exact_mut(heads).zip(weights) {
                         for h in 0..heads {
-                            g[h] = alpha[h] * (mask.factor(e * heads + h) * g[h] - mean[h]);
+                            g[h] = kept[h] * g[h] - alpha[h] * mean[h];
                         }
                     }
                     let gzt = &mut gzt[row * w..][..w];
@@ -137,9 +150,8 @@ impl<F: Real> Attention<'_, F> {
     }
 
     /// What belongs to the sources: adds the adjoint of zs to `gzs`.
-    fn gatv2_columns(&self, args: GatV2<F>, back: Backward<F>, g: &[F], gzs: &mut [F]) {
+    fn gatv2_columns(&self, args: GatV2<F>, gy: &[F], kept: &[F], g: &[F], gzs: &mut [F]) {
         let GatV2 { zs, zt, a } = args;
-        let Backward { alpha, gy, .. } = back;
         self.pass(
             &self.pattern.transposed().pattern,
             Output::by_row(gzs, self.row_len()),
@@ -147,25 +159,17 @@ impl<F: Real> Attention<'_, F> {
             #[inline(always)]
             |heads, d, block, gzs, _| {
                 let w = heads * d;
-                let mask = self.dropout.mask::<F>();
-                let mut through_score = vec![F::zero(); w];
-                let (mut kept, mut own_g) = (Vec::new(), Vec::new());
+                let (mut through_score, mut space) = (vec![F::zero(); w], Vec::new());
                 for (row, j) in block.rows.enumerate() {
                     let (zs, gzs) = (&zs[j * w..][..w], &mut gzs[row * w..][..w]);
                     let (entries, targets) = self.column(j);
-                    kept.clear();
-                    own_g.clear();
-                    for &e in entries {
-                        for k in e as usize * heads..(e as usize + 1) * heads {
-                            kept.push(alpha[k] * mask.factor(k));
-                            own_g.push(g[k]);
-                        }
-                    }
-                    rows::weighted_sum(targets, &kept, gy, heads, gzs);
+                    let own_kept = rows::collect(entries, kept, heads, &mut space);
+                    rows::weighted_sum(targets, own_kept, gy, heads, gzs);
+                    let own_g = rows::collect(entries, g, heads, &mut space);
                     through_score.fill(F::zero());
                     let slope = self.slope;
                     let step = SourceAdjoints { zs, slope };
-                    rows::over_entries(targets, &own_g, zt, heads, [&mut through_score], &step);
+                    rows::over_entries(targets, own_g, zt, heads, [&mut through_score], &step);
                     for ((g, &a), &through) in gzs.iter_mut().zip(a).zip(&through_score) {
                         *g += a * through;
                     }

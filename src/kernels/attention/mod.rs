@@ -239,31 +239,6 @@ fn add<F: Real>(mut a: Vec<F>, b: Vec<F>) -> Vec<F> {
     a
 }
 
-/// y[h, :] ← y[h, :] + c[h] x[h, :] for every head.
-#[inline(always)]
-fn axpy_heads<F: Real>(heads: usize, d: usize, c: &[F], x: &[F], y: &mut [F]) {
-    match (heads, d) {
-        (1, _) => axpy(c[0], x, y),
-        // The width as a constant: a row of several heads is then a few vectors.
-        (_, 8) => axpy_fixed::<F, 8>(c, x, y),
-        _ => {
-            for h in 0..heads {
-                axpy(c[h], &x[h * d..(h + 1) * d], &mut y[h * d..(h + 1) * d]);
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn axpy_fixed<F: Real, const D: usize>(c: &[F], x: &[F], y: &mut [F]) {
-    let (x, y) = (x.as_chunks::<D>().0, y.as_chunks_mut::<D>().0);
-    for ((&c, x), y) in c.iter().zip(x).zip(y) {
-        for l in 0..D {
-            y[l] += c * x[l];
-        }
-    }
-}
-
 /// out[h] ← ⟨x[h, :], y[h, :]⟩ for every head.
 #[inline(always)]
 fn dot_heads<F: Real>(d: usize, x: &[F], y: &[F], out: &mut [F]) {
