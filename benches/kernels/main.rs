@@ -71,10 +71,6 @@ fn drop_tensor<F: Real>(x: Tensor<F>) {
     memory::recycle(black_box(x));
 }
 
-fn drop_buffer<F: Real>(x: Vec<F>) {
-    memory::recycle_buffer(black_box(x));
-}
-
 fn kernels() -> Vec<Kernel> {
     let mut all = elementwise::kernels();
     all.extend(products::kernels());

@@ -1,6 +1,6 @@
 //! Products with a sparse matrix, and what its entries gather and its rows and columns sum up.
 
-use crate::{D, Kernel, N, PAIRS, STORED, WORDS, drop_buffer, normal};
+use crate::{D, Kernel, N, PAIRS, STORED, WORDS, normal};
 use emmy::Tensor;
 use emmy::graph::generators::random_graph;
 use emmy::kernels::{segment, spmm};
@@ -42,7 +42,7 @@ pub fn kernels() -> Vec<Kernel> {
             "spmm, 64 wide",
             2.0 * (edges * D) as f64,
             pass,
-            with!(p = p(), vs = vs, xs = xs => drop_buffer(spmm::spmm(&p, &vs, &xs, 1, D))),
+            with!(p = p(), vs = vs, xs = xs => drop(black_box(spmm::spmm(&p, &vs, &xs, 1, D)))),
         )
         .against(move || {
             black_box(&sprs * &dense);
@@ -51,61 +51,61 @@ pub fn kernels() -> Vec<Kernel> {
             "spmmᵀ, 64 wide",
             2.0 * (edges * D) as f64,
             pass,
-            with!(p = p(), vs = vs, xs = xs => drop_buffer(spmm::spmm_t(&p, &vs, &xs, 1, D))),
+            with!(p = p(), vs = vs, xs = xs => drop(black_box(spmm::spmm_t(&p, &vs, &xs, 1, D)))),
         ),
         Kernel::new(
             "sddmm, 64 wide",
             2.0 * (edges * D) as f64,
             pass,
-            with!(p = p(), xs = xs, ys = ys => drop_buffer(spmm::sddmm(&p, &xs, &ys, 1, D))),
+            with!(p = p(), xs = xs, ys = ys => drop(black_box(spmm::sddmm(&p, &xs, &ys, 1, D)))),
         ),
         Kernel::new(
             "sparse features · W",
             2.0 * stored * D as f64,
             stored * (8.0 + row) + N as f64 * row,
-            with!(p = features, v = ones, w = weight => drop_buffer(spmm::spmm(&p, &v, &w, 1, D))),
+            with!(p = features, v = ones, w = weight => drop(black_box(spmm::spmm(&p, &v, &w, 1, D)))),
         ),
         Kernel::new(
             "sparse featuresᵀ · ȳ",
             2.0 * stored * D as f64,
             stored * (8.0 + row) + WORDS as f64 * row,
-            with!(p = features, v = ones, y = ys => drop_buffer(spmm::spmm_t(&p, &v, &y, 1, D))),
+            with!(p = features, v = ones, y = ys => drop(black_box(spmm::spmm_t(&p, &v, &y, 1, D)))),
         ),
         Kernel::new(
             "gather rows",
             0.0,
             edges as f64 * 2.0 * row,
-            with!(p = p(), xs = xs => drop_buffer(segment::gather_rows(&p, &xs, D))),
+            with!(p = p(), xs = xs => drop(black_box(segment::gather_rows(&p, &xs, D)))),
         ),
         Kernel::new(
             "segment sum",
             0.0,
             edges as f64 * row + N as f64 * row,
-            with!(p = p(), v = per_edge => drop_buffer(segment::segment_sum(&p, &v, D))),
+            with!(p = p(), v = per_edge => drop(black_box(segment::segment_sum(&p, &v, D)))),
         ),
         Kernel::new(
             "segment max",
             0.0,
             edges as f64 * row + N as f64 * row,
-            with!(p = p(), v = per_edge => drop_buffer(segment::segment_max(&p, &v, D))),
+            with!(p = p(), v = per_edge => drop(black_box(segment::segment_max(&p, &v, D)))),
         ),
         Kernel::new(
             "gather columns",
             0.0,
             edges as f64 * 2.0 * row,
-            with!(p = p(), xs = xs => drop_buffer(segment::gather_cols(&p, &xs, D))),
+            with!(p = p(), xs = xs => drop(black_box(segment::gather_cols(&p, &xs, D)))),
         ),
         Kernel::new(
             "segment sum over columns",
             0.0,
             edges as f64 * row + N as f64 * row,
-            with!(p = p(), v = per_edge => drop_buffer(segment::segment_sum_t(&p, &v, D))),
+            with!(p = p(), v = per_edge => drop(black_box(segment::segment_sum_t(&p, &v, D)))),
         ),
         Kernel::new(
             "segment softmax, 8 heads",
             0.0,
             edges as f64 * 64.0,
-            with!(p = p(), v = scores => drop_buffer(segment::segment_softmax(&p, &v, 8))),
+            with!(p = p(), v = scores => drop(black_box(segment::segment_softmax(&p, &v, 8)))),
         ),
     ]
 }

@@ -37,7 +37,7 @@ pub fn matmul<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>) -> Array2<F> {
     if m == 0 || n == 0 || work < 2 * BLOCK {
         let mut out = memory::scratch(m * n);
         block(a, b, &mut out);
-        return Array2::from_shape_vec((m, n), out).expect("out has m × n elements");
+        return out.into_array((m, n));
     }
     if k >= 2 * INNER && m * n <= 128 * 128 {
         return inner_chunks(a, b, work);
@@ -46,15 +46,14 @@ pub fn matmul<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>) -> Array2<F> {
     if n > m {
         return matmul(b.reversed_axes(), a.reversed_axes()).reversed_axes();
     }
-    let mut out = Array2::from_shape_vec((m, n), memory::scratch(m * n)).expect("m × n elements");
+    let mut out = memory::scratch(m * n);
     let rows = par::chunks(m, height(m, n, k));
-    let data = out.as_slice_mut().expect("a new array has no gaps");
-    let parts = par::carve(data, rows.iter().map(|r| r.len() * n));
+    let parts = par::carve(&mut out, rows.iter().map(|r| r.len() * n));
     let tasks = rows.into_iter().zip(parts).collect();
     par::map(tasks, work, |(rows, part)| {
         block(a.slice_axis(Axis(0), Slice::from(rows)), b, part)
     });
-    out
+    out.into_array((m, n))
 }
 
 /// a b as a sum over chunks of the inner dimension, added in order.
@@ -147,15 +146,15 @@ pub fn matmul_batched<F: Real>(a: &Tensor<F>, b: &Tensor<F>) -> Tensor<F> {
     let shape = |end: [usize; 2]| [&batch[..], &end].concat();
     let a = a.broadcast(shape([m, k])).expect("the shapes broadcast");
     let b = b.broadcast(shape([k, n])).expect("the shapes broadcast");
-    let mut out = Tensor::zeros(shape([m, n]));
+    let shape = shape([m, n]);
+    let mut out = memory::scratch(shape.iter().product());
     let rows = par::chunks(m, height(m, n, k));
     let tasks: Vec<_> = ndarray::indices(&batch[..])
         .into_iter()
         .flat_map(|index| rows.iter().map(move |r| (index.clone(), r.clone())))
         .collect();
     let work = tasks.len().saturating_mul(m * n * k);
-    let data = out.as_slice_mut().expect("a new array has no gaps");
-    let parts = par::carve(data, tasks.iter().map(|(_, r)| r.len() * n));
+    let parts = par::carve(&mut out, tasks.iter().map(|(_, r)| r.len() * n));
     let tasks = tasks.into_iter().zip(parts).collect();
     par::map(tasks, work, |((index, rows), part)| {
         let a = item(a.clone(), index.slice());
@@ -165,7 +164,7 @@ pub fn matmul_batched<F: Real>(a: &Tensor<F>, b: &Tensor<F>) -> Tensor<F> {
             part,
         )
     });
-    out
+    out.into_tensor(&shape)
 }
 
 /// The number of rows in a block: all of them for a small product. It depends on the sizes alone.

@@ -5,7 +5,7 @@
 
 use super::{par, simd};
 use crate::real::Real;
-use crate::tensor::{Tensor, broadcast_shapes, contiguous, memory, tensor};
+use crate::tensor::{Tensor, broadcast_shapes, contiguous, memory};
 use smallvec::SmallVec;
 
 /// y = f(x), element by element; y is row-major.
@@ -121,7 +121,7 @@ fn collect<F: Real, const N: usize>(
     let len = shape.iter().product();
     let mut out = memory::scratch(len);
     if len == 0 {
-        return tensor(shape, out);
+        return out.into_tensor(shape);
     }
     // Any order of axes will do, but neither gaps nor reversed axes: those are copied.
     let dense = xs.map(|x| {
@@ -157,7 +157,7 @@ fn collect<F: Real, const N: usize>(
             )
         });
     }
-    tensor(shape, out)
+    out.into_tensor(shape)
 }
 
 /// Where the operands stand at the given turn of the outer loops.
@@ -249,6 +249,7 @@ fn plain<F: Real, const N: usize, const CONSTANT: usize>(
 mod tests {
     use super::*;
     use crate::kernels::testing::{bits, data};
+    use crate::tensor::tensor;
     use ndarray::{Axis, Slice};
     use proptest::prelude::*;
 

@@ -3,7 +3,7 @@
 
 use super::{par, simd};
 use crate::real::Real;
-use crate::tensor::{Tensor, contiguous, memory, tensor};
+use crate::tensor::{Tensor, contiguous, memory};
 
 /// Dropout: each element is kept with probability 1 − p and then scaled by 1 / (1 − p). Element `i` is kept if the hash of the
 /// seed and `i` is not below p 2³².
@@ -167,7 +167,7 @@ pub fn dropout<F: Real>(x: &Tensor<F>, p: f64, seed: u64) -> Tensor<F> {
     par::rows(&mut out, 1, 2, |first, part| {
         dropout.apply(&x_data[first..first + part.len()], first, part)
     });
-    tensor(x.shape(), out)
+    out.into_tensor(x.shape())
 }
 
 /// The constants of one stream of 2³² numbers.
@@ -211,6 +211,7 @@ fn bits(keys: Keys, i: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tensor::tensor;
     use proptest::prelude::*;
 
     /// The share of kept elements among `n` from `first`.

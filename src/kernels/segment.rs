@@ -10,7 +10,7 @@ use super::spmm::check;
 use super::{par, rows, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
-use crate::tensor::memory;
+use crate::tensor::memory::{self, Buffer};
 use std::ops::Range;
 
 /// out[i, :] = Σ over the entries e of row i of v[e, :], shape [n, w].
@@ -18,7 +18,7 @@ use std::ops::Range;
 /// # Panics
 /// If the length of `v` is not nnz × w.
 #[track_caller]
-pub fn segment_sum<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Vec<F> {
+pub fn segment_sum<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Buffer<F> {
     check("segment_sum", "v", v, &[pattern.nnz(), w]);
     by_row(pattern, None, v, w, F::zero(), |sum, x| sum + x)
 }
@@ -28,7 +28,7 @@ pub fn segment_sum<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Vec<F> {
 /// # Panics
 /// If the length of `v` is not nnz × w.
 #[track_caller]
-pub fn segment_sum_t<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Vec<F> {
+pub fn segment_sum_t<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Buffer<F> {
     check("segment_sum_t", "v", v, &[pattern.nnz(), w]);
     let transposed = pattern.transposed();
     let (pattern, entry) = (&transposed.pattern, Some(&*transposed.entry));
@@ -40,7 +40,7 @@ pub fn segment_sum_t<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Vec<F> {
 /// # Panics
 /// If the length of `v` is not nnz × w.
 #[track_caller]
-pub fn segment_max<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Vec<F> {
+pub fn segment_max<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Buffer<F> {
     check("segment_max", "v", v, &[pattern.nnz(), w]);
     let larger = |max: F, x: F| if x > max || x.is_nan() { x } else { max };
     by_row(pattern, None, v, w, F::neg_infinity(), larger)
@@ -51,7 +51,7 @@ pub fn segment_max<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Vec<F> {
 /// # Panics
 /// If the length of `scores` is not nnz × w.
 #[track_caller]
-pub fn segment_softmax<F: Real>(pattern: &Pattern, scores: &[F], w: usize) -> Vec<F> {
+pub fn segment_softmax<F: Real>(pattern: &Pattern, scores: &[F], w: usize) -> Buffer<F> {
     check("segment_softmax", "scores", scores, &[pattern.nnz(), w]);
     let mut p = memory::copy(scores);
     let indptr = pattern.indptr();
@@ -73,7 +73,7 @@ pub fn segment_softmax<F: Real>(pattern: &Pattern, scores: &[F], w: usize) -> Ve
 /// # Panics
 /// If the length of `x` is not n × w.
 #[track_caller]
-pub fn gather_rows<F: Real>(pattern: &Pattern, x: &[F], w: usize) -> Vec<F> {
+pub fn gather_rows<F: Real>(pattern: &Pattern, x: &[F], w: usize) -> Buffer<F> {
     check("gather_rows", "x", x, &[pattern.rows(), w]);
     gather(pattern.rows_of(), x, w)
 }
@@ -83,15 +83,16 @@ pub fn gather_rows<F: Real>(pattern: &Pattern, x: &[F], w: usize) -> Vec<F> {
 /// # Panics
 /// If the length of `x` is not m × w.
 #[track_caller]
-pub fn gather_cols<F: Real>(pattern: &Pattern, x: &[F], w: usize) -> Vec<F> {
+pub fn gather_cols<F: Real>(pattern: &Pattern, x: &[F], w: usize) -> Buffer<F> {
     check("gather_cols", "x", x, &[pattern.cols(), w]);
     gather(pattern.indices(), x, w)
 }
 
 /// out[e, :] = x[index e, :].
-fn gather<F: Real>(index: &[u32], x: &[F], w: usize) -> Vec<F> {
+fn gather<F: Real>(index: &[u32], x: &[F], w: usize) -> Buffer<F> {
     if w == 1 {
-        return index.iter().map(|&k| x[k as usize]).collect();
+        let chosen: Vec<F> = index.iter().map(|&k| x[k as usize]).collect();
+        return chosen.into();
     }
     let mut out = memory::scratch(index.len() * w);
     par::rows(&mut out, w, w, |first, part| {
@@ -195,7 +196,7 @@ fn by_row<F: Real>(
     w: usize,
     init: F,
     f: impl Fn(F, F) -> F + Copy + Sync,
-) -> Vec<F> {
+) -> Buffer<F> {
     let mut out = memory::scratch(pattern.rows() * w);
     if w == 0 {
         return out;
@@ -269,9 +270,9 @@ mod tests {
                     .collect();
                 close(&segment_sum(&p, &v, w), &by_row, 1e-13);
                 close(&segment_sum_t(&p, &v, w), &by_col, 1e-13);
-                assert_eq!(segment_max(&p, &v, w), largest);
-                assert_eq!(gather_rows(&p, &x, w), from_row);
-                assert_eq!(gather_cols(&p, &y, w), from_col);
+                assert_eq!(*segment_max(&p, &v, w), *largest);
+                assert_eq!(*gather_rows(&p, &x, w), *from_row);
+                assert_eq!(*gather_cols(&p, &y, w), *from_col);
                 close(&segment_softmax(&p, &v, w), &softmax, 1e-15);
             }
         }

@@ -10,7 +10,7 @@
 use super::{dot, par, rows, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
-use crate::tensor::memory;
+use crate::tensor::memory::{self, Buffer};
 use std::ops::Range;
 
 /// out[i, h, :] = Σ over the entries e of row i of v[e, h] x[col e, h, :], shape [n, H, D].
@@ -18,7 +18,7 @@ use std::ops::Range;
 /// # Panics
 /// If the length of `v` is not nnz × H, or that of `x` not m × H × D.
 #[track_caller]
-pub fn spmm<F: Real>(pattern: &Pattern, v: &[F], x: &[F], heads: usize, d: usize) -> Vec<F> {
+pub fn spmm<F: Real>(pattern: &Pattern, v: &[F], x: &[F], heads: usize, d: usize) -> Buffer<F> {
     check("spmm", "v", v, &[pattern.nnz(), heads]);
     check("spmm", "x", x, &[pattern.cols(), heads, d]);
     product(pattern, None, v, x, heads, d)
@@ -29,7 +29,7 @@ pub fn spmm<F: Real>(pattern: &Pattern, v: &[F], x: &[F], heads: usize, d: usize
 /// # Panics
 /// If the length of `v` is not nnz × H, or that of `y` not n × H × D.
 #[track_caller]
-pub fn spmm_t<F: Real>(pattern: &Pattern, v: &[F], y: &[F], heads: usize, d: usize) -> Vec<F> {
+pub fn spmm_t<F: Real>(pattern: &Pattern, v: &[F], y: &[F], heads: usize, d: usize) -> Buffer<F> {
     check("spmm_t", "v", v, &[pattern.nnz(), heads]);
     check("spmm_t", "y", y, &[pattern.rows(), heads, d]);
     let transposed = pattern.transposed();
@@ -41,7 +41,7 @@ pub fn spmm_t<F: Real>(pattern: &Pattern, v: &[F], y: &[F], heads: usize, d: usi
 /// # Panics
 /// If the length of `a` is not n × H × D, or that of `b` not m × H × D.
 #[track_caller]
-pub fn sddmm<F: Real>(pattern: &Pattern, a: &[F], b: &[F], heads: usize, d: usize) -> Vec<F> {
+pub fn sddmm<F: Real>(pattern: &Pattern, a: &[F], b: &[F], heads: usize, d: usize) -> Buffer<F> {
     check("sddmm", "a", a, &[pattern.rows(), heads, d]);
     check("sddmm", "b", b, &[pattern.cols(), heads, d]);
     let width = heads * d;
@@ -76,7 +76,7 @@ fn product<F: Real>(
     x: &[F],
     heads: usize,
     d: usize,
-) -> Vec<F> {
+) -> Buffer<F> {
     let width = heads * d;
     let mut out = memory::zeros(pattern.rows() * width);
     if width == 0 {

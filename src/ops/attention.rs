@@ -17,7 +17,7 @@ use crate::kernels::random::Dropout;
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory::Buffer;
-use crate::tensor::{Tensor, contiguous, tensor};
+use crate::tensor::{Tensor, contiguous};
 use std::sync::Arc;
 
 /// What an attention over edges needs besides its operands.
@@ -203,15 +203,14 @@ impl<F: Real> Fused<F> for Fusion<F> {
         let (y, alpha) = match self.score {
             Score::Gat => {
                 let both = half_scores(x(0), [x(1), x(2)], kernel.heads);
-                let [s_s, s_t] = &*halves.insert(both.map(Buffer::from));
+                let [s_s, s_t] = &*halves.insert(both);
                 kernel.gat(gat(x(0), s_s, s_t))
             }
             Score::Gatv2 => kernel.gatv2(gatv2(x(0), x(1), x(2))),
             Score::SharedGatv2 => kernel.gatv2(gatv2(x(0), x(0), x(1))),
         };
         let shape = [kernel.pattern.rows(), kernel.heads, kernel.width];
-        let alpha = alpha.into();
-        (tensor(&shape, y), Saved { alpha, halves })
+        (y.into_tensor(&shape), Saved { alpha, halves })
     }
 
     /// The kernels make the adjoints of all operands together, wanted or not.
@@ -250,7 +249,7 @@ impl<F: Real> Fused<F> for Fusion<F> {
             }
         };
         (adjoints.into_iter().zip(args))
-            .map(|(adjoint, arg)| Some(tensor(arg.shape(), adjoint)))
+            .map(|(adjoint, arg)| Some(adjoint.into_tensor(arg.shape())))
             .collect()
     }
 

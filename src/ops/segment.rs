@@ -4,6 +4,7 @@ use crate::autodiff::Var;
 use crate::kernels::{map, segment};
 use crate::real::Real;
 use crate::sparse::Pattern;
+use crate::tensor::memory::Buffer;
 use crate::tensor::{Tensor, contiguous, tensor};
 use std::sync::Arc;
 
@@ -153,7 +154,7 @@ fn per_row<'t, F: Real>(
     x: Var<'t, F>,
     from: usize,
     to: usize,
-    kernel: fn(&Pattern, &[F], usize) -> Vec<F>,
+    kernel: fn(&Pattern, &[F], usize) -> Buffer<F>,
     adjoint: for<'a> fn(&Arc<Pattern>, Var<'a, F>) -> Var<'a, F>,
 ) -> Var<'t, F> {
     let (shape, width) = trailing(op, x, from, to);
@@ -181,8 +182,8 @@ fn trailing<F: Real>(op: &str, x: Var<'_, F>, from: usize, to: usize) -> (Vec<us
 fn apply<F: Real>(
     x: &Tensor<F>,
     shape: &[usize],
-    kernel: impl FnOnce(&[F]) -> Vec<F>,
+    kernel: impl FnOnce(&[F]) -> Buffer<F>,
 ) -> Tensor<F> {
     let x = contiguous(x);
-    tensor(shape, kernel(x.as_slice().expect("contiguous")))
+    kernel(x.as_slice().expect("contiguous")).into_tensor(shape)
 }

@@ -13,7 +13,7 @@ use crate::autodiff::Var;
 use crate::kernels::spmm as kernel;
 use crate::real::Real;
 use crate::sparse::Pattern;
-use crate::tensor::{Tensor, contiguous, tensor};
+use crate::tensor::{Tensor, contiguous};
 use std::sync::Arc;
 
 pub use super::matrix::Sparse;
@@ -37,7 +37,7 @@ pub fn spmm<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>) -
         x,
         |s, x| {
             with_slices(s, x, |s, x| {
-                tensor(&shape, kernel::spmm(pattern, s, x, heads, d))
+                kernel::spmm(pattern, s, x, heads, d).into_tensor(&shape)
             })
         },
         move |p| sddmm(&for_s, p.gy(), p.b()),
@@ -60,7 +60,7 @@ pub fn spmm_t<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>)
         x,
         |s, x| {
             with_slices(s, x, |s, x| {
-                tensor(&shape, kernel::spmm_t(pattern, s, x, heads, d))
+                kernel::spmm_t(pattern, s, x, heads, d).into_tensor(&shape)
             })
         },
         move |p| sddmm(&for_s, p.b(), p.gy()),
@@ -95,7 +95,7 @@ pub fn sddmm<'t, F: Real>(pattern: &Arc<Pattern>, a: Var<'t, F>, b: Var<'t, F>) 
         b,
         |a, b| {
             with_slices(a, b, |a, b| {
-                tensor(&shape, kernel::sddmm(pattern, a, b, heads, d))
+                kernel::sddmm(pattern, a, b, heads, d).into_tensor(&shape)
             })
         },
         move |p| spmm(&for_a, p.gy(), p.b()),

@@ -5,9 +5,13 @@
 
 use super::Tensor;
 use crate::real::Real;
+use ndarray::{Array, Array1, Dimension, IntoDimension, s};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
+
+/// Bytes of a cache line. A vector register as wide as this, loaded from elsewhere than a multiple of it, touches two lines.
+const ALIGN: usize = 64;
 
 /// Elements below which the allocator is quick anyway.
 const SMALL: usize = 2048;
@@ -43,19 +47,17 @@ thread_local! {
 }
 
 /// A buffer of zeros.
-pub fn zeros<F: Real>(len: usize) -> Vec<F> {
-    match take(len) {
-        Some(mut buffer) => {
-            buffer.fill(F::zero());
-            buffer
-        }
-        None => vec![F::zero(); len],
+pub fn zeros<F: Real>(len: usize) -> Buffer<F> {
+    let (mut buffer, used) = fetch(len);
+    if used {
+        buffer.fill(F::zero());
     }
+    buffer
 }
 
 /// A buffer with anything in it, to be written to whole. In debug builds it holds NaN, so that an element left out is noticed.
-pub fn scratch<F: Real>(len: usize) -> Vec<F> {
-    let mut buffer = take(len).unwrap_or_else(|| vec![F::zero(); len]);
+pub fn scratch<F: Real>(len: usize) -> Buffer<F> {
+    let (mut buffer, _) = fetch(len);
     if cfg!(debug_assertions) {
         buffer.fill(F::nan());
     }
@@ -63,17 +65,40 @@ pub fn scratch<F: Real>(len: usize) -> Vec<F> {
 }
 
 /// A buffer with the given contents.
-pub fn copy<F: Real>(data: &[F]) -> Vec<F> {
-    let mut buffer = take(data.len()).unwrap_or_else(|| vec![F::zero(); data.len()]);
+pub fn copy<F: Real>(data: &[F]) -> Buffer<F> {
+    let (mut buffer, _) = fetch(data.len());
     buffer.copy_from_slice(data);
     buffer
 }
 
-/// Gives a buffer back.
-pub fn recycle_buffer<F: Real>(buffer: Vec<F>) {
-    let len = buffer.len();
-    let bytes = size_of::<F>() * len;
-    if len < SMALL || buffer.capacity() != len || bytes > MOST / 4 {
+/// A buffer of zeros, or a used one with anything in it and `true`.
+fn fetch<F: Real>(len: usize) -> (Buffer<F>, bool) {
+    if len < SMALL {
+        return (vec![F::zero(); len].into(), false);
+    }
+    let room = room::<F>();
+    let taken = take(len + room);
+    let used = taken.is_some();
+    let data = taken.unwrap_or_else(|| vec![F::zero(); len + room]);
+    let start = data.as_ptr().align_offset(ALIGN).min(room);
+    (Buffer { data, start, len }, used)
+}
+
+/// Gives the memory of a tensor back, if nothing else shares it and it came from here.
+pub fn recycle<F: Real>(x: Tensor<F>) {
+    let len = x.len();
+    if len < SMALL {
+        return;
+    }
+    if let Ok(owned) = x.try_into_owned_nocopy() {
+        give(owned.into_raw_vec_and_offset().0, len);
+    }
+}
+
+/// Keeps the memory of a buffer of `len` elements. Other memory would never be asked for: it has another length.
+fn give<F: Real>(data: Vec<F>, len: usize) {
+    let bytes = size_of::<F>() * data.len();
+    if len < SMALL || data.len() != len + room::<F>() || bytes > MOST / 4 {
         return;
     }
     with_pool(|pool| {
@@ -81,18 +106,13 @@ pub fn recycle_buffer<F: Real>(buffer: Vec<F>) {
             *pool = Pool::default();
         }
         pool.bytes += bytes;
-        pool.free.entry(len).or_default().push(buffer);
+        pool.free.entry(data.len()).or_default().push(data);
     });
 }
 
-/// Gives the memory of a tensor back, if nothing else shares it.
-pub fn recycle<F: Real>(x: Tensor<F>) {
-    if x.len() < SMALL {
-        return;
-    }
-    if let Ok(owned) = x.try_into_owned_nocopy() {
-        recycle_buffer(owned.into_raw_vec_and_offset().0);
-    }
+/// Elements to spare, so that a buffer can begin at a multiple of [`ALIGN`] wherever the allocator puts it.
+fn room<F>() -> usize {
+    ALIGN / size_of::<F>()
 }
 
 /// Frees what the pools of this thread hold.
@@ -122,32 +142,90 @@ fn with_pool<F: Real, R>(f: impl FnOnce(&mut Pool<F>) -> R) -> Option<R> {
         .ok()
 }
 
-/// A buffer that gives itself back.
+/// Numbers that give their memory back when they are dropped; what kernels write to and return.
 #[derive(Debug, Default)]
-pub struct Buffer<F: Real>(Vec<F>);
+pub struct Buffer<F: Real> {
+    data: Vec<F>,
+    start: usize,
+    len: usize,
+}
+
+impl<F: Real> Buffer<F> {
+    /// The numbers as an array in row-major order, without a copy.
+    ///
+    /// # Panics
+    /// If the shape has not as many elements.
+    #[track_caller]
+    pub fn into_array<D: Dimension>(mut self, shape: impl IntoDimension<Dim = D>) -> Array<F, D> {
+        let (data, len) = (std::mem::take(&mut self.data), self.len);
+        let own = Array1::from_vec(data).slice_move(s![self.start..self.start + len]);
+        let shape = shape.into_dimension();
+        match own.into_shape_with_order(shape.clone()) {
+            Ok(array) => array,
+            Err(_) => panic!(
+                "into_array: shape {:?} holds {} elements, {len} were given",
+                shape.slice(),
+                shape.size()
+            ),
+        }
+    }
+
+    /// The numbers as a tensor, in row-major order, without a copy.
+    ///
+    /// # Panics
+    /// If the shape has not as many elements.
+    #[track_caller]
+    pub fn into_tensor(self, shape: &[usize]) -> Tensor<F> {
+        self.into_array(shape).into_shared()
+    }
+}
 
 impl<F: Real> From<Vec<F>> for Buffer<F> {
     fn from(data: Vec<F>) -> Self {
-        Self(data)
+        Self {
+            len: data.len(),
+            start: 0,
+            data,
+        }
+    }
+}
+
+impl<F: Real> Clone for Buffer<F> {
+    fn clone(&self) -> Self {
+        copy(self)
+    }
+}
+
+impl<F: Real> PartialEq for Buffer<F> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<'a, F: Real> IntoIterator for &'a Buffer<F> {
+    type Item = &'a F;
+    type IntoIter = std::slice::Iter<'a, F>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }
 
 impl<F: Real> Deref for Buffer<F> {
     type Target = [F];
     fn deref(&self) -> &[F] {
-        &self.0
+        &self.data[self.start..][..self.len]
     }
 }
 
 impl<F: Real> DerefMut for Buffer<F> {
     fn deref_mut(&mut self) -> &mut [F] {
-        &mut self.0
+        &mut self.data[self.start..][..self.len]
     }
 }
 
 impl<F: Real> Drop for Buffer<F> {
     fn drop(&mut self) {
-        recycle_buffer(std::mem::take(&mut self.0));
+        give(std::mem::take(&mut self.data), self.len);
     }
 }
 
@@ -159,7 +237,7 @@ mod tests {
     #[test]
     fn what_is_given_back_comes_again() {
         clear();
-        let x = tensor(&[64, 64], vec![7.0_f32; 4096]);
+        let x = scratch::<f32>(4096).into_tensor(&[64, 64]);
         let place = x.as_ptr();
         let shared = x.clone();
         recycle(x);
@@ -169,25 +247,50 @@ mod tests {
         let again = zeros::<f32>(4096);
         assert_eq!(again.as_ptr(), place);
         assert!(again.iter().all(|&x| x == 0.0));
-        // Another type has another pool, and a view of a part is not the buffer it was cut from.
-        drop(Buffer::from(again));
+        // Another type has another pool.
+        drop(again);
         let double = zeros::<f64>(4096);
         assert_ne!(double.as_ptr().cast(), place);
-        assert_eq!(Buffer::from(scratch::<f32>(4096)).as_ptr(), place);
+        assert_eq!(scratch::<f32>(4096).as_ptr(), place);
         clear();
+    }
+
+    #[test]
+    fn what_came_from_elsewhere_is_not_kept() {
+        clear();
+        recycle(tensor(&[64, 64], vec![7.0_f32; 4096]));
+        drop(Buffer::from(vec![7.0_f32; 4096]));
+        POOLS.with(|pools| assert_eq!(pools.f32.borrow().bytes, 0));
+    }
+
+    #[test]
+    fn buffers_begin_at_a_cache_line() {
+        for len in [SMALL, 5000, 100_001] {
+            for buffer in [zeros::<f64>(len), scratch(len), copy(&vec![1.0; len])] {
+                assert_eq!(buffer.as_ptr().align_offset(ALIGN), 0);
+                assert_eq!(buffer.len(), len);
+                let tensor = buffer.into_tensor(&[len, 1]);
+                assert_eq!(tensor.as_ptr().align_offset(ALIGN), 0);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "into_array: shape [3, 2] holds 6 elements, 5 were given")]
+    fn a_shape_must_fit() {
+        zeros::<f32>(5).into_tensor(&[3, 2]);
     }
 
     #[test]
     fn a_pool_has_a_bound() {
         clear();
-        let len = MOST / 4 / size_of::<f64>();
+        let len = MOST / 4 / size_of::<f64>() - room::<f64>();
         for _ in 0..20 {
-            recycle_buffer(vec![0.0_f64; len]);
+            give(vec![0.0_f64; len + room::<f64>()], len);
         }
         POOLS.with(|pools| assert!(pools.f64.borrow().bytes <= MOST));
-        recycle_buffer(vec![0.0_f64; len + 1]);
-        POOLS.with(|pools| assert!(!pools.f64.borrow().free.contains_key(&(len + 1))));
         clear();
+        give(vec![0.0_f64; len + 1 + room::<f64>()], len + 1);
         POOLS.with(|pools| assert_eq!(pools.f64.borrow().bytes, 0));
     }
 }

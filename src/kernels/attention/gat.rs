@@ -21,13 +21,13 @@ pub struct Gat<'a, F> {
 
 /// The adjoints of the operands of [`Attention::gat`], with their shapes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct GatAdjoints<F> {
+pub struct GatAdjoints<F: Real> {
     /// Of z.
-    pub z: Vec<F>,
+    pub z: Buffer<F>,
     /// Of s_src.
-    pub s_src: Vec<F>,
+    pub s_src: Buffer<F>,
     /// Of s_tgt.
-    pub s_tgt: Vec<F>,
+    pub s_tgt: Buffer<F>,
 }
 
 /// Both halves of the scores, s[i, h] = ⟨a[h, :], z[i, h, :]⟩, shape [n, H], for each a; z has shape [n, H, D].
@@ -35,7 +35,7 @@ pub struct GatAdjoints<F> {
 /// # Panics
 /// If the length of `z` is not a multiple of that of `a`, or that of `a` not of `heads`.
 #[track_caller]
-pub fn half_scores<F: Real>(z: &[F], a: [&[F]; 2], heads: usize) -> [Vec<F>; 2] {
+pub fn half_scores<F: Real>(z: &[F], a: [&[F]; 2], heads: usize) -> [Buffer<F>; 2] {
     let (w, d) = row_of(z, a, heads);
     let n = z.len().checked_div(w).unwrap_or(0);
     let mut s = [memory::scratch(n * heads), memory::scratch(n * heads)];
@@ -75,11 +75,11 @@ pub fn half_scores_backward<F: Real>(
     heads: usize,
     gs: [&[F]; 2],
     gz: &mut [F],
-) -> [Vec<F>; 2] {
+) -> [Buffer<F>; 2] {
     let (w, _) = row_of(z, a, heads);
     check("half_scores_backward", "gz", gz, &[z.len()]);
     if z.is_empty() {
-        return [vec![F::zero(); w], vec![F::zero(); w]];
+        return [memory::zeros(w), memory::zeros(w)];
     }
     let n = z.len() / w;
     for gs in gs {
@@ -111,7 +111,7 @@ pub fn half_scores_backward<F: Real>(
     let sum = parts
         .into_iter()
         .reduce(|[first, second], [f, s]| [add(first, f), add(second, s)]);
-    sum.expect("there is a row")
+    sum.expect("there is a row").map(Buffer::from)
 }
 
 /// Rows in one task of the loops over nodes.
@@ -138,7 +138,7 @@ impl<F: Real> Attention<'_, F> {
     /// # Panics
     /// If the length of an operand is not that of its shape.
     #[track_caller]
-    pub fn gat(&self, args: Gat<F>) -> (Vec<F>, Vec<F>) {
+    pub fn gat(&self, args: Gat<F>) -> (Buffer<F>, Buffer<F>) {
         self.check_gat("gat", &args);
         let Gat { z, s_src, s_tgt } = args;
         self.attend(
@@ -170,10 +170,10 @@ impl<F: Real> Attention<'_, F> {
         let (p, w) = (&self.pattern.transposed().pattern, self.row_len());
         let mut space = Buffer::default();
         let kept = self.kept(alpha, &mut space);
-        let mean = Buffer::from(self.dots(y, gy));
+        let mean = self.dots(y, gy);
         let mut gz = memory::zeros(z.len());
         // The adjoint of the sum under the LeakyReLU, for every entry of the transposed pattern.
-        let mut gs = Buffer::from(memory::scratch(p.nnz() * self.heads));
+        let mut gs = memory::scratch(p.nnz() * self.heads);
         self.pass(
             p,
             Output::by_row(&mut gz, w),

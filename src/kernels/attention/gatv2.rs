@@ -20,13 +20,13 @@ pub struct GatV2<'a, F> {
 
 /// The adjoints of the operands of [`Attention::gatv2`], with their shapes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct GatV2Adjoints<F> {
+pub struct GatV2Adjoints<F: Real> {
     /// Of zs; with shared weights, where zs = zt = z, of z.
-    pub zs: Vec<F>,
+    pub zs: Buffer<F>,
     /// Of zt; with shared weights empty.
-    pub zt: Vec<F>,
+    pub zt: Buffer<F>,
     /// Of a.
-    pub a: Vec<F>,
+    pub a: Buffer<F>,
 }
 
 impl<F: Real> Attention<'_, F> {
@@ -35,7 +35,7 @@ impl<F: Real> Attention<'_, F> {
     /// # Panics
     /// If the length of an operand is not that of its shape.
     #[track_caller]
-    pub fn gatv2(&self, args: GatV2<F>) -> (Vec<F>, Vec<F>) {
+    pub fn gatv2(&self, args: GatV2<F>) -> (Buffer<F>, Buffer<F>) {
         self.check_gatv2("gatv2", &args);
         let GatV2 { zs, zt, a } = args;
         let (d, w) = (self.width, self.row_len());
@@ -89,7 +89,7 @@ impl<F: Real> Attention<'_, F> {
         let mut gz = memory::zeros(z.len());
         let (g, a) = self.gatv2_rows(args, back, kept, &mut gz);
         self.gatv2_columns(args, back.gy, kept, &g, &mut gz);
-        let zt = Vec::new();
+        let zt = Buffer::default();
         GatV2Adjoints { zs: gz, zt, a }
     }
 
@@ -101,11 +101,11 @@ impl<F: Real> Attention<'_, F> {
         back: Backward<F>,
         kept: &[F],
         gzt: &mut [F],
-    ) -> (Buffer<F>, Vec<F>) {
+    ) -> (Buffer<F>, Buffer<F>) {
         let GatV2 { zs, zt, a } = args;
         let Backward { alpha, y, gy } = back;
         let (p, w) = (self.pattern, self.row_len());
-        let mut g = Buffer::from(memory::scratch(p.nnz() * self.heads));
+        let mut g = memory::scratch(p.nnz() * self.heads);
         let parts = self.pass(
             p,
             Output::by_row(gzt, w),
@@ -146,7 +146,7 @@ impl<F: Real> Attention<'_, F> {
             },
         );
         let ga = parts.into_iter().reduce(add);
-        (g, ga.unwrap_or_else(|| vec![F::zero(); w]))
+        (g, ga.unwrap_or_else(|| vec![F::zero(); w]).into())
     }
 
     /// What belongs to the sources: adds the adjoint of zs to `gzs`.

@@ -118,7 +118,11 @@ impl<F: Real> Attention<'_, F> {
     }
 
     /// yᵢₕ = Σⱼ drop(α)ᵢⱼₕ zⱼₕ with α = softmaxⱼ of what `score(i, j, scores of the heads)` writes. Returns y and α.
-    fn attend(&self, z: &[F], score: impl Fn(usize, usize, &mut [F]) + Sync) -> (Vec<F>, Vec<F>) {
+    fn attend(
+        &self,
+        z: &[F],
+        score: impl Fn(usize, usize, &mut [F]) + Sync,
+    ) -> (Buffer<F>, Buffer<F>) {
         let (p, w) = (self.pattern, self.row_len());
         let mut y = memory::zeros(p.rows() * w);
         let mut alpha = memory::scratch(p.nnz() * self.heads);
@@ -153,7 +157,7 @@ impl<F: Real> Attention<'_, F> {
     }
 
     /// ⟨x[i, h, :], y[i, h, :]⟩ for every target and head, shape [n, H].
-    fn dots(&self, x: &[F], y: &[F]) -> Vec<F> {
+    fn dots(&self, x: &[F], y: &[F]) -> Buffer<F> {
         let (heads, w) = (self.heads, self.row_len());
         let mut out = memory::zeros(self.pattern.rows() * heads);
         if w == 0 {
@@ -180,7 +184,7 @@ impl<F: Real> Attention<'_, F> {
         if self.dropout.is_none() {
             return alpha;
         }
-        *space = memory::scratch(alpha.len()).into();
+        *space = memory::scratch(alpha.len());
         par::rows(space, 1, 2, |first, part| {
             self.dropout
                 .apply(&alpha[first..][..part.len()], first, part)
