@@ -9,6 +9,7 @@
 //!
 //! One walk ([`over_entries`]) serves them all. Every sum runs in the order of the entries, however wide the blocks are.
 
+use super::axpy;
 use crate::real::Real;
 
 /// What an entry adds to N sums, for K parts of C columns, the first of them number `at`: row x of the entry, and for each part a factor c.
@@ -112,19 +113,28 @@ impl<F: Real> Step<F, 1> for SourceAdjoints<'_, F> {
     }
 }
 
-/// out[h, :] ← out[h, :] + Σ c[e, h] x[j, h, :].
+/// out[h, :] ← Σ c[e, h] x[j, h, :], or that added to what is there.
 #[inline(always)]
-pub(super) fn weighted_sum<F: Real>(
-    columns: &[u32],
-    c: &[F],
-    x: &[F],
-    heads: usize,
-    out: &mut [F],
-) {
+pub(super) fn weighted_sum<F: Real>(columns: &[u32], c: &[F], x: &[F], heads: usize, out: Out<F>) {
     over_entries(columns, c, x, heads, [out], &WeightedSum);
 }
 
-/// Adds what `step` makes of every entry to N sums of the shape [H, D].
+/// Where a sum goes: over what is there, or added to it.
+pub(super) enum Out<'a, F> {
+    Set(&'a mut [F]),
+    Add(&'a mut [F]),
+}
+
+impl<F> Out<'_, F> {
+    #[inline(always)]
+    fn data(&mut self) -> &mut [F] {
+        match self {
+            Out::Set(data) | Out::Add(data) => data,
+        }
+    }
+}
+
+/// Sets or adds to what `step` makes of all entries, N sums of the shape [H, D].
 ///
 /// Four heads of 8 columns make a block; other heads are cut into blocks of 64, 16, 8, 4, 2 and 1.
 #[inline(always)]
@@ -133,10 +143,10 @@ pub(super) fn over_entries<F: Real, const N: usize>(
     c: &[F],
     x: &[F],
     heads: usize,
-    mut out: [&mut [F]; N],
+    mut out: [Out<F>; N],
     step: &impl Step<F, N>,
 ) {
-    let w = out[0].len();
+    let w = out[0].data().len();
     if w == 0 {
         return;
     }
@@ -187,20 +197,24 @@ impl<F: Real, S> Walk<'_, F, S> {
         &self,
         head: usize,
         at: usize,
-        out: &mut [&mut [F]; N],
+        out: &mut [Out<F>; N],
     ) -> usize
     where
         S: Step<F, N>,
     {
         let w = self.heads * self.d;
         let at = head * self.d + at;
-        let mut sums: [Block<F, K, C>; N] = std::array::from_fn(|n| *block(&*out[n], at));
+        let mut sums = [[[F::zero(); C]; K]; N];
         for (&j, c) in self.columns.iter().zip(self.c.chunks_exact(self.heads)) {
             let x = block(self.x, j as usize * w + at);
             sums = self.step.add(part(c, head), at, x, sums);
         }
         for n in 0..N {
-            out[n][at..][..K * C].copy_from_slice(sums[n].as_flattened());
+            let sum = sums[n].as_flattened();
+            match &mut out[n] {
+                Out::Set(out) => out[at..][..K * C].copy_from_slice(sum),
+                Out::Add(out) => axpy(F::one(), sum, &mut out[at..][..K * C]),
+            }
         }
         C
     }
@@ -214,12 +228,18 @@ pub(super) fn collect<'a, F: Real>(
     w: usize,
     space: &'a mut Vec<F>,
 ) -> &'a [F] {
-    space.clear();
-    let rows = rows.iter().map(|&row| row as usize * w);
+    space.resize(rows.len() * w, F::zero());
+    let starts = rows.iter().map(|&row| row as usize * w);
     match w {
-        1 => space.extend(rows.map(|at| x[at])),
-        8 => rows.for_each(|at| space.extend_from_slice(part::<F, 8>(x, at))),
-        _ => rows.for_each(|at| space.extend_from_slice(&x[at..at + w])),
+        0 => {}
+        // Known sizes need no call for each copy.
+        1 => starts.zip(&mut *space).for_each(|(at, out)| *out = x[at]),
+        8 => starts
+            .zip(space.as_chunks_mut().0)
+            .for_each(|(at, out)| *out = *part::<F, 8>(x, at)),
+        _ => starts
+            .zip(space.chunks_exact_mut(w))
+            .for_each(|(at, out)| out.copy_from_slice(&x[at..at + w])),
     }
     space
 }

@@ -153,7 +153,10 @@ fn by_columns<F: Real>(p: &mut [F], w: usize, what: Softmax) {
 fn columns<F: Real, const C: usize>(p: &mut [F], w: usize, at: usize, what: Softmax) -> usize {
     let by: [F; C] = match what {
         Softmax::Shift => fold(p, w, at, F::neg_infinity(), larger),
-        Softmax::Normalise => fold(p, w, at, F::zero(), |sum, x| sum + x).map(F::recip),
+        Softmax::Normalise => {
+            let sums: [F; C] = fold(p, w, at, F::zero(), |sum, x| sum + x);
+            std::array::from_fn(|l| sums[l].recip())
+        }
     };
     for row in p.chunks_exact_mut(w) {
         let row = row[at..].first_chunk_mut::<C>().expect("a whole row");

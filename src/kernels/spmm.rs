@@ -7,7 +7,8 @@
 //! | x, b | [m, H, D] |
 //! | y, a | [n, H, D] |
 
-use super::{dot, par, rows, simd};
+use super::rows::{self, Out};
+use super::{dot, par, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory::{self, Buffer};
@@ -78,7 +79,7 @@ fn product<F: Real>(
     d: usize,
 ) -> Buffer<F> {
     let width = heads * d;
-    let mut out = memory::zeros(pattern.rows() * width);
+    let mut out = memory::scratch(pattern.rows() * width);
     if width == 0 {
         return out;
     }
@@ -97,7 +98,7 @@ fn product<F: Real>(
                         None => &v[row.start * heads..row.end * heads],
                         Some(entry) => rows::collect(&entry[row.clone()], v, heads, &mut moved),
                     };
-                    rows::weighted_sum(&pattern.indices()[row], v, x, heads, out);
+                    rows::weighted_sum(&pattern.indices()[row], v, x, heads, Out::Set(out));
                 }
             },
         )

@@ -2,7 +2,7 @@
 //! Attention Networks", 2018, Eq. (1) to (6)). Letters: see the table of [the parent module](super).
 
 use super::{Attention, Backward, Output, add, dot_heads, leaky, leaky_gate};
-use crate::kernels::rows::{self, part};
+use crate::kernels::rows::{self, Out, part};
 use crate::kernels::spmm::check;
 use crate::kernels::{par, segment, simd};
 use crate::real::Real;
@@ -95,14 +95,14 @@ pub fn half_scores_backward<F: Real>(
                 for (i, gz) in rows.clone().zip(gz.chunks_exact_mut(w)) {
                     for k in 0..2 {
                         let gs = &gs[k][i * heads..][..heads];
-                        rows::weighted_sum(&[0], gs, a[k], heads, gz);
+                        rows::weighted_sum(&[0], gs, a[k], heads, Out::Add(gz));
                     }
                 }
                 let numbers: Vec<u32> = rows.clone().map(|i| i as u32).collect();
                 gs.map(|gs| {
                     let mut ga = vec![F::zero(); w];
                     let gs = &gs[rows.start * heads..rows.end * heads];
-                    rows::weighted_sum(&numbers, gs, z, heads, &mut ga);
+                    rows::weighted_sum(&numbers, gs, z, heads, Out::Set(&mut ga));
                     ga
                 })
             },
@@ -171,7 +171,7 @@ impl<F: Real> Attention<'_, F> {
         let mut space = Buffer::default();
         let kept = self.kept(alpha, &mut space);
         let mean = self.dots(y, gy);
-        let mut gz = memory::zeros(z.len());
+        let mut gz = memory::scratch(z.len());
         // The adjoint of the sum under the LeakyReLU, for every entry of the transposed pattern.
         let mut gs = memory::scratch(p.nnz() * self.heads);
         self.pass(
@@ -181,28 +181,36 @@ impl<F: Real> Attention<'_, F> {
             #[inline(always)]
             |heads, d, block, gz, gs| {
                 let w = heads * d;
-                let mut own_kept = Vec::new();
+                let (mut alphas, mut kepts) = (Vec::new(), Vec::new());
+                let alpha = self.of_columns(&block, alpha, &mut alphas);
+                let kept = if self.dropout.is_none() {
+                    alpha
+                } else {
+                    self.of_columns(&block, kept, &mut kepts)
+                };
                 for (row, j) in block.rows.clone().enumerate() {
-                    let (entries, targets) = self.column(j);
-                    let first = p.row(j).start - block.entries.start;
-                    let gs = &mut gs[first * heads..][..entries.len() * heads];
+                    let entries = p.row(j);
+                    let targets = &p.indices()[entries.clone()];
+                    let first = entries.start - block.entries.start;
+                    let own = first * heads..(first + targets.len()) * heads;
                     let z = &z[j * w..][..w];
+                    let gs = &mut gs[own.clone()];
                     for (&i, dots) in targets.iter().zip(gs.chunks_exact_mut(heads)) {
                         dot_heads(d, &gy[i as usize * w..][..w], z, dots);
                     }
-                    own_kept.resize(gs.len(), F::zero());
+                    let kept = &kept[own.clone()];
                     let scores = Scores {
-                        entries,
                         targets,
-                        alpha,
+                        alpha: &alpha[own],
                         kept,
                         mean: &mean,
                         s_src: &s_src[j * heads..][..heads],
                         s_tgt,
                         slope: self.slope,
                     };
-                    scores.adjoints(gs, &mut own_kept);
-                    rows::weighted_sum(targets, &own_kept, gy, heads, &mut gz[row * w..][..w]);
+                    scores.adjoints(gs);
+                    let gz = Out::Set(&mut gz[row * w..][..w]);
+                    rows::weighted_sum(targets, kept, gy, heads, gz);
                 }
             },
         );
@@ -221,9 +229,8 @@ impl<F: Real> Attention<'_, F> {
     }
 }
 
-/// What the adjoints of the scores of one source are made from.
+/// What the adjoints of the scores of one source are made from: its entries' targets, α, drop(α), and of all targets ⟨gy, y⟩.
 struct Scores<'a, F> {
-    entries: &'a [u32],
     targets: &'a [u32],
     alpha: &'a [F],
     kept: &'a [F],
@@ -234,39 +241,37 @@ struct Scores<'a, F> {
 }
 
 impl<F: Real> Scores<'_, F> {
-    /// From g = ⟨gyᵢ, zⱼ⟩ for every entry and head to the adjoint of the sum under the LeakyReLU; `own` gets the coefficients.
+    /// From g = ⟨gyᵢ, zⱼ⟩ for every entry and head to the adjoint of the sum under the LeakyReLU.
     #[inline(always)]
-    fn adjoints(&self, g: &mut [F], own: &mut [F]) {
+    fn adjoints(&self, g: &mut [F]) {
         let (heads, mut at) = (self.s_src.len(), 0);
         while at < heads {
             at += match heads - at {
-                8.. => self.of_heads::<8>(at, g, own),
-                4.. => self.of_heads::<4>(at, g, own),
-                2.. => self.of_heads::<2>(at, g, own),
-                _ => self.of_heads::<1>(at, g, own),
+                8.. => self.of_heads::<8>(at, g),
+                4.. => self.of_heads::<4>(at, g),
+                2.. => self.of_heads::<2>(at, g),
+                _ => self.of_heads::<1>(at, g),
             };
         }
     }
 
     /// The same for C heads from `at` on. Returns C.
     #[inline(always)]
-    fn of_heads<const C: usize>(&self, at: usize, g: &mut [F], own: &mut [F]) -> usize {
+    fn of_heads<const C: usize>(&self, at: usize, g: &mut [F]) -> usize {
         let heads = self.s_src.len();
         let s_src: [F; C] = *part(self.s_src, at);
-        let ends = self.entries.iter().zip(self.targets);
-        let rows = g.chunks_exact_mut(heads).zip(own.chunks_exact_mut(heads));
-        for ((&e, &i), (g, own)) in ends.zip(rows) {
-            let (e, i) = (e as usize * heads + at, i as usize * heads + at);
-            let (alpha, kept) = (*part::<F, C>(self.alpha, e), *part::<F, C>(self.kept, e));
+        let weights = (self.alpha.chunks_exact(heads)).zip(self.kept.chunks_exact(heads));
+        let ends = self.targets.iter().zip(weights);
+        for ((&i, (alpha, kept)), g) in ends.zip(g.chunks_exact_mut(heads)) {
+            let i = i as usize * heads + at;
+            let (alpha, kept) = (*part::<F, C>(alpha, at), *part::<F, C>(kept, at));
             let (mean, s_tgt) = (*part::<F, C>(self.mean, i), *part::<F, C>(self.s_tgt, i));
             let dots = *part::<F, C>(g, at);
             let g = g[at..].first_chunk_mut::<C>().expect("a whole row");
-            let own = own[at..].first_chunk_mut::<C>().expect("a whole row");
             for l in 0..C {
                 let adjoint = kept[l] * dots[l] - alpha[l] * mean[l];
                 g[l] = adjoint * leaky_gate(s_src[l] + s_tgt[l], self.slope);
             }
-            *own = kept;
         }
         C
     }

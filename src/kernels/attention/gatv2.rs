@@ -2,7 +2,7 @@
 //! Yahav, "How Attentive are Graph Attention Networks?", 2022, Eq. (7)). Letters: see the table of [the parent module](super).
 
 use super::{Attention, Backward, Output, add, dot_heads, score_heads};
-use crate::kernels::rows::{self, ScoreAdjoints, SourceAdjoints};
+use crate::kernels::rows::{self, Out, ScoreAdjoints, SourceAdjoints};
 use crate::kernels::spmm::check;
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
@@ -69,7 +69,8 @@ impl<F: Real> Attention<'_, F> {
         self.check_backward("gatv2_backward", &back);
         let mut space = Buffer::default();
         let kept = self.kept(back.alpha, &mut space);
-        let (mut zt, mut zs) = (memory::zeros(args.zt.len()), memory::zeros(args.zs.len()));
+        let mut zt = memory::scratch(args.zt.len());
+        let mut zs = memory::zeros(args.zs.len());
         let (g, a) = self.gatv2_rows(args, back, kept, &mut zt);
         self.gatv2_columns(args, back.gy, kept, &g, &mut zs);
         GatV2Adjoints { zs, zt, a }
@@ -86,7 +87,7 @@ impl<F: Real> Attention<'_, F> {
         self.check_backward("gatv2_backward_shared", &back);
         let mut space = Buffer::default();
         let kept = self.kept(back.alpha, &mut space);
-        let mut gz = memory::zeros(z.len());
+        let mut gz = memory::scratch(z.len());
         let (g, a) = self.gatv2_rows(args, back, kept, &mut gz);
         self.gatv2_columns(args, back.gy, kept, &g, &mut gz);
         let zt = Buffer::default();
@@ -137,7 +138,14 @@ impl<F: Real> Attention<'_, F> {
                     let gzt = &mut gzt[row * w..][..w];
                     let slope = self.slope;
                     let step = ScoreAdjoints { zt, slope };
-                    rows::over_entries(sources, g, zs, heads, [&mut *gzt, &mut ga], &step);
+                    rows::over_entries(
+                        sources,
+                        g,
+                        zs,
+                        heads,
+                        [Out::Set(gzt), Out::Add(&mut ga)],
+                        &step,
+                    );
                     for (g, &a) in gzt.iter_mut().zip(a) {
                         *g *= a;
                     }
@@ -152,24 +160,36 @@ impl<F: Real> Attention<'_, F> {
     /// What belongs to the sources: adds the adjoint of zs to `gzs`.
     fn gatv2_columns(&self, args: GatV2<F>, gy: &[F], kept: &[F], g: &[F], gzs: &mut [F]) {
         let GatV2 { zs, zt, a } = args;
+        let p = &self.pattern.transposed().pattern;
         self.pass(
-            &self.pattern.transposed().pattern,
+            p,
             Output::by_row(gzs, self.row_len()),
             Output::by_row(&mut [] as &mut [F], 0),
             #[inline(always)]
             |heads, d, block, gzs, _| {
                 let w = heads * d;
-                let (mut through_score, mut space) = (vec![F::zero(); w], Vec::new());
-                for (row, j) in block.rows.enumerate() {
+                let (mut kepts, mut gs) = (Vec::new(), Vec::new());
+                let kept = self.of_columns(&block, kept, &mut kepts);
+                let g = self.of_columns(&block, g, &mut gs);
+                let mut through_score = vec![F::zero(); w];
+                for (row, j) in block.rows.clone().enumerate() {
                     let (zs, gzs) = (&zs[j * w..][..w], &mut gzs[row * w..][..w]);
-                    let (entries, targets) = self.column(j);
-                    let own_kept = rows::collect(entries, kept, heads, &mut space);
-                    rows::weighted_sum(targets, own_kept, gy, heads, gzs);
-                    let own_g = rows::collect(entries, g, heads, &mut space);
-                    through_score.fill(F::zero());
+                    let entries = p.row(j);
+                    let targets = &p.indices()[entries.clone()];
+                    let first = entries.start - block.entries.start;
+                    let own = first * heads..(first + targets.len()) * heads;
+                    let own_kept = &kept[own.clone()];
+                    rows::weighted_sum(targets, own_kept, gy, heads, Out::Add(gzs));
                     let slope = self.slope;
                     let step = SourceAdjoints { zs, slope };
-                    rows::over_entries(targets, own_g, zt, heads, [&mut through_score], &step);
+                    rows::over_entries(
+                        targets,
+                        &g[own],
+                        zt,
+                        heads,
+                        [Out::Set(&mut through_score)],
+                        &step,
+                    );
                     for ((g, &a), &through) in gzs.iter_mut().zip(a).zip(&through_score) {
                         *g += a * through;
                     }

@@ -25,6 +25,7 @@ pub use gat::{Gat, GatAdjoints, half_scores, half_scores_backward};
 pub use gatv2::{GatV2, GatV2Adjoints};
 
 use super::random::Dropout;
+use super::rows::Out;
 use super::spmm::check;
 use super::{LANES, axpy, dot, fold, par, rows, segment, simd};
 use crate::real::Real;
@@ -124,7 +125,7 @@ impl<F: Real> Attention<'_, F> {
         score: impl Fn(usize, usize, &mut [F]) + Sync,
     ) -> (Buffer<F>, Buffer<F>) {
         let (p, w) = (self.pattern, self.row_len());
-        let mut y = memory::zeros(p.rows() * w);
+        let mut y = memory::scratch(p.rows() * w);
         let mut alpha = memory::scratch(p.nnz() * self.heads);
         self.pass(
             p,
@@ -149,7 +150,7 @@ impl<F: Real> Attention<'_, F> {
                     let entries = p.row(i);
                     let own = (entries.start - first) * heads..(entries.end - first) * heads;
                     let y = &mut y[row * w..][..w];
-                    rows::weighted_sum(&p.indices()[entries], &kept[own], z, heads, y);
+                    rows::weighted_sum(&p.indices()[entries], &kept[own], z, heads, Out::Set(y));
                 }
             },
         );
@@ -192,15 +193,13 @@ impl<F: Real> Attention<'_, F> {
         space
     }
 
-    /// The entries in which source j occurs, and their targets.
+    /// What x holds for the entries of a block of columns, in their order, in `space`.
+    ///
+    /// In one short loop: the fetches, each from another place, then overlap.
     #[inline(always)]
-    fn column(&self, j: usize) -> (&[u32], &[u32]) {
-        let transposed = self.pattern.transposed();
-        let entries = transposed.pattern.row(j);
-        (
-            &transposed.entry[entries.clone()],
-            &transposed.pattern.indices()[entries],
-        )
+    fn of_columns<'s>(&self, block: &Block, x: &[F], space: &'s mut Vec<F>) -> &'s [F] {
+        let entries = &self.pattern.transposed().entry[block.entries.clone()];
+        rows::collect(entries, x, self.heads, space)
     }
 
     /// H × D, the elements of one node.
