@@ -3,6 +3,7 @@
 //! Loops in place of closures where something is refused: a panic within a closure would point here, not at the caller.
 
 use super::Tensor;
+use super::memory::{self, Buffer};
 use crate::real::Real;
 
 /// The common shape of two operands under NumPy's rule: shapes are aligned at the right, and in each place the sizes are equal
@@ -71,8 +72,45 @@ pub fn normalize_axes(op: &str, axes: &[isize], ndim: usize) -> Vec<usize> {
 /// `contiguous(&x).as_slice()` is never `None`.
 pub fn contiguous<F: Real>(x: &Tensor<F>) -> Tensor<F> {
     if x.is_standard_layout() {
-        x.clone()
-    } else {
-        x.as_standard_layout().into_owned().into_shared()
+        return x.clone();
+    }
+    let turned = x.view().reversed_axes();
+    match (turned.to_slice(), x.shape()) {
+        (Some(data), &[rows, cols]) => transpose(data, cols, rows).into_tensor(&[rows, cols]),
+        _ => x.as_standard_layout().into_owned().into_shared(),
+    }
+}
+
+/// The transpose of a matrix of n × m, tile by tile: a tile's rows and columns both lie in the first cache.
+fn transpose<F: Real>(x: &[F], n: usize, m: usize) -> Buffer<F> {
+    const TILE: usize = 16;
+    let mut out = memory::scratch(n * m);
+    for top in (0..n).step_by(TILE) {
+        for left in (0..m).step_by(TILE) {
+            for j in left..m.min(left + TILE) {
+                let out = &mut out[j * n..][top..n.min(top + TILE)];
+                for (i, out) in (top..).zip(out) {
+                    *out = x[i * m + j];
+                }
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::tensor;
+
+    #[test]
+    fn a_transpose_is_copied_element_by_element() {
+        for (n, m) in [(1, 1), (0, 3), (16, 16), (17, 40), (5, 100), (33, 7)] {
+            let x = tensor(&[n, m], (0..n * m).map(|k| k as f64).collect());
+            let turned = contiguous(&x.t().to_shared());
+            assert_eq!(turned.shape(), [m, n]);
+            let expected: Vec<f64> = x.t().iter().copied().collect();
+            assert_eq!(turned.as_slice().unwrap(), expected);
+        }
     }
 }
