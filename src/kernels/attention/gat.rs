@@ -1,7 +1,8 @@
 //! The attention of GAT: score LeakyReLU(s_src + s_tgt), linear in what the two ends contribute (Veličković et al., "Graph
 //! Attention Networks", 2018, Eq. (1) to (6)). Letters: see the table of [the parent module](super).
 
-use super::{Attention, Backward, Output, add, dot_heads, leaky, leaky_gate};
+use super::heads::{dot_heads, leaky, leaky_gate};
+use super::{Attention, Backward, Output, add};
 use crate::kernels::rows::{self, Out, part};
 use crate::kernels::spmm::check;
 use crate::kernels::{par, segment, simd};

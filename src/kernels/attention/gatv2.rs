@@ -1,7 +1,8 @@
 //! The attention of GATv2: score ⟨a, LeakyReLU(zs + zt)⟩, in which the ranking of the neighbours depends on the target (Brody, Alon,
 //! Yahav, "How Attentive are Graph Attention Networks?", 2022, Eq. (7)). Letters: see the table of [the parent module](super).
 
-use super::{Attention, Backward, Output, add, dot_heads, score_heads};
+use super::heads::{dot_heads, score_heads};
+use super::{Attention, Backward, Output, add};
 use crate::kernels::rows::{self, Out, ScoreAdjoints, SourceAdjoints};
 use crate::kernels::spmm::check;
 use crate::real::Real;

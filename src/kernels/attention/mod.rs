@@ -1,5 +1,5 @@
 //! Graph attention, fused: scores, softmax over the neighbours and the weighted sum in one pass over the edges, and its adjoint in
-//! two. Nothing of size edges × width is ever written.
+//! one or two. Nothing of size edges × width is ever written.
 //!
 //! | letter | shape | meaning |
 //! |---|---|---|
@@ -13,11 +13,13 @@
 //!
 //! Dropout multiplies coefficient (e, h) by the factor of element e H + h. A target without neighbours gets zeros.
 //!
-//! The cost is the traffic of the edges: each pass fetches the row of the neighbour once an edge. The adjoint needs two passes, by
-//! rows for what belongs to targets and by columns for what belongs to sources, so that each thread writes rows of its own.
+//! The cost is the traffic of the edges: each pass fetches the row of the neighbour once an edge. Adjoints go by rows for what belongs
+//! to targets and by columns for what belongs to sources, so that each thread writes rows of its own. GATv2 needs both; for GAT
+//! what belongs to targets has no width, and one pass by columns will do.
 
 mod gat;
 mod gatv2;
+mod heads;
 #[cfg(test)]
 mod tests;
 
@@ -27,10 +29,11 @@ pub use gatv2::{GatV2, GatV2Adjoints};
 use super::random::Dropout;
 use super::rows::Out;
 use super::spmm::check;
-use super::{LANES, axpy, dot, fold, par, rows, segment, simd};
+use super::{axpy, par, rows, segment, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory::{self, Buffer};
+use heads::dot_heads;
 use std::ops::Range;
 
 /// What every fused attention needs to know besides its operands.
@@ -240,97 +243,4 @@ pub struct Backward<'a, F> {
 fn add<F: Real>(mut a: Vec<F>, b: Vec<F>) -> Vec<F> {
     axpy(F::one(), &b, &mut a);
     a
-}
-
-/// out[h] ← ⟨x[h, :], y[h, :]⟩ for every head.
-#[inline(always)]
-fn dot_heads<F: Real>(d: usize, x: &[F], y: &[F], out: &mut [F]) {
-    if d < 8 {
-        for (h, out) in out.iter_mut().enumerate() {
-            let terms = x[h * d..(h + 1) * d].iter().zip(&y[h * d..(h + 1) * d]);
-            *out = terms.fold(F::zero(), |s, (&x, &y)| s + x * y);
-        }
-        return;
-    }
-    if d == 8 {
-        let (x, y) = (x.as_chunks::<8>().0, y.as_chunks::<8>().0);
-        for ((out, x), y) in out.iter_mut().zip(x).zip(y) {
-            *out = fold_eight(std::array::from_fn(|l| x[l] * y[l]));
-        }
-        return;
-    }
-    for (h, out) in out.iter_mut().enumerate() {
-        let own = h * d..(h + 1) * d;
-        *out = dot(&x[own.clone()], &y[own]);
-    }
-}
-
-/// out[h] ← ⟨a[h, :], LeakyReLU(zs[h, :] + zt[h, :])⟩ for every head.
-#[inline(always)]
-fn score_heads<F: Real>(d: usize, zs: &[F], zt: &[F], a: &[F], slope: F, out: &mut [F]) {
-    if d < 8 {
-        for (h, out) in out.iter_mut().enumerate() {
-            let own = h * d..(h + 1) * d;
-            let terms = zs[own.clone()].iter().zip(&zt[own.clone()]).zip(&a[own]);
-            *out = terms.fold(F::zero(), |s, ((&zs, &zt), &a)| {
-                s + a * leaky(zs + zt, slope)
-            });
-        }
-        return;
-    }
-    if d == 8 {
-        let (zs, zt, a) = (
-            zs.as_chunks::<8>().0,
-            zt.as_chunks::<8>().0,
-            a.as_chunks::<8>().0,
-        );
-        for (((out, zs), zt), a) in out.iter_mut().zip(zs).zip(zt).zip(a) {
-            *out = fold_eight(std::array::from_fn(|l| a[l] * leaky(zs[l] + zt[l], slope)));
-        }
-        return;
-    }
-    for (h, out) in out.iter_mut().enumerate() {
-        let own = h * d..(h + 1) * d;
-        *out = score(&zs[own.clone()], &zt[own.clone()], &a[own], slope);
-    }
-}
-
-/// ⟨a, LeakyReLU(zs + zt)⟩ for slices of equal length, in sixteen lanes that are then added in a fixed order.
-#[inline(always)]
-fn score<F: Real>(zs: &[F], zt: &[F], a: &[F], slope: F) -> F {
-    let (zs, zs_rest) = zs.as_chunks::<LANES>();
-    let (zt, zt_rest) = zt.as_chunks::<LANES>();
-    let (a, a_rest) = a.as_chunks::<LANES>();
-    let mut lanes = [F::zero(); LANES];
-    for ((zs, zt), a) in zs.iter().zip(zt).zip(a) {
-        for l in 0..LANES {
-            lanes[l] += a[l] * leaky(zs[l] + zt[l], slope);
-        }
-    }
-    for (lane, ((&zs, &zt), &a)) in lanes
-        .iter_mut()
-        .zip(zs_rest.iter().zip(zt_rest).zip(a_rest))
-    {
-        *lane += a * leaky(zs + zt, slope);
-    }
-    fold(lanes)
-}
-
-/// The sum of eight numbers, by halves.
-#[inline(always)]
-fn fold_eight<F: Real>(x: [F; 8]) -> F {
-    let four: [F; 4] = std::array::from_fn(|l| x[l] + x[l + 4]);
-    (four[0] + four[2]) + (four[1] + four[3])
-}
-
-/// LeakyReLU: x for x > 0, else slope · x.
-#[inline(always)]
-fn leaky<F: Real>(x: F, slope: F) -> F {
-    if x > F::zero() { x } else { slope * x }
-}
-
-/// Its derivative: 1 for x > 0, else the slope.
-#[inline(always)]
-fn leaky_gate<F: Real>(x: F, slope: F) -> F {
-    if x > F::zero() { F::one() } else { slope }
 }

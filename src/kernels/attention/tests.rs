@@ -1,5 +1,6 @@
 //! The fused kernels against loops that follow the formulas, and the adjoints against central differences.
 
+use super::heads::leaky;
 use super::*;
 use crate::kernels::testing::{bits, close, data, pattern};
 use std::sync::Arc;
