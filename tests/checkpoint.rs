@@ -2,7 +2,7 @@
 
 use emmy::data::{self, Dataset};
 use emmy::nn::{GraphNet, GraphNetConfig, Module};
-use emmy::optim::{Method, Plateau};
+use emmy::optim::{Method, Optimizer, Plateau};
 use emmy::store;
 use emmy::train::{Progress, Task, TrainConfig, Trainer};
 use emmy::{Error, Real};
@@ -72,6 +72,10 @@ fn resumed_in_the_same_bits<F: Real>(train: TrainConfig) {
     assert_eq!(resumed.history().epochs(), 7);
     fit(&set, &mut resumed);
     assert_eq!(bits(&resumed), bits(&whole), "{train:?}");
+    if train.plateau.is_some() {
+        let lr = |epoch: usize| whole.history().records[epoch].lr;
+        assert!(lr(0) > lr(6) && lr(6) > lr(14));
+    }
     let numbers = |t: &Run<F>| -> Vec<_> {
         let records = t.history().records.iter();
         records
@@ -96,8 +100,12 @@ fn a_run_stopped_and_resumed_ends_in_the_same_bits() {
             method,
             weight_decay: 1e-3,
             epochs: 15,
+            // The learning rate falls before and after the place where the run is stopped.
             plateau: Some(Plateau {
-                patience: 2,
+                gamma: 0.5,
+                patience: 1,
+                threshold: 0.9,
+                cooldown: 1,
                 ..Plateau::default()
             }),
             seed: 5,
@@ -279,6 +287,56 @@ fn a_full_disk_leaves_the_old_file() {
     assert!(!temporary.is_symlink(), "nothing is left behind");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_checkpoint_takes_its_place_after_it_was_synced_only() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.ckpt");
+    let progress = checkpoint(&path);
+    // This device takes every write, and cannot be synced.
+    let temporary = folder
+        .path()
+        .join(format!("run.ckpt.{}.tmp", std::process::id()));
+    std::os::unix::fs::symlink("/dev/null", &temporary).unwrap();
+    assert!(store::save::<f32>(&path, &progress).is_err());
+    assert_eq!(load(&path).unwrap(), progress);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_folder_is_synced_after_the_renaming() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = TempDir::new().unwrap();
+    let place = folder.path().join("place");
+    std::fs::create_dir(&place).unwrap();
+    // Files can be made in it, but it cannot be opened, and so not be synced.
+    let set_mode = |mode| std::fs::set_permissions(&place, PermissionsExt::from_mode(mode));
+    set_mode(0o300).unwrap();
+    let open = std::fs::File::open(&place).is_ok();
+    let saved = store::save::<f32>(&place.join("run.ckpt"), &1_u8);
+    set_mode(0o700).unwrap();
+    // To a superuser every folder is open.
+    assert_eq!(saved.is_ok(), open);
+    assert_eq!(store::load::<f32, u8>(&place.join("run.ckpt")).unwrap(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn who_has_the_old_checkpoint_open_reads_it_to_its_end() {
+    use std::io::Read;
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.ckpt");
+    store::save::<f32>(&path, &vec![1_u8; 1000]).unwrap();
+    let (whole, mut open) = (
+        std::fs::read(&path).unwrap(),
+        std::fs::File::open(&path).unwrap(),
+    );
+    store::save::<f32>(&path, &vec![2_u8; 10]).unwrap();
+    let mut found = Vec::new();
+    open.read_to_end(&mut found).unwrap();
+    assert!(found == whole);
+}
+
 #[cfg(unix)]
 #[test]
 fn what_is_not_a_file_is_not_replaced() {
@@ -315,7 +373,7 @@ fn threads_that_save_to_one_place_leave_a_whole_checkpoint() {
 }
 
 #[test]
-fn a_history_that_does_not_fit_is_refused() {
+fn history_parameters_and_state_that_do_not_fit_are_refused() {
     let folder = TempDir::new().unwrap();
     let progress = checkpoint(&folder.path().join("run.ckpt"));
     let set = data::karate();
@@ -336,6 +394,28 @@ fn a_history_that_does_not_fit_is_refused() {
     );
     refused(&|p| p.history.names[0] = "scale".into(), "names");
     refused(&|p| p.history.records.clear(), "best");
+    refused(
+        &|p| {
+            p.parameters.pop();
+            p.best.pop();
+        },
+        "another model: parameter 7: expected layers.1.bias",
+    );
+    refused(
+        &|p| {
+            p.best.pop();
+        },
+        "best parameters",
+    );
+    refused(
+        &|p| {
+            let mut other = emmy::Tensor::zeros(vec![2]);
+            let gradient = other.clone();
+            p.optimizer = Optimizer::new(Method::ADAM);
+            p.optimizer.step([&mut other], &[gradient], 0.1);
+        },
+        "state of the optimiser",
+    );
 }
 
 #[test]
@@ -405,4 +485,15 @@ fn another_run_is_refused_with_what_differs() {
         ),
         "rule of updates",
     );
+
+    let with = |patience: usize| TrainConfig {
+        plateau: Some(Plateau {
+            patience,
+            ..Plateau::default()
+        }),
+        ..same
+    };
+    let progress = trainer::<f32>(&set, with(3)).progress();
+    let message = trainer::<f32>(&set, with(4)).resume(progress).unwrap_err();
+    assert!(message.to_string().contains("rule of updates"), "{message}");
 }

@@ -213,6 +213,21 @@ fn checkpoints_nest_and_take_one_argument_twice() {
     close(hvp(nested, &[x], &v)[0][[]], hvp(plain, &[x], &v)[0][[]]);
 }
 
+#[test]
+fn checkpoint_recomputes_with_the_masks_of_the_forward_pass() {
+    fn body<'a>(args: &[Var<'a, f64>]) -> Var<'a, f64> {
+        (args[0].sin().dropout(0.5, 3).exp() * args[0]).dropout(0.3, 4)
+    }
+    let tape = Tape::new();
+    let x = tape.var(tensor(&[64], (0..64).map(|k| f64::from(k) / 9.0).collect()));
+    let (kept, plain) = (checkpoint("body", &[x], body), body(&[x]));
+    assert_eq!(kept.value(), plain.value());
+    let (kept, plain) = (kept.sum_all(), plain.sum_all());
+    assert_eq!(grad(kept, &[x]), grad(plain, &[x]));
+    let v = [Tensor::ones(vec![64])];
+    assert_eq!(hvp(kept, &[x], &v), hvp(plain, &[x], &v));
+}
+
 /// y = x², with a kernel derivative that counts as 2x ȳ.
 struct Square;
 
@@ -253,6 +268,9 @@ fn fused_operations_have_all_orders() {
     let second = grad_graph(first, &[x])[0];
     close(second.item(), 6.0 * 1.5);
     close(grad(second, &[x])[0][[]], 6.0);
+    let v = [scalar(2.0)];
+    close(jvp(y, &[x], &v)[[]], 3.0 * 1.5 * 1.5 * 2.0);
+    close(hvp(y, &[x], &v)[0][[]], 6.0 * 1.5 * 2.0);
 }
 
 #[test]

@@ -123,6 +123,20 @@ fn directed_gcn_norm_takes_the_in_degree_at_both_ends() {
 }
 
 #[test]
+fn without_self_loops_an_edge_from_a_node_nobody_sends_to_weighs_nothing() {
+    // 0 → 1, 1 → 2, 0 → 2: in-degrees 0, 1, 2. PyTorch Geometric sets 1 / √0 to 0.
+    let edges = [(0, 1), (1, 2), (0, 2)];
+    let g = Graph::new(3, &edges, Duplicates::Reject, SelfLoops::Reject).unwrap();
+    let norm = g.symmetric_norm::<f64>().to_dense();
+    let expected = vec![
+        vec![0.0; 3],
+        vec![0.0; 3],
+        vec![0.0, 1.0 / 2_f64.sqrt(), 0.0],
+    ];
+    assert!(close(&norm, &expected), "{norm}");
+}
+
+#[test]
 fn homophily_and_components_of_a_known_graph() {
     let edges = [(0, 1), (1, 2), (3, 4), (4, 4)];
     let g = Graph::new(6, &edges, Duplicates::Reject, SelfLoops::Keep).unwrap();

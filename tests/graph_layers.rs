@@ -5,8 +5,8 @@ use emmy::autodiff::grad;
 use emmy::graph::generators::random_graph;
 use emmy::init;
 use emmy::nn::{
-    Activation, AttentionOptions, Conv, GatConv, Gatv2Conv, GcnConv, GraphNet, GraphNetConfig,
-    Heads, Module, Pass,
+    Activation, AttentionOptions, Conv, GatConv, Gatv2Conv, GcnConv, GraphLayer, GraphNet,
+    GraphNetConfig, Heads, Module, Pass,
 };
 use emmy::sparse::Csr;
 use emmy::{Graph, Tape, Tensor};
@@ -230,7 +230,7 @@ fn attention_by_hand(
         Some(map) => x.dot(&two(&map.weight).t()),
         None => source.clone(),
     };
-    let (heads, width) = a.dim();
+    let ((heads, width), slope) = (a.dim(), net.options.slope);
     let mut y = Array2::zeros((graph.nodes(), heads * width));
     let mut coefficients = vec![0.0; graph.edges() * heads];
     let edges: Vec<(u32, u32)> = graph.edge_list().collect();
@@ -240,7 +240,7 @@ fn attention_by_hand(
                 .map(|c| {
                     let t: f64 =
                         source[[j as usize, h * width + c]] + target[[i as usize, h * width + c]];
-                    a[[h, c]] * if t > 0.0 { t } else { 0.2 * t }
+                    a[[h, c]] * if t > 0.0 { t } else { slope * t }
                 })
                 .sum::<f64>()
                 .exp()
@@ -261,10 +261,11 @@ fn attention_by_hand(
 fn gatv2_is_its_formula() {
     let graph = random_graph(15, 30, 3).with_self_loops();
     let x = features(15, 4);
-    for shared in [true, false] {
+    for (shared, slope) in [(true, 0.2), (false, 0.7)] {
         let options = AttentionOptions {
             heads: 2,
             bias: false,
+            slope,
             ..AttentionOptions::default()
         };
         let layer = Gatv2Conv::<f64>::new(INPUTS, 3, shared, options, &mut init::rng(5));
@@ -329,6 +330,172 @@ fn attention_on_request_changes_nothing_in_training_either() {
 }
 
 #[test]
+fn averaged_heads_are_the_mean_of_heads_side_by_side() {
+    let graph = random_graph(15, 30, 3).with_self_loops();
+    let (heads, width) = (3, 4);
+    let options = |join| AttentionOptions {
+        heads,
+        join,
+        bias: false,
+        ..AttentionOptions::default()
+    };
+    let rng = || init::rng(5);
+    let tape = Tape::new();
+    let (pass, x) = (Pass::evaluate(&tape), tape.constant(features(15, 4)));
+    let [joined, mean] = [Heads::Concatenate, Heads::Average].map(|join| {
+        let gat = GatConv::<f64>::new(INPUTS, width, options(join), &mut rng());
+        let gatv2 = Gatv2Conv::<f64>::new(INPUTS, width, false, options(join), &mut rng());
+        [
+            gat.forward(&pass, x, graph.pattern()),
+            gatv2.forward(&pass, x, graph.pattern()),
+        ]
+    });
+    for (joined, mean) in joined.iter().zip(mean) {
+        let (joined, mean) = (joined.value(), mean.value());
+        assert_eq!(mean.shape(), [15, width]);
+        for ((i, c), found) in mean.into_dimensionality::<Ix2>().unwrap().indexed_iter() {
+            let sum: f64 = (0..heads).map(|h| joined[[i, h * width + c]]).sum();
+            approx::assert_abs_diff_eq!(*found, sum / heads as f64, epsilon = 1e-14);
+        }
+    }
+}
+
+#[test]
+fn attention_dropout_acts_in_training_alone() {
+    let graph = random_graph(15, 30, 3).with_self_loops();
+    let x = features(15, 4);
+    let run = |dropout: f64, training: bool| {
+        let options = AttentionOptions {
+            dropout,
+            ..AttentionOptions::default()
+        };
+        let gat = GatConv::<f64>::new(INPUTS, 3, options, &mut init::rng(5));
+        let gatv2 = Gatv2Conv::<f64>::new(INPUTS, 3, false, options, &mut init::rng(5));
+        let tape = Tape::new();
+        let pass = if training {
+            Pass::train(&tape, 1)
+        } else {
+            Pass::evaluate(&tape)
+        };
+        let x = tape.constant(x.clone());
+        [
+            gat.forward(&pass, x, graph.pattern()).value(),
+            gatv2.forward(&pass, x, graph.pattern()).value(),
+        ]
+    };
+    let plain = run(0.0, false);
+    assert_eq!(run(0.0, true), plain);
+    assert_eq!(run(0.5, false), plain);
+    let dropped = run(0.5, true);
+    assert!(dropped.iter().zip(&plain).all(|(a, b)| a != b));
+    // Where every coefficient is dropped, nothing but the bias, which starts at zero, remains.
+    assert!(run(1.0, true).iter().flatten().all(|y| *y == 0.0));
+}
+
+#[test]
+fn every_layer_has_dropout_at_its_input_in_training_alone() {
+    let graph = random_graph(12, 20, 1);
+    let x = features(12, 2);
+    let sparse = Csr::from_dense(&x);
+    for (layers, is_sparse) in [(1, false), (2, false), (3, true)] {
+        let config = GraphNetConfig {
+            layers,
+            ..GraphNetConfig::gcn(INPUTS, CLASSES)
+        };
+        let (net, adjacency) = (network(config), config.adjacency(&graph));
+        let count = |training: bool| {
+            let tape = Tape::new();
+            let pass = if training {
+                Pass::train(&tape, 1)
+            } else {
+                Pass::evaluate(&tape)
+            };
+            if is_sparse {
+                net.forward(&pass, tape.sparse(&sparse), &adjacency);
+            } else {
+                net.forward(&pass, tape.constant(x.clone()), &adjacency);
+            }
+            tape.operations().get("dropout").copied().unwrap_or(0)
+        };
+        assert_eq!((count(true), count(false)), (layers, 0));
+    }
+}
+
+#[test]
+fn a_network_is_its_layers_with_the_activation_between_them() {
+    let graph = random_graph(12, 20, 1);
+    let x = features(12, 2);
+    for config in configs() {
+        let net = network(config);
+        let adjacency = config.adjacency(&graph);
+        let tape = Tape::new();
+        let pass = Pass::evaluate(&tape);
+        let mut y = tape.constant(x.clone());
+        for (l, layer) in net.layers.iter().enumerate() {
+            let input = if l == 0 { y } else { y.elu(1.0) };
+            y = layer.forward(&pass, input, &adjacency);
+        }
+        let found = net.forward(&pass, tape.constant(x.clone()), &adjacency);
+        assert_eq!(found.value(), y.value(), "{config:?}");
+    }
+}
+
+#[test]
+fn what_a_network_is_made_of_reaches_its_layers_and_the_seed_decides_the_rest() {
+    for conv in [Conv::Gat, Conv::Gatv2 { shared: false }] {
+        let config = GraphNetConfig {
+            conv,
+            output_heads: 3,
+            slope: 0.7,
+            attention_dropout: 0.4,
+            residual: true,
+            bias: false,
+            ..GraphNetConfig::gat(INPUTS, CLASSES)
+        };
+        let net = GraphNet::<f64>::new(config, 1).unwrap();
+        for (l, layer) in net.layers.iter().enumerate() {
+            let found = match layer {
+                GraphLayer::Gat(layer) => layer.options,
+                GraphLayer::Gatv2(layer) => layer.options,
+                GraphLayer::Gcn(_) => panic!("{conv:?}"),
+            };
+            let expected = AttentionOptions {
+                heads: [8, 3][l],
+                join: [Heads::Concatenate, Heads::Average][l],
+                bias: false,
+                residual: true,
+                slope: 0.7,
+                dropout: 0.4,
+            };
+            assert_eq!(found, expected);
+        }
+        let drawn = |seed| {
+            let net = GraphNet::<f64>::new(config, seed).unwrap();
+            let parameters = net.parameters().into_iter();
+            parameters.map(|(_, p)| p.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(drawn(1), drawn(1));
+        assert!(drawn(1).iter().zip(&drawn(2)).all(|(a, b)| a != b));
+    }
+}
+
+#[test]
+fn a_network_without_self_loops_hears_none_that_the_graph_has() {
+    let graph = random_graph(12, 20, 1);
+    let looped = graph.with_self_loops();
+    for self_loops in [true, false] {
+        let config = GraphNetConfig {
+            self_loops,
+            ..GraphNetConfig::gcn(INPUTS, CLASSES)
+        };
+        let [a, b] = [&graph, &looped].map(|g| config.adjacency::<f64>(g));
+        assert_eq!(a.to_dense(), b.to_dense());
+        let own = |i: usize| a.pattern.find(i, i).is_some();
+        assert!((0..12).all(|i| own(i) == self_loops));
+    }
+}
+
+#[test]
 fn gcn_takes_the_cheaper_order_of_products() {
     let graph = random_graph(12, 20, 1);
     let adjacency = graph.gcn_norm::<f64>();
@@ -343,6 +510,8 @@ fn gcn_takes_the_cheaper_order_of_products() {
             .dot(&two(&layer.weight).t());
         approx::assert_abs_diff_eq!(two(&y.value()), by_hand, epsilon = 1e-13);
         assert!(expected.iter().all(|op| tape.operations()[op] == 1));
+        let last = format!("{y:?}");
+        assert_eq!(last.split(' ').nth(2), Some(expected[1]), "{last}");
     }
 }
 

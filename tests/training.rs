@@ -125,6 +125,7 @@ fn plain_descent_is_the_loop_written_out() {
         let tape = Tape::new();
         let logits = setting.forward(&net, &Pass::evaluate(&tape)).value();
         let accuracy = |mask: &[bool]| metrics::accuracy(&logits, &setting.set.labels, mask);
+        assert_eq!(record.train_acc, accuracy(&split.train));
         assert_eq!(record.val_acc, accuracy(&split.val));
         assert_eq!(record.test_acc, accuracy(&split.test));
         let val_loss = metrics::cross_entropy(&logits, &setting.set.labels, &split.val);
@@ -210,6 +211,62 @@ fn dropout_that_sets_in_late_does_not_reach_the_evaluation() {
         untimed(&apart.history().records)
     );
     assert_eq!(parameters(shared.model()), parameters(apart.model()));
+}
+
+#[test]
+fn every_epoch_draws_masks_of_its_own() {
+    let setting = setting(0.0);
+    let config = TrainConfig {
+        epochs: 9,
+        ..TrainConfig::default()
+    };
+    let seeds = std::cell::RefCell::new(Vec::new());
+    let mut trainer = Trainer::new(setting.net(), config).unwrap();
+    trainer
+        .fit(
+            &setting.task(),
+            |net, pass| {
+                seeds.borrow_mut().extend([pass.draw(), pass.draw()]);
+                setting.forward(net, pass)
+            },
+            |_, _| Ok(()),
+        )
+        .unwrap();
+    let mut seeds: Vec<u64> = seeds.into_inner().into_iter().flatten().collect();
+    assert_eq!(seeds.len(), 2 * 9);
+    seeds.sort_unstable();
+    seeds.dedup();
+    assert_eq!(seeds.len(), 2 * 9);
+}
+
+#[test]
+fn chosen_parameters_decay_as_if_all_did_and_the_others_as_if_none() {
+    let momentum = Method::Sgd {
+        momentum: 0.9,
+        nesterov: false,
+    };
+    for method in [Method::SGD, momentum, Method::ADAM, Method::ADAMW] {
+        let all = Optimizer::<f64>::new(method).weight_decay(0.3);
+        let run = |mut optimizer: Optimizer<f64>| {
+            let start = [vec![1.0, -2.0], vec![0.5], vec![3.0, 0.25]];
+            let mut parameters = start.map(|p| emmy::tensor::tensor(&[p.len()], p));
+            for step in 1..4 {
+                let gradients = parameters
+                    .clone()
+                    .map(|p| p.mapv(|x| (x * f64::from(step)).sin()));
+                let gradients = gradients.map(|g| g.into_shared());
+                optimizer.step(&mut parameters, &gradients, 0.1);
+            }
+            parameters
+        };
+        let chosen = (all.clone()).decay_only(["a", "b", "c"], |name| name == "b");
+        assert!(!chosen.same_rule(&all));
+        let (with, without) = (run(all), run(Optimizer::new(method)));
+        assert!((0..3).all(|k| with[k] != without[k]));
+        let [a, _, c] = without;
+        let [_, b, _] = with;
+        assert_eq!(run(chosen), [a, b, c], "{method:?}");
+    }
 }
 
 #[test]
@@ -321,6 +378,38 @@ fn learning_rates_follow_schedule_and_plateau() {
         plateau.observe(record.val_loss);
     }
     assert!(trainer.history().last().unwrap().lr < 0.01);
+}
+
+#[test]
+fn the_plateau_watches_the_validation_loss() {
+    let setting = setting(0.0);
+    let split = &setting.set.splits[0];
+    // What is learnt is wrong where it is validated: one loss falls, the other rises.
+    let mut labels = setting.set.labels.clone();
+    for (label, _) in labels.iter_mut().zip(&split.val).filter(|(_, v)| **v) {
+        *label = 1 - *label;
+    }
+    let task = Task {
+        labels: &labels,
+        split,
+    };
+    let config = TrainConfig {
+        epochs: 20,
+        plateau: Some(Plateau {
+            patience: 3,
+            threshold: 0.0,
+            ..Plateau::default()
+        }),
+        ..TrainConfig::default()
+    };
+    let mut trainer = Trainer::new(setting.net(), config).unwrap();
+    trainer
+        .fit(&task, |net, pass| setting.forward(net, pass), |_, _| Ok(()))
+        .unwrap();
+    let records = &trainer.history().records;
+    assert!(records.is_sorted_by(|a, b| a.loss > b.loss));
+    assert!(records[19].val_loss > records[0].val_loss);
+    assert!(records[19].lr < config.lr);
 }
 
 #[test]

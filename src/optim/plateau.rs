@@ -145,8 +145,8 @@ mod tests {
             least: 0.3,
             ..Plateau::default()
         };
-        // 0.95 is not 10 % below 1: bad, as the next; then two observations of cooling, and two bad ones again.
-        let losses = [1.0, 0.95, 0.95, 0.95, 0.95, 0.95, 0.95, 0.1, 0.1];
+        // 9.5 is not 10 % below 10: bad, as the next; then two observations of cooling, and two bad ones again.
+        let losses = [10.0, 9.5, 9.5, 9.5, 9.5, 9.5, 9.5, 1.0, 1.0];
         let factors: Vec<f64> = (losses.iter())
             .map(|&loss| {
                 plateau.observe(loss);

@@ -130,6 +130,8 @@ mod tests {
         assert!(accuracy(&logits(), &labels, &[false; 4]).is_nan());
         let counts = confusion(&logits(), &labels, &[true; 4]);
         assert_eq!(counts, ndarray::array![[0, 0, 0], [1, 1, 0], [1, 0, 1]]);
+        let first_two = confusion(&logits(), &labels, &[true, true, false, false]);
+        assert_eq!(first_two, ndarray::array![[0, 0, 0], [1, 1, 0], [0, 0, 0]]);
         let [zero, one, two] = precision_recall(&counts)[..] else {
             panic!()
         };
