@@ -409,6 +409,7 @@ fn the_plateau_watches_the_validation_loss() {
     let records = &trainer.history().records;
     assert!(records.is_sorted_by(|a, b| a.loss > b.loss));
     assert!(records[19].val_loss > records[0].val_loss);
+    assert!(records[19].val_acc < 0.5 && records[19].train_acc > 0.5);
     assert!(records[19].lr < config.lr);
 }
 
