@@ -47,21 +47,6 @@ impl Dropout {
         }
     }
 
-    /// The same with all that elements share computed beforehand, for inner loops.
-    #[inline(always)]
-    pub fn mask<F: Real>(self) -> Mask<F> {
-        Mask {
-            dropout: self,
-            keys: Keys::new(self.seed, 0),
-            threshold: self.threshold(),
-            scale: if self.p < 1.0 {
-                F::of(1.0 / (1.0 - self.p))
-            } else {
-                F::zero()
-            },
-        }
-    }
-
     /// p 2³², for p < 1.
     #[inline(always)]
     fn threshold(self) -> u32 {
@@ -97,55 +82,6 @@ impl Dropout {
             );
             at += run;
         }
-    }
-}
-
-/// The factors of a [`Dropout`], quick to compute one by one.
-#[derive(Clone, Copy)]
-pub struct Mask<F> {
-    dropout: Dropout,
-    /// Of the first 2³² elements.
-    keys: Keys,
-    threshold: u32,
-    scale: F,
-}
-
-impl<F: Real> Mask<F> {
-    /// xₖ · factor(first + k), in `space`; x itself without dropout.
-    #[inline(always)]
-    pub fn apply<'a>(&self, x: &'a [F], first: usize, space: &'a mut Vec<F>) -> &'a [F] {
-        if self.dropout.is_none() {
-            return x;
-        }
-        space.resize(x.len(), F::zero());
-        if first + x.len() > u32::MAX as usize {
-            self.dropout.apply(x, first, space);
-            return space;
-        }
-        let Self {
-            keys,
-            threshold,
-            scale,
-            ..
-        } = *self;
-        for (k, (out, &x)) in (first as u32..).zip(space.iter_mut().zip(x)) {
-            let keep = bits(keys, k) >= threshold;
-            *out = if keep { x * scale } else { F::zero() };
-        }
-        space
-    }
-
-    /// [`Dropout::factor`].
-    #[inline(always)]
-    pub fn factor(&self, i: usize) -> F {
-        if self.dropout.is_none() {
-            return F::one();
-        }
-        if i > u32::MAX as usize {
-            return self.dropout.factor(i);
-        }
-        let keep = bits(self.keys, i as u32) >= self.threshold;
-        if keep { self.scale } else { F::zero() }
     }
 }
 

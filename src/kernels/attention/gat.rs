@@ -190,10 +190,7 @@ impl<F: Real> Attention<'_, F> {
                     self.of_columns(&block, kept, &mut kepts)
                 };
                 for (row, j) in block.rows.clone().enumerate() {
-                    let entries = p.row(j);
-                    let targets = &p.indices()[entries.clone()];
-                    let first = entries.start - block.entries.start;
-                    let own = first * heads..(first + targets.len()) * heads;
+                    let (targets, own) = block.row(p, j, heads);
                     let z = &z[j * w..][..w];
                     let gs = &mut gs[own.clone()];
                     for (&i, dots) in targets.iter().zip(gs.chunks_exact_mut(heads)) {

@@ -117,17 +117,15 @@ impl<F: Real> Attention<'_, F> {
                 let w = heads * d;
                 let mut ga = vec![F::zero(); w];
                 let mut mean = vec![F::zero(); heads];
-                for (row, i) in block.rows.enumerate() {
+                for (row, i) in block.rows.clone().enumerate() {
                     let (y, gy, zt) = (&y[i * w..][..w], &gy[i * w..][..w], &zt[i * w..][..w]);
                     dot_heads(d, gy, y, &mut mean);
-                    let entries = p.row(i);
-                    let sources = &p.indices()[entries.clone()];
-                    let first = entries.start - block.entries.start;
-                    let g = &mut g[first * heads..][..sources.len() * heads];
+                    let (sources, own) = block.row(p, i, heads);
+                    let g = &mut g[own];
                     for (&j, dots) in sources.iter().zip(g.chunks_exact_mut(heads)) {
                         dot_heads(d, gy, &zs[j as usize * w..][..w], dots);
                     }
-                    let own = entries.start * heads..entries.end * heads;
+                    let own = p.row(i).start * heads..p.row(i).end * heads;
                     let weights = alpha[own.clone()]
                         .chunks_exact(heads)
                         .zip(kept[own].chunks_exact(heads));
@@ -175,10 +173,7 @@ impl<F: Real> Attention<'_, F> {
                 let mut through_score = vec![F::zero(); w];
                 for (row, j) in block.rows.clone().enumerate() {
                     let (zs, gzs) = (&zs[j * w..][..w], &mut gzs[row * w..][..w]);
-                    let entries = p.row(j);
-                    let targets = &p.indices()[entries.clone()];
-                    let first = entries.start - block.entries.start;
-                    let own = first * heads..(first + targets.len()) * heads;
+                    let (targets, own) = block.row(p, j, heads);
                     let own_kept = &kept[own.clone()];
                     rows::weighted_sum(targets, own_kept, gy, heads, Out::Add(gzs));
                     let slope = self.slope;

@@ -64,6 +64,16 @@ struct Output<'a, T> {
     entry: usize,
 }
 
+impl Block {
+    /// Row i of `pattern`: the columns of its entries, and where among those of the block their heads stand.
+    #[inline(always)]
+    fn row<'a>(&self, pattern: &'a Pattern, i: usize, heads: usize) -> (&'a [u32], Range<usize>) {
+        let entries = pattern.row(i);
+        let [start, end] = [entries.start, entries.end].map(|e| (e - self.entries.start) * heads);
+        (&pattern.indices()[entries], start..end)
+    }
+}
+
 impl<'a, T> Output<'a, T> {
     fn by_row(data: &'a mut [T], row: usize) -> Self {
         Self {
@@ -137,23 +147,26 @@ impl<F: Real> Attention<'_, F> {
             #[inline(always)]
             |heads, d, block, y, alpha| {
                 let w = heads * d;
-                let first = block.entries.start;
                 for i in block.rows.clone() {
-                    let entries = p.row(i);
-                    let own = (entries.start - first) * heads..(entries.end - first) * heads;
-                    let scores = alpha[own].chunks_exact_mut(heads);
-                    for (&j, scores) in p.indices()[entries].iter().zip(scores) {
+                    let (sources, own) = block.row(p, i, heads);
+                    for (&j, scores) in sources.iter().zip(alpha[own].chunks_exact_mut(heads)) {
                         score(i, j as usize, scores);
                     }
                 }
                 segment::softmax_block(p, block.rows.clone(), alpha, heads);
                 let mut dropped = Vec::new();
-                let kept = (self.dropout.mask::<F>()).apply(alpha, first * heads, &mut dropped);
-                for (row, i) in block.rows.enumerate() {
-                    let entries = p.row(i);
-                    let own = (entries.start - first) * heads..(entries.end - first) * heads;
-                    let y = &mut y[row * w..][..w];
-                    rows::weighted_sum(&p.indices()[entries], &kept[own], z, heads, Out::Set(y));
+                let kept = if self.dropout.is_none() {
+                    alpha
+                } else {
+                    dropped.resize(alpha.len(), F::zero());
+                    let first = block.entries.start * heads;
+                    self.dropout.apply(alpha, first, &mut dropped);
+                    &mut dropped
+                };
+                for (row, i) in block.rows.clone().enumerate() {
+                    let (sources, own) = block.row(p, i, heads);
+                    let y = Out::Set(&mut y[row * w..][..w]);
+                    rows::weighted_sum(sources, &kept[own], z, heads, y);
                 }
             },
         );
