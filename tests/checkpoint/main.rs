@@ -1,0 +1,76 @@
+//! Checkpoints: a run stopped and resumed ends in the bits of an unbroken one, and nothing but a whole checkpoint of the same run is taken.
+
+mod damage;
+mod resuming;
+mod saving;
+
+use emmy::data::{self, Dataset};
+use emmy::nn::{GraphNet, GraphNetConfig, Module};
+use emmy::optim::{Method, Optimizer, Plateau};
+use emmy::store;
+use emmy::train::{Progress, Task, TrainConfig, Trainer};
+use emmy::{Error, Real};
+use proptest::prelude::*;
+use std::path::Path;
+use tempfile::TempDir;
+
+type Run<F> = Trainer<F, GraphNet<F>>;
+
+fn config(set: &Dataset) -> GraphNetConfig {
+    GraphNetConfig {
+        hidden: 3,
+        heads: 2,
+        dropout: 0.3,
+        ..GraphNetConfig::gat(set.feature_count(), set.classes)
+    }
+}
+
+fn trainer<F: Real>(set: &Dataset, train: TrainConfig) -> Run<F> {
+    let net = GraphNet::new(config(set), train.seed).unwrap();
+    Trainer::new(net, train).unwrap().described("gat on karate")
+}
+
+fn fit<F: Real>(set: &Dataset, trainer: &mut Run<F>) {
+    let (x, adjacency) = (set.raw_features(), config(set).adjacency(&set.graph));
+    let task = Task {
+        labels: &set.labels,
+        split: &set.splits[0],
+    };
+    trainer
+        .fit(
+            &task,
+            |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency),
+            |_, _| Ok(()),
+        )
+        .unwrap();
+}
+
+fn bits<F: Real>(trainer: &Run<F>) -> Vec<u64> {
+    let best = trainer.best_model();
+    let all = trainer
+        .model()
+        .parameters()
+        .into_iter()
+        .chain(best.parameters());
+    all.flat_map(|(_, p)| p.iter().map(|x| x.as_f64().to_bits()).collect::<Vec<_>>())
+        .collect()
+}
+
+/// A checkpoint of a short run.
+fn checkpoint(path: &Path) -> Progress<f32> {
+    let set = data::karate();
+    let mut trainer = trainer(
+        &set,
+        TrainConfig {
+            epochs: 3,
+            ..TrainConfig::default()
+        },
+    );
+    fit(&set, &mut trainer);
+    store::save::<f32>(path, &trainer.progress()).unwrap();
+    trainer.progress()
+}
+
+fn load(path: &Path) -> emmy::Result<Progress<f32>> {
+    store::load::<f32, _>(path)
+}

@@ -1,0 +1,193 @@
+//! A run goes on from its own checkpoint, and from no other.
+
+use super::*;
+
+fn resumed_in_the_same_bits<F: Real>(train: TrainConfig) {
+    let set = data::karate();
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.ckpt");
+
+    let mut whole = trainer::<F>(&set, train);
+    fit(&set, &mut whole);
+
+    let mut half = trainer::<F>(&set, TrainConfig { epochs: 7, ..train });
+    fit(&set, &mut half);
+    store::save::<F>(&path, &half.progress()).unwrap();
+    drop(half);
+
+    let mut resumed = trainer::<F>(&set, train);
+    resumed
+        .resume(store::load::<F, Progress<F>>(&path).unwrap())
+        .unwrap();
+    assert_eq!(resumed.history().epochs(), 7);
+    fit(&set, &mut resumed);
+    assert_eq!(bits(&resumed), bits(&whole), "{train:?}");
+    if train.plateau.is_some() {
+        let lr = |epoch: usize| whole.history().records[epoch].lr;
+        assert!(lr(0) > lr(6) && lr(6) > lr(14));
+    }
+    let numbers = |t: &Run<F>| -> Vec<_> {
+        let records = t.history().records.iter();
+        records
+            .map(|r| (r.epoch, r.loss, r.lr, r.val_loss, r.test_acc))
+            .collect()
+    };
+    assert_eq!(numbers(&resumed), numbers(&whole));
+}
+
+#[test]
+fn a_run_stopped_and_resumed_ends_in_the_same_bits() {
+    for method in [
+        Method::SGD,
+        Method::Sgd {
+            momentum: 0.9,
+            nesterov: true,
+        },
+        Method::ADAM,
+        Method::ADAMW,
+    ] {
+        let train = TrainConfig {
+            method,
+            weight_decay: 1e-3,
+            epochs: 15,
+            // The learning rate falls before and after the place where the run is stopped.
+            plateau: Some(Plateau {
+                gamma: 0.5,
+                patience: 1,
+                threshold: 0.9,
+                cooldown: 1,
+                ..Plateau::default()
+            }),
+            seed: 5,
+            ..TrainConfig::default()
+        };
+        resumed_in_the_same_bits::<f32>(train);
+        resumed_in_the_same_bits::<f64>(train);
+    }
+}
+
+#[test]
+fn history_parameters_and_state_that_do_not_fit_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let progress = checkpoint(&folder.path().join("run.ckpt"));
+    let set = data::karate();
+    let refused = |change: &dyn Fn(&mut Progress<f32>), reason: &str| {
+        let mut progress = progress.clone();
+        change(&mut progress);
+        let mut trainer = trainer(&set, TrainConfig::default());
+        let message = trainer.resume(progress).unwrap_err().to_string();
+        assert!(message.contains(reason), "{message}");
+        assert_eq!(trainer.history().epochs(), 0);
+    };
+    refused(&|p| p.history.records[2].epoch = 0, "epoch");
+    refused(
+        &|p| {
+            p.history.records[1].gradient_norms.pop();
+        },
+        "gradient norms",
+    );
+    refused(&|p| p.history.names[0] = "scale".into(), "names");
+    refused(&|p| p.history.records.clear(), "best");
+    refused(
+        &|p| {
+            p.parameters.pop();
+            p.best.pop();
+        },
+        "another model: parameter 7: expected layers.1.bias",
+    );
+    refused(
+        &|p| {
+            p.best.pop();
+        },
+        "best parameters",
+    );
+    refused(
+        &|p| {
+            let mut other = emmy::Tensor::zeros(vec![2]);
+            let gradient = other.clone();
+            p.optimizer = Optimizer::new(Method::ADAM);
+            p.optimizer.step([&mut other], &[gradient], 0.1);
+        },
+        "state of the optimiser",
+    );
+}
+
+#[test]
+fn another_run_is_refused_with_what_differs() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.ckpt");
+    let progress = checkpoint(&path);
+    let set = data::karate();
+    let same = TrainConfig::default();
+    let refused = |mut other: Run<f32>, reason: &str| {
+        let before = bits(&other);
+        let message = other.resume(progress.clone()).unwrap_err().to_string();
+        assert!(message.contains(reason), "{message}");
+        assert_eq!(bits(&other), before);
+    };
+    let mut wider = config(&set);
+    wider.hidden = 5;
+    let net = GraphNet::new(wider, 0).unwrap();
+    refused(
+        Trainer::new(net, same).unwrap().described("gat on karate"),
+        "parameter 0: expected layers.0.weight of shape [10, 34], found layers.0.weight of shape [6, 34]",
+    );
+    let deeper = GraphNetConfig {
+        layers: 3,
+        ..config(&set)
+    };
+    let net = GraphNet::new(deeper, 0).unwrap();
+    refused(
+        Trainer::new(net, same).unwrap().described("gat on karate"),
+        "another model",
+    );
+    refused(
+        trainer(&set, same).described("gcn on cora"),
+        "description: expected gcn on cora, found gat on karate",
+    );
+    refused(
+        trainer(&set, TrainConfig { seed: 1, ..same }),
+        "seed: expected 1, found 0",
+    );
+    refused(
+        trainer(
+            &set,
+            TrainConfig {
+                method: Method::SGD,
+                ..same
+            },
+        ),
+        "rule of updates",
+    );
+    refused(
+        trainer(
+            &set,
+            TrainConfig {
+                weight_decay: 0.1,
+                ..same
+            },
+        ),
+        "rule of updates",
+    );
+    refused(
+        trainer(
+            &set,
+            TrainConfig {
+                plateau: Some(Plateau::default()),
+                ..same
+            },
+        ),
+        "rule of updates",
+    );
+
+    let with = |patience: usize| TrainConfig {
+        plateau: Some(Plateau {
+            patience,
+            ..Plateau::default()
+        }),
+        ..same
+    };
+    let progress = trainer::<f32>(&set, with(3)).progress();
+    let message = trainer::<f32>(&set, with(4)).resume(progress).unwrap_err();
+    assert!(message.to_string().contains("rule of updates"), "{message}");
+}

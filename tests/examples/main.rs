@@ -1,0 +1,94 @@
+//! The examples as programs.
+
+#[path = "../files/mod.rs"]
+mod files;
+mod options;
+mod output;
+mod refusals;
+mod resuming;
+
+use emmy::data::{Dataset, Options};
+use emmy::nn::{GraphNet, GraphNetConfig, Pass};
+use emmy::sparse::Csr;
+use emmy::train::Progress;
+use emmy::{Tape, store};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// The program as cargo has built it beside this test.
+fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().and_then(Path::parent).unwrap();
+    let path = profile
+        .join("examples")
+        .join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    assert!(
+        path.exists(),
+        "{} is not built: run `cargo test`, which builds the examples",
+        path.display()
+    );
+    path
+}
+
+/// Runs `cora` in a folder of its own, where no data are.
+fn cora(folder: &TempDir, args: &[&str]) -> Output {
+    Command::new(program("cora"))
+        .args(args)
+        .current_dir(folder.path())
+        .env_remove("EMMY_DATA")
+        .env("XDG_CACHE_HOME", folder.path())
+        .env("HOME", folder.path())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[track_caller]
+fn succeeded(output: &Output) -> (String, String) {
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{out}\n{err}");
+    (out, err)
+}
+
+#[track_caller]
+fn refused(output: &Output, reason: &str) {
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(!output.status.success() && out.is_empty(), "{out}\n{err}");
+    assert!(err.contains(reason), "{err}");
+    assert!(!err.contains("panicked"), "{err}");
+}
+
+fn json(out: &str) -> Vec<serde_json::Value> {
+    let lines = out.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{line}: {e}")))
+        .collect()
+}
+
+/// The lines without what differs from run to run.
+fn untimed(out: &str) -> Vec<serde_json::Value> {
+    let mut lines = json(out);
+    for line in &mut lines {
+        line.as_object_mut().unwrap().remove("ms_per_epoch");
+    }
+    lines
+}
+
+#[test]
+fn quickstart_finds_most_of_the_club() {
+    let output = Command::new(program("quickstart")).output().unwrap();
+    let (out, _) = succeeded(&output);
+    let last = out.lines().last().unwrap();
+    let found: f64 = last
+        .split_whitespace()
+        .rev()
+        .nth(5)
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(found >= 90.0, "{last}");
+}

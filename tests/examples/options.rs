@@ -1,0 +1,152 @@
+//! What the options of `cora` do.
+
+use super::*;
+
+#[test]
+fn a_run_among_several_is_the_run_of_its_seed_alone() {
+    let folder = TempDir::new().unwrap();
+    let run = |seed: &str, seeds: &str| {
+        let args = ["--dataset", "karate", "--epochs", "4", "--json"];
+        let more = ["--seed", seed, "--seeds", seeds];
+        untimed(&succeeded(&cora(&folder, &[&args[..], &more].concat())).0)
+    };
+    let several = run("5", "2");
+    assert_eq!(several[0], run("5", "1")[0]);
+    assert_eq!(several[1], run("6", "1")[0]);
+    assert_ne!(several[0]["final_loss"], several[1]["final_loss"]);
+}
+
+#[test]
+fn every_option_of_model_and_training_makes_a_difference() {
+    let folder = TempDir::new().unwrap();
+    let loss = |more: &[&str]| {
+        let args = ["--dataset", "karate", "--epochs", "4", "--json"];
+        let (out, _) = succeeded(&cora(&folder, &[&args[..], more].concat()));
+        json(&out)[0]["final_loss"].as_f64().unwrap()
+    };
+    let of = |model: &str, options: &[&str]| {
+        let args: Vec<&str> = options.iter().flat_map(|o| o.split(' ')).collect();
+        loss(&[&["--model", model][..], &args].concat())
+    };
+    let mut losses: Vec<f64> = [
+        "--lr 0.02",
+        "--weight-decay 0.1",
+        "--optimizer sgd",
+        "--optimizer adamw",
+        "--dropout 0.2",
+        "--hidden 5",
+        "--heads 3",
+        "--layers 3",
+        "--float f64",
+        "--seed 1",
+    ]
+    .iter()
+    .map(|option| of("gat", &[option]))
+    .collect();
+    losses.push(of("gat", &[]));
+    losses.push(of("gcn", &[]));
+    losses.push(of("gatv2", &[]));
+    losses.push(of("gatv2", &["--share-weights"]));
+    losses.sort_by(f64::total_cmp);
+    let all = losses.len();
+    losses.dedup();
+    assert_eq!(losses.len(), all, "{losses:?}");
+}
+
+#[test]
+fn the_split_is_the_one_asked_for() {
+    let folder = TempDir::new().unwrap();
+    let archive = files::npz::archive(&files::npz::small_set());
+    std::fs::write(folder.path().join("texas.npz"), archive).unwrap();
+    let loss = |split: &str| {
+        let args = ["--data", ".", "--dataset", "texas", "--dropout", "0"];
+        let more = ["--epochs", "1", "--json", "--split", split];
+        let (out, _) = succeeded(&cora(&folder, &[&args[..], &more].concat()));
+        json(&out)[0]["final_loss"].as_f64().unwrap()
+    };
+    // The masks of the small set move on from split to split, and come round with the third.
+    assert_ne!(loss("0"), loss("1"));
+    assert_eq!(loss("0"), loss("3"));
+}
+
+#[test]
+fn patience_ends_a_run() {
+    let folder = TempDir::new().unwrap();
+    let args = ["--dataset", "karate", "--epochs", "300", "--json"];
+    let (out, _) = succeeded(&cora(&folder, &[&args[..], &["--patience", "4"]].concat()));
+    let line = &json(&out)[0];
+    let [epochs, best] = ["epochs", "best_epoch"].map(|key| line[key].as_u64().unwrap());
+    assert!(epochs < 300 && epochs == best + 4, "{line}");
+}
+
+/// The training loss of the first epoch of a GCN without dropout.
+fn first_loss(set: &Dataset, x: &Csr<f32>) -> f64 {
+    let config = GraphNetConfig {
+        dropout: 0.0,
+        ..GraphNetConfig::gcn(set.feature_count(), set.classes)
+    };
+    let adjacency = config.adjacency(&set.graph);
+    let tape = Tape::new();
+    let net = GraphNet::new(config, 0).unwrap();
+    let logits = net.forward(&Pass::train(&tape, 0), tape.sparse(x), &adjacency);
+    let loss = logits.cross_entropy(&set.labels, Some(&set.splits[0].train));
+    f64::from(loss.item())
+}
+
+#[test]
+fn citation_sets_are_learnt_from_rows_that_sum_to_one_and_the_others_as_published() {
+    let folder = TempDir::new().unwrap();
+    let mut members = files::npz::small_set();
+    let words = [1.0_f32, 1.0, 0.0, 0.0, 1.0, 1.0].repeat(3);
+    let words: Vec<u8> = words.iter().flat_map(|x| x.to_le_bytes()).collect();
+    members[0].1 = files::npz::npy("<f4", false, "(6, 3)", &words);
+    let archive = files::npz::archive(&members);
+    std::fs::write(folder.path().join("texas.npz"), archive).unwrap();
+    let set = |name: &str| {
+        let options = Options {
+            folder: Some(folder.path().to_path_buf()),
+            ..Options::default()
+        };
+        emmy::data::load(name.parse().unwrap(), &options).unwrap()
+    };
+    for (name, normalised) in [("texas", false), ("cora-like", true)] {
+        let args = ["--data", ".", "--dataset", name, "--model", "gcn"];
+        let more = ["--dropout", "0", "--epochs", "1", "--json"];
+        let (out, _) = succeeded(&cora(&folder, &[&args[..], &more].concat()));
+        let found = json(&out)[0]["final_loss"].as_f64().unwrap();
+        let set = set(name);
+        let (rows, raw) = (set.normalized_features(), set.raw_features());
+        let (rows, raw) = (first_loss(&set, &rows), first_loss(&set, &raw));
+        assert!((rows - raw).abs() > 1e-4, "{name}: {rows}, {raw}");
+        let expected = if normalised { rows } else { raw };
+        approx::assert_relative_eq!(found, expected, epsilon = 1e-12);
+    }
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    let folder = TempDir::new().unwrap();
+    for model in ["gcn", "gat", "gatv2"] {
+        let run = |threads: &str, save: &str| {
+            let args = [
+                "--dataset",
+                "cora-like",
+                "--model",
+                model,
+                "--epochs",
+                "3",
+                "--json",
+                "--threads",
+                threads,
+                "--save",
+                save,
+            ];
+            untimed(&succeeded(&cora(&folder, &args)).0)
+        };
+        let one = run("1", "1.ckpt");
+        for threads in ["2", "4"] {
+            let save = format!("{threads}.ckpt");
+            assert_eq!(run(threads, &save), one, "{model} on {threads} threads");
+        }
+    }
+}

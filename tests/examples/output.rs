@@ -1,0 +1,145 @@
+//! What `cora` prints where.
+
+use super::*;
+
+#[test]
+fn json_has_the_promised_keys_and_all_else_goes_to_standard_error() {
+    let folder = TempDir::new().unwrap();
+    let args = [
+        "--dataset",
+        "karate",
+        "--model",
+        "gatv2",
+        "--seeds",
+        "2",
+        "--seed",
+        "5",
+        "--epochs",
+        "4",
+        "--json",
+    ];
+    let (out, err) = succeeded(&cora(&folder, &args));
+    let lines = json(&out);
+    assert_eq!(lines.len(), 3);
+    for (k, line) in lines[..2].iter().enumerate() {
+        let keys = [
+            "dataset",
+            "model",
+            "layers",
+            "seed",
+            "test_acc",
+            "val_acc",
+            "best_epoch",
+            "epochs",
+            "ms_per_epoch",
+            "final_loss",
+        ];
+        assert!(keys.iter().all(|key| !line[key].is_null()), "{line}");
+        assert_eq!(line["dataset"], "karate");
+        assert_eq!(line["model"], "gatv2");
+        assert_eq!(
+            (line["layers"].as_u64(), line["epochs"].as_u64()),
+            (Some(2), Some(4))
+        );
+        assert_eq!(line["seed"].as_u64(), Some(5 + k as u64));
+    }
+    let summary = &lines[2];
+    assert_eq!(summary["summary"], true);
+    let accuracies = [0, 1].map(|k| lines[k]["test_acc"].as_f64().unwrap());
+    let mean = summary["test_acc_mean"].as_f64().unwrap();
+    assert!((mean - (accuracies[0] + accuracies[1]) / 2.0).abs() < 1e-12);
+    let std = (accuracies[0] - accuracies[1]).abs() / 2.0_f64.sqrt();
+    assert!((summary["test_acc_std"].as_f64().unwrap() - std).abs() < 1e-12);
+    assert!(
+        err.contains("figure: figures/karate-gatv2-L2-seed5.svg"),
+        "{err}"
+    );
+    let figure =
+        std::fs::read_to_string(folder.path().join("figures/karate-gatv2-L2-seed6.svg")).unwrap();
+    assert!(
+        figure.starts_with("<svg")
+            && figure.contains("accuracy")
+            && figure.trim_end().ends_with("</svg>")
+    );
+}
+
+#[test]
+fn what_is_reported_is_of_the_best_epoch() {
+    let folder = TempDir::new().unwrap();
+    // A rate so high that the best is soon over.
+    let args = ["--dataset", "karate", "--dropout", "0.2", "--epochs", "30"];
+    let args = [&args[..], &["--lr", "0.5", "--seed", "2"]].concat();
+    let run = |more: &[&str]| succeeded(&cora(&folder, &[&args[..], more].concat())).0;
+    let line = &json(&run(&["--json", "--save", "run.ckpt"]))[0];
+    let path = folder.path().join("run.ckpt");
+    let progress = store::load::<f32, Progress<f32>>(&path).unwrap();
+    let (best, last) = (
+        progress.history.best().unwrap(),
+        progress.history.last().unwrap(),
+    );
+    assert!(best.test_acc != last.test_acc && best.val_acc != last.val_acc);
+    for (key, expected) in [
+        ("test_acc", best.test_acc),
+        ("val_acc", best.val_acc),
+        ("best_epoch", best.epoch as f64),
+        ("final_loss", last.loss),
+    ] {
+        approx::assert_relative_eq!(line[key].as_f64().unwrap(), expected, epsilon = 1e-12);
+    }
+    assert!(progress.description.contains("attention_dropout: 0.2"));
+
+    // The table of who was taken for what comes to the same.
+    let out = run(&["--resume", "run.ckpt"]);
+    let rows = out
+        .lines()
+        .skip_while(|line| !line.contains("recall"))
+        .skip(1)
+        .take_while(|line| !line.contains("precis."));
+    let rows: Vec<Vec<f64>> = rows
+        .map(|row| {
+            let numbers = row.split_whitespace().skip(1).take(2);
+            numbers.map(|count| count.parse().unwrap()).collect()
+        })
+        .collect();
+    let all: f64 = rows.iter().flatten().sum();
+    let karate = emmy::data::karate();
+    assert_eq!(all as usize, karate.splits[0].counts()[2]);
+    assert_eq!((rows[0][0] + rows[1][1]) / all, best.test_acc, "{out}");
+}
+
+#[test]
+fn people_get_accuracy_time_confusion_and_figure() {
+    let folder = TempDir::new().unwrap();
+    let (out, _) = succeeded(&cora(
+        &folder,
+        &["--dataset", "karate", "--epochs", "5", "--figures", "plots"],
+    ));
+    for part in [
+        "test accuracy",
+        "best validation epoch",
+        "ms an epoch",
+        "taken for",
+        "recall",
+        "figure: plots/",
+    ] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    assert!(folder.path().join("plots/karate-gat-L2-seed0.svg").exists());
+}
+
+#[test]
+fn without_cora_it_says_so_in_one_line_and_takes_cora_like() {
+    let folder = TempDir::new().unwrap();
+    let args = ["--model", "gcn", "--epochs", "2", "--json"];
+    let (out, err) = succeeded(&cora(&folder, &args));
+    assert_eq!(json(&out)[0]["dataset"], "cora-like");
+    let said: Vec<_> = err
+        .lines()
+        .filter(|line| line.contains("not found"))
+        .collect();
+    assert_eq!(said.len(), 1, "{err}");
+    assert!(
+        said[0].contains("Cora") && said[0].contains("--data"),
+        "{err}"
+    );
+}

@@ -1,0 +1,151 @@
+//! When things go wrong, or are ended from outside.
+
+use super::*;
+
+#[test]
+fn a_loss_that_is_not_finite_ends_with_an_error_before_its_step() {
+    let setting = setting(0.0);
+    let config = TrainConfig {
+        method: Method::SGD,
+        lr: 1e200,
+        ..TrainConfig::default()
+    };
+    let mut trainer = Trainer::new(setting.net(), config).unwrap();
+    let error = trainer
+        .fit(
+            &setting.task(),
+            |net, pass| setting.forward(net, pass),
+            |_, _| Ok(()),
+        )
+        .unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.starts_with("training loss of epoch ") && message.contains("a finite number"),
+        "{message}"
+    );
+    // What came before is still there.
+    let epochs = trainer.history().epochs();
+    assert!(
+        message.contains(&format!("epoch {}", epochs + 1)),
+        "{message}"
+    );
+    let mut again = Trainer::new(setting.net(), TrainConfig { epochs, ..config }).unwrap();
+    let _ = again.fit(
+        &setting.task(),
+        |net, pass| setting.forward(net, pass),
+        |_, _| Ok(()),
+    );
+    assert_eq!(bits(trainer.model()), bits(again.model()));
+}
+
+#[test]
+fn an_observer_can_end_the_training_and_it_can_go_on() {
+    for dropout in [0.0, 0.4] {
+        let setting = setting(dropout);
+        let config = TrainConfig {
+            epochs: 20,
+            ..TrainConfig::default()
+        };
+        let mut trainer = Trainer::new(setting.net(), config).unwrap();
+        let stop = |_: &Trainer<_, _>, r: &Record| match r.epoch {
+            8 => Err(emmy::Error::invalid("patience", "more", "none")),
+            _ => Ok(()),
+        };
+        trainer
+            .fit(
+                &setting.task(),
+                |net, pass| setting.forward(net, pass),
+                stop,
+            )
+            .unwrap_err();
+        assert_eq!(trainer.history().epochs(), 8);
+        trainer
+            .fit(
+                &setting.task(),
+                |net, pass| setting.forward(net, pass),
+                |_, _| Ok(()),
+            )
+            .unwrap();
+        let whole = setting.fit(config);
+        assert_eq!(
+            untimed(&trainer.history().records),
+            untimed(&whole.history().records)
+        );
+        assert_eq!(parameters(trainer.model()), parameters(whole.model()));
+    }
+}
+
+#[test]
+fn senseless_requests_are_refused() {
+    let setting = setting(0.0);
+    let good = TrainConfig::default();
+    for bad in [
+        TrainConfig {
+            lr: f64::NAN,
+            ..good
+        },
+        TrainConfig {
+            weight_decay: -1.0,
+            ..good
+        },
+        TrainConfig {
+            method: Method::Sgd {
+                momentum: 0.0,
+                nesterov: true,
+            },
+            ..good
+        },
+        TrainConfig {
+            plateau: Some(Plateau {
+                gamma: 2.0,
+                ..Plateau::default()
+            }),
+            ..good
+        },
+        TrainConfig {
+            schedule: Decay::Step {
+                every: 0,
+                gamma: 0.1,
+            }
+            .into(),
+            ..good
+        },
+    ] {
+        assert!(Trainer::new(setting.net(), bad).is_err(), "{bad:?}");
+    }
+    let n = setting.set.nodes();
+    let whole = &setting.set.splits[0];
+    for (split, message) in [
+        (
+            Split {
+                val: vec![false; n],
+                ..whole.clone()
+            },
+            "split: val: expected at least one node",
+        ),
+        (
+            Split {
+                train: vec![false; n],
+                ..whole.clone()
+            },
+            "split: train: expected at least one node",
+        ),
+        (
+            Split {
+                test: vec![true; 3],
+                ..whole.clone()
+            },
+            "split: test: expected one flag a label, found 3 for 34",
+        ),
+    ] {
+        let task = Task {
+            split: &split,
+            ..setting.task()
+        };
+        let mut trainer = Trainer::new(setting.net(), good).unwrap();
+        let error = trainer
+            .fit(&task, |net, pass| setting.forward(net, pass), |_, _| Ok(()))
+            .unwrap_err();
+        assert!(error.to_string().contains(message), "{error}");
+    }
+}
