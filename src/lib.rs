@@ -12,8 +12,8 @@
 //! | 1 | [`kernels`] [`linalg`] | arithmetic without derivatives; threads and vector units; QR, singular values |
 //! | 2 | [`autodiff`] | tape, handles, gradients, products with Jacobian and Hessian, checkpoints, fused operations |
 //! | 3 | [`ops`] | the operations, value and derivative side by side, and the registry that tests walk |
-//! | 4 | [`graph`] [`init`] [`optim`] | validated graphs and generators; initialisers; optimisers and schedules |
-//! | 5 | [`nn`] | layers and models |
+//! | 4 | [`graph`] [`init`] [`optim`] [`symmetry`] | validated graphs and generators; initialisers; optimisers and schedules; conservation laws |
+//! | 5 | [`nn`] | layers and models, and the laws that hold for them |
 //! | 6 | [`data`] [`train`] [`store`] | loaders and synthetic sets; the training loop; checkpoints |
 //!
 //! Start with [`Tape`] and [`Var`]; `docs/engine.md` explains how they work.
@@ -39,6 +39,7 @@ pub mod optim;
 pub mod real;
 pub mod sparse;
 pub mod store;
+pub mod symmetry;
 pub mod tensor;
 pub mod train;
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A function applied to each element; the formulas stand at the operations of the same names ([`crate::ops`]).
 ///
-/// The first three are positively homogeneous, σ(λx) = λσ(x) for λ > 0, which the conservation laws of neurons rest on.
+/// The first four are positively homogeneous ([`degree`](Self::degree)), which the conservation laws of neurons rest on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
@@ -19,6 +19,8 @@ pub enum Activation {
         /// The slope for negative arguments.
         slope: f64,
     },
+    /// max(x, 0)², So et al., "Primer", NeurIPS 2021
+    ReluSquared,
     /// x for x > 0, eˣ − 1 elsewhere
     Elu,
     /// x Φ(x)
@@ -40,12 +42,26 @@ impl Activation {
             Self::Identity => x,
             Self::Relu => x.relu(),
             Self::LeakyRelu { slope } => x.leaky_relu(F::of(slope)),
+            Self::ReluSquared => {
+                let y = x.relu();
+                y * y
+            }
             Self::Elu => x.elu(F::one()),
             Self::Gelu => x.gelu(),
             Self::Silu => x.silu(),
             Self::Softplus => x.softplus(),
             Self::Tanh => x.tanh(),
             Self::Sigmoid => x.sigmoid(),
+        }
+    }
+    /// k if σ(λx) = λᵏ σ(x) for all λ > 0 and all x; `None` if there is no such k.
+    pub fn degree(self) -> Option<u32> {
+        match self {
+            Self::Identity | Self::Relu | Self::LeakyRelu { .. } => Some(1),
+            Self::ReluSquared => Some(2),
+            Self::Elu | Self::Gelu | Self::Silu | Self::Softplus | Self::Tanh | Self::Sigmoid => {
+                None
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Graph attention, version 1.
 
-use super::heads::{AttentionOptions, aggregate};
-use super::{Input, Pass};
+use super::heads::{AttentionOptions, HeadParts, aggregate};
+use super::{Input, Pass, Ports, Slots};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
 use crate::ops::Sparse;
@@ -105,5 +105,17 @@ impl<F: Real> GatConv<F> {
     fn finish<'t>(&self, pass: &Pass<'t, F>, y: Var<'t, F>, x: &Input<'t, F>) -> Var<'t, F> {
         let (residual, bias) = (self.residual.as_ref(), self.bias.as_ref());
         self.options.finish(pass, y, x, residual, bias)
+    }
+    /// Its part in conservation laws.
+    pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
+        let parts = HeadParts {
+            weights: vec![&self.weight],
+            biases: Vec::new(),
+            attention: vec![&self.att_source, &self.att_target],
+            residual: self.residual.as_ref(),
+            bias: self.bias.as_ref(),
+            linear_scores: true,
+        };
+        self.options.ports(slots, parts)
     }
 }

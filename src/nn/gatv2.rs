@@ -1,7 +1,7 @@
 //! Graph attention, version 2.
 
-use super::heads::{AttentionOptions, aggregate};
-use super::{Input, Linear, Pass};
+use super::heads::{AttentionOptions, HeadParts, aggregate};
+use super::{Input, Linear, Pass, Ports, Slots};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
 use crate::ops::Sparse;
@@ -107,5 +107,18 @@ impl<F: Real> Gatv2Conv<F> {
     fn finish<'t>(&self, pass: &Pass<'t, F>, y: Var<'t, F>, x: &Input<'t, F>) -> Var<'t, F> {
         let (residual, bias) = (self.residual.as_ref(), self.bias.as_ref());
         self.options.finish(pass, y, x, residual, bias)
+    }
+    /// Its part in conservation laws.
+    pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
+        let maps = || std::iter::once(&self.source).chain(&self.target);
+        let parts = HeadParts {
+            weights: maps().map(|map| &map.weight).collect(),
+            biases: maps().filter_map(|map| map.bias.as_ref()).collect(),
+            attention: vec![&self.att],
+            residual: self.residual.as_ref(),
+            bias: self.bias.as_ref(),
+            linear_scores: false,
+        };
+        self.options.ports(slots, parts)
     }
 }

@@ -1,7 +1,7 @@
 //! Graph convolution.
 
-use super::linear::{Linear, add_bias};
-use super::{Input, Pass};
+use super::linear::{Linear, add_bias, affine_ports};
+use super::{Input, Pass, Ports, Slots};
 use crate::autodiff::Var;
 use crate::init::Rng;
 use crate::real::Real;
@@ -55,5 +55,9 @@ impl<F: Real> GcnConv<F> {
             x => adjacency.matmul(x.linear(weight)),
         };
         add_bias(pass, y, self.bias.as_ref())
+    }
+    /// Its part in conservation laws.
+    pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
+        affine_ports(slots, &self.weight, self.bias.as_ref())
     }
 }

@@ -1,7 +1,7 @@
 //! What the two attention layers share: options, and what becomes of the heads.
 
-use super::linear::add_bias;
-use super::{Dropout, Input, Pass};
+use super::linear::{add_bias, shifts};
+use super::{Dropout, Input, Pass, Ports, Slots};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
 use crate::ops::Sparse;
@@ -9,6 +9,7 @@ use crate::ops::attention::EdgeAttention;
 use crate::ops::sparse::spmm;
 use crate::real::Real;
 use crate::sparse::Pattern;
+use crate::symmetry::Term;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -118,6 +119,48 @@ impl AttentionOptions {
         };
         add_bias(pass, y, bias)
     }
+    /// The ports of a layer whose heads are made by `weights` and their `biases`, scored with `attention`, and finished as
+    /// [`finish`](Self::finish) does.
+    ///
+    /// A score is a product of attention entries and homogeneous functions of single neurons of a head, so scaling a neuron up and its
+    /// attention entries down leaves it as it is. Averaged heads have the neuron in common: it is scaled in all of them.
+    pub(super) fn ports<F: Real>(&self, slots: &Slots<'_, F>, parts: HeadParts<'_, F>) -> Ports {
+        let (groups, heads) = match self.join {
+            Heads::Concatenate => (1, self.heads),
+            Heads::Average => (self.heads, 1),
+        };
+        let width = parts.attention[0].len() / groups;
+        let per_head = |p: &&Tensor<F>| slots.grouped(p, groups, width);
+        let joined = parts.residual.into_iter().chain(parts.bias);
+        let incoming = (parts.weights.iter().chain(&parts.biases).map(per_head))
+            .chain(joined.map(|p| slots.rows(p)))
+            .map(Term::incoming);
+        let attention = parts.attention.iter().map(per_head).map(Term::attention);
+        let read = parts.weights.iter().copied().chain(parts.residual);
+        Ports {
+            writers: incoming.chain(attention).collect(),
+            readers: read.map(|w| Term::outgoing(slots.columns(w))).collect(),
+            heads,
+            mixes: parts.linear_scores,
+            shifts: shifts(slots, parts.residual, parts.bias),
+            skip: parts
+                .residual
+                .map(|v| slots.number(v))
+                .into_iter()
+                .collect(),
+        }
+    }
+}
+
+/// The parameters of an attention layer by their role.
+pub(super) struct HeadParts<'a, F: Real> {
+    pub weights: Vec<&'a Tensor<F>>,
+    pub biases: Vec<&'a Tensor<F>>,
+    pub attention: Vec<&'a Tensor<F>>,
+    pub residual: Option<&'a Tensor<F>>,
+    pub bias: Option<&'a Tensor<F>>,
+    /// Whether scores see the neurons only through products with attention vectors.
+    pub linear_scores: bool,
 }
 
 /// Σ_j drop(α)_ij z_j, with the coefficients in hand.

@@ -1,9 +1,10 @@
 //! The affine map.
 
-use super::{Input, Pass};
+use super::{Input, Pass, Ports, Slots};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
 use crate::real::Real;
+use crate::symmetry::{Slice, Term};
 use crate::tensor::Tensor;
 
 /// y = x Wᵀ + b.
@@ -42,6 +43,38 @@ impl<F: Real> Linear<F> {
         let y = x.into().linear(pass.param(&self.weight));
         add_bias(pass, y, self.bias.as_ref())
     }
+    /// Its part in conservation laws.
+    pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
+        affine_ports(slots, &self.weight, self.bias.as_ref())
+    }
+}
+
+/// The ports of a layer that is affine in its input, whatever it does along the nodes.
+pub(super) fn affine_ports<F: Real>(
+    slots: &Slots<'_, F>,
+    weight: &Tensor<F>,
+    bias: Option<&Tensor<F>>,
+) -> Ports {
+    let written = std::iter::once(weight).chain(bias);
+    Ports {
+        writers: written.map(|p| Term::incoming(slots.rows(p))).collect(),
+        readers: vec![Term::outgoing(slots.columns(weight))],
+        heads: 1,
+        mixes: true,
+        shifts: shifts(slots, Some(weight), bias),
+        skip: Vec::new(),
+    }
+}
+
+/// What adds the same to all outputs if shifted: the columns of a weight that nothing else sees, a bias as a whole.
+pub(super) fn shifts<F: Real>(
+    slots: &Slots<'_, F>,
+    weight: Option<&Tensor<F>>,
+    bias: Option<&Tensor<F>>,
+) -> Vec<Slice> {
+    let weight = weight.map(|w| slots.columns(w));
+    let bias = bias.map(|b| slots.grouped(b, b.len(), 1));
+    weight.into_iter().chain(bias).collect()
 }
 
 /// y + b along the last axis.

@@ -11,7 +11,10 @@
 //! | [`GcnConv`] | Â x Wᵀ + b | Kipf and Welling, ICLR 2017 |
 //! | [`GatConv`] | Σ_j α_ij W x_j, static attention | Veličković et al., ICLR 2018 |
 //! | [`Gatv2Conv`] | Σ_j α_ij W x_j, dynamic attention | Brody et al., ICLR 2022 |
-//! | [`GraphNet`] | a stack of one of the three | |
+//! | [`Mlp`] | a stack of [`Linear`] | |
+//! | [`GraphNet`] | a stack of one of the three graph layers | |
+//!
+//! Layers say which of their parameters flow where ([`Ports`]); a [`Stack`] of them lists its conservation laws.
 
 mod activation;
 mod dropout;
@@ -22,8 +25,10 @@ mod gcn;
 mod heads;
 mod input;
 mod linear;
+mod mlp;
 mod module;
 mod network;
+mod ports;
 
 pub use activation::Activation;
 pub use dropout::Dropout;
@@ -34,6 +39,8 @@ pub use gcn::GcnConv;
 pub use heads::{AttentionOptions, Heads};
 pub use input::Input;
 pub use linear::Linear;
+pub use mlp::Mlp;
 pub(crate) use module::mix;
 pub use module::{Module, Named, Pass};
 pub use network::{Conv, GraphLayer, GraphNet, GraphNetConfig};
+pub use ports::{Ports, Slots, Stack};

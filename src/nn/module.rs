@@ -59,6 +59,16 @@ pub trait Module<F: Real> {
         out.items
     }
 
+    /// Every parameter, in the order of [`parameters`](Self::parameters).
+    fn tensors(&self) -> Vec<&Tensor<F>> {
+        self.parameters().into_iter().map(|(_, p)| p).collect()
+    }
+
+    /// The same, to be written to.
+    fn tensors_mut(&mut self) -> Vec<&mut Tensor<F>> {
+        self.parameters_mut().into_iter().map(|(_, p)| p).collect()
+    }
+
     /// The number of scalars in all parameters.
     fn parameter_count(&self) -> usize {
         self.parameters().iter().map(|(_, p)| p.len()).sum()

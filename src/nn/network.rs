@@ -1,7 +1,7 @@
 //! A stack of graph layers of one kind.
 
 use super::{Activation, AttentionOptions, Dropout, GatConv, Gatv2Conv, GcnConv, Heads};
-use super::{Input, Module, Named, Pass};
+use super::{Input, Module, Named, Pass, Ports, Slots, Stack};
 use crate::autodiff::Var;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -216,6 +216,15 @@ impl<F: Real> GraphLayer<F> {
             Self::Gatv2(layer) => layer.forward(pass, x, &adjacency.pattern),
         }
     }
+
+    /// Its part in conservation laws.
+    pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
+        match self {
+            Self::Gcn(layer) => layer.ports(slots),
+            Self::Gat(layer) => layer.ports(slots),
+            Self::Gatv2(layer) => layer.ports(slots),
+        }
+    }
 }
 
 impl<F: Real> Module<F> for GraphLayer<F> {
@@ -293,5 +302,20 @@ impl<F: Real> GraphNet<F> {
             x = self.config.activation.apply(y).into();
         }
         last.forward(pass, dropout.forward(pass, x), adjacency)
+    }
+}
+
+impl<F: Real> Stack<F> for GraphNet<F> {
+    fn ports(&self) -> Vec<Ports> {
+        let slots = Slots::of(self);
+        self.layers.iter().map(|l| l.ports(&slots)).collect()
+    }
+
+    fn activation(&self) -> Activation {
+        self.config.activation
+    }
+
+    fn drops(&self) -> bool {
+        self.config.dropout > 0.0
     }
 }

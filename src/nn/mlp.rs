@@ -1,0 +1,74 @@
+//! The multilayer perceptron.
+
+use super::{Activation, Input, Linear, Pass, Ports, Slots, Stack};
+use crate::autodiff::Var;
+use crate::init::Rng;
+use crate::real::Real;
+
+/// x ← x W_lᵀ + b_l, with σ between the layers.
+///
+/// ```
+/// use emmy::{Tape, init, nn::{Activation, Mlp, Pass, Stack}};
+///
+/// let mlp = Mlp::<f64>::new(&[4, 8, 3], Activation::Relu, true, &mut init::rng(0));
+/// let tape = Tape::new();
+/// let x = tape.constant(init::normal(&[5, 4], 1.0, &mut init::rng(1)));
+/// assert_eq!(mlp.forward(&Pass::evaluate(&tape), x).shape(), [5, 3]);
+/// assert_eq!(mlp.laws()[0].name, "layer 1, neurons");
+/// ```
+#[derive(Debug, Clone)]
+pub struct Mlp<F: Real> {
+    /// Its layers, first to last.
+    pub layers: Vec<Linear<F>>,
+    /// σ.
+    pub activation: Activation,
+}
+crate::module!(Mlp: layers);
+
+impl<F: Real> Mlp<F> {
+    /// A network from `widths[0]` features over hidden layers to the last width.
+    ///
+    /// # Panics
+    /// If there are fewer than two widths.
+    #[track_caller]
+    pub fn new(widths: &[usize], activation: Activation, bias: bool, rng: &mut Rng) -> Self {
+        assert!(
+            widths.len() >= 2,
+            "Mlp: widths {widths:?}: there must be two, of input and output"
+        );
+        let layers = widths.windows(2);
+        Self {
+            layers: layers.map(|w| Linear::new(w[0], w[1], bias, rng)).collect(),
+            activation,
+        }
+    }
+
+    /// The outputs, `[n, widths.last()]`.
+    ///
+    /// # Panics
+    /// If x has not as many features as the first weight columns.
+    #[track_caller]
+    pub fn forward<'t>(&self, pass: &Pass<'t, F>, x: impl Into<Input<'t, F>>) -> Var<'t, F> {
+        let (first, others) = self.layers.split_first().expect("it has a layer");
+        let mut y = first.forward(pass, x);
+        for layer in others {
+            y = layer.forward(pass, self.activation.apply(y));
+        }
+        y
+    }
+}
+
+impl<F: Real> Stack<F> for Mlp<F> {
+    fn ports(&self) -> Vec<Ports> {
+        let slots = Slots::of(self);
+        self.layers.iter().map(|l| l.ports(&slots)).collect()
+    }
+
+    fn activation(&self) -> Activation {
+        self.activation
+    }
+
+    fn drops(&self) -> bool {
+        false
+    }
+}

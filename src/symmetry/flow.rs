@@ -1,0 +1,80 @@
+//! The symmetry itself: parameters moved so that the loss stays as it is.
+
+use super::{Law, Side, Symmetry, Term};
+use crate::real::Real;
+use crate::tensor::{Tensor, contiguous};
+
+impl Law {
+    /// Moves the parameters along the change whose derivative is entry `entry` of δ, by t. If the law holds, the loss does not change,
+    /// for any t: a test of the law without gradients.
+    ///
+    /// | symmetry | change |
+    /// |---|---|
+    /// | rescaling, entry j | M_j → e^(w t) M_j |
+    /// | translation, entry j | M_j → M_j + t |
+    /// | linear, entry (i, j) | g = exp(t e_i e_jᵀ): M → g M where it flows in, g⁻ᵀ M where it flows out |
+    /// | rotation, entry (i, j) | the turn by t in the plane of i and j |
+    ///
+    /// # Panics
+    /// If there is no such entry, or a parameter is missing or has another number of entries than the law says.
+    #[track_caller]
+    pub fn transform<F: Real>(&self, parameters: &mut [&mut Tensor<F>], entry: usize, t: f64) {
+        assert!(
+            entry < self.entries(),
+            "{}: entry {entry} of {}",
+            self.name,
+            self.entries()
+        );
+        let (i, j) = match self.symmetry {
+            Symmetry::Rescaling | Symmetry::Translation => (entry, entry),
+            Symmetry::Linear | Symmetry::Rotation => {
+                (entry / self.neurons(), entry % self.neurons())
+            }
+        };
+        for term in &self.terms {
+            let k = term.slice.parameter;
+            let found = parameters.get(k).map(|p| p.len());
+            assert_eq!(
+                found,
+                Some(term.slice.len()),
+                "{}: parameter {k} has not the entries the law speaks of",
+                self.name
+            );
+            move_one(self.symmetry, term, parameters[k], (i, j), t);
+        }
+    }
+}
+
+fn move_one<F: Real>(
+    symmetry: Symmetry,
+    term: &Term,
+    parameter: &mut Tensor<F>,
+    (i, j): (usize, usize),
+    t: f64,
+) {
+    let shape = parameter.shape().to_vec();
+    let mut values: Vec<F> = (contiguous(parameter).iter()).copied().collect();
+    let inner = term.slice.shape[2];
+    let incoming = term.side == Side::Incoming;
+    for stretch in term.slice.stretches() {
+        for k in 0..inner {
+            let (at_i, at_j) = (stretch.start + i * inner + k, stretch.start + j * inner + k);
+            let (x_i, x_j) = (values[at_i].as_f64(), values[at_j].as_f64());
+            match symmetry {
+                Symmetry::Rescaling => values[at_i] = F::of((term.weight * t).exp() * x_i),
+                Symmetry::Translation => values[at_i] = F::of(x_i + t),
+                Symmetry::Linear if i == j => {
+                    values[at_i] = F::of(if incoming { t.exp() } else { (-t).exp() } * x_i);
+                }
+                Symmetry::Linear if incoming => values[at_i] = F::of(x_i + t * x_j),
+                Symmetry::Linear => values[at_j] = F::of(x_j - t * x_i),
+                Symmetry::Rotation if i == j => {}
+                Symmetry::Rotation => {
+                    values[at_i] = F::of(t.cos() * x_i + t.sin() * x_j);
+                    values[at_j] = F::of(t.cos() * x_j - t.sin() * x_i);
+                }
+            }
+        }
+    }
+    *parameter = crate::tensor::tensor(&shape, values);
+}

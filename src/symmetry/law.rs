@@ -1,0 +1,366 @@
+//! What a law is made of.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+/// The entries of one parameter that belong to n neurons.
+///
+/// The parameter is read as `[outer, width, inner]`; entry `[o, range.start + j, i]` belongs to neuron j. So the rows of a weight
+/// `[out, in]` are `[1, out, in]`, its columns `[out, in, 1]`, and the rows of H averaged heads `[H, C, in]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slice {
+    /// The number of the parameter in the model's list.
+    pub parameter: usize,
+    /// How the parameter is read; the product is its number of entries.
+    pub shape: [usize; 3],
+    /// Which part of the middle axis are the neurons.
+    pub range: Range<usize>,
+}
+
+impl Slice {
+    /// All of a parameter.
+    pub fn new(parameter: usize, shape: [usize; 3]) -> Self {
+        Self {
+            parameter,
+            shape,
+            range: 0..shape[1],
+        }
+    }
+
+    /// n, the number of neurons.
+    pub fn neurons(&self) -> usize {
+        self.range.len()
+    }
+
+    /// The neurons `range` of these.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[track_caller]
+    pub fn narrow(&self, range: Range<usize>) -> Self {
+        assert!(
+            range.start <= range.end && range.end <= self.neurons(),
+            "narrow: neurons {range:?} of {}",
+            self.neurons()
+        );
+        let start = self.range.start;
+        Self {
+            range: start + range.start..start + range.end,
+            ..self.clone()
+        }
+    }
+
+    /// The number of entries of the parameter.
+    pub(super) fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The stretches of the parameter that hold these entries, one for each index of the outer axis.
+    pub(super) fn stretches(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let [outer, width, inner] = self.shape;
+        let Range { start, end } = self.range;
+        (0..outer).map(move |o| (o * width + start) * inner..(o * width + end) * inner)
+    }
+}
+
+/// On which side of a neuron something stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// It flows into the neuron: rows of a weight, a bias, a gain.
+    Incoming,
+    /// It weighs the neuron in an attention score.
+    Attention,
+    /// It flows out: columns of the weights that read the neuron.
+    Outgoing,
+}
+
+/// Entries of one parameter with their side and weight.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Term {
+    /// Which entries.
+    pub slice: Slice,
+    /// Their side.
+    pub side: Side,
+    /// w: under a [`Symmetry::Rescaling`] by λ they become λ^w times themselves.
+    pub weight: f64,
+}
+
+impl Term {
+    /// What flows in, w = 1.
+    pub fn incoming(slice: Slice) -> Self {
+        Self {
+            slice,
+            side: Side::Incoming,
+            weight: 1.0,
+        }
+    }
+
+    /// What weighs the neuron in a score, w = −1.
+    pub fn attention(slice: Slice) -> Self {
+        Self {
+            slice,
+            side: Side::Attention,
+            weight: -1.0,
+        }
+    }
+
+    /// What flows out, w = −1.
+    pub fn outgoing(slice: Slice) -> Self {
+        Self {
+            slice,
+            side: Side::Outgoing,
+            weight: -1.0,
+        }
+    }
+
+    /// The same with k times the weight: what reads a neuron behind an activation that is homogeneous of degree k.
+    pub fn times(self, k: f64) -> Self {
+        Self {
+            weight: k * self.weight,
+            ..self
+        }
+    }
+
+    /// The neurons `range` of it.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[track_caller]
+    pub fn narrow(&self, range: Range<usize>) -> Self {
+        Self {
+            slice: self.slice.narrow(range),
+            ..self.clone()
+        }
+    }
+}
+
+/// Which changes of the parameters leave the loss as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Symmetry {
+    /// Each neuron on its own, for every λ > 0: M_j → λ^w M_j.
+    Rescaling,
+    /// The whole space of neurons, for every invertible g: M → g M for what flows in, M → g⁻ᵀ M for what flows out.
+    Linear,
+    /// Only g with gᵀ g = 1.
+    Rotation,
+    /// Each neuron on its own, for every t: every entry of M_j plus t.
+    Translation,
+}
+
+/// A symmetry of a network, and so an identity between its parameters and gradients: δ = 0.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Law {
+    /// What a reader calls it: "layer 3, head 2, neurons".
+    pub name: String,
+    /// The number of the layer whose neurons it is about, from 1.
+    pub layer: usize,
+    /// The changes that leave the loss as it is.
+    pub symmetry: Symmetry,
+    /// The parameters they change.
+    pub terms: Vec<Term>,
+}
+
+impl Law {
+    /// A law about the neurons of `terms`.
+    ///
+    /// # Panics
+    /// If there is no term, or they are not about equally many neurons.
+    #[track_caller]
+    pub fn new(
+        name: impl Into<String>,
+        layer: usize,
+        symmetry: Symmetry,
+        terms: Vec<Term>,
+    ) -> Self {
+        let name = name.into();
+        let sizes: Vec<usize> = terms.iter().map(|t| t.slice.neurons()).collect();
+        assert!(
+            !sizes.is_empty() && sizes.iter().all(|&n| n == sizes[0]),
+            "{name}: terms of {sizes:?} neurons: all must have as many, and there must be one"
+        );
+        Self {
+            name,
+            layer,
+            symmetry,
+            terms,
+        }
+    }
+
+    /// n, the number of neurons.
+    pub fn neurons(&self) -> usize {
+        self.terms[0].slice.neurons()
+    }
+
+    /// The number of entries of δ: n, or n² for a matrix.
+    pub fn entries(&self) -> usize {
+        match self.symmetry {
+            Symmetry::Rescaling | Symmetry::Translation => self.neurons(),
+            Symmetry::Linear | Symmetry::Rotation => self.neurons().pow(2),
+        }
+    }
+
+    /// The terms of one side.
+    pub fn side(&self, side: Side) -> impl Iterator<Item = &Term> {
+        self.terms.iter().filter(move |term| term.side == side)
+    }
+
+    /// The sum of laws of rescaling over all their neurons, as one law about one neuron; what stands on both sides drops out.
+    ///
+    /// Over the neurons of one layer this is Corollary 2.4 of "Are GATs Out of Balance?", over all layers the telescoped sum, Eq. (9):
+    /// ⟨W¹, G⟩ − Σ_l ⟨a^l, G⟩ = ⟨W^L, G⟩.
+    ///
+    /// # Panics
+    /// If a law is not one of rescaling, or they name only a part of a parameter.
+    #[track_caller]
+    pub fn sum(name: impl Into<String>, laws: &[Self]) -> Self {
+        let mut totals: Vec<(usize, usize, Side, f64)> = Vec::new();
+        for law in laws {
+            assert_eq!(
+                law.symmetry,
+                Symmetry::Rescaling,
+                "sum: {} is no law of rescaling",
+                law.name
+            );
+            for Term {
+                slice,
+                side,
+                weight,
+            } in &law.terms
+            {
+                let [outer, _, inner] = slice.shape;
+                let share = (outer * slice.neurons() * inner) as f64 / slice.len().max(1) as f64;
+                match totals.iter_mut().find(|t| t.0 == slice.parameter) {
+                    Some(total) => total.3 += weight * share,
+                    None => totals.push((slice.parameter, slice.len(), *side, weight * share)),
+                }
+            }
+        }
+        // Shares are counts over one length, added up: what is whole is so to rounding.
+        let whole = |w: f64| (w - w.round()).abs() < 1e-9;
+        let terms = totals
+            .into_iter()
+            .filter(|t| t.3.abs() > 1e-9)
+            .map(|(parameter, len, side, weight)| {
+                assert!(
+                    whole(weight),
+                    "sum: the laws name a part of parameter {parameter}"
+                );
+                Term {
+                    slice: Slice::new(parameter, [1, 1, len]),
+                    side,
+                    weight: weight.round(),
+                }
+            })
+            .collect();
+        let layer = laws.first().map_or(0, |law| law.layer);
+        Self::new(name, layer, Symmetry::Rescaling, terms)
+    }
+
+    /// The law as a formula, given the names of the model's parameters.
+    pub fn formula(&self, names: &[impl AsRef<str>]) -> String {
+        let mut out = String::new();
+        for (k, term) in self.terms.iter().enumerate() {
+            let name = names.get(term.slice.parameter).map_or("?", AsRef::as_ref);
+            let n = term.slice.neurons();
+            let at = match (term.slice.shape, n) {
+                ([1, 1, _], _) => "",
+                ([1, _, 1], _) => "[j]",
+                ([1, _, _], _) => "[j,:]",
+                ([_, _, 1], _) => "[:,j]",
+                _ => "[:,j,:]",
+            };
+            let sign = match (k, term.weight < 0.0) {
+                (0, false) => "",
+                (0, true) => "−",
+                (_, false) => " + ",
+                (_, true) => " − ",
+            };
+            let factor = match term.weight.abs() {
+                1.0 => String::new(),
+                w => format!("{w} "),
+            };
+            let theta = format!("{name}{at}");
+            let product = match (self.symmetry, term.side) {
+                (Symmetry::Rescaling, _) => format!("⟨{theta}, G⟩"),
+                (Symmetry::Linear, Side::Outgoing | Side::Attention) => format!("({theta}) Gᵀ"),
+                (Symmetry::Linear, Side::Incoming) => format!("G ({theta})ᵀ"),
+                (Symmetry::Rotation, _) => format!("(G ({theta})ᵀ − ({theta}) Gᵀ)"),
+                (Symmetry::Translation, _) => format!("Σ G of {theta}"),
+            };
+            write!(out, "{sign}{factor}{product}").expect("a string takes what it is given");
+        }
+        out + " = 0"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_are_the_entries_of_the_neurons() {
+        // Rows 1 and 2 of a 3 × 4 matrix, then its columns 1 and 2.
+        let rows = Slice::new(0, [1, 3, 4]).narrow(1..3);
+        assert!(rows.stretches().eq(std::iter::once(4..12)));
+        let columns = Slice::new(0, [3, 4, 1]).narrow(1..3);
+        assert_eq!(columns.stretches().collect::<Vec<_>>(), [1..3, 5..7, 9..11]);
+        assert_eq!(columns.narrow(1..2).range, 2..3);
+    }
+
+    #[test]
+    #[should_panic(expected = "narrow: neurons 1..4 of 3")]
+    fn a_slice_has_only_its_neurons() {
+        let _ = Slice::new(0, [1, 3, 4]).narrow(1..4);
+    }
+
+    #[test]
+    #[should_panic(expected = "layer 1: terms of [3, 4] neurons")]
+    fn all_terms_are_about_the_same_neurons() {
+        let terms = vec![
+            Term::incoming(Slice::new(0, [1, 3, 4])),
+            Term::outgoing(Slice::new(1, [3, 4, 1])),
+        ];
+        let _ = Law::new("layer 1", 1, Symmetry::Rescaling, terms);
+    }
+
+    #[test]
+    fn a_sum_over_layers_telescopes() {
+        let law = |l: usize, range: Range<usize>| {
+            let terms = vec![
+                Term::incoming(Slice::new(2 * l, [1, 4, 4])).narrow(range.clone()),
+                Term::attention(Slice::new(2 * l + 1, [1, 4, 1])).narrow(range.clone()),
+                Term::outgoing(Slice::new(2 * l + 2, [4, 4, 1])).narrow(range),
+            ];
+            Law::new("", l + 1, Symmetry::Rescaling, terms)
+        };
+        // Three layers with two heads of two neurons: Eq. (9).
+        let laws = [law(0, 0..2), law(0, 2..4), law(1, 0..2), law(1, 2..4)];
+        let sum = Law::sum("all", &laws);
+        let found: Vec<_> = (sum.terms.iter())
+            .map(|t| (t.slice.parameter, t.weight))
+            .collect();
+        assert_eq!(found, [(0, 1.0), (1, -1.0), (3, -1.0), (4, -1.0)]);
+        assert_eq!(sum.neurons(), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "sum: the laws name a part of parameter 0")]
+    fn a_sum_is_over_whole_parameters() {
+        let rows = Term::incoming(Slice::new(0, [1, 4, 4])).narrow(0..2);
+        let _ = Law::sum("part", &[Law::new("", 1, Symmetry::Rescaling, vec![rows])]);
+    }
+
+    #[test]
+    fn a_formula_names_its_parameters() {
+        let terms = vec![
+            Term::incoming(Slice::new(0, [1, 3, 4])),
+            Term::attention(Slice::new(1, [1, 3, 1])),
+            Term::outgoing(Slice::new(2, [5, 3, 1])).times(2.0),
+        ];
+        let law = Law::new("neurons", 1, Symmetry::Rescaling, terms);
+        assert_eq!(
+            law.formula(&["W", "a", "V"]),
+            "⟨W[j,:], G⟩ − ⟨a[j], G⟩ − 2 ⟨V[:,j], G⟩ = 0"
+        );
+    }
+}

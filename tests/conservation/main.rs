@@ -1,0 +1,3 @@
+//! Conservation laws hold at every point, for every network that states them, and fail where they should.
+
+mod networks;
