@@ -47,6 +47,8 @@ pub struct GraphNetConfig {
     pub activation: Activation,
     /// Dropout of the input of every layer.
     pub dropout: f64,
+    /// Whether the input of the first layer, the features of the data, is dropped as well.
+    pub input_dropout: bool,
     /// Dropout of attention coefficients. Not for GCN.
     pub attention_dropout: f64,
     /// Whether layers have biases.
@@ -72,6 +74,7 @@ impl GraphNetConfig {
             output_heads: 1,
             activation: Activation::Relu,
             dropout: 0.5,
+            input_dropout: true,
             attention_dropout: 0.0,
             bias: true,
             residual: false,
@@ -297,11 +300,14 @@ impl<F: Real> GraphNet<F> {
         };
         let (last, hidden) = (self.layers.split_last()).expect("a valid configuration has a layer");
         let mut x = x.into();
-        for layer in hidden {
-            let y = layer.forward(pass, dropout.forward(pass, x), adjacency);
-            x = self.config.activation.apply(y).into();
+        if self.config.input_dropout {
+            x = dropout.forward(pass, x);
         }
-        last.forward(pass, dropout.forward(pass, x), adjacency)
+        for layer in hidden {
+            let y = layer.forward(pass, x, adjacency);
+            x = dropout.forward(pass, self.config.activation.apply(y));
+        }
+        last.forward(pass, x, adjacency)
     }
 }
 
