@@ -6,7 +6,7 @@
 mod support;
 
 use clap::{Parser, ValueEnum};
-use emmy::data::{Dataset, Name};
+use emmy::data::Dataset;
 use emmy::nn::{Conv, GraphNet, GraphNetConfig, Pass};
 use emmy::optim::Method;
 use emmy::train::{Progress, Record, Task, TrainConfig, Trainer, metrics};
@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use support::args::{Data, Float, Runs};
+use support::args::{Data, Float, Runs, features};
 use support::{figures, progress::Epochs, report};
 
 /// Train GCN, GAT or GATv2 on a citation graph
@@ -335,24 +335,6 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         println!("{text}");
     }
     Ok(outcome)
-}
-
-/// The citation sets are learnt from rows that sum to one, the others from features as published: what the papers did.
-fn features<F: Real>(set: &Dataset) -> emmy::sparse::Csr<F> {
-    let published = [
-        Name::Chameleon,
-        Name::Squirrel,
-        Name::Actor,
-        Name::Cornell,
-        Name::Texas,
-        Name::Wisconsin,
-        Name::Karate,
-    ];
-    if published.iter().any(|name| name.as_str() == set.name) {
-        set.raw_features()
-    } else {
-        set.normalized_features()
-    }
 }
 
 fn print_json(value: &impl Serialize) {

@@ -2,7 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use emmy::data::{self, Dataset, Name, Options};
-use emmy::{Error, Result};
+use emmy::sparse::Csr;
+use emmy::{Error, Real, Result};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Where data come from.
@@ -50,7 +52,8 @@ pub struct Runs {
 }
 
 /// The type of the numbers.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Float {
     F32,
     F64,
@@ -74,6 +77,24 @@ impl Data {
         };
         set.split(self.split)?;
         Ok(set)
+    }
+}
+
+/// The citation sets are learnt from rows that sum to one, the others from features as published: what the papers did.
+pub fn features<F: Real>(set: &Dataset) -> Csr<F> {
+    let published = [
+        Name::Chameleon,
+        Name::Squirrel,
+        Name::Actor,
+        Name::Cornell,
+        Name::Texas,
+        Name::Wisconsin,
+        Name::Karate,
+    ];
+    if published.iter().any(|name| name.as_str() == set.name) {
+        set.raw_features()
+    } else {
+        set.normalized_features()
     }
 }
 

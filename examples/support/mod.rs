@@ -1,5 +1,8 @@
 //! What the examples share: arguments, progress bars, figures, reports. The library needs none of it.
 
+// Each example uses a part of it.
+#![allow(dead_code)]
+
 pub mod args;
 pub mod figures;
 pub mod progress;
