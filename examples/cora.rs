@@ -7,9 +7,9 @@ mod support;
 
 use clap::{Parser, ValueEnum};
 use emmy::data::Dataset;
-use emmy::nn::{Conv, GraphNet, GraphNetConfig, Pass};
+use emmy::nn::{Conv, GraphNet, GraphNetConfig, Pass, Stack};
 use emmy::optim::Method;
-use emmy::train::{Progress, Record, Task, TrainConfig, Trainer, metrics};
+use emmy::train::{DeltaWatch, Progress, Task, TrainConfig, Trainer, each_epoch, metrics};
 use emmy::{Error, Real, Result, Tape, kernels::par, store};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -112,6 +112,8 @@ struct Outcome {
     epochs: usize,
     ms_per_epoch: f64,
     final_loss: f64,
+    /// The largest relative δ over all conservation laws and all epochs trained here; none where no law holds or no epoch was trained.
+    max_delta: Option<f64>,
 }
 
 /// The last line of JSON.
@@ -252,6 +254,8 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         "{}, split {}, learning rate {}, {config:?}",
         set.name, cli.data.split, training.lr
     );
+    // Cross-entropy does not see a shift of all logits, so the laws of such losses hold too; with dropout they hold in every pass.
+    let mut watch = DeltaWatch::new([net.laws(), net.softmax_laws()].concat());
     let mut trainer = Trainer::new(net, training)?.described(description);
     if let Some(path) = &cli.resume {
         trainer.resume(store::load::<F, Progress<F>>(path)?)?;
@@ -274,17 +278,18 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         Some(path) => store::save::<F>(path, &trainer.progress()),
         None => Ok(()),
     };
-    let fitted = trainer.fit(
+    let keep = each_epoch(|trainer, record| {
+        bar.epoch(record);
+        if saved.elapsed() > Duration::from_secs(1) {
+            save(trainer)?;
+            saved = Instant::now();
+        }
+        Ok(())
+    });
+    let fitted = trainer.fit_observed(
         &task,
         |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency),
-        |trainer, record: &Record| {
-            bar.epoch(record);
-            if saved.elapsed() > Duration::from_secs(1) {
-                save(trainer)?;
-                saved = Instant::now();
-            }
-            Ok(())
-        },
+        (&mut watch, keep),
     );
     drop(bar);
     // What was reached is kept, also when the training ended with an error.
@@ -306,6 +311,17 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         epochs: last.epoch,
         ms_per_epoch: history.ms_per_epoch(),
         final_loss: last.loss,
+        max_delta: watch.worst().map(|worst| worst.delta),
+    };
+    let conserved = match watch.worst() {
+        Some(worst) => format!(
+            "largest relative δ {:.1e}: {}, number {}, epoch {}",
+            worst.delta,
+            worst.law,
+            worst.neuron + 1,
+            worst.epoch
+        ),
+        None => "no conservation law was held against it".to_owned(),
     };
     let name = format!("{}-{}-L{}-seed{seed}", set.name, outcome.model, cli.layers);
     let title = format!(
@@ -320,7 +336,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         .forward(&Pass::evaluate(&tape), tape.sparse(&x), &adjacency);
     let counts = metrics::confusion(&logits.value(), &set.labels, &split.test);
     let text = format!(
-        "seed {seed}: test accuracy {:.1} % at the best validation epoch, {} of {} (validation {:.1} %); {:.2} ms an epoch\n{}\nfigure: {}",
+        "seed {seed}: test accuracy {:.1} % at the best validation epoch, {} of {} (validation {:.1} %); {:.2} ms an epoch\n{conserved}\n{}\nfigure: {}",
         100.0 * outcome.test_acc,
         outcome.best_epoch,
         outcome.epochs,

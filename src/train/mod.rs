@@ -18,14 +18,25 @@
 //! assert!(best.test_acc > 0.9, "{best:?}");
 //! # Ok::<(), emmy::Error>(())
 //! ```
+//!
+//! Who wants to see more than the records gives an [`Observer`] to [`Trainer::fit_observed`]: it is shown every point (θ, ∂L/∂θ) before the
+//! step. [`DeltaWatch`] holds it against the conservation laws of the model; [`Recorder`] samples δ, balance, gradients and change.
 
+mod change;
 mod config;
 mod history;
 pub mod metrics;
+mod observer;
 mod progress;
+mod recorder;
 mod trainer;
+mod watch;
 
+pub use change::{Change, Spread, change};
 pub use config::{Select, TrainConfig};
 pub use history::{History, Record};
+pub use observer::{EachEpoch, Observer, Point, each_epoch};
 pub use progress::Progress;
+pub use recorder::{Norms, Recorder, Recording, Sample};
 pub use trainer::{Task, Trainer};
+pub use watch::{DeltaWatch, Worst};

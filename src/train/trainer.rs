@@ -1,6 +1,6 @@
 //! The training loop.
 
-use super::{History, Progress, Record, TrainConfig, metrics};
+use super::{History, Observer, Point, Progress, Record, TrainConfig, each_epoch, metrics};
 use crate::autodiff::{Tape, Var};
 use crate::data::Split;
 use crate::error::{Error, Result};
@@ -175,10 +175,23 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// # Errors
     /// If the split does not fit the labels, the loss is not a finite number (the model then is as it was before that step), or what
     /// `observe` says.
-    pub fn fit<L, O>(&mut self, task: &Task<'_>, forward: L, mut observe: O) -> Result<()>
+    pub fn fit<L, O>(&mut self, task: &Task<'_>, forward: L, observe: O) -> Result<()>
     where
         L: for<'t> Fn(&M, &Pass<'t, F>) -> Var<'t, F>,
         O: FnMut(&Self, &Record) -> Result<()>,
+    {
+        self.fit_observed(task, forward, each_epoch(observe))
+    }
+
+    /// [`fit`](Self::fit) under the eyes of an [`Observer`], which sees every point before its step too. Nothing of the training depends on
+    /// it, but that it may end it.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit), or what the observer says.
+    pub fn fit_observed<L, O>(&mut self, task: &Task<'_>, forward: L, mut observer: O) -> Result<()>
+    where
+        L: for<'t> Fn(&M, &Pass<'t, F>) -> Var<'t, F>,
+        O: Observer<F, M>,
     {
         check(task)?;
         let mut started = Instant::now();
@@ -202,7 +215,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
                     logits.value()
                 };
                 self.finish(step, evaluated, task, &mut started);
-                observe(self, self.history.last().expect("just finished"))?;
+                observer.after_epoch(self, self.history.last().expect("just finished"))?;
                 if self.is_done() {
                     break;
                 }
@@ -220,10 +233,10 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             // The tape shares the parameters; without it they are updated in place.
             drop(pass);
             drop(tape);
-            let step = self.step(value, &gradients);
+            let step = self.step(value, &gradients, &mut observer)?;
             if random {
                 self.finish(step, self.evaluate(&forward), task, &mut started);
-                observe(self, self.history.last().expect("just finished"))?;
+                observer.after_epoch(self, self.history.last().expect("just finished"))?;
             } else {
                 waiting = Some(step);
             }
@@ -257,19 +270,30 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         forward(&self.model, &Pass::evaluate(&tape)).value()
     }
 
-    fn step(&mut self, loss: f64, gradients: &[Tensor<F>]) -> Step {
+    fn step(
+        &mut self,
+        loss: f64,
+        gradients: &[Tensor<F>],
+        observer: &mut impl Observer<F, M>,
+    ) -> Result<Step> {
         let factor = self.plateau.map_or(1.0, |plateau| plateau.factor());
         let lr = self.config.lr * self.config.schedule.factor(self.history.epochs()) * factor;
+        observer.before_step(&Point {
+            epoch: self.history.epochs() + 1,
+            loss,
+            lr,
+            parameters: &self.model.tensors(),
+            gradients,
+        })?;
         let norm =
             |g: &Tensor<F>| sum_of_squares(contiguous(g).as_slice().expect("contiguous")).sqrt();
         let gradient_norms = gradients.iter().map(norm).collect();
-        let parameters = self.model.parameters_mut().into_iter().map(|(_, p)| p);
-        self.optimizer.step(parameters, gradients, lr);
-        Step {
+        self.optimizer.step(self.model.tensors_mut(), gradients, lr);
+        Ok(Step {
             loss,
             lr,
             gradient_norms,
-        }
+        })
     }
 
     fn finish(&mut self, step: Step, logits: Tensor<F>, task: &Task<'_>, started: &mut Instant) {

@@ -33,6 +33,7 @@ fn json_has_the_promised_keys_and_all_else_goes_to_standard_error() {
             "epochs",
             "ms_per_epoch",
             "final_loss",
+            "max_delta",
         ];
         assert!(keys.iter().all(|key| !line[key].is_null()), "{line}");
         assert_eq!(line["dataset"], "karate");
@@ -117,6 +118,7 @@ fn people_get_accuracy_time_confusion_and_figure() {
     for part in [
         "test accuracy",
         "best validation epoch",
+        "largest relative δ",
         "ms an epoch",
         "taken for",
         "recall",

@@ -13,10 +13,16 @@ fn a_run_saved_and_resumed_ends_where_an_unbroken_one_does() {
                 &[&args[..], &["--seed", "3", "--json"], more].concat(),
             )
         };
-        let run = |more: &[&str]| untimed(&succeeded(&start(more)).0);
-        let whole = run(&["--epochs", "12"]);
+        // What was measured is of the epochs trained here, not of those before.
+        let run = |more: &[&str]| {
+            let mut lines = untimed(&succeeded(&start(more)).0);
+            let delta = lines[0].as_object_mut().unwrap().remove("max_delta");
+            (lines, delta.unwrap())
+        };
+        let (whole, delta) = run(&["--epochs", "12"]);
+        assert!(delta.as_f64().unwrap() > 0.0);
         run(&["--epochs", "5", "--save", "half.ckpt"]);
-        let resumed = run(&[
+        let (resumed, _) = run(&[
             "--epochs",
             "12",
             "--resume",
@@ -25,8 +31,9 @@ fn a_run_saved_and_resumed_ends_where_an_unbroken_one_does() {
             "half.ckpt",
         ]);
         assert_eq!(resumed, whole, "{optimizer}");
-        let again = run(&["--epochs", "12", "--resume", "half.ckpt"]);
+        let (again, delta) = run(&["--epochs", "12", "--resume", "half.ckpt"]);
         assert_eq!(again, whole, "{optimizer}");
+        assert!(delta.is_null());
         for (option, value, reason) in [
             ("--hidden", "5", "another run: description"),
             ("--lr", "0.5", "learning rate 0.5"),

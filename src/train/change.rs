@@ -1,0 +1,168 @@
+//! How far parameters moved from where they began, entry by entry.
+
+use super::recorder::ratio;
+use crate::real::Real;
+use crate::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+/// From initial entries w₀ to last ones w*: "Are GATs Out of Balance?", Figures 3a, 4a, 8 and 11, where w* is the best model of a training.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// |w*|.
+    pub magnitude: Vec<f64>,
+    /// |w* − w₀|.
+    pub absolute: Vec<f64>,
+    /// |(w* − w₀) / w*|; 0 where nothing moved, ∞ where something came to 0.
+    pub relative: Vec<f64>,
+}
+
+/// The change of each entry of a parameter, or of any two tensors of one shape.
+///
+/// # Panics
+/// If the shapes differ.
+#[track_caller]
+pub fn change<F: Real>(initial: &Tensor<F>, last: &Tensor<F>) -> Change {
+    let (from, to) = (initial.shape(), last.shape());
+    assert!(from == to, "change: from shape {from:?} to shape {to:?}");
+    let pairs = || {
+        last.iter()
+            .map(|x| x.as_f64())
+            .zip(initial.iter().map(|x| x.as_f64()))
+    };
+    Change {
+        magnitude: pairs().map(|(w, _)| w.abs()).collect(),
+        absolute: pairs().map(|(w, w0)| (w - w0).abs()).collect(),
+        relative: pairs()
+            .map(|(w, w0)| ratio((w - w0).abs(), w.abs()))
+            .collect(),
+    }
+}
+
+impl Change {
+    /// |w*| from which on an entry is significant in the paper.
+    pub const SIGNIFICANT: f64 = 1e-4;
+
+    /// Of the entries with |w*| ≥ `least`, the share whose relative change is above `threshold`; NaN if there is none.
+    pub fn share_above(&self, threshold: f64, least: f64) -> f64 {
+        let entries = self.magnitude.iter().zip(&self.relative);
+        share(
+            entries
+                .filter(|(w, _)| **w >= least)
+                .map(|(_, relative)| *relative > threshold),
+        )
+    }
+
+    /// The share of the entries that did not change at all; NaN if there is none.
+    pub fn share_unchanged(&self) -> f64 {
+        share(self.absolute.iter().map(|d| *d == 0.0))
+    }
+
+    /// The distribution of the relative changes other than 0; `None` if there is none.
+    pub fn relative_spread(&self) -> Option<Spread> {
+        Spread::of(self.relative.iter().copied().filter(|d| *d != 0.0))
+    }
+
+    /// The distribution of the absolute changes other than 0; `None` if there is none.
+    pub fn absolute_spread(&self) -> Option<Spread> {
+        Spread::of(self.absolute.iter().copied().filter(|d| *d != 0.0))
+    }
+}
+
+fn share(of: impl Iterator<Item = bool>) -> f64 {
+    let (hits, all) = of.fold((0_usize, 0_usize), |(hits, all), hit| {
+        (hits + usize::from(hit), all + 1)
+    });
+    hits as f64 / all as f64
+}
+
+/// A distribution in six numbers: those of a box with whiskers, and the mean.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The smallest value.
+    pub min: f64,
+    /// The first quartile.
+    pub lower: f64,
+    /// The median.
+    pub median: f64,
+    /// The third quartile.
+    pub upper: f64,
+    /// The largest value.
+    pub max: f64,
+    /// The mean.
+    pub mean: f64,
+}
+
+impl Spread {
+    /// The distribution of `values`, quartiles being linear between neighbours; `None` if there are none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let last = values.len().checked_sub(1)?;
+        let quantile = |q: f64| {
+            let place = q * last as f64;
+            let (below, part) = (values[place as usize], place.fract());
+            let above = values[(place as usize + 1).min(last)];
+            // Not below + part (above − below): ∞ − ∞ is not a number.
+            if part == 0.0 {
+                below
+            } else {
+                (1.0 - part) * below + part * above
+            }
+        };
+        Some(Self {
+            min: values[0],
+            lower: quantile(0.25),
+            median: quantile(0.5),
+            upper: quantile(0.75),
+            max: values[last],
+            mean: values.iter().sum::<f64>() / values.len() as f64,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::tensor;
+
+    #[test]
+    fn counted_by_hand() {
+        let initial = tensor(&[2, 3], vec![0.0, 1.0, 1.0, -2.0, 0.0, 5e-5]);
+        let last = tensor(&[2, 3], vec![0.0, 2.0, 1.0, 2.0, 0.5, 0.0]);
+        let change = change::<f64>(&initial, &last);
+        assert_eq!(change.magnitude, [0.0, 2.0, 1.0, 2.0, 0.5, 0.0]);
+        assert_eq!(change.absolute, [0.0, 1.0, 0.0, 4.0, 0.5, 5e-5]);
+        assert_eq!(change.relative, [0.0, 0.5, 0.0, 2.0, 1.0, f64::INFINITY]);
+        assert_eq!(change.share_unchanged(), 2.0 / 6.0);
+        // Significant are 2, 1, 2, 0.5.
+        let least = Change::SIGNIFICANT;
+        assert_eq!(change.share_above(0.5, least), 2.0 / 4.0);
+        assert_eq!(change.share_above(0.4, least), 3.0 / 4.0);
+        assert_eq!(change.share_above(0.4, 2.0), 1.0);
+        assert!(change.share_above(0.4, 3.0).is_nan());
+        let spread = change.absolute_spread().unwrap();
+        assert_eq!((spread.min, spread.median, spread.max), (5e-5, 0.75, 4.0));
+        assert_eq!(spread.mean, 5.50005 / 4.0);
+        // 0.5, 1, 2, ∞.
+        let spread = change.relative_spread().unwrap();
+        assert_eq!((spread.lower, spread.median), (0.875, 1.5));
+        assert_eq!((spread.upper, spread.max), (f64::INFINITY, f64::INFINITY));
+    }
+
+    #[test]
+    fn nothing_has_no_share_and_no_spread() {
+        let none = change::<f32>(&tensor(&[0], vec![]), &tensor(&[0], vec![]));
+        assert!(none.share_unchanged().is_nan() && none.relative_spread().is_none());
+        let one = Spread::of([3.0]).unwrap();
+        assert!([one.min, one.lower, one.median, one.upper, one.max, one.mean] == [3.0; 6]);
+    }
+
+    #[test]
+    #[should_panic(expected = "change: from shape [2] to shape [1, 2]")]
+    fn shapes_must_agree() {
+        let _ = change(
+            &tensor(&[2], vec![0.0, 1.0]),
+            &tensor(&[1, 2], vec![0.0, 1.0]),
+        );
+    }
+}

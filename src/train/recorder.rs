@@ -1,0 +1,199 @@
+//! What conservation looks like while a model is trained: δ, balance, gradients and change, sampled every k epochs.
+
+use super::{Observer, Point};
+use crate::error::Result;
+use crate::kernels::update::sum_of_squares;
+use crate::nn::Module;
+use crate::real::Real;
+use crate::symmetry::Law;
+use crate::tensor::{Tensor, contiguous};
+use serde::{Deserialize, Serialize};
+
+/// Samples a training: the first epoch and every k-th.
+///
+/// All of a sample is of one point, that of [`Point`]: the sample of epoch e is where e − 1 steps led, the first is the initialisation.
+#[derive(Debug, Clone)]
+pub struct Recorder<F: Real> {
+    laws: Vec<Law>,
+    initial: Vec<Tensor<F>>,
+    every: usize,
+    recording: Recording,
+}
+
+/// All samples of a training, with the names of what they are about.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recording {
+    /// The names of the laws.
+    pub laws: Vec<String>,
+    /// The names of the parameters.
+    pub parameters: Vec<String>,
+    /// The samples, first to last.
+    pub samples: Vec<Sample>,
+}
+
+/// One point of a training: parameters θ, gradients G = ∂L/∂θ, the initial parameters θ₀.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The number of the epoch that begins here, from 1.
+    pub epoch: usize,
+    /// The training loss.
+    pub loss: f64,
+    /// |δ| / Σ|w θ G| of each law, one number an entry of δ ([`Law::entries`]): a neuron, or for a matrix a pair of them.
+    pub delta: Vec<Vec<f64>>,
+    /// δ of each law.
+    pub delta_absolute: Vec<Vec<f64>>,
+    /// c of each law ([`Law::balance`]); nothing where there is none.
+    pub balance: Vec<Vec<f64>>,
+    /// ‖θ‖ of each parameter.
+    pub norm: Vec<Norms>,
+    /// ‖G‖ of each parameter.
+    pub gradient: Vec<Norms>,
+    /// ‖θ − θ₀‖ of each parameter.
+    pub change: Vec<Norms>,
+}
+
+/// The Frobenius norm of a parameter, or of something of its shape.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Norms {
+    /// Of all of it.
+    pub whole: f64,
+    /// Of each row, the first axis: a neuron of a weight `[out, in]`, a head of an attention vector `[H, C]`, an entry of a bias.
+    pub rows: Vec<f64>,
+}
+
+impl Norms {
+    /// These by those: 0/0 is 0, x/0 is ∞.
+    ///
+    /// # Panics
+    /// If there are not as many rows.
+    #[track_caller]
+    pub fn over(&self, other: &Self) -> Self {
+        let (a, b) = (self.rows.len(), other.rows.len());
+        assert!(a == b, "over: norms of {a} rows by norms of {b}");
+        Self {
+            whole: ratio(self.whole, other.whole),
+            rows: (self.rows.iter().zip(&other.rows))
+                .map(|(a, b)| ratio(*a, *b))
+                .collect(),
+        }
+    }
+
+    fn of<F: Real>(x: &[F], rows: usize) -> Self {
+        let squares: Vec<f64> = match x.len().checked_div(rows) {
+            None | Some(0) => vec![0.0; rows],
+            Some(length) => x.chunks_exact(length).map(sum_of_squares).collect(),
+        };
+        Self {
+            whole: squares.iter().sum::<f64>().sqrt(),
+            rows: squares.into_iter().map(f64::sqrt).collect(),
+        }
+    }
+}
+
+/// a / b, and 0 / 0 = 0.
+pub(super) fn ratio(a: f64, b: f64) -> f64 {
+    if a == 0.0 { 0.0 } else { a / b }
+}
+
+impl Sample {
+    /// ‖G‖_F / ‖θ‖_F of the `k`-th parameter ("Are GATs Out of Balance?", Figures 3b, 4b, 5, 12).
+    ///
+    /// An attention vector that begins with 0 has none there: it is ∞, or 0 if the gradient is 0 too. Figures leave such a point out; what
+    /// to show in its place is ‖G‖ itself, in [`gradient`](Self::gradient).
+    ///
+    /// # Panics
+    /// If there are not so many parameters.
+    #[track_caller]
+    pub fn relative_gradient(&self, k: usize) -> Norms {
+        self.gradient[k].over(&self.norm[k])
+    }
+
+    /// ‖θ − θ₀‖ / ‖θ‖ of the `k`-th parameter; 0 if it has not moved, ∞ if it came to 0. In one that began with 0 this is 1 from its first
+    /// step on and says nothing: there [`change`](Self::change) itself is what to look at.
+    ///
+    /// # Panics
+    /// If there are not so many parameters.
+    #[track_caller]
+    pub fn relative_change(&self, k: usize) -> Norms {
+        self.change[k].over(&self.norm[k])
+    }
+}
+
+impl<F: Real> Recorder<F> {
+    /// A recorder of the training that begins at `model`.
+    ///
+    /// A law of a whole space of n neurons has n² entries; to leave it out of the samples, leave it out of `laws`.
+    ///
+    /// # Panics
+    /// If `every` is 0.
+    #[track_caller]
+    pub fn new(model: &impl Module<F>, laws: Vec<Law>, every: usize) -> Self {
+        assert!(every > 0, "recorder: a sample every 0 epochs");
+        let (names, initial): (_, Vec<_>) = model.parameters().into_iter().unzip();
+        Self {
+            initial: initial.into_iter().cloned().collect(),
+            every,
+            recording: Recording {
+                laws: laws.iter().map(|law| law.name.clone()).collect(),
+                parameters: names,
+                samples: Vec::new(),
+            },
+            laws,
+        }
+    }
+
+    /// The samples so far.
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// The samples, to keep.
+    pub fn into_recording(self) -> Recording {
+        self.recording
+    }
+
+    fn sample(&self, point: &Point<'_, F>) -> Sample {
+        let &Point {
+            parameters,
+            gradients,
+            ..
+        } = point;
+        let mut sample = Sample {
+            epoch: point.epoch,
+            loss: point.loss,
+            delta: Vec::new(),
+            delta_absolute: Vec::new(),
+            balance: Vec::new(),
+            norm: Vec::new(),
+            gradient: Vec::new(),
+            change: Vec::new(),
+        };
+        for law in &self.laws {
+            let measured = law.measure(parameters, gradients);
+            sample.delta.push(measured.relative());
+            sample.delta_absolute.push(measured.delta);
+            sample
+                .balance
+                .push(law.balance(parameters).unwrap_or_default());
+        }
+        for ((theta, g), initial) in parameters.iter().zip(gradients).zip(&self.initial) {
+            let rows = theta.shape().first().copied().unwrap_or(1);
+            let norms =
+                |x: &Tensor<F>| Norms::of(contiguous(x).as_slice().expect("contiguous"), rows);
+            sample.norm.push(norms(theta));
+            sample.gradient.push(norms(g));
+            sample.change.push(norms(&(*theta - initial).into_shared()));
+        }
+        sample
+    }
+}
+
+impl<F: Real, M> Observer<F, M> for Recorder<F> {
+    fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {
+        if self.recording.samples.is_empty() || point.epoch.is_multiple_of(self.every) {
+            let sample = self.sample(point);
+            self.recording.samples.push(sample);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! Whether the conservation laws hold in every epoch.
+
+use super::{Observer, Point};
+use crate::error::Result;
+use crate::real::Real;
+use crate::symmetry::Law;
+use serde::{Deserialize, Serialize};
+
+/// Measures every law in every epoch and keeps the largest relative δ.
+///
+/// ```
+/// # use emmy::data;
+/// # use emmy::nn::{Activation, GraphNet, GraphNetConfig, Stack};
+/// # use emmy::train::{DeltaWatch, Task, TrainConfig, Trainer};
+/// # let karate = data::karate();
+/// # let config = GraphNetConfig { activation: Activation::Relu, ..GraphNetConfig::gatv2(karate.feature_count(), karate.classes) };
+/// # let (x, adjacency) = (karate.raw_features(), config.adjacency(&karate.graph));
+/// # let task = Task { labels: &karate.labels, split: karate.split(0)? };
+/// let net = GraphNet::<f64>::new(config, 0)?;
+/// let mut watch = DeltaWatch::new(net.laws());
+/// let mut trainer = Trainer::new(net, TrainConfig { epochs: 20, ..TrainConfig::default() })?;
+/// trainer.fit_observed(&task, |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency), &mut watch)?;
+/// assert!(watch.max_delta() < 1e-10, "{:?}", watch.worst());
+/// # Ok::<(), emmy::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct DeltaWatch {
+    laws: Vec<Law>,
+    worst: Option<Worst>,
+}
+
+/// The largest relative δ and where it was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Worst {
+    /// |δ| / Σ|w θ G|.
+    pub delta: f64,
+    /// The name of the law.
+    pub law: String,
+    /// The number of the neuron among those of the law, from 0; for a matrix the row.
+    pub neuron: usize,
+    /// The number of the epoch, from 1.
+    pub epoch: usize,
+}
+
+impl DeltaWatch {
+    /// An observer of these laws.
+    pub fn new(laws: Vec<Law>) -> Self {
+        Self { laws, worst: None }
+    }
+
+    /// The largest so far, the first of equals; NaN counts as largest. `None` if nothing was measured.
+    pub fn worst(&self) -> Option<&Worst> {
+        self.worst.as_ref()
+    }
+
+    /// The relative δ of [`worst`](Self::worst); 0 if nothing was measured.
+    pub fn max_delta(&self) -> f64 {
+        self.worst.as_ref().map_or(0.0, |worst| worst.delta)
+    }
+}
+
+impl<F: Real, M> Observer<F, M> for DeltaWatch {
+    fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {
+        for law in &self.laws {
+            let relative = law.measure(point.parameters, point.gradients).relative();
+            for (k, &delta) in relative.iter().enumerate() {
+                let worse = |worst: &Worst| {
+                    delta > worst.delta || (delta.is_nan() && !worst.delta.is_nan())
+                };
+                if self.worst.as_ref().is_none_or(worse) {
+                    self.worst = Some(Worst {
+                        delta,
+                        law: law.name.clone(),
+                        neuron: k * law.neurons() / law.entries(),
+                        epoch: point.epoch,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
