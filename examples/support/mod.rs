@@ -5,6 +5,7 @@
 
 pub mod args;
 pub mod figures;
+pub mod plot;
 pub mod progress;
 pub mod report;
 

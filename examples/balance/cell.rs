@@ -1,0 +1,307 @@
+//! One run: everything that decides its result, and what came out.
+
+use emmy::data::{self, Dataset, Direction, Name, Options, Split};
+use emmy::kernels::par;
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Initialization, Module, Stack};
+use emmy::optim::Method;
+use emmy::train::{DeltaWatch, Record, Recorder, Select, Task, TrainConfig, Trainer, each_epoch};
+use emmy::{Error, Real, Result};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::change::{LayerChange, layer_changes};
+use super::dynamics::Dynamics;
+use crate::support::args::{Float, features};
+
+/// The rule of the updates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    Sgd,
+    Adam,
+}
+
+/// Everything that decides the result of one run. Two cells that are equal are one, whichever table asks for them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    pub dataset: String,
+    /// Whether heterophilic graphs are read as directed, as the published code does.
+    pub directed: bool,
+    pub split: usize,
+    /// Whether isolated nodes are taken out of the masks.
+    pub without_isolated: bool,
+    pub conv: Conv,
+    pub layers: usize,
+    /// Width of a hidden layer, all its heads together.
+    pub width: usize,
+    pub heads: usize,
+    pub output_heads: usize,
+    pub activation: Activation,
+    pub bias: bool,
+    pub dropout: f64,
+    pub input_dropout: bool,
+    pub init: String,
+    pub optimizer: Rule,
+    pub lr: f64,
+    pub weight_decay: f64,
+    pub epochs: usize,
+    pub loss_threshold: Option<f64>,
+    pub patience: Option<usize>,
+    pub select: Select,
+    pub seed: u64,
+    pub float: Float,
+    /// Every how many epochs δ, c, gradients and changes are recorded; for the figures on training dynamics.
+    pub record_every: Option<usize>,
+}
+
+/// What came out of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Outcome {
+    pub cell: Cell,
+    /// Test accuracy at the best validation epoch.
+    pub test_acc: f64,
+    pub val_acc: f64,
+    pub best_epoch: usize,
+    pub epochs: usize,
+    pub final_loss: f64,
+    /// The largest relative δ over all laws, neurons and epochs; none if no law holds.
+    pub max_delta: Option<f64>,
+    /// Why it ended early, other than by its own rules: the loss became infinite.
+    pub stopped: Option<String>,
+    /// How far the parameters of the best epoch are from where they began, layer by layer.
+    pub changes: Vec<LayerChange>,
+    pub seconds: f64,
+    pub threads: usize,
+    /// When it was finished, and on what kind of machine.
+    pub date: String,
+    pub machine: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dynamics: Option<Dynamics>,
+}
+
+/// A data set as a cell wants it.
+pub struct Prepared {
+    set: Dataset,
+    split: Split,
+}
+
+impl Prepared {
+    /// # Errors
+    /// If the set is not found, damaged, or has no such split.
+    pub fn load(cell: &Cell, folder: Option<PathBuf>) -> Result<Self> {
+        let direction = match cell.directed {
+            true => Direction::Directed,
+            false => Direction::Symmetrised,
+        };
+        let options = Options {
+            folder,
+            direction,
+            ..Options::default()
+        };
+        let set = data::load(cell.dataset.parse::<Name>()?, &options)?;
+        let mut split = set.split(cell.split)?.clone();
+        if cell.without_isolated {
+            for i in set.graph.isolated() {
+                for mask in [&mut split.train, &mut split.val, &mut split.test] {
+                    mask[i] = false;
+                }
+            }
+        }
+        Ok(Self { set, split })
+    }
+
+    pub fn nodes(&self) -> usize {
+        self.set.graph.nodes()
+    }
+
+    pub fn edges(&self) -> usize {
+        self.set.graph.edges()
+    }
+}
+
+impl Cell {
+    /// Whether an outcome of `other` answers for this cell: it may have recorded more.
+    pub fn is_answered_by(&self, other: &Self) -> bool {
+        let same = Self {
+            record_every: other.record_every,
+            ..self.clone()
+        };
+        same == *other && (self.record_every.is_none() || self.record_every == other.record_every)
+    }
+
+    /// The data it is run on: what [`Prepared::load`] depends on.
+    pub fn data_key(&self) -> (String, bool, usize, bool) {
+        (
+            self.dataset.clone(),
+            self.directed,
+            self.split,
+            self.without_isolated,
+        )
+    }
+
+    /// About how much work an epoch is, in the unit of one number of one neuron of one edge.
+    pub fn work(&self, data: &Prepared) -> u64 {
+        let (n, edges) = (data.nodes() as u64, data.edges() as u64);
+        let width = self.width as u64;
+        (self.layers as u64 * width * (edges + n + n * width / 16)).max(1)
+    }
+
+    /// A short name for people.
+    pub fn title(&self) -> String {
+        let Self {
+            dataset,
+            init,
+            layers,
+            seed,
+            ..
+        } = self;
+        let rule = match self.optimizer {
+            Rule::Sgd => "sgd",
+            Rule::Adam => "adam",
+        };
+        format!("{dataset} {rule} L={layers} {init} seed {seed}")
+    }
+
+    fn network(&self, set: &Dataset) -> Result<GraphNetConfig> {
+        if self.heads == 0 || !self.width.is_multiple_of(self.heads) {
+            return Err(Error::invalid(
+                "width",
+                format!("a multiple of {} heads", self.heads),
+                self.width.to_string(),
+            ));
+        }
+        let attention = self.conv != Conv::Gcn;
+        Ok(GraphNetConfig {
+            conv: self.conv,
+            layers: self.layers,
+            hidden: self.width / self.heads,
+            heads: self.heads,
+            output_heads: self.output_heads,
+            activation: self.activation,
+            bias: self.bias,
+            dropout: self.dropout,
+            input_dropout: self.input_dropout,
+            attention_dropout: if attention { self.dropout } else { 0.0 },
+            ..GraphNetConfig::gcn(set.feature_count(), set.classes)
+        })
+    }
+
+    fn training(&self) -> TrainConfig {
+        TrainConfig {
+            method: match self.optimizer {
+                Rule::Sgd => Method::SGD,
+                Rule::Adam => Method::ADAM,
+            },
+            lr: self.lr,
+            weight_decay: self.weight_decay,
+            epochs: self.epochs,
+            patience: self.patience,
+            loss_threshold: self.loss_threshold,
+            select: self.select,
+            seed: self.seed,
+            ..TrainConfig::default()
+        }
+    }
+
+    /// Runs it on `threads` threads; `epoch` sees every epoch.
+    ///
+    /// # Errors
+    /// If the cell is not valid. A loss that becomes infinite is an outcome, not an error.
+    pub fn run(
+        &self,
+        data: &Prepared,
+        threads: usize,
+        epoch: impl FnMut(&Record) + Send,
+    ) -> Result<Outcome> {
+        par::with_threads(threads, || match self.float {
+            Float::F32 => self.run_in::<f32>(data, threads, epoch),
+            Float::F64 => self.run_in::<f64>(data, threads, epoch),
+        })
+    }
+
+    fn run_in<F: Real>(
+        &self,
+        Prepared { set, split }: &Prepared,
+        threads: usize,
+        mut epoch: impl FnMut(&Record),
+    ) -> Result<Outcome> {
+        let started = Instant::now();
+        let network = self.network(set)?;
+        let mut net = GraphNet::<F>::new(network, self.seed)?;
+        let init: Initialization = self.init.parse()?;
+        init.apply(&mut net, self.seed)?;
+        let initial: Vec<_> = net.tensors().into_iter().cloned().collect();
+        let attention: Vec<bool> = attention_parameters(&net);
+
+        let laws: Vec<_> = net.laws().into_iter().chain(net.softmax_laws()).collect();
+        let has_laws = !laws.is_empty();
+        let mut watch = DeltaWatch::new(laws.clone());
+        let mut recorder = Recorder::new(&net, laws, self.record_every.unwrap_or(usize::MAX));
+        let x = features::<F>(set);
+        let adjacency = network.adjacency(&set.graph);
+        let task = Task {
+            labels: &set.labels,
+            split,
+        };
+        let mut trainer = Trainer::new(net, self.training())?;
+        let progress = each_epoch(|_: &Trainer<F, GraphNet<F>>, record: &Record| {
+            epoch(record);
+            Ok(())
+        });
+        let fitted = trainer.fit_observed(
+            &task,
+            |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency),
+            (&mut watch, (&mut recorder, progress)),
+        );
+        let history = trainer.history();
+        let (Some(best), Some(last)) = (history.best(), history.last()) else {
+            fitted?;
+            return Err(Error::invalid("--epochs", "at least 1", "0"));
+        };
+        let best_model = trainer.best_model();
+        Ok(Outcome {
+            cell: self.clone(),
+            test_acc: best.test_acc,
+            val_acc: best.val_acc,
+            best_epoch: best.epoch,
+            epochs: last.epoch,
+            final_loss: last.loss,
+            max_delta: has_laws.then(|| watch.max_delta()),
+            stopped: fitted.err().map(|e| e.to_string()),
+            changes: layer_changes(&initial, &best_model.tensors(), &attention),
+            seconds: started.elapsed().as_secs_f64(),
+            threads,
+            date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+            machine: machine(),
+            dynamics: (self.record_every).map(|_| Dynamics::new(recorder.recording(), history)),
+        })
+    }
+}
+
+/// Which parameters are attention vectors, by their laws' terms.
+fn attention_parameters<F: Real>(net: &GraphNet<F>) -> Vec<bool> {
+    let mut out = vec![false; net.tensors().len()];
+    for port in net.ports() {
+        for term in port.writers {
+            if term.side == emmy::symmetry::Side::Attention {
+                out[term.slice.parameter] = true;
+            }
+        }
+    }
+    out
+}
+
+/// The kind of machine: processors, architecture, width of its vectors.
+fn machine() -> String {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    #[cfg(target_arch = "x86_64")]
+    let vectors = match () {
+        () if is_x86_feature_detected!("avx512f") => "AVX-512",
+        () if is_x86_feature_detected!("avx2") => "AVX2",
+        () => "SSE2",
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let vectors = "vectors unknown";
+    format!("{processors} × {}, {vectors}", std::env::consts::ARCH)
+}

@@ -1,0 +1,329 @@
+//! The figures of the paper, drawn from finished cells.
+
+use super::cell::Outcome;
+use super::change::{LayerChange, Spread};
+use super::dynamics::{Dynamics, Sample};
+use super::plan::{Entry, Plan};
+use super::results::Results;
+use super::tables::{finished, mean_interval};
+use crate::support::figures::write;
+use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
+use emmy::Result;
+use std::path::{Path, PathBuf};
+
+/// Draws a figure of the paper into `folder`; nothing if none of its cells is finished.
+pub fn draw(number: u32, plan: &Plan, results: &Results, folder: &Path) -> Result<Vec<PathBuf>> {
+    let panels = match number {
+        2 => conservation(plan, results),
+        3 | 4 => share_that_moves(number, plan, results)
+            .into_iter()
+            .chain(gradients(plan, results, &[0, 3], |_| true))
+            .collect(),
+        5 => gradients(plan, results, &[0, 1, 2, 3], |layer| {
+            [1, 5, 10].contains(&layer)
+        }),
+        6 => by_depth(plan, results),
+        7 | 9 | 10 => by_depth(plan, results),
+        8 => unchanged(plan, results),
+        11 => spreads(plan, results),
+        _ => gradients(plan, results, &[0, 1, 2, 3], |_| true),
+    };
+    if panels.iter().all(|panel| panel.series.is_empty()) {
+        return Ok(Vec::new());
+    }
+    let (title, columns) = match number {
+        2 => ("δ and c while training", 2),
+        3 => ("Figure 3: five layers", 3),
+        4 => ("Figure 4: ten layers", 3),
+        5 => ("Figure 5: relative gradient norms of layers 1, 5, 10", 2),
+        6 => ("Figure 6: Cora, gradient descent", 2),
+        7 => ("Figure 7: Adam", 2),
+        8 => ("Figure 8: share of entries that never move", 2),
+        9 => ("Figure 9: orthogonal and identity starts", 2),
+        10 => ("Figure 10: ωGAT", 2),
+        11 => ("Figure 11: how far entries move", 2),
+        _ => ("Figure 12: relative gradient norms under Adam", 4),
+    };
+    let rows = panels.len().div_ceil(columns) as u32;
+    let size = (420 * columns as u32 + 60, 330 * rows + 40);
+    write(
+        folder,
+        &format!("balance-figure-{number}"),
+        size,
+        title,
+        columns,
+        &panels,
+    )
+}
+
+/// Draws loss, accuracy and degree of balance of the demonstration.
+pub fn demonstration(plan: &Plan, results: &Results, folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut panels = vec![
+        panel("", "epoch", Axis::new("training loss")),
+        panel("", "epoch", Axis::new("validation accuracy").within(0.0..1.0)),
+        panel("", "epoch", Axis::new("largest |c| of a neuron")),
+        panel("", "epoch", Axis::new("largest relative |δ|").log()),
+    ];
+    for (k, (name, dynamics)) in recorded(plan, results).into_iter().enumerate() {
+        let of = |f: fn(&Sample) -> f64| line(dynamics, |s| Some(f(s)));
+        let widest = |spreads: &[Option<Spread>]| {
+            let sizes = spreads.iter().flatten();
+            sizes.map(|s| s.least.abs().max(s.largest.abs())).reduce(f64::max)
+        };
+        let marks = [
+            of(|s| s.loss),
+            of(|s| s.val_acc),
+            line(dynamics, |s| widest(&s.balance)),
+            line(dynamics, |s| widest(&s.relative_delta)),
+        ];
+        for (panel, points) in panels.iter_mut().zip(marks) {
+            panel.series.push(series(name, k, Mark::Line(points)));
+        }
+    }
+    if panels[0].series.is_empty() {
+        return Ok(Vec::new());
+    }
+    write(folder, "balance", (920, 660), &plan.title, 2, &panels)
+}
+
+fn panel(title: impl Into<String>, x: &str, y: Axis) -> Panel {
+    Panel {
+        title: title.into(),
+        x: Axis::new(x),
+        y,
+        series: Vec::new(),
+    }
+}
+
+fn series(name: impl Into<String>, colour: usize, mark: Mark) -> Series {
+    Series {
+        name: name.into(),
+        colour: COLOURS[colour % COLOURS.len()],
+        mark,
+    }
+}
+
+/// The first finished outcome of each entry.
+fn outcomes<'a>(plan: &'a Plan, results: &'a Results) -> Vec<(&'a Entry, &'a Outcome)> {
+    let entries = plan.entries.iter();
+    entries
+        .filter_map(|e| Some((e, *finished(e, results).first()?)))
+        .collect()
+}
+
+/// The recorded trainings, by the names of their columns.
+fn recorded<'a>(plan: &'a Plan, results: &'a Results) -> Vec<(&'a str, &'a Dynamics)> {
+    let all = outcomes(plan, results).into_iter();
+    all.filter_map(|(e, o)| Some((e.column.as_str(), o.dynamics.as_ref()?)))
+        .collect()
+}
+
+fn line(dynamics: &Dynamics, y: impl Fn(&Sample) -> Option<f64>) -> Vec<(f64, f64)> {
+    let samples = dynamics.samples.iter();
+    samples
+        .filter_map(|s| Some((s.epoch as f64, y(s)?)))
+        .collect()
+}
+
+/// Figure 2: δ under gradient descent and Adam; c of an unbalanced and a balanced start.
+fn conservation(plan: &Plan, results: &Results) -> Vec<Panel> {
+    let mut panels = Vec::new();
+    for (entry, outcome) in outcomes(plan, results) {
+        let Some(dynamics) = &outcome.dynamics else {
+            continue;
+        };
+        let is_delta = entry.row.starts_with('δ');
+        let (what, label) = match is_delta {
+            true => ("δ", "δ, least to largest of a layer"),
+            false => ("c", "c, least to largest of a layer"),
+        };
+        let mut panel = panel(
+            format!("{what}, {}", entry.column),
+            "epoch",
+            Axis::new(label),
+        );
+        let neurons = |name: &&String| name.ends_with("neurons");
+        for (k, name) in dynamics.laws.iter().filter(neurons).enumerate() {
+            let law = dynamics.laws.iter().position(|n| n == name);
+            let law = law.expect("it is one of them");
+            let of = |s: &Sample| if is_delta { s.delta[law] } else { s.balance[law] };
+            let band = (dynamics.samples.iter())
+                .filter_map(|s| of(s).map(|b| (s.epoch as f64, b.least, b.largest)));
+            panel.series.push(series("", k, Mark::Band(band.collect())));
+            let middle = line(dynamics, |s| of(s).map(|b| b.median));
+            let name = name.trim_end_matches(", neurons");
+            panel.series.push(series(name, k, Mark::Line(middle)));
+        }
+        panels.push(panel);
+    }
+    panels
+}
+
+/// Figures 3a and 4a: the share of significant entries that moved by more than 5 % (50 %).
+fn share_that_moves(number: u32, plan: &Plan, results: &Results) -> Option<Panel> {
+    let (least, label) = match number {
+        3 => (|c: &LayerChange| c.beyond_005, "share of weights moved > 5 %"),
+        _ => (|c: &LayerChange| c.beyond_05 , "share of weights moved > 50 %"),
+    };
+    let least: fn(&LayerChange) -> f64 = least;
+    let panel = bars(plan, results, label, false, least);
+    (!panel.series.is_empty()).then_some(panel)
+}
+
+/// Figure 8: the share of weights and attention entries that are what they were.
+fn unchanged(plan: &Plan, results: &Results) -> Vec<Panel> {
+    let mut panels = Vec::new();
+    for row in rows(plan) {
+        let part = of_row(plan, row);
+        for (attention, what) in [(false, "weights"), (true, "attention")] {
+            let mut panel = bars(&part, results, "share unchanged", attention, |c| c.unchanged);
+            panel.title = format!("{row}, {what}");
+            panel.y = panel.y.within(0.0..1.0);
+            panels.push(panel);
+        }
+    }
+    panels
+}
+
+/// Bars by layer, one colour an initialisation.
+fn bars(
+    plan: &Plan,
+    results: &Results,
+    label: &str,
+    attention: bool,
+    value: impl Fn(&LayerChange) -> f64,
+) -> Panel {
+    let all = outcomes(plan, results);
+    let width = 0.8 / all.len().max(1) as f64;
+    let mut panel = panel("", "layer", Axis::new(label));
+    for (k, (entry, outcome)) in all.iter().enumerate() {
+        let layers = outcome.changes.iter().filter(|c| c.is_attention == attention);
+        let places = layers.enumerate().map(|(l, change)| {
+            let at = l as f64 + (k as f64 + 0.5) * width - 0.4;
+            (at, value(change))
+        });
+        let mark = Mark::Bars(places.collect(), 0.9 * width);
+        panel.series.push(series(&entry.column, k, mark));
+    }
+    let layers = all.iter().map(|(_, o)| o.cell.layers).max().unwrap_or(0);
+    panel.x = panel.x.named((1..=layers).map(|l| l.to_string()).collect());
+    panel
+}
+
+/// Figure 11: relative changes of weights, absolute changes of attention entries.
+fn spreads(plan: &Plan, results: &Results) -> Vec<Panel> {
+    let mut panels = Vec::new();
+    for row in rows(plan) {
+        let part = of_row(plan, row);
+        let all = outcomes(&part, results);
+        for (attention, what) in [(false, "relative, weights"), (true, "absolute, attention")] {
+            let mut panel = panel(format!("{row}, {what}"), "layer", Axis::new("change").log());
+            for (k, (entry, outcome)) in all.iter().enumerate() {
+                let layers = outcome.changes.iter().filter(|c| c.is_attention == attention);
+                let boxes = layers.enumerate().filter_map(|(l, change)| {
+                    let s = change.spread?;
+                    let at = l as f64 + (k as f64 - 1.5) * 0.2;
+                    let five = [s.least, s.quarter, s.median, s.three_quarters, s.largest];
+                    Some((at, five, s.mean))
+                });
+                panel
+                    .series
+                    .push(series(&entry.column, k, Mark::Boxes(boxes.collect())));
+            }
+            let layers = all.iter().map(|(_, o)| o.cell.layers).max().unwrap_or(0);
+            panel.x = panel.x.named((1..=layers).map(|l| l.to_string()).collect());
+            panels.push(panel);
+        }
+    }
+    panels
+}
+
+/// Relative gradient norms of weights (lines) and attention (dashes) of the layers that `shown` picks, a panel an initialisation, and
+/// the training loss in a last panel if all layers are shown.
+fn gradients(
+    plan: &Plan,
+    results: &Results,
+    entries: &[usize],
+    shown: impl Fn(usize) -> bool,
+) -> Vec<Panel> {
+    let mut panels = Vec::new();
+    for row in rows(plan) {
+        let part = of_row(plan, row);
+        for (k, (entry, outcome)) in outcomes(&part, results).into_iter().enumerate() {
+            let (Some(dynamics), true) = (&outcome.dynamics, entries.contains(&k)) else {
+                continue;
+            };
+            let title = format!(
+                "{row}, {}, test {:.1} %",
+                entry.column,
+                100.0 * outcome.test_acc
+            );
+            let mut panel = panel(title, "epoch", Axis::new("‖∇‖ / ‖θ‖").log());
+            for attention in [false, true] {
+                let of_kind = outcome.changes.iter().filter(|c| c.is_attention == attention);
+                for (l, change) in of_kind.enumerate().filter(|(l, _)| shown(l + 1)) {
+                    let points = line(dynamics, |s| s.gradient[change.parameter]);
+                    let (name, mark) = match attention {
+                        false => (format!("W {}", l + 1), Mark::Line(points)),
+                        true => (format!("a {}", l + 1), Mark::Dashes(points)),
+                    };
+                    panel.series.push(series(name, l, mark));
+                }
+            }
+            panels.push(panel);
+        }
+    }
+    panels
+}
+
+/// Accuracy and epochs to the best model by row (depth, width), a line a column (an initialisation).
+fn by_depth(plan: &Plan, results: &Results) -> Vec<Panel> {
+    let rows = rows(plan);
+    let mut columns: Vec<&str> = Vec::new();
+    for entry in &plan.entries {
+        if !columns.contains(&entry.column.as_str()) {
+            columns.push(&entry.column);
+        }
+    }
+    let names: Vec<String> = rows.iter().map(|r| (*r).to_owned()).collect();
+    let values: [(&str, fn(&Outcome) -> f64); 2] = [
+        ("test accuracy (%)", |o| 100.0 * o.test_acc),
+        ("epochs to the best model", |o| o.best_epoch as f64),
+    ];
+    let panels = values.into_iter().map(|(label, value)| {
+        let mut panel = panel("", "", Axis::new(label));
+        panel.x = panel.x.named(names.clone());
+        for (k, column) in columns.iter().enumerate() {
+            let points = rows.iter().enumerate().filter_map(|(x, row)| {
+                let entry = (plan.entries.iter()).find(|e| e.row == *row && e.column == *column)?;
+                let values: Vec<f64> = finished(entry, results).into_iter().map(value).collect();
+                let (mean, interval) = mean_interval(&values);
+                (!values.is_empty()).then(|| (x as f64, mean, interval.unwrap_or(0.0)))
+            });
+            let points: Vec<_> = points.collect();
+            if !points.is_empty() {
+                panel.series.push(series(*column, k, Mark::Points(points)));
+            }
+        }
+        panel
+    });
+    panels.collect()
+}
+
+fn rows(plan: &Plan) -> Vec<&str> {
+    let mut rows: Vec<&str> = Vec::new();
+    for entry in &plan.entries {
+        if !rows.contains(&entry.row.as_str()) {
+            rows.push(&entry.row);
+        }
+    }
+    rows
+}
+
+fn of_row(plan: &Plan, row: &str) -> Plan {
+    let entries = plan.entries.iter().filter(|e| e.row == row);
+    Plan {
+        title: plan.title.clone(),
+        entries: entries.cloned().collect(),
+    }
+}

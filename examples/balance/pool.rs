@@ -1,0 +1,109 @@
+//! Cells spread over the cores, the longest first, with a bar that knows the time left.
+
+use super::cell::{Cell, Prepared};
+use super::results::Results;
+use emmy::{Error, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How to spread.
+pub struct Spreading {
+    /// Cells at a time.
+    pub jobs: usize,
+    /// Threads of each.
+    pub threads: usize,
+    /// Where data are.
+    pub folder: Option<PathBuf>,
+}
+
+/// Runs what is not finished yet. Cells whose data set is not found are left out and named.
+///
+/// # Errors
+/// The first error of a cell or of the results file; cells that run at that time are finished and kept.
+pub fn run(cells: &[Cell], how: &Spreading, results: &Mutex<Results>) -> Result<()> {
+    let mut waiting: Vec<&Cell> = Vec::new();
+    for cell in cells {
+        let done = results.lock().expect("no panic").of(cell).is_some();
+        if !done && !waiting.contains(&cell) {
+            waiting.push(cell);
+        }
+    }
+    let mut sets = BTreeMap::new();
+    for cell in &waiting {
+        if let std::collections::btree_map::Entry::Vacant(place) = sets.entry(cell.data_key()) {
+            match Prepared::load(cell, how.folder.clone()) {
+                Ok(prepared) => {
+                    place.insert(Some(prepared));
+                }
+                Err(error @ Error::NotFound { .. }) => {
+                    eprintln!("left out: {error}");
+                    place.insert(None);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    let mut tasks: Vec<(u64, &Cell, &Prepared)> = (waiting.iter())
+        .filter_map(|cell| {
+            let data = sets[&cell.data_key()].as_ref()?;
+            Some((cell.work(data), *cell, data))
+        })
+        .collect();
+    tasks.sort_by_key(|(work, cell, _)| std::cmp::Reverse(work * cell.epochs as u64));
+    if tasks.is_empty() {
+        return Ok(());
+    }
+
+    let total = tasks
+        .iter()
+        .map(|(work, cell, _)| work * cell.epochs as u64);
+    let bar = ProgressBar::new(total.sum()).with_style(
+        ProgressStyle::with_template("{bar:30} {percent} % [{elapsed} < {eta}] {msg}")
+            .expect("a valid template"),
+    );
+    let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let failed: Mutex<Option<Error>> = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..how.jobs.min(tasks.len()) {
+            scope.spawn(|| {
+                while failed.lock().expect("no panic").is_none() {
+                    let Some((work, cell, data)) = tasks.get(next.fetch_add(1, Ordering::Relaxed))
+                    else {
+                        return;
+                    };
+                    let mut left = cell.epochs as u64;
+                    let outcome = cell.run(data, how.threads, |_| {
+                        left = left.saturating_sub(1);
+                        bar.inc(*work);
+                    });
+                    bar.inc(work * left);
+                    let kept = outcome.and_then(|outcome| {
+                        let k = finished.fetch_add(1, Ordering::Relaxed) + 1;
+                        let said = format!(
+                            "{k} of {}: {}, {:.1} % at epoch {} of {}, {:.0} s",
+                            tasks.len(),
+                            cell.title(),
+                            100.0 * outcome.test_acc,
+                            outcome.best_epoch,
+                            outcome.epochs,
+                            outcome.seconds
+                        );
+                        match bar.is_hidden() {
+                            true => eprintln!("{said}"),
+                            false => bar.set_message(said),
+                        }
+                        results.lock().expect("no panic").add(outcome)
+                    });
+                    if let Err(error) = kept {
+                        failed.lock().expect("no panic").get_or_insert(error);
+                    }
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    failed.into_inner().expect("no panic").map_or(Ok(()), Err)
+}
