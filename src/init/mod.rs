@@ -7,6 +7,10 @@
 //! | `[out, in]` | the shape of a weight; W_ij is the weight from input j to output i |
 //! | fan_in, fan_out | in and out; with more axes, each times their product, as in PyTorch |
 
+mod looks_linear;
+
+pub use looks_linear::{Position, identity, looks_linear};
+
 use crate::linalg;
 use crate::real::Real;
 use crate::tensor::{Tensor, tensor};
@@ -126,7 +130,8 @@ fn draw<F: Real>(shape: &[usize], mut next: impl FnMut() -> f64) -> Tensor<F> {
     )
 }
 
-fn gauss(rng: &mut Rng) -> f64 {
+/// One draw from N(0, 1).
+pub(crate) fn gauss(rng: &mut Rng) -> f64 {
     StandardNormal.sample(rng)
 }
 

@@ -85,34 +85,10 @@ pub trait Stack<F: Real>: Module<F> {
     /// "Are GATs Out of Balance?", Theorem 2.2 (shared weights), Theorem 6.3 with what its right side lacks (separate weights), Theorem 6.4
     /// (heads). Besides, with the identity for σ, a law about the whole space of neurons where nothing sees them one by one.
     fn laws(&self) -> Vec<Law> {
-        let (ports, activation) = (self.ports(), self.activation());
-        let Some(degree) = activation.degree() else {
-            return Vec::new();
-        };
-        let mut laws = Vec::new();
-        for (l, pair) in ports.windows(2).enumerate() {
-            let [from, to] = pair else { unreachable!() };
-            let readers = to.readers.iter().map(|t| t.clone().times(degree.into()));
-            let terms: Vec<Term> = from.writers.iter().cloned().chain(readers).collect();
-            let mixes = from.mixes && activation == Activation::Identity && !self.drops();
-            let width = terms[0].slice.neurons() / from.heads;
-            for h in 0..from.heads {
-                let range = h * width..(h + 1) * width;
-                let terms: Vec<Term> = terms.iter().map(|t| t.narrow(range.clone())).collect();
-                let whose = match from.heads {
-                    1 => format!("layer {}", l + 1),
-                    _ => format!("layer {}, head {}", l + 1, h + 1),
-                };
-                let law = |what, symmetry| {
-                    Law::new(format!("{whose}, {what}"), l + 1, symmetry, terms.clone())
-                };
-                laws.push(law("neurons", Symmetry::Rescaling));
-                if mixes {
-                    laws.push(law("space of neurons", Symmetry::Linear));
-                }
-            }
-        }
-        laws
+        let activation = self.activation();
+        let linear = activation == Activation::Identity && !self.drops();
+        let degree = activation.degree();
+        degree.map_or_else(Vec::new, |k| chain(&self.ports(), k, linear))
     }
 
     /// The further laws of a loss that does not change when all outputs are shifted alike, such as cross-entropy of their softmax: the
@@ -130,4 +106,31 @@ pub trait Stack<F: Real>: Module<F> {
         };
         shifts.iter().enumerate().map(law).collect()
     }
+}
+
+/// The laws of layers in a row, between them a function that is homogeneous of this degree and may be linear.
+pub(super) fn chain(ports: &[Ports], degree: u32, linear: bool) -> Vec<Law> {
+    let mut laws = Vec::new();
+    for (l, pair) in ports.windows(2).enumerate() {
+        let [from, to] = pair else { unreachable!() };
+        let readers = to.readers.iter().map(|t| t.clone().times(degree.into()));
+        let terms: Vec<Term> = from.writers.iter().cloned().chain(readers).collect();
+        let width = terms[0].slice.neurons() / from.heads;
+        for h in 0..from.heads {
+            let range = h * width..(h + 1) * width;
+            let terms: Vec<Term> = terms.iter().map(|t| t.narrow(range.clone())).collect();
+            let whose = match from.heads {
+                1 => format!("layer {}", l + 1),
+                _ => format!("layer {}, head {}", l + 1, h + 1),
+            };
+            let law = |what, symmetry| {
+                Law::new(format!("{whose}, {what}"), l + 1, symmetry, terms.clone())
+            };
+            laws.push(law("neurons", Symmetry::Rescaling));
+            if from.mixes && linear {
+                laws.push(law("space of neurons", Symmetry::Linear));
+            }
+        }
+    }
+    laws
 }

@@ -5,7 +5,7 @@
 //! theorem). A [`Law`] names the parameters on both sides; δ ([`Law::measure`], on the tape [`delta`]) is that sum, for every neuron.
 //!
 //! Under gradient flow the law is one of conservation: c ([`Law::balance`]) does not move. Under plain gradient descent it moves by
-//! an exact amount ([`Law::drift`]).
+//! an exact amount ([`Law::drift`]). A network that starts with c = 0 ([`Balancing`]) keeps it.
 //!
 //! | letter | meaning |
 //! |---|---|
@@ -26,11 +26,13 @@
 //! Mechanics", ICLR 2021, for the principle. Layers say which of their parameters flow where ([`crate::nn::Ports`]), models list their
 //! laws ([`crate::nn::Stack::laws`]).
 
+mod balance;
 mod flow;
 mod law;
 mod measure;
 mod tape;
 
+pub use balance::{Balancing, Beta, Order};
 pub use law::{Law, Side, Slice, Symmetry, Term};
 pub use measure::Measured;
 pub use tape::{balance, delta};

@@ -1,0 +1,124 @@
+//! The networks that are initialised, and what is asked of them.
+
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Slots, Stack};
+use emmy::nn::{AttentionOptions, Gatv2Conv, Heads, Pass, Ports};
+use emmy::sparse::Csr;
+use emmy::symmetry::Symmetry;
+use emmy::{Real, Tensor, Var, init};
+use ndarray::Ix2;
+
+pub const INPUTS: usize = 5;
+pub const CLASSES: usize = 3;
+pub const SHARED: Conv = Conv::Gatv2 { shared: true };
+pub const SEPARATE: Conv = Conv::Gatv2 { shared: false };
+
+/// A network of the given kind without dropout and biases.
+pub fn config(conv: Conv, layers: usize, hidden: usize, heads: usize) -> GraphNetConfig {
+    GraphNetConfig {
+        conv,
+        layers,
+        hidden,
+        heads: if conv == Conv::Gcn { 1 } else { heads },
+        dropout: 0.0,
+        bias: false,
+        ..GraphNetConfig::gcn(INPUTS, CLASSES)
+    }
+}
+
+pub fn graph_net<F: Real>(config: GraphNetConfig) -> GraphNet<F> {
+    GraphNet::new(config, 0).unwrap()
+}
+
+pub fn mlp<F: Real>(widths: &[usize], activation: Activation, bias: bool) -> Mlp<F> {
+    Mlp::new(widths, activation, bias, &mut init::rng(0))
+}
+
+/// A parameter of this name as a matrix.
+pub fn matrix(model: &impl Module<f64>, name: &str) -> ndarray::Array2<f64> {
+    let all = model.parameters();
+    let (_, found) = (all.iter().find(|(n, _)| n == name)).unwrap_or_else(|| {
+        panic!(
+            "no {name} among {:?}",
+            all.iter().map(|p| &p.0).collect::<Vec<_>>()
+        )
+    });
+    found
+        .view()
+        .into_dimensionality::<Ix2>()
+        .unwrap()
+        .to_owned()
+}
+
+/// All numbers of a model.
+pub fn numbers<F: Real>(model: &impl Module<F>) -> Vec<f64> {
+    let tensors = model.tensors();
+    tensors.into_iter().flatten().map(|x| x.as_f64()).collect()
+}
+
+/// The largest |c_j| / Σ |w| ‖M_j‖² over all neurons; with parameters in the place of gradients δ is c, and its size that sum.
+pub fn worst_balance<F: Real>(model: &impl Stack<F>) -> f64 {
+    let parameters = model.tensors();
+    let copies: Vec<Tensor<F>> = parameters.iter().map(|&p| p.clone()).collect();
+    let laws = model.laws();
+    let rescalings = laws
+        .iter()
+        .filter(|law| law.symmetry == Symmetry::Rescaling);
+    let worst = rescalings.map(|law| {
+        let measured = law.measure(&parameters, &copies);
+        assert!(
+            measured.size.iter().all(|&size| size > 1e-9),
+            "{measured:?}"
+        );
+        measured.worst()
+    });
+    worst.fold(0.0, f64::max)
+}
+
+/// A GATv2 stack that averages the heads of every layer.
+#[derive(Clone)]
+pub struct Averaged<F: Real> {
+    pub layers: Vec<Gatv2Conv<F>>,
+    pub activation: Activation,
+}
+emmy::module!(Averaged: layers);
+
+impl<F: Real> Averaged<F> {
+    pub fn new(widths: &[usize], heads: usize, shared: bool) -> Self {
+        let options = AttentionOptions {
+            heads,
+            join: Heads::Average,
+            bias: false,
+            ..AttentionOptions::default()
+        };
+        let rng = &mut init::rng(0);
+        let layer = |w: &[usize]| Gatv2Conv::new(w[0], w[1], shared, options, rng);
+        Self {
+            layers: widths.windows(2).map(layer).collect(),
+            activation: Activation::Relu,
+        }
+    }
+
+    pub fn forward<'t>(&self, pass: &Pass<'t, F>, x: Var<'t, F>, adjacency: &Csr<F>) -> Var<'t, F> {
+        let (first, others) = self.layers.split_first().unwrap();
+        let mut y = first.forward(pass, x, &adjacency.pattern);
+        for layer in others {
+            y = layer.forward(pass, self.activation.apply(y), &adjacency.pattern);
+        }
+        y
+    }
+}
+
+impl<F: Real> Stack<F> for Averaged<F> {
+    fn ports(&self) -> Vec<Ports> {
+        let slots = Slots::of(self);
+        self.layers.iter().map(|l| l.ports(&slots)).collect()
+    }
+
+    fn activation(&self) -> Activation {
+        self.activation
+    }
+
+    fn drops(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,149 @@
+//! What cannot be balanced, and how one is told.
+
+use super::networks::*;
+use emmy::init;
+use emmy::nn::{Activation, Initialization, Module, Stack};
+use emmy::symmetry::{Balancing, Beta, Order};
+
+#[track_caller]
+fn refused(scheme: Initialization, widths: &[usize], reason: &str) {
+    let mut net = mlp::<f64>(widths, Activation::Relu, true);
+    let before = numbers(&net);
+    let error = scheme.apply(&mut net, 0).unwrap_err().to_string();
+    assert!(error.contains(reason), "{error}");
+    assert_eq!(
+        numbers(&net),
+        before,
+        "a refusal leaves the model as it was"
+    );
+}
+
+#[test]
+fn an_identity_without_entries_to_scale_is_refused_by_name() {
+    // The third layer reads 5 neurons with an identity of 3 rows.
+    refused(
+        Initialization::IDENTITY_BAL,
+        &[4, 4, 5, 3, 2],
+        "balancing layer 2, neurons, number 4 of 5: expected what flows out of it",
+    );
+    // From right to left it is rows that lack.
+    let backwards = Initialization {
+        balance: Some(Balancing {
+            order: Order::RightToLeft,
+            ..Balancing::constant(1.0)
+        }),
+        ..Initialization::IDENTITY
+    };
+    refused(
+        backwards,
+        &[4, 3, 5, 2],
+        "balancing layer 2, neurons, number 4 of 5: expected what flows into it",
+    );
+    // Without balancing there is nothing to refuse, nor where nothing flows in: there what flows out becomes zero.
+    let mut net = mlp::<f64>(&[4, 4, 5, 3, 2], Activation::Relu, true);
+    Initialization::IDENTITY.apply(&mut net, 0).unwrap();
+    let mut net = mlp::<f64>(&[4, 3, 5, 2], Activation::Relu, true);
+    Initialization::IDENTITY_BAL.apply(&mut net, 0).unwrap();
+    let last = matrix(&net, "layers.2.weight");
+    assert!(last.column(2).iter().all(|&x| x != 0.0));
+    assert!(last.column(3).iter().all(|&x| x == 0.0));
+}
+
+#[test]
+fn constants_that_break_their_rule_are_refused() {
+    let with = |beta, ratio| Initialization {
+        balance: Some(Balancing {
+            beta,
+            ratio,
+            order: Order::LeftToRight,
+        }),
+        ..Initialization::BAL_X
+    };
+    let good = Beta::Constant(1.0);
+    for ratio in [0.0, -0.5, 1.5, f64::NAN] {
+        refused(with(good, ratio), &[3, 3, 3], "balancing: ratio");
+    }
+    for beta in [
+        Beta::Constant(0.0),
+        Beta::Constant(-1.0),
+        Beta::Constant(f64::INFINITY),
+        Beta::Uniform {
+            low: 2.0,
+            high: 1.0,
+        },
+        Beta::Uniform {
+            low: -1.0,
+            high: 1.0,
+        },
+        Beta::Uniform {
+            low: 0.0,
+            high: 0.0,
+        },
+        Beta::Normal {
+            mean: 1.0,
+            std: -1.0,
+        },
+        Beta::Normal {
+            mean: 0.0,
+            std: 0.0,
+        },
+        Beta::Normal {
+            mean: f64::NAN,
+            std: 1.0,
+        },
+    ] {
+        refused(with(beta, 1.0), &[3, 3, 3], "balancing: β");
+    }
+}
+
+/// Balances a network whose first weight has this first row, the others being drawn.
+fn balance(row: [f64; 2], bias: f64) -> Result<Vec<f64>, String> {
+    let mut net = mlp::<f64>(&[2, 2, 2], Activation::Relu, true);
+    net.layers[0].weight[[0, 0]] = row[0];
+    net.layers[0].weight[[0, 1]] = row[1];
+    net.layers[0].bias = Some(emmy::tensor::tensor(&[2], vec![bias, 0.0]));
+    let laws = net.laws();
+    let mut parameters = net.tensors_mut();
+    let done = Balancing::constant(2.0).apply(&laws, &mut parameters, &mut init::rng(0));
+    done.map_err(|e| e.to_string())?;
+    assert!(worst_balance(&net) < 1e-12);
+    Ok(numbers(&net))
+}
+
+#[test]
+fn a_first_layer_of_zeros_or_worse_is_refused() {
+    let error = balance([0.0; 2], 0.0).unwrap_err();
+    assert_eq!(
+        error,
+        "balancing layer 1, neurons, number 1 of 2: expected what flows into it to be finite and not all zero, to scale it to squared \
+         norm 2, found squared norm 0"
+    );
+    assert!(
+        balance([f64::NAN, 1.0], 0.0)
+            .unwrap_err()
+            .contains("found squared norm NaN")
+    );
+    // A parameter that is zero stays so; one that is not has β, like any other.
+    let found = balance([3.0, 4.0], 0.0).unwrap();
+    approx::assert_relative_eq!(found[..2], [0.6 * 2.0_f64.sqrt(), 0.8 * 2.0_f64.sqrt()][..]);
+    let found = balance([0.0; 2], -7.0).unwrap();
+    assert_eq!(found[..2], [0.0; 2]);
+    approx::assert_relative_eq!(found[4], -2.0_f64.sqrt());
+}
+
+#[test]
+#[should_panic(expected = "layer 1, neurons: parameter 1 has not the entries the law speaks of")]
+fn laws_of_another_model_panic() {
+    let net = mlp::<f64>(&[2, 3, 2], Activation::Relu, false);
+    let mut other = mlp::<f64>(&[2, 3, 3], Activation::Relu, false);
+    let mut parameters = other.tensors_mut();
+    let _ = Balancing::constant(1.0).apply(&net.laws(), &mut parameters, &mut init::rng(0));
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_those_that_are_known() {
+    let error = "xavir".parse::<Initialization>().unwrap_err().to_string();
+    assert!(
+        error.contains("one of xavier, xavier-zero, bal-x, bal-o") && error.contains("\"xavir\"")
+    );
+}
