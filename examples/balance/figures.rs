@@ -60,7 +60,11 @@ pub fn draw(number: u32, plan: &Plan, results: &Results, folder: &Path) -> Resul
 pub fn demonstration(plan: &Plan, results: &Results, folder: &Path) -> Result<Vec<PathBuf>> {
     let mut panels = vec![
         panel("", "epoch", Axis::new("training loss")),
-        panel("", "epoch", Axis::new("validation accuracy").within(0.0..1.0)),
+        panel(
+            "",
+            "epoch",
+            Axis::new("validation accuracy").within(0.0..1.0),
+        ),
         panel("", "epoch", Axis::new("largest |c| of a neuron")),
         panel("", "epoch", Axis::new("largest relative |δ|").log()),
     ];
@@ -68,7 +72,9 @@ pub fn demonstration(plan: &Plan, results: &Results, folder: &Path) -> Result<Ve
         let of = |f: fn(&Sample) -> f64| line(dynamics, |s| Some(f(s)));
         let widest = |spreads: &[Option<Spread>]| {
             let sizes = spreads.iter().flatten();
-            sizes.map(|s| s.least.abs().max(s.largest.abs())).reduce(f64::max)
+            sizes
+                .map(|s| s.least.abs().max(s.largest.abs()))
+                .reduce(f64::max)
         };
         let marks = [
             of(|s| s.loss),
@@ -146,7 +152,13 @@ fn conservation(plan: &Plan, results: &Results) -> Vec<Panel> {
         for (k, name) in dynamics.laws.iter().filter(neurons).enumerate() {
             let law = dynamics.laws.iter().position(|n| n == name);
             let law = law.expect("it is one of them");
-            let of = |s: &Sample| if is_delta { s.delta[law] } else { s.balance[law] };
+            let of = |s: &Sample| {
+                if is_delta {
+                    s.delta[law]
+                } else {
+                    s.balance[law]
+                }
+            };
             let band = (dynamics.samples.iter())
                 .filter_map(|s| of(s).map(|b| (s.epoch as f64, b.least, b.largest)));
             panel.series.push(series("", k, Mark::Band(band.collect())));
@@ -161,11 +173,10 @@ fn conservation(plan: &Plan, results: &Results) -> Vec<Panel> {
 
 /// Figures 3a and 4a: the share of significant entries that moved by more than 5 % (50 %).
 fn share_that_moves(number: u32, plan: &Plan, results: &Results) -> Option<Panel> {
-    let (least, label) = match number {
-        3 => (|c: &LayerChange| c.beyond_005, "share of weights moved > 5 %"),
-        _ => (|c: &LayerChange| c.beyond_05 , "share of weights moved > 50 %"),
+    let (least, label): (fn(&LayerChange) -> f64, _) = match number {
+        3 => (|c| c.beyond_005, "share of weights moved > 5 %"),
+        _ => (|c| c.beyond_05, "share of weights moved > 50 %"),
     };
-    let least: fn(&LayerChange) -> f64 = least;
     let panel = bars(plan, results, label, false, least);
     (!panel.series.is_empty()).then_some(panel)
 }
@@ -176,7 +187,9 @@ fn unchanged(plan: &Plan, results: &Results) -> Vec<Panel> {
     for row in rows(plan) {
         let part = of_row(plan, row);
         for (attention, what) in [(false, "weights"), (true, "attention")] {
-            let mut panel = bars(&part, results, "share unchanged", attention, |c| c.unchanged);
+            let mut panel = bars(&part, results, "share unchanged", attention, |c| {
+                c.unchanged
+            });
             panel.title = format!("{row}, {what}");
             panel.y = panel.y.within(0.0..1.0);
             panels.push(panel);
@@ -197,7 +210,10 @@ fn bars(
     let width = 0.8 / all.len().max(1) as f64;
     let mut panel = panel("", "layer", Axis::new(label));
     for (k, (entry, outcome)) in all.iter().enumerate() {
-        let layers = outcome.changes.iter().filter(|c| c.is_attention == attention);
+        let layers = outcome
+            .changes
+            .iter()
+            .filter(|c| c.is_attention == attention);
         let places = layers.enumerate().map(|(l, change)| {
             let at = l as f64 + (k as f64 + 0.5) * width - 0.4;
             (at, value(change))
@@ -219,7 +235,10 @@ fn spreads(plan: &Plan, results: &Results) -> Vec<Panel> {
         for (attention, what) in [(false, "relative, weights"), (true, "absolute, attention")] {
             let mut panel = panel(format!("{row}, {what}"), "layer", Axis::new("change").log());
             for (k, (entry, outcome)) in all.iter().enumerate() {
-                let layers = outcome.changes.iter().filter(|c| c.is_attention == attention);
+                let layers = outcome
+                    .changes
+                    .iter()
+                    .filter(|c| c.is_attention == attention);
                 let boxes = layers.enumerate().filter_map(|(l, change)| {
                     let s = change.spread?;
                     let at = l as f64 + (k as f64 - 1.5) * 0.2;
@@ -260,7 +279,10 @@ fn gradients(
             );
             let mut panel = panel(title, "epoch", Axis::new("‖∇‖ / ‖θ‖").log());
             for attention in [false, true] {
-                let of_kind = outcome.changes.iter().filter(|c| c.is_attention == attention);
+                let of_kind = outcome
+                    .changes
+                    .iter()
+                    .filter(|c| c.is_attention == attention);
                 for (l, change) in of_kind.enumerate().filter(|(l, _)| shown(l + 1)) {
                     let points = line(dynamics, |s| s.gradient[change.parameter]);
                     let (name, mark) = match attention {

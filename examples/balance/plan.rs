@@ -124,8 +124,10 @@ impl Choice {
     /// Whether a cell is asked for.
     fn wants(&self, cell: &Cell) -> bool {
         let any = |empty: bool, found: bool| empty || found;
-        any(self.datasets.is_empty(), self.datasets.contains(&cell.dataset))
-            && any(self.layers.is_empty(), self.layers.contains(&cell.layers))
+        any(
+            self.datasets.is_empty(),
+            self.datasets.contains(&cell.dataset),
+        ) && any(self.layers.is_empty(), self.layers.contains(&cell.layers))
             && any(self.inits.is_empty(), self.inits.contains(&cell.init))
     }
 
@@ -148,8 +150,16 @@ impl Choice {
     pub fn table(&self, number: u32) -> Plan {
         match number {
             2 => self.table_2(),
-            3 => self.variations(Rule::Sgd, &paper::TABLE_3, "Table 3: variations on Cora, SGD"),
-            4 => self.variations(Rule::Adam, &paper::TABLE_4, "Table 4: variations on Cora, Adam"),
+            3 => self.variations(
+                Rule::Sgd,
+                &paper::TABLE_3,
+                "Table 3: variations on Cora, SGD",
+            ),
+            4 => self.variations(
+                Rule::Adam,
+                &paper::TABLE_4,
+                "Table 4: variations on Cora, Adam",
+            ),
             5 => self.table_5(),
             6 => self.table_6(),
             7 => self.table_7(),
@@ -164,7 +174,7 @@ impl Choice {
                 for (layers, paper) in [2, 5, 10, 20, 40].into_iter().zip(numbers) {
                     let cell = self.cell(dataset, layers, init, Rule::Sgd);
                     let row = format!("{dataset} {name}");
-                    entries.extend(self.entry(row, format!("L={layers}"), Some(*paper), &cell));
+                    entries.extend(self.entry(row, format!("L={layers}"), Some(paper), &cell));
                 }
             }
         }
@@ -245,7 +255,7 @@ impl Choice {
                         ..base
                     },
                 };
-                entries.extend(self.entry(dataset, *name, Some(*paper), &cell));
+                entries.extend(self.entry(dataset, *name, Some(paper), &cell));
             }
         }
         Plan {
@@ -385,7 +395,7 @@ impl Choice {
                         let cell = match number {
                             9 => base,
                             _ => Cell {
-                                conv: Conv::OmegaGat { shared: true },
+                                conv: Conv::Gatv2 { shared: true },
                                 ..base
                             },
                         };

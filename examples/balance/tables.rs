@@ -58,9 +58,8 @@ pub fn render(plan: &Plan, results: &Results) -> Option<String> {
         }
         lines.push(line);
     }
-    let any = |all: &[&Outcome], f: fn(&Outcome) -> f64| {
-        all.iter().map(|o| f(o)).fold(0.0_f64, f64::max)
-    };
+    let any =
+        |all: &[&Outcome], f: fn(&Outcome) -> f64| all.iter().map(|o| f(o)).fold(0.0_f64, f64::max);
     if all.is_empty() {
         return None;
     }

@@ -5,9 +5,8 @@
 
 use crate::sparse::Pattern;
 use rayon::prelude::*;
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Mutex;
 
 /// Elementary operations below which a loop stays on its thread: a fork costs some ten microseconds.
 pub const FORK: usize = 100_000;
@@ -17,24 +16,29 @@ const BLOCK: usize = 50_000;
 
 /// Runs `f` with all kernels inside it on `n` threads; 0 stands for one thread a processor.
 ///
-/// Pools are built when first asked for and kept.
+/// Calls at the same time have `n` threads each. The threads are kept for later calls.
 ///
 /// # Panics
 /// If the threads cannot be started.
 pub fn with_threads<R: Send>(n: usize, f: impl FnOnce() -> R + Send) -> R {
-    static POOLS: OnceLock<Mutex<HashMap<usize, Arc<rayon::ThreadPool>>>> = OnceLock::new();
-    let pool = {
-        let mut pools = POOLS
-            .get_or_init(Mutex::default)
-            .lock()
-            .expect("no thread panics while it holds the list of pools");
-        let entry = pools.entry(n).or_insert_with(|| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build();
-            Arc::new(pool.unwrap_or_else(|e| panic!("with_threads: {n} threads: {e}")))
-        });
-        Arc::clone(entry)
+    /// Pools that nobody uses, with their sizes.
+    static IDLE: Mutex<Vec<(usize, rayon::ThreadPool)>> = Mutex::new(Vec::new());
+    let idle = || {
+        IDLE.lock()
+            .expect("no thread panics while it holds the list of pools")
     };
-    pool.install(f)
+    let found = {
+        let mut idle = idle();
+        let at = idle.iter().position(|(size, _)| *size == n);
+        at.map(|at| idle.swap_remove(at).1)
+    };
+    let pool = found.unwrap_or_else(|| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build();
+        pool.unwrap_or_else(|e| panic!("with_threads: {n} threads: {e}"))
+    });
+    let out = pool.install(f);
+    idle().push((n, pool));
+    out
 }
 
 /// Whether `work` elementary operations are worth a fork.
@@ -137,6 +141,26 @@ pub fn carve<T>(mut data: &mut [T], sizes: impl IntoIterator<Item = usize>) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_at_the_same_time_do_not_wait_for_each_other() {
+        use std::sync::mpsc::channel;
+        use std::time::Duration;
+        let (say, hear) = channel();
+        let (answer, answered) = channel();
+        let patience = Duration::from_secs(20);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                with_threads(1, move || {
+                    hear.recv_timeout(patience).map(|()| answer.send(()))
+                })
+            });
+            with_threads(1, move || {
+                say.send(()).expect("the other call listens");
+                answered.recv_timeout(patience).expect("it runs now");
+            });
+        });
+    }
 
     #[test]
     fn rows_are_visited_once_on_any_number_of_threads() {
