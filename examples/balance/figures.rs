@@ -308,11 +308,16 @@ fn by_depth(plan: &Plan, results: &Results) -> Vec<Panel> {
         }
     }
     let names: Vec<String> = rows.iter().map(|r| (*r).to_owned()).collect();
-    let values: [(&str, fn(&Outcome) -> f64); 2] = [
-        ("test accuracy (%)", |o| 100.0 * o.test_acc),
-        ("epochs to the best model", |o| o.best_epoch as f64),
-    ];
-    let panels = values.into_iter().map(|(label, value)| {
+    let accuracy = |o: &Outcome| 100.0 * o.test_acc;
+    let labels = ["test accuracy (%)", "epochs to the best model"];
+    let panels = labels.into_iter().enumerate().map(|(which, label)| {
+        let value = |o: &Outcome| {
+            if which == 0 {
+                accuracy(o)
+            } else {
+                o.best_epoch as f64
+            }
+        };
         let mut panel = panel("", "", Axis::new(label));
         panel.x = panel.x.named(names.clone());
         for (k, column) in columns.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! The examples as programs.
 
+mod balance;
 #[path = "../files/mod.rs"]
 mod files;
 mod options;
