@@ -208,6 +208,26 @@ impl<'t, F: Real> Pass<'t, F> {
         })
     }
 
+    /// Lets a variable stand for a parameter: a layer as a function of its parameters, to be differentiated by other means than
+    /// [`gradients`](Self::gradients).
+    ///
+    /// # Panics
+    /// If the shapes differ, or something stands for the parameter already.
+    #[track_caller]
+    pub fn bind(&self, parameter: &Tensor<F>, variable: Var<'t, F>) {
+        let (expected, found) = (parameter.shape(), variable.shape());
+        assert!(
+            found == expected,
+            "bind: a variable of shape {found:?} for a parameter of shape {expected:?}"
+        );
+        let address = std::ptr::from_ref(parameter).addr();
+        let earlier = self.bound.borrow_mut().insert(address, variable);
+        assert!(
+            earlier.is_none(),
+            "bind: something stands for this parameter already"
+        );
+    }
+
     /// ∂loss/∂θ for every parameter θ of `model`, in its order; zeros for a parameter that took no part.
     ///
     /// # Panics

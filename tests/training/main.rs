@@ -6,7 +6,7 @@ mod troubles;
 
 use emmy::autodiff::grad;
 use emmy::data::{self, Dataset, Split};
-use emmy::nn::{Conv, GraphNet, GraphNetConfig, Module, Pass};
+use emmy::nn::{Conv, GraphNet, GraphNetConfig, Linear, Module, Pass};
 use emmy::optim::{Decay, Method, Plateau, Schedule};
 use emmy::sparse::Csr;
 use emmy::train::{Record, Select, Task, TrainConfig, Trainer, metrics};

@@ -168,3 +168,40 @@ fn seeds_decide_all_that_is_random() {
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
 }
+
+#[test]
+fn a_variable_can_stand_for_a_parameter() {
+    let layer = Linear::<f64>::new(2, 3, true, &mut emmy::init::rng(1));
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, 0);
+    let weight = tape.var(layer.weight.mapv(|w| 2.0 * w).into_shared());
+    pass.bind(&layer.weight, weight);
+    let x = tape.constant(emmy::init::normal(&[4, 2], 1.0, &mut emmy::init::rng(2)));
+    let y = layer.forward(&pass, x);
+    assert_eq!(y.value(), x.linear(weight).value());
+    let [bound, own] = [weight, pass.param(&layer.weight)].map(|w| grad(y.sum_all(), &[w]));
+    assert_eq!(bound, own);
+    // What is not bound is still the layer's own.
+    assert_eq!(
+        pass.gradients(y.sum_all(), &layer)[1],
+        Tensor::from_elem(vec![3], 4.0)
+    );
+}
+
+#[test]
+#[should_panic(expected = "bind: a variable of shape [2] for a parameter of shape [3]")]
+fn what_stands_for_a_parameter_has_its_shape() {
+    let bias = Tensor::<f64>::zeros(vec![3]);
+    let tape = Tape::new();
+    Pass::train(&tape, 0).bind(&bias, tape.var(Tensor::zeros(vec![2])));
+}
+
+#[test]
+#[should_panic(expected = "bind: something stands for this parameter already")]
+fn nothing_else_stands_for_it_after_it_was_asked_for() {
+    let bias = Tensor::<f64>::zeros(vec![3]);
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, 0);
+    pass.param(&bias);
+    pass.bind(&bias, tape.var(bias.clone()));
+}
