@@ -1,6 +1,7 @@
 //! Graph attention, version 1.
 
 use super::heads::{AttentionOptions, HeadParts, aggregate};
+use super::omega::propagate;
 use super::{Input, Pass, Ports, Slots};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
@@ -22,6 +23,7 @@ use std::sync::Arc;
 /// | W | `[H·C, in]`, H heads of width C |
 /// | a_s, a_t | `[H, C]` |
 /// | α | `[edges, H]`, summing to 1 over the edges into a node |
+/// | ω | `[1]` or `[H, C]`, if asked for |
 /// | b | `[H·C]`, averaged heads `[C]` |
 ///
 /// The edges are given as a pattern, rows are targets i; self-loops are those it holds (PyTorch Geometric adds them in the layer, here
@@ -34,6 +36,8 @@ pub struct GatConv<F: Real> {
     pub att_source: Tensor<F>,
     /// a_t, for the node that receives.
     pub att_target: Tensor<F>,
+    /// ω of S_ω, which then takes the place of α: see [`Omega`](super::Omega).
+    pub omega: Option<Tensor<F>>,
     /// V of the residual x Vᵀ, `[output, in]`.
     pub residual: Option<Tensor<F>>,
     /// b, added after aggregation.
@@ -41,7 +45,7 @@ pub struct GatConv<F: Real> {
     /// Heads, slope, dropout.
     pub options: AttentionOptions,
 }
-crate::module!(GatConv: weight, att_source, att_target, residual, bias);
+crate::module!(GatConv: weight, att_source, att_target, omega, residual, bias);
 
 impl<F: Real> GatConv<F> {
     /// A layer of `options.heads` heads of the given width; all weights Xavier-uniform, b = 0.
@@ -51,6 +55,7 @@ impl<F: Real> GatConv<F> {
             weight: init::xavier_uniform(&[heads * width, input], 1.0, rng),
             att_source: init::xavier_uniform(&[heads, width], 1.0, rng),
             att_target: init::xavier_uniform(&[heads, width], 1.0, rng),
+            omega: options.unit_omega(width),
             residual: options.draw_residual(input, width, rng),
             bias: options.zero_bias(width),
             options,
@@ -71,7 +76,7 @@ impl<F: Real> GatConv<F> {
         let (x, attention) = (x.into(), self.options.edges(pass, edges));
         let [z, a_s, a_t] = self.project(pass, &x);
         let y = attention.gat(z, a_s, a_t);
-        self.finish(pass, y, &x)
+        self.finish(pass, y, z, &x)
     }
 
     /// The output, and the coefficients α before dropout as a sparse matrix with H values an entry.
@@ -89,7 +94,7 @@ impl<F: Real> GatConv<F> {
         let [z, a_s, a_t] = self.project(pass, &x);
         let alpha = attention.gat_coefficients(z, a_s, a_t);
         let (y, alpha) = aggregate(&attention, alpha, z);
-        (self.finish(pass, y, &x), alpha)
+        (self.finish(pass, y, z, &x), alpha)
     }
 
     /// z = W x `[n, H, C]`, a_s and a_t.
@@ -102,7 +107,14 @@ impl<F: Real> GatConv<F> {
         ]
     }
 
-    fn finish<'t>(&self, pass: &Pass<'t, F>, y: Var<'t, F>, x: &Input<'t, F>) -> Var<'t, F> {
+    fn finish<'t>(
+        &self,
+        pass: &Pass<'t, F>,
+        y: Var<'t, F>,
+        z: Var<'t, F>,
+        x: &Input<'t, F>,
+    ) -> Var<'t, F> {
+        let y = propagate(pass, self.omega.as_ref(), y, z);
         let (residual, bias) = (self.residual.as_ref(), self.bias.as_ref());
         self.options.finish(pass, y, x, residual, bias)
     }
@@ -112,6 +124,7 @@ impl<F: Real> GatConv<F> {
             weights: vec![&self.weight],
             biases: Vec::new(),
             attention: vec![&self.att_source, &self.att_target],
+            omega: self.omega.as_ref(),
             residual: self.residual.as_ref(),
             bias: self.bias.as_ref(),
             linear_scores: true,

@@ -1,6 +1,7 @@
 //! Graph attention, version 2.
 
 use super::heads::{AttentionOptions, HeadParts, aggregate};
+use super::omega::propagate;
 use super::{Input, Linear, Pass, Ports, Slots};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
@@ -21,6 +22,7 @@ use std::sync::Arc;
 /// | W_s, W_t | `[H·C, in]`, H heads of width C |
 /// | a | `[H, C]` |
 /// | α | `[edges, H]`, summing to 1 over the edges into a node |
+/// | ω | `[1]` or `[H, C]`, if asked for |
 /// | b | `[H·C]`, averaged heads `[C]` |
 ///
 /// As in PyTorch Geometric's `GATv2Conv`, `options.bias` stands for three biases: those of the two projections and one after
@@ -33,6 +35,8 @@ pub struct Gatv2Conv<F: Real> {
     pub target: Option<Linear<F>>,
     /// a.
     pub att: Tensor<F>,
+    /// ω of S_ω, which then takes the place of α: see [`Omega`](super::Omega).
+    pub omega: Option<Tensor<F>>,
     /// V of the residual x Vᵀ, `[output, in]`.
     pub residual: Option<Tensor<F>>,
     /// b, added after aggregation.
@@ -40,7 +44,7 @@ pub struct Gatv2Conv<F: Real> {
     /// Heads, slope, dropout.
     pub options: AttentionOptions,
 }
-crate::module!(Gatv2Conv: source, target, att, residual, bias);
+crate::module!(Gatv2Conv: source, target, att, omega, residual, bias);
 
 impl<F: Real> Gatv2Conv<F> {
     /// A layer of `options.heads` heads of the given width; all weights Xavier-uniform, biases 0.
@@ -56,6 +60,7 @@ impl<F: Real> Gatv2Conv<F> {
             source: Linear::new(input, heads * width, options.bias, rng),
             target: (!shared).then(|| Linear::new(input, heads * width, options.bias, rng)),
             att: init::xavier_uniform(&[heads, width], 1.0, rng),
+            omega: options.unit_omega(width),
             residual: options.draw_residual(input, width, rng),
             bias: options.zero_bias(width),
             options,
@@ -76,7 +81,7 @@ impl<F: Real> Gatv2Conv<F> {
         let (x, attention) = (x.into(), self.options.edges(pass, edges));
         let (z_s, z_t) = self.project(pass, &x);
         let y = attention.gatv2(z_s, z_t, pass.param(&self.att));
-        self.finish(pass, y, &x)
+        self.finish(pass, y, z_s, &x)
     }
 
     /// The output, and the coefficients α before dropout as a sparse matrix with H values an entry.
@@ -94,7 +99,7 @@ impl<F: Real> Gatv2Conv<F> {
         let (z_s, z_t) = self.project(pass, &x);
         let alpha = attention.gatv2_coefficients(z_s, z_t, pass.param(&self.att));
         let (y, alpha) = aggregate(&attention, alpha, z_s);
-        (self.finish(pass, y, &x), alpha)
+        (self.finish(pass, y, z_s, &x), alpha)
     }
 
     /// z_s = W_s x and z_t = W_t x, both `[n, H, C]`; with shared weights the same variable.
@@ -104,7 +109,14 @@ impl<F: Real> Gatv2Conv<F> {
         (z_s, self.target.as_ref().map_or(z_s, project))
     }
 
-    fn finish<'t>(&self, pass: &Pass<'t, F>, y: Var<'t, F>, x: &Input<'t, F>) -> Var<'t, F> {
+    fn finish<'t>(
+        &self,
+        pass: &Pass<'t, F>,
+        y: Var<'t, F>,
+        z: Var<'t, F>,
+        x: &Input<'t, F>,
+    ) -> Var<'t, F> {
+        let y = propagate(pass, self.omega.as_ref(), y, z);
         let (residual, bias) = (self.residual.as_ref(), self.bias.as_ref());
         self.options.finish(pass, y, x, residual, bias)
     }
@@ -115,6 +127,7 @@ impl<F: Real> Gatv2Conv<F> {
             weights: maps().map(|map| &map.weight).collect(),
             biases: maps().filter_map(|map| map.bias.as_ref()).collect(),
             attention: vec![&self.att],
+            omega: self.omega.as_ref(),
             residual: self.residual.as_ref(),
             bias: self.bias.as_ref(),
             linear_scores: false,

@@ -1,7 +1,7 @@
 //! What the two attention layers share: options, and what becomes of the heads.
 
 use super::linear::{add_bias, shifts};
-use super::{Dropout, Input, Pass, Ports, Slots};
+use super::{Dropout, Input, Omega, Pass, Ports, Slots};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
 use crate::ops::Sparse;
@@ -35,6 +35,8 @@ pub struct AttentionOptions {
     pub bias: bool,
     /// Whether x Vᵀ is added to the output, V a further weight without bias.
     pub residual: bool,
+    /// Whether S_ω takes the place of α, and how many ω there are: the layer of ωGAT.
+    pub omega: Option<Omega>,
     /// The slope of the LeakyReLU in the score for negative arguments.
     pub slope: f64,
     /// The probability of dropping an attention coefficient in training.
@@ -48,6 +50,7 @@ impl Default for AttentionOptions {
             join: Heads::Concatenate,
             bias: true,
             residual: false,
+            omega: None,
             slope: 0.2,
             dropout: 0.0,
         }
@@ -72,6 +75,11 @@ impl AttentionOptions {
     ) -> Option<Tensor<F>> {
         let shape = [self.output(width), input];
         (self.residual).then(|| init::xavier_uniform(&shape, 1.0, rng))
+    }
+
+    /// ω, if there is one.
+    pub(super) fn unit_omega<F: Real>(&self, width: usize) -> Option<Tensor<F>> {
+        self.omega.map(|omega| omega.ones(self.heads, width))
     }
 
     /// The bias after aggregation, if there is one.
@@ -123,7 +131,8 @@ impl AttentionOptions {
     /// [`finish`](Self::finish) does.
     ///
     /// A score is a product of attention entries and homogeneous functions of single neurons of a head, so scaling a neuron up and its
-    /// attention entries down leaves it as it is. Averaged heads have the neuron in common: it is scaled in all of them.
+    /// attention entries down leaves it as it is. ω multiplies what is scaled, and takes no part. Averaged heads have the neuron in common:
+    /// it is scaled in all of them.
     pub(super) fn ports<F: Real>(&self, slots: &Slots<'_, F>, parts: HeadParts<'_, F>) -> Ports {
         let (groups, heads) = match self.join {
             Heads::Concatenate => (1, self.heads),
@@ -141,7 +150,7 @@ impl AttentionOptions {
             writers: incoming.chain(attention).collect(),
             readers: read.map(|w| Term::outgoing(slots.columns(w))).collect(),
             heads,
-            mixes: parts.linear_scores,
+            mixes: parts.linear_scores && parts.omega.is_none_or(|omega| omega.len() == 1),
             shifts: shifts(slots, parts.residual, parts.bias),
             skip: parts
                 .residual
@@ -157,6 +166,7 @@ pub(super) struct HeadParts<'a, F: Real> {
     pub weights: Vec<&'a Tensor<F>>,
     pub biases: Vec<&'a Tensor<F>>,
     pub attention: Vec<&'a Tensor<F>>,
+    pub omega: Option<&'a Tensor<F>>,
     pub residual: Option<&'a Tensor<F>>,
     pub bias: Option<&'a Tensor<F>>,
     /// Whether scores see the neurons only through products with attention vectors.

@@ -11,6 +11,7 @@
 //! | [`GcnConv`] | Â x Wᵀ + b | Kipf and Welling, ICLR 2017 |
 //! | [`GatConv`] | Σ_j α_ij W x_j, static attention | Veličković et al., ICLR 2018 |
 //! | [`Gatv2Conv`] | Σ_j α_ij W x_j, dynamic attention | Brody et al., ICLR 2022 |
+//! | both with [`Omega`] | (I − Ω (I − α)) W x | Eliasof et al., ICML 2023 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of one of the three graph layers | |
 //!
@@ -29,6 +30,7 @@ mod linear;
 mod mlp;
 mod module;
 mod network;
+mod omega;
 mod ports;
 
 pub use activation::Activation;
@@ -45,4 +47,5 @@ pub use mlp::Mlp;
 pub(crate) use module::mix;
 pub use module::{Module, Named, Pass};
 pub use network::{Conv, GraphLayer, GraphNet, GraphNetConfig};
+pub use omega::Omega;
 pub use ports::{Ports, Slots, Stack};

@@ -1,7 +1,7 @@
 //! A stack of graph layers of one kind.
 
 use super::{Activation, AttentionOptions, Dropout, GatConv, Gatv2Conv, GcnConv, Heads};
-use super::{Input, Module, Named, Pass, Ports, Slots, Stack};
+use super::{Input, Module, Named, Omega, Pass, Ports, Slots, Stack};
 use crate::autodiff::Var;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -55,6 +55,8 @@ pub struct GraphNetConfig {
     pub bias: bool,
     /// Whether each layer adds x Vᵀ to its output. Not for GCN.
     pub residual: bool,
+    /// ω of every layer, with which a GAT is an ωGAT. Not for GCN.
+    pub omega: Option<Omega>,
     /// Whether every node is its own neighbour.
     pub self_loops: bool,
     /// The slope of the LeakyReLU in attention scores. Not for GCN.
@@ -78,6 +80,7 @@ impl GraphNetConfig {
             attention_dropout: 0.0,
             bias: true,
             residual: false,
+            omega: None,
             self_loops: true,
             slope: 0.2,
         }
@@ -177,6 +180,7 @@ impl GraphNetConfig {
             },
             bias: self.bias,
             residual: self.residual,
+            omega: self.omega,
             slope: self.slope,
             dropout: self.attention_dropout,
         };
