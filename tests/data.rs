@@ -243,12 +243,27 @@ fn planetoid_assembly_agrees_with_the_published_details() {
         assert!((1..=2).contains(&citeseer.graph.sources(i).len()));
     }
     assert_eq!(sizes(&citeseer, &split.test), [77, 182, 181, 231, 169, 160]);
-    let isolated = citeseer.graph.isolated();
-    let among = |mask: &[bool]| isolated.iter().filter(|&&i| mask[i]).count();
-    assert_eq!(
-        (among(&split.train), among(&split.val), among(&split.test)),
-        (0, 6, 12)
-    );
+}
+
+#[test]
+fn without_isolated_nodes_citeseer_chooses_by_494_and_tests_on_988() {
+    let Some(folder) = published() else { return };
+    for figures in &SETS {
+        let set = data::load(figures.name, &options(folder.clone())).unwrap();
+        let split = &set.splits[0];
+        let [train, val, test] = split.counts();
+        let expected = match figures.name {
+            Name::CiteSeer => [train, val - 6, test - 12],
+            _ => [train, val, test],
+        };
+        let found = set.without_isolated(split);
+        assert_eq!(found.counts(), expected, "{}", figures.name);
+        // Nothing is added, and every node left has a neighbour.
+        let within = |mask: &[bool], all: &[bool]| mask.iter().zip(all).all(|(&m, &a)| a || !m);
+        assert!(within(&found.val, &split.val) && within(&found.test, &split.test));
+        let sources = |i: usize| set.graph.sources(i);
+        assert!((0..set.nodes()).all(|i| !found.test[i] || !sources(i).is_empty()));
+    }
 }
 
 #[test]

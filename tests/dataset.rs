@@ -71,6 +71,37 @@ fn a_data_set_whose_parts_disagree_is_refused() {
 }
 
 #[test]
+fn isolated_nodes_leave_the_masks_and_nothing_else() {
+    // An edge either way is one: 0 only sends, 1 only receives. 2 has a loop, 3 to 5 have nothing; 6 and 7 are joined.
+    let edges = [(0, 1), (2, 2), (6, 7), (7, 6)];
+    let graph = Graph::new(8, &edges, Duplicates::Reject, SelfLoops::Keep).unwrap();
+    let x = Csr::from_dense(&tensor(&[8, 1], vec![1.0; 8]));
+    let [full, other] = [
+        Split::from_indices(8, &[0, 2, 6], &[1, 3], &[4, 7]),
+        Split::from_indices(8, &[2], &[], &[0, 1]),
+    ];
+    let splits = vec![full.clone(), other.clone()];
+    let set = Dataset::new("eight", graph, x, vec![0; 8], 1, splits).unwrap();
+    assert_eq!(
+        set.without_isolated(&full),
+        Split::from_indices(8, &[0, 6], &[1], &[7])
+    );
+    assert_eq!(
+        set.without_isolated(&other),
+        Split::from_indices(8, &[], &[], &[0, 1])
+    );
+    let karate = data::karate();
+    assert_eq!(karate.without_isolated(&karate.splits[0]), karate.splits[0]);
+}
+
+#[test]
+#[should_panic(expected = "without_isolated: a mask of 3 flags for 2 nodes")]
+fn masks_are_of_this_set() {
+    let set = two_nodes([1.0; 4]);
+    set.without_isolated(&Split::from_indices(3, &[0], &[1], &[2]));
+}
+
+#[test]
 fn names_are_parsed_as_they_are_printed() {
     for name in Name::ALL {
         assert_eq!(name.to_string().parse::<Name>().unwrap(), name);
