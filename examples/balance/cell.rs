@@ -2,7 +2,7 @@
 
 use emmy::data::{self, Dataset, Direction, Name, Options, Split};
 use emmy::kernels::par;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Initialization, Module, Stack};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Initialization, Module, Omega, Stack};
 use emmy::optim::Method;
 use emmy::train::{DeltaWatch, Record, Recorder, Select, Task, TrainConfig, Trainer, each_epoch};
 use emmy::{Error, Real, Result};
@@ -32,6 +32,9 @@ pub struct Cell {
     /// Whether isolated nodes are taken out of the masks.
     pub without_isolated: bool,
     pub conv: Conv,
+    /// ω of ωGAT.
+    #[serde(default)]
+    pub omega: Option<Omega>,
     pub layers: usize,
     /// Width of a hidden layer, all its heads together.
     pub width: usize,
@@ -102,11 +105,7 @@ impl Prepared {
         let set = data::load(cell.dataset.parse::<Name>()?, &options)?;
         let mut split = set.split(cell.split)?.clone();
         if cell.without_isolated {
-            for i in set.graph.isolated() {
-                for mask in [&mut split.train, &mut split.val, &mut split.test] {
-                    mask[i] = false;
-                }
-            }
+            split = set.without_isolated(&split);
         }
         Ok(Self { set, split })
     }
@@ -174,6 +173,7 @@ impl Cell {
         let attention = self.conv != Conv::Gcn;
         Ok(GraphNetConfig {
             conv: self.conv,
+            omega: self.omega,
             layers: self.layers,
             hidden: self.width / self.heads,
             heads: self.heads,

@@ -6,7 +6,7 @@ use super::cell::{Cell, Rule};
 use super::paper;
 use crate::support::args::Float;
 use emmy::data::Name;
-use emmy::nn::{Activation, Conv};
+use emmy::nn::{Activation, Conv, Omega};
 use emmy::train::Select;
 
 /// What is asked for: everything, or a part of it.
@@ -90,6 +90,7 @@ impl Choice {
             split: usize::from(is_heterophilic(dataset)),
             without_isolated: dataset == "citeseer",
             conv: Conv::Gatv2 { shared: true },
+            omega: None,
             layers,
             width: 64,
             heads: 1,
