@@ -399,7 +399,7 @@ impl Choice {
                         let cell = match number {
                             9 => base,
                             _ => Cell {
-                                conv: Conv::Gatv2 { shared: true },
+                                omega: Some(Omega::Channel),
                                 ..base
                             },
                         };
