@@ -7,7 +7,7 @@ mod support;
 
 use clap::{Parser, ValueEnum};
 use emmy::data::Dataset;
-use emmy::nn::{Conv, GraphNet, GraphNetConfig, Pass, Stack};
+use emmy::nn::{Conv, GraphNet, GraphNetConfig, Initialization, Pass, Stack};
 use emmy::optim::Method;
 use emmy::train::{DeltaWatch, Progress, Task, TrainConfig, Trainer, each_epoch, metrics};
 use emmy::{Error, Real, Result, Tape, kernels::par, store};
@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use support::args::{Data, Float, Runs, features};
+use support::args::{Data, Float, Runs, features, initializations};
 use support::{figures, progress::Epochs, report};
 
 /// Train GCN, GAT or GATv2 on a citation graph
@@ -48,6 +48,10 @@ struct Cli {
     #[arg(long)]
     share_weights: bool,
 
+    /// How parameters start; without it as the layers draw them
+    #[arg(long, value_name = "NAME", value_parser = initializations())]
+    init: Option<Initialization>,
+
     /// Rule of the updates
     #[arg(long, default_value = "adam")]
     optimizer: Optimizer,
@@ -71,6 +75,10 @@ struct Cli {
     /// Stop after so many epochs without a better validation accuracy; 0 for never
     #[arg(long, value_name = "N")]
     patience: Option<usize>,
+
+    /// Stop when the training loss is below
+    #[arg(long, value_name = "LOSS")]
+    loss_threshold: Option<f64>,
 
     /// Keep a checkpoint in this file, every second and at the end
     #[arg(long, value_name = "FILE")]
@@ -105,6 +113,7 @@ struct Outcome {
     dataset: String,
     model: String,
     layers: usize,
+    init: Option<&'static str>,
     seed: u64,
     test_acc: f64,
     val_acc: f64,
@@ -123,6 +132,7 @@ struct Summary<'a> {
     dataset: &'a str,
     model: &'a str,
     layers: usize,
+    init: Option<&'static str>,
     seeds: usize,
     test_acc_mean: f64,
     test_acc_std: f64,
@@ -192,6 +202,7 @@ impl Cli {
             weight_decay: self.weight_decay,
             epochs: self.epochs.unwrap_or(if attention { 1000 } else { 200 }),
             patience: (patience > 0).then_some(patience),
+            loss_threshold: self.loss_threshold,
             seed,
             ..TrainConfig::default()
         }
@@ -203,6 +214,11 @@ impl Cli {
             .to_possible_value()
             .expect("no variant is skipped");
         name.get_name().to_owned()
+    }
+
+    /// The name of the initialisation asked for.
+    fn init_name(&self) -> Option<&'static str> {
+        self.init.and_then(|init| init.name())
     }
 }
 
@@ -228,6 +244,7 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         dataset: &set.name,
         model: &cli.model_name(),
         layers: cli.layers,
+        init: cli.init_name(),
         seeds: outcomes.len(),
         test_acc_mean,
         test_acc_std,
@@ -249,10 +266,16 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
 /// Trains one network and says how it went.
 fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -> Result<Outcome> {
     let training = cli.training(seed);
-    let net = GraphNet::<F>::new(config, seed)?;
+    let mut net = GraphNet::<F>::new(config, seed)?;
+    if let Some(init) = cli.init {
+        init.apply(&mut net, seed)?;
+    }
     let description = format!(
-        "{}, split {}, learning rate {}, {config:?}",
-        set.name, cli.data.split, training.lr
+        "{}, split {}, learning rate {}, initialisation {}, {config:?}",
+        set.name,
+        cli.data.split,
+        training.lr,
+        cli.init_name().unwrap_or("of the layers")
     );
     // Cross-entropy does not see a shift of all logits, so the laws of such losses hold too; with dropout they hold in every pass.
     let mut watch = DeltaWatch::new([net.laws(), net.softmax_laws()].concat());
@@ -304,6 +327,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         dataset: set.name.clone(),
         model: cli.model_name(),
         layers: cli.layers,
+        init: cli.init_name(),
         seed,
         test_acc: best.test_acc,
         val_acc: best.val_acc,

@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use emmy::data::{self, Dataset, Name, Options};
+use emmy::nn::Initialization;
 use emmy::sparse::Csr;
 use emmy::{Error, Real, Result};
 use serde::{Deserialize, Serialize};
@@ -102,4 +103,13 @@ fn names() -> impl clap::builder::TypedValueParser<Value = Name> {
     use clap::builder::{PossibleValuesParser, TypedValueParser};
     let all = PossibleValuesParser::new(Name::ALL.map(Name::as_str));
     all.try_map(|name| name.parse::<Name>())
+}
+
+/// Every initialisation with a name.
+pub fn initializations() -> impl clap::builder::TypedValueParser<Value = Initialization> {
+    use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+    let named = Initialization::NAMED.map(|(name, _)| PossibleValue::new(name));
+    let synonym = PossibleValue::new("ll-ortho-bal").hide(true);
+    let all = PossibleValuesParser::new(named.into_iter().chain([synonym]));
+    all.try_map(|name| name.parse::<Initialization>())
 }

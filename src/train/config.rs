@@ -76,6 +76,10 @@ impl TrainConfig {
                 found,
             ));
         }
+        if let Some(least) = self.loss_threshold.filter(|least| !least.is_finite()) {
+            let found = least.to_string();
+            return Err(Error::invalid("loss threshold", "a finite number", found));
+        }
         self.optimizer::<f64>().validate()?;
         self.schedule.validate()?;
         self.plateau.map_or(Ok(()), |plateau| plateau.validate())

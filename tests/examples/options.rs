@@ -39,6 +39,16 @@ fn every_option_of_model_and_training_makes_a_difference() {
         "--layers 3",
         "--float f64",
         "--seed 1",
+        // Some differ in hidden layers alone.
+        "--layers 3 --init xavier",
+        "--layers 3 --init xavier-zero",
+        "--layers 3 --init bal-x",
+        "--layers 3 --init bal-o",
+        "--layers 3 --init ll-ortho",
+        "--layers 3 --init identity",
+        "--layers 3 --init identity-bal",
+        "--layers 3 --init ll-identity",
+        "--layers 3 --init ll-identity-bal",
     ]
     .iter()
     .map(|option| of("gat", &[option]))
@@ -51,6 +61,40 @@ fn every_option_of_model_and_training_makes_a_difference() {
     let all = losses.len();
     losses.dedup();
     assert_eq!(losses.len(), all, "{losses:?}");
+}
+
+#[test]
+fn the_initialisation_is_said_with_every_run() {
+    let folder = TempDir::new().unwrap();
+    let run = |more: &[&str]| {
+        let args = ["--dataset", "karate", "--epochs", "2", "--json"];
+        untimed(&succeeded(&cora(&folder, &[&args[..], more].concat())).0)
+    };
+    for line in run(&["--init", "bal-o"]) {
+        assert_eq!(line["init"], "bal-o");
+    }
+    for line in run(&[]) {
+        assert!(line["init"].is_null());
+    }
+    // What goes by two names is said by one.
+    assert_eq!(run(&["--init", "ll-ortho-bal"]), run(&["--init", "bal-o"]));
+}
+
+#[test]
+fn a_run_ends_below_the_loss_threshold() {
+    let folder = TempDir::new().unwrap();
+    let args = ["--dataset", "karate", "--model", "gcn", "--json"];
+    let run = |more: &[&str]| {
+        let (out, _) = succeeded(&cora(&folder, &[&args[..], more].concat()));
+        let line = &json(&out)[0];
+        let loss = line["final_loss"].as_f64().unwrap();
+        (line["epochs"].as_u64().unwrap(), loss)
+    };
+    let (epochs, loss) = run(&["--loss-threshold", "0.5"]);
+    assert!(1 < epochs && epochs < 200 && loss < 0.5, "{epochs}, {loss}");
+    let before = (epochs - 1).to_string();
+    let (_, loss) = run(&["--epochs", &before]);
+    assert!(loss >= 0.5, "{loss}");
 }
 
 #[test]

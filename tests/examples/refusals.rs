@@ -59,6 +59,12 @@ fn wrong_input_gets_a_clear_error() {
             "--epochs: expected at least 1",
         ),
         (&["--seeds", "0"], "--seeds"),
+        (&["--init", "xavir"], "xavier, xavier-zero, bal-x, bal-o"),
+        (&["--loss-threshold", "low"], "--loss-threshold"),
+        (
+            &["--loss-threshold", "nan", "--dataset", "karate"],
+            "loss threshold: expected a finite number",
+        ),
         (
             &["--heads", "2", "--model", "gcn", "--dataset", "karate"],
             "--heads: expected a model with attention",

@@ -37,6 +37,7 @@ fn a_run_saved_and_resumed_ends_where_an_unbroken_one_does() {
         for (option, value, reason) in [
             ("--hidden", "5", "another run: description"),
             ("--lr", "0.5", "learning rate 0.5"),
+            ("--init", "bal-x", "initialisation bal-x"),
         ] {
             refused(&start(&["--resume", "half.ckpt", option, value]), reason);
         }

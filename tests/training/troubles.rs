@@ -81,6 +81,10 @@ fn senseless_requests_are_refused() {
     let good = TrainConfig::default();
     for bad in [
         TrainConfig {
+            loss_threshold: Some(f64::NAN),
+            ..good
+        },
+        TrainConfig {
             lr: f64::NAN,
             ..good
         },
