@@ -16,6 +16,7 @@
 //! | [`GraphNet`] | a stack of one of the three graph layers | |
 //!
 //! Layers say which of their parameters flow where ([`Ports`]); a [`Stack`] of them lists its conservation laws.
+//! [`Initialization`] is how a stack starts.
 
 mod activation;
 mod dropout;

@@ -1,11 +1,11 @@
 //! Balanced schemes: c = 0, and the norms of Procedure 2.6.
 
 use super::networks::*;
-use emmy::Real;
 use emmy::nn::{
     Activation, Attention, Base, Conv, GraphNetConfig, Initialization, Module, Stack, Target,
 };
-use emmy::symmetry::{Balancing, Beta, Order};
+use emmy::symmetry::{Balancing, Beta, Order, Symmetry};
+use emmy::{Real, init};
 use proptest::prelude::*;
 
 /// What is drawn for one case.
@@ -322,6 +322,28 @@ fn an_activation_of_degree_two_weighs_what_flows_out_twice() {
     Initialization::BAL_X.apply(&mut net, 0).unwrap();
     same(&rows(&net, "layers.0.weight"), &[2.0; 4]);
     same(&columns(&net, "layers.1.weight"), &[1.0; 4]);
+}
+
+#[test]
+fn only_laws_of_rescaling_count() {
+    let balanced = |all: bool| {
+        // The identity has laws about the space of neurons, a softmax one about the sum over classes.
+        let mut net = mlp::<f64>(&[3, 4, 4, 2], Activation::Identity, true);
+        let mut laws = net.laws();
+        laws.extend(net.softmax_laws());
+        assert_eq!(laws.len(), 6);
+        laws.retain(|law| all || law.symmetry == Symmetry::Rescaling);
+        let balancing = Balancing {
+            beta: Beta::Uniform {
+                low: 1.0,
+                high: 2.0,
+            },
+            ..Balancing::constant(1.0)
+        };
+        (balancing.apply(&laws, &mut net.tensors_mut(), &mut init::rng(1))).unwrap();
+        numbers(&net)
+    };
+    assert_eq!(balanced(true), balanced(false));
 }
 
 #[test]

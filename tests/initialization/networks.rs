@@ -74,13 +74,14 @@ pub fn worst_balance<F: Real>(model: &impl Stack<F>) -> f64 {
     worst.fold(0.0, f64::max)
 }
 
-/// A GATv2 stack that averages the heads of every layer.
+/// A GATv2 stack that averages the heads of every layer, and owns a parameter that none of its ports names.
 #[derive(Clone)]
 pub struct Averaged<F: Real> {
     pub layers: Vec<Gatv2Conv<F>>,
+    pub unnamed: Tensor<F>,
     pub activation: Activation,
 }
-emmy::module!(Averaged: layers);
+emmy::module!(Averaged: layers, unnamed);
 
 impl<F: Real> Averaged<F> {
     pub fn new(widths: &[usize], heads: usize, shared: bool) -> Self {
@@ -94,6 +95,7 @@ impl<F: Real> Averaged<F> {
         let layer = |w: &[usize]| Gatv2Conv::new(w[0], w[1], shared, options, rng);
         Self {
             layers: widths.windows(2).map(layer).collect(),
+            unnamed: init::normal(&[4], 1.0, rng),
             activation: Activation::Relu,
         }
     }

@@ -123,6 +123,8 @@ fn a_first_layer_of_zeros_or_worse_is_refused() {
             .unwrap_err()
             .contains("found squared norm NaN")
     );
+    let error = balance([f64::INFINITY, 1.0], 0.0).unwrap_err();
+    assert!(error.contains("found squared norm inf"));
     // A parameter that is zero stays so; one that is not has β, like any other.
     let found = balance([3.0, 4.0], 0.0).unwrap();
     approx::assert_relative_eq!(found[..2], [0.6 * 2.0_f64.sqrt(), 0.8 * 2.0_f64.sqrt()][..]);

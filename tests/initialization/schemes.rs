@@ -99,6 +99,17 @@ fn biases_and_skip_connections_are_zero_and_weights_are_not() {
 }
 
 #[test]
+fn what_no_port_names_stays_as_it_is() {
+    let mut net = Averaged::<f64>::new(&[4, 4, 4, 2], 2, true);
+    let (unnamed, weights) = (net.unnamed.clone(), numbers(&net.layers));
+    for (name, scheme) in Initialization::NAMED {
+        scheme.apply(&mut net, 0).unwrap();
+        assert_eq!(net.unnamed, unnamed, "{name}");
+        assert_ne!(numbers(&net.layers), weights, "{name}");
+    }
+}
+
+#[test]
 fn the_seed_decides() {
     let start = |scheme: Initialization, seed| {
         let mut net = graph_net::<f64>(config(SEPARATE, 3, 5, 2));
