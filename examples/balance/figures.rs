@@ -184,8 +184,8 @@ fn share_that_moves(number: u32, plan: &Plan, results: &Results) -> Option<Panel
 /// Figure 8: the share of weights and attention entries that are what they were.
 fn unchanged(plan: &Plan, results: &Results) -> Vec<Panel> {
     let mut panels = Vec::new();
-    for row in rows(plan) {
-        let part = of_row(plan, row);
+    for row in plan.rows() {
+        let part = plan.of_row(row);
         for (attention, what) in [(false, "weights"), (true, "attention")] {
             let mut panel = bars(&part, results, "share unchanged", attention, |c| {
                 c.unchanged
@@ -229,8 +229,8 @@ fn bars(
 /// Figure 11: relative changes of weights, absolute changes of attention entries.
 fn spreads(plan: &Plan, results: &Results) -> Vec<Panel> {
     let mut panels = Vec::new();
-    for row in rows(plan) {
-        let part = of_row(plan, row);
+    for row in plan.rows() {
+        let part = plan.of_row(row);
         let all = outcomes(&part, results);
         for (attention, what) in [(false, "relative, weights"), (true, "absolute, attention")] {
             let mut panel = panel(format!("{row}, {what}"), "layer", Axis::new("change").log());
@@ -266,8 +266,8 @@ fn gradients(
     shown: impl Fn(usize) -> bool,
 ) -> Vec<Panel> {
     let mut panels = Vec::new();
-    for row in rows(plan) {
-        let part = of_row(plan, row);
+    for row in plan.rows() {
+        let part = plan.of_row(row);
         for (k, (entry, outcome)) in outcomes(&part, results).into_iter().enumerate() {
             let (Some(dynamics), true) = (&outcome.dynamics, entries.contains(&k)) else {
                 continue;
@@ -300,13 +300,7 @@ fn gradients(
 
 /// Accuracy and epochs to the best model by row (depth, width), a line a column (an initialisation).
 fn by_depth(plan: &Plan, results: &Results) -> Vec<Panel> {
-    let rows = rows(plan);
-    let mut columns: Vec<&str> = Vec::new();
-    for entry in &plan.entries {
-        if !columns.contains(&entry.column.as_str()) {
-            columns.push(&entry.column);
-        }
-    }
+    let (rows, columns) = (plan.rows(), plan.columns());
     let names: Vec<String> = rows.iter().map(|r| (*r).to_owned()).collect();
     let accuracy = |o: &Outcome| 100.0 * o.test_acc;
     let labels = ["test accuracy (%)", "epochs to the best model"];
@@ -322,7 +316,7 @@ fn by_depth(plan: &Plan, results: &Results) -> Vec<Panel> {
         panel.x = panel.x.named(names.clone());
         for (k, column) in columns.iter().enumerate() {
             let points = rows.iter().enumerate().filter_map(|(x, row)| {
-                let entry = (plan.entries.iter()).find(|e| e.row == *row && e.column == *column)?;
+                let entry = plan.entry_at(row, column)?;
                 let values: Vec<f64> = finished(entry, results).into_iter().map(value).collect();
                 let (mean, interval) = mean_interval(&values);
                 (!values.is_empty()).then(|| (x as f64, mean, interval.unwrap_or(0.0)))
@@ -335,22 +329,4 @@ fn by_depth(plan: &Plan, results: &Results) -> Vec<Panel> {
         panel
     });
     panels.collect()
-}
-
-fn rows(plan: &Plan) -> Vec<&str> {
-    let mut rows: Vec<&str> = Vec::new();
-    for entry in &plan.entries {
-        if !rows.contains(&entry.row.as_str()) {
-            rows.push(&entry.row);
-        }
-    }
-    rows
-}
-
-fn of_row(plan: &Plan, row: &str) -> Plan {
-    let entries = plan.entries.iter().filter(|e| e.row == row);
-    Plan {
-        title: plan.title.clone(),
-        entries: entries.cloned().collect(),
-    }
 }

@@ -105,10 +105,14 @@ fn initialisation(name: &str) -> std::result::Result<String, String> {
 }
 
 fn run(cli: &Cli) -> Result<()> {
-    let demonstration = cli.tables.is_empty() && cli.figures.is_empty();
+    // Without a table or figure: the cells that are named, or else the demonstration.
+    let no_plan = cli.tables.is_empty() && cli.figures.is_empty();
+    let named = !(cli.datasets.is_empty() && cli.layers.is_empty() && cli.inits.is_empty());
+    let demonstration = no_plan && !named;
+    let (seeds, epochs) = if demonstration { (3, 1000) } else { (5, 5000) };
     let choice = Choice {
-        seeds: (0..cli.seeds.unwrap_or(if demonstration { 3 } else { 5 })).collect(),
-        epochs: cli.epochs.unwrap_or(if demonstration { 500 } else { 5000 }),
+        seeds: (0..cli.seeds.unwrap_or(seeds)).collect(),
+        epochs: cli.epochs.unwrap_or(epochs),
         datasets: cli.datasets.iter().map(|n| n.as_str().to_owned()).collect(),
         layers: cli.layers.clone(),
         inits: cli.inits.clone(),
@@ -118,18 +122,20 @@ fn run(cli: &Cli) -> Result<()> {
     if choice.epochs == 0 {
         return Err(Error::invalid("--epochs", "at least 1", "0"));
     }
-    let tables: Vec<Plan> = cli.tables.iter().map(|&n| choice.table(n)).collect();
-    let figures: Vec<(u32, Plan)> = cli.figures.iter().map(|&n| (n, choice.figure(n))).collect();
-    let demonstrations: Vec<Plan> = match (demonstration, choice.is_of_cells()) {
-        (false, _) => Vec::new(),
-        (true, false) => vec![choice.demonstration()],
-        (true, true) => vec![choice.cells()],
-    };
+    let mut tables: Vec<Plan> = cli.tables.iter().map(|&n| choice.table(n)).collect();
+    if no_plan {
+        tables.push(match demonstration {
+            true => choice.demonstration(),
+            false => choice.cells(),
+        });
+    }
+    let figures: Vec<(u32, Plan)> = (cli.figures.iter())
+        .map(|&n| (n, choice.figure(n)))
+        .collect();
     let results = Mutex::new(Results::open(&cli.results)?);
     if !cli.show {
         let plans = tables.iter().chain(figures.iter().map(|(_, plan)| plan));
         let cells: Vec<_> = plans
-            .chain(&demonstrations)
             .flat_map(|plan| plan.entries.iter().flat_map(|e| e.cells.clone()))
             .collect();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -141,7 +147,7 @@ fn run(cli: &Cli) -> Result<()> {
         pool::run(&cells, &how, &results)?;
     }
     let results = results.into_inner().expect("no panic");
-    for plan in tables.iter().chain(&demonstrations) {
+    for plan in &tables {
         match tables::render(plan, &results) {
             Some(text) => println!("{text}"),
             None => println!("{}: no cell is finished\n", plan.title),
@@ -152,8 +158,8 @@ fn run(cli: &Cli) -> Result<()> {
             println!("Figure {number}: {}", path.display());
         }
     }
-    for plan in &demonstrations {
-        for path in figures::demonstration(plan, &results, &cli.out)? {
+    if demonstration {
+        for path in figures::demonstration(&tables[0], &results, &cli.out)? {
             println!("figure: {}", path.display());
         }
     }

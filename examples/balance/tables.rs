@@ -25,54 +25,41 @@ pub fn finished<'a>(entry: &Entry, results: &'a Results) -> Vec<&'a Outcome> {
     cells.filter_map(|cell| results.of(cell)).collect()
 }
 
-/// The table of a plan: a row a line, "ours (paper's)", and below it what else the runs say. None if nothing is finished.
+/// The tables of a plan, accuracies beside the paper's, then epochs and time, and below them what else the runs say. None if nothing is
+/// finished.
 pub fn render(plan: &Plan, results: &Results) -> Option<String> {
-    let mut rows: Vec<&str> = Vec::new();
-    let mut columns: Vec<&str> = Vec::new();
-    for entry in &plan.entries {
-        if !rows.contains(&entry.row.as_str()) {
-            rows.push(&entry.row);
-        }
-        if !columns.contains(&entry.column.as_str()) {
-            columns.push(&entry.column);
-        }
-    }
-    let mut all: Vec<&Outcome> = Vec::new();
-    let mut lines: Vec<Vec<String>> = Vec::new();
-    let head = std::iter::once("").chain(columns.iter().copied());
-    lines.push(head.map(str::to_owned).collect());
-    for row in &rows {
-        let mut line = vec![(*row).to_owned()];
-        for column in &columns {
-            let entry = (plan.entries.iter()).find(|e| e.row == *row && e.column == *column);
-            let outcomes = entry.map_or_else(Vec::new, |e| finished(e, results));
-            let paper = entry.and_then(|e| e.paper.as_deref());
-            let ours = accuracy(&outcomes);
-            all.extend(outcomes);
-            line.push(match (ours, paper) {
-                (None, None) => String::new(),
-                (None, Some(paper)) => format!("– ({paper})"),
-                (Some(ours), None) => ours,
-                (Some(ours), Some(paper)) => format!("{ours} ({paper})"),
-            });
-        }
-        lines.push(line);
-    }
-    let any =
-        |all: &[&Outcome], f: fn(&Outcome) -> f64| all.iter().map(|o| f(o)).fold(0.0_f64, f64::max);
+    let all: Vec<&Outcome> = (plan.entries.iter())
+        .flat_map(|entry| finished(entry, results))
+        .collect();
     if all.is_empty() {
         return None;
     }
-    let mut out = format!("{}: ours (the paper's)\n\n{}", plan.title, markdown(&lines));
+    let accuracies = grid(plan, results, |outcomes, paper| {
+        match (accuracy(outcomes), paper) {
+            (None, None) => String::new(),
+            (None, Some(paper)) => format!("– ({paper})"),
+            (Some(ours), None) => ours,
+            (Some(ours), Some(paper)) => format!("{ours} ({paper})"),
+        }
+    });
+    let efforts = grid(plan, results, |outcomes, _| match outcomes.is_empty() {
+        true => String::new(),
+        false => format!(
+            "{:.0} of {:.0}, {:.0} s",
+            mean(outcomes, |o| o.best_epoch as f64),
+            mean(outcomes, |o| o.epochs as f64),
+            mean(outcomes, |o| o.seconds)
+        ),
+    });
     let hours = all.iter().map(|o| o.seconds).sum::<f64>() / 3600.0;
-    let delta = any(&all, |o| o.max_delta.unwrap_or(0.0));
+    let delta = all.iter().filter_map(|o| o.max_delta).fold(0.0, f64::max);
     let stopped = all.iter().filter(|o| o.stopped.is_some()).count();
-    write!(
-        out,
-        "\n{} runs, {hours:.2} h of one core; largest relative δ of any neuron at any epoch {delta:.1e}",
+    let mut out = format!(
+        "{}: ours (the paper's)\n\n{accuracies}\nEpoch of the best model, epochs, time of a run\n\n{efforts}\n\
+         {} runs, {hours:.2} h in all; largest relative δ of any neuron at any epoch {delta:.1e}",
+        plan.title,
         all.len()
-    )
-    .expect("a string takes what it is given");
+    );
     if stopped > 0 {
         write!(out, "; {stopped} ended with an infinite loss")
             .expect("a string takes what it is given");
@@ -80,14 +67,41 @@ pub fn render(plan: &Plan, results: &Results) -> Option<String> {
     Some(out + "\n")
 }
 
+/// A table in Markdown of what `cell` says of the finished runs of each entry and the paper's number.
+fn grid(
+    plan: &Plan,
+    results: &Results,
+    cell: impl Fn(&[&Outcome], Option<&str>) -> String,
+) -> String {
+    let (rows, columns) = (plan.rows(), plan.columns());
+    let head = std::iter::once("").chain(columns.iter().copied());
+    let mut lines: Vec<Vec<String>> = vec![head.map(str::to_owned).collect()];
+    for row in rows {
+        let mut line = vec![row.to_owned()];
+        for column in &columns {
+            let entry = plan.entry_at(row, column);
+            let outcomes = entry.map_or_else(Vec::new, |e| finished(e, results));
+            line.push(cell(&outcomes, entry.and_then(|e| e.paper.as_deref())));
+        }
+        lines.push(line);
+    }
+    markdown(&lines)
+}
+
+fn mean(outcomes: &[&Outcome], value: impl Fn(&Outcome) -> f64) -> f64 {
+    outcomes.iter().map(|o| value(o)).sum::<f64>() / outcomes.len() as f64
+}
+
 fn accuracy(outcomes: &[&Outcome]) -> Option<String> {
     let values: Vec<f64> = outcomes.iter().map(|o| 100.0 * o.test_acc).collect();
-    let (mean, interval) = mean_interval(&values);
-    match interval {
-        _ if values.is_empty() => None,
-        None => Some(format!("{mean:.1}")),
-        Some(interval) => Some(format!("{mean:.1} ± {interval:.1}")),
+    if values.is_empty() {
+        return None;
     }
+    let (mean, interval) = mean_interval(&values);
+    Some(match interval {
+        None => format!("{mean:.1}"),
+        Some(interval) => format!("{mean:.1} ± {interval:.1}"),
+    })
 }
 
 /// A table in Markdown with columns of even width.
