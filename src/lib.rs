@@ -16,7 +16,7 @@
 //! | 5 | [`nn`] | layers and models, and the laws that hold for them |
 //! | 6 | [`data`] [`train`] [`store`] | loaders and synthetic sets; the training loop; checkpoints |
 //!
-//! Start with [`Tape`] and [`Var`]; `docs/engine.md` explains how they work.
+//! Start with [`Tape`] and [`Var`]; `docs/engine.md` explains how they work, `docs/conservation.md` what [`symmetry`] is about.
 //!
 //! # Features
 //! - `avx512` (default): 512-bit vectors where the processor has them, chosen at run time. Needs Rust 1.89; with 1.88 build with
@@ -57,4 +57,7 @@ mod book {
 
     #[doc = include_str!("../docs/engine.md")]
     mod engine {}
+
+    #[doc = include_str!("../docs/conservation.md")]
+    mod conservation {}
 }
