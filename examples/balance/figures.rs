@@ -28,7 +28,9 @@ pub fn draw(number: u32, plan: &Plan, results: &Results, folder: &Path) -> Resul
         11 => spreads(plan, results),
         _ => gradients(plan, results, &[0, 1, 2, 3], |_| true),
     };
-    if panels.iter().all(|panel| panel.series.is_empty()) {
+    let drawn = |panel: &Panel| !panel.series.is_empty();
+    let panels: Vec<Panel> = panels.into_iter().filter(drawn).collect();
+    if panels.is_empty() {
         return Ok(Vec::new());
     }
     let (title, columns) = match number {
@@ -300,7 +302,9 @@ fn gradients(
 
 /// Accuracy and epochs to the best model by row (depth, width), a line a column (an initialisation).
 fn by_depth(plan: &Plan, results: &Results) -> Vec<Panel> {
-    let (rows, columns) = (plan.rows(), plan.columns());
+    let is_finished = |row: &&str| !outcomes(&plan.of_row(row), results).is_empty();
+    let rows: Vec<&str> = plan.rows().into_iter().filter(is_finished).collect();
+    let columns = plan.columns();
     let names: Vec<String> = rows.iter().map(|r| (*r).to_owned()).collect();
     let accuracy = |o: &Outcome| 100.0 * o.test_acc;
     let labels = ["test accuracy (%)", "epochs to the best model"];
@@ -312,7 +316,12 @@ fn by_depth(plan: &Plan, results: &Results) -> Vec<Panel> {
                 o.best_epoch as f64
             }
         };
-        let mut panel = panel("", "", Axis::new(label));
+        let all = outcomes(plan, results).into_iter();
+        let top = match which {
+            0 => 100.0,
+            _ => all.map(|(_, o)| 1.1 * value(o)).fold(1.0, f64::max),
+        };
+        let mut panel = panel("", "", Axis::new(label).within(0.0..top));
         panel.x = panel.x.named(names.clone());
         for (k, column) in columns.iter().enumerate() {
             let points = rows.iter().enumerate().filter_map(|(x, row)| {

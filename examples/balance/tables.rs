@@ -54,8 +54,12 @@ pub fn render(plan: &Plan, results: &Results) -> Option<String> {
     let hours = all.iter().map(|o| o.seconds).sum::<f64>() / 3600.0;
     let delta = all.iter().filter_map(|o| o.max_delta).fold(0.0, f64::max);
     let stopped = all.iter().filter(|o| o.stopped.is_some()).count();
+    let beside = match plan.entries.iter().any(|e| e.paper.is_some()) {
+        true => ": ours (the paper's)",
+        false => "",
+    };
     let mut out = format!(
-        "{}: ours (the paper's)\n\n{accuracies}\nEpoch of the best model, epochs, time of a run\n\n{efforts}\n\
+        "{}{beside}\n\n{accuracies}\nEpoch of the best model, epochs, time of a run\n\n{efforts}\n\
          {} runs, {hours:.2} h in all; largest relative δ of any neuron at any epoch {delta:.1e}",
         plan.title,
         all.len()

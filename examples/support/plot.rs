@@ -164,7 +164,7 @@ impl Panel {
     {
         let (xs, ys) = self.values();
         let (x, y) = (self.x.span(xs.into_iter()), self.y.span(ys.into_iter()));
-        let bottom = y.start;
+        let (bottom, top) = (y.start, y.end);
         let mut chart = ChartBuilder::on(area)
             .caption(&self.title, ("sans-serif", 15))
             .margin(10)
@@ -207,8 +207,10 @@ impl Panel {
                 }
                 Mark::Points(points) => {
                     chart.draw_series(points.iter().filter_map(|&(x, y, half)| {
-                        let (low, high) = (at(x, y - half)?, at(x, y + half)?);
-                        Some(PathElement::new([low, high], colour.stroke_width(1)))
+                        // A bar that leaves the panel ends at its edge.
+                        let end = |y| Some((self.x.place(x)?, self.y.place(y)?.clamp(bottom, top)));
+                        let ends = [end(y - half)?, end(y + half)?];
+                        Some(PathElement::new(ends, colour.stroke_width(1)))
                     }))?;
                     chart.draw_series(
                         (points.iter().filter_map(|&(x, y, _)| at(x, y)))

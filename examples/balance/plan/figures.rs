@@ -50,7 +50,7 @@ impl Choice {
                             width,
                             ..self.cell("cora", 10, init, Rule::Sgd)
                         };
-                        add(format!("L=10, width {width}"), name.into(), cell);
+                        add(format!("L=10 w={width}"), name.into(), cell);
                     }
                 }
             }
