@@ -26,18 +26,23 @@ impl Results {
         let mut file = (OpenOptions::new().read(true).append(true).create(true))
             .open(path)
             .map_err(io)?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(io)?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        if whole < text.len() {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io)?;
+        let whole = bytes
+            .iter()
+            .rposition(|&b| b == b'\n')
+            .map_or(0, |end| end + 1);
+        if whole < bytes.len() {
             eprintln!(
                 "{}: the last line is incomplete, its cell will run again",
                 path.display()
             );
             file.set_len(whole as u64).map_err(io)?;
+            bytes.truncate(whole);
         }
-        let outcomes = text[..whole].lines().enumerate().map(|(k, line)| {
-            serde_json::from_str(line).map_err(|e| {
+        let lines = bytes.split_inclusive(|&b| b == b'\n').enumerate();
+        let outcomes = lines.map(|(k, line)| {
+            serde_json::from_slice(line).map_err(|e| {
                 Error::invalid(
                     format!("{}, line {}", path.display(), k + 1),
                     "the outcome of a cell",

@@ -4,9 +4,13 @@ use super::plot::{Axis, COLOURS, Mark, Panel, Series, draw};
 use emmy::train::{History, Record};
 use emmy::{Error, Result};
 use plotters::prelude::*;
+use resvg::{tiny_skia, usvg};
 use std::path::{Path, PathBuf};
 
-/// Draws panels in rows of `columns` under a title into `folder/name.svg`.
+/// Pixels of an image for one unit of the drawing, each way.
+const SCALE: f32 = 2.0;
+
+/// Draws panels in rows of `columns` under a title into `folder/name.svg`, and the same as an image into `folder/name.png`.
 pub fn write(
     folder: &Path,
     name: &str,
@@ -15,18 +19,35 @@ pub fn write(
     columns: usize,
     panels: &[Panel],
 ) -> Result<Vec<PathBuf>> {
-    std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
-    let path = folder.join(format!("{name}.svg"));
     let mut svg = String::new();
     let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
     draw(&root, title, columns, panels)
         .unwrap_or_else(|e| panic!("a drawing in memory cannot fail: {e}"));
     drop(root);
-    std::fs::write(&path, svg).map_err(|e| Error::io(&path, e))?;
-    Ok(vec![path])
+    std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+    let save = |ending: &str, bytes: &[u8]| {
+        let path = folder.join(format!("{name}.{ending}"));
+        std::fs::write(&path, bytes).map_err(|e| Error::io(&path, e))?;
+        Ok(path)
+    };
+    Ok(vec![save("svg", svg.as_bytes())?, save("png", &png(&svg))?])
 }
 
-/// Draws loss and accuracy over the epochs into `folder/name.svg`; the best epoch is marked.
+/// The image of an SVG. Its letters come with the program: a machine may have no fonts.
+fn png(svg: &str) -> Vec<u8> {
+    let mut options = usvg::Options::default();
+    let fonts = options.fontdb_mut();
+    fonts.load_font_data(dejavu::sans::regular().to_vec());
+    fonts.set_sans_serif_family("DejaVu Sans");
+    let tree = usvg::Tree::from_str(svg, &options).expect("our own SVG");
+    let size = tree.size().to_int_size().scale_by(SCALE).expect("a size");
+    let mut image = tiny_skia::Pixmap::new(size.width(), size.height()).expect("a size");
+    let scale = tiny_skia::Transform::from_scale(SCALE, SCALE);
+    resvg::render(&tree, scale, &mut image.as_mut());
+    image.encode_png().expect("it is written to memory")
+}
+
+/// Draws loss and accuracy over the epochs into `folder/name.svg` and `.png`; the best epoch is marked.
 pub fn training(folder: &Path, name: &str, title: &str, history: &History) -> Result<PathBuf> {
     let curve = |name: &str, colour: usize, value: fn(&Record) -> f64| {
         let points = history.records.iter();

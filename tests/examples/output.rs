@@ -1,6 +1,8 @@
 //! What `cora` prints where.
 
 use super::*;
+use resvg::tiny_skia::Pixmap;
+use std::ops::Range;
 
 #[test]
 fn json_has_the_promised_keys_and_all_else_goes_to_standard_error() {
@@ -62,6 +64,47 @@ fn json_has_the_promised_keys_and_all_else_goes_to_standard_error() {
             && figure.contains("accuracy")
             && figure.trim_end().ends_with("</svg>")
     );
+}
+
+#[test]
+fn figures_are_images_too_that_look_as_the_drawings_do() {
+    let folder = TempDir::new().unwrap();
+    let args = ["--dataset", "karate", "--epochs", "40"];
+    succeeded(&cora(&folder, &args));
+    let path = folder.path().join("figures/karate-gat-L2-seed0");
+    let drawing = std::fs::read_to_string(path.with_extension("svg")).unwrap();
+    assert!(drawing.starts_with(r#"<svg width="960" height="400""#));
+    let image = Pixmap::load_png(path.with_extension("png")).unwrap();
+    assert_eq!((image.width(), image.height()), (1920, 800));
+    let within = |x: Range<u32>, y: Range<u32>, test: fn([u8; 3]) -> bool| {
+        let places = y.flat_map(|y| x.clone().map(move |x| (x, y)));
+        let seen = places.filter(|&(x, y)| {
+            let p = image.pixel(x, y).unwrap();
+            test([p.red(), p.green(), p.blue()])
+        });
+        seen.count()
+    };
+    let dark = |rgb: [u8; 3]| rgb.iter().all(|&c| c < 128);
+    // The title, in the middle and nowhere else at its height.
+    let title = within(0..1920, 0..60, dark);
+    assert!(
+        title > 300 && title == within(600..1320, 0..60, dark),
+        "{title}"
+    );
+    // "loss" is written upwards, left of the first panel: higher than it is wide.
+    let label = within(0..48, 340..480, dark);
+    assert!(
+        label > 60 && label == within(16..40, 370..450, dark),
+        "{label}"
+    );
+    // Each curve in its colour, in both panels.
+    for x in [0..960, 960..1920] {
+        assert!(within(x.clone(), 0..800, |rgb| rgb == [0x44, 0x77, 0xaa]) > 100);
+        assert!(within(x, 0..800, |rgb| rgb == [0xee, 0x66, 0x77]) > 100);
+    }
+    let green = |rgb| rgb == [0x22, 0x88, 0x33];
+    assert_eq!(within(0..960, 0..800, green), 0);
+    assert!(within(960..1920, 0..800, green) > 100);
 }
 
 #[test]
