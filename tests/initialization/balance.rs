@@ -117,7 +117,7 @@ fn initialised<F: Real>(model: &Model, scheme: &Initialization, seed: u64) -> f6
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_neuron_is_balanced(model in models(), scheme in schemes(), seed in any::<u64>()) {
