@@ -11,7 +11,7 @@ impl Law {
     /// | symmetry | change |
     /// |---|---|
     /// | rescaling, entry j | M_j → e^(w t) M_j |
-    /// | translation, entry j | M_j → M_j + t |
+    /// | translation, entry j | M_j → M_j + w t |
     /// | linear, entry (i, j) | g = exp(t e_i e_jᵀ): M → g M where it flows in, g⁻ᵀ M where it flows out |
     /// | rotation, entry (i, j) | the turn by t in the plane of i and j |
     ///
@@ -62,7 +62,7 @@ fn move_one<F: Real>(
             let (x_i, x_j) = (values[at_i].as_f64(), values[at_j].as_f64());
             match symmetry {
                 Symmetry::Rescaling => values[at_i] = F::of((term.weight * t).exp() * x_i),
-                Symmetry::Translation => values[at_i] = F::of(x_i + t),
+                Symmetry::Translation => values[at_i] = F::of(x_i + term.weight * t),
                 Symmetry::Linear if i == j => {
                     values[at_i] = F::of(if incoming { t.exp() } else { (-t).exp() } * x_i);
                 }

@@ -1,6 +1,5 @@
 //! What a law is made of.
 
-use std::fmt::Write;
 use std::ops::Range;
 
 /// The entries of one parameter that belong to n neurons.
@@ -81,7 +80,7 @@ pub struct Term {
     pub slice: Slice,
     /// Their side.
     pub side: Side,
-    /// w: under a [`Symmetry::Rescaling`] by λ they become λ^w times themselves.
+    /// w: under a [`Symmetry::Rescaling`] by λ they become λ^w times themselves, under a [`Symmetry::Translation`] by t they grow by w t.
     pub weight: f64,
 }
 
@@ -110,6 +109,16 @@ impl Term {
             slice,
             side: Side::Outgoing,
             weight: -1.0,
+        }
+    }
+
+    /// What stays in place, w = 0: it adds nothing to δ. The gradient of a law of [`Symmetry::Translation`] about single entries has
+    /// nothing to cancel against but itself; beside this gradient it can be seen to vanish.
+    pub fn yardstick(slice: Slice) -> Self {
+        Self {
+            slice,
+            side: Side::Incoming,
+            weight: 0.0,
         }
     }
 
@@ -143,7 +152,7 @@ pub enum Symmetry {
     Linear,
     /// Only g with gᵀ g = 1.
     Rotation,
-    /// Each neuron on its own, for every t: every entry of M_j plus t.
+    /// Each neuron on its own, for every t: every entry of M_j plus w t.
     Translation,
 }
 
@@ -255,42 +264,6 @@ impl Law {
         let layer = laws.first().map_or(0, |law| law.layer);
         Self::new(name, layer, Symmetry::Rescaling, terms)
     }
-
-    /// The law as a formula, given the names of the model's parameters.
-    pub fn formula(&self, names: &[impl AsRef<str>]) -> String {
-        let mut out = String::new();
-        for (k, term) in self.terms.iter().enumerate() {
-            let name = names.get(term.slice.parameter).map_or("?", AsRef::as_ref);
-            let n = term.slice.neurons();
-            let at = match (term.slice.shape, n) {
-                ([1, 1, _], _) => "",
-                ([1, _, 1], _) => "[j]",
-                ([1, _, _], _) => "[j,:]",
-                ([_, _, 1], _) => "[:,j]",
-                _ => "[:,j,:]",
-            };
-            let sign = match (k, term.weight < 0.0) {
-                (0, false) => "",
-                (0, true) => "−",
-                (_, false) => " + ",
-                (_, true) => " − ",
-            };
-            let factor = match term.weight.abs() {
-                1.0 => String::new(),
-                w => format!("{w} "),
-            };
-            let theta = format!("{name}{at}");
-            let product = match (self.symmetry, term.side) {
-                (Symmetry::Rescaling, _) => format!("⟨{theta}, G⟩"),
-                (Symmetry::Linear, Side::Outgoing | Side::Attention) => format!("({theta}) Gᵀ"),
-                (Symmetry::Linear, Side::Incoming) => format!("G ({theta})ᵀ"),
-                (Symmetry::Rotation, _) => format!("(G ({theta})ᵀ − ({theta}) Gᵀ)"),
-                (Symmetry::Translation, _) => format!("Σ G of {theta}"),
-            };
-            write!(out, "{sign}{factor}{product}").expect("a string takes what it is given");
-        }
-        out + " = 0"
-    }
 }
 
 #[cfg(test)]
@@ -348,19 +321,5 @@ mod tests {
     fn a_sum_is_over_whole_parameters() {
         let rows = Term::incoming(Slice::new(0, [1, 4, 4])).narrow(0..2);
         let _ = Law::sum("part", &[Law::new("", 1, Symmetry::Rescaling, vec![rows])]);
-    }
-
-    #[test]
-    fn a_formula_names_its_parameters() {
-        let terms = vec![
-            Term::incoming(Slice::new(0, [1, 3, 4])),
-            Term::attention(Slice::new(1, [1, 3, 1])),
-            Term::outgoing(Slice::new(2, [5, 3, 1])).times(2.0),
-        ];
-        let law = Law::new("neurons", 1, Symmetry::Rescaling, terms);
-        assert_eq!(
-            law.formula(&["W", "a", "V"]),
-            "⟨W[j,:], G⟩ − ⟨a[j], G⟩ − 2 ⟨V[:,j], G⟩ = 0"
-        );
     }
 }

@@ -9,7 +9,7 @@ use crate::tensor::{Tensor, contiguous};
 pub struct Measured {
     /// δ, one number a neuron; for a matrix row by row.
     pub delta: Vec<f64>,
-    /// Σ |w θ G| over everything δ sums; for a translation Σ |G|.
+    /// Σ |w θ G| over everything δ sums; for a translation Σ |G|, that of a [yardstick](super::Term::yardstick) too.
     pub size: Vec<f64>,
 }
 
@@ -55,7 +55,7 @@ impl Law {
                 }
                 Symmetry::Translation => {
                     let mut add = |j: usize, _: f64, g: f64| {
-                        out.delta[j] += g;
+                        out.delta[j] += term.weight * g;
                         out.size[j] += g.abs();
                     };
                     term.slice.for_each(theta.slice(), g.slice(), &mut add);
@@ -111,7 +111,7 @@ impl Law {
                     term.slice.for_each(theta.slice(), theta.slice(), &mut add);
                 }
                 Symmetry::Translation => {
-                    let mut add = |j: usize, a: f64, _: f64| out[j] += a;
+                    let mut add = |j: usize, a: f64, _: f64| out[j] += term.weight * a;
                     term.slice.for_each(theta.slice(), theta.slice(), &mut add);
                 }
                 Symmetry::Linear => {
@@ -213,5 +213,53 @@ impl Slice {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autodiff::Tape;
+    use crate::symmetry;
+    use crate::tensor::tensor;
+
+    /// a + t and b − 2t, beside c, whose gradient is what δ is compared with.
+    #[test]
+    fn a_translation_has_weights_and_a_yardstick() {
+        let terms = vec![
+            Term::incoming(Slice::new(0, [1, 2, 1])),
+            Term::outgoing(Slice::new(1, [1, 2, 1])).times(2.0),
+            Term::yardstick(Slice::new(2, [1, 2, 3])),
+        ];
+        let law = Law::new("shift", 1, Symmetry::Translation, terms);
+        let a = tensor(&[2], vec![1.0, 2.0]);
+        let b = tensor(&[2], vec![10.0, 20.0]);
+        let c = tensor(&[2, 3], vec![1.0; 6]);
+        let gradients = [
+            tensor(&[2], vec![4.0, -1.0]),
+            tensor(&[2], vec![2.0, 0.5]),
+            tensor(&[2, 3], vec![1.0, -2.0, 3.0, 0.0, 0.0, 4.0]),
+        ];
+        let measured = law.measure(&[&a, &b, &c], &gradients);
+        assert_eq!(measured.delta, [0.0, -2.0]);
+        assert_eq!(measured.size, [12.0, 5.5]);
+        let balance = law.balance(&[&a, &b, &c]).unwrap();
+        assert_eq!(balance, [-19.0, -38.0]);
+        let drift = law.drift(&balance, &gradients, 0.5, 0.5).unwrap();
+        assert_eq!(drift, [0.75 * -19.0, 0.75 * -38.0]);
+
+        let tape = Tape::new();
+        let on_tape = |x: &Tensor<f64>| tape.var(x.clone());
+        let (theta, g) = ([&a, &b, &c].map(on_tape), gradients.each_ref().map(on_tape));
+        let delta = symmetry::delta(&law, &theta, &g).value();
+        assert!(delta.iter().eq(&measured.delta));
+        let on_tape = symmetry::balance(&law, &theta).unwrap().value();
+        assert!(on_tape.iter().eq(&balance));
+
+        let (mut a, mut b, mut c) = (a, b, c);
+        law.transform(&mut [&mut a, &mut b, &mut c], 1, 0.5);
+        assert_eq!(a, tensor(&[2], vec![1.0, 2.5]));
+        assert_eq!(b, tensor(&[2], vec![10.0, 19.0]));
+        assert_eq!(c, tensor(&[2, 3], vec![1.0; 6]));
     }
 }

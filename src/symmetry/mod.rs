@@ -20,7 +20,7 @@
 //! | [`Rescaling`](Symmetry::Rescaling) | δ_j = Σ w ⟨M_j, N_j⟩, w = 1 for what flows in, −1 for attention, −k for what flows out | Σ w ‖M_j‖² |
 //! | [`Linear`](Symmetry::Linear) | Σ_in N Mᵀ − Σ_out M Nᵀ | Σ_in M Mᵀ − Σ_out M Mᵀ |
 //! | [`Rotation`](Symmetry::Rotation) | Σ N Mᵀ − M Nᵀ | none |
-//! | [`Translation`](Symmetry::Translation) | δ_j = Σ N_j | Σ M_j |
+//! | [`Translation`](Symmetry::Translation) | δ_j = Σ w N_j | Σ w M_j |
 //!
 //! Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023, Theorem 2.2, for graph attention; Kunin et al., "Neural
 //! Mechanics", ICLR 2021, for the principle. Layers say which of their parameters flow where ([`crate::nn::Ports`]), models list their
@@ -28,6 +28,7 @@
 
 mod balance;
 mod flow;
+mod formula;
 mod law;
 mod measure;
 mod tape;

@@ -23,7 +23,7 @@ pub fn delta<'t, F: Real>(
         let (weight, incoming) = (F::of(term.weight), term.side == Side::Incoming);
         match (law.symmetry, incoming) {
             (Symmetry::Rescaling, _) => (m * n).sum(&[1], false).scale(weight),
-            (Symmetry::Translation, _) => n.sum(&[1], false),
+            (Symmetry::Translation, _) => n.sum(&[1], false).scale(weight),
             (Symmetry::Linear, true) => n.matmul(m.t()),
             (Symmetry::Linear, false) => -m.matmul(n.t()),
             (Symmetry::Rotation, _) => n.matmul(m.t()) - m.matmul(n.t()),
@@ -46,9 +46,10 @@ pub fn balance<'t, F: Real>(law: &Law, parameters: &[Var<'t, F>]) -> Option<Var<
         } else {
             -1.0
         };
+        let weight = F::of(term.weight);
         match law.symmetry {
-            Symmetry::Rescaling => Some((m * m).sum(&[1], false).scale(F::of(term.weight))),
-            Symmetry::Translation => Some(m.sum(&[1], false)),
+            Symmetry::Rescaling => Some((m * m).sum(&[1], false).scale(weight)),
+            Symmetry::Translation => Some(m.sum(&[1], false).scale(weight)),
             Symmetry::Linear => Some(m.matmul(m.t()).scale(F::of(sign))),
             Symmetry::Rotation => None,
         }
