@@ -1,0 +1,143 @@
+//! Attention layers drawn at random.
+
+use super::layer::{Attention, Reach, Score, Shape, Sizes};
+use crate::compositions::{Composition, conserved, fails, smooth_loss};
+use emmy::nn::{Pass, Slots};
+use emmy::symmetry::Law;
+use emmy::{Real, Tensor, Var, init};
+use proptest::prelude::*;
+
+/// An attention layer on random tokens, with a random loss of its outputs.
+#[derive(Debug, Clone)]
+pub struct Alone<F: Real> {
+    pub layer: Attention<F>,
+    x: Tensor<F>,
+    y: Tensor<F>,
+    reach: Reach,
+    seed: u64,
+}
+emmy::module!(Alone: layer);
+
+impl<F: Real> Composition<F> for Alone<F> {
+    fn loss<'t>(&self, pass: &Pass<'t, F>) -> Var<'t, F> {
+        let constant = |x: &Tensor<F>| pass.tape().constant(x.clone());
+        let (x, y) = (constant(&self.x), constant(&self.y));
+        smooth_loss(self.layer.forward(pass, x, y, &self.reach), self.seed)
+    }
+}
+
+/// What such a layer is drawn from.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    pub n: usize,
+    pub m: usize,
+    pub sizes: Sizes,
+    pub score: Score,
+    pub shape: Shape,
+    pub tied: bool,
+    pub seed: u64,
+}
+
+impl Case {
+    pub fn draw<F: Real>(self) -> Alone<F> {
+        let rng = &mut init::rng(self.seed);
+        let mut layer = Attention::new(self.sizes, self.score, rng);
+        if self.tied {
+            layer.key = None;
+        }
+        Alone {
+            layer,
+            x: init::normal(&[self.n, self.sizes.d_x], 1.0, rng),
+            y: init::normal(&[self.m, self.sizes.d_y], 1.0, rng),
+            reach: Reach::random(self.shape, self.n, self.m, rng),
+            seed: self.seed,
+        }
+    }
+
+    /// All laws named by `laws`, in both types.
+    pub fn conserves(self, laws: impl Fn(&Attention<f64>, &Slots<'_, f64>) -> Vec<Law>) {
+        let net = self.draw::<f64>();
+        let laws = laws(&net.layer, &Slots::of(&net));
+        conserved(&net, &self.draw::<f32>(), &laws);
+    }
+
+    /// For twenty draws, whatever the seed of this.
+    pub fn violates(self, laws: impl Fn(&Attention<f64>, &Slots<'_, f64>) -> Vec<Law>) {
+        fails(|seed| {
+            let net = Self { seed, ..self }.draw::<f64>();
+            let laws = laws(&net.layer, &Slots::of(&net));
+            (net, laws)
+        });
+    }
+}
+
+/// Two heads of four and three, six tokens looking at seven.
+pub const CASE: Case = Case {
+    n: 6,
+    m: 7,
+    sizes: Sizes {
+        d_x: 5,
+        d_y: 4,
+        d_k: 4,
+        d_v: 3,
+        out: 4,
+        heads: 2,
+        groups: 2,
+        bias: false,
+    },
+    score: Score::Dot,
+    shape: Shape::Mask,
+    tied: false,
+    seed: 0,
+};
+
+/// Any sizes, and any way to look; dot products, a key for each query, no biases.
+pub fn cases() -> impl Strategy<Value = Case> {
+    let widths = prop::array::uniform5(1..5_usize);
+    let shape = prop_oneof![Just(Shape::Causal), Just(Shape::Mask), Just(Shape::Edges)];
+    let tokens = prop::array::uniform2(2..7_usize);
+    (tokens, widths, 1..4_usize, shape, any::<u64>()).prop_map(
+        |([n, m], [d_x, d_y, d_k, d_v, out], heads, shape, seed)| Case {
+            n,
+            m,
+            sizes: Sizes {
+                d_x,
+                d_y,
+                d_k,
+                d_v,
+                out,
+                heads,
+                groups: heads,
+                bias: false,
+            },
+            shape,
+            seed,
+            ..CASE
+        },
+    )
+}
+
+impl Case {
+    pub fn biased(self, bias: bool) -> Self {
+        self.sized(|sizes| Sizes { bias, ..sizes })
+    }
+
+    pub fn scored(self, score: Score) -> Self {
+        Self { score, ..self }
+    }
+
+    pub fn sized(self, change: impl Fn(Sizes) -> Sizes) -> Self {
+        Self {
+            sizes: change(self.sizes),
+            ..self
+        }
+    }
+
+    /// `share` heads to each key.
+    pub fn shared(self, share: usize) -> Self {
+        self.sized(|sizes| Sizes {
+            heads: share * sizes.groups,
+            ..sizes
+        })
+    }
+}

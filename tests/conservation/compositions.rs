@@ -1,0 +1,245 @@
+//! Networks written down from existing operations, and what is asked of the laws claimed for them.
+
+use emmy::nn::{Linear, Module, Pass, Slots};
+use emmy::optim::{Method, Optimizer};
+use emmy::symmetry::{Law, Slice, Symmetry, Term};
+use emmy::{Real, Tape, Tensor, Var, init};
+use std::ops::Range;
+
+/// A network with its data and a loss: a function of its parameters.
+pub trait Composition<F: Real>: Module<F> + Clone {
+    /// The loss, at the parameters as they are.
+    fn loss<'t>(&self, pass: &Pass<'t, F>) -> Var<'t, F>;
+}
+
+/// All that a law says, asked at one point.
+///
+/// 1. δ vanishes, in `f64` and in `f32`.
+/// 2. The loss stays when parameters are moved along the symmetry: no gradient takes part.
+/// 3. c moves by exactly what the formula says, over steps of gradient descent with weight decay.
+pub fn conserved(double: &impl Composition<f64>, single: &impl Composition<f32>, laws: &[Law]) {
+    vanishes(double, laws, 1e-10);
+    vanishes(single, laws, 1e-3);
+    stays(double, laws);
+    drifts(double, laws, 5);
+}
+
+/// ∂L/∂θ of every parameter.
+pub fn gradients<F: Real>(net: &impl Composition<F>) -> Vec<Tensor<F>> {
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, 0);
+    pass.gradients(net.loss(&pass), net)
+}
+
+/// L.
+pub fn loss<F: Real>(net: &impl Composition<F>) -> f64 {
+    let tape = Tape::new();
+    net.loss(&Pass::evaluate(&tape)).item().as_f64()
+}
+
+/// What its parameters are called.
+pub fn names<F: Real>(net: &impl Module<F>) -> Vec<String> {
+    net.parameters().into_iter().map(|(name, _)| name).collect()
+}
+
+/// |δ| is within `tolerance` of the size of what it sums, for every entry of every law.
+#[track_caller]
+pub fn vanishes<F: Real>(net: &impl Composition<F>, laws: &[Law], tolerance: f64) {
+    let gradients = gradients(net);
+    for law in laws {
+        let worst = law.measure(&net.tensors(), &gradients).worst();
+        let (name, formula) = (&law.name, law.formula(&names(net)));
+        assert!(
+            worst <= tolerance,
+            "{name}, {}: {formula} up to {worst:.1e}",
+            F::NAME
+        );
+    }
+}
+
+/// The loss does not notice a move along the symmetry: factors from 10⁻² to 10², shears and shifts up to ±3, turns by any angle.
+#[track_caller]
+pub fn stays(net: &impl Composition<f64>, laws: &[Law]) {
+    let before = loss(net);
+    for (k, law) in laws.iter().enumerate() {
+        for (entry, t) in moves(law, k as u64) {
+            let mut moved = net.clone();
+            law.transform(&mut moved.tensors_mut(), entry, t);
+            let after = loss(&moved);
+            assert!(
+                (after - before).abs() <= 1e-9 * (1.0 + before.abs()),
+                "{}: entry {entry} by {t:.2} takes the loss from {before} to {after}",
+                law.name
+            );
+        }
+    }
+}
+
+/// Some entries of δ and how far to move along each.
+fn moves(law: &Law, seed: u64) -> Vec<(usize, f64)> {
+    let draws = init::uniform::<f64>(&[4, 2], 1.0, &mut init::rng(seed));
+    let n = law.neurons();
+    let one = |draw: ndarray::ArrayView1<'_, f64>| {
+        let entry = ((draw[0] + 1.0) / 2.0 * law.entries() as f64) as usize;
+        let diagonal = entry / n == entry % n;
+        let t = match law.symmetry {
+            Symmetry::Rescaling => 100.0_f64.ln() * draw[1],
+            Symmetry::Linear if diagonal => 100.0_f64.ln() * draw[1],
+            _ => 3.0 * draw[1],
+        };
+        (entry, t)
+    };
+    let draws = draws.into_dimensionality::<ndarray::Ix2>();
+    draws
+        .expect("two axes")
+        .rows()
+        .into_iter()
+        .map(one)
+        .collect()
+}
+
+/// c after each of `steps` steps of gradient descent is what [`Law::drift`] made of the c before.
+#[track_caller]
+pub fn drifts<C: Composition<f64>>(net: &C, laws: &[Law], steps: usize) {
+    let (lr, decay) = (0.1, 0.02);
+    let mut net: C = net.clone();
+    let mut optimizer = Optimizer::new(Method::SGD).weight_decay(decay);
+    let balance = |net: &C, law: &Law| law.balance(&net.tensors());
+    let mut expected: Vec<_> = laws.iter().map(|law| balance(&net, law)).collect();
+    for _ in 0..steps {
+        let gradients = gradients(&net);
+        for (law, c) in laws.iter().zip(&mut expected) {
+            *c = (c.take()).and_then(|c| law.drift(&c, &gradients, lr, decay));
+        }
+        optimizer.step(net.tensors_mut(), &gradients, lr);
+    }
+    for (law, expected) in laws.iter().zip(expected) {
+        let found = balance(&net, law);
+        assert_eq!(found.is_none(), law.symmetry == Symmetry::Rotation);
+        let (found, expected) = (found.unwrap_or_default(), expected.unwrap_or_default());
+        let size = found.iter().fold(1.0_f64, |m, c| m.max(c.abs()));
+        for (j, (c, predicted)) in found.iter().zip(&expected).enumerate() {
+            assert!(
+                (c - predicted).abs() <= 1e-9 * size,
+                "{}: entry {j} of c is {c}, predicted {predicted}",
+                law.name
+            );
+        }
+    }
+}
+
+/// For typical draws the law fails by a wide margin, and the loss notices the moves.
+#[track_caller]
+pub fn fails<C: Composition<f64>>(draw: impl Fn(u64) -> (C, Vec<Law>)) {
+    let (mut relative, mut changes) = (Vec::new(), Vec::new());
+    for (net, laws) in (0..20).map(draw) {
+        let (gradients, before) = (gradients(&net), loss(&net));
+        for (k, law) in laws.iter().enumerate() {
+            relative.extend(law.measure(&net.tensors(), &gradients).relative());
+            for (entry, t) in moves(law, k as u64) {
+                let mut moved = net.clone();
+                law.transform(&mut moved.tensors_mut(), entry, t);
+                changes.push((loss(&moved) - before).abs() / (1.0 + before.abs()));
+            }
+        }
+    }
+    let (relative, changes) = (median(relative), median(changes));
+    assert!(relative > 1e-2, "δ is {relative:.1e} of its terms");
+    assert!(changes > 1e-3, "the loss changes by {changes:.1e}");
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// A smooth function of all entries of y, random and without symmetries of its own: mean (c₁ z + c₂ z² + c₃ z · (z next to it)) with
+/// z = tanh y, so that no step of gradient descent is wild.
+pub fn smooth_loss<F: Real>(y: Var<'_, F>, seed: u64) -> Var<'_, F> {
+    let rng = &mut init::rng(seed);
+    let [c1, c2, c3] = [(); 3].map(|()| y.tape().constant(init::normal(&y.shape(), 1.0, rng)));
+    let (z, d) = (y.tanh(), y.shape()[1]);
+    let neighbour = Var::concat(&[z.slice(1, 1..d), z.slice(1, 0..1)], 1);
+    (z * (c1 + c2 * z + c3 * neighbour)).mean(&[], false)
+}
+
+/// A map with weights of variance 1/in, and biases of variance ¼.
+pub fn linear<F: Real>(input: usize, out: usize, bias: bool, rng: &mut init::Rng) -> Linear<F> {
+    Linear {
+        weight: init::normal(&[out, input], (input as f64).powf(-0.5), rng),
+        bias: bias.then(|| init::normal(&[out], 0.5, rng)),
+    }
+}
+
+/// [W b] of a map whose outputs, `per` at a time, are the neurons; those in `range`.
+pub fn rows<F: Real>(
+    slots: &Slots<'_, F>,
+    map: &Linear<F>,
+    per: usize,
+    range: Range<usize>,
+) -> Vec<Slice> {
+    let groups = map.weight.shape()[0] / per;
+    let parameters = std::iter::once(&map.weight).chain(&map.bias);
+    let slice = |p| slots.grouped(p, 1, groups).narrow(range.clone());
+    parameters.map(slice).collect()
+}
+
+/// Slices as what flows in.
+pub fn incoming(slices: impl IntoIterator<Item = Slice>) -> Vec<Term> {
+    slices.into_iter().map(Term::incoming).collect()
+}
+
+/// Slices as what flows out.
+pub fn outgoing(slices: impl IntoIterator<Item = Slice>) -> Vec<Term> {
+    slices.into_iter().map(Term::outgoing).collect()
+}
+
+/// [W b] of a map as the terms of one side; its single outputs are the neurons.
+pub fn written<F: Real>(slots: &Slots<'_, F>, map: &Linear<F>) -> Vec<Term> {
+    incoming(rows(slots, map, 1, 0..map.weight.shape()[0]))
+}
+
+/// The columns of maps: what reads a neuron.
+pub fn read<'a, F: Real>(
+    slots: &Slots<'_, F>,
+    maps: impl IntoIterator<Item = &'a Linear<F>>,
+) -> Vec<Term> {
+    outgoing(maps.into_iter().map(|map| slots.columns(&map.weight)))
+}
+
+/// [W b] of maps as one neuron each: they grow together or not at all.
+pub fn whole<'a, F: Real>(
+    slots: &Slots<'_, F>,
+    maps: impl IntoIterator<Item = &'a Linear<F>>,
+) -> Vec<Term> {
+    let slices = |map: &Linear<F>| rows(slots, map, map.weight.shape()[0], 0..1);
+    incoming(maps.into_iter().flat_map(slices))
+}
+
+/// 1ᵀ G of the weight and of the bias of a map whose outputs may be shifted all alike.
+pub fn shifts<F: Real>(
+    name: &str,
+    layer: usize,
+    slots: &Slots<'_, F>,
+    map: &Linear<F>,
+) -> Vec<Law> {
+    let law = |slice| Law::new(name, layer, Symmetry::Translation, incoming([slice]));
+    map.ports(slots).shifts.into_iter().map(law).collect()
+}
+
+/// b of a map that has no effect at all: the gradient of each of its entries is zero. It is seen beside that of the row of W.
+pub fn idle_bias<F: Real>(
+    name: &str,
+    layer: usize,
+    slots: &Slots<'_, F>,
+    map: &Linear<F>,
+) -> Vec<Law> {
+    let law = |bias: &Tensor<F>| {
+        let terms = vec![
+            Term::incoming(slots.rows(bias)),
+            Term::yardstick(slots.rows(&map.weight)),
+        ];
+        Law::new(name, layer, Symmetry::Translation, terms)
+    };
+    map.bias.iter().map(law).collect()
+}
