@@ -22,8 +22,8 @@ pub struct Point<'a, F: Real> {
 
 /// Looks on while a model is trained ([`Trainer::fit_observed`]), and may end the training with an error.
 ///
-/// Two of them are one as a pair, which calls the first first; a mutable reference stands for what it refers to. A closure becomes one with
-/// [`each_epoch`].
+/// A mutable reference stands for what it refers to. Two observers are one as a pair, which calls the first first; none is `()`. A closure
+/// becomes one with [`each_epoch`].
 pub trait Observer<F: Real, M> {
     /// Called in every epoch when the gradient is known and the update is still to come.
     ///
@@ -43,6 +43,8 @@ pub trait Observer<F: Real, M> {
         Ok(())
     }
 }
+
+impl<F: Real, M> Observer<F, M> for () {}
 
 impl<F: Real, M, O: Observer<F, M> + ?Sized> Observer<F, M> for &mut O {
     fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {

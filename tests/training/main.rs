@@ -1,16 +1,21 @@
 //! The training loop.
 
+mod observers;
 mod passes;
+mod recording;
 mod rules;
 mod troubles;
+mod watching;
 
 use emmy::autodiff::grad;
 use emmy::data::{self, Dataset, Split};
-use emmy::nn::{Conv, GraphNet, GraphNetConfig, Linear, Module, Pass};
+use emmy::nn::{Conv, GraphNet, GraphNetConfig, Linear, Module, Pass, Stack};
 use emmy::optim::{Decay, Method, Plateau, Schedule};
 use emmy::sparse::Csr;
-use emmy::train::{Record, Select, Task, TrainConfig, Trainer, metrics};
+use emmy::train::{Observer, Point, Record, Select, Task, TrainConfig, Trainer, metrics};
 use emmy::{Tape, Tensor, Var};
+
+type Net = GraphNet<f64>;
 
 struct Setting {
     set: Dataset,
@@ -38,7 +43,7 @@ fn setting(dropout: f64) -> Setting {
 }
 
 impl Setting {
-    fn net(&self) -> GraphNet<f64> {
+    fn net(&self) -> Net {
         GraphNet::new(self.config, 1).unwrap()
     }
 
@@ -49,20 +54,35 @@ impl Setting {
         }
     }
 
-    fn forward<'t>(&self, net: &GraphNet<f64>, pass: &Pass<'t, f64>) -> Var<'t, f64> {
+    fn forward<'t>(&self, net: &Net, pass: &Pass<'t, f64>) -> Var<'t, f64> {
         net.forward(pass, pass.tape().sparse(&self.x), &self.adjacency)
     }
 
-    fn fit(&self, config: TrainConfig) -> Trainer<f64, GraphNet<f64>> {
-        let mut trainer = Trainer::new(self.net(), config).unwrap();
+    fn trainer(&self, config: TrainConfig) -> Trainer<f64, Net> {
+        Trainer::new(self.net(), config).unwrap()
+    }
+
+    fn fit(&self, config: TrainConfig) -> Trainer<f64, Net> {
+        self.fit_with(config, |net, pass| self.forward(net, pass))
+    }
+
+    /// Trained with another forward pass.
+    fn fit_with<L>(&self, config: TrainConfig, forward: L) -> Trainer<f64, Net>
+    where
+        L: for<'t> Fn(&Net, &Pass<'t, f64>) -> Var<'t, f64>,
+    {
+        let mut trainer = self.trainer(config);
+        trainer.fit(&self.task(), forward, |_, _| Ok(())).unwrap();
         trainer
-            .fit(
-                &self.task(),
-                |net, pass| self.forward(net, pass),
-                |_, _| Ok(()),
-            )
-            .unwrap();
-        trainer
+    }
+
+    /// Goes on with what is begun, under the eyes of an observer.
+    fn observe(
+        &self,
+        trainer: &mut Trainer<f64, Net>,
+        observer: impl Observer<f64, Net>,
+    ) -> emmy::Result<()> {
+        trainer.fit_observed(&self.task(), |net, pass| self.forward(net, pass), observer)
     }
 }
 

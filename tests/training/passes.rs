@@ -61,21 +61,14 @@ fn a_shared_forward_pass_changes_no_bit_and_is_done_once() {
     let passes = std::cell::Cell::new(0);
     let run = |draws: bool| {
         passes.set(0);
-        let mut trainer = Trainer::new(setting.net(), config).unwrap();
-        trainer
-            .fit(
-                &setting.task(),
-                |net, pass| {
-                    passes.set(passes.get() + 1);
-                    if draws {
-                        // A seed asked for and not used: the pass counts as random, and is evaluated apart.
-                        pass.draw();
-                    }
-                    setting.forward(net, pass)
-                },
-                |_, _| Ok(()),
-            )
-            .unwrap();
+        let trainer = setting.fit_with(config, |net, pass| {
+            passes.set(passes.get() + 1);
+            if draws {
+                // A seed asked for and not used: the pass counts as random, and is evaluated apart.
+                pass.draw();
+            }
+            setting.forward(net, pass)
+        });
         (passes.get(), trainer)
     };
     let ((once, shared), (twice, apart)) = (run(false), run(true));
@@ -101,24 +94,16 @@ fn dropout_that_sets_in_late_does_not_reach_the_evaluation() {
     // Random from the 6th epoch on; before that a seed is drawn, and not used, or none is drawn and passes are shared.
     let run = |always_draws: bool| {
         let trained = std::cell::Cell::new(0);
-        let mut trainer = Trainer::new(setting.net(), config).unwrap();
-        trainer
-            .fit(
-                &setting.task(),
-                |net, pass| {
-                    trained.set(trained.get() + usize::from(pass.is_training()));
-                    let late = trained.get() > 5;
-                    let seed = (late || always_draws).then(|| pass.draw()).flatten();
-                    let logits = setting.forward(net, pass);
-                    match seed {
-                        Some(seed) if late => logits.dropout(0.5, seed),
-                        _ => logits,
-                    }
-                },
-                |_, _| Ok(()),
-            )
-            .unwrap();
-        trainer
+        setting.fit_with(config, |net, pass| {
+            trained.set(trained.get() + usize::from(pass.is_training()));
+            let late = trained.get() > 5;
+            let seed = (late || always_draws).then(|| pass.draw()).flatten();
+            let logits = setting.forward(net, pass);
+            match seed {
+                Some(seed) if late => logits.dropout(0.5, seed),
+                _ => logits,
+            }
+        })
     };
     let (shared, apart) = (run(false), run(true));
     assert_eq!(
@@ -136,17 +121,10 @@ fn every_epoch_draws_masks_of_its_own() {
         ..TrainConfig::default()
     };
     let seeds = std::cell::RefCell::new(Vec::new());
-    let mut trainer = Trainer::new(setting.net(), config).unwrap();
-    trainer
-        .fit(
-            &setting.task(),
-            |net, pass| {
-                seeds.borrow_mut().extend([pass.draw(), pass.draw()]);
-                setting.forward(net, pass)
-            },
-            |_, _| Ok(()),
-        )
-        .unwrap();
+    setting.fit_with(config, |net, pass| {
+        seeds.borrow_mut().extend([pass.draw(), pass.draw()]);
+        setting.forward(net, pass)
+    });
     let mut seeds: Vec<u64> = seeds.into_inner().into_iter().flatten().collect();
     assert_eq!(seeds.len(), 2 * 9);
     seeds.sort_unstable();

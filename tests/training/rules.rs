@@ -124,7 +124,7 @@ fn the_plateau_watches_the_validation_loss() {
         }),
         ..TrainConfig::default()
     };
-    let mut trainer = Trainer::new(setting.net(), config).unwrap();
+    let mut trainer = setting.trainer(config);
     trainer
         .fit(&task, |net, pass| setting.forward(net, pass), |_, _| Ok(()))
         .unwrap();

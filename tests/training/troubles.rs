@@ -10,14 +10,8 @@ fn a_loss_that_is_not_finite_ends_with_an_error_before_its_step() {
         lr: 1e200,
         ..TrainConfig::default()
     };
-    let mut trainer = Trainer::new(setting.net(), config).unwrap();
-    let error = trainer
-        .fit(
-            &setting.task(),
-            |net, pass| setting.forward(net, pass),
-            |_, _| Ok(()),
-        )
-        .unwrap_err();
+    let mut trainer = setting.trainer(config);
+    let error = setting.observe(&mut trainer, ()).unwrap_err();
     let message = error.to_string();
     assert!(
         message.starts_with("training loss of epoch ") && message.contains("a finite number"),
@@ -29,12 +23,8 @@ fn a_loss_that_is_not_finite_ends_with_an_error_before_its_step() {
         message.contains(&format!("epoch {}", epochs + 1)),
         "{message}"
     );
-    let mut again = Trainer::new(setting.net(), TrainConfig { epochs, ..config }).unwrap();
-    let _ = again.fit(
-        &setting.task(),
-        |net, pass| setting.forward(net, pass),
-        |_, _| Ok(()),
-    );
+    let mut again = setting.trainer(TrainConfig { epochs, ..config });
+    let _ = setting.observe(&mut again, ());
     assert_eq!(bits(trainer.model()), bits(again.model()));
 }
 
@@ -46,7 +36,7 @@ fn an_observer_can_end_the_training_and_it_can_go_on() {
             epochs: 20,
             ..TrainConfig::default()
         };
-        let mut trainer = Trainer::new(setting.net(), config).unwrap();
+        let mut trainer = setting.trainer(config);
         let stop = |_: &Trainer<_, _>, r: &Record| match r.epoch {
             8 => Err(emmy::Error::invalid("patience", "more", "none")),
             _ => Ok(()),
@@ -59,13 +49,7 @@ fn an_observer_can_end_the_training_and_it_can_go_on() {
             )
             .unwrap_err();
         assert_eq!(trainer.history().epochs(), 8);
-        trainer
-            .fit(
-                &setting.task(),
-                |net, pass| setting.forward(net, pass),
-                |_, _| Ok(()),
-            )
-            .unwrap();
+        setting.observe(&mut trainer, ()).unwrap();
         let whole = setting.fit(config);
         assert_eq!(
             untimed(&trainer.history().records),
@@ -146,7 +130,7 @@ fn senseless_requests_are_refused() {
             split: &split,
             ..setting.task()
         };
-        let mut trainer = Trainer::new(setting.net(), good).unwrap();
+        let mut trainer = setting.trainer(good);
         let error = trainer
             .fit(&task, |net, pass| setting.forward(net, pass), |_, _| Ok(()))
             .unwrap_err();

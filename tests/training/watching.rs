@@ -1,0 +1,147 @@
+//! The watch over δ.
+
+use super::observers::{Diary, descent};
+use super::*;
+use emmy::symmetry::Side;
+use emmy::train::{DeltaWatch, Worst};
+
+/// The relative δ of each neuron of a first layer of two heads of four, from the names of the parameters alone: ⟨W[r,:], G⟩ + Σ b_r G − a_r G
+/// − ⟨W⁺[:,r], G⟩ by the sum of what stands in it, with or without the attention.
+fn by_hand(names: &[String], page: &super::observers::Page, attention: bool) -> Vec<f64> {
+    let find = |name: &str| names.iter().position(|n| n == name).expect("a parameter");
+    let products = |name: &str| {
+        let k = find(name);
+        &page.parameters[k] * &page.gradients[k]
+    };
+    let w = products("layers.0.source.weight");
+    let biases = ["layers.0.source.bias", "layers.0.bias"].map(products);
+    let a = products("layers.0.att");
+    let out = products("layers.1.source.weight");
+    let neuron = |r: usize| {
+        let mut terms: Vec<f64> = w.outer_iter().nth(r).unwrap().iter().copied().collect();
+        terms.extend(biases.each_ref().map(|b| b[[r]]));
+        if attention {
+            terms.push(-a[[r / 4, r % 4]]);
+        }
+        terms.extend(out.outer_iter().map(|row| -row[r]));
+        let size: f64 = terms.iter().map(|x| x.abs()).sum();
+        if size == 0.0 {
+            0.0
+        } else {
+            terms.iter().sum::<f64>().abs() / size
+        }
+    };
+    (0..8).map(neuron).collect()
+}
+
+#[test]
+fn the_watch_finds_the_largest_delta() {
+    for dropout in [0.0, 0.3] {
+        let setting = setting(dropout);
+        let mut trainer = setting.trainer(descent(12));
+        let laws = setting.net().laws();
+        // The same without the attention: laws that do not hold.
+        let mut broken = laws.clone();
+        for law in &mut broken {
+            law.terms.retain(|term| term.side != Side::Attention);
+        }
+        let mut diary = Diary::default();
+        let (mut whole, mut lame) = (DeltaWatch::new(laws.clone()), DeltaWatch::new(broken));
+        setting
+            .observe(&mut trainer, ((&mut whole, &mut lame), &mut diary))
+            .unwrap();
+
+        let names = &trainer.history().names;
+        let worst = |attention: bool| {
+            let mut worst = (0.0, 0, 0);
+            for page in &diary.epochs {
+                for (r, delta) in by_hand(names, page, attention).into_iter().enumerate() {
+                    if delta > worst.0 {
+                        worst = (delta, r, page.epoch);
+                    }
+                }
+            }
+            worst
+        };
+        let (delta, r, epoch) = worst(false);
+        let found = lame.worst().unwrap();
+        approx::assert_relative_eq!(found.delta, delta, max_relative = 1e-9);
+        assert_eq!((found.neuron, found.epoch), (r % 4, epoch), "{found:?}");
+        assert_eq!(found.law, laws[r / 4].name);
+        assert!(delta > 0.01 && (dropout == 0.0 || epoch > 1), "{found:?}");
+        assert_eq!(lame.max_delta(), found.delta);
+        assert!(whole.max_delta() < 1e-11 && worst(true).0 < 1e-11);
+    }
+}
+
+/// Shows another what it is shown, with one entry of the gradients changed in one epoch.
+struct Tampering<'a> {
+    watch: &'a mut DeltaWatch,
+    changes: Vec<(usize, [usize; 2], f64)>,
+}
+
+impl Observer<f64, Net> for Tampering<'_> {
+    fn before_step(&mut self, point: &Point<'_, f64>) -> emmy::Result<()> {
+        let mut gradients = point.gradients.to_vec();
+        for &(epoch, at, value) in &self.changes {
+            if epoch == point.epoch {
+                gradients[0][at] = value;
+            }
+        }
+        let point = Point {
+            gradients: &gradients,
+            ..*point
+        };
+        Observer::<f64, Net>::before_step(&mut self.watch, &point)
+    }
+}
+
+fn tampered(changes: Vec<(usize, [usize; 2], f64)>) -> Worst {
+    let setting = setting(0.0);
+    let net = setting.net();
+    assert_eq!(net.parameters()[0].0, "layers.0.source.weight");
+    let mut watch = DeltaWatch::new(net.laws());
+    let tampering = Tampering {
+        watch: &mut watch,
+        changes,
+    };
+    setting
+        .observe(&mut setting.trainer(descent(9)), tampering)
+        .unwrap();
+    watch.worst().unwrap().clone()
+}
+
+#[test]
+fn a_broken_law_is_reported_with_its_neuron_and_epoch() {
+    // Row 6 is neuron 2 of the second head.
+    let worst = tampered(vec![(5, [6, 3], 0.1), (7, [1, 0], 1e-4)]);
+    assert!(worst.delta > 1e-3, "{worst:?}");
+    assert_eq!((worst.neuron, worst.epoch), (2, 5));
+    assert_eq!(worst.law, "layer 1, head 2, neurons");
+}
+
+#[test]
+fn what_is_not_a_number_is_the_worst_and_the_first_of_them_stays() {
+    let changes = vec![
+        (2, [0, 0], 1e3),
+        (4, [3, 0], f64::NAN),
+        (5, [7, 0], f64::NAN),
+        (6, [0, 0], 1e6),
+    ];
+    let worst = tampered(changes);
+    assert!(worst.delta.is_nan());
+    assert_eq!((worst.neuron, worst.epoch), (3, 4));
+    assert_eq!(worst.law, "layer 1, head 1, neurons");
+}
+
+#[test]
+fn nothing_watched_is_nothing_found() {
+    let setting = setting(0.0);
+    let net = setting.net();
+    let mut watch = DeltaWatch::new(Vec::new());
+    setting
+        .observe(&mut setting.trainer(descent(3)), &mut watch)
+        .unwrap();
+    assert_eq!((watch.worst(), watch.max_delta()), (None, 0.0));
+    assert_eq!(DeltaWatch::new(net.laws()).worst(), None);
+}
