@@ -29,6 +29,7 @@ pub mod metrics;
 mod observer;
 mod progress;
 mod recorder;
+mod task;
 mod trainer;
 mod watch;
 
@@ -38,5 +39,6 @@ pub use history::{History, Record};
 pub use observer::{EachEpoch, Observer, Point, each_epoch};
 pub use progress::Progress;
 pub use recorder::{Norms, Recorder, Recording, Sample};
-pub use trainer::{Task, Trainer};
+pub use task::Task;
+pub use trainer::Trainer;
 pub use watch::{DeltaWatch, Worst};

@@ -70,6 +70,46 @@ impl<F: Real> Progress<F> {
             ));
         }
         let sizes: Vec<usize> = self.parameters.iter().map(|(_, p)| p.len()).collect();
-        self.optimizer.check_sizes(&sizes)
+        self.optimizer.check_sizes(&sizes)?;
+        // An epoch is a step. With the state before the first the run would go on, but otherwise than it would have.
+        let (steps, epochs) = (self.optimizer.steps(), self.epoch());
+        if steps != epochs as u64 {
+            return Err(Error::invalid(
+                "checkpoint: state of the optimiser",
+                format!("that after {epochs} steps, one an epoch"),
+                format!("that after {steps}"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks that the run that stands at `other` may go on from here: the same model, description, seed and rule of updates.
+    pub(super) fn check_run(&self, other: &Self) -> Result<()> {
+        let differs = |what: &str, expected: String, found: String| {
+            Err(Error::invalid(
+                format!("checkpoint of another run: {what}"),
+                expected,
+                found,
+            ))
+        };
+        if self.description != other.description {
+            let (expected, found) = (other.description.clone(), self.description.clone());
+            return differs("description", expected, found);
+        }
+        let parameters = other.parameters.iter().map(|(name, p)| (name.clone(), p));
+        self.check_parameters(&parameters.collect::<Vec<_>>())?;
+        if self.seed != other.seed {
+            return differs("seed", other.seed.to_string(), self.seed.to_string());
+        }
+        let same_plateau = match (&self.plateau, &other.plateau) {
+            (Some(a), Some(b)) => a.same_rule(b),
+            (None, None) => true,
+            _ => false,
+        };
+        if !self.optimizer.same_rule(&other.optimizer) || !same_plateau {
+            let rule = |p: &Self| format!("{:?}, plateau {:?}", p.optimizer.method(), p.plateau);
+            return differs("rule of updates", rule(other), rule(self));
+        }
+        Ok(())
     }
 }

@@ -1,8 +1,7 @@
 //! The training loop.
 
-use super::{History, Observer, Point, Progress, Record, TrainConfig, each_epoch, metrics};
+use super::{History, Observer, Point, Progress, Record, Task, TrainConfig, each_epoch, metrics};
 use crate::autodiff::{Tape, Var};
-use crate::data::Split;
 use crate::error::{Error, Result};
 use crate::kernels::update::sum_of_squares;
 use crate::nn::{Module, Pass, mix};
@@ -10,15 +9,6 @@ use crate::optim::{Optimizer, Plateau};
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
 use std::time::Instant;
-
-/// What is to be learnt: the classes of nodes.
-#[derive(Debug, Clone, Copy)]
-pub struct Task<'a> {
-    /// The class of each node.
-    pub labels: &'a [usize],
-    /// Which nodes train, validate, test.
-    pub split: &'a Split,
-}
 
 /// A model in training.
 ///
@@ -75,48 +65,9 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// If it is the progress of another model, another description, another seed or another rule of updates. The trainer is then
     /// unchanged.
     pub fn resume(&mut self, progress: Progress<F>) -> Result<()> {
-        let differs = |what: &str, expected: String, found: String| {
-            Err(Error::invalid(
-                format!("checkpoint of another run: {what}"),
-                expected,
-                found,
-            ))
-        };
-        if progress.description != self.description {
-            return differs(
-                "description",
-                self.description.clone(),
-                progress.description,
-            );
-        }
-        progress.check_parameters(&self.model.parameters())?;
-        if progress.seed != self.config.seed {
-            return differs(
-                "seed",
-                self.config.seed.to_string(),
-                progress.seed.to_string(),
-            );
-        }
-        let same_plateau = match (&progress.plateau, &self.plateau) {
-            (Some(a), Some(b)) => a.same_rule(b),
-            (None, None) => true,
-            _ => false,
-        };
-        if !progress.optimizer.same_rule(&self.optimizer) || !same_plateau {
-            let rule =
-                |o: &Optimizer<F>, p: &Option<Plateau>| format!("{:?}, plateau {p:?}", o.method());
-            return differs(
-                "rule of updates",
-                rule(&self.optimizer, &self.plateau),
-                rule(&progress.optimizer, &progress.plateau),
-            );
-        }
-        for ((_, to), (_, from)) in self
-            .model
-            .parameters_mut()
-            .into_iter()
-            .zip(progress.parameters)
-        {
+        progress.check_run(&self.progress())?;
+        let parameters = progress.parameters.into_iter().map(|(_, p)| p);
+        for (to, from) in self.model.tensors_mut().into_iter().zip(parameters) {
             *to = from;
         }
         self.best = progress.best;
@@ -193,7 +144,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         L: for<'t> Fn(&M, &Pass<'t, F>) -> Var<'t, F>,
         O: Observer<F, M>,
     {
-        check(task)?;
+        task.check()?;
         let mut started = Instant::now();
         let mut waiting: Option<Step> = None;
         while waiting.is_some() || !self.is_done() {
@@ -230,6 +181,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
                 ));
             }
             let gradients = pass.gradients(loss, &self.model);
+            // Some come transposed; norm, update and observers read them in order.
+            let gradients: Vec<Tensor<F>> = gradients.into_iter().map(|g| contiguous(&g)).collect();
             // The tape shares the parameters; without it they are updated in place.
             drop(pass);
             drop(tape);
@@ -285,8 +238,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             parameters: &self.model.tensors(),
             gradients,
         })?;
-        let norm =
-            |g: &Tensor<F>| sum_of_squares(contiguous(g).as_slice().expect("contiguous")).sqrt();
+        let norm = |g: &Tensor<F>| sum_of_squares(g.as_slice().expect("contiguous")).sqrt();
         let gradient_norms = gradients.iter().map(norm).collect();
         self.optimizer.step(self.model.tensors_mut(), gradients, lr);
         Ok(Step {
@@ -325,30 +277,4 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
                 .collect();
         }
     }
-}
-
-fn check(task: &Task<'_>) -> Result<()> {
-    let Task { labels, split } = task;
-    for (name, mask) in [
-        ("train", &split.train),
-        ("val", &split.val),
-        ("test", &split.test),
-    ] {
-        if mask.len() != labels.len() {
-            let found = format!("{} for {} labels", mask.len(), labels.len());
-            return Err(Error::invalid(
-                format!("split: {name}"),
-                "one flag a label",
-                found,
-            ));
-        }
-        if name != "test" && !mask.contains(&true) {
-            return Err(Error::invalid(
-                format!("split: {name}"),
-                "at least one node",
-                "none",
-            ));
-        }
-    }
-    Ok(())
 }

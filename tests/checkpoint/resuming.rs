@@ -110,6 +110,20 @@ fn history_parameters_and_state_that_do_not_fit_are_refused() {
         },
         "state of the optimiser",
     );
+    // An optimiser before its first step fits every model, and no run that has begun.
+    refused(
+        &|p| p.optimizer = TrainConfig::default().optimizer(),
+        "state of the optimiser: expected that after 3 steps, one an epoch, found that after 0",
+    );
+    refused(
+        &|p| {
+            p.history = trainer::<f32>(&set, TrainConfig::default())
+                .history()
+                .clone();
+            p.best.clear();
+        },
+        "expected that after 0 steps, one an epoch, found that after 3",
+    );
 }
 
 #[test]
