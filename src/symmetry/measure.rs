@@ -1,6 +1,10 @@
 //! δ, c and drift in plain numbers: sums in `f64`, whatever the type of the parameters.
 
+// Lanes and sums are numbered; an index says more than an iterator there.
+#![allow(clippy::needless_range_loop)]
+
 use super::{Law, Side, Slice, Symmetry, Term};
+use crate::kernels::{LANES, fold, simd};
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
 
@@ -46,19 +50,18 @@ impl Law {
             );
             match self.symmetry {
                 Symmetry::Rescaling => {
-                    let mut add = |j: usize, theta: f64, g: f64| {
-                        let product = term.weight * theta * g;
-                        out.delta[j] += product;
-                        out.size[j] += product.abs();
-                    };
-                    term.slice.for_each(theta.slice(), g.slice(), &mut add);
+                    let sums = [&mut out.delta[..], &mut out.size];
+                    let w = term.weight;
+                    term.slice.sum(theta.slice(), g.slice(), sums, |theta, g| {
+                        let product = w * theta * g;
+                        [product, product.abs()]
+                    });
                 }
                 Symmetry::Translation => {
-                    let mut add = |j: usize, _: f64, g: f64| {
-                        out.delta[j] += term.weight * g;
-                        out.size[j] += g.abs();
-                    };
-                    term.slice.for_each(theta.slice(), g.slice(), &mut add);
+                    let sums = [&mut out.delta[..], &mut out.size];
+                    let w = term.weight;
+                    let add = |_, g: f64| [w * g, g.abs()];
+                    term.slice.sum(theta.slice(), g.slice(), sums, add);
                 }
                 Symmetry::Linear | Symmetry::Rotation => {
                     let (m, n) = (theta.rows(&term.slice), g.rows(&term.slice));
@@ -107,12 +110,12 @@ impl Law {
             );
             match self.symmetry {
                 Symmetry::Rescaling => {
-                    let mut add = |j: usize, a: f64, b: f64| out[j] += term.weight * a * b;
-                    term.slice.for_each(theta.slice(), theta.slice(), &mut add);
+                    let (values, w) = (theta.slice(), term.weight);
+                    (term.slice).sum(values, values, [&mut out[..]], |a, b| [w * a * b]);
                 }
                 Symmetry::Translation => {
-                    let mut add = |j: usize, a: f64, _: f64| out[j] += term.weight * a;
-                    term.slice.for_each(theta.slice(), theta.slice(), &mut add);
+                    let (values, w) = (theta.slice(), term.weight);
+                    (term.slice).sum(values, values, [&mut out[..]], |a, _| [w * a]);
                 }
                 Symmetry::Linear => {
                     let rows = theta.rows(&term.slice);
@@ -194,72 +197,83 @@ impl<F: Real> Values<F> {
     /// The entries of each neuron.
     fn rows(&self, slice: &Slice) -> Vec<Vec<f64>> {
         let mut out = vec![Vec::new(); slice.neurons()];
-        let values = self.slice();
-        slice.for_each(values, values, &mut |j, x, _| out[j].push(x));
+        let inner = slice.shape[2].max(1);
+        for stretch in slice.stretches() {
+            let neurons = self.slice()[stretch].chunks_exact(inner);
+            for (row, entries) in out.iter_mut().zip(neurons) {
+                row.extend(entries.iter().map(|x| x.as_f64()));
+            }
+        }
         out
     }
 }
 
 impl Slice {
-    /// Calls `f` with the neuron and both values of every entry.
-    fn for_each<F: Real>(&self, a: &[F], b: &[F], f: &mut impl FnMut(usize, f64, f64)) {
+    /// Adds f(x, y) of every entry to the sums of its neuron, K of them at once.
+    fn sum<F: Real, const K: usize>(
+        &self,
+        x: &[F],
+        y: &[F],
+        mut out: [&mut [f64]; K],
+        f: impl Fn(f64, f64) -> [f64; K],
+    ) {
         let inner = self.shape[2].max(1);
-        for stretch in self.stretches() {
-            let (a, b) = (&a[stretch.clone()], &b[stretch]);
-            let neurons = a.chunks_exact(inner).zip(b.chunks_exact(inner));
-            for (j, (a, b)) in neurons.enumerate() {
-                for (x, y) in a.iter().zip(b) {
-                    f(j, x.as_f64(), y.as_f64());
+        simd(
+            #[inline(always)]
+            || {
+                for stretch in self.stretches() {
+                    let (x, y) = (&x[stretch.clone()], &y[stretch]);
+                    if inner == 1 {
+                        // Cut to one length, which lets the loop run without a check an entry.
+                        let (y, n) = (&y[..x.len()], x.len());
+                        let out = out.each_mut().map(|sums| &mut sums[..n]);
+                        for j in 0..n {
+                            let terms = f(x[j].as_f64(), y[j].as_f64());
+                            for k in 0..K {
+                                out[k][j] += terms[k];
+                            }
+                        }
+                    } else {
+                        let neurons = x.chunks_exact(inner).zip(y.chunks_exact(inner));
+                        for (j, (x, y)) in neurons.enumerate() {
+                            let sums = sum_all(x, y, &f);
+                            for k in 0..K {
+                                out[k][j] += sums[k];
+                            }
+                        }
+                    }
                 }
+            },
+        );
+    }
+}
+
+/// Σ f(x, y), in lanes that are then added in a fixed order.
+#[inline(always)]
+fn sum_all<F: Real, const K: usize>(
+    x: &[F],
+    y: &[F],
+    f: &impl Fn(f64, f64) -> [f64; K],
+) -> [f64; K] {
+    let (x, x_rest) = x.as_chunks::<LANES>();
+    let (y, y_rest) = y.as_chunks::<LANES>();
+    let mut lanes = [[0.0; LANES]; K];
+    for (x, y) in x.iter().zip(y) {
+        for l in 0..LANES {
+            let terms = f(x[l].as_f64(), y[l].as_f64());
+            for k in 0..K {
+                lanes[k][l] += terms[k];
             }
         }
     }
+    for (l, (x, y)) in x_rest.iter().zip(y_rest).enumerate() {
+        let terms = f(x.as_f64(), y.as_f64());
+        for k in 0..K {
+            lanes[k][l] += terms[k];
+        }
+    }
+    lanes.map(fold)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::autodiff::Tape;
-    use crate::symmetry;
-    use crate::tensor::tensor;
-
-    /// a + t and b − 2t, beside c, whose gradient is what δ is compared with.
-    #[test]
-    fn a_translation_has_weights_and_a_yardstick() {
-        let terms = vec![
-            Term::incoming(Slice::new(0, [1, 2, 1])),
-            Term::outgoing(Slice::new(1, [1, 2, 1])).times(2.0),
-            Term::yardstick(Slice::new(2, [1, 2, 3])),
-        ];
-        let law = Law::new("shift", 1, Symmetry::Translation, terms);
-        let a = tensor(&[2], vec![1.0, 2.0]);
-        let b = tensor(&[2], vec![10.0, 20.0]);
-        let c = tensor(&[2, 3], vec![1.0; 6]);
-        let gradients = [
-            tensor(&[2], vec![4.0, -1.0]),
-            tensor(&[2], vec![2.0, 0.5]),
-            tensor(&[2, 3], vec![1.0, -2.0, 3.0, 0.0, 0.0, 4.0]),
-        ];
-        let measured = law.measure(&[&a, &b, &c], &gradients);
-        assert_eq!(measured.delta, [0.0, -2.0]);
-        assert_eq!(measured.size, [12.0, 5.5]);
-        let balance = law.balance(&[&a, &b, &c]).unwrap();
-        assert_eq!(balance, [-19.0, -38.0]);
-        let drift = law.drift(&balance, &gradients, 0.5, 0.5).unwrap();
-        assert_eq!(drift, [0.75 * -19.0, 0.75 * -38.0]);
-
-        let tape = Tape::new();
-        let on_tape = |x: &Tensor<f64>| tape.var(x.clone());
-        let (theta, g) = ([&a, &b, &c].map(on_tape), gradients.each_ref().map(on_tape));
-        let delta = symmetry::delta(&law, &theta, &g).value();
-        assert!(delta.iter().eq(&measured.delta));
-        let on_tape = symmetry::balance(&law, &theta).unwrap().value();
-        assert!(on_tape.iter().eq(&balance));
-
-        let (mut a, mut b, mut c) = (a, b, c);
-        law.transform(&mut [&mut a, &mut b, &mut c], 1, 0.5);
-        assert_eq!(a, tensor(&[2], vec![1.0, 2.5]));
-        assert_eq!(b, tensor(&[2], vec![10.0, 19.0]));
-        assert_eq!(c, tensor(&[2, 3], vec![1.0; 6]));
-    }
-}
+mod tests;

@@ -1,0 +1,167 @@
+//! What it costs to look on: training epochs of a GATv2 with shared weights, 10 layers 64 wide, `f32`, on the generated cora-like, alone
+//! and with each observer, in turns.
+//!
+//! `cargo bench --bench observers`. Two columns say what an observer costs. The first compares epochs with and without it, and has the noise of
+//! both; the second is the share of the time spent in the observer itself.
+
+use clap::Parser;
+use emmy::data::{self, Dataset};
+use emmy::kernels::par;
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Stack};
+use emmy::optim::Method;
+use emmy::sparse::Csr;
+use emmy::train::{DeltaWatch, Observer, Point, Record, Recorder, Task, TrainConfig, Trainer};
+use emmy::{Error, Result};
+use std::time::{Duration, Instant};
+
+/// Time training with and without observers
+#[derive(Parser)]
+struct Cli {
+    /// Numbers of threads
+    #[arg(long, default_value = "1,4", value_delimiter = ',')]
+    threads: Vec<usize>,
+
+    /// Epochs of a turn
+    #[arg(long, default_value_t = 100)]
+    epochs: usize,
+
+    /// Turns of each
+    #[arg(long, default_value_t = 5)]
+    turns: usize,
+
+    /// Epochs from sample to sample
+    #[arg(long, default_value_t = 25)]
+    every: usize,
+
+    /// What cargo passes to a bench
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+type Net = GraphNet<f32>;
+
+fn main() -> Result<()> {
+    let cli = Cli::parse();
+    if cli.epochs * cli.turns * cli.every == 0 {
+        return Err(Error::invalid(
+            "--epochs, --turns, --every",
+            "at least 1",
+            "0",
+        ));
+    }
+    let set = data::cora_like(0);
+    println!("| threads | observer | ms an epoch | to alone | share of the time |");
+    println!("|---:|---|---:|---:|---:|");
+    for &threads in &cli.threads {
+        par::with_threads(threads, || compare(&cli, &set, threads))?;
+    }
+    Ok(())
+}
+
+fn compare(cli: &Cli, set: &Dataset, threads: usize) -> Result<()> {
+    let config = GraphNetConfig {
+        conv: Conv::Gatv2 { shared: true },
+        layers: 10,
+        hidden: 64,
+        heads: 1,
+        dropout: 0.0,
+        attention_dropout: 0.0,
+        bias: false,
+        activation: Activation::Relu,
+        ..GraphNetConfig::gatv2(set.feature_count(), set.classes)
+    };
+    let (x, adjacency) = (set.normalized_features(), config.adjacency(&set.graph));
+    let net = Net::new(config, 0)?;
+    let turn = Turn {
+        set,
+        net: &net,
+        x: &x,
+        adjacency: &adjacency,
+        epochs: cli.epochs,
+    };
+    let names = [
+        "none".to_owned(),
+        format!("Recorder, every {} epochs", cli.every),
+        "DeltaWatch, every epoch".to_owned(),
+    ];
+    let mut best = [(f64::INFINITY, f64::INFINITY); 3];
+    for _ in 0..cli.turns {
+        let found = [
+            turn.take(())?,
+            turn.take(Recorder::new(&net, net.laws(), cli.every))?,
+            turn.take(DeltaWatch::new(net.laws()))?,
+        ];
+        for (best, found) in best.iter_mut().zip(found) {
+            *best = (best.0.min(found.0), best.1.min(found.1));
+        }
+    }
+    for (name, (ms, share)) in names.iter().zip(best) {
+        println!(
+            "| {threads} | {name} | {ms:.3} | {:.3} | {:.2} % |",
+            ms / best[0].0,
+            100.0 * share
+        );
+    }
+    Ok(())
+}
+
+/// What is trained in each turn, the same each time.
+struct Turn<'a> {
+    set: &'a Dataset,
+    net: &'a Net,
+    x: &'a Csr<f32>,
+    adjacency: &'a Csr<f32>,
+    epochs: usize,
+}
+
+impl Turn<'_> {
+    /// Milliseconds an epoch, and the share of them that the observer took.
+    fn take(&self, observer: impl Observer<f32, Net>) -> Result<(f64, f64)> {
+        let config = TrainConfig {
+            method: Method::SGD,
+            lr: 0.05,
+            epochs: self.epochs,
+            ..TrainConfig::default()
+        };
+        let task = Task {
+            labels: &self.set.labels,
+            split: self.set.split(0)?,
+        };
+        let mut trainer = Trainer::new(self.net.clone(), config)?;
+        let mut timed = Timed {
+            observer,
+            spent: Duration::ZERO,
+        };
+        let start = Instant::now();
+        trainer.fit_observed(
+            &task,
+            |net, pass| net.forward(pass, pass.tape().sparse(self.x), self.adjacency),
+            &mut timed,
+        )?;
+        let all = start.elapsed().as_secs_f64();
+        let share = timed.spent.as_secs_f64() / all;
+        Ok((1e3 * all / self.epochs as f64, share))
+    }
+}
+
+/// An observer with a stopwatch.
+struct Timed<O> {
+    observer: O,
+    spent: Duration,
+}
+
+impl<O: Observer<f32, Net>> Observer<f32, Net> for Timed<O> {
+    fn before_step(&mut self, point: &Point<'_, f32>) -> Result<()> {
+        let start = Instant::now();
+        let said = self.observer.before_step(point);
+        self.spent += start.elapsed();
+        said
+    }
+
+    fn after_epoch(&mut self, trainer: &Trainer<f32, Net>, record: &Record) -> Result<()> {
+        let start = Instant::now();
+        let said = self.observer.after_epoch(trainer, record);
+        self.spent += start.elapsed();
+        said
+    }
+}
