@@ -31,6 +31,9 @@ pub struct Cell {
     pub split: usize,
     /// Whether isolated nodes are taken out of the masks.
     pub without_isolated: bool,
+    /// Whether features are taken as published where the paper's code makes rows sum to one.
+    #[serde(default)]
+    pub raw_features: bool,
     pub conv: Conv,
     /// ω of ωGAT.
     #[serde(default)]
@@ -238,7 +241,10 @@ impl Cell {
         let has_laws = !laws.is_empty();
         let mut watch = DeltaWatch::new(laws.clone());
         let mut recorder = Recorder::new(&net, laws, self.record_every.unwrap_or(usize::MAX));
-        let x = features::<F>(set);
+        let x = match self.raw_features {
+            true => set.raw_features(),
+            false => features::<F>(set),
+        };
         let adjacency = network.adjacency(&set.graph);
         let task = Task {
             labels: &set.labels,

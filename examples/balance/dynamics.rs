@@ -1,7 +1,6 @@
 //! What figures keep of a recorded training: spreads over neurons instead of every neuron.
 
-use super::change::Spread;
-use emmy::train::{History, Recording};
+use emmy::train::{History, Recording, Spread};
 use serde::{Deserialize, Serialize};
 
 /// A training, sampled.
@@ -31,9 +30,8 @@ pub struct Sample {
 impl Dynamics {
     /// From what was recorded and the history of the same training.
     pub fn new(recording: &Recording, history: &History) -> Self {
-        let finite = |values: &Vec<f64>| {
-            Spread::of(values.iter().copied().filter(|v| v.is_finite()).collect())
-        };
+        let finite =
+            |values: &Vec<f64>| Spread::of(values.iter().copied().filter(|v| v.is_finite()));
         let samples = recording.samples.iter().filter_map(|sample| {
             // What is recorded before the step of an epoch belongs to the evaluation after that step.
             let record = history.records.get(sample.epoch - 1)?;

@@ -1,7 +1,7 @@
 //! The figures of the paper, drawn from finished cells.
 
 use super::cell::Outcome;
-use super::change::{LayerChange, Spread};
+use super::change::LayerChange;
 use super::dynamics::{Dynamics, Sample};
 use super::plan::{Entry, Plan};
 use super::results::Results;
@@ -9,6 +9,7 @@ use super::tables::{finished, mean_interval};
 use crate::support::figures::write;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
 use emmy::Result;
+use emmy::train::Spread;
 use std::path::{Path, PathBuf};
 
 /// Draws a figure of the paper into `folder`; nothing if none of its cells is finished.
@@ -74,9 +75,7 @@ pub fn demonstration(plan: &Plan, results: &Results, folder: &Path) -> Result<Ve
         let of = |f: fn(&Sample) -> f64| line(dynamics, |s| Some(f(s)));
         let widest = |spreads: &[Option<Spread>]| {
             let sizes = spreads.iter().flatten();
-            sizes
-                .map(|s| s.least.abs().max(s.largest.abs()))
-                .reduce(f64::max)
+            sizes.map(|s| s.min.abs().max(s.max.abs())).reduce(f64::max)
         };
         let marks = [
             of(|s| s.loss),
@@ -162,7 +161,7 @@ fn conservation(plan: &Plan, results: &Results) -> Vec<Panel> {
                 }
             };
             let band = (dynamics.samples.iter())
-                .filter_map(|s| of(s).map(|b| (s.epoch as f64, b.least, b.largest)));
+                .filter_map(|s| of(s).map(|b| (s.epoch as f64, b.min, b.max)));
             panel.series.push(series("", k, Mark::Band(band.collect())));
             let middle = line(dynamics, |s| of(s).map(|b| b.median));
             let name = name.trim_end_matches(", neurons");
@@ -244,7 +243,7 @@ fn spreads(plan: &Plan, results: &Results) -> Vec<Panel> {
                 let boxes = layers.enumerate().filter_map(|(l, change)| {
                     let s = change.spread?;
                     let at = l as f64 + (k as f64 - 1.5) * 0.2;
-                    let five = [s.least, s.quarter, s.median, s.three_quarters, s.largest];
+                    let five = [s.min, s.lower, s.median, s.upper, s.max];
                     Some((at, five, s.mean))
                 });
                 panel

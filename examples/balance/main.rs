@@ -63,6 +63,10 @@ struct Cli {
     #[arg(long)]
     directed: bool,
 
+    /// Features as published, instead of rows that sum to one
+    #[arg(long)]
+    raw_features: bool,
+
     /// Type of the numbers
     #[arg(long, default_value = "f32")]
     float: Float,
@@ -118,6 +122,7 @@ fn run(cli: &Cli) -> Result<()> {
         inits: cli.inits.clone(),
         float: cli.float,
         directed: cli.directed,
+        raw_features: cli.raw_features,
     };
     if choice.epochs == 0 {
         return Err(Error::invalid("--epochs", "at least 1", "0"));

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 /// starts every ω at 1, has no bias and no dropout of α, puts self-loops into the graph, and trains between two linear maps.
 ///
 /// "Are GATs Out of Balance?" trains ωGAT in Figure 10, does not define it, and says that the same conservation law holds. For Theorem 2.2 to
-/// hold word for word, ⟨W[j,:], G⟩ − ⟨a[j], G⟩ − ⟨W⁺[:,j], G⟩ = 0 with W and a of one layer, the scores must be taken from W x; from x, a belongs
+/// hold word for word, `⟨W[j,:], G⟩ − ⟨a[j], G⟩ − ⟨W⁺[:,j], G⟩ = 0` with W and a of one layer, the scores must be taken from W x; from x, a belongs
 /// with the neurons of the layer before. So the figure's layer is taken to be the one here, with the scores of the paper's other
 /// experiments: [`Gatv2Conv`](super::Gatv2Conv) with shared weights and one ω a channel. [`GatConv`](super::GatConv) has the scores of the ω paper.
 ///

@@ -22,6 +22,8 @@ pub struct Choice {
     pub float: Float,
     /// Heterophilic graphs as directed, as the published code reads them.
     pub directed: bool,
+    /// Features as published, rows of any sum.
+    pub raw_features: bool,
 }
 
 /// One number of a table: what the paper prints and the cells whose mean stands beside it.
@@ -128,6 +130,7 @@ impl Choice {
             directed: self.directed && is_heterophilic(dataset),
             split: usize::from(is_heterophilic(dataset)),
             without_isolated: dataset == "citeseer",
+            raw_features: self.raw_features,
             conv: Conv::Gatv2 { shared: true },
             omega: None,
             layers,
