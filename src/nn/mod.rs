@@ -49,4 +49,4 @@ pub(crate) use module::mix;
 pub use module::{Module, Named, Pass};
 pub use network::{Conv, GraphLayer, GraphNet, GraphNetConfig};
 pub use omega::Omega;
-pub use ports::{Ports, Slots, Stack};
+pub use ports::{Ports, Slots, Stack, stream_law};

@@ -134,3 +134,30 @@ pub(super) fn chain(ports: &[Ports], degree: u32, linear: bool) -> Vec<Law> {
     }
     laws
 }
+
+/// The law of a stream of neurons that some layers add to and some read, x ← x + f(x): one about coordinate i, that is, row i of all that is
+/// written and column i of all that is read, for every i.
+///
+/// Skip connections tie the neurons of all the layers between into one stream: scaled alone, those of one layer would no longer fit what they
+/// are added to, so the laws of a chain ([`Stack::laws`]) do not hold. Scaled in all layers at once, coordinate i of the stream is scaled, and
+/// nothing else, if
+/// - all that is ever added to the stream comes from the writers, and all that is ever seen of it goes through the readers;
+/// - whatever else stands on the way, before or behind a writer or reader, acts on each coordinate alone and is homogeneous of degree 1: ReLU,
+///   LeakyReLU, dropout, propagation along a graph.
+///
+/// A layer within the stream is both, writer and reader. The first features are no parameters, so a stream starts with a layer that makes it.
+///
+/// # Panics
+/// If there is neither writer nor reader, or they are not all of the same width.
+#[track_caller]
+pub fn stream_law(
+    name: impl Into<String>,
+    layer: usize,
+    writers: &[&Ports],
+    readers: &[&Ports],
+) -> Law {
+    let written = writers.iter().flat_map(|ports| &ports.writers);
+    let read = readers.iter().flat_map(|ports| &ports.readers);
+    let terms = written.chain(read).cloned().collect();
+    Law::new(name, layer, Symmetry::Rescaling, terms)
+}

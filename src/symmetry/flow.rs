@@ -31,16 +31,13 @@ impl Law {
                 (entry / self.neurons(), entry % self.neurons())
             }
         };
+        // Before anything is moved.
+        for Term { slice, .. } in &self.terms {
+            self.find(slice, parameters.get(slice.parameter), |p| p.len());
+        }
         for term in &self.terms {
-            let k = term.slice.parameter;
-            let found = parameters.get(k).map(|p| p.len());
-            assert_eq!(
-                found,
-                Some(term.slice.len()),
-                "{}: parameter {k} has not the entries the law speaks of",
-                self.name
-            );
-            move_one(self.symmetry, term, parameters[k], (i, j), t);
+            let parameter = &mut *parameters[term.slice.parameter];
+            move_one(self.symmetry, term, parameter, (i, j), t);
         }
     }
 }

@@ -208,61 +208,28 @@ impl Law {
         }
     }
 
+    /// What is found in the place of a slice's parameter, if it has as many entries as the law says.
+    ///
+    /// # Panics
+    /// If it has not, or there is nothing.
+    #[track_caller]
+    pub(super) fn find<T>(&self, slice: &Slice, found: Option<T>, len: impl Fn(&T) -> usize) -> T {
+        let (k, expected) = (slice.parameter, slice.len());
+        let Some(found) = found else {
+            panic!("{}: there is no parameter {k}", self.name);
+        };
+        assert_eq!(
+            len(&found),
+            expected,
+            "{}: parameter {k} has not the {expected} entries the law speaks of",
+            self.name
+        );
+        found
+    }
+
     /// The terms of one side.
     pub fn side(&self, side: Side) -> impl Iterator<Item = &Term> {
         self.terms.iter().filter(move |term| term.side == side)
-    }
-
-    /// The sum of laws of rescaling over all their neurons, as one law about one neuron; what stands on both sides drops out.
-    ///
-    /// Over the neurons of one layer this is Corollary 2.4 of "Are GATs Out of Balance?", over all layers the telescoped sum, Eq. (9):
-    /// ⟨W¹, G⟩ − Σ_l ⟨a^l, G⟩ = ⟨W^L, G⟩.
-    ///
-    /// # Panics
-    /// If a law is not one of rescaling, or they name only a part of a parameter.
-    #[track_caller]
-    pub fn sum(name: impl Into<String>, laws: &[Self]) -> Self {
-        let mut totals: Vec<(usize, usize, Side, f64)> = Vec::new();
-        for law in laws {
-            assert_eq!(
-                law.symmetry,
-                Symmetry::Rescaling,
-                "sum: {} is no law of rescaling",
-                law.name
-            );
-            for Term {
-                slice,
-                side,
-                weight,
-            } in &law.terms
-            {
-                let [outer, _, inner] = slice.shape;
-                let share = (outer * slice.neurons() * inner) as f64 / slice.len().max(1) as f64;
-                match totals.iter_mut().find(|t| t.0 == slice.parameter) {
-                    Some(total) => total.3 += weight * share,
-                    None => totals.push((slice.parameter, slice.len(), *side, weight * share)),
-                }
-            }
-        }
-        // Shares are counts over one length, added up: what is whole is so to rounding.
-        let whole = |w: f64| (w - w.round()).abs() < 1e-9;
-        let terms = totals
-            .into_iter()
-            .filter(|t| t.3.abs() > 1e-9)
-            .map(|(parameter, len, side, weight)| {
-                assert!(
-                    whole(weight),
-                    "sum: the laws name a part of parameter {parameter}"
-                );
-                Term {
-                    slice: Slice::new(parameter, [1, 1, len]),
-                    side,
-                    weight: weight.round(),
-                }
-            })
-            .collect();
-        let layer = laws.first().map_or(0, |law| law.layer);
-        Self::new(name, layer, Symmetry::Rescaling, terms)
     }
 }
 
@@ -294,32 +261,5 @@ mod tests {
             Term::outgoing(Slice::new(1, [3, 4, 1])),
         ];
         let _ = Law::new("layer 1", 1, Symmetry::Rescaling, terms);
-    }
-
-    #[test]
-    fn a_sum_over_layers_telescopes() {
-        let law = |l: usize, range: Range<usize>| {
-            let terms = vec![
-                Term::incoming(Slice::new(2 * l, [1, 4, 4])).narrow(range.clone()),
-                Term::attention(Slice::new(2 * l + 1, [1, 4, 1])).narrow(range.clone()),
-                Term::outgoing(Slice::new(2 * l + 2, [4, 4, 1])).narrow(range),
-            ];
-            Law::new("", l + 1, Symmetry::Rescaling, terms)
-        };
-        // Three layers with two heads of two neurons: Eq. (9).
-        let laws = [law(0, 0..2), law(0, 2..4), law(1, 0..2), law(1, 2..4)];
-        let sum = Law::sum("all", &laws);
-        let found: Vec<_> = (sum.terms.iter())
-            .map(|t| (t.slice.parameter, t.weight))
-            .collect();
-        assert_eq!(found, [(0, 1.0), (1, -1.0), (3, -1.0), (4, -1.0)]);
-        assert_eq!(sum.neurons(), 1);
-    }
-
-    #[test]
-    #[should_panic(expected = "sum: the laws name a part of parameter 0")]
-    fn a_sum_is_over_whole_parameters() {
-        let rows = Term::incoming(Slice::new(0, [1, 4, 4])).narrow(0..2);
-        let _ = Law::sum("part", &[Law::new("", 1, Symmetry::Rescaling, vec![rows])]);
     }
 }

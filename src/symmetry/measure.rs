@@ -20,13 +20,31 @@ pub struct Measured {
 impl Measured {
     /// |δ| / Σ|w θ G|; 0 where that sum is 0, as for a neuron that is never active.
     pub fn relative(&self) -> Vec<f64> {
-        let ratio = |(d, s): (&f64, &f64)| if *s == 0.0 { 0.0 } else { d.abs() / s };
-        self.delta.iter().zip(&self.size).map(ratio).collect()
+        self.relative_above(0.0).collect()
     }
 
     /// The largest relative δ; NaN if one is.
     pub fn worst(&self) -> f64 {
-        (self.relative().into_iter()).fold(0.0, |m, x| if x > m || x.is_nan() { x } else { m })
+        self.worst_above(0.0)
+    }
+
+    /// The same, but where the size is less than `floor` relative to `floor`.
+    ///
+    /// G has been rounded: a derivative that is zero because large contributions cancel comes out as what their rounding leaves, and then δ is
+    /// as large as its size. (One such neuron matters only in the attention of nodes whose neighbours are all alike.) To tell whether a law holds
+    /// to a tolerance, give ε / tolerance times the largest size in the network, ε being the rounding error of its numbers.
+    pub fn worst_above(&self, floor: f64) -> f64 {
+        let larger = |m: f64, x: f64| if x > m || x.is_nan() { x } else { m };
+        self.relative_above(floor).fold(0.0, larger)
+    }
+
+    fn relative_above(&self, floor: f64) -> impl Iterator<Item = f64> {
+        let ratio = move |(d, s): (&f64, &f64)| match *s {
+            0.0 => 0.0,
+            s if s < floor => d.abs() / floor,
+            s => d.abs() / s,
+        };
+        self.delta.iter().zip(&self.size).map(ratio)
     }
 }
 
@@ -176,18 +194,7 @@ struct Values<F: Real>(Tensor<F>);
 impl<F: Real> Values<F> {
     #[track_caller]
     fn new(law: &Law, slice: &Slice, tensor: Option<&Tensor<F>>) -> Self {
-        let (k, expected) = (slice.parameter, slice.len());
-        let Some(tensor) = tensor else {
-            panic!("{}: there is no parameter {k}", law.name);
-        };
-        assert_eq!(
-            tensor.len(),
-            expected,
-            "{}: parameter {k} has {} entries, the law speaks of {expected}",
-            law.name,
-            tensor.len()
-        );
-        Self(contiguous(tensor))
+        Self(contiguous(law.find(slice, tensor, |t| t.len())))
     }
 
     fn slice(&self) -> &[F] {

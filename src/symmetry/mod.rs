@@ -31,6 +31,7 @@ mod flow;
 mod formula;
 mod law;
 mod measure;
+mod sum;
 mod tape;
 
 pub use balance::{Balancing, Beta, Order};

@@ -1,8 +1,22 @@
 //! Conservation laws hold at every point, for every network that states them, and fail where they should.
 
+mod arbitrary;
 mod attention;
+mod chains;
 mod compositions;
+mod contracts;
+mod differentiable;
+mod drift;
+mod failing;
 mod gated;
+mod handmade;
+mod invariance;
+mod lists;
 mod networks;
 mod normalisation;
+mod problems;
+mod runs;
+mod streams;
+mod sums;
+mod support;
 mod transformer;

@@ -1,47 +1,126 @@
-//! The laws that networks list.
+//! The laws that networks list hold for every parameter, graph, loss and float type.
 
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass, Stack};
-use emmy::{Tape, data};
+use crate::support::*;
+use emmy::nn::{Activation, Conv, GraphNetConfig, Mlp, Stack};
+use emmy::symmetry::{Law, Symmetry};
+use proptest::collection::vec;
+use proptest::prelude::*;
 
-#[test]
-fn smoke() {
-    let karate = data::karate();
-    for conv in [
-        Conv::Gcn,
-        Conv::Gat,
-        Conv::Gatv2 { shared: true },
-        Conv::Gatv2 { shared: false },
-    ] {
-        for activation in [Activation::Relu, Activation::Identity] {
-            let config = GraphNetConfig {
-                conv,
-                layers: 4,
-                hidden: 3,
-                heads: 2,
-                output_heads: if conv == Conv::Gcn { 1 } else { 2 },
-                dropout: 0.0,
-                attention_dropout: 0.0,
-                residual: true,
-                activation,
-                ..GraphNetConfig::gcn(karate.feature_count(), 2)
-            };
-            let mut net = GraphNet::<f64>::new(config, 1).unwrap();
-            let rng = &mut emmy::init::rng(3);
-            for p in net.tensors_mut() {
-                *p = emmy::init::normal(&p.shape().to_vec(), 0.5, rng);
-            }
-            let (x, adjacency) = (karate.raw_features(), config.adjacency(&karate.graph));
-            let tape = Tape::new();
-            let pass = Pass::train(&tape, 0);
-            let loss = net
-                .forward(&pass, tape.sparse(&x), &adjacency)
-                .cross_entropy(&karate.labels, None);
-            let g = pass.gradients(loss, &net);
-            for law in net.laws().iter().chain(&net.softmax_laws()) {
-                let m = law.measure(&net.tensors(), &g);
+const RELU_SQUARED: Activation = Activation::ReluSquared;
 
-                assert!(m.worst() < 1e-10);
-            }
-        }
+/// Of each kind of symmetry how many laws there are: about neurons, spaces of neurons.
+fn count(laws: &[Law]) -> (usize, usize) {
+    let of = |kind| laws.iter().filter(|law| law.symmetry == kind).count();
+    assert_eq!(
+        laws.len(),
+        of(Symmetry::Rescaling) + of(Symmetry::Linear),
+        "no other kind is listed"
+    );
+    (of(Symmetry::Rescaling), of(Symmetry::Linear))
+}
+
+/// A law for every head of every hidden layer, and one more where the space of its neurons may be mixed.
+fn expected(config: &GraphNetConfig) -> (usize, usize) {
+    let heads = if config.conv == Conv::Gcn {
+        1
+    } else {
+        config.heads
+    };
+    let neurons = (config.layers - 1) * heads;
+    let linear = matches!(config.conv, Conv::Gcn | Conv::Gat) && config.dropout == 0.0;
+    let mixed = linear && config.activation == Activation::Identity;
+    (neurons, if mixed { neurons } else { 0 })
+}
+
+fn check_mlp(widths: &[usize], activation: Activation, bias: bool, problem: &Problem, seed: u64) {
+    let net: Mlp<f64> = mlp(widths, activation, bias, seed);
+    let hidden = widths.len() - 2;
+    let spaces = if activation == Activation::Identity {
+        hidden
+    } else {
+        0
+    };
+    assert_eq!(count(&net.laws()), (hidden, spaces));
+    holds(&net.laws(), &net, problem);
+    let net: Mlp<f32> = mlp(widths, activation, bias, seed);
+    holds(&net.laws(), &net, problem);
+}
+
+fn check_graph_net(config: GraphNetConfig, problem: &Problem, seed: u64) {
+    let config = GraphNetConfig {
+        inputs: problem.inputs,
+        ..config
+    };
+    let net = graph_net::<f64>(config, seed);
+    assert_eq!(count(&net.laws()), expected(&config));
+    holds(&net.laws(), &net, problem);
+    let net = graph_net::<f32>(config, seed);
+    holds(&net.laws(), &net, problem);
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    /// C1, and C2 where σ is the identity.
+    #[test]
+    fn of_perceptrons(
+        (problem, hidden, classes) in (problems(), vec(1_usize..7, 1..5), 2_usize..5),
+        (activation, bias, seed) in (homogeneous(), any::<bool>(), any::<u64>()),
+    ) {
+        let widths = [&[problem.inputs], &hidden[..], &[classes]].concat();
+        check_mlp(&widths, activation, bias, &problem, seed);
+    }
+
+    /// C1k: behind ReLU² what reads a neuron counts twice. Three layers at most: the outputs grow like the power 2^(L − 1) of the features.
+    #[test]
+    fn of_perceptrons_with_an_activation_of_degree_two(
+        (problem, hidden, classes) in (problems(), vec(1_usize..7, 1..3), 2_usize..5),
+        (bias, seed) in (any::<bool>(), any::<u64>()),
+    ) {
+        let widths = [&[problem.inputs], &hidden[..], &[classes]].concat();
+        check_mlp(&widths, RELU_SQUARED, bias, &problem, seed);
+    }
+
+    /// C1 for GCN, C3 for GATv2 with shared weights, C4 for GAT, C5 for separate weights, C6 for heads side by side, C7 for biases, and
+    /// what a residual x Vᵀ adds.
+    #[test]
+    fn of_graph_networks((problem, config, seed) in (problems(), graph_nets(), any::<u64>())) {
+        check_graph_net(config, &problem, seed);
+    }
+
+    /// C1k for all kinds of layers.
+    #[test]
+    fn of_graph_networks_with_an_activation_of_degree_two(
+        (problem, config, seed, layers) in (problems(), graph_nets(), any::<u64>(), 2_usize..4),
+    ) {
+        let config = GraphNetConfig { activation: RELU_SQUARED, layers, ..config };
+        check_graph_net(config, &problem, seed);
+    }
+
+    /// A mask is one more function of single neurons, and of the coefficients of a head as a whole.
+    #[test]
+    fn in_training_passes_with_dropout(
+        (problem, config, seed) in (problems(), graph_nets(), any::<u64>()),
+        (dropout, attention_dropout) in (prop::sample::select(vec![0.0, 0.3]), 0.1..0.6),
+    ) {
+        let config = GraphNetConfig { dropout, attention_dropout, ..config };
+        check_graph_net(config, &problem, seed);
+    }
+
+    /// C20.
+    #[test]
+    fn of_outputs_that_a_loss_sees_only_up_to_a_shift(
+        (problem, config, seed, masked) in (problems(), graph_nets(), any::<u64>(), any::<bool>()),
+    ) {
+        let config = GraphNetConfig { inputs: problem.inputs, ..config };
+        let loss = if masked { Loss::Masked } else { Loss::CrossEntropy };
+        let problem = Problem { loss, ..problem };
+        let net = graph_net::<f64>(config, seed);
+        let laws = net.softmax_laws();
+        let affine = config.conv == Conv::Gcn || config.residual;
+        prop_assert_eq!(laws.len(), usize::from(affine) + usize::from(config.bias));
+        prop_assert!(laws.iter().all(|l| l.symmetry == Symmetry::Translation && l.layer == config.layers));
+        holds(&laws, &net, &problem);
+        holds(&laws, &graph_net::<f32>(config, seed), &problem);
     }
 }

@@ -16,7 +16,7 @@ pub enum Score {
     /// q · k / √d_k
     Dot,
     /// The same after each plane (q_2p, q_2p+1) of the query at position i is turned by i · 100^(−2p/d_k), that of the key alike:
-    /// Su et al., "RoFormer", 2021, Eq. (34), whose 10000 is a longer text's.
+    /// Su et al., "RoFormer", 2021, Section 3.2; their 10000 in place of 100 is for longer texts.
     Rotary,
     /// The same of q/rms(q) and k/rms(k): Henry et al., "Query-Key Normalization", 2020, with a constant for the temperature.
     Normalised,

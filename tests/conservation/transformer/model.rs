@@ -169,7 +169,7 @@ impl<F: Real> Transformer<F> {
             }
         }
         // Without ε it does not see the length either; but what is added up must grow together.
-        if self.norm != EPS.norm {
+        if !matches!(self.norm, Norm::Layer { eps } if eps > 0.0) {
             let terms = whole(slots, self.writers().into_iter().map(|writer| writer.2));
             laws.push(Law::new("stream, scale", 1, Symmetry::Rescaling, terms));
         }

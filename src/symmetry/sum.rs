@@ -1,0 +1,146 @@
+//! Laws added up.
+
+use super::{Law, Side, Slice, Symmetry, Term};
+
+/// What a sum of laws says about one parameter.
+struct Total {
+    parameter: usize,
+    /// The side it was first found on.
+    side: Side,
+    /// The weight of each entry.
+    weights: Vec<f64>,
+}
+
+impl Law {
+    /// The sum of laws of rescaling over all their neurons, as one law about one neuron; what stands on both sides drops out.
+    ///
+    /// Over the neurons of one layer this is Corollary 2.4 of "Are GATs Out of Balance?", over all layers the telescoped sum, Eq. (9):
+    /// ⟨W¹, G⟩ − Σ_l ⟨a^l, G⟩ = ⟨W^L, G⟩.
+    ///
+    /// # Panics
+    /// If a law is not one of rescaling, they do not weigh all entries of a parameter alike, or nothing is left.
+    #[track_caller]
+    pub fn sum(name: impl Into<String>, laws: &[Self]) -> Self {
+        let mut totals: Vec<Total> = Vec::new();
+        for law in laws {
+            assert_eq!(
+                law.symmetry,
+                Symmetry::Rescaling,
+                "sum: {} is no law of rescaling",
+                law.name
+            );
+            for term in &law.terms {
+                add(&mut totals, term);
+            }
+        }
+        let mut terms = Vec::new();
+        for total in &totals {
+            terms.extend(total.term());
+        }
+        let layer = laws.first().map_or(0, |law| law.layer);
+        Self::new(name, layer, Symmetry::Rescaling, terms)
+    }
+}
+
+#[track_caller]
+fn add(totals: &mut Vec<Total>, term: &Term) {
+    let Slice { parameter, .. } = term.slice;
+    let known = totals.iter().position(|t| t.parameter == parameter);
+    let at = known.unwrap_or_else(|| {
+        totals.push(Total {
+            parameter,
+            side: term.side,
+            weights: vec![0.0; term.slice.len()],
+        });
+        totals.len() - 1
+    });
+    let weights = &mut totals[at].weights;
+    assert_eq!(
+        weights.len(),
+        term.slice.len(),
+        "sum: the laws do not agree on the entries of parameter {parameter}"
+    );
+    for stretch in term.slice.stretches() {
+        weights[stretch].iter_mut().for_each(|w| *w += term.weight);
+    }
+}
+
+impl Total {
+    /// The whole parameter as one term; none if it dropped out.
+    #[track_caller]
+    fn term(&self) -> Option<Term> {
+        let &weight = self.weights.first()?;
+        assert!(
+            self.weights.iter().all(|w| (w - weight).abs() < 1e-9),
+            "sum: the laws do not weigh all of parameter {} alike",
+            self.parameter
+        );
+        (weight.abs() >= 1e-9).then(|| Term {
+            slice: Slice::new(self.parameter, [1, 1, self.weights.len()]),
+            side: self.side,
+            weight,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ops::Range;
+
+    #[test]
+    fn a_sum_over_layers_telescopes() {
+        let law = |l: usize, range: Range<usize>| {
+            let terms = vec![
+                Term::incoming(Slice::new(2 * l, [1, 4, 4])).narrow(range.clone()),
+                Term::attention(Slice::new(2 * l + 1, [1, 4, 1])).narrow(range.clone()),
+                Term::outgoing(Slice::new(2 * l + 2, [4, 4, 1])).narrow(range),
+            ];
+            Law::new("", l + 1, Symmetry::Rescaling, terms)
+        };
+        // Two layers with two heads of two neurons, and a last one: Eq. (9).
+        let laws = [law(0, 0..2), law(0, 2..4), law(1, 0..2), law(1, 2..4)];
+        let sum = Law::sum("all", &laws);
+        let found: Vec<_> = (sum.terms.iter())
+            .map(|t| (t.slice.parameter, t.weight))
+            .collect();
+        assert_eq!(found, [(0, 1.0), (1, -1.0), (3, -1.0), (4, -1.0)]);
+        assert_eq!(sum.neurons(), 1);
+    }
+
+    fn rows(range: Range<usize>) -> Law {
+        let rows = Term::incoming(Slice::new(0, [1, 4, 4])).narrow(range);
+        Law::new("", 1, Symmetry::Rescaling, vec![rows])
+    }
+
+    #[test]
+    #[should_panic(expected = "sum: the laws do not weigh all of parameter 0 alike")]
+    fn a_sum_is_over_whole_parameters() {
+        let _ = Law::sum("part", &[rows(0..2)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "sum: the laws do not weigh all of parameter 0 alike")]
+    fn half_a_parameter_twice_is_not_the_whole() {
+        let _ = Law::sum("part", &[rows(0..2), rows(0..2)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "sum: the laws do not agree on the entries of parameter 0")]
+    fn a_parameter_has_one_number_of_entries() {
+        let other = Term::incoming(Slice::new(0, [1, 4, 3]));
+        let other = Law::new("", 1, Symmetry::Rescaling, vec![other]);
+        let _ = Law::sum("two", &[rows(0..4), other]);
+    }
+
+    #[test]
+    #[should_panic(expected = "nothing: terms of [] neurons")]
+    fn a_sum_of_what_cancels_is_no_law() {
+        let terms = vec![
+            Term::incoming(Slice::new(0, [1, 3, 3])),
+            Term::outgoing(Slice::new(0, [3, 3, 1])),
+        ];
+        let law = Law::new("", 1, Symmetry::Rescaling, terms);
+        let _ = Law::sum("nothing", &[law]);
+    }
+}

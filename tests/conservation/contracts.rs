@@ -1,0 +1,226 @@
+//! What is refused, with which words and where; and how relative δ is meant.
+
+use crate::support::*;
+use emmy::nn::{Activation, Mlp, Module, Slots, Stack};
+use emmy::symmetry::{self, Law, Measured, Slice, Symmetry, Term};
+use emmy::tensor::tensor;
+use emmy::{Tape, Tensor, init};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Two neurons: rows of a 2 × 3 matrix, columns of a 4 × 2.
+fn law(symmetry: Symmetry) -> Law {
+    let terms = vec![
+        Term::incoming(Slice::new(0, [1, 2, 3])),
+        Term::outgoing(Slice::new(1, [4, 2, 1])),
+    ];
+    Law::new("two neurons", 1, symmetry, terms)
+}
+
+const SYMMETRIES: [Symmetry; 4] = [
+    Symmetry::Rescaling,
+    Symmetry::Linear,
+    Symmetry::Rotation,
+    Symmetry::Translation,
+];
+
+fn drawn(shapes: &[&[usize]]) -> Vec<Tensor<f64>> {
+    let rng = &mut init::rng(1);
+    shapes.iter().map(|s| init::normal(s, 1.0, rng)).collect()
+}
+
+fn refs(x: &[Tensor<f64>]) -> Vec<&Tensor<f64>> {
+    x.iter().collect()
+}
+
+/// What a contract violation says.
+#[track_caller]
+fn refused(expected: &str, f: impl FnOnce()) {
+    let payload = catch_unwind(AssertUnwindSafe(f)).expect_err(expected);
+    let text = payload.downcast_ref::<String>().expect("a message");
+    assert!(
+        text.contains(expected),
+        "{text:?} does not say {expected:?}"
+    );
+}
+
+#[test]
+fn parameters_and_gradients_must_be_those_of_the_law() {
+    let good = drawn(&[&[2, 3], &[4, 2]]);
+    let missing = drawn(&[&[2, 3]]);
+    let small = drawn(&[&[2, 3], &[3, 2]]);
+    let none = "two neurons: there is no parameter 1";
+    let other = "two neurons: parameter 1 has not the 8 entries the law speaks of";
+    for symmetry in SYMMETRIES {
+        let law = law(symmetry);
+        for (bad, message) in [(&missing, none), (&small, other)] {
+            refused(message, || drop(law.measure(&refs(bad), &good)));
+            refused(message, || drop(law.measure(&refs(&good), bad)));
+            let before = bad.clone();
+            let mut moved = bad.clone();
+            refused(message, || {
+                law.transform(&mut moved.iter_mut().collect::<Vec<_>>(), 0, 1.0);
+            });
+            // Nothing is moved by half.
+            assert_eq!(moved, before);
+            let tape = Tape::new();
+            let vars =
+                |x: &[Tensor<f64>]| x.iter().map(|x| tape.var(x.clone())).collect::<Vec<_>>();
+            let (good, bad_vars) = (vars(&good), vars(bad));
+            refused(message, || {
+                drop(symmetry::delta(&law, &bad_vars, &good).value())
+            });
+            refused(message, || {
+                drop(symmetry::delta(&law, &good, &bad_vars).value())
+            });
+            if symmetry != Symmetry::Rotation {
+                refused(message, || drop(law.balance(&refs(bad))));
+                refused(message, || {
+                    assert!(symmetry::balance(&law, &bad_vars).is_some())
+                });
+                let c = vec![0.0; law.entries()];
+                refused(message, || drop(law.drift(&c, bad, 0.1, 0.0)));
+            }
+        }
+    }
+}
+
+#[test]
+fn entries_must_be_those_of_the_law() {
+    let good = drawn(&[&[2, 3], &[4, 2]]);
+    for (symmetry, count) in [
+        (Symmetry::Rescaling, 2),
+        (Symmetry::Translation, 2),
+        (Symmetry::Linear, 4),
+        (Symmetry::Rotation, 4),
+    ] {
+        let law = law(symmetry);
+        assert_eq!((law.neurons(), law.entries()), (2, count));
+        refused(&format!("two neurons: entry {count} of {count}"), || {
+            let mut moved = good.clone();
+            law.transform(&mut moved.iter_mut().collect::<Vec<_>>(), count, 1.0);
+        });
+        let expected = format!("drift: the balance of two neurons is {count} numbers");
+        for wrong in [count - 1, count + 1] {
+            refused(&expected, || {
+                drop(law.drift(&vec![0.0; wrong], &good, 0.1, 0.0))
+            });
+        }
+    }
+}
+
+/// The line that called is to blame.
+#[test]
+fn a_refusal_points_at_the_caller() {
+    use std::sync::{Arc, Mutex};
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let usual = Arc::new(std::panic::take_hook());
+    let (log, rest) = (Arc::clone(&seen), Arc::clone(&usual));
+    let here = std::thread::current().id();
+    std::panic::set_hook(Box::new(move |info| {
+        if std::thread::current().id() == here {
+            let file = info.location().map_or("", |l| l.file()).to_owned();
+            log.lock().expect("no panic holds it").push(file);
+        } else {
+            rest(info);
+        }
+    }));
+    let (law, bad) = (law(Symmetry::Rescaling), drawn(&[&[2, 3]]));
+    let tape = Tape::new();
+    let vars: Vec<_> = bad.iter().map(|x| tape.var(x.clone())).collect();
+    let mut moved = bad.clone();
+    let mut half = law.clone();
+    half.terms[0].slice.range = 0..1;
+    let calls: [&mut dyn FnMut(); 7] = [
+        &mut || drop(law.measure(&refs(&bad), &bad)),
+        &mut || drop(law.balance(&refs(&bad))),
+        &mut || drop(law.drift(&[0.0; 2], &bad, 0.1, 0.0)),
+        &mut || law.transform(&mut moved.iter_mut().collect::<Vec<_>>(), 0, 1.0),
+        &mut || drop(symmetry::delta(&law, &vars, &vars).value()),
+        &mut || assert!(symmetry::balance(&law, &vars).is_some()),
+        &mut || drop(Law::sum("half", &[half.clone()])),
+    ];
+    for call in calls {
+        assert!(catch_unwind(AssertUnwindSafe(call)).is_err());
+    }
+    std::panic::set_hook(Box::new(move |info| usual(info)));
+    let seen = seen.lock().expect("no panic holds it");
+    assert_eq!(seen.len(), 7);
+    assert!(seen.iter().all(|file| file == file!()), "{seen:?}");
+}
+
+#[test]
+fn relative_delta_is_that_of_what_is_summed() {
+    let measured = Measured {
+        delta: vec![0.0, -1.0, 3.0, 0.0],
+        size: vec![2.0, 4.0, 3.0, 0.0],
+    };
+    assert_eq!(measured.relative(), [0.0, 0.25, 1.0, 0.0]);
+    assert_eq!(measured.worst(), 1.0);
+    // Where less is summed than the floor, it stands for the size.
+    assert_eq!(measured.worst_above(10.0), 0.3);
+    assert_eq!(measured.worst_above(3.5), 3.0 / 3.5);
+    assert_eq!(measured.worst_above(0.0), 1.0);
+    for k in [0, 2] {
+        let mut broken = measured.clone();
+        broken.delta[k] = f64::NAN;
+        broken.size[k] = f64::NAN;
+        assert!(broken.worst().is_nan() && broken.worst_above(10.0).is_nan());
+    }
+}
+
+/// The weight of a neuron that is never active has no derivative: 0 of 0 is 0.
+#[test]
+fn a_dead_neuron_keeps_its_law() {
+    let mut net: Mlp<f64> = mlp(&[3, 4, 2], Activation::Relu, true, 1);
+    let problem = example(3, Loss::SquaredError, 1);
+    net.layers[0].bias.as_mut().unwrap()[[2]] = -100.0;
+    let (_, gradients) = point(&net, &problem);
+    let found = measure(&net.laws()[0], &net, &gradients);
+    assert_eq!((found.delta[2], found.size[2]), (0.0, 0.0));
+    assert_eq!(found.relative()[2], 0.0);
+    assert!(
+        found
+            .size
+            .iter()
+            .enumerate()
+            .all(|(j, s)| j == 2 || *s > 0.0)
+    );
+    assert!(found.worst() < 1e-10);
+}
+
+#[test]
+fn sizes_sum_what_delta_sums() {
+    let theta = [tensor(&[1, 2], vec![1.0, -2.0]), tensor(&[1, 1], vec![3.0])];
+    let g = [tensor(&[1, 2], vec![5.0, 1.0]), tensor(&[1, 1], vec![-1.0])];
+    let terms = || {
+        vec![
+            Term::incoming(Slice::new(0, [1, 1, 2])),
+            Term::outgoing(Slice::new(1, [1, 1, 1])).times(2.0),
+        ]
+    };
+    let at = |symmetry| Law::new("one", 1, symmetry, terms()).measure(&refs(&theta), &g);
+    let found = at(Symmetry::Rescaling);
+    assert_eq!((found.delta[0], found.size[0]), (5.0 - 2.0 + 6.0, 13.0));
+    let found = at(Symmetry::Translation);
+    assert_eq!((found.delta[0], found.size[0]), (5.0 + 1.0 + 2.0, 7.0));
+    let found = at(Symmetry::Linear);
+    assert_eq!((found.delta[0], found.size[0]), (5.0 - 2.0 + 3.0, 10.0));
+    let found = at(Symmetry::Rotation);
+    assert_eq!((found.delta[0], found.size[0]), (0.0, 20.0));
+}
+
+#[test]
+#[should_panic(expected = "slots: not a parameter of this model")]
+fn a_layer_names_only_parameters_of_the_model() {
+    let net: Mlp<f64> = mlp(&[3, 4, 2], Activation::Relu, true, 1);
+    let copy = net.clone();
+    let _ = copy.layers[0].ports(&Slots::of(&net));
+}
+
+#[test]
+fn laws_speak_of_places_so_a_copy_has_them_too() {
+    let net: Mlp<f64> = mlp(&[3, 4, 2], Activation::Relu, true, 1);
+    let copy = net.clone();
+    assert_eq!(net.laws(), copy.laws());
+    assert_eq!(net.tensors().len(), 4);
+}

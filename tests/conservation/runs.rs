@@ -1,0 +1,100 @@
+//! Whole trainings: a law holds at every step, whatever makes the steps.
+
+use crate::support::*;
+use emmy::data;
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass, Stack};
+use emmy::optim::{Method, Optimizer};
+use emmy::{Real, Tape};
+
+const EPOCHS: usize = 100;
+
+/// The largest relative δ of all epochs.
+struct Run {
+    /// Of the laws of neurons.
+    neurons: f64,
+    /// Of the sums over classes.
+    classes: f64,
+    /// The loss before and after.
+    losses: (f64, f64),
+}
+
+/// Trains a network on the karate club from its own initialisation.
+fn train<F: Real>(config: GraphNetConfig, method: Method, lr: f64) -> Run {
+    let karate = data::karate();
+    let mut net = GraphNet::<F>::new(config, 1).expect("a valid configuration");
+    let (x, adjacency) = (karate.raw_features(), config.adjacency(&karate.graph));
+    let (laws, sums) = (net.laws(), net.softmax_laws());
+    // Most members are trained on.
+    let mask: Vec<bool> = (0..karate.nodes()).map(|i| i % 5 != 0).collect();
+    let mut optimizer = Optimizer::new(method).weight_decay(5e-4);
+    let (mut neurons, mut classes, mut losses) = (0.0_f64, 0.0_f64, Vec::new());
+    for epoch in 0..EPOCHS {
+        let tape = Tape::new();
+        let pass = Pass::train(&tape, epoch as u64);
+        let y = net.forward(&pass, tape.sparse(&x), &adjacency);
+        let loss = y.cross_entropy(&karate.labels, Some(&mask));
+        losses.push(loss.item().as_f64());
+        let gradients = pass.gradients(loss, &net);
+        // Here no floor is needed.
+        let plain = laws
+            .iter()
+            .map(|law| measure(law, &net, &gradients).worst());
+        neurons = plain.fold(neurons, worse);
+        classes = worse(classes, worst(&sums, &net, &gradients));
+        optimizer.step(net.tensors_mut(), &gradients, lr);
+    }
+    Run {
+        neurons,
+        classes,
+        losses: (losses[0], losses[EPOCHS - 1]),
+    }
+}
+
+fn check<F: Real>(config: GraphNetConfig, method: Method, lr: f64) {
+    let run = train::<F>(config, method, lr);
+    let what = format!("{:?}, {method:?}, {}", config.conv, F::NAME);
+    assert!(run.neurons <= tolerance::<F>(), "{what}: {}", run.neurons);
+    assert!(run.classes <= tolerance::<F>(), "{what}: {}", run.classes);
+    let (first, last) = run.losses;
+    assert!(
+        last < 0.95 * first,
+        "{what}: a loss of {first}, then {last}"
+    );
+}
+
+fn config(conv: Conv, dropout: f64) -> GraphNetConfig {
+    GraphNetConfig {
+        conv,
+        layers: 5,
+        hidden: 8,
+        heads: 2,
+        output_heads: 2,
+        dropout,
+        attention_dropout: dropout,
+        residual: true,
+        activation: Activation::Relu,
+        ..GraphNetConfig::gcn(34, 2)
+    }
+}
+
+#[test]
+fn laws_hold_in_every_epoch() {
+    let momentum = Method::Sgd {
+        momentum: 0.9,
+        nesterov: true,
+    };
+    for conv in CONVS {
+        for (method, lr) in [(Method::SGD, 0.1), (momentum, 0.02), (Method::ADAM, 0.01)] {
+            check::<f64>(config(conv, 0.0), method, lr);
+            check::<f32>(config(conv, 0.0), method, lr);
+        }
+    }
+}
+
+#[test]
+fn laws_hold_in_every_epoch_with_dropout() {
+    for conv in CONVS {
+        check::<f64>(config(conv, 0.3), Method::ADAM, 0.01);
+        check::<f32>(config(conv, 0.3), Method::ADAM, 0.01);
+    }
+}

@@ -1,0 +1,191 @@
+//! C21: what skip connections tie together has one law, and the layers on their own have none.
+
+use crate::chains::{Made, made};
+use crate::support::*;
+use emmy::init;
+use emmy::nn::{
+    Activation, AttentionOptions, GraphLayer, Heads, Linear, Pass, Ports, Slots, stream_law,
+};
+use emmy::symmetry::Law;
+use emmy::{Real, Var};
+use proptest::prelude::*;
+
+/// What becomes of the stream x in a block f.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Skip {
+    /// x + σ(f(x))
+    Behind,
+    /// x + f(σ(x))
+    Before,
+    /// σ((1 − β) x + β f(x)), the identity map of GCNII (Chen et al., ICML 2020, Eq. (5), without the initial residual)
+    Map(f64),
+}
+
+const SKIPS: [Skip; 3] = [Skip::Behind, Skip::Before, Skip::Map(0.4)];
+
+/// A stream that `first` makes, blocks add to and `last` reads.
+#[derive(Debug, Clone)]
+struct Stream<F: Real> {
+    first: Linear<F>,
+    blocks: Vec<GraphLayer<F>>,
+    last: Linear<F>,
+    skip: Skip,
+    activation: Activation,
+}
+emmy::module!(Stream: first, blocks, last);
+
+impl<F: Real> Network<F> for Stream<F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, F>, problem: &Problem) -> Var<'t, F> {
+        let adjacency = problem.graph.gcn_norm();
+        let sigma = |x| self.activation.apply(x);
+        let mut x = self.first.forward(pass, problem.input(pass.tape()));
+        for block in &self.blocks {
+            let f = |x: Var<'t, F>| block.forward(pass, x, &adjacency);
+            x = match self.skip {
+                Skip::Behind => x + sigma(f(x)),
+                Skip::Before => x + f(sigma(x)),
+                Skip::Map(beta) => sigma(x.scale(F::of(1.0 - beta)) + f(x).scale(F::of(beta))),
+            };
+        }
+        self.last.forward(pass, x)
+    }
+}
+
+impl<F: Real> Stream<F> {
+    fn new(blocks: &[Made], inputs: usize, skip: Skip, activation: Activation, seed: u64) -> Self {
+        let rng = &mut init::rng(0);
+        let width = blocks[0].output();
+        let mut stream = Self {
+            first: Linear::new(inputs, width, true, rng),
+            blocks: blocks.iter().map(|made| made.layer(width)).collect(),
+            last: Linear::new(width, 3, true, rng),
+            skip,
+            activation,
+        };
+        draw_all(&mut stream, seed);
+        stream
+    }
+
+    /// Of the first layer, the blocks and the last layer.
+    fn ports(&self) -> Vec<Ports> {
+        let slots = Slots::of(self);
+        let blocks = self.blocks.iter().map(|block| block.ports(&slots));
+        let first = std::iter::once(self.first.ports(&slots));
+        let last = std::iter::once(self.last.ports(&slots));
+        first.chain(blocks).chain(last).collect()
+    }
+
+    fn law(&self) -> Law {
+        let ports = self.ports();
+        let all: Vec<&Ports> = ports.iter().collect();
+        stream_law("stream", 1, &all[..all.len() - 1], &all[1..])
+    }
+}
+
+/// Blocks of one width: heads of `kind` side by side or averaged, then graph convolutions in between.
+fn blocks() -> impl Strategy<Value = Vec<Made>> {
+    (made(), 1_usize..4).prop_map(|(made, count)| {
+        let gcn = Made {
+            kind: 0,
+            width: made.output(),
+            ..made
+        };
+        let both = [made, gcn];
+        (0..count).map(|k| both[k % 2]).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn of_graph_layers_have_one_law_a_coordinate(
+        (problem, blocks, activation) in (problems(), blocks(), homogeneous()),
+        (skip, seed) in (prop::sample::select(&SKIPS[..]), any::<u64>()),
+        (entry, t) in (any::<prop::sample::Index>(), -4.6..4.6),
+    ) {
+        let mut net: Stream<f64> = Stream::new(&blocks, problem.inputs, skip, activation, seed);
+        let law = net.law();
+        prop_assert_eq!(law.neurons(), blocks[0].output());
+        holds(std::slice::from_ref(&law), &net, &problem);
+        stays(&mut net, &problem, &[(&law, entry.index(law.neurons()), t)]);
+        let net: Stream<f32> = Stream::new(&blocks, problem.inputs, skip, activation, seed);
+        holds(&[law], &net, &problem);
+    }
+}
+
+fn blocks_of(kind: usize, count: usize) -> Vec<Made> {
+    let options = AttentionOptions {
+        heads: 2,
+        join: Heads::Concatenate,
+        ..AttentionOptions::default()
+    };
+    let width = if kind == 0 { 6 } else { 3 };
+    let made = Made {
+        kind,
+        width,
+        options,
+    };
+    vec![made; count]
+}
+
+/// Also the negative row of GCNII: between the first layer and a block with its identity map there is no law C1.
+#[test]
+fn the_layers_of_a_stream_have_no_laws_of_their_own() {
+    for skip in SKIPS {
+        for kind in 0..CONVS.len() {
+            let mut found = Vec::new();
+            for seed in 0..10 {
+                let activation = Activation::LeakyRelu { slope: 0.2 };
+                let net = Stream::<f64>::new(&blocks_of(kind, 3), 4, skip, activation, seed);
+                let problem = example(4, Loss::Smooth, seed);
+                holds(&[net.law()], &net, &problem);
+                let ports = net.ports();
+                let pairs = ports.windows(2);
+                let laws: Vec<Law> = pairs
+                    .map(|p| stream_law("pair", 1, &[&p[0]], &[&p[1]]))
+                    .collect();
+                found.extend(spread(&laws, &net, &problem));
+            }
+            typically(found, 0.1, &format!("{skip:?}, {kind}"));
+        }
+    }
+}
+
+#[test]
+fn nobody_in_a_stream_can_be_left_out() {
+    for skip in SKIPS {
+        for kind in 0..CONVS.len() {
+            let activation = Activation::LeakyRelu { slope: 0.2 };
+            let net = Stream::<f64>::new(&blocks_of(kind, 2), 4, skip, activation, 1);
+            let problem = example(4, Loss::Tasks, 1);
+            let ports = net.ports();
+            let all: Vec<&Ports> = ports.iter().collect();
+            let (writers, readers) = (&all[..3], &all[1..]);
+            for k in 0..3 {
+                let [w, r] = [writers, readers].map(|side| {
+                    let mut less = side.to_vec();
+                    less.remove(k);
+                    less
+                });
+                let laws = [
+                    stream_law("less written", 1, &w, readers),
+                    stream_law("less read", 1, writers, &r),
+                ];
+                for law in laws {
+                    let name = format!("{skip:?}, {kind}: {} {k}", law.name);
+                    typically(spread(&[law], &net, &problem), 0.01, &name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "stream: terms of [6, 6, 4] neurons")]
+fn a_stream_has_one_width() {
+    let net = Stream::<f64>::new(&blocks_of(0, 1), 4, Skip::Behind, Activation::Relu, 1);
+    let ports = net.ports();
+    // The first layer reads the four features, not the stream.
+    let _ = stream_law("stream", 1, &[&ports[0]], &[&ports[0]]);
+}

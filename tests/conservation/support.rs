@@ -1,0 +1,236 @@
+//! What laws are tested with: random networks with all parameters away from zero, and how far δ may be from zero.
+
+pub use crate::problems::{Loss, Problem, example, problems};
+
+use emmy::init;
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Pass};
+use emmy::symmetry::{Law, Measured, Symmetry};
+use emmy::{Real, Tape, Tensor, Var};
+use proptest::prelude::*;
+
+/// A network that can be asked.
+pub trait Network<F: Real>: Module<F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, F>, problem: &Problem) -> Var<'t, F>;
+}
+
+impl<F: Real> Network<F> for Mlp<F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, F>, problem: &Problem) -> Var<'t, F> {
+        self.forward(pass, problem.input(pass.tape()))
+    }
+}
+
+impl<F: Real> Network<F> for GraphNet<F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, F>, problem: &Problem) -> Var<'t, F> {
+        let adjacency = self.config.adjacency(&problem.graph);
+        self.forward(pass, problem.input(pass.tape()), &adjacency)
+    }
+}
+
+/// The loss of a network in a training pass, and its gradients.
+pub fn point<F: Real>(net: &impl Network<F>, problem: &Problem) -> (f64, Vec<Tensor<F>>) {
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, problem.seed);
+    let loss = problem.loss.of(net.outputs(&pass, problem), problem.seed);
+    (loss.item().as_f64(), pass.gradients(loss, net))
+}
+
+/// δ of one law at one point.
+pub fn measure<F: Real>(law: &Law, net: &impl Module<F>, gradients: &[Tensor<F>]) -> Measured {
+    law.measure(&net.tensors(), gradients)
+}
+
+/// To what relative δ a law must hold.
+///
+/// Single precision reaches it because features and parameters, and so all that is between, are of size about 1, whatever the depth: δ is a
+/// difference of sums of a few hundred products, each rounded to one part in 10⁷.
+pub fn tolerance<F: Real>() -> f64 {
+    if F::NAME == "f64" { 1e-10 } else { 1e-3 }
+}
+
+/// The largest relative δ of any entry of any law at one point, up to what rounding leaves ([`Measured::worst_above`]):
+/// of the largest terms in the network, and of numbers too small to be of full precision; of a sum over classes, of p − y, for p and y are
+/// numbers of size up to 1 before they cancel.
+pub fn worst<F: Real>(laws: &[Law], net: &impl Module<F>, gradients: &[Tensor<F>]) -> f64 {
+    let all: Vec<Measured> = laws.iter().map(|l| measure(l, net, gradients)).collect();
+    let (epsilon, smallest) = (F::epsilon().as_f64(), F::min_positive_value().as_f64());
+    let rest = epsilon * largest(&all) + smallest;
+    let rest = |law: &Law| match law.symmetry {
+        Symmetry::Translation => 64.0 * epsilon,
+        _ => rest,
+    };
+    let each = laws.iter().zip(&all);
+    let each = each.map(|(law, m)| m.worst_above(rest(law) / tolerance::<F>()));
+    each.fold(0.0, worse)
+}
+
+fn largest(all: &[Measured]) -> f64 {
+    let sizes = all.iter().flat_map(|m| &m.size);
+    sizes.fold(0.0, |m: f64, &x| m.max(x))
+}
+
+/// The larger of two numbers; NaN is worse than any.
+pub fn worse(a: f64, b: f64) -> f64 {
+    if b > a || b.is_nan() { b } else { a }
+}
+
+/// Laws hold at a point.
+#[track_caller]
+pub fn holds<F: Real>(laws: &[Law], net: &impl Network<F>, problem: &Problem) {
+    let (_, gradients) = point(net, problem);
+    let found = worst(laws, net, &gradients);
+    let name = F::NAME;
+    assert!(
+        found <= tolerance::<F>(),
+        "a relative δ of {found} in {name}"
+    );
+}
+
+/// The relative δ of every entry that is not zero to rounding; of a law about a space of neurons the entries off the diagonal, for those on it are
+/// about one neuron each.
+pub fn spread(laws: &[Law], net: &impl Network<f64>, problem: &Problem) -> Vec<f64> {
+    let (_, gradients) = point(net, problem);
+    let all: Vec<Measured> = laws.iter().map(|l| measure(l, net, &gradients)).collect();
+    let floor = 1e-6 * largest(&all);
+    let mut out = Vec::new();
+    for (law, measured) in laws.iter().zip(&all) {
+        let step = law.neurons() + 1;
+        let diagonal = |k: usize| law.symmetry == Symmetry::Linear && k.is_multiple_of(step);
+        let entries = measured.relative().into_iter().zip(&measured.size);
+        let live = (entries.enumerate()).filter(|&(k, (_, &s))| s > floor && !diagonal(k));
+        out.extend(live.map(|(_, (relative, _))| relative));
+    }
+    out
+}
+
+/// Draws every parameter anew: biases and attention too, so that no part of a law is zero.
+pub fn draw_all<F: Real>(net: &mut impl Module<F>, seed: u64) {
+    let rng = &mut init::rng(seed);
+    for parameter in net.tensors_mut() {
+        let shape = parameter.shape().to_vec();
+        let std = match shape[..] {
+            [_, input] => (1.5 / input as f64).sqrt(),
+            _ => 0.5,
+        };
+        *parameter = init::normal(&shape, std, rng);
+    }
+}
+
+/// Every parameter `factor` times as large.
+pub fn amplify<F: Real>(net: &mut impl Module<F>, factor: f64) {
+    for parameter in net.tensors_mut() {
+        parameter.mapv_inplace(|x| x * F::of(factor));
+    }
+}
+
+/// The network of a configuration, with every parameter drawn.
+pub fn graph_net<F: Real>(config: GraphNetConfig, seed: u64) -> GraphNet<F> {
+    let mut net = GraphNet::new(config, 0).expect("a valid configuration");
+    draw_all(&mut net, seed);
+    net
+}
+
+/// A perceptron from `inputs` over `hidden` to `outputs` with biases, every parameter drawn.
+pub fn mlp<F: Real>(widths: &[usize], activation: Activation, bias: bool, seed: u64) -> Mlp<F> {
+    let mut net = Mlp::new(widths, activation, bias, &mut init::rng(0));
+    draw_all(&mut net, seed);
+    net
+}
+
+/// The activations that are homogeneous of degree 1.
+pub fn homogeneous() -> impl Strategy<Value = Activation> {
+    prop::sample::select(vec![
+        Activation::Identity,
+        Activation::Relu,
+        Activation::LeakyRelu { slope: 0.2 },
+        Activation::LeakyRelu { slope: -0.5 },
+    ])
+}
+
+/// The kinds of graph layers.
+pub const CONVS: [Conv; 4] = [
+    Conv::Gcn,
+    Conv::Gat,
+    Conv::Gatv2 { shared: true },
+    Conv::Gatv2 { shared: false },
+];
+
+/// Networks of all kinds of layers, without dropout; `inputs` is that of the problem, so set it.
+pub fn graph_nets() -> impl Strategy<Value = GraphNetConfig> {
+    let conv = prop::sample::select(&CONVS[..]);
+    let sizes = (1_usize..6, 2_usize..5, 2_usize..6, 1_usize..4, 1_usize..4);
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    let slope = prop::sample::select(vec![0.2, -0.5, 0.0]);
+    (conv, sizes, homogeneous(), flags, slope).prop_map(
+        |(conv, (hidden, classes, layers, heads, output_heads), activation, flags, slope)| {
+            GraphNetConfig {
+                conv,
+                hidden,
+                classes,
+                layers,
+                heads,
+                output_heads,
+                activation,
+                dropout: 0.0,
+                attention_dropout: 0.0,
+                bias: flags.0,
+                residual: flags.1,
+                self_loops: flags.2,
+                slope,
+                ..GraphNetConfig::gcn(1, classes)
+            }
+        },
+    )
+}
+
+/// Of relative δ: half of them are larger than `least`, as of a law that does not hold.
+#[track_caller]
+pub fn typically(mut found: Vec<f64>, least: f64, what: &str) {
+    found.sort_by(f64::total_cmp);
+    let median = found[found.len() / 2];
+    assert!(
+        median > least,
+        "{what}: a median of {median} over {}",
+        found.len()
+    );
+}
+
+/// A law of GATv2 with separate weights as Theorem 6.3 prints it: without what the target weight of the next layer reads.
+pub fn printed(net: &GraphNet<f64>, law: &Law) -> Law {
+    let target = format!("layers.{}.target.weight", law.layer);
+    let names: Vec<String> = net.parameters().into_iter().map(|(name, _)| name).collect();
+    let mut printed = law.clone();
+    printed.terms.retain(|t| names[t.slice.parameter] != target);
+    assert_eq!(printed.terms.len() + 1, law.terms.len());
+    printed
+}
+
+/// Moves a network along entries of laws, by t each, and sees that the loss stays as it is while the parameters do not.
+#[track_caller]
+pub fn stays(net: &mut impl Network<f64>, problem: &Problem, moves: &[(&Law, usize, f64)]) {
+    let (before, _) = point(net, problem);
+    for &(law, entry, t) in moves {
+        let old: Vec<Tensor<f64>> = net.tensors().into_iter().cloned().collect();
+        law.transform(&mut net.tensors_mut(), entry, t);
+        let moved = net
+            .tensors()
+            .into_iter()
+            .zip(&old)
+            .any(|(new, old)| new != old);
+        assert!(moved || t == 0.0, "{}: nothing was moved by {t}", law.name);
+        let (after, _) = point(net, problem);
+        assert!(
+            (after - before).abs() <= 1e-9 * before.abs().max(1.0),
+            "{}, entry {entry}, by {t}: {before} became {after}",
+            law.name
+        );
+    }
+}
+
+/// How many cases a property is tried on. What fails is not kept: a case is its seed.
+pub fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
