@@ -7,7 +7,7 @@ mod support;
 
 use clap::{Parser, ValueEnum};
 use emmy::data::Dataset;
-use emmy::nn::{Conv, GraphNet, GraphNetConfig, Initialization, Pass, Stack};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Initialization, Pass, Stack};
 use emmy::optim::Method;
 use emmy::train::{DeltaWatch, Progress, Task, TrainConfig, Trainer, each_epoch, metrics};
 use emmy::{Error, Real, Result, Tape, kernels::par, store};
@@ -51,6 +51,14 @@ struct Cli {
     /// How parameters start; without it as the layers draw them
     #[arg(long, value_name = "NAME", value_parser = initializations())]
     init: Option<Initialization>,
+
+    /// Activation between layers [default: relu for gcn, else elu]
+    #[arg(long)]
+    activation: Option<Sigma>,
+
+    /// Layers without biases
+    #[arg(long)]
+    no_bias: bool,
 
     /// Rule of the updates
     #[arg(long, default_value = "adam")]
@@ -98,6 +106,16 @@ enum Model {
     Gcn,
     Gat,
     Gatv2,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy)]
+enum Sigma {
+    Identity,
+    Relu,
+    LeakyRelu,
+    Elu,
+    Gelu,
+    Tanh,
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy)]
@@ -177,6 +195,17 @@ impl Cli {
             layers: self.layers,
             hidden: self.hidden.unwrap_or(base.hidden),
             heads: self.heads.unwrap_or(base.heads),
+            activation: self
+                .activation
+                .map_or(base.activation, |sigma| match sigma {
+                    Sigma::Identity => Activation::Identity,
+                    Sigma::Relu => Activation::Relu,
+                    Sigma::LeakyRelu => Activation::LeakyRelu { slope: 0.01 },
+                    Sigma::Elu => Activation::Elu,
+                    Sigma::Gelu => Activation::Gelu,
+                    Sigma::Tanh => Activation::Tanh,
+                }),
+            bias: !self.no_bias,
             dropout,
             attention_dropout: if self.model == Model::Gcn {
                 0.0

@@ -52,9 +52,10 @@ def pyg(args):
             net.eval()
             with torch.no_grad():
                 logits = net(x, edges)
+        # Logits from before the step are the evaluation of the epoch before.
         _, val_acc, test_acc = evaluate(logits)
         if val_acc > best["val_acc"]:
-            best = {"val_acc": val_acc, "test_acc": test_acc, "best_epoch": epoch}
+            best = {"val_acc": val_acc, "test_acc": test_acc, "best_epoch": epoch - (args.evaluate == "reuse")}
     seconds = time.perf_counter() - start
     print(json.dumps({"seconds": seconds, "final_loss": loss.item(), **best}))
 
@@ -89,7 +90,8 @@ def emmy(args):
         results = pathlib.Path(folder) / "results.jsonl"
         command = ["cargo", "run", "-q", "--release", "--example", "balance", "--", "--data", str(args.data.resolve())]
         command += ["--dataset", "cora", "--layers", str(args.layers), "--init", args.init, "--seeds", "1"]
-        command += ["--epochs", str(args.epochs), "--jobs", "1", "--threads", str(args.threads)]
+        command += ["--epochs", str(args.epochs), "--loss-threshold", "0", "--lr", str(args.lr)]
+        command += ["--jobs", "1", "--threads", str(args.threads)]
         command += ["--results", str(results), "--out", folder]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=HERE.parent.parent)
         return json.loads(results.read_text())

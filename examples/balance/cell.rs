@@ -2,10 +2,14 @@
 
 use emmy::data::{self, Dataset, Direction, Name, Options, Split};
 use emmy::kernels::par;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Initialization, Module, Omega, Stack};
+use emmy::nn::{
+    Activation, Conv, GraphNet, GraphNetConfig, Initialization, Module, Omega, Pass, Stack,
+};
 use emmy::optim::Method;
-use emmy::train::{DeltaWatch, Record, Recorder, Select, Task, TrainConfig, Trainer, each_epoch};
-use emmy::{Error, Real, Result};
+use emmy::train::{
+    DeltaWatch, Record, Recorder, Select, Task, TrainConfig, Trainer, each_epoch, metrics,
+};
+use emmy::{Error, Real, Result, Tape};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -70,10 +74,11 @@ pub struct Outcome {
     pub val_acc: f64,
     pub best_epoch: usize,
     pub epochs: usize,
-    pub final_loss: f64,
-    /// The largest relative δ over all laws, neurons and epochs; none if no law holds.
+    /// The training loss of the last epoch; none if the first was infinite.
+    pub final_loss: Option<f64>,
+    /// The largest relative δ over all laws, neurons and epochs; none if the network has no law, or δ was no number (`stopped` then).
     pub max_delta: Option<f64>,
-    /// Why it ended early, other than by its own rules: the loss became infinite.
+    /// Why it ended early, other than by its own rules: a loss or a δ that is no finite number.
     pub stopped: Option<String>,
     /// How far the parameters of the best epoch are from where they began, layer by layer.
     pub changes: Vec<LayerChange>,
@@ -260,21 +265,32 @@ impl Cell {
             |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency),
             (&mut watch, (&mut recorder, progress)),
         );
-        let history = trainer.history();
-        let (Some(best), Some(last)) = (history.best(), history.last()) else {
-            fitted?;
-            return Err(Error::invalid("--epochs", "at least 1", "0"));
+        let max_delta = has_laws.then(|| watch.max_delta());
+        let not_a_number = max_delta.filter(|d| d.is_nan());
+        let stopped = match (fitted, not_a_number) {
+            (Err(error), _) => Some(error.to_string()),
+            (Ok(()), Some(_)) => Some("δ is not a number".to_owned()),
+            (Ok(()), None) => None,
         };
+        let history = trainer.history();
         let best_model = trainer.best_model();
+        // A loss that was infinite from the start: what there is are the initial parameters.
+        let accuracy = |mask: &[bool]| {
+            let tape = Tape::new();
+            let pass = Pass::evaluate(&tape);
+            let logits = best_model.forward(&pass, tape.sparse(&x), &adjacency);
+            metrics::accuracy(&logits.value(), &set.labels, mask)
+        };
+        let best = history.best();
         Ok(Outcome {
             cell: self.clone(),
-            test_acc: best.test_acc,
-            val_acc: best.val_acc,
-            best_epoch: best.epoch,
-            epochs: last.epoch,
-            final_loss: last.loss,
-            max_delta: has_laws.then(|| watch.max_delta()),
-            stopped: fitted.err().map(|e| e.to_string()),
+            test_acc: best.map_or_else(|| accuracy(&split.test), |best| best.test_acc),
+            val_acc: best.map_or_else(|| accuracy(&split.val), |best| best.val_acc),
+            best_epoch: best.map_or(0, |best| best.epoch),
+            epochs: history.epochs(),
+            final_loss: history.last().map(|last| last.loss),
+            max_delta: max_delta.filter(|d| d.is_finite()),
+            stopped,
             changes: layer_changes(&initial, &best_model.tensors(), &attention),
             seconds: started.elapsed().as_secs_f64(),
             threads,
@@ -285,7 +301,7 @@ impl Cell {
     }
 }
 
-/// Which parameters are attention vectors, by their laws' terms.
+/// Which parameters are attention vectors, by what the ports say.
 fn attention_parameters<F: Real>(net: &GraphNet<F>) -> Vec<bool> {
     let mut out = vec![false; net.tensors().len()];
     for port in net.ports() {

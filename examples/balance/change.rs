@@ -42,10 +42,7 @@ pub fn layer_changes<F: Real>(
                 beyond_05: beyond(0.5),
                 spread: match is_attention {
                     true => change.absolute_spread(),
-                    // An entry that came to exactly 0 has no relative change.
-                    false => Spread::of(
-                        (change.relative.iter().copied()).filter(|c| *c > 0.0 && c.is_finite()),
-                    ),
+                    false => change.relative_spread(),
                 },
             }
         })

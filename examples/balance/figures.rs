@@ -4,7 +4,6 @@ use super::cell::Outcome;
 use super::change::LayerChange;
 use super::dynamics::{Dynamics, Sample};
 use super::plan::{Entry, Plan};
-use super::results::Results;
 use super::tables::{finished, mean_interval};
 use crate::support::figures::write;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
@@ -13,21 +12,18 @@ use emmy::train::Spread;
 use std::path::{Path, PathBuf};
 
 /// Draws a figure of the paper into `folder`; nothing if none of its cells is finished.
-pub fn draw(number: u32, plan: &Plan, results: &Results, folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn draw(number: u32, plan: &Plan, results: &[Outcome], folder: &Path) -> Result<Vec<PathBuf>> {
     let panels = match number {
         2 => conservation(plan, results),
         3 | 4 => share_that_moves(number, plan, results)
             .into_iter()
-            .chain(gradients(plan, results, &[0, 3], |_| true))
+            .chain(gradients(plan, results, &["Xav", "Bal_O"], |_| true))
             .collect(),
-        5 => gradients(plan, results, &[0, 1, 2, 3], |layer| {
-            [1, 5, 10].contains(&layer)
-        }),
-        6 => by_depth(plan, results),
-        7 | 9 | 10 => by_depth(plan, results),
+        5 => gradients(plan, results, &ALL, |layer| [1, 5, 10].contains(&layer)),
+        6 | 7 | 9 | 10 => by_depth(plan, results),
         8 => unchanged(plan, results),
         11 => spreads(plan, results),
-        _ => gradients(plan, results, &[0, 1, 2, 3], |_| true),
+        _ => gradients(plan, results, &ALL, |_| true),
     };
     let drawn = |panel: &Panel| !panel.series.is_empty();
     let panels: Vec<Panel> = panels.into_iter().filter(drawn).collect();
@@ -41,7 +37,10 @@ pub fn draw(number: u32, plan: &Plan, results: &Results, folder: &Path) -> Resul
         5 => ("Figure 5: relative gradient norms of layers 1, 5, 10", 2),
         6 => ("Figure 6: Cora, gradient descent", 2),
         7 => ("Figure 7: Adam", 2),
-        8 => ("Figure 8: share of entries that never move", 2),
+        8 => (
+            "Figure 8: share of entries that are at the best epoch what they were",
+            2,
+        ),
         9 => ("Figure 9: orthogonal and identity starts", 2),
         10 => ("Figure 10: ωGAT", 2),
         11 => ("Figure 11: how far entries move", 2),
@@ -60,7 +59,7 @@ pub fn draw(number: u32, plan: &Plan, results: &Results, folder: &Path) -> Resul
 }
 
 /// Draws loss, accuracy and degree of balance of the demonstration.
-pub fn demonstration(plan: &Plan, results: &Results, folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn demonstration(plan: &Plan, results: &[Outcome], folder: &Path) -> Result<Vec<PathBuf>> {
     let mut panels = vec![
         panel("", "epoch", Axis::new("training loss")),
         panel(
@@ -71,7 +70,7 @@ pub fn demonstration(plan: &Plan, results: &Results, folder: &Path) -> Result<Ve
         panel("", "epoch", Axis::new("largest |c| of a neuron")),
         panel("", "epoch", Axis::new("largest relative |δ|").log()),
     ];
-    for (k, (name, dynamics)) in recorded(plan, results).into_iter().enumerate() {
+    for (name, dynamics) in recorded(plan, results) {
         let of = |f: fn(&Sample) -> f64| line(dynamics, |s| Some(f(s)));
         let widest = |spreads: &[Option<Spread>]| {
             let sizes = spreads.iter().flatten();
@@ -84,13 +83,32 @@ pub fn demonstration(plan: &Plan, results: &Results, folder: &Path) -> Result<Ve
             line(dynamics, |s| widest(&s.relative_delta)),
         ];
         for (panel, points) in panels.iter_mut().zip(marks) {
-            panel.series.push(series(name, k, Mark::Line(points)));
+            panel
+                .series
+                .push(series(name, colour_of(name), Mark::Line(points)));
         }
     }
     if panels[0].series.is_empty() {
         return Ok(Vec::new());
     }
     write(folder, "balance", (920, 660), &plan.title, 2, &panels)
+}
+
+/// The schemes of Table 1.
+const ALL: [&str; 4] = ["Xav", "Xav_Z", "Bal_X", "Bal_O"];
+
+/// The colour of a column: that of its scheme, whichever of the others are finished.
+fn colour_of(column: &str) -> usize {
+    let known = [
+        &ALL[..],
+        &["Xavier", "LLortho", "Xavier+Bal", "LLortho+Bal"],
+        &["Identity", "Identity+Bal", "LLidentity", "LLidentity+Bal"],
+    ];
+    let found = known.iter().enumerate().find_map(|(group, names)| {
+        let at = names.iter().position(|name| *name == column)?;
+        Some(at + if group == 2 { 4 } else { 0 })
+    });
+    found.unwrap_or(0)
 }
 
 fn panel(title: impl Into<String>, x: &str, y: Axis) -> Panel {
@@ -111,7 +129,7 @@ fn series(name: impl Into<String>, colour: usize, mark: Mark) -> Series {
 }
 
 /// The first finished outcome of each entry.
-fn outcomes<'a>(plan: &'a Plan, results: &'a Results) -> Vec<(&'a Entry, &'a Outcome)> {
+fn outcomes<'a>(plan: &'a Plan, results: &'a [Outcome]) -> Vec<(&'a Entry, &'a Outcome)> {
     let entries = plan.entries.iter();
     entries
         .filter_map(|e| Some((e, *finished(e, results).first()?)))
@@ -119,7 +137,7 @@ fn outcomes<'a>(plan: &'a Plan, results: &'a Results) -> Vec<(&'a Entry, &'a Out
 }
 
 /// The recorded trainings, by the names of their columns.
-fn recorded<'a>(plan: &'a Plan, results: &'a Results) -> Vec<(&'a str, &'a Dynamics)> {
+fn recorded<'a>(plan: &'a Plan, results: &'a [Outcome]) -> Vec<(&'a str, &'a Dynamics)> {
     let all = outcomes(plan, results).into_iter();
     all.filter_map(|(e, o)| Some((e.column.as_str(), o.dynamics.as_ref()?)))
         .collect()
@@ -133,7 +151,7 @@ fn line(dynamics: &Dynamics, y: impl Fn(&Sample) -> Option<f64>) -> Vec<(f64, f6
 }
 
 /// Figure 2: δ under gradient descent and Adam; c of an unbalanced and a balanced start.
-fn conservation(plan: &Plan, results: &Results) -> Vec<Panel> {
+fn conservation(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
     let mut panels = Vec::new();
     for (entry, outcome) in outcomes(plan, results) {
         let Some(dynamics) = &outcome.dynamics else {
@@ -173,7 +191,7 @@ fn conservation(plan: &Plan, results: &Results) -> Vec<Panel> {
 }
 
 /// Figures 3a and 4a: the share of significant entries that moved by more than 5 % (50 %).
-fn share_that_moves(number: u32, plan: &Plan, results: &Results) -> Option<Panel> {
+fn share_that_moves(number: u32, plan: &Plan, results: &[Outcome]) -> Option<Panel> {
     let (least, label): (fn(&LayerChange) -> f64, _) = match number {
         3 => (|c| c.beyond_005, "share of weights moved > 5 %"),
         _ => (|c| c.beyond_05, "share of weights moved > 50 %"),
@@ -183,7 +201,7 @@ fn share_that_moves(number: u32, plan: &Plan, results: &Results) -> Option<Panel
 }
 
 /// Figure 8: the share of weights and attention entries that are what they were.
-fn unchanged(plan: &Plan, results: &Results) -> Vec<Panel> {
+fn unchanged(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
     let mut panels = Vec::new();
     for row in plan.rows() {
         let part = plan.of_row(row);
@@ -202,7 +220,7 @@ fn unchanged(plan: &Plan, results: &Results) -> Vec<Panel> {
 /// Bars by layer, one colour an initialisation.
 fn bars(
     plan: &Plan,
-    results: &Results,
+    results: &[Outcome],
     label: &str,
     attention: bool,
     value: impl Fn(&LayerChange) -> f64,
@@ -220,7 +238,9 @@ fn bars(
             (at, value(change))
         });
         let mark = Mark::Bars(places.collect(), 0.9 * width);
-        panel.series.push(series(&entry.column, k, mark));
+        panel
+            .series
+            .push(series(&entry.column, colour_of(&entry.column), mark));
     }
     let layers = all.iter().map(|(_, o)| o.cell.layers).max().unwrap_or(0);
     panel.x = panel.x.named((1..=layers).map(|l| l.to_string()).collect());
@@ -228,7 +248,7 @@ fn bars(
 }
 
 /// Figure 11: relative changes of weights, absolute changes of attention entries.
-fn spreads(plan: &Plan, results: &Results) -> Vec<Panel> {
+fn spreads(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
     let mut panels = Vec::new();
     for row in plan.rows() {
         let part = plan.of_row(row);
@@ -246,9 +266,11 @@ fn spreads(plan: &Plan, results: &Results) -> Vec<Panel> {
                     let five = [s.min, s.lower, s.median, s.upper, s.max];
                     Some((at, five, s.mean))
                 });
-                panel
-                    .series
-                    .push(series(&entry.column, k, Mark::Boxes(boxes.collect())));
+                panel.series.push(series(
+                    &entry.column,
+                    colour_of(&entry.column),
+                    Mark::Boxes(boxes.collect()),
+                ));
             }
             let layers = all.iter().map(|(_, o)| o.cell.layers).max().unwrap_or(0);
             panel.x = panel.x.named((1..=layers).map(|l| l.to_string()).collect());
@@ -259,20 +281,27 @@ fn spreads(plan: &Plan, results: &Results) -> Vec<Panel> {
 }
 
 /// Relative gradient norms of weights (lines) and attention (dashes) of the layers that `shown` picks, a panel an initialisation, and
-/// the training loss in a last panel if all layers are shown.
+/// the training loss of all in a last one.
 fn gradients(
     plan: &Plan,
-    results: &Results,
-    entries: &[usize],
+    results: &[Outcome],
+    columns: &[&str],
     shown: impl Fn(usize) -> bool,
 ) -> Vec<Panel> {
     let mut panels = Vec::new();
     for row in plan.rows() {
         let part = plan.of_row(row);
-        for (k, (entry, outcome)) in outcomes(&part, results).into_iter().enumerate() {
-            let (Some(dynamics), true) = (&outcome.dynamics, entries.contains(&k)) else {
+        let mut losses = panel(row, "epoch", Axis::new("training loss"));
+        for (entry, outcome) in outcomes(&part, results) {
+            let shown_here = columns.contains(&entry.column.as_str());
+            let (Some(dynamics), true) = (&outcome.dynamics, shown_here) else {
                 continue;
             };
+            let loss = line(dynamics, |s| Some(s.loss));
+            let colour = colour_of(&entry.column);
+            losses
+                .series
+                .push(series(&entry.column, colour, Mark::Line(loss)));
             let title = format!(
                 "{row}, {}, test {:.1} %",
                 entry.column,
@@ -295,46 +324,69 @@ fn gradients(
             }
             panels.push(panel);
         }
+        panels.push(losses);
     }
     panels
 }
 
-/// Accuracy and epochs to the best model by row (depth, width), a line a column (an initialisation).
-fn by_depth(plan: &Plan, results: &Results) -> Vec<Panel> {
+/// Accuracy and epochs to the best model by row (depth, or width), a line a column (an initialisation), two panels a group of rows: a data
+/// set, or the widths.
+fn by_depth(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
     let is_finished = |row: &&str| !outcomes(&plan.of_row(row), results).is_empty();
     let rows: Vec<&str> = plan.rows().into_iter().filter(is_finished).collect();
-    let columns = plan.columns();
-    let names: Vec<String> = rows.iter().map(|r| (*r).to_owned()).collect();
-    let accuracy = |o: &Outcome| 100.0 * o.test_acc;
-    let labels = ["test accuracy (%)", "epochs to the best model"];
-    let panels = labels.into_iter().enumerate().map(|(which, label)| {
-        let value = |o: &Outcome| {
-            if which == 0 {
-                accuracy(o)
-            } else {
-                o.best_epoch as f64
-            }
-        };
-        let all = outcomes(plan, results).into_iter();
-        let top = match which {
-            0 => 100.0,
-            _ => all.map(|(_, o)| 1.1 * value(o)).fold(1.0, f64::max),
-        };
-        let mut panel = panel("", "", Axis::new(label).within(0.0..top));
-        panel.x = panel.x.named(names.clone());
-        for (k, column) in columns.iter().enumerate() {
-            let points = rows.iter().enumerate().filter_map(|(x, row)| {
-                let entry = plan.entry_at(row, column)?;
-                let values: Vec<f64> = finished(entry, results).into_iter().map(value).collect();
-                let (mean, interval) = mean_interval(&values);
-                (!values.is_empty()).then(|| (x as f64, mean, interval.unwrap_or(0.0)))
-            });
-            let points: Vec<_> = points.collect();
-            if !points.is_empty() {
-                panel.series.push(series(*column, k, Mark::Points(points)));
-            }
+    // "cora L=5" belongs to cora, "L=10 w=128" to the widths, "L=5" to the rest.
+    let group = |row: &str| match row.split_once(' ') {
+        Some((_, width)) if width.starts_with("w=") => "width",
+        Some((set, _)) => set_name(set),
+        None => "",
+    };
+    let mut groups: Vec<&str> = rows.iter().map(|row| group(row)).collect();
+    groups.dedup();
+    let mut panels = Vec::new();
+    for name in groups {
+        let rows: Vec<&str> = rows.iter().copied().filter(|r| group(r) == name).collect();
+        for label in ["test accuracy (%)", "epochs to the best model"] {
+            panels.push(one_by_depth(plan, results, (name, label), &rows));
         }
-        panel
-    });
-    panels.collect()
+    }
+    panels
+}
+
+fn set_name(set: &str) -> &'static str {
+    let sets = ["cora", "citeseer", "pubmed"];
+    sets.into_iter().find(|s| *s == set).unwrap_or("")
+}
+
+fn one_by_depth(
+    plan: &Plan,
+    results: &[Outcome],
+    (title, label): (&str, &str),
+    rows: &[&str],
+) -> Panel {
+    let is_accuracy = label.starts_with("test");
+    let value = |o: &Outcome| match is_accuracy {
+        true => 100.0 * o.test_acc,
+        false => o.best_epoch as f64,
+    };
+    let most = (outcomes(plan, results).into_iter()).fold(1.0_f64, |m, (_, o)| m.max(value(o)));
+    let top = if is_accuracy { 100.0 } else { 1.1 * most };
+    let mut panel = panel(title, "", Axis::new(label).within(0.0..top));
+    let names = rows
+        .iter()
+        .map(|row| row.rsplit(' ').next().unwrap_or(row).to_owned());
+    panel.x = panel.x.named(names.collect());
+    for column in plan.columns() {
+        let points = rows.iter().enumerate().filter_map(|(x, row)| {
+            let found = finished(plan.entry_at(row, column)?, results);
+            let values: Vec<f64> = found.into_iter().map(value).collect();
+            let (mean, interval) = mean_interval(&values);
+            (!values.is_empty()).then(|| (x as f64, mean, interval.unwrap_or(0.0)))
+        });
+        let points: Vec<_> = points.collect();
+        if !points.is_empty() {
+            let mark = Mark::Points(points);
+            panel.series.push(series(column, colour_of(column), mark));
+        }
+    }
+    panel
 }

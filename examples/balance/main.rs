@@ -59,6 +59,14 @@ struct Cli {
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
 
+    /// Another learning rate than the paper's
+    #[arg(long, value_name = "RATE")]
+    lr: Option<f64>,
+
+    /// Stop when the training loss is below; 0 for never
+    #[arg(long, value_name = "LOSS", default_value_t = 1e-4)]
+    loss_threshold: f64,
+
     /// Heterophilic graphs as directed, as the published code reads them, instead of both ways
     #[arg(long)]
     directed: bool,
@@ -100,12 +108,10 @@ fn main() -> ExitCode {
     support::exit(run(&Cli::parse()))
 }
 
-/// The name of an initialisation that there is.
+/// The name of an initialisation that there is, in its one spelling.
 fn initialisation(name: &str) -> std::result::Result<String, String> {
-    match name.parse::<Initialization>() {
-        Ok(_) => Ok(name.to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
+    let found = name.parse::<Initialization>().map_err(|e| e.to_string())?;
+    Ok(found.name().expect("what is read has a name").to_owned())
 }
 
 fn run(cli: &Cli) -> Result<()> {
@@ -123,6 +129,8 @@ fn run(cli: &Cli) -> Result<()> {
         float: cli.float,
         directed: cli.directed,
         raw_features: cli.raw_features,
+        lr: cli.lr,
+        loss_threshold: cli.loss_threshold,
     };
     if choice.epochs == 0 {
         return Err(Error::invalid("--epochs", "at least 1", "0"));
@@ -137,8 +145,10 @@ fn run(cli: &Cli) -> Result<()> {
     let figures: Vec<(u32, Plan)> = (cli.figures.iter())
         .map(|&n| (n, choice.figure(n)))
         .collect();
-    let results = Mutex::new(Results::open(&cli.results)?);
-    if !cli.show {
+    let outcomes = if cli.show {
+        Results::read(&cli.results)?
+    } else {
+        let results = Mutex::new(Results::open(&cli.results)?);
         let plans = tables.iter().chain(figures.iter().map(|(_, plan)| plan));
         let cells: Vec<_> = plans
             .flat_map(|plan| plan.entries.iter().flat_map(|e| e.cells.clone()))
@@ -150,21 +160,21 @@ fn run(cli: &Cli) -> Result<()> {
             folder: cli.data.clone(),
         };
         pool::run(&cells, &how, &results)?;
-    }
-    let results = results.into_inner().expect("no panic");
+        results.into_inner().expect("no panic").outcomes
+    };
     for plan in &tables {
-        match tables::render(plan, &results) {
+        match tables::render(plan, &choice.settings(), &outcomes) {
             Some(text) => println!("{text}"),
             None => println!("{}: no cell is finished\n", plan.title),
         }
     }
     for (number, plan) in &figures {
-        for path in figures::draw(*number, plan, &results, &cli.out)? {
+        for path in figures::draw(*number, plan, &outcomes, &cli.out)? {
             println!("Figure {number}: {}", path.display());
         }
     }
     if demonstration {
-        for path in figures::demonstration(&tables[0], &results, &cli.out)? {
+        for path in figures::demonstration(&tables[0], &outcomes, &cli.out)? {
             println!("figure: {}", path.display());
         }
     }

@@ -1,7 +1,7 @@
 //! Cells spread over the cores, the longest first, with a bar that knows the time left.
 
 use super::cell::{Cell, Prepared};
-use super::results::Results;
+use super::results::{self, Results};
 use emmy::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
@@ -26,11 +26,19 @@ pub struct Spreading {
 pub fn run(cells: &[Cell], how: &Spreading, results: &Mutex<Results>) -> Result<()> {
     let mut waiting: Vec<&Cell> = Vec::new();
     for cell in cells {
-        let done = results.lock().expect("no panic").of(cell).is_some();
+        let done = results::of(&results.lock().expect("no panic").outcomes, cell).is_some();
         if !done && !waiting.contains(&cell) {
             waiting.push(cell);
         }
     }
+    // One that is asked for with a recording answers for itself without.
+    let recorded: Vec<&Cell> = (waiting.iter().copied())
+        .filter(|cell| cell.record_every.is_some())
+        .collect();
+    waiting.retain(|cell| {
+        let other = |with: &&Cell| !std::ptr::eq(*with, *cell) && cell.is_answered_by(with);
+        cell.record_every.is_some() || !recorded.iter().any(other)
+    });
     let mut sets = BTreeMap::new();
     for cell in &waiting {
         if let std::collections::btree_map::Entry::Vacant(place) = sets.entry(cell.data_key()) {

@@ -2,8 +2,9 @@
 
 use super::cell::{Cell, Outcome};
 use emmy::{Error, Result};
+use fs4::fs_std::FileExt;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Finished cells, in memory and in a file.
@@ -14,10 +15,22 @@ pub struct Results {
 }
 
 impl Results {
-    /// Reads what is there; a last line that a killed run left incomplete is cut off and said so, its cell runs again.
+    /// What is in a file, to look at; a file that is not there holds nothing.
     ///
     /// # Errors
-    /// If the file cannot be read or written, or holds a line that is no outcome.
+    /// If the file cannot be read, or holds a line that is no outcome.
+    pub fn read(path: &Path) -> Result<Vec<Outcome>> {
+        match std::fs::read(path) {
+            Ok(bytes) => Ok(parse(path, &bytes)?.0),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(e) => Err(Error::io(path, e)),
+        }
+    }
+
+    /// A file to add to, and what is in it. A last line that a killed run left incomplete is cut off and said so, its cell runs again.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written, holds a line that is no outcome, or another program is adding to it.
     pub fn open(path: &Path) -> Result<Self> {
         let io = |e| Error::io(path, e);
         if let Some(folder) = path.parent() {
@@ -26,31 +39,23 @@ impl Results {
         let mut file = (OpenOptions::new().read(true).append(true).create(true))
             .open(path)
             .map_err(io)?;
+        if !FileExt::try_lock_exclusive(&file).map_err(io)? {
+            return Err(Error::invalid(
+                path.display().to_string(),
+                "a file that nobody else is adding to",
+                "another run of this program",
+            ));
+        }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io)?;
-        let whole = bytes
-            .iter()
-            .rposition(|&b| b == b'\n')
-            .map_or(0, |end| end + 1);
+        let (outcomes, whole) = parse(path, &bytes)?;
         if whole < bytes.len() {
             eprintln!(
                 "{}: the last line is incomplete, its cell will run again",
                 path.display()
             );
             file.set_len(whole as u64).map_err(io)?;
-            bytes.truncate(whole);
         }
-        let lines = bytes.split_inclusive(|&b| b == b'\n').enumerate();
-        let outcomes = lines.map(|(k, line)| {
-            serde_json::from_slice(line).map_err(|e| {
-                Error::invalid(
-                    format!("{}, line {}", path.display(), k + 1),
-                    "the outcome of a cell",
-                    e.to_string(),
-                )
-            })
-        });
-        let outcomes = outcomes.collect::<Result<_>>()?;
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -58,22 +63,46 @@ impl Results {
         })
     }
 
-    /// The outcome of a cell, if it is finished.
-    pub fn of(&self, cell: &Cell) -> Option<&Outcome> {
-        (self.outcomes.iter()).find(|outcome| cell.is_answered_by(&outcome.cell))
-    }
-
     /// Adds an outcome; once this returns, it outlives the program.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If the file cannot be written; it is then as it was.
     pub fn add(&mut self, outcome: Outcome) -> Result<()> {
         let mut line = serde_json::to_string(&outcome).expect("numbers and strings");
         line.push('\n');
         let io = |e| Error::io(&self.path, e);
-        self.file.write_all(line.as_bytes()).map_err(io)?;
-        self.file.sync_data().map_err(io)?;
+        let before = self.file.metadata().map_err(io)?.len();
+        let written = self.file.write_all(line.as_bytes());
+        if let Err(error) = written.and_then(|()| self.file.sync_data()) {
+            // Half a line would spoil the next.
+            self.file.set_len(before).map_err(io)?;
+            return Err(io(error));
+        }
         self.outcomes.push(outcome);
         Ok(())
     }
+}
+
+/// The outcome of a cell, if it is finished.
+pub fn of<'a>(outcomes: &'a [Outcome], cell: &Cell) -> Option<&'a Outcome> {
+    (outcomes.iter()).find(|outcome| cell.is_answered_by(&outcome.cell))
+}
+
+/// The outcomes in a file and how many of its bytes are whole lines.
+fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Outcome>, usize)> {
+    let whole = bytes
+        .iter()
+        .rposition(|&b| b == b'\n')
+        .map_or(0, |end| end + 1);
+    let lines = bytes[..whole].split_inclusive(|&b| b == b'\n').enumerate();
+    let outcomes = lines.map(|(k, line)| {
+        serde_json::from_slice(line).map_err(|e| {
+            Error::invalid(
+                format!("{}, line {}", path.display(), k + 1),
+                "the outcome of a cell",
+                e.to_string(),
+            )
+        })
+    });
+    Ok((outcomes.collect::<Result<_>>()?, whole))
 }

@@ -2,13 +2,15 @@
 
 use super::cell::Outcome;
 use super::plan::{Entry, Plan};
-use super::results::Results;
+use super::results;
 use crate::support::report::mean_std;
 use std::fmt::Write;
 
 /// Student's t at 0.975 for 1, 2, … degrees of freedom.
-const T: [f64; 9] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
+const T: [f64; 29] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045,
 ];
 
 /// Mean and half the width of the 95 % confidence interval; none of a single value.
@@ -20,29 +22,37 @@ pub fn mean_interval(values: &[f64]) -> (f64, Option<f64>) {
 }
 
 /// The finished cells of an entry.
-pub fn finished<'a>(entry: &Entry, results: &'a Results) -> Vec<&'a Outcome> {
+pub fn finished<'a>(entry: &Entry, outcomes: &'a [Outcome]) -> Vec<&'a Outcome> {
     let cells = entry.cells.iter();
-    cells.filter_map(|cell| results.of(cell)).collect()
+    cells
+        .filter_map(|cell| results::of(outcomes, cell))
+        .collect()
 }
 
 /// The tables of a plan, accuracies beside the paper's, then epochs and time, and below them what else the runs say. None if nothing is
-/// finished.
-pub fn render(plan: &Plan, results: &Results) -> Option<String> {
+/// finished. `settings` is what the title adds.
+pub fn render(plan: &Plan, settings: &str, outcomes: &[Outcome]) -> Option<String> {
     let all: Vec<&Outcome> = (plan.entries.iter())
-        .flat_map(|entry| finished(entry, results))
+        .flat_map(|entry| finished(entry, outcomes))
         .collect();
     if all.is_empty() {
         return None;
     }
-    let accuracies = grid(plan, results, |outcomes, paper| {
-        match (accuracy(outcomes), paper) {
+    let accuracies = grid(plan, outcomes, |outcomes, paper| {
+        // Fewer runs than the others: said at the place.
+        let few = (1..runs_asked(plan)).contains(&outcomes.len());
+        let ours = accuracy(outcomes).map(|ours| match few {
+            true => format!("{ours}, n={}", outcomes.len()),
+            false => ours,
+        });
+        match (ours, paper) {
             (None, None) => String::new(),
             (None, Some(paper)) => format!("– ({paper})"),
             (Some(ours), None) => ours,
             (Some(ours), Some(paper)) => format!("{ours} ({paper})"),
         }
     });
-    let efforts = grid(plan, results, |outcomes, _| match outcomes.is_empty() {
+    let efforts = grid(plan, outcomes, |outcomes, _| match outcomes.is_empty() {
         true => String::new(),
         false => format!(
             "{:.0} of {:.0}, {:.0} s",
@@ -52,29 +62,46 @@ pub fn render(plan: &Plan, results: &Results) -> Option<String> {
         ),
     });
     let hours = all.iter().map(|o| o.seconds).sum::<f64>() / 3600.0;
-    let delta = all.iter().filter_map(|o| o.max_delta).fold(0.0, f64::max);
-    let stopped = all.iter().filter(|o| o.stopped.is_some()).count();
+    // Runs whose loss grew without bound are told apart: at their end nothing is left of the digits.
+    let (whole, stopped): (Vec<&Outcome>, Vec<&Outcome>) =
+        all.iter().partition(|o| o.stopped.is_none());
+    let worst = |of: &[&Outcome]| of.iter().filter_map(|o| o.max_delta).fold(0.0, f64::max);
+    let delta = worst(&whole);
     let beside = match plan.entries.iter().any(|e| e.paper.is_some()) {
         true => ": ours (the paper's)",
         false => "",
     };
     let mut out = format!(
-        "{}{beside}\n\n{accuracies}\nEpoch of the best model, epochs, time of a run\n\n{efforts}\n\
+        "{}{settings}{beside}\n\n{accuracies}\nEpoch of the best model, epochs, time of a run\n\n{efforts}\n\
          {} runs, {hours:.2} h in all; largest relative δ of any neuron at any epoch {delta:.1e}",
         plan.title,
         all.len()
     );
-    if stopped > 0 {
-        write!(out, "; {stopped} ended with an infinite loss")
-            .expect("a string takes what it is given");
+    if !stopped.is_empty() {
+        write!(
+            out,
+            "; besides, {} ended with a loss that is no finite number, δ {:.1e}",
+            stopped.len(),
+            worst(&stopped)
+        )
+        .expect("a string takes what it is given");
     }
     Some(out + "\n")
+}
+
+/// The most runs an entry asks for.
+fn runs_asked(plan: &Plan) -> usize {
+    plan.entries
+        .iter()
+        .map(|e| e.cells.len())
+        .max()
+        .unwrap_or(0)
 }
 
 /// A table in Markdown of what `cell` says of the finished runs of each entry and the paper's number.
 fn grid(
     plan: &Plan,
-    results: &Results,
+    outcomes: &[Outcome],
     cell: impl Fn(&[&Outcome], Option<&str>) -> String,
 ) -> String {
     let (rows, columns) = (plan.rows(), plan.columns());
@@ -84,8 +111,8 @@ fn grid(
         let mut line = vec![row.to_owned()];
         for column in &columns {
             let entry = plan.entry_at(row, column);
-            let outcomes = entry.map_or_else(Vec::new, |e| finished(e, results));
-            line.push(cell(&outcomes, entry.and_then(|e| e.paper.as_deref())));
+            let found = entry.map_or_else(Vec::new, |e| finished(e, outcomes));
+            line.push(cell(&found, entry.and_then(|e| e.paper.as_deref())));
         }
         lines.push(line);
     }

@@ -13,7 +13,7 @@ use std::str::FromStr;
 /// How weights are drawn, before any balancing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Base {
+pub enum WeightInit {
     /// [`init::xavier_normal`].
     XavierNormal,
     /// [`init::xavier_uniform`].
@@ -33,7 +33,7 @@ pub enum Base {
 /// How attention vectors are drawn, where balancing does not set them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Attention {
+pub enum AttentionInit {
     /// Xavier normal for `[H, C]` read as `[1, H, C]`: standard deviation √(2 / (H·C + C)), as PyTorch counts the fans.
     Xavier,
     /// All neighbours weigh the same.
@@ -43,7 +43,7 @@ pub enum Attention {
 /// The second of two weights that read the same neurons: W_t of [`Gatv2Conv`](super::Gatv2Conv) with separate weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Target {
+pub enum TargetInit {
     /// Drawn like the first, independently, and balanced with it.
     Balanced,
     /// Zero, as in the paper's published code for citation graphs.
@@ -79,27 +79,27 @@ pub enum Target {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Initialization {
     /// How weights are drawn.
-    pub base: Base,
+    pub base: WeightInit,
     /// How attention is drawn; balancing sets that of all layers but the last.
-    pub attention: Attention,
+    pub attention: AttentionInit,
     /// How they are then balanced.
     pub balance: Option<Balancing>,
     /// What becomes of the second of two weights.
-    pub target: Target,
+    pub target: TargetInit,
 }
 
 impl Initialization {
     /// Xav: Xavier normal for weights and attention.
     pub const XAVIER: Self = Self {
-        base: Base::XavierNormal,
-        attention: Attention::Xavier,
+        base: WeightInit::XavierNormal,
+        attention: AttentionInit::Xavier,
         balance: None,
-        target: Target::Balanced,
+        target: TargetInit::Balanced,
     };
 
     /// Xav_Z: Xavier normal for weights, a = 0.
     pub const XAVIER_ZERO: Self = Self {
-        attention: Attention::Zero,
+        attention: AttentionInit::Zero,
         ..Self::XAVIER
     };
 
@@ -111,13 +111,13 @@ impl Initialization {
 
     /// Looks-linear orthogonal, a = 0.
     pub const LL_ORTHO: Self = Self {
-        base: Base::LooksLinearOrthogonal,
+        base: WeightInit::LooksLinearOrthogonal,
         ..Self::XAVIER_ZERO
     };
 
     /// The identity in hidden layers, Xavier in the first and last, a = 0.
     pub const IDENTITY: Self = Self {
-        base: Base::Identity,
+        base: WeightInit::Identity,
         ..Self::XAVIER_ZERO
     };
 
@@ -126,7 +126,7 @@ impl Initialization {
 
     /// The looks-linear identity in hidden layers, Xavier in the first and last, a = 0.
     pub const LL_IDENTITY: Self = Self {
-        base: Base::LooksLinearIdentity,
+        base: WeightInit::LooksLinearIdentity,
         ..Self::XAVIER_ZERO
     };
 
@@ -176,12 +176,12 @@ impl Initialization {
             }
             let position = Position::of(l, ports.len());
             for (k, weight) in layer.weights().enumerate() {
-                if k == 0 || self.target == Target::Balanced {
+                if k == 0 || self.target == TargetInit::Balanced {
                     let (shape, heads) = (fresh[weight].shape(), layer.averaged(weight));
                     fresh[weight] = self.base.draw(shape, heads, position, activation, rng);
                 }
             }
-            if self.attention == Attention::Xavier {
+            if self.attention == AttentionInit::Xavier {
                 for a in layer.attention() {
                     fresh[a] = xavier_attention(fresh[a].shape(), rng);
                 }
@@ -240,7 +240,7 @@ impl FromStr for Initialization {
     }
 }
 
-impl Base {
+impl WeightInit {
     /// A weight `[out, in]` of a layer with so many averaged heads, the rows of one after those of the other.
     fn draw<F: Real>(
         self,

@@ -41,7 +41,7 @@ pub use gat::GatConv;
 pub use gatv2::Gatv2Conv;
 pub use gcn::GcnConv;
 pub use heads::{AttentionOptions, Heads};
-pub use initialize::{Attention, Base, Initialization, Target};
+pub use initialize::{AttentionInit, Initialization, TargetInit, WeightInit};
 pub use input::Input;
 pub use linear::Linear;
 pub use mlp::Mlp;

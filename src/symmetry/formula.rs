@@ -19,17 +19,22 @@ impl Law {
         let mut out = String::new();
         for term in self.terms.iter().filter(|term| term.weight != 0.0) {
             let name = names.get(term.slice.parameter).map_or("?", AsRef::as_ref);
-            // A rotation turns both sides alike.
-            let negative = term.weight < 0.0 && self.symmetry != Symmetry::Rotation;
+            // A rotation turns both sides alike, and in a law of matrices the side is the sign.
+            let negative = match self.symmetry {
+                Symmetry::Rotation => false,
+                Symmetry::Linear => term.side != Side::Incoming,
+                _ => term.weight < 0.0,
+            };
             let sign = match (out.is_empty(), negative) {
                 (true, false) => "",
                 (true, true) => "−",
                 (false, false) => " + ",
                 (false, true) => " − ",
             };
+            let weighted = matches!(self.symmetry, Symmetry::Rescaling | Symmetry::Translation);
             let factor = match term.weight.abs() {
-                1.0 => String::new(),
-                w => format!("{w} "),
+                w if weighted && w != 1.0 => format!("{w} "),
+                _ => String::new(),
             };
             let product = match self.symmetry {
                 Symmetry::Rescaling => format!("⟨{name}{}, G⟩", one(&term.slice)),

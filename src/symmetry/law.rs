@@ -80,7 +80,8 @@ pub struct Term {
     pub slice: Slice,
     /// Their side.
     pub side: Side,
-    /// w: under a [`Symmetry::Rescaling`] by λ they become λ^w times themselves, under a [`Symmetry::Translation`] by t they grow by w t.
+    /// w: under a [`Symmetry::Rescaling`] by λ they become λ^w times themselves, under a [`Symmetry::Translation`] by t they
+    /// grow by w t. In laws of matrices the side alone counts.
     pub weight: f64,
 }
 

@@ -57,15 +57,23 @@ impl Change {
         share(self.absolute.iter().map(|d| *d == 0.0))
     }
 
-    /// The distribution of the relative changes other than 0; `None` if there is none.
+    /// The distribution of the finite relative changes other than 0; `None` if there is none.
     pub fn relative_spread(&self) -> Option<Spread> {
-        Spread::of(self.relative.iter().copied().filter(|d| *d != 0.0))
+        moved(&self.relative)
     }
 
-    /// The distribution of the absolute changes other than 0; `None` if there is none.
+    /// The distribution of the finite absolute changes other than 0; `None` if there is none.
     pub fn absolute_spread(&self) -> Option<Spread> {
-        Spread::of(self.absolute.iter().copied().filter(|d| *d != 0.0))
+        moved(&self.absolute)
     }
+}
+
+fn moved(changes: &[f64]) -> Option<Spread> {
+    let finite = changes
+        .iter()
+        .copied()
+        .filter(|d| *d != 0.0 && d.is_finite());
+    Spread::of(finite)
 }
 
 fn share(of: impl Iterator<Item = bool>) -> f64 {

@@ -116,15 +116,97 @@ fn outcomes_of(text: &str) -> Vec<serde_json::Value> {
     outcomes(&folder)
 }
 
+/// The line of a finished cell of Table 2: what a run wrote, with the cell and the result changed.
+fn finished(template: &serde_json::Value, layers: usize, seed: u64, test_acc: f64) -> String {
+    let mut line = template.clone();
+    let cell = &mut line["cell"];
+    for (key, value) in [
+        ("dataset", "cora".into()),
+        ("layers", layers.into()),
+        ("seed", seed.into()),
+        ("epochs", 5000.into()),
+        ("lr", if layers <= 5 { 0.1 } else { 0.05 }.into()),
+    ] {
+        cell[key] = value;
+    }
+    line["test_acc"] = test_acc.into();
+    line["best_epoch"] = (100 * (seed + 1)).into();
+    line["epochs"] = 5000.into();
+    line["seconds"] = 40.0.into();
+    line.to_string() + "\n"
+}
+
 #[test]
 fn tables_hold_the_papers_numbers_beside_ours() {
     let folder = TempDir::new().unwrap();
-    let show = |args: &[&str]| {
-        let (out, _) = succeeded(&balance(&folder, &[args, &["--show"]].concat()));
-        out
-    };
-    assert!(show(&["--table", "2"]).contains("no cell is finished"));
-    // Data that are not there are named, the rest is run.
+    succeeded(&balance(&folder, &karate("bal-o", &[])));
+    let text = std::fs::read_to_string(results(&folder)).unwrap();
+    let template = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let lines = [(5, 0, 0.79), (5, 1, 0.81), (10, 0, 0.80)];
+    let lines = lines.map(|(layers, seed, acc)| finished(&template, layers, seed, acc));
+    std::fs::write(results(&folder), lines.concat()).unwrap();
+
+    let args = [
+        "--table",
+        "2",
+        "--dataset",
+        "cora",
+        "--init",
+        "bal-o",
+        "--seeds",
+        "2",
+        "--show",
+    ];
+    let (out, err) = succeeded(&balance(&folder, &args));
+    assert_eq!(err, "");
+    let rows: Vec<Vec<&str>> = (out.lines())
+        .filter(|line| line.starts_with("| cora Bal_O"))
+        .map(|line| line.split('|').map(str::trim).collect())
+        .collect();
+    // 12.706 · 0.01·√2 / √2 on both sides of the mean; two seeds were asked for at L = 10 as well.
+    let accuracies = [
+        "",
+        "cora Bal_O",
+        "– (79.5)",
+        "80.0 ± 12.7 (80.2)",
+        "80.0, n=1 (79.6)",
+        "– (77.3)",
+        "– (75.9)",
+        "",
+    ];
+    assert_eq!(rows[0], accuracies);
+    assert_eq!(rows[1][3], "150 of 5000, 40 s");
+    // Nothing was written or cut, also where a line is incomplete.
+    let cut = lines.concat() + "{\"cell";
+    std::fs::write(results(&folder), &cut).unwrap();
+    succeeded(&balance(&folder, &args));
+    assert_eq!(cut, std::fs::read_to_string(results(&folder)).unwrap());
+
+    for figure in ["6", "8", "11"] {
+        let args = [
+            "--figure",
+            figure,
+            "--dataset",
+            "cora",
+            "--seeds",
+            "2",
+            "--show",
+        ];
+        let (out, _) = succeeded(&balance(&folder, &args));
+        assert!(
+            out.contains(&format!("balance-figure-{figure}.svg")),
+            "{out}"
+        );
+        assert!(
+            out.contains(&format!("balance-figure-{figure}.png")),
+            "{out}"
+        );
+    }
+}
+
+#[test]
+fn data_that_are_not_there_are_named_and_left_out() {
+    let folder = TempDir::new().unwrap();
     let args = [
         "--table",
         "2",
@@ -141,6 +223,37 @@ fn tables_hold_the_papers_numbers_beside_ours() {
 }
 
 #[test]
+fn a_run_that_grows_without_bound_is_an_outcome() {
+    let folder = TempDir::new().unwrap();
+    let (out, _) = succeeded(&balance(&folder, &karate("bal-o", &["--lr", "1e30"])));
+    assert!(
+        out.contains("2 ended with a loss that is no finite number"),
+        "{out}"
+    );
+    for outcome in outcomes(&folder) {
+        assert!(outcome["stopped"].as_str().is_some(), "{outcome}");
+    }
+    // What was written can be read.
+    let (again, _) = succeeded(&balance(
+        &folder,
+        &karate("bal-o", &["--lr", "1e30", "--show"]),
+    ));
+    assert_eq!(out, again);
+}
+
+#[test]
+fn two_programs_do_not_add_to_one_file() {
+    use fs4::fs_std::FileExt;
+    let folder = TempDir::new().unwrap();
+    succeeded(&balance(&folder, &karate("bal-o", &[])));
+    let file = std::fs::File::open(results(&folder)).unwrap();
+    assert!(file.try_lock_exclusive().unwrap());
+    let output = balance(&folder, &karate("bal-x", &[]));
+    refused(&output, "a file that nobody else is adding to");
+    succeeded(&balance(&folder, &karate("bal-o", &["--show"])));
+}
+
+#[test]
 fn wrong_arguments_are_refused() {
     let folder = TempDir::new().unwrap();
     for (args, reason) in [
@@ -150,7 +263,8 @@ fn wrong_arguments_are_refused() {
         (vec!["--dataset", "coral"], "coral"),
         (vec!["--epochs", "0"], "--epochs"),
         (vec!["--seeds", "0"], "0 is not in 1.."),
-        (karate("bal-o", &["--results", "."]), "."),
+        (karate("bal-o", &["--results", "."]), "directory"),
+        (vec!["--loss-threshold", "low"], "low"),
     ] {
         refused(&balance(&folder, &args), reason);
     }

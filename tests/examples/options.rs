@@ -37,6 +37,12 @@ fn every_option_of_model_and_training_makes_a_difference() {
         "--hidden 5",
         "--heads 3",
         "--layers 3",
+        "--activation identity",
+        "--activation relu",
+        "--activation leaky-relu",
+        "--activation gelu",
+        "--activation tanh",
+        "--no-bias",
         "--float f64",
         "--seed 1",
         // Some differ in hidden layers alone.

@@ -2,7 +2,8 @@
 
 use super::networks::*;
 use emmy::nn::{
-    Activation, Attention, Base, Conv, GraphNetConfig, Initialization, Module, Stack, Target,
+    Activation, AttentionInit, Conv, GraphNetConfig, Initialization, Module, Stack, TargetInit,
+    WeightInit,
 };
 use emmy::symmetry::{Balancing, Beta, Order, Symmetry};
 use emmy::{Real, init};
@@ -69,16 +70,16 @@ fn balancings() -> impl Strategy<Value = Balancing> {
 
 fn schemes() -> impl Strategy<Value = Initialization> {
     let base = prop::sample::select(vec![
-        Base::XavierNormal,
-        Base::XavierUniform,
-        Base::KaimingNormal,
-        Base::LooksLinearOrthogonal,
-        Base::LooksLinearXavier,
-        Base::Identity,
-        Base::LooksLinearIdentity,
+        WeightInit::XavierNormal,
+        WeightInit::XavierUniform,
+        WeightInit::KaimingNormal,
+        WeightInit::LooksLinearOrthogonal,
+        WeightInit::LooksLinearXavier,
+        WeightInit::Identity,
+        WeightInit::LooksLinearIdentity,
     ]);
-    let attention = prop::sample::select(vec![Attention::Xavier, Attention::Zero]);
-    let target = prop::sample::select(vec![Target::Balanced, Target::Zero]);
+    let attention = prop::sample::select(vec![AttentionInit::Xavier, AttentionInit::Zero]);
+    let target = prop::sample::select(vec![TargetInit::Balanced, TargetInit::Zero]);
     (base, attention, balancings(), target).prop_map(|(base, attention, balancing, target)| {
         Initialization {
             base,
@@ -161,7 +162,7 @@ fn same(a: &[f64], b: &[f64]) {
     approx::assert_relative_eq!(a, b, max_relative = 1e-12, epsilon = 1e-14);
 }
 
-fn scheme(base: Base, balancing: Balancing) -> Initialization {
+fn scheme(base: WeightInit, balancing: Balancing) -> Initialization {
     Initialization {
         base,
         balance: Some(balancing),
@@ -173,7 +174,7 @@ fn scheme(base: Base, balancing: Balancing) -> Initialization {
 fn norms_are_those_of_the_procedure() {
     // Without laws: Procedure 2.6 written out for a network of one weight a layer.
     let mut net = graph_net::<f64>(config(SHARED, 3, 5, 2));
-    for base in [Base::XavierNormal, Base::LooksLinearOrthogonal] {
+    for base in [WeightInit::XavierNormal, WeightInit::LooksLinearOrthogonal] {
         let balancing = Balancing::constant(1.5);
         scheme(base, balancing).apply(&mut net, 3).unwrap();
         let [w1, w2, w3] = [0, 1, 2].map(|l| format!("layers.{l}.source.weight"));
@@ -231,7 +232,7 @@ fn of_separate_weights_each_has_beta_and_both_share_what_flows_out() {
     same(&columns(&net, &t2), &[2.0; 4]);
 
     let zero = Initialization {
-        target: Target::Zero,
+        target: TargetInit::Zero,
         ..Initialization::BAL_X
     };
     zero.apply(&mut net, 2).unwrap();
@@ -253,7 +254,7 @@ fn attention_takes_what_does_not_flow_out() {
             ratio: 0.25,
             order,
         };
-        let start = scheme(Base::XavierNormal, balancing);
+        let start = scheme(WeightInit::XavierNormal, balancing);
         // GATv2: one entry; GAT: two entries that share.
         let mut net = graph_net::<f64>(config(SHARED, 2, 3, 2));
         start.apply(&mut net, 0).unwrap();
@@ -286,7 +287,7 @@ fn beta_may_be_drawn() {
             beta,
             ..Balancing::constant(1.0)
         };
-        (scheme(Base::XavierNormal, balancing).apply(&mut net, 5)).unwrap();
+        (scheme(WeightInit::XavierNormal, balancing).apply(&mut net, 5)).unwrap();
         rows(&net, "layers.0.weight")
     };
     let moments = |x: &[f64]| {

@@ -2,7 +2,7 @@
 
 use super::networks::*;
 use emmy::nn::{
-    Activation, Base, Conv, GraphNetConfig, Initialization, Module, Pass, Stack, Target,
+    Activation, Conv, GraphNetConfig, Initialization, Module, Pass, Stack, TargetInit, WeightInit,
 };
 use emmy::sparse::Csr;
 use emmy::{Tape, Tensor, data, init};
@@ -85,7 +85,7 @@ fn heads_side_by_side_are_one_layer_and_averaged_heads_have_a_block_each() {
 fn xavier_blocks_have_the_fans_of_the_block() {
     let mut net = mlp::<f64>(&[40, 200, 200, 20], Activation::Relu, false);
     let scheme = Initialization {
-        base: Base::LooksLinearXavier,
+        base: WeightInit::LooksLinearXavier,
         ..Initialization::XAVIER_ZERO
     };
     scheme.apply(&mut net, 4).unwrap();
@@ -182,11 +182,11 @@ fn a_looks_linear_network_computes_what_its_linear_counterpart_does() {
         Initialization::LL_ORTHO,
         Initialization::BAL_O,
         Initialization {
-            base: Base::LooksLinearXavier,
+            base: WeightInit::LooksLinearXavier,
             ..Initialization::BAL_O
         },
         Initialization {
-            target: Target::Zero,
+            target: TargetInit::Zero,
             ..Initialization::BAL_O
         },
     ];

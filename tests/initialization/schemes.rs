@@ -2,7 +2,7 @@
 
 use super::networks::*;
 use emmy::init;
-use emmy::nn::{Activation, Base, Conv, GraphNetConfig, Initialization, Module, Stack};
+use emmy::nn::{Activation, Conv, GraphNetConfig, Initialization, Module, Stack, WeightInit};
 
 /// The standard deviation about 0 of all numbers of parameters with this ending.
 fn deviation(model: &impl Module<f64>, ending: &str) -> f64 {
@@ -45,12 +45,12 @@ fn weights_without_structure_have_the_deviation_of_their_rule() {
         deviation(&net, "weight")
     };
     for (base, activation, variance) in [
-        (Base::XavierNormal, Activation::Relu, 2.0 / 800.0),
-        (Base::XavierUniform, Activation::Relu, 2.0 / 800.0),
-        (Base::KaimingNormal, Activation::Relu, 2.0 / 300.0),
-        (Base::KaimingNormal, Activation::Identity, 1.0 / 300.0),
+        (WeightInit::XavierNormal, Activation::Relu, 2.0 / 800.0),
+        (WeightInit::XavierUniform, Activation::Relu, 2.0 / 800.0),
+        (WeightInit::KaimingNormal, Activation::Relu, 2.0 / 300.0),
+        (WeightInit::KaimingNormal, Activation::Identity, 1.0 / 300.0),
         (
-            Base::KaimingNormal,
+            WeightInit::KaimingNormal,
             Activation::LeakyRelu { slope: 0.5 },
             1.6 / 300.0,
         ),
@@ -172,7 +172,7 @@ fn names_are_read_and_written() {
     let synonym: Initialization = "ll-ortho-bal".parse().unwrap();
     assert_eq!(synonym, Initialization::BAL_O);
     let unnamed = Initialization {
-        base: Base::XavierUniform,
+        base: WeightInit::XavierUniform,
         ..Initialization::XAVIER
     };
     assert_eq!(unnamed.name(), None);

@@ -24,6 +24,10 @@ pub struct Choice {
     pub directed: bool,
     /// Features as published, rows of any sum.
     pub raw_features: bool,
+    /// Another learning rate than the paper's.
+    pub lr: Option<f64>,
+    /// The training loss to stop below.
+    pub loss_threshold: f64,
 }
 
 /// One number of a table: what the paper prints and the cells whose mean stands beside it.
@@ -130,7 +134,7 @@ impl Choice {
             directed: self.directed && is_heterophilic(dataset),
             split: usize::from(is_heterophilic(dataset)),
             without_isolated: dataset == "citeseer",
-            raw_features: self.raw_features,
+            raw_features: self.raw_features && !is_heterophilic(dataset),
             conv: Conv::Gatv2 { shared: true },
             omega: None,
             layers,
@@ -143,19 +147,35 @@ impl Choice {
             input_dropout: false,
             init: init.to_owned(),
             optimizer: rule,
-            lr: match rule {
+            lr: self.lr.unwrap_or(match rule {
                 Rule::Sgd => sgd_rate(dataset, layers),
                 Rule::Adam => adam_rate(dataset, layers),
-            },
+            }),
             weight_decay: 0.0,
             epochs: self.epochs,
-            loss_threshold: Some(1e-4),
+            loss_threshold: (self.loss_threshold > 0.0).then_some(self.loss_threshold),
             patience: None,
             select: Select::Accuracy,
             seed: 0,
             float: self.float,
             record_every: None,
         }
+    }
+
+    /// What differs from the paper's settings, for titles.
+    pub fn settings(&self) -> String {
+        let mut out = format!(", {} seeds", self.seeds.len());
+        if self.epochs != 5000 {
+            out += &format!(", {} epochs", self.epochs);
+        }
+        for (is_so, what) in [
+            (self.directed, ", directed graphs"),
+            (self.raw_features, ", features as published"),
+            (self.float == Float::F64, ", f64"),
+        ] {
+            out += if is_so { what } else { "" };
+        }
+        out + &self.lr.map_or_else(String::new, |lr| format!(", η = {lr}"))
     }
 
     /// The same cell once for each seed.
