@@ -32,35 +32,35 @@ const SYMMETRIES: [Symmetry; 4] = [
 /// Slices anywhere within their parameters; the last one perhaps in the parameter of the first.
 fn laws() -> impl Strategy<Value = Any> {
     let side = prop::sample::select(vec![Side::Incoming, Side::Attention, Side::Outgoing]);
-    let weight = prop::sample::select(vec![1.0, -1.0, -2.0, 0.5]);
-    let term = (1_usize..3, 0_usize..3, 0_usize..3, 1_usize..4, side, weight);
+    let weight = prop::sample::select(vec![1.0, -1.0, -2.0, 0.5, 0.0]);
+    let inner = prop::sample::select(vec![1, 2, 3, 8, 21]);
+    let term = (1_usize..3, 0_usize..3, 0_usize..3, inner, side, weight);
     let symmetry = prop::sample::select(&SYMMETRIES[..]);
-    (symmetry, 1_usize..4, vec(term, 1..5), any::<bool>()).prop_map(
-        |(symmetry, n, terms, shared)| {
-            let (mut all, mut shapes) = (Vec::new(), Vec::new());
-            for (parameter, (outer, before, after, inner, side, weight)) in
-                terms.into_iter().enumerate()
-            {
-                let shape = [outer, before + n + after, inner];
-                let slice = Slice {
-                    parameter,
-                    shape,
-                    range: before..before + n,
-                };
-                shapes.push(shape);
-                all.push(Term {
-                    slice,
-                    side,
-                    weight,
-                });
-            }
-            if shared {
-                all.push(all[0].clone());
-            }
-            let law = Law::new("any", 1, symmetry, all);
-            Any { law, shapes }
-        },
-    )
+    let n = prop::sample::select(vec![1, 2, 3, 10]);
+    (symmetry, n, vec(term, 1..5), any::<bool>()).prop_map(|(symmetry, n, terms, shared)| {
+        let (mut all, mut shapes) = (Vec::new(), Vec::new());
+        for (parameter, (outer, before, after, inner, side, weight)) in
+            terms.into_iter().enumerate()
+        {
+            let shape = [outer, before + n + after, inner];
+            let slice = Slice {
+                parameter,
+                shape,
+                range: before..before + n,
+            };
+            shapes.push(shape);
+            all.push(Term {
+                slice,
+                side,
+                weight,
+            });
+        }
+        if shared {
+            all.push(all[0].clone());
+        }
+        let law = Law::new("any", 1, symmetry, all);
+        Any { law, shapes }
+    })
 }
 
 /// The entries of each neuron, by index.

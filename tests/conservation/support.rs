@@ -3,7 +3,7 @@
 pub use crate::problems::{Loss, Problem, example, problems};
 
 use emmy::init;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Pass};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Omega, Pass};
 use emmy::symmetry::{Law, Measured, Symmetry};
 use emmy::{Real, Tape, Tensor, Var};
 use proptest::prelude::*;
@@ -159,9 +159,12 @@ pub fn graph_nets() -> impl Strategy<Value = GraphNetConfig> {
     let conv = prop::sample::select(&CONVS[..]);
     let sizes = (1_usize..6, 2_usize..5, 2_usize..6, 1_usize..4, 1_usize..4);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
-    let slope = prop::sample::select(vec![0.2, -0.5, 0.0]);
-    (conv, sizes, homogeneous(), flags, slope).prop_map(
-        |(conv, (hidden, classes, layers, heads, output_heads), activation, flags, slope)| {
+    let rest = (
+        prop::sample::select(vec![0.2, -0.5, 0.0]),
+        prop::sample::select(vec![None, None, Some(Omega::Layer), Some(Omega::Channel)]),
+    );
+    (conv, sizes, homogeneous(), flags, rest).prop_map(
+        |(conv, (hidden, classes, layers, heads, output_heads), activation, flags, rest)| {
             GraphNetConfig {
                 conv,
                 hidden,
@@ -175,7 +178,8 @@ pub fn graph_nets() -> impl Strategy<Value = GraphNetConfig> {
                 bias: flags.0,
                 residual: flags.1,
                 self_loops: flags.2,
-                slope,
+                slope: rest.0,
+                omega: rest.1,
                 ..GraphNetConfig::gcn(1, classes)
             }
         },
