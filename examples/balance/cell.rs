@@ -1,22 +1,13 @@
-//! One run: everything that decides its result, and what came out.
+//! Everything that decides the result of one run.
 
-use emmy::data::{self, Dataset, Direction, Name, Options, Split};
-use emmy::kernels::par;
-use emmy::nn::{
-    Activation, Conv, GraphNet, GraphNetConfig, Initialization, Module, Omega, Pass, Stack,
-};
+use crate::run::Prepared;
+use crate::support::args::Float;
+use emmy::data::Dataset;
+use emmy::nn::{Activation, Conv, GraphNetConfig, Omega};
 use emmy::optim::Method;
-use emmy::train::{
-    DeltaWatch, Record, Recorder, Select, Task, TrainConfig, Trainer, each_epoch, metrics,
-};
-use emmy::{Error, Real, Result, Tape};
+use emmy::train::{Select, TrainConfig};
+use emmy::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
-use std::time::Instant;
-
-use super::change::{LayerChange, layer_changes};
-use super::dynamics::Dynamics;
-use crate::support::args::{Float, features};
 
 /// The rule of the updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,68 +56,6 @@ pub struct Cell {
     pub record_every: Option<usize>,
 }
 
-/// What came out of a run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Outcome {
-    pub cell: Cell,
-    /// Test accuracy at the best validation epoch.
-    pub test_acc: f64,
-    pub val_acc: f64,
-    pub best_epoch: usize,
-    pub epochs: usize,
-    /// The training loss of the last epoch; none if the first was infinite.
-    pub final_loss: Option<f64>,
-    /// The largest relative δ over all laws, neurons and epochs; none if the network has no law, or δ was no number (`stopped` then).
-    pub max_delta: Option<f64>,
-    /// Why it ended early, other than by its own rules: a loss or a δ that is no finite number.
-    pub stopped: Option<String>,
-    /// How far the parameters of the best epoch are from where they began, layer by layer.
-    pub changes: Vec<LayerChange>,
-    pub seconds: f64,
-    pub threads: usize,
-    /// When it was finished, and on what kind of machine.
-    pub date: String,
-    pub machine: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dynamics: Option<Dynamics>,
-}
-
-/// A data set as a cell wants it.
-pub struct Prepared {
-    set: Dataset,
-    split: Split,
-}
-
-impl Prepared {
-    /// # Errors
-    /// If the set is not found, damaged, or has no such split.
-    pub fn load(cell: &Cell, folder: Option<PathBuf>) -> Result<Self> {
-        let direction = match cell.directed {
-            true => Direction::Directed,
-            false => Direction::Symmetrised,
-        };
-        let options = Options {
-            folder,
-            direction,
-            ..Options::default()
-        };
-        let set = data::load(cell.dataset.parse::<Name>()?, &options)?;
-        let mut split = set.split(cell.split)?.clone();
-        if cell.without_isolated {
-            split = set.without_isolated(&split);
-        }
-        Ok(Self { set, split })
-    }
-
-    pub fn nodes(&self) -> usize {
-        self.set.graph.nodes()
-    }
-
-    pub fn edges(&self) -> usize {
-        self.set.graph.edges()
-    }
-}
-
 impl Cell {
     /// Whether an outcome of `other` answers for this cell: it may have recorded more.
     pub fn is_answered_by(&self, other: &Self) -> bool {
@@ -170,7 +99,11 @@ impl Cell {
         format!("{dataset} {rule} L={layers} {init} seed {seed}")
     }
 
-    fn network(&self, set: &Dataset) -> Result<GraphNetConfig> {
+    /// Its network, on a data set.
+    ///
+    /// # Errors
+    /// If its heads cannot share its width.
+    pub fn network(&self, set: &Dataset) -> Result<GraphNetConfig> {
         if self.heads == 0 || !self.width.is_multiple_of(self.heads) {
             return Err(Error::invalid(
                 "width",
@@ -195,7 +128,8 @@ impl Cell {
         })
     }
 
-    fn training(&self) -> TrainConfig {
+    /// Its training.
+    pub fn training(&self) -> TrainConfig {
         TrainConfig {
             method: match self.optimizer {
                 Rule::Sgd => Method::SGD,
@@ -211,119 +145,4 @@ impl Cell {
             ..TrainConfig::default()
         }
     }
-
-    /// Runs it on `threads` threads; `epoch` sees every epoch.
-    ///
-    /// # Errors
-    /// If the cell is not valid. A loss that becomes infinite is an outcome, not an error.
-    pub fn run(
-        &self,
-        data: &Prepared,
-        threads: usize,
-        epoch: impl FnMut(&Record) + Send,
-    ) -> Result<Outcome> {
-        par::with_threads(threads, || match self.float {
-            Float::F32 => self.run_in::<f32>(data, threads, epoch),
-            Float::F64 => self.run_in::<f64>(data, threads, epoch),
-        })
-    }
-
-    fn run_in<F: Real>(
-        &self,
-        Prepared { set, split }: &Prepared,
-        threads: usize,
-        mut epoch: impl FnMut(&Record),
-    ) -> Result<Outcome> {
-        let started = Instant::now();
-        let network = self.network(set)?;
-        let mut net = GraphNet::<F>::new(network, self.seed)?;
-        let init: Initialization = self.init.parse()?;
-        init.apply(&mut net, self.seed)?;
-        let initial: Vec<_> = net.tensors().into_iter().cloned().collect();
-        let attention: Vec<bool> = attention_parameters(&net);
-
-        let laws: Vec<_> = net.laws().into_iter().chain(net.softmax_laws()).collect();
-        let has_laws = !laws.is_empty();
-        let mut watch = DeltaWatch::new(laws.clone());
-        let mut recorder = Recorder::new(&net, laws, self.record_every.unwrap_or(usize::MAX));
-        let x = match self.raw_features {
-            true => set.raw_features(),
-            false => features::<F>(set),
-        };
-        let adjacency = network.adjacency(&set.graph);
-        let task = Task {
-            labels: &set.labels,
-            split,
-        };
-        let mut trainer = Trainer::new(net, self.training())?;
-        let progress = each_epoch(|_: &Trainer<F, GraphNet<F>>, record: &Record| {
-            epoch(record);
-            Ok(())
-        });
-        let fitted = trainer.fit_observed(
-            &task,
-            |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency),
-            (&mut watch, (&mut recorder, progress)),
-        );
-        let max_delta = has_laws.then(|| watch.max_delta());
-        let not_a_number = max_delta.filter(|d| d.is_nan());
-        let stopped = match (fitted, not_a_number) {
-            (Err(error), _) => Some(error.to_string()),
-            (Ok(()), Some(_)) => Some("δ is not a number".to_owned()),
-            (Ok(()), None) => None,
-        };
-        let history = trainer.history();
-        let best_model = trainer.best_model();
-        // A loss that was infinite from the start: what there is are the initial parameters.
-        let accuracy = |mask: &[bool]| {
-            let tape = Tape::new();
-            let pass = Pass::evaluate(&tape);
-            let logits = best_model.forward(&pass, tape.sparse(&x), &adjacency);
-            metrics::accuracy(&logits.value(), &set.labels, mask)
-        };
-        let best = history.best();
-        Ok(Outcome {
-            cell: self.clone(),
-            test_acc: best.map_or_else(|| accuracy(&split.test), |best| best.test_acc),
-            val_acc: best.map_or_else(|| accuracy(&split.val), |best| best.val_acc),
-            best_epoch: best.map_or(0, |best| best.epoch),
-            epochs: history.epochs(),
-            final_loss: history.last().map(|last| last.loss),
-            max_delta: max_delta.filter(|d| d.is_finite()),
-            stopped,
-            changes: layer_changes(&initial, &best_model.tensors(), &attention),
-            seconds: started.elapsed().as_secs_f64(),
-            threads,
-            date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
-            machine: machine(),
-            dynamics: (self.record_every).map(|_| Dynamics::new(recorder.recording(), history)),
-        })
-    }
-}
-
-/// Which parameters are attention vectors, by what the ports say.
-fn attention_parameters<F: Real>(net: &GraphNet<F>) -> Vec<bool> {
-    let mut out = vec![false; net.tensors().len()];
-    for port in net.ports() {
-        for term in port.writers {
-            if term.side == emmy::symmetry::Side::Attention {
-                out[term.slice.parameter] = true;
-            }
-        }
-    }
-    out
-}
-
-/// The kind of machine: processors, architecture, width of its vectors.
-fn machine() -> String {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    #[cfg(target_arch = "x86_64")]
-    let vectors = match () {
-        () if is_x86_feature_detected!("avx512f") => "AVX-512",
-        () if is_x86_feature_detected!("avx2") => "AVX2",
-        () => "SSE2",
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let vectors = "vectors unknown";
-    format!("{processors} × {}, {vectors}", std::env::consts::ARCH)
 }

@@ -14,6 +14,7 @@ mod paper;
 mod plan;
 mod pool;
 mod results;
+mod run;
 mod tables;
 
 use clap::Parser;
@@ -164,18 +165,18 @@ fn run(cli: &Cli) -> Result<()> {
     };
     for plan in &tables {
         match tables::render(plan, &choice.settings(), &outcomes) {
-            Some(text) => println!("{text}"),
-            None => println!("{}: no cell is finished\n", plan.title),
+            Some(text) => support::say(text)?,
+            None => support::say(format_args!("{}: no cell is finished\n", plan.title))?,
         }
     }
     for (number, plan) in &figures {
         for path in figures::draw(*number, plan, &outcomes, &cli.out)? {
-            println!("Figure {number}: {}", path.display());
+            support::say(format_args!("Figure {number}: {}", path.display()))?;
         }
     }
     if demonstration {
         for path in figures::demonstration(&tables[0], &outcomes, &cli.out)? {
-            println!("figure: {}", path.display());
+            support::say(format_args!("figure: {}", path.display()))?;
         }
     }
     Ok(())

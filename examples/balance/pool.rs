@@ -1,7 +1,8 @@
 //! Cells spread over the cores, the longest first, with a bar that knows the time left.
 
-use super::cell::{Cell, Prepared};
+use super::cell::Cell;
 use super::results::{self, Results};
+use super::run::Prepared;
 use emmy::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! The file of finished cells: one JSON object a line, added as cells finish.
 
-use super::cell::{Cell, Outcome};
+use super::cell::Cell;
+use super::run::Outcome;
 use emmy::{Error, Result};
 use fs4::fs_std::FileExt;
 use std::fs::{File, OpenOptions};

@@ -1,8 +1,8 @@
 //! Tables for people: our mean ± 95 % confidence interval, the paper's beside it.
 
-use super::cell::Outcome;
 use super::plan::{Entry, Plan};
 use super::results;
+use super::run::Outcome;
 use crate::support::report::mean_std;
 use std::fmt::Write;
 

@@ -58,7 +58,7 @@ pub fn training(folder: &Path, name: &str, title: &str, history: &History) -> Re
         }
     };
     let losses = vec![
-        curve("training (with dropout)", 0, |r| r.loss),
+        curve("training, in training mode", 0, |r| r.loss),
         curve("validation", 1, |r| r.val_loss),
     ];
     let accuracies = vec![

@@ -54,6 +54,7 @@ impl Activation {
             Self::Sigmoid => x.sigmoid(),
         }
     }
+
     /// k if σ(λx) = λᵏ σ(x) for all λ > 0 and all x; `None` if there is no such k.
     pub fn degree(self) -> Option<u32> {
         match self {

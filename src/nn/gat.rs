@@ -118,6 +118,7 @@ impl<F: Real> GatConv<F> {
         let (residual, bias) = (self.residual.as_ref(), self.bias.as_ref());
         self.options.finish(pass, y, x, residual, bias)
     }
+
     /// Its part in conservation laws.
     pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
         let parts = HeadParts {

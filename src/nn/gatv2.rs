@@ -120,6 +120,7 @@ impl<F: Real> Gatv2Conv<F> {
         let (residual, bias) = (self.residual.as_ref(), self.bias.as_ref());
         self.options.finish(pass, y, x, residual, bias)
     }
+
     /// Its part in conservation laws.
     pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
         let maps = || std::iter::once(&self.source).chain(&self.target);

@@ -56,6 +56,7 @@ impl<F: Real> GcnConv<F> {
         };
         add_bias(pass, y, self.bias.as_ref())
     }
+
     /// Its part in conservation laws.
     pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
         affine_ports(slots, &self.weight, self.bias.as_ref())

@@ -127,6 +127,7 @@ impl AttentionOptions {
         };
         add_bias(pass, y, bias)
     }
+
     /// The ports of a layer whose heads are made by `weights` and their `biases`, scored with `attention`, and finished as
     /// [`finish`](Self::finish) does.
     ///

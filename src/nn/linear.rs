@@ -43,6 +43,7 @@ impl<F: Real> Linear<F> {
         let y = x.into().linear(pass.param(&self.weight));
         add_bias(pass, y, self.bias.as_ref())
     }
+
     /// Its part in conservation laws.
     pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
         affine_ports(slots, &self.weight, self.bias.as_ref())

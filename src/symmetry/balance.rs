@@ -89,8 +89,8 @@ impl Balancing {
         Ok(())
     }
 
-    /// Scales the parameters so that c = 0 for every neuron of `laws`; only laws of rescaling count. Draws of β are in the order of
-    /// the laws. Sums and factors are `f64`, the parameters are rounded once.
+    /// Scales the parameters so that c = 0 for every neuron of `laws`; only laws of rescaling count. β is drawn neuron by neuron, the
+    /// laws of the starting layer in their order, or from right to left in the reverse of it. Sums and factors are `f64`, the parameters are rounded once.
     ///
     /// # Errors
     /// If this is not [valid](Self::validate), or entries that should be scaled to a norm are all zero or not finite. The parameters

@@ -174,7 +174,7 @@ impl Law {
     /// A law about the neurons of `terms`.
     ///
     /// # Panics
-    /// If there is no term, or they are not about equally many neurons.
+    /// If there is no term, they are not about equally many neurons, or a slice has neurons that its shape has not.
     #[track_caller]
     pub fn new(
         name: impl Into<String>,
@@ -188,6 +188,13 @@ impl Law {
             !sizes.is_empty() && sizes.iter().all(|&n| n == sizes[0]),
             "{name}: terms of {sizes:?} neurons: all must have as many, and there must be one"
         );
+        for Slice { shape, range, .. } in terms.iter().map(|t| &t.slice) {
+            assert!(
+                range.start <= range.end && range.end <= shape[1],
+                "{name}: neurons {range:?} of a parameter read as {shape:?}, which has {}",
+                shape[1]
+            );
+        }
         Self {
             name,
             layer,
@@ -252,6 +259,24 @@ mod tests {
     #[should_panic(expected = "narrow: neurons 1..4 of 3")]
     fn a_slice_has_only_its_neurons() {
         let _ = Slice::new(0, [1, 3, 4]).narrow(1..4);
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "layer 1: neurons 2..5 of a parameter read as [1, 4, 3], which has 4"
+    )]
+    fn a_law_speaks_of_neurons_there_are() {
+        let slice = Slice {
+            parameter: 0,
+            shape: [1, 4, 3],
+            range: 2..5,
+        };
+        let _ = Law::new(
+            "layer 1",
+            1,
+            Symmetry::Rescaling,
+            vec![Term::incoming(slice)],
+        );
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! `balance`: cells, its file of results, its tables and figures.
 
+use crate::files::{self, npz};
 use crate::{program, refused, succeeded};
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// Runs `balance` in a folder of its own, where no data are.
@@ -242,6 +243,55 @@ fn a_run_that_grows_without_bound_is_an_outcome() {
 }
 
 #[test]
+fn graphs_and_features_are_read_as_asked() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("texas.npz"), npz::archive(&npz::small_set())).unwrap();
+    files::write_parts(&data, "cora", &files::small_set());
+    let one = |dataset, more: &[&str]| {
+        let _ = std::fs::remove_file(results(&folder));
+        let args = ["--dataset", dataset, "--layers", "3", "--init", "xavier"];
+        let run = ["--epochs", "4", "--seeds", "1", "--data", "data"];
+        let (out, _) = succeeded(&balance(&folder, &[&args, &run, more].concat()));
+        (out, outcomes(&folder).remove(0))
+    };
+    let option = |dataset, option: &str, key, title: &str| {
+        let (plain_title, plain) = one(dataset, &[]);
+        let (with_title, with) = one(dataset, &[option]);
+        assert_eq!(
+            (&plain["cell"][key], &with["cell"][key]),
+            (&false.into(), &true.into())
+        );
+        assert_ne!(plain["final_loss"], with["final_loss"], "{option}");
+        assert!(with_title.contains(title), "{with_title}");
+        assert!(!plain_title.contains(title), "{plain_title}");
+    };
+    option("texas", "--directed", "directed", ", directed graphs");
+    option(
+        "cora",
+        "--raw-features",
+        "raw_features",
+        ", features as published",
+    );
+    // A citation graph has no direction, and the features of the others are as published anyway.
+    assert_eq!(one("cora", &["--directed"]).1, one("cora", &[]).1);
+    assert_eq!(one("texas", &["--raw-features"]).1, one("texas", &[]).1);
+}
+
+#[test]
+fn an_end_of_the_pipe_is_an_error_and_keeps_the_results() {
+    let folder = TempDir::new().unwrap();
+    let mut run = Command::new(program("balance"));
+    run.args(karate("bal-o", &[])).current_dir(folder.path());
+    run.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut run = run.spawn().unwrap();
+    drop(run.stdout.take());
+    refused(&run.wait_with_output().unwrap(), "standard output");
+    assert_eq!(outcomes(&folder).len(), 2);
+}
+
+#[test]
 fn two_programs_do_not_add_to_one_file() {
     use fs4::fs_std::FileExt;
     let folder = TempDir::new().unwrap();
@@ -280,4 +330,92 @@ fn the_demonstration_draws_its_figure() {
     for name in ["Xav", "Bal_X", "Bal_O", "relative |δ|"] {
         assert!(svg.contains(name), "{name}");
     }
+}
+
+#[test]
+fn what_was_recorded_is_drawn() {
+    let folder = TempDir::new().unwrap();
+    let args = ["--epochs", "12", "--seeds", "1", "--jobs", "2"];
+    succeeded(&balance(&folder, &args));
+    let recorded = outcomes(&folder);
+    for outcome in &recorded {
+        let dynamics = &outcome["dynamics"];
+        let samples = dynamics["samples"].as_array().unwrap();
+        let epochs: Vec<_> = samples
+            .iter()
+            .map(|s| s["epoch"].as_u64().unwrap())
+            .collect();
+        assert_eq!(epochs, [1, 5, 10], "the first, and every fifth");
+        assert_eq!(dynamics["parameters"].as_array().unwrap().len(), 20);
+        for sample in samples {
+            for key in ["delta", "relative_delta", "balance"] {
+                let spreads = sample[key].as_array().unwrap();
+                assert_eq!(spreads.len(), dynamics["laws"].as_array().unwrap().len());
+                for spread in spreads.iter().filter(|s| !s.is_null()) {
+                    let five = ["min", "lower", "median", "upper", "max"];
+                    let five = five.map(|part| spread[part].as_f64().unwrap());
+                    assert!(five.is_sorted(), "{key}: {five:?}");
+                }
+            }
+            // Attention that starts as zero has no relative gradient.
+            assert_eq!(sample["gradient"].as_array().unwrap().len(), 20);
+        }
+    }
+    let recorded_of = |init: &str| {
+        let found = recorded.iter().find(|o| o["cell"]["init"] == init);
+        found.unwrap().clone()
+    };
+    // The same curves as those of the cells that figures are made of.
+    let as_cell = |init: &str, layers: u64, optimizer: &str, threshold: Option<f64>| {
+        let mut line = recorded_of(init);
+        let keys: [(&str, serde_json::Value); 6] = [
+            ("dataset", "cora".into()),
+            ("layers", layers.into()),
+            ("optimizer", optimizer.into()),
+            ("loss_threshold", threshold.into()),
+            ("record_every", 25.into()),
+            ("lr", 0.1.into()),
+        ];
+        for (key, value) in keys {
+            line["cell"][key] = value;
+        }
+        for (key, value) in [("seconds", 1.0.into()), ("threads", 1.into())] {
+            line[key] = value;
+        }
+        for key in ["date", "machine"] {
+            line[key] = "".into();
+        }
+        line.to_string() + "\n"
+    };
+    let lines = [
+        as_cell("xavier", 3, "sgd", None),
+        as_cell("xavier", 3, "adam", None),
+        as_cell("bal-o", 10, "sgd", Some(1e-4)),
+    ];
+    std::fs::write(results(&folder), lines.concat()).unwrap();
+    let drawn = |figure: &str| {
+        let args = ["--figure", figure, "--epochs", "12", "--show"];
+        let (out, _) = succeeded(&balance(&folder, &args));
+        let path = format!("figures/balance-figure-{figure}.svg");
+        assert!(out.contains(&path), "{out}");
+        std::fs::read_to_string(folder.path().join(path)).unwrap()
+    };
+    let svg = drawn("2");
+    for name in ["δ, Sgd", "δ, Adam", "c, Bal_O", "layer 9"] {
+        assert!(svg.contains(name), "{name}");
+    }
+    assert!(!svg.contains("c, Xav"), "it is not finished");
+    // Layers 1, 5 and 10 of weights and attention, and the loss.
+    let svg = drawn("5");
+    for name in ["L=10, Bal_O, test", "W 1", "W 5", "W 10", "training loss"] {
+        assert!(svg.contains(name), "{name}");
+    }
+    for name in ["W 2", "W 9"] {
+        assert!(!svg.contains(&format!("{name}\n")), "{name}");
+    }
+    let (out, _) = succeeded(&balance(
+        &folder,
+        &["--figure", "12", "--epochs", "12", "--show"],
+    ));
+    assert_eq!(out, "", "nothing of Figure 12 is finished");
 }

@@ -3,5 +3,6 @@
 mod balance;
 mod looks_linear;
 mod networks;
+mod procedure;
 mod refusals;
 mod schemes;

@@ -229,6 +229,7 @@ impl Choice {
             entries,
         }
     }
+
     /// The cells asked for, trained by gradient descent as in Table 2; what is not named is as in the demonstration.
     pub fn cells(&self) -> Plan {
         let or = |given: &[String], default: &[&str]| match given {

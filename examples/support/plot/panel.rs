@@ -1,170 +1,22 @@
-//! Panels of curves, points, bars and boxes; what a figure is made of.
+//! One panel on paper.
 
+use super::{Axis, Drawn, Mark, Panel};
 use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
-use std::error::Error;
 use std::ops::Range;
 
-/// Colours that colour-blind readers can tell apart (Paul Tol, "bright").
-pub const COLOURS: [RGBColor; 8] = [
-    RGBColor(0x44, 0x77, 0xaa),
-    RGBColor(0xee, 0x66, 0x77),
-    RGBColor(0x22, 0x88, 0x33),
-    RGBColor(0xaa, 0x33, 0x77),
-    RGBColor(0xcc, 0xbb, 0x44),
-    RGBColor(0x66, 0xcc, 0xee),
-    RGBColor(0x77, 0x77, 0x77),
-    RGBColor(0x00, 0x00, 0x00),
-];
-
-/// One axis.
-#[derive(Debug, Clone)]
-pub struct Axis {
-    pub label: String,
-    /// From where to where; none to fit what is drawn.
-    pub range: Option<Range<f64>>,
-    /// Whether powers of ten are equally far apart; values of 0 and below are then left out.
-    pub log: bool,
-    /// Names of the places 0, 1, 2, … in place of numbers.
-    pub names: Vec<String>,
-}
-
-impl Axis {
-    /// An axis of numbers that fits what is drawn.
-    pub fn new(label: impl Into<String>) -> Self {
-        Self {
-            label: label.into(),
-            range: None,
-            log: false,
-            names: Vec::new(),
-        }
-    }
-
-    /// From where to where.
-    pub fn within(self, range: Range<f64>) -> Self {
-        Self {
-            range: Some(range),
-            ..self
-        }
-    }
-
-    /// In powers of ten.
-    pub fn log(self) -> Self {
-        Self { log: true, ..self }
-    }
-
-    /// With names for 0, 1, 2, …
-    pub fn named(self, names: Vec<String>) -> Self {
-        Self {
-            range: Some(-0.5..names.len() as f64 - 0.5),
-            names,
-            ..self
-        }
-    }
-
-    fn place(&self, value: f64) -> Option<f64> {
-        let place = if self.log { value.log10() } else { value };
-        place.is_finite().then_some(place)
-    }
-
-    fn span(&self, values: impl Iterator<Item = f64>) -> Range<f64> {
-        if let Some(Range { start, end }) = self.range.clone() {
-            return self.place(start).unwrap_or(start)..self.place(end).unwrap_or(end);
-        }
-        let (low, high) = (values.filter_map(|v| self.place(v)))
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
-                (low.min(v), high.max(v))
-            });
-        if low > high {
-            return 0.0..1.0;
-        }
-        let margin = (0.04 * (high - low)).max(1e-3 * high.abs()).max(1e-12);
-        low - margin..high + margin
-    }
-
-    fn text(&self, place: f64) -> String {
-        if !self.names.is_empty() {
-            let whole = (place - place.round()).abs() < 1e-6 && place > -0.5;
-            let name = whole.then(|| self.names.get(place.round() as usize));
-            return name.flatten().cloned().unwrap_or_default();
-        }
-        let value = if self.log { 10f64.powf(place) } else { place };
-        match value.abs() {
-            0.0 => "0".to_owned(),
-            v if !(1e-3..1e5).contains(&v) => format!("{value:.0e}"),
-            v if v >= 10.0 => format!("{value:.0}"),
-            _ => format!("{value:.3}")
-                .trim_end_matches('0')
-                .trim_end_matches('.')
-                .to_owned(),
-        }
-    }
-}
-
-/// What is drawn of one series.
-#[derive(Debug, Clone)]
-pub enum Mark {
-    /// (x, y)
-    Line(Vec<(f64, f64)>),
-    /// (x, y), dashed
-    Dashes(Vec<(f64, f64)>),
-    /// (x, from, to)
-    Band(Vec<(f64, f64, f64)>),
-    /// (x, y, half of the error bar), joined by a line
-    Points(Vec<(f64, f64, f64)>),
-    /// (x, from least to largest: whisker, box, median, box, whisker; mean)
-    Boxes(Vec<(f64, [f64; 5], f64)>),
-    /// (x, y) from 0, of this width
-    Bars(Vec<(f64, f64)>, f64),
-}
-
-/// A series with its name; series without one are not in the legend.
-#[derive(Debug, Clone)]
-pub struct Series {
-    pub name: String,
-    pub colour: RGBColor,
-    pub mark: Mark,
-}
-
-/// Axes and what is drawn between them.
-#[derive(Debug, Clone)]
-pub struct Panel {
-    pub title: String,
-    pub x: Axis,
-    pub y: Axis,
-    pub series: Vec<Series>,
-}
-
-type Drawn = Result<(), Box<dyn Error>>;
-
-/// Draws panels in rows of `columns` under one title.
-pub fn draw<B: DrawingBackend>(
-    root: &DrawingArea<B, Shift>,
-    title: &str,
-    columns: usize,
-    panels: &[Panel],
-) -> Drawn
-where
-    B::ErrorType: 'static,
-{
-    root.fill(&WHITE)?;
-    let root = root.titled(title, ("sans-serif", 20))?;
-    let areas = root.split_evenly((panels.len().div_ceil(columns), columns));
-    for (panel, area) in panels.iter().zip(&areas) {
-        panel.draw(area)?;
-    }
-    root.present()?;
-    Ok(())
-}
+type Chart<'a, B> = ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 impl Panel {
-    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Drawn
+    pub(super) fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Drawn
     where
         B::ErrorType: 'static,
     {
         let (xs, ys) = self.values();
         let (x, y) = (self.x.span(xs.into_iter()), self.y.span(ys.into_iter()));
         let (bottom, top) = (y.start, y.end);
+        let (width, height) = (x.end - x.start, top - bottom);
         let mut chart = ChartBuilder::on(area)
             .caption(&self.title, ("sans-serif", 15))
             .margin(10)
@@ -180,8 +32,8 @@ impl Panel {
                 // A tick at every half: the names stand at the whole numbers.
                 n => 2 * n + 1,
             })
-            .x_label_formatter(&|v| self.x.text(*v))
-            .y_label_formatter(&|v| self.y.text(*v))
+            .x_label_formatter(&|v| self.x.text(*v, width))
+            .y_label_formatter(&|v| self.y.text(*v, height))
             .light_line_style(TRANSPARENT)
             .bold_line_style(BLACK.mix(0.1))
             .draw()?;
@@ -226,9 +78,11 @@ impl Panel {
                     chart.draw_series(std::iter::empty::<Circle<(f64, f64), i32>>())?
                 }
                 Mark::Bars(bars, width) => {
+                    // On an axis of powers of ten 0 is below the panel.
+                    let zero = self.y.place(0.0).map_or(bottom, |z| z.clamp(bottom, top));
                     chart.draw_series(bars.iter().filter_map(|&(x, y)| {
-                        let top = self.y.place(y)?;
-                        let corners = [(x - width / 2.0, bottom), (x + width / 2.0, top)];
+                        let end = self.y.place(y)?;
+                        let corners = [(x - width / 2.0, zero), (x + width / 2.0, end)];
                         Some(Rectangle::new(corners, colour.filled()))
                     }))?
                 }
@@ -253,14 +107,7 @@ impl Panel {
     /// A box from quarter to three quarters with whiskers, a line at the median, a dot at the mean.
     fn boxes<B: DrawingBackend>(
         &self,
-        chart: &mut ChartContext<
-            '_,
-            B,
-            Cartesian2d<
-                plotters::coord::types::RangedCoordf64,
-                plotters::coord::types::RangedCoordf64,
-            >,
-        >,
+        chart: &mut Chart<'_, B>,
         boxes: &[(f64, [f64; 5], f64)],
         colour: RGBColor,
     ) -> Drawn

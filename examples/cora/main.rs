@@ -3,127 +3,22 @@
 //! `cargo run --release --example cora` trains a graph attention network on Cora where it is found, else on a generated set like it;
 //! `--help` lists what else it can do.
 
+#[path = "../support/mod.rs"]
 mod support;
 
-use clap::{Parser, ValueEnum};
+mod cli;
+
+use clap::Parser;
+use cli::Cli;
 use emmy::data::Dataset;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Initialization, Pass, Stack};
-use emmy::optim::Method;
-use emmy::train::{DeltaWatch, Progress, Task, TrainConfig, Trainer, each_epoch, metrics};
+use emmy::nn::{GraphNet, GraphNetConfig, Pass, Stack};
+use emmy::train::{DeltaWatch, Progress, Task, Trainer, each_epoch, metrics};
 use emmy::{Error, Real, Result, Tape, kernels::par, store};
 use serde::Serialize;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use support::args::{Data, Float, Runs, features, initializations};
-use support::{figures, progress::Epochs, report};
-
-/// Train GCN, GAT or GATv2 on a citation graph
-#[derive(Parser, Debug)]
-#[command(name = "cora", version, after_help = DEFAULTS)]
-struct Cli {
-    #[command(flatten)]
-    data: Data,
-
-    #[command(flatten)]
-    runs: Runs,
-
-    /// Kind of layer
-    #[arg(long, default_value = "gat")]
-    model: Model,
-
-    /// Number of layers
-    #[arg(long, value_name = "L", default_value_t = 2)]
-    layers: usize,
-
-    /// Width of a hidden layer; with attention, of one head
-    #[arg(long, value_name = "WIDTH")]
-    hidden: Option<usize>,
-
-    /// Attention heads of a hidden layer
-    #[arg(long, value_name = "H")]
-    heads: Option<usize>,
-
-    /// One weight for sources and targets in gatv2
-    #[arg(long)]
-    share_weights: bool,
-
-    /// How parameters start; without it as the layers draw them
-    #[arg(long, value_name = "NAME", value_parser = initializations())]
-    init: Option<Initialization>,
-
-    /// Activation between layers [default: relu for gcn, else elu]
-    #[arg(long)]
-    activation: Option<Sigma>,
-
-    /// Layers without biases
-    #[arg(long)]
-    no_bias: bool,
-
-    /// Rule of the updates
-    #[arg(long, default_value = "adam")]
-    optimizer: Optimizer,
-
-    /// Learning rate
-    #[arg(long, value_name = "RATE")]
-    lr: Option<f64>,
-
-    /// Weight decay
-    #[arg(long, value_name = "LAMBDA", default_value_t = 5e-4)]
-    weight_decay: f64,
-
-    /// Dropout of inputs, and of attention coefficients
-    #[arg(long, value_name = "P")]
-    dropout: Option<f64>,
-
-    /// Most epochs
-    #[arg(long, value_name = "N")]
-    epochs: Option<usize>,
-
-    /// Stop after so many epochs without a better validation accuracy; 0 for never
-    #[arg(long, value_name = "N")]
-    patience: Option<usize>,
-
-    /// Stop when the training loss is below
-    #[arg(long, value_name = "LOSS")]
-    loss_threshold: Option<f64>,
-
-    /// Keep a checkpoint in this file, every second and at the end
-    #[arg(long, value_name = "FILE")]
-    save: Option<PathBuf>,
-
-    /// Go on from this checkpoint
-    #[arg(long, value_name = "FILE")]
-    resume: Option<PathBuf>,
-}
-
-const DEFAULTS: &str = "Defaults by model:
-  gcn         --hidden 16 --dropout 0.5 --lr 0.01 --epochs 200 --patience 0
-  gat, gatv2  --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100";
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum Model {
-    Gcn,
-    Gat,
-    Gatv2,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy)]
-enum Sigma {
-    Identity,
-    Relu,
-    LeakyRelu,
-    Elu,
-    Gelu,
-    Tanh,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy)]
-enum Optimizer {
-    Sgd,
-    Adam,
-    Adamw,
-}
+use support::args::{Float, features};
+use support::{figures, progress::Epochs, report, say};
 
 /// What is known of one run: a line of JSON.
 #[derive(Serialize, Debug)]
@@ -166,91 +61,6 @@ fn main() -> ExitCode {
     }))
 }
 
-impl Cli {
-    /// The network for a data set.
-    fn network(&self, set: &Dataset) -> Result<GraphNetConfig> {
-        let (inputs, classes) = (set.feature_count(), set.classes);
-        let base = match self.model {
-            Model::Gcn => GraphNetConfig::gcn(inputs, classes),
-            Model::Gat => GraphNetConfig::gat(inputs, classes),
-            Model::Gatv2 => GraphNetConfig {
-                conv: Conv::Gatv2 {
-                    shared: self.share_weights,
-                },
-                ..GraphNetConfig::gatv2(inputs, classes)
-            },
-        };
-        if self.model == Model::Gcn && self.heads.is_some() {
-            return Err(Error::invalid("--heads", "a model with attention", "gcn"));
-        }
-        if self.model != Model::Gatv2 && self.share_weights {
-            return Err(Error::invalid(
-                "--share-weights",
-                "--model gatv2",
-                self.model_name(),
-            ));
-        }
-        let dropout = self.dropout.unwrap_or(base.dropout);
-        let config = GraphNetConfig {
-            layers: self.layers,
-            hidden: self.hidden.unwrap_or(base.hidden),
-            heads: self.heads.unwrap_or(base.heads),
-            activation: self
-                .activation
-                .map_or(base.activation, |sigma| match sigma {
-                    Sigma::Identity => Activation::Identity,
-                    Sigma::Relu => Activation::Relu,
-                    Sigma::LeakyRelu => Activation::LeakyRelu { slope: 0.01 },
-                    Sigma::Elu => Activation::Elu,
-                    Sigma::Gelu => Activation::Gelu,
-                    Sigma::Tanh => Activation::Tanh,
-                }),
-            bias: !self.no_bias,
-            dropout,
-            attention_dropout: if self.model == Model::Gcn {
-                0.0
-            } else {
-                dropout
-            },
-            ..base
-        };
-        config.validate()?;
-        Ok(config)
-    }
-
-    fn training(&self, seed: u64) -> TrainConfig {
-        let attention = self.model != Model::Gcn;
-        let patience = self.patience.unwrap_or(if attention { 100 } else { 0 });
-        TrainConfig {
-            method: match self.optimizer {
-                Optimizer::Sgd => Method::SGD,
-                Optimizer::Adam => Method::ADAM,
-                Optimizer::Adamw => Method::ADAMW,
-            },
-            lr: self.lr.unwrap_or(if attention { 0.005 } else { 0.01 }),
-            weight_decay: self.weight_decay,
-            epochs: self.epochs.unwrap_or(if attention { 1000 } else { 200 }),
-            patience: (patience > 0).then_some(patience),
-            loss_threshold: self.loss_threshold,
-            seed,
-            ..TrainConfig::default()
-        }
-    }
-
-    fn model_name(&self) -> String {
-        let name = self
-            .model
-            .to_possible_value()
-            .expect("no variant is skipped");
-        name.get_name().to_owned()
-    }
-
-    /// The name of the initialisation asked for.
-    fn init_name(&self) -> Option<&'static str> {
-        self.init.and_then(|init| init.name())
-    }
-}
-
 fn run<F: Real>(cli: &Cli) -> Result<()> {
     if cli.runs.seeds > 1 && (cli.save.is_some() || cli.resume.is_some()) {
         let found = format!("--seeds {}", cli.runs.seeds);
@@ -262,7 +72,7 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     for seed in cli.runs.seed..cli.runs.seed + cli.runs.seeds {
         let outcome = train::<F>(cli, &set, config, seed)?;
         if cli.runs.json {
-            print_json(&outcome);
+            print_json(&outcome)?;
         }
         outcomes.push(outcome);
     }
@@ -280,14 +90,14 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         ms_per_epoch: of(|o| o.ms_per_epoch).0,
     };
     if cli.runs.json {
-        print_json(&summary);
+        print_json(&summary)?;
     } else if outcomes.len() > 1 {
-        println!(
+        say(format_args!(
             "mean of {} seeds: test accuracy {:.1} ± {:.1} %",
             outcomes.len(),
             100.0 * test_acc_mean,
             100.0 * test_acc_std
-        );
+        ))?;
     }
     Ok(())
 }
@@ -401,14 +211,11 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     if cli.runs.json {
         eprintln!("{text}");
     } else {
-        println!("{text}");
+        say(text)?;
     }
     Ok(outcome)
 }
 
-fn print_json(value: &impl Serialize) {
-    println!(
-        "{}",
-        serde_json::to_string(value).expect("numbers and strings")
-    );
+fn print_json(value: &impl Serialize) -> Result<()> {
+    say(serde_json::to_string(value).expect("numbers and strings"))
 }

@@ -1,0 +1,97 @@
+//! How far parameters are from where they began, by layer.
+
+use super::{colour_of, outcomes, panel, series};
+use crate::change::LayerChange;
+use crate::plan::Plan;
+use crate::run::Outcome;
+use crate::support::plot::{Axis, Mark, Panel};
+
+/// Figures 3a and 4a: the share of significant entries that moved by more than 5 % (50 %).
+pub fn share_that_moves(number: u32, plan: &Plan, results: &[Outcome]) -> Option<Panel> {
+    let (least, label): (fn(&LayerChange) -> f64, _) = match number {
+        3 => (|c| c.beyond_005, "share of weights moved > 5 %"),
+        _ => (|c| c.beyond_05, "share of weights moved > 50 %"),
+    };
+    let panel = bars(plan, results, label, false, least);
+    (!panel.series.is_empty()).then_some(panel)
+}
+
+/// Figure 8: the share of weights and attention entries that are what they were.
+pub fn unchanged(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
+    let mut panels = Vec::new();
+    for row in plan.rows() {
+        let part = plan.of_row(row);
+        for (attention, what) in [(false, "weights"), (true, "attention")] {
+            let mut panel = bars(&part, results, "share unchanged", attention, |c| {
+                c.unchanged
+            });
+            panel.title = format!("{row}, {what}");
+            panel.y = panel.y.within(0.0..1.0);
+            panels.push(panel);
+        }
+    }
+    panels
+}
+
+/// Bars by layer, one colour an initialisation.
+fn bars(
+    plan: &Plan,
+    results: &[Outcome],
+    label: &str,
+    attention: bool,
+    value: impl Fn(&LayerChange) -> f64,
+) -> Panel {
+    let all = outcomes(plan, results);
+    let width = 0.8 / all.len().max(1) as f64;
+    let mut panel = panel("", "layer", Axis::new(label));
+    for (k, (entry, outcome)) in all.iter().enumerate() {
+        let layers = outcome
+            .changes
+            .iter()
+            .filter(|c| c.is_attention == attention);
+        let places = layers.enumerate().map(|(l, change)| {
+            let at = l as f64 + (k as f64 + 0.5) * width - 0.4;
+            (at, value(change))
+        });
+        let mark = Mark::Bars(places.collect(), 0.9 * width);
+        panel
+            .series
+            .push(series(&entry.column, colour_of(&entry.column), mark));
+    }
+    let layers = all.iter().map(|(_, o)| o.cell.layers).max().unwrap_or(0);
+    panel.x = panel.x.named((1..=layers).map(|l| l.to_string()).collect());
+    panel
+}
+
+/// Figure 11: relative changes of weights, absolute changes of attention entries.
+pub fn spreads(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
+    let mut panels = Vec::new();
+    for row in plan.rows() {
+        let part = plan.of_row(row);
+        let all = outcomes(&part, results);
+        for (attention, what) in [(false, "relative, weights"), (true, "absolute, attention")] {
+            let mut panel = panel(format!("{row}, {what}"), "layer", Axis::new("change").log());
+            for (k, (entry, outcome)) in all.iter().enumerate() {
+                let layers = outcome
+                    .changes
+                    .iter()
+                    .filter(|c| c.is_attention == attention);
+                let boxes = layers.enumerate().filter_map(|(l, change)| {
+                    let s = change.spread?;
+                    let at = l as f64 + (k as f64 - 1.5) * 0.2;
+                    let five = [s.min, s.lower, s.median, s.upper, s.max];
+                    Some((at, five, s.mean))
+                });
+                panel.series.push(series(
+                    &entry.column,
+                    colour_of(&entry.column),
+                    Mark::Boxes(boxes.collect()),
+                ));
+            }
+            let layers = all.iter().map(|(_, o)| o.cell.layers).max().unwrap_or(0);
+            panel.x = panel.x.named((1..=layers).map(|l| l.to_string()).collect());
+            panels.push(panel);
+        }
+    }
+    panels
+}

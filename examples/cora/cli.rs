@@ -1,0 +1,204 @@
+//! What can be asked for, and the network and training it means.
+
+use crate::support::args::{Data, Runs, initializations};
+use clap::{Parser, ValueEnum};
+use emmy::data::Dataset;
+use emmy::nn::{Activation, Conv, GraphNetConfig, Initialization};
+use emmy::optim::Method;
+use emmy::train::TrainConfig;
+use emmy::{Error, Result};
+use std::path::PathBuf;
+
+/// Train GCN, GAT or GATv2 on a citation graph
+#[derive(Parser, Debug)]
+#[command(name = "cora", version, after_help = DEFAULTS)]
+pub struct Cli {
+    #[command(flatten)]
+    pub data: Data,
+
+    #[command(flatten)]
+    pub runs: Runs,
+
+    /// Kind of layer
+    #[arg(long, default_value = "gat")]
+    pub model: Model,
+
+    /// Number of layers
+    #[arg(long, value_name = "L", default_value_t = 2)]
+    pub layers: usize,
+
+    /// Width of a hidden layer; with attention, of one head
+    #[arg(long, value_name = "WIDTH")]
+    pub hidden: Option<usize>,
+
+    /// Attention heads of a hidden layer
+    #[arg(long, value_name = "H")]
+    pub heads: Option<usize>,
+
+    /// One weight for sources and targets in gatv2
+    #[arg(long)]
+    pub share_weights: bool,
+
+    /// How parameters start; without it as the layers draw them
+    #[arg(long, value_name = "NAME", value_parser = initializations())]
+    pub init: Option<Initialization>,
+
+    /// Activation between layers [default: relu for gcn, else elu]
+    #[arg(long)]
+    pub activation: Option<Sigma>,
+
+    /// Layers without biases
+    #[arg(long)]
+    pub no_bias: bool,
+
+    /// Rule of the updates
+    #[arg(long, default_value = "adam")]
+    pub optimizer: Optimizer,
+
+    /// Learning rate
+    #[arg(long, value_name = "RATE")]
+    pub lr: Option<f64>,
+
+    /// Weight decay
+    #[arg(long, value_name = "LAMBDA", default_value_t = 5e-4)]
+    pub weight_decay: f64,
+
+    /// Dropout of inputs, and of attention coefficients
+    #[arg(long, value_name = "P")]
+    pub dropout: Option<f64>,
+
+    /// Most epochs
+    #[arg(long, value_name = "N")]
+    pub epochs: Option<usize>,
+
+    /// Stop after so many epochs without a better validation accuracy; 0 for never
+    #[arg(long, value_name = "N")]
+    pub patience: Option<usize>,
+
+    /// Stop when the training loss is below
+    #[arg(long, value_name = "LOSS")]
+    pub loss_threshold: Option<f64>,
+
+    /// Keep a checkpoint in this file, every second and at the end
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+
+    /// Go on from this checkpoint
+    #[arg(long, value_name = "FILE")]
+    pub resume: Option<PathBuf>,
+}
+
+const DEFAULTS: &str = "Defaults by model:
+  gcn         --hidden 16 --dropout 0.5 --lr 0.01 --epochs 200 --patience 0
+  gat, gatv2  --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100";
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Model {
+    Gcn,
+    Gat,
+    Gatv2,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy)]
+pub enum Sigma {
+    Identity,
+    Relu,
+    LeakyRelu,
+    Elu,
+    Gelu,
+    Tanh,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy)]
+pub enum Optimizer {
+    Sgd,
+    Adam,
+    Adamw,
+}
+
+impl Cli {
+    /// The network for a data set.
+    pub fn network(&self, set: &Dataset) -> Result<GraphNetConfig> {
+        let (inputs, classes) = (set.feature_count(), set.classes);
+        let base = match self.model {
+            Model::Gcn => GraphNetConfig::gcn(inputs, classes),
+            Model::Gat => GraphNetConfig::gat(inputs, classes),
+            Model::Gatv2 => GraphNetConfig {
+                conv: Conv::Gatv2 {
+                    shared: self.share_weights,
+                },
+                ..GraphNetConfig::gatv2(inputs, classes)
+            },
+        };
+        if self.model == Model::Gcn && self.heads.is_some() {
+            return Err(Error::invalid("--heads", "a model with attention", "gcn"));
+        }
+        if self.model != Model::Gatv2 && self.share_weights {
+            return Err(Error::invalid(
+                "--share-weights",
+                "--model gatv2",
+                self.model_name(),
+            ));
+        }
+        let dropout = self.dropout.unwrap_or(base.dropout);
+        let config = GraphNetConfig {
+            layers: self.layers,
+            hidden: self.hidden.unwrap_or(base.hidden),
+            heads: self.heads.unwrap_or(base.heads),
+            activation: self
+                .activation
+                .map_or(base.activation, |sigma| match sigma {
+                    Sigma::Identity => Activation::Identity,
+                    Sigma::Relu => Activation::Relu,
+                    Sigma::LeakyRelu => Activation::LeakyRelu { slope: 0.01 },
+                    Sigma::Elu => Activation::Elu,
+                    Sigma::Gelu => Activation::Gelu,
+                    Sigma::Tanh => Activation::Tanh,
+                }),
+            bias: !self.no_bias,
+            dropout,
+            attention_dropout: if self.model == Model::Gcn {
+                0.0
+            } else {
+                dropout
+            },
+            ..base
+        };
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The training with a seed.
+    pub fn training(&self, seed: u64) -> TrainConfig {
+        let attention = self.model != Model::Gcn;
+        let patience = self.patience.unwrap_or(if attention { 100 } else { 0 });
+        TrainConfig {
+            method: match self.optimizer {
+                Optimizer::Sgd => Method::SGD,
+                Optimizer::Adam => Method::ADAM,
+                Optimizer::Adamw => Method::ADAMW,
+            },
+            lr: self.lr.unwrap_or(if attention { 0.005 } else { 0.01 }),
+            weight_decay: self.weight_decay,
+            epochs: self.epochs.unwrap_or(if attention { 1000 } else { 200 }),
+            patience: (patience > 0).then_some(patience),
+            loss_threshold: self.loss_threshold,
+            seed,
+            ..TrainConfig::default()
+        }
+    }
+
+    /// The name of the kind of layer.
+    pub fn model_name(&self) -> String {
+        let name = self
+            .model
+            .to_possible_value()
+            .expect("no variant is skipped");
+        name.get_name().to_owned()
+    }
+
+    /// The name of the initialisation asked for.
+    pub fn init_name(&self) -> Option<&'static str> {
+        self.init.and_then(|init| init.name())
+    }
+}

@@ -1,0 +1,77 @@
+//! Panels of curves, points, bars and boxes; what a figure is made of.
+
+mod axis;
+mod panel;
+
+pub use axis::Axis;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use std::error::Error;
+
+/// Colours that colour-blind readers can tell apart (Paul Tol, "bright").
+pub const COLOURS: [RGBColor; 8] = [
+    RGBColor(0x44, 0x77, 0xaa),
+    RGBColor(0xee, 0x66, 0x77),
+    RGBColor(0x22, 0x88, 0x33),
+    RGBColor(0xaa, 0x33, 0x77),
+    RGBColor(0xcc, 0xbb, 0x44),
+    RGBColor(0x66, 0xcc, 0xee),
+    RGBColor(0x77, 0x77, 0x77),
+    RGBColor(0x00, 0x00, 0x00),
+];
+
+/// What is drawn of one series.
+#[derive(Debug, Clone)]
+pub enum Mark {
+    /// (x, y)
+    Line(Vec<(f64, f64)>),
+    /// (x, y), dashed
+    Dashes(Vec<(f64, f64)>),
+    /// (x, from, to)
+    Band(Vec<(f64, f64, f64)>),
+    /// (x, y, half of the error bar), joined by a line
+    Points(Vec<(f64, f64, f64)>),
+    /// (x, from least to largest: whisker, box, median, box, whisker; mean)
+    Boxes(Vec<(f64, [f64; 5], f64)>),
+    /// (x, y) from 0, of this width
+    Bars(Vec<(f64, f64)>, f64),
+}
+
+/// A series with its name; series without one are not in the legend.
+#[derive(Debug, Clone)]
+pub struct Series {
+    pub name: String,
+    pub colour: RGBColor,
+    pub mark: Mark,
+}
+
+/// Axes and what is drawn between them.
+#[derive(Debug, Clone)]
+pub struct Panel {
+    pub title: String,
+    pub x: Axis,
+    pub y: Axis,
+    pub series: Vec<Series>,
+}
+
+type Drawn = Result<(), Box<dyn Error>>;
+
+/// Draws panels in rows of `columns` under one title.
+pub fn draw<B: DrawingBackend>(
+    root: &DrawingArea<B, Shift>,
+    title: &str,
+    columns: usize,
+    panels: &[Panel],
+) -> Drawn
+where
+    B::ErrorType: 'static,
+{
+    root.fill(&WHITE)?;
+    let root = root.titled(title, ("sans-serif", 20))?;
+    let areas = root.split_evenly((panels.len().div_ceil(columns), columns));
+    for (panel, area) in panels.iter().zip(&areas) {
+        panel.draw(area)?;
+    }
+    root.present()?;
+    Ok(())
+}
