@@ -83,7 +83,7 @@ impl Cell {
         (self.layers as u64 * width * (edges + n + n * width / 16)).max(1)
     }
 
-    /// A short name for people.
+    /// A name for people.
     pub fn title(&self) -> String {
         let Self {
             dataset,
@@ -96,7 +96,30 @@ impl Cell {
             Rule::Sgd => "sgd",
             Rule::Adam => "adam",
         };
-        format!("{dataset} {rule} L={layers} {init} seed {seed}")
+        let mut title = format!("{dataset} {rule} L={layers} {init}");
+        // What differs from the network of most tables.
+        for (differs, what) in [
+            (self.conv == Conv::Gcn, "GCN".to_owned()),
+            (self.conv == Conv::Gat, "GAT".to_owned()),
+            (
+                self.conv == Conv::Gatv2 { shared: false },
+                "separate weights".to_owned(),
+            ),
+            (self.omega.is_some(), "ω".to_owned()),
+            (self.width != 64, format!("width {}", self.width)),
+            (self.heads > 1, format!("{} heads", self.heads)),
+            (self.activation == Activation::Elu, "ELU".to_owned()),
+            (self.dropout > 0.0, format!("dropout {}", self.dropout)),
+            (
+                self.weight_decay > 0.0,
+                format!("weight decay {}", self.weight_decay),
+            ),
+        ] {
+            if differs {
+                title += &format!(", {what}");
+            }
+        }
+        format!("{title}, seed {seed}")
     }
 
     /// Its network, on a data set.

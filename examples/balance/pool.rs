@@ -2,10 +2,12 @@
 
 use super::cell::Cell;
 use super::results::{self, Results};
-use super::run::Prepared;
+use super::run::{Outcome, Prepared};
+use crate::support::note;
 use emmy::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,51 +27,23 @@ pub struct Spreading {
 /// # Errors
 /// The first error of a cell or of the results file; cells that run at that time are finished and kept.
 pub fn run(cells: &[Cell], how: &Spreading, results: &Mutex<Results>) -> Result<()> {
-    let mut waiting: Vec<&Cell> = Vec::new();
-    for cell in cells {
-        let done = results::of(&results.lock().expect("no panic").outcomes, cell).is_some();
-        if !done && !waiting.contains(&cell) {
-            waiting.push(cell);
-        }
-    }
-    // One that is asked for with a recording answers for itself without.
-    let recorded: Vec<&Cell> = (waiting.iter().copied())
-        .filter(|cell| cell.record_every.is_some())
-        .collect();
-    waiting.retain(|cell| {
-        let other = |with: &&Cell| !std::ptr::eq(*with, *cell) && cell.is_answered_by(with);
-        cell.record_every.is_some() || !recorded.iter().any(other)
-    });
-    let mut sets = BTreeMap::new();
-    for cell in &waiting {
-        if let std::collections::btree_map::Entry::Vacant(place) = sets.entry(cell.data_key()) {
-            match Prepared::load(cell, how.folder.clone()) {
-                Ok(prepared) => {
-                    place.insert(Some(prepared));
-                }
-                Err(error @ Error::NotFound { .. }) => {
-                    eprintln!("left out: {error}");
-                    place.insert(None);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
+    let waiting = unfinished(cells, &results.lock().expect("no panic").outcomes);
+    let sets = load(&waiting, how.folder.as_ref())?;
     let mut tasks: Vec<(u64, &Cell, &Prepared)> = (waiting.iter())
         .filter_map(|cell| {
             let data = sets[&cell.data_key()].as_ref()?;
             Some((cell.work(data), *cell, data))
         })
         .collect();
-    tasks.sort_by_key(|(work, cell, _)| std::cmp::Reverse(work * cell.epochs as u64));
+    tasks.sort_by_key(|(work, cell, _)| std::cmp::Reverse(work.saturating_mul(cell.epochs as u64)));
     if tasks.is_empty() {
         return Ok(());
     }
 
     let total = tasks
         .iter()
-        .map(|(work, cell, _)| work * cell.epochs as u64);
-    let bar = ProgressBar::new(total.sum()).with_style(
+        .map(|(work, cell, _)| work.saturating_mul(cell.epochs as u64));
+    let bar = ProgressBar::new(total.fold(0, u64::saturating_add)).with_style(
         ProgressStyle::with_template("{bar:30} {percent} % [{elapsed} < {eta}] {msg}")
             .expect("a valid template"),
     );
@@ -88,7 +62,7 @@ pub fn run(cells: &[Cell], how: &Spreading, results: &Mutex<Results>) -> Result<
                         left = left.saturating_sub(1);
                         bar.inc(*work);
                     });
-                    bar.inc(work * left);
+                    bar.inc(work.saturating_mul(left));
                     let kept = outcome.and_then(|outcome| {
                         let k = finished.fetch_add(1, Ordering::Relaxed) + 1;
                         let said = format!(
@@ -100,11 +74,13 @@ pub fn run(cells: &[Cell], how: &Spreading, results: &Mutex<Results>) -> Result<
                             outcome.epochs,
                             outcome.seconds
                         );
+                        // Kept before it is told: telling may fail.
+                        results.lock().expect("no panic").add(outcome)?;
                         match bar.is_hidden() {
-                            true => eprintln!("{said}"),
+                            true => note(said),
                             false => bar.set_message(said),
                         }
-                        results.lock().expect("no panic").add(outcome)
+                        Ok(())
                     });
                     if let Err(error) = kept {
                         failed.lock().expect("no panic").get_or_insert(error);
@@ -115,4 +91,46 @@ pub fn run(cells: &[Cell], how: &Spreading, results: &Mutex<Results>) -> Result<
     });
     bar.finish_and_clear();
     failed.into_inner().expect("no panic").map_or(Ok(()), Err)
+}
+
+/// The cells to run, each once.
+fn unfinished<'a>(cells: &'a [Cell], outcomes: &[Outcome]) -> Vec<&'a Cell> {
+    let mut waiting: Vec<&Cell> = Vec::new();
+    for cell in cells {
+        let done = results::of(outcomes, cell).is_some();
+        if !done && !waiting.contains(&cell) {
+            waiting.push(cell);
+        }
+    }
+    // One that is asked for with a recording answers for itself without.
+    let recorded: Vec<&Cell> = (waiting.iter().copied())
+        .filter(|cell| cell.record_every.is_some())
+        .collect();
+    waiting.retain(|cell| {
+        let other = |with: &&Cell| !std::ptr::eq(*with, *cell) && cell.is_answered_by(with);
+        cell.record_every.is_some() || !recorded.iter().any(other)
+    });
+    waiting
+}
+
+type Key = (String, bool, usize, bool);
+
+/// The data of the cells; none where they are not found, which is said.
+fn load(cells: &[&Cell], folder: Option<&PathBuf>) -> Result<BTreeMap<Key, Option<Prepared>>> {
+    let mut sets = BTreeMap::new();
+    for cell in cells {
+        if let Entry::Vacant(place) = sets.entry(cell.data_key()) {
+            match Prepared::load(cell, folder.cloned()) {
+                Ok(prepared) => {
+                    place.insert(Some(prepared));
+                }
+                Err(error @ Error::NotFound { .. }) => {
+                    note(format_args!("left out: {error}"));
+                    place.insert(None);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(sets)
 }

@@ -2,6 +2,7 @@
 
 use super::cell::Cell;
 use super::run::Outcome;
+use crate::support::note;
 use emmy::{Error, Result};
 use fs4::fs_std::FileExt;
 use std::fs::{File, OpenOptions};
@@ -51,10 +52,10 @@ impl Results {
         file.read_to_end(&mut bytes).map_err(io)?;
         let (outcomes, whole) = parse(path, &bytes)?;
         if whole < bytes.len() {
-            eprintln!(
+            note(format_args!(
                 "{}: the last line is incomplete, its cell will run again",
                 path.display()
-            );
+            ));
             file.set_len(whole as u64).map_err(io)?;
         }
         Ok(Self {

@@ -109,7 +109,7 @@ impl Cell {
         let laws: Vec<_> = net.laws().into_iter().chain(net.softmax_laws()).collect();
         let has_laws = !laws.is_empty();
         let mut watch = DeltaWatch::new(laws.clone());
-        let mut recorder = Recorder::new(&net, laws, self.record_every.unwrap_or(usize::MAX));
+        let mut recorder = (self.record_every).map(|every| Recorder::new(&net, laws, every));
         let x = match self.raw_features {
             true => set.raw_features(),
             false => features::<F>(set),
@@ -119,6 +119,7 @@ impl Cell {
             labels: &set.labels,
             split,
         };
+        task.check()?;
         let mut trainer = Trainer::new(net, self.training())?;
         let progress = each_epoch(|_: &Trainer<F, GraphNet<F>>, record: &Record| {
             epoch(record);
@@ -127,10 +128,11 @@ impl Cell {
         let fitted = trainer.fit_observed(
             &task,
             |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency),
-            (&mut watch, (&mut recorder, progress)),
+            (&mut watch, (recorder.as_mut(), progress)),
         );
         let max_delta = has_laws.then(|| watch.max_delta());
         let not_a_number = max_delta.filter(|d| d.is_nan());
+        // With a split that fits, the one error there is is a loss that is no finite number.
         let stopped = match (fitted, not_a_number) {
             (Err(error), _) => Some(error.to_string()),
             (Ok(()), Some(_)) => Some("δ is not a number".to_owned()),
@@ -160,7 +162,7 @@ impl Cell {
             threads,
             date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
             machine: machine(),
-            dynamics: (self.record_every).map(|_| Dynamics::new(recorder.recording(), history)),
+            dynamics: recorder.map(|r| Dynamics::new(r.recording(), history)),
         })
     }
 }

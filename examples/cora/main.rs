@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use support::args::{Float, features};
-use support::{figures, progress::Epochs, report, say};
+use support::{figures, note, progress::Epochs, report, say};
 
 /// What is known of one run: a line of JSON.
 #[derive(Serialize, Debug)]
@@ -209,7 +209,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         figure.display()
     );
     if cli.runs.json {
-        eprintln!("{text}");
+        note(text);
     } else {
         say(text)?;
     }

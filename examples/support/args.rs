@@ -1,5 +1,6 @@
 //! Arguments that the examples have in common.
 
+use super::note;
 use clap::{Args, ValueEnum};
 use emmy::data::{self, Dataset, Name, Options};
 use emmy::nn::Initialization;
@@ -7,6 +8,10 @@ use emmy::sparse::Csr;
 use emmy::{Error, Real, Result};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+
+/// The largest first seed, and the most runs: together they are a `u64`.
+pub const MOST_SEED: u64 = u64::MAX - MOST_RUNS;
+pub const MOST_RUNS: u64 = 1_000_000;
 
 /// Where data come from.
 #[derive(Args, Debug, Clone)]
@@ -28,11 +33,11 @@ pub struct Data {
 #[derive(Args, Debug, Clone)]
 pub struct Runs {
     /// Seed of the first run
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST_SEED))]
     pub seed: u64,
 
     /// Number of runs, each with the next seed
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST_RUNS))]
     pub seeds: u64,
 
     /// Threads; 0 for one a processor. The results do not depend on it
@@ -69,9 +74,9 @@ impl Data {
         };
         let set = match data::load(self.name.unwrap_or(Name::Cora), &options) {
             Err(Error::NotFound { what, .. }) if self.name.is_none() && self.folder.is_none() => {
-                eprintln!(
+                note(format_args!(
                     "{what} was not found (say where with --data DIR): training on the generated cora-like instead."
-                );
+                ));
                 data::load(Name::CoraLike, &options)?
             }
             found => found?,
@@ -83,16 +88,8 @@ impl Data {
 
 /// The citation sets are learnt from rows that sum to one, the others from features as published: what the papers did.
 pub fn features<F: Real>(set: &Dataset) -> Csr<F> {
-    let published = [
-        Name::Chameleon,
-        Name::Squirrel,
-        Name::Actor,
-        Name::Cornell,
-        Name::Texas,
-        Name::Wisconsin,
-        Name::Karate,
-    ];
-    if published.iter().any(|name| name.as_str() == set.name) {
+    let name = set.name.parse::<Name>();
+    if name.is_ok_and(|name| name.is_heterophilic() || name == Name::Karate) {
         set.raw_features()
     } else {
         set.normalized_features()

@@ -22,12 +22,17 @@ pub fn say(line: impl Display) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").map_err(|e| Error::io("standard output", e))
 }
 
+/// A line on standard error. Where nobody reads it, nothing else is lost.
+pub fn note(line: impl Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// The end of an example: an error goes to standard error, in one piece, and the exit code says so.
 pub fn exit(result: Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            note(format_args!("error: {error}"));
             ExitCode::FAILURE
         }
     }

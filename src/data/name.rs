@@ -47,6 +47,19 @@ impl Name {
         Self::Karate,
     ];
 
+    /// Whether it is one of the six sets whose neighbours seldom share a class, published with ten splits.
+    pub fn is_heterophilic(self) -> bool {
+        matches!(
+            self,
+            Self::Chameleon
+                | Self::Squirrel
+                | Self::Actor
+                | Self::Cornell
+                | Self::Texas
+                | Self::Wisconsin
+        )
+    }
+
     /// The name as it is typed and as it occurs in file names: `cora`, `cora-like`.
     pub fn as_str(self) -> &'static str {
         match self {

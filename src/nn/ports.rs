@@ -84,6 +84,9 @@ pub trait Stack<F: Real>: Module<F> {
     /// For each layer but the last and each head of it, one law about its neurons, if the activation is homogeneous: of degree 1 as in
     /// "Are GATs Out of Balance?", Theorem 2.2 (shared weights), Theorem 6.3 with what its right side lacks (separate weights), Theorem 6.4
     /// (heads). Besides, with the identity for σ, a law about the whole space of neurons where nothing sees them one by one.
+    ///
+    /// # Panics
+    /// If a layer has ports that do not fit those of the next, or no writer or no head where there is a next.
     fn laws(&self) -> Vec<Law> {
         let activation = self.activation();
         let linear = activation == Activation::Identity && !self.drops();
@@ -115,16 +118,27 @@ pub(super) fn chain(ports: &[Ports], degree: u32, linear: bool) -> Vec<Law> {
         let [from, to] = pair else { unreachable!() };
         let readers = to.readers.iter().map(|t| t.clone().times(degree.into()));
         let terms: Vec<Term> = from.writers.iter().cloned().chain(readers).collect();
-        let width = terms[0].slice.neurons() / from.heads;
+        let layer = l + 1;
+        assert!(
+            !from.writers.is_empty(),
+            "layer {layer}: ports without a writer"
+        );
+        let neurons = terms[0].slice.neurons();
+        assert!(
+            from.heads > 0 && neurons.is_multiple_of(from.heads),
+            "layer {layer}: {neurons} neurons of {} heads",
+            from.heads
+        );
+        let width = neurons / from.heads;
         for h in 0..from.heads {
             let range = h * width..(h + 1) * width;
             let terms: Vec<Term> = terms.iter().map(|t| t.narrow(range.clone())).collect();
             let whose = match from.heads {
-                1 => format!("layer {}", l + 1),
-                _ => format!("layer {}, head {}", l + 1, h + 1),
+                1 => format!("layer {layer}"),
+                _ => format!("layer {layer}, head {}", h + 1),
             };
             let law = |what, symmetry| {
-                Law::new(format!("{whose}, {what}"), l + 1, symmetry, terms.clone())
+                Law::new(format!("{whose}, {what}"), layer, symmetry, terms.clone())
             };
             laws.push(law("neurons", Symmetry::Rescaling));
             if from.mixes && linear {

@@ -51,7 +51,8 @@ pub enum Order {
 /// 2. What flows out of j is scaled, as a whole, to k ‖out_j‖² = ρ ‖in_j‖², with in_j as already scaled.
 /// 3. a_j = √((1 − ρ) ‖in_j‖²), the same for each of several entries: squares that add up to what is left. With ρ = 1 it is zero.
 ///
-/// A neuron without attention has ρ = 1. From right to left the words "in" and "out" change places in 1 and 2.
+/// A neuron without attention has ρ = 1. From right to left what flows out of j is given: in the last law each of its parameters is scaled to
+/// squared norm β_j, and what flows in is scaled, as a whole, to ‖in_j‖² = k ‖out_j‖² / ρ.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Balancing {
     /// β.
@@ -118,7 +119,9 @@ impl Balancing {
             .collect();
         let start = laws.first().map(|law| law.layer);
         for law in laws {
-            law.fits(&values);
+            for Term { slice, .. } in &law.terms {
+                law.find(slice, values.get(slice.parameter), |x| x.len());
+            }
             for j in 0..law.neurons() {
                 let beta = (Some(law.layer) == start).then(|| self.beta.draw(rng));
                 self.balance(&Neuron { law, j }, beta, &mut values)?;
@@ -273,23 +276,5 @@ impl Neuron<'_> {
             ),
             format!("squared norm {found}"),
         ))
-    }
-}
-
-impl Law {
-    /// # Panics
-    /// If a parameter is missing or has another number of entries than this law says.
-    #[track_caller]
-    fn fits(&self, values: &[Vec<f64>]) {
-        for Term { slice, .. } in &self.terms {
-            let found = values.get(slice.parameter).map(Vec::len);
-            assert_eq!(
-                found,
-                Some(slice.len()),
-                "{}: parameter {} has not the entries the law speaks of",
-                self.name,
-                slice.parameter
-            );
-        }
     }
 }

@@ -12,7 +12,7 @@ impl Law {
     /// |---|---|
     /// | rescaling, entry j | M_j → e^(w t) M_j |
     /// | translation, entry j | M_j → M_j + w t |
-    /// | linear, entry (i, j) | g = exp(t e_i e_jᵀ): M → g M where it flows in, g⁻ᵀ M where it flows out |
+    /// | linear, entry (i, j) | g = exp(t e_i e_jᵀ): M → g M where it flows in, g⁻ᵀ M for attention and where it flows out |
     /// | rotation, entry (i, j) | the turn by t in the plane of i and j |
     ///
     /// # Panics

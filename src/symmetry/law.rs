@@ -149,7 +149,8 @@ impl Term {
 pub enum Symmetry {
     /// Each neuron on its own, for every λ > 0: M_j → λ^w M_j.
     Rescaling,
-    /// The whole space of neurons, for every invertible g: M → g M for what flows in, M → g⁻ᵀ M for what flows out.
+    /// The whole space of neurons, for every invertible g: M → g M for what flows in, M → g⁻ᵀ M for attention and
+    /// what flows out.
     Linear,
     /// Only g with gᵀ g = 1.
     Rotation,

@@ -5,7 +5,8 @@
 //! theorem). A [`Law`] names the parameters on both sides; δ ([`Law::measure`], on the tape [`delta`]) is that sum, for every neuron.
 //!
 //! Under gradient flow the law is one of conservation: c ([`Law::balance`]) does not move. Under plain gradient descent it moves by
-//! an exact amount ([`Law::drift`]). A network that starts with c = 0 ([`Balancing`]) keeps it.
+//! an exact amount ([`Law::drift`]). A network that starts with c = 0 ([`Balancing`]) keeps it under the
+//! flow, and nearly so under small steps.
 //!
 //! | letter | meaning |
 //! |---|---|
@@ -18,7 +19,7 @@
 //! | symmetry | δ | c |
 //! |---|---|---|
 //! | [`Rescaling`](Symmetry::Rescaling) | δ_j = Σ w ⟨M_j, N_j⟩, w = 1 for what flows in, −1 for attention, −k for what flows out | Σ w ‖M_j‖² |
-//! | [`Linear`](Symmetry::Linear) | Σ_in N Mᵀ − Σ_out M Nᵀ | Σ_in M Mᵀ − Σ_out M Mᵀ |
+//! | [`Linear`](Symmetry::Linear) | Σ_in N Mᵀ − Σ_rest M Nᵀ, the rest being attention and what flows out | Σ_in M Mᵀ − Σ_rest M Mᵀ |
 //! | [`Rotation`](Symmetry::Rotation) | Σ N Mᵀ − M Nᵀ | none |
 //! | [`Translation`](Symmetry::Translation) | δ_j = Σ w N_j | Σ w M_j |
 //!

@@ -56,6 +56,17 @@ impl<F: Real, M, O: Observer<F, M> + ?Sized> Observer<F, M> for &mut O {
     }
 }
 
+impl<F: Real, M, O: Observer<F, M>> Observer<F, M> for Option<O> {
+    fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {
+        self.as_mut().map_or(Ok(()), |o| o.before_step(point))
+    }
+
+    fn after_epoch(&mut self, trainer: &Trainer<F, M>, record: &Record) -> Result<()> {
+        self.as_mut()
+            .map_or(Ok(()), |o| o.after_epoch(trainer, record))
+    }
+}
+
 impl<F: Real, M, A: Observer<F, M>, B: Observer<F, M>> Observer<F, M> for (A, B) {
     fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {
         self.0.before_step(point)?;

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::kernels::update::sum_of_squares;
 use crate::nn::Module;
 use crate::real::Real;
-use crate::symmetry::Law;
+use crate::symmetry::{Law, Side, Symmetry};
 use crate::tensor::{Tensor, contiguous};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 pub struct Recorder<F: Real> {
     laws: Vec<Law>,
     initial: Vec<Tensor<F>>,
+    /// How each parameter is read, as [`Slice::shape`](crate::symmetry::Slice::shape).
+    shapes: Vec<[usize; 3]>,
     every: usize,
     recording: Recording,
 }
@@ -57,35 +59,39 @@ pub struct Sample {
 pub struct Norms {
     /// Of all of it.
     pub whole: f64,
-    /// Of each row, the first axis: a neuron of a weight `[out, in]`, a head of an attention vector `[H, C]`, an entry of a bias.
-    pub rows: Vec<f64>,
+    /// Of what of it belongs to each neuron, as the laws of rescaling read it: a row of a weight `[out, in]`, an entry of a bias or an attention vector; of
+    /// heads that are averaged the rows of all. Of a parameter that flows into none of their neurons, of each index of the first axis.
+    pub neurons: Vec<f64>,
 }
 
 impl Norms {
     /// These by those: 0/0 is 0, x/0 is ∞.
     ///
     /// # Panics
-    /// If there are not as many rows.
+    /// If there are not as many neurons.
     #[track_caller]
     pub fn over(&self, other: &Self) -> Self {
-        let (a, b) = (self.rows.len(), other.rows.len());
-        assert!(a == b, "over: norms of {a} rows by norms of {b}");
+        let (a, b) = (self.neurons.len(), other.neurons.len());
+        assert!(a == b, "over: norms of {a} neurons by norms of {b}");
         Self {
             whole: ratio(self.whole, other.whole),
-            rows: (self.rows.iter().zip(&other.rows))
+            neurons: (self.neurons.iter().zip(&other.neurons))
                 .map(|(a, b)| ratio(*a, *b))
                 .collect(),
         }
     }
 
-    fn of<F: Real>(x: &[F], rows: usize) -> Self {
-        let squares: Vec<f64> = match x.len().checked_div(rows) {
-            None | Some(0) => vec![0.0; rows],
-            Some(length) => x.chunks_exact(length).map(sum_of_squares).collect(),
-        };
+    /// Of values read as `[outer, neurons, inner]`.
+    fn of<F: Real>(x: &[F], [_, neurons, inner]: [usize; 3]) -> Self {
+        let mut squares = vec![0.0; neurons];
+        if inner > 0 && neurons > 0 {
+            for (k, entries) in x.chunks_exact(inner).enumerate() {
+                squares[k % neurons] += sum_of_squares(entries);
+            }
+        }
         Self {
             whole: squares.iter().sum::<f64>().sqrt(),
-            rows: squares.into_iter().map(f64::sqrt).collect(),
+            neurons: squares.into_iter().map(f64::sqrt).collect(),
         }
     }
 }
@@ -130,7 +136,16 @@ impl<F: Real> Recorder<F> {
     pub fn new(model: &impl Module<F>, laws: Vec<Law>, every: usize) -> Self {
         assert!(every > 0, "recorder: a sample every 0 epochs");
         let (names, initial): (_, Vec<_>) = model.parameters().into_iter().unzip();
+        let shape = |(k, theta): (usize, &&Tensor<F>)| {
+            let rescalings = laws.iter().filter(|l| l.symmetry == Symmetry::Rescaling);
+            let terms = rescalings.flat_map(|law| &law.terms);
+            let mut own = terms.filter(|t| t.slice.parameter == k && t.side != Side::Outgoing);
+            let rows = theta.shape().first().copied().unwrap_or(1);
+            let inner = theta.len().checked_div(rows).unwrap_or(0);
+            own.next().map_or([1, rows, inner], |term| term.slice.shape)
+        };
         Self {
+            shapes: initial.iter().enumerate().map(shape).collect(),
             initial: initial.into_iter().cloned().collect(),
             every,
             recording: Recording {
@@ -176,10 +191,10 @@ impl<F: Real> Recorder<F> {
                 .balance
                 .push(law.balance(parameters).unwrap_or_default());
         }
-        for ((theta, g), initial) in parameters.iter().zip(gradients).zip(&self.initial) {
-            let rows = theta.shape().first().copied().unwrap_or(1);
+        let points = parameters.iter().zip(gradients);
+        for ((theta, g), (initial, &shape)) in points.zip(self.initial.iter().zip(&self.shapes)) {
             let norms =
-                |x: &Tensor<F>| Norms::of(contiguous(x).as_slice().expect("contiguous"), rows);
+                |x: &Tensor<F>| Norms::of(contiguous(x).as_slice().expect("contiguous"), shape);
             sample.norm.push(norms(theta));
             sample.gradient.push(norms(g));
             sample.change.push(norms(&(*theta - initial).into_shared()));

@@ -14,7 +14,10 @@ pub struct Task<'a> {
 
 impl Task<'_> {
     /// Whether the split fits the labels.
-    pub(super) fn check(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// If a mask has not a flag for each label, or no node trains or validates.
+    pub fn check(&self) -> Result<()> {
         let Self { labels, split } = self;
         for (name, mask) in [
             ("train", &split.train),

@@ -6,9 +6,11 @@ use emmy::nn::{
     Activation, AttentionOptions, GatConv, Gatv2Conv, GcnConv, GraphLayer, Heads, Pass, Ports,
     Slots, Stack,
 };
+use emmy::symmetry::Side;
 use emmy::{Real, Var};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::Index;
 
 /// What a layer is made of: its kind as in [`CONVS`], the width of a head, and options.
 #[derive(Debug, Clone, Copy)]
@@ -123,6 +125,8 @@ proptest! {
     #[test]
     fn of_any_layers_keep_their_laws(
         (problem, all, activation) in (problems(), vec(made(), 2..5), homogeneous()),
+        // Factors from 10⁻² to 10².
+        moves in vec((any::<Index>(), any::<Index>(), -4.605..4.605), 1..4),
         seed in any::<u64>(),
     ) {
         let net: Chain<f64> = chain(&all, activation, problem.inputs, seed);
@@ -133,8 +137,14 @@ proptest! {
         let spaces = if activation == Activation::Identity { spaces } else { 0 };
         prop_assert_eq!(net.laws().len(), neurons + spaces);
         holds(&net.laws(), &net, &problem);
-        let net: Chain<f32> = chain(&all, activation, problem.inputs, seed);
-        holds(&net.laws(), &net, &problem);
+        let single: Chain<f32> = chain(&all, activation, problem.inputs, seed);
+        holds(&single.laws(), &single, &problem);
+        let laws = net.laws();
+        let moves: Vec<_> = moves.iter().map(|(law, entry, t)| {
+            let law = law.get(&laws);
+            (law, entry.index(law.entries()), *t)
+        }).collect();
+        stays(&mut net.clone(), &problem, &moves);
     }
 }
 
@@ -166,11 +176,7 @@ fn no_head_of_an_averaged_neuron_can_be_left_out() {
         holds(std::slice::from_ref(law), &net, &problem);
         // Head 1 alone: the first half of every parameter of the layer.
         let mut half = law.clone();
-        for term in half
-            .terms
-            .iter_mut()
-            .filter(|t| t.slice.shape[0] == 2 && t.weight == 1.0)
-        {
+        for term in half.terms.iter_mut().filter(|t| t.side != Side::Outgoing) {
             term.slice.range = 0..3;
             term.slice.shape = [1, 6, term.slice.shape[2]];
         }

@@ -77,7 +77,7 @@ fn of_plain_descent_is_exact_for_neurons() {
     for conv in CONVS {
         for (bias, decay) in [(false, 0.0), (true, 0.0), (true, 5e-2)] {
             let problem = example(4, Loss::CrossEntropy, 3);
-            let mut net = net(conv, LEAKY, bias);
+            let net = net(conv, LEAKY, bias);
             let found = run(&mut net.clone(), &net.laws(), &problem, Method::SGD, decay);
             assert!(found.off <= 1e-9, "{conv:?}, {decay}: {found:?}");
             assert!(found.delta <= 1e-10, "{conv:?}, {decay}: {found:?}");
@@ -85,7 +85,6 @@ fn of_plain_descent_is_exact_for_neurons() {
             let least = if decay > 0.0 { 0.1 } else { 1e-4 };
             assert!(found.moved > least, "{conv:?}, {decay}: {found:?}");
             assert!(found.losses.1 < 0.9 * found.losses.0, "{found:?}");
-            net.layers.clear();
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Stack};
-use emmy::symmetry::{Law, Symmetry, Term};
+use emmy::symmetry::{Law, Side, Symmetry, Term};
 
 const NOT_HOMOGENEOUS: [Activation; 6] = [
     Activation::Elu,
@@ -144,9 +144,9 @@ fn the_wrong_degree() {
 #[test]
 fn attention_added() {
     for conv in &CONVS[1..] {
-        let added = |term: &Term| match term.weight {
-            -1.0 if term.slice.shape[0] == 1 => term.clone().times(-1.0),
-            _ => term.clone(),
+        let added = |term: &Term| match term.side {
+            Side::Attention => term.clone().times(-1.0),
+            Side::Incoming | Side::Outgoing => term.clone(),
         };
         let found = over_networks(config(*conv, Activation::Relu), Loss::Smooth, |net| {
             let laws = net.laws().into_iter();
@@ -205,7 +205,10 @@ fn heads_read_by_the_columns_of_another() {
         let found = over_networks(config(*conv, Activation::Relu), Loss::Smooth, |net| {
             let (first, second) = (net.laws().remove(0), net.laws().remove(1));
             let crossed = first.terms.iter().zip(&second.terms);
-            let crossed = crossed.map(|(a, b)| if a.slice.shape[0] == 1 { a } else { b });
+            let crossed = crossed.map(|(a, b)| match a.side {
+                Side::Incoming | Side::Attention => a,
+                Side::Outgoing => b,
+            });
             let terms = crossed.cloned().collect();
             vec![Law::new("crossed", 1, Symmetry::Rescaling, terms)]
         });

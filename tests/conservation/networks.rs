@@ -127,3 +127,22 @@ proptest! {
         holds(&laws, &graph_net::<f32>(config, seed), &problem);
     }
 }
+
+/// As deep as those of the paper.
+#[test]
+fn of_many_layers() {
+    for conv in CONVS {
+        for (layers, heads) in [(20, 2), (40, 1), (80, 1)] {
+            let problem = example(4, Loss::CrossEntropy, layers as u64);
+            let config = GraphNetConfig {
+                conv,
+                layers,
+                heads,
+                hidden: 6,
+                dropout: 0.0,
+                ..GraphNetConfig::gcn(4, 3)
+            };
+            check_graph_net(config, &problem, 1);
+        }
+    }
+}

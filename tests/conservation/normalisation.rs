@@ -1,5 +1,6 @@
 //! Normalised features: rows C16 to C19.
 
+mod graphs;
 mod norms;
 
 pub use norms::{Gain, Norm};

@@ -82,10 +82,17 @@ impl Case {
     fn measured<F: Real>(&self) -> Vec<(Law, f64)> {
         let net = self.network::<F>();
         let (_, gradients) = self.loss(&net);
-        let worst = |law: &Law| law.measure(&net.tensors(), &gradients).worst();
-        (net.laws().into_iter())
-            .map(|law| (law.clone(), worst(&law)))
-            .collect()
+        let laws = net.laws();
+        let all: Vec<_> = laws
+            .iter()
+            .map(|law| law.measure(&net.tensors(), &gradients))
+            .collect();
+        // What is smaller than the rounding of the largest terms cannot be told from it.
+        let sizes = all.iter().flat_map(|m| &m.size);
+        let tolerance = if F::NAME == "f64" { 1e-10 } else { 1e-3 };
+        let floor = F::epsilon().as_f64() / tolerance * sizes.fold(0.0, |m: f64, &x| m.max(x));
+        let worst = all.iter().map(|m| m.worst_above(floor));
+        laws.iter().cloned().zip(worst).collect()
     }
 }
 

@@ -38,18 +38,25 @@ fn a_sample_every_no_epochs_is_refused() {
     let _ = Recorder::new(&net, net.laws(), 0);
 }
 
-/// By the first axis.
-fn norms(x: &Tensor<f64>) -> Norms {
+/// Of all, and by the first axis, or of every entry.
+fn norms(x: &Tensor<f64>, entries: bool) -> Norms {
     let norm = |x: &mut dyn Iterator<Item = &f64>| x.map(|x| x * x).sum::<f64>().sqrt();
     Norms {
         whole: norm(&mut x.iter()),
-        rows: x.outer_iter().map(|row| norm(&mut row.iter())).collect(),
+        neurons: match entries {
+            true => x.iter().map(|x| x.abs()).collect(),
+            false => x.outer_iter().map(|row| norm(&mut row.iter())).collect(),
+        },
     }
 }
 
 fn close(found: &Norms, expected: &Norms) {
     approx::assert_relative_eq!(found.whole, expected.whole, max_relative = 1e-12);
-    approx::assert_relative_eq!(found.rows[..], expected.rows[..], max_relative = 1e-12);
+    approx::assert_relative_eq!(
+        found.neurons[..],
+        expected.neurons[..],
+        max_relative = 1e-12
+    );
 }
 
 #[test]
@@ -76,6 +83,8 @@ fn a_sample_is_what_it_says() {
         }
         for (k, theta) in page.parameters.iter().enumerate() {
             let (gradient, initial) = (&page.gradients[k], &pages[0].parameters[k]);
+            // Each entry weighs a neuron; in the last layer, which has no law, they are by heads.
+            let norms = |x: &Tensor<f64>| norms(x, names[k] == "layers.0.att");
             close(&sample.norm[k], &norms(theta));
             close(&sample.gradient[k], &norms(gradient));
             close(&sample.change[k], &norms(&(theta - initial).into_shared()));

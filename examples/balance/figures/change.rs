@@ -7,13 +7,17 @@ use crate::run::Outcome;
 use crate::support::plot::{Axis, Mark, Panel};
 
 /// Figures 3a and 4a: the share of significant entries that moved by more than 5 % (50 %).
-pub fn share_that_moves(number: u32, plan: &Plan, results: &[Outcome]) -> Option<Panel> {
-    let (least, label): (fn(&LayerChange) -> f64, _) = match number {
-        3 => (|c| c.beyond_005, "share of weights moved > 5 %"),
-        _ => (|c| c.beyond_05, "share of weights moved > 50 %"),
+pub fn share_that_moves(number: u32, plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
+    let (share, least): (fn(&LayerChange) -> f64, _) = match number {
+        3 => (|c| c.beyond_005, "5 %"),
+        _ => (|c| c.beyond_05, "50 %"),
     };
-    let panel = bars(plan, results, label, false, least);
-    (!panel.series.is_empty()).then_some(panel)
+    let label = format!("share moved by more than {least}");
+    let of = |(attention, what): (bool, &str)| Panel {
+        title: what.to_owned(),
+        ..bars(plan, results, &label, attention, share)
+    };
+    [(false, "weights"), (true, "attention")].map(of).into()
 }
 
 /// Figure 8: the share of weights and attention entries that are what they were.

@@ -21,8 +21,7 @@ use std::path::{Path, PathBuf};
 pub fn draw(number: u32, plan: &Plan, results: &[Outcome], folder: &Path) -> Result<Vec<PathBuf>> {
     let panels = match number {
         2 => conservation(plan, results),
-        3 | 4 => share_that_moves(number, plan, results)
-            .into_iter()
+        3 | 4 => (share_that_moves(number, plan, results).into_iter())
             .chain(gradients(plan, results, &["Xav", "Bal_O"], |_| true))
             .collect(),
         5 => gradients(plan, results, &ALL, |layer| [1, 5, 10].contains(&layer)),

@@ -63,10 +63,9 @@ pub fn conservation(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
             "epoch",
             Axis::new(label),
         );
-        let neurons = |name: &&String| name.ends_with("neurons");
-        for (k, name) in dynamics.laws.iter().filter(neurons).enumerate() {
-            let law = dynamics.laws.iter().position(|n| n == name);
-            let law = law.expect("it is one of them");
+        let laws = dynamics.laws.iter().enumerate();
+        let neurons = laws.filter(|(_, name)| name.ends_with("neurons"));
+        for (k, (law, name)) in neurons.enumerate() {
             let of = |s: &Sample| {
                 if is_delta {
                     s.delta[law]

@@ -62,6 +62,14 @@ impl Plan {
         (self.entries.iter()).find(|e| e.row == row && e.column == column)
     }
 
+    /// The part of it whose rows or columns have one of these texts in their names; all of it without a text.
+    pub fn only(mut self, texts: &[String]) -> Self {
+        let has = |name: &str| texts.iter().any(|text| name.contains(text.as_str()));
+        self.entries
+            .retain(|e| texts.is_empty() || has(&e.row) || has(&e.column));
+        self
+    }
+
     /// The part of it that is one row.
     pub fn of_row(&self, row: &str) -> Self {
         let entries = self.entries.iter().filter(|e| e.row == row);
@@ -83,6 +91,9 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     out
 }
 
+/// The training loss that ends a run in the paper.
+pub const LOSS_THRESHOLD: f64 = 1e-4;
+
 /// The schemes of Table 1 with the paper's names.
 pub const SCHEMES: [(&str, &str); 4] = [
     ("xavier", "Xav"),
@@ -93,15 +104,7 @@ pub const SCHEMES: [(&str, &str); 4] = [
 
 /// Whether a set is one of the heterophilic ones, which have their own learning rates and ten splits.
 fn is_heterophilic(dataset: &str) -> bool {
-    [
-        "chameleon",
-        "squirrel",
-        "actor",
-        "cornell",
-        "texas",
-        "wisconsin",
-    ]
-    .contains(&dataset)
+    dataset.parse().is_ok_and(Name::is_heterophilic)
 }
 
 /// η of gradient descent (section 3). The paper names none for L = 64 and 80: that of L = 40 is taken; for depths between its own,
@@ -175,7 +178,14 @@ impl Choice {
         ] {
             out += if is_so { what } else { "" };
         }
-        out + &self.lr.map_or_else(String::new, |lr| format!(", η = {lr}"))
+        if let Some(lr) = self.lr {
+            out += &format!(", η = {lr}");
+        }
+        match self.loss_threshold {
+            LOSS_THRESHOLD => out,
+            0.0 => out + ", whatever the loss",
+            least => out + &format!(", until the loss is below {least}"),
+        }
     }
 
     /// The same cell once for each seed.

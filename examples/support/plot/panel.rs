@@ -117,7 +117,7 @@ impl Panel {
         const HALF: f64 = 0.09;
         for &(x, [least, low, median, high, largest], mean) in boxes {
             let y = |v: f64| self.y.place(v);
-            if let (Some(a), Some(b)) = (y(least.max(f64::MIN_POSITIVE)), y(largest)) {
+            if let (Some(a), Some(b)) = (y(least), y(largest)) {
                 chart.draw_series([PathElement::new([(x, a), (x, b)], colour.stroke_width(1))])?;
             }
             if let (Some(a), Some(b)) = (y(low), y(high)) {

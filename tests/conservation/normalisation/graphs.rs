@@ -1,0 +1,106 @@
+//! A graph layer before a norm: C18 and C19 with attention, whose scores a factor of the weights must not change either.
+
+use super::Norm;
+use crate::chains::{Made, made};
+use crate::support::*;
+use emmy::init;
+use emmy::nn::{GraphLayer, Linear, Pass, Slots};
+use emmy::symmetry::{Law, Slice, Symmetry, Term};
+use emmy::{Real, Var};
+use proptest::prelude::*;
+
+/// A layer of any kind, a norm, ReLU, and a map.
+#[derive(Debug, Clone)]
+struct Normalised<F: Real> {
+    layer: GraphLayer<F>,
+    last: Linear<F>,
+    norm: Norm,
+}
+emmy::module!(Normalised: layer, last);
+
+impl<F: Real> Normalised<F> {
+    fn new(made: &Made, inputs: usize, norm: Norm, seed: u64) -> Self {
+        let mut net = Self {
+            layer: made.layer(inputs),
+            last: Linear::new(made.output(), 3, true, &mut init::rng(0)),
+            norm,
+        };
+        draw_all(&mut net, seed);
+        net
+    }
+
+    /// C19: what flows into a neuron against what weighs it, and nothing on the other side.
+    fn neurons(&self) -> Law {
+        let terms = self.layer.ports(&Slots::of(self)).writers;
+        Law::new("layer 1, neurons", 1, Symmetry::Rescaling, terms)
+    }
+
+    /// C18: the same for all neurons as one.
+    fn scale(&self) -> Law {
+        let all = |term: Term| {
+            let [outer, width, inner] = term.slice.shape;
+            let slice = Slice::new(term.slice.parameter, [1, 1, outer * width * inner]);
+            Term { slice, ..term }
+        };
+        let terms = self.neurons().terms.into_iter().map(all).collect();
+        Law::new("layer 1, scale", 1, Symmetry::Rescaling, terms)
+    }
+}
+
+impl<F: Real> Network<F> for Normalised<F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, F>, problem: &Problem) -> Var<'t, F> {
+        let x = problem.input(pass.tape());
+        let y = self.layer.forward(pass, x, &problem.graph.gcn_norm());
+        self.last.forward(pass, self.norm.apply(y).relu())
+    }
+}
+
+const PAIR: Norm = Norm::Pair { rows: false };
+const FEATURE: Norm = Norm::Feature {
+    share: 1.0,
+    eps: 0.0,
+};
+
+proptest! {
+    #![proptest_config(cases(100))]
+
+    #[test]
+    fn before_a_norm_the_scale_is_free(
+        (made, inputs, seed) in (made(), 2_usize..6, any::<u32>()),
+        (loss, entry, t) in (prop::sample::select(&Loss::ALL[..]), any::<prop::sample::Index>(), -4.605..4.605),
+    ) {
+        let problem = example(inputs, loss, seed.into());
+        for (norm, law) in [(PAIR, Normalised::scale as fn(&_) -> _), (FEATURE, Normalised::neurons)] {
+            let mut net = Normalised::<f64>::new(&made, inputs, norm, seed.into());
+            let law = law(&net);
+            holds(std::slice::from_ref(&law), &net, &problem);
+            let single = Normalised::<f32>::new(&made, inputs, norm, seed.into());
+            holds(std::slice::from_ref(&law), &single, &problem);
+            stays(&mut net, &problem, &[(&law, entry.index(law.entries()), t)]);
+        }
+    }
+}
+
+/// Weights alone, without what weighs them in scores, are not free; neither is a single neuron before PairNorm.
+#[test]
+fn n_without_attention_or_neuron_by_neuron() {
+    for kind in 1..CONVS.len() {
+        let made = Made {
+            kind,
+            width: 4,
+            options: Default::default(),
+        };
+        let (mut weights, mut single) = (Vec::new(), Vec::new());
+        for seed in 0..10 {
+            let problem = example(4, Loss::Smooth, seed);
+            let net = Normalised::<f64>::new(&made, 4, FEATURE, seed);
+            let mut law = net.neurons();
+            law.terms.retain(|t| t.weight > 0.0);
+            weights.extend(spread(&[law], &net, &problem));
+            let net = Normalised::<f64>::new(&made, 4, PAIR, seed);
+            single.extend(spread(&[net.neurons()], &net, &problem));
+        }
+        typically(weights, 1e-2, &format!("weights, {kind}"));
+        typically(single, 1e-2, &format!("single neurons, {kind}"));
+    }
+}
