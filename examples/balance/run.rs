@@ -7,7 +7,7 @@ use crate::support::args::{Float, features};
 use emmy::data::{self, Dataset, Direction, Name, Options, Split};
 use emmy::kernels::par;
 use emmy::nn::{GraphNet, Initialization, Module, Pass, Stack};
-use emmy::train::{DeltaWatch, Record, Recorder, Task, Trainer, each_epoch, metrics};
+use emmy::train::{DeltaWatch, Record, Recorder, Task, Trainer, Worst, each_epoch, metrics};
 use emmy::{Real, Result, Tape};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -26,6 +26,9 @@ pub struct Outcome {
     pub final_loss: Option<f64>,
     /// The largest relative δ over all laws, neurons and epochs; none if the network has no law, or δ was no number (`stopped` then).
     pub max_delta: Option<f64>,
+    /// Where and when that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<Worst>,
     /// Why it ended early, other than by its own rules: a loss or a δ that is no finite number.
     pub stopped: Option<String>,
     /// How far the parameters of the best epoch are from where they began, layer by layer.
@@ -156,6 +159,7 @@ impl Cell {
             epochs: history.epochs(),
             final_loss: history.last().map(|last| last.loss),
             max_delta: max_delta.filter(|d| d.is_finite()),
+            worst: watch.worst().filter(|w| w.delta.is_finite()).cloned(),
             stopped,
             changes: layer_changes(&initial, &best_model.tensors(), &attention),
             seconds: started.elapsed().as_secs_f64(),

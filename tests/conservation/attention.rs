@@ -63,7 +63,7 @@ proptest! {
         // Of a single number, or a single feature without bias, a norm leaves the sign.
         let case = case.sized(|s| Sizes { d_x: s.d_x + 1, d_y: s.d_y + 1, d_k: s.d_k + 1, ..s });
         case.biased(bias).scored(Score::Normalised).conserves(|layer, slots| {
-            [layer.sizes(slots), layer.values_and_output(slots, 1)].concat()
+            [layer.sizes(slots), layer.turns(slots), layer.values_and_output(slots, 1)].concat()
         });
     }
 

@@ -78,6 +78,26 @@ fn finished_cells_are_kept_and_not_run_again() {
 }
 
 #[test]
+fn a_run_has_the_seed_it_is_given() {
+    let all = TempDir::new().unwrap();
+    succeeded(&balance(&all, &karate("bal-o", &[])));
+    let second = TempDir::new().unwrap();
+    let args = [
+        "--dataset",
+        "karate",
+        "--layers",
+        "3",
+        "--epochs",
+        "30",
+        "--init",
+        "bal-o",
+    ];
+    let run = ["--seed", "1", "--seeds", "1"];
+    succeeded(&balance(&second, &[&args[..], &run].concat()));
+    assert_eq!(outcomes(&all)[1..], outcomes(&second)[..]);
+}
+
+#[test]
 fn outcomes_do_not_depend_on_jobs_and_threads() {
     let run = |jobs, threads| {
         let folder = TempDir::new().unwrap();
@@ -177,6 +197,17 @@ fn tables_hold_the_papers_numbers_beside_ours() {
     ];
     assert_eq!(rows[0], accuracies);
     assert_eq!(rows[1][3], "150 of 5000, 40 s");
+    let (out, _) = succeeded(&balance(&folder, &[&args[..], &["--only", "L=5"]].concat()));
+    assert!(
+        out.contains("80.0 ± 12.7 (80.2)") && !out.contains("L=10"),
+        "{out}"
+    );
+    let (out, _) = succeeded(&balance(&folder, &[&args[..], &["--lr", "0.7"]].concat()));
+    assert_eq!(
+        out.lines().count(),
+        2,
+        "with another rate nothing is finished: {out}"
+    );
     // Nothing was written or cut, also where a line is incomplete.
     let cut = lines.concat() + "{\"cell";
     std::fs::write(results(&folder), &cut).unwrap();
@@ -315,6 +346,13 @@ fn wrong_arguments_are_refused() {
         (vec!["--seeds", "0"], "0 is not in 1.."),
         (karate("bal-o", &["--results", "."]), "directory"),
         (vec!["--loss-threshold", "low"], "low"),
+        (
+            vec!["--loss-threshold", "nan"],
+            "not a finite number from 0 up",
+        ),
+        (vec!["--loss-threshold=-1"], "not a finite number from 0 up"),
+        (vec!["--seeds", "18446744073709551615"], "--seeds"),
+        (vec!["--seed", "18446744073709551615"], "--seed"),
     ] {
         refused(&balance(&folder, &args), reason);
     }
@@ -401,7 +439,7 @@ fn what_was_recorded_is_drawn() {
         std::fs::read_to_string(folder.path().join(path)).unwrap()
     };
     let svg = drawn("2");
-    for name in ["δ, Sgd", "δ, Adam", "c, Bal_O", "layer 9"] {
+    for name in ["δ, SGD", "δ, Adam", "c, Bal_O", "layer 9"] {
         assert!(svg.contains(name), "{name}");
     }
     assert!(!svg.contains("c, Xav"), "it is not finished");
@@ -417,5 +455,5 @@ fn what_was_recorded_is_drawn() {
         &folder,
         &["--figure", "12", "--epochs", "12", "--show"],
     ));
-    assert_eq!(out, "", "nothing of Figure 12 is finished");
+    assert_eq!(out, "Figure 12: no cell is finished\n");
 }

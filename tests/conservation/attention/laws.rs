@@ -94,7 +94,7 @@ impl<F: Real> Attention<F> {
             .into()
     }
 
-    /// C14: queries and keys of a head may be turned together; if tied, they are the same.
+    /// C14, and beside C13: queries and keys of a head may be turned together; if tied, they are the same.
     pub fn turns(&self, slots: &Slots<'_, F>) -> Vec<Law> {
         let law = |h: usize| {
             let mut slices = self.query_rows(slots, h);
