@@ -30,14 +30,13 @@ pub fn unchanged(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
                 c.unchanged
             });
             panel.title = format!("{row}, {what}");
-            panel.y = panel.y.within(0.0..1.0);
             panels.push(panel);
         }
     }
     panels
 }
 
-/// Bars by layer, one colour an initialisation.
+/// Bars by layer, one colour an initialisation. The networks of these figures have one weight and one attention vector a layer.
 fn bars(
     plan: &Plan,
     results: &[Outcome],
@@ -48,6 +47,7 @@ fn bars(
     let all = outcomes(plan, results);
     let width = 0.8 / all.len().max(1) as f64;
     let mut panel = panel("", "layer", Axis::new(label));
+    let mut tallest = 0.0_f64;
     for (k, (entry, outcome)) in all.iter().enumerate() {
         let layers = outcome
             .changes
@@ -55,6 +55,7 @@ fn bars(
             .filter(|c| c.is_attention == attention);
         let places = layers.enumerate().map(|(l, change)| {
             let at = l as f64 + (k as f64 + 0.5) * width - 0.4;
+            tallest = tallest.max(value(change));
             (at, value(change))
         });
         let mark = Mark::Bars(places.collect(), 0.9 * width);
@@ -64,6 +65,8 @@ fn bars(
     }
     let layers = all.iter().map(|(_, o)| o.cell.layers).max().unwrap_or(0);
     panel.x = panel.x.named((1..=layers).map(|l| l.to_string()).collect());
+    // Room for the legend above the bars.
+    panel.y = panel.y.within(0.0..1.4 * tallest.max(0.1));
     panel
 }
 

@@ -14,6 +14,7 @@ use crate::tables::finished;
 use change::{share_that_moves, spreads, unchanged};
 use depth::by_depth;
 use emmy::Result;
+use plotters::style::RGBColor;
 use recorded::{conservation, gradients};
 use std::path::{Path, PathBuf};
 
@@ -67,7 +68,7 @@ pub fn draw(number: u32, plan: &Plan, results: &[Outcome], folder: &Path) -> Res
 const ALL: [&str; 4] = ["Xav", "Xav_Z", "Bal_X", "Bal_O"];
 
 /// The colour of a column: that of its scheme, whichever of the others are finished.
-fn colour_of(column: &str) -> usize {
+fn colour_of(column: &str) -> RGBColor {
     let known = [
         &ALL[..],
         &["Xavier", "LLortho", "Xavier+Bal", "LLortho+Bal"],
@@ -77,7 +78,18 @@ fn colour_of(column: &str) -> usize {
         let at = names.iter().position(|name| *name == column)?;
         Some(at + if group == 2 { 4 } else { 0 })
     });
-    found.unwrap_or(0)
+    COLOURS[found.unwrap_or(0)]
+}
+
+/// The colour of layer `l` of `layers`, from 0: from dark at the first to bright at the last.
+fn colour_of_layer(l: usize, layers: usize) -> RGBColor {
+    let (first, last) = ([0x2b, 0x2d, 0x6e], [0xf0, 0xa0, 0x30]);
+    let share = l as f64 / (layers.max(2) - 1) as f64;
+    let blend = |k: usize| {
+        let (from, to) = (f64::from(first[k]), f64::from(last[k]));
+        (from + share * (to - from)) as u8
+    };
+    RGBColor(blend(0), blend(1), blend(2))
 }
 
 fn panel(title: impl Into<String>, x: &str, y: Axis) -> Panel {
@@ -89,10 +101,10 @@ fn panel(title: impl Into<String>, x: &str, y: Axis) -> Panel {
     }
 }
 
-fn series(name: impl Into<String>, colour: usize, mark: Mark) -> Series {
+fn series(name: impl Into<String>, colour: RGBColor, mark: Mark) -> Series {
     Series {
         name: name.into(),
-        colour: COLOURS[colour % COLOURS.len()],
+        colour,
         mark,
     }
 }

@@ -1,6 +1,6 @@
 //! Curves over the epochs of recorded trainings.
 
-use super::{colour_of, outcomes, panel, series};
+use super::{colour_of, colour_of_layer, outcomes, panel, series};
 use crate::dynamics::{Dynamics, Sample};
 use crate::plan::Plan;
 use crate::run::Outcome;
@@ -64,8 +64,9 @@ pub fn conservation(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
             Axis::new(label),
         );
         let laws = dynamics.laws.iter().enumerate();
-        let neurons = laws.filter(|(_, name)| name.ends_with("neurons"));
-        for (k, (law, name)) in neurons.enumerate() {
+        let neurons: Vec<_> = laws.filter(|(_, name)| name.ends_with("neurons")).collect();
+        for (k, &(law, name)) in neurons.iter().enumerate() {
+            let colour = colour_of_layer(k, neurons.len());
             let of = |s: &Sample| {
                 if is_delta {
                     s.delta[law]
@@ -75,17 +76,19 @@ pub fn conservation(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
             };
             let band = (dynamics.samples.iter())
                 .filter_map(|s| of(s).map(|b| (s.epoch as f64, b.min, b.max)));
-            panel.series.push(series("", k, Mark::Band(band.collect())));
+            panel
+                .series
+                .push(series("", colour, Mark::Band(band.collect())));
             let middle = line(dynamics, |s| of(s).map(|b| b.median));
             let name = name.trim_end_matches(", neurons");
-            panel.series.push(series(name, k, Mark::Line(middle)));
+            panel.series.push(series(name, colour, Mark::Line(middle)));
         }
         panels.push(panel);
     }
     panels
 }
 
-/// Relative gradient norms of weights (lines) and attention (dashes) of the layers that `shown` picks, a panel an initialisation, and
+/// Relative gradient norms of weights (lines) and attention (dashes, the same colours) of the layers that `shown` picks, a panel an initialisation, and
 /// the training loss of all in a last one.
 pub fn gradients(
     plan: &Plan,
@@ -112,19 +115,19 @@ pub fn gradients(
                 entry.column,
                 100.0 * outcome.test_acc
             );
-            let mut panel = panel(title, "epoch", Axis::new("‖∇‖ / ‖θ‖").log());
+            let label = "‖∇‖ / ‖θ‖, attention dashed";
+            let mut panel = panel(title, "epoch", Axis::new(label).log());
             for attention in [false, true] {
-                let of_kind = outcome
-                    .changes
-                    .iter()
-                    .filter(|c| c.is_attention == attention);
-                for (l, change) in of_kind.enumerate().filter(|(l, _)| shown(l + 1)) {
+                let all = outcome.changes.iter();
+                let of_kind: Vec<_> = all.filter(|c| c.is_attention == attention).collect();
+                for (l, change) in of_kind.iter().enumerate().filter(|(l, _)| shown(l + 1)) {
                     let points = line(dynamics, |s| s.gradient[change.parameter]);
                     let (name, mark) = match attention {
-                        false => (format!("W {}", l + 1), Mark::Line(points)),
-                        true => (format!("a {}", l + 1), Mark::Dashes(points)),
+                        false => (format!("layer {}", l + 1), Mark::Line(points)),
+                        true => (String::new(), Mark::Dashes(points)),
                     };
-                    panel.series.push(series(name, l, mark));
+                    let colour = colour_of_layer(l, of_kind.len());
+                    panel.series.push(series(name, colour, mark));
                 }
             }
             panels.push(panel);

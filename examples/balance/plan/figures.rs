@@ -90,7 +90,11 @@ impl Choice {
 
     fn dynamics(&self, rule: Rule, layers: usize, lr: f64) -> Vec<Drawn> {
         let cell = |(init, name): (&str, &str)| {
-            let cell = self.recorded(layers, init, rule, lr);
+            let mut cell = self.recorded(layers, init, rule, lr);
+            if rule == Rule::Adam {
+                // Five layers are learnt in fifty epochs.
+                cell.record_every = Some(5);
+            }
             (format!("L={layers}"), name.into(), cell)
         };
         SCHEMES.map(cell).into()
