@@ -24,7 +24,7 @@ pub enum Conv {
     },
 }
 
-/// What a [`GraphNet`] is made of. Start from [`gcn`](Self::gcn), [`gat`](Self::gat) or [`gatv2`](Self::gatv2) and change fields.
+/// What a [`GraphNet`](super::GraphNet) is made of. Start from [`gcn`](Self::gcn), [`gat`](Self::gat) or [`gatv2`](Self::gatv2) and change fields.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GraphNetConfig {
     /// The kind of layer.
