@@ -131,3 +131,20 @@ fn the_karate_club_has_one_leader_a_faction_to_learn_from() {
         .sum();
     assert_eq!(second, 4);
 }
+
+#[test]
+fn six_sets_are_heterophilic() {
+    let names: Vec<&str> = (Name::ALL.into_iter())
+        .filter(|name| name.is_heterophilic())
+        .map(Name::as_str)
+        .collect();
+    let six = [
+        "chameleon",
+        "squirrel",
+        "actor",
+        "cornell",
+        "texas",
+        "wisconsin",
+    ];
+    assert_eq!(names, six);
+}

@@ -1,10 +1,10 @@
 //! What is refused, with which words and where; and how relative δ is meant.
 
 use crate::support::*;
-use emmy::nn::{Activation, Mlp, Module, Slots, Stack};
+use emmy::nn::{Activation, Mlp, Module, Ports, Slots, Stack};
 use emmy::symmetry::{self, Law, Measured, Slice, Symmetry, Term};
 use emmy::tensor::tensor;
-use emmy::{Tape, Tensor, init};
+use emmy::{Real, Tape, Tensor, init};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Two neurons: rows of a 2 × 3 matrix, columns of a 4 × 2.
@@ -223,4 +223,45 @@ fn laws_speak_of_places_so_a_copy_has_them_too() {
     let copy = net.clone();
     assert_eq!(net.laws(), copy.laws());
     assert_eq!(net.tensors().len(), 4);
+}
+
+/// A perceptron that says of its layers what it is told to.
+struct Told<F: Real> {
+    net: Mlp<F>,
+    ports: Vec<Ports>,
+}
+emmy::module!(Told: net);
+
+impl<F: Real> Stack<F> for Told<F> {
+    fn ports(&self) -> Vec<Ports> {
+        self.ports.clone()
+    }
+
+    fn activation(&self) -> Activation {
+        Activation::Relu
+    }
+
+    fn drops(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn ports_must_fit_each_other() {
+    let told = |change: &dyn Fn(&mut Vec<Ports>)| {
+        let net = mlp::<f64>(&[3, 4, 2], Activation::Relu, true, 1);
+        let mut ports = net.ports();
+        change(&mut ports);
+        Told { net, ports }.laws()
+    };
+    assert_eq!(told(&|_| ()).len(), 1);
+    refused("layer 1: ports without a writer", || {
+        told(&|ports| ports[0].writers.clear());
+    });
+    refused("layer 1: 4 neurons of 0 heads", || {
+        told(&|ports| ports[0].heads = 0);
+    });
+    refused("layer 1: 4 neurons of 3 heads", || {
+        told(&|ports| ports[0].heads = 3);
+    });
 }

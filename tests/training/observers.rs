@@ -208,3 +208,14 @@ fn an_error_ends_the_training_where_it_is_said() {
         }
     }
 }
+
+#[test]
+fn nobody_may_look_on() {
+    let setting = setting(0.0);
+    let (mut some, mut none) = (Some(Diary::default()), None::<Diary>);
+    let mut trainer = Trainer::new(setting.net(), descent(3)).unwrap();
+    setting
+        .observe(&mut trainer, (&mut some, &mut none))
+        .unwrap();
+    assert_eq!(some.unwrap().epochs.len(), 3);
+}
