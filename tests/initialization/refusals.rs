@@ -134,7 +134,7 @@ fn a_first_layer_of_zeros_or_worse_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "layer 1, neurons: parameter 1 has not the entries the law speaks of")]
+#[should_panic(expected = "layer 1, neurons: parameter 1 has not the 6 entries the law speaks of")]
 fn laws_of_another_model_panic() {
     let net = mlp::<f64>(&[2, 3, 2], Activation::Relu, false);
     let mut other = mlp::<f64>(&[2, 3, 3], Activation::Relu, false);

@@ -167,9 +167,13 @@ impl Choice {
 
     /// What differs from the paper's settings, for titles.
     pub fn settings(&self) -> String {
-        let mut out = format!(", {} seeds", self.seeds.len());
+        let count = |n: usize, what: &str| match n {
+            1 => format!(", 1 {what}"),
+            n => format!(", {n} {what}s"),
+        };
+        let mut out = count(self.seeds.len(), "seed");
         if self.epochs != 5000 {
-            out += &format!(", {} epochs", self.epochs);
+            out += &count(self.epochs, "epoch");
         }
         for (is_so, what) in [
             (self.directed, ", directed graphs"),
