@@ -23,10 +23,12 @@ use emmy::nn::Initialization;
 use emmy::{Error, Result};
 use plan::{Choice, LOSS_THRESHOLD, Plan};
 use results::Results;
+use run::Outcome;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use support::args::{Float, MOST_RUNS, MOST_SEED, initializations};
+use support::say;
 
 /// Reproduce "Are GATs Out of Balance?": any cell, table or figure
 #[derive(Parser, Debug)]
@@ -127,76 +129,95 @@ fn at_least_zero(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-fn run(cli: &Cli) -> Result<()> {
-    // Without a table or figure: the cells that are named, or else the demonstration.
-    let no_plan = cli.tables.is_empty() && cli.figures.is_empty();
-    let named = !(cli.datasets.is_empty() && cli.layers.is_empty() && cli.inits.is_empty());
-    let demonstration = no_plan && !named;
-    let (seeds, epochs) = if demonstration { (3, 1000) } else { (5, 5000) };
-    let choice = Choice {
-        seeds: (cli.seed..cli.seed + cli.seeds.unwrap_or(seeds)).collect(),
-        epochs: cli.epochs.unwrap_or(epochs),
-        datasets: cli.datasets.iter().map(|n| n.as_str().to_owned()).collect(),
-        layers: cli.layers.clone(),
-        inits: (cli.inits.iter().filter_map(|init| init.name()))
-            .map(str::to_owned)
-            .collect(),
-        float: cli.float,
-        directed: cli.directed,
-        raw_features: cli.raw_features,
-        lr: cli.lr,
-        loss_threshold: cli.loss_threshold,
-    };
-    if choice.epochs == 0 {
-        return Err(Error::invalid("--epochs", "at least 1", "0"));
+impl Cli {
+    /// Whether nothing is named, neither table nor figure nor cell: then the demonstration is run.
+    fn is_demonstration(&self) -> bool {
+        let cells = self.datasets.is_empty() && self.layers.is_empty() && self.inits.is_empty();
+        self.tables.is_empty() && self.figures.is_empty() && cells
     }
-    let mut tables: Vec<Plan> = (cli.tables.iter())
-        .map(|&n| choice.table(n).only(&cli.only))
-        .collect();
-    if no_plan {
-        tables.push(match demonstration {
-            true => choice.demonstration(),
-            false => choice.cells(),
-        });
+
+    /// The part of it all that is asked for.
+    fn choice(&self) -> Result<Choice> {
+        let (seeds, epochs) = match self.is_demonstration() {
+            true => (3, 1000),
+            false => (5, 5000),
+        };
+        let names = self.inits.iter().filter_map(|init| init.name());
+        let choice = Choice {
+            seeds: (self.seed..self.seed + self.seeds.unwrap_or(seeds)).collect(),
+            epochs: self.epochs.unwrap_or(epochs),
+            datasets: (self.datasets.iter())
+                .map(|name| name.as_str().to_owned())
+                .collect(),
+            layers: self.layers.clone(),
+            inits: names.map(str::to_owned).collect(),
+            float: self.float,
+            directed: self.directed,
+            raw_features: self.raw_features,
+            lr: self.lr,
+            loss_threshold: self.loss_threshold,
+        };
+        match choice.epochs {
+            0 => Err(Error::invalid("--epochs", "at least 1", "0")),
+            _ => Ok(choice),
+        }
     }
-    let figures: Vec<(u32, Plan)> = (cli.figures.iter())
-        .map(|&n| (n, choice.figure(n).only(&cli.only)))
-        .collect();
-    let outcomes = if cli.show {
-        Results::read(&cli.results)?
-    } else {
-        let results = Mutex::new(Results::open(&cli.results)?);
-        let plans = tables.iter().chain(figures.iter().map(|(_, plan)| plan));
-        let cells: Vec<_> = plans
-            .flat_map(|plan| plan.entries.iter().flat_map(|e| e.cells.clone()))
-            .collect();
+
+    /// The outcomes there are once the cells of all plans are finished; those there are already if nothing is to be run.
+    fn outcomes<'a>(&self, plans: impl Iterator<Item = &'a Plan>) -> Result<Vec<Outcome>> {
+        if self.show {
+            return Results::read(&self.results);
+        }
+        let results = Mutex::new(Results::open(&self.results)?);
+        let entries = plans.flat_map(|plan| &plan.entries);
+        let cells: Vec<_> = entries.flat_map(|entry| entry.cells.clone()).collect();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let how = pool::Spreading {
-            jobs: if cli.jobs == 0 { processors } else { cli.jobs },
-            threads: cli.threads,
-            folder: cli.data.clone(),
+            jobs: if self.jobs == 0 {
+                processors
+            } else {
+                self.jobs
+            },
+            threads: self.threads,
+            folder: self.data.clone(),
         };
         pool::run(&cells, &how, &results)?;
-        results.into_inner().expect("no panic").outcomes
-    };
+        Ok(results.into_inner().expect("no panic").outcomes)
+    }
+}
+
+fn run(cli: &Cli) -> Result<()> {
+    let choice = cli.choice()?;
+    let mut tables: Vec<Plan> = cli.tables.iter().map(|&n| choice.table(n)).collect();
+    if cli.is_demonstration() {
+        tables.push(choice.demonstration());
+    } else if cli.tables.is_empty() && cli.figures.is_empty() {
+        tables.push(choice.cells());
+    }
+    let only = |plan: Plan| plan.only(&cli.only);
+    let tables: Vec<Plan> = tables.into_iter().map(only).collect();
+    let figures: Vec<(u32, Plan)> = (cli.figures.iter())
+        .map(|&n| (n, only(choice.figure(n))))
+        .collect();
+    let outcomes = cli.outcomes(tables.iter().chain(figures.iter().map(|(_, plan)| plan)))?;
     for plan in &tables {
         match tables::render(plan, &choice.settings(), &outcomes) {
-            Some(text) => support::say(text)?,
-            None => support::say(format_args!("{}: no cell is finished\n", plan.title))?,
+            Some(text) => say(text)?,
+            None => say(format_args!("{}: no cell is finished\n", plan.title))?,
         }
     }
     for (number, plan) in &figures {
         let paths = figures::draw(*number, plan, &outcomes, &cli.out)?;
         if paths.is_empty() {
-            support::say(format_args!("{}: no cell is finished", plan.title))?;
+            say(format_args!("{}: no cell is finished", plan.title))?;
         }
         for path in paths {
-            support::say(format_args!("Figure {number}: {}", path.display()))?;
+            say(format_args!("Figure {number}: {}", path.display()))?;
         }
     }
-    if demonstration {
+    if cli.is_demonstration() {
         for path in figures::demonstration(&tables[0], &outcomes, &cli.out)? {
-            support::say(format_args!("figure: {}", path.display()))?;
+            say(format_args!("figure: {}", path.display()))?;
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ use clap::Parser;
 use cli::Cli;
 use emmy::data::Dataset;
 use emmy::nn::{GraphNet, GraphNetConfig, Pass, Stack};
-use emmy::train::{DeltaWatch, Progress, Task, Trainer, each_epoch, metrics};
+use emmy::train::{DeltaWatch, History, Progress, Task, Trainer, each_epoch, metrics};
 use emmy::{Error, Real, Result, Tape, kernels::par, store};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -102,8 +102,13 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     Ok(())
 }
 
-/// Trains one network and says how it went.
-fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -> Result<Outcome> {
+/// What is to be trained, from where it starts or is resumed, and who holds the laws against it.
+fn prepare<F: Real>(
+    cli: &Cli,
+    set: &Dataset,
+    config: GraphNetConfig,
+    seed: u64,
+) -> Result<(Trainer<F, GraphNet<F>>, DeltaWatch)> {
     let training = cli.training(seed);
     let mut net = GraphNet::<F>::new(config, seed)?;
     if let Some(init) = cli.init {
@@ -117,12 +122,17 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         cli.init_name().unwrap_or("of the layers")
     );
     // Cross-entropy does not see a shift of all logits, so the laws of such losses hold too; with dropout they hold in every pass.
-    let mut watch = DeltaWatch::new([net.laws(), net.softmax_laws()].concat());
+    let watch = DeltaWatch::new([net.laws(), net.softmax_laws()].concat());
     let mut trainer = Trainer::new(net, training)?.described(description);
     if let Some(path) = &cli.resume {
         trainer.resume(store::load::<F, Progress<F>>(path)?)?;
     }
+    Ok((trainer, watch))
+}
 
+/// Trains one network and says how it went.
+fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -> Result<Outcome> {
+    let (mut trainer, mut watch) = prepare::<F>(cli, set, config, seed)?;
     let x = features::<F>(set);
     let adjacency = config.adjacency(&set.graph);
     let split = set.split(cli.data.split)?;
@@ -132,7 +142,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     };
     let bar = Epochs::new(
         &format!("seed {seed}"),
-        training.epochs,
+        trainer.config().epochs,
         trainer.history().epochs(),
     );
     let mut saved = Instant::now();
@@ -159,33 +169,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     fitted?;
 
     let history = trainer.history();
-    let (Some(best), Some(last)) = (history.best(), history.last()) else {
-        return Err(Error::invalid("--epochs", "at least 1", "0"));
-    };
-    let outcome = Outcome {
-        dataset: set.name.clone(),
-        model: cli.model_name(),
-        layers: cli.layers,
-        init: cli.init_name(),
-        seed,
-        test_acc: best.test_acc,
-        val_acc: best.val_acc,
-        best_epoch: best.epoch,
-        epochs: last.epoch,
-        ms_per_epoch: history.ms_per_epoch(),
-        final_loss: last.loss,
-        max_delta: watch.worst().map(|worst| worst.delta),
-    };
-    let conserved = match watch.worst() {
-        Some(worst) => format!(
-            "largest relative δ {:.1e}: {}, number {}, epoch {}",
-            worst.delta,
-            worst.law,
-            worst.neuron + 1,
-            worst.epoch
-        ),
-        None => "no conservation law was held against it".to_owned(),
-    };
+    let outcome = Outcome::new(cli, set, seed, history, &watch)?;
     let name = format!("{}-{}-L{}-seed{seed}", set.name, outcome.model, cli.layers);
     let title = format!(
         "{} on {}, {} layers, seed {seed}",
@@ -199,12 +183,13 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         .forward(&Pass::evaluate(&tape), tape.sparse(&x), &adjacency);
     let counts = metrics::confusion(&logits.value(), &set.labels, &split.test);
     let text = format!(
-        "seed {seed}: test accuracy {:.1} % at the best validation epoch, {} of {} (validation {:.1} %); {:.2} ms an epoch\n{conserved}\n{}\nfigure: {}",
+        "seed {seed}: test accuracy {:.1} % at the best validation epoch, {} of {} (validation {:.1} %); {:.2} ms an epoch\n{}\n{}\nfigure: {}",
         100.0 * outcome.test_acc,
         outcome.best_epoch,
         outcome.epochs,
         100.0 * outcome.val_acc,
         outcome.ms_per_epoch,
+        conserved(&watch),
         report::confusion(&counts),
         figure.display()
     );
@@ -214,6 +199,50 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         say(text)?;
     }
     Ok(outcome)
+}
+
+impl Outcome {
+    /// # Errors
+    /// If no epoch was trained.
+    fn new(
+        cli: &Cli,
+        set: &Dataset,
+        seed: u64,
+        history: &History,
+        watch: &DeltaWatch,
+    ) -> Result<Self> {
+        let (Some(best), Some(last)) = (history.best(), history.last()) else {
+            return Err(Error::invalid("--epochs", "at least 1", "0"));
+        };
+        Ok(Self {
+            dataset: set.name.clone(),
+            model: cli.model_name(),
+            layers: cli.layers,
+            init: cli.init_name(),
+            seed,
+            test_acc: best.test_acc,
+            val_acc: best.val_acc,
+            best_epoch: best.epoch,
+            epochs: last.epoch,
+            ms_per_epoch: history.ms_per_epoch(),
+            final_loss: last.loss,
+            max_delta: watch.worst().map(|worst| worst.delta),
+        })
+    }
+}
+
+/// How far the laws were from holding, and where.
+fn conserved(watch: &DeltaWatch) -> String {
+    match watch.worst() {
+        Some(worst) => format!(
+            "largest relative δ {:.1e}: {}, number {}, epoch {}",
+            worst.delta,
+            worst.law,
+            worst.neuron + 1,
+            worst.epoch
+        ),
+        None => "no conservation law was held against it".to_owned(),
+    }
 }
 
 fn print_json(value: &impl Serialize) -> Result<()> {

@@ -1,6 +1,6 @@
 //! The algebra of laws of any shape at points where they need not hold: any parameters, any G.
 
-use crate::support::cases;
+use crate::support::{SYMMETRIES, cases, refs};
 use emmy::optim::{Method, Optimizer};
 use emmy::symmetry::{self, Law, Side, Slice, Symmetry, Term};
 use emmy::{Real, Tape, Tensor, init};
@@ -21,13 +21,6 @@ impl Any {
         each.map(|shape| init::normal(shape, 1.0, rng)).collect()
     }
 }
-
-const SYMMETRIES: [Symmetry; 4] = [
-    Symmetry::Rescaling,
-    Symmetry::Linear,
-    Symmetry::Rotation,
-    Symmetry::Translation,
-];
 
 /// Slices anywhere within their parameters; the last one perhaps in the parameter of the first.
 fn laws() -> impl Strategy<Value = Any> {
@@ -141,10 +134,6 @@ fn close(a: &[f64], b: &[f64], tolerance: f64) {
     let differ = |(a, b): (&f64, &f64)| (a - b).abs() > tolerance * (1.0 + a.abs());
     let found = a.iter().zip(b).position(differ);
     assert!(found.is_none(), "{a:?} and {b:?} differ at {found:?}");
-}
-
-fn refs<F: Real>(x: &[Tensor<F>]) -> Vec<&Tensor<F>> {
-    x.iter().collect()
 }
 
 fn transformed(any: &Any, theta: &[Tensor<f64>], entry: usize, t: f64) -> Vec<Tensor<f64>> {

@@ -19,7 +19,7 @@ fn both(layer: &Attention<f64>, slots: &Slots<'_, f64>) -> Vec<Law> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::support::cases(60))]
 
     #[test]
     fn c8_queries_are_balanced_against_keys(case in cases()) {

@@ -157,14 +157,25 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// A smooth function of all entries of y, random and without symmetries of its own: mean (c₁ z + c₂ z² + c₃ z · (z next to it)) with
-/// z = tanh y, so that no step of gradient descent is wild.
-pub fn smooth_loss<F: Real>(y: Var<'_, F>, seed: u64) -> Var<'_, F> {
+/// A loss of y, by the seed one of three: cross-entropy; the squared distance of tanh y from something; or a smooth function of all entries,
+/// random and without symmetries of its own, mean (c₁ z + c₂ z² + c₃ z · (z next to it)) with z = tanh y. Of none a step of gradient descent
+/// is wild.
+pub fn any_loss<F: Real>(y: Var<'_, F>, seed: u64) -> Var<'_, F> {
     let rng = &mut init::rng(seed);
     let [c1, c2, c3] = [(); 3].map(|()| y.tape().constant(init::normal(&y.shape(), 1.0, rng)));
-    let (z, d) = (y.tanh(), y.shape()[1]);
-    let neighbour = Var::concat(&[z.slice(1, 1..d), z.slice(1, 0..1)], 1);
-    (z * (c1 + c2 * z + c3 * neighbour)).mean(&[], false)
+    let (n, d) = (y.shape()[0], y.shape()[1]);
+    let z = y.tanh();
+    match seed % 3 {
+        0 if d > 1 => {
+            let labels: Vec<usize> = (0..n).map(|i| (7 * i + seed as usize / 3) % d).collect();
+            y.cross_entropy(&labels, None)
+        }
+        1 => z.mse(c1),
+        _ => {
+            let neighbour = Var::concat(&[z.slice(1, 1..d), z.slice(1, 0..1)], 1);
+            (z * (c1 + c2 * z + c3 * neighbour)).mean(&[], false)
+        }
+    }
 }
 
 /// A map with weights of variance 1/in, and biases of variance ¼.

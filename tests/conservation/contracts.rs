@@ -16,20 +16,9 @@ fn law(symmetry: Symmetry) -> Law {
     Law::new("two neurons", 1, symmetry, terms)
 }
 
-const SYMMETRIES: [Symmetry; 4] = [
-    Symmetry::Rescaling,
-    Symmetry::Linear,
-    Symmetry::Rotation,
-    Symmetry::Translation,
-];
-
 fn drawn(shapes: &[&[usize]]) -> Vec<Tensor<f64>> {
     let rng = &mut init::rng(1);
     shapes.iter().map(|s| init::normal(s, 1.0, rng)).collect()
-}
-
-fn refs(x: &[Tensor<f64>]) -> Vec<&Tensor<f64>> {
-    x.iter().collect()
 }
 
 /// What a contract violation says.

@@ -1,8 +1,6 @@
 //! Gated linear units: row C15.
 
-use crate::compositions::{
-    Composition, conserved, fails, linear, names, read, smooth_loss, written,
-};
+use crate::compositions::{Composition, any_loss, conserved, fails, linear, names, read, written};
 use emmy::init::{self, Rng};
 use emmy::nn::{Activation, Linear, Pass, Slots};
 use emmy::symmetry::{Law, Symmetry, Term};
@@ -98,7 +96,7 @@ emmy::module!(Alone: unit);
 impl<F: Real> Composition<F> for Alone<F> {
     fn loss<'t>(&self, pass: &Pass<'t, F>) -> Var<'t, F> {
         let x = pass.tape().constant(self.x.clone());
-        smooth_loss(self.unit.forward(pass, x), self.seed)
+        any_loss(self.unit.forward(pass, x), self.seed)
     }
 }
 
@@ -129,7 +127,7 @@ const ALL: [Activation; 7] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::support::cases(60))]
 
     #[test]
     fn c15_up_is_balanced_against_down_whatever_the_gate(

@@ -6,7 +6,7 @@ mod norms;
 pub use norms::{Gain, Norm};
 
 use crate::compositions::{
-    Composition, conserved, fails, gradients, idle_bias, linear, names, read, shifts, smooth_loss,
+    Composition, any_loss, conserved, fails, gradients, idle_bias, linear, names, read, shifts,
     whole, written,
 };
 use emmy::init::{self, Rng};
@@ -37,7 +37,7 @@ impl<F: Real> Composition<F> for Chain<F> {
             None => y,
         };
         let y = self.activation.apply(y);
-        let read = |(k, map): (u64, &Linear<F>)| smooth_loss(map.forward(pass, y), self.seed ^ k);
+        let read = |(k, map): (u64, &Linear<F>)| any_loss(map.forward(pass, y), self.seed ^ k);
         let losses = (0..).zip(&self.readers).map(read);
         losses.reduce(|a, b| a + b * b).expect("a reader")
     }
@@ -151,7 +151,7 @@ fn idle(net: &Chain<f64>, slots: &Slots<'_, f64>) -> Vec<Law> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::support::cases(60))]
 
     #[test]
     fn c16_before_layer_norm_scale_and_shift_are_free(case in cases()) {

@@ -238,3 +238,16 @@ pub fn cases(cases: u32) -> ProptestConfig {
         ..ProptestConfig::default()
     }
 }
+
+/// All kinds of laws.
+pub const SYMMETRIES: [Symmetry; 4] = [
+    Symmetry::Rescaling,
+    Symmetry::Linear,
+    Symmetry::Rotation,
+    Symmetry::Translation,
+];
+
+/// Each by reference, as a model gives its parameters.
+pub fn refs<F: Real>(x: &[Tensor<F>]) -> Vec<&Tensor<F>> {
+    x.iter().collect()
+}

@@ -1,9 +1,11 @@
 //! One panel on paper.
 
-use super::{Axis, Drawn, Mark, Panel};
+use super::{Axis, Drawn, Mark, Panel, Series};
+use plotters::chart::SeriesAnno;
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
+use std::error::Error;
 use std::ops::Range;
 
 type Chart<'a, B> = ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
@@ -39,54 +41,7 @@ impl Panel {
             .draw()?;
         for series in &self.series {
             let colour = series.colour;
-            let at = |x: f64, y: f64| Some((self.x.place(x)?, self.y.place(y)?));
-            let annotation = match &series.mark {
-                Mark::Line(points) => chart.draw_series(LineSeries::new(
-                    points.iter().filter_map(|&(x, y)| at(x, y)),
-                    colour.stroke_width(2),
-                ))?,
-                Mark::Dashes(points) => chart.draw_series(DashedLineSeries::new(
-                    points.iter().filter_map(|&(x, y)| at(x, y)),
-                    6,
-                    4,
-                    colour.stroke_width(2),
-                ))?,
-                Mark::Band(points) => {
-                    let up = points.iter().filter_map(|&(x, _, high)| at(x, high));
-                    let down = points.iter().rev().filter_map(|&(x, low, _)| at(x, low));
-                    let outline: Vec<_> = up.chain(down).collect();
-                    chart.draw_series(std::iter::once(Polygon::new(outline, colour.mix(0.2))))?
-                }
-                Mark::Points(points) => {
-                    chart.draw_series(points.iter().filter_map(|&(x, y, half)| {
-                        // A bar that leaves the panel ends at its edge.
-                        let end = |y| Some((self.x.place(x)?, self.y.place(y)?.clamp(bottom, top)));
-                        let ends = [end(y - half)?, end(y + half)?];
-                        Some(PathElement::new(ends, colour.stroke_width(1)))
-                    }))?;
-                    chart.draw_series(
-                        (points.iter().filter_map(|&(x, y, _)| at(x, y)))
-                            .map(|p| Circle::new(p, 3, colour.filled())),
-                    )?;
-                    chart.draw_series(LineSeries::new(
-                        points.iter().filter_map(|&(x, y, _)| at(x, y)),
-                        colour.stroke_width(2),
-                    ))?
-                }
-                Mark::Boxes(boxes) => {
-                    self.boxes(&mut chart, boxes, colour)?;
-                    chart.draw_series(std::iter::empty::<Circle<(f64, f64), i32>>())?
-                }
-                Mark::Bars(bars, width) => {
-                    // On an axis of powers of ten 0 is below the panel.
-                    let zero = self.y.place(0.0).map_or(bottom, |z| z.clamp(bottom, top));
-                    chart.draw_series(bars.iter().filter_map(|&(x, y)| {
-                        let end = self.y.place(y)?;
-                        let corners = [(x - width / 2.0, zero), (x + width / 2.0, end)];
-                        Some(Rectangle::new(corners, colour.filled()))
-                    }))?
-                }
-            };
+            let annotation = self.mark(&mut chart, series)?;
             if !series.name.is_empty() {
                 annotation.label(&series.name).legend(move |(x, y)| {
                     PathElement::new([(x, y), (x + 14, y)], colour.stroke_width(3))
@@ -102,6 +57,70 @@ impl Panel {
                 .draw()?;
         }
         Ok(())
+    }
+
+    /// What is drawn of one series.
+    fn mark<'c, 'a, B: DrawingBackend + 'a>(
+        &self,
+        chart: &'c mut Chart<'a, B>,
+        series: &Series,
+    ) -> Result<&'c mut SeriesAnno<'a, B>, Box<dyn Error>>
+    where
+        B::ErrorType: 'static,
+    {
+        let colour = series.colour;
+        let Range {
+            start: bottom,
+            end: top,
+        } = chart.y_range();
+        let at = |x: f64, y: f64| Some((self.x.place(x)?, self.y.place(y)?));
+        Ok(match &series.mark {
+            Mark::Line(points) => chart.draw_series(LineSeries::new(
+                points.iter().filter_map(|&(x, y)| at(x, y)),
+                colour.stroke_width(2),
+            ))?,
+            Mark::Dashes(points) => chart.draw_series(DashedLineSeries::new(
+                points.iter().filter_map(|&(x, y)| at(x, y)),
+                6,
+                4,
+                colour.stroke_width(2),
+            ))?,
+            Mark::Band(points) => {
+                let up = points.iter().filter_map(|&(x, _, high)| at(x, high));
+                let down = points.iter().rev().filter_map(|&(x, low, _)| at(x, low));
+                let outline: Vec<_> = up.chain(down).collect();
+                chart.draw_series(std::iter::once(Polygon::new(outline, colour.mix(0.2))))?
+            }
+            Mark::Points(points) => {
+                chart.draw_series(points.iter().filter_map(|&(x, y, half)| {
+                    // A bar that leaves the panel ends at its edge.
+                    let end = |y| Some((self.x.place(x)?, self.y.place(y)?.clamp(bottom, top)));
+                    let ends = [end(y - half)?, end(y + half)?];
+                    Some(PathElement::new(ends, colour.stroke_width(1)))
+                }))?;
+                chart.draw_series(
+                    (points.iter().filter_map(|&(x, y, _)| at(x, y)))
+                        .map(|p| Circle::new(p, 3, colour.filled())),
+                )?;
+                chart.draw_series(LineSeries::new(
+                    points.iter().filter_map(|&(x, y, _)| at(x, y)),
+                    colour.stroke_width(2),
+                ))?
+            }
+            Mark::Boxes(boxes) => {
+                self.boxes(chart, boxes, colour)?;
+                chart.draw_series(std::iter::empty::<Circle<(f64, f64), i32>>())?
+            }
+            Mark::Bars(bars, width) => {
+                // On an axis of powers of ten 0 is below the panel.
+                let zero = self.y.place(0.0).map_or(bottom, |z| z.clamp(bottom, top));
+                chart.draw_series(bars.iter().filter_map(|&(x, y)| {
+                    let end = self.y.place(y)?;
+                    let corners = [(x - width / 2.0, zero), (x + width / 2.0, end)];
+                    Some(Rectangle::new(corners, colour.filled()))
+                }))?
+            }
+        })
     }
 
     /// A box from quarter to three quarters with whiskers, a line at the median, a dot at the mean.

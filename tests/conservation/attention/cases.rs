@@ -1,7 +1,7 @@
 //! Attention layers drawn at random.
 
 use super::layer::{Attention, Reach, Score, Shape, Sizes};
-use crate::compositions::{Composition, conserved, fails, smooth_loss};
+use crate::compositions::{Composition, any_loss, conserved, fails};
 use emmy::nn::{Pass, Slots};
 use emmy::symmetry::Law;
 use emmy::{Real, Tensor, Var, init};
@@ -22,7 +22,7 @@ impl<F: Real> Composition<F> for Alone<F> {
     fn loss<'t>(&self, pass: &Pass<'t, F>) -> Var<'t, F> {
         let constant = |x: &Tensor<F>| pass.tape().constant(x.clone());
         let (x, y) = (constant(&self.x), constant(&self.y));
-        smooth_loss(self.layer.forward(pass, x, y, &self.reach), self.seed)
+        any_loss(self.layer.forward(pass, x, y, &self.reach), self.seed)
     }
 }
 
