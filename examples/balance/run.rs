@@ -44,7 +44,7 @@ pub struct Outcome {
 
 /// A data set as a cell wants it.
 pub struct Prepared {
-    pub set: Dataset,
+    set: Dataset,
     split: Split,
 }
 

@@ -65,28 +65,40 @@ pub fn render(plan: &Plan, settings: &str, outcomes: &[Outcome]) -> Option<Strin
     // Runs whose loss grew without bound are told apart: at their end nothing is left of the digits.
     let (whole, stopped): (Vec<&Outcome>, Vec<&Outcome>) =
         all.iter().partition(|o| o.stopped.is_none());
-    let worst = |of: &[&Outcome]| of.iter().filter_map(|o| o.max_delta).fold(0.0, f64::max);
-    let delta = worst(&whole);
     let beside = match plan.entries.iter().any(|e| e.paper.is_some()) {
         true => ": ours (the paper's)",
         false => "",
     };
     let mut out = format!(
         "{}{settings}{beside}\n\n{accuracies}\nEpoch of the best model, epochs, time of a run\n\n{efforts}\n\
-         {} runs, {hours:.2} h in all; largest relative δ of any neuron at any epoch {delta:.1e}",
+         {} runs, {hours:.2} h in all; largest relative δ of any neuron at any epoch {}",
         plan.title,
-        all.len()
+        all.len(),
+        largest_deltas(&whole)
     );
     if !stopped.is_empty() {
         write!(
             out,
-            "; besides, {} ended with a loss that is no finite number, δ {:.1e}",
+            "; besides, {} ended with a loss that is no finite number, δ {}",
             stopped.len(),
-            worst(&stopped)
+            largest_deltas(&stopped)
         )
         .expect("a string takes what it is given");
     }
     Some(out + "\n")
+}
+
+/// The three largest relative δ, with their runs.
+fn largest_deltas(outcomes: &[&Outcome]) -> String {
+    let known = outcomes.iter().filter_map(|o| Some((o.max_delta?, o)));
+    let mut known: Vec<_> = known.collect();
+    known.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let three = known.iter().take(3);
+    let texts = three.map(|(delta, o)| format!("{delta:.1e} ({})", o.cell.title()));
+    match known.is_empty() {
+        true => "unknown".to_owned(),
+        false => texts.collect::<Vec<_>>().join(", "),
+    }
 }
 
 /// The most runs an entry asks for.

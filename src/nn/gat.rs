@@ -1,7 +1,6 @@
 //! Graph attention, version 1.
 
 use super::heads::{AttentionOptions, HeadParts, aggregate};
-use super::omega::propagate;
 use super::{Input, Pass, Ports, Slots};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
@@ -76,7 +75,7 @@ impl<F: Real> GatConv<F> {
         let (x, attention) = (x.into(), self.options.edges(pass, edges));
         let [z, a_s, a_t] = self.project(pass, &x);
         let y = attention.gat(z, a_s, a_t);
-        self.finish(pass, y, z, &x)
+        self.options.finish(pass, &self.parts(), (y, z), &x)
     }
 
     /// The output, and the coefficients α before dropout as a sparse matrix with H values an entry.
@@ -94,7 +93,7 @@ impl<F: Real> GatConv<F> {
         let [z, a_s, a_t] = self.project(pass, &x);
         let alpha = attention.gat_coefficients(z, a_s, a_t);
         let (y, alpha) = aggregate(&attention, alpha, z);
-        (self.finish(pass, y, z, &x), alpha)
+        (self.options.finish(pass, &self.parts(), (y, z), &x), alpha)
     }
 
     /// z = W x `[n, H, C]`, a_s and a_t.
@@ -107,21 +106,13 @@ impl<F: Real> GatConv<F> {
         ]
     }
 
-    fn finish<'t>(
-        &self,
-        pass: &Pass<'t, F>,
-        y: Var<'t, F>,
-        z: Var<'t, F>,
-        x: &Input<'t, F>,
-    ) -> Var<'t, F> {
-        let y = propagate(pass, self.omega.as_ref(), y, z);
-        let (residual, bias) = (self.residual.as_ref(), self.bias.as_ref());
-        self.options.finish(pass, y, x, residual, bias)
-    }
-
     /// Its part in conservation laws.
     pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
-        let parts = HeadParts {
+        self.options.ports(slots, self.parts())
+    }
+
+    fn parts(&self) -> HeadParts<'_, F> {
+        HeadParts {
             weights: vec![&self.weight],
             biases: Vec::new(),
             attention: vec![&self.att_source, &self.att_target],
@@ -129,7 +120,6 @@ impl<F: Real> GatConv<F> {
             residual: self.residual.as_ref(),
             bias: self.bias.as_ref(),
             linear_scores: true,
-        };
-        self.options.ports(slots, parts)
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! Graph attention, version 2.
 
 use super::heads::{AttentionOptions, HeadParts, aggregate};
-use super::omega::propagate;
 use super::{Input, Linear, Pass, Ports, Slots};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
@@ -81,7 +80,7 @@ impl<F: Real> Gatv2Conv<F> {
         let (x, attention) = (x.into(), self.options.edges(pass, edges));
         let (z_s, z_t) = self.project(pass, &x);
         let y = attention.gatv2(z_s, z_t, pass.param(&self.att));
-        self.finish(pass, y, z_s, &x)
+        self.options.finish(pass, &self.parts(), (y, z_s), &x)
     }
 
     /// The output, and the coefficients α before dropout as a sparse matrix with H values an entry.
@@ -99,7 +98,10 @@ impl<F: Real> Gatv2Conv<F> {
         let (z_s, z_t) = self.project(pass, &x);
         let alpha = attention.gatv2_coefficients(z_s, z_t, pass.param(&self.att));
         let (y, alpha) = aggregate(&attention, alpha, z_s);
-        (self.finish(pass, y, z_s, &x), alpha)
+        (
+            self.options.finish(pass, &self.parts(), (y, z_s), &x),
+            alpha,
+        )
     }
 
     /// z_s = W_s x and z_t = W_t x, both `[n, H, C]`; with shared weights the same variable.
@@ -109,22 +111,14 @@ impl<F: Real> Gatv2Conv<F> {
         (z_s, self.target.as_ref().map_or(z_s, project))
     }
 
-    fn finish<'t>(
-        &self,
-        pass: &Pass<'t, F>,
-        y: Var<'t, F>,
-        z: Var<'t, F>,
-        x: &Input<'t, F>,
-    ) -> Var<'t, F> {
-        let y = propagate(pass, self.omega.as_ref(), y, z);
-        let (residual, bias) = (self.residual.as_ref(), self.bias.as_ref());
-        self.options.finish(pass, y, x, residual, bias)
-    }
-
     /// Its part in conservation laws.
     pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
+        self.options.ports(slots, self.parts())
+    }
+
+    fn parts(&self) -> HeadParts<'_, F> {
         let maps = || std::iter::once(&self.source).chain(&self.target);
-        let parts = HeadParts {
+        HeadParts {
             weights: maps().map(|map| &map.weight).collect(),
             biases: maps().filter_map(|map| map.bias.as_ref()).collect(),
             attention: vec![&self.att],
@@ -132,7 +126,6 @@ impl<F: Real> Gatv2Conv<F> {
             residual: self.residual.as_ref(),
             bias: self.bias.as_ref(),
             linear_scores: false,
-        };
-        self.options.ports(slots, parts)
+        }
     }
 }

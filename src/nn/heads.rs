@@ -1,6 +1,7 @@
 //! What the two attention layers share: options, and what becomes of the heads.
 
 use super::linear::{add_bias, shifts};
+use super::omega::propagate;
 use super::{Dropout, Input, Omega, Pass, Ports, Slots};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
@@ -107,25 +108,27 @@ impl AttentionOptions {
         z.reshape(&[shape[0], self.heads, shape[1] / self.heads.max(1)])
     }
 
-    /// From the heads `[n, H, C]` to the layer's output: joined, plus residual, plus bias.
+    /// From the heads α z and what they propagate, z, both `[n, H, C]`, to the layer's output: by ω between the two, joined, plus residual, plus
+    /// bias.
+    #[track_caller]
     pub(super) fn finish<'t, F: Real>(
         &self,
         pass: &Pass<'t, F>,
-        y: Var<'t, F>,
+        parts: &HeadParts<'_, F>,
+        (y, z): (Var<'t, F>, Var<'t, F>),
         x: &Input<'t, F>,
-        residual: Option<&Tensor<F>>,
-        bias: Option<&Tensor<F>>,
     ) -> Var<'t, F> {
+        let y = propagate(pass, parts.omega, y, z);
         let shape = y.shape();
         let y = match self.join {
             Heads::Average if self.heads > 1 => y.mean(&[1], false),
             _ => y.reshape(&[shape[0], shape[1] * shape[2]]),
         };
-        let y = match residual {
+        let y = match parts.residual {
             Some(v) => y + x.linear(pass.param(v)),
             None => y,
         };
-        add_bias(pass, y, bias)
+        add_bias(pass, y, parts.bias)
     }
 
     /// The ports of a layer whose heads are made by `weights` and their `biases`, scored with `attention`, and finished as

@@ -32,16 +32,20 @@ fn program(name: &str) -> PathBuf {
     path
 }
 
-/// Runs `cora` in a folder of its own, where no data are.
-fn cora(folder: &TempDir, args: &[&str]) -> Output {
-    Command::new(program("cora"))
+/// A run of an example in a folder of its own, where no data are.
+fn command(name: &str, folder: &TempDir, args: &[&str]) -> Command {
+    let mut command = Command::new(program(name));
+    command
         .args(args)
         .current_dir(folder.path())
         .env_remove("EMMY_DATA")
         .env("XDG_CACHE_HOME", folder.path())
-        .env("HOME", folder.path())
-        .output()
-        .unwrap()
+        .env("HOME", folder.path());
+    command
+}
+
+fn cora(folder: &TempDir, args: &[&str]) -> Output {
+    command("cora", folder, args).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
