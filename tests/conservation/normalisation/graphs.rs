@@ -64,9 +64,10 @@ const FEATURE: Norm = Norm::Feature {
 proptest! {
     #![proptest_config(cases(100))]
 
+    // At least four inputs: of two weights the law leaves one free, and now and then what is left of the gradient is as small as its rounding.
     #[test]
     fn before_a_norm_the_scale_is_free(
-        (made, inputs, seed) in (made(), 2_usize..6, any::<u32>()),
+        (made, inputs, seed) in (made(), 4_usize..8, any::<u32>()),
         (loss, entry, t) in (prop::sample::select(&Loss::ALL[..]), any::<prop::sample::Index>(), -4.605..4.605),
     ) {
         let problem = example(inputs, loss, seed.into());
