@@ -3,6 +3,7 @@
 use super::plan::{Entry, Plan};
 use super::results;
 use super::run::Outcome;
+use crate::support::args::Float;
 use crate::support::report::mean_std;
 use std::fmt::Write;
 
@@ -88,13 +89,24 @@ pub fn render(plan: &Plan, settings: &str, outcomes: &[Outcome]) -> Option<Strin
     Some(out + "\n")
 }
 
-/// The three largest relative δ, with their runs.
+/// The three largest relative δ, with their runs; of one of rounding errors alone it says so.
 fn largest_deltas(outcomes: &[&Outcome]) -> String {
     let known = outcomes.iter().filter_map(|o| Some((o.max_delta?, o)));
     let mut known: Vec<_> = known.collect();
     known.sort_by(|a, b| b.0.total_cmp(&a.0));
     let three = known.iter().take(3);
-    let texts = three.map(|(delta, o)| format!("{delta:.1e} ({})", o.cell.title()));
+    let texts = three.map(|(delta, o)| {
+        let share = o.worst.as_ref().and_then(|worst| worst.share);
+        let epsilon = match o.cell.float {
+            Float::F32 => f32::EPSILON.into(),
+            Float::F64 => f64::EPSILON,
+        };
+        let rounding = share.filter(|&s| s < epsilon);
+        let of = rounding.map_or(String::new(), |s| {
+            format!(", of terms {s:.0e} of the largest")
+        });
+        format!("{delta:.1e} ({}{of})", o.cell.title())
+    });
     match known.is_empty() {
         true => "unknown".to_owned(),
         false => texts.collect::<Vec<_>>().join(", "),

@@ -3,7 +3,7 @@
 use super::{Observer, Point};
 use crate::error::Result;
 use crate::real::Real;
-use crate::symmetry::Law;
+use crate::symmetry::{Law, Measured};
 use serde::{Deserialize, Serialize};
 
 /// Measures every law in every epoch and keeps the largest relative δ.
@@ -40,6 +40,11 @@ pub struct Worst {
     pub neuron: usize,
     /// The number of the epoch, from 1.
     pub epoch: usize,
+    /// Σ|w θ G| of the neuron relative to the largest of any neuron in that epoch. Where this is less than the rounding error ε of the numbers,
+    /// δ may be of rounding alone, as large as what it sums: G is what is left where large contributions cancel
+    /// ([`Measured::worst_above`](crate::symmetry::Measured::worst_above)). `None` in files of an earlier version, which did not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
 }
 
 impl DeltaWatch {
@@ -61,9 +66,12 @@ impl DeltaWatch {
 
 impl<F: Real, M> Observer<F, M> for DeltaWatch {
     fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {
-        for law in &self.laws {
-            let relative = law.measure(point.parameters, point.gradients).relative();
-            for (k, &delta) in relative.iter().enumerate() {
+        let measure = |law: &Law| law.measure(point.parameters, point.gradients);
+        let all: Vec<Measured> = self.laws.iter().map(measure).collect();
+        let sizes = all.iter().flat_map(|m| &m.size);
+        let largest = sizes.fold(0.0, |m: f64, &x| m.max(x));
+        for (law, measured) in self.laws.iter().zip(&all) {
+            for (k, delta) in measured.relative().into_iter().enumerate() {
                 let worse = |worst: &Worst| {
                     delta > worst.delta || (delta.is_nan() && !worst.delta.is_nan())
                 };
@@ -73,6 +81,7 @@ impl<F: Real, M> Observer<F, M> for DeltaWatch {
                         law: law.name.clone(),
                         neuron: k * law.neurons() / law.entries(),
                         epoch: point.epoch,
+                        share: Some(measured.size[k] / largest),
                     });
                 }
             }

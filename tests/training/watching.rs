@@ -5,9 +5,9 @@ use super::*;
 use emmy::symmetry::Side;
 use emmy::train::{DeltaWatch, Worst};
 
-/// The relative δ of each neuron of a first layer of two heads of four, from the names of the parameters alone: ⟨W[r,:], G⟩ + Σ b_r G − a_r G
+/// The relative δ and the size of each neuron of a first layer of two heads of four, from the names of the parameters alone: ⟨W[r,:], G⟩ + Σ b_r G − a_r G
 /// − ⟨W⁺[:,r], G⟩ by the sum of what stands in it, with or without the attention.
-fn by_hand(names: &[String], page: &super::observers::Page, attention: bool) -> Vec<f64> {
+fn by_hand(names: &[String], page: &super::observers::Page, attention: bool) -> Vec<(f64, f64)> {
     let find = |name: &str| names.iter().position(|n| n == name).expect("a parameter");
     let products = |name: &str| {
         let k = find(name);
@@ -25,11 +25,8 @@ fn by_hand(names: &[String], page: &super::observers::Page, attention: bool) -> 
         }
         terms.extend(out.outer_iter().map(|row| -row[r]));
         let size: f64 = terms.iter().map(|x| x.abs()).sum();
-        if size == 0.0 {
-            0.0
-        } else {
-            terms.iter().sum::<f64>().abs() / size
-        }
+        let delta = terms.iter().sum::<f64>().abs();
+        (if size == 0.0 { 0.0 } else { delta / size }, size)
     };
     (0..8).map(neuron).collect()
 }
@@ -53,20 +50,24 @@ fn the_watch_finds_the_largest_delta() {
 
         let names = &trainer.history().names;
         let worst = |attention: bool| {
-            let mut worst = (0.0, 0, 0);
+            let mut worst = (0.0, 0, 0, 0.0);
             for page in &diary.epochs {
-                for (r, delta) in by_hand(names, page, attention).into_iter().enumerate() {
+                let neurons = by_hand(names, page, attention);
+                let largest = neurons.iter().fold(0.0, |m: f64, n| m.max(n.1));
+                for (r, (delta, size)) in neurons.into_iter().enumerate() {
                     if delta > worst.0 {
-                        worst = (delta, r, page.epoch);
+                        worst = (delta, r, page.epoch, size / largest);
                     }
                 }
             }
             worst
         };
-        let (delta, r, epoch) = worst(false);
+        let (delta, r, epoch, share) = worst(false);
         let found = lame.worst().unwrap();
         approx::assert_relative_eq!(found.delta, delta, max_relative = 1e-9);
         assert_eq!((found.neuron, found.epoch), (r % 4, epoch), "{found:?}");
+        approx::assert_relative_eq!(found.share.unwrap(), share, max_relative = 1e-9);
+        assert!(share > 0.0 && share < 1.0, "{found:?}");
         assert_eq!(found.law, laws[r / 4].name);
         assert!(delta > 0.01 && (dropout == 0.0 || epoch > 1), "{found:?}");
         assert_eq!(lame.max_delta(), found.delta);
