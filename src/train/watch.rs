@@ -42,7 +42,8 @@ pub struct Worst {
     pub epoch: usize,
     /// Σ|w θ G| of the neuron relative to the largest of any neuron in that epoch. Where this is less than the rounding error ε of the numbers,
     /// δ may be of rounding alone, as large as what it sums: G is what is left where large contributions cancel
-    /// ([`Measured::worst_above`](crate::symmetry::Measured::worst_above)). `None` in files of an earlier version, which did not tell it.
+    /// ([`Measured::worst_above`](crate::symmetry::Measured::worst_above)). `None` where all gradients are zero, and in files of an earlier
+    /// version, which did not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
@@ -81,7 +82,7 @@ impl<F: Real, M> Observer<F, M> for DeltaWatch {
                         law: law.name.clone(),
                         neuron: k * law.neurons() / law.entries(),
                         epoch: point.epoch,
-                        share: Some(measured.size[k] / largest),
+                        share: (largest > 0.0).then(|| measured.size[k] / largest),
                     });
                 }
             }

@@ -136,6 +136,23 @@ fn what_is_not_a_number_is_the_worst_and_the_first_of_them_stays() {
 }
 
 #[test]
+fn of_gradients_that_are_zero_there_is_no_share() {
+    let net = setting(0.0).net();
+    let zeros: Vec<_> = (net.tensors().iter().map(|x| x.mapv(|_| 0.0).into_shared())).collect();
+    let point = Point {
+        epoch: 1,
+        loss: 0.0,
+        lr: 0.1,
+        parameters: &net.tensors(),
+        gradients: &zeros,
+    };
+    let mut watch = DeltaWatch::new(net.laws());
+    Observer::<f64, Net>::before_step(&mut watch, &point).unwrap();
+    let worst = watch.worst().unwrap();
+    assert_eq!((worst.delta, worst.share), (0.0, None));
+}
+
+#[test]
 fn nothing_watched_is_nothing_found() {
     let setting = setting(0.0);
     let net = setting.net();
