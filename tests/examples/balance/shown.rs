@@ -79,6 +79,19 @@ fn tables_hold_the_papers_numbers_beside_ours() {
         2,
         "with another rate nothing is finished: {out}"
     );
+    // In double precision 2e-10 is not the last digit.
+    let double = lines
+        .concat()
+        .replace(r#""float":"f32""#, r#""float":"f64""#);
+    std::fs::write(results(&folder), double).unwrap();
+    let (out, _) = succeeded(&balance(
+        &folder,
+        &[&args[..], &["--float", "f64"]].concat(),
+    ));
+    assert!(
+        out.contains("any epoch 2.0e-6 (cora sgd L=5 bal-o, seed 1), 1.0e-6"),
+        "{out}"
+    );
     // Nothing was written or cut, also where a line is incomplete.
     let cut = lines.concat() + "{\"cell";
     std::fs::write(results(&folder), &cut).unwrap();
