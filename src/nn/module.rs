@@ -1,254 +1,304 @@
-//! Layers and models as owners of named parameters, and the pass that binds them to a tape.
+//! Layers and models as owners of parameters, each with a name and a role.
 
-use crate::autodiff::{Tape, Var, grad};
+use crate::autodiff::{Tape, Var};
 use crate::real::Real;
 use crate::tensor::Tensor;
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
 
-/// A list of parameters with their names, in a fixed order; `R` is `&Tensor<F>` or `&mut Tensor<F>`.
+/// What a tensor of a model is for. Initialisation, weight decay and recorders choose parameters by their role.
 ///
-/// A name is the path of fields that leads to the parameter: `layers.0.weight`.
-pub struct Named<R> {
-    path: Vec<String>,
-    items: Vec<(String, R)>,
+/// [`module!`](crate::module) states it next to the field; a field without a role is a [`Weight`](Self::Weight).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// A matrix that maps neurons to neurons, `[out, in]`.
+    #[default]
+    Weight,
+    /// What is added to each neuron.
+    Bias,
+    /// A vector or matrix that makes attention scores.
+    Attention,
+    /// A factor per neuron that starts at 1, as γ of a normaliser.
+    Gain,
+    /// One vector per item: embeddings, learnt positions.
+    Table,
+    /// The weight of a skip connection, which balanced initialisation starts at zero.
+    Skip,
+    /// Saved with the model and never trained: running statistics, vectors of a power iteration.
+    State,
 }
 
-impl<R> Named<R> {
-    fn new() -> Self {
+/// The tensors of a model while they are being listed; `R` is `&Tensor<F>` or `&mut Tensor<F>`.
+///
+/// A name is the path of fields that leads to the tensor: `layers.0.weight`.
+pub struct Fields<R> {
+    /// Names cost more than addresses, so they are made on request only.
+    named: bool,
+    path: Vec<String>,
+    role: Role,
+    entries: Vec<Entry<R>>,
+}
+
+/// One tensor of a model.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<R, N = String> {
+    /// The path of fields that leads to it.
+    pub name: N,
+    /// What it is for.
+    pub role: Role,
+    /// The tensor.
+    pub tensor: R,
+}
+
+impl<R> Fields<R> {
+    fn new(named: bool) -> Self {
         Self {
+            named,
             path: Vec::new(),
-            items: Vec::new(),
+            role: Role::default(),
+            entries: Vec::new(),
         }
     }
 
-    /// Collects what `list` adds, under `name`.
-    pub fn within(&mut self, name: &str, list: impl FnOnce(&mut Self)) {
-        self.path.push(name.to_owned());
+    /// Lists the tensors of a field called `name`. A `role` holds for the tensors of the field that state none themselves.
+    pub fn within(&mut self, name: &str, role: Option<Role>, list: impl FnOnce(&mut Self)) {
+        let before = self.role;
+        self.role = role.unwrap_or(before);
+        if self.named {
+            self.path.push(name.to_owned());
+        }
         list(self);
         self.path.pop();
+        self.role = before;
     }
 
-    fn push(&mut self, parameter: R) {
-        self.items.push((self.path.join("."), parameter));
+    fn push(&mut self, tensor: R) {
+        self.entries.push(Entry {
+            name: self.path.join("."),
+            role: self.role,
+            tensor,
+        });
     }
 }
 
 /// An owner of parameters: a tensor (one parameter), a layer, a list of layers, a model.
 ///
-/// Parameters are plain tensors. A layer lists those of its fields that hold parameters with [`module!`](crate::module), in the
-/// order that checkpoints and optimisers then use.
+/// Parameters are plain tensors. A layer lists its fields that hold parameters with [`module!`](crate::module), in the order that
+/// checkpoints and optimisers then use.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` holds no parameters of type `{F}`",
+    label = "not a tensor, not a layer, and not an option, list or box of them",
+    note = "list in `module!` only the fields that hold parameters; a struct of one's own needs `emmy::module!(Name: field, ..)`, \
+            and `emmy::module!(Name for f32: field, ..)` if it has no type parameter"
+)]
 pub trait Module<F: Real> {
-    /// Adds every parameter to `out`, in a fixed order.
-    fn collect<'a>(&'a self, out: &mut Named<&'a Tensor<F>>);
+    /// Adds every tensor to `out`, in a fixed order.
+    fn collect<'a>(&'a self, out: &mut Fields<&'a Tensor<F>>);
 
-    /// The same, to be written to.
-    fn collect_mut<'a>(&'a mut self, out: &mut Named<&'a mut Tensor<F>>);
+    /// Adds every tensor to `out`, in the same order, to be written to.
+    fn collect_mut<'a>(&'a mut self, out: &mut Fields<&'a mut Tensor<F>>);
 
-    /// Every parameter with its name.
-    fn parameters(&self) -> Vec<(String, &Tensor<F>)> {
-        let mut out = Named::new();
+    /// Every tensor with name and role: parameters, then state, each in the order of the fields.
+    fn entries(&self) -> Vec<Entry<&Tensor<F>>> {
+        let mut out = Fields::new(true);
         self.collect(&mut out);
-        out.items
+        sorted(out)
+    }
+
+    /// Every tensor with name and role, in the order of [`entries`](Self::entries), to be written to.
+    fn entries_mut(&mut self) -> Vec<Entry<&mut Tensor<F>>> {
+        let mut out = Fields::new(true);
+        self.collect_mut(&mut out);
+        sorted(out)
+    }
+
+    /// Every parameter with its name; state is not among them.
+    fn parameters(&self) -> Vec<(String, &Tensor<F>)> {
+        let trained = self.entries().into_iter().filter(Entry::is_trained);
+        trained.map(|e| (e.name, e.tensor)).collect()
     }
 
     /// Every parameter with its name, to be written to.
     fn parameters_mut(&mut self) -> Vec<(String, &mut Tensor<F>)> {
-        let mut out = Named::new();
-        self.collect_mut(&mut out);
-        out.items
+        let trained = self.entries_mut().into_iter().filter(Entry::is_trained);
+        trained.map(|e| (e.name, e.tensor)).collect()
+    }
+
+    /// The role of each parameter, in the order of [`parameters`](Self::parameters).
+    fn roles(&self) -> Vec<Role> {
+        let trained = self.entries().into_iter().filter(Entry::is_trained);
+        trained.map(|e| e.role).collect()
     }
 
     /// Every parameter, in the order of [`parameters`](Self::parameters).
     fn tensors(&self) -> Vec<&Tensor<F>> {
-        self.parameters().into_iter().map(|(_, p)| p).collect()
+        let mut out = Fields::new(false);
+        self.collect(&mut out);
+        let trained = out.entries.into_iter().filter(Entry::is_trained);
+        trained.map(|e| e.tensor).collect()
     }
 
-    /// The same, to be written to.
+    /// Every parameter, in the order of [`parameters`](Self::parameters), to be written to.
     fn tensors_mut(&mut self) -> Vec<&mut Tensor<F>> {
-        self.parameters_mut().into_iter().map(|(_, p)| p).collect()
+        let mut out = Fields::new(false);
+        self.collect_mut(&mut out);
+        let trained = out.entries.into_iter().filter(Entry::is_trained);
+        trained.map(|e| e.tensor).collect()
+    }
+
+    /// Every tensor of state, in the order of the fields.
+    fn states(&self) -> Vec<&Tensor<F>> {
+        let mut out = Fields::new(false);
+        self.collect(&mut out);
+        let state = out.entries.into_iter().filter(|e| !e.is_trained());
+        state.map(|e| e.tensor).collect()
+    }
+
+    /// Every tensor of state, in the order of [`states`](Self::states), to be written to.
+    fn states_mut(&mut self) -> Vec<&mut Tensor<F>> {
+        let mut out = Fields::new(false);
+        self.collect_mut(&mut out);
+        let state = out.entries.into_iter().filter(|e| !e.is_trained());
+        state.map(|e| e.tensor).collect()
+    }
+
+    /// A variable on `tape` for each parameter, in the order of [`parameters`](Self::parameters): for
+    /// [`Pass::bound`](super::Pass::bound), which lets them stand for the model.
+    fn vars<'t>(&self, tape: &'t Tape<F>) -> Vec<Var<'t, F>> {
+        let tensors = self.tensors().into_iter();
+        tensors.map(|p| tape.var(p.clone())).collect()
     }
 
     /// The number of scalars in all parameters.
     fn parameter_count(&self) -> usize {
-        self.parameters().iter().map(|(_, p)| p.len()).sum()
+        self.tensors().iter().map(|p| p.len()).sum()
     }
 }
 
+impl<R, N> Entry<R, N> {
+    /// Whether the tensor is a parameter, not state.
+    pub fn is_trained(&self) -> bool {
+        self.role != Role::State
+    }
+}
+
+/// Parameters before state, else in the order in which they were listed.
+fn sorted<R>(fields: Fields<R>) -> Vec<Entry<R>> {
+    let mut entries = fields.entries;
+    entries.sort_by_key(|e| !e.is_trained());
+    entries
+}
+
 impl<F: Real> Module<F> for Tensor<F> {
-    fn collect<'a>(&'a self, out: &mut Named<&'a Tensor<F>>) {
+    fn collect<'a>(&'a self, out: &mut Fields<&'a Tensor<F>>) {
         out.push(self);
     }
 
-    fn collect_mut<'a>(&'a mut self, out: &mut Named<&'a mut Tensor<F>>) {
+    fn collect_mut<'a>(&'a mut self, out: &mut Fields<&'a mut Tensor<F>>) {
         out.push(self);
     }
 }
 
 impl<F: Real, M: Module<F>> Module<F> for Option<M> {
-    fn collect<'a>(&'a self, out: &mut Named<&'a Tensor<F>>) {
+    fn collect<'a>(&'a self, out: &mut Fields<&'a Tensor<F>>) {
         if let Some(module) = self {
             module.collect(out);
         }
     }
 
-    fn collect_mut<'a>(&'a mut self, out: &mut Named<&'a mut Tensor<F>>) {
+    fn collect_mut<'a>(&'a mut self, out: &mut Fields<&'a mut Tensor<F>>) {
         if let Some(module) = self {
             module.collect_mut(out);
         }
     }
 }
 
-impl<F: Real, M: Module<F>> Module<F> for Vec<M> {
-    fn collect<'a>(&'a self, out: &mut Named<&'a Tensor<F>>) {
-        for (k, module) in self.iter().enumerate() {
-            out.within(&k.to_string(), |out| module.collect(out));
-        }
+impl<F: Real, M: Module<F> + ?Sized> Module<F> for Box<M> {
+    fn collect<'a>(&'a self, out: &mut Fields<&'a Tensor<F>>) {
+        (**self).collect(out);
     }
 
-    fn collect_mut<'a>(&'a mut self, out: &mut Named<&'a mut Tensor<F>>) {
-        for (k, module) in self.iter_mut().enumerate() {
-            out.within(&k.to_string(), |out| module.collect_mut(out));
-        }
+    fn collect_mut<'a>(&'a mut self, out: &mut Fields<&'a mut Tensor<F>>) {
+        (**self).collect_mut(out);
     }
 }
 
-/// Implements [`Module`](crate::nn::Module) for a struct `Name<F>`: its parameters are those of the listed fields, in this order.
+/// Lists hold modules; their names are numbers from 0.
+macro_rules! lists {
+    ($([$($generics:tt)*] $list:ty),*) => {$(
+        impl<F: Real, M: Module<F>, $($generics)*> Module<F> for $list {
+            fn collect<'a>(&'a self, out: &mut Fields<&'a Tensor<F>>) {
+                for (k, module) in self.iter().enumerate() {
+                    out.within(&k.to_string(), None, |out| module.collect(out));
+                }
+            }
+
+            fn collect_mut<'a>(&'a mut self, out: &mut Fields<&'a mut Tensor<F>>) {
+                for (k, module) in self.iter_mut().enumerate() {
+                    out.within(&k.to_string(), None, |out| module.collect_mut(out));
+                }
+            }
+        }
+    )*};
+}
+lists!([] Vec<M>, [const N: usize] [M; N]);
+
+/// Implements [`Module`](crate::nn::Module) for a struct: its parameters are those of the listed fields, in this order.
+///
+/// `field = Role` states what the tensors of a field are for ([`Role`](crate::nn::Role)); without it they are weights, or what the
+/// layer in the field says itself. Fields after `state` are saved and never trained.
 ///
 /// ```
-/// use emmy::{Real, Tensor, nn::Module};
+/// use emmy::{Real, Tensor, nn::{Linear, Module, Role}};
 /// struct Affine<F: Real> {
 ///     weight: Tensor<F>,
 ///     bias: Option<Tensor<F>>,
+///     mean: Tensor<F>,
 /// }
-/// emmy::module!(Affine: weight, bias);
+/// emmy::module!(Affine: weight = Weight, bias = Bias; state mean);
 ///
-/// let layer = Affine { weight: Tensor::<f32>::zeros(vec![2, 3]), bias: None };
-/// assert_eq!(layer.parameters()[0].0, "weight");
+/// let zeros = |shape: &[usize]| Tensor::<f32>::zeros(shape);
+/// let layer = Affine { weight: zeros(&[2, 3]), bias: Some(zeros(&[2])), mean: zeros(&[3]) };
+/// assert_eq!(layer.parameters()[1].0, "bias");
+/// assert_eq!(layer.roles(), [Role::Weight, Role::Bias]);
+/// assert_eq!(layer.states().len(), 1);
+///
+/// // A struct of one type of numbers says which.
+/// struct Net {
+///     layers: [Linear<f32>; 2],
+/// }
+/// emmy::module!(Net for f32: layers);
 /// ```
 #[macro_export]
 macro_rules! module {
-    ($name:ident: $($field:ident),* $(,)?) => {
-        impl<F: $crate::Real> $crate::nn::Module<F> for $name<F> {
-            fn collect<'a>(&'a self, out: &mut $crate::nn::Named<&'a $crate::Tensor<F>>) {
-                $(out.within(stringify!($field), |out| self.$field.collect(out));)*
+    ($name:ident for $float:ty: $($rest:tt)*) => {
+        $crate::module!(@impl [] [$name] [$float] $($rest)*);
+    };
+    (@impl [$($generics:tt)*] [$name:ty] [$float:ty]
+        $($field:ident $(= $role:ident)?),* $(,)? $(; state $($state:ident),+ $(,)?)?) => {
+        impl<$($generics)*> $crate::nn::Module<$float> for $name {
+            fn collect<'a>(&'a self, out: &mut $crate::nn::Fields<&'a $crate::Tensor<$float>>) {
+                $(out.within(stringify!($field), $crate::module!(@role $($role)?), |out| {
+                    $crate::nn::Module::<$float>::collect(&self.$field, out)
+                });)*
+                $($(out.within(stringify!($state), ::std::option::Option::Some($crate::nn::Role::State), |out| {
+                    $crate::nn::Module::<$float>::collect(&self.$state, out)
+                });)+)?
             }
 
-            fn collect_mut<'a>(&'a mut self, out: &mut $crate::nn::Named<&'a mut $crate::Tensor<F>>) {
-                $(out.within(stringify!($field), |out| self.$field.collect_mut(out));)*
+            fn collect_mut<'a>(&'a mut self, out: &mut $crate::nn::Fields<&'a mut $crate::Tensor<$float>>) {
+                $(out.within(stringify!($field), $crate::module!(@role $($role)?), |out| {
+                    $crate::nn::Module::<$float>::collect_mut(&mut self.$field, out)
+                });)*
+                $($(out.within(stringify!($state), ::std::option::Option::Some($crate::nn::Role::State), |out| {
+                    $crate::nn::Module::<$float>::collect_mut(&mut self.$state, out)
+                });)+)?
             }
         }
     };
-}
-
-/// One forward pass: a tape, whether it is for training, and a source of seeds.
-///
-/// Layers ask it for their parameters ([`param`](Self::param)); in a training pass these become variables, in an evaluation pass
-/// constants. A parameter asked for twice is one variable, so shared weights need nothing special.
-pub struct Pass<'t, F: Real> {
-    tape: &'t Tape<F>,
-    /// The seed of a training pass; an evaluation pass has none, and needs none.
-    seed: Option<u64>,
-    draws: Cell<u64>,
-    /// By address: for as long as a pass lives, a parameter stays where it is.
-    bound: RefCell<BTreeMap<usize, Var<'t, F>>>,
-}
-
-impl<'t, F: Real> Pass<'t, F> {
-    /// A training pass; all that is random in it follows from `seed`.
-    pub fn train(tape: &'t Tape<F>, seed: u64) -> Self {
-        Self {
-            seed: Some(seed),
-            ..Self::evaluate(tape)
-        }
-    }
-
-    /// An evaluation pass: no dropout, no derivatives with respect to parameters.
-    pub fn evaluate(tape: &'t Tape<F>) -> Self {
-        Self {
-            tape,
-            seed: None,
-            draws: Cell::new(0),
-            bound: RefCell::new(BTreeMap::new()),
-        }
-    }
-
-    /// The tape of this pass.
-    pub fn tape(&self) -> &'t Tape<F> {
-        self.tape
-    }
-
-    /// Whether this is a training pass.
-    pub fn is_training(&self) -> bool {
-        self.seed.is_some()
-    }
-
-    /// The seed for the next random operation of a training pass (the k-th call gives the k-th seed), `None` in evaluation.
-    pub fn draw(&self) -> Option<u64> {
-        let k = self.draws.get();
-        let seed = self.seed?;
-        self.draws.set(k + 1);
-        Some(mix(seed, k))
-    }
-
-    /// Whether anything random happened in this pass.
-    pub fn was_random(&self) -> bool {
-        self.draws.get() > 0
-    }
-
-    /// The variable (in evaluation: the constant) that stands for a parameter.
-    pub fn param(&self, parameter: &Tensor<F>) -> Var<'t, F> {
-        let address = std::ptr::from_ref(parameter).addr();
-        *self.bound.borrow_mut().entry(address).or_insert_with(|| {
-            if self.is_training() {
-                self.tape.var(parameter.clone())
-            } else {
-                self.tape.constant(parameter.clone())
-            }
-        })
-    }
-
-    /// Lets a variable stand for a parameter: a layer as a function of its parameters, to be differentiated by other means than
-    /// [`gradients`](Self::gradients).
-    ///
-    /// # Panics
-    /// If the shapes differ, or something stands for the parameter already.
-    #[track_caller]
-    pub fn bind(&self, parameter: &Tensor<F>, variable: Var<'t, F>) {
-        let (expected, found) = (parameter.shape(), variable.shape());
-        assert!(
-            found == expected,
-            "bind: a variable of shape {found:?} for a parameter of shape {expected:?}"
-        );
-        let address = std::ptr::from_ref(parameter).addr();
-        let earlier = self.bound.borrow_mut().insert(address, variable);
-        assert!(
-            earlier.is_none(),
-            "bind: something stands for this parameter already"
-        );
-    }
-
-    /// ∂loss/∂θ for every parameter θ of `model`, in its order; zeros for a parameter that took no part.
-    ///
-    /// # Panics
-    /// If this is not a training pass, or the loss has not exactly one element.
-    #[track_caller]
-    pub fn gradients(&self, loss: Var<'t, F>, model: &impl Module<F>) -> Vec<Tensor<F>> {
-        assert!(
-            self.is_training(),
-            "gradients: an evaluation pass binds parameters as constants"
-        );
-        let vars: Vec<_> = (model.parameters().iter())
-            .map(|(_, p)| self.param(p))
-            .collect();
-        grad(loss, &vars)
-    }
-}
-
-/// One well-mixed number from a seed and a counter (the finaliser of SplitMix64).
-pub(crate) fn mix(seed: u64, k: u64) -> u64 {
-    let mut z = seed.wrapping_add(k.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    (@role) => { ::std::option::Option::None };
+    (@role $role:ident) => { ::std::option::Option::Some($crate::nn::Role::$role) };
+    ($name:ident: $($rest:tt)*) => {
+        $crate::module!(@impl [F: $crate::Real] [$name<F>] [F] $($rest)*);
+    };
 }

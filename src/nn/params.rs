@@ -1,0 +1,119 @@
+//! Where the parameters of a model stand in its list.
+
+use super::Module;
+use crate::real::Real;
+use crate::symmetry::Slice;
+use crate::tensor::Tensor;
+use std::collections::BTreeMap;
+
+/// The parameters and state of a model, found by address: a layer names its own fields. The model stays borrowed, so that an
+/// address means one tensor for as long as this lives.
+#[derive(Debug, Clone)]
+pub struct Params<'m, F: Real> {
+    trained: Vec<&'m Tensor<F>>,
+    states: Vec<&'m Tensor<F>>,
+    /// From the address to the number, state after parameters.
+    numbers: BTreeMap<usize, usize>,
+}
+
+fn address<F>(tensor: &Tensor<F>) -> usize {
+    std::ptr::from_ref(tensor).addr()
+}
+
+impl<'m, F: Real> Params<'m, F> {
+    /// The places of all parameters of `model`.
+    pub fn of(model: &'m (impl Module<F> + ?Sized)) -> Self {
+        let (trained, states) = (model.tensors(), model.states());
+        let all = trained.iter().chain(&states);
+        let numbers = all.enumerate().map(|(k, p)| (address(p), k)).collect();
+        Self {
+            trained,
+            states,
+            numbers,
+        }
+    }
+
+    /// The parameters, in the model's order.
+    pub fn tensors(&self) -> &[&'m Tensor<F>] {
+        &self.trained
+    }
+
+    /// The state, in the model's order.
+    pub fn states(&self) -> &[&'m Tensor<F>] {
+        &self.states
+    }
+
+    /// The number of a parameter in the model's list, if it is one of the model's.
+    pub fn find(&self, parameter: &Tensor<F>) -> Option<usize> {
+        let number = *self.numbers.get(&address(parameter))?;
+        (number < self.trained.len()).then_some(number)
+    }
+
+    /// The number of a tensor of state in the model's list, if it is one of the model's.
+    pub(super) fn find_state(&self, state: &Tensor<F>) -> Option<usize> {
+        let number = *self.numbers.get(&address(state))?;
+        number.checked_sub(self.trained.len())
+    }
+
+    /// The number of a parameter in the model's list.
+    ///
+    /// # Panics
+    /// If it is none of the model's.
+    #[track_caller]
+    pub fn number(&self, parameter: &Tensor<F>) -> usize {
+        match self.find(parameter) {
+            Some(number) => number,
+            None => panic!("{}", self.stranger(parameter)),
+        }
+    }
+
+    /// What to say of a tensor that is not the model's.
+    pub(super) fn stranger(&self, tensor: &Tensor<F>) -> String {
+        let shape = tensor.shape();
+        let alike = self.trained.iter().filter(|p| p.shape() == shape).count();
+        format!(
+            "a tensor of shape {shape:?} is not a parameter of the model of this pass, which has {} parameters, {alike} of this \
+             shape: it is a copy, a temporary, or not listed in `module!`",
+            self.trained.len()
+        )
+    }
+
+    /// One neuron per row of a weight `[out, in]`, or per entry of a bias `[out]`.
+    ///
+    /// # Panics
+    /// If the parameter is none of the model's.
+    #[track_caller]
+    pub fn rows(&self, parameter: &Tensor<F>) -> Slice {
+        self.grouped(parameter, 1, parameter.shape()[0])
+    }
+
+    /// One neuron per column of a weight `[out, in]`.
+    ///
+    /// # Panics
+    /// If the parameter is none of the model's.
+    #[track_caller]
+    pub fn columns(&self, weight: &Tensor<F>) -> Slice {
+        let input = weight.shape().last().copied().unwrap_or(1);
+        let outer = weight.len().checked_div(input).unwrap_or(0);
+        Slice::new(self.number(weight), [outer, input, 1])
+    }
+
+    /// `width` neurons, each of `groups` stretches: with 1 group consecutive entries, with H those of H heads that are averaged.
+    ///
+    /// # Panics
+    /// If the parameter is none of the model's.
+    #[track_caller]
+    pub fn grouped(&self, parameter: &Tensor<F>, groups: usize, width: usize) -> Slice {
+        let inner = parameter.len().checked_div(groups * width).unwrap_or(0);
+        Slice::new(self.number(parameter), [groups, width, inner])
+    }
+
+    /// All entries of a parameter as one neuron.
+    ///
+    /// # Panics
+    /// If the parameter is none of the model's.
+    #[track_caller]
+    pub fn whole(&self, parameter: &Tensor<F>) -> Slice {
+        self.grouped(parameter, parameter.len().max(1), 1)
+    }
+}

@@ -1,0 +1,294 @@
+//! A forward pass over a model: its parameters on a tape, seeds for what is random, and a log of calls if a trace is taken.
+
+use super::trace::Log;
+use super::{Module, Params};
+use crate::autodiff::{Tape, Var, grad};
+use crate::kernels::random::mix;
+use crate::real::Real;
+use crate::symmetry::Ports;
+use crate::tensor::Tensor;
+use std::cell::{Cell, RefCell};
+
+/// A module with a forward pass.
+///
+/// The forward function is an ordinary function that wraps its body in [`Pass::call`]. What else a layer tells of itself is asked for
+/// when a [`Trace`](super::Trace) is taken.
+pub trait Layer<F: Real>: Module<F> {
+    /// How it takes part in conservation laws. A layer without ports is transparent: the calls inside it are looked at one by one. What
+    /// happens inside a layer with ports is its own affair.
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        let _ = params;
+        None
+    }
+}
+
+/// One forward pass over a model: a tape, the model's parameters on it, whether it is for training, and a source of seeds.
+///
+/// A pass borrows its model for `'m` and puts all parameters on the tape when it begins: as variables in a training pass, as constants in
+/// an evaluation. So a model cannot change while a pass over it lives:
+///
+/// ```compile_fail,E0502
+/// use emmy::{Tape, init, nn::{Linear, Pass}};
+/// let mut layers = vec![Linear::<f32>::new(3, 3, true, &mut init::rng(0))];
+/// let tape = Tape::new();
+/// let pass = Pass::train(&tape, &layers, 0);
+/// let x = tape.constant(init::normal(&[2, 3], 1.0, &mut init::rng(1)));
+/// let y = layers[0].forward(&pass, x);
+/// layers.push(layers[0].clone()); // error: `layers` is borrowed by the pass
+/// let z = layers[1].forward(&pass, y);
+/// ```
+///
+/// and a tensor that is not the model's, a temporary or a copy, is refused when it is asked for ([`param`](Self::param)).
+pub struct Pass<'t, 'm, F: Real> {
+    tape: &'t Tape<F>,
+    /// The seed of a training pass; an evaluation has none, and needs none.
+    seed: Option<u64>,
+    draws: Cell<u64>,
+    params: Params<'m, F>,
+    vars: Vec<Var<'t, F>>,
+    states: Vec<Var<'t, F>>,
+    updates: RefCell<Vec<Option<Tensor<F>>>>,
+    pub(super) log: Option<RefCell<Log>>,
+}
+
+impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
+    /// A training pass; all that is random in it follows from `seed`.
+    pub fn train(tape: &'t Tape<F>, model: &'m (impl Module<F> + ?Sized), seed: u64) -> Self {
+        Self::new(tape, model, Some(seed), |p| tape.var(p.clone()))
+    }
+
+    /// An evaluation: no dropout, no derivatives with respect to parameters.
+    pub fn eval(tape: &'t Tape<F>, model: &'m (impl Module<F> + ?Sized)) -> Self {
+        Self::new(tape, model, None, |p| tape.constant(p.clone()))
+    }
+
+    /// An evaluation in which `vars` stand for the parameters, in the model's order: the model as a function of its parameters, to be
+    /// differentiated by other means than [`gradients`](Self::gradients).
+    ///
+    /// ```
+    /// use emmy::{Tape, autodiff::hvp, init, nn::{Linear, Module, Pass}};
+    /// let layer = Linear::<f64>::new(3, 2, true, &mut init::rng(0));
+    /// let tape = Tape::new();
+    /// let theta = layer.vars(&tape);
+    /// let pass = Pass::bound(&tape, &layer, &theta);
+    /// let x = tape.constant(init::normal(&[4, 3], 1.0, &mut init::rng(1)));
+    /// let loss = layer.forward(&pass, x).tanh().sum_all();
+    /// let direction: Vec<_> = layer.tensors().into_iter().cloned().collect();
+    /// assert_eq!(hvp(loss, &theta, &direction)[0].shape(), [2, 3]);
+    /// ```
+    ///
+    /// # Panics
+    /// If there is not one variable per parameter, of its shape.
+    #[track_caller]
+    pub fn bound(
+        tape: &'t Tape<F>,
+        model: &'m (impl Module<F> + ?Sized),
+        vars: &[Var<'t, F>],
+    ) -> Self {
+        let expected: Vec<_> = model.tensors().iter().map(|p| p.shape().to_vec()).collect();
+        let found: Vec<_> = vars.iter().map(|v| v.shape()).collect();
+        assert!(
+            found == expected,
+            "bound: variables of shapes {found:?} for parameters of shapes {expected:?}"
+        );
+        let mut vars = vars.iter().copied();
+        Self::new(tape, model, None, |_| vars.next().expect("as many"))
+    }
+
+    fn new(
+        tape: &'t Tape<F>,
+        model: &'m (impl Module<F> + ?Sized),
+        seed: Option<u64>,
+        bind: impl FnMut(&Tensor<F>) -> Var<'t, F>,
+    ) -> Self {
+        let params = Params::of(model);
+        let vars = params.tensors().iter().copied().map(bind).collect();
+        let states = params.states().iter().copied();
+        Self {
+            tape,
+            seed,
+            draws: Cell::new(0),
+            vars,
+            states: states.map(|s| tape.constant(s.clone())).collect(),
+            updates: RefCell::new(vec![None; params.states().len()]),
+            params,
+            log: None,
+        }
+    }
+
+    /// The tape of this pass.
+    pub fn tape(&self) -> &'t Tape<F> {
+        self.tape
+    }
+
+    /// The parameters of the model, by address.
+    pub fn params(&self) -> &Params<'m, F> {
+        &self.params
+    }
+
+    /// The variables (in an evaluation: the constants) that stand for the parameters, in the model's order.
+    pub fn vars(&self) -> &[Var<'t, F>] {
+        &self.vars
+    }
+
+    /// Whether this is a training pass.
+    pub fn is_training(&self) -> bool {
+        self.seed.is_some()
+    }
+
+    /// The seed for the next random operation of a training pass (the k-th call gives the k-th seed), `None` in an evaluation.
+    pub fn draw(&self) -> Option<u64> {
+        let k = self.draws.get();
+        let seed = self.seed?;
+        self.draws.set(k + 1);
+        Some(mix(seed, k))
+    }
+
+    /// Whether anything random happened in this pass.
+    pub fn was_random(&self) -> bool {
+        self.draws.get() > 0
+    }
+
+    /// The variable (in an evaluation: the constant) that stands for a parameter. A parameter asked for twice is one variable, so shared
+    /// weights need nothing special.
+    ///
+    /// # Panics
+    /// If the tensor is not a parameter of the model: a temporary, a copy, or a field that `module!` does not list.
+    #[track_caller]
+    pub fn param(&self, parameter: &Tensor<F>) -> Var<'t, F> {
+        let Some(number) = self.params.find(parameter) else {
+            panic!("param: {}", self.params.stranger(parameter));
+        };
+        if let Some(log) = &self.log {
+            log.borrow_mut().uses(number);
+        }
+        self.vars[number]
+    }
+
+    /// The constant that stands for a tensor of state.
+    ///
+    /// # Panics
+    /// If the tensor is not state of the model.
+    #[track_caller]
+    pub fn state(&self, state: &Tensor<F>) -> Var<'t, F> {
+        self.states[self.state_number("state", state)]
+    }
+
+    /// Replaces a tensor of state after the pass, when [`into_updates`](Self::into_updates) is applied to the model.
+    ///
+    /// # Panics
+    /// If the tensor is not state of the model, or the shapes differ.
+    #[track_caller]
+    pub fn update(&self, state: &Tensor<F>, value: Tensor<F>) {
+        let (expected, found) = (state.shape(), value.shape());
+        assert!(
+            found == expected,
+            "update: a value of shape {found:?} for state of shape {expected:?}"
+        );
+        let number = self.state_number("update", state);
+        self.updates.borrow_mut()[number] = Some(value);
+    }
+
+    #[track_caller]
+    fn state_number(&self, what: &str, state: &Tensor<F>) -> usize {
+        let number = self.params.find_state(state);
+        number.unwrap_or_else(|| {
+            let shape = state.shape();
+            panic!("{what}: a tensor of shape {shape:?} is not state of the model of this pass; list it after `state` in `module!`")
+        })
+    }
+
+    /// Ends the pass and gives what it found for the state of the model.
+    pub fn into_updates(self) -> Updates<F> {
+        Updates(self.updates.into_inner())
+    }
+
+    /// Runs the forward function of a layer. With a trace this is one call in its log; else it just runs `body`.
+    ///
+    /// `inputs` are what the layer reads, in the order of the readers of its [`Ports`].
+    ///
+    /// # Panics
+    /// If a parameter of the layer is not one of the model; the message names the layer and the parameter.
+    #[track_caller]
+    pub fn call<R: Output<'t, F>>(
+        &self,
+        layer: &(impl Layer<F> + ?Sized),
+        inputs: &[Var<'t, F>],
+        body: impl FnOnce() -> R,
+    ) -> R {
+        if let Some(k) = (layer.tensors().iter()).position(|p| self.params.find(p).is_none()) {
+            let (name, tensor) = layer.parameters().swap_remove(k);
+            let what = self.params.stranger(tensor);
+            panic!("{}: its `{name}` is a stranger: {what}", kind_of(layer));
+        }
+        let Some(log) = &self.log else { return body() };
+        let ports = layer.ports(&self.params);
+        let call = log.borrow_mut().open(self, layer, inputs, ports);
+        let result = body();
+        log.borrow_mut().close(call, result.output());
+        result
+    }
+
+    /// ∂loss/∂θ for every parameter θ of the model, in its order; zeros for a parameter that took no part.
+    ///
+    /// # Panics
+    /// If this is not a training pass, or the loss has not exactly one element.
+    #[track_caller]
+    pub fn gradients(&self, loss: Var<'t, F>) -> Vec<Tensor<F>> {
+        assert!(
+            self.is_training(),
+            "gradients: an evaluation binds parameters as constants; begin with Pass::train"
+        );
+        grad(loss, &self.vars)
+    }
+}
+
+/// What a layer returns: its output, alone or before something else.
+pub trait Output<'t, F: Real> {
+    /// The output.
+    fn output(&self) -> Var<'t, F>;
+}
+
+impl<'t, F: Real> Output<'t, F> for Var<'t, F> {
+    fn output(&self) -> Var<'t, F> {
+        *self
+    }
+}
+
+impl<'t, F: Real, T> Output<'t, F> for (Var<'t, F>, T) {
+    fn output(&self) -> Var<'t, F> {
+        self.0
+    }
+}
+
+/// New values for the state of a model, from one pass over it.
+#[derive(Debug, Clone)]
+pub struct Updates<F: Real>(Vec<Option<Tensor<F>>>);
+
+impl<F: Real> Updates<F> {
+    /// Writes them to the model.
+    ///
+    /// # Panics
+    /// If the model has not the state of the model of the pass.
+    #[track_caller]
+    pub fn apply(self, model: &mut (impl Module<F> + ?Sized)) {
+        if self.0.is_empty() {
+            return;
+        }
+        let states = model.states_mut();
+        let (expected, found) = (self.0.len(), states.len());
+        assert!(found == expected, "updates: of {expected} states, the model has {found}");
+        for (state, value) in states.into_iter().zip(self.0) {
+            if let Some(value) = value {
+                *state = value;
+            }
+        }
+    }
+}
+
+/// The name of a layer's type, without modules and type parameters.
+pub(super) fn kind_of<L: ?Sized>(_: &L) -> &'static str {
+    let name = std::any::type_name::<L>();
+    let bare = name.split('<').next().unwrap_or(name);
+    bare.rsplit("::").next().unwrap_or(bare)
+}

@@ -1,0 +1,334 @@
+//! What the operations between layers do to the symmetries of their operands: the table that `docs/conservation.md` prints.
+//!
+//! The neurons of a stream are the entries of the last axis; everything before it numbers rows. An operation that is not in the table
+//! breaks everything, so a list of laws may be too short and is never false. `tests/passages.rs` changes real operands of every registered
+//! operation and holds the output against what is claimed here.
+
+use super::Node;
+use crate::symmetry::{Change, Passage, Way};
+
+/// A node relative to the stream it comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Relation {
+    /// The stream; none for what no stream reaches, such as data and constants.
+    pub stream: Option<usize>,
+    /// What became of each change of the stream on its way here.
+    pub passage: Passage,
+    /// Shifts are counted in units of the shift of this node: only then do they cancel, as in x − mean x.
+    pub shift_base: usize,
+    /// The same for offsets.
+    pub offset_base: usize,
+}
+
+impl Relation {
+    /// Of what does not change with any stream.
+    pub const FIXED: Self = Self {
+        stream: None,
+        passage: Passage::ABSORBS,
+        shift_base: usize::MAX,
+        offset_base: usize::MAX,
+    };
+
+    fn behind(self, passage: Passage) -> Self {
+        Self {
+            passage: self.passage.then(passage),
+            ..self
+        }
+    }
+
+    /// The shift that arrives here is the unit from here on.
+    pub fn shift_anew(self, id: usize) -> Self {
+        Self {
+            passage: unit(self.passage, Change::Shift),
+            shift_base: id,
+            ..self
+        }
+    }
+
+    /// The offset that arrives here is the unit from here on.
+    pub fn offset_anew(self, id: usize) -> Self {
+        Self {
+            passage: unit(self.passage, Change::Offset),
+            offset_base: id,
+            ..self
+        }
+    }
+
+    /// Whether shifts of both are counted in the same unit, or offsets.
+    fn comparable(&self, other: &Self, change: Change) -> bool {
+        match change {
+            Change::Shift => self.shift_base == other.shift_base,
+            Change::Offset => self.offset_base == other.offset_base,
+            _ => true,
+        }
+    }
+}
+
+/// How the operands of an operation come together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Join {
+    /// One operand.
+    One(Passage),
+    /// One operand, whose rows are chosen or mixed: shifts of rows are counted anew.
+    Of(Passage),
+    /// Entry by entry a + c b: every operand must have changed alike. The number is c.
+    Sum(f64),
+    /// Entry by entry one of the operands, which one depending on their sizes or on a fixed mask.
+    Choice,
+    /// Rows of all operands, one below the other.
+    Rows,
+    /// Entry by entry a · b, or a / b with −1.
+    Product(f64),
+    /// A fixed map of the rows of the second operand.
+    Propagation,
+    /// Nothing is known.
+    Unknown,
+}
+
+/// The relation of node `id` to its stream, given those of its operands. All operands that carry a change belong to one stream, which the
+/// caller sees to ([`Merge`]).
+pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relation {
+    let node = &nodes[id];
+    let stream = operands.iter().find_map(|r| r.stream);
+    let Some(&first) = operands.first().filter(|_| stream.is_some()) else {
+        return Relation::FIXED;
+    };
+    let shapes: Vec<&[usize]> = node.args.iter().map(|&a| &nodes[a].shape[..]).collect();
+    // What reaches the output through one operand if the others do not change.
+    let reached = |k: usize| operands[k].behind(broadcast(shapes[k], &node.shape));
+    let of = |passage| Relation {
+        stream,
+        passage,
+        ..first
+    };
+    match join(node, &shapes) {
+        Join::One(passage) => first.behind(passage),
+        Join::Of(passage) => first.behind(passage).shift_anew(id),
+        Join::Propagation => {
+            let left = first.passage.then(only_all());
+            let right = operands[1].passage.then(Passage::ROWS);
+            let both = left.zip(right, |_, a, b| match (a, b) {
+                (Way::Absorbs, b) => b,
+                (Way::Carries(_), Way::Absorbs) => a,
+                _ => Way::Breaks,
+            });
+            of(both).shift_anew(id).offset_anew(id)
+        }
+        Join::Product(sign) => {
+            let (a, b) = (reached(0), reached(1));
+            let alike = [uniform(shapes[0]), uniform(shapes[1])];
+            let passage = (a.passage).zip(b.passage, |change, a, b| product(change, a, b, sign, alike));
+            of(passage).shift_anew(id).offset_anew(id)
+        }
+        Join::Sum(c) => sum(id, reached(0), reached(1), c),
+        Join::Choice => {
+            let first = reached(0);
+            let mut passage = first.passage;
+            for k in 1..operands.len() {
+                let other = reached(k);
+                passage = passage.zip(other.passage, |change, a, b| match change {
+                    Change::Mix | Change::Turn if a.carries() || b.carries() => Way::Breaks,
+                    _ if a.carries() && !first.comparable(&other, change) => Way::Breaks,
+                    _ => equal(a, b),
+                });
+            }
+            Relation { stream, passage, ..first }
+        }
+        Join::Rows => {
+            let mut passage = first.passage;
+            for other in &operands[1..] {
+                passage = passage.zip(other.passage, |change, a, b| match change {
+                    Change::Shift => worse(a, b),
+                    Change::Offset if a.carries() && !first.comparable(other, change) => Way::Breaks,
+                    _ => equal(a, b),
+                });
+            }
+            of(passage).shift_anew(id)
+        }
+        Join::Unknown => {
+            let broken = operands.iter().map(|r| r.passage.then(Passage::BREAKS));
+            of(broken.fold(Passage::ABSORBS, |all, p| all.zip(p, |_, a, b| worse(a, b))))
+        }
+    }
+}
+
+/// The table.
+fn join(node: &Node, shapes: &[&[usize]]) -> Join {
+    let (from, to, c) = (shapes.first().copied().unwrap_or(&[]), &node.shape[..], node.constant);
+    let homogeneous = |k| Join::One(Passage::homogeneous(k));
+    // Whether the operation, along an axis that it noted, leaves the neurons alone.
+    let last = c as usize + 1 == from.len();
+    let matrix = from.len() >= 2;
+    match node.op {
+        "add" => Join::Sum(1.0),
+        "sub" => Join::Sum(-1.0),
+        "mul" => Join::Product(1.0),
+        "div" => Join::Product(-1.0),
+        "maximum" | "minimum" | "where_" => Join::Choice,
+        "alias" => Join::One(Passage::CARRIES),
+        "neg" => Join::One(times(-1.0)),
+        "scale" => Join::One(times(c)),
+        "add_scalar" if c == 0.0 => Join::One(Passage::CARRIES),
+        "add_scalar" => Join::One(
+            Passage::BREAKS
+                .with(Change::Shift, Way::Carries(1.0))
+                .with(Change::Offset, Way::Carries(1.0)),
+        ),
+        "relu" | "leaky_relu" | "abs" | "dropout" => homogeneous(1.0),
+        "powf" => homogeneous(c),
+        "square" => homogeneous(2.0),
+        "sqrt" | "sqrt_or_zero" => homogeneous(0.5),
+        "recip_or_zero" => homogeneous(-1.0),
+        "softmax" => Join::One(Passage::BREAKS.with(Change::Shift, Way::Absorbs)),
+        "logsumexp" => Join::One(Passage::BREAKS.with(Change::Shift, Way::Carries(1.0))),
+        "sum" | "max" | "min" => reduction(node.op, from, to),
+        "broadcast_to" => Join::One(broadcast(from, to)),
+        "reshape" if from.last() == to.last() && !from.is_empty() => {
+            Join::One(Passage::CARRIES)
+        }
+        "index_select" | "slice" if !last => Join::Of(Passage::CARRIES),
+        "index_add" | "pad" if !last => Join::Of(Passage::ROWS),
+        "reshape" | "permute" | "slice" | "index_select" => Join::One(only_all()),
+        "index_add" | "pad" => Join::One(only_all()),
+        "gather_rows" | "gather_columns" if matrix => Join::Of(Passage::CARRIES),
+        "segment_sum" | "segment_sum_columns" if matrix => Join::Of(Passage::ROWS),
+        "segment_max" if matrix => homogeneous(1.0),
+        "gather_rows" | "gather_columns" | "segment_sum" | "segment_sum_columns" | "segment_max" => {
+            Join::One(only_all())
+        }
+        "concat" if !last => Join::Rows,
+        "matmul" | "spmm" | "spmm_t" => Join::Propagation,
+        _ => Join::Unknown,
+    }
+}
+
+/// A sum, a maximum or a minimum over axes that stay with size 1.
+fn reduction(op: &str, from: &[usize], to: &[usize]) -> Join {
+    let reduced = |k: usize| from[k] != to[k];
+    let rows = (0..from.len().saturating_sub(1)).any(reduced);
+    let neurons = from.len().checked_sub(1).is_some_and(reduced);
+    let count = |axes: &[usize]| axes.iter().product::<usize>() as f64;
+    let d = from.last().copied().unwrap_or(1) as f64;
+    let n = if from.is_empty() { 1.0 } else { count(&from[..from.len() - 1]) };
+    let m = if to.is_empty() { 1.0 } else { count(&to[..to.len() - 1]) };
+    let sums = op == "sum";
+    let passage = match (neurons, rows, sums) {
+        (false, false, _) => Passage::CARRIES,
+        (false, true, true) => Passage::CARRIES.with(Change::Offset, Way::Carries(n / m)),
+        (false, true, false) => Passage::homogeneous(1.0).with(Change::Offset, Way::Carries(1.0)),
+        (true, false, true) => only_all().with(Change::Shift, Way::Carries(d)),
+        (true, false, false) => only_all().with(Change::Shift, Way::Carries(1.0)),
+        (true, true, _) => only_all(),
+    };
+    match rows {
+        true => Join::Of(passage),
+        false => Join::One(passage),
+    }
+}
+
+/// The size of the whole stream is all that gets through.
+fn only_all() -> Passage {
+    Passage::BREAKS.with(Change::All, Way::Carries(1.0))
+}
+
+/// c x.
+fn times(c: f64) -> Passage {
+    if c == 0.0 {
+        return Passage::ABSORBS;
+    }
+    Passage::CARRIES
+        .with(Change::Shift, Way::Carries(c))
+        .with(Change::Offset, Way::Carries(c))
+}
+
+/// An operand of shape `from` repeated to `to`.
+fn broadcast(from: &[usize], to: &[usize]) -> Passage {
+    match (from.last(), to.last()) {
+        (a, b) if a == b => Passage::CARRIES,
+        _ => only_all().with(Change::Shift, Way::Carries(1.0)),
+    }
+}
+
+/// Whether there is one number per row, or one in all: neurons of a product with it are treated alike.
+fn uniform(shape: &[usize]) -> bool {
+    shape.last().is_none_or(|&d| d == 1)
+}
+
+/// Changes of this kind that arrive count as 1.
+fn unit(passage: Passage, change: Change) -> Passage {
+    match passage.way(change) {
+        Way::Carries(_) => passage.with(change, Way::Carries(1.0)),
+        _ => passage,
+    }
+}
+
+/// Either operand may have changed.
+fn worse(a: Way, b: Way) -> Way {
+    match (a, b) {
+        (Way::Breaks, _) | (_, Way::Breaks) => Way::Breaks,
+        (Way::Absorbs, b) => b,
+        (a, _) => a,
+    }
+}
+
+/// Both operands must have changed alike.
+fn equal(a: Way, b: Way) -> Way {
+    if a == b { a } else { Way::Breaks }
+}
+
+/// a + c b.
+fn sum(id: usize, a: Relation, b: Relation, c: f64) -> Relation {
+    let passage = a.passage.zip(b.passage, |change, x, y| match (change, x, y) {
+        (_, Way::Breaks, _) | (_, _, Way::Breaks) => Way::Breaks,
+        (Change::Shift | Change::Offset, Way::Carries(x), Way::Carries(y)) if a.comparable(&b, change) => {
+            let total = x + c * y;
+            match total.abs() <= 1e-9 * (x.abs() + y.abs()) {
+                true => Way::Absorbs,
+                false => Way::Carries(total),
+            }
+        }
+        (Change::Shift | Change::Offset, Way::Absorbs, Way::Carries(y)) => Way::Carries(c * y),
+        (Change::Shift | Change::Offset, x, y) => worse(x, y),
+        (_, x, y) => equal(x, y),
+    });
+    // The unit is that of the operand that changes; of two that are not comparable the sum is a new one.
+    let moved = |r: &Relation, change| r.passage.way(change).carries();
+    let base = |change, of: fn(&Relation) -> usize| match (moved(&a, change), moved(&b, change)) {
+        (false, true) => of(&b),
+        (true, true) if of(&a) != of(&b) => id,
+        _ => of(&a),
+    };
+    let sum = Relation {
+        stream: a.stream.or(b.stream),
+        passage,
+        shift_base: base(Change::Shift, |r| r.shift_base),
+        offset_base: base(Change::Offset, |r| r.offset_base),
+    };
+    let sum = if sum.shift_base == id { sum.shift_anew(id) } else { sum };
+    if sum.offset_base == id { sum.offset_anew(id) } else { sum }
+}
+
+/// a · b, or a / b with the sign −1; `uniform` says of each operand whether it is the same for all neurons.
+fn product(change: Change, a: Way, b: Way, sign: f64, uniform: [bool; 2]) -> Way {
+    use Way::{Absorbs, Breaks, Carries};
+    let quotient = sign < 0.0;
+    match (change, a, b) {
+        (_, Breaks, _) | (_, _, Breaks) => Breaks,
+        (_, Absorbs, Absorbs) => Absorbs,
+        (Change::Each | Change::All, a, b) => {
+            let degree = |way| if let Carries(k) = way { k } else { 0.0 };
+            match degree(a) + sign * degree(b) {
+                k if k.abs() < 1e-9 => Absorbs,
+                k => Carries(k),
+            }
+        }
+        // A factor per row turns no neuron into another, and keeps what is the same for all neurons of a row.
+        (Change::Mix | Change::Turn | Change::Shift, Carries(_), Absorbs) if uniform[1] => a,
+        (Change::Mix | Change::Turn | Change::Shift, Absorbs, Carries(_))
+            if uniform[0] && !quotient =>
+        {
+            b
+        }
+        _ => Breaks,
+    }
+}

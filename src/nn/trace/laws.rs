@@ -1,0 +1,207 @@
+//! The laws of a pass: what its streams and the insides of its layers conserve.
+
+use super::streams::{Edge, Stream, Streams};
+use super::{Trace, spoken};
+use crate::symmetry::{Change, Law, Passage, Ports, Slice, Symmetry, Term, Way};
+
+impl Trace {
+    /// The conservation laws that hold for every loss of what the traced function returned.
+    ///
+    /// Each stream of neurons has at most
+    ///
+    /// | change | law | name |
+    /// |---|---|---|
+    /// | a factor per neuron | what flows in against k times what flows out, per neuron and head; k is the degree of what stands between | neurons |
+    /// | any matrix | the same as matrices, where nothing sees neurons one by one | space of neurons |
+    /// | a rotation | the same, where lengths are seen and nothing else | turns |
+    /// | one factor | all that is written against all that is read, where a norm sees neurons together | scale |
+    /// | a number for all neurons | the gradient of each writer sums to zero over the neurons | shift |
+    /// | a number per neuron | the gradient of each bias is zero | bias |
+    ///
+    /// "Are GATs Out of Balance?", Theorem 2.2 (shared weights), Theorem 6.3 with what its right side lacks (separate weights), Theorem 6.4
+    /// (heads) are the first row between two graph layers. Besides there are the laws that layers state of their insides. An operation
+    /// between layers of which nothing is known ends all laws of its stream, so no law is listed that does not hold.
+    ///
+    /// # Panics
+    /// If a layer states ports that do not fit the shapes of its inputs and output.
+    pub fn laws(&self) -> Vec<Law> {
+        self.laws_seen(Passage::CARRIES, false)
+    }
+
+    /// The further laws of a loss that does not change when all outputs of a row are shifted alike, such as cross-entropy of their softmax:
+    /// the gradient of what writes them sums to zero over the classes.
+    pub fn softmax_laws(&self) -> Vec<Law> {
+        let others = self.laws();
+        let softmax = Passage::CARRIES.with(Change::Shift, Way::Absorbs);
+        let mut laws = self.laws_seen(softmax, false);
+        laws.retain(|law| !others.contains(law));
+        for law in &mut laws {
+            law.name = law.name.replace("shift", "sum over classes");
+        }
+        laws
+    }
+
+    /// The laws of neurons as they would be if every activation were homogeneous: what balancing balances.
+    pub(in crate::nn) fn laws_to_balance(&self) -> Vec<Law> {
+        let mut laws = self.laws_seen(Passage::CARRIES, true);
+        laws.retain(|law| law.symmetry == Symmetry::Rescaling && law.name.ends_with("neurons"));
+        laws
+    }
+
+    fn laws_seen(&self, sight: Passage, lenient: bool) -> Vec<Law> {
+        let streams = Streams::of(self, sight, lenient);
+        // In the order of the calls that write; what is inside a call comes before what it writes.
+        let mut found: Vec<(usize, Law)> = Vec::new();
+        for (number, stream) in streams.all() {
+            let laws = of_stream(self, &streams, number, stream);
+            found.extend(laws.into_iter().map(|law| (stream.writers[0], law)));
+        }
+        found.sort_by_key(|(call, _)| *call);
+        let mut laws: Vec<Law> = Vec::new();
+        let mut found = found.into_iter().peekable();
+        for call in self.declared() {
+            for law in inside(self, call).into_iter().filter(|_| streams.sound[call]) {
+                if laws.iter().all(|known| known.terms != law.terms) {
+                    laws.push(law);
+                }
+            }
+            while let Some((_, law)) = found.next_if(|(writer, _)| *writer <= call) {
+                laws.push(law);
+            }
+        }
+        laws
+    }
+
+    /// The number of a call among those that write neurons, from 1.
+    fn layer(&self, call: usize) -> usize {
+        let declared = self.declared().into_iter();
+        let writes = |c: &usize| !ports(self, *c).writers.is_empty();
+        declared.filter(writes).take_while(|&c| c <= call).count()
+    }
+}
+
+fn ports(trace: &Trace, call: usize) -> &Ports {
+    trace.calls[call].ports.as_ref().expect("a declared call")
+}
+
+/// What a layer states of its inside, under its own name.
+fn inside(trace: &Trace, call: usize) -> Vec<Law> {
+    let complete = |law: &Law| Law {
+        name: format!("{}, {}", trace.calls[call].title(), law.name),
+        layer: trace.layer(call),
+        ..law.clone()
+    };
+    ports(trace, call).inside.iter().map(complete).collect()
+}
+
+fn of_stream(trace: &Trace, streams: &Streams<'_>, number: usize, stream: &Stream) -> Vec<Law> {
+    if !stream.used {
+        return Vec::new();
+    }
+    let allows = |change| streams.allows(number, change);
+    let first = stream.writers[0];
+    let (name, layer) = (trace.calls[first].title(), trace.layer(first));
+    let mut laws = Vec::new();
+    if allows(Change::Each) {
+        let terms = terms(trace, stream, Change::Each);
+        for (whose, terms) in per_head(trace, stream, &name, &terms) {
+            let law = |what, symmetry| Law::new(format!("{whose}, {what}"), layer, symmetry, terms.clone());
+            laws.push(law("neurons", Symmetry::Rescaling));
+            if allows(Change::Mix) {
+                laws.push(law("space of neurons", Symmetry::Linear));
+            }
+        }
+    } else if allows(Change::All) {
+        let terms = terms(trace, stream, Change::All);
+        if let Some(terms) = terms.iter().map(as_one_neuron).collect() {
+            laws.push(Law::new(format!("{name}, scale"), layer, Symmetry::Rescaling, terms));
+        }
+    }
+    if allows(Change::Turn) && !allows(Change::Mix) {
+        let terms = terms(trace, stream, Change::Turn);
+        laws.push(Law::new(format!("{name}, turns"), layer, Symmetry::Rotation, terms));
+    }
+    let each = |what: &str, change, slices: fn(&Ports) -> &[Slice]| {
+        let writers = stream.writers.iter().filter(|_| allows(change));
+        let mut seen: Vec<&Slice> = Vec::new();
+        let mut laws = Vec::new();
+        for &call in writers {
+            let all = slices(ports(trace, call));
+            for (k, slice) in all.iter().enumerate() {
+                if seen.contains(&slice) {
+                    continue;
+                }
+                seen.push(slice);
+                let number = if all.len() > 1 { format!(" {}", k + 1) } else { String::new() };
+                let name = format!("{}, {what}{number}", trace.calls[call].title());
+                let mut terms = vec![Term::incoming(slice.clone())];
+                if change == Change::Offset {
+                    terms.extend(yardstick(ports(trace, call), slice));
+                }
+                laws.push(Law::new(name, trace.layer(call), Symmetry::Translation, terms));
+            }
+        }
+        laws
+    };
+    laws.extend(each("shift", Change::Shift, |ports| &ports.shifts));
+    laws.extend(each("bias", Change::Offset, |ports| &ports.offsets));
+    laws
+}
+
+/// What is written and what is read, each parameter once.
+fn terms(trace: &Trace, stream: &Stream, change: Change) -> Vec<Term> {
+    let written = stream.writers.iter().flat_map(|&c| &ports(trace, c).writers).cloned();
+    let read = |edge: &Edge| {
+        let Way::Carries(degree) = edge.passage.way(change) else {
+            return Vec::new();
+        };
+        let reader = &ports(trace, edge.call).readers[edge.input];
+        reader.terms.iter().map(|t| t.clone().times(degree)).collect()
+    };
+    let mut terms: Vec<Term> = Vec::new();
+    for term in written.chain(stream.edges.iter().flat_map(read)) {
+        if !terms.contains(&term) {
+            terms.push(term);
+        }
+    }
+    terms
+}
+
+/// Head by head, if all that writes has the same heads.
+fn per_head(trace: &Trace, stream: &Stream, name: &str, terms: &[Term]) -> Vec<(String, Vec<Term>)> {
+    let heads = ports(trace, stream.writers[0]).heads;
+    let same = |&c: &usize| ports(trace, c).heads == heads;
+    if heads == 1 || !stream.writers.iter().all(same) {
+        return vec![(name.to_owned(), terms.to_vec())];
+    }
+    let width = terms[0].slice.neurons() / heads;
+    let head = |h: usize| {
+        let own = |t: &Term| t.narrow(h * width..(h + 1) * width);
+        (format!("{name}, head {}", h + 1), terms.iter().map(own).collect())
+    };
+    (0..heads).map(head).collect()
+}
+
+/// All neurons of a term as one; none if it does not speak of whole parameters.
+fn as_one_neuron(term: &Term) -> Option<Term> {
+    let Slice { parameter, shape, ref range } = term.slice;
+    let slice = Slice::new(parameter, [1, 1, shape.iter().product()]);
+    (*range == (0..shape[1])).then(|| Term { slice, ..term.clone() })
+}
+
+/// The weight beside a bias, whose gradient shows that of the bias to be zero.
+fn yardstick(ports: &Ports, bias: &Slice) -> Option<Term> {
+    let beside = ports.writers.iter().map(|t| &t.slice);
+    let mut weights = beside.filter(|s| s.parameter != bias.parameter && s.neurons() == bias.neurons());
+    weights.next().map(|slice| Term::yardstick(slice.clone()))
+}
+
+impl super::Call {
+    /// What people call the layer: the path of its fields, or its type if it has no parameters.
+    pub(super) fn title(&self) -> String {
+        match self.path.is_empty() {
+            true => self.kind.to_owned(),
+            false => spoken(&self.path),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What a pass writes down while it runs: the calls of layers, in order.
+
+use super::super::pass::kind_of;
+use super::super::{Layer, Pass};
+use crate::autodiff::Var;
+use crate::real::Real;
+use crate::symmetry::Ports;
+use std::ops::Range;
+
+/// One call of a layer.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The number of the call that this one is part of.
+    pub parent: Option<usize>,
+    /// The path of fields that leads to the layer, as in names of parameters; empty for a layer without parameters.
+    pub path: String,
+    /// The name of the layer's type.
+    pub kind: &'static str,
+    /// The shape of the output.
+    pub shape: Vec<usize>,
+    /// The numbers of the layer's parameters.
+    pub parameters: Vec<usize>,
+    /// How the layer takes part in conservation laws; none if the calls inside it say.
+    pub ports: Option<Ports>,
+    /// The nodes of its inputs, of its output, and all that it recorded.
+    pub(super) inputs: Vec<usize>,
+    pub(super) output: usize,
+    pub(super) nodes: Range<usize>,
+}
+
+/// The calls of one pass.
+#[derive(Debug)]
+pub struct Log {
+    /// The names of the model's parameters.
+    pub(super) names: Vec<String>,
+    pub(super) calls: Vec<Call>,
+    open: Vec<usize>,
+}
+
+impl Log {
+    pub(super) fn new(names: Vec<String>) -> Self {
+        Self {
+            names,
+            calls: Vec::new(),
+            open: Vec::new(),
+        }
+    }
+
+    /// Notes that a call begins; its number.
+    pub(in crate::nn) fn open<F: Real>(
+        &mut self,
+        pass: &Pass<'_, '_, F>,
+        layer: &(impl Layer<F> + ?Sized),
+        inputs: &[Var<'_, F>],
+        ports: Option<Ports>,
+    ) -> usize {
+        let own = layer.parameters();
+        let numbers = own.iter().filter_map(|(_, p)| pass.params().find(p));
+        let parameters: Vec<usize> = numbers.collect();
+        // The name in the model is the path of the layer and the name within the layer.
+        let path = (own.first().zip(parameters.first())).map_or("", |((name, _), &number)| {
+            let full = &self.names[number];
+            full.strip_suffix(name.as_str()).unwrap_or(full)
+        });
+        self.calls.push(Call {
+            parent: self.open.last().copied(),
+            path: path.trim_end_matches('.').to_owned(),
+            kind: kind_of(layer),
+            shape: Vec::new(),
+            parameters,
+            ports,
+            inputs: inputs.iter().map(|x| x.id).collect(),
+            output: 0,
+            nodes: pass.tape().len()..0,
+        });
+        self.open.push(self.calls.len() - 1);
+        self.calls.len() - 1
+    }
+
+    /// Notes that a call ends with this output.
+    pub(in crate::nn) fn close<F: Real>(&mut self, call: usize, output: Var<'_, F>) {
+        self.open.truncate(self.open.iter().position(|&c| c == call).unwrap_or(0));
+        let entry = &mut self.calls[call];
+        entry.shape = output.shape();
+        entry.output = output.id;
+        entry.nodes.end = output.tape().len();
+    }
+}

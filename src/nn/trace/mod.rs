@@ -1,0 +1,180 @@
+//! One forward pass, written down, and what can be read off it.
+//!
+//! A model is described once, by its forward function. A [`Trace`] runs it on a sample and keeps which layers were called and which
+//! operations stand between them: plain data, from which [laws](Trace::laws), a [summary](Trace::summary) and the order of weights for
+//! [`Initialization`](super::Initialization) follow.
+
+mod glue;
+mod laws;
+mod log;
+mod streams;
+mod summary;
+mod weights;
+
+pub(in crate::nn) use log::Log;
+
+pub use log::Call;
+pub use summary::Summary;
+pub use weights::LayerWeights;
+
+use super::{Module, Pass, Role};
+use crate::autodiff::{Tape, Var};
+use crate::real::Real;
+use std::cell::RefCell;
+
+/// One forward pass over a sample input.
+///
+/// ```
+/// use emmy::{Real, Tape, Tensor, Var, init, nn::{LayerNorm, Linear, Pass, Trace}};
+///
+/// struct Net<F: Real> {
+///     first: Linear<F>,
+///     norm: LayerNorm<F>,
+///     inner: Linear<F>,
+///     last: Linear<F>,
+/// }
+/// emmy::module!(Net: first, norm, inner, last);
+///
+/// impl<F: Real> Net<F> {
+///     fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+///         let x = self.first.forward(pass, x);
+///         let y = self.inner.forward(pass, self.norm.forward(pass, x)).relu();
+///         self.last.forward(pass, y)
+///     }
+/// }
+///
+/// let rng = &mut init::rng(0);
+/// let net = Net::<f64> {
+///     first: Linear::new(4, 6, true, rng),
+///     norm: LayerNorm::new(6),
+///     inner: Linear::new(6, 5, true, rng),
+///     last: Linear::new(5, 2, true, rng),
+/// };
+/// let x = init::normal(&[3, 4], 1.0, rng);
+/// let trace = Trace::of(&net, |pass| net.forward(pass, pass.tape().constant(x.clone())));
+/// let names: Vec<_> = trace.laws().into_iter().map(|law| law.name).collect();
+/// assert_eq!(names, ["first, shift 1", "first, shift 2", "norm, neurons", "inner, neurons"]);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Trace {
+    /// The names of the model's parameters.
+    names: Vec<String>,
+    roles: Vec<Role>,
+    shapes: Vec<Vec<usize>>,
+    calls: Vec<Call>,
+    nodes: Vec<Node>,
+    outputs: Vec<usize>,
+}
+
+/// A node of the tape, without its value.
+#[derive(Debug, Clone)]
+struct Node {
+    op: &'static str,
+    args: Vec<usize>,
+    shape: Vec<usize>,
+    /// What the operation was given: see the tape.
+    constant: f64,
+    /// The number of the parameter that stands here.
+    parameter: Option<usize>,
+}
+
+impl Trace {
+    /// Runs `forward` once in a training pass. What it returns is taken as what a loss sees: laws hold for every loss of it.
+    ///
+    /// Give the outputs of a model to have the laws that hold whatever the loss; give a loss to have the laws of that loss too.
+    pub fn of<F: Real>(
+        model: &(impl Module<F> + ?Sized),
+        forward: impl for<'t, 'm> FnOnce(&Pass<'t, 'm, F>) -> Var<'t, F>,
+    ) -> Self {
+        Self::of_several(model, |pass| vec![forward(pass)])
+    }
+
+    /// The same for a model with several outputs.
+    pub fn of_several<F: Real>(
+        model: &(impl Module<F> + ?Sized),
+        forward: impl for<'t, 'm> FnOnce(&Pass<'t, 'm, F>) -> Vec<Var<'t, F>>,
+    ) -> Self {
+        let tape = Tape::new();
+        let entries = model.entries();
+        let trained = || entries.iter().filter(|e| e.is_trained());
+        let names: Vec<String> = trained().map(|e| e.name.clone()).collect();
+        let mut pass = Pass::train(&tape, model, 0);
+        pass.log = Some(RefCell::new(Log::new(names.clone())));
+        let outputs = forward(&pass).iter().map(|y| y.id).collect();
+        let parameters: Vec<usize> = pass.vars().iter().map(|v| v.id).collect();
+        let log = pass.log.take().expect("it was put there").into_inner();
+        let node = |id| {
+            let node = tape.node(id);
+            Node {
+                op: node.op,
+                args: node.args.to_vec(),
+                shape: node.value.shape().to_vec(),
+                constant: node.constant,
+                parameter: parameters.iter().position(|&p| p == id),
+            }
+        };
+        Self {
+            names,
+            roles: trained().map(|e| e.role).collect(),
+            shapes: trained().map(|e| e.tensor.shape().to_vec()).collect(),
+            calls: log.calls,
+            nodes: (0..tape.len()).map(node).collect(),
+            outputs,
+        }
+    }
+
+    /// The calls of layers, in the order in which they began.
+    pub fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
+    /// The names of the model's parameters.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The calls that say how they take part in laws, in order; what happens inside one of them is its own affair.
+    fn declared(&self) -> Vec<usize> {
+        let hidden = |mut call: usize| loop {
+            match self.calls[call].parent {
+                None => return false,
+                Some(parent) if self.calls[parent].ports.is_some() => return true,
+                Some(parent) => call = parent,
+            }
+        };
+        let all = 0..self.calls.len();
+        all.filter(|&c| self.calls[c].ports.is_some() && !hidden(c))
+            .collect()
+    }
+}
+
+/// A model that can be traced on a sample of its own, so that its laws can be asked for without data.
+pub trait Traced<F: Real>: Module<F> {
+    /// A pass over a small sample.
+    fn trace(&self) -> Trace;
+
+    /// The laws that hold for every loss of the outputs: [`Trace::laws`].
+    fn laws(&self) -> Vec<crate::symmetry::Law> {
+        self.trace().laws()
+    }
+
+    /// The further laws of a loss of the outputs' softmax: [`Trace::softmax_laws`].
+    fn softmax_laws(&self) -> Vec<crate::symmetry::Law> {
+        self.trace().softmax_laws()
+    }
+}
+
+/// A path as people say it: `layers.0` is layer 1, `blocks.2.norm` is block 3, norm.
+fn spoken(path: &str) -> String {
+    let mut out: Vec<String> = Vec::new();
+    for part in path.split('.').filter(|part| !part.is_empty()) {
+        match (part.parse::<usize>(), out.pop()) {
+            (Ok(k), Some(list)) => {
+                out.push(format!("{} {}", list.strip_suffix('s').unwrap_or(&list), k + 1));
+            }
+            (Ok(k), None) => out.push(format!("{}", k + 1)),
+            (Err(_), last) => out.extend(last.into_iter().chain([part.to_owned()])),
+        }
+    }
+    out.join(", ")
+}

@@ -1,0 +1,347 @@
+//! Streams: the neurons that layers write, operations pass on, and other layers read.
+
+use super::glue::{Relation, relate};
+use super::{Node, Trace};
+use crate::symmetry::{Change, Passage, Reader, Way};
+
+/// The neurons that some calls write and others read. Addition of two streams makes them one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stream {
+    /// The calls that write it, in order.
+    pub writers: Vec<usize>,
+    /// What reads it.
+    pub edges: Vec<Edge>,
+    /// Which changes do something that nobody can make good.
+    broken: [bool; 6],
+    /// Whether anything looks at it.
+    pub used: bool,
+}
+
+/// A call that reads a stream.
+#[derive(Debug, Clone)]
+pub(super) struct Edge {
+    pub call: usize,
+    /// Which of the call's inputs.
+    pub input: usize,
+    /// What became of each change before it meets the call's parameters.
+    pub passage: Passage,
+}
+
+/// All streams of a pass.
+pub(super) struct Streams<'a> {
+    trace: &'a Trace,
+    /// Whether activations that are not homogeneous are taken for such.
+    lenient: bool,
+    relations: Vec<Relation>,
+    streams: Vec<Stream>,
+    /// A stream that has become part of another says which.
+    part_of: Vec<usize>,
+    /// The stream that each call writes.
+    written: Vec<Option<usize>>,
+    /// The calls whose inner laws hold.
+    pub sound: Vec<bool>,
+}
+
+impl<'a> Streams<'a> {
+    /// The streams of a pass whose outputs are looked at through `sight`.
+    pub fn of(trace: &'a Trace, sight: Passage, lenient: bool) -> Self {
+        let mut streams = Self {
+            trace,
+            lenient,
+            relations: vec![Relation::FIXED; trace.nodes.len()],
+            streams: Vec::new(),
+            part_of: Vec::new(),
+            written: vec![None; trace.calls.len()],
+            sound: vec![true; trace.calls.len()],
+        };
+        streams.walk();
+        streams.leaks(&trace.outputs, &trace.declared());
+        for &output in &trace.outputs {
+            let seen = streams.relations[output].passage.then(sight);
+            let stuck = seen.zip(seen, |_, way, _| if way.carries() { Way::Breaks } else { way });
+            streams.settle(output, stuck);
+        }
+        streams.shared();
+        streams
+    }
+
+    /// Those that are not part of another, in the order of their first writers.
+    pub fn all(&self) -> impl Iterator<Item = (usize, &Stream)> {
+        let whole = (0..self.streams.len()).filter(|&s| self.part_of[s] == s);
+        whole.map(|s| (s, &self.streams[s]))
+    }
+
+    /// Whether a change of the stream can be made good.
+    pub fn allows(&self, stream: usize, change: Change) -> bool {
+        !self.streams[stream].broken[change as usize]
+    }
+
+    /// Node by node, and call by call.
+    fn walk(&mut self) {
+        let trace = self.trace;
+        let declared = trace.declared();
+        let mut calls = declared.iter().copied().peekable();
+        let mut id = 0;
+        while id < trace.nodes.len() || calls.peek().is_some() {
+            if let Some(call) = calls.next_if(|&c| trace.calls[c].nodes.start <= id) {
+                self.call(call);
+                id = id.max(trace.calls[call].nodes.end);
+                continue;
+            }
+            let args = &trace.nodes[id].args;
+            if !args.is_empty() {
+                self.leaks(args, &declared);
+                let mut relation = relate(&trace.nodes, id, &self.operands(id));
+                if self.lenient {
+                    relation = leniently(&trace.nodes[id], &self.operands(id), relation);
+                }
+                self.relations[id] = relation;
+                self.settle(id, relation.passage);
+            }
+            id += 1;
+        }
+    }
+
+    /// The relations of the operands of a node, whose streams become one.
+    fn operands(&mut self, id: usize) -> Vec<Relation> {
+        let mut out: Vec<Relation> = (self.trace.nodes[id].args.iter())
+            .map(|&a| self.relations[a])
+            .collect();
+        let first = out.iter().find_map(|r| r.stream);
+        for relation in &mut out {
+            if let (Some(into), Some(stream)) = (first, relation.stream) {
+                let (into, stream) = (self.root(into), self.root(stream));
+                if into != stream && !alike(self.trace.nodes[id].op) {
+                    // A product of two streams: each may change on its own, which the table does not follow.
+                    self.breaks_all(stream);
+                    self.breaks_all(into);
+                }
+                self.unite(into, stream);
+                relation.stream = Some(self.root(into));
+            }
+        }
+        out
+    }
+
+    /// What is seen of the inside of a call other than by its output is not followed.
+    fn leaks(&mut self, args: &[usize], declared: &[usize]) {
+        for &arg in args {
+            let inside = |c: &&usize| {
+                let call = &self.trace.calls[**c];
+                let made = !self.trace.nodes[arg].args.is_empty();
+                call.nodes.contains(&arg) && arg != call.output && made
+            };
+            if let Some(&call) = declared.iter().find(inside) {
+                self.give_up(call);
+            }
+        }
+    }
+
+    /// No law has to do with a call any more.
+    fn give_up(&mut self, call: usize) {
+        self.sound[call] = false;
+        for &input in &self.trace.calls[call].inputs {
+            if let Some(stream) = self.relations[input].stream {
+                let stream = self.root(stream);
+                self.breaks_all(stream);
+            }
+        }
+        if let Some(stream) = self.written[call] {
+            let stream = self.root(stream);
+            self.breaks_all(stream);
+        }
+    }
+
+    /// Reads what a call reads and writes what it writes.
+    fn call(&mut self, number: usize) {
+        let trace = self.trace;
+        let call = &trace.calls[number];
+        let ports = call.ports.as_ref().expect("a declared call");
+        let nothing = Reader::passing(Passage::BREAKS);
+        let passes = ports.writers.is_empty();
+        for (input, &node) in call.inputs.iter().enumerate() {
+            let reader = ports.readers.get(input).unwrap_or(&nothing);
+            let relation = self.relations[node];
+            let Some(stream) = relation.stream else { continue };
+            let stream = self.root(stream);
+            let passage = relation.passage.then(reader.passage);
+            self.streams[stream].used = true;
+            let passage = if passes && input == 0 {
+                passage
+            } else {
+                let made_good = |change: Change, way: Way, _| match (change, way) {
+                    (_, Way::Carries(_)) if reader.terms.is_empty() => Way::Breaks,
+                    (Change::Mix | Change::Turn, Way::Carries(_)) if !reader.mixes => Way::Breaks,
+                    (Change::Shift | Change::Offset, Way::Carries(_)) => Way::Breaks,
+                    (_, way) => way,
+                };
+                let passage = passage.zip(passage, made_good);
+                self.streams[stream].edges.push(Edge {
+                    call: number,
+                    input,
+                    passage,
+                });
+                passage
+            };
+            self.broken(stream, passage);
+            if passes && input == 0 && call.output != node {
+                let out = Relation {
+                    passage,
+                    ..relation
+                };
+                self.relations[call.output] = (out.shift_anew(call.output)).offset_anew(call.output);
+            }
+        }
+        if !passes {
+            let mut stream = Stream {
+                writers: vec![number],
+                ..Stream::default()
+            };
+            if !ports.mixes {
+                stream.broken[Change::Mix as usize] = true;
+                stream.broken[Change::Turn as usize] = true;
+            }
+            self.streams.push(stream);
+            self.part_of.push(self.streams.len() - 1);
+            self.written[number] = Some(self.streams.len() - 1);
+            self.relations[call.output] = Relation {
+                stream: self.written[number],
+                passage: Passage::CARRIES,
+                shift_base: call.output,
+                offset_base: call.output,
+            };
+        }
+    }
+
+    /// Remembers what broke on the way to a node.
+    fn settle(&mut self, id: usize, passage: Passage) {
+        if let Some(stream) = self.relations[id].stream {
+            let stream = self.root(stream);
+            self.streams[stream].used = true;
+            self.broken(stream, passage);
+        }
+        // What no change reaches any more stays as it is, whatever happens to the stream.
+        if !Change::ALL.iter().any(|&change| passage.way(change).carries()) {
+            self.relations[id] = Relation::FIXED;
+        }
+    }
+
+    fn broken(&mut self, stream: usize, passage: Passage) {
+        for change in Change::ALL {
+            self.streams[stream].broken[change as usize] |= passage.way(change) == Way::Breaks;
+        }
+    }
+
+    fn breaks_all(&mut self, stream: usize) {
+        self.streams[stream].broken = [true; 6];
+    }
+
+    fn root(&self, mut stream: usize) -> usize {
+        while self.part_of[stream] != stream {
+            stream = self.part_of[stream];
+        }
+        stream
+    }
+
+    /// Two streams become one: what changes one must change the other alike.
+    fn unite(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.root(a), self.root(b));
+        if a == b {
+            return;
+        }
+        let (into, from) = (a.min(b), a.max(b));
+        let other = std::mem::take(&mut self.streams[from]);
+        self.part_of[from] = into;
+        let stream = &mut self.streams[into];
+        stream.writers.extend(other.writers);
+        stream.writers.sort_unstable();
+        stream.edges.extend(other.edges);
+        stream.edges.sort_by_key(|e| (e.call, e.input));
+        stream.used |= other.used;
+        for (broken, other) in stream.broken.iter_mut().zip(other.broken) {
+            *broken |= other;
+        }
+    }
+
+    /// A parameter used in several places ties what happens there together.
+    fn shared(&mut self) {
+        let trace = self.trace;
+        let declared = trace.declared();
+        // Where each parameter is used: by which declared calls, and whether elsewhere.
+        let mut users = vec![Vec::new(); trace.names.len()];
+        for (id, node) in trace.nodes.iter().enumerate() {
+            let call = (declared.iter().copied()).find(|&c| trace.calls[c].nodes.contains(&id));
+            for &arg in &node.args {
+                if let Some(parameter) = trace.nodes[arg].parameter
+                    && !users[parameter].contains(&call)
+                {
+                    users[parameter].push(call);
+                }
+            }
+        }
+        for (parameter, users) in users.iter().enumerate() {
+            let named = |c: &usize| ports(trace, *c).parameters().contains(&parameter);
+            let naming: Vec<usize> = declared.iter().copied().filter(named).collect();
+            let known = |user: &Option<usize>| user.is_some_and(|c| naming.contains(&c));
+            let alike = naming.windows(2).all(|pair| ports(trace, pair[0]) == ports(trace, pair[1]));
+            if !(users.iter().all(known) && alike) {
+                for &call in &naming {
+                    self.give_up(call);
+                }
+                continue;
+            }
+            for pair in naming.windows(2) {
+                self.tie(pair[0], pair[1]);
+            }
+        }
+    }
+
+    /// Two calls of one layer: their outputs are one stream, and so are their inputs.
+    fn tie(&mut self, a: usize, b: usize) {
+        if let (Some(x), Some(y)) = (self.written[a], self.written[b]) {
+            self.unite(x, y);
+        }
+        let trace = self.trace;
+        let inputs = trace.calls[a].inputs.iter().zip(&trace.calls[b].inputs);
+        for (x, y) in inputs {
+            let (x, y) = (self.relations[*x], self.relations[*y]);
+            match (x.stream, y.stream) {
+                (None, None) => {}
+                (Some(s), Some(t)) if x.passage == y.passage => self.unite(s, t),
+                _ => {
+                    for stream in [x.stream, y.stream].into_iter().flatten() {
+                        let stream = self.root(stream);
+                        self.breaks_all(stream);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn ports(trace: &Trace, call: usize) -> &crate::symmetry::Ports {
+    trace.calls[call].ports.as_ref().expect("a declared call")
+}
+
+/// Operations whose operands must change alike, so that their streams are one.
+fn alike(op: &str) -> bool {
+    matches!(
+        op,
+        "add" | "sub" | "maximum" | "minimum" | "where_" | "concat"
+    )
+}
+
+/// Activations that are not homogeneous, taken as if they were of degree 1: f(x), and x times a gate of x.
+fn leniently(node: &Node, operands: &[Relation], found: Relation) -> Relation {
+    let as_degree_one = |operand: Relation| Relation {
+        passage: operand.passage.then(Passage::homogeneous(1.0)),
+        ..operand
+    };
+    match node.op {
+        "elu" | "tanh" | "sigmoid" | "softplus" | "normal_cdf" => as_degree_one(operands[0]),
+        "mul" if node.args[0] != node.args[1] && operands[0].passage == operands[1].passage => {
+            as_degree_one(operands[0])
+        }
+        _ => found,
+    }
+}

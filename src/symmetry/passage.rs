@@ -1,0 +1,154 @@
+//! What becomes of a symmetry on its way through an operation.
+//!
+//! A symmetry changes the neurons of a stream, the entries of the last axis of a tensor. Behind an operation the change is still there,
+//! perhaps in another power; or it is gone; or nothing can be said of it any more.
+
+/// A kind of change of the neurons x_j of a stream; i numbers the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Change {
+    /// x_ij → λ_j x_ij, a factor λ_j > 0 per neuron.
+    Each,
+    /// x → λ x, one factor λ > 0 for all neurons.
+    All,
+    /// x_i → g x_i, any invertible matrix g.
+    Mix,
+    /// x_i → g x_i with gᵀ g = 1.
+    Turn,
+    /// x_ij → x_ij + t_i, one number per row for all its neurons.
+    Shift,
+    /// x_ij → x_ij + t_j, one number per neuron for all rows.
+    Offset,
+}
+
+impl Change {
+    /// All kinds.
+    pub const ALL: [Self; 6] = [
+        Self::Each,
+        Self::All,
+        Self::Mix,
+        Self::Turn,
+        Self::Shift,
+        Self::Offset,
+    ];
+}
+
+/// What becomes of one kind of change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Way {
+    /// The output changes alike: by factors λᵏ, by the same matrix, by k times the shift. The number is k, 1 for matrices.
+    Carries(f64),
+    /// The output stays as it is.
+    Absorbs,
+    /// Nothing is known of the output.
+    Breaks,
+}
+
+impl Way {
+    /// The way through `self`, then through `next`.
+    pub fn then(self, next: Self) -> Self {
+        match (self, next) {
+            (Self::Carries(k), Self::Carries(m)) => Self::Carries(k * m),
+            (Self::Carries(_), next) => next,
+            (stopped, _) => stopped,
+        }
+    }
+
+    /// Whether the change arrives.
+    pub fn carries(self) -> bool {
+        matches!(self, Self::Carries(_))
+    }
+}
+
+/// What becomes of every kind of change; the rows of the table in `docs/conservation.md`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Passage([Way; 6]);
+
+impl Passage {
+    /// Everything breaks, as in an operation of which nothing is known.
+    pub const BREAKS: Self = Self([Way::Breaks; 6]);
+
+    /// Everything arrives as it is: the identity.
+    pub const CARRIES: Self = Self([Way::Carries(1.0); 6]);
+
+    /// Nothing arrives: the output does not depend on the stream.
+    pub const ABSORBS: Self = Self([Way::Absorbs; 6]);
+
+    /// A linear map of the rows, the same for every neuron: propagation along a graph, rows chosen, sums over rows.
+    pub const ROWS: Self = Self::CARRIES.with(Change::Offset, Way::Breaks);
+
+    /// A homogeneous function of degree k of single numbers: ReLU with k = 1, a power.
+    pub const fn homogeneous(k: f64) -> Self {
+        Self::BREAKS
+            .with(Change::Each, Way::Carries(k))
+            .with(Change::All, Way::Carries(k))
+    }
+
+    /// LayerNorm without gain, Ba et al. 2016: it sees neither a shift of all neurons nor, with `eps` = 0, their size.
+    pub fn layer_norm(eps: f64) -> Self {
+        Self::BREAKS
+            .with(Change::Shift, Way::Absorbs)
+            .with(Change::All, absorbed_at_zero(eps))
+    }
+
+    /// RMSNorm without gain, Zhang and Sennrich 2019: with `eps` = 0 it does not see the size of a row; it turns with it.
+    pub fn rms_norm(eps: f64) -> Self {
+        Self::BREAKS
+            .with(Change::Turn, Way::Carries(1.0))
+            .with(Change::All, absorbed_at_zero(eps))
+    }
+
+    /// A norm of each feature over the rows (batch norm, graph norm with its whole mean taken off): it sees no offset of a neuron nor,
+    /// with `eps` = 0, its size.
+    pub fn feature_norm(eps: f64) -> Self {
+        Self::BREAKS
+            .with(Change::Offset, Way::Absorbs)
+            .with(Change::Each, absorbed_at_zero(eps))
+            .with(Change::All, absorbed_at_zero(eps))
+    }
+
+    /// The same with another way for one kind of change.
+    pub const fn with(self, change: Change, way: Way) -> Self {
+        let mut ways = self.0;
+        ways[change as usize] = way;
+        Self(ways)
+    }
+
+    /// What becomes of one kind of change.
+    pub const fn way(&self, change: Change) -> Way {
+        self.0[change as usize]
+    }
+
+    /// The passage through `self`, then through `next`.
+    pub fn then(self, next: Self) -> Self {
+        self.zip(next, |_, a, b| a.then(b))
+    }
+
+    /// A passage from two, kind by kind.
+    pub(crate) fn zip(self, other: Self, f: impl Fn(Change, Way, Way) -> Way) -> Self {
+        Self(Change::ALL.map(|kind| f(kind, self.way(kind), other.way(kind))))
+    }
+}
+
+/// With eps > 0 the size of the input matters.
+fn absorbed_at_zero(eps: f64) -> Way {
+    if eps == 0.0 { Way::Absorbs } else { Way::Breaks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_gone_does_not_come_back() {
+        let relu = Passage::homogeneous(1.0);
+        let square = Passage::homogeneous(2.0);
+        let both = square.then(relu).then(square);
+        assert_eq!(both.way(Change::Each), Way::Carries(4.0));
+        assert_eq!(both.way(Change::Mix), Way::Breaks);
+        let norm = Passage::layer_norm(0.0);
+        assert_eq!(norm.then(Passage::BREAKS).way(Change::All), Way::Absorbs);
+        assert_eq!(norm.then(relu).way(Change::Shift), Way::Absorbs);
+        assert_eq!(relu.then(norm).way(Change::Shift), Way::Breaks);
+        assert_eq!(Passage::layer_norm(1e-5).way(Change::All), Way::Breaks);
+    }
+}

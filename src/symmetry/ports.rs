@@ -1,0 +1,108 @@
+//! How a layer takes part in conservation laws: which of its parameters flow where, and what it does to the symmetries of its input.
+
+use super::{Law, Passage, Slice, Term};
+
+/// What a layer does with the neurons of one of its inputs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reader {
+    /// What becomes of a change of the input before it meets the parameters.
+    pub passage: Passage,
+    /// The entries of the layer's parameters that belong to each input neuron: columns of weights.
+    pub terms: Vec<Term>,
+    /// Whether a change by any matrix can be made good by these entries: true of columns of weights, false of a gain.
+    pub mixes: bool,
+}
+
+impl Reader {
+    /// The columns of weights, which read the input as it is.
+    pub fn linear(columns: impl IntoIterator<Item = Slice>) -> Self {
+        Self {
+            passage: Passage::CARRIES,
+            terms: columns.into_iter().map(Term::outgoing).collect(),
+            mixes: true,
+        }
+    }
+
+    /// No parameter: the output is the input behind `passage`.
+    pub fn passing(passage: Passage) -> Self {
+        Self {
+            passage,
+            terms: Vec::new(),
+            mixes: false,
+        }
+    }
+}
+
+/// How a layer takes part in conservation laws.
+///
+/// The neurons of the output are written by `writers`. A layer without writers makes no neurons: its output is its first input behind a
+/// [`Passage`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ports {
+    /// What flows into each output neuron, and what weighs them in the layer's attention.
+    pub writers: Vec<Term>,
+    /// What reads each input neuron; one entry per input of the call.
+    pub readers: Vec<Reader>,
+    /// H, if the output neurons are those of H heads side by side, else 1.
+    pub heads: usize,
+    /// Whether the output neurons may also be mixed by any matrix: no function of single neurons stands between parameters and output.
+    pub mixes: bool,
+    /// What may be shifted for all output neurons together and shifts only the output, all neurons alike; one law per slice.
+    pub shifts: Vec<Slice>,
+    /// What adds one number to each output neuron, the same in all rows: biases, one entry per neuron.
+    pub offsets: Vec<Slice>,
+    /// Laws about neurons inside the layer, such as queries and keys; their names are completed by the path of the layer.
+    pub inside: Vec<Law>,
+}
+
+impl Ports {
+    /// An affine map: rows of `weight` and entries of `bias` write, columns of `weight` read.
+    ///
+    /// `rows` and `columns` are the weight read both ways, `whole` is the bias read as one neuron.
+    pub fn affine(rows: Slice, columns: Slice, bias: Option<(Slice, Slice)>) -> Self {
+        let (entries, whole) = bias.unzip();
+        let written = std::iter::once(rows).chain(entries.clone());
+        Self {
+            writers: written.map(Term::incoming).collect(),
+            shifts: std::iter::once(columns.clone()).chain(whole).collect(),
+            readers: vec![Reader::linear([columns])],
+            heads: 1,
+            mixes: true,
+            offsets: entries.into_iter().collect(),
+            inside: Vec::new(),
+        }
+    }
+
+    /// A layer without parameters that matter here: its output is its first input behind `passage`.
+    pub fn passing(passage: Passage) -> Self {
+        Self {
+            writers: Vec::new(),
+            readers: vec![Reader::passing(passage)],
+            heads: 1,
+            mixes: false,
+            shifts: Vec::new(),
+            offsets: Vec::new(),
+            inside: Vec::new(),
+        }
+    }
+
+    /// A layer of which nothing is known: no law goes through it.
+    pub fn opaque(inputs: usize) -> Self {
+        Self {
+            readers: vec![Reader::passing(Passage::BREAKS); inputs],
+            ..Self::passing(Passage::BREAKS)
+        }
+    }
+
+    /// The numbers of the parameters it speaks of, in ascending order.
+    pub fn parameters(&self) -> Vec<usize> {
+        let read = self.readers.iter().flat_map(|r| &r.terms);
+        let inside = self.inside.iter().flat_map(|law| &law.terms);
+        let terms = self.writers.iter().chain(read).chain(inside);
+        let slices = (terms.map(|t| &t.slice)).chain(&self.shifts).chain(&self.offsets);
+        let mut numbers: Vec<usize> = slices.map(|s| s.parameter).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+}
