@@ -54,6 +54,8 @@ pub(crate) struct Node<F: Real> {
     pub rule: Rule<F>,
     /// Whether a derivative can flow through this node: it is a variable, or made of one.
     pub differentiable: bool,
+    /// The number or axis an operation was given: the slope of a LeakyReLU, the exponent of a power, the axis of a slice; NaN if none.
+    pub constant: f64,
 }
 
 /// An arena of operations: the record of one forward computation.
@@ -187,6 +189,7 @@ impl<F: Real> Tape<F> {
             args,
             rule,
             differentiable,
+            constant: f64::NAN,
         });
         Var {
             tape: self,
@@ -196,6 +199,11 @@ impl<F: Real> Tape<F> {
 
     pub(crate) fn node(&self, id: NodeId) -> Ref<'_, Node<F>> {
         Ref::map(self.nodes.borrow(), |nodes| &nodes[id])
+    }
+
+    /// Writes down the number or axis that operation `id` was given.
+    pub(super) fn note(&self, id: NodeId, constant: f64) {
+        self.nodes.borrow_mut()[id].constant = constant;
     }
 
     /// Frees every node from `mark` on. Handles to them must not be used again.

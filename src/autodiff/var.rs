@@ -65,6 +65,12 @@ impl<'t, F: Real> Var<'t, F> {
         self.tape.constant(self.value())
     }
 
+    /// The same variable, its operation marked with the number or axis that it was given: what a reader of the tape needs to know it.
+    pub(crate) fn noting(self, constant: f64) -> Self {
+        self.tape.note(self.id, constant);
+        self
+    }
+
     /// Whether a derivative can flow into it.
     pub fn is_differentiable(self) -> bool {
         self.tape.node(self.id).differentiable

@@ -32,6 +32,7 @@ impl<F: Real> Var<'_, F> {
             |x| map::unary(x, move |x| if x > F::zero() { x } else { slope * x }),
             move |p| p.gy().gate(p.x().value(), slope),
         )
+        .noting(slope.as_f64())
     }
 
     /// y = x where m > 0, else `below` · x: linear in x, and its own adjoint.   x̄ = ȳ gated alike

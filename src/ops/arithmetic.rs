@@ -86,6 +86,7 @@ impl<F: Real> Var<'_, F> {
     /// y = x + c,   x̄ = ȳ
     pub fn add_scalar(self, c: F) -> Self {
         self.unary("add_scalar", |x| map::unary(x, move |x| x + c), |p| p.gy())
+            .noting(c.as_f64())
     }
 
     /// y = c x,   x̄ = c ȳ
@@ -95,6 +96,7 @@ impl<F: Real> Var<'_, F> {
             |x| map::unary(x, move |x| x * c),
             move |p| p.gy().scale(c),
         )
+        .noting(c.as_f64())
     }
 }
 

@@ -23,6 +23,7 @@ impl<F: Real> Var<'_, F> {
                 _ => (p.gy() * p.x().powf(k - one)).scale(k),
             },
         )
+        .noting(k.as_f64())
     }
 
     /// y = exp x,   x̄ = ȳ y

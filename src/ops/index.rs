@@ -23,6 +23,7 @@ impl<F: Real> Var<'_, F> {
             |x| x.select(Axis(axis), &indices).into_shared(),
             move |p| p.gy().index_add(axis as isize, Arc::clone(&places), size),
         )
+        .noting(axis as f64)
     }
 
     /// y of `size` along `axis`, zero but for `y[indices[k]] += x[k]`,   x̄ = the slices `indices` of ȳ
@@ -53,6 +54,7 @@ impl<F: Real> Var<'_, F> {
             },
             move |p| p.gy().index_select(axis as isize, Arc::clone(&places)),
         )
+        .noting(axis as f64)
     }
 }
 

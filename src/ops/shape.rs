@@ -181,6 +181,7 @@ impl<'t, F: Real> Var<'t, F> {
             },
             move |p| p.gy().pad(axis as isize, before, after),
         )
+        .noting(axis as f64)
     }
 
     /// y = x with `before` zeros in front and `after` zeros behind it along `axis`,   x̄ = that part of ȳ
@@ -204,6 +205,7 @@ impl<'t, F: Real> Var<'t, F> {
             },
             move |p| p.gy().slice(axis as isize, range.clone()),
         )
+        .noting(axis as f64)
     }
 
     /// y = the xs one behind the other along `axis`,   x̄ₖ = its part of ȳ
@@ -227,7 +229,7 @@ impl<'t, F: Real> Var<'t, F> {
         let Ok(y) = ndarray::concatenate(Axis(axis), &views) else {
             panic!("concat: shapes {shapes:?} differ elsewhere than in axis {axis}")
         };
-        first.tape().record("concat", xs, y.into_shared(), || {
+        let y = first.tape().record("concat", xs, y.into_shared(), || {
             let mut start = 0;
             let parts = values.iter().map(|x| {
                 let range = start..start + x.shape()[axis];
@@ -235,7 +237,8 @@ impl<'t, F: Real> Var<'t, F> {
                 derivative(move |p| p.gy().slice(axis as isize, range.clone()))
             });
             parts.collect::<Vec<_>>()
-        })
+        });
+        y.noting(axis as f64)
     }
 
     /// y = the xs side by side along a new axis at `axis`,   x̄ₖ = its part of ȳ
