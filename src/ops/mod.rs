@@ -12,7 +12,7 @@
 //! # impl<F: Real> Example for Var<'_, F> {
 //! /// y = eˣ,   x̄ = ȳ y
 //! fn exp_(self) -> Self {
-//!     self.unary("exp_", |x| map::unary(x, F::exp), |p| p.gy() * p.y())
+//!     self.unary("exp_", map::unary(&self.value(), F::exp), |p| p.gy() * p.y())
 //! }
 //! # }
 //! # let x = emmy::Tape::new();
@@ -20,8 +20,8 @@
 //! # assert_eq!(emmy::autodiff::grad(x.exp_(), &[x])[0].first(), Some(&1.0_f64.exp()));
 //! ```
 //!
-//! What can be refused is refused before `unary` or `binary` is called, or its value is computed there: the caller's line does not
-//! reach into a closure (`#[track_caller]`). A composition checks under its own name what its parts would refuse under theirs.
+//! The value is computed first, so what cannot be computed is refused at the caller's line (`#[track_caller]`). A composition checks
+//! under its own name what its parts would refuse under theirs.
 //!
 //! Then an entry in the [`registry`], which every generic test walks: how to draw operands, and the value by a plain loop.
 
