@@ -123,7 +123,7 @@ fn constants_and_detached_values_stop_derivatives() {
     let c = tape.constant(scalar(3.0));
     assert!(!(c * c).is_differentiable());
     close(grad(x * c + (x * x).detach(), &[x])[0][[]], 3.0);
-    assert!(tape.without_grad(|| !(x * x).is_differentiable()));
+    assert!(tape.no_grad(|| !(x * x).is_differentiable()));
 }
 
 #[test]

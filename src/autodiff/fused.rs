@@ -3,7 +3,7 @@
 //! traced instead. Nothing detaches silently.
 
 use super::grad::{vjp, vjp_graph};
-use super::tape::{Joint, Pull, Rule, Tape, derivative};
+use super::tape::{Joint, Rule, Tape, Vjp, derivative};
 use super::var::Var;
 use crate::real::Real;
 use crate::tensor::Tensor;
@@ -94,13 +94,13 @@ struct Kernels<F: Real, O: Fused<F>> {
 }
 
 impl<F: Real, O: Fused<F>> Joint<F> for Kernels<F, O> {
-    fn values(&self, pull: &Pull<'_, F>, wanted: &[bool]) -> Vec<Option<Tensor<F>>> {
+    fn values(&self, pull: &Vjp<'_, F>, wanted: &[bool]) -> Vec<Option<Tensor<F>>> {
         let args: Vec<_> = (0..pull.args.len()).map(|k| pull.arg(k).value()).collect();
         let (y, gy) = (pull.y().value(), pull.gy().value());
         self.op.backward(&args, &y, &self.saved, &gy, wanted)
     }
 
-    fn graph<'t>(&self, pull: &Pull<'t, F>, wanted: &[bool]) -> Vec<Option<Var<'t, F>>> {
+    fn graph<'t>(&self, pull: &Vjp<'t, F>, wanted: &[bool]) -> Vec<Option<Var<'t, F>>> {
         let (y, aliases) = trace(pull, wanted, |args| self.op.reference(args));
         spread(vjp_graph(y, &aliases, pull.gy()), wanted)
     }
@@ -112,14 +112,14 @@ impl<F: Real, T> Joint<F> for Retrace<T>
 where
     T: for<'a> Fn(&[Var<'a, F>]) -> Var<'a, F>,
 {
-    fn values(&self, pull: &Pull<'_, F>, wanted: &[bool]) -> Vec<Option<Tensor<F>>> {
+    fn values(&self, pull: &Vjp<'_, F>, wanted: &[bool]) -> Vec<Option<Tensor<F>>> {
         pull.tape.scratch(true, || {
             let (y, aliases) = trace(pull, wanted, &self.0);
             spread(vjp(y, &aliases, &pull.gy().value()), wanted)
         })
     }
 
-    fn graph<'t>(&self, pull: &Pull<'t, F>, wanted: &[bool]) -> Vec<Option<Var<'t, F>>> {
+    fn graph<'t>(&self, pull: &Vjp<'t, F>, wanted: &[bool]) -> Vec<Option<Var<'t, F>>> {
         let (y, aliases) = trace(pull, wanted, &self.0);
         spread(vjp_graph(y, &aliases, pull.gy()), wanted)
     }
@@ -128,7 +128,7 @@ where
 /// Traces `f` on aliases of the arguments, so that an argument used twice is told apart from itself and the sweep through the
 /// trace stops there. Returns the value and the aliases of the wanted arguments.
 fn trace<'t, F: Real>(
-    pull: &Pull<'t, F>,
+    pull: &Vjp<'t, F>,
     wanted: &[bool],
     f: impl FnOnce(&[Var<'t, F>]) -> Var<'t, F>,
 ) -> (Var<'t, F>, Vec<Var<'t, F>>) {
@@ -141,7 +141,7 @@ fn trace<'t, F: Real>(
 /// y = x, a new node for the same value.
 fn alias<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
     x.tape.record("alias", &[x], x.value(), || {
-        [derivative(|p: &Pull<'_, F>| p.gy())]
+        [derivative(|p: &Vjp<'_, F>| p.gy())]
     })
 }
 

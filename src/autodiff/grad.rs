@@ -8,7 +8,7 @@
 
 use super::Var;
 use super::path::Path;
-use super::tape::{Derivative, NodeId, Pull, Rule, Tape};
+use super::tape::{Derivative, NodeId, Rule, Tape, Vjp};
 use crate::kernels;
 use crate::real::Real;
 use crate::tensor::{Tensor, memory};
@@ -247,9 +247,9 @@ fn contract_vars<'t, F: Real>(
 }
 
 /// What the derivative code of one node needs, copied out of the arena so that it is not borrowed while that code runs.
-fn open<'t, F: Real>(gy: Var<'t, F>, id: NodeId) -> (Pull<'t, F>, Rule<F>) {
+fn open<'t, F: Real>(gy: Var<'t, F>, id: NodeId) -> (Vjp<'t, F>, Rule<F>) {
     let node = gy.tape.node(id);
-    let pull = Pull {
+    let pull = Vjp {
         tape: gy.tape,
         node: id,
         gy: gy.id,

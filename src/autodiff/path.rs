@@ -1,7 +1,7 @@
 //! The part of a tape that a backward sweep visits, and the sweep.
 
 use super::Var;
-use super::tape::{Derivative, Joint, NodeId, Pull, Rule};
+use super::tape::{Derivative, Joint, NodeId, Rule, Vjp};
 use crate::real::Real;
 use crate::tensor::Tensor;
 
@@ -77,7 +77,7 @@ impl Path {
     /// What one node contributes to the adjoints of those of its arguments that lie on the path.
     pub(super) fn contributions<F: Real, T: Contribution>(
         &self,
-        pull: &Pull<'_, F>,
+        pull: &Vjp<'_, F>,
         rule: &Rule<F>,
         each: impl Fn(&Derivative<F>) -> T,
         joint: impl Fn(&dyn Joint<F>, &[bool]) -> Vec<Option<T>>,

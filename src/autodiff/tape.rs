@@ -17,12 +17,12 @@ pub(crate) type Args = SmallVec<[NodeId; 3]>;
 /// The derivative of an operation with respect to one of its arguments.
 ///
 /// It maps the adjoint of the output, ȳ = ∂L/∂y, to the contribution of this operation to the adjoint of the argument. It may
-/// capture owned data only (an axis, an `Arc<Pattern>`), never a [`Var`]: handles come from the [`Pull`] it receives.
-pub(crate) type Derivative<F> = Rc<dyn for<'t> Fn(&Pull<'t, F>) -> Var<'t, F>>;
+/// capture owned data only (an axis, an `Arc<Pattern>`), never a [`Var`]: handles come from the [`Vjp`] it receives.
+pub(crate) type Derivative<F> = Rc<dyn for<'t> Fn(&Vjp<'t, F>) -> Var<'t, F>>;
 
 /// Makes a [`Derivative`] of a closure. The bound lets the lifetimes of the closure infer.
 pub(crate) fn derivative<F: Real>(
-    rule: impl for<'t> Fn(&Pull<'t, F>) -> Var<'t, F> + 'static,
+    rule: impl for<'t> Fn(&Vjp<'t, F>) -> Var<'t, F> + 'static,
 ) -> Derivative<F> {
     Rc::new(rule)
 }
@@ -41,10 +41,10 @@ pub(crate) enum Rule<F: Real> {
 /// A derivative that serves all arguments of a node at once.
 pub(crate) trait Joint<F: Real> {
     /// The adjoints of the wanted arguments as plain values.
-    fn values(&self, pull: &Pull<'_, F>, wanted: &[bool]) -> Vec<Option<Tensor<F>>>;
+    fn values(&self, pull: &Vjp<'_, F>, wanted: &[bool]) -> Vec<Option<Tensor<F>>>;
 
     /// The same as differentiable variables.
-    fn graph<'t>(&self, pull: &Pull<'t, F>, wanted: &[bool]) -> Vec<Option<Var<'t, F>>>;
+    fn graph<'t>(&self, pull: &Vjp<'t, F>, wanted: &[bool]) -> Vec<Option<Var<'t, F>>>;
 }
 
 pub(crate) struct Node<F: Real> {
@@ -54,6 +54,8 @@ pub(crate) struct Node<F: Real> {
     pub rule: Rule<F>,
     /// Whether a derivative can flow through this node: it is a variable, or made of one.
     pub differentiable: bool,
+    /// The number or axis an operation was given: the slope of a LeakyReLU, the exponent of a power, the axis of a slice; NaN if none.
+    pub constant: f64,
 }
 
 /// An arena of operations: the record of one forward computation.
@@ -124,7 +126,7 @@ impl<F: Real> Tape<F> {
     }
 
     /// Runs `f` without recording derivatives: everything made inside is a constant. For evaluation.
-    pub fn without_grad<R>(&self, f: impl FnOnce() -> R) -> R {
+    pub fn no_grad<R>(&self, f: impl FnOnce() -> R) -> R {
         let _guard = self.set_recording(false);
         f()
     }
@@ -187,6 +189,7 @@ impl<F: Real> Tape<F> {
             args,
             rule,
             differentiable,
+            constant: f64::NAN,
         });
         Var {
             tape: self,
@@ -196,6 +199,11 @@ impl<F: Real> Tape<F> {
 
     pub(crate) fn node(&self, id: NodeId) -> Ref<'_, Node<F>> {
         Ref::map(self.nodes.borrow(), |nodes| &nodes[id])
+    }
+
+    /// Writes down the number or axis that operation `id` was given.
+    pub(super) fn note(&self, id: NodeId, constant: f64) {
+        self.nodes.borrow_mut()[id].constant = constant;
     }
 
     /// Frees every node from `mark` on. Handles to them must not be used again.
@@ -236,14 +244,14 @@ impl<F: Real> Drop for Tape<F> {
 }
 
 /// What a derivative may look at: the adjoint of the output, the output, the arguments. See [`Var::unary`].
-pub struct Pull<'t, F: Real> {
+pub struct Vjp<'t, F: Real> {
     pub(crate) tape: &'t Tape<F>,
     pub(crate) node: NodeId,
     pub(crate) gy: NodeId,
     pub(crate) args: Args,
 }
 
-impl<'t, F: Real> Pull<'t, F> {
+impl<'t, F: Real> Vjp<'t, F> {
     fn var(&self, id: NodeId) -> Var<'t, F> {
         Var {
             tape: self.tape,

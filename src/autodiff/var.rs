@@ -1,6 +1,6 @@
 //! The handle to a node.
 
-use super::tape::{NodeId, Pull, Tape, derivative};
+use super::tape::{NodeId, Tape, Vjp, derivative};
 use crate::real::Real;
 use crate::tensor::Tensor;
 use std::fmt;
@@ -65,6 +65,12 @@ impl<'t, F: Real> Var<'t, F> {
         self.tape.constant(self.value())
     }
 
+    /// The same variable, its operation marked with the number or axis that it was given: what a reader of the tape needs to know it.
+    pub(crate) fn noting(self, constant: f64) -> Self {
+        self.tape.note(self.id, constant);
+        self
+    }
+
     /// Whether a derivative can flow into it.
     pub fn is_differentiable(self) -> bool {
         self.tape.node(self.id).differentiable
@@ -72,21 +78,20 @@ impl<'t, F: Real> Var<'t, F> {
 
     /// Records y = f(x) with its derivative x̄ = pull(ȳ): the way to define an operation.
     ///
-    /// `value` computes on plain tensors. `pull` is written in differentiable operations, so that derivatives of any order follow; it
-    /// may capture owned data only, and has ȳ, y and x from its argument. `op` is the name in messages and counts. What can be refused
-    /// is best refused before: a panic inside a closure points there, not at the caller.
+    /// `value` is y, computed on plain tensors. `pull` is written in differentiable operations, so that derivatives of any order
+    /// follow; it may capture owned data only, and has ȳ, y and x from its argument, a [`Vjp`]. `op` is the name in messages and counts.
     ///
     /// ```
-    /// use emmy::{Real, Tape, Var, autodiff::check_grads, tensor::tensor};
+    /// use emmy::{Real, Var, autodiff::check_grads, kernels::map, tensor::tensor};
     ///
     /// /// y = sinh x,   x̄ = ȳ cosh x
     /// fn sinh<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
-    ///     x.unary("sinh", |x| x.mapv(F::sinh).into_shared(), |p| p.gy() * cosh(p.x()))
+    ///     x.unary("sinh", map::unary(&x.value(), F::sinh), |p| p.gy() * cosh(p.x()))
     /// }
     ///
     /// /// y = cosh x,   x̄ = ȳ sinh x
     /// fn cosh<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
-    ///     x.unary("cosh", |x| x.mapv(F::cosh).into_shared(), |p| p.gy() * sinh(p.x()))
+    ///     x.unary("cosh", map::unary(&x.value(), F::cosh), |p| p.gy() * sinh(p.x()))
     /// }
     ///
     /// check_grads(|x| sinh(x[0]), &[tensor(&[2], vec![0.5, -1.0])])?;
@@ -95,15 +100,14 @@ impl<'t, F: Real> Var<'t, F> {
     pub fn unary(
         self,
         op: &'static str,
-        value: impl FnOnce(&Tensor<F>) -> Tensor<F>,
-        pull: impl for<'a> Fn(&Pull<'a, F>) -> Var<'a, F> + 'static,
+        value: Tensor<F>,
+        pull: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
     ) -> Self {
-        let y = value(&self.value());
-        self.tape.record(op, &[self], y, || [derivative(pull)])
+        self.tape.record(op, &[self], value, || [derivative(pull)])
     }
 
     /// Records y = f(a, b) with its derivatives ā = pull_a(ȳ) and b̄ = pull_b(ȳ), each called only where it is wanted. Each must have the
-    /// shape of its argument.
+    /// shape of its argument. `value` is y.
     ///
     /// # Panics
     /// If the operands stand on different tapes.
@@ -112,12 +116,11 @@ impl<'t, F: Real> Var<'t, F> {
         self,
         op: &'static str,
         b: Self,
-        value: impl FnOnce(&Tensor<F>, &Tensor<F>) -> Tensor<F>,
-        pull_a: impl for<'a> Fn(&Pull<'a, F>) -> Var<'a, F> + 'static,
-        pull_b: impl for<'a> Fn(&Pull<'a, F>) -> Var<'a, F> + 'static,
+        value: Tensor<F>,
+        pull_a: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
+        pull_b: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
     ) -> Self {
-        let y = value(&self.value(), &b.value());
-        self.tape.record(op, &[self, b], y, || {
+        self.tape.record(op, &[self, b], value, || {
             [derivative(pull_a), derivative(pull_b)]
         })
     }

@@ -8,11 +8,9 @@ use crate::tensor::Tensor;
 impl<F: Real> Var<'_, F> {
     /// y = 1 / (1 + e⁻ˣ),   x̄ = ȳ y (1 − y)
     pub fn sigmoid(self) -> Self {
-        self.unary(
-            "sigmoid",
-            |x| map::unary(x, F::sigmoid_v),
-            |p| p.gy() * (p.y() - p.y().powf(F::of(2.0))),
-        )
+        self.unary("sigmoid", map::unary(&self.value(), F::sigmoid_v), |p| {
+            p.gy() * (p.y() - p.y().powf(F::of(2.0)))
+        })
     }
 
     /// y = max(x, 0),   x̄ = ȳ where x > 0, else 0
@@ -20,7 +18,10 @@ impl<F: Real> Var<'_, F> {
         self.unary(
             "relu",
             // Asked this way round, NaN stays NaN.
-            |x| map::unary(x, |x| if x <= F::zero() { F::zero() } else { x }),
+            map::unary(
+                &self.value(),
+                |x| if x <= F::zero() { F::zero() } else { x },
+            ),
             |p| p.gy().gate(p.y().value(), F::zero()),
         )
     }
@@ -29,9 +30,13 @@ impl<F: Real> Var<'_, F> {
     pub fn leaky_relu(self, slope: F) -> Self {
         self.unary(
             "leaky_relu",
-            |x| map::unary(x, move |x| if x > F::zero() { x } else { slope * x }),
+            map::unary(
+                &self.value(),
+                move |x| if x > F::zero() { x } else { slope * x },
+            ),
             move |p| p.gy().gate(p.x().value(), slope),
         )
+        .noting(slope.as_f64())
     }
 
     /// y = x where m > 0, else `below` · x: linear in x, and its own adjoint.   x̄ = ȳ gated alike
@@ -48,50 +53,34 @@ impl<F: Real> Var<'_, F> {
             self.shape(),
             m.shape()
         );
-        self.unary(
-            "gate",
-            |x| {
-                map::binary(
-                    "gate",
-                    x,
-                    &m,
-                    move |x, m| if m > F::zero() { x } else { below * x },
-                )
-            },
-            {
-                let m = m.clone();
-                move |p| p.gy().gate(m.clone(), below)
-            },
-        )
+        let gated = move |x: F, m: F| if m > F::zero() { x } else { below * x };
+        let y = map::binary("gate", &self.value(), &m, gated);
+        self.unary("gate", y, move |p| p.gy().gate(m.clone(), below))
     }
 
     /// y = x where x > 0, else α (eˣ − 1),   x̄ = ȳ where x > 0, else ȳ (y + α)
     ///
     /// Clevert et al., "ELU", ICLR 2016.
     pub fn elu(self, alpha: F) -> Self {
-        self.unary(
-            "elu",
-            |x| {
-                map::unary(x, move |x| {
-                    if x > F::zero() {
-                        x
-                    } else {
-                        alpha * x.exp_m1_v()
-                    }
-                })
-            },
-            move |p| p.gy().elu_gate(p.y(), alpha),
-        )
+        let y = map::unary(&self.value(), move |x| {
+            if x > F::zero() {
+                x
+            } else {
+                alpha * x.exp_m1_v()
+            }
+        });
+        self.unary("elu", y, move |p| p.gy().elu_gate(p.y(), alpha))
     }
 
     /// z = g where y > 0, else g (y + α): the derivative of ELU in terms of its value.   ḡ = z̄ likewise, ȳ = z̄ g where y ≤ 0, else 0
     #[track_caller]
     fn elu_gate(self, y: Self, alpha: F) -> Self {
         let derivative = move |g: F, y: F| if y > F::zero() { g } else { g * (y + alpha) };
+        let z = map::binary("elu_gate", &self.value(), &y.value(), derivative);
         self.binary(
             "elu_gate",
             y,
-            |g, y| map::binary("elu_gate", g, y, derivative),
+            z,
             move |p| p.gy().elu_gate(p.b(), alpha),
             |p| {
                 let product = p.gy() * p.a();
@@ -109,21 +98,12 @@ impl<F: Real> Var<'_, F> {
 
     /// y = Φ(x) = ½ (1 + erf(x/√2)),   x̄ = ȳ φ(x), φ(x) = e^(−x²/2) / √(2π)
     pub fn normal_cdf(self) -> Self {
-        self.unary(
-            "normal_cdf",
-            |x| {
-                map::unary(x, |x| {
-                    F::of(0.5 * libm::erfc(-x.as_f64() / std::f64::consts::SQRT_2))
-                })
-            },
-            |p| {
-                let exponent = p.x().powf(F::of(2.0)).scale(F::of(-0.5));
-                p.gy()
-                    * exponent
-                        .exp()
-                        .scale(F::of(std::f64::consts::TAU.sqrt().recip()))
-            },
-        )
+        let half_erfc = |x: F| 0.5 * libm::erfc(-x.as_f64() / std::f64::consts::SQRT_2);
+        let y = map::unary(&self.value(), |x| F::of(half_erfc(x)));
+        self.unary("normal_cdf", y, |p| {
+            let density = p.x().powf(F::of(2.0)).scale(F::of(-0.5)).exp();
+            p.gy() * density.scale(F::of(std::f64::consts::TAU.sqrt().recip()))
+        })
     }
 
     /// y = ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))): GELU's approximation by tanh
@@ -142,7 +122,9 @@ impl<F: Real> Var<'_, F> {
     pub fn softplus(self) -> Self {
         self.unary(
             "softplus",
-            |x| map::unary(x, |x| x.max(F::zero()) + (-x.abs()).exp_v().ln_1p_v()),
+            map::unary(&self.value(), |x| {
+                x.max(F::zero()) + (-x.abs()).exp_v().ln_1p_v()
+            }),
             |p| p.gy() * p.x().sigmoid(),
         )
     }

@@ -15,7 +15,7 @@ impl<F: Real> Add for Var<'_, F> {
         self.binary(
             "add",
             b,
-            |_, _| y,
+            y,
             |p| p.gy().sum_like(p.a()),
             |p| p.gy().sum_like(p.b()),
         )
@@ -32,7 +32,7 @@ impl<F: Real> Sub for Var<'_, F> {
         self.binary(
             "sub",
             b,
-            |_, _| y,
+            y,
             |p| p.gy().sum_like(p.a()),
             |p| -p.gy().sum_like(p.b()),
         )
@@ -49,7 +49,7 @@ impl<F: Real> Mul for Var<'_, F> {
         self.binary(
             "mul",
             b,
-            |_, _| y,
+            y,
             |p| (p.gy() * p.b()).sum_like(p.a()),
             |p| (p.gy() * p.a()).sum_like(p.b()),
         )
@@ -66,7 +66,7 @@ impl<F: Real> Div for Var<'_, F> {
         self.binary(
             "div",
             b,
-            |_, _| y,
+            y,
             |p| (p.gy() / p.b()).sum_like(p.a()),
             |p| -(p.gy() * p.y() / p.b()).sum_like(p.b()),
         )
@@ -78,23 +78,29 @@ impl<F: Real> Neg for Var<'_, F> {
 
     /// y = −x,   x̄ = −ȳ
     fn neg(self) -> Self {
-        self.unary("neg", |x| map::unary(x, |x| -x), |p| -p.gy())
+        self.unary("neg", map::unary(&self.value(), |x| -x), |p| -p.gy())
     }
 }
 
 impl<F: Real> Var<'_, F> {
     /// y = x + c,   x̄ = ȳ
     pub fn add_scalar(self, c: F) -> Self {
-        self.unary("add_scalar", |x| map::unary(x, move |x| x + c), |p| p.gy())
+        self.unary(
+            "add_scalar",
+            map::unary(&self.value(), move |x| x + c),
+            |p| p.gy(),
+        )
+        .noting(c.as_f64())
     }
 
     /// y = c x,   x̄ = c ȳ
     pub fn scale(self, c: F) -> Self {
         self.unary(
             "scale",
-            |x| map::unary(x, move |x| x * c),
+            map::unary(&self.value(), move |x| x * c),
             move |p| p.gy().scale(c),
         )
+        .noting(c.as_f64())
     }
 }
 

@@ -9,74 +9,67 @@ impl<F: Real> Var<'_, F> {
     /// y = xᵏ,   x̄ = k ȳ xᵏ⁻¹
     pub fn powf(self, k: F) -> Self {
         let one = F::one();
-        self.unary(
-            "powf",
-            |x| match k {
-                k if k == one + one => map::unary(x, move |x| x * x),
-                k if k == -one => map::unary(x, F::recip),
-                _ => map::unary(x, move |x| x.powf(k)),
-            },
-            move |p| match k {
-                k if k == F::zero() => p.gy().scale(k),
-                k if k == one => p.gy(),
-                k if k == one + one => (p.gy() * p.x()).scale(k),
-                _ => (p.gy() * p.x().powf(k - one)).scale(k),
-            },
-        )
+        let x = self.value();
+        let y = match k {
+            k if k == one + one => map::unary(&x, move |x| x * x),
+            k if k == -one => map::unary(&x, F::recip),
+            _ => map::unary(&x, move |x| x.powf(k)),
+        };
+        self.unary("powf", y, move |p| match k {
+            k if k == F::zero() => p.gy().scale(k),
+            k if k == one => p.gy(),
+            k if k == one + one => (p.gy() * p.x()).scale(k),
+            _ => (p.gy() * p.x().powf(k - one)).scale(k),
+        })
+        .noting(k.as_f64())
     }
 
     /// y = exp x,   x̄ = ȳ y
     pub fn exp(self) -> Self {
-        self.unary("exp", |x| map::unary(x, F::exp_v), |p| p.gy() * p.y())
+        self.unary("exp", map::unary(&self.value(), F::exp_v), |p| {
+            p.gy() * p.y()
+        })
     }
 
     /// y = ln x,   x̄ = ȳ / x
     pub fn ln(self) -> Self {
-        self.unary("ln", |x| map::unary(x, F::ln_v), |p| p.gy() / p.x())
+        self.unary("ln", map::unary(&self.value(), F::ln_v), |p| p.gy() / p.x())
     }
 
     /// y = √x,   x̄ = ȳ / 2y
     pub fn sqrt(self) -> Self {
-        self.unary(
-            "sqrt",
-            |x| map::unary(x, F::sqrt),
-            |p| (p.gy() / p.y()).scale(F::of(0.5)),
-        )
+        self.unary("sqrt", map::unary(&self.value(), F::sqrt), |p| {
+            (p.gy() / p.y()).scale(F::of(0.5))
+        })
     }
 
     /// y = |x|,   x̄ = ȳ sign x, and 0 at x = 0
     pub fn abs(self) -> Self {
-        self.unary(
-            "abs",
-            |x| map::unary(x, F::abs),
-            |p| {
-                let sign = |x: F| F::of(f64::from(x > F::zero()) - f64::from(x < F::zero()));
-                p.gy() * p.tape.constant(map::unary(&p.x().value(), sign))
-            },
-        )
+        self.unary("abs", map::unary(&self.value(), F::abs), |p| {
+            let sign = |x: F| F::of(f64::from(x > F::zero()) - f64::from(x < F::zero()));
+            p.gy() * p.tape.constant(map::unary(&p.x().value(), sign))
+        })
     }
 
     /// y = sin x,   x̄ = ȳ cos x
     pub fn sin(self) -> Self {
-        self.unary("sin", |x| map::unary(x, F::sin), |p| p.gy() * p.x().cos())
+        self.unary("sin", map::unary(&self.value(), F::sin), |p| {
+            p.gy() * p.x().cos()
+        })
     }
 
     /// y = cos x,   x̄ = −ȳ sin x
     pub fn cos(self) -> Self {
-        self.unary(
-            "cos",
-            |x| map::unary(x, F::cos),
-            |p| -(p.gy() * p.x().sin()),
-        )
+        self.unary("cos", map::unary(&self.value(), F::cos), |p| {
+            -(p.gy() * p.x().sin())
+        })
     }
 
     /// y = tanh x,   x̄ = ȳ (1 − y²)
     pub fn tanh(self) -> Self {
-        self.unary(
-            "tanh",
-            |x| map::unary(x, F::tanh_v),
-            |p| p.gy() * (-p.y().powf(F::of(2.0)) + F::one()),
-        )
+        self.unary("tanh", map::unary(&self.value(), F::tanh_v), |p| {
+            p.gy() * (-p.y().powf(F::of(2.0)) + F::one())
+        })
     }
 
     /// y = max(a, b), element by element with broadcasting;   the derivative goes to the larger one, half to each at a tie
@@ -90,7 +83,7 @@ impl<F: Real> Var<'_, F> {
         self.binary(
             "maximum",
             b,
-            |_, _| y,
+            y,
             |p| (p.gy() * p.tape.constant(larger(p.a(), p.b()))).sum_like(p.a()),
             |p| (p.gy() * p.tape.constant(larger(p.b(), p.a()))).sum_like(p.b()),
         )
@@ -107,7 +100,7 @@ impl<F: Real> Var<'_, F> {
         self.binary(
             "minimum",
             b,
-            |_, _| y,
+            y,
             |p| (p.gy() * p.tape.constant(larger(p.b(), p.a()))).sum_like(p.a()),
             |p| (p.gy() * p.tape.constant(larger(p.a(), p.b()))).sum_like(p.b()),
         )
@@ -120,19 +113,14 @@ impl<F: Real> Var<'_, F> {
     #[track_caller]
     pub fn clamp(self, low: F, high: F) -> Self {
         assert!(low <= high, "clamp: low {low} is not below high {high}");
-        self.unary(
-            "clamp",
-            |x| {
-                map::unary(x, move |x| {
-                    let x = if x < low { low } else { x };
-                    if x > high { high } else { x }
-                })
-            },
-            move |p| {
-                let inside = move |x: F| F::of(f64::from(low <= x && x <= high));
-                p.gy() * p.tape.constant(map::unary(&p.x().value(), inside))
-            },
-        )
+        let limited = move |x: F| {
+            let x = if x < low { low } else { x };
+            if x > high { high } else { x }
+        };
+        self.unary("clamp", map::unary(&self.value(), limited), move |p| {
+            let inside = move |x: F| F::of(f64::from(low <= x && x <= high));
+            p.gy() * p.tape.constant(map::unary(&p.x().value(), inside))
+        })
     }
 
     /// y = self where `condition` holds, else `other`, with broadcasting;   ȳ goes where y came from
@@ -149,7 +137,7 @@ impl<F: Real> Var<'_, F> {
         self.binary(
             "where_",
             other,
-            |_, _| y,
+            y,
             move |p| (p.gy() * p.tape.constant(to_a.clone())).sum_like(p.a()),
             move |p| (p.gy() * p.tape.constant(to_b.clone())).sum_like(p.b()),
         )

@@ -17,12 +17,11 @@ impl<F: Real> Var<'_, F> {
         let axis = normalize_axis("index_select", axis, shape.len());
         let size = shape[axis];
         check("index_select", &indices, axis, size);
-        let places = Arc::clone(&indices);
-        self.unary(
-            "index_select",
-            |x| x.select(Axis(axis), &indices).into_shared(),
-            move |p| p.gy().index_add(axis as isize, Arc::clone(&places), size),
-        )
+        let y = self.value().select(Axis(axis), &indices).into_shared();
+        self.unary("index_select", y, move |p| {
+            p.gy().index_add(axis as isize, Arc::clone(&indices), size)
+        })
+        .noting(axis as f64)
     }
 
     /// y of `size` along `axis`, zero but for `y[indices[k]] += x[k]`,   x̄ = the slices `indices` of ȳ
@@ -40,19 +39,15 @@ impl<F: Real> Var<'_, F> {
         );
         check("index_add", &indices, axis, size);
         shape[axis] = size;
-        let places = Arc::clone(&indices);
-        self.unary(
-            "index_add",
-            |x| {
-                let mut y = Tensor::zeros(shape);
-                for (&i, x) in indices.iter().zip(x.axis_iter(Axis(axis))) {
-                    let mut y = y.index_axis_mut(Axis(axis), i);
-                    y += &x;
-                }
-                y
-            },
-            move |p| p.gy().index_select(axis as isize, Arc::clone(&places)),
-        )
+        let mut y = Tensor::zeros(shape);
+        for (&i, x) in indices.iter().zip(self.value().axis_iter(Axis(axis))) {
+            let mut y = y.index_axis_mut(Axis(axis), i);
+            y += &x;
+        }
+        self.unary("index_add", y, move |p| {
+            p.gy().index_select(axis as isize, Arc::clone(&indices))
+        })
+        .noting(axis as f64)
     }
 }
 

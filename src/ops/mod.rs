@@ -12,7 +12,7 @@
 //! # impl<F: Real> Example for Var<'_, F> {
 //! /// y = eˣ,   x̄ = ȳ y
 //! fn exp_(self) -> Self {
-//!     self.unary("exp_", |x| map::unary(x, F::exp), |p| p.gy() * p.y())
+//!     self.unary("exp_", map::unary(&self.value(), F::exp), |p| p.gy() * p.y())
 //! }
 //! # }
 //! # let x = emmy::Tape::new();
@@ -20,8 +20,8 @@
 //! # assert_eq!(emmy::autodiff::grad(x.exp_(), &[x])[0].first(), Some(&1.0_f64.exp()));
 //! ```
 //!
-//! What can be refused is refused before `unary` or `binary` is called, or its value is computed there: the caller's line does not
-//! reach into a closure (`#[track_caller]`). A composition checks under its own name what its parts would refuse under theirs.
+//! The value is computed first, so what cannot be computed is refused at the caller's line (`#[track_caller]`). A composition checks
+//! under its own name what its parts would refuse under theirs.
 //!
 //! Then an entry in the [`registry`], which every generic test walks: how to draw operands, and the value by a plain loop.
 
@@ -43,3 +43,43 @@ mod softmax;
 pub mod sparse;
 
 pub use sparse::Sparse;
+
+#[cfg(test)]
+mod tests {
+    use crate::{Tape, Var, tensor::tensor};
+
+    /// A node says what its operation was given: whoever reads the tape can tell x² from x³, and a cut of rows from one of columns.
+    #[test]
+    fn numbers_and_axes_are_noted() {
+        let tape = Tape::new();
+        let x = tape.var(tensor(&[2, 2], vec![1.0_f64, 2.0, 3.0, 4.0]));
+        let noted: [(Var<'_, f64>, &str, f64); 9] = [
+            (x.leaky_relu(0.2), "leaky_relu", 0.2),
+            (x.powf(3.0), "powf", 3.0),
+            (x.scale(-2.5), "scale", -2.5),
+            (x.add_scalar(1.5), "add_scalar", 1.5),
+            (x.index_select(-1, [0]), "index_select", 1.0),
+            (x.index_add(-1, [0, 1], 3), "index_add", 1.0),
+            (x.slice(-1, 0..1), "slice", 1.0),
+            (x.pad(-1, 0, 1), "pad", 1.0),
+            (Var::concat(&[x, x], -1), "concat", 1.0),
+        ];
+        for (y, op, constant) in noted {
+            let node = tape.node(y.id);
+            assert_eq!((node.op, node.constant), (op, constant));
+        }
+        let unmarked: [(Var<'_, f64>, &str); 6] = [
+            (x.dropout(0.5, 1), "dropout"),
+            (x.sum(&[0], true), "sum"),
+            (x.sum_to(&[1, 2]), "sum_to"),
+            (x.broadcast_to(&[3, 2, 2]), "broadcast_to"),
+            (x.reshape(&[4]), "reshape"),
+            (x.permute(&[1, 0]), "permute"),
+        ];
+        for (y, op) in unmarked {
+            let node = tape.node(y.id);
+            assert_eq!(node.op, op);
+            assert!(node.constant.is_nan());
+        }
+    }
+}

@@ -24,7 +24,7 @@ impl<F: Real> Var<'_, F> {
         self.binary(
             "matmul",
             b,
-            |_, _| y,
+            y,
             |p| p.gy().matmul(p.b().t()).sum_like(p.a()),
             |p| p.a().t().matmul(p.gy()).sum_like(p.b()),
         )
@@ -44,10 +44,11 @@ impl<F: Real> Var<'_, F> {
             x_shape.len() >= 2 && w_shape.len() == 2 && x_shape.last() == w_shape.last(),
             "linear: x {x_shape:?}, weight {w_shape:?}: x must be [.., in], the weight [out, in]"
         );
+        let y = gemm::matmul_batched(&self.value(), &w.value().reversed_axes());
         self.binary(
             "linear",
             w,
-            |x, w| gemm::matmul_batched(x, &w.clone().reversed_axes()),
+            y,
             |p| p.gy().matmul(p.b()),
             |p| p.gy().t().matmul(p.a()).sum_like(p.b()),
         )

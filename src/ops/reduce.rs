@@ -22,12 +22,9 @@ impl<F: Real> Var<'_, F> {
     #[track_caller]
     pub(super) fn sum_as(self, op: &str, axes: &[isize], keepdims: bool) -> Self {
         let axes = normalize_axes(op, axes, self.ndim());
-        let y = self.unary(
-            "sum",
-            |x| reduce::sum(x, &axes),
-            |p| p.gy().broadcast_to(&p.x().shape()),
-        );
-        y.without(&axes, keepdims)
+        let y = reduce::sum(&self.value(), &axes);
+        self.unary("sum", y, |p| p.gy().broadcast_to(&p.x().shape()))
+            .without(&axes, keepdims)
     }
 
     /// y = Σ x over all elements, of shape `[]`,   x̄ = ȳ everywhere
@@ -91,17 +88,13 @@ impl<F: Real> Var<'_, F> {
     ) -> Self {
         let axes = normalize_axes(op, axes, self.ndim());
         let reduced = axes.clone();
-        let y = self.unary(
-            op,
-            |x| value(x, &axes),
-            move |p| {
-                let (x, y) = (p.x().value(), p.y().value());
-                let hit = map::binary(op, &x, &y, |x, y| F::of(f64::from(x == y)));
-                let count = reduce::sum(&hit, &reduced);
-                let share = map::binary(op, &hit, &count, |hit, count| hit / count);
-                p.gy() * p.tape.constant(share)
-            },
-        );
+        let y = self.unary(op, value(&self.value(), &axes), move |p| {
+            let (x, y) = (p.x().value(), p.y().value());
+            let hit = map::binary(op, &x, &y, |x, y| F::of(f64::from(x == y)));
+            let count = reduce::sum(&hit, &reduced);
+            let share = map::binary(op, &hit, &count, |hit, count| hit / count);
+            p.gy() * p.tape.constant(share)
+        });
         y.without(&axes, keepdims)
     }
 

@@ -103,29 +103,24 @@ pub fn segment_mean<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'
 #[track_caller]
 pub fn segment_max<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t, F> {
     let (shape, width) = trailing("segment_max", v, pattern.nnz(), pattern.rows());
+    let y = apply(v, &shape, |v| {
+        let mut y = segment::segment_max(pattern, v, width);
+        for i in (0..pattern.rows()).filter(|&i| pattern.row(i).is_empty()) {
+            y[i * width..(i + 1) * width].fill(F::zero());
+        }
+        y
+    });
     let again = Arc::clone(pattern);
-    v.unary(
-        "segment_max",
-        |v| {
-            apply(v, &shape, |v| {
-                let mut y = segment::segment_max(pattern, v, width);
-                for i in (0..pattern.rows()).filter(|&i| pattern.row(i).is_empty()) {
-                    y[i * width..(i + 1) * width].fill(F::zero());
-                }
-                y
-            })
-        },
-        move |p| {
-            let (v, y) = (p.x().detach(), p.y().detach());
-            let at_entries = gather_rows(&again, y).value();
-            let hit = map::binary("segment_max", &v.value(), &at_entries, |v, y| {
-                F::of(f64::from(v == y))
-            });
-            let hit = p.tape.constant(hit);
-            let share = hit / gather_rows(&again, segment_sum(&again, hit));
-            gather_rows(&again, p.gy()) * share
-        },
-    )
+    v.unary("segment_max", y, move |p| {
+        let (v, y) = (p.x().detach(), p.y().detach());
+        let at_entries = gather_rows(&again, y).value();
+        let hit = map::binary("segment_max", &v.value(), &at_entries, |v, y| {
+            F::of(f64::from(v == y))
+        });
+        let hit = p.tape.constant(hit);
+        let share = hit / gather_rows(&again, segment_sum(&again, hit));
+        gather_rows(&again, p.gy()) * share
+    })
 }
 
 /// y_e = e^(v_e) / Σ e^(v_e') over the entries of the same row: v `[nnz, ..]`,   v̄ = y ⊙ (ȳ − Σ_row ȳ y)
@@ -135,15 +130,12 @@ pub fn segment_max<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t
 #[track_caller]
 pub fn segment_softmax<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t, F> {
     let (shape, width) = trailing("segment_softmax", v, pattern.nnz(), pattern.nnz());
+    let y = apply(v, &shape, |v| segment::segment_softmax(pattern, v, width));
     let again = Arc::clone(pattern);
-    v.unary(
-        "segment_softmax",
-        |v| apply(v, &shape, |v| segment::segment_softmax(pattern, v, width)),
-        move |p| {
-            let weighted = p.gy() * p.y();
-            weighted - p.y() * gather_rows(&again, segment_sum(&again, weighted))
-        },
-    )
+    v.unary("segment_softmax", y, move |p| {
+        let weighted = p.gy() * p.y();
+        weighted - p.y() * gather_rows(&again, segment_sum(&again, weighted))
+    })
 }
 
 /// Records one of the linear maps between rows (or columns) and entries; `adjoint` is its adjoint.
@@ -158,12 +150,9 @@ fn per_row<'t, F: Real>(
     adjoint: for<'a> fn(&Arc<Pattern>, Var<'a, F>) -> Var<'a, F>,
 ) -> Var<'t, F> {
     let (shape, width) = trailing(op, x, from, to);
+    let y = apply(x, &shape, |x| kernel(pattern, x, width));
     let again = Arc::clone(pattern);
-    x.unary(
-        op,
-        |x| apply(x, &shape, |x| kernel(pattern, x, width)),
-        move |p| adjoint(&again, p.gy()),
-    )
+    x.unary(op, y, move |p| adjoint(&again, p.gy()))
 }
 
 /// The shape of x with `to` in place of `from` in front, and the number of elements behind the first axis.
@@ -180,10 +169,10 @@ fn trailing<F: Real>(op: &str, x: Var<'_, F>, from: usize, to: usize) -> (Vec<us
 }
 
 fn apply<F: Real>(
-    x: &Tensor<F>,
+    x: Var<'_, F>,
     shape: &[usize],
     kernel: impl FnOnce(&[F]) -> Buffer<F>,
 ) -> Tensor<F> {
-    let x = contiguous(x);
+    let x = contiguous(&x.value());
     kernel(x.as_slice().expect("contiguous")).into_tensor(shape)
 }

@@ -23,11 +23,9 @@ impl<'t, F: Real> Var<'t, F> {
             "broadcast_to: {:?} does not broadcast to {shape:?}",
             x.shape()
         );
-        self.unary(
-            "broadcast_to",
-            |x| map::broadcast(x, shape),
-            |p| p.gy().sum_like(p.x()),
-        )
+        self.unary("broadcast_to", map::broadcast(&x, shape), |p| {
+            p.gy().sum_like(p.x())
+        })
     }
 
     /// y = x summed to a `shape` that broadcasts to that of x,   x̄ = ȳ broadcast
@@ -40,7 +38,7 @@ impl<'t, F: Real> Var<'t, F> {
             return self;
         }
         let y = reduce::sum_to(&self.value(), shape);
-        self.unary("sum_to", |_| y, |p| p.gy().broadcast_to(&p.x().shape()))
+        self.unary("sum_to", y, |p| p.gy().broadcast_to(&p.x().shape()))
     }
 
     /// [`sum_to`](Self::sum_to) the shape of `like`: the adjoint of broadcasting `like`.
@@ -65,15 +63,10 @@ impl<'t, F: Real> Var<'t, F> {
             self.shape(),
             self.len(),
         );
-        self.unary(
-            "reshape",
-            |x| {
-                let rows: Tensor<F> = contiguous(x);
-                rows.into_shape_with_order(IxDyn(shape))
-                    .expect("as many elements, without gaps")
-            },
-            |p| p.gy().reshape(&p.x().shape()),
-        )
+        let y = contiguous(&self.value())
+            .into_shape_with_order(IxDyn(shape))
+            .expect("as many elements, without gaps");
+        self.unary("reshape", y, |p| p.gy().reshape(&p.x().shape()))
     }
 
     /// y = x with a new axis of size 1 at `axis`,   x̄ = ȳ without it
@@ -121,11 +114,8 @@ impl<'t, F: Real> Var<'t, F> {
             axes.len() == n && !inverse.contains(&usize::MAX),
             "permute: {axes:?} is not a permutation of the {n} dimensions"
         );
-        self.unary(
-            "permute",
-            |x| x.clone().permuted_axes(IxDyn(axes)),
-            move |p| p.gy().permute(&inverse),
-        )
+        let y = self.value().permuted_axes(IxDyn(axes));
+        self.unary("permute", y, move |p| p.gy().permute(&inverse))
     }
 
     /// x with two axes exchanged; a view.   x̄ = ȳ with them exchanged back
@@ -172,15 +162,12 @@ impl<'t, F: Real> Var<'t, F> {
             "slice: {range:?} is not within axis {axis} of {shape:?}"
         );
         let (before, after) = (range.start, size - range.end);
-        self.unary(
-            "slice",
-            |x| {
-                let mut y = x.clone();
-                y.slice_axis_inplace(Axis(axis), Slice::from(range));
-                y
-            },
-            move |p| p.gy().pad(axis as isize, before, after),
-        )
+        let mut y = self.value();
+        y.slice_axis_inplace(Axis(axis), Slice::from(range));
+        self.unary("slice", y, move |p| {
+            p.gy().pad(axis as isize, before, after)
+        })
+        .noting(axis as f64)
     }
 
     /// y = x with `before` zeros in front and `after` zeros behind it along `axis`,   x̄ = that part of ȳ
@@ -189,21 +176,17 @@ impl<'t, F: Real> Var<'t, F> {
     /// If the axis is out of range.
     #[track_caller]
     pub fn pad(self, axis: isize, before: usize, after: usize) -> Self {
-        let shape = self.shape();
+        let mut shape = self.shape();
         let axis = normalize_axis("pad", axis, shape.len());
         let range = before..before + shape[axis];
-        let place = range.clone();
-        self.unary(
-            "pad",
-            |x| {
-                let mut padded = shape.clone();
-                padded[axis] += before + after;
-                let mut y = Tensor::zeros(padded);
-                y.slice_axis_mut(Axis(axis), Slice::from(place)).assign(x);
-                y
-            },
-            move |p| p.gy().slice(axis as isize, range.clone()),
-        )
+        shape[axis] += before + after;
+        let mut y = Tensor::zeros(shape);
+        y.slice_axis_mut(Axis(axis), Slice::from(range.clone()))
+            .assign(&self.value());
+        self.unary("pad", y, move |p| {
+            p.gy().slice(axis as isize, range.clone())
+        })
+        .noting(axis as f64)
     }
 
     /// y = the xs one behind the other along `axis`,   x̄ₖ = its part of ȳ
@@ -227,7 +210,7 @@ impl<'t, F: Real> Var<'t, F> {
         let Ok(y) = ndarray::concatenate(Axis(axis), &views) else {
             panic!("concat: shapes {shapes:?} differ elsewhere than in axis {axis}")
         };
-        first.tape().record("concat", xs, y.into_shared(), || {
+        let y = first.tape().record("concat", xs, y.into_shared(), || {
             let mut start = 0;
             let parts = values.iter().map(|x| {
                 let range = start..start + x.shape()[axis];
@@ -235,7 +218,8 @@ impl<'t, F: Real> Var<'t, F> {
                 derivative(move |p| p.gy().slice(axis as isize, range.clone()))
             });
             parts.collect::<Vec<_>>()
-        })
+        });
+        y.noting(axis as f64)
     }
 
     /// y = the xs side by side along a new axis at `axis`,   x̄ₖ = its part of ȳ

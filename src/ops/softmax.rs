@@ -104,37 +104,26 @@ impl<'t, F: Real> Var<'t, F> {
     }
 
     fn softmax_last(self, keep: Vec<bool>) -> Self {
-        self.unary(
-            "softmax",
-            |x| {
-                let rows = contiguous(x);
-                let w = x.shape()[x.ndim() - 1];
-                let x_rows = rows.as_slice().expect("contiguous");
-                tensor(x.shape(), softmax_rows(x_rows, &keep, w))
-            },
-            |p| {
-                let weighted = p.gy() * p.y();
-                weighted - p.y() * weighted.sum(&[-1], true)
-            },
-        )
+        let x = contiguous(&self.value());
+        let w = x.shape()[x.ndim() - 1];
+        let y = softmax_rows(x.as_slice().expect("contiguous"), &keep, w);
+        self.unary("softmax", tensor(x.shape(), y), |p| {
+            let weighted = p.gy() * p.y();
+            weighted - p.y() * weighted.sum(&[-1], true)
+        })
     }
 
     fn logsumexp_last(self, keep: Vec<bool>) -> Self {
-        let mask = keep.clone();
-        self.unary(
-            "logsumexp",
-            |x| {
-                let rows = contiguous(x);
-                let mut shape = x.shape().to_vec();
-                let w = shape.pop().expect("an axis");
-                shape.push(1);
-                let y = match w {
-                    0 => vec![F::neg_infinity(); shape.iter().product()],
-                    _ => logsumexp_rows(rows.as_slice().expect("contiguous"), &keep, w),
-                };
-                tensor(&shape, y)
-            },
-            move |p| p.gy() * p.x().softmax_last(mask.clone()),
-        )
+        let x = contiguous(&self.value());
+        let mut shape = x.shape().to_vec();
+        let w = shape.pop().expect("an axis");
+        shape.push(1);
+        let y = match w {
+            0 => vec![F::neg_infinity(); shape.iter().product()],
+            _ => logsumexp_rows(x.as_slice().expect("contiguous"), &keep, w),
+        };
+        self.unary("logsumexp", tensor(&shape, y), move |p| {
+            p.gy() * p.x().softmax_last(keep.clone())
+        })
     }
 }

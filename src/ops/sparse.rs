@@ -13,7 +13,8 @@ use crate::autodiff::Var;
 use crate::kernels::spmm as kernel;
 use crate::real::Real;
 use crate::sparse::Pattern;
-use crate::tensor::{Tensor, contiguous};
+use crate::tensor::contiguous;
+use crate::tensor::memory::Buffer;
 use std::sync::Arc;
 
 pub use super::matrix::Sparse;
@@ -31,15 +32,12 @@ pub use super::segment::{
 #[track_caller]
 pub fn spmm<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>) -> Var<'t, F> {
     let (heads, d, shape) = product_shape("spmm", pattern, Side::Rows, s, x);
+    let y = with_slices(s, x, |s, x| kernel::spmm(pattern, s, x, heads, d));
     let (for_s, for_x) = (Arc::clone(pattern), Arc::clone(pattern));
     s.binary(
         "spmm",
         x,
-        |s, x| {
-            with_slices(s, x, |s, x| {
-                kernel::spmm(pattern, s, x, heads, d).into_tensor(&shape)
-            })
-        },
+        y.into_tensor(&shape),
         move |p| sddmm(&for_s, p.gy(), p.b()),
         move |p| spmm_t(&for_x, p.a(), p.gy()),
     )
@@ -54,15 +52,12 @@ pub fn spmm<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>) -
 #[track_caller]
 pub fn spmm_t<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>) -> Var<'t, F> {
     let (heads, d, shape) = product_shape("spmm_t", pattern, Side::Columns, s, x);
+    let y = with_slices(s, x, |s, x| kernel::spmm_t(pattern, s, x, heads, d));
     let (for_s, for_x) = (Arc::clone(pattern), Arc::clone(pattern));
     s.binary(
         "spmm_t",
         x,
-        |s, x| {
-            with_slices(s, x, |s, x| {
-                kernel::spmm_t(pattern, s, x, heads, d).into_tensor(&shape)
-            })
-        },
+        y.into_tensor(&shape),
         move |p| sddmm(&for_s, p.b(), p.gy()),
         move |p| spmm(&for_x, p.a(), p.gy()),
     )
@@ -89,15 +84,12 @@ pub fn sddmm<'t, F: Real>(pattern: &Arc<Pattern>, a: Var<'t, F>, b: Var<'t, F>) 
     let heads = if sa.len() == 3 { sa[1] } else { 1 };
     let d = sa[sa.len() - 1];
     let shape = [&[pattern.nnz()], &sa[1..sa.len() - 1]].concat();
+    let s = with_slices(a, b, |a, b| kernel::sddmm(pattern, a, b, heads, d));
     let (for_a, for_b) = (Arc::clone(pattern), Arc::clone(pattern));
     a.binary(
         "sddmm",
         b,
-        |a, b| {
-            with_slices(a, b, |a, b| {
-                kernel::sddmm(pattern, a, b, heads, d).into_tensor(&shape)
-            })
-        },
+        s.into_tensor(&shape),
         move |p| spmm(&for_a, p.gy(), p.b()),
         move |p| spmm_t(&for_b, p.gy(), p.a()),
     )
@@ -122,11 +114,11 @@ pub fn sddmm_add<'t, F: Real>(pattern: &Arc<Pattern>, a: Var<'t, F>, b: Var<'t, 
 }
 
 fn with_slices<F: Real>(
-    a: &Tensor<F>,
-    b: &Tensor<F>,
-    kernel: impl FnOnce(&[F], &[F]) -> Tensor<F>,
-) -> Tensor<F> {
-    let (a, b) = (contiguous(a), contiguous(b));
+    a: Var<'_, F>,
+    b: Var<'_, F>,
+    kernel: impl FnOnce(&[F], &[F]) -> Buffer<F>,
+) -> Buffer<F> {
+    let (a, b) = (contiguous(&a.value()), contiguous(&b.value()));
     kernel(
         a.as_slice().expect("contiguous"),
         b.as_slice().expect("contiguous"),
