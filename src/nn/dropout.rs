@@ -23,7 +23,7 @@ impl Dropout {
     #[track_caller]
     pub fn forward<'t, F: Real>(
         &self,
-        pass: &Pass<'t, F>,
+        pass: &Pass<'t, '_, F>,
         x: impl Into<Input<'t, F>>,
     ) -> Input<'t, F> {
         let x = x.into();
@@ -40,7 +40,7 @@ impl Dropout {
     }
 
     /// The seed of this pass's next mask, if there is anything to draw.
-    pub(super) fn seed<F: Real>(&self, pass: &Pass<'_, F>) -> Option<u64> {
+    pub(super) fn seed<F: Real>(&self, pass: &Pass<'_, '_, F>) -> Option<u64> {
         if self.p == 0.0 { None } else { pass.draw() }
     }
 }

@@ -1,20 +1,21 @@
 //! A table of vectors.
 
-use super::Pass;
+use super::{Layer, Params, Pass};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
 use crate::real::Real;
+use crate::symmetry::{Ports, Slice, Term};
 use crate::tensor::Tensor;
 
-/// y_k = W[i_k, :], a learnt vector for each of a number of things.
+/// y_k = W[i_k, :], a learnt vector per item.
 ///
 /// W `[count, width]`, drawn from N(0, 1) as in PyTorch.
 #[derive(Debug, Clone)]
 pub struct Embedding<F: Real> {
-    /// W, one row a thing.
+    /// W, one row per item.
     pub weight: Tensor<F>,
 }
-crate::module!(Embedding: weight);
+crate::module!(Embedding: weight = Table);
 
 impl<F: Real> Embedding<F> {
     /// A table of `count` vectors of the given width.
@@ -29,7 +30,33 @@ impl<F: Real> Embedding<F> {
     /// # Panics
     /// If an index is not below `count`.
     #[track_caller]
-    pub fn forward<'t>(&self, pass: &Pass<'t, F>, indices: &[usize]) -> Var<'t, F> {
-        pass.param(&self.weight).index_select(0, indices.to_vec())
+    pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, indices: &[usize]) -> Var<'t, F> {
+        let count = self.weight.shape()[0];
+        if let Some(k) = indices.iter().position(|&i| i >= count) {
+            panic!(
+                "Embedding: index {} at place {k}, the table has {count} rows",
+                indices[k]
+            );
+        }
+        pass.call(self, &[], || {
+            pass.param(&self.weight).index_select(0, indices.to_vec())
+        })
+    }
+}
+
+impl<F: Real> Layer<F> for Embedding<F> {
+    /// Column j of the table writes neuron j, in every row.
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        let columns = params.columns(&self.weight);
+        let [count, width, _] = columns.shape;
+        Some(Ports {
+            shifts: vec![Slice::new(columns.parameter, [1, count, width])],
+            offsets: Vec::new(),
+            writers: vec![Term::incoming(columns)],
+            readers: Vec::new(),
+            heads: 1,
+            mixes: true,
+            inside: Vec::new(),
+        })
     }
 }

@@ -1,13 +1,13 @@
 //! Graph attention, version 1.
 
 use super::heads::{AttentionOptions, HeadParts, aggregate};
-use super::{Input, Pass, Ports, Slots};
+use super::{Input, Layer, Params, Pass};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
 use crate::ops::Sparse;
-use crate::ops::attention::EdgeAttention;
 use crate::real::Real;
 use crate::sparse::Pattern;
+use crate::symmetry::Ports;
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub struct GatConv<F: Real> {
     /// Heads, slope, dropout.
     pub options: AttentionOptions,
 }
-crate::module!(GatConv: weight, att_source, att_target, omega, residual, bias);
+crate::module!(GatConv: weight = Weight, att_source = Attention, att_target = Attention, omega = Gain, residual = Skip, bias = Bias);
 
 impl<F: Real> GatConv<F> {
     /// A layer of `options.heads` heads of the given width; all weights Xavier-uniform, b = 0.
@@ -68,14 +68,19 @@ impl<F: Real> GatConv<F> {
     #[track_caller]
     pub fn forward<'t>(
         &self,
-        pass: &Pass<'t, F>,
+        pass: &Pass<'t, '_, F>,
         x: impl Into<Input<'t, F>>,
         edges: &Arc<Pattern>,
     ) -> Var<'t, F> {
-        let (x, attention) = (x.into(), self.options.edges(pass, edges));
-        let [z, a_s, a_t] = self.project(pass, &x);
-        let y = attention.gat(z, a_s, a_t);
-        self.options.finish(pass, &self.parts(), (y, z), &x)
+        let x = x.into();
+        x.check_nodes("GatConv", edges.cols());
+        x.check_features("GatConv", self.weight.shape()[1]);
+        pass.call(self, &[x.var()], || {
+            let attention = self.options.edges(pass, edges);
+            let [z, a_s, a_t] = self.project(pass, &x);
+            let y = attention.gat(z, a_s, a_t);
+            self.options.finish(pass, &self.parts(), (y, z), &x)
+        })
     }
 
     /// The output, and the coefficients α before dropout as a sparse matrix with H values an entry.
@@ -85,30 +90,30 @@ impl<F: Real> GatConv<F> {
     #[track_caller]
     pub fn forward_with_attention<'t>(
         &self,
-        pass: &Pass<'t, F>,
+        pass: &Pass<'t, '_, F>,
         x: impl Into<Input<'t, F>>,
         edges: &Arc<Pattern>,
     ) -> (Var<'t, F>, Sparse<'t, F>) {
-        let (x, attention): (_, EdgeAttention<F>) = (x.into(), self.options.edges(pass, edges));
-        let [z, a_s, a_t] = self.project(pass, &x);
-        let alpha = attention.gat_coefficients(z, a_s, a_t);
-        let (y, alpha) = aggregate(&attention, alpha, z);
-        (self.options.finish(pass, &self.parts(), (y, z), &x), alpha)
+        let x = x.into();
+        x.check_nodes("GatConv", edges.cols());
+        x.check_features("GatConv", self.weight.shape()[1]);
+        pass.call(self, &[x.var()], || {
+            let attention = self.options.edges(pass, edges);
+            let [z, a_s, a_t] = self.project(pass, &x);
+            let alpha = attention.gat_coefficients(z, a_s, a_t);
+            let (y, alpha) = aggregate(&attention, alpha, z);
+            (self.options.finish(pass, &self.parts(), (y, z), &x), alpha)
+        })
     }
 
     /// z = W x `[n, H, C]`, a_s and a_t.
-    fn project<'t>(&self, pass: &Pass<'t, F>, x: &Input<'t, F>) -> [Var<'t, F>; 3] {
+    fn project<'t>(&self, pass: &Pass<'t, '_, F>, x: &Input<'t, F>) -> [Var<'t, F>; 3] {
         let z = self.options.split(x.linear(pass.param(&self.weight)));
         [
             z,
             pass.param(&self.att_source),
             pass.param(&self.att_target),
         ]
-    }
-
-    /// Its part in conservation laws.
-    pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
-        self.options.ports(slots, self.parts())
     }
 
     fn parts(&self) -> HeadParts<'_, F> {
@@ -121,5 +126,11 @@ impl<F: Real> GatConv<F> {
             bias: self.bias.as_ref(),
             linear_scores: true,
         }
+    }
+}
+
+impl<F: Real> Layer<F> for GatConv<F> {
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        Some(self.options.ports(params, self.parts()))
     }
 }

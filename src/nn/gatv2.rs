@@ -1,12 +1,13 @@
 //! Graph attention, version 2.
 
 use super::heads::{AttentionOptions, HeadParts, aggregate};
-use super::{Input, Linear, Pass, Ports, Slots};
+use super::{Input, Layer, Linear, Params, Pass};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
 use crate::ops::Sparse;
 use crate::real::Real;
 use crate::sparse::Pattern;
+use crate::symmetry::Ports;
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ pub struct Gatv2Conv<F: Real> {
     /// Heads, slope, dropout.
     pub options: AttentionOptions,
 }
-crate::module!(Gatv2Conv: source, target, att, omega, residual, bias);
+crate::module!(Gatv2Conv: source, target, att = Attention, omega = Gain, residual = Skip, bias = Bias);
 
 impl<F: Real> Gatv2Conv<F> {
     /// A layer of `options.heads` heads of the given width; all weights Xavier-uniform, biases 0.
@@ -73,14 +74,19 @@ impl<F: Real> Gatv2Conv<F> {
     #[track_caller]
     pub fn forward<'t>(
         &self,
-        pass: &Pass<'t, F>,
+        pass: &Pass<'t, '_, F>,
         x: impl Into<Input<'t, F>>,
         edges: &Arc<Pattern>,
     ) -> Var<'t, F> {
-        let (x, attention) = (x.into(), self.options.edges(pass, edges));
-        let (z_s, z_t) = self.project(pass, &x);
-        let y = attention.gatv2(z_s, z_t, pass.param(&self.att));
-        self.options.finish(pass, &self.parts(), (y, z_s), &x)
+        let x = x.into();
+        x.check_nodes("Gatv2Conv", edges.cols());
+        x.check_features("Gatv2Conv", self.source.weight.shape()[1]);
+        pass.call(self, &[x.var()], || {
+            let attention = self.options.edges(pass, edges);
+            let (z_s, z_t) = self.project(pass, &x);
+            let y = attention.gatv2(z_s, z_t, pass.param(&self.att));
+            self.options.finish(pass, &self.parts(), (y, z_s), &x)
+        })
     }
 
     /// The output, and the coefficients α before dropout as a sparse matrix with H values an entry.
@@ -90,30 +96,30 @@ impl<F: Real> Gatv2Conv<F> {
     #[track_caller]
     pub fn forward_with_attention<'t>(
         &self,
-        pass: &Pass<'t, F>,
+        pass: &Pass<'t, '_, F>,
         x: impl Into<Input<'t, F>>,
         edges: &Arc<Pattern>,
     ) -> (Var<'t, F>, Sparse<'t, F>) {
-        let (x, attention) = (x.into(), self.options.edges(pass, edges));
-        let (z_s, z_t) = self.project(pass, &x);
-        let alpha = attention.gatv2_coefficients(z_s, z_t, pass.param(&self.att));
-        let (y, alpha) = aggregate(&attention, alpha, z_s);
-        (
-            self.options.finish(pass, &self.parts(), (y, z_s), &x),
-            alpha,
-        )
+        let x = x.into();
+        x.check_nodes("Gatv2Conv", edges.cols());
+        x.check_features("Gatv2Conv", self.source.weight.shape()[1]);
+        pass.call(self, &[x.var()], || {
+            let attention = self.options.edges(pass, edges);
+            let (z_s, z_t) = self.project(pass, &x);
+            let alpha = attention.gatv2_coefficients(z_s, z_t, pass.param(&self.att));
+            let (y, alpha) = aggregate(&attention, alpha, z_s);
+            (
+                self.options.finish(pass, &self.parts(), (y, z_s), &x),
+                alpha,
+            )
+        })
     }
 
     /// z_s = W_s x and z_t = W_t x, both `[n, H, C]`; with shared weights the same variable.
-    fn project<'t>(&self, pass: &Pass<'t, F>, x: &Input<'t, F>) -> (Var<'t, F>, Var<'t, F>) {
+    fn project<'t>(&self, pass: &Pass<'t, '_, F>, x: &Input<'t, F>) -> (Var<'t, F>, Var<'t, F>) {
         let project = |map: &Linear<F>| self.options.split(map.forward(pass, x.clone()));
         let z_s = project(&self.source);
         (z_s, self.target.as_ref().map_or(z_s, project))
-    }
-
-    /// Its part in conservation laws.
-    pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
-        self.options.ports(slots, self.parts())
     }
 
     fn parts(&self) -> HeadParts<'_, F> {
@@ -127,5 +133,11 @@ impl<F: Real> Gatv2Conv<F> {
             bias: self.bias.as_ref(),
             linear_scores: false,
         }
+    }
+}
+
+impl<F: Real> Layer<F> for Gatv2Conv<F> {
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        Some(self.options.ports(params, self.parts()))
     }
 }

@@ -1,11 +1,12 @@
 //! Graph convolution.
 
-use super::linear::{Linear, add_bias, affine_ports};
-use super::{Input, Pass, Ports, Slots};
+use super::linear::{Linear, add_bias, affine};
+use super::{Input, Layer, Params, Pass};
 use crate::autodiff::Var;
 use crate::init::Rng;
 use crate::real::Real;
 use crate::sparse::Csr;
+use crate::symmetry::Ports;
 use crate::tensor::Tensor;
 
 /// y = Â x Wᵀ + b: each node takes a fixed weighted mean of its neighbours and itself, then a linear map.
@@ -27,7 +28,7 @@ pub struct GcnConv<F: Real> {
     /// b.
     pub bias: Option<Tensor<F>>,
 }
-crate::module!(GcnConv: weight, bias);
+crate::module!(GcnConv: weight = Weight, bias = Bias);
 
 impl<F: Real> GcnConv<F> {
     /// A convolution from `input` to `out` neurons.
@@ -43,22 +44,28 @@ impl<F: Real> GcnConv<F> {
     #[track_caller]
     pub fn forward<'t>(
         &self,
-        pass: &Pass<'t, F>,
+        pass: &Pass<'t, '_, F>,
         x: impl Into<Input<'t, F>>,
         adjacency: &Csr<F>,
     ) -> Var<'t, F> {
-        let adjacency = pass.tape().sparse(adjacency);
-        let weight = pass.param(&self.weight);
-        let (out, input) = (self.weight.shape()[0], self.weight.shape()[1]);
-        let y = match x.into() {
-            Input::Dense(x) if input < out => adjacency.matmul(x).linear(weight),
-            x => adjacency.matmul(x.linear(weight)),
-        };
-        add_bias(pass, y, self.bias.as_ref())
+        let x = x.into();
+        x.check_nodes("GcnConv", adjacency.pattern.cols());
+        x.check_features("GcnConv", self.weight.shape()[1]);
+        pass.call(self, &[x.var()], || {
+            let adjacency = pass.tape().sparse(adjacency);
+            let weight = pass.param(&self.weight);
+            let (out, input) = (self.weight.shape()[0], self.weight.shape()[1]);
+            let y = match x {
+                Input::Dense(x) if input < out => adjacency.matmul(x).linear(weight),
+                x => adjacency.matmul(x.linear(weight)),
+            };
+            add_bias(pass, y, self.bias.as_ref())
+        })
     }
+}
 
-    /// Its part in conservation laws.
-    pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
-        affine_ports(slots, &self.weight, self.bias.as_ref())
+impl<F: Real> Layer<F> for GcnConv<F> {
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        Some(affine(params, &self.weight, self.bias.as_ref()))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::linear::{add_bias, shifts};
 use super::omega::propagate;
-use super::{Dropout, Input, Omega, Pass, Ports, Slots};
+use super::{Dropout, Input, Omega, Params, Pass};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
 use crate::ops::Sparse;
@@ -10,7 +10,7 @@ use crate::ops::attention::EdgeAttention;
 use crate::ops::sparse::spmm;
 use crate::real::Real;
 use crate::sparse::Pattern;
-use crate::symmetry::Term;
+use crate::symmetry::{Ports, Reader, Term};
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl AttentionOptions {
     /// The attention of one pass; with dropout the next mask is drawn for.
     pub(super) fn edges<F: Real>(
         &self,
-        pass: &Pass<'_, F>,
+        pass: &Pass<'_, '_, F>,
         pattern: &Arc<Pattern>,
     ) -> EdgeAttention<F> {
         let dropout = Dropout { p: self.dropout };
@@ -113,7 +113,7 @@ impl AttentionOptions {
     #[track_caller]
     pub(super) fn finish<'t, F: Real>(
         &self,
-        pass: &Pass<'t, F>,
+        pass: &Pass<'t, '_, F>,
         parts: &HeadParts<'_, F>,
         (y, z): (Var<'t, F>, Var<'t, F>),
         x: &Input<'t, F>,
@@ -137,30 +137,27 @@ impl AttentionOptions {
     /// A score is a product of attention entries and homogeneous functions of single neurons of a head, so scaling a neuron up and its
     /// attention entries down leaves it as it is. ω multiplies what is scaled, and takes no part. Averaged heads have the neuron in common:
     /// it is scaled in all of them.
-    pub(super) fn ports<F: Real>(&self, slots: &Slots<'_, F>, parts: HeadParts<'_, F>) -> Ports {
+    pub(super) fn ports<F: Real>(&self, params: &Params<'_, F>, parts: HeadParts<'_, F>) -> Ports {
         let (groups, heads) = match self.join {
             Heads::Concatenate => (1, self.heads),
             Heads::Average => (self.heads, 1),
         };
         let width = parts.attention[0].len() / groups;
-        let per_head = |p: &&Tensor<F>| slots.grouped(p, groups, width);
+        let per_head = |p: &&Tensor<F>| params.grouped(p, groups, width);
         let joined = parts.residual.into_iter().chain(parts.bias);
         let incoming = (parts.weights.iter().chain(&parts.biases).map(per_head))
-            .chain(joined.map(|p| slots.rows(p)))
+            .chain(joined.map(|p| params.rows(p)))
             .map(Term::incoming);
         let attention = parts.attention.iter().map(per_head).map(Term::attention);
         let read = parts.weights.iter().copied().chain(parts.residual);
         Ports {
             writers: incoming.chain(attention).collect(),
-            readers: read.map(|w| Term::outgoing(slots.columns(w))).collect(),
+            readers: vec![Reader::linear(read.map(|w| params.columns(w)))],
             heads,
             mixes: parts.linear_scores && parts.omega.is_none_or(|omega| omega.len() == 1),
-            shifts: shifts(slots, parts.residual, parts.bias),
-            skip: parts
-                .residual
-                .map(|v| slots.number(v))
-                .into_iter()
-                .collect(),
+            shifts: shifts(params, parts.residual, parts.bias),
+            offsets: parts.bias.map(|b| params.rows(b)).into_iter().collect(),
+            inside: Vec::new(),
         }
     }
 }

@@ -1,11 +1,10 @@
 //! How a whole network starts.
 
-use super::ports::chain;
-use super::{Activation, Ports, Stack};
+use super::{Module, Trace, Traced};
 use crate::error::{Error, Result};
 use crate::init::{self, Position, Rng};
 use crate::real::Real;
-use crate::symmetry::{Balancing, Side};
+use crate::symmetry::Balancing;
 use crate::tensor::{Tensor, tensor};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -52,9 +51,8 @@ pub enum TargetInit {
 
 /// How a network starts: weights and attention drawn anew, then balanced if wanted; biases and the weights of skip connections zero.
 ///
-/// Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023, Table 1 and Figure 9. [`Stack::ports`] says which
-/// parameters are which, so one rule serves every stack: a weight is what reads neurons and is no skip connection. A parameter that no
-/// port names stays as it is.
+/// Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023, Table 1 and Figure 9. A recorded pass gives the
+/// order of the layers, and each parameter says what it is ([`Role`](super::Role)), so one rule serves every model.
 ///
 /// *Heads.* Those put side by side are one layer of H·C neurons: looks-linear pairs and identities run over all of them, so neuron j
 /// and its partner j + ⌈H·C/2⌉ are in general neurons of different heads. Heads that are averaged have a looks-linear or identity
@@ -66,7 +64,7 @@ pub enum TargetInit {
 /// law; it is balanced as if it were of degree 1.
 ///
 /// ```
-/// use emmy::nn::{GraphNet, GraphNetConfig, Initialization, Module, Stack, Activation};
+/// use emmy::nn::{GraphNet, GraphNetConfig, Initialization, Module, Traced, Activation};
 ///
 /// let config = GraphNetConfig { activation: Activation::Relu, ..GraphNetConfig::gat(6, 3) };
 /// let mut net = GraphNet::<f64>::new(config, 0)?;
@@ -159,63 +157,70 @@ impl Initialization {
         named.map(|(name, _)| *name)
     }
 
-    /// Draws the parameters of a model anew. Draws are in `f64`, layer by layer, weights before attention, β at the end; models of
-    /// both types and one seed start from the same numbers, up to rounding.
+    /// Draws the parameters of a model anew, as [`apply_to`](Self::apply_to) with a trace of its own.
+    ///
+    /// # Errors
+    /// As [`apply_to`](Self::apply_to).
+    pub fn apply<F: Real>(&self, model: &mut impl Traced<F>, seed: u64) -> Result<()> {
+        let trace = model.trace();
+        self.apply_to(model, &trace, seed)
+    }
+
+    /// Draws the parameters of a model anew, layer by layer in the order of a recorded pass, weights before attention, β at the end. Draws
+    /// are in `f64`: models of both types and one seed start from the same numbers, up to rounding. Gains, tables and state stay as
+    /// they are, and so does what no layer of the pass holds.
     ///
     /// # Errors
     /// If the balancing is not [valid](Balancing::validate), or cannot be done because what should be scaled is zero: an identity of
     /// more columns than rows. The message names layer and neuron, and the model stays as it was.
-    pub fn apply<F: Real>(&self, model: &mut impl Stack<F>, seed: u64) -> Result<()> {
-        let (ports, activation) = (model.ports(), model.activation());
+    ///
+    /// # Panics
+    /// If the trace is of another model.
+    #[track_caller]
+    pub fn apply_to<F: Real>(
+        &self,
+        model: &mut (impl Module<F> + ?Sized),
+        trace: &Trace,
+        seed: u64,
+    ) -> Result<()> {
+        let names: Vec<String> = model
+            .parameters()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert!(
+            names == trace.names(),
+            "initialisation: the trace is of another model"
+        );
+        let (layers, slope) = (trace.weights(), trace.activation_slope());
         let rng = &mut init::rng(seed);
         let mut fresh: Vec<Tensor<F>> = model.tensors().into_iter().cloned().collect();
-        for (l, layer) in ports.iter().enumerate() {
-            for term in layer.writers.iter().chain(&layer.readers) {
-                let parameter = &mut fresh[term.slice.parameter];
-                *parameter = init::zeros(parameter.shape());
+        for (l, layer) in layers.iter().enumerate() {
+            let position = Position::of(l, layers.len());
+            let weights = layer.weights.iter().map(|&(weight, _)| weight);
+            for k in weights.chain(layer.attention.iter().chain(&layer.zeros).copied()) {
+                fresh[k] = init::zeros(fresh[k].shape());
             }
-            let position = Position::of(l, ports.len());
-            for (k, weight) in layer.weights().enumerate() {
+            for (k, &(weight, heads)) in layer.weights.iter().enumerate() {
                 if k == 0 || self.target == TargetInit::Balanced {
-                    let (shape, heads) = (fresh[weight].shape(), layer.averaged(weight));
-                    fresh[weight] = self.base.draw(shape, heads, position, activation, rng);
+                    let shape = fresh[weight].shape();
+                    fresh[weight] = self.base.draw(shape, heads, position, slope, rng);
                 }
             }
             if self.attention == AttentionInit::Xavier {
-                for a in layer.attention() {
+                for &a in &layer.attention {
                     fresh[a] = xavier_attention(fresh[a].shape(), rng);
                 }
             }
         }
         if let Some(balancing) = self.balance {
-            let laws = chain(&ports, activation.degree().unwrap_or(1), false);
             let mut parameters: Vec<_> = fresh.iter_mut().collect();
-            balancing.apply(&laws, &mut parameters, rng)?;
+            balancing.apply(&trace.laws_to_balance(), &mut parameters, rng)?;
         }
         for (parameter, fresh) in model.tensors_mut().into_iter().zip(fresh) {
             *parameter = fresh;
         }
         Ok(())
-    }
-}
-
-impl Ports {
-    /// The numbers of the weights that read neurons, without skip connections.
-    fn weights(&self) -> impl Iterator<Item = usize> {
-        let readers = self.readers.iter().map(|t| t.slice.parameter);
-        readers.filter(|weight| !self.skip.contains(weight))
-    }
-
-    /// The numbers of the attention vectors.
-    fn attention(&self) -> impl Iterator<Item = usize> {
-        let attention = self.writers.iter().filter(|t| t.side == Side::Attention);
-        attention.map(|t| t.slice.parameter)
-    }
-
-    /// How many heads are averaged that this weight writes to; 1 without.
-    fn averaged(&self, weight: usize) -> usize {
-        let written = (self.writers.iter()).find(|t| t.slice.parameter == weight);
-        written.map_or(1, |t| t.slice.shape[0])
     }
 }
 
@@ -247,15 +252,10 @@ impl WeightInit {
         shape: &[usize],
         heads: usize,
         position: Position,
-        activation: Activation,
+        slope: f64,
         rng: &mut Rng,
     ) -> Tensor<F> {
         let hidden = position == Position::Hidden;
-        let slope = match activation {
-            Activation::Identity => 1.0,
-            Activation::LeakyRelu { slope } => slope,
-            _ => 0.0,
-        };
         let (rows, columns) = (shape[0] / heads, shape[1]);
         let mut mirrored = |block: fn(usize, usize, &mut Rng) -> Tensor<F>| {
             let parts: Vec<Tensor<F>> = (0..heads)

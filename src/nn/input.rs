@@ -38,6 +38,45 @@ impl<'t, F: Real> Input<'t, F> {
         }
     }
 
+    /// The variable that holds the numbers: x, or the values of the sparse matrix.
+    pub fn var(&self) -> Var<'t, F> {
+        match self {
+            Self::Dense(x) => *x,
+            Self::Sparse(x) => x.values,
+        }
+    }
+
+    /// n, the number of rows; 1 for a tensor of one axis or none.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Dense(x) => x.shape().iter().rev().nth(1).copied().unwrap_or(1),
+            Self::Sparse(x) => x.pattern.rows(),
+        }
+    }
+
+    /// Refuses features of another number of rows than a graph has nodes, in the name of `layer`.
+    #[track_caller]
+    pub(super) fn check_nodes(&self, layer: &str, nodes: usize) {
+        let rows = self.rows();
+        assert!(
+            rows == nodes,
+            "{layer}: x has {rows} rows, the graph has {nodes} nodes"
+        );
+    }
+
+    /// Refuses another number of features than a layer's weight reads, in the name of `layer`.
+    #[track_caller]
+    pub(super) fn check_features(&self, layer: &str, expected: usize) {
+        let found = match self {
+            Self::Dense(x) => x.shape(),
+            Self::Sparse(x) => vec![x.pattern.rows(), x.pattern.cols()],
+        };
+        assert!(
+            found.len() >= 2 && found.last() == Some(&expected),
+            "{layer}: x has shape {found:?}, the weight reads {expected} features: x must be [.., {expected}]"
+        );
+    }
+
     /// As a dense tensor; zeros of a sparse matrix are written out.
     pub fn to_dense(&self) -> Var<'t, F> {
         match self {

@@ -1,10 +1,10 @@
 //! The affine map.
 
-use super::{Input, Pass, Ports, Slots};
+use super::{Input, Layer, Params, Pass};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
 use crate::real::Real;
-use crate::symmetry::{Slice, Term};
+use crate::symmetry::{Ports, Slice};
 use crate::tensor::Tensor;
 
 /// y = x Wᵀ + b.
@@ -23,7 +23,7 @@ pub struct Linear<F: Real> {
     /// b.
     pub bias: Option<Tensor<F>>,
 }
-crate::module!(Linear: weight, bias);
+crate::module!(Linear: weight = Weight, bias = Bias);
 
 impl<F: Real> Linear<F> {
     /// A map from `input` to `out` neurons.
@@ -39,49 +39,47 @@ impl<F: Real> Linear<F> {
     /// # Panics
     /// If x has not as many features as W columns.
     #[track_caller]
-    pub fn forward<'t>(&self, pass: &Pass<'t, F>, x: impl Into<Input<'t, F>>) -> Var<'t, F> {
-        let y = x.into().linear(pass.param(&self.weight));
-        add_bias(pass, y, self.bias.as_ref())
-    }
-
-    /// Its part in conservation laws.
-    pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
-        affine_ports(slots, &self.weight, self.bias.as_ref())
+    pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: impl Into<Input<'t, F>>) -> Var<'t, F> {
+        let x = x.into();
+        x.check_features("Linear", self.weight.shape()[1]);
+        pass.call(self, &[x.var()], || {
+            let y = x.linear(pass.param(&self.weight));
+            add_bias(pass, y, self.bias.as_ref())
+        })
     }
 }
 
-/// The ports of a layer that is affine in its input, whatever it does along the nodes.
-pub(super) fn affine_ports<F: Real>(
-    slots: &Slots<'_, F>,
+impl<F: Real> Layer<F> for Linear<F> {
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        Some(affine(params, &self.weight, self.bias.as_ref()))
+    }
+}
+
+/// The ports of a layer that is affine in its input, whatever it does along the rows.
+pub(super) fn affine<F: Real>(
+    params: &Params<'_, F>,
     weight: &Tensor<F>,
     bias: Option<&Tensor<F>>,
 ) -> Ports {
-    let written = std::iter::once(weight).chain(bias);
-    Ports {
-        writers: written.map(|p| Term::incoming(slots.rows(p))).collect(),
-        readers: vec![Term::outgoing(slots.columns(weight))],
-        heads: 1,
-        mixes: true,
-        shifts: shifts(slots, Some(weight), bias),
-        skip: Vec::new(),
-    }
+    let bias = bias.map(|b| (params.rows(b), params.whole(b)));
+    Ports::affine(params.rows(weight), params.columns(weight), bias)
 }
 
 /// What adds the same to all outputs if shifted: the columns of a weight that nothing else sees, a bias as a whole.
 pub(super) fn shifts<F: Real>(
-    slots: &Slots<'_, F>,
+    params: &Params<'_, F>,
     weight: Option<&Tensor<F>>,
     bias: Option<&Tensor<F>>,
 ) -> Vec<Slice> {
-    let weight = weight.map(|w| slots.columns(w));
-    let bias = bias.map(|b| slots.grouped(b, b.len(), 1));
+    let weight = weight.map(|w| params.columns(w));
+    let bias = bias.map(|b| params.whole(b));
     weight.into_iter().chain(bias).collect()
 }
 
 /// y + b along the last axis.
 #[track_caller]
 pub(super) fn add_bias<'t, F: Real>(
-    pass: &Pass<'t, F>,
+    pass: &Pass<'t, '_, F>,
     y: Var<'t, F>,
     bias: Option<&Tensor<F>>,
 ) -> Var<'t, F> {

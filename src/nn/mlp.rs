@@ -1,19 +1,20 @@
 //! The multilayer perceptron.
 
-use super::{Activation, Input, Linear, Pass, Ports, Slots, Stack};
+use super::{Activation, Input, Layer, Linear, Pass, Trace, Traced};
 use crate::autodiff::Var;
 use crate::init::Rng;
 use crate::real::Real;
+use crate::tensor::Tensor;
 
 /// x ← x W_lᵀ + b_l, with σ between the layers.
 ///
 /// ```
-/// use emmy::{Tape, init, nn::{Activation, Mlp, Pass, Stack}};
+/// use emmy::{Tape, init, nn::{Activation, Mlp, Pass, Traced}};
 ///
 /// let mlp = Mlp::<f64>::new(&[4, 8, 3], Activation::Relu, true, &mut init::rng(0));
 /// let tape = Tape::new();
 /// let x = tape.constant(init::normal(&[5, 4], 1.0, &mut init::rng(1)));
-/// assert_eq!(mlp.forward(&Pass::evaluate(&tape), x).shape(), [5, 3]);
+/// assert_eq!(mlp.forward(&Pass::eval(&tape, &mlp), x).shape(), [5, 3]);
 /// assert_eq!(mlp.laws()[0].name, "layer 1, neurons");
 /// ```
 #[derive(Debug, Clone)]
@@ -48,27 +49,26 @@ impl<F: Real> Mlp<F> {
     /// # Panics
     /// If x has not as many features as the first weight columns.
     #[track_caller]
-    pub fn forward<'t>(&self, pass: &Pass<'t, F>, x: impl Into<Input<'t, F>>) -> Var<'t, F> {
+    pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: impl Into<Input<'t, F>>) -> Var<'t, F> {
+        let x = x.into();
         let (first, others) = self.layers.split_first().expect("it has a layer");
-        let mut y = first.forward(pass, x);
-        for layer in others {
-            y = layer.forward(pass, self.activation.apply(y));
-        }
-        y
+        x.check_features("Mlp", first.weight.shape()[1]);
+        pass.call(self, &[x.var()], || {
+            let mut y = first.forward(pass, x);
+            for layer in others {
+                y = layer.forward(pass, self.activation.apply(y));
+            }
+            y
+        })
     }
 }
 
-impl<F: Real> Stack<F> for Mlp<F> {
-    fn ports(&self) -> Vec<Ports> {
-        let slots = Slots::of(self);
-        self.layers.iter().map(|l| l.ports(&slots)).collect()
-    }
+impl<F: Real> Layer<F> for Mlp<F> {}
 
-    fn activation(&self) -> Activation {
-        self.activation
-    }
-
-    fn drops(&self) -> bool {
-        false
+impl<F: Real> Traced<F> for Mlp<F> {
+    fn trace(&self) -> Trace {
+        let first = self.layers.first().expect("it has a layer");
+        let x = Tensor::ones(vec![1, first.weight.shape()[1]]);
+        Trace::of(self, |pass| self.forward(pass, pass.tape().constant(x)))
     }
 }

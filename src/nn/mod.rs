@@ -12,11 +12,12 @@
 //! | [`GatConv`] | Σ_j α_ij W x_j, static attention | Veličković et al., ICLR 2018 |
 //! | [`Gatv2Conv`] | Σ_j α_ij W x_j, dynamic attention | Brody et al., ICLR 2022 |
 //! | both with [`Omega`] | (I − Ω (I − α)) W x | Eliasof et al., ICML 2023 |
+//! | [`LayerNorm`] | γ (x − mean) / √(var + ε) + β | Ba et al. 2016 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of one of the three graph layers | |
 //!
-//! Layers say which of their parameters flow where ([`Ports`]); a [`Stack`] of them lists its conservation laws.
-//! [`Initialization`] is how a stack starts.
+//! A model is described once, by its forward function; what else one wants to know of it is read off a recorded pass ([`Trace`]): its
+//! conservation laws, a summary, the order of weights for [`Initialization`].
 
 mod activation;
 mod dropout;
@@ -31,8 +32,11 @@ mod linear;
 mod mlp;
 mod module;
 mod network;
+mod norm;
 mod omega;
-mod ports;
+mod params;
+mod pass;
+mod trace;
 
 pub use activation::Activation;
 pub use dropout::Dropout;
@@ -45,8 +49,11 @@ pub use initialize::{AttentionInit, Initialization, TargetInit, WeightInit};
 pub use input::Input;
 pub use linear::Linear;
 pub use mlp::Mlp;
-pub(crate) use module::mix;
-pub use module::{Module, Named, Pass};
+pub use module::{Entry, Fields, Module, Role};
 pub use network::{Conv, GraphLayer, GraphNet, GraphNetConfig};
+pub use norm::LayerNorm;
 pub use omega::Omega;
-pub use ports::{Ports, Slots, Stack, stream_law};
+pub use params::Params;
+pub(crate) use pass::mix;
+pub use pass::{Layer, Output, Pass, Updates};
+pub use trace::{Call, LayerWeights, Summary, Trace, Traced};

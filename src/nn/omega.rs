@@ -64,7 +64,7 @@ impl Omega {
 /// As (1 − ω) z + ω S z, not as z − ω (z − S z): a factor of 0 or 1 then leaves no trace of rounding.
 #[track_caller]
 pub(super) fn propagate<'t, F: Real>(
-    pass: &Pass<'t, F>,
+    pass: &Pass<'t, '_, F>,
     omega: Option<&Tensor<F>>,
     sz: Var<'t, F>,
     z: Var<'t, F>,

@@ -3,7 +3,6 @@
 use super::trace::Log;
 use super::{Module, Params};
 use crate::autodiff::{Tape, Var, grad};
-use crate::kernels::random::mix;
 use crate::real::Real;
 use crate::symmetry::Ports;
 use crate::tensor::Tensor;
@@ -159,9 +158,6 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         let Some(number) = self.params.find(parameter) else {
             panic!("param: {}", self.params.stranger(parameter));
         };
-        if let Some(log) = &self.log {
-            log.borrow_mut().uses(number);
-        }
         self.vars[number]
     }
 
@@ -277,7 +273,10 @@ impl<F: Real> Updates<F> {
         }
         let states = model.states_mut();
         let (expected, found) = (self.0.len(), states.len());
-        assert!(found == expected, "updates: of {expected} states, the model has {found}");
+        assert!(
+            found == expected,
+            "updates: of {expected} states, the model has {found}"
+        );
         for (state, value) in states.into_iter().zip(self.0) {
             if let Some(value) = value {
                 *state = value;
@@ -291,4 +290,12 @@ pub(super) fn kind_of<L: ?Sized>(_: &L) -> &'static str {
     let name = std::any::type_name::<L>();
     let bare = name.split('<').next().unwrap_or(name);
     bare.rsplit("::").next().unwrap_or(bare)
+}
+
+/// One well-mixed number from a seed and a counter (the finaliser of SplitMix64).
+pub(crate) fn mix(seed: u64, k: u64) -> u64 {
+    let mut z = seed.wrapping_add(k.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }

@@ -24,18 +24,22 @@
 //! | [`Translation`](Symmetry::Translation) | δ_j = Σ w N_j | Σ w M_j |
 //!
 //! Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023, Theorem 2.2, for graph attention; Kunin et al., "Neural
-//! Mechanics", ICLR 2021, for the principle. Layers say which of their parameters flow where ([`crate::nn::Ports`]), models list their
-//! laws ([`crate::nn::Stack::laws`]).
+//! Mechanics", ICLR 2021, for the principle. Layers say which of their parameters flow where ([`Ports`]) and operations between them what
+//! they do to a symmetry ([`Passage`]); the laws of a model are read off a recorded pass ([`crate::nn::Trace::laws`]).
 
 mod balance;
 mod flow;
 mod formula;
 mod law;
 mod measure;
+mod passage;
+mod ports;
 mod sum;
 mod tape;
 
 pub use balance::{Balancing, Beta, Order};
 pub use law::{Law, Side, Slice, Symmetry, Term};
 pub use measure::Measured;
+pub use passage::{Change, Passage, Way};
+pub use ports::{Ports, Reader};
 pub use tape::{balance, delta};

@@ -131,7 +131,11 @@ impl Passage {
 
 /// With eps > 0 the size of the input matters.
 fn absorbed_at_zero(eps: f64) -> Way {
-    if eps == 0.0 { Way::Absorbs } else { Way::Breaks }
+    if eps == 0.0 {
+        Way::Absorbs
+    } else {
+        Way::Breaks
+    }
 }
 
 #[cfg(test)]

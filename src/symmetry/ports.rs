@@ -99,7 +99,9 @@ impl Ports {
         let read = self.readers.iter().flat_map(|r| &r.terms);
         let inside = self.inside.iter().flat_map(|law| &law.terms);
         let terms = self.writers.iter().chain(read).chain(inside);
-        let slices = (terms.map(|t| &t.slice)).chain(&self.shifts).chain(&self.offsets);
+        let slices = (terms.map(|t| &t.slice))
+            .chain(&self.shifts)
+            .chain(&self.offsets);
         let mut numbers: Vec<usize> = slices.map(|s| s.parameter).collect();
         numbers.sort_unstable();
         numbers.dedup();

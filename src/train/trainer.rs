@@ -128,7 +128,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// `observe` says.
     pub fn fit<L, O>(&mut self, task: &Task<'_>, forward: L, observe: O) -> Result<()>
     where
-        L: for<'t> Fn(&M, &Pass<'t, F>) -> Var<'t, F>,
+        L: for<'t> Fn(&M, &Pass<'t, '_, F>) -> Var<'t, F>,
         O: FnMut(&Self, &Record) -> Result<()>,
     {
         self.fit_observed(task, forward, each_epoch(observe))
@@ -141,7 +141,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// As [`fit`](Self::fit), or what the observer says.
     pub fn fit_observed<L, O>(&mut self, task: &Task<'_>, forward: L, mut observer: O) -> Result<()>
     where
-        L: for<'t> Fn(&M, &Pass<'t, F>) -> Var<'t, F>,
+        L: for<'t> Fn(&M, &Pass<'t, '_, F>) -> Var<'t, F>,
         O: Observer<F, M>,
     {
         task.check()?;
@@ -152,18 +152,29 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             let epoch = self.history.epochs() + usize::from(waiting.is_some());
             let last = epoch >= self.config.epochs;
             let pass = if last {
-                Pass::evaluate(&tape)
+                Pass::eval(&tape, &self.model)
             } else {
-                Pass::train(&tape, mix(self.config.seed, epoch as u64))
+                Pass::train(&tape, &self.model, mix(self.config.seed, epoch as u64))
             };
             let logits = forward(&self.model, &pass);
             let random = pass.was_random();
+            let loss = logits.cross_entropy(task.labels, Some(&task.split.train));
+            let value = loss.item().as_f64();
+            let gradients = if last || !value.is_finite() {
+                Vec::new()
+            } else {
+                pass.gradients(loss)
+            };
+            let logits = logits.value();
+            // The tape shares the parameters; without it they are updated in place.
+            drop(pass);
+            drop(tape);
             if let Some(step) = waiting.take() {
                 // The pass before was not random; this one may be, with dropout that sets in late.
                 let evaluated = if random {
                     self.evaluate(&forward)
                 } else {
-                    logits.value()
+                    logits
                 };
                 self.finish(step, evaluated, task, &mut started);
                 observer.after_epoch(self, self.history.last().expect("just finished"))?;
@@ -171,8 +182,6 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
                     break;
                 }
             }
-            let loss = logits.cross_entropy(task.labels, Some(&task.split.train));
-            let value = loss.item().as_f64();
             if !value.is_finite() {
                 return Err(Error::invalid(
                     format!("training loss of epoch {}", epoch + 1),
@@ -180,12 +189,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
                     value.to_string(),
                 ));
             }
-            let gradients = pass.gradients(loss, &self.model);
             // Some come transposed; norm, update and observers read them in order.
             let gradients: Vec<Tensor<F>> = gradients.into_iter().map(|g| contiguous(&g)).collect();
-            // The tape shares the parameters; without it they are updated in place.
-            drop(pass);
-            drop(tape);
             let step = self.step(value, &gradients, &mut observer)?;
             if random {
                 self.finish(step, self.evaluate(&forward), task, &mut started);
@@ -217,10 +222,10 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// The logits without anything random.
     fn evaluate<L>(&self, forward: &L) -> Tensor<F>
     where
-        L: for<'t> Fn(&M, &Pass<'t, F>) -> Var<'t, F>,
+        L: for<'t> Fn(&M, &Pass<'t, '_, F>) -> Var<'t, F>,
     {
         let tape = Tape::new();
-        forward(&self.model, &Pass::evaluate(&tape)).value()
+        forward(&self.model, &Pass::eval(&tape, &self.model)).value()
     }
 
     fn step(

@@ -2,10 +2,11 @@
 
 mod config;
 
-use super::{Activation, Dropout, GatConv, Gatv2Conv, GcnConv};
-use super::{Input, Module, Named, Pass, Ports, Slots, Stack};
+use super::{Dropout, GatConv, Gatv2Conv, GcnConv};
+use super::{Fields, Input, Layer, Module, Pass, Trace, Traced};
 use crate::autodiff::Var;
 use crate::error::Result;
+use crate::graph::{Duplicates, Graph, SelfLoops};
 use crate::init;
 use crate::real::Real;
 use crate::sparse::Csr;
@@ -31,7 +32,7 @@ impl<F: Real> GraphLayer<F> {
     #[track_caller]
     pub fn forward<'t>(
         &self,
-        pass: &Pass<'t, F>,
+        pass: &Pass<'t, '_, F>,
         x: impl Into<Input<'t, F>>,
         adjacency: &Csr<F>,
     ) -> Var<'t, F> {
@@ -41,19 +42,10 @@ impl<F: Real> GraphLayer<F> {
             Self::Gatv2(layer) => layer.forward(pass, x, &adjacency.pattern),
         }
     }
-
-    /// Its part in conservation laws.
-    pub fn ports(&self, slots: &Slots<'_, F>) -> Ports {
-        match self {
-            Self::Gcn(layer) => layer.ports(slots),
-            Self::Gat(layer) => layer.ports(slots),
-            Self::Gatv2(layer) => layer.ports(slots),
-        }
-    }
 }
 
 impl<F: Real> Module<F> for GraphLayer<F> {
-    fn collect<'a>(&'a self, out: &mut Named<&'a Tensor<F>>) {
+    fn collect<'a>(&'a self, out: &mut Fields<&'a Tensor<F>>) {
         match self {
             Self::Gcn(layer) => layer.collect(out),
             Self::Gat(layer) => layer.collect(out),
@@ -61,7 +53,7 @@ impl<F: Real> Module<F> for GraphLayer<F> {
         }
     }
 
-    fn collect_mut<'a>(&'a mut self, out: &mut Named<&'a mut Tensor<F>>) {
+    fn collect_mut<'a>(&'a mut self, out: &mut Fields<&'a mut Tensor<F>>) {
         match self {
             Self::Gcn(layer) => layer.collect_mut(out),
             Self::Gat(layer) => layer.collect_mut(out),
@@ -81,7 +73,7 @@ impl<F: Real> Module<F> for GraphLayer<F> {
 ///
 /// let tape = Tape::new();
 /// let x = tape.sparse(&karate.raw_features());
-/// let logits = net.forward(&Pass::evaluate(&tape), x, &config.adjacency(&karate.graph));
+/// let logits = net.forward(&Pass::eval(&tape, &net), x, &config.adjacency(&karate.graph));
 /// assert_eq!(logits.shape(), [34, 2]);
 /// # Ok::<(), emmy::Error>(())
 /// ```
@@ -113,15 +105,26 @@ impl<F: Real> GraphNet<F> {
     #[track_caller]
     pub fn forward<'t>(
         &self,
-        pass: &Pass<'t, F>,
+        pass: &Pass<'t, '_, F>,
         x: impl Into<Input<'t, F>>,
+        adjacency: &Csr<F>,
+    ) -> Var<'t, F> {
+        let x = x.into();
+        x.check_nodes("GraphNet", adjacency.pattern.cols());
+        x.check_features("GraphNet", self.config.inputs);
+        pass.call(self, &[x.var()], || self.layered(pass, x, adjacency))
+    }
+
+    fn layered<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        mut x: Input<'t, F>,
         adjacency: &Csr<F>,
     ) -> Var<'t, F> {
         let dropout = Dropout {
             p: self.config.dropout,
         };
         let (last, hidden) = (self.layers.split_last()).expect("a valid configuration has a layer");
-        let mut x = x.into();
         if self.config.input_dropout {
             x = dropout.forward(pass, x);
         }
@@ -133,17 +136,16 @@ impl<F: Real> GraphNet<F> {
     }
 }
 
-impl<F: Real> Stack<F> for GraphNet<F> {
-    fn ports(&self) -> Vec<Ports> {
-        let slots = Slots::of(self);
-        self.layers.iter().map(|l| l.ports(&slots)).collect()
-    }
+impl<F: Real> Layer<F> for GraphNet<F> {}
 
-    fn activation(&self) -> Activation {
-        self.config.activation
-    }
-
-    fn drops(&self) -> bool {
-        self.config.dropout > 0.0
+impl<F: Real> Traced<F> for GraphNet<F> {
+    /// On two nodes with an edge.
+    fn trace(&self) -> Trace {
+        let graph = Graph::new(2, &[(0, 1)], Duplicates::Reject, SelfLoops::Reject);
+        let adjacency = self.config.adjacency(&graph.expect("an edge"));
+        let x = Tensor::ones(vec![2, self.config.inputs]);
+        Trace::of(self, |pass| {
+            self.forward(pass, pass.tape().constant(x), &adjacency)
+        })
     }
 }

@@ -117,7 +117,8 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
         Join::Product(sign) => {
             let (a, b) = (reached(0), reached(1));
             let alike = [uniform(shapes[0]), uniform(shapes[1])];
-            let passage = (a.passage).zip(b.passage, |change, a, b| product(change, a, b, sign, alike));
+            let passage =
+                (a.passage).zip(b.passage, |change, a, b| product(change, a, b, sign, alike));
             of(passage).shift_anew(id).offset_anew(id)
         }
         Join::Sum(c) => sum(id, reached(0), reached(1), c),
@@ -132,14 +133,20 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
                     _ => equal(a, b),
                 });
             }
-            Relation { stream, passage, ..first }
+            Relation {
+                stream,
+                passage,
+                ..first
+            }
         }
         Join::Rows => {
             let mut passage = first.passage;
             for other in &operands[1..] {
                 passage = passage.zip(other.passage, |change, a, b| match change {
                     Change::Shift => worse(a, b),
-                    Change::Offset if a.carries() && !first.comparable(other, change) => Way::Breaks,
+                    Change::Offset if a.carries() && !first.comparable(other, change) => {
+                        Way::Breaks
+                    }
                     _ => equal(a, b),
                 });
             }
@@ -154,7 +161,11 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
 
 /// The table.
 fn join(node: &Node, shapes: &[&[usize]]) -> Join {
-    let (from, to, c) = (shapes.first().copied().unwrap_or(&[]), &node.shape[..], node.constant);
+    let (from, to, c) = (
+        shapes.first().copied().unwrap_or(&[]),
+        &node.shape[..],
+        node.constant,
+    );
     let homogeneous = |k| Join::One(Passage::homogeneous(k));
     // Whether the operation, along an axis that it noted, leaves the neurons alone.
     let last = c as usize + 1 == from.len();
@@ -183,9 +194,7 @@ fn join(node: &Node, shapes: &[&[usize]]) -> Join {
         "logsumexp" => Join::One(Passage::BREAKS.with(Change::Shift, Way::Carries(1.0))),
         "sum" | "max" | "min" => reduction(node.op, from, to),
         "broadcast_to" => Join::One(broadcast(from, to)),
-        "reshape" if from.last() == to.last() && !from.is_empty() => {
-            Join::One(Passage::CARRIES)
-        }
+        "reshape" if from.last() == to.last() && !from.is_empty() => Join::One(Passage::CARRIES),
         "index_select" | "slice" if !last => Join::Of(Passage::CARRIES),
         "index_add" | "pad" if !last => Join::Of(Passage::ROWS),
         "reshape" | "permute" | "slice" | "index_select" => Join::One(only_all()),
@@ -193,9 +202,11 @@ fn join(node: &Node, shapes: &[&[usize]]) -> Join {
         "gather_rows" | "gather_columns" if matrix => Join::Of(Passage::CARRIES),
         "segment_sum" | "segment_sum_columns" if matrix => Join::Of(Passage::ROWS),
         "segment_max" if matrix => homogeneous(1.0),
-        "gather_rows" | "gather_columns" | "segment_sum" | "segment_sum_columns" | "segment_max" => {
-            Join::One(only_all())
-        }
+        "gather_rows"
+        | "gather_columns"
+        | "segment_sum"
+        | "segment_sum_columns"
+        | "segment_max" => Join::One(only_all()),
         "concat" if !last => Join::Rows,
         "matmul" | "spmm" | "spmm_t" => Join::Propagation,
         _ => Join::Unknown,
@@ -209,8 +220,16 @@ fn reduction(op: &str, from: &[usize], to: &[usize]) -> Join {
     let neurons = from.len().checked_sub(1).is_some_and(reduced);
     let count = |axes: &[usize]| axes.iter().product::<usize>() as f64;
     let d = from.last().copied().unwrap_or(1) as f64;
-    let n = if from.is_empty() { 1.0 } else { count(&from[..from.len() - 1]) };
-    let m = if to.is_empty() { 1.0 } else { count(&to[..to.len() - 1]) };
+    let n = if from.is_empty() {
+        1.0
+    } else {
+        count(&from[..from.len() - 1])
+    };
+    let m = if to.is_empty() {
+        1.0
+    } else {
+        count(&to[..to.len() - 1])
+    };
     let sums = op == "sum";
     let passage = match (neurons, rows, sums) {
         (false, false, _) => Passage::CARRIES,
@@ -278,19 +297,23 @@ fn equal(a: Way, b: Way) -> Way {
 
 /// a + c b.
 fn sum(id: usize, a: Relation, b: Relation, c: f64) -> Relation {
-    let passage = a.passage.zip(b.passage, |change, x, y| match (change, x, y) {
-        (_, Way::Breaks, _) | (_, _, Way::Breaks) => Way::Breaks,
-        (Change::Shift | Change::Offset, Way::Carries(x), Way::Carries(y)) if a.comparable(&b, change) => {
-            let total = x + c * y;
-            match total.abs() <= 1e-9 * (x.abs() + y.abs()) {
-                true => Way::Absorbs,
-                false => Way::Carries(total),
+    let passage = a
+        .passage
+        .zip(b.passage, |change, x, y| match (change, x, y) {
+            (_, Way::Breaks, _) | (_, _, Way::Breaks) => Way::Breaks,
+            (Change::Shift | Change::Offset, Way::Carries(x), Way::Carries(y))
+                if a.comparable(&b, change) =>
+            {
+                let total = x + c * y;
+                match total.abs() <= 1e-9 * (x.abs() + y.abs()) {
+                    true => Way::Absorbs,
+                    false => Way::Carries(total),
+                }
             }
-        }
-        (Change::Shift | Change::Offset, Way::Absorbs, Way::Carries(y)) => Way::Carries(c * y),
-        (Change::Shift | Change::Offset, x, y) => worse(x, y),
-        (_, x, y) => equal(x, y),
-    });
+            (Change::Shift | Change::Offset, Way::Absorbs, Way::Carries(y)) => Way::Carries(c * y),
+            (Change::Shift | Change::Offset, x, y) => worse(x, y),
+            (_, x, y) => equal(x, y),
+        });
     // The unit is that of the operand that changes; of two that are not comparable the sum is a new one.
     let moved = |r: &Relation, change| r.passage.way(change).carries();
     let base = |change, of: fn(&Relation) -> usize| match (moved(&a, change), moved(&b, change)) {
@@ -304,8 +327,16 @@ fn sum(id: usize, a: Relation, b: Relation, c: f64) -> Relation {
         shift_base: base(Change::Shift, |r| r.shift_base),
         offset_base: base(Change::Offset, |r| r.offset_base),
     };
-    let sum = if sum.shift_base == id { sum.shift_anew(id) } else { sum };
-    if sum.offset_base == id { sum.offset_anew(id) } else { sum }
+    let sum = if sum.shift_base == id {
+        sum.shift_anew(id)
+    } else {
+        sum
+    };
+    if sum.offset_base == id {
+        sum.offset_anew(id)
+    } else {
+        sum
+    }
 }
 
 /// a · b, or a / b with the sign −1; `uniform` says of each operand whether it is the same for all neurons.

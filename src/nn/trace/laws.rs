@@ -60,7 +60,10 @@ impl Trace {
         let mut laws: Vec<Law> = Vec::new();
         let mut found = found.into_iter().peekable();
         for call in self.declared() {
-            for law in inside(self, call).into_iter().filter(|_| streams.sound[call]) {
+            for law in inside(self, call)
+                .into_iter()
+                .filter(|_| streams.sound[call])
+            {
                 if laws.iter().all(|known| known.terms != law.terms) {
                     laws.push(law);
                 }
@@ -105,7 +108,9 @@ fn of_stream(trace: &Trace, streams: &Streams<'_>, number: usize, stream: &Strea
     if allows(Change::Each) {
         let terms = terms(trace, stream, Change::Each);
         for (whose, terms) in per_head(trace, stream, &name, &terms) {
-            let law = |what, symmetry| Law::new(format!("{whose}, {what}"), layer, symmetry, terms.clone());
+            let law = |what, symmetry| {
+                Law::new(format!("{whose}, {what}"), layer, symmetry, terms.clone())
+            };
             laws.push(law("neurons", Symmetry::Rescaling));
             if allows(Change::Mix) {
                 laws.push(law("space of neurons", Symmetry::Linear));
@@ -114,12 +119,22 @@ fn of_stream(trace: &Trace, streams: &Streams<'_>, number: usize, stream: &Strea
     } else if allows(Change::All) {
         let terms = terms(trace, stream, Change::All);
         if let Some(terms) = terms.iter().map(as_one_neuron).collect() {
-            laws.push(Law::new(format!("{name}, scale"), layer, Symmetry::Rescaling, terms));
+            laws.push(Law::new(
+                format!("{name}, scale"),
+                layer,
+                Symmetry::Rescaling,
+                terms,
+            ));
         }
     }
     if allows(Change::Turn) && !allows(Change::Mix) {
         let terms = terms(trace, stream, Change::Turn);
-        laws.push(Law::new(format!("{name}, turns"), layer, Symmetry::Rotation, terms));
+        laws.push(Law::new(
+            format!("{name}, turns"),
+            layer,
+            Symmetry::Rotation,
+            terms,
+        ));
     }
     let each = |what: &str, change, slices: fn(&Ports) -> &[Slice]| {
         let writers = stream.writers.iter().filter(|_| allows(change));
@@ -132,13 +147,22 @@ fn of_stream(trace: &Trace, streams: &Streams<'_>, number: usize, stream: &Strea
                     continue;
                 }
                 seen.push(slice);
-                let number = if all.len() > 1 { format!(" {}", k + 1) } else { String::new() };
+                let number = if all.len() > 1 {
+                    format!(" {}", k + 1)
+                } else {
+                    String::new()
+                };
                 let name = format!("{}, {what}{number}", trace.calls[call].title());
                 let mut terms = vec![Term::incoming(slice.clone())];
                 if change == Change::Offset {
                     terms.extend(yardstick(ports(trace, call), slice));
                 }
-                laws.push(Law::new(name, trace.layer(call), Symmetry::Translation, terms));
+                laws.push(Law::new(
+                    name,
+                    trace.layer(call),
+                    Symmetry::Translation,
+                    terms,
+                ));
             }
         }
         laws
@@ -150,13 +174,21 @@ fn of_stream(trace: &Trace, streams: &Streams<'_>, number: usize, stream: &Strea
 
 /// What is written and what is read, each parameter once.
 fn terms(trace: &Trace, stream: &Stream, change: Change) -> Vec<Term> {
-    let written = stream.writers.iter().flat_map(|&c| &ports(trace, c).writers).cloned();
+    let written = stream
+        .writers
+        .iter()
+        .flat_map(|&c| &ports(trace, c).writers)
+        .cloned();
     let read = |edge: &Edge| {
         let Way::Carries(degree) = edge.passage.way(change) else {
             return Vec::new();
         };
         let reader = &ports(trace, edge.call).readers[edge.input];
-        reader.terms.iter().map(|t| t.clone().times(degree)).collect()
+        reader
+            .terms
+            .iter()
+            .map(|t| t.clone().times(degree))
+            .collect()
     };
     let mut terms: Vec<Term> = Vec::new();
     for term in written.chain(stream.edges.iter().flat_map(read)) {
@@ -168,7 +200,12 @@ fn terms(trace: &Trace, stream: &Stream, change: Change) -> Vec<Term> {
 }
 
 /// Head by head, if all that writes has the same heads.
-fn per_head(trace: &Trace, stream: &Stream, name: &str, terms: &[Term]) -> Vec<(String, Vec<Term>)> {
+fn per_head(
+    trace: &Trace,
+    stream: &Stream,
+    name: &str,
+    terms: &[Term],
+) -> Vec<(String, Vec<Term>)> {
     let heads = ports(trace, stream.writers[0]).heads;
     let same = |&c: &usize| ports(trace, c).heads == heads;
     if heads == 1 || !stream.writers.iter().all(same) {
@@ -177,22 +214,33 @@ fn per_head(trace: &Trace, stream: &Stream, name: &str, terms: &[Term]) -> Vec<(
     let width = terms[0].slice.neurons() / heads;
     let head = |h: usize| {
         let own = |t: &Term| t.narrow(h * width..(h + 1) * width);
-        (format!("{name}, head {}", h + 1), terms.iter().map(own).collect())
+        (
+            format!("{name}, head {}", h + 1),
+            terms.iter().map(own).collect(),
+        )
     };
     (0..heads).map(head).collect()
 }
 
 /// All neurons of a term as one; none if it does not speak of whole parameters.
 fn as_one_neuron(term: &Term) -> Option<Term> {
-    let Slice { parameter, shape, ref range } = term.slice;
+    let Slice {
+        parameter,
+        shape,
+        ref range,
+    } = term.slice;
     let slice = Slice::new(parameter, [1, 1, shape.iter().product()]);
-    (*range == (0..shape[1])).then(|| Term { slice, ..term.clone() })
+    (*range == (0..shape[1])).then(|| Term {
+        slice,
+        ..term.clone()
+    })
 }
 
 /// The weight beside a bias, whose gradient shows that of the bias to be zero.
 fn yardstick(ports: &Ports, bias: &Slice) -> Option<Term> {
     let beside = ports.writers.iter().map(|t| &t.slice);
-    let mut weights = beside.filter(|s| s.parameter != bias.parameter && s.neurons() == bias.neurons());
+    let mut weights =
+        beside.filter(|s| s.parameter != bias.parameter && s.neurons() == bias.neurons());
     weights.next().map(|slice| Term::yardstick(slice.clone()))
 }
 

@@ -79,7 +79,8 @@ impl Log {
 
     /// Notes that a call ends with this output.
     pub(in crate::nn) fn close<F: Real>(&mut self, call: usize, output: Var<'_, F>) {
-        self.open.truncate(self.open.iter().position(|&c| c == call).unwrap_or(0));
+        self.open
+            .truncate(self.open.iter().position(|&c| c == call).unwrap_or(0));
         let entry = &mut self.calls[call];
         entry.shape = output.shape();
         entry.output = output.id;

@@ -170,7 +170,11 @@ fn spoken(path: &str) -> String {
     for part in path.split('.').filter(|part| !part.is_empty()) {
         match (part.parse::<usize>(), out.pop()) {
             (Ok(k), Some(list)) => {
-                out.push(format!("{} {}", list.strip_suffix('s').unwrap_or(&list), k + 1));
+                out.push(format!(
+                    "{} {}",
+                    list.strip_suffix('s').unwrap_or(&list),
+                    k + 1
+                ));
             }
             (Ok(k), None) => out.push(format!("{}", k + 1)),
             (Err(_), last) => out.extend(last.into_iter().chain([part.to_owned()])),

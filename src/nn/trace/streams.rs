@@ -58,7 +58,10 @@ impl<'a> Streams<'a> {
         streams.leaks(&trace.outputs, &trace.declared());
         for &output in &trace.outputs {
             let seen = streams.relations[output].passage.then(sight);
-            let stuck = seen.zip(seen, |_, way, _| if way.carries() { Way::Breaks } else { way });
+            let stuck = seen.zip(
+                seen,
+                |_, way, _| if way.carries() { Way::Breaks } else { way },
+            );
             streams.settle(output, stuck);
         }
         streams.shared();
@@ -162,7 +165,9 @@ impl<'a> Streams<'a> {
         for (input, &node) in call.inputs.iter().enumerate() {
             let reader = ports.readers.get(input).unwrap_or(&nothing);
             let relation = self.relations[node];
-            let Some(stream) = relation.stream else { continue };
+            let Some(stream) = relation.stream else {
+                continue;
+            };
             let stream = self.root(stream);
             let passage = relation.passage.then(reader.passage);
             self.streams[stream].used = true;
@@ -189,7 +194,8 @@ impl<'a> Streams<'a> {
                     passage,
                     ..relation
                 };
-                self.relations[call.output] = (out.shift_anew(call.output)).offset_anew(call.output);
+                self.relations[call.output] =
+                    (out.shift_anew(call.output)).offset_anew(call.output);
             }
         }
         if !passes {
@@ -221,7 +227,10 @@ impl<'a> Streams<'a> {
             self.broken(stream, passage);
         }
         // What no change reaches any more stays as it is, whatever happens to the stream.
-        if !Change::ALL.iter().any(|&change| passage.way(change).carries()) {
+        if !Change::ALL
+            .iter()
+            .any(|&change| passage.way(change).carries())
+        {
             self.relations[id] = Relation::FIXED;
         }
     }
@@ -283,7 +292,9 @@ impl<'a> Streams<'a> {
             let named = |c: &usize| ports(trace, *c).parameters().contains(&parameter);
             let naming: Vec<usize> = declared.iter().copied().filter(named).collect();
             let known = |user: &Option<usize>| user.is_some_and(|c| naming.contains(&c));
-            let alike = naming.windows(2).all(|pair| ports(trace, pair[0]) == ports(trace, pair[1]));
+            let alike = naming
+                .windows(2)
+                .all(|pair| ports(trace, pair[0]) == ports(trace, pair[1]));
             if !(users.iter().all(known) && alike) {
                 for &call in &naming {
                     self.give_up(call);

@@ -63,14 +63,22 @@ impl fmt::Display for Summary {
                     (n, true) => format!("({n}, shared)"),
                 };
                 let indent = "  ".repeat(row.depth);
-                [format!("{indent}{}", row.path), row.kind.to_owned(), format!("{:?}", row.shape), count]
+                [
+                    format!("{indent}{}", row.path),
+                    row.kind.to_owned(),
+                    format!("{:?}", row.shape),
+                    count,
+                ]
             })
             .collect();
         let head = ["layer", "type", "output", "parameters"];
         let last = ["total", "", "", &self.parameters.to_string()];
         let width = |k: usize| {
             let widths = cells.iter().map(|row| row[k].chars().count());
-            widths.chain([head[k].len(), last[k].len()]).max().unwrap_or(0)
+            widths
+                .chain([head[k].len(), last[k].len()])
+                .max()
+                .unwrap_or(0)
         };
         let [a, b, c, d] = [width(0), width(1), width(2), width(3)];
         let mut line = |row: [&str; 4]| {

@@ -50,6 +50,9 @@ impl Trace {
             "relu" | "elu" | "normal_cdf" | "sigmoid" | "softplus" | "tanh" => Some(0.0),
             _ => None,
         };
-        (0..self.nodes.len()).filter(between).find_map(slope).unwrap_or(1.0)
+        (0..self.nodes.len())
+            .filter(between)
+            .find_map(slope)
+            .unwrap_or(1.0)
     }
 }

@@ -1,0 +1,5 @@
+//! Normalisers.
+
+mod layer_norm;
+
+pub use layer_norm::LayerNorm;
