@@ -7,7 +7,7 @@
 use clap::Parser;
 use emmy::data::{self, Dataset};
 use emmy::kernels::par;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Stack};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Traced};
 use emmy::optim::Method;
 use emmy::sparse::Csr;
 use emmy::train::{DeltaWatch, Observer, Point, Record, Recorder, Task, TrainConfig, Trainer};

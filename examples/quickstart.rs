@@ -28,7 +28,7 @@ fn main() -> emmy::Result<()> {
     for epoch in 0..=100 {
         // A fresh tape records the forward pass; parameters are bound to it as they are used.
         let tape = Tape::new();
-        let pass = Pass::train(&tape, epoch);
+        let pass = Pass::train(&tape, &net, epoch);
         let x = tape.sparse(&features);
         let h = net.hidden.forward(&pass, x, &adjacency).tanh();
         let logits = net.out.forward(&pass, h, &adjacency);
@@ -43,7 +43,7 @@ fn main() -> emmy::Result<()> {
             );
         }
 
-        let gradients = pass.gradients(loss, &net);
+        let gradients = pass.gradients(loss);
         let parameters = net.parameters_mut().into_iter().map(|(_, p)| p);
         optimizer.step(parameters, &gradients, 0.01);
     }

@@ -66,7 +66,7 @@ fn gatv2_is_its_formula() {
             &x.clone().into_dimensionality().unwrap().to_owned(),
         );
         let tape = Tape::new();
-        let pass = Pass::evaluate(&tape);
+        let pass = Pass::eval(&tape, &layer);
         let fused = layer.forward(&pass, tape.constant(x.clone()), graph.pattern());
         let (composed, coefficients) =
             layer.forward_with_attention(&pass, tape.constant(x.clone()), graph.pattern());
@@ -102,7 +102,7 @@ fn attention_on_request_changes_nothing_in_training_either() {
         let layer = GatConv::<f64>::new(INPUTS, 3, options, &mut init::rng(5));
         let run = |with_attention: bool| {
             let tape = Tape::new();
-            let pass = Pass::train(&tape, 11);
+            let pass = Pass::train(&tape, &layer, 11);
             let x = tape.constant(x.clone());
             let y = if with_attention {
                 layer.forward_with_attention(&pass, x, graph.pattern()).0
@@ -110,7 +110,7 @@ fn attention_on_request_changes_nothing_in_training_either() {
                 layer.forward(&pass, x, graph.pattern())
             };
             assert!(pass.was_random());
-            (y.value(), pass.gradients((y * y).sum_all(), &layer))
+            (y.value(), pass.gradients((y * y).sum_all()))
         };
         let ((y, g), (z, h)) = (run(true), run(false));
         approx::assert_abs_diff_eq!(y, z, epsilon = 1e-13);
@@ -132,7 +132,7 @@ fn averaged_heads_are_the_mean_of_heads_side_by_side() {
     };
     let rng = || init::rng(5);
     let tape = Tape::new();
-    let (pass, x) = (Pass::evaluate(&tape), tape.constant(features(15, 4)));
+    let (pass, x) = (Pass::eval(&tape, &layer), tape.constant(features(15, 4)));
     let [joined, mean] = [Heads::Concatenate, Heads::Average].map(|join| {
         let gat = GatConv::<f64>::new(INPUTS, width, options(join), &mut rng());
         let gatv2 = Gatv2Conv::<f64>::new(INPUTS, width, false, options(join), &mut rng());
@@ -164,9 +164,9 @@ fn attention_dropout_acts_in_training_alone() {
         let gatv2 = Gatv2Conv::<f64>::new(INPUTS, 3, false, options, &mut init::rng(5));
         let tape = Tape::new();
         let pass = if training {
-            Pass::train(&tape, 1)
+            Pass::train(&tape, &layer, 1)
         } else {
-            Pass::evaluate(&tape)
+            Pass::eval(&tape, &layer)
         };
         let x = tape.constant(x.clone());
         [

@@ -200,13 +200,17 @@ impl Layer {
     fn check<M: Module<f64>>(
         &self,
         mut module: M,
-        fused: impl for<'t> Fn(&M, &Pass<'t, f64>, Var<'t, f64>) -> Var<'t, f64>,
-        composed: impl for<'t> Fn(&M, &Pass<'t, f64>, Var<'t, f64>) -> (Var<'t, f64>, Sparse<'t, f64>),
+        fused: impl for<'t> Fn(&M, &Pass<'t, '_, f64>, Var<'t, f64>) -> Var<'t, f64>,
+        composed: impl for<'t> Fn(
+            &M,
+            &Pass<'t, '_, f64>,
+            Var<'t, f64>,
+        ) -> (Var<'t, f64>, Sparse<'t, f64>),
     ) {
         self.fill(&mut module);
         let what = format!("{} {:?}", self.kind, self.config);
         let tape = Tape::new();
-        let pass = Pass::train(&tape, 0);
+        let pass = Pass::train(&tape, &net, 0);
         let x = tape.var(self.x.tensor());
         let parameters = module.parameters();
         let mut operands = vec![x];

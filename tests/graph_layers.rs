@@ -68,7 +68,11 @@ fn network(config: GraphNetConfig) -> GraphNet<f64> {
 fn logits(net: &GraphNet<f64>, graph: &Graph, x: &Tensor<f64>) -> Array2<f64> {
     let tape = Tape::new();
     let adjacency = net.config.adjacency(graph);
-    let y = net.forward(&Pass::evaluate(&tape), tape.constant(x.clone()), &adjacency);
+    let y = net.forward(
+        &Pass::eval(&tape, &net),
+        tape.constant(x.clone()),
+        &adjacency,
+    );
     y.value().into_owned().into_dimensionality::<Ix2>().unwrap()
 }
 
@@ -175,14 +179,14 @@ fn sparse_features_give_what_dense_ones_give() {
         let adjacency = config.adjacency(&graph);
         let run = |is_sparse: bool| {
             let tape = Tape::new();
-            let pass = Pass::train(&tape, 1);
+            let pass = Pass::train(&tape, &net, 1);
             let y = if is_sparse {
                 net.forward(&pass, tape.sparse(&sparse), &adjacency)
             } else {
                 net.forward(&pass, tape.constant(x.clone()), &adjacency)
             };
             let loss = (y * y).sum_all();
-            (y.value(), pass.gradients(loss, &net))
+            (y.value(), pass.gradients(loss))
         };
         let ((y, g), (z, h)) = (run(true), run(false));
         approx::assert_abs_diff_eq!(y, z, epsilon = 1e-12);
@@ -205,7 +209,7 @@ fn networks_without_features_densified() {
     let net = network(GraphNetConfig::gat(INPUTS, CLASSES));
     let tape = Tape::new();
     net.forward(
-        &Pass::train(&tape, 1),
+        &Pass::train(&tape, &net, 1),
         tape.sparse(&x),
         &net.config.adjacency(&graph),
     );
@@ -230,9 +234,9 @@ fn every_layer_has_dropout_at_its_input_in_training_alone() {
         let count = |training: bool| {
             let tape = Tape::new();
             let pass = if training {
-                Pass::train(&tape, 1)
+                Pass::train(&tape, &net, 1)
             } else {
-                Pass::evaluate(&tape)
+                Pass::eval(&tape, &net)
             };
             if is_sparse {
                 net.forward(&pass, tape.sparse(&sparse), &adjacency);
@@ -253,7 +257,7 @@ fn a_network_is_its_layers_with_the_activation_between_them() {
         let net = network(config);
         let adjacency = config.adjacency(&graph);
         let tape = Tape::new();
-        let pass = Pass::evaluate(&tape);
+        let pass = Pass::eval(&tape, &net);
         let mut y = tape.constant(x.clone());
         for (l, layer) in net.layers.iter().enumerate() {
             let input = if l == 0 { y } else { y.elu(1.0) };
@@ -330,7 +334,11 @@ fn gcn_takes_the_cheaper_order_of_products() {
         let layer = GcnConv::<f64>::new(input, out, false, &mut init::rng(1));
         let x: Tensor<f64> = init::normal(&[12, input], 1.0, &mut init::rng(2));
         let tape = Tape::new();
-        let y = layer.forward(&Pass::evaluate(&tape), tape.constant(x.clone()), &adjacency);
+        let y = layer.forward(
+            &Pass::eval(&tape, &net),
+            tape.constant(x.clone()),
+            &adjacency,
+        );
         let two = |t: &Tensor<f64>| t.clone().into_dimensionality::<Ix2>().unwrap().into_owned();
         let by_hand = two(&adjacency.to_dense().into_dyn())
             .dot(&two(&x))
@@ -350,10 +358,10 @@ fn a_shared_parameter_collects_both_gradients() {
     let layer = GcnConv::<f64>::new(4, 4, true, &mut init::rng(1));
     let x: Tensor<f64> = init::normal(&[8, 4], 1.0, &mut init::rng(2));
     let tape = Tape::new();
-    let pass = Pass::train(&tape, 0);
+    let pass = Pass::train(&tape, &net, 0);
     let once = layer.forward(&pass, tape.constant(x.clone()), &adjacency);
     let twice = layer.forward(&pass, once, &adjacency);
-    let shared = pass.gradients(twice.sum_all(), &layer);
+    let shared = pass.gradients(twice.sum_all());
 
     let (first, second) = (layer.clone(), layer.clone());
     let once = first.forward(&pass, tape.constant(x), &adjacency);

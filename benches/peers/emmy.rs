@@ -129,11 +129,11 @@ fn row(
     let (mut epoch, mut last) = (0, 0.0);
     let (min, median) = support::time(20, seconds, || {
         let tape = Tape::new();
-        let pass = Pass::train(&tape, epoch);
+        let pass = Pass::train(&tape, &net, epoch);
         let loss = net
             .forward(&pass, tape.sparse(&x), &adjacency)
             .cross_entropy(&set.labels, Some(train));
-        let gradients = pass.gradients(loss, &net);
+        let gradients = pass.gradients(loss);
         last = loss.item();
         drop(pass);
         drop(tape);

@@ -6,7 +6,7 @@ use crate::dynamics::Dynamics;
 use crate::support::args::{Float, features};
 use emmy::data::{self, Dataset, Direction, Name, Options, Split};
 use emmy::kernels::par;
-use emmy::nn::{GraphNet, Initialization, Module, Pass, Stack};
+use emmy::nn::{GraphNet, Initialization, Module, Pass, Traced};
 use emmy::train::{DeltaWatch, Record, Recorder, Task, Trainer, Worst, each_epoch, metrics};
 use emmy::{Real, Result, Tape};
 use serde::{Deserialize, Serialize};
@@ -146,7 +146,7 @@ impl Cell {
         // A loss that was infinite from the start: what there is are the initial parameters.
         let accuracy = |mask: &[bool]| {
             let tape = Tape::new();
-            let pass = Pass::evaluate(&tape);
+            let pass = Pass::eval(&tape, &best_model);
             let logits = best_model.forward(&pass, tape.sparse(&x), &adjacency);
             metrics::accuracy(&logits.value(), &set.labels, mask)
         };

@@ -11,7 +11,7 @@ mod cli;
 use clap::Parser;
 use cli::Cli;
 use emmy::data::Dataset;
-use emmy::nn::{GraphNet, GraphNetConfig, Pass, Stack};
+use emmy::nn::{GraphNet, GraphNetConfig, Pass, Traced};
 use emmy::train::{DeltaWatch, History, Progress, Task, Trainer, each_epoch, metrics};
 use emmy::{Error, Real, Result, Tape, kernels::par, store};
 use serde::Serialize;
@@ -178,9 +178,10 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     let figure = figures::training(&cli.runs.figures, &name, &title, history)?;
 
     let tape = Tape::new();
-    let logits = trainer
-        .best_model()
-        .forward(&Pass::evaluate(&tape), tape.sparse(&x), &adjacency);
+    let logits =
+        trainer
+            .best_model()
+            .forward(&Pass::eval(&tape, &net), tape.sparse(&x), &adjacency);
     let counts = metrics::confusion(&logits.value(), &set.labels, &split.test);
     let text = format!(
         "seed {seed}: test accuracy {:.1} % at the best validation epoch, {} of {} (validation {:.1} %); {:.2} ms an epoch\n{}\n{}\nfigure: {}",

@@ -10,12 +10,15 @@
 //! | `transform` | symmetrise, self-loops, permutation of nodes, disjoint union |
 //! | `measure` | degrees, symmetry, homophily, components |
 //! | `norm` | D^-½ (A + I) D^-½ and D⁻¹ (A + I) |
+//! | `neighbourhood` | the edges in the forms that layers ask for |
 //! | [`generators`] | seeded random graphs, grids, trees, the karate club |
 
 pub mod generators;
 mod measure;
+mod neighbourhood;
 mod norm;
 mod structure;
 mod transform;
 
+pub use neighbourhood::Neighbourhood;
 pub use structure::{Duplicates, Graph, SelfLoops};

@@ -36,7 +36,12 @@ impl Graph {
     ///
     /// On a directed graph d is the in-degree.
     pub fn row_norm<F: Real>(&self) -> Csr<F> {
-        self.with_self_loops().weighted(|d_i, _| d_i.recip())
+        self.with_self_loops().mean_norm()
+    }
+
+    /// D⁻¹ A of the graph as it is: the value at the edge j → i is 1 / d_i. A node that no edge leads into has an empty row.
+    pub fn mean_norm<F: Real>(&self) -> Csr<F> {
+        self.weighted(|d_i, _| d_i.recip())
     }
 
     /// The matrix with the pattern of the graph and the value `weight(d_i, d_j)` at the edge j → i.

@@ -40,7 +40,7 @@ impl Dropout {
     }
 
     /// The seed of this pass's next mask, if there is anything to draw.
-    pub(super) fn seed<F: Real>(&self, pass: &Pass<'_, '_, F>) -> Option<u64> {
+    pub(in crate::nn) fn seed<F: Real>(&self, pass: &Pass<'_, '_, F>) -> Option<u64> {
         if self.p == 0.0 { None } else { pass.draw() }
     }
 }

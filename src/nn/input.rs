@@ -56,7 +56,7 @@ impl<'t, F: Real> Input<'t, F> {
 
     /// Refuses features of another number of rows than a graph has nodes, in the name of `layer`.
     #[track_caller]
-    pub(super) fn check_nodes(&self, layer: &str, nodes: usize) {
+    pub(in crate::nn) fn check_nodes(&self, layer: &str, nodes: usize) {
         let rows = self.rows();
         assert!(
             rows == nodes,
@@ -66,7 +66,7 @@ impl<'t, F: Real> Input<'t, F> {
 
     /// Refuses another number of features than a layer's weight reads, in the name of `layer`.
     #[track_caller]
-    pub(super) fn check_features(&self, layer: &str, expected: usize) {
+    pub(in crate::nn) fn check_features(&self, layer: &str, expected: usize) {
         let found = match self {
             Self::Dense(x) => x.shape(),
             Self::Sparse(x) => vec![x.pattern.rows(), x.pattern.cols()],

@@ -11,10 +11,11 @@
 //! | [`GcnConv`] | Â x Wᵀ + b | Kipf and Welling, ICLR 2017 |
 //! | [`GatConv`] | Σ_j α_ij W x_j, static attention | Veličković et al., ICLR 2018 |
 //! | [`Gatv2Conv`] | Σ_j α_ij W x_j, dynamic attention | Brody et al., ICLR 2022 |
-//! | both with [`Omega`] | (I − Ω (I − α)) W x | Eliasof et al., ICML 2023 |
+//! | [`SageConv`] | W_n mean_j x_j + W_r x_i + b | Hamilton et al., NeurIPS 2017 |
+//! | both attention layers with [`Omega`] | (I − Ω (I − α)) W x | Eliasof et al., ICML 2023 |
 //! | [`LayerNorm`] | γ (x − mean) / √(var + ε) + β | Ba et al. 2016 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
-//! | [`GraphNet`] | a stack of one of the three graph layers | |
+//! | [`GraphNet`] | a stack of graph layers | |
 //!
 //! A model is described once, by its forward function; what else one wants to know of it is read off a recorded pass ([`Trace`]): its
 //! conservation laws, a summary, the order of weights for [`Initialization`].
@@ -22,18 +23,13 @@
 mod activation;
 mod dropout;
 mod embedding;
-mod gat;
-mod gatv2;
-mod gcn;
-mod heads;
+mod graph;
 mod initialize;
 mod input;
 mod linear;
 mod mlp;
 mod module;
-mod network;
 mod norm;
-mod omega;
 mod params;
 mod pass;
 mod trace;
@@ -41,18 +37,16 @@ mod trace;
 pub use activation::Activation;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
-pub use gat::GatConv;
-pub use gatv2::Gatv2Conv;
-pub use gcn::GcnConv;
-pub use heads::{AttentionOptions, Heads};
+pub use graph::{
+    AttentionOptions, Conv, GatConv, Gatv2Conv, Gatv2Options, GcnConv, GcnOptions, GraphConv,
+    GraphLayer, GraphNet, GraphNetConfig, Heads, Omega, SageConv, SageOptions,
+};
 pub use initialize::{AttentionInit, Initialization, TargetInit, WeightInit};
 pub use input::Input;
 pub use linear::Linear;
 pub use mlp::Mlp;
 pub use module::{Entry, Fields, Module, Role};
-pub use network::{Conv, GraphLayer, GraphNet, GraphNetConfig};
 pub use norm::LayerNorm;
-pub use omega::Omega;
 pub use params::Params;
 pub(crate) use pass::mix;
 pub use pass::{Layer, Output, Pass, Updates};

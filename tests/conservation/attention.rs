@@ -8,12 +8,12 @@ pub use layer::{Attention, Reach, Score, Shape, Sizes};
 
 use crate::compositions::{idle_bias, names};
 use cases::{CASE, Case, cases};
-use emmy::nn::Slots;
+use emmy::nn::Params;
 use emmy::symmetry::Law;
 use proptest::prelude::*;
 
 /// C8 and C9, with C10 and C11 if there are biases and shared keys.
-fn both(layer: &Attention<f64>, slots: &Slots<'_, f64>) -> Vec<Law> {
+fn both(layer: &Attention<f64>, slots: &Params<'_, f64>) -> Vec<Law> {
     let queries = layer.queries_and_keys(slots, 1);
     [queries, layer.values_and_output(slots, 1)].concat()
 }
@@ -80,10 +80,10 @@ proptest! {
 /// What a reader of a model with these layers is shown.
 #[test]
 fn formulas() {
-    type Laws = fn(&Attention<f64>, &Slots<'_, f64>) -> Vec<Law>;
+    type Laws = fn(&Attention<f64>, &Params<'_, f64>) -> Vec<Law>;
     let show = |case: Case, laws: Laws, k: usize| {
         let net = case.draw::<f64>();
-        let law = &laws(&net.layer, &Slots::of(&net))[k];
+        let law = &laws(&net.layer, &Params::of(&net))[k];
         let names = law.formula(&names(&net.layer)).replace(".weight", "");
         format!("{}: {names}", law.name)
     };
@@ -193,7 +193,7 @@ fn n_weights_without_their_biases_are_not_balanced() {
 
 #[test]
 fn n_the_bias_of_queries_does_move() {
-    let idle = |layer: &Attention<_>, slots: &Slots<'_, _>| idle_bias("", 1, slots, &layer.query);
+    let idle = |layer: &Attention<_>, slots: &Params<'_, _>| idle_bias("", 1, slots, &layer.query);
     CASE.biased(true).violates(idle);
 }
 

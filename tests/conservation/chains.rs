@@ -3,8 +3,8 @@
 use crate::support::*;
 use emmy::init;
 use emmy::nn::{
-    Activation, AttentionOptions, GatConv, Gatv2Conv, GcnConv, GraphLayer, Heads, Pass, Ports,
-    Slots, Stack,
+    Activation, AttentionOptions, GatConv, Gatv2Conv, GcnConv, GraphLayer, Heads, Params, Pass,
+    Ports, Traced,
 };
 use emmy::symmetry::Side;
 use emmy::{Real, Var};
@@ -79,7 +79,7 @@ struct Chain<F: Real> {
 emmy::module!(Chain: layers);
 
 impl<F: Real> Network<F> for Chain<F> {
-    fn outputs<'t>(&self, pass: &Pass<'t, F>, problem: &Problem) -> Var<'t, F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
         // Whatever self-loops the graph has.
         let adjacency = problem.graph.symmetric_norm();
         let mut x = problem.input(pass.tape());
@@ -91,9 +91,9 @@ impl<F: Real> Network<F> for Chain<F> {
     }
 }
 
-impl<F: Real> Stack<F> for Chain<F> {
+impl<F: Real> Traced<F> for Chain<F> {
     fn ports(&self) -> Vec<Ports> {
-        let slots = Slots::of(self);
+        let slots = Params::of(self);
         self.layers.iter().map(|l| l.ports(&slots)).collect()
     }
 

@@ -1,6 +1,6 @@
 //! Networks written down from existing operations, and what is asked of the laws claimed for them.
 
-use emmy::nn::{Linear, Module, Pass, Slots};
+use emmy::nn::{Linear, Module, Params, Pass};
 use emmy::optim::{Method, Optimizer};
 use emmy::symmetry::{Law, Measured, Slice, Symmetry, Term};
 use emmy::{Real, Tape, Tensor, Var, init};
@@ -9,7 +9,7 @@ use std::ops::Range;
 /// A network with its data and a loss: a function of its parameters.
 pub trait Composition<F: Real>: Module<F> + Clone {
     /// The loss, at the parameters as they are.
-    fn loss<'t>(&self, pass: &Pass<'t, F>) -> Var<'t, F>;
+    fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F>;
 }
 
 /// All that a law says, asked at one point.
@@ -27,14 +27,14 @@ pub fn conserved(double: &impl Composition<f64>, single: &impl Composition<f32>,
 /// ∂L/∂θ of every parameter.
 pub fn gradients<F: Real>(net: &impl Composition<F>) -> Vec<Tensor<F>> {
     let tape = Tape::new();
-    let pass = Pass::train(&tape, 0);
-    pass.gradients(net.loss(&pass), net)
+    let pass = Pass::train(&tape, net, 0);
+    pass.gradients(net.loss(&pass))
 }
 
 /// L.
 pub fn loss<F: Real>(net: &impl Composition<F>) -> f64 {
     let tape = Tape::new();
-    net.loss(&Pass::evaluate(&tape)).item().as_f64()
+    net.loss(&Pass::eval(&tape, net)).item().as_f64()
 }
 
 /// What its parameters are called.
@@ -188,7 +188,7 @@ pub fn linear<F: Real>(input: usize, out: usize, bias: bool, rng: &mut init::Rng
 
 /// [W b] of a map whose outputs, `per` at a time, are the neurons; those in `range`.
 pub fn rows<F: Real>(
-    slots: &Slots<'_, F>,
+    slots: &Params<'_, F>,
     map: &Linear<F>,
     per: usize,
     range: Range<usize>,
@@ -210,13 +210,13 @@ pub fn outgoing(slices: impl IntoIterator<Item = Slice>) -> Vec<Term> {
 }
 
 /// [W b] of a map as the terms of one side; its single outputs are the neurons.
-pub fn written<F: Real>(slots: &Slots<'_, F>, map: &Linear<F>) -> Vec<Term> {
+pub fn written<F: Real>(slots: &Params<'_, F>, map: &Linear<F>) -> Vec<Term> {
     incoming(rows(slots, map, 1, 0..map.weight.shape()[0]))
 }
 
 /// The columns of maps: what reads a neuron.
 pub fn read<'a, F: Real>(
-    slots: &Slots<'_, F>,
+    slots: &Params<'_, F>,
     maps: impl IntoIterator<Item = &'a Linear<F>>,
 ) -> Vec<Term> {
     outgoing(maps.into_iter().map(|map| slots.columns(&map.weight)))
@@ -224,7 +224,7 @@ pub fn read<'a, F: Real>(
 
 /// [W b] of maps as one neuron each: they grow together or not at all.
 pub fn whole<'a, F: Real>(
-    slots: &Slots<'_, F>,
+    slots: &Params<'_, F>,
     maps: impl IntoIterator<Item = &'a Linear<F>>,
 ) -> Vec<Term> {
     let slices = |map: &Linear<F>| rows(slots, map, map.weight.shape()[0], 0..1);
@@ -235,7 +235,7 @@ pub fn whole<'a, F: Real>(
 pub fn shifts<F: Real>(
     name: &str,
     layer: usize,
-    slots: &Slots<'_, F>,
+    slots: &Params<'_, F>,
     map: &Linear<F>,
 ) -> Vec<Law> {
     let law = |slice| Law::new(name, layer, Symmetry::Translation, incoming([slice]));
@@ -246,7 +246,7 @@ pub fn shifts<F: Real>(
 pub fn idle_bias<F: Real>(
     name: &str,
     layer: usize,
-    slots: &Slots<'_, F>,
+    slots: &Params<'_, F>,
     map: &Linear<F>,
 ) -> Vec<Law> {
     let law = |bias: &Tensor<F>| {

@@ -1,7 +1,7 @@
 //! What is refused, with which words and where; and how relative δ is meant.
 
 use crate::support::*;
-use emmy::nn::{Activation, Mlp, Module, Ports, Slots, Stack};
+use emmy::nn::{Activation, Mlp, Module, Params, Ports, Traced};
 use emmy::symmetry::{self, Law, Measured, Slice, Symmetry, Term};
 use emmy::tensor::tensor;
 use emmy::{Real, Tape, Tensor, init};
@@ -203,7 +203,7 @@ fn sizes_sum_what_delta_sums() {
 fn a_layer_names_only_parameters_of_the_model() {
     let net: Mlp<f64> = mlp(&[3, 4, 2], Activation::Relu, true, 1);
     let copy = net.clone();
-    let _ = copy.layers[0].ports(&Slots::of(&net));
+    let _ = copy.layers[0].ports(&Params::of(&net));
 }
 
 #[test]
@@ -221,7 +221,7 @@ struct Told<F: Real> {
 }
 emmy::module!(Told: net);
 
-impl<F: Real> Stack<F> for Told<F> {
+impl<F: Real> Traced<F> for Told<F> {
     fn ports(&self) -> Vec<Ports> {
         self.ports.clone()
     }

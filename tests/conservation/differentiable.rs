@@ -3,7 +3,7 @@
 use crate::handmade::Gram;
 use crate::support::*;
 use emmy::autodiff::{check_grads, grad, grad_graph};
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass, Stack};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass, Traced};
 use emmy::ops::attention::EdgeAttention;
 use emmy::optim::{Method, Optimizer};
 use emmy::symmetry::{self, Law, Side, Slice, Symmetry, Term};
@@ -26,7 +26,7 @@ fn net(conv: Conv, activation: Activation) -> GraphNet<f64> {
 
 /// The parameters and the gradients of a loss as variables.
 fn on_tape<'t>(
-    pass: &Pass<'t, f64>,
+    pass: &Pass<'t, '_, f64>,
     net: &impl Network<f64>,
     problem: &Problem,
 ) -> (Var<'t, f64>, Vec<Var<'t, f64>>, Vec<Var<'t, f64>>) {
@@ -45,7 +45,7 @@ fn incoming_only(law: &Law) -> Law {
 #[track_caller]
 fn agree(laws: &[Law], net: &impl Network<f64>, problem: &Problem) {
     let tape = Tape::new();
-    let pass = Pass::train(&tape, problem.seed);
+    let pass = Pass::train(&tape, &net, problem.seed);
     let (_, theta, g) = on_tape(&pass, net, problem);
     let (_, gradients) = point(net, problem);
     let same = |a: Var<'_, f64>, b: &[f64]| {
@@ -223,7 +223,7 @@ fn a_penalty_on_imbalance_trains_beside_the_loss() {
     let mut seen = Vec::new();
     for _ in 0..300 {
         let tape = Tape::new();
-        let pass = Pass::train(&tape, 0);
+        let pass = Pass::train(&tape, &net, 0);
         let loss = problem.loss.of(net.outputs(&pass, &problem), problem.seed);
         let theta: Vec<_> = net.tensors().into_iter().map(|p| pass.param(p)).collect();
         let penalty = imbalance(&laws, &theta);
@@ -247,7 +247,7 @@ fn delta_of_a_broken_law_can_be_trained_away() {
     let mut seen = Vec::new();
     for _ in 0..150 {
         let tape = Tape::new();
-        let pass = Pass::train(&tape, 0);
+        let pass = Pass::train(&tape, &net, 0);
         let (_, theta, g) = on_tape(&pass, &net, &problem);
         let each = laws.iter().map(|law| {
             let delta = symmetry::delta(law, &theta, &g);
@@ -268,7 +268,7 @@ fn the_derivative_of_delta_vanishes_where_the_law_holds() {
     let net = net(Conv::Gatv2 { shared: false }, Activation::Relu);
     let problem = example(4, Loss::CrossEntropy, 2);
     let tape = Tape::new();
-    let pass = Pass::train(&tape, 0);
+    let pass = Pass::train(&tape, &net, 0);
     let (_, theta, g) = on_tape(&pass, &net, &problem);
     let slope = |law: &Law| {
         let gradients = grad(symmetry::delta(law, &theta, &g).sum_all(), &theta);

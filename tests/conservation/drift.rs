@@ -2,7 +2,7 @@
 
 use crate::handmade::Normed;
 use crate::support::*;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Stack};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Traced};
 use emmy::optim::{Method, Optimizer};
 use emmy::symmetry::Law;
 

@@ -1,7 +1,7 @@
 //! Where a law does not hold δ is of the size of its terms: the negative rows, and the theorem that is printed with a term missing.
 
 use crate::support::*;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Stack};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Traced};
 use emmy::symmetry::{Law, Side, Symmetry, Term};
 
 const NOT_HOMOGENEOUS: [Activation; 6] = [

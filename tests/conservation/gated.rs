@@ -2,7 +2,7 @@
 
 use crate::compositions::{Composition, any_loss, conserved, fails, linear, names, read, written};
 use emmy::init::{self, Rng};
-use emmy::nn::{Activation, Linear, Pass, Slots};
+use emmy::nn::{Activation, Linear, Params, Pass};
 use emmy::symmetry::{Law, Symmetry, Term};
 use emmy::{Real, Tensor, Var};
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ impl<F: Real> FeedForward<F> {
         }
     }
 
-    pub fn forward<'t>(&self, pass: &Pass<'t, F>, x: Var<'t, F>) -> Var<'t, F> {
+    pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
         let up = self.up.forward(pass, x);
         let inside = match &self.gate {
             Some(gate) => self.activation.apply(gate.forward(pass, x)) * up,
@@ -51,7 +51,7 @@ impl<F: Real> FeedForward<F> {
     }
 
     /// C15: ⟨W_up[j,:], G⟩ − ⟨W_down[:,j], G⟩ = 0, whatever σ. Without a gate it is C1, and σ must be homogeneous.
-    pub fn up_and_down(&self, slots: &Slots<'_, F>, layer: usize) -> Vec<Law> {
+    pub fn up_and_down(&self, slots: &Params<'_, F>, layer: usize) -> Vec<Law> {
         let degree = match self.gate {
             Some(_) => Some(1),
             None => self.activation.degree(),
@@ -62,7 +62,7 @@ impl<F: Real> FeedForward<F> {
     }
 
     /// ⟨W_gate[j,:], G⟩ − k ⟨W_down[:,j], G⟩ = 0, if σ is homogeneous of degree k.
-    pub fn gate_and_down(&self, slots: &Slots<'_, F>, layer: usize) -> Vec<Law> {
+    pub fn gate_and_down(&self, slots: &Params<'_, F>, layer: usize) -> Vec<Law> {
         let law =
             |(gate, k)| self.against_down(format!("layer {layer}, gates"), layer, slots, gate, k);
         let gate = self.gate.as_ref().zip(self.activation.degree());
@@ -73,7 +73,7 @@ impl<F: Real> FeedForward<F> {
         &self,
         name: String,
         layer: usize,
-        slots: &Slots<'_, F>,
+        slots: &Params<'_, F>,
         map: &Linear<F>,
         degree: u32,
     ) -> Law {
@@ -94,7 +94,7 @@ struct Alone<F: Real> {
 emmy::module!(Alone: unit);
 
 impl<F: Real> Composition<F> for Alone<F> {
-    fn loss<'t>(&self, pass: &Pass<'t, F>) -> Var<'t, F> {
+    fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
         let x = pass.tape().constant(self.x.clone());
         any_loss(self.unit.forward(pass, x), self.seed)
     }
@@ -138,7 +138,7 @@ proptest! {
         seed: u64,
     ) {
         let net = draw::<f64>(n, widths, gated, activation, bias, seed);
-        let slots = Slots::of(&net);
+        let slots = Params::of(&net);
         let mut laws = net.unit.up_and_down(&slots, 1);
         laws.extend(net.unit.gate_and_down(&slots, 1));
         conserved(&net, &draw::<f32>(n, widths, gated, activation, bias, seed), &laws);
@@ -148,7 +148,7 @@ proptest! {
 #[test]
 fn formulas() {
     let net = draw::<f64>(3, [3, 4, 2], true, Activation::ReluSquared, false, 0);
-    let slots = Slots::of(&net);
+    let slots = Params::of(&net);
     let show = |laws: Vec<Law>| laws[0].formula(&names(&net.unit));
     assert_eq!(
         show(net.unit.up_and_down(&slots, 1)),
@@ -166,7 +166,7 @@ fn n_a_smooth_gate_takes_no_part() {
     let drawn = |seed| draw::<f64>(8, [4, 5, 3], true, Activation::Silu, false, seed);
     fails(|seed| {
         let net = drawn(seed);
-        let slots = Slots::of(&net);
+        let slots = Params::of(&net);
         let gate = net.unit.gate.as_ref().expect("a gate");
         let mut laws = net.unit.up_and_down(&slots, 1);
         laws[0].terms.push(Term::incoming(slots.rows(&gate.weight)));
@@ -174,7 +174,7 @@ fn n_a_smooth_gate_takes_no_part() {
     });
     fails(|seed| {
         let net = drawn(seed);
-        let slots = Slots::of(&net);
+        let slots = Params::of(&net);
         let gate = net.unit.gate.as_ref().expect("a gate");
         let mut laws = net.unit.up_and_down(&slots, 1);
         laws[0].terms[0] = Term::incoming(slots.rows(&gate.weight));

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use emmy::init;
-use emmy::nn::{Linear, Pass, Slots};
+use emmy::nn::{Linear, Params, Pass};
 use emmy::symmetry::{Law, Slice, Symmetry, Term};
 use emmy::{Real, Tensor, Var};
 
@@ -14,7 +14,7 @@ pub struct Gram<F: Real> {
 emmy::module!(Gram: weight);
 
 impl<F: Real> Network<F> for Gram<F> {
-    fn outputs<'t>(&self, pass: &Pass<'t, F>, problem: &Problem) -> Var<'t, F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
         let z = problem.input(pass.tape()).linear(pass.param(&self.weight));
         z.matmul(z.t())
     }
@@ -30,7 +30,7 @@ impl<F: Real> Gram<F> {
     }
 
     pub fn law(&self) -> Law {
-        let rows = Slots::of(self).rows(&self.weight);
+        let rows = Params::of(self).rows(&self.weight);
         Law::new("Gram", 1, Symmetry::Rotation, vec![Term::incoming(rows)])
     }
 }
@@ -44,7 +44,7 @@ pub struct Normed<F: Real> {
 emmy::module!(Normed: weight, last);
 
 impl<F: Real> Network<F> for Normed<F> {
-    fn outputs<'t>(&self, pass: &Pass<'t, F>, problem: &Problem) -> Var<'t, F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
         let z = problem.input(pass.tape()).linear(pass.param(&self.weight));
         let z = z - z.mean(&[0], true);
         let nodes = F::of(problem.graph.nodes() as f64);
@@ -88,7 +88,7 @@ fn what_is_normalised_may_be_scaled_as_a_whole_and_no_neuron_alone() {
         let problem = example(4, Loss::ALL[seed as usize % 5], seed);
         let net = Normed::<f64>::new(4, 3, seed);
         holds(&[net.law()], &net, &problem);
-        let slots = Slots::of(&net);
+        let slots = Params::of(&net);
         let terms = vec![
             Term::incoming(slots.rows(&net.weight)),
             Term::outgoing(slots.columns(&net.last.weight)),

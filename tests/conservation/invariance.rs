@@ -2,7 +2,7 @@
 
 use crate::handmade::{Gram, Normed};
 use crate::support::*;
-use emmy::nn::{Activation, Conv, GraphNetConfig, Module, Stack};
+use emmy::nn::{Activation, Conv, GraphNetConfig, Module, Traced};
 use emmy::symmetry::Law;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Which laws a network lists, and what they say.
 
 use crate::support::*;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Stack};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Traced};
 use emmy::symmetry::Law;
 
 fn config(conv: Conv) -> GraphNetConfig {

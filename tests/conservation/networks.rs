@@ -1,7 +1,7 @@
 //! The laws that networks list hold for every parameter, graph, loss and float type.
 
 use crate::support::*;
-use emmy::nn::{Activation, Conv, GraphNetConfig, Mlp, Omega, Stack};
+use emmy::nn::{Activation, Conv, GraphNetConfig, Mlp, Omega, Traced};
 use emmy::symmetry::{Law, Symmetry};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -10,7 +10,7 @@ use crate::compositions::{
     whole, written,
 };
 use emmy::init::{self, Rng};
-use emmy::nn::{Activation, Linear, Module, Pass, Slots};
+use emmy::nn::{Activation, Linear, Module, Params, Pass};
 use emmy::symmetry::{Law, Symmetry};
 use emmy::{Real, Tensor, Var};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ struct Chain<F: Real> {
 emmy::module!(Chain: first, affine, readers);
 
 impl<F: Real> Composition<F> for Chain<F> {
-    fn loss<'t>(&self, pass: &Pass<'t, F>) -> Var<'t, F> {
+    fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
         let x = pass.tape().constant(self.x.clone());
         let y = self.norm.apply(self.first.forward(pass, x));
         let y = match &self.affine {
@@ -72,16 +72,16 @@ impl Case {
         }
     }
 
-    fn conserves(self, laws: impl Fn(&Chain<f64>, &Slots<'_, f64>) -> Vec<Law>) {
+    fn conserves(self, laws: impl Fn(&Chain<f64>, &Params<'_, f64>) -> Vec<Law>) {
         let net = self.draw::<f64>();
-        conserved(&net, &self.draw::<f32>(), &laws(&net, &Slots::of(&net)));
+        conserved(&net, &self.draw::<f32>(), &laws(&net, &Params::of(&net)));
     }
 
     /// For twenty draws, whatever the seed of this.
-    fn violates(self, laws: impl Fn(&Chain<f64>, &Slots<'_, f64>) -> Vec<Law>) {
+    fn violates(self, laws: impl Fn(&Chain<f64>, &Params<'_, f64>) -> Vec<Law>) {
         fails(|seed| {
             let net = Self { seed, ..self }.draw::<f64>();
-            let laws = laws(&net, &Slots::of(&net));
+            let laws = laws(&net, &Params::of(&net));
             (net, laws)
         });
     }
@@ -123,30 +123,30 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 /// C16, C18: ⟨[W b], G⟩ = 0, all neurons as one.
-fn scale(net: &Chain<f64>, slots: &Slots<'_, f64>) -> Vec<Law> {
+fn scale(net: &Chain<f64>, slots: &Params<'_, f64>) -> Vec<Law> {
     let terms = whole(slots, [&net.first]);
     vec![Law::new("layer 1, scale", 1, Symmetry::Rescaling, terms)]
 }
 
 /// C19: ⟨[W b][j,:], G⟩ = 0, neuron by neuron.
-fn scales(net: &Chain<f64>, slots: &Slots<'_, f64>) -> Vec<Law> {
+fn scales(net: &Chain<f64>, slots: &Params<'_, f64>) -> Vec<Law> {
     let terms = written(slots, &net.first);
     vec![Law::new("layer 1, neurons", 1, Symmetry::Rescaling, terms)]
 }
 
 /// C1, as if there were no norm between.
-fn neurons(net: &Chain<f64>, slots: &Slots<'_, f64>) -> Vec<Law> {
+fn neurons(net: &Chain<f64>, slots: &Params<'_, f64>) -> Vec<Law> {
     let terms = [written(slots, &net.first), read(slots, &net.readers)].concat();
     vec![Law::new("layer 1, neurons", 1, Symmetry::Rescaling, terms)]
 }
 
 /// C17.
-fn gains(net: &Chain<f64>, slots: &Slots<'_, f64>) -> Vec<Law> {
+fn gains(net: &Chain<f64>, slots: &Params<'_, f64>) -> Vec<Law> {
     let affine = net.affine.as_ref().expect("gain and bias");
     vec![affine.against("layer 1, gain and bias".into(), 1, slots, &net.readers)]
 }
 
-fn idle(net: &Chain<f64>, slots: &Slots<'_, f64>) -> Vec<Law> {
+fn idle(net: &Chain<f64>, slots: &Params<'_, f64>) -> Vec<Law> {
     idle_bias("layer 1, bias", 1, slots, &net.first)
 }
 
@@ -205,7 +205,7 @@ fn formulas() {
         ..CASE
     }
     .draw::<f64>();
-    let slots = Slots::of(&net);
+    let slots = Params::of(&net);
     let show = |laws: Vec<Law>| {
         laws.iter()
             .map(|law| law.formula(&names(&net)))
@@ -247,7 +247,7 @@ fn n_with_a_positive_eps_the_scale_is_not_free() {
     // An ε of practice leaves a δ of about its own size: small, and far above rounding.
     let worst = |eps: f64| {
         let net = layer(eps).draw::<f64>();
-        let law = scale(&net, &Slots::of(&net)).swap_remove(0);
+        let law = scale(&net, &Params::of(&net)).swap_remove(0);
         law.measure(&net.tensors(), &gradients(&net)).worst()
     };
     assert!((1e-7..1e-3).contains(&worst(1e-5)), "{:e}", worst(1e-5));

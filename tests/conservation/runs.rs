@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use emmy::data;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass, Stack};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass, Traced};
 use emmy::optim::{Method, Optimizer};
 use emmy::{Real, Tape};
 
@@ -30,11 +30,11 @@ fn train<F: Real>(config: GraphNetConfig, method: Method, lr: f64) -> Run {
     let (mut neurons, mut classes, mut losses) = (0.0_f64, 0.0_f64, Vec::new());
     for epoch in 0..EPOCHS {
         let tape = Tape::new();
-        let pass = Pass::train(&tape, epoch as u64);
+        let pass = Pass::train(&tape, &net, epoch as u64);
         let y = net.forward(&pass, tape.sparse(&x), &adjacency);
         let loss = y.cross_entropy(&karate.labels, Some(&mask));
         losses.push(loss.item().as_f64());
-        let gradients = pass.gradients(loss, &net);
+        let gradients = pass.gradients(loss);
         // Here no floor is needed.
         let plain = laws
             .iter()

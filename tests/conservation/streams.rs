@@ -4,7 +4,7 @@ use crate::chains::{Made, made};
 use crate::support::*;
 use emmy::init;
 use emmy::nn::{
-    Activation, AttentionOptions, GraphLayer, Heads, Linear, Pass, Ports, Slots, stream_law,
+    Activation, AttentionOptions, GraphLayer, Heads, Linear, Params, Pass, Ports, stream_law,
 };
 use emmy::symmetry::Law;
 use emmy::{Real, Var};
@@ -35,7 +35,7 @@ struct Stream<F: Real> {
 emmy::module!(Stream: first, blocks, last);
 
 impl<F: Real> Network<F> for Stream<F> {
-    fn outputs<'t>(&self, pass: &Pass<'t, F>, problem: &Problem) -> Var<'t, F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
         let adjacency = problem.graph.gcn_norm();
         let sigma = |x| self.activation.apply(x);
         let mut x = self.first.forward(pass, problem.input(pass.tape()));
@@ -68,7 +68,7 @@ impl<F: Real> Stream<F> {
 
     /// Of the first layer, the blocks and the last layer.
     fn ports(&self) -> Vec<Ports> {
-        let slots = Slots::of(self);
+        let slots = Params::of(self);
         let blocks = self.blocks.iter().map(|block| block.ports(&slots));
         let first = std::iter::once(self.first.ports(&slots));
         let last = std::iter::once(self.last.ports(&slots));

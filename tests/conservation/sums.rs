@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use emmy::Tensor;
-use emmy::nn::{Activation, Conv, GraphLayer, GraphNet, GraphNetConfig, Module, Stack};
+use emmy::nn::{Activation, Conv, GraphLayer, GraphNet, GraphNetConfig, Module, Traced};
 use emmy::symmetry::Law;
 use proptest::prelude::*;
 

@@ -10,17 +10,17 @@ use proptest::prelude::*;
 
 /// A network that can be asked.
 pub trait Network<F: Real>: Module<F> {
-    fn outputs<'t>(&self, pass: &Pass<'t, F>, problem: &Problem) -> Var<'t, F>;
+    fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F>;
 }
 
 impl<F: Real> Network<F> for Mlp<F> {
-    fn outputs<'t>(&self, pass: &Pass<'t, F>, problem: &Problem) -> Var<'t, F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
         self.forward(pass, problem.input(pass.tape()))
     }
 }
 
 impl<F: Real> Network<F> for GraphNet<F> {
-    fn outputs<'t>(&self, pass: &Pass<'t, F>, problem: &Problem) -> Var<'t, F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
         let adjacency = self.config.adjacency(&problem.graph);
         self.forward(pass, problem.input(pass.tape()), &adjacency)
     }
@@ -29,9 +29,9 @@ impl<F: Real> Network<F> for GraphNet<F> {
 /// The loss of a network in a training pass, and its gradients.
 pub fn point<F: Real>(net: &impl Network<F>, problem: &Problem) -> (f64, Vec<Tensor<F>>) {
     let tape = Tape::new();
-    let pass = Pass::train(&tape, problem.seed);
+    let pass = Pass::train(&tape, net, problem.seed);
     let loss = problem.loss.of(net.outputs(&pass, problem), problem.seed);
-    (loss.item().as_f64(), pass.gradients(loss, net))
+    (loss.item().as_f64(), pass.gradients(loss))
 }
 
 /// δ of one law at one point.

@@ -5,7 +5,7 @@ mod model;
 use crate::compositions::{drifts, fails, gradients, names, stays, vanishes};
 use crate::normalisation::Norm;
 use emmy::linalg;
-use emmy::nn::{Module, Slots};
+use emmy::nn::{Module, Params};
 use emmy::optim::{Method, Optimizer};
 use emmy::symmetry::{Law, Symmetry};
 use model::{BARE, DEEP, EPS, Plan, STREAM, Transformer};
@@ -116,7 +116,7 @@ fn n_with_gains_the_stream_does_not_turn() {
     };
     fails(|seed| {
         let net = gains.draw::<f64>(seed);
-        let laws = vec![net.turns(&Slots::of(&net))];
+        let laws = vec![net.turns(&Params::of(&net))];
         (net, laws)
     });
 }

@@ -138,7 +138,7 @@ fn first_loss(set: &Dataset, x: &Csr<f32>) -> f64 {
     let adjacency = config.adjacency(&set.graph);
     let tape = Tape::new();
     let net = GraphNet::new(config, 0).unwrap();
-    let logits = net.forward(&Pass::train(&tape, 0), tape.sparse(x), &adjacency);
+    let logits = net.forward(&Pass::train(&tape, &net, 0), tape.sparse(x), &adjacency);
     let loss = logits.cross_entropy(&set.labels, Some(&set.splits[0].train));
     f64::from(loss.item())
 }

@@ -121,7 +121,7 @@ pub fn raw_csr(shape: [usize; 2], indptr: &[i32], indices: &[i32], data: &[f32])
         .put()
         .raw(b"\x88");
     w.string(b"indices").put();
-    // Slots: 7 _reconstruct, 8 ndarray, 10 dtype, 11 the element type i4.
+    // Params: 7 _reconstruct, 8 ndarray, 10 dtype, 11 the element type i4.
     w.array_head(&[indices.len()], Some((7, 8)))
         .get(11)
         .array_data(&i4(indices));

@@ -3,7 +3,7 @@
 use super::networks::*;
 use emmy::Real;
 use emmy::nn::{
-    Activation, AttentionInit, Conv, GraphNetConfig, Initialization, Stack, TargetInit, WeightInit,
+    Activation, AttentionInit, Conv, GraphNetConfig, Initialization, TargetInit, Traced, WeightInit,
 };
 use emmy::symmetry::{Balancing, Beta, Order};
 use proptest::prelude::*;
@@ -90,7 +90,7 @@ fn schemes() -> impl Strategy<Value = Initialization> {
 
 /// The largest relative c of a model once initialised.
 fn initialised<F: Real>(model: &Model, scheme: &Initialization, seed: u64) -> f64 {
-    fn worst<F: Real>(mut model: impl Stack<F>, scheme: &Initialization, seed: u64) -> f64 {
+    fn worst<F: Real>(mut model: impl Traced<F>, scheme: &Initialization, seed: u64) -> f64 {
         scheme.apply(&mut model, seed).unwrap();
         assert!(!model.laws().is_empty());
         worst_balance(&model)

@@ -2,7 +2,7 @@
 
 use super::networks::*;
 use emmy::nn::{
-    Activation, Conv, GraphNetConfig, Initialization, Module, Pass, Stack, TargetInit, WeightInit,
+    Activation, Conv, GraphNetConfig, Initialization, Module, Pass, TargetInit, Traced, WeightInit,
 };
 use emmy::sparse::Csr;
 use emmy::{Tape, Tensor, data, init};
@@ -48,7 +48,7 @@ fn blocks_of_an_mlp_are_orthonormal_and_multiply_to_the_network() {
 
     let x: Tensor<f64> = init::normal(&[7, 5], 1.0, &mut init::rng(1));
     let tape = Tape::new();
-    let y = net.forward(&Pass::evaluate(&tape), tape.constant(x.clone()));
+    let y = net.forward(&Pass::eval(&tape, &net), tape.constant(x.clone()));
     let x = x.into_dimensionality::<ndarray::Ix2>().unwrap();
     let expected = x.dot(&d1.t()).dot(&d2.t()).dot(&d3.t()).into_dyn();
     approx::assert_abs_diff_eq!(y.value(), expected.to_shared(), epsilon = 1e-13);
@@ -171,7 +171,11 @@ fn both(config: GraphNetConfig, scheme: Initialization) -> [Tensor<f64>; 2] {
     halve(&mut linear);
     [net, linear].map(|net| {
         let tape = Tape::new();
-        let y = net.forward(&Pass::evaluate(&tape), tape.constant(x.clone()), &adjacency);
+        let y = net.forward(
+            &Pass::eval(&tape, &net),
+            tape.constant(x.clone()),
+            &adjacency,
+        );
         y.value()
     })
 }
@@ -222,7 +226,11 @@ fn so_does_one_whose_heads_are_averaged() {
     halve(&mut linear);
     let [relu, linear] = [net, linear].map(|net| {
         let tape = Tape::new();
-        let y = net.forward(&Pass::evaluate(&tape), tape.constant(x.clone()), &adjacency);
+        let y = net.forward(
+            &Pass::eval(&tape, &net),
+            tape.constant(x.clone()),
+            &adjacency,
+        );
         y.value()
     });
     assert!(difference(&relu, &linear) < 1e-12);

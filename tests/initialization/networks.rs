@@ -1,6 +1,6 @@
 //! The networks that are initialised, and what is asked of them.
 
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Slots, Stack};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Params, Traced};
 use emmy::nn::{AttentionOptions, Gatv2Conv, Heads, Pass, Ports};
 use emmy::sparse::Csr;
 use emmy::symmetry::Symmetry;
@@ -56,7 +56,7 @@ pub fn numbers<F: Real>(model: &impl Module<F>) -> Vec<f64> {
 }
 
 /// The largest |c_j| / Σ |w| ‖M_j‖² over all neurons; with parameters in the place of gradients δ is c, and its size that sum.
-pub fn worst_balance<F: Real>(model: &impl Stack<F>) -> f64 {
+pub fn worst_balance<F: Real>(model: &impl Traced<F>) -> f64 {
     let parameters = model.tensors();
     let copies: Vec<Tensor<F>> = parameters.iter().map(|&p| p.clone()).collect();
     let laws = model.laws();
@@ -100,7 +100,12 @@ impl<F: Real> Averaged<F> {
         }
     }
 
-    pub fn forward<'t>(&self, pass: &Pass<'t, F>, x: Var<'t, F>, adjacency: &Csr<F>) -> Var<'t, F> {
+    pub fn forward<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        adjacency: &Csr<F>,
+    ) -> Var<'t, F> {
         let (first, others) = self.layers.split_first().unwrap();
         let mut y = first.forward(pass, x, &adjacency.pattern);
         for layer in others {
@@ -110,9 +115,9 @@ impl<F: Real> Averaged<F> {
     }
 }
 
-impl<F: Real> Stack<F> for Averaged<F> {
+impl<F: Real> Traced<F> for Averaged<F> {
     fn ports(&self) -> Vec<Ports> {
-        let slots = Slots::of(self);
+        let slots = Params::of(self);
         self.layers.iter().map(|l| l.ports(&slots)).collect()
     }
 

@@ -3,7 +3,7 @@
 use super::networks::*;
 use emmy::init;
 use emmy::nn::{
-    Activation, Conv, GraphNetConfig, Initialization, Module, Stack, TargetInit, WeightInit,
+    Activation, Conv, GraphNetConfig, Initialization, Module, TargetInit, Traced, WeightInit,
 };
 use emmy::symmetry::{Balancing, Beta, Order, Symmetry};
 

@@ -2,7 +2,7 @@
 
 use super::networks::*;
 use emmy::init;
-use emmy::nn::{Activation, Initialization, Module, Stack};
+use emmy::nn::{Activation, Initialization, Module, Traced};
 use emmy::symmetry::{Balancing, Beta, Order};
 
 #[track_caller]

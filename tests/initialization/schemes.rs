@@ -2,7 +2,7 @@
 
 use super::networks::*;
 use emmy::init;
-use emmy::nn::{Activation, Conv, GraphNetConfig, Initialization, Module, Stack, WeightInit};
+use emmy::nn::{Activation, Conv, GraphNetConfig, Initialization, Module, Traced, WeightInit};
 
 /// The standard deviation about 0 of all numbers of parameters with this ending.
 fn deviation(model: &impl Module<f64>, ending: &str) -> f64 {

@@ -60,7 +60,7 @@ fn a_layer_is_its_formula() {
     ] {
         let options = options(omega, heads, join);
         let tape = Tape::new();
-        let (pass, x) = (Pass::evaluate(&tape), tape.constant(x.clone()));
+        let (pass, x) = (Pass::eval(&tape, &net), tape.constant(x.clone()));
         let check = |found: [emmy::Var<'_, f64>; 2], expected: Array2<f64>| {
             for found in found {
                 assert_abs_diff_eq!(two(&found.value()), expected, epsilon = 1e-13);
@@ -102,7 +102,7 @@ fn a_layer_is_its_formula() {
                 },
             );
             // A pass knows parameters by address, and this layer may stand where the last one stood.
-            let pass = Pass::evaluate(&tape);
+            let pass = Pass::eval(&tape, &net);
             let plain = net.forward(&pass, x, graph.pattern());
             let (explained, _) = net.forward_with_attention(&pass, x, graph.pattern());
             check([plain, explained], expected);
@@ -134,7 +134,7 @@ fn with_one_it_is_attention_and_with_zero_the_linear_map_to_the_bit() {
     for omega in OMEGAS {
         for shared in [true, false] {
             let tape = Tape::new();
-            let (pass, x) = (Pass::evaluate(&tape), tape.constant(x.clone()));
+            let (pass, x) = (Pass::eval(&tape, &net), tape.constant(x.clone()));
             let (edges, one, none) = (
                 graph.pattern(),
                 made(Some(omega), shared, 1.0),
@@ -191,7 +191,7 @@ fn first_and_second_derivatives_are_those_of_the_differences() {
         check_grads(
             |args| {
                 let (&x, parameters) = args.split_last().unwrap();
-                let pass = Pass::evaluate(x.tape());
+                let pass = Pass::eval(x.tape(), &net);
                 for (parameter, &variable) in layer.tensors().into_iter().zip(parameters) {
                     pass.bind(parameter, variable);
                 }

@@ -5,7 +5,7 @@ use crate::networks::*;
 use emmy::graph::generators::random_graph;
 use emmy::init;
 use emmy::nn::{
-    Activation, Conv, GraphNet, GraphNetConfig, Initialization, Module, Omega, Pass, Stack,
+    Activation, Conv, GraphNet, GraphNetConfig, Initialization, Module, Omega, Pass, Traced,
 };
 use emmy::symmetry::{Law, Symmetry, Term};
 use emmy::{Real, Tape, Tensor};
@@ -70,12 +70,12 @@ impl Case {
         let labels: Vec<usize> = (0..self.nodes).map(|i| i % CLASSES).collect();
         let x = init::normal(&[self.nodes, INPUTS], 1.0, &mut init::rng(self.seed));
         let tape = Tape::new();
-        let pass = Pass::train(&tape, 0);
+        let pass = Pass::train(&tape, net, 0);
         let loss = net
             .forward(&pass, tape.constant(x), &self.config.adjacency(&graph))
             .cross_entropy(&labels, None);
         let value = loss.value().sum().as_f64();
-        (value, pass.gradients(loss, net))
+        (value, pass.gradients(loss))
     }
 
     /// The laws, and the largest relative δ of each.

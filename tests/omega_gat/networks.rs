@@ -62,7 +62,11 @@ pub fn networks() -> Vec<GraphNet<f64>> {
 pub fn logits(net: &GraphNet<f64>, graph: &Graph, x: &Tensor<f64>) -> Array2<f64> {
     let tape = Tape::new();
     let adjacency = net.config.adjacency(graph);
-    let y = net.forward(&Pass::evaluate(&tape), tape.constant(x.clone()), &adjacency);
+    let y = net.forward(
+        &Pass::eval(&tape, &net),
+        tape.constant(x.clone()),
+        &adjacency,
+    );
     two(&y.value())
 }
 

@@ -2,7 +2,7 @@
 
 use super::layer::{Attention, Reach, Score, Shape, Sizes};
 use crate::compositions::{Composition, any_loss, conserved, fails};
-use emmy::nn::{Pass, Slots};
+use emmy::nn::{Params, Pass};
 use emmy::symmetry::Law;
 use emmy::{Real, Tensor, Var, init};
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ pub struct Alone<F: Real> {
 emmy::module!(Alone: layer);
 
 impl<F: Real> Composition<F> for Alone<F> {
-    fn loss<'t>(&self, pass: &Pass<'t, F>) -> Var<'t, F> {
+    fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
         let constant = |x: &Tensor<F>| pass.tape().constant(x.clone());
         let (x, y) = (constant(&self.x), constant(&self.y));
         any_loss(self.layer.forward(pass, x, y, &self.reach), self.seed)
@@ -55,17 +55,17 @@ impl Case {
     }
 
     /// All laws named by `laws`, in both types.
-    pub fn conserves(self, laws: impl Fn(&Attention<f64>, &Slots<'_, f64>) -> Vec<Law>) {
+    pub fn conserves(self, laws: impl Fn(&Attention<f64>, &Params<'_, f64>) -> Vec<Law>) {
         let net = self.draw::<f64>();
-        let laws = laws(&net.layer, &Slots::of(&net));
+        let laws = laws(&net.layer, &Params::of(&net));
         conserved(&net, &self.draw::<f32>(), &laws);
     }
 
     /// For twenty draws, whatever the seed of this.
-    pub fn violates(self, laws: impl Fn(&Attention<f64>, &Slots<'_, f64>) -> Vec<Law>) {
+    pub fn violates(self, laws: impl Fn(&Attention<f64>, &Params<'_, f64>) -> Vec<Law>) {
         fails(|seed| {
             let net = Self { seed, ..self }.draw::<f64>();
-            let laws = laws(&net.layer, &Slots::of(&net));
+            let laws = laws(&net.layer, &Params::of(&net));
             (net, laws)
         });
     }

@@ -3,13 +3,13 @@
 use super::layer::Attention;
 use crate::compositions::{idle_bias, incoming, outgoing, rows};
 use emmy::Real;
-use emmy::nn::{Linear, Slots};
+use emmy::nn::{Linear, Params};
 use emmy::symmetry::{Law, Slice, Symmetry};
 use std::ops::Range;
 
 impl<F: Real> Attention<F> {
     /// C8, C10, C11: Σ_h G_Q^h W_Q^hᵀ − W_K G_Kᵀ = 0 over the heads h of a group, W augmented by b.
-    pub fn queries_and_keys(&self, slots: &Slots<'_, F>, layer: usize) -> Vec<Law> {
+    pub fn queries_and_keys(&self, slots: &Params<'_, F>, layer: usize) -> Vec<Law> {
         let law = |g: usize| {
             let queries = self.sharing(g).flat_map(|h| self.query_rows(slots, h));
             let terms = [incoming(queries), outgoing(self.key_rows(slots, g))].concat();
@@ -20,7 +20,7 @@ impl<F: Real> Attention<F> {
     }
 
     /// What would hold if no two heads shared a key: G_Q^h W_Q^hᵀ − W_K G_Kᵀ = 0 for each head.
-    pub fn each_query_and_its_key(&self, slots: &Slots<'_, F>) -> Vec<Law> {
+    pub fn each_query_and_its_key(&self, slots: &Params<'_, F>) -> Vec<Law> {
         let law = |h: usize| {
             let key = self.key_rows(slots, h / (self.heads / self.groups));
             let terms = [incoming(self.query_rows(slots, h)), outgoing(key)].concat();
@@ -30,7 +30,7 @@ impl<F: Real> Attention<F> {
     }
 
     /// C9, C10, C11: G_V W_Vᵀ − Σ_h W_O^hᵀ G_O^h = 0 over the heads h of a group, W_V augmented by b_V.
-    pub fn values_and_output(&self, slots: &Slots<'_, F>, layer: usize) -> Vec<Law> {
+    pub fn values_and_output(&self, slots: &Params<'_, F>, layer: usize) -> Vec<Law> {
         let columns = slots.columns(&self.output.weight);
         let law = |g: usize| {
             let values = rows(slots, &self.value, 1, part(&self.value, self.groups, g));
@@ -44,13 +44,13 @@ impl<F: Real> Attention<F> {
     }
 
     /// C10: ∂L/∂b_K = 0, entry by entry.
-    pub fn key_bias(&self, slots: &Slots<'_, F>, layer: usize) -> Vec<Law> {
+    pub fn key_bias(&self, slots: &Params<'_, F>, layer: usize) -> Vec<Law> {
         let name = format!("layer {layer}, bias of the keys");
         idle_bias(&name, layer, slots, self.keys())
     }
 
     /// C12: ⟨W_Q[p], G⟩ − ⟨W_K[p], G⟩ = 0 for each plane p that rotary positions turn.
-    pub fn planes(&self, slots: &Slots<'_, F>) -> Vec<Law> {
+    pub fn planes(&self, slots: &Params<'_, F>) -> Vec<Law> {
         let law = |h: usize| {
             let rows = |map: &Linear<F>| {
                 let Range { start, end } = part(map, self.heads, h);
@@ -68,7 +68,7 @@ impl<F: Real> Attention<F> {
     }
 
     /// Beside C12: a plane may be turned, in q and k alike, since turns of one plane commute.
-    pub fn turns_of_planes(&self, slots: &Slots<'_, F>) -> Vec<Law> {
+    pub fn turns_of_planes(&self, slots: &Params<'_, F>) -> Vec<Law> {
         let law = |p: usize| {
             let rows = |map: &Linear<F>| rows(slots, map, 1, 2 * p..2 * p + 2);
             let terms = incoming([rows(&self.query), rows(self.keys())].concat());
@@ -83,7 +83,7 @@ impl<F: Real> Attention<F> {
     }
 
     /// C13: ⟨W_Q, G⟩ = 0 and ⟨W_K, G⟩ = 0, each for every head.
-    pub fn sizes(&self, slots: &Slots<'_, F>) -> Vec<Law> {
+    pub fn sizes(&self, slots: &Params<'_, F>) -> Vec<Law> {
         let law = |(name, map): (&str, &Linear<F>)| {
             let d_k = map.weight.shape()[0] / self.heads;
             let terms = incoming(rows(slots, map, d_k, 0..self.heads));
@@ -95,7 +95,7 @@ impl<F: Real> Attention<F> {
     }
 
     /// C14, and beside C13: queries and keys of a head may be turned together; if tied, they are the same.
-    pub fn turns(&self, slots: &Slots<'_, F>) -> Vec<Law> {
+    pub fn turns(&self, slots: &Params<'_, F>) -> Vec<Law> {
         let law = |h: usize| {
             let mut slices = self.query_rows(slots, h);
             if self.key.is_some() {
@@ -108,7 +108,7 @@ impl<F: Real> Attention<F> {
     }
 
     /// Beside C14: b_Q and b_K may be shifted alike; if tied, they are the same and of no effect.
-    pub fn shifts(&self, slots: &Slots<'_, F>) -> Vec<Law> {
+    pub fn shifts(&self, slots: &Params<'_, F>) -> Vec<Law> {
         let Some(key) = &self.key else {
             return idle_bias("bias of queries and keys", 1, slots, &self.query);
         };
@@ -122,12 +122,12 @@ impl<F: Real> Attention<F> {
     }
 
     /// [W_Q b_Q] of head h.
-    fn query_rows(&self, slots: &Slots<'_, F>, h: usize) -> Vec<Slice> {
+    fn query_rows(&self, slots: &Params<'_, F>, h: usize) -> Vec<Slice> {
         rows(slots, &self.query, 1, part(&self.query, self.heads, h))
     }
 
     /// [W_K b_K] of group g.
-    fn key_rows(&self, slots: &Slots<'_, F>, g: usize) -> Vec<Slice> {
+    fn key_rows(&self, slots: &Params<'_, F>, g: usize) -> Vec<Slice> {
         rows(slots, self.keys(), 1, part(self.keys(), self.groups, g))
     }
 

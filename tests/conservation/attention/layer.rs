@@ -85,7 +85,7 @@ impl<F: Real> Attention<F> {
     /// [head 1, .., head H] W_Oᵀ + b_O
     pub fn forward<'t>(
         &self,
-        pass: &Pass<'t, F>,
+        pass: &Pass<'t, '_, F>,
         x: Var<'t, F>,
         y: Var<'t, F>,
         reach: &Reach,

@@ -4,7 +4,7 @@ use super::Norm;
 use crate::chains::{Made, made};
 use crate::support::*;
 use emmy::init;
-use emmy::nn::{GraphLayer, Linear, Pass, Slots};
+use emmy::nn::{GraphLayer, Linear, Params, Pass};
 use emmy::symmetry::{Law, Slice, Symmetry, Term};
 use emmy::{Real, Var};
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ impl<F: Real> Normalised<F> {
 
     /// C19: what flows into a neuron against what weighs it, and nothing on the other side.
     fn neurons(&self) -> Law {
-        let terms = self.layer.ports(&Slots::of(self)).writers;
+        let terms = self.layer.ports(&Params::of(self)).writers;
         Law::new("layer 1, neurons", 1, Symmetry::Rescaling, terms)
     }
 
@@ -48,7 +48,7 @@ impl<F: Real> Normalised<F> {
 }
 
 impl<F: Real> Network<F> for Normalised<F> {
-    fn outputs<'t>(&self, pass: &Pass<'t, F>, problem: &Problem) -> Var<'t, F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
         let x = problem.input(pass.tape());
         let y = self.layer.forward(pass, x, &problem.graph.gcn_norm());
         self.last.forward(pass, self.norm.apply(y).relu())

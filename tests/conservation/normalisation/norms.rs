@@ -2,7 +2,7 @@
 
 use crate::compositions::{incoming, read};
 use emmy::init::{self, Rng};
-use emmy::nn::{Linear, Pass, Slots};
+use emmy::nn::{Linear, Params, Pass};
 use emmy::symmetry::{Law, Symmetry};
 use emmy::{Real, Tensor, Var};
 
@@ -73,7 +73,7 @@ impl<F: Real> Gain<F> {
         }
     }
 
-    pub fn forward<'t>(&self, pass: &Pass<'t, F>, x: Var<'t, F>) -> Var<'t, F> {
+    pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
         x * pass.param(&self.gain) + pass.param(&self.bias)
     }
 
@@ -82,7 +82,7 @@ impl<F: Real> Gain<F> {
         &self,
         name: String,
         layer: usize,
-        slots: &Slots<'_, F>,
+        slots: &Params<'_, F>,
         readers: impl IntoIterator<Item = &'a Linear<F>>,
     ) -> Law {
         let own = incoming([&self.gain, &self.bias].map(|p| slots.rows(p)));

@@ -5,7 +5,7 @@ use crate::compositions::{Composition, incoming, linear, rows, shifts, whole};
 use crate::gated::FeedForward;
 use crate::normalisation::{Gain, Norm};
 use emmy::init::{self, Rng};
-use emmy::nn::{Activation, Linear, Pass, Slots};
+use emmy::nn::{Activation, Linear, Params, Pass};
 use emmy::symmetry::{Law, Symmetry};
 use emmy::{Real, Tensor, Var};
 
@@ -133,7 +133,7 @@ impl<F: Real> Transformer<F> {
 
     /// All of them.
     pub fn laws(&self) -> Vec<Law> {
-        let slots = &Slots::of(self);
+        let slots = &Params::of(self);
         let mut laws = Vec::new();
         for (l, block) in (1..).zip(&self.blocks) {
             let (attention, forward) = (&block.attention, &block.forward);
@@ -160,7 +160,7 @@ impl<F: Real> Transformer<F> {
     }
 
     /// What is free in the stream because norms alone read it.
-    fn stream(&self, slots: &Slots<'_, F>) -> Vec<Law> {
+    fn stream(&self, slots: &Params<'_, F>) -> Vec<Law> {
         let mut laws = Vec::new();
         // LayerNorm does not see what moves all coordinates alike: each map that writes may add that, on its own.
         if let Norm::Layer { .. } = self.norm {
@@ -181,7 +181,7 @@ impl<F: Real> Transformer<F> {
     }
 
     /// All coordinates of the stream turned, where they are written and where they are read.
-    pub fn turns(&self, slots: &Slots<'_, F>) -> Law {
+    pub fn turns(&self, slots: &Params<'_, F>) -> Law {
         let written = self.writers().into_iter();
         let written = written.flat_map(|(_, _, map)| rows(slots, map, 1, 0..STREAM));
         let read = self
@@ -215,7 +215,7 @@ impl<F: Real> Transformer<F> {
 }
 
 impl<F: Real> Composition<F> for Transformer<F> {
-    fn loss<'t>(&self, pass: &Pass<'t, F>) -> Var<'t, F> {
+    fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
         let reach = Reach::random(Shape::Causal, TOKENS, TOKENS, &mut init::rng(0));
         let norm = |x, gain: &Option<Gain<F>>| {
             let y = self.norm.apply(x);

@@ -1,7 +1,7 @@
 //! A propagation that is learnt: how far a node moves towards its neighbours, or away from them.
 
-use super::Pass;
 use crate::autodiff::Var;
+use crate::nn::Pass;
 use crate::real::Real;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -33,12 +33,12 @@ use serde::{Deserialize, Serialize};
 /// "Are GATs Out of Balance?" trains ωGAT in Figure 10, does not define it, and says that the same conservation law holds. For Theorem 2.2 to
 /// hold word for word, `⟨W[j,:], G⟩ − ⟨a[j], G⟩ − ⟨W⁺[:,j], G⟩ = 0` with W and a of one layer, the scores must be taken from W x; from x, a belongs
 /// with the neurons of the layer before. So the figure's layer is taken to be the one here, with the scores of the paper's other
-/// experiments: [`Gatv2Conv`](super::Gatv2Conv) with shared weights and one ω a channel. [`GatConv`](super::GatConv) has the scores of the ω paper.
+/// experiments: [`Gatv2Conv`](crate::nn::Gatv2Conv) with shared weights and one ω a channel. [`GatConv`](crate::nn::GatConv) has the scores of the ω paper.
 ///
 /// # Conservation laws
 /// ω belongs to no neuron's scaling: scaling neuron j scales z_ij and Σ_j α_ij z_j alike, and ω_j multiplies both. Every law of the
 /// attention layer stands. Only the law of the whole space of neurons (a linear activation) needs neurons that are treated alike, so it
-/// goes with one ω a channel and stays with one a layer. Nor is ω touched by an [`Initialization`](super::Initialization): balanced
+/// goes with one ω a channel and stays with one a layer. Nor is ω touched by an [`Initialization`](crate::nn::Initialization): balanced
 /// initialisation applies as it is, and the network starts as the attention network of the same weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

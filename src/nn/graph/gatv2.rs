@@ -1,14 +1,18 @@
 //! Graph attention, version 2.
 
+use super::GraphConv;
 use super::heads::{AttentionOptions, HeadParts, aggregate};
-use super::{Input, Layer, Linear, Params, Pass};
 use crate::autodiff::Var;
+use crate::error::Result;
+use crate::graph::Neighbourhood;
 use crate::init::{self, Rng};
+use crate::nn::{Input, Layer, Linear, Params, Pass};
 use crate::ops::Sparse;
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::symmetry::Ports;
 use crate::tensor::Tensor;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// y_i = Σ_j α_ij W_s x_j with α_i = softmax_j ⟨a, LeakyReLU(W_s x_j + W_t x_i)⟩: each node weighs its neighbours by what they are to it.
@@ -35,7 +39,7 @@ pub struct Gatv2Conv<F: Real> {
     pub target: Option<Linear<F>>,
     /// a.
     pub att: Tensor<F>,
-    /// ω of S_ω, which then takes the place of α: see [`Omega`](super::Omega).
+    /// ω of S_ω, which then takes the place of α: see [`Omega`](crate::nn::Omega).
     pub omega: Option<Tensor<F>>,
     /// V of the residual x Vᵀ, `[output, in]`.
     pub residual: Option<Tensor<F>>,
@@ -139,5 +143,44 @@ impl<F: Real> Gatv2Conv<F> {
 impl<F: Real> Layer<F> for Gatv2Conv<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         Some(self.options.ports(params, self.parts()))
+    }
+}
+
+/// The options of [`Gatv2Conv`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Gatv2Options {
+    /// Whether sources and targets share one weight.
+    pub shared: bool,
+    /// Heads, slope, dropout.
+    pub attention: AttentionOptions,
+}
+
+impl<F: Real> GraphConv<F> for Gatv2Conv<F> {
+    type Options = Gatv2Options;
+
+    fn build(input: usize, width: usize, options: Gatv2Options, rng: &mut Rng) -> Self {
+        Self::new(input, width, options.shared, options.attention, rng)
+    }
+
+    fn output(width: usize, options: &Gatv2Options) -> usize {
+        options.attention.output(width)
+    }
+
+    fn validate(options: &Gatv2Options) -> Result<()> {
+        options.attention.validate()
+    }
+
+    fn set_bias(options: &mut Gatv2Options, bias: bool) {
+        options.attention.bias = bias;
+    }
+
+    #[track_caller]
+    fn on<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        neighbours: &Neighbourhood<F>,
+    ) -> Var<'t, F> {
+        self.forward(pass, x, neighbours.pattern())
     }
 }

@@ -1,13 +1,16 @@
 //! Graph convolution.
 
-use super::linear::{Linear, add_bias, affine};
-use super::{Input, Layer, Params, Pass};
+use super::GraphConv;
 use crate::autodiff::Var;
+use crate::graph::Neighbourhood;
 use crate::init::Rng;
+use crate::nn::linear::{Linear, add_bias, affine};
+use crate::nn::{Input, Layer, Params, Pass};
 use crate::real::Real;
 use crate::sparse::Csr;
 use crate::symmetry::Ports;
 use crate::tensor::Tensor;
+use serde::{Deserialize, Serialize};
 
 /// y = Â x Wᵀ + b: each node takes a fixed weighted mean of its neighbours and itself, then a linear map.
 ///
@@ -67,5 +70,34 @@ impl<F: Real> GcnConv<F> {
 impl<F: Real> Layer<F> for GcnConv<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         Some(affine(params, &self.weight, self.bias.as_ref()))
+    }
+}
+
+/// The options of [`GcnConv`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GcnOptions {
+    /// Whether there is a bias.
+    pub bias: bool,
+}
+
+impl<F: Real> GraphConv<F> for GcnConv<F> {
+    type Options = GcnOptions;
+
+    fn build(input: usize, width: usize, options: GcnOptions, rng: &mut Rng) -> Self {
+        Self::new(input, width, options.bias, rng)
+    }
+
+    fn set_bias(options: &mut GcnOptions, bias: bool) {
+        options.bias = bias;
+    }
+
+    #[track_caller]
+    fn on<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        neighbours: &Neighbourhood<F>,
+    ) -> Var<'t, F> {
+        self.forward(pass, x, neighbours.symmetric_norm())
     }
 }

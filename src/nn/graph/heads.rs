@@ -1,10 +1,11 @@
 //! What the two attention layers share: options, and what becomes of the heads.
 
-use super::linear::{add_bias, shifts};
 use super::omega::propagate;
-use super::{Dropout, Input, Omega, Params, Pass};
 use crate::autodiff::Var;
+use crate::error::{Error, Result};
 use crate::init::{self, Rng};
+use crate::nn::linear::{add_bias, shifts};
+use crate::nn::{Dropout, Input, Omega, Params, Pass};
 use crate::ops::Sparse;
 use crate::ops::attention::EdgeAttention;
 use crate::ops::sparse::spmm;
@@ -25,7 +26,7 @@ pub enum Heads {
     Average,
 }
 
-/// The options of [`GatConv`](super::GatConv) and [`Gatv2Conv`](super::Gatv2Conv); the default is one of PyTorch Geometric's layers.
+/// The options of [`GatConv`](crate::nn::GatConv) and [`Gatv2Conv`](crate::nn::Gatv2Conv); the default is one of PyTorch Geometric's layers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AttentionOptions {
     /// H, the number of heads.
@@ -65,6 +66,29 @@ impl AttentionOptions {
             Heads::Concatenate => self.heads * width,
             Heads::Average => width,
         }
+    }
+
+    /// Whether a layer can be made of them.
+    ///
+    /// # Errors
+    /// If there is no head, the probability of dropout is not within 0 ≤ p ≤ 1, or the slope is not finite.
+    pub fn validate(&self) -> Result<()> {
+        if self.heads == 0 {
+            return Err(Error::invalid("network: heads", "at least 1", "0"));
+        }
+        if !(0.0..=1.0).contains(&self.dropout) {
+            let found = self.dropout.to_string();
+            return Err(Error::invalid(
+                "network: attention dropout",
+                "a probability, 0 to 1",
+                found,
+            ));
+        }
+        if !self.slope.is_finite() {
+            let found = self.slope.to_string();
+            return Err(Error::invalid("network: slope", "a finite number", found));
+        }
+        Ok(())
     }
 
     /// The residual weight, if there is one.

@@ -1,9 +1,12 @@
 //! Graph attention, version 1.
 
+use super::GraphConv;
 use super::heads::{AttentionOptions, HeadParts, aggregate};
-use super::{Input, Layer, Params, Pass};
 use crate::autodiff::Var;
+use crate::error::Result;
+use crate::graph::Neighbourhood;
 use crate::init::{self, Rng};
+use crate::nn::{Input, Layer, Params, Pass};
 use crate::ops::Sparse;
 use crate::real::Real;
 use crate::sparse::Pattern;
@@ -14,7 +17,7 @@ use std::sync::Arc;
 /// y_i = Σ_j α_ij W x_j with α_i = softmax_j LeakyReLU(⟨a_s, W x_j⟩ + ⟨a_t, W x_i⟩): each node weighs its neighbours by what they are.
 ///
 /// Veličković et al., "Graph Attention Networks", ICLR 2018, Eq. (1) to (6); their a is (a_t ‖ a_s). The ranking of the neighbours is
-/// the same for every i ("static" attention); see [`Gatv2Conv`](super::Gatv2Conv).
+/// the same for every i ("static" attention); see [`Gatv2Conv`](crate::nn::Gatv2Conv).
 ///
 /// | letter | shape |
 /// |---|---|
@@ -35,7 +38,7 @@ pub struct GatConv<F: Real> {
     pub att_source: Tensor<F>,
     /// a_t, for the node that receives.
     pub att_target: Tensor<F>,
-    /// ω of S_ω, which then takes the place of α: see [`Omega`](super::Omega).
+    /// ω of S_ω, which then takes the place of α: see [`Omega`](crate::nn::Omega).
     pub omega: Option<Tensor<F>>,
     /// V of the residual x Vᵀ, `[output, in]`.
     pub residual: Option<Tensor<F>>,
@@ -132,5 +135,35 @@ impl<F: Real> GatConv<F> {
 impl<F: Real> Layer<F> for GatConv<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         Some(self.options.ports(params, self.parts()))
+    }
+}
+
+impl<F: Real> GraphConv<F> for GatConv<F> {
+    type Options = AttentionOptions;
+
+    fn build(input: usize, width: usize, options: AttentionOptions, rng: &mut Rng) -> Self {
+        Self::new(input, width, options, rng)
+    }
+
+    fn output(width: usize, options: &AttentionOptions) -> usize {
+        options.output(width)
+    }
+
+    fn validate(options: &AttentionOptions) -> Result<()> {
+        options.validate()
+    }
+
+    fn set_bias(options: &mut AttentionOptions, bias: bool) {
+        options.bias = bias;
+    }
+
+    #[track_caller]
+    fn on<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        neighbours: &Neighbourhood<F>,
+    ) -> Var<'t, F> {
+        self.forward(pass, x, neighbours.pattern())
     }
 }

@@ -1,0 +1,109 @@
+//! GraphSAGE with the mean as aggregator.
+
+use super::GraphConv;
+use crate::autodiff::Var;
+use crate::graph::Neighbourhood;
+use crate::init::{self, Rng};
+use crate::nn::linear::{add_bias, shifts};
+use crate::nn::{Input, Layer, Params, Pass};
+use crate::real::Real;
+use crate::symmetry::{Ports, Reader, Term};
+use crate::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+/// y_i = W_n mean_{j ∈ N(i)} x_j + W_r x_i + b: a node and the mean of its neighbours, each with a weight of its own.
+///
+/// Hamilton, Ying and Leskovec, "Inductive Representation Learning on Large Graphs", NeurIPS 2017, Algorithm 1 with the mean aggregator
+/// and the concatenation written as a sum of two products; without their normalisation of rows.
+///
+/// | letter | shape |
+/// |---|---|
+/// | x | `[n, in]`, dense or sparse |
+/// | W_n, W_r | `[out, in]` |
+/// | b | `[out]` |
+///
+/// As PyTorch Geometric's `SAGEConv`, whose `lin_l` is W_n with b and whose `lin_r` is W_r. The mean of no neighbours is 0. Weights start
+/// Xavier-uniform, b at 0.
+#[derive(Debug, Clone)]
+pub struct SageConv<F: Real> {
+    /// W_n.
+    pub neighbours: Tensor<F>,
+    /// W_r.
+    pub root: Tensor<F>,
+    /// b.
+    pub bias: Option<Tensor<F>>,
+}
+crate::module!(SageConv: neighbours = Weight, root = Weight, bias = Bias);
+
+/// The options of [`SageConv`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SageOptions {
+    /// Whether there is a bias.
+    pub bias: bool,
+}
+
+impl<F: Real> SageConv<F> {
+    /// The output `[n, out]`.
+    ///
+    /// # Panics
+    /// If x has not one row per node, or not as many features as the weights read.
+    #[track_caller]
+    pub fn forward<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: impl Into<Input<'t, F>>,
+        neighbours: &Neighbourhood<F>,
+    ) -> Var<'t, F> {
+        let x = x.into();
+        x.check_nodes("SageConv", neighbours.nodes());
+        x.check_features("SageConv", self.root.shape()[1]);
+        pass.call(self, &[x.var()], || {
+            let mean = pass.tape().sparse(neighbours.mean());
+            let of_neighbours = mean.matmul(x.linear(pass.param(&self.neighbours)));
+            let y = of_neighbours + x.linear(pass.param(&self.root));
+            add_bias(pass, y, self.bias.as_ref())
+        })
+    }
+}
+
+impl<F: Real> Layer<F> for SageConv<F> {
+    /// Row i of both weights flows into neuron i, column i of both reads it.
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        let weights = [&self.neighbours, &self.root];
+        let written = weights.into_iter().chain(&self.bias);
+        Some(Ports {
+            writers: written.map(|p| Term::incoming(params.rows(p))).collect(),
+            readers: vec![Reader::linear(weights.map(|w| params.columns(w)))],
+            shifts: shifts(params, Some(&self.root), self.bias.as_ref()),
+            offsets: self.bias.iter().map(|b| params.rows(b)).collect(),
+            mixes: true,
+            ..Ports::opaque(0)
+        })
+    }
+}
+
+impl<F: Real> GraphConv<F> for SageConv<F> {
+    type Options = SageOptions;
+
+    fn build(input: usize, width: usize, options: SageOptions, rng: &mut Rng) -> Self {
+        Self {
+            neighbours: init::xavier_uniform(&[width, input], 1.0, rng),
+            root: init::xavier_uniform(&[width, input], 1.0, rng),
+            bias: options.bias.then(|| init::zeros(&[width])),
+        }
+    }
+
+    fn set_bias(options: &mut SageOptions, bias: bool) {
+        options.bias = bias;
+    }
+
+    #[track_caller]
+    fn on<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        neighbours: &Neighbourhood<F>,
+    ) -> Var<'t, F> {
+        self.forward(pass, x, neighbours)
+    }
+}
