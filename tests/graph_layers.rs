@@ -22,32 +22,28 @@ fn configs() -> Vec<GraphNetConfig> {
     let plain = GraphNetConfig {
         hidden: 4,
         layers: 3,
-        heads: 2,
-        output_heads: 3,
         dropout: 0.0,
-        attention_dropout: 0.0,
         activation: Activation::Elu,
         ..GraphNetConfig::gcn(INPUTS, CLASSES)
-    };
+    }
+    .heads(2, 3)
+    .attending(|a| a.dropout = 0.0);
     let mut all = Vec::new();
-    for conv in [
-        Conv::Gcn,
-        Conv::Gat,
-        Conv::Gatv2 { shared: true },
-        Conv::Gatv2 { shared: false },
-    ] {
+    for conv in [Conv::GCN, Conv::GAT, Conv::gatv2(true), Conv::gatv2(false)] {
         for (bias, residual, self_loops) in [
             (true, false, true),
             (false, true, true),
             (true, true, false),
         ] {
-            all.push(GraphNetConfig {
-                conv,
-                bias,
-                residual,
-                self_loops,
-                ..plain
-            });
+            all.push(
+                GraphNetConfig {
+                    self_loops,
+                    ..plain
+                }
+                .of(conv)
+                .attending(|a| a.residual = residual)
+                .biased(bias),
+            );
         }
     }
     all
@@ -67,7 +63,7 @@ fn network(config: GraphNetConfig) -> GraphNet<f64> {
 
 fn logits(net: &GraphNet<f64>, graph: &Graph, x: &Tensor<f64>) -> Array2<f64> {
     let tape = Tape::new();
-    let adjacency = net.config.adjacency(graph);
+    let adjacency = net.config.neighbourhood(graph);
     let y = net.forward(
         &Pass::eval(&tape, &net),
         tape.constant(x.clone()),
@@ -146,15 +142,15 @@ fn without_self_loops_and_neighbours_only_bias_and_residual_remain() {
         emmy::graph::SelfLoops::Reject,
     )
     .unwrap();
-    for conv in [Conv::Gcn, Conv::Gat, Conv::Gatv2 { shared: false }] {
+    for conv in [Conv::GCN, Conv::GAT, Conv::gatv2(false)] {
         let config = GraphNetConfig {
-            conv,
             layers: 1,
             dropout: 0.0,
-            attention_dropout: 0.0,
             self_loops: false,
             ..GraphNetConfig::gcn(INPUTS, CLASSES)
-        };
+        }
+        .of(conv)
+        .attending(|a| a.dropout = 0.0);
         let net = network(config);
         let y = logits(&net, &loners, &features(3, 1));
         let parameters = net.parameters();
@@ -176,7 +172,7 @@ fn sparse_features_give_what_dense_ones_give() {
     let sparse = Csr::from_dense(&x);
     for config in configs() {
         let net = network(config);
-        let adjacency = config.adjacency(&graph);
+        let adjacency = config.neighbourhood(&graph);
         let run = |is_sparse: bool| {
             let tape = Tape::new();
             let pass = Pass::train(&tape, &net, 1);
@@ -211,7 +207,7 @@ fn networks_without_features_densified() {
     net.forward(
         &Pass::train(&tape, &net, 1),
         tape.sparse(&x),
-        &net.config.adjacency(&graph),
+        &net.config.neighbourhood(&graph),
     );
     let operations = tape.operations();
     assert!(
@@ -230,7 +226,7 @@ fn every_layer_has_dropout_at_its_input_in_training_alone() {
             layers,
             ..GraphNetConfig::gcn(INPUTS, CLASSES)
         };
-        let (net, adjacency) = (network(config), config.adjacency(&graph));
+        let (net, adjacency) = (network(config), config.neighbourhood(&graph));
         let count = |training: bool| {
             let tape = Tape::new();
             let pass = if training {
@@ -255,7 +251,7 @@ fn a_network_is_its_layers_with_the_activation_between_them() {
     let x = features(12, 2);
     for config in configs() {
         let net = network(config);
-        let adjacency = config.adjacency(&graph);
+        let adjacency = config.neighbourhood(&graph);
         let tape = Tape::new();
         let pass = Pass::eval(&tape, &net);
         let mut y = tape.constant(x.clone());
@@ -270,17 +266,17 @@ fn a_network_is_its_layers_with_the_activation_between_them() {
 
 #[test]
 fn what_a_network_is_made_of_reaches_its_layers_and_the_seed_decides_the_rest() {
-    for conv in [Conv::Gat, Conv::Gatv2 { shared: false }] {
-        let config = GraphNetConfig {
-            conv,
-            output_heads: 3,
-            slope: 0.7,
-            attention_dropout: 0.4,
-            residual: true,
-            omega: Some(Omega::Layer),
-            bias: false,
-            ..GraphNetConfig::gat(INPUTS, CLASSES)
-        };
+    for conv in [Conv::GAT, Conv::gatv2(false)] {
+        let config = GraphNetConfig::gat(INPUTS, CLASSES)
+            .of(conv)
+            .heads(8, 3)
+            .attending(|a| {
+                a.dropout = 0.4;
+                a.residual = true;
+                a.omega = Some(Omega::Layer);
+                a.slope = 0.7;
+            })
+            .biased(false);
         let net = GraphNet::<f64>::new(config, 1).unwrap();
         for (l, layer) in net.layers.iter().enumerate() {
             let found = match layer {
@@ -377,10 +373,7 @@ fn a_shared_parameter_collects_both_gradients() {
 
 #[test]
 fn names_of_parameters_are_paths() {
-    let config = GraphNetConfig {
-        residual: true,
-        ..GraphNetConfig::gatv2(INPUTS, CLASSES)
-    };
+    let config = GraphNetConfig::gatv2(INPUTS, CLASSES).attending(|a| a.residual = true);
     let net = GraphNet::<f32>::new(config, 0).unwrap();
     let names: Vec<String> = net.parameters().into_iter().map(|(name, _)| name).collect();
     let layer = [
@@ -407,7 +400,7 @@ fn a_bad_configuration_is_an_error_that_names_the_field() {
     let good = GraphNetConfig::gat(INPUTS, CLASSES);
     for (bad, message) in [
         (GraphNetConfig { layers: 0, ..good }, "network: layers"),
-        (GraphNetConfig { heads: 0, ..good }, "network: heads"),
+        (good.heads(0, 1), "network: heads"),
         (
             GraphNetConfig {
                 dropout: 1.5,
@@ -423,10 +416,7 @@ fn a_bad_configuration_is_an_error_that_names_the_field() {
             "network: dropout",
         ),
         (
-            GraphNetConfig {
-                slope: f64::INFINITY,
-                ..good
-            },
+            good.attending(|a| a.slope = f64::INFINITY),
             "network: slope",
         ),
     ] {

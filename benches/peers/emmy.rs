@@ -52,17 +52,17 @@ fn rows(set: &Dataset) -> Vec<(&'static str, GraphNetConfig, Method, f64)> {
     let gat = GraphNetConfig::gat(inputs, classes);
     let gat_plain = GraphNetConfig {
         dropout: 0.0,
-        attention_dropout: 0.0,
         ..gat
-    };
+    }
+    .attending(|a| a.dropout = 0.0);
     let gatv2 = GraphNetConfig {
-        conv: Conv::Gatv2 { shared: true },
         hidden: 64,
-        heads: 1,
-        bias: false,
         activation: Activation::Relu,
         ..gat_plain
-    };
+    }
+    .of(Conv::gatv2(true))
+    .heads(1, 1)
+    .biased(false);
     let deep = |config| GraphNetConfig {
         layers: 10,
         ..config
@@ -122,7 +122,7 @@ fn row(
     seconds: f64,
 ) -> Result<(f64, f64, f32)> {
     let x: Csr<f32> = set.normalized_features();
-    let adjacency = config.adjacency(&set.graph);
+    let adjacency = config.neighbourhood(&set.graph);
     let train = &set.split(0)?.train;
     let mut net = GraphNet::<f32>::new(config, 0)?;
     let mut optimizer = Optimizer::new(method).weight_decay(5e-4);
@@ -159,7 +159,7 @@ fn floor(set: &Dataset, config: &GraphNetConfig, limits: Limits) -> [f64; 2] {
     let stored = set.features.pattern.nnz() as f64;
     let (mut flops, mut bytes) = (0.0, 0.0);
     for l in 0..config.layers {
-        let attention = config.conv != Conv::Gcn;
+        let attention = config.conv != Conv::GCN;
         let heads = if attention && l + 1 < config.layers {
             config.heads
         } else {

@@ -99,10 +99,10 @@ impl Cell {
         let mut title = format!("{dataset} {rule} L={layers} {init}");
         // What differs from the network of most tables.
         for (differs, what) in [
-            (self.conv == Conv::Gcn, "GCN".to_owned()),
-            (self.conv == Conv::Gat, "GAT".to_owned()),
+            (self.conv == Conv::GCN, "GCN".to_owned()),
+            (self.conv == Conv::GAT, "GAT".to_owned()),
             (
-                self.conv == Conv::Gatv2 { shared: false },
+                self.conv == Conv::gatv2(false),
                 "separate weights".to_owned(),
             ),
             (self.omega.is_some(), "ω".to_owned()),
@@ -134,21 +134,22 @@ impl Cell {
                 self.width.to_string(),
             ));
         }
-        let attention = self.conv != Conv::Gcn;
+        let attention = self.conv != Conv::GCN;
         Ok(GraphNetConfig {
-            conv: self.conv,
-            omega: self.omega,
             layers: self.layers,
             hidden: self.width / self.heads,
-            heads: self.heads,
-            output_heads: self.output_heads,
             activation: self.activation,
-            bias: self.bias,
             dropout: self.dropout,
             input_dropout: self.input_dropout,
-            attention_dropout: if attention { self.dropout } else { 0.0 },
             ..GraphNetConfig::gcn(set.feature_count(), set.classes)
+        }
+        .of(self.conv)
+        .heads(self.heads, self.output_heads)
+        .attending(|a| {
+            a.dropout = if attention { self.dropout } else { 0.0 };
+            a.omega = self.omega;
         })
+        .biased(self.bias))
     }
 
     /// Its training.

@@ -117,7 +117,7 @@ impl Cell {
             true => set.raw_features(),
             false => features::<F>(set),
         };
-        let adjacency = network.adjacency(&set.graph);
+        let adjacency = network.neighbourhood(&set.graph);
         let task = Task {
             labels: &set.labels,
             split,

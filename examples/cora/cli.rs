@@ -123,12 +123,9 @@ impl Cli {
         let base = match self.model {
             Model::Gcn => GraphNetConfig::gcn(inputs, classes),
             Model::Gat => GraphNetConfig::gat(inputs, classes),
-            Model::Gatv2 => GraphNetConfig {
-                conv: Conv::Gatv2 {
-                    shared: self.share_weights,
-                },
-                ..GraphNetConfig::gatv2(inputs, classes)
-            },
+            Model::Gatv2 => GraphNetConfig::gatv2(inputs, classes).of(Conv::Gatv2 {
+                shared: self.share_weights,
+            }),
         };
         if self.model == Model::Gcn && self.heads.is_some() {
             return Err(Error::invalid("--heads", "a model with attention", "gcn"));
@@ -144,7 +141,6 @@ impl Cli {
         let config = GraphNetConfig {
             layers: self.layers,
             hidden: self.hidden.unwrap_or(base.hidden),
-            heads: self.heads.unwrap_or(base.heads),
             activation: self
                 .activation
                 .map_or(base.activation, |sigma| match sigma {
@@ -155,15 +151,18 @@ impl Cli {
                     Sigma::Gelu => Activation::Gelu,
                     Sigma::Tanh => Activation::Tanh,
                 }),
-            bias: !self.no_bias,
             dropout,
-            attention_dropout: if self.model == Model::Gcn {
+            ..base
+        }
+        .heads(self.heads.unwrap_or(base.heads), 1)
+        .attending(|a| {
+            a.dropout = if self.model == Model::Gcn {
                 0.0
             } else {
                 dropout
-            },
-            ..base
-        };
+            }
+        })
+        .biased(!self.no_bias);
         config.validate()?;
         Ok(config)
     }

@@ -134,7 +134,7 @@ fn prepare<F: Real>(
 fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -> Result<Outcome> {
     let (mut trainer, mut watch) = prepare::<F>(cli, set, config, seed)?;
     let x = features::<F>(set);
-    let adjacency = config.adjacency(&set.graph);
+    let adjacency = config.neighbourhood(&set.graph);
     let split = set.split(cli.data.split)?;
     let task = Task {
         labels: &set.labels,

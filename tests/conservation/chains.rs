@@ -1,10 +1,11 @@
 //! Layers of different kinds in a row, heads side by side or averaged in any of them.
 
 use crate::support::*;
+use emmy::graph::Neighbourhood;
 use emmy::init;
 use emmy::nn::{
-    Activation, AttentionOptions, GatConv, Gatv2Conv, GcnConv, GraphLayer, Heads, Params, Pass,
-    Ports, Traced,
+    Activation, AttentionOptions, GatConv, Gatv2Conv, GcnConv, GraphLayer, Heads, Module, Pass,
+    Trace, Traced,
 };
 use emmy::symmetry::Side;
 use emmy::{Real, Var};
@@ -81,28 +82,21 @@ emmy::module!(Chain: layers);
 impl<F: Real> Network<F> for Chain<F> {
     fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
         // Whatever self-loops the graph has.
-        let adjacency = problem.graph.symmetric_norm();
+        let neighbours = &Neighbourhood::of(problem.graph.clone());
         let mut x = problem.input(pass.tape());
         for layer in &self.layers[..self.layers.len() - 1] {
-            let y = layer.forward(pass, x, &adjacency);
+            let y = layer.forward(pass, x, neighbours);
             x = self.activation.apply(y).into();
         }
-        self.layers[self.layers.len() - 1].forward(pass, x, &adjacency)
+        self.layers[self.layers.len() - 1].forward(pass, x, neighbours)
     }
 }
 
 impl<F: Real> Traced<F> for Chain<F> {
-    fn ports(&self) -> Vec<Ports> {
-        let slots = Params::of(self);
-        self.layers.iter().map(|l| l.ports(&slots)).collect()
-    }
-
-    fn activation(&self) -> Activation {
-        self.activation
-    }
-
-    fn drops(&self) -> bool {
-        false
+    fn trace(&self) -> Trace {
+        // Its first weight reads the features.
+        let inputs = *self.tensors()[0].shape().last().expect("a matrix");
+        trace_on(self, &example(inputs, Loss::Smooth, 0))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Networks written down from existing operations, and what is asked of the laws claimed for them.
 
-use emmy::nn::{Linear, Module, Params, Pass};
+use emmy::nn::{Layer, Linear, Module, Params, Pass};
 use emmy::optim::{Method, Optimizer};
 use emmy::symmetry::{Law, Measured, Slice, Symmetry, Term};
 use emmy::{Real, Tape, Tensor, Var, init};
@@ -239,7 +239,12 @@ pub fn shifts<F: Real>(
     map: &Linear<F>,
 ) -> Vec<Law> {
     let law = |slice| Law::new(name, layer, Symmetry::Translation, incoming([slice]));
-    map.ports(slots).shifts.into_iter().map(law).collect()
+    map.ports(slots)
+        .expect("ports of an affine map")
+        .shifts
+        .into_iter()
+        .map(law)
+        .collect()
 }
 
 /// b of a map that has no effect at all: the gradient of each of its entries is zero. It is seen beside that of the row of W.

@@ -1,10 +1,10 @@
 //! What is refused, with which words and where; and how relative δ is meant.
 
 use crate::support::*;
-use emmy::nn::{Activation, Mlp, Module, Params, Ports, Traced};
-use emmy::symmetry::{self, Law, Measured, Slice, Symmetry, Term};
+use emmy::nn::{Activation, Layer, Linear, Mlp, Module, Params, Trace, Traced};
+use emmy::symmetry::{self, Law, Measured, Ports, Slice, Symmetry, Term};
 use emmy::tensor::tensor;
-use emmy::{Real, Tape, Tensor, init};
+use emmy::{Tape, Tensor, init};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Two neurons: rows of a 2 × 3 matrix, columns of a 4 × 2.
@@ -199,7 +199,7 @@ fn sizes_sum_what_delta_sums() {
 }
 
 #[test]
-#[should_panic(expected = "slots: not a parameter of this model")]
+#[should_panic(expected = "a tensor of shape [4, 3] is not a parameter of the model of this pass")]
 fn a_layer_names_only_parameters_of_the_model() {
     let net: Mlp<f64> = mlp(&[3, 4, 2], Activation::Relu, true, 1);
     let copy = net.clone();
@@ -214,43 +214,76 @@ fn laws_speak_of_places_so_a_copy_has_them_too() {
     assert_eq!(net.tensors().len(), 4);
 }
 
-/// A perceptron that says of its layers what it is told to.
-struct Told<F: Real> {
-    net: Mlp<F>,
-    ports: Vec<Ports>,
+/// A layer that says of itself what it is told to.
+struct Told {
+    layer: Linear<f64>,
+    change: fn(&mut Ports),
 }
-emmy::module!(Told: net);
+emmy::module!(Told for f64: layer);
 
-impl<F: Real> Traced<F> for Told<F> {
-    fn ports(&self) -> Vec<Ports> {
-        self.ports.clone()
-    }
-
-    fn activation(&self) -> Activation {
-        Activation::Relu
-    }
-
-    fn drops(&self) -> bool {
-        false
+impl Layer<f64> for Told {
+    fn ports(&self, params: &Params<'_, f64>) -> Option<Ports> {
+        let mut ports = self.layer.ports(params)?;
+        (self.change)(&mut ports);
+        Some(ports)
     }
 }
 
 #[test]
-fn ports_must_fit_each_other() {
-    let told = |change: &dyn Fn(&mut Vec<Ports>)| {
-        let net = mlp::<f64>(&[3, 4, 2], Activation::Relu, true, 1);
-        let mut ports = net.ports();
-        change(&mut ports);
-        Told { net, ports }.laws()
+fn ports_must_fit_the_shapes() {
+    struct Net {
+        first: Told,
+        last: Told,
+    }
+    emmy::module!(Net for f64: first, last);
+    let told = |first: fn(&mut Ports), last: fn(&mut Ports)| {
+        let layer = |input, out, change| Told {
+            layer: Linear::new(input, out, true, &mut init::rng(1)),
+            change,
+        };
+        let net = Net {
+            first: layer(3, 4, first),
+            last: layer(4, 2, last),
+        };
+        Trace::of(&net, |pass| {
+            let x = pass
+                .tape()
+                .constant(init::normal(&[5, 3], 1.0, &mut init::rng(2)));
+            let x = pass.call(&net.first, &[x], || net.first.layer.forward(pass, x));
+            let x = x.relu();
+            pass.call(&net.last, &[x], || net.last.layer.forward(pass, x))
+        })
+        .laws()
     };
-    assert_eq!(told(&|_| ()).len(), 1);
-    refused("layer 1: ports without a writer", || {
-        told(&|ports| ports[0].writers.clear());
-    });
-    refused("layer 1: 4 neurons of 0 heads", || {
-        told(&|ports| ports[0].heads = 0);
-    });
-    refused("layer 1: 4 neurons of 3 heads", || {
-        told(&|ports| ports[0].heads = 3);
-    });
+    assert_eq!(told(|_| (), |_| ()).len(), 1);
+    refused(
+        "first: ports with a writer of 3 neurons, the output has 4",
+        || {
+            drop(told(
+                |ports| ports.writers[0] = ports.writers[0].narrow(0..3),
+                |_| (),
+            ));
+        },
+    );
+    refused(
+        "last: ports with a reader of 3 neurons, the input has 4",
+        || {
+            drop(told(
+                |_| (),
+                |ports| ports.readers[0].terms[0] = ports.readers[0].terms[0].narrow(0..3),
+            ));
+        },
+    );
+    for (heads, message) in [
+        (0, "ports with 0 heads for 4 neurons"),
+        (3, "ports with 3 heads for 4 neurons"),
+    ] {
+        let change: fn(&mut Ports) = match heads {
+            0 => |ports| ports.heads = 0,
+            _ => |ports| ports.heads = 3,
+        };
+        refused(message, || drop(told(change, |_| ())));
+    }
+    // A layer that writes nothing and says so: the neurons before it are read by what comes behind.
+    assert!(told(|ports| ports.writers.clear(), |_| ()).is_empty());
 }

@@ -12,15 +12,14 @@ use std::sync::Arc;
 
 fn net(conv: Conv, activation: Activation) -> GraphNet<f64> {
     let config = GraphNetConfig {
-        conv,
         layers: 3,
         hidden: 3,
-        heads: 2,
-        output_heads: 2,
         dropout: 0.0,
         activation,
         ..GraphNetConfig::gcn(4, 3)
-    };
+    }
+    .of(conv)
+    .heads(2, 2);
     graph_net(config, 1)
 }
 
@@ -45,7 +44,7 @@ fn incoming_only(law: &Law) -> Law {
 #[track_caller]
 fn agree(laws: &[Law], net: &impl Network<f64>, problem: &Problem) {
     let tape = Tape::new();
-    let pass = Pass::train(&tape, &net, problem.seed);
+    let pass = Pass::train(&tape, net, problem.seed);
     let (_, theta, g) = on_tape(&pass, net, problem);
     let (_, gradients) = point(net, problem);
     let same = |a: Var<'_, f64>, b: &[f64]| {
@@ -218,7 +217,7 @@ fn descent_on_imbalance_balances_and_keeps_the_loss() {
 /// Together with the loss: it falls, and what is learnt is balanced.
 #[test]
 fn a_penalty_on_imbalance_trains_beside_the_loss() {
-    let mut net = net(Conv::Gatv2 { shared: false }, Activation::Relu);
+    let mut net = net(Conv::gatv2(false), Activation::Relu);
     let (laws, problem) = (net.laws(), example(4, Loss::CrossEntropy, 2));
     let mut seen = Vec::new();
     for _ in 0..300 {
@@ -241,7 +240,7 @@ fn a_penalty_on_imbalance_trains_beside_the_loss() {
 /// δ of the theorem as printed is no identity, so it can be made smaller: second derivatives through attention.
 #[test]
 fn delta_of_a_broken_law_can_be_trained_away() {
-    let mut net = net(Conv::Gatv2 { shared: false }, Activation::Relu);
+    let mut net = net(Conv::gatv2(false), Activation::Relu);
     let problem = example(4, Loss::CrossEntropy, 2);
     let laws: Vec<Law> = net.laws().iter().map(|law| printed(&net, law)).collect();
     let mut seen = Vec::new();
@@ -265,7 +264,7 @@ fn delta_of_a_broken_law_can_be_trained_away() {
 /// Of a law that holds δ is zero everywhere, and so is its derivative.
 #[test]
 fn the_derivative_of_delta_vanishes_where_the_law_holds() {
-    let net = net(Conv::Gatv2 { shared: false }, Activation::Relu);
+    let net = net(Conv::gatv2(false), Activation::Relu);
     let problem = example(4, Loss::CrossEntropy, 2);
     let tape = Tape::new();
     let pass = Pass::train(&tape, &net, 0);

@@ -57,16 +57,16 @@ fn run(
 
 fn net(conv: Conv, activation: Activation, bias: bool) -> GraphNet<f64> {
     let config = GraphNetConfig {
-        conv,
         hidden: 3,
         layers: 3,
-        heads: 2,
         dropout: 0.0,
-        bias,
-        residual: bias,
         activation,
         ..GraphNetConfig::gcn(4, 3)
-    };
+    }
+    .of(conv)
+    .heads(2, 1)
+    .attending(|a| a.residual = bias)
+    .biased(bias);
     graph_net(config, 2)
 }
 
@@ -91,7 +91,7 @@ fn of_plain_descent_is_exact_for_neurons() {
 
 #[test]
 fn of_plain_descent_is_exact_for_spaces_of_neurons() {
-    for conv in [Conv::Gcn, Conv::Gat] {
+    for conv in [Conv::GCN, Conv::GAT] {
         for decay in [0.0, 5e-2] {
             let problem = example(4, Loss::CrossEntropy, 3);
             let net = net(conv, Activation::Identity, true);
@@ -106,7 +106,7 @@ fn of_plain_descent_is_exact_for_spaces_of_neurons() {
 fn of_plain_descent_is_exact_for_sums_over_classes() {
     for decay in [0.0, 5e-2] {
         let problem = example(4, Loss::CrossEntropy, 3);
-        let net = net(Conv::Gcn, LEAKY, true);
+        let net = net(Conv::GCN, LEAKY, true);
         let laws = net.softmax_laws();
         let found = run(&mut net.clone(), &laws, &problem, Method::SGD, decay);
         assert!(found.off <= 1e-9, "{decay}: {found:?}");

@@ -1,7 +1,7 @@
 //! Where a law does not hold δ is of the size of its terms: the negative rows, and the theorem that is printed with a term missing.
 
 use crate::support::*;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Traced};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Layer, Mlp, Params, Traced};
 use emmy::symmetry::{Law, Side, Symmetry, Term};
 
 const NOT_HOMOGENEOUS: [Activation; 6] = [
@@ -15,17 +15,16 @@ const NOT_HOMOGENEOUS: [Activation; 6] = [
 
 fn config(conv: Conv, activation: Activation) -> GraphNetConfig {
     GraphNetConfig {
-        conv,
         hidden: 3,
         classes: 3,
         layers: 3,
-        heads: 2,
-        output_heads: 2,
         dropout: 0.0,
-        bias: true,
         activation,
         ..GraphNetConfig::gcn(4, 3)
     }
+    .of(conv)
+    .heads(2, 2)
+    .biased(true)
 }
 
 /// How much larger parameters are here, for activations and scores that are far from linear.
@@ -64,10 +63,10 @@ fn neurons_behind_an_activation_that_is_not_homogeneous() {
         for conv in CONVS {
             // Without biases, which push neurons to where ELU is the identity.
             let config = GraphNetConfig {
-                bias: false,
                 layers: 2,
                 ..config(conv, activation)
-            };
+            }
+            .biased(false);
             let found = over_networks(config, Loss::CrossEntropy, |net| {
                 assert!(net.laws().is_empty(), "{activation:?} has no laws to list");
                 laws_with(net, Activation::Relu)
@@ -92,7 +91,7 @@ fn neurons_behind_an_activation_that_is_not_homogeneous() {
 fn softmax_laws_hold_whatever_the_activation_and_for_no_other_loss() {
     for loss in Loss::ALL {
         for activation in [Activation::Elu, Activation::Relu] {
-            let config = config(Conv::Gcn, activation);
+            let config = config(Conv::GCN, activation);
             let found = over_networks(config, loss, |net| net.softmax_laws());
             if loss.ignores_shifts() {
                 assert!(found.iter().all(|d| *d < 1e-10), "{loss:?}: {found:?}");
@@ -109,10 +108,10 @@ fn separate_weights_with_the_theorem_as_printed() {
     for activation in [Activation::Relu, Activation::LeakyRelu { slope: 0.2 }] {
         for loss in Loss::ALL {
             let config = GraphNetConfig {
-                bias: false,
                 layers: 2,
-                ..config(Conv::Gatv2 { shared: false }, activation)
-            };
+                ..config(Conv::gatv2(false), activation)
+            }
+            .biased(false);
             let printed = over_networks(config, loss, |net| {
                 net.laws().iter().map(|law| printed(net, law)).collect()
             });
@@ -164,15 +163,15 @@ fn attention_added() {
 #[test]
 fn spaces_of_neurons_that_something_sees_one_by_one() {
     let spaces = |net: &GraphNet<f64>| net.laws().iter().map(linear).collect::<Vec<_>>();
-    let gatv2 = Conv::Gatv2 { shared: true };
+    let gatv2 = Conv::gatv2(true);
     for (name, config) in [
-        ("ReLU", config(Conv::Gcn, Activation::Relu)),
+        ("ReLU", config(Conv::GCN, Activation::Relu)),
         ("scores", config(gatv2, Activation::Identity)),
         (
             "dropout",
             GraphNetConfig {
                 dropout: 0.5,
-                ..config(Conv::Gcn, Activation::Identity)
+                ..config(Conv::GCN, Activation::Identity)
             },
         ),
     ] {
@@ -184,11 +183,12 @@ fn spaces_of_neurons_that_something_sees_one_by_one() {
         typically(found, 0.01, name);
     }
     let found = over_networks(
-        config(Conv::Gat, Activation::Identity),
+        config(Conv::GAT, Activation::Identity),
         Loss::Smooth,
         |net| {
-            let ports = net.ports();
-            let terms = [&ports[0].writers[..], &ports[1].readers[..]].concat();
+            let params = Params::of(net);
+            let ports = [0, 1].map(|l| net.layers[l].ports(&params).expect("a graph layer"));
+            let terms = [&ports[0].writers[..], &ports[1].readers[0].terms].concat();
             vec![Law::new("both heads", 1, Symmetry::Linear, terms)]
         },
     );

@@ -45,12 +45,7 @@ proptest! {
         (problem, config, seed, moves) in (problems(), graph_nets(), any::<u64>(), moves()),
         dropout in prop::sample::select(vec![0.0, 0.0, 0.3]),
     ) {
-        let config = GraphNetConfig {
-            inputs: problem.inputs,
-            dropout,
-            attention_dropout: dropout,
-            ..config
-        };
+        let config = GraphNetConfig { inputs: problem.inputs, dropout, ..config }.attending(|a| a.dropout = dropout);
         let mut net = graph_net(config, seed);
         let mut laws = net.laws();
         if problem.loss.ignores_shifts() {
@@ -95,16 +90,15 @@ fn of_every_entry_as_far_as_a_hundredth_and_a_hundredfold() {
     for conv in CONVS {
         for activation in [Activation::Relu, Activation::Identity] {
             let config = GraphNetConfig {
-                conv,
                 activation,
                 layers: 3,
                 hidden: 3,
-                heads: 2,
-                output_heads: 2,
-                residual: true,
                 dropout: 0.0,
                 ..GraphNetConfig::gcn(4, 3)
-            };
+            }
+            .of(conv)
+            .heads(2, 2)
+            .attending(|a| a.residual = true);
             let (net, problem) = (graph_net(config, 7), example(4, Loss::CrossEntropy, 8));
             for law in net.laws().iter().chain(&net.softmax_laws()) {
                 for entry in 0..law.entries() {
@@ -121,13 +115,13 @@ fn of_every_entry_as_far_as_a_hundredth_and_a_hundredfold() {
 #[test]
 fn the_theorem_as_printed_changes_the_loss() {
     let config = GraphNetConfig {
-        conv: Conv::Gatv2 { shared: false },
         layers: 3,
         hidden: 4,
-        heads: 2,
         dropout: 0.0,
         ..GraphNetConfig::gcn(4, 3)
-    };
+    }
+    .of(Conv::gatv2(false))
+    .heads(2, 1);
     let mut changes = Vec::new();
     for seed in 0..10 {
         let problem = example(4, Loss::CrossEntropy, seed);

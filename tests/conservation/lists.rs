@@ -6,17 +6,16 @@ use emmy::symmetry::Law;
 
 fn config(conv: Conv) -> GraphNetConfig {
     GraphNetConfig {
-        conv,
         hidden: 3,
         classes: 2,
         layers: 3,
-        heads: 2,
-        output_heads: 2,
         dropout: 0.0,
-        bias: true,
-        residual: true,
         ..GraphNetConfig::gcn(4, 2)
     }
+    .of(conv)
+    .heads(2, 2)
+    .attending(|a| a.residual = true)
+    .biased(true)
 }
 
 fn names(laws: &[Law]) -> Vec<&str> {
@@ -32,14 +31,14 @@ fn formula(net: &GraphNet<f64>, law: &Law) -> String {
 
 #[test]
 fn a_law_names_all_that_flows_in_and_out() {
-    let (shared, separate) = (Conv::Gatv2 { shared: true }, Conv::Gatv2 { shared: false });
+    let (shared, separate) = (Conv::gatv2(true), Conv::gatv2(false));
     for (conv, expected) in [
         (
-            Conv::Gcn,
+            Conv::GCN,
             "⟨0.weight[j,:], G⟩ + ⟨0.bias[j], G⟩ − ⟨1.weight[:,j], G⟩ = 0",
         ),
         (
-            Conv::Gat,
+            Conv::GAT,
             "⟨0.weight[j,:], G⟩ + ⟨0.residual[j,:], G⟩ + ⟨0.bias[j], G⟩ − ⟨0.att_source[j], G⟩ − ⟨0.att_target[j], G⟩ \
              − ⟨1.weight[:,j], G⟩ − ⟨1.residual[:,j], G⟩ = 0",
         ),
@@ -66,7 +65,7 @@ fn behind_an_activation_of_degree_two_readers_count_twice() {
     let net = graph_net(
         GraphNetConfig {
             activation,
-            ..config(Conv::Gcn)
+            ..config(Conv::GCN)
         },
         1,
     );
@@ -76,13 +75,13 @@ fn behind_an_activation_of_degree_two_readers_count_twice() {
 
 #[test]
 fn a_law_has_layer_and_head_in_its_name() {
-    let gcn = graph_net::<f64>(config(Conv::Gcn), 1);
+    let gcn = graph_net::<f64>(config(Conv::GCN), 1);
     assert_eq!(names(&gcn.laws()), ["layer 1, neurons", "layer 2, neurons"]);
     let activation = Activation::Identity;
     let gat = graph_net::<f64>(
         GraphNetConfig {
             activation,
-            ..config(Conv::Gat)
+            ..config(Conv::GAT)
         },
         1,
     );
@@ -107,7 +106,7 @@ fn a_law_has_layer_and_head_in_its_name() {
 
 #[test]
 fn softmax_laws_are_about_the_last_layer() {
-    let gcn = graph_net(config(Conv::Gcn), 1);
+    let gcn = graph_net(config(Conv::GCN), 1);
     let laws = gcn.softmax_laws();
     let expected = [
         "layer 3, sum over classes, 1",
@@ -117,14 +116,11 @@ fn softmax_laws_are_about_the_last_layer() {
     assert_eq!(formula(&gcn, &laws[0]), "Σ G of 2.weight[:,j] = 0");
     assert_eq!(formula(&gcn, &laws[1]), "Σ G of 2.bias = 0");
     // An attention score sees the weight too: there the residual and the bias remain.
-    let gat = graph_net(config(Conv::Gat), 1);
+    let gat = graph_net(config(Conv::GAT), 1);
     let laws = gat.softmax_laws();
     assert_eq!(formula(&gat, &laws[0]), "Σ G of 2.residual[:,j] = 0");
     assert_eq!(formula(&gat, &laws[1]), "Σ G of 2.bias = 0");
-    let bare = GraphNetConfig {
-        residual: false,
-        ..config(Conv::Gat)
-    };
+    let bare = config(Conv::GAT).attending(|a| a.residual = false);
     let bare = graph_net::<f64>(bare, 1);
     assert_eq!(names(&bare.softmax_laws()), ["layer 3, sum over classes"]);
 }
@@ -133,7 +129,7 @@ fn softmax_laws_are_about_the_last_layer() {
 fn one_layer_has_no_hidden_neurons() {
     let config = GraphNetConfig {
         layers: 1,
-        ..config(Conv::Gat)
+        ..config(Conv::GAT)
     };
     let net = graph_net::<f64>(config, 1);
     assert!(net.laws().is_empty());

@@ -21,17 +21,14 @@ fn count(laws: &[Law]) -> (usize, usize) {
 
 /// A law for every head of every hidden layer, and one more where the space of its neurons may be mixed.
 fn expected(config: &GraphNetConfig) -> (usize, usize) {
-    let heads = if config.conv == Conv::Gcn {
-        1
-    } else {
-        config.heads
-    };
+    let attention = config.conv.attention();
+    let heads = attention.map_or(1, |a| a.heads);
     let neurons = (config.layers - 1) * heads;
-    let linear = matches!(config.conv, Conv::Gcn | Conv::Gat) && config.dropout == 0.0;
+    let linear = matches!(config.conv, Conv::Gcn(_) | Conv::Gat(_)) && config.dropout == 0.0;
     // With an ω for each of several channels neurons are not treated alike.
-    let alike = config.omega != Some(Omega::Channel) || config.heads * config.hidden == 1;
-    let mixed =
-        linear && config.activation == Activation::Identity && (config.conv == Conv::Gcn || alike);
+    let per_channel = attention.is_some_and(|a| a.omega == Some(Omega::Channel));
+    let alike = !per_channel || heads * config.hidden == 1;
+    let mixed = linear && config.activation == Activation::Identity && alike;
     (neurons, if mixed { neurons } else { 0 })
 }
 
@@ -106,7 +103,7 @@ proptest! {
         (problem, config, seed) in (problems(), graph_nets(), any::<u64>()),
         (dropout, attention_dropout) in (prop::sample::select(vec![0.0, 0.3]), 0.1..0.6),
     ) {
-        let config = GraphNetConfig { dropout, attention_dropout, ..config };
+        let config = GraphNetConfig { dropout, ..config }.attending(|a| a.dropout = attention_dropout);
         check_graph_net(config, &problem, seed);
     }
 
@@ -120,8 +117,13 @@ proptest! {
         let problem = Problem { loss, ..problem };
         let net = graph_net::<f64>(config, seed);
         let laws = net.softmax_laws();
-        let affine = config.conv == Conv::Gcn || config.residual;
-        prop_assert_eq!(laws.len(), usize::from(affine) + usize::from(config.bias));
+        let attention = config.last.attention();
+        let affine = attention.is_none_or(|a| a.residual);
+        let bias = match config.last {
+            Conv::Gcn(options) => options.bias,
+            _ => attention.is_some_and(|a| a.bias),
+        };
+        prop_assert_eq!(laws.len(), usize::from(affine) + usize::from(bias));
         prop_assert!(laws.iter().all(|l| l.symmetry == Symmetry::Translation && l.layer == config.layers));
         holds(&laws, &net, &problem);
         holds(&laws, &graph_net::<f32>(config, seed), &problem);
@@ -135,13 +137,13 @@ fn of_many_layers() {
         for (layers, heads) in [(20, 2), (40, 1), (80, 1)] {
             let problem = example(4, Loss::CrossEntropy, layers as u64);
             let config = GraphNetConfig {
-                conv,
                 layers,
-                heads,
                 hidden: 6,
                 dropout: 0.0,
                 ..GraphNetConfig::gcn(4, 3)
-            };
+            }
+            .of(conv)
+            .heads(heads, 1);
             check_graph_net(config, &problem, 1);
         }
     }

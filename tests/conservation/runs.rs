@@ -22,7 +22,7 @@ struct Run {
 fn train<F: Real>(config: GraphNetConfig, method: Method, lr: f64) -> Run {
     let karate = data::karate();
     let mut net = GraphNet::<F>::new(config, 1).expect("a valid configuration");
-    let (x, adjacency) = (karate.raw_features(), config.adjacency(&karate.graph));
+    let (x, adjacency) = (karate.raw_features(), config.neighbourhood(&karate.graph));
     let (laws, sums) = (net.laws(), net.softmax_laws());
     // Most members are trained on.
     let mask: Vec<bool> = (0..karate.nodes()).map(|i| i % 5 != 0).collect();
@@ -64,17 +64,18 @@ fn check<F: Real>(config: GraphNetConfig, method: Method, lr: f64) {
 
 fn config(conv: Conv, dropout: f64) -> GraphNetConfig {
     GraphNetConfig {
-        conv,
         layers: 5,
         hidden: 8,
-        heads: 2,
-        output_heads: 2,
         dropout,
-        attention_dropout: dropout,
-        residual: true,
         activation: Activation::Relu,
         ..GraphNetConfig::gcn(34, 2)
     }
+    .of(conv)
+    .heads(2, 2)
+    .attending(|a| {
+        a.dropout = dropout;
+        a.residual = true;
+    })
 }
 
 #[test]

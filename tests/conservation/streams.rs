@@ -2,11 +2,10 @@
 
 use crate::chains::{Made, made};
 use crate::support::*;
+use emmy::graph::Neighbourhood;
 use emmy::init;
-use emmy::nn::{
-    Activation, AttentionOptions, GraphLayer, Heads, Linear, Params, Pass, Ports, stream_law,
-};
-use emmy::symmetry::Law;
+use emmy::nn::{Activation, AttentionOptions, GraphLayer, Heads, Layer, Linear, Params, Pass};
+use emmy::symmetry::{Law, Ports, Symmetry};
 use emmy::{Real, Var};
 use proptest::prelude::*;
 
@@ -36,11 +35,11 @@ emmy::module!(Stream: first, blocks, last);
 
 impl<F: Real> Network<F> for Stream<F> {
     fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
-        let adjacency = problem.graph.gcn_norm();
+        let neighbours = &Neighbourhood::of(problem.graph.with_self_loops());
         let sigma = |x| self.activation.apply(x);
         let mut x = self.first.forward(pass, problem.input(pass.tape()));
         for block in &self.blocks {
-            let f = |x: Var<'t, F>| block.forward(pass, x, &adjacency);
+            let f = |x: Var<'t, F>| block.forward(pass, x, neighbours);
             x = match self.skip {
                 Skip::Behind => x + sigma(f(x)),
                 Skip::Before => x + f(sigma(x)),
@@ -72,14 +71,26 @@ impl<F: Real> Stream<F> {
         let blocks = self.blocks.iter().map(|block| block.ports(&slots));
         let first = std::iter::once(self.first.ports(&slots));
         let last = std::iter::once(self.last.ports(&slots));
-        first.chain(blocks).chain(last).collect()
+        let all = first.chain(blocks).chain(last);
+        all.map(|ports| ports.expect("a layer of the library"))
+            .collect()
     }
 
-    fn law(&self) -> Law {
-        let ports = self.ports();
-        let all: Vec<&Ports> = ports.iter().collect();
-        stream_law("stream", 1, &all[..all.len() - 1], &all[1..])
+    /// The one law of the neurons of the stream, as the trace finds it.
+    fn law(&self, problem: &Problem) -> Law {
+        let mut laws = trace_on(self, problem).laws();
+        laws.retain(|law| law.symmetry == Symmetry::Rescaling);
+        assert_eq!(laws.len(), 1, "{laws:?}");
+        laws.swap_remove(0)
     }
+}
+
+/// What would hold if these alone wrote and read a stream.
+fn stream_law(name: &str, writers: &[&Ports], readers: &[&Ports]) -> Law {
+    let written = writers.iter().flat_map(|ports| &ports.writers);
+    let read = readers.iter().flat_map(|ports| &ports.readers[0].terms);
+    let terms = written.chain(read).cloned().collect();
+    Law::new(name, 1, Symmetry::Rescaling, terms)
 }
 
 /// Blocks of one width: heads of `kind` side by side or averaged, then graph convolutions in between.
@@ -105,7 +116,7 @@ proptest! {
         (entry, t) in (any::<prop::sample::Index>(), -4.6..4.6),
     ) {
         let mut net: Stream<f64> = Stream::new(&blocks, problem.inputs, skip, activation, seed);
-        let law = net.law();
+        let law = net.law(&problem);
         prop_assert_eq!(law.neurons(), blocks[0].output());
         holds(std::slice::from_ref(&law), &net, &problem);
         stays(&mut net, &problem, &[(&law, entry.index(law.neurons()), t)]);
@@ -140,11 +151,11 @@ fn the_layers_of_a_stream_have_no_laws_of_their_own() {
                 let activation = Activation::LeakyRelu { slope: 0.2 };
                 let net = Stream::<f64>::new(&blocks_of(kind, 3), 4, skip, activation, seed);
                 let problem = example(4, Loss::Smooth, seed);
-                holds(&[net.law()], &net, &problem);
+                holds(&[net.law(&problem)], &net, &problem);
                 let ports = net.ports();
                 assert_eq!(ports.len(), found.len() + 1);
                 for (pair, found) in ports.windows(2).zip(&mut found) {
-                    let law = stream_law("pair", 1, &[&pair[0]], &[&pair[1]]);
+                    let law = stream_law("pair", &[&pair[0]], &[&pair[1]]);
                     found.extend(spread(&[law], &net, &problem));
                 }
             }
@@ -172,8 +183,8 @@ fn nobody_in_a_stream_can_be_left_out() {
                     less
                 });
                 let laws = [
-                    stream_law("less written", 1, &w, readers),
-                    stream_law("less read", 1, writers, &r),
+                    stream_law("less written", &w, readers),
+                    stream_law("less read", writers, &r),
                 ];
                 for law in laws {
                     let name = format!("{skip:?}, {kind}: {} {k}", law.name);
@@ -184,11 +195,18 @@ fn nobody_in_a_stream_can_be_left_out() {
     }
 }
 
+/// The stream of a linear network has more than a factor per coordinate: any matrix.
 #[test]
-#[should_panic(expected = "stream: terms of [6, 6, 4] neurons")]
-fn a_stream_has_one_width() {
-    let net = Stream::<f64>::new(&blocks_of(0, 1), 4, Skip::Behind, Activation::Relu, 1);
-    let ports = net.ports();
-    // The first layer reads the four features, not the stream.
-    let _ = stream_law("stream", 1, &[&ports[0]], &[&ports[0]]);
+fn the_stream_of_a_linear_network_may_be_mixed() {
+    for skip in [Skip::Behind, Skip::Before, Skip::Map(0.4)] {
+        for seed in 0..10 {
+            let net = Stream::<f64>::new(&blocks_of(0, 3), 4, skip, Activation::Identity, seed);
+            let problem = example(4, Loss::Smooth, seed);
+            let laws = trace_on(&net, &problem).laws();
+            let kinds: Vec<Symmetry> = laws.iter().map(|law| law.symmetry).collect();
+            assert_eq!(kinds, [Symmetry::Rescaling, Symmetry::Linear]);
+            assert_eq!(laws[1].entries(), 36);
+            holds(&laws, &net, &problem);
+        }
+    }
 }

@@ -9,16 +9,15 @@ use proptest::prelude::*;
 /// GATv2 with shared weights and without biases, as in the paper.
 fn net(layers: usize, heads: usize, activation: Activation, seed: u64) -> GraphNet<f64> {
     let config = GraphNetConfig {
-        conv: Conv::Gatv2 { shared: true },
         layers,
-        heads,
-        output_heads: 2,
         hidden: 3,
         dropout: 0.0,
-        bias: false,
         activation,
         ..GraphNetConfig::gcn(4, 3)
-    };
+    }
+    .of(Conv::gatv2(true))
+    .heads(heads, 2)
+    .biased(false);
     graph_net(config, seed)
 }
 

@@ -3,7 +3,7 @@
 pub use crate::problems::{Loss, Problem, example, problems};
 
 use emmy::init;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Omega, Pass};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Omega, Pass, Trace};
 use emmy::symmetry::{Law, Measured, Symmetry};
 use emmy::{Real, Tape, Tensor, Var};
 use proptest::prelude::*;
@@ -21,9 +21,14 @@ impl<F: Real> Network<F> for Mlp<F> {
 
 impl<F: Real> Network<F> for GraphNet<F> {
     fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
-        let adjacency = self.config.adjacency(&problem.graph);
-        self.forward(pass, problem.input(pass.tape()), &adjacency)
+        let neighbours = self.config.neighbourhood(&problem.graph);
+        self.forward(pass, problem.input(pass.tape()), &neighbours)
     }
+}
+
+/// A pass of a network over a problem, written down.
+pub fn trace_on<F: Real>(net: &impl Network<F>, problem: &Problem) -> Trace {
+    Trace::of(net, |pass| net.outputs(pass, problem))
 }
 
 /// The loss of a network in a training pass, and its gradients.
@@ -147,12 +152,7 @@ pub fn homogeneous() -> impl Strategy<Value = Activation> {
 }
 
 /// The kinds of graph layers.
-pub const CONVS: [Conv; 4] = [
-    Conv::Gcn,
-    Conv::Gat,
-    Conv::Gatv2 { shared: true },
-    Conv::Gatv2 { shared: false },
-];
+pub const CONVS: [Conv; 4] = [Conv::GCN, Conv::GAT, Conv::gatv2(true), Conv::gatv2(false)];
 
 /// Networks of all kinds of layers, without dropout; `inputs` is that of the problem, so set it.
 pub fn graph_nets() -> impl Strategy<Value = GraphNetConfig> {
@@ -166,22 +166,23 @@ pub fn graph_nets() -> impl Strategy<Value = GraphNetConfig> {
     (conv, sizes, homogeneous(), flags, rest).prop_map(
         |(conv, (hidden, classes, layers, heads, output_heads), activation, flags, rest)| {
             GraphNetConfig {
-                conv,
                 hidden,
                 classes,
                 layers,
-                heads,
-                output_heads,
                 activation,
                 dropout: 0.0,
-                attention_dropout: 0.0,
-                bias: flags.0,
-                residual: flags.1,
                 self_loops: flags.2,
-                slope: rest.0,
-                omega: rest.1,
                 ..GraphNetConfig::gcn(1, classes)
             }
+            .of(conv)
+            .heads(heads, output_heads)
+            .attending(|a| {
+                a.dropout = 0.0;
+                a.residual = flags.1;
+                a.omega = rest.1;
+                a.slope = rest.0;
+            })
+            .biased(flags.0)
         },
     )
 }

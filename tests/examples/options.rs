@@ -135,7 +135,7 @@ fn first_loss(set: &Dataset, x: &Csr<f32>) -> f64 {
         dropout: 0.0,
         ..GraphNetConfig::gcn(set.feature_count(), set.classes)
     };
-    let adjacency = config.adjacency(&set.graph);
+    let adjacency = config.neighbourhood(&set.graph);
     let tape = Tape::new();
     let net = GraphNet::new(config, 0).unwrap();
     let logits = net.forward(&Pass::train(&tape, &net, 0), tape.sparse(x), &adjacency);

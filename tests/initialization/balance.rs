@@ -36,19 +36,13 @@ fn activations() -> impl Strategy<Value = Activation> {
 fn models() -> impl Strategy<Value = Model> {
     let hidden = || prop::collection::vec(1..=7_usize, 1..=5);
     let mlp = (hidden(), activations(), any::<bool>());
-    let conv = prop::sample::select(vec![Conv::Gcn, Conv::Gat, SHARED, SEPARATE]);
+    let conv = prop::sample::select(vec![Conv::GCN, Conv::GAT, SHARED, SEPARATE]);
     let sizes = (2..=6_usize, 1..=7_usize, 1..=3_usize, 1..=3_usize);
     let graph = (conv, sizes, activations(), any::<(bool, bool)>());
     prop_oneof![
         1 => mlp.prop_map(|(hidden, activation, bias)| Model::Mlp { hidden, activation, bias }),
         4 => graph.prop_map(|(conv, (layers, width, heads, output_heads), activation, (bias, residual))| {
-            Model::Graph(GraphNetConfig {
-                output_heads,
-                activation,
-                bias,
-                residual,
-                ..config(conv, layers, width, heads)
-            })
+            Model::Graph(GraphNetConfig { activation, ..config(conv, layers, width, heads) }.heads(heads, output_heads).attending(|a| a.residual = residual).biased(bias))
         }),
         1 => (hidden(), 1..=3_usize, any::<bool>())
             .prop_map(|(hidden, heads, shared)| Model::Averaged { hidden, heads, shared }),
@@ -137,7 +131,7 @@ proptest! {
 
 #[test]
 fn named_schemes_are_balanced_if_they_say_so() {
-    for conv in [Conv::Gcn, Conv::Gat, SHARED, SEPARATE] {
+    for conv in [Conv::GCN, Conv::GAT, SHARED, SEPARATE] {
         for (name, scheme) in Initialization::NAMED {
             let mut net = graph_net::<f64>(config(conv, 4, 5, 2));
             scheme.apply(&mut net, 1).unwrap();

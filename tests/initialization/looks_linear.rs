@@ -57,10 +57,7 @@ fn blocks_of_an_mlp_are_orthonormal_and_multiply_to_the_network() {
 #[test]
 fn heads_side_by_side_are_one_layer_and_averaged_heads_have_a_block_each() {
     // Two heads of three neurons: pairs are (j, j + 3), each in both heads.
-    let mut net = graph_net::<f64>(GraphNetConfig {
-        output_heads: 2,
-        ..config(SEPARATE, 3, 3, 2)
-    });
+    let mut net = graph_net::<f64>(config(SEPARATE, 3, 3, 2).heads(2, 2));
     Initialization::LL_ORTHO.apply(&mut net, 4).unwrap();
     for side in ["source", "target"] {
         let weight = |l: usize| matrix(&net, &format!("layers.{l}.{side}.weight"));
@@ -194,12 +191,12 @@ fn a_looks_linear_network_computes_what_its_linear_counterpart_does() {
             ..Initialization::BAL_O
         },
     ];
-    for conv in [Conv::Gcn, Conv::Gat, SHARED, SEPARATE] {
+    for conv in [Conv::GCN, Conv::GAT, SHARED, SEPARATE] {
         for (layers, hidden, heads) in [(2, 4, 1), (3, 3, 2), (6, 2, 3)] {
             let network = config(
                 conv,
                 layers,
-                if conv == Conv::Gcn { 4 } else { hidden },
+                if conv == Conv::GCN { 4 } else { hidden },
                 heads,
             );
             for scheme in looks_linear {

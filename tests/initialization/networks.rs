@@ -9,20 +9,20 @@ use ndarray::Ix2;
 
 pub const INPUTS: usize = 5;
 pub const CLASSES: usize = 3;
-pub const SHARED: Conv = Conv::Gatv2 { shared: true };
-pub const SEPARATE: Conv = Conv::Gatv2 { shared: false };
+pub const SHARED: Conv = Conv::gatv2(true);
+pub const SEPARATE: Conv = Conv::gatv2(false);
 
 /// A network of the given kind without dropout and biases.
 pub fn config(conv: Conv, layers: usize, hidden: usize, heads: usize) -> GraphNetConfig {
     GraphNetConfig {
-        conv,
         layers,
         hidden,
-        heads: if conv == Conv::Gcn { 1 } else { heads },
         dropout: 0.0,
-        bias: false,
         ..GraphNetConfig::gcn(INPUTS, CLASSES)
     }
+    .of(conv)
+    .heads(if conv == Conv::GCN { 1 } else { heads }, 1)
+    .biased(false)
 }
 
 pub fn graph_net<F: Real>(config: GraphNetConfig) -> GraphNet<F> {
@@ -116,16 +116,11 @@ impl<F: Real> Averaged<F> {
 }
 
 impl<F: Real> Traced<F> for Averaged<F> {
-    fn ports(&self) -> Vec<Ports> {
-        let slots = Params::of(self);
-        self.layers.iter().map(|l| l.ports(&slots)).collect()
-    }
-
-    fn activation(&self) -> Activation {
-        self.activation
-    }
-
-    fn drops(&self) -> bool {
-        false
+    fn trace(&self) -> Trace {
+        let adjacency = emmy::graph::generators::path(3).gcn_norm();
+        let x = Tensor::ones(vec![3, self.layers[0].source.weight.shape()[1]]);
+        Trace::of(self, |pass| {
+            self.forward(pass, pass.tape().constant(x), &adjacency)
+        })
     }
 }

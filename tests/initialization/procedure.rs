@@ -127,14 +127,14 @@ fn attention_takes_what_does_not_flow_out() {
         same(a.as_slice().unwrap(), &[entry; 6]);
         // No neuron of the last layer has a law.
         assert!(matrix(&net, "layers.1.att").iter().all(|&a| a == 0.0));
-        let mut net = graph_net::<f64>(config(Conv::Gat, 2, 3, 2));
+        let mut net = graph_net::<f64>(config(Conv::GAT, 2, 3, 2));
         start.apply(&mut net, 0).unwrap();
         for name in ["layers.0.att_source", "layers.0.att_target"] {
             let a = matrix(&net, name);
             same(a.as_slice().unwrap(), &[entry / 2.0_f64.sqrt(); 6]);
         }
         // No attention: all flows out.
-        let mut net = graph_net::<f64>(config(Conv::Gcn, 2, 3, 1));
+        let mut net = graph_net::<f64>(config(Conv::GCN, 2, 3, 1));
         start.apply(&mut net, 0).unwrap();
         same(&rows(&net, "layers.0.weight"), &[3.0; 3]);
         same(&columns(&net, "layers.1.weight"), &[3.0; 3]);
@@ -214,7 +214,7 @@ fn without_a_law_balancing_is_that_of_degree_one() {
     let weights = |activation| {
         let mut net = graph_net::<f64>(GraphNetConfig {
             activation,
-            ..config(Conv::Gat, 3, 4, 2)
+            ..config(Conv::GAT, 3, 4, 2)
         });
         Initialization::BAL_O.apply(&mut net, 0).unwrap();
         numbers(&net)

@@ -17,12 +17,14 @@ fn deviation(model: &impl Module<f64>, ending: &str) -> f64 {
 fn xavier_has_the_deviations_of_the_formulas() {
     // W [H·C, in] with H·C = 512 = in in all but the first layer, a read as [1, H, C].
     for (heads, hidden) in [(8, 64), (1, 512)] {
-        let mut net = graph_net::<f64>(GraphNetConfig {
-            inputs: 512,
-            classes: 512,
-            output_heads: 1,
-            ..config(SHARED, 5, hidden, heads)
-        });
+        let mut net = graph_net::<f64>(
+            GraphNetConfig {
+                inputs: 512,
+                classes: 512,
+                ..config(SHARED, 5, hidden, heads)
+            }
+            .heads(heads, 1),
+        );
         Initialization::XAVIER.apply(&mut net, 0).unwrap();
         net.layers.pop();
         let w = deviation(&net, "source.weight") / (2.0_f64 / 1024.0).sqrt();
@@ -63,7 +65,7 @@ fn weights_without_structure_have_the_deviation_of_their_rule() {
 #[test]
 fn attention_is_xavier_in_every_layer_or_zero() {
     for (name, scheme) in Initialization::NAMED {
-        for conv in [Conv::Gat, SHARED, SEPARATE] {
+        for conv in [Conv::GAT, SHARED, SEPARATE] {
             let mut net = graph_net::<f64>(config(conv, 3, 4, 2));
             scheme.apply(&mut net, 0).unwrap();
             for (parameter, a) in net.parameters() {
@@ -78,12 +80,12 @@ fn attention_is_xavier_in_every_layer_or_zero() {
 
 #[test]
 fn biases_and_skip_connections_are_zero_and_weights_are_not() {
-    for conv in [Conv::Gat, SHARED, SEPARATE] {
-        let mut net = graph_net::<f64>(GraphNetConfig {
-            bias: true,
-            residual: true,
-            ..config(conv, 3, 4, 2)
-        });
+    for conv in [Conv::GAT, SHARED, SEPARATE] {
+        let mut net = graph_net::<f64>(
+            config(conv, 3, 4, 2)
+                .attending(|a| a.residual = true)
+                .biased(true),
+        );
         for (_, scheme) in Initialization::NAMED {
             for p in net.tensors_mut() {
                 *p = init::normal(p.shape(), 1.0, &mut init::rng(1));

@@ -30,8 +30,6 @@ fn cases() -> impl Strategy<Value = Case> {
             let (conv, omega, activation) = kind;
             let (nodes, density, seed) = data;
             let config = GraphNetConfig {
-                conv: CONVS[conv],
-                omega: Some(OMEGAS[omega]),
                 activation: [
                     Activation::Relu,
                     Activation::LeakyRelu { slope: 0.1 },
@@ -39,14 +37,17 @@ fn cases() -> impl Strategy<Value = Case> {
                 ][activation],
                 hidden,
                 layers,
-                heads,
-                output_heads,
-                bias,
-                residual,
                 self_loops,
                 dropout: 0.0,
                 ..GraphNetConfig::gcn(INPUTS, CLASSES)
-            };
+            }
+            .of(CONVS[conv])
+            .heads(heads, output_heads)
+            .attending(|a| {
+                a.residual = residual;
+                a.omega = Some(OMEGAS[omega]);
+            })
+            .biased(bias);
             Case {
                 config,
                 nodes,
@@ -72,7 +73,7 @@ impl Case {
         let tape = Tape::new();
         let pass = Pass::train(&tape, net, 0);
         let loss = net
-            .forward(&pass, tape.constant(x), &self.config.adjacency(&graph))
+            .forward(&pass, tape.constant(x), &self.config.neighbourhood(&graph))
             .cross_entropy(&labels, None);
         let value = loss.value().sum().as_f64();
         (value, pass.gradients(loss))
@@ -126,14 +127,14 @@ proptest! {
 fn plain_case(conv: Conv, omega: Omega, activation: Activation) -> Case {
     Case {
         config: GraphNetConfig {
-            conv,
-            omega: Some(omega),
             activation,
             hidden: 4,
-            heads: 2,
             dropout: 0.0,
             ..GraphNetConfig::gcn(INPUTS, CLASSES)
-        },
+        }
+        .of(conv)
+        .heads(2, 1)
+        .attending(|a| a.omega = Some(omega)),
         nodes: 12,
         edges: 30,
         seed: 7,
@@ -166,10 +167,7 @@ fn balanced_initialisation_leaves_omega_and_starts_as_attention() {
         for conv in CONVS {
             for omega in OMEGAS {
                 let case = plain_case(conv, omega, Activation::Relu);
-                let plain = GraphNetConfig {
-                    omega: None,
-                    ..case.config
-                };
+                let plain = case.config.attending(|a| a.omega = None);
                 let [(ours, net), (theirs, _)] = [case.config, plain].map(|config| {
                     let mut net = GraphNet::<f64>::new(config, 1).unwrap();
                     scheme.apply(&mut net, 2).unwrap();
@@ -205,7 +203,7 @@ fn a_law_that_scaled_omega_too_would_fail() {
 
 #[test]
 fn the_space_of_neurons_has_its_law_only_with_one_omega_a_layer() {
-    let linear = |omega| plain_case(Conv::Gat, omega, Activation::Identity);
+    let linear = |omega| plain_case(Conv::GAT, omega, Activation::Identity);
     let spaces = |case: &Case| {
         let laws = case.measured::<f64>().into_iter();
         let laws = laws.filter(|(law, _)| law.symmetry == Symmetry::Linear);

@@ -5,11 +5,7 @@ use emmy::nn::{AttentionOptions, Conv, GraphNet, GraphNetConfig, Heads, Module, 
 use emmy::{Graph, Real, Tape, Tensor, init};
 use ndarray::{Array2, Ix2};
 
-pub const CONVS: [Conv; 3] = [
-    Conv::Gat,
-    Conv::Gatv2 { shared: true },
-    Conv::Gatv2 { shared: false },
-];
+pub const CONVS: [Conv; 3] = [Conv::GAT, Conv::gatv2(true), Conv::gatv2(false)];
 pub const OMEGAS: [Omega; 2] = [Omega::Layer, Omega::Channel];
 pub const CLASSES: usize = 3;
 
@@ -42,15 +38,14 @@ pub fn networks() -> Vec<GraphNet<f64>> {
     for conv in CONVS {
         for omega in OMEGAS {
             let config = GraphNetConfig {
-                conv,
-                omega: Some(omega),
                 hidden: 4,
                 layers: 3,
-                heads: 2,
-                output_heads: 3,
                 dropout: 0.0,
                 ..GraphNetConfig::gcn(INPUTS, CLASSES)
-            };
+            }
+            .of(conv)
+            .heads(2, 3)
+            .attending(|a| a.omega = Some(omega));
             let mut net = GraphNet::new(config, 3).unwrap();
             unsettle(&mut net, 9);
             all.push(net);
@@ -61,7 +56,7 @@ pub fn networks() -> Vec<GraphNet<f64>> {
 
 pub fn logits(net: &GraphNet<f64>, graph: &Graph, x: &Tensor<f64>) -> Array2<f64> {
     let tape = Tape::new();
-    let adjacency = net.config.adjacency(graph);
+    let adjacency = net.config.neighbourhood(graph);
     let y = net.forward(
         &Pass::eval(&tape, &net),
         tape.constant(x.clone()),

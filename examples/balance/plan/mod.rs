@@ -138,7 +138,7 @@ impl Choice {
             split: usize::from(is_heterophilic(dataset)),
             without_isolated: dataset == "citeseer",
             raw_features: self.raw_features && !is_heterophilic(dataset),
-            conv: Conv::Gatv2 { shared: true },
+            conv: Conv::gatv2(true),
             omega: None,
             layers,
             width: 64,

@@ -69,7 +69,7 @@ impl Choice {
                         ..base
                     },
                     "separate weights" => Cell {
-                        conv: Conv::Gatv2 { shared: false },
+                        conv: Conv::gatv2(false),
                         ..base
                     },
                     other => unreachable!("{other} is in no table"),
@@ -107,7 +107,7 @@ impl Choice {
                 };
                 let cell = match dataset {
                     "cora" => Cell {
-                        conv: Conv::Gat,
+                        conv: Conv::GAT,
                         ..base
                     },
                     _ => Cell {
@@ -152,7 +152,7 @@ impl Choice {
         for (dataset, layers, numbers) in paper::TABLE_7 {
             for ((init, name), paper) in schemes.iter().zip(numbers) {
                 let cell = Cell {
-                    conv: Conv::Gcn,
+                    conv: Conv::GCN,
                     ..self.cell(dataset, layers, init, Rule::Sgd)
                 };
                 let row = format!("{dataset} L={layers}");

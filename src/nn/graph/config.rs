@@ -1,6 +1,6 @@
 //! What a graph network is made of.
 
-use super::{AttentionOptions, Conv, Gatv2Options, GcnOptions, Heads, SageOptions};
+use super::{AttentionOptions, Conv, Gatv2Options, Heads, SageOptions};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Neighbourhood};
 use crate::nn::Activation;
@@ -36,14 +36,13 @@ pub struct GraphNetConfig {
 impl GraphNetConfig {
     /// Kipf and Welling's model for citation graphs: 2 layers, 16 hidden neurons, ReLU, dropout 0.5.
     pub fn gcn(inputs: usize, classes: usize) -> Self {
-        let conv = Conv::Gcn(GcnOptions { bias: true });
         Self {
             inputs,
             hidden: 16,
             classes,
             layers: 2,
-            conv,
-            last: conv,
+            conv: Conv::GCN,
+            last: Conv::GCN,
             activation: Activation::Relu,
             dropout: 0.5,
             input_dropout: true,

@@ -47,19 +47,22 @@ pub struct AttentionOptions {
 
 impl Default for AttentionOptions {
     fn default() -> Self {
-        Self {
-            heads: 1,
-            join: Heads::Concatenate,
-            bias: true,
-            residual: false,
-            omega: None,
-            slope: 0.2,
-            dropout: 0.0,
-        }
+        Self::DEFAULT
     }
 }
 
 impl AttentionOptions {
+    /// One head with bias, slope 0.2, no dropout.
+    pub const DEFAULT: Self = Self {
+        heads: 1,
+        join: Heads::Concatenate,
+        bias: true,
+        residual: false,
+        omega: None,
+        slope: 0.2,
+        dropout: 0.0,
+    };
+
     /// The width of the layer's output for heads of width C.
     pub fn output(&self, width: usize) -> usize {
         match self.join {

@@ -174,6 +174,20 @@ graph_layers! {
 }
 
 impl Conv {
+    /// Graph convolution with biases.
+    pub const GCN: Self = Self::Gcn(GcnOptions { bias: true });
+
+    /// Graph attention with the default options.
+    pub const GAT: Self = Self::Gat(AttentionOptions::DEFAULT);
+
+    /// Graph attention, version 2, with the default options and one weight for sources and targets or two.
+    pub const fn gatv2(shared: bool) -> Self {
+        Self::Gatv2(Gatv2Options {
+            shared,
+            attention: AttentionOptions::DEFAULT,
+        })
+    }
+
     /// The options of its attention, if it has any.
     pub fn attention(&self) -> Option<&AttentionOptions> {
         match self {

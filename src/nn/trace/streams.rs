@@ -1,8 +1,8 @@
 //! Streams: the neurons that layers write, operations pass on, and other layers read.
 
 use super::glue::{Relation, relate};
-use super::{Node, Trace};
-use crate::symmetry::{Change, Passage, Reader, Way};
+use super::{Call, Node, Trace};
+use crate::symmetry::{Change, Passage, Ports, Reader, Way};
 
 /// The neurons that some calls write and others read. Addition of two streams makes them one.
 #[derive(Debug, Clone, Default)]
@@ -160,6 +160,7 @@ impl<'a> Streams<'a> {
         let trace = self.trace;
         let call = &trace.calls[number];
         let ports = call.ports.as_ref().expect("a declared call");
+        check(call, ports, &trace.nodes);
         let nothing = Reader::passing(Passage::BREAKS);
         let passes = ports.writers.is_empty();
         for (input, &node) in call.inputs.iter().enumerate() {
@@ -330,7 +331,41 @@ impl<'a> Streams<'a> {
     }
 }
 
-fn ports(trace: &Trace, call: usize) -> &crate::symmetry::Ports {
+/// Refuses ports that contradict the shapes of a call.
+fn check(call: &Call, ports: &Ports, nodes: &[Node]) {
+    let name = call.title();
+    let refuse = |what: &str, found: usize, of: &str, expected: usize| {
+        assert!(
+            found == expected,
+            "{name}: ports with {what} of {found} neurons, {of} has {expected}"
+        );
+    };
+    let width = |node: usize| nodes[node].shape.last().copied().unwrap_or(1);
+    for term in &ports.writers {
+        refuse(
+            "a writer",
+            term.slice.neurons(),
+            "the output",
+            width(call.output),
+        );
+        assert!(
+            ports.heads > 0 && term.slice.neurons().is_multiple_of(ports.heads),
+            "{name}: ports with {} heads for {} neurons",
+            ports.heads,
+            term.slice.neurons()
+        );
+    }
+    for (reader, &node) in ports.readers.iter().zip(&call.inputs) {
+        // Of a constant nothing is asked, and a sparse one is seen by its values alone.
+        if !nodes[node].args.is_empty() {
+            for term in &reader.terms {
+                refuse("a reader", term.slice.neurons(), "the input", width(node));
+            }
+        }
+    }
+}
+
+fn ports(trace: &Trace, call: usize) -> &Ports {
     trace.calls[call].ports.as_ref().expect("a declared call")
 }
 

@@ -1,6 +1,6 @@
 //! The laws of an attention layer.
 
-use super::layer::Attention;
+use super::layer::{Attention, Score};
 use crate::compositions::{idle_bias, incoming, outgoing, rows};
 use emmy::Real;
 use emmy::nn::{Linear, Params};
@@ -8,6 +8,19 @@ use emmy::symmetry::{Law, Slice, Symmetry};
 use std::ops::Range;
 
 impl<F: Real> Attention<F> {
+    /// What the layer states of its inside: with dot products C8 to C11, with other scores C9 alone.
+    pub fn inside(&self, params: &Params<'_, F>) -> Vec<Law> {
+        let scores = match self.score {
+            Score::Dot => [self.queries_and_keys(params, 1), self.key_bias(params, 1)].concat(),
+            _ => Vec::new(),
+        };
+        let mut laws = [scores, self.values_and_output(params, 1)].concat();
+        for law in &mut laws {
+            law.name = law.name.replace("layer 1, ", "");
+        }
+        laws
+    }
+
     /// C8, C10, C11: Σ_h G_Q^h W_Q^hᵀ − W_K G_Kᵀ = 0 over the heads h of a group, W augmented by b.
     pub fn queries_and_keys(&self, slots: &Params<'_, F>, layer: usize) -> Vec<Law> {
         let law = |g: usize| {

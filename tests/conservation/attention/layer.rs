@@ -3,9 +3,10 @@
 use crate::compositions::linear;
 use crate::normalisation::Norm;
 use emmy::init::{self, Rng};
-use emmy::nn::{Linear, Pass};
+use emmy::nn::{Layer, Linear, Params, Pass};
 use emmy::ops::sparse::{gather_columns, gather_rows, segment_softmax, spmm};
 use emmy::sparse::Pattern;
+use emmy::symmetry::{Ports, Reader};
 use emmy::tensor::tensor;
 use emmy::{Real, Tensor, Var};
 use std::sync::Arc;
@@ -90,19 +91,21 @@ impl<F: Real> Attention<F> {
         y: Var<'t, F>,
         reach: &Reach,
     ) -> Var<'t, F> {
-        let (q, k) = (self.query.forward(pass, x), self.keys().forward(pass, y));
-        let v = self.value.forward(pass, y);
-        let part = |z: Var<'t, F>, of: usize, h: usize| {
-            let width = z.shape()[1] / of;
-            z.slice(1, h * width..(h + 1) * width)
-        };
-        let head = |h: usize| {
-            let g = h / (self.heads / self.groups);
-            let (q, k) = (part(q, self.heads, h), part(k, self.groups, g));
-            attend(self.score, reach, q, k, part(v, self.groups, g))
-        };
-        let heads: Vec<_> = (0..self.heads).map(head).collect();
-        self.output.forward(pass, Var::concat(&heads, 1))
+        pass.call(self, &[x, y], || {
+            let (q, k) = (self.query.forward(pass, x), self.keys().forward(pass, y));
+            let v = self.value.forward(pass, y);
+            let part = |z: Var<'t, F>, of: usize, h: usize| {
+                let width = z.shape()[1] / of;
+                z.slice(1, h * width..(h + 1) * width)
+            };
+            let head = |h: usize| {
+                let g = h / (self.heads / self.groups);
+                let (q, k) = (part(q, self.heads, h), part(k, self.groups, g));
+                attend(self.score, reach, q, k, part(v, self.groups, g))
+            };
+            let heads: Vec<_> = (0..self.heads).map(head).collect();
+            self.output.forward(pass, Var::concat(&heads, 1))
+        })
     }
 
     /// The map that makes keys.
@@ -115,6 +118,21 @@ impl<F: Real> Attention<F> {
         std::iter::once(&self.query)
             .chain(&self.key)
             .chain(std::iter::once(&self.value))
+    }
+}
+
+impl<F: Real> Layer<F> for Attention<F> {
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        let read = |maps: Vec<&Linear<F>>| {
+            Reader::linear(maps.into_iter().map(|map| params.columns(&map.weight)))
+        };
+        let of_y = self.key.iter().chain([&self.value]).collect();
+        let output = self.output.ports(params)?;
+        Some(Ports {
+            readers: vec![read(vec![&self.query]), read(of_y)],
+            inside: self.inside(params),
+            ..output
+        })
     }
 }
 

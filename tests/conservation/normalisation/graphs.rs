@@ -3,8 +3,9 @@
 use super::Norm;
 use crate::chains::{Made, made};
 use crate::support::*;
+use emmy::graph::Neighbourhood;
 use emmy::init;
-use emmy::nn::{GraphLayer, Linear, Params, Pass};
+use emmy::nn::{GraphLayer, Layer, Linear, Params, Pass};
 use emmy::symmetry::{Law, Slice, Symmetry, Term};
 use emmy::{Real, Var};
 use proptest::prelude::*;
@@ -31,7 +32,11 @@ impl<F: Real> Normalised<F> {
 
     /// C19: what flows into a neuron against what weighs it, and nothing on the other side.
     fn neurons(&self) -> Law {
-        let terms = self.layer.ports(&Params::of(self)).writers;
+        let terms = self
+            .layer
+            .ports(&Params::of(self))
+            .expect("a graph layer")
+            .writers;
         Law::new("layer 1, neurons", 1, Symmetry::Rescaling, terms)
     }
 
@@ -50,7 +55,9 @@ impl<F: Real> Normalised<F> {
 impl<F: Real> Network<F> for Normalised<F> {
     fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
         let x = problem.input(pass.tape());
-        let y = self.layer.forward(pass, x, &problem.graph.gcn_norm());
+        let y = self
+            .layer
+            .forward(pass, x, &Neighbourhood::of(problem.graph.with_self_loops()));
         self.last.forward(pass, self.norm.apply(y).relu())
     }
 }

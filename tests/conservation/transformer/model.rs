@@ -1,12 +1,12 @@
 //! The transformer and its laws.
 
 use crate::attention::{Attention, Reach, Score, Shape, Sizes};
-use crate::compositions::{Composition, incoming, linear, rows, shifts, whole};
+use crate::compositions::{Composition, incoming, linear};
 use crate::gated::FeedForward;
 use crate::normalisation::{Gain, Norm};
 use emmy::init::{self, Rng};
-use emmy::nn::{Activation, Linear, Params, Pass};
-use emmy::symmetry::{Law, Symmetry};
+use emmy::nn::{Activation, Fields, Layer, LayerNorm, Linear, Module, Params, Pass, Trace};
+use emmy::symmetry::{Law, Passage, Ports, Reader, Term};
 use emmy::{Real, Tensor, Var};
 
 const TOKENS: usize = 5;
@@ -15,13 +15,84 @@ pub const STREAM: usize = 4;
 const INSIDE: usize = 5;
 const CLASSES: usize = 3;
 
+/// The norm of a transformer: the library's LayerNorm, or one that a user wrote.
+#[derive(Debug, Clone)]
+pub enum AnyNorm<F: Real> {
+    Layer(LayerNorm<F>),
+    Rms(RmsNorm<F>),
+}
+
+impl<F: Real> Module<F> for AnyNorm<F> {
+    fn collect<'a>(&'a self, out: &mut Fields<&'a Tensor<F>>) {
+        match self {
+            Self::Layer(norm) => norm.collect(out),
+            Self::Rms(norm) => norm.collect(out),
+        }
+    }
+
+    fn collect_mut<'a>(&'a mut self, out: &mut Fields<&'a mut Tensor<F>>) {
+        match self {
+            Self::Layer(norm) => norm.collect_mut(out),
+            Self::Rms(norm) => norm.collect_mut(out),
+        }
+    }
+}
+
+impl<F: Real> AnyNorm<F> {
+    fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+        match self {
+            Self::Layer(norm) => norm.forward(pass, x),
+            Self::Rms(norm) => norm.forward(pass, x),
+        }
+    }
+}
+
+/// γ ⊙ x / rms(x) + β, as a user writes it: what it does to a stream is stated, for the tape alone does not show that a norm turns with it.
+#[derive(Debug, Clone)]
+pub struct RmsNorm<F: Real> {
+    gain: Option<Tensor<F>>,
+    bias: Option<Tensor<F>>,
+}
+emmy::module!(RmsNorm: gain = Gain, bias = Bias);
+
+impl<F: Real> RmsNorm<F> {
+    fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+        pass.call(self, &[x], || {
+            let y = Norm::Rms.apply(x);
+            match (&self.gain, &self.bias) {
+                (Some(gain), Some(bias)) => y * pass.param(gain) + pass.param(bias),
+                _ => y,
+            }
+        })
+    }
+}
+
+impl<F: Real> Layer<F> for RmsNorm<F> {
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        let passage = Passage::rms_norm(0.0);
+        let Some(gain) = &self.gain else {
+            return Some(Ports::passing(passage));
+        };
+        let gain = params.rows(gain);
+        let written = std::iter::once(gain.clone()).chain(self.bias.iter().map(|b| params.rows(b)));
+        Some(Ports {
+            writers: incoming(written),
+            readers: vec![Reader {
+                passage,
+                terms: vec![Term::outgoing(gain)],
+                mixes: false,
+            }],
+            ..Ports::opaque(0)
+        })
+    }
+}
+
 /// x ← x + attention(norm x),   x ← x + feed-forward(norm x)
 #[derive(Debug, Clone)]
 pub struct Block<F: Real> {
-    /// γ and β of the first norm, if it has them.
-    pub norm1: Option<Gain<F>>,
+    pub norm1: AnyNorm<F>,
     pub attention: Attention<F>,
-    pub norm2: Option<Gain<F>>,
+    pub norm2: AnyNorm<F>,
     pub forward: FeedForward<F>,
 }
 emmy::module!(Block: norm1, attention, norm2, forward);
@@ -31,9 +102,8 @@ emmy::module!(Block: norm1, attention, norm2, forward);
 pub struct Transformer<F: Real> {
     pub embed: Linear<F>,
     pub blocks: Vec<Block<F>>,
-    pub last: Option<Gain<F>>,
+    pub last: AnyNorm<F>,
     pub head: Linear<F>,
-    pub norm: Norm,
     pub tokens: Tensor<F>,
     pub labels: Vec<usize>,
 }
@@ -74,6 +144,15 @@ pub const BARE: Plan = Plan {
 };
 
 impl Plan {
+    fn norm<F: Real>(self, rng: &mut Rng) -> AnyNorm<F> {
+        let affine = self.gains.then(|| Gain::new(STREAM, rng));
+        let (gain, bias) = affine.map(|Gain { gain, bias }| (gain, bias)).unzip();
+        match self.norm {
+            Norm::Layer { eps } => AnyNorm::Layer(LayerNorm { gain, bias, eps }),
+            _ => AnyNorm::Rms(RmsNorm { gain, bias }),
+        }
+    }
+
     fn block<F: Real>(self, gated: bool, rng: &mut Rng) -> Block<F> {
         let sizes = Sizes {
             d_x: STREAM,
@@ -92,9 +171,9 @@ impl Plan {
         };
         let widths = [STREAM, INSIDE, STREAM];
         Block {
-            norm1: self.gains.then(|| Gain::new(STREAM, rng)),
+            norm1: self.norm(rng),
             attention: Attention::new(sizes, Score::Dot, rng),
-            norm2: self.gains.then(|| Gain::new(STREAM, rng)),
+            norm2: self.norm(rng),
             forward: FeedForward::new(widths, gated, activation, self.bias, rng),
         }
     }
@@ -108,9 +187,8 @@ impl Plan {
                 .iter()
                 .map(|&gated| self.block(gated, rng))
                 .collect(),
-            last: self.gains.then(|| Gain::new(STREAM, rng)),
+            last: self.norm(rng),
             head: linear(STREAM, CLASSES, self.bias, rng),
-            norm: self.norm,
             tokens: init::zeros(&[0]),
             labels: Vec::new(),
         };
@@ -131,103 +209,39 @@ impl<F: Real> Transformer<F> {
         }
     }
 
-    /// All of them.
+    /// The same with another ε of every LayerNorm.
+    pub fn with_eps(mut self, eps: f64) -> Self {
+        let blocks = self.blocks.iter_mut();
+        let norms = blocks.flat_map(|block| [&mut block.norm1, &mut block.norm2]);
+        for norm in norms.chain([&mut self.last]) {
+            if let AnyNorm::Layer(norm) = norm {
+                norm.eps = eps;
+            }
+        }
+        self
+    }
+
+    /// The outputs `[tokens, classes]`: the only description of the network there is.
+    pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
+        let reach = Reach::random(Shape::Causal, TOKENS, TOKENS, &mut init::rng(0));
+        let mut x = (self.embed).forward(pass, pass.tape().constant(self.tokens.clone()));
+        for block in &self.blocks {
+            let y = block.norm1.forward(pass, x);
+            x = x + block.attention.forward(pass, y, y, &reach);
+            x = x + block.forward.forward(pass, block.norm2.forward(pass, x));
+        }
+        self.head.forward(pass, self.last.forward(pass, x))
+    }
+
+    /// The laws that its forward pass shows, for a loss of the softmax of its outputs.
     pub fn laws(&self) -> Vec<Law> {
-        let slots = &Params::of(self);
-        let mut laws = Vec::new();
-        for (l, block) in (1..).zip(&self.blocks) {
-            let (attention, forward) = (&block.attention, &block.forward);
-            if let Some(gain) = &block.norm1 {
-                let name = format!("layer {l}, norm and attention");
-                laws.push(gain.against(name, l, slots, attention.readers()));
-            }
-            laws.extend(attention.queries_and_keys(slots, l));
-            laws.extend(attention.key_bias(slots, l));
-            laws.extend(attention.values_and_output(slots, l));
-            if let Some(gain) = &block.norm2 {
-                let name = format!("layer {l}, norm and feed-forward");
-                laws.push(gain.against(name, l, slots, forward.readers()));
-            }
-            laws.extend(forward.up_and_down(slots, l));
-        }
-        let end = self.blocks.len() + 1;
-        if let Some(gain) = &self.last {
-            laws.push(gain.against("last norm and classes".into(), end, slots, [&self.head]));
-        }
-        laws.extend(shifts("sum over classes", end, slots, &self.head));
-        laws.extend(self.stream(slots));
-        laws
-    }
-
-    /// What is free in the stream because norms alone read it.
-    fn stream(&self, slots: &Params<'_, F>) -> Vec<Law> {
-        let mut laws = Vec::new();
-        // LayerNorm does not see what moves all coordinates alike: each map that writes may add that, on its own.
-        if let Norm::Layer { .. } = self.norm {
-            for (name, l, map) in self.writers() {
-                laws.extend(shifts(&format!("stream, shift by {name}"), l, slots, map));
-            }
-        }
-        // Without ε it does not see the length either; but what is added up must grow together.
-        if !matches!(self.norm, Norm::Layer { eps } if eps > 0.0) {
-            let terms = whole(slots, self.writers().into_iter().map(|writer| writer.2));
-            laws.push(Law::new("stream, scale", 1, Symmetry::Rescaling, terms));
-        }
-        // RMSNorm without gains commutes with turns: what is written turned is read turned.
-        if self.norm == Norm::Rms && self.last.is_none() {
-            laws.push(self.turns(slots));
-        }
-        laws
-    }
-
-    /// All coordinates of the stream turned, where they are written and where they are read.
-    pub fn turns(&self, slots: &Params<'_, F>) -> Law {
-        let written = self.writers().into_iter();
-        let written = written.flat_map(|(_, _, map)| rows(slots, map, 1, 0..STREAM));
-        let read = self
-            .readers()
-            .into_iter()
-            .map(|map| slots.columns(&map.weight));
-        Law::new(
-            "stream, turns",
-            1,
-            Symmetry::Rotation,
-            incoming(written.chain(read)),
-        )
-    }
-
-    /// What adds to the stream: its name, its layer, the map.
-    fn writers(&self) -> Vec<(String, usize, &Linear<F>)> {
-        let mut out = vec![("the embedding".into(), 1, &self.embed)];
-        for (l, block) in (1..).zip(&self.blocks) {
-            out.push((format!("attention {l}"), l, &block.attention.output));
-            out.push((format!("feed-forward {l}"), l, &block.forward.down));
-        }
-        out
-    }
-
-    /// What reads it, through a norm.
-    fn readers(&self) -> Vec<&Linear<F>> {
-        let blocks = self.blocks.iter();
-        let of_blocks = blocks.flat_map(|b| b.attention.readers().chain(b.forward.readers()));
-        of_blocks.chain([&self.head]).collect()
+        let trace = Trace::of(self, |pass| self.forward(pass));
+        [trace.laws(), trace.softmax_laws()].concat()
     }
 }
 
 impl<F: Real> Composition<F> for Transformer<F> {
     fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
-        let reach = Reach::random(Shape::Causal, TOKENS, TOKENS, &mut init::rng(0));
-        let norm = |x, gain: &Option<Gain<F>>| {
-            let y = self.norm.apply(x);
-            gain.as_ref().map_or(y, |gain| gain.forward(pass, y))
-        };
-        let mut x = (self.embed).forward(pass, pass.tape().constant(self.tokens.clone()));
-        for block in &self.blocks {
-            let y = norm(x, &block.norm1);
-            x = x + block.attention.forward(pass, y, y, &reach);
-            x = x + block.forward.forward(pass, norm(x, &block.norm2));
-        }
-        let outputs = self.head.forward(pass, norm(x, &self.last));
-        outputs.cross_entropy(&self.labels, None)
+        self.forward(pass).cross_entropy(&self.labels, None)
     }
 }
