@@ -283,3 +283,66 @@ fn cotangents_can_be_variables() {
     close(by_u[0], 0.2_f64.exp());
     close(by_u[1], 0.4_f64.exp());
 }
+
+#[test]
+#[should_panic(
+    expected = "halved: its derivative with respect to argument 0 has shape [1], that argument [2]"
+)]
+fn a_derivative_of_another_shape_is_refused() {
+    let tape = Tape::new();
+    let x = tape.var(tensor(&[2], vec![1.0_f64, 2.0]));
+    let y = x.unary("halved", x.scale(0.5).value(), |p| p.gy().slice(0, 0..1));
+    grad(y.sum_all(), &[x]);
+}
+
+/// A fused operation whose kernel gives nothing.
+struct Silent;
+
+impl Fused<f64> for Silent {
+    type Saved = ();
+
+    fn name(&self) -> &'static str {
+        "silent"
+    }
+
+    fn forward(&self, args: &[Tensor<f64>]) -> (Tensor<f64>, ()) {
+        (args[0].clone(), ())
+    }
+
+    fn backward(
+        &self,
+        _: &[Tensor<f64>],
+        _: &Tensor<f64>,
+        _: &(),
+        _: &Tensor<f64>,
+        _: &[bool],
+    ) -> Vec<Option<Tensor<f64>>> {
+        Vec::new()
+    }
+
+    fn reference<'t>(&self, args: &[Var<'t, f64>]) -> Var<'t, f64> {
+        args[0]
+    }
+}
+
+#[test]
+#[should_panic(expected = "silent: it has no derivative with respect to argument 0")]
+fn a_derivative_that_is_missing_is_refused() {
+    let tape = Tape::new();
+    let x = tape.scalar(1.0);
+    grad(fused(Silent, &[x]), &[x]);
+}
+
+#[test]
+fn without_recording_a_graph_holds_constants() {
+    let tape = Tape::new();
+    let x = tape.scalar(1.5_f64);
+    for y in [
+        fused(Square, &[x]) * x,
+        checkpoint("cube", &[x], |x| x[0] * x[0] * x[0]),
+    ] {
+        let g = tape.no_grad(|| grad_graph(y, &[x])[0]);
+        assert!(!g.is_differentiable());
+        close(g.item(), 3.0 * 1.5 * 1.5);
+    }
+}

@@ -2,12 +2,11 @@
 //! ([`checkpoint`]). Both are differentiable to any order: where the graph of a derivative is wanted, a reference composition is
 //! traced instead. Nothing detaches silently.
 
-use super::grad::{vjp, vjp_graph};
-use super::tape::{Joint, Rule, Tape, Vjp, derivative};
+use super::grad::{constants, vjp, vjp_graph};
+use super::tape::{Tape, Vjp};
 use super::var::Var;
 use crate::real::Real;
 use crate::tensor::Tensor;
-use std::rc::Rc;
 
 /// An operation whose value and first derivative are fused kernels, with a composition of ordinary operations that defines it.
 ///
@@ -45,8 +44,18 @@ pub trait Fused<F: Real>: 'static {
 pub fn fused<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]) -> Var<'t, F> {
     let (tape, values) = operands(op.name(), args);
     let (value, saved) = op.forward(&values);
-    tape.append(op.name(), args, value, || {
-        Rule::Joint(Rc::new(Kernels { op, saved }))
+    tape.record(op.name(), args, value, move |p| {
+        if p.tape.recording.get() {
+            let (y, aliases) = trace(p, |args| op.reference(args));
+            return spread(vjp_graph(y, &aliases, p.gy()), &p.wanted);
+        }
+        let args: Vec<_> = (0..p.args.len()).map(|k| p.arg(k).value()).collect();
+        let (y, gy) = (p.y().value(), p.gy().value());
+        let adjoints = op.backward(&args, &y, &saved, &gy, &p.wanted);
+        adjoints
+            .into_iter()
+            .map(|adjoint| adjoint.map(|g| p.tape.constant(g)))
+            .collect()
     })
 }
 
@@ -72,11 +81,18 @@ pub fn checkpoint<'t, F: Real>(
     f: impl for<'a> Fn(&[Var<'a, F>]) -> Var<'a, F> + 'static,
 ) -> Var<'t, F> {
     let (tape, values) = operands(op, args);
-    let value = tape.scratch(false, || {
-        let constants: Vec<_> = values.into_iter().map(|v| tape.constant(v)).collect();
-        f(&constants).value()
-    });
-    tape.append(op, args, value, || Rule::Joint(Rc::new(Retrace(f))))
+    let value = tape.scratch(false, || f(&constants(tape, values)).value());
+    tape.record(op, args, value, move |p| {
+        let graph = p.tape.recording.get();
+        let on = p.tape.set_recording(true);
+        let (y, aliases) = trace(p, &f);
+        drop(on);
+        let adjoints = match graph {
+            true => vjp_graph(y, &aliases, p.gy()),
+            false => constants(p.tape, vjp(y, &aliases, &p.gy().value())),
+        };
+        spread(adjoints, &p.wanted)
+    })
 }
 
 #[track_caller]
@@ -88,68 +104,26 @@ fn operands<'t, F: Real>(op: &str, args: &[Var<'t, F>]) -> (&'t Tape<F>, Vec<Ten
     (first.tape, args.iter().map(|a| a.value()).collect())
 }
 
-struct Kernels<F: Real, O: Fused<F>> {
-    op: O,
-    saved: O::Saved,
-}
-
-impl<F: Real, O: Fused<F>> Joint<F> for Kernels<F, O> {
-    fn values(&self, pull: &Vjp<'_, F>, wanted: &[bool]) -> Vec<Option<Tensor<F>>> {
-        let args: Vec<_> = (0..pull.args.len()).map(|k| pull.arg(k).value()).collect();
-        let (y, gy) = (pull.y().value(), pull.gy().value());
-        self.op.backward(&args, &y, &self.saved, &gy, wanted)
-    }
-
-    fn graph<'t>(&self, pull: &Vjp<'t, F>, wanted: &[bool]) -> Vec<Option<Var<'t, F>>> {
-        let (y, aliases) = trace(pull, wanted, |args| self.op.reference(args));
-        spread(vjp_graph(y, &aliases, pull.gy()), wanted)
-    }
-}
-
-struct Retrace<T>(T);
-
-impl<F: Real, T> Joint<F> for Retrace<T>
-where
-    T: for<'a> Fn(&[Var<'a, F>]) -> Var<'a, F>,
-{
-    fn values(&self, pull: &Vjp<'_, F>, wanted: &[bool]) -> Vec<Option<Tensor<F>>> {
-        pull.tape.scratch(true, || {
-            let (y, aliases) = trace(pull, wanted, &self.0);
-            spread(vjp(y, &aliases, &pull.gy().value()), wanted)
-        })
-    }
-
-    fn graph<'t>(&self, pull: &Vjp<'t, F>, wanted: &[bool]) -> Vec<Option<Var<'t, F>>> {
-        let (y, aliases) = trace(pull, wanted, &self.0);
-        spread(vjp_graph(y, &aliases, pull.gy()), wanted)
-    }
-}
-
 /// Traces `f` on aliases of the arguments, so that an argument used twice is told apart from itself and the sweep through the
 /// trace stops there. Returns the value and the aliases of the wanted arguments.
 fn trace<'t, F: Real>(
-    pull: &Vjp<'t, F>,
-    wanted: &[bool],
+    p: &Vjp<'t, F>,
     f: impl FnOnce(&[Var<'t, F>]) -> Var<'t, F>,
 ) -> (Var<'t, F>, Vec<Var<'t, F>>) {
-    let aliases: Vec<_> = (0..pull.args.len()).map(|k| alias(pull.arg(k))).collect();
+    let aliases: Vec<_> = (0..p.args.len()).map(|k| alias(p.arg(k))).collect();
     let y = f(&aliases);
-    let wanted = aliases.iter().zip(wanted).filter(|(_, on)| **on);
-    (y, wanted.map(|(a, _)| *a).collect())
+    let wanted = aliases.into_iter().zip(&p.wanted).filter(|(_, on)| **on);
+    (y, wanted.map(|(a, _)| a).collect())
 }
 
 /// y = x, a new node for the same value.
 fn alias<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
-    x.tape.record("alias", &[x], x.value(), || {
-        [derivative(|p: &Vjp<'_, F>| p.gy())]
-    })
+    x.unary("alias", x.value(), |p| p.gy())
 }
 
 /// Puts one item in each wanted place.
 fn spread<T>(items: Vec<T>, wanted: &[bool]) -> Vec<Option<T>> {
     let mut items = items.into_iter();
-    wanted
-        .iter()
-        .map(|&on| if on { items.next() } else { None })
-        .collect()
+    let place = |&on: &bool| if on { items.next() } else { None };
+    wanted.iter().map(place).collect()
 }

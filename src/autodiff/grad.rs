@@ -8,10 +8,9 @@
 
 use super::Var;
 use super::path::Path;
-use super::tape::{Derivative, NodeId, Rule, Tape, Vjp};
-use crate::kernels;
+use super::tape::Tape;
 use crate::real::Real;
-use crate::tensor::{Tensor, memory};
+use crate::tensor::Tensor;
 
 /// ∂y/∂x for each x, as plain values; y must hold one element. What the sweep makes is freed.
 ///
@@ -21,8 +20,8 @@ use crate::tensor::{Tensor, memory};
 /// If y has not exactly one element, or an x is a constant or stands on another tape.
 #[track_caller]
 pub fn grad<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>]) -> Vec<Tensor<F>> {
-    let u = Tensor::ones(one_element("grad", y));
-    pull_values("grad", y, xs, &u)
+    let shape = one_element("grad", y, xs);
+    Path::new(y, xs).sweep(y.tape, Tensor::ones(shape), xs)
 }
 
 /// ∂y/∂x for each x, as variables that can be differentiated again.
@@ -42,8 +41,9 @@ pub fn grad<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>]) -> Vec<Tensor<F>> {
 /// As [`grad`].
 #[track_caller]
 pub fn grad_graph<'t, F: Real>(y: Var<'t, F>, xs: &[Var<'t, F>]) -> Vec<Var<'t, F>> {
-    let u = y.tape.constant(Tensor::ones(one_element("grad_graph", y)));
-    pull_graph("grad_graph", y, xs, u)
+    let shape = one_element("grad_graph", y, xs);
+    let one = y.tape.constant(Tensor::ones(shape));
+    Path::new(y, xs).sweep(y.tape, one, xs)
 }
 
 /// The vector–Jacobian product uᵀ ∂y/∂x for each x; `u` has the shape of y.
@@ -52,39 +52,8 @@ pub fn grad_graph<'t, F: Real>(y: Var<'t, F>, xs: &[Var<'t, F>]) -> Vec<Var<'t, 
 /// If the shape of `u` is not that of y, or an x is a constant or stands on another tape.
 #[track_caller]
 pub fn vjp<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>], u: &Tensor<F>) -> Vec<Tensor<F>> {
-    pull_values("vjp", y, xs, u)
-}
-
-/// [`vjp`] for a function that is named when it is refused.
-#[track_caller]
-fn pull_values<F: Real>(
-    op: &str,
-    y: Var<'_, F>,
-    xs: &[Var<'_, F>],
-    u: &Tensor<F>,
-) -> Vec<Tensor<F>> {
-    check(op, y, xs, u.shape());
-    let path = Path::new(y, xs);
-    let tape = y.tape;
-    let adjoints = path.sweep(
-        u.clone(),
-        |id, gy| {
-            tape.scratch(false, || {
-                let (pull, rule) = open(tape.constant(gy), id);
-                let each = |rule: &Derivative<F>| rule(&pull).value();
-                path.contributions(&pull, &rule, each, |joint, on| joint.values(&pull, on))
-            })
-        },
-        |sum, term| {
-            kernels::map::add_assign(sum, &term);
-            memory::recycle(term);
-        },
-    );
-    xs.iter()
-        .map(|x| path.adjoint(&adjoints, x.id))
-        .zip(xs)
-        .map(|(adjoint, x)| adjoint.unwrap_or_else(|| Tensor::zeros(x.shape())))
-        .collect()
+    check("vjp", y, xs, u.shape());
+    Path::new(y, xs).sweep(y.tape, u.clone(), xs)
 }
 
 /// The vector–Jacobian product as variables that can be differentiated again, with respect to `u` too.
@@ -93,35 +62,9 @@ fn pull_values<F: Real>(
 /// As [`vjp`].
 #[track_caller]
 pub fn vjp_graph<'t, F: Real>(y: Var<'t, F>, xs: &[Var<'t, F>], u: Var<'t, F>) -> Vec<Var<'t, F>> {
-    pull_graph("vjp_graph", y, xs, u)
-}
-
-/// [`vjp_graph`] for a function that is named when it is refused.
-#[track_caller]
-fn pull_graph<'t, F: Real>(
-    op: &str,
-    y: Var<'t, F>,
-    xs: &[Var<'t, F>],
-    u: Var<'t, F>,
-) -> Vec<Var<'t, F>> {
-    y.tape.accept(op, &[u]);
-    check(op, y, xs, &u.shape());
-    let path = Path::new(y, xs);
-    let tape = y.tape;
-    let adjoints = path.sweep(
-        u,
-        |id, gy| {
-            let (pull, rule) = open(gy, id);
-            let each = |rule: &Derivative<F>| rule(&pull);
-            path.contributions(&pull, &rule, each, |joint, on| joint.graph(&pull, on))
-        },
-        |sum, term| *sum = *sum + term,
-    );
-    xs.iter()
-        .map(|x| path.adjoint(&adjoints, x.id))
-        .zip(xs)
-        .map(|(adjoint, x)| adjoint.unwrap_or_else(|| tape.constant(Tensor::zeros(x.shape()))))
-        .collect()
+    y.tape.accept("vjp_graph", &[u]);
+    check("vjp_graph", y, xs, &u.shape());
+    Path::new(y, xs).sweep(y.tape, u, xs)
 }
 
 /// The Jacobian–vector product Σ ∂y/∂x · v, by two pullbacks: uᵀJ is linear in u, and its derivative along v is Jv.
@@ -130,13 +73,10 @@ fn pull_graph<'t, F: Real>(
 /// If there is not one `v` an x, of its shape, or an x is a constant or stands on another tape.
 #[track_caller]
 pub fn jvp<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>], vs: &[Tensor<F>]) -> Tensor<F> {
-    let tape = y.tape;
     check("jvp", y, xs, &y.shape());
     check_directions("jvp", xs, vs.iter().map(|v| v.shape().to_vec()));
-    tape.scratch(true, || {
-        let u = tape.var(Tensor::zeros(y.shape()));
-        let pulled = vjp_graph(y, xs, u);
-        let along = contract(tape, &pulled, vs);
+    y.tape.scratch(true, || {
+        let (u, along) = transposed(y, xs, &constants(y.tape, vs.to_vec()));
         grad(along, &[u]).remove(0)
     })
 }
@@ -150,9 +90,8 @@ pub fn jvp_graph<'t, F: Real>(y: Var<'t, F>, xs: &[Var<'t, F>], vs: &[Var<'t, F>
     check("jvp_graph", y, xs, &y.shape());
     check_directions("jvp_graph", xs, vs.iter().map(|v| v.shape()));
     y.tape.accept("jvp_graph", vs);
-    let u = y.tape.var(Tensor::zeros(y.shape()));
-    let pulled = vjp_graph(y, xs, u);
-    grad_graph(contract_vars(y.tape, &pulled, vs), &[u])[0]
+    let (u, along) = transposed(y, xs, vs);
+    grad_graph(along, &[u])[0]
 }
 
 /// The Hessian–vector product ∂/∂x Σ ⟨∂y/∂x, v⟩ of a y with one element, for each x.
@@ -161,12 +100,11 @@ pub fn jvp_graph<'t, F: Real>(y: Var<'t, F>, xs: &[Var<'t, F>], vs: &[Var<'t, F>
 /// As [`jvp`], and if y has not exactly one element.
 #[track_caller]
 pub fn hvp<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>], vs: &[Tensor<F>]) -> Vec<Tensor<F>> {
-    let tape = y.tape;
-    check("hvp", y, xs, &one_element("hvp", y));
+    one_element("hvp", y, xs);
     check_directions("hvp", xs, vs.iter().map(|v| v.shape().to_vec()));
-    tape.scratch(true, || {
-        let gradients = grad_graph(y, xs);
-        grad(contract(tape, &gradients, vs), xs)
+    y.tape.scratch(true, || {
+        let along = contract(y.tape, &grad_graph(y, xs), &constants(y.tape, vs.to_vec()));
+        grad(along, xs)
     })
 }
 
@@ -189,12 +127,13 @@ pub fn jacobian<F: Real>(y: Var<'_, F>, x: Var<'_, F>) -> Tensor<F> {
 }
 
 #[track_caller]
-fn one_element<F: Real>(op: &str, y: Var<'_, F>) -> Vec<usize> {
+fn one_element<F: Real>(op: &str, y: Var<'_, F>, xs: &[Var<'_, F>]) -> Vec<usize> {
     let shape = y.shape();
     assert!(
         shape.iter().product::<usize>() == 1,
         "{op}: y must hold one element, its shape is {shape:?}; give vjp a cotangent instead"
     );
+    check(op, y, xs, &shape);
     shape
 }
 
@@ -228,32 +167,24 @@ fn check_directions<F: Real>(op: &str, xs: &[Var<'_, F>], vs: impl Iterator<Item
     );
 }
 
-fn contract<'t, F: Real>(tape: &'t Tape<F>, gs: &[Var<'t, F>], vs: &[Tensor<F>]) -> Var<'t, F> {
-    let vs: Vec<_> = vs.iter().map(|v| tape.constant(v.clone())).collect();
-    contract_vars(tape, gs, &vs)
+pub(super) fn constants<F: Real>(tape: &Tape<F>, vs: Vec<Tensor<F>>) -> Vec<Var<'_, F>> {
+    vs.into_iter().map(|v| tape.constant(v)).collect()
+}
+
+/// A variable u and Σ ⟨uᵀ ∂y/∂x, v⟩, which is linear in u.
+fn transposed<'t, F: Real>(
+    y: Var<'t, F>,
+    xs: &[Var<'t, F>],
+    vs: &[Var<'t, F>],
+) -> (Var<'t, F>, Var<'t, F>) {
+    let u = y.tape.var(Tensor::zeros(y.shape()));
+    (u, contract(y.tape, &vjp_graph(y, xs, u), vs))
 }
 
 /// Σ_k ⟨g_k, v_k⟩
-fn contract_vars<'t, F: Real>(
-    tape: &'t Tape<F>,
-    gs: &[Var<'t, F>],
-    vs: &[Var<'t, F>],
-) -> Var<'t, F> {
-    gs.iter()
-        .zip(vs)
+fn contract<'t, F: Real>(tape: &'t Tape<F>, gs: &[Var<'t, F>], vs: &[Var<'t, F>]) -> Var<'t, F> {
+    (gs.iter().zip(vs))
         .map(|(&g, &v)| (g * v).sum_all())
         .reduce(|a, b| a + b)
         .unwrap_or_else(|| tape.constant(crate::tensor::scalar(F::zero())))
-}
-
-/// What the derivative code of one node needs, copied out of the arena so that it is not borrowed while that code runs.
-fn open<'t, F: Real>(gy: Var<'t, F>, id: NodeId) -> (Vjp<'t, F>, Rule<F>) {
-    let node = gy.tape.node(id);
-    let pull = Vjp {
-        tape: gy.tape,
-        node: id,
-        gy: gy.id,
-        args: node.args.clone(),
-    };
-    (pull, node.rule.clone())
 }

@@ -16,6 +16,5 @@ mod var;
 pub use check::check_grads;
 pub use fused::{Fused, checkpoint, fused};
 pub use grad::{grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
-pub(crate) use tape::derivative;
 pub use tape::{Tape, Vjp};
 pub use var::Var;

@@ -1,9 +1,11 @@
-//! The part of a tape that a backward sweep visits, and the sweep.
+//! The part of a tape that a backward sweep visits, and the sweep: one, for both modes.
 
 use super::Var;
-use super::tape::{Derivative, Joint, NodeId, Rule, Vjp};
+use super::tape::{NodeId, Tape, Vjp};
+use crate::kernels;
 use crate::real::Real;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, memory};
+use smallvec::SmallVec;
 
 /// The nodes between the xs and y: what a sweep has to visit.
 pub(super) struct Path {
@@ -44,16 +46,14 @@ impl Path {
     }
 
     /// Visits the nodes from y down, so that every consumer comes before what it consumes and sums have a fixed order. Returns
-    /// the adjoints of what was asked for.
-    ///
-    /// `pull` turns the finished adjoint of a node into contributions to the adjoints of its arguments, `add` sums them.
-    pub(super) fn sweep<T: Clone>(
+    /// the adjoints of the xs, from that of y.
+    pub(super) fn sweep<'t, F: Real, A: Adjoint<'t, F>>(
         &self,
-        seed: T,
-        pull: impl Fn(NodeId, T) -> Vec<(NodeId, T)>,
-        add: impl Fn(&mut T, T),
-    ) -> Vec<Option<T>> {
-        let mut adjoints: Vec<Option<T>> = vec![None; self.reaches.len()];
+        tape: &'t Tape<F>,
+        seed: A,
+        xs: &[Var<'_, F>],
+    ) -> Vec<A> {
+        let mut adjoints: Vec<Option<A>> = vec![None; self.reaches.len()];
         *adjoints.last_mut().expect("y is on the path") = Some(seed);
         for slot in (0..adjoints.len()).rev() {
             // What was asked for is kept; the rest is given away, and freed as soon as it has been used.
@@ -64,70 +64,97 @@ impl Path {
             let Some(gy) = finished.filter(|_| self.reaches[slot]) else {
                 continue;
             };
-            for (arg, term) in pull(self.low + slot, gy) {
+            for (arg, term) in gy.pull(self, tape, self.low + slot) {
                 match &mut adjoints[arg - self.low] {
-                    Some(sum) => add(sum, term),
+                    Some(sum) => sum.add(term),
                     empty => *empty = Some(term),
                 }
             }
         }
-        adjoints
+        let found = |x: &Var<'_, F>| adjoints.get(x.id.checked_sub(self.low)?)?.clone();
+        let zeros = |x: &Var<'_, F>| A::constant(tape, Tensor::zeros(x.shape()));
+        xs.iter()
+            .map(|x| found(x).unwrap_or_else(|| zeros(x)))
+            .collect()
     }
 
-    /// What one node contributes to the adjoints of those of its arguments that lie on the path.
-    pub(super) fn contributions<F: Real, T: Contribution>(
-        &self,
-        pull: &Vjp<'_, F>,
-        rule: &Rule<F>,
-        each: impl Fn(&Derivative<F>) -> T,
-        joint: impl Fn(&dyn Joint<F>, &[bool]) -> Vec<Option<T>>,
-    ) -> Vec<(NodeId, T)> {
-        let on: Vec<bool> = pull.args.iter().map(|&id| self.contains(id)).collect();
-        let terms = match rule {
-            Rule::Leaf => return Vec::new(),
-            Rule::Each(rules) => (rules.iter().zip(&on))
-                .map(|(rule, &on)| on.then(|| each(rule)))
-                .collect(),
-            Rule::Joint(rule) => joint(rule.as_ref(), &on),
+    /// What node `id`, whose adjoint is `gy`, adds to the adjoints of those of its arguments that lie on the path.
+    fn contributions<'t, F: Real>(&self, id: NodeId, gy: Var<'t, F>) -> Vec<(NodeId, Var<'t, F>)> {
+        let tape = gy.tape;
+        // Copied out, so that the arena is not borrowed while the rule runs.
+        let (op, args, rule) = {
+            let node = tape.node(id);
+            (node.op, node.args.clone(), node.rule.clone())
         };
-        let op = pull.tape.node(pull.node).op;
-        let mut out = Vec::with_capacity(terms.len());
-        for (k, (term, &id)) in terms.into_iter().zip(&pull.args).enumerate() {
-            if !on[k] {
-                continue;
-            }
-            let term = term.unwrap_or_else(|| {
-                panic!("{op}: it has no derivative with respect to argument {k}")
-            });
-            let shape = pull.arg(k).shape();
-            assert!(
-                term.has_shape(&shape),
-                "{op}: its derivative with respect to argument {k} does not have that argument's shape {shape:?}"
-            );
-            out.push((id, term));
-        }
-        out
-    }
-
-    pub(super) fn adjoint<T: Clone>(&self, adjoints: &[Option<T>], id: NodeId) -> Option<T> {
-        let slot = id.checked_sub(self.low)?;
-        adjoints.get(slot)?.clone()
-    }
-}
-
-/// An adjoint in either mode; only its shape is of interest here.
-pub(super) trait Contribution {
-    fn has_shape(&self, shape: &[usize]) -> bool;
-}
-
-impl<F: Real> Contribution for Tensor<F> {
-    fn has_shape(&self, shape: &[usize]) -> bool {
-        self.shape() == shape
+        let wanted: SmallVec<_> = args.iter().map(|&arg| self.contains(arg)).collect();
+        let Some(rule) = rule.filter(|_| wanted.contains(&true)) else {
+            return Vec::new();
+        };
+        let p = Vjp {
+            tape,
+            node: id,
+            gy: gy.id,
+            args,
+            wanted,
+        };
+        let terms = rule(&p);
+        let on_path = (0..p.args.len()).filter(|&k| p.wanted[k]);
+        on_path
+            .map(|k| {
+                let Some(term) = terms.get(k).copied().flatten() else {
+                    panic!("{op}: it has no derivative with respect to argument {k}")
+                };
+                let (found, expected) = (term.shape(), p.arg(k).shape());
+                assert!(
+                    found == expected,
+                    "{op}: its derivative with respect to argument {k} has shape {found:?}, that argument {expected:?}: they must be equal"
+                );
+                (p.args[k], term)
+            })
+            .collect()
     }
 }
 
-impl<F: Real> Contribution for Var<'_, F> {
-    fn has_shape(&self, shape: &[usize]) -> bool {
-        self.shape() == shape
+/// An adjoint in one of the two modes. The mode decides whether what a rule records stays; see [`super::grad`].
+pub(super) trait Adjoint<'t, F: Real>: Clone {
+    /// [`Path::contributions`] of node `id`, whose adjoint this is.
+    fn pull(self, path: &Path, tape: &'t Tape<F>, id: NodeId) -> Vec<(NodeId, Self)>;
+
+    fn add(&mut self, term: Self);
+
+    fn constant(tape: &'t Tape<F>, value: Tensor<F>) -> Self;
+}
+
+/// Values: a rule runs in a scratch region.
+impl<'t, F: Real> Adjoint<'t, F> for Tensor<F> {
+    fn pull(self, path: &Path, tape: &'t Tape<F>, id: NodeId) -> Vec<(NodeId, Self)> {
+        tape.scratch(false, || {
+            let terms = path.contributions(id, tape.constant(self));
+            terms.into_iter().map(|(arg, g)| (arg, g.value())).collect()
+        })
+    }
+
+    fn add(&mut self, term: Self) {
+        kernels::map::add_assign(self, &term);
+        memory::recycle(term);
+    }
+
+    fn constant(_: &'t Tape<F>, value: Tensor<F>) -> Self {
+        value
+    }
+}
+
+/// A graph: what a rule records stays on the tape.
+impl<'t, F: Real> Adjoint<'t, F> for Var<'t, F> {
+    fn pull(self, path: &Path, _: &'t Tape<F>, id: NodeId) -> Vec<(NodeId, Self)> {
+        path.contributions(id, self)
+    }
+
+    fn add(&mut self, term: Self) {
+        *self = *self + term;
+    }
+
+    fn constant(tape: &'t Tape<F>, value: Tensor<F>) -> Self {
+        tape.constant(value)
     }
 }

@@ -14,44 +14,21 @@ pub(crate) type NodeId = usize;
 /// The arguments of a node; two or three are the common case and need no allocation.
 pub(crate) type Args = SmallVec<[NodeId; 3]>;
 
-/// The derivative of an operation with respect to one of its arguments.
+/// How a node passes its adjoint on: one term for each argument that is [wanted](Vjp::wanted).
 ///
-/// It maps the adjoint of the output, ȳ = ∂L/∂y, to the contribution of this operation to the adjoint of the argument. It may
-/// capture owned data only (an axis, an `Arc<Pattern>`), never a [`Var`]: handles come from the [`Vjp`] it receives.
-pub(crate) type Derivative<F> = Rc<dyn for<'t> Fn(&Vjp<'t, F>) -> Var<'t, F>>;
+/// A term is the adjoint of the output, ȳ = ∂L/∂y, times the derivative of y by that argument. A rule may capture owned data only (an
+/// axis, an `Arc<Pattern>`), never a [`Var`]: handles come from the [`Vjp`] it receives.
+pub(crate) type Rule<F> = Rc<dyn for<'t> Fn(&Vjp<'t, F>) -> Terms<'t, F>>;
 
-/// Makes a [`Derivative`] of a closure. The bound lets the lifetimes of the closure infer.
-pub(crate) fn derivative<F: Real>(
-    rule: impl for<'t> Fn(&Vjp<'t, F>) -> Var<'t, F> + 'static,
-) -> Derivative<F> {
-    Rc::new(rule)
-}
-
-/// How a node passes its adjoint on.
-#[derive(Clone)]
-pub(crate) enum Rule<F: Real> {
-    /// A leaf or a constant: it does not.
-    Leaf,
-    /// One derivative an argument, each called only if that argument lies on a path to something asked for.
-    Each(Rc<[Derivative<F>]>),
-    /// All arguments at once: fused kernels and checkpoints.
-    Joint(Rc<dyn Joint<F>>),
-}
-
-/// A derivative that serves all arguments of a node at once.
-pub(crate) trait Joint<F: Real> {
-    /// The adjoints of the wanted arguments as plain values.
-    fn values(&self, pull: &Vjp<'_, F>, wanted: &[bool]) -> Vec<Option<Tensor<F>>>;
-
-    /// The same as differentiable variables.
-    fn graph<'t>(&self, pull: &Vjp<'t, F>, wanted: &[bool]) -> Vec<Option<Var<'t, F>>>;
-}
+/// What a rule returns, in the order of the arguments.
+pub(crate) type Terms<'t, F> = Vec<Option<Var<'t, F>>>;
 
 pub(crate) struct Node<F: Real> {
     pub op: &'static str,
     pub value: Tensor<F>,
     pub args: Args,
-    pub rule: Rule<F>,
+    /// None for a leaf or a constant.
+    pub rule: Option<Rule<F>>,
     /// Whether a derivative can flow through this node: it is a variable, or made of one.
     pub differentiable: bool,
     /// The number or axis an operation was given: the slope of a LeakyReLU, the exponent of a power, the axis of a slice; NaN if none.
@@ -73,7 +50,7 @@ pub(crate) struct Node<F: Real> {
 pub struct Tape<F: Real> {
     nodes: RefCell<Vec<Node<F>>>,
     /// Off while only values are wanted: nodes are then made without derivatives.
-    recording: Cell<bool>,
+    pub(super) recording: Cell<bool>,
 }
 
 impl<F: Real> Default for Tape<F> {
@@ -93,12 +70,12 @@ impl<F: Real> Tape<F> {
 
     /// A variable: a leaf with respect to which derivatives can be asked for.
     pub fn var(&self, value: impl Into<Tensor<F>>) -> Var<'_, F> {
-        self.push("var", Args::new(), value.into(), Rule::Leaf, true)
+        self.push("var", Args::new(), value.into(), None, true)
     }
 
     /// A constant: no derivative flows into it, and operations on constants alone are recorded without derivatives.
     pub fn constant(&self, value: impl Into<Tensor<F>>) -> Var<'_, F> {
-        self.push("constant", Args::new(), value.into(), Rule::Leaf, false)
+        self.push("constant", Args::new(), value.into(), None, false)
     }
 
     /// A variable of shape `[]`.
@@ -131,38 +108,20 @@ impl<F: Real> Tape<F> {
         f()
     }
 
-    /// Appends an operation whose derivatives, one an argument, are made by `rules` if any argument is differentiable.
+    /// Appends an operation, with its rule if any argument is differentiable.
     #[track_caller]
-    pub(crate) fn record<'t, R: Into<Rc<[Derivative<F>]>>>(
+    pub(crate) fn record<'t>(
         &'t self,
         op: &'static str,
         args: &[Var<'t, F>],
         value: Tensor<F>,
-        rules: impl FnOnce() -> R,
-    ) -> Var<'t, F> {
-        self.append(op, args, value, || Rule::Each(rules().into()))
-    }
-
-    /// Appends an operation; `rule` is made only if any argument is differentiable.
-    #[track_caller]
-    pub(crate) fn append<'t>(
-        &'t self,
-        op: &'static str,
-        args: &[Var<'t, F>],
-        value: Tensor<F>,
-        rule: impl FnOnce() -> Rule<F>,
+        rule: impl for<'a> Fn(&Vjp<'a, F>) -> Terms<'a, F> + 'static,
     ) -> Var<'t, F> {
         self.accept(op, args);
-        let differentiable = self.recording.get() && {
-            let nodes = self.nodes.borrow();
-            args.iter().any(|a| nodes[a.id].differentiable)
-        };
-        if differentiable {
-            let ids = args.iter().map(|a| a.id).collect();
-            self.push(op, ids, value, rule(), true)
-        } else {
-            self.push(op, Args::new(), value, Rule::Leaf, false)
-        }
+        let on = self.recording.get() && args.iter().any(|a| a.is_differentiable());
+        let ids = args.iter().filter(|_| on).map(|a| a.id).collect();
+        let rule = on.then(|| Rc::new(rule) as Rule<F>);
+        self.push(op, ids, value, rule, on)
     }
 
     /// Refuses operands of another tape. For what is composed of operations too, which would name the first of them otherwise.
@@ -179,7 +138,7 @@ impl<F: Real> Tape<F> {
         op: &'static str,
         args: Args,
         value: Tensor<F>,
-        rule: Rule<F>,
+        rule: Option<Rule<F>>,
         differentiable: bool,
     ) -> Var<'_, F> {
         let mut nodes = self.nodes.borrow_mut();
@@ -249,6 +208,8 @@ pub struct Vjp<'t, F: Real> {
     pub(crate) node: NodeId,
     pub(crate) gy: NodeId,
     pub(crate) args: Args,
+    /// For each argument: does it lie on a path to something asked for?
+    pub(crate) wanted: SmallVec<[bool; 3]>,
 }
 
 impl<'t, F: Real> Vjp<'t, F> {
@@ -257,6 +218,11 @@ impl<'t, F: Real> Vjp<'t, F> {
             tape: self.tape,
             id,
         }
+    }
+
+    /// The term for argument `k`: computed if it is wanted, else none.
+    pub(crate) fn term(&self, k: usize, f: impl FnOnce(&Self) -> Var<'t, F>) -> Option<Var<'t, F>> {
+        self.wanted[k].then(|| f(self))
     }
 
     /// The tape, for constants that a derivative needs.

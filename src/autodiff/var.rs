@@ -1,6 +1,6 @@
 //! The handle to a node.
 
-use super::tape::{NodeId, Tape, Vjp, derivative};
+use super::tape::{NodeId, Tape, Vjp};
 use crate::real::Real;
 use crate::tensor::Tensor;
 use std::fmt;
@@ -103,7 +103,8 @@ impl<'t, F: Real> Var<'t, F> {
         value: Tensor<F>,
         pull: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
     ) -> Self {
-        self.tape.record(op, &[self], value, || [derivative(pull)])
+        self.tape
+            .record(op, &[self], value, move |p| vec![p.term(0, &pull)])
     }
 
     /// Records y = f(a, b) with its derivatives ā = pull_a(ȳ) and b̄ = pull_b(ȳ), each called only where it is wanted. Each must have the
@@ -120,8 +121,8 @@ impl<'t, F: Real> Var<'t, F> {
         pull_a: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
         pull_b: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
     ) -> Self {
-        self.tape.record(op, &[self, b], value, || {
-            [derivative(pull_a), derivative(pull_b)]
+        self.tape.record(op, &[self, b], value, move |p| {
+            vec![p.term(0, &pull_a), p.term(1, &pull_b)]
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The same elements in another shape or order, parts of them, and several tensors put together.
 
-use crate::autodiff::{Var, derivative};
+use crate::autodiff::Var;
 use crate::kernels::{map, reduce};
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous, normalize_axis};
@@ -210,15 +210,19 @@ impl<'t, F: Real> Var<'t, F> {
         let Ok(y) = ndarray::concatenate(Axis(axis), &views) else {
             panic!("concat: shapes {shapes:?} differ elsewhere than in axis {axis}")
         };
-        let y = first.tape().record("concat", xs, y.into_shared(), || {
-            let mut start = 0;
-            let parts = values.iter().map(|x| {
-                let range = start..start + x.shape()[axis];
-                start = range.end;
-                derivative(move |p| p.gy().slice(axis as isize, range.clone()))
+        let mut ranges = Vec::with_capacity(xs.len());
+        let mut start = 0;
+        for x in &values {
+            ranges.push(start..start + x.shape()[axis]);
+            start += x.shape()[axis];
+        }
+        let y = first
+            .tape()
+            .record("concat", xs, y.into_shared(), move |p| {
+                let part = |range: &Range<usize>| p.gy().slice(axis as isize, range.clone());
+                let parts = ranges.iter().enumerate();
+                parts.map(|(k, range)| p.term(k, |_| part(range))).collect()
             });
-            parts.collect::<Vec<_>>()
-        });
         y.noting(axis as f64)
     }
 
