@@ -74,7 +74,7 @@ impl<F: Real> GatConv<F> {
     ) -> Var<'t, F> {
         let (x, attention) = (x.into(), self.options.edges(pass, edges));
         let [z, a_s, a_t] = self.project(pass, &x);
-        let y = attention.gat(z, a_s, a_t);
+        let y = attention.gat(z, a_s, a_t, None);
         self.options.finish(pass, &self.parts(), (y, z), &x)
     }
 
@@ -91,7 +91,7 @@ impl<F: Real> GatConv<F> {
     ) -> (Var<'t, F>, Sparse<'t, F>) {
         let (x, attention): (_, EdgeAttention<F>) = (x.into(), self.options.edges(pass, edges));
         let [z, a_s, a_t] = self.project(pass, &x);
-        let alpha = attention.gat_coefficients(z, a_s, a_t);
+        let alpha = attention.gat_coefficients(z, a_s, a_t, None);
         let (y, alpha) = aggregate(&attention, alpha, z);
         (self.options.finish(pass, &self.parts(), (y, z), &x), alpha)
     }

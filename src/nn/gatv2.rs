@@ -79,7 +79,7 @@ impl<F: Real> Gatv2Conv<F> {
     ) -> Var<'t, F> {
         let (x, attention) = (x.into(), self.options.edges(pass, edges));
         let (z_s, z_t) = self.project(pass, &x);
-        let y = attention.gatv2(z_s, z_t, pass.param(&self.att));
+        let y = attention.gatv2(z_s, z_t, pass.param(&self.att), None);
         self.options.finish(pass, &self.parts(), (y, z_s), &x)
     }
 
@@ -96,7 +96,7 @@ impl<F: Real> Gatv2Conv<F> {
     ) -> (Var<'t, F>, Sparse<'t, F>) {
         let (x, attention) = (x.into(), self.options.edges(pass, edges));
         let (z_s, z_t) = self.project(pass, &x);
-        let alpha = attention.gatv2_coefficients(z_s, z_t, pass.param(&self.att));
+        let alpha = attention.gatv2_coefficients(z_s, z_t, pass.param(&self.att), None);
         let (y, alpha) = aggregate(&attention, alpha, z_s);
         (
             self.options.finish(pass, &self.parts(), (y, z_s), &x),

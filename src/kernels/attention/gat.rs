@@ -7,6 +7,7 @@ use crate::kernels::rows::{self, Out, part};
 use crate::kernels::spmm::check;
 use crate::kernels::{par, segment, simd};
 use crate::real::Real;
+use crate::sparse::Pattern;
 use crate::tensor::memory::{self, Buffer};
 
 /// The operands of [`Attention::gat`].
@@ -18,6 +19,8 @@ pub struct Gat<'a, F> {
     pub s_src: &'a [F],
     /// The target's half of the score, shape [n, H].
     pub s_tgt: &'a [F],
+    /// The inverse temperature, shape [n, H]; `None` stands for 1.
+    pub t: Option<&'a [F]>,
 }
 
 /// The adjoints of the operands of [`Attention::gat`], with their shapes.
@@ -29,6 +32,8 @@ pub struct GatAdjoints<F: Real> {
     pub s_src: Buffer<F>,
     /// Of s_tgt.
     pub s_tgt: Buffer<F>,
+    /// Of t; without a temperature empty.
+    pub t: Buffer<F>,
 }
 
 /// Both halves of the scores, s[i, h] = ⟨a[h, :], z[i, h, :]⟩, shape [n, H], for each a; z has shape [n, H, D].
@@ -134,16 +139,18 @@ fn row_of<F>(z: &[F], a: [&[F]; 2], heads: usize) -> (usize, usize) {
 }
 
 impl<F: Real> Attention<'_, F> {
-    /// y[i, h, :] = Σⱼ drop(α)ᵢⱼₕ z[j, h, :],   α = softmaxⱼ LeakyReLU(s_src[j, h] + s_tgt[i, h]). Returns y and α.
+    /// y[i, h, :] = Σⱼ drop(α)ᵢⱼₕ z[j, h, :],   α = softmaxⱼ(t[i, h] LeakyReLU(s_src[j, h] + s_tgt[i, h])). Returns y
+    /// and α.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape.
     #[track_caller]
     pub fn gat(&self, args: Gat<F>) -> (Buffer<F>, Buffer<F>) {
         self.check_gat("gat", &args);
-        let Gat { z, s_src, s_tgt } = args;
+        let Gat { z, s_src, s_tgt, t } = args;
         self.attend(
             z,
+            t,
             #[inline(always)]
             |i, j, score| {
                 let heads = score.len();
@@ -157,8 +164,9 @@ impl<F: Real> Attention<'_, F> {
 
     /// The adjoints of the operands of [`Attention::gat`].
     ///
-    /// With ᾱ = drop ⟨gyᵢ, zⱼ⟩ per head, the adjoint of a score is α (ᾱ − Σⱼ α ᾱ), and Σⱼ α ᾱ = ⟨gyᵢ, yᵢ⟩. That of zⱼ is
-    /// Σᵢ drop(α) gyᵢ. One pass by columns makes both: it fetches gyᵢ, while zⱼ stays.
+    /// With ᾱ = drop ⟨gyᵢ, zⱼ⟩ per head, the adjoint of a score t e is g = α (ᾱ − Σⱼ α ᾱ), and Σⱼ α ᾱ = ⟨gyᵢ, yᵢ⟩. That of
+    /// zⱼ is Σᵢ drop(α) gyᵢ. One pass by columns makes both: it fetches gyᵢ, while zⱼ stays. The adjoint of tᵢ is Σⱼ g e, that
+    /// of e is tᵢ g; a second pass, over numbers per entry and head alone, makes both where there is a temperature.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape.
@@ -166,14 +174,14 @@ impl<F: Real> Attention<'_, F> {
     pub fn gat_backward(&self, args: Gat<F>, back: Backward<F>) -> GatAdjoints<F> {
         self.check_gat("gat_backward", &args);
         self.check_backward("gat_backward", &back);
-        let Gat { z, s_src, s_tgt } = args;
+        let Gat { z, s_src, s_tgt, t } = args;
         let Backward { alpha, y, gy } = back;
         let (p, w) = (&self.pattern.transposed().pattern, self.row_len());
         let mut space = Buffer::default();
         let kept = self.kept(alpha, &mut space);
         let mean = self.dots(y, gy);
         let mut gz = memory::scratch(z.len());
-        // The adjoint of the sum under the LeakyReLU, for every entry of the transposed pattern.
+        // The adjoint of the sum under the LeakyReLU, for every entry of the transposed pattern; at first without the factor t.
         let mut gs = memory::scratch(p.nnz() * self.heads);
         self.pass(
             p,
@@ -212,11 +220,53 @@ impl<F: Real> Attention<'_, F> {
                 }
             },
         );
+        let gt = t.map(|t| {
+            let through_t = self.gat_temper(p, (s_src, s_tgt), t, &mut gs);
+            segment::segment_sum_t(p, &through_t, self.heads)
+        });
         GatAdjoints {
             z: gz,
             s_src: segment::segment_sum(p, &gs, self.heads),
             s_tgt: segment::segment_sum_t(p, &gs, self.heads),
+            t: gt.unwrap_or_default(),
         }
+    }
+
+    /// Of every entry of `p`, the transposed pattern, and every head: returns g e, and multiplies gs by t.
+    ///
+    /// gs holds g LeakyReLU'(s) with s = s_src + s_tgt. As LeakyReLU(s) = LeakyReLU'(s) s, g e is gs times s.
+    fn gat_temper(
+        &self,
+        p: &Pattern,
+        (s_src, s_tgt): (&[F], &[F]),
+        t: &[F],
+        gs: &mut [F],
+    ) -> Buffer<F> {
+        let mut through_t = memory::scratch(gs.len());
+        self.pass(
+            p,
+            Output::by_entry(gs, self.heads),
+            Output::by_entry(&mut through_t, self.heads),
+            #[inline(always)]
+            |heads, _, block, gs, through_t| {
+                for j in block.rows.clone() {
+                    let s_src = &s_src[j * heads..][..heads];
+                    let (targets, own) = block.row(p, j, heads);
+                    let of_entries = gs[own.clone()]
+                        .chunks_exact_mut(heads)
+                        .zip(through_t[own].chunks_exact_mut(heads));
+                    for (&i, (gs, through_t)) in targets.iter().zip(of_entries) {
+                        let i = i as usize * heads;
+                        let (s_tgt, t) = (&s_tgt[i..][..heads], &t[i..][..heads]);
+                        for h in 0..heads {
+                            through_t[h] = gs[h] * (s_src[h] + s_tgt[h]);
+                            gs[h] *= t[h];
+                        }
+                    }
+                }
+            },
+        );
+        through_t
     }
 
     #[track_caller]
@@ -224,6 +274,7 @@ impl<F: Real> Attention<'_, F> {
         self.check_sources(op, "z", args.z);
         check(op, "s_src", args.s_src, &[self.pattern.cols(), self.heads]);
         check(op, "s_tgt", args.s_tgt, &[self.pattern.rows(), self.heads]);
+        self.check_temperature(op, args.t);
     }
 }
 
@@ -239,7 +290,7 @@ struct Scores<'a, F> {
 }
 
 impl<F: Real> Scores<'_, F> {
-    /// From g = ⟨gyᵢ, zⱼ⟩ for every entry and head to the adjoint of the sum under the LeakyReLU.
+    /// From g = ⟨gyᵢ, zⱼ⟩ for every entry and head to the adjoint of the sum under the LeakyReLU, before t.
     #[inline(always)]
     fn adjoints(&self, g: &mut [F]) {
         let (heads, mut at) = (self.s_src.len(), 0);

@@ -26,6 +26,26 @@ pub(super) fn dot_heads<F: Real>(d: usize, x: &[F], y: &[F], out: &mut [F]) {
     }
 }
 
+/// x[h, :] ← t[h] x[h, :] for every head.
+#[inline(always)]
+pub(super) fn scale_heads<F: Real>(d: usize, x: &mut [F], t: &[F]) {
+    for (h, &t) in t.iter().enumerate() {
+        for x in &mut x[h * d..(h + 1) * d] {
+            *x *= t;
+        }
+    }
+}
+
+/// x[e, h] ← t[h] x[e, h] for every entry e and head.
+#[inline(always)]
+pub(super) fn scale_entries<F: Real>(x: &mut [F], t: &[F]) {
+    for x in x.chunks_exact_mut(t.len()) {
+        for (x, &t) in x.iter_mut().zip(t) {
+            *x *= t;
+        }
+    }
+}
+
 /// out[h] ← ⟨a[h, :], LeakyReLU(zs[h, :] + zt[h, :])⟩ for every head.
 #[inline(always)]
 pub(super) fn score_heads<F: Real>(d: usize, zs: &[F], zt: &[F], a: &[F], slope: F, out: &mut [F]) {

@@ -8,7 +8,9 @@
 //! | zt | [n, H, D] | projected targets |
 //! | a | [H, D] | attention vector (GATv2) |
 //! | s_src, s_tgt | [m, H], [n, H] | halves of the score (GAT) |
-//! | α | [nnz, H] | coefficients after softmax, before dropout |
+//! | e | [nnz, H] | scores |
+//! | t | [n, H] | inverse temperature: a factor for all scores of a target; optional, without it 1 |
+//! | α | [nnz, H] | coefficients softmaxⱼ(tᵢ eᵢⱼ), before dropout |
 //! | y, gy | [n, H, D] | output and its adjoint |
 //!
 //! Dropout multiplies coefficient (e, h) by the factor of element e H + h. A target without neighbours gets zeros.
@@ -33,7 +35,7 @@ use super::{axpy, par, rows, segment, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory::{self, Buffer};
-use heads::dot_heads;
+use heads::{dot_heads, scale_entries};
 use std::ops::Range;
 
 /// What every fused attention needs to know besides its operands.
@@ -131,10 +133,12 @@ impl<F: Real> Attention<'_, F> {
         })
     }
 
-    /// yᵢₕ = Σⱼ drop(α)ᵢⱼₕ zⱼₕ with α = softmaxⱼ of what `score(i, j, scores of the heads)` writes. Returns y and α.
+    /// yᵢₕ = Σⱼ drop(α)ᵢⱼₕ zⱼₕ with α = softmaxⱼ(tᵢₕ eᵢⱼₕ), where `score(i, j, e)` writes the scores e of the heads. Returns y
+    /// and α.
     fn attend(
         &self,
         z: &[F],
+        t: Option<&[F]>,
         score: impl Fn(usize, usize, &mut [F]) + Sync,
     ) -> (Buffer<F>, Buffer<F>) {
         let (p, w) = (self.pattern, self.row_len());
@@ -149,8 +153,12 @@ impl<F: Real> Attention<'_, F> {
                 let w = heads * d;
                 for i in block.rows.clone() {
                     let (sources, own) = block.row(p, i, heads);
-                    for (&j, scores) in sources.iter().zip(alpha[own].chunks_exact_mut(heads)) {
+                    let own = &mut alpha[own];
+                    for (&j, scores) in sources.iter().zip(own.chunks_exact_mut(heads)) {
                         score(i, j as usize, scores);
+                    }
+                    if let Some(t) = t {
+                        scale_entries(own, &t[i * heads..][..heads]);
                     }
                 }
                 segment::softmax_block(p, block.rows.clone(), alpha, heads);
@@ -231,6 +239,13 @@ impl<F: Real> Attention<'_, F> {
     #[track_caller]
     fn check_targets(&self, op: &str, name: &str, x: &[F]) {
         check(op, name, x, &[self.pattern.rows(), self.heads, self.width]);
+    }
+
+    #[track_caller]
+    fn check_temperature(&self, op: &str, t: Option<&[F]>) {
+        if let Some(t) = t {
+            check(op, "t", t, &[self.pattern.rows(), self.heads]);
+        }
     }
 
     #[track_caller]
