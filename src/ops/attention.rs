@@ -1,8 +1,8 @@
-//! Attention over the edges of a graph as fused operations, with the compositions they stand for.
+//! Attention over the edges of a graph: fused operations, and the compositions that define them.
 //!
 //! | letter | shape | meaning |
 //! |---|---|---|
-//! | pattern | n × m | entry e = (i, j): target i hears source j |
+//! | pattern | n × m | entry (i, j): target i hears source j |
 //! | z, z_s, z_t | `[m, H, D]`, z_t `[n, H, D]` | projected sources and targets, H heads of width D |
 //! | a_s, a_t | `[H, D]` | the attention vectors of GAT, for sources and targets |
 //! | a | `[H, D]` | the attention vector of GATv2 |
@@ -10,9 +10,10 @@
 //! | t | `[n, H]` | inverse temperature: multiplies all scores of a target, any real number; optional |
 //! | α | `[nnz, H]` | coefficients: softmax of the scores, or of t e, over each row |
 //!
-//! t is where normalisers of scores attach. One that divides the scores of target i by c_i, t_i = 1 / c_i, is that of Dasoulas et al.,
-//! "Lipschitz Normalization for Self-Attention Layers with Application to Graph Neural Networks", ICML 2021, Eq. (11) and (15). For
-//! c > 0 it does not matter whether the division stands inside or outside the LeakyReLU: LeakyReLU(e / c) = LeakyReLU(e) / c.
+//! Normalisers of the scores use t: with t_i = 1 / c_i the scores of target i are divided by c_i, as in
+//! Dasoulas et al., "Lipschitz Normalization for Self-Attention Layers with Application to Graph Neural
+//! Networks", ICML 2021, Eq. (11) and (15). The division may stand before or after the LeakyReLU, since
+//! LeakyReLU(e / c) = LeakyReLU(e) / c for c > 0.
 
 use super::sparse::{gather_columns, gather_rows, segment_softmax, spmm};
 use crate::autodiff::{Fused, Var, fused};
@@ -26,7 +27,7 @@ use crate::tensor::memory::Buffer;
 use crate::tensor::{Tensor, contiguous};
 use std::sync::Arc;
 
-/// What an attention over edges needs besides its operands.
+/// The edges and the options of an attention.
 #[derive(Debug, Clone)]
 pub struct EdgeAttention<F> {
     /// The edges: rows are targets, columns sources.
@@ -38,13 +39,16 @@ pub struct EdgeAttention<F> {
 }
 
 impl<F: Real> EdgeAttention<F> {
-    /// y_i = Σ_j drop(α)_ij z_j with α = softmax_j(t_i LeakyReLU(⟨a_s, z_j⟩ + ⟨a_t, z_i⟩)), for each head; shape `[n, H, D]`.
+    /// y_i = Σ_j drop(α)_ij z_j with α = softmax_j(t_i LeakyReLU(⟨a_s, z_j⟩ + ⟨a_t, z_i⟩)), for each head;
+    /// shape `[n, H, D]`.
     ///
-    /// Veličković et al., "Graph Attention Networks", ICLR 2018, Eq. (1) to (4), with their score aᵀ[Wh_i ‖ Wh_j] split into the halves
-    /// that belong to the two ends; theirs is t = 1, which `None` stands for. A target without neighbours gets zeros.
+    /// Veličković et al., "Graph Attention Networks", ICLR 2018, Eq. (1) to (4); their score aᵀ[Wh_i ‖ Wh_j]
+    /// is split into one half per end of the edge. The paper has no temperature: `None` stands for t = 1. A
+    /// target without neighbours gets zeros.
     ///
     /// # Panics
-    /// If the shapes do not fit, the pattern is not square, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
+    /// If the shapes do not fit, the pattern is not square, the tapes differ, or the probability of dropout
+    /// is not within 0 ≤ p ≤ 1.
     #[track_caller]
     pub fn gat<'t>(
         &self,
@@ -92,11 +96,12 @@ impl<F: Real> EdgeAttention<F> {
         self.check_temperature(op, z, t);
     }
 
-    /// y_i = Σ_j drop(α)_ij z_s,j with α = softmax_j(t_i ⟨a, LeakyReLU(z_s,j + z_t,i)⟩), for each head; shape `[n, H, D]`.
+    /// y_i = Σ_j drop(α)_ij z_s,j with α = softmax_j(t_i ⟨a, LeakyReLU(z_s,j + z_t,i)⟩), for each head; shape
+    /// `[n, H, D]`.
     ///
-    /// Brody et al., "How Attentive are Graph Attention Networks?", ICLR 2022, Eq. (7); theirs is t = 1, which `None` stands for. With
-    /// shared weights give the same variable as z_s and z_t: its derivative is then summed as it is made. A target without neighbours
-    /// gets zeros.
+    /// Brody et al., "How Attentive are Graph Attention Networks?", ICLR 2022, Eq. (7). The paper has no
+    /// temperature: `None` stands for t = 1. For shared weights pass the same variable as z_s and z_t; the
+    /// kernel then computes its derivative in one buffer. A target without neighbours gets zeros.
     ///
     /// # Panics
     /// If the shapes do not fit, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
@@ -152,7 +157,8 @@ impl<F: Real> EdgeAttention<F> {
         let (source, target, found) = (z_s.shape(), z_t.shape(), a.shape());
         assert!(
             source[1..] == target[1..] && found == source[1..],
-            "{op}: z_s {source:?}, z_t {target:?}, a {found:?}: heads and width must be the same, a [heads, width]"
+            "{op}: z_s {source:?}, z_t {target:?}, a {found:?}: \
+             heads and width must be equal, and a [heads, width]"
         );
         self.check_temperature(op, z_s, t);
     }
@@ -200,7 +206,7 @@ impl<F: Real> EdgeAttention<F> {
         );
     }
 
-    /// The kernel's view of this, for an operand of shape `[.., H, D]`.
+    /// The arguments of the kernels, for an operand of shape `[.., H, D]`.
     fn kernel(&self, z: &Tensor<F>) -> Attention<'_, F> {
         Attention {
             pattern: &self.pattern,
@@ -214,7 +220,7 @@ impl<F: Real> EdgeAttention<F> {
     }
 }
 
-/// Which score, and which operands come with it; t follows them where there is a temperature.
+/// The score and its operands; t, if there is one, follows them.
 #[derive(Debug, Clone, Copy)]
 enum Score {
     /// GAT: z, a_s, a_t.
@@ -234,17 +240,17 @@ struct Fusion<F> {
 }
 
 impl<F> Fusion<F> {
-    /// t, the last of the operands where there is a temperature.
+    /// t, the last operand if there is one.
     fn temperature<'a, T>(&self, args: &'a [T]) -> Option<&'a T> {
         args.last().filter(|_| self.with_t)
     }
 }
 
-/// What the forward kernel keeps.
+/// The results of the forward kernel that the adjoint needs.
 struct Saved<F: Real> {
     /// The coefficients.
     alpha: Buffer<F>,
-    /// Of GAT: ⟨a_s, z⟩ and ⟨a_t, z⟩.
+    /// GAT only: ⟨a_s, z⟩ and ⟨a_t, z⟩.
     halves: Option<[Buffer<F>; 2]>,
 }
 
@@ -278,7 +284,7 @@ impl<F: Real> Fused<F> for Fusion<F> {
         (y.into_tensor(&shape), Saved { alpha, halves })
     }
 
-    /// The kernels make the adjoints of all operands together, wanted or not.
+    /// The kernels compute the adjoints of all operands together, also of those that nobody asked for.
     fn backward(
         &self,
         args: &[Tensor<F>],
@@ -299,7 +305,7 @@ impl<F: Real> Fused<F> for Fusion<F> {
         let kernel = self.edges.kernel(&args[0]);
         let (mut adjoints, gt) = match self.score {
             Score::Gat => {
-                let [s_s, s_t] = saved.halves.as_ref().expect("GAT keeps them");
+                let [s_s, s_t] = saved.halves.as_ref().expect("the forward pass saved them");
                 let mut g = kernel.gat_backward(gat(x(0), s_s, s_t, t), back);
                 let (a, gs) = ([x(1), x(2)], [&*g.s_src, &*g.s_tgt]);
                 let [a_s, a_t] = half_scores_backward(x(0), a, kernel.heads, gs, &mut g.z);

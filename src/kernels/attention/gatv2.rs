@@ -1,5 +1,6 @@
-//! The attention of GATv2: score ⟨a, LeakyReLU(zs + zt)⟩, in which the ranking of the neighbours depends on the target (Brody, Alon,
-//! Yahav, "How Attentive are Graph Attention Networks?", 2022, Eq. (7)). Letters: see the table of [the parent module](super).
+//! The attention of GATv2: the score is ⟨a, LeakyReLU(zs + zt)⟩, and the ranking of the neighbours depends on
+//! the target (Brody, Alon, Yahav, "How Attentive are Graph Attention Networks?", 2022, Eq. (7)). Letters:
+//! see the table of [the parent module](super).
 
 use super::heads::{dot_heads, scale_entries, scale_heads, score_heads};
 use super::{Attention, Backward, Output, add};
@@ -22,16 +23,16 @@ pub struct GatV2<'a, F> {
     pub t: Option<&'a [F]>,
 }
 
-/// The adjoints of the operands of [`Attention::gatv2`], with their shapes.
+/// The adjoints of the operands of [`Attention::gatv2`], each of the shape of its operand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GatV2Adjoints<F: Real> {
-    /// Of zs; with shared weights, where zs = zt = z, of z.
+    /// Of zs; of z with shared weights, where zs = zt = z.
     pub zs: Buffer<F>,
-    /// Of zt; with shared weights empty.
+    /// Of zt; empty with shared weights.
     pub zt: Buffer<F>,
     /// Of a.
     pub a: Buffer<F>,
-    /// Of t; without a temperature empty.
+    /// Of t; empty without a temperature.
     pub t: Buffer<F>,
 }
 
@@ -64,9 +65,13 @@ impl<F: Real> Attention<'_, F> {
 
     /// The adjoints of the operands of [`Attention::gatv2`].
     ///
-    /// With ᾱ = drop ⟨gyᵢ, zsⱼ⟩ per head, the adjoint of a score t e is g = α (ᾱ − Σⱼ α ᾱ), and Σⱼ α ᾱ = ⟨gyᵢ, yᵢ⟩. Then
-    /// with u = zsⱼ + ztᵢ and vᵢ = Σⱼ g LeakyReLU(u): the adjoint of tᵢ is Σⱼ g e = ⟨a, vᵢ⟩, that of a is Σᵢ tᵢ vᵢ, that of ztᵢ
-    /// tᵢ a ⊙ Σⱼ g LeakyReLU'(u), and that of zsⱼ Σᵢ drop(α) gyᵢ + a ⊙ Σᵢ tᵢ g LeakyReLU'(u).
+    /// Let ᾱ = drop ⟨gyᵢ, zsⱼ⟩ per head. Then Σⱼ α ᾱ = ⟨gyᵢ, yᵢ⟩, and g = α (ᾱ − Σⱼ α ᾱ) is the adjoint of
+    /// the score t e after the temperature. With u = zsⱼ + ztᵢ and vᵢ = Σⱼ g LeakyReLU(u) the adjoints are:
+    ///
+    /// - Σⱼ g e = ⟨a, vᵢ⟩ of tᵢ,
+    /// - Σᵢ tᵢ vᵢ of a,
+    /// - tᵢ a ⊙ Σⱼ g LeakyReLU'(u) of ztᵢ,
+    /// - Σᵢ drop(α) gyᵢ + a ⊙ Σᵢ tᵢ g LeakyReLU'(u) of zsⱼ.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape.
@@ -83,7 +88,8 @@ impl<F: Real> Attention<'_, F> {
         GatV2Adjoints { zs, zt, a, t }
     }
 
-    /// [`Attention::gatv2_backward`] for shared weights, zs = zt = z: the adjoint of z as both is summed as it is made.
+    /// [`Attention::gatv2_backward`] for shared weights, zs = zt = z: both parts of the adjoint of z go to
+    /// one buffer.
     ///
     /// # Panics
     /// If the pattern is not square, or the length of an operand is not that of its shape.
@@ -107,8 +113,8 @@ impl<F: Real> Attention<'_, F> {
         GatV2Adjoints { zs: gz, zt, a, t }
     }
 
-    /// What belongs to the targets: writes the adjoint of zt, and returns the adjoint of the score e of every entry and head, and
-    /// the adjoints of a and of t.
+    /// The pass by rows: writes the adjoint of zt and returns the adjoints of the scores e, per entry and
+    /// head, of a and of t.
     fn gatv2_rows(
         &self,
         args: GatV2<F>,
@@ -129,7 +135,7 @@ impl<F: Real> Attention<'_, F> {
                 let w = heads * d;
                 let mut ga = vec![F::zero(); w];
                 let mut mean = vec![F::zero(); heads];
-                // With a temperature: v of one target, and the adjoint of t for the block.
+                // Used with a temperature: vᵢ of one target, and the adjoint of t for the rows of the block.
                 let mut v = vec![F::zero(); if t.is_some() { w } else { 0 }];
                 let mut gt = vec![F::zero(); t.map_or(0, |_| block.rows.len() * heads)];
                 for (row, i) in block.rows.clone().enumerate() {
@@ -178,7 +184,7 @@ impl<F: Real> Attention<'_, F> {
         (g, ga.into(), gts.concat().into())
     }
 
-    /// What belongs to the sources: adds the adjoint of zs to `gzs`.
+    /// The pass by columns: adds the adjoint of zs to `gzs`.
     fn gatv2_columns(&self, args: GatV2<F>, gy: &[F], kept: &[F], g: &[F], gzs: &mut [F]) {
         let GatV2 { zs, zt, a, .. } = args;
         let p = &self.pattern.transposed().pattern;

@@ -5,7 +5,7 @@ use super::*;
 use crate::kernels::testing::{bits, close, data, pattern};
 use std::sync::Arc;
 
-/// Heads, width of a head: the sizes treated as constants, and others.
+/// Heads and width per head: the sizes with code of their own, and others.
 const SIZES: [(usize, usize); 9] = [
     (1, 64),
     (8, 8),
@@ -18,7 +18,7 @@ const SIZES: [(usize, usize); 9] = [
     (0, 4),
 ];
 
-/// A layer's operands; square patterns with shared weights where n = m.
+/// The operands of a layer with n targets and m sources.
 #[derive(Clone)]
 struct Case {
     pattern: Arc<Pattern>,
@@ -52,7 +52,7 @@ fn case(n: usize, m: usize, nnz: usize, heads: usize, d: usize, p: f64) -> Case 
 }
 
 impl Case {
-    /// The case alone, and with a temperature that is 0 for one target and head.
+    /// The case without a temperature, and with one that is 0 for the last target and head.
     fn both(self) -> [Self; 2] {
         let mut t = data(self.pattern.rows() * self.heads, 8);
         if let Some(t) = t.last_mut() {
@@ -144,7 +144,7 @@ fn inner(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Central differences of `loss` in every element of the operand that `field` picks.
+/// Central differences of `loss` by every element of the operand that `field` picks.
 fn differences(
     case: &mut Case,
     field: fn(&mut Case) -> &mut Vec<f64>,
@@ -164,7 +164,7 @@ fn differences(
         .collect()
 }
 
-/// The same for t; empty where there is no temperature.
+/// Central differences of `loss` by every element of t; empty without a temperature.
 fn by_temperature(case: &mut Case, loss: impl Fn(&Case) -> f64) -> Vec<f64> {
     if case.t.is_none() {
         return Vec::new();
@@ -298,7 +298,7 @@ fn a_temperature_of_one_gives_the_bits_of_none() {
     for (heads, d) in SIZES {
         for p in [0.0, 0.6] {
             let mut case = case(40, 40, 300, heads, d, p);
-            // Values and adjoints of all three scores.
+            // The values and adjoints of all three scores.
             let run = |case: &Case| {
                 let attention = case.attention();
                 let (y, alpha) = attention.gat(case.gat());

@@ -16,7 +16,8 @@ fn leaky(x: f64) -> f64 {
     if x > 0.0 { x } else { SLOPE * x }
 }
 
-/// What is drawn for every case: a square pattern (from two nodes on with a row of two entries), heads, width, dropout.
+/// What is drawn for every case: a square pattern (from two nodes on with a row of two entries), heads,
+/// width, dropout.
 struct Setting {
     pattern: Arc<Pattern>,
     heads: usize,
