@@ -91,7 +91,7 @@ fn single(edges: usize) {
     let (gatv2, _) = support::time(times, 0.0, || {
         let tape = Tape::new();
         let (z, a) = (tape.var(z.clone()), tape.var(a.clone()));
-        let y = attention.gatv2(z, z, a);
+        let y = attention.gatv2(z, z, a, None);
         vjp(y, &[z, a], &y.value())
             .into_iter()
             .for_each(memory::recycle);

@@ -107,14 +107,14 @@ fn sparse_products_and_attention_refuse_operands_that_would_broadcast() {
         "gatv2_attention: z_s [2, 2, 3], z_t [2, 2, 3], a [1, 3]",
         |t| {
             let x = z(t, &[2, 2, 3]);
-            edges.gatv2(x, x, z(t, &[1, 3]));
+            edges.gatv2(x, x, z(t, &[1, 3]), None);
         },
     );
     panics("gatv2_coefficients: z_s [2, 2, 3], z_t [2, 1, 3]", |t| {
-        edges.gatv2_coefficients(z(t, &[2, 2, 3]), z(t, &[2, 1, 3]), z(t, &[2, 3]));
+        edges.gatv2_coefficients(z(t, &[2, 2, 3]), z(t, &[2, 1, 3]), z(t, &[2, 3]), None);
     });
     panics("different tapes", |t| {
         let other = Tape::new();
-        edges.gatv2(z(t, &[2, 2, 3]), z(&other, &[2, 2, 3]), z(t, &[2, 3]));
+        edges.gatv2(z(t, &[2, 2, 3]), z(&other, &[2, 2, 3]), z(t, &[2, 3]), None);
     });
 }

@@ -229,19 +229,25 @@ const SPARSE: &[Refused] = &[
 /// Attention goes by the name under which the fused operation is recorded.
 #[rustfmt::skip]
 const ATTENTION: &[Refused] = &[
-    ("gat_attention", "z has shape [3, 2, 5], it must be [2, heads, width]", |t| { t.square(None).gat(t.x(&[3, 2, 5]), t.x(&[2, 5]), t.x(&[2, 5])); }),
-    ("gat_attention", "a_t has shape [1, 5], z [2, 2, 5]", |t| { t.square(None).gat(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.x(&[1, 5])); }),
-    ("gat_attention", TAPES, |t| { t.square(None).gat(t.x(&[2, 2, 5]), t.y(&[2, 5]), t.x(&[2, 5])); }),
-    ("gat_attention", "the dropout probability -0.5 is not within", |t| { t.square(Some((-0.5, 0))).gat(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.x(&[2, 5])); }),
-    ("gat_coefficients", "a_s has shape [5], z [2, 2, 5]", |t| { t.square(None).gat_coefficients(t.x(&[2, 2, 5]), t.x(&[5]), t.x(&[2, 5])); }),
-    ("gat_coefficients", TAPES, |t| { t.square(None).gat_coefficients(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.y(&[2, 5])); }),
-    ("gatv2_attention", "z_t has shape [3, 2, 5], it must be [2, heads, width]", |t| { t.square(None).gatv2(t.x(&[2, 2, 5]), t.x(&[3, 2, 5]), t.x(&[2, 5])); }),
-    ("gatv2_attention", "z_s [2, 2, 5], z_t [2, 2, 5], a [1, 5]", |t| { t.square(None).gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[1, 5])); }),
-    ("gatv2_attention", TAPES, |t| { t.square(None).gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.y(&[2, 5])); }),
-    ("gatv2_attention", "the dropout probability 2 is not within", |t| { let z = t.x(&[2, 2, 5]); t.square(Some((2.0, 0))).gatv2(z, z, t.x(&[2, 5])); }),
-    ("gatv2_attention", "the dropout probability NaN is not within", |t| { t.square(Some((f64::NAN, 0))).gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[2, 5])); }),
-    ("gatv2_coefficients", "z_s [2, 2, 5], z_t [2, 1, 5], a [2, 5]", |t| { t.square(None).gatv2_coefficients(t.x(&[2, 2, 5]), t.x(&[2, 1, 5]), t.x(&[2, 5])); }),
-    ("gatv2_coefficients", TAPES, |t| { t.square(None).gatv2_coefficients(t.x(&[2, 2, 5]), t.y(&[2, 2, 5]), t.x(&[2, 5])); }),
+    ("gat_attention", "z has shape [3, 2, 5], it must be [2, heads, width]", |t| { t.square(None).gat(t.x(&[3, 2, 5]), t.x(&[2, 5]), t.x(&[2, 5]), None); }),
+    ("gat_attention", "a_t has shape [1, 5], z [2, 2, 5]", |t| { t.square(None).gat(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.x(&[1, 5]), None); }),
+    ("gat_attention", TAPES, |t| { t.square(None).gat(t.x(&[2, 2, 5]), t.y(&[2, 5]), t.x(&[2, 5]), None); }),
+    ("gat_attention", "t has shape [2], it must be [targets, heads], here [2, 2]", |t| { t.square(None).gat(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.x(&[2, 5]), Some(t.x(&[2]))); }),
+    ("gat_attention", TAPES, |t| { t.square(None).gat(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.x(&[2, 5]), Some(t.y(&[2, 2]))); }),
+    ("gat_attention", "the dropout probability -0.5 is not within", |t| { t.square(Some((-0.5, 0))).gat(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.x(&[2, 5]), None); }),
+    ("gat_coefficients", "a_s has shape [5], z [2, 2, 5]", |t| { t.square(None).gat_coefficients(t.x(&[2, 2, 5]), t.x(&[5]), t.x(&[2, 5]), None); }),
+    ("gat_coefficients", TAPES, |t| { t.square(None).gat_coefficients(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.y(&[2, 5]), None); }),
+    ("gat_coefficients", "t has shape [2, 1], it must be [targets, heads], here [2, 2]", |t| { t.square(None).gat_coefficients(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.x(&[2, 5]), Some(t.x(&[2, 1]))); }),
+    ("gatv2_attention", "z_t has shape [3, 2, 5], it must be [2, heads, width]", |t| { t.square(None).gatv2(t.x(&[2, 2, 5]), t.x(&[3, 2, 5]), t.x(&[2, 5]), None); }),
+    ("gatv2_attention", "z_s [2, 2, 5], z_t [2, 2, 5], a [1, 5]", |t| { t.square(None).gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[1, 5]), None); }),
+    ("gatv2_attention", TAPES, |t| { t.square(None).gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.y(&[2, 5]), None); }),
+    ("gatv2_attention", "t has shape [3, 2], it must be [targets, heads], here [2, 2]", |t| { let z = t.x(&[2, 2, 5]); t.square(None).gatv2(z, z, t.x(&[2, 5]), Some(t.x(&[3, 2]))); }),
+    ("gatv2_attention", TAPES, |t| { t.square(None).gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[2, 5]), Some(t.y(&[2, 2]))); }),
+    ("gatv2_attention", "the dropout probability 2 is not within", |t| { let z = t.x(&[2, 2, 5]); t.square(Some((2.0, 0))).gatv2(z, z, t.x(&[2, 5]), None); }),
+    ("gatv2_attention", "the dropout probability NaN is not within", |t| { t.square(Some((f64::NAN, 0))).gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[2, 5]), None); }),
+    ("gatv2_coefficients", "z_s [2, 2, 5], z_t [2, 1, 5], a [2, 5]", |t| { t.square(None).gatv2_coefficients(t.x(&[2, 2, 5]), t.x(&[2, 1, 5]), t.x(&[2, 5]), None); }),
+    ("gatv2_coefficients", TAPES, |t| { t.square(None).gatv2_coefficients(t.x(&[2, 2, 5]), t.y(&[2, 2, 5]), t.x(&[2, 5]), None); }),
+    ("gatv2_coefficients", "t has shape [], it must be [targets, heads], here [2, 2]", |t| { t.square(None).gatv2_coefficients(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[2, 5]), Some(t.x(&[]))); }),
 ];
 
 #[rustfmt::skip]

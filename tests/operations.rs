@@ -195,6 +195,8 @@ fn sizes_zero_and_one_are_among_the_draws() {
         "pad",
         "stack",
         "broadcast_to",
+        "gat",
+        "gatv2",
     ] {
         let (mut empty, mut single, mut scalar) = (false, false, false);
         for operation in operations().iter().filter(|o| o.name == name) {

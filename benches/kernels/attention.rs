@@ -24,33 +24,31 @@ pub fn kernels() -> Vec<Kernel> {
             };
             let z = normal(&[N, heads, width], 1);
             let (a, b) = (normal(&[heads, width], 2), normal(&[heads, width], 3));
-            let gy = normal(&[N, heads, width], 4);
-            let step = move |fused: bool, backward: bool| {
+            let (gy, t) = (normal(&[N, heads, width], 4), normal(&[N, heads], 5));
+            let step = move |fused: bool, tempered: bool, backward: bool| {
                 let tape = Tape::new();
                 let (z, a, b) = (
                     tape.var(z.clone()),
                     tape.var(a.clone()),
                     tape.var(b.clone()),
                 );
-                let (y, operands) = match (version, fused) {
-                    (1, true) => (attention.gat(z, a, b), vec![z, a, b]),
-                    (_, true) => (attention.gatv2(z, z, a), vec![z, a]),
+                let t = tempered.then(|| tape.var(t.clone()));
+                let y = match (version, fused) {
+                    (1, true) => attention.gat(z, a, b, t),
+                    (_, true) => attention.gatv2(z, z, a, t),
                     (1, false) => {
-                        let alpha = attention.gat_coefficients(z, a, b);
-                        (
-                            emmy::ops::sparse::spmm(&attention.pattern, alpha, z),
-                            vec![z, a, b],
-                        )
+                        let alpha = attention.gat_coefficients(z, a, b, t);
+                        emmy::ops::sparse::spmm(&attention.pattern, alpha, z)
                     }
                     (_, false) => {
-                        let alpha = attention.gatv2_coefficients(z, z, a);
-                        (
-                            emmy::ops::sparse::spmm(&attention.pattern, alpha, z),
-                            vec![z, a],
-                        )
+                        let alpha = attention.gatv2_coefficients(z, z, a, t);
+                        emmy::ops::sparse::spmm(&attention.pattern, alpha, z)
                     }
                 };
                 if backward {
+                    let mut operands = vec![z, a];
+                    operands.extend((version == 1).then_some(b));
+                    operands.extend(t);
                     vjp(y, &operands, &gy).into_iter().for_each(drop_tensor);
                 }
             };
@@ -58,12 +56,16 @@ pub fn kernels() -> Vec<Kernel> {
             for (what, backward, passes) in
                 [("forward", false, 1.0), ("forward and backward", true, 3.0)]
             {
-                let (run, plain) = (step.clone(), step.clone());
-                let title = format!("{name} {heads} × {width}, {what}");
-                all.push(
-                    Kernel::new(title, 0.0, passes * pass, move || run(true, backward))
-                        .against(move || plain(false, backward)),
-                );
+                for (with, tempered) in [("", false), (" with temperature", true)] {
+                    let (run, plain) = (step.clone(), step.clone());
+                    let title = format!("{name}{with} {heads} × {width}, {what}");
+                    all.push(
+                        Kernel::new(title, 0.0, passes * pass, move || {
+                            run(true, tempered, backward)
+                        })
+                        .against(move || plain(false, tempered, backward)),
+                    );
+                }
             }
         }
     }

@@ -86,7 +86,7 @@ fn loss_of<'t>(args: &[Var<'t, f64>], x: &Tensor<f64>, edges: &EdgeAttention<f64
     let x = args[0].tape().constant(x.clone());
     let n = x.shape()[0];
     let z = x.linear(args[0]).reshape(&[n, 2, 2]);
-    let h = edges.gatv2(z, z, args[1]).reshape(&[n, 4]);
+    let h = edges.gatv2(z, z, args[1], None).reshape(&[n, 4]);
     let y = h.leaky_relu(0.3).linear(args[2]);
     y.tanh().sum_all() + (y * y).mean(&[], false)
 }

@@ -1,12 +1,14 @@
-//! The attention of GAT: score LeakyReLU(s_src + s_tgt), linear in what the two ends contribute (Veličković et al., "Graph
-//! Attention Networks", 2018, Eq. (1) to (6)). Letters: see the table of [the parent module](super).
+//! The attention of GAT: the score is LeakyReLU(s_src + s_tgt), a function of one number per end of the edge
+//! (Veličković et al., "Graph Attention Networks", 2018, Eq. (1) to (6)). Letters: see the table of [the
+//! parent module](super).
 
 use super::heads::{dot_heads, leaky, leaky_gate};
-use super::{Attention, Backward, Output, add};
+use super::{Attention, Backward, Output};
 use crate::kernels::rows::{self, Out, part};
+use crate::kernels::segment;
 use crate::kernels::spmm::check;
-use crate::kernels::{par, segment, simd};
 use crate::real::Real;
+use crate::sparse::Pattern;
 use crate::tensor::memory::{self, Buffer};
 
 /// The operands of [`Attention::gat`].
@@ -14,13 +16,15 @@ use crate::tensor::memory::{self, Buffer};
 pub struct Gat<'a, F> {
     /// Projected sources, shape [m, H, D].
     pub z: &'a [F],
-    /// The source's half of the score, shape [m, H].
+    /// The half of the score that belongs to the source, shape [m, H].
     pub s_src: &'a [F],
-    /// The target's half of the score, shape [n, H].
+    /// The half of the score that belongs to the target, shape [n, H].
     pub s_tgt: &'a [F],
+    /// The inverse temperature, shape [n, H]; `None` stands for 1.
+    pub t: Option<&'a [F]>,
 }
 
-/// The adjoints of the operands of [`Attention::gat`], with their shapes.
+/// The adjoints of the operands of [`Attention::gat`], each of the shape of its operand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GatAdjoints<F: Real> {
     /// Of z.
@@ -29,121 +33,23 @@ pub struct GatAdjoints<F: Real> {
     pub s_src: Buffer<F>,
     /// Of s_tgt.
     pub s_tgt: Buffer<F>,
-}
-
-/// Both halves of the scores, s[i, h] = ⟨a[h, :], z[i, h, :]⟩, shape [n, H], for each a; z has shape [n, H, D].
-///
-/// # Panics
-/// If the length of `z` is not a multiple of that of `a`, or that of `a` not of `heads`.
-#[track_caller]
-pub fn half_scores<F: Real>(z: &[F], a: [&[F]; 2], heads: usize) -> [Buffer<F>; 2] {
-    let (w, d) = row_of(z, a, heads);
-    let n = z.len().checked_div(w).unwrap_or(0);
-    let mut s = [memory::scratch(n * heads), memory::scratch(n * heads)];
-    let [first, second] = &mut s;
-    let rows = par::chunks(n, ROWS);
-    let parts = par::carve(first, rows.iter().map(|r| r.len() * heads))
-        .into_iter()
-        .zip(par::carve(second, rows.iter().map(|r| r.len() * heads)));
-    let tasks: Vec<_> = rows.into_iter().zip(parts).collect();
-    par::map(tasks, 2 * z.len(), |(rows, (first, second))| {
-        simd(
-            #[inline(always)]
-            || {
-                let z = z[rows.start * w..rows.end * w].chunks_exact(w);
-                let s = first
-                    .chunks_exact_mut(heads)
-                    .zip(second.chunks_exact_mut(heads));
-                for (z, (first, second)) in z.zip(s) {
-                    dot_heads(d, z, a[0], first);
-                    dot_heads(d, z, a[1], second);
-                }
-            },
-        )
-    });
-    s
-}
-
-/// The adjoints of [`half_scores`] from the adjoints gs of the halves: adds Σ gs[i, h] a[h, :] over both to gz, and returns
-/// Σᵢ gs[i, h] z[i, h, :] for each.
-///
-/// # Panics
-/// If the lengths do not fit.
-#[track_caller]
-pub fn half_scores_backward<F: Real>(
-    z: &[F],
-    a: [&[F]; 2],
-    heads: usize,
-    gs: [&[F]; 2],
-    gz: &mut [F],
-) -> [Buffer<F>; 2] {
-    let (w, _) = row_of(z, a, heads);
-    check("half_scores_backward", "gz", gz, &[z.len()]);
-    if z.is_empty() {
-        return [memory::zeros(w), memory::zeros(w)];
-    }
-    let n = z.len() / w;
-    for gs in gs {
-        check("half_scores_backward", "gs", gs, &[n, heads]);
-    }
-    let rows = par::chunks(n, ROWS);
-    let parts = par::carve(gz, rows.iter().map(|r| r.len() * w));
-    let tasks: Vec<_> = rows.into_iter().zip(parts).collect();
-    let parts = par::map(tasks, 4 * z.len(), |(rows, gz)| {
-        simd(
-            #[inline(always)]
-            || {
-                for (i, gz) in rows.clone().zip(gz.chunks_exact_mut(w)) {
-                    for k in 0..2 {
-                        let gs = &gs[k][i * heads..][..heads];
-                        rows::weighted_sum(&[0], gs, a[k], heads, Out::Add(gz));
-                    }
-                }
-                let numbers: Vec<u32> = rows.clone().map(|i| i as u32).collect();
-                gs.map(|gs| {
-                    let mut ga = vec![F::zero(); w];
-                    let gs = &gs[rows.start * heads..rows.end * heads];
-                    rows::weighted_sum(&numbers, gs, z, heads, Out::Set(&mut ga));
-                    ga
-                })
-            },
-        )
-    });
-    let sum = parts
-        .into_iter()
-        .reduce(|[first, second], [f, s]| [add(first, f), add(second, s)]);
-    sum.expect("there is a row").map(Buffer::from)
-}
-
-/// Rows in one task of the loops over nodes.
-const ROWS: usize = 512;
-
-/// The elements of a node, and of a head.
-#[track_caller]
-fn row_of<F>(z: &[F], a: [&[F]; 2], heads: usize) -> (usize, usize) {
-    let w = a[0].len();
-    let fits = (heads > 0 && w.is_multiple_of(heads) && a[1].len() == w)
-        && (w > 0 && z.len().is_multiple_of(w) || z.is_empty());
-    assert!(
-        fits,
-        "half_scores: {} elements of z, {w} and {} of a, {heads} heads",
-        z.len(),
-        a[1].len()
-    );
-    (w, w / heads)
+    /// Of t; empty without a temperature.
+    pub t: Buffer<F>,
 }
 
 impl<F: Real> Attention<'_, F> {
-    /// y[i, h, :] = Σⱼ drop(α)ᵢⱼₕ z[j, h, :],   α = softmaxⱼ LeakyReLU(s_src[j, h] + s_tgt[i, h]). Returns y and α.
+    /// y[i, h, :] = Σⱼ drop(α)ᵢⱼₕ z[j, h, :],   α = softmaxⱼ(t[i, h] LeakyReLU(s_src[j, h] + s_tgt[i, h])).
+    /// Returns y and α.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape.
     #[track_caller]
     pub fn gat(&self, args: Gat<F>) -> (Buffer<F>, Buffer<F>) {
         self.check_gat("gat", &args);
-        let Gat { z, s_src, s_tgt } = args;
+        let Gat { z, s_src, s_tgt, t } = args;
         self.attend(
             z,
+            t,
             #[inline(always)]
             |i, j, score| {
                 let heads = score.len();
@@ -157,8 +63,15 @@ impl<F: Real> Attention<'_, F> {
 
     /// The adjoints of the operands of [`Attention::gat`].
     ///
-    /// With ᾱ = drop ⟨gyᵢ, zⱼ⟩ per head, the adjoint of a score is α (ᾱ − Σⱼ α ᾱ), and Σⱼ α ᾱ = ⟨gyᵢ, yᵢ⟩. That of zⱼ is
-    /// Σᵢ drop(α) gyᵢ. One pass by columns makes both: it fetches gyᵢ, while zⱼ stays.
+    /// Let ᾱ = drop ⟨gyᵢ, zⱼ⟩ per head. Then Σⱼ α ᾱ = ⟨gyᵢ, yᵢ⟩, and the adjoints are:
+    ///
+    /// - g = α (ᾱ − Σⱼ α ᾱ) of the score t e after the temperature,
+    /// - tᵢ g of the score e, and from it those of s_src and s_tgt,
+    /// - Σⱼ g e of tᵢ,
+    /// - Σᵢ drop(α) gyᵢ of zⱼ.
+    ///
+    /// One pass by columns computes g and the adjoint of z: it fetches gyᵢ, while zⱼ stays in cache. With a
+    /// temperature a second pass by columns, over H numbers per entry, multiplies by t and e.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape.
@@ -166,14 +79,14 @@ impl<F: Real> Attention<'_, F> {
     pub fn gat_backward(&self, args: Gat<F>, back: Backward<F>) -> GatAdjoints<F> {
         self.check_gat("gat_backward", &args);
         self.check_backward("gat_backward", &back);
-        let Gat { z, s_src, s_tgt } = args;
+        let Gat { z, s_src, s_tgt, t } = args;
         let Backward { alpha, y, gy } = back;
         let (p, w) = (&self.pattern.transposed().pattern, self.row_len());
         let mut space = Buffer::default();
         let kept = self.kept(alpha, &mut space);
         let mean = self.dots(y, gy);
         let mut gz = memory::scratch(z.len());
-        // The adjoint of the sum under the LeakyReLU, for every entry of the transposed pattern.
+        // The adjoint of s_src + s_tgt, per entry of the transposed pattern; the pass leaves out the factor t.
         let mut gs = memory::scratch(p.nnz() * self.heads);
         self.pass(
             p,
@@ -212,11 +125,54 @@ impl<F: Real> Attention<'_, F> {
                 }
             },
         );
+        let gt = t.map(|t| {
+            let through_t = self.gat_temper(p, (s_src, s_tgt), t, &mut gs);
+            segment::segment_sum_t(p, &through_t, self.heads)
+        });
         GatAdjoints {
             z: gz,
             s_src: segment::segment_sum(p, &gs, self.heads),
             s_tgt: segment::segment_sum_t(p, &gs, self.heads),
+            t: gt.unwrap_or_default(),
         }
+    }
+
+    /// Returns g e and multiplies gs by t, per entry of the transposed pattern `p` and per head.
+    ///
+    /// gs holds g LeakyReLU'(s) with s = s_src + s_tgt. Since e = LeakyReLU(s) = LeakyReLU'(s) s, the product
+    /// g e is gs s.
+    fn gat_temper(
+        &self,
+        p: &Pattern,
+        (s_src, s_tgt): (&[F], &[F]),
+        t: &[F],
+        gs: &mut [F],
+    ) -> Buffer<F> {
+        let mut through_t = memory::scratch(gs.len());
+        self.pass(
+            p,
+            Output::by_entry(gs, self.heads),
+            Output::by_entry(&mut through_t, self.heads),
+            #[inline(always)]
+            |heads, _, block, gs, through_t| {
+                for j in block.rows.clone() {
+                    let s_src = &s_src[j * heads..][..heads];
+                    let (targets, own) = block.row(p, j, heads);
+                    let of_entries = gs[own.clone()]
+                        .chunks_exact_mut(heads)
+                        .zip(through_t[own].chunks_exact_mut(heads));
+                    for (&i, (gs, through_t)) in targets.iter().zip(of_entries) {
+                        let i = i as usize * heads;
+                        let (s_tgt, t) = (&s_tgt[i..][..heads], &t[i..][..heads]);
+                        for h in 0..heads {
+                            through_t[h] = gs[h] * (s_src[h] + s_tgt[h]);
+                            gs[h] *= t[h];
+                        }
+                    }
+                }
+            },
+        );
+        through_t
     }
 
     #[track_caller]
@@ -224,10 +180,12 @@ impl<F: Real> Attention<'_, F> {
         self.check_sources(op, "z", args.z);
         check(op, "s_src", args.s_src, &[self.pattern.cols(), self.heads]);
         check(op, "s_tgt", args.s_tgt, &[self.pattern.rows(), self.heads]);
+        self.check_temperature(op, args.t);
     }
 }
 
-/// What the adjoints of the scores of one source are made from: its entries' targets, α, drop(α), and of all targets ⟨gy, y⟩.
+/// The operands of the adjoints of the scores of one source: the targets, α and drop(α) of its entries,
+/// ⟨gy, y⟩ of all targets, and the halves of the scores.
 struct Scores<'a, F> {
     targets: &'a [u32],
     alpha: &'a [F],
@@ -239,7 +197,7 @@ struct Scores<'a, F> {
 }
 
 impl<F: Real> Scores<'_, F> {
-    /// From g = ⟨gyᵢ, zⱼ⟩ for every entry and head to the adjoint of the sum under the LeakyReLU.
+    /// Replaces ⟨gyᵢ, zⱼ⟩, per entry and head, by the adjoint of s_src + s_tgt without the factor t.
     #[inline(always)]
     fn adjoints(&self, g: &mut [F]) {
         let (heads, mut at) = (self.s_src.len(), 0);

@@ -1,8 +1,10 @@
-//! The attention of GATv2: score ⟨a, LeakyReLU(zs + zt)⟩, in which the ranking of the neighbours depends on the target (Brody, Alon,
-//! Yahav, "How Attentive are Graph Attention Networks?", 2022, Eq. (7)). Letters: see the table of [the parent module](super).
+//! The attention of GATv2: the score is ⟨a, LeakyReLU(zs + zt)⟩, and the ranking of the neighbours depends on
+//! the target (Brody, Alon, Yahav, "How Attentive are Graph Attention Networks?", 2022, Eq. (7)). Letters:
+//! see the table of [the parent module](super).
 
-use super::heads::{dot_heads, score_heads};
+use super::heads::{dot_heads, scale_entries, scale_heads, score_heads};
 use super::{Attention, Backward, Output, add};
+use crate::kernels::axpy;
 use crate::kernels::rows::{self, Out, ScoreAdjoints, SourceAdjoints};
 use crate::kernels::spmm::check;
 use crate::real::Real;
@@ -17,31 +19,36 @@ pub struct GatV2<'a, F> {
     pub zt: &'a [F],
     /// The attention vector, shape [H, D].
     pub a: &'a [F],
+    /// The inverse temperature, shape [n, H]; `None` stands for 1.
+    pub t: Option<&'a [F]>,
 }
 
-/// The adjoints of the operands of [`Attention::gatv2`], with their shapes.
+/// The adjoints of the operands of [`Attention::gatv2`], each of the shape of its operand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GatV2Adjoints<F: Real> {
-    /// Of zs; with shared weights, where zs = zt = z, of z.
+    /// Of zs; of z with shared weights, where zs = zt = z.
     pub zs: Buffer<F>,
-    /// Of zt; with shared weights empty.
+    /// Of zt; empty with shared weights.
     pub zt: Buffer<F>,
     /// Of a.
     pub a: Buffer<F>,
+    /// Of t; empty without a temperature.
+    pub t: Buffer<F>,
 }
 
 impl<F: Real> Attention<'_, F> {
-    /// yᵢₕ = Σⱼ drop(α)ᵢⱼₕ zsⱼₕ,   α = softmaxⱼ ⟨aₕ, LeakyReLU(zsⱼₕ + ztᵢₕ)⟩. Returns y and α.
+    /// yᵢₕ = Σⱼ drop(α)ᵢⱼₕ zsⱼₕ,   α = softmaxⱼ(tᵢₕ ⟨aₕ, LeakyReLU(zsⱼₕ + ztᵢₕ)⟩). Returns y and α.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape.
     #[track_caller]
     pub fn gatv2(&self, args: GatV2<F>) -> (Buffer<F>, Buffer<F>) {
         self.check_gatv2("gatv2", &args);
-        let GatV2 { zs, zt, a } = args;
+        let GatV2 { zs, zt, a, t } = args;
         let (d, w) = (self.width, self.row_len());
         self.attend(
             zs,
+            t,
             #[inline(always)]
             |i, j, score| {
                 score_heads(
@@ -58,9 +65,13 @@ impl<F: Real> Attention<'_, F> {
 
     /// The adjoints of the operands of [`Attention::gatv2`].
     ///
-    /// With ᾱ = drop ⟨gyᵢ, zsⱼ⟩ per head, the adjoint of a score is g = α (ᾱ − Σⱼ α ᾱ), and Σⱼ α ᾱ = ⟨gyᵢ, yᵢ⟩. Then
-    /// with t = zsⱼ + ztᵢ: the adjoint of a is Σₑ g LeakyReLU(t), that of ztᵢ a ⊙ Σⱼ g LeakyReLU'(t), and that of zsⱼ
-    /// Σᵢ drop(α) gyᵢ + a ⊙ Σᵢ g LeakyReLU'(t).
+    /// Let ᾱ = drop ⟨gyᵢ, zsⱼ⟩ per head. Then Σⱼ α ᾱ = ⟨gyᵢ, yᵢ⟩, and g = α (ᾱ − Σⱼ α ᾱ) is the adjoint of
+    /// the score t e after the temperature. With u = zsⱼ + ztᵢ and vᵢ = Σⱼ g LeakyReLU(u) the adjoints are:
+    ///
+    /// - Σⱼ g e = ⟨a, vᵢ⟩ of tᵢ,
+    /// - Σᵢ tᵢ vᵢ of a,
+    /// - tᵢ a ⊙ Σⱼ g LeakyReLU'(u) of ztᵢ,
+    /// - Σᵢ drop(α) gyᵢ + a ⊙ Σᵢ tᵢ g LeakyReLU'(u) of zsⱼ.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape.
@@ -72,39 +83,46 @@ impl<F: Real> Attention<'_, F> {
         let kept = self.kept(back.alpha, &mut space);
         let mut zt = memory::scratch(args.zt.len());
         let mut zs = memory::zeros(args.zs.len());
-        let (g, a) = self.gatv2_rows(args, back, kept, &mut zt);
+        let (g, a, t) = self.gatv2_rows(args, back, kept, &mut zt);
         self.gatv2_columns(args, back.gy, kept, &g, &mut zs);
-        GatV2Adjoints { zs, zt, a }
+        GatV2Adjoints { zs, zt, a, t }
     }
 
-    /// [`Attention::gatv2_backward`] for shared weights, zs = zt = z: the adjoint of z as both is summed as it is made.
+    /// [`Attention::gatv2_backward`] for shared weights, zs = zt = z: both parts of the adjoint of z go to
+    /// one buffer.
     ///
     /// # Panics
     /// If the pattern is not square, or the length of an operand is not that of its shape.
     #[track_caller]
-    pub fn gatv2_backward_shared(&self, z: &[F], a: &[F], back: Backward<F>) -> GatV2Adjoints<F> {
-        let args = GatV2 { zs: z, zt: z, a };
+    pub fn gatv2_backward_shared(
+        &self,
+        z: &[F],
+        a: &[F],
+        t: Option<&[F]>,
+        back: Backward<F>,
+    ) -> GatV2Adjoints<F> {
+        let args = GatV2 { zs: z, zt: z, a, t };
         self.check_gatv2("gatv2_backward_shared", &args);
         self.check_backward("gatv2_backward_shared", &back);
         let mut space = Buffer::default();
         let kept = self.kept(back.alpha, &mut space);
         let mut gz = memory::scratch(z.len());
-        let (g, a) = self.gatv2_rows(args, back, kept, &mut gz);
+        let (g, a, t) = self.gatv2_rows(args, back, kept, &mut gz);
         self.gatv2_columns(args, back.gy, kept, &g, &mut gz);
         let zt = Buffer::default();
-        GatV2Adjoints { zs: gz, zt, a }
+        GatV2Adjoints { zs: gz, zt, a, t }
     }
 
-    /// What belongs to the targets: writes the adjoint of zt, and returns the adjoint g of the score of every entry and head, and
-    /// the adjoint of a.
+    /// The pass by rows: writes the adjoint of zt and returns the adjoints of the scores e, per entry and
+    /// head, of a and of t.
     fn gatv2_rows(
         &self,
         args: GatV2<F>,
         back: Backward<F>,
         kept: &[F],
         gzt: &mut [F],
-    ) -> (Buffer<F>, Buffer<F>) {
-        let GatV2 { zs, zt, a } = args;
+    ) -> (Buffer<F>, Buffer<F>, Buffer<F>) {
+        let GatV2 { zs, zt, a, t } = args;
         let Backward { alpha, y, gy } = back;
         let (p, w) = (self.pattern, self.row_len());
         let mut g = memory::scratch(p.nnz() * self.heads);
@@ -117,6 +135,9 @@ impl<F: Real> Attention<'_, F> {
                 let w = heads * d;
                 let mut ga = vec![F::zero(); w];
                 let mut mean = vec![F::zero(); heads];
+                // Used with a temperature: vᵢ of one target, and the adjoint of t for the rows of the block.
+                let mut v = vec![F::zero(); if t.is_some() { w } else { 0 }];
+                let mut gt = vec![F::zero(); t.map_or(0, |_| block.rows.len() * heads)];
                 for (row, i) in block.rows.clone().enumerate() {
                     let (y, gy, zt) = (&y[i * w..][..w], &gy[i * w..][..w], &zt[i * w..][..w]);
                     dot_heads(d, gy, y, &mut mean);
@@ -137,28 +158,35 @@ impl<F: Real> Attention<'_, F> {
                     let gzt = &mut gzt[row * w..][..w];
                     let slope = self.slope;
                     let step = ScoreAdjoints { zt, slope };
-                    rows::over_entries(
-                        sources,
-                        g,
-                        zs,
-                        heads,
-                        [Out::Set(gzt), Out::Add(&mut ga)],
-                        &step,
-                    );
+                    let of_a = match t {
+                        Some(_) => Out::Set(&mut v[..]),
+                        None => Out::Add(&mut ga[..]),
+                    };
+                    rows::over_entries(sources, g, zs, heads, [Out::Set(gzt), of_a], &step);
                     for (g, &a) in gzt.iter_mut().zip(a) {
                         *g *= a;
                     }
+                    if let Some(t) = t {
+                        let t = &t[i * heads..][..heads];
+                        dot_heads(d, a, &v, &mut gt[row * heads..][..heads]);
+                        scale_heads(d, &mut v, t);
+                        axpy(F::one(), &v, &mut ga);
+                        scale_heads(d, gzt, t);
+                        scale_entries(g, t);
+                    }
                 }
-                ga
+                (ga, gt)
             },
         );
-        let ga = parts.into_iter().reduce(add);
-        (g, ga.unwrap_or_else(|| vec![F::zero(); w]).into())
+        let (gas, gts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let ga = gas.into_iter().reduce(add);
+        let ga = ga.unwrap_or_else(|| vec![F::zero(); w]);
+        (g, ga.into(), gts.concat().into())
     }
 
-    /// What belongs to the sources: adds the adjoint of zs to `gzs`.
+    /// The pass by columns: adds the adjoint of zs to `gzs`.
     fn gatv2_columns(&self, args: GatV2<F>, gy: &[F], kept: &[F], g: &[F], gzs: &mut [F]) {
-        let GatV2 { zs, zt, a } = args;
+        let GatV2 { zs, zt, a, .. } = args;
         let p = &self.pattern.transposed().pattern;
         self.pass(
             p,
@@ -199,5 +227,6 @@ impl<F: Real> Attention<'_, F> {
         self.check_sources(op, "zs", args.zs);
         self.check_targets(op, "zt", args.zt);
         check(op, "a", args.a, &[self.heads, self.width]);
+        self.check_temperature(op, args.t);
     }
 }

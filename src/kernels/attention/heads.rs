@@ -1,4 +1,4 @@
-//! What attention does head by head with rows of the shape [H, D].
+//! Operations on rows of the shape [H, D], one head after the other.
 
 use crate::kernels::{LANES, dot, fold};
 use crate::real::Real;
@@ -23,6 +23,26 @@ pub(super) fn dot_heads<F: Real>(d: usize, x: &[F], y: &[F], out: &mut [F]) {
     for (h, out) in out.iter_mut().enumerate() {
         let own = h * d..(h + 1) * d;
         *out = dot(&x[own.clone()], &y[own]);
+    }
+}
+
+/// x[h, :] ← t[h] x[h, :] for every head, x of the shape [H, D].
+#[inline(always)]
+pub(super) fn scale_heads<F: Real>(d: usize, x: &mut [F], t: &[F]) {
+    for (h, &t) in t.iter().enumerate() {
+        for x in &mut x[h * d..(h + 1) * d] {
+            *x *= t;
+        }
+    }
+}
+
+/// x[k, h] ← t[h] x[k, h] for every entry k and head, x of the shape [entries, H].
+#[inline(always)]
+pub(super) fn scale_entries<F: Real>(x: &mut [F], t: &[F]) {
+    for x in x.chunks_exact_mut(t.len()) {
+        for (x, &t) in x.iter_mut().zip(t) {
+            *x *= t;
+        }
     }
 }
 
@@ -56,7 +76,8 @@ pub(super) fn score_heads<F: Real>(d: usize, zs: &[F], zt: &[F], a: &[F], slope:
     }
 }
 
-/// ⟨a, LeakyReLU(zs + zt)⟩ for slices of equal length, in sixteen lanes that are then added in a fixed order.
+/// ⟨a, LeakyReLU(zs + zt)⟩ for slices of equal length, summed in sixteen lanes, then over the lanes in a
+/// fixed order.
 #[inline(always)]
 fn score<F: Real>(zs: &[F], zt: &[F], a: &[F], slope: F) -> F {
     let (zs, zs_rest) = zs.as_chunks::<LANES>();
@@ -77,20 +98,20 @@ fn score<F: Real>(zs: &[F], zt: &[F], a: &[F], slope: F) -> F {
     fold(lanes)
 }
 
-/// The sum of eight numbers, by halves.
+/// The sum of eight numbers: adds the two halves, then those of the result.
 #[inline(always)]
 fn fold_eight<F: Real>(x: [F; 8]) -> F {
     let four: [F; 4] = std::array::from_fn(|l| x[l] + x[l + 4]);
     (four[0] + four[2]) + (four[1] + four[3])
 }
 
-/// LeakyReLU: x for x > 0, else slope · x.
+/// LeakyReLU: x if x > 0, otherwise slope · x.
 #[inline(always)]
 pub(super) fn leaky<F: Real>(x: F, slope: F) -> F {
     if x > F::zero() { x } else { slope * x }
 }
 
-/// Its derivative: 1 for x > 0, else the slope.
+/// The derivative of LeakyReLU: 1 if x > 0, otherwise the slope.
 #[inline(always)]
 pub(super) fn leaky_gate<F: Real>(x: F, slope: F) -> F {
     if x > F::zero() { F::one() } else { slope }

@@ -1,30 +1,36 @@
-//! Graph attention, fused: scores, softmax over the neighbours and the weighted sum in one pass over the edges, and its adjoint in
-//! one or two. Nothing of size edges × width is ever written.
+//! Graph attention, fused: one pass over the edges computes the scores, their softmax over the neighbours and
+//! the weighted sum; one or two passes compute the adjoints. No array of size edges × width is written.
 //!
 //! | letter | shape | meaning |
 //! |---|---|---|
-//! | pattern | n × m, nnz entries | entry e = (i, j): target i hears source j |
+//! | pattern | n × m, nnz entries | entry k = (i, j): target i hears source j |
 //! | z, zs | [m, H, D] | projected sources |
 //! | zt | [n, H, D] | projected targets |
 //! | a | [H, D] | attention vector (GATv2) |
 //! | s_src, s_tgt | [m, H], [n, H] | halves of the score (GAT) |
-//! | α | [nnz, H] | coefficients after softmax, before dropout |
+//! | e | [nnz, H] | scores |
+//! | t | [n, H] | inverse temperature: multiplies all scores of a target; optional, 1 if absent |
+//! | α | [nnz, H] | coefficients softmaxⱼ(tᵢ eᵢⱼ), before dropout |
 //! | y, gy | [n, H, D] | output and its adjoint |
 //!
-//! Dropout multiplies coefficient (e, h) by the factor of element e H + h. A target without neighbours gets zeros.
+//! Dropout multiplies coefficient (k, h) by the factor of element k H + h. A target without neighbours gets
+//! zeros.
 //!
-//! The cost is the traffic of the edges: each pass fetches the row of the neighbour once an edge. Adjoints go by rows for what belongs
-//! to targets and by columns for what belongs to sources, so that each thread writes rows of its own. GATv2 needs both; for GAT
-//! what belongs to targets has no width, and one pass by columns will do.
+//! The cost is memory traffic: each pass fetches one row of a neighbour per edge. The adjoints of targets are
+//! computed by rows and those of sources by columns, so that each thread writes rows of its own. GATv2 needs
+//! a pass of each kind. The adjoints of targets in GAT have one number per head, so that one pass by columns
+//! is enough.
 
 mod gat;
 mod gatv2;
+mod halves;
 mod heads;
 #[cfg(test)]
 mod tests;
 
-pub use gat::{Gat, GatAdjoints, half_scores, half_scores_backward};
+pub use gat::{Gat, GatAdjoints};
 pub use gatv2::{GatV2, GatV2Adjoints};
+pub use halves::{half_scores, half_scores_backward};
 
 use super::random::Dropout;
 use super::rows::Out;
@@ -33,17 +39,17 @@ use super::{axpy, par, rows, segment, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory::{self, Buffer};
-use heads::dot_heads;
+use heads::{dot_heads, scale_entries};
 use std::ops::Range;
 
-/// What every fused attention needs to know besides its operands.
+/// The edges, sizes and options of a fused attention.
 #[derive(Debug, Clone, Copy)]
 pub struct Attention<'a, F> {
     /// The edges.
     pub pattern: &'a Pattern,
     /// H, the number of heads.
     pub heads: usize,
-    /// D, the width of a head.
+    /// D, the width of each head.
     pub width: usize,
     /// The slope of the LeakyReLU for negative arguments.
     pub slope: F,
@@ -57,7 +63,7 @@ struct Block {
     entries: Range<usize>,
 }
 
-/// An output of a pass, with the number of its elements a row and an entry; one of the two is 0.
+/// An output of a pass, with its number of elements per row and per entry; one of the two is 0.
 struct Output<'a, T> {
     data: &'a mut [T],
     row: usize,
@@ -65,7 +71,7 @@ struct Output<'a, T> {
 }
 
 impl Block {
-    /// Row i of `pattern`: the columns of its entries, and where among those of the block their heads stand.
+    /// Row i of `pattern`: the columns of its entries, and the range within the block of their elements, H each.
     #[inline(always)]
     fn row<'a>(&self, pattern: &'a Pattern, i: usize, heads: usize) -> (&'a [u32], Range<usize>) {
         let entries = pattern.row(i);
@@ -98,8 +104,8 @@ impl<'a, T> Output<'a, T> {
 }
 
 impl<F: Real> Attention<'_, F> {
-    /// One pass over the rows of `pattern` (the edges, or their transpose), in parallel: calls
-    /// `f(heads, width, block, part of first, part of second)` and returns the results in order.
+    /// One parallel pass over the rows of `pattern` (the edges or their transpose): calls `f(heads, width,
+    /// block, part of first, part of second)` for each block of rows and returns the results in order.
     fn pass<A: Send, B: Send, R: Send>(
         &self,
         pattern: &Pattern,
@@ -111,7 +117,7 @@ impl<F: Real> Attention<'_, F> {
             return Vec::new();
         }
         let indptr = pattern.indptr();
-        // A row costs a load and a store of its own, an entry a few operations on each element of its neighbour.
+        // A row costs its own load and store, an entry a few operations per element of the neighbour.
         let (row, entry) = (2 * self.row_len() + 10, 3 * self.row_len() + 10);
         let blocks: Vec<_> = par::row_blocks(pattern, row, entry)
             .into_iter()
@@ -131,10 +137,12 @@ impl<F: Real> Attention<'_, F> {
         })
     }
 
-    /// yᵢₕ = Σⱼ drop(α)ᵢⱼₕ zⱼₕ with α = softmaxⱼ of what `score(i, j, scores of the heads)` writes. Returns y and α.
+    /// yᵢₕ = Σⱼ drop(α)ᵢⱼₕ zⱼₕ with α = softmaxⱼ(tᵢₕ eᵢⱼₕ), where `score(i, j, e)` writes the H scores of an
+    /// edge to e. Returns y and α.
     fn attend(
         &self,
         z: &[F],
+        t: Option<&[F]>,
         score: impl Fn(usize, usize, &mut [F]) + Sync,
     ) -> (Buffer<F>, Buffer<F>) {
         let (p, w) = (self.pattern, self.row_len());
@@ -149,8 +157,12 @@ impl<F: Real> Attention<'_, F> {
                 let w = heads * d;
                 for i in block.rows.clone() {
                     let (sources, own) = block.row(p, i, heads);
-                    for (&j, scores) in sources.iter().zip(alpha[own].chunks_exact_mut(heads)) {
+                    let own = &mut alpha[own];
+                    for (&j, scores) in sources.iter().zip(own.chunks_exact_mut(heads)) {
                         score(i, j as usize, scores);
+                    }
+                    if let Some(t) = t {
+                        scale_entries(own, &t[i * heads..][..heads]);
                     }
                 }
                 segment::softmax_block(p, block.rows.clone(), alpha, heads);
@@ -173,7 +185,7 @@ impl<F: Real> Attention<'_, F> {
         (y, alpha)
     }
 
-    /// ⟨x[i, h, :], y[i, h, :]⟩ for every target and head, shape [n, H].
+    /// ⟨x[i, h, :], y[i, h, :]⟩ per target and head, shape [n, H].
     fn dots(&self, x: &[F], y: &[F]) -> Buffer<F> {
         let (heads, w) = (self.heads, self.row_len());
         let mut out = memory::zeros(self.pattern.rows() * heads);
@@ -196,7 +208,7 @@ impl<F: Real> Attention<'_, F> {
         out
     }
 
-    /// drop(α), in `space` if there is dropout.
+    /// drop(α): α itself without dropout, otherwise computed into `space`.
     fn kept<'a>(&self, alpha: &'a [F], space: &'a mut Buffer<F>) -> &'a [F] {
         if self.dropout.is_none() {
             return alpha;
@@ -209,16 +221,16 @@ impl<F: Real> Attention<'_, F> {
         space
     }
 
-    /// What x holds for the entries of a block of columns, in their order, in `space`.
+    /// The values of x for the entries of a block of columns, in their order, copied to `space`.
     ///
-    /// In one short loop: the fetches, each from another place, then overlap.
+    /// One short loop copies them all, so that the scattered fetches overlap.
     #[inline(always)]
     fn of_columns<'s>(&self, block: &Block, x: &[F], space: &'s mut Vec<F>) -> &'s [F] {
         let entries = &self.pattern.transposed().entry[block.entries.clone()];
         rows::collect(entries, x, self.heads, space)
     }
 
-    /// H × D, the elements of one node.
+    /// H D, the number of elements per node.
     fn row_len(&self) -> usize {
         self.heads * self.width
     }
@@ -234,6 +246,13 @@ impl<F: Real> Attention<'_, F> {
     }
 
     #[track_caller]
+    fn check_temperature(&self, op: &str, t: Option<&[F]>) {
+        if let Some(t) = t {
+            check(op, "t", t, &[self.pattern.rows(), self.heads]);
+        }
+    }
+
+    #[track_caller]
     fn check_backward(&self, op: &str, back: &Backward<F>) {
         check(op, "alpha", back.alpha, &[self.pattern.nnz(), self.heads]);
         self.check_targets(op, "y", back.y);
@@ -241,14 +260,14 @@ impl<F: Real> Attention<'_, F> {
     }
 }
 
-/// What the adjoints are made from besides the operands: what the forward kernel returned, and the adjoint of y.
+/// The operands of the adjoints besides those of the forward kernel: its results, and the adjoint of y.
 #[derive(Debug, Clone, Copy)]
 pub struct Backward<'a, F> {
     /// The coefficients, shape [nnz, H].
     pub alpha: &'a [F],
     /// The output, shape [n, H, D].
     pub y: &'a [F],
-    /// Its adjoint, shape [n, H, D].
+    /// The adjoint of y, shape [n, H, D].
     pub gy: &'a [F],
 }
 

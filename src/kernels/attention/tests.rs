@@ -5,7 +5,7 @@ use super::*;
 use crate::kernels::testing::{bits, close, data, pattern};
 use std::sync::Arc;
 
-/// Heads, width of a head: the sizes treated as constants, and others.
+/// Heads and width per head: the sizes with code of their own, and others.
 const SIZES: [(usize, usize); 9] = [
     (1, 64),
     (8, 8),
@@ -18,7 +18,8 @@ const SIZES: [(usize, usize); 9] = [
     (0, 4),
 ];
 
-/// A layer's operands; square patterns with shared weights where n = m.
+/// The operands of a layer with n targets and m sources.
+#[derive(Clone)]
 struct Case {
     pattern: Arc<Pattern>,
     heads: usize,
@@ -30,6 +31,7 @@ struct Case {
     s_src: Vec<f64>,
     s_tgt: Vec<f64>,
     gy: Vec<f64>,
+    t: Option<Vec<f64>>,
 }
 
 fn case(n: usize, m: usize, nnz: usize, heads: usize, d: usize, p: f64) -> Case {
@@ -45,10 +47,24 @@ fn case(n: usize, m: usize, nnz: usize, heads: usize, d: usize, p: f64) -> Case 
         s_src: data(m * heads, 5),
         s_tgt: data(n * heads, 6),
         gy: data(n * w, 7),
+        t: None,
     }
 }
 
 impl Case {
+    /// The case without a temperature, and with one that is 0 for the last target and head.
+    fn both(self) -> [Self; 2] {
+        let mut t = data(self.pattern.rows() * self.heads, 8);
+        if let Some(t) = t.last_mut() {
+            *t = 0.0;
+        }
+        let with_t = Self {
+            t: Some(t),
+            ..self.clone()
+        };
+        [self, with_t]
+    }
+
     fn attention(&self) -> Attention<'_, f64> {
         Attention {
             pattern: &self.pattern,
@@ -64,6 +80,7 @@ impl Case {
             z: &self.zs,
             s_src: &self.s_src,
             s_tgt: &self.s_tgt,
+            t: self.t.as_deref(),
         }
     }
 
@@ -72,16 +89,19 @@ impl Case {
             zs: &self.zs,
             zt: &self.zt,
             a: &self.a,
+            t: self.t.as_deref(),
         }
     }
 
-    /// Output and coefficients from scores (entry, head) by the definition.
+    /// Output and coefficients from scores (entry, head), before t, by the definition.
     fn attend(&self, score: impl Fn(usize, usize) -> f64) -> (Vec<f64>, Vec<f64>) {
         let (p, w) = (&self.pattern, self.heads * self.d);
         let mut alpha = vec![0.0; p.nnz() * self.heads];
         let mut y = vec![0.0; p.rows() * w];
         for i in 0..p.rows() {
             for h in 0..self.heads {
+                let t = self.t.as_ref().map_or(1.0, |t| t[i * self.heads + h]);
+                let score = |e, h| t * score(e, h);
                 let total: f64 = p.row(i).map(|e| score(e, h).exp()).sum();
                 for e in p.row(i) {
                     let k = e * self.heads + h;
@@ -124,7 +144,7 @@ fn inner(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Central differences of `loss` in every element of the operand that `field` picks.
+/// Central differences of `loss` by every element of the operand that `field` picks.
 fn differences(
     case: &mut Case,
     field: fn(&mut Case) -> &mut Vec<f64>,
@@ -144,6 +164,14 @@ fn differences(
         .collect()
 }
 
+/// Central differences of `loss` by every element of t; empty without a temperature.
+fn by_temperature(case: &mut Case, loss: impl Fn(&Case) -> f64) -> Vec<f64> {
+    if case.t.is_none() {
+        return Vec::new();
+    }
+    differences(case, |c| c.t.as_mut().expect("just seen"), loss)
+}
+
 #[test]
 fn forward_is_the_definition() {
     for (n, m, nnz) in [
@@ -157,15 +185,16 @@ fn forward_is_the_definition() {
     ] {
         for (heads, d) in SIZES {
             for p in [0.0, 0.6] {
-                let case = case(n, m, nnz, heads, d, p);
-                let (y, alpha) = case.attention().gat(case.gat());
-                let (expected_y, expected_alpha) = case.naive_gat();
-                close(&alpha, &expected_alpha, 1e-14);
-                close(&y, &expected_y, 1e-13);
-                let (y, alpha) = case.attention().gatv2(case.gatv2());
-                let (expected_y, expected_alpha) = case.naive_gatv2();
-                close(&alpha, &expected_alpha, 1e-13);
-                close(&y, &expected_y, 1e-12);
+                for case in case(n, m, nnz, heads, d, p).both() {
+                    let (y, alpha) = case.attention().gat(case.gat());
+                    let (expected_y, expected_alpha) = case.naive_gat();
+                    close(&alpha, &expected_alpha, 1e-14);
+                    close(&y, &expected_y, 1e-13);
+                    let (y, alpha) = case.attention().gatv2(case.gatv2());
+                    let (expected_y, expected_alpha) = case.naive_gatv2();
+                    close(&alpha, &expected_alpha, 1e-13);
+                    close(&y, &expected_y, 1e-12);
+                }
             }
         }
     }
@@ -193,26 +222,22 @@ fn the_adjoints_of_gat_are_differences() {
     for (n, m, nnz) in [(6, 6, 20), (4, 7, 15), (1, 1, 1), (3, 2, 0), (0, 2, 0)] {
         for (heads, d) in [(1, 64), (8, 8), (2, 3), (2, 0), (0, 2)] {
             for p in [0.0, 0.5] {
-                let mut case = case(n, m, nnz, heads, d, p);
-                let (y, alpha) = case.attention().gat(case.gat());
-                let back = Backward {
-                    alpha: &alpha,
-                    y: &y,
-                    gy: &case.gy,
-                };
-                let got = case.attention().gat_backward(case.gat(), back);
-                let loss = |c: &Case| inner(&c.naive_gat().0, &c.gy);
-                close(&got.z, &differences(&mut case, |c| &mut c.zs, loss), 1e-8);
-                close(
-                    &got.s_src,
-                    &differences(&mut case, |c| &mut c.s_src, loss),
-                    1e-8,
-                );
-                close(
-                    &got.s_tgt,
-                    &differences(&mut case, |c| &mut c.s_tgt, loss),
-                    1e-8,
-                );
+                for mut case in case(n, m, nnz, heads, d, p).both() {
+                    let (y, alpha) = case.attention().gat(case.gat());
+                    let back = Backward {
+                        alpha: &alpha,
+                        y: &y,
+                        gy: &case.gy,
+                    };
+                    let got = case.attention().gat_backward(case.gat(), back);
+                    let loss = |c: &Case| inner(&c.naive_gat().0, &c.gy);
+                    close(&got.z, &differences(&mut case, |c| &mut c.zs, loss), 1e-8);
+                    let by_s_src = differences(&mut case, |c| &mut c.s_src, loss);
+                    close(&got.s_src, &by_s_src, 1e-8);
+                    let by_s_tgt = differences(&mut case, |c| &mut c.s_tgt, loss);
+                    close(&got.s_tgt, &by_s_tgt, 1e-8);
+                    close(&got.t, &by_temperature(&mut case, loss), 1e-8);
+                }
             }
         }
     }
@@ -223,18 +248,20 @@ fn the_adjoints_of_gatv2_are_differences() {
     for (n, m, nnz) in [(6, 6, 20), (4, 7, 15), (1, 1, 1), (3, 2, 0), (0, 2, 0)] {
         for (heads, d) in [(1, 64), (8, 8), (2, 3), (2, 0), (0, 2)] {
             for p in [0.0, 0.5] {
-                let mut case = case(n, m, nnz, heads, d, p);
-                let (y, alpha) = case.attention().gatv2(case.gatv2());
-                let back = Backward {
-                    alpha: &alpha,
-                    y: &y,
-                    gy: &case.gy,
-                };
-                let got = case.attention().gatv2_backward(case.gatv2(), back);
-                let loss = |c: &Case| inner(&c.naive_gatv2().0, &c.gy);
-                close(&got.zs, &differences(&mut case, |c| &mut c.zs, loss), 1e-8);
-                close(&got.zt, &differences(&mut case, |c| &mut c.zt, loss), 1e-8);
-                close(&got.a, &differences(&mut case, |c| &mut c.a, loss), 1e-8);
+                for mut case in case(n, m, nnz, heads, d, p).both() {
+                    let (y, alpha) = case.attention().gatv2(case.gatv2());
+                    let back = Backward {
+                        alpha: &alpha,
+                        y: &y,
+                        gy: &case.gy,
+                    };
+                    let got = case.attention().gatv2_backward(case.gatv2(), back);
+                    let loss = |c: &Case| inner(&c.naive_gatv2().0, &c.gy);
+                    close(&got.zs, &differences(&mut case, |c| &mut c.zs, loss), 1e-8);
+                    close(&got.zt, &differences(&mut case, |c| &mut c.zt, loss), 1e-8);
+                    close(&got.a, &differences(&mut case, |c| &mut c.a, loss), 1e-8);
+                    close(&got.t, &by_temperature(&mut case, loss), 1e-8);
+                }
             }
         }
     }
@@ -243,21 +270,63 @@ fn the_adjoints_of_gatv2_are_differences() {
 #[test]
 fn shared_weights_sum_both_adjoints() {
     for (heads, d) in SIZES {
-        let mut case = case(25, 25, 120, heads, d, 0.3);
-        case.zt = case.zs.clone();
-        let (y, alpha) = case.attention().gatv2(case.gatv2());
-        let back = Backward {
-            alpha: &alpha,
-            y: &y,
-            gy: &case.gy,
-        };
-        let apart = case.attention().gatv2_backward(case.gatv2(), back);
-        let shared = case
-            .attention()
-            .gatv2_backward_shared(&case.zs, &case.a, back);
-        let sum: Vec<f64> = apart.zs.iter().zip(&apart.zt).map(|(s, t)| s + t).collect();
-        close(&shared.zs, &sum, 1e-13);
-        assert_eq!(shared.a, apart.a);
+        for mut case in case(25, 25, 120, heads, d, 0.3).both() {
+            case.zt = case.zs.clone();
+            let (y, alpha) = case.attention().gatv2(case.gatv2());
+            let back = Backward {
+                alpha: &alpha,
+                y: &y,
+                gy: &case.gy,
+            };
+            let apart = case.attention().gatv2_backward(case.gatv2(), back);
+            let shared = (case.attention()).gatv2_backward_shared(
+                &case.zs,
+                &case.a,
+                case.t.as_deref(),
+                back,
+            );
+            let sum: Vec<f64> = apart.zs.iter().zip(&apart.zt).map(|(s, t)| s + t).collect();
+            close(&shared.zs, &sum, 1e-13);
+            assert_eq!(shared.a, apart.a);
+            assert_eq!(shared.t, apart.t);
+        }
+    }
+}
+
+#[test]
+fn a_temperature_of_one_gives_the_bits_of_none() {
+    for (heads, d) in SIZES {
+        for p in [0.0, 0.6] {
+            let mut case = case(40, 40, 300, heads, d, p);
+            // The values and adjoints of all three scores.
+            let run = |case: &Case| {
+                let attention = case.attention();
+                let (y, alpha) = attention.gat(case.gat());
+                let back = Backward {
+                    alpha: &alpha,
+                    y: &y,
+                    gy: &case.gy,
+                };
+                let g = attention.gat_backward(case.gat(), back);
+                let mut all = vec![bits(&y), bits(&alpha)];
+                all.extend([&g.z, &g.s_src, &g.s_tgt].map(bits));
+                let (y, alpha) = attention.gatv2(case.gatv2());
+                let back = Backward {
+                    alpha: &alpha,
+                    y: &y,
+                    gy: &case.gy,
+                };
+                let apart = attention.gatv2_backward(case.gatv2(), back);
+                all.extend([&y, &alpha, &apart.zs, &apart.zt, &apart.a].map(bits));
+                let t = case.t.as_deref();
+                let shared = attention.gatv2_backward_shared(&case.zs, &case.a, t, back);
+                all.extend([&shared.zs, &shared.a].map(bits));
+                all
+            };
+            let without = run(&case);
+            case.t = Some(vec![1.0; 40 * heads]);
+            assert_eq!(run(&case), without, "{heads} heads of {d}");
+        }
     }
 }
 
@@ -275,12 +344,15 @@ fn bits_do_not_depend_on_threads() {
         };
         let (z, a): (Vec<f32>, Vec<f32>) = (data(n * w, 2), data(w, 3));
         let (s, gy): (Vec<f32>, Vec<f32>) = (data(n * heads, 4), data(n * w, 5));
+        let t: Vec<f32> = data(n * heads, 6);
+        let t = Some(&t[..]);
         let run = |threads| {
             par::with_threads(threads, || {
                 let args = Gat {
                     z: &z,
                     s_src: &s,
                     s_tgt: &s,
+                    t,
                 };
                 let (y, alpha) = attention.gat(args);
                 let g1 = attention.gat_backward(
@@ -295,15 +367,17 @@ fn bits_do_not_depend_on_threads() {
                     zs: &z,
                     zt: &z,
                     a: &a,
+                    t,
                 });
                 let back = Backward {
                     alpha: &alpha2,
                     y: &y2,
                     gy: &gy,
                 };
-                let g2 = attention.gatv2_backward_shared(&z, &a, back);
+                let g2 = attention.gatv2_backward_shared(&z, &a, t, back);
                 [
-                    &y, &alpha, &g1.z, &g1.s_src, &g1.s_tgt, &y2, &alpha2, &g2.zs, &g2.a,
+                    &y, &alpha, &g1.z, &g1.s_src, &g1.s_tgt, &g1.t, &y2, &alpha2, &g2.zs, &g2.a,
+                    &g2.t,
                 ]
                 .map(bits)
             })
@@ -317,6 +391,16 @@ fn bits_do_not_depend_on_threads() {
             );
         }
     }
+}
+
+#[test]
+#[should_panic(expected = "gat: t must have shape [5, 2]")]
+fn the_temperature_must_have_a_number_per_target_and_head() {
+    let case = case(5, 5, 10, 2, 3, 0.0);
+    case.attention().gat(Gat {
+        t: Some(&[1.0; 5]),
+        ..case.gat()
+    });
 }
 
 #[test]

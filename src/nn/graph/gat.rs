@@ -75,13 +75,45 @@ impl<F: Real> GatConv<F> {
         x: impl Into<Input<'t, F>>,
         edges: &Arc<Pattern>,
     ) -> Var<'t, F> {
-        let x = x.into();
+        self.attend(pass, x.into(), edges, None)
+    }
+
+    /// The output with scores t_ih e_ijh in place of e_ijh, t `[n, H]` one number per target and head: what a normaliser of scores multiplies
+    /// them with.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn forward_with_temperature<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: impl Into<Input<'t, F>>,
+        edges: &Arc<Pattern>,
+        t: Var<'t, F>,
+    ) -> Var<'t, F> {
+        let (found, expected) = (t.shape(), [edges.rows(), self.options.heads]);
+        assert!(
+            found == expected,
+            "GatConv: t has shape {found:?}, it must be [nodes, heads], {expected:?}"
+        );
+        self.attend(pass, x.into(), edges, Some(t))
+    }
+
+    #[track_caller]
+    fn attend<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        edges: &Arc<Pattern>,
+        t: Option<Var<'t, F>>,
+    ) -> Var<'t, F> {
         x.check_nodes("GatConv", edges.cols());
         x.check_features("GatConv", self.weight.shape()[1]);
-        pass.call(self, &[x.var()], || {
+        let inputs: Vec<_> = std::iter::once(x.var()).chain(t).collect();
+        pass.call(self, &inputs, || {
             let attention = self.options.edges(pass, edges);
             let [z, a_s, a_t] = self.project(pass, &x);
-            let y = attention.gat(z, a_s, a_t);
+            let y = attention.gat(z, a_s, a_t, t);
             self.options.finish(pass, &self.parts(), (y, z), &x)
         })
     }
@@ -103,7 +135,7 @@ impl<F: Real> GatConv<F> {
         pass.call(self, &[x.var()], || {
             let attention = self.options.edges(pass, edges);
             let [z, a_s, a_t] = self.project(pass, &x);
-            let alpha = attention.gat_coefficients(z, a_s, a_t);
+            let alpha = attention.gat_coefficients(z, a_s, a_t, None);
             let (y, alpha) = aggregate(&attention, alpha, z);
             (self.options.finish(pass, &self.parts(), (y, z), &x), alpha)
         })

@@ -82,13 +82,45 @@ impl<F: Real> Gatv2Conv<F> {
         x: impl Into<Input<'t, F>>,
         edges: &Arc<Pattern>,
     ) -> Var<'t, F> {
-        let x = x.into();
+        self.attend(pass, x.into(), edges, None)
+    }
+
+    /// The output with scores t_ih e_ijh in place of e_ijh, t `[n, H]` one number per target and head: what a normaliser of scores multiplies
+    /// them with.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn forward_with_temperature<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: impl Into<Input<'t, F>>,
+        edges: &Arc<Pattern>,
+        t: Var<'t, F>,
+    ) -> Var<'t, F> {
+        let (found, expected) = (t.shape(), [edges.rows(), self.options.heads]);
+        assert!(
+            found == expected,
+            "Gatv2Conv: t has shape {found:?}, it must be [nodes, heads], {expected:?}"
+        );
+        self.attend(pass, x.into(), edges, Some(t))
+    }
+
+    #[track_caller]
+    fn attend<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        edges: &Arc<Pattern>,
+        t: Option<Var<'t, F>>,
+    ) -> Var<'t, F> {
         x.check_nodes("Gatv2Conv", edges.cols());
         x.check_features("Gatv2Conv", self.source.weight.shape()[1]);
-        pass.call(self, &[x.var()], || {
+        let inputs: Vec<_> = std::iter::once(x.var()).chain(t).collect();
+        pass.call(self, &inputs, || {
             let attention = self.options.edges(pass, edges);
             let (z_s, z_t) = self.project(pass, &x);
-            let y = attention.gatv2(z_s, z_t, pass.param(&self.att));
+            let y = attention.gatv2(z_s, z_t, pass.param(&self.att), t);
             self.options.finish(pass, &self.parts(), (y, z_s), &x)
         })
     }
@@ -110,7 +142,7 @@ impl<F: Real> Gatv2Conv<F> {
         pass.call(self, &[x.var()], || {
             let attention = self.options.edges(pass, edges);
             let (z_s, z_t) = self.project(pass, &x);
-            let alpha = attention.gatv2_coefficients(z_s, z_t, pass.param(&self.att));
+            let alpha = attention.gatv2_coefficients(z_s, z_t, pass.param(&self.att), None);
             let (y, alpha) = aggregate(&attention, alpha, z_s);
             (
                 self.options.finish(pass, &self.parts(), (y, z_s), &x),

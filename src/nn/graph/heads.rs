@@ -11,7 +11,7 @@ use crate::ops::attention::EdgeAttention;
 use crate::ops::sparse::spmm;
 use crate::real::Real;
 use crate::sparse::Pattern;
-use crate::symmetry::{Ports, Reader, Term};
+use crate::symmetry::{Passage, Ports, Reader, Term};
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -179,7 +179,11 @@ impl AttentionOptions {
         let read = parts.weights.iter().copied().chain(parts.residual);
         Ports {
             writers: incoming.chain(attention).collect(),
-            readers: vec![Reader::linear(read.map(|w| params.columns(w)))],
+            // A temperature that depends on a stream ends its laws.
+            readers: vec![
+                Reader::linear(read.map(|w| params.columns(w))),
+                Reader::passing(Passage::BREAKS),
+            ],
             heads,
             mixes: parts.linear_scores && parts.omega.is_none_or(|omega| omega.len() == 1),
             shifts: shifts(params, parts.residual, parts.bias),

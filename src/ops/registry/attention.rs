@@ -16,7 +16,8 @@ fn leaky(x: f64) -> f64 {
     if x > 0.0 { x } else { SLOPE * x }
 }
 
-/// What is drawn for every case: a square pattern with a row of two entries, heads, width, dropout.
+/// What is drawn for every case: a square pattern (from two nodes on with a row of two entries), heads,
+/// width, dropout.
 struct Setting {
     pattern: Arc<Pattern>,
     heads: usize,
@@ -25,9 +26,9 @@ struct Setting {
 }
 
 fn setting(d: &mut Draw) -> Setting {
-    let n = d.count(2, 4);
+    let n = d.one_of(&[0, 1, 2, 3, 4, 4]);
     let mut pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).collect();
-    // The last node hears nobody.
+    // The last node hears nobody, unless it is the only one.
     pairs.retain(|&(i, j)| (i == 0 && j < 2) || (i + 1 < n && d.flag()));
     let seed = d.seed();
     Setting {
@@ -54,9 +55,14 @@ impl Setting {
         rows.map(|(&i, &j)| (i as usize, j as usize)).collect()
     }
 
-    /// softmax over each row of `score(i, j, h)`.
-    fn coefficients(&self, score: impl Fn(usize, usize, usize) -> f64) -> Tensor<f64> {
+    /// softmax over each row of `score(i, j, h)`, times t[i, h] if there is a temperature.
+    fn coefficients(
+        &self,
+        t: Option<&Tensor<f64>>,
+        score: impl Fn(usize, usize, usize) -> f64,
+    ) -> Tensor<f64> {
         let ends = self.ends();
+        let score = |i, j, h| t.map_or(1.0, |t| t[[i, h]]) * score(i, j, h);
         build(&[ends.len(), self.heads], |index| {
             let (i, j) = ends[index[0]];
             let row = ends.iter().filter(|end| end.0 == i);
@@ -85,8 +91,14 @@ impl Setting {
         })
     }
 
-    fn gat(&self, z: &Tensor<f64>, a_s: &Tensor<f64>, a_t: &Tensor<f64>) -> Tensor<f64> {
-        self.coefficients(|i, j, h| leaky(self.gat_sum(z, a_s, a_t, (i, j), h)))
+    fn gat(
+        &self,
+        z: &Tensor<f64>,
+        a_s: &Tensor<f64>,
+        a_t: &Tensor<f64>,
+        t: Option<&Tensor<f64>>,
+    ) -> Tensor<f64> {
+        self.coefficients(t, |i, j, h| leaky(self.gat_sum(z, a_s, a_t, (i, j), h)))
     }
 
     /// ⟨a_s, z_j⟩ + ⟨a_t, z_i⟩.
@@ -124,8 +136,14 @@ impl Setting {
         vec![z_s, z_t, d.signed(&shape[1..])]
     }
 
-    fn gatv2(&self, z_s: &Tensor<f64>, z_t: &Tensor<f64>, a: &Tensor<f64>) -> Tensor<f64> {
-        self.coefficients(|i, j, h| {
+    fn gatv2(
+        &self,
+        z_s: &Tensor<f64>,
+        z_t: &Tensor<f64>,
+        a: &Tensor<f64>,
+        t: Option<&Tensor<f64>>,
+    ) -> Tensor<f64> {
+        self.coefficients(t, |i, j, h| {
             (0..self.width)
                 .map(|c| a[[h, c]] * leaky(z_s[[j, h, c]] + z_t[[i, h, c]]))
                 .sum()
@@ -139,62 +157,85 @@ fn projected(d: &mut Draw, shape: &[usize], offset: f64) -> Tensor<f64> {
     x.mapv(|x| 0.2 * (x / 0.2).round() + offset).into_shared()
 }
 
+/// t, if there is to be a temperature, after the other operands.
+fn with_temperature(
+    s: &Setting,
+    mut args: Vec<Tensor<f64>>,
+    d: &mut Draw,
+    tempered: bool,
+) -> Vec<Tensor<f64>> {
+    args.extend(tempered.then(|| d.signed(&[s.pattern.rows(), s.heads])));
+    args
+}
+
+fn gat(d: &mut Draw, tempered: bool) -> Case {
+    let s = Rc::new(setting(d));
+    let args = with_temperature(&s, s.gat_args(d), d, tempered);
+    let function = function!([s] | x | s.edges::<F>().gat(x[0], x[1], x[2], x.get(3).copied()));
+    Case::new(args, function, move |x| {
+        s.aggregate(&s.gat(&x[0], &x[1], &x[2], x.get(3)), &x[0])
+    })
+}
+
+fn gat_coefficients(d: &mut Draw, tempered: bool) -> Case {
+    let s = Rc::new(setting(d));
+    let args = with_temperature(&s, s.gat_args(d), d, tempered);
+    let function = function!(
+        [s] | x
+            | s.edges::<F>()
+                .gat_coefficients(x[0], x[1], x[2], x.get(3).copied())
+    );
+    Case::new(args, function, move |x| {
+        s.gat(&x[0], &x[1], &x[2], x.get(3))
+    })
+}
+
+fn gatv2(d: &mut Draw, tempered: bool) -> Case {
+    let s = Rc::new(setting(d));
+    let args = with_temperature(&s, s.gatv2_args(d), d, tempered);
+    let function = function!([s] | x | s.edges::<F>().gatv2(x[0], x[1], x[2], x.get(3).copied()));
+    Case::new(args, function, move |x| {
+        s.aggregate(&s.gatv2(&x[0], &x[1], &x[2], x.get(3)), &x[0])
+    })
+}
+
+/// Shared weights: both ends are one variable.
+fn gatv2_shared(d: &mut Draw, tempered: bool) -> Case {
+    let s = Rc::new(setting(d));
+    let shape = [s.pattern.rows(), s.heads, s.width];
+    let args = vec![projected(d, &shape, 0.03), d.signed(&shape[1..])];
+    let args = with_temperature(&s, args, d, tempered);
+    let function = function!([s] | x | s.edges::<F>().gatv2(x[0], x[0], x[1], x.get(2).copied()));
+    Case::new(args, function, move |x| {
+        s.aggregate(&s.gatv2(&x[0], &x[0], &x[1], x.get(2)), &x[0])
+    })
+}
+
+fn gatv2_coefficients(d: &mut Draw, tempered: bool) -> Case {
+    let s = Rc::new(setting(d));
+    let args = with_temperature(&s, s.gatv2_args(d), d, tempered);
+    let function = function!(
+        [s] | x
+            | s.edges::<F>()
+                .gatv2_coefficients(x[0], x[1], x[2], x.get(3).copied())
+    );
+    Case::new(args, function, move |x| {
+        s.gatv2(&x[0], &x[1], &x[2], x.get(3))
+    })
+}
+
 pub(super) fn operations() -> Vec<Operation> {
+    let operation = |name, draw| Operation { name, draw };
     vec![
-        Operation {
-            name: "gat",
-            draw: |d| {
-                let s = Rc::new(setting(d));
-                let args = s.gat_args(d);
-                let function = function!([s] | x | s.edges::<F>().gat(x[0], x[1], x[2]));
-                Case::new(args, function, move |x| {
-                    s.aggregate(&s.gat(&x[0], &x[1], &x[2]), &x[0])
-                })
-            },
-        },
-        Operation {
-            name: "gat_coefficients",
-            draw: |d| {
-                let s = Rc::new(setting(d));
-                let args = s.gat_args(d);
-                let function =
-                    function!([s] | x | s.edges::<F>().gat_coefficients(x[0], x[1], x[2]));
-                Case::new(args, function, move |x| s.gat(&x[0], &x[1], &x[2]))
-            },
-        },
-        Operation {
-            name: "gatv2",
-            draw: |d| {
-                let s = Rc::new(setting(d));
-                let args = s.gatv2_args(d);
-                let function = function!([s] | x | s.edges::<F>().gatv2(x[0], x[1], x[2]));
-                Case::new(args, function, move |x| {
-                    s.aggregate(&s.gatv2(&x[0], &x[1], &x[2]), &x[0])
-                })
-            },
-        },
-        // Shared weights: both ends are one variable.
-        Operation {
-            name: "gatv2",
-            draw: |d| {
-                let s = Rc::new(setting(d));
-                let shape = [s.pattern.rows(), s.heads, s.width];
-                let args = vec![projected(d, &shape, 0.03), d.signed(&shape[1..])];
-                let function = function!([s] | x | s.edges::<F>().gatv2(x[0], x[0], x[1]));
-                Case::new(args, function, move |x| {
-                    s.aggregate(&s.gatv2(&x[0], &x[0], &x[1]), &x[0])
-                })
-            },
-        },
-        Operation {
-            name: "gatv2_coefficients",
-            draw: |d| {
-                let s = Rc::new(setting(d));
-                let args = s.gatv2_args(d);
-                let function =
-                    function!([s] | x | s.edges::<F>().gatv2_coefficients(x[0], x[1], x[2]));
-                Case::new(args, function, move |x| s.gatv2(&x[0], &x[1], &x[2]))
-            },
-        },
+        operation("gat", |d| gat(d, false)),
+        operation("gat", |d| gat(d, true)),
+        operation("gat_coefficients", |d| gat_coefficients(d, false)),
+        operation("gat_coefficients", |d| gat_coefficients(d, true)),
+        operation("gatv2", |d| gatv2(d, false)),
+        operation("gatv2", |d| gatv2(d, true)),
+        operation("gatv2", |d| gatv2_shared(d, false)),
+        operation("gatv2", |d| gatv2_shared(d, true)),
+        operation("gatv2_coefficients", |d| gatv2_coefficients(d, false)),
+        operation("gatv2_coefficients", |d| gatv2_coefficients(d, true)),
     ]
 }
