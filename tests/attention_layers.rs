@@ -132,13 +132,15 @@ fn averaged_heads_are_the_mean_of_heads_side_by_side() {
     };
     let rng = || init::rng(5);
     let tape = Tape::new();
-    let (pass, x) = (Pass::eval(&tape, &layer), tape.constant(features(15, 4)));
+    let x = tape.constant(features(15, 4));
     let [joined, mean] = [Heads::Concatenate, Heads::Average].map(|join| {
         let gat = GatConv::<f64>::new(INPUTS, width, options(join), &mut rng());
         let gatv2 = Gatv2Conv::<f64>::new(INPUTS, width, false, options(join), &mut rng());
+        let both = (gat, gatv2);
+        let pass = Pass::eval(&tape, &both);
         [
-            gat.forward(&pass, x, graph.pattern()),
-            gatv2.forward(&pass, x, graph.pattern()),
+            both.0.forward(&pass, x, graph.pattern()),
+            both.1.forward(&pass, x, graph.pattern()),
         ]
     });
     for (joined, mean) in joined.iter().zip(mean) {
@@ -162,16 +164,16 @@ fn attention_dropout_acts_in_training_alone() {
         };
         let gat = GatConv::<f64>::new(INPUTS, 3, options, &mut init::rng(5));
         let gatv2 = Gatv2Conv::<f64>::new(INPUTS, 3, false, options, &mut init::rng(5));
-        let tape = Tape::new();
+        let (tape, both) = (Tape::new(), (gat, gatv2));
         let pass = if training {
-            Pass::train(&tape, &layer, 1)
+            Pass::train(&tape, &both, 1)
         } else {
-            Pass::eval(&tape, &layer)
+            Pass::eval(&tape, &both)
         };
         let x = tape.constant(x.clone());
         [
-            gat.forward(&pass, x, graph.pattern()).value(),
-            gatv2.forward(&pass, x, graph.pattern()).value(),
+            both.0.forward(&pass, x, graph.pattern()).value(),
+            both.1.forward(&pass, x, graph.pattern()).value(),
         ]
     };
     let plain = run(0.0, false);

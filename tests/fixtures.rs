@@ -210,7 +210,7 @@ impl Layer {
         self.fill(&mut module);
         let what = format!("{} {:?}", self.kind, self.config);
         let tape = Tape::new();
-        let pass = Pass::train(&tape, &net, 0);
+        let pass = Pass::train(&tape, &module, 0);
         let x = tape.var(self.x.tensor());
         let parameters = module.parameters();
         let mut operands = vec![x];

@@ -159,9 +159,10 @@ fn floor(set: &Dataset, config: &GraphNetConfig, limits: Limits) -> [f64; 2] {
     let stored = set.features.pattern.nnz() as f64;
     let (mut flops, mut bytes) = (0.0, 0.0);
     for l in 0..config.layers {
-        let attention = config.conv != Conv::GCN;
-        let heads = if attention && l + 1 < config.layers {
-            config.heads
+        let attention = config.conv.attention();
+        let hidden_heads = attention.map_or(1, |a| a.heads);
+        let heads = if l + 1 < config.layers {
+            hidden_heads
         } else {
             1
         } as f64;
@@ -173,12 +174,12 @@ fn floor(set: &Dataset, config: &GraphNetConfig, limits: Limits) -> [f64; 2] {
         if l == 0 {
             flops += 2.0 * 2.0 * stored * width;
         } else {
-            let input = (config.hidden * if attention { config.heads } else { 1 }) as f64;
+            let input = (config.hidden * hidden_heads) as f64;
             flops += 3.0 * 2.0 * n * input * width;
         }
         let row = 4.0 * width;
         let pass = |values: f64| edges * (4.0 + 4.0 * values + row) + n * row;
-        bytes += if attention {
+        bytes += if attention.is_some() {
             3.0 * pass(heads)
         } else {
             2.0 * pass(1.0)

@@ -17,6 +17,25 @@ pub enum Rule {
     Adam,
 }
 
+/// The kind of layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    Gcn,
+    Gat,
+    Gatv2 { shared: bool },
+}
+
+impl Kind {
+    fn conv(self) -> Conv {
+        match self {
+            Self::Gcn => Conv::GCN,
+            Self::Gat => Conv::GAT,
+            Self::Gatv2 { shared } => Conv::gatv2(shared),
+        }
+    }
+}
+
 /// Everything that decides the result of one run. Two cells that are equal are one, whichever table asks for them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
@@ -29,7 +48,7 @@ pub struct Cell {
     /// Whether features are taken as published where the paper's code makes rows sum to one.
     #[serde(default)]
     pub raw_features: bool,
-    pub conv: Conv,
+    pub conv: Kind,
     /// ω of ωGAT.
     #[serde(default)]
     pub omega: Option<Omega>,
@@ -99,10 +118,10 @@ impl Cell {
         let mut title = format!("{dataset} {rule} L={layers} {init}");
         // What differs from the network of most tables.
         for (differs, what) in [
-            (self.conv == Conv::GCN, "GCN".to_owned()),
-            (self.conv == Conv::GAT, "GAT".to_owned()),
+            (self.conv == Kind::Gcn, "GCN".to_owned()),
+            (self.conv == Kind::Gat, "GAT".to_owned()),
             (
-                self.conv == Conv::gatv2(false),
+                self.conv == Kind::Gatv2 { shared: false },
                 "separate weights".to_owned(),
             ),
             (self.omega.is_some(), "ω".to_owned()),
@@ -134,22 +153,22 @@ impl Cell {
                 self.width.to_string(),
             ));
         }
-        let attention = self.conv != Conv::GCN;
-        Ok(GraphNetConfig {
+        let config = GraphNetConfig {
             layers: self.layers,
             hidden: self.width / self.heads,
             activation: self.activation,
             dropout: self.dropout,
             input_dropout: self.input_dropout,
             ..GraphNetConfig::gcn(set.feature_count(), set.classes)
-        }
-        .of(self.conv)
-        .heads(self.heads, self.output_heads)
-        .attending(|a| {
-            a.dropout = if attention { self.dropout } else { 0.0 };
-            a.omega = self.omega;
-        })
-        .biased(self.bias))
+        };
+        Ok(config
+            .of(self.conv.conv())
+            .heads(self.heads, self.output_heads)
+            .attending(|a| {
+                a.omega = self.omega;
+                a.dropout = self.dropout;
+            })
+            .biased(self.bias))
     }
 
     /// Its training.

@@ -19,7 +19,7 @@ mod tables;
 
 use clap::Parser;
 use emmy::data::Name;
-use emmy::nn::Initialization;
+use emmy::init::Initialization;
 use emmy::{Error, Result};
 use plan::{Choice, LOSS_THRESHOLD, Plan};
 use results::Results;

@@ -5,8 +5,9 @@ use crate::change::{LayerChange, layer_changes};
 use crate::dynamics::Dynamics;
 use crate::support::args::{Float, features};
 use emmy::data::{self, Dataset, Direction, Name, Options, Split};
+use emmy::init::Initialization;
 use emmy::kernels::par;
-use emmy::nn::{GraphNet, Initialization, Module, Pass, Traced};
+use emmy::nn::{GraphNet, Module, Pass, Role, Traced};
 use emmy::train::{DeltaWatch, Record, Recorder, Task, Trainer, Worst, each_epoch, metrics};
 use emmy::{Real, Result, Tape};
 use serde::{Deserialize, Serialize};
@@ -171,17 +172,10 @@ impl Cell {
     }
 }
 
-/// Which parameters are attention vectors, by what the ports say.
+/// Which parameters are attention vectors.
 fn attention_parameters<F: Real>(net: &GraphNet<F>) -> Vec<bool> {
-    let mut out = vec![false; net.tensors().len()];
-    for port in net.ports() {
-        for term in port.writers {
-            if term.side == emmy::symmetry::Side::Attention {
-                out[term.slice.parameter] = true;
-            }
-        }
-    }
-    out
+    let roles = net.roles().into_iter();
+    roles.map(|role| role == Role::Attention).collect()
 }
 
 /// The kind of machine: processors, architecture, width of its vectors.

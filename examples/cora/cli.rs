@@ -3,13 +3,14 @@
 use crate::support::args::{Data, Runs, initializations};
 use clap::{Parser, ValueEnum};
 use emmy::data::Dataset;
-use emmy::nn::{Activation, Conv, GraphNetConfig, Initialization};
+use emmy::init::Initialization;
+use emmy::nn::{Activation, Conv, GraphNetConfig};
 use emmy::optim::Method;
 use emmy::train::TrainConfig;
 use emmy::{Error, Result};
 use std::path::PathBuf;
 
-/// Train GCN, GAT or GATv2 on a citation graph
+/// Train GCN, GAT, GATv2 or GraphSAGE on a citation graph
 #[derive(Parser, Debug)]
 #[command(name = "cora", version, after_help = DEFAULTS)]
 pub struct Cli {
@@ -43,7 +44,7 @@ pub struct Cli {
     #[arg(long, value_name = "NAME", value_parser = initializations())]
     pub init: Option<Initialization>,
 
-    /// Activation between layers [default: relu for gcn, else elu]
+    /// Activation between layers [default: relu for gcn and sage, else elu]
     #[arg(long)]
     pub activation: Option<Sigma>,
 
@@ -89,7 +90,7 @@ pub struct Cli {
 }
 
 const DEFAULTS: &str = "Defaults by model:
-  gcn         --hidden 16 --dropout 0.5 --lr 0.01 --epochs 200 --patience 0
+  gcn, sage   --hidden 16 --dropout 0.5 --lr 0.01 --epochs 200 --patience 0
   gat, gatv2  --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100";
 
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +98,7 @@ pub enum Model {
     Gcn,
     Gat,
     Gatv2,
+    Sage,
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy)]
@@ -123,12 +125,20 @@ impl Cli {
         let base = match self.model {
             Model::Gcn => GraphNetConfig::gcn(inputs, classes),
             Model::Gat => GraphNetConfig::gat(inputs, classes),
-            Model::Gatv2 => GraphNetConfig::gatv2(inputs, classes).of(Conv::Gatv2 {
-                shared: self.share_weights,
-            }),
+            Model::Gatv2 => {
+                let mut config = GraphNetConfig::gatv2(inputs, classes);
+                for conv in [&mut config.conv, &mut config.last] {
+                    if let Conv::Gatv2(options) = conv {
+                        options.shared = self.share_weights;
+                    }
+                }
+                config
+            }
+            Model::Sage => GraphNetConfig::sage(inputs, classes),
         };
-        if self.model == Model::Gcn && self.heads.is_some() {
-            return Err(Error::invalid("--heads", "a model with attention", "gcn"));
+        if !self.attends() && self.heads.is_some() {
+            let found = self.model_name();
+            return Err(Error::invalid("--heads", "a model with attention", found));
         }
         if self.model != Model::Gatv2 && self.share_weights {
             return Err(Error::invalid(
@@ -154,14 +164,8 @@ impl Cli {
             dropout,
             ..base
         }
-        .heads(self.heads.unwrap_or(base.heads), 1)
-        .attending(|a| {
-            a.dropout = if self.model == Model::Gcn {
-                0.0
-            } else {
-                dropout
-            }
-        })
+        .heads(self.heads.unwrap_or(8), 1)
+        .attending(|a| a.dropout = dropout)
         .biased(!self.no_bias);
         config.validate()?;
         Ok(config)
@@ -169,7 +173,7 @@ impl Cli {
 
     /// The training with a seed.
     pub fn training(&self, seed: u64) -> TrainConfig {
-        let attention = self.model != Model::Gcn;
+        let attention = self.attends();
         let patience = self.patience.unwrap_or(if attention { 100 } else { 0 });
         TrainConfig {
             method: match self.optimizer {
@@ -185,6 +189,11 @@ impl Cli {
             seed,
             ..TrainConfig::default()
         }
+    }
+
+    /// Whether the model has attention.
+    fn attends(&self) -> bool {
+        matches!(self.model, Model::Gat | Model::Gatv2)
     }
 
     /// The name of the kind of layer.

@@ -3,7 +3,7 @@
 use super::note;
 use clap::{Args, ValueEnum};
 use emmy::data::{self, Dataset, Name, Options};
-use emmy::nn::Initialization;
+use emmy::init::Initialization;
 use emmy::sparse::Csr;
 use emmy::{Error, Real, Result};
 use serde::{Deserialize, Serialize};

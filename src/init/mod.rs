@@ -7,9 +7,16 @@
 //! | `[out, in]` | the shape of a weight; W_ij is the weight from input j to output i |
 //! | fan_in, fan_out | in and out; with more axes, each times their product, as in PyTorch |
 
+mod balanced;
 mod looks_linear;
+mod scheme;
 
+pub use balanced::{Balancing, Beta, Order};
 pub use looks_linear::{Position, identity, looks_linear};
+
+pub use scheme::{
+    AttentionInit, Initialization, LayerWeights, TargetInit, WeightInit, WeightOrder,
+};
 
 use crate::linalg;
 use crate::real::Real;

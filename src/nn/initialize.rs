@@ -1,178 +1,25 @@
-//! How a whole network starts.
+//! Initialisation of a whole model: what is drawn stands in [`crate::init`], which parameters are which is read off a pass.
 
 use super::{Module, Trace, Traced};
-use crate::error::{Error, Result};
-use crate::init::{self, Position, Rng};
+use crate::error::Result;
+use crate::init::Initialization;
 use crate::real::Real;
-use crate::symmetry::Balancing;
-use crate::tensor::{Tensor, tensor};
-use serde::{Deserialize, Serialize};
-use std::str::FromStr;
-
-/// How weights are drawn, before any balancing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WeightInit {
-    /// [`init::xavier_normal`].
-    XavierNormal,
-    /// [`init::xavier_uniform`].
-    XavierUniform,
-    /// [`init::kaiming_normal`], for the slope of the activation: 1 of the identity, 0 of all but LeakyReLU.
-    KaimingNormal,
-    /// [`init::looks_linear`] with an orthogonal block D.
-    LooksLinearOrthogonal,
-    /// [`init::looks_linear`] with a Xavier-normal block D; the fans are those of D.
-    LooksLinearXavier,
-    /// [`init::identity`] in hidden layers, Xavier normal in the first and last.
-    Identity,
-    /// [`init::looks_linear`] with D the identity in hidden layers, Xavier normal in the first and last.
-    LooksLinearIdentity,
-}
-
-/// How attention vectors are drawn, where balancing does not set them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AttentionInit {
-    /// Xavier normal for `[H, C]` read as `[1, H, C]`: standard deviation √(2 / (H·C + C)), as PyTorch counts the fans.
-    Xavier,
-    /// All neighbours weigh the same.
-    Zero,
-}
-
-/// The second of two weights that read the same neurons: W_t of [`Gatv2Conv`](super::Gatv2Conv) with separate weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TargetInit {
-    /// Drawn like the first, independently, and balanced with it.
-    Balanced,
-    /// Zero, as in the paper's published code for citation graphs.
-    Zero,
-}
-
-/// How a network starts: weights and attention drawn anew, then balanced if wanted; biases and the weights of skip connections zero.
-///
-/// Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023, Table 1 and Figure 9. A recorded pass gives the
-/// order of the layers, and each parameter says what it is ([`Role`](super::Role)), so one rule serves every model.
-///
-/// *Heads.* Those put side by side are one layer of H·C neurons: looks-linear pairs and identities run over all of them, so neuron j
-/// and its partner j + ⌈H·C/2⌉ are in general neurons of different heads. Heads that are averaged have a looks-linear or identity
-/// weight each, since the two of a pair would cancel in the mean. Balancing is about each neuron of each head.
-///
-/// *Odd widths.* The last pair is only half there, see [`init::looks_linear`]; balancing gives c = 0 all the same.
-///
-/// *Activations.* A looks-linear network is linear with ReLU and no biases. An activation that is not homogeneous has no conservation
-/// law; it is balanced as if it were of degree 1.
-///
-/// ```
-/// use emmy::nn::{GraphNet, GraphNetConfig, Initialization, Module, Traced, Activation};
-///
-/// let config = GraphNetConfig { activation: Activation::Relu, ..GraphNetConfig::gat(6, 3) };
-/// let mut net = GraphNet::<f64>::new(config, 0)?;
-/// Initialization::BAL_O.apply(&mut net, 0)?;
-/// for law in net.laws() {
-///     assert!(law.balance(&net.tensors()).unwrap().iter().all(|c| c.abs() < 1e-12));
-/// }
-/// # Ok::<(), emmy::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Initialization {
-    /// How weights are drawn.
-    pub base: WeightInit,
-    /// How attention is drawn; balancing sets that of all layers but the last.
-    pub attention: AttentionInit,
-    /// How they are then balanced.
-    pub balance: Option<Balancing>,
-    /// What becomes of the second of two weights.
-    pub target: TargetInit,
-}
 
 impl Initialization {
-    /// Xav: Xavier normal for weights and attention.
-    pub const XAVIER: Self = Self {
-        base: WeightInit::XavierNormal,
-        attention: AttentionInit::Xavier,
-        balance: None,
-        target: TargetInit::Balanced,
-    };
-
-    /// Xav_Z: Xavier normal for weights, a = 0.
-    pub const XAVIER_ZERO: Self = Self {
-        attention: AttentionInit::Zero,
-        ..Self::XAVIER
-    };
-
-    /// Bal_X: Xavier normal balanced, β = 2, a = 0.
-    pub const BAL_X: Self = Self::XAVIER_ZERO.balanced(2.0);
-
-    /// Bal_O: [`LL_ORTHO`](Self::LL_ORTHO) balanced, β = 2.
-    pub const BAL_O: Self = Self::LL_ORTHO.balanced(2.0);
-
-    /// Looks-linear orthogonal, a = 0.
-    pub const LL_ORTHO: Self = Self {
-        base: WeightInit::LooksLinearOrthogonal,
-        ..Self::XAVIER_ZERO
-    };
-
-    /// The identity in hidden layers, Xavier in the first and last, a = 0.
-    pub const IDENTITY: Self = Self {
-        base: WeightInit::Identity,
-        ..Self::XAVIER_ZERO
-    };
-
-    /// [`IDENTITY`](Self::IDENTITY) balanced, β = 1: hidden layers stay as they are.
-    pub const IDENTITY_BAL: Self = Self::IDENTITY.balanced(1.0);
-
-    /// The looks-linear identity in hidden layers, Xavier in the first and last, a = 0.
-    pub const LL_IDENTITY: Self = Self {
-        base: WeightInit::LooksLinearIdentity,
-        ..Self::XAVIER_ZERO
-    };
-
-    /// [`LL_IDENTITY`](Self::LL_IDENTITY) balanced, β = 2: hidden layers of an even width stay as they are.
-    pub const LL_IDENTITY_BAL: Self = Self::LL_IDENTITY.balanced(2.0);
-
-    /// Those with a name. `ll-ortho-bal` is read too, as `bal-o`.
-    pub const NAMED: [(&'static str, Self); 9] = [
-        ("xavier", Self::XAVIER),
-        ("xavier-zero", Self::XAVIER_ZERO),
-        ("bal-x", Self::BAL_X),
-        ("bal-o", Self::BAL_O),
-        ("ll-ortho", Self::LL_ORTHO),
-        ("identity", Self::IDENTITY),
-        ("identity-bal", Self::IDENTITY_BAL),
-        ("ll-identity", Self::LL_IDENTITY),
-        ("ll-identity-bal", Self::LL_IDENTITY_BAL),
-    ];
-
-    const fn balanced(self, beta: f64) -> Self {
-        Self {
-            balance: Some(Balancing::constant(beta)),
-            ..self
-        }
-    }
-
-    /// Its name among [`NAMED`](Self::NAMED), if it has one.
-    pub fn name(&self) -> Option<&'static str> {
-        let named = Self::NAMED.iter().find(|(_, scheme)| scheme == self);
-        named.map(|(name, _)| *name)
-    }
-
-    /// Draws the parameters of a model anew, as [`apply_to`](Self::apply_to) with a trace of its own.
+    /// Draws the parameters of a model anew, as [`apply_to`](Self::apply_to) with the model's own trace.
     ///
     /// # Errors
-    /// As [`apply_to`](Self::apply_to).
+    /// As [`draw`](Self::draw).
     pub fn apply<F: Real>(&self, model: &mut impl Traced<F>, seed: u64) -> Result<()> {
         let trace = model.trace();
         self.apply_to(model, &trace, seed)
     }
 
-    /// Draws the parameters of a model anew, layer by layer in the order of a recorded pass, weights before attention, β at the end. Draws
-    /// are in `f64`: models of both types and one seed start from the same numbers, up to rounding. Gains, tables and state stay as
-    /// they are, and so does what no layer of the pass holds.
+    /// Draws the parameters of a model anew, in the order of a recorded pass over it. Gains, tables and state stay as they are, and so
+    /// does what no layer of the pass holds.
     ///
     /// # Errors
-    /// If the balancing is not [valid](Balancing::validate), or cannot be done because what should be scaled is zero: an identity of
-    /// more columns than rows. The message names layer and neuron, and the model stays as it was.
+    /// As [`draw`](Self::draw); the model then stays as it was.
     ///
     /// # Panics
     /// If the trace is of another model.
@@ -183,107 +30,11 @@ impl Initialization {
         trace: &Trace,
         seed: u64,
     ) -> Result<()> {
-        let names: Vec<String> = model
-            .parameters()
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect();
+        let names = model.parameters().into_iter().map(|(name, _)| name);
         assert!(
-            names == trace.names(),
+            names.eq(trace.names().iter().cloned()),
             "initialisation: the trace is of another model"
         );
-        let (layers, slope) = (trace.weights(), trace.activation_slope());
-        let rng = &mut init::rng(seed);
-        let mut fresh: Vec<Tensor<F>> = model.tensors().into_iter().cloned().collect();
-        for (l, layer) in layers.iter().enumerate() {
-            let position = Position::of(l, layers.len());
-            let weights = layer.weights.iter().map(|&(weight, _)| weight);
-            for k in weights.chain(layer.attention.iter().chain(&layer.zeros).copied()) {
-                fresh[k] = init::zeros(fresh[k].shape());
-            }
-            for (k, &(weight, heads)) in layer.weights.iter().enumerate() {
-                if k == 0 || self.target == TargetInit::Balanced {
-                    let shape = fresh[weight].shape();
-                    fresh[weight] = self.base.draw(shape, heads, position, slope, rng);
-                }
-            }
-            if self.attention == AttentionInit::Xavier {
-                for &a in &layer.attention {
-                    fresh[a] = xavier_attention(fresh[a].shape(), rng);
-                }
-            }
-        }
-        if let Some(balancing) = self.balance {
-            let mut parameters: Vec<_> = fresh.iter_mut().collect();
-            balancing.apply(&trace.laws_to_balance(), &mut parameters, rng)?;
-        }
-        for (parameter, fresh) in model.tensors_mut().into_iter().zip(fresh) {
-            *parameter = fresh;
-        }
-        Ok(())
+        self.draw(&trace.weight_order(), &mut model.tensors_mut(), seed)
     }
-}
-
-impl FromStr for Initialization {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let wanted = if text == "ll-ortho-bal" {
-            "bal-o"
-        } else {
-            text
-        };
-        let named = Self::NAMED.iter().find(|(name, _)| *name == wanted);
-        named.map(|(_, scheme)| *scheme).ok_or_else(|| {
-            let all = Self::NAMED.map(|(name, _)| name).join(", ");
-            Error::invalid(
-                "initialisation",
-                format!("one of {all}"),
-                format!("{text:?}"),
-            )
-        })
-    }
-}
-
-impl WeightInit {
-    /// A weight `[out, in]` of a layer with so many averaged heads, the rows of one after those of the other.
-    fn draw<F: Real>(
-        self,
-        shape: &[usize],
-        heads: usize,
-        position: Position,
-        slope: f64,
-        rng: &mut Rng,
-    ) -> Tensor<F> {
-        let hidden = position == Position::Hidden;
-        let (rows, columns) = (shape[0] / heads, shape[1]);
-        let mut mirrored = |block: fn(usize, usize, &mut Rng) -> Tensor<F>| {
-            let parts: Vec<Tensor<F>> = (0..heads)
-                .map(|_| init::looks_linear(rows, columns, position, |m, n| block(m, n, rng)))
-                .collect();
-            stack(shape, &parts)
-        };
-        match self {
-            Self::LooksLinearOrthogonal => mirrored(|m, n, rng| init::orthogonal(m, n, 1.0, rng)),
-            Self::LooksLinearXavier => mirrored(|m, n, rng| init::xavier_normal(&[m, n], 1.0, rng)),
-            Self::LooksLinearIdentity if hidden => mirrored(|m, n, _| init::identity(m, n)),
-            Self::Identity if hidden => stack(shape, &vec![init::identity(rows, columns); heads]),
-            Self::XavierNormal | Self::Identity | Self::LooksLinearIdentity => {
-                init::xavier_normal(shape, 1.0, rng)
-            }
-            Self::XavierUniform => init::xavier_uniform(shape, 1.0, rng),
-            Self::KaimingNormal => init::kaiming_normal(shape, slope, rng),
-        }
-    }
-}
-
-/// The rows of all parts, one below the other.
-fn stack<F: Real>(shape: &[usize], parts: &[Tensor<F>]) -> Tensor<F> {
-    tensor(shape, parts.iter().flatten().copied().collect())
-}
-
-/// Xavier normal for `[H, C]` read as `[1, H, C]`.
-fn xavier_attention<F: Real>(shape: &[usize], rng: &mut Rng) -> Tensor<F> {
-    let drawn: Tensor<F> = init::xavier_normal(&[&[1], shape].concat(), 1.0, rng);
-    tensor(shape, drawn.iter().copied().collect())
 }

@@ -18,7 +18,7 @@
 //! | [`GraphNet`] | a stack of graph layers | |
 //!
 //! A model is described once, by its forward function; what else one wants to know of it is read off a recorded pass ([`Trace`]): its
-//! conservation laws, a summary, the order of weights for [`Initialization`].
+//! conservation laws, a summary, the order of weights for [`Initialization`](crate::init::Initialization).
 
 mod activation;
 mod dropout;
@@ -41,7 +41,6 @@ pub use graph::{
     AttentionOptions, Conv, GatConv, Gatv2Conv, Gatv2Options, GcnConv, GcnOptions, GraphConv,
     GraphLayer, GraphNet, GraphNetConfig, Heads, Omega, SageConv, SageOptions,
 };
-pub use initialize::{AttentionInit, Initialization, TargetInit, WeightInit};
 pub use input::Input;
 pub use linear::Linear;
 pub use mlp::Mlp;
@@ -50,4 +49,4 @@ pub use norm::LayerNorm;
 pub use params::Params;
 pub(crate) use pass::mix;
 pub use pass::{Layer, Output, Pass, Updates};
-pub use trace::{Call, LayerWeights, Summary, Trace, Traced};
+pub use trace::{Call, Summary, Trace, Traced};

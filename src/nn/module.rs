@@ -243,6 +243,19 @@ macro_rules! lists {
 }
 lists!([] Vec<M>, [const N: usize] [M; N]);
 
+/// Two modules side by side; their names are 0 and 1.
+impl<F: Real, A: Module<F>, B: Module<F>> Module<F> for (A, B) {
+    fn collect<'a>(&'a self, out: &mut Fields<&'a Tensor<F>>) {
+        out.within("0", None, |out| self.0.collect(out));
+        out.within("1", None, |out| self.1.collect(out));
+    }
+
+    fn collect_mut<'a>(&'a mut self, out: &mut Fields<&'a mut Tensor<F>>) {
+        out.within("0", None, |out| self.0.collect_mut(out));
+        out.within("1", None, |out| self.1.collect_mut(out));
+    }
+}
+
 /// Implements [`Module`](crate::nn::Module) for a struct: its parameters are those of the listed fields, in this order.
 ///
 /// `field = Role` states what the tensors of a field are for ([`Role`](crate::nn::Role)); without it they are weights, or what the

@@ -50,12 +50,12 @@ impl Slice {
     }
 
     /// The number of entries of the parameter.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
     /// The stretches of the parameter that hold these entries, one for each index of the outer axis.
-    pub(super) fn stretches(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+    pub(crate) fn stretches(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let [outer, width, inner] = self.shape;
         let Range { start, end } = self.range;
         (0..outer).map(move |o| (o * width + start) * inner..(o * width + end) * inner)
@@ -222,7 +222,7 @@ impl Law {
     /// # Panics
     /// If it has not, or there is nothing.
     #[track_caller]
-    pub(super) fn find<T>(&self, slice: &Slice, found: Option<T>, len: impl Fn(&T) -> usize) -> T {
+    pub(crate) fn find<T>(&self, slice: &Slice, found: Option<T>, len: impl Fn(&T) -> usize) -> T {
         let (k, expected) = (slice.parameter, slice.len());
         let Some(found) = found else {
             panic!("{}: there is no parameter {k}", self.name);

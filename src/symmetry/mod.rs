@@ -5,7 +5,7 @@
 //! theorem). A [`Law`] names the parameters on both sides; δ ([`Law::measure`], on the tape [`delta`]) is that sum, for every neuron.
 //!
 //! Under gradient flow the law is one of conservation: c ([`Law::balance`]) does not move. Under plain gradient descent it moves by
-//! an exact amount ([`Law::drift`]). A network that starts with c = 0 ([`Balancing`]) keeps it under the
+//! an exact amount ([`Law::drift`]). A network that starts with c = 0 ([`Balancing`](crate::init::Balancing)) keeps it under the
 //! flow, and nearly so under small steps.
 //!
 //! | letter | meaning |
@@ -27,7 +27,6 @@
 //! Mechanics", ICLR 2021, for the principle. Layers say which of their parameters flow where ([`Ports`]) and operations between them what
 //! they do to a symmetry ([`Passage`]); the laws of a model are read off a recorded pass ([`crate::nn::Trace::laws`]).
 
-mod balance;
 mod flow;
 mod formula;
 mod law;
@@ -37,7 +36,6 @@ mod ports;
 mod sum;
 mod tape;
 
-pub use balance::{Balancing, Beta, Order};
 pub use law::{Law, Side, Slice, Symmetry, Term};
 pub use measure::Measured;
 pub use passage::{Change, Passage, Way};

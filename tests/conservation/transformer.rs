@@ -26,6 +26,14 @@ fn what_a_block_conserves() {
         .map(|law| format!("{}: {}", law.name, short(law.formula(&names(&net)))))
         .collect();
     let expected = [
+        "embed, scale: \
+         ⟨embed, G⟩ + ⟨embed.bias, G⟩ + ⟨output, G⟩ + ⟨output.bias, G⟩ + ⟨down, G⟩ + ⟨down.bias, G⟩ = 0",
+        "embed, shift, 1: Σ G of embed[:,j] = 0",
+        "embed, shift, 2: Σ G of embed.bias = 0",
+        "block 1, attention, shift, 1: Σ G of output[:,j] = 0",
+        "block 1, attention, shift, 2: Σ G of output.bias = 0",
+        "block 1, forward, down, shift, 1: Σ G of down[:,j] = 0",
+        "block 1, forward, down, shift, 2: Σ G of down.bias = 0",
         "block 1, norm1, neurons: \
          ⟨norm1.gain[j], G⟩ + ⟨norm1.bias[j], G⟩ − ⟨query[:,j], G⟩ − ⟨key[:,j], G⟩ − ⟨value[:,j], G⟩ = 0",
         "block 1, attention, head 1, queries and keys: \
@@ -33,21 +41,16 @@ fn what_a_block_conserves() {
         "block 1, attention, head 2, queries and keys: \
          G query[3..6,:]ᵀ + G query.bias[3..6]ᵀ − key[3..6,:] Gᵀ − key.bias[3..6] Gᵀ = 0",
         "block 1, attention, bias of the keys: G of key.bias[j] = 0",
-        "block 1, attention, head 1, values and output: G value[0..2,:]ᵀ + G value.bias[0..2]ᵀ − output[:,0..2]ᵀ G = 0",
-        "block 1, attention, head 2, values and output: G value[2..4,:]ᵀ + G value.bias[2..4]ᵀ − output[:,2..4]ᵀ G = 0",
+        "block 1, attention, head 1, values and output: \
+         G value[0..2,:]ᵀ + G value.bias[0..2]ᵀ − output[:,0..2]ᵀ G = 0",
+        "block 1, attention, head 2, values and output: \
+         G value[2..4,:]ᵀ + G value.bias[2..4]ᵀ − output[:,2..4]ᵀ G = 0",
         "block 1, norm2, neurons: \
          ⟨norm2.gain[j], G⟩ + ⟨norm2.bias[j], G⟩ − ⟨up[:,j], G⟩ − ⟨gate[:,j], G⟩ = 0",
         "block 1, forward, up, neurons: ⟨up[j,:], G⟩ + ⟨up.bias[j], G⟩ − ⟨down[:,j], G⟩ = 0",
         "last, neurons: ⟨last.gain[j], G⟩ + ⟨last.bias[j], G⟩ − ⟨head[:,j], G⟩ = 0",
-        "sum over classes: Σ G of head[:,j] = 0",
-        "sum over classes: Σ G of head.bias = 0",
-        "stream, shift by the embedding: Σ G of embed[:,j] = 0",
-        "stream, shift by the embedding: Σ G of embed.bias = 0",
-        "stream, shift by attention 1: Σ G of output[:,j] = 0",
-        "stream, shift by attention 1: Σ G of output.bias = 0",
-        "stream, shift by feed-forward 1: Σ G of down[:,j] = 0",
-        "stream, shift by feed-forward 1: Σ G of down.bias = 0",
-        "stream, scale: ⟨embed, G⟩ + ⟨embed.bias, G⟩ + ⟨output, G⟩ + ⟨output.bias, G⟩ + ⟨down, G⟩ + ⟨down.bias, G⟩ = 0",
+        "head, sum over classes, 1: Σ G of head[:,j] = 0",
+        "head, sum over classes, 2: Σ G of head.bias = 0",
     ];
     assert_eq!(found, expected);
 }

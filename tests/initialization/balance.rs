@@ -2,10 +2,8 @@
 
 use super::networks::*;
 use emmy::Real;
-use emmy::nn::{
-    Activation, AttentionInit, Conv, GraphNetConfig, Initialization, TargetInit, Traced, WeightInit,
-};
-use emmy::symmetry::{Balancing, Beta, Order};
+use emmy::init::{AttentionInit, Balancing, Beta, Initialization, Order, TargetInit, WeightInit};
+use emmy::nn::{Activation, Conv, GraphNetConfig, Traced};
 use proptest::prelude::*;
 
 /// What is drawn for one case.

@@ -1,10 +1,9 @@
 //! Looks-linear weights: blocks of the paper, orthogonal, and a network that computes what a linear one does.
 
 use super::networks::*;
-use emmy::nn::{
-    Activation, Conv, GraphNetConfig, Initialization, Module, Pass, TargetInit, Traced, WeightInit,
-};
-use emmy::sparse::Csr;
+use emmy::graph::Neighbourhood;
+use emmy::init::{Initialization, TargetInit, WeightInit};
+use emmy::nn::{Activation, Conv, GraphNetConfig, Module, Pass, Traced};
 use emmy::{Tape, Tensor, data, init};
 use ndarray::{Array2, concatenate, s};
 
@@ -133,10 +132,10 @@ fn identities_stand_in_hidden_layers() {
 }
 
 /// The karate club with features dense enough to be seen.
-fn club() -> (Tensor<f64>, Csr<f64>) {
+fn club() -> (Tensor<f64>, Neighbourhood<f64>) {
     let karate = data::karate();
     let x = init::normal(&[karate.labels.len(), INPUTS], 1.0, &mut init::rng(9));
-    (x, config(SHARED, 2, 2, 1).adjacency(&karate.graph))
+    (x, config(SHARED, 2, 2, 1).neighbourhood(&karate.graph))
 }
 
 /// Largest difference of two outputs relative to the size of the first.

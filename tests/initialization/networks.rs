@@ -1,7 +1,7 @@
 //! The networks that are initialised, and what is asked of them.
 
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Params, Traced};
-use emmy::nn::{AttentionOptions, Gatv2Conv, Heads, Pass, Ports};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Traced};
+use emmy::nn::{AttentionOptions, Gatv2Conv, Heads, Pass, Trace};
 use emmy::sparse::Csr;
 use emmy::symmetry::Symmetry;
 use emmy::{Real, Tensor, Var, init};
@@ -21,7 +21,7 @@ pub fn config(conv: Conv, layers: usize, hidden: usize, heads: usize) -> GraphNe
         ..GraphNetConfig::gcn(INPUTS, CLASSES)
     }
     .of(conv)
-    .heads(if conv == Conv::GCN { 1 } else { heads }, 1)
+    .heads(heads, 1)
     .biased(false)
 }
 

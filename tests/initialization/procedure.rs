@@ -2,10 +2,9 @@
 
 use super::networks::*;
 use emmy::init;
-use emmy::nn::{
-    Activation, Conv, GraphNetConfig, Initialization, Module, TargetInit, Traced, WeightInit,
-};
-use emmy::symmetry::{Balancing, Beta, Order, Symmetry};
+use emmy::init::{Balancing, Beta, Initialization, Order, TargetInit, WeightInit};
+use emmy::nn::{Activation, Conv, GraphNetConfig, Module, Traced};
+use emmy::symmetry::Symmetry;
 
 /// ‖row i‖² of a parameter.
 fn rows(model: &impl Module<f64>, name: &str) -> Vec<f64> {

@@ -2,8 +2,8 @@
 
 use super::networks::*;
 use emmy::init;
-use emmy::nn::{Activation, Initialization, Module, Traced};
-use emmy::symmetry::{Balancing, Beta, Order};
+use emmy::init::{Balancing, Beta, Initialization, Order};
+use emmy::nn::{Activation, Module, Traced};
 
 #[track_caller]
 fn refused(scheme: Initialization, widths: &[usize], reason: &str) {

@@ -2,7 +2,8 @@
 
 use super::networks::*;
 use emmy::init;
-use emmy::nn::{Activation, Conv, GraphNetConfig, Initialization, Module, Traced, WeightInit};
+use emmy::init::{Initialization, WeightInit};
+use emmy::nn::{Activation, Conv, GraphNetConfig, Module, Traced};
 
 /// The standard deviation about 0 of all numbers of parameters with this ending.
 fn deviation(model: &impl Module<f64>, ending: &str) -> f64 {

@@ -4,6 +4,7 @@ use crate::layers::{INPUTS, features};
 use crate::networks::*;
 use approx::assert_abs_diff_eq;
 use emmy::autodiff::check_grads;
+use emmy::graph::Neighbourhood;
 use emmy::graph::generators::random_graph;
 use emmy::init;
 use emmy::nn::{AttentionOptions, GatConv, Gatv2Conv, Heads, Module, Omega, Pass};
@@ -60,7 +61,7 @@ fn a_layer_is_its_formula() {
     ] {
         let options = options(omega, heads, join);
         let tape = Tape::new();
-        let (pass, x) = (Pass::eval(&tape, &net), tape.constant(x.clone()));
+        let x = tape.constant(x.clone());
         let check = |found: [emmy::Var<'_, f64>; 2], expected: Array2<f64>| {
             for found in found {
                 assert_abs_diff_eq!(two(&found.value()), expected, epsilon = 1e-13);
@@ -80,6 +81,7 @@ fn a_layer_is_its_formula() {
             |h, j, i| leaky(part(&gat.att_source, h, j) + part(&gat.att_target, h, i)),
         );
         assert_eq!(expected.nrows(), n);
+        let pass = Pass::eval(&tape, &gat);
         let plain = gat.forward(&pass, x, graph.pattern());
         let (explained, _) = gat.forward_with_attention(&pass, x, graph.pattern());
         check([plain, explained], expected);
@@ -101,7 +103,6 @@ fn a_layer_is_its_formula() {
                         .sum()
                 },
             );
-            // A pass knows parameters by address, and this layer may stand where the last one stood.
             let pass = Pass::eval(&tape, &net);
             let plain = net.forward(&pass, x, graph.pattern());
             let (explained, _) = net.forward_with_attention(&pass, x, graph.pattern());
@@ -134,12 +135,9 @@ fn with_one_it_is_attention_and_with_zero_the_linear_map_to_the_bit() {
     for omega in OMEGAS {
         for shared in [true, false] {
             let tape = Tape::new();
-            let (pass, x) = (Pass::eval(&tape, &net), tape.constant(x.clone()));
-            let (edges, one, none) = (
-                graph.pattern(),
-                made(Some(omega), shared, 1.0),
-                made(None, shared, 1.0),
-            );
+            let (x, edges) = (tape.constant(x.clone()), graph.pattern());
+            let both = (made(Some(omega), shared, 1.0), made(None, shared, 1.0));
+            let (pass, (one, none)) = (Pass::eval(&tape, &both), &both);
             assert_eq!(
                 one.0.forward(&pass, x, edges).value(),
                 none.0.forward(&pass, x, edges).value()
@@ -149,7 +147,8 @@ fn with_one_it_is_attention_and_with_zero_the_linear_map_to_the_bit() {
                 none.1.forward(&pass, x, edges).value()
             );
 
-            let (gat, gatv2) = made(Some(omega), shared, 0.0);
+            let both = made(Some(omega), shared, 0.0);
+            let (pass, (gat, gatv2)) = (Pass::eval(&tape, &both), &both);
             let map = |w: &Tensor<f64>| x.linear(tape.constant(w.clone()));
             assert_eq!(
                 gat.forward(&pass, x, edges).value(),
@@ -170,7 +169,7 @@ fn there_are_as_many_as_asked_for() {
             .filter(|(name, _)| name.ends_with("omega"))
             .map(|(_, p)| p.shape().to_vec())
             .collect();
-        let expected = match net.config.omega.unwrap() {
+        let expected = match net.config.conv.attention().unwrap().omega.unwrap() {
             Omega::Layer => vec![vec![1]; 3],
             Omega::Channel => vec![vec![2, 4], vec![2, 4], vec![3, CLASSES]],
         };
@@ -185,17 +184,14 @@ fn first_and_second_derivatives_are_those_of_the_differences() {
         // One layer of the three: its heads are averaged, its input is as wide as the hidden layers.
         let layer = net.layers.remove(2);
         let x: Tensor<f64> = init::normal(&[7, 8], 1.0, &mut init::rng(4));
-        let adjacency = graph.gcn_norm();
+        let neighbours = Neighbourhood::of(graph.clone());
         let mut args: Vec<Tensor<f64>> = layer.tensors().into_iter().cloned().collect();
         args.push(x);
         check_grads(
             |args| {
                 let (&x, parameters) = args.split_last().unwrap();
-                let pass = Pass::eval(x.tape(), &net);
-                for (parameter, &variable) in layer.tensors().into_iter().zip(parameters) {
-                    pass.bind(parameter, variable);
-                }
-                layer.forward(&pass, x, &adjacency)
+                let pass = Pass::bound(x.tape(), &layer, parameters);
+                layer.forward(&pass, x, &neighbours)
             },
             &args,
         )

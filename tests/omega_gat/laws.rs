@@ -4,9 +4,8 @@ use crate::layers::{INPUTS, features};
 use crate::networks::*;
 use emmy::graph::generators::random_graph;
 use emmy::init;
-use emmy::nn::{
-    Activation, Conv, GraphNet, GraphNetConfig, Initialization, Module, Omega, Pass, Traced,
-};
+use emmy::init::Initialization;
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Omega, Pass, Traced};
 use emmy::symmetry::{Law, Symmetry, Term};
 use emmy::{Real, Tape, Tensor};
 use proptest::prelude::*;

@@ -58,7 +58,7 @@ pub fn logits(net: &GraphNet<f64>, graph: &Graph, x: &Tensor<f64>) -> Array2<f64
     let tape = Tape::new();
     let adjacency = net.config.neighbourhood(graph);
     let y = net.forward(
-        &Pass::eval(&tape, &net),
+        &Pass::eval(&tape, net),
         tape.constant(x.clone()),
         &adjacency,
     );

@@ -8,7 +8,7 @@ mod tables;
 use super::cell::{Cell, Rule};
 use crate::support::args::Float;
 use emmy::data::Name;
-use emmy::nn::{Activation, Conv};
+use emmy::nn::Activation;
 use emmy::train::Select;
 
 /// What is asked for: everything, or a part of it.
@@ -138,7 +138,7 @@ impl Choice {
             split: usize::from(is_heterophilic(dataset)),
             without_isolated: dataset == "citeseer",
             raw_features: self.raw_features && !is_heterophilic(dataset),
-            conv: Conv::gatv2(true),
+            conv: Kind::Gatv2 { shared: true },
             omega: None,
             layers,
             width: 64,

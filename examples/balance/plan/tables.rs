@@ -1,9 +1,9 @@
 //! The tables.
 
 use super::{Choice, Plan, SCHEMES};
-use crate::cell::{Cell, Rule};
+use crate::cell::{Cell, Kind, Rule};
 use crate::paper;
-use emmy::nn::{Activation, Conv};
+use emmy::nn::Activation;
 use emmy::train::Select;
 
 impl Choice {
@@ -69,7 +69,7 @@ impl Choice {
                         ..base
                     },
                     "separate weights" => Cell {
-                        conv: Conv::gatv2(false),
+                        conv: Kind::Gatv2 { shared: false },
                         ..base
                     },
                     other => unreachable!("{other} is in no table"),
@@ -107,7 +107,7 @@ impl Choice {
                 };
                 let cell = match dataset {
                     "cora" => Cell {
-                        conv: Conv::GAT,
+                        conv: Kind::Gat,
                         ..base
                     },
                     _ => Cell {
@@ -152,7 +152,7 @@ impl Choice {
         for (dataset, layers, numbers) in paper::TABLE_7 {
             for ((init, name), paper) in schemes.iter().zip(numbers) {
                 let cell = Cell {
-                    conv: Conv::GCN,
+                    conv: Kind::Gcn,
                     ..self.cell(dataset, layers, init, Rule::Sgd)
                 };
                 let row = format!("{dataset} L={layers}");

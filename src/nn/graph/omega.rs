@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 /// # Conservation laws
 /// ω belongs to no neuron's scaling: scaling neuron j scales z_ij and Σ_j α_ij z_j alike, and ω_j multiplies both. Every law of the
 /// attention layer stands. Only the law of the whole space of neurons (a linear activation) needs neurons that are treated alike, so it
-/// goes with one ω a channel and stays with one a layer. Nor is ω touched by an [`Initialization`](crate::nn::Initialization): balanced
+/// goes with one ω a channel and stays with one a layer. Nor is ω touched by an [`Initialization`](crate::init::Initialization): balanced
 /// initialisation applies as it is, and the network starts as the attention network of the same weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

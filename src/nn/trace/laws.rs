@@ -148,7 +148,7 @@ fn of_stream(trace: &Trace, streams: &Streams<'_>, number: usize, stream: &Strea
                 }
                 seen.push(slice);
                 let number = if all.len() > 1 {
-                    format!(" {}", k + 1)
+                    format!(", {}", k + 1)
                 } else {
                     String::new()
                 };

@@ -2,7 +2,7 @@
 //!
 //! A model is described once, by its forward function. A [`Trace`] runs it on a sample and keeps which layers were called and which
 //! operations stand between them: plain data, from which [laws](Trace::laws), a [summary](Trace::summary) and the order of weights for
-//! [`Initialization`](super::Initialization) follow.
+//! [`Initialization`](crate::init::Initialization) follow.
 
 mod glue;
 mod laws;
@@ -15,7 +15,6 @@ pub(in crate::nn) use log::Log;
 
 pub use log::Call;
 pub use summary::Summary;
-pub use weights::LayerWeights;
 
 use super::{Module, Pass, Role};
 use crate::autodiff::{Tape, Var};
@@ -53,7 +52,7 @@ use std::cell::RefCell;
 /// let x = init::normal(&[3, 4], 1.0, rng);
 /// let trace = Trace::of(&net, |pass| net.forward(pass, pass.tape().constant(x.clone())));
 /// let names: Vec<_> = trace.laws().into_iter().map(|law| law.name).collect();
-/// assert_eq!(names, ["first, shift 1", "first, shift 2", "norm, neurons", "inner, neurons"]);
+/// assert_eq!(names, ["first, shift, 1", "first, shift, 2", "norm, neurons", "inner, neurons"]);
 /// ```
 #[derive(Debug, Clone)]
 pub struct Trace {

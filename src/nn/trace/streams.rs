@@ -107,9 +107,8 @@ impl<'a> Streams<'a> {
 
     /// The relations of the operands of a node, whose streams become one.
     fn operands(&mut self, id: usize) -> Vec<Relation> {
-        let mut out: Vec<Relation> = (self.trace.nodes[id].args.iter())
-            .map(|&a| self.relations[a])
-            .collect();
+        let args = self.trace.nodes[id].args.iter();
+        let mut out: Vec<Relation> = args.map(|&a| self.living(self.relations[a])).collect();
         let first = out.iter().find_map(|r| r.stream);
         for relation in &mut out {
             if let (Some(into), Some(stream)) = (first, relation.stream) {
@@ -124,6 +123,30 @@ impl<'a> Streams<'a> {
             }
         }
         out
+    }
+
+    /// The relation to those changes of a stream that may still be made good; with the others nothing is done, so nothing moves.
+    fn living(&self, relation: Relation) -> Relation {
+        let Some(stream) = relation.stream.map(|s| self.root(s)) else {
+            return Relation::FIXED;
+        };
+        let passage = relation.passage.zip(relation.passage, |change, way, _| {
+            if self.allows(stream, change) {
+                way
+            } else {
+                Way::Absorbs
+            }
+        });
+        match Change::ALL
+            .iter()
+            .any(|&change| passage.way(change).carries())
+        {
+            true => Relation {
+                passage,
+                ..relation
+            },
+            false => Relation::FIXED,
+        }
     }
 
     /// What is seen of the inside of a call other than by its output is not followed.
@@ -165,7 +188,7 @@ impl<'a> Streams<'a> {
         let passes = ports.writers.is_empty();
         for (input, &node) in call.inputs.iter().enumerate() {
             let reader = ports.readers.get(input).unwrap_or(&nothing);
-            let relation = self.relations[node];
+            let relation = self.living(self.relations[node]);
             let Some(stream) = relation.stream else {
                 continue;
             };

@@ -1,22 +1,21 @@
 //! The order of weights, as initialisation needs it.
 
 use super::Trace;
+use crate::init::{LayerWeights, WeightOrder};
 use crate::nn::Role;
 
-/// The parameters of one layer, by number, as initialisation draws them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LayerWeights {
-    /// The weights that read neurons and write neurons, with the number of averaged heads that each writes to (1 without).
-    pub weights: Vec<(usize, usize)>,
-    /// What makes attention scores.
-    pub attention: Vec<usize>,
-    /// Biases, and weights of skip connections.
-    pub zeros: Vec<usize>,
-}
-
 impl Trace {
+    /// What [`Initialization`](crate::init::Initialization) has to know of the model.
+    pub fn weight_order(&self) -> WeightOrder {
+        WeightOrder {
+            layers: self.weights(),
+            slope: self.activation_slope(),
+            laws: self.laws_to_balance(),
+        }
+    }
+
     /// The layers that hold weights, in the order in which the pass calls them, each parameter once.
-    pub fn weights(&self) -> Vec<LayerWeights> {
+    fn weights(&self) -> Vec<LayerWeights> {
         let mut seen = vec![false; self.names.len()];
         let mut layers = Vec::new();
         for call in self.declared().into_iter().map(|c| &self.calls[c]) {
@@ -42,7 +41,7 @@ impl Trace {
     }
 
     /// The slope for negative arguments of the first activation of the pass: 1 of none, that of a LeakyReLU, 0 of all others.
-    pub fn activation_slope(&self) -> f64 {
+    fn activation_slope(&self) -> f64 {
         let declared = self.declared();
         let between = |id: &usize| declared.iter().all(|&c| !self.calls[c].nodes.contains(id));
         let slope = |id: usize| match self.nodes[id].op {

@@ -1,9 +1,9 @@
 //! Balancing: c = 0 for every neuron, by scaling what was drawn.
 
-use super::{Law, Side, Slice, Symmetry, Term};
 use crate::error::{Error, Result};
 use crate::init::{self, Rng};
 use crate::real::Real;
+use crate::symmetry::{Law, Side, Slice, Symmetry, Term};
 use crate::tensor::{Tensor, contiguous, tensor};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
