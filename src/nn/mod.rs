@@ -34,6 +34,7 @@ mod network;
 mod omega;
 mod ports;
 
+pub(crate) use crate::kernels::random::mix;
 pub use activation::Activation;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
@@ -45,7 +46,6 @@ pub use initialize::{AttentionInit, Initialization, TargetInit, WeightInit};
 pub use input::Input;
 pub use linear::Linear;
 pub use mlp::Mlp;
-pub(crate) use module::mix;
 pub use module::{Module, Named, Pass};
 pub use network::{Conv, GraphLayer, GraphNet, GraphNetConfig};
 pub use omega::Omega;

@@ -1,6 +1,7 @@
 //! Layers and models as owners of named parameters, and the pass that binds them to a tape.
 
 use crate::autodiff::{Tape, Var, grad};
+use crate::kernels::random::mix;
 use crate::real::Real;
 use crate::tensor::Tensor;
 use std::cell::{Cell, RefCell};
@@ -243,12 +244,4 @@ impl<'t, F: Real> Pass<'t, F> {
             .collect();
         grad(loss, &vars)
     }
-}
-
-/// One well-mixed number from a seed and a counter (the finaliser of SplitMix64).
-pub(crate) fn mix(seed: u64, k: u64) -> u64 {
-    let mut z = seed.wrapping_add(k.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
