@@ -1,7 +1,7 @@
 //! Attention over edges, by loops from the formulas.
 
-use super::naive::build;
-use super::{Case, Draw, Operation, function};
+use super::reference::build;
+use super::{Case, Operation, Sampler, function};
 use crate::kernels::random::Dropout;
 use crate::ops::attention::EdgeAttention;
 use crate::real::Real;
@@ -24,7 +24,7 @@ struct Setting {
     dropout: Option<(f64, u64)>,
 }
 
-fn setting(d: &mut Draw) -> Setting {
+fn setting(d: &mut Sampler) -> Setting {
     let n = d.count(2, 4);
     let mut pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).collect();
     // The last node hears nobody.
@@ -104,7 +104,7 @@ impl Setting {
     }
 
     /// z, a_s, a_t with no sum near the kink of the LeakyReLU.
-    fn gat_args(&self, d: &mut Draw) -> Vec<Tensor<f64>> {
+    fn gat_args(&self, d: &mut Sampler) -> Vec<Tensor<f64>> {
         let (n, h, w) = (self.pattern.rows(), self.heads, self.width);
         loop {
             let args = vec![d.signed(&[n, h, w]), d.signed(&[h, w]), d.signed(&[h, w])];
@@ -118,7 +118,7 @@ impl Setting {
     }
 
     /// z_s, z_t, a.
-    fn gatv2_args(&self, d: &mut Draw) -> Vec<Tensor<f64>> {
+    fn gatv2_args(&self, d: &mut Sampler) -> Vec<Tensor<f64>> {
         let shape = [self.pattern.rows(), self.heads, self.width];
         let (z_s, z_t) = (projected(d, &shape, 0.03), projected(d, &shape, 0.04));
         vec![z_s, z_t, d.signed(&shape[1..])]
@@ -134,7 +134,7 @@ impl Setting {
 }
 
 /// Projected nodes on two interleaved grids, so that no sum of two comes near the kink of the LeakyReLU.
-fn projected(d: &mut Draw, shape: &[usize], offset: f64) -> Tensor<f64> {
+fn projected(d: &mut Sampler, shape: &[usize], offset: f64) -> Tensor<f64> {
     let x = d.signed(shape);
     x.mapv(|x| 0.2 * (x / 0.2).round() + offset).into_shared()
 }
