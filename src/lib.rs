@@ -43,6 +43,10 @@ pub mod symmetry;
 pub mod tensor;
 pub mod train;
 
+// Tensors are ndarray's, generators of random numbers rand's: who uses them needs the same versions.
+pub use ndarray;
+pub use rand;
+
 pub use autodiff::{Tape, Var};
 pub use error::{Error, Result};
 pub use graph::Graph;

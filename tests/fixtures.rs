@@ -118,7 +118,7 @@ fn apply<'t>(name: &str, x: &[Var<'t, f64>]) -> Var<'t, f64> {
         "softmax" => x[0].softmax(1),
         "softmax_masked" => x[0].softmax_masked(1, &keep),
         "log_softmax" => x[0].log_softmax(0),
-        "logsumexp" => x[0].logsumexp(1),
+        "logsumexp" => x[0].logsumexp(1, true),
         "cross_entropy" => x[0].cross_entropy(&[2, 0, 3], Some(&[true, false, true])),
         "mse" => x[0].mse(x[1]),
         "bce_with_logits" => x[0].bce_with_logits(x[1]),

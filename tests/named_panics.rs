@@ -139,19 +139,26 @@ const DENSE: &[Refused] = &[
     ("inf_2_norm", "a matrix has two dimensions, not [3]", |t| { t.x(&[3]).inf_2_norm(); }),
     ("softmax", AXIS, |t| { t.x(&[3, 4]).softmax(2); }),
     ("log_softmax", AXIS, |t| { t.x(&[3, 4]).log_softmax(2); }),
-    ("logsumexp", AXIS, |t| { t.x(&[3, 4]).logsumexp(2); }),
+    ("logsumexp", AXIS, |t| { t.x(&[3, 4]).logsumexp(2, false); }),
     ("softmax_masked", AXIS, |t| { t.x(&[3, 4]).softmax_masked(2, &mask(&[3, 4])); }),
     ("softmax_masked", "the mask [5] does not broadcast to [3, 4]", |t| { t.x(&[3, 4]).softmax_masked(1, &mask(&[5])); }),
-    ("logsumexp_masked", "the mask [5] does not broadcast to [3, 4]", |t| { t.x(&[3, 4]).logsumexp_masked(1, &mask(&[5])); }),
+    ("logsumexp_masked", "the mask [5] does not broadcast to [3, 4]", |t| { t.x(&[3, 4]).logsumexp_masked(1, &mask(&[5]), true); }),
     ("log_softmax_masked", "the mask [5] does not broadcast to [3, 4]", |t| { t.x(&[3, 4]).log_softmax_masked(1, &mask(&[5])); }),
     ("broadcast_to", "[3] does not broadcast to [3, 4]", |t| { t.x(&[3]).broadcast_to(&[3, 4]); }),
     ("sum_to", "[3, 4] and [2] do not broadcast", |t| { t.x(&[3, 4]).sum_to(&[2]); }),
     ("sum_to", "[2, 4] does not broadcast to [4]", |t| { t.x(&[4]).sum_to(&[2, 4]); }),
     ("reshape", "[3, 4] has 12 elements, [5] has 5", |t| { t.x(&[3, 4]).reshape(&[5]); }),
+    ("reshape", "[3, 4] has 12 elements, and no size in place of -1 gives [5, -1] as many", |t| { t.x(&[3, 4]).reshape(&[5, -1]); }),
+    ("reshape", "[0, 4] has 0 elements, and no size in place of -1 gives [0, -1] as many", |t| { t.x(&[0, 4]).reshape(&[0, -1]); }),
+    ("reshape", "[-1, -1] is not a shape: only one size may be -1", |t| { t.x(&[3, 4]).reshape(&[-1, -1]); }),
+    ("reshape", "[6, -2] is not a shape: only one size may be -1, and none less", |t| { t.x(&[3, 4]).reshape(&[6, -2]); }),
     ("unsqueeze", "axis 3 is outside a tensor of 3 dimensions", |t| { t.x(&[3, 4]).unsqueeze(3); }),
     ("squeeze", AXIS, |t| { t.x(&[3, 4]).squeeze(2); }),
     ("squeeze", "axis 0 of [3, 4] does not have size 1", |t| { t.x(&[3, 4]).squeeze(0); }),
     ("permute", "[0, 0] is not a permutation", |t| { t.x(&[3, 4]).permute(&[0, 0]); }),
+    ("permute", "[0, -2] is not a permutation", |t| { t.x(&[3, 4]).permute(&[0, -2]); }),
+    ("permute", "[0, -3] is not a permutation", |t| { t.x(&[3, 4]).permute(&[0, -3]); }),
+    ("permute", "[1, 0, 2] is not a permutation of the 2 dimensions", |t| { t.x(&[3, 4]).permute(&[1, 0, 2]); }),
     ("transpose", AXIS, |t| { t.x(&[3, 4]).transpose(0, 2); }),
     ("t", "shape [3] has fewer than two dimensions", |t| { t.x(&[3]).t(); }),
     ("slice", AXIS, |t| { t.x(&[3, 4]).slice(2, 0..1); }),
@@ -178,7 +185,8 @@ const DENSE: &[Refused] = &[
     ("linear", "x [3, 4], weight [2, 5]", |t| { t.x(&[3, 4]).linear(t.x(&[2, 5])); }),
     ("linear", TAPES, |t| { t.x(&[3, 4]).linear(t.y(&[2, 4])); }),
     ("cross_entropy", "logits have shape [rows, classes], not [3]", |t| { t.x(&[3]).cross_entropy(&[0; 3], None); }),
-    ("cross_entropy", "[3, 4] with 2 labels", |t| { t.x(&[3, 4]).cross_entropy(&[0; 2], None); }),
+    ("cross_entropy", "logits [3, 4] need one label per row: 3 rows, 2 labels", |t| { t.x(&[3, 4]).cross_entropy(&[0; 2], None); }),
+    ("cross_entropy", "logits [3, 4] need one flag of the mask per row: 3 rows, 3 labels, 2 flags", |t| { t.x(&[3, 4]).cross_entropy(&[0; 3], Some(&[true; 2])); }),
     ("cross_entropy", "row 2 has label 4, there are 4 classes", |t| { t.x(&[3, 4]).cross_entropy(&[0, 1, 4], None); }),
     ("cross_entropy", "no row takes part", |t| { t.x(&[3, 4]).cross_entropy(&[0; 3], Some(&[false; 3])); }),
     ("nll", "no row takes part", |t| { t.x(&[0, 4]).nll(&[], None); }),
@@ -288,7 +296,8 @@ fn the_message_begins_with_the_operation_and_points_at_the_caller() {
 fn every_operation_that_can_be_refused_is_above() {
     // They take one operand of any shape, and numbers that are all allowed.
     let never = "neg add_scalar sub_scalar scale div_scalar scalar_add scalar_sub scalar_mul scalar_div powf exp ln sqrt abs sin cos \
-        tanh sigmoid relu leaky_relu elu gelu normal_cdf gelu_tanh silu softplus sum_all frobenius_norm";
+        tanh sigmoid relu leaky_relu elu gelu normal_cdf gelu_tanh silu softplus square sum_all mean_all \
+        max_all min_all frobenius_norm";
     let mut above: BTreeSet<&str> = never.split(' ').collect();
     let refused = [DENSE, SPARSE, ATTENTION].concat();
     above.extend(

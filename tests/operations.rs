@@ -1,7 +1,7 @@
 //! Every operation of the registry: value, derivatives, modes, types, layouts; and that none is missing from it.
 
 use emmy::autodiff::{check_grads, grad, vjp};
-use emmy::ops::registry::{Case, Draw, Operation, operations};
+use emmy::ops::registry::{Case, Operation, Sampler, operations};
 use emmy::tensor::tensor;
 use emmy::{Real, Tape, Tensor, Var};
 use ndarray::{Axis, Slice};
@@ -14,7 +14,7 @@ const DRAWS: u64 = 25;
 fn walk(mut check: impl FnMut(&Operation, &Case, &str)) {
     for operation in operations() {
         for seed in 0..DRAWS {
-            let case = (operation.draw)(&mut Draw::new(seed));
+            let case = (operation.draw)(&mut Sampler::new(seed));
             let shapes: Vec<_> = case.args.iter().map(|x| x.shape().to_vec()).collect();
             check(
                 &operation,
@@ -47,7 +47,7 @@ fn values_are_those_of_plain_loops() {
     walk(|_, case, what| {
         close(
             &value(case, &case.args),
-            &(case.naive)(&case.args),
+            &(case.reference)(&case.args),
             1e-12,
             what,
         );
@@ -71,7 +71,7 @@ fn first_and_second_derivatives_are_those_by_differences() {
 fn every_operation_has_derivatives_that_do_not_vanish() {
     for operation in operations() {
         let flows = |seed| {
-            let case = (operation.draw)(&mut Draw::new(seed));
+            let case = (operation.draw)(&mut Sampler::new(seed));
             let full =
                 case.args.iter().all(|x| !x.is_empty()) && !value(&case, &case.args).is_empty();
             full && check_grads(|x| (case.function.f64)(x), &case.args).is_ok()
@@ -201,13 +201,13 @@ fn sizes_zero_and_one_are_among_the_draws() {
         let (mut empty, mut single, mut scalar) = (false, false, false);
         for operation in operations().iter().filter(|o| o.name == name) {
             for seed in 0..4 * DRAWS {
-                let case = (operation.draw)(&mut Draw::new(seed));
+                let case = (operation.draw)(&mut Sampler::new(seed));
                 empty |= case.args.iter().any(|x| x.is_empty());
                 single |= case.args.iter().any(|x| x.len() == 1);
                 scalar |= case.args.iter().any(|x| x.ndim() == 0);
                 close(
                     &value(&case, &case.args),
-                    &(case.naive)(&case.args),
+                    &(case.reference)(&case.args),
                     1e-12,
                     name,
                 );
@@ -225,8 +225,8 @@ proptest! {
     fn drawn_at_random(seed in any::<u64>(), index in any::<prop::sample::Index>()) {
         let all = operations();
         let operation = &all[index.index(all.len())];
-        let case = (operation.draw)(&mut Draw::new(seed));
-        close(&value(&case, &case.args), &(case.naive)(&case.args), 1e-12, operation.name);
+        let case = (operation.draw)(&mut Sampler::new(seed));
+        close(&value(&case, &case.args), &(case.reference)(&case.args), 1e-12, operation.name);
         if let Err(error) = check_grads(|x| (case.function.f64)(x), &case.args) {
             prop_assert!(error.to_string().contains("does not vanish"), "{}: {error}", operation.name);
         }

@@ -178,10 +178,8 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     let figure = figures::training(&cli.runs.figures, &name, &title, history)?;
 
     let tape = Tape::new();
-    let logits =
-        trainer
-            .best_model()
-            .forward(&Pass::eval(&tape, &net), tape.sparse(&x), &adjacency);
+    let best = trainer.best_model();
+    let logits = best.forward(&Pass::eval(&tape, &best), tape.sparse(&x), &adjacency);
     let counts = metrics::confusion(&logits.value(), &set.labels, &split.test);
     let text = format!(
         "seed {seed}: test accuracy {:.1} % at the best validation epoch, {} of {} (validation {:.1} %); {:.2} ms an epoch\n{}\n{}\nfigure: {}",

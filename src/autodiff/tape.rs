@@ -3,7 +3,7 @@
 
 use super::Var;
 use crate::real::Real;
-use crate::tensor::{Tensor, memory};
+use crate::tensor::{IntoTensor, Tensor, memory};
 use smallvec::SmallVec;
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
@@ -69,13 +69,20 @@ impl<F: Real> Tape<F> {
     }
 
     /// A variable: a leaf with respect to which derivatives can be asked for.
-    pub fn var(&self, value: impl Into<Tensor<F>>) -> Var<'_, F> {
-        self.push("var", Args::new(), value.into(), None, true)
+    ///
+    /// ```
+    /// use emmy::{Tape, ndarray::array};
+    /// let tape = Tape::<f32>::new();
+    /// assert_eq!(tape.var(vec![1.0, 2.0]).shape(), [2]);
+    /// assert_eq!(tape.var(array![[1.0, 2.0], [3.0, 4.0]]).shape(), [2, 2]);
+    /// ```
+    pub fn var(&self, value: impl IntoTensor<F>) -> Var<'_, F> {
+        self.push("var", Args::new(), value.into_tensor(), None, true)
     }
 
     /// A constant: no derivative flows into it, and operations on constants alone are recorded without derivatives.
-    pub fn constant(&self, value: impl Into<Tensor<F>>) -> Var<'_, F> {
-        self.push("constant", Args::new(), value.into(), None, false)
+    pub fn constant(&self, value: impl IntoTensor<F>) -> Var<'_, F> {
+        self.push("constant", Args::new(), value.into_tensor(), None, false)
     }
 
     /// A variable of shape `[]`.

@@ -12,6 +12,7 @@
 pub mod attention;
 pub mod gemm;
 pub mod map;
+pub(crate) mod pairs;
 pub mod par;
 pub mod random;
 pub mod reduce;

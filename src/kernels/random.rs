@@ -106,6 +106,15 @@ pub fn dropout<F: Real>(x: &Tensor<F>, p: f64, seed: u64) -> Tensor<F> {
     out.into_tensor(x.shape())
 }
 
+/// One well-mixed number from a seed and a counter: number `k` of SplitMix64 (Steele, Lea, Flood 2014).
+#[inline(always)]
+pub(crate) fn mix(seed: u64, k: u64) -> u64 {
+    let x = seed.wrapping_add(k.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
 /// The constants of one stream of 2³² numbers.
 #[derive(Clone, Copy)]
 struct Keys {
@@ -114,16 +123,10 @@ struct Keys {
 }
 
 impl Keys {
-    /// By the finaliser of SplitMix64 (Steele, Lea, Flood 2014), applied to the seed and then to the block.
+    /// By [`mix`], applied to the seed and then to the block.
     #[inline(always)]
     fn new(seed: u64, block: u32) -> Self {
-        let mix = |x: u64| {
-            let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            x ^ (x >> 31)
-        };
-        let key = mix(mix(seed) ^ u64::from(block));
+        let key = mix(mix(seed, 0) ^ u64::from(block), 0);
         Self {
             enter: key as u32,
             middle: (key >> 32) as u32,
@@ -167,6 +170,17 @@ mod tests {
             .map(|(&a, &b)| centred(a) * centred(b))
             .sum();
         sum / (n.sqrt() * q * (1.0 - q))
+    }
+
+    /// The first numbers of SplitMix64 from 1234567, as its authors' code gives them.
+    #[test]
+    fn numbers_are_those_of_splitmix64() {
+        let known = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+        ];
+        assert_eq!([0, 1, 2].map(|k| mix(1_234_567, k)), known);
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod params;
 mod pass;
 mod trace;
 
+pub(crate) use crate::kernels::random::mix;
 pub use activation::Activation;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
@@ -47,6 +48,5 @@ pub use mlp::Mlp;
 pub use module::{Entry, Fields, Module, Role};
 pub use norm::LayerNorm;
 pub use params::Params;
-pub(crate) use pass::mix;
 pub use pass::{Layer, Output, Pass, Updates};
 pub use trace::{Call, Summary, Trace, Traced};

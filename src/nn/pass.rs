@@ -3,6 +3,7 @@
 use super::trace::Log;
 use super::{Module, Params};
 use crate::autodiff::{Tape, Var, grad};
+use crate::kernels::random::mix;
 use crate::real::Real;
 use crate::symmetry::Ports;
 use crate::tensor::Tensor;
@@ -290,12 +291,4 @@ pub(super) fn kind_of<L: ?Sized>(_: &L) -> &'static str {
     let name = std::any::type_name::<L>();
     let bare = name.split('<').next().unwrap_or(name);
     bare.rsplit("::").next().unwrap_or(bare)
-}
-
-/// One well-mixed number from a seed and a counter (the finaliser of SplitMix64).
-pub(crate) fn mix(seed: u64, k: u64) -> u64 {
-    let mut z = seed.wrapping_add(k.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

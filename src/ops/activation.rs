@@ -9,7 +9,7 @@ impl<F: Real> Var<'_, F> {
     /// y = 1 / (1 + e⁻ˣ),   x̄ = ȳ y (1 − y)
     pub fn sigmoid(self) -> Self {
         self.unary("sigmoid", map::unary(&self.value(), F::sigmoid_v), |p| {
-            p.gy() * (p.y() - p.y().powf(F::of(2.0)))
+            p.gy() * (p.y() - p.y().square())
         })
     }
 
@@ -101,14 +101,14 @@ impl<F: Real> Var<'_, F> {
         let half_erfc = |x: F| 0.5 * libm::erfc(-x.as_f64() / std::f64::consts::SQRT_2);
         let y = map::unary(&self.value(), |x| F::of(half_erfc(x)));
         self.unary("normal_cdf", y, |p| {
-            let density = p.x().powf(F::of(2.0)).scale(F::of(-0.5)).exp();
+            let density = p.x().square().scale(F::of(-0.5)).exp();
             p.gy() * density.scale(F::of(std::f64::consts::TAU.sqrt().recip()))
         })
     }
 
     /// y = ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))): GELU's approximation by tanh
     pub fn gelu_tanh(self) -> Self {
-        let cube = self * self.powf(F::of(2.0));
+        let cube = self * self.square();
         let inner = (self + cube * F::of(0.044_715)) * F::of(std::f64::consts::FRAC_2_PI.sqrt());
         self * (inner.tanh() + F::one()) * F::of(0.5)
     }

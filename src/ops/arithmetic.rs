@@ -132,37 +132,54 @@ impl<F: Real> Div<F> for Var<'_, F> {
     }
 }
 
-/// Scalars on the left need a concrete type on the left; the two float types are all there is.
-macro_rules! scalar_on_the_left {
-    ($($float:ty),*) => {$(
-        impl<'t> Add<Var<'t, $float>> for $float {
-            type Output = Var<'t, $float>;
-            fn add(self, x: Var<'t, $float>) -> Var<'t, $float> {
-                x.add_scalar(self)
-            }
-        }
+// Scalars on the left. `f64` alone: with a second type there, `(0.5 * x).exp()` would no longer say which type 0.5 is of.
 
-        impl<'t> Sub<Var<'t, $float>> for $float {
-            type Output = Var<'t, $float>;
-            fn sub(self, x: Var<'t, $float>) -> Var<'t, $float> {
-                (-x).add_scalar(self)
-            }
-        }
-
-        impl<'t> Mul<Var<'t, $float>> for $float {
-            type Output = Var<'t, $float>;
-            fn mul(self, x: Var<'t, $float>) -> Var<'t, $float> {
-                x.scale(self)
-            }
-        }
-
-        impl<'t> Div<Var<'t, $float>> for $float {
-            type Output = Var<'t, $float>;
-            fn div(self, x: Var<'t, $float>) -> Var<'t, $float> {
-                x.powf(-1.0).scale(self)
-            }
-        }
-    )*};
+impl<'t, F: Real> Add<Var<'t, F>> for f64 {
+    type Output = Var<'t, F>;
+    fn add(self, x: Var<'t, F>) -> Var<'t, F> {
+        x.add_scalar(F::of(self))
+    }
 }
 
-scalar_on_the_left!(f32, f64);
+impl<'t, F: Real> Sub<Var<'t, F>> for f64 {
+    type Output = Var<'t, F>;
+    fn sub(self, x: Var<'t, F>) -> Var<'t, F> {
+        (-x).add_scalar(F::of(self))
+    }
+}
+
+impl<'t, F: Real> Mul<Var<'t, F>> for f64 {
+    type Output = Var<'t, F>;
+    fn mul(self, x: Var<'t, F>) -> Var<'t, F> {
+        x.scale(F::of(self))
+    }
+}
+
+impl<'t, F: Real> Div<Var<'t, F>> for f64 {
+    type Output = Var<'t, F>;
+    fn div(self, x: Var<'t, F>) -> Var<'t, F> {
+        x.powf(-F::one()).scale(F::of(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::autodiff::{Tape, Var};
+    use crate::real::Real;
+
+    /// Literals on either side, and methods on what comes out, for a type that is not known.
+    fn mixed<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
+        (0.5 * x).exp() + (1.0 - x).sin() + (1.0 / x).ln() + (2.0 + x * F::of(3.0)).sqrt()
+    }
+
+    #[test]
+    fn literals_stand_on_the_left_for_every_type() {
+        let expected = 1.0_f64.exp() + (-1.0_f64).sin() + 0.5_f64.ln() + 8.0_f64.sqrt();
+        let (double, single) = (Tape::new(), Tape::new());
+        let (x, z) = (double.scalar(2.0_f64), single.scalar(2.0_f32));
+        assert!((mixed(x).item() - expected).abs() < 1e-15);
+        assert!((mixed(z).item() - expected as f32).abs() < 1e-6);
+        let concrete = (0.5 * z).exp() + (1.0 - z * 1.0).sin();
+        assert!((concrete.item() - (1.0_f32.exp() + (-1.0_f32).sin())).abs() < 1e-6);
+    }
+}

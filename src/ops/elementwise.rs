@@ -24,6 +24,11 @@ impl<F: Real> Var<'_, F> {
         .noting(k.as_f64())
     }
 
+    /// y = x²,   x̄ = 2 ȳ x
+    pub fn square(self) -> Self {
+        self.powf(F::of(2.0))
+    }
+
     /// y = exp x,   x̄ = ȳ y
     pub fn exp(self) -> Self {
         self.unary("exp", map::unary(&self.value(), F::exp_v), |p| {
@@ -68,7 +73,7 @@ impl<F: Real> Var<'_, F> {
     /// y = tanh x,   x̄ = ȳ (1 − y²)
     pub fn tanh(self) -> Self {
         self.unary("tanh", map::unary(&self.value(), F::tanh_v), |p| {
-            p.gy() * (-p.y().powf(F::of(2.0)) + F::one())
+            p.gy() * (-p.y().square() + F::one())
         })
     }
 

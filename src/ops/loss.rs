@@ -9,7 +9,7 @@ impl<F: Real> Var<'_, F> {
     /// rows without a mask); shape `[]`.
     ///
     /// # Panics
-    /// If x does not have two dimensions, there is not one label (and one mask bit) a row, the label of a row that takes part is
+    /// If x does not have two dimensions, there is not one label (and with a mask one flag) per row, the label of a row that takes part is
     /// not below C, or no row takes part.
     #[track_caller]
     pub fn cross_entropy(self, labels: &[usize], mask: Option<&[bool]>) -> Self {
@@ -35,7 +35,7 @@ impl<F: Real> Var<'_, F> {
     #[track_caller]
     pub fn mse(self, target: Self) -> Self {
         alike("mse", self, target);
-        (self - target).powf(F::of(2.0)).mean(&[], false)
+        (self - target).square().mean_all()
     }
 
     /// The binary cross-entropy of logits x with targets t in 0 ≤ t ≤ 1: mean (softplus(x) − t x) over all elements, shape `[]`; NaN over
@@ -46,7 +46,7 @@ impl<F: Real> Var<'_, F> {
     #[track_caller]
     pub fn bce_with_logits(self, target: Self) -> Self {
         alike("bce_with_logits", self, target);
-        (self.softplus() - target * self).mean(&[], false)
+        (self.softplus() - target * self).mean_all()
     }
 
     /// The rows that take part, and their labels. Few rows of a graph are labelled: the loss, and its derivative up to here, then
@@ -58,11 +58,18 @@ impl<F: Real> Var<'_, F> {
             panic!("{op}: logits have shape [rows, classes], not {shape:?}")
         };
         assert!(
-            labels.len() == n && mask.is_none_or(|m| m.len() == n),
-            "{op}: {shape:?} with {} labels and a mask of {:?}",
-            labels.len(),
-            mask.map(<[bool]>::len)
+            labels.len() == n,
+            "{op}: logits {shape:?} need one label per row: {n} rows, {} labels",
+            labels.len()
         );
+        if let Some(mask) = mask {
+            assert!(
+                mask.len() == n,
+                "{op}: logits {shape:?} need one flag of the mask per row: {n} rows, {} labels, {} flags",
+                labels.len(),
+                mask.len()
+            );
+        }
         let rows: Vec<usize> = (0..n).filter(|&i| mask.is_none_or(|m| m[i])).collect();
         assert!(!rows.is_empty(), "{op}: no row takes part");
         let labels: Vec<usize> = rows.iter().map(|&i| labels[i]).collect();
@@ -87,7 +94,7 @@ impl<F: Real> Var<'_, F> {
         -self
             .reshape(&[self.len()])
             .index_select(0, places)
-            .mean(&[], false)
+            .mean_all()
     }
 }
 

@@ -5,13 +5,13 @@ use crate::kernels::map;
 use crate::real::Real;
 
 impl<F: Real> Var<'_, F> {
-    /// y = √(Σ x²) over `axes`,   x̄ = ȳ x / y, and 0 where y = 0
+    /// y = √(Σ x²) over `axes`,   x̄ = ȳ x / y, and 0 where y = 0. An empty list stands for all axes.
     ///
     /// # Panics
     /// If an axis is out of range or occurs twice.
     #[track_caller]
     pub fn norm(self, axes: &[isize], keepdims: bool) -> Self {
-        let squares = self.powf(F::of(2.0));
+        let squares = self.square();
         squares.sum_as("norm", axes, keepdims).sqrt_or_zero()
     }
 
@@ -50,7 +50,7 @@ impl<F: Real> Var<'_, F> {
         if rows.is_empty() {
             return rows.sum_all();
         }
-        rows.max(&[], false)
+        rows.max_all()
     }
 
     /// y = √x,   x̄ = ȳ / 2y, and 0 where y = 0: the convention for norms, where √ alone would give an infinity
@@ -64,7 +64,7 @@ impl<F: Real> Var<'_, F> {
     fn recip_or_zero(self) -> Self {
         let recip = |x: F| if x == F::zero() { x } else { x.recip() };
         self.unary("recip_or_zero", map::unary(&self.value(), recip), |p| {
-            -(p.gy() * p.y().powf(F::of(2.0)))
+            -(p.gy() * p.y().square())
         })
     }
 

@@ -9,7 +9,7 @@ use crate::real::Real;
 use crate::tensor::{Tensor, normalize_axes};
 
 impl<F: Real> Var<'_, F> {
-    /// y = Σ x over `axes`,   x̄ = ȳ broadcast
+    /// y = Σ x over `axes`,   x̄ = ȳ broadcast. An empty list stands for all axes.
     ///
     /// # Panics
     /// If an axis is out of range or occurs twice.
@@ -32,13 +32,19 @@ impl<F: Real> Var<'_, F> {
         self.sum(&[], false)
     }
 
-    /// y = the mean of x over `axes`: the sum over the number of elements summed; NaN, 0 / 0, over none, as in NumPy
+    /// y = the mean of x over `axes`: the sum over the number of elements summed; NaN, 0 / 0, over none, as in NumPy. An empty list
+    /// stands for all axes.
     ///
     /// # Panics
     /// If an axis is out of range or occurs twice.
     #[track_caller]
     pub fn mean(self, axes: &[isize], keepdims: bool) -> Self {
         self.mean_as("mean", axes, keepdims)
+    }
+
+    /// y = the mean of all elements, of shape `[]`; NaN over none
+    pub fn mean_all(self) -> Self {
+        self.mean(&[], false)
     }
 
     #[track_caller]
@@ -50,17 +56,19 @@ impl<F: Real> Var<'_, F> {
         y.scale(F::of(count as f64).recip())
     }
 
-    /// y = the variance of x over `axes`: the mean of (x − mean)², with the number of elements below it, not that number less one; NaN over none
+    /// y = the variance of x over `axes`: the mean of (x − mean)², with the number of elements below it, not that number less one; NaN
+    /// over none. An empty list stands for all axes.
     ///
     /// # Panics
     /// If an axis is out of range or occurs twice.
     #[track_caller]
     pub fn var(self, axes: &[isize], keepdims: bool) -> Self {
         let centred = self - self.mean_as("var", axes, true);
-        centred.powf(F::of(2.0)).mean_as("var", axes, keepdims)
+        centred.square().mean_as("var", axes, keepdims)
     }
 
-    /// y = max x over `axes`,   ȳ goes to the largest elements, in equal shares where several are
+    /// y = max x over `axes`,   ȳ goes to the largest elements, in equal shares where several are. An empty list stands for all axes;
+    /// the maximum of nothing is −∞.
     ///
     /// # Panics
     /// If an axis is out of range or occurs twice.
@@ -69,13 +77,24 @@ impl<F: Real> Var<'_, F> {
         self.extremum("max", axes, keepdims, reduce::max)
     }
 
-    /// y = min x over `axes`,   ȳ goes to the smallest elements, in equal shares where several are
+    /// y = the largest of all elements, of shape `[]`,   ȳ goes to it, in equal shares where several are
+    pub fn max_all(self) -> Self {
+        self.max(&[], false)
+    }
+
+    /// y = min x over `axes`,   ȳ goes to the smallest elements, in equal shares where several are. An empty list stands for all axes;
+    /// the minimum of nothing is ∞.
     ///
     /// # Panics
     /// If an axis is out of range or occurs twice.
     #[track_caller]
     pub fn min(self, axes: &[isize], keepdims: bool) -> Self {
         self.extremum("min", axes, keepdims, reduce::min)
+    }
+
+    /// y = the smallest of all elements, of shape `[]`,   ȳ goes to it, in equal shares where several are
+    pub fn min_all(self) -> Self {
+        self.min(&[], false)
     }
 
     #[track_caller]
@@ -99,7 +118,7 @@ impl<F: Real> Var<'_, F> {
     }
 
     /// x without the given axes of size 1, unless they are to be kept.
-    fn without(self, axes: &[usize], keepdims: bool) -> Self {
+    pub(super) fn without(self, axes: &[usize], keepdims: bool) -> Self {
         if keepdims {
             return self;
         }

@@ -3,7 +3,7 @@
 use crate::autodiff::Var;
 use crate::kernels::{map, reduce};
 use crate::real::Real;
-use crate::tensor::{Tensor, contiguous, normalize_axis};
+use crate::tensor::{Sizes, Tensor, contiguous, normalize_axis};
 use ndarray::{Axis, IxDyn, Slice};
 use std::ops::Range;
 
@@ -49,22 +49,32 @@ impl<'t, F: Real> Var<'t, F> {
 
     /// y = x in another shape, its elements in row-major order,   x̄ = ȳ in the shape of x
     ///
+    /// One size may be −1: it is what the number of elements leaves for it.
+    ///
+    /// ```
+    /// let tape = emmy::Tape::new();
+    /// let x = tape.var(vec![1.0_f64, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    /// assert_eq!(x.reshape(&[2, -1]).shape(), [2, 3]);
+    /// let like: Vec<usize> = vec![3, 1, 2];
+    /// assert_eq!(x.reshape(&like).shape(), like);
+    /// ```
+    ///
     /// # Panics
-    /// If the number of elements differs.
+    /// If the number of elements differs, or −1 stands for no size or for several.
     #[track_caller]
-    pub fn reshape(self, shape: &[usize]) -> Self {
-        if self.shape() == shape {
+    pub fn reshape<S: Sizes + ?Sized>(self, shape: &S) -> Self {
+        let (old, asked) = (self.shape(), shape.sizes());
+        let shape = fill_in(&old, &asked);
+        if old == shape {
             return self;
         }
-        let asked = shape.iter().product::<usize>();
+        let (have, want) = (self.len(), shape.iter().product::<usize>());
         assert!(
-            self.len() == asked,
-            "reshape: {:?} has {} elements, {shape:?} has {asked}",
-            self.shape(),
-            self.len(),
+            have == want,
+            "reshape: {old:?} has {have} elements, {asked:?} has {want}"
         );
         let y = contiguous(&self.value())
-            .into_shape_with_order(IxDyn(shape))
+            .into_shape_with_order(IxDyn(&shape))
             .expect("as many elements, without gaps");
         self.unary("reshape", y, |p| p.gy().reshape(&p.x().shape()))
     }
@@ -97,24 +107,27 @@ impl<'t, F: Real> Var<'t, F> {
         self.reshape(&shape)
     }
 
-    /// x with its axes in the order `axes`: axis k of y is axis `axes[k]` of x. A view, nothing is copied.   x̄ = ȳ in the old order
+    /// x with its axes in the order `axes`, which may count from the end: axis k of y is axis `axes[k]` of x. A view, nothing is
+    /// copied.   x̄ = ȳ in the old order
     ///
     /// # Panics
     /// If `axes` is not a permutation of the dimensions of x.
     #[track_caller]
-    pub fn permute(self, axes: &[usize]) -> Self {
-        let mut inverse = vec![usize::MAX; axes.len()];
-        for (k, &axis) in axes.iter().enumerate() {
+    pub fn permute(self, axes: &[isize]) -> Self {
+        let n = self.ndim();
+        let from_start = |&axis: &isize| if axis < 0 { axis + n as isize } else { axis } as usize;
+        let order: Vec<usize> = axes.iter().map(from_start).collect();
+        let mut inverse = vec![-1; axes.len()];
+        for (k, &axis) in order.iter().enumerate() {
             if let Some(place) = inverse.get_mut(axis) {
-                *place = k;
+                *place = k as isize;
             }
         }
-        let n = self.ndim();
         assert!(
-            axes.len() == n && !inverse.contains(&usize::MAX),
+            axes.len() == n && !inverse.contains(&-1),
             "permute: {axes:?} is not a permutation of the {n} dimensions"
         );
-        let y = self.value().permuted_axes(IxDyn(axes));
+        let y = self.value().permuted_axes(IxDyn(&order));
         self.unary("permute", y, move |p| p.gy().permute(&inverse))
     }
 
@@ -129,7 +142,7 @@ impl<'t, F: Real> Var<'t, F> {
             normalize_axis("transpose", a, n),
             normalize_axis("transpose", b, n),
         );
-        let mut axes: Vec<usize> = (0..n).collect();
+        let mut axes: Vec<isize> = (0..n as isize).collect();
         axes.swap(a, b);
         self.permute(&axes)
     }
@@ -242,4 +255,23 @@ impl<'t, F: Real> Var<'t, F> {
         let xs: Vec<_> = xs.iter().map(|x| x.unsqueeze(axis)).collect();
         Self::concat(&xs, axis)
     }
+}
+
+/// The sizes asked for, −1 replaced by what the elements of `old` leave for it.
+#[track_caller]
+fn fill_in(old: &[usize], asked: &[isize]) -> Vec<usize> {
+    let len: usize = old.iter().product();
+    let open = asked.iter().filter(|&&size| size == -1).count();
+    assert!(
+        open <= 1 && asked.iter().all(|&size| size >= -1),
+        "reshape: {asked:?} is not a shape: only one size may be -1, and none less"
+    );
+    let known = asked.iter().filter(|&&size| size >= 0);
+    let known: usize = known.map(|&size| size as usize).product();
+    assert!(
+        open == 0 || (known > 0 && len.is_multiple_of(known)),
+        "reshape: {old:?} has {len} elements, and no size in place of -1 gives {asked:?} as many"
+    );
+    let size = |&size: &isize| usize::try_from(size).unwrap_or_else(|_| len / known);
+    asked.iter().map(size).collect()
 }

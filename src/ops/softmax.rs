@@ -26,13 +26,13 @@ impl<'t, F: Real> Var<'t, F> {
         self.along("softmax_masked", axis, Some(mask), f)
     }
 
-    /// y = ln Σ e^x along `axis`, which stays with size 1,   x̄ = ȳ softmax(x)
+    /// y = ln Σ e^x along `axis`, which goes, or with `keepdims` stays with size 1,   x̄ = ȳ softmax(x)
     ///
     /// # Panics
     /// If the axis is out of range.
     #[track_caller]
-    pub fn logsumexp(self, axis: isize) -> Self {
-        self.logsumexp_as("logsumexp", axis, None)
+    pub fn logsumexp(self, axis: isize, keepdims: bool) -> Self {
+        self.logsumexp_as("logsumexp", axis, None, keepdims)
     }
 
     /// [`logsumexp`](Self::logsumexp) over the elements for which `mask` holds; −∞, with derivative 0, where nothing is left.
@@ -40,13 +40,20 @@ impl<'t, F: Real> Var<'t, F> {
     /// # Panics
     /// If the axis is out of range, or `mask` does not broadcast to x.
     #[track_caller]
-    pub fn logsumexp_masked(self, axis: isize, mask: &Tensor<bool>) -> Self {
-        self.logsumexp_as("logsumexp_masked", axis, Some(mask))
+    pub fn logsumexp_masked(self, axis: isize, mask: &Tensor<bool>, keepdims: bool) -> Self {
+        self.logsumexp_as("logsumexp_masked", axis, Some(mask), keepdims)
     }
 
     #[track_caller]
-    fn logsumexp_as(self, op: &str, axis: isize, mask: Option<&Tensor<bool>>) -> Self {
-        self.along(op, axis, mask, |x, keep| x.logsumexp_last(keep))
+    fn logsumexp_as(
+        self,
+        op: &str,
+        axis: isize,
+        mask: Option<&Tensor<bool>>,
+        keepdims: bool,
+    ) -> Self {
+        let y = self.along(op, axis, mask, |x, keep| x.logsumexp_last(keep));
+        y.without(&[normalize_axis(op, axis, self.ndim())], keepdims)
     }
 
     /// y = x − ln Σ e^x along `axis`
@@ -55,7 +62,7 @@ impl<'t, F: Real> Var<'t, F> {
     /// If the axis is out of range.
     #[track_caller]
     pub fn log_softmax(self, axis: isize) -> Self {
-        self - self.logsumexp_as("log_softmax", axis, None)
+        self - self.logsumexp_as("log_softmax", axis, None, true)
     }
 
     /// [`log_softmax`](Self::log_softmax) over the elements for which `mask` holds; −∞ elsewhere.
@@ -66,7 +73,7 @@ impl<'t, F: Real> Var<'t, F> {
     pub fn log_softmax_masked(self, axis: isize, mask: &Tensor<bool>) -> Self {
         let hidden = Tensor::from_elem(IxDyn(&[]), F::neg_infinity());
         // An all-masked row would subtract −∞; its elements are hidden anyway, so a finite stand-in changes nothing.
-        let lse = self.logsumexp_as("log_softmax_masked", axis, Some(mask));
+        let lse = self.logsumexp_as("log_softmax_masked", axis, Some(mask), true);
         let finite = lse.value().mapv(|x| x.is_finite()).into_shared();
         let zero = self.tape().constant(Tensor::zeros(IxDyn(&[])));
         let lse = lse.where_(&finite, zero);

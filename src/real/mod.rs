@@ -4,11 +4,9 @@ mod elementary;
 
 pub use elementary::{Elementary, Format};
 
-use crate::tensor::memory::{Pool, Pools};
 use ndarray::NdFloat;
 use num_traits::FloatConst;
 use serde::{Serialize, de::DeserializeOwned};
-use std::cell::RefCell;
 use std::iter::Sum;
 
 mod sealed {
@@ -31,10 +29,6 @@ pub trait Real:
 
     /// This value as an `f64`, exactly.
     fn as_f64(self) -> f64;
-
-    /// The pool of buffers of this type.
-    #[doc(hidden)]
-    fn pool(pools: &Pools) -> &RefCell<Pool<Self>>;
 }
 
 impl Real for f32 {
@@ -49,10 +43,6 @@ impl Real for f32 {
     fn as_f64(self) -> f64 {
         f64::from(self)
     }
-
-    fn pool(pools: &Pools) -> &RefCell<Pool<Self>> {
-        &pools.f32
-    }
 }
 
 impl Real for f64 {
@@ -66,9 +56,5 @@ impl Real for f64 {
     #[inline(always)]
     fn as_f64(self) -> f64 {
         self
-    }
-
-    fn pool(pools: &Pools) -> &RefCell<Pool<Self>> {
-        &pools.f64
     }
 }

@@ -1,10 +1,7 @@
 //! δ, c and drift in plain numbers: sums in `f64`, whatever the type of the parameters.
 
-// Lanes and sums are numbered; an index says more than an iterator there.
-#![allow(clippy::needless_range_loop)]
-
 use super::{Law, Side, Slice, Symmetry, Term};
-use crate::kernels::{LANES, fold, simd};
+use crate::kernels::pairs::add_pairs;
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
 
@@ -221,66 +218,13 @@ impl Slice {
         &self,
         x: &[F],
         y: &[F],
-        mut out: [&mut [f64]; K],
+        out: [&mut [f64]; K],
         f: impl Fn(f64, f64) -> [f64; K],
     ) {
-        let inner = self.shape[2].max(1);
-        simd(
-            #[inline(always)]
-            || {
-                for stretch in self.stretches() {
-                    let (x, y) = (&x[stretch.clone()], &y[stretch]);
-                    if inner == 1 {
-                        // Cut to one length, which lets the loop run without a check an entry.
-                        let (y, n) = (&y[..x.len()], x.len());
-                        let out = out.each_mut().map(|sums| &mut sums[..n]);
-                        for j in 0..n {
-                            let terms = f(x[j].as_f64(), y[j].as_f64());
-                            for k in 0..K {
-                                out[k][j] += terms[k];
-                            }
-                        }
-                    } else {
-                        let neurons = x.chunks_exact(inner).zip(y.chunks_exact(inner));
-                        for (j, (x, y)) in neurons.enumerate() {
-                            let sums = sum_all(x, y, &f);
-                            for k in 0..K {
-                                out[k][j] += sums[k];
-                            }
-                        }
-                    }
-                }
-            },
-        );
+        add_pairs(x, y, self.stretches(), self.shape[2].max(1), out, f);
     }
-}
-
-/// Σ f(x, y), in lanes that are then added in a fixed order.
-#[inline(always)]
-fn sum_all<F: Real, const K: usize>(
-    x: &[F],
-    y: &[F],
-    f: &impl Fn(f64, f64) -> [f64; K],
-) -> [f64; K] {
-    let (x, x_rest) = x.as_chunks::<LANES>();
-    let (y, y_rest) = y.as_chunks::<LANES>();
-    let mut lanes = [[0.0; LANES]; K];
-    for (x, y) in x.iter().zip(y) {
-        for l in 0..LANES {
-            let terms = f(x[l].as_f64(), y[l].as_f64());
-            for k in 0..K {
-                lanes[k][l] += terms[k];
-            }
-        }
-    }
-    for (l, (x, y)) in x_rest.iter().zip(y_rest).enumerate() {
-        let terms = f(x.as_f64(), y.as_f64());
-        for k in 0..K {
-            lanes[k][l] += terms[k];
-        }
-    }
-    lanes.map(fold)
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_range_loop, reason = "neurons are numbered")]
 mod tests;

@@ -6,6 +6,7 @@
 use super::Tensor;
 use crate::real::Real;
 use ndarray::{Array, Array1, Dimension, IntoDimension, s};
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
@@ -20,8 +21,7 @@ const SMALL: usize = 2048;
 const MOST: usize = 2 << 30;
 
 /// Buffers of one type, by length.
-#[derive(Debug)]
-pub struct Pool<F> {
+struct Pool<F> {
     free: HashMap<usize, Vec<Vec<F>>>,
     bytes: usize,
 }
@@ -35,15 +35,9 @@ impl<F> Default for Pool<F> {
     }
 }
 
-/// The pools of a thread.
-#[derive(Debug, Default)]
-pub struct Pools {
-    pub(crate) f32: RefCell<Pool<f32>>,
-    pub(crate) f64: RefCell<Pool<f64>>,
-}
-
 thread_local! {
-    static POOLS: Pools = Pools::default();
+    /// The pools of a thread, one for each type of numbers that it has used. Found by type, so that a scalar knows nothing of memory.
+    static POOLS: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A buffer of zeros.
@@ -117,10 +111,7 @@ fn room<F>() -> usize {
 
 /// Frees what the pools of this thread hold.
 pub fn clear() {
-    POOLS.with(|pools| {
-        pools.f32.take();
-        pools.f64.take();
-    });
+    POOLS.take();
 }
 
 fn take<F: Real>(len: usize) -> Option<Vec<F>> {
@@ -137,9 +128,16 @@ fn take<F: Real>(len: usize) -> Option<Vec<F>> {
 
 /// `None` while the thread ends and its pools are gone.
 fn with_pool<F: Real, R>(f: impl FnOnce(&mut Pool<F>) -> R) -> Option<R> {
-    POOLS
-        .try_with(|pools| f(&mut F::pool(pools).borrow_mut()))
-        .ok()
+    let run = |pools: &RefCell<Vec<Box<dyn Any>>>| {
+        let mut pools = pools.borrow_mut();
+        let found = pools.iter().position(|pool| pool.is::<Pool<F>>());
+        let place = found.unwrap_or_else(|| {
+            pools.push(Box::new(Pool::<F>::default()));
+            pools.len() - 1
+        });
+        f(pools[place].downcast_mut().expect("a pool of this type"))
+    };
+    POOLS.try_with(run).ok()
 }
 
 /// Numbers that give their memory back when they are dropped; what kernels write to and return.
@@ -260,7 +258,7 @@ mod tests {
         clear();
         recycle(tensor(&[64, 64], vec![7.0_f32; 4096]));
         drop(Buffer::from(vec![7.0_f32; 4096]));
-        POOLS.with(|pools| assert_eq!(pools.f32.borrow().bytes, 0));
+        assert_eq!(with_pool(|pool: &mut Pool<f32>| pool.bytes), Some(0));
     }
 
     #[test]
@@ -288,9 +286,9 @@ mod tests {
         for _ in 0..20 {
             give(vec![0.0_f64; len + room::<f64>()], len);
         }
-        POOLS.with(|pools| assert!(pools.f64.borrow().bytes <= MOST));
+        assert!(with_pool(|pool: &mut Pool<f64>| pool.bytes).unwrap() <= MOST);
         clear();
         give(vec![0.0_f64; len + 1 + room::<f64>()], len + 1);
-        POOLS.with(|pools| assert_eq!(pools.f64.borrow().bytes, 0));
+        assert_eq!(with_pool(|pool: &mut Pool<f64>| pool.bytes), Some(0));
     }
 }

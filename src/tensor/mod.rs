@@ -6,9 +6,9 @@
 pub mod memory;
 mod shape;
 
-pub use shape::{broadcast_shapes, contiguous, normalize_axes, normalize_axis};
+pub use shape::{Sizes, broadcast_shapes, contiguous, normalize_axes, normalize_axis};
 
-use ndarray::{ArcArray, IxDyn};
+use ndarray::{ArcArray, Array, ArrayView, Dimension, IxDyn};
 
 /// A dense array of scalars `F`, of any number of dimensions; clones share their data.
 pub type Tensor<F> = ArcArray<F, IxDyn>;
@@ -32,4 +32,117 @@ pub fn tensor<F>(shape: &[usize], data: Vec<F>) -> Tensor<F> {
         )
     };
     tensor
+}
+
+/// The mask of causal attention, shape `[n, n]`: true at (i, j) where j ≤ i, so that a row sees itself and what came before.
+///
+/// ```
+/// use emmy::{Tape, tensor::{causal_mask, tensor}};
+/// let tape = Tape::new();
+/// let scores = tape.var(tensor(&[2, 2], vec![1.0_f64, 5.0, 1.0, 1.0]));
+/// let alpha = scores.softmax_masked(-1, &causal_mask(2));
+/// assert_eq!(alpha.value(), tensor(&[2, 2], vec![1.0, 0.0, 0.5, 0.5]));
+/// ```
+pub fn causal_mask(n: usize) -> Tensor<bool> {
+    tensor(&[n, n], (0..n * n).map(|k| k % n <= k / n).collect())
+}
+
+/// What becomes a tensor: a tensor, an array or view of ndarray of any dimension, and a `Vec`, slice or array of numbers as a vector.
+pub trait IntoTensor<F> {
+    /// The tensor. Owned data and data that are shared already are not copied.
+    fn into_tensor(self) -> Tensor<F>;
+}
+
+impl<F, D: Dimension> IntoTensor<F> for ArcArray<F, D> {
+    fn into_tensor(self) -> Tensor<F> {
+        self.into_dyn()
+    }
+}
+
+impl<F, D: Dimension> IntoTensor<F> for &ArcArray<F, D> {
+    fn into_tensor(self) -> Tensor<F> {
+        self.clone().into_dyn()
+    }
+}
+
+impl<F: Clone, D: Dimension> IntoTensor<F> for Array<F, D> {
+    fn into_tensor(self) -> Tensor<F> {
+        self.into_dyn().into_shared()
+    }
+}
+
+impl<F: Clone, D: Dimension> IntoTensor<F> for ArrayView<'_, F, D> {
+    fn into_tensor(self) -> Tensor<F> {
+        self.to_owned().into_tensor()
+    }
+}
+
+impl<F> IntoTensor<F> for Vec<F> {
+    fn into_tensor(self) -> Tensor<F> {
+        tensor(&[self.len()], self)
+    }
+}
+
+impl<F: Clone> IntoTensor<F> for &[F] {
+    fn into_tensor(self) -> Tensor<F> {
+        self.to_vec().into_tensor()
+    }
+}
+
+impl<F, const N: usize> IntoTensor<F> for [F; N] {
+    fn into_tensor(self) -> Tensor<F> {
+        Vec::from(self).into_tensor()
+    }
+}
+
+impl<F: Clone, const N: usize> IntoTensor<F> for &[F; N] {
+    fn into_tensor(self) -> Tensor<F> {
+        self.to_vec().into_tensor()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn numbers_in_any_form_become_a_tensor() {
+        fn of<T: IntoTensor<f32>>(x: T) -> Tensor<f32> {
+            x.into_tensor()
+        }
+        let vector = tensor(&[3], vec![1.0, 2.0, 3.0]);
+        let numbers = [1.0, 2.0, 3.0];
+        for x in [
+            of(numbers),
+            of::<&[f32; 3]>(&numbers),
+            of(&numbers[..]),
+            of(numbers.to_vec()),
+            of(array![1.0, 2.0, 3.0]),
+        ] {
+            assert_eq!(x, vector);
+        }
+        let matrix = array![[1.0, 2.0], [3.0, 4.0]];
+        let expected = tensor(&[2, 2], vec![1.0, 2.0, 3.0, 4.0]);
+        let shared = matrix.clone().into_shared();
+        for x in [of(matrix.view()), of(&shared), of(matrix)] {
+            assert_eq!(x, expected);
+        }
+        assert_eq!(of(&shared).as_ptr(), shared.as_ptr());
+        assert_eq!(of(shared.clone()).as_ptr(), shared.as_ptr());
+        // A view keeps its order.
+        assert_eq!(of(shared.t()), tensor(&[2, 2], vec![1.0, 3.0, 2.0, 4.0]));
+    }
+
+    #[test]
+    fn a_causal_mask_hides_what_comes_later() {
+        let mask = causal_mask(3);
+        assert_eq!(mask.shape(), [3, 3]);
+        for i in 0..3 {
+            for j in 0..3 {
+                assert_eq!(mask[[i, j]], j <= i);
+            }
+        }
+        assert_eq!(causal_mask(0).shape(), [0, 0]);
+    }
 }

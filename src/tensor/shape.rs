@@ -67,6 +67,51 @@ pub fn normalize_axes(op: &str, axes: &[isize], ndim: usize) -> Vec<usize> {
     out
 }
 
+/// A shape as it can be asked for: sizes of either sign, in a slice, array or `Vec`.
+///
+/// Literals are sizes too, `&[2, -1]`. An empty literal does not tell its type: write `&[] as &[usize]`.
+pub trait Sizes {
+    /// The sizes.
+    fn sizes(&self) -> Vec<isize>;
+}
+
+impl Sizes for [usize] {
+    fn sizes(&self) -> Vec<isize> {
+        self.iter().map(|&size| size as isize).collect()
+    }
+}
+
+impl Sizes for [isize] {
+    fn sizes(&self) -> Vec<isize> {
+        self.to_vec()
+    }
+}
+
+/// The type of a literal of which nothing else is known.
+impl Sizes for [i32] {
+    fn sizes(&self) -> Vec<isize> {
+        self.iter().map(|&size| size as isize).collect()
+    }
+}
+
+impl<T, const N: usize> Sizes for [T; N]
+where
+    [T]: Sizes,
+{
+    fn sizes(&self) -> Vec<isize> {
+        self[..].sizes()
+    }
+}
+
+impl<T> Sizes for Vec<T>
+where
+    [T]: Sizes,
+{
+    fn sizes(&self) -> Vec<isize> {
+        self[..].sizes()
+    }
+}
+
 /// The same tensor with its elements in row-major order without gaps: shared if it lies so already, else copied.
 ///
 /// `contiguous(&x).as_slice()` is never `None`.

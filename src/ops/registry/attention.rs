@@ -1,7 +1,7 @@
 //! Attention over edges, by loops from the formulas.
 
-use super::naive::build;
-use super::{Case, Draw, Operation, function};
+use super::reference::build;
+use super::{Case, Operation, Sampler, function};
 use crate::kernels::random::Dropout;
 use crate::ops::attention::EdgeAttention;
 use crate::real::Real;
@@ -25,7 +25,7 @@ struct Setting {
     dropout: Option<(f64, u64)>,
 }
 
-fn setting(d: &mut Draw) -> Setting {
+fn setting(d: &mut Sampler) -> Setting {
     let n = d.one_of(&[0, 1, 2, 3, 4, 4]);
     let mut pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).collect();
     // The last node hears nobody, unless it is the only one.
@@ -116,7 +116,7 @@ impl Setting {
     }
 
     /// z, a_s, a_t with no sum near the kink of the LeakyReLU.
-    fn gat_args(&self, d: &mut Draw) -> Vec<Tensor<f64>> {
+    fn gat_args(&self, d: &mut Sampler) -> Vec<Tensor<f64>> {
         let (n, h, w) = (self.pattern.rows(), self.heads, self.width);
         loop {
             let args = vec![d.signed(&[n, h, w]), d.signed(&[h, w]), d.signed(&[h, w])];
@@ -130,7 +130,7 @@ impl Setting {
     }
 
     /// z_s, z_t, a.
-    fn gatv2_args(&self, d: &mut Draw) -> Vec<Tensor<f64>> {
+    fn gatv2_args(&self, d: &mut Sampler) -> Vec<Tensor<f64>> {
         let shape = [self.pattern.rows(), self.heads, self.width];
         let (z_s, z_t) = (projected(d, &shape, 0.03), projected(d, &shape, 0.04));
         vec![z_s, z_t, d.signed(&shape[1..])]
@@ -152,7 +152,7 @@ impl Setting {
 }
 
 /// Projected nodes on two interleaved grids, so that no sum of two comes near the kink of the LeakyReLU.
-fn projected(d: &mut Draw, shape: &[usize], offset: f64) -> Tensor<f64> {
+fn projected(d: &mut Sampler, shape: &[usize], offset: f64) -> Tensor<f64> {
     let x = d.signed(shape);
     x.mapv(|x| 0.2 * (x / 0.2).round() + offset).into_shared()
 }
@@ -161,14 +161,14 @@ fn projected(d: &mut Draw, shape: &[usize], offset: f64) -> Tensor<f64> {
 fn with_temperature(
     s: &Setting,
     mut args: Vec<Tensor<f64>>,
-    d: &mut Draw,
+    d: &mut Sampler,
     tempered: bool,
 ) -> Vec<Tensor<f64>> {
     args.extend(tempered.then(|| d.signed(&[s.pattern.rows(), s.heads])));
     args
 }
 
-fn gat(d: &mut Draw, tempered: bool) -> Case {
+fn gat(d: &mut Sampler, tempered: bool) -> Case {
     let s = Rc::new(setting(d));
     let args = with_temperature(&s, s.gat_args(d), d, tempered);
     let function = function!([s] | x | s.edges::<F>().gat(x[0], x[1], x[2], x.get(3).copied()));
@@ -177,7 +177,7 @@ fn gat(d: &mut Draw, tempered: bool) -> Case {
     })
 }
 
-fn gat_coefficients(d: &mut Draw, tempered: bool) -> Case {
+fn gat_coefficients(d: &mut Sampler, tempered: bool) -> Case {
     let s = Rc::new(setting(d));
     let args = with_temperature(&s, s.gat_args(d), d, tempered);
     let function = function!(
@@ -190,7 +190,7 @@ fn gat_coefficients(d: &mut Draw, tempered: bool) -> Case {
     })
 }
 
-fn gatv2(d: &mut Draw, tempered: bool) -> Case {
+fn gatv2(d: &mut Sampler, tempered: bool) -> Case {
     let s = Rc::new(setting(d));
     let args = with_temperature(&s, s.gatv2_args(d), d, tempered);
     let function = function!([s] | x | s.edges::<F>().gatv2(x[0], x[1], x[2], x.get(3).copied()));
@@ -200,7 +200,7 @@ fn gatv2(d: &mut Draw, tempered: bool) -> Case {
 }
 
 /// Shared weights: both ends are one variable.
-fn gatv2_shared(d: &mut Draw, tempered: bool) -> Case {
+fn gatv2_shared(d: &mut Sampler, tempered: bool) -> Case {
     let s = Rc::new(setting(d));
     let shape = [s.pattern.rows(), s.heads, s.width];
     let args = vec![projected(d, &shape, 0.03), d.signed(&shape[1..])];
@@ -211,7 +211,7 @@ fn gatv2_shared(d: &mut Draw, tempered: bool) -> Case {
     })
 }
 
-fn gatv2_coefficients(d: &mut Draw, tempered: bool) -> Case {
+fn gatv2_coefficients(d: &mut Sampler, tempered: bool) -> Case {
     let s = Rc::new(setting(d));
     let args = with_temperature(&s, s.gatv2_args(d), d, tempered);
     let function = function!(

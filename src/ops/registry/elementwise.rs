@@ -1,6 +1,6 @@
 //! Arithmetic, functions of one number, activations, dropout.
 
-use super::{Case, Draw, Function, Operation, function, naive};
+use super::{Case, Function, Operation, Sampler, function, reference};
 use crate::kernels::random::Dropout;
 use crate::tensor::Tensor;
 
@@ -12,27 +12,29 @@ pub(super) fn operations() -> Vec<Operation> {
     all
 }
 
-fn signed(d: &mut Draw) -> Tensor<f64> {
+fn signed(d: &mut Sampler) -> Tensor<f64> {
     let shape = d.any_shape();
     d.signed(&shape)
 }
 
-fn positive(d: &mut Draw) -> Tensor<f64> {
+fn positive(d: &mut Sampler) -> Tensor<f64> {
     let shape = d.any_shape();
     d.positive(&shape)
 }
 
 fn one(x: Tensor<f64>, function: Function, f: impl Fn(f64) -> f64 + 'static) -> Case {
-    Case::new(vec![x], function, move |x| naive::zip(x, |x| f(x[0])))
+    Case::new(vec![x], function, move |x| reference::zip(x, |x| f(x[0])))
 }
 
-fn two(d: &mut Draw, function: Function, f: impl Fn(f64, f64) -> f64 + 'static) -> Case {
+fn two(d: &mut Sampler, function: Function, f: impl Fn(f64, f64) -> f64 + 'static) -> Case {
     let args = d
         .broadcastable(2)
         .iter()
         .map(|shape| d.signed(shape))
         .collect();
-    Case::new(args, function, move |x| naive::zip(x, |x| f(x[0], x[1])))
+    Case::new(args, function, move |x| {
+        reference::zip(x, |x| f(x[0], x[1]))
+    })
 }
 
 fn arithmetic() -> Vec<Operation> {
@@ -111,6 +113,10 @@ fn functions() -> Vec<Operation> {
             draw: |d| one(signed(d), function!(|x| x[0].powf(1.0)), |x| x),
         },
         Operation {
+            name: "square",
+            draw: |d| one(signed(d), function!(|x| x[0].square()), |x| x * x),
+        },
+        Operation {
             name: "exp",
             draw: |d| one(signed(d), function!(|x| x[0].exp()), f64::exp),
         },
@@ -183,7 +189,7 @@ fn activations() -> Vec<Operation> {
                     vec![x],
                     function!([m] | x | x[0].gate(m.mapv(|m| m as F).into_shared(), 0.3)),
                     move |x| {
-                        naive::zip(&[x[0].clone(), by.clone()], |x| {
+                        reference::zip(&[x[0].clone(), by.clone()], |x| {
                             if x[1] > 0.0 { x[0] } else { 0.3 * x[0] }
                         })
                     },
@@ -245,7 +251,7 @@ fn activations() -> Vec<Operation> {
 }
 
 /// At least one element of each sign.
-fn mixed(d: &mut Draw) -> Tensor<f64> {
+fn mixed(d: &mut Sampler) -> Tensor<f64> {
     let n = d.count(1, 3);
     let mut x = d.signed(&[n, 2]);
     x[[0, 0]] = x[[0, 0]].abs();
@@ -266,7 +272,7 @@ fn choices() -> Vec<Operation> {
             name: "where_",
             draw: |d| {
                 let shapes = d.broadcastable(2);
-                let shape = naive::common_shape(&[&shapes[0], &shapes[1]]);
+                let shape = reference::common_shape(&[&shapes[0], &shapes[1]]);
                 let mut mask = d.mask(&shape);
                 // Both operands must be chosen somewhere, or a derivative vanishes.
                 if let Some(first) = mask.first_mut() {
@@ -284,13 +290,13 @@ fn choices() -> Vec<Operation> {
                     function!([mask] | x | x[0].where_(&mask, x[1])),
                     move |x| {
                         let shape =
-                            naive::common_shape(&[x[0].shape(), x[1].shape(), held.shape()]);
-                        naive::build(&shape, |index| {
+                            reference::common_shape(&[x[0].shape(), x[1].shape(), held.shape()]);
+                        reference::build(&shape, |index| {
                             let own = &index[index.len() - held.ndim()..];
                             if held[own] {
-                                naive::at(&x[0], index)
+                                reference::at(&x[0], index)
                             } else {
-                                naive::at(&x[1], index)
+                                reference::at(&x[1], index)
                             }
                         })
                     },
@@ -306,7 +312,7 @@ fn choices() -> Vec<Operation> {
                     function!(|x| x[0].dropout(0.4, seed)),
                     move |x| {
                         let mask = Dropout::new(0.4, seed);
-                        naive::build(x[0].shape(), |index| {
+                        reference::build(x[0].shape(), |index| {
                             x[0][index] * mask.factor::<f64>(index[0] * x[0].shape()[1] + index[1])
                         })
                     },
@@ -317,13 +323,13 @@ fn choices() -> Vec<Operation> {
 }
 
 /// Operands whose elements never come close, and of which each is the chosen one somewhere.
-fn chosen(d: &mut Draw, function: Function, f: impl Fn(f64, f64) -> f64 + 'static) -> Case {
+fn chosen(d: &mut Sampler, function: Function, f: impl Fn(f64, f64) -> f64 + 'static) -> Case {
     let a = d.distinct(&[3, 4]);
     let shape = [3, if d.flag() { 1 } else { 4 }];
     let mut b = d.distinct(&shape).mapv(|x| x + 0.025).into_shared();
     b[[0, 0]] = 5.0;
     b[[1, 0]] = -5.0;
     Case::new(vec![a, b], function, move |x| {
-        naive::zip(x, |x| f(x[0], x[1]))
+        reference::zip(x, |x| f(x[0], x[1]))
     })
 }

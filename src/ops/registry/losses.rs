@@ -1,10 +1,10 @@
 //! Losses.
 
-use super::{Case, Draw, Operation, function, naive};
+use super::{Case, Operation, Sampler, function, reference};
 use crate::tensor::{Tensor, scalar};
 
 /// Logits, labels, and a mask that keeps the first node at least.
-fn classified(d: &mut Draw) -> (Tensor<f64>, Vec<usize>, Vec<bool>) {
+fn classified(d: &mut Sampler) -> (Tensor<f64>, Vec<usize>, Vec<bool>) {
     let (n, classes) = (d.count(1, 5), d.count(2, 4));
     let mut mask: Vec<bool> = (0..n).map(|_| d.flag()).collect();
     mask[0] = true;
@@ -39,7 +39,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 let function =
                     function!([labels, mask] | x | x[0].cross_entropy(&labels, Some(&mask)));
                 Case::new(vec![x], function, move |x| {
-                    mean_loss(&x[0], &l, &m, |row, l| row[l] - naive::logsumexp(row))
+                    mean_loss(&x[0], &l, &m, |row, l| row[l] - reference::logsumexp(row))
                 })
             },
         },
@@ -50,7 +50,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 let (l, all) = (labels.clone(), vec![true; labels.len()]);
                 let function = function!([labels] | x | x[0].cross_entropy(&labels, None));
                 Case::new(vec![x], function, move |x| {
-                    mean_loss(&x[0], &l, &all, |row, l| row[l] - naive::logsumexp(row))
+                    mean_loss(&x[0], &l, &all, |row, l| row[l] - reference::logsumexp(row))
                 })
             },
         },
@@ -71,7 +71,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 let shape = d.filled(2);
                 let args = vec![d.signed(&shape), d.signed(&shape)];
                 Case::new(args, function!(|x| x[0].mse(x[1])), |x| {
-                    let squares = naive::zip(x, |x| (x[0] - x[1]).powi(2));
+                    let squares = reference::zip(x, |x| (x[0] - x[1]).powi(2));
                     scalar(squares.sum() / squares.len() as f64)
                 })
             },
@@ -82,7 +82,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 let shape = d.filled(2);
                 let args = vec![d.signed(&shape), d.uniform(&shape, 0.0, 1.0)];
                 Case::new(args, function!(|x| x[0].bce_with_logits(x[1])), |x| {
-                    let losses = naive::zip(x, |x| {
+                    let losses = reference::zip(x, |x| {
                         let p = 1.0 / (1.0 + (-x[0]).exp());
                         -x[1] * p.ln() - (1.0 - x[1]) * (1.0 - p).ln()
                     });

@@ -4,15 +4,15 @@
 //! sizes 0 and 1. An operation that is not in it fails a test.
 
 mod attention;
-mod draw;
 mod elementwise;
 mod losses;
-mod naive;
 mod reductions;
+mod reference;
+mod sampler;
 mod shapes;
 mod sparse;
 
-pub use draw::Draw;
+pub use sampler::Sampler;
 
 use crate::autodiff::Var;
 use crate::real::Real;
@@ -23,7 +23,7 @@ pub struct Operation {
     /// Its name: that of the function, or of the operator.
     pub name: &'static str,
     /// Draws operands, and what else it takes (axes, masks, patterns).
-    pub draw: fn(&mut Draw) -> Case,
+    pub draw: fn(&mut Sampler) -> Case,
 }
 
 /// An operation with operands.
@@ -33,11 +33,11 @@ pub struct Case {
     /// The operation.
     pub function: Function,
     /// Its value from the operands by a plain loop.
-    pub naive: Naive,
+    pub reference: Reference,
 }
 
 /// A function of plain tensors.
-pub type Naive = Box<dyn Fn(&[Tensor<f64>]) -> Tensor<f64>>;
+pub type Reference = Box<dyn Fn(&[Tensor<f64>]) -> Tensor<f64>>;
 
 /// A function of variables, for both types of numbers.
 pub struct Function {
@@ -69,12 +69,12 @@ impl Case {
     fn new(
         args: Vec<Tensor<f64>>,
         function: Function,
-        naive: impl Fn(&[Tensor<f64>]) -> Tensor<f64> + 'static,
+        reference: impl Fn(&[Tensor<f64>]) -> Tensor<f64> + 'static,
     ) -> Self {
         Self {
             args,
             function,
-            naive: Box::new(naive),
+            reference: Box::new(reference),
         }
     }
 }

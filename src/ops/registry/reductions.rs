@@ -1,6 +1,6 @@
 //! Sums, extrema, norms, softmax and its relatives.
 
-use super::{Case, Draw, Function, Operation, function, naive};
+use super::{Case, Function, Operation, Sampler, function, reference};
 use crate::tensor::Tensor;
 use ndarray::Dimension;
 
@@ -13,7 +13,7 @@ pub(super) fn operations() -> Vec<Operation> {
 
 /// A reduction over drawn axes; `make` gets them with the flag.
 fn reduction(
-    d: &mut Draw,
+    d: &mut Sampler,
     x: Tensor<f64>,
     make: fn(Vec<isize>, bool) -> Function,
     f: fn(&[f64]) -> f64,
@@ -21,7 +21,14 @@ fn reduction(
     let (axes, keepdims) = (d.axes(x.ndim()), d.flag());
     let function = make(axes.clone(), keepdims);
     Case::new(vec![x], function, move |x| {
-        naive::reduce(&x[0], &axes, keepdims, f)
+        reference::reduce(&x[0], &axes, keepdims, f)
+    })
+}
+
+/// A reduction over everything.
+fn of_all(x: Tensor<f64>, function: Function, f: fn(&[f64]) -> f64) -> Case {
+    Case::new(vec![x], function, move |x| {
+        reference::reduce(&x[0], &[], false, f)
     })
 }
 
@@ -36,6 +43,10 @@ fn variance(x: &[f64]) -> f64 {
 
 fn length(x: &[f64]) -> f64 {
     x.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+fn smallest(x: &[f64]) -> f64 {
+    x.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
 fn largest(x: &[f64]) -> f64 {
@@ -61,8 +72,32 @@ fn over_axes() -> Vec<Operation> {
             name: "sum_all",
             draw: |d| {
                 let shape = d.any_shape();
-                let sum = |x: &[Tensor<f64>]| naive::reduce(&x[0], &[], false, |x| x.iter().sum());
-                Case::new(vec![d.signed(&shape)], function!(|x| x[0].sum_all()), sum)
+                let x = d.signed(&shape);
+                of_all(x, function!(|x| x[0].sum_all()), |x| x.iter().sum())
+            },
+        },
+        Operation {
+            name: "mean_all",
+            draw: |d| {
+                let shape = d.any_shape();
+                let x = d.signed(&shape);
+                of_all(x, function!(|x| x[0].mean_all()), mean)
+            },
+        },
+        Operation {
+            name: "max_all",
+            draw: |d| {
+                let shape = d.filled(2);
+                let x = d.distinct(&shape);
+                of_all(x, function!(|x| x[0].max_all()), largest)
+            },
+        },
+        Operation {
+            name: "min_all",
+            draw: |d| {
+                let shape = d.filled(2);
+                let x = d.distinct(&shape);
+                of_all(x, function!(|x| x[0].min_all()), smallest)
             },
         },
         Operation {
@@ -114,7 +149,7 @@ fn over_axes() -> Vec<Operation> {
                     d,
                     x,
                     |axes, keep| function!([axes] | x | x[0].min(&axes, keep)),
-                    |x| x.iter().copied().fold(f64::INFINITY, f64::min),
+                    smallest,
                 )
             },
         },
@@ -139,21 +174,21 @@ fn norms() -> Vec<Operation> {
         Operation {
             name: "row_norms",
             draw: |d| {
-                let rows = |x: &_| naive::reduce(x, &[1], false, length);
+                let rows = |x: &_| reference::reduce(x, &[1], false, length);
                 of_a_matrix(d, function!(|x| x[0].row_norms()), rows)
             },
         },
         Operation {
             name: "column_norms",
             draw: |d| {
-                let columns = |x: &_| naive::reduce(x, &[0], false, length);
+                let columns = |x: &_| reference::reduce(x, &[0], false, length);
                 of_a_matrix(d, function!(|x| x[0].column_norms()), columns)
             },
         },
         Operation {
             name: "frobenius_norm",
             draw: |d| {
-                let all = |x: &_| naive::reduce(x, &[], false, length);
+                let all = |x: &_| reference::reduce(x, &[], false, length);
                 of_a_matrix(d, function!(|x| x[0].frobenius_norm()), all)
             },
         },
@@ -161,8 +196,8 @@ fn norms() -> Vec<Operation> {
             name: "inf_2_norm",
             draw: |d| {
                 let longest = |x: &_| {
-                    let rows = naive::reduce(x, &[1], false, length);
-                    naive::reduce(&rows, &[], false, largest)
+                    let rows = reference::reduce(x, &[1], false, length);
+                    reference::reduce(&rows, &[], false, largest)
                 };
                 of_a_matrix(d, function!(|x| x[0].inf_2_norm()), longest)
             },
@@ -172,23 +207,23 @@ fn norms() -> Vec<Operation> {
 
 /// A norm of a drawn matrix.
 fn of_a_matrix(
-    d: &mut Draw,
+    d: &mut Sampler,
     function: Function,
-    naive: impl Fn(&Tensor<f64>) -> Tensor<f64> + 'static,
+    reference: impl Fn(&Tensor<f64>) -> Tensor<f64> + 'static,
 ) -> Case {
     let shape = d.filled(2);
-    Case::new(vec![d.signed(&shape)], function, move |x| naive(&x[0]))
+    Case::new(vec![d.signed(&shape)], function, move |x| reference(&x[0]))
 }
 
 /// x with an axis of at least two elements: over one element a softmax is flat.
-fn lines(d: &mut Draw) -> (Tensor<f64>, isize) {
+fn lines(d: &mut Sampler) -> (Tensor<f64>, isize) {
     let (a, b, c) = (d.count(2, 4), d.count(2, 4), d.count(2, 3));
     let x = d.signed(&[a, b, c]);
     (x, d.axis(3))
 }
 
 /// A mask with one element at least in every line, and two in the first.
-fn half_mask(d: &mut Draw, shape: &[usize]) -> Tensor<bool> {
+fn half_mask(d: &mut Sampler, shape: &[usize]) -> Tensor<bool> {
     let mut mask = d.mask(shape);
     for (index, m) in mask.indexed_iter_mut() {
         *m |= index.slice().iter().sum::<usize>() % 2 == 0 || index.slice().iter().all(|&i| i < 2);
@@ -203,7 +238,7 @@ fn masked(
     axis: isize,
     f: impl Fn(&[f64], f64, bool) -> f64,
 ) -> Tensor<f64> {
-    let hidden = naive::zip(
+    let hidden = reference::zip(
         &[
             x.clone(),
             mask.mapv(|m| if m { 0.0 } else { f64::NAN }).into_shared(),
@@ -211,16 +246,12 @@ fn masked(
         |v| v[0] + v[1],
     );
     let plain = x.clone();
-    let kept = naive::along(&hidden, axis, |line, k| {
+    let kept = reference::along(&hidden, axis, |line, k| {
         let kept: Vec<f64> = line.iter().copied().filter(|x| !x.is_nan()).collect();
         f(&kept, line[k], !line[k].is_nan())
     });
     assert_eq!(kept.shape(), plain.shape());
     kept
-}
-
-fn keep_one(x: &Tensor<f64>, axis: isize) -> Tensor<f64> {
-    naive::reduce(x, &[axis], true, |line| line[0])
 }
 
 fn along_an_axis() -> Vec<Operation> {
@@ -230,8 +261,8 @@ fn along_an_axis() -> Vec<Operation> {
             draw: |d| {
                 let (x, axis) = lines(d);
                 Case::new(vec![x], function!(|x| x[0].softmax(axis)), move |x| {
-                    naive::along(&x[0], axis, |line, k| {
-                        (line[k] - naive::logsumexp(line)).exp()
+                    reference::along(&x[0], axis, |line, k| {
+                        (line[k] - reference::logsumexp(line)).exp()
                     })
                 })
             },
@@ -241,7 +272,7 @@ fn along_an_axis() -> Vec<Operation> {
             draw: |d| {
                 let (x, axis) = lines(d);
                 Case::new(vec![x], function!(|x| x[0].log_softmax(axis)), move |x| {
-                    naive::along(&x[0], axis, |line, k| line[k] - naive::logsumexp(line))
+                    reference::along(&x[0], axis, |line, k| line[k] - reference::logsumexp(line))
                 })
             },
         },
@@ -249,8 +280,10 @@ fn along_an_axis() -> Vec<Operation> {
             name: "logsumexp",
             draw: |d| {
                 let (x, axis) = lines(d);
-                Case::new(vec![x], function!(|x| x[0].logsumexp(axis)), move |x| {
-                    naive::reduce(&x[0], &[axis], true, naive::logsumexp)
+                let keep = d.flag();
+                let function = function!(|x| x[0].logsumexp(axis, keep));
+                Case::new(vec![x], function, move |x| {
+                    reference::reduce(&x[0], &[axis], keep, reference::logsumexp)
                 })
             },
         },
@@ -266,7 +299,7 @@ fn along_an_axis() -> Vec<Operation> {
                     move |x| {
                         masked(&x[0], &held, axis, |kept, x, on| {
                             if on {
-                                (x - naive::logsumexp(kept)).exp()
+                                (x - reference::logsumexp(kept)).exp()
                             } else {
                                 0.0
                             }
@@ -279,16 +312,16 @@ fn along_an_axis() -> Vec<Operation> {
             name: "logsumexp_masked",
             draw: |d| {
                 let (x, axis) = lines(d);
+                let keep = d.flag();
                 let mask = half_mask(d, x.shape());
                 let held = mask.clone();
                 Case::new(
                     vec![x],
-                    function!([mask] | x | x[0].logsumexp_masked(axis, &mask)),
+                    function!([mask] | x | x[0].logsumexp_masked(axis, &mask, keep)),
                     move |x| {
-                        keep_one(
-                            &masked(&x[0], &held, axis, |kept, _, _| naive::logsumexp(kept)),
-                            axis,
-                        )
+                        let lines =
+                            masked(&x[0], &held, axis, |kept, _, _| reference::logsumexp(kept));
+                        reference::reduce(&lines, &[axis], keep, |line| line[0])
                     },
                 )
             },
@@ -308,7 +341,11 @@ fn along_an_axis() -> Vec<Operation> {
                 );
                 Case::new(vec![x], function, move |x| {
                     masked(&x[0], &held, axis, |kept, x, on| {
-                        if on { x - naive::logsumexp(kept) } else { 0.0 }
+                        if on {
+                            x - reference::logsumexp(kept)
+                        } else {
+                            0.0
+                        }
                     })
                 })
             },

@@ -1,6 +1,6 @@
 //! Shapes, selections, products of matrices.
 
-use super::naive::{at, build, common_shape, numbered};
+use super::reference::{at, build, common_shape, numbered};
 use super::{Case, Operation, function};
 use crate::autodiff::Var;
 use crate::tensor::{Tensor, tensor};
@@ -71,6 +71,26 @@ fn arrangements() -> Vec<Operation> {
             },
         },
         Operation {
+            name: "reshape",
+            draw: |d| {
+                let shape = d.filled(3);
+                let first = d.flag();
+                let to = match first {
+                    true => [shape[0], shape[1] * shape[2]],
+                    false => [shape[0] * shape[1], shape[2]],
+                };
+                let open = match first {
+                    true => [to[0] as isize, -1],
+                    false => [-1, to[1] as isize],
+                };
+                Case::new(
+                    vec![d.signed(&shape)],
+                    function!(|x| x[0].reshape(&open)),
+                    same_elements(to.to_vec()),
+                )
+            },
+        },
+        Operation {
             name: "unsqueeze",
             draw: |d| {
                 let shape = d.shape(2);
@@ -103,8 +123,10 @@ fn arrangements() -> Vec<Operation> {
         Operation {
             name: "permute",
             draw: |d| {
-                let (shape, axes) = (d.shape(3), d.permutation(3));
-                let order = axes.clone();
+                let (shape, order) = (d.shape(3), d.permutation(3));
+                let from_end = d.flag();
+                let axis = |&a: &usize| a as isize - if from_end { 3 } else { 0 };
+                let axes: Vec<isize> = order.iter().map(axis).collect();
                 Case::new(
                     vec![d.signed(&shape)],
                     function!([axes] | x | x[0].permute(&axes)),

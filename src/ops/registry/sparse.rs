@@ -1,7 +1,7 @@
 //! Sparse matrices. The loops go over all places (i, j) and ask whether there is an entry.
 
-use super::naive::build;
-use super::{Case, Draw, Operation, function};
+use super::reference::build;
+use super::{Case, Operation, Sampler, function};
 use crate::ops::sparse::{self, Sparse};
 use crate::sparse::Pattern;
 use crate::tensor::{Tensor, tensor};
@@ -26,7 +26,7 @@ fn entries(pattern: &Pattern) -> Vec<(usize, usize, usize)> {
 }
 
 /// A pattern with at least one entry, so that derivatives do not vanish.
-fn some_pattern(d: &mut Draw) -> Arc<Pattern> {
+fn some_pattern(d: &mut Sampler) -> Arc<Pattern> {
     loop {
         let pattern = d.pattern();
         if pattern.nnz() > 0 {
@@ -36,7 +36,7 @@ fn some_pattern(d: &mut Draw) -> Arc<Pattern> {
 }
 
 /// [count], or [count, H]; and x of [rows, width], or [rows, H, width].
-fn with_heads(d: &mut Draw) -> (Vec<usize>, Vec<usize>) {
+fn with_heads(d: &mut Sampler) -> (Vec<usize>, Vec<usize>) {
     // Widths that eight or sixteen divide are what kernels treat apart.
     let width = d.one_of(&[1, 2, 3, 8, 16]);
     if d.flag() {
@@ -195,7 +195,7 @@ fn softmax_of_rows(pattern: &Pattern, v: &Tensor<f64>) -> Tensor<f64> {
 }
 
 /// Values on a pattern that has at least two entries in the first row, so that its softmax is not flat.
-fn scored(d: &mut Draw) -> (Arc<Pattern>, Tensor<f64>) {
+fn scored(d: &mut Sampler) -> (Arc<Pattern>, Tensor<f64>) {
     let (n, m) = (d.count(1, 4), d.count(2, 4));
     let mut pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (0..m).map(move |j| (i, j))).collect();
     pairs.retain(|&(i, j)| (i == 0 && j < 2) || d.flag());

@@ -8,11 +8,11 @@ use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
 
 /// A source of shapes, operands and patterns, the same for the same seed.
-pub struct Draw {
+pub struct Sampler {
     rng: ChaCha8Rng,
 }
 
-impl Draw {
+impl Sampler {
     /// From a seed.
     pub fn new(seed: u64) -> Self {
         Self {

@@ -1,0 +1,112 @@
+//! Sums over pairs of numbers, in `f64` whatever their type.
+
+use super::{LANES, fold, simd};
+use crate::real::Real;
+use std::ops::Range;
+
+/// Adds f(x, y) to sums, K of them at once: in each of the `stretches` of x and y, run `j` of `inner` pairs adds to `out[k][j]`.
+///
+/// The order of a sum is fixed: by stretches, and within a run in sixteen lanes.
+///
+/// # Panics
+/// If a stretch is not within x and y, or an `out` has not one number for each of its runs.
+pub(crate) fn add_pairs<F: Real, const K: usize>(
+    x: &[F],
+    y: &[F],
+    stretches: impl Iterator<Item = Range<usize>>,
+    inner: usize,
+    mut out: [&mut [f64]; K],
+    f: impl Fn(f64, f64) -> [f64; K],
+) {
+    simd(
+        #[inline(always)]
+        || {
+            for stretch in stretches {
+                let (x, y) = (&x[stretch.clone()], &y[stretch]);
+                let runs = x.len() / inner;
+                // Cut to one length, which lets the loop run without a check an entry.
+                let out = out.each_mut().map(|sums| &mut sums[..runs]);
+                if inner == 1 {
+                    let y = &y[..runs];
+                    for j in 0..runs {
+                        let terms = f(x[j].as_f64(), y[j].as_f64());
+                        for k in 0..K {
+                            out[k][j] += terms[k];
+                        }
+                    }
+                } else {
+                    let pairs = x.chunks_exact(inner).zip(y.chunks_exact(inner));
+                    for (j, (x, y)) in pairs.enumerate() {
+                        let sums = sum_pairs(x, y, &f);
+                        for k in 0..K {
+                            out[k][j] += sums[k];
+                        }
+                    }
+                }
+            }
+        },
+    );
+}
+
+/// Σ f(x, y), in lanes that are then added in a fixed order.
+#[inline(always)]
+fn sum_pairs<F: Real, const K: usize>(
+    x: &[F],
+    y: &[F],
+    f: &impl Fn(f64, f64) -> [f64; K],
+) -> [f64; K] {
+    let (x, x_rest) = x.as_chunks::<LANES>();
+    let (y, y_rest) = y.as_chunks::<LANES>();
+    let mut lanes = [[0.0; LANES]; K];
+    for (x, y) in x.iter().zip(y) {
+        for l in 0..LANES {
+            let terms = f(x[l].as_f64(), y[l].as_f64());
+            for k in 0..K {
+                lanes[k][l] += terms[k];
+            }
+        }
+    }
+    for (l, (x, y)) in x_rest.iter().zip(y_rest).enumerate() {
+        let terms = f(x.as_f64(), y.as_f64());
+        for k in 0..K {
+            lanes[k][l] += terms[k];
+        }
+    }
+    lanes.map(fold)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whole numbers, whose sums are exact in any order; runs of one, shorter than the lanes, as long, and longer.
+    #[test]
+    fn each_run_adds_to_its_own_sum() {
+        let x: Vec<f32> = (0..400).map(|k| ((k * 7) % 23) as f32 - 11.0).collect();
+        let y: Vec<f32> = (0..400).map(|k| ((k * 5) % 19) as f32 - 9.0).collect();
+        for inner in [1, 3, 16, 37] {
+            let runs = 3;
+            let stretches = [2, 180].map(|start| start..start + runs * inner);
+            let (mut products, mut sizes) = (vec![10.0; runs + 1], vec![0.0; runs]);
+            let out = [&mut products[..], &mut sizes];
+            add_pairs(&x, &y, stretches.clone().into_iter(), inner, out, |x, y| {
+                [x * y, (x + y).abs()]
+            });
+            for j in 0..runs {
+                let (mut product, mut size) = (10.0, 0.0);
+                for stretch in &stretches {
+                    for e in stretch.start + j * inner..stretch.start + (j + 1) * inner {
+                        let (x, y) = (f64::from(x[e]), f64::from(y[e]));
+                        product += x * y;
+                        size += (x + y).abs();
+                    }
+                }
+                assert_eq!((products[j], sizes[j]), (product, size), "{inner}, run {j}");
+            }
+            assert_eq!(products[runs], 10.0, "a sum without a run stays");
+        }
+        let mut nothing = [1.0];
+        add_pairs::<f32, 1>(&x, &y, std::iter::empty(), 4, [&mut nothing], |_, _| [1.0]);
+        assert_eq!(nothing, [1.0]);
+    }
+}
