@@ -225,7 +225,7 @@ fn so_does_one_whose_heads_are_averaged() {
         let y = net.forward(
             &Pass::eval(&tape, &net),
             tape.constant(x.clone()),
-            &adjacency,
+            adjacency.symmetric_norm(),
         );
         y.value()
     });

@@ -5,7 +5,7 @@
 mod figures;
 mod tables;
 
-use super::cell::{Cell, Rule};
+use super::cell::{Cell, Kind, Rule};
 use crate::support::args::Float;
 use emmy::data::Name;
 use emmy::nn::Activation;

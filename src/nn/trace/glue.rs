@@ -168,7 +168,7 @@ fn join(node: &Node, shapes: &[&[usize]]) -> Join {
     );
     let homogeneous = |k| Join::One(Passage::homogeneous(k));
     // Whether the operation, along an axis that it noted, leaves the neurons alone.
-    let last = c as usize + 1 == from.len();
+    let last = c + 1.0 == from.len() as f64;
     let matrix = from.len() >= 2;
     match node.op {
         "add" => Join::Sum(1.0),

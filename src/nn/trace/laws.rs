@@ -41,6 +41,27 @@ impl Trace {
         laws
     }
 
+    /// What becomes of each kind of change of a stream on its way to each output: the calls that write the stream, and its passage. `None`
+    /// where no change of any stream arrives, or none of which something is known.
+    ///
+    /// ```
+    /// use emmy::{init, nn::{Linear, Trace}, symmetry::{Change, Way}};
+    /// let layer = Linear::<f64>::new(4, 3, true, &mut init::rng(0));
+    /// let x = init::normal(&[5, 4], 1.0, &mut init::rng(1));
+    /// let trace = Trace::of(&layer, |pass| {
+    ///     let y = layer.forward(pass, pass.tape().constant(x.clone()));
+    ///     (y - y.mean(&[-1], true)).relu()
+    /// });
+    /// let (_, passage) = trace.passages().remove(0).expect("the stream of the layer");
+    /// assert_eq!(passage.way(Change::All), Way::Carries(1.0));
+    /// assert_eq!(passage.way(Change::Shift), Way::Absorbs);
+    /// assert_eq!(passage.way(Change::Each), Way::Breaks);
+    /// ```
+    pub fn passages(&self) -> Vec<Option<(Vec<usize>, Passage)>> {
+        let streams = Streams::of(self, false);
+        self.outputs.iter().map(|&y| streams.at_output(y)).collect()
+    }
+
     /// The laws of neurons as they would be if every activation were homogeneous: what balancing balances.
     pub(in crate::nn) fn laws_to_balance(&self) -> Vec<Law> {
         let mut laws = self.laws_seen(Passage::CARRIES, true);
@@ -49,7 +70,7 @@ impl Trace {
     }
 
     fn laws_seen(&self, sight: Passage, lenient: bool) -> Vec<Law> {
-        let streams = Streams::of(self, sight, lenient);
+        let streams = Streams::seen(self, sight, lenient);
         // In the order of the calls that write; what is inside a call comes before what it writes.
         let mut found: Vec<(usize, Law)> = Vec::new();
         for (number, stream) in streams.all() {

@@ -43,8 +43,8 @@ pub(super) struct Streams<'a> {
 }
 
 impl<'a> Streams<'a> {
-    /// The streams of a pass whose outputs are looked at through `sight`.
-    pub fn of(trace: &'a Trace, sight: Passage, lenient: bool) -> Self {
+    /// The streams of a pass up to its outputs, at which nothing looks yet.
+    pub fn of(trace: &'a Trace, lenient: bool) -> Self {
         let mut streams = Self {
             trace,
             lenient,
@@ -56,16 +56,38 @@ impl<'a> Streams<'a> {
         };
         streams.walk();
         streams.leaks(&trace.outputs, &trace.declared());
+        streams
+    }
+
+    /// The streams of a pass whose outputs a loss looks at through `sight`.
+    pub fn seen(trace: &'a Trace, sight: Passage, lenient: bool) -> Self {
+        let mut streams = Self::of(trace, lenient);
         for &output in &trace.outputs {
             let seen = streams.relations[output].passage.then(sight);
             let stuck = seen.zip(
                 seen,
-                |_, way, _| if way.carries() { Way::Breaks } else { way },
+                |_, way, _| {
+                    if way.carries() { Way::Breaks } else { way }
+                },
             );
             streams.settle(output, stuck);
         }
         streams.shared();
         streams
+    }
+
+    /// What becomes of the changes of a stream at an output, and which calls write the stream; none if no stream gets there.
+    pub fn at_output(&self, output: usize) -> Option<(Vec<usize>, Passage)> {
+        let relation = self.relations[output];
+        let stream = self.root(relation.stream?);
+        let passage = relation.passage.zip(relation.passage, |change, way, _| {
+            if self.allows(stream, change) {
+                way
+            } else {
+                Way::Breaks
+            }
+        });
+        Some((self.streams[stream].writers.clone(), passage))
     }
 
     /// Those that are not part of another, in the order of their first writers.
@@ -250,13 +272,6 @@ impl<'a> Streams<'a> {
             self.streams[stream].used = true;
             self.broken(stream, passage);
         }
-        // What no change reaches any more stays as it is, whatever happens to the stream.
-        if !Change::ALL
-            .iter()
-            .any(|&change| passage.way(change).carries())
-        {
-            self.relations[id] = Relation::FIXED;
-        }
     }
 
     fn broken(&mut self, stream: usize, passage: Passage) {
@@ -339,7 +354,10 @@ impl<'a> Streams<'a> {
         let trace = self.trace;
         let inputs = trace.calls[a].inputs.iter().zip(&trace.calls[b].inputs);
         for (x, y) in inputs {
-            let (x, y) = (self.relations[*x], self.relations[*y]);
+            let (x, y) = (
+                self.living(self.relations[*x]),
+                self.living(self.relations[*y]),
+            );
             match (x.stream, y.stream) {
                 (None, None) => {}
                 (Some(s), Some(t)) if x.passage == y.passage => self.unite(s, t),
