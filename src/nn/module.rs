@@ -282,6 +282,17 @@ impl<F: Real, A: Module<F>, B: Module<F>> Module<F> for (A, B) {
 /// }
 /// emmy::module!(Net for f32: layers);
 /// ```
+///
+/// A field that holds no parameters is refused by the compiler, with a message that says so:
+///
+/// ```compile_fail,E0277
+/// use emmy::{Real, Tensor};
+/// struct Scaled<F: Real> {
+///     weight: Tensor<F>,
+///     width: usize,
+/// }
+/// emmy::module!(Scaled: weight, width); // error: `usize` holds no parameters of type `F`
+/// ```
 #[macro_export]
 macro_rules! module {
     ($name:ident for $float:ty: $($rest:tt)*) => {

@@ -38,6 +38,17 @@ pub trait Layer<F: Real>: Module<F> {
 /// let z = layers[1].forward(&pass, y);
 /// ```
 ///
+/// nor move:
+///
+/// ```compile_fail,E0505
+/// use emmy::{Tape, init, nn::{Linear, Pass}};
+/// let layer = Linear::<f32>::new(3, 3, true, &mut init::rng(0));
+/// let tape = Tape::new();
+/// let pass = Pass::train(&tape, &layer, 0);
+/// let moved = Box::new(layer); // error: `layer` is borrowed by the pass
+/// let y = moved.forward(&pass, tape.constant(init::normal(&[2, 3], 1.0, &mut init::rng(1))));
+/// ```
+///
 /// and a tensor that is not the model's, a temporary or a copy, is refused when it is asked for ([`param`](Self::param)).
 pub struct Pass<'t, 'm, F: Real> {
     tape: &'t Tape<F>,

@@ -45,11 +45,6 @@ impl<F: Real> FeedForward<F> {
         self.down.forward(pass, inside)
     }
 
-    /// What reads x.
-    pub fn readers(&self) -> impl Iterator<Item = &Linear<F>> {
-        std::iter::once(&self.up).chain(&self.gate)
-    }
-
     /// C15: ⟨W_up[j,:], G⟩ − ⟨W_down[:,j], G⟩ = 0, whatever σ. Without a gate it is C1, and σ must be homogeneous.
     pub fn up_and_down(&self, slots: &Params<'_, F>, layer: usize) -> Vec<Law> {
         let degree = match self.gate {

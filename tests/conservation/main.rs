@@ -14,6 +14,7 @@ mod invariance;
 mod lists;
 mod networks;
 mod normalisation;
+mod plain;
 mod problems;
 mod runs;
 mod streams;

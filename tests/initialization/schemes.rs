@@ -39,13 +39,13 @@ fn xavier_has_the_deviations_of_the_formulas() {
 #[test]
 fn weights_without_structure_have_the_deviation_of_their_rule() {
     let deviation = |base, activation| {
-        let mut net = mlp::<f64>(&[300, 500], activation, true);
+        let mut net = mlp::<f64>(&[300, 500, 2], activation, true);
         let scheme = Initialization {
             base,
             ..Initialization::XAVIER
         };
         scheme.apply(&mut net, 0).unwrap();
-        deviation(&net, "weight")
+        deviation(&net, "layers.0.weight")
     };
     for (base, activation, variance) in [
         (WeightInit::XavierNormal, Activation::Relu, 2.0 / 800.0),

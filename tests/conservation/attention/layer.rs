@@ -112,13 +112,6 @@ impl<F: Real> Attention<F> {
     pub fn keys(&self) -> &Linear<F> {
         self.key.as_ref().unwrap_or(&self.query)
     }
-
-    /// What reads x, if y is x.
-    pub fn readers(&self) -> impl Iterator<Item = &Linear<F>> {
-        std::iter::once(&self.query)
-            .chain(&self.key)
-            .chain(std::iter::once(&self.value))
-    }
 }
 
 impl<F: Real> Layer<F> for Attention<F> {
