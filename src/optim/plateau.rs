@@ -72,7 +72,7 @@ impl Plateau {
         self.state.factor
     }
 
-    /// Takes note of the loss of one epoch.
+    /// Takes note of the loss after one epoch.
     pub fn observe(&mut self, loss: f64) {
         let state = &mut self.state;
         if loss < state.best * (1.0 - self.threshold) {

@@ -6,7 +6,7 @@
 //! | byte | size | what |
 //! |---|---|---|
 //! | 0 | 8 | `emmy\r\n\x1a\n`, which breaks when a file is mangled as text |
-//! | 8 | 4 | version of the format, 1 |
+//! | 8 | 4 | version of the format, 2 |
 //! | 12 | 4 | type of the numbers, `f32 ` or `f64 ` |
 //! | 16 | 8 | length of the body |
 //! | 24 | 4 | CRC-32 (IEEE) of the body |
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 const MAGIC: [u8; 8] = *b"emmy\r\n\x1a\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER: usize = 28;
 
 /// The largest body that is read, and the most memory decoding may ask for: 4 GiB.
@@ -110,7 +110,12 @@ pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
         );
     };
     if version != VERSION {
-        return wrong(8, format!("version {VERSION}"), version.to_string());
+        let found = match version {
+            1 => "version 1, of an emmy that counted epochs only: train again, or resume with that emmy"
+                .to_owned(),
+            other => other.to_string(),
+        };
+        return wrong(8, format!("version {VERSION}"), found);
     }
     if float != float_name::<F>() {
         return wrong(

@@ -1,4 +1,4 @@
-//! Whether the conservation laws hold in every epoch.
+//! Whether the conservation laws hold at every step.
 
 use super::{Observer, Point};
 use crate::error::Result;
@@ -6,25 +6,27 @@ use crate::real::Real;
 use crate::symmetry::{Law, Measured};
 use serde::{Deserialize, Serialize};
 
-/// Measures every law in every epoch and keeps the largest relative δ.
+/// Measures every law at every step and keeps the largest relative δ.
 ///
 /// ```
 /// # use emmy::data;
-/// # use emmy::nn::{Activation, GraphNet, GraphNetConfig, Stack};
-/// # use emmy::train::{DeltaWatch, Task, TrainConfig, Trainer};
+/// # use emmy::nn::{Activation, GraphNet, GraphNetConfig, Traced};
+/// # use emmy::train::{LawMonitor, NodeClassification, TrainConfig, Trainer};
 /// # let karate = data::karate();
 /// # let config = GraphNetConfig { activation: Activation::Relu, ..GraphNetConfig::gatv2(karate.feature_count(), karate.classes) };
-/// # let (x, adjacency) = (karate.raw_features(), config.adjacency(&karate.graph));
-/// # let task = Task { labels: &karate.labels, split: karate.split(0)? };
+/// # let (x, neighbours) = (karate.raw_features(), config.neighbourhood(&karate.graph));
 /// let net = GraphNet::<f64>::new(config, 0)?;
-/// let mut watch = DeltaWatch::new(net.laws());
+/// let mut monitor = LawMonitor::new(net.laws());
 /// let mut trainer = Trainer::new(net, TrainConfig { epochs: 20, ..TrainConfig::default() })?;
-/// trainer.fit_observed(&task, |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency), &mut watch)?;
-/// assert!(watch.max_delta() < 1e-10, "{:?}", watch.worst());
+/// let task = NodeClassification::new(&karate.labels, karate.split(0)?, |net: &GraphNet<_>, pass| {
+///     net.forward(pass, pass.tape().sparse(&x), &neighbours)
+/// })?;
+/// trainer.fit_observed(&task, &mut monitor)?;
+/// assert!(monitor.max_delta() < 1e-10, "{:?}", monitor.worst());
 /// # Ok::<(), emmy::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct DeltaWatch {
+pub struct LawMonitor {
     laws: Vec<Law>,
     worst: Option<Worst>,
 }
@@ -48,7 +50,7 @@ pub struct Worst {
     pub share: Option<f64>,
 }
 
-impl DeltaWatch {
+impl LawMonitor {
     /// An observer of these laws.
     pub fn new(laws: Vec<Law>) -> Self {
         Self { laws, worst: None }
@@ -65,7 +67,7 @@ impl DeltaWatch {
     }
 }
 
-impl<F: Real, M> Observer<F, M> for DeltaWatch {
+impl<F: Real, M> Observer<F, M> for LawMonitor {
     fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {
         let measure = |law: &Law| law.measure(point.parameters, point.gradients);
         let all: Vec<Measured> = self.laws.iter().map(measure).collect();
