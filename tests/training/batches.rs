@@ -32,7 +32,9 @@ impl Regressor {
         }
         let x = pass.tape().constant(x.clone()) - pass.state(&self.mean);
         let mut h = self.hidden.forward(pass, x).tanh();
-        if let (true, Some(seed)) = (p > 0.0, pass.draw()) {
+        if p > 0.0
+            && let Some(seed) = pass.draw()
+        {
             h = h.dropout(p, seed);
         }
         self.out.forward(pass, h)
