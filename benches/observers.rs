@@ -1,8 +1,9 @@
-//! What observers cost: training epochs of a GATv2 with shared weights, 10 layers 64 wide, `f32`, on the generated cora-like, alone
-//! and with each observer, in turns.
+//! What observers cost: training epochs of a GATv2 with shared weights, 10 layers 64 wide, `f32`, on the
+//! generated cora-like, alone and with each observer, in turns.
 //!
-//! `cargo bench --bench observers`. Two columns say what an observer costs. The first compares epochs with and without it, and has the noise of
-//! both; the second is the share of the time spent in the observer itself.
+//! `cargo bench --bench observers`. Two columns say what an observer costs. The first compares epochs with
+//! and without it, and has the noise of both; the second is the share of the time spent in the observer
+//! itself.
 
 use clap::Parser;
 use emmy::data::{self, Dataset};

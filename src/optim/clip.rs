@@ -6,7 +6,8 @@ use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
 use serde::{Deserialize, Serialize};
 
-/// How gradients are clipped before a step. The definitions are those of PyTorch's `clip_grad_norm_` and `clip_grad_value_`.
+/// How gradients are clipped before a step. The definitions are those of PyTorch's `clip_grad_norm_` and
+/// `clip_grad_value_`.
 ///
 /// ```
 /// use emmy::optim::Clip;
@@ -17,14 +18,16 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Clip {
-    /// g ← g · min(1, c / (‖g‖ + 10⁻⁶)), where ‖g‖ is the Euclidean norm of all gradients together: the direction stays.
+    /// g ← g · min(1, c / (‖g‖ + 10⁻⁶)), where ‖g‖ is the Euclidean norm of all gradients together: the
+    /// direction stays.
     GlobalNorm(f64),
     /// g_i ← min(max(g_i, −c), c) for every entry.
     Value(f64),
 }
 
 impl Clip {
-    /// Clips the gradients of all parameters; returns ‖g‖ before, summed in `f64` in the order of the parameters.
+    /// Clips the gradients of all parameters; returns ‖g‖ before, summed in `f64` in the order of the
+    /// parameters.
     ///
     /// A norm that is not finite gives gradients that are not.
     pub fn apply<F: Real>(&self, gradients: &mut [Tensor<F>]) -> f64 {

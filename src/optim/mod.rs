@@ -1,8 +1,9 @@
 //! Optimisers, clipping, and learning-rate schedules.
 //!
-//! An [`Optimizer`] is an algorithm and its state; [`step`](Optimizer::step) applies one update to parameters, in place. The learning
-//! rate is an argument of each step: a base rate times the factors of a [`Schedule`] (a function of the number of epochs or steps) and of
-//! a [`Plateau`] (which watches a loss). [`Clip`] makes gradients smaller before a step.
+//! An [`Optimizer`] is an algorithm and its state; [`step`](Optimizer::step) applies one update to
+//! parameters, in place. The learning rate is an argument of each step: a base rate times the factors of a
+//! [`Schedule`] (a function of the number of epochs or steps) and of a [`Plateau`] (which watches a loss).
+//! [`Clip`] makes gradients smaller before a step.
 
 mod clip;
 mod optimizer;

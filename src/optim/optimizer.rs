@@ -25,7 +25,8 @@ pub enum Algorithm {
         /// ε
         eps: f64,
     },
-    /// AdamW (Loshchilov and Hutter, 2019, algorithm 2): Adam with weight decay apart from the gradient, p ← (1 − η λ) p.
+    /// AdamW (Loshchilov and Hutter, 2019, algorithm 2): Adam with weight decay apart from the gradient, p ←
+    /// (1 − η λ) p.
     AdamW {
         /// β₁
         beta1: f64,
@@ -105,7 +106,8 @@ impl<F: Real> Optimizer<F> {
         }
     }
 
-    /// The same with weight decay λ: the gradient of ½ λ ‖p‖² is added (SGD, Adam), or p shrinks by η λ p (AdamW).
+    /// The same with weight decay λ: the gradient of ½ λ ‖p‖² is added (SGD, Adam), or p shrinks by η λ p
+    /// (AdamW).
     pub fn weight_decay(self, lambda: f64) -> Self {
         Self {
             weight_decay: lambda,
@@ -113,8 +115,9 @@ impl<F: Real> Optimizer<F> {
         }
     }
 
-    /// The same with weight decay for the chosen parameters only. `parameters` says something of each parameter of the model, in the
-    /// model's order, and `choose` decides by it: by names ([`Module::parameters`](crate::nn::Module::parameters)), or by roles
+    /// The same with weight decay for the chosen parameters only. `parameters` says something of each
+    /// parameter of the model, in the model's order, and `choose` decides by it: by names
+    /// ([`Module::parameters`](crate::nn::Module::parameters)), or by roles
     /// ([`Module::roles`](crate::nn::Module::roles)).
     ///
     /// The original GCN decays its first layer alone; it is common to leave biases and gains out:
@@ -212,12 +215,12 @@ impl<F: Real> Optimizer<F> {
 
     /// One update of every parameter by its gradient, with learning rate η = `lr`.
     ///
-    /// A parameter whose data nothing else shares is changed in place, in one pass; nothing is allocated after the first step. The
-    /// constants are computed in `f64` and rounded once.
+    /// A parameter whose data nothing else shares is changed in place, in one pass; nothing is allocated
+    /// after the first step. The constants are computed in `f64` and rounded once.
     ///
     /// # Panics
-    /// If there is not one gradient of the same shape for each parameter, the parameters are not those of the first step, or
-    /// [`decay_only`](Self::decay_only) chose among another number of parameters.
+    /// If there is not one gradient of the same shape for each parameter, the parameters are not those of the
+    /// first step, or [`decay_only`](Self::decay_only) chose among another number of parameters.
     #[track_caller]
     pub fn step<'a>(
         &mut self,

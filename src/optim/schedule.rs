@@ -14,9 +14,11 @@ pub enum Unit {
     Steps,
 }
 
-/// The factor of the base learning rate at each time k: a pure function of k, which counts epochs or steps from 0.
+/// The factor of the base learning rate at each time k: a pure function of k, which counts epochs or steps
+/// from 0.
 ///
-/// During the first `warm_up` epochs or steps the factor is (k + 1) / warm_up; then `then` runs from its beginning.
+/// During the first `warm_up` epochs or steps the factor is (k + 1) / warm_up; then `then` runs from its
+/// beginning.
 ///
 /// ```
 /// use emmy::optim::{Decay, Schedule, Unit};
@@ -67,7 +69,8 @@ impl Schedule {
         }
     }
 
-    /// The factor of the step that follows on so many epochs and steps: [`factor`](Self::factor) of the one that the schedule counts.
+    /// The factor of the step that follows on so many epochs and steps: [`factor`](Self::factor) of the one
+    /// that the schedule counts.
     pub fn at(&self, epochs: usize, steps: usize) -> f64 {
         self.factor(match self.unit {
             Unit::Epochs => epochs,

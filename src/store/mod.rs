@@ -12,8 +12,8 @@
 //! | 24 | 4 | CRC-32 (IEEE) of the body |
 //! | 28 | | the body, in the standard configuration of bincode 2 |
 //!
-//! A checkpoint is written to a temporary file beside its place, synced and renamed, so that at any moment, whatever fails, the path
-//! holds the old checkpoint or the new one.
+//! A checkpoint is written to a temporary file beside its place, synced and renamed, so that at any moment,
+//! whatever fails, the path holds the old checkpoint or the new one.
 
 use crate::error::{Error, Result};
 use crate::real::Real;
@@ -37,8 +37,9 @@ static WRITING: Mutex<()> = Mutex::new(());
 /// Writes `value`, whose numbers are of type `F`.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be written, or `path` is there and not a regular file (renaming would put one in the place of a
-/// device); what was at `path` before is then still there, unless it is the syncing of the folder, the last step, that fails.
+/// [`Error::Io`] if the file cannot be written, or `path` is there and not a regular file (renaming would put
+/// one in the place of a device); what was at `path` before is then still there, unless it is the syncing of
+/// the folder, the last step, that fails.
 pub fn save<F: Real>(path: &Path, value: &impl Serialize) -> Result<()> {
     let body = bincode::serde::encode_to_vec(value, bincode::config::standard())
         .map_err(|e| Error::io(path, std::io::Error::other(e)))?;
@@ -64,8 +65,8 @@ pub fn save<F: Real>(path: &Path, value: &impl Serialize) -> Result<()> {
 /// Reads what [`save`] wrote.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read; [`Error::Format`] with the byte and the expectation if it is not a checkpoint, of another
-/// version or another type of numbers, cut short, too long, or damaged anywhere.
+/// [`Error::Io`] if the file cannot be read; [`Error::Format`] with the byte and the expectation if it is not
+/// a checkpoint, of another version or another type of numbers, cut short, too long, or damaged anywhere.
 pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
     let io = |e| Error::io(path, e);
     let wrong = |byte: u64, expected: String, found: String| {

@@ -7,7 +7,8 @@ use crate::real::Real;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The metric of the evaluation that chooses the best epoch; the first of equals wins. A number is better than NaN.
+/// The metric of the evaluation that chooses the best epoch; the first of equals wins. A number is better
+/// than NaN.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BestBy {
     /// The epoch with the largest value of this metric.
@@ -68,7 +69,8 @@ pub struct TrainConfig {
     pub epochs: usize,
     /// Stop after so many epochs without a better one.
     pub patience: Option<usize>,
-    /// Stop after an epoch whose mean training loss ([`History::training_loss`](super::History::training_loss)) is below.
+    /// Stop after an epoch whose mean training loss
+    /// ([`History::training_loss`](super::History::training_loss)) is below.
     pub loss_threshold: Option<f64>,
     /// What chooses the best epoch.
     pub best_by: BestBy,

@@ -24,7 +24,8 @@ pub struct StepRecord {
 
 /// The end of an epoch, told of the point θ that its last step led to.
 ///
-/// Loss and gradient of the training at the same point are those of the step that begins there, [`History::step_from`].
+/// Loss and gradient of the training at the same point are those of the step that begins there,
+/// [`History::step_from`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The number of epochs that led here, from 1.
@@ -33,7 +34,8 @@ pub struct Record {
     pub steps: usize,
     /// The evaluation here, without anything random: [`Task::evaluate`](super::Task::evaluate).
     pub metrics: Metrics,
-    /// Milliseconds the epoch took, evaluation included. The only field that differs between runs of one seed.
+    /// Milliseconds the epoch took, evaluation included. The only field that differs between runs of one
+    /// seed.
     pub ms: f64,
 }
 
@@ -58,7 +60,8 @@ impl History {
         }
     }
 
-    /// Adds the record of an epoch, which has the metric that chooses the best; says whether it is the best so far.
+    /// Adds the record of an epoch, which has the metric that chooses the best; says whether it is the best
+    /// so far.
     pub(super) fn push(&mut self, record: Record, best_by: &BestBy) -> bool {
         let value = |record: &Record| record.metrics[best_by.metric()];
         let better = self
@@ -71,7 +74,8 @@ impl History {
         better
     }
 
-    /// Checks that this is a history of a model with parameters of these names; for histories that come from a file.
+    /// Checks that this is a history of a model with parameters of these names; for histories that come from
+    /// a file.
     ///
     /// # Errors
     /// [`Error::Invalid`] names what does not fit.
@@ -139,7 +143,8 @@ impl History {
         self.records.last()
     }
 
-    /// The step that begins where an epoch ended: its loss and gradient are of the point of this record. None follows the last epoch.
+    /// The step that begins where an epoch ended: its loss and gradient are of the point of this record. None
+    /// follows the last epoch.
     pub fn step_from(&self, record: &Record) -> Option<&StepRecord> {
         self.steps.get(record.steps)
     }
@@ -151,10 +156,11 @@ impl History {
         &self.steps[begin..end]
     }
 
-    /// The mean of the training losses along an epoch, counted from 1, each taken before its step; NaN if it has no step.
+    /// The mean of the training losses along an epoch, counted from 1, each taken before its step; NaN if it
+    /// has no step.
     ///
-    /// With several steps these are losses of several points, and of one batch each. With one step it is the loss of the point where the
-    /// epoch began.
+    /// With several steps these are losses of several points, and of one batch each. With one step it is the
+    /// loss of the point where the epoch began.
     pub fn training_loss(&self, epoch: usize) -> f64 {
         let steps = self.steps_of(epoch);
         steps.iter().map(|step| step.loss).sum::<f64>() / steps.len() as f64
@@ -165,8 +171,8 @@ impl History {
         self.records.iter().map(|r| r.ms).sum::<f64>() / self.records.len() as f64
     }
 
-    /// √Σ ‖∂L/∂θ‖² over the parameters of each layer, step by step. A parameter's layer is its name up to its last number (`layers.0` of
-    /// `layers.0.source.weight`), or the whole name if there is none.
+    /// √Σ ‖∂L/∂θ‖² over the parameters of each layer, step by step. A parameter's layer is its name up to its
+    /// last number (`layers.0` of `layers.0.source.weight`), or the whole name if there is none.
     pub fn layer_gradient_norms(&self) -> BTreeMap<String, Vec<f64>> {
         let mut out: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for (k, name) in self.names.iter().enumerate() {

@@ -42,10 +42,11 @@ pub struct Worst {
     pub neuron: usize,
     /// The number of the epoch, from 1.
     pub epoch: usize,
-    /// Σ|w θ G| of the neuron relative to the largest of any neuron in that epoch. Where this is less than the rounding error ε of the numbers,
-    /// δ may be of rounding alone, as large as what it sums: G is what is left where large contributions cancel
-    /// ([`Measured::worst_above`](crate::symmetry::Measured::worst_above)). `None` where all gradients are zero, and in files of an earlier
-    /// version, which did not tell it.
+    /// Σ|w θ G| of the neuron relative to the largest of any neuron in that epoch. Where this is less than
+    /// the rounding error ε of the numbers, δ may be of rounding alone, as large as what it sums: G is what
+    /// is left where large contributions cancel
+    /// ([`Measured::worst_above`](crate::symmetry::Measured::worst_above)). `None` where all gradients are
+    /// zero, and in files of an earlier version, which did not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }

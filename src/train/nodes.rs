@@ -10,9 +10,10 @@ use crate::tensor::Tensor;
 
 /// The classes of the nodes of a graph: one batch per epoch, the whole graph.
 ///
-/// The loss is the mean cross-entropy over the training nodes. The metrics are cross-entropy and accuracy on the training, validation and
-/// test nodes: `train_loss`, `train_acc`, `val_loss`, `val_acc`, `test_acc`. Where nothing random separates the two, the evaluation is the
-/// forward pass of the next epoch and costs nothing.
+/// The loss is the mean cross-entropy over the training nodes. The metrics are cross-entropy and accuracy on
+/// the training, validation and test nodes: `train_loss`, `train_acc`, `val_loss`, `val_acc`, `test_acc`.
+/// Where nothing random separates the two, the evaluation is the forward pass of the next epoch and costs
+/// nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeClassification<'a, L> {
     labels: &'a [usize],
@@ -21,8 +22,8 @@ pub struct NodeClassification<'a, L> {
 }
 
 impl<'a, L> NodeClassification<'a, L> {
-    /// The task of giving each node its label. `forward` gives the logits of a model, `[n, classes]`; a closure must name the type of the
-    /// model: `|net: &GraphNet<_>, pass| ...`.
+    /// The task of giving each node its label. `forward` gives the logits of a model, `[n, classes]`; a
+    /// closure must name the type of the model: `|net: &GraphNet<_>, pass| ...`.
     ///
     /// # Errors
     /// If a mask of the split does not have one flag per label, or no node trains or validates.

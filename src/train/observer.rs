@@ -18,15 +18,15 @@ pub struct Point<'a, F: Real> {
     pub lr: f64,
     /// θ, in the model's order.
     pub parameters: &'a [&'a Tensor<F>],
-    /// ∂L/∂θ of each, in the same order, before clipping. L is the loss of this pass, with its batch and its dropout, so what holds for every
-    /// loss holds here too.
+    /// ∂L/∂θ of each, in the same order, before clipping. L is the loss of this pass, with its batch and its
+    /// dropout, so what holds for every loss holds here too.
     pub gradients: &'a [Tensor<F>],
 }
 
 /// Observes a training ([`Trainer::fit_observed`]), and may end it with an error.
 ///
-/// A mutable reference stands for what it refers to. Two observers are one as a pair, which calls the first first; none is `()`. A closure
-/// becomes one with [`each_epoch`].
+/// A mutable reference stands for what it refers to. Two observers are one as a pair, which calls the first
+/// first; none is `()`. A closure becomes one with [`each_epoch`].
 pub trait Observer<F: Real, M> {
     /// Called before every step, when the gradient is known and the update is still to come.
     ///

@@ -1,4 +1,5 @@
-//! What conservation looks like while a model is trained: δ, balance, gradients and change, sampled every k epochs or steps.
+//! What conservation looks like while a model is trained: δ, balance, gradients and change, sampled every k
+//! epochs or steps.
 
 use super::{Observer, Point};
 use crate::error::Result;
@@ -12,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 /// Samples a training: the first epoch and every k-th, where it begins; or the first step and every k-th.
 ///
-/// All of a sample is of one point, that of [`Point`]: the sample of step s is where s − 1 steps led, the first is the initialisation. The
-/// sample of an epoch is that of its first step.
+/// All of a sample is of one point, that of [`Point`]: the sample of step s is where s − 1 steps led, the
+/// first is the initialisation. The sample of an epoch is that of its first step.
 #[derive(Debug, Clone)]
 pub struct Recorder<F: Real> {
     laws: Vec<Law>,
@@ -64,8 +65,9 @@ pub struct Sample {
 pub struct Norms {
     /// Of all of it.
     pub whole: f64,
-    /// Of what of it belongs to each neuron, as the laws of rescaling read it: a row of a weight `[out, in]`, an entry of a bias or an attention vector; of
-    /// heads that are averaged the rows of all. Of a parameter that flows into none of their neurons, of each index of the first axis.
+    /// Of what of it belongs to each neuron, as the laws of rescaling read it: a row of a weight `[out, in]`,
+    /// an entry of a bias or an attention vector; of heads that are averaged the rows of all. Of a parameter
+    /// that flows into none of their neurons, of each index of the first axis.
     pub neurons: Vec<f64>,
 }
 
@@ -109,8 +111,8 @@ pub(super) fn ratio(a: f64, b: f64) -> f64 {
 impl Sample {
     /// ‖G‖_F / ‖θ‖_F of the `k`-th parameter ("Are GATs Out of Balance?", Figures 3b, 4b, 5, 12).
     ///
-    /// An attention vector that begins with 0 has none there: it is ∞, or 0 if the gradient is 0 too. Figures leave such a point out; what
-    /// to show in its place is ‖G‖ itself, in [`gradient`](Self::gradient).
+    /// An attention vector that begins with 0 has none there: it is ∞, or 0 if the gradient is 0 too. Figures
+    /// leave such a point out; what to show in its place is ‖G‖ itself, in [`gradient`](Self::gradient).
     ///
     /// # Panics
     /// If there are not so many parameters.
@@ -119,8 +121,9 @@ impl Sample {
         self.gradient[k].over(&self.norm[k])
     }
 
-    /// ‖θ − θ₀‖ / ‖θ‖ of the `k`-th parameter; 0 if it has not moved, ∞ if it came to 0. In one that began with 0 this is 1 from its first
-    /// step on and says nothing: there [`change`](Self::change) itself is what to look at.
+    /// ‖θ − θ₀‖ / ‖θ‖ of the `k`-th parameter; 0 if it has not moved, ∞ if it came to 0. In one that began
+    /// with 0 this is 1 from its first step on and says nothing: there [`change`](Self::change) itself is
+    /// what to look at.
     ///
     /// # Panics
     /// If there are not so many parameters.
@@ -133,7 +136,8 @@ impl Sample {
 impl<F: Real> Recorder<F> {
     /// A recorder of the training that begins at `model`, with a sample every `every` epochs.
     ///
-    /// A law of a whole space of n neurons has n² entries; to leave it out of the samples, leave it out of `laws`.
+    /// A law of a whole space of n neurons has n² entries; to leave it out of the samples, leave it out of
+    /// `laws`.
     ///
     /// # Panics
     /// If `every` is 0.

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 /// All that a run needs to go on as if it had not stopped: plain data for a checkpoint ([`crate::store`]).
 ///
-/// All that is random follows from the seed and the numbers of epochs and steps, so these are the state of the random numbers: the pass of
-/// a step from the number of steps before it, the order of the batches from the number of epochs before it.
+/// All that is random follows from the seed and the numbers of epochs and steps, so these are the state of
+/// the random numbers: the pass of a step from the number of steps before it, the order of the batches from
+/// the number of epochs before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct TrainState<F: Real> {
@@ -87,7 +88,8 @@ impl<F: Real> TrainState<F> {
         Ok(())
     }
 
-    /// Checks that the run that stands at `other` may go on from here: the same description, seed and rule of updates.
+    /// Checks that the run that stands at `other` may go on from here: the same description, seed and rule of
+    /// updates.
     pub(super) fn check_run(&self, other: &Self) -> Result<()> {
         let differs = |what: &str, expected: String, found: String| {
             Err(Error::invalid(

@@ -5,11 +5,13 @@ use crate::nn::{Module, Pass};
 use crate::optim::Optimizer;
 use crate::real::Real;
 
-/// One step: a training pass over `model` with this seed, the gradient of the loss, an update with learning rate η = `lr`, and new values
-/// for the model's state if its layers found any. Returns the loss before the update.
+/// One step: a training pass over `model` with this seed, the gradient of the loss, an update with learning
+/// rate η = `lr`, and new values for the model's state if its layers found any. Returns the loss before the
+/// update.
 ///
-/// A loop that wants more between gradient and update, such as [`Clip`](crate::optim::Clip), writes these lines itself; a loop that wants
-/// evaluations, the best model, early stopping or checkpoints uses a [`Trainer`](super::Trainer).
+/// A loop that wants more between gradient and update, such as [`Clip`](crate::optim::Clip), writes these
+/// lines itself; a loop that wants evaluations, the best model, early stopping or checkpoints uses a
+/// [`Trainer`](super::Trainer).
 ///
 /// ```
 /// use emmy::nn::Linear;

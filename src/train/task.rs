@@ -58,7 +58,8 @@ pub trait Task<F: Real, M> {
     /// What one step is made on: a list of examples, or nothing where every step sees all data.
     type Batch;
 
-    /// The batches of one epoch, in order: one step each. They follow from `seed` alone, which is another in every epoch.
+    /// The batches of one epoch, in order: one step each. They follow from `seed` alone, which is another in
+    /// every epoch.
     fn batches(&self, seed: u64) -> Vec<Self::Batch>;
 
     /// The loss of a batch, in a training pass.
@@ -66,7 +67,8 @@ pub trait Task<F: Real, M> {
 
     /// The metrics of a model, in evaluations ([`Pass::eval`]). The names are the same each time.
     ///
-    /// The trainer looks for the metric that [`BestBy`](super::BestBy) names, and with a plateau for `val_loss`.
+    /// The trainer looks for the metric that [`BestBy`](super::BestBy) names, and with a plateau for
+    /// `val_loss`.
     fn evaluate(&self, model: &M) -> Metrics;
 }
 
@@ -98,12 +100,13 @@ impl<'t, F: Real> Loss<'t, F> {
         self
     }
 
-    /// The same with what [`Task::evaluate`] would give for the model of `pass`, for tasks whose training pass tells this. It spares the
-    /// evaluation of an epoch: the first pass of the next one is made with the same parameters.
+    /// The same with what [`Task::evaluate`] would give for the model of `pass`, for tasks whose training
+    /// pass tells this. It spares the evaluation of an epoch: the first pass of the next one is made with the
+    /// same parameters.
     ///
-    /// `metrics` is asked only where the training pass was as good as an evaluation: nothing random happened in it, and the model has no
-    /// state, which layers use in evaluations only. A forward function that treats training passes otherwise than evaluations, and shows
-    /// it by neither, must not offer this.
+    /// `metrics` is asked only where the training pass was as good as an evaluation: nothing random happened
+    /// in it, and the model has no state, which layers use in evaluations only. A forward function that
+    /// treats training passes otherwise than evaluations, and shows it by neither, must not offer this.
     pub fn evaluated(mut self, pass: &Pass<'t, '_, F>, metrics: impl FnOnce() -> Metrics) -> Self {
         let as_in_evaluation = !pass.was_random() && pass.params().states().is_empty();
         self.evaluation = as_in_evaluation.then(metrics);

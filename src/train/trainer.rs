@@ -15,7 +15,8 @@ use std::time::Instant;
 
 /// A model in training.
 ///
-/// Each epoch is one step per batch of the task: the loss of the batch, its gradient, an update; then comes an evaluation.
+/// Each epoch is one step per batch of the task: the loss of the batch, its gradient, an update; then comes
+/// an evaluation.
 #[derive(Debug, Clone)]
 pub struct Trainer<F: Real, M> {
     model: M,
@@ -56,7 +57,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         })
     }
 
-    /// The same with a description of what is trained on what; a state with another description is then refused.
+    /// The same with a description of what is trained on what; a state with another description is then
+    /// refused.
     pub fn described(self, description: impl Into<String>) -> Self {
         Self {
             description: description.into(),
@@ -64,10 +66,12 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         }
     }
 
-    /// Goes on where `state` stands. Learning rate, schedule, clipping and the rules that stop are those of this trainer.
+    /// Goes on where `state` stands. Learning rate, schedule, clipping and the rules that stop are those of
+    /// this trainer.
     ///
     /// # Errors
-    /// If it is the state of another model, another description, another seed or another rule of updates. The trainer is then unchanged.
+    /// If it is the state of another model, another description, another seed or another rule of updates. The
+    /// trainer is then unchanged.
     pub fn resume(&mut self, state: TrainState<F>) -> Result<()> {
         state.check_model(&self.model)?;
         state.check_run(&self.state())?;
@@ -127,12 +131,12 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         &self.config
     }
 
-    /// Trains until the configured number of epochs is done or a rule says stop. `observe` sees every finished epoch, for progress bars and
-    /// checkpoints, and may end the training with an error.
+    /// Trains until the configured number of epochs is done or a rule says stop. `observe` sees every
+    /// finished epoch, for progress bars and checkpoints, and may end the training with an error.
     ///
     /// # Errors
-    /// If an epoch has no batch, the loss is not a finite number (the model then is as it was before that step), the evaluation does not
-    /// have the metrics that the configuration names, or what `observe` says.
+    /// If an epoch has no batch, the loss is not a finite number (the model then is as it was before that
+    /// step), the evaluation does not have the metrics that the configuration names, or what `observe` says.
     pub fn fit<T, O>(&mut self, task: &T, observe: O) -> Result<()>
     where
         T: Task<F, M>,
@@ -141,8 +145,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         self.fit_observed(task, each_epoch(observe))
     }
 
-    /// [`fit`](Self::fit) with an [`Observer`], which sees every point before its step too. Nothing of the training depends on it, but that
-    /// it may end it.
+    /// [`fit`](Self::fit) with an [`Observer`], which sees every point before its step too. Nothing of the
+    /// training depends on it, but that it may end it.
     ///
     /// # Errors
     /// As [`fit`](Self::fit), or what the observer says.
@@ -166,7 +170,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             }
             let epoch = self.history.epochs() + 1;
             batches = self.batches(task, epoch)?;
-            // Where passes are evaluations too, the first one of the next epoch is the evaluation of this one.
+            // Where passes are evaluations too, the first one of the next epoch is the evaluation of this
+            // one.
             if is_evaluation && epoch < self.config.epochs {
                 ahead = Some(self.look(task, &batches[0]));
             }
