@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 ///
 /// impl Line {
 ///     fn error<'t>(&self, net: &Linear<f64>, pass: &Pass<'t, '_, f64>, rows: &[usize]) -> emmy::Var<'t, f64> {
-///         let [x, y] = [&self.x, &self.y].map(|all| pass.tape().constant(all.clone()).gather_rows(rows));
+///         let [x, y] = [&self.x, &self.y].map(|all| pass.tape().constant(all.clone()).index_select(0, rows));
 ///         (net.forward(pass, x) - y).square().mean_all()
 ///     }
 /// }
