@@ -1,16 +1,20 @@
-//! What it costs to look on: training epochs of a GATv2 with shared weights, 10 layers 64 wide, `f32`, on the generated cora-like, alone
-//! and with each observer, in turns.
+//! What observers cost: training epochs of a GATv2 with shared weights, 10 layers 64 wide, `f32`, on the
+//! generated cora-like, alone and with each observer, in turns.
 //!
-//! `cargo bench --bench observers`. Two columns say what an observer costs. The first compares epochs with and without it, and has the noise of
-//! both; the second is the share of the time spent in the observer itself.
+//! `cargo bench --bench observers`. Two columns say what an observer costs. The first compares epochs with
+//! and without it, and has the noise of both; the second is the share of the time spent in the observer
+//! itself.
 
 use clap::Parser;
 use emmy::data::{self, Dataset};
+use emmy::graph::Neighbourhood;
 use emmy::kernels::par;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Traced};
-use emmy::optim::Method;
+use emmy::optim::Algorithm;
 use emmy::sparse::Csr;
-use emmy::train::{DeltaWatch, Observer, Point, Record, Recorder, Task, TrainConfig, Trainer};
+use emmy::train::{
+    LawMonitor, NodeClassification, Observer, Point, Record, Recorder, TrainConfig, Trainer,
+};
 use emmy::{Error, Result};
 use std::time::{Duration, Instant};
 
@@ -59,37 +63,40 @@ fn main() -> Result<()> {
 }
 
 fn compare(cli: &Cli, set: &Dataset, threads: usize) -> Result<()> {
+    let conv = Conv::Gatv2(Gatv2Options {
+        shared: true,
+        attention: AttentionOptions {
+            bias: false,
+            ..AttentionOptions::default()
+        },
+    });
     let config = GraphNetConfig {
-        conv: Conv::Gatv2 { shared: true },
         layers: 10,
         hidden: 64,
-        heads: 1,
         dropout: 0.0,
-        attention_dropout: 0.0,
-        bias: false,
         activation: Activation::Relu,
-        ..GraphNetConfig::gatv2(set.feature_count(), set.classes)
+        ..GraphNetConfig::gcn(set.feature_count(), set.classes).of(conv)
     };
-    let (x, adjacency) = (set.normalized_features(), config.adjacency(&set.graph));
+    let (x, neighbours) = (set.normalized_features(), config.neighbourhood(&set.graph));
     let net = Net::new(config, 0)?;
     let turn = Turn {
         set,
         net: &net,
         x: &x,
-        adjacency: &adjacency,
+        neighbours: &neighbours,
         epochs: cli.epochs,
     };
     let names = [
         "none".to_owned(),
         format!("Recorder, every {} epochs", cli.every),
-        "DeltaWatch, every epoch".to_owned(),
+        "LawMonitor, every epoch".to_owned(),
     ];
     let mut best = [(f64::INFINITY, f64::INFINITY); 3];
     for _ in 0..cli.turns {
         let found = [
             turn.take(())?,
             turn.take(Recorder::new(&net, net.laws(), cli.every))?,
-            turn.take(DeltaWatch::new(net.laws()))?,
+            turn.take(LawMonitor::new(net.laws()))?,
         ];
         for (best, found) in best.iter_mut().zip(found) {
             *best = (best.0.min(found.0), best.1.min(found.1));
@@ -110,7 +117,7 @@ struct Turn<'a> {
     set: &'a Dataset,
     net: &'a Net,
     x: &'a Csr<f32>,
-    adjacency: &'a Csr<f32>,
+    neighbours: &'a Neighbourhood<f32>,
     epochs: usize,
 }
 
@@ -118,26 +125,22 @@ impl Turn<'_> {
     /// Milliseconds an epoch, and the share of them that the observer took.
     fn take(&self, observer: impl Observer<f32, Net>) -> Result<(f64, f64)> {
         let config = TrainConfig {
-            method: Method::SGD,
+            algorithm: Algorithm::SGD,
             lr: 0.05,
             epochs: self.epochs,
             ..TrainConfig::default()
         };
-        let task = Task {
-            labels: &self.set.labels,
-            split: self.set.split(0)?,
-        };
+        let split = self.set.split(0)?;
+        let task = NodeClassification::new(&self.set.labels, split, |net: &Net, pass| {
+            net.forward(pass, pass.tape().sparse(self.x), self.neighbours)
+        })?;
         let mut trainer = Trainer::new(self.net.clone(), config)?;
         let mut timed = Timed {
             observer,
             spent: Duration::ZERO,
         };
         let start = Instant::now();
-        trainer.fit_observed(
-            &task,
-            |net, pass| net.forward(pass, pass.tape().sparse(self.x), self.adjacency),
-            &mut timed,
-        )?;
+        trainer.fit_observed(&task, &mut timed)?;
         let all = start.elapsed().as_secs_f64();
         let share = timed.spent.as_secs_f64() / all;
         Ok((1e3 * all / self.epochs as f64, share))

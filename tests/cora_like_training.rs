@@ -3,8 +3,8 @@
 use emmy::data::{Dataset, cora_like};
 use emmy::graph::{Duplicates, Graph, SelfLoops};
 use emmy::nn::{GraphNet, GraphNetConfig};
-use emmy::optim::Method;
-use emmy::train::{Task, TrainConfig, Trainer};
+use emmy::optim::Algorithm;
+use emmy::train::{NodeClassification, TrainConfig, Trainer};
 
 /// Test accuracy at the best validation epoch of a GCN with the usual settings for Cora. Without edges it is a network of
 /// linear layers.
@@ -14,7 +14,7 @@ fn accuracy(set: &Dataset, graph: &Graph, layers: usize, seed: u64) -> f64 {
         ..GraphNetConfig::gcn(set.feature_count(), set.classes)
     };
     let training = TrainConfig {
-        method: Method::ADAM,
+        algorithm: Algorithm::ADAM,
         lr: 0.01,
         weight_decay: 5e-4,
         epochs: 200,
@@ -22,23 +22,16 @@ fn accuracy(set: &Dataset, graph: &Graph, layers: usize, seed: u64) -> f64 {
         seed,
         ..TrainConfig::default()
     };
-    let (x, adjacency) = (
+    let (x, neighbours) = (
         set.normalized_features::<f32>(),
-        config.adjacency::<f32>(graph),
+        config.neighbourhood::<f32>(graph),
     );
     let mut trainer = Trainer::new(GraphNet::new(config, seed).unwrap(), training).unwrap();
-    let task = Task {
-        labels: &set.labels,
-        split: &set.splits[0],
-    };
-    trainer
-        .fit(
-            &task,
-            |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency),
-            |_, _| Ok(()),
-        )
-        .unwrap();
-    trainer.history().best().unwrap().test_acc
+    let task = NodeClassification::new(&set.labels, &set.splits[0], |net: &GraphNet<_>, pass| {
+        net.forward(pass, pass.tape().sparse(&x), &neighbours)
+    });
+    trainer.fit(&task.unwrap(), |_, _| Ok(())).unwrap();
+    trainer.history().best().unwrap().metrics["test_acc"]
 }
 
 #[test]

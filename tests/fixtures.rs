@@ -373,14 +373,11 @@ fn schedules_are_pytorchs() {
                 gamma: 0.3,
             }
             .into(),
-            "cosine" => Decay::Cosine {
-                epochs: 25,
-                end: 0.1,
-            }
-            .into(),
+            "cosine" => Decay::Cosine { over: 25, end: 0.1 }.into(),
             "warm_up" => Schedule {
                 warm_up: 5,
                 then: Decay::Constant,
+                ..Schedule::default()
             },
             "plateau" => {
                 plateau = Plateau {

@@ -1,16 +1,17 @@
 //! Weight decay of chosen parameters.
 
 use emmy::Tensor;
-use emmy::optim::{Method, Optimizer};
+use emmy::nn::{Linear, Module, Role};
+use emmy::optim::{Algorithm, Optimizer};
 
 #[test]
 fn chosen_parameters_decay_as_if_all_did_and_the_others_as_if_none() {
-    let momentum = Method::Sgd {
+    let momentum = Algorithm::Sgd {
         momentum: 0.9,
         nesterov: false,
     };
-    for method in [Method::SGD, momentum, Method::ADAM, Method::ADAMW] {
-        let all = Optimizer::<f64>::new(method).weight_decay(0.3);
+    for algorithm in [Algorithm::SGD, momentum, Algorithm::ADAM, Algorithm::ADAMW] {
+        let all = Optimizer::<f64>::new(algorithm).weight_decay(0.3);
         let run = |mut optimizer: Optimizer<f64>| {
             let start = [vec![1.0, -2.0], vec![0.5], vec![3.0, 0.25]];
             let mut parameters = start.map(|p| emmy::tensor::tensor(&[p.len()], p));
@@ -25,18 +26,33 @@ fn chosen_parameters_decay_as_if_all_did_and_the_others_as_if_none() {
         };
         let chosen = (all.clone()).decay_only(["a", "b", "c"], |name| name == "b");
         assert!(!chosen.same_rule(&all));
-        let (with, without) = (run(all), run(Optimizer::new(method)));
+        let (with, without) = (run(all), run(Optimizer::new(algorithm)));
         assert!((0..3).all(|k| with[k] != without[k]));
         let [a, _, c] = without;
         let [_, b, _] = with;
-        assert_eq!(run(chosen), [a, b, c], "{method:?}");
+        assert_eq!(run(chosen), [a, b, c], "{algorithm:?}");
     }
 }
 
 #[test]
-#[should_panic(expected = "decay_only: 1 names, 2 parameters")]
-fn names_chosen_for_decay_must_be_those_of_the_parameters() {
-    let mut optimizer = Optimizer::<f64>::new(Method::SGD)
+fn a_choice_by_role_is_one_by_name() {
+    let layer = Linear::<f64>::new(2, 3, true, &mut emmy::init::rng(0));
+    let names: Vec<String> = layer
+        .parameters()
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    let decay = || Optimizer::<f64>::new(Algorithm::SGD).weight_decay(0.1);
+    let by_role = decay().decay_only(layer.roles(), |role| role == Role::Weight);
+    let by_name = decay().decay_only(&names, |name| name == "weight");
+    assert!(by_role.same_rule(&by_name) && !by_role.same_rule(&decay()));
+    assert!(!by_role.same_rule(&decay().decay_only(layer.roles(), |role| role == Role::Bias)));
+}
+
+#[test]
+#[should_panic(expected = "decay_only: chosen among 1 parameters, the gradients are of 2")]
+fn a_choice_must_be_among_the_parameters_of_the_step() {
+    let mut optimizer = Optimizer::<f64>::new(Algorithm::SGD)
         .weight_decay(0.1)
         .decay_only(["weight"], |_| true);
     let (mut a, mut b) = (Tensor::zeros(vec![2]), Tensor::zeros(vec![3]));

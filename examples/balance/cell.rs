@@ -4,8 +4,8 @@ use crate::run::Prepared;
 use crate::support::args::Float;
 use emmy::data::Dataset;
 use emmy::nn::{Activation, Conv, GraphNetConfig, Omega};
-use emmy::optim::Method;
-use emmy::train::{Select, TrainConfig};
+use emmy::optim::Algorithm;
+use emmy::train::{BestBy, TrainConfig};
 use emmy::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,13 @@ impl Kind {
             Self::Gatv2 { shared } => Conv::gatv2(shared),
         }
     }
+}
+
+/// What chooses the best epoch, on the validation nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Select {
+    Accuracy,
+    Loss,
 }
 
 /// Everything that decides the result of one run. Two cells that are equal are one, whichever table asks for them.
@@ -174,16 +181,19 @@ impl Cell {
     /// Its training.
     pub fn training(&self) -> TrainConfig {
         TrainConfig {
-            method: match self.optimizer {
-                Rule::Sgd => Method::SGD,
-                Rule::Adam => Method::ADAM,
+            algorithm: match self.optimizer {
+                Rule::Sgd => Algorithm::SGD,
+                Rule::Adam => Algorithm::ADAM,
             },
             lr: self.lr,
             weight_decay: self.weight_decay,
             epochs: self.epochs,
             patience: self.patience,
             loss_threshold: self.loss_threshold,
-            select: self.select,
+            best_by: match self.select {
+                Select::Accuracy => BestBy::ACCURACY,
+                Select::Loss => BestBy::LOSS,
+            },
             seed: self.seed,
             ..TrainConfig::default()
         }

@@ -33,7 +33,7 @@ impl Dynamics {
         let finite =
             |values: &Vec<f64>| Spread::of(values.iter().copied().filter(|v| v.is_finite()));
         let samples = recording.samples.iter().filter_map(|sample| {
-            // What is recorded before the step of an epoch belongs to the evaluation after that step.
+            // The accuracies are those after the step that begins at the sample.
             let record = history.records.get(sample.epoch - 1)?;
             let gradient = (0..recording.parameters.len()).map(|k| {
                 let ratio = sample.relative_gradient(k).whole;
@@ -42,8 +42,8 @@ impl Dynamics {
             Some(Sample {
                 epoch: sample.epoch,
                 loss: sample.loss,
-                val_acc: record.val_acc,
-                test_acc: record.test_acc,
+                val_acc: record.metrics["val_acc"],
+                test_acc: record.metrics["test_acc"],
                 delta: sample.delta_absolute.iter().map(finite).collect(),
                 relative_delta: sample.delta.iter().map(finite).collect(),
                 balance: sample.balance.iter().map(finite).collect(),

@@ -8,7 +8,9 @@ use emmy::data::{self, Dataset, Direction, Name, Options, Split};
 use emmy::init::Initialization;
 use emmy::kernels::par;
 use emmy::nn::{GraphNet, Module, Pass, Role, Traced};
-use emmy::train::{DeltaWatch, Record, Recorder, Task, Trainer, Worst, each_epoch, metrics};
+use emmy::train::{
+    History, LawMonitor, NodeClassification, Recorder, Trainer, Worst, each_epoch, metrics,
+};
 use emmy::{Real, Result, Tape};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -23,7 +25,7 @@ pub struct Outcome {
     pub val_acc: f64,
     pub best_epoch: usize,
     pub epochs: usize,
-    /// The training loss of the last epoch; none if the first was infinite.
+    /// The training loss where the last step began; none if the first was infinite.
     pub final_loss: Option<f64>,
     /// The largest relative δ over all laws, neurons and epochs; none if the network has no law, or δ was no number (`stopped` then).
     pub max_delta: Option<f64>,
@@ -80,7 +82,7 @@ impl Prepared {
 }
 
 impl Cell {
-    /// Runs it on `threads` threads; `epoch` sees every epoch.
+    /// Runs it on `threads` threads; `epoch` sees the history after every epoch.
     ///
     /// # Errors
     /// If the cell is not valid. A loss that becomes infinite is an outcome, not an error.
@@ -88,7 +90,7 @@ impl Cell {
         &self,
         data: &Prepared,
         threads: usize,
-        epoch: impl FnMut(&Record) + Send,
+        epoch: impl FnMut(&History) + Send,
     ) -> Result<Outcome> {
         par::with_threads(threads, || match self.float {
             Float::F32 => self.run_in::<f32>(data, threads, epoch),
@@ -100,7 +102,7 @@ impl Cell {
         &self,
         Prepared { set, split }: &Prepared,
         threads: usize,
-        mut epoch: impl FnMut(&Record),
+        mut epoch: impl FnMut(&History),
     ) -> Result<Outcome> {
         let started = Instant::now();
         let network = self.network(set)?;
@@ -112,29 +114,23 @@ impl Cell {
 
         let laws: Vec<_> = net.laws().into_iter().chain(net.softmax_laws()).collect();
         let has_laws = !laws.is_empty();
-        let mut watch = DeltaWatch::new(laws.clone());
+        let mut monitor = LawMonitor::new(laws.clone());
         let mut recorder = (self.record_every).map(|every| Recorder::new(&net, laws, every));
         let x = match self.raw_features {
             true => set.raw_features(),
             false => features::<F>(set),
         };
-        let adjacency = network.neighbourhood(&set.graph);
-        let task = Task {
-            labels: &set.labels,
-            split,
-        };
-        task.check()?;
+        let neighbours = network.neighbourhood(&set.graph);
+        let task = NodeClassification::new(&set.labels, split, |net: &GraphNet<F>, pass| {
+            net.forward(pass, pass.tape().sparse(&x), &neighbours)
+        })?;
         let mut trainer = Trainer::new(net, self.training())?;
-        let progress = each_epoch(|_: &Trainer<F, GraphNet<F>>, record: &Record| {
-            epoch(record);
+        let progress = each_epoch(|trainer: &Trainer<F, GraphNet<F>>, _| {
+            epoch(trainer.history());
             Ok(())
         });
-        let fitted = trainer.fit_observed(
-            &task,
-            |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency),
-            (&mut watch, (recorder.as_mut(), progress)),
-        );
-        let max_delta = has_laws.then(|| watch.max_delta());
+        let fitted = trainer.fit_observed(&task, (&mut monitor, (recorder.as_mut(), progress)));
+        let max_delta = has_laws.then(|| monitor.max_delta());
         let not_a_number = max_delta.filter(|d| d.is_nan());
         // With a split that fits, the one error there is is a loss that is no finite number.
         let stopped = match (fitted, not_a_number) {
@@ -148,19 +144,19 @@ impl Cell {
         let accuracy = |mask: &[bool]| {
             let tape = Tape::new();
             let pass = Pass::eval(&tape, &best_model);
-            let logits = best_model.forward(&pass, tape.sparse(&x), &adjacency);
+            let logits = best_model.forward(&pass, tape.sparse(&x), &neighbours);
             metrics::accuracy(&logits.value(), &set.labels, mask)
         };
-        let best = history.best();
+        let best = history.best().map(|best| (best.epoch, &best.metrics));
         Ok(Outcome {
             cell: self.clone(),
-            test_acc: best.map_or_else(|| accuracy(&split.test), |best| best.test_acc),
-            val_acc: best.map_or_else(|| accuracy(&split.val), |best| best.val_acc),
-            best_epoch: best.map_or(0, |best| best.epoch),
+            test_acc: best.map_or_else(|| accuracy(&split.test), |(_, m)| m["test_acc"]),
+            val_acc: best.map_or_else(|| accuracy(&split.val), |(_, m)| m["val_acc"]),
+            best_epoch: best.map_or(0, |(epoch, _)| epoch),
             epochs: history.epochs(),
-            final_loss: history.last().map(|last| last.loss),
+            final_loss: history.last().map(|last| history.training_loss(last.epoch)),
             max_delta: max_delta.filter(|d| d.is_finite()),
-            worst: watch.worst().filter(|w| w.delta.is_finite()).cloned(),
+            worst: monitor.worst().filter(|w| w.delta.is_finite()).cloned(),
             stopped,
             changes: layer_changes(&initial, &best_model.tensors(), &attention),
             seconds: started.elapsed().as_secs_f64(),

@@ -5,7 +5,7 @@ use clap::{Parser, ValueEnum};
 use emmy::data::Dataset;
 use emmy::init::Initialization;
 use emmy::nn::{Activation, Conv, GraphNetConfig};
-use emmy::optim::Method;
+use emmy::optim::Algorithm;
 use emmy::train::TrainConfig;
 use emmy::{Error, Result};
 use std::path::PathBuf;
@@ -176,10 +176,10 @@ impl Cli {
         let attention = self.attends();
         let patience = self.patience.unwrap_or(if attention { 100 } else { 0 });
         TrainConfig {
-            method: match self.optimizer {
-                Optimizer::Sgd => Method::SGD,
-                Optimizer::Adam => Method::ADAM,
-                Optimizer::Adamw => Method::ADAMW,
+            algorithm: match self.optimizer {
+                Optimizer::Sgd => Algorithm::SGD,
+                Optimizer::Adam => Algorithm::ADAM,
+                Optimizer::Adamw => Algorithm::ADAMW,
             },
             lr: self.lr.unwrap_or(if attention { 0.005 } else { 0.01 }),
             weight_decay: self.weight_decay,

@@ -12,7 +12,9 @@ use clap::Parser;
 use cli::Cli;
 use emmy::data::Dataset;
 use emmy::nn::{GraphNet, GraphNetConfig, Pass, Traced};
-use emmy::train::{DeltaWatch, History, Progress, Task, Trainer, each_epoch, metrics};
+use emmy::train::{
+    History, LawMonitor, NodeClassification, TrainState, Trainer, each_epoch, metrics,
+};
 use emmy::{Error, Real, Result, Tape, kernels::par, store};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -33,6 +35,7 @@ struct Outcome {
     best_epoch: usize,
     epochs: usize,
     ms_per_epoch: f64,
+    /// The training loss where the last step began, with dropout.
     final_loss: f64,
     /// The largest relative δ over all conservation laws and all epochs trained here; none where no law holds or no epoch was trained.
     max_delta: Option<f64>,
@@ -102,13 +105,13 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     Ok(())
 }
 
-/// What is to be trained, from where it starts or is resumed, and who holds the laws against it.
+/// The training where it starts or is resumed, and the monitor of the network's laws.
 fn prepare<F: Real>(
     cli: &Cli,
     set: &Dataset,
     config: GraphNetConfig,
     seed: u64,
-) -> Result<(Trainer<F, GraphNet<F>>, DeltaWatch)> {
+) -> Result<(Trainer<F, GraphNet<F>>, LawMonitor)> {
     let training = cli.training(seed);
     let mut net = GraphNet::<F>::new(config, seed)?;
     if let Some(init) = cli.init {
@@ -122,24 +125,23 @@ fn prepare<F: Real>(
         cli.init_name().unwrap_or("of the layers")
     );
     // Cross-entropy does not see a shift of all logits, so the laws of such losses hold too; with dropout they hold in every pass.
-    let watch = DeltaWatch::new([net.laws(), net.softmax_laws()].concat());
+    let monitor = LawMonitor::new([net.laws(), net.softmax_laws()].concat());
     let mut trainer = Trainer::new(net, training)?.described(description);
     if let Some(path) = &cli.resume {
-        trainer.resume(store::load::<F, Progress<F>>(path)?)?;
+        trainer.resume(store::load::<F, TrainState<F>>(path)?)?;
     }
-    Ok((trainer, watch))
+    Ok((trainer, monitor))
 }
 
 /// Trains one network and says how it went.
 fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -> Result<Outcome> {
-    let (mut trainer, mut watch) = prepare::<F>(cli, set, config, seed)?;
+    let (mut trainer, mut monitor) = prepare::<F>(cli, set, config, seed)?;
     let x = features::<F>(set);
-    let adjacency = config.neighbourhood(&set.graph);
+    let neighbours = config.neighbourhood(&set.graph);
     let split = set.split(cli.data.split)?;
-    let task = Task {
-        labels: &set.labels,
-        split,
-    };
+    let task = NodeClassification::new(&set.labels, split, |net: &GraphNet<F>, pass| {
+        net.forward(pass, pass.tape().sparse(&x), &neighbours)
+    })?;
     let bar = Epochs::new(
         &format!("seed {seed}"),
         trainer.config().epochs,
@@ -147,29 +149,25 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     );
     let mut saved = Instant::now();
     let save = |trainer: &Trainer<F, GraphNet<F>>| match &cli.save {
-        Some(path) => store::save::<F>(path, &trainer.progress()),
+        Some(path) => store::save::<F>(path, &trainer.state()),
         None => Ok(()),
     };
-    let keep = each_epoch(|trainer, record| {
-        bar.epoch(record);
+    let keep = each_epoch(|trainer: &Trainer<F, GraphNet<F>>, _| {
+        bar.epoch(trainer.history());
         if saved.elapsed() > Duration::from_secs(1) {
             save(trainer)?;
             saved = Instant::now();
         }
         Ok(())
     });
-    let fitted = trainer.fit_observed(
-        &task,
-        |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency),
-        (&mut watch, keep),
-    );
+    let fitted = trainer.fit_observed(&task, (&mut monitor, keep));
     drop(bar);
     // What was reached is kept, also when the training ended with an error.
     save(&trainer)?;
     fitted?;
 
     let history = trainer.history();
-    let outcome = Outcome::new(cli, set, seed, history, &watch)?;
+    let outcome = Outcome::new(cli, set, seed, history, &monitor)?;
     let name = format!("{}-{}-L{}-seed{seed}", set.name, outcome.model, cli.layers);
     let title = format!(
         "{} on {}, {} layers, seed {seed}",
@@ -179,7 +177,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
 
     let tape = Tape::new();
     let best = trainer.best_model();
-    let logits = best.forward(&Pass::eval(&tape, &best), tape.sparse(&x), &adjacency);
+    let logits = best.forward(&Pass::eval(&tape, &best), tape.sparse(&x), &neighbours);
     let counts = metrics::confusion(&logits.value(), &set.labels, &split.test);
     let text = format!(
         "seed {seed}: test accuracy {:.1} % at the best validation epoch, {} of {} (validation {:.1} %); {:.2} ms an epoch\n{}\n{}\nfigure: {}",
@@ -188,7 +186,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         outcome.epochs,
         100.0 * outcome.val_acc,
         outcome.ms_per_epoch,
-        conserved(&watch),
+        conserved(&monitor),
         report::confusion(&counts),
         figure.display()
     );
@@ -208,7 +206,7 @@ impl Outcome {
         set: &Dataset,
         seed: u64,
         history: &History,
-        watch: &DeltaWatch,
+        monitor: &LawMonitor,
     ) -> Result<Self> {
         let (Some(best), Some(last)) = (history.best(), history.last()) else {
             return Err(Error::invalid("--epochs", "at least 1", "0"));
@@ -219,20 +217,20 @@ impl Outcome {
             layers: cli.layers,
             init: cli.init_name(),
             seed,
-            test_acc: best.test_acc,
-            val_acc: best.val_acc,
+            test_acc: best.metrics["test_acc"],
+            val_acc: best.metrics["val_acc"],
             best_epoch: best.epoch,
             epochs: last.epoch,
             ms_per_epoch: history.ms_per_epoch(),
-            final_loss: last.loss,
-            max_delta: watch.worst().map(|worst| worst.delta),
+            final_loss: history.training_loss(last.epoch),
+            max_delta: monitor.worst().map(|worst| worst.delta),
         })
     }
 }
 
 /// How far the laws were from holding, and where.
-fn conserved(watch: &DeltaWatch) -> String {
-    match watch.worst() {
+fn conserved(monitor: &LawMonitor) -> String {
+    match monitor.worst() {
         Some(worst) => format!(
             "largest relative δ {:.1e}: {}, number {}, epoch {}",
             worst.delta,

@@ -1,7 +1,7 @@
 //! Figures as files.
 
 use super::plot::{Axis, COLOURS, Mark, Panel, Series, draw};
-use emmy::train::{History, Record};
+use emmy::train::History;
 use emmy::{Error, Result};
 use plotters::prelude::*;
 use resvg::{tiny_skia, usvg};
@@ -49,25 +49,30 @@ fn png(svg: &str) -> Vec<u8> {
 
 /// Draws loss and accuracy over the epochs into `folder/name.svg` and `.png`; the best epoch is marked.
 pub fn training(folder: &Path, name: &str, title: &str, history: &History) -> Result<PathBuf> {
-    let curve = |name: &str, colour: usize, value: fn(&Record) -> f64| {
-        let points = history.records.iter();
-        Series {
-            name: name.into(),
-            colour: COLOURS[colour],
-            mark: Mark::Line(points.map(|r| (r.epoch as f64, value(r))).collect()),
-        }
+    let curve = |name: &str, colour: usize, points: Vec<(f64, f64)>| Series {
+        name: name.into(),
+        colour: COLOURS[colour],
+        mark: Mark::Line(points),
     };
+    let metric = |name: &str| -> Vec<(f64, f64)> {
+        let records = history.records.iter();
+        records.map(|r| (r.epoch as f64, r.metrics[name])).collect()
+    };
+    // A loss of the training is that of the point where its step begins.
+    let steps = history.steps.iter();
+    let training = steps.map(|s| ((s.epoch - 1) as f64, s.loss)).collect();
     let losses = vec![
-        curve("training, in training mode", 0, |r| r.loss),
-        curve("validation", 1, |r| r.val_loss),
+        curve("training, in training mode", 0, training),
+        curve("validation", 1, metric("val_loss")),
     ];
     let accuracies = vec![
-        curve("training", 0, |r| r.train_acc),
-        curve("validation", 1, |r| r.val_acc),
-        curve("test", 2, |r| r.test_acc),
+        curve("training", 0, metric("train_acc")),
+        curve("validation", 1, metric("val_acc")),
+        curve("test", 2, metric("test_acc")),
     ];
-    let top = (history.records.iter())
-        .flat_map(|r| [r.loss, r.val_loss])
+    let evaluated = (history.records.iter()).map(|r| r.metrics["val_loss"]);
+    let top = (history.steps.iter().map(|s| s.loss))
+        .chain(evaluated)
         .filter(|x| x.is_finite())
         .fold(0.0, f64::max);
     let panel = |label: &str, top: f64, mut series: Vec<Series>| {

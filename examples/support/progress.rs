@@ -1,6 +1,6 @@
 //! A progress bar over the epochs of a run, on standard error, and nowhere if that is not a terminal.
 
-use emmy::train::Record;
+use emmy::train::History;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// The bar of one run.
@@ -19,13 +19,13 @@ impl Epochs {
         Self(bar)
     }
 
-    /// One epoch more. The text is made only where somebody can read it.
-    pub fn epoch(&self, record: &Record) {
-        if !self.0.is_hidden() {
+    /// One epoch more, the last of `history`. The text is made only where somebody can read it.
+    pub fn epoch(&self, history: &History) {
+        if let (false, Some(last)) = (self.0.is_hidden(), history.last()) {
             self.0.set_message(format!(
                 "loss {:.4}, val {:.1} %",
-                record.loss,
-                100.0 * record.val_acc
+                history.training_loss(last.epoch),
+                100.0 * last.metrics["val_acc"]
             ));
         }
         self.0.inc(1);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The rule of an update. Constants as in PyTorch's `torch.optim`, and with its values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Method {
+pub enum Algorithm {
     /// Gradient descent: v ← μ v + g, p ← p − η v; with Nesterov's look-ahead p ← p − η (g + μ v).
     Sgd {
         /// μ; 0 for plain descent, which keeps no state
@@ -25,7 +25,8 @@ pub enum Method {
         /// ε
         eps: f64,
     },
-    /// AdamW (Loshchilov and Hutter, 2019, algorithm 2): Adam with weight decay apart from the gradient, p ← (1 − η λ) p.
+    /// AdamW (Loshchilov and Hutter, 2019, algorithm 2): Adam with weight decay apart from the gradient, p ←
+    /// (1 − η λ) p.
     AdamW {
         /// β₁
         beta1: f64,
@@ -36,7 +37,7 @@ pub enum Method {
     },
 }
 
-impl Method {
+impl Algorithm {
     /// Plain gradient descent.
     pub const SGD: Self = Self::Sgd {
         momentum: 0.0,
@@ -67,21 +68,21 @@ impl Method {
     }
 }
 
-/// A [`Method`] with weight decay, and its state: plain data, which a checkpoint holds.
+/// A [`Algorithm`] with weight decay, and its state: plain data, which a checkpoint holds.
 ///
 /// ```
-/// use emmy::optim::{Method, Optimizer};
+/// use emmy::optim::{Algorithm, Optimizer};
 /// use emmy::tensor::tensor;
 ///
 /// let mut p = tensor(&[2], vec![1.0_f64, -2.0]);
-/// let mut optimizer = Optimizer::new(Method::SGD).weight_decay(0.5);
+/// let mut optimizer = Optimizer::new(Algorithm::SGD).weight_decay(0.5);
 /// optimizer.step([&mut p], &[tensor(&[2], vec![1.0, 1.0])], 0.1);
 /// assert_eq!(p, tensor(&[2], vec![0.85, -2.0]));
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Optimizer<F: Real> {
-    method: Method,
+    algorithm: Algorithm,
     weight_decay: f64,
     /// Which parameters decay; empty: all.
     decays: Vec<bool>,
@@ -94,9 +95,9 @@ pub struct Optimizer<F: Real> {
 
 impl<F: Real> Optimizer<F> {
     /// An optimiser before its first step, without weight decay.
-    pub fn new(method: Method) -> Self {
+    pub fn new(algorithm: Algorithm) -> Self {
         Self {
-            method,
+            algorithm,
             weight_decay: 0.0,
             decays: Vec::new(),
             steps: 0,
@@ -105,7 +106,8 @@ impl<F: Real> Optimizer<F> {
         }
     }
 
-    /// The same with weight decay λ: the gradient of ½ λ ‖p‖² is added (SGD, Adam), or p shrinks by η λ p (AdamW).
+    /// The same with weight decay λ: the gradient of ½ λ ‖p‖² is added (SGD, Adam), or p shrinks by η λ p
+    /// (AdamW).
     pub fn weight_decay(self, lambda: f64) -> Self {
         Self {
             weight_decay: lambda,
@@ -113,32 +115,37 @@ impl<F: Real> Optimizer<F> {
         }
     }
 
-    /// The same with weight decay for those parameters only whose name satisfies `choose`; `names` are those of all parameters in
-    /// their order, as [`Module::parameters`](crate::nn::Module::parameters) gives them.
+    /// The same with weight decay for the chosen parameters only. `parameters` says something of each
+    /// parameter of the model, in the model's order, and `choose` decides by it: by names
+    /// ([`Module::parameters`](crate::nn::Module::parameters)), or by roles
+    /// ([`Module::roles`](crate::nn::Module::roles)).
     ///
-    /// The original GCN decays its first layer alone:
+    /// The original GCN decays its first layer alone; it is common to leave biases and gains out:
     ///
     /// ```
-    /// # use emmy::optim::{Method, Optimizer};
+    /// # use emmy::{init, nn::{Linear, Module, Role}};
+    /// # use emmy::optim::{Algorithm, Optimizer};
     /// let names = ["layers.0.weight", "layers.1.weight"];
-    /// Optimizer::<f32>::new(Method::ADAM)
-    ///     .weight_decay(5e-4)
-    ///     .decay_only(names, |name| name.starts_with("layers.0."));
+    /// let adam = Optimizer::<f32>::new(Algorithm::ADAM).weight_decay(5e-4);
+    /// let first_layer = adam.clone().decay_only(names, |name| name.starts_with("layers.0."));
+    ///
+    /// let layer = Linear::<f32>::new(3, 2, true, &mut init::rng(0));
+    /// let weights = adam.decay_only(layer.roles(), |role| role == Role::Weight);
     /// ```
-    pub fn decay_only<S: AsRef<str>>(
+    pub fn decay_only<T>(
         self,
-        names: impl IntoIterator<Item = S>,
-        choose: impl Fn(&str) -> bool,
+        parameters: impl IntoIterator<Item = T>,
+        choose: impl Fn(T) -> bool,
     ) -> Self {
         Self {
-            decays: names.into_iter().map(|n| choose(n.as_ref())).collect(),
+            decays: parameters.into_iter().map(choose).collect(),
             ..self
         }
     }
 
     /// The rule of its updates.
-    pub fn method(&self) -> Method {
-        self.method
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
     }
 
     /// The number of steps taken.
@@ -146,9 +153,9 @@ impl<F: Real> Optimizer<F> {
         self.steps
     }
 
-    /// Whether the other optimiser has the same method and weight decay, whatever its state.
+    /// Whether the other optimiser has the same algorithm and weight decay, whatever its state.
     pub fn same_rule(&self, other: &Self) -> bool {
-        self.method == other.method
+        self.algorithm == other.algorithm
             && self.weight_decay == other.weight_decay
             && self.decays == other.decays
     }
@@ -165,14 +172,14 @@ impl<F: Real> Optimizer<F> {
             Err(Error::invalid(what, "a number, at least 0", x.to_string()))
         };
         at_least_zero("weight decay", self.weight_decay)?;
-        match self.method {
-            Method::Sgd { momentum, nesterov } => {
+        match self.algorithm {
+            Algorithm::Sgd { momentum, nesterov } => {
                 at_least_zero("momentum", momentum)?;
                 if nesterov && momentum == 0.0 {
                     return Err(Error::invalid("Nesterov's look-ahead", "momentum", "none"));
                 }
             }
-            Method::Adam { beta1, beta2, eps } | Method::AdamW { beta1, beta2, eps } => {
+            Algorithm::Adam { beta1, beta2, eps } | Algorithm::AdamW { beta1, beta2, eps } => {
                 for (what, beta) in [("β₁", beta1), ("β₂", beta2)] {
                     if !(0.0..1.0).contains(&beta) {
                         return Err(Error::invalid(what, "0 ≤ β < 1", beta.to_string()));
@@ -190,7 +197,7 @@ impl<F: Real> Optimizer<F> {
     /// [`Error::Invalid`] if it is not.
     pub fn check_sizes(&self, sizes: &[usize]) -> Result<()> {
         let fits = |slot: usize, state: &Vec<Vec<F>>| {
-            if self.steps == 0 || self.method.slots() < slot {
+            if self.steps == 0 || self.algorithm.slots() < slot {
                 return state.is_empty();
             }
             state.iter().map(Vec::len).eq(sizes.iter().copied())
@@ -208,12 +215,12 @@ impl<F: Real> Optimizer<F> {
 
     /// One update of every parameter by its gradient, with learning rate η = `lr`.
     ///
-    /// A parameter whose data nothing else shares is changed in place, in one pass; nothing is allocated after the first step. The
-    /// constants are computed in `f64` and rounded once.
+    /// A parameter whose data nothing else shares is changed in place, in one pass; nothing is allocated
+    /// after the first step. The constants are computed in `f64` and rounded once.
     ///
     /// # Panics
-    /// If there is not one gradient of the same shape for each parameter, the parameters are not those of the first step, or
-    /// [`decay_only`](Self::decay_only) was given another number of names.
+    /// If there is not one gradient of the same shape for each parameter, the parameters are not those of the
+    /// first step, or [`decay_only`](Self::decay_only) chose among another number of parameters.
     #[track_caller]
     pub fn step<'a>(
         &mut self,
@@ -223,7 +230,7 @@ impl<F: Real> Optimizer<F> {
     ) {
         assert!(
             self.decays.is_empty() || self.decays.len() == gradients.len(),
-            "decay_only: {} names, {} parameters",
+            "decay_only: chosen among {} parameters, the gradients are of {}",
             self.decays.len(),
             gradients.len()
         );
@@ -234,19 +241,17 @@ impl<F: Real> Optimizer<F> {
                     .map(|g| vec![F::zero(); g.len()])
                     .collect::<Vec<_>>()
             };
-            let slots = self.method.slots();
+            let slots = self.algorithm.slots();
             self.first = if slots > 0 { zeros() } else { Vec::new() };
             self.second = if slots > 1 { zeros() } else { Vec::new() };
         }
         self.steps += 1;
         let mut count = 0;
         for (k, p) in parameters.into_iter().enumerate() {
-            let g = gradients.get(k).unwrap_or_else(|| {
-                panic!(
-                    "step: more parameters than the {} gradients",
-                    gradients.len()
-                )
-            });
+            let Some(g) = gradients.get(k) else {
+                let count = gradients.len();
+                panic!("step: more parameters than the {count} gradients");
+            };
             assert!(
                 p.shape() == g.shape(),
                 "step: parameter {k} has shape {:?}, its gradient {:?}",
@@ -277,12 +282,12 @@ impl<F: Real> Optimizer<F> {
         } else {
             0.0
         };
-        let (method, t) = (self.method, self.steps);
-        match method {
-            Method::Sgd { momentum: 0.0, .. } => {
+        let (algorithm, t) = (self.algorithm, self.steps);
+        match algorithm {
+            Algorithm::Sgd { momentum: 0.0, .. } => {
                 update::descend(p, g, F::of(lr), F::of(decay));
             }
-            Method::Sgd { momentum, nesterov } => {
+            Algorithm::Sgd { momentum, nesterov } => {
                 let c = update::Momentum {
                     lr: F::of(lr),
                     decay: F::of(decay),
@@ -291,8 +296,8 @@ impl<F: Real> Optimizer<F> {
                 };
                 update::momentum(p, state(&mut self.first, k), g, c);
             }
-            Method::Adam { beta1, beta2, eps } | Method::AdamW { beta1, beta2, eps } => {
-                let apart = matches!(method, Method::AdamW { .. });
+            Algorithm::Adam { beta1, beta2, eps } | Algorithm::AdamW { beta1, beta2, eps } => {
+                let apart = matches!(algorithm, Algorithm::AdamW { .. });
                 let power = |beta: f64| beta.powf(t as f64);
                 let c = update::Adam {
                     lr: F::of(lr / (1.0 - power(beta1))),
@@ -315,7 +320,9 @@ impl<F: Real> Optimizer<F> {
 #[track_caller]
 fn state<F>(states: &mut [Vec<F>], k: usize) -> &mut [F] {
     let count = states.len();
-    states
-        .get_mut(k)
-        .unwrap_or_else(|| panic!("step: parameter {k}, the first step had {count}"))
+    // A panic in a closure would name this line, not the caller's.
+    let Some(state) = states.get_mut(k) else {
+        panic!("step: parameter {k}, the first step had {count} parameters");
+    };
+    state
 }

@@ -3,11 +3,12 @@
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// Lowers the learning rate when a loss has stopped falling: PyTorch's `ReduceLROnPlateau` in its mode `min` with a relative
-/// threshold. Its state is part of a checkpoint.
+/// Lowers the learning rate when a loss has stopped falling: PyTorch's `ReduceLROnPlateau` in its mode `min`
+/// with a relative threshold. Its state is part of a checkpoint.
 ///
-/// A loss is an improvement if it is below best · (1 − threshold). After more than `patience` observations without one, the factor is
-/// multiplied with γ (not below `least`), and for `cooldown` observations none is counted as bad.
+/// A loss is an improvement if it is below best · (1 − threshold). After more than `patience` observations
+/// without one, the factor is multiplied with γ (not below `least`), and for `cooldown` observations none is
+/// counted as bad.
 ///
 /// ```
 /// use emmy::optim::Plateau;
@@ -72,7 +73,7 @@ impl Plateau {
         self.state.factor
     }
 
-    /// Takes note of the loss of one epoch.
+    /// Takes note of the loss after one epoch.
     pub fn observe(&mut self, loss: f64) {
         let state = &mut self.state;
         if loss < state.best * (1.0 - self.threshold) {

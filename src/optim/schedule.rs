@@ -1,25 +1,40 @@
-//! Learning-rate schedules that depend on the epoch alone.
+//! Learning-rate schedules that depend on the number of epochs or steps alone.
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
-/// What the base learning rate is multiplied with at each epoch: a pure function of the epoch.
+/// What is counted: epochs, or steps. An epoch is one pass over the data and has one step per batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Unit {
+    /// Passes over the data.
+    #[default]
+    Epochs,
+    /// Updates of the parameters.
+    Steps,
+}
+
+/// The factor of the base learning rate at each time k: a pure function of k, which counts epochs or steps
+/// from 0.
 ///
-/// During the first `warm_up` epochs the factor is (epoch + 1) / warm_up; then `then` runs from its beginning.
+/// During the first `warm_up` epochs or steps the factor is (k + 1) / warm_up; then `then` runs from its
+/// beginning.
 ///
 /// ```
-/// use emmy::optim::{Decay, Schedule};
-/// let schedule = Schedule { warm_up: 10, then: Decay::Cosine { epochs: 100, end: 0.0 } };
-/// let percent = |epoch| (100.0 * schedule.factor(epoch)).round();
+/// use emmy::optim::{Decay, Schedule, Unit};
+/// let then = Decay::Cosine { over: 100, end: 0.0 };
+/// let schedule = Schedule { warm_up: 10, then, unit: Unit::Steps };
+/// let percent = |k| (100.0 * schedule.factor(k)).round();
 /// assert_eq!([0, 4, 9, 10, 60, 110, 500].map(percent), [10.0, 50.0, 100.0, 100.0, 50.0, 0.0, 0.0]);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Epochs until the full rate.
+    /// Epochs or steps until the full rate.
     pub warm_up: usize,
-    /// What follows.
+    /// The decay that follows.
     pub then: Decay,
+    /// Whether all its lengths count epochs or steps.
+    pub unit: Unit,
 }
 
 /// How a factor of 1 goes on.
@@ -28,30 +43,39 @@ pub enum Decay {
     /// 1
     #[default]
     Constant,
-    /// γ^⌊epoch / every⌋, as PyTorch's `StepLR`
+    /// γ^⌊k / every⌋, as PyTorch's `StepLR`
     Step {
-        /// Epochs between two drops.
+        /// Epochs or steps between two drops.
         every: usize,
         /// γ
         gamma: f64,
     },
-    /// end + (1 − end) (1 + cos(π epoch / epochs)) / 2, as `CosineAnnealingLR`; `end` from then on
+    /// end + (1 − end) (1 + cos(π k / over)) / 2, as `CosineAnnealingLR`; `end` from then on
     Cosine {
-        /// Epochs from 1 down to `end`.
-        epochs: usize,
+        /// Epochs or steps from 1 down to `end`.
+        over: usize,
         /// The factor it ends at.
         end: f64,
     },
 }
 
 impl Schedule {
-    /// The factor at an epoch, counted from 0.
-    pub fn factor(&self, epoch: usize) -> f64 {
-        if epoch < self.warm_up {
-            (epoch + 1) as f64 / self.warm_up as f64
+    /// The factor after k epochs, or steps if the schedule counts those.
+    pub fn factor(&self, k: usize) -> f64 {
+        if k < self.warm_up {
+            (k + 1) as f64 / self.warm_up as f64
         } else {
-            self.then.factor(epoch - self.warm_up)
+            self.then.factor(k - self.warm_up)
         }
+    }
+
+    /// The factor of the step that follows on so many epochs and steps: [`factor`](Self::factor) of the one
+    /// that the schedule counts.
+    pub fn at(&self, epochs: usize, steps: usize) -> f64 {
+        self.factor(match self.unit {
+            Unit::Epochs => epochs,
+            Unit::Steps => steps,
+        })
     }
 
     /// Checks the constants: factors are finite and at least 0, `every` is at least 1.
@@ -76,13 +100,13 @@ impl Schedule {
 }
 
 impl Decay {
-    fn factor(self, epoch: usize) -> f64 {
+    fn factor(self, k: usize) -> f64 {
         match self {
             Self::Constant => 1.0,
-            Self::Step { every, gamma } => gamma.powf((epoch / every.max(1)) as f64),
-            Self::Cosine { epochs, end } if epoch >= epochs => end,
-            Self::Cosine { epochs, end } => {
-                let done = epoch as f64 / epochs as f64;
+            Self::Step { every, gamma } => gamma.powf((k / every.max(1)) as f64),
+            Self::Cosine { over, end } if k >= over => end,
+            Self::Cosine { over, end } => {
+                let done = k as f64 / over as f64;
                 end + (1.0 - end) * (1.0 + (PI * done).cos()) / 2.0
             }
         }
@@ -90,9 +114,12 @@ impl Decay {
 }
 
 impl From<Decay> for Schedule {
-    /// Without warm-up.
+    /// Without warm-up, counted in epochs.
     fn from(then: Decay) -> Self {
-        Self { warm_up: 0, then }
+        Self {
+            then,
+            ..Self::default()
+        }
     }
 }
 
@@ -115,10 +142,7 @@ mod tests {
             factors(STEP.into(), 7),
             [1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.25]
         );
-        let cosine = Decay::Cosine {
-            epochs: 4,
-            end: 0.2,
-        };
+        let cosine = Decay::Cosine { over: 4, end: 0.2 };
         let half = 0.4 * 0.5_f64.sqrt();
         let expected = [1.0, 0.6 + half, 0.6, 0.6 - half, 0.2, 0.2];
         for (a, b) in factors(cosine.into(), 6).iter().zip(expected) {
@@ -132,28 +156,38 @@ mod tests {
         let schedule = Schedule {
             warm_up: 2,
             then: STEP,
+            ..Schedule::default()
         };
         assert_eq!(factors(schedule, 6), [0.5, 1.0, 1.0, 1.0, 1.0, 0.5]);
-        let at_once = Decay::Cosine {
-            epochs: 0,
-            end: 0.3,
-        };
+        let at_once = Decay::Cosine { over: 0, end: 0.3 };
         assert_eq!(Schedule::from(at_once).factor(0), 0.3);
     }
 
     #[test]
     fn senseless_constants_are_refused() {
-        let (every, gamma, epochs) = (0, 0.5, 3);
+        let (every, gamma, over) = (0, 0.5, 3);
         for bad in [
             Decay::Step { every, gamma },
             Decay::Step {
                 every: 1,
                 gamma: f64::NAN,
             },
-            Decay::Cosine { epochs, end: -0.1 },
+            Decay::Cosine { over, end: -0.1 },
         ] {
             assert!(Schedule::from(bad).validate().is_err(), "{bad:?}");
         }
         assert!(Schedule::default().validate().is_ok());
+    }
+
+    #[test]
+    fn epochs_and_steps_are_two_counts() {
+        let by = |unit| Schedule {
+            unit,
+            ..STEP.into()
+        };
+        // Three batches per epoch: after 4 epochs come the steps 12, 13, 14.
+        let factors = |unit| [12, 13, 14].map(|step| by(unit).at(4, step));
+        assert_eq!(factors(Unit::Epochs), [0.5; 3]);
+        assert_eq!(factors(Unit::Steps), [0.0625; 3]);
     }
 }

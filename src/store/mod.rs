@@ -6,14 +6,14 @@
 //! | byte | size | what |
 //! |---|---|---|
 //! | 0 | 8 | `emmy\r\n\x1a\n`, which breaks when a file is mangled as text |
-//! | 8 | 4 | version of the format, 1 |
+//! | 8 | 4 | version of the format, 2 |
 //! | 12 | 4 | type of the numbers, `f32 ` or `f64 ` |
 //! | 16 | 8 | length of the body |
 //! | 24 | 4 | CRC-32 (IEEE) of the body |
 //! | 28 | | the body, in the standard configuration of bincode 2 |
 //!
-//! A checkpoint is written to a temporary file beside its place, synced and renamed, so that at any moment, whatever fails, the path
-//! holds the old checkpoint or the new one.
+//! A checkpoint is written to a temporary file beside its place, synced and renamed, so that at any moment,
+//! whatever fails, the path holds the old checkpoint or the new one.
 
 use crate::error::{Error, Result};
 use crate::real::Real;
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 const MAGIC: [u8; 8] = *b"emmy\r\n\x1a\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER: usize = 28;
 
 /// The largest body that is read, and the most memory decoding may ask for: 4 GiB.
@@ -37,8 +37,9 @@ static WRITING: Mutex<()> = Mutex::new(());
 /// Writes `value`, whose numbers are of type `F`.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be written, or `path` is there and not a regular file (renaming would put one in the place of a
-/// device); what was at `path` before is then still there, unless it is the syncing of the folder, the last step, that fails.
+/// [`Error::Io`] if the file cannot be written, or `path` is there and not a regular file (renaming would put
+/// one in the place of a device); what was at `path` before is then still there, unless it is the syncing of
+/// the folder, the last step, that fails.
 pub fn save<F: Real>(path: &Path, value: &impl Serialize) -> Result<()> {
     let body = bincode::serde::encode_to_vec(value, bincode::config::standard())
         .map_err(|e| Error::io(path, std::io::Error::other(e)))?;
@@ -64,8 +65,8 @@ pub fn save<F: Real>(path: &Path, value: &impl Serialize) -> Result<()> {
 /// Reads what [`save`] wrote.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read; [`Error::Format`] with the byte and the expectation if it is not a checkpoint, of another
-/// version or another type of numbers, cut short, too long, or damaged anywhere.
+/// [`Error::Io`] if the file cannot be read; [`Error::Format`] with the byte and the expectation if it is not
+/// a checkpoint, of another version or another type of numbers, cut short, too long, or damaged anywhere.
 pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
     let io = |e| Error::io(path, e);
     let wrong = |byte: u64, expected: String, found: String| {
@@ -110,7 +111,12 @@ pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
         );
     };
     if version != VERSION {
-        return wrong(8, format!("version {VERSION}"), version.to_string());
+        let found = match version {
+            1 => "version 1, of an emmy that counted epochs only: train again, or resume with that emmy"
+                .to_owned(),
+            other => other.to_string(),
+        };
+        return wrong(8, format!("version {VERSION}"), found);
     }
     if float != float_name::<F>() {
         return wrong(

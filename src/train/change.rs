@@ -5,7 +5,8 @@ use crate::real::Real;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// From initial entries w₀ to last ones w*: "Are GATs Out of Balance?", Figures 3a, 4a, 8 and 11, where w* is the best model of a training.
+/// From initial entries w₀ to last ones w*: "Are GATs Out of Balance?", Figures 3a, 4a, 8 and 11, where w* is
+/// the best model of a training.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// |w*|.
@@ -42,7 +43,8 @@ impl Change {
     /// |w*| from which on an entry is significant in the paper.
     pub const SIGNIFICANT: f64 = 1e-4;
 
-    /// Of the entries with |w*| ≥ `least`, the share whose relative change is above `threshold`; NaN if there is none.
+    /// Of the entries with |w*| ≥ `least`, the share whose relative change is above `threshold`; NaN if there
+    /// is none.
     pub fn share_above(&self, threshold: f64, least: f64) -> f64 {
         let entries = self.magnitude.iter().zip(&self.relative);
         share(

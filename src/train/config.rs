@@ -1,66 +1,110 @@
 //! How to train.
 
 use crate::error::{Error, Result};
-use crate::optim::{Method, Optimizer, Plateau, Schedule};
+use crate::nn::{Module, Role};
+use crate::optim::{Algorithm, Clip, Optimizer, Plateau, Schedule};
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
-/// By what the best epoch is chosen; the first of equals wins.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Select {
-    /// The largest accuracy on the validation nodes.
-    #[default]
-    Accuracy,
-    /// The smallest cross-entropy on the validation nodes.
-    Loss,
+/// The metric of the evaluation that chooses the best epoch; the first of equals wins. A number is better
+/// than NaN.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BestBy {
+    /// The epoch with the largest value of this metric.
+    Largest(Cow<'static, str>),
+    /// The epoch with the smallest value of this metric.
+    Smallest(Cow<'static, str>),
+}
+
+impl BestBy {
+    /// The largest `val_acc`.
+    pub const ACCURACY: Self = Self::Largest(Cow::Borrowed("val_acc"));
+
+    /// The smallest `val_loss`.
+    pub const LOSS: Self = Self::Smallest(Cow::Borrowed("val_loss"));
+
+    /// The name of the metric.
+    pub fn metric(&self) -> &str {
+        let (Self::Largest(name) | Self::Smallest(name)) = self;
+        name
+    }
+
+    /// Whether `value` is better than `best`.
+    pub fn is_better(&self, value: f64, best: f64) -> bool {
+        // Nothing compares with NaN, so one that came first would stay.
+        let first_number = best.is_nan() && !value.is_nan();
+        match self {
+            Self::Largest(_) => value > best || first_number,
+            Self::Smallest(_) => value < best || first_number,
+        }
+    }
+}
+
+impl Default for BestBy {
+    /// [`ACCURACY`](Self::ACCURACY).
+    fn default() -> Self {
+        Self::ACCURACY
+    }
 }
 
 /// How to train. The default is Adam with a learning rate of 0.01 for 200 epochs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrainConfig {
     /// The rule of the updates.
-    pub method: Method,
+    pub algorithm: Algorithm,
     /// η, the base learning rate.
     pub lr: f64,
-    /// λ, weight decay of all parameters, coupled or not as the method has it.
+    /// λ, the weight decay, coupled or not as the algorithm has it.
     pub weight_decay: f64,
-    /// What becomes of the learning rate with the epochs.
+    /// The roles of the parameters that decay; without it all do.
+    pub decay_roles: Option<Vec<Role>>,
+    /// How gradients are clipped before a step. Records and observers have them as they were.
+    pub clip: Option<Clip>,
+    /// The factor of the learning rate by the number of epochs or steps.
     pub schedule: Schedule,
-    /// What becomes of it when the validation loss has stopped falling.
+    /// The factor of the learning rate by the metric `val_loss`, observed after every epoch.
     pub plateau: Option<Plateau>,
     /// The most epochs to train.
     pub epochs: usize,
     /// Stop after so many epochs without a better one.
     pub patience: Option<usize>,
-    /// Stop when the training loss is below.
+    /// Stop after an epoch whose mean training loss
+    /// ([`History::training_loss`](super::History::training_loss)) is below.
     pub loss_threshold: Option<f64>,
-    /// By what the best epoch is chosen.
-    pub select: Select,
-    /// The seed of dropout and all else that is random in a pass.
+    /// What chooses the best epoch.
+    pub best_by: BestBy,
+    /// The seed of dropout, the order of batches and all else that is random in the training.
     pub seed: u64,
 }
 
 impl Default for TrainConfig {
     fn default() -> Self {
         Self {
-            method: Method::ADAM,
+            algorithm: Algorithm::ADAM,
             lr: 0.01,
             weight_decay: 0.0,
+            decay_roles: None,
+            clip: None,
             schedule: Schedule::default(),
             plateau: None,
             epochs: 200,
             patience: None,
             loss_threshold: None,
-            select: Select::default(),
+            best_by: BestBy::default(),
             seed: 0,
         }
     }
 }
 
 impl TrainConfig {
-    /// The optimiser before its first step.
-    pub fn optimizer<F: Real>(&self) -> Optimizer<F> {
-        Optimizer::new(self.method).weight_decay(self.weight_decay)
+    /// The optimiser of a model before its first step.
+    pub fn optimizer<F: Real>(&self, model: &impl Module<F>) -> Optimizer<F> {
+        let optimizer = Optimizer::new(self.algorithm).weight_decay(self.weight_decay);
+        match &self.decay_roles {
+            Some(roles) => optimizer.decay_only(model.roles(), |role| roles.contains(&role)),
+            None => optimizer,
+        }
     }
 
     /// Whether one can train so.
@@ -80,8 +124,10 @@ impl TrainConfig {
             let found = least.to_string();
             return Err(Error::invalid("loss threshold", "a finite number", found));
         }
-        self.optimizer::<f64>().validate()?;
+        let optimizer = Optimizer::<f64>::new(self.algorithm);
+        optimizer.weight_decay(self.weight_decay).validate()?;
         self.schedule.validate()?;
+        self.clip.map_or(Ok(()), |clip| clip.validate())?;
         self.plateau.map_or(Ok(()), |plateau| plateau.validate())
     }
 }

@@ -82,7 +82,8 @@ pub fn confusion<F: Real>(logits: &Tensor<F>, labels: &[usize], mask: &[bool]) -
     counts
 }
 
-/// Precision tp / predicted and recall tp / actual of each class from a [`confusion`]; NaN where the denominator is 0.
+/// Precision tp / predicted and recall tp / actual of each class from a [`confusion`]; NaN where the
+/// denominator is 0.
 pub fn precision_recall(confusion: &Array2<usize>) -> Vec<(f64, f64)> {
     let total = |counts: ArrayView1<usize>| counts.sum() as f64;
     (0..confusion.nrows())

@@ -1,44 +1,61 @@
-//! Training on one whole graph at a time: masks, best-validation model, early stopping, a record of every epoch.
+//! Training: a task in batches, a record of every step and every epoch, the best model, early stopping,
+//! checkpoints.
+//!
+//! A [`Trainer`] trains a model on a [`Task`], which gives batches, a loss and an evaluation. Here it is the
+//! classes of the nodes of a graph, which are one task of many:
 //!
 //! ```
 //! use emmy::data;
 //! use emmy::nn::{GraphNet, GraphNetConfig};
-//! use emmy::train::{Select, Task, TrainConfig, Trainer};
+//! use emmy::train::{BestBy, NodeClassification, TrainConfig, Trainer};
 //!
 //! let karate = data::karate();
-//! let config = GraphNetConfig { dropout: 0.0, ..GraphNetConfig::gcn(karate.feature_count(), karate.classes) };
-//! let (x, adjacency) = (karate.raw_features(), config.adjacency(&karate.graph));
+//! let net = GraphNetConfig { dropout: 0.0, ..GraphNetConfig::gcn(karate.feature_count(), karate.classes) };
+//! let (x, neighbours) = (karate.raw_features(), net.neighbourhood(&karate.graph));
 //!
-//! let net = GraphNet::<f32>::new(config, 0)?;
-//! let mut trainer = Trainer::new(net, TrainConfig { select: Select::Loss, ..TrainConfig::default() })?;
-//! let task = Task { labels: &karate.labels, split: karate.split(0)? };
-//! trainer.fit(&task, |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency), |_, _| Ok(()))?;
+//! let task = NodeClassification::new(&karate.labels, karate.split(0)?, |net: &GraphNet<f32>, pass| {
+//!     net.forward(pass, pass.tape().sparse(&x), &neighbours)
+//! })?;
+//! let config = TrainConfig { best_by: BestBy::LOSS, ..TrainConfig::default() };
+//! let mut trainer = Trainer::new(GraphNet::new(net, 0)?, config)?;
+//! trainer.fit(&task, |_, _| Ok(()))?;
 //!
 //! let best = trainer.history().best().expect("it ran");
-//! assert!(best.test_acc > 0.9, "{best:?}");
+//! assert!(best.metrics["test_acc"] > 0.9, "{best:?}");
 //! # Ok::<(), emmy::Error>(())
 //! ```
 //!
-//! Who wants to see more than the records gives an [`Observer`] to [`Trainer::fit_observed`]: it is shown every point (θ, ∂L/∂θ) before the
-//! step. [`DeltaWatch`] holds it against the conservation laws of the model; [`Recorder`] samples δ, balance, gradients and change.
+//! An epoch is one step per batch, and an evaluation after the last. [`History`] has a [`StepRecord`] per
+//! step, about the point where the step begins, and a [`Record`] per epoch, about the point where it ends. An
+//! [`Observer`] sees more ([`Trainer::fit_observed`]): every point (θ, ∂L/∂θ) before the step. [`LawMonitor`]
+//! holds it against the conservation laws of the model; [`Recorder`] samples δ, balance, gradients and
+//! change.
+//!
+//! A loop written by hand takes its steps with [`step()`].
 
+mod batches;
 mod change;
 mod config;
 mod history;
+mod law_monitor;
 pub mod metrics;
+mod nodes;
 mod observer;
-mod progress;
 mod recorder;
+mod state;
+mod step;
 mod task;
 mod trainer;
-mod watch;
 
+pub use batches::Batches;
 pub use change::{Change, Spread, change};
-pub use config::{Select, TrainConfig};
-pub use history::{History, Record};
+pub use config::{BestBy, TrainConfig};
+pub use history::{History, Record, StepRecord};
+pub use law_monitor::{LawMonitor, Worst};
+pub use nodes::NodeClassification;
 pub use observer::{EachEpoch, Observer, Point, each_epoch};
-pub use progress::Progress;
 pub use recorder::{Norms, Recorder, Recording, Sample};
-pub use task::Task;
+pub use state::TrainState;
+pub use step::step;
+pub use task::{Loss, Metrics, Task};
 pub use trainer::Trainer;
-pub use watch::{DeltaWatch, Worst};

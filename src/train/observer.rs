@@ -1,4 +1,4 @@
-//! Those who look on while a model is trained.
+//! Observers of a training.
 
 use super::{Record, Trainer};
 use crate::error::Result;
@@ -8,24 +8,27 @@ use crate::tensor::Tensor;
 /// The point of a step: parameters θ, the loss there and its gradient, before the update.
 #[derive(Debug, Clone, Copy)]
 pub struct Point<'a, F: Real> {
-    /// The number of the epoch that begins here, from 1.
+    /// The number of the epoch that the step is part of, from 1.
     pub epoch: usize,
-    /// The training loss at θ, with dropout.
+    /// The number of the step that begins here, from 1, over all epochs.
+    pub step: usize,
+    /// The training loss at θ of the batch of this step, with dropout.
     pub loss: f64,
     /// η of the step that follows.
     pub lr: f64,
     /// θ, in the model's order.
     pub parameters: &'a [&'a Tensor<F>],
-    /// ∂L/∂θ of each, in the same order. With dropout L is the loss of this pass, so what holds for every loss holds here too.
+    /// ∂L/∂θ of each, in the same order, before clipping. L is the loss of this pass, with its batch and its
+    /// dropout, so what holds for every loss holds here too.
     pub gradients: &'a [Tensor<F>],
 }
 
-/// Looks on while a model is trained ([`Trainer::fit_observed`]), and may end the training with an error.
+/// Observes a training ([`Trainer::fit_observed`]), and may end it with an error.
 ///
-/// A mutable reference stands for what it refers to. Two observers are one as a pair, which calls the first first; none is `()`. A closure
-/// becomes one with [`each_epoch`].
+/// A mutable reference stands for what it refers to. Two observers are one as a pair, which calls the first
+/// first; none is `()`. A closure becomes one with [`each_epoch`].
 pub trait Observer<F: Real, M> {
-    /// Called in every epoch when the gradient is known and the update is still to come.
+    /// Called before every step, when the gradient is known and the update is still to come.
     ///
     /// # Errors
     /// What the observer says; the parameters then stay as they are.

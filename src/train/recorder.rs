@@ -1,17 +1,20 @@
-//! What conservation looks like while a model is trained: δ, balance, gradients and change, sampled every k epochs.
+//! What conservation looks like while a model is trained: δ, balance, gradients and change, sampled every k
+//! epochs or steps.
 
 use super::{Observer, Point};
 use crate::error::Result;
 use crate::kernels::update::sum_of_squares;
 use crate::nn::Module;
+use crate::optim::Unit;
 use crate::real::Real;
 use crate::symmetry::{Law, Side, Symmetry};
 use crate::tensor::{Tensor, contiguous};
 use serde::{Deserialize, Serialize};
 
-/// Samples a training: the first epoch and every k-th.
+/// Samples a training: the first epoch and every k-th, where it begins; or the first step and every k-th.
 ///
-/// All of a sample is of one point, that of [`Point`]: the sample of epoch e is where e − 1 steps led, the first is the initialisation.
+/// All of a sample is of one point, that of [`Point`]: the sample of step s is where s − 1 steps led, the
+/// first is the initialisation. The sample of an epoch is that of its first step.
 #[derive(Debug, Clone)]
 pub struct Recorder<F: Real> {
     laws: Vec<Law>,
@@ -19,6 +22,7 @@ pub struct Recorder<F: Real> {
     /// How each parameter is read, as [`Slice::shape`](crate::symmetry::Slice::shape).
     shapes: Vec<[usize; 3]>,
     every: usize,
+    unit: Unit,
     recording: Recording,
 }
 
@@ -36,8 +40,10 @@ pub struct Recording {
 /// One point of a training: parameters θ, gradients G = ∂L/∂θ, the initial parameters θ₀.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// The number of the epoch that begins here, from 1.
+    /// The number of the epoch that the step which begins here is part of, from 1.
     pub epoch: usize,
+    /// The number of the step that begins here, from 1.
+    pub step: usize,
     /// The training loss.
     pub loss: f64,
     /// |δ| / Σ|w θ G| of each law, one number an entry of δ ([`Law::entries`]): a neuron, or for a matrix a pair of them.
@@ -59,8 +65,9 @@ pub struct Sample {
 pub struct Norms {
     /// Of all of it.
     pub whole: f64,
-    /// Of what of it belongs to each neuron, as the laws of rescaling read it: a row of a weight `[out, in]`, an entry of a bias or an attention vector; of
-    /// heads that are averaged the rows of all. Of a parameter that flows into none of their neurons, of each index of the first axis.
+    /// Of what of it belongs to each neuron, as the laws of rescaling read it: a row of a weight `[out, in]`,
+    /// an entry of a bias or an attention vector; of heads that are averaged the rows of all. Of a parameter
+    /// that flows into none of their neurons, of each index of the first axis.
     pub neurons: Vec<f64>,
 }
 
@@ -104,8 +111,8 @@ pub(super) fn ratio(a: f64, b: f64) -> f64 {
 impl Sample {
     /// ‖G‖_F / ‖θ‖_F of the `k`-th parameter ("Are GATs Out of Balance?", Figures 3b, 4b, 5, 12).
     ///
-    /// An attention vector that begins with 0 has none there: it is ∞, or 0 if the gradient is 0 too. Figures leave such a point out; what
-    /// to show in its place is ‖G‖ itself, in [`gradient`](Self::gradient).
+    /// An attention vector that begins with 0 has none there: it is ∞, or 0 if the gradient is 0 too. Figures
+    /// leave such a point out; what to show in its place is ‖G‖ itself, in [`gradient`](Self::gradient).
     ///
     /// # Panics
     /// If there are not so many parameters.
@@ -114,8 +121,9 @@ impl Sample {
         self.gradient[k].over(&self.norm[k])
     }
 
-    /// ‖θ − θ₀‖ / ‖θ‖ of the `k`-th parameter; 0 if it has not moved, ∞ if it came to 0. In one that began with 0 this is 1 from its first
-    /// step on and says nothing: there [`change`](Self::change) itself is what to look at.
+    /// ‖θ − θ₀‖ / ‖θ‖ of the `k`-th parameter; 0 if it has not moved, ∞ if it came to 0. In one that began
+    /// with 0 this is 1 from its first step on and says nothing: there [`change`](Self::change) itself is
+    /// what to look at.
     ///
     /// # Panics
     /// If there are not so many parameters.
@@ -126,9 +134,10 @@ impl Sample {
 }
 
 impl<F: Real> Recorder<F> {
-    /// A recorder of the training that begins at `model`.
+    /// A recorder of the training that begins at `model`, with a sample every `every` epochs.
     ///
-    /// A law of a whole space of n neurons has n² entries; to leave it out of the samples, leave it out of `laws`.
+    /// A law of a whole space of n neurons has n² entries; to leave it out of the samples, leave it out of
+    /// `laws`.
     ///
     /// # Panics
     /// If `every` is 0.
@@ -148,12 +157,29 @@ impl<F: Real> Recorder<F> {
             shapes: initial.iter().enumerate().map(shape).collect(),
             initial: initial.into_iter().cloned().collect(),
             every,
+            unit: Unit::Epochs,
             recording: Recording {
                 laws: laws.iter().map(|law| law.name.clone()).collect(),
                 parameters: names,
                 samples: Vec::new(),
             },
             laws,
+        }
+    }
+
+    /// The same with a sample every so many epochs or steps.
+    pub fn counting(self, unit: Unit) -> Self {
+        Self { unit, ..self }
+    }
+
+    /// Whether a point is to be sampled.
+    fn is_due(&self, point: &Point<'_, F>) -> bool {
+        let Some(last) = self.recording.samples.last() else {
+            return true;
+        };
+        match self.unit {
+            Unit::Steps => point.step.is_multiple_of(self.every),
+            Unit::Epochs => point.epoch.is_multiple_of(self.every) && last.epoch != point.epoch,
         }
     }
 
@@ -175,6 +201,7 @@ impl<F: Real> Recorder<F> {
         } = point;
         let mut sample = Sample {
             epoch: point.epoch,
+            step: point.step,
             loss: point.loss,
             delta: Vec::new(),
             delta_absolute: Vec::new(),
@@ -205,7 +232,7 @@ impl<F: Real> Recorder<F> {
 
 impl<F: Real, M> Observer<F, M> for Recorder<F> {
     fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {
-        if self.recording.samples.is_empty() || point.epoch.is_multiple_of(self.every) {
+        if self.is_due(point) {
             let sample = self.sample(point);
             self.recording.samples.push(sample);
         }

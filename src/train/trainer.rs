@@ -1,10 +1,13 @@
 //! The training loop.
 
-use super::{History, Observer, Point, Progress, Record, Task, TrainConfig, each_epoch, metrics};
-use crate::autodiff::{Tape, Var};
+use super::{
+    History, Metrics, Observer, Point, Record, StepRecord, Task, TrainConfig, TrainState,
+    each_epoch,
+};
+use crate::autodiff::Tape;
 use crate::error::{Error, Result};
 use crate::kernels::update::sum_of_squares;
-use crate::nn::{Module, Pass, mix};
+use crate::nn::{Module, Pass, Updates, mix};
 use crate::optim::{Optimizer, Plateau};
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
@@ -12,8 +15,8 @@ use std::time::Instant;
 
 /// A model in training.
 ///
-/// Each epoch is one step on the whole graph: the mean cross-entropy over the training nodes, its gradient, an update; then an evaluation
-/// without dropout. Where nothing random separates the two, the evaluation is the forward pass of the next epoch and costs nothing.
+/// Each epoch is one step per batch of the task: the loss of the batch, its gradient, an update; then comes
+/// an evaluation.
 #[derive(Debug, Clone)]
 pub struct Trainer<F: Real, M> {
     model: M,
@@ -25,11 +28,14 @@ pub struct Trainer<F: Real, M> {
     best: Vec<Tensor<F>>,
 }
 
-/// An epoch whose step is taken and whose evaluation is not.
-struct Step {
+/// What a training pass found at the point where the model stands.
+struct Found<F: Real> {
     loss: f64,
-    lr: f64,
-    gradient_norms: Vec<f64>,
+    metrics: Metrics,
+    /// The evaluation of the same point, if the pass gave it for free.
+    evaluation: Option<Metrics>,
+    gradients: Vec<Tensor<F>>,
+    updates: Updates<F>,
 }
 
 impl<F: Real, M: Module<F>> Trainer<F, M> {
@@ -42,7 +48,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         let names = model.parameters().into_iter().map(|(name, _)| name);
         Ok(Self {
             history: History::new(names.collect()),
-            optimizer: config.optimizer(),
+            optimizer: config.optimizer(&model),
             plateau: config.plateau,
             description: String::new(),
             best: Vec::new(),
@@ -51,7 +57,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         })
     }
 
-    /// The same with a description of what is trained on what; progress with another description is then refused.
+    /// The same with a description of what is trained on what; a state with another description is then
+    /// refused.
     pub fn described(self, description: impl Into<String>) -> Self {
         Self {
             description: description.into(),
@@ -59,33 +66,39 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         }
     }
 
-    /// Goes on where `progress` stands.
+    /// Goes on where `state` stands. Learning rate, schedule, clipping and the rules that stop are those of
+    /// this trainer.
     ///
     /// # Errors
-    /// If it is the progress of another model, another description, another seed or another rule of updates. The trainer is then
-    /// unchanged.
-    pub fn resume(&mut self, progress: Progress<F>) -> Result<()> {
-        progress.check_run(&self.progress())?;
-        let parameters = progress.parameters.into_iter().map(|(_, p)| p);
-        for (to, from) in self.model.tensors_mut().into_iter().zip(parameters) {
-            *to = from;
-        }
-        self.best = progress.best;
-        self.optimizer = progress.optimizer;
-        self.plateau = progress.plateau;
-        self.history = progress.history;
+    /// If it is the state of another model, another description, another seed or another rule of updates. The
+    /// trainer is then unchanged.
+    pub fn resume(&mut self, state: TrainState<F>) -> Result<()> {
+        state.check_model(&self.model)?;
+        state.check_run(&self.state())?;
+        let tensors = state.parameters.into_iter().chain(state.states);
+        restore(&mut self.model, tensors.map(|(_, tensor)| tensor));
+        self.best = state.best;
+        self.optimizer = state.optimizer;
+        self.plateau = state.plateau;
+        self.history = state.history;
         Ok(())
     }
 
     /// Where the run stands; cheap, the parameters are shared until the next step.
-    pub fn progress(&self) -> Progress<F> {
-        let parameters = self.model.parameters();
-        Progress {
+    pub fn state(&self) -> TrainState<F> {
+        let (mut parameters, mut states) = (Vec::new(), Vec::new());
+        for entry in self.model.entries() {
+            let list = match entry.is_trained() {
+                true => &mut parameters,
+                false => &mut states,
+            };
+            list.push((entry.name, entry.tensor.clone()));
+        }
+        TrainState {
             description: self.description.clone(),
             seed: self.config.seed,
-            parameters: (parameters.into_iter())
-                .map(|(name, p)| (name, p.clone()))
-                .collect(),
+            parameters,
+            states,
             best: self.best.clone(),
             optimizer: self.optimizer.clone(),
             plateau: self.plateau,
@@ -93,7 +106,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         }
     }
 
-    /// The model after the last epoch.
+    /// The model after the last step.
     pub fn model(&self) -> &M {
         &self.model
     }
@@ -104,13 +117,11 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         M: Clone,
     {
         let mut model = self.model.clone();
-        for ((_, to), from) in model.parameters_mut().into_iter().zip(&self.best) {
-            *to = from.clone();
-        }
+        restore(&mut model, self.best.iter().cloned());
         model
     }
 
-    /// Every epoch so far.
+    /// Every step and every epoch so far.
     pub fn history(&self) -> &History {
         &self.history
     }
@@ -120,84 +131,54 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         &self.config
     }
 
-    /// Trains until the configured number of epochs is done or a rule says stop. `forward` gives the logits `[n, classes]`; `observe`
-    /// sees every finished epoch, for progress bars and checkpoints, and may end the training with an error.
+    /// Trains until the configured number of epochs is done or a rule says stop. `observe` sees every
+    /// finished epoch, for progress bars and checkpoints, and may end the training with an error.
     ///
     /// # Errors
-    /// If the split does not fit the labels, the loss is not a finite number (the model then is as it was before that step), or what
-    /// `observe` says.
-    pub fn fit<L, O>(&mut self, task: &Task<'_>, forward: L, observe: O) -> Result<()>
+    /// If an epoch has no batch, the loss is not a finite number (the model then is as it was before that
+    /// step), the evaluation does not have the metrics that the configuration names, or what `observe` says.
+    pub fn fit<T, O>(&mut self, task: &T, observe: O) -> Result<()>
     where
-        L: for<'t> Fn(&M, &Pass<'t, '_, F>) -> Var<'t, F>,
+        T: Task<F, M>,
         O: FnMut(&Self, &Record) -> Result<()>,
     {
-        self.fit_observed(task, forward, each_epoch(observe))
+        self.fit_observed(task, each_epoch(observe))
     }
 
-    /// [`fit`](Self::fit) under the eyes of an [`Observer`], which sees every point before its step too. Nothing of the training depends on
-    /// it, but that it may end it.
+    /// [`fit`](Self::fit) with an [`Observer`], which sees every point before its step too. Nothing of the
+    /// training depends on it, but that it may end it.
     ///
     /// # Errors
     /// As [`fit`](Self::fit), or what the observer says.
-    pub fn fit_observed<L, O>(&mut self, task: &Task<'_>, forward: L, mut observer: O) -> Result<()>
+    pub fn fit_observed<T, O>(&mut self, task: &T, mut observer: O) -> Result<()>
     where
-        L: for<'t> Fn(&M, &Pass<'t, '_, F>) -> Var<'t, F>,
+        T: Task<F, M>,
         O: Observer<F, M>,
     {
-        task.check()?;
-        let mut started = Instant::now();
-        let mut waiting: Option<Step> = None;
-        while waiting.is_some() || !self.is_done() {
-            let tape = Tape::new();
-            let epoch = self.history.epochs() + usize::from(waiting.is_some());
-            let last = epoch >= self.config.epochs;
-            let pass = if last {
-                Pass::eval(&tape, &self.model)
-            } else {
-                Pass::train(&tape, &self.model, mix(self.config.seed, epoch as u64))
-            };
-            let logits = forward(&self.model, &pass);
-            let random = pass.was_random();
-            let loss = logits.cross_entropy(task.labels, Some(&task.split.train));
-            let value = loss.item().as_f64();
-            let gradients = if last || !value.is_finite() {
-                Vec::new()
-            } else {
-                pass.gradients(loss)
-            };
-            let logits = logits.value();
-            // The tape shares the parameters; without it they are updated in place.
-            drop(pass);
-            drop(tape);
-            if let Some(step) = waiting.take() {
-                // The pass before was not random; this one may be, with dropout that sets in late.
-                let evaluated = if random {
-                    self.evaluate(&forward)
-                } else {
-                    logits
-                };
-                self.finish(step, evaluated, task, &mut started);
-                observer.after_epoch(self, self.history.last().expect("just finished"))?;
-                if self.is_done() {
-                    break;
-                }
+        let mut clock = Instant::now();
+        let mut batches = self.batches(task, self.history.epochs())?;
+        // A training that was ended within an epoch goes on there.
+        batches.drain(..self.history.unfinished_steps().min(batches.len()));
+        let mut ahead = None;
+        while !self.is_done() {
+            let mut is_evaluation = false;
+            for batch in &batches {
+                let found = ahead.take();
+                let found = found.unwrap_or_else(|| self.look(task, batch));
+                is_evaluation = found.evaluation.is_some();
+                self.step(found, &mut observer)?;
             }
-            if !value.is_finite() {
-                return Err(Error::invalid(
-                    format!("training loss of epoch {}", epoch + 1),
-                    "a finite number",
-                    value.to_string(),
-                ));
+            let epoch = self.history.epochs() + 1;
+            batches = self.batches(task, epoch)?;
+            // Where passes are evaluations too, the first one of the next epoch is the evaluation of this
+            // one.
+            if is_evaluation && epoch < self.config.epochs {
+                ahead = Some(self.look(task, &batches[0]));
             }
-            // Some come transposed; norm, update and observers read them in order.
-            let gradients: Vec<Tensor<F>> = gradients.into_iter().map(|g| contiguous(&g)).collect();
-            let step = self.step(value, &gradients, &mut observer)?;
-            if random {
-                self.finish(step, self.evaluate(&forward), task, &mut started);
-                observer.after_epoch(self, self.history.last().expect("just finished"))?;
-            } else {
-                waiting = Some(step);
-            }
+            let evaluation = ahead.as_ref().and_then(|found| found.evaluation.clone());
+            let metrics = evaluation.unwrap_or_else(|| task.evaluate(&self.model));
+            self.finish_epoch(metrics, &mut clock)?;
+            observer.after_epoch(self, self.history.last().expect("just finished"))?;
         }
         Ok(())
     }
@@ -208,78 +189,114 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             return self.config.epochs == 0;
         };
         let since_best = last.epoch - self.history.best().map_or(0, |best| best.epoch);
+        let below = |least| self.history.training_loss(last.epoch) < least;
         last.epoch >= self.config.epochs
-            || self
-                .config
-                .patience
-                .is_some_and(|patience| since_best >= patience)
-            || self
-                .config
-                .loss_threshold
-                .is_some_and(|least| last.loss < least)
+            || self.config.patience.is_some_and(|most| since_best >= most)
+            || self.config.loss_threshold.is_some_and(below)
     }
 
-    /// The logits without anything random.
-    fn evaluate<L>(&self, forward: &L) -> Tensor<F>
-    where
-        L: for<'t> Fn(&M, &Pass<'t, '_, F>) -> Var<'t, F>,
-    {
+    /// The batches of the epoch after so many.
+    fn batches<T: Task<F, M>>(&self, task: &T, epochs: usize) -> Result<Vec<T::Batch>> {
+        // Not the seeds of the passes.
+        let batches = task.batches(mix(!self.config.seed, epochs as u64));
+        if batches.is_empty() {
+            let what = format!("batches of epoch {}", epochs + 1);
+            return Err(Error::invalid(what, "at least 1", "0"));
+        }
+        Ok(batches)
+    }
+
+    /// A training pass over a batch.
+    fn look<T: Task<F, M>>(&self, task: &T, batch: &T::Batch) -> Found<F> {
         let tape = Tape::new();
-        forward(&self.model, &Pass::eval(&tape, &self.model)).value()
+        let seed = mix(self.config.seed, self.history.steps.len() as u64);
+        let pass = Pass::train(&tape, &self.model, seed);
+        let loss = task.loss(&self.model, &pass, batch);
+        let value = loss.value.item().as_f64();
+        let gradients = match value.is_finite() {
+            true => pass.gradients(loss.value),
+            false => Vec::new(),
+        };
+        Found {
+            loss: value,
+            metrics: loss.metrics,
+            evaluation: loss.evaluation,
+            // Some come transposed; norm, update and observers read them in order.
+            gradients: gradients.iter().map(contiguous).collect(),
+            updates: pass.into_updates(),
+        }
     }
 
-    fn step(
-        &mut self,
-        loss: f64,
-        gradients: &[Tensor<F>],
-        observer: &mut impl Observer<F, M>,
-    ) -> Result<Step> {
+    /// The step that follows from a training pass.
+    fn step(&mut self, found: Found<F>, observer: &mut impl Observer<F, M>) -> Result<()> {
+        let (epochs, steps) = (self.history.epochs(), self.history.steps.len());
+        if !found.loss.is_finite() {
+            let what = match epochs == steps {
+                true => format!("training loss of epoch {}", epochs + 1),
+                false => format!("training loss of epoch {}, step {}", epochs + 1, steps + 1),
+            };
+            let found = found.loss.to_string();
+            return Err(Error::invalid(what, "a finite number", found));
+        }
+        let mut gradients = found.gradients;
         let factor = self.plateau.map_or(1.0, |plateau| plateau.factor());
-        let lr = self.config.lr * self.config.schedule.factor(self.history.epochs()) * factor;
+        let lr = self.config.lr * self.config.schedule.at(epochs, steps) * factor;
         observer.before_step(&Point {
-            epoch: self.history.epochs() + 1,
-            loss,
+            epoch: epochs + 1,
+            step: steps + 1,
+            loss: found.loss,
             lr,
             parameters: &self.model.tensors(),
-            gradients,
+            gradients: &gradients,
         })?;
         let norm = |g: &Tensor<F>| sum_of_squares(g.as_slice().expect("contiguous")).sqrt();
-        let gradient_norms = gradients.iter().map(norm).collect();
-        self.optimizer.step(self.model.tensors_mut(), gradients, lr);
-        Ok(Step {
-            loss,
+        self.history.steps.push(StepRecord {
+            step: steps + 1,
+            epoch: epochs + 1,
+            loss: found.loss,
+            metrics: found.metrics,
             lr,
-            gradient_norms,
-        })
+            gradient_norms: gradients.iter().map(norm).collect(),
+        });
+        if let Some(clip) = self.config.clip {
+            clip.apply(&mut gradients);
+        }
+        self.optimizer
+            .step(self.model.tensors_mut(), &gradients, lr);
+        found.updates.apply(&mut self.model);
+        Ok(())
     }
 
-    fn finish(&mut self, step: Step, logits: Tensor<F>, task: &Task<'_>, started: &mut Instant) {
-        let Task { labels, split } = task;
-        let predictions = metrics::predictions(&logits);
-        let accuracy = |mask: &[bool]| metrics::accuracy_of(&predictions, labels, mask);
-        let val_loss = metrics::cross_entropy(&logits, labels, &split.val);
+    /// Takes note of the evaluation after the last step of an epoch.
+    fn finish_epoch(&mut self, metrics: Metrics, clock: &mut Instant) -> Result<()> {
+        let watched = self.plateau.map(|_| "val_loss");
+        for name in [Some(self.config.best_by.metric()), watched] {
+            if let Some(missing) = name.filter(|name| metrics.get(name).is_none()) {
+                let found = metrics.names();
+                return Err(Error::invalid("metrics of the evaluation", missing, found));
+            }
+        }
         if let Some(plateau) = &mut self.plateau {
-            plateau.observe(val_loss);
+            plateau.observe(metrics["val_loss"]);
         }
         let record = Record {
             epoch: self.history.epochs() + 1,
-            loss: step.loss,
-            lr: step.lr,
-            gradient_norms: step.gradient_norms,
-            train_acc: accuracy(&split.train),
-            val_loss,
-            val_acc: accuracy(&split.val),
-            test_acc: accuracy(&split.test),
-            ms: started.elapsed().as_secs_f64() * 1e3,
+            steps: self.history.steps.len(),
+            metrics,
+            ms: clock.elapsed().as_secs_f64() * 1e3,
         };
-        *started = Instant::now();
-        if self.history.push(record, self.config.select) {
-            self.best = self
-                .model
-                .parameters()
-                .into_iter()
-                .map(|(_, p)| p.clone())
-                .collect();
+        *clock = Instant::now();
+        if self.history.push(record, &self.config.best_by) {
+            let entries = self.model.entries();
+            self.best = entries.into_iter().map(|e| e.tensor.clone()).collect();
         }
+        Ok(())
+    }
+}
+
+/// Writes parameters, then state, to a model; those that are not given stay.
+fn restore<F: Real>(model: &mut impl Module<F>, tensors: impl Iterator<Item = Tensor<F>>) {
+    for (to, from) in model.entries_mut().into_iter().zip(tensors) {
+        *to.tensor = from;
     }
 }

@@ -20,8 +20,8 @@ fn refused(path: &Path, expected_byte: impl Into<Option<u64>>, reason: &str) {
 fn damaged_files_are_refused_with_byte_and_reason() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
-    let progress = checkpoint(&path);
-    assert_eq!(load(&path).unwrap(), progress);
+    let state = checkpoint(&path);
+    assert_eq!(load(&path).unwrap(), state);
     let whole = std::fs::read(&path).unwrap();
 
     for len in (0..whole.len()).step_by(37).chain(0..40) {
@@ -33,7 +33,7 @@ fn damaged_files_are_refused_with_byte_and_reason() {
     for (at, byte, reason) in [
         (0, 0, "emmy"),
         (7, 0, "emmy"),
-        (8, 8, "version 1"),
+        (8, 8, "version 2"),
         (12, 12, "numbers of type f32"),
         (23, 16, "a length of at most"),
         (24, 28, "checksum"),
@@ -58,7 +58,7 @@ fn numbers_of_another_type_are_refused() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
     checkpoint(&path);
-    let error = store::load::<f64, Progress<f64>>(&path)
+    let error = store::load::<f64, TrainState<f64>>(&path)
         .unwrap_err()
         .to_string();
     assert!(
@@ -76,6 +76,22 @@ fn a_body_that_lies_costs_no_memory() {
     refused(&path, 28, "");
     store::save::<f32>(&path, &(1_u64 << 62, 0_u64)).unwrap();
     refused(&path, 28, "");
+}
+
+#[test]
+fn the_first_version_of_the_format_is_refused_with_a_sentence() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.ckpt");
+    checkpoint(&path);
+    let mut bytes = std::fs::read(&path).unwrap();
+    assert_eq!(bytes[8..12], [2, 0, 0, 0]);
+    bytes[8] = 1;
+    std::fs::write(&path, bytes).unwrap();
+    refused(
+        &path,
+        8,
+        "expected version 2, found version 1, of an emmy that counted epochs only: train again",
+    );
 }
 
 proptest! {

@@ -6,9 +6,9 @@ mod saving;
 
 use emmy::data::{self, Dataset};
 use emmy::nn::{GraphNet, GraphNetConfig, Module};
-use emmy::optim::{Method, Optimizer, Plateau};
+use emmy::optim::{Algorithm, Optimizer, Plateau};
 use emmy::store;
-use emmy::train::{Progress, Task, TrainConfig, Trainer};
+use emmy::train::{NodeClassification, TrainConfig, TrainState, Trainer};
 use emmy::{Error, Real};
 use proptest::prelude::*;
 use std::path::Path;
@@ -19,9 +19,8 @@ type Run<F> = Trainer<F, GraphNet<F>>;
 fn config(set: &Dataset) -> GraphNetConfig {
     GraphNetConfig {
         hidden: 3,
-        heads: 2,
         dropout: 0.3,
-        ..GraphNetConfig::gat(set.feature_count(), set.classes)
+        ..GraphNetConfig::gat(set.feature_count(), set.classes).heads(2, 1)
     }
 }
 
@@ -31,18 +30,11 @@ fn trainer<F: Real>(set: &Dataset, train: TrainConfig) -> Run<F> {
 }
 
 fn fit<F: Real>(set: &Dataset, trainer: &mut Run<F>) {
-    let (x, adjacency) = (set.raw_features(), config(set).adjacency(&set.graph));
-    let task = Task {
-        labels: &set.labels,
-        split: &set.splits[0],
-    };
-    trainer
-        .fit(
-            &task,
-            |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency),
-            |_, _| Ok(()),
-        )
-        .unwrap();
+    let (x, neighbours) = (set.raw_features(), config(set).neighbourhood(&set.graph));
+    let task = NodeClassification::new(&set.labels, &set.splits[0], |net: &GraphNet<F>, pass| {
+        net.forward(pass, pass.tape().sparse(&x), &neighbours)
+    });
+    trainer.fit(&task.unwrap(), |_, _| Ok(())).unwrap();
 }
 
 fn bits<F: Real>(trainer: &Run<F>) -> Vec<u64> {
@@ -57,7 +49,7 @@ fn bits<F: Real>(trainer: &Run<F>) -> Vec<u64> {
 }
 
 /// A checkpoint of a short run.
-fn checkpoint(path: &Path) -> Progress<f32> {
+fn checkpoint(path: &Path) -> TrainState<f32> {
     let set = data::karate();
     let mut trainer = trainer(
         &set,
@@ -67,10 +59,10 @@ fn checkpoint(path: &Path) -> Progress<f32> {
         },
     );
     fit(&set, &mut trainer);
-    store::save::<f32>(path, &trainer.progress()).unwrap();
-    trainer.progress()
+    store::save::<f32>(path, &trainer.state()).unwrap();
+    trainer.state()
 }
 
-fn load(path: &Path) -> emmy::Result<Progress<f32>> {
+fn load(path: &Path) -> emmy::Result<TrainState<f32>> {
     store::load::<f32, _>(path)
 }

@@ -7,47 +7,52 @@ fn resumed_in_the_same_bits<F: Real>(train: TrainConfig) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
 
-    let mut whole = trainer::<F>(&set, train);
+    let mut whole = trainer::<F>(&set, train.clone());
     fit(&set, &mut whole);
 
-    let mut half = trainer::<F>(&set, TrainConfig { epochs: 7, ..train });
+    let half = TrainConfig {
+        epochs: 7,
+        ..train.clone()
+    };
+    let mut half = trainer::<F>(&set, half);
     fit(&set, &mut half);
-    store::save::<F>(&path, &half.progress()).unwrap();
+    store::save::<F>(&path, &half.state()).unwrap();
     drop(half);
 
-    let mut resumed = trainer::<F>(&set, train);
+    let mut resumed = trainer::<F>(&set, train.clone());
     resumed
-        .resume(store::load::<F, Progress<F>>(&path).unwrap())
+        .resume(store::load::<F, TrainState<F>>(&path).unwrap())
         .unwrap();
     assert_eq!(resumed.history().epochs(), 7);
     fit(&set, &mut resumed);
     assert_eq!(bits(&resumed), bits(&whole), "{train:?}");
     if train.plateau.is_some() {
-        let lr = |epoch: usize| whole.history().records[epoch].lr;
+        let lr = |step: usize| whole.history().steps[step].lr;
         assert!(lr(0) > lr(6) && lr(6) > lr(14));
     }
-    let numbers = |t: &Run<F>| -> Vec<_> {
-        let records = t.history().records.iter();
-        records
-            .map(|r| (r.epoch, r.loss, r.lr, r.val_loss, r.test_acc))
-            .collect()
+    let numbers = |t: &Run<F>| {
+        let history = t.history();
+        let metrics: Vec<_> = (history.records.iter())
+            .map(|r| (r.epoch, r.steps, r.metrics.clone()))
+            .collect();
+        (metrics, history.steps.clone())
     };
     assert_eq!(numbers(&resumed), numbers(&whole));
 }
 
 #[test]
 fn a_run_stopped_and_resumed_ends_in_the_same_bits() {
-    for method in [
-        Method::SGD,
-        Method::Sgd {
+    for algorithm in [
+        Algorithm::SGD,
+        Algorithm::Sgd {
             momentum: 0.9,
             nesterov: true,
         },
-        Method::ADAM,
-        Method::ADAMW,
+        Algorithm::ADAM,
+        Algorithm::ADAMW,
     ] {
         let train = TrainConfig {
-            method,
+            algorithm,
             weight_decay: 1e-3,
             epochs: 15,
             // The learning rate falls before and after the place where the run is stopped.
@@ -61,7 +66,7 @@ fn a_run_stopped_and_resumed_ends_in_the_same_bits() {
             seed: 5,
             ..TrainConfig::default()
         };
-        resumed_in_the_same_bits::<f32>(train);
+        resumed_in_the_same_bits::<f32>(train.clone());
         resumed_in_the_same_bits::<f64>(train);
     }
 }
@@ -69,25 +74,36 @@ fn a_run_stopped_and_resumed_ends_in_the_same_bits() {
 #[test]
 fn history_parameters_and_state_that_do_not_fit_are_refused() {
     let folder = TempDir::new().unwrap();
-    let progress = checkpoint(&folder.path().join("run.ckpt"));
+    let state = checkpoint(&folder.path().join("run.ckpt"));
     let set = data::karate();
-    let refused = |change: &dyn Fn(&mut Progress<f32>), reason: &str| {
-        let mut progress = progress.clone();
-        change(&mut progress);
+    let refused = |change: &dyn Fn(&mut TrainState<f32>), reason: &str| {
+        let mut state = state.clone();
+        change(&mut state);
         let mut trainer = trainer(&set, TrainConfig::default());
-        let message = trainer.resume(progress).unwrap_err().to_string();
+        let message = trainer.resume(state).unwrap_err().to_string();
         assert!(message.contains(reason), "{message}");
         assert_eq!(trainer.history().epochs(), 0);
     };
     refused(&|p| p.history.records[2].epoch = 0, "epoch");
     refused(
         &|p| {
-            p.history.records[1].gradient_norms.pop();
+            p.history.steps[1].gradient_norms.pop();
         },
         "gradient norms",
     );
+    refused(&|p| p.history.steps[1].epoch = 1, "step");
+    refused(
+        &|p| {
+            p.history.steps.pop();
+        },
+        "steps until epoch 3",
+    );
+    refused(
+        &|p| p.states.push(("mean".into(), emmy::Tensor::zeros(vec![2]))),
+        "another model: state 0: expected none, found mean of shape [2]",
+    );
     refused(&|p| p.history.names[0] = "scale".into(), "names");
-    refused(&|p| p.history.records.clear(), "best");
+    refused(&|p| p.history.records.truncate(0), "step");
     refused(
         &|p| {
             p.parameters.pop();
@@ -105,15 +121,15 @@ fn history_parameters_and_state_that_do_not_fit_are_refused() {
         &|p| {
             let mut other = emmy::Tensor::zeros(vec![2]);
             let gradient = other.clone();
-            p.optimizer = Optimizer::new(Method::ADAM);
+            p.optimizer = Optimizer::new(Algorithm::ADAM);
             p.optimizer.step([&mut other], &[gradient], 0.1);
         },
         "state of the optimiser",
     );
     // An optimiser before its first step fits every model, and no run that has begun.
     refused(
-        &|p| p.optimizer = TrainConfig::default().optimizer(),
-        "state of the optimiser: expected that after 3 steps, one an epoch, found that after 0",
+        &|p| p.optimizer = Optimizer::new(Algorithm::ADAM),
+        "state of the optimiser: expected that after 3 steps, found that after 0",
     );
     refused(
         &|p| {
@@ -122,7 +138,7 @@ fn history_parameters_and_state_that_do_not_fit_are_refused() {
                 .clone();
             p.best.clear();
         },
-        "expected that after 0 steps, one an epoch, found that after 3",
+        "expected that after 0 steps, found that after 3",
     );
 }
 
@@ -130,12 +146,12 @@ fn history_parameters_and_state_that_do_not_fit_are_refused() {
 fn another_run_is_refused_with_what_differs() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
-    let progress = checkpoint(&path);
+    let state = checkpoint(&path);
     let set = data::karate();
     let same = TrainConfig::default();
     let refused = |mut other: Run<f32>, reason: &str| {
         let before = bits(&other);
-        let message = other.resume(progress.clone()).unwrap_err().to_string();
+        let message = other.resume(state.clone()).unwrap_err().to_string();
         assert!(message.contains(reason), "{message}");
         assert_eq!(bits(&other), before);
     };
@@ -143,7 +159,9 @@ fn another_run_is_refused_with_what_differs() {
     wider.hidden = 5;
     let net = GraphNet::new(wider, 0).unwrap();
     refused(
-        Trainer::new(net, same).unwrap().described("gat on karate"),
+        Trainer::new(net, same.clone())
+            .unwrap()
+            .described("gat on karate"),
         "parameter 0: expected layers.0.weight of shape [10, 34], found layers.0.weight of shape [6, 34]",
     );
     let deeper = GraphNetConfig {
@@ -152,23 +170,31 @@ fn another_run_is_refused_with_what_differs() {
     };
     let net = GraphNet::new(deeper, 0).unwrap();
     refused(
-        Trainer::new(net, same).unwrap().described("gat on karate"),
+        Trainer::new(net, same.clone())
+            .unwrap()
+            .described("gat on karate"),
         "another model",
     );
     refused(
-        trainer(&set, same).described("gcn on cora"),
+        trainer(&set, same.clone()).described("gcn on cora"),
         "description: expected gcn on cora, found gat on karate",
     );
     refused(
-        trainer(&set, TrainConfig { seed: 1, ..same }),
+        trainer(
+            &set,
+            TrainConfig {
+                seed: 1,
+                ..same.clone()
+            },
+        ),
         "seed: expected 1, found 0",
     );
     refused(
         trainer(
             &set,
             TrainConfig {
-                method: Method::SGD,
-                ..same
+                algorithm: Algorithm::SGD,
+                ..same.clone()
             },
         ),
         "rule of updates",
@@ -178,7 +204,7 @@ fn another_run_is_refused_with_what_differs() {
             &set,
             TrainConfig {
                 weight_decay: 0.1,
-                ..same
+                ..same.clone()
             },
         ),
         "rule of updates",
@@ -188,7 +214,7 @@ fn another_run_is_refused_with_what_differs() {
             &set,
             TrainConfig {
                 plateau: Some(Plateau::default()),
-                ..same
+                ..same.clone()
             },
         ),
         "rule of updates",
@@ -199,9 +225,9 @@ fn another_run_is_refused_with_what_differs() {
             patience,
             ..Plateau::default()
         }),
-        ..same
+        ..same.clone()
     };
-    let progress = trainer::<f32>(&set, with(3)).progress();
-    let message = trainer::<f32>(&set, with(4)).resume(progress).unwrap_err();
+    let state = trainer::<f32>(&set, with(3)).state();
+    let message = trainer::<f32>(&set, with(4)).resume(state).unwrap_err();
     assert!(message.to_string().contains("rule of updates"), "{message}");
 }

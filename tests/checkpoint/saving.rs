@@ -6,7 +6,7 @@ use super::*;
 fn what_cannot_be_written_leaves_the_old_file() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
-    let progress = checkpoint(&path);
+    let state = checkpoint(&path);
 
     // The place of the temporary file is taken by a folder.
     let blocked = folder
@@ -18,7 +18,7 @@ fn what_cannot_be_written_leaves_the_old_file() {
         matches!(error, Error::Io { .. }) && error.to_string().contains("run.ckpt"),
         "{error}"
     );
-    assert_eq!(load(&path).unwrap(), progress);
+    assert_eq!(load(&path).unwrap(), state);
     std::fs::remove_dir(&blocked).unwrap();
 
     // The place itself is a folder: nothing is left behind.
@@ -54,17 +54,15 @@ fn write_to(folder: &TempDir, device: &str) -> std::path::PathBuf {
 fn a_full_disk_leaves_the_old_file() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
-    let progress = checkpoint(&path);
+    let state = checkpoint(&path);
     // Every write to this device fails for want of space.
     let temporary = write_to(&folder, "/dev/full");
-    let error = store::save::<f32>(&path, &progress)
-        .unwrap_err()
-        .to_string();
+    let error = store::save::<f32>(&path, &state).unwrap_err().to_string();
     assert!(
         error.contains("run.ckpt") && error.contains("space"),
         "{error}"
     );
-    assert_eq!(load(&path).unwrap(), progress);
+    assert_eq!(load(&path).unwrap(), state);
     assert!(!temporary.is_symlink(), "nothing is left behind");
 }
 
@@ -73,11 +71,11 @@ fn a_full_disk_leaves_the_old_file() {
 fn a_checkpoint_takes_its_place_after_it_was_synced_only() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
-    let progress = checkpoint(&path);
+    let state = checkpoint(&path);
     // This device takes every write, and cannot be synced.
     write_to(&folder, "/dev/null");
-    assert!(store::save::<f32>(&path, &progress).is_err());
-    assert_eq!(load(&path).unwrap(), progress);
+    assert!(store::save::<f32>(&path, &state).is_err());
+    assert_eq!(load(&path).unwrap(), state);
 }
 
 #[cfg(unix)]

@@ -11,7 +11,7 @@ mod resuming;
 use emmy::data::{Dataset, Options};
 use emmy::nn::{GraphNet, GraphNetConfig, Pass};
 use emmy::sparse::Csr;
-use emmy::train::Progress;
+use emmy::train::TrainState;
 use emmy::{Tape, store};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,18 +1,27 @@
 //! The training loop.
 
+mod batches;
+mod clipping;
+mod handmade;
+mod monitoring;
 mod observers;
 mod passes;
 mod recording;
 mod rules;
 mod troubles;
-mod watching;
 
 use emmy::autodiff::grad;
 use emmy::data::{self, Dataset, Split};
-use emmy::nn::{Conv, GraphNet, GraphNetConfig, Linear, Module, Pass, Stack};
-use emmy::optim::{Decay, Method, Plateau, Schedule};
+use emmy::graph::Neighbourhood;
+use emmy::nn::{
+    AttentionOptions, Conv, Gatv2Options, GraphNet, GraphNetConfig, Linear, Module, Pass, Traced,
+};
+use emmy::optim::{Algorithm, Clip, Decay, Optimizer, Plateau, Schedule, Unit};
 use emmy::sparse::Csr;
-use emmy::train::{Observer, Point, Record, Select, Task, TrainConfig, Trainer, metrics};
+use emmy::train::{
+    BestBy, NodeClassification, Observer, Point, Record, StepRecord, Task, TrainConfig, Trainer,
+    metrics,
+};
 use emmy::{Tape, Tensor, Var};
 
 type Net = GraphNet<f64>;
@@ -21,22 +30,27 @@ struct Setting {
     set: Dataset,
     config: GraphNetConfig,
     x: Csr<f64>,
-    adjacency: Csr<f64>,
+    neighbours: Neighbourhood<f64>,
 }
 
 fn setting(dropout: f64) -> Setting {
     let set = data::karate();
+    let conv = Conv::Gatv2(Gatv2Options {
+        shared: true,
+        attention: AttentionOptions {
+            heads: 2,
+            dropout,
+            ..AttentionOptions::default()
+        },
+    });
     let config = GraphNetConfig {
-        conv: Conv::Gatv2 { shared: true },
         dropout,
-        attention_dropout: dropout,
-        heads: 2,
         hidden: 4,
-        ..GraphNetConfig::gcn(set.feature_count(), set.classes)
+        ..GraphNetConfig::gcn(set.feature_count(), set.classes).of(conv)
     };
     Setting {
         x: set.raw_features(),
-        adjacency: config.adjacency(&set.graph),
+        neighbours: config.neighbourhood(&set.graph),
         config,
         set,
     }
@@ -47,15 +61,20 @@ impl Setting {
         GraphNet::new(self.config, 1).unwrap()
     }
 
-    fn task(&self) -> Task<'_> {
-        Task {
-            labels: &self.set.labels,
-            split: &self.set.splits[0],
-        }
+    /// The task with another forward pass.
+    fn task_with<L>(&self, forward: L) -> NodeClassification<'_, L>
+    where
+        L: for<'t> Fn(&Net, &Pass<'t, '_, f64>) -> Var<'t, f64>,
+    {
+        NodeClassification::new(&self.set.labels, &self.set.splits[0], forward).unwrap()
     }
 
-    fn forward<'t>(&self, net: &Net, pass: &Pass<'t, f64>) -> Var<'t, f64> {
-        net.forward(pass, pass.tape().sparse(&self.x), &self.adjacency)
+    fn task(&self) -> impl Task<f64, Net> {
+        self.task_with(|net, pass| self.forward(net, pass))
+    }
+
+    fn forward<'t>(&self, net: &Net, pass: &Pass<'t, '_, f64>) -> Var<'t, f64> {
+        net.forward(pass, pass.tape().sparse(&self.x), &self.neighbours)
     }
 
     fn trainer(&self, config: TrainConfig) -> Trainer<f64, Net> {
@@ -69,10 +88,11 @@ impl Setting {
     /// Trained with another forward pass.
     fn fit_with<L>(&self, config: TrainConfig, forward: L) -> Trainer<f64, Net>
     where
-        L: for<'t> Fn(&Net, &Pass<'t, f64>) -> Var<'t, f64>,
+        L: for<'t> Fn(&Net, &Pass<'t, '_, f64>) -> Var<'t, f64>,
     {
         let mut trainer = self.trainer(config);
-        trainer.fit(&self.task(), forward, |_, _| Ok(())).unwrap();
+        let task = self.task_with(forward);
+        trainer.fit(&task, |_, _| Ok(())).unwrap();
         trainer
     }
 
@@ -82,7 +102,7 @@ impl Setting {
         trainer: &mut Trainer<f64, Net>,
         observer: impl Observer<f64, Net>,
     ) -> emmy::Result<()> {
-        trainer.fit_observed(&self.task(), |net, pass| self.forward(net, pass), observer)
+        trainer.fit_observed(&self.task(), observer)
     }
 }
 
@@ -103,10 +123,13 @@ fn bits(model: &impl Module<f64>) -> Vec<u64> {
         .collect()
 }
 
-fn untimed(records: &[Record]) -> Vec<Record> {
+/// All that is recorded but the time.
+fn untimed<M: Module<f64>>(trainer: &Trainer<f64, M>) -> (Vec<Record>, Vec<StepRecord>) {
     let timeless = |r: &Record| Record {
         ms: 0.0,
         ..r.clone()
     };
-    records.iter().map(timeless).collect()
+    let history = trainer.history();
+    let records = history.records.iter().map(timeless);
+    (records.collect(), history.steps.clone())
 }

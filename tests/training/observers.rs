@@ -1,7 +1,7 @@
-//! Those who look on see the points that are stepped from, change nothing, and may end the training.
+//! Observers see the points that are stepped from, change nothing, and may end the training.
 
 use super::*;
-use emmy::train::{DeltaWatch, Recorder, each_epoch};
+use emmy::train::{LawMonitor, Recorder, each_epoch};
 use std::cell::RefCell;
 
 /// What an observer has been shown.
@@ -13,6 +13,7 @@ pub struct Diary {
 #[derive(PartialEq, Debug, Clone)]
 pub struct Page {
     pub epoch: usize,
+    pub step: usize,
     pub loss: f64,
     pub lr: f64,
     pub parameters: Vec<Tensor<f64>>,
@@ -29,6 +30,7 @@ impl<M> Observer<f64, M> for Diary {
     fn before_step(&mut self, point: &Point<'_, f64>) -> emmy::Result<()> {
         self.epochs.push(Page {
             epoch: point.epoch,
+            step: point.step,
             loss: point.loss,
             lr: point.lr,
             parameters: point.parameters.iter().copied().cloned().collect(),
@@ -41,7 +43,7 @@ impl<M> Observer<f64, M> for Diary {
 /// Plain descent with everything that moves the learning rate and the parameters.
 pub fn descent(epochs: usize) -> TrainConfig {
     TrainConfig {
-        method: Method::SGD,
+        algorithm: Algorithm::SGD,
         lr: 0.3,
         weight_decay: 0.02,
         schedule: Decay::Step {
@@ -61,17 +63,17 @@ fn a_point_is_that_of_the_step() {
     setting.observe(&mut trainer, &mut diary).unwrap();
     assert_eq!(diary.epochs.len(), 8);
     let mut net = setting.net();
-    for (page, record) in diary.epochs.iter().zip(&trainer.history().records) {
-        let at = (record.epoch, record.loss, record.lr);
-        assert_eq!((page.epoch, page.loss, page.lr), at);
+    for (page, record) in diary.epochs.iter().zip(&trainer.history().steps) {
+        let at = (record.epoch, record.step, record.loss, record.lr);
+        assert_eq!((page.epoch, page.step, page.loss, page.lr), at);
         // The parameters are those that the steps before led to, and loss and gradient are of these parameters.
         assert_eq!(page.parameters, parameters(&net));
         let tape = Tape::new();
-        let pass = Pass::train(&tape, 99);
+        let pass = Pass::train(&tape, &net, 99);
         let logits = setting.forward(&net, &pass);
         let loss = logits.cross_entropy(&setting.set.labels, Some(&setting.set.splits[0].train));
         assert_eq!(page.loss, loss.item());
-        assert_eq!(page.gradients, pass.gradients(loss, &net));
+        assert_eq!(page.gradients, pass.gradients(loss));
         for (p, g) in net.tensors_mut().into_iter().zip(&page.gradients) {
             *p = (&*p - (g + &*p * 0.02) * page.lr).into_shared();
         }
@@ -95,25 +97,26 @@ fn next(diary: &Diary, page: &Page, trainer: &Trainer<f64, Net>) -> Vec<Tensor<f
 
 #[test]
 fn observers_change_no_bit() {
-    for (dropout, method) in [(0.0, Method::SGD), (0.0, Method::ADAM), (0.4, Method::ADAM)] {
+    for (dropout, algorithm) in [
+        (0.0, Algorithm::SGD),
+        (0.0, Algorithm::ADAM),
+        (0.4, Algorithm::ADAM),
+    ] {
         let setting = setting(dropout);
         let config = TrainConfig {
-            method,
+            algorithm,
             ..descent(15)
         };
-        let whole = setting.fit(config);
+        let whole = setting.fit(config.clone());
         let net = setting.net();
-        let watch = DeltaWatch::new(net.laws());
+        let monitor = LawMonitor::new(net.laws());
         let recorder = Recorder::new(&net, net.laws(), 1);
         let mut trainer = setting.trainer(config);
-        let observers = ((watch, recorder), Diary::default());
+        let observers = ((monitor, recorder), Diary::default());
         setting.observe(&mut trainer, observers).unwrap();
         assert_eq!(bits(trainer.model()), bits(whole.model()));
         assert_eq!(bits(&trainer.best_model()), bits(&whole.best_model()));
-        assert_eq!(
-            untimed(&trainer.history().records),
-            untimed(&whole.history().records)
-        );
+        assert_eq!(untimed(&trainer), untimed(&whole));
     }
 }
 
@@ -210,7 +213,7 @@ fn an_error_ends_the_training_where_it_is_said() {
 }
 
 #[test]
-fn nobody_may_look_on() {
+fn an_observer_is_optional() {
     let setting = setting(0.0);
     let (mut some, mut none) = (Some(Diary::default()), None::<Diary>);
     let mut trainer = Trainer::new(setting.net(), descent(3)).unwrap();

@@ -28,6 +28,7 @@ fn the_first_epoch_and_every_kth_are_sampled() {
         let (recording, _) = recorded(&setting, setting.net(), every);
         let epochs: Vec<usize> = recording.samples.iter().map(|s| s.epoch).collect();
         assert_eq!(epochs, expected);
+        assert!(recording.samples.iter().all(|s| s.step == s.epoch));
     }
 }
 

@@ -4,15 +4,15 @@ use super::*;
 
 #[test]
 fn the_best_model_is_that_of_the_best_epoch() {
-    for select in [Select::Accuracy, Select::Loss] {
+    for best_by in [BestBy::ACCURACY, BestBy::LOSS] {
         let setting = setting(0.3);
         let config = TrainConfig {
             epochs: 40,
             lr: 0.05,
-            select,
+            best_by: best_by.clone(),
             ..TrainConfig::default()
         };
-        let trainer = setting.fit(config);
+        let trainer = setting.fit(config.clone());
         let best = trainer.history().best().unwrap().clone();
         let again = setting.fit(TrainConfig {
             epochs: best.epoch,
@@ -21,13 +21,14 @@ fn the_best_model_is_that_of_the_best_epoch() {
         assert_eq!(parameters(&trainer.best_model()), parameters(again.model()));
         let records = &trainer.history().records;
         for r in records {
-            let (found, largest) = match select {
-                Select::Accuracy => (r.val_acc, best.val_acc),
-                Select::Loss => (-r.val_loss, -best.val_loss),
+            let of = |record: &Record| record.metrics[best_by.metric()];
+            let (found, largest) = match best_by {
+                BestBy::Largest(_) => (of(r), of(&best)),
+                BestBy::Smallest(_) => (-of(r), -of(&best)),
             };
             assert!(
                 found < largest || (found == largest && r.epoch >= best.epoch),
-                "{select:?}: epoch {} against {}",
+                "{best_by:?}: epoch {} against {}",
                 r.epoch,
                 best.epoch
             );
@@ -45,7 +46,7 @@ fn rules_that_stop() {
     };
     let patient = setting.fit(TrainConfig {
         patience: Some(12),
-        ..long
+        ..long.clone()
     });
     let history = patient.history();
     assert!(history.epochs() < 1000);
@@ -53,10 +54,9 @@ fn rules_that_stop() {
 
     let sated = setting.fit(TrainConfig {
         loss_threshold: Some(0.05),
-        ..long
+        ..long.clone()
     });
-    let records = &sated.history().records;
-    let (last, before) = records.split_last().unwrap();
+    let (last, before) = sated.history().steps.split_last().unwrap();
     assert!(last.loss < 0.05 && before.iter().all(|r| r.loss >= 0.05));
 
     let none = setting.fit(TrainConfig { epochs: 0, ..long });
@@ -70,17 +70,18 @@ fn learning_rates_follow_schedule_and_plateau() {
     let trainer = setting.fit(TrainConfig {
         epochs: 8,
         lr: 0.8,
-        method: Method::SGD,
+        algorithm: Algorithm::SGD,
         schedule: Schedule {
             warm_up: 2,
             then: Decay::Step {
                 every: 3,
                 gamma: 0.5,
             },
+            ..Schedule::default()
         },
         ..TrainConfig::default()
     });
-    let rates: Vec<f64> = trainer.history().records.iter().map(|r| r.lr).collect();
+    let rates: Vec<f64> = trainer.history().steps.iter().map(|s| s.lr).collect();
     assert_eq!(rates, [0.4, 0.8, 0.8, 0.8, 0.8, 0.4, 0.4, 0.4]);
 
     let mut plateau = Plateau {
@@ -95,11 +96,12 @@ fn learning_rates_follow_schedule_and_plateau() {
         plateau: Some(plateau),
         ..TrainConfig::default()
     });
-    for record in &trainer.history().records {
-        assert_eq!(record.lr, 0.01 * plateau.factor());
-        plateau.observe(record.val_loss);
+    let history = trainer.history();
+    for (step, record) in history.steps.iter().zip(&history.records) {
+        assert_eq!(step.lr, 0.01 * plateau.factor());
+        plateau.observe(record.metrics["val_loss"]);
     }
-    assert!(trainer.history().last().unwrap().lr < 0.01);
+    assert!(history.steps[11].lr < 0.01);
 }
 
 #[test]
@@ -111,10 +113,9 @@ fn the_plateau_watches_the_validation_loss() {
     for (label, _) in labels.iter_mut().zip(&split.val).filter(|(_, v)| **v) {
         *label = 1 - *label;
     }
-    let task = Task {
-        labels: &labels,
-        split,
-    };
+    let task =
+        NodeClassification::new(&labels, split, |net: &Net, pass| setting.forward(net, pass))
+            .unwrap();
     let config = TrainConfig {
         epochs: 20,
         plateau: Some(Plateau {
@@ -124,13 +125,14 @@ fn the_plateau_watches_the_validation_loss() {
         }),
         ..TrainConfig::default()
     };
-    let mut trainer = setting.trainer(config);
-    trainer
-        .fit(&task, |net, pass| setting.forward(net, pass), |_, _| Ok(()))
-        .unwrap();
-    let records = &trainer.history().records;
-    assert!(records.is_sorted_by(|a, b| a.loss > b.loss));
-    assert!(records[19].val_loss > records[0].val_loss);
-    assert!(records[19].val_acc < 0.5 && records[19].train_acc > 0.5);
-    assert!(records[19].lr < config.lr);
+    let mut trainer = setting.trainer(config.clone());
+    trainer.fit(&task, |_, _| Ok(())).unwrap();
+    let history = trainer.history();
+    assert!(history.steps.is_sorted_by(|a, b| a.loss > b.loss));
+    let [first, .., last] = &history.records[..] else {
+        panic!()
+    };
+    assert!(last.metrics["val_loss"] > first.metrics["val_loss"]);
+    assert!(last.metrics["val_acc"] < 0.5 && last.metrics["train_acc"] > 0.5);
+    assert!(history.steps[19].lr < config.lr);
 }

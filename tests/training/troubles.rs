@@ -6,11 +6,11 @@ use super::*;
 fn a_loss_that_is_not_finite_ends_with_an_error_before_its_step() {
     let setting = setting(0.0);
     let config = TrainConfig {
-        method: Method::SGD,
+        algorithm: Algorithm::SGD,
         lr: 1e200,
         ..TrainConfig::default()
     };
-    let mut trainer = setting.trainer(config);
+    let mut trainer = setting.trainer(config.clone());
     let error = setting.observe(&mut trainer, ()).unwrap_err();
     let message = error.to_string();
     assert!(
@@ -36,25 +36,16 @@ fn an_observer_can_end_the_training_and_it_can_go_on() {
             epochs: 20,
             ..TrainConfig::default()
         };
-        let mut trainer = setting.trainer(config);
+        let mut trainer = setting.trainer(config.clone());
         let stop = |_: &Trainer<_, _>, r: &Record| match r.epoch {
             8 => Err(emmy::Error::invalid("patience", "more", "none")),
             _ => Ok(()),
         };
-        trainer
-            .fit(
-                &setting.task(),
-                |net, pass| setting.forward(net, pass),
-                stop,
-            )
-            .unwrap_err();
+        trainer.fit(&setting.task(), stop).unwrap_err();
         assert_eq!(trainer.history().epochs(), 8);
         setting.observe(&mut trainer, ()).unwrap();
         let whole = setting.fit(config);
-        assert_eq!(
-            untimed(&trainer.history().records),
-            untimed(&whole.history().records)
-        );
+        assert_eq!(untimed(&trainer), untimed(&whole));
         assert_eq!(parameters(trainer.model()), parameters(whole.model()));
     }
 }
@@ -66,29 +57,33 @@ fn senseless_requests_are_refused() {
     for bad in [
         TrainConfig {
             loss_threshold: Some(f64::NAN),
-            ..good
+            ..good.clone()
         },
         TrainConfig {
             lr: f64::NAN,
-            ..good
+            ..good.clone()
         },
         TrainConfig {
             weight_decay: -1.0,
-            ..good
+            ..good.clone()
         },
         TrainConfig {
-            method: Method::Sgd {
+            algorithm: Algorithm::Sgd {
                 momentum: 0.0,
                 nesterov: true,
             },
-            ..good
+            ..good.clone()
+        },
+        TrainConfig {
+            clip: Some(Clip::GlobalNorm(-1.0)),
+            ..good.clone()
         },
         TrainConfig {
             plateau: Some(Plateau {
                 gamma: 2.0,
                 ..Plateau::default()
             }),
-            ..good
+            ..good.clone()
         },
         TrainConfig {
             schedule: Decay::Step {
@@ -96,10 +91,10 @@ fn senseless_requests_are_refused() {
                 gamma: 0.1,
             }
             .into(),
-            ..good
+            ..good.clone()
         },
     ] {
-        assert!(Trainer::new(setting.net(), bad).is_err(), "{bad:?}");
+        assert!(Trainer::new(setting.net(), bad.clone()).is_err(), "{bad:?}");
     }
     let n = setting.set.nodes();
     let whole = &setting.set.splits[0];
@@ -123,17 +118,31 @@ fn senseless_requests_are_refused() {
                 test: vec![true; 3],
                 ..whole.clone()
             },
-            "split: test: expected one flag a label, found 3 for 34",
+            "split: test: expected one flag per label, found 3 for 34",
         ),
     ] {
-        let task = Task {
-            split: &split,
-            ..setting.task()
-        };
-        let mut trainer = setting.trainer(good);
-        let error = trainer
-            .fit(&task, |net, pass| setting.forward(net, pass), |_, _| Ok(()))
-            .unwrap_err();
+        let task = NodeClassification::new(&setting.set.labels, &split, |net: &Net, pass| {
+            setting.forward(net, pass)
+        });
+        let error = task.err().unwrap();
         assert!(error.to_string().contains(message), "{error}");
     }
+}
+
+#[test]
+fn a_metric_that_the_evaluation_does_not_have_is_named() {
+    let setting = setting(0.0);
+    let mut trainer = setting.trainer(TrainConfig {
+        best_by: BestBy::Largest("roc_auc".into()),
+        ..TrainConfig::default()
+    });
+    let error = setting.observe(&mut trainer, ()).unwrap_err().to_string();
+    assert!(
+        error
+            .contains("expected roc_auc, found test_acc, train_acc, train_loss, val_acc, val_loss"),
+        "{error}"
+    );
+    // It is the first evaluation that is refused.
+    let history = trainer.history();
+    assert_eq!((history.epochs(), history.unfinished_steps()), (0, 1));
 }

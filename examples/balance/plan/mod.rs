@@ -5,11 +5,10 @@
 mod figures;
 mod tables;
 
-use super::cell::{Cell, Kind, Rule};
+use super::cell::{Cell, Kind, Rule, Select};
 use crate::support::args::Float;
 use emmy::data::Name;
 use emmy::nn::Activation;
-use emmy::train::Select;
 
 /// What is asked for: everything, or a part of it.
 #[derive(Debug, Clone)]

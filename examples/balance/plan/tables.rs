@@ -1,10 +1,9 @@
 //! The tables.
 
 use super::{Choice, Plan, SCHEMES};
-use crate::cell::{Cell, Kind, Rule};
+use crate::cell::{Cell, Kind, Rule, Select};
 use crate::paper;
 use emmy::nn::Activation;
-use emmy::train::Select;
 
 impl Choice {
     /// The cells of a table.

@@ -1,9 +1,9 @@
-//! The watch over δ.
+//! The monitor of the laws.
 
 use super::observers::{Diary, descent};
 use super::*;
 use emmy::symmetry::Side;
-use emmy::train::{DeltaWatch, Worst};
+use emmy::train::{LawMonitor, Worst};
 
 /// The relative δ and the size of each neuron of a first layer of two heads of four, from the names of the parameters alone: ⟨W[r,:], G⟩ + Σ b_r G − a_r G
 /// − ⟨W⁺[:,r], G⟩ by the sum of what stands in it, with or without the attention.
@@ -32,7 +32,7 @@ fn by_hand(names: &[String], page: &super::observers::Page, attention: bool) -> 
 }
 
 #[test]
-fn the_watch_finds_the_largest_delta() {
+fn the_monitor_finds_the_largest_delta() {
     for dropout in [0.0, 0.3] {
         let setting = setting(dropout);
         let mut trainer = setting.trainer(descent(12));
@@ -43,7 +43,7 @@ fn the_watch_finds_the_largest_delta() {
             law.terms.retain(|term| term.side != Side::Attention);
         }
         let mut diary = Diary::default();
-        let (mut whole, mut lame) = (DeltaWatch::new(laws.clone()), DeltaWatch::new(broken));
+        let (mut whole, mut lame) = (LawMonitor::new(laws.clone()), LawMonitor::new(broken));
         setting
             .observe(&mut trainer, ((&mut whole, &mut lame), &mut diary))
             .unwrap();
@@ -77,7 +77,7 @@ fn the_watch_finds_the_largest_delta() {
 
 /// Shows another what it is shown, with one entry of the gradients changed in one epoch.
 struct Tampering<'a> {
-    watch: &'a mut DeltaWatch,
+    monitor: &'a mut LawMonitor,
     changes: Vec<(usize, [usize; 2], f64)>,
 }
 
@@ -93,7 +93,7 @@ impl Observer<f64, Net> for Tampering<'_> {
             gradients: &gradients,
             ..*point
         };
-        Observer::<f64, Net>::before_step(&mut self.watch, &point)
+        Observer::<f64, Net>::before_step(&mut self.monitor, &point)
     }
 }
 
@@ -101,15 +101,15 @@ fn tampered(changes: Vec<(usize, [usize; 2], f64)>) -> Worst {
     let setting = setting(0.0);
     let net = setting.net();
     assert_eq!(net.parameters()[0].0, "layers.0.source.weight");
-    let mut watch = DeltaWatch::new(net.laws());
+    let mut monitor = LawMonitor::new(net.laws());
     let tampering = Tampering {
-        watch: &mut watch,
+        monitor: &mut monitor,
         changes,
     };
     setting
         .observe(&mut setting.trainer(descent(9)), tampering)
         .unwrap();
-    watch.worst().unwrap().clone()
+    monitor.worst().unwrap().clone()
 }
 
 #[test]
@@ -141,14 +141,15 @@ fn of_gradients_that_are_zero_there_is_no_share() {
     let zeros: Vec<_> = (net.tensors().iter().map(|x| x.mapv(|_| 0.0).into_shared())).collect();
     let point = Point {
         epoch: 1,
+        step: 1,
         loss: 0.0,
         lr: 0.1,
         parameters: &net.tensors(),
         gradients: &zeros,
     };
-    let mut watch = DeltaWatch::new(net.laws());
-    Observer::<f64, Net>::before_step(&mut watch, &point).unwrap();
-    let worst = watch.worst().unwrap();
+    let mut monitor = LawMonitor::new(net.laws());
+    Observer::<f64, Net>::before_step(&mut monitor, &point).unwrap();
+    let worst = monitor.worst().unwrap();
     assert_eq!((worst.delta, worst.share), (0.0, None));
 }
 
@@ -156,10 +157,10 @@ fn of_gradients_that_are_zero_there_is_no_share() {
 fn nothing_watched_is_nothing_found() {
     let setting = setting(0.0);
     let net = setting.net();
-    let mut watch = DeltaWatch::new(Vec::new());
+    let mut monitor = LawMonitor::new(Vec::new());
     setting
-        .observe(&mut setting.trainer(descent(3)), &mut watch)
+        .observe(&mut setting.trainer(descent(3)), &mut monitor)
         .unwrap();
-    assert_eq!((watch.worst(), watch.max_delta()), (None, 0.0));
-    assert_eq!(DeltaWatch::new(net.laws()).worst(), None);
+    assert_eq!((monitor.worst(), monitor.max_delta()), (None, 0.0));
+    assert_eq!(LawMonitor::new(net.laws()).worst(), None);
 }

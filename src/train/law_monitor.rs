@@ -1,4 +1,4 @@
-//! Whether the conservation laws hold in every epoch.
+//! Whether the conservation laws hold at every step.
 
 use super::{Observer, Point};
 use crate::error::Result;
@@ -6,25 +6,27 @@ use crate::real::Real;
 use crate::symmetry::{Law, Measured};
 use serde::{Deserialize, Serialize};
 
-/// Measures every law in every epoch and keeps the largest relative δ.
+/// Measures every law at every step and keeps the largest relative δ.
 ///
 /// ```
 /// # use emmy::data;
-/// # use emmy::nn::{Activation, GraphNet, GraphNetConfig, Stack};
-/// # use emmy::train::{DeltaWatch, Task, TrainConfig, Trainer};
+/// # use emmy::nn::{Activation, GraphNet, GraphNetConfig, Traced};
+/// # use emmy::train::{LawMonitor, NodeClassification, TrainConfig, Trainer};
 /// # let karate = data::karate();
 /// # let config = GraphNetConfig { activation: Activation::Relu, ..GraphNetConfig::gatv2(karate.feature_count(), karate.classes) };
-/// # let (x, adjacency) = (karate.raw_features(), config.adjacency(&karate.graph));
-/// # let task = Task { labels: &karate.labels, split: karate.split(0)? };
+/// # let (x, neighbours) = (karate.raw_features(), config.neighbourhood(&karate.graph));
 /// let net = GraphNet::<f64>::new(config, 0)?;
-/// let mut watch = DeltaWatch::new(net.laws());
+/// let mut monitor = LawMonitor::new(net.laws());
 /// let mut trainer = Trainer::new(net, TrainConfig { epochs: 20, ..TrainConfig::default() })?;
-/// trainer.fit_observed(&task, |net, pass| net.forward(pass, pass.tape().sparse(&x), &adjacency), &mut watch)?;
-/// assert!(watch.max_delta() < 1e-10, "{:?}", watch.worst());
+/// let task = NodeClassification::new(&karate.labels, karate.split(0)?, |net: &GraphNet<_>, pass| {
+///     net.forward(pass, pass.tape().sparse(&x), &neighbours)
+/// })?;
+/// trainer.fit_observed(&task, &mut monitor)?;
+/// assert!(monitor.max_delta() < 1e-10, "{:?}", monitor.worst());
 /// # Ok::<(), emmy::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct DeltaWatch {
+pub struct LawMonitor {
     laws: Vec<Law>,
     worst: Option<Worst>,
 }
@@ -40,15 +42,16 @@ pub struct Worst {
     pub neuron: usize,
     /// The number of the epoch, from 1.
     pub epoch: usize,
-    /// Σ|w θ G| of the neuron relative to the largest of any neuron in that epoch. Where this is less than the rounding error ε of the numbers,
-    /// δ may be of rounding alone, as large as what it sums: G is what is left where large contributions cancel
-    /// ([`Measured::worst_above`](crate::symmetry::Measured::worst_above)). `None` where all gradients are zero, and in files of an earlier
-    /// version, which did not tell it.
+    /// Σ|w θ G| of the neuron relative to the largest of any neuron in that epoch. Where this is less than
+    /// the rounding error ε of the numbers, δ may be of rounding alone, as large as what it sums: G is what
+    /// is left where large contributions cancel
+    /// ([`Measured::worst_above`](crate::symmetry::Measured::worst_above)). `None` where all gradients are
+    /// zero, and in files of an earlier version, which did not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
 
-impl DeltaWatch {
+impl LawMonitor {
     /// An observer of these laws.
     pub fn new(laws: Vec<Law>) -> Self {
         Self { laws, worst: None }
@@ -65,7 +68,7 @@ impl DeltaWatch {
     }
 }
 
-impl<F: Real, M> Observer<F, M> for DeltaWatch {
+impl<F: Real, M> Observer<F, M> for LawMonitor {
     fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {
         let measure = |law: &Law| law.measure(point.parameters, point.gradients);
         let all: Vec<Measured> = self.laws.iter().map(measure).collect();

@@ -1,0 +1,140 @@
+//! Where a run stands.
+
+use super::History;
+use crate::error::{Error, Result};
+use crate::nn::Module;
+use crate::optim::{Optimizer, Plateau};
+use crate::real::Real;
+use crate::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+/// All that a run needs to go on as if it had not stopped: plain data for a checkpoint ([`crate::store`]).
+///
+/// All that is random follows from the seed and the numbers of epochs and steps, so these are the state of
+/// the random numbers: the pass of a step from the number of steps before it, the order of the batches from
+/// the number of epochs before it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct TrainState<F: Real> {
+    /// What is trained on what: a run with another description is another run.
+    pub description: String,
+    /// The seed of dropout and all else that is random.
+    pub seed: u64,
+    /// The parameters after the last step, with their names.
+    pub parameters: Vec<(String, Tensor<F>)>,
+    /// The model's state after the last step, such as running statistics, with the names of its tensors.
+    pub states: Vec<(String, Tensor<F>)>,
+    /// The parameters of the best epoch, then the model's state there; nothing before the first epoch ends.
+    pub best: Vec<Tensor<F>>,
+    /// The state of the optimiser.
+    pub optimizer: Optimizer<F>,
+    /// The state of the plateau schedule, if there is one.
+    pub plateau: Option<Plateau>,
+    /// Every step and every epoch so far.
+    pub history: History,
+}
+
+impl<F: Real> TrainState<F> {
+    /// The number of finished epochs.
+    pub fn epochs(&self) -> usize {
+        self.history.epochs()
+    }
+
+    /// The number of steps taken, those of an unfinished epoch included.
+    pub fn steps(&self) -> usize {
+        self.history.steps.len()
+    }
+
+    /// Checks that this is the state of a training of such a model, and one that can be: all its parts fit.
+    ///
+    /// # Errors
+    /// If a name or a shape differs; the message names the first that does. If another part does not fit.
+    pub fn check_model(&self, model: &impl Module<F>) -> Result<()> {
+        let entries = model.entries();
+        let (trained, states): (Vec<_>, Vec<_>) = (entries
+            .iter()
+            .map(|e| (e.is_trained(), (&*e.name, e.tensor))))
+        .partition(|(is_trained, _)| *is_trained);
+        let of = |all: Vec<(bool, (&str, &Tensor<F>))>| -> Vec<String> {
+            all.into_iter()
+                .map(|(_, (name, p))| listed(name, p))
+                .collect()
+        };
+        check_list("parameter", &of(trained), &self.parameters)?;
+        check_list("state", &of(states), &self.states)?;
+        let names: Vec<&str> = self.parameters.iter().map(|(name, _)| &**name).collect();
+        self.history.check(&names)?;
+        let all = || self.parameters.iter().chain(&self.states);
+        let fits = (self.best.iter().map(|p| p.shape())).eq(all().map(|(_, p)| p.shape()));
+        let none_yet = self.best.is_empty() && self.epochs() == 0;
+        if !(fits || none_yet) {
+            return Err(Error::invalid(
+                "checkpoint: best parameters",
+                "the shapes of the parameters",
+                "others",
+            ));
+        }
+        let sizes: Vec<usize> = self.parameters.iter().map(|(_, p)| p.len()).collect();
+        self.optimizer.check_sizes(&sizes)?;
+        // With the state before the first step the run would go on, but otherwise than it would have.
+        let (expected, found) = (self.steps(), self.optimizer.steps());
+        if found != expected as u64 {
+            return Err(Error::invalid(
+                "checkpoint: state of the optimiser",
+                format!("that after {expected} steps"),
+                format!("that after {found}"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks that the run that stands at `other` may go on from here: the same description, seed and rule of
+    /// updates.
+    pub(super) fn check_run(&self, other: &Self) -> Result<()> {
+        let differs = |what: &str, expected: String, found: String| {
+            Err(Error::invalid(
+                format!("checkpoint of another run: {what}"),
+                expected,
+                found,
+            ))
+        };
+        if self.description != other.description {
+            let (expected, found) = (other.description.clone(), self.description.clone());
+            return differs("description", expected, found);
+        }
+        if self.seed != other.seed {
+            return differs("seed", other.seed.to_string(), self.seed.to_string());
+        }
+        let same_plateau = match (&self.plateau, &other.plateau) {
+            (Some(a), Some(b)) => a.same_rule(b),
+            (None, None) => true,
+            _ => false,
+        };
+        if !self.optimizer.same_rule(&other.optimizer) || !same_plateau {
+            let rule = |s: &Self| format!("{:?}, plateau {:?}", s.optimizer.algorithm(), s.plateau);
+            return differs("rule of updates", rule(other), rule(self));
+        }
+        Ok(())
+    }
+}
+
+fn listed<F: Real>(name: &str, tensor: &Tensor<F>) -> String {
+    format!("{name} of shape {:?}", tensor.shape())
+}
+
+fn check_list<F: Real>(
+    what: &str,
+    expected: &[String],
+    found: &[(String, Tensor<F>)],
+) -> Result<()> {
+    let found: Vec<String> = found.iter().map(|(name, p)| listed(name, p)).collect();
+    let at = |list: &[String], k: usize| list.get(k).map_or("none".to_owned(), String::clone);
+    match (0..expected.len().max(found.len())).find(|&k| expected.get(k) != found.get(k)) {
+        None => Ok(()),
+        Some(k) => Err(Error::invalid(
+            format!("checkpoint of another model: {what} {k}"),
+            at(expected, k),
+            at(&found, k),
+        )),
+    }
+}

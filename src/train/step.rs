@@ -1,0 +1,56 @@
+//! One step of a training loop written by hand.
+
+use crate::autodiff::{Tape, Var};
+use crate::nn::{Module, Pass};
+use crate::optim::Optimizer;
+use crate::real::Real;
+
+/// One step: a training pass over `model` with this seed, the gradient of the loss, an update with learning
+/// rate η = `lr`, and new values for the model's state if its layers found any. Returns the loss before the
+/// update.
+///
+/// A loop that wants more between gradient and update, such as [`Clip`](crate::optim::Clip), writes these
+/// lines itself; a loop that wants evaluations, the best model, early stopping or checkpoints uses a
+/// [`Trainer`](super::Trainer).
+///
+/// ```
+/// use emmy::nn::Linear;
+/// use emmy::optim::{Algorithm, Optimizer};
+/// use emmy::{init, train};
+///
+/// let x = init::normal::<f64>(&[10, 3], 1.0, &mut init::rng(0));
+/// let mut layer = Linear::new(3, 1, true, &mut init::rng(1));
+/// let mut optimizer = Optimizer::new(Algorithm::ADAM);
+/// let losses: Vec<f64> = (0..50)
+///     .map(|seed| {
+///         train::step(&mut layer, &mut optimizer, 0.1, seed, |layer, pass| {
+///             let y = layer.forward(pass, pass.tape().constant(x.clone()));
+///             (y - 1.0).square().mean_all()
+///         })
+///     })
+///     .collect();
+/// assert!(losses[49] < 0.1 * losses[0]);
+/// ```
+///
+/// # Panics
+/// If the loss does not have exactly one element, or the optimiser began with another model.
+#[track_caller]
+pub fn step<F: Real, M: Module<F>>(
+    model: &mut M,
+    optimizer: &mut Optimizer<F>,
+    lr: f64,
+    seed: u64,
+    loss: impl for<'t> FnOnce(&M, &Pass<'t, '_, F>) -> Var<'t, F>,
+) -> f64 {
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, &*model, seed);
+    let loss = loss(model, &pass);
+    let gradients = pass.gradients(loss);
+    let value = loss.item().as_f64();
+    let updates = pass.into_updates();
+    // The tape shares the parameters; without it they are updated in place.
+    drop(tape);
+    optimizer.step(model.tensors_mut(), &gradients, lr);
+    updates.apply(model);
+    value
+}

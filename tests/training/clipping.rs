@@ -1,0 +1,111 @@
+//! Clipping and decay as a training does them.
+
+use super::*;
+use emmy::nn::Role;
+
+fn descent(config: TrainConfig) -> TrainConfig {
+    TrainConfig {
+        algorithm: Algorithm::SGD,
+        lr: 0.5,
+        epochs: 5,
+        ..config
+    }
+}
+
+/// How far each step of plain descent goes, from the points of the steps.
+fn steps(config: TrainConfig) -> Vec<(Vec<Tensor<f64>>, Vec<Tensor<f64>>)> {
+    let setting = setting(0.2);
+    let mut diary = super::observers::Diary::default();
+    let mut trainer = setting.trainer(config);
+    setting.observe(&mut trainer, &mut diary).unwrap();
+    let mut points: Vec<_> = diary.epochs.iter().map(|p| p.parameters.clone()).collect();
+    points.push(parameters(trainer.model()));
+    let moved = points.windows(2).map(|pair| {
+        let both = pair[0].iter().zip(&pair[1]);
+        both.map(|(a, b)| ((a - b) / 0.5).into_shared()).collect()
+    });
+    let gradients = diary.epochs.iter().map(|p| p.gradients.clone());
+    gradients.zip(moved).collect()
+}
+
+fn norm(all: &[Tensor<f64>]) -> f64 {
+    all.iter().flatten().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+#[test]
+fn a_step_is_made_by_the_clipped_gradient_and_the_true_one_is_shown() {
+    let clip = |clip| {
+        steps(descent(TrainConfig {
+            clip: Some(clip),
+            ..TrainConfig::default()
+        }))
+    };
+    let bound = 0.3;
+    let mut clipped = 0;
+    for (gradients, moved) in clip(Clip::GlobalNorm(bound)) {
+        let factor = (bound / (norm(&gradients) + 1e-6)).min(1.0);
+        clipped += usize::from(factor < 1.0);
+        for (g, m) in gradients.iter().zip(&moved) {
+            approx::assert_abs_diff_eq!(*m, (g * factor).into_shared(), epsilon = 1e-13);
+        }
+    }
+    assert!(clipped > 0);
+    let bound = 0.05;
+    let mut clipped = 0;
+    for (gradients, moved) in clip(Clip::Value(bound)) {
+        for (g, m) in gradients.iter().zip(&moved) {
+            clipped += g.iter().filter(|x| x.abs() > bound).count();
+            let expected = g.mapv(|x| x.clamp(-bound, bound)).into_shared();
+            approx::assert_abs_diff_eq!(*m, expected, epsilon = 1e-13);
+        }
+    }
+    assert!(clipped > 0);
+}
+
+#[test]
+fn records_have_the_norms_before_clipping() {
+    let setting = setting(0.0);
+    let norms = |clip| {
+        let trainer = setting.fit(descent(TrainConfig {
+            clip,
+            ..TrainConfig::default()
+        }));
+        trainer.history().steps[0].gradient_norms.clone()
+    };
+    assert_eq!(norms(Some(Clip::GlobalNorm(1e-3))), norms(None));
+}
+
+#[test]
+fn decay_can_be_left_to_roles() {
+    let decayed = |decay_roles: Option<Vec<Role>>| -> Vec<String> {
+        let config = descent(TrainConfig {
+            weight_decay: 0.25,
+            decay_roles,
+            ..TrainConfig::default()
+        });
+        let (gradients, moved) = &steps(config)[1];
+        let net = setting(0.2).net();
+        let names = net.parameters().into_iter().map(|(name, _)| name);
+        let by_more = |(_, (g, m)): &(String, (&Tensor<f64>, &Tensor<f64>))| {
+            (*g - *m).iter().any(|d| d.abs() > 1e-9)
+        };
+        let all = names.zip(gradients.iter().zip(moved)).filter(by_more);
+        all.map(|(name, _)| name).collect()
+    };
+    let net = setting(0.2).net();
+    let with = |roles: &[Role]| -> Vec<String> {
+        let named = net.parameters().into_iter().zip(net.roles());
+        let chosen = named.filter(|(_, role)| roles.contains(role));
+        chosen.map(|((name, _), _)| name).collect()
+    };
+    for roles in [
+        vec![Role::Weight],
+        vec![Role::Weight, Role::Attention],
+        vec![Role::Bias],
+        vec![],
+    ] {
+        assert_eq!(decayed(Some(roles.clone())), with(&roles), "{roles:?}");
+    }
+    assert_eq!(decayed(None).len(), net.parameters().len());
+    assert!(!with(&[Role::Attention]).is_empty() && !with(&[Role::Bias]).is_empty());
+}
