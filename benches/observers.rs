@@ -9,7 +9,9 @@ use clap::Parser;
 use emmy::data::{self, Dataset};
 use emmy::graph::Neighbourhood;
 use emmy::kernels::par;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Traced};
+use emmy::nn::{
+    Activation, AttentionOptions, Conv, Gatv2Options, GraphNet, GraphNetConfig, Traced,
+};
 use emmy::optim::Algorithm;
 use emmy::sparse::Csr;
 use emmy::train::{

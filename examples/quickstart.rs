@@ -1,9 +1,9 @@
 //! Zachary's karate club broke up. Two leaders are known; a graph network finds out who followed whom.
 
-use emmy::nn::{GcnConv, Module, Pass};
-use emmy::optim::{Method, Optimizer};
-use emmy::train::metrics::accuracy;
-use emmy::{Real, Tape, data, init};
+use emmy::nn::GcnConv;
+use emmy::optim::{Algorithm, Optimizer};
+use emmy::train::{self, metrics::accuracy};
+use emmy::{Real, data, init};
 
 /// Two graph convolutions. The macro lists the fields that are learnt.
 struct Net<F: Real> {
@@ -23,29 +23,26 @@ fn main() -> emmy::Result<()> {
         hidden: GcnConv::new(club.feature_count(), 8, true, rng),
         out: GcnConv::new(8, club.classes, true, rng),
     };
-    let mut optimizer = Optimizer::new(Method::ADAM);
+    let mut optimizer = Optimizer::new(Algorithm::ADAM);
 
     for epoch in 0..=100 {
-        // A fresh tape records the forward pass; parameters are bound to it as they are used.
-        let tape = Tape::new();
-        let pass = Pass::train(&tape, &net, epoch);
-        let x = tape.sparse(&features);
-        let h = net.hidden.forward(&pass, x, &adjacency).tanh();
-        let logits = net.out.forward(&pass, h, &adjacency);
-        let loss = logits.cross_entropy(&club.labels, Some(&split.train));
+        // One step: a pass over the network on a fresh tape, the gradient of the loss, an update.
+        train::step(&mut net, &mut optimizer, 0.01, epoch, |net, pass| {
+            let x = pass.tape().sparse(&features);
+            let h = net.hidden.forward(pass, x, &adjacency).tanh();
+            let logits = net.out.forward(pass, h, &adjacency);
+            let loss = logits.cross_entropy(&club.labels, Some(&split.train));
 
-        if epoch % 20 == 0 {
-            let found = accuracy(&logits.value(), &club.labels, &split.test);
-            println!(
-                "epoch {epoch:3}: loss {:.3}, {:.0} % of the others found",
-                loss.item(),
-                100.0 * found
-            );
-        }
-
-        let gradients = pass.gradients(loss);
-        let parameters = net.parameters_mut().into_iter().map(|(_, p)| p);
-        optimizer.step(parameters, &gradients, 0.01);
+            if epoch % 20 == 0 {
+                let found = accuracy(&logits.value(), &club.labels, &split.test);
+                println!(
+                    "epoch {epoch:3}: loss {:.3}, {:.0} % of the others found",
+                    loss.item(),
+                    100.0 * found
+                );
+            }
+            loss
+        });
     }
     Ok(())
 }

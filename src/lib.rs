@@ -12,9 +12,9 @@
 //! | 1 | [`kernels`] [`linalg`] | arithmetic without derivatives; threads and vector units; QR, singular values |
 //! | 2 | [`autodiff`] | tape, handles, gradients, products with Jacobian and Hessian, checkpoints, fused operations |
 //! | 3 | [`ops`] | the operations, value and derivative side by side, and the registry that tests walk |
-//! | 4 | [`graph`] [`init`] [`optim`] [`symmetry`] | validated graphs and generators; initialisers; optimisers and schedules; conservation laws |
-//! | 5 | [`nn`] | layers and models, and the laws that hold for them |
-//! | 6 | [`data`] [`train`] [`store`] | loaders and synthetic sets; the training loop; checkpoints |
+//! | 4 | [`graph`] [`init`] [`optim`] [`symmetry`] | validated graphs and generators; initialisers; optimisers and schedules; the vocabulary of laws |
+//! | 5 | [`nn`] | layers and models; the pass over a model, and the trace that laws are read off |
+//! | 6 | [`data`] [`train`] [`store`] | loaders and synthetic sets; tasks and the training loop; checkpoints |
 //!
 //! Start with [`Tape`] and [`Var`]; `docs/engine.md` explains how they work, `docs/conservation.md` what [`symmetry`] is about.
 //!

@@ -113,6 +113,10 @@ struct Cli {
     /// Run nothing, show what is finished
     #[arg(long)]
     show: bool,
+
+    /// Print the layers of the first cell's network, the shapes of their outputs and their parameters, before the first run
+    #[arg(long)]
+    summary: bool,
 }
 
 fn main() -> ExitCode {
@@ -199,7 +203,16 @@ fn run(cli: &Cli) -> Result<()> {
     let figures: Vec<(u32, Plan)> = (cli.figures.iter())
         .map(|&n| (n, only(choice.figure(n))))
         .collect();
-    let outcomes = cli.outcomes(tables.iter().chain(figures.iter().map(|(_, plan)| plan)))?;
+    let all = || tables.iter().chain(figures.iter().map(|(_, plan)| plan));
+    let first = all()
+        .flat_map(|plan| &plan.entries)
+        .flat_map(|e| &e.cells)
+        .next();
+    if let Some(cell) = first.filter(|_| cli.summary) {
+        let data = run::Prepared::load(cell, cli.data.clone())?;
+        say(format_args!("{}\n{}", cell.title(), cell.summary(&data)?))?;
+    }
+    let outcomes = cli.outcomes(all())?;
     for plan in &tables {
         match tables::render(plan, &choice.settings(), &outcomes) {
             Some(text) => say(text)?,

@@ -7,7 +7,7 @@ use crate::support::args::{Float, features};
 use emmy::data::{self, Dataset, Direction, Name, Options, Split};
 use emmy::init::Initialization;
 use emmy::kernels::par;
-use emmy::nn::{GraphNet, Module, Pass, Role, Traced};
+use emmy::nn::{GraphNet, Module, Pass, Role, Summary, Trace, Traced};
 use emmy::train::{
     History, LawMonitor, NodeClassification, Recorder, Trainer, Worst, each_epoch, metrics,
 };
@@ -82,6 +82,20 @@ impl Prepared {
 }
 
 impl Cell {
+    /// The layers of its network as a table.
+    ///
+    /// # Errors
+    /// If the cell is not valid.
+    pub fn summary(&self, Prepared { set, .. }: &Prepared) -> Result<Summary> {
+        let config = self.network(set)?;
+        let net = GraphNet::<f32>::new(config, self.seed)?;
+        let (x, neighbours) = (features::<f32>(set), config.neighbourhood(&set.graph));
+        let trace = Trace::of(&net, |pass| {
+            net.forward(pass, pass.tape().sparse(&x), &neighbours)
+        });
+        Ok(trace.summary())
+    }
+
     /// Runs it on `threads` threads; `epoch` sees the history after every epoch.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ mod cli;
 use clap::Parser;
 use cli::Cli;
 use emmy::data::Dataset;
-use emmy::nn::{GraphNet, GraphNetConfig, Pass, Traced};
+use emmy::nn::{GraphNet, GraphNetConfig, Pass, Trace, Traced};
 use emmy::train::{
     History, LawMonitor, NodeClassification, TrainState, Trainer, each_epoch, metrics,
 };
@@ -71,6 +71,13 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     }
     let set = cli.data.load()?;
     let config = cli.network(&set)?;
+    if cli.runs.summary {
+        let table = summary::<F>(&set, config)?;
+        match cli.runs.json {
+            true => note(table),
+            false => say(table)?,
+        }
+    }
     let mut outcomes = Vec::new();
     for seed in cli.runs.seed..cli.runs.seed + cli.runs.seeds {
         let outcome = train::<F>(cli, &set, config, seed)?;
@@ -131,6 +138,16 @@ fn prepare<F: Real>(
         trainer.resume(store::load::<F, TrainState<F>>(path)?)?;
     }
     Ok((trainer, monitor))
+}
+
+/// The layers of the network as a table, with the shapes that they have on this data set.
+fn summary<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<emmy::nn::Summary> {
+    let net = GraphNet::<F>::new(config, 0)?;
+    let (x, neighbours) = (features::<F>(set), config.neighbourhood(&set.graph));
+    let trace = Trace::of(&net, |pass| {
+        net.forward(pass, pass.tape().sparse(&x), &neighbours)
+    });
+    Ok(trace.summary())
 }
 
 /// Trains one network and says how it went.

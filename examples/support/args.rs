@@ -55,6 +55,10 @@ pub struct Runs {
     /// Folder for figures
     #[arg(long, value_name = "DIR", default_value = "figures")]
     pub figures: PathBuf,
+
+    /// Print the layers of the network, the shapes of their outputs and their parameters, before the first run
+    #[arg(long)]
+    pub summary: bool,
 }
 
 /// The type of the numbers.
