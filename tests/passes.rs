@@ -262,9 +262,9 @@ fn a_model_is_a_table() {
     let text = mlp.trace().summary().to_string();
     let expected = "\
 layer       type    output  parameters
-            Mlp     [1, 3]          67
-  layers.0  Linear  [1, 8]          40
-  layers.1  Linear  [1, 3]          27
+            Mlp     [2, 3]          67
+  layers.0  Linear  [2, 8]          40
+  layers.1  Linear  [2, 3]          27
 total                               67
 ";
     assert_eq!(text, expected);

@@ -68,7 +68,7 @@ impl<F: Real> Layer<F> for Mlp<F> {}
 impl<F: Real> Traced<F> for Mlp<F> {
     fn trace(&self) -> Trace {
         let first = self.layers.first().expect("it has a layer");
-        let x = Tensor::ones(vec![1, first.weight.shape()[1]]);
+        let x = Tensor::ones(vec![2, first.weight.shape()[1]]);
         Trace::of(self, |pass| self.forward(pass, pass.tape().constant(x)))
     }
 }

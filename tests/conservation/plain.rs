@@ -270,3 +270,56 @@ fn a_loss_of_the_logits_has_the_laws_of_both() {
     );
     holds(&loss.laws(), &net, &problem);
 }
+
+/// A layer that reads more than it says, and one whose inside is looked at: no law is claimed of what they see.
+#[derive(Debug, Clone)]
+struct Sly<F: Real> {
+    first: Linear<F>,
+    layer: Linear<F>,
+    last: Linear<F>,
+    way: usize,
+}
+emmy::module!(Sly: first, layer, last);
+
+impl<F: Real> Network<F> for Sly<F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
+        let x = self.first.forward(pass, problem.input(pass.tape()));
+        let mut inside = None;
+        let y = pass.call(&self.layer, &[x.relu()], || {
+            let y = x.relu().linear(pass.param(&self.layer.weight));
+            inside = Some(y.relu());
+            match self.way {
+                0 => y + x.tanh(),
+                _ => y.tanh(),
+            }
+        });
+        let seen = inside.expect("it ran").sum_all();
+        let outputs = self.last.forward(pass, y.relu());
+        if self.way == 1 {
+            outputs + seen
+        } else {
+            outputs
+        }
+    }
+}
+
+#[test]
+fn what_is_not_followed_has_no_laws() {
+    // The layer lies about its activation in way 2: that is its own affair, and its fault.
+    for (way, expected) in [(0, 1), (1, 0)] {
+        let rng = &mut init::rng(0);
+        let mut net = Sly::<f64> {
+            first: Linear::new(4, 5, true, rng),
+            layer: Linear::new(5, 5, true, rng),
+            last: Linear::new(5, 3, true, rng),
+            way,
+        };
+        draw_all(&mut net, 1);
+        let problem = example(4, Loss::Smooth, 1);
+        let laws = trace_on(&net, &problem).laws();
+        assert_eq!(laws.len(), expected, "{laws:?}");
+        if way == 0 {
+            assert_eq!(laws[0].name, "layer, neurons");
+        }
+    }
+}

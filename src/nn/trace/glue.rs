@@ -231,7 +231,10 @@ fn reduction(op: &str, from: &[usize], to: &[usize]) -> Join {
         count(&to[..to.len() - 1])
     };
     let sums = op == "sum";
+    // Rows of a sample that has only one may be reduced without a trace of it in the shapes.
+    let single = from.len() > 1 && from[..from.len() - 1].contains(&1);
     let passage = match (neurons, rows, sums) {
+        (false, false, _) if single => return Join::Of(Passage::ROWS),
         (false, false, _) => Passage::CARRIES,
         (false, true, true) => Passage::CARRIES.with(Change::Offset, Way::Carries(n / m)),
         (false, true, false) => Passage::homogeneous(1.0).with(Change::Offset, Way::Carries(1.0)),

@@ -80,6 +80,8 @@ struct Node {
 impl Trace {
     /// Runs `forward` once in a training pass. What it returns is taken as what a loss sees: laws hold for every loss of it.
     ///
+    /// A sample has at least two rows, best three: of one row alone some operations cannot be told apart, and laws are then left out.
+    ///
     /// Give the outputs of a model to have the laws that hold whatever the loss; give a loss to have the laws of that loss too.
     pub fn of<F: Real>(
         model: &(impl Module<F> + ?Sized),

@@ -215,7 +215,14 @@ impl<'a> Streams<'a> {
                 continue;
             };
             let stream = self.root(stream);
-            let passage = relation.passage.then(reader.passage);
+            // The values of a sparse matrix are not rows of neurons.
+            let rows = trace.nodes[node].shape.len() > 1;
+            let seen = if rows {
+                reader.passage
+            } else {
+                Passage::BREAKS
+            };
+            let passage = relation.passage.then(seen);
             self.streams[stream].used = true;
             let passage = if passes && input == 0 {
                 passage
@@ -244,6 +251,7 @@ impl<'a> Streams<'a> {
                     (out.shift_anew(call.output)).offset_anew(call.output);
             }
         }
+        self.unlisted(call);
         if !passes {
             let mut stream = Stream {
                 writers: vec![number],
@@ -262,6 +270,20 @@ impl<'a> Streams<'a> {
                 shift_base: call.output,
                 offset_base: call.output,
             };
+        }
+    }
+
+    /// What a call reads without having it among its inputs is not followed.
+    fn unlisted(&mut self, call: &Call) {
+        for node in &self.trace.nodes[call.nodes.clone()] {
+            for &arg in &node.args {
+                let outside = arg < call.nodes.start && !call.inputs.contains(&arg);
+                if let Some(stream) = self.relations[arg].stream.filter(|_| outside) {
+                    let stream = self.root(stream);
+                    self.streams[stream].used = true;
+                    self.breaks_all(stream);
+                }
+            }
         }
     }
 
@@ -397,8 +419,8 @@ fn check(call: &Call, ports: &Ports, nodes: &[Node]) {
         );
     }
     for (reader, &node) in ports.readers.iter().zip(&call.inputs) {
-        // Of a constant nothing is asked, and a sparse one is seen by its values alone.
-        if !nodes[node].args.is_empty() {
+        // Of a constant nothing is asked, and a sparse matrix is seen by its values alone.
+        if !nodes[node].args.is_empty() && nodes[node].shape.len() > 1 {
             for term in &reader.terms {
                 refuse("a reader", term.slice.neurons(), "the input", width(node));
             }
