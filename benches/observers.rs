@@ -9,9 +9,7 @@ use clap::Parser;
 use emmy::data::{self, Dataset};
 use emmy::graph::Neighbourhood;
 use emmy::kernels::par;
-use emmy::nn::{
-    Activation, AttentionOptions, Conv, Gatv2Options, GraphNet, GraphNetConfig, Traced,
-};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Traced};
 use emmy::optim::Algorithm;
 use emmy::sparse::Csr;
 use emmy::train::{
@@ -65,20 +63,14 @@ fn main() -> Result<()> {
 }
 
 fn compare(cli: &Cli, set: &Dataset, threads: usize) -> Result<()> {
-    let conv = Conv::Gatv2(Gatv2Options {
-        shared: true,
-        attention: AttentionOptions {
-            bias: false,
-            ..AttentionOptions::default()
-        },
-    });
     let config = GraphNetConfig {
         layers: 10,
         hidden: 64,
         dropout: 0.0,
         activation: Activation::Relu,
-        ..GraphNetConfig::gcn(set.feature_count(), set.classes).of(conv)
-    };
+        ..GraphNetConfig::gcn(set.feature_count(), set.classes).of(Conv::gatv2(true))
+    }
+    .biased(false);
     let (x, neighbours) = (set.normalized_features(), config.neighbourhood(&set.graph));
     let net = Net::new(config, 0)?;
     let turn = Turn {

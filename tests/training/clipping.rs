@@ -12,8 +12,10 @@ fn descent(config: TrainConfig) -> TrainConfig {
     }
 }
 
-/// How far each step of plain descent goes, from the points of the steps.
-fn steps(config: TrainConfig) -> Vec<(Vec<Tensor<f64>>, Vec<Tensor<f64>>)> {
+type Tensors = Vec<Tensor<f64>>;
+
+/// Of each step of plain descent the gradient, and how far it went by η.
+fn steps(config: TrainConfig) -> Vec<(Tensors, Tensors)> {
     let setting = setting(0.2);
     let mut diary = super::observers::Diary::default();
     let mut trainer = setting.trainer(config);
