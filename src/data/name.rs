@@ -32,7 +32,7 @@ pub enum Name {
 }
 
 impl Name {
-    /// All of them.
+    /// All data sets.
     pub const ALL: [Self; 11] = [
         Self::Cora,
         Self::CiteSeer,
