@@ -1,7 +1,7 @@
 //! Errors: what was wrong, where, and what was expected.
 //!
-//! Files and user data give a [`Result`]. A contract violated by code (a wrong shape handed to an operation) panics instead, with
-//! the operation, the shapes and the rule.
+//! Files and user data give a [`Result`]. A contract violated by code (a wrong shape handed to an operation)
+//! panics instead, with the operation, the shapes and the rule.
 
 use std::path::PathBuf;
 
@@ -60,7 +60,7 @@ pub enum Error {
     },
 }
 
-/// A list with a line for each place.
+/// A list with one line per place.
 fn places(looked: &[PathBuf]) -> String {
     if looked.is_empty() {
         return " no place: no folder was given, and there is no cache directory".into();
