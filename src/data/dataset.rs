@@ -170,7 +170,7 @@ impl Dataset {
     /// The split without the nodes that have no edge to or from another node: they are removed from its
     /// masks, and the graph stays as it is.
     ///
-    /// The code of "Are GATs Out of Balance?" can do this; Among the public sets only CiteSeer has such
+    /// The code of "Are GATs Out of Balance?" can do this. Among the public sets only CiteSeer has such
     /// nodes: 48, of which 6 are validation nodes and 12 are test nodes. The paper says that they are removed
     /// (section 9), but Table 8 counts 500 and 1000 nodes there.
     ///

@@ -19,8 +19,8 @@ mod tests;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Zip};
 
-/// A = Q R with orthonormal columns of Q (m × k), R upper triangular (k × n) with a diagonal ≥ 0, k = min(m,
-/// n).
+/// A = Q R with orthonormal columns of Q (m × k), R upper triangular (k × n) with a diagonal ≥ 0, k =
+/// min(m, n).
 ///
 /// With a diagonal that has no negative entry the factors of a matrix of full rank are unique, and the Q of a
 /// Gaussian matrix is uniformly distributed (Mezzadri, "How to generate random matrices from the classical

@@ -1,8 +1,8 @@
 //! `cora-like`: a generated data set with Cora's figures, for machines without Cora.
 //!
 //! A degree-corrected contextual stochastic block model (Karrer and Newman, 2011; Deshpande, Sen, Montanari
-//! and Mossel, NeurIPS 2018) with two refinements that bring it closer to Cora: classes are divided
-//! into **subtopics**, so that neighbours share more words than two arbitrary papers of one class; and some
+//! and Mossel, NeurIPS 2018) with two refinements that bring it closer to Cora: classes are divided into
+//! **subtopics**, so that neighbours share more words than two arbitrary papers of one class; and some
 //! papers are **between two classes**, so that neighbours of another class are concentrated on these papers,
 //! and a network that averages neighbours makes errors there.
 //!

@@ -175,7 +175,7 @@ impl Found {
     fn add_within(&mut self, i: usize, groups: &Groups, rng: &mut ChaCha8Rng) {
         let paper = &groups.papers[i];
         let near = rng.random_bool(groups.near);
-        // If the edge within the subtopic exists already, one within the class is tried.
+        // If no edge within the subtopic is added, one within the class is tried.
         let added = near && self.add(i, groups.subtopics[paper.subtopic].draw(rng))
             || self.add(i, groups.classes[paper.class].draw(rng));
         self.within += usize::from(added);
