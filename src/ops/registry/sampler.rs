@@ -25,12 +25,12 @@ impl Sampler {
         self.rng.random_range(low..=high)
     }
 
-    /// One of these.
+    /// One of the choices.
     pub fn one_of(&mut self, choices: &[usize]) -> usize {
         choices[self.count(0, choices.len() - 1)]
     }
 
-    /// Heads or tails.
+    /// True or false, equally likely.
     pub fn flag(&mut self) -> bool {
         self.rng.random()
     }
