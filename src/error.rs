@@ -17,20 +17,20 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The message of the operating system.
         source: std::io::Error,
     },
 
-    /// A file does not hold what its format promises.
+    /// The content of a file breaks its format.
     #[error("{}: byte {byte}: expected {expected}, found {found}", file.display())]
     Format {
         /// The file (for a member of an archive, `archive.npz/member.npy`).
         file: PathBuf,
         /// Offset of the offending byte in that file.
         byte: u64,
-        /// What the format asks for there.
+        /// The content that the format requires there.
         expected: String,
-        /// What is there.
+        /// The content found there.
         found: String,
     },
 
@@ -40,7 +40,7 @@ pub enum Error {
         places(looked)
     )]
     NotFound {
-        /// What was looked for.
+        /// The data set that was looked for.
         what: String,
         /// Every place that was tried.
         looked: Vec<PathBuf>,

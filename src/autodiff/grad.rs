@@ -1,10 +1,10 @@
-//! Reverse-mode differentiation and what is built on it.
+//! Reverse-mode differentiation, and the products and Jacobians built on it.
 //!
 //! With y = f(x) and a cotangent u, one backward sweep gives the product uᵀJ. The same derivative code runs
 //! in two modes:
 //!
 //! - **values**: every derivative runs in a scratch region that is freed as soon as its value is known;
-//! - **graph** (`_graph` in the name, `create_graph` elsewhere): the nodes that the derivatives record stay
+//! - **graph** (`_graph` in the name, `create_graph` in PyTorch): the nodes that the derivatives record stay
 //!   on the tape and can be differentiated again, to any order.
 
 use super::Var;

@@ -14,14 +14,15 @@ pub(crate) type NodeId = usize;
 /// The arguments of a node; two or three are the common case and need no allocation.
 pub(crate) type Args = SmallVec<[NodeId; 3]>;
 
-/// How a node passes its adjoint on: one term for each argument that is [wanted](Vjp::wanted).
+/// The derivative rule of a node, which passes its adjoint on: one term for each argument that is
+/// [wanted](Vjp::wanted).
 ///
 /// A term is the adjoint of the output, ȳ = ∂L/∂y, times the derivative of y with respect to that argument. A
 /// rule may capture owned data only (an axis, an `Arc<Pattern>`), never a [`Var`]: handles come from the
 /// [`Vjp`] it receives.
 pub(crate) type Rule<F> = Rc<dyn for<'t> Fn(&Vjp<'t, F>) -> Terms<'t, F>>;
 
-/// What a rule returns, in the order of the arguments.
+/// The terms that a rule returns, in the order of the arguments.
 pub(crate) type Terms<'t, F> = Vec<Option<Var<'t, F>>>;
 
 pub(crate) struct Node<F: Real> {
@@ -196,8 +197,8 @@ impl<F: Real> Tape<F> {
         Restore(&self.recording, self.recording.replace(on))
     }
 
-    /// Runs `f` in a scratch region: what it appends is freed when it returns, so it must return plain
-    /// values.
+    /// Runs `f` in a scratch region: the nodes that `f` appends are freed when it returns, so it must return
+    /// plain values.
     pub(crate) fn scratch<R: 'static>(&self, recording: bool, f: impl FnOnce() -> R) -> R {
         let mark = self.len();
         let _guard = self.set_recording(recording);

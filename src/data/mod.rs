@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Files are read as upstream publishes them, by Rust code alone. Nothing in them is trusted: every offset,
-//! length and number is checked before it is used, and a file that does not hold what it should gives an
-//! error with file, byte and expectation.
+//! length and number is checked before it is used, and a file whose content is not as expected gives an error
+//! with file, byte and expectation.
 //!
 //! | set | from | file |
 //! |---|---|---|

@@ -53,7 +53,7 @@ pub enum Order {
 ///    that are all zero, such as a bias, stay zero. Of two weights (GATv2 with separate ones) each gets β_j.
 /// 2. The outgoing entries of j are scaled, as a whole, to k ‖out_j‖² = ρ ‖in_j‖², with in_j as already
 ///    scaled.
-/// 3. a_j = √((1 − ρ) ‖in_j‖²), the same number for each of several entries, whose squares add up to (1 − ρ)
+/// 3. a_j = √((1 − ρ) ‖in_j‖²), the same number for each of several entries; their squares add up to (1 − ρ)
 ///    ‖in_j‖². With ρ = 1 it is zero.
 ///
 /// A neuron without attention has ρ = 1. From right to left the outgoing entries of j are given: in the last

@@ -150,7 +150,7 @@ pub(crate) fn gauss(rng: &mut Rng) -> f64 {
 mod tests {
     use super::*;
 
-    /// Mean, standard deviation and largest size of what was drawn.
+    /// Mean, standard deviation and largest size of the draws.
     fn moments(x: &Tensor<f64>) -> (f64, f64, f64) {
         let n = x.len() as f64;
         let mean = x.sum() / n;

@@ -55,7 +55,7 @@ pub enum TargetInit {
 /// skip connections zero.
 ///
 /// Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023, Table 1 and Figure 9. A
-/// recorded pass gives the order of the layers, and each parameter says what it is
+/// recorded pass gives the order of the layers, and each parameter states its role
 /// ([`Role`](crate::nn::Role)), so one rule serves every model.
 ///
 /// *Heads.* Heads that are put side by side are one layer of H·C neurons: looks-linear pairs and identities
@@ -93,7 +93,7 @@ pub struct Initialization {
 }
 
 /// The facts about a model that initialisation needs, by the numbers of its parameters:
-/// [`Trace::weight_order`](crate::nn::Trace::weight_order) reads it off a recorded pass.
+/// [`Trace::weight_order`](crate::nn::Trace::weight_order) reads them off a recorded pass.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WeightOrder {
     /// The layers that hold weights, in the order in which a pass calls them.

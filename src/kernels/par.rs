@@ -16,6 +16,7 @@ pub const FORK: usize = 100_000;
 const BLOCK: usize = 50_000;
 
 /// Runs `f` with all kernels inside it on `n` threads; 0 stands for one thread per processor.
+///
 /// Simultaneous calls have `n` threads each. The threads are kept for later calls.
 ///
 /// # Panics

@@ -14,8 +14,8 @@
 use super::axpy;
 use crate::real::Real;
 
-/// The terms that one entry adds to N sums, for K parts of C columns. Part 0 begins at column `at`. An entry
-/// has a row x, and a factor c per part.
+/// The terms that one entry adds to N sums, for K parts of C columns; the first column is number `at`. The
+/// entry has a row x, and a factor c per part.
 ///
 /// The sums are passed and returned by value, so that the compiler keeps them in registers.
 pub(super) trait Step<F, const N: usize> {

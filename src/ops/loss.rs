@@ -49,8 +49,9 @@ impl<F: Real> Var<'_, F> {
         (self.softplus() - target * self).mean_all()
     }
 
-    /// The rows that take part, and their labels. Few rows of a graph are labelled. Selecting them first
-    /// makes the cost of the loss, and of its derivative up to here, that of these rows.
+    /// The rows that take part, and their labels. Few rows of a graph are labelled. They are selected first,
+    /// so that the cost of the loss, and of its derivative up to this selection, is proportional to their
+    /// number.
     #[track_caller]
     fn taking_part(self, op: &str, labels: &[usize], mask: Option<&[bool]>) -> (Self, Vec<usize>) {
         let shape = self.shape();

@@ -22,9 +22,10 @@
 //! ```
 //!
 //! The value is computed first, so operands that do not fit panic at the caller's line (`#[track_caller]`). A
-//! composition checks its operands under its own name; otherwise the message would name one of its parts. The
-//! operation also needs an entry in the [`registry`], which every generic test walks: how to draw operands,
-//! and the value by a plain loop.
+//! composition checks its operands under its own name; otherwise the message would name one of its parts.
+//!
+//! The operation also needs an entry in the [`registry`], which every generic test walks: how to draw
+//! operands, and the value by a plain loop.
 
 mod activation;
 mod arithmetic;

@@ -12,7 +12,7 @@
 
 use num_traits::Float;
 
-/// What the algorithms need to know about the format of a float. Tables begin with the constant term.
+/// The constants of a float format that the algorithms need. Tables begin with the constant term.
 pub trait Format: Float + 'static {
     /// 1.5 · 2^(mantissa bits): adding it rounds to an integer, left in the low bits.
     const ROUND: Self;

@@ -20,7 +20,8 @@ impl Law {
         let mut out = String::new();
         for term in self.terms.iter().filter(|term| term.weight != 0.0) {
             let name = names.get(term.slice.parameter).map_or("?", AsRef::as_ref);
-            // A rotation turns both sides alike, and in a law of matrices the side is the sign.
+            // A rotation acts on both sides in the same way; in a law of matrices the side determines the
+            // sign.
             let negative = match self.symmetry {
                 Symmetry::Rotation => false,
                 Symmetry::Linear => term.side != Side::Incoming,

@@ -1,4 +1,4 @@
-//! δ, c and drift in plain numbers: sums in `f64`, whatever the type of the parameters.
+//! δ, c and drift in plain numbers: sums are in `f64` for parameters of either type.
 
 use super::{Law, Side, Slice, Symmetry, Term};
 use crate::kernels::pairs::add_pairs;

@@ -1,4 +1,4 @@
-//! Conservation laws: what a symmetry of the loss says about parameters and gradients.
+//! Conservation laws: identities between parameters and gradients that follow from a symmetry of the loss.
 //!
 //! If the loss does not change when some parameters grow by a factor and others shrink by it, its derivative
 //! along that change is zero: a sum of products of parameters and gradients that vanishes at every point, for

@@ -114,7 +114,7 @@ fn room<F>() -> usize {
     ALIGN / size_of::<F>()
 }
 
-/// Frees what the pools of this thread hold.
+/// Frees all buffers in the pools of this thread.
 pub fn clear() {
     POOLS.take();
 }
@@ -145,7 +145,7 @@ fn with_pool<F: Real, R>(f: impl FnOnce(&mut Pool<F>) -> R) -> Option<R> {
     POOLS.try_with(run).ok()
 }
 
-/// Numbers that give their memory back when they are dropped; what kernels write to and return.
+/// Numbers that give their memory back when they are dropped; kernels write to them and return them.
 #[derive(Debug, Default)]
 pub struct Buffer<F: Real> {
     data: Vec<F>,

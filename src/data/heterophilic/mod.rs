@@ -41,7 +41,7 @@ pub fn file_name(name: &str) -> String {
 /// Reads the set `name` from `NAME.npz` in `folder`.
 ///
 /// # Errors
-/// If the file cannot be read, or does not hold what it should; the message names archive, member, byte
+/// If the file cannot be read, or its content is not as expected; the message names archive, member, byte
 /// within the member and expectation.
 pub fn load(folder: &Path, name: &str, direction: Direction) -> Result<Dataset> {
     let file = folder.join(file_name(name));

@@ -43,7 +43,7 @@ pub fn file_name(name: &str, part: &str) -> String {
 /// Geometric.
 ///
 /// # Errors
-/// If a file cannot be read, or does not hold what it should; the message names file, byte and expectation.
+/// If a file cannot be read, or its content is not as expected; the message names file, byte and expectation.
 pub fn load(folder: &Path, name: &str) -> Result<Dataset> {
     let path = |part| folder.join(file_name(name, part));
     let matrix = |part| read(path(part), |pickle| pickle.matrix());

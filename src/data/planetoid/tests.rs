@@ -8,7 +8,7 @@ use crate::sparse::{Csr, Pattern};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// What is known of the parts of a set.
+/// The known figures of the parts of a set.
 struct Figures {
     name: &'static str,
     features: usize,

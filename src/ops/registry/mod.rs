@@ -22,7 +22,7 @@ use crate::tensor::Tensor;
 pub struct Operation {
     /// Its name: that of the function, or of the operator.
     pub name: &'static str,
-    /// Draws operands, and what else it takes (axes, masks, patterns).
+    /// Draws operands, and the other inputs of the operation (axes, masks, patterns).
     pub draw: fn(&mut Sampler) -> Case,
 }
 
@@ -84,8 +84,8 @@ fn boxed<F: Real>(f: impl for<'t> Fn(&[Var<'t, F>]) -> Var<'t, F> + 'static) -> 
     Box::new(f)
 }
 
-/// A [`Function`] from one body in which `F` is the type of numbers; what it captures is listed in front and
-/// cloned.
+/// A [`Function`] from one body in which `F` is the type of numbers; the captured variables are listed in
+/// front and cloned.
 macro_rules! function {
     ([$($captured:ident),*] |$x:ident| $body:expr) => {
         $crate::ops::registry::Function {
