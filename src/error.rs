@@ -1,7 +1,7 @@
 //! Errors: what was wrong, where, and what was expected.
 //!
-//! Files and user data give a [`Result`]. A contract violated by code (a wrong shape handed to an operation) panics instead, with
-//! the operation, the shapes and the rule.
+//! Files and user data give a [`Result`]. A contract violated by code (a wrong shape handed to an operation)
+//! panics instead, with the operation, the shapes and the rule.
 
 use std::path::PathBuf;
 
@@ -17,20 +17,20 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The message of the operating system.
         source: std::io::Error,
     },
 
-    /// A file does not hold what its format promises.
+    /// The content of a file breaks its format.
     #[error("{}: byte {byte}: expected {expected}, found {found}", file.display())]
     Format {
         /// The file (for a member of an archive, `archive.npz/member.npy`).
         file: PathBuf,
         /// Offset of the offending byte in that file.
         byte: u64,
-        /// What the format asks for there.
+        /// The content that the format requires there.
         expected: String,
-        /// What is there.
+        /// The content found there.
         found: String,
     },
 
@@ -40,7 +40,7 @@ pub enum Error {
         places(looked)
     )]
     NotFound {
-        /// What was looked for.
+        /// The data set that was looked for.
         what: String,
         /// Every place that was tried.
         looked: Vec<PathBuf>,
@@ -60,7 +60,7 @@ pub enum Error {
     },
 }
 
-/// A list with a line for each place.
+/// A list with one line per place.
 fn places(looked: &[PathBuf]) -> String {
     if looked.is_empty() {
         return " no place: no folder was given, and there is no cache directory".into();

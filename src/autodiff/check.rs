@@ -8,24 +8,28 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-/// The step of a central difference, relative to the size of the argument: the error of the difference, h² times a third derivative,
-/// is then near 10⁻¹⁰ of the derivative.
+/// The step of a central difference, relative to the size of the argument: the error of the difference, h²
+/// times a third derivative, is then near 10⁻¹⁰ of the derivative.
 const STEP: f64 = 1e-5;
 
-/// How far a derivative may be from the difference, relative to the largest derivative by that argument.
+/// How far a derivative may be from the difference, relative to the largest derivative with respect to that
+/// argument.
 const TOLERANCE: f64 = 1e-6;
 
-/// What rounding may do to a sum, in units of ε times the sum of the sizes of its terms.
+/// The rounding error allowed in a sum, in units of ε times the sum of the sizes of its terms.
 const ROUNDING: f64 = 16.0;
 
-/// Checks first and second derivatives of `f` at `args` against central differences, and forward against reverse mode.
+/// Checks first and second derivatives of `f` at `args` against central differences, and forward against
+/// reverse mode.
 ///
-/// With fixed random weights u and w it looks at the scalar s₀ = ⟨u, f(x)⟩ and, of its gradient, at s₁ = ⟨w, ∇s₀(x)⟩. The gradient of
-/// each must be that by central differences, entry by entry; and ⟨u, J w⟩ = ⟨Jᵀ u, w⟩ must hold. A first derivative by a whole argument
-/// that vanishes is an error too, for it tests nothing; so give arguments away from flat places, and from kinks.
+/// With fixed random weights u and w it forms the scalar s₀ = ⟨u, f(x)⟩ and, from its gradient, the scalar
+/// s₁ = ⟨w, ∇s₀(x)⟩. The gradient of each must agree with central differences, entry by entry; and
+/// ⟨u, J w⟩ = ⟨Jᵀ u, w⟩ must hold. A first derivative that vanishes with respect to a whole argument is an
+/// error too, since it tests nothing. So give arguments away from flat places and from kinks.
 ///
-/// Numbers of any size are checked alike: the tolerance is 10⁻⁶ of the largest derivative by the same argument, and what rounding does to
-/// the difference, about ε |s| / h. A derivative smaller than that last term is invisible beside so large a value.
+/// Numbers of any size are checked alike: the tolerance is 10⁻⁶ of the largest derivative with respect to the
+/// same argument, plus the rounding error of the difference, about ε |s| / h. A derivative smaller than this
+/// rounding error cannot be checked.
 ///
 /// ```
 /// use emmy::{autodiff::check_grads, tensor::tensor};
@@ -89,7 +93,8 @@ where
 
 /// The gradient of the scalar that is the sum of all elements of `terms`, held against central differences.
 ///
-/// `below` is the size of what the terms are derivatives of: where its parts cancel, their rounding stays.
+/// `below` is the size of the sum whose derivatives the terms are: where its parts cancel, their rounding
+/// errors remain.
 fn compare<S>(order: usize, below: f64, terms: S, args: &[Tensor<f64>]) -> Result<Vec<Tensor<f64>>>
 where
     S: for<'t> Fn(&[Var<'t, f64>]) -> Vec<Var<'t, f64>>,
@@ -126,14 +131,15 @@ where
             let wide = STEP * (1.0 + x0.abs());
             let mut h = wide.min(STEP * scale);
             let mut found = quotient(h);
-            // A small argument need not stand where the function is small: eˣ near 0.
+            // The function need not be small near a small argument, for example eˣ near 0.
             if found.noise > tolerance && h < wide {
                 let other = quotient(wide);
                 if other.value.is_finite() {
                     (h, found) = (wide, other);
                 }
             }
-            // Near a flat place the error of the difference counts for more than the derivative: one that errs by h⁴.
+            // Near a flat place the error of the difference, of order h², can exceed the derivative: use a
+            // difference with an error of order h⁴.
             if !found.is(gradient[&index], tolerance) {
                 found = found.refined_by(&quotient(2.0 * h));
             }
@@ -172,7 +178,7 @@ impl Quotient {
     }
 }
 
-/// A sum, and the sum of the sizes of its terms: what its rounding is relative to.
+/// A sum, and the sum of the sizes of its terms, to which its rounding error is relative.
 struct Sum {
     value: f64,
     size: f64,
@@ -196,7 +202,7 @@ fn largest(x: &Tensor<f64>) -> f64 {
     x.fold(0.0, |m: f64, x| m.max(x.abs()))
 }
 
-/// The size of an argument: that of its largest element; 1, for want of better, if that is 0.
+/// The size of an argument: that of its largest element; 1 if that is 0.
 fn scale(x: &Tensor<f64>) -> f64 {
     match largest(x) {
         0.0 => 1.0,
@@ -209,7 +215,7 @@ fn weigh<'t>(y: Var<'t, f64>, weights: &Tensor<f64>) -> Var<'t, f64> {
     y * y.tape().constant(weights.clone())
 }
 
-/// Written so that NaN disagrees.
+/// Written so that NaN counts as a disagreement.
 fn agree(what: &str, expected: f64, found: f64, tolerance: f64) -> Result<()> {
     if (expected - found).abs() <= tolerance {
         return Ok(());

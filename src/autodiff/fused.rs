@@ -1,6 +1,6 @@
-//! Operations with hand-written kernels for value and first derivative ([`Fused`]), and recomputation instead of storage
-//! ([`checkpoint`]). Both are differentiable to any order: where the graph of a derivative is wanted, a reference composition is
-//! traced instead. Nothing detaches silently.
+//! Operations with hand-written kernels for value and first derivative ([`Fused`]), and recomputation instead
+//! of storage ([`checkpoint`]). Both are differentiable to any order: where the graph of a derivative is
+//! wanted, a reference composition is traced instead. Nothing detaches silently.
 
 use super::grad::{constants, vjp, vjp_graph};
 use super::tape::{Tape, Vjp};
@@ -8,21 +8,23 @@ use super::var::Var;
 use crate::real::Real;
 use crate::tensor::Tensor;
 
-/// An operation whose value and first derivative are fused kernels, with a composition of ordinary operations that defines it.
+/// An operation whose value and first derivative are fused kernels, with a composition of ordinary operations
+/// that defines it.
 ///
-/// The kernels exist for speed. The reference defines what they compute; it is traced when a derivative is to be differentiated
-/// again. A test must hold kernel and reference together, to first and second order.
+/// The kernels exist for speed. The reference defines what they compute; it is traced when a derivative is to
+/// be differentiated again. A test must hold kernel and reference together, to first and second order.
 pub trait Fused<F: Real>: 'static {
-    /// What the forward kernel keeps for the backward one.
+    /// The results that the forward kernel keeps for the backward one.
     type Saved: 'static;
 
     /// The name, for messages and counts.
     fn name(&self) -> &'static str;
 
-    /// The value, and what the backward kernel will need.
+    /// The value, and the results that the backward kernel needs.
     fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Self::Saved);
 
-    /// The adjoints of the wanted arguments from the adjoint `gy` of the output; `None` where it is not wanted.
+    /// The adjoints of the wanted arguments from the adjoint `gy` of the output; `None` where it is not
+    /// wanted.
     fn backward(
         &self,
         args: &[Tensor<F>],
@@ -39,7 +41,7 @@ pub trait Fused<F: Real>: 'static {
 /// Applies a fused operation.
 ///
 /// # Panics
-/// If the operands stand on different tapes, and as the operation does.
+/// If the operands stand on different tapes, and where the operation itself panics.
 #[track_caller]
 pub fn fused<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]) -> Var<'t, F> {
     let (tape, values) = operands(op.name(), args);
@@ -59,7 +61,8 @@ pub fn fused<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]) -> Var<'t, F>
     })
 }
 
-/// Runs `f` without keeping its intermediate values; the backward pass runs it again. Memory for time.
+/// Runs `f` without keeping its intermediate values; the backward pass runs it again. This saves memory and
+/// costs time.
 ///
 /// `f` may capture owned data only, and must compute the same value each time it is called.
 ///
@@ -104,8 +107,8 @@ fn operands<'t, F: Real>(op: &str, args: &[Var<'t, F>]) -> (&'t Tape<F>, Vec<Ten
     (first.tape, args.iter().map(|a| a.value()).collect())
 }
 
-/// Traces `f` on aliases of the arguments, so that an argument used twice is told apart from itself and the sweep through the
-/// trace stops there. Returns the value and the aliases of the wanted arguments.
+/// Traces `f` on aliases of the arguments, so that an argument used twice is told apart from itself and the
+/// sweep through the trace stops there. Returns the value and the aliases of the wanted arguments.
 fn trace<'t, F: Real>(
     p: &Vjp<'t, F>,
     f: impl FnOnce(&[Var<'t, F>]) -> Var<'t, F>,

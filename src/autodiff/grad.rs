@@ -1,10 +1,11 @@
-//! Reverse-mode differentiation and what is built on it.
+//! Reverse-mode differentiation, and the products and Jacobians built on it.
 //!
-//! With y = f(x) and a cotangent u, one backward sweep gives the product uᵀJ. The same derivative code runs in two modes:
+//! With y = f(x) and a cotangent u, one backward sweep gives the product uᵀJ. The same derivative code runs
+//! in two modes:
 //!
 //! - **values**: every derivative runs in a scratch region that is freed as soon as its value is known;
-//! - **graph** (`_graph` in the name, `create_graph` elsewhere): what the derivatives compute stays on the tape and can be
-//!   differentiated again, to any order.
+//! - **graph** (`_graph` in the name, `create_graph` in PyTorch): the nodes that the derivatives record stay
+//!   on the tape and can be differentiated again, to any order.
 
 use super::Var;
 use super::path::Path;
@@ -12,7 +13,7 @@ use super::tape::Tape;
 use crate::real::Real;
 use crate::tensor::Tensor;
 
-/// ∂y/∂x for each x, as plain values; y must hold one element. What the sweep makes is freed.
+/// ∂y/∂x for each x, as plain values; y must hold one element. The nodes that the sweep makes are freed.
 ///
 /// An x on which y does not depend gets zeros.
 ///
@@ -67,10 +68,11 @@ pub fn vjp_graph<'t, F: Real>(y: Var<'t, F>, xs: &[Var<'t, F>], u: Var<'t, F>) -
     Path::new(y, xs).sweep(y.tape, u, xs)
 }
 
-/// The Jacobian–vector product Σ ∂y/∂x · v, by two pullbacks: uᵀJ is linear in u, and its derivative along v is Jv.
+/// The Jacobian–vector product Σ ∂y/∂x · v, by two pullbacks: uᵀJ is linear in u, and its derivative along v
+/// is Jv.
 ///
 /// # Panics
-/// If there is not one `v` an x, of its shape, or an x is a constant or stands on another tape.
+/// If there is not one `v` per x, of the shape of this x, or an x is a constant or stands on another tape.
 #[track_caller]
 pub fn jvp<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>], vs: &[Tensor<F>]) -> Tensor<F> {
     check("jvp", y, xs, &y.shape());
@@ -108,7 +110,8 @@ pub fn hvp<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>], vs: &[Tensor<F>]) -> Vec<T
     })
 }
 
-/// The dense Jacobian ∂y/∂x, of shape `[shape of y.., shape of x..]`: one backward sweep for each element of y.
+/// The dense Jacobian ∂y/∂x, of shape `[shape of y.., shape of x..]`: one backward sweep for each element of
+/// y.
 ///
 /// # Panics
 /// If x is a constant or stands on another tape.

@@ -1,9 +1,11 @@
 //! The engine: a tape, handles, reverse-mode differentiation to any order.
 //!
-//! - [`Tape`]: an arena of operations, opened fresh for each step; [`Var`]: a `Copy` handle to one of its nodes.
-//! - [`grad`], [`vjp`], [`jvp`], [`hvp`], [`jacobian`]: derivatives as plain values; with `_graph` in the name, as variables that
-//!   can be differentiated again.
-//! - [`fused`] and [`checkpoint`]: hand-written kernels, and recomputation, without losing higher derivatives.
+//! - [`Tape`]: an arena of operations, opened fresh for each step; [`Var`]: a `Copy` handle to one of its
+//!   nodes.
+//! - [`grad`], [`vjp`], [`jvp`], [`hvp`], [`jacobian`]: derivatives as plain values; with `_graph` in the
+//!   name, as variables that can be differentiated again.
+//! - [`fused`] and [`checkpoint`]: hand-written kernels, and recomputation, without losing higher
+//!   derivatives.
 //! - [`check_grads`]: derivatives held against differences.
 
 mod check;

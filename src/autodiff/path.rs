@@ -7,7 +7,7 @@ use crate::real::Real;
 use crate::tensor::{Tensor, memory};
 use smallvec::SmallVec;
 
-/// The nodes between the xs and y: what a sweep has to visit.
+/// The nodes between the xs and y, which a sweep has to visit.
 pub(super) struct Path {
     /// The smallest id asked for; nothing below it matters.
     low: NodeId,
@@ -45,8 +45,8 @@ impl Path {
         id >= self.low && self.reaches[id - self.low]
     }
 
-    /// Visits the nodes from y down, so that every consumer comes before what it consumes and sums have a fixed order. Returns
-    /// the adjoints of the xs, from that of y.
+    /// Visits the nodes from y down, so that every consumer comes before its arguments and sums have a fixed
+    /// order. Returns the adjoints of the xs, from that of y.
     pub(super) fn sweep<'t, F: Real, A: Adjoint<'t, F>>(
         &self,
         tape: &'t Tape<F>,
@@ -56,7 +56,8 @@ impl Path {
         let mut adjoints: Vec<Option<A>> = vec![None; self.reaches.len()];
         *adjoints.last_mut().expect("y is on the path") = Some(seed);
         for slot in (0..adjoints.len()).rev() {
-            // What was asked for is kept; the rest is given away, and freed as soon as it has been used.
+            // The adjoints of the xs are kept; every other adjoint is moved out, and freed as soon as it has
+            // been used.
             let finished = match self.wanted[slot] {
                 true => adjoints[slot].clone(),
                 false => adjoints[slot].take(),
@@ -78,7 +79,7 @@ impl Path {
             .collect()
     }
 
-    /// What node `id`, whose adjoint is `gy`, adds to the adjoints of those of its arguments that lie on the path.
+    /// The terms that node `id`, whose adjoint is `gy`, adds to the adjoints of its arguments on the path.
     fn contributions<'t, F: Real>(&self, id: NodeId, gy: Var<'t, F>) -> Vec<(NodeId, Var<'t, F>)> {
         let tape = gy.tape;
         // Copied out, so that the arena is not borrowed while the rule runs.
@@ -115,7 +116,8 @@ impl Path {
     }
 }
 
-/// An adjoint in one of the two modes. The mode decides whether what a rule records stays; see [`super::grad`].
+/// An adjoint in one of the two modes. The mode decides whether the nodes that a rule records stay; see
+/// [`super::grad`].
 pub(super) trait Adjoint<'t, F: Real>: Clone {
     /// [`Path::contributions`] of node `id`, whose adjoint this is.
     fn pull(self, path: &Path, tape: &'t Tape<F>, id: NodeId) -> Vec<(NodeId, Self)>;
@@ -144,7 +146,7 @@ impl<'t, F: Real> Adjoint<'t, F> for Tensor<F> {
     }
 }
 
-/// A graph: what a rule records stays on the tape.
+/// A graph: the nodes that a rule records stay on the tape.
 impl<'t, F: Real> Adjoint<'t, F> for Var<'t, F> {
     fn pull(self, path: &Path, _: &'t Tape<F>, id: NodeId) -> Vec<(NodeId, Self)> {
         path.contributions(id, self)

@@ -1,5 +1,5 @@
-//! The tape: every operation appends a node to an arena, so ids grow along the computation and visiting them backwards is a
-//! valid order of differentiation. No recursion, no reference counting between nodes.
+//! The tape: every operation appends a node to an arena, so ids grow along the computation and visiting them
+//! backwards is a valid order of differentiation. No recursion, no reference counting between nodes.
 
 use super::Var;
 use crate::real::Real;
@@ -14,13 +14,15 @@ pub(crate) type NodeId = usize;
 /// The arguments of a node; two or three are the common case and need no allocation.
 pub(crate) type Args = SmallVec<[NodeId; 3]>;
 
-/// How a node passes its adjoint on: one term for each argument that is [wanted](Vjp::wanted).
+/// The derivative rule of a node, which passes its adjoint on: one term for each argument that is
+/// [wanted](Vjp::wanted).
 ///
-/// A term is the adjoint of the output, ȳ = ∂L/∂y, times the derivative of y by that argument. A rule may capture owned data only (an
-/// axis, an `Arc<Pattern>`), never a [`Var`]: handles come from the [`Vjp`] it receives.
+/// A term is the adjoint of the output, ȳ = ∂L/∂y, times the derivative of y with respect to that argument. A
+/// rule may capture owned data only (an axis, an `Arc<Pattern>`), never a [`Var`]: handles come from the
+/// [`Vjp`] it receives.
 pub(crate) type Rule<F> = Rc<dyn for<'t> Fn(&Vjp<'t, F>) -> Terms<'t, F>>;
 
-/// What a rule returns, in the order of the arguments.
+/// The terms that a rule returns, in the order of the arguments.
 pub(crate) type Terms<'t, F> = Vec<Option<Var<'t, F>>>;
 
 pub(crate) struct Node<F: Real> {
@@ -31,14 +33,15 @@ pub(crate) struct Node<F: Real> {
     pub rule: Option<Rule<F>>,
     /// Whether a derivative can flow through this node: it is a variable, or made of one.
     pub differentiable: bool,
-    /// The number or axis an operation was given: the slope of a LeakyReLU, the exponent of a power, the axis of a slice; NaN if none.
+    /// The number or axis an operation was given: the slope of a LeakyReLU, the exponent of a power, the axis
+    /// of a slice; NaN if none.
     pub constant: f64,
 }
 
 /// An arena of operations: the record of one forward computation.
 ///
-/// Open a fresh tape for each step, make variables and constants on it, compute, differentiate, drop it. Everything is freed at
-/// once, without recursion.
+/// Open a fresh tape for each step, make variables and constants on it, compute, differentiate, drop it.
+/// Everything is freed at once, without recursion.
 ///
 /// ```
 /// use emmy::{autodiff::grad, Tape};
@@ -80,7 +83,8 @@ impl<F: Real> Tape<F> {
         self.push("var", Args::new(), value.into_tensor(), None, true)
     }
 
-    /// A constant: no derivative flows into it, and operations on constants alone are recorded without derivatives.
+    /// A constant: no derivative flows into it, and operations on constants alone are recorded without
+    /// derivatives.
     pub fn constant(&self, value: impl IntoTensor<F>) -> Var<'_, F> {
         self.push("constant", Args::new(), value.into_tensor(), None, false)
     }
@@ -100,7 +104,7 @@ impl<F: Real> Tape<F> {
         self.len() == 0
     }
 
-    /// How often each operation was recorded, by name; for tests and for those who wonder what a model costs.
+    /// How often each operation was recorded, by name; for tests, and to see the cost of a model.
     pub fn operations(&self) -> std::collections::BTreeMap<&'static str, usize> {
         let mut counts = std::collections::BTreeMap::new();
         for node in self.nodes.borrow().iter() {
@@ -109,7 +113,7 @@ impl<F: Real> Tape<F> {
         counts
     }
 
-    /// Runs `f` without recording derivatives: everything made inside is a constant. For evaluation.
+    /// Runs `f` without recording derivatives: everything made inside is a constant. Use it for evaluation.
     pub fn no_grad<R>(&self, f: impl FnOnce() -> R) -> R {
         let _guard = self.set_recording(false);
         f()
@@ -131,7 +135,8 @@ impl<F: Real> Tape<F> {
         self.push(op, ids, value, rule, on)
     }
 
-    /// Refuses operands of another tape. For what is composed of operations too, which would name the first of them otherwise.
+    /// Refuses operands of another tape. Compositions of operations call it too; otherwise the message would
+    /// name their first operation.
     #[track_caller]
     pub(crate) fn accept(&self, op: &str, args: &[Var<'_, F>]) {
         assert!(
@@ -192,7 +197,8 @@ impl<F: Real> Tape<F> {
         Restore(&self.recording, self.recording.replace(on))
     }
 
-    /// Runs `f` in a scratch region: what it appends is freed when it returns, so it must return plain values.
+    /// Runs `f` in a scratch region: the nodes that `f` appends are freed when it returns, so it must return
+    /// plain values.
     pub(crate) fn scratch<R: 'static>(&self, recording: bool, f: impl FnOnce() -> R) -> R {
         let mark = self.len();
         let _guard = self.set_recording(recording);
@@ -203,19 +209,20 @@ impl<F: Real> Tape<F> {
 }
 
 impl<F: Real> Drop for Tape<F> {
-    /// What nobody else holds is kept for the next tape.
+    /// Memory that is not shared is kept for the next tape.
     fn drop(&mut self) {
         self.truncate(0);
     }
 }
 
-/// What a derivative may look at: the adjoint of the output, the output, the arguments. See [`Var::unary`].
+/// The tensors that a derivative may use: the adjoint of the output, the output, the arguments. See
+/// [`Var::unary`].
 pub struct Vjp<'t, F: Real> {
     pub(crate) tape: &'t Tape<F>,
     pub(crate) node: NodeId,
     pub(crate) gy: NodeId,
     pub(crate) args: Args,
-    /// For each argument: does it lie on a path to something asked for?
+    /// For each argument: does it lie on a path to a requested variable?
     pub(crate) wanted: SmallVec<[bool; 3]>,
 }
 
@@ -250,7 +257,7 @@ impl<'t, F: Real> Vjp<'t, F> {
     /// Argument `k`.
     ///
     /// # Panics
-    /// If the operation has not so many.
+    /// If the operation has fewer arguments.
     pub fn arg(&self, k: usize) -> Var<'t, F> {
         self.var(self.args[k])
     }

@@ -48,7 +48,7 @@ impl<'t, F: Real> Var<'t, F> {
     /// The value of a tensor with exactly one element.
     ///
     /// # Panics
-    /// If it has none or several.
+    /// If it has no element or several.
     #[track_caller]
     pub fn item(self) -> F {
         let value = self.value();
@@ -65,7 +65,8 @@ impl<'t, F: Real> Var<'t, F> {
         self.tape.constant(self.value())
     }
 
-    /// The same variable, its operation marked with the number or axis that it was given: what a reader of the tape needs to know it.
+    /// The same variable; its operation is marked with the number or axis that it was given, so that a reader
+    /// of the tape can identify it.
     pub(crate) fn noting(self, constant: f64) -> Self {
         self.tape.note(self.id, constant);
         self
@@ -78,8 +79,9 @@ impl<'t, F: Real> Var<'t, F> {
 
     /// Records y = f(x) with its derivative x̄ = pull(ȳ): the way to define an operation.
     ///
-    /// `value` is y, computed on plain tensors. `pull` is written in differentiable operations, so that derivatives of any order
-    /// follow; it may capture owned data only, and has ȳ, y and x from its argument, a [`Vjp`]. `op` is the name in messages and counts.
+    /// `value` is y, computed on plain tensors. `pull` is written in differentiable operations, so that
+    /// derivatives of any order follow; it may capture owned data only, and gets ȳ, y and x from its
+    /// argument, a [`Vjp`]. `op` is the name in messages and counts.
     ///
     /// ```
     /// use emmy::{Real, Var, autodiff::check_grads, kernels::map, tensor::tensor};
@@ -107,8 +109,8 @@ impl<'t, F: Real> Var<'t, F> {
             .record(op, &[self], value, move |p| vec![p.term(0, &pull)])
     }
 
-    /// Records y = f(a, b) with its derivatives ā = pull_a(ȳ) and b̄ = pull_b(ȳ), each called only where it is wanted. Each must have the
-    /// shape of its argument. `value` is y.
+    /// Records y = f(a, b) with its derivatives ā = pull_a(ȳ) and b̄ = pull_b(ȳ), each called only where it
+    /// is wanted. Each must have the shape of its argument. `value` is y.
     ///
     /// # Panics
     /// If the operands stand on different tapes.

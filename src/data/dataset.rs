@@ -3,22 +3,22 @@
 //! | letter | meaning |
 //! |---|---|
 //! | n | nodes |
-//! | d | features a node |
+//! | d | features per node |
 
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::real::Real;
 use crate::sparse::Csr;
 
-/// Which nodes are trained on, which choose the best model, which are tested on: three disjoint masks, one flag a node. Nodes in
-/// none of them still send and receive messages.
+/// The nodes for training, for choosing the best epoch and for testing: three disjoint masks, one flag per
+/// node. Nodes in none of the masks still send and receive messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split {
     /// Nodes whose labels enter the loss.
     pub train: Vec<bool>,
     /// Nodes by which the best epoch is chosen.
     pub val: Vec<bool>,
-    /// Nodes the reported accuracy is taken over.
+    /// Nodes on which the reported accuracy is measured.
     pub test: Vec<bool>,
 }
 
@@ -53,7 +53,7 @@ impl Split {
 /// A graph with a row of features and a label for every node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
-    /// The name the set is asked for by.
+    /// The name by which the set is requested.
     pub name: String,
     /// n nodes; no self-loops in any of the sets of this crate.
     pub graph: Graph,
@@ -63,7 +63,7 @@ pub struct Dataset {
     pub labels: Vec<usize>,
     /// The number of classes.
     pub classes: usize,
-    /// At least one; public splits where there are any.
+    /// At least one split; the public splits where there are any.
     pub splits: Vec<Split>,
 }
 
@@ -71,8 +71,8 @@ impl Dataset {
     /// A data set whose parts agree with each other.
     ///
     /// # Errors
-    /// If there is not one row of features, one label and one flag of each mask for every node, a label is not below `classes`, a
-    /// feature is not finite, the masks of a split overlap, or there is no split.
+    /// If there is not one row of features, one label and one flag of each mask for every node, a label is
+    /// not below `classes`, a feature is not finite, the masks of a split overlap, or there is no split.
     pub fn new(
         name: impl Into<String>,
         graph: Graph,
@@ -90,7 +90,7 @@ impl Dataset {
             ("labels", labels.len()),
         ] {
             if found != n {
-                return wrong(what, format!("{n}, one a node"), found.to_string());
+                return wrong(what, format!("{n}, one per node"), found.to_string());
             }
         }
         if let Some(i) = labels.iter().position(|&l| l >= classes) {
@@ -155,7 +155,7 @@ impl Dataset {
     /// Split number `k`.
     ///
     /// # Errors
-    /// If there are not so many.
+    /// If there is no split with this number.
     pub fn split(&self, k: usize) -> Result<&Split> {
         self.splits.get(k).ok_or_else(|| {
             let count = self.splits.len();
@@ -167,13 +167,15 @@ impl Dataset {
         })
     }
 
-    /// The split with all nodes taken out of its masks that have no edge to or from another node; the graph stays as it is.
+    /// The split without the nodes that have no edge to or from another node: they are removed from its
+    /// masks, and the graph stays as it is.
     ///
-    /// The code of "Are GATs Out of Balance?" can do this; CiteSeer alone of the public sets has such nodes, 48, of which 6 choose the best
-    /// epoch and 12 are tested on. The paper says that they are removed (section 9), but Table 8 counts 500 and 1000 nodes there.
+    /// The code of "Are GATs Out of Balance?" can do this. Among the public sets only CiteSeer has such
+    /// nodes: 48, of which 6 are validation nodes and 12 are test nodes. The paper says that they are removed
+    /// (section 9), but Table 8 counts 500 and 1000 nodes there.
     ///
     /// # Panics
-    /// If the masks have not one flag a node.
+    /// If the masks do not have one flag per node.
     #[track_caller]
     pub fn without_isolated(&self, split: &Split) -> Split {
         let mut split = split.clone();
@@ -196,12 +198,13 @@ impl Dataset {
         self.features.cast()
     }
 
-    /// The features with rows that sum to one: with x the features minus their minimum m over the whole matrix,
-    /// x_ij / max(1, Σ_j x_ij). Rows of zeros stay zero.
+    /// The features with rows that sum to one: with x the features minus their minimum m over the whole
+    /// matrix, x_ij / max(1, Σ_j x_ij). Rows of zeros stay zero.
     ///
-    /// This is PyTorch Geometric's `NormalizeFeatures`; GCN and GAT are trained on its result on Cora, CiteSeer and PubMed. Entries
-    /// that are not stored count as zeros, so m ≤ 0 unless every entry is stored; where m = 0, as in all sets of this crate, the
-    /// pattern stays. Where it is not, all entries change and the result stores them all. Computed in `f64`, rounded once.
+    /// This is PyTorch Geometric's `NormalizeFeatures`; GCN and GAT are trained on its result on Cora,
+    /// CiteSeer and PubMed. Entries that are not stored count as zeros, so m ≤ 0 unless every entry is
+    /// stored; where m = 0, as in all sets of this crate, the pattern stays. Where m ≠ 0, all entries change
+    /// and the result stores them all. Computed in `f64`, rounded once.
     pub fn normalized_features<F: Real>(&self) -> Csr<F> {
         let (n, d) = self.features.pattern.shape();
         let full = self.features.pattern.nnz() == n * d;

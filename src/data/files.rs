@@ -1,4 +1,4 @@
-//! Reading files whose length and content are not to be trusted.
+//! Reading files whose length and content cannot be trusted.
 
 use crate::error::{Error, Result};
 use std::fs::File;

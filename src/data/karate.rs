@@ -7,13 +7,15 @@ use crate::sparse::{Csr, Pattern};
 /// One member of each faction whose label is known: the instructor and the president.
 const TRAIN: [usize; 2] = [0, 33];
 
-/// Four members of each faction to choose the best epoch by; the other 24 test.
+/// The validation nodes, four members of each faction; the other 24 are test nodes.
 const VAL: [usize; 8] = [1, 5, 12, 16, 9, 24, 27, 32];
 
-/// The karate club: 34 members, identity features (each member is its own word), the two factions of the split as classes.
+/// The karate club: 34 members, identity features (each member is its own word), the two factions of the
+/// split as classes.
 ///
-/// The one split trains on the two leaders, members 0 and 33, in the spirit of Kipf and Welling (ICLR 2017, appendix A), who label
-/// one node a class; it validates on 8 members, four a faction, and tests on the other 24.
+/// The one split trains on the two leaders, members 0 and 33, in the spirit of Kipf and Welling (ICLR 2017,
+/// appendix A), who label one node per class; it validates on 8 members, four per faction, and tests on the
+/// other 24.
 pub fn karate() -> Dataset {
     let n = KARATE_FACTIONS.len();
     let identity = Pattern::new(n, n, (0..=n).collect(), (0..n as u32).collect())

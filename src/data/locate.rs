@@ -1,12 +1,13 @@
-//! Where data is looked for.
+//! The folders in which data is looked for.
 //!
-//! 1. In the folder given (`--data DIR`), and then nowhere else;
+//! 1. In the folder given (`--data DIR`), and only there;
 //! 2. without one, in the folder the environment variable `EMMY_DATA` names;
-//! 3. then in `emmy` in the user's cache directory: `$XDG_CACHE_HOME` or `~/.cache` on Linux, `~/Library/Caches` on macOS, the
-//!    local application data on Windows.
+//! 3. then in `emmy` in the user's cache directory: `$XDG_CACHE_HOME` or `~/.cache` on Linux,
+//!    `~/Library/Caches` on macOS, the local application data on Windows.
 //!
-//! In each of these, Planetoid files may lie in `planetoid/`, in the folder itself, or where PyTorch Geometric keeps them
-//! (`Cora/raw/` in a root, `raw/` in a data set's folder); heterophilic files in `heterophilic/` or in the folder itself.
+//! In each of these, Planetoid files may lie in `planetoid/`, in the folder itself, or where PyTorch
+//! Geometric keeps them (`Cora/raw/` in a root, `raw/` in a data set's folder); heterophilic files in
+//! `heterophilic/` or in the folder itself.
 
 use super::{heterophilic, planetoid};
 use crate::error::{Error, Result};
@@ -36,10 +37,11 @@ fn roots_from(
     variable.into_iter().chain(cache).collect()
 }
 
-/// The first folder that holds all eight parts of the Planetoid set `name`, known to PyTorch Geometric as `title`.
+/// The first folder that holds all eight parts of the Planetoid set `name`, known to PyTorch Geometric as
+/// `title`.
 ///
 /// # Errors
-/// [`Error::NotFound`]: if one folder holds some of the parts, for the missing ones, else for the set.
+/// [`Error::NotFound`]: for the missing parts if one folder holds some of the parts, otherwise for the set.
 pub fn planetoid(roots: &[PathBuf], name: &str, title: &str) -> Result<PathBuf> {
     let inside = |root: &PathBuf| {
         [

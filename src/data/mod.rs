@@ -10,8 +10,9 @@
 //! # Ok::<(), emmy::Error>(())
 //! ```
 //!
-//! Files are read as upstream publishes them, in Rust alone, and trusted in nothing: every offset, length and number is checked
-//! before it is used, and a file that does not hold what it should gives an error with file, byte and expectation.
+//! Files are read as upstream publishes them, by Rust code alone. Nothing in them is trusted: every offset,
+//! length and number is checked before it is used, and a file whose content is not as expected gives an error
+//! with file, byte and expectation.
 //!
 //! | set | from | file |
 //! |---|---|---|
@@ -44,14 +45,15 @@ pub enum Direction {
     /// Both u → v and v → u, as upstream's own loader does.
     #[default]
     Symmetrised,
-    /// u → v alone, as the code of "Are GATs Out of Balance?" (NeurIPS 2023) reads them: many nodes then receive nothing.
+    /// u → v alone, as the code of "Are GATs Out of Balance?" (NeurIPS 2023) reads them: many nodes then
+    /// receive no message.
     Directed,
 }
 
 /// How to load a data set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The folder to look in. Without one, the places that [`locate`] names.
+    /// The folder to look in; `None` stands for the folders that [`locate`] names.
     pub folder: Option<PathBuf>,
     /// How the edges of heterophilic files are read; the other sets are undirected.
     pub direction: Direction,
@@ -62,8 +64,8 @@ pub struct Options {
 /// Loads a data set.
 ///
 /// # Errors
-/// [`Error::NotFound`](crate::Error::NotFound) if its files are in none of the places; an error with file, byte and expectation
-/// if a file is damaged.
+/// [`Error::NotFound`](crate::Error::NotFound) if its files are in none of the places; an error with file,
+/// byte and expectation if a file is damaged.
 pub fn load(name: Name, options: &Options) -> Result<Dataset> {
     let roots = locate::roots(options.folder.as_deref());
     match name {

@@ -32,7 +32,7 @@ pub enum Name {
 }
 
 impl Name {
-    /// All of them.
+    /// All data sets.
     pub const ALL: [Self; 11] = [
         Self::Cora,
         Self::CiteSeer,
@@ -47,7 +47,7 @@ impl Name {
         Self::Karate,
     ];
 
-    /// Whether it is one of the six sets whose neighbours seldom share a class, published with ten splits.
+    /// Whether it is one of the six sets whose neighbours rarely share a class, published with ten splits.
     pub fn is_heterophilic(self) -> bool {
         matches!(
             self,

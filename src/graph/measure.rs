@@ -1,4 +1,4 @@
-//! What can be read off a graph.
+//! Properties of a graph: degrees, symmetry, homophily, components.
 
 use super::Graph;
 
@@ -38,12 +38,13 @@ impl Graph {
         (0..self.nodes()).filter(|&i| alone[i]).collect()
     }
 
-    /// The share of edges, self-loops left out, whose two ends have the same label; `None` for a graph without such edges.
+    /// The share of edges, self-loops left out, whose two ends have the same label; `None` for a graph
+    /// without such edges.
     ///
     /// For an undirected graph this is the edge homophily of Zhu et al. (NeurIPS 2020, definition 1).
     ///
     /// # Panics
-    /// If there is not one label a node.
+    /// If there is not one label per node.
     #[track_caller]
     pub fn edge_homophily(&self, labels: &[usize]) -> Option<f64> {
         assert_eq!(
@@ -60,7 +61,8 @@ impl Graph {
         (edges > 0).then(|| equal as f64 / edges as f64)
     }
 
-    /// The number of the weakly connected component of each node. Components are numbered in the order of their lowest node.
+    /// The number of the weakly connected component of each node. Components are numbered in the order of
+    /// their lowest node.
     pub fn components(&self) -> Vec<usize> {
         let (rows, cols) = (self.pattern(), &self.pattern().transposed().pattern);
         let mut component = vec![usize::MAX; self.nodes()];

@@ -1,8 +1,9 @@
 //! Graphs: validated once, then shared.
 //!
-//! A [`Graph`] is a square [`Pattern`](crate::sparse::Pattern) whose **rows are targets** i and whose **columns are sources** j:
-//! the entry (i, j) is the edge j → i, along which a message flows from j to i. One layer of message passing is then a CSR product
-//! by rows, `out[i] = Σ_{e in row i} v_e x[col(e)]`, and attention softmax runs over a row.
+//! A [`Graph`] is a square [`Pattern`](crate::sparse::Pattern) whose **rows are targets** i and
+//! whose **columns are sources** j: the entry (i, j) is the edge j → i, along which a message flows from j to
+//! i. One layer of message passing is then a CSR product by rows, `out[i] = Σ_{e in row i} v_e x[col(e)]`,
+//! and attention softmax runs over a row.
 //!
 //! | file | holds |
 //! |---|---|

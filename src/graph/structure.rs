@@ -26,8 +26,8 @@ pub enum SelfLoops {
 
 /// A directed graph of n nodes without edge weights: the square pattern whose entry (i, j) is the edge j → i.
 ///
-/// An undirected graph is one that holds both directions of each edge ([`Graph::symmetrise`]). Nodes without edges are fine. A
-/// graph is immutable and cheap to clone.
+/// An undirected graph is one that holds both directions of each edge ([`Graph::symmetrise`]). Nodes without
+/// edges are fine. A graph is immutable and cheap to clone.
 ///
 /// ```
 /// use emmy::graph::{Duplicates, Graph, SelfLoops};
@@ -43,19 +43,19 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// A graph of `nodes` nodes from its edges as (source, target) pairs in any order. Time and memory are linear in nodes and
-    /// edges.
+    /// A graph of `nodes` nodes from its edges as (source, target) pairs in any order. Time and memory are
+    /// linear in nodes and edges.
     ///
     /// # Errors
-    /// If a node number is not below `nodes`, an edge offends against one of the two policies, or there are more than 2³² − 1
-    /// nodes or edges.
+    /// If a node number is not below `nodes`, an edge violates one of the two policies, or there are more
+    /// than 2³² − 1 nodes or edges.
     pub fn new(
         nodes: usize,
         edges: &[(u32, u32)],
         duplicates: Duplicates,
         self_loops: SelfLoops,
     ) -> Result<Self> {
-        // Before anything is allocated: one list has a place for every node.
+        // Checked before anything is allocated, since one list has an element per node.
         if u32::try_from(nodes).is_err() {
             return Err(Error::invalid(
                 "graph: nodes",
@@ -151,7 +151,8 @@ impl Graph {
     }
 }
 
-/// Rows by target with ascending sources, duplicates still in: two counting sorts, by source, then (stable) by target.
+/// Rows by target with ascending sources, duplicates still in: two counting sorts, by source, then (stable)
+/// by target.
 fn compress<I: Iterator<Item = (u32, u32)>>(
     nodes: usize,
     edges: impl Fn() -> I,

@@ -1,4 +1,4 @@
-//! Graphs from graphs.
+//! Graphs made from other graphs.
 
 use super::Graph;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ impl Graph {
         Self::from_rows(self.nodes(), indptr, indices)
     }
 
-    /// A + I in the sense of PyTorch Geometric's `add_remaining_self_loops`: every node has exactly one self-loop, whether it
-    /// had one before or not.
+    /// A + I in the sense of PyTorch Geometric's `add_remaining_self_loops`: every node has exactly one
+    /// self-loop, whether it had one before or not.
     ///
     /// # Panics
     /// If it has more than 2³² − 1 edges.
@@ -70,7 +70,7 @@ impl Graph {
         Self::from_rows(self.nodes(), indptr, indices)
     }
 
-    /// Every edge turned round.
+    /// The graph with every edge reversed.
     pub fn reversed(&self) -> Self {
         let reversed = Arc::clone(&self.pattern().transposed().pattern);
         Self::from_pattern(reversed).expect("the transpose of a square pattern is square")

@@ -1,4 +1,4 @@
-//! Balancing: c = 0 for every neuron, by scaling what was drawn.
+//! Balancing: c = 0 for every neuron, by scaling the drawn parameters.
 
 use crate::error::{Error, Result};
 use crate::init::{self, Rng};
@@ -35,24 +35,30 @@ pub enum Beta {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// β is the squared norm of what flows into the neurons of the first layer; what flows out is scaled, layer by layer.
+    /// β is the squared norm of the incoming entries of the neurons of the first layer; outgoing entries are
+    /// scaled, layer by layer.
     LeftToRight,
-    /// β is the squared norm of what flows out of the neurons before the last layer; what flows in is scaled, from the last to the first.
+    /// β is the squared norm of the outgoing entries of the neurons before the last layer; incoming entries
+    /// are scaled, from the last layer to the first.
     RightToLeft,
 }
 
 /// How to scale the parameters of a network so that c = 0 for every neuron.
 ///
-/// Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023, Procedure 2.6 and Remark 2.7. With
-/// c_j = ‖in_j‖² − ‖a_j‖² − k ‖out_j‖² (k = 1 but for σ of another degree), neuron by neuron and layer by layer:
+/// Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023, Procedure 2.6 and Remark 2.7.
+/// With c_j = ‖in_j‖² − ‖a_j‖² − k ‖out_j‖² (k = 1 but for σ of another degree), neuron by neuron and layer
+/// by layer:
 ///
-/// 1. In the first layer every parameter is scaled so that what of it flows into j has squared norm β_j. A parameter that is zero there,
-///    such as a bias, stays so. Of two weights (GATv2 with separate ones) each has β_j.
-/// 2. What flows out of j is scaled, as a whole, to k ‖out_j‖² = ρ ‖in_j‖², with in_j as already scaled.
-/// 3. a_j = √((1 − ρ) ‖in_j‖²), the same for each of several entries: squares that add up to what is left. With ρ = 1 it is zero.
+/// 1. In the first layer the incoming entries of j in every parameter are scaled to squared norm β_j. Entries
+///    that are all zero, such as a bias, stay zero. Of two weights (GATv2 with separate ones) each gets β_j.
+/// 2. The outgoing entries of j are scaled, as a whole, to k ‖out_j‖² = ρ ‖in_j‖², with in_j as already
+///    scaled.
+/// 3. a_j = √((1 − ρ) ‖in_j‖²), the same number for each of several entries; their squares add up to (1 − ρ)
+///    ‖in_j‖². With ρ = 1 it is zero.
 ///
-/// A neuron without attention has ρ = 1. From right to left what flows out of j is given: in the last law each of its parameters is scaled to
-/// squared norm β_j, and what flows in is scaled, as a whole, to ‖in_j‖² = k ‖out_j‖² / ρ.
+/// A neuron without attention has ρ = 1. From right to left the outgoing entries of j are given: in the last
+/// law they are scaled, in each parameter, to squared norm β_j, and the incoming entries are scaled, as a
+/// whole, to ‖in_j‖² = k ‖out_j‖² / ρ.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Balancing {
     /// β.
@@ -73,7 +79,7 @@ impl Balancing {
         }
     }
 
-    /// Whether one can balance so.
+    /// Checks that balancing with these values is possible.
     ///
     /// # Errors
     /// If β cannot be a squared norm larger than 0, or not 0 < ρ ≤ 1.
@@ -90,12 +96,13 @@ impl Balancing {
         Ok(())
     }
 
-    /// Scales the parameters so that c = 0 for every neuron of `laws`; only laws of rescaling count. β is drawn neuron by neuron, the
-    /// laws of the starting layer in their order, or from right to left in the reverse of it. Sums and factors are `f64`, the parameters are rounded once.
+    /// Scales the parameters so that c = 0 for every neuron of `laws`; only laws of rescaling count. β is
+    /// drawn neuron by neuron, the laws of the starting layer in their order, or from right to left in the
+    /// reverse of it. Sums and factors are `f64`, the parameters are rounded once.
     ///
     /// # Errors
-    /// If this is not [valid](Self::validate), or entries that should be scaled to a norm are all zero or not finite. The parameters
-    /// are then as they were.
+    /// If this is not [valid](Self::validate), or entries that should be scaled to a norm are all zero or not
+    /// finite. The parameters are then as they were.
     ///
     /// # Panics
     /// If a parameter is missing or has another number of entries than a law says.
@@ -134,7 +141,7 @@ impl Balancing {
         Ok(())
     }
 
-    /// Steps 1 to 3 for one neuron; only where balancing starts there is a β.
+    /// Steps 1 to 3 for one neuron; β is given only where balancing starts.
     fn balance(
         &self,
         neuron: &Neuron<'_>,
@@ -231,7 +238,7 @@ impl Neuron<'_> {
         }
     }
 
-    /// Every term of a side to squared norm β, where it is not zero.
+    /// Scales every term of a side that is not zero to squared norm β.
     fn start(&self, side: Side, beta: f64, values: &mut [Vec<f64>]) -> Result<()> {
         self.scalable(side, beta, self.norm(side, values))?;
         for term in self.law.side(side) {
@@ -243,7 +250,7 @@ impl Neuron<'_> {
         Ok(())
     }
 
-    /// A whole side to Σ |w| ‖M_j‖² = `wanted`.
+    /// Scales a whole side to Σ |w| ‖M_j‖² = `wanted`.
     fn scale(&self, side: Side, wanted: f64, values: &mut [Vec<f64>]) -> Result<()> {
         let norm = self.norm(side, values);
         self.scalable(side, wanted, norm)?;
@@ -258,7 +265,7 @@ impl Neuron<'_> {
         Ok(())
     }
 
-    /// Whether what has squared norm `found` can be scaled to squared norm `wanted`.
+    /// Checks that entries of squared norm `found` can be scaled to squared norm `wanted`.
     fn scalable(&self, side: Side, wanted: f64, found: f64) -> Result<()> {
         if (found > 0.0 || wanted == 0.0) && found.is_finite() {
             return Ok(());

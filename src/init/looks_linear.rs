@@ -28,7 +28,8 @@ impl Position {
     }
 }
 
-/// A looks-linear weight `[out, in]`: hidden neurons come in pairs, and the second of a pair sees minus what the first sees.
+/// A looks-linear weight `[out, in]`: hidden neurons come in pairs, and the weights of the second of a pair
+/// are minus those of the first.
 ///
 /// | layer | weight | D |
 /// |---|---|---|
@@ -37,12 +38,14 @@ impl Position {
 /// | last | [D, −D] | `[out, ⌈in/2⌉]` |
 /// | only | D | `[out, in]` |
 ///
-/// After a ReLU a pair holds relu(u) and relu(−u), and the next layer takes their difference, u: the network computes the product of its
-/// D, as a linear network would. `block` draws D for the shape it is given. Neuron j is paired with neuron j + ⌈n/2⌉; of an odd number
-/// the mirrored half lacks its last row or column, so that one neuron has no partner and keeps only relu(u).
+/// After a ReLU a pair holds relu(u) and relu(−u), and the next layer takes their difference, u: the network
+/// computes the product of its D, as a linear network would. `block` draws D for the shape it is given.
+/// Neuron j is paired with neuron j + ⌈n/2⌉; if the number is odd, the mirrored half lacks its last row or
+/// column, so that one neuron has no partner and keeps only relu(u).
 ///
-/// Shang et al., "Understanding and Improving Convolutional Neural Networks via Concatenated Rectified Linear Units", ICML 2016, for the
-/// pairs; Balduzzi et al., "The Shattered Gradients Problem", ICML 2017, for the initialisation.
+/// Shang et al., "Understanding and Improving Convolutional Neural Networks via Concatenated Rectified Linear
+/// Units", ICML 2016, for the pairs; Balduzzi et al., "The Shattered Gradients Problem", ICML 2017, for the
+/// initialisation.
 ///
 /// # Panics
 /// If `block` gives another shape than it is asked for.
@@ -53,7 +56,7 @@ pub fn looks_linear<F: Real>(
     position: Position,
     block: impl FnOnce(usize, usize) -> Tensor<F>,
 ) -> Tensor<F> {
-    // How many rows and columns stand unmirrored.
+    // The numbers of rows and columns that are not mirrored.
     let (rows, columns) = match position {
         Position::First => (out.div_ceil(2), input),
         Position::Hidden => (out.div_ceil(2), input.div_ceil(2)),

@@ -1,6 +1,7 @@
 //! Initialisers: how parameters are drawn.
 //!
-//! Each draws in `f64` from a seeded generator and rounds once, so `f32` and `f64` models of one seed start from the same numbers.
+//! Each draws in `f64` from a seeded generator and rounds once, so `f32` and `f64` models of one seed start
+//! from the same numbers.
 //!
 //! | letter | meaning |
 //! |---|---|
@@ -62,9 +63,11 @@ pub fn uniform<F: Real>(shape: &[usize], bound: f64, rng: &mut Rng) -> Tensor<F>
     draw(shape, || bound * (2.0 * rng.random::<f64>() - 1.0))
 }
 
-/// N(0, gain² · 2 / (fan_in + fan_out)): the variance of activations and of gradients stays about the same through a linear layer.
+/// N(0, gain² · 2 / (fan_in + fan_out)): the variance of activations and of gradients stays about the same
+/// through a linear layer.
 ///
-/// Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010, Eq. (12).
+/// Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", AISTATS
+/// 2010, Eq. (12).
 ///
 /// # Panics
 /// If the shape has fewer than two axes.
@@ -84,8 +87,8 @@ pub fn xavier_uniform<F: Real>(shape: &[usize], gain: f64, rng: &mut Rng) -> Ten
     uniform(shape, gain * xavier_std(shape) * 3.0_f64.sqrt(), rng)
 }
 
-/// N(0, 2 / ((1 + slope²) fan_in)): the variance of activations stays the same through linear layer and LeakyReLU of that slope for
-/// negative arguments (0 for ReLU).
+/// N(0, 2 / ((1 + slope²) fan_in)): the variance of activations stays the same through linear layer and
+/// LeakyReLU of that slope for negative arguments (0 for ReLU).
 ///
 /// He et al., "Delving Deep into Rectifiers", ICCV 2015, Eq. (10) and (15).
 ///
@@ -105,10 +108,11 @@ pub fn kaiming_uniform<F: Real>(shape: &[usize], slope: f64, rng: &mut Rng) -> T
     uniform(shape, kaiming_std(shape, slope) * 3.0_f64.sqrt(), rng)
 }
 
-/// gain times a matrix `[out, in]` with orthonormal rows or columns, whichever are fewer, uniformly distributed: the Q of the QR
-/// factorisation of a Gaussian matrix.
+/// gain times a matrix `[out, in]` with orthonormal rows or columns, whichever are fewer, uniformly
+/// distributed: the Q of the QR factorisation of a Gaussian matrix.
 ///
-/// Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", ICLR 2014.
+/// Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks",
+/// ICLR 2014.
 pub fn orthogonal<F: Real>(out: usize, input: usize, gain: f64, rng: &mut Rng) -> Tensor<F> {
     let (tall, flat) = (out.max(input), out.min(input));
     let gaussian = Array2::from_shape_simple_fn((tall, flat), || gauss(rng));
@@ -146,7 +150,7 @@ pub(crate) fn gauss(rng: &mut Rng) -> f64 {
 mod tests {
     use super::*;
 
-    /// Mean, standard deviation and largest size of what was drawn.
+    /// Mean, standard deviation and largest size of the draws.
     fn moments(x: &Tensor<f64>) -> (f64, f64, f64) {
         let n = x.len() as f64;
         let mean = x.sum() / n;

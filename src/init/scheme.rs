@@ -16,7 +16,8 @@ pub enum WeightInit {
     XavierNormal,
     /// [`init::xavier_uniform`].
     XavierUniform,
-    /// [`init::kaiming_normal`], for the slope of the activation: 1 of the identity, 0 of all but LeakyReLU.
+    /// [`init::kaiming_normal`], for the slope of the activation for negative arguments: 1 for the identity,
+    /// that of a LeakyReLU, 0 for all others.
     KaimingNormal,
     /// [`init::looks_linear`] with an orthogonal block D.
     LooksLinearOrthogonal,
@@ -32,13 +33,15 @@ pub enum WeightInit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttentionInit {
-    /// Xavier normal for `[H, C]` read as `[1, H, C]`: standard deviation √(2 / (H·C + C)), as PyTorch counts the fans.
+    /// Xavier normal for `[H, C]` read as `[1, H, C]`: standard deviation √(2 / (H·C + C)), as PyTorch counts
+    /// the fans.
     Xavier,
     /// All neighbours weigh the same.
     Zero,
 }
 
-/// The second of two weights that read the same neurons: W_t of [`Gatv2Conv`](crate::nn::Gatv2Conv) with separate weights.
+/// The second of two weights that read the same neurons: W_t of [`Gatv2Conv`](crate::nn::Gatv2Conv) with
+/// separate weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetInit {
@@ -48,19 +51,22 @@ pub enum TargetInit {
     Zero,
 }
 
-/// How a network starts: weights and attention drawn anew, then balanced if wanted; biases and the weights of skip connections zero.
+/// How a network starts: weights and attention drawn anew, then balanced if wanted; biases and the weights of
+/// skip connections zero.
 ///
-/// Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023, Table 1 and Figure 9. A recorded pass gives the
-/// order of the layers, and each parameter says what it is ([`Role`](crate::nn::Role)), so one rule serves every model.
+/// Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023, Table 1 and Figure 9. A
+/// recorded pass gives the order of the layers, and each parameter states its role
+/// ([`Role`](crate::nn::Role)), so one rule serves every model.
 ///
-/// *Heads.* Those put side by side are one layer of H·C neurons: looks-linear pairs and identities run over all of them, so neuron j
-/// and its partner j + ⌈H·C/2⌉ are in general neurons of different heads. Heads that are averaged have a looks-linear or identity
-/// weight each, since the two of a pair would cancel in the mean. Balancing is about each neuron of each head.
+/// *Heads.* Heads that are put side by side are one layer of H·C neurons: looks-linear pairs and identities
+/// run over all of them, so neuron j and its partner j + ⌈H·C/2⌉ are in general neurons of different heads.
+/// Heads that are averaged have a looks-linear or identity weight each, since the two neurons of a pair would
+/// cancel in the mean. Balancing acts on each neuron of each head.
 ///
-/// *Odd widths.* The last pair is only half there, see [`init::looks_linear`]; balancing gives c = 0 all the same.
+/// *Odd widths.* The last pair is incomplete, see [`init::looks_linear`]; balancing gives c = 0 all the same.
 ///
-/// *Activations.* A looks-linear network is linear with ReLU and no biases. An activation that is not homogeneous has no conservation
-/// law; it is balanced as if it were of degree 1.
+/// *Activations.* A looks-linear network is linear with ReLU and no biases. An activation that is not
+/// homogeneous has no conservation law; it is balanced as if it were of degree 1.
 ///
 /// ```
 /// use emmy::init::Initialization;
@@ -82,17 +88,18 @@ pub struct Initialization {
     pub attention: AttentionInit,
     /// How they are then balanced.
     pub balance: Option<Balancing>,
-    /// What becomes of the second of two weights.
+    /// How the second of two weights starts.
     pub target: TargetInit,
 }
 
-/// What initialisation has to know of a model, by the numbers of its parameters: [`Trace::weight_order`](crate::nn::Trace::weight_order)
-/// reads it off a recorded pass.
+/// The facts about a model that initialisation needs, by the numbers of its parameters:
+/// [`Trace::weight_order`](crate::nn::Trace::weight_order) reads them off a recorded pass.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WeightOrder {
     /// The layers that hold weights, in the order in which a pass calls them.
     pub layers: Vec<LayerWeights>,
-    /// The slope of the activation for negative arguments: 1 of none, that of a LeakyReLU, 0 of all others.
+    /// The slope of the activation for negative arguments: 1 without an activation, that of a LeakyReLU, 0
+    /// for all others.
     pub slope: f64,
     /// The laws of neurons, which balancing balances.
     pub laws: Vec<Law>,
@@ -101,9 +108,10 @@ pub struct WeightOrder {
 /// The parameters of one layer as initialisation draws them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerWeights {
-    /// The weights that read neurons and write neurons, with the number of averaged heads that each writes to (1 without).
+    /// The weights that read neurons and write neurons, with the number of averaged heads that each writes to
+    /// (1 without).
     pub weights: Vec<(usize, usize)>,
-    /// What makes attention scores.
+    /// The parameters of attention scores.
     pub attention: Vec<usize>,
     /// Biases, and weights of skip connections.
     pub zeros: Vec<usize>,
@@ -154,7 +162,7 @@ impl Initialization {
     /// [`LL_IDENTITY`](Self::LL_IDENTITY) balanced, β = 2: hidden layers of an even width stay as they are.
     pub const LL_IDENTITY_BAL: Self = Self::LL_IDENTITY.balanced(2.0);
 
-    /// Those with a name. `ll-ortho-bal` is read too, as `bal-o`.
+    /// The schemes with a name. `ll-ortho-bal` is accepted too, and means `bal-o`.
     pub const NAMED: [(&'static str, Self); 9] = [
         ("xavier", Self::XAVIER),
         ("xavier-zero", Self::XAVIER_ZERO),
@@ -180,12 +188,14 @@ impl Initialization {
         named.map(|(name, _)| *name)
     }
 
-    /// Draws parameters anew, given in the model's order: layer by layer, weights before attention, β at the end. Draws are in `f64`: models
-    /// of both types and one seed start from the same numbers, up to rounding. What `order` does not name stays as it is.
+    /// Draws parameters anew, given in the model's order: layer by layer, weights before attention, β at the
+    /// end. Draws are in `f64`: models of both types and one seed start from the same numbers, up to
+    /// rounding. Parameters that `order` does not name stay as they are.
     ///
     /// # Errors
-    /// If the balancing is not [valid](Balancing::validate), or cannot be done because what should be scaled is zero: an identity of
-    /// more columns than rows. The message names layer and neuron, and the parameters stay as they were.
+    /// If the balancing is not [valid](Balancing::validate), or cannot be done because the entries to be
+    /// scaled are all zero, as in an identity with more columns than rows. The message names layer and
+    /// neuron, and the parameters stay as they were.
     ///
     /// # Panics
     /// If `order` names a parameter that is not there.
@@ -248,7 +258,8 @@ impl FromStr for Initialization {
 }
 
 impl WeightInit {
-    /// A weight `[out, in]` of a layer with so many averaged heads, the rows of one after those of the other.
+    /// A weight `[out, in]` of a layer with `heads` averaged heads, the rows of one head after those of
+    /// another.
     fn draw<F: Real>(
         self,
         shape: &[usize],

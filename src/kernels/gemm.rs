@@ -1,5 +1,6 @@
-//! Dense products. The one module with `unsafe` code: the gemm crate's entry point takes raw pointers. It reaches two to three
-//! times the rate of ndarray's own product where there are 512-bit vectors, and takes any strides, so that a transpose is free.
+//! Dense products. The one module with `unsafe` code: the gemm crate's entry point takes raw pointers. It
+//! reaches two to three times the rate of ndarray's own product where there are 512-bit vectors, and takes
+//! any strides, so that a transpose is free.
 //!
 //! | letter | shape |
 //! |---|---|
@@ -21,8 +22,8 @@ const INNER: usize = 512;
 
 /// out = a b for two matrices, with any strides.
 ///
-/// The product is cut into blocks of rows of fixed size, or, when it is tall in the inner dimension (aᵀ b of two tall matrices),
-/// into chunks of the inner dimension that are added in order.
+/// The product is cut into blocks of rows of fixed size, or, when it is tall in the inner dimension (aᵀ b of
+/// two tall matrices), into chunks of the inner dimension that are added in order.
 ///
 /// # Panics
 /// If the inner dimensions differ.
@@ -91,10 +92,11 @@ fn block<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) {
     }
     let [a_rs, a_cs] = [a.strides()[0], a.strides()[1]];
     let [b_rs, b_cs] = [b.strides()[0], b.strides()[1]];
-    // SAFETY: `a` and `b` are views, so every element (i, j) within their dimensions lies at `as_ptr() + i rs + j cs` in memory
-    // that is initialised and borrowed for the duration of the call; the dimensions passed are theirs, and are not 0. `out` is
-    // borrowed mutably, so it overlaps neither, and holds m × n elements, checked above, addressed by strides (n, 1). With
-    // `read_dst` false it is only written. F is f32 or f64 (the trait is sealed), which the crate supports.
+    // SAFETY: `a` and `b` are views, so every element (i, j) within their dimensions lies at
+    // `as_ptr() + i rs + j cs` in memory that is initialised and borrowed for the duration of the call; the
+    // dimensions passed are theirs, and are not 0. `out` is borrowed mutably, so it overlaps neither, and
+    // holds m × n elements, checked above, addressed by strides (n, 1). With `read_dst` false it is only
+    // written. F is f32 or f64 (the trait is sealed), which the crate supports.
     unsafe {
         ::gemm::gemm(
             m,
@@ -123,7 +125,8 @@ fn block<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) {
 /// out[…] = a[…] b[…] over the last two axes; the axes before them broadcast.
 ///
 /// # Panics
-/// If an operand has fewer than two dimensions, the inner dimensions differ, or the batch axes do not broadcast.
+/// If an operand has fewer than two dimensions, the inner dimensions differ, or the batch axes do not
+/// broadcast.
 #[track_caller]
 pub fn matmul_batched<F: Real>(a: &Tensor<F>, b: &Tensor<F>) -> Tensor<F> {
     let (sa, sb) = (a.shape(), b.shape());

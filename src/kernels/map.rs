@@ -1,7 +1,8 @@
 //! Elementwise functions with NumPy's broadcasting, without materialising the broadcast operands.
 //!
-//! Neighbouring axes that every operand crosses in equal steps are merged, so equal shapes give one run over all elements, a row
-//! vector `[n, d] ∘ [d]` or a column `[n, d] ∘ [n, 1]` one run a row, and a scalar is a constant in the loop.
+//! Neighbouring axes that every operand crosses in equal steps are merged, so equal shapes give one run over
+//! all elements, a row vector `[n, d] ∘ [d]` or a column `[n, d] ∘ [n, 1]` one run per row, and a scalar is a
+//! constant in the loop.
 
 use super::{par, simd};
 use crate::real::Real;
@@ -10,8 +11,9 @@ use smallvec::SmallVec;
 
 /// y = f(x), element by element; y is row-major.
 ///
-/// `f` should be without branches and, where it captures numbers, `move`, so that the loop can be vectorised: behind a reference
-/// they would have to be read again after every element written. Mark a longer closure `#[inline(always)]`.
+/// `f` should be without branches and, where it captures numbers, `move`, so that the loop can be vectorised:
+/// numbers behind a reference would have to be read again after every element written. Mark a longer closure
+/// `#[inline(always)]`.
 pub fn unary<F: Real>(x: &Tensor<F>, f: impl Fn(F) -> F + Copy + Sync) -> Tensor<F> {
     collect(x.shape(), [x], move |[x]| f(x))
 }
@@ -87,7 +89,8 @@ struct Loop<const N: usize> {
     steps: [usize; N],
 }
 
-/// The loops over the elements of `shape`, outermost first, neighbours merged where every operand allows it. At least one.
+/// The loops over the elements of `shape`, outermost first, neighbours merged where every operand allows it.
+/// At least one.
 fn loops<F, const N: usize>(shape: &[usize], xs: &[&Tensor<F>; N]) -> SmallVec<[Loop<N>; 4]> {
     let mut loops: SmallVec<[Loop<N>; 4]> = SmallVec::new();
     for (axis, &size) in shape.iter().enumerate().filter(|(_, size)| **size != 1) {
@@ -178,7 +181,8 @@ fn start<const N: usize>(outer: &[Loop<N>], mut turn: usize) -> [usize; N] {
     at
 }
 
-/// One run of the innermost loop. Constant operands are told apart at compile time, so that each case is a plain loop.
+/// One run of the innermost loop. Constant operands are told apart at compile time, so that each case is a
+/// plain loop.
 #[inline(always)]
 fn run<F: Real, const N: usize>(
     data: [&[F]; N],

@@ -1,11 +1,13 @@
-//! Arithmetic on slices and arrays, without derivatives. Threads and vector instructions live here and nowhere else.
+//! Arithmetic on slices and arrays, without derivatives. Only this module uses threads and vector
+//! instructions.
 //!
-//! Two rules hold in every kernel, and together make results independent of the number of threads and, outside the dense
-//! products of [`gemm`], of the vector unit:
+//! Two rules hold in every kernel, and together make results independent of the number of threads and,
+//! outside the dense products of [`gemm`], of the vector unit:
 //!
-//! - parallel loops write disjoint parts of their output, or reduce over chunks whose size does not depend on the number of
-//!   threads, combined in order ([`par`]);
-//! - a sum that is vectorised runs in a fixed number of lanes, written out as an array, and products are not fused with sums.
+//! - parallel loops write disjoint parts of their output, or reduce over chunks whose size does not depend on
+//!   the number of threads, combined in order ([`par`]);
+//! - a sum that is vectorised runs in a fixed number of lanes, written out as an array, and products are not
+//!   fused with sums.
 // Lanes and operands are numbered; an index says more than an iterator there.
 #![allow(clippy::needless_range_loop)]
 
@@ -26,8 +28,8 @@ pub mod update;
 
 /// Runs `f` compiled for the widest vector unit of this processor.
 ///
-/// `f` and what it calls in loops must be inlined for this to have an effect: mark the closure and its helpers
-/// `#[inline(always)]`. The choice is made once and cached; a call costs a few nanoseconds.
+/// `f` and what it calls in loops must be inlined for this to have an effect: mark the closure and its
+/// helpers `#[inline(always)]`. The choice is made once and cached; a call costs a few nanoseconds.
 #[inline(always)]
 pub fn simd<R>(f: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(f)

@@ -1,15 +1,16 @@
-//! Sums over pairs of numbers, in `f64` whatever their type.
+//! Sums over pairs of numbers, in `f64` for either type of numbers.
 
 use super::{LANES, fold, simd};
 use crate::real::Real;
 use std::ops::Range;
 
-/// Adds f(x, y) to sums, K of them at once: in each of the `stretches` of x and y, run `j` of `inner` pairs adds to `out[k][j]`.
+/// Adds f(x, y) to sums, K of them at once: in each of the `stretches` of x and y, run `j` of `inner` pairs
+/// adds to `out[k][j]`.
 ///
 /// The order of a sum is fixed: by stretches, and within a run in sixteen lanes.
 ///
 /// # Panics
-/// If a stretch is not within x and y, or an `out` has not one number for each of its runs.
+/// If a stretch is not within x and y, or an `out` does not have one number per run.
 pub(crate) fn add_pairs<F: Real, const K: usize>(
     x: &[F],
     y: &[F],
@@ -24,7 +25,7 @@ pub(crate) fn add_pairs<F: Real, const K: usize>(
             for stretch in stretches {
                 let (x, y) = (&x[stretch.clone()], &y[stretch]);
                 let runs = x.len() / inner;
-                // Cut to one length, which lets the loop run without a check an entry.
+                // Cut to one length, so that the loop needs no bounds check per entry.
                 let out = out.each_mut().map(|sums| &mut sums[..runs]);
                 if inner == 1 {
                     let y = &y[..runs];
@@ -79,7 +80,8 @@ fn sum_pairs<F: Real, const K: usize>(
 mod tests {
     use super::*;
 
-    /// Whole numbers, whose sums are exact in any order; runs of one, shorter than the lanes, as long, and longer.
+    /// Whole numbers, whose sums are exact in any order; runs of one, shorter than the lanes, as long, and
+    /// longer.
     #[test]
     fn each_run_adds_to_its_own_sum() {
         let x: Vec<f32> = (0..400).map(|k| ((k * 7) % 23) as f32 - 11.0).collect();

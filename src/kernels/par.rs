@@ -1,7 +1,7 @@
 //! Threads: disjoint row blocks, and reductions over fixed chunks.
 //!
-//! Everything runs in rayon's current pool ([`with_threads`] chooses one), and serially where a fork would cost more than it
-//! brings. No result depends on the number of threads.
+//! Everything runs in rayon's current pool ([`with_threads`] chooses one), and serially where a fork would
+//! cost more than it saves. No result depends on the number of threads.
 
 use crate::sparse::Pattern;
 use rayon::prelude::*;
@@ -11,17 +11,18 @@ use std::sync::Mutex;
 /// Elementary operations below which a loop stays on its thread: a fork costs some ten microseconds.
 pub const FORK: usize = 100_000;
 
-/// Elementary operations in one block of a parallel loop: large against the cost of handing it out, small enough to balance.
+/// Elementary operations in one block of a parallel loop: large against the cost of handing it out, small
+/// enough to balance.
 const BLOCK: usize = 50_000;
 
-/// Runs `f` with all kernels inside it on `n` threads; 0 stands for one thread a processor.
+/// Runs `f` with all kernels inside it on `n` threads; 0 stands for one thread per processor.
 ///
-/// Calls at the same time have `n` threads each. The threads are kept for later calls.
+/// Simultaneous calls have `n` threads each. The threads are kept for later calls.
 ///
 /// # Panics
 /// If the threads cannot be started.
 pub fn with_threads<R: Send>(n: usize, f: impl FnOnce() -> R + Send) -> R {
-    /// Pools that nobody uses, with their sizes.
+    /// Pools that are not in use, with their sizes.
     static IDLE: Mutex<Vec<(usize, rayon::ThreadPool)>> = Mutex::new(Vec::new());
     let idle = || {
         IDLE.lock()
@@ -49,8 +50,8 @@ fn forks(work: usize) -> bool {
 
 /// Calls `f(first_row, block)` on blocks of whole rows of `out`, in parallel.
 ///
-/// `out` has rows of `width` elements; `cost` is the number of elementary operations a row. The value of a row must not depend on
-/// the block it is in: the whole of `out` may come as one block.
+/// `out` has rows of `width` elements; `cost` is the number of elementary operations per row. The value of a
+/// row must not depend on the block it is in: the whole of `out` may come as one block.
 ///
 /// # Panics
 /// If the length of `out` is not a multiple of `width`.
@@ -74,7 +75,8 @@ pub fn rows<T: Send>(out: &mut [T], width: usize, cost: usize, f: impl Fn(usize,
         .for_each(|(k, chunk)| f(k * block, chunk));
 }
 
-/// Calls `f` on every task, in parallel if `work` elementary operations in all are worth it, and returns the results in order.
+/// Calls `f` on every task, in parallel if `work` elementary operations in all are worth it, and returns the
+/// results in order.
 pub fn map<T: Send, R: Send>(tasks: Vec<T>, work: usize, f: impl Fn(T) -> R + Sync) -> Vec<R> {
     if tasks.len() < 2 || !forks(work) {
         tasks.into_iter().map(f).collect()
@@ -83,8 +85,8 @@ pub fn map<T: Send, R: Send>(tasks: Vec<T>, work: usize, f: impl Fn(T) -> R + Sy
     }
 }
 
-/// Reduces 0..len over chunks of `chunk` indices: `combine(…combine(f(0..chunk), f(chunk..2 chunk))…)`, in that order on any
-/// number of threads. `None` if `len` is 0.
+/// Reduces 0..len over chunks of `chunk` indices: `combine(…combine(f(0..chunk), f(chunk..2 chunk))…)`, in
+/// that order on any number of threads. `None` if `len` is 0.
 pub fn reduce<R: Send>(
     len: usize,
     chunk: usize,
@@ -105,7 +107,8 @@ pub fn chunks(len: usize, chunk: usize) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// The rows of a pattern cut into blocks of about equal work, where a row costs `row` elementary operations and an entry `entry`.
+/// The rows of a pattern cut into blocks of about equal work, where a row costs `row` elementary operations
+/// and an entry `entry`.
 ///
 /// The blocks depend on the pattern and the costs alone.
 pub fn row_blocks(pattern: &Pattern, row: usize, entry: usize) -> Vec<Range<usize>> {

@@ -1,12 +1,12 @@
-//! Random numbers by counter: number `i` of stream `seed` is a hash of both, so that a mask can be made in any order, on any
-//! number of threads, and made again in a backward pass instead of being stored.
+//! Random numbers by counter: number `i` of stream `seed` is a hash of both, so that a mask can be made in
+//! any order, on any number of threads, and made again in a backward pass instead of being stored.
 
 use super::{par, simd};
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous, memory};
 
-/// Dropout: each element is kept with probability 1 − p and then scaled by 1 / (1 − p). Element `i` is kept if the hash of the
-/// seed and `i` is not below p 2³².
+/// Dropout: each element is kept with probability 1 − p and then scaled by 1 / (1 − p). Element `i` is kept
+/// if the hash of the seed and `i` is not below p 2³².
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dropout {
     p: f64,
@@ -36,7 +36,7 @@ impl Dropout {
         self.p == 0.0
     }
 
-    /// What element `i` is multiplied with: 0 or 1 / (1 − p).
+    /// The factor of element `i`: 0 or 1 / (1 − p).
     #[inline(always)]
     pub fn factor<F: Real>(self, i: usize) -> F {
         let keys = Keys::new(self.seed, (i as u64 >> 32) as u32);
@@ -64,7 +64,7 @@ impl Dropout {
         }
         let (threshold, scale) = (self.threshold(), F::of(1.0 / (1.0 - self.p)));
         let mut at = 0;
-        // The upper half of the index is part of the keys: one run for each of its values.
+        // The upper half of the index is part of the keys: the loop makes one run per value of it.
         while at < x.len() {
             let index = (first + at) as u64;
             let keys = Keys::new(self.seed, (index >> 32) as u32);
@@ -85,7 +85,8 @@ impl Dropout {
     }
 }
 
-/// x with dropout: each element is 0 with probability p, else scaled by 1 / (1 − p). Element numbers run in row-major order.
+/// x with dropout: each element is 0 with probability p, else scaled by 1 / (1 − p). Element numbers run in
+/// row-major order.
 ///
 /// The adjoint of x is the same function of the adjoint of the output, with the same p and seed.
 ///
@@ -134,8 +135,8 @@ impl Keys {
     }
 }
 
-/// Thirty-two uniform bits. Three rounds of multiply and xor-shift, with a key before the first and before the second; 32-bit
-/// operations alone, so that sixteen run at a time.
+/// Thirty-two uniform bits. Three rounds of multiply and xor-shift, with a key before the first and before
+/// the second; 32-bit operations alone, so that sixteen run at a time.
 #[inline(always)]
 fn bits(keys: Keys, i: u32) -> u32 {
     let mut x = i ^ keys.enter;
@@ -160,7 +161,8 @@ mod tests {
         out.into_iter().map(|x| x != 0.0).collect()
     }
 
-    /// The correlation coefficient of two masks of keep probability q, in standard deviations of that of independent masks.
+    /// The correlation coefficient of two masks of keep probability q, in standard deviations of that of
+    /// independent masks.
     fn correlation(a: &[bool], b: &[bool], q: f64) -> f64 {
         let n = a.len() as f64;
         let centred = |x: bool| f64::from(u8::from(x)) - q;

@@ -1,7 +1,7 @@
 //! Sums and extrema over axes.
 //!
-//! A sum runs in sixteen lanes over blocks of fixed size whose sums are added in pairs: the order, and with it every bit, is fixed,
-//! and the rounding error grows with the logarithm of the length.
+//! A sum runs in sixteen lanes over blocks of fixed size whose sums are added in pairs: the order, and with
+//! it every bit, is fixed, and the rounding error grows with the logarithm of the length.
 
 use super::{LANES, fold, par, simd};
 use crate::real::Real;
@@ -47,7 +47,7 @@ pub fn sum_to<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
         .expect("axes of size 1 more or less")
 }
 
-/// y = max x over the given axes, which stay with size 1; −∞ over no element, NaN where one is met.
+/// y = max x over the given axes, which stay with size 1; −∞ over no elements, NaN if one of them is NaN.
 ///
 /// # Panics
 /// If an axis is out of range.
@@ -58,7 +58,7 @@ pub fn max<F: Real>(x: &Tensor<F>, axes: &[usize]) -> Tensor<F> {
     extremum(x, axes, init, pick)
 }
 
-/// y = min x over the given axes, which stay with size 1; ∞ over no element, NaN where one is met.
+/// y = min x over the given axes, which stay with size 1; ∞ over no elements, NaN if one of them is NaN.
 ///
 /// # Panics
 /// If an axis is out of range.
@@ -79,7 +79,7 @@ pub fn sum_slice<F: Real>(x: &[F]) -> F {
     par::reduce(x.len(), CHUNK, 1, |r| part(&x[r]), |a, b| a + b).unwrap_or_else(F::zero)
 }
 
-/// Σ x by halves down to runs of [`RUN`] elements a lane.
+/// Σ x by halves down to runs of [`RUN`] elements per lane.
 #[inline(always)]
 fn pairwise<F: Real>(x: &[F]) -> F {
     let mut sums = Vec::with_capacity(x.len() / (RUN * LANES) + 1);
@@ -191,8 +191,8 @@ fn extremum<F: Real>(
     over(x, axes, init, slice, rows)
 }
 
-/// Reduces the given axes to size 1: by `slice` where a run of neighbouring elements becomes one, by `rows` where the rows of a
-/// matrix are combined into one.
+/// Reduces the given axes to size 1: by `slice` where a run of neighbouring elements becomes one, by `rows`
+/// where the rows of a matrix are combined into one.
 #[track_caller]
 fn over<F: Real>(
     x: &Tensor<F>,

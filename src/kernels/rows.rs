@@ -1,20 +1,23 @@
-//! Sums over the entries of one row of a pattern, in blocks of columns whose sums stay in registers while the entries go by.
+//! Sums over the entries of one row of a pattern, in blocks of columns whose sums stay in registers while the
+//! loop runs over the entries.
 //!
 //! | letter | shape | meaning |
 //! |---|---|---|
 //! | columns | entries of the row | their columns j |
 //! | c, g | [entries of the row, H] | a factor for every entry and head |
 //! | x, zs, zt | [.., H, D] | rows to choose from, by j |
-//! | out | [H, D] | what belongs to the row itself |
+//! | out | [H, D] | the sums of the row |
 //!
-//! One walk ([`over_entries`]) serves them all. Every sum runs in the order of the entries, however wide the blocks are.
+//! One loop ([`over_entries`]) serves all of these sums. Every sum runs in the order of the entries, however
+//! wide the blocks are.
 
 use super::axpy;
 use crate::real::Real;
 
-/// What an entry adds to N sums, for K parts of C columns, the first of them number `at`: row x of the entry, and for each part a factor c.
+/// The terms that one entry adds to N sums, for K parts of C columns; the first column is number `at`. The
+/// entry has a row x, and a factor c per part.
 ///
-/// The sums come and go by value: so the compiler keeps them in registers.
+/// The sums are passed and returned by value, so that the compiler keeps them in registers.
 pub(super) trait Step<F, const N: usize> {
     fn add<const K: usize, const C: usize>(
         &self,
@@ -49,8 +52,8 @@ impl<F: Real> Step<F, 1> for WeightedSum {
     }
 }
 
-/// Σ g LeakyReLU'(t) and Σ g LeakyReLU(t), with t = zs[j] + zt: what the adjoints g of GATv2's scores mean for the target and for
-/// the attention vector.
+/// Σ g LeakyReLU'(t) and Σ g LeakyReLU(t), with t = zs[j] + zt: the sums from which the adjoints of the
+/// target and of the attention vector follow; g are the adjoints of GATv2's scores.
 pub(super) struct ScoreAdjoints<'a, F> {
     pub zt: &'a [F],
     pub slope: F,
@@ -83,7 +86,8 @@ impl<F: Real> Step<F, 2> for ScoreAdjoints<'_, F> {
     }
 }
 
-/// Σ g LeakyReLU'(zs + zt[i]) over the entries (i, j) of the column of a source j: the same for the source.
+/// Σ g LeakyReLU'(zs + zt[i]) over the entries (i, j) of the column of a source j: the sum for the adjoint of
+/// the source.
 pub(super) struct SourceAdjoints<'a, F> {
     pub zs: &'a [F],
     pub slope: F,
@@ -113,13 +117,13 @@ impl<F: Real> Step<F, 1> for SourceAdjoints<'_, F> {
     }
 }
 
-/// out[h, :] ← Σ c[e, h] x[j, h, :], or that added to what is there.
+/// out[h, :] ← Σ c[e, h] x[j, h, :], or with [`Out::Add`] out[h, :] ← out[h, :] + that sum.
 #[inline(always)]
 pub(super) fn weighted_sum<F: Real>(columns: &[u32], c: &[F], x: &[F], heads: usize, out: Out<F>) {
     over_entries(columns, c, x, heads, [out], &WeightedSum);
 }
 
-/// Where a sum goes: over what is there, or added to it.
+/// The target of a sum: overwritten, or added to.
 pub(super) enum Out<'a, F> {
     Set(&'a mut [F]),
     Add(&'a mut [F]),
@@ -134,7 +138,7 @@ impl<F> Out<'_, F> {
     }
 }
 
-/// Sets or adds to what `step` makes of all entries, N sums of the shape [H, D].
+/// Writes or adds to `out` the N sums over all entries that `step` forms, each of the shape [H, D].
 ///
 /// Four heads of 8 columns make a block; other heads are cut into blocks of 64, 16, 8, 4, 2 and 1.
 #[inline(always)]
@@ -191,7 +195,7 @@ struct Walk<'a, F, S> {
 }
 
 impl<F: Real, S> Walk<'_, F, S> {
-    /// The entries go by for C columns, from `at` on, of each of K heads. Returns C.
+    /// Runs over the entries for C columns, from `at` on, of each of K heads. Returns C.
     #[inline(always)]
     fn block<const K: usize, const C: usize, const N: usize>(
         &self,

@@ -1,9 +1,9 @@
-//! Operations over the segments that the rows of a pattern make of its entries.
+//! Operations over segments: a segment is the entries of one row (or column) of a pattern.
 //!
 //! | letter | shape |
 //! |---|---|
 //! | pattern | n × m, nnz entries |
-//! | v, scores, p | [nnz, w], one row an entry |
+//! | v, scores, p | [nnz, w], one row per entry |
 //! | x | [n, w] or [m, w] |
 
 use super::spmm::check;
@@ -35,7 +35,8 @@ pub fn segment_sum_t<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Buffer<F>
     by_row(pattern, entry, v, w, F::zero(), |sum, x| sum + x)
 }
 
-/// out[i, :] = max over the entries e of row i of v[e, :], shape [n, w]; −∞ for an empty row, NaN where one is met.
+/// out[i, :] = max over the entries e of row i of v[e, :], shape [n, w]; −∞ for an empty row, NaN if an entry
+/// is NaN.
 ///
 /// # Panics
 /// If the length of `v` is not nnz × w.
@@ -103,12 +104,13 @@ fn gather<F: Real>(index: &[u32], x: &[F], w: usize) -> Buffer<F> {
     out
 }
 
-/// What a softmax costs an element, in multiply-adds, for the decision to go parallel.
+/// The cost of a softmax per element, in multiply-adds, for the decision to go parallel.
 const EXP: usize = 20;
 
 /// Softmax over each of the given rows, column by column, in place: `p` holds their entries, w columns wide.
 ///
-/// The rows of a graph are short, so the exponentials, the dearest part, are taken of all rows in one loop.
+/// The rows of a graph are short, so one loop computes the exponentials, the most expensive part, of all
+/// rows.
 #[inline(always)]
 pub(super) fn softmax_block<F: Real>(pattern: &Pattern, rows: Range<usize>, p: &mut [F], w: usize) {
     let indptr = &pattern.indptr()[rows.start..=rows.end];
@@ -127,14 +129,15 @@ pub(super) fn softmax_block<F: Real>(pattern: &Pattern, rows: Range<usize>, p: &
     }
 }
 
-/// What is done to a column before and after the exponentials: its maximum is subtracted; it is divided by its sum.
+/// The step before the exponentials subtracts from a column its maximum; the step after them divides it by
+/// its sum.
 #[derive(Clone, Copy)]
 enum Softmax {
     Shift,
     Normalise,
 }
 
-/// Does it to every column of rows of width w, up to eight at a time.
+/// Applies a step to every column of rows of width w, up to eight at a time.
 #[inline(always)]
 fn by_columns<F: Real>(p: &mut [F], w: usize, what: Softmax) {
     let mut at = 0;
@@ -148,7 +151,7 @@ fn by_columns<F: Real>(p: &mut [F], w: usize, what: Softmax) {
     }
 }
 
-/// Does it to C columns from `at` on. Returns C.
+/// Applies a step to C columns from `at` on. Returns C.
 #[inline(always)]
 fn columns<F: Real, const C: usize>(p: &mut [F], w: usize, at: usize, what: Softmax) -> usize {
     let by: [F; C] = match what {
@@ -185,13 +188,14 @@ fn fold<F: Real, const C: usize>(
     })
 }
 
-/// The larger one. A NaN may be lost: it turns its column to NaN by way of the sum.
+/// The larger number. A NaN may be lost here, but it makes its column NaN through the sum.
 #[inline(always)]
 fn larger<F: Real>(a: F, b: F) -> F {
     if b > a { b } else { a }
 }
 
-/// out[i, :] = the fold by f, from `init`, of v[e, :] over the entries of row i; where `entry` is given, of v[entry[e], :].
+/// out[i, :] = the fold by f, from `init`, of v[e, :] over the entries of row i; where `entry` is given, of
+/// v[entry[e], :].
 fn by_row<F: Real>(
     pattern: &Pattern,
     entry: Option<&[u32]>,

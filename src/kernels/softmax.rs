@@ -8,7 +8,7 @@
 use super::{par, simd};
 use crate::real::Real;
 
-/// What an exponential costs, in multiply-adds, for the decision to go parallel.
+/// The cost of an exponential, in multiply-adds, for the decision to go parallel.
 const EXP: usize = 8;
 
 /// out[i, :] = softmax of row i over the elements that are kept, 0 elsewhere; a row that keeps nothing is 0.
@@ -42,7 +42,7 @@ pub fn softmax_rows<F: Real>(x: &[F], keep: &[bool], w: usize) -> Vec<F> {
     out
 }
 
-/// outᵢ = ln Σ e^x over the elements of row i that are kept; −∞ if nothing is.
+/// outᵢ = ln Σ e^x over the elements of row i that are kept; −∞ if none is kept.
 ///
 /// # Panics
 /// If `keep` is neither empty nor as long as `x`, or w = 0.
@@ -62,12 +62,12 @@ pub fn logsumexp_rows<F: Real>(x: &[F], keep: &[bool], w: usize) -> Vec<F> {
     out
 }
 
-/// x, with −∞ where it does not take part.
+/// x where it takes part, −∞ elsewhere.
 fn masked<F: Real>(x: &[F], keep: &[bool]) -> Vec<F> {
     if keep.is_empty() {
         return x.to_vec();
     }
-    assert_eq!(keep.len(), x.len(), "softmax: one mask bit an element");
+    assert_eq!(keep.len(), x.len(), "softmax: one mask bit per element");
     let hidden = F::neg_infinity();
     (x.iter().zip(keep))
         .map(|(&x, &keep)| if keep { x } else { hidden })

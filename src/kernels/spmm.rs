@@ -1,9 +1,10 @@
-//! Products with sparse matrices whose entries carry values: out = A X, out = Aᵀ Y, and the adjoint of the values.
+//! Products with sparse matrices whose entries carry values: out = A X, out = Aᵀ Y, and the adjoint of the
+//! values.
 //!
 //! | letter | shape |
 //! |---|---|
 //! | pattern | n × m, nnz entries; entry e stands at (row e, col e) |
-//! | v | [nnz, H], one value an entry and head |
+//! | v | [nnz, H], one value per entry and head |
 //! | x, b | [m, H, D] |
 //! | y, a | [n, H, D] |
 
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
     use crate::kernels::testing::{bits, close, data, pattern};
 
-    /// Every size that a loop treats in its own way, and some that none does.
+    /// Every size that a loop treats specially, and some other sizes.
     const SIZES: [(usize, usize); 9] = [
         (1, 1),
         (1, 8),

@@ -12,7 +12,8 @@ pub fn data<F: Real>(n: usize, seed: u64) -> Vec<F> {
     (0..n).map(|_| F::of(rng.random_range(-1.0..1.0))).collect()
 }
 
-/// A random pattern with about `nnz` entries; row 0 and the last column stay empty where there is more than one.
+/// A random pattern with about `nnz` entries; row 0 and the last column stay empty where there is more than
+/// one.
 pub fn pattern(rows: usize, cols: usize, nnz: usize, seed: u64) -> Arc<Pattern> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let first = usize::from(rows > 1);

@@ -35,7 +35,7 @@ pub struct Momentum<F> {
     pub lr: F,
     /// λ
     pub decay: F,
-    /// μ, what is kept of the velocity
+    /// μ, the share of the velocity that is kept
     pub momentum: F,
     /// Whether to look ahead.
     pub nesterov: bool,

@@ -1,4 +1,5 @@
-//! The same through LAPACK. It converges for every finite matrix but for faults of the library, so a failure is a panic.
+//! The same routines through LAPACK. LAPACK converges for every finite matrix unless the library is faulty,
+//! so a failure is a panic.
 
 use ndarray::{Array1, Array2, ArrayView2, s};
 use ndarray_linalg::{Eigh, JobSvd, QR, SVDDC, UPLO};

@@ -1,7 +1,8 @@
 //! Dense linear algebra for initialisers and measures: QR, singular values, symmetric eigenvalues.
 //!
-//! Always in `f64`, without derivatives. Two back-ends compute the same: our own short Householder and Jacobi routines, and LAPACK
-//! (feature `lapack`). Signs are fixed here, so that both give the same factors to rounding.
+//! Everything is in `f64`, without derivatives. Two back-ends compute the same: our own short Householder and
+//! Jacobi routines, and LAPACK (feature `lapack`). Signs are fixed here, so that both give the same factors
+//! to rounding.
 
 #[cfg(any(test, not(feature = "lapack")))]
 mod own;
@@ -18,10 +19,12 @@ mod tests;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Zip};
 
-/// A = Q R with orthonormal columns of Q (m × k), R upper triangular (k × n) with a diagonal ≥ 0, k = min(m, n).
+/// A = Q R with orthonormal columns of Q (m × k), R upper triangular (k × n) with a diagonal ≥ 0, k =
+/// min(m, n).
 ///
-/// With a diagonal that has no negative entry the factors of a matrix of full rank are unique, and the Q of a Gaussian matrix is
-/// uniformly distributed (Mezzadri, "How to generate random matrices from the classical compact groups", 2007).
+/// With a diagonal that has no negative entry the factors of a matrix of full rank are unique, and the Q of a
+/// Gaussian matrix is uniformly distributed (Mezzadri, "How to generate random matrices from the classical
+/// compact groups", 2007).
 ///
 /// # Panics
 /// If an entry is not finite.
@@ -38,8 +41,9 @@ pub fn qr(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array2<f64>) {
     (q, r)
 }
 
-/// A = U diag(s) Vᵀ: U is m × k, s descending and ≥ 0, Vᵀ is k × n, k = min(m, n). The largest entry (by size, the first of equals)
-/// of each row of Vᵀ is positive. Where s_i = 0, u_i still completes an orthonormal set.
+/// A = U diag(s) Vᵀ: U is m × k, s descending and ≥ 0, Vᵀ is k × n, k = min(m, n). The largest entry (by
+/// size, the first of equals) of each row of Vᵀ is positive. Where s_i = 0, u_i still completes an
+/// orthonormal set.
 ///
 /// # Panics
 /// If an entry is not finite.
@@ -56,10 +60,12 @@ pub fn svd(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array1<f64>, Array2<f64>) {
     (u, s, vt)
 }
 
-/// A = V diag(λ) Vᵀ of a symmetric matrix: λ ascending, the eigenvectors in the columns of V, the largest entry of each positive.
+/// A = V diag(λ) Vᵀ of a symmetric matrix: λ ascending, the eigenvectors in the columns of V, the largest
+/// entry of each positive.
 ///
 /// # Panics
-/// If A is not square, an entry is not finite, or A differs from Aᵀ by more than rounding (1e-10 of the largest entry).
+/// If A is not square, an entry is not finite, or A differs from Aᵀ by more than rounding (1e-10 of the
+/// largest entry).
 #[track_caller]
 pub fn eigh(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
     check("eigh", a);
@@ -85,7 +91,8 @@ fn check(op: &str, a: ArrayView2<'_, f64>) {
     }
 }
 
-/// Whether the largest entry is negative. Entries within rounding of the largest count as equal, so that both back-ends decide alike.
+/// Whether the largest entry is negative. Entries within rounding of the largest count as equal, so that both
+/// back-ends decide alike.
 fn leads_negative(v: ArrayView1<'_, f64>) -> bool {
     let largest = v.fold(0.0_f64, |m, x| m.max(x.abs()));
     v.iter()

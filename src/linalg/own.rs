@@ -2,10 +2,10 @@
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 
-/// Jacobi converges quadratically; a handful of sweeps is the rule.
+/// Jacobi converges quadratically; a few sweeps are usually enough.
 const SWEEPS: usize = 60;
 
-/// Householder's reflections H_i = I − 2 v_i v_iᵀ, one a column; Q = H_0 H_1 … applied to the identity.
+/// Householder's reflections H_i = I − 2 v_i v_iᵀ, one per column; Q = H_0 H_1 … applied to the identity.
 ///
 /// Golub and Van Loan, "Matrix Computations", 4th ed., algorithm 5.2.1.
 pub(super) fn qr(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array2<f64>) {
@@ -35,7 +35,7 @@ pub(super) fn qr(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array2<f64>) {
     (q, r.slice_move(s![..k, ..]))
 }
 
-/// A ← A − 2 v (vᵀ A); nothing for v = 0.
+/// A ← A − 2 v (vᵀ A); A stays as it is for v = 0.
 fn reflect(v: &Array1<f64>, mut a: ndarray::ArrayViewMut2<'_, f64>) {
     let mut w = Array1::zeros(a.ncols());
     for (row, &x) in a.rows().into_iter().zip(v) {
@@ -46,9 +46,11 @@ fn reflect(v: &Array1<f64>, mut a: ndarray::ArrayViewMut2<'_, f64>) {
     }
 }
 
-/// One-sided Jacobi (Hestenes) on the triangular factor: rotations make the columns of R V orthogonal; their lengths are s.
+/// One-sided Jacobi (Hestenes) on the triangular factor: rotations make the columns of R V orthogonal; their
+/// lengths are s.
 ///
-/// Golub and Van Loan, section 8.6.3. Small singular values keep their relative accuracy as far as QR leaves it.
+/// Golub and Van Loan, section 8.6.3. Small singular values keep their relative accuracy as far as QR leaves
+/// it.
 pub(super) fn svd(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array1<f64>, Array2<f64>) {
     let (m, n) = a.dim();
     if m < n {
@@ -58,7 +60,8 @@ pub(super) fn svd(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array1<f64>, Array2<f
     // Squares of entries are summed below: with the largest entry at 1 they neither overflow nor vanish.
     let size = a.fold(0.0_f64, |m, x| m.max(x.abs()));
     let (q, r) = qr((&a / if size > 0.0 { size } else { 1.0 }).view());
-    // Row j of `g` is column j of R V, row j of `vt` is column j of V: both are rotated alike, and rows lie together in memory.
+    // Row j of `g` is column j of R V, row j of `vt` is column j of V: both are rotated alike, and rows lie
+    // together in memory.
     let mut g = r.t().as_standard_layout().to_owned();
     let mut vt = Array2::<f64>::eye(n);
     for _ in 0..SWEEPS {
@@ -92,7 +95,8 @@ pub(super) fn svd(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array1<f64>, Array2<f
     (q.dot(&left.t()), s * size, vt)
 }
 
-/// Makes orthonormal rows of those that carry no direction (s = 0 to rounding), by Gram and Schmidt from the unit vectors.
+/// Replaces the rows without a direction (s = 0 to rounding) by orthonormal ones, by Gram and Schmidt's
+/// method from the unit vectors.
 fn complete(rows: &mut Array2<f64>, s: &Array1<f64>) {
     let n = rows.ncols();
     let rank = s.iter().filter(|&&x| x > s[0] * 1e-15).count();
@@ -109,7 +113,8 @@ fn complete(rows: &mut Array2<f64>, s: &Array1<f64>) {
                 }
             }
             let norm = e.dot(&e).sqrt();
-            // Of n unit vectors at least one in each step keeps 1/√n of its length, so this ends before they do.
+            // In each step at least one of the n unit vectors keeps 1/√n of its length, so the loop ends
+            // before the unit vectors are used up.
             if norm > 0.5 / (n as f64).sqrt() || unit == n {
                 rows.row_mut(i).assign(&(e / norm));
                 break;

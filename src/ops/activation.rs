@@ -17,7 +17,7 @@ impl<F: Real> Var<'_, F> {
     pub fn relu(self) -> Self {
         self.unary(
             "relu",
-            // Asked this way round, NaN stays NaN.
+            // With the comparison this way round, NaN stays NaN.
             map::unary(
                 &self.value(),
                 |x| if x <= F::zero() { F::zero() } else { x },
@@ -44,7 +44,7 @@ impl<F: Real> Var<'_, F> {
     /// The derivative of the piecewise linear activations.
     ///
     /// # Panics
-    /// If m has not the shape of x.
+    /// If m does not have the shape of x.
     #[track_caller]
     pub fn gate(self, m: Tensor<F>, below: F) -> Self {
         assert!(
@@ -72,7 +72,8 @@ impl<F: Real> Var<'_, F> {
         self.unary("elu", y, move |p| p.gy().elu_gate(p.y(), alpha))
     }
 
-    /// z = g where y > 0, else g (y + α): the derivative of ELU in terms of its value.   ḡ = z̄ likewise, ȳ = z̄ g where y ≤ 0, else 0
+    /// z = g where y > 0, else g (y + α): the derivative of ELU in terms of its value.   ḡ = z̄ likewise,
+    /// ȳ = z̄ g where y ≤ 0, else 0
     #[track_caller]
     fn elu_gate(self, y: Self, alpha: F) -> Self {
         let derivative = move |g: F, y: F| if y > F::zero() { g } else { g * (y + alpha) };

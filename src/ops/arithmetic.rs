@@ -132,7 +132,8 @@ impl<F: Real> Div<F> for Var<'_, F> {
     }
 }
 
-// Scalars on the left. `f64` alone: with a second type there, `(0.5 * x).exp()` would no longer say which type 0.5 is of.
+// Scalars on the left, `f64` alone: with a second type, the compiler could not infer the type of 0.5 in
+// `(0.5 * x).exp()`.
 
 impl<'t, F: Real> Add<Var<'t, F>> for f64 {
     type Output = Var<'t, F>;
@@ -167,7 +168,7 @@ mod tests {
     use crate::autodiff::{Tape, Var};
     use crate::real::Real;
 
-    /// Literals on either side, and methods on what comes out, for a type that is not known.
+    /// Literals on either side, and methods on the result, for a type that is not known.
     fn mixed<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
         (0.5 * x).exp() + (1.0 - x).sin() + (1.0 / x).ln() + (2.0 + x * F::of(3.0)).sqrt()
     }

@@ -284,7 +284,7 @@ impl<F: Real> Fused<F> for Fusion<F> {
         (y.into_tensor(&shape), Saved { alpha, halves })
     }
 
-    /// The kernels compute the adjoints of all operands together, also of those that nobody asked for.
+    /// The kernels compute the adjoints of all operands together, including those that are not wanted.
     fn backward(
         &self,
         args: &[Tensor<F>],

@@ -77,7 +77,8 @@ impl<F: Real> Var<'_, F> {
         })
     }
 
-    /// y = max(a, b), element by element with broadcasting;   the derivative goes to the larger one, half to each at a tie
+    /// y = max(a, b), element by element with broadcasting;   the derivative goes to the larger one, half to
+    /// each at a tie
     ///
     /// # Panics
     /// If the shapes do not broadcast.
@@ -94,7 +95,8 @@ impl<F: Real> Var<'_, F> {
         )
     }
 
-    /// y = min(a, b), element by element with broadcasting;   the derivative goes to the smaller one, half to each at a tie
+    /// y = min(a, b), element by element with broadcasting;   the derivative goes to the smaller one, half to
+    /// each at a tie
     ///
     /// # Panics
     /// If the shapes do not broadcast.
@@ -128,7 +130,8 @@ impl<F: Real> Var<'_, F> {
         })
     }
 
-    /// y = self where `condition` holds, else `other`, with broadcasting;   ȳ goes where y came from
+    /// y = self where `condition` holds, else `other`, with broadcasting;   ȳ goes to the operand from which
+    /// y came
     ///
     /// # Panics
     /// If the shapes do not broadcast.

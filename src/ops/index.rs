@@ -7,7 +7,8 @@ use ndarray::Axis;
 use std::sync::Arc;
 
 impl<F: Real> Var<'_, F> {
-    /// y = the slices `indices` of x along `axis`, in that order, repeats allowed,   x̄ = ȳ added up at those places
+    /// y = the slices `indices` of x along `axis`, in that order, repeats allowed,   x̄ = ȳ added up at those
+    /// places
     ///
     /// # Panics
     /// If the axis or an index is out of range.
@@ -27,7 +28,7 @@ impl<F: Real> Var<'_, F> {
     /// y of `size` along `axis`, zero but for `y[indices[k]] += x[k]`,   x̄ = the slices `indices` of ȳ
     ///
     /// # Panics
-    /// If the axis is out of range, an index is not below `size`, or there is not one index a slice.
+    /// If the axis is out of range, an index is not below `size`, or there is not one index per slice.
     #[track_caller]
     pub fn index_add(self, axis: isize, indices: impl Into<Arc<[usize]>>, size: usize) -> Self {
         let (mut shape, indices) = (self.shape(), indices.into());

@@ -1,24 +1,24 @@
-//! Losses: one number each, the mean over what takes part.
+//! Losses. Each is one number, the mean over the rows or elements that take part.
 
 use crate::autodiff::Var;
 use crate::real::Real;
 use std::sync::Arc;
 
 impl<F: Real> Var<'_, F> {
-    /// The cross-entropy of logits x `[n, C]` with class labels: −mean (log softmax xᵢ) at labelᵢ over the rows i with `mask[i]` (all
-    /// rows without a mask); shape `[]`.
+    /// The cross-entropy of logits x `[n, C]` with class labels: −mean (log softmax xᵢ) at labelᵢ over the
+    /// rows i with `mask[i]` (all rows without a mask); shape `[]`.
     ///
     /// # Panics
-    /// If x does not have two dimensions, there is not one label (and with a mask one flag) per row, the label of a row that takes part is
-    /// not below C, or no row takes part.
+    /// If x does not have two dimensions, there is not one label (and with a mask one flag) per row, the
+    /// label of a row that takes part is not below C, or no row takes part.
     #[track_caller]
     pub fn cross_entropy(self, labels: &[usize], mask: Option<&[bool]>) -> Self {
         let (rows, labels) = self.taking_part("cross_entropy", labels, mask);
         rows.log_softmax(1).mean_of_picked(&labels)
     }
 
-    /// The negative log-likelihood of log-probabilities x `[n, C]`: −mean of xᵢ at labelᵢ over the rows i with `mask[i]` (all rows without
-    /// a mask); shape `[]`.
+    /// The negative log-likelihood of log-probabilities x `[n, C]`: −mean of xᵢ at labelᵢ over the rows i
+    /// with `mask[i]` (all rows without a mask); shape `[]`.
     ///
     /// # Panics
     /// As [`cross_entropy`](Self::cross_entropy).
@@ -31,26 +31,27 @@ impl<F: Real> Var<'_, F> {
     /// The mean squared error, mean (x − target)² over all elements, shape `[]`; NaN over none
     ///
     /// # Panics
-    /// If the shapes differ (a broadcast here is almost always a mistake), or the tapes.
+    /// If the shapes differ (a broadcast here is almost always a mistake), or the tapes differ.
     #[track_caller]
     pub fn mse(self, target: Self) -> Self {
         alike("mse", self, target);
         (self - target).square().mean_all()
     }
 
-    /// The binary cross-entropy of logits x with targets t in 0 ≤ t ≤ 1: mean (softplus(x) − t x) over all elements, shape `[]`; NaN over
-    /// none
+    /// The binary cross-entropy of logits x with targets t in 0 ≤ t ≤ 1: mean (softplus(x) − t x) over all
+    /// elements, shape `[]`; NaN over none
     ///
     /// # Panics
-    /// If the shapes differ, or the tapes.
+    /// If the shapes or the tapes differ.
     #[track_caller]
     pub fn bce_with_logits(self, target: Self) -> Self {
         alike("bce_with_logits", self, target);
         (self.softplus() - target * self).mean_all()
     }
 
-    /// The rows that take part, and their labels. Few rows of a graph are labelled: the loss, and its derivative up to here, then
-    /// cost what those rows cost.
+    /// The rows that take part, and their labels. Few rows of a graph are labelled. They are selected first,
+    /// so that the cost of the loss, and of its derivative up to this selection, is proportional to their
+    /// number.
     #[track_caller]
     fn taking_part(self, op: &str, labels: &[usize], mask: Option<&[bool]>) -> (Self, Vec<usize>) {
         let shape = self.shape();

@@ -1,4 +1,4 @@
-//! A sparse matrix as one thing: pattern and values, and the operations on them as methods.
+//! A sparse matrix as one object: pattern and values, with the operations on them as methods.
 
 use super::sparse::{
     Side, product_shape, segment_softmax, segment_sum, segment_sum_columns, spmm, spmm_t,
@@ -21,7 +21,7 @@ impl<F: Real> Tape<F> {
     /// A constant sparse matrix: a leaf that is multiplied without being made dense.
     ///
     /// # Panics
-    /// If `matrix` has not one value an entry.
+    /// If `matrix` does not have one value per entry.
     #[track_caller]
     pub fn sparse(&self, matrix: &Csr<F>) -> Sparse<'_, F> {
         let matrix = Sparse {
@@ -37,7 +37,7 @@ impl<'t, F: Real> Sparse<'t, F> {
     /// A matrix of a pattern and values, shape `[nnz]` or `[nnz, H]`.
     ///
     /// # Panics
-    /// If there is not one value (one row of values) an entry.
+    /// If there is not one value (one row of values) per entry.
     #[track_caller]
     pub fn new(pattern: &Arc<Pattern>, values: Var<'t, F>) -> Self {
         let matrix = Self {
@@ -48,7 +48,8 @@ impl<'t, F: Real> Sparse<'t, F> {
         matrix
     }
 
-    /// Refuses values that do not belong to the pattern. The fields are public, so every operation that has no check of its own asks.
+    /// Refuses values that do not belong to the pattern. The fields are public, so every operation that has
+    /// no check of its own calls this one.
     #[track_caller]
     fn check(&self, op: &str) {
         let shape = self.values.shape();
@@ -104,7 +105,7 @@ impl<'t, F: Real> Sparse<'t, F> {
     /// Sᵀ, its entries in the order of the transposed pattern.
     ///
     /// # Panics
-    /// If there is not one value (one row of values) an entry.
+    /// If there is not one value (one row of values) per entry.
     #[track_caller]
     pub fn t(&self) -> Self {
         self.check("Sparse::t");
@@ -116,7 +117,7 @@ impl<'t, F: Real> Sparse<'t, F> {
     /// The sum of each row, shape `[n]` or `[n, H]`.
     ///
     /// # Panics
-    /// If there is not one value (one row of values) an entry.
+    /// If there is not one value (one row of values) per entry.
     #[track_caller]
     pub fn row_sums(&self) -> Var<'t, F> {
         self.check("Sparse::row_sums");
@@ -126,7 +127,7 @@ impl<'t, F: Real> Sparse<'t, F> {
     /// The sum of each column, shape `[m]` or `[m, H]`.
     ///
     /// # Panics
-    /// If there is not one value (one row of values) an entry.
+    /// If there is not one value (one row of values) per entry.
     #[track_caller]
     pub fn column_sums(&self) -> Var<'t, F> {
         self.check("Sparse::column_sums");
@@ -136,7 +137,7 @@ impl<'t, F: Real> Sparse<'t, F> {
     /// The softmax of each row over its entries.
     ///
     /// # Panics
-    /// If there is not one value (one row of values) an entry.
+    /// If there is not one value (one row of values) per entry.
     #[track_caller]
     pub fn softmax(&self) -> Self {
         self.check("Sparse::softmax");
@@ -146,7 +147,7 @@ impl<'t, F: Real> Sparse<'t, F> {
     /// The matrix with its zeros written out, shape `[n, m]` or `[n, m, H]`.
     ///
     /// # Panics
-    /// If there is not one value (one row of values) an entry.
+    /// If there is not one value (one row of values) per entry.
     #[track_caller]
     pub fn to_dense(&self) -> Var<'t, F> {
         self.check("Sparse::to_dense");

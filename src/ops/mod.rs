@@ -1,10 +1,11 @@
-//! The operations: value and derivative side by side, one file a family.
+//! The operations: value and derivative side by side, one file per family.
 //!
-//! Conventions: relu'(0) = 0; ties of a maximum share the derivative evenly; an all-masked softmax row is zero; gradients of norms
-//! at 0 are 0; the mean of nothing is NaN, that of a row without entries (`segment_mean`) 0.
+//! Conventions: relu'(0) = 0; ties of a maximum share the derivative evenly; an all-masked softmax row is
+//! zero; gradients of norms at 0 are 0; the mean of nothing is NaN, that of a row without entries
+//! (`segment_mean`) 0.
 //!
 //! # Adding an operation
-//! A value and one derivative an argument, in the operations that are already here:
+//! A value and one derivative per argument, written in the operations that are already here:
 //!
 //! ```
 //! # use emmy::{Real, Var, kernels::map};
@@ -20,10 +21,11 @@
 //! # assert_eq!(emmy::autodiff::grad(x.exp_(), &[x])[0].first(), Some(&1.0_f64.exp()));
 //! ```
 //!
-//! The value is computed first, so what cannot be computed is refused at the caller's line (`#[track_caller]`). A composition checks
-//! under its own name what its parts would refuse under theirs.
+//! The value is computed first, so operands that do not fit panic at the caller's line (`#[track_caller]`). A
+//! composition checks its operands under its own name; otherwise the message would name one of its parts.
 //!
-//! Then an entry in the [`registry`], which every generic test walks: how to draw operands, and the value by a plain loop.
+//! The operation also needs an entry in the [`registry`], which every generic test walks: how to draw
+//! operands, and the value by a plain loop.
 
 mod activation;
 mod arithmetic;
@@ -48,7 +50,8 @@ pub use sparse::Sparse;
 mod tests {
     use crate::{Tape, Var, tensor::tensor};
 
-    /// A node says what its operation was given: whoever reads the tape can tell x² from x³, and a cut of rows from one of columns.
+    /// A node records the number or axis of its operation, so that a reader of the tape can tell x² from x³,
+    /// and a slice of rows from one of columns.
     #[test]
     fn numbers_and_axes_are_noted() {
         let tape = Tape::new();

@@ -53,7 +53,8 @@ impl<F: Real> Var<'_, F> {
         rows.max_all()
     }
 
-    /// y = √x,   x̄ = ȳ / 2y, and 0 where y = 0: the convention for norms, where √ alone would give an infinity
+    /// y = √x,   x̄ = ȳ / 2y, and 0 where y = 0: the convention for norms, where √ alone would give an
+    /// infinity
     fn sqrt_or_zero(self) -> Self {
         self.unary("sqrt_or_zero", map::unary(&self.value(), F::sqrt), |p| {
             (p.gy() * p.y().recip_or_zero()).scale(F::of(0.5))

@@ -5,12 +5,15 @@ use crate::kernels::gemm;
 use crate::real::Real;
 
 impl<F: Real> Var<'_, F> {
-    /// y = a b over the last two axes, the axes before them broadcast,   ā = ȳ bᵀ,   b̄ = aᵀ ȳ   (summed over what was broadcast)
+    /// y = a b over the last two axes, the axes before them broadcast,   ā = ȳ bᵀ,   b̄ = aᵀ ȳ   (summed over
+    /// what was broadcast)
     ///
-    /// Shapes `[.., m, k]` · `[.., k, n]` → `[.., m, n]`. Transposed operands are read where they lie.
+    /// Shapes `[.., m, k]` · `[.., k, n]` → `[.., m, n]`. Transposed operands are read in place, without a
+    /// copy.
     ///
     /// # Panics
-    /// If an operand has fewer than two dimensions, the inner dimensions differ, or the batch axes do not broadcast.
+    /// If an operand has fewer than two dimensions, the inner dimensions differ, or the batch axes do not
+    /// broadcast.
     #[track_caller]
     pub fn matmul(self, b: Self) -> Self {
         let (sa, sb) = (self.shape(), b.shape());
@@ -32,8 +35,8 @@ impl<F: Real> Var<'_, F> {
 
     /// y = x Wᵀ over the last axis: `[.., in]` · `[out, in]` → `[.., out]`,   x̄ = ȳ W,   W̄ = ȳᵀ x
     ///
-    /// The product of a layer, whose weight is stored `[out, in]`. The same as `x.matmul(w.t())`; but the derivative of the weight lies
-    /// in memory as the weight does.
+    /// The product of a layer, whose weight is stored `[out, in]`. It equals `x.matmul(w.t())`, but the
+    /// derivative of the weight has the memory layout of the weight.
     ///
     /// # Panics
     /// If x has fewer than two axes, W not exactly two, or the last axes differ.

@@ -1,7 +1,7 @@
 //! Sums and other reductions over axes.
 //!
-//! Axes may count from the end; an empty list stands for all axes. With `keepdims` the reduced axes stay with size 1, else they
-//! go.
+//! Axes may count from the end; an empty list stands for all axes. With `keepdims` the reduced axes stay with
+//! size 1, otherwise they are removed.
 
 use crate::autodiff::Var;
 use crate::kernels::{map, reduce};
@@ -18,7 +18,7 @@ impl<F: Real> Var<'_, F> {
         self.sum_as("sum", axes, keepdims)
     }
 
-    /// [`sum`](Self::sum) for an operation that is named when it is refused.
+    /// [`sum`](Self::sum) whose panics name the operation `op`.
     #[track_caller]
     pub(super) fn sum_as(self, op: &str, axes: &[isize], keepdims: bool) -> Self {
         let axes = normalize_axes(op, axes, self.ndim());
@@ -32,8 +32,8 @@ impl<F: Real> Var<'_, F> {
         self.sum(&[], false)
     }
 
-    /// y = the mean of x over `axes`: the sum over the number of elements summed; NaN, 0 / 0, over none, as in NumPy. An empty list
-    /// stands for all axes.
+    /// y = the mean of x over `axes`: the sum divided by the number of elements; NaN, 0 / 0, over none, as in
+    /// NumPy. An empty list stands for all axes.
     ///
     /// # Panics
     /// If an axis is out of range or occurs twice.
@@ -56,8 +56,8 @@ impl<F: Real> Var<'_, F> {
         y.scale(F::of(count as f64).recip())
     }
 
-    /// y = the variance of x over `axes`: the mean of (x − mean)², with the number of elements below it, not that number less one; NaN
-    /// over none. An empty list stands for all axes.
+    /// y = the variance of x over `axes`: the mean of (x − mean)², divided by the number of elements, not by
+    /// that number less one; NaN over none. An empty list stands for all axes.
     ///
     /// # Panics
     /// If an axis is out of range or occurs twice.
@@ -67,8 +67,8 @@ impl<F: Real> Var<'_, F> {
         centred.square().mean_as("var", axes, keepdims)
     }
 
-    /// y = max x over `axes`,   ȳ goes to the largest elements, in equal shares where several are. An empty list stands for all axes;
-    /// the maximum of nothing is −∞.
+    /// y = max x over `axes`,   ȳ goes to the largest elements, in equal shares if there are several. An
+    /// empty list stands for all axes; the maximum of nothing is −∞.
     ///
     /// # Panics
     /// If an axis is out of range or occurs twice.
@@ -77,13 +77,13 @@ impl<F: Real> Var<'_, F> {
         self.extremum("max", axes, keepdims, reduce::max)
     }
 
-    /// y = the largest of all elements, of shape `[]`,   ȳ goes to it, in equal shares where several are
+    /// y = the largest of all elements, of shape `[]`,   ȳ goes to it, in equal shares if there are several
     pub fn max_all(self) -> Self {
         self.max(&[], false)
     }
 
-    /// y = min x over `axes`,   ȳ goes to the smallest elements, in equal shares where several are. An empty list stands for all axes;
-    /// the minimum of nothing is ∞.
+    /// y = min x over `axes`,   ȳ goes to the smallest elements, in equal shares if there are several. An
+    /// empty list stands for all axes; the minimum of nothing is ∞.
     ///
     /// # Panics
     /// If an axis is out of range or occurs twice.
@@ -92,7 +92,7 @@ impl<F: Real> Var<'_, F> {
         self.extremum("min", axes, keepdims, reduce::min)
     }
 
-    /// y = the smallest of all elements, of shape `[]`,   ȳ goes to it, in equal shares where several are
+    /// y = the smallest of all elements, of shape `[]`,   ȳ goes to it, in equal shares if there are several
     pub fn min_all(self) -> Self {
         self.min(&[], false)
     }
@@ -144,7 +144,7 @@ mod tests {
         }
         assert!(x.mean(&[], false).item().is_nan());
         assert!(x.mse(x).item().is_nan() && x.bce_with_logits(x).item().is_nan());
-        // Here there is no mean at all.
+        // A result without elements: no mean is taken.
         assert_eq!(x.mean(&[0], false).shape(), [0]);
         assert_eq!(tape.scalar(3.0).mean(&[], false).item(), 3.0);
     }

@@ -1,4 +1,5 @@
-//! Between rows and entries of a pattern: gathering, and sums, means, maxima and softmax over the entries of each row.
+//! Between rows and entries of a pattern: gathering, and sums, means, maxima and softmax over the entries of
+//! each row.
 
 use crate::autodiff::Var;
 use crate::kernels::{map, segment};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 /// y_e = x_i(e): x `[n, ..]` at the row of every entry, `[nnz, ..]`,   x̄ = ȳ summed over each row
 ///
 /// # Panics
-/// If x has not one row a row of the pattern.
+/// If x does not have one row per row of the pattern.
 #[track_caller]
 pub fn gather_rows<'t, F: Real>(pattern: &Arc<Pattern>, x: Var<'t, F>) -> Var<'t, F> {
     let kernel = segment::gather_rows;
@@ -29,7 +30,7 @@ pub fn gather_rows<'t, F: Real>(pattern: &Arc<Pattern>, x: Var<'t, F>) -> Var<'t
 /// y_e = x_j(e): x `[m, ..]` at the column of every entry, `[nnz, ..]`,   x̄ = ȳ summed over each column
 ///
 /// # Panics
-/// If x has not one row a column of the pattern.
+/// If x does not have one row per column of the pattern.
 #[track_caller]
 pub fn gather_columns<'t, F: Real>(pattern: &Arc<Pattern>, x: Var<'t, F>) -> Var<'t, F> {
     let kernel = segment::gather_cols;
@@ -47,7 +48,7 @@ pub fn gather_columns<'t, F: Real>(pattern: &Arc<Pattern>, x: Var<'t, F>) -> Var
 /// y_i = Σ v_e over the entries e of row i: v `[nnz, ..]` → `[n, ..]`,   v̄_e = ȳ_i(e)
 ///
 /// # Panics
-/// If v has not one row an entry.
+/// If v does not have one row per entry.
 #[track_caller]
 pub fn segment_sum<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t, F> {
     let kernel = segment::segment_sum;
@@ -65,7 +66,7 @@ pub fn segment_sum<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t
 /// y_j = Σ v_e over the entries e of column j: v `[nnz, ..]` → `[m, ..]`,   v̄_e = ȳ_j(e)
 ///
 /// # Panics
-/// If v has not one row an entry.
+/// If v does not have one row per entry.
 #[track_caller]
 pub fn segment_sum_columns<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t, F> {
     let kernel = segment::segment_sum_t;
@@ -83,7 +84,7 @@ pub fn segment_sum_columns<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -
 /// y_i = the mean of v_e over the entries of row i, 0 for a row without entries: v `[nnz, ..]` → `[n, ..]`
 ///
 /// # Panics
-/// If v has not one row an entry.
+/// If v does not have one row per entry.
 #[track_caller]
 pub fn segment_mean<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t, F> {
     trailing("segment_mean", v, pattern.nnz(), pattern.rows());
@@ -95,11 +96,11 @@ pub fn segment_mean<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'
     total * v.tape().constant(tensor(&shape, weights.collect()))
 }
 
-/// y_i = max v_e over the entries of row i, 0 for a row without entries: v `[nnz, ..]` → `[n, ..]`;   ȳ goes to the largest entries, in
-/// equal shares where several are
+/// y_i = max v_e over the entries of row i, 0 for a row without entries: v `[nnz, ..]` → `[n, ..]`;   ȳ goes
+/// to the largest entries, in equal shares if there are several
 ///
 /// # Panics
-/// If v has not one row an entry.
+/// If v does not have one row per entry.
 #[track_caller]
 pub fn segment_max<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t, F> {
     let (shape, width) = trailing("segment_max", v, pattern.nnz(), pattern.rows());
@@ -126,7 +127,7 @@ pub fn segment_max<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t
 /// y_e = e^(v_e) / Σ e^(v_e') over the entries of the same row: v `[nnz, ..]`,   v̄ = y ⊙ (ȳ − Σ_row ȳ y)
 ///
 /// # Panics
-/// If v has not one row an entry.
+/// If v does not have one row per entry.
 #[track_caller]
 pub fn segment_softmax<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t, F> {
     let (shape, width) = trailing("segment_softmax", v, pattern.nnz(), pattern.nnz());

@@ -49,7 +49,7 @@ impl<'t, F: Real> Var<'t, F> {
 
     /// y = x in another shape, its elements in row-major order,   x̄ = ȳ in the shape of x
     ///
-    /// One size may be −1: it is what the number of elements leaves for it.
+    /// One size may be −1: it then follows from the number of elements.
     ///
     /// ```
     /// let tape = emmy::Tape::new();
@@ -60,7 +60,7 @@ impl<'t, F: Real> Var<'t, F> {
     /// ```
     ///
     /// # Panics
-    /// If the number of elements differs, or −1 stands for no size or for several.
+    /// If the number of elements differs, or −1 stands for no possible size or occurs more than once.
     #[track_caller]
     pub fn reshape<S: Sizes + ?Sized>(self, shape: &S) -> Self {
         let (old, asked) = (self.shape(), shape.sizes());
@@ -107,8 +107,8 @@ impl<'t, F: Real> Var<'t, F> {
         self.reshape(&shape)
     }
 
-    /// x with its axes in the order `axes`, which may count from the end: axis k of y is axis `axes[k]` of x. A view, nothing is
-    /// copied.   x̄ = ȳ in the old order
+    /// x with its axes in the order `axes`, which may count from the end: axis k of y is axis `axes[k]` of x.
+    /// A view, nothing is copied.   x̄ = ȳ in the old order
     ///
     /// # Panics
     /// If `axes` is not a permutation of the dimensions of x.
@@ -205,7 +205,8 @@ impl<'t, F: Real> Var<'t, F> {
     /// y = the xs one behind the other along `axis`,   x̄ₖ = its part of ȳ
     ///
     /// # Panics
-    /// If there is no x, the axis is out of range, shapes differ elsewhere than in `axis`, or the xs stand on different tapes.
+    /// If there is no x, the axis is out of range, shapes differ elsewhere than in `axis`, or the xs stand on
+    /// different tapes.
     #[track_caller]
     pub fn concat(xs: &[Self], axis: isize) -> Self {
         let first = xs.first().expect("concat: it needs at least one tensor");
@@ -257,7 +258,7 @@ impl<'t, F: Real> Var<'t, F> {
     }
 }
 
-/// The sizes asked for, −1 replaced by what the elements of `old` leave for it.
+/// The requested sizes, with −1 replaced by the size that follows from the number of elements of `old`.
 #[track_caller]
 fn fill_in(old: &[usize], asked: &[isize]) -> Vec<usize> {
     let len: usize = old.iter().product();

@@ -16,7 +16,8 @@ impl<'t, F: Real> Var<'t, F> {
         self.along("softmax", axis, None, |x, keep| x.softmax_last(keep))
     }
 
-    /// [`softmax`](Self::softmax) over the elements for which `mask` holds; 0 elsewhere, and 0 where nothing is left.
+    /// [`softmax`](Self::softmax) over the elements for which `mask` holds; 0 elsewhere, and 0 where nothing
+    /// is left.
     ///
     /// # Panics
     /// If the axis is out of range, or `mask` does not broadcast to x.
@@ -26,7 +27,7 @@ impl<'t, F: Real> Var<'t, F> {
         self.along("softmax_masked", axis, Some(mask), f)
     }
 
-    /// y = ln Σ e^x along `axis`, which goes, or with `keepdims` stays with size 1,   x̄ = ȳ softmax(x)
+    /// y = ln Σ e^x along `axis`, which is removed, or with `keepdims` stays with size 1,   x̄ = ȳ softmax(x)
     ///
     /// # Panics
     /// If the axis is out of range.
@@ -35,7 +36,8 @@ impl<'t, F: Real> Var<'t, F> {
         self.logsumexp_as("logsumexp", axis, None, keepdims)
     }
 
-    /// [`logsumexp`](Self::logsumexp) over the elements for which `mask` holds; −∞, with derivative 0, where nothing is left.
+    /// [`logsumexp`](Self::logsumexp) over the elements for which `mask` holds; −∞, with derivative 0, where
+    /// nothing is left.
     ///
     /// # Panics
     /// If the axis is out of range, or `mask` does not broadcast to x.
@@ -72,7 +74,8 @@ impl<'t, F: Real> Var<'t, F> {
     #[track_caller]
     pub fn log_softmax_masked(self, axis: isize, mask: &Tensor<bool>) -> Self {
         let hidden = Tensor::from_elem(IxDyn(&[]), F::neg_infinity());
-        // An all-masked row would subtract −∞; its elements are hidden anyway, so a finite stand-in changes nothing.
+        // An all-masked row would subtract −∞; its elements are masked anyway, so a finite number in its
+        // place changes nothing.
         let lse = self.logsumexp_as("log_softmax_masked", axis, Some(mask), true);
         let finite = lse.value().mapv(|x| x.is_finite()).into_shared();
         let zero = self.tape().constant(Tensor::zeros(IxDyn(&[])));

@@ -1,13 +1,14 @@
-//! Sparse matrices on the tape: a constant [`Pattern`] with differentiable values, one an entry or one an entry and head.
+//! Sparse matrices on the tape: a constant [`Pattern`] with differentiable values, one per entry or one per
+//! entry and head.
 //!
 //! | letter | meaning |
 //! |---|---|
-//! | S | a sparse n × m matrix, its values `[nnz]`, or `[nnz, H]` for one matrix a head |
+//! | S | a sparse n × m matrix, its values `[nnz]`, or `[nnz, H]` for one matrix per head |
 //! | x | a dense tensor `[m, d]`, with heads `[m, H, d]` |
 //! | e | an entry, at row i(e) and column j(e) |
 //!
-//! The products are closed under differentiation: spmm ⇄ sddmm, gather ⇄ segment sum. A constant matrix never becomes dense, and
-//! its own derivative is never computed.
+//! The products are closed under differentiation: spmm ⇄ sddmm, gather ⇄ segment sum. A constant matrix never
+//! becomes dense, and its own derivative is never computed.
 
 use crate::autodiff::Var;
 use crate::kernels::spmm as kernel;
@@ -25,7 +26,8 @@ pub use super::segment::{
 
 /// y = S x: y_i = Σ_j s_ij x_j,   s̄ = [`sddmm`](ȳ, x),   x̄ = Sᵀ ȳ
 ///
-/// Values `[nnz]` and x `[m, d]` give `[n, d]`; values `[nnz, H]` and x `[m, H, d]` give `[n, H, d]`, one product a head.
+/// Values `[nnz]` and x `[m, d]` give `[n, d]`; values `[nnz, H]` and x `[m, H, d]` give `[n, H, d]`, one
+/// product per head.
 ///
 /// # Panics
 /// If the shapes do not fit.
@@ -125,7 +127,7 @@ fn with_slices<F: Real>(
     )
 }
 
-/// Which side of a matrix a product has as its rows: those of S, or those of Sᵀ.
+/// Whether a product has the rows of S or those of Sᵀ.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
     Rows,

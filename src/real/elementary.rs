@@ -1,17 +1,18 @@
-//! Elementary functions without branches or tables, so that loops over them are vectorised. The standard library's are calls into
-//! the C library, one number at a time.
+//! Elementary functions without branches or tables, so that loops over them are vectorised. The standard
+//! library's are calls into the C library, one number at a time.
 //!
-//! Each reduces its argument to a small interval, evaluates a polynomial there and scales back. The polynomials interpolate at
-//! Chebyshev nodes; that of the logarithm is applied to s = f/(2 + f) as in Sun's fdlibm, and that of `f32` erf is N. Juffa's.
-//! Errors are below 3 units in the last place (tested against the standard library in `f64`), and every function is right at
-//! ±0, ±∞, NaN and where it overflows or underflows, subnormal results included.
+//! Each reduces its argument to a small interval, evaluates a polynomial there and scales back. The
+//! polynomials interpolate at Chebyshev nodes; that of the logarithm is applied to s = f/(2 + f) as in Sun's
+//! fdlibm, and that of `f32` erf is N. Juffa's. Errors are below 3 units in the last place (tested against
+//! the standard library in `f64`), and every function is correct at ±0, ±∞, NaN and where it overflows or
+//! underflows, subnormal results included.
 
 // The coefficients were fitted in a wider format; the digits beyond this one document them.
 #![allow(clippy::excessive_precision)]
 
 use num_traits::Float;
 
-/// What the algorithms need to know about the format of a float. Tables begin with the constant term.
+/// The constants of a float format that the algorithms need. Tables begin with the constant term.
 pub trait Format: Float + 'static {
     /// 1.5 · 2^(mantissa bits): adding it rounds to an integer, left in the low bits.
     const ROUND: Self;
@@ -37,7 +38,8 @@ pub trait Format: Float + 'static {
     /// 2ᵏ from k + ROUND, for k within the exponents of normal numbers.
     fn pow2(rounded: Self) -> Self;
 
-    /// A positive normal number as (k, m): 2ᵏ m with m in [√½, √2]. Anything for other numbers.
+    /// A positive normal number as (k, m): 2ᵏ m with m in [√½, √2]. The result is arbitrary for other
+    /// numbers.
     fn split(self) -> (Self, Self);
 
     /// A power of two that makes subnormal numbers normal, and its logarithm to base 2.
@@ -142,7 +144,7 @@ impl Format for f64 {
 /// assert_eq!(f32::NEG_INFINITY.exp_v(), 0.0);
 /// ```
 pub trait Elementary: Format {
-    /// eˣ. Below 1 unit in the last place.
+    /// eˣ. Error below 1 unit in the last place.
     #[inline(always)]
     fn exp_v(self) -> Self {
         let x = clamp(self, Self::EXP_RANGE[0], Self::EXP_RANGE[1]);
@@ -155,7 +157,7 @@ pub trait Elementary: Format {
         e * Self::pow2(first) * Self::pow2(second)
     }
 
-    /// eˣ − 1, accurate near 0 too. Below 2 units in the last place.
+    /// eˣ − 1, accurate near 0 too. Error below 2 units in the last place.
     #[inline(always)]
     fn exp_m1_v(self) -> Self {
         let x = clamp(self, -Self::EXPM1_LOW, Self::EXP_RANGE[1]);
@@ -167,7 +169,7 @@ pub trait Elementary: Format {
         if self == Self::zero() { self } else { y }
     }
 
-    /// ln x; −∞ at 0, NaN below. Below 1 unit in the last place.
+    /// ln x; −∞ at 0, NaN for x < 0. Error below 1 unit in the last place.
     #[inline(always)]
     fn ln_v(self) -> Self {
         let tiny = self < Self::min_positive_value();
@@ -189,11 +191,11 @@ pub trait Elementary: Format {
         if self < Self::zero() { Self::nan() } else { y }
     }
 
-    /// ln(1 + x), accurate near 0 too; −∞ at −1, NaN below. Below 2 units in the last place.
+    /// ln(1 + x), accurate near 0 too; −∞ at −1, NaN for x < −1. Error below 2 units in the last place.
     #[inline(always)]
     fn ln_1p_v(self) -> Self {
         let w = Self::one() + self;
-        // What was lost in 1 + x, to first order.
+        // The rounding error of 1 + x, to first order.
         let lost = (self - (w - Self::one())) / w;
         let y = w.ln_v();
         let finite = lost.abs() < Self::infinity();
@@ -201,7 +203,7 @@ pub trait Elementary: Format {
         if self == Self::zero() { self } else { y }
     }
 
-    /// tanh x. Below 3 units in the last place.
+    /// tanh x. Error below 3 units in the last place.
     #[inline(always)]
     fn tanh_v(self) -> Self {
         let x = self.abs();
@@ -215,7 +217,7 @@ pub trait Elementary: Format {
         y.copysign(self)
     }
 
-    /// 1 / (1 + e⁻ˣ), without overflow. Below 3 units in the last place.
+    /// 1 / (1 + e⁻ˣ), without overflow. Error below 3 units in the last place.
     #[inline(always)]
     fn sigmoid_v(self) -> Self {
         let e = (-self.abs()).exp_v();
@@ -289,7 +291,8 @@ fn horner<F: Format>(x: F, c: &[F]) -> F {
 mod tests {
     use super::*;
 
-    /// The distance of `got` from `exact` in units in the last place of `f32`; infinite where one is NaN or infinite and the other not.
+    /// The distance of `got` from `exact` in units in the last place of `f32`; infinite where one is NaN or
+    /// infinite and the other not.
     fn ulps32(got: f32, exact: f64) -> f64 {
         let rounded = exact as f32;
         if rounded.is_nan() && got.is_nan() || rounded == got {
@@ -325,7 +328,7 @@ mod tests {
         (0..=u32::MAX).step_by(4099).map(f32::from_bits)
     }
 
-    /// The same of `f64`, and numbers where something happens.
+    /// The same for `f64`, and numbers of everyday size.
     fn all_f64() -> impl Iterator<Item = f64> {
         let patterns =
             (0..1_000_000_u64).map(|k| f64::from_bits(k.wrapping_mul(18_446_744_073_709)));

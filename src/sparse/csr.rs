@@ -7,10 +7,10 @@ use crate::tensor::{Tensor, tensor};
 use sprs::CsMat;
 use std::sync::Arc;
 
-/// A constant sparse matrix of shape `[n, m]`: a shared [`Pattern`] and one value an entry.
+/// A constant sparse matrix of shape `[n, m]`: a shared [`Pattern`] and one value per entry.
 ///
-/// Features of a data set and normalised adjacencies are of this kind; as leaves on the tape they are multiplied without ever
-/// being made dense.
+/// Features of a data set and normalised adjacencies are of this kind; as leaves on the tape they are
+/// multiplied without ever being made dense.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Csr<F: Real> {
     /// Which entries exist.
@@ -23,14 +23,14 @@ impl<F: Real> Csr<F> {
     /// A matrix from its structure and values.
     ///
     /// # Panics
-    /// If there is not exactly one value an entry.
+    /// If there is not exactly one value per entry.
     #[track_caller]
     pub fn new(pattern: Arc<Pattern>, values: Vec<F>) -> Self {
         let values = tensor(&[pattern.nnz()], values);
         Self { pattern, values }
     }
 
-    /// The same matrix as a sprs matrix, compressed by rows or by columns, has.
+    /// The matrix of a sprs matrix that is compressed by rows or by columns.
     ///
     /// # Errors
     /// If a size exceeds 2³² − 1.

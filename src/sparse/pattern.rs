@@ -10,10 +10,11 @@ use sprs::CsMat;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// The structure of an n × m sparse matrix: which entries exist, in compressed-row form, without their values.
+/// The structure of an n × m sparse matrix: which entries exist, in compressed-row form, without their
+/// values.
 ///
-/// Entries are numbered row by row. Column numbers ascend strictly in every row, so no entry occurs twice. A pattern is
-/// immutable; its transpose is built once, when it is first asked for.
+/// Entries are numbered row by row. Column numbers ascend strictly in every row, so no entry occurs twice. A
+/// pattern is immutable; its transpose is built once, when it is first asked for.
 #[derive(Debug)]
 pub struct Pattern {
     cols: usize,
@@ -33,11 +34,12 @@ pub struct Transposed {
 }
 
 impl Pattern {
-    /// A pattern of `rows` × `cols` from row starts (`rows + 1` of them) and the column number of every entry.
+    /// A pattern of `rows` × `cols` from row starts (`rows + 1` of them) and the column number of every
+    /// entry.
     ///
     /// # Errors
-    /// If the row starts do not ascend from 0 to the number of entries, a column is out of range or does not ascend strictly
-    /// within its row, or a size exceeds 2³² − 1.
+    /// If the row starts do not ascend from 0 to the number of entries, a column is out of range or does not
+    /// ascend strictly within its row, or a size exceeds 2³² − 1.
     pub fn new(
         rows: usize,
         cols: usize,
@@ -141,10 +143,10 @@ impl Pattern {
         Self::new(csr.rows(), csr.cols(), indptr, indices)
     }
 
-    /// A sprs matrix with this structure and the given values, one an entry.
+    /// A sprs matrix with this structure and the given values, one per entry.
     ///
     /// # Panics
-    /// If there is not exactly one value an entry.
+    /// If there is not exactly one value per entry.
     #[track_caller]
     pub fn to_sprs<N>(&self, values: Vec<N>) -> CsMat<N> {
         assert_eq!(

@@ -5,18 +5,19 @@ use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
 
 impl Law {
-    /// Moves the parameters along the change whose derivative is entry `entry` of δ, by t. If the law holds, the loss does not change,
-    /// for any t: a test of the law without gradients.
+    /// Moves the parameters along the change whose derivative is entry `entry` of δ, by t. If the law holds,
+    /// the loss does not change, for any t: a test of the law without gradients.
     ///
     /// | symmetry | change |
     /// |---|---|
     /// | rescaling, entry j | M_j → e^(w t) M_j |
     /// | translation, entry j | M_j → M_j + w t |
-    /// | linear, entry (i, j) | g = exp(t e_i e_jᵀ): M → g M where it flows in, g⁻ᵀ M for attention and where it flows out |
+    /// | linear, entry (i, j) | g = exp(t e_i e_jᵀ): M → g M for incoming entries, g⁻ᵀ M for attention and outgoing entries |
     /// | rotation, entry (i, j) | the turn by t in the plane of i and j |
     ///
     /// # Panics
-    /// If there is no such entry, or a parameter is missing or has another number of entries than the law says.
+    /// If there is no such entry, or a parameter is missing or has another number of entries than the law
+    /// says.
     #[track_caller]
     pub fn transform<F: Real>(&self, parameters: &mut [&mut Tensor<F>], entry: usize, t: f64) {
         assert!(
@@ -31,7 +32,7 @@ impl Law {
                 (entry / self.neurons(), entry % self.neurons())
             }
         };
-        // Before anything is moved.
+        // Checked before any parameter is moved.
         for Term { slice, .. } in &self.terms {
             self.find(slice, parameters.get(slice.parameter), |p| p.len());
         }

@@ -4,7 +4,8 @@ use super::{Law, Side, Slice, Symmetry, Term};
 use std::fmt::Write;
 
 impl Law {
-    /// The law as a formula, given the names of the model's parameters; G is the gradient of what it stands beside.
+    /// The law as a formula, given the names of the model's parameters; G is the gradient of the parameter
+    /// beside it.
     ///
     /// ```
     /// use emmy::symmetry::{Law, Slice, Symmetry, Term};
@@ -19,7 +20,8 @@ impl Law {
         let mut out = String::new();
         for term in self.terms.iter().filter(|term| term.weight != 0.0) {
             let name = names.get(term.slice.parameter).map_or("?", AsRef::as_ref);
-            // A rotation turns both sides alike, and in a law of matrices the side is the sign.
+            // A rotation acts on both sides in the same way; in a law of matrices the side determines the
+            // sign.
             let negative = match self.symmetry {
                 Symmetry::Rotation => false,
                 Symmetry::Linear => term.side != Side::Incoming,
@@ -49,7 +51,7 @@ impl Law {
         out + " = 0"
     }
 
-    /// N Mᵀ, M Nᵀ or their difference, the neurons standing as they stand in the parameter.
+    /// N Mᵀ, M Nᵀ or their difference, written for a parameter whose neurons are its rows or its columns.
     fn products(&self, name: &str, term: &Term) -> String {
         let theta = format!("{name}{}", all(&term.slice));
         let (forward, backward) = match term.slice.shape {
@@ -91,7 +93,7 @@ fn one(slice: &Slice) -> String {
     }
 }
 
-/// The index of all neurons; none if they are all of the parameter.
+/// The index of all neurons; empty if they are all neurons of the parameter.
 fn all(slice: &Slice) -> String {
     match slice.neurons() == slice.shape[1] {
         true => String::new(),

@@ -1,18 +1,19 @@
-//! What a law is made of.
+//! Laws and their parts.
 
 use std::ops::Range;
 
 /// The entries of one parameter that belong to n neurons.
 ///
-/// The parameter is read as `[outer, width, inner]`; entry `[o, range.start + j, i]` belongs to neuron j. So the rows of a weight
-/// `[out, in]` are `[1, out, in]`, its columns `[out, in, 1]`, and the rows of H averaged heads `[H, C, in]`.
+/// The parameter is read as `[outer, width, inner]`; entry `[o, range.start + j, i]` belongs to neuron j. So
+/// the rows of a weight `[out, in]` are `[1, out, in]`, its columns `[out, in, 1]`, and the rows of H
+/// averaged heads `[H, C, in]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slice {
     /// The number of the parameter in the model's list.
     pub parameter: usize,
     /// How the parameter is read; the product is its number of entries.
     pub shape: [usize; 3],
-    /// Which part of the middle axis are the neurons.
+    /// The part of the middle axis that holds the neurons.
     pub range: Range<usize>,
 }
 
@@ -62,31 +63,31 @@ impl Slice {
     }
 }
 
-/// On which side of a neuron something stands.
+/// The side of a neuron on which an entry stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// It flows into the neuron: rows of a weight, a bias, a gain.
+    /// Incoming entries: rows of a weight, a bias, a gain.
     Incoming,
-    /// It weighs the neuron in an attention score.
+    /// Entries that weigh the neuron in an attention score.
     Attention,
-    /// It flows out: columns of the weights that read the neuron.
+    /// Outgoing entries: columns of the weights that read the neuron.
     Outgoing,
 }
 
 /// Entries of one parameter with their side and weight.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Term {
-    /// Which entries.
+    /// The entries.
     pub slice: Slice,
     /// Their side.
     pub side: Side,
-    /// w: under a [`Symmetry::Rescaling`] by λ they become λ^w times themselves, under a [`Symmetry::Translation`] by t they
-    /// grow by w t. In laws of matrices the side alone counts.
+    /// w: under a [`Symmetry::Rescaling`] by λ the entries are multiplied by λ^w, under a
+    /// [`Symmetry::Translation`] by t they grow by w t. In laws of matrices the side alone counts.
     pub weight: f64,
 }
 
 impl Term {
-    /// What flows in, w = 1.
+    /// A term of incoming entries, w = 1.
     pub fn incoming(slice: Slice) -> Self {
         Self {
             slice,
@@ -95,7 +96,7 @@ impl Term {
         }
     }
 
-    /// What weighs the neuron in a score, w = −1.
+    /// A term of entries that weigh the neuron in an attention score, w = −1.
     pub fn attention(slice: Slice) -> Self {
         Self {
             slice,
@@ -104,7 +105,7 @@ impl Term {
         }
     }
 
-    /// What flows out, w = −1.
+    /// A term of outgoing entries, w = −1.
     pub fn outgoing(slice: Slice) -> Self {
         Self {
             slice,
@@ -113,8 +114,9 @@ impl Term {
         }
     }
 
-    /// What stays in place, w = 0: it adds nothing to δ. The gradient of a law of [`Symmetry::Translation`] about single entries has
-    /// nothing to cancel against but itself; beside this gradient it can be seen to vanish.
+    /// A term of entries that stay in place, w = 0: it adds nothing to δ. In a law of
+    /// [`Symmetry::Translation`] about single entries the gradient has no other gradient to cancel against;
+    /// compared with the gradient of the yardstick it can be seen to vanish.
     pub fn yardstick(slice: Slice) -> Self {
         Self {
             slice,
@@ -123,7 +125,8 @@ impl Term {
         }
     }
 
-    /// The same with k times the weight: what reads a neuron behind an activation that is homogeneous of degree k.
+    /// The same term with k times the weight, for the weights that read a neuron behind an activation that is
+    /// homogeneous of degree k.
     pub fn times(self, k: f64) -> Self {
         Self {
             weight: k * self.weight,
@@ -131,7 +134,7 @@ impl Term {
         }
     }
 
-    /// The neurons `range` of it.
+    /// The neurons `range` of this term.
     ///
     /// # Panics
     /// If there are fewer.
@@ -144,13 +147,13 @@ impl Term {
     }
 }
 
-/// Which changes of the parameters leave the loss as it is.
+/// The changes of the parameters that leave the loss as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Symmetry {
     /// Each neuron on its own, for every λ > 0: M_j → λ^w M_j.
     Rescaling,
-    /// The whole space of neurons, for every invertible g: M → g M for what flows in, M → g⁻ᵀ M for attention and
-    /// what flows out.
+    /// The whole space of neurons, for every invertible g: M → g M for incoming entries, M → g⁻ᵀ M for
+    /// attention and outgoing entries.
     Linear,
     /// Only g with gᵀ g = 1.
     Rotation,
@@ -161,7 +164,7 @@ pub enum Symmetry {
 /// A symmetry of a network, and so an identity between its parameters and gradients: δ = 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Law {
-    /// What a reader calls it: "layer 3, head 2, neurons".
+    /// The name for readers: "layer 3, head 2, neurons".
     pub name: String,
     /// The number of the layer whose neurons it is about, from 1.
     pub layer: usize,
@@ -175,7 +178,8 @@ impl Law {
     /// A law about the neurons of `terms`.
     ///
     /// # Panics
-    /// If there is no term, they are not about equally many neurons, or a slice has neurons that its shape has not.
+    /// If there is no term, they are not about equally many neurons, or a slice has neurons outside its
+    /// shape.
     #[track_caller]
     pub fn new(
         name: impl Into<String>,
@@ -217,10 +221,11 @@ impl Law {
         }
     }
 
-    /// What is found in the place of a slice's parameter, if it has as many entries as the law says.
+    /// Returns `found`, the tensor given for a slice's parameter, after checking that it has as many entries
+    /// as the law says.
     ///
     /// # Panics
-    /// If it has not, or there is nothing.
+    /// If it has another number of entries, or there is none.
     #[track_caller]
     pub(crate) fn find<T>(&self, slice: &Slice, found: Option<T>, len: impl Fn(&T) -> usize) -> T {
         let (k, expected) = (slice.parameter, slice.len());

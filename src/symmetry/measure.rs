@@ -1,16 +1,17 @@
-//! δ, c and drift in plain numbers: sums in `f64`, whatever the type of the parameters.
+//! δ, c and drift in plain numbers: sums are in `f64` for parameters of either type.
 
 use super::{Law, Side, Slice, Symmetry, Term};
 use crate::kernels::pairs::add_pairs;
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
 
-/// δ of a law at one point, and the size of what it sums.
+/// δ of a law at one point, and the size of its terms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// δ, one number a neuron; for a matrix row by row.
+    /// δ, one number per neuron; for a matrix row by row.
     pub delta: Vec<f64>,
-    /// Σ |w θ G| over everything δ sums; for a translation Σ |G|, that of a [yardstick](super::Term::yardstick) too.
+    /// Σ |w θ G| over all terms of δ; for a translation Σ |G|, that of a [yardstick](super::Term::yardstick)
+    /// too.
     pub size: Vec<f64>,
 }
 
@@ -25,11 +26,12 @@ impl Measured {
         self.worst_above(0.0)
     }
 
-    /// The same, but where the size is less than `floor` relative to `floor`.
+    /// The same, but relative to `floor` where the size is less than `floor`.
     ///
-    /// G has been rounded: a derivative that is zero because large contributions cancel comes out as what their rounding leaves, and then δ is
-    /// as large as its size. (One such neuron matters only in the attention of nodes whose neighbours are all alike.) To tell whether a law holds
-    /// to a tolerance, give ε / tolerance times the largest size in the network, ε being the rounding error of its numbers.
+    /// G has been rounded: where large contributions to a derivative cancel to zero, only their rounding
+    /// errors remain, and δ is then as large as its size. (One such neuron matters only in the attention of
+    /// nodes whose neighbours are all alike.) To tell whether a law holds to a tolerance, give ε / tolerance
+    /// times the largest size in the network, ε being the rounding error of its numbers.
     pub fn worst_above(&self, floor: f64) -> f64 {
         let larger = |m: f64, x: f64| if x > m || x.is_nan() { x } else { m };
         self.relative_above(floor).fold(0.0, larger)
@@ -108,7 +110,8 @@ impl Law {
         }
     }
 
-    /// c, the degree of balance: what gradient flow conserves. `None` for rotations, which conserve nothing under gradient flow.
+    /// c, the degree of balance, which gradient flow conserves. `None` for rotations, which conserve nothing
+    /// under gradient flow.
     ///
     /// For [`Symmetry::Rescaling`] Σ w ‖M_j‖², "Are GATs Out of Balance?", Eq. (5); dc/dt = −2δ.
     ///
@@ -150,15 +153,17 @@ impl Law {
         Some(out)
     }
 
-    /// c after one step of plain gradient descent θ ← θ − η (G + λθ) from a point where it is `balance`: exact for every η and λ,
+    /// c after one step of plain gradient descent θ ← θ − η (G + λθ) from a point where it is `balance`:
+    /// exact for every η and λ,
     ///
     /// c⁺ = (1 − ηλ)² c + η² γ,
     ///
-    /// γ being [`balance`](Self::balance) of the gradients; for a translation c⁺ = (1 − ηλ) c. `None` where there is no c. Momentum, Adam and
-    /// clipping have no such formula.
+    /// γ being [`balance`](Self::balance) of the gradients; for a translation c⁺ = (1 − ηλ) c. `None` where
+    /// there is no c. Momentum, Adam and clipping have no such formula.
     ///
     /// # Panics
-    /// If a gradient is missing or has another number of entries than the law says, or `balance` is not one number an entry of δ.
+    /// If a gradient is missing or has another number of entries than the law says, or `balance` does not
+    /// hold one number per entry of δ.
     #[track_caller]
     pub fn drift<F: Real>(
         &self,

@@ -1,31 +1,33 @@
-//! Conservation laws: what a symmetry of the loss says about parameters and gradients.
+//! Conservation laws: identities between parameters and gradients that follow from a symmetry of the loss.
 //!
-//! If the loss does not change when some parameters grow by a factor and others shrink by it, its derivative along that change is zero:
-//! a sum of products of parameters and gradients that vanishes at every point, whatever the data, the loss and the optimiser (Noether's
-//! theorem). A [`Law`] names the parameters on both sides; δ ([`Law::measure`], on the tape [`delta`]) is that sum, for every neuron.
+//! If the loss does not change when some parameters grow by a factor and others shrink by it, its derivative
+//! along that change is zero: a sum of products of parameters and gradients that vanishes at every point, for
+//! any data, loss and optimiser (Noether's theorem). A [`Law`] names the parameters on both sides; δ
+//! ([`Law::measure`], on the tape [`delta`]) is that sum, for every neuron.
 //!
-//! Under gradient flow the law is one of conservation: c ([`Law::balance`]) does not move. Under plain gradient descent it moves by
-//! an exact amount ([`Law::drift`]). A network that starts with c = 0 ([`Balancing`](crate::init::Balancing)) keeps it under the
-//! flow, and nearly so under small steps.
+//! Under gradient flow the law is one of conservation: c ([`Law::balance`]) does not move. Under plain
+//! gradient descent it moves by an exact amount ([`Law::drift`]). A network that starts with c = 0
+//! ([`Balancing`](crate::init::Balancing)) keeps it under the flow, and nearly so under small steps.
 //!
 //! | letter | meaning |
 //! |---|---|
 //! | θ, G | a parameter, ∂L/∂θ |
 //! | j | a neuron |
-//! | M, N | the entries of θ and of G that belong to a space of neurons, a row a neuron |
-//! | δ, c | what vanishes, what is conserved |
+//! | M, N | the entries of θ and of G that belong to a space of neurons, one row per neuron |
+//! | δ, c | the sum that vanishes, the quantity that is conserved |
 //! | η, λ | learning rate, weight decay |
 //!
 //! | symmetry | δ | c |
 //! |---|---|---|
-//! | [`Rescaling`](Symmetry::Rescaling) | δ_j = Σ w ⟨M_j, N_j⟩, w = 1 for what flows in, −1 for attention, −k for what flows out | Σ w ‖M_j‖² |
-//! | [`Linear`](Symmetry::Linear) | Σ_in N Mᵀ − Σ_rest M Nᵀ, the rest being attention and what flows out | Σ_in M Mᵀ − Σ_rest M Mᵀ |
+//! | [`Rescaling`](Symmetry::Rescaling) | δ_j = Σ w ⟨M_j, N_j⟩, w = 1 for incoming entries, −1 for attention, −k for outgoing entries | Σ w ‖M_j‖² |
+//! | [`Linear`](Symmetry::Linear) | Σ_in N Mᵀ − Σ_rest M Nᵀ, the rest being attention and outgoing entries | Σ_in M Mᵀ − Σ_rest M Mᵀ |
 //! | [`Rotation`](Symmetry::Rotation) | Σ N Mᵀ − M Nᵀ | none |
 //! | [`Translation`](Symmetry::Translation) | δ_j = Σ w N_j | Σ w M_j |
 //!
-//! Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023, Theorem 2.2, for graph attention; Kunin et al., "Neural
-//! Mechanics", ICLR 2021, for the principle. Layers say which of their parameters flow where ([`Ports`]) and operations between them what
-//! they do to a symmetry ([`Passage`]); the laws of a model are read off a recorded pass ([`crate::nn::Trace::laws`]).
+//! Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023, Theorem 2.2, for graph
+//! attention; Kunin et al., "Neural Mechanics", ICLR 2021, for the principle. Layers say which of their
+//! parameters are incoming and which outgoing ([`Ports`]), and operations between them say how they act on a
+//! symmetry ([`Passage`]); the laws of a model are read off a recorded pass ([`crate::nn::Trace::laws`]).
 
 mod flow;
 mod formula;

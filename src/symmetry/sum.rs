@@ -2,7 +2,7 @@
 
 use super::{Law, Side, Slice, Symmetry, Term};
 
-/// What a sum of laws says about one parameter.
+/// The part of a sum of laws that belongs to one parameter.
 struct Total {
     parameter: usize,
     /// The side it was first found on.
@@ -12,13 +12,15 @@ struct Total {
 }
 
 impl Law {
-    /// The sum of laws of rescaling over all their neurons, as one law about one neuron; what stands on both sides drops out.
+    /// The sum of laws of rescaling over all their neurons, as one law about one neuron; entries that stand
+    /// on both sides cancel.
     ///
-    /// Over the neurons of one layer this is Corollary 2.4 of "Are GATs Out of Balance?", over all layers the telescoped sum, Eq. (9):
-    /// ⟨W¹, G⟩ − Σ_l ⟨a^l, G⟩ = ⟨W^L, G⟩.
+    /// Over the neurons of one layer this is Corollary 2.4 of "Are GATs Out of Balance?", over all layers the
+    /// telescoped sum, Eq. (9): ⟨W¹, G⟩ − Σ_l ⟨a^l, G⟩ = ⟨W^L, G⟩.
     ///
     /// # Panics
-    /// If a law is not one of rescaling, they do not weigh all entries of a parameter alike, or nothing is left.
+    /// If a law is not one of rescaling, they do not weigh all entries of a parameter alike, or nothing is
+    /// left.
     #[track_caller]
     pub fn sum(name: impl Into<String>, laws: &[Self]) -> Self {
         let mut totals: Vec<Total> = Vec::new();

@@ -6,8 +6,9 @@ use crate::real::Real;
 
 /// δ of a law on the tape: shape `[n]`, for a matrix `[n, n]`.
 ///
-/// `parameters` and `gradients` stand in the model's order; gradients from [`grad_graph`](crate::autodiff::grad_graph) make δ a function
-/// of the parameters that can be differentiated and trained on. [`Law::measure`] gives the same numbers without a tape.
+/// `parameters` and `gradients` stand in the model's order; gradients from
+/// [`grad_graph`](crate::autodiff::grad_graph) make δ a function of the parameters that can be differentiated
+/// and trained on. [`Law::measure`] gives the same numbers without a tape.
 ///
 /// # Panics
 /// If a parameter or gradient is missing or has another number of entries than the law says.
@@ -33,7 +34,8 @@ pub fn delta<'t, F: Real>(
     sum.expect("a law has a term")
 }
 
-/// c of a law on the tape, as [`Law::balance`]; `None` for rotations. The mean of its squares is a penalty on imbalance.
+/// c of a law on the tape, as [`Law::balance`]; `None` for rotations. The mean of its squares is a penalty on
+/// imbalance.
 ///
 /// # Panics
 /// If a parameter is missing or has another number of entries than the law says.
@@ -54,7 +56,7 @@ pub fn balance<'t, F: Real>(law: &Law, parameters: &[Var<'t, F>]) -> Option<Var<
     sum
 }
 
-/// The entries that belong to the neurons, a row a neuron.
+/// The entries that belong to the neurons, one row per neuron.
 #[track_caller]
 fn rows<'t, F: Real>(law: &Law, slice: &Slice, all: &[Var<'t, F>]) -> Var<'t, F> {
     let x = law.find(slice, all.get(slice.parameter), |x| x.len());

@@ -1,7 +1,8 @@
-//! Memory used again. A training step needs the same buffers as the one before; fetched from the operating system each time, their
-//! first touch costs more than many a kernel. What a tape drops is kept here, by length, and handed out again.
+//! Reuse of memory. A training step needs the same buffers as the step before. Memory fetched from the
+//! operating system costs more at its first use than many kernels do. So the buffers that a tape drops are
+//! kept here, by length, and handed out again.
 //!
-//! A pool belongs to a thread; the thread that runs a tape both takes and gives back.
+//! A pool belongs to a thread; the thread that runs a tape takes buffers from it and gives them back.
 
 use super::Tensor;
 use crate::real::Real;
@@ -11,13 +12,14 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 
-/// Bytes of a cache line. A vector register as wide as this, loaded from elsewhere than a multiple of it, touches two lines.
+/// Bytes of a cache line. Loading a vector register of this width touches two lines unless its address is a
+/// multiple of it.
 const ALIGN: usize = 64;
 
-/// Elements below which the allocator is quick anyway.
+/// Buffers with fewer elements are not kept: the allocator is fast for them.
 const SMALL: usize = 2048;
 
-/// Bytes that a pool keeps at most; beyond, it is emptied.
+/// The largest number of bytes that a pool keeps; a pool that would exceed it is emptied.
 const MOST: usize = 2 << 30;
 
 /// Buffers of one type, by length.
@@ -36,7 +38,8 @@ impl<F> Default for Pool<F> {
 }
 
 thread_local! {
-    /// The pools of a thread, one for each type of numbers that it has used. Found by type, so that a scalar knows nothing of memory.
+    /// The pools of a thread, one per type of numbers that it has used. A pool is found by its type, so that
+    /// the scalar trait needs no code for memory.
     static POOLS: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -49,7 +52,8 @@ pub fn zeros<F: Real>(len: usize) -> Buffer<F> {
     buffer
 }
 
-/// A buffer with anything in it, to be written to whole. In debug builds it holds NaN, so that an element left out is noticed.
+/// A buffer with arbitrary contents: the caller writes every element. In debug builds it holds NaN, so that a
+/// missed element is noticed.
 pub fn scratch<F: Real>(len: usize) -> Buffer<F> {
     let (mut buffer, _) = fetch(len);
     if cfg!(debug_assertions) {
@@ -65,7 +69,7 @@ pub fn copy<F: Real>(data: &[F]) -> Buffer<F> {
     buffer
 }
 
-/// A buffer of zeros, or a used one with anything in it and `true`.
+/// A buffer of zeros and `false`, or a used one with arbitrary contents and `true`.
 fn fetch<F: Real>(len: usize) -> (Buffer<F>, bool) {
     if len < SMALL {
         return (vec![F::zero(); len].into(), false);
@@ -89,7 +93,8 @@ pub fn recycle<F: Real>(x: Tensor<F>) {
     }
 }
 
-/// Keeps the memory of a buffer of `len` elements. Other memory would never be asked for: it has another length.
+/// Keeps the memory of a buffer of `len` elements. Memory of another length than `fetch` allocates is not
+/// kept: it would never be asked for.
 fn give<F: Real>(data: Vec<F>, len: usize) {
     let bytes = size_of::<F>() * data.len();
     if len < SMALL || data.len() != len + room::<F>() || bytes > MOST / 4 {
@@ -104,12 +109,12 @@ fn give<F: Real>(data: Vec<F>, len: usize) {
     });
 }
 
-/// Elements to spare, so that a buffer can begin at a multiple of [`ALIGN`] wherever the allocator puts it.
+/// Extra elements, so that a buffer can begin at a multiple of [`ALIGN`] wherever the allocator puts it.
 fn room<F>() -> usize {
     ALIGN / size_of::<F>()
 }
 
-/// Frees what the pools of this thread hold.
+/// Frees all buffers in the pools of this thread.
 pub fn clear() {
     POOLS.take();
 }
@@ -140,7 +145,7 @@ fn with_pool<F: Real, R>(f: impl FnOnce(&mut Pool<F>) -> R) -> Option<R> {
     POOLS.try_with(run).ok()
 }
 
-/// Numbers that give their memory back when they are dropped; what kernels write to and return.
+/// Numbers that give their memory back when they are dropped; kernels write to them and return them.
 #[derive(Debug, Default)]
 pub struct Buffer<F: Real> {
     data: Vec<F>,
@@ -152,7 +157,7 @@ impl<F: Real> Buffer<F> {
     /// The numbers as an array in row-major order, without a copy.
     ///
     /// # Panics
-    /// If the shape has not as many elements.
+    /// If the shape does not have as many elements.
     #[track_caller]
     pub fn into_array<D: Dimension>(mut self, shape: impl IntoDimension<Dim = D>) -> Array<F, D> {
         let (data, len) = (std::mem::take(&mut self.data), self.len);
@@ -171,7 +176,7 @@ impl<F: Real> Buffer<F> {
     /// The numbers as a tensor, in row-major order, without a copy.
     ///
     /// # Panics
-    /// If the shape has not as many elements.
+    /// If the shape does not have as many elements.
     #[track_caller]
     pub fn into_tensor(self, shape: &[usize]) -> Tensor<F> {
         self.into_array(shape).into_shared()

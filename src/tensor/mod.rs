@@ -1,7 +1,7 @@
 //! Dense tensors: ndarray's shared arrays of any dimension, and the rules by which shapes combine.
 //!
-//! A [`Tensor`] is cheap to clone (the data is shared, copied only when written to), may be a view with strides (a transpose
-//! costs nothing), and is `Send`.
+//! A [`Tensor`] is cheap to clone (the data is shared, copied only when written to), may be a view with
+//! strides (a transpose costs nothing), and is `Send`.
 
 pub mod memory;
 mod shape;
@@ -21,7 +21,7 @@ pub fn scalar<F: Clone>(x: F) -> Tensor<F> {
 /// A tensor of the given shape from its elements in row-major order.
 ///
 /// # Panics
-/// If `data` has not exactly the product of `shape` elements.
+/// If the number of elements of `data` is not the product of `shape`.
 #[track_caller]
 pub fn tensor<F>(shape: &[usize], data: Vec<F>) -> Tensor<F> {
     let len = data.len();
@@ -34,7 +34,8 @@ pub fn tensor<F>(shape: &[usize], data: Vec<F>) -> Tensor<F> {
     tensor
 }
 
-/// The mask of causal attention, shape `[n, n]`: true at (i, j) where j ≤ i, so that a row sees itself and what came before.
+/// The mask of causal attention, shape `[n, n]`: true at (i, j) where j ≤ i, so that a row sees itself and
+/// the rows before it.
 ///
 /// ```
 /// use emmy::{Tape, tensor::{causal_mask, tensor}};
@@ -47,7 +48,8 @@ pub fn causal_mask(n: usize) -> Tensor<bool> {
     tensor(&[n, n], (0..n * n).map(|k| k % n <= k / n).collect())
 }
 
-/// What becomes a tensor: a tensor, an array or view of ndarray of any dimension, and a `Vec`, slice or array of numbers as a vector.
+/// A value that converts to a tensor: a tensor, an array or view of ndarray of any dimension, and a `Vec`,
+/// slice or array of numbers as a vector.
 pub trait IntoTensor<F> {
     /// The tensor. Owned data and data that are shared already are not copied.
     fn into_tensor(self) -> Tensor<F>;

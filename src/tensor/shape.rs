@@ -1,13 +1,14 @@
 //! Shape rules: NumPy's broadcasting.
 //!
-//! Loops in place of closures where something is refused: a panic within a closure would point here, not at the caller.
+//! Code that may panic uses loops in place of closures: a panic within a closure would report a line of this
+//! file, not the caller's.
 
 use super::Tensor;
 use super::memory::{self, Buffer};
 use crate::real::Real;
 
-/// The common shape of two operands under NumPy's rule: shapes are aligned at the right, and in each place the sizes are equal
-/// or one of them is 1 (or absent).
+/// The common shape of two operands under NumPy's rule: shapes are aligned at the right, and in each place
+/// the sizes are equal or one of them is 1 (or absent).
 ///
 /// # Panics
 /// If the shapes do not combine; the message names the operation `op`, both shapes and the rule.
@@ -67,9 +68,9 @@ pub fn normalize_axes(op: &str, axes: &[isize], ndim: usize) -> Vec<usize> {
     out
 }
 
-/// A shape as it can be asked for: sizes of either sign, in a slice, array or `Vec`.
+/// A shape as a caller may write it: signed or unsigned sizes, in a slice, array or `Vec`.
 ///
-/// Literals are sizes too, `&[2, -1]`. An empty literal does not tell its type: write `&[] as &[usize]`.
+/// Literals are sizes too, `&[2, -1]`. An empty literal does not determine its type: write `&[] as &[usize]`.
 pub trait Sizes {
     /// The sizes.
     fn sizes(&self) -> Vec<isize>;
@@ -112,7 +113,8 @@ where
     }
 }
 
-/// The same tensor with its elements in row-major order without gaps: shared if it lies so already, else copied.
+/// The same tensor with its elements in row-major order without gaps: shared if it lies so already, else
+/// copied.
 ///
 /// `contiguous(&x).as_slice()` is never `None`.
 pub fn contiguous<F: Real>(x: &Tensor<F>) -> Tensor<F> {
@@ -126,7 +128,8 @@ pub fn contiguous<F: Real>(x: &Tensor<F>) -> Tensor<F> {
     }
 }
 
-/// The transpose of a matrix of n × m, tile by tile: a tile's rows and columns both lie in the first cache.
+/// The transpose of a matrix of n × m, tile by tile: a tile's rows and columns both fit in the first-level
+/// cache.
 fn transpose<F: Real>(x: &[F], n: usize, m: usize) -> Buffer<F> {
     const TILE: usize = 16;
     let mut out = memory::scratch(n * m);

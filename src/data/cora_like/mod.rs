@@ -1,13 +1,14 @@
 //! `cora-like`: a generated data set with Cora's figures, for machines without Cora.
 //!
-//! A degree-corrected contextual stochastic block model (Karrer and Newman, 2011; Deshpande, Sen, Montanari and Mossel, NeurIPS
-//! 2018) with two refinements that Cora asks for: classes fall into **subtopics**, so that neighbours share more words than two
-//! papers of one class do; and some papers are **between two classes**, so that neighbours of another class are not spread
-//! evenly but sit together, and a network that averages neighbours has something to be wrong about.
+//! A degree-corrected contextual stochastic block model (Karrer and Newman, 2011; Deshpande, Sen, Montanari
+//! and Mossel, NeurIPS 2018) with two refinements that bring it closer to Cora: classes are divided into
+//! **subtopics**, so that neighbours share more words than two arbitrary papers of one class; and some
+//! papers are **between two classes**, so that neighbours of another class are concentrated on these papers,
+//! and a network that averages neighbours makes errors there.
 //!
-//! Exactly Cora's: nodes, edges, features, feature non-zeros, class sizes, edge homophily, split sizes, no isolated node.
-//! About Cora's: degrees and their tail, words a node and nodes a word, words shared along edges, and how well features alone and
-//! features with the graph tell the classes apart.
+//! The same as in Cora: nodes, edges, features, feature non-zeros, class sizes, edge homophily, split sizes,
+//! no isolated node. About the same: degrees and their tail, words per node and nodes per word, words shared
+//! along edges, and how well the classes can be told apart by features alone and by features with the graph.
 
 mod papers;
 mod words;
@@ -23,13 +24,13 @@ const CLASS_SIZES: [usize; 7] = [351, 217, 418, 818, 426, 298, 180];
 const NODES: usize = 2708;
 /// Undirected edges.
 const EDGES: usize = 5278;
-/// Those that join two nodes of one class: 81.00 % as in Cora.
+/// Edges that join two nodes of one class: 81.00 %, as in Cora.
 const EDGES_WITHIN: usize = 4275;
 /// Features: words that a node has or has not.
 const WORDS: usize = 1433;
 /// Feature non-zeros.
 const NON_ZEROS: usize = 49216;
-/// Training nodes of each class, validation nodes, test nodes.
+/// Training nodes per class, validation nodes, test nodes.
 const TRAIN_A_CLASS: usize = 20;
 const VAL: usize = 500;
 const TEST: usize = 1000;
@@ -37,28 +38,29 @@ const TEST: usize = 1000;
 /// The free parameters of the model.
 #[derive(Debug)]
 struct Model {
-    /// Nodes a subtopic, about.
+    /// Nodes per subtopic, about.
     subtopic_size: usize,
-    /// Words of a subtopic. They are any words: a small group of papers may look like another class, and neighbours alike.
+    /// Words per subtopic, drawn from all words: a small group of papers may look like another class, while
+    /// neighbours look alike.
     subtopic_vocabulary: usize,
     /// The exponent α of the tail P(θ > x) = x^−α of the nodes' attraction θ for edges.
     tail: f64,
-    /// Of the edges within a class, the share that is tried within a subtopic first.
+    /// The share of the edges within a class that is tried within a subtopic first.
     near: f64,
     /// The share of nodes between two classes. All edges across classes lead from them to their second class.
     between: f64,
-    /// The attraction of a node between two classes within its own class, against that of another node.
+    /// The attraction, within its own class, of a node between two classes, relative to that of another node.
     loyalty: f64,
-    /// Of the words of any node, the share drawn from those of its subtopic …
+    /// The share of a node's words that is drawn from the words of its subtopic …
     subtopic_words: f64,
-    /// … and from those of its class; the rest comes from all words.
+    /// … and the share from the words of its class; the rest comes from all words.
     class_words: f64,
-    /// Of the class words of a node between two classes, the share taken from its second class.
+    /// The share of the class words of a node between two classes that is taken from its second class.
     second_words: f64,
 }
 
-/// Chosen by training a two-layer GCN (16 hidden, dropout 0.5, Adam 0.01, 200 epochs) and the same network without edges on five
-/// seeds, until both came near their accuracies on Cora.
+/// Chosen by training a two-layer GCN (16 hidden, dropout 0.5, Adam 0.01, 200 epochs) and the same network
+/// without edges on five seeds, until both came near their accuracies on Cora.
 const MODEL: Model = Model {
     subtopic_size: 25,
     subtopic_vocabulary: 30,
@@ -84,7 +86,7 @@ pub fn cora_like(seed: u64) -> Dataset {
         .unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// 20 nodes a class to train on, 500 to validate, 1000 to test, at random.
+/// 20 nodes per class to train on, 500 to validate, 1000 to test, at random.
 fn public_like_split(labels: &[usize], rng: &mut ChaCha8Rng) -> Split {
     let mut order: Vec<usize> = (0..NODES).collect();
     order.shuffle(rng);

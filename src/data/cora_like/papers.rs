@@ -13,16 +13,16 @@ pub(super) struct Paper {
     pub(super) class: usize,
     /// Numbered over all classes.
     pub(super) subtopic: usize,
-    /// The class it leans to, for nodes between two classes.
+    /// The second class, for nodes between two classes.
     pub(super) second: Option<usize>,
-    /// The attraction θ: its edges are in proportion to it.
+    /// The attraction θ: the expected number of edges is proportional to it.
     attraction: f64,
 }
 
-/// Things drawn with probabilities in proportion to their weights.
+/// Items that are drawn with probabilities proportional to their weights.
 pub(super) struct Weighted<T> {
     things: Vec<T>,
-    /// The sums of the weights up to each of them.
+    /// The cumulative sums of the weights.
     sums: Vec<f64>,
 }
 
@@ -37,7 +37,7 @@ impl<T: Copy> Weighted<T> {
         Self { things, sums }
     }
 
-    /// One of them.
+    /// Draws one item.
     pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> T {
         let total = self.sums.last().copied().unwrap_or_default();
         let u = rng.random::<f64>() * total;
@@ -46,7 +46,7 @@ impl<T: Copy> Weighted<T> {
     }
 }
 
-/// Classes, subtopics, second classes and attractions of all nodes, in an order that says nothing.
+/// Classes, subtopics, second classes and attractions of all nodes, in random order.
 pub(super) fn draw(model: &Model, rng: &mut ChaCha8Rng) -> Vec<Paper> {
     let mut classes = crate::graph::generators::block_labels(&CLASS_SIZES);
     classes.shuffle(rng);
@@ -70,7 +70,7 @@ pub(super) fn draw(model: &Model, rng: &mut ChaCha8Rng) -> Vec<Paper> {
         .collect()
 }
 
-/// Where the subtopics of each class begin, and their number last.
+/// The first subtopic of each class, and last the number of subtopics.
 pub(super) fn first_subtopics(model: &Model) -> Vec<usize> {
     let mut first = vec![0];
     for size in CLASS_SIZES {
@@ -79,7 +79,8 @@ pub(super) fn first_subtopics(model: &Model) -> Vec<usize> {
     first
 }
 
-/// The graph: one edge for every node first, so that none is isolated, then as many of each kind as are missing.
+/// The graph: one edge for every node first, so that none is isolated, then as many of each kind as are
+/// missing.
 pub(super) fn edges(model: &Model, papers: &[Paper], rng: &mut ChaCha8Rng) -> Graph {
     let groups = Groups::new(model, papers);
     let mut found = Found::default();
@@ -174,7 +175,7 @@ impl Found {
     fn add_within(&mut self, i: usize, groups: &Groups, rng: &mut ChaCha8Rng) {
         let paper = &groups.papers[i];
         let near = rng.random_bool(groups.near);
-        // A node that has met its subtopic looks further.
+        // If no edge within the subtopic is added, one within the class is tried.
         let added = near && self.add(i, groups.subtopics[paper.subtopic].draw(rng))
             || self.add(i, groups.classes[paper.class].draw(rng));
         self.within += usize::from(added);
@@ -188,7 +189,7 @@ impl Found {
         }
     }
 
-    /// Adds the edge i – j, unless it is a self-loop or known.
+    /// Adds the edge i – j, unless it is a self-loop or exists already.
     fn add(&mut self, i: usize, j: usize) -> bool {
         let added = i != j && self.known.insert((i.max(j) as u32, i.min(j) as u32));
         if added {

@@ -9,7 +9,8 @@ use rand::seq::index::sample;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, LogNormal, Normal};
 
-/// The spread σ of the popularity of words, ln π ~ N(0, σ²): the most frequent word of Cora is in 1083 nodes, the median one in 15.
+/// The spread σ of the popularity of words, ln π ~ N(0, σ²): the most frequent word of Cora is in 1083 nodes,
+/// the median one in 15.
 const SPREAD: f64 = 1.3;
 /// Nodes have up to 30 words; most have about 20, one in five is shorter, with any number from 1 to 16.
 const LONGEST: usize = 30;
@@ -43,7 +44,8 @@ pub(super) fn draw(model: &Model, papers: &[Paper], rng: &mut ChaCha8Rng) -> Csr
     Csr::new(pattern, vec![1.0; NON_ZEROS])
 }
 
-/// Every word is a word of one class. The words of a subtopic are any, so that a small group of papers may look like another class.
+/// Every word is a word of one class. The words of a subtopic are drawn from all words, so that a small group
+/// of papers may look like another class.
 fn vocabulary(model: &Model, rng: &mut ChaCha8Rng) -> Vocabulary {
     let popularity = LogNormal::new(0.0, SPREAD).expect("a finite spread");
     let mut weights: Vec<f64> = (0..WORDS).map(|_| popularity.sample(rng)).collect();
@@ -87,7 +89,7 @@ impl Vocabulary {
     }
 }
 
-/// The number of words of each node, [`NON_ZEROS`] together.
+/// The number of words of each node; the numbers sum to [`NON_ZEROS`].
 fn lengths(rng: &mut ChaCha8Rng) -> Vec<usize> {
     let usual = Normal::new(20.5_f64, 2.6).expect("a finite spread");
     let mut lengths: Vec<usize> = (0..NODES)

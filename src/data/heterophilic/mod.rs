@@ -1,5 +1,5 @@
-//! Six heterophilic graphs, Chameleon, Squirrel, Actor, Cornell, Texas and Wisconsin (Pei et al., "Geom-GCN", ICLR 2020), in
-//! the `.npz` files of Platonov et al. (ICLR 2023), with ten splits each.
+//! Six heterophilic graphs, Chameleon, Squirrel, Actor, Cornell, Texas and Wisconsin (Pei et al., "Geom-GCN",
+//! ICLR 2020), in the `.npz` files of Platonov et al. (ICLR 2023), with ten splits each.
 //!
 //! | member | elements | shape |
 //! |---|---|---|
@@ -8,8 +8,9 @@
 //! | `edges.npy` | `<i8` | m × 2: each edge once, u < v, sorted |
 //! | `train_masks.npy`, `val_masks.npy`, `test_masks.npy` | `\|b1` | 10 × n |
 //!
-//! The archive is inflated as it is read; shapes are compared with each other and with the declared lengths first, and archives
-//! that inflate beyond a fixed length are refused, so a small file cannot fill the memory.
+//! The archive is inflated as it is read; shapes are compared with each other and with the declared lengths
+//! first, and archives that inflate beyond a fixed length are refused, so a small file cannot fill the
+//! memory.
 
 mod npy;
 mod npz;
@@ -23,11 +24,11 @@ use crate::sparse::{Csr, Pattern};
 use npz::Npz;
 use std::path::Path;
 
-/// The folder upstream publishes the files in.
+/// The folder in which upstream publishes the files.
 pub const ADDRESS: &str =
     "https://raw.githubusercontent.com/yandex-research/heterophilous-graphs/main/data/";
 
-/// Splits a set.
+/// Splits per set.
 const SPLITS: usize = 10;
 
 const MASKS: [&str; 3] = ["train_masks.npy", "val_masks.npy", "test_masks.npy"];
@@ -40,8 +41,8 @@ pub fn file_name(name: &str) -> String {
 /// Reads the set `name` from `NAME.npz` in `folder`.
 ///
 /// # Errors
-/// If the file cannot be read, or does not hold what it should; the message names archive, member, byte within the member and
-/// expectation.
+/// If the file cannot be read, or its content is not as expected; the message names archive, member, byte
+/// within the member and expectation.
 pub fn load(folder: &Path, name: &str, direction: Direction) -> Result<Dataset> {
     let file = folder.join(file_name(name));
     let bytes = read_bounded(&file, npz::MAX_ARCHIVE)?;
@@ -80,7 +81,7 @@ fn check_shapes(npz: &mut Npz) -> Result<Shape> {
     drop(member);
     let member = npz.member("node_labels.npy", "<i8")?;
     if member.header.shape != [n] {
-        return Err(member.refuse_shape(format!("[{n}], one label a row of node_features.npy")));
+        return Err(member.refuse_shape(format!("[{n}], one label per row of node_features.npy")));
     }
     drop(member);
     let member = npz.member("edges.npy", "<i8")?;

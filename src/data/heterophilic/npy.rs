@@ -4,7 +4,7 @@ use crate::data::files::shown;
 use crate::error::{Error, Result};
 use std::path::Path;
 
-/// What the header says.
+/// The contents of the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     /// The element type: `<f4`, `<i8`, `|b1`.

@@ -1,4 +1,5 @@
-//! Members of an `.npz` archive, inflated piece by piece: nothing is allocated because a file says so, only because bytes came.
+//! Members of an `.npz` archive, inflated piece by piece: memory is allocated for bytes that were read, never
+//! for a size that the file declares.
 
 use super::npy::{self, Header};
 use crate::data::files::shown;
@@ -11,18 +12,20 @@ use zip::read::ZipFile;
 /// The longest archive that is read, in bytes: 64 MiB. The longest published one has 704 277.
 pub(super) const MAX_ARCHIVE: usize = 64 << 20;
 
-/// The largest number of bytes that all members together inflate to: 128 MiB. Those of the largest published set have 46 831 610.
+/// The largest number of bytes that all members together inflate to: 128 MiB. Those of the largest published
+/// set have 46 831 610.
 const MAX_INFLATED: u64 = 128 << 20;
 
 /// The largest number of members. Published archives have six.
 const MAX_MEMBERS: u16 = 64;
 
-/// The record that ends an archive: this signature, then 18 bytes, of which 6 and 7 count the members and the last two give the
-/// length of a comment.
+/// The record that ends an archive: this signature, then 18 bytes, of which 6 and 7 count the members and the
+/// last two give the length of a comment.
 const END: [u8; 4] = *b"PK\x05\x06";
 const END_LENGTH: usize = 22;
 
-/// How often the signature of the end record may occur, by chance within compressed bytes.
+/// The largest number of times that the signature of the end record may occur; compressed bytes may contain
+/// it by chance.
 const MAX_ENDS: usize = 4;
 
 /// An archive in memory.
@@ -60,7 +63,8 @@ impl<'a> Npz<'a> {
         Ok(Self { file, archive })
     }
 
-    /// Opens the member `name`, reads its header and checks that its element type is `descr` and its length that of its shape.
+    /// Opens the member `name`, reads its header and checks that its element type is `descr` and its length
+    /// that of its shape.
     pub(super) fn member(&mut self, name: &str, descr: &str) -> Result<Elements<'_, 'a>> {
         let file = self.file.join(name);
         let member = self.archive.by_name(name).map_err(|e| {
@@ -95,8 +99,9 @@ impl<'a> Npz<'a> {
 
 /// Checks the record that ends the archive, without a comment, as upstream writes it.
 ///
-/// A reader of ZIP archives that finds the last record or its directory wrong goes on to the one before, and so on. Thousands of
-/// records would keep it busy for hours; with a few, time stays linear in the length of the file.
+/// A reader of ZIP archives that finds the last record or its directory wrong goes on to the one before, and
+/// so on. Thousands of records would keep it busy for hours; with a few, time stays linear in the length of
+/// the file.
 fn check_end(file: &Path, bytes: &[u8]) -> Result<()> {
     let at = bytes.len().saturating_sub(END_LENGTH);
     let end = &bytes[at..];
@@ -150,7 +155,7 @@ impl Elements<'_, '_> {
         Ok(())
     }
 
-    /// A complaint about the shape.
+    /// An error about the shape.
     pub(super) fn refuse_shape(&self, expected: impl Into<String>) -> Error {
         let found = format!("{:?}", self.header.shape);
         self.refuse(
@@ -194,7 +199,7 @@ impl Elements<'_, '_> {
         }
     }
 
-    /// A complaint about the `width` bytes read last.
+    /// An error about the `width` bytes read last.
     pub(super) fn refuse_last(
         &self,
         width: u64,

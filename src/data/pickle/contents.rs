@@ -1,4 +1,5 @@
-//! What a Planetoid pickle says: a sparse matrix, one-hot labels, or lists of neighbours. Everything is checked on the way.
+//! The contents of a Planetoid pickle: a sparse matrix, one-hot labels, or lists of neighbours. Everything is
+//! checked while it is read.
 
 use super::{Array, Dtype, Item, MAX_COLUMNS, MAX_OPCODES, Pickle, Value};
 use crate::error::{Error, Result};
@@ -8,7 +9,7 @@ use crate::sparse::{Csr, Pattern};
 #[derive(Debug)]
 pub(in crate::data) struct Matrix {
     pub(in crate::data) csr: Csr<f32>,
-    /// The byte of the first column number; four bytes an entry.
+    /// The byte of the first column number; four bytes per entry.
     pub(in crate::data) indices_at: u64,
 }
 
@@ -17,7 +18,7 @@ pub(in crate::data) struct Matrix {
 pub(in crate::data) struct Labels {
     pub(in crate::data) classes: usize,
     pub(in crate::data) labels: Vec<usize>,
-    /// The byte of the first row of the one-hot matrix; 4 · `classes` bytes a row.
+    /// The byte of the first row of the one-hot matrix; 4 · `classes` bytes per row.
     pub(in crate::data) rows_at: u64,
 }
 
@@ -27,7 +28,7 @@ pub(in crate::data) struct Adjacency {
     pub(in crate::data) nodes: usize,
     /// (i, j) for each j in the list of node i.
     pub(in crate::data) edges: Vec<(u32, u32)>,
-    /// The byte where each of them stands.
+    /// The byte where each pair stands.
     pub(in crate::data) at: Vec<u32>,
 }
 
@@ -56,7 +57,7 @@ impl Pickle<'_> {
         let data = self.vector(field("data")?, Dtype::F4)?;
         let nnz = indices.shape[0];
         self.length(indptr, rows.saturating_add(1), "row starts")?;
-        self.length(data, nnz, "values, one a column number")?;
+        self.length(data, nnz, "values, one per column number")?;
 
         let starts = self.row_starts(indptr, nnz)?;
         let column = |e: usize| self.element(indices, e);
@@ -83,7 +84,7 @@ impl Pickle<'_> {
                 }
                 if k > 0 && row[k - 1].0 == j {
                     let found = format!("column {j} again");
-                    return Err(self.at_element(indices, e, "each column once a row", found));
+                    return Err(self.at_element(indices, e, "each column once per row", found));
                 }
             }
         }
@@ -133,7 +134,8 @@ impl Pickle<'_> {
         })
     }
 
-    /// The value as neighbour lists: keys 0, 1, 2, … in order, neighbours in range. Duplicates and self-loops are left in.
+    /// The value as neighbour lists: keys 0, 1, 2, … in order, neighbours in range. Duplicates and self-loops
+    /// are left in.
     pub(in crate::data) fn adjacency(&self) -> Result<Adjacency> {
         let Value::Dict(id) = self.root.value else {
             return Err(self.refuse(self.root, "a dict of neighbour lists"));
@@ -157,7 +159,7 @@ impl Pickle<'_> {
                     _ => return Err(self.refuse(item, format!("a node number below {nodes}"))),
                 }
             }
-            // A list that is referred to many times could say far more than the file has bytes.
+            // A list that is referred to many times could give far more edges than the file has bytes.
             if edges.len() > MAX_OPCODES {
                 return Err(self.refuse(pair[1], "a list of its own for each node"));
             }
@@ -165,7 +167,7 @@ impl Pickle<'_> {
         Ok(Adjacency { nodes, edges, at })
     }
 
-    /// The value of a key of a matrix's state; it must be there exactly once, and no unknown key beside it.
+    /// The value of a key of a matrix's state; it must occur exactly once, and no unknown key may occur.
     fn field(&self, dict: u32, name: &str) -> Result<Item> {
         let mut found = None;
         for pair in self.containers[dict as usize].chunks_exact(2) {
@@ -178,7 +180,7 @@ impl Pickle<'_> {
                 b"data",
                 b"maxprint",
             ];
-            // Keys with this prefix are scipy's private remarks, such as whether columns are sorted.
+            // Keys with this prefix are private to scipy; one says whether the columns are sorted.
             if !known.contains(&key) && !key.starts_with(b"_cs_matrix__") {
                 return Err(self.refuse(pair[0], "a key of a csr_matrix's state"));
             }

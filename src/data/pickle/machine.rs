@@ -1,4 +1,4 @@
-//! The stack machine: 28 opcodes. What they read and where they put it is in `stack`.
+//! The stack machine: 28 opcodes. Module `stack` holds the file, the stack and the memo on which they act.
 
 use super::{Item, MAX_BYTES, MAX_OPCODES, Pickle, Value};
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// The state of a run.
 pub(super) struct Machine<'a> {
-    /// What has been made so far.
+    /// The objects made so far.
     pub(super) made: Pickle<'a>,
     pub(super) stack: Vec<Item>,
     /// Heights of the stack where a MARK was set.
@@ -203,7 +203,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// A complaint about the opcode being run.
+    /// An error about the opcode being run.
     pub(super) fn error(&self, expected: impl Into<String>, found: impl Into<String>) -> Error {
         Error::format(self.made.file, self.at as u64, expected, found)
     }

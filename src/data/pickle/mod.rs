@@ -1,7 +1,8 @@
 //! A reader for the pickles of the Planetoid files, and for nothing else.
 //!
-//! A pickle is a program for a stack machine that may call any Python function. This interpreter calls none: it knows the 28
-//! opcodes and six names that occur in the published files, checks every argument, and refuses everything else.
+//! A pickle is a program for a stack machine that may call any Python function. This interpreter calls none:
+//! it knows the 28 opcodes and six names that occur in the published files, checks every argument, and
+//! refuses everything else.
 //!
 //! | name | becomes |
 //! |---|---|
@@ -10,9 +11,10 @@
 //! | `numpy dtype` | `i4` or `f4`, little-endian |
 //! | `collections defaultdict`, `__builtin__ list` | a dict whose default is an empty list |
 //!
-//! Memory: strings and arrays are ranges of the file, never copied; lists, tuples and dicts are ids into an arena, so nothing is
-//! nested in memory and dropping cannot recurse. Every opcode pushes at most one small item, hence all a pickle can make the
-//! reader allocate is a fixed number of bytes an opcode, and opcodes are limited as well ([`MAX_BYTES`], [`MAX_OPCODES`]).
+//! Memory: strings and arrays are ranges of the file, never copied; lists, tuples and dicts are ids into an
+//! arena, so nothing is nested in memory and dropping cannot recurse. Every opcode pushes at most one small
+//! item, so a pickle makes the reader allocate at most a fixed number of bytes per opcode, and the number of
+//! opcodes is limited as well ([`MAX_BYTES`], [`MAX_OPCODES`]).
 
 mod contents;
 mod machine;
@@ -29,14 +31,15 @@ use std::path::Path;
 /// The longest file that is read, in bytes: 64 MiB. The longest published one has about 7.5 MB.
 pub(super) const MAX_BYTES: usize = 64 << 20;
 
-/// The largest number of opcodes in a file: 2²⁰. The largest published number is 178 216 (`ind.pubmed.graph`).
+/// The largest number of opcodes in a file: 2²⁰. The largest published number is 178 216
+/// (`ind.pubmed.graph`).
 pub(super) const MAX_OPCODES: usize = 1 << 20;
 
-/// The largest number of columns of a matrix: 2²⁰. The largest published number is 3703. A weight has a row for each, so a small
-/// file with a large number here would fill the memory later.
+/// The largest number of columns of a matrix: 2²⁰. The largest published number is 3703. A weight is as wide
+/// as the matrix, so a small file that declares a large number would fill the memory later.
 const MAX_COLUMNS: usize = 1 << 20;
 
-/// The names a pickle may speak of.
+/// The names that a pickle may refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Global {
     CsrMatrix,
@@ -124,7 +127,7 @@ impl<'a> Pickle<'a> {
         }
     }
 
-    /// A complaint about `item`.
+    /// An error about `item`.
     fn refuse(&self, item: Item, expected: impl Into<String>) -> Error {
         let found = match item.value {
             Value::Bytes { start, len } => shown(self.bytes_of(start, len)),

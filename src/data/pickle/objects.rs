@@ -1,4 +1,5 @@
-//! What calls and states mean for the six names. Nothing is executed: each call is recognised and replaced by its known result.
+//! The meaning of calls and states for the six names. Nothing is executed: each call is recognised and
+//! replaced by its known result.
 
 use super::machine::Machine;
 use super::{Array, Dtype, Global, Item, Value};
@@ -15,7 +16,8 @@ impl Machine<'_> {
         Ok(Value::Matrix(self.made.matrices.len() as u32 - 1))
     }
 
-    /// A call: `_reconstruct(ndarray, (0,), 'b')`, `dtype('i4', 0, 1)`, `dtype('f4', 0, 1)` or `defaultdict(list)`.
+    /// A call: `_reconstruct(ndarray, (0,), 'b')`, `dtype('i4', 0, 1)`, `dtype('f4', 0, 1)` or
+    /// `defaultdict(list)`.
     pub(super) fn reduce(&mut self, callable: Item, arguments: Item) -> Result<Value> {
         match callable.value {
             Value::Global(Global::Reconstruct) => {

@@ -1,4 +1,4 @@
-//! What opcodes read and where they put it: the bytes of the file, the stack with its marks, the memo.
+//! Where opcodes read and write: the bytes of the file, the stack with its marks, the memo.
 
 use super::machine::Machine;
 use super::{Global, Item, Value};

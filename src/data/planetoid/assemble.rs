@@ -1,9 +1,9 @@
-//! From the eight parts to a data set.
+//! Builds a data set from the eight parts.
 //!
 //! | letter | meaning |
 //! |---|---|
-//! | m | rows of `allx`: nodes 0..m are not tested on |
-//! | n | nodes; m..n are the test nodes and, in CiteSeer, 15 numbers nothing is known about |
+//! | m | rows of `allx`: nodes 0..m are not test nodes |
+//! | n | nodes; m..n are the test nodes and, in CiteSeer, 15 nodes without data |
 
 use super::test_index::TestNode;
 use crate::data::dataset::{Dataset, Split};
@@ -13,7 +13,7 @@ use crate::graph::{Duplicates, Graph, SelfLoops};
 use crate::sparse::{Csr, Pattern};
 use std::path::PathBuf;
 
-/// How many nodes after the training nodes validate.
+/// The number of validation nodes, which follow the training nodes.
 const VALIDATION: usize = 500;
 
 /// The parts as read.
@@ -52,7 +52,7 @@ impl Parts<'_> {
             }
             indptr.push(indices.len());
             if i >= m {
-                // A node nothing is known about gets the class that argmax gives a row of zeros.
+                // A node without data gets class 0, as argmax of a row of zeros.
                 labels.push(row_of[i - m].map_or(0, |row| self.ty.labels[row]));
             }
         }
@@ -103,7 +103,7 @@ impl Parts<'_> {
         }
         if self.test.len() != self.tx.csr.pattern.rows() {
             let expected = format!(
-                "{} numbers, one a row of part tx",
+                "{} numbers, one per row of part tx",
                 self.tx.csr.pattern.rows()
             );
             let found = self.test.len().to_string();
@@ -143,7 +143,8 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// For each of the nodes m..n its row in `tx`. The numbers in `test.index` are distinct and reach from m to n − 1.
+    /// The row in `tx` of each of the nodes m..n. The numbers in `test.index` are distinct and reach from m
+    /// to n − 1.
     fn rows_of_test_nodes(&self) -> Result<Vec<Option<usize>>> {
         let (m, n) = (self.allx.csr.pattern.rows(), self.graph.nodes);
         let mut row_of = vec![None; n.saturating_sub(m)];

@@ -1,16 +1,16 @@
-//! The Planetoid citation graphs Cora, CiteSeer and PubMed (Yang, Cohen and Salakhutdinov, ICML 2016), from the raw files
-//! `ind.NAME.PART` as upstream publishes them.
+//! The Planetoid citation graphs Cora, CiteSeer and PubMed (Yang, Cohen and Salakhutdinov, ICML 2016), from
+//! the raw files `ind.NAME.PART` as upstream publishes them.
 //!
 //! | part | holds |
 //! |---|---|
 //! | `x`, `y` | features and one-hot labels of the training nodes |
-//! | `allx`, `ally` | those of all nodes that are not tested on; the first rows are `x`, `y` |
+//! | `allx`, `ally` | those of all nodes but the test nodes; the first rows are `x`, `y` |
 //! | `tx`, `ty` | those of the test nodes, in the order of `test.index` |
 //! | `graph` | lists of neighbours |
-//! | `test.index` | the numbers of the test nodes, one a line |
+//! | `test.index` | the numbers of the test nodes, one per line |
 //!
-//! All but `test.index` are Python pickles. They are not run but read by an interpreter that knows 28 opcodes and six names,
-//! calls nothing, and is bounded in memory by the length of the file.
+//! All but `test.index` are Python pickles. They are not run but read by an interpreter that knows 28 opcodes
+//! and six names, calls nothing, and is bounded in memory by the length of the file.
 
 mod assemble;
 mod test_index;
@@ -27,7 +27,7 @@ use test_index::TestNode;
 /// The eight parts of a set, in the order of upstream.
 pub const PARTS: [&str; 8] = ["x", "tx", "allx", "y", "ty", "ally", "graph", "test.index"];
 
-/// The folder upstream publishes the files in.
+/// The folder in which upstream publishes the files.
 pub const ADDRESS: &str = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data/";
 
 /// The name of a file: `ind.cora.allx`.
@@ -37,12 +37,13 @@ pub fn file_name(name: &str, part: &str) -> String {
 
 /// Reads the set `name` (`cora`, `citeseer`, `pubmed`) from the eight files in `folder`.
 ///
-/// The graph is undirected and without self-loops; the one split is the public one: the rows of `y` to train on, the next 500
-/// nodes to validate, the nodes of `test.index` to test. Test nodes that are not in `test.index` (CiteSeer has 15) keep features
-/// of zero, label 0, and lie in no mask, as in PyTorch Geometric.
+/// The graph is undirected and without self-loops; the one split is the public one: the rows of `y` to train
+/// on, the next 500 nodes to validate, the nodes of `test.index` to test. Test nodes that are not in
+/// `test.index` (CiteSeer has 15) keep features of zero, label 0, and lie in no mask, as in PyTorch
+/// Geometric.
 ///
 /// # Errors
-/// If a file cannot be read, or does not hold what it should; the message names file, byte and expectation.
+/// If a file cannot be read, or its content is not as expected; the message names file, byte and expectation.
 pub fn load(folder: &Path, name: &str) -> Result<Dataset> {
     let path = |part| folder.join(file_name(name, part));
     let matrix = |part| read(path(part), |pickle| pickle.matrix());

@@ -1,4 +1,4 @@
-//! `test.index`: one decimal node number a line.
+//! `test.index`: one decimal node number per line.
 
 use crate::data::files::shown;
 use crate::error::{Error, Result};
@@ -13,7 +13,8 @@ pub(super) struct TestNode {
     pub(super) at: u64,
 }
 
-/// The node numbers in the order of the lines. The last line may lack its line feed; no other line may be empty.
+/// The node numbers in the order of the lines. The last line may lack its line feed; no other line may be
+/// empty.
 pub(super) fn parse(file: &Path, bytes: &[u8]) -> Result<Vec<TestNode>> {
     let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let mut nodes = Vec::new();

@@ -1,4 +1,5 @@
-//! The published parts one by one, those of sets that lack a part among them. Without the files the tests say so and pass.
+//! Tests of the published parts one by one, also for sets of which some parts are missing. Without the files
+//! the tests print a notice and pass.
 
 use super::assemble::Parts;
 use super::{file_name, read, test_index};
@@ -7,7 +8,7 @@ use crate::sparse::{Csr, Pattern};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// What is known of the parts of a set.
+/// The known figures of the parts of a set.
 struct Figures {
     name: &'static str,
     features: usize,
@@ -52,7 +53,7 @@ const SETS: [Figures; 3] = [
         nodes: 3327,
         entries: [9464, 248, 124, 9228],
         test: [2312, 3326],
-        // Without the 15 nodes nothing is known about, which count as the first class in the whole set.
+        // Without the 15 nodes that have no data; in the whole set they count as the first class.
         class_sizes: &[264 - 15, 590, 668, 701, 596, 508],
         test_sizes: &[77, 182, 181, 231, 169, 160],
     },
@@ -80,7 +81,7 @@ fn folder() -> Option<PathBuf> {
     if planetoid.is_dir() {
         return Some(planetoid);
     }
-    // Not through `print!`, which a passing test keeps to itself.
+    // Not through `print!`, whose output is hidden when a test passes.
     let _ = writeln!(
         std::io::stderr(),
         "skipped: no data in {} (set EMMY_DATA)",
@@ -167,7 +168,7 @@ fn every_published_part_has_its_known_figures() {
     }
 }
 
-/// All of PubMed but the features of the nodes that are neither trained nor tested on, which stay empty here.
+/// PubMed without the features of the nodes that are neither training nor test nodes; these rows stay empty.
 #[test]
 fn pubmed_assembles_around_a_stand_in_for_the_largest_part() {
     let Some(folder) = folder() else { return };

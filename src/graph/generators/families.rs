@@ -33,8 +33,8 @@ pub fn star(leaves: usize) -> Graph {
     undirected(leaves + 1, (1..=leaves as u32).map(|i| (0, i)).collect())
 }
 
-/// The grid of `rows` × `cols` nodes, each joined to its neighbours above, below, left and right. The node in row r and column c
-/// has the number r · cols + c.
+/// The grid of `rows` × `cols` nodes, each joined to its neighbours above, below, left and right. The node in
+/// row r and column c has the number r · cols + c.
 #[track_caller]
 pub fn grid(rows: usize, cols: usize) -> Graph {
     let node = |r: usize, c: usize| (r * cols + c) as u32;
@@ -52,8 +52,8 @@ pub fn grid(rows: usize, cols: usize) -> Graph {
     undirected(rows * cols, pairs)
 }
 
-/// The tree in which every node above the last level has `branching` children, with `height` levels below the root; Σ_{k ≤ height}
-/// branchingᵏ nodes, numbered level by level from the root, node 0.
+/// The tree in which every node above the last level has `branching` children, with `height` levels below the
+/// root; Σ_{k ≤ height} branchingᵏ nodes, numbered level by level from the root, node 0.
 ///
 /// # Panics
 /// If the tree has 2³² nodes or more.

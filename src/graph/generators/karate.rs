@@ -2,7 +2,7 @@
 
 use super::{Graph, undirected};
 
-/// For every member the friends with a lower number; members are numbered from 0 (Zachary counts from 1).
+/// The friends of each member that have a lower number; members are numbered from 0 (Zachary counts from 1).
 const FRIENDS: [&[u32]; 34] = [
     &[],
     &[0],
@@ -42,21 +42,23 @@ const FRIENDS: [&[u32]; 34] = [
     ],
 ];
 
-/// The club each member belonged to after the split: 0 that of the instructor (member 0), 1 that of the officers (whose president
-/// is member 33). As in networkx; member 8 sided with the officers but went with the instructor, here he counts as 0.
+/// The club each member belonged to after the split: 0 that of the instructor (member 0), 1 that of the
+/// officers (whose president is member 33). As in networkx, member 8 counts as 0: he sided with the officers
+/// but joined the instructor's club.
 pub const KARATE_FACTIONS: [usize; 34] = [
     0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
     1, 1,
 ];
 
-/// Four communities found by modularity, as in Kipf and Welling (ICLR 2017, figure 4) and PyTorch Geometric's `KarateClub`.
+/// Four communities found by modularity, as in Kipf and Welling (ICLR 2017, figure 4) and PyTorch Geometric's
+/// `KarateClub`.
 pub const KARATE_COMMUNITIES: [usize; 34] = [
     1, 1, 1, 1, 3, 3, 3, 1, 0, 1, 3, 1, 1, 1, 0, 0, 3, 1, 0, 1, 0, 1, 0, 0, 2, 2, 0, 0, 2, 0, 0, 2,
     0, 0,
 ];
 
-/// The friendships among the 34 members of a karate club, 78 undirected edges (Zachary, "An information flow model for conflict
-/// and fission in small groups", Journal of Anthropological Research 33, 1977).
+/// The friendships among the 34 members of a karate club, 78 undirected edges (Zachary, "An information flow
+/// model for conflict and fission in small groups", Journal of Anthropological Research 33, 1977).
 pub fn karate_club() -> Graph {
     let pairs = (0..34).flat_map(|i| FRIENDS[i as usize].iter().map(move |&j| (i, j)));
     undirected(34, pairs.collect())

@@ -4,7 +4,8 @@ use super::{Graph, undirected};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// An undirected graph drawn uniformly from all those with exactly this many undirected edges (Erdős and Rényi's G(n, m)).
+/// An undirected graph drawn uniformly from all those with exactly this many undirected edges (Erdős and
+/// Rényi's G(n, m)).
 ///
 /// Pairs are drawn until enough of them differ; beyond half of all pairs, the missing ones are drawn instead.
 ///
@@ -50,7 +51,8 @@ fn distinct_pairs(nodes: usize, count: usize, rng: &mut ChaCha8Rng) -> Vec<(u32,
     pairs
 }
 
-/// Sorts pairs by their first node with a counting sort, then every group by itself: linear as long as the groups are small.
+/// Sorts pairs by their first node with a counting sort, then every group by itself: linear as long as the
+/// groups are small.
 fn sort_pairs(nodes: usize, pairs: &mut Vec<(u32, u32)>) {
     let mut start = vec![0; nodes + 1];
     for &(i, _) in pairs.iter() {
@@ -79,15 +81,16 @@ fn complement(nodes: usize, without: &[(u32, u32)]) -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// A stochastic block model (Holland, Laskey and Leinhardt, 1983): block b has `sizes[b]` nodes, numbered block after block, and
-/// two nodes of blocks a and b are joined with probability `probabilities[a][b]`, independently of all others.
+/// A stochastic block model (Holland, Laskey and Leinhardt, 1983): block b has `sizes[b]` nodes, numbered
+/// block after block, and two nodes of blocks a and b are joined with probability `probabilities[a][b]`,
+/// independently of all others.
 ///
-/// Each block pair is walked in steps of geometric length from edge to edge (Batagelj and Brandes, 2005), so absent edges cost
-/// nothing.
+/// Each block pair is walked in steps of geometric length from edge to edge (Batagelj and Brandes, 2005), so
+/// absent edges cost nothing.
 ///
 /// # Panics
-/// If `probabilities` is not a symmetric matrix of numbers from 0 to 1 with one row and column a block, or there are more than
-/// 2³² − 1 nodes.
+/// If `probabilities` is not a symmetric matrix of numbers from 0 to 1 with one row and column per block, or
+/// there are more than 2³² − 1 nodes.
 #[track_caller]
 pub fn stochastic_block_model(sizes: &[usize], probabilities: &[Vec<f64>], seed: u64) -> Graph {
     let blocks = sizes.len();
@@ -139,7 +142,8 @@ pub fn stochastic_block_model(sizes: &[usize], probabilities: &[Vec<f64>], seed:
     undirected(nodes, pairs)
 }
 
-/// Calls `hit` with each of 0..`total` that a coin of probability `p` chooses, ascending, in time proportional to the hits.
+/// Chooses each of 0..`total` with probability `p` and calls `hit` with the chosen numbers, ascending, in
+/// time proportional to how many there are.
 fn bernoulli(total: u64, p: f64, rng: &mut ChaCha8Rng, mut hit: impl FnMut(u64)) {
     if p <= 0.0 {
         return;
@@ -160,7 +164,8 @@ fn bernoulli(total: u64, p: f64, rng: &mut ChaCha8Rng, mut hit: impl FnMut(u64))
     }
 }
 
-/// The block of every node of a stochastic block model with these sizes: 0 for the first `sizes[0]` nodes, and so on.
+/// The block of every node of a stochastic block model with these sizes: 0 for the first `sizes[0]` nodes,
+/// and so on.
 pub fn block_labels(sizes: &[usize]) -> Vec<usize> {
     let block = |(b, &size)| std::iter::repeat_n(b, size);
     sizes.iter().enumerate().flat_map(block).collect()

@@ -86,7 +86,8 @@ impl<F: Real> Attention<'_, F> {
         let kept = self.kept(alpha, &mut space);
         let mean = self.dots(y, gy);
         let mut gz = memory::scratch(z.len());
-        // The adjoint of s_src + s_tgt, per entry of the transposed pattern; the pass leaves out the factor t.
+        // The adjoint of s_src + s_tgt, per entry of the transposed pattern; the pass leaves out the factor
+        // t.
         let mut gs = memory::scratch(p.nnz() * self.heads);
         self.pass(
             p,

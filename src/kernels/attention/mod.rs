@@ -71,7 +71,8 @@ struct Output<'a, T> {
 }
 
 impl Block {
-    /// Row i of `pattern`: the columns of its entries, and the range within the block of their elements, H each.
+    /// Row i of `pattern`: the columns of its entries, and the range within the block of their elements, H
+    /// each.
     #[inline(always)]
     fn row<'a>(&self, pattern: &'a Pattern, i: usize, heads: usize) -> (&'a [u32], Range<usize>) {
         let entries = pattern.row(i);

@@ -16,8 +16,8 @@ fn leaky(x: f64) -> f64 {
     if x > 0.0 { x } else { SLOPE * x }
 }
 
-/// What is drawn for every case: a square pattern (from two nodes on with a row of two entries), heads,
-/// width, dropout.
+/// The quantities drawn for every case: a square pattern (from two nodes on with a row of two entries),
+/// heads, width, dropout.
 struct Setting {
     pattern: Arc<Pattern>,
     heads: usize,
@@ -28,12 +28,12 @@ struct Setting {
 fn setting(d: &mut Sampler) -> Setting {
     let n = d.one_of(&[0, 1, 2, 3, 4, 4]);
     let mut pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).collect();
-    // The last node hears nobody, unless it is the only one.
+    // The last node has no neighbours, unless it is the only one.
     pairs.retain(|&(i, j)| (i == 0 && j < 2) || (i + 1 < n && d.flag()));
     let seed = d.seed();
     Setting {
         pattern: Pattern::from_pairs(n, n, &pairs).unwrap_or_else(|e| panic!("{e}")),
-        // Eight heads, and widths that eight or sixteen divide, are what kernels treat apart.
+        // Eight heads, and widths that eight or sixteen divide, have code of their own in the kernels.
         heads: d.one_of(&[1, 2, 3, 8]),
         width: d.one_of(&[1, 3, 5, 8, 16]),
         dropout: d.flag().then_some((0.3, seed)),

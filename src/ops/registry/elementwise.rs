@@ -147,7 +147,7 @@ fn functions() -> Vec<Operation> {
         Operation {
             name: "clamp",
             draw: |d| {
-                // Two elements at least inside, so that something flows; none at a limit.
+                // At least two elements inside, so that the derivative does not vanish; none at a limit.
                 let x = d.distinct(&[5]);
                 one(x, function!(|x| x[0].clamp(-0.1, 0.1)), |x| {
                     x.clamp(-0.1, 0.1)
@@ -322,7 +322,7 @@ fn choices() -> Vec<Operation> {
     ]
 }
 
-/// Operands whose elements never come close, and of which each is the chosen one somewhere.
+/// Operands whose elements are never close to each other; each operand is the chosen one at some element.
 fn chosen(d: &mut Sampler, function: Function, f: impl Fn(f64, f64) -> f64 + 'static) -> Case {
     let a = d.distinct(&[3, 4]);
     let shape = [3, if d.flag() { 1 } else { 4 }];

@@ -1,7 +1,7 @@
 //! The registry: every operation with a way to draw operands for it and its value by a plain loop in `f64`.
 //!
-//! The generic tests walk it: value, derivatives to second order, forward against reverse mode, `f32` against `f64`, strided operands,
-//! sizes 0 and 1. An operation that is not in it fails a test.
+//! The generic tests walk it: value, derivatives to second order, forward against reverse mode, `f32` against
+//! `f64`, strided operands, sizes 0 and 1. An operation that is not in it fails a test.
 
 mod attention;
 mod elementwise;
@@ -22,7 +22,7 @@ use crate::tensor::Tensor;
 pub struct Operation {
     /// Its name: that of the function, or of the operator.
     pub name: &'static str,
-    /// Draws operands, and what else it takes (axes, masks, patterns).
+    /// Draws operands, and the other inputs of the operation (axes, masks, patterns).
     pub draw: fn(&mut Sampler) -> Case,
 }
 
@@ -84,7 +84,8 @@ fn boxed<F: Real>(f: impl for<'t> Fn(&[Var<'t, F>]) -> Var<'t, F> + 'static) -> 
     Box::new(f)
 }
 
-/// A [`Function`] from one body in which `F` is the type of numbers; what it captures is listed in front and cloned.
+/// A [`Function`] from one body in which `F` is the type of numbers; the captured variables are listed in
+/// front and cloned.
 macro_rules! function {
     ([$($captured:ident),*] |$x:ident| $body:expr) => {
         $crate::ops::registry::Function {

@@ -116,7 +116,7 @@ fn over_axes() -> Vec<Operation> {
         Operation {
             name: "var",
             draw: |d| {
-                // Two elements at least in every group: the variance of one is flat.
+                // At least two elements in every group: the variance of one is constant.
                 let n = d.count(2, 4);
                 let x = d.signed(&[n, 3, 2]);
                 reduction(
@@ -215,14 +215,14 @@ fn of_a_matrix(
     Case::new(vec![d.signed(&shape)], function, move |x| reference(&x[0]))
 }
 
-/// x with an axis of at least two elements: over one element a softmax is flat.
+/// x with an axis of at least two elements: over one element a softmax is constant.
 fn lines(d: &mut Sampler) -> (Tensor<f64>, isize) {
     let (a, b, c) = (d.count(2, 4), d.count(2, 4), d.count(2, 3));
     let x = d.signed(&[a, b, c]);
     (x, d.axis(3))
 }
 
-/// A mask with one element at least in every line, and two in the first.
+/// A mask with at least one element in every line, and two in the first.
 fn half_mask(d: &mut Sampler, shape: &[usize]) -> Tensor<bool> {
     let mut mask = d.mask(shape);
     for (index, m) in mask.indexed_iter_mut() {
@@ -332,7 +332,7 @@ fn along_an_axis() -> Vec<Operation> {
                 let (x, axis) = lines(d);
                 let mask = half_mask(d, x.shape());
                 let held = mask.clone();
-                // −∞ elsewhere, which no difference can be taken of: put 0 there.
+                // The value elsewhere is −∞, of which no difference can be taken: put 0 there.
                 let function = function!(
                     [mask] | x | {
                         let zero = x[0].tape().constant(Tensor::<F>::zeros(&[][..]));

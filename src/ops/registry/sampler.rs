@@ -25,12 +25,12 @@ impl Sampler {
         self.rng.random_range(low..=high)
     }
 
-    /// One of these.
+    /// One of the choices.
     pub fn one_of(&mut self, choices: &[usize]) -> usize {
         choices[self.count(0, choices.len() - 1)]
     }
 
-    /// Heads or tails.
+    /// True or false, equally likely.
     pub fn flag(&mut self) -> bool {
         self.rng.random()
     }
@@ -40,7 +40,7 @@ impl Sampler {
         self.rng.random()
     }
 
-    /// A shape of `ndim` axes with sizes from 0 to 4, 0 seldom.
+    /// A shape of `ndim` axes with sizes from 0 to 4, rarely 0.
     pub fn shape(&mut self, ndim: usize) -> Vec<usize> {
         let size = |rng: &mut ChaCha8Rng| match rng.random_range(0..20) {
             0 => 0,
@@ -146,7 +146,7 @@ impl Sampler {
         (0..n).map(|_| self.count(0, classes - 1)).collect()
     }
 
-    /// A pattern of up to 6 × 6, with empty rows and columns, seldom without any entry.
+    /// A pattern of up to 6 × 6, with empty rows and columns, rarely without any entry.
     pub fn pattern(&mut self) -> Arc<Pattern> {
         let (n, m) = (self.count(1, 6), self.count(1, 6));
         self.pattern_of(n, m)

@@ -42,7 +42,8 @@ fn arrangements() -> Vec<Operation> {
                     vec![d.signed(&whole)],
                     function!([to] | x | x[0].sum_to(&to)),
                     move |x| {
-                        // Each element of the large one is added where broadcasting would have taken it from.
+                        // Each element of the large tensor is added to the element from which broadcasting
+                        // would take it.
                         let mut y = Tensor::zeros(&small[..]);
                         let places = build(x[0].shape(), |_| 0.0);
                         for (index, _) in places.indexed_iter() {

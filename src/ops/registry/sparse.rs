@@ -37,7 +37,7 @@ fn some_pattern(d: &mut Sampler) -> Arc<Pattern> {
 
 /// [count], or [count, H]; and x of [rows, width], or [rows, H, width].
 fn with_heads(d: &mut Sampler) -> (Vec<usize>, Vec<usize>) {
-    // Widths that eight or sixteen divide are what kernels treat apart.
+    // Widths that eight or sixteen divide have code of their own in the kernels.
     let width = d.one_of(&[1, 2, 3, 8, 16]);
     if d.flag() {
         let heads = d.one_of(&[1, 2, 3, 8]);
@@ -159,7 +159,7 @@ fn products() -> Vec<Operation> {
     ]
 }
 
-/// Values of the entries of a row, for each further index: `f(values)` a row.
+/// Values of the entries of a row, for each further index: `f(values)` per row.
 fn per_row(
     pattern: &Pattern,
     v: &Tensor<f64>,
@@ -194,7 +194,7 @@ fn softmax_of_rows(pattern: &Pattern, v: &Tensor<f64>) -> Tensor<f64> {
     })
 }
 
-/// Values on a pattern that has at least two entries in the first row, so that its softmax is not flat.
+/// Values on a pattern that has at least two entries in the first row, so that its softmax is not constant.
 fn scored(d: &mut Sampler) -> (Arc<Pattern>, Tensor<f64>) {
     let (n, m) = (d.count(1, 4), d.count(2, 4));
     let mut pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (0..m).map(move |j| (i, j))).collect();

@@ -56,7 +56,7 @@ fn sums_are_those_of_the_formula() {
     }
 }
 
-/// a + t and b − 2t, beside c, whose gradient is what δ is compared with.
+/// a + t and b − 2t, and beside them c, with whose gradient δ is compared.
 #[test]
 fn a_translation_has_weights_and_a_yardstick() {
     let terms = vec![
