@@ -5,7 +5,7 @@ use emmy::autodiff::{grad, grad_graph};
 use emmy::graph::{Duplicates, SelfLoops};
 use emmy::nn::{AttentionOptions, GatConv, Gatv2Conv, GcnConv, Heads, Module, Pass};
 use emmy::ops::Sparse;
-use emmy::optim::{Decay, Method, Optimizer, Plateau, Schedule};
+use emmy::optim::{Algorithm, Decay, Optimizer, Plateau, Schedule};
 use emmy::tensor::tensor;
 use emmy::{Graph, Tape, Tensor, Var, init};
 use serde::Deserialize;
@@ -335,12 +335,12 @@ fn optimisers_are_pytorchs() {
     let mut count = 0;
     for case in cases.iter().filter(|c| !c.steps.is_empty()) {
         let method = match case.name.as_str() {
-            "sgd" => Method::Sgd {
+            "sgd" => Algorithm::Sgd {
                 momentum: case.number("momentum"),
                 nesterov: case.config["nesterov"].as_bool().unwrap(),
             },
-            "adam" => Method::ADAM,
-            "adamw" => Method::ADAMW,
+            "adam" => Algorithm::ADAM,
+            "adamw" => Algorithm::ADAMW,
             other => panic!("{other}"),
         };
         let mut optimizer = Optimizer::new(method).weight_decay(case.number("weight_decay"));

@@ -10,7 +10,7 @@ use clap::Parser;
 use emmy::data::{self, Dataset, Name, Options};
 use emmy::kernels::par;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass};
-use emmy::optim::{Method, Optimizer};
+use emmy::optim::{Algorithm, Optimizer};
 use emmy::sparse::Csr;
 use emmy::{Result, Tape};
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ struct Cli {
 }
 
 /// A row: name, network, optimiser with its learning rate.
-fn rows(set: &Dataset) -> Vec<(&'static str, GraphNetConfig, Method, f64)> {
+fn rows(set: &Dataset) -> Vec<(&'static str, GraphNetConfig, Algorithm, f64)> {
     let (inputs, classes) = (set.feature_count(), set.classes);
     let gcn = GraphNetConfig::gcn(inputs, classes);
     let gcn_64 = GraphNetConfig {
@@ -68,14 +68,14 @@ fn rows(set: &Dataset) -> Vec<(&'static str, GraphNetConfig, Method, f64)> {
         ..config
     };
     vec![
-        ("gcn-2x16-dropout", gcn, Method::ADAM, 0.01),
-        ("gcn-2x64", gcn_64, Method::ADAM, 0.01),
-        ("gcn-10x64", deep(gcn_64), Method::ADAM, 0.01),
-        ("gat-2x8x8-dropout", gat, Method::ADAM, 0.005),
-        ("gat-2x8x8", gat_plain, Method::ADAM, 0.005),
-        ("gat-10x8x8", deep(gat_plain), Method::ADAM, 0.005),
-        ("gatv2-2x64", gatv2, Method::SGD, 0.1),
-        ("gatv2-10x64", deep(gatv2), Method::SGD, 0.05),
+        ("gcn-2x16-dropout", gcn, Algorithm::ADAM, 0.01),
+        ("gcn-2x64", gcn_64, Algorithm::ADAM, 0.01),
+        ("gcn-10x64", deep(gcn_64), Algorithm::ADAM, 0.01),
+        ("gat-2x8x8-dropout", gat, Algorithm::ADAM, 0.005),
+        ("gat-2x8x8", gat_plain, Algorithm::ADAM, 0.005),
+        ("gat-10x8x8", deep(gat_plain), Algorithm::ADAM, 0.005),
+        ("gatv2-2x64", gatv2, Algorithm::SGD, 0.1),
+        ("gatv2-10x64", deep(gatv2), Algorithm::SGD, 0.05),
     ]
 }
 
@@ -117,7 +117,7 @@ fn main() -> Result<()> {
 fn row(
     set: &Dataset,
     config: GraphNetConfig,
-    method: Method,
+    method: Algorithm,
     lr: f64,
     seconds: f64,
 ) -> Result<(f64, f64, f32)> {

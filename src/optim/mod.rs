@@ -14,7 +14,3 @@ pub use clip::Clip;
 pub use optimizer::{Algorithm, Optimizer};
 pub use plateau::{Plateau, PlateauState};
 pub use schedule::{Decay, Schedule, Unit};
-
-/// The former name of [`Algorithm`], until its last user is renamed.
-#[doc(hidden)]
-pub type Method = Algorithm;

@@ -7,7 +7,7 @@ use crate::tensor::{Tensor, contiguous};
 
 /// δ of a law at one point, and the size of its terms.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
+pub struct Residual {
     /// δ, one number per neuron; for a matrix row by row.
     pub delta: Vec<f64>,
     /// Σ |w θ G| over all terms of δ; for a translation Σ |G|, that of a [yardstick](super::Term::yardstick)
@@ -15,7 +15,7 @@ pub struct Measured {
     pub size: Vec<f64>,
 }
 
-impl Measured {
+impl Residual {
     /// |δ| / Σ|w θ G|; 0 where that sum is 0, as for a neuron that is never active.
     pub fn relative(&self) -> Vec<f64> {
         self.relative_above(0.0).collect()
@@ -53,8 +53,8 @@ impl Law {
     /// # Panics
     /// If a parameter or gradient is missing or has another number of entries than the law says.
     #[track_caller]
-    pub fn measure<F: Real>(&self, parameters: &[&Tensor<F>], gradients: &[Tensor<F>]) -> Measured {
-        let mut out = Measured {
+    pub fn measure<F: Real>(&self, parameters: &[&Tensor<F>], gradients: &[Tensor<F>]) -> Residual {
+        let mut out = Residual {
             delta: vec![0.0; self.entries()],
             size: vec![0.0; self.entries()],
         };
@@ -90,7 +90,7 @@ impl Law {
     }
 
     /// Adds N Mᵀ, −M Nᵀ, or for a rotation both.
-    fn mix(&self, term: &Term, m: &[Vec<f64>], n: &[Vec<f64>], out: &mut Measured) {
+    fn mix(&self, term: &Term, m: &[Vec<f64>], n: &[Vec<f64>], out: &mut Residual) {
         let width = self.neurons();
         for i in 0..width {
             for j in 0..width {

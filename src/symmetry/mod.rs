@@ -39,7 +39,7 @@ mod sum;
 mod tape;
 
 pub use law::{Law, Side, Slice, Symmetry, Term};
-pub use measure::Measured;
+pub use measure::Residual;
 pub use passage::{Change, Passage, Way};
 pub use ports::{Ports, Reader};
 pub use tape::{balance, delta};

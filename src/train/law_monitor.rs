@@ -3,7 +3,7 @@
 use super::{Observer, Point};
 use crate::error::Result;
 use crate::real::Real;
-use crate::symmetry::{Law, Measured};
+use crate::symmetry::{Law, Residual};
 use serde::{Deserialize, Serialize};
 
 /// Measures every law at every step and keeps the largest relative δ.
@@ -45,7 +45,7 @@ pub struct Worst {
     /// Σ|w θ G| of the neuron relative to the largest of any neuron in that epoch. Where this is less than
     /// the rounding error ε of the numbers, δ may be of rounding alone, as large as what it sums: G is what
     /// is left where large contributions cancel
-    /// ([`Measured::worst_above`](crate::symmetry::Measured::worst_above)). `None` where all gradients are
+    /// ([`Residual::worst_above`](crate::symmetry::Residual::worst_above)). `None` where all gradients are
     /// zero, and in files of an earlier version, which did not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
@@ -71,7 +71,7 @@ impl LawMonitor {
 impl<F: Real, M> Observer<F, M> for LawMonitor {
     fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {
         let measure = |law: &Law| law.measure(point.parameters, point.gradients);
-        let all: Vec<Measured> = self.laws.iter().map(measure).collect();
+        let all: Vec<Residual> = self.laws.iter().map(measure).collect();
         let sizes = all.iter().flat_map(|m| &m.size);
         let largest = sizes.fold(0.0, |m: f64, &x| m.max(x));
         for (law, measured) in self.laws.iter().zip(&all) {

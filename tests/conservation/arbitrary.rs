@@ -1,7 +1,7 @@
 //! The algebra of laws of any shape at points where they need not hold: any parameters, any G.
 
 use crate::support::{SYMMETRIES, cases, refs};
-use emmy::optim::{Method, Optimizer};
+use emmy::optim::{Algorithm, Optimizer};
 use emmy::symmetry::{self, Law, Side, Slice, Symmetry, Term};
 use emmy::{Real, Tape, Tensor, init};
 use proptest::collection::vec;
@@ -240,7 +240,7 @@ proptest! {
         close(&c, &balance(&any.law, &theta), 1e-12);
         let delta = any.law.measure(&refs(&theta), &g).delta;
         let drift = any.law.drift(&c, &g, lr, decay).unwrap();
-        Optimizer::new(Method::SGD).weight_decay(decay).step(&mut theta, &g, lr);
+        Optimizer::new(Algorithm::SGD).weight_decay(decay).step(&mut theta, &g, lr);
         let (n, keep) = (any.law.neurons(), 1.0 - lr * decay);
         let along = |k: usize| match any.law.symmetry {
             Symmetry::Translation => lr * delta[k],

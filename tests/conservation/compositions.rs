@@ -1,8 +1,8 @@
 //! Networks written down from existing operations, and what is asked of the laws claimed for them.
 
 use emmy::nn::{Layer, Linear, Module, Params, Pass};
-use emmy::optim::{Method, Optimizer};
-use emmy::symmetry::{Law, Measured, Slice, Symmetry, Term};
+use emmy::optim::{Algorithm, Optimizer};
+use emmy::symmetry::{Law, Residual, Slice, Symmetry, Term};
 use emmy::{Real, Tape, Tensor, Var, init};
 use std::ops::Range;
 
@@ -47,7 +47,7 @@ pub fn names<F: Real>(net: &impl Module<F>) -> Vec<String> {
 pub fn vanishes<F: Real>(net: &impl Composition<F>, laws: &[Law], tolerance: f64) {
     let gradients = gradients(net);
     let measure = |law: &Law| law.measure(&net.tensors(), &gradients);
-    let all: Vec<Measured> = laws.iter().map(measure).collect();
+    let all: Vec<Residual> = laws.iter().map(measure).collect();
     let sizes = all.iter().flat_map(|m| &m.size);
     let floor = F::epsilon().as_f64() / tolerance * sizes.fold(0.0, |m: f64, &x| m.max(x));
     for (law, measured) in laws.iter().zip(&all) {
@@ -107,7 +107,7 @@ fn moves(law: &Law, seed: u64) -> Vec<(usize, f64)> {
 pub fn drifts<C: Composition<f64>>(net: &C, laws: &[Law], steps: usize) {
     let (lr, decay) = (0.1, 0.02);
     let mut net: C = net.clone();
-    let mut optimizer = Optimizer::new(Method::SGD).weight_decay(decay);
+    let mut optimizer = Optimizer::new(Algorithm::SGD).weight_decay(decay);
     let balance = |net: &C, law: &Law| law.balance(&net.tensors());
     let mut expected: Vec<_> = laws.iter().map(|law| balance(&net, law)).collect();
     for _ in 0..steps {

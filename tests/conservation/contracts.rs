@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use emmy::nn::{Activation, Layer, Linear, Mlp, Module, Params, Trace, Traced};
-use emmy::symmetry::{self, Law, Measured, Ports, Slice, Symmetry, Term};
+use emmy::symmetry::{self, Law, Ports, Residual, Slice, Symmetry, Term};
 use emmy::tensor::tensor;
 use emmy::{Tape, Tensor, init};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -139,7 +139,7 @@ fn a_refusal_points_at_the_caller() {
 
 #[test]
 fn relative_delta_is_that_of_what_is_summed() {
-    let measured = Measured {
+    let measured = Residual {
         delta: vec![0.0, -1.0, 3.0, 0.0],
         size: vec![2.0, 4.0, 3.0, 0.0],
     };

@@ -5,7 +5,7 @@ use crate::support::*;
 use emmy::autodiff::{check_grads, grad, grad_graph};
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass, Traced};
 use emmy::ops::attention::EdgeAttention;
-use emmy::optim::{Method, Optimizer};
+use emmy::optim::{Algorithm, Optimizer};
 use emmy::symmetry::{self, Law, Side, Slice, Symmetry, Term};
 use emmy::{Tape, Tensor, Var, init};
 use std::sync::Arc;
@@ -199,7 +199,7 @@ fn descent_on_imbalance_balances_and_keeps_the_loss() {
             let penalty = imbalance(&laws, &theta);
             seen.push(penalty.item());
             let gradients = grad(penalty, &theta);
-            Optimizer::new(Method::SGD).step(net.tensors_mut(), &gradients, 0.02);
+            Optimizer::new(Algorithm::SGD).step(net.tensors_mut(), &gradients, 0.02);
         }
         let (first, last) = (seen[0], seen[seen.len() - 1]);
         assert!(
@@ -228,7 +228,7 @@ fn a_penalty_on_imbalance_trains_beside_the_loss() {
         let penalty = imbalance(&laws, &theta);
         seen.push((loss.item(), penalty.item()));
         let gradients = grad(loss + penalty, &theta);
-        Optimizer::new(Method::SGD).step(net.tensors_mut(), &gradients, 0.05);
+        Optimizer::new(Algorithm::SGD).step(net.tensors_mut(), &gradients, 0.05);
     }
     let (first, last) = (seen[0], seen[seen.len() - 1]);
     assert!(
@@ -255,7 +255,7 @@ fn delta_of_a_broken_law_can_be_trained_away() {
         let penalty = each.reduce(|a, b| a + b).unwrap();
         seen.push(penalty.item());
         let gradients = grad(penalty, &theta);
-        Optimizer::new(Method::ADAM).step(net.tensors_mut(), &gradients, 0.01);
+        Optimizer::new(Algorithm::ADAM).step(net.tensors_mut(), &gradients, 0.01);
     }
     let (first, last) = (seen[0], seen[seen.len() - 1]);
     assert!(first > 1e-5 && last < 0.05 * first, "{first} to {last}");

@@ -3,7 +3,7 @@
 use crate::handmade::Normed;
 use crate::support::*;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Traced};
-use emmy::optim::{Method, Optimizer};
+use emmy::optim::{Algorithm, Optimizer};
 use emmy::symmetry::Law;
 
 const STEPS: usize = 100;
@@ -26,7 +26,7 @@ fn run(
     net: &mut impl Network<f64>,
     laws: &[Law],
     problem: &Problem,
-    method: Method,
+    method: Algorithm,
     decay: f64,
 ) -> Run {
     let balances = |net: &dyn Fn(&Law) -> Vec<f64>| laws.iter().map(net).collect::<Vec<_>>();
@@ -78,7 +78,13 @@ fn of_plain_descent_is_exact_for_neurons() {
         for (bias, decay) in [(false, 0.0), (true, 0.0), (true, 5e-2)] {
             let problem = example(4, Loss::CrossEntropy, 3);
             let net = net(conv, LEAKY, bias);
-            let found = run(&mut net.clone(), &net.laws(), &problem, Method::SGD, decay);
+            let found = run(
+                &mut net.clone(),
+                &net.laws(),
+                &problem,
+                Algorithm::SGD,
+                decay,
+            );
             assert!(found.off <= 1e-9, "{conv:?}, {decay}: {found:?}");
             assert!(found.delta <= 1e-10, "{conv:?}, {decay}: {found:?}");
             // Not because nothing happens.
@@ -95,7 +101,13 @@ fn of_plain_descent_is_exact_for_spaces_of_neurons() {
         for decay in [0.0, 5e-2] {
             let problem = example(4, Loss::CrossEntropy, 3);
             let net = net(conv, Activation::Identity, true);
-            let found = run(&mut net.clone(), &net.laws(), &problem, Method::SGD, decay);
+            let found = run(
+                &mut net.clone(),
+                &net.laws(),
+                &problem,
+                Algorithm::SGD,
+                decay,
+            );
             assert!(found.off <= 1e-9, "{conv:?}, {decay}: {found:?}");
             assert!(found.moved > 1e-4, "{conv:?}, {decay}: {found:?}");
         }
@@ -108,7 +120,7 @@ fn of_plain_descent_is_exact_for_sums_over_classes() {
         let problem = example(4, Loss::CrossEntropy, 3);
         let net = net(Conv::GCN, LEAKY, true);
         let laws = net.softmax_laws();
-        let found = run(&mut net.clone(), &laws, &problem, Method::SGD, decay);
+        let found = run(&mut net.clone(), &laws, &problem, Algorithm::SGD, decay);
         assert!(found.off <= 1e-9, "{decay}: {found:?}");
         // Without decay sums over classes do not move at all.
         assert_eq!(found.moved > 1e-12, decay > 0.0, "{decay}: {found:?}");
@@ -129,7 +141,7 @@ fn of_plain_descent_is_exact_for_the_size_of_a_matrix() {
             &mut net,
             std::slice::from_ref(&law),
             &problem,
-            Method::SGD,
+            Algorithm::SGD,
             decay,
         );
         assert!(found.off <= 1e-9, "{decay}: {found:?}");
@@ -140,11 +152,11 @@ fn of_plain_descent_is_exact_for_the_size_of_a_matrix() {
 
 #[test]
 fn of_other_optimisers_is_not_that_and_their_steps_keep_the_law() {
-    let momentum = Method::Sgd {
+    let momentum = Algorithm::Sgd {
         momentum: 0.9,
         nesterov: false,
     };
-    for method in [momentum, Method::ADAM, Method::ADAMW] {
+    for method in [momentum, Algorithm::ADAM, Algorithm::ADAMW] {
         for (activation, conv) in [(LEAKY, CONVS[2]), (Activation::Identity, CONVS[0])] {
             let problem = example(4, Loss::CrossEntropy, 3);
             let net = net(conv, activation, true);

@@ -3,7 +3,7 @@
 use crate::support::*;
 use emmy::data;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass, Traced};
-use emmy::optim::{Method, Optimizer};
+use emmy::optim::{Algorithm, Optimizer};
 use emmy::{Real, Tape};
 
 const EPOCHS: usize = 100;
@@ -19,7 +19,7 @@ struct Run {
 }
 
 /// Trains a network on the karate club from its own initialisation.
-fn train<F: Real>(config: GraphNetConfig, method: Method, lr: f64) -> Run {
+fn train<F: Real>(config: GraphNetConfig, method: Algorithm, lr: f64) -> Run {
     let karate = data::karate();
     let mut net = GraphNet::<F>::new(config, 1).expect("a valid configuration");
     let (x, adjacency) = (karate.raw_features(), config.neighbourhood(&karate.graph));
@@ -50,7 +50,7 @@ fn train<F: Real>(config: GraphNetConfig, method: Method, lr: f64) -> Run {
     }
 }
 
-fn check<F: Real>(config: GraphNetConfig, method: Method, lr: f64) {
+fn check<F: Real>(config: GraphNetConfig, method: Algorithm, lr: f64) {
     let run = train::<F>(config, method, lr);
     let what = format!("{:?}, {method:?}, {}", config.conv, F::NAME);
     assert!(run.neurons <= tolerance::<F>(), "{what}: {}", run.neurons);
@@ -80,12 +80,16 @@ fn config(conv: Conv, dropout: f64) -> GraphNetConfig {
 
 #[test]
 fn laws_hold_in_every_epoch() {
-    let momentum = Method::Sgd {
+    let momentum = Algorithm::Sgd {
         momentum: 0.9,
         nesterov: true,
     };
     for conv in CONVS {
-        for (method, lr) in [(Method::SGD, 0.1), (momentum, 0.02), (Method::ADAM, 0.01)] {
+        for (method, lr) in [
+            (Algorithm::SGD, 0.1),
+            (momentum, 0.02),
+            (Algorithm::ADAM, 0.01),
+        ] {
             check::<f64>(config(conv, 0.0), method, lr);
             check::<f32>(config(conv, 0.0), method, lr);
         }
@@ -95,7 +99,7 @@ fn laws_hold_in_every_epoch() {
 #[test]
 fn laws_hold_in_every_epoch_with_dropout() {
     for conv in CONVS {
-        check::<f64>(config(conv, 0.3), Method::ADAM, 0.01);
-        check::<f32>(config(conv, 0.3), Method::ADAM, 0.01);
+        check::<f64>(config(conv, 0.3), Algorithm::ADAM, 0.01);
+        check::<f32>(config(conv, 0.3), Algorithm::ADAM, 0.01);
     }
 }

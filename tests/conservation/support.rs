@@ -4,7 +4,7 @@ pub use crate::problems::{Loss, Problem, example, problems};
 
 use emmy::init;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Omega, Pass, Trace};
-use emmy::symmetry::{Law, Measured, Symmetry};
+use emmy::symmetry::{Law, Residual, Symmetry};
 use emmy::{Real, Tape, Tensor, Var};
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ pub fn point<F: Real>(net: &impl Network<F>, problem: &Problem) -> (f64, Vec<Ten
 }
 
 /// δ of one law at one point.
-pub fn measure<F: Real>(law: &Law, net: &impl Module<F>, gradients: &[Tensor<F>]) -> Measured {
+pub fn measure<F: Real>(law: &Law, net: &impl Module<F>, gradients: &[Tensor<F>]) -> Residual {
     law.measure(&net.tensors(), gradients)
 }
 
@@ -52,11 +52,11 @@ pub fn tolerance<F: Real>() -> f64 {
     if F::NAME == "f64" { 1e-10 } else { 1e-3 }
 }
 
-/// The largest relative δ of any entry of any law at one point, up to what rounding leaves ([`Measured::worst_above`]):
+/// The largest relative δ of any entry of any law at one point, up to what rounding leaves ([`Residual::worst_above`]):
 /// of the largest terms in the network, and of numbers too small to be of full precision; of a sum over classes, of p − y, for p and y are
 /// numbers of size up to 1 before they cancel.
 pub fn worst<F: Real>(laws: &[Law], net: &impl Module<F>, gradients: &[Tensor<F>]) -> f64 {
-    let all: Vec<Measured> = laws.iter().map(|l| measure(l, net, gradients)).collect();
+    let all: Vec<Residual> = laws.iter().map(|l| measure(l, net, gradients)).collect();
     let (epsilon, smallest) = (F::epsilon().as_f64(), F::min_positive_value().as_f64());
     let rest = epsilon * largest(&all) + smallest;
     let rest = |law: &Law| match law.symmetry {
@@ -68,7 +68,7 @@ pub fn worst<F: Real>(laws: &[Law], net: &impl Module<F>, gradients: &[Tensor<F>
     each.fold(0.0, worse)
 }
 
-fn largest(all: &[Measured]) -> f64 {
+fn largest(all: &[Residual]) -> f64 {
     let sizes = all.iter().flat_map(|m| &m.size);
     sizes.fold(0.0, |m: f64, &x| m.max(x))
 }
@@ -94,7 +94,7 @@ pub fn holds<F: Real>(laws: &[Law], net: &impl Network<F>, problem: &Problem) {
 /// about one neuron each.
 pub fn spread(laws: &[Law], net: &impl Network<f64>, problem: &Problem) -> Vec<f64> {
     let (_, gradients) = point(net, problem);
-    let all: Vec<Measured> = laws.iter().map(|l| measure(l, net, &gradients)).collect();
+    let all: Vec<Residual> = laws.iter().map(|l| measure(l, net, &gradients)).collect();
     let floor = 1e-6 * largest(&all);
     let mut out = Vec::new();
     for (law, measured) in laws.iter().zip(&all) {

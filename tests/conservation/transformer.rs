@@ -5,7 +5,7 @@ mod model;
 use crate::compositions::{drifts, fails, gradients, names, stays, vanishes};
 use emmy::linalg;
 use emmy::nn::Module;
-use emmy::optim::{Method, Optimizer};
+use emmy::optim::{Algorithm, Optimizer};
 use emmy::symmetry::{Law, Symmetry};
 use model::{BARE, DEEP, EPS, Plan, STREAM, Transformer};
 use ndarray::Array2;
@@ -90,7 +90,7 @@ fn its_degree_of_balance_moves_as_predicted() {
 fn the_laws_hold_all_along_a_run_with_adam() {
     let mut net = DEEP.draw::<f64>(1);
     let laws = net.laws();
-    let mut optimizer = Optimizer::new(Method::ADAM);
+    let mut optimizer = Optimizer::new(Algorithm::ADAM);
     for _ in 0..20 {
         let gradients = gradients(&net);
         optimizer.step(net.tensors_mut(), &gradients, 0.01);
