@@ -54,7 +54,7 @@ fn main() -> Result<()> {
         ));
     }
     let set = data::cora_like(0);
-    println!("| threads | observer | ms an epoch | to alone | share of the time |");
+    println!("| threads | observer | ms per epoch | to alone | share of the time |");
     println!("|---:|---|---:|---:|---:|");
     for &threads in &cli.threads {
         par::with_threads(threads, || compare(&cli, &set, threads))?;

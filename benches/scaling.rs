@@ -25,7 +25,7 @@ struct Cli {
     )]
     edges: Vec<usize>,
 
-    /// Threads; 0 for one a processor
+    /// Threads; 0 for one per processor
     #[arg(long, default_value_t = 0)]
     threads: usize,
 
@@ -45,7 +45,7 @@ fn main() {
     if cli.single {
         return par::with_threads(cli.threads, || single(cli.edges[0]));
     }
-    println!("| edges | nodes | GCN ms | ns an edge | GATv2 ms | ns an edge | peak memory MB |");
+    println!("| edges | nodes | GCN ms | ns per edge | GATv2 ms | ns per edge | peak memory MB |");
     println!("|---:|---:|---:|---:|---:|---:|---:|");
     let program = std::env::current_exe().expect("this program has a path");
     for edges in cli.edges {

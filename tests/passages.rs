@@ -1,5 +1,5 @@
-//! What the trace claims of operations between layers, held against the operations: real operands are scaled, mixed, turned and shifted,
-//! and the output must change as claimed.
+//! What the trace claims of operations between layers, held against the operations: real operands are scaled,
+//! mixed, turned and shifted, and the output must change as claimed.
 
 use emmy::nn::{Layer, Params, Pass, Trace};
 use emmy::ops::registry::{Case, Sampler, operations};
@@ -30,7 +30,8 @@ impl Source {
     }
 }
 
-/// The passage claimed from the operands for which `streams` holds to the output, and the operands that belong to the stream.
+/// The passage claimed from the operands for which `streams` holds to the output, and the operands that
+/// belong to the stream.
 fn claimed(case: &Case, streams: &[bool]) -> Option<(Vec<usize>, Passage)> {
     let sources: Vec<Source> = (case.args.iter())
         .map(|value| Source {

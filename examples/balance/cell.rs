@@ -43,7 +43,8 @@ pub enum Select {
     Loss,
 }
 
-/// Everything that decides the result of one run. Two cells that are equal are one, whichever table asks for them.
+/// Everything that decides the result of one run. Two cells that are equal are one, whichever table asks for
+/// them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     pub dataset: String,

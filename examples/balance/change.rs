@@ -12,11 +12,12 @@ pub struct LayerChange {
     pub is_attention: bool,
     /// The share of its entries that are what they were, bit for bit.
     pub unchanged: f64,
-    /// The share of its significant entries whose relative change |(w* − w₀)/w*| exceeds 0.05, and 0.5; 0 if none is significant.
+    /// The share of its significant entries whose relative change |(w* − w₀)/w*| exceeds 0.05, and 0.5; 0 if
+    /// none is significant.
     pub beyond_005: f64,
     pub beyond_05: f64,
-    /// Of the entries that changed: the relative change of a weight, the absolute change |a* − a₀| of an attention entry. None if no
-    /// entry changed.
+    /// Of the entries that changed: the relative change of a weight, the absolute change |a* − a₀| of an
+    /// attention entry. None if no entry changed.
     pub spread: Option<Spread>,
 }
 

@@ -1,7 +1,8 @@
 //! "Are GATs Out of Balance?" (Mustafa, Bojchevski and Burkholz, NeurIPS 2023), reproduced.
 //!
-//! Without arguments, `cargo run --release --example balance` trains ten layers of graph attention on a generated set with the usual and with
-//! the balanced initialisations and draws the difference. `--table` and `--figure` run what the paper shows; `--help` lists the rest.
+//! Without arguments, `cargo run --release --example balance` trains ten layers of graph attention on a
+//! generated set with the usual and with the balanced initialisations and draws the difference. `--table` and
+//! `--figure` run what the paper shows; `--help` lists the rest.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -74,7 +75,8 @@ struct Cli {
     #[arg(long, value_name = "RATE")]
     lr: Option<f64>,
 
-    /// Stop when the training loss is below; 0 for never. Table 5 stops by its patience, Figure 2 shows δ to the last epoch
+    /// Stop when the training loss is below; 0 for never. Table 5 stops by its patience, Figure 2 shows δ to
+    /// the last epoch
     #[arg(long, value_name = "LOSS", default_value_t = LOSS_THRESHOLD, value_parser = at_least_zero)]
     loss_threshold: f64,
 
@@ -102,7 +104,7 @@ struct Cli {
     #[arg(long, value_name = "DIR", default_value = "figures")]
     out: PathBuf,
 
-    /// Cells at a time; 0 for one a processor
+    /// Cells at a time; 0 for one per processor
     #[arg(long, value_name = "N", default_value_t = 0)]
     jobs: usize,
 
@@ -114,7 +116,8 @@ struct Cli {
     #[arg(long)]
     show: bool,
 
-    /// Print the layers of the first cell's network, the shapes of their outputs and their parameters, before the first run
+    /// Print the layers of the first cell's network, the shapes of their outputs and their parameters, before
+    /// the first run
     #[arg(long)]
     summary: bool,
 }
@@ -167,7 +170,8 @@ impl Cli {
         }
     }
 
-    /// The outcomes there are once the cells of all plans are finished; those there are already if nothing is to be run.
+    /// The outcomes there are once the cells of all plans are finished; those there are already if nothing is
+    /// to be run.
     fn outcomes<'a>(&self, plans: impl Iterator<Item = &'a Plan>) -> Result<Vec<Outcome>> {
         if self.show {
             return Results::read(&self.results);

@@ -29,10 +29,12 @@ impl Results {
         }
     }
 
-    /// A file to add to, and what is in it. A last line that a killed run left incomplete is cut off and said so, its cell runs again.
+    /// A file to add to, and what is in it. A last line that a killed run left incomplete is cut off and said
+    /// so, its cell runs again.
     ///
     /// # Errors
-    /// If the file cannot be read or written, holds a line that is no outcome, or another program is adding to it.
+    /// If the file cannot be read or written, holds a line that is no outcome, or another program is adding
+    /// to it.
     pub fn open(path: &Path) -> Result<Self> {
         let io = |e| Error::io(path, e);
         if let Some(folder) = path.parent() {

@@ -27,7 +27,8 @@ pub struct Outcome {
     pub epochs: usize,
     /// The training loss where the last step began; none if the first was infinite.
     pub final_loss: Option<f64>,
-    /// The largest relative δ over all laws, neurons and epochs; none if the network has no law, or δ was no number (`stopped` then).
+    /// The largest relative δ over all laws, neurons and epochs; none if the network has no law, or δ was no
+    /// number (`stopped` then).
     pub max_delta: Option<f64>,
     /// Where and when that was.
     #[serde(default, skip_serializing_if = "Option::is_none")]

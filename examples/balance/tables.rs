@@ -30,8 +30,8 @@ pub fn finished<'a>(entry: &Entry, outcomes: &'a [Outcome]) -> Vec<&'a Outcome> 
         .collect()
 }
 
-/// The tables of a plan, accuracies beside the paper's, then epochs and time, and below them what else the runs say. None if nothing is
-/// finished. `settings` is what the title adds.
+/// The tables of a plan, accuracies beside the paper's, then epochs and time, and below them what else the
+/// runs say. None if nothing is finished. `settings` is what the title adds.
 pub fn render(plan: &Plan, settings: &str, outcomes: &[Outcome]) -> Option<String> {
     let all: Vec<&Outcome> = (plan.entries.iter())
         .flat_map(|entry| finished(entry, outcomes))

@@ -1,7 +1,7 @@
 //! Trains a graph network to tell the topics of papers from their words and citations.
 //!
-//! `cargo run --release --example cora` trains a graph attention network on Cora where it is found, else on a generated set like it;
-//! `--help` lists what else it can do.
+//! `cargo run --release --example cora` trains a graph attention network on Cora where it is found, else on a
+//! generated set like it; `--help` lists what else it can do.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -37,7 +37,8 @@ struct Outcome {
     ms_per_epoch: f64,
     /// The training loss where the last step began, with dropout.
     final_loss: f64,
-    /// The largest relative δ over all conservation laws and all epochs trained here; none where no law holds or no epoch was trained.
+    /// The largest relative δ over all conservation laws and all epochs trained here; none where no law holds
+    /// or no epoch was trained.
     max_delta: Option<f64>,
 }
 
@@ -131,7 +132,8 @@ fn prepare<F: Real>(
         training.lr,
         cli.init_name().unwrap_or("of the layers")
     );
-    // Cross-entropy does not see a shift of all logits, so the laws of such losses hold too; with dropout they hold in every pass.
+    // Cross-entropy does not see a shift of all logits, so the laws of such losses hold too; with dropout
+    // they hold in every pass.
     let monitor = LawMonitor::new([net.laws(), net.softmax_laws()].concat());
     let mut trainer = Trainer::new(net, training)?.described(description);
     if let Some(path) = &cli.resume {
@@ -197,7 +199,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     let logits = best.forward(&Pass::eval(&tape, &best), tape.sparse(&x), &neighbours);
     let counts = metrics::confusion(&logits.value(), &set.labels, &split.test);
     let text = format!(
-        "seed {seed}: test accuracy {:.1} % at the best validation epoch, {} of {} (validation {:.1} %); {:.2} ms an epoch\n{}\n{}\nfigure: {}",
+        "seed {seed}: test accuracy {:.1} % at the best validation epoch, {} of {} (validation {:.1} %); {:.2} ms per epoch\n{}\n{}\nfigure: {}",
         100.0 * outcome.test_acc,
         outcome.best_epoch,
         outcome.epochs,

@@ -40,7 +40,7 @@ pub struct Runs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST_RUNS))]
     pub seeds: u64,
 
-    /// Threads; 0 for one a processor. The results do not depend on it
+    /// Threads; 0 for one per processor. The results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,
 
@@ -48,7 +48,7 @@ pub struct Runs {
     #[arg(long, default_value = "f32")]
     pub float: Float,
 
-    /// Print one JSON object a run and a summary to standard output, all else to standard error
+    /// Print one JSON object per run and a summary to standard output, all else to standard error
     #[arg(long)]
     pub json: bool,
 
@@ -56,7 +56,8 @@ pub struct Runs {
     #[arg(long, value_name = "DIR", default_value = "figures")]
     pub figures: PathBuf,
 
-    /// Print the layers of the network, the shapes of their outputs and their parameters, before the first run
+    /// Print the layers of the network, the shapes of their outputs and their parameters, before the first
+    /// run
     #[arg(long)]
     pub summary: bool,
 }
@@ -70,7 +71,8 @@ pub enum Float {
 }
 
 impl Data {
-    /// The data set asked for; without a name and without a folder, cora-like where Cora is not found, said in one line.
+    /// The data set asked for; without a name and without a folder, cora-like where Cora is not found, said
+    /// in one line.
     pub fn load(&self) -> Result<Dataset> {
         let options = Options {
             folder: self.folder.clone(),
@@ -90,7 +92,8 @@ impl Data {
     }
 }
 
-/// The citation sets are learnt from rows that sum to one, the others from features as published: what the papers did.
+/// The citation sets are learnt from rows that sum to one, the others from features as published: what the
+/// papers did.
 pub fn features<F: Real>(set: &Dataset) -> Csr<F> {
     let name = set.name.parse::<Name>();
     if name.is_ok_and(|name| name.is_heterophilic() || name == Name::Karate) {

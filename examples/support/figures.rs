@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// Pixels of an image for one unit of the drawing, each way.
 const SCALE: f32 = 2.0;
 
-/// Draws panels in rows of `columns` under a title into `folder/name.svg`, and the same as an image into `folder/name.png`.
+/// Draws panels in rows of `columns` under a title into `folder/name.svg`, and the same as an image into
+/// `folder/name.png`.
 pub fn write(
     folder: &Path,
     name: &str,

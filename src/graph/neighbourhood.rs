@@ -5,8 +5,8 @@ use crate::real::Real;
 use crate::sparse::{Csr, Pattern};
 use std::sync::{Arc, OnceLock};
 
-/// The edges of a graph as layers need them: the bare pattern for attention, matrices with values for fixed propagation. A matrix is made
-/// when a layer first asks for it, and kept.
+/// The edges of a graph as layers need them: the bare pattern for attention, matrices with values for fixed
+/// propagation. A matrix is made when a layer first asks for it, and kept.
 ///
 /// ```
 /// use emmy::{Graph, graph::{Duplicates, Neighbourhood, SelfLoops}};

@@ -4,9 +4,11 @@ use crate::autodiff::Var;
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
 
-/// A function applied to each element; the formulas stand at the operations of the same names ([`crate::ops`]).
+/// A function applied to each element; the formulas stand at the operations of the same names
+/// ([`crate::ops`]).
 ///
-/// The first four are positively homogeneous ([`degree`](Self::degree)), which the conservation laws of neurons rest on.
+/// The first four are positively homogeneous ([`degree`](Self::degree)), which the conservation laws of
+/// neurons rest on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 /// In a training pass y = x ⊙ m / (1 − p) with mᵢ = 1 with probability 1 − p, else 0; in evaluation y = x.
 ///
-/// Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", JMLR 2014, in its inverted form. Of a sparse
-/// matrix only the stored values are drawn for: zeros stay zero anyway, so the distribution is that of the dense matrix.
+/// Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", JMLR 2014, in its
+/// inverted form. Of a sparse matrix only the stored values are drawn for: zeros stay zero anyway, so the
+/// distribution is that of the dense matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Dropout {
     /// The probability p of dropping an element.

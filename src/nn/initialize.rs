@@ -1,4 +1,5 @@
-//! Initialisation of a whole model: what is drawn stands in [`crate::init`], which parameters are which is read off a pass.
+//! Initialisation of a whole model: what is drawn stands in [`crate::init`], which parameters are which is
+//! read off a pass.
 
 use super::{Module, Trace, Traced};
 use crate::error::Result;
@@ -15,8 +16,8 @@ impl Initialization {
         self.apply_to(model, &trace, seed)
     }
 
-    /// Draws the parameters of a model anew, in the order of a recorded pass over it. Gains, tables and state stay as they are, and so
-    /// does what no layer of the pass holds.
+    /// Draws the parameters of a model anew, in the order of a recorded pass over it. Gains, tables and state
+    /// stay as they are, and so does what no layer of the pass holds.
     ///
     /// # Errors
     /// As [`draw`](Self::draw); the model then stays as it was.

@@ -65,7 +65,8 @@ pub(super) fn affine<F: Real>(
     Ports::affine(params.rows(weight), params.columns(weight), bias)
 }
 
-/// What adds the same to all outputs if shifted: the columns of a weight that nothing else sees, a bias as a whole.
+/// What adds the same to all outputs if shifted: the columns of a weight that nothing else sees, a bias as a
+/// whole.
 pub(super) fn shifts<F: Real>(
     params: &Params<'_, F>,
     weight: Option<&Tensor<F>>,

@@ -5,9 +5,11 @@ use crate::real::Real;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// What a tensor of a model is for. Initialisation, weight decay and recorders choose parameters by their role.
+/// What a tensor of a model is for. Initialisation, weight decay and recorders choose parameters by their
+/// role.
 ///
-/// [`module!`](crate::module) states it next to the field; a field without a role is a [`Weight`](Self::Weight).
+/// [`module!`](crate::module) states it next to the field; a field without a role is a
+/// [`Weight`](Self::Weight).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -60,7 +62,8 @@ impl<R> Fields<R> {
         }
     }
 
-    /// Lists the tensors of a field called `name`. A `role` holds for the tensors of the field that state none themselves.
+    /// Lists the tensors of a field called `name`. A `role` holds for the tensors of the field that state
+    /// none themselves.
     pub fn within(&mut self, name: &str, role: Option<Role>, list: impl FnOnce(&mut Self)) {
         let before = self.role;
         self.role = role.unwrap_or(before);
@@ -83,8 +86,8 @@ impl<R> Fields<R> {
 
 /// An owner of parameters: a tensor (one parameter), a layer, a list of layers, a model.
 ///
-/// Parameters are plain tensors. A layer lists its fields that hold parameters with [`module!`](crate::module), in the order that
-/// checkpoints and optimisers then use.
+/// Parameters are plain tensors. A layer lists its fields that hold parameters with
+/// [`module!`](crate::module), in the order that checkpoints and optimisers then use.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` holds no parameters of type `{F}`",
     label = "not a tensor, not a layer, and not an option, list or box of them",
@@ -256,10 +259,11 @@ impl<F: Real, A: Module<F>, B: Module<F>> Module<F> for (A, B) {
     }
 }
 
-/// Implements [`Module`](crate::nn::Module) for a struct: its parameters are those of the listed fields, in this order.
+/// Implements [`Module`](crate::nn::Module) for a struct: its parameters are those of the listed fields, in
+/// this order.
 ///
-/// `field = Role` states what the tensors of a field are for ([`Role`](crate::nn::Role)); without it they are weights, or what the
-/// layer in the field says itself. Fields after `state` are saved and never trained.
+/// `field = Role` states what the tensors of a field are for ([`Role`](crate::nn::Role)); without it they are
+/// weights, or what the layer in the field says itself. Fields after `state` are saved and never trained.
 ///
 /// ```
 /// use emmy::{Real, Tensor, nn::{Linear, Module, Role}};

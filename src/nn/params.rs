@@ -6,8 +6,8 @@ use crate::symmetry::Slice;
 use crate::tensor::Tensor;
 use std::collections::BTreeMap;
 
-/// The parameters and state of a model, found by address: a layer names its own fields. The model stays borrowed, so that an
-/// address means one tensor for as long as this lives.
+/// The parameters and state of a model, found by address: a layer names its own fields. The model stays
+/// borrowed, so that an address means one tensor for as long as this lives.
 #[derive(Debug, Clone)]
 pub struct Params<'m, F: Real> {
     trained: Vec<&'m Tensor<F>>,
@@ -98,7 +98,8 @@ impl<'m, F: Real> Params<'m, F> {
         Slice::new(self.number(weight), [outer, input, 1])
     }
 
-    /// `width` neurons, each of `groups` stretches: with 1 group consecutive entries, with H those of H heads that are averaged.
+    /// `width` neurons, each of `groups` stretches: with 1 group consecutive entries, with H those of H heads
+    /// that are averaged.
     ///
     /// # Panics
     /// If the parameter is none of the model's.

@@ -1,4 +1,5 @@
-//! A forward pass over a model: its parameters on a tape, seeds for what is random, and a log of calls if a trace is taken.
+//! A forward pass over a model: its parameters on a tape, seeds for what is random, and a log of calls if a
+//! trace is taken.
 
 use super::trace::Log;
 use super::{Module, Params};
@@ -11,21 +12,22 @@ use std::cell::{Cell, RefCell};
 
 /// A module with a forward pass.
 ///
-/// The forward function is an ordinary function that wraps its body in [`Pass::call`]. What else a layer tells of itself is asked for
-/// when a [`Trace`](super::Trace) is taken.
+/// The forward function is an ordinary function that wraps its body in [`Pass::call`]. What else a layer
+/// tells of itself is asked for when a [`Trace`](super::Trace) is taken.
 pub trait Layer<F: Real>: Module<F> {
-    /// How it takes part in conservation laws. A layer without ports is transparent: the calls inside it are looked at one by one. What
-    /// happens inside a layer with ports is its own affair.
+    /// How it takes part in conservation laws. A layer without ports is transparent: the calls inside it are
+    /// looked at one by one. What happens inside a layer with ports is its own affair.
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         let _ = params;
         None
     }
 }
 
-/// One forward pass over a model: a tape, the model's parameters on it, whether it is for training, and a source of seeds.
+/// One forward pass over a model: a tape, the model's parameters on it, whether it is for training, and a
+/// source of seeds.
 ///
-/// A pass borrows its model for `'m` and puts all parameters on the tape when it begins: as variables in a training pass, as constants in
-/// an evaluation. So a model cannot change while a pass over it lives:
+/// A pass borrows its model for `'m` and puts all parameters on the tape when it begins: as variables in a
+/// training pass, as constants in an evaluation. So a model cannot change while a pass over it lives:
 ///
 /// ```compile_fail,E0502
 /// use emmy::{Tape, init, nn::{Linear, Pass}};
@@ -49,7 +51,8 @@ pub trait Layer<F: Real>: Module<F> {
 /// let y = moved.forward(&pass, tape.constant(init::normal(&[2, 3], 1.0, &mut init::rng(1))));
 /// ```
 ///
-/// and a tensor that is not the model's, a temporary or a copy, is refused when it is asked for ([`param`](Self::param)).
+/// and a tensor that is not the model's, a temporary or a copy, is refused when it is asked for
+/// ([`param`](Self::param)).
 pub struct Pass<'t, 'm, F: Real> {
     tape: &'t Tape<F>,
     /// The seed of a training pass; an evaluation has none, and needs none.
@@ -73,8 +76,8 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         Self::new(tape, model, None, |p| tape.constant(p.clone()))
     }
 
-    /// An evaluation in which `vars` stand for the parameters, in the model's order: the model as a function of its parameters, to be
-    /// differentiated by other means than [`gradients`](Self::gradients).
+    /// An evaluation in which `vars` stand for the parameters, in the model's order: the model as a function
+    /// of its parameters, to be differentiated by other means than [`gradients`](Self::gradients).
     ///
     /// ```
     /// use emmy::{Tape, autodiff::hvp, init, nn::{Linear, Module, Pass}};
@@ -147,7 +150,8 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         self.seed.is_some()
     }
 
-    /// The seed for the next random operation of a training pass (the k-th call gives the k-th seed), `None` in an evaluation.
+    /// The seed for the next random operation of a training pass (the k-th call gives the k-th seed), `None`
+    /// in an evaluation.
     pub fn draw(&self) -> Option<u64> {
         let k = self.draws.get();
         let seed = self.seed?;
@@ -160,11 +164,12 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         self.draws.get() > 0
     }
 
-    /// The variable (in an evaluation: the constant) that stands for a parameter. A parameter asked for twice is one variable, so shared
-    /// weights need nothing special.
+    /// The variable (in an evaluation: the constant) that stands for a parameter. A parameter asked for twice
+    /// is one variable, so shared weights need nothing special.
     ///
     /// # Panics
-    /// If the tensor is not a parameter of the model: a temporary, a copy, or a field that `module!` does not list.
+    /// If the tensor is not a parameter of the model: a temporary, a copy, or a field that `module!` does not
+    /// list.
     #[track_caller]
     pub fn param(&self, parameter: &Tensor<F>) -> Var<'t, F> {
         let Some(number) = self.params.find(parameter) else {
@@ -182,7 +187,8 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         self.states[self.state_number("state", state)]
     }
 
-    /// Replaces a tensor of state after the pass, when [`into_updates`](Self::into_updates) is applied to the model.
+    /// Replaces a tensor of state after the pass, when [`into_updates`](Self::into_updates) is applied to the
+    /// model.
     ///
     /// # Panics
     /// If the tensor is not state of the model, or the shapes differ.
@@ -211,7 +217,8 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         Updates(self.updates.into_inner())
     }
 
-    /// Runs the forward function of a layer. With a trace this is one call in its log; else it just runs `body`.
+    /// Runs the forward function of a layer. With a trace this is one call in its log; else it just runs
+    /// `body`.
     ///
     /// `inputs` are what the layer reads, in the order of the readers of its [`Ports`].
     ///

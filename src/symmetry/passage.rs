@@ -1,7 +1,7 @@
 //! What becomes of a symmetry on its way through an operation.
 //!
-//! A symmetry changes the neurons of a stream, the entries of the last axis of a tensor. Behind an operation the change is still there,
-//! perhaps in another power; or it is gone; or nothing can be said of it any more.
+//! A symmetry changes the neurons of a stream, the entries of the last axis of a tensor. Behind an operation
+//! the change is still there, perhaps in another power; or it is gone; or nothing can be said of it any more.
 
 /// A kind of change of the neurons x_j of a stream; i numbers the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +35,8 @@ impl Change {
 /// What becomes of one kind of change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Way {
-    /// The output changes alike: by factors λᵏ, by the same matrix, by k times the shift. The number is k, 1 for matrices.
+    /// The output changes alike: by factors λᵏ, by the same matrix, by k times the shift. The number is k, 1
+    /// for matrices.
     Carries(f64),
     /// The output stays as it is.
     Absorbs,
@@ -73,7 +74,8 @@ impl Passage {
     /// Nothing arrives: the output does not depend on the stream.
     pub const ABSORBS: Self = Self([Way::Absorbs; 6]);
 
-    /// A linear map of the rows, the same for every neuron: propagation along a graph, rows chosen, sums over rows.
+    /// A linear map of the rows, the same for every neuron: propagation along a graph, rows chosen, sums over
+    /// rows.
     pub const ROWS: Self = Self::CARRIES.with(Change::Offset, Way::Breaks);
 
     /// A homogeneous function of degree k of single numbers: ReLU with k = 1, a power.
@@ -83,22 +85,24 @@ impl Passage {
             .with(Change::All, Way::Carries(k))
     }
 
-    /// LayerNorm without gain, Ba et al. 2016: it sees neither a shift of all neurons nor, with `eps` = 0, their size.
+    /// LayerNorm without gain, Ba et al. 2016: it sees neither a shift of all neurons nor, with `eps` = 0,
+    /// their size.
     pub fn layer_norm(eps: f64) -> Self {
         Self::BREAKS
             .with(Change::Shift, Way::Absorbs)
             .with(Change::All, absorbed_at_zero(eps))
     }
 
-    /// RMSNorm without gain, Zhang and Sennrich 2019: with `eps` = 0 it does not see the size of a row; it turns with it.
+    /// RMSNorm without gain, Zhang and Sennrich 2019: with `eps` = 0 it does not see the size of a row; it
+    /// turns with it.
     pub fn rms_norm(eps: f64) -> Self {
         Self::BREAKS
             .with(Change::Turn, Way::Carries(1.0))
             .with(Change::All, absorbed_at_zero(eps))
     }
 
-    /// A norm of each feature over the rows (batch norm, graph norm with its whole mean taken off): it sees no offset of a neuron nor,
-    /// with `eps` = 0, its size.
+    /// A norm of each feature over the rows (batch norm, graph norm with its whole mean taken off): it sees
+    /// no offset of a neuron nor, with `eps` = 0, its size.
     pub fn feature_norm(eps: f64) -> Self {
         Self::BREAKS
             .with(Change::Offset, Way::Absorbs)

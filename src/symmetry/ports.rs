@@ -1,4 +1,5 @@
-//! How a layer takes part in conservation laws: which of its parameters flow where, and what it does to the symmetries of its input.
+//! How a layer takes part in conservation laws: which of its parameters flow where, and what it does to the
+//! symmetries of its input.
 
 use super::{Law, Passage, Slice, Term};
 
@@ -9,7 +10,8 @@ pub struct Reader {
     pub passage: Passage,
     /// The entries of the layer's parameters that belong to each input neuron: columns of weights.
     pub terms: Vec<Term>,
-    /// Whether a change by any matrix can be made good by these entries: true of columns of weights, false of a gain.
+    /// Whether a change by any matrix can be made good by these entries: true of columns of weights, false of
+    /// a gain.
     pub mixes: bool,
 }
 
@@ -35,8 +37,8 @@ impl Reader {
 
 /// How a layer takes part in conservation laws.
 ///
-/// The neurons of the output are written by `writers`. A layer without writers makes no neurons: its output is its first input behind a
-/// [`Passage`].
+/// The neurons of the output are written by `writers`. A layer without writers makes no neurons: its output
+/// is its first input behind a [`Passage`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ports {
     /// What flows into each output neuron, and what weighs them in the layer's attention.
@@ -45,13 +47,16 @@ pub struct Ports {
     pub readers: Vec<Reader>,
     /// H, if the output neurons are those of H heads side by side, else 1.
     pub heads: usize,
-    /// Whether the output neurons may also be mixed by any matrix: no function of single neurons stands between parameters and output.
+    /// Whether the output neurons may also be mixed by any matrix: no function of single neurons stands
+    /// between parameters and output.
     pub mixes: bool,
-    /// What may be shifted for all output neurons together and shifts only the output, all neurons alike; one law per slice.
+    /// What may be shifted for all output neurons together and shifts only the output, all neurons alike; one
+    /// law per slice.
     pub shifts: Vec<Slice>,
     /// What adds one number to each output neuron, the same in all rows: biases, one entry per neuron.
     pub offsets: Vec<Slice>,
-    /// Laws about neurons inside the layer, such as queries and keys; their names are completed by the path of the layer.
+    /// Laws about neurons inside the layer, such as queries and keys; their names are completed by the path
+    /// of the layer.
     pub inside: Vec<Law>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | letter | meaning |
 //! |---|---|
-//! | logits | `[n, C]`, a row a node |
+//! | logits | `[n, C]`, a row per node |
 //! | labels | the class of each node |
 //! | mask | which nodes count |
 
@@ -28,7 +28,7 @@ pub fn predictions<F: Real>(logits: &Tensor<F>) -> Vec<usize> {
 /// The share of the nodes in `mask` whose class is predicted; NaN if there is none.
 ///
 /// # Panics
-/// If there is not one label and one flag a row.
+/// If there is not one label and one flag per row.
 #[track_caller]
 pub fn accuracy<F: Real>(logits: &Tensor<F>, labels: &[usize], mask: &[bool]) -> f64 {
     accuracy_of(&predictions(logits), labels, mask)
@@ -52,7 +52,7 @@ pub fn accuracy_of(predictions: &[usize], labels: &[usize], mask: &[bool]) -> f6
 /// −mean log softmax(logits) at the label, over the nodes in `mask`, in `f64`; NaN if there is none.
 ///
 /// # Panics
-/// If there is not one label and one flag a row, or a label that counts is not below C.
+/// If there is not one label and one flag per row, or a label that counts is not below C.
 #[track_caller]
 pub fn cross_entropy<F: Real>(logits: &Tensor<F>, labels: &[usize], mask: &[bool]) -> f64 {
     check("cross_entropy", logits.shape()[0], labels, mask);
@@ -70,7 +70,7 @@ pub fn cross_entropy<F: Real>(logits: &Tensor<F>, labels: &[usize], mask: &[bool
 /// How many nodes of class i (row) in `mask` were taken for class j (column), shape C × C.
 ///
 /// # Panics
-/// If there is not one label and one flag a row, or a label that counts is not below C.
+/// If there is not one label and one flag per row, or a label that counts is not below C.
 #[track_caller]
 pub fn confusion<F: Real>(logits: &Tensor<F>, labels: &[usize], mask: &[bool]) -> Array2<usize> {
     check("confusion", logits.shape()[0], labels, mask);

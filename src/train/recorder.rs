@@ -46,7 +46,7 @@ pub struct Sample {
     pub step: usize,
     /// The training loss.
     pub loss: f64,
-    /// |δ| / Σ|w θ G| of each law, one number an entry of δ ([`Law::entries`]): a neuron, or for a matrix a pair of them.
+    /// |δ| / Σ|w θ G| of each law, one number per entry of δ ([`Law::entries`]): a neuron, or for a matrix a pair of them.
     pub delta: Vec<Vec<f64>>,
     /// δ of each law.
     pub delta_absolute: Vec<Vec<f64>>,

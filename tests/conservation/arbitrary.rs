@@ -73,7 +73,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Entries of a law from those of each term: Σ over terms of f(term, i, j), for a law without a matrix at i = j.
+/// Entries of a law from those of each term: Σ over terms of f(term, i, j), for a law without a matrix at i =
+/// j.
 fn entries(law: &Law, f: impl Fn(&Term, usize, usize) -> f64) -> Vec<f64> {
     let n = law.neurons();
     let at = |(i, j)| law.terms.iter().map(|term| f(term, i, j)).sum();
@@ -223,7 +224,8 @@ proptest! {
         }
     }
 
-    /// c after a step from anywhere: c⁺ = (1 − ηλ)² c − η (1 − ηλ) (δ + δᵀ) + η² γ, for a translation (1 − ηλ) c − η δ.
+    /// c after a step from anywhere: c⁺ = (1 − ηλ)² c − η (1 − ηλ) (δ + δᵀ) + η² γ, for a translation (1 −
+    /// ηλ) c − η δ.
     #[test]
     fn drift_is_what_is_left_of_a_step_where_delta_vanishes(
         (any, seed) in (laws(), any::<u64>()),

@@ -38,7 +38,8 @@ proptest! {
 
     #[test]
     fn c10_the_bias_of_the_keys_never_moves(case in cases()) {
-        // Enough tokens for some softmax to be undecided: where all are sure of one token, the gradient of W_K is zero as well.
+        // Enough tokens for some softmax to be undecided: where all are sure of one token, the gradient of
+        // W_K is zero as well.
         let case = case.sized(|s| Sizes { d_y: s.d_y + 2, ..s });
         let case = Case { n: case.n + 3, m: case.m + 3, ..case };
         case.biased(true).conserves(|layer, slots| layer.key_bias(slots, 1));

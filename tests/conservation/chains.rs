@@ -115,7 +115,8 @@ fn chain<F: Real>(all: &[Made], activation: Activation, inputs: usize, seed: u64
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// C6: an averaged neuron is scaled in all its heads at once, and has one law; neurons of heads side by side have one each.
+    /// C6: an averaged neuron is scaled in all its heads at once, and has one law; neurons of heads side by
+    /// side have one each.
     #[test]
     fn of_any_layers_keep_their_laws(
         (problem, all, activation) in (problems(), vec(made(), 2..5), homogeneous()),

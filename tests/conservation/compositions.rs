@@ -61,7 +61,8 @@ pub fn vanishes<F: Real>(net: &impl Composition<F>, laws: &[Law], tolerance: f64
     }
 }
 
-/// The loss does not notice a move along the symmetry: factors from 10⁻² to 10², shears and shifts up to ±3, turns by any angle.
+/// The loss does not notice a move along the symmetry: factors from 10⁻² to 10², shears and shifts up to ±3,
+/// turns by any angle.
 #[track_caller]
 pub fn stays(net: &impl Composition<f64>, laws: &[Law]) {
     let before = loss(net);
@@ -157,9 +158,9 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// A loss of y, by the seed one of three: cross-entropy; the squared distance of tanh y from something; or a smooth function of all entries,
-/// random and without symmetries of its own, mean (c₁ z + c₂ z² + c₃ z · (z next to it)) with z = tanh y. Of none a step of gradient descent
-/// is wild.
+/// A loss of y, by the seed one of three: cross-entropy; the squared distance of tanh y from something; or a
+/// smooth function of all entries, random and without symmetries of its own, mean (c₁ z + c₂ z² + c₃ z · (z
+/// next to it)) with z = tanh y. Of none a step of gradient descent is wild.
 pub fn any_loss<F: Real>(y: Var<'_, F>, seed: u64) -> Var<'_, F> {
     let rng = &mut init::rng(seed);
     let [c1, c2, c3] = [(); 3].map(|()| y.tape().constant(init::normal(&y.shape(), 1.0, rng)));
@@ -247,7 +248,8 @@ pub fn shifts<F: Real>(
         .collect()
 }
 
-/// b of a map that has no effect at all: the gradient of each of its entries is zero. It is seen beside that of the row of W.
+/// b of a map that has no effect at all: the gradient of each of its entries is zero. It is seen beside that
+/// of the row of W.
 pub fn idle_bias<F: Real>(
     name: &str,
     layer: usize,

@@ -81,7 +81,8 @@ fn what_is_measured_is_what_stands_on_the_tape() {
     agree(&[gram.law()], &gram, &problem);
 }
 
-/// Two layers on variables: GATv2 with shared weights and two heads of two neurons, ReLU, a matrix. Parameters W, a, V.
+/// Two layers on variables: GATv2 with shared weights and two heads of two neurons, ReLU, a matrix.
+/// Parameters W, a, V.
 fn loss_of<'t>(args: &[Var<'t, f64>], x: &Tensor<f64>, edges: &EdgeAttention<f64>) -> Var<'t, f64> {
     let x = args[0].tape().constant(x.clone());
     let n = x.shape()[0];
@@ -146,7 +147,8 @@ fn check(
 ) -> emmy::Result<()> {
     check_grads(
         |args| {
-            // Also where the arguments are constants, since nothing is asked but the value, δ needs the gradients of a loss.
+            // Also where the arguments are constants, since nothing is asked but the value, δ needs the
+            // gradients of a loss.
             let variable = |x: &Var<'_, f64>| x.is_differentiable();
             let fresh: Vec<_> = args.iter().map(|x| x.tape().var(x.value())).collect();
             let args = if args.iter().all(variable) {
@@ -180,8 +182,9 @@ fn imbalance<'t>(laws: &[Law], theta: &[Var<'t, f64>]) -> Var<'t, f64> {
         .scale(count.recip())
 }
 
-/// The gradient of c_j is twice the change under which the loss stays as it is. So descent on the imbalance alone walks along the symmetry:
-/// it balances the network and, up to the length of its steps, leaves the loss alone.
+/// The gradient of c_j is twice the change under which the loss stays as it is. So descent on the imbalance
+/// alone walks along the symmetry: it balances the network and, up to the length of its steps, leaves the
+/// loss alone.
 #[test]
 fn descent_on_imbalance_balances_and_keeps_the_loss() {
     for conv in CONVS {
@@ -237,7 +240,8 @@ fn a_penalty_on_imbalance_trains_beside_the_loss() {
     );
 }
 
-/// δ of the theorem as printed is no identity, so it can be made smaller: second derivatives through attention.
+/// δ of the theorem as printed is no identity, so it can be made smaller: second derivatives through
+/// attention.
 #[test]
 fn delta_of_a_broken_law_can_be_trained_away() {
     let mut net = net(Conv::gatv2(false), Activation::Relu);

@@ -1,4 +1,5 @@
-//! How far the degree of balance drifts in a hundred steps: exactly known for plain descent, unknown for the rest.
+//! How far the degree of balance drifts in a hundred steps: exactly known for plain descent, unknown for the
+//! rest.
 
 use crate::handmade::Normed;
 use crate::support::*;

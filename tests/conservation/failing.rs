@@ -1,4 +1,5 @@
-//! Where a law does not hold δ is of the size of its terms: the negative rows, and the theorem that is printed with a term missing.
+//! Where a law does not hold δ is of the size of its terms: the negative rows, and the theorem that is
+//! printed with a term missing.
 
 use crate::support::*;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Layer, Mlp, Params, Traced};
@@ -102,7 +103,8 @@ fn softmax_laws_hold_whatever_the_activation_and_for_no_other_loss() {
     }
 }
 
-/// Theorem 6.3 of "Are GATs Out of Balance?", Eq. (18), has on its right W_s of the next layer only; but W_t reads the same neuron.
+/// Theorem 6.3 of "Are GATs Out of Balance?", Eq. (18), has on its right W_s of the next layer only; but W_t
+/// reads the same neuron.
 #[test]
 fn separate_weights_with_the_theorem_as_printed() {
     for activation in [Activation::Relu, Activation::LeakyRelu { slope: 0.2 }] {
@@ -159,7 +161,8 @@ fn attention_added() {
     }
 }
 
-/// C2 holds where nothing sees neurons one by one: not behind ReLU, not in the scores of GATv2, not with neurons dropped, not across heads.
+/// C2 holds where nothing sees neurons one by one: not behind ReLU, not in the scores of GATv2, not with
+/// neurons dropped, not across heads.
 #[test]
 fn spaces_of_neurons_that_something_sees_one_by_one() {
     let spaces = |net: &GraphNet<f64>| net.laws().iter().map(linear).collect::<Vec<_>>();

@@ -7,8 +7,8 @@ use emmy::symmetry::{Law, Symmetry, Term};
 use emmy::{Real, Tensor, Var};
 use proptest::prelude::*;
 
-/// y = (σ(x W_gateᵀ) ⊙ x W_upᵀ) W_downᵀ, each with its bias if there are any; SwiGLU if σ is SiLU. Shazeer, "GLU Variants Improve
-/// Transformer", 2020, Eq. (6). Without a gate y = σ(x W_upᵀ) W_downᵀ.
+/// y = (σ(x W_gateᵀ) ⊙ x W_upᵀ) W_downᵀ, each with its bias if there are any; SwiGLU if σ is SiLU. Shazeer,
+/// "GLU Variants Improve Transformer", 2020, Eq. (6). Without a gate y = σ(x W_upᵀ) W_downᵀ.
 #[derive(Debug, Clone)]
 pub struct FeedForward<F: Real> {
     pub gate: Option<Linear<F>>,
@@ -45,7 +45,8 @@ impl<F: Real> FeedForward<F> {
         self.down.forward(pass, inside)
     }
 
-    /// C15: ⟨W_up[j,:], G⟩ − ⟨W_down[:,j], G⟩ = 0, whatever σ. Without a gate it is C1, and σ must be homogeneous.
+    /// C15: ⟨W_up[j,:], G⟩ − ⟨W_down[:,j], G⟩ = 0, whatever σ. Without a gate it is C1, and σ must be
+    /// homogeneous.
     pub fn up_and_down(&self, slots: &Params<'_, F>, layer: usize) -> Vec<Law> {
         let degree = match self.gate {
             Some(_) => Some(1),

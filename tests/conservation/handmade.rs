@@ -6,7 +6,8 @@ use emmy::nn::{Linear, Params, Pass};
 use emmy::symmetry::{Law, Slice, Symmetry, Term};
 use emmy::{Real, Tensor, Var};
 
-/// y = z zᵀ with z = x Wᵀ: neurons are seen through their products alone, as in attention by distances with one weight for both sides.
+/// y = z zᵀ with z = x Wᵀ: neurons are seen through their products alone, as in attention by distances with
+/// one weight for both sides.
 #[derive(Debug, Clone)]
 pub struct Gram<F: Real> {
     pub weight: Tensor<F>,
@@ -35,7 +36,8 @@ impl<F: Real> Gram<F> {
     }
 }
 
-/// y = relu(PairNorm(x Wᵀ)) Vᵀ + b, PairNorm z ↦ √n (z − mean) / ‖z − mean‖: the size of W does not matter (C18).
+/// y = relu(PairNorm(x Wᵀ)) Vᵀ + b, PairNorm z ↦ √n (z − mean) / ‖z − mean‖: the size of W does not matter
+/// (C18).
 #[derive(Debug, Clone)]
 pub struct Normed<F: Real> {
     pub weight: Tensor<F>,

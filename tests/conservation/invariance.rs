@@ -32,7 +32,8 @@ fn moved(
     };
     let moves: Vec<_> = moves.iter().map(choose).collect();
     stays(net, problem, &moves);
-    // At the other place the laws hold too, as exactly as parameters allow of which some are ten thousand times as large as others.
+    // At the other place the laws hold too, as exactly as parameters allow of which some are ten thousand
+    // times as large as others.
     let (_, gradients) = point(net, problem);
     assert!(worst(laws, net, &gradients) <= 1e-6);
 }

@@ -136,8 +136,9 @@ fn one_layer_has_no_hidden_neurons() {
     assert_eq!(net.softmax_laws().len(), 2);
 }
 
-/// Every term of every law moves δ by a visible part of its size, on one network of eight at least: none is listed in vain, and a test of the
-/// law sees it. (On one it may not matter: the target's half of a score of GAT cancels unless the scores of its neighbours differ in sign.)
+/// Every term of every law moves δ by a visible part of its size, on one network of eight at least: none is
+/// listed in vain, and a test of the law sees it. (On one it may not matter: the target's half of a score of
+/// GAT cancels unless the scores of its neighbours differ in sign.)
 #[test]
 fn no_term_can_be_left_out() {
     for conv in CONVS {

@@ -72,7 +72,8 @@ fn a_network_of_ones_own_gets_its_laws() {
     }
 }
 
-/// The same norm and blocks, the stream read through norms alone: what is written may be shifted, and with ε = 0 scaled.
+/// The same norm and blocks, the stream read through norms alone: what is written may be shifted, and with ε
+/// = 0 scaled.
 #[derive(Debug, Clone)]
 struct PreNorm<F: Real> {
     first: Linear<F>,
@@ -271,7 +272,8 @@ fn a_loss_of_the_logits_has_the_laws_of_both() {
     holds(&loss.laws(), &net, &problem);
 }
 
-/// A layer that reads more than it says, and one whose inside is looked at: no law is claimed of what they see.
+/// A layer that reads more than it says, and one whose inside is looked at: no law is claimed of what they
+/// see.
 #[derive(Debug, Clone)]
 struct Sly<F: Real> {
     first: Linear<F>,

@@ -16,7 +16,8 @@ enum Skip {
     Behind,
     /// x + f(σ(x))
     Before,
-    /// σ((1 − β) x + β f(x)), the identity map of GCNII (Chen et al., ICML 2020, Eq. (5), without the initial residual)
+    /// σ((1 − β) x + β f(x)), the identity map of GCNII (Chen et al., ICML 2020, Eq. (5), without the initial
+    /// residual)
     Map(f64),
 }
 
@@ -140,7 +141,8 @@ fn blocks_of(kind: usize, count: usize) -> Vec<Made> {
     vec![made; count]
 }
 
-/// Also the negative row of GCNII: between the first layer and a block with its identity map there is no law C1.
+/// Also the negative row of GCNII: between the first layer and a block with its identity map there is no law
+/// C1.
 #[test]
 fn the_layers_of_a_stream_have_no_laws_of_their_own() {
     for skip in SKIPS {

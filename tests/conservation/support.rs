@@ -1,4 +1,5 @@
-//! What laws are tested with: random networks with all parameters away from zero, and how far δ may be from zero.
+//! What laws are tested with: random networks with all parameters away from zero, and how far δ may be from
+//! zero.
 
 pub use crate::problems::{Loss, Problem, example, problems};
 
@@ -46,15 +47,16 @@ pub fn measure<F: Real>(law: &Law, net: &impl Module<F>, gradients: &[Tensor<F>]
 
 /// To what relative δ a law must hold.
 ///
-/// Single precision reaches it because features and parameters, and so all that is between, are of size about 1, whatever the depth: δ is a
-/// difference of sums of a few hundred products, each rounded to one part in 10⁷.
+/// Single precision reaches it because features and parameters, and so all that is between, are of size about
+/// 1, whatever the depth: δ is a difference of sums of a few hundred products, each rounded to one part in
+/// 10⁷.
 pub fn tolerance<F: Real>() -> f64 {
     if F::NAME == "f64" { 1e-10 } else { 1e-3 }
 }
 
-/// The largest relative δ of any entry of any law at one point, up to what rounding leaves ([`Residual::worst_above`]):
-/// of the largest terms in the network, and of numbers too small to be of full precision; of a sum over classes, of p − y, for p and y are
-/// numbers of size up to 1 before they cancel.
+/// The largest relative δ of any entry of any law at one point, up to what rounding leaves
+/// ([`Residual::worst_above`]): of the largest terms in the network, and of numbers too small to be of full
+/// precision; of a sum over classes, of p − y, for p and y are numbers of size up to 1 before they cancel.
 pub fn worst<F: Real>(laws: &[Law], net: &impl Module<F>, gradients: &[Tensor<F>]) -> f64 {
     let all: Vec<Residual> = laws.iter().map(|l| measure(l, net, gradients)).collect();
     let (epsilon, smallest) = (F::epsilon().as_f64(), F::min_positive_value().as_f64());
@@ -90,8 +92,8 @@ pub fn holds<F: Real>(laws: &[Law], net: &impl Network<F>, problem: &Problem) {
     );
 }
 
-/// The relative δ of every entry that is not zero to rounding; of a law about a space of neurons the entries off the diagonal, for those on it are
-/// about one neuron each.
+/// The relative δ of every entry that is not zero to rounding; of a law about a space of neurons the entries
+/// off the diagonal, for those on it are about one neuron each.
 pub fn spread(laws: &[Law], net: &impl Network<f64>, problem: &Problem) -> Vec<f64> {
     let (_, gradients) = point(net, problem);
     let all: Vec<Residual> = laws.iter().map(|l| measure(l, net, &gradients)).collect();
@@ -199,7 +201,8 @@ pub fn typically(mut found: Vec<f64>, least: f64, what: &str) {
     );
 }
 
-/// A law of GATv2 with separate weights as Theorem 6.3 prints it: without what the target weight of the next layer reads.
+/// A law of GATv2 with separate weights as Theorem 6.3 prints it: without what the target weight of the next
+/// layer reads.
 pub fn printed(net: &GraphNet<f64>, law: &Law) -> Law {
     let target = format!("layers.{}.target.weight", law.layer);
     let names: Vec<String> = net.parameters().into_iter().map(|(name, _)| name).collect();
@@ -209,7 +212,8 @@ pub fn printed(net: &GraphNet<f64>, law: &Law) -> Law {
     printed
 }
 
-/// Moves a network along entries of laws, by t each, and sees that the loss stays as it is while the parameters do not.
+/// Moves a network along entries of laws, by t each, and sees that the loss stays as it is while the
+/// parameters do not.
 #[track_caller]
 pub fn stays(net: &mut impl Network<f64>, problem: &Problem, moves: &[(&Law, usize, f64)]) {
     let (before, _) = point(net, problem);

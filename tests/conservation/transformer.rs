@@ -1,4 +1,5 @@
-//! A small transformer and all its laws at once: what "Are GATs Out of Balance?" leaves to future work (Section 3, Limitations).
+//! A small transformer and all its laws at once: what "Are GATs Out of Balance?" leaves to future work
+//! (Section 3, Limitations).
 
 mod model;
 
@@ -130,16 +131,17 @@ fn n_with_gains_the_stream_does_not_turn() {
     });
 }
 
-/// The directions in which no loss on any data changes are those orthogonal to the gradients of as many losses as we like. There are as
-/// many as the laws say: the list leaves none out.
+/// The directions in which no loss on any data changes are those orthogonal to the gradients of as many
+/// losses as we like. There are as many as the laws say: the list leaves none out.
 #[test]
 fn the_list_is_complete() {
     for gated in [&[true], &[false]] {
         // Nothing but matrices, and a draw without dead neurons: no more and no less.
         let bare = Plan { gated, ..BARE }.draw::<f64>(3);
         assert_eq!(blind_directions(&bare), dimension(&bare.laws()));
-        // LayerNorm with gain and bias adds changes that no law here has a term for: they move one parameter by a multiple of another.
-        // What leaves the norm is γ ⊙ z + β with Σ z_i = 0, so W + u (1/γ)ᵀ reads γ ⊙ z as W does. Hence
+        // LayerNorm with gain and bias adds changes that no law here has a term for: they move one parameter
+        // by a multiple of another. What leaves the norm is γ ⊙ z + β with Σ z_i = 0, so W + u (1/γ)ᵀ reads γ
+        // ⊙ z as W does. Hence
         let full = Plan {
             gated,
             bias: false,
@@ -164,7 +166,8 @@ fn dimension(laws: &[Law]) -> usize {
     laws.iter().map(one).sum()
 }
 
-/// The dimension of what is orthogonal to the gradients of the net on twice as many data sets as it has parameters.
+/// The dimension of what is orthogonal to the gradients of the net on twice as many data sets as it has
+/// parameters.
 fn blind_directions(net: &Transformer<f64>) -> usize {
     let count = net.parameter_count();
     let gradient = |seed| -> Vec<f64> {

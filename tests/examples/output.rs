@@ -164,7 +164,7 @@ fn people_get_accuracy_time_confusion_and_figure() {
         "test accuracy",
         "best validation epoch",
         "largest relative δ",
-        "ms an epoch",
+        "ms per epoch",
         "taken for",
         "recall",
         "figure: plots/",

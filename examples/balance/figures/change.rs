@@ -36,7 +36,8 @@ pub fn unchanged(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
     panels
 }
 
-/// Bars by layer, one colour an initialisation. The networks of these figures have one weight and one attention vector a layer.
+/// Bars by layer, one colour an initialisation. The networks of these figures have one weight and one
+/// attention vector a layer.
 fn bars(
     plan: &Plan,
     results: &[Outcome],

@@ -88,8 +88,8 @@ pub fn conservation(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
     panels
 }
 
-/// Relative gradient norms of weights (lines) and attention (dashes, the same colours) of the layers that `shown` picks, a panel an initialisation, and
-/// the training loss of all in a last one.
+/// Relative gradient norms of weights (lines) and attention (dashes, the same colours) of the layers that
+/// `shown` picks, a panel an initialisation, and the training loss of all in a last one.
 pub fn gradients(
     plan: &Plan,
     results: &[Outcome],

@@ -1,4 +1,5 @@
-//! Which cells the tables and figures of "Are GATs Out of Balance?" are made of, with the settings of the paper.
+//! Which cells the tables and figures of "Are GATs Out of Balance?" are made of, with the settings of the
+//! paper.
 //!
 //! Where the paper is silent the choice is said at the place.
 
@@ -106,8 +107,8 @@ fn is_heterophilic(dataset: &str) -> bool {
     dataset.parse().is_ok_and(Name::is_heterophilic)
 }
 
-/// η of gradient descent (section 3). The paper names none for L = 64 and 80: that of L = 40 is taken; for depths between its own,
-/// that of the next deeper one.
+/// η of gradient descent (section 3). The paper names none for L = 64 and 80: that of L = 40 is taken; for
+/// depths between its own, that of the next deeper one.
 pub fn sgd_rate(dataset: &str, layers: usize) -> f64 {
     match (is_heterophilic(dataset), layers) {
         (false, ..=5) => 0.1,
@@ -127,9 +128,10 @@ fn adam_rate(dataset: &str, layers: usize) -> f64 {
 }
 
 impl Choice {
-    /// The network of the paper: GATv2, shared weights, width 64, one head, ReLU, no biases, and its training: at most 5000 epochs, until
-    /// the loss is below 10⁻⁴, the model of the best validation accuracy. CiteSeer's isolated nodes are out of the masks; heterophilic
-    /// sets use their second split, as the published code does.
+    /// The network of the paper: GATv2, shared weights, width 64, one head, ReLU, no biases, and its
+    /// training: at most 5000 epochs, until the loss is below 10⁻⁴, the model of the best validation
+    /// accuracy. CiteSeer's isolated nodes are out of the masks; heterophilic sets use their second split, as
+    /// the published code does.
     pub fn cell(&self, dataset: &str, layers: usize, init: &str, rule: Rule) -> Cell {
         Cell {
             dataset: dataset.to_owned(),
@@ -243,7 +245,8 @@ impl Choice {
         }
     }
 
-    /// The cells asked for, trained by gradient descent as in Table 2; what is not named is as in the demonstration.
+    /// The cells asked for, trained by gradient descent as in Table 2; what is not named is as in the
+    /// demonstration.
     pub fn cells(&self) -> Plan {
         let or = |given: &[String], default: &[&str]| match given {
             [] => default.iter().map(|&s| s.to_owned()).collect(),

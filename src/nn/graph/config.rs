@@ -7,8 +7,8 @@ use crate::nn::Activation;
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
 
-/// What a [`GraphNet`](super::GraphNet) is made of. Start from [`gcn`](Self::gcn), [`gat`](Self::gat), [`gatv2`](Self::gatv2) or
-/// [`sage`](Self::sage) and change fields.
+/// What a [`GraphNet`](super::GraphNet) is made of. Start from [`gcn`](Self::gcn), [`gat`](Self::gat),
+/// [`gatv2`](Self::gatv2) or [`sage`](Self::sage) and change fields.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GraphNetConfig {
     /// Features per node.
@@ -50,8 +50,8 @@ impl GraphNetConfig {
         }
     }
 
-    /// Veličković et al.'s model for Cora and CiteSeer: 2 layers, 8 heads of 8 neurons, one head of the last layer, ELU, dropout 0.6 of
-    /// inputs and attention.
+    /// Veličković et al.'s model for Cora and CiteSeer: 2 layers, 8 heads of 8 neurons, one head of the last
+    /// layer, ELU, dropout 0.6 of inputs and attention.
     pub fn gat(inputs: usize, classes: usize) -> Self {
         let options = AttentionOptions {
             heads: 8,
@@ -90,8 +90,8 @@ impl GraphNetConfig {
         self.heads(conv.attention().map_or(1, |a| a.heads), 1)
     }
 
-    /// The same with so many heads of hidden layers, put side by side, and of the last layer, averaged. Layers without attention stay as
-    /// they are.
+    /// The same with so many heads of hidden layers, put side by side, and of the last layer, averaged.
+    /// Layers without attention stay as they are.
     pub fn heads(mut self, hidden: usize, last: usize) -> Self {
         if let Some(options) = self.conv.attention_mut() {
             (options.heads, options.join) = (hidden, Heads::Concatenate);
@@ -116,8 +116,8 @@ impl GraphNetConfig {
         self
     }
 
-    /// The neighbourhood that a network of this configuration passes messages in: that of the graph, with self-loops if configured.
-    /// Prepare it once per graph.
+    /// The neighbourhood that a network of this configuration passes messages in: that of the graph, with
+    /// self-loops if configured. Prepare it once per graph.
     pub fn neighbourhood<F: Real>(&self, graph: &Graph) -> Neighbourhood<F> {
         Neighbourhood::of(if self.self_loops {
             graph.with_self_loops()
@@ -129,8 +129,8 @@ impl GraphNetConfig {
     /// Whether a network can be made of it.
     ///
     /// # Errors
-    /// If a size is 0, a probability is not within 0 ≤ p ≤ 1, the last layer does not give one number per class, or a layer's options
-    /// break a rule.
+    /// If a size is 0, a probability is not within 0 ≤ p ≤ 1, the last layer does not give one number per
+    /// class, or a layer's options break a rule.
     pub fn validate(&self) -> Result<()> {
         let refuse = |name: &str, rule: String, found: String| {
             Err(Error::invalid(format!("network: {name}"), rule, found))

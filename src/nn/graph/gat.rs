@@ -14,10 +14,12 @@ use crate::symmetry::Ports;
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
-/// y_i = Σ_j α_ij W x_j with α_i = softmax_j LeakyReLU(⟨a_s, W x_j⟩ + ⟨a_t, W x_i⟩): each node weighs its neighbours by what they are.
+/// y_i = Σ_j α_ij W x_j with α_i = softmax_j LeakyReLU(⟨a_s, W x_j⟩ + ⟨a_t, W x_i⟩): each node weighs its
+/// neighbours by what they are.
 ///
-/// Veličković et al., "Graph Attention Networks", ICLR 2018, Eq. (1) to (6); their a is (a_t ‖ a_s). The ranking of the neighbours is
-/// the same for every i ("static" attention); see [`Gatv2Conv`](crate::nn::Gatv2Conv).
+/// Veličković et al., "Graph Attention Networks", ICLR 2018, Eq. (1) to (6); their a is (a_t ‖ a_s). The
+/// ranking of the neighbours is the same for every i ("static" attention); see
+/// [`Gatv2Conv`](crate::nn::Gatv2Conv).
 ///
 /// | letter | shape |
 /// |---|---|
@@ -28,8 +30,9 @@ use std::sync::Arc;
 /// | ω | `[1]` or `[H, C]`, if asked for |
 /// | b | `[H·C]`, averaged heads `[C]` |
 ///
-/// The edges are given as a pattern, rows are targets i; self-loops are those it holds (PyTorch Geometric adds them in the layer, here
-/// [`Graph::with_self_loops`](crate::Graph::with_self_loops) does, once). Initialisation, bias and residual are as in its `GATConv`.
+/// The edges are given as a pattern, rows are targets i; self-loops are those it holds (PyTorch Geometric
+/// adds them in the layer, here [`Graph::with_self_loops`](crate::Graph::with_self_loops) does, once).
+/// Initialisation, bias and residual are as in its `GATConv`.
 #[derive(Debug, Clone)]
 pub struct GatConv<F: Real> {
     /// W: row h·C + c flows into neuron c of head h.
@@ -78,8 +81,8 @@ impl<F: Real> GatConv<F> {
         self.attend(pass, x.into(), edges, None)
     }
 
-    /// The output with scores t_ih e_ijh in place of e_ijh, t `[n, H]` one number per target and head: what a normaliser of scores multiplies
-    /// them with.
+    /// The output with scores t_ih e_ijh in place of e_ijh, t `[n, H]` one number per target and head: what a
+    /// normaliser of scores multiplies them with.
     ///
     /// # Panics
     /// If the shapes do not fit.
@@ -118,7 +121,7 @@ impl<F: Real> GatConv<F> {
         })
     }
 
-    /// The output, and the coefficients α before dropout as a sparse matrix with H values an entry.
+    /// The output, and the coefficients α before dropout as a sparse matrix with H values per entry.
     ///
     /// # Panics
     /// If the shapes do not fit.

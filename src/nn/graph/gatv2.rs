@@ -15,10 +15,11 @@ use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// y_i = Σ_j α_ij W_s x_j with α_i = softmax_j ⟨a, LeakyReLU(W_s x_j + W_t x_i)⟩: each node weighs its neighbours by what they are to it.
+/// y_i = Σ_j α_ij W_s x_j with α_i = softmax_j ⟨a, LeakyReLU(W_s x_j + W_t x_i)⟩: each node weighs its
+/// neighbours by what they are to it.
 ///
-/// Brody et al., "How Attentive are Graph Attention Networks?", ICLR 2022, Eq. (7): with a outside the nonlinearity the ranking of
-/// neighbours depends on i ("dynamic" attention). With shared weights W_t = W_s.
+/// Brody et al., "How Attentive are Graph Attention Networks?", ICLR 2022, Eq. (7): with a outside the
+/// nonlinearity the ranking of neighbours depends on i ("dynamic" attention). With shared weights W_t = W_s.
 ///
 /// | letter | shape |
 /// |---|---|
@@ -29,8 +30,9 @@ use std::sync::Arc;
 /// | ω | `[1]` or `[H, C]`, if asked for |
 /// | b | `[H·C]`, averaged heads `[C]` |
 ///
-/// As in PyTorch Geometric's `GATv2Conv`, `options.bias` stands for three biases: those of the two projections and one after
-/// aggregation. The edges are given as a pattern, rows are targets i; self-loops are those it holds.
+/// As in PyTorch Geometric's `GATv2Conv`, `options.bias` stands for three biases: those of the two
+/// projections and one after aggregation. The edges are given as a pattern, rows are targets i; self-loops
+/// are those it holds.
 #[derive(Debug, Clone)]
 pub struct Gatv2Conv<F: Real> {
     /// W_s with its bias, for the node that sends; with shared weights for both.
@@ -85,8 +87,8 @@ impl<F: Real> Gatv2Conv<F> {
         self.attend(pass, x.into(), edges, None)
     }
 
-    /// The output with scores t_ih e_ijh in place of e_ijh, t `[n, H]` one number per target and head: what a normaliser of scores multiplies
-    /// them with.
+    /// The output with scores t_ih e_ijh in place of e_ijh, t `[n, H]` one number per target and head: what a
+    /// normaliser of scores multiplies them with.
     ///
     /// # Panics
     /// If the shapes do not fit.
@@ -125,7 +127,7 @@ impl<F: Real> Gatv2Conv<F> {
         })
     }
 
-    /// The output, and the coefficients α before dropout as a sparse matrix with H values an entry.
+    /// The output, and the coefficients α before dropout as a sparse matrix with H values per entry.
     ///
     /// # Panics
     /// If the shapes do not fit.

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 /// y = Â x Wᵀ + b: each node takes a fixed weighted mean of its neighbours and itself, then a linear map.
 ///
-/// Kipf and Welling, "Semi-Supervised Classification with Graph Convolutional Networks", ICLR 2017, Eq. (2), without the activation.
+/// Kipf and Welling, "Semi-Supervised Classification with Graph Convolutional Networks", ICLR 2017, Eq. (2),
+/// without the activation.
 ///
 /// | letter | shape |
 /// |---|---|
@@ -22,8 +23,9 @@ use serde::{Deserialize, Serialize};
 /// | x | `[n, in]`, dense or sparse |
 /// | W, b | `[out, in]`, `[out]` |
 ///
-/// The two products are taken in the cheaper order, Â (x Wᵀ) or (Â x) Wᵀ. As in PyTorch Geometric's `GCNConv` the bias is added after
-/// propagation, W starts Xavier-uniform and b at 0; unlike there, Â is given by the caller and computed once a graph.
+/// The two products are taken in the cheaper order, Â (x Wᵀ) or (Â x) Wᵀ. As in PyTorch Geometric's `GCNConv`
+/// the bias is added after propagation, W starts Xavier-uniform and b at 0; unlike there, Â is given by the
+/// caller and computed once a graph.
 #[derive(Debug, Clone)]
 pub struct GcnConv<F: Real> {
     /// W: row i flows into neuron i.

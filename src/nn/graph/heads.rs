@@ -26,7 +26,8 @@ pub enum Heads {
     Average,
 }
 
-/// The options of [`GatConv`](crate::nn::GatConv) and [`Gatv2Conv`](crate::nn::Gatv2Conv); the default is one of PyTorch Geometric's layers.
+/// The options of [`GatConv`](crate::nn::GatConv) and [`Gatv2Conv`](crate::nn::Gatv2Conv); the default is one
+/// of PyTorch Geometric's layers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AttentionOptions {
     /// H, the number of heads.
@@ -135,8 +136,8 @@ impl AttentionOptions {
         z.reshape(&[shape[0], self.heads, shape[1] / self.heads.max(1)])
     }
 
-    /// From the heads α z and what they propagate, z, both `[n, H, C]`, to the layer's output: by ω between the two, joined, plus residual, plus
-    /// bias.
+    /// From the heads α z and what they propagate, z, both `[n, H, C]`, to the layer's output: by ω between
+    /// the two, joined, plus residual, plus bias.
     #[track_caller]
     pub(super) fn finish<'t, F: Real>(
         &self,
@@ -158,12 +159,12 @@ impl AttentionOptions {
         add_bias(pass, y, parts.bias)
     }
 
-    /// The ports of a layer whose heads are made by `weights` and their `biases`, scored with `attention`, and finished as
-    /// [`finish`](Self::finish) does.
+    /// The ports of a layer whose heads are made by `weights` and their `biases`, scored with `attention`,
+    /// and finished as [`finish`](Self::finish) does.
     ///
-    /// A score is a product of attention entries and homogeneous functions of single neurons of a head, so scaling a neuron up and its
-    /// attention entries down leaves it as it is. ω multiplies what is scaled, and takes no part. Averaged heads have the neuron in common:
-    /// it is scaled in all of them.
+    /// A score is a product of attention entries and homogeneous functions of single neurons of a head, so
+    /// scaling a neuron up and its attention entries down leaves it as it is. ω multiplies what is scaled,
+    /// and takes no part. Averaged heads have the neuron in common: it is scaled in all of them.
     pub(super) fn ports<F: Real>(&self, params: &Params<'_, F>, parts: HeadParts<'_, F>) -> Ports {
         let (groups, heads) = match self.join {
             Heads::Concatenate => (1, self.heads),

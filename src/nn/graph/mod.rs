@@ -1,7 +1,7 @@
 //! Layers over graphs, and the network that composes them.
 //!
-//! A layer is a file with a struct, its forward function, its ports and [`GraphConv`], and one line in the list below: the line makes it a
-//! kind that a configuration can name.
+//! A layer is a file with a struct, its forward function, its ports and [`GraphConv`], and one line in the
+//! list below: the line makes it a kind that a configuration can name.
 
 mod config;
 mod gat;
@@ -93,7 +93,8 @@ macro_rules! graph_layers {
                 }
             }
 
-            /// The width of the output of a layer of the given width; with attention `width` is that of one head.
+            /// The width of the output of a layer of the given width; with attention `width` is that of one
+            /// head.
             pub fn output(&self, width: usize) -> usize {
                 match self {
                     $(Self::$kind(options) => $layer::<f64>::output(width, options),)*

@@ -11,10 +11,12 @@ use crate::symmetry::{Ports, Reader, Term};
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// y_i = W_n mean_{j ∈ N(i)} x_j + W_r x_i + b: a node and the mean of its neighbours, each with a weight of its own.
+/// y_i = W_n mean_{j ∈ N(i)} x_j + W_r x_i + b: a node and the mean of its neighbours, each with a weight of
+/// its own.
 ///
-/// Hamilton, Ying and Leskovec, "Inductive Representation Learning on Large Graphs", NeurIPS 2017, Algorithm 1 with the mean aggregator
-/// and the concatenation written as a sum of two products; without their normalisation of rows.
+/// Hamilton, Ying and Leskovec, "Inductive Representation Learning on Large Graphs", NeurIPS 2017, Algorithm
+/// 1 with the mean aggregator and the concatenation written as a sum of two products; without their
+/// normalisation of rows.
 ///
 /// | letter | shape |
 /// |---|---|
@@ -22,8 +24,8 @@ use serde::{Deserialize, Serialize};
 /// | W_n, W_r | `[out, in]` |
 /// | b | `[out]` |
 ///
-/// As PyTorch Geometric's `SAGEConv`, whose `lin_l` is W_n with b and whose `lin_r` is W_r. The mean of no neighbours is 0. Weights start
-/// Xavier-uniform, b at 0.
+/// As PyTorch Geometric's `SAGEConv`, whose `lin_l` is W_n with b and whose `lin_r` is W_r. The mean of no
+/// neighbours is 0. Weights start Xavier-uniform, b at 0.
 #[derive(Debug, Clone)]
 pub struct SageConv<F: Real> {
     /// W_n.

@@ -7,18 +7,20 @@ use crate::real::Real;
 use crate::symmetry::{Passage, Ports, Reader, Term};
 use crate::tensor::Tensor;
 
-/// y = γ ⊙ (x − mean x) / √(var x + ε) + β, mean and variance over the last axis: every row has the same size, whatever its layer before
-/// made of it.
+/// y = γ ⊙ (x − mean x) / √(var x + ε) + β, mean and variance over the last axis: every row has the same
+/// size, whatever its layer before made of it.
 ///
-/// Ba, Kiros and Hinton, "Layer Normalization", 2016, Eq. (4). The variance is that of the d numbers, divided by d, as in PyTorch.
+/// Ba, Kiros and Hinton, "Layer Normalization", 2016, Eq. (4). The variance is that of the d numbers, divided
+/// by d, as in PyTorch.
 ///
 /// | letter | shape |
 /// |---|---|
 /// | x, y | `[.., d]` |
 /// | γ, β | `[d]`; they start at 1 and 0 |
 ///
-/// What is subtracted and divided by cannot be seen behind it, hence two conservation laws of the layers before: the gradient of each sums
-/// to zero over the neurons, and with ε = 0 ⟨W, G⟩ summed over all that writes x is zero. γ and β are balanced against all that reads y.
+/// What is subtracted and divided by cannot be seen behind it, hence two conservation laws of the layers
+/// before: the gradient of each sums to zero over the neurons, and with ε = 0 ⟨W, G⟩ summed over all that
+/// writes x is zero. γ and β are balanced against all that reads y.
 #[derive(Debug, Clone)]
 pub struct LayerNorm<F: Real> {
     /// γ.
@@ -92,8 +94,8 @@ impl<F: Real> Layer<F> for LayerNorm<F> {
     }
 }
 
-/// The ports of γ ⊙ z + β behind a norm that does `passage` to its input. With γ the output is a stream of its own; without, it is the input
-/// behind the norm, and a β alone ends it.
+/// The ports of γ ⊙ z + β behind a norm that does `passage` to its input. With γ the output is a stream of
+/// its own; without, it is the input behind the norm, and a β alone ends it.
 fn behind<F: Real>(
     params: &Params<'_, F>,
     passage: Passage,

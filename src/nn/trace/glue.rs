@@ -1,8 +1,10 @@
-//! What the operations between layers do to the symmetries of their operands: the table that `docs/conservation.md` prints.
+//! What the operations between layers do to the symmetries of their operands: the table that
+//! `docs/conservation.md` prints.
 //!
-//! The neurons of a stream are the entries of the last axis; everything before it numbers rows. An operation that is not in the table
-//! breaks everything, so a list of laws may be too short and is never false. `tests/passages.rs` changes real operands of every registered
-//! operation and holds the output against what is claimed here.
+//! The neurons of a stream are the entries of the last axis; everything before it numbers rows. An operation
+//! that is not in the table breaks everything, so a list of laws may be too short and is never false.
+//! `tests/passages.rs` changes real operands of every registered operation and holds the output against what
+//! is claimed here.
 
 use super::Node;
 use crate::symmetry::{Change, Passage, Way};
@@ -85,8 +87,8 @@ enum Join {
     Unknown,
 }
 
-/// The relation of node `id` to its stream, given those of its operands. All operands that carry a change belong to one stream, which the
-/// caller sees to ([`Merge`]).
+/// The relation of node `id` to its stream, given those of its operands. All operands that carry a change
+/// belong to one stream, which the caller sees to ([`Merge`]).
 pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relation {
     let node = &nodes[id];
     let stream = operands.iter().find_map(|r| r.stream);

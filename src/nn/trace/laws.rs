@@ -18,9 +18,10 @@ impl Trace {
     /// | a number for all neurons | the gradient of each writer sums to zero over the neurons | shift |
     /// | a number per neuron | the gradient of each bias is zero | bias |
     ///
-    /// "Are GATs Out of Balance?", Theorem 2.2 (shared weights), Theorem 6.3 with what its right side lacks (separate weights), Theorem 6.4
-    /// (heads) are the first row between two graph layers. Besides there are the laws that layers state of their insides. An operation
-    /// between layers of which nothing is known ends all laws of its stream, so no law is listed that does not hold.
+    /// "Are GATs Out of Balance?", Theorem 2.2 (shared weights), Theorem 6.3 with what its right side lacks
+    /// (separate weights), Theorem 6.4 (heads) are the first row between two graph layers. Besides there are
+    /// the laws that layers state of their insides. An operation between layers of which nothing is known
+    /// ends all laws of its stream, so no law is listed that does not hold.
     ///
     /// # Panics
     /// If a layer states ports that do not fit the shapes of its inputs and output.
@@ -28,8 +29,8 @@ impl Trace {
         self.laws_seen(Passage::CARRIES, false)
     }
 
-    /// The further laws of a loss that does not change when all outputs of a row are shifted alike, such as cross-entropy of their softmax:
-    /// the gradient of what writes them sums to zero over the classes.
+    /// The further laws of a loss that does not change when all outputs of a row are shifted alike, such as
+    /// cross-entropy of their softmax: the gradient of what writes them sums to zero over the classes.
     pub fn softmax_laws(&self) -> Vec<Law> {
         let others = self.laws();
         let softmax = Passage::CARRIES.with(Change::Shift, Way::Absorbs);
@@ -41,8 +42,9 @@ impl Trace {
         laws
     }
 
-    /// What becomes of each kind of change of a stream on its way to each output: the calls that write the stream, and its passage. `None`
-    /// where no change of any stream arrives, or none of which something is known.
+    /// What becomes of each kind of change of a stream on its way to each output: the calls that write the
+    /// stream, and its passage. `None` where no change of any stream arrives, or none of which something is
+    /// known.
     ///
     /// ```
     /// use emmy::{init, nn::{Linear, Trace}, symmetry::{Change, Way}};

@@ -12,7 +12,8 @@ use std::ops::Range;
 pub struct Call {
     /// The number of the call that this one is part of.
     pub parent: Option<usize>,
-    /// The path of fields that leads to the layer, as in names of parameters; empty for a layer without parameters.
+    /// The path of fields that leads to the layer, as in names of parameters; empty for a layer without
+    /// parameters.
     pub path: String,
     /// The name of the layer's type.
     pub kind: &'static str,

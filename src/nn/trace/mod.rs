@@ -1,8 +1,9 @@
 //! One forward pass, written down, and what can be read off it.
 //!
-//! A model is described once, by its forward function. A [`Trace`] runs it on a sample and keeps which layers were called and which
-//! operations stand between them: plain data, from which [laws](Trace::laws), a [summary](Trace::summary) and the order of weights for
-//! [`Initialization`](crate::init::Initialization) follow.
+//! A model is described once, by its forward function. A [`Trace`] runs it on a sample and keeps which layers
+//! were called and which operations stand between them: plain data, from which [laws](Trace::laws), a
+//! [summary](Trace::summary) and the order of weights for [`Initialization`](crate::init::Initialization)
+//! follow.
 
 mod glue;
 mod laws;
@@ -78,11 +79,14 @@ struct Node {
 }
 
 impl Trace {
-    /// Runs `forward` once in a training pass. What it returns is taken as what a loss sees: laws hold for every loss of it.
+    /// Runs `forward` once in a training pass. What it returns is taken as what a loss sees: laws hold for
+    /// every loss of it.
     ///
-    /// A sample has at least two rows, best three: of one row alone some operations cannot be told apart, and laws are then left out.
+    /// A sample has at least two rows, best three: of one row alone some operations cannot be told apart, and
+    /// laws are then left out.
     ///
-    /// Give the outputs of a model to have the laws that hold whatever the loss; give a loss to have the laws of that loss too.
+    /// Give the outputs of a model to have the laws that hold whatever the loss; give a loss to have the laws
+    /// of that loss too.
     pub fn of<F: Real>(
         model: &(impl Module<F> + ?Sized),
         forward: impl for<'t, 'm> FnOnce(&Pass<'t, 'm, F>) -> Var<'t, F>,
@@ -134,7 +138,8 @@ impl Trace {
         &self.names
     }
 
-    /// The calls that say how they take part in laws, in order; what happens inside one of them is its own affair.
+    /// The calls that say how they take part in laws, in order; what happens inside one of them is its own
+    /// affair.
     fn declared(&self) -> Vec<usize> {
         let hidden = |mut call: usize| loop {
             match self.calls[call].parent {

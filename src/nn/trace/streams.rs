@@ -76,7 +76,8 @@ impl<'a> Streams<'a> {
         streams
     }
 
-    /// What becomes of the changes of a stream at an output, and which calls write the stream; none if no stream gets there.
+    /// What becomes of the changes of a stream at an output, and which calls write the stream; none if no
+    /// stream gets there.
     pub fn at_output(&self, output: usize) -> Option<(Vec<usize>, Passage)> {
         let relation = self.relations[output];
         let stream = self.root(relation.stream?);
@@ -147,7 +148,8 @@ impl<'a> Streams<'a> {
         out
     }
 
-    /// The relation to those changes of a stream that may still be made good; with the others nothing is done, so nothing moves.
+    /// The relation to those changes of a stream that may still be made good; with the others nothing is
+    /// done, so nothing moves.
     fn living(&self, relation: Relation) -> Relation {
         let Some(stream) = relation.stream.map(|s| self.root(s)) else {
             return Relation::FIXED;

@@ -40,7 +40,8 @@ impl Trace {
         layers
     }
 
-    /// The slope for negative arguments of the first activation of the pass: 1 of none, that of a LeakyReLU, 0 of all others.
+    /// The slope for negative arguments of the first activation of the pass: 1 of none, that of a LeakyReLU,
+    /// 0 of all others.
     fn activation_slope(&self) -> f64 {
         let declared = self.declared();
         let between = |id: &usize| declared.iter().all(|&c| !self.calls[c].nodes.contains(id));

@@ -16,10 +16,12 @@ use std::sync::Arc;
 pub enum Score {
     /// q · k / √d_k
     Dot,
-    /// The same after each plane (q_2p, q_2p+1) of the query at position i is turned by i · 100^(−2p/d_k), that of the key alike:
-    /// Su et al., "RoFormer", 2021, Section 3.2; their 10000 in place of 100 is for longer texts.
+    /// The same after each plane (q_2p, q_2p+1) of the query at position i is turned by i · 100^(−2p/d_k),
+    /// that of the key alike: Su et al., "RoFormer", 2021, Section 3.2; their 10000 in place of 100 is for
+    /// longer texts.
     Rotary,
-    /// The same of q/rms(q) and k/rms(k): Henry et al., "Query-Key Normalization", 2020, with a constant for the temperature.
+    /// The same of q/rms(q) and k/rms(k): Henry et al., "Query-Key Normalization", 2020, with a constant for
+    /// the temperature.
     Normalised,
     /// −‖q − k‖² / √d_k: Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 3.2.
     Distance,

@@ -1,4 +1,5 @@
-//! A graph layer before a norm: C18 and C19 with attention, whose scores a factor of the weights must not change either.
+//! A graph layer before a norm: C18 and C19 with attention, whose scores a factor of the weights must not
+//! change either.
 
 use super::Norm;
 use crate::chains::{Made, made};
@@ -71,7 +72,8 @@ const FEATURE: Norm = Norm::Feature {
 proptest! {
     #![proptest_config(cases(100))]
 
-    // At least four inputs: of two weights the law leaves one free, and now and then what is left of the gradient is as small as its rounding.
+    // At least four inputs: of two weights the law leaves one free, and now and then what is left of the
+    // gradient is as small as its rounding.
     #[test]
     fn before_a_norm_the_scale_is_free(
         (made, inputs, seed) in (made(), 4_usize..8, any::<u32>()),
@@ -89,7 +91,8 @@ proptest! {
     }
 }
 
-/// Weights alone, without what weighs them in scores, are not free; neither is a single neuron before PairNorm.
+/// Weights alone, without what weighs them in scores, are not free; neither is a single neuron before
+/// PairNorm.
 #[test]
 fn n_without_attention_or_neuron_by_neuron() {
     for kind in 1..CONVS.len() {

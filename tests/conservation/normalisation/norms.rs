@@ -16,14 +16,15 @@ pub enum Norm {
     },
     /// Every row: x / √(mean x²), Zhang and Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019.
     Rms,
-    /// All rows together: X_c / √(mean of the squared norms of its rows), X_c being X less the mean of its rows; with `rows` each row of
-    /// X_c to length 1. Zhao and Akoglu, "PairNorm", ICLR 2020, and its variant PairNorm-SI, with s = 1.
+    /// All rows together: X_c / √(mean of the squared norms of its rows), X_c being X less the mean of its
+    /// rows; with `rows` each row of X_c to length 1. Zhao and Akoglu, "PairNorm", ICLR 2020, and its variant
+    /// PairNorm-SI, with s = 1.
     Pair {
         /// Whether row by row.
         rows: bool,
     },
-    /// Every feature: x' / √(mean x'² + ε), x' = x − α mean, over the rows. α = 1: Ioffe and Szegedy, "Batch Normalization", ICML 2015;
-    /// any α: Cai et al., "GraphNorm", ICML 2021.
+    /// Every feature: x' / √(mean x'² + ε), x' = x − α mean, over the rows. α = 1: Ioffe and Szegedy, "Batch
+    /// Normalization", ICML 2015; any α: Cai et al., "GraphNorm", ICML 2021.
     Feature {
         /// α
         share: f64,

@@ -47,7 +47,8 @@ impl<F: Real> AnyNorm<F> {
     }
 }
 
-/// γ ⊙ x / rms(x) + β, as a user writes it: what it does to a stream is stated, for the tape alone does not show that a norm turns with it.
+/// γ ⊙ x / rms(x) + β, as a user writes it: what it does to a stream is stated, for the tape alone does not
+/// show that a norm turns with it.
 #[derive(Debug, Clone)]
 pub struct RmsNorm<F: Real> {
     gain: Option<Tensor<F>>,
@@ -97,7 +98,8 @@ pub struct Block<F: Real> {
 }
 emmy::module!(Block: norm1, attention, norm2, forward);
 
-/// A map of tokens to a stream of width d; blocks that read the stream through norms and add to it; a last norm, a map to classes.
+/// A map of tokens to a stream of width d; blocks that read the stream through norms and add to it; a last
+/// norm, a map to classes.
 #[derive(Debug, Clone)]
 pub struct Transformer<F: Real> {
     pub embed: Linear<F>,
