@@ -71,7 +71,7 @@ fn first_and_second_derivatives_are_those_of_the_differences() {
     .unwrap();
 }
 
-/// C1 with two weights on both sides, C2 without an activation, C20 for W_r and b.
+/// C1 with two weights on both sides, C2 without an activation, C20 for both weights and b.
 #[test]
 fn its_laws_hold() {
     use emmy::nn::Activation;
@@ -100,7 +100,7 @@ fn its_laws_hold() {
             let loss = net.forward(&pass, x, &config.neighbourhood(&graph()));
             let gradients = pass.gradients(loss.cross_entropy(&labels, None));
             assert_eq!(net.laws().len(), laws);
-            assert_eq!(net.softmax_laws().len(), 2);
+            assert_eq!(net.softmax_laws().len(), 3);
             for law in net.laws().iter().chain(&net.softmax_laws()) {
                 let worst = law.measure(&net.tensors(), &gradients).worst();
                 assert!(worst < 1e-10, "{}: {worst}", law.name);

@@ -4,7 +4,7 @@ use super::GraphConv;
 use crate::autodiff::Var;
 use crate::graph::Neighbourhood;
 use crate::init::{self, Rng};
-use crate::nn::linear::{add_bias, shifts};
+use crate::nn::linear::add_bias;
 use crate::nn::{Input, Layer, Params, Pass};
 use crate::real::Real;
 use crate::symmetry::{Ports, Reader, Term};
@@ -76,7 +76,9 @@ impl<F: Real> Layer<F> for SageConv<F> {
         Some(Ports {
             writers: written.map(|p| Term::incoming(params.rows(p))).collect(),
             readers: vec![Reader::linear(weights.map(|w| params.columns(w)))],
-            shifts: shifts(params, Some(&self.root), self.bias.as_ref()),
+            shifts: (weights.map(|w| params.columns(w)).into_iter())
+                .chain(self.bias.iter().map(|b| params.whole(b)))
+                .collect(),
             offsets: self.bias.iter().map(|b| params.rows(b)).collect(),
             mixes: true,
             ..Ports::opaque(0)

@@ -8,6 +8,7 @@
 mod glue;
 mod laws;
 mod log;
+mod shared;
 mod streams;
 mod summary;
 mod weights;

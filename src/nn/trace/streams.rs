@@ -29,15 +29,15 @@ pub(super) struct Edge {
 
 /// All streams of a pass.
 pub(super) struct Streams<'a> {
-    trace: &'a Trace,
+    pub(super) trace: &'a Trace,
     /// Whether activations that are not homogeneous are taken for such.
     lenient: bool,
-    relations: Vec<Relation>,
+    pub(super) relations: Vec<Relation>,
     streams: Vec<Stream>,
     /// A stream that has become part of another says which.
     part_of: Vec<usize>,
     /// The stream that each call writes.
-    written: Vec<Option<usize>>,
+    pub(super) written: Vec<Option<usize>>,
     /// The calls whose inner laws hold.
     pub sound: Vec<bool>,
 }
@@ -117,9 +117,10 @@ impl<'a> Streams<'a> {
             let args = &trace.nodes[id].args;
             if !args.is_empty() {
                 self.leaks(args, &declared);
-                let mut relation = relate(&trace.nodes, id, &self.operands(id));
+                let operands = self.operands(id);
+                let mut relation = relate(&trace.nodes, id, &operands);
                 if self.lenient {
-                    relation = leniently(&trace.nodes[id], &self.operands(id), relation);
+                    relation = leniently(&trace.nodes[id], &operands, relation);
                 }
                 self.relations[id] = relation;
                 self.settle(id, relation.passage);
@@ -150,7 +151,7 @@ impl<'a> Streams<'a> {
 
     /// The relation to those changes of a stream that may still be made good; with the others nothing is
     /// done, so nothing moves.
-    fn living(&self, relation: Relation) -> Relation {
+    pub(super) fn living(&self, relation: Relation) -> Relation {
         let Some(stream) = relation.stream.map(|s| self.root(s)) else {
             return Relation::FIXED;
         };
@@ -188,7 +189,7 @@ impl<'a> Streams<'a> {
     }
 
     /// No law has to do with a call any more.
-    fn give_up(&mut self, call: usize) {
+    pub(super) fn give_up(&mut self, call: usize) {
         self.sound[call] = false;
         for &input in &self.trace.calls[call].inputs {
             if let Some(stream) = self.relations[input].stream {
@@ -304,11 +305,11 @@ impl<'a> Streams<'a> {
         }
     }
 
-    fn breaks_all(&mut self, stream: usize) {
+    pub(super) fn breaks_all(&mut self, stream: usize) {
         self.streams[stream].broken = [true; 6];
     }
 
-    fn root(&self, mut stream: usize) -> usize {
+    pub(super) fn root(&self, mut stream: usize) -> usize {
         while self.part_of[stream] != stream {
             stream = self.part_of[stream];
         }
@@ -316,7 +317,7 @@ impl<'a> Streams<'a> {
     }
 
     /// Two streams become one: what changes one must change the other alike.
-    fn unite(&mut self, a: usize, b: usize) {
+    pub(super) fn unite(&mut self, a: usize, b: usize) {
         let (a, b) = (self.root(a), self.root(b));
         if a == b {
             return;
@@ -332,66 +333,6 @@ impl<'a> Streams<'a> {
         stream.used |= other.used;
         for (broken, other) in stream.broken.iter_mut().zip(other.broken) {
             *broken |= other;
-        }
-    }
-
-    /// A parameter used in several places ties what happens there together.
-    fn shared(&mut self) {
-        let trace = self.trace;
-        let declared = trace.declared();
-        // Where each parameter is used: by which declared calls, and whether elsewhere.
-        let mut users = vec![Vec::new(); trace.names.len()];
-        for (id, node) in trace.nodes.iter().enumerate() {
-            let call = (declared.iter().copied()).find(|&c| trace.calls[c].nodes.contains(&id));
-            for &arg in &node.args {
-                if let Some(parameter) = trace.nodes[arg].parameter
-                    && !users[parameter].contains(&call)
-                {
-                    users[parameter].push(call);
-                }
-            }
-        }
-        for (parameter, users) in users.iter().enumerate() {
-            let named = |c: &usize| ports(trace, *c).parameters().contains(&parameter);
-            let naming: Vec<usize> = declared.iter().copied().filter(named).collect();
-            let known = |user: &Option<usize>| user.is_some_and(|c| naming.contains(&c));
-            let alike = naming
-                .windows(2)
-                .all(|pair| ports(trace, pair[0]) == ports(trace, pair[1]));
-            if !(users.iter().all(known) && alike) {
-                for &call in &naming {
-                    self.give_up(call);
-                }
-                continue;
-            }
-            for pair in naming.windows(2) {
-                self.tie(pair[0], pair[1]);
-            }
-        }
-    }
-
-    /// Two calls of one layer: their outputs are one stream, and so are their inputs.
-    fn tie(&mut self, a: usize, b: usize) {
-        if let (Some(x), Some(y)) = (self.written[a], self.written[b]) {
-            self.unite(x, y);
-        }
-        let trace = self.trace;
-        let inputs = trace.calls[a].inputs.iter().zip(&trace.calls[b].inputs);
-        for (x, y) in inputs {
-            let (x, y) = (
-                self.living(self.relations[*x]),
-                self.living(self.relations[*y]),
-            );
-            match (x.stream, y.stream) {
-                (None, None) => {}
-                (Some(s), Some(t)) if x.passage == y.passage => self.unite(s, t),
-                _ => {
-                    for stream in [x.stream, y.stream].into_iter().flatten() {
-                        let stream = self.root(stream);
-                        self.breaks_all(stream);
-                    }
-                }
-            }
         }
     }
 }
@@ -428,10 +369,6 @@ fn check(call: &Call, ports: &Ports, nodes: &[Node]) {
             }
         }
     }
-}
-
-fn ports(trace: &Trace, call: usize) -> &Ports {
-    trace.calls[call].ports.as_ref().expect("a declared call")
 }
 
 /// Operations whose operands must change alike, so that their streams are one.
