@@ -88,9 +88,9 @@ impl<F: Real> TrainState<F> {
         Ok(())
     }
 
-    /// Checks that the run that stands at `other` may go on from here: the same description, seed and rule of
-    /// updates.
-    pub(super) fn check_run(&self, other: &Self) -> Result<()> {
+    /// Checks that the run of `model` that stands at `other` may go on from here: the same description, model,
+    /// seed and rule of updates.
+    pub(super) fn check_run(&self, other: &Self, model: &impl Module<F>) -> Result<()> {
         let differs = |what: &str, expected: String, found: String| {
             Err(Error::invalid(
                 format!("checkpoint of another run: {what}"),
@@ -102,6 +102,7 @@ impl<F: Real> TrainState<F> {
             let (expected, found) = (other.description.clone(), self.description.clone());
             return differs("description", expected, found);
         }
+        self.check_model(model)?;
         if self.seed != other.seed {
             return differs("seed", other.seed.to_string(), self.seed.to_string());
         }

@@ -73,8 +73,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// If it is the state of another model, another description, another seed or another rule of updates. The
     /// trainer is then unchanged.
     pub fn resume(&mut self, state: TrainState<F>) -> Result<()> {
-        state.check_model(&self.model)?;
-        state.check_run(&self.state())?;
+        state.check_run(&self.state(), &self.model)?;
         let tensors = state.parameters.into_iter().chain(state.states);
         restore(&mut self.model, tensors.map(|(_, tensor)| tensor));
         self.best = state.best;
