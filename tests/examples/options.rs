@@ -200,3 +200,30 @@ fn threads_do_not_change_a_bit() {
         }
     }
 }
+
+#[test]
+fn a_summary_is_a_table_of_the_layers_on_the_data() {
+    let folder = TempDir::new().unwrap();
+    let args = ["--dataset", "karate", "--epochs", "1", "--summary"];
+    let (out, _) = succeeded(&cora(&folder, &args));
+    for row in [
+        "layer       type      output    parameters",
+        "            GraphNet  [34, 2]         2502",
+        "  layers.0  GatConv   [34, 64]        2368",
+        "  layers.1  GatConv   [34, 2]          134",
+    ] {
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let found = out.lines().any(|line| words(line) == words(row));
+        assert!(found, "{row}: {out}");
+    }
+    let (out, err) = succeeded(&cora(&folder, &[&args[..], &["--json"]].concat()));
+    assert_eq!(json(&out).len(), 2);
+    assert!(err.contains("layers.1") && err.contains("total"), "{err}");
+    let more = ["--model", "sage", "--layers", "3"];
+    let (out, _) = succeeded(&cora(&folder, &[&args[..], &more].concat()));
+    assert_eq!(out.matches("SageConv").count(), 3, "{out}");
+    refused(
+        &cora(&folder, &["--model", "sage", "--heads", "2"]),
+        "--heads: expected a model with attention, found sage",
+    );
+}
