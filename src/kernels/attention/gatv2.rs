@@ -158,11 +158,17 @@ impl<F: Real> Attention<'_, F> {
                     let gzt = &mut gzt[row * w..][..w];
                     let slope = self.slope;
                     let step = ScoreAdjoints { zt, slope };
-                    let of_a = match t {
-                        Some(_) => Out::Set(&mut v[..]),
-                        None => Out::Add(&mut ga[..]),
-                    };
-                    rows::over_entries(sources, g, zs, heads, [Out::Set(gzt), of_a], &step);
+                    // Two calls, so that each loop is compiled for its kinds of output.
+                    match t {
+                        None => {
+                            let out = [Out::Set(&mut *gzt), Out::Add(&mut ga[..])];
+                            rows::over_entries(sources, g, zs, heads, out, &step);
+                        }
+                        Some(_) => {
+                            let out = [Out::Set(&mut *gzt), Out::Set(&mut v[..])];
+                            rows::over_entries(sources, g, zs, heads, out, &step);
+                        }
+                    }
                     for (g, &a) in gzt.iter_mut().zip(a) {
                         *g *= a;
                     }
