@@ -4,7 +4,7 @@
 use super::{Observer, Point};
 use crate::error::Result;
 use crate::kernels::update::sum_of_squares;
-use crate::nn::Module;
+use crate::nn::{Module, Role};
 use crate::optim::Unit;
 use crate::real::Real;
 use crate::symmetry::{Law, Side, Symmetry};
@@ -33,6 +33,9 @@ pub struct Recording {
     pub laws: Vec<String>,
     /// The names of the parameters.
     pub parameters: Vec<String>,
+    /// The role of each parameter; none in recordings of an earlier version.
+    #[serde(default)]
+    pub roles: Vec<Role>,
     /// The samples, first to last.
     pub samples: Vec<Sample>,
 }
@@ -161,6 +164,7 @@ impl<F: Real> Recorder<F> {
             recording: Recording {
                 laws: laws.iter().map(|law| law.name.clone()).collect(),
                 parameters: names,
+                roles: model.roles(),
                 samples: Vec::new(),
             },
             laws,

@@ -2,6 +2,7 @@
 
 use super::observers::{Diary, Page, descent};
 use super::*;
+use emmy::nn::Role;
 use emmy::store;
 use emmy::train::{Norms, Recorder, Recording, Sample, change};
 
@@ -170,4 +171,16 @@ fn a_recording_is_kept_and_read_again() {
         json["samples"][2]["balance"][1].as_array().unwrap().len(),
         4
     );
+}
+
+#[test]
+fn a_recording_says_what_each_parameter_is_for() {
+    let net = setting(0.0).net();
+    let recording = Recorder::new(&net, net.laws(), 5).into_recording();
+    assert_eq!(recording.roles, net.roles());
+    let attention = recording
+        .roles
+        .iter()
+        .filter(|role| **role == Role::Attention);
+    assert_eq!(attention.count(), net.layers.len());
 }
