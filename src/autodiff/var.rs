@@ -83,8 +83,8 @@ impl<'t, F: Real> Var<'t, F> {
     /// derivatives of any order follow; it may capture owned data only, and gets ȳ, y and x from its
     /// argument, a [`Vjp`]. `op` is the name in messages and counts.
     ///
-    /// A trace ([`crate::nn::Trace`]) knows an operation by its name: take one that no operation of the crate has,
-    /// and laws end there.
+    /// A trace ([`crate::nn::Trace`]) knows an operation by its name. Choose a name that no operation of the
+    /// crate has: the trace then lists no law that goes through the operation.
     ///
     /// ```
     /// use emmy::{Real, Var, autodiff::check_grads, kernels::map, tensor::tensor};
