@@ -46,7 +46,7 @@ pub trait Fused<F: Real>: 'static {
 pub fn fused<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]) -> Var<'t, F> {
     let (tape, values) = operands(op.name(), args);
     let (value, saved) = op.forward(&values);
-    tape.record(op.name(), args, value, move |p| {
+    let y = tape.record(op.name(), args, value, move |p| {
         if p.tape.recording.get() {
             let (y, aliases) = trace(p, |args| op.reference(args));
             return spread(vjp_graph(y, &aliases, p.gy()), &p.wanted);
@@ -58,7 +58,8 @@ pub fn fused<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]) -> Var<'t, F>
             .into_iter()
             .map(|adjoint| adjoint.map(|g| p.tape.constant(g)))
             .collect()
-    })
+    });
+    y.custom()
 }
 
 /// Runs `f` without keeping its intermediate values; the backward pass runs it again. This saves memory and
@@ -85,7 +86,7 @@ pub fn checkpoint<'t, F: Real>(
 ) -> Var<'t, F> {
     let (tape, values) = operands(op, args);
     let value = tape.scratch(false, || f(&constants(tape, values)).value());
-    tape.record(op, args, value, move |p| {
+    let y = tape.record(op, args, value, move |p| {
         let graph = p.tape.recording.get();
         let on = p.tape.set_recording(true);
         let (y, aliases) = trace(p, &f);
@@ -95,7 +96,8 @@ pub fn checkpoint<'t, F: Real>(
             false => constants(p.tape, vjp(y, &aliases, &p.gy().value())),
         };
         spread(adjoints, &p.wanted)
-    })
+    });
+    y.custom()
 }
 
 #[track_caller]
@@ -121,7 +123,8 @@ fn trace<'t, F: Real>(
 
 /// y = x, a new node for the same value.
 fn alias<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
-    x.unary("alias", x.value(), |p| p.gy())
+    x.tape
+        .record("alias", &[x], x.value(), |p| vec![Some(p.gy())])
 }
 
 /// Puts one item in each wanted place.

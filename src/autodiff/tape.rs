@@ -36,6 +36,8 @@ pub(crate) struct Node<F: Real> {
     /// The number or axis an operation was given: the slope of a LeakyReLU, the exponent of a power, the axis
     /// of a slice; NaN if none.
     pub constant: f64,
+    /// Whether it is a user's own operation, whose name says nothing of what it computes.
+    pub custom: bool,
 }
 
 /// An arena of operations: the record of one forward computation.
@@ -161,6 +163,7 @@ impl<F: Real> Tape<F> {
             rule,
             differentiable,
             constant: f64::NAN,
+            custom: false,
         });
         Var {
             tape: self,
@@ -172,9 +175,9 @@ impl<F: Real> Tape<F> {
         Ref::map(self.nodes.borrow(), |nodes| &nodes[id])
     }
 
-    /// Writes down the number or axis that operation `id` was given.
-    pub(super) fn note(&self, id: NodeId, constant: f64) {
-        self.nodes.borrow_mut()[id].constant = constant;
+    /// Writes down what is known of operation `id` once it is recorded.
+    pub(super) fn edit(&self, id: NodeId, f: impl FnOnce(&mut Node<F>)) {
+        f(&mut self.nodes.borrow_mut()[id]);
     }
 
     /// Frees every node from `mark` on. Handles to them must not be used again.

@@ -1,6 +1,6 @@
 //! The handle to a node.
 
-use super::tape::{NodeId, Tape, Vjp};
+use super::tape::{NodeId, Tape};
 use crate::real::Real;
 use crate::tensor::Tensor;
 use std::fmt;
@@ -68,67 +68,20 @@ impl<'t, F: Real> Var<'t, F> {
     /// The same variable; its operation is marked with the number or axis that it was given, so that a reader
     /// of the tape can identify it.
     pub(crate) fn noting(self, constant: f64) -> Self {
-        self.tape.note(self.id, constant);
+        self.tape.edit(self.id, |node| node.constant = constant);
+        self
+    }
+
+    /// The same variable; its operation is marked as a user's own, so that no reader of the tape takes its name
+    /// for that of an operation of this crate.
+    pub(crate) fn custom(self) -> Self {
+        self.tape.edit(self.id, |node| node.custom = true);
         self
     }
 
     /// Whether a derivative can flow into it.
     pub fn is_differentiable(self) -> bool {
         self.tape.node(self.id).differentiable
-    }
-
-    /// Records y = f(x) with its derivative x̄ = pull(ȳ): the way to define an operation.
-    ///
-    /// `value` is y, computed on plain tensors. `pull` is written in differentiable operations, so that
-    /// derivatives of any order follow; it may capture owned data only, and gets ȳ, y and x from its
-    /// argument, a [`Vjp`]. `op` is the name in messages and counts.
-    ///
-    /// A trace ([`crate::nn::Trace`]) knows an operation by its name. Choose a name that no operation of the
-    /// crate has: the trace then lists no law that goes through the operation.
-    ///
-    /// ```
-    /// use emmy::{Real, Var, autodiff::check_grads, kernels::map, tensor::tensor};
-    ///
-    /// /// y = sinh x,   x̄ = ȳ cosh x
-    /// fn sinh<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
-    ///     x.unary("sinh", map::unary(&x.value(), F::sinh), |p| p.gy() * cosh(p.x()))
-    /// }
-    ///
-    /// /// y = cosh x,   x̄ = ȳ sinh x
-    /// fn cosh<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
-    ///     x.unary("cosh", map::unary(&x.value(), F::cosh), |p| p.gy() * sinh(p.x()))
-    /// }
-    ///
-    /// check_grads(|x| sinh(x[0]), &[tensor(&[2], vec![0.5, -1.0])])?;
-    /// # Ok::<(), emmy::Error>(())
-    /// ```
-    pub fn unary(
-        self,
-        op: &'static str,
-        value: Tensor<F>,
-        pull: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
-    ) -> Self {
-        self.tape
-            .record(op, &[self], value, move |p| vec![p.term(0, &pull)])
-    }
-
-    /// Records y = f(a, b) with its derivatives ā = pull_a(ȳ) and b̄ = pull_b(ȳ), each called only where it
-    /// is wanted. Each must have the shape of its argument. `value` is y.
-    ///
-    /// # Panics
-    /// If the operands stand on different tapes.
-    #[track_caller]
-    pub fn binary(
-        self,
-        op: &'static str,
-        b: Self,
-        value: Tensor<F>,
-        pull_a: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
-        pull_b: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
-    ) -> Self {
-        self.tape.record(op, &[self, b], value, move |p| {
-            vec![p.term(0, &pull_a), p.term(1, &pull_b)]
-        })
     }
 }
 

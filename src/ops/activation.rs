@@ -8,14 +8,14 @@ use crate::tensor::Tensor;
 impl<F: Real> Var<'_, F> {
     /// y = 1 / (1 + e⁻ˣ),   x̄ = ȳ y (1 − y)
     pub fn sigmoid(self) -> Self {
-        self.unary("sigmoid", map::unary(&self.value(), F::sigmoid_v), |p| {
+        self.builtin_unary("sigmoid", map::unary(&self.value(), F::sigmoid_v), |p| {
             p.gy() * (p.y() - p.y().square())
         })
     }
 
     /// y = max(x, 0),   x̄ = ȳ where x > 0, else 0
     pub fn relu(self) -> Self {
-        self.unary(
+        self.builtin_unary(
             "relu",
             // With the comparison this way round, NaN stays NaN.
             map::unary(
@@ -28,7 +28,7 @@ impl<F: Real> Var<'_, F> {
 
     /// y = x where x > 0, else slope · x,   x̄ = ȳ or slope · ȳ (at 0 the latter)
     pub fn leaky_relu(self, slope: F) -> Self {
-        self.unary(
+        self.builtin_unary(
             "leaky_relu",
             map::unary(
                 &self.value(),
@@ -55,7 +55,7 @@ impl<F: Real> Var<'_, F> {
         );
         let gated = move |x: F, m: F| if m > F::zero() { x } else { below * x };
         let y = map::binary("gate", &self.value(), &m, gated);
-        self.unary("gate", y, move |p| p.gy().gate(m.clone(), below))
+        self.builtin_unary("gate", y, move |p| p.gy().gate(m.clone(), below))
     }
 
     /// y = x where x > 0, else α (eˣ − 1),   x̄ = ȳ where x > 0, else ȳ (y + α)
@@ -69,7 +69,7 @@ impl<F: Real> Var<'_, F> {
                 alpha * x.exp_m1_v()
             }
         });
-        self.unary("elu", y, move |p| p.gy().elu_gate(p.y(), alpha))
+        self.builtin_unary("elu", y, move |p| p.gy().elu_gate(p.y(), alpha))
     }
 
     /// z = g where y > 0, else g (y + α): the derivative of ELU in terms of its value.   ḡ = z̄ likewise,
@@ -78,7 +78,7 @@ impl<F: Real> Var<'_, F> {
     fn elu_gate(self, y: Self, alpha: F) -> Self {
         let derivative = move |g: F, y: F| if y > F::zero() { g } else { g * (y + alpha) };
         let z = map::binary("elu_gate", &self.value(), &y.value(), derivative);
-        self.binary(
+        self.builtin_binary(
             "elu_gate",
             y,
             z,
@@ -101,7 +101,7 @@ impl<F: Real> Var<'_, F> {
     pub fn normal_cdf(self) -> Self {
         let half_erfc = |x: F| 0.5 * libm::erfc(-x.as_f64() / std::f64::consts::SQRT_2);
         let y = map::unary(&self.value(), |x| F::of(half_erfc(x)));
-        self.unary("normal_cdf", y, |p| {
+        self.builtin_unary("normal_cdf", y, |p| {
             let density = p.x().square().scale(F::of(-0.5)).exp();
             p.gy() * density.scale(F::of(std::f64::consts::TAU.sqrt().recip()))
         })
@@ -121,7 +121,7 @@ impl<F: Real> Var<'_, F> {
 
     /// y = ln(1 + eˣ), without overflow,   x̄ = ȳ sigmoid(x)
     pub fn softplus(self) -> Self {
-        self.unary(
+        self.builtin_unary(
             "softplus",
             map::unary(&self.value(), |x| {
                 x.max(F::zero()) + (-x.abs()).exp_v().ln_1p_v()

@@ -12,7 +12,7 @@ impl<F: Real> Add for Var<'_, F> {
     #[track_caller]
     fn add(self, b: Self) -> Self {
         let y = map::binary("add", &self.value(), &b.value(), |a, b| a + b);
-        self.binary(
+        self.builtin_binary(
             "add",
             b,
             y,
@@ -29,7 +29,7 @@ impl<F: Real> Sub for Var<'_, F> {
     #[track_caller]
     fn sub(self, b: Self) -> Self {
         let y = map::binary("sub", &self.value(), &b.value(), |a, b| a - b);
-        self.binary(
+        self.builtin_binary(
             "sub",
             b,
             y,
@@ -46,7 +46,7 @@ impl<F: Real> Mul for Var<'_, F> {
     #[track_caller]
     fn mul(self, b: Self) -> Self {
         let y = map::binary("mul", &self.value(), &b.value(), |a, b| a * b);
-        self.binary(
+        self.builtin_binary(
             "mul",
             b,
             y,
@@ -63,7 +63,7 @@ impl<F: Real> Div for Var<'_, F> {
     #[track_caller]
     fn div(self, b: Self) -> Self {
         let y = map::binary("div", &self.value(), &b.value(), |a, b| a / b);
-        self.binary(
+        self.builtin_binary(
             "div",
             b,
             y,
@@ -78,14 +78,14 @@ impl<F: Real> Neg for Var<'_, F> {
 
     /// y = −x,   x̄ = −ȳ
     fn neg(self) -> Self {
-        self.unary("neg", map::unary(&self.value(), |x| -x), |p| -p.gy())
+        self.builtin_unary("neg", map::unary(&self.value(), |x| -x), |p| -p.gy())
     }
 }
 
 impl<F: Real> Var<'_, F> {
     /// y = x + c,   x̄ = ȳ
     pub fn add_scalar(self, c: F) -> Self {
-        self.unary(
+        self.builtin_unary(
             "add_scalar",
             map::unary(&self.value(), move |x| x + c),
             |p| p.gy(),
@@ -95,7 +95,7 @@ impl<F: Real> Var<'_, F> {
 
     /// y = c x,   x̄ = c ȳ
     pub fn scale(self, c: F) -> Self {
-        self.unary(
+        self.builtin_unary(
             "scale",
             map::unary(&self.value(), move |x| x * c),
             move |p| p.gy().scale(c),

@@ -16,6 +16,6 @@ impl<F: Real> Var<'_, F> {
     #[track_caller]
     pub fn dropout(self, p: f64, seed: u64) -> Self {
         let y = random::dropout(&self.value(), p, seed);
-        self.unary("dropout", y, move |vjp| vjp.gy().dropout(p, seed))
+        self.builtin_unary("dropout", y, move |vjp| vjp.gy().dropout(p, seed))
     }
 }

@@ -15,7 +15,7 @@ impl<F: Real> Var<'_, F> {
             k if k == -one => map::unary(&x, F::recip),
             _ => map::unary(&x, move |x| x.powf(k)),
         };
-        self.unary("powf", y, move |p| match k {
+        self.builtin_unary("powf", y, move |p| match k {
             k if k == F::zero() => p.gy().scale(k),
             k if k == one => p.gy(),
             k if k == one + one => (p.gy() * p.x()).scale(k),
@@ -31,26 +31,26 @@ impl<F: Real> Var<'_, F> {
 
     /// y = exp x,   x̄ = ȳ y
     pub fn exp(self) -> Self {
-        self.unary("exp", map::unary(&self.value(), F::exp_v), |p| {
+        self.builtin_unary("exp", map::unary(&self.value(), F::exp_v), |p| {
             p.gy() * p.y()
         })
     }
 
     /// y = ln x,   x̄ = ȳ / x
     pub fn ln(self) -> Self {
-        self.unary("ln", map::unary(&self.value(), F::ln_v), |p| p.gy() / p.x())
+        self.builtin_unary("ln", map::unary(&self.value(), F::ln_v), |p| p.gy() / p.x())
     }
 
     /// y = √x,   x̄ = ȳ / 2y
     pub fn sqrt(self) -> Self {
-        self.unary("sqrt", map::unary(&self.value(), F::sqrt), |p| {
+        self.builtin_unary("sqrt", map::unary(&self.value(), F::sqrt), |p| {
             (p.gy() / p.y()).scale(F::of(0.5))
         })
     }
 
     /// y = |x|,   x̄ = ȳ sign x, and 0 at x = 0
     pub fn abs(self) -> Self {
-        self.unary("abs", map::unary(&self.value(), F::abs), |p| {
+        self.builtin_unary("abs", map::unary(&self.value(), F::abs), |p| {
             let sign = |x: F| F::of(f64::from(x > F::zero()) - f64::from(x < F::zero()));
             p.gy() * p.tape.constant(map::unary(&p.x().value(), sign))
         })
@@ -58,21 +58,21 @@ impl<F: Real> Var<'_, F> {
 
     /// y = sin x,   x̄ = ȳ cos x
     pub fn sin(self) -> Self {
-        self.unary("sin", map::unary(&self.value(), F::sin), |p| {
+        self.builtin_unary("sin", map::unary(&self.value(), F::sin), |p| {
             p.gy() * p.x().cos()
         })
     }
 
     /// y = cos x,   x̄ = −ȳ sin x
     pub fn cos(self) -> Self {
-        self.unary("cos", map::unary(&self.value(), F::cos), |p| {
+        self.builtin_unary("cos", map::unary(&self.value(), F::cos), |p| {
             -(p.gy() * p.x().sin())
         })
     }
 
     /// y = tanh x,   x̄ = ȳ (1 − y²)
     pub fn tanh(self) -> Self {
-        self.unary("tanh", map::unary(&self.value(), F::tanh_v), |p| {
+        self.builtin_unary("tanh", map::unary(&self.value(), F::tanh_v), |p| {
             p.gy() * (-p.y().square() + F::one())
         })
     }
@@ -86,7 +86,7 @@ impl<F: Real> Var<'_, F> {
     pub fn maximum(self, b: Self) -> Self {
         let pick = |a: F, b: F| if a > b || a.is_nan() { a } else { b };
         let y = map::binary("maximum", &self.value(), &b.value(), pick);
-        self.binary(
+        self.builtin_binary(
             "maximum",
             b,
             y,
@@ -104,7 +104,7 @@ impl<F: Real> Var<'_, F> {
     pub fn minimum(self, b: Self) -> Self {
         let pick = |a: F, b: F| if a < b || a.is_nan() { a } else { b };
         let y = map::binary("minimum", &self.value(), &b.value(), pick);
-        self.binary(
+        self.builtin_binary(
             "minimum",
             b,
             y,
@@ -124,7 +124,7 @@ impl<F: Real> Var<'_, F> {
             let x = if x < low { low } else { x };
             if x > high { high } else { x }
         };
-        self.unary("clamp", map::unary(&self.value(), limited), move |p| {
+        self.builtin_unary("clamp", map::unary(&self.value(), limited), move |p| {
             let inside = move |x: F| F::of(f64::from(low <= x && x <= high));
             p.gy() * p.tape.constant(map::unary(&p.x().value(), inside))
         })
@@ -142,7 +142,7 @@ impl<F: Real> Var<'_, F> {
         let pick = |c: F, a: F, b: F| if c > F::zero() { a } else { b };
         let y = map::ternary("where_", &chosen, &self.value(), &other.value(), pick);
         let (to_a, to_b) = (chosen, rest);
-        self.binary(
+        self.builtin_binary(
             "where_",
             other,
             y,

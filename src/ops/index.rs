@@ -19,7 +19,7 @@ impl<F: Real> Var<'_, F> {
         let size = shape[axis];
         check("index_select", &indices, axis, size);
         let y = self.value().select(Axis(axis), &indices).into_shared();
-        self.unary("index_select", y, move |p| {
+        self.builtin_unary("index_select", y, move |p| {
             p.gy().index_add(axis as isize, Arc::clone(&indices), size)
         })
         .noting(axis as f64)
@@ -45,7 +45,7 @@ impl<F: Real> Var<'_, F> {
             let mut y = y.index_axis_mut(Axis(axis), i);
             y += &x;
         }
-        self.unary("index_add", y, move |p| {
+        self.builtin_unary("index_add", y, move |p| {
             p.gy().index_select(axis as isize, Arc::clone(&indices))
         })
         .noting(axis as f64)

@@ -5,7 +5,8 @@
 //! (`segment_mean`) 0.
 //!
 //! # Adding an operation
-//! A value and one derivative per argument, written in the operations that are already here:
+//! A value and one derivative per argument, written in the operations that are already here. In this crate the
+//! method is called `builtin_unary`, outside [`Var::unary`](crate::Var::unary):
 //!
 //! ```
 //! # use emmy::{Real, Var, kernels::map};
@@ -30,6 +31,7 @@
 mod activation;
 mod arithmetic;
 pub mod attention;
+mod define;
 mod dropout;
 mod elementwise;
 mod index;

@@ -24,7 +24,7 @@ impl<F: Real> Var<'_, F> {
             );
         }
         let y = gemm::matmul_batched(&self.value(), &b.value());
-        self.binary(
+        self.builtin_binary(
             "matmul",
             b,
             y,
@@ -48,7 +48,7 @@ impl<F: Real> Var<'_, F> {
             "linear: x {x_shape:?}, weight {w_shape:?}: x must be [.., in], the weight [out, in]"
         );
         let y = gemm::matmul_batched(&self.value(), &w.value().reversed_axes());
-        self.binary(
+        self.builtin_binary(
             "linear",
             w,
             y,

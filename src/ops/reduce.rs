@@ -23,7 +23,7 @@ impl<F: Real> Var<'_, F> {
     pub(super) fn sum_as(self, op: &str, axes: &[isize], keepdims: bool) -> Self {
         let axes = normalize_axes(op, axes, self.ndim());
         let y = reduce::sum(&self.value(), &axes);
-        self.unary("sum", y, |p| p.gy().broadcast_to(&p.x().shape()))
+        self.builtin_unary("sum", y, |p| p.gy().broadcast_to(&p.x().shape()))
             .without(&axes, keepdims)
     }
 
@@ -107,7 +107,7 @@ impl<F: Real> Var<'_, F> {
     ) -> Self {
         let axes = normalize_axes(op, axes, self.ndim());
         let reduced = axes.clone();
-        let y = self.unary(op, value(&self.value(), &axes), move |p| {
+        let y = self.builtin_unary(op, value(&self.value(), &axes), move |p| {
             let (x, y) = (p.x().value(), p.y().value());
             let hit = map::binary(op, &x, &y, |x, y| F::of(f64::from(x == y)));
             let count = reduce::sum(&hit, &reduced);

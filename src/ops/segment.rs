@@ -112,7 +112,7 @@ pub fn segment_max<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t
         y
     });
     let again = Arc::clone(pattern);
-    v.unary("segment_max", y, move |p| {
+    v.builtin_unary("segment_max", y, move |p| {
         let (v, y) = (p.x().detach(), p.y().detach());
         let at_entries = gather_rows(&again, y).value();
         let hit = map::binary("segment_max", &v.value(), &at_entries, |v, y| {
@@ -133,7 +133,7 @@ pub fn segment_softmax<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Va
     let (shape, width) = trailing("segment_softmax", v, pattern.nnz(), pattern.nnz());
     let y = apply(v, &shape, |v| segment::segment_softmax(pattern, v, width));
     let again = Arc::clone(pattern);
-    v.unary("segment_softmax", y, move |p| {
+    v.builtin_unary("segment_softmax", y, move |p| {
         let weighted = p.gy() * p.y();
         weighted - p.y() * gather_rows(&again, segment_sum(&again, weighted))
     })
@@ -153,7 +153,7 @@ fn per_row<'t, F: Real>(
     let (shape, width) = trailing(op, x, from, to);
     let y = apply(x, &shape, |x| kernel(pattern, x, width));
     let again = Arc::clone(pattern);
-    x.unary(op, y, move |p| adjoint(&again, p.gy()))
+    x.builtin_unary(op, y, move |p| adjoint(&again, p.gy()))
 }
 
 /// The shape of x with `to` in place of `from` in front, and the number of elements behind the first axis.

@@ -23,7 +23,7 @@ impl<'t, F: Real> Var<'t, F> {
             "broadcast_to: {:?} does not broadcast to {shape:?}",
             x.shape()
         );
-        self.unary("broadcast_to", map::broadcast(&x, shape), |p| {
+        self.builtin_unary("broadcast_to", map::broadcast(&x, shape), |p| {
             p.gy().sum_like(p.x())
         })
     }
@@ -38,7 +38,7 @@ impl<'t, F: Real> Var<'t, F> {
             return self;
         }
         let y = reduce::sum_to(&self.value(), shape);
-        self.unary("sum_to", y, |p| p.gy().broadcast_to(&p.x().shape()))
+        self.builtin_unary("sum_to", y, |p| p.gy().broadcast_to(&p.x().shape()))
     }
 
     /// [`sum_to`](Self::sum_to) the shape of `like`: the adjoint of broadcasting `like`.
@@ -76,7 +76,7 @@ impl<'t, F: Real> Var<'t, F> {
         let y = contiguous(&self.value())
             .into_shape_with_order(IxDyn(&shape))
             .expect("as many elements, without gaps");
-        self.unary("reshape", y, |p| p.gy().reshape(&p.x().shape()))
+        self.builtin_unary("reshape", y, |p| p.gy().reshape(&p.x().shape()))
     }
 
     /// y = x with a new axis of size 1 at `axis`,   x̄ = ȳ without it
@@ -128,7 +128,7 @@ impl<'t, F: Real> Var<'t, F> {
             "permute: {axes:?} is not a permutation of the {n} dimensions"
         );
         let y = self.value().permuted_axes(IxDyn(&order));
-        self.unary("permute", y, move |p| p.gy().permute(&inverse))
+        self.builtin_unary("permute", y, move |p| p.gy().permute(&inverse))
     }
 
     /// x with two axes exchanged; a view.   x̄ = ȳ with them exchanged back
@@ -177,7 +177,7 @@ impl<'t, F: Real> Var<'t, F> {
         let (before, after) = (range.start, size - range.end);
         let mut y = self.value();
         y.slice_axis_inplace(Axis(axis), Slice::from(range));
-        self.unary("slice", y, move |p| {
+        self.builtin_unary("slice", y, move |p| {
             p.gy().pad(axis as isize, before, after)
         })
         .noting(axis as f64)
@@ -196,7 +196,7 @@ impl<'t, F: Real> Var<'t, F> {
         let mut y = Tensor::zeros(shape);
         y.slice_axis_mut(Axis(axis), Slice::from(range.clone()))
             .assign(&self.value());
-        self.unary("pad", y, move |p| {
+        self.builtin_unary("pad", y, move |p| {
             p.gy().slice(axis as isize, range.clone())
         })
         .noting(axis as f64)

@@ -117,7 +117,7 @@ impl<'t, F: Real> Var<'t, F> {
         let x = contiguous(&self.value());
         let w = x.shape()[x.ndim() - 1];
         let y = softmax_rows(x.as_slice().expect("contiguous"), &keep, w);
-        self.unary("softmax", tensor(x.shape(), y), |p| {
+        self.builtin_unary("softmax", tensor(x.shape(), y), |p| {
             let weighted = p.gy() * p.y();
             weighted - p.y() * weighted.sum(&[-1], true)
         })
@@ -132,7 +132,7 @@ impl<'t, F: Real> Var<'t, F> {
             0 => vec![F::neg_infinity(); shape.iter().product()],
             _ => logsumexp_rows(x.as_slice().expect("contiguous"), &keep, w),
         };
-        self.unary("logsumexp", tensor(&shape, y), move |p| {
+        self.builtin_unary("logsumexp", tensor(&shape, y), move |p| {
             p.gy() * p.x().softmax_last(keep.clone())
         })
     }

@@ -36,7 +36,7 @@ pub fn spmm<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>) -
     let (heads, d, shape) = product_shape("spmm", pattern, Side::Rows, s, x);
     let y = with_slices(s, x, |s, x| kernel::spmm(pattern, s, x, heads, d));
     let (for_s, for_x) = (Arc::clone(pattern), Arc::clone(pattern));
-    s.binary(
+    s.builtin_binary(
         "spmm",
         x,
         y.into_tensor(&shape),
@@ -56,7 +56,7 @@ pub fn spmm_t<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>)
     let (heads, d, shape) = product_shape("spmm_t", pattern, Side::Columns, s, x);
     let y = with_slices(s, x, |s, x| kernel::spmm_t(pattern, s, x, heads, d));
     let (for_s, for_x) = (Arc::clone(pattern), Arc::clone(pattern));
-    s.binary(
+    s.builtin_binary(
         "spmm_t",
         x,
         y.into_tensor(&shape),
@@ -88,7 +88,7 @@ pub fn sddmm<'t, F: Real>(pattern: &Arc<Pattern>, a: Var<'t, F>, b: Var<'t, F>) 
     let shape = [&[pattern.nnz()], &sa[1..sa.len() - 1]].concat();
     let s = with_slices(a, b, |a, b| kernel::sddmm(pattern, a, b, heads, d));
     let (for_a, for_b) = (Arc::clone(pattern), Arc::clone(pattern));
-    a.binary(
+    a.builtin_binary(
         "sddmm",
         b,
         s.into_tensor(&shape),

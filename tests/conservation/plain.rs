@@ -1,10 +1,12 @@
 //! Networks as users write them: a struct, a forward function, and nothing said about laws.
 
 use crate::support::*;
+use emmy::autodiff::{Fused, checkpoint, fused};
+use emmy::kernels::map;
 use emmy::nn::Module;
 use emmy::nn::{Embedding, LayerNorm, Linear, Pass, Role, Trace};
 use emmy::symmetry::{Law, Symmetry};
-use emmy::{Real, Var, init};
+use emmy::{Real, Tensor, Var, init};
 
 /// A residual, a norm, two activations.
 #[derive(Debug, Clone)]
@@ -321,5 +323,79 @@ fn what_is_not_followed_has_no_laws() {
         if way == 0 {
             assert_eq!(laws[0].name, "layer, neurons");
         }
+    }
+}
+
+/// y = eˣ, under the name of an operation that is homogeneous.
+fn misnamed<'t, F: Real>(x: Var<'t, F>, how: usize) -> Var<'t, F> {
+    match how {
+        0 => x.unary("relu", map::unary(&x.value(), F::exp), |p| p.gy() * p.y()),
+        1 => x.binary(
+            "add",
+            x,
+            map::unary(&x.value(), F::exp),
+            |p| p.gy() * p.y(),
+            |p| p.gy() * F::zero(),
+        ),
+        2 => checkpoint("relu", &[x], |x| x[0].exp()),
+        _ => fused(Misnamed, &[x]),
+    }
+}
+
+struct Misnamed;
+
+impl<F: Real> Fused<F> for Misnamed {
+    type Saved = ();
+
+    fn name(&self) -> &'static str {
+        "relu"
+    }
+
+    fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, ()) {
+        (map::unary(&args[0], F::exp), ())
+    }
+
+    fn backward(
+        &self,
+        _: &[Tensor<F>],
+        y: &Tensor<F>,
+        _: &(),
+        gy: &Tensor<F>,
+        _: &[bool],
+    ) -> Vec<Option<Tensor<F>>> {
+        vec![Some((gy * y).into_shared())]
+    }
+
+    fn reference<'t>(&self, args: &[Var<'t, F>]) -> Var<'t, F> {
+        args[0].exp()
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Chain<F: Real> {
+    first: Linear<F>,
+    last: Linear<F>,
+}
+emmy::module!(Chain: first, last);
+
+/// A user's operation that has the name of one of the crate's is not taken for it: e^(c x) is not c eˣ.
+#[test]
+fn the_name_of_an_operation_proves_nothing() {
+    let rng = &mut init::rng(0);
+    let net = Chain::<f64> {
+        first: Linear::new(4, 5, true, rng),
+        last: Linear::new(5, 3, true, rng),
+    };
+    let problem = example(4, Loss::ALL[0], 0);
+    let laws = |activation: &dyn for<'t> Fn(Var<'t, f64>) -> Var<'t, f64>| {
+        let trace = Trace::of(&net, |pass| {
+            let x = net.first.forward(pass, problem.input(pass.tape()));
+            net.last.forward(pass, activation(x))
+        });
+        trace.laws()
+    };
+    assert_eq!(laws(&|x| x.relu()).len(), 1);
+    for how in 0..4 {
+        assert!(laws(&|x| misnamed(x, how)).is_empty(), "definition {how}");
     }
 }

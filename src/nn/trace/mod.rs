@@ -112,7 +112,8 @@ impl Trace {
         let node = |id| {
             let node = tape.node(id);
             Node {
-                op: node.op,
+                // What an operation of a user's own computes is not known, whatever its name.
+                op: if node.custom { "custom" } else { node.op },
                 args: node.args.to_vec(),
                 shape: node.value.shape().to_vec(),
                 constant: node.constant,
