@@ -176,7 +176,7 @@ impl Cell {
             changes: layer_changes(&initial, &best_model.tensors(), &attention),
             seconds: started.elapsed().as_secs_f64(),
             threads,
-            date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+            date: time::OffsetDateTime::now_utc().date().to_string(),
             machine: machine(),
             dynamics: recorder.map(|r| Dynamics::new(r.recording(), history)),
         })

@@ -1,7 +1,7 @@
 //! The examples as programs.
 
 mod balance;
-#[path = "../files/mod.rs"]
+#[path = "../data/files/mod.rs"]
 mod files;
 mod options;
 mod output;

@@ -2,6 +2,7 @@
 
 mod batches;
 mod clipping;
+mod cora_like;
 mod handmade;
 mod monitoring;
 mod observers;
@@ -9,6 +10,7 @@ mod passes;
 mod recording;
 mod rules;
 mod troubles;
+mod weight_decay;
 
 use emmy::autodiff::grad;
 use emmy::data::{self, Dataset, Split};

@@ -3,7 +3,7 @@
 //!
 //! The neurons of a stream are the entries of the last axis; everything before it numbers rows. An operation
 //! that is not in the table breaks everything, so a list of laws may be too short and is never false.
-//! `tests/passages.rs` changes real operands of every registered operation and holds the output against what
+//! `tests/operations/passages.rs` changes real operands of every registered operation and holds the output against what
 //! is claimed here.
 
 use super::Node;

@@ -110,7 +110,7 @@ impl<'a> Streams<'a> {
         let mut id = 0;
         while id < trace.nodes.len() || calls.peek().is_some() {
             if let Some(call) = calls.next_if(|&c| trace.calls[c].nodes.start <= id) {
-                self.call(call);
+                self.call(call, &declared);
                 id = id.max(trace.calls[call].nodes.end);
                 continue;
             }
@@ -204,9 +204,10 @@ impl<'a> Streams<'a> {
     }
 
     /// Reads what a call reads and writes what it writes.
-    fn call(&mut self, number: usize) {
+    fn call(&mut self, number: usize, declared: &[usize]) {
         let trace = self.trace;
         let call = &trace.calls[number];
+        self.leaks(&call.inputs, declared);
         let ports = call.ports.as_ref().expect("a declared call");
         check(call, ports, &trace.nodes);
         let nothing = Reader::passing(Passage::BREAKS);
@@ -254,7 +255,7 @@ impl<'a> Streams<'a> {
                     (out.shift_anew(call.output)).offset_anew(call.output);
             }
         }
-        self.unlisted(call);
+        self.unlisted(call, declared);
         if !passes {
             let mut stream = Stream {
                 writers: vec![number],
@@ -277,11 +278,14 @@ impl<'a> Streams<'a> {
     }
 
     /// What a call reads without having it among its inputs is not followed.
-    fn unlisted(&mut self, call: &Call) {
+    fn unlisted(&mut self, call: &Call, declared: &[usize]) {
         for node in &self.trace.nodes[call.nodes.clone()] {
             for &arg in &node.args {
-                let outside = arg < call.nodes.start && !call.inputs.contains(&arg);
-                if let Some(stream) = self.relations[arg].stream.filter(|_| outside) {
+                if arg >= call.nodes.start || call.inputs.contains(&arg) {
+                    continue;
+                }
+                self.leaks(&[arg], declared);
+                if let Some(stream) = self.relations[arg].stream {
                     let stream = self.root(stream);
                     self.streams[stream].used = true;
                     self.breaks_all(stream);

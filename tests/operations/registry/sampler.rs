@@ -1,7 +1,7 @@
 //! Random operands.
 
-use crate::sparse::Pattern;
-use crate::tensor::{Tensor, tensor};
+use emmy::sparse::Pattern;
+use emmy::tensor::{Tensor, tensor};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,7 +1,7 @@
 //! Every operation of the registry: value, derivatives, modes, types, layouts; and that none is missing from it.
 
+use crate::registry::{Case, Operation, Sampler, operations};
 use emmy::autodiff::{check_grads, grad, vjp};
-use emmy::ops::registry::{Case, Operation, Sampler, operations};
 use emmy::tensor::tensor;
 use emmy::{Real, Tape, Tensor, Var};
 use ndarray::{Axis, Slice};
@@ -292,7 +292,9 @@ fn an_operation_that_is_not_registered_is_found() {
         "recorded by src/ops, reached by no entry of the registry: {missing:?}"
     );
     // Not operations: constructors, and how operations are defined.
-    let exempt = ["new", "sparse", "unary", "binary"].map(String::from).into();
+    let exempt = ["new", "sparse", "unary", "binary"]
+        .map(String::from)
+        .into();
     let unregistered: Vec<_> = (public.difference(&exempt))
         .filter(|name| !registered.contains(*name))
         .collect();

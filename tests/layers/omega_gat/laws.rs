@@ -1,7 +1,7 @@
 //! Its conservation laws: those of attention, ω in none.
 
-use crate::layers::{INPUTS, features};
-use crate::networks::*;
+use super::networks::*;
+use crate::support::{INPUTS, features};
 use emmy::graph::generators::random_graph;
 use emmy::init;
 use emmy::init::Initialization;

@@ -1,8 +1,8 @@
 //! Arithmetic, functions of one number, activations, dropout.
 
 use super::{Case, Function, Operation, Sampler, function, reference};
-use crate::kernels::random::Dropout;
-use crate::tensor::Tensor;
+use emmy::kernels::random::Dropout;
+use emmy::tensor::Tensor;
 
 pub(super) fn operations() -> Vec<Operation> {
     let mut all = arithmetic();
@@ -282,7 +282,7 @@ fn choices() -> Vec<Operation> {
                 let mut x = d.signed(&shapes[0]);
                 if !mask.iter().any(|m| !m) {
                     (x, other) = (d.signed(&[2]), d.signed(&[2]));
-                    mask = crate::tensor::tensor(&[2], vec![true, false]);
+                    mask = emmy::tensor::tensor(&[2], vec![true, false]);
                 }
                 let held = mask.clone();
                 Case::new(

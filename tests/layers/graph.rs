@@ -1,8 +1,7 @@
 //! Graph layers by what must not change when the graph does: renumbering, isolated nodes, graphs side by side; and fast paths against
 //! plain ones.
 
-mod layers;
-
+use crate::support::{INPUTS, features};
 use emmy::autodiff::grad;
 use emmy::graph::generators::random_graph;
 use emmy::init;
@@ -12,7 +11,6 @@ use emmy::nn::{
 };
 use emmy::sparse::Csr;
 use emmy::{Graph, Tape, Tensor};
-use layers::{INPUTS, features};
 use ndarray::{Array2, Axis, Ix2};
 
 const CLASSES: usize = 3;

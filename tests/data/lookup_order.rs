@@ -1,10 +1,8 @@
 //! Where data is looked for without a folder given. The environment belongs to a whole process, so each case runs in one of its own.
 #![cfg(unix)]
 
-mod files;
-
+use crate::files::npz;
 use emmy::data::{self, Name, Options};
-use files::npz;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -47,7 +45,7 @@ impl Places {
     /// What a process says that is given this variable and this folder.
     fn load(&self, variable: Option<&Path>, folder: Option<&Path>) -> String {
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "load_and_tell", "--nocapture"]);
+        child.args(["--exact", "lookup_order::load_and_tell", "--nocapture"]);
         child.env(CHILD, folder.unwrap_or(Path::new("")));
         child.env("HOME", self.home.path());
         child.env_remove("XDG_CACHE_HOME").env_remove("EMMY_DATA");

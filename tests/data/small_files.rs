@@ -1,10 +1,8 @@
 //! Complete sets on small files that the tests write: assembly, and the places where files are looked for.
 
-mod files;
-
+use crate::files::{self, Parts, npz, pickle};
 use emmy::Error;
 use emmy::data::{self, Dataset, Direction, Name, Options, heterophilic, planetoid};
-use files::{Parts, npz, pickle};
 use std::path::Path;
 use tempfile::TempDir;
 

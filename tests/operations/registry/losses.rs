@@ -1,7 +1,7 @@
 //! Losses.
 
 use super::{Case, Operation, Sampler, function, reference};
-use crate::tensor::{Tensor, scalar};
+use emmy::tensor::{Tensor, scalar};
 
 /// Logits, labels, and a mask that keeps the first node at least.
 fn classified(d: &mut Sampler) -> (Tensor<f64>, Vec<usize>, Vec<bool>) {

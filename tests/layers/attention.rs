@@ -1,12 +1,10 @@
 //! Layers of attention: against their formula, with and without the coefficients asked for, heads, dropout.
 
-mod layers;
-
+use crate::support::{INPUTS, features};
 use emmy::graph::generators::random_graph;
 use emmy::init;
 use emmy::nn::{AttentionOptions, GatConv, Gatv2Conv, Heads, Pass};
 use emmy::{Graph, Tape, Tensor};
-use layers::{INPUTS, features};
 use ndarray::{Array2, Ix2};
 
 /// Attention by loops over edges, from the formula.

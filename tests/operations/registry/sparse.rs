@@ -2,9 +2,9 @@
 
 use super::reference::build;
 use super::{Case, Operation, Sampler, function};
-use crate::ops::sparse::{self, Sparse};
-use crate::sparse::Pattern;
-use crate::tensor::{Tensor, tensor};
+use emmy::ops::sparse::{self, Sparse};
+use emmy::sparse::Pattern;
+use emmy::tensor::{Tensor, tensor};
 use std::sync::Arc;
 
 pub(super) fn operations() -> Vec<Operation> {

@@ -2,11 +2,11 @@
 
 use super::reference::build;
 use super::{Case, Operation, Sampler, function};
-use crate::kernels::random::Dropout;
-use crate::ops::attention::EdgeAttention;
-use crate::real::Real;
-use crate::sparse::Pattern;
-use crate::tensor::Tensor;
+use emmy::kernels::random::Dropout;
+use emmy::ops::attention::EdgeAttention;
+use emmy::real::Real;
+use emmy::sparse::Pattern;
+use emmy::tensor::Tensor;
 use std::rc::Rc;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! What the trace claims of operations between layers, held against the operations: real operands are scaled,
 //! mixed, turned and shifted, and the output must change as claimed.
 
+use crate::registry::{Case, Sampler, operations};
 use emmy::nn::{Layer, Params, Pass, Trace};
-use emmy::ops::registry::{Case, Sampler, operations};
 use emmy::symmetry::{Change, Passage, Ports, Term, Way};
 use emmy::{Tape, Tensor, Var, init};
 use std::collections::BTreeMap;

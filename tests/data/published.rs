@@ -1,10 +1,8 @@
 //! The public files, figure by figure. Where the folder with them is absent the tests say so and pass.
 
-mod files;
-
+use crate::files::published;
 use emmy::Error;
 use emmy::data::{self, Dataset, Direction, Name, Options, Split};
-use files::published;
 use std::path::PathBuf;
 
 fn options(folder: PathBuf) -> Options {

@@ -1,9 +1,9 @@
 //! A violated contract: the message begins with the operation that was called, and the location is the line that called it.
 
+use crate::registry::operations;
 use emmy::autodiff::{checkpoint, grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
 use emmy::ops::Sparse;
 use emmy::ops::attention::EdgeAttention;
-use emmy::ops::registry::operations;
 use emmy::ops::sparse::{
     gather_columns, gather_rows, sddmm, sddmm_add, segment_max, segment_mean, segment_softmax,
     segment_sum, segment_sum_columns, spmm, spmm_t,

@@ -1,10 +1,8 @@
 //! Damaged and hostile files: whatever the bytes are, the readers answer with a data set or with an error that names file and byte.
 
-mod files;
-
+use crate::files::{self, npz, pickle};
 use emmy::Error;
 use emmy::data::{Dataset, Direction, heterophilic, planetoid};
-use files::{npz, pickle};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

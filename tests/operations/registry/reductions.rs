@@ -1,7 +1,7 @@
 //! Sums, extrema, norms, softmax and its relatives.
 
 use super::{Case, Function, Operation, Sampler, function, reference};
-use crate::tensor::Tensor;
+use emmy::tensor::Tensor;
 use ndarray::Dimension;
 
 pub(super) fn operations() -> Vec<Operation> {

@@ -1,7 +1,7 @@
 //! Values, derivatives, and what the formula promises.
 
-use crate::layers::{INPUTS, features};
-use crate::networks::*;
+use super::networks::*;
+use crate::support::{INPUTS, features};
 use approx::assert_abs_diff_eq;
 use emmy::autodiff::check_grads;
 use emmy::graph::Neighbourhood;

@@ -1,6 +1,6 @@
 //! What is tested.
 
-use crate::layers::INPUTS;
+use crate::support::INPUTS;
 use emmy::nn::{AttentionOptions, Conv, GraphNet, GraphNetConfig, Heads, Module, Omega, Pass};
 use emmy::{Graph, Real, Tape, Tensor, init};
 use ndarray::{Array2, Ix2};

@@ -14,9 +14,9 @@ mod sparse;
 
 pub use sampler::Sampler;
 
-use crate::autodiff::Var;
-use crate::real::Real;
-use crate::tensor::Tensor;
+use emmy::autodiff::Var;
+use emmy::real::Real;
+use emmy::tensor::Tensor;
 
 /// An operation.
 pub struct Operation {
@@ -88,21 +88,21 @@ fn boxed<F: Real>(f: impl for<'t> Fn(&[Var<'t, F>]) -> Var<'t, F> + 'static) -> 
 /// front and cloned.
 macro_rules! function {
     ([$($captured:ident),*] |$x:ident| $body:expr) => {
-        $crate::ops::registry::Function {
+        $crate::registry::Function {
             f32: {
                 $(let $captured = $captured.clone();)*
                 #[allow(dead_code, reason = "not every body names it")]
                 type F = f32;
-                $crate::ops::registry::boxed::<f32>(move |$x| $body)
+                $crate::registry::boxed::<f32>(move |$x| $body)
             },
             f64: {
                 $(let $captured = $captured.clone();)*
                 #[allow(dead_code, reason = "not every body names it")]
                 type F = f64;
-                $crate::ops::registry::boxed::<f64>(move |$x| $body)
+                $crate::registry::boxed::<f64>(move |$x| $body)
             },
         }
     };
-    (|$x:ident| $body:expr) => { $crate::ops::registry::function!([] |$x| $body) };
+    (|$x:ident| $body:expr) => { $crate::registry::function!([] |$x| $body) };
 }
 use function;

@@ -1,6 +1,6 @@
 //! Plain loops over indices. Nothing here uses a kernel.
 
-use crate::tensor::{Tensor, tensor};
+use emmy::tensor::{Tensor, tensor};
 use ndarray::{Dimension, IxDyn, indices};
 
 /// The tensor of a shape whose element at an index is `f(index)`.

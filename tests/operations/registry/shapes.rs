@@ -2,8 +2,8 @@
 
 use super::reference::{at, build, common_shape, numbered};
 use super::{Case, Operation, function};
-use crate::autodiff::Var;
-use crate::tensor::{Tensor, tensor};
+use emmy::autodiff::Var;
+use emmy::tensor::{Tensor, tensor};
 
 pub(super) fn operations() -> Vec<Operation> {
     let mut all = arrangements();
