@@ -1,5 +1,5 @@
-//! Graph layers by what must not change when the graph does: renumbering, isolated nodes, graphs side by side; and fast paths against
-//! plain ones.
+//! Graph layers under changes of the graph that must not matter: renumbering, isolated nodes,
+//! graphs side by side; and fast paths compared with plain ones.
 
 mod layers;
 
@@ -49,7 +49,7 @@ fn configs() -> Vec<GraphNetConfig> {
     all
 }
 
-/// A network whose biases are not zero, so that they cannot hide.
+/// A network whose biases are not zero, so that a test notices them.
 fn network(config: GraphNetConfig) -> GraphNet<f64> {
     let mut net = GraphNet::new(config, 3).unwrap();
     let rng = &mut init::rng(9);
@@ -348,7 +348,7 @@ fn gcn_takes_the_cheaper_order_of_products() {
 
 #[test]
 fn a_shared_parameter_collects_both_gradients() {
-    // Layer by layer the same weight: its gradient is the sum over its two uses.
+    // The same weight in two layers: its gradient is the sum over its two uses.
     let graph = random_graph(8, 12, 1);
     let adjacency = graph.gcn_norm::<f64>();
     let layer = GcnConv::<f64>::new(4, 4, true, &mut init::rng(1));

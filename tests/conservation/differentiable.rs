@@ -1,4 +1,5 @@
-//! δ and c on the tape: the numbers of the plain measurement, and derivatives one can train on.
+//! δ and c on the tape: they equal the plain measurement, and their derivatives can be used for
+//! training.
 
 use crate::handmade::Gram;
 use crate::support::*;
@@ -35,7 +36,7 @@ fn on_tape<'t>(
     (loss, theta, g)
 }
 
-/// The broken law that knows only what flows in: its δ is not zero.
+/// An incomplete law with incoming terms only: its δ is not zero.
 fn incoming_only(law: &Law) -> Law {
     let terms = law.side(Side::Incoming).cloned().collect();
     Law::new(law.name.clone(), law.layer, law.symmetry, terms)

@@ -1,4 +1,4 @@
-//! What the options of `cora` do.
+//! The effects of the options of `cora`.
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn every_option_of_model_and_training_makes_a_difference() {
         "--no-bias",
         "--float f64",
         "--seed 1",
-        // Some differ in hidden layers alone.
+        // Some differ only in hidden layers.
         "--layers 3 --init xavier",
         "--layers 3 --init xavier-zero",
         "--layers 3 --init bal-x",

@@ -1,4 +1,4 @@
-//! Values, derivatives, and what the formula promises.
+//! Values, derivatives, and properties of the formula.
 
 use crate::layers::{INPUTS, features};
 use crate::networks::*;

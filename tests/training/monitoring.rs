@@ -75,7 +75,7 @@ fn the_monitor_finds_the_largest_delta() {
     }
 }
 
-/// Shows another what it is shown, with one entry of the gradients changed in one epoch.
+/// Passes its points on to another observer, with one entry of the gradients changed in one epoch.
 struct Tampering<'a> {
     monitor: &'a mut LawMonitor,
     changes: Vec<(usize, [usize; 2], f64)>,
