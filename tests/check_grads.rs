@@ -156,7 +156,7 @@ fn a_small_mistake_is_caught_beside_large_numbers() {
 }
 
 #[test]
-fn what_is_right_passes_at_every_scale() {
+fn correct_derivatives_pass_at_every_scale() {
     for (c, scale) in pairs() {
         let (x, positive) = (scaled(scale), scaled(scale).mapv(f64::abs).into_shared());
         let passes = |name: &str, f: for<'t> fn(Var<'t, f64>) -> Var<'t, f64>, x: &Tensor<f64>| {

@@ -123,7 +123,7 @@ fn directed_gcn_norm_takes_the_in_degree_at_both_ends() {
 }
 
 #[test]
-fn without_self_loops_an_edge_from_a_node_nobody_sends_to_weighs_nothing() {
+fn without_self_loops_an_edge_from_a_node_of_in_degree_zero_has_weight_zero() {
     // 0 → 1, 1 → 2, 0 → 2: in-degrees 0, 1, 2. PyTorch Geometric sets 1 / √0 to 0.
     let edges = [(0, 1), (1, 2), (0, 2)];
     let g = Graph::new(3, &edges, Duplicates::Reject, SelfLoops::Reject).unwrap();

@@ -236,7 +236,7 @@ fn nothing_is_executed() {
 }
 
 #[test]
-fn lengths_that_lie_cost_no_memory() {
+fn false_lengths_cost_no_memory() {
     // A string of 2³¹ − 1 bytes in a file of nine; an array of 10¹⁸ elements; a million nested tuples.
     refused_pickle(b"T\xff\xff\xff\x7fab", 9, "2147483647 bytes from byte 7 on");
     refused_pickle(b"T\xff\xff\xff\xffab", 2, "a string of non-negative length");
@@ -261,7 +261,7 @@ fn lengths_that_lie_cost_no_memory() {
 }
 
 #[test]
-fn archives_that_lie_cost_no_memory() {
+fn archives_with_false_sizes_cost_no_memory() {
     let folder = TempDir::new().unwrap();
     for shape in [
         "(1000000000000, 3)",
@@ -301,7 +301,7 @@ fn archives_that_lie_cost_no_memory() {
 }
 
 #[test]
-fn a_crowd_of_end_records_costs_no_time() {
+fn many_end_records_cost_no_time() {
     // Each record points at a directory with an error in its last member. A reader that tries all
     // of them in turn reads thousands of members thousands of times.
     let good = npz::archive(&npz::small_set());

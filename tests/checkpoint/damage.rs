@@ -68,7 +68,7 @@ fn numbers_of_another_type_are_refused() {
 }
 
 #[test]
-fn a_body_that_lies_costs_no_memory() {
+fn a_false_length_in_a_checkpoint_costs_no_memory() {
     // A file that passes every check, but promises a list of 2⁶⁰ names.
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");

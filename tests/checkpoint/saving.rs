@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_cannot_be_written_leaves_the_old_file() {
+fn a_failed_write_leaves_the_old_file() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
     let state = checkpoint(&path);
@@ -98,7 +98,7 @@ fn the_folder_is_synced_after_the_renaming() {
 
 #[cfg(unix)]
 #[test]
-fn who_has_the_old_checkpoint_open_reads_it_to_its_end() {
+fn an_old_checkpoint_that_is_open_can_be_read_to_its_end() {
     use std::io::Read;
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");

@@ -103,7 +103,7 @@ fn moves(law: &Law, seed: u64) -> Vec<(usize, f64)> {
         .collect()
 }
 
-/// c after each of `steps` steps of gradient descent is what [`Law::drift`] made of the c before.
+/// c after each of `steps` steps of gradient descent equals [`Law::drift`] of the c before.
 #[track_caller]
 pub fn drifts<C: Composition<f64>>(net: &C, laws: &[Law], steps: usize) {
     let (lr, decay) = (0.1, 0.02);

@@ -218,7 +218,7 @@ fn descent_on_imbalance_balances_and_keeps_the_loss() {
     }
 }
 
-/// Together with the loss: it falls, and what is learnt is balanced.
+/// Training on the loss and the penalty together: the loss falls, and the network becomes balanced.
 #[test]
 fn a_penalty_on_imbalance_trains_beside_the_loss() {
     let mut net = net(Conv::gatv2(false), Activation::Relu);

@@ -83,7 +83,7 @@ proptest! {
     }
 
     /// C1 for GCN, C3 for GATv2 with shared weights, C4 for GAT, C5 for separate weights, C6 for heads side
-    /// by side, C7 for biases, and what a residual x Vᵀ adds.
+    /// by side, C7 for biases, and the terms of a residual x Vᵀ.
     #[test]
     fn of_graph_networks((problem, config, seed) in (problems(), graph_nets(), any::<u64>())) {
         check_graph_net(config, &problem, seed);

@@ -194,7 +194,7 @@ fn weights_in_two_places_have_no_false_laws() {
     }
 }
 
-/// Rows of a table, a map and logits by the table itself: what writes the stream reads it too.
+/// Rows of a table, a map and logits by the table itself: the writer of the stream also reads it.
 #[derive(Debug, Clone)]
 struct TiedHead<F: Real> {
     table: Embedding<F>,

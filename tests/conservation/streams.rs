@@ -169,7 +169,7 @@ fn the_layers_of_a_stream_have_no_laws_of_their_own() {
 }
 
 #[test]
-fn nobody_in_a_stream_can_be_left_out() {
+fn no_writer_or_reader_of_a_stream_can_be_left_out() {
     for skip in SKIPS {
         for kind in 0..CONVS.len() {
             let activation = Activation::LeakyRelu { slope: 0.2 };

@@ -166,8 +166,8 @@ fn dimension(laws: &[Law]) -> usize {
     laws.iter().map(one).sum()
 }
 
-/// The dimension of what is orthogonal to the gradients of the net on twice as many data sets as it has
-/// parameters.
+/// The dimension of the space orthogonal to the gradients of the net on twice as many data sets as
+/// it has parameters.
 fn blind_directions(net: &Transformer<f64>) -> usize {
     let count = net.parameter_count();
     let gradient = |seed| -> Vec<f64> {

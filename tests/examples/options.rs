@@ -82,7 +82,7 @@ fn the_initialisation_is_said_with_every_run() {
     for line in run(&[]) {
         assert!(line["init"].is_null());
     }
-    // What goes by two names is said by one.
+    // A scheme with two names is reported under one.
     assert_eq!(run(&["--init", "ll-ortho-bal"]), run(&["--init", "bal-o"]));
 }
 

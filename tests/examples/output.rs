@@ -154,7 +154,7 @@ fn what_is_reported_is_of_the_best_epoch() {
 }
 
 #[test]
-fn people_get_accuracy_time_confusion_and_figure() {
+fn the_text_has_accuracy_time_confusion_and_figure() {
     let folder = TempDir::new().unwrap();
     let (out, _) = succeeded(&cora(
         &folder,

@@ -1,4 +1,5 @@
-//! Looks-linear weights: blocks of the paper, orthogonal, and a network that computes what a linear one does.
+//! Looks-linear weights: blocks of the paper, orthogonal, and a network that computes the same as a
+//! linear one.
 
 use super::networks::*;
 use emmy::graph::Neighbourhood;
@@ -118,7 +119,7 @@ fn identities_stand_in_hidden_layers() {
             let norms: Vec<f64> = norms.map(|x| x.dot(&x)).collect();
             match beta {
                 None => assert!(norms.iter().any(|n| (n - norms[0]).abs() > 0.1)),
-                // Of separate weights what flows out has β each on average.
+                // With separate weights, the outgoing columns have β each on average.
                 Some(beta) if conv == SHARED => {
                     approx::assert_relative_eq!(norms[..], vec![beta; 12][..], epsilon = 1e-12);
                 }

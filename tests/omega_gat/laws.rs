@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_laws_move_leaves_the_loss(case in cases(), entry in any::<prop::sample::Index>(), t in -2.0..2.0f64) {
+    fn moves_along_the_laws_do_not_change_the_loss(case in cases(), entry in any::<prop::sample::Index>(), t in -2.0..2.0f64) {
         let net = case.network::<f64>();
         let (loss, _) = case.loss(&net);
         for law in net.laws() {

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 /// Without dropout of α, the rows of S sum to one, and so do those of S_ω for every ω. A node
 /// without neighbours is mapped to 0 by S, and to (1 − ω) z_i by S_ω.
 ///
-/// # What differs from the published layer
+/// # Differences from the published layer
 /// The paper's layer is σ(S_ω x Wᵀ): S_ω comes first. So each ω belongs to a channel of the layer's
 /// input. In the code that goes with the paper's first version the scores, too, are computed from
 /// the input, ⟨a_s, x_j⟩ + ⟨a_t, x_i⟩. Here W comes first, as in every attention layer of this

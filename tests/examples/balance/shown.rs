@@ -4,7 +4,7 @@ use super::{balance, karate, outcomes, results};
 use crate::succeeded;
 use tempfile::TempDir;
 
-/// The line of a finished cell of Table 2: what a run wrote, with the cell and the result changed.
+/// The line of a finished cell of Table 2: the line of a run, with the cell and the result changed.
 fn finished(template: &serde_json::Value, layers: usize, seed: u64, test_acc: f64) -> String {
     let mut line = template.clone();
     let cell = &mut line["cell"];
