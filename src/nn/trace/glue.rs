@@ -16,8 +16,8 @@ pub(super) struct Relation {
     pub stream: Option<usize>,
     /// The passage from the stream to this node, per kind of change.
     pub passage: Passage,
-    /// The node whose shift is the unit. Shifts can cancel only if they have the same unit, as in x
-    /// − mean x.
+    /// The node whose shift is the unit. Shifts cancel only if they have the same unit, as in x −
+    /// mean x.
     pub shift_base: usize,
     /// The node whose offset is the unit.
     pub offset_base: usize,

@@ -44,8 +44,8 @@ impl Trace {
     }
 
     /// For each output, the calls that write its stream, and the passage from the stream to the
-    /// output, per kind of change. `None` where no change of any stream arrives, or none of which
-    /// something is known.
+    /// output, per kind of change. `None` where no change of any stream arrives, or nothing is
+    /// known of the changes that arrive.
     ///
     /// ```
     /// use emmy::{init, nn::{Linear, Trace}, symmetry::{Change, Way}};
