@@ -1,4 +1,5 @@
-//! The generated stand-in for Cora: exact figures, statistics, and how well its classes can be told apart.
+//! The generated data set like Cora: exact numbers, statistics, and how well its classes can be
+//! told apart.
 
 use emmy::data::{Dataset, cora_like};
 use emmy::sparse::Csr;
@@ -87,7 +88,8 @@ fn propagate(a: &Csr<f64>, x: &[f64], d: usize) -> Vec<f64> {
     out
 }
 
-/// Test accuracy when every node gets the class whose mean of training rows its own row makes the smallest angle with.
+/// Test accuracy if every node gets the class whose mean of training rows has the smallest angle to
+/// the row of the node.
 fn nearest_mean(set: &Dataset, x: &[f64]) -> f64 {
     let d = set.feature_count();
     let row = |i: usize| &x[i * d..(i + 1) * d];

@@ -19,9 +19,9 @@ fn normalisation_follows_the_formula_of_pytorch_geometric() {
         let x = two_nodes(features).normalized_features::<f64>().to_dense();
         x.iter().copied().collect::<Vec<_>>()
     };
-    // A row whose sum is below one is not stretched.
+    // A row whose sum is below one is not scaled up.
     assert_eq!(normalised([0.0, 0.25, 3.0, 1.0]), [0.0, 0.25, 0.75, 0.25]);
-    // The minimum over the whole matrix goes to zero first, whether negative …
+    // First, the minimum over the whole matrix is moved to zero, whether it is negative …
     assert_eq!(
         normalised([-1.0, 0.0, 1.0, 4.0]),
         [0.0, 1.0, 2.0 / 7.0, 5.0 / 7.0]
@@ -72,7 +72,8 @@ fn a_data_set_whose_parts_disagree_is_refused() {
 
 #[test]
 fn isolated_nodes_leave_the_masks_and_nothing_else() {
-    // An edge either way is one: 0 only sends, 1 only receives. 2 has a loop, 3 to 5 have nothing; 6 and 7 are joined.
+    // A node with an edge in one direction is not isolated: 0 only sends, 1 only receives. 2 has a
+    // self-loop, 3 to 5 have no edges; 6 and 7 are neighbours.
     let edges = [(0, 1), (2, 2), (6, 7), (7, 6)];
     let graph = Graph::new(8, &edges, Duplicates::Reject, SelfLoops::Keep).unwrap();
     let x = Csr::from_dense(&tensor(&[8, 1], vec![1.0; 8]));

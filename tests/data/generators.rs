@@ -50,7 +50,7 @@ fn the_karate_club_is_zacharys() {
         4, 6, 12, 17,
     ];
     assert_eq!(g.in_degrees(), degrees);
-    // Each of the 45 triangles of the literature is met once a corner.
+    // Each of the 45 triangles of the literature is counted once per corner.
     let triangles: usize = g
         .edge_list()
         .filter(|(j, i)| j < i)
@@ -64,7 +64,8 @@ fn the_karate_club_is_zacharys() {
     assert_eq!((KARATE_FACTIONS[0], KARATE_FACTIONS[33]), (0, 1));
     let communities = (0..4).map(|c| KARATE_COMMUNITIES.iter().filter(|&&x| x == c).count());
     assert_eq!(communities.collect::<Vec<_>>(), [13, 12, 4, 5]);
-    // 11 of 78 friendships crossed the split; 10 had member 8 gone where he sided.
+    // 11 of 78 friendships crossed the split; it would be 10 if member 8 had joined the side that
+    // he supported.
     assert_eq!(g.edge_homophily(&KARATE_FACTIONS), Some(67.0 / 78.0));
     let mut sided = KARATE_FACTIONS;
     sided[8] = 1;
@@ -88,7 +89,8 @@ fn blocks_have_the_expected_number_of_edges() {
     }
     for a in 0..3 {
         for b in 0..3 {
-            // Ordered pairs; an undirected edge is met in both directions, within a block in the same cell.
+            // Ordered pairs: an undirected edge is counted in both directions, within a block in
+            // the same cell.
             let pairs = if a == b {
                 sizes[a] * (sizes[a] - 1)
             } else {
@@ -110,7 +112,8 @@ fn blocks_have_the_expected_number_of_edges() {
 
 #[test]
 fn every_pair_of_a_block_model_is_equally_likely() {
-    // 6 nodes, every pair met about 0.3 · 4000 times: an error in the numbering of pairs would favour some.
+    // 6 nodes; every pair occurs about 0.3 · 4000 times. An error in the numbering of pairs would
+    // make some more frequent.
     let p = vec![vec![0.3; 2]; 2];
     let mut met = [[0; 6]; 6];
     for seed in 0..4000 {

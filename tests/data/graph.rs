@@ -87,7 +87,7 @@ fn policies_reject_and_say_where() {
         "graph: edges: expected every edge once, found 0 → 1 more than once"
     );
     assert!(message(&[(u32::MAX, 0)]).contains("below 3"));
-    // Refused before a place for every node is allocated.
+    // It is refused before memory for every node is allocated.
     let e = Graph::new(usize::MAX, &[], Duplicates::Reject, SelfLoops::Reject).unwrap_err();
     assert!(e.to_string().contains("at most 4294967295"), "{e}");
     let oblong = emmy::sparse::Pattern::from_pairs(2, 3, &[(0, 0)]).unwrap();
@@ -103,7 +103,7 @@ fn empty_and_edgeless_graphs() {
     let alone = Graph::new(3, &[], Duplicates::Reject, SelfLoops::Reject).unwrap();
     assert_eq!(alone.isolated(), [0, 1, 2]);
     assert_eq!(alone.edge_homophily(&[0, 0, 0]), None);
-    // A node with its self-loop alone keeps its features.
+    // A node whose only edge is its self-loop keeps its features.
     assert_eq!(values(alone.gcn_norm()), [1.0; 3]);
     assert_eq!(values(alone.row_norm()), [1.0; 3]);
 }
@@ -123,7 +123,7 @@ fn directed_gcn_norm_takes_the_in_degree_at_both_ends() {
 }
 
 #[test]
-fn without_self_loops_an_edge_from_a_node_nobody_sends_to_weighs_nothing() {
+fn without_self_loops_an_edge_from_a_node_of_in_degree_zero_has_weight_zero() {
     // 0 → 1, 1 → 2, 0 → 2: in-degrees 0, 1, 2. PyTorch Geometric sets 1 / √0 to 0.
     let edges = [(0, 1), (1, 2), (0, 2)];
     let g = Graph::new(3, &edges, Duplicates::Reject, SelfLoops::Reject).unwrap();

@@ -19,7 +19,7 @@ impl Planetoid {
         Self(folder)
     }
 
-    /// What the loader says with `bytes` in place of a part.
+    /// The result of the loader with `bytes` in place of a part.
     fn with(&self, part: &str, bytes: &[u8]) -> emmy::Result<Dataset> {
         let path = self.0.path().join(format!("ind.pubmed.{part}"));
         let whole = std::fs::read(&path).unwrap();
@@ -35,7 +35,8 @@ fn npz_with(folder: &Path, bytes: &[u8]) -> emmy::Result<Dataset> {
     heterophilic::load(folder, "texas", Direction::Symmetrised)
 }
 
-/// An error must be of the kind that says where; a data set must be one that hangs together, which `Dataset::new` has checked.
+/// An error must be of the kind that names the place. A data set must be consistent, which
+/// `Dataset::new` has checked.
 fn place(result: emmy::Result<Dataset>) -> Option<(PathBuf, u64)> {
     match result {
         Ok(_) => None,
@@ -118,7 +119,7 @@ proptest! {
         }
     }
 
-    /// The archive is whole, but a member is not what it says.
+    /// The archive is complete, but a member is not what its header says.
     #[test]
     fn damaged_members_never_bring_the_reader_down(
         member in 0..6usize,
@@ -145,7 +146,8 @@ fn every_truncation_is_refused() {
         let whole = &files::small_set()[part];
         // The last line of test.index may lack its line feed.
         let shortest_whole = whole.len() - usize::from(part == "test.index");
-        // One part is cut at every byte, the others at every byte of both ends and now and then in between.
+        // One part is cut at every byte, the others at every byte of both ends and at some places
+        // in between.
         let (ends, step) = if part == "y" { (0, 1) } else { (60, 61) };
         let ends = ends.min(shortest_whole / 2);
         let inner = (ends..shortest_whole - ends).step_by(step);
@@ -167,7 +169,7 @@ fn every_truncation_is_refused() {
     }
 }
 
-/// Cut and flipped at twelve places; a cut file is never a whole one.
+/// Files that are cut, or have a changed byte, at twelve places; a cut file is never complete.
 fn damaged_in_the_middle(whole: &[u8], mut load: impl FnMut(&[u8]) -> Option<(PathBuf, u64)>) {
     for k in 0..12 {
         let mut bytes = whole.to_vec();
@@ -207,7 +209,7 @@ fn real_files_damaged_in_the_middle_are_refused_or_read() {
     }
 }
 
-/// A pickle that asks for what no data file asks for.
+/// Pickles with requests that no data file makes.
 fn refused_pickle(body: &[u8], byte: u64, expected: &str) {
     let result = Planetoid::new().with("y", &[&b"\x80\x02"[..], body].concat());
     files::refused(result, "ind.pubmed.y", byte, expected);
@@ -232,7 +234,7 @@ fn nothing_is_executed() {
 }
 
 #[test]
-fn lengths_that_lie_cost_no_memory() {
+fn false_lengths_cost_no_memory() {
     // A string of 2³¹ − 1 bytes in a file of nine; an array of 10¹⁸ elements; a million nested tuples.
     refused_pickle(b"T\xff\xff\xff\x7fab", 9, "2147483647 bytes from byte 7 on");
     refused_pickle(b"T\xff\xff\xff\xffab", 2, "a string of non-negative length");
@@ -257,7 +259,7 @@ fn lengths_that_lie_cost_no_memory() {
 }
 
 #[test]
-fn archives_that_lie_cost_no_memory() {
+fn archives_with_false_sizes_cost_no_memory() {
     let folder = TempDir::new().unwrap();
     for shape in [
         "(1000000000000, 3)",
@@ -297,9 +299,9 @@ fn archives_that_lie_cost_no_memory() {
 }
 
 #[test]
-fn a_crowd_of_end_records_costs_no_time() {
-    // Each record points at a directory that goes wrong at its last member; a reader that tries them all in turn walks
-    // thousands of members thousands of times.
+fn many_end_records_cost_no_time() {
+    // Each record points at a directory with an error in its last member. A reader that tries all
+    // of them in turn reads thousands of members thousands of times.
     let good = npz::archive(&npz::small_set());
     let at = good.windows(4).position(|w| w == b"PK\x01\x02").unwrap();
     let end = good.len() - 22;
@@ -340,12 +342,12 @@ fn members_that_inflate_to_too_much_together_are_refused() {
 
 #[test]
 fn sizes_without_elements_are_refused() {
-    // No byte of elements stands behind four thousand million features of no node …
+    // The header promises four thousand million features of no node, without a byte of elements …
     let folder = TempDir::new().unwrap();
     let lie = npz::npy("<f4", false, "(0, 4294967295)", &[]);
     let result = npz_with(folder.path(), &npz::with("node_features.npy", lie));
     files::refused(result, "node_features.npy", 10, "at least one of each");
-    // … nor behind two thousand million columns of a sparse matrix.
+    // … or two thousand million columns of a sparse matrix.
     let rows: Vec<_> = (0..6).map(files::row).collect();
     let result = Planetoid::new().with("x", &pickle::csr(i32::MAX as usize, &rows));
     files::refused(result, "ind.pubmed.x", None, "at most 1048576 columns");
@@ -358,7 +360,7 @@ fn every_other_opcode_is_refused() {
     let known = b"\x80cqrh)\x81}](UTKMJ\x85\x86\x87tN\x88\x89Rbuea.";
     assert_eq!(known.len(), 28);
     let set = Planetoid::new();
-    // PROTO is known as the first byte, and as that alone.
+    // PROTO is allowed as the first byte only.
     for opcode in (0..=255).filter(|code| *code == 0x80 || !known.contains(code)) {
         let body = [&b"\x80\x02"[..], &[opcode, 0, 0, 0, 0, b'.']].concat();
         files::refused(set.with("y", &body), "ind.pubmed.y", 2, "opcodes");
@@ -368,7 +370,8 @@ fn every_other_opcode_is_refused() {
 #[test]
 fn values_that_hold_themselves_are_refused() {
     let set = Planetoid::new();
-    // A list in itself, a dict that is its own value, a matrix whose state holds the matrix.
+    // A list that contains itself, a dict that is its own value, a matrix whose state holds the
+    // matrix.
     for body in [
         &b"]q\x01h\x01a."[..],
         b"}q\x01(K\x00h\x01u.",

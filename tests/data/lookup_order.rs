@@ -1,4 +1,5 @@
-//! Where data is looked for without a folder given. The environment belongs to a whole process, so each case runs in one of its own.
+//! The places where data are looked for if no folder is given. Environment variables belong to a
+//! process, so each case runs in its own process.
 #![cfg(unix)]
 
 use crate::files::npz;
@@ -10,7 +11,7 @@ use tempfile::TempDir;
 /// Set in the processes that load.
 const CHILD: &str = "EMMY_TEST_LOADS";
 
-/// What a process started by the test below does: it loads, and prints what it found.
+/// The work of a process that the test below starts: it loads a data set and prints what it found.
 #[test]
 fn load_and_tell() {
     let Some(folder) = std::env::var_os(CHILD) else {
@@ -42,7 +43,7 @@ impl Places {
         self.home.path().join(inside).join("emmy")
     }
 
-    /// What a process says that is given this variable and this folder.
+    /// The output of a process with this variable and this folder.
     fn load(&self, variable: Option<&Path>, folder: Option<&Path>) -> String {
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", "lookup_order::load_and_tell", "--nocapture"]);
@@ -58,7 +59,7 @@ impl Places {
     }
 }
 
-/// A set that is told from others by the labels of its six nodes.
+/// A set that the labels of its six nodes distinguish from others.
 fn write(folder: &Path, labels: [i64; 6]) {
     std::fs::create_dir_all(folder).unwrap();
     let labels = npz::npy("<i8", false, "(6,)", &npz::i8(&labels));
@@ -77,7 +78,7 @@ fn the_variable_comes_before_the_cache_and_a_folder_given_is_the_only_place() {
     };
     let named = places.named.path();
 
-    // Nowhere: the error has every place and the address.
+    // In no place: the error names every place and the address.
     let message = places.load(Some(named), None);
     for part in [
         "the data set texas (the file texas.npz) was not found",

@@ -1,4 +1,5 @@
-//! The public files, figure by figure. Where the folder with them is absent the tests say so and pass.
+//! The known numbers of the public data sets. If the folder with the files is missing, the tests
+//! say so and pass.
 
 use crate::files::published;
 use emmy::Error;
@@ -12,7 +13,7 @@ fn options(folder: PathBuf) -> Options {
     }
 }
 
-/// What is known of a set.
+/// The known numbers of a data set.
 struct Figures {
     name: Name,
     nodes: usize,
@@ -213,7 +214,8 @@ fn planetoid_assembly_agrees_with_the_published_details() {
     let Some(folder) = published() else { return };
     let cora = data::load(Name::Cora, &options(folder.clone())).unwrap();
     let Split { train, val, test } = &cora.splits[0];
-    // Training nodes come first, twenty a class; validation follows; the test nodes are the last thousand numbers.
+    // Training nodes come first, twenty per class; then validation nodes; the test nodes are the
+    // last thousand.
     assert!((0..2708).all(|i| train[i] == (i < 140)));
     assert!((0..2708).all(|i| val[i] == (140..640).contains(&i)));
     assert!((0..2708).all(|i| test[i] == (i >= 1708)));
@@ -226,7 +228,7 @@ fn planetoid_assembly_agrees_with_the_published_details() {
     };
     assert_eq!(sizes(&cora, train), [20; 7]);
     assert_eq!(sizes(&cora, test), [130, 91, 144, 319, 149, 103, 64]);
-    // The lists of the file: 0 is joined to 633, 1862 and 2582.
+    // In the lists of the file, node 0 has the neighbours 633, 1862 and 2582.
     assert_eq!(cora.graph.sources(0), [633, 1862, 2582]);
 
     let citeseer = data::load(Name::CiteSeer, &options(folder)).unwrap();
@@ -256,7 +258,7 @@ fn without_isolated_nodes_citeseer_chooses_by_494_and_tests_on_988() {
         };
         let found = set.without_isolated(split);
         assert_eq!(found.counts(), expected, "{}", figures.name);
-        // Nothing is added, and every node left has a neighbour.
+        // No node is added, and every remaining node has a neighbour.
         let within = |mask: &[bool], all: &[bool]| mask.iter().zip(all).all(|(&m, &a)| a || !m);
         assert!(within(&found.val, &split.val) && within(&found.test, &split.test));
         let sources = |i: usize| set.graph.sources(i);

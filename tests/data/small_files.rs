@@ -13,7 +13,7 @@ fn row(set: &Dataset, i: usize) -> Vec<(usize, f32)> {
     x.pattern.row(i).map(entry).collect()
 }
 
-/// What the small Planetoid set should come to, node by node.
+/// The expected contents of the small Planetoid set, node by node.
 fn check(set: &Dataset) {
     assert_eq!((set.nodes(), set.feature_count()), (files::N, files::D));
     assert_eq!(set.classes, 3);
@@ -28,7 +28,7 @@ fn check(set: &Dataset) {
         assert_eq!(split.val[i], (6..506).contains(&i));
         assert_eq!(split.test[i], i >= 506 && !unknown);
     }
-    // Each neighbour once, nobody his own.
+    // Each neighbour occurs once, and no node is its own neighbour.
     for (i, mut list) in files::neighbours().into_iter().enumerate() {
         list.sort_unstable();
         list.dedup();
@@ -120,7 +120,7 @@ fn a_folder_without_the_set_is_an_error_with_places_and_address() {
         let Error::NotFound { looked, .. } = &error else {
             panic!("{error}")
         };
-        // Nowhere else than in the folder given.
+        // Only the given folder is searched.
         assert!(looked.iter().all(|place| place.starts_with(folder.path())));
         assert!(error.to_string().contains(&address), "{error}");
     }

@@ -1,4 +1,5 @@
-//! Layers of attention: against their formula, with and without the coefficients asked for, heads, dropout.
+//! Attention layers: comparison with their formula, forward passes with and without returned
+//! coefficients, heads, dropout.
 
 use crate::support::{INPUTS, features};
 use emmy::graph::generators::random_graph;
@@ -179,6 +180,6 @@ fn attention_dropout_acts_in_training_alone() {
     assert_eq!(run(0.5, false), plain);
     let dropped = run(0.5, true);
     assert!(dropped.iter().zip(&plain).all(|(a, b)| a != b));
-    // Where every coefficient is dropped, nothing but the bias, which starts at zero, remains.
+    // If every coefficient is dropped, only the bias remains, which starts at zero.
     assert!(run(1.0, true).iter().flatten().all(|y| *y == 0.0));
 }

@@ -1,5 +1,5 @@
-//! Graph layers by what must not change when the graph does: renumbering, isolated nodes, graphs side by side; and fast paths against
-//! plain ones.
+//! Graph layers under changes of the graph that must not matter: renumbering, isolated nodes,
+//! graphs side by side; and fast paths compared with plain ones.
 
 use crate::support::{INPUTS, features};
 use emmy::autodiff::grad;
@@ -47,7 +47,7 @@ fn configs() -> Vec<GraphNetConfig> {
     all
 }
 
-/// A network whose biases are not zero, so that they cannot hide.
+/// A network whose biases are not zero, so that a test notices them.
 fn network(config: GraphNetConfig) -> GraphNet<f64> {
     let mut net = GraphNet::new(config, 3).unwrap();
     let rng = &mut init::rng(9);
@@ -96,7 +96,7 @@ fn renumbering_nodes_renumbers_outputs() {
 }
 
 #[test]
-fn graphs_side_by_side_do_not_notice_each_other() {
+fn graphs_side_by_side_do_not_change_each_others_outputs() {
     let (a, b) = (random_graph(12, 20, 1), random_graph(9, 14, 2));
     let (xa, xb) = (features(12, 3), features(9, 4));
     let both = ndarray::concatenate(Axis(0), &[xa.view(), xb.view()]).unwrap();
@@ -110,7 +110,7 @@ fn graphs_side_by_side_do_not_notice_each_other() {
 }
 
 #[test]
-fn an_isolated_node_hears_itself_alone() {
+fn the_output_of_an_isolated_node_depends_on_itself_only() {
     let graph = random_graph(10, 15, 5);
     let loner = Graph::new(
         1,
@@ -263,7 +263,7 @@ fn a_network_is_its_layers_with_the_activation_between_them() {
 }
 
 #[test]
-fn what_a_network_is_made_of_reaches_its_layers_and_the_seed_decides_the_rest() {
+fn the_configuration_reaches_the_layers_and_the_seed_decides_the_rest() {
     for conv in [Conv::GAT, Conv::gatv2(false)] {
         let config = GraphNetConfig::gat(INPUTS, CLASSES)
             .of(conv)
@@ -305,7 +305,7 @@ fn what_a_network_is_made_of_reaches_its_layers_and_the_seed_decides_the_rest() 
 }
 
 #[test]
-fn a_network_without_self_loops_hears_none_that_the_graph_has() {
+fn a_network_without_self_loops_ignores_those_of_the_graph() {
     let graph = random_graph(12, 20, 1);
     let looped = graph.with_self_loops();
     for self_loops in [true, false] {
@@ -346,7 +346,7 @@ fn gcn_takes_the_cheaper_order_of_products() {
 
 #[test]
 fn a_shared_parameter_collects_both_gradients() {
-    // Layer by layer the same weight: its gradient is the sum over its two uses.
+    // The same weight in two layers: its gradient is the sum over its two uses.
     let graph = random_graph(8, 12, 1);
     let adjacency = graph.gcn_norm::<f64>();
     let layer = GcnConv::<f64>::new(4, 4, true, &mut init::rng(1));

@@ -1,4 +1,5 @@
-//! A pass and its model: what is bound, what is refused, state, and a model as a table.
+//! A pass and its model: bound parameters, refused tensors, state, and the summary table of a
+//! model.
 
 use approx::assert_abs_diff_eq;
 use emmy::autodiff::grad;
@@ -16,7 +17,7 @@ fn features(tape: &Tape<f64>) -> Var<'_, f64> {
     tape.constant(init::normal(&[4, 3], 1.0, &mut init::rng(9)))
 }
 
-/// What a contract violation says.
+/// The message of a contract violation.
 #[track_caller]
 fn refused(f: impl FnOnce()) -> String {
     let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("it is refused");
@@ -47,7 +48,8 @@ fn a_layer_made_in_a_loop_is_a_stranger() {
     let model = linear(0);
     let tape = Tape::new();
     let pass = Pass::train(&tape, &model, 0);
-    // Each stands where the last one stood: by address alone the second would be taken for the first.
+    // Each layer has the address of the one before: by address alone, the second would be taken for
+    // the first.
     for seed in 0..2 {
         let fresh = Box::new(linear(seed));
         let message = refused(|| {
@@ -116,7 +118,7 @@ fn a_parameter_in_two_places_is_one_variable() {
     let x = features(&tape);
     let y = model.forward(&pass, model.forward(&pass, x).tanh());
     let tied = pass.gradients(y.sum_all());
-    // The same with two layers of equal numbers: the gradients add up.
+    // The same with two layers that have equal numbers: the gradients add up.
     let both = [model.clone(), model.clone()];
     let pass = Pass::train(&tape, &both, 0);
     let y = both[1].forward(&pass, both[0].forward(&pass, x).tanh());
@@ -155,7 +157,7 @@ fn given_variables_stand_for_the_model() {
     assert!(message.starts_with("gradients: an evaluation"), "{message}");
 }
 
-/// Takes off a mean of the features that it follows while it is trained.
+/// Subtracts a running mean of the features, which is updated in training passes.
 struct Centre<F: Real> {
     mean: Tensor<F>,
     gain: Tensor<F>,
@@ -203,7 +205,7 @@ fn state_is_saved_and_not_trained() {
     assert_eq!(y.value(), tensor(&[2, 2], vec![0.0, 0.0, 2.0, 12.0]));
     pass.into_updates().apply(&mut layer);
     assert_eq!(layer.mean, tensor(&[2], vec![1.0, 2.0]));
-    // A parameter is no state, and state no parameter.
+    // A parameter is not state, and state is not a parameter.
     let tape = Tape::new();
     let pass = Pass::eval(&tape, &layer);
     let message = refused(|| {

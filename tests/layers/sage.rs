@@ -18,7 +18,7 @@ fn layer(input: usize, out: usize, bias: bool) -> SageConv<f64> {
     layer
 }
 
-/// Some nodes have no neighbours, some are their own.
+/// Some nodes have no neighbours, some are their own neighbours.
 fn graph() -> Graph {
     let graph = random_graph(12, 7, 3);
     assert!((0..12).any(|i| graph.sources(i).is_empty()));

@@ -1,4 +1,4 @@
-//! What the tests of layers are fed with.
+//! The inputs for tests of layers.
 
 use emmy::{Tensor, init};
 

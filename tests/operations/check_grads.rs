@@ -1,4 +1,4 @@
-//! The tester itself: planted mistakes that `check_grads` must catch.
+//! Tests of the tester: planted mistakes that `check_grads` must catch.
 
 use emmy::autodiff::check_grads;
 use emmy::tensor::tensor;
@@ -95,7 +95,7 @@ fn transposed_misplaced_and_missing_parts_are_caught() {
         &[square.clone(), tensor(&[2], vec![0.3, 0.4])],
     );
     assert!(found.contains("order 1, argument 1"), "{found}");
-    // Right at first order, but the factor is detached: wrong at second.
+    // Right at first order; wrong at second order, because the factor is detached.
     let found = verdict(
         |x| {
             x[0].unary("wrong", x[0].value().mapv(f64::exp).into_shared(), |p| {
@@ -105,7 +105,7 @@ fn transposed_misplaced_and_missing_parts_are_caught() {
         &[sample()],
     );
     assert!(found.contains("order 2"), "{found}");
-    // NaN agrees with nothing.
+    // NaN is equal to nothing.
     let found = verdict(|x| x[0].ln(), &[tensor(&[2], vec![1.0, -1.0])]);
     assert!(found.contains("NaN"), "{found}");
 }
@@ -114,7 +114,7 @@ fn transposed_misplaced_and_missing_parts_are_caught() {
 
 const SCALES: [f64; 5] = [1e-8, 1e-4, 1.0, 1e4, 1e8];
 
-/// Every pair of a size of the function, c, and one of its argument.
+/// Every pair of a scale c of the function and a scale of its argument.
 fn pairs() -> impl Iterator<Item = (f64, f64)> {
     SCALES
         .into_iter()
@@ -156,7 +156,7 @@ fn a_small_mistake_is_caught_beside_large_numbers() {
 }
 
 #[test]
-fn what_is_right_passes_at_every_scale() {
+fn correct_derivatives_pass_at_every_scale() {
     for (c, scale) in pairs() {
         let (x, positive) = (scaled(scale), scaled(scale).mapv(f64::abs).into_shared());
         let passes = |name: &str, f: for<'t> fn(Var<'t, f64>) -> Var<'t, f64>, x: &Tensor<f64>| {

@@ -1,4 +1,5 @@
-//! Operands an operation cannot serve: a panic names the operation, the shapes and the rule. NaN it serves, as NaN.
+//! Operands that an operation refuses: the panic names the operation, the shapes and the rule. NaN
+//! is not refused; it stays NaN.
 
 use emmy::ops::attention::EdgeAttention;
 use emmy::ops::sparse::spmm;
@@ -6,7 +7,7 @@ use emmy::sparse::Pattern;
 use emmy::tensor::tensor;
 use emmy::{Tape, Tensor, Var};
 
-/// What a contract violation says.
+/// The message of a contract violation.
 #[track_caller]
 fn panics(expected: &str, f: impl FnOnce(&Tape<f64>)) {
     let run = std::panic::AssertUnwindSafe(|| f(&Tape::new()));

@@ -1,4 +1,5 @@
-//! What the engine promises: any order of derivative, no leak of scratch nodes, no recursion, honest refusals.
+//! Properties of the engine: derivatives of any order, no scratch nodes left on the tape, no
+//! recursion, clear error messages.
 
 use emmy::autodiff::{
     Fused, checkpoint, fused, grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph,
@@ -21,7 +22,8 @@ fn third_derivatives_of_a_composition() {
     for _ in 0..3 {
         derivative = grad_graph(derivative, &[x])[0];
     }
-    // A central third difference: error of order h², h chosen against rounding.
+    // A central third difference, with an error of order h²; h is large enough to limit rounding
+    // errors.
     let h = 1e-3;
     let third = (f(0.7 + 2.0 * h) - 2.0 * f(0.7 + h) + 2.0 * f(0.7 - h) - f(0.7 - 2.0 * h))
         / (2.0 * h * h * h);
@@ -54,7 +56,7 @@ fn first_order_gradient_frees_what_it_makes() {
 }
 
 #[test]
-fn a_long_chain_needs_neither_stack_nor_patience() {
+fn a_long_chain_needs_no_recursion_and_linear_time() {
     let start = Instant::now();
     let tape = Tape::new();
     let x = tape.scalar(1e-3_f64);
@@ -62,7 +64,8 @@ fn a_long_chain_needs_neither_stack_nor_patience() {
     let first = grad(y, &[x]).remove(0);
     drop(tape);
     assert!(first.first().is_some_and(|g| *g > 0.0 && *g < 1.0));
-    // The promise is a second; this only catches a quadratic cost, a busy machine must not fail the test.
+    // It should take less than a second. The limit here only catches a quadratic cost, so that the
+    // test passes on a busy machine.
     assert!(start.elapsed() < Duration::from_secs(20));
 }
 
@@ -295,7 +298,7 @@ fn a_derivative_of_another_shape_is_refused() {
     grad(y.sum_all(), &[x]);
 }
 
-/// A fused operation whose kernel gives nothing.
+/// A fused operation whose kernel returns no derivative.
 struct Silent;
 
 impl Fused<f64> for Silent {

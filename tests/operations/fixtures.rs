@@ -1,5 +1,6 @@
-//! Against PyTorch and PyTorch Geometric in `float64`: values, first and second derivatives of operations and layers, optimisers, schedules.
-//! `tests/fixtures/README.md` says how the reference values were made.
+//! Comparison with PyTorch and PyTorch Geometric in `float64`: values, first and second derivatives
+//! of operations and layers, optimisers, schedules. `tests/fixtures/README.md` says how the
+//! reference values were made.
 
 use emmy::autodiff::{grad, grad_graph};
 use emmy::graph::{Duplicates, SelfLoops};
@@ -181,7 +182,8 @@ impl Layer {
         }
     }
 
-    /// Puts the reference's parameters into a layer, by name; all of them must find a place.
+    /// Puts the reference's parameters into a layer, by name; the layer must have a place for each
+    /// of them.
     fn fill(&self, module: &mut impl Module<f64>) {
         let mut left: Vec<_> = self.parameters.keys().collect();
         for (name, p) in module.parameters_mut() {
@@ -196,7 +198,7 @@ impl Layer {
         assert!(left.is_empty(), "{left:?}");
     }
 
-    /// Both ways to run a layer: with fused kernels, and composed with the coefficients at hand.
+    /// Both ways to run a layer: with fused kernels, and composed, with the coefficients returned.
     fn check<M: Module<f64>>(
         &self,
         mut module: M,

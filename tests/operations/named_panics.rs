@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::{Arc, Once};
 
 thread_local! {
-    /// On a thread that expects a panic: where it was and what it said.
+    /// On a thread that expects a panic: its location and its message.
     static SEEN: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
 }
 
@@ -49,7 +49,7 @@ fn refusal(what: &str, f: impl FnOnce()) -> (String, String) {
     seen
 }
 
-/// An operation that must be refused, and what the message says after the name.
+/// An operation that must be refused, and its message after the name.
 type Refused = (&'static str, &'static str, fn(&Both));
 
 /// Two tapes, and a pattern of four entries, two by three.
@@ -86,7 +86,7 @@ impl Both {
         }
     }
 
-    /// A matrix with a value too few, which only a literal can make.
+    /// A matrix with one value too few, which only a struct literal can construct.
     fn short(&self) -> Sparse<'_, f64> {
         Sparse {
             pattern: self.pattern.clone(),

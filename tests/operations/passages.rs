@@ -1,5 +1,5 @@
-//! What the trace claims of operations between layers, held against the operations: real operands are scaled,
-//! mixed, turned and shifted, and the output must change as claimed.
+//! The claims of the trace about operations between layers, compared with the operations: real
+//! operands are scaled, mixed, rotated and shifted, and the output must change as claimed.
 
 use crate::registry::{Case, Sampler, operations};
 use emmy::nn::{Layer, Params, Pass, Trace};
@@ -25,7 +25,7 @@ impl Layer<f64> for Source {
 
 impl Source {
     fn forward<'t>(&self, pass: &Pass<'t, '_, f64>) -> Var<'t, f64> {
-        // A node of its own, of the operand's value.
+        // A new node with the operand's value.
         pass.call(self, &[], || pass.param(&self.value).scale(1.0))
     }
 }
@@ -49,7 +49,7 @@ fn claimed(case: &Case, streams: &[bool]) -> Option<(Vec<usize>, Passage)> {
         (case.function.f64)(&args)
     });
     let (writers, passage) = trace.passages().remove(0)?;
-    // The k-th call is that of the k-th operand with a stream.
+    // Call k belongs to the k-th operand with a stream.
     let operands: Vec<usize> = (0..streams.len()).filter(|&k| streams[k]).collect();
     Some((writers.into_iter().map(|w| operands[w]).collect(), passage))
 }
@@ -60,11 +60,11 @@ fn value(case: &Case, args: &[Tensor<f64>]) -> Tensor<f64> {
     (case.function.f64)(&vars).value()
 }
 
-/// How a change moves a tensor: row i of the last axis, entry j.
+/// How a change moves a tensor; i numbers the rows, j the entries of the last axis.
 #[derive(Clone)]
 struct Move {
     change: Change,
-    /// Numbers per neuron, or in the first place for all.
+    /// One number per neuron; if one number is for all, it is the first.
     neurons: Vec<f64>,
     /// Numbers per row.
     rows: Vec<f64>,
@@ -83,7 +83,7 @@ impl Move {
         let rows = draw(rows.max(1));
         let matrix = match change {
             Change::Mix => (0..width).map(|_| draw(width)).collect(),
-            // A turn of the first plane.
+            // A rotation of the first plane.
             _ => (0..width)
                 .map(|i| {
                     let turned = |j: usize| match (i, j) {
@@ -171,7 +171,7 @@ fn holds(case: &Case, operands: &[usize], change: Change, way: Way, seed: u64) -
 /// Every claim about every registered operation, for each operand alone and for all together.
 #[test]
 fn no_claim_about_an_operation_is_false() {
-    // How often each kind of change was claimed to arrive or to be absorbed, by operation.
+    // The number of claims that a change arrives or is absorbed, per operation and kind of change.
     let mut claims: BTreeMap<(&str, Change), usize> = BTreeMap::new();
     for operation in operations() {
         for seed in 0..60 {
@@ -199,7 +199,7 @@ fn no_claim_about_an_operation_is_false() {
             }
         }
     }
-    // The rows of the table in docs/conservation.md that a law rests on.
+    // The rows of the table in docs/conservation.md on which laws depend.
     for (name, change) in [
         ("relu", Change::Each),
         ("leaky_relu", Change::Each),
@@ -276,7 +276,8 @@ fn no_claim_about_a_norm_is_false() {
                     ),
                 }
             }
-            // What the tape shows of the same norm written with operations claims no more than is stated.
+            // For the same norm written with operations, the trace claims no more than the layer
+            // states.
             let source = Source { value: x.clone() };
             let trace = Trace::of(&source, |pass| norm(source.forward(pass), eps));
             let found = trace.passages().remove(0);

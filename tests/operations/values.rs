@@ -1,4 +1,5 @@
-//! Every operation of the registry: value, derivatives, modes, types, layouts; and that none is missing from it.
+//! Every operation of the registry: value, derivatives, modes, types, layouts; and a check that no
+//! operation is missing from the registry.
 
 use crate::registry::{Case, Operation, Sampler, operations};
 use emmy::autodiff::{check_grads, grad, vjp};
@@ -58,7 +59,8 @@ fn values_are_those_of_plain_loops() {
 fn first_and_second_derivatives_are_those_by_differences() {
     walk(|_, case, what| {
         if let Err(error) = check_grads(|x| (case.function.f64)(x), &case.args) {
-            // A few draws are too small for anything to flow; each operation must have others.
+            // A few draws are too small for a derivative to flow; each operation must have other
+            // draws.
             assert!(
                 error.to_string().contains("does not vanish"),
                 "{what}: {error}"
@@ -108,7 +110,7 @@ fn widen(x: &Tensor<f32>) -> Tensor<f64> {
     x.mapv(f64::from).into_shared()
 }
 
-/// A scalar in which every element has another weight.
+/// A scalar: a sum in which every element has a different weight.
 fn weigh<F: Real>(y: Var<'_, F>) -> Var<'_, F> {
     let weights = (0..y.len())
         .map(|k| F::of((k as f64 * 0.7 + 0.3).sin()))
@@ -116,7 +118,8 @@ fn weigh<F: Real>(y: Var<'_, F>) -> Var<'_, F> {
     (y * y.tape().constant(tensor(&y.shape(), weights))).sum_all()
 }
 
-/// The same numbers in other places: columns first; every other element of a larger array; backwards.
+/// The same numbers in another memory layout: columns first; every second element of a larger
+/// array; backwards.
 fn layouts(x: &Tensor<f64>) -> Vec<Tensor<f64>> {
     let mut all = Vec::new();
     let columns = x.t().as_standard_layout().into_owned().into_shared();
@@ -233,7 +236,8 @@ proptest! {
     }
 }
 
-/// What the sources record: names in `.builtin_unary("name", …)` and its kin. And what they make public.
+/// The names that the sources record, in `.builtin_unary("name", …)` and similar calls, and the names of
+/// public functions.
 fn named_in_the_sources() -> (BTreeSet<String>, BTreeSet<String>) {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ops");
     let (mut recorded, mut public) = (BTreeSet::new(), BTreeSet::new());
@@ -291,7 +295,7 @@ fn an_operation_that_is_not_registered_is_found() {
         missing.is_empty(),
         "recorded by src/ops, reached by no entry of the registry: {missing:?}"
     );
-    // Not operations: constructors, and how operations are defined.
+    // These are constructors and the two ways to define an operation, not operations.
     let exempt = ["new", "sparse", "unary", "binary"]
         .map(String::from)
         .into();

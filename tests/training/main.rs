@@ -98,7 +98,7 @@ impl Setting {
         trainer
     }
 
-    /// Goes on with what is begun, under the eyes of an observer.
+    /// Continues a training with an observer.
     fn observe(
         &self,
         trainer: &mut Trainer<f64, Net>,
@@ -125,7 +125,7 @@ fn bits(model: &impl Module<f64>) -> Vec<u64> {
         .collect()
 }
 
-/// All that is recorded but the time.
+/// All records except the time.
 fn untimed<M: Module<f64>>(trainer: &Trainer<f64, M>) -> (Vec<Record>, Vec<StepRecord>) {
     let timeless = |r: &Record| Record {
         ms: 0.0,

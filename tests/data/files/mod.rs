@@ -1,4 +1,4 @@
-//! Writers of small data files for the tests of the readers, and where the published ones are.
+//! Writers of small data files for the tests of the readers, and the folder of the published files.
 #![allow(dead_code, reason = "each test uses the writers it needs")]
 
 pub mod npz;
@@ -16,7 +16,7 @@ pub fn published() -> Option<PathBuf> {
     if folder.join("planetoid").is_dir() && folder.join("heterophilic").is_dir() {
         return Some(folder);
     }
-    // Not through `print!`, which a passing test keeps to itself.
+    // Not through `print!`, whose output a passing test does not show.
     let _ = writeln!(
         std::io::stderr(),
         "skipped: no data in {} (set EMMY_DATA)",
@@ -96,7 +96,8 @@ pub fn neighbours() -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// A small complete set: 6 training nodes, 500 to validate, 9 to test, 2 that nothing is known about.
+/// A small complete set: 6 training nodes, 500 validation nodes, 9 test nodes, 2 nodes without
+/// data.
 pub fn small_set() -> Parts {
     let rows = |nodes: &[usize]| -> Vec<_> { nodes.iter().map(|&i| row(i)).collect() };
     let classes = |nodes: &[usize]| -> Vec<_> { nodes.iter().map(|&i| class(i)).collect() };

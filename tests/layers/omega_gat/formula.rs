@@ -1,4 +1,4 @@
-//! Values, derivatives, and what the formula promises.
+//! Values, derivatives, and properties of the formula.
 
 use super::networks::*;
 use crate::support::{INPUTS, features};

@@ -1,4 +1,4 @@
-//! Its conservation laws: those of attention, ω in none.
+//! The conservation laws of ωGAT: those of attention; ω occurs in none.
 
 use super::networks::*;
 use crate::support::{INPUTS, features};
@@ -10,7 +10,7 @@ use emmy::symmetry::{Law, Symmetry, Term};
 use emmy::{Real, Tape, Tensor};
 use proptest::prelude::*;
 
-/// A network, its data and where it stands.
+/// A network, its data and its parameters.
 #[derive(Debug, Clone)]
 struct Case {
     config: GraphNetConfig,
@@ -87,7 +87,7 @@ impl Case {
             .iter()
             .map(|law| law.measure(&net.tensors(), &gradients))
             .collect();
-        // What is smaller than the rounding of the largest terms cannot be told from it.
+        // Numbers below the rounding error of the largest terms cannot be distinguished from it.
         let sizes = all.iter().flat_map(|m| &m.size);
         let tolerance = if F::NAME == "f64" { 1e-10 } else { 1e-3 };
         let floor = F::epsilon().as_f64() / tolerance * sizes.fold(0.0, |m: f64, &x| m.max(x));
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_laws_move_leaves_the_loss(case in cases(), entry in any::<prop::sample::Index>(), t in -2.0..2.0f64) {
+    fn moves_along_the_laws_do_not_change_the_loss(case in cases(), entry in any::<prop::sample::Index>(), t in -2.0..2.0f64) {
         let net = case.network::<f64>();
         let (loss, _) = case.loss(&net);
         for law in net.laws() {

@@ -1,4 +1,4 @@
-//! What is tested.
+//! The networks of the tests.
 
 use crate::support::INPUTS;
 use emmy::nn::{AttentionOptions, Conv, GraphNet, GraphNetConfig, Heads, Module, Omega, Pass};
