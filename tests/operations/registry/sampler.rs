@@ -152,12 +152,6 @@ impl Sampler {
         self.pattern_of(n, m)
     }
 
-    /// A square [`pattern`](Self::pattern).
-    pub fn square_pattern(&mut self) -> Arc<Pattern> {
-        let n = self.count(1, 6);
-        self.pattern_of(n, n)
-    }
-
     fn pattern_of(&mut self, n: usize, m: usize) -> Arc<Pattern> {
         let density = self.count(0, 9);
         let places = (0..n).flat_map(|i| (0..m).map(move |j| (i, j)));
