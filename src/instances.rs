@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 /// The copies.
 #[doc(hidden)]
+#[inline(never)]
 pub fn instances() -> [*const (); 2] {
     [all::<f32> as *const (), all::<f64> as *const ()]
 }
