@@ -15,12 +15,12 @@ use smallvec::SmallVec;
 /// numbers behind a reference would have to be read again after every element written. Mark a longer closure
 /// `#[inline(always)]`.
 pub fn unary<F: Real>(x: &Tensor<F>, f: impl Fn(F) -> F + Copy + Sync) -> Tensor<F> {
-    collect(x.shape(), [x], move |[x]| f(x))
+    collect(x.shape(), [x], move |x, _, _| f(x))
 }
 
 /// x repeated to `shape`, to which it broadcasts; row-major.
 pub fn broadcast<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
-    collect(shape, [x], |[x]| x)
+    collect(shape, [x], |x, _, _| x)
 }
 
 /// y = f(a, b), element by element over the common shape; y is row-major.
@@ -35,7 +35,7 @@ pub fn binary<F: Real>(
     f: impl Fn(F, F) -> F + Copy + Sync,
 ) -> Tensor<F> {
     let shape = broadcast_shapes(op, a.shape(), b.shape());
-    collect(&shape, [a, b], move |[a, b]| f(a, b))
+    collect(&shape, [a, b], move |a, b, _| f(a, b))
 }
 
 /// y = f(a, b, c), element by element over the common shape; y is row-major.
@@ -52,7 +52,7 @@ pub fn ternary<F: Real>(
 ) -> Tensor<F> {
     let shape = broadcast_shapes(op, a.shape(), b.shape());
     let shape = broadcast_shapes(op, &shape, c.shape());
-    collect(&shape, [a, b, c], move |[a, b, c]| f(a, b, c))
+    collect(&shape, [a, b, c], f)
 }
 
 /// a ← a + b; b broadcasts to the shape of a. In place where nothing shares the data of a.
@@ -116,12 +116,13 @@ fn loops<F, const N: usize>(shape: &[usize], xs: &[&Tensor<F>; N]) -> SmallVec<[
     loops
 }
 
-/// y = f(xs) over `shape`, to which every operand broadcasts.
+/// y = f(xs) over `shape`, to which every operand broadcasts. There are at most three operands; in the place of
+/// those that are missing `f` gets zeros.
 #[inline(never)]
 fn collect<F: Real, const N: usize>(
     shape: &[usize],
     xs: [&Tensor<F>; N],
-    f: impl Fn([F; N]) -> F + Copy + Sync,
+    f: impl Fn(F, F, F) -> F + Copy + Sync,
 ) -> Tensor<F> {
     let len = shape.iter().product();
     let mut out = memory::scratch(len);
@@ -142,26 +143,24 @@ fn collect<F: Real, const N: usize>(
     });
     let loops = loops(shape, &dense.each_ref());
     let (inner, outer) = loops.split_last().expect("at least one loop");
-    if outer.is_empty() {
-        par::rows(&mut out, 1, 1, |first, part| {
-            let at = inner.steps.map(|s| s * first);
-            simd(
-                #[inline(always)]
-                || run(data, at, inner.steps, part, f),
-            )
-        });
-    } else {
-        par::rows(&mut out, inner.size, inner.size, |first, part| {
-            simd(
-                #[inline(always)]
-                || {
-                    for (k, row) in part.chunks_exact_mut(inner.size).enumerate() {
-                        run(data, start(outer, first + k), inner.steps, row, f);
-                    }
-                },
-            )
-        });
-    }
+    // Without outer loops there is one run, which may be cut anywhere.
+    let flat = outer.is_empty();
+    let width = if flat { 1 } else { inner.size };
+    par::rows(&mut out, width, width, |first, part| {
+        simd(
+            #[inline(always)]
+            || {
+                let length = if flat { part.len() } else { width };
+                for (k, row) in part.chunks_exact_mut(length).enumerate() {
+                    let at = match flat {
+                        true => inner.steps.map(|s| s * first),
+                        false => start(outer, first + k),
+                    };
+                    run(data, at, inner.steps, row, f);
+                }
+            },
+        )
+    });
     out.into_tensor(shape)
 }
 
@@ -191,23 +190,27 @@ fn run<F: Real, const N: usize>(
     at: [usize; N],
     steps: [usize; N],
     out: &mut [F],
-    f: impl Fn([F; N]) -> F + Copy,
+    f: impl Fn(F, F, F) -> F + Copy,
 ) {
     let constant: usize = (0..N).map(|k| usize::from(steps[k] == 0) << k).sum();
-    if steps.iter().any(|&s| s > 1) {
-        for (i, y) in out.iter_mut().enumerate() {
-            *y = f(std::array::from_fn(|k| data[k][at[k] + i * steps[k]]));
+    if steps.iter().all(|&s| s <= 1) {
+        if constant == 0 {
+            return plain::<F, N, 0>(data, at, out, f);
+        } else if constant == 1 {
+            return plain::<F, N, 1>(data, at, out, f);
+        } else if const { N > 1 } && constant == 2 {
+            return plain::<F, N, 2>(data, at, out, f);
         }
-    } else if constant == 0 {
-        plain::<F, N, 0>(data, at, out, f)
-    } else if constant == 1 {
-        plain::<F, N, 1>(data, at, out, f)
-    } else if constant == 2 {
-        plain::<F, N, 2>(data, at, out, f)
-    } else {
-        for (i, y) in out.iter_mut().enumerate() {
-            *y = f(std::array::from_fn(|k| data[k][at[k] + i * steps[k]]));
-        }
+    }
+    for (i, y) in out.iter_mut().enumerate() {
+        let x = |k: usize| {
+            if k < N {
+                data[k][at[k] + i * steps[k]]
+            } else {
+                F::zero()
+            }
+        };
+        *y = f(x(0), x(1), x(2));
     }
 }
 
@@ -217,36 +220,49 @@ fn plain<F: Real, const N: usize, const CONSTANT: usize>(
     data: [&[F]; N],
     at: [usize; N],
     out: &mut [F],
-    f: impl Fn([F; N]) -> F + Copy,
+    f: impl Fn(F, F, F) -> F + Copy,
 ) {
     let len = out.len();
-    let runs: [&[F]; N] = std::array::from_fn(|k| {
+    let operand = |k: usize| {
         let len = if CONSTANT >> k & 1 == 1 { 1 } else { len };
-        &data[k][at[k]..at[k] + len]
-    });
-    // Iterators where the compiler sees that nothing is out of bounds; it does not for an array of slices.
-    if N == 1 && CONSTANT == 0 {
-        for (y, &x) in out.iter_mut().zip(runs[0]) {
-            *y = f([x; N]);
+        if k < N {
+            &data[k][at[k]..at[k] + len]
+        } else {
+            &[]
         }
-    } else if N == 2 && CONSTANT == 0 {
-        for ((y, &a), &b) in out.iter_mut().zip(runs[0]).zip(runs[1]) {
-            *y = f(std::array::from_fn(|k| if k == 0 { a } else { b }));
+    };
+    let (a, b, c) = (operand(0), operand(1), operand(2));
+    let zero = F::zero();
+    // Iterators where the compiler sees that nothing is out of bounds.
+    match (N, CONSTANT) {
+        (1, 0) => {
+            for (y, &a) in out.iter_mut().zip(a) {
+                *y = f(a, zero, zero);
+            }
         }
-    } else if N == 2 && CONSTANT == 1 {
-        let a = runs[0][0];
-        for (y, &b) in out.iter_mut().zip(runs[1]) {
-            *y = f(std::array::from_fn(|k| if k == 0 { a } else { b }));
+        (2, 0) => {
+            for ((y, &a), &b) in out.iter_mut().zip(a).zip(b) {
+                *y = f(a, b, zero);
+            }
         }
-    } else if N == 2 && CONSTANT == 2 {
-        let b = runs[1][0];
-        for (y, &a) in out.iter_mut().zip(runs[0]) {
-            *y = f(std::array::from_fn(|k| if k == 0 { a } else { b }));
+        (2, 1) => {
+            let a = a[0];
+            for (y, &b) in out.iter_mut().zip(b) {
+                *y = f(a, b, zero);
+            }
         }
-    } else {
-        for i in 0..len {
-            let at = |k: usize| if CONSTANT >> k & 1 == 1 { 0 } else { i };
-            out[i] = f(std::array::from_fn(|k| runs[k][at(k)]));
+        (2, 2) => {
+            let b = b[0];
+            for (y, &a) in out.iter_mut().zip(a) {
+                *y = f(a, b, zero);
+            }
+        }
+        _ => {
+            for i in 0..len {
+                let at = |k: usize| if CONSTANT >> k & 1 == 1 { 0 } else { i };
+                let of = |x: &[F], k: usize| if k < N { x[at(k)] } else { zero };
+                out[i] = f(of(a, 0), of(b, 1), of(c, 2));
+            }
         }
     }
 }
