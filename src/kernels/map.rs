@@ -129,19 +129,8 @@ fn collect<F: Real, const N: usize>(
     if len == 0 {
         return out.into_tensor(shape);
     }
-    // Any order of axes will do, but neither gaps nor reversed axes: those are copied.
-    let dense = xs.map(|x| {
-        if x.strides().iter().all(|&s| s >= 0) && x.as_slice_memory_order().is_some() {
-            x.clone()
-        } else {
-            contiguous(x)
-        }
-    });
-    let data = dense.each_ref().map(|x| {
-        let data = x.as_slice_memory_order();
-        data.expect("no gaps")
-    });
-    let loops = loops(shape, &dense.each_ref());
+    let (dense, loops) = prepare(shape, xs);
+    let data: [&[F]; N] = std::array::from_fn(|k| elements(&dense[k]));
     let (inner, outer) = loops.split_last().expect("at least one loop");
     // Without outer loops there is one run, which may be cut anywhere.
     let flat = outer.is_empty();
@@ -152,11 +141,7 @@ fn collect<F: Real, const N: usize>(
             || {
                 let length = if flat { part.len() } else { width };
                 for (k, row) in part.chunks_exact_mut(length).enumerate() {
-                    let at = match flat {
-                        true => inner.steps.map(|s| s * first),
-                        false => start(outer, first + k),
-                    };
-                    run(data, at, inner.steps, row, f);
+                    run(data, start(&loops, first + k), inner.steps, row, f);
                 }
             },
         )
@@ -164,10 +149,35 @@ fn collect<F: Real, const N: usize>(
     out.into_tensor(shape)
 }
 
-/// Where the operands stand at the given turn of the outer loops.
-#[inline(always)]
-fn start<const N: usize>(outer: &[Loop<N>], mut turn: usize) -> [usize; N] {
+/// The operands without gaps and reversed axes, and the loops over them.
+fn prepare<F: Real, const N: usize>(
+    shape: &[usize],
+    xs: [&Tensor<F>; N],
+) -> ([Tensor<F>; N], SmallVec<[Loop<N>; 4]>) {
+    let dense = xs.map(|x| {
+        if x.strides().iter().all(|&s| s >= 0) && x.as_slice_memory_order().is_some() {
+            x.clone()
+        } else {
+            contiguous(x)
+        }
+    });
+    let loops = loops(shape, &dense.each_ref());
+    (dense, loops)
+}
+
+/// The elements in the order of memory.
+fn elements<F>(x: &Tensor<F>) -> &[F] {
+    x.as_slice_memory_order().expect("no gaps")
+}
+
+/// Where the operands stand at the given turn: of the outer loops, or of the only one.
+fn start<const N: usize>(loops: &[Loop<N>], mut turn: usize) -> [usize; N] {
     let mut at = [0; N];
+    let outer = match loops {
+        [only] => std::slice::from_ref(only),
+        [outer @ .., _] => outer,
+        [] => &[],
+    };
     for axis in outer.iter().rev() {
         let index = if outer.len() == 1 {
             turn

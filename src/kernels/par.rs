@@ -70,14 +70,29 @@ pub fn rows<T: Send>(out: &mut [T], width: usize, cost: usize, f: impl Fn(usize,
         return f(0, out);
     }
     let block = (BLOCK / cost.max(1)).max(1);
-    let blocks = out.chunks_mut(block * width).enumerate();
-    let blocks = blocks.map(|(k, part)| (k * block, part)).collect();
-    map(blocks, work, |(first, part)| f(first, part));
+    blocks(out, block, width, work, &f);
+}
+
+/// The parallel part of [`rows`]. One copy per type of elements, not one per loop, and so below.
+fn blocks<T: Send>(
+    out: &mut [T],
+    block: usize,
+    width: usize,
+    work: usize,
+    f: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
+    let parts = out.chunks_mut(block * width).enumerate();
+    let parts = parts.map(|(k, part)| (k * block, part)).collect();
+    each_task(parts, work, &|(first, part)| f(first, part));
 }
 
 /// Calls `f` on every task, in parallel if `work` elementary operations in all are worth it, and returns the
 /// results in order.
 pub fn map<T: Send, R: Send>(tasks: Vec<T>, work: usize, f: impl Fn(T) -> R + Sync) -> Vec<R> {
+    each_task(tasks, work, &f)
+}
+
+fn each_task<T: Send, R: Send>(tasks: Vec<T>, work: usize, f: &(dyn Fn(T) -> R + Sync)) -> Vec<R> {
     if tasks.len() < 2 || !forks(work) {
         return tasks.into_iter().map(f).collect();
     }
