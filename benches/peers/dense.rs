@@ -164,7 +164,7 @@ fn contranorm() -> Step {
         let pass = Pass::train(&tape, &norm, 0);
         let h = tape.var(&h);
         let y = norm.forward(&pass, h - 0.5 * h.matmul(h.t()).softmax(-1).matmul(h));
-        differentiate(y, &[&[h], pass.vars()].concat(), &c, look);
+        differentiate(y, &[&[h][..], pass.vars()].concat(), &c, look);
     })
 }
 
@@ -226,7 +226,7 @@ fn block() -> Step {
         let pass = Pass::train(&tape, &model, 0);
         let x = tape.var(&x);
         let y = model.forward(&pass, x);
-        differentiate(y, &[&[x], pass.vars()].concat(), &c, look);
+        differentiate(y, &[&[x][..], pass.vars()].concat(), &c, look);
     })
 }
 
