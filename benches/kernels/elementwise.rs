@@ -1,8 +1,9 @@
-//! What goes over its operands once: maps, reductions, softmax of rows, updates of parameters, transposition.
+//! What goes over its operands once: maps, reductions, softmax of rows, selections, updates of parameters, transposition.
 
 use crate::{D, Kernel, N, WORDS, drop_tensor, normal};
+use emmy::Tape;
 use emmy::kernels::{map, random, reduce, softmax, update};
-use emmy::tensor::contiguous;
+use emmy::tensor::{contiguous, tensor};
 use std::hint::black_box;
 
 pub fn kernels() -> Vec<Kernel> {
@@ -71,7 +72,7 @@ pub fn kernels() -> Vec<Kernel> {
         {
             let logits = logits.clone();
             Kernel::new("logsumexp, 7 classes", 0.0, (4 * N * 8) as f64, move || {
-                black_box(softmax::logsumexp_rows(logits.as_slice().unwrap(), &[], 7));
+                black_box(softmax::logsumexp_rows(logits.as_slice().unwrap(), 7));
             })
         },
         {
@@ -111,9 +112,20 @@ pub fn kernels() -> Vec<Kernel> {
                 },
             )
         },
+        {
+            let logits = logits.clone();
+            let name = "log-softmax, 7 classes";
+            Kernel::new(name, 0.0, (8 * N * 7) as f64, move || {
+                black_box(softmax::log_softmax_rows(logits.as_slice().unwrap(), 7));
+            })
+        },
         Kernel::new("softmax, 7 classes", 0.0, (8 * N * 7) as f64, move || {
-            black_box(softmax::softmax_rows(logits.as_slice().unwrap(), &[], 7));
+            black_box(softmax::softmax_rows(logits.as_slice().unwrap(), 7));
         }),
+        gelu(),
+        masked_softmax(),
+        index_select(),
+        index_add(),
         Kernel::new(
             "Adam, 1433 × 64",
             0.0,
@@ -140,4 +152,61 @@ pub fn kernels() -> Vec<Kernel> {
             )
         },
     ]
+}
+
+/// Operations rather than kernels from here on: what a user calls, on a tape of its own.
+fn gelu() -> Kernel {
+    let x = normal(&[320, 128], 10);
+    let y = x.clone();
+    let bytes = (8 * x.len()) as f64;
+    Kernel::new("GELU, 41 000 numbers", 0.0, bytes, move || {
+        drop_tensor(Tape::new().constant(x.clone()).gelu().value())
+    })
+    .against(move || {
+        let cdf = |x: f32| 0.5 * libm::erfc(-f64::from(x) * std::f64::consts::FRAC_1_SQRT_2);
+        black_box(y.mapv(|x| x * cdf(x) as f32));
+    })
+}
+
+/// Against the softmax without a mask.
+fn masked_softmax() -> Kernel {
+    let x = normal(&[4, 101, 101], 11);
+    let y = x.clone();
+    let mask = tensor(&[101, 101], (0..101 * 101).map(|k| k % 5 != 2).collect());
+    let bytes = (8 * x.len()) as f64;
+    let name = "softmax with a broadcast mask, 4 × 101 × 101";
+    Kernel::new(name, 0.0, bytes, move || {
+        let tape = Tape::new();
+        let x = tape.constant(x.clone());
+        drop_tensor(x.softmax_masked(-1, &mask).value())
+    })
+    .against(move || drop_tensor(Tape::new().constant(y.clone()).softmax(-1).value()))
+}
+
+/// Against ndarray's.
+fn index_select() -> Kernel {
+    let x = normal(&[N, 32], 12);
+    let y = x.clone();
+    let rows: Vec<usize> = (0..320).map(|k| k * 7919 % N).collect();
+    let same = rows.clone();
+    let bytes = (8 * 320 * 32) as f64;
+    Kernel::new("index select, 320 rows of 32", 0.0, bytes, move || {
+        let tape = Tape::new();
+        let x = tape.constant(x.clone());
+        drop_tensor(x.index_select(0, rows.clone()).value())
+    })
+    .against(move || {
+        black_box(y.select(ndarray::Axis(0), &same));
+    })
+}
+
+fn index_add() -> Kernel {
+    let x = normal(&[320, 32], 13);
+    let rows: Vec<usize> = (0..320).map(|k| k * 7919 % N).collect();
+    let bytes = (4 * (2 * 320 + N) * 32) as f64;
+    Kernel::new("index add, 320 rows of 32", 0.0, bytes, move || {
+        let tape = Tape::new();
+        let x = tape.constant(x.clone());
+        drop_tensor(x.index_add(0, rows.clone(), N).value())
+    })
 }

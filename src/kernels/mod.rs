@@ -13,6 +13,7 @@
 
 pub mod attention;
 pub mod gemm;
+pub mod index;
 pub mod map;
 pub(crate) mod pairs;
 pub mod par;

@@ -1,60 +1,69 @@
-//! Softmax and log-sum-exp over the rows of a matrix, with a mask.
+//! Softmax, its logarithm and log-sum-exp over the rows of a matrix. Elements that are −∞ take no part.
 //!
 //! | letter | meaning |
 //! |---|---|
+//! | x | the matrix, row by row |
 //! | w | the length of a row |
-//! | keep | which elements take part; empty: all of them |
 
-use super::{par, simd};
+use super::{LANES, fold, par, simd};
 use crate::real::Real;
+use crate::tensor::memory::{self, Buffer};
 
 /// The cost of an exponential, in multiply-adds, for the decision to go parallel.
 const EXP: usize = 8;
 
-/// out[i, :] = softmax of row i over the elements that are kept, 0 elsewhere; a row that keeps nothing is 0.
-///
-/// # Panics
-/// If `keep` is neither empty nor as long as `x`.
+/// out[i, :] = softmax of row i; a row of −∞ alone gives 0.
 #[inline(never)]
-pub fn softmax_rows<F: Real>(x: &[F], keep: &[bool], w: usize) -> Vec<F> {
-    let mut out = masked(x, keep);
-    par::rows(&mut out, w, w * EXP, |_, block| {
-        simd(
-            #[inline(always)]
-            || {
-                for row in block.chunks_exact_mut(w) {
-                    let shift = largest(row);
-                    // Nothing is kept, or everything is −∞: no element has a share.
-                    if shift == F::neg_infinity() {
-                        row.fill(F::zero());
-                        continue;
-                    }
-                    let mut total = F::zero();
-                    for x in row.iter_mut() {
-                        *x = (*x - shift).exp_v();
-                        total += *x;
-                    }
-                    let share = total.recip();
-                    row.iter_mut().for_each(|x| *x *= share);
-                }
-            },
-        );
-    });
-    out
+pub fn softmax_rows<F: Real>(x: &[F], w: usize) -> Buffer<F> {
+    each_row(
+        x,
+        w,
+        #[inline(always)]
+        |x, y| {
+            let shift = largest(x);
+            // No element has a share.
+            if shift == F::neg_infinity() {
+                return y.fill(F::zero());
+            }
+            let share = exponentials(x, shift, y).recip();
+            y.iter_mut().for_each(|y| *y *= share);
+        },
+    )
 }
 
-/// outᵢ = ln Σ e^x over the elements of row i that are kept; −∞ if none is kept.
+/// out[i, :] = ln softmax of row i = (x − max x) − ln Σ e^(x − max x); a row of −∞ alone gives −∞.
+///
+/// The largest element is taken off first. In x − ln Σ eˣ it would cancel, and with it the digits of large x.
+#[inline(never)]
+pub fn log_softmax_rows<F: Real>(x: &[F], w: usize) -> Buffer<F> {
+    each_row(
+        x,
+        w,
+        #[inline(always)]
+        |x, y| {
+            let shift = largest(x);
+            if shift == F::neg_infinity() {
+                return y.fill(shift);
+            }
+            let total = exponentials(x, shift, y).ln();
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y = (x - shift) - total;
+            }
+        },
+    )
+}
+
+/// outᵢ = ln Σ e^x over row i; ±∞ if that is its largest element.
 ///
 /// # Panics
-/// If `keep` is neither empty nor as long as `x`, or w = 0.
+/// If w = 0.
 #[inline(never)]
-pub fn logsumexp_rows<F: Real>(x: &[F], keep: &[bool], w: usize) -> Vec<F> {
-    let x = masked(x, keep);
+pub fn logsumexp_rows<F: Real>(x: &[F], w: usize) -> Vec<F> {
     let mut out = vec![F::zero(); x.len() / w];
     par::rows(&mut out, 1, w * EXP, |first, block| {
         for (row, out) in x[first * w..].chunks_exact(w).zip(block) {
             let shift = largest(row);
-            *out = if shift == F::neg_infinity() {
+            *out = if shift.is_infinite() {
                 shift
             } else {
                 shift + row.iter().map(|&x| (x - shift).exp_v()).sum::<F>().ln()
@@ -64,16 +73,46 @@ pub fn logsumexp_rows<F: Real>(x: &[F], keep: &[bool], w: usize) -> Vec<F> {
     out
 }
 
-/// x where it takes part, −∞ elsewhere.
-fn masked<F: Real>(x: &[F], keep: &[bool]) -> Vec<F> {
-    if keep.is_empty() {
-        return x.to_vec();
+/// `f(row of x, row of out)` for each row.
+fn each_row<F: Real>(x: &[F], w: usize, f: impl Fn(&[F], &mut [F]) + Sync) -> Buffer<F> {
+    let mut out = memory::scratch(x.len());
+    par::rows(&mut out, w, w * EXP, |first, block| {
+        let x = &x[first * w..][..block.len()];
+        simd(
+            #[inline(always)]
+            || {
+                for (x, y) in x.chunks_exact(w).zip(block.chunks_exact_mut(w)) {
+                    f(x, y);
+                }
+            },
+        )
+    });
+    out
+}
+
+/// y ← e^(x − shift), and its sum.
+#[inline(always)]
+fn exponentials<F: Real>(x: &[F], shift: F, y: &mut [F]) -> F {
+    for (y, &x) in y.iter_mut().zip(x) {
+        let x = x - shift;
+        // A processor takes a hundred times as long for a product that underflows, such as e^(−∞): that of a
+        // masked element is not computed.
+        let gone = x < F::EXP_RANGE[0];
+        let e = if gone { F::zero() } else { x }.exp_v();
+        *y = if gone { F::zero() } else { e };
     }
-    assert_eq!(keep.len(), x.len(), "softmax: one mask bit per element");
-    let hidden = F::neg_infinity();
-    (x.iter().zip(keep))
-        .map(|(&x, &keep)| if keep { x } else { hidden })
-        .collect()
+    let (whole, rest) = y.as_chunks::<LANES>();
+    // The lanes cost more than they save where rows are short.
+    if whole.len() < 2 {
+        return y.iter().fold(F::zero(), |sum, &y| sum + y);
+    }
+    let mut lanes = [F::zero(); LANES];
+    for y in whole {
+        for l in 0..LANES {
+            lanes[l] += y[l];
+        }
+    }
+    rest.iter().fold(fold(lanes), |sum, &y| sum + y)
 }
 
 /// The largest element, NaN if there is one.

@@ -58,7 +58,7 @@ impl<F: Real> Var<'_, F> {
         self.builtin_unary("gate", y, move |p| p.gy().gate(m.clone(), below))
     }
 
-    /// y = x where x > 0, else α (eˣ − 1),   x̄ = ȳ where x > 0, else ȳ (y + α)
+    /// y = x where x > 0, else α (eˣ − 1),   x̄ = ȳ where x > 0, else α eˣ ȳ
     ///
     /// Clevert et al., "ELU", ICLR 2016.
     pub fn elu(self, alpha: F) -> Self {
@@ -69,22 +69,30 @@ impl<F: Real> Var<'_, F> {
                 alpha * x.exp_m1_v()
             }
         });
-        self.builtin_unary("elu", y, move |p| p.gy().elu_gate(p.y(), alpha))
+        self.builtin_unary("elu", y, move |p| p.gy().elu_gate(p.x(), alpha))
     }
 
-    /// z = g where y > 0, else g (y + α): the derivative of ELU in terms of its value.   ḡ = z̄ likewise,
-    /// ȳ = z̄ g where y ≤ 0, else 0
+    /// z = g where x > 0, else α eˣ g: the derivative of ELU.   ḡ = z̄ likewise, x̄ = α eˣ g z̄ where x ≤ 0,
+    /// else 0
+    ///
+    /// From x, not from the value of ELU: y + α would cancel.
     #[track_caller]
-    fn elu_gate(self, y: Self, alpha: F) -> Self {
-        let derivative = move |g: F, y: F| if y > F::zero() { g } else { g * (y + alpha) };
-        let z = map::binary("elu_gate", &self.value(), &y.value(), derivative);
+    fn elu_gate(self, x: Self, alpha: F) -> Self {
+        let derivative = move |g: F, x: F| {
+            if x > F::zero() {
+                g
+            } else {
+                alpha * x.exp_v() * g
+            }
+        };
+        let z = map::binary("elu_gate", &self.value(), &x.value(), derivative);
         self.builtin_binary(
             "elu_gate",
-            y,
+            x,
             z,
             move |p| p.gy().elu_gate(p.b(), alpha),
-            |p| {
-                let product = p.gy() * p.a();
+            move |p| {
+                let product = (p.gy() * p.a()).elu_gate(p.b(), alpha);
                 product - product.gate(p.b().value(), F::zero())
             },
         )
@@ -94,17 +102,37 @@ impl<F: Real> Var<'_, F> {
     ///
     /// Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016, in its exact form.
     pub fn gelu(self) -> Self {
-        self * self.normal_cdf()
+        let y = map::unary(
+            &self.value(),
+            #[inline(always)]
+            |x| within(x, F::infinity()) * x.normal_cdf_v(),
+        );
+        self.builtin_unary("gelu", y, |p| p.gy() * p.x().gelu_slope())
     }
 
-    /// y = Φ(x) = ½ (1 + erf(x/√2)),   x̄ = ȳ φ(x), φ(x) = e^(−x²/2) / √(2π)
-    pub fn normal_cdf(self) -> Self {
-        let half_erfc = |x: F| 0.5 * libm::erfc(-x.as_f64() / std::f64::consts::SQRT_2);
-        let y = map::unary(&self.value(), |x| F::of(half_erfc(x)));
-        self.builtin_unary("normal_cdf", y, |p| {
-            let density = p.x().square().scale(F::of(-0.5)).exp();
-            p.gy() * density.scale(F::of(std::f64::consts::TAU.sqrt().recip()))
+    /// y = Φ(x) + x φ(x), the derivative of GELU,   x̄ = ȳ (2 − x²) φ(x)
+    fn gelu_slope(self) -> Self {
+        let y = map::unary(
+            &self.value(),
+            #[inline(always)]
+            |x| x.normal_cdf_v() + within(x, F::of(FAR)) * x.normal_density_v(),
+        );
+        self.builtin_unary("gelu_slope", y, |p| {
+            let bend = -p.x().square() + F::of(2.0);
+            p.gy() * bend * p.x().normal_density()
         })
+    }
+
+    /// y = Φ(x) = ½ (1 + erf(x/√2)),   x̄ = ȳ φ(x)
+    pub fn normal_cdf(self) -> Self {
+        let y = map::unary(&self.value(), F::normal_cdf_v);
+        self.builtin_unary("normal_cdf", y, |p| p.gy() * p.x().normal_density())
+    }
+
+    /// y = φ(x) = e^(−x²/2) / √(2π),   x̄ = −ȳ x y
+    fn normal_density(self) -> Self {
+        let y = map::unary(&self.value(), F::normal_density_v);
+        self.builtin_unary("normal_density", y, |p| -(p.gy() * p.x() * p.y()))
     }
 
     /// y = ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))): GELU's approximation by tanh
@@ -129,4 +157,15 @@ impl<F: Real> Var<'_, F> {
             |p| p.gy() * p.x().sigmoid(),
         )
     }
+}
+
+/// |x| from which Φ(−|x|) and φ(x) are 0 in both types.
+const FAR: f64 = 64.0;
+
+/// x limited to −FAR ≤ x ≤ high, so that infinite x do not make ∞ · 0. NaN stays.
+#[inline(always)]
+fn within<F: Real>(x: F, high: F) -> F {
+    let low = -F::of(FAR);
+    let x = if x < low { low } else { x };
+    if x > high { high } else { x }
 }

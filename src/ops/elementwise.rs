@@ -113,7 +113,7 @@ impl<F: Real> Var<'_, F> {
         )
     }
 
-    /// y = x limited to low ≤ y ≤ high,   x̄ = ȳ where low ≤ x ≤ high, else 0
+    /// y = x limited to low ≤ y ≤ high,   x̄ = ȳ where low < x < high, else 0
     ///
     /// # Panics
     /// If low > high.
@@ -125,7 +125,7 @@ impl<F: Real> Var<'_, F> {
             if x > high { high } else { x }
         };
         self.builtin_unary("clamp", map::unary(&self.value(), limited), move |p| {
-            let inside = move |x: F| F::of(f64::from(low <= x && x <= high));
+            let inside = move |x: F| F::of(f64::from(low < x && x < high));
             p.gy() * p.tape.constant(map::unary(&p.x().value(), inside))
         })
     }

@@ -1,8 +1,9 @@
 //! Selecting and scattering by index.
 
 use crate::autodiff::Var;
+use crate::kernels::index;
 use crate::real::Real;
-use crate::tensor::{Tensor, normalize_axis};
+use crate::tensor::{contiguous, normalize_axis};
 use ndarray::Axis;
 use std::sync::Arc;
 
@@ -18,7 +19,17 @@ impl<F: Real> Var<'_, F> {
         let axis = normalize_axis("index_select", axis, shape.len());
         let size = shape[axis];
         check("index_select", &indices, axis, size);
-        let y = self.value().select(Axis(axis), &indices).into_shared();
+        let x = self.value();
+        let y = match x.as_slice() {
+            Some(data) => {
+                let y = index::select(data, around(&shape, axis), &indices);
+                let mut to = shape;
+                to[axis] = indices.len();
+                y.into_tensor(&to)
+            }
+            // Of a view the chosen slices alone are copied.
+            None => x.select(Axis(axis), &indices).into_shared(),
+        };
         self.builtin_unary("index_select", y, move |p| {
             p.gy().index_add(axis as isize, Arc::clone(&indices), size)
         })
@@ -39,17 +50,21 @@ impl<F: Real> Var<'_, F> {
             indices.len()
         );
         check("index_add", &indices, axis, size);
+        let x = contiguous(&self.value());
+        let data = x.as_slice().expect("contiguous");
+        let y = index::add(data, around(&shape, axis), &indices, size);
         shape[axis] = size;
-        let mut y = Tensor::zeros(shape);
-        for (&i, x) in indices.iter().zip(self.value().axis_iter(Axis(axis))) {
-            let mut y = y.index_axis_mut(Axis(axis), i);
-            y += &x;
-        }
-        self.builtin_unary("index_add", y, move |p| {
+        self.builtin_unary("index_add", y.into_tensor(&shape), move |p| {
             p.gy().index_select(axis as isize, Arc::clone(&indices))
         })
         .noting(axis as f64)
     }
+}
+
+/// The elements before an axis, along it, and after it.
+fn around(shape: &[usize], axis: usize) -> [usize; 3] {
+    let before = shape[..axis].iter().product();
+    [before, shape[axis], shape[axis + 1..].iter().product()]
 }
 
 #[track_caller]

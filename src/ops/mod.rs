@@ -1,8 +1,8 @@
 //! The operations: value and derivative side by side, one file per family.
 //!
-//! Conventions: relu'(0) = 0; ties of a maximum share the derivative evenly; an all-masked softmax row is
-//! zero; gradients of norms at 0 are 0; the mean of nothing is NaN, that of a row without entries
-//! (`segment_mean`) 0.
+//! Conventions: relu'(0) = 0; clamp' = 0 at both bounds; ties of a maximum share the derivative evenly; an
+//! all-masked softmax row is zero, its logarithm −∞; gradients of norms at 0 are 0; the mean of nothing is
+//! NaN, that of a row without entries (`segment_mean`) 0.
 //!
 //! # Adding an operation
 //! A value and one derivative per argument, written in the operations that are already here. In this crate the

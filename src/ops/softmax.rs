@@ -1,10 +1,12 @@
 //! Softmax and its relatives over one axis, with an optional mask that says which elements take part.
 
 use crate::autodiff::Var;
-use crate::kernels::softmax::{logsumexp_rows, softmax_rows};
+use crate::kernels::map;
+use crate::kernels::softmax::{log_softmax_rows, logsumexp_rows, softmax_rows};
 use crate::real::Real;
-use crate::tensor::{Tensor, contiguous, normalize_axis, tensor};
-use ndarray::IxDyn;
+use crate::tensor::memory::{self, Buffer};
+use crate::tensor::{Tensor, contiguous, normalize_axis, scalar, tensor};
+use ndarray::{Axis, IxDyn};
 
 impl<'t, F: Real> Var<'t, F> {
     /// y = e^x / Σ e^x along `axis`,   x̄ = y ⊙ (ȳ − Σ ȳ y)
@@ -58,29 +60,26 @@ impl<'t, F: Real> Var<'t, F> {
         y.without(&[normalize_axis(op, axis, self.ndim())], keepdims)
     }
 
-    /// y = x − ln Σ e^x along `axis`
+    /// y = x − ln Σ e^x along `axis`,   x̄ = ȳ − e^y Σ ȳ
+    ///
+    /// Computed as (x − max x) − ln Σ e^(x − max x): large x do not cancel.
     ///
     /// # Panics
     /// If the axis is out of range.
     #[track_caller]
     pub fn log_softmax(self, axis: isize) -> Self {
-        self - self.logsumexp_as("log_softmax", axis, None, true)
+        self.along("log_softmax", axis, None, Self::log_softmax_last)
     }
 
-    /// [`log_softmax`](Self::log_softmax) over the elements for which `mask` holds; −∞ elsewhere.
+    /// [`log_softmax`](Self::log_softmax) over the elements for which `mask` holds; −∞ elsewhere, where ȳ
+    /// does not count.
     ///
     /// # Panics
     /// If the axis is out of range, or `mask` does not broadcast to x.
     #[track_caller]
     pub fn log_softmax_masked(self, axis: isize, mask: &Tensor<bool>) -> Self {
-        let hidden = Tensor::from_elem(IxDyn(&[]), F::neg_infinity());
-        // An all-masked row would subtract −∞; its elements are masked anyway, so a finite number in its
-        // place changes nothing.
-        let lse = self.logsumexp_as("log_softmax_masked", axis, Some(mask), true);
-        let finite = lse.value().mapv(|x| x.is_finite()).into_shared();
-        let zero = self.tape().constant(Tensor::zeros(IxDyn(&[])));
-        let lse = lse.where_(&finite, zero);
-        (self - lse).where_(mask, self.tape().constant(hidden))
+        let f = Self::log_softmax_last;
+        self.along("log_softmax_masked", axis, Some(mask), f)
     }
 
     /// Runs `f`, which works on the last axis, along another one.
@@ -90,21 +89,24 @@ impl<'t, F: Real> Var<'t, F> {
         op: &str,
         axis: isize,
         mask: Option<&Tensor<bool>>,
-        f: impl FnOnce(Self, Vec<bool>) -> Self,
+        f: impl FnOnce(Self, Option<Tensor<bool>>) -> Self,
     ) -> Self {
         let shape = self.shape();
         let n = shape.len();
         let axis = normalize_axis(op, axis, n);
-        let mut keep = Vec::new();
+        let mut keep = None;
         if let Some(mask) = mask {
-            let Some(mut mask) = mask.broadcast(IxDyn(&shape)) else {
-                panic!(
-                    "{op}: the mask {:?} does not broadcast to {shape:?}",
-                    mask.shape()
-                )
-            };
+            assert!(
+                mask.broadcast(IxDyn(&shape)).is_some(),
+                "{op}: the mask {:?} does not broadcast to {shape:?}",
+                mask.shape()
+            );
+            let mut mask = mask.clone();
+            while mask.ndim() < n {
+                mask.insert_axis_inplace(Axis(0));
+            }
             mask.swap_axes(axis, n - 1);
-            keep.extend(mask.iter().copied());
+            keep = Some(mask);
         }
         if axis + 1 == n {
             f(self, keep)
@@ -113,27 +115,63 @@ impl<'t, F: Real> Var<'t, F> {
         }
     }
 
-    fn softmax_last(self, keep: Vec<bool>) -> Self {
-        let x = contiguous(&self.value());
-        let w = x.shape()[x.ndim() - 1];
-        let y = softmax_rows(x.as_slice().expect("contiguous"), &keep, w);
-        self.builtin_unary("softmax", tensor(x.shape(), y), |p| {
+    fn softmax_last(self, keep: Option<Tensor<bool>>) -> Self {
+        let y = over_rows(&self.value(), keep.as_ref(), softmax_rows);
+        self.builtin_unary("softmax", y, |p| {
             let weighted = p.gy() * p.y();
             weighted - p.y() * weighted.sum(&[-1], true)
         })
     }
 
-    fn logsumexp_last(self, keep: Vec<bool>) -> Self {
-        let x = contiguous(&self.value());
+    fn log_softmax_last(self, keep: Option<Tensor<bool>>) -> Self {
+        let y = over_rows(&self.value(), keep.as_ref(), log_softmax_rows);
+        self.builtin_unary("log_softmax", y, move |p| {
+            let g = match &keep {
+                Some(keep) => {
+                    let zero = p.tape.constant(scalar(F::zero()));
+                    p.gy().where_(keep, zero)
+                }
+                None => p.gy(),
+            };
+            g - p.y().exp() * g.sum(&[-1], true)
+        })
+    }
+
+    fn logsumexp_last(self, keep: Option<Tensor<bool>>) -> Self {
+        let x = hidden(&self.value(), keep.as_ref());
+        let w = x.shape()[x.ndim() - 1];
         let mut shape = x.shape().to_vec();
-        let w = shape.pop().expect("an axis");
-        shape.push(1);
+        shape[x.ndim() - 1] = 1;
         let y = match w {
             0 => vec![F::neg_infinity(); shape.iter().product()],
-            _ => logsumexp_rows(x.as_slice().expect("contiguous"), &keep, w),
+            _ => logsumexp_rows(x.as_slice().expect("contiguous"), w),
         };
+        memory::recycle(x);
         self.builtin_unary("logsumexp", tensor(&shape, y), move |p| {
             p.gy() * p.x().softmax_last(keep.clone())
         })
     }
+}
+
+/// A kernel applied to the rows of x.
+fn over_rows<F: Real>(
+    x: &Tensor<F>,
+    keep: Option<&Tensor<bool>>,
+    kernel: fn(&[F], usize) -> Buffer<F>,
+) -> Tensor<F> {
+    let x = hidden(x, keep);
+    let w = x.shape()[x.ndim() - 1];
+    let y = kernel(x.as_slice().expect("contiguous"), w).into_tensor(x.shape());
+    memory::recycle(x);
+    y
+}
+
+/// x row by row, with −∞ where `keep` does not hold.
+fn hidden<F: Real>(x: &Tensor<F>, keep: Option<&Tensor<bool>>) -> Tensor<F> {
+    let x = contiguous(x);
+    let Some(keep) = keep else { return x };
+    let keep = contiguous(&keep.mapv(|k| F::of(f64::from(k))).into_shared());
+    let nothing = F::neg_infinity();
+    let pick = move |x: F, k: F| if k > F::zero() { x } else { nothing };
+    map::binary("mask", &x, &keep, pick)
 }

@@ -61,7 +61,7 @@ pub fn cross_entropy<F: Real>(logits: &Tensor<F>, labels: &[usize], mask: &[bool
         let row: Vec<f64> = row.iter().map(|x| x.as_f64()).collect();
         let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = row.iter().map(|x| (x - largest).exp()).sum();
-        total.ln() + largest - row[label]
+        total.ln() - (row[label] - largest)
     });
     let (sum, count) = losses.fold((0.0, 0), |(sum, count), l| (sum + l, count + 1));
     sum / f64::from(count)

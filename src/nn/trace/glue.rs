@@ -194,7 +194,7 @@ fn join(node: &Node, shapes: &[&[usize]]) -> Join {
         "square" => homogeneous(2.0),
         "sqrt" | "sqrt_or_zero" => homogeneous(0.5),
         "recip_or_zero" => homogeneous(-1.0),
-        "softmax" => Join::One(Passage::BREAKS.with(Change::Shift, Way::Absorbs)),
+        "softmax" | "log_softmax" => Join::One(Passage::BREAKS.with(Change::Shift, Way::Absorbs)),
         "logsumexp" => Join::One(Passage::BREAKS.with(Change::Shift, Way::Carries(1.0))),
         "sum" | "max" | "min" => reduction(node.op, from, to),
         "broadcast_to" => Join::One(broadcast(from, to)),

@@ -394,7 +394,9 @@ fn leniently(node: &Node, operands: &[Relation], found: Relation) -> Relation {
         ..operand
     };
     match node.op {
-        "elu" | "tanh" | "sigmoid" | "softplus" | "normal_cdf" => as_degree_one(operands[0]),
+        "elu" | "gelu" | "tanh" | "sigmoid" | "softplus" | "normal_cdf" => {
+            as_degree_one(operands[0])
+        }
         "mul" if node.args[0] != node.args[1] && operands[0].passage == operands[1].passage => {
             as_degree_one(operands[0])
         }

@@ -47,7 +47,7 @@ impl Trace {
         let between = |id: &usize| declared.iter().all(|&c| !self.calls[c].nodes.contains(id));
         let slope = |id: usize| match self.nodes[id].op {
             "leaky_relu" => Some(self.nodes[id].constant),
-            "relu" | "elu" | "normal_cdf" | "sigmoid" | "softplus" | "tanh" => Some(0.0),
+            "relu" | "elu" | "gelu" | "normal_cdf" | "sigmoid" | "softplus" | "tanh" => Some(0.0),
             _ => None,
         };
         (0..self.nodes.len())

@@ -1,0 +1,127 @@
+//! Slices chosen by index along an axis, and added up by index.
+//!
+//! A tensor is seen as three axes `[outer, n, w]`, row-major: the middle one is indexed, and the last holds
+//! the elements that lie side by side.
+
+use super::{par, simd};
+use crate::real::Real;
+use crate::tensor::memory::{self, Buffer};
+
+/// y[o, k, :] = x[o, indices[k], :].
+///
+/// # Panics
+/// If `x` does not have this shape, or an index is not below n.
+#[inline(never)]
+pub fn select<F: Real>(x: &[F], shape: [usize; 3], indices: &[usize]) -> Buffer<F> {
+    let [outer, n, w] = check(x, shape);
+    let chosen = indices.len();
+    let mut y = memory::scratch(outer * chosen * w);
+    par::rows(&mut y, w.max(1), w, |first, block| {
+        let (mut o, mut k) = (first / chosen, first % chosen);
+        for y in block.chunks_exact_mut(w) {
+            let at = (o * n + indices[k]) * w;
+            // A call that copies one number takes longer than the copy.
+            match y {
+                [y] => *y = x[at],
+                _ => y.copy_from_slice(&x[at..at + w]),
+            }
+            k += 1;
+            if k == chosen {
+                (o, k) = (o + 1, 0);
+            }
+        }
+    });
+    y
+}
+
+/// y of shape `[outer, size, w]`, zero but for y[o, indices[k], :] += x[o, k, :], in the order of k.
+///
+/// # Panics
+/// If `x` does not have this shape, an index is not below `size`, or there is not one index per slice.
+#[inline(never)]
+pub fn add<F: Real>(x: &[F], shape: [usize; 3], indices: &[usize], size: usize) -> Buffer<F> {
+    let [outer, n, w] = check(x, shape);
+    assert_eq!(indices.len(), n, "index: one index per slice");
+    let mut y = memory::zeros(outer * size * w);
+    if x.is_empty() {
+        return y;
+    }
+    par::rows(&mut y, size * w, n * w, |first, block| {
+        let x = x[first * n * w..].chunks_exact(n * w);
+        simd(
+            #[inline(always)]
+            || {
+                for (y, x) in block.chunks_exact_mut(size * w).zip(x) {
+                    for (&i, x) in indices.iter().zip(x.chunks_exact(w)) {
+                        let y = &mut y[i * w..][..w];
+                        y.iter_mut().zip(x).for_each(|(y, &x)| *y += x);
+                    }
+                }
+            },
+        )
+    });
+    y
+}
+
+#[track_caller]
+fn check<F>(x: &[F], shape: [usize; 3]) -> [usize; 3] {
+    assert_eq!(
+        x.len(),
+        shape.iter().product(),
+        "index: {shape:?} does not have as many elements as x"
+    );
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::testing::{bits, data};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn equal_plain_loops(
+            outer in 0_usize..4,
+            n in 0_usize..5,
+            w in 0_usize..5,
+            picks in prop::collection::vec(any::<prop::sample::Index>(), 0..7),
+        ) {
+            let picks = if n == 0 { Vec::new() } else { picks };
+            let indices: Vec<usize> = picks.iter().map(|p| p.index(n)).collect();
+            let c = indices.len();
+            let x: Vec<f64> = data(outer * n * w, 1);
+            let y = select(&x, [outer, n, w], &indices);
+            let u: Vec<f64> = data(outer * c * w, 2);
+            let sums = add(&u, [outer, c, w], &indices, n);
+            let mut expected = vec![0.0; outer * n * w];
+            prop_assert_eq!(y.len(), u.len());
+            for o in 0..outer {
+                for (k, i) in indices.iter().enumerate() {
+                    for l in 0..w {
+                        prop_assert_eq!(y[(o * c + k) * w + l], x[(o * n + i) * w + l]);
+                        expected[(o * n + i) * w + l] += u[(o * c + k) * w + l];
+                    }
+                }
+            }
+            prop_assert_eq!(&*sums, &expected[..]);
+        }
+    }
+
+    #[test]
+    fn bits_do_not_depend_on_threads() {
+        let x: Vec<f32> = data(300 * 7 * 90, 3);
+        let indices = [6, 0, 6, 1, 5, 5, 2];
+        let run = |threads| {
+            par::with_threads(threads, || {
+                let y = select(&x, [300, 7, 90], &indices);
+                let sums = add(&y, [300, 7, 90], &indices, 8);
+                (bits(&y), bits(&sums))
+            })
+        };
+        let one = run(1);
+        for threads in 2..=4 {
+            assert_eq!(run(threads), one);
+        }
+    }
+}

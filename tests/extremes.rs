@@ -1,0 +1,348 @@
+//! Values and derivatives where a formula that is right on paper loses digits or makes ∞ − ∞: large logits, far tails, infinite and masked elements, bounds.
+
+use emmy::autodiff::{grad, grad_graph, vjp};
+use emmy::tensor::{IntoTensor, scalar, tensor};
+use emmy::train::metrics;
+use emmy::{Real, Tape, Tensor, Var};
+
+const INF: f64 = f64::INFINITY;
+
+/// f(x) for a vector x.
+fn value<F: Real, const N: usize>(
+    x: [F; N],
+    f: impl for<'t> Fn(Var<'t, F>) -> Var<'t, F>,
+) -> Vec<F> {
+    let tape = Tape::new();
+    f(tape.var(x.into_tensor()))
+        .value()
+        .iter()
+        .copied()
+        .collect()
+}
+
+/// The derivatives of orders 0 to `order` of a function of one number, at x.
+fn derivatives<F: Real>(x: F, order: usize, f: fn(Var<'_, F>) -> Var<'_, F>) -> Vec<F> {
+    let tape = Tape::new();
+    let x = tape.scalar(x);
+    let mut y = f(x);
+    let mut all = vec![y.item()];
+    for _ in 0..order {
+        y = grad_graph(y, &[x])[0];
+        all.push(y.item());
+    }
+    all
+}
+
+#[track_caller]
+fn near<F: Real>(found: F, expected: f64, relative: f64) {
+    let found = found.as_f64();
+    assert!(
+        (found - expected).abs() <= relative * expected.abs(),
+        "{found}, expected {expected}"
+    );
+}
+
+/// ln(1 + e⁻²): the cross-entropy of logits that are 2 apart, at the larger one.
+const TWO_APART: f64 = 0.126_928_011_042_972_5;
+
+#[test]
+fn large_logits_do_not_cancel() {
+    fn check<F: Real>(large: f64, tolerance: f64) {
+        for sign in [1.0, -1.0] {
+            let logits = [sign * large, sign * large - 2.0].map(F::of);
+            let y = value(logits, |x| x.log_softmax(0));
+            near(y[0], -TWO_APART, tolerance);
+            near(y[1], -TWO_APART - 2.0, tolerance);
+            let loss = value(logits, |x| x.reshape(&[1, 2]).cross_entropy(&[0], None));
+            near(loss[0], TWO_APART, tolerance);
+            let rows = tensor(&[1, 2], logits.to_vec());
+            let measured = metrics::cross_entropy(&rows, &[0], &[true]);
+            near(measured, TWO_APART, 1e-14);
+            let tape = Tape::new();
+            let x = tape.var(rows);
+            let g = &grad(x.cross_entropy(&[0], None), &[x])[0];
+            let share = 1.0 / (1.0 + 2.0_f64.exp());
+            near(g[[0, 0]], -share, 10.0 * tolerance);
+            near(g[[0, 1]], share, 10.0 * tolerance);
+        }
+    }
+    check::<f32>(1e7, 5e-7);
+    check::<f64>(1e15, 2e-15);
+}
+
+#[test]
+fn infinite_elements_of_a_logsumexp() {
+    assert_eq!(value([INF, 1.0, 2.0], |x| x.logsumexp(0, false)), [INF]);
+    assert_eq!(value([-INF; 3], |x| x.logsumexp(0, false)), [-INF]);
+    let y = value([-INF, 1.0, 1.0], |x| x.logsumexp(0, false));
+    near(y[0], 1.0 + 2.0_f64.ln(), 1e-15);
+    let y = value([INF, f64::NAN], |x| x.logsumexp(0, false));
+    assert!(y[0].is_nan());
+    let y = value([-INF, 1.0, 1.0], |x| x.log_softmax(0));
+    assert_eq!((y[0], y[1]), (-INF, -2.0_f64.ln()));
+}
+
+/// Masks that broadcast over leading, middle and trailing axes, along each axis: the same as the mask written
+/// out, and as the elements that take part alone.
+#[test]
+fn masks_broadcast_along_any_axis() {
+    let shape = [3, 4, 5];
+    let x: Tensor<f64> = tensor(&shape, (0..60).map(|k| (k as f64 * 1.7).sin()).collect());
+    let mut masked = 0;
+    for of in [
+        &[4, 5][..],
+        &[5],
+        &[4, 1],
+        &[3, 1, 1],
+        &[1, 1, 5],
+        &[3, 4, 1],
+        &[],
+        &[3, 4, 5],
+    ] {
+        let n: usize = of.iter().product();
+        let mask = tensor(of, (0..n).map(|k| k % 3 != 1).collect::<Vec<bool>>());
+        let whole = mask.broadcast(&shape[..]).unwrap().to_shared();
+        let written = whole.as_standard_layout().into_owned().into_shared();
+        for axis in [0, 1, -1] {
+            let tape = Tape::new();
+            let x = tape.var(x.clone());
+            type Masked = for<'t> fn(Var<'t, f64>, isize, &Tensor<bool>) -> Var<'t, f64>;
+            let operations: [Masked; 3] = [
+                |x, axis, mask| x.softmax_masked(axis, mask),
+                |x, axis, mask| x.log_softmax_masked(axis, mask),
+                |x, axis, mask| x.logsumexp_masked(axis, mask, true),
+            ];
+            for f in operations {
+                let (y, z) = (f(x, axis, &mask), f(x, axis, &written));
+                assert_eq!(y.value(), z.value());
+                let ones = Tensor::from_elem(y.value().raw_dim(), 1.5);
+                assert_eq!(vjp(y, &[x], &ones), vjp(z, &[x], &ones));
+            }
+            let [soft, log, sum] = operations.map(|f| f(x, axis, &mask).value());
+            for (index, &on) in written.indexed_iter() {
+                masked += usize::from(!on);
+                let lse = sum.broadcast(&shape[..]).unwrap()[&index];
+                let expected = if on { x.value()[&index] - lse } else { -INF };
+                assert!(log[&index] == expected || (log[&index] - expected).abs() < 1e-14);
+                assert!((soft[&index] - expected.exp()).abs() < 1e-15);
+            }
+        }
+    }
+    assert!(masked > 100);
+}
+
+#[test]
+fn adjoints_of_masked_elements_do_not_count() {
+    let tape = Tape::new();
+    let x = tape.var(tensor(&[2, 3], vec![0.5, 1.0, -2.0, 3.0, 1.0, 2.0]));
+    // The second row has no element.
+    let mask = tensor(&[2, 3], vec![true, false, true, false, false, false]);
+    let y = x.log_softmax_masked(1, &mask);
+    assert_eq!(y.value()[[0, 1]], -INF);
+    assert!(y.value().iter().skip(3).all(|&y| y == -INF));
+    let of = |second: f64, row: f64| {
+        let u = tensor(&[2, 3], vec![0.3, second, 0.9, row, row, row]);
+        vjp(y, &[x], &u).remove(0)
+    };
+    let expected = of(0.0, 0.0);
+    assert_eq!(expected[[0, 1]], 0.0);
+    assert_ne!(expected[[0, 0]], 0.0);
+    for odd in [7.0, INF, f64::NAN] {
+        assert_eq!(of(odd, odd), expected);
+    }
+    // To second order: a function of all elements that is finite at −∞.
+    let loss = (y.exp() * y.exp()).sum_all();
+    let g = grad_graph(loss, &[x])[0];
+    let h = &grad(g.square().sum_all(), &[x])[0];
+    assert!(h.iter().all(|h| h.is_finite()) && h[[0, 0]] != 0.0);
+    assert!(h.iter().skip(3).all(|&h| h == 0.0) && h[[0, 1]] == 0.0);
+}
+
+/// Far out, where y + α has no digits left, every derivative of ELU is α eˣ.
+#[test]
+fn the_derivatives_of_elu_do_not_cancel() {
+    for x in [-0.5, -5.0, -36.5, -40.0, -300.0, -700.0] {
+        for &y in &derivatives::<f64>(x, 3, |x| x.elu(1.3))[1..] {
+            near(y, 1.3 * x.exp(), 1e-15);
+        }
+        for &y in &derivatives::<f32>(x as f32, 3, |x| x.elu(1.3))[1..] {
+            let expected = 1.3 * x.exp();
+            assert!((f64::from(y) - expected).abs() <= 3e-7 * expected + 1e-45);
+        }
+    }
+    assert_eq!(derivatives(2.0, 3, |x| x.elu(1.3)), [2.0, 1.0, 0.0, 0.0]);
+    assert_eq!(derivatives(0.0, 2, |x| x.elu(1.3)), [0.0, 1.3, 1.3]);
+    // The branch is chosen by x: with α < 0 the value is positive on the left.
+    near(
+        derivatives(-1.0, 1, |x| x.elu(-2.0))[1],
+        -2.0 * (-1.0_f64).exp(),
+        1e-15,
+    );
+}
+
+#[test]
+fn the_derivative_of_clamp_is_zero_at_its_bounds() {
+    let clamped = [-2.0, -0.5, 0.0, 0.5, 2.0].map(|x| derivatives(x, 2, |x| x.clamp(-0.5, 0.5)));
+    let slopes = clamped.map(|d| (d[1], d[2]));
+    assert_eq!(
+        slopes,
+        [(0.0, 0.0), (0.0, 0.0), (1.0, 0.0), (0.0, 0.0), (0.0, 0.0)]
+    );
+    for x in [-1.0, 0.0, 1.0] {
+        let relu = derivatives(x, 1, |x| x.relu());
+        assert_eq!(derivatives(x, 1, |x| x.clamp(0.0, INF)), relu);
+    }
+}
+
+/// Φ, GELU and their derivatives, computed with 50 digits: `(x, Φ, x Φ, Φ + x φ, φ, (2 − x²) φ)`.
+const NORMAL: [[f64; 6]; 7] = [
+    [
+        -37.0,
+        5.72557122252457682e-300,
+        -2.11846135233409342e-298,
+        -7.83829866941851624e-297,
+        2.12000655152460563e-298,
+        -2.89804895593413589e-295,
+    ],
+    [
+        -11.5,
+        6.59577144611367508e-31,
+        -7.58513716303072634e-30,
+        -8.72194600886414709e-29,
+        7.64165541158720334e-30,
+        -9.95325617359233235e-28,
+    ],
+    [
+        -4.25,
+        0.0000106885257749344205,
+        -0.000045426234543471287,
+        -0.000192115679525186598,
+        0.0000477186365412049454,
+        -0.000766480599443104436,
+    ],
+    [
+        -0.75,
+        0.226627352376868199,
+        -0.169970514282651149,
+        0.000774278260764895628,
+        0.301137432154804405,
+        0.432885058722531332,
+    ],
+    [
+        0.125,
+        0.549738224830112893,
+        0.0687172781037641116,
+        0.599217935698206578,
+        0.395837686944749484,
+        0.785490410030987258,
+    ],
+    [
+        1.5,
+        0.933192798731141934,
+        1.3997891980967129,
+        1.12746919222997953,
+        0.129517595665891728,
+        -0.0323793989164729319,
+    ],
+    [
+        9.0,
+        1.0,
+        9.0,
+        1.00000000000000001,
+        1.02797735716689148e-18,
+        -8.12102112161844269e-17,
+    ],
+];
+
+#[test]
+fn gelu_is_accurate_in_both_tails() {
+    for [x, cdf, y, slope, density, bend] in NORMAL {
+        // Φ + x φ changes sign near −0.75, (2 − x²) φ at √2: there the terms are what is accurate.
+        let d = derivatives::<f64>(x, 2, |x| x.gelu());
+        near(d[0], y, 2e-15);
+        assert!(
+            (d[1] - slope).abs() <= 1e-15 * (cdf + (x * density).abs()),
+            "{x}"
+        );
+        assert!(
+            (d[2] - bend).abs() <= 2e-15 * (2.0 + x * x) * density,
+            "{x}"
+        );
+        let d = derivatives::<f64>(x, 2, |x| x.normal_cdf());
+        near(d[0], cdf, 2e-15);
+        near(d[1], density, 1e-15);
+        near(d[2], -x * density, 2e-15);
+        // Where single precision has normal numbers.
+        if x.abs() < 12.0 {
+            let d = derivatives::<f32>(x as f32, 2, |x| x.gelu());
+            near(d[0], y, 6e-7);
+            assert!((f64::from(d[1]) - slope).abs() <= 6e-7 * (cdf + (x * density).abs()));
+            assert!((f64::from(d[2]) - bend).abs() <= 8e-7 * (2.0 + x * x) * density);
+        }
+    }
+}
+
+#[test]
+fn gelu_of_infinities_and_zeros() {
+    let y = value([INF, -INF, f64::NAN, 0.0, -0.0, 100.0, -100.0], |x| {
+        x.gelu()
+    });
+    assert_eq!((y[0], y[1], y[5], y[6]), (INF, 0.0, 100.0, 0.0));
+    assert!(y[2].is_nan());
+    assert!(y[3].is_sign_positive() && y[4].is_sign_negative());
+    for (x, slope) in [(INF, 1.0), (-INF, 0.0), (0.0, 0.5), (-0.0, 0.5)] {
+        assert_eq!(derivatives(x, 1, |x| x.gelu())[1], slope);
+        assert_eq!(derivatives(x as f32, 1, |x| x.gelu())[1], slope as f32);
+    }
+    let y = value([f32::INFINITY, f32::NEG_INFINITY, 1e30, -1e30], |x| {
+        x.gelu()
+    });
+    assert_eq!(y, [f32::INFINITY, 0.0, 1e30, 0.0]);
+}
+
+/// Rows, columns and slices between; repeats, none at all; views. Against the elements one by one.
+#[test]
+fn slices_are_selected_and_added_one_by_one() {
+    let x: Tensor<f64> = tensor(&[4, 3, 5], (0..60).map(f64::from).collect());
+    let turned = x.t().to_shared();
+    for x in [x, turned] {
+        for axis in 0..3 {
+            let size = x.shape()[axis];
+            for indices in [vec![], vec![size - 1], vec![1, 0, 1, 1, 2]] {
+                let tape = Tape::new();
+                let v = tape.var(x.clone());
+                let y = v.index_select(axis as isize, indices.clone());
+                let expected = x.select(ndarray::Axis(axis), &indices);
+                assert_eq!(y.value(), expected);
+                let sums = y
+                    .index_add(axis as isize, indices.clone(), size + 1)
+                    .value();
+                let slices = sums.axis_iter(ndarray::Axis(axis)).enumerate();
+                for (i, slice) in slices {
+                    let times = indices.iter().filter(|&&k| k == i).count() as f64;
+                    let own = match i {
+                        i if i < size => x.index_axis(ndarray::Axis(axis), i).to_owned(),
+                        _ => slice.to_owned(),
+                    };
+                    assert_eq!(slice, own * times);
+                }
+            }
+        }
+    }
+    let tape = Tape::new();
+    let empty = tape.var(Tensor::<f64>::zeros(&[2, 0, 3][..]));
+    assert_eq!(empty.index_select(0, [1, 1, 0]).shape(), [3, 0, 3]);
+    assert_eq!(
+        empty.index_add(1, [], 2).value(),
+        Tensor::<f64>::zeros(&[2, 2, 3][..])
+    );
+    let one = tape.var(
+        scalar(2.0)
+            .into_shape_with_order(ndarray::IxDyn(&[1]))
+            .unwrap(),
+    );
+    assert_eq!(
+        one.index_select(0, [0, 0]).value(),
+        tensor(&[2], vec![2.0, 2.0])
+    );
+}
