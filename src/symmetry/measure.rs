@@ -110,8 +110,8 @@ impl Law {
         }
     }
 
-    /// c, the degree of balance, which gradient flow conserves. `None` for rotations, which conserve nothing
-    /// under gradient flow.
+    /// c, the degree of balance, which gradient flow conserves (and steps of gradient descent do not, see
+    /// [`drift`](Self::drift)). `None` for rotations, which conserve nothing under gradient flow.
     ///
     /// For [`Symmetry::Rescaling`] Σ w ‖M_j‖², "Are GATs Out of Balance?", Eq. (5); dc/dt = −2δ.
     ///
@@ -159,7 +159,11 @@ impl Law {
     /// c⁺ = (1 − ηλ)² c + η² γ,
     ///
     /// γ being [`balance`](Self::balance) of the gradients; for a translation c⁺ = (1 − ηλ) c. `None` where
-    /// there is no c. Momentum, Adam and clipping have no such formula.
+    /// there is no c.
+    ///
+    /// Gradients that are clipped by their global norm are a multiple of G: give them as they are clipped.
+    /// Steps with momentum have a formula of their own, steps of Adam and of gradients clipped entry by entry
+    /// have none (see the chapter "Conservation" in `docs/`).
     ///
     /// # Panics
     /// If a gradient is missing or has another number of entries than the law says, or `balance` does not

@@ -7,6 +7,7 @@ mod compositions;
 mod contracts;
 mod differentiable;
 mod drift;
+mod errata;
 mod failing;
 mod gated;
 mod handmade;

@@ -7,6 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 const RELU_SQUARED: Activation = Activation::ReluSquared;
+const LEAKY: Activation = Activation::LeakyRelu { slope: 0.2 };
 
 /// The number of laws of each kind: about neurons, and about spaces of neurons.
 fn count(laws: &[Law]) -> (usize, usize) {
@@ -32,7 +33,14 @@ fn expected(config: &GraphNetConfig) -> (usize, usize) {
     (neurons, if mixed { neurons } else { 0 })
 }
 
-fn check_mlp(widths: &[usize], activation: Activation, bias: bool, problem: &Problem, seed: u64) {
+/// Returns the laws that hold by 0 = 0, in either type.
+fn check_mlp(
+    widths: &[usize],
+    activation: Activation,
+    bias: bool,
+    problem: &Problem,
+    seed: u64,
+) -> Vec<String> {
     let net: Mlp<f64> = mlp(widths, activation, bias, seed);
     let hidden = widths.len() - 2;
     let spaces = if activation == Activation::Identity {
@@ -41,21 +49,22 @@ fn check_mlp(widths: &[usize], activation: Activation, bias: bool, problem: &Pro
         0
     };
     assert_eq!(count(&net.laws()), (hidden, spaces));
-    holds(&net.laws(), &net, problem);
+    let empty = holds_or_is_empty(&net.laws(), &net, problem);
     let net: Mlp<f32> = mlp(widths, activation, bias, seed);
-    holds(&net.laws(), &net, problem);
+    [empty, holds_or_is_empty(&net.laws(), &net, problem)].concat()
 }
 
-fn check_graph_net(config: GraphNetConfig, problem: &Problem, seed: u64) {
+/// Returns the laws that hold by 0 = 0, in either type.
+fn check_graph_net(config: GraphNetConfig, problem: &Problem, seed: u64) -> Vec<String> {
     let config = GraphNetConfig {
         inputs: problem.inputs,
         ..config
     };
     let net = graph_net::<f64>(config, seed);
     assert_eq!(count(&net.laws()), expected(&config));
-    holds(&net.laws(), &net, problem);
+    let empty = holds_or_is_empty(&net.laws(), &net, problem);
     let net = graph_net::<f32>(config, seed);
-    holds(&net.laws(), &net, problem);
+    [empty, holds_or_is_empty(&net.laws(), &net, problem)].concat()
 }
 
 proptest! {
@@ -68,7 +77,7 @@ proptest! {
         (activation, bias, seed) in (homogeneous(), any::<bool>(), any::<u64>()),
     ) {
         let widths = [&[problem.inputs], &hidden[..], &[classes]].concat();
-        check_mlp(&widths, activation, bias, &problem, seed);
+        prop_assume!(check_mlp(&widths, activation, bias, &problem, seed).is_empty());
     }
 
     /// C1k: behind ReLU² the outgoing weights of a neuron count twice. Three layers at most: the
@@ -79,14 +88,14 @@ proptest! {
         (bias, seed) in (any::<bool>(), any::<u64>()),
     ) {
         let widths = [&[problem.inputs], &hidden[..], &[classes]].concat();
-        check_mlp(&widths, RELU_SQUARED, bias, &problem, seed);
+        prop_assume!(check_mlp(&widths, RELU_SQUARED, bias, &problem, seed).is_empty());
     }
 
     /// C1 for GCN, C3 for GATv2 with shared weights, C4 for GAT, C5 for separate weights, C6 for heads side
     /// by side, C7 for biases, and the terms of a residual x Vᵀ.
     #[test]
     fn of_graph_networks((problem, config, seed) in (problems(), graph_nets(), any::<u64>())) {
-        check_graph_net(config, &problem, seed);
+        prop_assume!(check_graph_net(config, &problem, seed).is_empty());
     }
 
     /// C1k for all kinds of layers.
@@ -95,7 +104,7 @@ proptest! {
         (problem, config, seed, layers) in (problems(), graph_nets(), any::<u64>(), 2_usize..4),
     ) {
         let config = GraphNetConfig { activation: RELU_SQUARED, layers, ..config };
-        check_graph_net(config, &problem, seed);
+        prop_assume!(check_graph_net(config, &problem, seed).is_empty());
     }
 
     /// A mask is one more function of single neurons, and of the coefficients of a head as a whole.
@@ -105,7 +114,7 @@ proptest! {
         (dropout, attention_dropout) in (prop::sample::select(vec![0.0, 0.3]), 0.1..0.6),
     ) {
         let config = GraphNetConfig { dropout, ..config }.attending(|a| a.dropout = attention_dropout);
-        check_graph_net(config, &problem, seed);
+        prop_assume!(check_graph_net(config, &problem, seed).is_empty());
     }
 
     /// C20.
@@ -126,26 +135,38 @@ proptest! {
         };
         prop_assert_eq!(laws.len(), usize::from(affine) + usize::from(bias));
         prop_assert!(laws.iter().all(|l| l.symmetry == Symmetry::Translation && l.layer == config.layers));
-        holds(&laws, &net, &problem);
-        holds(&laws, &graph_net::<f32>(config, seed), &problem);
+        prop_assume!(holds_or_is_empty(&laws, &net, &problem).is_empty());
+        prop_assume!(holds_or_is_empty(&laws, &graph_net::<f32>(config, seed), &problem).is_empty());
     }
 }
 
-/// As deep as those of the paper.
+/// As deep as those of the paper, without biases as there. With ReLU and this width half of the draws are
+/// dead at 80 layers, and then every law says 0 = 0; behind LeakyReLU a neuron is never dead.
 #[test]
 fn of_many_layers() {
     for conv in CONVS {
         for (layers, heads) in [(20, 2), (40, 1), (80, 1)] {
-            let problem = example(4, Loss::CrossEntropy, layers as u64);
-            let config = GraphNetConfig {
-                layers,
-                hidden: 6,
-                dropout: 0.0,
-                ..GraphNetConfig::gcn(4, 3)
+            for seed in 0..4 {
+                let problem = example(4, Loss::CrossEntropy, seed);
+                let config = GraphNetConfig {
+                    layers,
+                    hidden: 6,
+                    dropout: 0.0,
+                    activation: LEAKY,
+                    ..GraphNetConfig::gcn(4, 3)
+                }
+                .of(conv)
+                .heads(heads, 1)
+                .biased(false);
+                let empty = check_graph_net(config, &problem, seed);
+                assert!(empty.is_empty(), "by 0 = 0 alone: {empty:?}");
+                let net = graph_net::<f64>(config, seed);
+                let double = alive(&net.laws(), &net, &problem);
+                let net = graph_net::<f32>(config, seed);
+                let share = double.min(alive(&net.laws(), &net, &problem));
+                let what = format!("{layers} layers, {conv:?}, seed {seed}");
+                assert!(share > 0.9, "{what}: {share} of the neurons are alive");
             }
-            .of(conv)
-            .heads(heads, 1);
-            check_graph_net(config, &problem, 1);
         }
     }
 }

@@ -89,7 +89,9 @@ impl<F: Real> Network<F> for PreNorm<F> {
     fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
         let mut x = self.first.forward(pass, problem.input(pass.tape()));
         for (norm, block) in self.norms.iter().zip(&self.blocks) {
-            x = x + block.forward(pass, norm.forward(pass, x).relu());
+            // With ReLU all neurons of a norm are dead now and then, the rows of x being alike.
+            let y = norm.forward(pass, x).leaky_relu(F::of(0.2));
+            x = x + block.forward(pass, y);
         }
         self.last
             .forward(pass, self.norms[self.blocks.len()].forward(pass, x))

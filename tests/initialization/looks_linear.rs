@@ -213,6 +213,30 @@ fn a_looks_linear_network_computes_what_its_linear_counterpart_does() {
     }
 }
 
+/// Looks-linear weights are meant for ReLU. Near 0 ELU is the identity on both sides: a pair holds (u, −u), of
+/// which the next layer takes the difference, 2u.
+#[test]
+fn behind_elu_a_small_signal_doubles_in_every_layer() {
+    const SMALL: f64 = 1e-8;
+    let (x, adjacency) = club();
+    for layers in [2, 5, 10] {
+        let [relu, elu] = [Activation::Relu, Activation::Elu].map(|activation| {
+            let mut net = graph_net::<f64>(GraphNetConfig {
+                activation,
+                ..config(SHARED, layers, 4, 1)
+            });
+            Initialization::BAL_O.apply(&mut net, 3).unwrap();
+            let tape = Tape::new();
+            let x = tape.constant((&x * SMALL).into_shared());
+            let y = net.forward(&Pass::eval(&tape, &net), x, &adjacency);
+            (y.value().to_owned() / SMALL).into_shared()
+        });
+        let doubled = (relu * 2.0_f64.powi(layers as i32 - 1)).into_shared();
+        let d = difference(&elu, &doubled);
+        assert!(d < 1e-4, "{layers} layers: {d}");
+    }
+}
+
 #[test]
 fn so_does_one_whose_heads_are_averaged() {
     let (x, adjacency) = club();

@@ -2,6 +2,7 @@
 
 mod attention;
 mod graph;
+mod local_constants;
 mod omega_gat;
 mod passes;
 mod sage;
