@@ -7,7 +7,7 @@ mod saving;
 use emmy::data::{self, Dataset};
 use emmy::nn::{GraphNet, GraphNetConfig, Module};
 use emmy::optim::{Algorithm, Optimizer, Plateau};
-use emmy::store;
+use emmy::store::{self, Place};
 use emmy::train::{NodeClassification, TrainConfig, TrainState, Trainer};
 use emmy::{Error, Real};
 use proptest::prelude::*;
