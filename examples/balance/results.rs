@@ -1,4 +1,4 @@
-//! The file of finished cells: one JSON object a line, added as cells finish.
+//! The file of finished cells: one JSON object per line, added as cells finish.
 
 use super::cell::Cell;
 use super::run::Outcome;
@@ -17,10 +17,10 @@ pub struct Results {
 }
 
 impl Results {
-    /// What is in a file, to look at; a file that is not there holds nothing.
+    /// The outcomes in a file, to be read only; none if the file does not exist.
     ///
     /// # Errors
-    /// If the file cannot be read or is not a regular file, or holds a line that is no outcome.
+    /// If the file cannot be read or is not a regular file, or a line is not an outcome.
     pub fn read(path: &Path) -> Result<Vec<Outcome>> {
         check_kind(path)?;
         match std::fs::read(path) {
@@ -30,11 +30,11 @@ impl Results {
         }
     }
 
-    /// A file to add to, and what is in it. A last line that a killed run left incomplete is cut off and said
-    /// so, its cell runs again.
+    /// Opens a file to add to, and reads its outcomes. An incomplete last line of a killed run is
+    /// cut off, with a line on standard error; its cell runs again.
     ///
     /// # Errors
-    /// If the file cannot be read or written or is not a regular file, holds a line that is no outcome, or
+    /// If the file cannot be read or written or is not a regular file, a line is not an outcome, or
     /// another program is adding to it.
     pub fn open(path: &Path) -> Result<Self> {
         check_kind(path)?;
@@ -69,10 +69,10 @@ impl Results {
         })
     }
 
-    /// Adds an outcome; once this returns, it outlives the program.
+    /// Adds an outcome, which is on disk when this function returns.
     ///
     /// # Errors
-    /// If the file cannot be written; it is then as it was.
+    /// If the file cannot be written; it is then unchanged.
     pub fn add(&mut self, outcome: Outcome) -> Result<()> {
         let mut line = serde_json::to_string(&outcome).expect("numbers and strings");
         line.push('\n');
@@ -80,7 +80,7 @@ impl Results {
         let before = self.file.metadata().map_err(io)?.len();
         let written = self.file.write_all(line.as_bytes());
         if let Err(error) = written.and_then(|()| self.file.sync_data()) {
-            // Half a line would spoil the next.
+            // An incomplete line would make the next one invalid.
             self.file.set_len(before).map_err(io)?;
             return Err(io(error));
         }
@@ -105,7 +105,7 @@ fn check_kind(path: &Path) -> Result<()> {
     }
 }
 
-/// The outcomes in a file and how many of its bytes are whole lines.
+/// The outcomes in a file, and the number of bytes in its complete lines.
 fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Outcome>, usize)> {
     let whole = bytes
         .iter()

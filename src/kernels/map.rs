@@ -60,6 +60,7 @@ pub fn ternary<F: Real>(
 /// # Panics
 /// If b does not broadcast to the shape of a.
 #[track_caller]
+#[inline(never)]
 pub fn add_assign<F: Real>(a: &mut Tensor<F>, b: &Tensor<F>) {
     let shape = broadcast_shapes("add_assign", a.shape(), b.shape());
     assert_eq!(
@@ -116,6 +117,7 @@ fn loops<F, const N: usize>(shape: &[usize], xs: &[&Tensor<F>; N]) -> SmallVec<[
 }
 
 /// y = f(xs) over `shape`, to which every operand broadcasts.
+#[inline(never)]
 fn collect<F: Real, const N: usize>(
     shape: &[usize],
     xs: [&Tensor<F>; N],

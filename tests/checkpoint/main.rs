@@ -1,6 +1,9 @@
-//! Checkpoints: a run stopped and resumed ends in the bits of an unbroken one, and nothing but a whole checkpoint of the same run is taken.
+//! Checkpoints: a run that is stopped and resumed ends with the bits of an uninterrupted run, and
+//! only a complete checkpoint of the same run is accepted.
 
 mod damage;
+#[cfg(unix)]
+mod kills;
 mod resuming;
 mod saving;
 

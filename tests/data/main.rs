@@ -1,0 +1,14 @@
+//! Graphs, data sets, and the readers of their files.
+
+mod cora_like;
+mod dataset;
+mod files;
+mod fuzzing;
+mod generators;
+mod graph;
+mod hostile_files;
+mod lookup_order;
+#[cfg(target_os = "linux")]
+mod memory;
+mod published;
+mod small_files;
