@@ -204,8 +204,8 @@ impl Dataset {
     /// This is PyTorch Geometric's `NormalizeFeatures`; GCN and GAT are trained on its result on Cora,
     /// CiteSeer and PubMed. Entries that are not stored count as zeros, so m ≤ 0 unless every entry is
     /// stored; where m = 0, as in all sets of this crate, the pattern stays. Where m ≠ 0, all entries change,
-    /// and the result stores all that are then not 0: memory for up to n d numbers. Computed in `f64`, rounded
-    /// once.
+    /// and the result stores all that are then not 0: memory for up to n d numbers. Computed in `f64`,
+    /// rounded once.
     ///
     /// # Panics
     /// If the result has more than 2³² − 1 entries.

@@ -33,8 +33,8 @@ pub(crate) fn open_regular(path: &Path) -> Result<File> {
         true => Ok(()),
         false => Err(io(std::io::Error::other("not a regular file"))),
     };
-    // Looked at before it is opened, since opening a pipe waits for a writer, and after, since another file may
-    // have come in its place.
+    // Looked at before it is opened, since opening a pipe waits for a writer, and after, since another file
+    // may have come in its place.
     check(fs::metadata(path).map_err(io)?)?;
     let file = File::open(path).map_err(io)?;
     check(file.metadata().map_err(io)?)?;

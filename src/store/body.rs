@@ -1,8 +1,8 @@
 //! Reads the body of a checkpoint: the standard configuration of bincode 2, as `store::save` writes it.
 //!
-//! bincode's own decoder makes room for a string of the length that is declared before it looks for the bytes,
-//! so a few bytes could ask for gigabytes. This one compares each length with the bytes that are left first,
-//! and knows the byte at which it stopped.
+//! bincode's own decoder makes room for a string of the length that is declared before it looks for the
+//! bytes, so a few bytes could ask for gigabytes. This one compares each length with the bytes that are left
+//! first, and knows the byte at which it stopped.
 //!
 //! | value | bytes |
 //! |---|---|

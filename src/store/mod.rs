@@ -14,16 +14,16 @@
 //!
 //! A checkpoint is written to a temporary file beside its place, synced and renamed, so that at any moment,
 //! whatever fails, the path holds the old checkpoint or the new one. A symbolic link stays, and the file that
-//! it leads to is replaced; the new file has the permissions of the old one. What a killed run left beside the
-//! place, `NAME.CHECKSUM.RANDOM.tmp`, is removed by the next save to it.
+//! it leads to is replaced; the new file has the permissions of the old one. What a killed run left beside
+//! the place, `NAME.CHECKSUM.RANDOM.tmp`, is removed by the next save to it.
 //!
 //! # Two runs and one place
 //! Two runs that save to one path would replace each other's checkpoints. A run that keeps a [`Place`] holds
 //! an advisory lock (`flock`) on the file there: another that saves to the same path meanwhile gets an error,
 //! and the file stays as it is. A run that finds another file at its place than it saved last, as after `mv`,
-//! gets an error too. The lock ends with the [`Place`] or the process. Two runs that start where no file is yet
-//! are told apart when the second saves first. Where there are no locks, on some file systems, the second error
-//! remains; on systems other than Unix there is neither.
+//! gets an error too. The lock ends with the [`Place`] or the process. Two runs that start where no file is
+//! yet are told apart when the second saves first. Where there are no locks, on some file systems, the second
+//! error remains; on systems other than Unix there is neither.
 
 mod body;
 mod place;
@@ -67,8 +67,8 @@ impl Place {
     /// Takes the place, where a checkpoint may be or not; it is left as it is.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if another run saves to it, or `path` names no file. [`Error::Io`] if what is there is
-    /// not a regular file or cannot be opened, or its folder is not there.
+    /// [`Error::Invalid`] if another run saves to it, or `path` names no file. [`Error::Io`] if what is there
+    /// is not a regular file or cannot be opened, or its folder is not there.
     pub fn take(path: impl Into<PathBuf>) -> Result<Self> {
         let mut slot = Slot::new(path.into());
         slot.take()?;
@@ -92,8 +92,8 @@ impl Place {
     }
 }
 
-/// Writes `value`, whose numbers are of type `F`, once. A run that saves again and again keeps a [`Place`]. The
-/// elements of a list must have at least a byte each, which those of type `()` have not.
+/// Writes `value`, whose numbers are of type `F`, once. A run that saves again and again keeps a [`Place`].
+/// The elements of a list must have at least a byte each, which those of type `()` have not.
 ///
 /// # Errors
 /// [`Error::Io`] if the file cannot be written, or `path` is there and not a regular file (renaming would put
@@ -108,7 +108,8 @@ pub fn save<F: Real>(path: &Path, value: &impl Serialize) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Io`] if the file cannot be read or is not a regular file (reading a pipe or a device may never
-/// end); [`Error::Format`] with the byte and the expectation if it is not a checkpoint, of another version or another type of numbers, cut short, too long, or damaged anywhere.
+/// end); [`Error::Format`] with the byte and the expectation if it is not a checkpoint, of another version or
+/// another type of numbers, cut short, too long, or damaged anywhere.
 pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
     let io = |e| Error::io(path, e);
     let wrong = |byte: u64, expected: String, found: String| {

@@ -1,10 +1,10 @@
 //! How a checkpoint takes its place, and how one run keeps others out of it.
 //!
 //! The content goes to a temporary file beside the place, which is synced and then renamed. The temporary
-//! file has a name of its own and is locked while it is written: one without a lock is left from a run that was
-//! killed, and the next save to the same place removes it. The lock goes with the file when it is renamed, and
-//! is held until the run saves again or ends, however it ends. So a run that finds the file at the place locked,
-//! or finds another file there than it left, knows of the other run.
+//! file has a name of its own and is locked while it is written: one without a lock is left from a run that
+//! was killed, and the next save to the same place removes it. The lock goes with the file when it is
+//! renamed, and is held until the run saves again or ends, however it ends. So a run that finds the file at
+//! the place locked, or finds another file there than it left, knows of the other run.
 
 use crate::error::{Error, Result, printable};
 use fs4::fs_std::FileExt;

@@ -1,5 +1,6 @@
-//! Runs that are killed: at whatever moment, the checkpoint is whole, and the run that goes on from it ends in
-//! the bits of an unbroken one. `EMMY_KILL_SECONDS=60 cargo test --test checkpoint kills` kills for a minute.
+//! Runs that are killed: at whatever moment, the checkpoint is whole, and the run that goes on from it ends
+//! in the bits of an unbroken one. `EMMY_KILL_SECONDS=60 cargo test --test checkpoint kills` kills for a
+//! minute.
 
 use emmy::data;
 use emmy::init;
@@ -103,7 +104,8 @@ fn killed_at_any_moment_a_run_goes_on_and_ends_in_the_same_bits() {
             }
             let status = run.wait().unwrap();
             assert!(status.success() || status.code().is_none(), "{status}");
-            // The checkpoint is the old one or the new one, and beside it is at most one that was not finished.
+            // The checkpoint is the old one or the new one, and beside it is at most one that was not
+            // finished.
             let found = path.exists().then(|| load(&path).epochs()).unwrap_or(0);
             assert!(found >= before, "{found} epochs after {before}");
             let beside = names() - usize::from(path.exists());

@@ -1,9 +1,10 @@
-//! Files that are almost right: data files and checkpoints with a few changes, made with an eye for their format.
-//! Each must be refused with an error or read, and what was read must be good for a training.
+//! Files that are almost right: data files and checkpoints with a few changes, made with an eye for their
+//! format. Each must be refused with an error or read, and what was read must be good for a training.
 //!
-//! `cargo test` tries as many as two seconds allow, `EMMY_FUZZ_SECONDS=120 cargo test --test data fuzzing` more of
-//! them, `EMMY_FUZZ_SEED=7` others. A file that makes a reader panic is kept in `target/tmp/fuzzing/`, as is the
-//! last one where the process was ended; moved to `tests/regressions/`, it is read by every `cargo test`.
+//! `cargo test` tries as many as two seconds allow, `EMMY_FUZZ_SECONDS=120 cargo test --test data fuzzing`
+//! more of them, `EMMY_FUZZ_SEED=7` others. A file that makes a reader panic is kept in
+//! `target/tmp/fuzzing/`, as is the last one where the process was ended; moved to `tests/regressions/`, it
+//! is read by every `cargo test`.
 
 use crate::files::{self, npz};
 use emmy::data::{self, Dataset, Direction, heterophilic, planetoid};

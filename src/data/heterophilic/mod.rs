@@ -9,8 +9,8 @@
 //! | `train_masks.npy`, `val_masks.npy`, `test_masks.npy` | `\|b1` | 10 × n |
 //!
 //! The archive is inflated as it is read. Shapes are compared with each other, with the declared lengths and
-//! with the largest sizes that are read first, and archives that inflate beyond a fixed length are refused, so
-//! a small file cannot fill the memory, neither here nor in training.
+//! with the largest sizes that are read first, and archives that inflate beyond a fixed length are refused,
+//! so a small file cannot fill the memory, neither here nor in training.
 
 mod npy;
 mod npz;
