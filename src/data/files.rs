@@ -4,7 +4,7 @@
 //! A network has numbers for each node, each feature, each edge, each class, and each pair of a node and a
 //! class. A few kilobytes of a compressed file can declare sizes for which training would ask for more memory
 //! than there is. So each size has a limit, well above the published sets; within all of them, training a
-//! network with 64 channels stays below 2 GB (`tests/data/memory.rs`).
+//! network with 64 channels in `f32` stays below 2 GB (`tests/data/memory.rs`).
 
 use crate::error::{Error, Result};
 use std::fs::{self, File, Metadata};
