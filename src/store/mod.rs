@@ -19,11 +19,11 @@
 //!
 //! # Two runs and one place
 //! Two runs that save to one path would replace each other's checkpoints. A run that keeps a [`Place`] holds
-//! an advisory lock (`flock`) on the file there: another that saves to the same path meanwhile gets an error,
-//! and the file stays as it is. A run that finds another file at its place than it saved last, as after `mv`,
-//! gets an error too. The lock ends with the [`Place`] or the process. Two runs that start where no file is
-//! yet are told apart when the second saves first. Where there are no locks, on some file systems, the second
-//! error remains; on systems other than Unix there is neither.
+//! an advisory lock (`flock`) on the file there. Another run that saves to the same path at that time gets an
+//! error, and the file stays as it is. If no file is there when both start, the error goes to the run that
+//! saves second. A run also gets an error if the file is not the one that it saved last, as after `mv`. The
+//! lock ends with the [`Place`], and with the process, however that ends. Some file systems have no locks:
+//! there only the last check remains. On systems other than Unix there is neither.
 
 mod body;
 mod place;
