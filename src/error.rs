@@ -2,7 +2,12 @@
 //!
 //! Files and user data give a [`Result`]. A contract violated by code (a wrong shape handed to an operation)
 //! panics instead, with the operation, the shapes and the rule.
+//!
+//! Names of files and strings from files may hold anything. In messages their non-printable characters are
+//! escaped ([`printable`]), so that a message can neither break its line nor steer a terminal.
 
+use std::ffi::OsStr;
+use std::fmt::Write;
 use std::path::PathBuf;
 
 /// The result of anything that reads files or user data.
@@ -13,7 +18,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused to read or write a file.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", printable(path))]
     Io {
         /// The file.
         path: PathBuf,
@@ -22,7 +27,12 @@ pub enum Error {
     },
 
     /// The content of a file breaks its format.
-    #[error("{}: byte {byte}: expected {expected}, found {found}", file.display())]
+    #[error(
+        "{}: byte {byte}: expected {}, found {}",
+        printable(file),
+        printable(expected),
+        printable(found)
+    )]
     Format {
         /// The file (for a member of an archive, `archive.npz/member.npy`).
         file: PathBuf,
@@ -36,7 +46,8 @@ pub enum Error {
 
     /// A data set is in none of the places where it was looked for.
     #[error(
-        "{what} was not found. Looked in{}\nIt is published at {address}",
+        "{} was not found. Looked in{}\nIt is published at {address}",
+        printable(what),
         places(looked)
     )]
     NotFound {
@@ -49,7 +60,12 @@ pub enum Error {
     },
 
     /// A value breaks a rule: an edge out of range, a size that does not match, a NaN, an unknown name.
-    #[error("{what}: expected {expected}, found {found}")]
+    #[error(
+        "{}: expected {}, found {}",
+        printable(what),
+        printable(expected),
+        printable(found)
+    )]
     Invalid {
         /// What the value is, and where it stands.
         what: String,
@@ -65,8 +81,33 @@ fn places(looked: &[PathBuf]) -> String {
     if looked.is_empty() {
         return " no place: no folder was given, and there is no cache directory".into();
     }
-    let line = |place: &PathBuf| format!("\n  {}", place.display());
+    let line = |place: &PathBuf| format!("\n  {}", printable(place));
     ":".to_owned() + &looked.iter().map(line).collect::<String>()
+}
+
+/// A text or the name of a file as it may stand in a message: control characters, invisible characters and
+/// marks of direction are escaped as in Rust (`\n`, `\u{1b}`, `\u{202e}`), bytes that are not UTF-8 as
+/// `\xff`; all else stays.
+///
+/// ```
+/// use emmy::error::printable;
+/// assert_eq!(printable("gat \"été\".ckpt"), "gat \"été\".ckpt");
+/// assert_eq!(printable("a\n\u{1b}[2J"), r"a\n\u{1b}[2J");
+/// ```
+pub fn printable(text: impl AsRef<OsStr>) -> String {
+    let mut out = String::new();
+    for chunk in text.as_ref().as_encoded_bytes().utf8_chunks() {
+        // `escape_debug` escapes these three as well, and they can be read.
+        for piece in chunk.valid().split_inclusive(['\'', '"', '\\']) {
+            let plain = piece.trim_end_matches(['\'', '"', '\\']);
+            out.extend(plain.escape_debug());
+            out.push_str(&piece[plain.len()..]);
+        }
+        for byte in chunk.invalid() {
+            write!(out, "\\x{byte:02x}").expect("a string takes what it is given");
+        }
+    }
+    out
 }
 
 impl Error {
@@ -104,5 +145,48 @@ impl Error {
             path: path.into(),
             source,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_neither_break_a_line_nor_steer_a_terminal() {
+        let name = "a\n\u{1b}[31mb\u{202e}c'd\"e\\f";
+        let shown = r#"a\n\u{1b}[31mb\u{202e}c'd"e\f"#;
+        let refused = || std::io::Error::other("refused");
+        for error in [
+            Error::io(name, refused()),
+            Error::format(name, 3, "x", "y"),
+            Error::format("x", 3, name, "y"),
+            Error::format("x", 3, "y", name),
+            Error::invalid(name, "x", "y"),
+            Error::invalid("x", name, "y"),
+            Error::invalid("x", "y", name),
+        ] {
+            let message = error.to_string();
+            assert!(message.contains(shown), "{message}");
+            assert!(!message.contains(char::is_control), "{message:?}");
+        }
+        let message = Error::NotFound {
+            what: name.into(),
+            looked: vec![name.into()],
+            address: "nowhere".into(),
+        };
+        let message = message.to_string();
+        assert_eq!(message.matches(shown).count(), 2, "{message}");
+        // The three lines of this message are its own.
+        assert_eq!(message.lines().count(), 3, "{message}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn bytes_that_are_no_text_are_shown_as_numbers() {
+        use std::os::unix::ffi::OsStrExt;
+        assert_eq!(printable(OsStr::from_bytes(b"a\xff\x1bb")), r"a\xff\u{1b}b");
+        // A letter and its accent in two characters stay as they are.
+        assert_eq!(printable("e\u{301}"), "e\u{301}");
     }
 }

@@ -20,8 +20,9 @@ impl Results {
     /// The outcomes in a file, to be read only; none if the file does not exist.
     ///
     /// # Errors
-    /// If the file cannot be read, or a line is not an outcome.
+    /// If the file cannot be read or is not a regular file, or a line is not an outcome.
     pub fn read(path: &Path) -> Result<Vec<Outcome>> {
+        check_kind(path)?;
         match std::fs::read(path) {
             Ok(bytes) => Ok(parse(path, &bytes)?.0),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -33,9 +34,10 @@ impl Results {
     /// cut off, with a line on standard error; its cell runs again.
     ///
     /// # Errors
-    /// If the file cannot be read or written, a line is not an outcome, or another program is adding
-    /// to it.
+    /// If the file cannot be read or written or is not a regular file, a line is not an outcome, or
+    /// another program is adding to it.
     pub fn open(path: &Path) -> Result<Self> {
+        check_kind(path)?;
         let io = |e| Error::io(path, e);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
@@ -90,6 +92,17 @@ impl Results {
 /// The outcome of a cell, if it is finished.
 pub fn of<'a>(outcomes: &'a [Outcome], cell: &Cell) -> Option<&'a Outcome> {
     (outcomes.iter()).find(|outcome| cell.is_answered_by(&outcome.cell))
+}
+
+/// Refuses a pipe or a device: reading it may never end. A file that is not there yet will be made.
+fn check_kind(path: &Path) -> Result<()> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() && !found.is_dir() => {
+            let error = std::io::Error::other("not a regular file");
+            Err(Error::io(path, error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The outcomes in a file, and the number of bytes in its complete lines.

@@ -167,8 +167,9 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         trainer.history().epochs(),
     );
     let mut saved = Instant::now();
-    let save = |trainer: &Trainer<F, GraphNet<F>>| match &cli.save {
-        Some(path) => store::save::<F>(path, &trainer.state()),
+    let mut place = cli.save.as_ref().map(store::Place::take).transpose()?;
+    let mut save = |trainer: &Trainer<F, GraphNet<F>>| match &mut place {
+        Some(place) => place.save::<F>(&trainer.state()),
         None => Ok(()),
     };
     let keep = each_epoch(|trainer: &Trainer<F, GraphNet<F>>, _| {

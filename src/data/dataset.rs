@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::real::Real;
-use crate::sparse::Csr;
+use crate::sparse::{Csr, Pattern};
 
 /// The nodes for training, for choosing the best epoch and for testing: three disjoint masks, one flag per
 /// node. Nodes in none of the masks still send and receive messages.
@@ -203,8 +203,13 @@ impl Dataset {
     ///
     /// This is PyTorch Geometric's `NormalizeFeatures`; GCN and GAT are trained on its result on Cora,
     /// CiteSeer and PubMed. Entries that are not stored count as zeros, so m ≤ 0 unless every entry is
-    /// stored; where m = 0, as in all sets of this crate, the pattern stays. Where m ≠ 0, all entries change
-    /// and the result stores them all. Computed in `f64`, rounded once.
+    /// stored; where m = 0, as in all sets of this crate, the pattern stays. Where m ≠ 0, all entries change,
+    /// and the result stores all that are then not 0: memory for up to n d numbers. Computed in `f64`,
+    /// rounded once.
+    ///
+    /// # Panics
+    /// If the result has more than 2³² − 1 entries.
+    #[track_caller]
     pub fn normalized_features<F: Real>(&self) -> Csr<F> {
         let (n, d) = self.features.pattern.shape();
         let full = self.features.pattern.nnz() == n * d;
@@ -212,10 +217,32 @@ impl Dataset {
         let least = self.features.values.iter();
         let m = least.fold(start, |m, &x| m.min(f64::from(x)));
         if m != 0.0 && m.is_finite() {
-            let shifted = self.features.to_dense().mapv(|x| f64::from(x) - m);
-            return rows_to_one(&Csr::from_dense(&shifted.into_shared()));
+            return self.shifted_rows_to_one(m);
         }
         rows_to_one(&self.features.cast())
+    }
+
+    /// (x_ij − m) / max(1, Σ_j (x_ij − m)), row by row.
+    #[track_caller]
+    fn shifted_rows_to_one<F: Real>(&self, m: f64) -> Csr<F> {
+        let (n, d) = self.features.pattern.shape();
+        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        let mut row = vec![0.0; d];
+        for i in 0..n {
+            row.fill(-m);
+            for e in self.features.pattern.row(i) {
+                let j = self.features.pattern.indices()[e] as usize;
+                row[j] = f64::from(self.features.values[[e]]) - m;
+            }
+            let total = row.iter().sum::<f64>().max(1.0);
+            for (j, &x) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
+                indices.push(j as u32);
+                values.push(F::of(x / total));
+            }
+            indptr.push(indices.len());
+        }
+        let pattern = Pattern::new(n, d, indptr, indices).unwrap_or_else(|e| panic!("{e}"));
+        Csr::new(pattern, values)
     }
 }
 

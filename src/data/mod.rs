@@ -12,7 +12,8 @@
 //!
 //! Files are read as upstream publishes them, by Rust code alone. Nothing in them is trusted: every offset,
 //! length and number is checked before it is used, and a file whose content is not as expected gives an error
-//! with file, byte and expectation.
+//! with file, byte and expectation. The sizes that a file may declare are limited, so that what is read can
+//! be trained on as well: at most 65 536 nodes, 65 536 features of a node, 1 048 576 edges and 256 classes.
 //!
 //! | set | from | file |
 //! |---|---|---|
@@ -23,7 +24,7 @@
 
 mod cora_like;
 mod dataset;
-mod files;
+pub(crate) mod files;
 pub mod heterophilic;
 mod karate;
 pub mod locate;

@@ -8,6 +8,10 @@
 //!   the number of threads, combined in order ([`par`]);
 //! - a sum that is vectorised runs in a fixed number of lanes, written out as an array, and products are not
 //!   fused with sums.
+//!
+//! Dense products are the `gemm` crate's, whose blocks, and so the order of its sums, follow the width of the
+//! vectors. So a training with dense products ends in other last digits where vectors have 256 bits than
+//! where they have 512; one without ends in the same bits (`tests/training/same_bits.rs`, `.ci/run`).
 // Lanes and operands are numbered; an index says more than an iterator there.
 #![allow(clippy::needless_range_loop)]
 

@@ -13,66 +13,109 @@
 //! | 28 | | the body, in the standard configuration of bincode 2 |
 //!
 //! A checkpoint is written to a temporary file beside its place, synced and renamed, so that at any moment,
-//! whatever fails, the path holds the old checkpoint or the new one.
+//! whatever fails, the path holds the old checkpoint or the new one. A symbolic link stays, and the file that
+//! it leads to is replaced; the new file has the permissions of the old one. What a killed run left beside
+//! the place, `NAME.CHECKSUM.RANDOM.tmp`, is removed by the next save to it.
+//!
+//! # Two runs and one place
+//! Two runs that save to one path would replace each other's checkpoints. A run that keeps a [`Place`] holds
+//! an advisory lock (`flock`) on the file there. Another run that saves to the same path at that time gets an
+//! error, and the file stays as it is. If no file is there when both start, the error goes to the run that
+//! saves second. A run also gets an error if the file is not the one that it saved last, as after `mv`. The
+//! lock ends with the [`Place`], and with the process, however that ends. Some file systems have no locks:
+//! there only the last check remains. On systems other than Unix there is neither.
 
+mod body;
+mod place;
+
+use crate::data::files::open_regular;
 use crate::error::{Error, Result};
 use crate::real::Real;
+use place::Slot;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 const MAGIC: [u8; 8] = *b"emmy\r\n\x1a\n";
 const VERSION: u32 = 2;
 const HEADER: usize = 28;
 
-/// The largest body that is read, and the most memory decoding may ask for: 4 GiB.
-const LIMIT: usize = 1 << 32;
+/// The largest body that is read: 4 GiB.
+const LIMIT: u64 = 1 << 32;
 
-/// One file is written at a time: threads that save to one place have one temporary file.
-static WRITING: Mutex<()> = Mutex::new(());
+/// The place where one run saves, for as long as this lives; the [module](self) says how others are kept out.
+///
+/// ```
+/// use emmy::store::{self, Place};
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("run.ckpt");
+/// let mut place = Place::take(&path)?;
+/// place.save::<f32>(&"the first epoch")?;
+/// place.save::<f32>(&"the second epoch")?;
+/// # #[cfg(unix)]
+/// assert!(store::save::<f32>(&path, &"another run").is_err());
+/// drop(place);
+/// store::save::<f32>(&path, &"another run")?;
+/// # Ok::<(), emmy::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Place(Slot);
 
-/// Writes `value`, whose numbers are of type `F`.
+impl Place {
+    /// Takes the place, where a checkpoint may be or not; it is left as it is.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if another run saves to it, or `path` names no file. [`Error::Io`] if what is there
+    /// is not a regular file or cannot be opened, or its folder is not there.
+    pub fn take(path: impl Into<PathBuf>) -> Result<Self> {
+        let mut slot = Slot::new(path.into());
+        slot.take()?;
+        Ok(Self(slot))
+    }
+
+    /// Writes `value`, whose numbers are of type `F`, in place of what was saved before.
+    ///
+    /// # Errors
+    /// As [`save`]; and [`Error::Invalid`] if another file is there than was saved last.
+    pub fn save<F: Real>(&mut self, value: &impl Serialize) -> Result<()> {
+        let body = bincode::serde::encode_to_vec(value, bincode::config::standard())
+            .map_err(|e| Error::io(self.0.path(), std::io::Error::other(e)))?;
+        let mut header = Vec::with_capacity(HEADER);
+        header.extend(MAGIC);
+        header.extend(VERSION.to_le_bytes());
+        header.extend(float_name::<F>());
+        header.extend((body.len() as u64).to_le_bytes());
+        header.extend(crc32fast::hash(&body).to_le_bytes());
+        self.0.write(&[&header, &body])
+    }
+}
+
+/// Writes `value`, whose numbers are of type `F`, once. A run that saves again and again keeps a [`Place`].
+/// The elements of a list must have at least a byte each, which those of type `()` have not.
 ///
 /// # Errors
 /// [`Error::Io`] if the file cannot be written, or `path` is there and not a regular file (renaming would put
 /// one in the place of a device); what was at `path` before is then still there, unless it is the syncing of
-/// the folder, the last step, that fails.
+/// the folder, the last step, that fails. [`Error::Invalid`] if `path` names no file, or another run saves to
+/// it, also after waiting for it for a second.
 pub fn save<F: Real>(path: &Path, value: &impl Serialize) -> Result<()> {
-    let body = bincode::serde::encode_to_vec(value, bincode::config::standard())
-        .map_err(|e| Error::io(path, std::io::Error::other(e)))?;
-    let mut header = Vec::with_capacity(HEADER);
-    header.extend(MAGIC);
-    header.extend(VERSION.to_le_bytes());
-    header.extend(float_name::<F>());
-    header.extend((body.len() as u64).to_le_bytes());
-    header.extend(crc32fast::hash(&body).to_le_bytes());
-    let temporary = temporary(path)?;
-    let _one_at_a_time = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
-    let written = replaceable(path)
-        .and_then(|()| write(&temporary, &[&header, &body]))
-        .and_then(|()| fs::rename(&temporary, path))
-        .and_then(|()| sync_folder(path));
-    written.map_err(|e| {
-        // Nothing is lost with it: it is not the file that was asked for.
-        let _ = fs::remove_file(&temporary);
-        Error::io(path, e)
-    })
+    Place(Slot::new(path.to_owned())).save::<F>(value)
 }
 
 /// Reads what [`save`] wrote.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read; [`Error::Format`] with the byte and the expectation if it is not
-/// a checkpoint, of another version or another type of numbers, cut short, too long, or damaged anywhere.
+/// [`Error::Io`] if the file cannot be read or is not a regular file (reading a pipe or a device may never
+/// end); [`Error::Format`] with the byte and the expectation if it is not a checkpoint, of another version or
+/// another type of numbers, cut short, too long, or damaged anywhere.
 pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
     let io = |e| Error::io(path, e);
     let wrong = |byte: u64, expected: String, found: String| {
         Err(Error::format(path, byte, expected, found))
     };
-    let mut file = File::open(path).map_err(io)?;
+    let mut file = open_regular(path)?;
     let mut header = Vec::new();
     (&mut file)
         .take(HEADER as u64)
@@ -125,7 +168,7 @@ pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
             format!("{:?}", float.escape_ascii().to_string()),
         );
     }
-    if length > LIMIT as u64 {
+    if length > LIMIT {
         return wrong(
             16,
             format!("a length of at most {LIMIT}"),
@@ -151,18 +194,17 @@ pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
             format!("{found:08x}: it is damaged"),
         );
     }
-    let limited = bincode::config::standard().with_limit::<LIMIT>();
-    match bincode::serde::decode_from_slice(&body, limited) {
+    match body::decode(&body) {
         Ok((value, read)) if read == body.len() => Ok(value),
         Ok((_, read)) => wrong(
             (HEADER + read) as u64,
             "the end of what was saved".into(),
             format!("{} bytes more", body.len() - read),
         ),
-        Err(e) => wrong(
-            HEADER as u64,
+        Err((at, why)) => wrong(
+            (HEADER + at) as u64,
             format!("a {}", std::any::type_name::<T>()),
-            e.to_string(),
+            why,
         ),
     }
 }
@@ -171,40 +213,4 @@ fn float_name<F: Real>() -> [u8; 4] {
     let mut name = *b"    ";
     name[..F::NAME.len()].copy_from_slice(F::NAME.as_bytes());
     name
-}
-
-/// A name beside `path` that no other process writes to.
-fn temporary(path: &Path) -> Result<PathBuf> {
-    let Some(name) = path.file_name() else {
-        let found = path.display().to_string();
-        return Err(Error::invalid("checkpoint", "the path of a file", found));
-    };
-    let mut temporary = name.to_owned();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    Ok(path.with_file_name(temporary))
-}
-
-/// Refuses the place of what is no regular file. What cannot be looked at is left to the writing to refuse.
-fn replaceable(path: &Path) -> std::io::Result<()> {
-    match fs::metadata(path) {
-        Ok(found) if !found.is_file() => Err(std::io::Error::other("not a regular file")),
-        _ => Ok(()),
-    }
-}
-
-fn write(path: &Path, parts: &[&[u8]]) -> std::io::Result<()> {
-    let mut file = File::create(path)?;
-    for part in parts {
-        file.write_all(part)?;
-    }
-    file.sync_all()
-}
-
-/// Makes the renaming itself durable; only Unix lets one open a folder for that.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    if cfg!(unix) {
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
-    }
-    Ok(())
 }

@@ -73,9 +73,28 @@ fn a_false_length_in_a_checkpoint_costs_no_memory() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
     store::save::<f32>(&path, &("gat on karate", 0_u64, 1_u64 << 60)).unwrap();
-    refused(&path, 28, "");
+    refused(&path, 28 + 15, "a length of 1152921504606846976");
     store::save::<f32>(&path, &(1_u64 << 62, 0_u64)).unwrap();
-    refused(&path, 28, "");
+    refused(
+        &path,
+        28,
+        "a length of 4611686018427387904, and 1 bytes are left",
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn only_regular_files_are_read() {
+    let folder = TempDir::new().unwrap();
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let devices = ["/dev/zero", "/dev/full", "/dev/null"].map(Path::new);
+    for path in devices.into_iter().chain([&*pipe, folder.path()]) {
+        let error = load(path).unwrap_err();
+        assert!(matches!(error, Error::Io { .. }), "{error}");
+        assert!(error.to_string().contains("not a regular file"), "{error}");
+    }
 }
 
 #[test]

@@ -2,13 +2,15 @@
 //! only a complete checkpoint of the same run is accepted.
 
 mod damage;
+#[cfg(unix)]
+mod kills;
 mod resuming;
 mod saving;
 
 use emmy::data::{self, Dataset};
 use emmy::nn::{GraphNet, GraphNetConfig, Module};
 use emmy::optim::{Algorithm, Optimizer, Plateau};
-use emmy::store;
+use emmy::store::{self, Place};
 use emmy::train::{NodeClassification, TrainConfig, TrainState, Trainer};
 use emmy::{Error, Real};
 use proptest::prelude::*;

@@ -6,30 +6,14 @@ use super::*;
 fn a_failed_write_leaves_the_old_file() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
-    let state = checkpoint(&path);
-
-    // A folder has the name of the temporary file.
-    let blocked = folder
-        .path()
-        .join(format!("run.ckpt.{}.tmp", std::process::id()));
-    std::fs::create_dir(&blocked).unwrap();
-    let error = store::save::<f32>(&path, &vec![0_u8; 10]).unwrap_err();
-    assert!(
-        matches!(error, Error::Io { .. }) && error.to_string().contains("run.ckpt"),
-        "{error}"
-    );
-    assert_eq!(load(&path).unwrap(), state);
-    std::fs::remove_dir(&blocked).unwrap();
+    checkpoint(&path);
 
     // A folder has the name of the checkpoint: no temporary file is left behind.
     let taken = folder.path().join("taken");
     std::fs::create_dir(&taken).unwrap();
     assert!(store::save::<f32>(&taken, &1_u8).is_err());
-    let mut names: Vec<_> = (folder.path().read_dir().unwrap())
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    assert_eq!(names, ["run.ckpt", "taken"]);
+    assert_eq!(names(&folder), ["run.ckpt", "taken"]);
+    assert!(load(&path).is_ok());
 
     for nowhere in [
         folder.path().join("no/such/folder/x.ckpt"),
@@ -40,13 +24,26 @@ fn a_failed_write_leaves_the_old_file() {
     }
 }
 
-/// Lets the temporary file of the next checkpoint `run.ckpt` be a device.
-#[cfg(target_os = "linux")]
-fn write_to(folder: &TempDir, device: &str) -> std::path::PathBuf {
-    let name = format!("run.ckpt.{}.tmp", std::process::id());
-    let temporary = folder.path().join(name);
-    std::os::unix::fs::symlink(device, &temporary).unwrap();
-    temporary
+/// The names in a folder, sorted.
+fn names(folder: &TempDir) -> Vec<String> {
+    let mut names: Vec<_> = (folder.path().read_dir().unwrap())
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Set in the process that has no room: the file it saves to.
+const FULL: &str = "EMMY_TEST_FULL";
+
+/// What the process of the next test does.
+#[test]
+fn save_where_no_room_is() {
+    let Some(path) = std::env::var_os(FULL) else {
+        return;
+    };
+    let error = store::save::<f32>(Path::new(&path), &vec![1_u8; 100_000]).unwrap_err();
+    println!("said: {error}");
 }
 
 #[cfg(target_os = "linux")]
@@ -55,27 +52,22 @@ fn a_full_disk_leaves_the_old_file() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
     let state = checkpoint(&path);
-    // Every write to this device fails, because it has no space.
-    let temporary = write_to(&folder, "/dev/full");
-    let error = store::save::<f32>(&path, &state).unwrap_err().to_string();
+    // No file may be longer than 16 blocks, of 512 or of 1024 bytes: the writing ends in the middle.
+    let limited =
+        "trap '' XFSZ; ulimit -f 16; exec \"$0\" --exact saving::save_where_no_room_is --nocapture";
+    let output = (std::process::Command::new("sh").args(["-c", limited]))
+        .arg(std::env::current_exe().unwrap())
+        .env(FULL, &path)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}");
     assert!(
-        error.contains("run.ckpt") && error.contains("space"),
-        "{error}"
+        said.contains("run.ckpt: ") && said.contains("File too large"),
+        "{said}"
     );
     assert_eq!(load(&path).unwrap(), state);
-    assert!(!temporary.is_symlink(), "nothing is left behind");
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_checkpoint_takes_its_place_after_it_was_synced_only() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("run.ckpt");
-    let state = checkpoint(&path);
-    // This device takes every write, and cannot be synced.
-    write_to(&folder, "/dev/null");
-    assert!(store::save::<f32>(&path, &state).is_err());
-    assert_eq!(load(&path).unwrap(), state);
+    assert_eq!(names(&folder), ["run.ckpt"], "nothing is left behind");
 }
 
 #[cfg(unix)]
@@ -146,4 +138,167 @@ fn threads_that_save_to_one_place_leave_a_whole_checkpoint() {
             scope.spawn(move || save(k));
         }
     });
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_stays_and_the_file_it_leads_to_is_replaced() {
+    use std::os::unix::fs::symlink;
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("disk")).unwrap();
+    // A link to a link to a file in another folder, which is made by the first save.
+    symlink("second", at("first")).unwrap();
+    symlink("disk/run.ckpt", at("second")).unwrap();
+    for value in [1_u8, 2] {
+        store::save::<f32>(&at("first"), &value).unwrap();
+        for name in ["first", "second", "disk/run.ckpt"] {
+            assert_eq!(store::load::<f32, u8>(&at(name)).unwrap(), value);
+        }
+        assert!(at("first").is_symlink() && at("second").is_symlink());
+        assert!(!at("disk/run.ckpt").is_symlink());
+        assert_eq!(names(&folder), ["disk", "first", "second"]);
+        assert_eq!(at("disk").read_dir().unwrap().count(), 1);
+    }
+    symlink("round", at("round")).unwrap();
+    let error = store::save::<f32>(&at("round"), &1_u8).unwrap_err();
+    assert!(error.to_string().contains("symbolic links"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn permissions_are_those_of_the_file_replaced() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.ckpt");
+    store::save::<f32>(&path, &1_u8).unwrap();
+    for mode in [0o600, 0o640, 0o664, 0o444] {
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        store::save::<f32>(&path, &2_u8).unwrap();
+        let found = path.metadata().unwrap().permissions().mode();
+        assert_eq!(found & 0o7777, mode);
+    }
+}
+
+#[test]
+fn a_name_may_be_as_long_as_the_system_allows() {
+    let folder = TempDir::new().unwrap();
+    for name in ["x".repeat(255), "ü".repeat(127)] {
+        let path = folder.path().join(name);
+        if std::fs::write(&path, b"").is_err() {
+            // This system allows less.
+            continue;
+        }
+        for value in [1_u8, 2] {
+            store::save::<f32>(&path, &value).unwrap();
+            assert_eq!(store::load::<f32, u8>(&path).unwrap(), value);
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_killed_runs_left_is_removed_and_nothing_else() {
+    use fs4::fs_std::FileExt;
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.ckpt");
+    let name = |of: &str, random: &str| {
+        let checksum = crc32fast::hash(of.as_bytes());
+        format!("run.ckpt.{checksum:08x}.{random}.tmp")
+    };
+    let left = name("run.ckpt", "0123456789abcdef");
+    let written = name("run.ckpt", "fedcba9876543210");
+    let linked = name("run.ckpt", "0000000000000000");
+    let mut others = vec![
+        name("run.ckpt2", "0123456789abcdef"),
+        name("run.ckpt", "0123456789abcde"),
+        name("run.ckpt", "0123456789abcdeg"),
+        "run.ckpt.123.tmp".to_owned(),
+        "run.ckpt.tmp".to_owned(),
+        written.clone(),
+    ];
+    for name in others.iter().chain([&left]) {
+        std::fs::write(folder.path().join(name), b"half").unwrap();
+    }
+    std::os::unix::fs::symlink("run.ckpt.tmp", folder.path().join(&linked)).unwrap();
+    // One that another run is writing at this moment.
+    let writer = std::fs::File::open(folder.path().join(&written)).unwrap();
+    assert!(writer.try_lock_exclusive().unwrap());
+    store::save::<f32>(&path, &1_u8).unwrap();
+    others.extend([linked, "run.ckpt".to_owned()]);
+    others.sort();
+    assert_eq!(names(&folder), others);
+    // Taking the place is enough.
+    drop(writer);
+    let _place = Place::take(&path).unwrap();
+    others.retain(|name| *name != written);
+    assert_eq!(names(&folder), others);
+}
+
+#[cfg(unix)]
+#[test]
+fn two_runs_do_not_save_to_one_place() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.ckpt");
+    let mut first = Place::take(&path).unwrap();
+    // Both began where no file was; the first to save has the place.
+    let mut second = Place::take(&path).unwrap();
+    first.save::<f32>(&1_u8).unwrap();
+    let refused = |result: emmy::Result<()>| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, Error::Invalid { .. }), "{error}");
+        let message = error.to_string();
+        assert!(message.starts_with("checkpoint "), "{message}");
+        assert!(
+            message.ends_with(
+                "expected a file that no other run saves to, found one that another run saves to"
+            ),
+            "{message}"
+        );
+        assert_eq!(store::load::<f32, u8>(&path).unwrap(), 1);
+    };
+    refused(second.save::<f32>(&2_u8));
+    refused(store::save::<f32>(&path, &2_u8));
+    refused(Place::take(&path).map(|_| ()));
+    // A link leads to the same place.
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink("run.ckpt", &link).unwrap();
+    refused(Place::take(&link).map(|_| ()));
+    first.save::<f32>(&1_u8).unwrap();
+    drop(first);
+    second.save::<f32>(&2_u8).unwrap();
+    drop(second);
+    store::save::<f32>(&path, &3_u8).unwrap();
+    assert_eq!(names(&folder), ["link", "run.ckpt"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_came_in_between_stays() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.ckpt");
+    let other = folder.path().join("other.ckpt");
+    let mut place = Place::take(&path).unwrap();
+    place.save::<f32>(&1_u8).unwrap();
+    store::save::<f32>(&other, &2_u8).unwrap();
+    std::fs::rename(&other, &path).unwrap();
+    let error = place.save::<f32>(&3_u8).unwrap_err().to_string();
+    assert!(
+        error.contains("another file than this run saved last"),
+        "{error}"
+    );
+    assert_eq!(store::load::<f32, u8>(&path).unwrap(), 2);
+    // What was moved away leaves the place free.
+    std::fs::rename(&path, &other).unwrap();
+    place.save::<f32>(&4_u8).unwrap();
+    assert_eq!(store::load::<f32, u8>(&path).unwrap(), 4);
+    assert_eq!(store::load::<f32, u8>(&other).unwrap(), 2);
+    assert_eq!(names(&folder), ["other.ckpt", "run.ckpt"]);
+}
+
+#[test]
+fn a_place_in_a_folder_that_is_not_there_is_refused_at_once() {
+    let folder = TempDir::new().unwrap();
+    let error = Place::take(folder.path().join("no/run.ckpt")).unwrap_err();
+    assert!(matches!(error, Error::Io { .. }), "{error}");
 }

@@ -350,7 +350,7 @@ fn sizes_without_elements_are_refused() {
     // … or two thousand million columns of a sparse matrix.
     let rows: Vec<_> = (0..6).map(files::row).collect();
     let result = Planetoid::new().with("x", &pickle::csr(i32::MAX as usize, &rows));
-    files::refused(result, "ind.pubmed.x", None, "at most 1048576 columns");
+    files::refused(result, "ind.pubmed.x", None, "at most 65536 columns");
     let result = Planetoid::new().with("x", &pickle::csr(files::D, &[]));
     files::refused(result, "ind.pubmed.x", 0, "6 rows");
 }
@@ -395,4 +395,84 @@ fn values_that_hold_themselves_are_refused() {
     }
     let result = set.with("graph", w.raw(b"u.").bytes.as_slice());
     files::refused(result, "ind.pubmed.graph", None, "a list of its own");
+}
+
+#[test]
+fn sizes_that_no_training_could_bear_are_refused() {
+    let set = Planetoid::new();
+    // 257 classes; two million rows or neighbour lists need megabytes, so a small number of bytes cannot tell them.
+    let labels: Vec<usize> = (0..6).map(files::class).collect();
+    let result = set.with("y", &pickle::one_hot(257, &labels));
+    files::refused(result, "ind.pubmed.y", None, "1 to 256 classes, found 257");
+    let rows = pickle::raw_csr([65_537, 9], &vec![0; 65_538], &[], &[]);
+    let result = set.with("x", &rows);
+    files::refused(result, "ind.pubmed.x", None, "at most 65536 rows");
+    let lists = vec![Vec::new(); 65_537];
+    let result = set.with("graph", &pickle::graph(&lists));
+    files::refused(
+        result,
+        "ind.pubmed.graph",
+        None,
+        "at most 65536 neighbour lists",
+    );
+
+    let folder = TempDir::new().unwrap();
+    let npz = |name, bytes| npz_with(folder.path(), &npz::with(name, bytes));
+    let shape = |text: &str, bytes: usize| npz::npy("<f4", false, text, &vec![0; bytes]);
+    for text in ["(65537, 1)", "(1, 65537)"] {
+        let result = npz("node_features.npy", shape(text, 4 * 65_537));
+        let rule = "at most 65536 nodes and 65536 features";
+        files::refused(result, "node_features.npy", 10, rule);
+    }
+    let many = npz::npy("<i8", false, "(1048577, 2)", &vec![0; 16 * 1_048_577]);
+    let result = npz("edges.npy", many);
+    files::refused(result, "edges.npy", 10, "at most 1048576 edges");
+    // As many classes as nodes, at most.
+    let labels = npz::npy("<i8", false, "(6,)", &npz::i8(&[0, 1, 2, 0, 1, 6]));
+    let result = npz("node_labels.npy", labels);
+    files::refused(result, "node_labels.npy", 128 + 40, "below 6, found 6");
+}
+
+#[test]
+fn features_of_a_citation_set_are_not_negative() {
+    let mut rows: Vec<_> = (0..6).map(files::row).collect();
+    rows[2].push((8, -0.5));
+    rows[2].sort_by_key(|(j, _)| *j);
+    let result = Planetoid::new().with("x", &pickle::csr(files::D, &rows));
+    files::refused(
+        result,
+        "ind.pubmed.x",
+        None,
+        "a finite number from 0 up, found -0.5",
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn only_regular_files_are_read() {
+    let set = Planetoid::new();
+    let pipe = |name: &str| {
+        let path = set.0.path().join(name);
+        let _ = std::fs::remove_file(&path);
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        path
+    };
+    let refused = |result: emmy::Result<Dataset>, path: &Path| {
+        let message = result.unwrap_err().to_string();
+        let expected = format!("{}: not a regular file", path.display());
+        assert_eq!(message, expected);
+    };
+    // Nobody writes to these pipes: opening one would wait for ever.
+    for part in ["test.index", "x"] {
+        let path = pipe(&format!("ind.pubmed.{part}"));
+        refused(planetoid::load(set.0.path(), "pubmed"), &path);
+    }
+    let path = pipe("texas.npz");
+    let result = heterophilic::load(set.0.path(), "texas", Direction::Symmetrised);
+    refused(result, &path);
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+    let result = heterophilic::load(set.0.path(), "texas", Direction::Symmetrised);
+    refused(result, &path);
 }

@@ -3,9 +3,12 @@
 mod cora_like;
 mod dataset;
 mod files;
+mod fuzzing;
 mod generators;
 mod graph;
 mod hostile_files;
 mod lookup_order;
+#[cfg(target_os = "linux")]
+mod memory;
 mod published;
 mod small_files;

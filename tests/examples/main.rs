@@ -5,6 +5,7 @@ mod balance;
 mod files;
 mod options;
 mod output;
+mod places;
 mod refusals;
 mod resuming;
 

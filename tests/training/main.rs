@@ -9,6 +9,7 @@ mod observers;
 mod passes;
 mod recording;
 mod rules;
+mod same_bits;
 mod troubles;
 mod weight_decay;
 

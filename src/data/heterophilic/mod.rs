@@ -8,16 +8,16 @@
 //! | `edges.npy` | `<i8` | m × 2: each edge once, u < v, sorted |
 //! | `train_masks.npy`, `val_masks.npy`, `test_masks.npy` | `\|b1` | 10 × n |
 //!
-//! The archive is inflated as it is read; shapes are compared with each other and with the declared lengths
-//! first, and archives that inflate beyond a fixed length are refused, so a small file cannot fill the
-//! memory.
+//! The archive is inflated as it is read. Shapes are compared with each other, with the declared lengths and
+//! with the largest sizes that are read first, and archives that inflate beyond a fixed length are refused,
+//! so a small file cannot fill the memory, neither here nor in training.
 
 mod npy;
 mod npz;
 
 use super::Direction;
 use super::dataset::{Dataset, Split};
-use super::files::read_bounded;
+use super::files::{MAX_CLASSES, MAX_EDGES, MAX_FEATURES, MAX_NODES, read_bounded};
 use crate::error::Result;
 use crate::graph::{Duplicates, Graph, SelfLoops};
 use crate::sparse::{Csr, Pattern};
@@ -75,8 +75,13 @@ struct Shape {
 fn check_shapes(npz: &mut Npz) -> Result<Shape> {
     let member = npz.member("node_features.npy", "<f4")?;
     let (n, d) = match member.header.shape[..] {
-        [n, d] if n > 0 && d > 0 => (n, d),
-        _ => return Err(member.refuse_shape("[nodes, features], at least one of each")),
+        [n @ 1..=MAX_NODES, d @ 1..=MAX_FEATURES] => (n, d),
+        _ => {
+            let wanted = format!(
+                "[nodes, features], at least one of each, at most {MAX_NODES} nodes and {MAX_FEATURES} features"
+            );
+            return Err(member.refuse_shape(wanted));
+        }
     };
     drop(member);
     let member = npz.member("node_labels.npy", "<i8")?;
@@ -85,8 +90,8 @@ fn check_shapes(npz: &mut Npz) -> Result<Shape> {
     }
     drop(member);
     let member = npz.member("edges.npy", "<i8")?;
-    let &[m, 2] = &member.header.shape[..] else {
-        return Err(member.refuse_shape("[edges, 2]"));
+    let &[m @ ..=MAX_EDGES, 2] = &member.header.shape[..] else {
+        return Err(member.refuse_shape(format!("[edges, 2], at most {MAX_EDGES} edges")));
     };
     drop(member);
     for name in MASKS {
@@ -124,12 +129,13 @@ fn labels(npz: &mut Npz, n: usize) -> Result<(Vec<usize>, usize)> {
     let mut member = npz.member("node_labels.npy", "<i8")?;
     member.expect_row_major()?;
     let mut labels = Vec::new();
+    let most = n.min(MAX_CLASSES);
     for _ in 0..n {
         let label = i64::from_le_bytes(member.take()?);
         match usize::try_from(label) {
-            Ok(c) if c < n => labels.push(c),
+            Ok(c) if c < most => labels.push(c),
             _ => {
-                let expected = format!("a class from 0 to below {n}");
+                let expected = format!("a class from 0 to below {most}");
                 return Err(member.refuse_last(8, expected, label.to_string()));
             }
         }

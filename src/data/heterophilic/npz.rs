@@ -12,9 +12,9 @@ use zip::read::ZipFile;
 /// The longest archive that is read, in bytes: 64 MiB. The longest published one has 704 277.
 pub(super) const MAX_ARCHIVE: usize = 64 << 20;
 
-/// The largest number of bytes that all members together inflate to: 128 MiB. Those of the largest published
+/// The largest number of bytes that all members together inflate to: 64 MiB. Those of the largest published
 /// set have 46 831 610.
-const MAX_INFLATED: u64 = 128 << 20;
+const MAX_INFLATED: u64 = 64 << 20;
 
 /// The largest number of members. Published archives have six.
 const MAX_MEMBERS: u16 = 64;

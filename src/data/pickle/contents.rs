@@ -1,7 +1,8 @@
 //! The contents of a Planetoid pickle: a sparse matrix, one-hot labels, or lists of neighbours. Everything is
 //! checked while it is read.
 
-use super::{Array, Dtype, Item, MAX_COLUMNS, MAX_OPCODES, Pickle, Value};
+use super::{Array, Dtype, Item, MAX_OPCODES, Pickle, Value};
+use crate::data::files::{MAX_CLASSES, MAX_FEATURES, MAX_NODES};
 use crate::error::{Error, Result};
 use crate::sparse::{Csr, Pattern};
 
@@ -33,7 +34,9 @@ pub(in crate::data) struct Adjacency {
 }
 
 impl Pickle<'_> {
-    /// The value as a sparse matrix: row starts ascending, columns distinct and in range, numbers finite.
+    /// The value as a sparse matrix: row starts ascending, columns distinct and in range, numbers finite and
+    /// not negative. Counts and weights of words are none; with a negative number, a matrix whose smallest
+    /// number is made 0 would have no zeros left.
     pub(in crate::data) fn matrix(&self) -> Result<Matrix> {
         let Value::Matrix(id) = self.root.value else {
             return Err(self.refuse(self.root, "a csr_matrix"));
@@ -48,9 +51,11 @@ impl Pickle<'_> {
         }
         let shape = field("_shape")?;
         let [rows, cols] = self.sizes(shape)?;
-        if cols > MAX_COLUMNS {
-            let (at, expected) = (shape.at.into(), format!("at most {MAX_COLUMNS} columns"));
-            return Err(Error::format(self.file, at, expected, cols.to_string()));
+        for (what, size, most) in [("rows", rows, MAX_NODES), ("columns", cols, MAX_FEATURES)] {
+            if size > most {
+                let (at, expected) = (shape.at.into(), format!("at most {most} {what}"));
+                return Err(Error::format(self.file, at, expected, size.to_string()));
+            }
         }
         let indptr = self.vector(field("indptr")?, Dtype::I4)?;
         let indices = self.vector(field("indices")?, Dtype::I4)?;
@@ -67,9 +72,9 @@ impl Pickle<'_> {
             row.clear();
             for e in w[0]..w[1] {
                 let value = f32::from_le_bytes(self.element(data, e));
-                if !value.is_finite() {
+                if !value.is_finite() || value < 0.0 {
                     let found = value.to_string();
-                    return Err(self.at_element(data, e, "a finite number", found));
+                    return Err(self.at_element(data, e, "a finite number from 0 up", found));
                 }
                 row.push((i32::from_le_bytes(column(e)), e, value));
             }
@@ -101,8 +106,9 @@ impl Pickle<'_> {
         let &[rows, classes] = &array.shape[..] else {
             return Err(self.refuse(self.root, "a matrix of one-hot labels"));
         };
-        if classes == 0 {
-            return Err(self.refuse(self.root, "at least one class"));
+        if !(1..=MAX_CLASSES).contains(&classes) {
+            let (at, expected) = (self.root.at.into(), format!("1 to {MAX_CLASSES} classes"));
+            return Err(Error::format(self.file, at, expected, classes.to_string()));
         }
         let mut labels = Vec::with_capacity(rows);
         for i in 0..rows {
@@ -142,6 +148,10 @@ impl Pickle<'_> {
         };
         let pairs = &self.containers[id as usize];
         let nodes = pairs.len() / 2;
+        if nodes > MAX_NODES {
+            let expected = format!("a dict of at most {MAX_NODES} neighbour lists");
+            return Err(self.refuse(self.root, expected));
+        }
         let (mut edges, mut at) = (Vec::new(), Vec::new());
         for (i, pair) in pairs.chunks_exact(2).enumerate() {
             if pair[0].value != Value::Int(i as i32) {

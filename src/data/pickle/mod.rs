@@ -35,10 +35,6 @@ pub(super) const MAX_BYTES: usize = 64 << 20;
 /// (`ind.pubmed.graph`).
 pub(super) const MAX_OPCODES: usize = 1 << 20;
 
-/// The largest number of columns of a matrix: 2²⁰. The largest published number is 3703. A weight is as wide
-/// as the matrix, so a small file that declares a large number would fill the memory later.
-const MAX_COLUMNS: usize = 1 << 20;
-
 /// The names that a pickle may refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Global {

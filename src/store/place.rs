@@ -1,0 +1,302 @@
+//! How a checkpoint takes its place, and how one run keeps others out of it.
+//!
+//! The content goes to a temporary file beside the place, which is synced and then renamed. The temporary
+//! file has a name of its own and is locked while it is written: one without a lock is left from a run that
+//! was killed, and the next save to the same place removes it. The lock goes with the file when it is
+//! renamed, and is held until the run saves again or ends, however it ends. So a run that finds the file at
+//! the place locked, or finds another file there than it left, knows of the other run.
+
+use crate::error::{Error, Result, printable};
+use fs4::fs_std::FileExt;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// One file is written at a time: threads that save to one place take turns.
+static WRITING: Mutex<()> = Mutex::new(());
+
+/// How often, and after what time, another run is asked again whether it is done with a place.
+const ATTEMPTS: usize = 20;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The most symbolic links that lead to a file.
+const LINKS: usize = 40;
+
+/// Where a run saves, and the file that it saved last.
+#[derive(Debug)]
+pub(super) struct Slot {
+    path: PathBuf,
+    /// The file at the place, locked; none before there is one.
+    held: Option<File>,
+}
+
+impl Slot {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, held: None }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps other runs away from the file that is there, if one is, and removes what killed runs left.
+    pub(super) fn take(&mut self) -> Result<()> {
+        let target = followed(&self.path).map_err(|e| Error::io(&self.path, e))?;
+        let family = family(&target)?;
+        // Said now, not after the first epochs.
+        fs::metadata(folder(&target)).map_err(|e| Error::io(&self.path, e))?;
+        self.hold(&target)?;
+        // What cannot be looked for does no harm.
+        let _ = clean(&target, &family);
+        Ok(())
+    }
+
+    /// Writes the parts to the place, one after the other, all or none.
+    pub(super) fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
+        let _one_at_a_time = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.held {
+            // What killed runs left was removed when the place was taken.
+            Some(_) => self.hold(&followed(&self.path).map_err(|e| Error::io(&self.path, e))?)?,
+            None => self.take()?,
+        }
+        self.replace(parts).map_err(|e| Error::io(&self.path, e))
+    }
+
+    fn replace(&mut self, parts: &[&[u8]]) -> io::Result<()> {
+        let target = followed(&self.path)?;
+        let old = fs::metadata(&target).ok();
+        let family = family(&target).map_err(io::Error::other)?;
+        let (temporary, mut file) = create(&target, &family, old.as_ref())?;
+        let renamed = fill(&mut file, parts)
+            .and_then(|()| match &old {
+                Some(old) => file.set_permissions(old.permissions()),
+                None => Ok(()),
+            })
+            .and_then(|()| fs::rename(&temporary, &target));
+        if let Err(error) = renamed {
+            // Nothing is lost with it: it is not the file that was asked for.
+            let _ = fs::remove_file(&temporary);
+            return Err(error);
+        }
+        self.held = cfg!(unix).then_some(file);
+        sync_folder(&target)
+    }
+
+    /// Holds the file at `target`, if there is one.
+    ///
+    /// # Errors
+    /// If it is not a regular file, another run holds it, or it is not the file that this run left there.
+    fn hold(&mut self, target: &Path) -> Result<()> {
+        let io = |e| Error::io(&self.path, e);
+        let refuse = |found: &str| {
+            let what = format!("checkpoint {}", printable(&self.path));
+            Error::invalid(what, "a file that no other run saves to", found)
+        };
+        for attempt in 0..ATTEMPTS {
+            if attempt > 0 {
+                std::thread::sleep(PAUSE);
+            }
+            let Some(found) = open(target).map_err(io)? else {
+                self.held = None;
+                return Ok(());
+            };
+            if let Some(held) = &self.held {
+                return match is_same(held, &found).map_err(io)? {
+                    true => Ok(()),
+                    false => Err(refuse(
+                        "another file than this run saved last, which stays as it is",
+                    )),
+                };
+            }
+            if lock(&found) == Lock::Another {
+                continue;
+            }
+            // Another run may have renamed its file to this place before the lock was had.
+            if let Some(now) = open(target).map_err(io)?
+                && is_same(&now, &found).map_err(io)?
+            {
+                self.held = cfg!(unix).then_some(found);
+                return Ok(());
+            }
+        }
+        Err(refuse("one that another run saves to"))
+    }
+}
+
+/// Whose a file is.
+#[derive(Debug, PartialEq, Eq)]
+enum Lock {
+    /// It is locked by this handle now.
+    Own,
+    /// It is locked by another.
+    Another,
+    /// Nobody knows: the file system has no locks, or those of this system would keep readers out.
+    Unknown,
+}
+
+fn lock(file: &File) -> Lock {
+    if !cfg!(unix) {
+        return Lock::Unknown;
+    }
+    match FileExt::try_lock_exclusive(file) {
+        Ok(true) => Lock::Own,
+        Ok(false) => Lock::Another,
+        Err(_) => Lock::Unknown,
+    }
+}
+
+/// The place that a path means: symbolic links are followed to their end, which need not exist.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        match fs::read_link(&path) {
+            Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("more than 40 symbolic links"))
+}
+
+/// The file at a place, open to be locked; refuses what is no regular file.
+fn open(target: &Path) -> io::Result<Option<File>> {
+    match fs::metadata(target) {
+        Ok(found) if !found.is_file() => return Err(io::Error::other("not a regular file")),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        // What cannot be looked at is left to the opening to refuse.
+        _ => (),
+    }
+    // Some file systems lock only what is open for writing.
+    let opened = OpenOptions::new().read(true).write(true).open(target);
+    match opened.or_else(|_| File::open(target)) {
+        Ok(file) => Ok(Some(file)),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether two handles are of one file.
+fn is_same(a: &File, b: &File) -> io::Result<bool> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let (a, b) = (a.metadata()?, b.metadata()?);
+        Ok((a.dev(), a.ino()) == (b.dev(), b.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (a, b);
+        Ok(true)
+    }
+}
+
+/// What the names of the temporary files of a place begin with: the beginning of its name, so that people see
+/// what it is, and a checksum of all of it. It is short also where the name is as long as a name may be.
+fn family(target: &Path) -> Result<String> {
+    let Some(name) = target.file_name() else {
+        let found = target.display().to_string();
+        return Err(Error::invalid("checkpoint", "the path of a file", found));
+    };
+    let text = name.to_string_lossy();
+    let ends = text.char_indices().map(|(start, c)| start + c.len_utf8());
+    let short = &text[..ends.take_while(|&end| end <= 64).last().unwrap_or(0)];
+    let checksum = crc32fast::hash(name.as_encoded_bytes());
+    Ok(format!("{short}.{checksum:08x}."))
+}
+
+/// A new file beside `target`, locked, as private as the one that it will replace.
+fn create(target: &Path, family: &str, old: Option<&Metadata>) -> io::Result<(PathBuf, File)> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if let Some(old) = old {
+        use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+        options.mode(old.mode() & 0o777);
+    }
+    let mut last = io::Error::other("no name for a temporary file");
+    for _ in 0..ATTEMPTS {
+        // The standard library seeds this from the operating system; no result depends on it.
+        let random = RandomState::new().build_hasher().finish();
+        let path = target.with_file_name(format!("{family}{random:016x}.tmp"));
+        match options.open(&path) {
+            // One who cleans up may have seen it before it was locked.
+            Ok(file) if lock(&file) != Lock::Another && path.exists() => return Ok((path, file)),
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => last = e,
+            Err(e) => return Err(e),
+        }
+    }
+    Err(last)
+}
+
+/// Removes the temporary files of a family that no run is writing.
+fn clean(target: &Path, family: &str) -> io::Result<()> {
+    for entry in fs::read_dir(folder(target))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let random = (name.to_str())
+            .and_then(|name| name.strip_prefix(family))
+            .and_then(|rest| rest.strip_suffix(".tmp"));
+        let is_ours = random.is_some_and(|r| r.len() == 16 && u64::from_str_radix(r, 16).is_ok());
+        if !is_ours || !entry.file_type()?.is_file() {
+            continue;
+        }
+        let path = target.with_file_name(&name);
+        let file = OpenOptions::new().write(true).open(&path);
+        if file.is_ok_and(|file| lock(&file) == Lock::Own) {
+            let _ = fs::remove_file(path);
+        }
+    }
+    Ok(())
+}
+
+fn fill(file: &mut File, parts: &[&[u8]]) -> io::Result<()> {
+    for part in parts {
+        file.write_all(part)?;
+    }
+    file.sync_all()
+}
+
+fn folder(path: &Path) -> &Path {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Makes the renaming itself durable; only Unix lets one open a folder for that.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(folder(path))?.sync_all()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A temporary file takes its place only if this succeeds.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_cannot_be_written_or_synced_is_an_error() {
+        let open = |device| OpenOptions::new().write(true).open(device).unwrap();
+        // Every write to this device fails for want of space …
+        let error = fill(&mut open("/dev/full"), &[b"x"]).unwrap_err();
+        assert!(error.to_string().contains("space"), "{error}");
+        // … and this one takes every write, and cannot be synced.
+        assert!(fill(&mut open("/dev/null"), &[b"x"]).is_err());
+    }
+
+    #[test]
+    fn names_of_temporary_files_are_short_and_of_one_place() {
+        let of = |name: &str| family(Path::new(name)).unwrap();
+        assert!(of("folder/run.ckpt").starts_with("run.ckpt."));
+        assert_eq!(of("a/run.ckpt"), of("b/run.ckpt"));
+        let long = "ü".repeat(120);
+        assert!(of(&long).len() < 80);
+        // The same beginning, and another place.
+        assert_ne!(of(&long), of(&format!("{long}x")));
+        assert!(family(Path::new("/")).is_err());
+    }
+}

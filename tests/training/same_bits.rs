@@ -1,0 +1,88 @@
+//! One seed is one run, bit for bit: on one, three and eight threads, and, where no dense product occurs,
+//! with vectors of 256 and of 512 bits.
+
+use emmy::data::{Dataset, cora_like};
+use emmy::kernels::par;
+use emmy::nn::{GraphNet, GraphNetConfig};
+use emmy::train::{NodeClassification, TrainConfig, TrainState, Trainer};
+use std::fmt::Write;
+
+/// Where a short training ends, without the times that epochs took.
+fn trained(set: &Dataset, config: GraphNetConfig) -> TrainState<f32> {
+    let how = TrainConfig {
+        epochs: 4,
+        weight_decay: 5e-4,
+        seed: 3,
+        ..TrainConfig::default()
+    };
+    let (x, neighbours) = (set.normalized_features(), config.neighbourhood(&set.graph));
+    let task = NodeClassification::new(&set.labels, &set.splits[0], |net: &GraphNet<_>, pass| {
+        net.forward(pass, pass.tape().sparse(&x), &neighbours)
+    });
+    let mut trainer = Trainer::new(GraphNet::new(config, 3).unwrap(), how).unwrap();
+    trainer.fit(&task.unwrap(), |_, _| Ok(())).unwrap();
+    let mut state = trainer.state();
+    state.history.records.iter_mut().for_each(|r| r.ms = 0.0);
+    state
+}
+
+/// Every number of a state, and a checksum of their bits.
+fn digest(state: &TrainState<f32>) -> u32 {
+    let (parameters, best) = (state.parameters.iter().map(|(_, p)| p), &state.best);
+    let numbers = parameters.chain(best).flatten();
+    let mut hasher = crc32fast::Hasher::new();
+    numbers.for_each(|x| hasher.update(&x.to_bits().to_le_bytes()));
+    for step in &state.history.steps {
+        let norms = step.gradient_norms.iter();
+        norms
+            .chain([&step.loss])
+            .for_each(|x| hasher.update(&x.to_bits().to_le_bytes()));
+    }
+    for record in &state.history.records {
+        let metrics = record.metrics.iter();
+        metrics.for_each(|(_, x)| hasher.update(&x.to_bits().to_le_bytes()));
+    }
+    hasher.finalize()
+}
+
+fn configs(set: &Dataset, layers: usize) -> Vec<(&'static str, GraphNetConfig)> {
+    let (inputs, classes) = (set.feature_count(), set.classes);
+    let of = |config: GraphNetConfig| GraphNetConfig { layers, ..config };
+    vec![
+        ("gcn", of(GraphNetConfig::gcn(inputs, classes))),
+        ("gat", of(GraphNetConfig::gat(inputs, classes))),
+        ("gatv2", of(GraphNetConfig::gatv2(inputs, classes))),
+        ("sage", of(GraphNetConfig::sage(inputs, classes))),
+    ]
+}
+
+#[test]
+fn a_run_is_the_same_on_any_number_of_threads() {
+    let set = cora_like(0);
+    for (name, config) in configs(&set, 2) {
+        let run = |threads| par::with_threads(threads, || trained(&set, config));
+        let one = run(1);
+        for threads in [3, 8] {
+            let other = run(threads);
+            assert_eq!(digest(&one), digest(&other), "{name}, {threads} threads");
+            assert!(one == other, "{name}, {threads} threads");
+        }
+    }
+}
+
+/// The products of the `gemm` crate add in another order where vectors are wider, all else does not. Which
+/// vectors there are is decided when the program is built, so two programs are compared: with
+/// `EMMY_DIGESTS=FILE` this writes what the runs of this one come to. `.ci/run` does so with and without
+/// `--no-default-features` and compares the files.
+#[test]
+fn digests_of_runs_without_dense_products_for_comparison() {
+    let Some(file) = std::env::var_os("EMMY_DIGESTS") else {
+        return;
+    };
+    let set = cora_like(0);
+    let mut lines = String::new();
+    for (name, config) in configs(&set, 1) {
+        writeln!(lines, "{name} {:08x}", digest(&trained(&set, config))).unwrap();
+    }
+    std::fs::write(file, lines).unwrap();
+}
