@@ -332,3 +332,35 @@ fn normalised_rows_sum_to_one() {
     }
     assert_eq!(citeseer.normalized_features::<f32>(), x.cast());
 }
+
+/// A test that skips where there are no data fails where they are required; the environment belongs to a
+/// process, so each case is one.
+#[test]
+fn missing_data_are_an_error_where_they_are_required() {
+    let nowhere = tempfile::TempDir::new().unwrap();
+    for (required, passes) in [(None, true), (Some("0"), true), (Some("1"), false)] {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "normalised_rows_sum_to_one", "--nocapture"]);
+        child.env("EMMY_DATA", nowhere.path());
+        child.env_remove(files::REQUIRED);
+        if let Some(value) = required {
+            child.env(files::REQUIRED, value);
+        }
+        let output = child.output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        let (out, expected) = (
+            String::from_utf8_lossy(&output.stdout),
+            match passes {
+                true => "skipped: no data in",
+                false => "and EMMY_REQUIRE_DATA is 1",
+            },
+        );
+        assert_eq!(
+            output.status.success(),
+            passes,
+            "{required:?}: {out}\n{err}"
+        );
+        assert!(err.contains(expected), "{required:?}: {out}\n{err}");
+        assert!(out.contains("running 1 test"), "{out}");
+    }
+}
