@@ -20,15 +20,24 @@ pub struct Spreading {
     pub threads: usize,
     /// Where data are.
     pub folder: Option<PathBuf>,
+    /// The data sets that were asked for by name: without one of these nothing is run.
+    pub named: Vec<String>,
 }
 
-/// Runs what is not finished yet. Cells whose data set is not found are left out and named.
+/// Runs what is not finished yet. Cells whose data set is not found are left out and named, unless it was
+/// asked for by name.
 ///
 /// # Errors
-/// The first error of a cell or of the results file; cells that run at that time are finished and kept.
+/// Before anything runs, if a data set asked for by name is not found or a cell cannot be run. Else the first
+/// error of a cell or of the results file; cells that run at that time are finished and kept.
 pub fn run(cells: &[Cell], how: &Spreading, results: &Mutex<Results>) -> Result<()> {
     let waiting = unfinished(cells, &results.lock().expect("no panic").outcomes);
-    let sets = load(&waiting, how.folder.as_ref())?;
+    let sets = load(&waiting, how)?;
+    for cell in &waiting {
+        if let Some(data) = &sets[&cell.data_key()] {
+            cell.check(data)?;
+        }
+    }
     let mut tasks: Vec<(u64, &Cell, &Prepared)> = (waiting.iter())
         .filter_map(|cell| {
             let data = sets[&cell.data_key()].as_ref()?;
@@ -65,11 +74,14 @@ pub fn run(cells: &[Cell], how: &Spreading, results: &Mutex<Results>) -> Result<
                     bar.inc(work.saturating_mul(left));
                     let kept = outcome.and_then(|outcome| {
                         let k = finished.fetch_add(1, Ordering::Relaxed) + 1;
+                        let reached = match outcome.test_acc {
+                            Some(accuracy) => format!("{:.1} %", 100.0 * accuracy),
+                            None => "diverged".to_owned(),
+                        };
                         let said = format!(
-                            "{k} of {}: {}, {:.1} % at epoch {} of {}, {:.0} s",
+                            "{k} of {}: {}, {reached} at epoch {} of {}, {:.0} s",
                             tasks.len(),
                             cell.title(),
-                            100.0 * outcome.test_acc,
                             outcome.best_epoch,
                             outcome.epochs,
                             outcome.seconds
@@ -116,15 +128,15 @@ fn unfinished<'a>(cells: &'a [Cell], outcomes: &[Outcome]) -> Vec<&'a Cell> {
 type Key = (String, bool, usize, bool);
 
 /// The data of the cells; none where they are not found, which is said.
-fn load(cells: &[&Cell], folder: Option<&PathBuf>) -> Result<BTreeMap<Key, Option<Prepared>>> {
+fn load(cells: &[&Cell], how: &Spreading) -> Result<BTreeMap<Key, Option<Prepared>>> {
     let mut sets = BTreeMap::new();
     for cell in cells {
         if let Entry::Vacant(place) = sets.entry(cell.data_key()) {
-            match Prepared::load(cell, folder.cloned()) {
+            match Prepared::load(cell, how.folder.clone()) {
                 Ok(prepared) => {
                     place.insert(Some(prepared));
                 }
-                Err(error @ Error::NotFound { .. }) => {
+                Err(error @ Error::NotFound { .. }) if !how.named.contains(&cell.dataset) => {
                     note(format_args!("left out: {error}"));
                     place.insert(None);
                 }

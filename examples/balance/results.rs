@@ -6,7 +6,7 @@ use crate::support::note;
 use emmy::{Error, Result};
 use fs4::fs_std::FileExt;
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Finished cells, in memory and in a file.
@@ -17,16 +17,13 @@ pub struct Results {
 }
 
 impl Results {
-    /// What is in a file, to look at; a file that is not there holds nothing.
+    /// What is in a file, to look at.
     ///
     /// # Errors
-    /// If the file cannot be read, or holds a line that is no outcome.
+    /// If the file is not there or cannot be read, or holds a line that is no outcome.
     pub fn read(path: &Path) -> Result<Vec<Outcome>> {
-        match std::fs::read(path) {
-            Ok(bytes) => Ok(parse(path, &bytes)?.0),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            Err(e) => Err(Error::io(path, e)),
-        }
+        let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
+        Ok(parse(path, &bytes)?.0)
     }
 
     /// A file to add to, and what is in it. A last line that a killed run left incomplete is cut off and said
@@ -92,7 +89,21 @@ pub fn of<'a>(outcomes: &'a [Outcome], cell: &Cell) -> Option<&'a Outcome> {
     (outcomes.iter()).find(|outcome| cell.is_answered_by(&outcome.cell))
 }
 
+/// How a line begins.
+const BEGIN: &[u8] = br#"{"cell":{"dataset":""#;
+
+/// Whether what stands after the last whole line is the beginning of a line that a killed run did not finish:
+/// of a line of ours, not of a file that came here by mistake. Where no line is before it, it must be long
+/// enough to tell.
+fn is_cut(tail: &[u8], is_first: bool) -> bool {
+    let shorter = BEGIN.starts_with(tail) && !is_first;
+    tail.is_empty() || tail.starts_with(BEGIN) || shorter
+}
+
 /// The outcomes in a file and how many of its bytes are whole lines.
+///
+/// # Errors
+/// If a line is no outcome, or what follows the last of them is not the beginning of one.
 fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Outcome>, usize)> {
     let whole = bytes
         .iter()
@@ -108,5 +119,15 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Outcome>, usize)> {
             )
         })
     });
-    Ok((outcomes.collect::<Result<_>>()?, whole))
+    let outcomes: Vec<Outcome> = outcomes.collect::<Result<_>>()?;
+    let tail = &bytes[whole..];
+    if !is_cut(tail, whole == 0) {
+        let head = tail[..tail.len().min(40)].escape_ascii();
+        return Err(Error::invalid(
+            format!("{}, line {}", path.display(), outcomes.len() + 1),
+            "the outcome of a cell, or the beginning of one",
+            format!("'{head}'"),
+        ));
+    }
+    Ok((outcomes, whole))
 }

@@ -5,10 +5,12 @@
 
 pub mod args;
 pub mod figures;
+pub mod memory;
 pub mod plot;
 pub mod progress;
 pub mod report;
 
+use emmy::train::History;
 use emmy::{Error, Result};
 use std::fmt::Display;
 use std::io::Write;
@@ -25,6 +27,20 @@ pub fn say(line: impl Display) -> Result<()> {
 /// A line on standard error. Where nobody reads it, nothing else is lost.
 pub fn note(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Why a training has no end to report, if so: a training loss that is no finite number ended it, or the
+/// validation loss of its last epoch is none.
+pub fn diverged(fitted: Result<()>, history: &History) -> Option<String> {
+    let infinite = |loss: &f64| !loss.is_finite();
+    match (fitted, history.last()) {
+        (Err(error), _) => Some(error.to_string()),
+        (Ok(()), Some(last)) => (last.metrics.get("val_loss").filter(infinite)).map(|loss| {
+            let what = format!("validation loss of epoch {}", last.epoch);
+            Error::invalid(what, "a finite number", loss.to_string()).to_string()
+        }),
+        (Ok(()), None) => None,
+    }
 }
 
 /// The end of an example: an error goes to standard error, in one piece, and the exit code says so.
