@@ -174,7 +174,7 @@ pub fn check_loss_threshold(threshold: Option<f64>, classes: usize) -> Result<()
         Some(least) => Err(Error::invalid(
             "--loss-threshold",
             format!("less than {guessing:.3}, the loss of guessing one of {classes} classes"),
-            least.to_string(),
+            format!("{least:?}"),
         )),
     }
 }

@@ -143,6 +143,9 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// Trains until the configured number of epochs is done or a rule says stop. `observe` sees every
     /// finished epoch, for progress bars and checkpoints, and may end the training with an error.
     ///
+    /// A last epoch whose evaluation is not finite is no error, since no step follows it: look at
+    /// [`History::last`]. It is never the best ([`History::best`]).
+    ///
     /// # Errors
     /// If an epoch has no batch, the loss is not a finite number (the model then is as it was before that
     /// step), the evaluation does not have the metrics that the configuration names, or what `observe` says.

@@ -389,11 +389,11 @@ fn wrong_arguments_are_refused() {
         ),
         (
             vec!["--layers", "18446744073709551615"],
-            "network: layers: expected at most 65536",
+            "network: layers: expected at most 4096",
         ),
         (
             vec!["--layers", "1000000000"],
-            "network: layers: expected at most 65536",
+            "network: layers: expected at most 4096",
         ),
         (
             vec!["--loss-threshold", "nan"],
