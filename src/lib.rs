@@ -11,7 +11,7 @@
 //! | 0 | [`real`] [`error`] [`tensor`] [`sparse`] | scalars, errors, dense arrays and shape rules, sparse patterns |
 //! | 1 | [`kernels`] [`linalg`] | arithmetic without derivatives; threads and vector units; QR, singular values |
 //! | 2 | [`autodiff`] | tape, handles, gradients, products with Jacobian and Hessian, checkpoints, fused operations |
-//! | 3 | [`ops`] | the operations, value and derivative side by side, and the registry that tests walk |
+//! | 3 | [`ops`] | the operations, value and derivative side by side |
 //! | 4 | [`graph`] [`init`] [`optim`] [`symmetry`] | validated graphs and generators; initialisers; optimisers and schedules; the vocabulary of laws |
 //! | 5 | [`nn`] | layers and models; the pass over a model, and the trace that laws are read off |
 //! | 6 | [`data`] [`train`] [`store`] | loaders and synthetic sets; tasks and the training loop; checkpoints |
@@ -31,6 +31,7 @@ pub mod data;
 pub mod error;
 pub mod graph;
 pub mod init;
+mod instances;
 pub mod kernels;
 pub mod linalg;
 pub mod nn;
@@ -42,6 +43,9 @@ pub mod store;
 pub mod symmetry;
 pub mod tensor;
 pub mod train;
+
+#[doc(hidden)]
+pub use instances::instances;
 
 // Tensors are ndarray's, generators of random numbers rand's: who uses them needs the same versions.
 pub use ndarray;

@@ -1,4 +1,4 @@
-//! The README shows what the repository holds.
+//! The README agrees with the contents of the repository.
 
 fn read(path: &str) -> String {
     let path = format!("{}/{path}", env!("CARGO_MANIFEST_DIR"));

@@ -1,10 +1,11 @@
 //! Every kernel at the sizes of Cora, `f32`, on one thread and on all, beside the floor of the hardware and a baseline.
 //!
 //! The floor is measured in the same run: multiply-adds at 0.7 of the peak rate, or bytes at the bandwidth of the caches, whichever takes
-//! longer. Bytes are those of an entry and of the row of the dense operand it fetches, and the output once. Baselines: ndarray's product,
-//! sprs's sparse product, a plain loop, or for fused attention the composition it stands for.
+//! longer. Bytes are those of an entry and of the row of the dense operand it fetches, and the output once. Baselines: one call of the gemm
+//! crate's product, sprs's sparse product, a plain loop, or for fused attention the composition it stands for. Every time is the best of
+//! at least ten runs.
 //!
-//! `cargo bench --bench kernels` runs criterion and then prints the table; `-- --table` prints the table alone.
+//! `cargo bench --bench kernels` prints the table; `-- --only 1024` the rows with that in their names.
 
 mod attention;
 mod elementwise;
@@ -13,12 +14,11 @@ mod sparse;
 #[path = "../support/mod.rs"]
 mod support;
 
-use criterion::{Criterion, Throughput};
+use clap::Parser;
 use emmy::kernels::par;
 use emmy::tensor::memory;
 use emmy::{Real, Tensor, init};
 use std::hint::black_box;
-use std::time::Instant;
 use support::Limits;
 
 /// Nodes, width, entries of the features: Cora's.
@@ -63,6 +63,30 @@ impl Kernel {
     }
 }
 
+/// Time every kernel beside its floor and a baseline
+#[derive(Parser)]
+struct Cli {
+    /// Numbers of threads; 1 and one per processor without it
+    #[arg(long, value_delimiter = ',', default_values_t = [1, processors()])]
+    threads: Vec<usize>,
+
+    /// Rows whose names contain this
+    #[arg(long, default_value = "")]
+    only: String,
+
+    /// Seconds per measurement, at least
+    #[arg(long, default_value_t = 0.05)]
+    seconds: f64,
+
+    /// What cargo passes to a bench
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 fn normal(shape: &[usize], seed: u64) -> Tensor<f32> {
     init::normal(shape, 1.0, &mut init::rng(seed))
 }
@@ -80,43 +104,13 @@ fn kernels() -> Vec<Kernel> {
 }
 
 fn main() {
-    let table_alone = std::env::args().any(|arg| arg == "--table");
-    let all = std::thread::available_parallelism().map_or(1, usize::from);
-    if !table_alone {
-        let mut criterion = Criterion::default().configure_from_args();
-        for threads in [1, all] {
-            let mut group = criterion.benchmark_group(format!("{threads} threads"));
-            for Kernel {
-                name,
-                flops,
-                bytes,
-                mut run,
-                ..
-            } in kernels()
-            {
-                group.throughput(match flops {
-                    0.0 => Throughput::Bytes(bytes as u64),
-                    _ => Throughput::Elements(flops as u64),
-                });
-                group.bench_function(name, |b| {
-                    b.iter_custom(|times| {
-                        par::with_threads(threads, || {
-                            let start = Instant::now();
-                            (0..times).for_each(|_| run());
-                            start.elapsed()
-                        })
-                    })
-                });
-            }
-        }
-        criterion.final_summary();
-    }
-    for threads in [1, all] {
-        par::with_threads(threads, || table(threads));
+    let cli = Cli::parse();
+    for threads in cli.threads.clone() {
+        par::with_threads(threads, || table(threads, &cli));
     }
 }
 
-fn table(threads: usize) {
+fn table(threads: usize, cli: &Cli) {
     let limits = Limits::measure();
     println!(
         "\n{threads} threads: peak {:.0} GFLOP/s, caches {:.0} GB/s, memory {:.0} GB/s\n",
@@ -126,11 +120,12 @@ fn table(threads: usize) {
     );
     println!("| kernel | µs | floor µs | times floor | times faster than baseline |");
     println!("|---|---:|---:|---:|---:|");
-    for mut kernel in kernels() {
-        let (best, _) = support::time(30, 0.05, &mut kernel.run);
+    let chosen = |kernel: &Kernel| kernel.name.contains(&cli.only);
+    for mut kernel in kernels().into_iter().filter(chosen) {
+        let (best, _) = support::time(30, cli.seconds, &mut kernel.run);
         let floor = kernel.floor(limits);
         let gain = (kernel.baseline.as_mut()).map_or("–".to_owned(), |baseline| {
-            let (plain, _) = support::time(10, 0.05, baseline);
+            let (plain, _) = support::time(10, cli.seconds, baseline);
             format!("{:.1}", plain / best)
         });
         println!(

@@ -37,22 +37,22 @@ impl Kind {
     }
 }
 
-/// What chooses the best epoch, on the validation nodes.
+/// The measure, on the validation nodes, by which the best epoch is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Select {
     Accuracy,
     Loss,
 }
 
-/// Everything that decides the result of one run. Two cells that are equal are one, whichever table asks for
-/// them.
+/// Everything that decides the result of one run. Equal cells are run once, even if several tables
+/// need them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     pub dataset: String,
     /// Whether heterophilic graphs are read as directed, as the published code does.
     pub directed: bool,
     pub split: usize,
-    /// Whether isolated nodes are taken out of the masks.
+    /// Whether isolated nodes are removed from the masks.
     pub without_isolated: bool,
     /// Whether features are taken as published where the paper's code makes rows sum to one.
     #[serde(default)]
@@ -62,7 +62,7 @@ pub struct Cell {
     #[serde(default)]
     pub omega: Option<Omega>,
     pub layers: usize,
-    /// Width of a hidden layer, all its heads together.
+    /// Width of a hidden layer, the sum over its heads.
     pub width: usize,
     pub heads: usize,
     pub output_heads: usize,
@@ -80,12 +80,14 @@ pub struct Cell {
     pub select: Select,
     pub seed: u64,
     pub float: Float,
-    /// Every how many epochs δ, c, gradients and changes are recorded; for the figures on training dynamics.
+    /// δ, c, gradients and changes are recorded once per this number of epochs, for the figures on
+    /// training dynamics; `None` records nothing.
     pub record_every: Option<usize>,
 }
 
 impl Cell {
-    /// Whether an outcome of `other` answers for this cell: it may have recorded more.
+    /// Whether an outcome of `other` can serve as the outcome of this cell. It may have recorded
+    /// more.
     pub fn is_answered_by(&self, other: &Self) -> bool {
         let same = Self {
             record_every: other.record_every,
@@ -94,7 +96,7 @@ impl Cell {
         same == *other && (self.record_every.is_none() || self.record_every == other.record_every)
     }
 
-    /// The data it is run on: what [`Prepared::load`] depends on.
+    /// The fields on which [`Prepared::load`] depends.
     pub fn data_key(&self) -> (String, bool, usize, bool) {
         (
             self.dataset.clone(),
@@ -104,14 +106,14 @@ impl Cell {
         )
     }
 
-    /// About how much work an epoch is, in the unit of one number of one neuron of one edge.
+    /// The approximate work of an epoch; the unit is one number of one neuron of one edge.
     pub fn work(&self, data: &Prepared) -> u64 {
         let (n, edges) = (data.nodes() as u64, data.edges() as u64);
         let width = self.width as u64;
         (self.layers as u64 * width * (edges + n + n * width / 16)).max(1)
     }
 
-    /// A name for people.
+    /// The name of the cell for readers.
     pub fn title(&self) -> String {
         let Self {
             dataset,
@@ -125,7 +127,7 @@ impl Cell {
             Rule::Adam => "adam",
         };
         let mut title = format!("{dataset} {rule} L={layers} {init}");
-        // What differs from the network of most tables.
+        // The differences from the network of most tables.
         for (differs, what) in [
             (self.conv == Kind::Gcn, "GCN".to_owned()),
             (self.conv == Kind::Gat, "GAT".to_owned()),
@@ -150,10 +152,10 @@ impl Cell {
         format!("{title}, seed {seed}")
     }
 
-    /// Its network, on a data set.
+    /// The network of the cell, for a data set.
     ///
     /// # Errors
-    /// If its heads cannot share its width.
+    /// If the width is not a multiple of the number of heads.
     pub fn network(&self, set: &Dataset) -> Result<GraphNetConfig> {
         if self.heads == 0 || !self.width.is_multiple_of(self.heads) {
             return Err(Error::invalid(
@@ -195,7 +197,7 @@ impl Cell {
         self.training().validate()
     }
 
-    /// Its training.
+    /// The training of the cell.
     pub fn training(&self) -> TrainConfig {
         TrainConfig {
             algorithm: match self.optimizer {

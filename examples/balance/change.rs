@@ -1,4 +1,4 @@
-//! How far parameters have moved, as "Are GATs Out of Balance?" counts it (section 7).
+//! How far parameters have moved, counted as in "Are GATs Out of Balance?" (section 7).
 
 use emmy::train::{Change, Spread, change};
 use emmy::{Real, Tensor};
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 /// The change of one parameter of the network, a weight or an attention vector.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LayerChange {
-    /// Its place in the network's list.
+    /// The number of the parameter in the network's list.
     pub parameter: usize,
     pub is_attention: bool,
-    /// The share of its entries that are what they were, bit for bit.
+    /// The share of its entries that are unchanged, bit for bit.
     pub unchanged: f64,
     /// The share of its significant entries whose relative change |(w* − w₀)/w*| exceeds 0.05, and 0.5; 0 if
     /// none is significant.
     pub beyond_005: f64,
     pub beyond_05: f64,
-    /// Of the entries that changed: the relative change of a weight, the absolute change |a* − a₀| of an
-    /// attention entry. None if no entry changed.
+    /// The change of the entries that changed: the relative change of a weight, the absolute change
+    /// |a* − a₀| of an attention entry. None if no entry changed.
     pub spread: Option<Spread>,
 }
 

@@ -1,9 +1,9 @@
-//! What figures keep of a recorded training: spreads over neurons instead of every neuron.
+//! A recorded training as figures store it: the spread over neurons in place of every neuron.
 
 use emmy::train::{History, Recording, Spread};
 use serde::{Deserialize, Serialize};
 
-/// A training, sampled.
+/// Samples of a training.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Dynamics {
     /// The names of the laws and of the parameters.
@@ -12,14 +12,14 @@ pub struct Dynamics {
     pub samples: Vec<Sample>,
 }
 
-/// One point of it.
+/// One sample.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Sample {
     pub epoch: usize,
     pub loss: f64,
     pub val_acc: f64,
     pub test_acc: f64,
-    /// Of each law over its neurons: δ, |δ| relative to what it sums, c.
+    /// The spread of each law over its neurons: δ, |δ| relative to the sum of its terms, c.
     pub delta: Vec<Option<Spread>>,
     pub relative_delta: Vec<Option<Spread>>,
     pub balance: Vec<Option<Spread>>,
@@ -28,7 +28,7 @@ pub struct Sample {
 }
 
 impl Dynamics {
-    /// From what was recorded and the history of the same training.
+    /// The samples from the records of a training and its history.
     pub fn new(recording: &Recording, history: &History) -> Self {
         let finite =
             |values: &Vec<f64>| Spread::of(values.iter().copied().filter(|v| v.is_finite()));

@@ -1,8 +1,8 @@
 //! "Are GATs Out of Balance?" (Mustafa, Bojchevski and Burkholz, NeurIPS 2023), reproduced.
 //!
 //! Without arguments, `cargo run --release --example balance` trains ten layers of graph attention on a
-//! generated set with the usual and with the balanced initialisations and draws the difference. `--table` and
-//! `--figure` run what the paper shows; `--help` lists the rest.
+//! generated set with the usual and with the balanced initialisations and draws the difference.
+//! `--table` and `--figure` run the paper's tables and figures; `--help` lists the other options.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -70,24 +70,25 @@ struct Cli {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_RUNS))]
     seeds: Option<u64>,
 
-    /// Most epochs
+    /// Maximum number of epochs
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
 
-    /// Another learning rate than the paper's
+    /// Learning rate in place of the paper's
     #[arg(long, value_name = "RATE")]
     lr: Option<f64>,
 
-    /// Stop when the training loss is below; 0 for never. Table 5 stops by its patience, Figure 2 shows δ to
-    /// the last epoch
+    /// Stop when the training loss is below this value; 0 for never. Table 5 stops by its patience,
+    /// Figure 2 shows δ to the last epoch
     #[arg(long, value_name = "LOSS", default_value_t = LOSS_THRESHOLD, value_parser = at_least_zero)]
     loss_threshold: f64,
 
-    /// Heterophilic graphs as directed, as the published code reads them, instead of both ways
+    /// Read heterophilic graphs as directed, as the published code does, instead of in both
+    /// directions
     #[arg(long)]
     directed: bool,
 
-    /// Features as published, instead of rows that sum to one
+    /// Use features as published, instead of rows that sum to one
     #[arg(long)]
     raw_features: bool,
 
@@ -107,7 +108,7 @@ struct Cli {
     #[arg(long, value_name = "DIR", default_value = "figures")]
     out: Figures,
 
-    /// Cells at a time, at most 256 threads in all; 0 for one per processor
+    /// Number of cells that run at a time, at most 256 threads in all; 0 for one per processor
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = args::threads())]
     jobs: usize,
 
@@ -115,7 +116,7 @@ struct Cli {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = args::threads())]
     threads: usize,
 
-    /// Run nothing, show what is finished
+    /// Run nothing, show the finished cells
     #[arg(long)]
     show: bool,
 
@@ -141,13 +142,13 @@ fn main() -> ExitCode {
 }
 
 impl Cli {
-    /// Whether nothing is named, neither table nor figure nor cell: then the demonstration is run.
+    /// Whether the arguments name no table, figure or cell; the demonstration is then run.
     fn is_demonstration(&self) -> bool {
         let cells = self.datasets.is_empty() && self.layers.is_empty() && self.inits.is_empty();
         self.tables.is_empty() && self.figures.is_empty() && cells
     }
 
-    /// The part of it all that is asked for.
+    /// The part that the arguments choose.
     fn choice(&self) -> Result<Choice> {
         let (seeds, epochs) = match self.is_demonstration() {
             true => (3, 1000),
@@ -202,8 +203,8 @@ impl Cli {
         }
     }
 
-    /// The outcomes there are once the cells of all plans are finished; those there are already if nothing is
-    /// to be run.
+    /// Runs the unfinished cells of all plans and returns all outcomes; with `--show`, only returns
+    /// the outcomes that exist already.
     fn outcomes<'a>(&self, plans: impl Iterator<Item = &'a Plan>) -> Result<Vec<Outcome>> {
         if self.show {
             return Results::read(&self.results);

@@ -1,12 +1,13 @@
-//! What the paper prints: mean test accuracy in percent, ± the 95 % confidence interval over five runs.
+//! The paper's numbers: mean test accuracy in percent, ± the 95 % confidence interval over five
+//! runs.
 //!
 //! Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023.
 
 /// One set: Xav, Bal_X, Bal_O, each for L = 2, 5, 10, 20, 40.
 pub type DepthRows = [[&'static str; 5]; 3];
 
-/// Table 2. It has no rows for Cora, whose accuracies Figure 6 draws; those the text prints elsewhere stand
-/// here (Tables 3 and 6).
+/// Table 2. It has no rows for Cora, whose accuracies are drawn in Figure 6; the numbers here are
+/// from Tables 3 and 6.
 #[rustfmt::skip]
 pub const TABLE_2: [(&str, DepthRows); 9] = [
     ("cora", [

@@ -1,4 +1,4 @@
-//! Cells spread over the cores, the longest first, with a bar that knows the time left.
+//! Cells spread over the cores, the longest first, with a bar that shows the time left.
 
 use super::cell::Cell;
 use super::results::{self, Results};
@@ -12,20 +12,20 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How to spread.
+/// How cells are spread.
 pub struct Spreading {
-    /// Cells at a time.
+    /// The number of cells at a time.
     pub jobs: usize,
-    /// Threads of each.
+    /// Threads per cell.
     pub threads: usize,
-    /// Where data are.
+    /// The folder with the data sets.
     pub folder: Option<PathBuf>,
     /// The data sets that were asked for by name: without one of these nothing is run.
     pub named: Vec<String>,
 }
 
-/// Runs what is not finished yet. Cells whose data set is not found are left out and named, unless it was
-/// asked for by name.
+/// Runs the cells that are not finished. Cells whose data set is not found are left out, unless the command
+/// line names it; a line on standard error says so.
 ///
 /// # Errors
 /// Before anything runs, if a data set asked for by name is not found or a cell cannot be run. Else the first
@@ -86,7 +86,7 @@ pub fn run(cells: &[Cell], how: &Spreading, results: &Mutex<Results>) -> Result<
                             outcome.epochs,
                             outcome.seconds
                         );
-                        // Kept before it is told: telling may fail.
+                        // The outcome is stored before it is reported, since the report may fail.
                         results.lock().expect("no panic").add(outcome)?;
                         match bar.is_hidden() {
                             true => note(said),
@@ -114,7 +114,7 @@ fn unfinished<'a>(cells: &'a [Cell], outcomes: &[Outcome]) -> Vec<&'a Cell> {
             waiting.push(cell);
         }
     }
-    // One that is asked for with a recording answers for itself without.
+    // A cell with a recording also serves as the same cell without.
     let recorded: Vec<&Cell> = (waiting.iter().copied())
         .filter(|cell| cell.record_every.is_some())
         .collect();
@@ -127,7 +127,7 @@ fn unfinished<'a>(cells: &'a [Cell], outcomes: &[Outcome]) -> Vec<&'a Cell> {
 
 type Key = (String, bool, usize, bool);
 
-/// The data of the cells; none where they are not found, which is said.
+/// The data of the cells; `None` and a line on standard error where they are not found.
 fn load(cells: &[&Cell], how: &Spreading) -> Result<BTreeMap<Key, Option<Prepared>>> {
     let mut sets = BTreeMap::new();
     for cell in cells {

@@ -1,4 +1,4 @@
-//! The file of finished cells: one JSON object a line, added as cells finish.
+//! The file of finished cells: one JSON object per line, added as cells finish.
 
 use super::cell::Cell;
 use super::run::Outcome;
@@ -17,20 +17,20 @@ pub struct Results {
 }
 
 impl Results {
-    /// What is in a file, to look at.
+    /// The outcomes in a file, to be read only.
     ///
     /// # Errors
-    /// If the file is not there or cannot be read, or holds a line that is no outcome.
+    /// If the file does not exist or cannot be read, or a line is not an outcome.
     pub fn read(path: &Path) -> Result<Vec<Outcome>> {
         let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
         Ok(parse(path, &bytes)?.0)
     }
 
-    /// A file to add to, and what is in it. A last line that a killed run left incomplete is cut off and said
-    /// so, its cell runs again.
+    /// Opens a file to add to, and reads its outcomes. An incomplete last line of a killed run is
+    /// cut off, with a line on standard error; its cell runs again.
     ///
     /// # Errors
-    /// If the file cannot be read or written, holds a line that is no outcome, or another program is adding
+    /// If the file cannot be read or written, a line is not an outcome, or another program is adding
     /// to it.
     pub fn open(path: &Path) -> Result<Self> {
         let io = |e| Error::io(path, e);
@@ -64,10 +64,10 @@ impl Results {
         })
     }
 
-    /// Adds an outcome; once this returns, it outlives the program.
+    /// Adds an outcome, which is on disk when this function returns.
     ///
     /// # Errors
-    /// If the file cannot be written; it is then as it was.
+    /// If the file cannot be written; it is then unchanged.
     pub fn add(&mut self, outcome: Outcome) -> Result<()> {
         let mut line = serde_json::to_string(&outcome).expect("numbers and strings");
         line.push('\n');
@@ -75,7 +75,7 @@ impl Results {
         let before = self.file.metadata().map_err(io)?.len();
         let written = self.file.write_all(line.as_bytes());
         if let Err(error) = written.and_then(|()| self.file.sync_data()) {
-            // Half a line would spoil the next.
+            // An incomplete line would make the next one invalid.
             self.file.set_len(before).map_err(io)?;
             return Err(io(error));
         }
@@ -100,7 +100,7 @@ fn is_cut(tail: &[u8], is_first: bool) -> bool {
     tail.is_empty() || tail.starts_with(BEGIN) || shorter
 }
 
-/// The outcomes in a file and how many of its bytes are whole lines.
+/// The outcomes in a file, and the number of bytes in its complete lines.
 ///
 /// # Errors
 /// If a line is no outcome, or what follows the last of them is not the beginning of one.

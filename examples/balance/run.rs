@@ -1,4 +1,4 @@
-//! Running a cell, and what comes out.
+//! The run of a cell, and its outcome.
 
 use crate::cell::Cell;
 use crate::change::{LayerChange, layer_changes};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// What came out of a run.
+/// The outcome of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub cell: Cell,
@@ -25,28 +25,29 @@ pub struct Outcome {
     /// The best validation epoch; 0 if there is none.
     pub best_epoch: usize,
     pub epochs: usize,
-    /// The training loss where the last step began; none if the first was infinite.
+    /// The training loss at the point where the last step began; none if the first loss was
+    /// infinite.
     pub final_loss: Option<f64>,
-    /// The largest relative δ over all laws, neurons and epochs; none if the network has no law, or δ was no
-    /// number (`stopped` then).
+    /// The largest relative δ over all laws, neurons and epochs; none if the network has no law, or
+    /// δ was NaN (see `stopped`).
     pub max_delta: Option<f64>,
-    /// Where and when that was.
+    /// The law, neuron and epoch of this δ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<Worst>,
-    /// Why it ended otherwise than by its own rules: a loss or a δ that is no finite number.
+    /// Why the run ended other than by its own rules: a loss or a δ that is not finite.
     pub stopped: Option<String>,
-    /// How far the parameters of the best epoch are from where they began, layer by layer.
+    /// The change of the parameters from the start to the best epoch, layer by layer.
     pub changes: Vec<LayerChange>,
     pub seconds: f64,
     pub threads: usize,
-    /// When it was finished, and on what kind of machine.
+    /// When the run was finished, and on what kind of machine.
     pub date: String,
     pub machine: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dynamics: Option<Dynamics>,
 }
 
-/// A data set as a cell wants it.
+/// A data set, prepared for a cell.
 pub struct Prepared {
     set: Dataset,
     split: Split,
@@ -87,7 +88,7 @@ impl Prepared {
 }
 
 impl Cell {
-    /// The layers of its network as a table.
+    /// The layers of the cell's network as a table.
     ///
     /// # Errors
     /// If the cell is not valid.
@@ -103,7 +104,7 @@ impl Cell {
         Ok(trace.summary())
     }
 
-    /// Runs it on `threads` threads; `epoch` sees the history after every epoch.
+    /// Runs the cell on `threads` threads; `epoch` is called with the history after every epoch.
     ///
     /// # Errors
     /// If the cell is not valid. A loss that becomes infinite is an outcome, not an error.
@@ -172,14 +173,14 @@ impl Cell {
             changes: layer_changes(&initial, &best_model.tensors(), &attention),
             seconds: started.elapsed().as_secs_f64(),
             threads,
-            date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+            date: time::OffsetDateTime::now_utc().date().to_string(),
             machine: machine(),
             dynamics: recorder.map(|r| Dynamics::new(r.recording(), history)),
         })
     }
 }
 
-/// Which parameters are attention vectors.
+/// For each parameter, whether it is an attention vector.
 fn attention_parameters<F: Real>(net: &GraphNet<F>) -> Vec<bool> {
     let roles = net.roles().into_iter();
     roles.map(|role| role == Role::Attention).collect()

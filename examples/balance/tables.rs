@@ -1,4 +1,4 @@
-//! Tables for people: our mean ± 95 % confidence interval, the paper's beside it.
+//! Tables for readers: our mean ± 95 % confidence interval, and the paper's beside it.
 
 use super::plan::{Entry, Plan};
 use super::results;
@@ -30,8 +30,9 @@ pub fn finished<'a>(entry: &Entry, outcomes: &'a [Outcome]) -> Vec<&'a Outcome> 
         .collect()
 }
 
-/// The tables of a plan, accuracies beside the paper's, then epochs and time, and below them what else the
-/// runs say. None if nothing is finished. `settings` is what the title adds.
+/// The tables of a plan: accuracies beside the paper's, then epochs and time; below them the number
+/// of runs, their time and the largest δ. None if nothing is finished. `settings` is appended to
+/// the title.
 pub fn render(plan: &Plan, settings: &str, outcomes: &[Outcome]) -> Option<String> {
     let all: Vec<&Outcome> = (plan.entries.iter())
         .flat_map(|entry| finished(entry, outcomes))
@@ -40,7 +41,8 @@ pub fn render(plan: &Plan, settings: &str, outcomes: &[Outcome]) -> Option<Strin
         return None;
     }
     let accuracies = grid(plan, outcomes, |outcomes, paper| {
-        // Fewer runs than the others: said at the place. One that diverged before any epoch has no accuracy.
+        // An entry with fewer runs than the others states their number. A run without a finite epoch has no
+        // accuracy and is not counted.
         let runs = accuracies_of(outcomes).len();
         let few = (1..runs_asked(plan)).contains(&runs);
         let ours = accuracy(outcomes).map(|ours| match few {
@@ -64,7 +66,7 @@ pub fn render(plan: &Plan, settings: &str, outcomes: &[Outcome]) -> Option<Strin
         ),
     });
     let hours = all.iter().map(|o| o.seconds).sum::<f64>() / 3600.0;
-    // Runs whose loss grew without bound are told apart: at their end nothing is left of the digits.
+    // Runs whose loss grew without bound are listed apart: δ has no correct digits at their end.
     let (whole, stopped): (Vec<&Outcome>, Vec<&Outcome>) =
         all.iter().partition(|o| o.stopped.is_none());
     let beside = match plan.entries.iter().any(|e| e.paper.is_some()) {
@@ -90,7 +92,7 @@ pub fn render(plan: &Plan, settings: &str, outcomes: &[Outcome]) -> Option<Strin
     Some(out + "\n")
 }
 
-/// The three largest relative δ, with their runs; of one of rounding errors alone it says so.
+/// The three largest relative δ, with their runs; a δ of rounding errors alone is marked.
 fn largest_deltas(outcomes: &[&Outcome]) -> String {
     let known = outcomes.iter().filter_map(|o| Some((o.max_delta?, o)));
     let mut known: Vec<_> = known.collect();
@@ -114,7 +116,7 @@ fn largest_deltas(outcomes: &[&Outcome]) -> String {
     }
 }
 
-/// The most runs an entry asks for.
+/// The largest number of runs of an entry.
 fn runs_asked(plan: &Plan) -> usize {
     plan.entries
         .iter()
@@ -123,7 +125,8 @@ fn runs_asked(plan: &Plan) -> usize {
         .unwrap_or(0)
 }
 
-/// A table in Markdown of what `cell` says of the finished runs of each entry and the paper's number.
+/// A table in Markdown; `cell` makes the text of an entry from its finished runs and the paper's
+/// number.
 fn grid(
     plan: &Plan,
     outcomes: &[Outcome],

@@ -1,4 +1,4 @@
-//! What can be asked for, and the network and training it means.
+//! The options of the command line, and the network and training that they stand for.
 
 use crate::support::args::{Data, Runs, at_least_zero, initializations};
 use clap::{Parser, ValueEnum};
@@ -28,7 +28,7 @@ pub struct Cli {
     #[arg(long, value_name = "L", default_value_t = 2)]
     pub layers: usize,
 
-    /// Width of a hidden layer; with attention, of one head
+    /// Width of a hidden layer; with attention, the width of one head
     #[arg(long, value_name = "WIDTH")]
     pub hidden: Option<usize>,
 
@@ -36,12 +36,12 @@ pub struct Cli {
     #[arg(long, value_name = "H")]
     pub heads: Option<usize>,
 
-    /// One weight for sources and targets in gatv2
+    /// Share one weight between sources and targets in gatv2
     #[arg(long)]
     pub share_weights: bool,
 
-    /// How parameters start; without it as the layers draw them. bal-*, ll-* and identity-bal are made for
-    /// ReLU and choose --activation relu where it is not given
+    /// Initialisation of the parameters; without this option, that of the layers. bal-*, ll-* and
+    /// identity-bal are made for ReLU and choose --activation relu where it is not given
     #[arg(long, value_name = "NAME", value_parser = initializations())]
     pub init: Option<Initialization>,
 
@@ -69,23 +69,23 @@ pub struct Cli {
     #[arg(long, value_name = "P")]
     pub dropout: Option<f64>,
 
-    /// Most epochs
+    /// Maximum number of epochs
     #[arg(long, value_name = "N")]
     pub epochs: Option<usize>,
 
-    /// Stop after so many epochs without a better validation accuracy; 0 for never
+    /// Stop after this number of epochs without a better validation accuracy; 0 for never
     #[arg(long, value_name = "N")]
     pub patience: Option<usize>,
 
-    /// Stop when the training loss is below
+    /// Stop when the training loss is below this value
     #[arg(long, value_name = "LOSS", value_parser = at_least_zero)]
     pub loss_threshold: Option<f64>,
 
-    /// Keep a checkpoint in this file, every second and at the end
+    /// Save a checkpoint in this file, once per second and at the end
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
 
-    /// Go on from this checkpoint
+    /// Continue from this checkpoint
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
 }
@@ -187,7 +187,7 @@ impl Cli {
         Ok(config)
     }
 
-    /// The training with a seed.
+    /// The training for a seed.
     pub fn training(&self, seed: u64) -> TrainConfig {
         let attention = self.attends();
         let patience = self.patience.unwrap_or(if attention { 100 } else { 0 });
@@ -253,7 +253,7 @@ impl Cli {
         })
     }
 
-    /// The name of the initialisation asked for.
+    /// The name of the chosen initialisation.
     pub fn init_name(&self) -> Option<&'static str> {
         self.init.and_then(|init| init.name())
     }

@@ -1,7 +1,7 @@
 //! Trains a graph network to tell the topics of papers from their words and citations.
 //!
-//! `cargo run --release --example cora` trains a graph attention network on Cora where it is found, else on a
-//! generated set like it; `--help` lists what else it can do.
+//! `cargo run --release --example cora` trains a graph attention network on Cora where it is found,
+//! else on a generated set like it; `--help` lists all options.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use support::args::{self, Float, features};
 use support::{figures, memory, note, progress::Epochs, report, say};
 
-/// What is known of one run: a line of JSON.
+/// The outcome of one run: a line of JSON.
 #[derive(Serialize, Debug)]
 struct Outcome {
     dataset: String,
@@ -38,7 +38,7 @@ struct Outcome {
     epochs: usize,
     /// None if no epoch was finished; so is the next.
     ms_per_epoch: Option<f64>,
-    /// The training loss where the last step began, with dropout.
+    /// The training loss at the point where the last step began, with dropout.
     final_loss: Option<f64>,
     /// The largest relative δ over all conservation laws and all epochs trained here; none where no law holds
     /// or no epoch was trained.
@@ -160,7 +160,7 @@ fn summarize(cli: &Cli, set: &Dataset, outcomes: &[Outcome]) -> Result<()> {
     }
 }
 
-/// The training where it starts or is resumed, and the monitor of the network's laws.
+/// The training, at its start or resumed, and the monitor of the network's laws.
 fn prepare<F: Real>(
     cli: &Cli,
     set: &Dataset,
@@ -179,8 +179,8 @@ fn prepare<F: Real>(
         training.lr,
         cli.init_name().unwrap_or("of the layers")
     );
-    // Cross-entropy does not see a shift of all logits, so the laws of such losses hold too; with dropout
-    // they hold in every pass.
+    // Cross-entropy does not change if all logits are shifted alike, so the laws of such losses
+    // hold too. With dropout they hold in every pass.
     let monitor = LawMonitor::new([net.laws(), net.softmax_laws()].concat());
     let mut trainer = Trainer::new(net, training)?.described(description);
     if let Some(path) = &cli.resume {
@@ -228,7 +228,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     });
     let fitted = trainer.fit_observed(&task, (&mut monitor, keep));
     drop(bar);
-    // What was reached is kept, also when the training ended with an error.
+    // The state is saved even if the training ended with an error.
     save(&trainer)?;
     // The one other error there is, with a split that fits, is a loss that is no finite number.
     let fitted = match (fitted, unsaved) {
@@ -349,7 +349,7 @@ impl Outcome {
     }
 }
 
-/// How far the laws were from holding, and where.
+/// The largest relative δ of the training, with its law, neuron and epoch.
 fn conserved(monitor: &LawMonitor) -> String {
     match monitor.worst() {
         Some(worst) => format!(
@@ -359,7 +359,7 @@ fn conserved(monitor: &LawMonitor) -> String {
             worst.neuron + 1,
             worst.epoch
         ),
-        None => "no conservation law was held against it".to_owned(),
+        None => "no conservation law was checked".to_owned(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Arguments that the examples have in common.
+//! The arguments that the examples share.
 
 use super::note;
 use clap::builder::{PathBufValueParser, RangedU64ValueParser, TypedValueParser};
@@ -20,7 +20,7 @@ pub const MOST_THREADS: usize = 256;
 pub const MOST_SEED: u64 = u64::MAX - MOST_RUNS;
 pub const MOST_RUNS: u64 = 1_000_000;
 
-/// Where data come from.
+/// The source of the data.
 #[derive(Args, Debug, Clone)]
 pub struct Data {
     /// Folder with the data sets [default: $EMMY_DATA, else the user's cache directory]
@@ -36,7 +36,7 @@ pub struct Data {
     pub split: usize,
 }
 
-/// How often and with what to run.
+/// The number of runs, and their settings.
 #[derive(Args, Debug, Clone)]
 pub struct Runs {
     /// Seed of the first run
@@ -55,7 +55,8 @@ pub struct Runs {
     #[arg(long, default_value = "f32")]
     pub float: Float,
 
-    /// Print one JSON object per run and a summary to standard output, all else to standard error
+    /// Print one JSON object per run and a summary to standard output, everything else to standard
+    /// error
     #[arg(long)]
     pub json: bool,
 
@@ -96,8 +97,8 @@ pub enum Float {
 }
 
 impl Data {
-    /// The data set asked for; without a name and without a folder, cora-like where Cora is not found, said
-    /// in one line.
+    /// The chosen data set. Without a name and a folder, cora-like if Cora is not found; a line on
+    /// standard error says so.
     pub fn load(&self) -> Result<Dataset> {
         let options = Options {
             folder: self.folder.clone(),
@@ -117,8 +118,8 @@ impl Data {
     }
 }
 
-/// The citation sets are learnt from rows that sum to one, the others from features as published: what the
-/// papers did.
+/// The features for training, as in the papers: rows that sum to one for the citation sets,
+/// features as published for the others.
 pub fn features<F: Real>(set: &Dataset) -> Csr<F> {
     let name = set.name.parse::<Name>();
     if name.is_ok_and(|name| name.is_heterophilic() || name == Name::Karate) {

@@ -8,10 +8,10 @@ use plotters::prelude::*;
 use resvg::{tiny_skia, usvg};
 use std::path::{Path, PathBuf};
 
-/// Pixels of an image for one unit of the drawing, each way.
+/// Pixels of an image per unit of the drawing, in each direction.
 const SCALE: f32 = 2.0;
 
-/// Draws panels in rows of `columns` under a title into `folder/name.svg`, and the same as an image into
+/// Draws panels in rows of `columns` under a title, as `folder/name.svg` and as an image in
 /// `folder/name.png`. Returns their paths; none where no figure is wanted.
 pub fn write(
     figures: &Figures,
@@ -53,7 +53,7 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         })
 }
 
-/// The image of an SVG. Its letters come with the program: a machine may have no fonts.
+/// The image of an SVG. The font is part of the program, since a machine may have no fonts.
 fn png(svg: &str) -> Vec<u8> {
     let mut options = usvg::Options::default();
     let fonts = options.fontdb_mut();
@@ -84,7 +84,7 @@ pub fn training(
         let records = history.records.iter();
         records.map(|r| (r.epoch as f64, r.metrics[name])).collect()
     };
-    // A loss of the training is that of the point where its step begins.
+    // A training loss is that at the point where its step begins.
     let steps = history.steps.iter();
     let training = steps.map(|s| ((s.epoch - 1) as f64, s.loss)).collect();
     let losses = vec![

@@ -1,6 +1,7 @@
-//! What the examples share: arguments, progress bars, figures, reports. The library needs none of it.
+//! The parts that the examples share: arguments, progress bars, figures, reports. The library needs
+//! none of them.
 
-// Each example uses a part of it.
+// Each example uses only a part of these modules.
 #![allow(dead_code)]
 
 pub mod args;
@@ -16,15 +17,15 @@ use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// A line on standard output.
+/// Prints a line on standard output.
 ///
 /// # Errors
-/// If nobody reads it any more, as after `| head`, or it is a file on a full disk.
+/// If the reader of a pipe has ended, as after `| head`, or the output is a file on a full disk.
 pub fn say(line: impl Display) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").map_err(|e| Error::io("standard output", e))
 }
 
-/// A line on standard error. Where nobody reads it, nothing else is lost.
+/// Prints a line on standard error. Errors in doing so are ignored.
 pub fn note(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -43,7 +44,8 @@ pub fn diverged(fitted: Result<()>, history: &History) -> Option<String> {
     }
 }
 
-/// The end of an example: an error goes to standard error, in one piece, and the exit code says so.
+/// The end of an example: an error is printed on standard error, in one piece, and the exit code
+/// shows it.
 pub fn exit(result: Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

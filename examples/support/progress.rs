@@ -1,4 +1,5 @@
-//! A progress bar over the epochs of a run, on standard error, and nowhere if that is not a terminal.
+//! A progress bar over the epochs of a run, on standard error; there is none if that is not a
+//! terminal.
 
 use emmy::train::History;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -19,7 +20,8 @@ impl Epochs {
         Self(bar)
     }
 
-    /// One epoch more, the last of `history`. The text is made only where somebody can read it.
+    /// Advances the bar by one epoch, the last of `history`. The text is built only if the bar is
+    /// visible.
     pub fn epoch(&self, history: &History) {
         if let (false, Some(last)) = (self.0.is_hidden(), history.last()) {
             self.0.set_message(format!(

@@ -1,4 +1,4 @@
-//! Tables and sums for people to read.
+//! Tables and summaries for readers.
 
 use emmy::train::metrics::precision_recall;
 use ndarray::Array2;

@@ -12,7 +12,9 @@
 use super::par;
 use crate::real::Real;
 use crate::tensor::{Tensor, broadcast_shapes, memory};
+use gemm_common::Parallelism;
 use ndarray::{Array2, ArrayView2, ArrayViewD, Axis, Dimension, Slice};
+use std::any::Any;
 
 /// Multiply-adds in one block of rows; a product below twice this is not cut.
 const BLOCK: usize = 1 << 20;
@@ -28,6 +30,7 @@ const INNER: usize = 512;
 /// # Panics
 /// If the inner dimensions differ.
 #[track_caller]
+#[inline(never)]
 pub fn matmul<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>) -> Array2<F> {
     let ((m, k), (k2, n)) = (a.dim(), b.dim());
     assert_eq!(
@@ -80,7 +83,7 @@ fn inner_chunks<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, work: usize) -> Arr
 }
 
 /// out ← a b on this thread; `out` is row-major without gaps.
-fn block<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) {
+fn block<F: Real>(mut a: ArrayView2<F>, mut b: ArrayView2<F>, out: &mut [F]) {
     let ((m, k), n) = (a.dim(), b.ncols());
     assert_eq!(k, b.nrows(), "block: inner dimensions");
     assert_eq!(out.len(), m * n, "block: size of the output");
@@ -90,36 +93,80 @@ fn block<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) {
     if k == 0 {
         return out.fill(F::zero());
     }
-    let [a_rs, a_cs] = [a.strides()[0], a.strides()[1]];
-    let [b_rs, b_cs] = [b.strides()[0], b.strides()[1]];
-    // SAFETY: `a` and `b` are views, so every element (i, j) within their dimensions lies at
+    // The microkernels write columns, so outᵀ ← bᵀ aᵀ is what they compute; and they read the left factor forwards.
+    if n > 1 && b.strides()[0] < 0 || n == 1 && a.strides()[1] < 0 {
+        a.invert_axis(Axis(1));
+        b.invert_axis(Axis(0));
+    }
+    let (left, right) = match n {
+        1 => (a, b),
+        _ => (b.reversed_axes(), a.reversed_axes()),
+    };
+    let (rows, columns) = (left.nrows(), right.ncols());
+    let [left_rs, left_cs] = [left.strides()[0], left.strides()[1]];
+    let [right_rs, right_cs] = [right.strides()[0], right.strides()[1]];
+    let product = kernel::<F>();
+    // SAFETY: `left` and `right` are views, so every element (i, j) within their dimensions lies at
     // `as_ptr() + i rs + j cs` in memory that is initialised and borrowed for the duration of the call; the
     // dimensions passed are theirs, and are not 0. `out` is borrowed mutably, so it overlaps neither, and
-    // holds m × n elements, checked above, addressed by strides (n, 1). With `read_dst` false it is only
-    // written. F is f32 or f64 (the trait is sealed), which the crate supports.
+    // holds rows × columns = m × n elements, checked above, addressed by strides (1, rows). The number in front
+    // of the old output is 0, so it is only written.
     unsafe {
-        ::gemm::gemm(
-            m,
-            n,
+        product(
+            rows,
+            columns,
             k,
             out.as_mut_ptr(),
+            rows as isize,
             1,
-            n as isize,
             false,
-            a.as_ptr(),
-            a_cs,
-            a_rs,
-            b.as_ptr(),
-            b_cs,
-            b_rs,
+            left.as_ptr(),
+            left_cs,
+            left_rs,
+            right.as_ptr(),
+            right_cs,
+            right_rs,
             F::zero(),
             F::one(),
             false,
             false,
             false,
-            ::gemm::Parallelism::None,
+            Parallelism::None,
         );
     }
+}
+
+/// out ← α out + β left right of the gemm crate: sizes m, n, k; out with its column and row strides and whether it
+/// is read; the factors with theirs; α and β; three switches for complex numbers; threads.
+type Kernel<F> = unsafe fn(
+    usize,
+    usize,
+    usize,
+    *mut F,
+    isize,
+    isize,
+    bool,
+    *const F,
+    isize,
+    isize,
+    *const F,
+    isize,
+    isize,
+    F,
+    F,
+    bool,
+    bool,
+    bool,
+    Parallelism,
+);
+
+/// The kernel for this type of numbers and this processor.
+fn kernel<F: Real>() -> Kernel<F> {
+    let single: Kernel<f32> = gemm_f32::gemm::f32::get_gemm_fn();
+    let double: Kernel<f64> = gemm_f64::gemm::f64::get_gemm_fn();
+    let both: [&dyn Any; 2] = [&single, &double];
+    let found = both.into_iter().find_map(|kernel| kernel.downcast_ref());
+    *found.expect("F is f32 or f64")
 }
 
 /// out[…] = a[…] b[…] over the last two axes; the axes before them broadcast.
@@ -128,6 +175,7 @@ fn block<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) {
 /// If an operand has fewer than two dimensions, the inner dimensions differ, or the batch axes do not
 /// broadcast.
 #[track_caller]
+#[inline(never)]
 pub fn matmul_batched<F: Real>(a: &Tensor<F>, b: &Tensor<F>) -> Tensor<F> {
     let (sa, sb) = (a.shape(), b.shape());
     assert!(

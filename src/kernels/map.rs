@@ -15,12 +15,12 @@ use smallvec::SmallVec;
 /// numbers behind a reference would have to be read again after every element written. Mark a longer closure
 /// `#[inline(always)]`.
 pub fn unary<F: Real>(x: &Tensor<F>, f: impl Fn(F) -> F + Copy + Sync) -> Tensor<F> {
-    collect(x.shape(), [x], move |[x]| f(x))
+    collect(x.shape(), [x], move |x, _, _| f(x))
 }
 
 /// x repeated to `shape`, to which it broadcasts; row-major.
 pub fn broadcast<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
-    collect(shape, [x], |[x]| x)
+    collect(shape, [x], |x, _, _| x)
 }
 
 /// y = f(a, b), element by element over the common shape; y is row-major.
@@ -35,7 +35,7 @@ pub fn binary<F: Real>(
     f: impl Fn(F, F) -> F + Copy + Sync,
 ) -> Tensor<F> {
     let shape = broadcast_shapes(op, a.shape(), b.shape());
-    collect(&shape, [a, b], move |[a, b]| f(a, b))
+    collect(&shape, [a, b], move |a, b, _| f(a, b))
 }
 
 /// y = f(a, b, c), element by element over the common shape; y is row-major.
@@ -52,7 +52,7 @@ pub fn ternary<F: Real>(
 ) -> Tensor<F> {
     let shape = broadcast_shapes(op, a.shape(), b.shape());
     let shape = broadcast_shapes(op, &shape, c.shape());
-    collect(&shape, [a, b, c], move |[a, b, c]| f(a, b, c))
+    collect(&shape, [a, b, c], f)
 }
 
 /// a ← a + b; b broadcasts to the shape of a. In place where nothing shares the data of a.
@@ -60,6 +60,7 @@ pub fn ternary<F: Real>(
 /// # Panics
 /// If b does not broadcast to the shape of a.
 #[track_caller]
+#[inline(never)]
 pub fn add_assign<F: Real>(a: &mut Tensor<F>, b: &Tensor<F>) {
     let shape = broadcast_shapes("add_assign", a.shape(), b.shape());
     assert_eq!(
@@ -115,18 +116,44 @@ fn loops<F, const N: usize>(shape: &[usize], xs: &[&Tensor<F>; N]) -> SmallVec<[
     loops
 }
 
-/// y = f(xs) over `shape`, to which every operand broadcasts.
+/// y = f(xs) over `shape`, to which every operand broadcasts. There are at most three operands; in the place of
+/// those that are missing `f` gets zeros.
+#[inline(never)]
 fn collect<F: Real, const N: usize>(
     shape: &[usize],
     xs: [&Tensor<F>; N],
-    f: impl Fn([F; N]) -> F + Copy + Sync,
+    f: impl Fn(F, F, F) -> F + Copy + Sync,
 ) -> Tensor<F> {
     let len = shape.iter().product();
     let mut out = memory::scratch(len);
     if len == 0 {
         return out.into_tensor(shape);
     }
-    // Any order of axes will do, but neither gaps nor reversed axes: those are copied.
+    let (dense, loops) = prepare(shape, xs);
+    let data: [&[F]; N] = std::array::from_fn(|k| elements(&dense[k]));
+    let (inner, outer) = loops.split_last().expect("at least one loop");
+    // Without outer loops there is one run, which may be cut anywhere.
+    let flat = outer.is_empty();
+    let width = if flat { 1 } else { inner.size };
+    par::rows(&mut out, width, width, |first, part| {
+        simd(
+            #[inline(always)]
+            || {
+                let length = if flat { part.len() } else { width };
+                for (k, row) in part.chunks_exact_mut(length).enumerate() {
+                    run(data, start(&loops, first + k), inner.steps, row, f);
+                }
+            },
+        )
+    });
+    out.into_tensor(shape)
+}
+
+/// The operands without gaps and reversed axes, and the loops over them.
+fn prepare<F: Real, const N: usize>(
+    shape: &[usize],
+    xs: [&Tensor<F>; N],
+) -> ([Tensor<F>; N], SmallVec<[Loop<N>; 4]>) {
     let dense = xs.map(|x| {
         if x.strides().iter().all(|&s| s >= 0) && x.as_slice_memory_order().is_some() {
             x.clone()
@@ -134,39 +161,23 @@ fn collect<F: Real, const N: usize>(
             contiguous(x)
         }
     });
-    let data = dense.each_ref().map(|x| {
-        let data = x.as_slice_memory_order();
-        data.expect("no gaps")
-    });
     let loops = loops(shape, &dense.each_ref());
-    let (inner, outer) = loops.split_last().expect("at least one loop");
-    if outer.is_empty() {
-        par::rows(&mut out, 1, 1, |first, part| {
-            let at = inner.steps.map(|s| s * first);
-            simd(
-                #[inline(always)]
-                || run(data, at, inner.steps, part, f),
-            )
-        });
-    } else {
-        par::rows(&mut out, inner.size, inner.size, |first, part| {
-            simd(
-                #[inline(always)]
-                || {
-                    for (k, row) in part.chunks_exact_mut(inner.size).enumerate() {
-                        run(data, start(outer, first + k), inner.steps, row, f);
-                    }
-                },
-            )
-        });
-    }
-    out.into_tensor(shape)
+    (dense, loops)
 }
 
-/// Where the operands stand at the given turn of the outer loops.
-#[inline(always)]
-fn start<const N: usize>(outer: &[Loop<N>], mut turn: usize) -> [usize; N] {
+/// The elements in the order of memory.
+fn elements<F>(x: &Tensor<F>) -> &[F] {
+    x.as_slice_memory_order().expect("no gaps")
+}
+
+/// Where the operands stand at the given turn: of the outer loops, or of the only one.
+fn start<const N: usize>(loops: &[Loop<N>], mut turn: usize) -> [usize; N] {
     let mut at = [0; N];
+    let outer = match loops {
+        [only] => std::slice::from_ref(only),
+        [outer @ .., _] => outer,
+        [] => &[],
+    };
     for axis in outer.iter().rev() {
         let index = if outer.len() == 1 {
             turn
@@ -189,23 +200,27 @@ fn run<F: Real, const N: usize>(
     at: [usize; N],
     steps: [usize; N],
     out: &mut [F],
-    f: impl Fn([F; N]) -> F + Copy,
+    f: impl Fn(F, F, F) -> F + Copy,
 ) {
     let constant: usize = (0..N).map(|k| usize::from(steps[k] == 0) << k).sum();
-    if steps.iter().any(|&s| s > 1) {
-        for (i, y) in out.iter_mut().enumerate() {
-            *y = f(std::array::from_fn(|k| data[k][at[k] + i * steps[k]]));
+    if steps.iter().all(|&s| s <= 1) {
+        if constant == 0 {
+            return plain::<F, N, 0>(data, at, out, f);
+        } else if constant == 1 {
+            return plain::<F, N, 1>(data, at, out, f);
+        } else if const { N > 1 } && constant == 2 {
+            return plain::<F, N, 2>(data, at, out, f);
         }
-    } else if constant == 0 {
-        plain::<F, N, 0>(data, at, out, f)
-    } else if constant == 1 {
-        plain::<F, N, 1>(data, at, out, f)
-    } else if constant == 2 {
-        plain::<F, N, 2>(data, at, out, f)
-    } else {
-        for (i, y) in out.iter_mut().enumerate() {
-            *y = f(std::array::from_fn(|k| data[k][at[k] + i * steps[k]]));
-        }
+    }
+    for (i, y) in out.iter_mut().enumerate() {
+        let x = |k: usize| {
+            if k < N {
+                data[k][at[k] + i * steps[k]]
+            } else {
+                F::zero()
+            }
+        };
+        *y = f(x(0), x(1), x(2));
     }
 }
 
@@ -215,36 +230,49 @@ fn plain<F: Real, const N: usize, const CONSTANT: usize>(
     data: [&[F]; N],
     at: [usize; N],
     out: &mut [F],
-    f: impl Fn([F; N]) -> F + Copy,
+    f: impl Fn(F, F, F) -> F + Copy,
 ) {
     let len = out.len();
-    let runs: [&[F]; N] = std::array::from_fn(|k| {
+    let operand = |k: usize| {
         let len = if CONSTANT >> k & 1 == 1 { 1 } else { len };
-        &data[k][at[k]..at[k] + len]
-    });
-    // Iterators where the compiler sees that nothing is out of bounds; it does not for an array of slices.
-    if N == 1 && CONSTANT == 0 {
-        for (y, &x) in out.iter_mut().zip(runs[0]) {
-            *y = f([x; N]);
+        if k < N {
+            &data[k][at[k]..at[k] + len]
+        } else {
+            &[]
         }
-    } else if N == 2 && CONSTANT == 0 {
-        for ((y, &a), &b) in out.iter_mut().zip(runs[0]).zip(runs[1]) {
-            *y = f(std::array::from_fn(|k| if k == 0 { a } else { b }));
+    };
+    let (a, b, c) = (operand(0), operand(1), operand(2));
+    let zero = F::zero();
+    // Iterators where the compiler sees that nothing is out of bounds.
+    match (N, CONSTANT) {
+        (1, 0) => {
+            for (y, &a) in out.iter_mut().zip(a) {
+                *y = f(a, zero, zero);
+            }
         }
-    } else if N == 2 && CONSTANT == 1 {
-        let a = runs[0][0];
-        for (y, &b) in out.iter_mut().zip(runs[1]) {
-            *y = f(std::array::from_fn(|k| if k == 0 { a } else { b }));
+        (2, 0) => {
+            for ((y, &a), &b) in out.iter_mut().zip(a).zip(b) {
+                *y = f(a, b, zero);
+            }
         }
-    } else if N == 2 && CONSTANT == 2 {
-        let b = runs[1][0];
-        for (y, &a) in out.iter_mut().zip(runs[0]) {
-            *y = f(std::array::from_fn(|k| if k == 0 { a } else { b }));
+        (2, 1) => {
+            let a = a[0];
+            for (y, &b) in out.iter_mut().zip(b) {
+                *y = f(a, b, zero);
+            }
         }
-    } else {
-        for i in 0..len {
-            let at = |k: usize| if CONSTANT >> k & 1 == 1 { 0 } else { i };
-            out[i] = f(std::array::from_fn(|k| runs[k][at(k)]));
+        (2, 2) => {
+            let b = b[0];
+            for (y, &a) in out.iter_mut().zip(a) {
+                *y = f(a, b, zero);
+            }
+        }
+        _ => {
+            for i in 0..len {
+                let at = |k: usize| if CONSTANT >> k & 1 == 1 { 0 } else { i };
+                let of = |x: &[F], k: usize| if k < N { x[at(k)] } else { zero };
+                out[i] = f(of(a, 0), of(b, 1), of(c, 2));
+            }
         }
     }
 }

@@ -65,24 +65,54 @@ pub fn rows<T: Send>(out: &mut [T], width: usize, cost: usize, f: impl Fn(usize,
         "rows: {} elements are not whole rows of {width}",
         out.len()
     );
-    let rows = out.len() / width;
-    if !forks(rows.saturating_mul(cost)) {
+    let work = (out.len() / width).saturating_mul(cost);
+    if !forks(work) {
         return f(0, out);
     }
     let block = (BLOCK / cost.max(1)).max(1);
-    out.par_chunks_mut(block * width)
-        .enumerate()
-        .for_each(|(k, chunk)| f(k * block, chunk));
+    blocks(out, block, width, work, &f);
+}
+
+/// The parallel part of [`rows`]. One copy per type of elements, not one per loop, and so below.
+fn blocks<T: Send>(
+    out: &mut [T],
+    block: usize,
+    width: usize,
+    work: usize,
+    f: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
+    let parts = out.chunks_mut(block * width).enumerate();
+    let parts = parts.map(|(k, part)| (k * block, part)).collect();
+    each_task(parts, work, &|(first, part)| f(first, part));
 }
 
 /// Calls `f` on every task, in parallel if `work` elementary operations in all are worth it, and returns the
 /// results in order.
 pub fn map<T: Send, R: Send>(tasks: Vec<T>, work: usize, f: impl Fn(T) -> R + Sync) -> Vec<R> {
+    each_task(tasks, work, &f)
+}
+
+fn each_task<T: Send, R: Send>(tasks: Vec<T>, work: usize, f: &(dyn Fn(T) -> R + Sync)) -> Vec<R> {
     if tasks.len() < 2 || !forks(work) {
-        tasks.into_iter().map(f).collect()
-    } else {
-        tasks.into_par_iter().with_max_len(1).map(&f).collect()
+        return tasks.into_iter().map(f).collect();
     }
+    let slots = tasks.into_iter().map(|task| Mutex::new((Some(task), None)));
+    let slots: Vec<Mutex<(Option<T>, Option<R>)>> = slots.collect();
+    let run = |k: usize| {
+        let mut slot = slots[k].lock().expect("each task is taken once");
+        let task = slot.0.take().expect("each task is taken once");
+        slot.1 = Some(f(task));
+    };
+    each(slots.len(), &run);
+    let results = slots.into_iter().map(|slot| slot.into_inner().ok()?.1);
+    let results: Option<Vec<R>> = results.collect();
+    results.expect("every task has run")
+}
+
+/// Calls `f` on every number below `n`, in parallel. It is not generic, so that what rayon needs for it is
+/// compiled once, and not for every loop.
+fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
+    (0..n).into_par_iter().with_max_len(1).for_each(f);
 }
 
 /// Reduces 0..len over chunks of `chunk` indices: `combine(…combine(f(0..chunk), f(chunk..2 chunk))…)`, in

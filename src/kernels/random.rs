@@ -57,6 +57,7 @@ impl Dropout {
     ///
     /// # Panics
     /// If the slices differ in length.
+    #[inline(never)]
     pub fn apply<F: Real>(self, x: &[F], first: usize, out: &mut [F]) {
         assert_eq!(x.len(), out.len(), "dropout: input and output differ");
         if self.p >= 1.0 {
@@ -93,6 +94,7 @@ impl Dropout {
 /// # Panics
 /// If `p` is not within 0 ≤ p ≤ 1.
 #[track_caller]
+#[inline(never)]
 pub fn dropout<F: Real>(x: &Tensor<F>, p: f64, seed: u64) -> Tensor<F> {
     let dropout = Dropout::new(p, seed);
     if dropout.is_none() {

@@ -19,6 +19,7 @@ const CHUNK: usize = 1 << 16;
 /// # Panics
 /// If an axis is out of range.
 #[track_caller]
+#[inline(never)]
 pub fn sum<F: Real>(x: &Tensor<F>, axes: &[usize]) -> Tensor<F> {
     over(x, axes, F::zero(), sum_slice, sum_rows)
 }
@@ -28,6 +29,7 @@ pub fn sum<F: Real>(x: &Tensor<F>, axes: &[usize]) -> Tensor<F> {
 /// # Panics
 /// If `shape` does not broadcast to the shape of x.
 #[track_caller]
+#[inline(never)]
 pub fn sum_to<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
     assert!(
         shape.len() <= x.ndim() && broadcast_shapes("sum_to", x.shape(), shape) == x.shape(),
@@ -52,6 +54,7 @@ pub fn sum_to<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
 /// # Panics
 /// If an axis is out of range.
 #[track_caller]
+#[inline(never)]
 pub fn max<F: Real>(x: &Tensor<F>, axes: &[usize]) -> Tensor<F> {
     let init = F::neg_infinity();
     let pick = |m: F, x: F| if x > m || x.is_nan() { x } else { m };
@@ -63,12 +66,14 @@ pub fn max<F: Real>(x: &Tensor<F>, axes: &[usize]) -> Tensor<F> {
 /// # Panics
 /// If an axis is out of range.
 #[track_caller]
+#[inline(never)]
 pub fn min<F: Real>(x: &Tensor<F>, axes: &[usize]) -> Tensor<F> {
     let pick = |m: F, x: F| if x < m || x.is_nan() { x } else { m };
     extremum(x, axes, F::infinity(), pick)
 }
 
 /// Σ x, in a fixed order.
+#[inline(never)]
 pub fn sum_slice<F: Real>(x: &[F]) -> F {
     let part = |x: &[F]| {
         simd(

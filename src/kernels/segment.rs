@@ -18,6 +18,7 @@ use std::ops::Range;
 /// # Panics
 /// If the length of `v` is not nnz × w.
 #[track_caller]
+#[inline(never)]
 pub fn segment_sum<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Buffer<F> {
     check("segment_sum", "v", v, &[pattern.nnz(), w]);
     by_row(pattern, None, v, w, F::zero(), |sum, x| sum + x)
@@ -28,6 +29,7 @@ pub fn segment_sum<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Buffer<F> {
 /// # Panics
 /// If the length of `v` is not nnz × w.
 #[track_caller]
+#[inline(never)]
 pub fn segment_sum_t<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Buffer<F> {
     check("segment_sum_t", "v", v, &[pattern.nnz(), w]);
     let transposed = pattern.transposed();
@@ -41,6 +43,7 @@ pub fn segment_sum_t<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Buffer<F>
 /// # Panics
 /// If the length of `v` is not nnz × w.
 #[track_caller]
+#[inline(never)]
 pub fn segment_max<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Buffer<F> {
     check("segment_max", "v", v, &[pattern.nnz(), w]);
     let larger = |max: F, x: F| if x > max || x.is_nan() { x } else { max };
@@ -52,6 +55,7 @@ pub fn segment_max<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Buffer<F> {
 /// # Panics
 /// If the length of `scores` is not nnz × w.
 #[track_caller]
+#[inline(never)]
 pub fn segment_softmax<F: Real>(pattern: &Pattern, scores: &[F], w: usize) -> Buffer<F> {
     check("segment_softmax", "scores", scores, &[pattern.nnz(), w]);
     let mut p = memory::copy(scores);
@@ -74,6 +78,7 @@ pub fn segment_softmax<F: Real>(pattern: &Pattern, scores: &[F], w: usize) -> Bu
 /// # Panics
 /// If the length of `x` is not n × w.
 #[track_caller]
+#[inline(never)]
 pub fn gather_rows<F: Real>(pattern: &Pattern, x: &[F], w: usize) -> Buffer<F> {
     check("gather_rows", "x", x, &[pattern.rows(), w]);
     gather(pattern.rows_of(), x, w)
@@ -84,6 +89,7 @@ pub fn gather_rows<F: Real>(pattern: &Pattern, x: &[F], w: usize) -> Buffer<F> {
 /// # Panics
 /// If the length of `x` is not m × w.
 #[track_caller]
+#[inline(never)]
 pub fn gather_cols<F: Real>(pattern: &Pattern, x: &[F], w: usize) -> Buffer<F> {
     check("gather_cols", "x", x, &[pattern.cols(), w]);
     gather(pattern.indices(), x, w)

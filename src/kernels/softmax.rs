@@ -15,6 +15,7 @@ const EXP: usize = 8;
 ///
 /// # Panics
 /// If `keep` is neither empty nor as long as `x`.
+#[inline(never)]
 pub fn softmax_rows<F: Real>(x: &[F], keep: &[bool], w: usize) -> Vec<F> {
     let mut out = masked(x, keep);
     par::rows(&mut out, w, w * EXP, |_, block| {
@@ -46,6 +47,7 @@ pub fn softmax_rows<F: Real>(x: &[F], keep: &[bool], w: usize) -> Vec<F> {
 ///
 /// # Panics
 /// If `keep` is neither empty nor as long as `x`, or w = 0.
+#[inline(never)]
 pub fn logsumexp_rows<F: Real>(x: &[F], keep: &[bool], w: usize) -> Vec<F> {
     let x = masked(x, keep);
     let mut out = vec![F::zero(); x.len() / w];

@@ -20,6 +20,7 @@ use std::ops::Range;
 /// # Panics
 /// If the length of `v` is not nnz × H, or that of `x` not m × H × D.
 #[track_caller]
+#[inline(never)]
 pub fn spmm<F: Real>(pattern: &Pattern, v: &[F], x: &[F], heads: usize, d: usize) -> Buffer<F> {
     check("spmm", "v", v, &[pattern.nnz(), heads]);
     check("spmm", "x", x, &[pattern.cols(), heads, d]);
@@ -31,6 +32,7 @@ pub fn spmm<F: Real>(pattern: &Pattern, v: &[F], x: &[F], heads: usize, d: usize
 /// # Panics
 /// If the length of `v` is not nnz × H, or that of `y` not n × H × D.
 #[track_caller]
+#[inline(never)]
 pub fn spmm_t<F: Real>(pattern: &Pattern, v: &[F], y: &[F], heads: usize, d: usize) -> Buffer<F> {
     check("spmm_t", "v", v, &[pattern.nnz(), heads]);
     check("spmm_t", "y", y, &[pattern.rows(), heads, d]);
@@ -43,6 +45,7 @@ pub fn spmm_t<F: Real>(pattern: &Pattern, v: &[F], y: &[F], heads: usize, d: usi
 /// # Panics
 /// If the length of `a` is not n × H × D, or that of `b` not m × H × D.
 #[track_caller]
+#[inline(never)]
 pub fn sddmm<F: Real>(pattern: &Pattern, a: &[F], b: &[F], heads: usize, d: usize) -> Buffer<F> {
     check("sddmm", "a", a, &[pattern.rows(), heads, d]);
     check("sddmm", "b", b, &[pattern.cols(), heads, d]);

@@ -20,6 +20,7 @@ const CHUNK: usize = 1 << 15;
 /// # Panics
 /// If the lengths differ.
 #[track_caller]
+#[inline(never)]
 pub fn descend<F: Real>(p: &mut [F], g: &[F], lr: F, decay: F) {
     blocks([p], g, |[p], g| {
         for (p, &g) in p.iter_mut().zip(g) {
@@ -46,6 +47,7 @@ pub struct Momentum<F> {
 /// # Panics
 /// If the lengths differ.
 #[track_caller]
+#[inline(never)]
 pub fn momentum<F: Real>(p: &mut [F], v: &mut [F], g: &[F], c: Momentum<F>) {
     let ahead = if c.nesterov { c.momentum } else { F::zero() };
     blocks([p, v], g, |[p, v], g| {
@@ -85,6 +87,7 @@ pub struct Adam<F> {
 /// # Panics
 /// If the lengths differ.
 #[track_caller]
+#[inline(never)]
 pub fn adam<F: Real>(p: &mut [F], m: &mut [F], v: &mut [F], g: &[F], c: Adam<F>) {
     blocks([p, m, v], g, |[p, m, v], g| {
         for (((p, m), v), &g) in p.iter_mut().zip(m).zip(v).zip(g) {
@@ -98,6 +101,7 @@ pub fn adam<F: Real>(p: &mut [F], m: &mut [F], v: &mut [F], g: &[F], c: Adam<F>)
 }
 
 /// Σ x², summed in `f64` in a fixed order.
+#[inline(never)]
 pub fn sum_of_squares<F: Real>(x: &[F]) -> f64 {
     let part = |x: &[F]| {
         simd(

@@ -4,11 +4,11 @@ use crate::autodiff::Var;
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
 
-/// A function applied to each element; the formulas stand at the operations of the same names
+/// A function applied to each element; the formulas are given at the operations of the same names
 /// ([`crate::ops`]).
 ///
-/// The first four are positively homogeneous ([`degree`](Self::degree)), which the conservation laws of
-/// neurons rest on.
+/// The first four are positively homogeneous ([`degree`](Self::degree)). The conservation laws of
+/// neurons rely on this property.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 /// In a training pass y = x ⊙ m / (1 − p) with mᵢ = 1 with probability 1 − p, else 0; in evaluation y = x.
 ///
 /// Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", JMLR 2014, in its
-/// inverted form. Of a sparse matrix only the stored values are drawn for: zeros stay zero anyway, so the
-/// distribution is that of the dense matrix.
+/// inverted form. For a sparse matrix, only the stored values are masked: zeros stay zero anyway,
+/// so the distribution of the result is the same as for the dense matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Dropout {
     /// The probability p of dropping an element.
@@ -17,7 +17,8 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// With p = 0 nothing is drawn, and training does not differ from evaluation.
+    /// The output. If p = 0, no seed is drawn, and a training pass does not differ from an
+    /// evaluation.
     ///
     /// # Panics
     /// If p is not within 0 ≤ p ≤ 1.
@@ -40,7 +41,7 @@ impl Dropout {
         }
     }
 
-    /// The seed of this pass's next mask, if there is anything to draw.
+    /// The seed of the next mask of this pass; `None` in an evaluation or if p = 0.
     pub(in crate::nn) fn seed<F: Real>(&self, pass: &Pass<'_, '_, F>) -> Option<u64> {
         if self.p == 0.0 { None } else { pass.draw() }
     }

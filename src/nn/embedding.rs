@@ -25,7 +25,7 @@ impl<F: Real> Embedding<F> {
         }
     }
 
-    /// The rows with the given numbers, shape `[indices.len(), width]`.
+    /// The rows with the given indices, shape `[indices.len(), width]`.
     ///
     /// # Panics
     /// If an index is not below `count`.

@@ -1,5 +1,5 @@
-//! Initialisation of a whole model: what is drawn stands in [`crate::init`], which parameters are which is
-//! read off a pass.
+//! Initialisation of a whole model. [`crate::init`] draws the numbers; a recorded pass shows the
+//! layer of each parameter.
 
 use super::{Module, Trace, Traced};
 use crate::error::Result;
@@ -7,7 +7,8 @@ use crate::init::Initialization;
 use crate::real::Real;
 
 impl Initialization {
-    /// Draws the parameters of a model anew, as [`apply_to`](Self::apply_to) with the model's own trace.
+    /// Draws the parameters of a model anew: [`apply_to`](Self::apply_to) with the model's own
+    /// trace.
     ///
     /// # Errors
     /// As [`draw`](Self::draw).
@@ -16,11 +17,11 @@ impl Initialization {
         self.apply_to(model, &trace, seed)
     }
 
-    /// Draws the parameters of a model anew, in the order of a recorded pass over it. Gains, tables and state
-    /// stay as they are, and so does what no layer of the pass holds.
+    /// Draws the parameters of a model anew, in the order of a recorded pass over it. Gains, tables
+    /// and state keep their values, and so do parameters that belong to no layer of the pass.
     ///
     /// # Errors
-    /// As [`draw`](Self::draw); the model then stays as it was.
+    /// As [`draw`](Self::draw); the model is then unchanged.
     ///
     /// # Panics
     /// If the trace is of another model.

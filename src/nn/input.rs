@@ -1,10 +1,10 @@
-//! What a layer can be fed with.
+//! The input of a layer: dense or sparse features.
 
 use crate::autodiff::Var;
 use crate::ops::Sparse;
 use crate::real::Real;
 
-/// Features of n nodes: dense `[n, d]`, or a sparse n × d matrix that no layer makes dense.
+/// Features of n nodes: dense `[n, d]`, or a sparse n × d matrix, which no layer converts to dense.
 #[derive(Debug, Clone)]
 pub enum Input<'t, F: Real> {
     /// A tensor `[n, d]`; [`Linear`](super::Linear) also takes `[.., d]`.
@@ -54,7 +54,8 @@ impl<'t, F: Real> Input<'t, F> {
         }
     }
 
-    /// Refuses features of another number of rows than a graph has nodes, in the name of `layer`.
+    /// Panics if the number of rows is not the number of nodes of the graph; the message names
+    /// `layer`.
     #[track_caller]
     pub(in crate::nn) fn check_nodes(&self, layer: &str, nodes: usize) {
         let rows = self.rows();
@@ -64,7 +65,8 @@ impl<'t, F: Real> Input<'t, F> {
         );
     }
 
-    /// Refuses another number of features than a layer's weight reads, in the name of `layer`.
+    /// Panics if the number of features is not the number that the layer's weight reads; the
+    /// message names `layer`.
     #[track_caller]
     pub(in crate::nn) fn check_features(&self, layer: &str, expected: usize) {
         let found = match self {
@@ -77,7 +79,7 @@ impl<'t, F: Real> Input<'t, F> {
         );
     }
 
-    /// As a dense tensor; zeros of a sparse matrix are written out.
+    /// The features as a dense tensor; zeros of a sparse matrix are written out.
     pub fn to_dense(&self) -> Var<'t, F> {
         match self {
             Self::Dense(x) => *x,

@@ -15,10 +15,10 @@ use crate::tensor::Tensor;
 /// | W | `[out, in]` |
 /// | b | `[out]` |
 ///
-/// Starts Xavier-uniform with b = 0 (PyTorch's `Linear` draws both from U(−1/√in, 1/√in)).
+/// W starts Xavier-uniform, b starts at 0 (PyTorch's `Linear` draws both from U(−1/√in, 1/√in)).
 #[derive(Debug, Clone)]
 pub struct Linear<F: Real> {
-    /// W: row i flows into neuron i.
+    /// W: row i holds the incoming weights of neuron i.
     pub weight: Tensor<F>,
     /// b.
     pub bias: Option<Tensor<F>>,
@@ -37,7 +37,7 @@ impl<F: Real> Linear<F> {
     /// x Wᵀ + b.
     ///
     /// # Panics
-    /// If x has not as many features as W columns.
+    /// If the number of features of x is not the number of columns of W.
     #[track_caller]
     pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: impl Into<Input<'t, F>>) -> Var<'t, F> {
         let x = x.into();
@@ -55,7 +55,8 @@ impl<F: Real> Layer<F> for Linear<F> {
     }
 }
 
-/// The ports of a layer that is affine in its input, whatever it does along the rows.
+/// The ports of a layer that is an affine map of its input; it may also combine rows, as graph
+/// convolution does.
 pub(super) fn affine<F: Real>(
     params: &Params<'_, F>,
     weight: &Tensor<F>,
@@ -65,8 +66,8 @@ pub(super) fn affine<F: Real>(
     Ports::affine(params.rows(weight), params.columns(weight), bias)
 }
 
-/// What adds the same to all outputs if shifted: the columns of a weight that nothing else sees, a bias as a
-/// whole.
+/// The slices whose shift adds the same number to all outputs of a row: the columns of a weight
+/// that is used nowhere else, and a bias as a whole.
 pub(super) fn shifts<F: Real>(
     params: &Params<'_, F>,
     weight: Option<&Tensor<F>>,

@@ -19,7 +19,7 @@ use crate::tensor::Tensor;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Mlp<F: Real> {
-    /// Its layers, first to last.
+    /// The layers, first to last.
     pub layers: Vec<Linear<F>>,
     /// σ.
     pub activation: Activation,
@@ -47,7 +47,7 @@ impl<F: Real> Mlp<F> {
     /// The outputs, `[n, widths.last()]`.
     ///
     /// # Panics
-    /// If x has not as many features as the first weight columns.
+    /// If the number of features of x is not the number of columns of the first weight.
     #[track_caller]
     pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: impl Into<Input<'t, F>>) -> Var<'t, F> {
         let x = x.into();

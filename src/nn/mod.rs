@@ -1,8 +1,8 @@
 //! Layers and models.
 //!
 //! A layer owns its parameters as plain tensors; its forward function takes a [`Pass`], which binds them to a
-//! tape. Weights are stored `[out, in]`, so that row i of W is what flows into neuron i and a layer computes
-//! x Wᵀ.
+//! tape. Weights are stored `[out, in]`, so row i of W holds the incoming weights of neuron i, and
+//! a layer computes x Wᵀ.
 //!
 //! | layer | formula | paper |
 //! |---|---|---|
@@ -18,9 +18,9 @@
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
 //!
-//! A model is described once, by its forward function; what else one wants to know of it is read off a
-//! recorded pass ([`Trace`]): its conservation laws, a summary, the order of weights for
-//! [`Initialization`](crate::init::Initialization).
+//! A model is described once, by its forward function. Its conservation laws, a summary, and the
+//! order of weights for [`Initialization`](crate::init::Initialization) are read off a recorded
+//! pass ([`Trace`]).
 
 mod activation;
 mod dropout;

@@ -5,10 +5,10 @@ use crate::real::Real;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// What a tensor of a model is for. Initialisation, weight decay and recorders choose parameters by their
-/// role.
+/// The purpose of a tensor of a model. Initialisation, weight decay and recorders choose parameters
+/// by their role.
 ///
-/// [`module!`](crate::module) states it next to the field; a field without a role is a
+/// [`module!`](crate::module) states the role next to the field; a field without a role is a
 /// [`Weight`](Self::Weight).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -16,11 +16,11 @@ pub enum Role {
     /// A matrix that maps neurons to neurons, `[out, in]`.
     #[default]
     Weight,
-    /// What is added to each neuron.
+    /// A number added to each neuron.
     Bias,
-    /// A vector or matrix that makes attention scores.
+    /// A vector or matrix from which attention scores are computed.
     Attention,
-    /// A factor per neuron that starts at 1, as γ of a normaliser.
+    /// A factor per neuron that starts at 1, such as γ of a normaliser.
     Gain,
     /// One vector per item: embeddings, learnt positions.
     Table,
@@ -34,7 +34,7 @@ pub enum Role {
 ///
 /// A name is the path of fields that leads to the tensor: `layers.0.weight`.
 pub struct Fields<R> {
-    /// Names cost more than addresses, so they are made on request only.
+    /// Whether to build names. They cost more than addresses, so they are built on request only.
     named: bool,
     path: Vec<String>,
     role: Role,
@@ -44,9 +44,9 @@ pub struct Fields<R> {
 /// One tensor of a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<R, N = String> {
-    /// The path of fields that leads to it.
+    /// The path of fields that leads to the tensor.
     pub name: N,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
     /// The tensor.
     pub tensor: R,
@@ -62,8 +62,8 @@ impl<R> Fields<R> {
         }
     }
 
-    /// Lists the tensors of a field called `name`. A `role` holds for the tensors of the field that state
-    /// none themselves.
+    /// Lists the tensors of a field called `name`. A `role` applies to the tensors of the field
+    /// that do not state one themselves.
     pub fn within(&mut self, name: &str, role: Option<Role>, list: impl FnOnce(&mut Self)) {
         let before = self.role;
         self.role = role.unwrap_or(before);
@@ -86,19 +86,19 @@ impl<R> Fields<R> {
 
 /// An owner of parameters: a tensor (one parameter), a layer, a list of layers, a model.
 ///
-/// Parameters are plain tensors. A layer lists its fields that hold parameters with
-/// [`module!`](crate::module), in the order that checkpoints and optimisers then use.
+/// Parameters are plain tensors. A layer lists the fields that hold parameters with
+/// [`module!`](crate::module); checkpoints and optimisers use the same order.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` holds no parameters of type `{F}`",
     label = "not a tensor, not a layer, and not an option, list or box of them",
-    note = "list in `module!` only the fields that hold parameters; a struct of one's own needs `emmy::module!(Name: field, ..)`, \
+    note = "list in `module!` only the fields that hold parameters; your own struct needs `emmy::module!(Name: field, ..)`, \
             and `emmy::module!(Name for f32: field, ..)` if it has no type parameter"
 )]
 pub trait Module<F: Real> {
     /// Adds every tensor to `out`, in a fixed order.
     fn collect<'a>(&'a self, out: &mut Fields<&'a Tensor<F>>);
 
-    /// Adds every tensor to `out`, in the same order, to be written to.
+    /// Adds every tensor to `out`, in the same order, as a mutable reference.
     fn collect_mut<'a>(&'a mut self, out: &mut Fields<&'a mut Tensor<F>>);
 
     /// Every tensor with name and role: parameters, then state, each in the order of the fields.
@@ -108,20 +108,21 @@ pub trait Module<F: Real> {
         sorted(out)
     }
 
-    /// Every tensor with name and role, in the order of [`entries`](Self::entries), to be written to.
+    /// Every tensor with name and role, in the order of [`entries`](Self::entries), as a mutable
+    /// reference.
     fn entries_mut(&mut self) -> Vec<Entry<&mut Tensor<F>>> {
         let mut out = Fields::new(true);
         self.collect_mut(&mut out);
         sorted(out)
     }
 
-    /// Every parameter with its name; state is not among them.
+    /// Every parameter with its name, without state.
     fn parameters(&self) -> Vec<(String, &Tensor<F>)> {
         let trained = self.entries().into_iter().filter(Entry::is_trained);
         trained.map(|e| (e.name, e.tensor)).collect()
     }
 
-    /// Every parameter with its name, to be written to.
+    /// Every parameter with its name, as a mutable reference.
     fn parameters_mut(&mut self) -> Vec<(String, &mut Tensor<F>)> {
         let trained = self.entries_mut().into_iter().filter(Entry::is_trained);
         trained.map(|e| (e.name, e.tensor)).collect()
@@ -141,7 +142,7 @@ pub trait Module<F: Real> {
         trained.map(|e| e.tensor).collect()
     }
 
-    /// Every parameter, in the order of [`parameters`](Self::parameters), to be written to.
+    /// Every parameter, in the order of [`parameters`](Self::parameters), as a mutable reference.
     fn tensors_mut(&mut self) -> Vec<&mut Tensor<F>> {
         let mut out = Fields::new(false);
         self.collect_mut(&mut out);
@@ -157,7 +158,7 @@ pub trait Module<F: Real> {
         state.map(|e| e.tensor).collect()
     }
 
-    /// Every tensor of state, in the order of [`states`](Self::states), to be written to.
+    /// Every tensor of state, in the order of [`states`](Self::states), as a mutable reference.
     fn states_mut(&mut self) -> Vec<&mut Tensor<F>> {
         let mut out = Fields::new(false);
         self.collect_mut(&mut out);
@@ -165,8 +166,8 @@ pub trait Module<F: Real> {
         state.map(|e| e.tensor).collect()
     }
 
-    /// A variable on `tape` for each parameter, in the order of [`parameters`](Self::parameters): for
-    /// [`Pass::bound`](super::Pass::bound), which lets them stand for the model.
+    /// A variable on `tape` for each parameter, in the order of [`parameters`](Self::parameters).
+    /// In [`Pass::bound`](super::Pass::bound) these variables replace the parameters of the model.
     fn vars<'t>(&self, tape: &'t Tape<F>) -> Vec<Var<'t, F>> {
         let tensors = self.tensors().into_iter();
         tensors.map(|p| tape.var(p.clone())).collect()
@@ -185,7 +186,7 @@ impl<R, N> Entry<R, N> {
     }
 }
 
-/// Parameters before state, else in the order in which they were listed.
+/// Parameters first, then state; each in the order in which they were listed.
 fn sorted<R>(fields: Fields<R>) -> Vec<Entry<R>> {
     let mut entries = fields.entries;
     entries.sort_by_key(|e| !e.is_trained());
@@ -226,7 +227,7 @@ impl<F: Real, M: Module<F> + ?Sized> Module<F> for Box<M> {
     }
 }
 
-/// Lists hold modules; their names are numbers from 0.
+/// A list of modules; the names of its elements are numbers from 0.
 macro_rules! lists {
     ($([$($generics:tt)*] $list:ty),*) => {$(
         impl<F: Real, M: Module<F>, $($generics)*> Module<F> for $list {
@@ -246,7 +247,7 @@ macro_rules! lists {
 }
 lists!([] Vec<M>, [const N: usize] [M; N]);
 
-/// Two modules side by side; their names are 0 and 1.
+/// A pair of modules; their names are 0 and 1.
 impl<F: Real, A: Module<F>, B: Module<F>> Module<F> for (A, B) {
     fn collect<'a>(&'a self, out: &mut Fields<&'a Tensor<F>>) {
         out.within("0", None, |out| self.0.collect(out));
@@ -262,8 +263,9 @@ impl<F: Real, A: Module<F>, B: Module<F>> Module<F> for (A, B) {
 /// Implements [`Module`](crate::nn::Module) for a struct: its parameters are those of the listed fields, in
 /// this order.
 ///
-/// `field = Role` states what the tensors of a field are for ([`Role`](crate::nn::Role)); without it they are
-/// weights, or what the layer in the field says itself. Fields after `state` are saved and never trained.
+/// `field = Role` states the role of the tensors of a field ([`Role`](crate::nn::Role)). Without it
+/// a tensor is a weight, and a layer in the field keeps the roles that it states itself. Fields
+/// after `state` are saved and never trained.
 ///
 /// ```
 /// use emmy::{Real, Tensor, nn::{Linear, Module, Role}};
@@ -287,7 +289,7 @@ impl<F: Real, A: Module<F>, B: Module<F>> Module<F> for (A, B) {
 /// emmy::module!(Net for f32: layers);
 /// ```
 ///
-/// A field that holds no parameters is refused by the compiler, with a message that says so:
+/// The compiler rejects a field that holds no parameters, with a message that says so:
 ///
 /// ```compile_fail,E0277
 /// use emmy::{Real, Tensor};

@@ -1,4 +1,4 @@
-//! Where the parameters of a model stand in its list.
+//! The numbers of parameters in the list of a model.
 
 use super::Module;
 use crate::real::Real;
@@ -6,13 +6,14 @@ use crate::symmetry::Slice;
 use crate::tensor::Tensor;
 use std::collections::BTreeMap;
 
-/// The parameters and state of a model, found by address: a layer names its own fields. The model stays
-/// borrowed, so that an address means one tensor for as long as this lives.
+/// The parameters and state of a model, found by address: a layer passes references to its own
+/// fields. The model stays borrowed, so an address belongs to one tensor as long as this value
+/// exists.
 #[derive(Debug, Clone)]
 pub struct Params<'m, F: Real> {
     trained: Vec<&'m Tensor<F>>,
     states: Vec<&'m Tensor<F>>,
-    /// From the address to the number, state after parameters.
+    /// Maps the address of a tensor to its number; state is numbered after the parameters.
     numbers: BTreeMap<usize, usize>,
 }
 
@@ -21,7 +22,7 @@ fn address<F>(tensor: &Tensor<F>) -> usize {
 }
 
 impl<'m, F: Real> Params<'m, F> {
-    /// The places of all parameters of `model`.
+    /// The parameters and state of `model`, with their numbers.
     pub fn of(model: &'m (impl Module<F> + ?Sized)) -> Self {
         let (trained, states) = (model.tensors(), model.states());
         let all = trained.iter().chain(&states);
@@ -58,7 +59,7 @@ impl<'m, F: Real> Params<'m, F> {
     /// The number of a parameter in the model's list.
     ///
     /// # Panics
-    /// If it is none of the model's.
+    /// If it is not a parameter of the model.
     #[track_caller]
     pub fn number(&self, parameter: &Tensor<F>) -> usize {
         match self.find(parameter) {
@@ -67,7 +68,7 @@ impl<'m, F: Real> Params<'m, F> {
         }
     }
 
-    /// What to say of a tensor that is not the model's.
+    /// The message about a tensor that does not belong to the model.
     pub(super) fn stranger(&self, tensor: &Tensor<F>) -> String {
         let shape = tensor.shape();
         let alike = self.trained.iter().filter(|p| p.shape() == shape).count();
@@ -81,7 +82,7 @@ impl<'m, F: Real> Params<'m, F> {
     /// One neuron per row of a weight `[out, in]`, or per entry of a bias `[out]`.
     ///
     /// # Panics
-    /// If the parameter is none of the model's.
+    /// If the tensor is not a parameter of the model.
     #[track_caller]
     pub fn rows(&self, parameter: &Tensor<F>) -> Slice {
         self.grouped(parameter, 1, parameter.shape()[0])
@@ -90,7 +91,7 @@ impl<'m, F: Real> Params<'m, F> {
     /// One neuron per column of a weight `[out, in]`.
     ///
     /// # Panics
-    /// If the parameter is none of the model's.
+    /// If the tensor is not a parameter of the model.
     #[track_caller]
     pub fn columns(&self, weight: &Tensor<F>) -> Slice {
         let input = weight.shape().last().copied().unwrap_or(1);
@@ -98,11 +99,11 @@ impl<'m, F: Real> Params<'m, F> {
         Slice::new(self.number(weight), [outer, input, 1])
     }
 
-    /// `width` neurons, each of `groups` stretches: with 1 group consecutive entries, with H those of H heads
-    /// that are averaged.
+    /// `width` neurons, each with `groups` stretches of entries: with 1 group the entries of a
+    /// neuron are consecutive, with H groups they are those of H averaged heads.
     ///
     /// # Panics
-    /// If the parameter is none of the model's.
+    /// If the tensor is not a parameter of the model.
     #[track_caller]
     pub fn grouped(&self, parameter: &Tensor<F>, groups: usize, width: usize) -> Slice {
         let inner = parameter.len().checked_div(groups * width).unwrap_or(0);
@@ -112,7 +113,7 @@ impl<'m, F: Real> Params<'m, F> {
     /// All entries of a parameter as one neuron.
     ///
     /// # Panics
-    /// If the parameter is none of the model's.
+    /// If the tensor is not a parameter of the model.
     #[track_caller]
     pub fn whole(&self, parameter: &Tensor<F>) -> Slice {
         self.grouped(parameter, parameter.len().max(1), 1)

@@ -1,5 +1,5 @@
-//! A forward pass over a model: its parameters on a tape, seeds for what is random, and a log of calls if a
-//! trace is taken.
+//! A forward pass over a model: its parameters on a tape, seeds for random operations, and a log of
+//! calls if a trace is taken.
 
 use super::trace::Log;
 use super::{Module, Params};
@@ -12,22 +12,24 @@ use std::cell::{Cell, RefCell};
 
 /// A module with a forward pass.
 ///
-/// The forward function is an ordinary function that wraps its body in [`Pass::call`]. What else a layer
-/// tells of itself is asked for when a [`Trace`](super::Trace) is taken.
+/// The forward function is an ordinary function that wraps its body in [`Pass::call`]. The ports
+/// are read when a [`Trace`](super::Trace) is taken.
 pub trait Layer<F: Real>: Module<F> {
-    /// How it takes part in conservation laws. A layer without ports is transparent: the calls inside it are
-    /// looked at one by one. What happens inside a layer with ports is its own affair.
+    /// The part that the layer takes in conservation laws. A layer without ports is transparent:
+    /// the calls inside it are examined one by one. Calls inside a layer with ports are not
+    /// examined.
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         let _ = params;
         None
     }
 }
 
-/// One forward pass over a model: a tape, the model's parameters on it, whether it is for training, and a
-/// source of seeds.
+/// One forward pass over a model: a tape, the model's parameters on it, the mode (training or
+/// evaluation), and a source of seeds.
 ///
 /// A pass borrows its model for `'m` and puts all parameters on the tape when it begins: as variables in a
-/// training pass, as constants in an evaluation. So a model cannot change while a pass over it lives:
+/// training pass, as constants in an evaluation. The model cannot change while a pass over it
+/// exists:
 ///
 /// ```compile_fail,E0502
 /// use emmy::{Tape, init, nn::{Linear, Pass}};
@@ -40,7 +42,7 @@ pub trait Layer<F: Real>: Module<F> {
 /// let z = layers[1].forward(&pass, y);
 /// ```
 ///
-/// nor move:
+/// It cannot move either:
 ///
 /// ```compile_fail,E0505
 /// use emmy::{Tape, init, nn::{Linear, Pass}};
@@ -51,11 +53,11 @@ pub trait Layer<F: Real>: Module<F> {
 /// let y = moved.forward(&pass, tape.constant(init::normal(&[2, 3], 1.0, &mut init::rng(1))));
 /// ```
 ///
-/// and a tensor that is not the model's, a temporary or a copy, is refused when it is asked for
-/// ([`param`](Self::param)).
+/// A tensor that does not belong to the model, such as a temporary or a copy, makes
+/// [`param`](Self::param) panic.
 pub struct Pass<'t, 'm, F: Real> {
     tape: &'t Tape<F>,
-    /// The seed of a training pass; an evaluation has none, and needs none.
+    /// The seed of a training pass; `None` in an evaluation.
     seed: Option<u64>,
     draws: Cell<u64>,
     params: Params<'m, F>,
@@ -66,7 +68,7 @@ pub struct Pass<'t, 'm, F: Real> {
 }
 
 impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
-    /// A training pass; all that is random in it follows from `seed`.
+    /// A training pass; all random numbers in it follow from `seed`.
     pub fn train(tape: &'t Tape<F>, model: &'m (impl Module<F> + ?Sized), seed: u64) -> Self {
         Self::new(tape, model, Some(seed), |p| tape.var(p.clone()))
     }
@@ -76,8 +78,9 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         Self::new(tape, model, None, |p| tape.constant(p.clone()))
     }
 
-    /// An evaluation in which `vars` stand for the parameters, in the model's order: the model as a function
-    /// of its parameters, to be differentiated by other means than [`gradients`](Self::gradients).
+    /// An evaluation in which `vars` replace the parameters, in the model's order. The model is
+    /// then a function of these variables, to be differentiated by other means than
+    /// [`gradients`](Self::gradients).
     ///
     /// ```
     /// use emmy::{Tape, autodiff::hvp, init, nn::{Linear, Module, Pass}};
@@ -92,7 +95,7 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
     /// ```
     ///
     /// # Panics
-    /// If there is not one variable per parameter, of its shape.
+    /// If there is not one variable per parameter, with the shape of the parameter.
     #[track_caller]
     pub fn bound(
         tape: &'t Tape<F>,
@@ -159,13 +162,13 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         Some(mix(seed, k))
     }
 
-    /// Whether anything random happened in this pass.
+    /// Whether a seed has been drawn in this pass.
     pub fn was_random(&self) -> bool {
         self.draws.get() > 0
     }
 
-    /// The variable (in an evaluation: the constant) that stands for a parameter. A parameter asked for twice
-    /// is one variable, so shared weights need nothing special.
+    /// The variable (in an evaluation: the constant) that stands for a parameter. Two calls for one
+    /// parameter return the same variable, so shared weights need no special treatment.
     ///
     /// # Panics
     /// If the tensor is not a parameter of the model: a temporary, a copy, or a field that `module!` does not
@@ -212,15 +215,16 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         })
     }
 
-    /// Ends the pass and gives what it found for the state of the model.
+    /// Ends the pass and returns the new values of the model's state.
     pub fn into_updates(self) -> Updates<F> {
         Updates(self.updates.into_inner())
     }
 
-    /// Runs the forward function of a layer. With a trace this is one call in its log; else it just runs
-    /// `body`.
+    /// Runs the forward function of a layer. If a trace is taken, the call is recorded in its log;
+    /// otherwise `body` just runs.
     ///
-    /// `inputs` are what the layer reads, in the order of the readers of its [`Ports`].
+    /// `inputs` are the variables that the layer reads, in the order of the readers of its
+    /// [`Ports`].
     ///
     /// # Panics
     /// If a parameter of the layer is not one of the model; the message names the layer and the parameter.
@@ -244,7 +248,8 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         result
     }
 
-    /// ∂loss/∂θ for every parameter θ of the model, in its order; zeros for a parameter that took no part.
+    /// ∂loss/∂θ for every parameter θ of the model, in its order; zeros for a parameter that the
+    /// loss does not depend on.
     ///
     /// # Panics
     /// If this is not a training pass, or the loss has not exactly one element.
@@ -258,7 +263,7 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
     }
 }
 
-/// What a layer returns: its output, alone or before something else.
+/// The return value of a layer: its output alone, or a pair that begins with the output.
 pub trait Output<'t, F: Real> {
     /// The output.
     fn output(&self) -> Var<'t, F>;
@@ -284,7 +289,7 @@ impl<F: Real> Updates<F> {
     /// Writes them to the model.
     ///
     /// # Panics
-    /// If the model has not the state of the model of the pass.
+    /// If the model has another number of state tensors than the model of the pass.
     #[track_caller]
     pub fn apply(self, model: &mut (impl Module<F> + ?Sized)) {
         if self.0.is_empty() {
@@ -294,7 +299,7 @@ impl<F: Real> Updates<F> {
         let (expected, found) = (self.0.len(), states.len());
         assert!(
             found == expected,
-            "updates: of {expected} states, the model has {found}"
+            "updates: values for {expected} tensors of state, the model has {found}"
         );
         for (state, value) in states.into_iter().zip(self.0) {
             if let Some(value) = value {

@@ -25,8 +25,8 @@
 //! The value is computed first, so operands that do not fit panic at the caller's line (`#[track_caller]`). A
 //! composition checks its operands under its own name; otherwise the message would name one of its parts.
 //!
-//! The operation also needs an entry in the [`registry`], which every generic test walks: how to draw
-//! operands, and the value by a plain loop.
+//! The operation also needs an entry in the registry (`tests/operations/registry`), which every generic test
+//! walks: how to draw operands, and the value by a plain loop.
 
 mod activation;
 mod arithmetic;
@@ -40,7 +40,6 @@ mod matrix;
 mod norm;
 mod product;
 mod reduce;
-pub mod registry;
 mod segment;
 mod shape;
 mod softmax;

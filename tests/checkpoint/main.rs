@@ -1,4 +1,5 @@
-//! Checkpoints: a run stopped and resumed ends in the bits of an unbroken one, and nothing but a whole checkpoint of the same run is taken.
+//! Checkpoints: a run that is stopped and resumed ends with the bits of an uninterrupted run, and
+//! only a complete checkpoint of the same run is accepted.
 
 mod damage;
 mod resuming;

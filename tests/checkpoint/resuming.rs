@@ -1,4 +1,4 @@
-//! A run goes on from its own checkpoint, and from no other.
+//! A run continues from its own checkpoint, and from no other.
 
 use super::*;
 
@@ -126,7 +126,7 @@ fn history_parameters_and_state_that_do_not_fit_are_refused() {
         },
         "state of the optimiser",
     );
-    // An optimiser before its first step fits every model, and no run that has begun.
+    // An optimiser before its first step fits every model, but no run that has begun.
     refused(
         &|p| p.optimizer = Optimizer::new(Algorithm::ADAM),
         "state of the optimiser: expected that after 3 steps, found that after 0",

@@ -1,14 +1,14 @@
-//! How a checkpoint takes its place: whole, or not at all.
+//! A checkpoint is written completely, or not at all.
 
 use super::*;
 
 #[test]
-fn what_cannot_be_written_leaves_the_old_file() {
+fn a_failed_write_leaves_the_old_file() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
     let state = checkpoint(&path);
 
-    // The place of the temporary file is taken by a folder.
+    // A folder has the name of the temporary file.
     let blocked = folder
         .path()
         .join(format!("run.ckpt.{}.tmp", std::process::id()));
@@ -21,7 +21,7 @@ fn what_cannot_be_written_leaves_the_old_file() {
     assert_eq!(load(&path).unwrap(), state);
     std::fs::remove_dir(&blocked).unwrap();
 
-    // The place itself is a folder: nothing is left behind.
+    // A folder has the name of the checkpoint: no temporary file is left behind.
     let taken = folder.path().join("taken");
     std::fs::create_dir(&taken).unwrap();
     assert!(store::save::<f32>(&taken, &1_u8).is_err());
@@ -55,7 +55,7 @@ fn a_full_disk_leaves_the_old_file() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
     let state = checkpoint(&path);
-    // Every write to this device fails for want of space.
+    // Every write to this device fails, because it has no space.
     let temporary = write_to(&folder, "/dev/full");
     let error = store::save::<f32>(&path, &state).unwrap_err().to_string();
     assert!(
@@ -85,20 +85,20 @@ fn the_folder_is_synced_after_the_renaming() {
     let folder = TempDir::new().unwrap();
     let place = folder.path().join("place");
     std::fs::create_dir(&place).unwrap();
-    // Files can be made in it, but it cannot be opened, and so not be synced.
+    // Files can be created in this folder, but it cannot be opened, and so not be synced.
     let set_mode = |mode| std::fs::set_permissions(&place, PermissionsExt::from_mode(mode));
     set_mode(0o300).unwrap();
     let open = std::fs::File::open(&place).is_ok();
     let saved = store::save::<f32>(&place.join("run.ckpt"), &1_u8);
     set_mode(0o700).unwrap();
-    // To a superuser every folder is open.
+    // A superuser can open every folder.
     assert_eq!(saved.is_ok(), open);
     assert_eq!(store::load::<f32, u8>(&place.join("run.ckpt")).unwrap(), 1);
 }
 
 #[cfg(unix)]
 #[test]
-fn who_has_the_old_checkpoint_open_reads_it_to_its_end() {
+fn an_old_checkpoint_that_is_open_can_be_read_to_its_end() {
     use std::io::Read;
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");

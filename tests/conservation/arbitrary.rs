@@ -1,4 +1,4 @@
-//! The algebra of laws of any shape at points where they need not hold: any parameters, any G.
+//! The algebra of laws of any shape, for any parameters and any G, also where the laws do not hold.
 
 use crate::support::{SYMMETRIES, cases, refs};
 use emmy::optim::{Algorithm, Optimizer};
@@ -153,7 +153,7 @@ proptest! {
         let found = any.law.measure(&refs(&theta), &g);
         close(&found.delta, &delta(&any.law, &theta, &g), 1e-12);
         close(&found.size, &size(&any.law, &theta, &g), 1e-12);
-        // Sums are in double precision whatever the numbers, so this is no looser.
+        // Sums are in double precision for both types, so the tolerance is the same.
         let (theta, g) = (any.draw::<f32>(seed), any.draw(seed ^ 1));
         let found = any.law.measure(&refs(&theta), &g);
         close(&found.delta, &delta(&any.law, &theta, &g), 1e-12);

@@ -38,8 +38,8 @@ proptest! {
 
     #[test]
     fn c10_the_bias_of_the_keys_never_moves(case in cases()) {
-        // Enough tokens for some softmax to be undecided: where all are sure of one token, the gradient of
-        // W_K is zero as well.
+        // Enough tokens that some softmax is not saturated: if every softmax selects one token, the
+        // gradient of W_K is zero as well.
         let case = case.sized(|s| Sizes { d_y: s.d_y + 2, ..s });
         let case = Case { n: case.n + 3, m: case.m + 3, ..case };
         case.biased(true).conserves(|layer, slots| layer.key_bias(slots, 1));
@@ -61,7 +61,8 @@ proptest! {
 
     #[test]
     fn c13_normalised_queries_and_keys_conserve_their_size(case in cases(), bias: bool) {
-        // Of a single number, or a single feature without bias, a norm leaves the sign.
+        // For a single number, or a single feature without bias, the output of a norm is only a
+        // sign.
         let case = case.sized(|s| Sizes { d_x: s.d_x + 1, d_y: s.d_y + 1, d_k: s.d_k + 1, ..s });
         case.biased(bias).scored(Score::Normalised).conserves(|layer, slots| {
             [layer.sizes(slots), layer.turns(slots), layer.values_and_output(slots, 1)].concat()
@@ -78,7 +79,7 @@ proptest! {
     }
 }
 
-/// What a reader of a model with these layers is shown.
+/// The formulas of the laws of a model with these layers.
 #[test]
 fn formulas() {
     type Laws = fn(&Attention<f64>, &Params<'_, f64>) -> Vec<Law>;

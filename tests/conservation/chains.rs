@@ -13,7 +13,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// What a layer is made of: its kind as in [`CONVS`], the width of a head, and options.
+/// The description of a layer: its kind as in [`CONVS`], the width of a head, and options.
 #[derive(Debug, Clone, Copy)]
 pub struct Made {
     pub kind: usize,
@@ -30,7 +30,7 @@ impl Made {
         }
     }
 
-    /// How many laws it has about its neurons.
+    /// The number of laws about its neurons.
     fn laws(&self) -> usize {
         match (self.kind, self.options.join) {
             (0, _) | (_, Heads::Average) => 1,
@@ -81,7 +81,7 @@ emmy::module!(Chain: layers);
 
 impl<F: Real> Network<F> for Chain<F> {
     fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
-        // Whatever self-loops the graph has.
+        // The neighbourhood has the self-loops of the graph.
         let neighbours = &Neighbourhood::of(problem.graph.clone());
         let mut x = problem.input(pass.tape());
         for layer in &self.layers[..self.layers.len() - 1] {

@@ -1,4 +1,4 @@
-//! Networks written down from existing operations, and what is asked of the laws claimed for them.
+//! Networks written with existing operations, and the checks of the laws claimed for them.
 
 use emmy::nn::{Layer, Linear, Module, Params, Pass};
 use emmy::optim::{Algorithm, Optimizer};
@@ -12,11 +12,11 @@ pub trait Composition<F: Real>: Module<F> + Clone {
     fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F>;
 }
 
-/// All that a law says, asked at one point.
+/// All properties of a law, checked at one point.
 ///
 /// 1. δ vanishes, in `f64` and in `f32`.
-/// 2. The loss stays when parameters are moved along the symmetry: no gradient takes part.
-/// 3. c moves by exactly what the formula says, over steps of gradient descent with weight decay.
+/// 2. The loss does not change when parameters are moved along the symmetry; no gradient is needed.
+/// 3. c changes exactly as the formula says, over steps of gradient descent with weight decay.
 pub fn conserved(double: &impl Composition<f64>, single: &impl Composition<f32>, laws: &[Law]) {
     vanishes(double, laws, 1e-10);
     vanishes(single, laws, 1e-3);
@@ -37,12 +37,12 @@ pub fn loss<F: Real>(net: &impl Composition<F>) -> f64 {
     net.loss(&Pass::eval(&tape, net)).item().as_f64()
 }
 
-/// What its parameters are called.
+/// The names of its parameters.
 pub fn names<F: Real>(net: &impl Module<F>) -> Vec<String> {
     net.parameters().into_iter().map(|(name, _)| name).collect()
 }
 
-/// |δ| is within `tolerance` of the size of what it sums, for every entry of every law, up to the rounding of the largest terms there are.
+/// |δ| is at most `tolerance` times the size of its terms, for every entry of every law, up to the rounding of the largest terms of all laws.
 #[track_caller]
 pub fn vanishes<F: Real>(net: &impl Composition<F>, laws: &[Law], tolerance: f64) {
     let gradients = gradients(net);
@@ -61,8 +61,8 @@ pub fn vanishes<F: Real>(net: &impl Composition<F>, laws: &[Law], tolerance: f64
     }
 }
 
-/// The loss does not notice a move along the symmetry: factors from 10⁻² to 10², shears and shifts up to ±3,
-/// turns by any angle.
+/// A move along the symmetry does not change the loss: factors from 10⁻² to 10², shears and shifts
+/// up to ±3, turns by any angle.
 #[track_caller]
 pub fn stays(net: &impl Composition<f64>, laws: &[Law]) {
     let before = loss(net);
@@ -103,7 +103,7 @@ fn moves(law: &Law, seed: u64) -> Vec<(usize, f64)> {
         .collect()
 }
 
-/// c after each of `steps` steps of gradient descent is what [`Law::drift`] made of the c before.
+/// c after each of `steps` steps of gradient descent equals [`Law::drift`] of the c before.
 #[track_caller]
 pub fn drifts<C: Composition<f64>>(net: &C, laws: &[Law], steps: usize) {
     let (lr, decay) = (0.1, 0.02);
@@ -133,7 +133,7 @@ pub fn drifts<C: Composition<f64>>(net: &C, laws: &[Law], steps: usize) {
     }
 }
 
-/// For typical draws the law fails by a wide margin, and the loss notices the moves.
+/// For typical draws the law fails by a wide margin, and the moves change the loss.
 #[track_caller]
 pub fn fails<C: Composition<f64>>(draw: impl Fn(u64) -> (C, Vec<Law>)) {
     let (mut relative, mut changes) = (Vec::new(), Vec::new());
@@ -160,7 +160,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// A loss of y, by the seed one of three: cross-entropy; the squared distance of tanh y from something; or a
 /// smooth function of all entries, random and without symmetries of its own, mean (c₁ z + c₂ z² + c₃ z · (z
-/// next to it)) with z = tanh y. Of none a step of gradient descent is wild.
+/// next to it)) with z = tanh y. Steps of gradient descent stay small for each of them.
 pub fn any_loss<F: Real>(y: Var<'_, F>, seed: u64) -> Var<'_, F> {
     let rng = &mut init::rng(seed);
     let [c1, c2, c3] = [(); 3].map(|()| y.tape().constant(init::normal(&y.shape(), 1.0, rng)));
@@ -200,12 +200,12 @@ pub fn rows<F: Real>(
     parameters.map(slice).collect()
 }
 
-/// Slices as what flows in.
+/// Slices as incoming terms.
 pub fn incoming(slices: impl IntoIterator<Item = Slice>) -> Vec<Term> {
     slices.into_iter().map(Term::incoming).collect()
 }
 
-/// Slices as what flows out.
+/// Slices as outgoing terms.
 pub fn outgoing(slices: impl IntoIterator<Item = Slice>) -> Vec<Term> {
     slices.into_iter().map(Term::outgoing).collect()
 }
@@ -215,7 +215,7 @@ pub fn written<F: Real>(slots: &Params<'_, F>, map: &Linear<F>) -> Vec<Term> {
     incoming(rows(slots, map, 1, 0..map.weight.shape()[0]))
 }
 
-/// The columns of maps: what reads a neuron.
+/// The columns of maps, as outgoing terms of the neurons that they read.
 pub fn read<'a, F: Real>(
     slots: &Params<'_, F>,
     maps: impl IntoIterator<Item = &'a Linear<F>>,

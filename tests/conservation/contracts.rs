@@ -1,4 +1,4 @@
-//! What is refused, with which words and where; and how relative δ is meant.
+//! Refused calls, with their messages and locations; and the meaning of relative δ.
 
 use crate::support::*;
 use emmy::nn::{Activation, Layer, Linear, Mlp, Module, Params, Trace, Traced};
@@ -21,7 +21,7 @@ fn drawn(shapes: &[&[usize]]) -> Vec<Tensor<f64>> {
     shapes.iter().map(|s| init::normal(s, 1.0, rng)).collect()
 }
 
-/// What a contract violation says.
+/// The message of a contract violation.
 #[track_caller]
 fn refused(expected: &str, f: impl FnOnce()) {
     let payload = catch_unwind(AssertUnwindSafe(f)).expect_err(expected);
@@ -49,7 +49,7 @@ fn parameters_and_gradients_must_be_those_of_the_law() {
             refused(message, || {
                 law.transform(&mut moved.iter_mut().collect::<Vec<_>>(), 0, 1.0);
             });
-            // Nothing is moved by half.
+            // A refused move changes no parameter.
             assert_eq!(moved, before);
             let tape = Tape::new();
             let vars =
@@ -97,7 +97,7 @@ fn entries_must_be_those_of_the_law() {
     }
 }
 
-/// The line that called is to blame.
+/// The panic points at the line of the caller.
 #[test]
 fn a_refusal_points_at_the_caller() {
     use std::sync::{Arc, Mutex};
@@ -145,7 +145,7 @@ fn relative_delta_is_that_of_what_is_summed() {
     };
     assert_eq!(measured.relative(), [0.0, 0.25, 1.0, 0.0]);
     assert_eq!(measured.worst(), 1.0);
-    // Where less is summed than the floor, it stands for the size.
+    // If the size is below the floor, the floor takes its place.
     assert_eq!(measured.worst_above(10.0), 0.3);
     assert_eq!(measured.worst_above(3.5), 3.0 / 3.5);
     assert_eq!(measured.worst_above(0.0), 1.0);
@@ -214,7 +214,7 @@ fn laws_speak_of_places_so_a_copy_has_them_too() {
     assert_eq!(net.tensors().len(), 4);
 }
 
-/// A layer that says of itself what it is told to.
+/// A layer that states the ports that a test gives it.
 struct Told {
     layer: Linear<f64>,
     change: fn(&mut Ports),
@@ -284,6 +284,6 @@ fn ports_must_fit_the_shapes() {
         };
         refused(message, || drop(told(change, |_| ())));
     }
-    // A layer that writes nothing and says so: the neurons before it are read by what comes behind.
+    // A layer that states no writers: the neurons before it are read by the layers behind it.
     assert!(told(|ports| ports.writers.clear(), |_| ()).is_empty());
 }

@@ -1,4 +1,5 @@
-//! δ and c on the tape: the numbers of the plain measurement, and derivatives one can train on.
+//! δ and c on the tape: they equal the plain measurement, and their derivatives can be used for
+//! training.
 
 use crate::handmade::Gram;
 use crate::support::*;
@@ -35,7 +36,7 @@ fn on_tape<'t>(
     (loss, theta, g)
 }
 
-/// The broken law that knows only what flows in: its δ is not zero.
+/// An incomplete law with incoming terms only: its δ is not zero.
 fn incoming_only(law: &Law) -> Law {
     let terms = law.side(Side::Incoming).cloned().collect();
     Law::new(law.name.clone(), law.layer, law.symmetry, terms)
@@ -217,7 +218,7 @@ fn descent_on_imbalance_balances_and_keeps_the_loss() {
     }
 }
 
-/// Together with the loss: it falls, and what is learnt is balanced.
+/// Training on the loss and the penalty together: the loss falls, and the network becomes balanced.
 #[test]
 fn a_penalty_on_imbalance_trains_beside_the_loss() {
     let mut net = net(Conv::gatv2(false), Activation::Relu);

@@ -1,5 +1,5 @@
-//! How far the degree of balance drifts in a hundred steps: exactly known for plain descent, unknown for the
-//! rest.
+//! The drift of the degree of balance in a hundred steps: exactly known for plain descent, not for
+//! the other rules.
 
 use crate::handmade::Normed;
 use crate::support::*;
@@ -10,12 +10,12 @@ use emmy::symmetry::Law;
 const STEPS: usize = 100;
 const LR: f64 = 0.1;
 
-/// What a hundred steps have shown.
+/// The measurements of a hundred steps.
 #[derive(Debug)]
 struct Run {
-    /// How far c is from what the drift formula says, at most.
+    /// The largest difference between c and the drift formula.
     off: f64,
-    /// How far c is from where it started, at most.
+    /// The largest difference between c and its start.
     moved: f64,
     /// The largest relative δ of any step.
     delta: f64,
@@ -88,7 +88,7 @@ fn of_plain_descent_is_exact_for_neurons() {
             );
             assert!(found.off <= 1e-9, "{conv:?}, {decay}: {found:?}");
             assert!(found.delta <= 1e-10, "{conv:?}, {decay}: {found:?}");
-            // Not because nothing happens.
+            // The test is not trivial: c moves, and the loss falls.
             let least = if decay > 0.0 { 0.1 } else { 1e-4 };
             assert!(found.moved > least, "{conv:?}, {decay}: {found:?}");
             assert!(found.losses.1 < 0.9 * found.losses.0, "{found:?}");

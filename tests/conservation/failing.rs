@@ -1,5 +1,5 @@
-//! Where a law does not hold δ is of the size of its terms: the negative rows, and the theorem that is
-//! printed with a term missing.
+//! If a law does not hold, δ is of the size of its terms: the negative rows, and the theorem that
+//! is printed with a term missing.
 
 use crate::support::*;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Layer, Mlp, Params, Traced};
@@ -31,7 +31,7 @@ fn config(conv: Conv, activation: Activation) -> GraphNetConfig {
 /// How much larger parameters are here, for activations and scores that are far from linear.
 const LOUD: f64 = 1.5;
 
-/// The laws a network would have, were its activation another.
+/// The laws that the network would have with another activation.
 fn laws_with(net: &GraphNet<f64>, activation: Activation) -> Vec<Law> {
     let mut net = net.clone();
     net.config.activation = activation;
@@ -161,8 +161,8 @@ fn attention_added() {
     }
 }
 
-/// C2 holds where nothing sees neurons one by one: not behind ReLU, not in the scores of GATv2, not with
-/// neurons dropped, not across heads.
+/// C2 holds where no operation acts on single neurons: not behind ReLU, not in the scores of GATv2,
+/// not with neurons dropped, not across heads.
 #[test]
 fn spaces_of_neurons_that_something_sees_one_by_one() {
     let spaces = |net: &GraphNet<f64>| net.laws().iter().map(linear).collect::<Vec<_>>();

@@ -1,4 +1,5 @@
-//! The symmetry itself, without gradients: parameters far away from where they were, and the same loss.
+//! The symmetry itself, without gradients: the loss is the same after a large move of the
+//! parameters.
 
 use crate::handmade::{Gram, Normed};
 use crate::support::*;
@@ -11,7 +12,7 @@ use proptest::sample::Index;
 /// e^t from 10⁻² to 10².
 const FAR: f64 = 4.605;
 
-/// A few moves, each of any law at any entry.
+/// A few moves, each along any entry of any law.
 fn moves() -> impl Strategy<Value = Vec<(Index, Index, f64)>> {
     vec((any::<Index>(), any::<Index>(), -FAR..FAR), 1..4)
 }
@@ -32,8 +33,8 @@ fn moved(
     };
     let moves: Vec<_> = moves.iter().map(choose).collect();
     stays(net, problem, &moves);
-    // At the other place the laws hold too, as exactly as parameters allow of which some are ten thousand
-    // times as large as others.
+    // The laws also hold at the new point, up to rounding errors of parameters of which some are
+    // ten thousand times as large as others.
     let (_, gradients) = point(net, problem);
     assert!(worst(laws, net, &gradients) <= 1e-6);
 }
@@ -78,7 +79,7 @@ proptest! {
         let law = net.law();
         moved(&[law], &mut net, &problem, &moves);
         let mut net = Gram::new(4, 3, seed);
-        // An entry on the diagonal is no turn.
+        // An entry on the diagonal is not a rotation.
         let law = net.law();
         for (k, &(_, _, t)) in moves.iter().enumerate() {
             stays(&mut net, &problem, &[(&law, [1, 2, 3, 5, 6, 7][(seed as usize + k) % 6], t)]);

@@ -1,4 +1,4 @@
-//! Which laws a network lists, and what they say.
+//! The laws that networks list, and their formulas.
 
 use crate::support::*;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Traced};
@@ -115,7 +115,7 @@ fn softmax_laws_are_about_the_last_layer() {
     assert_eq!(names(&laws), expected);
     assert_eq!(formula(&gcn, &laws[0]), "Σ G of 2.weight[:,j] = 0");
     assert_eq!(formula(&gcn, &laws[1]), "Σ G of 2.bias = 0");
-    // An attention score sees the weight too: there the residual and the bias remain.
+    // Attention scores depend on the weight, too, so only the residual and the bias have this law.
     let gat = graph_net(config(Conv::GAT), 1);
     let laws = gat.softmax_laws();
     assert_eq!(formula(&gat, &laws[0]), "Σ G of 2.residual[:,j] = 0");
@@ -136,9 +136,9 @@ fn one_layer_has_no_hidden_neurons() {
     assert_eq!(net.softmax_laws().len(), 2);
 }
 
-/// Every term of every law moves δ by a visible part of its size, on one network of eight at least: none is
-/// listed in vain, and a test of the law sees it. (On one it may not matter: the target's half of a score of
-/// GAT cancels unless the scores of its neighbours differ in sign.)
+/// Every term of every law moves δ by a visible part of its size, on one network of eight at least:
+/// no term is superfluous, and a test of the law notices each term. (On one it may not matter: the
+/// target's half of a score of GAT cancels unless the scores of its neighbours differ in sign.)
 #[test]
 fn no_term_can_be_left_out() {
     for conv in CONVS {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const RELU_SQUARED: Activation = Activation::ReluSquared;
 
-/// Of each kind of symmetry how many laws there are: about neurons, spaces of neurons.
+/// The number of laws of each kind: about neurons, and about spaces of neurons.
 fn count(laws: &[Law]) -> (usize, usize) {
     let of = |kind| laws.iter().filter(|law| law.symmetry == kind).count();
     assert_eq!(
@@ -71,8 +71,8 @@ proptest! {
         check_mlp(&widths, activation, bias, &problem, seed);
     }
 
-    /// C1k: behind ReLU² what reads a neuron counts twice. Three layers at most: the outputs grow like the
-    /// power 2^(L − 1) of the features.
+    /// C1k: behind ReLU² the outgoing weights of a neuron count twice. Three layers at most: the
+    /// outputs grow like the power 2^(L − 1) of the features.
     #[test]
     fn of_perceptrons_with_an_activation_of_degree_two(
         (problem, hidden, classes) in (problems(), vec(1_usize..7, 1..3), 2_usize..5),
@@ -83,7 +83,7 @@ proptest! {
     }
 
     /// C1 for GCN, C3 for GATv2 with shared weights, C4 for GAT, C5 for separate weights, C6 for heads side
-    /// by side, C7 for biases, and what a residual x Vᵀ adds.
+    /// by side, C7 for biases, and the terms of a residual x Vᵀ.
     #[test]
     fn of_graph_networks((problem, config, seed) in (problems(), graph_nets(), any::<u64>())) {
         check_graph_net(config, &problem, seed);

@@ -43,7 +43,7 @@ impl<F: Real> Composition<F> for Chain<F> {
     }
 }
 
-/// What a [`Chain`] is drawn from.
+/// The parts of which a [`Chain`] is drawn.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     n: usize,
@@ -99,7 +99,7 @@ const CASE: Case = Case {
     seed: 0,
 };
 
-/// Four rows, three neurons or more: of two numbers a norm leaves the sign.
+/// Four rows, three neurons or more: for two numbers the output of a norm is only a sign.
 fn cases() -> impl Strategy<Value = Case> {
     let sizes = (4..8_usize, 3..6_usize, 3..7_usize, 1..4_usize);
     let activation = prop_oneof![
@@ -134,7 +134,7 @@ fn scales(net: &Chain<f64>, slots: &Params<'_, f64>) -> Vec<Law> {
     vec![Law::new("layer 1, neurons", 1, Symmetry::Rescaling, terms)]
 }
 
-/// C1, as if there were no norm between.
+/// The false law C1, as if there were no norm in between.
 fn neurons(net: &Chain<f64>, slots: &Params<'_, f64>) -> Vec<Law> {
     let terms = [written(slots, &net.first), read(slots, &net.readers)].concat();
     vec![Law::new("layer 1, neurons", 1, Symmetry::Rescaling, terms)]
@@ -244,7 +244,8 @@ fn n_with_a_positive_eps_the_scale_is_not_free() {
         ..CASE
     };
     feature(1.0).violates(scales);
-    // An ε of practice leaves a δ of about its own size: small, and far above rounding.
+    // With an ε as used in practice, δ is about as large as ε: small, but far above rounding
+    // errors.
     let worst = |eps: f64| {
         let net = layer(eps).draw::<f64>();
         let law = scale(&net, &Params::of(&net)).swap_remove(0);
@@ -278,7 +279,8 @@ fn n_rms_norm_sees_a_shift() {
     .violates(|net, slots| shifts("", 1, slots, &net.first));
 }
 
-/// Pair and layer norm see all neurons together: one alone may not grow.
+/// Pair norm and layer norm depend on all neurons together: scaling a single neuron changes the
+/// loss.
 #[test]
 fn n_neurons_before_pair_and_layer_norm_do_not_conserve_their_size() {
     for norm in [Norm::Layer { eps: 0.0 }, Norm::Pair { rows: false }] {

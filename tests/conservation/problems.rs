@@ -1,4 +1,4 @@
-//! What is asked of networks: random graphs, features and losses.
+//! Problems for networks: random graphs, features and losses.
 
 use emmy::graph::generators::random_graph;
 use emmy::graph::{Duplicates, SelfLoops};
@@ -9,16 +9,16 @@ use emmy::{Graph, Real, Tape, Tensor, Var};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// What is asked of a network: outputs for the nodes of a graph, and a loss of them.
+/// A problem: outputs for the nodes of a graph, and a loss of them.
 #[derive(Debug, Clone)]
 pub struct Problem {
     pub graph: Graph,
-    /// Features a node.
+    /// The number of features per node.
     pub inputs: usize,
     /// Whether the features are given as a sparse matrix.
     pub sparse: bool,
     pub loss: Loss,
-    /// Of features, labels, targets and dropout.
+    /// The seed of features, labels, targets and dropout.
     pub seed: u64,
 }
 
@@ -37,14 +37,14 @@ impl Problem {
     }
 }
 
-/// Something of the outputs to be minimised.
+/// A loss of the outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     CrossEntropy,
     /// Over every second node.
     Masked,
     SquaredError,
-    /// A smooth function that is no sum over outputs.
+    /// A smooth function that is not a sum over outputs.
     Smooth,
     /// Three tasks at once.
     Tasks,
@@ -59,7 +59,7 @@ impl Loss {
         Self::Tasks,
     ];
 
-    /// Whether it stays as it is when all outputs of a node are shifted alike.
+    /// Whether the loss is unchanged when all outputs of a node are shifted alike.
     pub fn ignores_shifts(self) -> bool {
         matches!(self, Self::CrossEntropy | Self::Masked)
     }

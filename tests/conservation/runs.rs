@@ -1,4 +1,4 @@
-//! Whole trainings: a law holds at every step, whatever makes the steps.
+//! Whole trainings: a law holds at every step of every optimiser.
 
 use crate::support::*;
 use emmy::data;
@@ -10,9 +10,9 @@ const EPOCHS: usize = 100;
 
 /// The largest relative δ of all epochs.
 struct Run {
-    /// Of the laws of neurons.
+    /// For the laws of neurons.
     neurons: f64,
-    /// Of the sums over classes.
+    /// For the sums over classes.
     classes: f64,
     /// The loss before and after.
     losses: (f64, f64),
@@ -35,7 +35,7 @@ fn train<F: Real>(config: GraphNetConfig, method: Algorithm, lr: f64) -> Run {
         let loss = y.cross_entropy(&karate.labels, Some(&mask));
         losses.push(loss.item().as_f64());
         let gradients = pass.gradients(loss);
-        // Here no floor is needed.
+        // No floor is needed here.
         let plain = laws
             .iter()
             .map(|law| measure(law, &net, &gradients).worst());

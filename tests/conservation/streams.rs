@@ -1,4 +1,4 @@
-//! C21: what skip connections tie together has one law, and the layers on their own have none.
+//! C21: layers that skip connections tie together have one common law, and none on their own.
 
 use crate::chains::{Made, made};
 use crate::support::*;
@@ -9,7 +9,7 @@ use emmy::symmetry::{Law, Ports, Symmetry};
 use emmy::{Real, Var};
 use proptest::prelude::*;
 
-/// What becomes of the stream x in a block f.
+/// The effect of a block f on the stream x.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Skip {
     /// x + σ(f(x))
@@ -23,7 +23,7 @@ enum Skip {
 
 const SKIPS: [Skip; 3] = [Skip::Behind, Skip::Before, Skip::Map(0.4)];
 
-/// A stream that `first` makes, blocks add to and `last` reads.
+/// A stream that `first` writes, blocks add to and `last` reads.
 #[derive(Debug, Clone)]
 struct Stream<F: Real> {
     first: Linear<F>,
@@ -86,7 +86,7 @@ impl<F: Real> Stream<F> {
     }
 }
 
-/// What would hold if these alone wrote and read a stream.
+/// The law that would hold if only these layers wrote and read a stream.
 fn stream_law(name: &str, writers: &[&Ports], readers: &[&Ports]) -> Law {
     let written = writers.iter().flat_map(|ports| &ports.writers);
     let read = readers.iter().flat_map(|ports| &ports.readers[0].terms);
@@ -147,7 +147,7 @@ fn blocks_of(kind: usize, count: usize) -> Vec<Made> {
 fn the_layers_of_a_stream_have_no_laws_of_their_own() {
     for skip in SKIPS {
         for kind in 0..CONVS.len() {
-            // Of each pair of neighbours by itself.
+            // For each pair of neighbouring layers alone.
             let mut found = vec![Vec::new(); 4];
             for seed in 0..10 {
                 let activation = Activation::LeakyRelu { slope: 0.2 };
@@ -169,7 +169,7 @@ fn the_layers_of_a_stream_have_no_laws_of_their_own() {
 }
 
 #[test]
-fn nobody_in_a_stream_can_be_left_out() {
+fn no_writer_or_reader_of_a_stream_can_be_left_out() {
     for skip in SKIPS {
         for kind in 0..CONVS.len() {
             let activation = Activation::LeakyRelu { slope: 0.2 };
@@ -197,7 +197,7 @@ fn nobody_in_a_stream_can_be_left_out() {
     }
 }
 
-/// The stream of a linear network has more than a factor per coordinate: any matrix.
+/// The stream of a linear network has a larger symmetry than one factor per coordinate: any matrix.
 #[test]
 fn the_stream_of_a_linear_network_may_be_mixed() {
     for skip in [Skip::Behind, Skip::Before, Skip::Map(0.4)] {

@@ -21,14 +21,14 @@ fn net(layers: usize, heads: usize, activation: Activation, seed: u64) -> GraphN
     graph_net(config, seed)
 }
 
-/// ⟨W^l, G⟩ and ⟨a^l, G⟩ of each layer, or with itself in place of G its squared norms.
+/// ⟨W^l, G⟩ and ⟨a^l, G⟩ of each layer; with the parameters in place of G, their squared norms.
 fn inner(net: &GraphNet<f64>, gradients: Option<&[Tensor<f64>]>) -> Vec<(f64, f64)> {
     let product = |x: &Tensor<f64>, g: &Tensor<f64>| (x * g).sum();
     let of = |(l, layer): (usize, &GraphLayer<f64>)| {
         let GraphLayer::Gatv2(layer) = layer else {
             panic!("all layers are GATv2")
         };
-        // Two parameters a layer: W, then a.
+        // Two parameters per layer: W, then a.
         let (w, a) = (&layer.source.weight, &layer.att);
         match gradients {
             Some(g) => (product(w, &g[2 * l]), product(a, &g[2 * l + 1])),
@@ -94,7 +94,8 @@ proptest! {
     }
 }
 
-/// With an activation of degree 2 nothing drops out: W² stands on the left once and on the right twice.
+/// With an activation of degree 2 nothing cancels: W² occurs once on the left and twice on the
+/// right.
 #[test]
 fn of_degree_two_leave_the_layers_between() {
     let net = net(3, 1, Activation::ReluSquared, 1);

@@ -1,5 +1,5 @@
-//! What laws are tested with: random networks with all parameters away from zero, and how far δ may be from
-//! zero.
+//! Tools for tests of laws: random networks with all parameters away from zero, and tolerances for
+//! δ.
 
 pub use crate::problems::{Loss, Problem, example, problems};
 
@@ -9,7 +9,7 @@ use emmy::symmetry::{Law, Residual, Symmetry};
 use emmy::{Real, Tape, Tensor, Var};
 use proptest::prelude::*;
 
-/// A network that can be asked.
+/// A network with outputs for a problem.
 pub trait Network<F: Real>: Module<F> {
     fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F>;
 }
@@ -27,7 +27,7 @@ impl<F: Real> Network<F> for GraphNet<F> {
     }
 }
 
-/// A pass of a network over a problem, written down.
+/// The trace of a network's pass over a problem.
 pub fn trace_on<F: Real>(net: &impl Network<F>, problem: &Problem) -> Trace {
     Trace::of(net, |pass| net.outputs(pass, problem))
 }
@@ -45,7 +45,7 @@ pub fn measure<F: Real>(law: &Law, net: &impl Module<F>, gradients: &[Tensor<F>]
     law.measure(&net.tensors(), gradients)
 }
 
-/// To what relative δ a law must hold.
+/// The tolerance for the relative δ of a law.
 ///
 /// Single precision reaches it because features and parameters, and so all that is between, are of size about
 /// 1, whatever the depth: δ is a difference of sums of a few hundred products, each rounded to one part in
@@ -122,7 +122,7 @@ pub fn draw_all<F: Real>(net: &mut impl Module<F>, seed: u64) {
     }
 }
 
-/// Every parameter `factor` times as large.
+/// Multiplies every parameter by `factor`.
 pub fn amplify<F: Real>(net: &mut impl Module<F>, factor: f64) {
     for parameter in net.tensors_mut() {
         parameter.mapv_inplace(|x| x * F::of(factor));
@@ -189,7 +189,7 @@ pub fn graph_nets() -> impl Strategy<Value = GraphNetConfig> {
     )
 }
 
-/// Of relative δ: half of them are larger than `least`, as of a law that does not hold.
+/// Asserts that the median of relative δ is larger than `least`, as for a law that does not hold.
 #[track_caller]
 pub fn typically(mut found: Vec<f64>, least: f64, what: &str) {
     found.sort_by(f64::total_cmp);
@@ -201,8 +201,8 @@ pub fn typically(mut found: Vec<f64>, least: f64, what: &str) {
     );
 }
 
-/// A law of GATv2 with separate weights as Theorem 6.3 prints it: without what the target weight of the next
-/// layer reads.
+/// A law of GATv2 with separate weights as Theorem 6.3 prints it: without the term of the next
+/// layer's target weight.
 pub fn printed(net: &GraphNet<f64>, law: &Law) -> Law {
     let target = format!("layers.{}.target.weight", law.layer);
     let names: Vec<String> = net.parameters().into_iter().map(|(name, _)| name).collect();
@@ -212,8 +212,8 @@ pub fn printed(net: &GraphNet<f64>, law: &Law) -> Law {
     printed
 }
 
-/// Moves a network along entries of laws, by t each, and sees that the loss stays as it is while the
-/// parameters do not.
+/// Moves a network along entries of laws, by t each, and checks that the parameters change and the
+/// loss does not.
 #[track_caller]
 pub fn stays(net: &mut impl Network<f64>, problem: &Problem, moves: &[(&Law, usize, f64)]) {
     let (before, _) = point(net, problem);
@@ -235,7 +235,8 @@ pub fn stays(net: &mut impl Network<f64>, problem: &Problem, moves: &[(&Law, usi
     }
 }
 
-/// How many cases a property is tried on. What fails is not kept: a case is its seed.
+/// The number of cases of a property. Failing cases are not stored, since a case is determined by
+/// its seed.
 pub fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,

@@ -11,7 +11,7 @@ use emmy::symmetry::{Law, Symmetry};
 use model::{BARE, DEEP, EPS, Plan, STREAM, Transformer};
 use ndarray::Array2;
 
-/// One block, as its laws present themselves.
+/// The formulas of the laws of one block.
 #[test]
 fn what_a_block_conserves() {
     let one = Plan {
@@ -70,7 +70,7 @@ fn all_laws_of_a_transformer_hold_at_once() {
             let size = |law: &Law| law.measure(&net.tensors(), &gradients).size;
             sizes.push(laws.iter().flat_map(size).collect());
         }
-        // A dead neuron would keep its law for nothing; none is dead twenty times.
+        // The law of a dead neuron holds trivially; no neuron is dead in all twenty draws.
         let all = sizes
             .into_iter()
             .reduce(|a, b| a.iter().zip(b).map(|(a, b)| a + b).collect());
@@ -86,7 +86,7 @@ fn its_degree_of_balance_moves_as_predicted() {
     }
 }
 
-/// δ speaks of one point, so it vanishes wherever an optimiser goes.
+/// δ is about one point, so it vanishes at every point that an optimiser reaches.
 #[test]
 fn the_laws_hold_all_along_a_run_with_adam() {
     let mut net = DEEP.draw::<f64>(1);
@@ -132,7 +132,7 @@ fn n_with_gains_the_stream_does_not_turn() {
 }
 
 /// The directions in which no loss on any data changes are those orthogonal to the gradients of as many
-/// losses as we like. There are as many as the laws say: the list leaves none out.
+/// losses as we like. There are as many as the laws say, so the list is complete.
 #[test]
 fn the_list_is_complete() {
     for gated in [&[true], &[false]] {
@@ -140,8 +140,8 @@ fn the_list_is_complete() {
         let bare = Plan { gated, ..BARE }.draw::<f64>(3);
         assert_eq!(blind_directions(&bare), dimension(&bare.laws()));
         // LayerNorm with gain and bias adds changes that no law here has a term for: they move one parameter
-        // by a multiple of another. What leaves the norm is γ ⊙ z + β with Σ z_i = 0, so W + u (1/γ)ᵀ reads γ
-        // ⊙ z as W does. Hence
+        // by a multiple of another. The output of the norm is γ ⊙ z + β with Σ z_i = 0, so W + u
+        // (1/γ)ᵀ reads γ ⊙ z as W does. Hence
         let full = Plan {
             gated,
             bias: false,
@@ -166,8 +166,8 @@ fn dimension(laws: &[Law]) -> usize {
     laws.iter().map(one).sum()
 }
 
-/// The dimension of what is orthogonal to the gradients of the net on twice as many data sets as it has
-/// parameters.
+/// The dimension of the space orthogonal to the gradients of the net on twice as many data sets as
+/// it has parameters.
 fn blind_directions(net: &Transformer<f64>) -> usize {
     let count = net.parameter_count();
     let gradient = |seed| -> Vec<f64> {

@@ -1,4 +1,4 @@
-//! `balance`: cells, its file of results, its arguments; below, what it shows.
+//! `balance`: cells, its file of results, its arguments; its output is tested in the module below.
 
 mod shown;
 
@@ -36,7 +36,8 @@ fn results(folder: &TempDir) -> PathBuf {
     folder.path().join("results/balance.jsonl")
 }
 
-/// The lines of the results, in order of their seeds, without what differs from run to run.
+/// The lines of the results, in order of their seeds, without the fields that differ from run to
+/// run.
 fn outcomes(folder: &TempDir) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(results(folder)).unwrap();
     let mut lines: Vec<serde_json::Value> = text
@@ -61,7 +62,7 @@ fn finished_cells_are_kept_and_not_run_again() {
     let (second, err) = succeeded(&balance(&folder, &karate("bal-o", &[])));
     assert_eq!((&first, ""), (&second, err.as_str()));
     assert_eq!(kept, std::fs::read_to_string(results(&folder)).unwrap());
-    // A cell more runs alone.
+    // If one cell is added, only this cell runs.
     let (_, err) = succeeded(&balance(&folder, &karate("xavier", &[])));
     assert!(err.contains("2 of 2: karate sgd L=3 xavier"), "{err}");
     assert_eq!(outcomes(&folder).len(), 4);
@@ -293,7 +294,7 @@ fn a_run_that_grows_without_bound_is_an_outcome() {
             "{stopped}"
         );
     }
-    // What was written can be read.
+    // The written file can be read.
     let (again, _) = succeeded(&balance(
         &folder,
         &karate("bal-o", &["--lr", "1e30", "--show"]),

@@ -2,7 +2,7 @@
 
 mod balance;
 mod diverging;
-#[path = "../files/mod.rs"]
+#[path = "../data/files/mod.rs"]
 mod files;
 mod options;
 mod output;
@@ -33,7 +33,7 @@ fn program(name: &str) -> PathBuf {
     path
 }
 
-/// A run of an example in a folder of its own, where no data are.
+/// A run of an example in its own folder, without data files.
 fn command(name: &str, folder: &TempDir, args: &[&str]) -> Command {
     let mut command = Command::new(program(name));
     command
@@ -75,7 +75,7 @@ fn json(out: &str) -> Vec<serde_json::Value> {
         .collect()
 }
 
-/// The lines without what differs from run to run.
+/// The lines without the parts that differ from run to run.
 fn untimed(out: &str) -> Vec<serde_json::Value> {
     let mut lines = json(out);
     for line in &mut lines {

@@ -1,4 +1,4 @@
-//! What the options of `cora` do.
+//! The effects of the options of `cora`.
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn every_option_of_model_and_training_makes_a_difference() {
         "--no-bias",
         "--float f64",
         "--seed 1",
-        // Some differ in hidden layers alone.
+        // Some differ only in hidden layers.
         "--layers 3 --init xavier",
         "--layers 3 --init xavier-zero",
         "--layers 3 --init bal-x",
@@ -82,7 +82,7 @@ fn the_initialisation_is_said_with_every_run() {
     for line in run(&[]) {
         assert!(line["init"].is_null());
     }
-    // What goes by two names is said by one.
+    // A scheme with two names is reported under one.
     assert_eq!(run(&["--init", "ll-ortho-bal"]), run(&["--init", "bal-o"]));
 }
 

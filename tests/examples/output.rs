@@ -1,4 +1,4 @@
-//! What `cora` prints where.
+//! The output of `cora`: standard output, standard error and files.
 
 use super::*;
 use resvg::tiny_skia::Pixmap;
@@ -110,7 +110,7 @@ fn figures_are_images_too_that_look_as_the_drawings_do() {
 #[test]
 fn what_is_reported_is_of_the_best_epoch() {
     let folder = TempDir::new().unwrap();
-    // A rate so high that the best is soon over.
+    // A learning rate so high that the best epoch comes early.
     let args = ["--dataset", "karate", "--dropout", "0.2", "--epochs", "30"];
     let args = [&args[..], &["--lr", "0.5", "--seed", "2"]].concat();
     let run = |more: &[&str]| succeeded(&cora(&folder, &[&args[..], more].concat())).0;
@@ -130,7 +130,7 @@ fn what_is_reported_is_of_the_best_epoch() {
     }
     assert!(state.description.contains("dropout: 0.2"));
 
-    // The table of who was taken for what comes to the same.
+    // The confusion matrix agrees with the accuracy.
     let out = run(&["--resume", "run.ckpt"]);
     let rows = out
         .lines()
@@ -154,7 +154,7 @@ fn what_is_reported_is_of_the_best_epoch() {
 }
 
 #[test]
-fn people_get_accuracy_time_confusion_and_figure() {
+fn the_text_has_accuracy_time_confusion_and_figure() {
     let folder = TempDir::new().unwrap();
     let (out, _) = succeeded(&cora(
         &folder,

@@ -1,4 +1,4 @@
-//! What `cora` refuses.
+//! Arguments that `cora` refuses.
 
 use super::*;
 

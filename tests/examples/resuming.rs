@@ -1,4 +1,4 @@
-//! `cora` goes on from a run that was saved.
+//! `cora` continues a saved run.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn a_run_saved_and_resumed_ends_where_an_unbroken_one_does() {
                 &[&args[..], &["--seed", "3", "--json"], more].concat(),
             )
         };
-        // What was measured is of the epochs trained here, not of those before.
+        // The measurements are of the epochs trained here, not of those before.
         let run = |more: &[&str]| {
             let mut lines = untimed(&succeeded(&start(more)).0);
             let delta = lines[0].as_object_mut().unwrap().remove("max_delta");

@@ -6,7 +6,7 @@ use emmy::init::{AttentionInit, Balancing, Beta, Initialization, Order, TargetIn
 use emmy::nn::{Activation, Conv, GraphNetConfig, Traced};
 use proptest::prelude::*;
 
-/// What is drawn for one case.
+/// The random parts of one case.
 #[derive(Debug, Clone)]
 enum Model {
     Mlp {

@@ -1,4 +1,5 @@
-//! Looks-linear weights: blocks of the paper, orthogonal, and a network that computes what a linear one does.
+//! Looks-linear weights: blocks of the paper, orthogonal, and a network that computes the same as a
+//! linear one.
 
 use super::networks::*;
 use emmy::graph::Neighbourhood;
@@ -14,7 +15,7 @@ fn mirrored(d: &Array2<f64>, rows: bool, columns: bool) -> Array2<f64> {
     if rows { along(0, &d) } else { d }
 }
 
-/// D of each of three weights, after a look at their structure.
+/// D of each of three weights, after a check of their structure.
 fn blocks(weights: [Array2<f64>; 3]) -> [Array2<f64>; 3] {
     let [w1, w2, w3] = weights;
     let (m1, m2, n2) = (w1.nrows() / 2, w2.nrows() / 2, w2.ncols() / 2);
@@ -118,7 +119,7 @@ fn identities_stand_in_hidden_layers() {
             let norms: Vec<f64> = norms.map(|x| x.dot(&x)).collect();
             match beta {
                 None => assert!(norms.iter().any(|n| (n - norms[0]).abs() > 0.1)),
-                // Of separate weights what flows out has β each on average.
+                // With separate weights, the outgoing columns have β each on average.
                 Some(beta) if conv == SHARED => {
                     approx::assert_relative_eq!(norms[..], vec![beta; 12][..], epsilon = 1e-12);
                 }
@@ -131,7 +132,7 @@ fn identities_stand_in_hidden_layers() {
     }
 }
 
-/// The karate club with features dense enough to be seen.
+/// The karate club with dense features.
 fn club() -> (Tensor<f64>, Neighbourhood<f64>) {
     let karate = data::karate();
     let x = init::normal(&[karate.labels.len(), INPUTS], 1.0, &mut init::rng(9));
@@ -203,7 +204,7 @@ fn a_looks_linear_network_computes_what_its_linear_counterpart_does() {
                 let d = difference(&relu, &linear);
                 assert!(d < 1e-12, "{network:?}, {scheme:?}: {d}");
             }
-            // Not so Xavier, and not odd widths: there a neuron has no partner.
+            // This fails for Xavier, and for odd widths, where a neuron has no partner.
             let [relu, linear] = both(network, Initialization::BAL_X);
             assert!(difference(&relu, &linear) > 1e-2);
             let [relu, linear] = both(config(conv, layers, 5, 1), Initialization::BAL_O);

@@ -1,4 +1,4 @@
-//! How networks start.
+//! Initialisation of networks.
 
 mod balance;
 mod looks_linear;

@@ -1,4 +1,4 @@
-//! The networks that are initialised, and what is asked of them.
+//! The networks that are initialised, and measurements of them.
 
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Traced};
 use emmy::nn::{AttentionOptions, Gatv2Conv, Heads, Pass, Trace};

@@ -33,7 +33,7 @@ fn scheme(base: WeightInit, balancing: Balancing) -> Initialization {
 
 #[test]
 fn norms_are_those_of_the_procedure() {
-    // Without laws: Procedure 2.6 written out for a network of one weight a layer.
+    // Without laws: Procedure 2.6 written out for a network with one weight per layer.
     let mut net = graph_net::<f64>(config(SHARED, 3, 5, 2));
     for base in [WeightInit::XavierNormal, WeightInit::LooksLinearOrthogonal] {
         let balancing = Balancing::constant(1.5);
@@ -132,7 +132,7 @@ fn attention_takes_what_does_not_flow_out() {
             let a = matrix(&net, name);
             same(a.as_slice().unwrap(), &[entry / 2.0_f64.sqrt(); 6]);
         }
-        // No attention: all flows out.
+        // Without attention, the outgoing weights get the whole norm.
         let mut net = graph_net::<f64>(config(Conv::GCN, 2, 3, 1));
         start.apply(&mut net, 0).unwrap();
         same(&rows(&net, "layers.0.weight"), &[3.0; 3]);

@@ -1,4 +1,4 @@
-//! What cannot be balanced, and how one is told.
+//! Networks that cannot be balanced, and the error messages.
 
 use super::networks::*;
 use emmy::init;
@@ -26,7 +26,7 @@ fn an_identity_without_entries_to_scale_is_refused_by_name() {
         &[4, 4, 5, 3, 2],
         "balancing layer 2, neurons, number 4 of 5: expected what flows out of it",
     );
-    // From right to left it is rows that lack.
+    // From right to left, rows are missing.
     let backwards = Initialization {
         balance: Some(Balancing {
             order: Order::RightToLeft,
@@ -39,7 +39,8 @@ fn an_identity_without_entries_to_scale_is_refused_by_name() {
         &[4, 3, 5, 2],
         "balancing layer 2, neurons, number 4 of 5: expected what flows into it",
     );
-    // Without balancing there is nothing to refuse, nor where nothing flows in: there what flows out becomes zero.
+    // Without balancing there is nothing to refuse. Nothing is refused either if all incoming
+    // entries are zero: the outgoing entries then become zero.
     let mut net = mlp::<f64>(&[4, 4, 5, 3, 2], Activation::Relu, true);
     Initialization::IDENTITY.apply(&mut net, 0).unwrap();
     let mut net = mlp::<f64>(&[4, 3, 5, 2], Activation::Relu, true);

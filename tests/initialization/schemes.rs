@@ -1,4 +1,4 @@
-//! What every scheme draws, and that it is the seed's.
+//! The distribution that every scheme draws, and its dependence on the seed.
 
 use super::networks::*;
 use emmy::init;
@@ -116,7 +116,7 @@ fn what_no_port_names_stays_as_it_is() {
 fn the_seed_decides() {
     let start = |scheme: Initialization, seed| {
         let mut net = graph_net::<f64>(config(SEPARATE, 3, 5, 2));
-        // What was there before does not matter.
+        // The values before do not matter.
         for p in net.tensors_mut() {
             *p = init::normal(p.shape(), 1.0, &mut init::rng(seed + 10));
         }

@@ -1,4 +1,5 @@
-//! A task that is no graph: regression on batches, with dropout, running statistics and metrics of its own.
+//! A task without a graph: regression on batches, with dropout, running statistics and metrics of
+//! its own.
 
 use super::*;
 use emmy::init;
@@ -84,7 +85,8 @@ impl Task<f64, Regressor> for Product {
         rows: &Vec<usize>,
     ) -> Loss<'t, f64> {
         self.seen.borrow_mut().push(rows.clone());
-        // The offer is not taken: a model with state is evaluated apart, also where nothing is random.
+        // The shared pass is not used: a model with state is evaluated separately, even if nothing
+        // is random.
         Loss::from(self.error(net, pass, rows))
             .with("examples", rows.len() as f64)
             .evaluated(pass, || panic!("taken for an evaluation"))
@@ -117,7 +119,7 @@ fn fitted(task: &Product, config: TrainConfig) -> Trainer<f64, Regressor> {
     trainer
 }
 
-/// Parameters and state, of now and of the best epoch.
+/// Parameters and state, the current ones and those of the best epoch.
 fn all_bits(trainer: &Trainer<f64, Regressor>) -> Vec<u64> {
     let TrainState {
         parameters,

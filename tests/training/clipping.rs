@@ -1,4 +1,4 @@
-//! Clipping and decay as a training does them.
+//! Clipping and weight decay in a training.
 
 use super::*;
 use emmy::nn::Role;
@@ -14,7 +14,7 @@ fn descent(config: TrainConfig) -> TrainConfig {
 
 type Tensors = Vec<Tensor<f64>>;
 
-/// Of each step of plain descent the gradient, and how far it went by η.
+/// For each step of plain descent, the gradient and the step divided by η.
 fn steps(config: TrainConfig) -> Vec<(Tensors, Tensors)> {
     let setting = setting(0.2);
     let mut diary = super::observers::Diary::default();

@@ -1,4 +1,4 @@
-//! Loops written by hand, a line per step.
+//! Training loops written by hand, one line per step.
 
 use super::*;
 use emmy::init;

@@ -2,6 +2,7 @@
 
 mod batches;
 mod clipping;
+mod cora_like;
 mod handmade;
 mod monitoring;
 mod observers;
@@ -9,6 +10,7 @@ mod passes;
 mod recording;
 mod rules;
 mod troubles;
+mod weight_decay;
 
 use emmy::autodiff::grad;
 use emmy::data::{self, Dataset, Split};
@@ -96,7 +98,7 @@ impl Setting {
         trainer
     }
 
-    /// Goes on with what is begun, under the eyes of an observer.
+    /// Continues a training with an observer.
     fn observe(
         &self,
         trainer: &mut Trainer<f64, Net>,
@@ -123,7 +125,7 @@ fn bits(model: &impl Module<f64>) -> Vec<u64> {
         .collect()
 }
 
-/// All that is recorded but the time.
+/// All records except the time.
 fn untimed<M: Module<f64>>(trainer: &Trainer<f64, M>) -> (Vec<Record>, Vec<StepRecord>) {
     let timeless = |r: &Record| Record {
         ms: 0.0,

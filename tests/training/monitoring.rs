@@ -6,7 +6,7 @@ use emmy::symmetry::Side;
 use emmy::train::{LawMonitor, Worst};
 
 /// The relative δ and the size of each neuron of a first layer of two heads of four, from the names of the parameters alone: ⟨W[r,:], G⟩ + Σ b_r G − a_r G
-/// − ⟨W⁺[:,r], G⟩ by the sum of what stands in it, with or without the attention.
+/// − ⟨W⁺[:,r], G⟩ by the sum of its terms, with or without the attention.
 fn by_hand(names: &[String], page: &super::observers::Page, attention: bool) -> Vec<(f64, f64)> {
     let find = |name: &str| names.iter().position(|n| n == name).expect("a parameter");
     let products = |name: &str| {
@@ -75,7 +75,7 @@ fn the_monitor_finds_the_largest_delta() {
     }
 }
 
-/// Shows another what it is shown, with one entry of the gradients changed in one epoch.
+/// Passes its points on to another observer, with one entry of the gradients changed in one epoch.
 struct Tampering<'a> {
     monitor: &'a mut LawMonitor,
     changes: Vec<(usize, [usize; 2], f64)>,

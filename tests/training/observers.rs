@@ -1,10 +1,10 @@
-//! Observers see the points that are stepped from, change nothing, and may end the training.
+//! Observers see the points at which steps begin, change nothing, and may end the training.
 
 use super::*;
 use emmy::train::{LawMonitor, Recorder, each_epoch};
 use std::cell::RefCell;
 
-/// What an observer has been shown.
+/// The points that an observer has seen.
 #[derive(Default)]
 pub struct Diary {
     pub epochs: Vec<Page>,
@@ -40,7 +40,7 @@ impl<M> Observer<f64, M> for Diary {
     }
 }
 
-/// Plain descent with everything that moves the learning rate and the parameters.
+/// Plain descent with all options that change the learning rate and the parameters.
 pub fn descent(epochs: usize) -> TrainConfig {
     TrainConfig {
         algorithm: Algorithm::SGD,
@@ -120,7 +120,7 @@ fn observers_change_no_bit() {
     }
 }
 
-/// Says what happened, and says no at a place.
+/// Records its calls, and returns an error at a given call.
 struct Teller<'a> {
     name: &'static str,
     told: &'a RefCell<Vec<String>>,
@@ -200,12 +200,12 @@ fn an_error_ends_the_training_where_it_is_said() {
             let pair = (teller("a", Some(refuses)), teller("b", None));
             let error = setting.observe(&mut trainer, pair).unwrap_err();
             assert!(error.to_string().contains("found a"), "{error}");
-            // The second is not asked any more.
+            // The second observer is not called any more.
             assert_eq!(told.borrow().last().unwrap(), last_told);
             assert_eq!(trainer.history().epochs(), epochs);
             let until = setting.fit(descent(epochs));
             assert_eq!(bits(trainer.model()), bits(until.model()));
-            // And the training can go on.
+            // The training can be continued.
             setting.observe(&mut trainer, ()).unwrap();
             assert_eq!(bits(trainer.model()), bits(whole.model()));
         }

@@ -1,4 +1,5 @@
-//! Forward passes: against a loop written out, shared between training and evaluation, and what is random in them.
+//! Forward passes: comparison with a plain loop, passes shared between training and evaluation, and
+//! random passes.
 
 use super::*;
 
@@ -79,7 +80,8 @@ fn a_shared_forward_pass_changes_no_bit_and_is_done_once() {
         let trainer = setting.fit_with(config.clone(), |net, pass| {
             passes.set(passes.get() + 1);
             if draws {
-                // A seed asked for and not used: the pass counts as random, and is evaluated apart.
+                // A seed is drawn but not used: the pass counts as random, and the evaluation has
+                // its own pass.
                 pass.draw();
             }
             setting.forward(net, pass)

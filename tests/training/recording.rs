@@ -1,4 +1,4 @@
-//! The recorder: what is sampled, when, and that it is what it says.
+//! The recorder: which values are sampled, at which epochs, and whether they are right.
 
 use super::observers::{Diary, Page, descent};
 use super::*;
@@ -40,7 +40,7 @@ fn a_sample_every_no_epochs_is_refused() {
     let _ = Recorder::new(&net, net.laws(), 0);
 }
 
-/// Of all, and by the first axis, or of every entry.
+/// The norm of all entries, and the norms along the first axis or of every entry.
 fn norms(x: &Tensor<f64>, entries: bool) -> Norms {
     let norm = |x: &mut dyn Iterator<Item = &f64>| x.map(|x| x * x).sum::<f64>().sqrt();
     Norms {
@@ -127,7 +127,7 @@ fn an_attention_that_begins_with_0_has_no_relative_gradient_there() {
     assert!(first.gradient[a].whole > 0.0 && first.norm[a].whole == 0.0);
     assert_eq!(first.relative_gradient(a).whole, f64::INFINITY);
     assert!(second.relative_gradient(a).whole.is_finite());
-    // A bias too begins with 0. What began there has changed by all that it is.
+    // A bias starts at 0, too. The relative change of such a parameter is 1.
     for k in [a, bias] {
         assert_eq!(first.relative_change(k).whole, 0.0);
         approx::assert_relative_eq!(second.relative_change(k).whole, 1.0);

@@ -108,7 +108,7 @@ fn learning_rates_follow_schedule_and_plateau() {
 fn the_plateau_watches_the_validation_loss() {
     let setting = setting(0.0);
     let split = &setting.set.splits[0];
-    // What is learnt is wrong where it is validated: one loss falls, the other rises.
+    // The learnt function is wrong on the validation nodes: one loss falls, the other rises.
     let mut labels = setting.set.labels.clone();
     for (label, _) in labels.iter_mut().zip(&split.val).filter(|(_, v)| **v) {
         *label = 1 - *label;

@@ -1,4 +1,4 @@
-//! When things go wrong, or are ended from outside.
+//! Trainings with errors, and trainings ended from outside.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn a_loss_that_is_not_finite_ends_with_an_error_before_its_step() {
         message.starts_with("training loss of epoch ") && message.contains("a finite number"),
         "{message}"
     );
-    // What came before is still there.
+    // The earlier epochs are kept.
     let epochs = trainer.history().epochs();
     assert!(
         message.contains(&format!("epoch {}", epochs + 1)),

@@ -1,4 +1,4 @@
-//! How far parameters are from where they began, by layer.
+//! How far parameters have moved from the start, by layer.
 
 use super::{colour_of, outcomes, panel, series};
 use crate::change::LayerChange;
@@ -20,7 +20,7 @@ pub fn share_that_moves(number: u32, plan: &Plan, results: &[Outcome]) -> Vec<Pa
     [(false, "weights"), (true, "attention")].map(of).into()
 }
 
-/// Figure 8: the share of weights and attention entries that are what they were.
+/// Figure 8: the share of weights and attention entries that are unchanged.
 pub fn unchanged(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
     let mut panels = Vec::new();
     for row in plan.rows() {
@@ -36,8 +36,8 @@ pub fn unchanged(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
     panels
 }
 
-/// Bars by layer, one colour an initialisation. The networks of these figures have one weight and one
-/// attention vector a layer.
+/// Bars by layer, one colour per initialisation. The networks of these figures have one weight and
+/// one attention vector per layer.
 fn bars(
     plan: &Plan,
     results: &[Outcome],

@@ -6,8 +6,8 @@ use crate::run::Outcome;
 use crate::support::plot::{Axis, Mark, Panel};
 use crate::tables::{finished, mean_interval};
 
-/// Accuracy and epochs to the best model by row (depth, or width), a line per column (an initialisation), two
-/// panels a group of rows: a data set, or the widths.
+/// Accuracy and epochs to the best model by row (depth, or width), one line per column (an
+/// initialisation), two panels per group of rows (a data set, or the widths).
 pub fn by_depth(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
     let is_finished = |row: &&str| !outcomes(&plan.of_row(row), results).is_empty();
     let rows: Vec<&str> = plan.rows().into_iter().filter(is_finished).collect();

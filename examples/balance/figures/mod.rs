@@ -68,7 +68,7 @@ pub fn draw(
 /// The schemes of Table 1.
 const ALL: [&str; 4] = ["Xav", "Xav_Z", "Bal_X", "Bal_O"];
 
-/// The colour of a column: that of its scheme, whichever of the others are finished.
+/// The colour of a column: that of its scheme, independent of which others are finished.
 fn colour_of(column: &str) -> RGBColor {
     let known = [
         &ALL[..],
@@ -82,7 +82,7 @@ fn colour_of(column: &str) -> RGBColor {
     COLOURS[found.unwrap_or(0)]
 }
 
-/// The colour of layer `l` of `layers`, from 0: from dark at the first to bright at the last.
+/// The colour of layer `l` of `layers`, counted from 0: dark for the first, bright for the last.
 fn colour_of_layer(l: usize, layers: usize) -> RGBColor {
     let (first, last) = ([0x2b, 0x2d, 0x6e], [0xf0, 0xa0, 0x30]);
     let share = l as f64 / (layers.max(2) - 1) as f64;

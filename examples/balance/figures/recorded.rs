@@ -89,8 +89,9 @@ pub fn conservation(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
     panels
 }
 
-/// Relative gradient norms of weights (lines) and attention (dashes, the same colours) of the layers that
-/// `shown` picks, a panel an initialisation, and the training loss of all in a last one.
+/// Relative gradient norms of weights (lines) and attention (dashes, the same colours) of the
+/// layers that `shown` selects, one panel per initialisation, and the training loss of all in a
+/// last panel.
 pub fn gradients(
     plan: &Plan,
     results: &[Outcome],

@@ -10,7 +10,7 @@ type Drawn = (String, String, Cell);
 /// Depths of Figures 9 and 10.
 const DEPTHS: [usize; 7] = [2, 5, 10, 20, 40, 64, 80];
 
-/// The bases of Figure 10, and of Figure 9 with those that follow.
+/// The initialisations of Figure 10; Figure 9 has these and the next ones.
 const BASES: [(&str, &str); 4] = [
     ("xavier", "Xavier"),
     ("bal-x", "Xavier+Bal"),
@@ -25,7 +25,7 @@ const IDENTITIES: [(&str, &str); 4] = [
 ];
 
 impl Choice {
-    /// The cells of a figure, an entry a curve, bar or panel.
+    /// The cells of a figure, one entry per curve, bar or panel.
     pub fn figure(&self, number: u32) -> Plan {
         let drawn = match number {
             2 => self.conservation(),
@@ -46,7 +46,7 @@ impl Choice {
         let entries = drawn.into_iter().filter_map(|(row, column, cell)| {
             let mut entry = self.entry(row, column, None, &cell)?;
             if matches!(number, 2..=5 | 8 | 11 | 12) {
-                // One run shows the dynamics; means of curves would blur them.
+                // One run per curve: the mean of several runs would hide the dynamics.
                 entry.cells.truncate(1);
             }
             Some(entry)
@@ -74,7 +74,8 @@ impl Choice {
     fn conservation(&self) -> Vec<Drawn> {
         let mut out = Vec::new();
         for (rule, name) in [(Rule::Sgd, "SGD"), (Rule::Adam, "Adam")] {
-            // Adam's loss is below the threshold after thirty epochs; δ matters after that too.
+            // Adam's loss is below the threshold after thirty epochs; δ is to be shown after that,
+            // too.
             let cell = Cell {
                 loss_threshold: None,
                 ..self.recorded(3, "xavier", rule, 0.1)

@@ -1,7 +1,7 @@
-//! Which cells the tables and figures of "Are GATs Out of Balance?" are made of, with the settings of the
+//! The cells of the tables and figures of "Are GATs Out of Balance?", with the settings of the
 //! paper.
 //!
-//! Where the paper is silent the choice is said at the place.
+//! Where the paper gives no setting, a comment states our choice.
 
 mod figures;
 mod tables;
@@ -11,7 +11,7 @@ use crate::support::args::Float;
 use emmy::data::Name;
 use emmy::nn::Activation;
 
-/// What is asked for: everything, or a part of it.
+/// The choice of the user: everything, or a part of it.
 #[derive(Debug, Clone)]
 pub struct Choice {
     pub seeds: Vec<u64>,
@@ -20,17 +20,17 @@ pub struct Choice {
     pub layers: Vec<usize>,
     pub inits: Vec<String>,
     pub float: Float,
-    /// Heterophilic graphs as directed, as the published code reads them.
+    /// Whether heterophilic graphs are read as directed, as the published code does.
     pub directed: bool,
-    /// Features as published, rows of any sum.
+    /// Whether features are used as published, with rows of any sum.
     pub raw_features: bool,
-    /// Another learning rate than the paper's.
+    /// A learning rate in place of the paper's.
     pub lr: Option<f64>,
-    /// The training loss to stop below.
+    /// Training stops when the loss is below this value.
     pub loss_threshold: f64,
 }
 
-/// One number of a table: what the paper prints and the cells whose mean stands beside it.
+/// One number of a table: the paper's, and the cells whose mean is printed beside it.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub row: String,
@@ -47,22 +47,23 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The names of its rows, in order.
+    /// The names of the rows, in order.
     pub fn rows(&self) -> Vec<&str> {
         distinct(self.entries.iter().map(|e| e.row.as_str()))
     }
 
-    /// The names of its columns, in order.
+    /// The names of the columns, in order.
     pub fn columns(&self) -> Vec<&str> {
         distinct(self.entries.iter().map(|e| e.column.as_str()))
     }
 
-    /// What stands in a row and a column.
+    /// The entry in a row and a column.
     pub fn entry_at(&self, row: &str, column: &str) -> Option<&Entry> {
         (self.entries.iter()).find(|e| e.row == row && e.column == column)
     }
 
-    /// The part of it whose rows or columns have one of these texts in their names; all of it without a text.
+    /// The entries whose row or column has one of these texts in its name; all entries if there is
+    /// no text.
     pub fn only(mut self, texts: &[String]) -> Self {
         let has = |name: &str| texts.iter().any(|text| name.contains(text.as_str()));
         self.entries
@@ -70,7 +71,7 @@ impl Plan {
         self
     }
 
-    /// The part of it that is one row.
+    /// The entries of one row.
     pub fn of_row(&self, row: &str) -> Self {
         let entries = self.entries.iter().filter(|e| e.row == row);
         Self {
@@ -107,8 +108,8 @@ fn is_heterophilic(dataset: &str) -> bool {
     dataset.parse().is_ok_and(Name::is_heterophilic)
 }
 
-/// η of gradient descent (section 3). The paper names none for L = 64 and 80: that of L = 40 is taken; for
-/// depths between its own, that of the next deeper one.
+/// η of gradient descent (section 3). The paper gives none for L = 64 and 80; we take that of L =
+/// 40. For depths between the paper's, we take that of the next deeper one.
 pub fn sgd_rate(dataset: &str, layers: usize) -> f64 {
     match (is_heterophilic(dataset), layers) {
         (false, ..=5) => 0.1,
@@ -129,9 +130,9 @@ fn adam_rate(dataset: &str, layers: usize) -> f64 {
 
 impl Choice {
     /// The network of the paper: GATv2, shared weights, width 64, one head, ReLU, no biases, and its
-    /// training: at most 5000 epochs, until the loss is below 10⁻⁴, the model of the best validation
-    /// accuracy. CiteSeer's isolated nodes are out of the masks; heterophilic sets use their second split, as
-    /// the published code does.
+    /// training: at most 5000 epochs, until the loss is below 10⁻⁴, with the model of the best
+    /// validation accuracy. CiteSeer's isolated nodes are removed from the masks; heterophilic sets
+    /// use their second split, as the published code does.
     pub fn cell(&self, dataset: &str, layers: usize, init: &str, rule: Rule) -> Cell {
         Cell {
             dataset: dataset.to_owned(),
@@ -166,7 +167,7 @@ impl Choice {
         }
     }
 
-    /// What differs from the paper's settings, for titles.
+    /// The differences from the paper's settings, for titles.
     pub fn settings(&self) -> String {
         let count = |n: usize, what: &str| match n {
             1 => format!(", 1 {what}"),
@@ -193,7 +194,7 @@ impl Choice {
         }
     }
 
-    /// The same cell once for each seed.
+    /// The same cell, once per seed.
     fn seeded(&self, cell: &Cell) -> Vec<Cell> {
         let with = |&seed: &u64| Cell {
             seed,
@@ -202,7 +203,7 @@ impl Choice {
         self.seeds.iter().map(with).collect()
     }
 
-    /// Whether a cell is asked for.
+    /// Whether a cell is chosen.
     fn wants(&self, cell: &Cell) -> bool {
         let any = |empty: bool, found: bool| empty || found;
         any(
@@ -227,7 +228,7 @@ impl Choice {
         })
     }
 
-    /// The quick demonstration: ten layers on the generated set, where no data are needed.
+    /// The quick demonstration: ten layers on the generated set, which needs no data files.
     pub fn demonstration(&self) -> Plan {
         let mut entries = Vec::new();
         for (init, name) in [SCHEMES[0], SCHEMES[2], SCHEMES[3]] {
@@ -245,8 +246,8 @@ impl Choice {
         }
     }
 
-    /// The cells asked for, trained by gradient descent as in Table 2; what is not named is as in the
-    /// demonstration.
+    /// The chosen cells, trained by gradient descent as in Table 2. Settings that are not named are
+    /// those of the demonstration.
     pub fn cells(&self) -> Plan {
         let or = |given: &[String], default: &[&str]| match given {
             [] => default.iter().map(|&s| s.to_owned()).collect(),

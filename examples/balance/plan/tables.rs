@@ -44,8 +44,8 @@ impl Choice {
         }
     }
 
-    /// Tables 3 and 4. Eight heads share the width of 64, eight neurons each, as in Veličković et al., from
-    /// where the paper takes its constants.
+    /// Tables 3 and 4. Eight heads share the width of 64, eight neurons each, as in Veličković et
+    /// al., from whom the paper takes its constants.
     fn variations(&self, rule: Rule, numbers: &[paper::Variation], title: &str) -> Plan {
         let mut entries = Vec::new();
         for (variation, layers, accuracies) in numbers {
@@ -83,10 +83,10 @@ impl Choice {
         }
     }
 
-    /// Table 5: on Cora GAT v1 as Veličković et al. have it, on PubMed GATv2 with their constants for PubMed
-    /// (8 output heads, weight decay 10⁻³, η = 0.01). The paper's Cora is another edition, split by the order
-    /// of a file; here it is the public split. Its code applies ELU to the outputs as well; here they are the
-    /// logits, as in Veličković et al.
+    /// Table 5: on Cora GAT v1 as in Veličković et al., on PubMed GATv2 with their constants for
+    /// PubMed (8 output heads, weight decay 10⁻³, η = 0.01). The paper's Cora is another edition,
+    /// split by the order of a file; here the split is the public one. Its code applies ELU to the
+    /// outputs as well; here they are the logits, as in Veličković et al.
     fn table_5(&self) -> Plan {
         let mut entries = Vec::new();
         for (dataset, numbers) in paper::TABLE_5 {

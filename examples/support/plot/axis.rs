@@ -1,4 +1,4 @@
-//! Where values stand along an axis, and how ticks are written.
+//! Positions of values along an axis, and texts of ticks.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use std::ops::Range;
 #[derive(Debug, Clone)]
 pub struct Axis {
     pub label: String,
-    /// From where to where; none to fit what is drawn.
+    /// The limits of the axis; none to fit the data.
     pub range: Option<Range<f64>>,
     /// Whether powers of ten are equally far apart; values of 0 and below are then left out.
     pub log: bool,
-    /// Names of the places 0, 1, 2, … in place of numbers.
+    /// Names for the positions 0, 1, 2, …, used in place of numbers.
     pub names: Vec<String>,
 }
 
 impl Axis {
-    /// An axis of numbers that fits what is drawn.
+    /// An axis of numbers that fits the data.
     pub fn new(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
@@ -25,7 +25,7 @@ impl Axis {
         }
     }
 
-    /// From where to where.
+    /// The same axis with these limits.
     pub fn within(self, range: Range<f64>) -> Self {
         Self {
             range: Some(range),
@@ -33,12 +33,12 @@ impl Axis {
         }
     }
 
-    /// In powers of ten.
+    /// The same axis in powers of ten.
     pub fn log(self) -> Self {
         Self { log: true, ..self }
     }
 
-    /// With names for 0, 1, 2, …
+    /// The same axis with names for 0, 1, 2, …
     pub fn named(self, names: Vec<String>) -> Self {
         Self {
             range: Some(-0.5..names.len() as f64 - 0.5),
@@ -67,7 +67,7 @@ impl Axis {
         low - margin..high + margin
     }
 
-    /// What is written at a tick of an axis that spans `width`.
+    /// The text at a tick of an axis that spans `width`.
     pub(super) fn text(&self, place: f64, width: f64) -> String {
         if !self.names.is_empty() {
             let whole = (place - place.round()).abs() < 1e-6 && place > -0.5;
@@ -76,7 +76,7 @@ impl Axis {
         }
         let value = match self.log {
             true => 10f64.powf(place),
-            // Ticks are sums of steps: the one at 0 is a rounding error away from it.
+            // Ticks are sums of steps, so the tick at 0 may differ from 0 by a rounding error.
             false if place.abs() < 1e-9 * width => 0.0,
             false => place,
         };

@@ -1,4 +1,4 @@
-//! Panels of curves, points, bars and boxes; what a figure is made of.
+//! Panels of curves, points, bars and boxes: the parts of a figure.
 
 mod axis;
 mod panel;
@@ -20,7 +20,7 @@ pub const COLOURS: [RGBColor; 8] = [
     RGBColor(0x00, 0x00, 0x00),
 ];
 
-/// What is drawn of one series.
+/// The shape in which one series is drawn.
 #[derive(Debug, Clone)]
 pub enum Mark {
     /// (x, y)
@@ -45,7 +45,7 @@ pub struct Series {
     pub mark: Mark,
 }
 
-/// Axes and what is drawn between them.
+/// Axes, and the series drawn between them.
 #[derive(Debug, Clone)]
 pub struct Panel {
     pub title: String,

@@ -1,4 +1,4 @@
-//! One panel on paper.
+//! The drawing of one panel.
 
 use super::{Axis, Drawn, Mark, Panel, Series};
 use plotters::chart::SeriesAnno;
@@ -31,7 +31,7 @@ impl Panel {
             .y_desc(&self.y.label)
             .x_labels(match self.x.names.len() {
                 0 => 8,
-                // A tick at every half: the names stand at the whole numbers.
+                // There is a tick at every half; the names are at the whole numbers.
                 n => 2 * n + 1,
             })
             .x_label_formatter(&|v| self.x.text(*v, width))
@@ -59,7 +59,7 @@ impl Panel {
         Ok(())
     }
 
-    /// What is drawn of one series.
+    /// Draws one series.
     fn mark<'c, 'a, B: DrawingBackend + 'a>(
         &self,
         chart: &'c mut Chart<'a, B>,
@@ -112,7 +112,7 @@ impl Panel {
                 chart.draw_series(std::iter::empty::<Circle<(f64, f64), i32>>())?
             }
             Mark::Bars(bars, width) => {
-                // On an axis of powers of ten 0 is below the panel.
+                // On an axis of powers of ten, 0 lies below the panel.
                 let zero = self.y.place(0.0).map_or(bottom, |z| z.clamp(bottom, top));
                 chart.draw_series(bars.iter().filter_map(|&(x, y)| {
                     let end = self.y.place(y)?;

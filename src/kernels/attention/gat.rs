@@ -44,6 +44,7 @@ impl<F: Real> Attention<'_, F> {
     /// # Panics
     /// If the length of an operand is not that of its shape.
     #[track_caller]
+    #[inline(never)]
     pub fn gat(&self, args: Gat<F>) -> (Buffer<F>, Buffer<F>) {
         self.check_gat("gat", &args);
         let Gat { z, s_src, s_tgt, t } = args;
@@ -76,6 +77,7 @@ impl<F: Real> Attention<'_, F> {
     /// # Panics
     /// If the length of an operand is not that of its shape.
     #[track_caller]
+    #[inline(never)]
     pub fn gat_backward(&self, args: Gat<F>, back: Backward<F>) -> GatAdjoints<F> {
         self.check_gat("gat_backward", &args);
         self.check_backward("gat_backward", &back);

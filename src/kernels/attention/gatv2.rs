@@ -42,6 +42,7 @@ impl<F: Real> Attention<'_, F> {
     /// # Panics
     /// If the length of an operand is not that of its shape.
     #[track_caller]
+    #[inline(never)]
     pub fn gatv2(&self, args: GatV2<F>) -> (Buffer<F>, Buffer<F>) {
         self.check_gatv2("gatv2", &args);
         let GatV2 { zs, zt, a, t } = args;
@@ -76,6 +77,7 @@ impl<F: Real> Attention<'_, F> {
     /// # Panics
     /// If the length of an operand is not that of its shape.
     #[track_caller]
+    #[inline(never)]
     pub fn gatv2_backward(&self, args: GatV2<F>, back: Backward<F>) -> GatV2Adjoints<F> {
         self.check_gatv2("gatv2_backward", &args);
         self.check_backward("gatv2_backward", &back);
@@ -94,6 +96,7 @@ impl<F: Real> Attention<'_, F> {
     /// # Panics
     /// If the pattern is not square, or the length of an operand is not that of its shape.
     #[track_caller]
+    #[inline(never)]
     pub fn gatv2_backward_shared(
         &self,
         z: &[F],

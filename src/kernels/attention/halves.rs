@@ -15,6 +15,7 @@ use crate::tensor::memory::{self, Buffer};
 /// # Panics
 /// If the length of `z` is not a multiple of that of `a`, or that of `a` not of `heads`.
 #[track_caller]
+#[inline(never)]
 pub fn half_scores<F: Real>(z: &[F], a: [&[F]; 2], heads: usize) -> [Buffer<F>; 2] {
     let (w, d) = row_of(z, a, heads);
     let n = z.len().checked_div(w).unwrap_or(0);
@@ -49,6 +50,7 @@ pub fn half_scores<F: Real>(z: &[F], a: [&[F]; 2], heads: usize) -> [Buffer<F>; 
 /// # Panics
 /// If the lengths do not fit.
 #[track_caller]
+#[inline(never)]
 pub fn half_scores_backward<F: Real>(
     z: &[F],
     a: [&[F]; 2],

@@ -1,4 +1,4 @@
-//! What a graph network is made of.
+//! The configuration of a graph network.
 
 use super::{AttentionOptions, Conv, Gatv2Options, Heads, SageOptions};
 use crate::error::{Error, Result};
@@ -15,27 +15,27 @@ pub const MOST_LAYERS: usize = 1 << 12;
 /// The most parameters of a [`GraphNet`](super::GraphNet), 2³²: 16 GiB of `f32` before the first gradient.
 pub const MOST_PARAMETERS: f64 = 4_294_967_296.0;
 
-/// What a [`GraphNet`](super::GraphNet) is made of. Start from [`gcn`](Self::gcn), [`gat`](Self::gat),
-/// [`gatv2`](Self::gatv2) or [`sage`](Self::sage) and change fields.
+/// The configuration of a [`GraphNet`](super::GraphNet). Start from [`gcn`](Self::gcn),
+/// [`gat`](Self::gat), [`gatv2`](Self::gatv2) or [`sage`](Self::sage), and change fields.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GraphNetConfig {
     /// Features per node.
     pub inputs: usize,
-    /// Width of a hidden layer; with attention, of one head of it.
+    /// Width of a hidden layer; with attention, the width of one of its heads.
     pub hidden: usize,
     /// Classes, the width of the output.
     pub classes: usize,
     /// L, the number of layers.
     pub layers: usize,
-    /// The layers before the last, each with its own options.
+    /// Kind and options of the layers before the last.
     pub conv: Conv,
-    /// The last layer.
+    /// Kind and options of the last layer.
     pub last: Conv,
     /// σ between layers.
     pub activation: Activation,
-    /// Dropout of the input of every layer.
+    /// The probability of dropout of the input of every layer.
     pub dropout: f64,
-    /// Whether the input of the first layer, the features of the data, is dropped as well.
+    /// Whether dropout also applies to the input of the first layer, the features of the data.
     pub input_dropout: bool,
     /// Whether every node is its own neighbour.
     pub self_loops: bool,
@@ -58,8 +58,8 @@ impl GraphNetConfig {
         }
     }
 
-    /// Veličković et al.'s model for Cora and CiteSeer: 2 layers, 8 heads of 8 neurons, one head of the last
-    /// layer, ELU, dropout 0.6 of inputs and attention.
+    /// Veličković et al.'s model for Cora and CiteSeer: 2 layers, 8 heads of 8 neurons, one head in
+    /// the last layer, ELU, dropout 0.6 of inputs and attention.
     pub fn gat(inputs: usize, classes: usize) -> Self {
         let options = AttentionOptions {
             heads: 8,
@@ -74,7 +74,7 @@ impl GraphNetConfig {
         }
     }
 
-    /// The same with GATv2 layers of separate weights.
+    /// [`gat`](Self::gat) with GATv2 layers, which have separate weights for sources and targets.
     pub fn gatv2(inputs: usize, classes: usize) -> Self {
         let gat = Self::gat(inputs, classes);
         let attention = *gat.conv.attention().expect("that of GAT");
@@ -92,14 +92,15 @@ impl GraphNetConfig {
         }
     }
 
-    /// The same with layers of this kind; the last has one head, if it has heads, and its heads are averaged.
+    /// The same with layers of this kind. With attention, hidden layers put their heads side by
+    /// side, and the last layer has one head and is set to average heads.
     pub fn of(mut self, conv: Conv) -> Self {
         (self.conv, self.last) = (conv, conv);
         self.heads(conv.attention().map_or(1, |a| a.heads), 1)
     }
 
-    /// The same with so many heads of hidden layers, put side by side, and of the last layer, averaged.
-    /// Layers without attention stay as they are.
+    /// The same with `hidden` heads per hidden layer, put side by side, and `last` heads in the
+    /// last layer, averaged. Layers without attention stay as they are.
     pub fn heads(mut self, hidden: usize, last: usize) -> Self {
         if let Some(options) = self.conv.attention_mut() {
             (options.heads, options.join) = (hidden, Heads::Concatenate);
@@ -110,7 +111,7 @@ impl GraphNetConfig {
         self
     }
 
-    /// The same with other options of the attention of all layers that have any.
+    /// The same after `change` of the attention options of all layers that have attention.
     pub fn attending(mut self, change: impl Fn(&mut AttentionOptions)) -> Self {
         let all = [&mut self.conv, &mut self.last].into_iter();
         all.filter_map(Conv::attention_mut).for_each(change);
@@ -124,8 +125,8 @@ impl GraphNetConfig {
         self
     }
 
-    /// The neighbourhood that a network of this configuration passes messages in: that of the graph, with
-    /// self-loops if configured. Prepare it once per graph.
+    /// The neighbourhood in which a network of this configuration passes messages: that of the
+    /// graph, with self-loops if configured, else without. Prepare it once per graph.
     pub fn neighbourhood<F: Real>(&self, graph: &Graph) -> Neighbourhood<F> {
         Neighbourhood::of(if self.self_loops {
             graph.with_self_loops()
@@ -149,7 +150,7 @@ impl GraphNetConfig {
         }
     }
 
-    /// Whether a network can be made of it.
+    /// Checks whether a network can be built from this configuration.
     ///
     /// # Errors
     /// If a size is 0, a probability is not within 0 ≤ p ≤ 1, the last layer does not give one number per

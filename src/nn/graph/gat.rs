@@ -14,8 +14,8 @@ use crate::symmetry::Ports;
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
-/// y_i = Σ_j α_ij W x_j with α_i = softmax_j LeakyReLU(⟨a_s, W x_j⟩ + ⟨a_t, W x_i⟩): each node weighs its
-/// neighbours by what they are.
+/// y_i = Σ_j α_ij W x_j with α_i = softmax_j LeakyReLU(⟨a_s, W x_j⟩ + ⟨a_t, W x_i⟩): a mean over
+/// the neighbours, with weights computed from the features of both nodes.
 ///
 /// Veličković et al., "Graph Attention Networks", ICLR 2018, Eq. (1) to (6); their a is (a_t ‖ a_s). The
 /// ranking of the neighbours is the same for every i ("static" attention); see
@@ -27,21 +27,22 @@ use std::sync::Arc;
 /// | W | `[H·C, in]`, H heads of width C |
 /// | a_s, a_t | `[H, C]` |
 /// | α | `[edges, H]`, summing to 1 over the edges into a node |
-/// | ω | `[1]` or `[H, C]`, if asked for |
+/// | ω | `[1]` or `[H, C]`, if configured |
 /// | b | `[H·C]`, averaged heads `[C]` |
 ///
-/// The edges are given as a pattern, rows are targets i; self-loops are those it holds (PyTorch Geometric
-/// adds them in the layer, here [`Graph::with_self_loops`](crate::Graph::with_self_loops) does, once).
-/// Initialisation, bias and residual are as in its `GATConv`.
+/// The edges are given as a pattern; its rows are the targets i. The layer adds no self-loops:
+/// [`Graph::with_self_loops`](crate::Graph::with_self_loops) adds them once, where PyTorch
+/// Geometric adds them in the layer. Initialisation, bias and residual are as in PyTorch
+/// Geometric's `GATConv`.
 #[derive(Debug, Clone)]
 pub struct GatConv<F: Real> {
-    /// W: row h·C + c flows into neuron c of head h.
+    /// W: row h·C + c holds the incoming weights of neuron c of head h.
     pub weight: Tensor<F>,
-    /// a_s, for the node that sends.
+    /// a_s, for the source j, the node that sends.
     pub att_source: Tensor<F>,
-    /// a_t, for the node that receives.
+    /// a_t, for the target i, the node that receives.
     pub att_target: Tensor<F>,
-    /// ω of S_ω, which then takes the place of α: see [`Omega`](crate::nn::Omega).
+    /// ω of S_ω, which then replaces α: see [`Omega`](crate::nn::Omega).
     pub omega: Option<Tensor<F>>,
     /// V of the residual x Vᵀ, `[output, in]`.
     pub residual: Option<Tensor<F>>,
@@ -81,8 +82,8 @@ impl<F: Real> GatConv<F> {
         self.attend(pass, x.into(), edges, None)
     }
 
-    /// The output with scores t_ih e_ijh in place of e_ijh, t `[n, H]` one number per target and head: what a
-    /// normaliser of scores multiplies them with.
+    /// The output with scores t_ih e_ijh in place of e_ijh. t `[n, H]` holds one number per target
+    /// and head: the factor by which a normaliser multiplies the scores.
     ///
     /// # Panics
     /// If the shapes do not fit.

@@ -15,8 +15,8 @@ use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// y_i = Σ_j α_ij W_s x_j with α_i = softmax_j ⟨a, LeakyReLU(W_s x_j + W_t x_i)⟩: each node weighs its
-/// neighbours by what they are to it.
+/// y_i = Σ_j α_ij W_s x_j with α_i = softmax_j ⟨a, LeakyReLU(W_s x_j + W_t x_i)⟩: a mean over the
+/// neighbours, with weights computed from the features of both nodes.
 ///
 /// Brody et al., "How Attentive are Graph Attention Networks?", ICLR 2022, Eq. (7): with a outside the
 /// nonlinearity the ranking of neighbours depends on i ("dynamic" attention). With shared weights W_t = W_s.
@@ -27,21 +27,22 @@ use std::sync::Arc;
 /// | W_s, W_t | `[H·C, in]`, H heads of width C |
 /// | a | `[H, C]` |
 /// | α | `[edges, H]`, summing to 1 over the edges into a node |
-/// | ω | `[1]` or `[H, C]`, if asked for |
+/// | ω | `[1]` or `[H, C]`, if configured |
 /// | b | `[H·C]`, averaged heads `[C]` |
 ///
-/// As in PyTorch Geometric's `GATv2Conv`, `options.bias` stands for three biases: those of the two
-/// projections and one after aggregation. The edges are given as a pattern, rows are targets i; self-loops
-/// are those it holds.
+/// As in PyTorch Geometric's `GATv2Conv`, `options.bias` switches on three biases: those of the two
+/// projections and one after aggregation. The edges are given as a pattern; its rows are the
+/// targets i. The layer adds no self-loops.
 #[derive(Debug, Clone)]
 pub struct Gatv2Conv<F: Real> {
-    /// W_s with its bias, for the node that sends; with shared weights for both.
+    /// W_s with its bias, for the source j, the node that sends; with shared weights, for both
+    /// nodes.
     pub source: Linear<F>,
-    /// W_t with its bias, for the node that receives; none with shared weights.
+    /// W_t with its bias, for the target i, the node that receives; none with shared weights.
     pub target: Option<Linear<F>>,
     /// a.
     pub att: Tensor<F>,
-    /// ω of S_ω, which then takes the place of α: see [`Omega`](crate::nn::Omega).
+    /// ω of S_ω, which then replaces α: see [`Omega`](crate::nn::Omega).
     pub omega: Option<Tensor<F>>,
     /// V of the residual x Vᵀ, `[output, in]`.
     pub residual: Option<Tensor<F>>,
@@ -87,8 +88,8 @@ impl<F: Real> Gatv2Conv<F> {
         self.attend(pass, x.into(), edges, None)
     }
 
-    /// The output with scores t_ih e_ijh in place of e_ijh, t `[n, H]` one number per target and head: what a
-    /// normaliser of scores multiplies them with.
+    /// The output with scores t_ih e_ijh in place of e_ijh. t `[n, H]` holds one number per target
+    /// and head: the factor by which a normaliser multiplies the scores.
     ///
     /// # Panics
     /// If the shapes do not fit.

@@ -24,11 +24,11 @@ use serde::{Deserialize, Serialize};
 /// | W, b | `[out, in]`, `[out]` |
 ///
 /// The two products are taken in the cheaper order, Â (x Wᵀ) or (Â x) Wᵀ. As in PyTorch Geometric's `GCNConv`
-/// the bias is added after propagation, W starts Xavier-uniform and b at 0; unlike there, Â is given by the
-/// caller and computed once a graph.
+/// the bias is added after propagation, W starts Xavier-uniform and b at 0; unlike there, the
+/// caller computes Â, once per graph.
 #[derive(Debug, Clone)]
 pub struct GcnConv<F: Real> {
-    /// W: row i flows into neuron i.
+    /// W: row i holds the incoming weights of neuron i.
     pub weight: Tensor<F>,
     /// b.
     pub bias: Option<Tensor<F>>,

@@ -1,4 +1,4 @@
-//! What the two attention layers share: options, and what becomes of the heads.
+//! The parts that the two attention layers share: options, and how heads are joined.
 
 use super::omega::propagate;
 use crate::autodiff::Var;
@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What becomes of the outputs of H heads of width C.
+/// How the outputs of H heads of width C are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Heads {
@@ -26,19 +26,19 @@ pub enum Heads {
     Average,
 }
 
-/// The options of [`GatConv`](crate::nn::GatConv) and [`Gatv2Conv`](crate::nn::Gatv2Conv); the default is one
-/// of PyTorch Geometric's layers.
+/// The options of [`GatConv`](crate::nn::GatConv) and [`Gatv2Conv`](crate::nn::Gatv2Conv); the
+/// defaults are those of PyTorch Geometric's layers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AttentionOptions {
     /// H, the number of heads.
     pub heads: usize,
-    /// What becomes of them.
+    /// How the heads are joined.
     pub join: Heads,
     /// Whether there are biases.
     pub bias: bool,
-    /// Whether x Vᵀ is added to the output, V a further weight without bias.
+    /// Whether x Vᵀ is added to the output; V is a further weight, without bias.
     pub residual: bool,
-    /// Whether S_ω takes the place of α, and how many ω there are: the layer of ωGAT.
+    /// Whether S_ω replaces α, and the number of ω: the layer of ωGAT.
     pub omega: Option<Omega>,
     /// The slope of the LeakyReLU in the score for negative arguments.
     pub slope: f64,
@@ -72,7 +72,7 @@ impl AttentionOptions {
         }
     }
 
-    /// Whether a layer can be made of them.
+    /// Checks whether a layer can be built with these options.
     ///
     /// # Errors
     /// If there is no head, the probability of dropout is not within 0 ≤ p ≤ 1, or the slope is not finite.
@@ -116,7 +116,7 @@ impl AttentionOptions {
         self.bias.then(|| init::zeros(&[self.output(width)]))
     }
 
-    /// The attention of one pass; with dropout the next mask is drawn for.
+    /// The attention of one pass. With dropout, this draws the seed of the next mask.
     pub(super) fn edges<F: Real>(
         &self,
         pass: &Pass<'_, '_, F>,
@@ -136,8 +136,8 @@ impl AttentionOptions {
         z.reshape(&[shape[0], self.heads, shape[1] / self.heads.max(1)])
     }
 
-    /// From the heads α z and what they propagate, z, both `[n, H, C]`, to the layer's output: by ω between
-    /// the two, joined, plus residual, plus bias.
+    /// The layer's output from the heads y = α z and from z, both `[n, H, C]`: ω combines the two,
+    /// the heads are joined, residual and bias are added.
     #[track_caller]
     pub(super) fn finish<'t, F: Real>(
         &self,
@@ -159,12 +159,13 @@ impl AttentionOptions {
         add_bias(pass, y, parts.bias)
     }
 
-    /// The ports of a layer whose heads are made by `weights` and their `biases`, scored with `attention`,
-    /// and finished as [`finish`](Self::finish) does.
+    /// The ports of a layer whose heads are computed with `weights` and `biases`, scored with
+    /// `attention`, and completed by [`finish`](Self::finish).
     ///
-    /// A score is a product of attention entries and homogeneous functions of single neurons of a head, so
-    /// scaling a neuron up and its attention entries down leaves it as it is. ω multiplies what is scaled,
-    /// and takes no part. Averaged heads have the neuron in common: it is scaled in all of them.
+    /// A score depends on a neuron of a head only through products of an attention entry and a
+    /// homogeneous function of this neuron. So it does not change if the neuron is scaled up and
+    /// its attention entries are scaled down. ω multiplies the scaled neurons, and takes no part in
+    /// the laws. Averaged heads share the neuron: it is scaled in all heads.
     pub(super) fn ports<F: Real>(&self, params: &Params<'_, F>, parts: HeadParts<'_, F>) -> Ports {
         let (groups, heads) = match self.join {
             Heads::Concatenate => (1, self.heads),
@@ -180,7 +181,7 @@ impl AttentionOptions {
         let read = parts.weights.iter().copied().chain(parts.residual);
         Ports {
             writers: incoming.chain(attention).collect(),
-            // A temperature that depends on a stream ends its laws.
+            // A stream on which the temperature depends has no laws.
             readers: vec![
                 Reader::linear(read.map(|w| params.columns(w))),
                 Reader::passing(Passage::BREAKS),
@@ -202,11 +203,11 @@ pub(super) struct HeadParts<'a, F: Real> {
     pub omega: Option<&'a Tensor<F>>,
     pub residual: Option<&'a Tensor<F>>,
     pub bias: Option<&'a Tensor<F>>,
-    /// Whether scores see the neurons only through products with attention vectors.
+    /// Whether scores depend on the neurons only through products with attention vectors.
     pub linear_scores: bool,
 }
 
-/// Σ_j drop(α)_ij z_j, with the coefficients in hand.
+/// Σ_j drop(α)_ij z_j for given coefficients α, and α as a sparse matrix.
 pub(super) fn aggregate<'t, F: Real>(
     edges: &EdgeAttention<F>,
     alpha: Var<'t, F>,

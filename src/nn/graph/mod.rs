@@ -1,7 +1,7 @@
 //! Layers over graphs, and the network that composes them.
 //!
-//! A layer is a file with a struct, its forward function, its ports and [`GraphConv`], and one line in the
-//! list below: the line makes it a kind that a configuration can name.
+//! Each layer is one file, with a struct, its forward function, its ports and [`GraphConv`], and
+//! one line in the list below. This line makes the layer a kind that a configuration can name.
 
 mod config;
 mod gat;
@@ -31,9 +31,9 @@ use crate::symmetry::Ports;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// A layer that a [`GraphNet`] can be made of.
+/// A layer of which a [`GraphNet`] can be built.
 pub trait GraphConv<F: Real>: Layer<F> + Sized {
-    /// What a configuration says of the layer besides its widths.
+    /// The options of the layer in a configuration, besides its widths.
     type Options;
 
     /// A layer with freshly drawn parameters, from `input` features to neurons of the given width.
@@ -45,16 +45,16 @@ pub trait GraphConv<F: Real>: Layer<F> + Sized {
         width
     }
 
-    /// Whether a layer can be made of these options.
+    /// Checks whether a layer can be built with these options.
     ///
     /// # Errors
-    /// If one of them breaks its rule; the message names it.
+    /// If an option breaks its rule; the message names the option.
     fn validate(options: &Self::Options) -> Result<()> {
         let _ = options;
         Ok(())
     }
 
-    /// Says whether the layer is to have biases.
+    /// Sets whether the layer has biases.
     fn set_bias(options: &mut Self::Options, bias: bool);
 
     /// The output `[n, out]` on a graph.
@@ -69,7 +69,8 @@ pub trait GraphConv<F: Real>: Layer<F> + Sized {
     ) -> Var<'t, F>;
 }
 
-/// From one line per layer: the kinds of a configuration, and a layer of any of these kinds.
+/// From one line per layer, makes two enums: the kinds of layers that a configuration can name, and
+/// the layers of these kinds.
 macro_rules! graph_layers {
     ($($(#[$doc:meta])* $kind:ident($layer:ident, $options:ident),)*) => {
         /// A kind of layer with its options, as a configuration holds it.
@@ -101,10 +102,10 @@ macro_rules! graph_layers {
                 }
             }
 
-            /// Whether a layer can be made of these options.
+            /// Checks whether a layer can be built with these options.
             ///
             /// # Errors
-            /// If one of them breaks its rule; the message names it.
+            /// If an option breaks its rule; the message names the option.
             pub fn validate(&self) -> Result<()> {
                 match self {
                     $(Self::$kind(options) => $layer::<f64>::validate(options),)*
@@ -113,7 +114,7 @@ macro_rules! graph_layers {
         }
 
         impl Conv {
-            /// Says whether layers of this kind are to have biases.
+            /// Sets whether layers of this kind have biases.
             pub fn set_bias(&mut self, bias: bool) {
                 match self {
                     $(Self::$kind(options) => $layer::<f64>::set_bias(options, bias),)*
@@ -181,7 +182,8 @@ impl Conv {
     /// Graph attention with the default options.
     pub const GAT: Self = Self::Gat(AttentionOptions::DEFAULT);
 
-    /// Graph attention, version 2, with the default options and one weight for sources and targets or two.
+    /// Graph attention, version 2, with the default options; sources and targets have shared or
+    /// separate weights.
     pub const fn gatv2(shared: bool) -> Self {
         Self::Gatv2(Gatv2Options {
             shared,
@@ -189,7 +191,7 @@ impl Conv {
         })
     }
 
-    /// The options of its attention, if it has any.
+    /// The options of the attention, if the layer has attention.
     pub fn attention(&self) -> Option<&AttentionOptions> {
         match self {
             Self::Gat(options) => Some(options),
@@ -198,7 +200,7 @@ impl Conv {
         }
     }
 
-    /// The options of its attention, to be changed.
+    /// The options of the attention, as a mutable reference.
     pub fn attention_mut(&mut self) -> Option<&mut AttentionOptions> {
         match self {
             Self::Gat(options) => Some(options),

@@ -26,9 +26,9 @@ use crate::tensor::Tensor;
 /// ```
 #[derive(Debug, Clone)]
 pub struct GraphNet<F: Real> {
-    /// Its layers, first to last.
+    /// The layers, first to last.
     pub layers: Vec<GraphLayer<F>>,
-    /// What it was made of.
+    /// The configuration of the network.
     pub config: GraphNetConfig,
 }
 crate::module!(GraphNet: layers);
@@ -53,7 +53,7 @@ impl<F: Real> GraphNet<F> {
     /// The logits, shape `[n, classes]`.
     ///
     /// # Panics
-    /// If x has not one row per node, or not as many features as the network reads.
+    /// If x does not have one row per node, or as many features as the network reads.
     #[track_caller]
     pub fn forward<'t>(
         &self,
@@ -86,7 +86,7 @@ impl<F: Real> GraphNet<F> {
 impl<F: Real> Layer<F> for GraphNet<F> {}
 
 impl<F: Real> Traced<F> for GraphNet<F> {
-    /// On two nodes with an edge.
+    /// A pass over two nodes with one edge.
     fn trace(&self) -> Trace {
         let graph = Graph::new(2, &[(0, 1)], Duplicates::Reject, SelfLoops::Reject);
         let neighbours = self.config.neighbourhood(&graph.expect("an edge"));

@@ -11,8 +11,8 @@ use crate::symmetry::{Ports, Reader, Term};
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// y_i = W_n mean_{j ∈ N(i)} x_j + W_r x_i + b: a node and the mean of its neighbours, each with a weight of
-/// its own.
+/// y_i = W_n mean_{j ∈ N(i)} x_j + W_r x_i + b: a node and the mean of its neighbours, each
+/// multiplied by its own weight.
 ///
 /// Hamilton, Ying and Leskovec, "Inductive Representation Learning on Large Graphs", NeurIPS 2017, Algorithm
 /// 1 with the mean aggregator and the concatenation written as a sum of two products; without their
@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 /// | W_n, W_r | `[out, in]` |
 /// | b | `[out]` |
 ///
-/// As PyTorch Geometric's `SAGEConv`, whose `lin_l` is W_n with b and whose `lin_r` is W_r. The mean of no
-/// neighbours is 0. Weights start Xavier-uniform, b at 0.
+/// As PyTorch Geometric's `SAGEConv`, whose `lin_l` is W_n with b and whose `lin_r` is W_r. The
+/// mean over no neighbours is 0. Weights start Xavier-uniform, b at 0.
 #[derive(Debug, Clone)]
 pub struct SageConv<F: Real> {
     /// W_n.
@@ -48,7 +48,7 @@ impl<F: Real> SageConv<F> {
     /// The output `[n, out]`.
     ///
     /// # Panics
-    /// If x has not one row per node, or not as many features as the weights read.
+    /// If x does not have one row per node, or as many features as the weights read.
     #[track_caller]
     pub fn forward<'t>(
         &self,
@@ -69,7 +69,7 @@ impl<F: Real> SageConv<F> {
 }
 
 impl<F: Real> Layer<F> for SageConv<F> {
-    /// Row i of both weights flows into neuron i, column i of both reads it.
+    /// Row i of both weights writes output neuron i; column i of both reads input neuron i.
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         let weights = [&self.neighbours, &self.root];
         let written = weights.into_iter().chain(&self.bias);

@@ -7,20 +7,21 @@ use crate::real::Real;
 use crate::symmetry::{Passage, Ports, Reader, Term};
 use crate::tensor::Tensor;
 
-/// y = γ ⊙ (x − mean x) / √(var x + ε) + β, mean and variance over the last axis: every row has the same
-/// size, whatever its layer before made of it.
+/// y = γ ⊙ (x − mean x) / √(var x + ε) + β, mean and variance over the last axis: the normalised
+/// rows all have the same size, up to ε, whatever the layer before computed.
 ///
-/// Ba, Kiros and Hinton, "Layer Normalization", 2016, Eq. (4). The variance is that of the d numbers, divided
-/// by d, as in PyTorch.
+/// Ba, Kiros and Hinton, "Layer Normalization", 2016, Eq. (4). The variance is a sum of d squares
+/// divided by d (not by d − 1), as in PyTorch.
 ///
 /// | letter | shape |
 /// |---|---|
 /// | x, y | `[.., d]` |
 /// | γ, β | `[d]`; they start at 1 and 0 |
 ///
-/// What is subtracted and divided by cannot be seen behind it, hence two conservation laws of the layers
-/// before: the gradient of each sums to zero over the neurons, and with ε = 0 ⟨W, G⟩ summed over all that
-/// writes x is zero. γ and β are balanced against all that reads y.
+/// The output does not depend on the mean of a row of x nor, with ε = 0, on its size. Hence two
+/// conservation laws of the layers that write x: the gradient of each layer sums to zero over the
+/// neurons; with ε = 0, ⟨W, G⟩ summed over all parameters that write x is zero. γ and β are
+/// balanced against all parameters that read y.
 #[derive(Debug, Clone)]
 pub struct LayerNorm<F: Real> {
     /// γ.
@@ -51,10 +52,10 @@ impl<F: Real> LayerNorm<F> {
         }
     }
 
-    /// y, of the shape of x.
+    /// y, with the shape of x.
     ///
     /// # Panics
-    /// If x has no axis, or its last axis has not the size of γ and β.
+    /// If x has no axis, or its last axis does not have the size of γ and β.
     #[track_caller]
     pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
         let shape = x.shape();
@@ -94,8 +95,9 @@ impl<F: Real> Layer<F> for LayerNorm<F> {
     }
 }
 
-/// The ports of γ ⊙ z + β behind a norm that does `passage` to its input. With γ the output is a stream of
-/// its own; without, it is the input behind the norm, and a β alone ends it.
+/// The ports of γ ⊙ z + β, where z is the input behind a norm with this `passage`. With γ, the
+/// output is a new stream. Without γ, it is the stream of the input behind the norm; a β without γ
+/// ends the laws of that stream.
 fn behind<F: Real>(
     params: &Params<'_, F>,
     passage: Passage,

@@ -1,29 +1,30 @@
-//! What the operations between layers do to the symmetries of their operands: the table that
-//! `docs/conservation.md` prints.
+//! The effect of operations between layers on the symmetries of their operands: the table of
+//! `docs/conservation.md`.
 //!
-//! The neurons of a stream are the entries of the last axis; everything before it numbers rows. An operation
-//! that is not in the table breaks everything, so a list of laws may be too short and is never false.
-//! `tests/passages.rs` changes real operands of every registered operation and holds the output against what
-//! is claimed here.
+//! The neurons of a stream are the entries of the last axis; the other axes number the rows. An
+//! operation that is not in the table breaks everything, so a list of laws may be too short, but is
+//! never false. `tests/operations/passages.rs` changes real operands of every registered operation
+//! and compares the output with the table.
 
 use super::Node;
 use crate::symmetry::{Change, Passage, Way};
 
-/// A node relative to the stream it comes from.
+/// The relation of a node to the stream from which it is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Relation {
-    /// The stream; none for what no stream reaches, such as data and constants.
+    /// The stream; none for a node that no stream reaches, such as data and constants.
     pub stream: Option<usize>,
-    /// What became of each change of the stream on its way here.
+    /// The passage from the stream to this node, per kind of change.
     pub passage: Passage,
-    /// Shifts are counted in units of the shift of this node: only then do they cancel, as in x − mean x.
+    /// The node whose shift is the unit. Shifts cancel only if they have the same unit, as in x −
+    /// mean x.
     pub shift_base: usize,
-    /// The same for offsets.
+    /// The node whose offset is the unit.
     pub offset_base: usize,
 }
 
 impl Relation {
-    /// Of what does not change with any stream.
+    /// The relation of a node that does not change with any stream.
     pub const FIXED: Self = Self {
         stream: None,
         passage: Passage::ABSORBS,
@@ -38,7 +39,7 @@ impl Relation {
         }
     }
 
-    /// The shift that arrives here is the unit from here on.
+    /// The same relation, in units of the shift that arrives at node `id`.
     pub fn shift_anew(self, id: usize) -> Self {
         Self {
             passage: unit(self.passage, Change::Shift),
@@ -47,7 +48,7 @@ impl Relation {
         }
     }
 
-    /// The offset that arrives here is the unit from here on.
+    /// The same relation, in units of the offset that arrives at node `id`.
     pub fn offset_anew(self, id: usize) -> Self {
         Self {
             passage: unit(self.passage, Change::Offset),
@@ -56,7 +57,8 @@ impl Relation {
         }
     }
 
-    /// Whether shifts of both are counted in the same unit, or offsets.
+    /// Whether both count changes of this kind in the same unit; only shifts and offsets have
+    /// units.
     fn comparable(&self, other: &Self, change: Change) -> bool {
         match change {
             Change::Shift => self.shift_base == other.shift_base,
@@ -66,29 +68,29 @@ impl Relation {
     }
 }
 
-/// How the operands of an operation come together.
+/// How an operation combines its operands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Join {
     /// One operand.
     One(Passage),
-    /// One operand, whose rows are chosen or mixed: shifts of rows are counted anew.
+    /// One operand, whose rows are selected or mixed: shifts get a new unit.
     Of(Passage),
-    /// Entry by entry a + c b: every operand must have changed alike. The number is c.
+    /// Entry by entry a + c b: both operands must have changed alike. The number is c.
     Sum(f64),
-    /// Entry by entry one of the operands, which one depending on their sizes or on a fixed mask.
+    /// Entry by entry one of the operands, selected by their values or by a fixed mask.
     Choice,
     /// Rows of all operands, one below the other.
     Rows,
-    /// Entry by entry a · b, or a / b with −1.
+    /// Entry by entry a · b (the number is 1) or a / b (the number is −1).
     Product(f64),
-    /// A fixed map of the rows of the second operand.
+    /// A matrix product: the first operand maps the rows of the second.
     Propagation,
     /// Nothing is known.
     Unknown,
 }
 
-/// The relation of node `id` to its stream, given those of its operands. All operands that carry a change
-/// belong to one stream, which the caller sees to ([`Merge`]).
+/// The relation of node `id` to its stream, from those of its operands. All operands that carry a
+/// change must belong to one stream; the caller ensures this (`Streams::operands`).
 pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relation {
     let node = &nodes[id];
     let stream = operands.iter().find_map(|r| r.stream);
@@ -96,7 +98,7 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
         return Relation::FIXED;
     };
     let shapes: Vec<&[usize]> = node.args.iter().map(|&a| &nodes[a].shape[..]).collect();
-    // What reaches the output through one operand if the others do not change.
+    // The relation of the output to one operand if the others do not change.
     let reached = |k: usize| operands[k].behind(broadcast(shapes[k], &node.shape));
     let of = |passage| Relation {
         stream,
@@ -161,7 +163,7 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
     }
 }
 
-/// The table.
+/// The table: how each operation combines its operands.
 fn join(node: &Node, shapes: &[&[usize]]) -> Join {
     let (from, to, c) = (
         shapes.first().copied().unwrap_or(&[]),
@@ -169,7 +171,7 @@ fn join(node: &Node, shapes: &[&[usize]]) -> Join {
         node.constant,
     );
     let homogeneous = |k| Join::One(Passage::homogeneous(k));
-    // Whether the operation, along an axis that it noted, leaves the neurons alone.
+    // Whether the axis that the operation noted is the last one, that of the neurons.
     let last = c + 1.0 == from.len() as f64;
     let matrix = from.len() >= 2;
     match node.op {
@@ -215,7 +217,7 @@ fn join(node: &Node, shapes: &[&[usize]]) -> Join {
     }
 }
 
-/// A sum, a maximum or a minimum over axes that stay with size 1.
+/// A sum, a maximum or a minimum over axes, which remain with size 1.
 fn reduction(op: &str, from: &[usize], to: &[usize]) -> Join {
     let reduced = |k: usize| from[k] != to[k];
     let rows = (0..from.len().saturating_sub(1)).any(reduced);
@@ -233,7 +235,7 @@ fn reduction(op: &str, from: &[usize], to: &[usize]) -> Join {
         count(&to[..to.len() - 1])
     };
     let sums = op == "sum";
-    // Rows of a sample that has only one may be reduced without a trace of it in the shapes.
+    // If an axis of the rows has size 1, the shapes do not show whether it was reduced.
     let single = from.len() > 1 && from[..from.len() - 1].contains(&1);
     let passage = match (neurons, rows, sums) {
         (false, false, _) if single => return Join::Of(Passage::ROWS),
@@ -250,12 +252,12 @@ fn reduction(op: &str, from: &[usize], to: &[usize]) -> Join {
     }
 }
 
-/// The size of the whole stream is all that gets through.
+/// Only a factor of the whole stream passes.
 fn only_all() -> Passage {
     Passage::BREAKS.with(Change::All, Way::Carries(1.0))
 }
 
-/// c x.
+/// The passage of c x.
 fn times(c: f64) -> Passage {
     if c == 0.0 {
         return Passage::ABSORBS;
@@ -265,7 +267,7 @@ fn times(c: f64) -> Passage {
         .with(Change::Offset, Way::Carries(c))
 }
 
-/// An operand of shape `from` repeated to `to`.
+/// The passage of an operand of shape `from` that is repeated to shape `to`.
 fn broadcast(from: &[usize], to: &[usize]) -> Passage {
     match (from.last(), to.last()) {
         (a, b) if a == b => Passage::CARRIES,
@@ -273,12 +275,13 @@ fn broadcast(from: &[usize], to: &[usize]) -> Passage {
     }
 }
 
-/// Whether there is one number per row, or one in all: neurons of a product with it are treated alike.
+/// Whether an operand has one number per row, or a single one: a product with it treats all neurons
+/// alike.
 fn uniform(shape: &[usize]) -> bool {
     shape.last().is_none_or(|&d| d == 1)
 }
 
-/// Changes of this kind that arrive count as 1.
+/// The passage in which changes of this kind, if they arrive, count as 1.
 fn unit(passage: Passage, change: Change) -> Passage {
     match passage.way(change) {
         Way::Carries(_) => passage.with(change, Way::Carries(1.0)),
@@ -286,7 +289,7 @@ fn unit(passage: Passage, change: Change) -> Passage {
     }
 }
 
-/// Either operand may have changed.
+/// The way to the output if either operand may have changed.
 fn worse(a: Way, b: Way) -> Way {
     match (a, b) {
         (Way::Breaks, _) | (_, Way::Breaks) => Way::Breaks,
@@ -295,12 +298,12 @@ fn worse(a: Way, b: Way) -> Way {
     }
 }
 
-/// Both operands must have changed alike.
+/// The way to the output if both operands must have changed alike.
 fn equal(a: Way, b: Way) -> Way {
     if a == b { a } else { Way::Breaks }
 }
 
-/// a + c b.
+/// The relation of a + c b.
 fn sum(id: usize, a: Relation, b: Relation, c: f64) -> Relation {
     let passage = a
         .passage
@@ -319,7 +322,8 @@ fn sum(id: usize, a: Relation, b: Relation, c: f64) -> Relation {
             (Change::Shift | Change::Offset, x, y) => worse(x, y),
             (_, x, y) => equal(x, y),
         });
-    // The unit is that of the operand that changes; of two that are not comparable the sum is a new one.
+    // The unit is that of the operand that changes. If both change, and are not comparable, the sum
+    // has a new unit.
     let moved = |r: &Relation, change| r.passage.way(change).carries();
     let base = |change, of: fn(&Relation) -> usize| match (moved(&a, change), moved(&b, change)) {
         (false, true) => of(&b),
@@ -344,7 +348,8 @@ fn sum(id: usize, a: Relation, b: Relation, c: f64) -> Relation {
     }
 }
 
-/// a · b, or a / b with the sign −1; `uniform` says of each operand whether it is the same for all neurons.
+/// The way to a · b, or with the sign −1 to a / b; `uniform` states for each operand whether it is
+/// the same for all neurons.
 fn product(change: Change, a: Way, b: Way, sign: f64, uniform: [bool; 2]) -> Way {
     use Way::{Absorbs, Breaks, Carries};
     let quotient = sign < 0.0;
@@ -358,7 +363,7 @@ fn product(change: Change, a: Way, b: Way, sign: f64, uniform: [bool; 2]) -> Way
                 k => Carries(k),
             }
         }
-        // A factor per row turns no neuron into another, and keeps what is the same for all neurons of a row.
+        // A factor per row does not mix neurons, and a shift of all neurons of a row stays one.
         (Change::Mix | Change::Turn | Change::Shift, Carries(_), Absorbs) if uniform[1] => a,
         (Change::Mix | Change::Turn | Change::Shift, Absorbs, Carries(_))
             if uniform[0] && !quotient =>

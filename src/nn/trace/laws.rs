@@ -1,27 +1,27 @@
-//! The laws of a pass: what its streams and the insides of its layers conserve.
+//! The laws of a pass: those of its streams, and those inside its layers.
 
 use super::streams::{Edge, Stream, Streams};
 use super::{Trace, spoken};
 use crate::symmetry::{Change, Law, Passage, Ports, Slice, Symmetry, Term, Way};
 
 impl Trace {
-    /// The conservation laws that hold for every loss of what the traced function returned.
+    /// The conservation laws that hold for every loss that is a function of the traced outputs.
     ///
     /// Each stream of neurons has at most
     ///
     /// | change | law | name |
     /// |---|---|---|
-    /// | a factor per neuron | what flows in against k times what flows out, per neuron and head; k is the degree of what stands between | neurons |
-    /// | any matrix | the same as matrices, where nothing sees neurons one by one | space of neurons |
-    /// | a rotation | the same, where lengths are seen and nothing else | turns |
-    /// | one factor | all that is written against all that is read, where a norm sees neurons together | scale |
+    /// | a factor per neuron | incoming entries against k times the outgoing entries, per neuron and head; k is the degree of the operations between | neurons |
+    /// | any matrix | the same as matrices, where no operation acts on single neurons | space of neurons |
+    /// | a rotation | the same, where operations depend on the lengths of rows and on nothing else | turns |
+    /// | one factor | all writers against all readers, where a norm acts on all neurons together | scale |
     /// | a number for all neurons | the gradient of each writer sums to zero over the neurons | shift |
     /// | a number per neuron | the gradient of each bias is zero | bias |
     ///
-    /// "Are GATs Out of Balance?", Theorem 2.2 (shared weights), Theorem 6.3 with what its right side lacks
-    /// (separate weights), Theorem 6.4 (heads) are the first row between two graph layers. Besides there are
-    /// the laws that layers state of their insides. An operation between layers of which nothing is known
-    /// ends all laws of its stream, so no law is listed that does not hold.
+    /// "Are GATs Out of Balance?", Theorem 2.2 (shared weights), Theorem 6.3 with the term that its
+    /// right side lacks (separate weights), Theorem 6.4 (heads) are the first row between two graph
+    /// layers. The list also has the laws that layers state of their insides. An unknown operation
+    /// between layers ends all laws of its stream, so every law in the list holds.
     ///
     /// # Panics
     /// If a layer states ports that do not fit the shapes of its inputs and output.
@@ -29,8 +29,9 @@ impl Trace {
         self.laws_seen(Passage::CARRIES, false)
     }
 
-    /// The further laws of a loss that does not change when all outputs of a row are shifted alike, such as
-    /// cross-entropy of their softmax: the gradient of what writes them sums to zero over the classes.
+    /// The further laws of a loss that does not change when all outputs of a row are shifted alike,
+    /// such as cross-entropy of their softmax: the gradients of the parameters that shift all
+    /// outputs of a row sum to zero over the classes.
     pub fn softmax_laws(&self) -> Vec<Law> {
         let others = self.laws();
         let softmax = Passage::CARRIES.with(Change::Shift, Way::Absorbs);
@@ -42,9 +43,9 @@ impl Trace {
         laws
     }
 
-    /// What becomes of each kind of change of a stream on its way to each output: the calls that write the
-    /// stream, and its passage. `None` where no change of any stream arrives, or none of which something is
-    /// known.
+    /// For each output, the calls that write its stream, and the passage from the stream to the
+    /// output, per kind of change. `None` where no change of any stream arrives, or nothing is
+    /// known of the changes that arrive.
     ///
     /// ```
     /// use emmy::{init, nn::{Linear, Trace}, symmetry::{Change, Way}};
@@ -64,7 +65,8 @@ impl Trace {
         self.outputs.iter().map(|&y| streams.at_output(y)).collect()
     }
 
-    /// The laws of neurons as they would be if every activation were homogeneous: what balancing balances.
+    /// The laws of neurons as they would be if every activation were homogeneous. Balanced
+    /// initialisation uses them.
     pub(in crate::nn) fn laws_to_balance(&self) -> Vec<Law> {
         let mut laws = self.laws_seen(Passage::CARRIES, true);
         laws.retain(|law| law.symmetry == Symmetry::Rescaling && law.name.ends_with("neurons"));
@@ -73,7 +75,8 @@ impl Trace {
 
     fn laws_seen(&self, sight: Passage, lenient: bool) -> Vec<Law> {
         let streams = Streams::seen(self, sight, lenient);
-        // In the order of the calls that write; what is inside a call comes before what it writes.
+        // The laws are in the order of the calls that write; laws of the inside of a call come
+        // first.
         let mut found: Vec<(usize, Law)> = Vec::new();
         for (number, stream) in streams.all() {
             let laws = of_stream(self, &streams, number, stream);
@@ -110,7 +113,7 @@ fn ports(trace: &Trace, call: usize) -> &Ports {
     trace.calls[call].ports.as_ref().expect("a declared call")
 }
 
-/// What a layer states of its inside, under its own name.
+/// The laws that a layer states of its inside, named after the layer.
 fn inside(trace: &Trace, call: usize) -> Vec<Law> {
     let complete = |law: &Law| Law {
         name: format!("{}, {}", trace.calls[call].title(), law.name),
@@ -195,7 +198,7 @@ fn of_stream(trace: &Trace, streams: &Streams<'_>, number: usize, stream: &Strea
     laws
 }
 
-/// What is written and what is read, each parameter once.
+/// The terms of the writers and the readers, each term once.
 fn terms(trace: &Trace, stream: &Stream, change: Change) -> Vec<Term> {
     let written = stream
         .writers
@@ -222,7 +225,7 @@ fn terms(trace: &Trace, stream: &Stream, change: Change) -> Vec<Term> {
     terms
 }
 
-/// Head by head, if all that writes has the same heads.
+/// The terms of each head with its name, if all writers have the same number of heads.
 fn per_head(
     trace: &Trace,
     stream: &Stream,
@@ -245,7 +248,7 @@ fn per_head(
     (0..heads).map(head).collect()
 }
 
-/// All neurons of a term as one; none if it does not speak of whole parameters.
+/// The term with all its neurons as one; none if it does not cover the whole parameter.
 fn as_one_neuron(term: &Term) -> Option<Term> {
     let Slice {
         parameter,
@@ -259,7 +262,7 @@ fn as_one_neuron(term: &Term) -> Option<Term> {
     })
 }
 
-/// The weight beside a bias, whose gradient shows that of the bias to be zero.
+/// The weight beside a bias: compared with its gradient, that of the bias can be seen to vanish.
 fn yardstick(ports: &Ports, bias: &Slice) -> Option<Term> {
     let beside = ports.writers.iter().map(|t| &t.slice);
     let mut weights =
@@ -268,7 +271,8 @@ fn yardstick(ports: &Ports, bias: &Slice) -> Option<Term> {
 }
 
 impl super::Call {
-    /// What people call the layer: the path of its fields, or its type if it has no parameters.
+    /// The name of the layer for readers: the path of its fields, or its type if it has no
+    /// parameters.
     pub(super) fn title(&self) -> String {
         match self.path.is_empty() {
             true => self.kind.to_owned(),

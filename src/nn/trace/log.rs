@@ -1,4 +1,4 @@
-//! What a pass writes down while it runs: the calls of layers, in order.
+//! The log of a pass: the calls of layers, in order.
 
 use super::super::pass::kind_of;
 use super::super::{Layer, Pass};
@@ -10,7 +10,7 @@ use std::ops::Range;
 /// One call of a layer.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// The number of the call that this one is part of.
+    /// The number of the call that encloses this one.
     pub parent: Option<usize>,
     /// The path of fields that leads to the layer, as in names of parameters; empty for a layer without
     /// parameters.
@@ -21,9 +21,9 @@ pub struct Call {
     pub shape: Vec<usize>,
     /// The numbers of the layer's parameters.
     pub parameters: Vec<usize>,
-    /// How the layer takes part in conservation laws; none if the calls inside it say.
+    /// The ports of the layer; none if the calls inside it have them.
     pub ports: Option<Ports>,
-    /// The nodes of its inputs, of its output, and all that it recorded.
+    /// The nodes of its inputs, of its output, and all nodes that it recorded.
     pub(super) inputs: Vec<usize>,
     pub(super) output: usize,
     pub(super) nodes: Range<usize>,
@@ -47,7 +47,7 @@ impl Log {
         }
     }
 
-    /// Notes that a call begins; its number.
+    /// Records the beginning of a call, and returns the number of the call.
     pub(in crate::nn) fn open<F: Real>(
         &mut self,
         pass: &Pass<'_, '_, F>,
@@ -58,7 +58,7 @@ impl Log {
         let own = layer.parameters();
         let numbers = own.iter().filter_map(|(_, p)| pass.params().find(p));
         let parameters: Vec<usize> = numbers.collect();
-        // The name in the model is the path of the layer and the name within the layer.
+        // A name in the model is the path of the layer, followed by the name within the layer.
         let path = (own.first().zip(parameters.first())).map_or("", |((name, _), &number)| {
             let full = &self.names[number];
             full.strip_suffix(name.as_str()).unwrap_or(full)
@@ -78,7 +78,7 @@ impl Log {
         self.calls.len() - 1
     }
 
-    /// Notes that a call ends with this output.
+    /// Records the end of a call, and its output.
     pub(in crate::nn) fn close<F: Real>(&mut self, call: usize, output: Var<'_, F>) {
         self.open
             .truncate(self.open.iter().position(|&c| c == call).unwrap_or(0));

@@ -1,9 +1,9 @@
-//! One forward pass, written down, and what can be read off it.
+//! A recorded forward pass, and the properties that are read off it.
 //!
-//! A model is described once, by its forward function. A [`Trace`] runs it on a sample and keeps which layers
-//! were called and which operations stand between them: plain data, from which [laws](Trace::laws), a
-//! [summary](Trace::summary) and the order of weights for [`Initialization`](crate::init::Initialization)
-//! follow.
+//! A model is described once, by its forward function. A [`Trace`] runs it on a sample and records
+//! the calls of layers and the operations between them, as plain data. The [laws](Trace::laws), a
+//! [summary](Trace::summary) and the order of weights for
+//! [`Initialization`](crate::init::Initialization) are computed from this record.
 
 mod glue;
 mod laws;
@@ -73,21 +73,21 @@ struct Node {
     op: &'static str,
     args: Vec<usize>,
     shape: Vec<usize>,
-    /// What the operation was given: see the tape.
+    /// The number or axis that the operation was given, as on the tape.
     constant: f64,
-    /// The number of the parameter that stands here.
+    /// The number of the parameter, if the node is one.
     parameter: Option<usize>,
 }
 
 impl Trace {
-    /// Runs `forward` once in a training pass. What it returns is taken as what a loss sees: laws hold for
-    /// every loss of it.
+    /// Runs `forward` once in a training pass. Laws hold for every loss that is a function of the
+    /// returned variable.
     ///
-    /// A sample has at least two rows, best three: of one row alone some operations cannot be told apart, and
-    /// laws are then left out.
+    /// The sample should have at least two rows, better three: with one row, some operations cannot
+    /// be told apart, and laws are then left out.
     ///
-    /// Give the outputs of a model to have the laws that hold whatever the loss; give a loss to have the laws
-    /// of that loss too.
+    /// Return the outputs of a model to get the laws that hold for every loss; return a loss to get
+    /// the laws of that loss too.
     pub fn of<F: Real>(
         model: &(impl Module<F> + ?Sized),
         forward: impl for<'t, 'm> FnOnce(&Pass<'t, 'm, F>) -> Var<'t, F>,
@@ -140,8 +140,7 @@ impl Trace {
         &self.names
     }
 
-    /// The calls that say how they take part in laws, in order; what happens inside one of them is its own
-    /// affair.
+    /// The calls with ports, in order. Calls inside one of them are left out.
     fn declared(&self) -> Vec<usize> {
         let hidden = |mut call: usize| loop {
             match self.calls[call].parent {
@@ -156,7 +155,8 @@ impl Trace {
     }
 }
 
-/// A model that can be traced on a sample of its own, so that its laws can be asked for without data.
+/// A model that can be traced on a sample that it makes itself, so its laws can be listed without
+/// data.
 pub trait Traced<F: Real>: Module<F> {
     /// A pass over a small sample.
     fn trace(&self) -> Trace;
@@ -172,7 +172,7 @@ pub trait Traced<F: Real>: Module<F> {
     }
 }
 
-/// A path as people say it: `layers.0` is layer 1, `blocks.2.norm` is block 3, norm.
+/// A path in words: `layers.0` is layer 1, `blocks.2.norm` is block 3, norm.
 fn spoken(path: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     for part in path.split('.').filter(|part| !part.is_empty()) {

@@ -1,15 +1,16 @@
-//! Parameters in several places: what one change does to a parameter must suit every place where it is used.
+//! Parameters used in several places: a change of such a parameter must suit every place.
 
 use super::Trace;
 use super::streams::Streams;
 use crate::symmetry::Ports;
 
 impl Streams<'_> {
-    /// A parameter used in several places ties what happens there together.
+    /// Ties together the calls that use the same parameter. If a use is unknown, or the ports
+    /// differ, no laws of these calls are kept.
     pub(super) fn shared(&mut self) {
         let trace = self.trace;
         let declared = trace.declared();
-        // Where each parameter is used: by which declared calls, and whether elsewhere.
+        // The users of each parameter: declared calls, and `None` for a use elsewhere.
         let mut users = vec![Vec::new(); trace.names.len()];
         for (id, node) in trace.nodes.iter().enumerate() {
             let call = (declared.iter().copied()).find(|&c| trace.calls[c].nodes.contains(&id));
@@ -40,7 +41,7 @@ impl Streams<'_> {
         }
     }
 
-    /// Two calls of one layer: their outputs are one stream, and so are their inputs.
+    /// Ties two calls with the same ports: their outputs are one stream, and so are their inputs.
     fn tie(&mut self, a: usize, b: usize) {
         if let (Some(x), Some(y)) = (self.written[a], self.written[b]) {
             self.unite(x, y);

@@ -1,4 +1,4 @@
-//! Streams: the neurons that layers write, operations pass on, and other layers read.
+//! Streams: neurons that layers write, operations pass on, and other layers read.
 
 use super::glue::{Relation, relate};
 use super::{Call, Node, Trace};
@@ -9,11 +9,11 @@ use crate::symmetry::{Change, Passage, Ports, Reader, Way};
 pub(super) struct Stream {
     /// The calls that write it, in order.
     pub writers: Vec<usize>,
-    /// What reads it.
+    /// The calls that read it.
     pub edges: Vec<Edge>,
-    /// Which changes do something that nobody can make good.
+    /// For each kind of change, whether it has an effect that no parameter can compensate.
     broken: [bool; 6],
-    /// Whether anything looks at it.
+    /// Whether any operation, call or loss reads it.
     pub used: bool,
 }
 
@@ -21,29 +21,29 @@ pub(super) struct Stream {
 #[derive(Debug, Clone)]
 pub(super) struct Edge {
     pub call: usize,
-    /// Which of the call's inputs.
+    /// The number of the input among the call's inputs.
     pub input: usize,
-    /// What became of each change before it meets the call's parameters.
+    /// The passage from the stream to the call's parameters.
     pub passage: Passage,
 }
 
 /// All streams of a pass.
 pub(super) struct Streams<'a> {
     pub(super) trace: &'a Trace,
-    /// Whether activations that are not homogeneous are taken for such.
+    /// Whether activations that are not homogeneous are treated as homogeneous.
     lenient: bool,
     pub(super) relations: Vec<Relation>,
     streams: Vec<Stream>,
-    /// A stream that has become part of another says which.
+    /// For each stream, the stream of which it is part; itself if it is part of no other.
     part_of: Vec<usize>,
     /// The stream that each call writes.
     pub(super) written: Vec<Option<usize>>,
-    /// The calls whose inner laws hold.
+    /// For each call, whether the laws of its inside hold.
     pub sound: Vec<bool>,
 }
 
 impl<'a> Streams<'a> {
-    /// The streams of a pass up to its outputs, at which nothing looks yet.
+    /// The streams of a pass up to its outputs, without a loss.
     pub fn of(trace: &'a Trace, lenient: bool) -> Self {
         let mut streams = Self {
             trace,
@@ -59,7 +59,7 @@ impl<'a> Streams<'a> {
         streams
     }
 
-    /// The streams of a pass whose outputs a loss looks at through `sight`.
+    /// The streams of a pass with a loss of its outputs; `sight` is the passage through the loss.
     pub fn seen(trace: &'a Trace, sight: Passage, lenient: bool) -> Self {
         let mut streams = Self::of(trace, lenient);
         for &output in &trace.outputs {
@@ -76,8 +76,8 @@ impl<'a> Streams<'a> {
         streams
     }
 
-    /// What becomes of the changes of a stream at an output, and which calls write the stream; none if no
-    /// stream gets there.
+    /// The calls that write the stream of an output, and the passage from the stream to the output;
+    /// none if no stream arrives there.
     pub fn at_output(&self, output: usize) -> Option<(Vec<usize>, Passage)> {
         let relation = self.relations[output];
         let stream = self.root(relation.stream?);
@@ -91,18 +91,18 @@ impl<'a> Streams<'a> {
         Some((self.streams[stream].writers.clone(), passage))
     }
 
-    /// Those that are not part of another, in the order of their first writers.
+    /// The streams that are not part of another, in the order of their first writers.
     pub fn all(&self) -> impl Iterator<Item = (usize, &Stream)> {
         let whole = (0..self.streams.len()).filter(|&s| self.part_of[s] == s);
         whole.map(|s| (s, &self.streams[s]))
     }
 
-    /// Whether a change of the stream can be made good.
+    /// Whether a change of the stream can be compensated.
     pub fn allows(&self, stream: usize, change: Change) -> bool {
         !self.streams[stream].broken[change as usize]
     }
 
-    /// Node by node, and call by call.
+    /// Follows the streams node by node, and call by call.
     fn walk(&mut self) {
         let trace = self.trace;
         let declared = trace.declared();
@@ -110,7 +110,7 @@ impl<'a> Streams<'a> {
         let mut id = 0;
         while id < trace.nodes.len() || calls.peek().is_some() {
             if let Some(call) = calls.next_if(|&c| trace.calls[c].nodes.start <= id) {
-                self.call(call);
+                self.call(call, &declared);
                 id = id.max(trace.calls[call].nodes.end);
                 continue;
             }
@@ -138,7 +138,8 @@ impl<'a> Streams<'a> {
             if let (Some(into), Some(stream)) = (first, relation.stream) {
                 let (into, stream) = (self.root(into), self.root(stream));
                 if into != stream && !alike(self.trace.nodes[id].op) {
-                    // A product of two streams: each may change on its own, which the table does not follow.
+                    // A product of two streams: each may change on its own. The table does not
+                    // cover this case.
                     self.breaks_all(stream);
                     self.breaks_all(into);
                 }
@@ -149,8 +150,8 @@ impl<'a> Streams<'a> {
         out
     }
 
-    /// The relation to those changes of a stream that may still be made good; with the others nothing is
-    /// done, so nothing moves.
+    /// The relation with only those changes of a stream that can still be compensated. Changes of
+    /// the other kinds are never applied, so they count as absorbed.
     pub(super) fn living(&self, relation: Relation) -> Relation {
         let Some(stream) = relation.stream.map(|s| self.root(s)) else {
             return Relation::FIXED;
@@ -174,7 +175,8 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// What is seen of the inside of a call other than by its output is not followed.
+    /// Gives up each declared call with an inner node among `args` that is not its output: such
+    /// uses are not followed.
     fn leaks(&mut self, args: &[usize], declared: &[usize]) {
         for &arg in args {
             let inside = |c: &&usize| {
@@ -188,7 +190,7 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// No law has to do with a call any more.
+    /// Drops all laws that involve a call: of its inside, of its inputs and of its output.
     pub(super) fn give_up(&mut self, call: usize) {
         self.sound[call] = false;
         for &input in &self.trace.calls[call].inputs {
@@ -203,10 +205,11 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// Reads what a call reads and writes what it writes.
-    fn call(&mut self, number: usize) {
+    /// Adds a call to the streams that it reads, and begins the stream that it writes.
+    fn call(&mut self, number: usize, declared: &[usize]) {
         let trace = self.trace;
         let call = &trace.calls[number];
+        self.leaks(&call.inputs, declared);
         let ports = call.ports.as_ref().expect("a declared call");
         check(call, ports, &trace.nodes);
         let nothing = Reader::passing(Passage::BREAKS);
@@ -254,7 +257,7 @@ impl<'a> Streams<'a> {
                     (out.shift_anew(call.output)).offset_anew(call.output);
             }
         }
-        self.unlisted(call);
+        self.unlisted(call, declared);
         if !passes {
             let mut stream = Stream {
                 writers: vec![number],
@@ -276,12 +279,15 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// What a call reads without having it among its inputs is not followed.
-    fn unlisted(&mut self, call: &Call) {
+    /// Drops the laws of streams that a call reads but does not list among its inputs.
+    fn unlisted(&mut self, call: &Call, declared: &[usize]) {
         for node in &self.trace.nodes[call.nodes.clone()] {
             for &arg in &node.args {
-                let outside = arg < call.nodes.start && !call.inputs.contains(&arg);
-                if let Some(stream) = self.relations[arg].stream.filter(|_| outside) {
+                if arg >= call.nodes.start || call.inputs.contains(&arg) {
+                    continue;
+                }
+                self.leaks(&[arg], declared);
+                if let Some(stream) = self.relations[arg].stream {
                     let stream = self.root(stream);
                     self.streams[stream].used = true;
                     self.breaks_all(stream);
@@ -290,7 +296,7 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// Remembers what broke on the way to a node.
+    /// Marks the changes that broke on the way to a node.
     fn settle(&mut self, id: usize, passage: Passage) {
         if let Some(stream) = self.relations[id].stream {
             let stream = self.root(stream);
@@ -316,7 +322,7 @@ impl<'a> Streams<'a> {
         stream
     }
 
-    /// Two streams become one: what changes one must change the other alike.
+    /// Makes two streams one: a change of one must be a change of the other alike.
     pub(super) fn unite(&mut self, a: usize, b: usize) {
         let (a, b) = (self.root(a), self.root(b));
         if a == b {
@@ -337,7 +343,7 @@ impl<'a> Streams<'a> {
     }
 }
 
-/// Refuses ports that contradict the shapes of a call.
+/// Panics if the ports contradict the shapes of a call.
 fn check(call: &Call, ports: &Ports, nodes: &[Node]) {
     let name = call.title();
     let refuse = |what: &str, found: usize, of: &str, expected: usize| {
@@ -362,7 +368,8 @@ fn check(call: &Call, ports: &Ports, nodes: &[Node]) {
         );
     }
     for (reader, &node) in ports.readers.iter().zip(&call.inputs) {
-        // Of a constant nothing is asked, and a sparse matrix is seen by its values alone.
+        // Constants are not checked, nor are sparse matrices, whose nodes hold only the stored
+        // values.
         if !nodes[node].args.is_empty() && nodes[node].shape.len() > 1 {
             for term in &reader.terms {
                 refuse("a reader", term.slice.neurons(), "the input", width(node));
@@ -379,7 +386,8 @@ fn alike(op: &str) -> bool {
     )
 }
 
-/// Activations that are not homogeneous, taken as if they were of degree 1: f(x), and x times a gate of x.
+/// Treats activations that are not homogeneous as if they were of degree 1: f(x), and x times a
+/// gate of x.
 fn leniently(node: &Node, operands: &[Relation], found: Relation) -> Relation {
     let as_degree_one = |operand: Relation| Relation {
         passage: operand.passage.then(Passage::homogeneous(1.0)),

@@ -19,18 +19,18 @@ pub struct Row {
     pub path: String,
     /// The layer's type.
     pub kind: &'static str,
-    /// How many calls this one is within.
+    /// The number of calls that enclose this one.
     pub depth: usize,
     /// The shape of the output.
     pub shape: Vec<usize>,
     /// The number of scalars in the layer's parameters.
     pub parameters: usize,
-    /// Whether these were counted at an earlier call of the same layer.
+    /// Whether the parameters were counted at an earlier call of the same layer.
     pub again: bool,
 }
 
 impl Trace {
-    /// The layers, the shapes of their outputs, and how many parameters they have.
+    /// The layers, the shapes of their outputs, and the sizes of their parameters.
     pub fn summary(&self) -> Summary {
         let sizes: Vec<usize> = self.shapes.iter().map(|s| s.iter().product()).collect();
         let mut rows: Vec<Row> = Vec::new();

@@ -1,11 +1,11 @@
-//! The order of weights, as initialisation needs it.
+//! The order of weights, for initialisation.
 
 use super::Trace;
 use crate::init::{LayerWeights, WeightOrder};
 use crate::nn::Role;
 
 impl Trace {
-    /// What [`Initialization`](crate::init::Initialization) has to know of the model.
+    /// The information about the model that [`Initialization`](crate::init::Initialization) needs.
     pub fn weight_order(&self) -> WeightOrder {
         WeightOrder {
             layers: self.weights(),
@@ -40,8 +40,8 @@ impl Trace {
         layers
     }
 
-    /// The slope for negative arguments of the first activation of the pass: 1 of none, that of a LeakyReLU,
-    /// 0 of all others.
+    /// The slope for negative arguments of the first activation of the pass: 1 if there is none,
+    /// that of a LeakyReLU, 0 for all others.
     fn activation_slope(&self) -> f64 {
         let declared = self.declared();
         let between = |id: &usize| declared.iter().all(|&c| !self.calls[c].nodes.contains(id));

@@ -26,7 +26,7 @@ impl<F: Real> Composition<F> for Alone<F> {
     }
 }
 
-/// What such a layer is drawn from.
+/// The parts of which such a layer is drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     pub n: usize,
@@ -71,7 +71,7 @@ impl Case {
     }
 }
 
-/// Two heads of four and three, six tokens looking at seven.
+/// Two heads of four and three, six tokens that attend to seven.
 pub const CASE: Case = Case {
     n: 6,
     m: 7,
@@ -91,7 +91,7 @@ pub const CASE: Case = Case {
     seed: 0,
 };
 
-/// Any sizes, and any way to look; dot products, a key for each query, no biases.
+/// Any sizes and any mask or pattern; dot products, a key for each query, no biases.
 pub fn cases() -> impl Strategy<Value = Case> {
     let widths = prop::array::uniform5(1..5_usize);
     let shape = prop_oneof![Just(Shape::Causal), Just(Shape::Mask), Just(Shape::Edges)];

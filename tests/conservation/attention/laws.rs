@@ -8,7 +8,8 @@ use emmy::symmetry::{Law, Slice, Symmetry};
 use std::ops::Range;
 
 impl<F: Real> Attention<F> {
-    /// What the layer states of its inside: with dot products C8 to C11, with other scores C9 alone.
+    /// The laws that the layer states of its inside: with dot products C8 to C11, with other scores
+    /// C9 alone.
     pub fn inside(&self, params: &Params<'_, F>) -> Vec<Law> {
         let scores = match self.score {
             Score::Dot => [self.queries_and_keys(params, 1), self.key_bias(params, 1)].concat(),
@@ -32,7 +33,8 @@ impl<F: Real> Attention<F> {
         (0..self.groups).map(law).collect()
     }
 
-    /// What would hold if no two heads shared a key: G_Q^h W_Q^hᵀ − W_K G_Kᵀ = 0 for each head.
+    /// The law that would hold if no two heads shared a key: G_Q^h W_Q^hᵀ − W_K G_Kᵀ = 0 for each
+    /// head.
     pub fn each_query_and_its_key(&self, slots: &Params<'_, F>) -> Vec<Law> {
         let law = |h: usize| {
             let key = self.key_rows(slots, h / (self.heads / self.groups));

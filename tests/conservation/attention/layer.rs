@@ -27,7 +27,7 @@ pub enum Score {
     Distance,
 }
 
-/// What each token may look at.
+/// The tokens to which each token may attend.
 #[derive(Debug, Clone)]
 pub enum Reach {
     /// Where it holds, `[n, m]`.
@@ -110,7 +110,7 @@ impl<F: Real> Attention<F> {
         })
     }
 
-    /// The map that makes keys.
+    /// The map that computes keys.
     pub fn keys(&self) -> &Linear<F> {
         self.key.as_ref().unwrap_or(&self.query)
     }
@@ -131,7 +131,8 @@ impl<F: Real> Layer<F> for Attention<F> {
     }
 }
 
-/// softmax_j score(q_i, k_j) v_j over those j that i may look at; zero for an i that may look at none.
+/// softmax_j score(q_i, k_j) v_j over those j to which i may attend; zero for an i that may attend
+/// to none.
 fn attend<'t, F: Real>(
     score: Score,
     reach: &Reach,

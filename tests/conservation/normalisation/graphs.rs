@@ -31,7 +31,7 @@ impl<F: Real> Normalised<F> {
         net
     }
 
-    /// C19: what flows into a neuron against what weighs it, and nothing on the other side.
+    /// C19: incoming entries of a neuron against its attention entries, without outgoing entries.
     fn neurons(&self) -> Law {
         let terms = self
             .layer
@@ -72,8 +72,8 @@ const FEATURE: Norm = Norm::Feature {
 proptest! {
     #![proptest_config(cases(100))]
 
-    // At least four inputs: of two weights the law leaves one free, and now and then what is left of the
-    // gradient is as small as its rounding.
+    // At least four inputs: with two weights the law leaves one free, and sometimes the remaining
+    // gradient is as small as its rounding error.
     #[test]
     fn before_a_norm_the_scale_is_free(
         (made, inputs, seed) in (made(), 4_usize..8, any::<u32>()),
@@ -91,8 +91,8 @@ proptest! {
     }
 }
 
-/// Weights alone, without what weighs them in scores, are not free; neither is a single neuron before
-/// PairNorm.
+/// Laws of the weights alone, without their attention entries, do not hold; nor does the law of a
+/// single neuron before PairNorm.
 #[test]
 fn n_without_attention_or_neuron_by_neuron() {
     for kind in 1..CONVS.len() {

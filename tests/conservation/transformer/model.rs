@@ -47,8 +47,8 @@ impl<F: Real> AnyNorm<F> {
     }
 }
 
-/// γ ⊙ x / rms(x) + β, as a user writes it: what it does to a stream is stated, for the tape alone does not
-/// show that a norm turns with it.
+/// γ ⊙ x / rms(x) + β, as a user writes it: its passage is stated, because the tape alone does not
+/// show that the norm rotates with its input.
 #[derive(Debug, Clone)]
 pub struct RmsNorm<F: Real> {
     gain: Option<Tensor<F>>,
@@ -111,7 +111,7 @@ pub struct Transformer<F: Real> {
 }
 emmy::module!(Transformer: embed, blocks, last, head);
 
-/// What a [`Transformer`] is made of.
+/// The configuration of a [`Transformer`].
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// A block for each entry: SwiGLU, or ReLU without a gate.
@@ -131,13 +131,13 @@ pub const DEEP: Plan = Plan {
     bias: true,
 };
 
-/// The same with an ε of practice.
+/// The same with an ε as used in practice.
 pub const EPS: Plan = Plan {
     norm: Norm::Layer { eps: 1e-5 },
     ..DEEP
 };
 
-/// The bare one: nothing but matrices.
+/// The plain transformer: only matrices.
 pub const BARE: Plan = Plan {
     norm: Norm::Rms,
     gains: false,
@@ -223,7 +223,7 @@ impl<F: Real> Transformer<F> {
         self
     }
 
-    /// The outputs `[tokens, classes]`: the only description of the network there is.
+    /// The outputs `[tokens, classes]`: the only description of the network.
     pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
         let reach = Reach::random(Shape::Causal, TOKENS, TOKENS, &mut init::rng(0));
         let mut x = (self.embed).forward(pass, pass.tape().constant(self.tokens.clone()));

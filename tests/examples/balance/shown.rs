@@ -1,10 +1,10 @@
-//! What it shows: tables and figures.
+//! The output of `balance`: tables and figures.
 
 use super::{balance, karate, outcomes, results};
 use crate::{succeeded, text};
 use tempfile::TempDir;
 
-/// The line of a finished cell of Table 2: what a run wrote, with the cell and the result changed.
+/// The line of a finished cell of Table 2: the line of a run, with the cell and the result changed.
 fn finished(template: &serde_json::Value, layers: usize, seed: u64, test_acc: f64) -> String {
     let mut line = template.clone();
     let cell = &mut line["cell"];
@@ -79,7 +79,7 @@ fn tables_hold_the_papers_numbers_beside_ours() {
         2,
         "with another rate nothing is finished: {out}"
     );
-    // In double precision 2e-10 is not the last digit.
+    // In double precision 2e-10 is far above rounding errors.
     let double = lines
         .concat()
         .replace(r#""float":"f32""#, r#""float":"f64""#);
@@ -151,7 +151,7 @@ fn a_figure_that_cannot_be_written_costs_no_result() {
     assert!(!folder.path().join("none").exists());
 }
 
-/// What the README promises, from one seed and half of its epochs: Xav ≪ Bal_X < Bal_O.
+/// The result in the README, with one seed and half of its epochs: Xav ≪ Bal_X < Bal_O.
 #[test]
 fn ten_layers_learn_from_a_balanced_start() {
     let folder = TempDir::new().unwrap();
@@ -162,7 +162,7 @@ fn ten_layers_learn_from_a_balanced_start() {
         found["test_acc"].as_f64().unwrap()
     };
     let [xav, bal_x, bal_o] = ["xavier", "bal-x", "bal-o"].map(accuracy);
-    // 13.5, 48.5 and 83.3 % where this was written; a chance has 14 %.
+    // 13.5, 48.5 and 83.3 % when this was written; guessing has 14 %.
     assert!(
         xav < 0.2 && xav + 0.15 < bal_x && bal_x + 0.15 < bal_o,
         "{xav}, {bal_x}, {bal_o}"
@@ -252,7 +252,7 @@ fn what_was_recorded_is_drawn() {
         assert!(svg.contains(name), "{name}");
     }
     assert!(!svg.contains("c, Xav"), "it is not finished");
-    // A tick at 0 is 0, not what rounding leaves of it.
+    // A tick at 0 is written 0, not as a rounding error.
     let zeros = svg.lines().filter(|line| *line == "0").count();
     assert!(zeros >= 3, "{zeros} of three panels");
     // Layers 1, 5 and 10, and the loss.

@@ -1,0 +1,398 @@
+//! Damaged and hostile files: whatever the bytes are, the readers answer with a data set or with an error that names file and byte.
+
+use crate::files::{self, npz, pickle};
+use emmy::Error;
+use emmy::data::{Dataset, Direction, heterophilic, planetoid};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const PARTS: [&str; 8] = ["x", "allx", "tx", "y", "ally", "ty", "graph", "test.index"];
+
+/// A folder with the small Planetoid set, in which one part at a time is replaced.
+struct Planetoid(TempDir);
+
+impl Planetoid {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        files::write_parts(folder.path(), "pubmed", &files::small_set());
+        Self(folder)
+    }
+
+    /// The result of the loader with `bytes` in place of a part.
+    fn with(&self, part: &str, bytes: &[u8]) -> emmy::Result<Dataset> {
+        let path = self.0.path().join(format!("ind.pubmed.{part}"));
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        let result = planetoid::load(self.0.path(), "pubmed");
+        std::fs::write(&path, whole).unwrap();
+        result
+    }
+}
+
+fn npz_with(folder: &Path, bytes: &[u8]) -> emmy::Result<Dataset> {
+    std::fs::write(folder.join("texas.npz"), bytes).unwrap();
+    heterophilic::load(folder, "texas", Direction::Symmetrised)
+}
+
+/// An error must be of the kind that names the place. A data set must be consistent, which
+/// `Dataset::new` has checked.
+fn place(result: emmy::Result<Dataset>) -> Option<(PathBuf, u64)> {
+    match result {
+        Ok(_) => None,
+        Err(Error::Format { file, byte, .. }) => Some((file, byte)),
+        Err(other) => panic!("not an error about the contents: {other}"),
+    }
+}
+
+/// Cuts, overwrites, inserts and doubles of bytes.
+#[derive(Debug, Clone)]
+enum Damage {
+    Set(prop::sample::Index, u8),
+    Flip(prop::sample::Index, u8),
+    Truncate(prop::sample::Index),
+    Insert(prop::sample::Index, Vec<u8>),
+    Double(prop::sample::Index, prop::sample::Index),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let at = any::<prop::sample::Index>;
+    prop_oneof![
+        (at(), any::<u8>()).prop_map(|(i, x)| Damage::Set(i, x)),
+        (at(), 0..8u8).prop_map(|(i, bit)| Damage::Flip(i, 1 << bit)),
+        at().prop_map(Damage::Truncate),
+        (at(), prop::collection::vec(any::<u8>(), 1..9)).prop_map(|(i, x)| Damage::Insert(i, x)),
+        (at(), at()).prop_map(|(i, j)| Damage::Double(i, j)),
+    ]
+}
+
+fn apply(bytes: &mut Vec<u8>, damage: &[Damage]) {
+    for damage in damage {
+        if bytes.is_empty() {
+            return;
+        }
+        let len = bytes.len();
+        match damage {
+            Damage::Set(i, x) => bytes[i.index(len)] = *x,
+            Damage::Flip(i, mask) => bytes[i.index(len)] ^= mask,
+            Damage::Truncate(i) => bytes.truncate(i.index(len)),
+            Damage::Insert(i, x) => {
+                let i = i.index(len);
+                bytes.splice(i..i, x.iter().copied());
+            }
+            Damage::Double(i, j) => {
+                let (i, j) = (i.index(len), j.index(len));
+                let part = bytes[i.min(j)..i.max(j)].to_vec();
+                bytes.extend(part);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_pickles_never_bring_the_reader_down(
+        part in prop::sample::select(&PARTS[..]),
+        damage in prop::collection::vec(damage(), 1..6),
+    ) {
+        let set = Planetoid::new();
+        let mut bytes = files::small_set()[part].clone();
+        apply(&mut bytes, &damage);
+        if let Some((file, byte)) = place(set.with(part, &bytes)) {
+            prop_assert!(file.file_name().unwrap().to_str().unwrap().starts_with("ind.pubmed."));
+            let len = std::fs::metadata(&file).unwrap().len().max(bytes.len() as u64);
+            prop_assert!(byte <= len, "byte {byte} of a file of {len}");
+        }
+    }
+
+    #[test]
+    fn damaged_archives_never_bring_the_reader_down(
+        damage in prop::collection::vec(damage(), 1..6),
+    ) {
+        let folder = TempDir::new().unwrap();
+        let mut bytes = npz::archive(&npz::small_set());
+        apply(&mut bytes, &damage);
+        if let Some((file, _)) = place(npz_with(folder.path(), &bytes)) {
+            prop_assert!(file.to_str().unwrap().contains("texas.npz"));
+        }
+    }
+
+    /// The archive is complete, but a member is not what its header says.
+    #[test]
+    fn damaged_members_never_bring_the_reader_down(
+        member in 0..6usize,
+        damage in prop::collection::vec(damage(), 1..6),
+    ) {
+        let folder = TempDir::new().unwrap();
+        let (name, mut bytes) = npz::small_set().swap_remove(member);
+        apply(&mut bytes, &damage);
+        place(npz_with(folder.path(), &npz::with(name, bytes)));
+    }
+
+    #[test]
+    fn noise_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), part in prop::sample::select(&PARTS[..7])) {
+        prop_assert!(place(Planetoid::new().with(part, &bytes)).is_some());
+        let folder = TempDir::new().unwrap();
+        prop_assert!(place(npz_with(folder.path(), &bytes)).is_some());
+    }
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    let set = Planetoid::new();
+    for part in PARTS {
+        let whole = &files::small_set()[part];
+        // The last line of test.index may lack its line feed.
+        let shortest_whole = whole.len() - usize::from(part == "test.index");
+        // One part is cut at every byte, the others at every byte of both ends and at some places
+        // in between.
+        let (ends, step) = if part == "y" { (0, 1) } else { (60, 61) };
+        let ends = ends.min(shortest_whole / 2);
+        let inner = (ends..shortest_whole - ends).step_by(step);
+        for len in (0..ends)
+            .chain(inner)
+            .chain(shortest_whole - ends..shortest_whole)
+        {
+            let (file, byte) = place(set.with(part, &whole[..len])).expect("cut short");
+            assert!(byte <= len as u64, "byte {byte} of {len}");
+            let named = file.ends_with(format!("ind.pubmed.{part}"));
+            assert!(named, "{part} cut to {len}: {}", file.display());
+        }
+    }
+    let folder = TempDir::new().unwrap();
+    let whole = npz::archive(&npz::small_set());
+    for len in 0..whole.len() {
+        let (file, byte) = place(npz_with(folder.path(), &whole[..len])).expect("cut short");
+        assert!(file.ends_with("texas.npz") && byte <= len as u64);
+    }
+}
+
+/// Files that are cut, or have a changed byte, at twelve places; a cut file is never complete.
+fn damaged_in_the_middle(whole: &[u8], mut load: impl FnMut(&[u8]) -> Option<(PathBuf, u64)>) {
+    for k in 0..12 {
+        let mut bytes = whole.to_vec();
+        let at = bytes.len() * k / 12;
+        if k % 2 == 0 {
+            bytes.truncate(at);
+        } else {
+            bytes[at] ^= 0x55;
+        }
+        let found = load(&bytes);
+        assert!(k % 2 == 1 || found.is_some(), "cut at {at}");
+    }
+}
+
+#[test]
+fn real_files_damaged_in_the_middle_are_refused_or_read() {
+    let Some(data) = files::published() else {
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let path = |part: &str| folder.path().join(format!("ind.cora.{part}"));
+    for part in PARTS {
+        let from = data.join("planetoid").join(format!("ind.cora.{part}"));
+        std::fs::copy(from, path(part)).unwrap();
+    }
+    for part in PARTS {
+        let whole = std::fs::read(path(part)).unwrap();
+        damaged_in_the_middle(&whole, |bytes| {
+            std::fs::write(path(part), bytes).unwrap();
+            place(planetoid::load(folder.path(), "cora"))
+        });
+        std::fs::write(path(part), whole).unwrap();
+    }
+    for name in ["texas", "cornell", "wisconsin", "chameleon"] {
+        let whole = std::fs::read(data.join("heterophilic").join(format!("{name}.npz"))).unwrap();
+        damaged_in_the_middle(&whole, |bytes| place(npz_with(folder.path(), bytes)));
+    }
+}
+
+/// Pickles with requests that no data file makes.
+fn refused_pickle(body: &[u8], byte: u64, expected: &str) {
+    let result = Planetoid::new().with("y", &[&b"\x80\x02"[..], body].concat());
+    files::refused(result, "ind.pubmed.y", byte, expected);
+}
+
+#[test]
+fn nothing_is_executed() {
+    for code in [
+        &b"cos\nsystem\n"[..],
+        b"c__builtin__\neval\n",
+        b"cposix\nsystem\n",
+        b"cnumpy\nload\n",
+    ] {
+        let body = [code, b"U\x04true\x85R."].concat();
+        let result = Planetoid::new().with("y", &[&b"\x80\x02"[..], &body].concat());
+        files::refused(result, "ind.pubmed.y", 2, "");
+    }
+    // STACK_GLOBAL, INST, OBJ, EXT, PERSID: not among the opcodes of these files.
+    for opcode in [0x93u8, b'i', b'o', 0x82, b'P', b'Q', 0x95] {
+        refused_pickle(&[opcode, 0, 0, 0, 0, 0, 0, 0, 0], 2, "");
+    }
+}
+
+#[test]
+fn false_lengths_cost_no_memory() {
+    // A string of 2³¹ − 1 bytes in a file of nine; an array of 10¹⁸ elements; a million nested tuples.
+    refused_pickle(b"T\xff\xff\xff\x7fab", 9, "2147483647 bytes from byte 7 on");
+    refused_pickle(b"T\xff\xff\xff\xffab", 2, "a string of non-negative length");
+    let set = Planetoid::new();
+    let mut huge = pickle::Writer::new();
+    huge.raw(b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n");
+    huge.int(0).raw(b"\x85U\x01b\x87R(");
+    huge.int(1).int(i32::MAX).int(i32::MAX).raw(b"\x86");
+    huge.raw(b"cnumpy\ndtype\nU\x02i4K\x00K\x01\x87R(").int(3);
+    huge.raw(b"U\x01<NNN").int(-1).int(-1).int(0).raw(b"tb");
+    huge.raw(b"\x89U\x04abcdtb.");
+    assert!(place(set.with("y", &huge.bytes)).is_some());
+    let nested = [
+        b"\x80\x02K\x00".to_vec(),
+        vec![0x85; 1_000_000],
+        b".".to_vec(),
+    ]
+    .concat();
+    assert!(place(set.with("y", &nested)).is_some());
+    let marks = [b"\x80\x02".to_vec(), vec![b'('; 1_000_000], b".".to_vec()].concat();
+    assert!(place(set.with("y", &marks)).is_some());
+}
+
+#[test]
+fn archives_with_false_sizes_cost_no_memory() {
+    let folder = TempDir::new().unwrap();
+    for shape in [
+        "(1000000000000, 3)",
+        "(18446744073709551615, 3)",
+        "(6, 99999999999999999999)",
+        "(-6, 3)",
+        "(6, 3",
+        "6, 3)",
+        "()",
+    ] {
+        let lie = npz::npy("<f4", false, shape, &[0; 72]);
+        assert!(
+            place(npz_with(
+                folder.path(),
+                &npz::with("node_features.npy", lie)
+            ))
+            .is_some(),
+            "{shape}"
+        );
+    }
+    for descr in ["|O", "<f2", "<U8", ">f4", "|V4"] {
+        let lie = npz::npy(descr, false, "(6, 3)", &[0; 72]);
+        assert!(
+            place(npz_with(
+                folder.path(),
+                &npz::with("node_features.npy", lie)
+            ))
+            .is_some(),
+            "{descr}"
+        );
+    }
+    // 64 MiB of zeros deflate to some 64 kB: more than the header promises.
+    let bomb = npz::npy("<f4", false, "(6, 3)", &vec![0; 64 << 20]);
+    let archive = npz::with("node_features.npy", bomb);
+    assert!(archive.len() < 1 << 20);
+    assert!(place(npz_with(folder.path(), &archive)).is_some());
+}
+
+#[test]
+fn many_end_records_cost_no_time() {
+    // Each record points at a directory with an error in its last member. A reader that tries all
+    // of them in turn reads thousands of members thousands of times.
+    let good = npz::archive(&npz::small_set());
+    let at = good.windows(4).position(|w| w == b"PK\x01\x02").unwrap();
+    let end = good.len() - 22;
+    let mut entry = good[at..at + 46 + "node_features.npy".len()].to_vec();
+    entry[28] = 17;
+    let mut bytes: Vec<u8> = entry.repeat(4000);
+    let mut record = good[end..].to_vec();
+    record[8..12].copy_from_slice(&[0xfe, 0xff, 0xfe, 0xff]);
+    record[16..20].copy_from_slice(&[0; 4]);
+    bytes.extend(record.repeat(4000));
+    let last = bytes.len() - 22;
+    let folder = TempDir::new().unwrap();
+    let result = npz_with(folder.path(), &bytes);
+    files::refused(result, "texas.npz", last as u64 + 10, "at most 64 members");
+    bytes[last + 8..last + 12].copy_from_slice(&[6, 0, 6, 0]);
+    let result = npz_with(folder.path(), &bytes);
+    files::refused(result, "texas.npz", None, "no more than 4 records");
+    let result = npz_with(folder.path(), &[&good[..], b"  "].concat());
+    files::refused(result, "texas.npz", end as u64 + 2, "PK 05 06");
+}
+
+#[test]
+fn members_that_inflate_to_too_much_together_are_refused() {
+    let mut members = npz::small_set();
+    members.push(("a.npy", vec![0; 70 << 20]));
+    members.push(("b.npy", vec![0; 70 << 20]));
+    let bytes = npz::archive(&members);
+    assert!(bytes.len() < 1 << 20);
+    let folder = TempDir::new().unwrap();
+    let result = npz_with(folder.path(), &bytes);
+    files::refused(
+        result,
+        "texas.npz",
+        bytes.len() as u64 - 22,
+        "bytes together",
+    );
+}
+
+#[test]
+fn sizes_without_elements_are_refused() {
+    // The header promises four thousand million features of no node, without a byte of elements …
+    let folder = TempDir::new().unwrap();
+    let lie = npz::npy("<f4", false, "(0, 4294967295)", &[]);
+    let result = npz_with(folder.path(), &npz::with("node_features.npy", lie));
+    files::refused(result, "node_features.npy", 10, "at least one of each");
+    // … or two thousand million columns of a sparse matrix.
+    let rows: Vec<_> = (0..6).map(files::row).collect();
+    let result = Planetoid::new().with("x", &pickle::csr(i32::MAX as usize, &rows));
+    files::refused(result, "ind.pubmed.x", None, "at most 1048576 columns");
+    let result = Planetoid::new().with("x", &pickle::csr(files::D, &[]));
+    files::refused(result, "ind.pubmed.x", 0, "6 rows");
+}
+
+#[test]
+fn every_other_opcode_is_refused() {
+    let known = b"\x80cqrh)\x81}](UTKMJ\x85\x86\x87tN\x88\x89Rbuea.";
+    assert_eq!(known.len(), 28);
+    let set = Planetoid::new();
+    // PROTO is allowed as the first byte only.
+    for opcode in (0..=255).filter(|code| *code == 0x80 || !known.contains(code)) {
+        let body = [&b"\x80\x02"[..], &[opcode, 0, 0, 0, 0, b'.']].concat();
+        files::refused(set.with("y", &body), "ind.pubmed.y", 2, "opcodes");
+    }
+}
+
+#[test]
+fn values_that_hold_themselves_are_refused() {
+    let set = Planetoid::new();
+    // A list that contains itself, a dict that is its own value, a matrix whose state holds the
+    // matrix.
+    for body in [
+        &b"]q\x01h\x01a."[..],
+        b"}q\x01(K\x00h\x01u.",
+        b"}q\x01(K\x00]q\x02h\x02au.",
+        b"cscipy.sparse.csr\ncsr_matrix\n)\x81q\x01}(U\x06formath\x01ub.",
+    ] {
+        for part in ["x", "y", "graph"] {
+            let bytes = [&b"\x80\x02"[..], body].concat();
+            assert!(place(set.with(part, &bytes)).is_some());
+        }
+    }
+    // One list of a thousand neighbours, referred to by every one of five thousand nodes.
+    let mut w = files::pickle::default_dict();
+    w.raw(b"(").int(0).raw(b"]").put().raw(b"(");
+    for j in 0..1000 {
+        w.int(j);
+    }
+    w.raw(b"e");
+    for i in 1..5000 {
+        w.int(i).raw(b"h\x04");
+    }
+    let result = set.with("graph", w.raw(b"u.").bytes.as_slice());
+    files::refused(result, "ind.pubmed.graph", None, "a list of its own");
+}

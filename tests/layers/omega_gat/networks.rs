@@ -1,0 +1,70 @@
+//! The networks of the tests.
+
+use crate::support::INPUTS;
+use emmy::nn::{AttentionOptions, Conv, GraphNet, GraphNetConfig, Heads, Module, Omega, Pass};
+use emmy::{Graph, Real, Tape, Tensor, init};
+use ndarray::{Array2, Ix2};
+
+pub const CONVS: [Conv; 3] = [Conv::GAT, Conv::gatv2(true), Conv::gatv2(false)];
+pub const OMEGAS: [Omega; 2] = [Omega::Layer, Omega::Channel];
+pub const CLASSES: usize = 3;
+
+pub fn options(omega: Omega, heads: usize, join: Heads) -> AttentionOptions {
+    AttentionOptions {
+        heads,
+        join,
+        bias: false,
+        omega: Some(omega),
+        ..AttentionOptions::default()
+    }
+}
+
+/// ω on both sides of 0 and of 1, biases that are not 0.
+pub fn unsettle<F: Real>(model: &mut impl Module<F>, seed: u64) {
+    let rng = &mut init::rng(seed);
+    for (name, parameter) in model.parameters_mut() {
+        if name.ends_with("omega") {
+            *parameter = init::uniform(parameter.shape(), 1.5, rng);
+            parameter.mapv_inplace(|x| x + F::of(0.5));
+        } else if name.ends_with("bias") {
+            *parameter = init::normal(parameter.shape(), 0.3, rng);
+        }
+    }
+}
+
+/// Every kind of network: three layers, heads side by side and averaged.
+pub fn networks() -> Vec<GraphNet<f64>> {
+    let mut all = Vec::new();
+    for conv in CONVS {
+        for omega in OMEGAS {
+            let config = GraphNetConfig {
+                hidden: 4,
+                layers: 3,
+                dropout: 0.0,
+                ..GraphNetConfig::gcn(INPUTS, CLASSES)
+            }
+            .of(conv)
+            .heads(2, 3)
+            .attending(|a| a.omega = Some(omega));
+            let mut net = GraphNet::new(config, 3).unwrap();
+            unsettle(&mut net, 9);
+            all.push(net);
+        }
+    }
+    all
+}
+
+pub fn logits(net: &GraphNet<f64>, graph: &Graph, x: &Tensor<f64>) -> Array2<f64> {
+    let tape = Tape::new();
+    let adjacency = net.config.neighbourhood(graph);
+    let y = net.forward(
+        &Pass::eval(&tape, net),
+        tape.constant(x.clone()),
+        &adjacency,
+    );
+    two(&y.value())
+}
+
+pub fn two(t: &Tensor<f64>) -> Array2<f64> {
+    t.clone().into_dimensionality::<Ix2>().unwrap().into_owned()
+}

@@ -1,8 +1,0 @@
-//! ωGAT: the attention layers with S_ω = I − Ω (I − α) in the place of α.
-
-#[path = "../layers/mod.rs"]
-mod layers;
-
-mod formula;
-mod laws;
-mod networks;

@@ -1,0 +1,10 @@
+//! The engine and the operations: values, derivatives, refusals, and what a trace claims of them.
+
+mod check_grads;
+mod contracts;
+mod engine;
+mod fixtures;
+mod named_panics;
+mod passages;
+mod registry;
+mod values;

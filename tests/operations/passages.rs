@@ -1,0 +1,293 @@
+//! The claims of the trace about operations between layers, compared with the operations: real
+//! operands are scaled, mixed, rotated and shifted, and the output must change as claimed.
+
+use crate::registry::{Case, Sampler, operations};
+use emmy::nn::{Layer, Params, Pass, Trace};
+use emmy::symmetry::{Change, Passage, Ports, Term, Way};
+use emmy::{Tape, Tensor, Var, init};
+use std::collections::BTreeMap;
+
+/// A stream with the operand of an operation as its value.
+struct Source {
+    value: Tensor<f64>,
+}
+emmy::module!(Source for f64: value);
+
+impl Layer<f64> for Source {
+    fn ports(&self, params: &Params<'_, f64>) -> Option<Ports> {
+        Some(Ports {
+            writers: vec![Term::incoming(params.columns(&self.value))],
+            mixes: true,
+            ..Ports::opaque(0)
+        })
+    }
+}
+
+impl Source {
+    fn forward<'t>(&self, pass: &Pass<'t, '_, f64>) -> Var<'t, f64> {
+        // A new node with the operand's value.
+        pass.call(self, &[], || pass.param(&self.value).scale(1.0))
+    }
+}
+
+/// The passage claimed from the operands for which `streams` holds to the output, and the operands that
+/// belong to the stream.
+fn claimed(case: &Case, streams: &[bool]) -> Option<(Vec<usize>, Passage)> {
+    let sources: Vec<Source> = (case.args.iter())
+        .map(|value| Source {
+            value: value.clone(),
+        })
+        .collect();
+    let trace = Trace::of(&sources, |pass| {
+        let each = sources.iter().zip(streams);
+        let args: Vec<Var<'_, f64>> = each
+            .map(|(source, &stream)| match stream {
+                true => source.forward(pass),
+                false => pass.tape().constant(source.value.clone()),
+            })
+            .collect();
+        (case.function.f64)(&args)
+    });
+    let (writers, passage) = trace.passages().remove(0)?;
+    // Call k belongs to the k-th operand with a stream.
+    let operands: Vec<usize> = (0..streams.len()).filter(|&k| streams[k]).collect();
+    Some((writers.into_iter().map(|w| operands[w]).collect(), passage))
+}
+
+fn value(case: &Case, args: &[Tensor<f64>]) -> Tensor<f64> {
+    let tape = Tape::new();
+    let vars: Vec<_> = args.iter().map(|x| tape.var(x.clone())).collect();
+    (case.function.f64)(&vars).value()
+}
+
+/// How a change moves a tensor; i numbers the rows, j the entries of the last axis.
+#[derive(Clone)]
+struct Move {
+    change: Change,
+    /// One number per neuron; if one number is for all, it is the first.
+    neurons: Vec<f64>,
+    /// Numbers per row.
+    rows: Vec<f64>,
+    matrix: Vec<Vec<f64>>,
+}
+
+impl Move {
+    fn draw(change: Change, width: usize, rows: usize, seed: u64) -> Self {
+        let rng = &mut init::rng(seed);
+        let mut draw = |n: usize| {
+            init::uniform::<f64>(&[n], 1.0, rng)
+                .into_iter()
+                .collect::<Vec<f64>>()
+        };
+        let neurons = draw(width.max(1));
+        let rows = draw(rows.max(1));
+        let matrix = match change {
+            Change::Mix => (0..width).map(|_| draw(width)).collect(),
+            // A rotation of the first plane.
+            _ => (0..width)
+                .map(|i| {
+                    let turned = |j: usize| match (i, j) {
+                        (0, 0) | (1, 1) if width > 1 => 0.8,
+                        (0, 1) => -0.6,
+                        (1, 0) => 0.6,
+                        (i, j) => f64::from(i == j),
+                    };
+                    (0..width).map(turned).collect()
+                })
+                .collect(),
+        };
+        Self {
+            change,
+            neurons,
+            rows,
+            matrix,
+        }
+    }
+
+    /// The tensor moved, with factors to the power k.
+    fn apply(&self, x: &Tensor<f64>, k: f64) -> Tensor<f64> {
+        let width = x.shape().last().copied().unwrap_or(1);
+        let flat: Vec<f64> = x.iter().copied().collect();
+        let at = |e: usize| (e / width.max(1), e % width.max(1));
+        let moved = |e: usize| {
+            let (i, j) = at(e);
+            let row = &flat[i * width..(i + 1) * width];
+            match self.change {
+                Change::Each => flat[e] * (k * self.neurons[j]).exp(),
+                Change::All => flat[e] * (k * self.neurons[0]).exp(),
+                Change::Mix | Change::Turn => (0..width).map(|m| self.matrix[j][m] * row[m]).sum(),
+                Change::Shift => flat[e] + self.rows[i % self.rows.len()],
+                Change::Offset => flat[e] + self.neurons[j],
+            }
+        };
+        emmy::tensor::tensor(x.shape(), (0..flat.len()).map(moved).collect())
+    }
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * (1.0 + a.abs() + b.abs()) || (a.is_nan() && b.is_nan()) || a == b
+}
+
+fn same(a: &Tensor<f64>, b: &Tensor<f64>) -> bool {
+    a.shape() == b.shape() && a.iter().zip(b).all(|(a, b)| close(*a, *b))
+}
+
+/// Whether the output moved as claimed.
+fn holds(case: &Case, operands: &[usize], change: Change, way: Way, seed: u64) -> bool {
+    let before = value(case, &case.args);
+    let shape = |k: usize| case.args[k].shape();
+    let width = |s: &[usize]| s.last().copied().unwrap_or(1);
+    let widest = operands.iter().map(|&k| width(shape(k))).max().unwrap_or(1);
+    let longest = operands
+        .iter()
+        .map(|&k| case.args[k].len())
+        .max()
+        .unwrap_or(1);
+    let step = Move::draw(change, widest, longest, seed);
+    let mut args = case.args.clone();
+    for &k in operands {
+        args[k] = step.apply(&args[k], 1.0);
+    }
+    let after = value(case, &args);
+    let difference = |i: usize| {
+        let flat = |x: &Tensor<f64>| x.iter().copied().nth(i).expect("an entry");
+        flat(&after) - flat(&before)
+    };
+    let w = width(before.shape()).max(1);
+    match (way, change) {
+        (Way::Breaks, _) => true,
+        (Way::Absorbs, _) => same(&after, &before),
+        (Way::Carries(k), Change::Each | Change::All) => same(&after, &step.apply(&before, k)),
+        (Way::Carries(_), Change::Mix | Change::Turn) => same(&after, &step.apply(&before, 1.0)),
+        (Way::Carries(_), Change::Shift) => {
+            (0..before.len()).all(|e| close(difference(e), difference(e - e % w)))
+        }
+        (Way::Carries(_), Change::Offset) => {
+            (0..before.len()).all(|e| close(difference(e), difference(e % w)))
+        }
+    }
+}
+
+/// Every claim about every registered operation, for each operand alone and for all together.
+#[test]
+fn no_claim_about_an_operation_is_false() {
+    // The number of claims that a change arrives or is absorbed, per operation and kind of change.
+    let mut claims: BTreeMap<(&str, Change), usize> = BTreeMap::new();
+    for operation in operations() {
+        for seed in 0..60 {
+            let case = (operation.draw)(&mut Sampler::new(seed));
+            let n = case.args.len();
+            let mut choices: Vec<Vec<bool>> =
+                (0..n).map(|k| (0..n).map(|m| m == k).collect()).collect();
+            choices.push(vec![true; n]);
+            for streams in choices {
+                let Some((operands, passage)) = claimed(&case, &streams) else {
+                    continue;
+                };
+                for change in Change::ALL {
+                    let way = passage.way(change);
+                    let shapes: Vec<_> = case.args.iter().map(|x| x.shape().to_vec()).collect();
+                    assert!(
+                        holds(&case, &operands, change, way, seed),
+                        "{}: {change:?} {way:?} by operands {operands:?} of {shapes:?}, seed {seed}",
+                        operation.name
+                    );
+                    if way != Way::Breaks {
+                        *claims.entry((operation.name, change)).or_default() += 1;
+                    }
+                }
+            }
+        }
+    }
+    // The rows of the table in docs/conservation.md on which laws depend.
+    for (name, change) in [
+        ("relu", Change::Each),
+        ("leaky_relu", Change::Each),
+        ("add", Change::Mix),
+        ("scale", Change::Turn),
+        ("spmm", Change::Mix),
+        ("gather_rows", Change::Mix),
+        ("mean", Change::Shift),
+        ("mean", Change::Mix),
+        ("softmax", Change::Shift),
+        ("log_softmax", Change::Shift),
+        ("powf", Change::Each),
+        ("var", Change::Shift),
+        ("index_select", Change::Mix),
+        ("concat", Change::Each),
+        ("reshape", Change::Mix),
+        ("dropout", Change::Each),
+        ("mul", Change::Each),
+        ("div", Change::All),
+        ("max", Change::Each),
+        ("where_", Change::Each),
+    ] {
+        assert!(
+            claims.contains_key(&(name, change)),
+            "nothing is claimed of {name} and {change:?}"
+        );
+    }
+    for name in ["gelu", "exp", "tanh", "sigmoid", "elu", "softplus"] {
+        let none = Change::ALL
+            .iter()
+            .all(|&change| !claims.contains_key(&(name, change)));
+        assert!(none, "{name} breaks every change");
+    }
+}
+
+/// The passages that layers state, the rows of norms: with real rows, several features and both kinds of ε.
+#[test]
+fn no_claim_about_a_norm_is_false() {
+    type Norm = fn(Var<'_, f64>, f64) -> Var<'_, f64>;
+    let layer: Norm =
+        |x, eps| (x - x.mean(&[-1], true)) / x.var(&[-1], true).add_scalar(eps).sqrt();
+    let rms: Norm = |x, eps| x / (x * x).mean(&[-1], true).add_scalar(eps).sqrt();
+    let feature: Norm = |x, eps| {
+        let centred = x - x.mean(&[0], true);
+        centred / (centred * centred).mean(&[0], true).add_scalar(eps).sqrt()
+    };
+    type Stated = fn(f64) -> Passage;
+    let norms: [(&str, Norm, Stated); 3] = [
+        ("LayerNorm", layer, Passage::layer_norm),
+        ("RMSNorm", rms, Passage::rms_norm),
+        ("feature norm", feature, Passage::feature_norm),
+    ];
+    for (name, norm, stated) in norms {
+        for eps in [0.0, 0.3] {
+            let x = init::normal::<f64>(&[6, 5], 1.0, &mut init::rng(4));
+            let run = |x: &Tensor<f64>| {
+                let tape = Tape::new();
+                norm(tape.var(x.clone()), eps).value()
+            };
+            let before = run(&x);
+            for change in Change::ALL {
+                let step = Move::draw(change, 5, 6, 9);
+                let after = run(&step.apply(&x, 1.0));
+                let (gone, turned) = (
+                    same(&after, &before),
+                    same(&after, &step.apply(&before, 1.0)),
+                );
+                match stated(eps).way(change) {
+                    Way::Absorbs => assert!(gone, "{name}, ε = {eps}: {change:?}"),
+                    Way::Carries(_) => assert!(turned, "{name}, ε = {eps}: {change:?}"),
+                    Way::Breaks => assert!(
+                        !gone && !turned,
+                        "{name}, ε = {eps}: {change:?} does not break"
+                    ),
+                }
+            }
+            // For the same norm written with operations, the trace claims no more than the layer
+            // states.
+            let source = Source { value: x.clone() };
+            let trace = Trace::of(&source, |pass| norm(source.forward(pass), eps));
+            let found = trace.passages().remove(0);
+            for change in Change::ALL {
+                let claimed = found.as_ref().map_or(Way::Breaks, |(_, p)| p.way(change));
+                assert!(
+                    claimed == Way::Breaks || claimed == stated(eps).way(change),
+                    "{name}, ε = {eps}: {change:?} {claimed:?}"
+                );
+            }
+        }
+    }
+}
