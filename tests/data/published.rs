@@ -1,7 +1,7 @@
 //! The known numbers of the public data sets. If the folder with the files is missing, the tests
 //! say so and pass.
 
-use crate::files::published;
+use crate::files::{REQUIRED, published};
 use emmy::Error;
 use emmy::data::{self, Dataset, Direction, Name, Options, Split};
 use std::path::PathBuf;
@@ -340,11 +340,15 @@ fn missing_data_are_an_error_where_they_are_required() {
     let nowhere = tempfile::TempDir::new().unwrap();
     for (required, passes) in [(None, true), (Some("0"), true), (Some("1"), false)] {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "normalised_rows_sum_to_one", "--nocapture"]);
+        child.args([
+            "--exact",
+            "published::normalised_rows_sum_to_one",
+            "--nocapture",
+        ]);
         child.env("EMMY_DATA", nowhere.path());
-        child.env_remove(files::REQUIRED);
+        child.env_remove(REQUIRED);
         if let Some(value) = required {
-            child.env(files::REQUIRED, value);
+            child.env(REQUIRED, value);
         }
         let output = child.output().unwrap();
         let err = String::from_utf8_lossy(&output.stderr);
