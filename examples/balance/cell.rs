@@ -182,10 +182,10 @@ impl Cell {
             .biased(self.bias))
     }
 
-    /// Whether it can be run on its data, asked before any cell is run.
+    /// Checks whether the cell can be run on its data; this is asked before any cell is run.
     ///
     /// # Errors
-    /// If its network or its training is not valid, or does not fit into memory.
+    /// If the network or the training is not valid, or does not fit into memory.
     pub fn check(&self, data: &Prepared) -> Result<()> {
         let set = data.set();
         let network = self.network(set)?;

@@ -175,7 +175,7 @@ impl Cli {
         }
     }
 
-    /// Refuses a plan without a cell, and a name or number that chooses no cell of any plan.
+    /// Refuses a plan without cells, and an option whose value selects no cell of any plan.
     fn check(&self, plans: &[&Plan]) -> Result<()> {
         for plan in plans {
             if plan.entries.is_empty() {
@@ -263,7 +263,7 @@ fn run(cli: &Cli) -> Result<()> {
             None => say(format_args!("{}: no cell is finished\n", plan.title))?,
         }
     }
-    // One figure that cannot be written does not keep the others from it.
+    // If one figure cannot be written, the others are still drawn.
     let mut undrawn = None;
     for (number, plan) in &figures {
         match figures::draw(*number, plan, &outcomes, &cli.out) {

@@ -20,7 +20,7 @@ pub struct Spreading {
     pub threads: usize,
     /// The folder with the data sets.
     pub folder: Option<PathBuf>,
-    /// The data sets that were asked for by name: without one of these nothing is run.
+    /// The data sets named on the command line. If one of them is not found, nothing is run.
     pub named: Vec<String>,
 }
 
@@ -28,8 +28,9 @@ pub struct Spreading {
 /// line names it; a line on standard error says so.
 ///
 /// # Errors
-/// Before anything runs, if a data set asked for by name is not found or a cell cannot be run. Else the first
-/// error of a cell or of the results file; cells that run at that time are finished and kept.
+/// If a data set named on the command line is not found or a cell cannot be run; nothing has run then.
+/// Otherwise the first error of a cell or of the results file; cells that run at that time are finished and
+/// kept.
 pub fn run(cells: &[Cell], how: &Spreading, results: &Mutex<Results>) -> Result<()> {
     let waiting = unfinished(cells, &results.lock().expect("no panic").outcomes);
     let sets = load(&waiting, how)?;

@@ -89,12 +89,12 @@ pub fn of<'a>(outcomes: &'a [Outcome], cell: &Cell) -> Option<&'a Outcome> {
     (outcomes.iter()).find(|outcome| cell.is_answered_by(&outcome.cell))
 }
 
-/// How a line begins.
+/// The beginning of every line.
 const BEGIN: &[u8] = br#"{"cell":{"dataset":""#;
 
-/// Whether what stands after the last whole line is the beginning of a line that a killed run did not finish:
-/// of a line of ours, not of a file that came here by mistake. Where no line is before it, it must be long
-/// enough to tell.
+/// Whether the bytes after the last complete line are the beginning of a line that a killed run left
+/// incomplete, not the content of a file of another program. If no complete line comes before, they must
+/// contain all of [`BEGIN`].
 fn is_cut(tail: &[u8], is_first: bool) -> bool {
     let shorter = BEGIN.starts_with(tail) && !is_first;
     tail.is_empty() || tail.starts_with(BEGIN) || shorter
@@ -103,7 +103,7 @@ fn is_cut(tail: &[u8], is_first: bool) -> bool {
 /// The outcomes in a file, and the number of bytes in its complete lines.
 ///
 /// # Errors
-/// If a line is no outcome, or what follows the last of them is not the beginning of one.
+/// If a line is not an outcome, or the bytes after the last line are not the beginning of one.
 fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Outcome>, usize)> {
     let whole = bytes
         .iter()

@@ -155,7 +155,7 @@ impl Cell {
         let max_delta = has_laws.then(|| monitor.max_delta());
         let not_a_number = max_delta.filter(|d| d.is_nan());
         let history = trainer.history();
-        // With a split that fits, the one error there is is a loss that is no finite number.
+        // With a split that fits, the only possible error is a loss that is not finite.
         let stopped = support::diverged(fitted, history)
             .or(not_a_number.map(|_| "δ is not a number".to_owned()));
         let best_model = trainer.best_model();

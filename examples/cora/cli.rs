@@ -238,13 +238,13 @@ impl Cli {
             .unwrap_or_else(|| self.sigma_of_model())
     }
 
-    /// The name of the activation; none where there is one layer.
+    /// The name of the activation; `None` for a single layer.
     pub fn activation_name(&self) -> Option<String> {
         let name = self.sigma().to_possible_value()?.get_name().to_owned();
         (self.layers > 1).then_some(name)
     }
 
-    /// What was chosen in place of a default because of another option, if anything.
+    /// A line for the reader if `--init` chose the activation; `None` otherwise.
     pub fn said_choice(&self) -> Option<String> {
         let chosen = self.activation.is_none() && self.sigma() != self.sigma_of_model();
         let (init, model) = (self.init_name()?, self.model_name());

@@ -28,22 +28,22 @@ struct Outcome {
     model: String,
     layers: usize,
     init: Option<&'static str>,
-    /// The activation between layers; none where there is one layer.
+    /// The activation between layers; null for a single layer.
     activation: Option<String>,
     seed: u64,
-    /// At the best validation epoch; none of a run that diverged, nor are the next two.
+    /// At the best validation epoch, as the next two; null if the run diverged.
     test_acc: Option<f64>,
     val_acc: Option<f64>,
     best_epoch: Option<usize>,
     epochs: usize,
-    /// None if no epoch was finished; so is the next.
+    /// Null if no epoch was finished, as the next one.
     ms_per_epoch: Option<f64>,
     /// The training loss at the point where the last step began, with dropout.
     final_loss: Option<f64>,
     /// The largest relative δ over all conservation laws and all epochs trained here; none where no law holds
     /// or no epoch was trained.
     max_delta: Option<f64>,
-    /// Why the run diverged; none of one that did not.
+    /// Why the run diverged; null if it did not.
     stopped: Option<String>,
 }
 
@@ -55,7 +55,8 @@ struct Summary<'a> {
     model: &'a str,
     layers: usize,
     init: Option<&'static str>,
-    /// All runs, and how many of them diverged; the means are of the others, none if there is none.
+    /// The number of all runs, and of those that diverged; the means are over the others, null if there are
+    /// none.
     seeds: usize,
     diverged: usize,
     test_acc_mean: Option<f64>,
@@ -63,10 +64,10 @@ struct Summary<'a> {
     ms_per_epoch: Option<f64>,
 }
 
-/// One run, told and not yet drawn.
+/// A finished run with its report and the curves of its figure.
 struct Run {
     outcome: Outcome,
-    /// For people.
+    /// The report for readers.
     text: String,
     history: History,
 }
@@ -105,7 +106,7 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     let (mut outcomes, mut undrawn) = (Vec::new(), None);
     for seed in cli.runs.seed..cli.runs.seed + cli.runs.seeds {
         let run = train::<F>(cli, &set, config, seed)?;
-        // Results first: a figure may fail.
+        // Results come first, since a figure may fail.
         run.tell(cli)?;
         if let Err(error) = run.draw(cli) {
             undrawn.get_or_insert(error);
@@ -116,7 +117,7 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     undrawn.map_or(Ok(()), Err)
 }
 
-/// The end of all runs.
+/// Prints the summary of all runs.
 ///
 /// # Errors
 /// If all of them diverged.
@@ -230,7 +231,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     drop(bar);
     // The state is saved even if the training ended with an error.
     save(&trainer)?;
-    // The one other error there is, with a split that fits, is a loss that is no finite number.
+    // With a split that fits, the only other error is a loss that is not finite.
     let fitted = match (fitted, unsaved) {
         (Err(error), true) => return Err(error),
         (fitted, _) => fitted,
@@ -266,7 +267,7 @@ impl Run {
         if cli.runs.json {
             print_json(&self.outcome)?;
         }
-        // A run without a result has nothing to say on standard output.
+        // Standard output is for results; a diverged run has none.
         match cli.runs.json || self.outcome.stopped.is_some() {
             true => note(&self.text),
             false => say(&self.text)?,
@@ -274,7 +275,7 @@ impl Run {
         Ok(())
     }
 
-    /// Draws loss and accuracy, and says where.
+    /// Draws loss and accuracy, and prints the path.
     fn draw(&self, cli: &Cli) -> Result<()> {
         let Outcome {
             dataset,
@@ -335,7 +336,7 @@ impl Outcome {
         })
     }
 
-    /// Accuracy and time for people, of a run that did not diverge.
+    /// Accuracy and time for readers, of a run that did not diverge.
     fn told(&self) -> String {
         format!(
             "seed {}: test accuracy {:.1} % at the best validation epoch, {} of {} (validation {:.1} %); {:.2} ms per epoch",

@@ -129,10 +129,11 @@ pub fn features<F: Real>(set: &Dataset) -> Csr<F> {
     }
 }
 
-/// The command line. `--help` and `--version` end the program, and so does a wrong argument, with exit code 2.
+/// The command line. `--help` and `--version` end the program, and so does a wrong argument, with exit
+/// code 2.
 ///
 /// # Errors
-/// The exit code of the program that ends here: 1 where standard output does not take the help.
+/// The exit code with which the program ends: 1 if the help cannot be written to standard output.
 pub fn parse<C: Parser>() -> Result<C, ExitCode> {
     C::try_parse().map_err(|message| {
         let written = message.print().and_then(|()| std::io::stdout().flush());
@@ -143,7 +144,7 @@ pub fn parse<C: Parser>() -> Result<C, ExitCode> {
     })
 }
 
-/// A folder that is there.
+/// The parser of a folder, which must exist.
 pub fn folder() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match std::fs::metadata(&path) {
         Ok(found) if found.is_dir() => Ok(path),
@@ -152,12 +153,12 @@ pub fn folder() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// A number of threads.
+/// The parser of a number of threads.
 pub fn threads() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=MOST_THREADS as u64)
 }
 
-/// A loss.
+/// The parser of a loss.
 pub fn at_least_zero(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|e| format!("{e}"))?;
     match value.is_finite() && value >= 0.0 {
@@ -167,7 +168,8 @@ pub fn at_least_zero(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Refuses to stop at a loss at which nothing is learnt: that of guessing among the classes, ln C, or more.
+/// Refuses a loss threshold of ln C or more: that is the loss of guessing among C classes, which needs no
+/// training.
 pub fn check_loss_threshold(threshold: Option<f64>, classes: usize) -> Result<()> {
     let guessing = (classes as f64).ln();
     match threshold.filter(|least| classes > 1 && *least >= guessing) {

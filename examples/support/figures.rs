@@ -48,7 +48,7 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     written
         .and_then(|()| std::fs::rename(&temporary, path))
         .inspect_err(|_| {
-            // Nothing is lost with it: it is not the file that was asked for.
+            // The temporary file is of no further use.
             let _ = std::fs::remove_file(&temporary);
         })
 }
@@ -67,8 +67,8 @@ fn png(svg: &str) -> Vec<u8> {
     image.encode_png().expect("it is written to memory")
 }
 
-/// Draws loss and accuracy over the epochs into `folder/name.svg` and `.png`; the best epoch is marked. Returns
-/// the path of the SVG; none where no figure is wanted.
+/// Draws loss and accuracy over the epochs into `folder/name.svg` and `.png`; the best epoch is marked.
+/// Returns the path of the SVG; none where no figure is wanted.
 pub fn training(
     figures: &Figures,
     name: &str,

@@ -1,4 +1,4 @@
-//! Whether a training fits into the memory of this machine, asked before anything is allocated.
+//! Whether a training fits into the memory of this machine; checked before anything is allocated.
 
 use emmy::data::Dataset;
 use emmy::nn::{Conv, GraphNetConfig};

@@ -30,8 +30,8 @@ pub fn note(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Why a training has no end to report, if so: a training loss that is no finite number ended it, or the
-/// validation loss of its last epoch is none.
+/// The reason why a training diverged: its training loss was not finite, which ended it, or the validation
+/// loss of its last epoch is not. `None` if it did not diverge.
 pub fn diverged(fitted: Result<()>, history: &History) -> Option<String> {
     let infinite = |loss: &f64| !loss.is_finite();
     match (fitted, history.last()) {

@@ -136,8 +136,8 @@ impl History {
         self.steps.len() - self.last().map_or(0, |last| last.steps)
     }
 
-    /// The best epoch so far; none before the first, and none where the metric that chooses it, or
-    /// `val_loss`, was a finite number in no epoch.
+    /// The best epoch so far; `None` if no epoch had a finite metric to choose by and, if the task has one, a
+    /// finite `val_loss`.
     pub fn best(&self) -> Option<&Record> {
         self.records.get(self.best?)
     }

@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(predictions(&nan), [None; 3]);
         assert_eq!(accuracy(&nan, &[0, 0, 1], &[true; 3]), 0.0);
         assert_eq!(confusion(&nan, &[0, 0, 1], &[true; 3]).sum(), 0);
-        // Infinite logits are in order.
+        // Infinite logits are compared like others.
         let infinity = f64::INFINITY;
         let edge = tensor(&[2, 2], vec![-infinity, infinity, -infinity, -infinity]);
         assert_eq!(predictions(&edge), [Some(1), Some(0)]);

@@ -333,8 +333,8 @@ fn normalised_rows_sum_to_one() {
     assert_eq!(citeseer.normalized_features::<f32>(), x.cast());
 }
 
-/// A test that skips where there are no data fails where they are required; the environment belongs to a
-/// process, so each case is one.
+/// A test on published data skips if they are missing, and fails if they are required. The environment
+/// belongs to a process, so each case runs in a process of its own.
 #[test]
 fn missing_data_are_an_error_where_they_are_required() {
     let nowhere = tempfile::TempDir::new().unwrap();

@@ -160,24 +160,24 @@ fn a_data_set_asked_for_by_name_must_be_there() {
         "the data set Cora (the files ind.cora.*) was not found",
     );
     assert!(!text(&output.stderr).contains("left out"));
-    // Before anything is run, also of those that are there.
+    // Nothing is run, not even on the data sets that are found.
     let output = balance(&folder, &karate("bal-o", &["--dataset", "cora"]));
     refused(&output, "the data set Cora");
     assert_eq!(std::fs::read_to_string(results(&folder)).unwrap(), "");
-    // A folder that is not there is one too, whatever set is asked for.
+    // A missing folder is an error too, even for a set that needs no folder.
     let output = balance(&folder, &karate("bal-o", &["--data", "nowhere"]));
     refused(&output, "'nowhere' for '--data <DIR>'");
 }
 
 #[test]
-fn what_chooses_no_cell_is_refused() {
+fn a_choice_without_a_cell_is_refused() {
     let folder = TempDir::new().unwrap();
     for (args, reason) in [
         (&["--table", "2", "--layers", "3"][..], "Table 2"),
         (&["--table", "7", "--dataset", "texas"], "Table 7"),
         (&["--figure", "6", "--init", "identity"], "Figure 6"),
         (&["--only", "no such row"], "expected a cell with"),
-        // Of two, one.
+        // One of two plans is empty.
         (
             &["--table", "2", "--table", "7", "--dataset", "texas"],
             "Table 7",
@@ -202,7 +202,7 @@ fn what_chooses_no_cell_is_refused() {
         refused(&balance(&folder, args), reason);
         refused(&balance(&folder, &[args, &["--show"]].concat()), reason);
     }
-    // In one of two plans is enough.
+    // A data set that only one of two plans has is accepted.
     std::fs::create_dir(folder.path().join("results")).unwrap();
     std::fs::write(results(&folder), "").unwrap();
     let both = ["--figure", "6", "--figure", "7", "--dataset", "cora"];
@@ -274,7 +274,7 @@ fn a_run_that_grows_without_bound_is_an_outcome() {
     for outcome in outcomes(&folder) {
         assert!(outcome["stopped"].as_str().is_some(), "{outcome}");
     }
-    // One that had no epoch with a finite loss has no accuracy, and none of the network it ended as.
+    // A run without a finite epoch has no accuracy.
     let mut one = karate("bal-o", &["--lr", "1e39", "--results", "last.jsonl"]);
     one[5] = "1";
     let (last, _) = succeeded(&balance(&folder, &one));

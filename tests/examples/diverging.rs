@@ -47,7 +47,7 @@ fn a_network_that_is_no_number_after_the_last_epoch_is_no_result() {
 #[test]
 fn a_seed_that_diverges_is_an_outcome_and_the_others_run() {
     let folder = TempDir::new().unwrap();
-    // Weights grow by two in each step, η λ = 3: at the 36th numbers end, for some seeds before others.
+    // With η λ = 3 weights double in each step; around the 36th they overflow, for some seeds earlier.
     let args = ["--model", "gcn", "--optimizer", "sgd", "--seeds", "6"];
     let rate = ["--lr", "3", "--weight-decay", "1"];
     let all = [&["36"], &args[..], &rate].concat();
@@ -117,14 +117,14 @@ fn schemes_made_for_relu_choose_it_and_say_so() {
                 "--init {init} is made for ReLU: {model} is trained with --activation relu"
             );
             assert!(err.contains(&said), "{err}");
-            // The same as if it had been typed, and another one is taken as typed.
+            // The run is the one with `--activation relu`, and another activation is used as given.
             let (_, typed, err) = with(model, init, &["--activation", "relu"]);
             assert!(typed == loss && !err.contains("made for ReLU"), "{err}");
             let (activation, other, err) = with(model, init, &["--activation", "elu"]);
             assert!(activation == "elu" && other != loss, "{err}");
             assert!(!err.contains("made for ReLU"), "{err}");
         }
-        // Where ReLU is the default there is nothing to say.
+        // If ReLU is the default of the model, no line is printed.
         let (activation, _, err) = with("gcn", init, &[]);
         assert!(
             activation == "relu" && !err.contains("made for ReLU"),

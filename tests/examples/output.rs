@@ -208,7 +208,7 @@ fn a_figure_that_cannot_be_written_costs_no_result() {
         let (out, err) = (text(&output.stdout), text(&output.stderr));
         assert_eq!(output.status.code(), Some(1), "{out}\n{err}");
         assert!(err.contains("file/x") && !err.contains("panicked"), "{err}");
-        // Both seeds, and what they come to.
+        // Both seeds and the summary.
         match more.contains(&"--json") {
             true => assert_eq!(json(&out).len(), 3),
             false => {
@@ -230,7 +230,7 @@ fn no_figure_is_drawn_where_none_is_wanted() {
     );
     let files = || std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(files(), 0);
-    // A folder of that name can be written with its path.
+    // A folder with the name none is given with its path.
     let path = [
         "--dataset",
         "karate",
@@ -260,7 +260,7 @@ fn a_figure_takes_the_place_of_an_older_one_whole() {
         assert_eq!(std::fs::read(folder.path().join(name)).unwrap(), b"old");
         assert!(std::fs::read(figures.join(name)).unwrap().len() > 1000);
     }
-    // No temporary file is left, neither then nor where the place is taken.
+    // No temporary file is left, also if the figure cannot be written.
     let count = || std::fs::read_dir(&figures).unwrap().count();
     assert_eq!(count(), 2);
     std::fs::remove_file(figures.join(&names[0])).unwrap();

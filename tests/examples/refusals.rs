@@ -114,7 +114,7 @@ fn wrong_input_gets_a_clear_error() {
             ],
             "--activation: expected --layers 2 or more",
         ),
-        // A set that needs no folder does not hide that the folder is not there.
+        // A missing folder is an error even for a set that needs no folder.
         (
             &["--data", "nowhere", "--dataset", "karate"],
             "'nowhere' for '--data <DIR>'",
@@ -159,14 +159,14 @@ fn sizes_beyond_memory_and_threads_beyond_reason_are_refused_at_once() {
         &cora(&folder, &["--threads", "8000"]),
         "8000 is not in 0..=256",
     );
-    // Not too many parameters, but on every node the neurons of 4000 layers: half a terabyte.
+    // The parameters are within their bound, but the neurons of 4000 layers need half a terabyte.
     let args = ["--dataset", "cora-like", "--model", "gcn", "--float", "f64"];
     let size = ["--hidden", "1000", "--layers", "4000"];
     let output = cora(&folder, &[&args[..], &size].concat());
     refused(&output, "memory to train the network: expected at most");
 }
 
-/// What a reader of the pipe or a full disk does not take is an error, not a success.
+/// Help that cannot be written, as on a full disk, is an error.
 #[cfg(target_os = "linux")]
 #[test]
 fn help_that_nobody_can_read_is_an_error() {
@@ -180,7 +180,7 @@ fn help_that_nobody_can_read_is_an_error() {
             let output = run.spawn().unwrap().wait_with_output().unwrap();
             assert_eq!(output.status.code(), Some(1), "{name} {option}");
             assert!(text(&output.stderr).contains("standard output"));
-            // Where it is read, it is printed.
+            // Otherwise it is printed.
             let output = command(name, &folder, &[option]).output().unwrap();
             assert!(succeeded(&output).0.contains(name));
         }

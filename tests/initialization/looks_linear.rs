@@ -233,7 +233,7 @@ fn so_does_one_whose_heads_are_averaged() {
     assert!(difference(&relu, &linear) < 1e-12);
 }
 
-/// The growth of a small signal through a looks-linear MLP of so many layers: ‖y‖ / ‖x‖.
+/// The growth ‖y‖ / ‖x‖ of a small signal through an MLP.
 fn growth(scheme: Initialization, layers: usize, activation: Activation) -> f64 {
     let mut widths = vec![32; layers + 1];
     (widths[0], widths[layers]) = (16, 16);

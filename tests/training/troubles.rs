@@ -38,12 +38,12 @@ fn an_epoch_that_is_not_finite_is_never_the_best() {
         ..TrainConfig::default()
     };
     let mut trainer = setting.trainer(config.clone());
-    // Nothing follows the last epoch, so no training loss tells.
+    // No step follows the last epoch, so there is no training loss at its end.
     setting.observe(&mut trainer, ()).unwrap();
     let last = trainer.history().last().unwrap();
     assert!(!last.metrics["val_loss"].is_finite(), "{last:?}");
     assert!(trainer.history().best().is_none());
-    // It is a state all the same, and a training that goes on from there ends with an error.
+    // Its state is valid, and a training that continues from it ends with an error.
     let mut longer = setting.trainer(TrainConfig {
         epochs: 2,
         ..config
@@ -54,7 +54,7 @@ fn an_epoch_that_is_not_finite_is_never_the_best() {
 }
 
 #[test]
-fn what_rounding_to_the_type_makes_zero_is_refused() {
+fn constants_that_round_to_zero_are_refused() {
     let tiny = TrainConfig {
         lr: 1e-50,
         ..TrainConfig::default()

@@ -41,7 +41,7 @@ fn one_by_depth(
     rows: &[&str],
 ) -> Panel {
     let is_accuracy = label.starts_with("test");
-    // A run that diverged before any epoch has neither.
+    // A run without a finite epoch has neither.
     let value = |o: &Outcome| {
         o.test_acc.map(|accuracy| match is_accuracy {
             true => 100.0 * accuracy,

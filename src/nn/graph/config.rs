@@ -215,8 +215,8 @@ impl GraphNetConfig {
     }
 }
 
-/// The number of parameters of a layer. No tensor of a layer has two axes of one size, so the number is linear
-/// in the input, in the width and in the number of heads, and is read off layers whose sizes are 1 and 2.
+/// The number of parameters of a layer. No tensor of a layer has two axes of one size, so the number is
+/// linear in the input, in the width and in the number of heads; layers with sizes 1 and 2 determine it.
 fn parameters_of(mut conv: Conv, input: usize, width: usize) -> f64 {
     let along = |size: usize, at: &mut dyn FnMut(usize) -> f64| {
         let (one, two) = (at(1), at(2));

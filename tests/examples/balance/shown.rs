@@ -145,7 +145,7 @@ fn a_figure_that_cannot_be_written_costs_no_result() {
         "{out}\n{err}"
     );
     assert_eq!(outcomes(&folder).len(), 3);
-    // Where none is wanted none is drawn, and none is missed.
+    // With `none`, no figure is drawn, and that is no error.
     let (again, err) = succeeded(&balance(&folder, &[&args[..], &["none"]].concat()));
     assert_eq!((&*again, &*err), (&*out, ""));
     assert!(!folder.path().join("none").exists());
