@@ -8,6 +8,8 @@
 //! to build.
 
 use crate::autodiff::{Tape, Var, grad, grad_graph, vjp};
+use crate::graph::Neighbourhood;
+use crate::nn::{GraphNet, Module, Pass, Traced};
 use crate::ops::attention::EdgeAttention;
 use crate::ops::sparse::{self, Sparse};
 use crate::optim::{Algorithm, Optimizer};
@@ -19,11 +21,16 @@ use std::sync::Arc;
 /// The copies.
 #[doc(hidden)]
 #[inline(never)]
-pub fn instances() -> [*const (); 2] {
-    [all::<f32> as *const (), all::<f64> as *const ()]
+pub fn instances() -> [*const (); 4] {
+    [
+        operations::<f32> as *const (),
+        operations::<f64> as *const (),
+        network::<f32> as *const (),
+        network::<f64> as *const (),
+    ]
 }
 
-fn all<F: Real>(x: Tensor<F>, mask: &Tensor<bool>, matrix: &Csr<F>, pattern: &Arc<Pattern>) {
+fn operations<F: Real>(x: Tensor<F>, mask: &Tensor<bool>, matrix: &Csr<F>, pattern: &Arc<Pattern>) {
     let tape = Tape::new();
     let (x, c, shape) = (tape.var(x), F::one(), [1]);
     let results = [
@@ -94,4 +101,16 @@ fn descent<F: Real>(mut tensors: Vec<Tensor<F>>) {
     let gradients = tensors.clone();
     let mut optimizer = Optimizer::new(Algorithm::ADAM);
     optimizer.step(&mut tensors, &gradients, 0.1);
+}
+
+/// The networks that the examples train.
+fn network<F: Real>(mut net: GraphNet<F>, x: Tensor<F>, neighbours: &Neighbourhood<F>) {
+    let tape = Tape::new();
+    for pass in [Pass::train(&tape, &net, 0), Pass::eval(&tape, &net)] {
+        let y = net.forward(&pass, tape.constant(x.clone()), neighbours);
+        pass.gradients(y);
+    }
+    let trace = net.trace();
+    (trace.laws(), trace.softmax_laws(), trace.summary());
+    net.tensors_mut();
 }

@@ -1,74 +1,163 @@
-"""Runs `pyg.py` and the bench `peers` in turns, so that both see the same machine, and prints a table; see README.md."""
+"""Runs PyTorch and `emmy` in turns, so that both see the same machine, and prints a table; see README.md."""
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import subprocess
 import sys
+from typing import Callable, NamedTuple
 
-HERE = pathlib.Path(__file__).parent
-ROWS = [
-    "gcn-2x16-dropout",
-    "gcn-2x64",
-    "gcn-10x64",
-    "gat-2x8x8-dropout",
-    "gat-2x8x8",
-    "gat-10x8x8",
-    "gatv2-2x64",
-    "gatv2-10x64",
-]
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+# The allowed difference of two results, relative to their norm: above the rounding of `f32`, and below the
+# difference that GELU by tanh instead of the error function makes in the block.
+TOLERANCE = 1e-5
 
 
 def lines(command, environment):
-    """The JSON objects a command prints; what it says on standard error is seen, so that a failure has a reason."""
+    """The JSON objects a command prints; its standard error stays visible and says why a command failed."""
     environment = {**os.environ, **environment}
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=HERE.parent.parent, env=environment)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment)
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-def sides(pyg, emmy, threads):
-    """What runs in a turn: commands with additions to the environment.
+def sides(peer, emmy, threads):
+    """The commands of a turn with additions to the environment, our side last.
 
-    PyTorch's threads wait for each other by spinning. Where anything else wants a core, that makes a step many times
-    slower; waiting passively costs little and does not. The better of the two counts.
+    PyTorch's threads wait for each other by spinning. Where anything else wants a core, that makes a step many
+    times slower; waiting passively costs little and does not. The better of the two counts.
     """
-    passive = [(pyg, {"OMP_WAIT_POLICY": "passive"})] if int(threads) > 1 else []
-    return [(pyg, {}), *passive, (emmy, {})]
+    passive = [(peer, {"OMP_WAIT_POLICY": "passive"})] if int(threads) > 1 else []
+    return [(peer, {}), *passive, (emmy, {})]
 
 
-def measure(sides, options, rounds):
+def measure(sides, rounds):
     """The best line of each side, by its minimum."""
     best = {}
     for _ in range(rounds):
         for command, environment in sides:
-            for line in lines(command + options, environment):
+            for line in lines(command, environment):
                 old = best.get(line["who"])
                 if old is None or line["ms_min"] < old["ms_min"]:
                     best[line["who"]] = line
     return best
 
 
+def difference(a, b):
+    """The largest difference between the checks of two lines, relative to the norm of the result.
+
+    It is infinite where nothing can be compared: results of another number, or that are not finite, or zero.
+    """
+    a, b = a["checks"], b["checks"]
+    if len(a) != len(b) or not a:
+        return math.inf
+    largest = 0.0
+    for ours, theirs in zip(a, b):
+        norm = max(ours[0], theirs[0])
+        if norm == 0 or not all(map(math.isfinite, [*ours, *theirs])):
+            return math.inf
+        largest = max([largest, *(abs(x - y) / norm for x, y in zip(ours, theirs))])
+    return largest
+
+
+def graph_line(peer, emmy):
+    """The columns of a training step on a graph."""
+    p, e, floor = peer["ms_min"], emmy["ms_min"], emmy["floor_ms"]
+    return f"{p:.2f} | {e:.2f} | {p / e:.1f} | {floor:.2f} | {e / floor:.1f}"
+
+
+def dense_line(peer, emmy):
+    """The columns of dense work; ends the program if the two sides did not compute the same."""
+    found = difference(peer, emmy)
+    if found > TOLERANCE:
+        sys.exit(f"results differ by {found:.1e} of their norm, more than {TOLERANCE:.0e}:\n{peer}\n{emmy}")
+    (p, p_median), (e, e_median) = ((side["ms_min"], side["ms_median"]) for side in (peer, emmy))
+    return f"{p:.2f} | {p_median:.2f} | {e:.2f} | {e_median:.2f} | {e / p:.2f} | {found:.0e}"
+
+
+class Set(NamedTuple):
+    """Rows that are measured alike."""
+
+    # The peer's script, and our bench.
+    script: str
+    bench: str
+    # The name of each row on the peer's side and on ours.
+    rows: list[tuple[str, str]]
+    columns: list[str]
+    line: Callable
+
+
+def alike(*rows):
+    """Rows with the same name on both sides."""
+    return [(row, row) for row in rows]
+
+
+SETS = {
+    "graphs": Set(
+        "pyg.py",
+        "peers",
+        alike(
+            "gcn-2x16-dropout",
+            "gcn-2x64",
+            "gcn-10x64",
+            "gat-2x8x8-dropout",
+            "gat-2x8x8",
+            "gat-10x8x8",
+            "gatv2-2x64",
+            "gatv2-10x64",
+        ),
+        ["PyG ms", "emmy ms", "PyG / emmy", "floor ms", "emmy / floor"],
+        graph_line,
+    ),
+    "dense": Set(
+        "dense.py",
+        "peers_dense",
+        [
+            *alike("product-1024x1024x1024", "product-2048x512x2048", "product-2048x2048x2048"),
+            *alike("attention-8x1024x64"),
+            # For information: PyTorch's one kernel beside our three operations.
+            ("attention-8x1024x64-fused", "attention-8x1024x64"),
+            *alike("contranorm-2708x64", "block-8x256x512", "mlp-784-512-512-10", "chain-999"),
+        ],
+        ["PyTorch ms", "median", "emmy ms", "median", "emmy / PyTorch", "difference"],
+        dense_line,
+    ),
+}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", required=True, type=pathlib.Path)
+    parser.add_argument("--set", choices=SETS, default="graphs", help="training on graphs, or dense work")
+    parser.add_argument("--data", type=pathlib.Path, help="folder with Cora; the rows on graphs need it")
     parser.add_argument("--threads", default="1,4")
+    parser.add_argument("--row", default="", help="rows, with commas; all without it")
     parser.add_argument("--rounds", type=int, default=3, help="turns; the best of each side counts")
     parser.add_argument("--seconds", default="1")
     args = parser.parse_args()
-    data = str(args.data.resolve())
-    subprocess.run(["cargo", "build", "--release", "--bench", "peers"], check=True, cwd=HERE.parent.parent)
-    emmy = ["cargo", "bench", "-q", "--bench", "peers", "--"]
-    pyg = [sys.executable, str(HERE / "pyg.py")]
-    print("| row | threads | PyG ms | emmy ms | PyG / emmy | floor ms | emmy / floor |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    chosen = SETS[args.set]
+    data = []
+    if args.set == "graphs":
+        if args.data is None:
+            parser.error("the rows on graphs need --data")
+        data = ["--data", str(args.data.resolve())]
+    subprocess.run(["cargo", "build", "--release", "--bench", chosen.bench], check=True, cwd=ROOT)
+    emmy = ["cargo", "bench", "-q", "--bench", chosen.bench, "--"]
+    peer = [sys.executable, str(HERE / chosen.script)]
+    print(f"| row | threads | {' | '.join(chosen.columns)} |")
+    print(f"|---|---:|{'---:|' * len(chosen.columns)}")
     for threads in args.threads.split(","):
-        for row in ROWS:
-            options = ["--data", data, "--threads", threads, "--row", row, "--seconds", args.seconds]
-            best = measure(sides(pyg, emmy, threads), options, args.rounds)
-            p, e = best["pyg"]["ms_min"], best["emmy"]["ms_min"]
-            floor = best["emmy"]["floor_ms"]
-            print(f"| {row} | {threads} | {p:.2f} | {e:.2f} | {p / e:.1f} | {floor:.2f} | {e / floor:.1f} |", flush=True)
+        options = [*data, "--threads", threads, "--seconds", args.seconds]
+        for theirs, ours in chosen.rows:
+            if args.row and theirs not in args.row.split(","):
+                continue
+            turn = sides([*peer, *options, "--row", theirs], [*emmy, *options, "--row", ours], threads)
+            best = measure(turn, args.rounds)
+            e = best.pop("emmy")
+            (p,) = best.values()
+            print(f"| {theirs} | {threads} | {chosen.line(p, e)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,11 @@ import argparse
 import json
 import pathlib
 import pickle
-import time
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from steps import time_steps
 from torch_geometric.nn import GATConv, GATv2Conv, GCNConv
 
 # A name, the kind of layer, its number, width of a head, heads, dropout, optimiser with its learning rate.
@@ -82,19 +82,16 @@ def run(row, data, threads, seconds):
     net = Net(kind, layers, width, heads, dropout, x.shape[1], int(y.max()) + 1).train()
     make = torch.optim.Adam if optimiser == "adam" else torch.optim.SGD
     optimiser = make(net.parameters(), lr=lr, weight_decay=5e-4)
-    samples, begin = [], None
-    while begin is None or len(samples) < 20 or time.perf_counter() - begin < seconds:
-        start = time.perf_counter()
+    loss = None
+
+    def step():
+        nonlocal loss
         optimiser.zero_grad()
         loss = F.cross_entropy(net(x, edges)[train], y[train])
         loss.backward()
         optimiser.step()
-        if begin is None:
-            begin = time.perf_counter()
-        else:
-            samples.append(1e3 * (time.perf_counter() - start))
-    samples.sort()
-    ms = {"ms_min": round(samples[0], 3), "ms_median": round(samples[len(samples) // 2], 3)}
+
+    ms = time_steps(step, 20, seconds)
     line = {"who": "pyg", "dataset": "cora", "row": name, "threads": threads, **ms, "loss": loss.item()}
     print(json.dumps(line), flush=True)
 

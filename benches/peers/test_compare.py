@@ -1,5 +1,7 @@
-"""What `compare.py` counts; needs no package."""
+"""What `compare.py` counts and what it refuses; needs no package."""
 
+import math
+import re
 import sys
 import unittest
 
@@ -15,13 +17,13 @@ print(json.dumps({"who": "pyg", "ms_min": 500.0 if spinning else 20.0}))
 OURS = 'print(\'{"who": "emmy", "ms_min": 2.0}\')'
 
 
-class Compare(unittest.TestCase):
+class Turns(unittest.TestCase):
     def setUp(self):
         compare.os.environ.pop("OMP_WAIT_POLICY", None)
         self.pyg, self.emmy = [sys.executable, "-c", PEER], [sys.executable, "-c", OURS]
 
     def best(self, threads):
-        best = compare.measure(compare.sides(self.pyg, self.emmy, threads), [], 1)
+        best = compare.measure(compare.sides(self.pyg, self.emmy, threads), 1)
         return best["pyg"]["ms_min"], best["emmy"]["ms_min"]
 
     def test_threads_that_spin_do_not_count_against_the_peer(self):
@@ -32,6 +34,64 @@ class Compare(unittest.TestCase):
 
     def test_our_side_runs_in_the_environment_as_it_is(self):
         self.assertEqual(compare.sides(self.pyg, self.emmy, "4")[-1], (self.emmy, {}))
+
+
+class Agreement(unittest.TestCase):
+    def line(self, *checks):
+        return {"ms_min": 2.0, "ms_median": 3.0, "checks": [list(check) for check in checks]}
+
+    def difference(self, a, b):
+        return compare.difference(self.line(*a), self.line(*b))
+
+    def test_a_difference_is_relative_to_the_norm_of_its_result(self):
+        # The inner product may be near zero: the norm says how exact it can be.
+        self.assertAlmostEqual(self.difference([(10.0, 0.001)], [(10.0, 0.002)]), 1e-4)
+        self.assertAlmostEqual(self.difference([(10.0, 5.0)], [(9.0, 5.0)]), 0.1)
+
+    def test_the_largest_difference_counts_in_any_place(self):
+        same = (1.0, 0.5)
+        for k in range(3):
+            other = [same] * 3
+            other[k] = (1.0, 0.25)
+            self.assertAlmostEqual(self.difference([same] * 3, other), 0.25)
+
+    def test_results_that_cannot_be_compared_do_not_agree(self):
+        fine, nan = (1.0, 0.5), math.nan
+        for a, b in [
+            ([fine], [fine, fine]),
+            ([], []),
+            ([(0.0, 0.0)], [(0.0, 0.0)]),
+            ([(nan, nan)], [(nan, nan)]),
+            ([fine], [(1.0, nan)]),
+            ([(math.inf, 0.5)], [(math.inf, 0.5)]),
+        ]:
+            self.assertEqual(self.difference(a, b), math.inf, (a, b))
+            self.assertEqual(self.difference(b, a), math.inf, (b, a))
+
+    def test_a_row_whose_sides_differ_ends_the_program(self):
+        peer = self.line((1.0, 0.5))
+        with self.assertRaises(SystemExit) as ended:
+            compare.dense_line(peer, self.line((1.0, 0.501)))
+        self.assertIn("differ by 1.0e-03", str(ended.exception))
+        self.assertIn("| 1.00 | 0e+00", compare.dense_line(peer, peer))
+
+
+class Rows(unittest.TestCase):
+    def names(self, file):
+        """The names of rows in a source: strings with a hyphen that begin an item of a list."""
+        return re.findall(r'\(\s*"([a-z0-9]+(?:-[a-z0-9]+)+)",', (compare.HERE / file).read_text())
+
+    def test_both_sides_have_the_rows_of_the_table(self):
+        for name, ours in [("graphs", "emmy.rs"), ("dense", "dense.rs")]:
+            chosen = compare.SETS[name]
+            theirs = self.names(chosen.script)
+            self.assertEqual([row for row, _ in chosen.rows], theirs)
+            self.assertEqual(list(dict.fromkeys(row for _, row in chosen.rows)), self.names(ours))
+
+    def test_a_line_fills_its_columns(self):
+        line = {"ms_min": 2.0, "ms_median": 3.0, "floor_ms": 1.0, "checks": [[1.0, 0.5]]}
+        for chosen in compare.SETS.values():
+            self.assertEqual(len(chosen.line(line, line).split("|")), len(chosen.columns))
 
 
 if __name__ == "__main__":

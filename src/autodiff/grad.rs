@@ -20,6 +20,7 @@ use crate::tensor::Tensor;
 /// # Panics
 /// If y has not exactly one element, or an x is a constant or stands on another tape.
 #[track_caller]
+#[inline(never)]
 pub fn grad<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>]) -> Vec<Tensor<F>> {
     let shape = one_element("grad", y, xs);
     Path::new(y, xs).sweep(y.tape, Tensor::ones(shape), xs)
@@ -41,6 +42,7 @@ pub fn grad<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>]) -> Vec<Tensor<F>> {
 /// # Panics
 /// As [`grad`].
 #[track_caller]
+#[inline(never)]
 pub fn grad_graph<'t, F: Real>(y: Var<'t, F>, xs: &[Var<'t, F>]) -> Vec<Var<'t, F>> {
     let shape = one_element("grad_graph", y, xs);
     let one = y.tape.constant(Tensor::ones(shape));
@@ -52,6 +54,7 @@ pub fn grad_graph<'t, F: Real>(y: Var<'t, F>, xs: &[Var<'t, F>]) -> Vec<Var<'t, 
 /// # Panics
 /// If the shape of `u` is not that of y, or an x is a constant or stands on another tape.
 #[track_caller]
+#[inline(never)]
 pub fn vjp<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>], u: &Tensor<F>) -> Vec<Tensor<F>> {
     check("vjp", y, xs, u.shape());
     Path::new(y, xs).sweep(y.tape, u.clone(), xs)
@@ -62,6 +65,7 @@ pub fn vjp<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>], u: &Tensor<F>) -> Vec<Tens
 /// # Panics
 /// As [`vjp`].
 #[track_caller]
+#[inline(never)]
 pub fn vjp_graph<'t, F: Real>(y: Var<'t, F>, xs: &[Var<'t, F>], u: Var<'t, F>) -> Vec<Var<'t, F>> {
     y.tape.accept("vjp_graph", &[u]);
     check("vjp_graph", y, xs, &u.shape());

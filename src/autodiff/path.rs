@@ -18,6 +18,7 @@ pub(super) struct Path {
 }
 
 impl Path {
+    #[inline(never)]
     pub(super) fn new<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>]) -> Self {
         // An x made after y cannot have influenced it.
         let earlier = xs.iter().map(|x| x.id).filter(|&id| id <= y.id);
@@ -47,6 +48,7 @@ impl Path {
 
     /// Visits the nodes from y down, so that every consumer comes before its arguments and sums have a fixed
     /// order. Returns the adjoints of the xs, from that of y.
+    #[inline(never)]
     pub(super) fn sweep<'t, F: Real, A: Adjoint<'t, F>>(
         &self,
         tape: &'t Tape<F>,
@@ -80,6 +82,7 @@ impl Path {
     }
 
     /// The terms that node `id`, whose adjoint is `gy`, adds to the adjoints of its arguments on the path.
+    #[inline(never)]
     fn contributions<'t, F: Real>(&self, id: NodeId, gy: Var<'t, F>) -> Vec<(NodeId, Var<'t, F>)> {
         let tape = gy.tape;
         // Copied out, so that the arena is not borrowed while the rule runs.

@@ -123,6 +123,7 @@ impl<F: Real> Tape<F> {
 
     /// Appends an operation, with its rule if any argument is differentiable.
     #[track_caller]
+    #[inline(never)]
     pub(crate) fn record<'t>(
         &'t self,
         op: &'static str,
@@ -181,6 +182,7 @@ impl<F: Real> Tape<F> {
     }
 
     /// Frees every node from `mark` on. Handles to them must not be used again.
+    #[inline(never)]
     pub(crate) fn truncate(&self, mark: NodeId) {
         // Moved out first: a node's drop may run code, and must not find the arena borrowed.
         let freed = self.nodes.borrow_mut().split_off(mark);

@@ -13,19 +13,29 @@ use super::par;
 use crate::real::Real;
 use crate::tensor::{Tensor, broadcast_shapes, memory};
 use gemm_common::Parallelism;
-use ndarray::{Array2, ArrayView2, ArrayViewD, Axis, Dimension, Slice};
+use ndarray::{Array2, ArrayView2, ArrayViewD, ArrayViewMut2, Axis, Dimension, Slice};
 use std::any::Any;
+use std::ops::Range;
 
-/// Multiply-adds in one block of rows; a product below twice this is not cut.
+/// Multiply-adds in one tile; a product below twice this is not cut.
 const BLOCK: usize = 1 << 20;
+
+/// Most columns of a tile.
+const WIDTH: usize = 512;
+
+/// Rows of a tile whose right factor does not stay in the cache.
+const TALL: usize = 512;
+
+/// Elements of a factor that stay in the cache of a core while they are used again: 512 kB of `f32`.
+const CACHED: usize = 1 << 17;
 
 /// Length of a chunk of the inner dimension, when the output is too small to be cut into rows.
 const INNER: usize = 512;
 
 /// out = a b for two matrices, with any strides.
 ///
-/// The product is cut into blocks of rows of fixed size, or, when it is tall in the inner dimension (aᵀ b of
-/// two tall matrices), into chunks of the inner dimension that are added in order.
+/// The product is cut into tiles of the output, or, when it is tall in the inner dimension (aᵀ b of two tall
+/// matrices), into chunks of the inner dimension that are added in order. Either depends on the sizes alone.
 ///
 /// # Panics
 /// If the inner dimensions differ.
@@ -40,24 +50,70 @@ pub fn matmul<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>) -> Array2<F> {
     let work = m.saturating_mul(n).saturating_mul(k);
     if m == 0 || n == 0 || work < 2 * BLOCK {
         let mut out = memory::scratch(m * n);
-        block(a, b, &mut out);
+        block(a, b, matrix_mut(&mut out, m, n));
         return out.into_array((m, n));
     }
     if k >= 2 * INNER && m * n <= 128 * 128 {
         return inner_chunks(a, b, work);
     }
-    // Cut the longer side of the output: columns of a b are rows of bᵀ aᵀ.
-    if n > m {
-        return matmul(b.reversed_axes(), a.reversed_axes()).reversed_axes();
-    }
     let mut out = memory::scratch(m * n);
-    let rows = par::chunks(m, height(m, n, k));
-    let parts = par::carve(&mut out, rows.iter().map(|r| r.len() * n));
-    let tasks = rows.into_iter().zip(parts).collect();
-    par::map(tasks, work, |(rows, part)| {
-        block(a.slice_axis(Axis(0), Slice::from(rows)), b, part)
+    let tiles = tiles(&mut out, [m, n, k]);
+    par::map(tiles, work, |tile| {
+        block(
+            a.slice_axis(Axis(0), Slice::from(tile.rows)),
+            b.slice_axis(Axis(1), Slice::from(tile.columns)),
+            tile.out,
+        )
     });
     out.into_array((m, n))
+}
+
+/// A part of a product: which rows of the left factor, which columns of the right one, and where it goes.
+struct Tile<'a, F> {
+    rows: Range<usize>,
+    columns: Range<usize>,
+    out: ArrayViewMut2<'a, F>,
+}
+
+/// The tiles of a product [m, k] · [k, n]. They depend on the sizes alone.
+fn tiles<F>(out: &mut [F], [m, n, k]: [usize; 3]) -> Vec<Tile<'_, F>> {
+    let (height, width) = tile(m, n, k);
+    let mut below = matrix_mut(out, m, n);
+    let mut tiles = Vec::new();
+    for rows in par::chunks(m, height) {
+        let (mut right, rest) = below.split_at(Axis(0), rows.len());
+        below = rest;
+        for columns in par::chunks(n, width) {
+            let (out, rest) = right.split_at(Axis(1), columns.len());
+            right = rest;
+            let rows = rows.clone();
+            tiles.push(Tile { rows, columns, out });
+        }
+    }
+    tiles
+}
+
+/// Rows and columns of a tile: all of them for a small product.
+///
+/// A tile packs its factors anew. Where the part of the right factor that it reads does not stay in the cache,
+/// it must be tall enough to make up for that.
+fn tile(m: usize, n: usize, k: usize) -> (usize, usize) {
+    if m.saturating_mul(n).saturating_mul(k) < 2 * BLOCK {
+        return (m, n);
+    }
+    let width = n.div_ceil(n.div_ceil(WIDTH)).next_multiple_of(16);
+    let stays = k * width.min(n) < CACHED;
+    let least = if stays {
+        1
+    } else {
+        (m / 2).clamp(TALL / 2, TALL)
+    };
+    let height = (BLOCK / (n.min(width) * k)).max(least);
+    (height.next_multiple_of(48), width)
+}
+
+fn matrix_mut<F>(data: &mut [F], m: usize, n: usize) -> ArrayViewMut2<'_, F> {
+    ArrayViewMut2::from_shape((m, n), data).expect("the output has m × n elements")
 }
 
 /// a b as a sum over chunks of the inner dimension, added in order.
@@ -68,7 +124,7 @@ fn inner_chunks<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, work: usize) -> Arr
         block(
             a.slice_axis(Axis(1), Slice::from(inner.clone())),
             b.slice_axis(Axis(0), Slice::from(inner)),
-            &mut part,
+            matrix_mut(&mut part, m, n),
         );
         part
     });
@@ -82,17 +138,19 @@ fn inner_chunks<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, work: usize) -> Arr
     Array2::from_shape_vec((m, n), sum).expect("the parts have m × n elements")
 }
 
-/// out ← a b on this thread; `out` is row-major without gaps.
-fn block<F: Real>(mut a: ArrayView2<F>, mut b: ArrayView2<F>, out: &mut [F]) {
+/// out ← a b on this thread; the rows of `out` have no gaps.
+fn block<F: Real>(mut a: ArrayView2<F>, mut b: ArrayView2<F>, mut out: ArrayViewMut2<F>) {
     let ((m, k), n) = (a.dim(), b.ncols());
     assert_eq!(k, b.nrows(), "block: inner dimensions");
-    assert_eq!(out.len(), m * n, "block: size of the output");
+    assert_eq!(out.dim(), (m, n), "block: size of the output");
     if out.is_empty() {
         return;
     }
     if k == 0 {
         return out.fill(F::zero());
     }
+    let [row, column] = [out.strides()[0], out.strides()[1]];
+    assert!(column == 1 || n == 1, "block: the output has gaps");
     // The microkernels write columns, so outᵀ ← bᵀ aᵀ is what they compute; and they read the left factor forwards.
     if n > 1 && b.strides()[0] < 0 || n == 1 && a.strides()[1] < 0 {
         a.invert_axis(Axis(1));
@@ -106,19 +164,21 @@ fn block<F: Real>(mut a: ArrayView2<F>, mut b: ArrayView2<F>, out: &mut [F]) {
     let [left_rs, left_cs] = [left.strides()[0], left.strides()[1]];
     let [right_rs, right_cs] = [right.strides()[0], right.strides()[1]];
     let product = kernel::<F>();
+    // The strides of the output as the kernel sees it: transposed, unless it is a column.
+    let (out_cs, out_rs) = if n == 1 { (1, row) } else { (row, 1) };
     // SAFETY: `left` and `right` are views, so every element (i, j) within their dimensions lies at
     // `as_ptr() + i rs + j cs` in memory that is initialised and borrowed for the duration of the call; the
-    // dimensions passed are theirs, and are not 0. `out` is borrowed mutably, so it overlaps neither, and
-    // holds rows × columns = m × n elements, checked above, addressed by strides (1, rows). The number in front
-    // of the old output is 0, so it is only written.
+    // dimensions passed are theirs, and are not 0. `out` is a view borrowed mutably, so it overlaps neither; it
+    // is passed with its own dimensions and strides, transposed like the product. With `read_dst` false it is
+    // only written.
     unsafe {
         product(
             rows,
             columns,
             k,
             out.as_mut_ptr(),
-            rows as isize,
-            1,
+            out_cs,
+            out_rs,
             false,
             left.as_ptr(),
             left_cs,
@@ -199,32 +259,23 @@ pub fn matmul_batched<F: Real>(a: &Tensor<F>, b: &Tensor<F>) -> Tensor<F> {
     let b = b.broadcast(shape([k, n])).expect("the shapes broadcast");
     let shape = shape([m, n]);
     let mut out = memory::scratch(shape.iter().product());
-    let rows = par::chunks(m, height(m, n, k));
-    let tasks: Vec<_> = ndarray::indices(&batch[..])
-        .into_iter()
-        .flat_map(|index| rows.iter().map(move |r| (index.clone(), r.clone())))
+    let work = out.len().saturating_mul(k);
+    let products = ndarray::indices(&batch[..]).into_iter();
+    let tasks = products
+        .zip(out.chunks_exact_mut((m * n).max(1)))
+        .flat_map(|(index, out)| {
+            let tiles = tiles(out, [m, n, k]).into_iter();
+            tiles.map(move |tile| (index.clone(), tile))
+        })
         .collect();
-    let work = tasks.len().saturating_mul(m * n * k);
-    let parts = par::carve(&mut out, tasks.iter().map(|(_, r)| r.len() * n));
-    let tasks = tasks.into_iter().zip(parts).collect();
-    par::map(tasks, work, |((index, rows), part)| {
-        let a = item(a.clone(), index.slice());
+    par::map(tasks, work, |(index, tile)| {
         block(
-            a.slice_axis(Axis(0), Slice::from(rows)),
-            item(b.clone(), index.slice()),
-            part,
+            item(a.clone(), index.slice()).slice_axis(Axis(0), Slice::from(tile.rows)),
+            item(b.clone(), index.slice()).slice_axis(Axis(1), Slice::from(tile.columns)),
+            tile.out,
         )
     });
     out.into_tensor(&shape)
-}
-
-/// The number of rows in a block: all of them for a small product. It depends on the sizes alone.
-fn height(m: usize, n: usize, k: usize) -> usize {
-    if m.saturating_mul(n).saturating_mul(k) < 2 * BLOCK {
-        m
-    } else {
-        (BLOCK / (n * k)).max(1).next_multiple_of(48)
-    }
 }
 
 /// The matrix of a batch at the given indices.

@@ -65,16 +65,29 @@ impl<R> Fields<R> {
     /// Lists the tensors of a field called `name`. A `role` applies to the tensors of the field
     /// that do not state one themselves.
     pub fn within(&mut self, name: &str, role: Option<Role>, list: impl FnOnce(&mut Self)) {
-        let before = self.role;
-        self.role = role.unwrap_or(before);
+        let before = self.enter(name, role);
+        list(self);
+        self.leave(before);
+    }
+
+    /// Begins a field; the role outside it.
+    #[inline(never)]
+    fn enter(&mut self, name: &str, role: Option<Role>) -> Role {
         if self.named {
             self.path.push(name.to_owned());
         }
-        list(self);
+        let before = self.role;
+        self.role = role.unwrap_or(before);
+        before
+    }
+
+    #[inline(never)]
+    fn leave(&mut self, before: Role) {
         self.path.pop();
         self.role = before;
     }
 
+    #[inline(never)]
     fn push(&mut self, tensor: R) {
         self.entries.push(Entry {
             name: self.path.join("."),

@@ -270,6 +270,7 @@ impl<F: Real> Optimizer<F> {
 
     /// The update of parameter `k`.
     #[track_caller]
+    #[inline(never)]
     fn update(&mut self, k: usize, p: &mut Tensor<F>, g: &Tensor<F>, lr: f64) {
         if !p.is_standard_layout() {
             *p = contiguous(p);
