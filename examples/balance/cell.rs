@@ -1,7 +1,8 @@
 //! Everything that decides the result of one run.
 
 use crate::run::Prepared;
-use crate::support::args::Float;
+use crate::support::args::{Float, check_loss_threshold};
+use crate::support::memory;
 use emmy::data::Dataset;
 use emmy::nn::{Activation, Conv, GraphNetConfig, Omega};
 use emmy::optim::Algorithm;
@@ -179,6 +180,21 @@ impl Cell {
                 a.dropout = self.dropout;
             })
             .biased(self.bias))
+    }
+
+    /// Checks whether the cell can be run on its data; this is asked before any cell is run.
+    ///
+    /// # Errors
+    /// If the network or the training is not valid, or does not fit into memory.
+    pub fn check(&self, data: &Prepared) -> Result<()> {
+        let set = data.set();
+        let network = self.network(set)?;
+        match self.float {
+            Float::F32 => memory::check::<f32>(&network, set)?,
+            Float::F64 => memory::check::<f64>(&network, set)?,
+        }
+        check_loss_threshold(self.loss_threshold, set.classes)?;
+        self.training().validate()
     }
 
     /// The training of the cell.

@@ -18,6 +18,7 @@ mod results;
 mod run;
 mod tables;
 
+use cell::Cell;
 use clap::Parser;
 use emmy::data::Name;
 use emmy::init::Initialization;
@@ -28,12 +29,14 @@ use run::Outcome;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use support::args::{Float, MOST_RUNS, MOST_SEED, initializations};
+use support::args::{
+    self, Figures, Float, MOST_RUNS, MOST_SEED, MOST_THREADS, at_least_zero, initializations,
+};
 use support::say;
 
 /// Reproduce "Are GATs Out of Balance?": any cell, table or figure
 #[derive(Parser, Debug)]
-#[command(name = "balance", version)]
+#[command(name = "balance", version, after_help = OUTCOMES)]
 struct Cli {
     /// Table to run: 2 to 7
     #[arg(long = "table", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=7))]
@@ -94,23 +97,23 @@ struct Cli {
     float: Float,
 
     /// Folder with the data sets [default: $EMMY_DATA, else the user's cache directory]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = args::folder())]
     data: Option<PathBuf>,
 
     /// File of finished cells; they are not run again
     #[arg(long, value_name = "FILE", default_value = "results/balance.jsonl")]
     results: PathBuf,
 
-    /// Folder for figures
+    /// Folder for figures; none to draw none
     #[arg(long, value_name = "DIR", default_value = "figures")]
-    out: PathBuf,
+    out: Figures,
 
-    /// Number of cells that run at a time; 0 for one per processor
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Number of cells that run at a time, at most 256 threads in all; 0 for one per processor
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = args::threads())]
     jobs: usize,
 
-    /// Threads of a cell. The results do not depend on it
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Threads of a cell; 0 for one per processor. The results do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = args::threads())]
     threads: usize,
 
     /// Run nothing, show the finished cells
@@ -123,17 +126,18 @@ struct Cli {
     summary: bool,
 }
 
-fn main() -> ExitCode {
-    support::exit(run(&Cli::parse()))
-}
+const OUTCOMES: &str = "A run diverges when its training loss, or the validation loss of its last epoch, is no finite number. That is
+an outcome: its accuracy is that of the best epoch before, and tables say \"diverged\" where there is none.
 
-/// A loss.
-fn at_least_zero(text: &str) -> std::result::Result<f64, String> {
-    let value: f64 = text.parse().map_err(|e| format!("{e}"))?;
-    match value.is_finite() && value >= 0.0 {
-        // −0 is 0.
-        true => Ok(value.abs()),
-        false => Err("not a finite number from 0 up".to_owned()),
+A data set named by --dataset must be found; others are left out, and it is said so.
+
+Exit code: 0, also if runs diverge; 1 if an error stops the program or a figure cannot be written (results and
+tables come before figures); 2 for a wrong argument.";
+
+fn main() -> ExitCode {
+    match args::parse() {
+        Ok(cli) => support::exit(run(&cli)),
+        Err(code) => code,
     }
 }
 
@@ -171,24 +175,58 @@ impl Cli {
         }
     }
 
+    /// Refuses a plan without cells, and an option whose value selects no cell of any plan.
+    fn check(&self, plans: &[&Plan]) -> Result<()> {
+        for plan in plans {
+            if plan.entries.is_empty() {
+                let rule = "a cell with the data sets, layers, initialisations and names asked for";
+                return Err(Error::invalid(&plan.title, rule, "none"));
+            }
+        }
+        let entries = || plans.iter().flat_map(|plan| &plan.entries);
+        let cell = |test: &dyn Fn(&Cell) -> bool| entries().flat_map(|e| &e.cells).any(test);
+        let named = |text: &str| entries().any(|e| e.row.contains(text) || e.column.contains(text));
+        let datasets = (self.datasets.iter().map(|name| name.as_str()))
+            .map(|name| ("--dataset", name.to_owned(), cell(&|c| c.dataset == name)));
+        let layers =
+            (self.layers.iter()).map(|&l| ("--layers", l.to_string(), cell(&|c| c.layers == l)));
+        let inits = (self.inits.iter().filter_map(|init| init.name()))
+            .map(|name| ("--init", name.to_owned(), cell(&|c| c.init == name)));
+        let only = (self.only.iter()).map(|text| ("--only", text.clone(), named(text)));
+        let mut all = datasets.chain(layers).chain(inits).chain(only);
+        match all.find(|(_, _, is_found)| !is_found) {
+            None => Ok(()),
+            Some((option, value, _)) => {
+                let rule = "what some cell of the tables and figures asked for has";
+                Err(Error::invalid(option, rule, format!("{value:?}")))
+            }
+        }
+    }
+
     /// Runs the unfinished cells of all plans and returns all outcomes; with `--show`, only returns
     /// the outcomes that exist already.
     fn outcomes<'a>(&self, plans: impl Iterator<Item = &'a Plan>) -> Result<Vec<Outcome>> {
         if self.show {
             return Results::read(&self.results);
         }
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let or_processors = |n: usize| if n == 0 { processors } else { n };
+        let jobs = or_processors(self.jobs);
+        let all = jobs * or_processors(self.threads);
+        if all > MOST_THREADS.max(processors * processors) {
+            let what = "--jobs times --threads";
+            let rule = format!("at most {MOST_THREADS}");
+            return Err(Error::invalid(what, rule, all.to_string()));
+        }
         let results = Mutex::new(Results::open(&self.results)?);
         let entries = plans.flat_map(|plan| &plan.entries);
         let cells: Vec<_> = entries.flat_map(|entry| entry.cells.clone()).collect();
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let named = self.datasets.iter().map(|name| name.as_str().to_owned());
         let how = pool::Spreading {
-            jobs: if self.jobs == 0 {
-                processors
-            } else {
-                self.jobs
-            },
+            jobs,
             threads: self.threads,
             folder: self.data.clone(),
+            named: named.collect(),
         };
         pool::run(&cells, &how, &results)?;
         Ok(results.into_inner().expect("no panic").outcomes)
@@ -209,6 +247,7 @@ fn run(cli: &Cli) -> Result<()> {
         .map(|&n| (n, only(choice.figure(n))))
         .collect();
     let all = || tables.iter().chain(figures.iter().map(|(_, plan)| plan));
+    cli.check(&all().collect::<Vec<_>>())?;
     let first = all()
         .flat_map(|plan| &plan.entries)
         .flat_map(|e| &e.cells)
@@ -224,13 +263,19 @@ fn run(cli: &Cli) -> Result<()> {
             None => say(format_args!("{}: no cell is finished\n", plan.title))?,
         }
     }
+    // If one figure cannot be written, the others are still drawn.
+    let mut undrawn = None;
     for (number, plan) in &figures {
-        let paths = figures::draw(*number, plan, &outcomes, &cli.out)?;
-        if paths.is_empty() {
-            say(format_args!("{}: no cell is finished", plan.title))?;
-        }
-        for path in paths {
-            say(format_args!("Figure {number}: {}", path.display()))?;
+        match figures::draw(*number, plan, &outcomes, &cli.out) {
+            Ok(None) => say(format_args!("{}: no cell is finished", plan.title))?,
+            Ok(Some(paths)) => {
+                for path in paths {
+                    say(format_args!("Figure {number}: {}", path.display()))?;
+                }
+            }
+            Err(error) => {
+                undrawn.get_or_insert(error);
+            }
         }
     }
     if cli.is_demonstration() {
@@ -238,5 +283,5 @@ fn run(cli: &Cli) -> Result<()> {
             say(format_args!("figure: {}", path.display()))?;
         }
     }
-    Ok(())
+    undrawn.map_or(Ok(()), Err)
 }

@@ -20,16 +20,25 @@ pub struct Spreading {
     pub threads: usize,
     /// The folder with the data sets.
     pub folder: Option<PathBuf>,
+    /// The data sets named on the command line. If one of them is not found, nothing is run.
+    pub named: Vec<String>,
 }
 
-/// Runs the cells that are not finished. Cells whose data set is not found are left out; a line on
-/// standard error says so.
+/// Runs the cells that are not finished. Cells whose data set is not found are left out, unless the command
+/// line names it; a line on standard error says so.
 ///
 /// # Errors
-/// The first error of a cell or of the results file; cells that run at that time are finished and kept.
+/// If a data set named on the command line is not found or a cell cannot be run; nothing has run then.
+/// Otherwise the first error of a cell or of the results file; cells that run at that time are finished and
+/// kept.
 pub fn run(cells: &[Cell], how: &Spreading, results: &Mutex<Results>) -> Result<()> {
     let waiting = unfinished(cells, &results.lock().expect("no panic").outcomes);
-    let sets = load(&waiting, how.folder.as_ref())?;
+    let sets = load(&waiting, how)?;
+    for cell in &waiting {
+        if let Some(data) = &sets[&cell.data_key()] {
+            cell.check(data)?;
+        }
+    }
     let mut tasks: Vec<(u64, &Cell, &Prepared)> = (waiting.iter())
         .filter_map(|cell| {
             let data = sets[&cell.data_key()].as_ref()?;
@@ -66,11 +75,14 @@ pub fn run(cells: &[Cell], how: &Spreading, results: &Mutex<Results>) -> Result<
                     bar.inc(work.saturating_mul(left));
                     let kept = outcome.and_then(|outcome| {
                         let k = finished.fetch_add(1, Ordering::Relaxed) + 1;
+                        let reached = match outcome.test_acc {
+                            Some(accuracy) => format!("{:.1} %", 100.0 * accuracy),
+                            None => "diverged".to_owned(),
+                        };
                         let said = format!(
-                            "{k} of {}: {}, {:.1} % at epoch {} of {}, {:.0} s",
+                            "{k} of {}: {}, {reached} at epoch {} of {}, {:.0} s",
                             tasks.len(),
                             cell.title(),
-                            100.0 * outcome.test_acc,
                             outcome.best_epoch,
                             outcome.epochs,
                             outcome.seconds
@@ -117,15 +129,15 @@ fn unfinished<'a>(cells: &'a [Cell], outcomes: &[Outcome]) -> Vec<&'a Cell> {
 type Key = (String, bool, usize, bool);
 
 /// The data of the cells; `None` and a line on standard error where they are not found.
-fn load(cells: &[&Cell], folder: Option<&PathBuf>) -> Result<BTreeMap<Key, Option<Prepared>>> {
+fn load(cells: &[&Cell], how: &Spreading) -> Result<BTreeMap<Key, Option<Prepared>>> {
     let mut sets = BTreeMap::new();
     for cell in cells {
         if let Entry::Vacant(place) = sets.entry(cell.data_key()) {
-            match Prepared::load(cell, folder.cloned()) {
+            match Prepared::load(cell, how.folder.clone()) {
                 Ok(prepared) => {
                     place.insert(Some(prepared));
                 }
-                Err(error @ Error::NotFound { .. }) => {
+                Err(error @ Error::NotFound { .. }) if !how.named.contains(&cell.dataset) => {
                     note(format_args!("left out: {error}"));
                     place.insert(None);
                 }

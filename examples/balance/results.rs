@@ -6,7 +6,7 @@ use crate::support::note;
 use emmy::{Error, Result};
 use fs4::fs_std::FileExt;
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Finished cells, in memory and in a file.
@@ -17,17 +17,14 @@ pub struct Results {
 }
 
 impl Results {
-    /// The outcomes in a file, to be read only; none if the file does not exist.
+    /// The outcomes in a file, to be read only.
     ///
     /// # Errors
-    /// If the file cannot be read or is not a regular file, or a line is not an outcome.
+    /// If the file does not exist, cannot be read or is not a regular file, or a line is not an outcome.
     pub fn read(path: &Path) -> Result<Vec<Outcome>> {
         check_kind(path)?;
-        match std::fs::read(path) {
-            Ok(bytes) => Ok(parse(path, &bytes)?.0),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            Err(e) => Err(Error::io(path, e)),
-        }
+        let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
+        Ok(parse(path, &bytes)?.0)
     }
 
     /// Opens a file to add to, and reads its outcomes. An incomplete last line of a killed run is
@@ -105,7 +102,21 @@ fn check_kind(path: &Path) -> Result<()> {
     }
 }
 
+/// The beginning of every line.
+const BEGIN: &[u8] = br#"{"cell":{"dataset":""#;
+
+/// Whether the bytes after the last complete line are the beginning of a line that a killed run left
+/// incomplete, not the content of a file of another program. If no complete line comes before, they must
+/// contain all of [`BEGIN`].
+fn is_cut(tail: &[u8], is_first: bool) -> bool {
+    let shorter = BEGIN.starts_with(tail) && !is_first;
+    tail.is_empty() || tail.starts_with(BEGIN) || shorter
+}
+
 /// The outcomes in a file, and the number of bytes in its complete lines.
+///
+/// # Errors
+/// If a line is not an outcome, or the bytes after the last line are not the beginning of one.
 fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Outcome>, usize)> {
     let whole = bytes
         .iter()
@@ -121,5 +132,15 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Outcome>, usize)> {
             )
         })
     });
-    Ok((outcomes.collect::<Result<_>>()?, whole))
+    let outcomes: Vec<Outcome> = outcomes.collect::<Result<_>>()?;
+    let tail = &bytes[whole..];
+    if !is_cut(tail, whole == 0) {
+        let head = tail[..tail.len().min(40)].escape_ascii();
+        return Err(Error::invalid(
+            format!("{}, line {}", path.display(), outcomes.len() + 1),
+            "the outcome of a cell, or the beginning of one",
+            format!("'{head}'"),
+        ));
+    }
+    Ok((outcomes, whole))
 }

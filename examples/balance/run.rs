@@ -3,15 +3,14 @@
 use crate::cell::Cell;
 use crate::change::{LayerChange, layer_changes};
 use crate::dynamics::Dynamics;
+use crate::support;
 use crate::support::args::{Float, features};
 use emmy::data::{self, Dataset, Direction, Name, Options, Split};
 use emmy::init::Initialization;
 use emmy::kernels::par;
-use emmy::nn::{GraphNet, Module, Pass, Role, Summary, Trace, Traced};
-use emmy::train::{
-    History, LawMonitor, NodeClassification, Recorder, Trainer, Worst, each_epoch, metrics,
-};
-use emmy::{Real, Result, Tape};
+use emmy::nn::{GraphNet, Module, Role, Summary, Trace, Traced};
+use emmy::train::{History, LawMonitor, NodeClassification, Recorder, Trainer, Worst, each_epoch};
+use emmy::{Real, Result};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -20,9 +19,10 @@ use std::time::Instant;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub cell: Cell,
-    /// Test accuracy at the best validation epoch.
-    pub test_acc: f64,
-    pub val_acc: f64,
+    /// Test accuracy at the best validation epoch; none if no epoch had a finite validation loss.
+    pub test_acc: Option<f64>,
+    pub val_acc: Option<f64>,
+    /// The best validation epoch; 0 if there is none.
     pub best_epoch: usize,
     pub epochs: usize,
     /// The training loss at the point where the last step began; none if the first loss was
@@ -34,7 +34,7 @@ pub struct Outcome {
     /// The law, neuron and epoch of this δ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<Worst>,
-    /// Why the run ended early, other than by its own rules: a loss or a δ that is not finite.
+    /// Why the run ended other than by its own rules: a loss or a δ that is not finite.
     pub stopped: Option<String>,
     /// The change of the parameters from the start to the best epoch, layer by layer.
     pub changes: Vec<LayerChange>,
@@ -74,6 +74,10 @@ impl Prepared {
         Ok(Self { set, split })
     }
 
+    pub fn set(&self) -> &Dataset {
+        &self.set
+    }
+
     pub fn nodes(&self) -> usize {
         self.set.graph.nodes()
     }
@@ -88,7 +92,9 @@ impl Cell {
     ///
     /// # Errors
     /// If the cell is not valid.
-    pub fn summary(&self, Prepared { set, .. }: &Prepared) -> Result<Summary> {
+    pub fn summary(&self, data: &Prepared) -> Result<Summary> {
+        self.check(data)?;
+        let set = &data.set;
         let config = self.network(set)?;
         let net = GraphNet::<f32>::new(config, self.seed)?;
         let (x, neighbours) = (features::<f32>(set), config.neighbourhood(&set.graph));
@@ -148,27 +154,17 @@ impl Cell {
         let fitted = trainer.fit_observed(&task, (&mut monitor, (recorder.as_mut(), progress)));
         let max_delta = has_laws.then(|| monitor.max_delta());
         let not_a_number = max_delta.filter(|d| d.is_nan());
-        // With a split that fits, the only possible error is a loss that is not finite.
-        let stopped = match (fitted, not_a_number) {
-            (Err(error), _) => Some(error.to_string()),
-            (Ok(()), Some(_)) => Some("δ is not a number".to_owned()),
-            (Ok(()), None) => None,
-        };
         let history = trainer.history();
+        // With a split that fits, the only possible error is a loss that is not finite.
+        let stopped = support::diverged(fitted, history)
+            .or(not_a_number.map(|_| "δ is not a number".to_owned()));
         let best_model = trainer.best_model();
-        // If the loss was infinite from the start, the best model has the initial parameters.
-        let accuracy = |mask: &[bool]| {
-            let tape = Tape::new();
-            let pass = Pass::eval(&tape, &best_model);
-            let logits = best_model.forward(&pass, tape.sparse(&x), &neighbours);
-            metrics::accuracy(&logits.value(), &set.labels, mask)
-        };
-        let best = history.best().map(|best| (best.epoch, &best.metrics));
+        let best = history.best();
         Ok(Outcome {
             cell: self.clone(),
-            test_acc: best.map_or_else(|| accuracy(&split.test), |(_, m)| m["test_acc"]),
-            val_acc: best.map_or_else(|| accuracy(&split.val), |(_, m)| m["val_acc"]),
-            best_epoch: best.map_or(0, |(epoch, _)| epoch),
+            test_acc: best.map(|best| best.metrics["test_acc"]),
+            val_acc: best.map(|best| best.metrics["val_acc"]),
+            best_epoch: best.map_or(0, |best| best.epoch),
             epochs: history.epochs(),
             final_loss: history.last().map(|last| history.training_loss(last.epoch)),
             max_delta: max_delta.filter(|d| d.is_finite()),

@@ -41,10 +41,12 @@ pub fn render(plan: &Plan, settings: &str, outcomes: &[Outcome]) -> Option<Strin
         return None;
     }
     let accuracies = grid(plan, outcomes, |outcomes, paper| {
-        // An entry with fewer runs than the others states their number.
-        let few = (1..runs_asked(plan)).contains(&outcomes.len());
+        // An entry with fewer runs than the others states their number. A run without a finite epoch has no
+        // accuracy and is not counted.
+        let runs = accuracies_of(outcomes).len();
+        let few = (1..runs_asked(plan)).contains(&runs);
         let ours = accuracy(outcomes).map(|ours| match few {
-            true => format!("{ours}, n={}", outcomes.len()),
+            true => format!("{ours}, n={runs}"),
             false => ours,
         });
         match (ours, paper) {
@@ -149,15 +151,21 @@ fn mean(outcomes: &[&Outcome], value: impl Fn(&Outcome) -> f64) -> f64 {
     outcomes.iter().map(|o| value(o)).sum::<f64>() / outcomes.len() as f64
 }
 
+/// The accuracies in percent of the runs that have one.
+fn accuracies_of(outcomes: &[&Outcome]) -> Vec<f64> {
+    let known = outcomes.iter().filter_map(|o| o.test_acc);
+    known.map(|accuracy| 100.0 * accuracy).collect()
+}
+
 fn accuracy(outcomes: &[&Outcome]) -> Option<String> {
-    let values: Vec<f64> = outcomes.iter().map(|o| 100.0 * o.test_acc).collect();
-    if values.is_empty() {
+    if outcomes.is_empty() {
         return None;
     }
-    let (mean, interval) = mean_interval(&values);
-    Some(match interval {
-        None => format!("{mean:.1}"),
-        Some(interval) => format!("{mean:.1} ± {interval:.1}"),
+    let values = accuracies_of(outcomes);
+    Some(match mean_interval(&values) {
+        _ if values.is_empty() => "diverged".to_owned(),
+        (mean, None) => format!("{mean:.1}"),
+        (mean, Some(interval)) => format!("{mean:.1} ± {interval:.1}"),
     })
 }
 

@@ -1,6 +1,6 @@
 //! The options of the command line, and the network and training that they stand for.
 
-use crate::support::args::{Data, Runs, initializations};
+use crate::support::args::{Data, Runs, at_least_zero, initializations};
 use clap::{Parser, ValueEnum};
 use emmy::data::Dataset;
 use emmy::init::Initialization;
@@ -40,11 +40,12 @@ pub struct Cli {
     #[arg(long)]
     pub share_weights: bool,
 
-    /// Initialisation of the parameters; without this option, that of the layers
+    /// Initialisation of the parameters; without this option, that of the layers. bal-*, ll-* and
+    /// identity-bal are made for ReLU and choose --activation relu where it is not given
     #[arg(long, value_name = "NAME", value_parser = initializations())]
     pub init: Option<Initialization>,
 
-    /// Activation between layers [default: relu for gcn and sage, else elu]
+    /// Activation between layers [default: relu for gcn and sage and where --init is made for it, else elu]
     #[arg(long)]
     pub activation: Option<Sigma>,
 
@@ -77,7 +78,7 @@ pub struct Cli {
     pub patience: Option<usize>,
 
     /// Stop when the training loss is below this value
-    #[arg(long, value_name = "LOSS")]
+    #[arg(long, value_name = "LOSS", value_parser = at_least_zero)]
     pub loss_threshold: Option<f64>,
 
     /// Save a checkpoint in this file, once per second and at the end
@@ -91,7 +92,14 @@ pub struct Cli {
 
 const DEFAULTS: &str = "Defaults by model:
   gcn, sage   --hidden 16 --dropout 0.5 --lr 0.01 --epochs 200 --patience 0
-  gat, gatv2  --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100";
+  gat, gatv2  --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100
+
+A run diverges when its training loss, or the validation loss of its last epoch, is no finite number. It has
+no accuracy: the line of JSON says why under \"stopped\", and the means of the summary are those of the other
+seeds.
+
+Exit code: 0; 1 if an error stops the program, all runs diverge, or a figure cannot be written (results are
+printed before figures are drawn); 2 for a wrong argument.";
 
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
@@ -101,7 +109,7 @@ pub enum Model {
     Sage,
 }
 
-#[derive(ValueEnum, Debug, Clone, Copy)]
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sigma {
     Identity,
     Relu,
@@ -147,20 +155,28 @@ impl Cli {
                 self.model_name(),
             ));
         }
+        // One layer is the last, whose width is the number of classes; it has one head and no activation.
+        for (option, is_given) in [
+            ("--hidden", self.hidden.is_some()),
+            ("--heads", self.heads.is_some()),
+            ("--activation", self.activation.is_some()),
+        ] {
+            if self.layers == 1 && is_given {
+                return Err(Error::invalid(option, "--layers 2 or more", "--layers 1"));
+            }
+        }
         let dropout = self.dropout.unwrap_or(base.dropout);
         let config = GraphNetConfig {
             layers: self.layers,
             hidden: self.hidden.unwrap_or(base.hidden),
-            activation: self
-                .activation
-                .map_or(base.activation, |sigma| match sigma {
-                    Sigma::Identity => Activation::Identity,
-                    Sigma::Relu => Activation::Relu,
-                    Sigma::LeakyRelu => Activation::LeakyRelu { slope: 0.01 },
-                    Sigma::Elu => Activation::Elu,
-                    Sigma::Gelu => Activation::Gelu,
-                    Sigma::Tanh => Activation::Tanh,
-                }),
+            activation: match self.sigma() {
+                Sigma::Identity => Activation::Identity,
+                Sigma::Relu => Activation::Relu,
+                Sigma::LeakyRelu => Activation::LeakyRelu { slope: 0.01 },
+                Sigma::Elu => Activation::Elu,
+                Sigma::Gelu => Activation::Gelu,
+                Sigma::Tanh => Activation::Tanh,
+            },
             dropout,
             ..base
         }
@@ -203,6 +219,38 @@ impl Cli {
             .to_possible_value()
             .expect("no variant is skipped");
         name.get_name().to_owned()
+    }
+
+    /// The activation of the model, without `--activation` and `--init`.
+    fn sigma_of_model(&self) -> Sigma {
+        match self.attends() {
+            true => Sigma::Elu,
+            false => Sigma::Relu,
+        }
+    }
+
+    /// The activation between layers: the one asked for, else ReLU for an initialisation that is made for it,
+    /// else that of the model.
+    fn sigma(&self) -> Sigma {
+        let of_init = self.init.filter(Initialization::is_for_relu);
+        self.activation
+            .or(of_init.map(|_| Sigma::Relu))
+            .unwrap_or_else(|| self.sigma_of_model())
+    }
+
+    /// The name of the activation; `None` for a single layer.
+    pub fn activation_name(&self) -> Option<String> {
+        let name = self.sigma().to_possible_value()?.get_name().to_owned();
+        (self.layers > 1).then_some(name)
+    }
+
+    /// A line for the reader if `--init` chose the activation; `None` otherwise.
+    pub fn said_choice(&self) -> Option<String> {
+        let chosen = self.activation.is_none() && self.sigma() != self.sigma_of_model();
+        let (init, model) = (self.init_name()?, self.model_name());
+        (chosen && self.layers > 1).then(|| {
+            format!("--init {init} is made for ReLU: {model} is trained with --activation relu (give --activation for another)")
+        })
     }
 
     /// The name of the chosen initialisation.

@@ -8,7 +8,6 @@ mod support;
 
 mod cli;
 
-use clap::Parser;
 use cli::Cli;
 use emmy::data::Dataset;
 use emmy::nn::{GraphNet, GraphNetConfig, Pass, Trace, Traced};
@@ -19,8 +18,8 @@ use emmy::{Error, Real, Result, Tape, kernels::par, store};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use support::args::{Float, features};
-use support::{figures, note, progress::Epochs, report, say};
+use support::args::{self, Float, features};
+use support::{figures, memory, note, progress::Epochs, report, say};
 
 /// The outcome of one run: a line of JSON.
 #[derive(Serialize, Debug)]
@@ -29,17 +28,23 @@ struct Outcome {
     model: String,
     layers: usize,
     init: Option<&'static str>,
+    /// The activation between layers; null for a single layer.
+    activation: Option<String>,
     seed: u64,
-    test_acc: f64,
-    val_acc: f64,
-    best_epoch: usize,
+    /// At the best validation epoch, as the next two; null if the run diverged.
+    test_acc: Option<f64>,
+    val_acc: Option<f64>,
+    best_epoch: Option<usize>,
     epochs: usize,
-    ms_per_epoch: f64,
+    /// Null if no epoch was finished, as the next one.
+    ms_per_epoch: Option<f64>,
     /// The training loss at the point where the last step began, with dropout.
-    final_loss: f64,
+    final_loss: Option<f64>,
     /// The largest relative δ over all conservation laws and all epochs trained here; none where no law holds
     /// or no epoch was trained.
     max_delta: Option<f64>,
+    /// Why the run diverged; null if it did not.
+    stopped: Option<String>,
 }
 
 /// The last line of JSON.
@@ -50,14 +55,28 @@ struct Summary<'a> {
     model: &'a str,
     layers: usize,
     init: Option<&'static str>,
+    /// The number of all runs, and of those that diverged; the means are over the others, null if there are
+    /// none.
     seeds: usize,
-    test_acc_mean: f64,
-    test_acc_std: f64,
-    ms_per_epoch: f64,
+    diverged: usize,
+    test_acc_mean: Option<f64>,
+    test_acc_std: Option<f64>,
+    ms_per_epoch: Option<f64>,
+}
+
+/// A finished run with its report and the curves of its figure.
+struct Run {
+    outcome: Outcome,
+    /// The report for readers.
+    text: String,
+    history: History,
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli: Cli = match args::parse() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
     let threads = cli.runs.threads;
     support::exit(par::with_threads(threads, || match cli.runs.float {
         Float::F32 => run::<f32>(&cli),
@@ -72,6 +91,11 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     }
     let set = cli.data.load()?;
     let config = cli.network(&set)?;
+    memory::check::<F>(&config, &set)?;
+    args::check_loss_threshold(cli.loss_threshold, set.classes)?;
+    if let Some(choice) = cli.said_choice() {
+        note(choice);
+    }
     if cli.runs.summary {
         let table = summary::<F>(&set, config)?;
         match cli.runs.json {
@@ -79,16 +103,33 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
             false => say(table)?,
         }
     }
-    let mut outcomes = Vec::new();
+    let (mut outcomes, mut undrawn) = (Vec::new(), None);
     for seed in cli.runs.seed..cli.runs.seed + cli.runs.seeds {
-        let outcome = train::<F>(cli, &set, config, seed)?;
-        if cli.runs.json {
-            print_json(&outcome)?;
+        let run = train::<F>(cli, &set, config, seed)?;
+        // Results come first, since a figure may fail.
+        run.tell(cli)?;
+        if let Err(error) = run.draw(cli) {
+            undrawn.get_or_insert(error);
         }
-        outcomes.push(outcome);
+        outcomes.push(run.outcome);
     }
-    let of = |f: fn(&Outcome) -> f64| report::mean_std(&outcomes.iter().map(f).collect::<Vec<_>>());
-    let (test_acc_mean, test_acc_std) = of(|o| o.test_acc);
+    summarize(cli, &set, &outcomes)?;
+    undrawn.map_or(Ok(()), Err)
+}
+
+/// Prints the summary of all runs.
+///
+/// # Errors
+/// If all of them diverged.
+fn summarize(cli: &Cli, set: &Dataset, outcomes: &[Outcome]) -> Result<()> {
+    let of = |f: fn(&Outcome) -> Option<f64>| {
+        let reached = outcomes.iter().filter(|o| o.stopped.is_none());
+        let values: Vec<f64> = reached.filter_map(f).collect();
+        let (mean, std) = report::mean_std(&values);
+        let (mean, std) = (!values.is_empty()).then_some((mean, std)).unzip();
+        (values.len(), mean, std)
+    };
+    let (reached, test_acc_mean, test_acc_std) = of(|o| o.test_acc);
     let summary = Summary {
         summary: true,
         dataset: &set.name,
@@ -96,21 +137,28 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         layers: cli.layers,
         init: cli.init_name(),
         seeds: outcomes.len(),
+        diverged: outcomes.len() - reached,
         test_acc_mean,
         test_acc_std,
-        ms_per_epoch: of(|o| o.ms_per_epoch).0,
+        ms_per_epoch: of(|o| o.ms_per_epoch).1,
     };
     if cli.runs.json {
         print_json(&summary)?;
-    } else if outcomes.len() > 1 {
+    } else if let (Some(mean), Some(std), 2..) = (test_acc_mean, test_acc_std, outcomes.len()) {
+        let diverged = match summary.diverged {
+            0 => String::new(),
+            n => format!("; {n} of {} diverged", outcomes.len()),
+        };
         say(format_args!(
-            "mean of {} seeds: test accuracy {:.1} ± {:.1} %",
-            outcomes.len(),
-            100.0 * test_acc_mean,
-            100.0 * test_acc_std
+            "mean of {reached} seeds: test accuracy {:.1} ± {:.1} %{diverged}",
+            100.0 * mean,
+            100.0 * std
         ))?;
     }
-    Ok(())
+    match reached {
+        0 => Err(Error::invalid("runs", "one that does not diverge", "none")),
+        _ => Ok(()),
+    }
 }
 
 /// The training, at its start or resumed, and the monitor of the network's laws.
@@ -152,8 +200,8 @@ fn summary<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<emmy::nn::S
     Ok(trace.summary())
 }
 
-/// Trains one network and prints its results.
-fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -> Result<Outcome> {
+/// Trains one network.
+fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -> Result<Run> {
     let (mut trainer, mut monitor) = prepare::<F>(cli, set, config, seed)?;
     let x = features::<F>(set);
     let neighbours = config.neighbourhood(&set.graph);
@@ -166,7 +214,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         trainer.config().epochs,
         trainer.history().epochs(),
     );
-    let mut saved = Instant::now();
+    let (mut saved, mut unsaved) = (Instant::now(), false);
     let mut place = cli.save.as_ref().map(store::Place::take).transpose()?;
     let mut save = |trainer: &Trainer<F, GraphNet<F>>| match &mut place {
         Some(place) => place.save::<F>(&trainer.state()),
@@ -175,7 +223,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     let keep = each_epoch(|trainer: &Trainer<F, GraphNet<F>>, _| {
         bar.epoch(trainer.history());
         if saved.elapsed() > Duration::from_secs(1) {
-            save(trainer)?;
+            save(trainer).inspect_err(|_| unsaved = true)?;
             saved = Instant::now();
         }
         Ok(())
@@ -184,38 +232,74 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     drop(bar);
     // The state is saved even if the training ended with an error.
     save(&trainer)?;
-    fitted?;
-
+    // With a split that fits, the only other error is a loss that is not finite.
+    let fitted = match (fitted, unsaved) {
+        (Err(error), true) => return Err(error),
+        (fitted, _) => fitted,
+    };
     let history = trainer.history();
-    let outcome = Outcome::new(cli, set, seed, history, &monitor)?;
-    let name = format!("{}-{}-L{}-seed{seed}", set.name, outcome.model, cli.layers);
-    let title = format!(
-        "{} on {}, {} layers, seed {seed}",
-        outcome.model, set.name, cli.layers
-    );
-    let figure = figures::training(&cli.runs.figures, &name, &title, history)?;
+    let stopped = support::diverged(fitted, history);
+    let outcome = Outcome::new(cli, set, seed, history, &monitor, stopped)?;
+    let text = match &outcome.stopped {
+        Some(why) => format!("seed {seed}: diverged: {why}"),
+        None => {
+            let tape = Tape::new();
+            let best = trainer.best_model();
+            let logits = best.forward(&Pass::eval(&tape, &best), tape.sparse(&x), &neighbours);
+            let counts = metrics::confusion(&logits.value(), &set.labels, &split.test);
+            format!(
+                "{}\n{}\n{}",
+                outcome.told(),
+                conserved(&monitor),
+                report::confusion(&counts)
+            )
+        }
+    };
+    Ok(Run {
+        outcome,
+        text,
+        history: history.clone(),
+    })
+}
 
-    let tape = Tape::new();
-    let best = trainer.best_model();
-    let logits = best.forward(&Pass::eval(&tape, &best), tape.sparse(&x), &neighbours);
-    let counts = metrics::confusion(&logits.value(), &set.labels, &split.test);
-    let text = format!(
-        "seed {seed}: test accuracy {:.1} % at the best validation epoch, {} of {} (validation {:.1} %); {:.2} ms per epoch\n{}\n{}\nfigure: {}",
-        100.0 * outcome.test_acc,
-        outcome.best_epoch,
-        outcome.epochs,
-        100.0 * outcome.val_acc,
-        outcome.ms_per_epoch,
-        conserved(&monitor),
-        report::confusion(&counts),
-        figure.display()
-    );
-    if cli.runs.json {
-        note(text);
-    } else {
-        say(text)?;
+impl Run {
+    /// Prints the outcome.
+    fn tell(&self, cli: &Cli) -> Result<()> {
+        if cli.runs.json {
+            print_json(&self.outcome)?;
+        }
+        // Standard output is for results; a diverged run has none.
+        match cli.runs.json || self.outcome.stopped.is_some() {
+            true => note(&self.text),
+            false => say(&self.text)?,
+        }
+        Ok(())
     }
-    Ok(outcome)
+
+    /// Draws loss and accuracy, and prints the path.
+    fn draw(&self, cli: &Cli) -> Result<()> {
+        let Outcome {
+            dataset,
+            model,
+            layers,
+            seed,
+            ..
+        } = &self.outcome;
+        if self.history.epochs() == 0 {
+            return Ok(());
+        }
+        let name = format!("{dataset}-{model}-L{layers}-seed{seed}");
+        let title = format!("{model} on {dataset}, {layers} layers, seed {seed}");
+        let figure = figures::training(&cli.runs.figures, &name, &title, &self.history)?;
+        if let Some(path) = figure {
+            let text = format!("figure: {}", path.display());
+            match cli.runs.json || self.outcome.stopped.is_some() {
+                true => note(text),
+                false => say(text)?,
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Outcome {
@@ -227,24 +311,43 @@ impl Outcome {
         seed: u64,
         history: &History,
         monitor: &LawMonitor,
+        stopped: Option<String>,
     ) -> Result<Self> {
-        let (Some(best), Some(last)) = (history.best(), history.last()) else {
+        let last = history.last();
+        if last.is_none() && stopped.is_none() {
             return Err(Error::invalid("--epochs", "at least 1", "0"));
-        };
+        }
+        let best = history.best().filter(|_| stopped.is_none());
+        let metric = |name| best.map(|best| best.metrics[name]);
         Ok(Self {
             dataset: set.name.clone(),
             model: cli.model_name(),
             layers: cli.layers,
             init: cli.init_name(),
+            activation: cli.activation_name(),
             seed,
-            test_acc: best.metrics["test_acc"],
-            val_acc: best.metrics["val_acc"],
-            best_epoch: best.epoch,
-            epochs: last.epoch,
-            ms_per_epoch: history.ms_per_epoch(),
-            final_loss: history.training_loss(last.epoch),
+            test_acc: metric("test_acc"),
+            val_acc: metric("val_acc"),
+            best_epoch: best.map(|best| best.epoch),
+            epochs: history.epochs(),
+            ms_per_epoch: last.map(|_| history.ms_per_epoch()),
+            final_loss: last.map(|last| history.training_loss(last.epoch)),
             max_delta: monitor.worst().map(|worst| worst.delta),
+            stopped,
         })
+    }
+
+    /// Accuracy and time for readers, of a run that did not diverge.
+    fn told(&self) -> String {
+        format!(
+            "seed {}: test accuracy {:.1} % at the best validation epoch, {} of {} (validation {:.1} %); {:.2} ms per epoch",
+            self.seed,
+            100.0 * self.test_acc.unwrap_or(f64::NAN),
+            self.best_epoch.unwrap_or(0),
+            self.epochs,
+            100.0 * self.val_acc.unwrap_or(f64::NAN),
+            self.ms_per_epoch.unwrap_or(f64::NAN)
+        )
     }
 }
 

@@ -1,13 +1,20 @@
 //! The arguments that the examples share.
 
 use super::note;
-use clap::{Args, ValueEnum};
+use clap::builder::{PathBufValueParser, RangedU64ValueParser, TypedValueParser};
+use clap::{Args, Parser, ValueEnum};
 use emmy::data::{self, Dataset, Name, Options};
 use emmy::init::Initialization;
 use emmy::sparse::Csr;
 use emmy::{Error, Real, Result};
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The most threads, and the most cells at a time.
+pub const MOST_THREADS: usize = 256;
 
 /// The largest first seed, and the most runs: together they are a `u64`.
 pub const MOST_SEED: u64 = u64::MAX - MOST_RUNS;
@@ -17,7 +24,7 @@ pub const MOST_RUNS: u64 = 1_000_000;
 #[derive(Args, Debug, Clone)]
 pub struct Data {
     /// Folder with the data sets [default: $EMMY_DATA, else the user's cache directory]
-    #[arg(long = "data", value_name = "DIR")]
+    #[arg(long = "data", value_name = "DIR", value_parser = folder())]
     pub folder: Option<PathBuf>,
 
     /// Data set [default: cora; cora-like if it is not found]
@@ -40,8 +47,8 @@ pub struct Runs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST_RUNS))]
     pub seeds: u64,
 
-    /// Threads; 0 for one per processor. The results do not depend on it
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Threads, at most 256; 0 for one per processor. The results do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads())]
     pub threads: usize,
 
     /// Type of the numbers
@@ -53,14 +60,32 @@ pub struct Runs {
     #[arg(long)]
     pub json: bool,
 
-    /// Folder for figures
+    /// Folder for figures; none to draw none
     #[arg(long, value_name = "DIR", default_value = "figures")]
-    pub figures: PathBuf,
+    pub figures: Figures,
 
     /// Print the layers of the network, the shapes of their outputs and their parameters, before the first
     /// run
     #[arg(long)]
     pub summary: bool,
+}
+
+/// Where figures go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Figures {
+    /// Nowhere: none is drawn.
+    None,
+    /// Into this folder.
+    Folder(PathBuf),
+}
+
+impl From<OsString> for Figures {
+    fn from(text: OsString) -> Self {
+        match text == "none" {
+            true => Self::None,
+            false => Self::Folder(text.into()),
+        }
+    }
 }
 
 /// The type of the numbers.
@@ -104,15 +129,68 @@ pub fn features<F: Real>(set: &Dataset) -> Csr<F> {
     }
 }
 
-fn names() -> impl clap::builder::TypedValueParser<Value = Name> {
-    use clap::builder::{PossibleValuesParser, TypedValueParser};
+/// The command line. `--help` and `--version` end the program, and so does a wrong argument, with exit
+/// code 2.
+///
+/// # Errors
+/// The exit code with which the program ends: 1 if the help cannot be written to standard output.
+pub fn parse<C: Parser>() -> Result<C, ExitCode> {
+    C::try_parse().map_err(|message| {
+        let written = message.print().and_then(|()| std::io::stdout().flush());
+        match written {
+            Err(e) if !message.use_stderr() => super::exit(Err(Error::io("standard output", e))),
+            _ => ExitCode::from(u8::try_from(message.exit_code()).unwrap_or(2)),
+        }
+    })
+}
+
+/// The parser of a folder, which must exist.
+pub fn folder() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match std::fs::metadata(&path) {
+        Ok(found) if found.is_dir() => Ok(path),
+        Ok(_) => Err("it is not a folder".to_owned()),
+        Err(e) => Err(e.to_string()),
+    })
+}
+
+/// The parser of a number of threads.
+pub fn threads() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(..=MOST_THREADS as u64)
+}
+
+/// The parser of a loss.
+pub fn at_least_zero(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    match value.is_finite() && value >= 0.0 {
+        // −0 is 0.
+        true => Ok(value.abs()),
+        false => Err("not a finite number from 0 up".to_owned()),
+    }
+}
+
+/// Refuses a loss threshold of ln C or more: that is the loss of guessing among C classes, which needs no
+/// training.
+pub fn check_loss_threshold(threshold: Option<f64>, classes: usize) -> Result<()> {
+    let guessing = (classes as f64).ln();
+    match threshold.filter(|least| classes > 1 && *least >= guessing) {
+        None => Ok(()),
+        Some(least) => Err(Error::invalid(
+            "--loss-threshold",
+            format!("less than {guessing:.3}, the loss of guessing one of {classes} classes"),
+            format!("{least:?}"),
+        )),
+    }
+}
+
+fn names() -> impl TypedValueParser<Value = Name> {
+    use clap::builder::PossibleValuesParser;
     let all = PossibleValuesParser::new(Name::ALL.map(Name::as_str));
     all.try_map(|name| name.parse::<Name>())
 }
 
 /// Every initialisation with a name.
-pub fn initializations() -> impl clap::builder::TypedValueParser<Value = Initialization> {
-    use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+pub fn initializations() -> impl TypedValueParser<Value = Initialization> {
+    use clap::builder::{PossibleValue, PossibleValuesParser};
     let named = Initialization::NAMED.map(|(name, _)| PossibleValue::new(name));
     let synonym = PossibleValue::new("ll-ortho-bal").hide(true);
     let all = PossibleValuesParser::new(named.into_iter().chain([synonym]));

@@ -1,5 +1,6 @@
 //! Figures as files.
 
+use super::args::Figures;
 use super::plot::{Axis, COLOURS, Mark, Panel, Series, draw};
 use emmy::train::History;
 use emmy::{Error, Result};
@@ -11,15 +12,18 @@ use std::path::{Path, PathBuf};
 const SCALE: f32 = 2.0;
 
 /// Draws panels in rows of `columns` under a title, as `folder/name.svg` and as an image in
-/// `folder/name.png`.
+/// `folder/name.png`. Returns their paths; none where no figure is wanted.
 pub fn write(
-    folder: &Path,
+    figures: &Figures,
     name: &str,
     size: (u32, u32),
     title: &str,
     columns: usize,
     panels: &[Panel],
 ) -> Result<Vec<PathBuf>> {
+    let Figures::Folder(folder) = figures else {
+        return Ok(Vec::new());
+    };
     let mut svg = String::new();
     let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
     draw(&root, title, columns, panels)
@@ -28,10 +32,25 @@ pub fn write(
     std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
     let save = |ending: &str, bytes: &[u8]| {
         let path = folder.join(format!("{name}.{ending}"));
-        std::fs::write(&path, bytes).map_err(|e| Error::io(&path, e))?;
+        replace(&path, bytes).map_err(|e| Error::io(&path, e))?;
         Ok(path)
     };
     Ok(vec![save("svg", svg.as_bytes())?, save("png", &png(&svg))?])
+}
+
+/// Writes a file under a temporary name beside its place and renames it: whatever fails, the path holds the
+/// old figure or the new one.
+fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut name = path.file_name().expect("a figure has a name").to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(name);
+    let written = std::fs::write(&temporary, bytes);
+    written
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .inspect_err(|_| {
+            // The temporary file is of no further use.
+            let _ = std::fs::remove_file(&temporary);
+        })
 }
 
 /// The image of an SVG. The font is part of the program, since a machine may have no fonts.
@@ -49,7 +68,13 @@ fn png(svg: &str) -> Vec<u8> {
 }
 
 /// Draws loss and accuracy over the epochs into `folder/name.svg` and `.png`; the best epoch is marked.
-pub fn training(folder: &Path, name: &str, title: &str, history: &History) -> Result<PathBuf> {
+/// Returns the path of the SVG; none where no figure is wanted.
+pub fn training(
+    figures: &Figures,
+    name: &str,
+    title: &str,
+    history: &History,
+) -> Result<Option<PathBuf>> {
     let curve = |name: &str, colour: usize, points: Vec<(f64, f64)>| Series {
         name: name.into(),
         colour: COLOURS[colour],
@@ -96,6 +121,6 @@ pub fn training(folder: &Path, name: &str, title: &str, history: &History) -> Re
         panel("loss", (1.05 * top).max(0.01), losses),
         panel("accuracy", 1.0, accuracies),
     ];
-    let paths = write(folder, name, (960, 400), title, 2, &panels)?;
-    Ok(paths.into_iter().next().expect("the SVG comes first"))
+    let paths = write(figures, name, (960, 400), title, 2, &panels)?;
+    Ok(paths.into_iter().next())
 }

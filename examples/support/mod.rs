@@ -6,10 +6,12 @@
 
 pub mod args;
 pub mod figures;
+pub mod memory;
 pub mod plot;
 pub mod progress;
 pub mod report;
 
+use emmy::train::History;
 use emmy::{Error, Result};
 use std::fmt::Display;
 use std::io::Write;
@@ -26,6 +28,20 @@ pub fn say(line: impl Display) -> Result<()> {
 /// Prints a line on standard error. Errors in doing so are ignored.
 pub fn note(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The reason why a training diverged: its training loss was not finite, which ended it, or the validation
+/// loss of its last epoch is not. `None` if it did not diverge.
+pub fn diverged(fitted: Result<()>, history: &History) -> Option<String> {
+    let infinite = |loss: &f64| !loss.is_finite();
+    match (fitted, history.last()) {
+        (Err(error), _) => Some(error.to_string()),
+        (Ok(()), Some(last)) => (last.metrics.get("val_loss").filter(infinite)).map(|loss| {
+            let what = format!("validation loss of epoch {}", last.epoch);
+            Error::invalid(what, "a finite number", loss.to_string()).to_string()
+        }),
+        (Ok(()), None) => None,
+    }
 }
 
 /// The end of an example: an error is printed on standard error, in one piece, and the exit code

@@ -65,8 +65,11 @@ pub enum TargetInit {
 ///
 /// *Odd widths.* The last pair is incomplete, see [`init::looks_linear`]; balancing gives c = 0 all the same.
 ///
-/// *Activations.* A looks-linear network is linear with ReLU and no biases. An activation that is not
-/// homogeneous has no conservation law; it is balanced as if it were of degree 1.
+/// *Activations.* A looks-linear network is linear with ReLU and no biases. With an activation that lets both
+/// signs through (the identity, and ELU near 0), the two neurons of a pair hold u and −u in place of relu(u)
+/// and relu(−u). Their difference is 2u, so every layer after the first doubles the signal, and a deep network
+/// starts exploded. An activation that is not homogeneous has no conservation law; it is balanced as
+/// if it were of degree 1. [`is_for_relu`](Self::is_for_relu) says which schemes these two points concern.
 ///
 /// ```
 /// use emmy::init::Initialization;
@@ -180,6 +183,17 @@ impl Initialization {
             balance: Some(Balancing::constant(beta)),
             ..self
         }
+    }
+
+    /// Whether it is made for ReLU: its weights are looks-linear or balanced. See the *activations* above.
+    pub fn is_for_relu(&self) -> bool {
+        let looks_linear = matches!(
+            self.base,
+            WeightInit::LooksLinearOrthogonal
+                | WeightInit::LooksLinearXavier
+                | WeightInit::LooksLinearIdentity
+        );
+        looks_linear || self.balance.is_some()
     }
 
     /// Its name among [`NAMED`](Self::NAMED), if it has one.

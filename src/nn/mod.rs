@@ -42,7 +42,8 @@ pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use graph::{
     AttentionOptions, Conv, GatConv, Gatv2Conv, Gatv2Options, GcnConv, GcnOptions, GraphConv,
-    GraphLayer, GraphNet, GraphNetConfig, Heads, Omega, SageConv, SageOptions,
+    GraphLayer, GraphNet, GraphNetConfig, Heads, MOST_LAYERS, MOST_PARAMETERS, Omega, SageConv,
+    SageOptions,
 };
 pub use input::Input;
 pub use linear::Linear;

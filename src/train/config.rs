@@ -7,8 +7,8 @@ use crate::real::Real;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The metric of the evaluation that chooses the best epoch; the first of equals wins. A number is better
-/// than NaN.
+/// The metric of the evaluation that chooses the best epoch; the first of equals wins. An epoch whose metric
+/// is not a finite number is never best, nor is one whose `val_loss`, if the task has one, is not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BestBy {
     /// The epoch with the largest value of this metric.

@@ -64,9 +64,12 @@ impl History {
     /// so far.
     pub(super) fn push(&mut self, record: Record, best_by: &BestBy) -> bool {
         let value = |record: &Record| record.metrics[best_by.metric()];
-        let better = self
-            .best()
-            .is_none_or(|best| best_by.is_better(value(&record), value(best)));
+        let loss = record.metrics.get("val_loss");
+        let counts = value(&record).is_finite() && loss.is_none_or(f64::is_finite);
+        let better = counts
+            && self
+                .best()
+                .is_none_or(|best| best_by.is_better(value(&record), value(best)));
         if better {
             self.best = Some(self.records.len());
         }
@@ -133,7 +136,8 @@ impl History {
         self.steps.len() - self.last().map_or(0, |last| last.steps)
     }
 
-    /// The best epoch so far.
+    /// The best epoch so far; `None` if no epoch had a finite metric to choose by and, if the task has one, a
+    /// finite `val_loss`.
     pub fn best(&self) -> Option<&Record> {
         self.records.get(self.best?)
     }
@@ -248,6 +252,25 @@ mod tests {
         let records = [(1, nan, nan), (2, 0.5, 3.0), (3, nan, nan), (4, 0.6, 2.0)];
         assert_eq!(best_epoch(&BestBy::ACCURACY, &records), 4);
         assert_eq!(best_epoch(&BestBy::LOSS, &records), 4);
+        // A good accuracy is worth nothing beside a loss that is not finite.
+        let infinity = f64::INFINITY;
+        let records = [
+            (1, 0.9, nan),
+            (2, 0.5, 3.0),
+            (3, 0.9, infinity),
+            (4, 0.4, -infinity),
+        ];
+        assert_eq!(best_epoch(&BestBy::ACCURACY, &records), 2);
+        assert_eq!(best_epoch(&BestBy::LOSS, &records), 2);
+    }
+
+    #[test]
+    fn of_epochs_that_are_not_finite_none_is_best() {
+        let mut history = History::default();
+        for epoch in [1, 2] {
+            assert!(!history.push(record(epoch, 0.5, f64::NAN), &BestBy::ACCURACY));
+        }
+        assert!(history.best().is_none() && history.last().is_some());
     }
 
     #[test]

@@ -10,22 +10,27 @@ use crate::real::Real;
 use crate::tensor::Tensor;
 use ndarray::{Array2, ArrayView1, Axis};
 
-/// The class with the largest logit for each node, the first of equals; NaN is never the largest.
-pub fn predictions<F: Real>(logits: &Tensor<F>) -> Vec<usize> {
+/// The class with the largest logit for each node, the first of equals; `None` for a node with a NaN among
+/// its logits: it predicts no class.
+pub fn predictions<F: Real>(logits: &Tensor<F>) -> Vec<Option<usize>> {
     let rows = logits.axis_iter(Axis(0));
     rows.map(|row| {
-        let best = row
-            .iter()
-            .enumerate()
-            .fold((0, F::neg_infinity()), |best, (c, &x)| {
-                if x > best.1 { (c, x) } else { best }
-            });
-        best.0
+        let mut best: Option<(usize, F)> = None;
+        for (c, &x) in row.iter().enumerate() {
+            if x.is_nan() {
+                return None;
+            }
+            if best.is_none_or(|(_, largest)| x > largest) {
+                best = Some((c, x));
+            }
+        }
+        best.map(|(c, _)| c)
     })
     .collect()
 }
 
-/// The share of the nodes in `mask` whose class is predicted; NaN if there is none.
+/// The share of the nodes in `mask` whose class is predicted; NaN if the mask is empty. A node with a NaN
+/// among its logits predicts no class and is counted as wrong.
 ///
 /// # Panics
 /// If there is not one label and one flag per row.
@@ -39,12 +44,12 @@ pub fn accuracy<F: Real>(logits: &Tensor<F>, labels: &[usize], mask: &[bool]) ->
 /// # Panics
 /// If there is not one label and one flag a prediction.
 #[track_caller]
-pub fn accuracy_of(predictions: &[usize], labels: &[usize], mask: &[bool]) -> f64 {
+pub fn accuracy_of(predictions: &[Option<usize>], labels: &[usize], mask: &[bool]) -> f64 {
     check("accuracy", predictions.len(), labels, mask);
     let (mut right, mut all) = (0, 0);
     for ((p, l), m) in predictions.iter().zip(labels).zip(mask) {
         all += usize::from(*m);
-        right += usize::from(*m && p == l);
+        right += usize::from(*m && *p == Some(*l));
     }
     right as f64 / all as f64
 }
@@ -67,7 +72,8 @@ pub fn cross_entropy<F: Real>(logits: &Tensor<F>, labels: &[usize], mask: &[bool
     sum / f64::from(count)
 }
 
-/// How many nodes of class i (row) in `mask` were taken for class j (column), shape C × C.
+/// How many nodes of class i (row) in `mask` were taken for class j (column), shape C × C. A node with a NaN
+/// among its logits is taken for no class and is not counted.
 ///
 /// # Panics
 /// If there is not one label and one flag per row, or a label that counts is not below C.
@@ -76,8 +82,10 @@ pub fn confusion<F: Real>(logits: &Tensor<F>, labels: &[usize], mask: &[bool]) -
     check("confusion", logits.shape()[0], labels, mask);
     let classes = logits.shape()[1];
     let mut counts = Array2::zeros((classes, classes));
-    for ((&p, &l), _) in (predictions(logits).iter().zip(labels).zip(mask)).filter(|(_, m)| **m) {
-        counts[[l, p]] += 1;
+    for ((p, &l), _) in (predictions(logits).iter().zip(labels).zip(mask)).filter(|(_, m)| **m) {
+        if let Some(p) = *p {
+            counts[[l, p]] += 1;
+        }
     }
     counts
 }
@@ -122,22 +130,36 @@ mod tests {
     #[test]
     fn counted_by_hand() {
         let labels = [1, 1, 2, 2];
-        assert_eq!(predictions(&logits()), [1, 0, 2, 0]);
-        assert_eq!(accuracy(&logits(), &labels, &[true; 4]), 0.5);
+        // The third row has a NaN: it predicts nothing, though the largest of the others is right.
+        assert_eq!(predictions(&logits()), [Some(1), Some(0), None, Some(0)]);
+        assert_eq!(accuracy(&logits(), &labels, &[true; 4]), 0.25);
         assert_eq!(
             accuracy(&logits(), &labels, &[true, false, true, false]),
-            1.0
+            0.5
         );
         assert!(accuracy(&logits(), &labels, &[false; 4]).is_nan());
         let counts = confusion(&logits(), &labels, &[true; 4]);
-        assert_eq!(counts, ndarray::array![[0, 0, 0], [1, 1, 0], [1, 0, 1]]);
+        assert_eq!(counts, ndarray::array![[0, 0, 0], [1, 1, 0], [1, 0, 0]]);
         let first_two = confusion(&logits(), &labels, &[true, true, false, false]);
         assert_eq!(first_two, ndarray::array![[0, 0, 0], [1, 1, 0], [0, 0, 0]]);
         let [zero, one, two] = precision_recall(&counts)[..] else {
             panic!()
         };
         assert!(zero.0 == 0.0 && zero.1.is_nan());
-        assert_eq!((one, two), ((1.0, 0.5), (1.0, 0.5)));
+        assert_eq!(one, (1.0, 0.5));
+        assert!(two.0.is_nan() && two.1 == 0.0);
+    }
+
+    #[test]
+    fn a_network_that_is_not_a_number_is_never_right() {
+        let nan = tensor(&[3, 2], vec![f64::NAN; 6]);
+        assert_eq!(predictions(&nan), [None; 3]);
+        assert_eq!(accuracy(&nan, &[0, 0, 1], &[true; 3]), 0.0);
+        assert_eq!(confusion(&nan, &[0, 0, 1], &[true; 3]).sum(), 0);
+        // Infinite logits are compared like others.
+        let infinity = f64::INFINITY;
+        let edge = tensor(&[2, 2], vec![-infinity, infinity, -infinity, -infinity]);
+        assert_eq!(predictions(&edge), [Some(1), Some(0)]);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct TrainState<F: Real> {
     pub parameters: Vec<(String, Tensor<F>)>,
     /// The model's state after the last step, such as running statistics, with the names of its tensors.
     pub states: Vec<(String, Tensor<F>)>,
-    /// The parameters of the best epoch, then the model's state there; nothing before the first epoch ends.
+    /// The parameters of the best epoch, then the model's state there; nothing while no epoch is best.
     pub best: Vec<Tensor<F>>,
     /// The state of the optimiser.
     pub optimizer: Optimizer<F>,
@@ -66,7 +66,7 @@ impl<F: Real> TrainState<F> {
         self.history.check(&names)?;
         let all = || self.parameters.iter().chain(&self.states);
         let fits = (self.best.iter().map(|p| p.shape())).eq(all().map(|(_, p)| p.shape()));
-        let none_yet = self.best.is_empty() && self.epochs() == 0;
+        let none_yet = self.best.is_empty() && self.history.best().is_none();
         if !(fits || none_yet) {
             return Err(Error::invalid(
                 "checkpoint: best parameters",

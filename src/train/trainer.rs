@@ -42,9 +42,19 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// A model before its first epoch.
     ///
     /// # Errors
-    /// If the configuration is not valid.
+    /// If the configuration is not valid, or its learning rate or weight decay is not 0 but would be in `F`.
     pub fn new(model: M, config: TrainConfig) -> Result<Self> {
         config.validate()?;
+        let constants = [
+            ("learning rate", config.lr),
+            ("weight decay", config.weight_decay),
+        ];
+        for (name, value) in constants {
+            if value != 0.0 && F::of(value) == F::zero() {
+                let rule = format!("0, or a number that is not 0 in {}", F::NAME);
+                return Err(Error::invalid(name, rule, format!("{value:e}")));
+            }
+        }
         let names = model.parameters().into_iter().map(|(name, _)| name);
         Ok(Self {
             history: History::new(names.collect()),
@@ -132,6 +142,9 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
 
     /// Trains until the configured number of epochs is done or a rule says stop. `observe` sees every
     /// finished epoch, for progress bars and checkpoints, and may end the training with an error.
+    ///
+    /// A last epoch whose evaluation is not finite is no error, since no step follows it: look at
+    /// [`History::last`]. It is never the best ([`History::best`]).
     ///
     /// # Errors
     /// If an epoch has no batch, the loss is not a finite number (the model then is as it was before that

@@ -1,7 +1,7 @@
 //! The known numbers of the public data sets. If the folder with the files is missing, the tests
 //! say so and pass.
 
-use crate::files::published;
+use crate::files::{REQUIRED, published};
 use emmy::Error;
 use emmy::data::{self, Dataset, Direction, Name, Options, Split};
 use std::path::PathBuf;
@@ -331,4 +331,40 @@ fn normalised_rows_sum_to_one() {
         assert!((sum - expected).abs() < 1e-12, "{i}: {sum}");
     }
     assert_eq!(citeseer.normalized_features::<f32>(), x.cast());
+}
+
+/// A test on published data skips if they are missing, and fails if they are required. The environment
+/// belongs to a process, so each case runs in a process of its own.
+#[test]
+fn missing_data_are_an_error_where_they_are_required() {
+    let nowhere = tempfile::TempDir::new().unwrap();
+    for (required, passes) in [(None, true), (Some("0"), true), (Some("1"), false)] {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args([
+            "--exact",
+            "published::normalised_rows_sum_to_one",
+            "--nocapture",
+        ]);
+        child.env("EMMY_DATA", nowhere.path());
+        child.env_remove(REQUIRED);
+        if let Some(value) = required {
+            child.env(REQUIRED, value);
+        }
+        let output = child.output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        let (out, expected) = (
+            String::from_utf8_lossy(&output.stdout),
+            match passes {
+                true => "skipped: no data in",
+                false => "and EMMY_REQUIRE_DATA is 1",
+            },
+        );
+        assert_eq!(
+            output.status.success(),
+            passes,
+            "{required:?}: {out}\n{err}"
+        );
+        assert!(err.contains(expected), "{required:?}: {out}\n{err}");
+        assert!(out.contains("running 1 test"), "{out}");
+    }
 }

@@ -3,7 +3,7 @@
 mod shown;
 
 use crate::files::{self, npz};
-use crate::{command, refused, succeeded};
+use crate::{command, refused, succeeded, text};
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
 use tempfile::TempDir;
@@ -135,9 +135,18 @@ fn outcomes_of(text: &str) -> Vec<serde_json::Value> {
 #[test]
 fn data_that_are_not_there_are_named_and_left_out() {
     let folder = TempDir::new().unwrap();
+    let args = ["--table", "6", "--layers", "2", "--epochs", "1"];
+    let (out, err) = succeeded(&balance(&folder, &args));
+    assert_eq!(err.matches("left out").count(), 3, "{err}");
+    assert!(out.contains("no cell is finished"), "{out}");
+}
+
+#[test]
+fn a_data_set_asked_for_by_name_must_be_there() {
+    let folder = TempDir::new().unwrap();
     let args = [
         "--table",
-        "2",
+        "6",
         "--dataset",
         "cora",
         "--layers",
@@ -145,9 +154,113 @@ fn data_that_are_not_there_are_named_and_left_out() {
         "--epochs",
         "1",
     ];
-    let (out, err) = succeeded(&balance(&folder, &args));
-    assert!(err.contains("left out"), "{err}");
-    assert!(out.contains("no cell is finished"), "{out}");
+    let output = balance(&folder, &args);
+    refused(
+        &output,
+        "the data set Cora (the files ind.cora.*) was not found",
+    );
+    assert!(!text(&output.stderr).contains("left out"));
+    // Nothing is run, not even on the data sets that are found.
+    let output = balance(&folder, &karate("bal-o", &["--dataset", "cora"]));
+    refused(&output, "the data set Cora");
+    assert_eq!(std::fs::read_to_string(results(&folder)).unwrap(), "");
+    // A missing folder is an error too, even for a set that needs no folder.
+    let output = balance(&folder, &karate("bal-o", &["--data", "nowhere"]));
+    refused(&output, "'nowhere' for '--data <DIR>'");
+}
+
+#[test]
+fn a_choice_without_a_cell_is_refused() {
+    let folder = TempDir::new().unwrap();
+    for (args, reason) in [
+        (&["--table", "2", "--layers", "3"][..], "Table 2"),
+        (&["--table", "7", "--dataset", "texas"], "Table 7"),
+        (&["--figure", "6", "--init", "identity"], "Figure 6"),
+        (&["--only", "no such row"], "expected a cell with"),
+        // One of two plans is empty.
+        (
+            &["--table", "2", "--table", "7", "--dataset", "texas"],
+            "Table 7",
+        ),
+        (
+            &["--table", "2", "--layers", "2", "--layers", "3"],
+            "--layers: expected what some cell of the tables and figures asked for has, found \"3\"",
+        ),
+        (
+            &["--table", "3", "--dataset", "cora", "--dataset", "texas"],
+            "--dataset: expected what some cell",
+        ),
+        (
+            &["--table", "2", "--init", "bal-o", "--init", "identity"],
+            "--init: expected what some cell",
+        ),
+        (
+            &["--table", "3", "--only", "ELU", "--only", "GELU"],
+            "--only: expected what some cell",
+        ),
+    ] {
+        refused(&balance(&folder, args), reason);
+        refused(&balance(&folder, &[args, &["--show"]].concat()), reason);
+    }
+    // A data set that only one of two plans has is accepted.
+    std::fs::create_dir(folder.path().join("results")).unwrap();
+    std::fs::write(results(&folder), "").unwrap();
+    let both = ["--figure", "6", "--figure", "7", "--dataset", "cora"];
+    let args = [&both[..], &["--dataset", "citeseer", "--show"]].concat();
+    let (out, _) = succeeded(&balance(&folder, &args));
+    assert_eq!(out.matches("no cell is finished").count(), 2, "{out}");
+}
+
+#[test]
+fn results_that_are_not_there_cannot_be_shown() {
+    let folder = TempDir::new().unwrap();
+    for more in [&["--results", "none.jsonl"][..], &[]] {
+        let output = balance(&folder, &karate("bal-o", &[&["--show"], more].concat()));
+        refused(&output, more.last().unwrap_or(&"results/balance.jsonl"));
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_file_that_is_not_ours_is_refused_and_stays_as_it_is() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("notes.txt");
+    let ours = {
+        succeeded(&balance(&folder, &karate("bal-o", &[])));
+        std::fs::read_to_string(results(&folder)).unwrap()
+    };
+    let first = ours.lines().next().unwrap();
+    for foreign in [
+        "milk, eggs",
+        "{",
+        "{\"cell\": {\"dataset\": \"of another program",
+        "{\"cell\"",
+        "milk\neggs\n",
+        "\u{0}\u{1}",
+        &format!("{ours}milk"),
+        &format!("{ours} {first}"),
+    ] {
+        std::fs::write(&path, foreign).unwrap();
+        for more in [&[][..], &["--show"]] {
+            let args = [&["--results", "notes.txt"], more].concat();
+            let output = balance(&folder, &karate("bal-o", &args));
+            refused(&output, "notes.txt, line ");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), foreign);
+        }
+    }
+    // The beginning of a line of ours is cut, however short it is where lines of ours come before.
+    for (kept, cut) in [
+        (&*ours, "{"),
+        (&*ours, "{\"cell"),
+        (&*ours, &first[..30]),
+        ("", &first[..30]),
+    ] {
+        std::fs::write(&path, format!("{kept}{cut}")).unwrap();
+        let args = ["--results", "notes.txt"];
+        let (_, err) = succeeded(&balance(&folder, &karate("bal-o", &args)));
+        assert!(err.contains("the last line is incomplete"), "{err}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2);
+    }
 }
 
 #[test]
@@ -160,6 +273,26 @@ fn a_run_that_grows_without_bound_is_an_outcome() {
     );
     for outcome in outcomes(&folder) {
         assert!(outcome["stopped"].as_str().is_some(), "{outcome}");
+    }
+    // A run without a finite epoch has no accuracy.
+    let mut one = karate("bal-o", &["--lr", "1e39", "--results", "last.jsonl"]);
+    one[5] = "1";
+    let (last, _) = succeeded(&balance(&folder, &one));
+    assert!(last.contains("| diverged"), "{last}");
+    let lines = std::fs::read_to_string(folder.path().join("last.jsonl")).unwrap();
+    for line in lines
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+    {
+        assert!(
+            line["test_acc"].is_null() && line["val_acc"].is_null(),
+            "{line}"
+        );
+        let stopped = line["stopped"].as_str().unwrap();
+        assert!(
+            stopped.starts_with("validation loss of epoch 1"),
+            "{stopped}"
+        );
     }
     // The written file can be read.
     let (again, _) = succeeded(&balance(
@@ -241,6 +374,28 @@ fn wrong_arguments_are_refused() {
         (vec!["--seeds", "0"], "0 is not in 1.."),
         (karate("bal-o", &["--results", "."]), "directory"),
         (vec!["--loss-threshold", "low"], "low"),
+        (
+            karate("bal-o", &["--loss-threshold", "1e300"]),
+            "--loss-threshold: expected less than 0.693",
+        ),
+        (
+            karate("bal-o", &["--lr", "1e-50"]),
+            "a number that is not 0 in f32, found 1e-50",
+        ),
+        (vec!["--threads", "8000"], "8000 is not in 0..=256"),
+        (vec!["--jobs", "18446744073709551615"], "is not in 0..=256"),
+        (
+            karate("bal-o", &["--jobs", "200", "--threads", "200"]),
+            "--jobs times --threads: expected at most",
+        ),
+        (
+            vec!["--layers", "18446744073709551615"],
+            "network: layers: expected at most 4096",
+        ),
+        (
+            vec!["--layers", "1000000000"],
+            "network: layers: expected at most 4096",
+        ),
         (
             vec!["--loss-threshold", "nan"],
             "not a finite number from 0 up",

@@ -1,6 +1,7 @@
 //! The examples as programs.
 
 mod balance;
+mod diverging;
 #[path = "../data/files/mod.rs"]
 mod files;
 mod options;

@@ -190,3 +190,82 @@ fn without_cora_it_says_so_in_one_line_and_takes_cora_like() {
         "{err}"
     );
 }
+
+#[test]
+fn a_figure_that_cannot_be_written_costs_no_result() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("file"), b"").unwrap();
+    let args = [
+        "--dataset",
+        "karate",
+        "--epochs",
+        "2",
+        "--figures",
+        "file/x",
+    ];
+    for more in [&["--seeds", "2"][..], &["--seeds", "2", "--json"]] {
+        let output = cora(&folder, &[&args[..], more].concat());
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(1), "{out}\n{err}");
+        assert!(err.contains("file/x") && !err.contains("panicked"), "{err}");
+        // Both seeds and the summary.
+        match more.contains(&"--json") {
+            true => assert_eq!(json(&out).len(), 3),
+            false => {
+                assert_eq!(out.matches("test accuracy").count(), 3, "{out}");
+                assert!(out.contains("mean of 2 seeds"), "{out}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_figure_is_drawn_where_none_is_wanted() {
+    let folder = TempDir::new().unwrap();
+    let args = ["--dataset", "karate", "--epochs", "2", "--figures", "none"];
+    let (out, _) = succeeded(&cora(&folder, &args));
+    assert!(
+        out.contains("test accuracy") && !out.contains("figure"),
+        "{out}"
+    );
+    let files = || std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(files(), 0);
+    // A folder with the name none is given with its path.
+    let path = [
+        "--dataset",
+        "karate",
+        "--epochs",
+        "2",
+        "--figures",
+        "./none",
+    ];
+    succeeded(&cora(&folder, &path));
+    assert_eq!(files(), 1);
+}
+
+#[test]
+fn a_figure_takes_the_place_of_an_older_one_whole() {
+    let folder = TempDir::new().unwrap();
+    let args = ["--dataset", "karate", "--epochs", "2"];
+    let names = ["svg", "png"].map(|ending| format!("karate-gat-L2-seed0.{ending}"));
+    let figures = folder.path().join("figures");
+    std::fs::create_dir(&figures).unwrap();
+    // Hard links keep what was there: a file written in place would change them too.
+    for name in &names {
+        std::fs::write(figures.join(name), b"old").unwrap();
+        std::fs::hard_link(figures.join(name), folder.path().join(name)).unwrap();
+    }
+    succeeded(&cora(&folder, &args));
+    for name in &names {
+        assert_eq!(std::fs::read(folder.path().join(name)).unwrap(), b"old");
+        assert!(std::fs::read(figures.join(name)).unwrap().len() > 1000);
+    }
+    // No temporary file is left, also if the figure cannot be written.
+    let count = || std::fs::read_dir(&figures).unwrap().count();
+    assert_eq!(count(), 2);
+    std::fs::remove_file(figures.join(&names[0])).unwrap();
+    std::fs::create_dir(figures.join(&names[0])).unwrap();
+    let output = cora(&folder, &args);
+    assert!(!output.status.success() && text(&output.stdout).contains("test accuracy"));
+    assert_eq!(count(), 2);
+}

@@ -63,7 +63,7 @@ fn wrong_input_gets_a_clear_error() {
         (&["--loss-threshold", "low"], "--loss-threshold"),
         (
             &["--loss-threshold", "nan", "--dataset", "karate"],
-            "loss threshold: expected a finite number",
+            "not a finite number from 0 up",
         ),
         (
             &["--heads", "2", "--model", "gcn", "--dataset", "karate"],
@@ -83,15 +83,45 @@ fn wrong_input_gets_a_clear_error() {
         ),
         (&["--resume", "noise.ckpt", "--dataset", "karate"], "byte 0"),
         (
+            &["--lr", "1e-50", "--dataset", "karate"],
+            "learning rate: expected 0, or a number that is not 0 in f32, found 1e-50",
+        ),
+        (
+            &["--weight-decay", "1e-50", "--dataset", "karate"],
+            "weight decay: expected 0, or a number that is not 0 in f32",
+        ),
+        (&["--loss-threshold=-1"], "not a finite number from 0 up"),
+        (
+            &["--loss-threshold", "1e300", "--dataset", "karate"],
+            "--loss-threshold: expected less than 0.693, the loss of guessing one of 2 classes",
+        ),
+        (
+            &["--layers", "1", "--hidden", "4", "--dataset", "karate"],
+            "--hidden: expected --layers 2 or more, found --layers 1",
+        ),
+        (
+            &["--layers", "1", "--heads", "4", "--dataset", "karate"],
+            "--heads: expected --layers 2 or more",
+        ),
+        (
             &[
-                "--figures",
-                "file/x",
-                "--epochs",
+                "--layers",
                 "1",
+                "--activation",
+                "relu",
                 "--dataset",
                 "karate",
             ],
-            "file/x",
+            "--activation: expected --layers 2 or more",
+        ),
+        // A missing folder is an error even for a set that needs no folder.
+        (
+            &["--data", "nowhere", "--dataset", "karate"],
+            "'nowhere' for '--data <DIR>'",
+        ),
+        (
+            &["--data", "file", "--dataset", "karate"],
+            "it is not a folder",
         ),
         (
             &[
@@ -106,5 +136,53 @@ fn wrong_input_gets_a_clear_error() {
         ),
     ] {
         refused(&cora(&folder, args), reason);
+    }
+}
+
+#[test]
+fn sizes_beyond_memory_and_threads_beyond_reason_are_refused_at_once() {
+    let folder = TempDir::new().unwrap();
+    let most = usize::MAX.to_string();
+    for size in [&most, "1000000000"] {
+        for model in ["gcn", "gat", "gatv2", "sage"] {
+            for option in ["--layers", "--hidden", "--heads"] {
+                if option == "--heads" && !model.starts_with("gat") {
+                    continue;
+                }
+                let args = ["--dataset", "karate", "--model", model, option, size];
+                refused(&cora(&folder, &args), "expected at most");
+            }
+        }
+        refused(&cora(&folder, &["--threads", size]), "is not in 0..=256");
+    }
+    refused(
+        &cora(&folder, &["--threads", "8000"]),
+        "8000 is not in 0..=256",
+    );
+    // The parameters are within their bound, but the neurons of 4000 layers need half a terabyte.
+    let args = ["--dataset", "cora-like", "--model", "gcn", "--float", "f64"];
+    let size = ["--hidden", "1000", "--layers", "4000"];
+    let output = cora(&folder, &[&args[..], &size].concat());
+    refused(&output, "memory to train the network: expected at most");
+}
+
+/// Help that cannot be written, as on a full disk, is an error.
+#[cfg(target_os = "linux")]
+#[test]
+fn help_that_nobody_can_read_is_an_error() {
+    let folder = TempDir::new().unwrap();
+    for name in ["cora", "balance"] {
+        for option in ["--help", "--version"] {
+            let full = std::fs::File::options().write(true).open("/dev/full");
+            let mut run = command(name, &folder, &[option]);
+            run.stdout(full.unwrap())
+                .stderr(std::process::Stdio::piped());
+            let output = run.spawn().unwrap().wait_with_output().unwrap();
+            assert_eq!(output.status.code(), Some(1), "{name} {option}");
+            assert!(text(&output.stderr).contains("standard output"));
+            // Otherwise it is printed.
+            let output = command(name, &folder, &[option]).output().unwrap();
+            assert!(succeeded(&output).0.contains(name));
+        }
     }
 }

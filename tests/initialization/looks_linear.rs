@@ -257,6 +257,50 @@ fn so_does_one_whose_heads_are_averaged() {
     assert!(difference(&relu, &linear) < 1e-12);
 }
 
+/// The growth ‖y‖ / ‖x‖ of a small signal through an MLP.
+fn growth(scheme: Initialization, layers: usize, activation: Activation) -> f64 {
+    let mut widths = vec![32; layers + 1];
+    (widths[0], widths[layers]) = (16, 16);
+    let mut net = mlp::<f64>(&widths, activation, false);
+    scheme.apply(&mut net, 5).unwrap();
+    // Small enough that ELU is the identity to eight digits after thirty doublings.
+    let x: Tensor<f64> = init::normal(&[6, 16], 1e-18, &mut init::rng(2));
+    let tape = Tape::new();
+    let y = net.forward(&Pass::eval(&tape, &net), tape.constant(x.clone()));
+    let norm = |x: &Tensor<f64>| x.iter().map(|x| x * x).sum::<f64>().sqrt();
+    norm(&y.value()) / norm(&x)
+}
+
+#[test]
+fn without_a_relu_every_layer_doubles_the_signal() {
+    for layers in [2, 3, 10, 30] {
+        for (activation, expected) in [
+            (Activation::Relu, 1.0),
+            (Activation::Elu, 2_f64.powi(layers as i32 - 1)),
+            (Activation::Identity, 2_f64.powi(layers as i32 - 1)),
+        ] {
+            // D is orthogonal and square: it keeps lengths.
+            let found = growth(Initialization::LL_ORTHO, layers, activation);
+            approx::assert_relative_eq!(found, expected, max_relative = 1e-8);
+        }
+        // Balanced, the same factor between ELU and ReLU: scales do not depend on the activation.
+        let of = |activation| growth(Initialization::BAL_O, layers, activation);
+        let ratio = of(Activation::Elu) / of(Activation::Relu);
+        approx::assert_relative_eq!(ratio, 2_f64.powi(layers as i32 - 1), max_relative = 1e-8);
+    }
+    // Xavier weights have no pairs: there is no such factor.
+    let of = |activation| growth(Initialization::XAVIER, 10, activation);
+    assert!(of(Activation::Elu) / of(Activation::Relu) < 0.5 * 2_f64.powi(9));
+}
+
+#[test]
+fn schemes_made_for_relu_are_those_that_are_balanced_or_looks_linear() {
+    let named = Initialization::NAMED.into_iter();
+    let others = named.filter(|(_, scheme)| !scheme.is_for_relu());
+    let others: Vec<&str> = others.map(|(name, _)| name).collect();
+    assert_eq!(others, ["xavier", "xavier-zero", "identity"]);
+}
+
 #[test]
 fn the_law_of_a_pair_is_that_of_both() {
     // Balancing keeps pairs: rows and columns of partners have equal norms.

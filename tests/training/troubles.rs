@@ -29,6 +29,59 @@ fn a_loss_that_is_not_finite_ends_with_an_error_before_its_step() {
 }
 
 #[test]
+fn an_epoch_that_is_not_finite_is_never_the_best() {
+    let setting = setting(0.0);
+    let config = TrainConfig {
+        algorithm: Algorithm::SGD,
+        lr: 1e200,
+        epochs: 1,
+        ..TrainConfig::default()
+    };
+    let mut trainer = setting.trainer(config.clone());
+    // No step follows the last epoch, so there is no training loss at its end.
+    setting.observe(&mut trainer, ()).unwrap();
+    let last = trainer.history().last().unwrap();
+    assert!(!last.metrics["val_loss"].is_finite(), "{last:?}");
+    assert!(trainer.history().best().is_none());
+    // Its state is valid, and a training that continues from it ends with an error.
+    let mut longer = setting.trainer(TrainConfig {
+        epochs: 2,
+        ..config
+    });
+    longer.resume(trainer.state()).unwrap();
+    let message = setting.observe(&mut longer, ()).unwrap_err().to_string();
+    assert!(message.starts_with("training loss of epoch 2"), "{message}");
+}
+
+#[test]
+fn constants_that_round_to_zero_are_refused() {
+    let tiny = TrainConfig {
+        lr: 1e-50,
+        ..TrainConfig::default()
+    };
+    let decay = TrainConfig {
+        weight_decay: 1e-50,
+        ..TrainConfig::default()
+    };
+    let zero = TrainConfig {
+        lr: 0.0,
+        ..TrainConfig::default()
+    };
+    let rng = &mut emmy::init::rng(0);
+    let (single, double) = (
+        Linear::<f32>::new(2, 1, true, rng),
+        Linear::<f64>::new(2, 1, true, rng),
+    );
+    for (config, name) in [(&tiny, "learning rate"), (&decay, "weight decay")] {
+        let error = Trainer::new(single.clone(), config.clone()).unwrap_err();
+        let expected = format!("{name}: expected 0, or a number that is not 0 in f32, found 1e-50");
+        assert_eq!(error.to_string(), expected);
+        Trainer::new(double.clone(), config.clone()).unwrap();
+    }
+    Trainer::new(single, zero).unwrap();
+}
+
+#[test]
 fn an_observer_can_end_the_training_and_it_can_go_on() {
     for dropout in [0.0, 0.4] {
         let setting = setting(dropout);

@@ -41,11 +41,15 @@ fn one_by_depth(
     rows: &[&str],
 ) -> Panel {
     let is_accuracy = label.starts_with("test");
-    let value = |o: &Outcome| match is_accuracy {
-        true => 100.0 * o.test_acc,
-        false => o.best_epoch as f64,
+    // A run without a finite epoch has neither.
+    let value = |o: &Outcome| {
+        o.test_acc.map(|accuracy| match is_accuracy {
+            true => 100.0 * accuracy,
+            false => o.best_epoch as f64,
+        })
     };
-    let most = (outcomes(plan, results).into_iter()).fold(1.0_f64, |m, (_, o)| m.max(value(o)));
+    let known = outcomes(plan, results).into_iter();
+    let most = (known.filter_map(|(_, o)| value(o))).fold(1.0_f64, f64::max);
     let top = if is_accuracy { 100.0 } else { 1.1 * most };
     let mut panel = panel(title, "", Axis::new(label).within(0.0..top));
     let names = rows
@@ -55,7 +59,7 @@ fn one_by_depth(
     for column in plan.columns() {
         let points = rows.iter().enumerate().filter_map(|(x, row)| {
             let found = finished(plan.entry_at(row, column)?, results);
-            let values: Vec<f64> = found.into_iter().map(value).collect();
+            let values: Vec<f64> = found.into_iter().filter_map(value).collect();
             let (mean, interval) = mean_interval(&values);
             (!values.is_empty()).then(|| (x as f64, mean, interval.unwrap_or(0.0)))
         });

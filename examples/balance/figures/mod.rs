@@ -8,6 +8,7 @@ pub use recorded::demonstration;
 
 use crate::plan::{Entry, Plan};
 use crate::run::Outcome;
+use crate::support::args::Figures;
 use crate::support::figures::write;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
 use crate::tables::finished;
@@ -16,10 +17,16 @@ use depth::by_depth;
 use emmy::Result;
 use plotters::style::RGBColor;
 use recorded::{conservation, gradients};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Draws a figure of the paper into `folder`; nothing if none of its cells is finished.
-pub fn draw(number: u32, plan: &Plan, results: &[Outcome], folder: &Path) -> Result<Vec<PathBuf>> {
+/// Draws a figure of the paper; none if none of its cells is finished. Returns the paths of its files, none
+/// where no figure is wanted.
+pub fn draw(
+    number: u32,
+    plan: &Plan,
+    results: &[Outcome],
+    to: &Figures,
+) -> Result<Option<Vec<PathBuf>>> {
     let panels = match number {
         2 => conservation(plan, results),
         3 | 4 => (share_that_moves(number, plan, results).into_iter())
@@ -34,7 +41,7 @@ pub fn draw(number: u32, plan: &Plan, results: &[Outcome], folder: &Path) -> Res
     let drawn = |panel: &Panel| !panel.series.is_empty();
     let panels: Vec<Panel> = panels.into_iter().filter(drawn).collect();
     if panels.is_empty() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let (title, columns) = match number {
         2 => ("δ and c while training", 2),
@@ -54,14 +61,8 @@ pub fn draw(number: u32, plan: &Plan, results: &[Outcome], folder: &Path) -> Res
     };
     let rows = panels.len().div_ceil(columns) as u32;
     let size = (420 * columns as u32 + 60, 330 * rows + 40);
-    write(
-        folder,
-        &format!("balance-figure-{number}"),
-        size,
-        title,
-        columns,
-        &panels,
-    )
+    let name = format!("balance-figure-{number}");
+    write(to, &name, size, title, columns, &panels).map(Some)
 }
 
 /// The schemes of Table 1.

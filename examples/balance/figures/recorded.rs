@@ -4,14 +4,15 @@ use super::{colour_of, colour_of_layer, outcomes, panel, series};
 use crate::dynamics::{Dynamics, Sample};
 use crate::plan::Plan;
 use crate::run::Outcome;
+use crate::support::args::Figures;
 use crate::support::figures::write;
 use crate::support::plot::{Axis, Mark, Panel};
 use emmy::Result;
 use emmy::train::Spread;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Draws loss, accuracy and degree of balance of the demonstration.
-pub fn demonstration(plan: &Plan, results: &[Outcome], folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn demonstration(plan: &Plan, results: &[Outcome], to: &Figures) -> Result<Vec<PathBuf>> {
     let mut panels = vec![
         panel("", "epoch", Axis::new("training loss")),
         panel(
@@ -43,7 +44,7 @@ pub fn demonstration(plan: &Plan, results: &[Outcome], folder: &Path) -> Result<
     if panels[0].series.is_empty() {
         return Ok(Vec::new());
     }
-    write(folder, "balance", (920, 660), &plan.title, 2, &panels)
+    write(to, "balance", (920, 660), &plan.title, 2, &panels)
 }
 
 /// Figure 2: δ under gradient descent and Adam; c of an unbalanced and a balanced start.
@@ -111,11 +112,11 @@ pub fn gradients(
             losses
                 .series
                 .push(series(&entry.column, colour, Mark::Line(loss)));
-            let title = format!(
-                "{row}, {}, test {:.1} %",
-                entry.column,
-                100.0 * outcome.test_acc
-            );
+            let reached = match outcome.test_acc {
+                Some(accuracy) => format!("test {:.1} %", 100.0 * accuracy),
+                None => "diverged".to_owned(),
+            };
+            let title = format!("{row}, {}, {reached}", entry.column);
             let label = "‖∇‖ / ‖θ‖, attention dashed";
             let mut panel = panel(title, "epoch", Axis::new(label).log());
             for attention in [false, true] {

@@ -73,7 +73,7 @@ const SETS: [Figures; 3] = [
     },
 ];
 
-/// The folder with the published files.
+/// The folder with the published files. Where it is missing and `EMMY_REQUIRE_DATA` is 1, the test fails.
 fn folder() -> Option<PathBuf> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
     let folder = std::env::var_os("EMMY_DATA").map_or(beside, PathBuf::from);
@@ -81,12 +81,11 @@ fn folder() -> Option<PathBuf> {
     if planetoid.is_dir() {
         return Some(planetoid);
     }
+    let missing = format!("no data in {} (set EMMY_DATA)", planetoid.display());
+    let required = std::env::var_os("EMMY_REQUIRE_DATA").is_some_and(|value| value == "1");
+    assert!(!required, "{missing}, and EMMY_REQUIRE_DATA is 1");
     // Not through `print!`, whose output is hidden when a test passes.
-    let _ = writeln!(
-        std::io::stderr(),
-        "skipped: no data in {} (set EMMY_DATA)",
-        planetoid.display()
-    );
+    let _ = writeln!(std::io::stderr(), "skipped: {missing}");
     None
 }
 

@@ -67,7 +67,7 @@ impl AttentionOptions {
     /// The width of the layer's output for heads of width C.
     pub fn output(&self, width: usize) -> usize {
         match self.join {
-            Heads::Concatenate => self.heads * width,
+            Heads::Concatenate => self.heads.saturating_mul(width),
             Heads::Average => width,
         }
     }

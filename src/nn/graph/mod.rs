@@ -12,7 +12,7 @@ mod network;
 mod omega;
 mod sage;
 
-pub use config::GraphNetConfig;
+pub use config::{GraphNetConfig, MOST_LAYERS, MOST_PARAMETERS};
 pub use gat::GatConv;
 pub use gatv2::{Gatv2Conv, Gatv2Options};
 pub use gcn::{GcnConv, GcnOptions};

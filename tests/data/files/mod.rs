@@ -9,19 +9,25 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+/// The variable that makes missing data an error: `EMMY_REQUIRE_DATA=1`.
+pub const REQUIRED: &str = "EMMY_REQUIRE_DATA";
+
 /// The folder with the published files, if it is there.
+///
+/// # Panics
+/// If it is not, and [`REQUIRED`] is 1.
+#[track_caller]
 pub fn published() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
     let folder = std::env::var_os("EMMY_DATA").map_or(beside, PathBuf::from);
     if folder.join("planetoid").is_dir() && folder.join("heterophilic").is_dir() {
         return Some(folder);
     }
+    let missing = format!("no data in {} (set EMMY_DATA)", folder.display());
+    let required = std::env::var_os(REQUIRED).is_some_and(|value| value == "1");
+    assert!(!required, "{missing}, and {REQUIRED} is 1");
     // Not through `print!`, whose output a passing test does not show.
-    let _ = writeln!(
-        std::io::stderr(),
-        "skipped: no data in {} (set EMMY_DATA)",
-        folder.display()
-    );
+    let _ = writeln!(std::io::stderr(), "skipped: {missing}");
     None
 }
 

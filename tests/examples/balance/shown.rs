@@ -1,7 +1,7 @@
 //! The output of `balance`: tables and figures.
 
 use super::{balance, karate, outcomes, results};
-use crate::succeeded;
+use crate::{succeeded, text};
 use tempfile::TempDir;
 
 /// The line of a finished cell of Table 2: the line of a run, with the cell and the result changed.
@@ -130,6 +130,25 @@ fn the_demonstration_draws_its_figure() {
     for name in ["Xav", "Bal_X", "Bal_O", "relative |δ|"] {
         assert!(svg.contains(name), "{name}");
     }
+}
+
+#[test]
+fn a_figure_that_cannot_be_written_costs_no_result() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("file"), b"").unwrap();
+    let args = ["--epochs", "6", "--seeds", "1", "--jobs", "2", "--out"];
+    let output = balance(&folder, &[&args[..], &["file/x"]].concat());
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{out}\n{err}");
+    assert!(
+        out.contains("| L=10 |") && err.contains("file/x"),
+        "{out}\n{err}"
+    );
+    assert_eq!(outcomes(&folder).len(), 3);
+    // With `none`, no figure is drawn, and that is no error.
+    let (again, err) = succeeded(&balance(&folder, &[&args[..], &["none"]].concat()));
+    assert_eq!((&*again, &*err), (&*out, ""));
+    assert!(!folder.path().join("none").exists());
 }
 
 /// The result in the README, with one seed and half of its epochs: Xav ≪ Bal_X < Bal_O.
