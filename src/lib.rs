@@ -16,6 +16,8 @@
 //! | 5 | [`nn`] | layers and models; the pass over a model, and the trace that laws are read off |
 //! | 6 | [`data`] [`train`] [`store`] | loaders and synthetic sets; tasks and the training loop; checkpoints |
 //!
+//! `src/instances.rs` lists the generic code that the library compiles once for all programs.
+//!
 //! Start with [`Tape`] and [`Var`]; `docs/engine.md` explains how they work, `docs/conservation.md` what [`symmetry`] is about.
 //!
 //! # Features

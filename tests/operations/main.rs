@@ -3,6 +3,7 @@
 mod check_grads;
 mod contracts;
 mod engine;
+mod extremes;
 mod fixtures;
 mod named_panics;
 mod passages;
