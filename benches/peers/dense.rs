@@ -38,8 +38,10 @@ struct Cli {
 /// does not return them: the tape keeps the memory of what nobody else holds for the next step.
 type Step = Box<dyn FnMut(&mut dyn FnMut(&Tensor<f32>))>;
 
-/// The name of a row, the number of steps whose results are checked, and the step.
-const ROWS: [(&str, usize, fn() -> Step); 8] = [
+/// The name of a row, the number of steps whose results are checked, and what makes the step.
+type Row = (&'static str, usize, fn() -> Step);
+
+const ROWS: [Row; 8] = [
     ("product-1024x1024x1024", 1, || product(1024, 1024, 1024)),
     ("product-2048x512x2048", 1, || product(2048, 512, 2048)),
     ("product-2048x2048x2048", 1, || product(2048, 2048, 2048)),

@@ -23,8 +23,8 @@ const BLOCK: usize = 1 << 20;
 /// Most columns of a tile.
 const WIDTH: usize = 512;
 
-/// Rows of a tile whose right factor does not stay in the cache.
-const TALL: usize = 512;
+/// Most rows of a tile whose right factor does not stay in the cache.
+const TALL: usize = 1024;
 
 /// Elements of a factor that stay in the cache of a core while they are used again: 512 kB of `f32`.
 const CACHED: usize = 1 << 17;
@@ -106,7 +106,7 @@ fn tile(m: usize, n: usize, k: usize) -> (usize, usize) {
     let least = if stays {
         1
     } else {
-        (m / 2).clamp(TALL / 2, TALL)
+        (m / 2).clamp(TALL / 4, TALL)
     };
     let height = (BLOCK / (n.min(width) * k)).max(least);
     (height.next_multiple_of(48), width)

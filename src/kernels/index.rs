@@ -7,7 +7,7 @@ use super::{par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 
-/// y[o, k, :] = x[o, indices[k], :].
+/// `y[o, k, :] = x[o, indices[k], :]`
 ///
 /// # Panics
 /// If `x` does not have this shape, or an index is not below n.
@@ -34,7 +34,7 @@ pub fn select<F: Real>(x: &[F], shape: [usize; 3], indices: &[usize]) -> Buffer<
     y
 }
 
-/// y of shape `[outer, size, w]`, zero but for y[o, indices[k], :] += x[o, k, :], in the order of k.
+/// y of shape `[outer, size, w]`, zero but for `y[o, indices[k], :] += x[o, k, :]`, in the order of k.
 ///
 /// # Panics
 /// If `x` does not have this shape, an index is not below `size`, or there is not one index per slice.

@@ -106,7 +106,11 @@ fn killed_at_any_moment_a_run_goes_on_and_ends_in_the_same_bits() {
             assert!(status.success() || status.code().is_none(), "{status}");
             // The checkpoint is the old one or the new one, and beside it is at most one that was not
             // finished.
-            let found = path.exists().then(|| load(&path).epochs()).unwrap_or(0);
+            let found = if path.exists() {
+                load(&path).epochs()
+            } else {
+                0
+            };
             assert!(found >= before, "{found} epochs after {before}");
             let beside = names() - usize::from(path.exists());
             assert!(beside <= 1, "{beside} files beside the checkpoint");
