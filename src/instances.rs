@@ -1,11 +1,11 @@
 //! Generic code that is compiled here, once per type of numbers, instead of in every program.
 //!
-//! Rust compiles a generic function in each program that uses it, vector loops included. The exception is a
-//! function marked `#[inline(never)]` of which the library itself has a copy for the type in question: a program
-//! links to that copy. The kernels are marked so, and here is where the library uses them, for `f32` and for `f64`.
+//! Rust compiles a generic function in each program that uses it, vector loops included. There is one exception:
+//! if the function is marked `#[inline(never)]`, and the library itself uses it with the same type, a program links
+//! to the copy of the library. The kernels are marked so, and this file uses them with `f32` and with `f64`.
 //!
-//! Nothing in this file ever runs. What is missing from it works all the same, and costs a program some of its time
-//! to build.
+//! Nothing in this file ever runs. A kernel that is missing here works in the same way, but each program compiles
+//! it again.
 
 use crate::autodiff::{Tape, Var, grad, grad_graph, vjp};
 use crate::graph::Neighbourhood;
@@ -18,7 +18,7 @@ use crate::sparse::{Csr, Pattern};
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
-/// The copies.
+/// The functions below, for both types. It is public and not inlined, so that they are compiled.
 #[doc(hidden)]
 #[inline(never)]
 pub fn instances() -> [*const (); 4] {

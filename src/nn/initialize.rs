@@ -18,7 +18,8 @@ impl Initialization {
     }
 
     /// Draws the parameters of a model anew, in the order of a recorded pass over it. Gains, tables
-    /// and state keep their values, and so do parameters that belong to no layer of the pass.
+    /// and state keep their values, and so do parameters that belong to no layer of the pass, or to a
+    /// layer without weights, such as the bias of a norm.
     ///
     /// # Errors
     /// As [`draw`](Self::draw); the model is then unchanged.
