@@ -34,8 +34,9 @@ fn names_are_shown_without_what_steers_a_terminal() {
     let name = "a\u{1b}[2J\nb.ckpt";
     let output = cora(&folder, &["--dataset", "karate", "--resume", name]);
     refused(&output, r"a\u{1b}[2J\nb.ckpt: ");
+    std::fs::create_dir(folder.path().join(name)).unwrap();
     let output = cora(&folder, &["--dataset", "cora", "--data", name]);
-    refused(&output, r"a\u{1b}[2J\nb.ckpt");
+    refused(&output, r"a\u{1b}[2J\nb.ckpt/planetoid");
 }
 
 #[test]
