@@ -1,11 +1,12 @@
 //! Generic code that is compiled here, once per type of numbers, instead of in every program.
 //!
-//! Rust compiles a generic function in each program that uses it, vector loops included. There is one exception:
-//! if the function is marked `#[inline(never)]`, and the library itself uses it with the same type, a program links
-//! to the copy of the library. The kernels are marked so, and this file uses them with `f32` and with `f64`.
+//! Rust compiles a generic function in each program that uses it, vector loops included. There is one
+//! exception: if the function is marked `#[inline(never)]`, and the library itself uses it with the same
+//! type, a program links to the copy of the library. The kernels are marked so, and this file uses them
+//! with `f32` and with `f64`.
 //!
-//! Nothing in this file ever runs. A kernel that is missing here works in the same way, but each program compiles
-//! it again.
+//! Nothing in this file ever runs. A kernel that is missing here works in the same way, but each program
+//! compiles it again.
 
 use crate::autodiff::{Tape, Var, grad, grad_graph, vjp};
 use crate::graph::Neighbourhood;

@@ -1,4 +1,5 @@
-//! What goes over its operands once: maps, reductions, softmax of rows, selections, updates of parameters, transposition.
+//! What goes over its operands once: maps, reductions, softmax of rows, selections, updates of parameters,
+//! transposition.
 
 use crate::{D, Kernel, N, WORDS, drop_tensor, normal};
 use emmy::Tape;

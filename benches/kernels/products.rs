@@ -66,8 +66,8 @@ fn direct(a: &Tensor<f32>, b: &Tensor<f32>, out: &mut [f32]) {
         threads => Parallelism::Rayon(threads),
     };
     let (s, t) = (a.strides(), b.strides());
-    // SAFETY: the sizes and strides are those of the operands, and `out` holds m × n numbers. The kernel writes
-    // columns, so it is given outᵀ = bᵀ aᵀ.
+    // SAFETY: the sizes and strides are those of the operands, and `out` holds m × n numbers. The kernel
+    // writes columns, so it is given outᵀ = bᵀ aᵀ.
     unsafe {
         gemm_f32::gemm::f32::get_gemm_fn()(
             n,

@@ -1,7 +1,7 @@
 //! Milliseconds a training step takes, beside PyTorch Geometric (`pyg.py`, `compare.py`): forward, backward, optimiser, on the whole of Cora.
 //!
-//! One JSON object per row on standard output, with the floor of the row: products at 0.7 of the peak rate and
-//! edge traffic at the bandwidth of the caches, both measured in the same run.
+//! One JSON object per row on standard output, with the floor of the row: products at 0.7 of the peak rate
+//! and edge traffic at the bandwidth of the caches, both measured in the same run.
 
 #[path = "../support/mod.rs"]
 mod support;

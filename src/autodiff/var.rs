@@ -72,8 +72,8 @@ impl<'t, F: Real> Var<'t, F> {
         self
     }
 
-    /// The same variable; its operation is marked as a user's own, so that no reader of the tape takes its name
-    /// for that of an operation of this crate.
+    /// The same variable; its operation is marked as a user's own, so that no reader of the tape takes its
+    /// name for that of an operation of this crate.
     pub(crate) fn custom(self) -> Self {
         self.tape.edit(self.id, |node| node.custom = true);
         self

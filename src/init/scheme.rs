@@ -67,8 +67,8 @@ pub enum TargetInit {
 ///
 /// *Activations.* A looks-linear network is linear with ReLU and no biases. With an activation that lets both
 /// signs through (the identity, and ELU near 0), the two neurons of a pair hold u and −u in place of relu(u)
-/// and relu(−u). Their difference is 2u, so every layer after the first doubles the signal, and a deep network
-/// starts exploded. An activation that is not homogeneous has no conservation law; it is balanced as
+/// and relu(−u). Their difference is 2u, so every layer after the first doubles the signal, and a deep
+/// network starts exploded. An activation that is not homogeneous has no conservation law; it is balanced as
 /// if it were of degree 1. [`is_for_relu`](Self::is_for_relu) says which schemes these two points concern.
 ///
 /// ```

@@ -95,8 +95,8 @@ fn tiles<F>(out: &mut [F], [m, n, k]: [usize; 3]) -> Vec<Tile<'_, F>> {
 
 /// Rows and columns of a tile: all of them for a small product.
 ///
-/// A tile packs its factors anew. Where the part of the right factor that it reads does not stay in the cache,
-/// it must be tall enough to make up for that.
+/// A tile packs its factors anew. Where the part of the right factor that it reads does not stay in the
+/// cache, it must be tall enough to make up for that.
 fn tile(m: usize, n: usize, k: usize) -> (usize, usize) {
     if m.saturating_mul(n).saturating_mul(k) < 2 * BLOCK {
         return (m, n);
@@ -151,7 +151,8 @@ fn block<F: Real>(mut a: ArrayView2<F>, mut b: ArrayView2<F>, mut out: ArrayView
     }
     let [row, column] = [out.strides()[0], out.strides()[1]];
     assert!(column == 1 || n == 1, "block: the output has gaps");
-    // The microkernels write columns, so outᵀ ← bᵀ aᵀ is what they compute; and they read the left factor forwards.
+    // The microkernels write columns, so outᵀ ← bᵀ aᵀ is what they compute; and they read the left factor
+    // forwards.
     if n > 1 && b.strides()[0] < 0 || n == 1 && a.strides()[1] < 0 {
         a.invert_axis(Axis(1));
         b.invert_axis(Axis(0));
@@ -168,9 +169,9 @@ fn block<F: Real>(mut a: ArrayView2<F>, mut b: ArrayView2<F>, mut out: ArrayView
     let (out_cs, out_rs) = if n == 1 { (1, row) } else { (row, 1) };
     // SAFETY: `left` and `right` are views, so every element (i, j) within their dimensions lies at
     // `as_ptr() + i rs + j cs` in memory that is initialised and borrowed for the duration of the call; the
-    // dimensions passed are theirs, and are not 0. `out` is a view borrowed mutably, so it overlaps neither; it
-    // is passed with its own dimensions and strides, transposed like the product. With `read_dst` false it is
-    // only written.
+    // dimensions passed are theirs, and are not 0. `out` is a view borrowed mutably, so it overlaps
+    // neither; it is passed with its own dimensions and strides, transposed like the product. With
+    // `read_dst` false it is only written.
     unsafe {
         product(
             rows,
@@ -196,8 +197,8 @@ fn block<F: Real>(mut a: ArrayView2<F>, mut b: ArrayView2<F>, mut out: ArrayView
     }
 }
 
-/// out ← α out + β left right of the gemm crate: sizes m, n, k; out with its column and row strides and whether it
-/// is read; the factors with theirs; α and β; three switches for complex numbers; threads.
+/// out ← α out + β left right of the gemm crate: sizes m, n, k; out with its column and row strides and
+/// whether it is read; the factors with theirs; α and β; three switches for complex numbers; threads.
 type Kernel<F> = unsafe fn(
     usize,
     usize,

@@ -116,8 +116,8 @@ fn loops<F, const N: usize>(shape: &[usize], xs: &[&Tensor<F>; N]) -> SmallVec<[
     loops
 }
 
-/// y = f(xs) over `shape`, to which every operand broadcasts. There are at most three operands; in the place of
-/// those that are missing `f` gets zeros.
+/// y = f(xs) over `shape`, to which every operand broadcasts. There are at most three operands; in the
+/// place of those that are missing `f` gets zeros.
 #[inline(never)]
 fn collect<F: Real, const N: usize>(
     shape: &[usize],

@@ -5,8 +5,8 @@
 //! NaN, that of a row without entries (`segment_mean`) 0.
 //!
 //! # Adding an operation
-//! A value and one derivative per argument, written in the operations that are already here. In this crate the
-//! method is called `builtin_unary`, outside [`Var::unary`](crate::Var::unary):
+//! A value and one derivative per argument, written in the operations that are already here. In this crate
+//! the method is called `builtin_unary`, outside [`Var::unary`](crate::Var::unary):
 //!
 //! ```
 //! # use emmy::{Real, Var, kernels::map};

@@ -15,9 +15,9 @@ impl Law {
     /// The sum of laws of rescaling over all their neurons, as one law about one neuron; entries that stand
     /// on both sides cancel.
     ///
-    /// Over the neurons of one layer this is the sum behind Corollary 2.4 of "Are GATs Out of Balance?", which
-    /// says that gradient flow conserves its c; over all layers it is the telescoped sum, Eq. (9): ⟨W¹, G⟩ −
-    /// Σ_l ⟨a^l, G⟩ = ⟨W^L, G⟩, at every point.
+    /// Over the neurons of one layer this is the sum behind Corollary 2.4 of "Are GATs Out of Balance?",
+    /// which says that gradient flow conserves its c; over all layers it is the telescoped sum, Eq. (9):
+    /// ⟨W¹, G⟩ − Σ_l ⟨a^l, G⟩ = ⟨W^L, G⟩, at every point.
     ///
     /// # Panics
     /// If a law is not one of rescaling, they do not weigh all entries of a parameter alike, or nothing is

@@ -204,7 +204,8 @@ fn averaged_heads_have_one_law_together() {
 }
 
 /// Eq. (26) has column i of the weight of each head of the next layer, for neuron i of each head of this one.
-/// Heads side by side make a layer of K n neurons: neuron i of head k is read by column k n + i, of all heads.
+/// Heads side by side make a layer of K n neurons: neuron i of head k is read by column k n + i, of all
+/// heads.
 #[test]
 fn heads_side_by_side_are_read_by_columns_of_their_own() {
     let [into, out] = Heads2::new(Heads::Concatenate, &[&[1.0, 1.0], &[2.0, 2.0]]).products();

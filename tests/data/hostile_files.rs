@@ -400,7 +400,8 @@ fn values_that_hold_themselves_are_refused() {
 #[test]
 fn sizes_that_no_training_could_bear_are_refused() {
     let set = Planetoid::new();
-    // 257 classes; two million rows or neighbour lists need megabytes, so a small number of bytes cannot tell them.
+    // 257 classes; two million rows or neighbour lists need megabytes, so a small number of bytes cannot
+    // tell them.
     let labels: Vec<usize> = (0..6).map(files::class).collect();
     let result = set.with("y", &pickle::one_hot(257, &labels));
     files::refused(result, "ind.pubmed.y", None, "1 to 256 classes, found 257");

@@ -213,8 +213,8 @@ fn a_looks_linear_network_computes_what_its_linear_counterpart_does() {
     }
 }
 
-/// Looks-linear weights are meant for ReLU. Near 0 ELU is the identity on both sides: a pair holds (u, −u), of
-/// which the next layer takes the difference, 2u.
+/// Looks-linear weights are meant for ReLU. Near 0 ELU is the identity on both sides: a pair holds (u,
+/// −u), of which the next layer takes the difference, 2u.
 #[test]
 fn behind_elu_a_small_signal_doubles_in_every_layer() {
     const SMALL: f64 = 1e-8;

@@ -1,4 +1,5 @@
-//! Values and derivatives where a formula that is right on paper loses digits or makes ∞ − ∞: large logits, far tails, infinite and masked elements, bounds.
+//! Values and derivatives where a formula that is right on paper loses digits or makes ∞ − ∞: large
+//! logits, far tails, infinite and masked elements, bounds.
 
 use emmy::autodiff::{grad, grad_graph, vjp};
 use emmy::tensor::{IntoTensor, scalar, tensor};
