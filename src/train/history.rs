@@ -60,8 +60,8 @@ impl History {
         }
     }
 
-    /// Adds the record of an epoch, which has the metric that chooses the best; says whether it is the best
-    /// so far.
+    /// Adds the record of an epoch; says whether it is the best so far. This record and the ones before have
+    /// the metric that chooses the best.
     pub(super) fn push(&mut self, record: Record, best_by: &BestBy) -> bool {
         let value = |record: &Record| record.metrics[best_by.metric()];
         let loss = record.metrics.get("val_loss");
@@ -101,6 +101,11 @@ impl History {
                 return refuse(&what, format!("{expected:?}"), found.to_string());
             }
             done = found;
+            let (expected, found) = (&self.records[0].metrics, &record.metrics);
+            if !found.names().eq(expected.names()) {
+                let what = format!("metrics of epoch {}", k + 1);
+                return refuse(&what, expected.listed(), found.listed());
+            }
         }
         let mut ends = self.records.iter().map(|record| record.steps).peekable();
         let mut epoch = 1;
@@ -307,6 +312,12 @@ mod tests {
         let next = history.step_from(&history.records[0]).unwrap();
         assert_eq!((next.step, next.loss), (3, 2.0));
         history.check(&names).unwrap();
+        // A metric that one epoch lacks, or a file says wrongly, would be missing when epochs are compared.
+        let mut other = history.clone();
+        other.records[1].metrics = [("val_acc", 0.5), ("val_los", 0.5)].into();
+        let message = other.check(&names).unwrap_err().to_string();
+        let expected = "metrics of epoch 2: expected val_acc, val_loss, found val_acc, val_los";
+        assert!(message.contains(expected), "{message}");
         // Another count of steps, or steps of other epochs, would be another run.
         let mut other = history.clone();
         other.records[0].steps = 3;

@@ -142,8 +142,12 @@ impl Metrics {
         self.0.iter().map(|(name, value)| (&**name, *value))
     }
 
-    pub(super) fn names(&self) -> String {
-        let names: Vec<&str> = self.iter().map(|(name, _)| name).collect();
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.iter().map(|(name, _)| name)
+    }
+
+    pub(super) fn listed(&self) -> String {
+        let names: Vec<&str> = self.names().collect();
         match &names[..] {
             [] => "no metric".to_owned(),
             names => names.join(", "),
@@ -172,7 +176,7 @@ impl std::ops::Index<&str> for Metrics {
     #[track_caller]
     fn index(&self, name: &str) -> &f64 {
         let Some(value) = self.0.get(name) else {
-            panic!("metrics: no {name} among {}", self.names());
+            panic!("metrics: no {name} among {}", self.listed());
         };
         value
     }

@@ -284,9 +284,17 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         let watched = self.plateau.map(|_| "val_loss");
         for name in [Some(self.config.best_by.metric()), watched] {
             if let Some(missing) = name.filter(|name| metrics.get(name).is_none()) {
-                let found = metrics.names();
+                let found = metrics.listed();
                 return Err(Error::invalid("metrics of the evaluation", missing, found));
             }
+        }
+        // The epochs before may come from a file.
+        if let Some(last) = self.history.last()
+            && !metrics.names().eq(last.metrics.names())
+        {
+            let what = "metrics of the evaluation";
+            let expected = format!("those of epoch {}: {}", last.epoch, last.metrics.listed());
+            return Err(Error::invalid(what, expected, metrics.listed()));
         }
         if let Some(plateau) = &mut self.plateau {
             plateau.observe(metrics["val_loss"]);
