@@ -14,8 +14,12 @@ use lapack as backend;
 #[cfg(not(feature = "lapack"))]
 use own as backend;
 
+mod null_space;
+
 #[cfg(test)]
 mod tests;
+
+pub use null_space::{NullSpace, null_space};
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Zip};
 

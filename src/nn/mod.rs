@@ -23,6 +23,7 @@
 //! pass ([`Trace`]).
 
 mod activation;
+mod discover;
 mod dropout;
 mod embedding;
 mod graph;
@@ -38,6 +39,7 @@ mod trace;
 
 pub(crate) use crate::kernels::random::mix;
 pub use activation::Activation;
+pub use discover::discover;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use graph::{

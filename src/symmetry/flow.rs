@@ -10,7 +10,7 @@ impl Law {
     ///
     /// | symmetry | change |
     /// |---|---|
-    /// | rescaling, entry j | M_j → e^(w t) M_j |
+    /// | rescaling, entry j | M_j → e^(w t) M_j; of a mean M → M + (e^(w t) − 1) P M |
     /// | translation, entry j | M_j → M_j + w t |
     /// | linear, entry (i, j) | g = exp(t e_i e_jᵀ): M → g M for incoming entries, g⁻ᵀ M for attention and outgoing entries |
     /// | rotation, entry (i, j) | the turn by t in the plane of i and j |
@@ -38,9 +38,31 @@ impl Law {
         }
         for term in &self.terms {
             let parameter = &mut *parameters[term.slice.parameter];
+            if term.mean {
+                move_mean(term, parameter, t);
+                continue;
+            }
             move_one(self.symmetry, term, parameter, (i, j), t);
         }
     }
+}
+
+/// M → M + (e^(w t) − 1) P M.
+fn move_mean<F: Real>(term: &Term, parameter: &mut Tensor<F>, t: f64) {
+    let shape = parameter.shape().to_vec();
+    let mut values: Vec<F> = (contiguous(parameter).iter()).copied().collect();
+    let (n, inner) = (term.slice.neurons(), term.slice.shape[2]);
+    let growth = (term.weight * t).exp_m1();
+    for stretch in term.slice.stretches() {
+        for k in 0..inner {
+            let at = |j: usize| stretch.start + j * inner + k;
+            let mean = (0..n).map(|j| values[at(j)].as_f64()).sum::<f64>() / n as f64;
+            for j in 0..n {
+                values[at(j)] = F::of(values[at(j)].as_f64() + growth * mean);
+            }
+        }
+    }
+    *parameter = crate::tensor::tensor(&shape, values);
 }
 
 fn move_one<F: Real>(

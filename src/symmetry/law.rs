@@ -84,6 +84,8 @@ pub struct Term {
     /// w: under a [`Symmetry::Rescaling`] by λ the entries are multiplied by λ^w, under a
     /// [`Symmetry::Translation`] by t they grow by w t. In laws of matrices the side alone counts.
     pub weight: f64,
+    /// Whether only their mean over the neurons counts, see [`mean`](Self::mean).
+    pub mean: bool,
 }
 
 impl Term {
@@ -93,6 +95,7 @@ impl Term {
             slice,
             side: Side::Incoming,
             weight: 1.0,
+            mean: false,
         }
     }
 
@@ -102,6 +105,7 @@ impl Term {
             slice,
             side: Side::Attention,
             weight: -1.0,
+            mean: false,
         }
     }
 
@@ -111,6 +115,7 @@ impl Term {
             slice,
             side: Side::Outgoing,
             weight: -1.0,
+            mean: false,
         }
     }
 
@@ -122,6 +127,7 @@ impl Term {
             slice,
             side: Side::Incoming,
             weight: 0.0,
+            mean: false,
         }
     }
 
@@ -144,6 +150,20 @@ impl Term {
             slice: self.slice.narrow(range),
             ..self.clone()
         }
+    }
+
+    /// The part of the entries that is the same for all n neurons: P M in place of M, P = 11ᵀ/n, as a term
+    /// of one neuron. Under a [`Symmetry::Rescaling`] by λ it is multiplied by λ^w, and the rest stays:
+    /// M → M + (λ^w − 1) P M. It adds w ⟨P M, N⟩ to δ and w ‖P M‖² to c.
+    ///
+    /// Such terms stand in laws about the mean of a stream, which a LayerNorm does not see.
+    pub fn mean(self) -> Self {
+        Self { mean: true, ..self }
+    }
+
+    /// The number of neurons that it is about: those of the slice, or 1 for their mean.
+    pub fn neurons(&self) -> usize {
+        if self.mean { 1 } else { self.slice.neurons() }
     }
 }
 
@@ -178,8 +198,8 @@ impl Law {
     /// A law about the neurons of `terms`.
     ///
     /// # Panics
-    /// If there is no term, they are not about equally many neurons, or a slice has neurons outside its
-    /// shape.
+    /// If there is no term, they are not about equally many neurons, a slice has neurons outside its shape,
+    /// or a term of the mean stands in a law that is not of rescaling.
     #[track_caller]
     pub fn new(
         name: impl Into<String>,
@@ -188,10 +208,14 @@ impl Law {
         terms: Vec<Term>,
     ) -> Self {
         let name = name.into();
-        let sizes: Vec<usize> = terms.iter().map(|t| t.slice.neurons()).collect();
+        let sizes: Vec<usize> = terms.iter().map(Term::neurons).collect();
         assert!(
             !sizes.is_empty() && sizes.iter().all(|&n| n == sizes[0]),
             "{name}: terms of {sizes:?} neurons: all must have as many, and there must be one"
+        );
+        assert!(
+            symmetry == Symmetry::Rescaling || terms.iter().all(|term| !term.mean),
+            "{name}: a term of the mean in a law that is not of rescaling"
         );
         for Slice { shape, range, .. } in terms.iter().map(|t| &t.slice) {
             assert!(
@@ -210,7 +234,7 @@ impl Law {
 
     /// n, the number of neurons.
     pub fn neurons(&self) -> usize {
-        self.terms[0].slice.neurons()
+        self.terms[0].neurons()
     }
 
     /// The number of entries of δ: n, or n² for a matrix.

@@ -66,6 +66,13 @@ impl Law {
                 parameters.get(term.slice.parameter).copied(),
             );
             match self.symmetry {
+                Symmetry::Rescaling if term.mean => {
+                    let w = term.weight;
+                    for (m, n) in theta.mean(&term.slice).iter().zip(g.mean(&term.slice)) {
+                        out.delta[0] += w * m * n;
+                        out.size[0] += (w * m * n).abs();
+                    }
+                }
                 Symmetry::Rescaling => {
                     let sums = [&mut out.delta[..], &mut out.size];
                     let w = term.weight;
@@ -127,6 +134,10 @@ impl Law {
                 parameters.get(term.slice.parameter).copied(),
             );
             match self.symmetry {
+                Symmetry::Rescaling if term.mean => {
+                    let squares = theta.mean(&term.slice).into_iter().map(|m| m * m);
+                    out[0] += term.weight * squares.sum::<f64>();
+                }
                 Symmetry::Rescaling => {
                     let (values, w) = (theta.slice(), term.weight);
                     (term.slice).sum(values, values, [&mut out[..]], |a, b| [w * a * b]);
@@ -205,6 +216,19 @@ impl<F: Real> Values<F> {
 
     fn slice(&self) -> &[F] {
         self.0.as_slice().expect("contiguous")
+    }
+
+    /// The sum over the n neurons divided by √n: the products of two such are those of P M, P = 11ᵀ/n.
+    fn mean(&self, slice: &Slice) -> Vec<f64> {
+        let rows = self.rows(slice);
+        let scale = (rows.len() as f64).sqrt().recip();
+        let mut out = vec![0.0; rows.first().map_or(0, Vec::len)];
+        for row in &rows {
+            for (sum, x) in out.iter_mut().zip(row) {
+                *sum += scale * x;
+            }
+        }
+        out
     }
 
     /// The entries of each neuron.

@@ -29,8 +29,10 @@
 //! parameters are incoming and which outgoing ([`Ports`]), and operations between them say how they act on a
 //! symmetry ([`Passage`]); the laws of a model are read off a recorded pass ([`crate::nn::Trace::laws`]).
 
+mod discover;
 mod flow;
 mod formula;
+mod generator;
 mod law;
 mod measure;
 mod passage;
@@ -38,6 +40,8 @@ mod ports;
 mod sum;
 mod tape;
 
+pub use discover::{Ansatz, Discovery, Found, Function, Search, discover};
+pub use generator::{Drift, Generator, Layout};
 pub use law::{Law, Side, Slice, Symmetry, Term};
 pub use measure::Residual;
 pub use passage::{Change, Passage, Way};

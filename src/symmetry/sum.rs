@@ -20,7 +20,7 @@ impl Law {
     /// ⟨W¹, G⟩ − Σ_l ⟨a^l, G⟩ = ⟨W^L, G⟩, at every point.
     ///
     /// # Panics
-    /// If a law is not one of rescaling, they do not weigh all entries of a parameter alike, or nothing is
+    /// If a law is not one of rescaling or has a term of a mean, they do not weigh all entries of a parameter alike, or nothing is
     /// left.
     #[track_caller]
     pub fn sum(name: impl Into<String>, laws: &[Self]) -> Self {
@@ -33,6 +33,11 @@ impl Law {
                 law.name
             );
             for term in &law.terms {
+                assert!(
+                    !term.mean,
+                    "sum: {} is about a mean, not about single entries",
+                    law.name
+                );
                 add(&mut totals, term);
             }
         }
@@ -82,6 +87,7 @@ impl Total {
             slice: Slice::new(self.parameter, [1, 1, self.weights.len()]),
             side: self.side,
             weight,
+            mean: false,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! δ and c on the tape, where they can be differentiated.
 
-use super::{Law, Side, Slice, Symmetry};
+use super::{Law, Side, Symmetry, Term};
 use crate::autodiff::Var;
 use crate::real::Real;
 
@@ -20,8 +20,8 @@ pub fn delta<'t, F: Real>(
 ) -> Var<'t, F> {
     let mut sum: Option<Var<'t, F>> = None;
     for term in &law.terms {
-        let m = rows(law, &term.slice, parameters);
-        let n = rows(law, &term.slice, gradients);
+        let m = rows(law, term, parameters);
+        let n = rows(law, term, gradients);
         let part = match (law.symmetry, term.side) {
             (Symmetry::Rescaling, _) => (m * n).sum(&[1], false).scale(F::of(term.weight)),
             (Symmetry::Translation, _) => n.sum(&[1], false).scale(F::of(term.weight)),
@@ -43,7 +43,7 @@ pub fn delta<'t, F: Real>(
 pub fn balance<'t, F: Real>(law: &Law, parameters: &[Var<'t, F>]) -> Option<Var<'t, F>> {
     let mut sum: Option<Var<'t, F>> = None;
     for term in &law.terms {
-        let m = rows(law, &term.slice, parameters);
+        let m = rows(law, term, parameters);
         let part = match (law.symmetry, term.side) {
             (Symmetry::Rescaling, _) => (m * m).sum(&[1], false).scale(F::of(term.weight)),
             (Symmetry::Translation, _) => m.sum(&[1], false).scale(F::of(term.weight)),
@@ -56,13 +56,18 @@ pub fn balance<'t, F: Real>(law: &Law, parameters: &[Var<'t, F>]) -> Option<Var<
     sum
 }
 
-/// The entries that belong to the neurons, one row per neuron.
+/// The entries that belong to the neurons, one row per neuron; of a mean one row, the sum divided by √n.
 #[track_caller]
-fn rows<'t, F: Real>(law: &Law, slice: &Slice, all: &[Var<'t, F>]) -> Var<'t, F> {
+fn rows<'t, F: Real>(law: &Law, term: &Term, all: &[Var<'t, F>]) -> Var<'t, F> {
+    let slice = &term.slice;
     let x = law.find(slice, all.get(slice.parameter), |x| x.len());
     let [outer, _, inner] = slice.shape;
     let entries = x.reshape(&slice.shape).slice(1, slice.range.clone());
-    entries
+    let rows = entries
         .permute(&[1, 0, 2])
-        .reshape(&[slice.neurons(), outer * inner])
+        .reshape(&[slice.neurons(), outer * inner]);
+    match term.mean {
+        true => (rows.sum(&[0], true)).scale(F::of(slice.neurons() as f64).sqrt().recip()),
+        false => rows,
+    }
 }

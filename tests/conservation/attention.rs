@@ -1,12 +1,9 @@
 //! Attention with queries, keys and values: rows C8 to C14.
 
 mod cases;
-mod laws;
-mod layer;
-
-pub use layer::{Attention, Reach, Score, Shape, Sizes};
 
 use crate::compositions::{idle_bias, names};
+use crate::layers::{Attention, Score, Sizes};
 use cases::{CASE, Case, cases};
 use emmy::nn::Params;
 use emmy::symmetry::Law;

@@ -12,6 +12,8 @@ mod failing;
 mod gated;
 mod handmade;
 mod invariance;
+#[path = "../../examples/laws/layers/mod.rs"]
+mod layers;
 mod lists;
 mod networks;
 mod normalisation;

@@ -1,9 +1,8 @@
 //! Normalised features: rows C16 to C19.
 
 mod graphs;
-mod norms;
 
-pub use norms::{Gain, Norm};
+use crate::layers::{Gain, Norm};
 
 use crate::compositions::{
     Composition, any_loss, conserved, fails, gradients, idle_bias, linear, names, read, shifts,

@@ -1,6 +1,6 @@
 //! Attention layers drawn at random.
 
-use super::layer::{Attention, Reach, Score, Shape, Sizes};
+use crate::layers::{Attention, Reach, Score, Shape, Sizes};
 use crate::compositions::{Composition, any_loss, conserved, fails};
 use emmy::nn::{Params, Pass};
 use emmy::symmetry::Law;

@@ -1,7 +1,7 @@
 //! A graph layer before a norm: C18 and C19 with attention, whose scores a factor of the weights must not
 //! change either.
 
-use super::Norm;
+use crate::layers::Norm;
 use crate::chains::{Made, made};
 use crate::support::*;
 use emmy::graph::Neighbourhood;

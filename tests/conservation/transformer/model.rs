@@ -1,9 +1,7 @@
 //! The transformer and its laws.
 
-use crate::attention::{Attention, Reach, Score, Shape, Sizes};
 use crate::compositions::{Composition, incoming, linear};
-use crate::gated::FeedForward;
-use crate::normalisation::{Gain, Norm};
+use crate::layers::{Attention, FeedForward, Gain, Norm, Reach, Score, Shape, Sizes};
 use emmy::init::{self, Rng};
 use emmy::nn::{Activation, Fields, Layer, LayerNorm, Linear, Module, Params, Pass, Trace};
 use emmy::symmetry::{Law, Passage, Ports, Reader, Term};

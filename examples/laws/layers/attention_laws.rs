@@ -1,20 +1,22 @@
 //! The laws of an attention layer.
 
-use super::layer::{Attention, Score};
-use crate::compositions::{idle_bias, incoming, outgoing, rows};
+use super::attention::{Attention, Score};
+use super::terms::{idle_bias, incoming, outgoing, rows};
 use emmy::Real;
 use emmy::nn::{Linear, Params};
 use emmy::symmetry::{Law, Slice, Symmetry};
 use std::ops::Range;
 
 impl<F: Real> Attention<F> {
-    /// The laws that the layer states of its inside: with dot products C8 to C11, with other scores
-    /// C9 alone.
+    /// The laws that the layer states of its inside: C9, and those of its score, C8 and C10 to C14.
     pub fn inside(&self, params: &Params<'_, F>) -> Vec<Law> {
         let scores = match self.score {
-            Score::Dot => [self.queries_and_keys(params, 1), self.key_bias(params, 1)].concat(),
-            _ => Vec::new(),
+            Score::Dot => [self.queries_and_keys(params, 1), self.key_bias(params, 1)],
+            Score::Rotary => [self.planes(params), self.turns_of_planes(params)],
+            Score::Normalised => [self.sizes(params), self.turns(params)],
+            Score::Distance => [self.turns(params), self.shifts(params)],
         };
+        let scores = scores.concat();
         let mut laws = [scores, self.values_and_output(params, 1)].concat();
         for law in &mut laws {
             law.name = law.name.replace("layer 1, ", "");

@@ -1,6 +1,6 @@
 //! Norms of features, and gain and bias behind them.
 
-use crate::compositions::{incoming, read};
+use super::terms::{incoming, read};
 use emmy::init::{self, Rng};
 use emmy::nn::{Linear, Params, Pass};
 use emmy::symmetry::{Law, Symmetry};

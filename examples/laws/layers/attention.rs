@@ -1,7 +1,7 @@
 //! Attention with queries, keys and values, written down head by head.
 
-use crate::compositions::linear;
-use crate::normalisation::Norm;
+use super::norms::Norm;
+use super::terms::linear;
 use emmy::init::{self, Rng};
 use emmy::nn::{Layer, Linear, Params, Pass};
 use emmy::ops::sparse::{gather_columns, gather_rows, segment_softmax, spmm};

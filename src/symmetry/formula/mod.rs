@@ -1,5 +1,7 @@
 //! Laws as formulas.
 
+mod generator;
+
 use super::{Law, Side, Slice, Symmetry, Term};
 use std::fmt::Write;
 
@@ -39,6 +41,7 @@ impl Law {
                 _ => String::new(),
             };
             let product = match self.symmetry {
+                Symmetry::Rescaling if term.mean => format!("⟨{}, G⟩", projected(name, &term.slice)),
                 Symmetry::Rescaling => format!("⟨{name}{}, G⟩", one(&term.slice)),
                 Symmetry::Translation if term.slice.is_single() => {
                     format!("G of {name}{}", one(&term.slice))
@@ -47,6 +50,10 @@ impl Law {
                 Symmetry::Linear | Symmetry::Rotation => self.products(name, term),
             };
             write!(out, "{sign}{factor}{product}").expect("a string takes what it is given");
+        }
+        if self.terms.iter().any(|term| term.mean) {
+            let n = self.terms[0].slice.neurons();
+            return format!("{out} = 0, P = 11ᵀ/{n}");
         }
         out + " = 0"
     }
@@ -80,6 +87,15 @@ impl Slice {
             [_, _, 1] => format!("[:,{neurons}]"),
             _ => format!("[:,{neurons},:]"),
         }
+    }
+}
+
+/// P W or W P, P = 11ᵀ/n, for neurons that are rows or columns.
+fn projected(name: &str, slice: &Slice) -> String {
+    let theta = format!("{name}{}", all(slice));
+    match slice.shape {
+        [outer, _, 1] if outer > 1 => format!("{theta} P"),
+        _ => format!("P {theta}"),
     }
 }
 

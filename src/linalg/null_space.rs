@@ -1,0 +1,165 @@
+//! The null space of a matrix with many columns, for which a full decomposition would take too long.
+
+use super::{qr, svd};
+use crate::kernels::gemm::matmul;
+use ndarray::{Array2, ArrayView2, Axis, s};
+
+/// The directions that a matrix does not see, with the gap that separates them from the others.
+///
+/// Singular values are relative to √(Σ a_ij²/n), their root mean square.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NullSpace {
+    /// An orthonormal basis in columns, `[n, k]`.
+    pub basis: Array2<f64>,
+    /// The largest relative singular value counted as zero; 0 if there is none.
+    pub inside: f64,
+    /// The smallest relative singular value that is not counted as zero; ∞ if there is none.
+    pub outside: f64,
+}
+
+/// Columns of a block that is factored at once.
+const BLOCK: usize = 64;
+
+/// Steps of the inverse iteration. Each divides what is left of a direction with the relative singular
+/// value σ by σ²/[`SHIFT`].
+const STEPS: usize = 4;
+
+/// μ, what is added to the diagonal of AᵀA, relative to its mean: above its rounding, below σ² of every
+/// direction that matters.
+const SHIFT: f64 = 1e-12;
+
+/// The null space of `a`, `[m, n]`: all directions whose relative singular value is at most `tolerance`.
+///
+/// Inverse iteration on AᵀA finds a space that contains them, at the cost of one Cholesky factor. Forming
+/// AᵀA loses half of the digits, so the singular values are computed from A times the basis of this space.
+///
+/// # Panics
+/// If an entry is not finite, or there are fewer rows than columns.
+#[track_caller]
+pub fn null_space(a: ArrayView2<'_, f64>, tolerance: f64) -> NullSpace {
+    super::check("null_space", a);
+    let (m, n) = a.dim();
+    assert!(m >= n, "null_space: {m} rows for {n} columns");
+    let scale = (a.fold(0.0, |sum, x| sum + x * x) / n.max(1) as f64).sqrt();
+    if scale == 0.0 {
+        return NullSpace {
+            basis: Array2::eye(n),
+            inside: 0.0,
+            outside: f64::INFINITY,
+        };
+    }
+    let a = &a / scale;
+    let mut gram = matmul(a.t(), a.view());
+    gram.diag_mut().mapv_inplace(|x| x + SHIFT);
+    let factor = cholesky(gram);
+    let mut null = Array2::zeros((n, 0));
+    let mut inside = 0.0_f64;
+    loop {
+        // Ever larger blocks of directions that are orthogonal to those found.
+        let found = null.ncols();
+        let width = (found + 32).min(128).min(n - found);
+        if width == 0 {
+            return NullSpace {
+                basis: null,
+                inside,
+                outside: f64::INFINITY,
+            };
+        }
+        let mut x = start(n, found, width);
+        for _ in 0..STEPS {
+            // (AᵀA + μ)⁻¹ x up to the factor μ. With A x computed anew, the rounding of AᵀA does not limit
+            // the accuracy of x, only the speed at which it is reached.
+            let mut seen = matmul(a.t(), matmul(a.view(), x.view()).view());
+            solve(&factor, &mut seen);
+            x = x - seen;
+            x = &x - &matmul(null.view(), matmul(null.t(), x.view()).view());
+            x = qr(x.view()).0;
+        }
+        let (_, sigma, vt) = svd(matmul(a.view(), x.view()).view());
+        let seen = sigma.iter().filter(|&&s| s > tolerance).count();
+        let more = matmul(x.view(), vt.slice(s![seen.., ..]).t());
+        null = ndarray::concatenate![Axis(1), null, more];
+        inside = sigma.iter().skip(seen).copied().fold(inside, f64::max);
+        // If every direction of the block is a null direction there may be more.
+        if seen > 0 {
+            return NullSpace {
+                basis: null,
+                inside,
+                outside: sigma[seen - 1],
+            };
+        }
+    }
+}
+
+/// Columns without a preferred direction: the fractional parts of multiples of irrational numbers.
+fn start(n: usize, first: usize, width: usize) -> Array2<f64> {
+    Array2::from_shape_fn((n, width), |(i, j)| {
+        let x = (i + 1) as f64 * ((first + j + 2) as f64).sqrt() * 0.618_033_988_749_895;
+        x.fract() - 0.5
+    })
+}
+
+/// L with L Lᵀ = A, in the lower triangle. A pivot that rounding made negative is raised to the shift.
+///
+/// Golub and Van Loan, "Matrix Computations", 4th ed., section 4.2.5.
+fn cholesky(mut a: Array2<f64>) -> Array2<f64> {
+    let n = a.nrows();
+    for k in (0..n).step_by(BLOCK) {
+        let end = (k + BLOCK).min(n);
+        if k > 0 {
+            let done = matmul(a.slice(s![k.., ..k]), a.slice(s![k..end, ..k]).t());
+            let mut panel = a.slice_mut(s![k.., k..end]);
+            panel -= &done;
+        }
+        for j in k..end {
+            for i in k..j {
+                // The columns to the right of i in this block lose what column i explains.
+                let factor = a[[j, i]];
+                let (column, mut target) = a.multi_slice_mut((s![j.., i], s![j.., j]));
+                target.scaled_add(-factor, &column);
+            }
+            let pivot = a[[j, j]].max(SHIFT * 1e-2).sqrt();
+            a[[j, j]] = pivot;
+            a.slice_mut(s![j + 1.., j]).mapv_inplace(|x| x / pivot);
+        }
+    }
+    a
+}
+
+/// X ← (L Lᵀ)⁻¹ X.
+fn solve(l: &Array2<f64>, x: &mut Array2<f64>) {
+    let n = l.nrows();
+    let blocks: Vec<usize> = (0..n).step_by(BLOCK).collect();
+    for &k in &blocks {
+        let end = (k + BLOCK).min(n);
+        if k > 0 {
+            let done = matmul(l.slice(s![k..end, ..k]), x.slice(s![..k, ..]));
+            let mut part = x.slice_mut(s![k..end, ..]);
+            part -= &done;
+        }
+        for i in k..end {
+            for j in k..i {
+                let factor = l[[i, j]];
+                let (from, mut to) = x.multi_slice_mut((s![j, ..], s![i, ..]));
+                to.scaled_add(-factor, &from);
+            }
+            x.row_mut(i).mapv_inplace(|y| y / l[[i, i]]);
+        }
+    }
+    for &k in blocks.iter().rev() {
+        let end = (k + BLOCK).min(n);
+        if end < n {
+            let done = matmul(l.slice(s![end.., k..end]).t(), x.slice(s![end.., ..]));
+            let mut part = x.slice_mut(s![k..end, ..]);
+            part -= &done;
+        }
+        for i in (k..end).rev() {
+            for j in i + 1..end {
+                let factor = l[[j, i]];
+                let (from, mut to) = x.multi_slice_mut((s![j, ..], s![i, ..]));
+                to.scaled_add(-factor, &from);
+            }
+            x.row_mut(i).mapv_inplace(|y| y / l[[i, i]]);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The laws of a model, searched for with nothing but its forward function.
+
+use super::{Module, Pass, Trace};
+use crate::autodiff::Var;
+use crate::symmetry::{self, Discovery, Function, Layout, Search};
+
+/// Searches for the conservation laws of a model that hold for every loss of its outputs, counts how many
+/// there can be, and compares them with those that its [`Trace`] declares.
+///
+/// `forward` is the forward function on random data that follow from a seed. The parameters are drawn anew,
+/// so those of `model` matter by their shapes alone. The passes are evaluations: dropout does nothing.
+///
+/// ```
+/// use emmy::{init, nn::{Activation, Mlp, discover}, symmetry::Search};
+/// let net = Mlp::<f64>::new(&[3, 4, 2], Activation::Relu, true, &mut init::rng(0));
+/// let laws = discover(&net, &Search::default(), |pass, seed| {
+///     let x = init::normal(&[5, 3], 1.0, &mut init::rng(seed));
+///     net.forward(pass, pass.tape().constant(x))
+/// });
+/// // One law per hidden neuron, all declared, and there can be no other.
+/// assert_eq!((laws.declared, laws.found, laws.upper), (4, 4, Some(4)));
+/// assert!(laws.discovered.is_empty());
+/// ```
+pub fn discover<M: Module<f64> + Sync>(
+    model: &M,
+    search: &Search,
+    forward: impl for<'t, 'm> Fn(&Pass<'t, 'm, f64>, u64) -> Var<'t, f64> + Sync,
+) -> Discovery {
+    let declared = Trace::of(model, |pass| forward(pass, 0)).laws();
+    let named = |(name, tensor): (String, &crate::Tensor<f64>)| (name, tensor.shape().to_vec());
+    let layout = Layout::new(model.parameters().into_iter().map(named));
+    let function = Function::new(layout, |tape, vars, seed| {
+        forward(&Pass::bound(tape, model, vars), seed)
+    });
+    symmetry::discover(&function, &declared, search)
+}

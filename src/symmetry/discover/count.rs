@@ -1,0 +1,160 @@
+//! How many laws there can be.
+
+use super::span::{Span, norm};
+use super::Function;
+use crate::autodiff::{Tape, Var, grad_graph, jvp_graph, vjp_graph};
+use crate::init::{self, Rng};
+use crate::kernels::random::mix;
+use rayon::prelude::*;
+
+/// Vectors computed at a time.
+const BATCH: u64 = 16;
+
+/// So many vectors in a row without a new direction, and the rank stands still.
+const PATIENCE: usize = 64;
+
+/// Points at which the rank of the gradients is taken. At a single one a neuron may be dead, or always on, for
+/// all data.
+const POINTS: u64 = 24;
+
+/// Points of those, the ones of the largest rank, at which brackets are taken.
+const BEST: usize = 3;
+
+/// A bracket relative to the size of its two terms up to which it is rounding.
+const VANISHING: f64 = 1e-10;
+
+/// D less the rank of the gradients and of their Lie brackets at a point, the least over some points: at
+/// every point an upper bound on the number of independent laws. It stops when it reaches `found`, a lower
+/// bound.
+pub(super) fn upper_bound(
+    function: &Function<'_>,
+    found: usize,
+    brackets: usize,
+    seed: u64,
+) -> usize {
+    let d = function.layout().len();
+    let most = d - found;
+    let mut points: Vec<Rank> = Vec::new();
+    for k in 0..POINTS {
+        let mut point = Rank::new(function, init::rng(mix(seed, 2 * k)), mix(seed, 2 * k + 1));
+        if point.deepen(most) >= most {
+            return found;
+        }
+        points.push(point);
+    }
+    points.sort_by_key(|point| std::cmp::Reverse(point.span.rank()));
+    let best = points.into_iter().take(BEST);
+    let rank = |mut point: Rank<'_>| {
+        while point.depth <= brackets && point.span.rank() < most {
+            let before = point.span.rank();
+            // The vectors span a space that no bracket leaves.
+            if point.deepen(most) == before {
+                break;
+            }
+        }
+        point.span.rank()
+    };
+    let ranks = best.map(rank);
+    d - ranks.fold(0, usize::max)
+}
+
+/// The rank at a point, bracket by bracket.
+struct Rank<'a> {
+    function: &'a Function<'a>,
+    theta: Vec<f64>,
+    seed: u64,
+    /// The depth of the next brackets; 0 for gradients.
+    depth: usize,
+    span: Span,
+}
+
+impl<'a> Rank<'a> {
+    fn new(function: &'a Function<'a>, mut rng: Rng, seed: u64) -> Self {
+        Self {
+            theta: function.draw(&mut rng),
+            function,
+            seed,
+            depth: 0,
+            span: Span::new(),
+        }
+    }
+
+    /// Adds vectors of one more bracket until the rank stands still or reaches `most`; returns it.
+    fn deepen(&mut self, most: usize) -> usize {
+        let (depth, seed) = (self.depth, mix(self.seed, self.depth as u64));
+        self.depth += 1;
+        let (mut idle, mut next) = (0, 0);
+        while self.span.rank() < most && idle < PATIENCE {
+            let fields: Vec<Option<(Vec<f64>, f64)>> = (next..next + BATCH)
+                .into_par_iter()
+                .map(|k| field(self.function, &self.theta, depth, mix(seed, k)))
+                .collect();
+            next += BATCH;
+            for found in fields {
+                let new = found.is_some_and(|(vector, noise)| self.span.add(vector, noise));
+                idle = if new { 0 } else { idle + 1 };
+            }
+        }
+        self.span.rank()
+    }
+}
+
+/// [X_k, [.., [X_1, X_0]]] at θ for gradients X_i of random data and cotangents, k = `depth`, with the
+/// relative size of its rounding; none if it vanishes.
+///
+/// [Z, X] = DZ·X − DX·Z; X is a gradient, so DX is symmetric.
+fn field(
+    function: &Function<'_>,
+    theta: &[f64],
+    depth: usize,
+    seed: u64,
+) -> Option<(Vec<f64>, f64)> {
+    if depth == 0 {
+        let gradient = function.gradient(theta, seed);
+        return (norm(&gradient) > 0.0).then_some((gradient, 0.0));
+    }
+    let tape = Tape::new();
+    let vars = function.variables(&tape, theta);
+    let gradient = |k: usize| {
+        let (y, u) = function.output(&tape, &vars, mix(seed, k as u64));
+        let weighted = (y * tape.constant(u)).sum_all();
+        flat(&grad_graph(weighted, &vars))
+    };
+    let mut z = gradient(0);
+    let mut share = 1.0_f64;
+    for k in 1..=depth {
+        let x = gradient(k);
+        let forth = jvp_graph(z, &vars, &parts(x, &vars));
+        let back = flat(&vjp_graph(x, &vars, z));
+        z = forth - back;
+        let size = length(forth) + length(back);
+        let left = length(z) / size;
+        if size == 0.0 || left < VANISHING {
+            return None;
+        }
+        share = share.min(left);
+    }
+    let vector = z.value().iter().copied().collect();
+    Some((vector, 1e-13 / share))
+}
+
+fn length(x: Var<'_, f64>) -> f64 {
+    norm(&x.value().iter().copied().collect::<Vec<_>>())
+}
+
+/// Variables as one vector.
+fn flat<'t>(parts: &[Var<'t, f64>]) -> Var<'t, f64> {
+    let vectors: Vec<_> = parts.iter().map(|p| p.reshape(&[p.len()])).collect();
+    Var::concat(&vectors, 0)
+}
+
+/// A vector as variables of the shapes of `like`.
+fn parts<'t>(vector: Var<'t, f64>, like: &[Var<'t, f64>]) -> Vec<Var<'t, f64>> {
+    let mut start = 0;
+    let part = |p: &Var<'t, f64>| {
+        let range = start..start + p.len();
+        start = range.end;
+        vector.slice(0, range).reshape(&p.shape())
+    };
+    like.iter().map(part).collect()
+}

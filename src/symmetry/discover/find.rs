@@ -1,0 +1,160 @@
+//! Generators with unknown entries, and the equations that symmetries solve.
+
+use super::{Function, Generator, Layout, name};
+use crate::init;
+use crate::kernels::random::mix;
+use crate::linalg;
+use ndarray::{Array2, Axis};
+use rayon::prelude::*;
+
+/// A form of generators θ → θ + t (Bθ + b), by their unknown entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ansatz {
+    /// Any symmetric B and any b: all quadratic and linear laws. D (D + 3)/2 unknowns.
+    Full,
+    /// For each parameter W, read as a matrix: W → W + t (a W + W c + s), with symmetric a and c: laws
+    /// between rows or columns of parameters. Σ (out (out + 1) + in (in + 1))/2 + D unknowns.
+    Matrices,
+    /// The same with diagonal a and c, and shifts of whole rows and columns: laws about single neurons.
+    /// 2 Σ (out + in) unknowns.
+    Neurons,
+}
+
+impl Ansatz {
+    /// All forms, the most general one first.
+    pub const ALL: [Self; 3] = [Self::Full, Self::Matrices, Self::Neurons];
+
+    /// The most unknowns that are affordable: their cube is some ten seconds of work.
+    const MOST: usize = 3000;
+
+    /// The most general form with an affordable number of unknowns.
+    pub fn affordable(layout: &Layout) -> Self {
+        let fits = |ansatz: &Self| ansatz.unknowns(layout) <= Self::MOST;
+        Self::ALL.into_iter().find(fits).unwrap_or(Self::Neurons)
+    }
+
+    /// The number of unknowns.
+    pub fn unknowns(self, layout: &Layout) -> usize {
+        let d = layout.len();
+        let half = |n: usize| n * (n + 1) / 2;
+        let sizes = (0..layout.shapes().len()).map(|k| layout.matrix(k));
+        match self {
+            Self::Full => half(d) + d,
+            Self::Matrices => d + sizes.map(|[m, n]| half(m) + half(n)).sum::<usize>(),
+            Self::Neurons => sizes.map(|[m, n]| 2 * (m + n)).sum(),
+        }
+    }
+
+    /// One generator per unknown, of norm about 1. Without `symmetric`, a and c may be any matrices.
+    pub(super) fn candidates(self, layout: &Layout, symmetric: bool) -> Vec<Generator> {
+        let d = layout.len();
+        let one = |i: usize| Generator::new(Vec::new(), vec![(i, 1.0)]);
+        let mut all = Vec::new();
+        if self == Self::Full {
+            for i in 0..d {
+                all.push(Generator::new(vec![(i, i, 1.0)], Vec::new()));
+                let pair = |j| vec![(i, j, 0.5_f64.sqrt()), (j, i, 0.5_f64.sqrt())];
+                all.extend((i + 1..d).map(|j| Generator::new(pair(j), Vec::new())));
+            }
+            all.extend((0..d).map(one));
+            return all;
+        }
+        for k in 0..layout.shapes().len() {
+            let [rows, columns] = layout.matrix(k);
+            let at = |i: usize, j: usize| layout.start(k) + i * columns + j;
+            // Row i takes row j, or column i column j.
+            let row = |i: usize, j: usize| -> Vec<_> {
+                (0..columns).map(|c| (at(i, c), at(j, c), 1.0)).collect()
+            };
+            let column = |i: usize, j: usize| -> Vec<_> {
+                (0..rows).map(|r| (at(r, i), at(r, j), 1.0)).collect()
+            };
+            let add = |n: usize, f: &dyn Fn(usize, usize) -> Vec<(usize, usize, f64)>,
+                           all: &mut Vec<Generator>| {
+                for i in 0..n {
+                    for j in 0..n {
+                        let entries = match (self, symmetric) {
+                            (Self::Neurons, _) if i != j => continue,
+                            (_, true) if j < i => continue,
+                            (_, true) if i < j => [f(i, j), f(j, i)].concat(),
+                            _ => f(i, j),
+                        };
+                        all.push(Generator::new(entries, Vec::new()));
+                    }
+                }
+            };
+            add(rows, &row, &mut all);
+            // A matrix of one column changes by a factor as its rows do together.
+            if columns > 1 {
+                add(columns, &column, &mut all);
+            }
+            let shift = |entries: Vec<usize>| {
+                Generator::new(Vec::new(), entries.into_iter().map(|i| (i, 1.0)).collect())
+            };
+            if self == Self::Neurons {
+                all.extend((0..rows).map(|i| shift((0..columns).map(|c| at(i, c)).collect())));
+                all.extend((0..columns).map(|j| shift((0..rows).map(|r| at(r, j)).collect())));
+            } else {
+                all.extend((0..rows * columns).map(|e| one(layout.start(k) + e)));
+            }
+        }
+        all
+    }
+}
+
+/// The generators that are symmetries.
+pub(super) struct Symmetries {
+    /// A basis, as sparse as elimination makes it.
+    pub generators: Vec<Generator>,
+    /// The largest singular value counted as zero.
+    pub inside: f64,
+    /// The smallest not counted.
+    pub outside: f64,
+}
+
+/// A relative singular value up to which a direction counts as unseen: between those of laws, at rounding,
+/// and 10⁻⁶ of the hardest case met, a norm with ε = 10⁻⁶.
+const UNSEEN: f64 = 1e-11;
+
+/// The length of a column relative to the longest up to which it is rounding of zero.
+const EMPTY: f64 = 1e-12;
+
+/// The combinations of candidates whose δ vanishes at all random points.
+pub(super) fn null_space(
+    function: &Function<'_>,
+    candidates: &[Generator],
+    seed: u64,
+) -> Symmetries {
+    let n = candidates.len();
+    let rows = n + n / 4 + 32;
+    let equation = |k: usize| -> Vec<f64> {
+        let theta = function.draw(&mut init::rng(mix(seed, 2 * k as u64)));
+        let gradient = function.gradient(&theta, mix(seed, 2 * k as u64 + 1));
+        let mut row: Vec<f64> = candidates.iter().map(|c| c.delta(&theta, &gradient).0).collect();
+        // Points count alike, whatever the size of their gradients.
+        let norm = super::span::norm(&row);
+        if norm > 0.0 {
+            row.iter_mut().for_each(|x| *x /= norm);
+        }
+        row
+    };
+    let all: Vec<Vec<f64>> = (0..rows).into_par_iter().map(equation).collect();
+    let mut matrix = Array2::from_shape_vec((rows, n), all.concat()).expect("a row per point");
+    // The unknowns count alike too, but for those whose products are zero up to rounding.
+    let lengths = matrix.map_axis(Axis(0), |column| column.dot(&column).sqrt());
+    let longest = lengths.fold(0.0_f64, |m, x| m.max(*x));
+    let scales = lengths.mapv(|x| if x > EMPTY * longest { x } else { longest.max(1.0) });
+    matrix /= &scales;
+    let null = linalg::null_space(matrix.view(), UNSEEN);
+    let weights = name::sparse(null.basis.t().to_owned()) / &scales;
+    let generators = weights.rows().into_iter().map(|row| {
+        let parts = row.iter().zip(candidates).filter(|(w, _)| **w != 0.0);
+        // Zero is a = I, c = −I, which changes nothing.
+        name::neat(&Generator::combination(parts.map(|(&w, c)| (w, c))))
+    });
+    Symmetries {
+        generators: generators.flatten().collect(),
+        inside: null.inside,
+        outside: null.outside,
+    }
+}

@@ -1,0 +1,345 @@
+//! The laws of any function of parameters, found rather than declared, and a count that tells whether the
+//! list is whole.
+//!
+//! 1. **Find.** A generator with unknown entries, θ → θ + t (Bθ + b), is a symmetry if ⟨Bθ + b, G⟩ = 0 for
+//!    the gradient G = ∂⟨u, f(θ, x)⟩/∂θ at every θ, for all data x and all cotangents u, that is for every
+//!    loss. Each random (θ, x, u) is one linear equation for the entries; their null space is the space of
+//!    all laws of this form.
+//! 2. **Count.** Whatever is conserved has a gradient orthogonal to all G at θ, and to all their Lie
+//!    brackets. So D less the rank of these vectors at one point is an upper bound on the number of
+//!    independent laws, whatever their form; the rank of the directions Bθ + b of those found is a lower one.
+//!    If they are equal, the list is complete.
+//! 3. **Name.** The null space is rotated to sparse generators, compared with the declared laws, and what
+//!    the declared laws leave over is printed as a formula.
+//!
+//! The brackets are those of Marcotte, Gribonval and Peyré, "Abide by the Law and Follow the Flow:
+//! Conservation Laws for Gradient Flows", NeurIPS 2023, Theorem 3.3 and Section 3.2, there for networks whose
+//! gradients are written by hand.
+
+mod count;
+mod find;
+mod name;
+mod span;
+
+pub use find::Ansatz;
+
+use super::{Generator, Law, Layout};
+use crate::autodiff::{Tape, Var, vjp};
+use crate::init::{self, Rng};
+use crate::kernels::random::mix;
+use crate::tensor::{Tensor, tensor};
+use span::Span;
+
+/// f(θ, x) as the search sees it: variables for the parameters and a seed for the data to the outputs.
+pub type Forward<'a> =
+    dyn for<'t> Fn(&'t Tape<f64>, &[Var<'t, f64>], u64) -> Var<'t, f64> + Sync + 'a;
+
+/// A function of parameters and random data.
+pub struct Function<'a> {
+    layout: Layout,
+    forward: Box<Forward<'a>>,
+}
+
+impl<'a> Function<'a> {
+    /// `forward` computes outputs of any shape from variables for the parameters of `layout`, on data that
+    /// follow from its last argument, a seed. Data that do not depend on it give the laws for these data.
+    pub fn new(
+        layout: Layout,
+        forward: impl for<'t> Fn(&'t Tape<f64>, &[Var<'t, f64>], u64) -> Var<'t, f64> + Sync + 'a,
+    ) -> Self {
+        Self {
+            layout,
+            forward: Box::new(forward),
+        }
+    }
+
+    /// The names and shapes of the parameters.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// ∂⟨u, f(θ, x)⟩/∂θ as one vector; x and u follow from `seed`.
+    pub fn gradient(&self, theta: &[f64], seed: u64) -> Vec<f64> {
+        let tape = Tape::new();
+        let vars = self.variables(&tape, theta);
+        let (y, u) = self.output(&tape, &vars, seed);
+        let gradients = vjp(y, &vars, &u);
+        gradients.iter().flat_map(|g| g.iter().copied()).collect()
+    }
+
+    /// A random θ: entries of a matrix of variance 1/columns, of a vector of variance ¼.
+    pub fn draw(&self, rng: &mut Rng) -> Vec<f64> {
+        let mut theta = Vec::with_capacity(self.layout.len());
+        for (k, shape) in self.layout.shapes().iter().enumerate() {
+            let fan_in = match shape.len() {
+                0 | 1 => 4,
+                _ => self.layout.matrix(k)[1].max(1),
+            };
+            theta.extend(init::normal::<f64>(shape, (fan_in as f64).powf(-0.5), rng));
+        }
+        theta
+    }
+
+    fn variables<'t>(&self, tape: &'t Tape<f64>, theta: &[f64]) -> Vec<Var<'t, f64>> {
+        let part = |(k, shape): (usize, &Vec<usize>)| {
+            let start = self.layout.start(k);
+            let values = theta[start..start + shape.iter().product::<usize>()].to_vec();
+            tape.var(tensor(shape, values))
+        };
+        self.layout.shapes().iter().enumerate().map(part).collect()
+    }
+
+    /// f(θ, x) and a random cotangent of its shape.
+    fn output<'t>(
+        &self,
+        tape: &'t Tape<f64>,
+        vars: &[Var<'t, f64>],
+        seed: u64,
+    ) -> (Var<'t, f64>, Tensor<f64>) {
+        let y = (self.forward)(tape, vars, mix(seed, 0));
+        (y, init::normal(&y.shape(), 1.0, &mut init::rng(mix(seed, 1))))
+    }
+}
+
+/// How to search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Search {
+    /// The form of the generators; `None` is the most general one that is affordable
+    /// ([`Ansatz::affordable`]).
+    pub ansatz: Option<Ansatz>,
+    /// The largest number of parameters for which laws are counted from above, at a cost that grows with its
+    /// cube.
+    pub count_up_to: usize,
+    /// The largest number of nested Lie brackets.
+    pub brackets: usize,
+    /// Of all random numbers.
+    pub seed: u64,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self {
+            ansatz: None,
+            count_up_to: 1500,
+            brackets: 4,
+            seed: 0,
+        }
+    }
+}
+
+/// A law that was found and that the declared laws do not contain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Its generator.
+    pub generator: Generator,
+    /// The identity δ = 0 in the names of the parameters.
+    pub formula: String,
+}
+
+/// The outcome of a search. "Laws" are independent conserved quantities of gradient flow.
+#[derive(Debug, Clone)]
+pub struct Discovery {
+    /// D, the number of parameters.
+    pub parameters: usize,
+    /// The form of the generators.
+    pub ansatz: Ansatz,
+    /// The number of declared laws.
+    pub declared: usize,
+    /// The number of laws found: a lower bound on the number of all laws.
+    pub found: usize,
+    /// An upper bound; `None` if the model has too many parameters to count.
+    pub upper: Option<usize>,
+    /// The laws that are not declared, with formulas: `found` − `declared` of them if no declared one is
+    /// `missing`.
+    pub discovered: Vec<Found>,
+    /// A basis of the generators found, each with a conserved quantity; it may have more elements than there
+    /// are independent laws: a product of two conserved quantities is conserved.
+    pub generators: Vec<Generator>,
+    /// A basis of the symmetries between the rows or the columns of single parameters, those without a
+    /// conserved quantity among them: rotations.
+    pub symmetries: Vec<Generator>,
+    /// The names of declared laws that a random point breaks.
+    pub broken: Vec<String>,
+    /// The names of declared laws that the generators found do not contain.
+    pub missing: Vec<String>,
+    /// The largest |δ| of a law found, relative to the size of its terms, at points that the search did not
+    /// use.
+    pub max_delta: f64,
+    /// The largest singular value counted as zero and the smallest not counted, relative to the mean: the
+    /// gap between laws and what is no law.
+    pub gap: (f64, f64),
+}
+
+impl Discovery {
+    /// Whether there is no further law: as many were found as there can be.
+    pub fn is_complete(&self) -> bool {
+        self.upper == Some(self.found)
+    }
+}
+
+/// A relative δ above which a law does not hold in `f64`.
+const TOLERANCE: f64 = 1e-10;
+
+/// Searches for the conservation laws of a function that hold for every loss of its outputs, and compares
+/// them with those that are `declared`.
+///
+/// The result is numerical: it holds at random, hence generic, points, to rounding.
+///
+/// ```
+/// use emmy::symmetry::{Function, Layout, Search, discover};
+/// use emmy::init;
+/// // f(θ, x) = relu(x W₁ᵀ) W₂ᵀ, 2-3-2.
+/// let shapes = [("W1", vec![3, 2]), ("W2", vec![2, 3])];
+/// let layout = Layout::new(shapes.map(|(name, shape)| (name.to_owned(), shape)));
+/// let net = Function::new(layout, |tape, w, seed| {
+///     let x = tape.constant(init::normal(&[4, 2], 1.0, &mut init::rng(seed)));
+///     x.matmul(w[0].t()).relu().matmul(w[1].t())
+/// });
+/// let laws = discover(&net, &[], &Search::default());
+/// assert!(laws.is_complete());
+/// assert_eq!(laws.found, 3);
+/// assert_eq!(laws.discovered[0].formula, "⟨W1[0,:], G⟩ − ⟨W2[:,0], G⟩ = 0");
+/// ```
+pub fn discover(function: &Function<'_>, declared: &[Law], search: &Search) -> Discovery {
+    let layout = &function.layout;
+    let ansatz = search.ansatz.unwrap_or_else(|| Ansatz::affordable(layout));
+    let seed = |k| mix(search.seed, k);
+    let mut space = find::null_space(function, &ansatz.candidates(layout, true), seed(0));
+    let fresh = Fresh::new(function, seed(4));
+    space.generators.retain(|g| fresh.worst(g) <= TOLERANCE);
+    let symmetries = match ansatz {
+        Ansatz::Neurons => Vec::new(),
+        _ => {
+            let all = Ansatz::Matrices.candidates(layout, false);
+            find::null_space(function, &all, seed(1)).generators
+        }
+    };
+    let theta = function.draw(&mut init::rng(seed(2)));
+    let most = space.generators.len();
+    let found = span_of(&space.generators, &theta, most);
+    let upper = (layout.len() <= search.count_up_to)
+        .then(|| count::upper_bound(function, found.rank(), search.brackets, seed(3)));
+    let (mut broken, mut missing, mut named) = (Vec::new(), Vec::new(), Vec::new());
+    let contained = Contained::new(&space.generators, &symmetries, function, seed(5));
+    for law in declared {
+        let conserving = law.conserving(layout);
+        let all = law.generators(layout);
+        if !all.iter().all(|g| fresh.worst(g) <= TOLERANCE) {
+            broken.push(law.name.clone());
+        } else if !contained.laws(&conserving) || !contained.symmetries(&all) {
+            missing.push(law.name.clone());
+        } else {
+            named.extend(conserving);
+        }
+    }
+    let declared = span_of(&named, &theta, most).rank();
+    let discovered = name::left_over(&space.generators, &named, layout, &theta);
+    let max_delta = (space.generators.iter()).map(|g| fresh.worst(g)).fold(0.0, f64::max);
+    Discovery {
+        parameters: layout.len(),
+        ansatz,
+        declared,
+        found: found.rank(),
+        upper,
+        discovered,
+        generators: space.generators,
+        symmetries,
+        broken,
+        missing,
+        max_delta,
+        gap: (space.inside, space.outside),
+    }
+}
+
+/// The span of Bθ + b over generators, of which there are at most `count`.
+fn span_of(generators: &[Generator], theta: &[f64], count: usize) -> Span {
+    let mut span = Span::new();
+    for generator in generators {
+        span.add(direction(generator, theta, count), 0.0);
+    }
+    span
+}
+
+/// Bθ + b, so far as it matters for the rank of at most `count` such vectors.
+fn direction(generator: &Generator, theta: &[f64], count: usize) -> Vec<f64> {
+    span::image(&generator.direction(theta), 4 * count + 256)
+}
+
+/// Points that the search did not use.
+struct Fresh(Vec<(Vec<f64>, Vec<f64>)>);
+
+impl Fresh {
+    const POINTS: u64 = 16;
+
+    fn new(function: &Function<'_>, seed: u64) -> Self {
+        let point = |k| {
+            let theta = function.draw(&mut init::rng(mix(seed, 2 * k)));
+            let gradient = function.gradient(&theta, mix(seed, 2 * k + 1));
+            (theta, gradient)
+        };
+        Self((0..Self::POINTS).map(point).collect())
+    }
+
+    /// The largest |δ| relative to the size of its terms. Where the terms are as small as the rounding of
+    /// the largest gradient (a dead neuron, a parameter without effect) it is relative to that.
+    fn worst(&self, generator: &Generator) -> f64 {
+        let one = |(theta, gradient): &(Vec<f64>, Vec<f64>)| {
+            let (delta, size) = generator.delta(theta, gradient);
+            let largest = gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
+            let floor = largest * generator.largest();
+            match size.max(floor) {
+                0.0 => 0.0,
+                size => delta.abs() / size,
+            }
+        };
+        self.0.iter().map(one).fold(0.0, f64::max)
+    }
+}
+
+/// Whether generators lie in the span of those found, by their directions at a few points together.
+struct Contained {
+    points: Vec<Vec<f64>>,
+    count: usize,
+    laws: Span,
+    all: Span,
+}
+
+impl Contained {
+    fn new(
+        laws: &[Generator],
+        symmetries: &[Generator],
+        function: &Function<'_>,
+        seed: u64,
+    ) -> Self {
+        let count = laws.len() + symmetries.len();
+        let rng = &mut init::rng(seed);
+        let points = 0..2 + count / function.layout.len().max(1);
+        let mut out = Self {
+            points: points.map(|_| function.draw(rng)).collect(),
+            count,
+            laws: Span::new(),
+            all: Span::new(),
+        };
+        for generator in laws {
+            out.laws.add(out.at_points(generator), 0.0);
+        }
+        for generator in laws.iter().chain(symmetries) {
+            out.all.add(out.at_points(generator), 0.0);
+        }
+        out
+    }
+
+    fn at_points(&self, generator: &Generator) -> Vec<f64> {
+        let points = self.points.iter();
+        let all: Vec<f64> = points.flat_map(|theta| generator.direction(theta)).collect();
+        span::image(&all, 4 * self.count + 256)
+    }
+
+    fn laws(&self, generators: &[Generator]) -> bool {
+        (generators.iter()).all(|g| self.laws.contains(&self.at_points(g)))
+    }
+
+    fn symmetries(&self, generators: &[Generator]) -> bool {
+        (generators.iter()).all(|g| self.all.contains(&self.at_points(g)))
+    }
+}

@@ -1,0 +1,113 @@
+//! Sparse generators, and the laws that the declared ones leave over.
+
+use super::{Found, Generator, Layout};
+use ndarray::{Array2, Zip, s};
+use std::collections::BTreeMap;
+
+/// Entries of a basis up to this size are rounding.
+const ROUNDING: f64 = 1e-12;
+
+/// The same row space with as many zeros as elimination with complete pivoting gives: each row has an entry
+/// 1 where all others have 0.
+pub(super) fn sparse(mut rows: Array2<f64>) -> Array2<f64> {
+    let k = rows.nrows();
+    for done in 0..k {
+        let mut best = (done, 0, 0.0_f64);
+        for i in done..k {
+            for (j, x) in rows.row(i).iter().enumerate() {
+                // The first of nearly equal ones, so that rounding does not choose.
+                if x.abs() > best.2 * (1.0 + 1e-6) {
+                    best = (i, j, x.abs());
+                }
+            }
+        }
+        let (pivot, column, size) = best;
+        if size < 1e-9 {
+            break;
+        }
+        if pivot != done {
+            let (a, b) = rows.multi_slice_mut((s![done, ..], s![pivot, ..]));
+            Zip::from(a).and(b).for_each(std::mem::swap);
+        }
+        let scale = rows[[done, column]];
+        rows.row_mut(done).mapv_inplace(|x| x / scale);
+        let own = rows.row(done).to_owned();
+        for i in (0..k).filter(|&i| i != done) {
+            let factor = rows[[i, column]];
+            rows.row_mut(i).scaled_add(-factor, &own);
+        }
+    }
+    rows.mapv_inplace(|x| if x.abs() < ROUNDING { 0.0 } else { x });
+    rows
+}
+
+/// Without what rounding left: entries near zero are dropped, and if all others are multiples of 1/12 of the
+/// first one up to rounding, they are exactly that. The first one is positive. None of zero.
+pub(super) fn neat(generator: &Generator) -> Option<Generator> {
+    if generator.largest() < 1e-9 {
+        return None;
+    }
+    let cleaned = generator.cleaned(1e-9);
+    let matrix = cleaned.matrix().iter().map(|&(.., w)| w);
+    let first = matrix.chain(cleaned.vector().iter().map(|&(_, w)| w)).next()?;
+    let snap = |w: f64| (12.0 * w).round() / 12.0;
+    let scaled = cleaned.map(|w| w / first);
+    let near = |w: f64| (w - snap(w)).abs() < 1e-8 * w.abs();
+    let all = (scaled.matrix().iter().map(|e| e.2)).chain(scaled.vector().iter().map(|e| e.1));
+    let exact = all.into_iter().all(near);
+    Some(if exact { scaled.map(snap) } else { scaled })
+}
+
+/// The laws that were found beside those `named`, each independent of the others at θ.
+pub(super) fn left_over(
+    found: &[Generator],
+    named: &[Generator],
+    layout: &Layout,
+    theta: &[f64],
+) -> Vec<Found> {
+    let count = found.len();
+    let mut known = super::span_of(named, theta, count);
+    let mut order: Vec<&Generator> = found.iter().collect();
+    order.sort_by_key(|g| g.entries());
+    let mut out: Vec<Found> = Vec::new();
+    for generator in order {
+        if known.add(super::direction(generator, theta, count), 0.0) {
+            let others = named.iter().chain(out.iter().map(|f| &f.generator));
+            let generator = simplified(generator, others.collect());
+            let formula = generator.formula(layout);
+            out.push(Found { generator, formula });
+        }
+    }
+    out
+}
+
+/// The generator less multiples of others, as long as that leaves fewer entries.
+fn simplified(generator: &Generator, others: Vec<&Generator>) -> Generator {
+    let mut best = generator.clone();
+    loop {
+        let before = best.entries();
+        for other in &others {
+            for share in ratios(&best, other) {
+                let less = Generator::combination([(1.0, &best), (-share, other)]);
+                if let Some(less) = neat(&less).filter(|l| l.entries() < best.entries()) {
+                    best = less;
+                }
+            }
+        }
+        if best.entries() == before {
+            return best;
+        }
+    }
+}
+
+/// The multiples of `b` that would cancel an entry of `a`, each once.
+fn ratios(a: &Generator, b: &Generator) -> Vec<f64> {
+    let matrix: BTreeMap<_, _> = b.matrix().iter().map(|&(i, j, w)| ((i, j), w)).collect();
+    let vector: BTreeMap<_, _> = b.vector().iter().copied().collect();
+    let of_matrix = (a.matrix().iter()).filter_map(|&(i, j, w)| Some(w / matrix.get(&(i, j))?));
+    let of_vector = (a.vector().iter()).filter_map(|&(i, w)| Some(w / vector.get(&i)?));
+    let mut all: Vec<f64> = of_matrix.chain(of_vector).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup_by(|x, y| (*x - *y).abs() < 1e-9 * y.abs());
+    all
+}

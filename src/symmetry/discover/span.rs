@@ -1,0 +1,87 @@
+//! A space that grows vector by vector.
+
+use crate::kernels::random::mix;
+
+/// Orthonormal vectors that span those added so far.
+pub(super) struct Span {
+    basis: Vec<Vec<f64>>,
+}
+
+/// What must be left of a vector, relative to its length, for a new direction.
+const NEW: f64 = 1e-8;
+
+impl Span {
+    pub fn new() -> Self {
+        Self { basis: Vec::new() }
+    }
+
+    pub fn rank(&self) -> usize {
+        self.basis.len()
+    }
+
+    /// Adds a vector whose entries are known up to `noise` of its length; says whether it is a new
+    /// direction.
+    pub fn add(&mut self, vector: Vec<f64>, noise: f64) -> bool {
+        let Some((rest, left)) = self.rest(vector) else {
+            return false;
+        };
+        let new = left > NEW.max(noise);
+        if new {
+            self.basis.push(rest);
+        }
+        new
+    }
+
+    /// Whether a vector lies in the span; true of zero.
+    pub fn contains(&self, vector: &[f64]) -> bool {
+        self.rest(vector.to_vec()).is_none_or(|(_, left)| left <= NEW)
+    }
+
+    /// The part of a vector that is orthogonal to the span, as a unit vector, and its length relative to the
+    /// vector's; none of zero.
+    fn rest(&self, mut v: Vec<f64>) -> Option<(Vec<f64>, f64)> {
+        let before = norm(&v);
+        if before == 0.0 {
+            return None;
+        }
+        v.iter_mut().for_each(|x| *x /= before);
+        // The second time takes off what rounding left of the first.
+        for _ in 0..2 {
+            for e in &self.basis {
+                let overlap: f64 = v.iter().zip(e).map(|(x, y)| x * y).sum();
+                for (x, y) in v.iter_mut().zip(e) {
+                    *x -= overlap * y;
+                }
+            }
+        }
+        let left = norm(&v);
+        if left > 0.0 {
+            v.iter_mut().for_each(|x| *x /= left);
+        }
+        Some((v, left))
+    }
+}
+
+/// A linear image of a vector with at most `length` entries: every entry is added to one of them, or
+/// subtracted. The rank of a few vectors is that of their images, but for an unlikely chance.
+pub(super) fn image(vector: &[f64], length: usize) -> Vec<f64> {
+    if vector.len() <= length {
+        return vector.to_vec();
+    }
+    let mut out = vec![0.0; length];
+    for (i, x) in vector.iter().enumerate() {
+        let random = mix(0, i as u64);
+        let sign = if random & 1 == 0 { 1.0 } else { -1.0 };
+        out[(random >> 1) as usize % length] += sign * x;
+    }
+    out
+}
+
+/// √Σ x², without overflow.
+pub(super) fn norm(v: &[f64]) -> f64 {
+    let largest = v.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
+    if largest == 0.0 || !largest.is_finite() {
+        return largest;
+    }
+    largest * v.iter().map(|x| (x / largest).powi(2)).sum::<f64>().sqrt()
+}

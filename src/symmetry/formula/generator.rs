@@ -1,0 +1,236 @@
+//! Generators as formulas: entries that belong together as rows, columns or whole parameters.
+
+use crate::symmetry::{Generator, Layout};
+use std::collections::BTreeMap;
+
+/// Single entries that are written out; of more only the number is told.
+const MOST: usize = 12;
+
+/// A part of a formula: its factor, and what the factor stands before.
+type Part = (f64, String);
+
+impl Generator {
+    /// δ = 0 as a formula; G is the gradient of the parameter beside it. Parameters are read as matrices,
+    /// all axes but the last as rows.
+    ///
+    /// ```
+    /// use emmy::symmetry::{Generator, Layout};
+    /// let layout = Layout::new([("W".to_owned(), vec![2, 2]), ("b".to_owned(), vec![2])]);
+    /// // W[0,:] and b[0] grow together, b[1] is shifted.
+    /// let matrix = vec![(0, 0, 1.0), (1, 1, 1.0), (4, 4, 1.0)];
+    /// let generator = Generator::new(matrix, vec![(5, -2.0)]);
+    /// assert_eq!(generator.formula(&layout), "⟨W[0,:], G⟩ + ⟨b[0], G⟩ − 2 G of b[1] = 0");
+    /// ```
+    pub fn formula(&self, layout: &Layout) -> String {
+        let mut parts: Vec<Part> = Vec::new();
+        for k in 0..layout.shapes().len() {
+            let range = layout.start(k)..layout.start(k) + layout.size(k);
+            let inside = |i: &usize| range.contains(i);
+            let matrix: BTreeMap<(usize, usize), f64> = (self.matrix().iter())
+                .filter(|(i, j, _)| inside(i) && inside(j))
+                .map(|&(i, j, w)| ((i - range.start, j - range.start), w))
+                .collect();
+            let vector: BTreeMap<usize, f64> = (self.vector().iter())
+                .filter(|(i, _)| inside(i))
+                .map(|&(i, w)| (i - range.start, w))
+                .collect();
+            let block = Block {
+                name: &layout.names()[k],
+                size: layout.matrix(k),
+            };
+            parts.extend(block.products(&matrix));
+            parts.extend(block.sums(&vector));
+        }
+        let across = |&&(i, j, _): &&(usize, usize, f64)| layout.parameter(i) != layout.parameter(j);
+        let across: Vec<_> = self.matrix().iter().filter(across).collect();
+        if across.len() > MOST {
+            parts.push((1.0, format!("({} products across parameters)", across.len())));
+        } else {
+            let entry = |i: usize| {
+                let k = layout.parameter(i);
+                let block = Block {
+                    name: &layout.names()[k],
+                    size: layout.matrix(k),
+                };
+                block.entry(i - layout.start(k))
+            };
+            let product = |&&(i, j, w): &&(usize, usize, f64)| {
+                (w, format!("{} · G of {}", entry(j), entry(i)))
+            };
+            parts.extend(across.iter().map(product));
+        }
+        written(&parts)
+    }
+}
+
+/// Parts with their signs and factors.
+fn written(parts: &[Part]) -> String {
+    let mut out = String::new();
+    for (weight, what) in parts {
+        let sign = match (out.is_empty(), *weight < 0.0) {
+            (true, false) => "",
+            (true, true) => "−",
+            (false, false) => " + ",
+            (false, true) => " − ",
+        };
+        let factor = match weight.abs() {
+            w if (w - 1.0).abs() < 1e-9 => String::new(),
+            w if (w - w.round()).abs() < 1e-9 => format!("{w:.0} "),
+            w => format!("{} ", format!("{w:.4}").trim_end_matches('0')),
+        };
+        out += &format!("{sign}{factor}{what}");
+    }
+    out + " = 0"
+}
+
+/// One parameter, read as a matrix.
+struct Block<'a> {
+    name: &'a str,
+    /// Rows and columns.
+    size: [usize; 2],
+}
+
+impl Block<'_> {
+    /// B within the parameter: the first description that fits all its entries.
+    fn products(&self, entries: &BTreeMap<(usize, usize), f64>) -> Vec<Part> {
+        if entries.is_empty() {
+            return Vec::new();
+        }
+        let [rows, columns] = self.size;
+        // Row r takes a[r, q] times row q, alike in every column; the same of columns.
+        let by_rows = factored(entries, |e| (e / columns, e % columns), columns);
+        let by_columns = factored(entries, |e| (e % columns, e / columns), rows);
+        let whole = |a: &BTreeMap<(usize, usize), f64>, n: usize| {
+            let w = *a.values().next()?;
+            let alike = a.iter().all(|(&(i, j), &x)| i == j && close(x, w));
+            (alike && a.len() == n).then_some(w)
+        };
+        let mean = |a: &BTreeMap<(usize, usize), f64>, n: usize| {
+            let w = *a.values().next()?;
+            (n > 1 && a.len() == n * n && a.values().all(|&x| close(x, w))).then_some(w)
+        };
+        if let Some(w) = by_rows.as_ref().and_then(|a| whole(a, rows)) {
+            return vec![(w, format!("⟨{}, G⟩", self.name))];
+        }
+        if let Some(w) = by_rows.as_ref().and_then(|a| mean(a, rows)) {
+            return vec![(w, format!("⟨11ᵀ {}, G⟩", self.name))];
+        }
+        if let Some(w) = by_columns.as_ref().and_then(|a| mean(a, columns)) {
+            return vec![(w, format!("⟨{} 11ᵀ, G⟩", self.name))];
+        }
+        let lines = |a: BTreeMap<(usize, usize), f64>, line: &dyn Fn(usize) -> String| {
+            let part = |((i, j), w): ((usize, usize), f64)| match i == j {
+                true => (w, format!("⟨{}, G⟩", line(i))),
+                false => (w, format!("⟨{}, G of {}⟩", line(j), line(i))),
+            };
+            a.into_iter().map(part).collect::<Vec<_>>()
+        };
+        let shorter = |a: &Option<BTreeMap<_, _>>, b: &Option<BTreeMap<_, _>>| match (a, b) {
+            (Some(a), Some(b)) => a.len() <= b.len(),
+            (a, _) => a.is_some(),
+        };
+        let found = match shorter(&by_rows, &by_columns) {
+            true => by_rows.map(|a| lines(a, &|i| self.row(i))),
+            false => by_columns.map(|a| lines(a, &|i| self.column(i))),
+        };
+        if let Some(lines) = found.filter(|lines| lines.len() <= MOST) {
+            return lines;
+        }
+        if entries.len() > MOST {
+            let what = format!("({} products of entries of {})", entries.len(), self.name);
+            return vec![(1.0, what)];
+        }
+        let product = |(&(i, j), &w): (&(usize, usize), &f64)| match i == j {
+            true => (w, format!("⟨{}, G⟩", self.entry(i))),
+            false => (w, format!("{} · G of {}", self.entry(j), self.entry(i))),
+        };
+        entries.iter().map(product).collect()
+    }
+
+    /// b within the parameter.
+    fn sums(&self, entries: &BTreeMap<usize, f64>) -> Vec<Part> {
+        let [rows, columns] = self.size;
+        let Some(&first) = entries.values().next() else {
+            return Vec::new();
+        };
+        if entries.len() == rows * columns && rows * columns > 1 && all_close(entries, first) {
+            return vec![(first, format!("Σ G of {}", self.name))];
+        }
+        let lines = |n: usize, length: usize, of: &dyn Fn(usize) -> usize| {
+            let mut lines: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+            for (&e, &w) in entries {
+                lines.entry(of(e)).or_default().push(w);
+            }
+            let fits = (lines.values()).all(|l| l.len() == length && l.iter().all(|&w| close(w, l[0])));
+            (fits && length > 1 && n > 0)
+                .then(|| lines.into_iter().map(|(i, l)| (i, l[0])).collect::<Vec<_>>())
+        };
+        let by_rows = lines(rows, columns, &|e| e / columns);
+        let by_columns = lines(columns, rows, &|e| e % columns);
+        let named = |lines: Vec<(usize, f64)>, line: &dyn Fn(usize) -> String| {
+            let part = |(i, w): (usize, f64)| (w, format!("Σ G of {}", line(i)));
+            lines.into_iter().map(part).collect::<Vec<_>>()
+        };
+        let found = by_rows.map(|l| named(l, &|i| self.row(i)));
+        let found = found.or(by_columns.map(|l| named(l, &|i| self.column(i))));
+        if let Some(lines) = found.filter(|lines| lines.len() <= MOST) {
+            return lines;
+        }
+        if entries.len() > MOST {
+            return vec![(1.0, format!("({} entries of G of {})", entries.len(), self.name))];
+        }
+        let one = |(&e, &w): (&usize, &f64)| (w, format!("G of {}", self.entry(e)));
+        entries.iter().map(one).collect()
+    }
+
+    fn row(&self, i: usize) -> String {
+        match self.size {
+            [1, _] => self.name.to_owned(),
+            [_, 1] => format!("{}[{i}]", self.name),
+            _ => format!("{}[{i},:]", self.name),
+        }
+    }
+
+    fn column(&self, j: usize) -> String {
+        match self.size {
+            [_, 1] => self.name.to_owned(),
+            _ => format!("{}[:,{j}]", self.name),
+        }
+    }
+
+    fn entry(&self, e: usize) -> String {
+        let [_, columns] = self.size;
+        match columns {
+            1 => format!("{}[{e}]", self.name),
+            _ => format!("{}[{},{}]", self.name, e / columns, e % columns),
+        }
+    }
+}
+
+/// a with B = a ⊗ 1: `split` takes an entry to its line and its place in the line of `length` entries, and
+/// each pair of lines has the same number at every place.
+fn factored(
+    entries: &BTreeMap<(usize, usize), f64>,
+    split: impl Fn(usize) -> (usize, usize),
+    length: usize,
+) -> Option<BTreeMap<(usize, usize), f64>> {
+    let mut lines: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
+    for (&(i, j), &w) in entries {
+        let ((a, place), (b, other)) = (split(i), split(j));
+        if place != other {
+            return None;
+        }
+        lines.entry((a, b)).or_default().push(w);
+    }
+    let alike = |l: &Vec<f64>| l.len() == length && l.iter().all(|&w| close(w, l[0]));
+    let fits = lines.values().all(alike);
+    fits.then(|| lines.into_iter().map(|(pair, l)| (pair, l[0])).collect())
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
+}
+
+fn all_close(entries: &BTreeMap<usize, f64>, first: f64) -> bool {
+    entries.values().all(|&w| close(w, first))
+}
