@@ -1,6 +1,6 @@
 //! A figure as a drawing and as an image at once.
 
-use super::image::{Image, Point, Shape, stroke};
+use super::image::{Image, Point, stroke};
 use plotters::prelude::{DrawingBackend, SVGBackend};
 use plotters_backend::{
     BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingErrorKind,
@@ -19,19 +19,22 @@ fn real((x, y): BackendCoord) -> Point {
 }
 
 impl Both<'_> {
+    fn line<S: BackendStyle>(&mut self, path: &[Point], style: &S) {
+        let shape = stroke(path, style.stroke_width() as f32);
+        self.image.fill(&shape, style.color());
+    }
+
     /// The area within an outline, or a line along it.
     fn area<S: BackendStyle>(&mut self, mut outline: Vec<Point>, style: &S, fill: bool) {
-        let shape = if fill {
-            vec![outline]
-        } else {
-            // Begun in the middle of a side, so that there is a corner at every point.
-            let (first, last) = (outline[0], outline[outline.len() - 1]);
-            let middle = ((first.0 + last.0) / 2.0, (first.1 + last.1) / 2.0);
-            outline.insert(0, middle);
-            outline.push(middle);
-            stroke(&outline, style.stroke_width() as f32)
-        };
-        self.image.fill(&shape, style.color());
+        if fill {
+            return self.image.fill(&vec![outline], style.color());
+        }
+        // Begun in the middle of a side, so that there is a corner at every point.
+        let (first, last) = (outline[0], outline[outline.len() - 1]);
+        let middle = ((first.0 + last.0) / 2.0, (first.1 + last.1) / 2.0);
+        outline.insert(0, middle);
+        outline.push(middle);
+        self.line(&outline, style);
     }
 }
 
@@ -52,8 +55,7 @@ impl DrawingBackend for Both<'_> {
 
     fn draw_pixel(&mut self, at: BackendCoord, colour: BackendColor) -> Drawn {
         let (x, y) = real(at);
-        self.image
-            .fill(&vec![rectangle((x, y), (x + 1.0, y + 1.0))], colour);
+        self.area(rectangle((x, y), (x + 1.0, y + 1.0)), &colour, true);
         self.svg.draw_pixel(at, colour)
     }
 
@@ -63,8 +65,7 @@ impl DrawingBackend for Both<'_> {
         to: BackendCoord,
         style: &S,
     ) -> Drawn {
-        let line: Shape = stroke(&[real(from), real(to)], style.stroke_width() as f32);
-        self.image.fill(&line, style.color());
+        self.line(&[real(from), real(to)], style);
         self.svg.draw_line(from, to, style)
     }
 
@@ -86,8 +87,7 @@ impl DrawingBackend for Both<'_> {
     ) -> Drawn {
         let path: Vec<_> = path.into_iter().collect();
         let points: Vec<_> = path.iter().copied().map(real).collect();
-        self.image
-            .fill(&stroke(&points, style.stroke_width() as f32), style.color());
+        self.line(&points, style);
         self.svg.draw_path(path, style)
     }
 

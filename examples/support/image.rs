@@ -56,16 +56,18 @@ impl Image {
         }
         let (r, g, b) = colour.rgb;
         covered.for_each_pixel_2d(|x, y, share| {
-            // Outlines that overlap cover a pixel more than once; sums of shares are not quite 0 where
-            // nothing is.
+            // Where nothing is, sums of shares are not quite 0.
+            if share < 1e-3 {
+                return;
+            }
+            // Outlines that overlap cover a pixel more than once.
             let share = share.min(1.0) * colour.alpha as f32;
-            let (x, y) = (left + x as f32, top + y as f32);
-            let inside =
-                (0.0..self.width as f32).contains(&x) && (0.0..self.height as f32).contains(&y);
-            if share > 1e-3 && inside {
+            let (x, y) = (left as i32 + x as i32, top as i32 + y as i32);
+            if (0..self.width as i32).contains(&x) && (0..self.height as i32).contains(&y) {
                 let first = 3 * (y as usize * self.width + x as usize);
                 for (old, new) in self.rgb[first..].iter_mut().zip([r, g, b]) {
-                    *old = (f32::from(*old) * (1.0 - share) + f32::from(new) * share).round() as u8;
+                    let mixed = f32::from(*old) * (1.0 - share) + f32::from(new) * share;
+                    *old = (mixed + 0.5) as u8;
                 }
             }
         });
