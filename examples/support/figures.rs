@@ -1,15 +1,13 @@
 //! Figures as files.
 
 use super::args::Figures;
+use super::both::Both;
+use super::image::Image;
 use super::plot::{Axis, COLOURS, Mark, Panel, Series, draw};
 use emmy::train::History;
 use emmy::{Error, Result};
 use plotters::prelude::*;
-use resvg::{tiny_skia, usvg};
 use std::path::{Path, PathBuf};
-
-/// Pixels of an image per unit of the drawing, in each direction.
-const SCALE: f32 = 2.0;
 
 /// Draws panels in rows of `columns` under a title, as `folder/name.svg` and as an image in
 /// `folder/name.png`. Returns their paths; none where no figure is wanted.
@@ -24,8 +22,12 @@ pub fn write(
     let Figures::Folder(folder) = figures else {
         return Ok(Vec::new());
     };
-    let mut svg = String::new();
-    let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+    let (mut svg, mut image) = (String::new(), Image::new(size));
+    let root = Both {
+        svg: SVGBackend::with_string(&mut svg, size),
+        image: &mut image,
+    }
+    .into_drawing_area();
     draw(&root, title, columns, panels)
         .unwrap_or_else(|e| panic!("a drawing in memory cannot fail: {e}"));
     drop(root);
@@ -35,7 +37,10 @@ pub fn write(
         replace(&path, bytes).map_err(|e| Error::io(&path, e))?;
         Ok(path)
     };
-    Ok(vec![save("svg", svg.as_bytes())?, save("png", &png(&svg))?])
+    Ok(vec![
+        save("svg", svg.as_bytes())?,
+        save("png", &image.png())?,
+    ])
 }
 
 /// Writes a file under a temporary name beside its place and renames it: whatever fails, the path holds the
@@ -51,20 +56,6 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
             // The temporary file is of no further use.
             let _ = std::fs::remove_file(&temporary);
         })
-}
-
-/// The image of an SVG. The font is part of the program, since a machine may have no fonts.
-fn png(svg: &str) -> Vec<u8> {
-    let mut options = usvg::Options::default();
-    let fonts = options.fontdb_mut();
-    fonts.load_font_data(dejavu::sans::regular().to_vec());
-    fonts.set_sans_serif_family("DejaVu Sans");
-    let tree = usvg::Tree::from_str(svg, &options).expect("our own SVG");
-    let size = tree.size().to_int_size().scale_by(SCALE).expect("a size");
-    let mut image = tiny_skia::Pixmap::new(size.width(), size.height()).expect("a size");
-    let scale = tiny_skia::Transform::from_scale(SCALE, SCALE);
-    resvg::render(&tree, scale, &mut image.as_mut());
-    image.encode_png().expect("it is written to memory")
 }
 
 /// Draws loss and accuracy over the epochs into `folder/name.svg` and `.png`; the best epoch is marked.

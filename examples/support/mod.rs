@@ -5,7 +5,9 @@
 #![allow(dead_code)]
 
 pub mod args;
+mod both;
 pub mod figures;
+mod image;
 pub mod memory;
 pub mod plot;
 pub mod progress;

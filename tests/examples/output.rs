@@ -1,7 +1,7 @@
 //! The output of `cora`: standard output, standard error and files.
 
 use super::*;
-use resvg::tiny_skia::Pixmap;
+use std::io::Read;
 use std::ops::Range;
 
 #[test]
@@ -74,15 +74,11 @@ fn figures_are_images_too_that_look_as_the_drawings_do() {
     let path = folder.path().join("figures/karate-gat-L2-seed0");
     let drawing = std::fs::read_to_string(path.with_extension("svg")).unwrap();
     assert!(drawing.starts_with(r#"<svg width="960" height="400""#));
-    let image = Pixmap::load_png(path.with_extension("png")).unwrap();
-    assert_eq!((image.width(), image.height()), (1920, 800));
-    let within = |x: Range<u32>, y: Range<u32>, test: fn([u8; 3]) -> bool| {
+    let (width, pixels) = read_png(&path.with_extension("png"));
+    assert_eq!((width, pixels.len()), (1920, 1920 * 800));
+    let within = |x: Range<usize>, y: Range<usize>, test: fn([u8; 3]) -> bool| {
         let places = y.flat_map(|y| x.clone().map(move |x| (x, y)));
-        let seen = places.filter(|&(x, y)| {
-            let p = image.pixel(x, y).unwrap();
-            test([p.red(), p.green(), p.blue()])
-        });
-        seen.count()
+        places.filter(|&(x, y)| test(pixels[y * width + x])).count()
     };
     let dark = |rgb: [u8; 3]| rgb.iter().all(|&c| c < 128);
     // The title, in the middle and nowhere else at its height.
@@ -91,6 +87,11 @@ fn figures_are_images_too_that_look_as_the_drawings_do() {
         title > 300 && title == within(600..1320, 0..60, dark),
         "{title}"
     );
+    // Edges are smooth: about letters there are greys.
+    let grey = within(600..1320, 0..60, |[r, g, b]| {
+        r == g && g == b && (64..192).contains(&r)
+    });
+    assert!(grey > 300, "{grey}");
     // "loss" is written upwards, left of the first panel: higher than it is wide.
     let label = within(0..48, 340..480, dark);
     assert!(
@@ -105,6 +106,36 @@ fn figures_are_images_too_that_look_as_the_drawings_do() {
     let green = |rgb| rgb == [0x22, 0x88, 0x33];
     assert_eq!(within(0..960, 0..800, green), 0);
     assert!(within(960..1920, 0..800, green) > 100);
+}
+
+/// The width and the pixels of a PNG of red, green and blue with eight bits each, without filters.
+fn read_png(path: &Path) -> (usize, Vec<[u8; 3]>) {
+    let file = std::fs::read(path).unwrap();
+    let mut rest = file.strip_prefix(b"\x89PNG\r\n\x1a\n").unwrap();
+    let mut chunks = Vec::new();
+    while !rest.is_empty() {
+        let word = |at: usize| u32::from_be_bytes(rest[at..at + 4].try_into().unwrap());
+        let end = 8 + word(0) as usize;
+        assert_eq!(word(end), crc32fast::hash(&rest[4..end]));
+        chunks.push((&rest[4..8], &rest[8..end]));
+        rest = &rest[end + 4..];
+    }
+    let [(b"IHDR", header), (b"IDAT", packed), (b"IEND", [])] = chunks[..] else {
+        panic!("other chunks than IHDR, IDAT and IEND");
+    };
+    let [width, height] = [0, 4].map(|k| u32::from_be_bytes(header[k..k + 4].try_into().unwrap()));
+    assert_eq!(header[8..], [8, 2, 0, 0, 0]);
+    let mut bytes = Vec::new();
+    flate2::read::ZlibDecoder::new(packed)
+        .read_to_end(&mut bytes)
+        .unwrap();
+    let rows = bytes.chunks(1 + 3 * width as usize);
+    assert_eq!(rows.len(), height as usize);
+    let pixels = rows.flat_map(|row| {
+        assert_eq!(row[0], 0);
+        row[1..].chunks(3).map(|rgb| rgb.try_into().unwrap())
+    });
+    (width as usize, pixels.collect())
 }
 
 #[test]
