@@ -1,38 +1,77 @@
-//! What a search finds in a model.
+//! What a search finds in a model, for readers and for programs.
 
-use crate::models::Net;
-use emmy::nn::discover;
-use emmy::symmetry::{Discovery, Search};
+use crate::models::Model;
+use emmy::symmetry::{Ansatz, Discovery, Found};
+use serde_json::{Value, json};
 
-/// A small model, whatever its type.
-pub trait Small {
-    /// Its laws.
-    fn discover(&self, search: &Search) -> Discovery;
-    fn dbg(&self);
+/// The names of the columns.
+pub const HEAD: &str = "model                parameters  declared  found  upper  max |δ|  seconds";
+
+/// A line of the table.
+pub fn line(name: &str, found: &Discovery, seconds: f64) -> String {
+    let upper = found.upper.map_or("—".to_owned(), |n| n.to_string());
+    format!(
+        "{name:<20} {:>10}  {:>8}  {:>5}  {upper:>5}  {:>7.0e}  {seconds:>7.1}  {}",
+        found.parameters,
+        found.declared,
+        found.found,
+        found.max_delta,
+        verdict(found)
+    )
 }
 
-impl<N: Net> Small for N {
- fn dbg(&self) { dbg(self) }
-    fn discover(&self, search: &Search) -> Discovery {
-        discover(self, search, |pass, seed| self.forward(pass, seed))
+/// Whether the list is whole, in words.
+fn verdict(found: &Discovery) -> String {
+    let beside = found.discovered().count();
+    let mut out = match (found.upper, found.ansatz) {
+        (None, _) => "not counted".to_owned(),
+        (Some(upper), _) if upper == found.found => "complete".to_owned(),
+        (Some(upper), ansatz) => format!(
+            "up to {} more, of other form{}",
+            upper - found.found,
+            if ansatz == Ansatz::Full {
+                ""
+            } else {
+                " (see --form)"
+            }
+        ),
+    };
+    if beside > 0 {
+        out += &format!(", {beside} not declared:");
     }
-}
-
-pub fn dbg<N: Net>(net: &N) {
-    use emmy::symmetry::{Function, Layout};
-    let layout = Layout::new(net.parameters().into_iter().map(|(n, t)| (n, t.shape().to_vec())));
-    let f = Function::new(layout, |tape, vars, seed| net.forward(&emmy::nn::Pass::bound(tape, net, vars), seed));
-    for k in 0..f.layout().names().len() {
-        let mut all = vec![];
-        for s in 0..20u64 {
-            let th = f.draw(&mut emmy::init::rng(s));
-            let g = f.gradient(&th, s);
-            let mut start = 0; for j in 0..k { start += f.layout().shapes()[j].iter().product::<usize>(); }
-            let n: usize = f.layout().shapes()[k].iter().product();
-            let tot: f64 = g.iter().map(|x| x*x).sum::<f64>().sqrt();
-            all.push(g[start..start+n].iter().map(|x| x*x).sum::<f64>().sqrt()/tot);
+    for (what, laws) in [("false", &found.broken), ("not found", &found.missing)] {
+        if !laws.is_empty() {
+            out += &format!("; declared and {what}: {}", laws.join("; "));
         }
-        all.sort_by(f64::total_cmp);
-        println!("{} {:.1e} {:.1e} {:.1e}", f.layout().names()[k], all[0], all[10], all[19]);
     }
+    out
+}
+
+/// A law as a line under its model.
+pub fn law(law: &Found) -> String {
+    match &law.declared {
+        Some(name) => format!("    {name}: {}", law.formula),
+        None => format!("    {}", law.formula),
+    }
+}
+
+/// The object of a model.
+pub fn json(model: &Model, found: &Discovery, seconds: f64) -> Value {
+    let formulas: Vec<&str> = found.discovered().map(|law| &*law.formula).collect();
+    json!({
+        "model": model.name,
+        "about": model.about,
+        "parameters": found.parameters,
+        "declared": found.declared,
+        "found": found.found,
+        "upper": found.upper,
+        "complete": found.is_complete(),
+        "max_delta": found.max_delta,
+        "seconds": seconds,
+        "form": format!("{:?}", found.ansatz).to_lowercase(),
+        "gap": [found.gap.0, found.gap.1],
+        "discovered": formulas,
+        "false": found.broken,
+        "not_found": found.missing,
+    })
 }

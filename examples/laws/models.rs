@@ -4,13 +4,13 @@ use crate::layers::{Attention, FeedForward, Reach, Score, Shape, Sizes};
 use emmy::graph::{Neighbourhood, generators};
 use emmy::init::{self, Rng};
 use emmy::nn::{
-    Activation, AttentionOptions, Conv, Gatv2Options, GraphNet, GraphNetConfig, Heads, LayerNorm,
-    Linear, Mlp, Module, Pass, SageOptions,
+    Activation, AttentionOptions, Conv, Fields, Gatv2Options, GraphNet, GraphNetConfig, Heads,
+    LayerNorm, Linear, Mlp, Module, Pass, SageOptions,
 };
 use emmy::{Tensor, Var};
 
 /// A model whose forward pass makes its own data.
-pub trait Net: Module<f64> + Clone + Send + Sync {
+pub trait Net: Module<f64> + Sync {
     /// The outputs on random data that follow from `seed`.
     fn forward<'t>(&self, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64>;
 }
@@ -39,7 +39,17 @@ pub struct OnGraph {
     net: GraphNet<f64>,
     neighbours: Neighbourhood<f64>,
 }
-emmy::module!(OnGraph for f64: net);
+
+/// The parameters are those of the network, under their own names.
+impl Module<f64> for OnGraph {
+    fn collect<'a>(&'a self, out: &mut Fields<&'a Tensor<f64>>) {
+        self.net.collect(out);
+    }
+
+    fn collect_mut<'a>(&'a mut self, out: &mut Fields<&'a mut Tensor<f64>>) {
+        self.net.collect_mut(out);
+    }
+}
 
 impl Net for OnGraph {
     fn forward<'t>(&self, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64> {
@@ -147,9 +157,8 @@ impl Net for Experts {
     fn forward<'t>(&self, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64> {
         let x = rows(pass, POINTS, self.gate.weight.shape()[1], seed);
         let shares = self.gate.forward(pass, x).softmax(1);
-        let part = |(e, expert): (usize, &Mlp<f64>)| {
-            expert.forward(pass, x) * shares.slice(1, e..e + 1)
-        };
+        let part =
+            |(e, expert): (usize, &Mlp<f64>)| expert.forward(pass, x) * shares.slice(1, e..e + 1);
         let parts = self.experts.iter().enumerate().map(part);
         parts.reduce(|a, b| a + b).expect("an expert")
     }
@@ -221,11 +230,12 @@ pub struct Options {
 }
 
 /// A kind of model.
+#[derive(Debug, Clone, Copy)]
 pub struct Model {
     pub name: &'static str,
     /// What it is, in one line.
     pub about: &'static str,
-    pub make: fn(Options) -> Box<dyn super::audit::Small>,
+    pub make: fn(Options) -> Box<dyn Net>,
 }
 
 macro_rules! models {
@@ -278,6 +288,10 @@ models! {
     "gatv2-10-layers", "10 layers of width 64, as in the demonstration of `balance`": |o, rng| attending(
         gatv2(true, AttentionOptions { bias: false, ..AttentionOptions::DEFAULT }),
         |base| GraphNetConfig { inputs: 16, hidden: 64, classes: 7, layers: 10, ..base },
+    );
+    "gatv2-deep", "10 layers of width 3, LeakyReLU": |o, rng| attending(
+        gatv2(true, AttentionOptions { bias: false, ..AttentionOptions::DEFAULT }),
+        |base| GraphNetConfig { layers: 10, activation: Activation::LeakyRelu { slope: 0.2 }, ..base },
     );
     "residual", "2 blocks of ReLU on a stream": |o, rng| Residual {
         embed: Linear::new(2, 3, false, rng),
@@ -337,9 +351,4 @@ models! {
         readout: Linear::new(3, 4, false, rng),
         reach: causal(),
     };
-}
-
-/// Tensors of the parameters as one vector.
-pub fn flat(tensors: &[&Tensor<f64>]) -> Vec<f64> {
-    tensors.iter().flat_map(|t| t.iter().copied()).collect()
 }

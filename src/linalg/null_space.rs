@@ -22,7 +22,7 @@ const BLOCK: usize = 64;
 
 /// Steps of the inverse iteration. Each divides what is left of a direction with the relative singular
 /// value σ by σ²/[`SHIFT`].
-const STEPS: usize = 4;
+const STEPS: usize = 3;
 
 /// μ, what is added to the diagonal of AᵀA, relative to its mean: above its rounding, below σ² of every
 /// direction that matters.

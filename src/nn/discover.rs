@@ -21,7 +21,7 @@ use crate::symmetry::{self, Discovery, Function, Layout, Search};
 /// assert_eq!((laws.declared, laws.found, laws.upper), (4, 4, Some(4)));
 /// assert!(laws.discovered.is_empty());
 /// ```
-pub fn discover<M: Module<f64> + Sync>(
+pub fn discover<M: Module<f64> + Sync + ?Sized>(
     model: &M,
     search: &Search,
     forward: impl for<'t, 'm> Fn(&Pass<'t, 'm, f64>, u64) -> Var<'t, f64> + Sync,

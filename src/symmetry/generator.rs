@@ -90,10 +90,7 @@ pub struct Generator {
 
 impl Generator {
     /// From the entries of B and b; entries given twice are added.
-    pub fn new(
-        mut matrix: Vec<(usize, usize, f64)>,
-        mut vector: Vec<(usize, f64)>,
-    ) -> Self {
+    pub fn new(mut matrix: Vec<(usize, usize, f64)>, mut vector: Vec<(usize, f64)>) -> Self {
         matrix.sort_by_key(|&(i, j, _)| (i, j));
         matrix.dedup_by(|next, kept| {
             let same = (next.0, next.1) == (kept.0, kept.1);
@@ -202,6 +199,18 @@ impl Generator {
             add(w * gradient[i]);
         }
         (delta, size)
+    }
+
+    /// |δ| relative to the size of its terms. Where they are smaller than the largest derivative times the
+    /// largest entry of B and b (a dead neuron, a parameter without effect), it is relative to that: below
+    /// stands only what rounding left.
+    pub fn relative(&self, theta: &[f64], gradient: &[f64]) -> f64 {
+        let (delta, size) = self.delta(theta, gradient);
+        let largest = gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
+        match size.max(largest * self.largest()) {
+            0.0 => 0.0,
+            size => delta.abs() / size,
+        }
     }
 
     /// c = ½ θᵀBθ + bᵀθ, which gradient flow conserves if B is symmetric.
@@ -315,7 +324,10 @@ impl Law {
                     }
                 }
                 Symmetry::Rescaling => {
-                    matrix.extend(term.entries_of(i).map(|k| (place(k), place(k), term.weight)));
+                    matrix.extend(
+                        term.entries_of(i)
+                            .map(|k| (place(k), place(k), term.weight)),
+                    );
                 }
                 Symmetry::Linear | Symmetry::Rotation => {
                     let both = self.symmetry == Symmetry::Rotation;

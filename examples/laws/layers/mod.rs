@@ -1,4 +1,7 @@
-//! Layers composed of the library's operations, with the laws they state.
+//! Layers composed of the library's operations, with the laws they state. Tests use them too.
+
+// The example uses a part of them.
+#![allow(dead_code, unused_imports)]
 
 pub mod attention;
 mod attention_laws;

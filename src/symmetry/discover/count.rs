@@ -1,7 +1,7 @@
 //! How many laws there can be.
 
-use super::span::{Span, norm};
 use super::Function;
+use super::span::{Span, norm};
 use crate::autodiff::{Tape, Var, grad_graph, jvp_graph, vjp_graph};
 use crate::init::{self, Rng};
 use crate::kernels::random::mix;

@@ -1,7 +1,6 @@
 //! Generators with unknown entries, and the equations that symmetries solve.
 
 use super::{Function, Generator, Layout, name};
-use crate::init;
 use crate::kernels::random::mix;
 use crate::linalg;
 use ndarray::{Array2, Axis};
@@ -69,8 +68,9 @@ impl Ansatz {
             let column = |i: usize, j: usize| -> Vec<_> {
                 (0..rows).map(|r| (at(r, i), at(r, j), 1.0)).collect()
             };
-            let add = |n: usize, f: &dyn Fn(usize, usize) -> Vec<(usize, usize, f64)>,
-                           all: &mut Vec<Generator>| {
+            let add = |n: usize,
+                       f: &dyn Fn(usize, usize) -> Vec<(usize, usize, f64)>,
+                       all: &mut Vec<Generator>| {
                 for i in 0..n {
                     for j in 0..n {
                         let entries = match (self, symmetric) {
@@ -126,11 +126,13 @@ pub(super) fn null_space(
     seed: u64,
 ) -> Symmetries {
     let n = candidates.len();
-    let rows = n + n / 4 + 32;
+    let rows = n + n / 8 + 32;
     let equation = |k: usize| -> Vec<f64> {
-        let theta = function.draw(&mut init::rng(mix(seed, 2 * k as u64)));
-        let gradient = function.gradient(&theta, mix(seed, 2 * k as u64 + 1));
-        let mut row: Vec<f64> = candidates.iter().map(|c| c.delta(&theta, &gradient).0).collect();
+        let (theta, gradient) = function.point(mix(seed, k as u64));
+        let mut row: Vec<f64> = candidates
+            .iter()
+            .map(|c| c.delta(&theta, &gradient).0)
+            .collect();
         // Points count alike, whatever the size of their gradients.
         let norm = super::span::norm(&row);
         if norm > 0.0 {
@@ -143,7 +145,13 @@ pub(super) fn null_space(
     // The unknowns count alike too, but for those whose products are zero up to rounding.
     let lengths = matrix.map_axis(Axis(0), |column| column.dot(&column).sqrt());
     let longest = lengths.fold(0.0_f64, |m, x| m.max(*x));
-    let scales = lengths.mapv(|x| if x > EMPTY * longest { x } else { longest.max(1.0) });
+    let scales = lengths.mapv(|x| {
+        if x > EMPTY * longest {
+            x
+        } else {
+            longest.max(1.0)
+        }
+    });
     matrix /= &scales;
     let null = linalg::null_space(matrix.view(), UNSEEN);
     let weights = name::sparse(null.basis.t().to_owned()) / &scales;

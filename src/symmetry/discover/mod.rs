@@ -80,6 +80,19 @@ impl<'a> Function<'a> {
         theta
     }
 
+    /// A random θ and the gradient there; another one where all of it is zero, as in a network with a layer of
+    /// dead neurons.
+    fn point(&self, seed: u64) -> (Vec<f64>, Vec<f64>) {
+        const TRIES: u64 = 50;
+        let draw = |k| {
+            let theta = self.draw(&mut init::rng(mix(seed, 2 * k)));
+            let gradient = self.gradient(&theta, mix(seed, 2 * k + 1));
+            (theta, gradient)
+        };
+        let alive = |(_, gradient): &(Vec<f64>, Vec<f64>)| gradient.iter().any(|g| *g != 0.0);
+        (0..TRIES).map(draw).find(alive).unwrap_or_else(|| draw(0))
+    }
+
     fn variables<'t>(&self, tape: &'t Tape<f64>, theta: &[f64]) -> Vec<Var<'t, f64>> {
         let part = |(k, shape): (usize, &Vec<usize>)| {
             let start = self.layout.start(k);
@@ -97,7 +110,10 @@ impl<'a> Function<'a> {
         seed: u64,
     ) -> (Var<'t, f64>, Tensor<f64>) {
         let y = (self.forward)(tape, vars, mix(seed, 0));
-        (y, init::normal(&y.shape(), 1.0, &mut init::rng(mix(seed, 1))))
+        (
+            y,
+            init::normal(&y.shape(), 1.0, &mut init::rng(mix(seed, 1))),
+        )
     }
 }
 
@@ -127,9 +143,11 @@ impl Default for Search {
     }
 }
 
-/// A law that was found and that the declared laws do not contain.
+/// A law that was found: one conserved quantity of gradient flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
+    /// The name of the declared law that it belongs to; `None` of a discovery.
+    pub declared: Option<String>,
     /// Its generator.
     pub generator: Generator,
     /// The identity δ = 0 in the names of the parameters.
@@ -149,9 +167,9 @@ pub struct Discovery {
     pub found: usize,
     /// An upper bound; `None` if the model has too many parameters to count.
     pub upper: Option<usize>,
-    /// The laws that are not declared, with formulas: `found` − `declared` of them if no declared one is
-    /// `missing`.
-    pub discovered: Vec<Found>,
+    /// As many laws as were found, each independent of the others: the declared ones, then those that are
+    /// not.
+    pub laws: Vec<Found>,
     /// A basis of the generators found, each with a conserved quantity; it may have more elements than there
     /// are independent laws: a product of two conserved quantities is conserved.
     pub generators: Vec<Generator>,
@@ -174,6 +192,11 @@ impl Discovery {
     /// Whether there is no further law: as many were found as there can be.
     pub fn is_complete(&self) -> bool {
         self.upper == Some(self.found)
+    }
+
+    /// The laws that are not declared.
+    pub fn discovered(&self) -> impl Iterator<Item = &Found> {
+        self.laws.iter().filter(|law| law.declared.is_none())
     }
 }
 
@@ -198,7 +221,7 @@ const TOLERANCE: f64 = 1e-10;
 /// let laws = discover(&net, &[], &Search::default());
 /// assert!(laws.is_complete());
 /// assert_eq!(laws.found, 3);
-/// assert_eq!(laws.discovered[0].formula, "⟨W1[0,:], G⟩ − ⟨W2[:,0], G⟩ = 0");
+/// assert_eq!(laws.laws[0].formula, "⟨W1[0,:], G⟩ − ⟨W2[:,0], G⟩ = 0");
 /// ```
 pub fn discover(function: &Function<'_>, declared: &[Law], search: &Search) -> Discovery {
     let layout = &function.layout;
@@ -229,19 +252,20 @@ pub fn discover(function: &Function<'_>, declared: &[Law], search: &Search) -> D
         } else if !contained.laws(&conserving) || !contained.symmetries(&all) {
             missing.push(law.name.clone());
         } else {
-            named.extend(conserving);
+            named.extend(conserving.into_iter().map(|g| (law.name.clone(), g)));
         }
     }
-    let declared = span_of(&named, &theta, most).rank();
-    let discovered = name::left_over(&space.generators, &named, layout, &theta);
-    let max_delta = (space.generators.iter()).map(|g| fresh.worst(g)).fold(0.0, f64::max);
+    let laws = name::independent(&space.generators, &named, layout, &theta);
+    let max_delta = (space.generators.iter())
+        .map(|g| fresh.worst(g))
+        .fold(0.0, f64::max);
     Discovery {
         parameters: layout.len(),
         ansatz,
-        declared,
+        declared: laws.iter().filter(|law| law.declared.is_some()).count(),
         found: found.rank(),
         upper,
-        discovered,
+        laws,
         generators: space.generators,
         symmetries,
         broken,
@@ -262,7 +286,7 @@ fn span_of(generators: &[Generator], theta: &[f64], count: usize) -> Span {
 
 /// Bθ + b, so far as it matters for the rank of at most `count` such vectors.
 fn direction(generator: &Generator, theta: &[f64], count: usize) -> Vec<f64> {
-    span::image(&generator.direction(theta), 4 * count + 256)
+    span::image(&generator.direction(theta), count + 64)
 }
 
 /// Points that the search did not use.
@@ -272,26 +296,16 @@ impl Fresh {
     const POINTS: u64 = 16;
 
     fn new(function: &Function<'_>, seed: u64) -> Self {
-        let point = |k| {
-            let theta = function.draw(&mut init::rng(mix(seed, 2 * k)));
-            let gradient = function.gradient(&theta, mix(seed, 2 * k + 1));
-            (theta, gradient)
-        };
-        Self((0..Self::POINTS).map(point).collect())
+        Self(
+            (0..Self::POINTS)
+                .map(|k| function.point(mix(seed, k)))
+                .collect(),
+        )
     }
 
-    /// The largest |δ| relative to the size of its terms. Where the terms are as small as the rounding of
-    /// the largest gradient (a dead neuron, a parameter without effect) it is relative to that.
+    /// The largest relative δ.
     fn worst(&self, generator: &Generator) -> f64 {
-        let one = |(theta, gradient): &(Vec<f64>, Vec<f64>)| {
-            let (delta, size) = generator.delta(theta, gradient);
-            let largest = gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
-            let floor = largest * generator.largest();
-            match size.max(floor) {
-                0.0 => 0.0,
-                size => delta.abs() / size,
-            }
-        };
+        let one = |(theta, gradient): &(Vec<f64>, Vec<f64>)| generator.relative(theta, gradient);
         self.0.iter().map(one).fold(0.0, f64::max)
     }
 }
@@ -331,8 +345,8 @@ impl Contained {
 
     fn at_points(&self, generator: &Generator) -> Vec<f64> {
         let points = self.points.iter();
-        let all: Vec<f64> = points.flat_map(|theta| generator.direction(theta)).collect();
-        span::image(&all, 4 * self.count + 256)
+        let all: Vec<Vec<f64>> = points.map(|theta| generator.direction(theta)).collect();
+        span::image(&all.concat(), self.count + 64)
     }
 
     fn laws(&self, generators: &[Generator]) -> bool {

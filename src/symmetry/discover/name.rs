@@ -1,6 +1,6 @@
 //! Sparse generators, and the laws that the declared ones leave over.
 
-use super::{Found, Generator, Layout};
+use super::{Found, Generator, Layout, Span};
 use ndarray::{Array2, Zip, s};
 use std::collections::BTreeMap;
 
@@ -49,7 +49,9 @@ pub(super) fn neat(generator: &Generator) -> Option<Generator> {
     }
     let cleaned = generator.cleaned(1e-9);
     let matrix = cleaned.matrix().iter().map(|&(.., w)| w);
-    let first = matrix.chain(cleaned.vector().iter().map(|&(_, w)| w)).next()?;
+    let first = matrix
+        .chain(cleaned.vector().iter().map(|&(_, w)| w))
+        .next()?;
     let snap = |w: f64| (12.0 * w).round() / 12.0;
     let scaled = cleaned.map(|w| w / first);
     let near = |w: f64| (w - snap(w)).abs() < 1e-8 * w.abs();
@@ -58,43 +60,65 @@ pub(super) fn neat(generator: &Generator) -> Option<Generator> {
     Some(if exact { scaled.map(snap) } else { scaled })
 }
 
-/// The laws that were found beside those `named`, each independent of the others at θ.
-pub(super) fn left_over(
+/// Of the laws that have a name, then of those found, each that is independent of the ones before at θ.
+pub(super) fn independent(
     found: &[Generator],
-    named: &[Generator],
+    named: &[(String, Generator)],
     layout: &Layout,
     theta: &[f64],
 ) -> Vec<Found> {
     let count = found.len();
-    let mut known = super::span_of(named, theta, count);
-    let mut order: Vec<&Generator> = found.iter().collect();
-    order.sort_by_key(|g| g.entries());
+    let mut known = Span::new();
     let mut out: Vec<Found> = Vec::new();
-    for generator in order {
+    for (name, generator) in named {
         if known.add(super::direction(generator, theta, count), 0.0) {
-            let others = named.iter().chain(out.iter().map(|f| &f.generator));
-            let generator = simplified(generator, others.collect());
+            out.push(Found {
+                declared: Some(name.clone()),
+                generator: generator.clone(),
+                formula: generator.formula(layout),
+            });
+        }
+    }
+    let mut others: Vec<&Generator> = found.iter().collect();
+    let first = |g: &Generator| {
+        let matrix = g.matrix().first().map(|e| e.0);
+        matrix
+            .into_iter()
+            .chain(g.vector().first().map(|e| e.0))
+            .min()
+    };
+    others.sort_by_key(|g| (g.entries(), first(g)));
+    for generator in others {
+        if known.add(super::direction(generator, theta, count), 0.0) {
+            let before = out.iter().map(|f| &f.generator).collect();
+            let generator = simplified(generator, before, layout);
             let formula = generator.formula(layout);
-            out.push(Found { generator, formula });
+            out.push(Found {
+                declared: None,
+                generator,
+                formula,
+            });
         }
     }
     out
 }
 
-/// The generator less multiples of others, as long as that leaves fewer entries.
-fn simplified(generator: &Generator, others: Vec<&Generator>) -> Generator {
+/// The generator less multiples of others, as long as that shortens its formula.
+fn simplified(generator: &Generator, others: Vec<&Generator>, layout: &Layout) -> Generator {
     let mut best = generator.clone();
+    let mut shortest = best.length(layout);
     loop {
-        let before = best.entries();
+        let before = shortest;
         for other in &others {
-            for share in ratios(&best, other) {
+            for share in ratios(&best, other).into_iter().chain([1.0, -1.0]) {
                 let less = Generator::combination([(1.0, &best), (-share, other)]);
-                if let Some(less) = neat(&less).filter(|l| l.entries() < best.entries()) {
+                if let Some(less) = neat(&less).filter(|less| less.length(layout) < shortest) {
+                    shortest = less.length(layout);
                     best = less;
                 }
             }
         }
-        if best.entries() == before {
+        if shortest == before {
             return best;
         }
     }

@@ -1,10 +1,11 @@
 //! A space that grows vector by vector.
 
 use crate::kernels::random::mix;
+use ndarray::Array1;
 
 /// Orthonormal vectors that span those added so far.
 pub(super) struct Span {
-    basis: Vec<Vec<f64>>,
+    basis: Vec<Array1<f64>>,
 }
 
 /// What must be left of a vector, relative to its length, for a new direction.
@@ -34,29 +35,28 @@ impl Span {
 
     /// Whether a vector lies in the span; true of zero.
     pub fn contains(&self, vector: &[f64]) -> bool {
-        self.rest(vector.to_vec()).is_none_or(|(_, left)| left <= NEW)
+        self.rest(vector.to_vec())
+            .is_none_or(|(_, left)| left <= NEW)
     }
 
     /// The part of a vector that is orthogonal to the span, as a unit vector, and its length relative to the
     /// vector's; none of zero.
-    fn rest(&self, mut v: Vec<f64>) -> Option<(Vec<f64>, f64)> {
+    fn rest(&self, v: Vec<f64>) -> Option<(Array1<f64>, f64)> {
         let before = norm(&v);
         if before == 0.0 {
             return None;
         }
-        v.iter_mut().for_each(|x| *x /= before);
+        let mut v = Array1::from_vec(v) / before;
         // The second time takes off what rounding left of the first.
         for _ in 0..2 {
             for e in &self.basis {
-                let overlap: f64 = v.iter().zip(e).map(|(x, y)| x * y).sum();
-                for (x, y) in v.iter_mut().zip(e) {
-                    *x -= overlap * y;
-                }
+                let overlap = v.dot(e);
+                v.scaled_add(-overlap, e);
             }
         }
-        let left = norm(&v);
+        let left = v.dot(&v).sqrt();
         if left > 0.0 {
-            v.iter_mut().for_each(|x| *x /= left);
+            v /= left;
         }
         Some((v, left))
     }

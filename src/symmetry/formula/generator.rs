@@ -9,6 +9,11 @@ const MOST: usize = 12;
 /// A part of a formula: its factor, and what the factor stands before.
 type Part = (f64, String);
 
+/// A part that stands for many entries.
+fn many(count: usize, what: &str) -> Part {
+    (1.0, format!("({count} {what})"))
+}
+
 impl Generator {
     /// δ = 0 as a formula; G is the gradient of the parameter beside it. Parameters are read as matrices,
     /// all axes but the last as rows.
@@ -22,6 +27,20 @@ impl Generator {
     /// assert_eq!(generator.formula(&layout), "⟨W[0,:], G⟩ + ⟨b[0], G⟩ − 2 G of b[1] = 0");
     /// ```
     pub fn formula(&self, layout: &Layout) -> String {
+        written(&self.parts(layout))
+    }
+
+    /// How long the formula is: its parts, where what is not written out counts in full, then its entries.
+    pub(crate) fn length(&self, layout: &Layout) -> (usize, usize) {
+        let count = |(_, what): &Part| {
+            let number = what.strip_prefix('(').and_then(|s| s.split(' ').next());
+            number.map_or(1, |n| n.parse().expect("a number of entries"))
+        };
+        let parts = self.parts(layout);
+        (parts.iter().map(count).sum(), self.entries())
+    }
+
+    fn parts(&self, layout: &Layout) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::new();
         for k in 0..layout.shapes().len() {
             let range = layout.start(k)..layout.start(k) + layout.size(k);
@@ -41,10 +60,11 @@ impl Generator {
             parts.extend(block.products(&matrix));
             parts.extend(block.sums(&vector));
         }
-        let across = |&&(i, j, _): &&(usize, usize, f64)| layout.parameter(i) != layout.parameter(j);
+        let across =
+            |&&(i, j, _): &&(usize, usize, f64)| layout.parameter(i) != layout.parameter(j);
         let across: Vec<_> = self.matrix().iter().filter(across).collect();
         if across.len() > MOST {
-            parts.push((1.0, format!("({} products across parameters)", across.len())));
+            parts.push(many(across.len(), "products across parameters"));
         } else {
             let entry = |i: usize| {
                 let k = layout.parameter(i);
@@ -59,7 +79,7 @@ impl Generator {
             };
             parts.extend(across.iter().map(product));
         }
-        written(&parts)
+        parts
     }
 }
 
@@ -137,8 +157,8 @@ impl Block<'_> {
             return lines;
         }
         if entries.len() > MOST {
-            let what = format!("({} products of entries of {})", entries.len(), self.name);
-            return vec![(1.0, what)];
+            let what = format!("products of entries of {}", self.name);
+            return vec![many(entries.len(), &what)];
         }
         let product = |(&(i, j), &w): (&(usize, usize), &f64)| match i == j {
             true => (w, format!("⟨{}, G⟩", self.entry(i))),
@@ -161,9 +181,14 @@ impl Block<'_> {
             for (&e, &w) in entries {
                 lines.entry(of(e)).or_default().push(w);
             }
-            let fits = (lines.values()).all(|l| l.len() == length && l.iter().all(|&w| close(w, l[0])));
-            (fits && length > 1 && n > 0)
-                .then(|| lines.into_iter().map(|(i, l)| (i, l[0])).collect::<Vec<_>>())
+            let fits =
+                (lines.values()).all(|l| l.len() == length && l.iter().all(|&w| close(w, l[0])));
+            (fits && length > 1 && n > 0).then(|| {
+                lines
+                    .into_iter()
+                    .map(|(i, l)| (i, l[0]))
+                    .collect::<Vec<_>>()
+            })
         };
         let by_rows = lines(rows, columns, &|e| e / columns);
         let by_columns = lines(columns, rows, &|e| e % columns);
@@ -177,7 +202,8 @@ impl Block<'_> {
             return lines;
         }
         if entries.len() > MOST {
-            return vec![(1.0, format!("({} entries of G of {})", entries.len(), self.name))];
+            let what = format!("entries of G of {}", self.name);
+            return vec![many(entries.len(), &what)];
         }
         let one = |(&e, &w): (&usize, &f64)| (w, format!("G of {}", self.entry(e)));
         entries.iter().map(one).collect()

@@ -41,7 +41,9 @@ impl Law {
                 _ => String::new(),
             };
             let product = match self.symmetry {
-                Symmetry::Rescaling if term.mean => format!("⟨{}, G⟩", projected(name, &term.slice)),
+                Symmetry::Rescaling if term.mean => {
+                    format!("⟨{}, G⟩", projected(name, &term.slice))
+                }
                 Symmetry::Rescaling => format!("⟨{name}{}, G⟩", one(&term.slice)),
                 Symmetry::Translation if term.slice.is_single() => {
                     format!("G of {name}{}", one(&term.slice))

@@ -1,7 +1,7 @@
 //! Attention layers drawn at random.
 
-use crate::layers::{Attention, Reach, Score, Shape, Sizes};
 use crate::compositions::{Composition, any_loss, conserved, fails};
+use crate::layers::{Attention, Reach, Score, Shape, Sizes};
 use emmy::nn::{Params, Pass};
 use emmy::symmetry::Law;
 use emmy::{Real, Tensor, Var, init};

@@ -1,8 +1,8 @@
 //! A graph layer before a norm: C18 and C19 with attention, whose scores a factor of the weights must not
 //! change either.
 
-use crate::layers::Norm;
 use crate::chains::{Made, made};
+use crate::layers::Norm;
 use crate::support::*;
 use emmy::graph::Neighbourhood;
 use emmy::init;

@@ -1,0 +1,180 @@
+//! Steps of a training, and what becomes of δ and c along them.
+
+use crate::models::Net;
+use clap::ValueEnum;
+use emmy::nn::Pass;
+use emmy::optim::{Algorithm, Optimizer};
+use emmy::symmetry::{Drift, Found};
+use emmy::{Tape, Tensor, init};
+
+/// The rule of the steps.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// θ ← θ − η (G + λ θ)
+    Descent,
+    /// v ← 0.9 v + G + λ θ, θ ← θ − η v
+    Momentum,
+    /// Adam, which has no formula for the drift
+    Adam,
+}
+
+const MOMENTUM: f64 = 0.9;
+
+impl Rule {
+    /// The default learning rate.
+    pub fn lr(self) -> f64 {
+        match self {
+            Self::Descent | Self::Momentum => 0.05,
+            Self::Adam => 0.01,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Descent => "gradient descent",
+            Self::Momentum => "gradient descent with momentum",
+            Self::Adam => "Adam",
+        }
+    }
+
+    /// μ, where the drift of c has a formula.
+    fn momentum(self) -> Option<f64> {
+        match self {
+            Self::Descent => Some(0.0),
+            Self::Momentum => Some(MOMENTUM),
+            Self::Adam => None,
+        }
+    }
+
+    fn algorithm(self) -> Algorithm {
+        match self {
+            Self::Descent => Algorithm::SGD,
+            Self::Momentum => Algorithm::Sgd {
+                momentum: MOMENTUM,
+                nesterov: false,
+            },
+            Self::Adam => Algorithm::ADAM,
+        }
+    }
+}
+
+/// How a model is trained.
+#[derive(Debug, Clone, Copy)]
+pub struct How {
+    pub steps: u64,
+    pub rule: Rule,
+    pub lr: f64,
+    pub decay: f64,
+    pub seed: u64,
+}
+
+/// What was watched; one row per step.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The loss before each step.
+    pub losses: Vec<f64>,
+    /// The largest relative δ before each step.
+    pub deltas: Vec<f64>,
+    /// c of each law at the start and after each step.
+    pub conserved: Vec<Vec<f64>>,
+    /// The same as the formula predicts from the start; none for a rule without formula.
+    pub predicted: Option<Vec<Vec<f64>>>,
+}
+
+/// Trains a model to fit random targets on one sample of data.
+pub fn train(net: &mut dyn Net, how: &How, laws: &[Found]) -> Run {
+    let target = {
+        let tape = Tape::new();
+        let y = net.forward(&Pass::eval(&tape, net), how.seed);
+        init::normal(&y.shape(), 1.0, &mut init::rng(how.seed ^ 0x7a26e7))
+    };
+    let point = |net: &dyn Net| -> (f64, Vec<Tensor<f64>>) {
+        let tape = Tape::new();
+        let pass = Pass::train(&tape, net, 0);
+        let loss = net
+            .forward(&pass, how.seed)
+            .mse(tape.constant(target.clone()));
+        (loss.item(), pass.gradients(loss))
+    };
+    let mut optimizer = Optimizer::new(how.rule.algorithm()).weight_decay(how.decay);
+    let start = flat(&net.tensors());
+    let mut drifts: Vec<Drift> = match how.rule.momentum() {
+        Some(_) => laws
+            .iter()
+            .map(|law| Drift::new(&law.generator, &start))
+            .collect(),
+        None => Vec::new(),
+    };
+    let conserved = |theta: &[f64]| {
+        laws.iter()
+            .map(|law| law.generator.conserved(theta))
+            .collect()
+    };
+    let predicted = |drifts: &[Drift]| drifts.iter().map(Drift::conserved).collect();
+    let mut run = Run {
+        losses: Vec::new(),
+        deltas: Vec::new(),
+        conserved: vec![conserved(&start)],
+        predicted: how.rule.momentum().map(|_| vec![predicted(&drifts)]),
+    };
+    for _ in 0..how.steps {
+        let (loss, gradients) = point(net);
+        if !loss.is_finite() {
+            break;
+        }
+        let theta = flat(&net.tensors());
+        let gradient = flat(&gradients.iter().collect::<Vec<_>>());
+        let deltas = laws
+            .iter()
+            .map(|law| law.generator.relative(&theta, &gradient));
+        run.losses.push(loss);
+        run.deltas.push(deltas.fold(0.0, f64::max));
+        optimizer.step(net.tensors_mut(), &gradients, how.lr);
+        run.conserved.push(conserved(&flat(&net.tensors())));
+        if let (Some(all), Some(momentum)) = (&mut run.predicted, how.rule.momentum()) {
+            for drift in &mut drifts {
+                drift.step(&theta, &gradient, how.lr, momentum, how.decay);
+            }
+            all.push(predicted(&drifts));
+        }
+    }
+    run
+}
+
+impl Run {
+    /// The largest relative δ.
+    pub fn delta(&self) -> f64 {
+        self.deltas.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// The largest change of a c.
+    pub fn moved(&self) -> f64 {
+        let start = &self.conserved[0];
+        largest(self.conserved.iter().map(|now| apart(now, start)))
+    }
+
+    /// The largest distance of a c from what was predicted, relative to the largest |c| or 1.
+    pub fn off(&self) -> Option<f64> {
+        let all = self.conserved.iter().zip(self.predicted.as_ref()?);
+        Some(largest(all.map(|(now, predicted)| apart(now, predicted))) / self.size())
+    }
+
+    pub fn size(&self) -> f64 {
+        let all = self.conserved.iter().flatten();
+        largest(all.map(|c| c.abs())).max(1.0)
+    }
+}
+
+/// Tensors as one vector.
+fn flat(tensors: &[&Tensor<f64>]) -> Vec<f64> {
+    tensors.iter().flat_map(|t| t.iter().copied()).collect()
+}
+
+/// The largest distance of two numbers at the same place.
+pub fn apart(a: &[f64], b: &[f64]) -> f64 {
+    largest(a.iter().zip(b).map(|(a, b)| (a - b).abs()))
+}
+
+fn largest(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(0.0, f64::max)
+}
