@@ -6,6 +6,7 @@ mod chains;
 mod compositions;
 mod contracts;
 mod differentiable;
+mod discovery;
 mod drift;
 mod errata;
 mod failing;
@@ -15,6 +16,9 @@ mod invariance;
 #[path = "../../examples/laws/layers/mod.rs"]
 mod layers;
 mod lists;
+#[allow(dead_code, reason = "the example shows more of them")]
+#[path = "../../examples/laws/models.rs"]
+mod models;
 mod networks;
 mod normalisation;
 mod plain;
@@ -23,4 +27,7 @@ mod runs;
 mod streams;
 mod sums;
 mod support;
+#[allow(dead_code, reason = "the example shows more of it")]
+#[path = "../../examples/laws/training.rs"]
+mod training;
 mod transformer;

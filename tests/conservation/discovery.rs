@@ -1,0 +1,338 @@
+//! Laws that are searched for: what is found in the small models, that it is whole, and that it holds.
+
+use crate::models::{MODELS, Net, Options};
+use crate::training::{How, Rule, train};
+use emmy::init;
+use emmy::nn::{Activation, Mlp, Module, discover};
+use emmy::symmetry::{
+    self, Ansatz, Discovery, Function, Generator, Law, Layout, Search, Slice, Symmetry, Term,
+};
+use proptest::prelude::*;
+
+fn search(net: &dyn Net, how: &Search) -> Discovery {
+    discover(net, how, |pass, seed| net.forward(pass, seed))
+}
+
+fn make(name: &str, eps: f64) -> Box<dyn Net> {
+    let model = MODELS.iter().find(|m| m.name == name).expect("a model");
+    (model.make)(Options { eps, seed: 0 })
+}
+
+/// All small models but one, which takes a minute: parameters, laws, and those among them that are declared.
+const EXPECTED: [(&str, [usize; 3]); 25] = [
+    ("mlp", [43, 5, 5]),
+    ("mlp-gelu", [43, 0, 0]),
+    ("mlp-deep", [324, 27, 27]),
+    ("linear", [20, 10, 10]),
+    ("gcn", [20, 3, 3]),
+    ("sage", [35, 3, 3]),
+    ("gat", [30, 3, 3]),
+    ("gat-2-heads", [38, 4, 4]),
+    ("gatv2", [30, 3, 3]),
+    ("gatv2-separate", [50, 8, 3]),
+    ("heads-averaged", [32, 2, 2]),
+    ("gatv2-deep", [116, 27, 27]),
+    ("residual", [48, 12, 12]),
+    ("identity-map", [28, 4, 0]),
+    ("attention", [24, 6, 6]),
+    ("attention-biased", [33, 8, 8]),
+    ("attention-2-heads", [36, 8, 8]),
+    ("grouped-queries", [36, 6, 6]),
+    ("rope", [36, 5, 5]),
+    ("qk-norm", [24, 5, 5]),
+    ("l2-attention", [18, 3, 3]),
+    ("swiglu", [36, 4, 4]),
+    ("experts", [30, 9, 9]),
+    ("layernorm-attention", [30, 9, 9]),
+    ("preln-block", [60, 16, 7]),
+];
+
+/// The declared laws are among those found, and these are all there are. Where some are not declared, the
+/// next tests tell which.
+#[test]
+fn every_list_is_whole() {
+    let others = |m: &&str| *m != "gatv2-10-layers";
+    let names: Vec<&str> = MODELS.iter().map(|m| m.name).filter(others).collect();
+    assert_eq!(names, EXPECTED.map(|(name, _)| name));
+    for (name, expected) in EXPECTED {
+        let found = search(&*make(name, 0.0), &Search::default());
+        let counts = [found.parameters, found.found, found.declared];
+        assert_eq!(counts, expected, "{name}");
+        assert!(found.is_complete(), "{name}: {:?} at most", found.upper);
+        assert!(
+            found.broken.is_empty() && found.missing.is_empty(),
+            "{name}: {found:?}"
+        );
+        assert!(found.max_delta <= 1e-10, "{name}: {:e}", found.max_delta);
+        let (zero, other) = found.gap;
+        assert!(
+            zero < 1e-12 && other > 1e-5,
+            "{name}: gap {zero:e} to {other:e}"
+        );
+        assert_eq!(found.laws.len(), found.found, "{name}");
+    }
+}
+
+fn formulas(found: &Discovery) -> Vec<&str> {
+    found.discovered().map(|law| &*law.formula).collect()
+}
+
+/// C22: a block whose stream is read raw conserves the balance of the mean of the stream, for any ε; that of
+/// the whole stream for ε = 0 alone.
+#[test]
+fn a_pre_norm_block_has_sixteen_laws_and_fifteen_with_an_eps() {
+    for (eps, laws) in [(0.0, 16), (0.01, 15)] {
+        let found = search(&*make("preln-block", eps), &Search::default());
+        assert_eq!((found.found, found.upper), (laws, Some(laws)), "{eps}");
+        let scale = |law: &symmetry::Found| law.declared.as_deref() == Some("embed, scale");
+        assert_eq!(found.laws.iter().any(scale), eps == 0.0);
+    }
+}
+
+/// A skip connection around a single map shifts its law: x + W x is (1 + W) x.
+#[test]
+fn what_is_not_declared_is_named() {
+    let found = search(&*make("identity-map", 0.0), &Search::default());
+    let law = |j: usize| {
+        format!(
+            "⟨inner.weight[{j},:], G⟩ + G of inner.weight[{j},{j}] − ⟨readout.weight[:,{j}], G⟩ = 0"
+        )
+    };
+    assert_eq!(formulas(&found), [law(0), law(1), law(2), law(3)]);
+    // What a source adds to all messages of a node that has neighbours, the bias behind them can take off.
+    let found = search(&*make("gatv2-separate", 0.0), &Search::default());
+    let law = |l: usize, j: usize| {
+        format!(
+            "G of layers.{l}.source.bias[{j}] − G of layers.{l}.target.bias[{j}] − G of layers.{l}.bias[{j}] = 0"
+        )
+    };
+    assert_eq!(
+        formulas(&found),
+        [law(0, 0), law(0, 1), law(0, 2), law(1, 0), law(1, 1)]
+    );
+}
+
+/// The same seed finds the same laws, on any number of threads.
+#[test]
+fn a_search_is_reproducible() {
+    let found = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let run = || search(&*make("gatv2-separate", 0.0), &Search::default());
+        pool.expect("threads").install(run)
+    };
+    let (one, three) = (found(1), found(3));
+    assert_eq!(one.generators, three.generators);
+    assert_eq!(one.laws, three.laws);
+    assert_eq!(one.gap, three.gap);
+}
+
+/// δ of every law found vanishes along 200 steps of every rule, and c moves as predicted.
+#[test]
+fn discovered_laws_hold_along_every_training() {
+    for (name, _) in EXPECTED {
+        let found = search(
+            &*make(name, 0.0),
+            &Search {
+                brackets: 0,
+                ..Search::default()
+            },
+        );
+        for rule in [Rule::Descent, Rule::Momentum, Rule::Adam] {
+            let how = How {
+                steps: 200,
+                rule,
+                lr: 0.01,
+                decay: 0.01,
+                seed: 1,
+            };
+            let run = train(&mut *make(name, 0.0), &how, &found.laws);
+            assert_eq!(run.losses.len(), 200, "{name}, {rule:?}: it diverged");
+            assert!(run.delta() <= 1e-10, "{name}, {rule:?}: {:e}", run.delta());
+            let off = run.off();
+            assert_eq!(off.is_none(), rule == Rule::Adam);
+            assert!(off.unwrap_or(0.0) <= 1e-9, "{name}, {rule:?}: {off:?}");
+            assert!(found.found == 0 || run.moved() > 1e-6, "{name}, {rule:?}");
+        }
+    }
+}
+
+/// A law that the model does not have is told apart from one that the ansatz cannot express.
+#[test]
+fn declared_laws_are_audited() {
+    let net = Mlp::<f64>::new(&[3, 4, 2], Activation::Identity, false, &mut init::rng(0));
+    let named = |(name, t): (String, &emmy::Tensor<f64>)| (name, t.shape().to_vec());
+    let layout = Layout::new(net.parameters().into_iter().map(named));
+    let function = Function::new(layout, |tape, vars, seed| {
+        let x = tape.constant(init::normal(&[5, 3], 1.0, &mut init::rng(seed)));
+        x.matmul(vars[0].t()).matmul(vars[1].t())
+    });
+    let terms = || {
+        vec![
+            Term::incoming(Slice::new(0, [1, 4, 3])),
+            Term::outgoing(Slice::new(1, [2, 4, 1])),
+        ]
+    };
+    let matrices = Law::new("matrices", 1, Symmetry::Linear, terms());
+    let wrong = Law::new(
+        "wrong",
+        1,
+        Symmetry::Rescaling,
+        terms().into_iter().map(|t| t.times(2.0)).take(1).collect(),
+    );
+    let declared = [matrices, wrong];
+    let found = symmetry::discover(&function, &declared, &Search::default());
+    assert_eq!(
+        (found.broken, found.missing),
+        (vec!["wrong".to_owned()], vec![])
+    );
+    assert_eq!(
+        (found.declared, found.found, found.upper),
+        (10, 10, Some(10))
+    );
+    let neurons = Search {
+        ansatz: Some(Ansatz::Neurons),
+        ..Search::default()
+    };
+    let found = symmetry::discover(&function, &declared, &neurons);
+    assert_eq!(found.missing, ["matrices"]);
+    assert_eq!((found.declared, found.found, found.upper), (0, 4, Some(10)));
+    assert!(!found.is_complete());
+}
+
+/// Generators say entry by entry what a law says of slices.
+#[test]
+fn a_law_is_the_sum_of_its_generators() {
+    let shapes = [("W", vec![4, 3]), ("b", vec![4]), ("V", vec![2, 4])];
+    let layout = Layout::new(shapes.map(|(name, shape)| (name.to_owned(), shape)));
+    let rng = &mut init::rng(3);
+    let draw = |rng: &mut init::Rng| -> Vec<emmy::Tensor<f64>> {
+        layout
+            .shapes()
+            .iter()
+            .map(|s| init::normal(s, 1.0, rng))
+            .collect()
+    };
+    let (theta, gradients) = (draw(rng), draw(rng));
+    let flat = |all: &[emmy::Tensor<f64>]| -> Vec<f64> {
+        all.iter().flat_map(|t| t.iter().copied()).collect()
+    };
+    let refs: Vec<&emmy::Tensor<f64>> = theta.iter().collect();
+    let terms = |outgoing: bool| {
+        let mut all = vec![
+            Term::incoming(Slice::new(0, [1, 4, 3])),
+            Term::incoming(Slice::new(1, [1, 4, 1])),
+        ];
+        all.extend(outgoing.then(|| Term::outgoing(Slice::new(2, [2, 4, 1])).times(2.0)));
+        all
+    };
+    let laws = [
+        Law::new("rescaling", 1, Symmetry::Rescaling, terms(true)),
+        Law::new("linear", 1, Symmetry::Linear, terms(true)),
+        Law::new("rotation", 1, Symmetry::Rotation, terms(true)),
+        Law::new("translation", 1, Symmetry::Translation, terms(false)),
+        Law::new(
+            "mean",
+            1,
+            Symmetry::Rescaling,
+            terms(true).into_iter().map(Term::mean).collect(),
+        ),
+    ];
+    for law in laws {
+        let measured = law.measure(&refs, &gradients);
+        for entry in 0..law.entries() {
+            let generator = law.generator(&layout, entry);
+            let (delta, _) = generator.delta(&flat(&theta), &flat(&gradients));
+            let expected = measured.delta[entry];
+            assert!(
+                (delta - expected).abs() < 1e-12,
+                "{}, {entry}: {delta} {expected}",
+                law.name
+            );
+            // The generator is the derivative of the change.
+            let t = 1e-6;
+            let mut moved = theta.clone();
+            law.transform(&mut moved.iter_mut().collect::<Vec<_>>(), entry, t);
+            let direction = generator.direction(&flat(&theta));
+            for ((new, old), d) in flat(&moved).iter().zip(flat(&theta)).zip(direction) {
+                assert!(((new - old) / t - d).abs() < 1e-4, "{}, {entry}", law.name);
+            }
+        }
+        // c of a law is twice that of its generator, but for shifts.
+        let Some(balance) = law.balance(&refs) else {
+            assert!(law.conserving(&layout).is_empty());
+            continue;
+        };
+        if law.symmetry == Symmetry::Linear {
+            continue;
+        }
+        let factor = if law.symmetry == Symmetry::Translation {
+            1.0
+        } else {
+            2.0
+        };
+        for (c, generator) in balance.iter().zip(law.conserving(&layout)) {
+            assert!(
+                (factor * generator.conserved(&flat(&theta)) - c).abs() < 1e-12,
+                "{}",
+                law.name
+            );
+        }
+    }
+}
+
+/// A small random network, and what is known of its laws: C1 for the hidden neurons of degree 1, C2.
+#[derive(Debug, Clone)]
+struct Random {
+    widths: Vec<usize>,
+    activation: Activation,
+    bias: bool,
+    seed: u64,
+}
+
+fn random() -> impl Strategy<Value = Random> {
+    let activation = prop_oneof![
+        Just(Activation::Relu),
+        Just(Activation::LeakyRelu { slope: 0.2 }),
+        Just(Activation::Gelu),
+        Just(Activation::Tanh),
+        Just(Activation::Identity),
+    ];
+    let widths = proptest::collection::vec(1..4_usize, 2..5);
+    (widths, activation, any::<bool>(), any::<u64>()).prop_map(
+        |(widths, activation, bias, seed)| Random {
+            widths,
+            activation,
+            bias,
+            seed,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(crate::support::cases(40))]
+
+    /// Nothing is listed that a fresh point breaks, what is declared is found, and the bounds are in order.
+    #[test]
+    fn no_law_is_listed_that_a_fresh_point_breaks(case in random()) {
+        let net = Mlp::<f64>::new(&case.widths, case.activation, case.bias, &mut init::rng(0));
+        let named = |(name, t): (String, &emmy::Tensor<f64>)| (name, t.shape().to_vec());
+        let layout = Layout::new(net.parameters().into_iter().map(named));
+        let function = Function::new(layout, |tape, vars, seed| {
+            let x = init::normal(&[4, case.widths[0]], 1.0, &mut init::rng(seed));
+            net.forward(&emmy::nn::Pass::bound(tape, &net, vars), tape.constant(x))
+        });
+        let declared = emmy::nn::Traced::laws(&net);
+        let how = Search { seed: case.seed, ..Search::default() };
+        let found = symmetry::discover(&function, &declared, &how);
+        prop_assert!(found.broken.is_empty() && found.missing.is_empty(), "{found:?}");
+        prop_assert!(found.declared <= found.found && Some(found.found) <= found.upper, "{found:?}");
+        for k in 0..20 {
+            let theta = function.draw(&mut init::rng(case.seed ^ (1000 + k)));
+            let gradient = function.gradient(&theta, case.seed ^ (2000 + k));
+            let worst = |g: &Generator| g.relative(&theta, &gradient);
+            for law in &found.laws {
+                prop_assert!(worst(&law.generator) <= 1e-10, "{}: {}", law.formula, worst(&law.generator));
+            }
+        }
+    }
+}
