@@ -46,6 +46,7 @@ fn laws() -> impl Strategy<Value = Any> {
                 slice,
                 side,
                 weight,
+                mean: false,
             });
         }
         if shared {

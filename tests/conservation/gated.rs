@@ -4,7 +4,7 @@ use crate::compositions::{Composition, any_loss, conserved, fails, names};
 use crate::layers::FeedForward;
 use emmy::init;
 use emmy::nn::{Activation, Params, Pass};
-use emmy::symmetry::Term;
+use emmy::symmetry::{Law, Term};
 use emmy::{Real, Tensor, Var};
 use proptest::prelude::*;
 

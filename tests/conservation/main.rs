@@ -8,6 +8,7 @@ mod contracts;
 mod differentiable;
 mod drift;
 mod errata;
+mod experts;
 mod failing;
 mod gated;
 mod handmade;
@@ -15,6 +16,7 @@ mod invariance;
 #[path = "../../examples/laws/layers/mod.rs"]
 mod layers;
 mod lists;
+mod means;
 mod networks;
 mod normalisation;
 mod plain;
