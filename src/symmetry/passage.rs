@@ -18,17 +18,22 @@ pub enum Change {
     Shift,
     /// x_ij → x_ij + t_j, one number per neuron for all rows.
     Offset,
+    /// x_i → x_i + (λ − 1) P x_i with P = 11ᵀ/n: one factor λ > 0 for the mean of the n neurons of each
+    /// row; what deviates from it stays. An example of [`Mix`](Self::Mix), and a [`Shift`](Self::Shift) of
+    /// each row by a number of its own.
+    Mean,
 }
 
 impl Change {
     /// All kinds.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Each,
         Self::All,
         Self::Mix,
         Self::Turn,
         Self::Shift,
         Self::Offset,
+        Self::Mean,
     ];
 }
 
@@ -36,7 +41,7 @@ impl Change {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Way {
     /// The output changes alike: by factors λᵏ, by the same matrix, by k times the shift. The number is k, 1
-    /// for matrices.
+    /// for matrices and for the mean.
     Carries(f64),
     /// The output stays as it is.
     Absorbs,
@@ -62,17 +67,17 @@ impl Way {
 
 /// What becomes of every kind of change; the rows of the table in `docs/conservation.md`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Passage([Way; 6]);
+pub struct Passage([Way; Change::ALL.len()]);
 
 impl Passage {
     /// Everything breaks, as in an operation of which nothing is known.
-    pub const BREAKS: Self = Self([Way::Breaks; 6]);
+    pub const BREAKS: Self = Self([Way::Breaks; Change::ALL.len()]);
 
     /// Everything arrives as it is: the identity.
-    pub const CARRIES: Self = Self([Way::Carries(1.0); 6]);
+    pub const CARRIES: Self = Self([Way::Carries(1.0); Change::ALL.len()]);
 
     /// Nothing arrives: the output does not depend on the stream.
-    pub const ABSORBS: Self = Self([Way::Absorbs; 6]);
+    pub const ABSORBS: Self = Self([Way::Absorbs; Change::ALL.len()]);
 
     /// A linear map of the rows, the same for every neuron: propagation along a graph, rows chosen, sums over
     /// rows.
@@ -85,11 +90,12 @@ impl Passage {
             .with(Change::All, Way::Carries(k))
     }
 
-    /// LayerNorm without gain, Ba et al. 2016: it sees neither a shift of all neurons nor, with `eps` = 0,
-    /// their size.
+    /// LayerNorm without gain, Ba et al. 2016: it sees neither a shift of all neurons, nor their
+    /// mean, nor, with `eps` = 0, their size.
     pub fn layer_norm(eps: f64) -> Self {
         Self::BREAKS
             .with(Change::Shift, Way::Absorbs)
+            .with(Change::Mean, Way::Absorbs)
             .with(Change::All, absorbed_at_zero(eps))
     }
 
@@ -158,5 +164,7 @@ mod tests {
         assert_eq!(norm.then(relu).way(Change::Shift), Way::Absorbs);
         assert_eq!(relu.then(norm).way(Change::Shift), Way::Breaks);
         assert_eq!(Passage::layer_norm(1e-5).way(Change::All), Way::Breaks);
+        assert_eq!(Passage::layer_norm(1e-5).way(Change::Mean), Way::Absorbs);
+        assert_eq!(relu.then(norm).way(Change::Mean), Way::Breaks);
     }
 }

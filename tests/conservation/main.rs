@@ -9,6 +9,7 @@ mod differentiable;
 mod discovery;
 mod drift;
 mod errata;
+mod experts;
 mod failing;
 mod gated;
 mod handmade;
@@ -16,6 +17,7 @@ mod invariance;
 #[path = "../../examples/laws/layers/mod.rs"]
 mod layers;
 mod lists;
+mod means;
 #[allow(dead_code, reason = "the example shows more of them")]
 #[path = "../../examples/laws/models.rs"]
 mod models;

@@ -57,6 +57,8 @@ fn a_network_of_ones_own_gets_its_laws() {
     // `up` reads the stream directly, `inner` reads it through a norm.
     let scale = "first, scale: ⟨first.weight, G⟩ + ⟨first.bias, G⟩ + ⟨down.weight, G⟩ + ⟨down.bias, G⟩ − ⟨up.weight, G⟩ = 0";
     let always = [
+        "first, mean: ⟨P first.weight, G⟩ + ⟨P first.bias, G⟩ + ⟨P down.weight, G⟩ + ⟨P down.bias, G⟩ \
+         − ⟨up.weight P, G⟩ = 0, P = 11ᵀ/5",
         "up, neurons: ⟨up.weight[j,:], G⟩ + ⟨up.bias[j], G⟩ − ⟨down.weight[:,j], G⟩ = 0",
         "norm, neurons: ⟨norm.gain[j], G⟩ + ⟨norm.bias[j], G⟩ − ⟨inner.weight[:,j], G⟩ = 0",
         "inner, neurons: ⟨inner.weight[j,:], G⟩ + ⟨inner.bias[j], G⟩ − ⟨last.weight[:,j], G⟩ = 0",

@@ -99,7 +99,17 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
     };
     let shapes: Vec<&[usize]> = node.args.iter().map(|&a| &nodes[a].shape[..]).collect();
     // The relation of the output to one operand if the others do not change.
-    let reached = |k: usize| operands[k].behind(broadcast(shapes[k], &node.shape));
+    let reached = |k: usize| {
+        let relation = operands[k].behind(broadcast(shapes[k], &node.shape));
+        // Repeated rows get the shifts of other rows: a unit of their own, which is that of no node.
+        match rows(shapes[k]) == rows(&node.shape) {
+            true => relation,
+            false => Relation {
+                shift_base: nodes.len() + k,
+                ..relation
+            },
+        }
+    };
     let of = |passage| Relation {
         stream,
         passage,
@@ -132,7 +142,9 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
             for k in 1..operands.len() {
                 let other = reached(k);
                 passage = passage.zip(other.passage, |change, a, b| match change {
-                    Change::Mix | Change::Turn if a.carries() || b.carries() => Way::Breaks,
+                    Change::Mix | Change::Turn | Change::Mean if a.carries() || b.carries() => {
+                        Way::Breaks
+                    }
                     _ if a.carries() && !first.comparable(&other, change) => Way::Breaks,
                     _ => equal(a, b),
                 });
@@ -194,7 +206,11 @@ fn join(node: &Node, shapes: &[&[usize]]) -> Join {
         "square" => homogeneous(2.0),
         "sqrt" | "sqrt_or_zero" => homogeneous(0.5),
         "recip_or_zero" => homogeneous(-1.0),
-        "softmax" | "log_softmax" => Join::One(Passage::BREAKS.with(Change::Shift, Way::Absorbs)),
+        "softmax" | "log_softmax" => Join::One(
+            Passage::BREAKS
+                .with(Change::Shift, Way::Absorbs)
+                .with(Change::Mean, Way::Absorbs),
+        ),
         "logsumexp" => Join::One(Passage::BREAKS.with(Change::Shift, Way::Carries(1.0))),
         "sum" | "max" | "min" => reduction(node.op, from, to),
         "broadcast_to" => Join::One(broadcast(from, to)),
@@ -242,9 +258,10 @@ fn reduction(op: &str, from: &[usize], to: &[usize]) -> Join {
         (false, false, _) => Passage::CARRIES,
         (false, true, true) => Passage::CARRIES.with(Change::Offset, Way::Carries(n / m)),
         (false, true, false) => Passage::homogeneous(1.0).with(Change::Offset, Way::Carries(1.0)),
-        (true, false, true) => only_all().with(Change::Shift, Way::Carries(d)),
+        (true, false, true) => total().with(Change::Shift, Way::Carries(d)),
         (true, false, false) => only_all().with(Change::Shift, Way::Carries(1.0)),
-        (true, true, _) => only_all(),
+        (true, true, true) => total(),
+        (true, true, false) => only_all(),
     };
     match rows {
         true => Join::Of(passage),
@@ -255,6 +272,12 @@ fn reduction(op: &str, from: &[usize], to: &[usize]) -> Join {
 /// Only a factor of the whole stream passes.
 fn only_all() -> Passage {
     Passage::BREAKS.with(Change::All, Way::Carries(1.0))
+}
+
+/// The passage of a sum over neurons, or back to all of them: n times the mean of a row, or numbers that are
+/// their own mean.
+fn total() -> Passage {
+    only_all().with(Change::Mean, Way::Carries(1.0))
 }
 
 /// The passage of c x.
@@ -271,8 +294,13 @@ fn times(c: f64) -> Passage {
 fn broadcast(from: &[usize], to: &[usize]) -> Passage {
     match (from.last(), to.last()) {
         (a, b) if a == b => Passage::CARRIES,
-        _ => only_all().with(Change::Shift, Way::Carries(1.0)),
+        _ => total().with(Change::Shift, Way::Carries(1.0)),
     }
+}
+
+/// The axes that number the rows.
+fn rows(shape: &[usize]) -> &[usize] {
+    shape.split_last().map_or(&[], |(_, rows)| rows)
 }
 
 /// Whether an operand has one number per row, or a single one: a product with it treats all neurons
@@ -313,7 +341,8 @@ fn sum(id: usize, a: Relation, b: Relation, c: f64) -> Relation {
                 if a.comparable(&b, change) =>
             {
                 let total = x + c * y;
-                match total.abs() <= 1e-9 * (x.abs() + y.abs()) {
+                // The factor 1/d of a mean is rounded in the type of the model.
+                match total.abs() <= 1e-6 * (x.abs() + y.abs()) {
                     true => Way::Absorbs,
                     false => Way::Carries(total),
                 }
@@ -333,7 +362,7 @@ fn sum(id: usize, a: Relation, b: Relation, c: f64) -> Relation {
     let sum = Relation {
         stream: a.stream.or(b.stream),
         passage,
-        shift_base: base(Change::Shift, |r| r.shift_base),
+        shift_base: base(Change::Shift, |r| r.shift_base).min(id),
         offset_base: base(Change::Offset, |r| r.offset_base),
     };
     let sum = if sum.shift_base == id {
@@ -364,8 +393,12 @@ fn product(change: Change, a: Way, b: Way, sign: f64, uniform: [bool; 2]) -> Way
             }
         }
         // A factor per row does not mix neurons, and a shift of all neurons of a row stays one.
-        (Change::Mix | Change::Turn | Change::Shift, Carries(_), Absorbs) if uniform[1] => a,
-        (Change::Mix | Change::Turn | Change::Shift, Absorbs, Carries(_))
+        (Change::Mix | Change::Turn | Change::Mean | Change::Shift, Carries(_), Absorbs)
+            if uniform[1] =>
+        {
+            a
+        }
+        (Change::Mix | Change::Turn | Change::Mean | Change::Shift, Absorbs, Carries(_))
             if uniform[0] && !quotient =>
         {
             b

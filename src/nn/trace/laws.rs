@@ -1,5 +1,6 @@
 //! The laws of a pass: those of its streams, and those inside its layers.
 
+use super::centred::of_readers;
 use super::streams::{Edge, Stream, Streams};
 use super::{Trace, spoken};
 use crate::symmetry::{Change, Law, Passage, Ports, Slice, Symmetry, Term, Way};
@@ -17,6 +18,10 @@ impl Trace {
     /// | one factor | all writers against all readers, where a norm acts on all neurons together | scale |
     /// | a number for all neurons | the gradient of each writer sums to zero over the neurons | shift |
     /// | a number per neuron | the gradient of each bias is zero | bias |
+    /// | a factor for the mean | the means of all writers against those of all readers, where norms that do not see the mean leave no larger law | mean |
+    ///
+    /// A weight that reads only numbers with the mean zero, such as the output of a LayerNorm without gain,
+    /// has a law of its own, "rows": the gradient of each of its rows sums to zero.
     ///
     /// "Are GATs Out of Balance?", Theorem 2.2 (shared weights), Theorem 6.3 with the term that its
     /// right side lacks (separate weights), Theorem 6.4 (heads) are the first row between two graph
@@ -34,7 +39,8 @@ impl Trace {
     /// outputs of a row sum to zero over the classes.
     pub fn softmax_laws(&self) -> Vec<Law> {
         let others = self.laws();
-        let softmax = Passage::CARRIES.with(Change::Shift, Way::Absorbs);
+        let softmax =
+            (Passage::CARRIES.with(Change::Shift, Way::Absorbs)).with(Change::Mean, Way::Absorbs);
         let mut laws = self.laws_seen(softmax, false);
         laws.retain(|law| !others.contains(law));
         for law in &mut laws {
@@ -61,7 +67,7 @@ impl Trace {
     /// assert_eq!(passage.way(Change::Each), Way::Breaks);
     /// ```
     pub fn passages(&self) -> Vec<Option<(Vec<usize>, Passage)>> {
-        let streams = Streams::of(self, false);
+        let streams = Streams::of(self, &Change::ALL, false);
         self.outputs.iter().map(|&y| streams.at_output(y)).collect()
     }
 
@@ -74,13 +80,22 @@ impl Trace {
     }
 
     fn laws_seen(&self, sight: Passage, lenient: bool) -> Vec<Law> {
-        let streams = Streams::seen(self, sight, lenient);
+        let others = Change::ALL.into_iter().filter(|&c| c != Change::Mean);
+        let others: Vec<Change> = others.collect();
+        let streams = Streams::seen(self, sight, &others, lenient);
         // The laws are in the order of the calls that write; laws of the inside of a call come
         // first.
         let mut found: Vec<(usize, Law)> = Vec::new();
         for (number, stream) in streams.all() {
             let laws = of_stream(self, &streams, number, stream);
             found.extend(laws.into_iter().map(|law| (stream.writers[0], law)));
+        }
+        // The mean is followed on its own: where it arrives and no other change does, streams become one for
+        // its sake alone, which must not cost the laws of either.
+        let means = Streams::seen(self, sight, &[Change::Mean], lenient);
+        for (number, stream) in means.all() {
+            let law = of_mean(self, &streams, &means, number, stream);
+            found.extend(law.map(|law| (stream.writers[0], law)));
         }
         found.sort_by_key(|(call, _)| *call);
         let mut laws: Vec<Law> = Vec::new();
@@ -98,11 +113,12 @@ impl Trace {
                 laws.push(law);
             }
         }
+        laws.extend(of_readers(self));
         laws
     }
 
     /// The number of a call among those that write neurons, from 1.
-    fn layer(&self, call: usize) -> usize {
+    pub(super) fn layer(&self, call: usize) -> usize {
         let declared = self.declared().into_iter();
         let writes = |c: &usize| !ports(self, *c).writers.is_empty();
         declared.filter(writes).take_while(|&c| c <= call).count()
@@ -196,6 +212,41 @@ fn of_stream(trace: &Trace, streams: &Streams<'_>, number: usize, stream: &Strea
     laws.extend(each("shift", Change::Shift, |ports| &ports.shifts));
     laws.extend(each("bias", Change::Offset, |ports| &ports.offsets));
     laws
+}
+
+/// The law of the mean of a stream, if no other law of the same writers contains it: a law of any matrix
+/// does, and so do laws of shifts, which move the mean of every writer alone.
+fn of_mean(
+    trace: &Trace,
+    others: &Streams<'_>,
+    means: &Streams<'_>,
+    number: usize,
+    stream: &Stream,
+) -> Option<Law> {
+    if !stream.used || !means.allows(number, Change::Mean) {
+        return None;
+    }
+    let allowed = |change| {
+        let mut written = stream.writers.iter().map(|&w| others.written_by(w));
+        written.all(|found| {
+            found.is_some_and(|(number, other)| {
+                others.allows(number, change)
+                    && (change == Change::Shift || other.writers == stream.writers)
+            })
+        })
+    };
+    let terms = terms(trace, stream, Change::Mean);
+    // A single neuron is its own mean.
+    if allowed(Change::Mix) || allowed(Change::Shift) || terms[0].neurons() == 1 {
+        return None;
+    }
+    let first = stream.writers[0];
+    Some(Law::new(
+        format!("{}, mean", trace.calls[first].title()),
+        trace.layer(first),
+        Symmetry::Rescaling,
+        terms.into_iter().map(Term::mean).collect(),
+    ))
 }
 
 /// The terms of the writers and the readers, each term once.

@@ -5,6 +5,7 @@
 //! [summary](Trace::summary) and the order of weights for
 //! [`Initialization`](crate::init::Initialization) are computed from this record.
 
+mod centred;
 mod glue;
 mod laws;
 mod log;

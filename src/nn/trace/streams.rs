@@ -1,5 +1,6 @@
 //! Streams: neurons that layers write, operations pass on, and other layers read.
 
+use super::centred::centred;
 use super::glue::{Relation, relate};
 use super::{Call, Node, Trace};
 use crate::symmetry::{Change, Passage, Ports, Reader, Way};
@@ -12,7 +13,7 @@ pub(super) struct Stream {
     /// The calls that read it.
     pub edges: Vec<Edge>,
     /// For each kind of change, whether it has an effect that no parameter can compensate.
-    broken: [bool; 6],
+    broken: [bool; Change::ALL.len()],
     /// Whether any operation, call or loss reads it.
     pub used: bool,
 }
@@ -32,6 +33,10 @@ pub(super) struct Streams<'a> {
     pub(super) trace: &'a Trace,
     /// Whether activations that are not homogeneous are treated as homogeneous.
     lenient: bool,
+    /// For each kind of change, whether it is left out.
+    omitted: [bool; Change::ALL.len()],
+    /// For each node, whether its rows sum to zero.
+    centred: Vec<bool>,
     pub(super) relations: Vec<Relation>,
     streams: Vec<Stream>,
     /// For each stream, the stream of which it is part; itself if it is part of no other.
@@ -43,11 +48,13 @@ pub(super) struct Streams<'a> {
 }
 
 impl<'a> Streams<'a> {
-    /// The streams of a pass up to its outputs, without a loss.
-    pub fn of(trace: &'a Trace, lenient: bool) -> Self {
+    /// The streams of a pass up to its outputs, without a loss, for the kinds of change in `kinds`.
+    pub fn of(trace: &'a Trace, kinds: &[Change], lenient: bool) -> Self {
         let mut streams = Self {
             trace,
             lenient,
+            omitted: Change::ALL.map(|change| !kinds.contains(&change)),
+            centred: centred(&trace.nodes),
             relations: vec![Relation::FIXED; trace.nodes.len()],
             streams: Vec::new(),
             part_of: Vec::new(),
@@ -60,8 +67,8 @@ impl<'a> Streams<'a> {
     }
 
     /// The streams of a pass with a loss of its outputs; `sight` is the passage through the loss.
-    pub fn seen(trace: &'a Trace, sight: Passage, lenient: bool) -> Self {
-        let mut streams = Self::of(trace, lenient);
+    pub fn seen(trace: &'a Trace, sight: Passage, kinds: &[Change], lenient: bool) -> Self {
+        let mut streams = Self::of(trace, kinds, lenient);
         for &output in &trace.outputs {
             let seen = streams.relations[output].passage.then(sight);
             let stuck = seen.zip(
@@ -97,6 +104,12 @@ impl<'a> Streams<'a> {
         whole.map(|s| (s, &self.streams[s]))
     }
 
+    /// The stream that a call writes, with its number.
+    pub fn written_by(&self, call: usize) -> Option<(usize, &Stream)> {
+        let stream = self.root(self.written[call]?);
+        Some((stream, &self.streams[stream]))
+    }
+
     /// Whether a change of the stream can be compensated.
     pub fn allows(&self, stream: usize, change: Change) -> bool {
         !self.streams[stream].broken[change as usize]
@@ -121,6 +134,10 @@ impl<'a> Streams<'a> {
                 let mut relation = relate(&trace.nodes, id, &operands);
                 if self.lenient {
                     relation = leniently(&trace.nodes[id], &operands, relation);
+                }
+                if self.centred[id] && relation.passage.way(Change::Mean).carries() {
+                    // The mean that would change is zero: so x − mean x does not see it.
+                    relation.passage = relation.passage.with(Change::Mean, Way::Absorbs);
                 }
                 self.relations[id] = relation;
                 self.settle(id, relation.passage);
@@ -235,7 +252,11 @@ impl<'a> Streams<'a> {
             } else {
                 let made_good = |change: Change, way: Way, _| match (change, way) {
                     (_, Way::Carries(_)) if reader.terms.is_empty() => Way::Breaks,
-                    (Change::Mix | Change::Turn, Way::Carries(_)) if !reader.mixes => Way::Breaks,
+                    (Change::Mix | Change::Turn | Change::Mean, Way::Carries(_))
+                        if !reader.mixes =>
+                    {
+                        Way::Breaks
+                    }
                     (Change::Shift | Change::Offset, Way::Carries(_)) => Way::Breaks,
                     (_, way) => way,
                 };
@@ -261,12 +282,13 @@ impl<'a> Streams<'a> {
         if !passes {
             let mut stream = Stream {
                 writers: vec![number],
+                broken: self.omitted,
                 ..Stream::default()
             };
-            if !ports.mixes {
-                stream.broken[Change::Mix as usize] = true;
-                stream.broken[Change::Turn as usize] = true;
-            }
+            // Neurons of several heads can be mixed head by head alone, and so not with their mean.
+            stream.broken[Change::Mix as usize] |= !ports.mixes;
+            stream.broken[Change::Turn as usize] |= !ports.mixes;
+            stream.broken[Change::Mean as usize] |= !ports.mixes || ports.heads > 1;
             self.streams.push(stream);
             self.part_of.push(self.streams.len() - 1);
             self.written[number] = Some(self.streams.len() - 1);
@@ -312,7 +334,7 @@ impl<'a> Streams<'a> {
     }
 
     pub(super) fn breaks_all(&mut self, stream: usize) {
-        self.streams[stream].broken = [true; 6];
+        self.streams[stream].broken = [true; Change::ALL.len()];
     }
 
     pub(super) fn root(&self, mut stream: usize) -> usize {

@@ -1,0 +1,101 @@
+//! Numbers with the mean zero, and the weights that read them.
+//!
+//! The output of a LayerNorm without gain sums to zero in each row. A weight W that reads nothing else
+//! may grow by the same number along a row, W → W + t e_r 1ᵀ: no output changes.
+
+use super::glue::{Relation, relate};
+use super::{Node, Trace, spoken};
+use crate::symmetry::{Change, Law, Passage, Slice, Symmetry, Term, Way};
+
+/// For each node, whether P y = 0, P = 11ᵀ/n: the entries of each row sum to zero, whatever parameters
+/// and data are.
+///
+/// No table is needed beside that of operations. A change x + (λ − 1) P x of the mean does nothing to
+/// operands with P x = 0. If the operation carries it, y = y + (λ − 1) P y, hence P y = 0.
+pub(super) fn centred(nodes: &[Node]) -> Vec<bool> {
+    let source = Relation {
+        stream: Some(0),
+        passage: Passage::ABSORBS.with(Change::Mean, Way::Carries(1.0)),
+        ..Relation::FIXED
+    };
+    let mut out = vec![false; nodes.len()];
+    for (id, node) in nodes.iter().enumerate() {
+        let operand = |&a: &usize| if out[a] { source } else { Relation::FIXED };
+        let operands: Vec<Relation> = node.args.iter().map(operand).collect();
+        let kept = relate(nodes, id, &operands).passage.way(Change::Mean);
+        out[id] = kept.carries() || is_deviation(nodes, id);
+    }
+    out
+}
+
+/// Whether node `id` is x − mean x. It does not see the mean, and carries a change of it, as both
+/// operands do: so P y = λ P y.
+fn is_deviation(nodes: &[Node], id: usize) -> bool {
+    let ([x, mean], "sub") = (&nodes[id].args[..], nodes[id].op) else {
+        return false;
+    };
+    let shape = &nodes[*x].shape;
+    let rows = &shape[..shape.len().saturating_sub(1)];
+    // Rows stay in their places; of a single row the shapes do not show whether it was reduced.
+    let in_place = nodes[id].shape == *shape && nodes[*mean].shape.starts_with(rows);
+    if !in_place || rows.contains(&1) {
+        return false;
+    }
+    let mut path = Vec::new();
+    let mut at = *mean;
+    while at != *x {
+        let [from] = nodes[at].args[..] else {
+            return false;
+        };
+        path.push(at);
+        at = from;
+    }
+    let x = Relation {
+        stream: Some(0),
+        passage: Passage::CARRIES,
+        shift_base: at,
+        offset_base: at,
+    };
+    let mean = path
+        .into_iter()
+        .rev()
+        .fold(x, |x, node| relate(nodes, node, &[x]));
+    let arrives = |change| mean.passage.way(change).carries();
+    let shifted = relate(nodes, id, &[x, mean]).passage.way(Change::Shift);
+    arrives(Change::Mean) && arrives(Change::Shift) && shifted == Way::Absorbs
+}
+
+/// The laws of the weights that read nothing but centred numbers: the gradient of each row sums to zero.
+pub(super) fn of_readers(trace: &Trace) -> Vec<Law> {
+    let centred = centred(&trace.nodes);
+    let law = |(id, node): (usize, &Node)| {
+        let parameter = node.parameter?;
+        let [out, width] = node.shape[..] else {
+            return None;
+        };
+        let nodes = trace.nodes.iter();
+        let mut uses = nodes
+            .enumerate()
+            .filter(|(_, user)| user.args.contains(&id));
+        let (first, _) = uses.clone().next()?;
+        let reads = |(_, user): (usize, &Node)| {
+            user.op == "linear" && user.args[0] != id && centred[user.args[0]]
+        };
+        if width == 1 || trace.outputs.contains(&id) || !uses.all(reads) {
+            return None;
+        }
+        let mut calls = trace.declared().into_iter();
+        let reader = calls.find(|&c| trace.calls[c].nodes.contains(&first));
+        let name = &trace.names[parameter];
+        Some(Law::new(
+            format!(
+                "{}, rows",
+                spoken(name.strip_suffix(".weight").unwrap_or(name))
+            ),
+            reader.map_or(1, |call| trace.layer(call).max(1)),
+            Symmetry::Translation,
+            vec![Term::incoming(Slice::new(parameter, [1, out, width]))],
+        ))
+    };
+    trace.nodes.iter().enumerate().filter_map(law).collect()
+}

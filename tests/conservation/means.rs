@@ -1,0 +1,321 @@
+//! C22: the mean of a stream that norms do not see, and weights that read numbers of mean zero.
+
+use crate::compositions::{Composition, any_loss, conserved, fails, linear, names, vanishes};
+use crate::layers::Norm;
+use emmy::autodiff::checkpoint;
+use emmy::init;
+use emmy::nn::{LayerNorm, Linear, Pass, Trace};
+use emmy::symmetry::{Law, Slice, Symmetry, Term};
+use emmy::{Real, Tensor, Var};
+use proptest::prelude::*;
+
+/// The norms in front of the blocks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Plain,
+    Gain,
+    ByHand,
+    Rms,
+}
+
+/// How the stream is read in the end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum End {
+    Raw,
+    /// Behind a norm.
+    Norm,
+    /// Behind a ReLU.
+    Relu,
+    /// Behind a norm; and raw before the first block by a map of its own.
+    Early,
+}
+
+/// x ← E e,   x ← x + W₂ relu(W₁ norm x) in every block,   y = R x.
+#[derive(Debug, Clone)]
+struct PreNorm<F: Real> {
+    embed: Linear<F>,
+    early: Option<Linear<F>>,
+    norms: Vec<LayerNorm<F>>,
+    firsts: Vec<Linear<F>>,
+    seconds: Vec<Linear<F>>,
+    readout: Linear<F>,
+    case: Case,
+    x: Tensor<F>,
+}
+emmy::module!(PreNorm: embed, early, norms, firsts, seconds, readout);
+
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    rows: usize,
+    width: usize,
+    hidden: usize,
+    blocks: usize,
+    bias: bool,
+    kind: Kind,
+    end: End,
+    eps: f64,
+    seed: u64,
+}
+
+const CASE: Case = Case {
+    rows: 6,
+    width: 5,
+    hidden: 4,
+    blocks: 1,
+    bias: true,
+    kind: Kind::Plain,
+    end: End::Raw,
+    eps: 1e-2,
+    seed: 0,
+};
+
+impl Case {
+    fn draw<F: Real>(self) -> PreNorm<F> {
+        let rng = &mut init::rng(self.seed);
+        let (d, h) = (self.width, self.hidden);
+        let mut maps = |input, out| {
+            let blocks = 0..self.blocks;
+            blocks.map(|_| linear(input, out, self.bias, rng)).collect()
+        };
+        let (firsts, seconds) = (maps(d, h), maps(h, d));
+        let mut norm = || match self.kind {
+            Kind::Gain => LayerNorm {
+                gain: Some(init::normal(&[d], 1.0, rng)),
+                bias: Some(init::normal(&[d], 1.0, rng)),
+                eps: self.eps,
+            },
+            _ => LayerNorm::plain(self.eps),
+        };
+        PreNorm {
+            norms: (0..self.blocks).map(|_| norm()).collect(),
+            embed: linear(3, d, self.bias, rng),
+            early: (self.end == End::Early).then(|| linear(d, 2, self.bias, rng)),
+            firsts,
+            seconds,
+            readout: linear(d, 2, self.bias, rng),
+            case: self,
+            x: init::normal(&[self.rows, 3], 1.0, rng),
+        }
+    }
+}
+
+impl<F: Real> PreNorm<F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
+        let Case { kind, end, eps, .. } = self.case;
+        let mut x = (self.embed).forward(pass, pass.tape().constant(self.x.clone()));
+        let early = self.early.as_ref().map(|map| map.forward(pass, x));
+        let blocks = self.norms.iter().zip(&self.firsts).zip(&self.seconds);
+        for ((norm, first), second) in blocks {
+            let y = match kind {
+                Kind::Plain | Kind::Gain => norm.forward(pass, x),
+                Kind::ByHand => Norm::Layer { eps }.apply(x),
+                Kind::Rms => Norm::Rms.apply(x),
+            };
+            x = x + second.forward(pass, first.forward(pass, y).relu());
+        }
+        let last = match end {
+            End::Raw => x,
+            End::Norm | End::Early => Norm::Layer { eps }.apply(x),
+            End::Relu => x.relu(),
+        };
+        let y = self.readout.forward(pass, last);
+        early.into_iter().fold(y, |y, early| y + early)
+    }
+
+    fn laws(&self) -> Vec<Law> {
+        Trace::of(self, |pass| self.outputs(pass)).laws()
+    }
+}
+
+impl<F: Real> Composition<F> for PreNorm<F> {
+    fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
+        any_loss(self.outputs(pass), self.case.seed)
+    }
+}
+
+fn named(laws: &[Law]) -> Vec<&str> {
+    laws.iter().map(|law| law.name.as_str()).collect()
+}
+
+/// Three neurons or more: for two numbers the output of a norm is only a sign.
+fn drawn() -> impl Strategy<Value = Case> {
+    let sizes = (3..7_usize, 3..7_usize, 1..5_usize, 1..4_usize);
+    let kind = prop::sample::select(&[Kind::Plain, Kind::Gain, Kind::ByHand][..]);
+    (sizes, any::<bool>(), kind, any::<u64>()).prop_map(
+        |((rows, width, hidden, blocks), bias, kind, seed)| Case {
+            rows,
+            width,
+            hidden,
+            blocks,
+            bias,
+            kind,
+            seed,
+            ..CASE
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(crate::support::cases(60))]
+
+    #[test]
+    fn c22_the_mean_of_a_stream_read_raw_is_a_channel_of_its_own(
+        case in drawn(),
+        exact: bool,
+        end in prop::sample::select(&[End::Raw, End::Norm, End::Relu, End::Early][..]),
+    ) {
+        let case = Case { end, eps: if exact { 0.0 } else { 1e-2 }, ..case };
+        let net = case.draw::<f64>();
+        let laws = net.laws();
+        let has = |what: &str| laws.iter().any(|law| law.name.ends_with(what));
+        prop_assert_eq!(has("embed, mean"), matches!(end, End::Raw | End::Early));
+        // What is read before the first block has another size than what is read behind a norm.
+        prop_assert_eq!(has("embed, scale"), exact);
+        let shifts = |of: &str| laws.iter().any(|law| law.name.starts_with(&format!("{of}, shift")));
+        prop_assert_eq!(shifts("embed"), end == End::Norm);
+        prop_assert!(end != End::Norm || shifts("second 1"));
+        // All maps behind norms without gain read numbers of mean zero.
+        prop_assert_eq!(has("first 1, rows"), case.kind != Kind::Gain);
+        prop_assert_eq!(has("readout, rows"), matches!(end, End::Norm | End::Early));
+        conserved(&net, &case.draw::<f32>(), &laws);
+    }
+}
+
+#[test]
+fn formulas() {
+    let mean = "embed, mean: ⟨P embed.weight, G⟩ + ⟨P embed.bias, G⟩ + ⟨P seconds.0.weight, G⟩ \
+                + ⟨P seconds.0.bias, G⟩ − ⟨readout.weight P, G⟩ = 0, P = 11ᵀ/5";
+    let scale = "embed, scale: ⟨embed.weight, G⟩ + ⟨embed.bias, G⟩ + ⟨seconds.0.weight, G⟩ \
+                 + ⟨seconds.0.bias, G⟩ − ⟨readout.weight, G⟩ = 0";
+    let always = [
+        mean,
+        "first 1, neurons: ⟨firsts.0.weight[j,:], G⟩ + ⟨firsts.0.bias[j], G⟩ \
+         − ⟨seconds.0.weight[:,j], G⟩ = 0",
+        "first 1, rows: Σ G of firsts.0.weight[j,:] = 0",
+    ];
+    for kind in [Kind::Plain, Kind::ByHand] {
+        for (eps, first) in [(1e-2, &[][..]), (0.0, &[scale])] {
+            let net = Case { kind, eps, ..CASE }.draw::<f64>();
+            let line = |law: &Law| format!("{}: {}", law.name, law.formula(&names(&net)));
+            let found: Vec<String> = net.laws().iter().map(line).collect();
+            assert_eq!(found, [first, &always].concat());
+        }
+    }
+}
+
+/// A stream that is read raw first keeps the laws of the blocks that a norm hides.
+#[test]
+fn the_mean_costs_no_other_law() {
+    let net = Case {
+        end: End::Early,
+        ..CASE
+    }
+    .draw::<f64>();
+    let expected = [
+        "embed, mean",
+        "first 1, neurons",
+        "second 1, shift, 1",
+        "second 1, shift, 2",
+        "first 1, rows",
+        "readout, rows",
+    ];
+    assert_eq!(named(&net.laws()), expected);
+}
+
+#[test]
+fn n_root_mean_square_sees_the_mean() {
+    fails(|seed| {
+        let case = Case { seed, ..CASE };
+        let mut laws = case.draw::<f64>().laws();
+        laws.retain(|law| law.name == "embed, mean");
+        assert_eq!(laws.len(), 1);
+        let net = Case {
+            kind: Kind::Rms,
+            ..case
+        }
+        .draw::<f64>();
+        assert!(!named(&net.laws()).contains(&"embed, mean"));
+        (net, laws)
+    });
+}
+
+#[test]
+fn n_behind_a_gain_rows_do_not_sum_to_zero() {
+    fails(|seed| {
+        let net = Case {
+            kind: Kind::Gain,
+            seed,
+            ..CASE
+        }
+        .draw::<f64>();
+        let all = names(&net);
+        let read = all.iter().position(|name| name == "firsts.0.weight");
+        let rows = Slice::new(read.expect("a map"), [1, CASE.hidden, CASE.width]);
+        let terms = vec![Term::incoming(rows)];
+        (net, vec![Law::new("rows", 1, Symmetry::Translation, terms)])
+    });
+}
+
+#[derive(Debug, Clone)]
+struct Pair<F: Real> {
+    first: Linear<F>,
+    last: Linear<F>,
+    way: usize,
+    seed: u64,
+}
+emmy::module!(Pair: first, last);
+
+impl Pair<f64> {
+    fn outputs<'t>(&self, pass: &Pass<'t, '_, f64>) -> Var<'t, f64> {
+        let x = init::normal(&[4, 3], 1.0, &mut init::rng(self.seed));
+        let y = self.first.forward(pass, pass.tape().constant(x));
+        let norm = |x: Var<'t, f64>| LayerNorm::plain(1e-2).forward(pass, x);
+        let last = |x: Var<'t, f64>| self.last.forward(pass, x);
+        let mean = y.mean(&[-1], true);
+        match self.way {
+            // Centred.
+            0 => last(norm(y)),
+            1 => last((y - mean).scale(-2.0) + norm(y.tanh())),
+            2 => last(norm(y) * y.max(&[-1], true).tanh()),
+            3 => last(norm(y).index_select(0, vec![2, 0, 0])) + last(norm(y)).sum_all(),
+            // Not centred.
+            4 => last(norm(y).relu()),
+            5 => last(norm(y) + y),
+            6 => last(norm(y)) + last(y),
+            7 => last(norm(y)) + pass.param(&self.last.weight).tanh().sum_all(),
+            8 => last(y - mean.scale(0.5)),
+            9 => last(checkpoint("alias", &[norm(y)], |x| x[0].exp())),
+            10 => last(norm(y) * y),
+            11 => last(y - mean.index_select(0, vec![1, 0, 3, 2])),
+            // The mean of each row off every row.
+            12 => last(y - mean.reshape(&[4, 1, 1])).sum(&[0], false),
+            _ => last(y.max(&[-1], true) - y),
+        }
+    }
+}
+
+impl Composition<f64> for Pair<f64> {
+    fn loss<'t>(&self, pass: &Pass<'t, '_, f64>) -> Var<'t, f64> {
+        any_loss(self.outputs(pass), self.seed)
+    }
+}
+
+#[test]
+fn a_weight_that_reads_anything_else_has_no_law_of_rows() {
+    for way in 0..14 {
+        for seed in 0..6 {
+            let rng = &mut init::rng(seed);
+            let (first, last) = (linear(3, 5, true, rng), linear(5, 2, true, rng));
+            let net = Pair {
+                first,
+                last,
+                way,
+                seed,
+            };
+            let laws = Trace::of(&net, |pass| net.outputs(pass)).laws();
+            let found = named(&laws).contains(&"last, rows");
+            assert_eq!(found, way < 4, "way {way}: {:?}", named(&laws));
+            vanishes(&net, &laws, 1e-10);
+        }
+    }
+}
