@@ -44,7 +44,7 @@ const EXPECTED: [(&str, [usize; 3]); 25] = [
     ("swiglu", [36, 4, 4]),
     ("experts", [30, 9, 9]),
     ("layernorm-attention", [30, 9, 9]),
-    ("preln-block", [60, 16, 7]),
+    ("preln-block", [60, 16, 16]),
 ];
 
 /// The declared laws are among those found, and these are all there are. Where some are not declared, the
@@ -87,6 +87,22 @@ fn a_pre_norm_block_has_sixteen_laws_and_fifteen_with_an_eps() {
         let scale = |law: &symmetry::Found| law.declared.as_deref() == Some("embed, scale");
         assert_eq!(found.laws.iter().any(scale), eps == 0.0);
     }
+}
+
+/// The same laws, with nothing declared: a reader without a trace finds the balance of the mean.
+#[test]
+fn the_balance_of_a_mean_is_found() {
+    let net = make("preln-block", 0.01);
+    let named = |(name, t): (String, &emmy::Tensor<f64>)| (name, t.shape().to_vec());
+    let layout = Layout::new(net.parameters().into_iter().map(named));
+    let function = Function::new(layout, |tape, vars, seed| {
+        net.forward(&emmy::nn::Pass::bound(tape, &*net, vars), seed)
+    });
+    let found = symmetry::discover(&function, &[], &Search::default());
+    assert_eq!((found.declared, found.found), (0, 15));
+    let law = "⟨11ᵀ embed.weight, G⟩ + ⟨11ᵀ attention.output.weight, G⟩ \
+               + ⟨11ᵀ forward.down.weight, G⟩ − ⟨readout.weight 11ᵀ, G⟩ = 0";
+    assert!(formulas(&found).contains(&law), "{:?}", formulas(&found));
 }
 
 /// A skip connection around a single map shifts its law: x + W x is (1 + W) x.

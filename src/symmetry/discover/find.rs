@@ -1,6 +1,6 @@
 //! Generators with unknown entries, and the equations that symmetries solve.
 
-use super::{Function, Generator, Layout, name};
+use super::{Fresh, Function, Generator, Layout, name};
 use crate::kernels::random::mix;
 use crate::linalg;
 use ndarray::{Array2, Axis};
@@ -119,18 +119,24 @@ const UNSEEN: f64 = 1e-11;
 /// The length of a column relative to the longest up to which it is rounding of zero.
 const EMPTY: f64 = 1e-12;
 
-/// The combinations of candidates whose δ vanishes at all random points.
-pub(super) fn null_space(
+/// How often equations are added where there are too few.
+const ROUNDS: usize = 6;
+
+/// The combinations of candidates whose δ vanishes at all random points, those that the search was made on
+/// and `fresh` ones.
+///
+/// A point in which much of a network is dead says little. So where a combination solves all equations and
+/// fails at a fresh point there were too few, and there will be half as many more.
+pub(super) fn symmetries(
     function: &Function<'_>,
     candidates: &[Generator],
+    fresh: &Fresh,
     seed: u64,
 ) -> Symmetries {
     let n = candidates.len();
-    let rows = n + n / 8 + 32;
     let equation = |k: usize| -> Vec<f64> {
         let (theta, gradient) = function.point(mix(seed, k as u64));
-        let mut row: Vec<f64> = candidates
-            .iter()
+        let mut row: Vec<f64> = (candidates.iter())
             .map(|c| c.delta(&theta, &gradient).0)
             .collect();
         // Points count alike, whatever the size of their gradients.
@@ -140,8 +146,27 @@ pub(super) fn null_space(
         }
         row
     };
-    let all: Vec<Vec<f64>> = (0..rows).into_par_iter().map(equation).collect();
-    let mut matrix = Array2::from_shape_vec((rows, n), all.concat()).expect("a row per point");
+    let mut rows: Vec<Vec<f64>> = Vec::new();
+    let mut more = n + n / 8 + 32;
+    for round in 1.. {
+        let next = rows.len()..rows.len() + more;
+        rows.par_extend(next.into_par_iter().map(equation));
+        more = rows.len() / 2;
+        let mut found = solutions(&rows, candidates);
+        let holds = |g: &Generator| fresh.worst(g) <= super::TOLERANCE;
+        let before = found.generators.len();
+        found.generators.retain(holds);
+        if found.generators.len() == before || round == ROUNDS {
+            return found;
+        }
+    }
+    unreachable!("the last round returns")
+}
+
+/// The combinations of candidates that solve all equations, one per row.
+fn solutions(rows: &[Vec<f64>], candidates: &[Generator]) -> Symmetries {
+    let shape = (rows.len(), candidates.len());
+    let mut matrix = Array2::from_shape_vec(shape, rows.concat()).expect("a row per point");
     // The unknowns count alike too, but for those whose products are zero up to rounding.
     let lengths = matrix.map_axis(Axis(0), |column| column.dot(&column).sqrt());
     let longest = lengths.fold(0.0_f64, |m, x| m.max(*x));

@@ -227,14 +227,13 @@ pub fn discover(function: &Function<'_>, declared: &[Law], search: &Search) -> D
     let layout = &function.layout;
     let ansatz = search.ansatz.unwrap_or_else(|| Ansatz::affordable(layout));
     let seed = |k| mix(search.seed, k);
-    let mut space = find::null_space(function, &ansatz.candidates(layout, true), seed(0));
     let fresh = Fresh::new(function, seed(4));
-    space.generators.retain(|g| fresh.worst(g) <= TOLERANCE);
+    let space = find::symmetries(function, &ansatz.candidates(layout, true), &fresh, seed(0));
     let symmetries = match ansatz {
         Ansatz::Neurons => Vec::new(),
         _ => {
             let all = Ansatz::Matrices.candidates(layout, false);
-            find::null_space(function, &all, seed(1)).generators
+            find::symmetries(function, &all, &fresh, seed(1)).generators
         }
     };
     let theta = function.draw(&mut init::rng(seed(2)));
