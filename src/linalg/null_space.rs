@@ -24,6 +24,12 @@ const BLOCK: usize = 64;
 /// value σ by σ²/[`SHIFT`].
 const STEPS: usize = 3;
 
+/// Steps where some directions are doubtful.
+const MOST_STEPS: usize = 30;
+
+/// Relative singular values that are neither rounding nor far from it.
+const DOUBTFUL: std::ops::Range<f64> = 1e-13..1e-6;
+
 /// μ, what is added to the diagonal of AᵀA, relative to its mean: above its rounding, below σ² of every
 /// direction that matters.
 const SHIFT: f64 = 1e-12;
@@ -66,7 +72,8 @@ pub fn null_space(a: ArrayView2<'_, f64>, tolerance: f64) -> NullSpace {
             };
         }
         let mut x = start(n, found, width);
-        for _ in 0..STEPS {
+        let mut step = 0;
+        let (sigma, vt) = loop {
             // (AᵀA + μ)⁻¹ x up to the factor μ. With A x computed anew, the rounding of AᵀA does not limit
             // the accuracy of x, only the speed at which it is reached.
             let mut seen = matmul(a.t(), matmul(a.view(), x.view()).view());
@@ -74,8 +81,16 @@ pub fn null_space(a: ArrayView2<'_, f64>, tolerance: f64) -> NullSpace {
             x = x - seen;
             x = &x - &matmul(null.view(), matmul(null.t(), x.view()).view());
             x = qr(x.view()).0;
-        }
-        let (_, sigma, vt) = svd(matmul(a.view(), x.view()).view());
+            step += 1;
+            if step < STEPS {
+                continue;
+            }
+            let (_, sigma, vt) = svd(matmul(a.view(), x.view()).view());
+            // Directions with a σ near √μ leave slowly.
+            if step == MOST_STEPS || !sigma.iter().any(|s| DOUBTFUL.contains(s)) {
+                break (sigma, vt);
+            }
+        };
         let seen = sigma.iter().filter(|&&s| s > tolerance).count();
         let more = matmul(x.view(), vt.slice(s![seen.., ..]).t());
         null = ndarray::concatenate![Axis(1), null, more];

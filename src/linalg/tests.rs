@@ -143,3 +143,56 @@ fn both_back_ends_agree() {
     let a = &a + &a.t();
     assert_abs_diff_eq!(own::eigh(a.view()).0, eigh(a.view()).0, epsilon = 1e-12);
 }
+
+/// m × n of rank n − k, with singular values from 1 down to `least`.
+fn with_null_space(m: usize, n: usize, k: usize, least: f64) -> (Array2<f64>, Array2<f64>) {
+    let (u, _) = qr(gaussian(m, n, 7).view());
+    let (v, _) = qr(gaussian(n, n, 8).view());
+    let seen = n - k;
+    let sigma = |i: usize| least.powf(i as f64 / seen.max(2) as f64);
+    let s = Array1::from_shape_fn(n, |i| if i < seen { sigma(i) } else { 0.0 });
+    let null = v.slice(ndarray::s![.., seen..]).to_owned();
+    ((&u * &s).dot(&v.t()), null)
+}
+
+#[test]
+fn null_spaces_of_any_dimension() {
+    for (m, n, k) in [
+        (9, 7, 0),
+        (40, 30, 3),
+        (60, 50, 50),
+        (200, 150, 90),
+        (300, 260, 1),
+        (70, 70, 33),
+    ] {
+        for least in [0.1, 1e-4, 1e-6] {
+            let (a, expected) = with_null_space(m, n, k, least);
+            let found = null_space(a.view(), 1e-10);
+            assert_eq!(found.basis.ncols(), k, "{m} × {n}, {least}");
+            is_orthonormal(&found.basis);
+            assert!(
+                found.inside <= 1e-13,
+                "{m} × {n}, {least}: {:e}",
+                found.inside
+            );
+            assert!((found.outside.is_infinite()) == (k == n) && found.outside > 1e-7);
+            // The same space: the projection of one onto the other loses nothing.
+            let overlap = expected.t().dot(&found.basis);
+            let lost = Array2::<f64>::eye(k) - overlap.dot(&overlap.t());
+            assert!(lost.iter().all(|x| x.abs() < 1e-10), "{m} × {n}, {least}");
+        }
+    }
+}
+
+#[test]
+fn the_null_space_of_zero_is_everything() {
+    let found = null_space(Array2::zeros((5, 3)).view(), 1e-10);
+    assert_eq!(found.basis, Array2::<f64>::eye(3));
+    assert_eq!((found.inside, found.outside), (0.0, f64::INFINITY));
+}
+
+#[test]
+#[should_panic(expected = "null_space: 3 rows for 4 columns")]
+fn a_null_space_needs_as_many_rows_as_columns() {
+    let _ = null_space(gaussian(3, 4, 0).view(), 1e-10);
+}
