@@ -12,7 +12,7 @@
 //! | 1 | [`kernels`] [`linalg`] | arithmetic without derivatives; threads and vector units; QR, singular values |
 //! | 2 | [`autodiff`] | tape, handles, gradients, products with Jacobian and Hessian, checkpoints, fused operations |
 //! | 3 | [`ops`] | the operations, value and derivative side by side |
-//! | 4 | [`graph`] [`init`] [`optim`] [`symmetry`] | validated graphs and generators; initialisers; optimisers and schedules; the vocabulary of laws |
+//! | 4 | [`graph`] [`init`] [`optim`] [`symmetry`] | validated graphs and generators; initialisers; optimisers and schedules; the vocabulary of laws, and the search for them |
 //! | 5 | [`nn`] | layers and models; the pass over a model, and the trace that laws are read off |
 //! | 6 | [`data`] [`train`] [`store`] | loaders and synthetic sets; tasks and the training loop; checkpoints |
 //!

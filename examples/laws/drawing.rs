@@ -17,8 +17,9 @@ impl Run {
         };
         let (first, last) = (self.losses.first(), self.losses.last());
         let of = |loss: Option<&f64>| loss.map_or("none".to_owned(), |l| format!("{l:.4}"));
+        let end = if self.diverged { ", then diverged" } else { "" };
         format!(
-            "    {} steps, loss {} to {}: max |δ| {:.0e}, c moved by up to {:.2e}, {drift}",
+            "    {} steps{end}, loss {} to {}: max |δ| {:.0e}, c moved by up to {:.2e}, {drift}",
             self.losses.len(),
             of(first),
             of(last),
@@ -31,6 +32,7 @@ impl Run {
     pub fn add_to(&self, object: &mut Value) {
         object["train"] = json!({
             "steps": self.losses.len(),
+            "diverged": self.diverged,
             "loss": self.losses.last(),
             "max_delta": self.delta(),
             "moved": self.moved(),

@@ -71,6 +71,8 @@ pub struct How {
 /// What was watched; one row per step.
 #[derive(Debug, Clone)]
 pub struct Run {
+    /// Whether the loss was no finite number, which ended the training.
+    pub diverged: bool,
     /// The loss before each step.
     pub losses: Vec<f64>,
     /// The largest relative δ before each step.
@@ -112,6 +114,7 @@ pub fn train(net: &mut dyn Net, how: &How, laws: &[Found]) -> Run {
     };
     let predicted = |drifts: &[Drift]| drifts.iter().map(Drift::conserved).collect();
     let mut run = Run {
+        diverged: false,
         losses: Vec::new(),
         deltas: Vec::new(),
         conserved: vec![conserved(&start)],
@@ -119,7 +122,9 @@ pub fn train(net: &mut dyn Net, how: &How, laws: &[Found]) -> Run {
     };
     for _ in 0..how.steps {
         let (loss, gradients) = point(net);
-        if !loss.is_finite() {
+        // A little before the numbers end, their products do.
+        if !(loss.is_finite() && loss < 1e100) {
+            run.diverged = true;
             break;
         }
         let theta = flat(&net.tensors());

@@ -28,6 +28,9 @@
 //! attention; Kunin et al., "Neural Mechanics", ICLR 2021, for the principle. Layers say which of their
 //! parameters are incoming and which outgoing ([`Ports`]), and operations between them say how they act on a
 //! symmetry ([`Passage`]); the laws of a model are read off a recorded pass ([`crate::nn::Trace::laws`]).
+//!
+//! Where nothing is declared, [`discover`] searches: it finds the laws of any function of parameters, and counts
+//! how many there can be ([`crate::nn::discover`] for models).
 
 mod discover;
 mod flow;

@@ -4,6 +4,7 @@ mod balance;
 mod diverging;
 #[path = "../data/files/mod.rs"]
 mod files;
+mod laws;
 mod options;
 mod output;
 mod places;
