@@ -150,7 +150,10 @@ fn run(cli: &Cli) -> Result<()> {
     };
     // The table is for readers: with JSON it goes to standard error.
     let tell = |text: &str| match cli.json {
-        true => Ok(note(text)),
+        true => {
+            note(text);
+            Ok(())
+        }
         false => say(text),
     };
     tell(audit::HEAD)?;
