@@ -37,7 +37,7 @@ struct Cli {
     models: Vec<&'static Model>,
 
     /// ε of every LayerNorm
-    #[arg(long, default_value_t = 0.0, value_parser = at_least_zero)]
+    #[arg(long, default_value_t = 0.0, value_parser = at_least_zero, allow_negative_numbers = true)]
     eps: f64,
 
     /// Print all laws as formulas, the declared ones too
@@ -57,11 +57,11 @@ struct Cli {
     rule: Rule,
 
     /// Learning rate [default: 0.05; 0.01 for adam]
-    #[arg(long, value_name = "RATE", value_parser = at_least_zero, requires = "train")]
+    #[arg(long, value_name = "RATE", value_parser = at_least_zero, allow_negative_numbers = true, requires = "train")]
     lr: Option<f64>,
 
     /// Weight decay
-    #[arg(long, value_name = "LAMBDA", default_value_t = 0.0, value_parser = at_least_zero, requires = "train")]
+    #[arg(long, value_name = "LAMBDA", default_value_t = 0.0, value_parser = at_least_zero, allow_negative_numbers = true, requires = "train")]
     weight_decay: f64,
 
     /// Seed of all random numbers

@@ -19,7 +19,7 @@ use crate::symmetry::{self, Discovery, Function, Layout, Search};
 /// });
 /// // One law per hidden neuron, all declared, and there can be no other.
 /// assert_eq!((laws.declared, laws.found, laws.upper), (4, 4, Some(4)));
-/// assert!(laws.discovered.is_empty());
+/// assert_eq!(laws.discovered().count(), 0);
 /// ```
 pub fn discover<M: Module<f64> + Sync + ?Sized>(
     model: &M,
