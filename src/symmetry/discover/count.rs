@@ -11,7 +11,7 @@ use rayon::prelude::*;
 const BATCH: u64 = 16;
 
 /// So many vectors in a row without a new direction, and the rank stands still.
-const PATIENCE: usize = 64;
+const PATIENCE: usize = 32;
 
 /// Points at which the rank of the gradients is taken. At a single one a neuron may be dead, or always on, for
 /// all data.
@@ -80,19 +80,25 @@ impl<'a> Rank<'a> {
     }
 
     /// Adds vectors of one more bracket until the rank stands still or reaches `most`; returns it.
+    ///
+    /// Vectors of which much is new are taken first: the fewer digits a direction has, the fewer all later ones
+    /// have. A direction too weak to be told from rounding is left out, and the bound is larger.
     fn deepen(&mut self, most: usize) -> usize {
         let (depth, seed) = (self.depth, mix(self.seed, self.depth as u64));
         self.depth += 1;
-        let (mut idle, mut next) = (0, 0);
-        while self.span.rank() < most && idle < PATIENCE {
-            let fields: Vec<Option<(Vec<f64>, f64)>> = (next..next + BATCH)
-                .into_par_iter()
-                .map(|k| field(self.function, &self.theta, depth, mix(seed, k)))
-                .collect();
-            next += BATCH;
-            for found in fields {
-                let new = found.is_some_and(|(vector, noise)| self.span.add(vector, noise));
-                idle = if new { 0 } else { idle + 1 };
+        let mut next = 0;
+        for least in [1e-2_f64, 1e-4, 1e-6] {
+            let mut idle = 0;
+            while self.span.rank() < most && idle < PATIENCE {
+                let fields: Vec<Option<(Vec<f64>, f64)>> = (next..next + BATCH)
+                    .into_par_iter()
+                    .map(|k| field(self.function, &self.theta, depth, mix(seed, k)))
+                    .collect();
+                next += BATCH;
+                for found in fields {
+                    let new = found.is_some_and(|(v, noise)| self.span.add(v, least.max(noise)));
+                    idle = if new { 0 } else { idle + 1 };
+                }
             }
         }
         self.span.rank()

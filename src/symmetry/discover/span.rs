@@ -6,28 +6,34 @@ use ndarray::Array1;
 /// Orthonormal vectors that span those added so far.
 pub(super) struct Span {
     basis: Vec<Array1<f64>>,
+    /// The least that was left of a vector when it was added.
+    weakest: f64,
 }
 
-/// What must be left of a vector, relative to its length, for a new direction.
+/// What must at least be left of a vector, relative to its length, for a new direction.
 const NEW: f64 = 1e-8;
 
 impl Span {
     pub fn new() -> Self {
-        Self { basis: Vec::new() }
+        Self {
+            basis: Vec::new(),
+            weakest: 1.0,
+        }
     }
 
     pub fn rank(&self) -> usize {
         self.basis.len()
     }
 
-    /// Adds a vector whose entries are known up to `noise` of its length; says whether it is a new
-    /// direction.
-    pub fn add(&mut self, vector: Vec<f64>, noise: f64) -> bool {
+    /// Adds a vector if more than `least` of its length is left beside the span; says whether it was added.
+    pub fn add(&mut self, vector: Vec<f64>, least: f64) -> bool {
         let Some((rest, left)) = self.rest(vector) else {
             return false;
         };
-        let new = left > NEW.max(noise);
+        // A basis vector that was left over from a vector of length 1 has its rounding divided by what was left.
+        let new = left > least.max(NEW).max(1e-14 / self.weakest);
         if new {
+            self.weakest = self.weakest.min(left);
             self.basis.push(rest);
         }
         new
