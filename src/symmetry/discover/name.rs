@@ -103,13 +103,26 @@ pub(super) fn independent(
     out
 }
 
-/// The generator less multiples of others, as long as that shortens its formula.
+/// So many other laws are tried two at a time.
+const PAIRED: usize = 100;
+
+/// The generator less multiples of one or two others, as long as that shortens its formula.
 fn simplified(generator: &Generator, others: Vec<&Generator>, layout: &Layout) -> Generator {
     let mut best = generator.clone();
     let mut shortest = best.length(layout);
+    // Two at a time, where one alone would make it longer first.
+    let pairs: Vec<Generator> = match others.len() <= PAIRED {
+        true => (others.iter().enumerate())
+            .flat_map(|(k, a)| others[..k].iter().map(move |b| (a, b)))
+            .flat_map(|(a, b)| {
+                [1.0, -1.0].map(|sign| Generator::combination([(1.0, *a), (sign, *b)]))
+            })
+            .collect(),
+        false => Vec::new(),
+    };
     loop {
         let before = shortest;
-        for other in &others {
+        for other in others.iter().copied().chain(&pairs) {
             for share in ratios(&best, other).into_iter().chain([1.0, -1.0]) {
                 let less = Generator::combination([(1.0, &best), (-share, other)]);
                 if let Some(less) = neat(&less).filter(|less| less.length(layout) < shortest) {
