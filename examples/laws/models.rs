@@ -168,8 +168,8 @@ fn mlp(widths: &[usize], activation: Activation, bias: bool, rng: &mut Rng) -> M
     Mlp::new(widths, activation, bias, rng)
 }
 
-/// A network of graph layers on a random tree of eight nodes. In a tree features mix slowly, so that attention
-/// has something to choose from in deep layers too.
+/// A network of graph layers on a path of eight nodes. On a path features mix slowly, so that attention has
+/// something to choose from in deep layers too.
 fn graph(change: impl Fn(GraphNetConfig) -> GraphNetConfig) -> OnGraph {
     let base = GraphNetConfig {
         hidden: 3,
@@ -308,7 +308,7 @@ models! {
         Score::Dot,
         rng,
     );
-    "attention-2-heads", "2 heads of width 1 and 2": |o, rng| attention(
+    "attention-2-heads", "2 heads, queries of width 1, values of 2": |o, rng| attention(
         Sizes { heads: 2, groups: 2, d_k: 1, d_v: 2, ..HEAD },
         Score::Dot,
         rng,

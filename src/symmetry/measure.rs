@@ -173,8 +173,8 @@ impl Law {
     /// there is no c.
     ///
     /// Gradients that are clipped by their global norm are a multiple of G: give them as they are clipped.
-    /// Steps with momentum have a formula of their own ([`Drift`](super::Drift)), steps of Adam and of gradients
-    /// clipped entry by entry have none.
+    /// Steps with momentum have a formula of their own ([`Drift`](super::Drift)), steps of Adam and of
+    /// gradients clipped entry by entry have none.
     ///
     /// # Panics
     /// If a gradient is missing or has another number of entries than the law says, or `balance` does not

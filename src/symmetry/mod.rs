@@ -29,8 +29,8 @@
 //! parameters are incoming and which outgoing ([`Ports`]), and operations between them say how they act on a
 //! symmetry ([`Passage`]); the laws of a model are read off a recorded pass ([`crate::nn::Trace::laws`]).
 //!
-//! Where nothing is declared, [`discover`] searches: it finds the laws of any function of parameters, and counts
-//! how many there can be ([`crate::nn::discover`] for models).
+//! Where nothing is declared, [`discover`] searches: it finds the laws of any function of parameters, and
+//! counts how many there can be ([`crate::nn::discover`] for models).
 
 mod discover;
 mod flow;

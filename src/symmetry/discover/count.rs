@@ -13,8 +13,8 @@ const BATCH: u64 = 16;
 /// So many vectors in a row without a new direction, and the rank stands still.
 const PATIENCE: usize = 32;
 
-/// Points at which the rank of the gradients is taken. At a single one a neuron may be dead, or always on, for
-/// all data.
+/// Points at which the rank of the gradients is taken. At a single one a neuron may be dead, or always on,
+/// for all data.
 const POINTS: u64 = 24;
 
 /// Points of those, the ones of the largest rank, at which brackets are taken.
@@ -81,8 +81,8 @@ impl<'a> Rank<'a> {
 
     /// Adds vectors of one more bracket until the rank stands still or reaches `most`; returns it.
     ///
-    /// Vectors of which much is new are taken first: the fewer digits a direction has, the fewer all later ones
-    /// have. A direction too weak to be told from rounding is left out, and the bound is larger.
+    /// Vectors of which much is new are taken first: the fewer digits a direction has, the fewer all later
+    /// ones have. A direction too weak to be told from rounding is left out, and the bound is larger.
     fn deepen(&mut self, most: usize) -> usize {
         let (depth, seed) = (self.depth, mix(self.seed, self.depth as u64));
         self.depth += 1;

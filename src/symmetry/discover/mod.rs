@@ -80,8 +80,8 @@ impl<'a> Function<'a> {
         theta
     }
 
-    /// A random θ and the gradient there; another one where all of it is zero, as in a network with a layer of
-    /// dead neurons.
+    /// A random θ and the gradient there; another one where all of it is zero, as in a network with a layer
+    /// of dead neurons.
     fn point(&self, seed: u64) -> (Vec<f64>, Vec<f64>) {
         const TRIES: u64 = 50;
         let draw = |k| {
@@ -174,7 +174,7 @@ pub struct Discovery {
     /// are independent laws: a product of two conserved quantities is conserved.
     pub generators: Vec<Generator>,
     /// A basis of the symmetries between the rows or the columns of single parameters, those without a
-    /// conserved quantity among them: rotations.
+    /// conserved quantity among them: rotations. Empty where there are too many unknowns.
     pub symmetries: Vec<Generator>,
     /// The names of declared laws that a random point breaks.
     pub broken: Vec<String>,
@@ -229,9 +229,9 @@ pub fn discover(function: &Function<'_>, declared: &[Law], search: &Search) -> D
     let seed = |k| mix(search.seed, k);
     let fresh = Fresh::new(function, seed(4));
     let space = find::symmetries(function, &ansatz.candidates(layout, true), &fresh, seed(0));
-    let symmetries = match ansatz {
-        Ansatz::Neurons => Vec::new(),
-        _ => {
+    let symmetries = match Ansatz::Matrices.unknowns(layout) <= Ansatz::MOST {
+        false => Vec::new(),
+        true => {
             let all = Ansatz::Matrices.candidates(layout, false);
             find::symmetries(function, &all, &fresh, seed(1)).generators
         }

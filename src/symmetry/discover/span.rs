@@ -30,7 +30,7 @@ impl Span {
         let Some((rest, left)) = self.rest(vector) else {
             return false;
         };
-        // A basis vector that was left over from a vector of length 1 has its rounding divided by what was left.
+        // The rounding of a basis vector is divided by what was left when it was added.
         let new = left > least.max(NEW).max(1e-14 / self.weakest);
         if new {
             self.weakest = self.weakest.min(left);
