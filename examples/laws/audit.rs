@@ -24,7 +24,14 @@ pub fn line(name: &str, found: &Discovery, seconds: f64) -> String {
 fn verdict(found: &Discovery) -> String {
     let beside = found.discovered().count();
     let mut out = match (found.upper, found.ansatz) {
-        (None, _) => "not counted".to_owned(),
+        (None, ansatz) => {
+            let form = match ansatz {
+                Ansatz::Full => "quadratic laws",
+                Ansatz::Matrices => "laws between rows and columns",
+                Ansatz::Neurons => "laws of single neurons",
+            };
+            format!("complete among {form}, too large to count others")
+        }
         (Some(upper), _) if upper == found.found => "complete".to_owned(),
         (Some(upper), ansatz) => format!(
             "up to {} more, of other form{}",
