@@ -24,7 +24,7 @@ impl Ansatz {
     pub const ALL: [Self; 3] = [Self::Full, Self::Matrices, Self::Neurons];
 
     /// The most unknowns that are affordable: their cube is some ten seconds of work.
-    const MOST: usize = 3000;
+    pub(super) const MOST: usize = 3000;
 
     /// The most general form with an affordable number of unknowns.
     pub fn affordable(layout: &Layout) -> Self {
