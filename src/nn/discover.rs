@@ -10,6 +10,9 @@ use crate::symmetry::{self, Discovery, Function, Layout, Search};
 /// `forward` is the forward function on random data that follow from a seed. The parameters are drawn anew,
 /// so those of `model` matter by their shapes alone. The passes are evaluations: dropout does nothing.
 ///
+/// # Panics
+/// If derivatives of the outputs are no finite numbers at random points.
+///
 /// ```
 /// use emmy::{init, nn::{Activation, Mlp, discover}, symmetry::Search};
 /// let net = Mlp::<f64>::new(&[3, 4, 2], Activation::Relu, true, &mut init::rng(0));

@@ -20,8 +20,8 @@ impl Law {
     /// ⟨W¹, G⟩ − Σ_l ⟨a^l, G⟩ = ⟨W^L, G⟩, at every point.
     ///
     /// # Panics
-    /// If a law is not one of rescaling or has a term of a mean, they do not weigh all entries of a parameter alike, or nothing is
-    /// left.
+    /// If a law is not one of rescaling or has a term of a mean, they do not weigh all entries of a parameter
+    /// alike, or nothing is left.
     #[track_caller]
     pub fn sum(name: impl Into<String>, laws: &[Self]) -> Self {
         let mut totals: Vec<Total> = Vec::new();

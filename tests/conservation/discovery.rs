@@ -296,6 +296,47 @@ fn a_law_is_the_sum_of_its_generators() {
     }
 }
 
+/// Random networks in which a search went wrong once: most points of the first are dead and say nothing; in
+/// the second a direction of 10⁻⁸ was counted that was rounding.
+#[test]
+fn networks_that_were_searched_wrongly_once() {
+    let leaky = Activation::LeakyRelu { slope: 0.2 };
+    for (widths, activation, seed, laws) in [
+        ([3, 3, 1, 1], Activation::Relu, 2_400_438_070_941_296_609, 4),
+        ([1, 3, 3, 1], leaky, 16_989_318_473_499_518_954, 6),
+    ] {
+        let net = Mlp::<f64>::new(&widths, activation, true, &mut init::rng(0));
+        let how = Search {
+            seed,
+            ..Search::default()
+        };
+        let found = discover(&net, &how, |pass, seed| {
+            let x = init::normal(&[4, widths[0]], 1.0, &mut init::rng(seed));
+            net.forward(pass, pass.tape().constant(x))
+        });
+        let counts = (found.declared, found.found, found.upper);
+        assert_eq!(counts, (laws, laws, Some(laws)), "{widths:?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "discover: a derivative of the outputs is no finite number")]
+fn a_function_without_numbers_is_refused() {
+    let layout = Layout::new([("w".to_owned(), vec![2])]);
+    let function = Function::new(layout, |_, vars, _| vars[0].scale(f64::NAN).exp());
+    let _ = symmetry::discover(&function, &[], &Search::default());
+}
+
+#[test]
+fn a_function_without_parameters_has_no_laws() {
+    let function = Function::new(Layout::new([]), |tape, _, _| tape.scalar(1.0));
+    let found = symmetry::discover(&function, &[], &Search::default());
+    assert_eq!(
+        (found.parameters, found.found, found.upper),
+        (0, 0, Some(0))
+    );
+}
+
 /// A small random network, and what is known of its laws: C1 for the hidden neurons of degree 1, C2.
 #[derive(Debug, Clone)]
 struct Random {

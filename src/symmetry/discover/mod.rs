@@ -89,8 +89,17 @@ impl<'a> Function<'a> {
             let gradient = self.gradient(&theta, mix(seed, 2 * k + 1));
             (theta, gradient)
         };
+        let finite = |(_, gradient): &(Vec<f64>, Vec<f64>)| gradient.iter().all(|g| g.is_finite());
         let alive = |(_, gradient): &(Vec<f64>, Vec<f64>)| gradient.iter().any(|g| *g != 0.0);
-        (0..TRIES).map(draw).find(alive).unwrap_or_else(|| draw(0))
+        let found = (0..TRIES)
+            .map(draw)
+            .find(|point| finite(point) && alive(point));
+        let point = found.unwrap_or_else(|| draw(0));
+        assert!(
+            finite(&point),
+            "discover: a derivative of the outputs is no finite number at {TRIES} random points"
+        );
+        point
     }
 
     fn variables<'t>(&self, tape: &'t Tape<f64>, theta: &[f64]) -> Vec<Var<'t, f64>> {
@@ -208,6 +217,9 @@ const TOLERANCE: f64 = 1e-10;
 ///
 /// The result is numerical: it holds at random, hence generic, points, to rounding.
 ///
+/// # Panics
+/// If derivatives of the outputs are no finite numbers at random points.
+///
 /// ```
 /// use emmy::symmetry::{Function, Layout, Search, discover};
 /// use emmy::init;
@@ -255,8 +267,9 @@ pub fn discover(function: &Function<'_>, declared: &[Law], search: &Search) -> D
         }
     }
     let laws = name::independent(&space.generators, &named, layout, &theta);
+    let unseen = Fresh::new(function, seed(6));
     let max_delta = (space.generators.iter())
-        .map(|g| fresh.worst(g))
+        .map(|g| unseen.worst(g))
         .fold(0.0, f64::max);
     Discovery {
         parameters: layout.len(),
@@ -288,7 +301,7 @@ fn direction(generator: &Generator, theta: &[f64], count: usize) -> Vec<f64> {
     span::image(&generator.direction(theta), count + 64)
 }
 
-/// Points that the search did not use.
+/// Points beside those of the equations.
 struct Fresh(Vec<(Vec<f64>, Vec<f64>)>);
 
 impl Fresh {

@@ -6,12 +6,18 @@ use std::collections::BTreeMap;
 /// Single entries that are written out; of more only the number is told.
 const MOST: usize = 12;
 
-/// A part of a formula: its factor, and what the factor stands before.
-type Part = (f64, String);
+/// A part of a formula: its factor, what the factor stands before, and the number of entries that are not
+/// written out, or 1.
+type Part = (f64, String, usize);
 
 /// A part that stands for many entries.
 fn many(count: usize, what: &str) -> Part {
-    (1.0, format!("({count} {what})"))
+    (1.0, format!("({count} {what})"), count)
+}
+
+/// A part that is written out.
+fn one(weight: f64, what: String) -> Part {
+    (weight, what, 1)
 }
 
 impl Generator {
@@ -32,12 +38,8 @@ impl Generator {
 
     /// How long the formula is: its parts, where what is not written out counts in full, then its entries.
     pub(crate) fn length(&self, layout: &Layout) -> (usize, usize) {
-        let count = |(_, what): &Part| {
-            let number = what.strip_prefix('(').and_then(|s| s.split(' ').next());
-            number.map_or(1, |n| n.parse().expect("a number of entries"))
-        };
         let parts = self.parts(layout);
-        (parts.iter().map(count).sum(), self.entries())
+        (parts.iter().map(|part| part.2).sum(), self.entries())
     }
 
     fn parts(&self, layout: &Layout) -> Vec<Part> {
@@ -75,7 +77,7 @@ impl Generator {
                 block.entry(i - layout.start(k))
             };
             let product = |&&(i, j, w): &&(usize, usize, f64)| {
-                (w, format!("{} · G of {}", entry(j), entry(i)))
+                one(w, format!("{} · G of {}", entry(j), entry(i)))
             };
             parts.extend(across.iter().map(product));
         }
@@ -86,7 +88,7 @@ impl Generator {
 /// Parts with their signs and factors.
 fn written(parts: &[Part]) -> String {
     let mut out = String::new();
-    for (weight, what) in parts {
+    for (weight, what, _) in parts {
         let sign = match (out.is_empty(), *weight < 0.0) {
             (true, false) => "",
             (true, true) => "−",
@@ -130,18 +132,18 @@ impl Block<'_> {
             (n > 1 && a.len() == n * n && a.values().all(|&x| close(x, w))).then_some(w)
         };
         if let Some(w) = by_rows.as_ref().and_then(|a| whole(a, rows)) {
-            return vec![(w, format!("⟨{}, G⟩", self.name))];
+            return vec![one(w, format!("⟨{}, G⟩", self.name))];
         }
         if let Some(w) = by_rows.as_ref().and_then(|a| mean(a, rows)) {
-            return vec![(w, format!("⟨11ᵀ {}, G⟩", self.name))];
+            return vec![one(w, format!("⟨11ᵀ {}, G⟩", self.name))];
         }
         if let Some(w) = by_columns.as_ref().and_then(|a| mean(a, columns)) {
-            return vec![(w, format!("⟨{} 11ᵀ, G⟩", self.name))];
+            return vec![one(w, format!("⟨{} 11ᵀ, G⟩", self.name))];
         }
         let lines = |a: BTreeMap<(usize, usize), f64>, line: &dyn Fn(usize) -> String| {
             let part = |((i, j), w): ((usize, usize), f64)| match i == j {
-                true => (w, format!("⟨{}, G⟩", line(i))),
-                false => (w, format!("⟨{}, G of {}⟩", line(j), line(i))),
+                true => one(w, format!("⟨{}, G⟩", line(i))),
+                false => one(w, format!("⟨{}, G of {}⟩", line(j), line(i))),
             };
             a.into_iter().map(part).collect::<Vec<_>>()
         };
@@ -161,8 +163,8 @@ impl Block<'_> {
             return vec![many(entries.len(), &what)];
         }
         let product = |(&(i, j), &w): (&(usize, usize), &f64)| match i == j {
-            true => (w, format!("⟨{}, G⟩", self.entry(i))),
-            false => (w, format!("{} · G of {}", self.entry(j), self.entry(i))),
+            true => one(w, format!("⟨{}, G⟩", self.entry(i))),
+            false => one(w, format!("{} · G of {}", self.entry(j), self.entry(i))),
         };
         entries.iter().map(product).collect()
     }
@@ -174,7 +176,7 @@ impl Block<'_> {
             return Vec::new();
         };
         if entries.len() == rows * columns && rows * columns > 1 && all_close(entries, first) {
-            return vec![(first, format!("Σ G of {}", self.name))];
+            return vec![one(first, format!("Σ G of {}", self.name))];
         }
         let lines = |n: usize, length: usize, of: &dyn Fn(usize) -> usize| {
             let mut lines: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
@@ -193,7 +195,7 @@ impl Block<'_> {
         let by_rows = lines(rows, columns, &|e| e / columns);
         let by_columns = lines(columns, rows, &|e| e % columns);
         let named = |lines: Vec<(usize, f64)>, line: &dyn Fn(usize) -> String| {
-            let part = |(i, w): (usize, f64)| (w, format!("Σ G of {}", line(i)));
+            let part = |(i, w): (usize, f64)| one(w, format!("Σ G of {}", line(i)));
             lines.into_iter().map(part).collect::<Vec<_>>()
         };
         let found = by_rows.map(|l| named(l, &|i| self.row(i)));
@@ -205,8 +207,8 @@ impl Block<'_> {
             let what = format!("entries of G of {}", self.name);
             return vec![many(entries.len(), &what)];
         }
-        let one = |(&e, &w): (&usize, &f64)| (w, format!("G of {}", self.entry(e)));
-        entries.iter().map(one).collect()
+        let entry = |(&e, &w): (&usize, &f64)| one(w, format!("G of {}", self.entry(e)));
+        entries.iter().map(entry).collect()
     }
 
     fn row(&self, i: usize) -> String {
