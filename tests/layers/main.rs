@@ -5,5 +5,7 @@ mod graph;
 mod local_constants;
 mod omega_gat;
 mod passes;
+#[path = "../fixtures/mod.rs"]
+mod reference;
 mod sage;
 mod support;

@@ -2,80 +2,15 @@
 //! of operations and layers, optimisers, schedules. `tests/fixtures/README.md` says how the
 //! reference values were made.
 
-use emmy::autodiff::{grad, grad_graph};
+use crate::reference::{Derivatives, Stored, check_derivatives, close, fill, read};
 use emmy::graph::{Duplicates, SelfLoops};
 use emmy::nn::{AttentionOptions, GatConv, Gatv2Conv, GcnConv, Heads, Module, Pass};
 use emmy::ops::Sparse;
 use emmy::optim::{Algorithm, Decay, Optimizer, Plateau, Schedule};
 use emmy::tensor::tensor;
-use emmy::{Graph, Tape, Tensor, Var, init};
+use emmy::{Graph, Tape, Var, init};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-
-#[derive(Deserialize)]
-struct Stored {
-    shape: Vec<usize>,
-    data: Vec<f64>,
-}
-
-impl Stored {
-    fn tensor(&self) -> Tensor<f64> {
-        tensor(&self.shape, self.data.clone())
-    }
-}
-
-#[derive(Deserialize)]
-struct Derivatives {
-    u: Stored,
-    w: Vec<Stored>,
-    first: Vec<Stored>,
-    second: Vec<Stored>,
-}
-
-#[derive(Deserialize)]
-struct File<T> {
-    cases: Vec<T>,
-}
-
-fn read<T: DeserializeOwned>(name: &str) -> Vec<T> {
-    let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
-    serde_json::from_str::<File<T>>(&text)
-        .unwrap_or_else(|e| panic!("{path}: {e}"))
-        .cases
-}
-
-/// Shapes may differ by axes of size 1, as those of attention vectors do.
-#[track_caller]
-fn close(found: &Tensor<f64>, expected: &Stored, what: &str) {
-    let size = expected.data.iter().fold(1.0_f64, |m, x| m.max(x.abs()));
-    assert_eq!(found.len(), expected.data.len(), "{what}");
-    for (k, (a, b)) in found.iter().zip(&expected.data).enumerate() {
-        assert!(
-            (a - b).abs() <= 1e-12 * size,
-            "{what}: element {k} is {a}, expected {b}"
-        );
-    }
-}
-
-/// The gradient of s₀ = ⟨u, y⟩, and that of s₁ = Σ ⟨w, ∂s₀/∂x⟩.
-fn check_derivatives(y: Var<'_, f64>, xs: &[Var<'_, f64>], expected: &Derivatives, what: &str) {
-    let tape = y.tape();
-    let s0 = (y * tape.constant(tensor(&y.shape(), expected.u.data.clone()))).sum_all();
-    for (k, (g, e)) in grad(s0, xs).iter().zip(&expected.first).enumerate() {
-        close(g, e, &format!("{what}, derivative by operand {k}"));
-    }
-    let gradient = grad_graph(s0, xs);
-    let parts = gradient.iter().zip(&expected.w).map(|(&g, w)| {
-        let weights = tensor(&g.shape(), w.data.clone());
-        (g * tape.constant(weights)).sum_all()
-    });
-    let s1 = parts.reduce(|a, b| a + b).unwrap();
-    for (k, (g, e)) in grad(s1, xs).iter().zip(&expected.second).enumerate() {
-        close(g, e, &format!("{what}, second derivative by operand {k}"));
-    }
-}
 
 #[derive(Deserialize)]
 struct Op {
@@ -182,22 +117,6 @@ impl Layer {
         }
     }
 
-    /// Puts the reference's parameters into a layer, by name; the layer must have a place for each
-    /// of them.
-    fn fill(&self, module: &mut impl Module<f64>) {
-        let mut left: Vec<_> = self.parameters.keys().collect();
-        for (name, p) in module.parameters_mut() {
-            let given = self
-                .parameters
-                .get(&name)
-                .unwrap_or_else(|| panic!("no parameter {name}"));
-            assert_eq!(p.shape(), given.shape, "{name}");
-            *p = given.tensor();
-            left.retain(|n| **n != name);
-        }
-        assert!(left.is_empty(), "{left:?}");
-    }
-
     /// Both ways to run a layer: with fused kernels, and composed, with the coefficients returned.
     fn check<M: Module<f64>>(
         &self,
@@ -209,7 +128,7 @@ impl Layer {
             Var<'t, f64>,
         ) -> (Var<'t, f64>, Sparse<'t, f64>),
     ) {
-        self.fill(&mut module);
+        fill(&mut module, &self.parameters);
         let what = format!("{} {:?}", self.kind, self.config);
         let tape = Tape::new();
         let pass = Pass::train(&tape, &module, 0);

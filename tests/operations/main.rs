@@ -7,5 +7,7 @@ mod extremes;
 mod fixtures;
 mod named_panics;
 mod passages;
+#[path = "../fixtures/mod.rs"]
+mod reference;
 mod registry;
 mod values;
