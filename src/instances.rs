@@ -11,7 +11,7 @@
 use crate::autodiff::{Tape, Var, grad, grad_graph, vjp};
 use crate::graph::Neighbourhood;
 use crate::nn::{GraphNet, Module, Pass, Traced};
-use crate::ops::attention::EdgeAttention;
+use crate::ops::attention::{Compared, DenseAttention, EdgeAttention, Mask};
 use crate::ops::sparse::{self, Sparse};
 use crate::optim::{Algorithm, Optimizer};
 use crate::real::Real;
@@ -95,7 +95,10 @@ fn of_edges<'t, F: Real>(x: Var<'t, F>, matrix: &Csr<F>, pattern: &Arc<Pattern>)
     };
     let y = y + attention.gat(x, x, x, Some(x)) + attention.gatv2(x, x, x, Some(x));
     let y = y + attention.gat_coefficients(x, x, x, None);
-    y + attention.gatv2_coefficients(x, x, x, None)
+    let y = y + attention.gatv2_coefficients(x, x, x, None);
+    let dense = DenseAttention::new(1, Mask::none());
+    let x = Compared::new(x, x, x);
+    y + dense.attend(x) + dense.attention_coefficients(x)
 }
 
 fn descent<F: Real>(mut tensors: Vec<Tensor<F>>) {

@@ -50,7 +50,7 @@ pub fn matmul<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>) -> Array2<F> {
     let work = m.saturating_mul(n).saturating_mul(k);
     if m == 0 || n == 0 || work < 2 * BLOCK {
         let mut out = memory::scratch(m * n);
-        block(a, b, matrix_mut(&mut out, m, n));
+        block(a, b, matrix_mut(&mut out, m, n), Into::Set);
         return out.into_array((m, n));
     }
     if k >= 2 * INNER && m * n <= 128 * 128 {
@@ -63,6 +63,7 @@ pub fn matmul<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>) -> Array2<F> {
             a.slice_axis(Axis(0), Slice::from(tile.rows)),
             b.slice_axis(Axis(1), Slice::from(tile.columns)),
             tile.out,
+            Into::Set,
         )
     });
     out.into_array((m, n))
@@ -125,6 +126,7 @@ fn inner_chunks<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, work: usize) -> Arr
             a.slice_axis(Axis(1), Slice::from(inner.clone())),
             b.slice_axis(Axis(0), Slice::from(inner)),
             matrix_mut(&mut part, m, n),
+            Into::Set,
         );
         part
     });
@@ -138,8 +140,22 @@ fn inner_chunks<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, work: usize) -> Arr
     Array2::from_shape_vec((m, n), sum).expect("the parts have m × n elements")
 }
 
-/// out ← a b on this thread; the rows of `out` have no gaps.
-fn block<F: Real>(mut a: ArrayView2<F>, mut b: ArrayView2<F>, mut out: ArrayViewMut2<F>) {
+/// What a product does with the contents of its output.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Into {
+    /// It takes their place.
+    Set,
+    /// It is added to them.
+    Add,
+}
+
+/// out ← a b, or out ← out + a b, on this thread; the rows of `out` have no gaps.
+pub(super) fn block<F: Real>(
+    mut a: ArrayView2<F>,
+    mut b: ArrayView2<F>,
+    mut out: ArrayViewMut2<F>,
+    into: Into,
+) {
     let ((m, k), n) = (a.dim(), b.ncols());
     assert_eq!(k, b.nrows(), "block: inner dimensions");
     assert_eq!(out.dim(), (m, n), "block: size of the output");
@@ -147,7 +163,10 @@ fn block<F: Real>(mut a: ArrayView2<F>, mut b: ArrayView2<F>, mut out: ArrayView
         return;
     }
     if k == 0 {
-        return out.fill(F::zero());
+        if into == Into::Set {
+            out.fill(F::zero());
+        }
+        return;
     }
     let [row, column] = [out.strides()[0], out.strides()[1]];
     assert!(column == 1 || n == 1, "block: the output has gaps");
@@ -170,8 +189,8 @@ fn block<F: Real>(mut a: ArrayView2<F>, mut b: ArrayView2<F>, mut out: ArrayView
     // SAFETY: `left` and `right` are views, so every element (i, j) within their dimensions lies at
     // `as_ptr() + i rs + j cs` in memory that is initialised and borrowed for the duration of the call; the
     // dimensions passed are theirs, and are not 0. `out` is a view borrowed mutably, so it overlaps
-    // neither; it is passed with its own dimensions and strides, transposed like the product. With
-    // `read_dst` false it is only written.
+    // neither; it is passed with its own dimensions and strides, transposed like the product. It is
+    // initialised, so it may be read, which the kernel does where the product is added.
     unsafe {
         product(
             rows,
@@ -180,14 +199,18 @@ fn block<F: Real>(mut a: ArrayView2<F>, mut b: ArrayView2<F>, mut out: ArrayView
             out.as_mut_ptr(),
             out_cs,
             out_rs,
-            false,
+            into == Into::Add,
             left.as_ptr(),
             left_cs,
             left_rs,
             right.as_ptr(),
             right_cs,
             right_rs,
-            F::zero(),
+            if into == Into::Add {
+                F::one()
+            } else {
+                F::zero()
+            },
             F::one(),
             false,
             false,
@@ -254,6 +277,14 @@ pub fn matmul_batched<F: Real>(a: &Tensor<F>, b: &Tensor<F>) -> Tensor<F> {
             .into_dyn()
             .into_shared();
     }
+    // One right factor for all rows: one product, whose right factor is packed once.
+    if batch_b.is_empty() && a.is_standard_layout() {
+        let rows = batch_a.iter().product::<usize>() * m;
+        let all = a.view().into_shape_with_order((rows, k)).expect("no gaps");
+        let out = matmul(all, two(b.view())).into_dyn().into_shared();
+        let shape = [batch_a, &[m, n]].concat();
+        return out.into_shape_with_order(shape).expect("as many elements");
+    }
     let batch = broadcast_shapes("matmul", batch_a, batch_b);
     let shape = |end: [usize; 2]| [&batch[..], &end].concat();
     let a = a.broadcast(shape([m, k])).expect("the shapes broadcast");
@@ -274,6 +305,7 @@ pub fn matmul_batched<F: Real>(a: &Tensor<F>, b: &Tensor<F>) -> Tensor<F> {
             item(a.clone(), index.slice()).slice_axis(Axis(0), Slice::from(tile.rows)),
             item(b.clone(), index.slice()).slice_axis(Axis(1), Slice::from(tile.columns)),
             tile.out,
+            Into::Set,
         )
     });
     out.into_tensor(&shape)

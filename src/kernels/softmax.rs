@@ -25,7 +25,8 @@ pub fn softmax_rows<F: Real>(x: &[F], w: usize) -> Buffer<F> {
             if shift == F::neg_infinity() {
                 return y.fill(F::zero());
             }
-            let share = exponentials(x, shift, y).recip();
+            y.copy_from_slice(x);
+            let share = exponentials(y, shift).recip();
             y.iter_mut().for_each(|y| *y *= share);
         },
     )
@@ -45,7 +46,8 @@ pub fn log_softmax_rows<F: Real>(x: &[F], w: usize) -> Buffer<F> {
             if shift == F::neg_infinity() {
                 return y.fill(shift);
             }
-            let total = exponentials(x, shift, y).ln();
+            y.copy_from_slice(x);
+            let total = exponentials(y, shift).ln();
             for (y, &x) in y.iter_mut().zip(x) {
                 *y = (x - shift) - total;
             }
@@ -90,33 +92,48 @@ fn each_row<F: Real>(x: &[F], w: usize, f: impl Fn(&[F], &mut [F]) + Sync) -> Bu
     out
 }
 
-/// y ← e^(x − shift), and its sum.
+/// x ← e^(x − shift), and its sum.
 #[inline(always)]
-fn exponentials<F: Real>(x: &[F], shift: F, y: &mut [F]) -> F {
-    for (y, &x) in y.iter_mut().zip(x) {
-        let x = x - shift;
-        // A processor takes a hundred times as long for a product that underflows, such as e^(−∞): that of a
-        // masked element is not computed.
-        let gone = x < F::EXP_RANGE[0];
-        let e = if gone { F::zero() } else { x }.exp_v();
-        *y = if gone { F::zero() } else { e };
-    }
-    let (whole, rest) = y.as_chunks::<LANES>();
+pub(super) fn exponentials<F: Real>(x: &mut [F], shift: F) -> F {
+    x.iter_mut().for_each(|x| *x = exponential(*x - shift));
+    let (whole, rest) = x.as_chunks::<LANES>();
     // The lanes cost more than they save where rows are short.
     if whole.len() < 2 {
-        return y.iter().fold(F::zero(), |sum, &y| sum + y);
+        return x.iter().fold(F::zero(), |sum, &x| sum + x);
     }
     let mut lanes = [F::zero(); LANES];
-    for y in whole {
+    for x in whole {
         for l in 0..LANES {
-            lanes[l] += y[l];
+            lanes[l] += x[l];
         }
     }
-    rest.iter().fold(fold(lanes), |sum, &y| sum + y)
+    rest.iter().fold(fold(lanes), |sum, &x| sum + x)
+}
+
+/// eˣ. A processor takes a hundred times as long for a product that underflows, such as e^(−∞): that of a
+/// masked element is not computed.
+#[inline(always)]
+pub(super) fn exponential<F: Real>(x: F) -> F {
+    let gone = x < F::EXP_RANGE[0];
+    let e = if gone { F::zero() } else { x }.exp_v();
+    if gone { F::zero() } else { e }
+}
+
+/// The larger of two, NaN if one of them is.
+#[inline(always)]
+pub(super) fn larger<F: Real>(m: F, x: F) -> F {
+    if x > m || x.is_nan() { x } else { m }
 }
 
 /// The largest element, NaN if there is one.
-fn largest<F: Real>(row: &[F]) -> F {
-    let pick = |m: F, &x: &F| if x > m || x.is_nan() { x } else { m };
-    row.iter().fold(F::neg_infinity(), pick)
+#[inline(always)]
+pub(super) fn largest<F: Real>(row: &[F]) -> F {
+    let (whole, rest) = row.as_chunks::<LANES>();
+    let mut lanes = [F::neg_infinity(); LANES];
+    for x in whole {
+        for l in 0..LANES {
+            lanes[l] = larger(lanes[l], x[l]);
+        }
+    }
+    (lanes.iter().chain(rest)).fold(F::neg_infinity(), |m, &x| larger(m, x))
 }

@@ -53,7 +53,20 @@ impl<F: Real> Var<'_, F> {
             w,
             y,
             |p| p.gy().matmul(p.b()),
-            |p| p.gy().t().matmul(p.a()).sum_like(p.b()),
+            |p| p.gy().as_matrix().t().matmul(p.a().as_matrix()),
         )
+    }
+
+    /// All rows of the last axis as one matrix.
+    fn as_matrix(self) -> Self {
+        let shape = self.shape();
+        match shape.len() {
+            2 => self,
+            _ => {
+                let width = shape[shape.len() - 1];
+                let rows: usize = shape[..shape.len() - 1].iter().product();
+                self.reshape(&[rows, width])
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use crate::registry::operations;
 use emmy::autodiff::{checkpoint, grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
 use emmy::ops::Sparse;
-use emmy::ops::attention::EdgeAttention;
+use emmy::ops::attention::{Compared, DenseAttention, EdgeAttention, Mask};
 use emmy::ops::sparse::{
     gather_columns, gather_rows, sddmm, sddmm_add, segment_max, segment_mean, segment_softmax,
     segment_sum, segment_sum_columns, spmm, spmm_t,
@@ -234,6 +234,17 @@ const SPARSE: &[Refused] = &[
     ("Sparse::to_dense", SHORT, |t| { t.short().to_dense(); }),
 ];
 
+fn dense(dropout: Option<(f64, u64)>) -> DenseAttention {
+    DenseAttention {
+        dropout,
+        ..DenseAttention::new(5, Mask::none())
+    }
+}
+
+fn masked(mask: Mask) -> DenseAttention {
+    DenseAttention::new(5, mask)
+}
+
 /// Attention goes by the name under which the fused operation is recorded.
 #[rustfmt::skip]
 const ATTENTION: &[Refused] = &[
@@ -255,6 +266,20 @@ const ATTENTION: &[Refused] = &[
     ("gatv2_attention", "the dropout probability NaN is not within", |t| { t.square(Some((f64::NAN, 0))).gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[2, 5]), None); }),
     ("gatv2_coefficients", "z_s [2, 2, 5], z_t [2, 1, 5], a [2, 5]", |t| { t.square(None).gatv2_coefficients(t.x(&[2, 2, 5]), t.x(&[2, 1, 5]), t.x(&[2, 5]), None); }),
     ("gatv2_coefficients", TAPES, |t| { t.square(None).gatv2_coefficients(t.x(&[2, 2, 5]), t.y(&[2, 2, 5]), t.x(&[2, 5]), None); }),
+    ("attend", "q [2, 2, 5], k [2, 2, 5], v [3, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared::new(z, z, t.x(&[3, 2, 5]))); }),
+    ("attend", "q [2, 2, 5], k [2, 2, 4], v [2, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared::new(z, t.x(&[2, 2, 4]), z)); }),
+    ("attend", "q [2, 3, 5], k [2, 2, 5], v [2, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared::new(t.x(&[2, 3, 5]), z, z)); }),
+    ("attend", "q [2, 5], k [2, 5], v [2, 5]: they must be", |t| { let z = t.x(&[2, 5]); dense(None).attend(Compared::new(z, z, z)); }),
+    ("attend", TAPES, |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared::new(z, t.y(&[2, 2, 5]), z)); }),
+    ("attend", "β has shape [2], it must be [2, 2]", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared { beta: Some(t.x(&[2])), ..Compared::new(z, z, z) }); }),
+    ("attend", "t has shape [3, 2], it must be [2, 2]", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared { t: Some(t.x(&[3, 2])), ..Compared::new(z, z, z) }); }),
+    ("attend", "the dropout probability 2 is not within", |t| { let z = t.x(&[2, 2, 5]); dense(Some((2.0, 0))).attend(Compared::new(z, z, z)); }),
+    ("attend", "the mask has 1 lengths for 2 items", |t| { let z = t.x(&[2, 2, 2, 5]); masked(Mask::lengths(&[1])).attend(Compared::new(z, z, z)); }),
+    ("attend", "the mask has a length of 3, there are 2 keys", |t| { let z = t.x(&[1, 2, 2, 5]); masked(Mask::lengths(&[3])).attend(Compared::new(z, z, z)); }),
+    ("attend", "the mask has shape [2, 3], it must be [2, 2] or [1, 2, 2]", |t| { let z = t.x(&[2, 2, 5]); masked(Mask::allowed(Tensor::from_elem(&[2, 3][..], true))).attend(Compared::new(z, z, z)); }),
+    ("attend", "a pattern of (2, 3) for 2 items of 2 queries and 2 keys", |t| { let z = t.x(&[2, 2, 2, 5]); masked(Mask::edges(t.pattern.clone())).attend(Compared::new(z, z, z)); }),
+    ("attention_coefficients", "q [2, 5], k [2, 5], v [2, 5]: they must be", |t| { let z = t.x(&[2, 5]); dense(None).attention_coefficients(Compared::new(z, z, z)); }),
+    ("attention_coefficients", TAPES, |t| { let z = t.x(&[2, 2, 5]); dense(None).attention_coefficients(Compared::new(z, t.y(&[2, 2, 5]), z)); }),
     ("gatv2_coefficients", "t has shape [], it must be [targets, heads], here [2, 2]", |t| { t.square(None).gatv2_coefficients(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[2, 5]), Some(t.x(&[]))); }),
 ];
 

@@ -21,6 +21,7 @@
 //! a pass of each kind. The adjoints of targets in GAT have one number per head, so that one pass by columns
 //! is enough.
 
+pub mod dense;
 mod gat;
 mod gatv2;
 mod halves;

@@ -15,12 +15,13 @@
 //! Networks", ICML 2021, Eq. (11) and (15). The division may stand before or after the LeakyReLU, since
 //! LeakyReLU(e / c) = LeakyReLU(e) / c for c > 0.
 
-use super::sparse::{gather_columns, gather_rows, segment_softmax, spmm};
+use super::slice;
 use crate::autodiff::{Fused, Var, fused};
 use crate::kernels::attention::{
     Attention, Backward, Gat, GatV2, half_scores, half_scores_backward,
 };
 use crate::kernels::random::Dropout;
+use crate::ops::sparse::{gather_columns, gather_rows, segment_softmax, spmm};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory::Buffer;
@@ -347,8 +348,4 @@ fn gat<'a, F>(z: &'a [F], s_src: &'a [F], s_tgt: &'a [F], t: Option<&'a [F]>) ->
 
 fn gatv2<'a, F>(zs: &'a [F], zt: &'a [F], a: &'a [F], t: Option<&'a [F]>) -> GatV2<'a, F> {
     GatV2 { zs, zt, a, t }
-}
-
-fn slice<F>(x: &Tensor<F>) -> &[F] {
-    x.as_slice().expect("contiguous")
 }

@@ -1,0 +1,175 @@
+//! The forward pass.
+
+use super::tile::{Tile, matrix, matrix_mut, rows_of};
+use super::{Dense, Operands, TILE};
+use crate::kernels::gemm::{Into, block};
+use crate::kernels::softmax::{exponentials, larger, largest};
+use crate::kernels::{par, simd};
+use crate::real::Real;
+use crate::tensor::memory::{self, Buffer};
+
+/// The queries of one tile, with the part of the output that they write.
+struct Task<'a, F> {
+    item: usize,
+    head: usize,
+    first: usize,
+    /// The rows of y, one after the other, of this head alone.
+    y: &'a mut [F],
+    /// ℓ.
+    lse: &'a mut [F],
+}
+
+impl<F: Real> Dense<'_, F> {
+    /// y [B, n, H, e] and ℓ [B, H, n].
+    #[inline(never)]
+    pub fn forward(&self, x: &Operands<'_, F>) -> (Buffer<F>, Buffer<F>) {
+        let (n, e) = (self.queries, self.value_width);
+        let rows = self.batch * self.heads * n;
+        // Each task writes rows of one head, so y is first made head by head: [B, H, n, e].
+        let mut by_head = memory::scratch(rows * e);
+        let mut lse = memory::scratch(rows);
+        let sizes = |width: usize| {
+            let tiles = (0..self.batch * self.heads).flat_map(move |_| par::chunks(n, TILE[0]));
+            tiles.map(move |tile| tile.len() * width)
+        };
+        let parts = par::carve(&mut by_head, sizes(e)).into_iter();
+        let parts = parts.zip(par::carve(&mut lse, sizes(1)));
+        let starts = (0..self.batch * self.heads)
+            .flat_map(|bh| (0..n).step_by(TILE[0]).map(move |first| (bh, first)));
+        let tasks: Vec<_> = (starts.zip(parts))
+            .map(|((bh, first), (y, lse))| Task {
+                item: bh / self.heads,
+                head: bh % self.heads,
+                first,
+                y,
+                lse,
+            })
+            .collect();
+        par::map(tasks, self.work(), |task| self.rows(x, task));
+        let y = self.heads_last(&by_head);
+        (y, lse)
+    }
+
+    /// Multiply-adds of the forward pass.
+    pub(super) fn work(&self) -> usize {
+        let pairs = self.batch * self.heads * self.queries * self.keys;
+        pairs.saturating_mul(self.width + self.value_width + 16)
+    }
+
+    /// [B, H, n, e] → [B, n, H, e].
+    fn heads_last(&self, by_head: &[F]) -> Buffer<F> {
+        let (n, heads, e) = (self.queries, self.heads, self.value_width);
+        let mut out = memory::scratch(by_head.len());
+        if e > 0 && heads > 0 {
+            par::rows(&mut out, heads * e, heads * e, |first, block| {
+                for (row, out) in block.chunks_exact_mut(heads * e).enumerate() {
+                    let (item, i) = ((first + row) / n, (first + row) % n);
+                    for (h, out) in out.chunks_exact_mut(e).enumerate() {
+                        let at = ((item * heads + h) * n + i) * e;
+                        out.copy_from_slice(&by_head[at..at + e]);
+                    }
+                }
+            });
+        }
+        out
+    }
+
+    /// The rows of one tile of queries: all tiles of keys in turn.
+    fn rows(&self, x: &Operands<'_, F>, task: Task<'_, F>) {
+        let Task {
+            item,
+            head,
+            first,
+            y,
+            lse,
+        } = task;
+        let (rows, e) = (lse.len(), self.value_width);
+        let queries = first..first + rows;
+        let reach = self.reach(item, &queries);
+        let wide = reach.min(TILE[1]);
+        let mut s = memory::scratch::<F>(rows * wide);
+        let mut dropped = None;
+        let mut space = vec![F::zero(); wide];
+        // The running maximum is ℓ until the sum is known.
+        let (top, mut sum) = (lse, vec![F::zero(); rows]);
+        top.fill(F::neg_infinity());
+        for keys in par::chunks(reach, TILE[1]) {
+            let tile = Tile {
+                item,
+                head,
+                queries: queries.clone(),
+                keys,
+            };
+            self.products(x, &tile, &mut s);
+            let w = tile.keys.len();
+            let beta = self.offsets(x, &tile, &mut space);
+            let begun = tile.keys.start > 0;
+            simd(
+                #[inline(always)]
+                || {
+                    for (r, s) in s[..rows * w].chunks_exact_mut(w).enumerate() {
+                        let i = first + r;
+                        scores(s, beta, self.factor(x, item, head, i));
+                        self.hide(&tile, i, s);
+                        let new = larger(top[r], largest(s));
+                        // No key so far: nothing to add, and nothing to rescale.
+                        if new == F::neg_infinity() {
+                            s.fill(F::zero());
+                            continue;
+                        }
+                        let old = (top[r] - new).exp_v();
+                        top[r] = new;
+                        let added = exponentials(s, new);
+                        sum[r] = sum[r] * old + added;
+                        if begun {
+                            y[r * e..(r + 1) * e].iter_mut().for_each(|y| *y *= old);
+                        }
+                    }
+                },
+            );
+            if !self.dropout.is_none() {
+                let dropped = dropped.get_or_insert_with(|| memory::scratch(rows * wide));
+                for (r, s) in s[..rows * w].chunks_exact(w).enumerate() {
+                    let out = &mut dropped[r * w..][..w];
+                    self.dropout.apply(s, self.number(&tile, first + r), out);
+                }
+                std::mem::swap(&mut s, dropped);
+            }
+            let v = rows_of(
+                x.v,
+                self.value_axes(),
+                item,
+                self.group(head),
+                tile.keys.clone(),
+            );
+            let into = if begun { Into::Add } else { Into::Set };
+            block(matrix(&s, rows, w), v, matrix_mut(y, rows, e), into);
+        }
+        if reach == 0 {
+            y.fill(F::zero());
+        }
+        for (r, (top, sum)) in top.iter_mut().zip(sum).enumerate() {
+            let y = &mut y[r * e..(r + 1) * e];
+            if *top == F::neg_infinity() {
+                y.fill(F::zero());
+            } else {
+                let share = sum.recip();
+                y.iter_mut().for_each(|y| *y *= share);
+                *top += sum.ln();
+            }
+        }
+    }
+}
+
+/// s ← f (s + β).
+#[inline(always)]
+pub(super) fn scores<F: Real>(s: &mut [F], beta: Option<&[F]>, factor: F) {
+    match beta {
+        Some(beta) => {
+            for (s, &beta) in s.iter_mut().zip(beta) {
+                *s = factor * (*s + beta);
+            }
+        }
+        None => s.iter_mut().for_each(|s| *s *= factor),
+    }
+}

@@ -1,0 +1,367 @@
+//! Attention between queries and keys.
+
+use super::{Mask, slice};
+use crate::autodiff::{Fused, Var, fused};
+use crate::kernels::attention::dense::{Dense, Operands, Outcome};
+use crate::kernels::random::Dropout;
+use crate::ops::sparse::{gather_columns, gather_rows, sddmm, segment_softmax, spmm};
+use crate::real::Real;
+use crate::tensor::memory::Buffer;
+use crate::tensor::{Tensor, contiguous, tensor};
+
+/// y_i = Σ_j drop(α)_ij v_j with α = softmax_j(c t_i (q_i·k_j + β_j)) over the keys that the mask allows, for
+/// each head.
+///
+/// Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Eq. (1), has β = 0, t = 1, c = 1/√d. The same
+/// operation computes L2 attention (Kim et al., ICML 2021): −‖q_i − k_j‖²/√d differs from 2 (q_i·k_j −
+/// ½‖k_j‖²)/√d by a number that is the same for all keys, which the softmax does not see; so β_j = −½‖k_j‖²
+/// and c = 2/√d. Score normalisers are a t of their own.
+///
+/// | letter | shape | meaning |
+/// |---|---|---|
+/// | q | `[.., n, H, d]` | queries |
+/// | k | `[.., m, G, d]` | keys; H/G heads share each of the G groups |
+/// | v | `[.., m, G, e]` | values |
+/// | β | `[.., m, G]` | a number added to every product with a key; optional |
+/// | t | `[.., n, H]` | inverse temperature of a query, any real number; optional |
+/// | y | `[.., n, H, e]` | output; zeros for a query that may attend to no key |
+///
+/// The axes before the last three number the items of a batch. Heads are read where they lie, without a copy.
+/// The fused kernel works tile by tile and stores nothing of size n × m; under a set of edges the operation is
+/// composed of those over edges, and stores one number per edge and head.
+#[derive(Debug, Clone)]
+pub struct DenseAttention {
+    /// c, a factor of all scores.
+    pub scale: f64,
+    /// Which keys a query may attend to.
+    pub mask: Mask,
+    /// Dropout of the coefficients: probability and seed.
+    pub dropout: Option<(f64, u64)>,
+}
+
+/// Queries, keys and values, with optional β and t.
+#[derive(Debug, Clone, Copy)]
+pub struct Compared<'t, F: Real> {
+    /// q.
+    pub q: Var<'t, F>,
+    /// k.
+    pub k: Var<'t, F>,
+    /// v.
+    pub v: Var<'t, F>,
+    /// β.
+    pub beta: Option<Var<'t, F>>,
+    /// t.
+    pub t: Option<Var<'t, F>>,
+}
+
+impl<'t, F: Real> Compared<'t, F> {
+    /// Without β and t.
+    pub fn new(q: Var<'t, F>, k: Var<'t, F>, v: Var<'t, F>) -> Self {
+        Self {
+            q,
+            k,
+            v,
+            beta: None,
+            t: None,
+        }
+    }
+
+    fn operands(&self) -> Vec<Var<'t, F>> {
+        let all = [self.q, self.k, self.v].into_iter();
+        all.chain(self.beta).chain(self.t).collect()
+    }
+}
+
+impl DenseAttention {
+    /// c = 1/√d for queries of width d, and no dropout.
+    pub fn new(width: usize, mask: Mask) -> Self {
+        Self {
+            scale: (width as f64).sqrt().recip(),
+            mask,
+            dropout: None,
+        }
+    }
+
+    /// y.
+    ///
+    /// # Panics
+    /// If the shapes do not fit, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
+    #[track_caller]
+    pub fn attend<'t, F: Real>(&self, x: Compared<'t, F>) -> Var<'t, F> {
+        let sizes = self.check("attend", &x);
+        if self.mask.pattern().is_some() {
+            return self.along_edges(&x, sizes);
+        }
+        let operation = Operation {
+            attention: self.clone(),
+            with_beta: x.beta.is_some(),
+            with_t: x.t.is_some(),
+        };
+        fused(operation, &x.operands())
+    }
+
+    /// α before dropout, shape `[.., H, n, m]`; under a set of edges `[nnz, H]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit, or the tapes differ.
+    #[track_caller]
+    pub fn attention_coefficients<'t, F: Real>(&self, x: Compared<'t, F>) -> Var<'t, F> {
+        let sizes = self.check("attention_coefficients", &x);
+        if self.mask.pattern().is_some() {
+            return self.edge_coefficients(&x, sizes);
+        }
+        let lead = x.q.ndim() - 3;
+        let shape = [&x.q.shape()[..lead], &[sizes.heads, sizes.n, sizes.m]].concat();
+        self.dense_coefficients(&x, sizes).reshape(&shape)
+    }
+
+    #[track_caller]
+    fn check<F: Real>(&self, op: &str, x: &Compared<'_, F>) -> Sizes {
+        let all = x.operands();
+        x.q.tape().accept(op, &all[1..]);
+        let (q, k, v) = (x.q.shape(), x.k.shape(), x.v.shape());
+        let fits = q.len() >= 3 && k.len() == q.len() && v.len() == q.len();
+        let lead = q.len().saturating_sub(3);
+        let fits = fits
+            && q[..lead] == k[..lead]
+            && k[..lead + 2] == v[..lead + 2]
+            && q[lead + 2] == k[lead + 2]
+            && match k[lead + 1] {
+                0 => q[lead + 1] == 0,
+                groups => q[lead + 1].is_multiple_of(groups),
+            };
+        assert!(
+            fits,
+            "{op}: q {q:?}, k {k:?}, v {v:?}: they must be [.., n, H, d], [.., m, G, d] and [.., m, G, e] with H a \
+             multiple of G"
+        );
+        for (name, extra, of) in [("β", &x.beta, &k), ("t", &x.t, &q)] {
+            if let Some(extra) = extra {
+                let (found, expected) = (extra.shape(), &of[..lead + 2]);
+                assert!(
+                    found == expected,
+                    "{op}: {name} has shape {found:?}, it must be {expected:?}"
+                );
+            }
+        }
+        if let Some((p, _)) = self.dropout {
+            assert!(
+                (0.0..=1.0).contains(&p),
+                "{op}: the dropout probability {p} is not within 0 ≤ p ≤ 1"
+            );
+        }
+        let sizes = Sizes {
+            items: q[..lead].iter().product(),
+            n: q[lead],
+            m: k[lead],
+            heads: q[lead + 1],
+            groups: k[lead + 1],
+            width: q[lead + 2],
+            value_width: v[lead + 2],
+        };
+        self.mask.check(op, sizes.items, sizes.n, sizes.m);
+        sizes
+    }
+
+    /// α `[items, H, n, m]`, composed.
+    fn dense_coefficients<'t, F: Real>(&self, x: &Compared<'t, F>, s: Sizes) -> Var<'t, F> {
+        let Sizes {
+            items,
+            n,
+            m,
+            heads,
+            groups,
+            width,
+            ..
+        } = s;
+        let share = s.share();
+        let q = x.q.reshape(&[items, n, groups, share, width]);
+        let k = x.k.reshape(&[items, m, groups, 1, width]);
+        let q = q.permute(&[0, 2, 3, 1, 4]);
+        let mut scores = q.matmul(k.permute(&[0, 2, 3, 4, 1]));
+        if let Some(beta) = x.beta {
+            let beta = beta.reshape(&[items, m, groups, 1, 1]);
+            scores = scores + beta.permute(&[0, 2, 3, 4, 1]);
+        }
+        let mut scores = scores.scale(F::of(self.scale));
+        if let Some(t) = x.t {
+            let t = t.reshape(&[items, n, groups, share, 1]);
+            scores = scores * t.permute(&[0, 2, 3, 1, 4]);
+        }
+        let scores = scores.reshape(&[items, heads, n, m]);
+        match self.mask.to_dense(items, n, m) {
+            Some(mask) => scores.softmax_masked(-1, &mask),
+            None => scores.softmax(-1),
+        }
+    }
+
+    /// y, composed.
+    fn composed<'t, F: Real>(&self, x: &Compared<'t, F>, s: Sizes) -> Var<'t, F> {
+        let (items, share) = (s.items, s.share());
+        let alpha = self.dropped(self.dense_coefficients(x, s));
+        let alpha = alpha.reshape(&[items, s.groups, share, s.n, s.m]);
+        let v = x.v.reshape(&[items, s.m, s.groups, 1, s.value_width]);
+        let y = alpha.matmul(v.permute(&[0, 2, 3, 1, 4]));
+        let lead = x.q.ndim() - 3;
+        let shape = [&x.q.shape()[..lead], &[s.n, s.heads, s.value_width]].concat();
+        y.permute(&[0, 3, 1, 2, 4]).reshape(&shape)
+    }
+
+    fn dropped<'t, F: Real>(&self, alpha: Var<'t, F>) -> Var<'t, F> {
+        match self.dropout {
+            Some((p, seed)) => alpha.dropout(p, seed),
+            None => alpha,
+        }
+    }
+
+    /// α `[nnz, H]` over the edges of the mask.
+    fn edge_coefficients<'t, F: Real>(&self, x: &Compared<'t, F>, s: Sizes) -> Var<'t, F> {
+        let edges = self.mask.pattern().expect("a set of edges");
+        let q = x.q.reshape(&[s.n, s.heads, s.width]);
+        let mut scores = sddmm(edges, q, s.for_each_head(x.k, s.width));
+        if let Some(beta) = x.beta {
+            let beta = s.for_each_head(beta, 1).reshape(&[s.m, s.heads]);
+            scores = scores + gather_columns(edges, beta);
+        }
+        let mut scores = scores.scale(F::of(self.scale));
+        if let Some(t) = x.t {
+            scores = scores * gather_rows(edges, t.reshape(&[s.n, s.heads]));
+        }
+        segment_softmax(edges, scores)
+    }
+
+    fn along_edges<'t, F: Real>(&self, x: &Compared<'t, F>, s: Sizes) -> Var<'t, F> {
+        let edges = self.mask.pattern().expect("a set of edges");
+        let alpha = self.dropped(self.edge_coefficients(x, s));
+        let y = spmm(edges, alpha, s.for_each_head(x.v, s.value_width));
+        let lead = x.q.ndim() - 3;
+        let shape = [&x.q.shape()[..lead], &[s.n, s.heads, s.value_width]].concat();
+        y.reshape(&shape)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    items: usize,
+    n: usize,
+    m: usize,
+    heads: usize,
+    groups: usize,
+    width: usize,
+    value_width: usize,
+}
+
+impl Sizes {
+    /// The number of heads per group.
+    fn share(&self) -> usize {
+        self.heads.checked_div(self.groups).unwrap_or(1)
+    }
+
+    /// `[m, G, w]` → `[m, H, w]`: the rows of a group for each of its heads.
+    fn for_each_head<'t, F: Real>(&self, x: Var<'t, F>, w: usize) -> Var<'t, F> {
+        let x = x.reshape(&[self.m, self.groups, 1, w]);
+        let x = x.broadcast_to(&[self.m, self.groups, self.share(), w]);
+        x.reshape(&[self.m, self.heads, w])
+    }
+}
+
+/// The fused operation. Its operands are q, k, v, then β and t if there are any.
+struct Operation {
+    attention: DenseAttention,
+    with_beta: bool,
+    with_t: bool,
+}
+
+impl Operation {
+    fn sorted<'a, T>(&self, all: &'a [T]) -> (&'a [T], Option<&'a T>, Option<&'a T>) {
+        let beta = all.get(3).filter(|_| self.with_beta);
+        let t = all.get(3 + usize::from(self.with_beta));
+        (&all[..3], beta, t.filter(|_| self.with_t))
+    }
+
+    fn kernel<F: Real>(&self, args: &[Tensor<F>]) -> Dense<'_, F> {
+        let (q, k, v) = (args[0].shape(), args[1].shape(), args[2].shape());
+        let lead = q.len() - 3;
+        Dense {
+            batch: q[..lead].iter().product(),
+            queries: q[lead],
+            keys: k[lead],
+            heads: q[lead + 1],
+            groups: k[lead + 1],
+            width: q[lead + 2],
+            value_width: v[lead + 2],
+            scale: F::of(self.attention.scale),
+            mask: self.attention.mask.kernel(),
+            dropout: (self.attention.dropout).map_or(Dropout::NONE, |(p, s)| Dropout::new(p, s)),
+        }
+    }
+
+    fn operands<'a, F: Real>(&self, rows: &'a [Tensor<F>]) -> Operands<'a, F> {
+        let (main, beta, t) = self.sorted(rows);
+        Operands {
+            q: slice(&main[0]),
+            k: slice(&main[1]),
+            v: slice(&main[2]),
+            beta: beta.map(slice),
+            t: t.map(slice),
+        }
+    }
+}
+
+impl<F: Real> Fused<F> for Operation {
+    /// ℓ, the logarithm of the sum of exponentials per query and head.
+    type Saved = Buffer<F>;
+
+    fn name(&self) -> &'static str {
+        "attend"
+    }
+
+    fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Buffer<F>) {
+        let rows: Vec<_> = args.iter().map(contiguous).collect();
+        let (y, lse) = self.kernel(args).forward(&self.operands(&rows));
+        let mut shape = args[0].shape().to_vec();
+        *shape.last_mut().expect("three axes") = args[2].shape()[shape.len() - 1];
+        (y.into_tensor(&shape), lse)
+    }
+
+    /// The kernel computes the adjoints of all operands together, including those that are not wanted.
+    fn backward(
+        &self,
+        args: &[Tensor<F>],
+        y: &Tensor<F>,
+        lse: &Buffer<F>,
+        gy: &Tensor<F>,
+        _: &[bool],
+    ) -> Vec<Option<Tensor<F>>> {
+        let rows: Vec<_> = args.iter().map(contiguous).collect();
+        let (y, gy) = (contiguous(y), contiguous(gy));
+        let outcome = Outcome {
+            y: slice(&y),
+            lse,
+            gy: slice(&gy),
+        };
+        let g = self.kernel(args).backward(&self.operands(&rows), &outcome);
+        let main = [g.q, g.k, g.v].into_iter().zip(args);
+        let mut adjoints: Vec<_> = main.map(|(g, x)| Some(g.into_tensor(x.shape()))).collect();
+        let extra = [(self.with_beta, g.beta), (self.with_t, g.t)];
+        for ((_, g), x) in extra
+            .into_iter()
+            .filter(|(there, _)| *there)
+            .zip(&args[3..])
+        {
+            adjoints.push(Some(tensor(x.shape(), g)));
+        }
+        adjoints
+    }
+
+    fn reference<'t>(&self, args: &[Var<'t, F>]) -> Var<'t, F> {
+        let (main, beta, t) = self.sorted(args);
+        let x = Compared {
+            beta: beta.copied(),
+            t: t.copied(),
+            ..Compared::new(main[0], main[1], main[2])
+        };
+        let sizes = self.attention.check("attend", &x);
+        self.attention.composed(&x, sizes)
+    }
+}

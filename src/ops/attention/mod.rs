@@ -1,0 +1,18 @@
+//! Attention: fused operations, and the compositions that define them.
+//!
+//! [`DenseAttention`] compares all queries with all keys, under a [`Mask`]; [`EdgeAttention`] computes the
+//! scores of GAT and GATv2 over the edges of a graph.
+
+mod dense;
+mod edges;
+mod mask;
+
+pub use dense::{Compared, DenseAttention};
+pub use edges::EdgeAttention;
+pub use mask::Mask;
+
+use crate::tensor::Tensor;
+
+fn slice<F>(x: &Tensor<F>) -> &[F] {
+    x.as_slice().expect("contiguous")
+}

@@ -1,0 +1,229 @@
+//! Attention between queries and keys, by loops from the formula.
+
+use super::reference::build;
+use super::{Case, Operation, Sampler, function};
+use emmy::kernels::random::Dropout;
+use emmy::ops::attention::{Compared, DenseAttention, Mask};
+use emmy::sparse::Pattern;
+use emmy::tensor::{Tensor, tensor};
+use std::rc::Rc;
+
+/// The sizes and options of a case; β and t are there or not.
+struct Setting {
+    lead: Vec<usize>,
+    n: usize,
+    m: usize,
+    heads: usize,
+    groups: usize,
+    width: usize,
+    value_width: usize,
+    attention: DenseAttention,
+    with: [bool; 2],
+    /// Whether item b, query i sees key j.
+    sees: Box<dyn Fn(usize, usize, usize) -> bool>,
+    /// The number of coefficient (b, h, i, j), for dropout.
+    number: Box<dyn Fn([usize; 4]) -> usize>,
+}
+
+fn setting(d: &mut Sampler, on_edges: bool) -> Setting {
+    let lead = match d.count(0, 2) {
+        _ if on_edges => Vec::new(),
+        0 => Vec::new(),
+        1 => vec![2],
+        _ => vec![2, 1],
+    };
+    let items: usize = lead.iter().product();
+    let (n, m) = (d.one_of(&[0, 1, 2, 3, 4]), d.one_of(&[0, 1, 2, 3, 5]));
+    let groups = d.one_of(&[1, 2]);
+    let heads = groups * d.one_of(&[1, 1, 3]);
+    let draw = |d: &mut Sampler, len: usize| (0..len).map(|_| d.flag()).collect::<Vec<_>>();
+    let (mask, sees): (Mask, Box<dyn Fn(usize, usize, usize) -> bool>) = match d.count(0, 4) {
+        _ if on_edges => {
+            let keep = draw(d, n * m);
+            let pairs = (0..n * m).filter(|&k| keep[k]).map(|k| (k / m, k % m));
+            let pairs: Vec<_> = pairs.collect();
+            let pattern = Pattern::from_pairs(n, m, &pairs).unwrap_or_else(|e| panic!("{e}"));
+            (
+                Mask::edges(pattern),
+                Box::new(move |_, i, j| keep[i * m + j]),
+            )
+        }
+        0 => (Mask::none(), Box::new(|_, _, _| true)),
+        1 => (Mask::causal(), Box::new(move |_, i, j| j + n <= i + m)),
+        2 => {
+            let lengths: Vec<usize> = (0..items).map(|_| d.count(0, m)).collect();
+            (
+                Mask::lengths(&lengths),
+                Box::new(move |b, _, j| j < lengths[b]),
+            )
+        }
+        3 => {
+            let keep = draw(d, n * m);
+            let mask = Mask::causal().with_allowed(tensor(&[n, m], keep.clone()));
+            (
+                mask,
+                Box::new(move |_, i, j| j + n <= i + m && keep[i * m + j]),
+            )
+        }
+        _ => {
+            let keep = draw(d, items * n * m);
+            let mask = Mask::allowed(tensor(&[items, n, m], keep.clone()));
+            (mask, Box::new(move |b, i, j| keep[(b * n + i) * m + j]))
+        }
+    };
+    let number: Box<dyn Fn([usize; 4]) -> usize> = match mask.pattern() {
+        Some(pattern) => {
+            let pattern = pattern.clone();
+            Box::new(move |[_, h, i, j]| {
+                let at = pattern.row(i).find(|&e| pattern.indices()[e] as usize == j);
+                at.expect("an edge") * heads + h
+            })
+        }
+        None => Box::new(move |[b, h, i, j]| ((b * heads + h) * n + i) * m + j),
+    };
+    let seed = d.seed();
+    Setting {
+        lead,
+        n,
+        m,
+        heads,
+        groups,
+        width: d.one_of(&[1, 2, 5]),
+        value_width: d.one_of(&[1, 3]),
+        attention: DenseAttention {
+            scale: 0.7,
+            mask,
+            dropout: d.flag().then_some((0.3, seed)),
+        },
+        with: [d.flag(), d.flag()],
+        sees,
+        number,
+    }
+}
+
+fn compared<'t, F: emmy::Real>(x: &[emmy::Var<'t, F>], with: [bool; 2]) -> Compared<'t, F> {
+    let mut extra = x[3..].iter().copied();
+    let mut next = |there: bool| if there { extra.next() } else { None };
+    let [beta, t] = with.map(&mut next);
+    Compared {
+        beta,
+        t,
+        ..Compared::new(x[0], x[1], x[2])
+    }
+}
+
+impl Setting {
+    fn args(&self, d: &mut Sampler) -> Vec<Tensor<f64>> {
+        let shape = |rows: usize, rest: &[usize]| [&self.lead[..], &[rows], rest].concat();
+        let (keys, queries) = (shape(self.m, &[self.groups]), shape(self.n, &[self.heads]));
+        let with = |shape: &[usize], width: usize| [shape, &[width]].concat();
+        let mut args = vec![
+            d.signed(&with(&queries, self.width)),
+            d.signed(&with(&keys, self.width)),
+            d.signed(&with(&keys, self.value_width)),
+        ];
+        args.extend(self.with[0].then(|| d.signed(&keys)));
+        args.extend(self.with[1].then(|| d.signed(&queries)));
+        args
+    }
+
+    /// α at (b, h, i, j).
+    fn alpha(&self, x: &[Tensor<f64>], [b, h, i, j]: [usize; 4]) -> f64 {
+        if !(self.sees)(b, i, j) {
+            return 0.0;
+        }
+        let g = h / (self.heads / self.groups);
+        let flat = |k: usize| x[k].as_slice().expect("contiguous");
+        let query = (b * self.n + i) * self.heads + h;
+        let score = |j: usize| {
+            let key = (b * self.m + j) * self.groups + g;
+            let (q, k) = (&flat(0)[query * self.width..], &flat(1)[key * self.width..]);
+            let product: f64 = (0..self.width).map(|c| q[c] * k[c]).sum();
+            let beta = if self.with[0] { flat(3)[key] } else { 0.0 };
+            let t = if self.with[1] {
+                flat(3 + usize::from(self.with[0]))[query]
+            } else {
+                1.0
+            };
+            (0.7 * t * (product + beta)).exp()
+        };
+        let seen = (0..self.m).filter(|&j| (self.sees)(b, i, j));
+        score(j) / seen.map(score).sum::<f64>()
+    }
+
+    fn output(&self, x: &[Tensor<f64>]) -> Tensor<f64> {
+        let shape = [&self.lead[..], &[self.n, self.heads, self.value_width]].concat();
+        let v = x[2].as_slice().expect("contiguous");
+        build(&shape, |index| {
+            let (lead, rest) = index.split_at(self.lead.len());
+            let b = self.item(lead);
+            let (i, h, c) = (rest[0], rest[1], rest[2]);
+            let g = h / (self.heads / self.groups);
+            let term = |j: usize| {
+                let kept = match self.attention.dropout {
+                    Some((p, seed)) if (self.sees)(b, i, j) => {
+                        Dropout::new(p, seed).factor::<f64>((self.number)([b, h, i, j]))
+                    }
+                    _ => 1.0,
+                };
+                let value = v[((b * self.m + j) * self.groups + g) * self.value_width + c];
+                kept * self.alpha(x, [b, h, i, j]) * value
+            };
+            (0..self.m).map(term).sum()
+        })
+    }
+
+    fn coefficients(&self, x: &[Tensor<f64>]) -> Tensor<f64> {
+        if let Some(pattern) = self.attention.mask.pattern() {
+            let rows = pattern.rows_of().to_vec();
+            return build(&[pattern.nnz(), self.heads], |index| {
+                let (i, j) = (
+                    rows[index[0]] as usize,
+                    pattern.indices()[index[0]] as usize,
+                );
+                self.alpha(x, [0, index[1], i, j])
+            });
+        }
+        let shape = [&self.lead[..], &[self.heads, self.n, self.m]].concat();
+        build(&shape, |index| {
+            let (lead, rest) = index.split_at(self.lead.len());
+            self.alpha(x, [self.item(lead), rest[0], rest[1], rest[2]])
+        })
+    }
+
+    fn item(&self, lead: &[usize]) -> usize {
+        lead.iter().zip(&self.lead).fold(0, |b, (&i, &n)| b * n + i)
+    }
+}
+
+fn attend(d: &mut Sampler, on_edges: bool) -> Case {
+    let s = Rc::new(setting(d, on_edges));
+    let function = function!([s] | x | s.attention.attend::<F>(compared(x, s.with)));
+    Case::new(s.args(d), function, move |x| s.output(x))
+}
+
+/// The coefficients do not depend on values: in place of v the keys are passed.
+fn coefficients(d: &mut Sampler, on_edges: bool) -> Case {
+    let s = Rc::new(setting(d, on_edges));
+    let mut args = s.args(d);
+    args.remove(2);
+    let with_keys = |x: &[Tensor<f64>]| [&x[..2], &x[1..]].concat();
+    let function = function!(
+        [s] | x | {
+            let x = [&x[..2], &x[1..]].concat();
+            s.attention
+                .attention_coefficients::<F>(compared(&x, s.with))
+        }
+    );
+    Case::new(args, function, move |x| s.coefficients(&with_keys(x)))
+}
+
+pub(super) fn operations() -> Vec<Operation> {
+    let operation = |name, draw| Operation { name, draw };
+    vec![
+        operation("attend", |d| attend(d, false)),
+        operation("attend", |d| attend(d, true)),
+        operation("attention_coefficients", |d| coefficients(d, false)),
+        operation("attention_coefficients", |d| coefficients(d, true)),
+    ]
+}
