@@ -70,16 +70,8 @@ impl<F: Real> LayerNorm<F> {
         }
         assert!(!shape.is_empty(), "LayerNorm: x has no axis");
         pass.call(self, &[x], || {
-            let centred = x - x.mean(&[-1], true);
-            let variance = centred.powf(F::of(2.0)).mean(&[-1], true);
-            let mut y = centred / variance.add_scalar(F::of(self.eps)).sqrt();
-            if let Some(gain) = &self.gain {
-                y = y * pass.param(gain);
-            }
-            if let Some(bias) = &self.bias {
-                y = y + pass.param(bias);
-            }
-            y
+            let [gain, bias] = [&self.gain, &self.bias].map(|p| p.as_ref().map(|p| pass.param(p)));
+            x.layer_norm(gain, bias, F::of(self.eps))
         })
     }
 }

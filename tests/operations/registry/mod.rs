@@ -6,6 +6,7 @@
 mod attention;
 mod elementwise;
 mod losses;
+mod norms;
 mod reductions;
 mod reference;
 mod sampler;
@@ -59,6 +60,7 @@ pub fn operations() -> Vec<Operation> {
         losses::operations(),
         sparse::operations(),
         attention::operations(),
+        norms::operations(),
     ]
     .into_iter()
     .flatten()
