@@ -14,7 +14,11 @@
 //! | [`Gatv2Conv`] | Σ_j α_ij W x_j, dynamic attention | Brody et al., ICLR 2022 |
 //! | [`SageConv`] | W_n mean_j x_j + W_r x_i + b | Hamilton et al., NeurIPS 2017 |
 //! | both attention layers with [`Omega`] | (I − Ω (I − α)) W x | Eliasof et al., ICML 2023 |
-//! | [`LayerNorm`] | γ (x − mean) / √(var + ε) + β | Ba et al. 2016 |
+//! | [`LayerNorm`] | γ (x − mean) / √(var + ε) + β, per row | Ba et al. 2016 |
+//! | [`RmsNorm`] | γ x / √(mean x² + ε), per row | Zhang and Sennrich, NeurIPS 2019 |
+//! | [`BatchNorm`] | γ (x − mean) / √(var + ε) + β, per feature | Ioffe and Szegedy, ICML 2015 |
+//! | [`GraphNorm`] | γ c / √(mean c² + ε) + β, c = x − α mean, per feature | Cai et al., ICML 2021 |
+//! | [`PairNorm`] | s (x − mean) / √(ε + mean ‖x_i − mean‖²), and two more modes | Zhao and Akoglu, ICLR 2020 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
 //!
@@ -51,7 +55,9 @@ pub use input::Input;
 pub use linear::Linear;
 pub use mlp::Mlp;
 pub use module::{Entry, Fields, Module, Role};
-pub use norm::LayerNorm;
+pub use norm::{
+    BatchNorm, GraphNorm, LayerNorm, Norm, NormLayer, PairEps, PairMode, PairNorm, RmsNorm, Running,
+};
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
 pub use trace::{Call, Summary, Trace, Traced};

@@ -35,6 +35,7 @@ mod define;
 mod dropout;
 mod elementwise;
 mod index;
+mod layer_norm;
 mod loss;
 mod matrix;
 mod norm;

@@ -7,6 +7,7 @@ mod attention;
 mod dense_attention;
 mod elementwise;
 mod losses;
+mod norms;
 mod reductions;
 mod reference;
 mod sampler;
@@ -61,6 +62,7 @@ pub fn operations() -> Vec<Operation> {
         sparse::operations(),
         attention::operations(),
         dense_attention::operations(),
+        norms::operations(),
     ]
     .into_iter()
     .flatten()
