@@ -24,6 +24,7 @@ pub(crate) mod pairs;
 pub mod par;
 pub mod random;
 pub mod reduce;
+pub mod rotary;
 mod rows;
 pub mod segment;
 pub mod softmax;

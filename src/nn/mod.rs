@@ -14,6 +14,7 @@
 //! | [`Gatv2Conv`] | Σ_j α_ij W x_j, dynamic attention | Brody et al., ICLR 2022 |
 //! | [`SageConv`] | W_n mean_j x_j + W_r x_i + b | Hamilton et al., NeurIPS 2017 |
 //! | both attention layers with [`Omega`] | (I − Ω (I − α)) W x | Eliasof et al., ICML 2023 |
+//! | [`MultiHeadAttention`] | softmax(q kᵀ/√d) v, heads side by side | Vaswani et al., NeurIPS 2017 |
 //! | [`LayerNorm`] | γ (x − mean) / √(var + ε) + β, per row | Ba et al. 2016 |
 //! | [`RmsNorm`] | γ x / √(mean x² + ε), per row | Zhang and Sennrich, NeurIPS 2019 |
 //! | [`BatchNorm`] | γ (x − mean) / √(var + ε) + β, per feature | Ioffe and Szegedy, ICML 2015 |
@@ -27,6 +28,7 @@
 //! pass ([`Trace`]).
 
 mod activation;
+mod attention;
 mod discover;
 mod dropout;
 mod embedding;
@@ -40,9 +42,13 @@ mod norm;
 mod params;
 mod pass;
 mod trace;
+mod transformer;
 
 pub(crate) use crate::kernels::random::mix;
 pub use activation::Activation;
+pub use attention::{
+    AttentionConfig, Invariance, KeyValues, MultiHeadAttention, Score, ScoreNormalizer, sinusoidal,
+};
 pub use discover::discover;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
@@ -61,3 +67,7 @@ pub use norm::{
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
 pub use trace::{Call, Summary, Trace, Traced};
+pub use transformer::{
+    BlockConfig, DropPath, FeedForward, FeedForwardConfig, LanguageConfig, LanguageModel,
+    Positions, Transformer, TransformerBlock,
+};

@@ -41,6 +41,7 @@ mod matrix;
 mod norm;
 mod product;
 mod reduce;
+mod rotary;
 mod segment;
 mod shape;
 mod softmax;

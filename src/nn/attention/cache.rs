@@ -1,0 +1,66 @@
+//! Keys and values of the tokens so far.
+
+use crate::ops::attention::Compared;
+use crate::real::Real;
+use crate::tensor::Tensor;
+use ndarray::Axis;
+
+/// The keys and values that an attention layer has computed of the tokens so far, one cache per layer and
+/// batch of sequences; see [`continued`](super::MultiHeadAttention::continued).
+#[derive(Debug, Clone, Default)]
+pub struct KeyValues<F: Real> {
+    /// k, v and β, each with the tokens along the same axis.
+    parts: Option<[Tensor<F>; 3]>,
+    tokens: usize,
+}
+
+impl<F: Real> KeyValues<F> {
+    /// No tokens so far.
+    pub fn new() -> Self {
+        Self {
+            parts: None,
+            tokens: 0,
+        }
+    }
+
+    /// The number of tokens so far.
+    pub fn len(&self) -> usize {
+        self.tokens
+    }
+
+    /// Whether there is no token.
+    pub fn is_empty(&self) -> bool {
+        self.tokens == 0
+    }
+
+    /// Adds the keys and values of new tokens; k, v and β of all tokens.
+    #[track_caller]
+    pub(super) fn extend(&mut self, new: Compared<'_, F>) -> [Tensor<F>; 3] {
+        let axis = Axis(new.k.ndim() - 3);
+        let beta = new.beta.map_or_else(
+            || Tensor::zeros(&new.k.shape()[..axis.index() + 2]),
+            |beta| beta.value(),
+        );
+        let new = [new.k.value(), new.v.value(), beta];
+        let count = new[0].len_of(axis);
+        let parts = match self.parts.take() {
+            None => new,
+            Some(old) => {
+                let joined = old.iter().zip(&new).map(|(old, new)| {
+                    let both = ndarray::concatenate(axis, &[old.view(), new.view()]);
+                    both.unwrap_or_else(|_| {
+                        let (old, new) = (old.shape(), new.shape());
+                        panic!("KeyValues: the tokens so far have shape {old:?}, the new ones {new:?}: they differ in \
+                                more than their number")
+                    })
+                    .into_shared()
+                });
+                let mut joined = joined.collect::<Vec<_>>().into_iter();
+                std::array::from_fn(|_| joined.next().expect("three parts"))
+            }
+        };
+        self.tokens += count;
+        self.parts = Some(parts.clone());
+        parts
+    }
+}

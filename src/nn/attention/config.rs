@@ -1,0 +1,125 @@
+//! The configuration of an attention layer.
+
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// How a query is compared with a key of d entries.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Score {
+    /// q · k / √d: Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Eq. (1).
+    #[default]
+    Dot,
+    /// −‖q − k‖² / √d: Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 3.2.
+    L2,
+    /// The same with one weight for queries and keys, W_Q = W_K, as their Theorem 3.2 asks for.
+    L2Tied,
+}
+
+/// The configuration of a [`MultiHeadAttention`](super::MultiHeadAttention). Start from
+/// [`new`](Self::new), and change fields.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AttentionConfig {
+    /// Features of the tokens that ask.
+    pub width: usize,
+    /// Features of the tokens that are asked; those of `width` in self-attention.
+    pub memory: usize,
+    /// Features of the output.
+    pub out: usize,
+    /// H, the number of heads.
+    pub heads: usize,
+    /// G: H/G heads share keys and values. G = H is the usual attention, G = 1 multi-query attention.
+    pub groups: usize,
+    /// d, the width of a head's queries and keys.
+    pub key_width: usize,
+    /// e, the width of a head's values.
+    pub value_width: usize,
+    /// Whether the four maps have biases.
+    pub bias: bool,
+    /// The comparison.
+    pub score: Score,
+    /// Rotary positions with this base, 10000 in the paper
+    /// ([`rotate_planes`](crate::Var::rotate_planes)).
+    pub rotary: Option<f64>,
+    /// Queries and keys of each head divided by the root of their mean square, with this ε: Henry et al.,
+    /// "Query-Key Normalization for Transformers", EMNLP 2020, without their learnt factor.
+    pub normalize: Option<f64>,
+    /// The probability of dropout of the coefficients.
+    pub dropout: f64,
+}
+
+impl AttentionConfig {
+    /// Self-attention of tokens with `width` features in `heads` heads of `width` / `heads` each, with
+    /// biases, as PyTorch's `MultiheadAttention`.
+    pub fn new(width: usize, heads: usize) -> Self {
+        let each = width.checked_div(heads).unwrap_or(0);
+        Self {
+            width,
+            memory: width,
+            out: width,
+            heads,
+            groups: heads,
+            key_width: each,
+            value_width: each,
+            bias: true,
+            score: Score::Dot,
+            rotary: None,
+            normalize: None,
+            dropout: 0.0,
+        }
+    }
+
+    /// Checks whether a layer can be built from this configuration.
+    ///
+    /// # Errors
+    /// If a size is 0, the heads cannot be shared out among the groups, tied weights get other tokens or
+    /// heads than queries have, rotary positions get an odd width, or a number is out of its range.
+    pub fn validate(&self) -> Result<()> {
+        let refuse = |name: &str, rule: String, found: String| {
+            Err(Error::invalid(format!("attention: {name}"), rule, found))
+        };
+        let sizes = [
+            ("width", self.width),
+            ("memory", self.memory),
+            ("out", self.out),
+            ("heads", self.heads),
+            ("groups", self.groups),
+            ("key_width", self.key_width),
+            ("value_width", self.value_width),
+        ];
+        for (name, size) in sizes {
+            if size == 0 {
+                return refuse(name, "at least 1".into(), "0".into());
+            }
+        }
+        if !self.heads.is_multiple_of(self.groups) {
+            let rule = format!("a number that divides the {} heads", self.heads);
+            return refuse("groups", rule, self.groups.to_string());
+        }
+        if self.score == Score::L2Tied && (self.groups != self.heads || self.memory != self.width) {
+            let rule = "as many groups as heads and the same tokens for queries and keys, since their weight is one";
+            let found = format!(
+                "{} groups, {} heads, memory {}, width {}",
+                self.groups, self.heads, self.memory, self.width
+            );
+            return refuse("score l2-tied", rule.into(), found);
+        }
+        if let Some(base) = self.rotary {
+            if !self.key_width.is_multiple_of(2) {
+                let rule = "an even width of a head, to be cut into planes";
+                return refuse("rotary", rule.into(), self.key_width.to_string());
+            }
+            if !(base.is_finite() && base > 0.0) {
+                return refuse("rotary", "a base above 0".into(), base.to_string());
+            }
+        }
+        if let Some(eps) = self.normalize.filter(|eps| !(0.0..).contains(eps)) {
+            return refuse("normalize", "ε at least 0".into(), eps.to_string());
+        }
+        if !(0.0..=1.0).contains(&self.dropout) {
+            let rule = "a probability, 0 to 1";
+            return refuse("dropout", rule.into(), self.dropout.to_string());
+        }
+        Ok(())
+    }
+}

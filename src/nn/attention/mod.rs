@@ -1,0 +1,250 @@
+//! Attention between tokens.
+
+mod cache;
+mod config;
+mod laws;
+mod normalizer;
+mod positions;
+
+pub use cache::KeyValues;
+pub use config::{AttentionConfig, Score};
+pub use normalizer::{Invariance, ScoreNormalizer};
+pub use positions::sinusoidal;
+
+use super::{Dropout, Layer, Linear, Params, Pass};
+use crate::autodiff::Var;
+use crate::error::Result;
+use crate::init::Rng;
+use crate::ops::attention::{Compared, DenseAttention, Mask};
+use crate::real::Real;
+use crate::symmetry::{Ports, Reader};
+use std::sync::Arc;
+
+/// y = [head 1, .., head H] W_Oᵀ + b_O with head h = softmax(scores of q_h and k_h) v_h: each token gathers the
+/// values of the tokens whose keys resemble its query.
+///
+/// Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Section 3.2.2. The scores are dot products, or
+/// squared distances (Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 3.2); in the
+/// latter case values are x W_Vᵀ, as with dot products (the paper's bound is about x A W_V, A being W_Q W_Qᵀ/√d).
+///
+/// | letter | shape | |
+/// |---|---|---|
+/// | x | `[.., n, width]` | tokens that ask |
+/// | y | `[.., m, memory]` | tokens that are asked; x itself in self-attention |
+/// | W_Q | `[H d, width]` | queries |
+/// | W_K, W_V | `[G d, memory]`, `[G e, memory]` | keys and values; H/G heads share one |
+/// | W_O | `[out, H e]` | output |
+///
+/// The axes before the last two number the items of a batch; there may be none. As PyTorch's
+/// `MultiheadAttention` with `batch_first`, whose `in_proj_weight` is W_Q, W_K and W_V one below the other;
+/// its masks say which keys are hidden, a [`Mask`] says which are seen. A token that may attend to none gets
+/// b_O, where PyTorch gives NaN. W_Q, W_K and W_V start Xavier-uniform as parts of one matrix if they have the
+/// same shape, as there; b at 0; W_O from U(−1/√in, 1/√in) there, Xavier-uniform here.
+#[derive(Debug, Clone)]
+pub struct MultiHeadAttention<F: Real> {
+    /// W_Q and b_Q.
+    pub query: Linear<F>,
+    /// W_K and b_K; `None` if they are those of the queries.
+    pub key: Option<Linear<F>>,
+    /// W_V and b_V.
+    pub value: Linear<F>,
+    /// W_O and b_O.
+    pub output: Linear<F>,
+    /// Sizes and options.
+    pub config: AttentionConfig,
+    /// Factors of the scores.
+    pub normalizer: Option<Arc<dyn ScoreNormalizer<F>>>,
+}
+crate::module!(MultiHeadAttention: query, key, value, output);
+
+impl<F: Real> MultiHeadAttention<F> {
+    /// A layer with freshly drawn weights.
+    ///
+    /// # Errors
+    /// If the configuration is not [valid](AttentionConfig::validate).
+    pub fn new(config: AttentionConfig, rng: &mut Rng) -> Result<Self> {
+        config.validate()?;
+        let AttentionConfig {
+            heads,
+            groups,
+            key_width,
+            value_width,
+            bias,
+            ..
+        } = config;
+        let tied = config.score == Score::L2Tied;
+        let mut map = |input, out| Linear::new(input, out, bias, rng);
+        Ok(Self {
+            query: map(config.width, heads * key_width),
+            key: (!tied).then(|| map(config.memory, groups * key_width)),
+            value: map(config.memory, groups * value_width),
+            output: map(heads * value_width, config.out),
+            config,
+            normalizer: None,
+        })
+    }
+
+    /// Self-attention: the tokens x attend to each other. Shape `[.., n, out]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, mask: &Mask) -> Var<'t, F> {
+        self.cross(pass, x, x, mask)
+    }
+
+    /// Cross-attention: the tokens x attend to the tokens y. Shape `[.., n, out]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit, or queries and keys have one weight and y is not x.
+    #[track_caller]
+    pub fn cross<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        y: Var<'t, F>,
+        mask: &Mask,
+    ) -> Var<'t, F> {
+        self.check(x, y);
+        pass.call(self, &[x, y], || {
+            let compared = self.compare(pass, x, y, 0);
+            let heads = self.attention(pass, mask).attend(compared);
+            self.join(pass, heads)
+        })
+    }
+
+    /// The same, and the coefficients α before dropout, `[.., H, n, m]` (under a set of edges `[nnz, H]`).
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn with_coefficients<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        y: Var<'t, F>,
+        mask: &Mask,
+    ) -> (Var<'t, F>, Var<'t, F>) {
+        self.check(x, y);
+        pass.call(self, &[x, y], || {
+            let compared = self.compare(pass, x, y, 0);
+            let attention = self.attention(pass, mask);
+            let alpha = attention.attention_coefficients(compared);
+            (self.join(pass, attention.attend(compared)), alpha)
+        })
+    }
+
+    /// Causal self-attention of tokens x that follow those in `cache`, to which theirs are added: for
+    /// generating a sequence token by token. The sequence so far is not computed again. No derivative flows
+    /// into the cache.
+    ///
+    /// # Panics
+    /// If the shapes do not fit each other or the cache.
+    #[track_caller]
+    pub fn continued<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        cache: &mut KeyValues<F>,
+    ) -> Var<'t, F> {
+        self.check(x, x);
+        pass.call(self, &[x, x], || {
+            let new = self.compare(pass, x, x, cache.len());
+            let [k, v, beta] = cache.extend(new);
+            let all = Compared {
+                k: pass.tape().constant(k),
+                v: pass.tape().constant(v),
+                beta: new.beta.map(|_| pass.tape().constant(beta)),
+                ..new
+            };
+            let heads = self.attention(pass, &Mask::causal()).attend(all);
+            self.join(pass, heads)
+        })
+    }
+
+    /// Queries, keys and values of all heads, in the form of the one operation.
+    fn compare<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        y: Var<'t, F>,
+        start: usize,
+    ) -> Compared<'t, F> {
+        let c = &self.config;
+        let split = |z: Var<'t, F>, heads: usize, width: usize| {
+            let shape = z.shape();
+            z.reshape(&[&shape[..shape.len() - 1], &[heads, width]].concat())
+        };
+        let mut q = split(self.query.forward(pass, x), c.heads, c.key_width);
+        let mut k = split(self.keys().forward(pass, y), c.groups, c.key_width);
+        let v = split(self.value.forward(pass, y), c.groups, c.value_width);
+        if let Some(eps) = c.normalize {
+            [q, k] = [q, k].map(|z| z.rms_norm(None, F::of(eps)));
+        }
+        if let Some(base) = c.rotary {
+            [q, k] = [q, k].map(|z| z.rotate_planes(start, base));
+        }
+        // −‖q − k‖² is 2 (q·k − ‖k‖²/2) up to a number that is the same for all keys.
+        let distance = c.score != Score::Dot;
+        let beta = distance.then(|| k.square().sum(&[-1], false).scale(F::of(-0.5)));
+        let t = self.normalizer.as_ref().map(|n| n.temperature(q, k, v));
+        Compared { q, k, v, beta, t }
+    }
+
+    fn attention(&self, pass: &Pass<'_, '_, F>, mask: &Mask) -> DenseAttention {
+        let c = &self.config;
+        let factor = if c.score == Score::Dot { 1.0 } else { 2.0 };
+        let dropout = Dropout { p: c.dropout };
+        DenseAttention {
+            scale: factor / (c.key_width as f64).sqrt(),
+            mask: mask.clone(),
+            dropout: dropout.seed(pass).map(|seed| (c.dropout, seed)),
+        }
+    }
+
+    fn join<'t>(&self, pass: &Pass<'t, '_, F>, heads: Var<'t, F>) -> Var<'t, F> {
+        let shape = heads.shape();
+        let width = self.config.heads * self.config.value_width;
+        let side_by_side = [&shape[..shape.len() - 2], &[width]].concat();
+        self.output.forward(pass, heads.reshape(&side_by_side))
+    }
+
+    /// The map that computes keys.
+    pub fn keys(&self) -> &Linear<F> {
+        self.key.as_ref().unwrap_or(&self.query)
+    }
+
+    #[track_caller]
+    fn check(&self, x: Var<'_, F>, y: Var<'_, F>) {
+        assert!(
+            self.key.is_some() || x.id == y.id,
+            "MultiHeadAttention: one weight for queries and keys is for self-attention, x and y are two variables"
+        );
+        let (x, y, c) = (x.shape(), y.shape(), &self.config);
+        let fits = x.len() >= 2
+            && x.len() == y.len()
+            && x[..x.len() - 2] == y[..y.len() - 2]
+            && x.last() == Some(&c.width)
+            && y.last() == Some(&c.memory);
+        assert!(
+            fits,
+            "MultiHeadAttention: x {x:?}, y {y:?}: they must be [.., n, {}] and [.., m, {}], with the same axes in front",
+            c.width, c.memory
+        );
+    }
+}
+
+impl<F: Real> Layer<F> for MultiHeadAttention<F> {
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        let read = |maps: Vec<&Linear<F>>| {
+            Reader::linear(maps.into_iter().map(|map| params.columns(&map.weight)))
+        };
+        let asked = self.key.iter().chain([&self.value]).collect();
+        let output = self.output.ports(params)?;
+        Some(Ports {
+            readers: vec![read(vec![&self.query]), read(asked)],
+            inside: self.inside(params),
+            ..output
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! Score normalisers.
+
+use crate::autodiff::Var;
+use crate::real::Real;
+use std::fmt::Debug;
+
+/// What an attention with a score normaliser keeps under changes of queries, keys and values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Invariance {
+    /// Nothing is known.
+    #[default]
+    Nothing,
+    /// t stays when queries and keys of a head are turned together by an orthogonal matrix, and when its values
+    /// are: true of a t that is computed from norms and products of rows.
+    Rotations,
+}
+
+/// A factor t_i of the scores of each query, computed from queries, keys and values: α = softmax_j(t_i s_ij).
+///
+/// ```
+/// use emmy::{Real, Var, init, nn::{AttentionConfig, Invariance, MultiHeadAttention, ScoreNormalizer}};
+/// use std::sync::Arc;
+///
+/// /// t_i = 1 / (1 + ‖q_i‖): a query of any size gives bounded scores.
+/// #[derive(Debug)]
+/// struct Bounded;
+///
+/// impl<F: Real> ScoreNormalizer<F> for Bounded {
+///     fn temperature<'t>(&self, q: Var<'t, F>, _: Var<'t, F>, _: Var<'t, F>) -> Var<'t, F> {
+///         q.norm(&[-1], false).add_scalar(F::one()).powf(-F::one())
+///     }
+///
+///     fn invariance(&self) -> Invariance {
+///         Invariance::Rotations
+///     }
+/// }
+///
+/// let mut attention = MultiHeadAttention::<f32>::new(AttentionConfig::new(8, 2), &mut init::rng(0))?;
+/// attention.normalizer = Some(Arc::new(Bounded));
+/// # Ok::<(), emmy::Error>(())
+/// ```
+pub trait ScoreNormalizer<F: Real>: Debug + Send + Sync {
+    /// t `[.., n, H]` from q `[.., n, H, d]`, k `[.., m, G, d]` and v `[.., m, G, e]`.
+    fn temperature<'t>(&self, q: Var<'t, F>, k: Var<'t, F>, v: Var<'t, F>) -> Var<'t, F>;
+
+    /// What t keeps; conservation laws of the layer follow from it.
+    fn invariance(&self) -> Invariance {
+        Invariance::Nothing
+    }
+}

@@ -1,0 +1,147 @@
+//! Feed-forward layers, gated or not.
+
+use crate::autodiff::Var;
+use crate::error::{Error, Result};
+use crate::init::Rng;
+use crate::nn::{Activation, Dropout, Layer, Linear, Pass};
+use crate::real::Real;
+use serde::{Deserialize, Serialize};
+
+/// y = drop(σ(x W_upᵀ)) W_downᵀ, or with a gate y = drop(σ(x W_gateᵀ) ⊙ x W_upᵀ) W_downᵀ; each map has its bias
+/// if there are any. Every token is mapped on its own.
+///
+/// Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Eq. (2), with σ = ReLU; the gated form is that of
+/// Shazeer, "GLU Variants Improve Transformer", 2020, Eq. (5) and (6).
+///
+/// | letter | shape |
+/// |---|---|
+/// | x, y | `[.., width]` |
+/// | W_up, W_gate | `[hidden, width]` |
+/// | W_down | `[width, hidden]` |
+///
+/// The layer is transparent to a trace: its maps are examined one by one. Neurons between W_up and W_down obey
+/// C1 without a gate if σ is homogeneous, and C15 with a gate whatever σ.
+#[derive(Debug, Clone)]
+pub struct FeedForward<F: Real> {
+    /// W_gate.
+    pub gate: Option<Linear<F>>,
+    /// W_up.
+    pub up: Linear<F>,
+    /// W_down.
+    pub down: Linear<F>,
+    /// σ.
+    pub activation: Activation,
+    /// Dropout of the hidden neurons.
+    pub dropout: Dropout,
+}
+crate::module!(FeedForward: gate, up, down);
+
+/// The configuration of a [`FeedForward`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FeedForwardConfig {
+    /// Features per token.
+    pub width: usize,
+    /// Hidden neurons per token.
+    pub hidden: usize,
+    /// σ.
+    pub activation: Activation,
+    /// Whether σ(gate) multiplies the hidden neurons.
+    pub gated: bool,
+    /// Whether the maps have biases.
+    pub bias: bool,
+    /// The probability of dropout of the hidden neurons.
+    pub dropout: f64,
+}
+
+impl FeedForwardConfig {
+    /// `hidden` neurons with σ = ReLU, biases, without dropout.
+    pub fn relu(width: usize, hidden: usize) -> Self {
+        Self {
+            width,
+            hidden,
+            activation: Activation::Relu,
+            gated: false,
+            bias: true,
+            dropout: 0.0,
+        }
+    }
+
+    /// The same with σ = GELU.
+    pub fn gelu(width: usize, hidden: usize) -> Self {
+        Self {
+            activation: Activation::Gelu,
+            ..Self::relu(width, hidden)
+        }
+    }
+
+    /// A gated layer without biases: `Sigmoid` makes it GLU, `Silu` SwiGLU, `Gelu` GEGLU.
+    pub fn gated(width: usize, hidden: usize, activation: Activation) -> Self {
+        Self {
+            activation,
+            gated: true,
+            bias: false,
+            ..Self::relu(width, hidden)
+        }
+    }
+
+    /// Checks whether a layer can be built.
+    ///
+    /// # Errors
+    /// If a size is 0, or the probability is not within 0 ≤ p ≤ 1.
+    pub fn validate(&self) -> Result<()> {
+        for (name, size) in [("width", self.width), ("hidden", self.hidden)] {
+            if size == 0 {
+                let what = format!("feed-forward: {name}");
+                return Err(Error::invalid(what, "at least 1", "0"));
+            }
+        }
+        if !(0.0..=1.0).contains(&self.dropout) {
+            let rule = "a probability, 0 to 1".to_owned();
+            let what = "feed-forward: dropout".to_owned();
+            return Err(Error::invalid(what, rule, self.dropout.to_string()));
+        }
+        Ok(())
+    }
+}
+
+impl<F: Real> FeedForward<F> {
+    /// A layer with freshly drawn weights.
+    ///
+    /// # Errors
+    /// If the configuration is not [valid](FeedForwardConfig::validate).
+    pub fn new(config: FeedForwardConfig, rng: &mut Rng) -> Result<Self> {
+        config.validate()?;
+        let FeedForwardConfig {
+            width,
+            hidden,
+            bias,
+            ..
+        } = config;
+        Ok(Self {
+            gate: (config.gated).then(|| Linear::new(width, hidden, bias, rng)),
+            up: Linear::new(width, hidden, bias, rng),
+            down: Linear::new(hidden, width, bias, rng),
+            activation: config.activation,
+            dropout: Dropout { p: config.dropout },
+        })
+    }
+
+    /// y.
+    ///
+    /// # Panics
+    /// If the last axis of x does not have `width` features.
+    #[track_caller]
+    pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+        pass.call(self, &[x], || {
+            let up = self.up.forward(pass, x);
+            let hidden = match &self.gate {
+                Some(gate) => self.activation.apply(gate.forward(pass, x)) * up,
+                None => self.activation.apply(up),
+            };
+            let hidden = self.dropout.forward(pass, hidden);
+            self.down.forward(pass, hidden)
+        })
+    }
+}
+
+impl<F: Real> Layer<F> for FeedForward<F> {}

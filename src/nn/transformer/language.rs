@@ -1,0 +1,218 @@
+//! A causal language model.
+
+use super::{BlockConfig, Transformer, start};
+use crate::autodiff::Var;
+use crate::error::{Error, Result};
+use crate::init;
+use crate::nn::{Dropout, Embedding, KeyValues, Layer, Linear, Pass, sinusoidal};
+use crate::ops::attention::Mask;
+use crate::real::Real;
+use serde::{Deserialize, Serialize};
+
+/// How tokens learn their place in the sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Positions {
+    /// A learnt vector per place, added to the token's.
+    Learned,
+    /// A fixed vector per place, added to the token's ([`sinusoidal`]).
+    Sinusoidal,
+    /// Nothing is added: the attention is rotary, or the order has no effect beyond the mask.
+    None,
+}
+
+/// The configuration of a [`LanguageModel`]. Start from [`gpt`](Self::gpt), and change fields.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LanguageConfig {
+    /// The number of symbols.
+    pub symbols: usize,
+    /// The longest sequence.
+    pub context: usize,
+    /// The number of blocks.
+    pub layers: usize,
+    /// The blocks.
+    pub block: BlockConfig,
+    /// Positions that are added to the tokens.
+    pub positions: Positions,
+    /// Whether the table of symbols is also the weight of the output: Press and Wolf, "Using the Output
+    /// Embedding to Improve Language Models", EACL 2017.
+    pub tied: bool,
+}
+
+impl LanguageConfig {
+    /// GPT-2's form without biases: pre-norm blocks with GELU and 4 × `width` hidden neurons, learnt
+    /// positions, tied output.
+    pub fn gpt(symbols: usize, context: usize, layers: usize, heads: usize, width: usize) -> Self {
+        let mut block = BlockConfig::encoder(width, heads, width.saturating_mul(4)).biased(false);
+        block.feed_forward.activation = crate::nn::Activation::Gelu;
+        Self {
+            symbols,
+            context,
+            layers,
+            block,
+            positions: Positions::Learned,
+            tied: true,
+        }
+    }
+
+    /// Checks whether a model can be built.
+    ///
+    /// # Errors
+    /// If a size is 0, or the blocks are not [valid](BlockConfig::validate) blocks without memory.
+    pub fn validate(&self) -> Result<()> {
+        let sizes = [
+            ("symbols", self.symbols),
+            ("context", self.context),
+            ("layers", self.layers),
+        ];
+        for (name, size) in sizes {
+            if size == 0 {
+                let what = format!("language model: {name}");
+                return Err(Error::invalid(what, "at least 1", "0"));
+            }
+        }
+        if self.block.cross.is_some() {
+            let rule = "none: a language model attends to its own tokens".to_owned();
+            let what = "language model: cross-attention".to_owned();
+            return Err(Error::invalid(what, rule, "one"));
+        }
+        self.block.validate()
+    }
+}
+
+/// Logits of the next symbol at every place of a sequence: token and position, causal blocks, a map to symbols.
+///
+/// Radford et al., "Language Models are Unsupervised Multitask Learners" (GPT-2), 2019, whose weights it starts
+/// with: N(0, 0.02²), those that add to the residual stream N(0, 0.02²/(2L)).
+///
+/// ```
+/// use emmy::{Tape, nn::{LanguageConfig, LanguageModel, Pass}};
+///
+/// let model = LanguageModel::<f32>::new(LanguageConfig::gpt(10, 8, 2, 2, 16), 0)?;
+/// let tape = Tape::new();
+/// // Two sequences of three symbols.
+/// let logits = model.forward(&Pass::eval(&tape, &model), &[1, 2, 3, 4, 5, 6], 2);
+/// assert_eq!(logits.shape(), [2, 3, 10]);
+/// # Ok::<(), emmy::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct LanguageModel<F: Real> {
+    /// A vector per symbol.
+    pub tokens: Embedding<F>,
+    /// A vector per place.
+    pub positions: Option<Embedding<F>>,
+    /// The blocks.
+    pub blocks: Transformer<F>,
+    /// The map to symbols; `None` if it is the table of symbols.
+    pub head: Option<Linear<F>>,
+    /// Sizes and options.
+    pub config: LanguageConfig,
+}
+crate::module!(LanguageModel: tokens, positions, blocks, head);
+
+impl<F: Real> LanguageModel<F> {
+    /// A model with freshly drawn weights.
+    ///
+    /// # Errors
+    /// If the configuration is not [valid](LanguageConfig::validate).
+    pub fn new(config: LanguageConfig, seed: u64) -> Result<Self> {
+        config.validate()?;
+        let rng = &mut init::rng(seed);
+        let width = config.block.attention.width;
+        let learnt = config.positions == Positions::Learned;
+        let mut model = Self {
+            tokens: Embedding::new(config.symbols, width, rng),
+            positions: learnt.then(|| Embedding::new(config.context, width, rng)),
+            blocks: Transformer::new(config.layers, config.block, rng)?,
+            head: (!config.tied).then(|| Linear::new(width, config.symbols, false, rng)),
+            config,
+        };
+        let std = 0.02;
+        let parts = 2.0 * config.layers as f64;
+        start::normal(&mut model, std, std / parts.sqrt(), rng);
+        Ok(model)
+    }
+
+    /// The logits of `sequences` sequences of equal length, one after the other in `symbols`; shape
+    /// `[sequences, length, symbols]`.
+    ///
+    /// # Panics
+    /// If the symbols cannot be shared out, a sequence is longer than the context, or a symbol is unknown.
+    #[track_caller]
+    pub fn forward<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        symbols: &[usize],
+        sequences: usize,
+    ) -> Var<'t, F> {
+        pass.call(self, &[], || {
+            let x = self.embed(pass, symbols, sequences, 0);
+            self.read(pass, self.blocks.forward(pass, x, &Mask::causal()))
+        })
+    }
+
+    /// The logits at the places of symbols that follow those in `cache`, in one sequence; shape
+    /// `[1, length, symbols]`.
+    ///
+    /// # Panics
+    /// If the sequence becomes longer than the context, or a symbol is unknown.
+    #[track_caller]
+    pub fn continued<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        symbols: &[usize],
+        cache: &mut Vec<KeyValues<F>>,
+    ) -> Var<'t, F> {
+        cache.resize_with(self.config.layers, KeyValues::new);
+        pass.call(self, &[], || {
+            let x = self.embed(pass, symbols, 1, cache[0].len());
+            self.read(pass, self.blocks.continued(pass, x, cache))
+        })
+    }
+
+    #[track_caller]
+    fn embed<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        symbols: &[usize],
+        sequences: usize,
+        start: usize,
+    ) -> Var<'t, F> {
+        let (count, context) = (symbols.len(), self.config.context);
+        assert!(
+            sequences > 0 && count.is_multiple_of(sequences),
+            "LanguageModel: {count} symbols are not {sequences} sequences of equal length"
+        );
+        let length = count / sequences;
+        assert!(
+            start + length <= context,
+            "LanguageModel: a sequence of {} symbols, the context holds {context}",
+            start + length
+        );
+        let width = self.config.block.attention.width;
+        let x = self.tokens.forward(pass, symbols);
+        let mut x = x.reshape(&[sequences, length, width]);
+        let places: Vec<usize> = (start..start + length).collect();
+        match &self.positions {
+            Some(table) => x = x + table.forward(pass, &places),
+            None if self.config.positions == Positions::Sinusoidal => {
+                let all = sinusoidal(start + length, width);
+                x = x + pass.tape().constant(all).slice(0, start..start + length);
+            }
+            None => {}
+        }
+        let dropout = Dropout {
+            p: self.config.block.dropout,
+        };
+        dropout.forward(pass, x).var()
+    }
+
+    fn read<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+        match &self.head {
+            Some(head) => head.forward(pass, x),
+            None => x.linear(pass.param(&self.tokens.weight)),
+        }
+    }
+}
+
+impl<F: Real> Layer<F> for LanguageModel<F> {}

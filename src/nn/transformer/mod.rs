@@ -1,0 +1,14 @@
+//! Transformers: feed-forward layers, blocks, stacks of blocks, and the models made of them.
+
+mod block;
+mod drop_path;
+mod feed_forward;
+mod language;
+mod stack;
+mod start;
+
+pub use block::{BlockConfig, TransformerBlock};
+pub use drop_path::DropPath;
+pub use feed_forward::{FeedForward, FeedForwardConfig};
+pub use language::{LanguageConfig, LanguageModel, Positions};
+pub use stack::Transformer;
