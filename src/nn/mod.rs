@@ -68,6 +68,6 @@ pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
 pub use trace::{Call, Summary, Trace, Traced};
 pub use transformer::{
-    BlockConfig, DropPath, FeedForward, FeedForwardConfig, LanguageConfig, LanguageModel,
-    Positions, Transformer, TransformerBlock,
+    Bert, BertConfig, BlockConfig, DropPath, FeedForward, FeedForwardConfig, LanguageConfig,
+    LanguageModel, Positions, Transformer, TransformerBlock, VisionConfig, VisionTransformer,
 };
