@@ -8,7 +8,6 @@
 
 mod audit;
 mod drawing;
-mod layers;
 mod models;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,12 +1,14 @@
 //! Small models: every kind of layer of the library, and blocks composed of its operations.
 
-use crate::layers::{Attention, FeedForward, Reach, Score, Shape, Sizes};
 use emmy::graph::{Neighbourhood, generators};
 use emmy::init::{self, Rng};
 use emmy::nn::{
-    Activation, AttentionOptions, Conv, Fields, Gatv2Options, GraphNet, GraphNetConfig, Heads,
-    LayerNorm, Linear, Mlp, Module, Pass, SageOptions,
+    Activation, AttentionConfig, AttentionOptions, BlockConfig, Conv, FeedForward,
+    FeedForwardConfig, Fields, Gatv2Options, GraphNet, GraphNetConfig, Heads, LayerNorm, Linear,
+    Mlp, Module, MultiHeadAttention, Norm, Pass, SageOptions, Score, Transformer, VisionConfig,
+    VisionTransformer,
 };
+use emmy::ops::attention::Mask;
 use emmy::{Tensor, Var};
 
 /// A model whose forward pass makes its own data.
@@ -94,24 +96,21 @@ impl Net for IdentityMap {
     }
 }
 
-/// Self-attention of tokens, behind a norm if there is one.
+/// Causal self-attention of tokens, behind a norm if there is one.
 #[derive(Clone)]
 pub struct SelfAttention {
     norm: Option<LayerNorm<f64>>,
-    attention: Attention<f64>,
-    /// The tokens that each may see.
-    reach: Reach,
+    attention: MultiHeadAttention<f64>,
 }
 emmy::module!(SelfAttention for f64: norm, attention);
 
 impl Net for SelfAttention {
     fn forward<'t>(&self, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64> {
-        let width = self.attention.query.weight.shape()[1];
-        let mut x = rows(pass, TOKENS, width, seed);
+        let mut x = rows(pass, TOKENS, self.attention.config.width, seed);
         if let Some(norm) = &self.norm {
             x = norm.forward(pass, x);
         }
-        self.attention.forward(pass, x, x, &self.reach)
+        self.attention.forward(pass, x, &Mask::causal())
     }
 }
 
@@ -121,27 +120,58 @@ impl Net for FeedForward<f64> {
     }
 }
 
-/// A causal block of a transformer with pre-norms, read without a last norm:
-/// x = E e,   x ← x + attention(norm x),   x ← x + SwiGLU(norm x),   y = R x.
+/// A map of features to tokens, blocks of a transformer, a map of tokens to outputs; a decoder's blocks attend to
+/// other features, mapped too.
 #[derive(Clone)]
-pub struct Block {
+pub struct Blocks {
     embed: Linear<f64>,
-    norm: LayerNorm<f64>,
-    attention: Attention<f64>,
-    forward: FeedForward<f64>,
+    memory: Option<Linear<f64>>,
+    blocks: Transformer<f64>,
     readout: Linear<f64>,
-    reach: Reach,
+    causal: bool,
 }
-emmy::module!(Block for f64: embed, attention, forward, readout);
+emmy::module!(Blocks for f64: embed, memory, blocks, readout);
 
-impl Net for Block {
+impl Blocks {
+    fn new(config: BlockConfig, last_norm: bool, causal: bool, rng: &mut Rng) -> Self {
+        let width = config.attention.width;
+        let mut blocks = Transformer::new(1, config, rng).expect("a valid configuration");
+        blocks.norm = blocks.norm.filter(|_| last_norm);
+        Self {
+            embed: Linear::new(3, width, false, rng),
+            memory: (config.cross).map(|_| Linear::new(2, width, false, rng)),
+            blocks,
+            readout: Linear::new(width, 3, false, rng),
+            causal,
+        }
+    }
+}
+
+impl Net for Blocks {
     fn forward<'t>(&self, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64> {
-        let width = self.embed.weight.shape()[1];
-        let mut x = self.embed.forward(pass, rows(pass, TOKENS, width, seed));
-        let y = self.norm.forward(pass, x);
-        x = x + self.attention.forward(pass, y, y, &self.reach);
-        x = x + self.forward.forward(pass, self.norm.forward(pass, x));
+        let mask = if self.causal {
+            Mask::causal()
+        } else {
+            Mask::none()
+        };
+        let x = (self.embed).forward(pass, rows(pass, TOKENS, 3, seed));
+        let x = match &self.memory {
+            None => self.blocks.forward(pass, x, &mask),
+            Some(map) => {
+                let memory = map.forward(pass, rows(pass, POINTS, 2, seed ^ 1));
+                (self.blocks).with_memory(pass, x, &mask, memory, &Mask::none())
+            }
+        };
         self.readout.forward(pass, x)
+    }
+}
+
+impl Net for VisionTransformer<f64> {
+    fn forward<'t>(&self, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64> {
+        let [height, width] = self.config.image;
+        let shape = [POINTS, self.config.channels, height, width];
+        let images = init::normal(&shape, 1.0, &mut init::rng(seed));
+        self.forward(pass, pass.tape().constant(images))
     }
 }
 
@@ -197,28 +227,37 @@ fn gatv2(shared: bool, attention: AttentionOptions) -> Conv {
     Conv::Gatv2(Gatv2Options { shared, attention })
 }
 
-fn attention(sizes: Sizes, score: Score, rng: &mut Rng) -> SelfAttention {
+fn attention(config: AttentionConfig, rng: &mut Rng) -> SelfAttention {
     SelfAttention {
         norm: None,
-        attention: Attention::new(sizes, score, rng),
-        reach: causal(),
+        attention: MultiHeadAttention::new(config, rng).expect("a valid configuration"),
     }
 }
 
-fn causal() -> Reach {
-    Reach::random(Shape::Causal, TOKENS, TOKENS, &mut init::rng(0))
+/// One head of width 2 on tokens of 3 features.
+fn head() -> AttentionConfig {
+    AttentionConfig {
+        key_width: 2,
+        value_width: 2,
+        bias: false,
+        ..AttentionConfig::new(3, 1)
+    }
 }
 
-const HEAD: Sizes = Sizes {
-    d_x: 3,
-    d_y: 3,
-    d_k: 2,
-    d_v: 2,
-    out: 3,
-    heads: 1,
-    groups: 1,
-    bias: false,
-};
+/// A block on tokens of 3 features, with one head of width 1 and 2 hidden neurons.
+fn block(eps: f64) -> BlockConfig {
+    let mut config = BlockConfig::encoder(3, 1, 2).biased(false);
+    config.attention = AttentionConfig {
+        key_width: 1,
+        ..head()
+    };
+    config.norm = Norm::Layer {
+        eps,
+        gain: true,
+        bias: false,
+    };
+    config
+}
 
 /// What a small model is made with.
 #[derive(Debug, Clone, Copy)]
@@ -302,53 +341,74 @@ models! {
         inner: Linear::new(4, 4, false, rng),
         readout: Linear::new(4, 3, false, rng),
     };
-    "attention", "1 head, causal": |o, rng| attention(HEAD, Score::Dot, rng);
+    "attention", "1 head, causal": |o, rng| attention(head(), rng);
     "attention-biased", "1 head, causal, biases": |o, rng| attention(
-        Sizes { bias: true, ..HEAD },
-        Score::Dot,
+        AttentionConfig { bias: true, ..head() },
         rng,
     );
     "attention-2-heads", "2 heads, queries of width 1, values of 2": |o, rng| attention(
-        Sizes { heads: 2, groups: 2, d_k: 1, d_v: 2, ..HEAD },
-        Score::Dot,
+        AttentionConfig { heads: 2, groups: 2, key_width: 1, ..head() },
         rng,
     );
     "grouped-queries", "2 heads share keys and values": |o, rng| attention(
-        Sizes { heads: 2, groups: 1, ..HEAD },
-        Score::Dot,
+        AttentionConfig { heads: 2, ..head() },
         rng,
     );
     "rope", "1 head of width 4, rotary positions": |o, rng| attention(
-        Sizes { d_k: 4, ..HEAD },
-        Score::Rotary,
+        AttentionConfig { key_width: 4, rotary: Some(100.0), ..head() },
         rng,
     );
     "qk-norm", "1 head, RMS-normalised queries and keys": |o, rng| attention(
-        HEAD,
-        Score::Normalised,
+        AttentionConfig { normalize: Some(0.0), ..head() },
         rng,
     );
-    "l2-attention", "1 head, tied queries and keys, distances": |o, rng| {
-        let mut net = attention(HEAD, Score::Distance, rng);
-        net.attention.key = None;
-        net
+    "l2-attention", "1 head, tied queries and keys, distances": |o, rng| attention(
+        AttentionConfig { score: Score::L2Tied, ..head() },
+        rng,
+    );
+    "swiglu", "3-4-3": |o, rng| {
+        let config = FeedForwardConfig::gated(3, 4, Activation::Silu);
+        FeedForward::new(config, rng).expect("a valid configuration")
     };
-    "swiglu", "3-4-3": |o, rng| FeedForward::new([3, 4, 3], true, Activation::Silu, false, rng);
     "experts", "softmax gate, 2 experts 2-3-2 of ReLU": |o, rng| Experts {
         gate: Linear::new(2, 2, true, rng),
         experts: (0..2).map(|_| mlp(&[2, 3, 2], Activation::Relu, false, rng)).collect(),
     };
     "layernorm-attention", "LayerNorm with gain and bias, 1 head": |o, rng| SelfAttention {
         norm: Some(LayerNorm { eps: o.eps, ..LayerNorm::new(3) }),
-        attention: Attention::new(HEAD, Score::Dot, rng),
-        reach: causal(),
+        ..attention(head(), rng)
     };
-    "preln-block", "causal pre-norm block, SwiGLU, raw readout": |o, rng| Block {
-        embed: Linear::new(4, 3, false, rng),
-        norm: LayerNorm::plain(o.eps),
-        attention: Attention::new(Sizes { d_k: 1, ..HEAD }, Score::Dot, rng),
-        forward: FeedForward::new([3, 2, 3], true, Activation::Silu, false, rng),
-        readout: Linear::new(3, 4, false, rng),
-        reach: causal(),
+    "preln-block", "causal pre-norm block, SwiGLU, plain norms, raw readout": |o, rng| {
+        let config = BlockConfig {
+            feed_forward: FeedForwardConfig::gated(3, 2, Activation::Silu),
+            norm: Norm::Layer { eps: o.eps, gain: false, bias: false },
+            ..block(o.eps)
+        };
+        Blocks::new(config, false, true, rng)
+    };
+    "encoder", "post-norm block, ReLU, norms with gain": |o, rng| {
+        Blocks::new(BlockConfig { norm_first: false, ..block(o.eps) }, false, false, rng)
+    };
+    "decoder", "causal pre-norm block that attends to a memory, ReLU, last norm": |o, rng| {
+        let config = block(o.eps);
+        let config = BlockConfig { cross: Some(config.attention), ..config };
+        Blocks::new(config, true, true, rng)
+    };
+    "vision-transformer", "1 block on 2 × 2 patches, class token, GELU": |o, rng| {
+        let config = VisionConfig {
+            block: BlockConfig {
+                feed_forward: FeedForwardConfig {
+                    bias: false,
+                    ..FeedForwardConfig::gelu(2, 2)
+                },
+                attention: AttentionConfig {
+                    bias: false,
+                    ..AttentionConfig::new(2, 1)
+                },
+                ..block(o.eps)
+            },
+            ..VisionConfig::new(4, 1, 2, 2, 1, 1, 2)
+        };
+        VisionTransformer::new(config, o.seed).expect("a valid configuration")
     };
 }

@@ -14,7 +14,6 @@ mod failing;
 mod gated;
 mod handmade;
 mod invariance;
-#[path = "../../examples/laws/layers/mod.rs"]
 mod layers;
 mod lists;
 mod means;

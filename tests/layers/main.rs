@@ -9,3 +9,4 @@ mod passes;
 mod reference;
 mod sage;
 mod support;
+mod transformer;
