@@ -70,4 +70,7 @@ mod book {
 
     #[doc = include_str!("../docs/conservation.md")]
     mod conservation {}
+
+    #[doc = include_str!("../docs/weights.md")]
+    mod weights {}
 }

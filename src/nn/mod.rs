@@ -35,6 +35,7 @@ mod module;
 mod norm;
 mod params;
 mod pass;
+mod torch;
 mod trace;
 
 pub(crate) use crate::kernels::random::mix;
@@ -51,7 +52,10 @@ pub use input::Input;
 pub use linear::Linear;
 pub use mlp::Mlp;
 pub use module::{Entry, Fields, Module, Role};
+pub(crate) use module::{in_order, places};
 pub use norm::LayerNorm;
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
+pub use torch::TorchName;
+pub(crate) use torch::TorchPlace;
 pub use trace::{Call, Summary, Trace, Traced};
