@@ -23,6 +23,7 @@
 //! pass ([`Trace`]).
 
 mod activation;
+mod declare;
 mod discover;
 mod dropout;
 mod embedding;

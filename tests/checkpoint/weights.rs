@@ -1,8 +1,8 @@
 //! Weights under the names of PyTorch: models made by hand, whose layers are called there as here, or not.
 
-//mod hostile;
-//mod names;
-//mod reports;
+mod hostile;
+mod names;
+mod reports;
 mod torch;
 
 use emmy::init::{self, Rng};

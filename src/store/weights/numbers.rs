@@ -57,6 +57,7 @@ impl Dtype {
     }
 
     /// The numbers in `bytes`, each the nearest F to the one in the file.
+    #[inline(never)]
     pub fn decode<F: Real>(self, bytes: &[u8]) -> Numbers<F> {
         match self.name {
             "F64" => decode(bytes, f64::from_le_bytes),
@@ -104,6 +105,7 @@ pub(super) fn name_of<F: Real>() -> String {
 }
 
 /// The numbers of a tensor as a file holds them: in row-major order, little-endian.
+#[inline(never)]
 pub(super) fn encode<F: Real>(tensor: &Tensor<F>, out: &mut Vec<u8>) {
     out.reserve(tensor.len() * size_of::<F>());
     match size_of::<F>() {

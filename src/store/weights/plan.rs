@@ -1,6 +1,6 @@
 //! The tensors of a file that hold those of a model.
 
-use crate::nn::{Module, TorchPlace, places};
+use crate::nn::{Entry, Module, TorchPlace, places};
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
 use ndarray::{Axis, IxDyn, Slice};
@@ -34,7 +34,12 @@ pub(super) struct Part<F: Real> {
 /// If two tensors have one name and are not joined, or axes are named that a tensor does not have.
 #[track_caller]
 pub(super) fn plan<F: Real>(model: &(impl Module<F> + ?Sized)) -> Vec<Key<F>> {
-    let places = places(model);
+    arrange(places(model))
+}
+
+#[inline(never)]
+#[track_caller]
+fn arrange<F: Real>(places: Vec<(Entry<&Tensor<F>>, TorchPlace)>) -> Vec<Key<F>> {
     let address = |tensor| std::ptr::from_ref::<Tensor<F>>(tensor).addr();
     let own = places.iter().filter(|(_, place)| !place.copy);
     let numbers = own.enumerate();
@@ -84,6 +89,7 @@ impl<F: Real> Key<F> {
     }
 
     /// The tensors of the model in this one, each with its number, from the numbers in the file.
+    #[inline(never)]
     pub fn split(&self, numbers: Vec<F>) -> Vec<(usize, Tensor<F>)> {
         let whole = crate::tensor::tensor(&self.shape, numbers);
         let mut start = 0;

@@ -45,7 +45,21 @@ fn redraw(model: &mut impl Module<f64>) {
     }
 }
 
-/// The file `file` of PyTorch gives `value`, and a file for PyTorch is written.
+/// The file of PyTorch gives the output of PyTorch.
+#[track_caller]
+fn reads<M: Module<f64>>(
+    name: &str,
+    model: &mut M,
+    compute: &impl for<'t> Fn(&M, &Pass<'t, '_, f64>, Var<'t, f64>) -> Var<'t, f64>,
+) -> Case {
+    let case = case(name);
+    let report = weights::load_into(fixture(name), model).unwrap();
+    assert_eq!(report.fitting.len(), weights::keys(model).len());
+    reference::close(&output(model, &case.x, compute), &case.value, name);
+    case
+}
+
+/// It does, and a file with other numbers is written for PyTorch.
 #[track_caller]
 fn twin<M: Module<f64>>(
     name: &str,
@@ -53,17 +67,13 @@ fn twin<M: Module<f64>>(
     config: &impl Serialize,
     compute: impl for<'t> Fn(&M, &Pass<'t, '_, f64>, Var<'t, f64>) -> Var<'t, f64>,
 ) {
-    let Case { x, value, .. } = case(name);
-    let report = weights::load_into(fixture(name), &mut model).unwrap();
-    assert_eq!(report.fitting.len(), weights::keys(&model).len());
-    reference::close(&output(&model, &x, &compute), &value, name);
-
+    let Case { x, .. } = reads(name, &mut model, &compute);
     redraw(&mut model);
     let y = output(&model, &x, &compute);
     write(name, &model, config, y);
 }
 
-fn write<M: Module<f64>>(name: &str, model: &M, config: &impl Serialize, y: Tensor<f64>) {
+fn write<F: Real, M: Module<F>>(name: &str, model: &M, config: &impl Serialize, y: Tensor<f64>) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("weights");
     std::fs::create_dir_all(&folder).unwrap();
     weights::save(folder.join(format!("{name}.safetensors")), model, config).unwrap();
@@ -84,10 +94,25 @@ fn graph_net(name: &str, config: GraphNetConfig) {
 
 #[test]
 fn perceptrons() {
-    for name in ["mlp_f32", "mlp_f16", "mlp_bf16", "mlp"] {
-        twin(name, mlp(5), &(), |mlp: &Mlp<f64>, pass, x| {
+    twin("mlp", mlp(5), &(), |mlp, pass, x| mlp.forward(pass, x));
+}
+
+#[test]
+fn every_type_of_numbers_is_read() {
+    for name in ["mlp_f32", "mlp_f16", "mlp_bf16"] {
+        let mut model = mlp(5);
+        let Case { x, .. } = reads(name, &mut model, &|mlp: &Mlp<_>, pass, x| {
             mlp.forward(pass, x)
         });
+        if name == "mlp_f32" {
+            // The numbers of an f32 model, and what they give in f64.
+            let f32s = mlp::<f32>(6);
+            for (to, from) in model.tensors_mut().into_iter().zip(f32s.tensors()) {
+                *to = from.mapv(f64::from).into_shared();
+            }
+            let y = output(&model, &x, &|mlp: &Mlp<_>, pass, x| mlp.forward(pass, x));
+            write(name, &f32s, &(), y);
+        }
     }
 }
 
