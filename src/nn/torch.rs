@@ -154,5 +154,6 @@ mod tests {
             "h2.1.b"
         );
         assert_eq!(key(&[("weight", "module.weight")]), "module.weight");
+        assert_eq!(key(&[("map", "*1"), ("weight", "")]), "weight1");
     }
 }

@@ -139,6 +139,7 @@ struct Laid {
     turned: Tensor<f64>,
     moved: Tensor<f64>,
     stacked: Vec<Tensor<f64>>,
+    messages: Vec<Linear<f64>>,
     scalar: Tensor<f64>,
 }
 emmy::module!(Laid for f64:
@@ -146,8 +147,15 @@ emmy::module!(Laid for f64:
     turned as "turned" [1, 0],
     moved as "moved" [2, _, 0, 1],
     stacked in "stacked" [_, 1, 0],
+    messages in "*" [_, 1, 0],
     scalar as "scalar" [_],
 );
+
+/// Maps without biases, as the messages of a gated graph network.
+fn maps(seed: u64) -> Vec<Linear<f64>> {
+    let rng = &mut init::rng(seed);
+    (0..3).map(|_| Linear::new(2, 2, false, rng)).collect()
+}
 
 #[test]
 fn axes_are_those_of_pytorch_in_the_file_and_ours_in_the_model() {
@@ -156,6 +164,7 @@ fn axes_are_those_of_pytorch_in_the_file_and_ours_in_the_model() {
         turned: numbers(&[2, 3]),
         moved: numbers(&[2, 3, 4]),
         stacked: vec![numbers(&[2, 3]), numbers(&[2, 3]) * -1.0],
+        messages: maps(0),
         scalar: numbers(&[]),
     };
     let folder = TempDir::new().unwrap();
@@ -169,12 +178,15 @@ fn axes_are_those_of_pytorch_in_the_file_and_ours_in_the_model() {
     assert_eq!(get("moved")[[3, 0, 1, 2]], model.moved[[1, 2, 3]]);
     assert_eq!(get("stacked").shape(), [2, 3, 2]);
     assert_eq!(get("stacked")[[1, 2, 0]], model.stacked[1][[0, 2]]);
+    assert_eq!(get("weight").shape(), [3, 2, 2]);
+    assert_eq!(get("weight")[[2, 0, 1]], model.messages[2].weight[[1, 0]]);
     assert_eq!(get("scalar").shape(), [1]);
     let mut again = Laid {
         row: init::zeros(&[3]),
         turned: init::zeros(&[2, 3]),
         moved: init::zeros(&[2, 3, 4]),
         stacked: vec![init::zeros(&[2, 3]), init::zeros(&[2, 3])],
+        messages: maps(1),
         scalar: Tensor::ones(vec![]),
     };
     file.load_into(&mut again).unwrap();
