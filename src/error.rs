@@ -10,6 +10,9 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+mod report;
+pub use report::{Misshapen, Missing, Report, Unexpected};
+
 /// The result of anything that reads files or user data.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -57,6 +60,15 @@ pub enum Error {
         looked: Vec<PathBuf>,
         /// The public address to get it from.
         address: String,
+    },
+
+    /// The tensors of a file are not those of a model.
+    #[error("{}: {report}", printable(file))]
+    Weights {
+        /// The file.
+        file: PathBuf,
+        /// Which tensors, and why.
+        report: Box<Report>,
     },
 
     /// A value breaks a rule: an edge out of range, a size that does not match, a NaN, an unknown name.

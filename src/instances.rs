@@ -16,6 +16,7 @@ use crate::ops::sparse::{self, Sparse};
 use crate::optim::{Algorithm, Optimizer};
 use crate::real::Real;
 use crate::sparse::{Csr, Pattern};
+use crate::store::weights;
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
@@ -119,4 +120,8 @@ fn network<F: Real>(mut net: GraphNet<F>, x: Tensor<F>, neighbours: &Neighbourho
     }
     net.trace();
     net.tensors_mut();
+    let _ = (
+        weights::save("", &net, &()),
+        weights::load_into("", &mut net),
+    );
 }

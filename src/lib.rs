@@ -14,7 +14,7 @@
 //! | 3 | [`ops`] | the operations, value and derivative side by side |
 //! | 4 | [`graph`] [`init`] [`optim`] [`symmetry`] | validated graphs and generators; initialisers; optimisers and schedules; the vocabulary of laws, and the search for them |
 //! | 5 | [`nn`] | layers and models; the pass over a model, and the trace that laws are read off |
-//! | 6 | [`data`] [`train`] [`store`] | loaders and synthetic sets; tasks and the training loop; checkpoints |
+//! | 6 | [`data`] [`train`] [`store`] | loaders and synthetic sets; tasks and the training loop; checkpoints and weights |
 //!
 //! `src/instances.rs` lists the generic code that the library compiles once for all programs.
 //!
@@ -70,4 +70,7 @@ mod book {
 
     #[doc = include_str!("../docs/conservation.md")]
     mod conservation {}
+
+    #[doc = include_str!("../docs/weights.md")]
+    mod weights {}
 }

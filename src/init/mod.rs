@@ -200,7 +200,7 @@ mod tests {
         let a: Tensor<f64> = xavier_uniform(&[5, 3], 1.0, &mut rng(3));
         let b: Tensor<f32> = xavier_uniform(&[5, 3], 1.0, &mut rng(3));
         assert_eq!(a.mapv(|x| x as f32).into_shared(), b);
-        assert_ne!(a, xavier_uniform(&[5, 3], 1.0, &mut rng(4)));
+        assert_ne!(a, xavier_uniform::<f64>(&[5, 3], 1.0, &mut rng(4)));
     }
 
     #[test]

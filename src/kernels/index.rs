@@ -67,7 +67,7 @@ pub fn add<F: Real>(x: &[F], shape: [usize; 3], indices: &[usize], size: usize) 
 fn check<F>(x: &[F], shape: [usize; 3]) -> [usize; 3] {
     assert_eq!(
         x.len(),
-        shape.iter().product(),
+        shape.iter().product::<usize>(),
         "index: {shape:?} does not have as many elements as x"
     );
     shape

@@ -24,7 +24,7 @@ pub struct Mlp<F: Real> {
     /// σ.
     pub activation: Activation,
 }
-crate::module!(Mlp: layers);
+crate::module!(Mlp: layers as "lins");
 
 impl<F: Real> Mlp<F> {
     /// A network from `widths[0]` features over hidden layers to the last width.

@@ -29,6 +29,7 @@
 
 mod activation;
 mod attention;
+mod declare;
 mod discover;
 mod dropout;
 mod embedding;
@@ -41,6 +42,7 @@ mod module;
 mod norm;
 mod params;
 mod pass;
+mod torch;
 mod trace;
 mod transformer;
 
@@ -64,8 +66,11 @@ pub use module::{Entry, Fields, Module, Role};
 pub use norm::{
     BatchNorm, GraphNorm, LayerNorm, Norm, NormLayer, PairEps, PairMode, PairNorm, RmsNorm, Running,
 };
+pub(crate) use module::{in_order, places};
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
+pub use torch::TorchName;
+pub(crate) use torch::TorchPlace;
 pub use trace::{Call, Summary, Trace, Traced};
 pub use transformer::{
     Bert, BertConfig, BlockConfig, DropPath, FeedForward, FeedForwardConfig, LanguageConfig,

@@ -1,5 +1,6 @@
 //! Layers and models as owners of parameters, each with a name and a role.
 
+use super::torch::{self, Step, TorchName, TorchPlace};
 use crate::autodiff::{Tape, Var};
 use crate::real::Real;
 use crate::tensor::Tensor;
@@ -34,11 +35,23 @@ pub enum Role {
 ///
 /// A name is the path of fields that leads to the tensor: `layers.0.weight`.
 pub struct Fields<R> {
-    /// Whether to build names. They cost more than addresses, so they are built on request only.
-    named: bool,
-    path: Vec<String>,
+    listing: Listing,
+    path: Vec<Step>,
     role: Role,
+    /// Whether what is listed now has been listed under another name.
+    copying: bool,
     entries: Vec<Entry<R>>,
+    /// The place of each entry in PyTorch.
+    places: Vec<TorchPlace>,
+}
+
+/// What to list. Names cost more than addresses, so they are built on request only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listing {
+    Tensors,
+    Names,
+    /// Names here and places in PyTorch, where one tensor may have several.
+    Places,
 }
 
 /// One tensor of a model.
@@ -53,28 +66,52 @@ pub struct Entry<R, N = String> {
 }
 
 impl<R> Fields<R> {
-    fn new(named: bool) -> Self {
+    fn new(listing: Listing) -> Self {
         Self {
-            named,
+            listing,
             path: Vec::new(),
             role: Role::default(),
+            copying: false,
             entries: Vec::new(),
+            places: Vec::new(),
         }
     }
 
     /// Lists the tensors of a field called `name`. A `role` applies to the tensors of the field
     /// that do not state one themselves.
     pub fn within(&mut self, name: &str, role: Option<Role>, list: impl FnOnce(&mut Self)) {
-        let before = self.enter(name, role);
+        self.field(name, role, TorchName::default(), list);
+    }
+
+    /// The same for a field that PyTorch calls `torch`.
+    pub fn field(
+        &mut self,
+        name: &str,
+        role: Option<Role>,
+        torch: TorchName,
+        list: impl FnOnce(&mut Self),
+    ) {
+        let before = self.enter(name, role, torch);
         list(self);
         self.leave(before);
     }
 
+    /// Lists the tensors of another field a second time, for a field that is absent here, and has a copy of
+    /// them in PyTorch.
+    pub fn copies(&mut self, name: &str, torch: TorchName, list: impl FnOnce(&mut Self)) {
+        if self.listing == Listing::Places {
+            let before = std::mem::replace(&mut self.copying, true);
+            self.field(name, None, torch, list);
+            self.copying = before;
+        }
+    }
+
     /// Begins a field; the role outside it.
     #[inline(never)]
-    fn enter(&mut self, name: &str, role: Option<Role>) -> Role {
-        if self.named {
-            self.path.push(name.to_owned());
+    fn enter(&mut self, name: &str, role: Option<Role>, torch: TorchName) -> Role {
+        if self.listing != Listing::Tensors {
+            let name = name.to_owned();
+            self.path.push(Step { name, torch });
         }
         let before = self.role;
         self.role = role.unwrap_or(before);
@@ -89,12 +126,33 @@ impl<R> Fields<R> {
 
     #[inline(never)]
     fn push(&mut self, tensor: R) {
+        if self.listing == Listing::Places {
+            self.places.push(torch::place(&self.path, self.copying));
+        }
+        let names: Vec<_> = self.path.iter().map(|step| step.name.as_str()).collect();
         self.entries.push(Entry {
-            name: self.path.join("."),
+            name: names.join("."),
             role: self.role,
             tensor,
         });
     }
+}
+
+/// Every tensor of a model with its place in PyTorch, in the order of the fields. A tensor that has two
+/// names there is listed twice.
+pub(crate) fn places<F: Real>(
+    model: &(impl Module<F> + ?Sized),
+) -> Vec<(Entry<&Tensor<F>>, TorchPlace)> {
+    let mut out = Fields::new(Listing::Places);
+    model.collect(&mut out);
+    out.entries.into_iter().zip(out.places).collect()
+}
+
+/// Every tensor of a model, parameters and state, in the order of the fields.
+pub(crate) fn in_order<F: Real>(model: &mut (impl Module<F> + ?Sized)) -> Vec<&mut Tensor<F>> {
+    let mut out = Fields::new(Listing::Tensors);
+    model.collect_mut(&mut out);
+    out.entries.into_iter().map(|e| e.tensor).collect()
 }
 
 /// An owner of parameters: a tensor (one parameter), a layer, a list of layers, a model.
@@ -116,7 +174,7 @@ pub trait Module<F: Real> {
 
     /// Every tensor with name and role: parameters, then state, each in the order of the fields.
     fn entries(&self) -> Vec<Entry<&Tensor<F>>> {
-        let mut out = Fields::new(true);
+        let mut out = Fields::new(Listing::Names);
         self.collect(&mut out);
         sorted(out)
     }
@@ -124,7 +182,7 @@ pub trait Module<F: Real> {
     /// Every tensor with name and role, in the order of [`entries`](Self::entries), as a mutable
     /// reference.
     fn entries_mut(&mut self) -> Vec<Entry<&mut Tensor<F>>> {
-        let mut out = Fields::new(true);
+        let mut out = Fields::new(Listing::Names);
         self.collect_mut(&mut out);
         sorted(out)
     }
@@ -149,7 +207,7 @@ pub trait Module<F: Real> {
 
     /// Every parameter, in the order of [`parameters`](Self::parameters).
     fn tensors(&self) -> Vec<&Tensor<F>> {
-        let mut out = Fields::new(false);
+        let mut out = Fields::new(Listing::Tensors);
         self.collect(&mut out);
         let trained = out.entries.into_iter().filter(Entry::is_trained);
         trained.map(|e| e.tensor).collect()
@@ -157,7 +215,7 @@ pub trait Module<F: Real> {
 
     /// Every parameter, in the order of [`parameters`](Self::parameters), as a mutable reference.
     fn tensors_mut(&mut self) -> Vec<&mut Tensor<F>> {
-        let mut out = Fields::new(false);
+        let mut out = Fields::new(Listing::Tensors);
         self.collect_mut(&mut out);
         let trained = out.entries.into_iter().filter(Entry::is_trained);
         trained.map(|e| e.tensor).collect()
@@ -165,7 +223,7 @@ pub trait Module<F: Real> {
 
     /// Every tensor of state, in the order of the fields.
     fn states(&self) -> Vec<&Tensor<F>> {
-        let mut out = Fields::new(false);
+        let mut out = Fields::new(Listing::Tensors);
         self.collect(&mut out);
         let state = out.entries.into_iter().filter(|e| !e.is_trained());
         state.map(|e| e.tensor).collect()
@@ -173,7 +231,7 @@ pub trait Module<F: Real> {
 
     /// Every tensor of state, in the order of [`states`](Self::states), as a mutable reference.
     fn states_mut(&mut self) -> Vec<&mut Tensor<F>> {
-        let mut out = Fields::new(false);
+        let mut out = Fields::new(Listing::Tensors);
         self.collect_mut(&mut out);
         let state = out.entries.into_iter().filter(|e| !e.is_trained());
         state.map(|e| e.tensor).collect()
@@ -271,77 +329,4 @@ impl<F: Real, A: Module<F>, B: Module<F>> Module<F> for (A, B) {
         out.within("0", None, |out| self.0.collect_mut(out));
         out.within("1", None, |out| self.1.collect_mut(out));
     }
-}
-
-/// Implements [`Module`](crate::nn::Module) for a struct: its parameters are those of the listed fields, in
-/// this order.
-///
-/// `field = Role` states the role of the tensors of a field ([`Role`](crate::nn::Role)). Without it
-/// a tensor is a weight, and a layer in the field keeps the roles that it states itself. Fields
-/// after `state` are saved and never trained.
-///
-/// ```
-/// use emmy::{Real, Tensor, nn::{Linear, Module, Role}};
-/// struct Affine<F: Real> {
-///     weight: Tensor<F>,
-///     bias: Option<Tensor<F>>,
-///     mean: Tensor<F>,
-/// }
-/// emmy::module!(Affine: weight = Weight, bias = Bias; state mean);
-///
-/// let zeros = |shape: &[usize]| Tensor::<f32>::zeros(shape);
-/// let layer = Affine { weight: zeros(&[2, 3]), bias: Some(zeros(&[2])), mean: zeros(&[3]) };
-/// assert_eq!(layer.parameters()[1].0, "bias");
-/// assert_eq!(layer.roles(), [Role::Weight, Role::Bias]);
-/// assert_eq!(layer.states().len(), 1);
-///
-/// // A struct of one type of numbers says which.
-/// struct Net {
-///     layers: [Linear<f32>; 2],
-/// }
-/// emmy::module!(Net for f32: layers);
-/// ```
-///
-/// The compiler rejects a field that holds no parameters, with a message that says so:
-///
-/// ```compile_fail,E0277
-/// use emmy::{Real, Tensor};
-/// struct Scaled<F: Real> {
-///     weight: Tensor<F>,
-///     width: usize,
-/// }
-/// emmy::module!(Scaled: weight, width); // error: `usize` holds no parameters of type `F`
-/// ```
-#[macro_export]
-macro_rules! module {
-    ($name:ident for $float:ty: $($rest:tt)*) => {
-        $crate::module!(@impl [] [$name] [$float] $($rest)*);
-    };
-    (@impl [$($generics:tt)*] [$name:ty] [$float:ty]
-        $($field:ident $(= $role:ident)?),* $(,)? $(; state $($state:ident),+ $(,)?)?) => {
-        impl<$($generics)*> $crate::nn::Module<$float> for $name {
-            fn collect<'a>(&'a self, out: &mut $crate::nn::Fields<&'a $crate::Tensor<$float>>) {
-                $(out.within(stringify!($field), $crate::module!(@role $($role)?), |out| {
-                    $crate::nn::Module::<$float>::collect(&self.$field, out)
-                });)*
-                $($(out.within(stringify!($state), ::std::option::Option::Some($crate::nn::Role::State), |out| {
-                    $crate::nn::Module::<$float>::collect(&self.$state, out)
-                });)+)?
-            }
-
-            fn collect_mut<'a>(&'a mut self, out: &mut $crate::nn::Fields<&'a mut $crate::Tensor<$float>>) {
-                $(out.within(stringify!($field), $crate::module!(@role $($role)?), |out| {
-                    $crate::nn::Module::<$float>::collect_mut(&mut self.$field, out)
-                });)*
-                $($(out.within(stringify!($state), ::std::option::Option::Some($crate::nn::Role::State), |out| {
-                    $crate::nn::Module::<$float>::collect_mut(&mut self.$state, out)
-                });)+)?
-            }
-        }
-    };
-    (@role) => { ::std::option::Option::None };
-    (@role $role:ident) => { ::std::option::Option::Some($crate::nn::Role::$role) };
-    ($name:ident: $($rest:tt)*) => {
-        $crate::module!(@impl [F: $crate::Real] [$name<F>] [F] $($rest)*);
-    };
 }

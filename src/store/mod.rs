@@ -1,5 +1,8 @@
 //! Checkpoints: files that hold what serde can hold, and are refused when they do not hold it whole.
 //!
+//! A checkpoint is the state of a run, for the same run to go on from. The tensors of a model, for other
+//! programs and under the names of PyTorch, are in files of [`weights`].
+//!
 //! # Format
 //! Numbers are little-endian.
 //!
@@ -27,6 +30,7 @@
 
 mod body;
 mod place;
+pub mod weights;
 
 use crate::data::files::open_regular;
 use crate::error::{Error, Result};

@@ -1,11 +1,14 @@
 //! Checkpoints: a run that is stopped and resumed ends with the bits of an uninterrupted run, and
-//! only a complete checkpoint of the same run is accepted.
+//! only a complete checkpoint of the same run is accepted. Weights: files that PyTorch reads and writes.
 
 mod damage;
 #[cfg(unix)]
 mod kills;
+#[path = "../fixtures/mod.rs"]
+mod reference;
 mod resuming;
 mod saving;
+mod weights;
 
 use emmy::data::{self, Dataset};
 use emmy::nn::{GraphNet, GraphNetConfig, Module};

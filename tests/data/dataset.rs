@@ -120,7 +120,7 @@ fn the_karate_club_has_one_leader_a_faction_to_learn_from() {
     );
     assert_eq!(
         set.features.to_dense(),
-        ndarray::Array2::eye(34).into_dyn().into_shared()
+        ndarray::Array2::<f32>::eye(34).into_dyn().into_shared()
     );
     assert_eq!(set.class_sizes(), [17, 17]);
     let split = &set.splits[0];

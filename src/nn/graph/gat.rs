@@ -51,7 +51,14 @@ pub struct GatConv<F: Real> {
     /// Heads, slope, dropout.
     pub options: AttentionOptions,
 }
-crate::module!(GatConv: weight = Weight, att_source = Attention, att_target = Attention, omega = Gain, residual = Skip, bias = Bias);
+crate::module!(GatConv:
+    weight = Weight as "lin.weight",
+    att_source = Attention as "att_src" [_, 0, 1],
+    att_target = Attention as "att_dst" [_, 0, 1],
+    omega = Gain,
+    residual = Skip as "res.weight",
+    bias = Bias,
+);
 
 impl<F: Real> GatConv<F> {
     /// A layer of `options.heads` heads of the given width; all weights Xavier-uniform, b = 0.

@@ -51,7 +51,14 @@ pub struct Gatv2Conv<F: Real> {
     /// Heads, slope, dropout.
     pub options: AttentionOptions,
 }
-crate::module!(Gatv2Conv: source, target, att = Attention, omega = Gain, residual = Skip, bias = Bias);
+crate::module!(Gatv2Conv:
+    source as "lin_l",
+    target as "lin_r" else source,
+    att = Attention as "att" [_, 0, 1],
+    omega = Gain,
+    residual = Skip as "res.weight",
+    bias = Bias,
+);
 
 impl<F: Real> Gatv2Conv<F> {
     /// A layer of `options.heads` heads of the given width; all weights Xavier-uniform, biases 0.

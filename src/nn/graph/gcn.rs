@@ -33,7 +33,7 @@ pub struct GcnConv<F: Real> {
     /// b.
     pub bias: Option<Tensor<F>>,
 }
-crate::module!(GcnConv: weight = Weight, bias = Bias);
+crate::module!(GcnConv: weight = Weight as "lin.weight", bias = Bias);
 
 impl<F: Real> GcnConv<F> {
     /// A convolution from `input` to `out` neurons.

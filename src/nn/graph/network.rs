@@ -31,7 +31,7 @@ pub struct GraphNet<F: Real> {
     /// The configuration of the network.
     pub config: GraphNetConfig,
 }
-crate::module!(GraphNet: layers);
+crate::module!(GraphNet: layers as "convs");
 
 impl<F: Real> GraphNet<F> {
     /// A network with freshly drawn parameters.

@@ -35,7 +35,7 @@ pub struct SageConv<F: Real> {
     /// b.
     pub bias: Option<Tensor<F>>,
 }
-crate::module!(SageConv: neighbours = Weight, root = Weight, bias = Bias);
+crate::module!(SageConv: neighbours = Weight as "lin_l.weight", root = Weight as "lin_r.weight", bias = Bias as "lin_l.bias");
 
 /// The options of [`SageConv`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

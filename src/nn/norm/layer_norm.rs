@@ -32,7 +32,7 @@ pub struct LayerNorm<F: Real> {
     /// ε; PyTorch's default is 10⁻⁵.
     pub eps: f64,
 }
-crate::module!(LayerNorm: gain = Gain, bias = Bias);
+crate::module!(LayerNorm: gain = Gain as "weight", bias = Bias);
 
 impl<F: Real> LayerNorm<F> {
     /// A norm of rows of `width` numbers with γ = 1, β = 0, ε = 10⁻⁵.

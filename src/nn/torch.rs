@@ -1,0 +1,159 @@
+//! The names that the tensors of a model have in PyTorch, as `module!` declares them.
+
+/// How PyTorch names a field, and how it lays out the tensors in it.
+///
+/// [`module!`](crate::module) makes it of what stands behind a field: nothing, `as "pattern"`, `in "pattern"`,
+/// each pattern with the axes or without. Without a pattern the name is that of the field.
+///
+/// A name in PyTorch is, like ours, the path of fields that leads to a tensor, joined with dots. A pattern
+/// takes the place of one field in that path:
+///
+/// | pattern | a tensor `weight` inside is called |
+/// |---|---|
+/// | `lin` | `lin.weight` |
+/// | `in_proj_*` | `in_proj_weight`: the star stands for what is inside, and no dot is written around it |
+/// | `*_reverse` | `weight_reverse`: endings follow each other in the order of the path |
+/// | `*` | `weight`: the field leaves no trace |
+/// | `*_l#`, of a list | `weight_l0`, `weight_l1`, ..: `#` stands for the place in the list, which else is a part of the path |
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TorchName {
+    /// The pattern.
+    pub pattern: Option<&'static str>,
+    /// Whether PyTorch has one tensor for all fields of this name (`in`): theirs, one after the other along
+    /// the first axis, in the order of the fields. The elements of a list are joined in the same way.
+    pub joined: bool,
+    /// The axes of the tensor in PyTorch: the number of our axis, or nothing for an axis of size 1. Tensors
+    /// inside the field that do not state axes themselves have these.
+    pub axes: Option<&'static [Option<usize>]>,
+}
+
+/// One field on the path to a tensor, or one element of a list.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub name: String,
+    pub torch: TorchName,
+}
+
+impl Step {
+    fn is_element(&self) -> bool {
+        self.name.bytes().all(|c| c.is_ascii_digit())
+    }
+}
+
+/// The place of a tensor in PyTorch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TorchPlace {
+    /// The name there.
+    pub key: String,
+    /// Whether the tensor is only some rows of the one there.
+    pub joined: bool,
+    /// See [`TorchName::axes`].
+    pub axes: Option<&'static [Option<usize>]>,
+    /// Whether PyTorch has a second name for the tensor, and this is the second.
+    pub copy: bool,
+}
+
+/// The place of the tensor at the end of a path.
+pub(super) fn place(path: &[Step], copy: bool) -> TorchPlace {
+    let (mut key, mut endings) = (String::new(), String::new());
+    let mut glued = true;
+    let mut begin = |key: &mut String, piece: &str, glue: bool| {
+        if !piece.is_empty() {
+            if !std::mem::replace(&mut glued, glue) {
+                key.push('.');
+            }
+            key.push_str(piece);
+        }
+    };
+    let mut steps = path.iter().peekable();
+    while let Some(step) = steps.next() {
+        let mut pattern = step.torch.pattern.unwrap_or(&step.name).to_owned();
+        let numbered = step.torch.pattern.is_some() && pattern.contains('#');
+        if numbered || step.torch.joined {
+            let element = steps.next_if(|next| next.is_element());
+            if numbered {
+                let Some(element) = element else {
+                    panic!(
+                        "module!: \"{pattern}\" has # for the place in a list, and {} is no list",
+                        step.name
+                    );
+                };
+                pattern = pattern.replace('#', &element.name);
+            }
+        }
+        match pattern.split_once('*') {
+            Some((before, after)) => {
+                begin(&mut key, before, true);
+                endings.push_str(after);
+            }
+            None => begin(&mut key, &pattern, false),
+        }
+    }
+    TorchPlace {
+        key: key + &endings,
+        joined: path.iter().any(|step| step.torch.joined),
+        axes: path.iter().rev().find_map(|step| step.torch.axes),
+        copy,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(path: &[(&str, &'static str)]) -> String {
+        let step = |&(name, pattern): &(&str, &'static str)| Step {
+            name: name.to_owned(),
+            torch: TorchName {
+                pattern: (!pattern.is_empty()).then_some(pattern),
+                ..TorchName::default()
+            },
+        };
+        let path: Vec<_> = path.iter().map(step).collect();
+        place(&path, false).key
+    }
+
+    #[test]
+    fn patterns_take_the_place_of_fields() {
+        assert_eq!(
+            key(&[("layers", ""), ("0", ""), ("weight", "")]),
+            "layers.0.weight"
+        );
+        let gat = [("layers", "convs"), ("3", ""), ("weight", "lin.weight")];
+        assert_eq!(key(&gat), "convs.3.lin.weight");
+        let query = [
+            ("attention", "self_attn"),
+            ("query", "in_proj_*"),
+            ("bias", ""),
+        ];
+        assert_eq!(key(&query), "self_attn.in_proj_bias");
+        let lstm = [
+            ("rnn", ""),
+            ("layers", "*_l#"),
+            ("1", ""),
+            ("weight_ih", ""),
+        ];
+        assert_eq!(key(&lstm), "rnn.weight_ih_l1");
+        let back = [
+            ("layers", "*_l#"),
+            ("0", ""),
+            ("back", "*_reverse"),
+            ("w", "weight_hh"),
+        ];
+        assert_eq!(key(&back), "weight_hh_l0_reverse");
+        assert_eq!(
+            key(&[("net", "*"), ("inner", "*"), ("gain", "weight")]),
+            "weight"
+        );
+        assert_eq!(
+            key(&[("a", ""), ("net", "*"), ("inner", "x_*"), ("b", "")]),
+            "a.x_b"
+        );
+        assert_eq!(
+            key(&[("blocks", "h#"), ("2", ""), ("1", ""), ("b", "")]),
+            "h2.1.b"
+        );
+        assert_eq!(key(&[("weight", "module.weight")]), "module.weight");
+        assert_eq!(key(&[("map", "*1"), ("weight", "")]), "weight1");
+    }
+}

@@ -1,0 +1,342 @@
+//! A file of weights that is read: its header first, then the tensors that are asked for.
+
+use super::header::{self, Header, Stored};
+use super::numbers::Numbers;
+use super::plan::{Key, plan};
+use super::{Misshapen, Missing, Report, Unexpected};
+use crate::data::files::open_regular;
+use crate::error::{Error, Result, printable};
+use crate::nn::{Module, in_order};
+use crate::real::Real;
+use crate::tensor::{Tensor, tensor};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// The last part of names that are ignored.
+const IGNORED: &str = "num_batches_tracked";
+
+/// For how many unexpected names the nearest missing one is looked for, and how long the two may be.
+const COMPARED: usize = 50;
+const LONGEST: usize = 120;
+
+/// A file of weights, of which the header has been read.
+///
+/// ```
+/// use emmy::init;
+/// use emmy::nn::{Activation, Mlp};
+/// use emmy::store::weights::{self, Weights};
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("mlp.safetensors");
+/// let mlp = Mlp::<f64>::new(&[4, 8, 3], Activation::Relu, true, &mut init::rng(0));
+/// weights::save(&path, &mlp, &())?;
+///
+/// let file = Weights::open(&path)?;
+/// assert_eq!(file.model(), Some("Mlp"));
+/// assert_eq!(file.shape("lins.1.weight"), Some(&[3, 8][..]));
+/// assert_eq!(file.get::<f64>("lins.1.weight")?, mlp.layers[1].weight);
+///
+/// // A model with one more layer takes the two that are there.
+/// let mut deeper = Mlp::<f64>::new(&[4, 8, 3, 3], Activation::Relu, true, &mut init::rng(1));
+/// assert!(file.load_into(&mut deeper).is_err());
+/// let report = file.load_matching(&mut deeper)?;
+/// assert_eq!(report.missing[0].key, "lins.2.weight");
+/// assert_eq!(deeper.layers[1].weight, mlp.layers[1].weight);
+/// # Ok::<(), emmy::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Weights {
+    path: PathBuf,
+    file: File,
+    header: Header,
+    /// The tensors by name.
+    places: BTreeMap<String, usize>,
+}
+
+impl Weights {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be read or is not a regular file; [`Error::Format`] with the byte and the
+    /// expectation if it is not a safetensors file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let mut file = open_regular(path)?;
+        let header = header::read(path, &mut file)?;
+        let names = header.tensors.iter().enumerate();
+        let places = names.map(|(k, tensor)| (tensor.key.clone(), k)).collect();
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            header,
+            places,
+        })
+    }
+
+    /// The names of the tensors, in the order of the file.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.header.tensors.iter().map(|tensor| tensor.key.as_str())
+    }
+
+    /// The shape of a tensor.
+    pub fn shape(&self, key: &str) -> Option<&[usize]> {
+        Some(&self.find(key)?.shape)
+    }
+
+    /// The type of the numbers of a tensor, such as `"F32"`.
+    pub fn dtype(&self, key: &str) -> Option<&str> {
+        Some(self.find(key)?.dtype.name)
+    }
+
+    /// How many numbers the tensors have together.
+    pub fn count(&self) -> u64 {
+        let bits = |t: &Stored| (t.place.1 - t.place.0) * 8 / t.dtype.bits;
+        self.header.tensors.iter().map(bits).sum()
+    }
+
+    /// The text that the header has under a name.
+    pub fn metadata(&self, name: &str) -> Option<&str> {
+        let mut texts = self.header.metadata.iter();
+        let (_, text) = texts.find(|(key, _)| key == name)?;
+        Some(text)
+    }
+
+    /// The type of the model, if the file is one of this crate.
+    pub fn model(&self) -> Option<&str> {
+        self.metadata("model")
+    }
+
+    /// The configuration of the model.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the file has none, or one of another form.
+    pub fn config<C: DeserializeOwned>(&self) -> Result<C> {
+        let refuse = |found: String| {
+            let what = format!("configuration in {}", printable(&self.path));
+            let expected = format!("a {} in JSON", std::any::type_name::<C>());
+            Error::invalid(what, expected, found)
+        };
+        let text = (self.metadata("config"))
+            .ok_or_else(|| refuse("none: load the file into a model that is there".into()))?;
+        serde_json::from_str(text).map_err(|e| refuse(e.to_string()))
+    }
+
+    /// A tensor of the file.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if it is not there, has no floating-point numbers, or finite ones that are too large
+    /// for the type F; [`Error::Io`] if it cannot be read.
+    pub fn get<F: Real>(&self, key: &str) -> Result<Tensor<F>> {
+        let refuse = |expected: &str, found: String| {
+            let what = format!("{} in {}", printable(key), printable(&self.path));
+            Error::invalid(what, expected, found)
+        };
+        let Some(stored) = self.find(key) else {
+            return Err(refuse("a tensor", "no such name".into()));
+        };
+        if !stored.dtype.is_read() {
+            let expected = "numbers of type F64, F32, F16 or BF16";
+            return Err(refuse(expected, stored.dtype.name.into()));
+        }
+        let numbers = self.read::<F>(stored)?;
+        if numbers.overflowing > 0 {
+            let expected = format!("numbers in the range of {}", F::NAME);
+            return Err(refuse(&expected, format!("{} others", numbers.overflowing)));
+        }
+        Ok(tensor(&stored.shape, numbers.values))
+    }
+
+    /// How the tensors of the file compare with those of a model, as far as names, shapes and types go.
+    ///
+    /// # Panics
+    /// As [`save`](super::save).
+    #[track_caller]
+    pub fn compare<F: Real>(&self, model: &(impl Module<F> + ?Sized)) -> Report {
+        self.against(&plan(model))
+    }
+
+    /// Replaces the tensors of a model, parameters and state, by those of the file: all of them, or none.
+    ///
+    /// # Errors
+    /// [`Error::Weights`] with the whole report if the tensors of the file are not those of the model;
+    /// [`Error::Io`] if they cannot be read. The model is then as it was.
+    ///
+    /// # Panics
+    /// As [`save`](super::save).
+    #[track_caller]
+    pub fn load_into<F: Real, M: Module<F> + ?Sized>(&self, model: &mut M) -> Result<Report> {
+        let (report, values) = self.values(&plan(model))?;
+        if !report.fits() {
+            return Err(Error::Weights {
+                file: self.path.clone(),
+                report: Box::new(report),
+            });
+        }
+        put(values, model);
+        Ok(report)
+    }
+
+    /// Replaces those tensors of a model that are in the file and fit. The others stay as they are, and the
+    /// report names them: tensors that are missing, of another shape or type, or too large. Of two different
+    /// tensors that are one in the model it takes the first.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the tensors cannot be read. The model is then as it was.
+    ///
+    /// # Panics
+    /// As [`save`](super::save).
+    #[track_caller]
+    pub fn load_matching<F: Real, M: Module<F> + ?Sized>(&self, model: &mut M) -> Result<Report> {
+        let (report, values) = self.values(&plan(model))?;
+        put(values, model);
+        Ok(report)
+    }
+
+    fn find(&self, key: &str) -> Option<&Stored> {
+        Some(&self.header.tensors[*self.places.get(key)?])
+    }
+
+    /// The report on names, shapes and types.
+    #[inline(never)]
+    fn against<F: Real>(&self, keys: &[Key<F>]) -> Report {
+        let mut report = Report::default();
+        let found = keys.iter().filter(|key| self.find(&key.name).is_some());
+        let found: BTreeSet<_> = found.flat_map(Key::numbers).collect();
+        for key in keys {
+            let name = key.name.clone();
+            match self.find(&key.name) {
+                None if key.numbers().all(|number| found.contains(&number)) => {}
+                None => report.missing.push(Missing {
+                    key: name,
+                    shape: key.shape.clone(),
+                }),
+                Some(stored) if !stored.dtype.is_read() => {
+                    report.mistyped.push((name, stored.dtype.name.into()));
+                }
+                Some(stored) if wide(&stored.shape).ne(wide(&key.shape)) => {
+                    report.misshapen.push(Misshapen {
+                        key: name,
+                        expected: key.shape.clone(),
+                        found: stored.shape.clone(),
+                    });
+                }
+                Some(_) => report.fitting.push(name),
+            }
+        }
+        let known: BTreeSet<_> = keys.iter().map(|key| key.name.as_str()).collect();
+        for stored in &self.header.tensors {
+            let key = stored.key.clone();
+            if known.contains(&*key) {
+                continue;
+            } else if key.rsplit('.').next() == Some(IGNORED) {
+                report.ignored.push(key);
+            } else {
+                let shape = stored.shape.clone();
+                let nearest = match report.unexpected.len() < COMPARED {
+                    true => nearest(&key, &shape, &report.missing),
+                    false => None,
+                };
+                report.unexpected.push(Unexpected {
+                    key,
+                    shape,
+                    nearest,
+                });
+            }
+        }
+        report
+    }
+
+    /// The whole report, and the tensors of the model that the file has, by their numbers.
+    #[inline(never)]
+    fn values<F: Real>(&self, keys: &[Key<F>]) -> Result<(Report, BTreeMap<usize, Tensor<F>>)> {
+        let mut report = self.against(keys);
+        let mut fitting = std::mem::take(&mut report.fitting);
+        let names: BTreeSet<_> = fitting.iter().cloned().collect();
+        let mut values: BTreeMap<usize, (Tensor<F>, &str)> = BTreeMap::new();
+        for key in keys.iter().filter(|key| names.contains(&key.name)) {
+            let stored = self.find(&key.name).expect("it fits");
+            let numbers = self.read::<F>(stored)?;
+            if numbers.not_finite > 0 {
+                let count = numbers.not_finite;
+                report.not_finite.push((key.name.clone(), count));
+            }
+            if numbers.overflowing > 0 {
+                let count = numbers.overflowing;
+                report.overflowing.push((key.name.clone(), count));
+                fitting.retain(|name| *name != key.name);
+                continue;
+            }
+            for (number, value) in key.split(numbers.values) {
+                let (first, name) = (values.entry(number)).or_insert((value.clone(), &key.name));
+                if !same(first, &value) {
+                    let pair = (name.to_owned(), key.name.clone());
+                    report.differing.push(pair);
+                    fitting.retain(|name| *name != key.name);
+                }
+            }
+        }
+        report.fitting = fitting;
+        let values = values.into_iter();
+        Ok((report, values.map(|(k, (value, _))| (k, value)).collect()))
+    }
+
+    /// The numbers of a tensor, whose type is one that is read.
+    #[inline(never)]
+    fn read<F: Real>(&self, stored: &Stored) -> Result<Numbers<F>> {
+        let (from, to) = stored.place;
+        let mut file = &self.file;
+        let mut bytes = Vec::new();
+        let read = file
+            .seek(SeekFrom::Start(self.header.start + from))
+            .and_then(|_| file.take(to - from).read_to_end(&mut bytes));
+        read.map_err(|e| Error::io(&self.path, e))?;
+        if bytes.len() as u64 != to - from {
+            // The file had this length when it was opened.
+            let byte = self.header.start + from + bytes.len() as u64;
+            let expected = format!("the numbers of {}", stored.key);
+            return Err(Error::format(
+                &self.path,
+                byte,
+                expected,
+                "the end of the file",
+            ));
+        }
+        Ok(stored.dtype.decode(&bytes))
+    }
+}
+
+/// Replaces tensors of a model by those with their numbers.
+fn put<F: Real>(mut values: BTreeMap<usize, Tensor<F>>, model: &mut (impl Module<F> + ?Sized)) {
+    for (number, tensor) in in_order(model).into_iter().enumerate() {
+        if let Some(value) = values.remove(&number) {
+            *tensor = value;
+        }
+    }
+}
+
+/// A shape without its axes of size 1.
+fn wide(shape: &[usize]) -> impl Iterator<Item = usize> {
+    shape.iter().copied().filter(|&size| size != 1)
+}
+
+/// Whether two tensors hold the same numbers; NaN is NaN.
+fn same<F: Real>(a: &Tensor<F>, b: &Tensor<F>) -> bool {
+    let mut pairs = a.iter().zip(b);
+    pairs.all(|(x, y)| x == y || (x.is_nan() && y.is_nan()))
+}
+
+/// The missing name that is most like `key`, with no more than half of it changed; among equals the one of
+/// this shape.
+fn nearest(key: &str, shape: &[usize], missing: &[Missing]) -> Option<String> {
+    let fits = |m: &&Missing| m.key.len().max(key.len()) <= LONGEST;
+    let near = missing.iter().filter(fits).map(|m| {
+        let changes = strsim::levenshtein(key, &m.key);
+        (changes, m.shape != shape, m)
+    });
+    let (changes, _, nearest) = near.min_by_key(|&(changes, other, _)| (changes, other))?;
+    let longer = key.chars().count().max(nearest.key.chars().count());
+    (2 * changes <= longer).then(|| nearest.key.clone())
+}

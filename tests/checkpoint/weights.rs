@@ -1,0 +1,190 @@
+//! Weights under the names of PyTorch: models made by hand, whose layers are called there as here, or not.
+
+mod hostile;
+mod names;
+mod reports;
+mod torch;
+
+use emmy::init::{self, Rng};
+use emmy::nn::{Activation, LayerNorm, Linear, Mlp, Pass};
+use emmy::{Real, Tensor, Var};
+use std::path::{Path, PathBuf};
+
+/// A file of PyTorch.
+fn fixture(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/weights");
+    folder.join(format!("{name}.safetensors"))
+}
+
+fn mlp<F: Real>(seed: u64) -> Mlp<F> {
+    Mlp::new(&[3, 4, 2], Activation::Relu, true, &mut init::rng(seed))
+}
+
+/// Attention over a sequence; PyTorch has the three maps of its input in one tensor.
+struct SelfAttention<F: Real> {
+    query: Linear<F>,
+    key: Option<Linear<F>>,
+    value: Linear<F>,
+    output: Linear<F>,
+    heads: usize,
+}
+emmy::module!(SelfAttention:
+    query in "in_proj_*",
+    key in "in_proj_*" else query,
+    value in "in_proj_*",
+    output as "out_proj",
+);
+
+impl<F: Real> SelfAttention<F> {
+    fn new(width: usize, heads: usize, rng: &mut Rng) -> Self {
+        let mut map = || Linear::new(width, width, true, rng);
+        Self {
+            query: map(),
+            key: Some(map()),
+            value: map(),
+            output: map(),
+            heads,
+        }
+    }
+
+    fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+        let (n, width) = (x.shape()[0], x.shape()[1]);
+        let split = |map: &Linear<F>| {
+            let heads = [n, self.heads, width / self.heads];
+            map.forward(pass, x).reshape(&heads).permute(&[1, 0, 2])
+        };
+        let (q, v) = (split(&self.query), split(&self.value));
+        let k = split(self.key.as_ref().unwrap_or(&self.query));
+        let scale = F::of(1.0 / (width as f64 / self.heads as f64).sqrt());
+        let alpha = q.matmul(k.transpose(1, 2)).scale(scale).softmax(-1);
+        let y = alpha.matmul(v).permute(&[1, 0, 2]).reshape(&[n, width]);
+        self.output.forward(pass, y)
+    }
+}
+
+/// PyTorch's `TransformerEncoderLayer` with its defaults.
+struct EncoderLayer<F: Real> {
+    attention: SelfAttention<F>,
+    norm1: LayerNorm<F>,
+    up: Linear<F>,
+    down: Linear<F>,
+    norm2: LayerNorm<F>,
+}
+emmy::module!(EncoderLayer: attention as "self_attn", norm1, up as "linear1", down as "linear2", norm2);
+
+struct Encoder<F: Real> {
+    layers: Vec<EncoderLayer<F>>,
+}
+emmy::module!(Encoder: layers);
+
+impl<F: Real> Encoder<F> {
+    fn new(seed: u64) -> Self {
+        let rng = &mut init::rng(seed);
+        let layer = EncoderLayer {
+            attention: SelfAttention::new(4, 2, rng),
+            norm1: LayerNorm::new(4),
+            up: Linear::new(4, 6, true, rng),
+            down: Linear::new(6, 4, true, rng),
+            norm2: LayerNorm::new(4),
+        };
+        Self {
+            layers: vec![layer],
+        }
+    }
+
+    fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+        self.layers.iter().fold(x, |x, layer| {
+            let x = (layer.norm1).forward(pass, x + layer.attention.forward(pass, x));
+            let hidden = layer.up.forward(pass, x).relu();
+            let y = layer.down.forward(pass, hidden);
+            layer.norm2.forward(pass, x + y)
+        })
+    }
+}
+
+/// A normaliser with running statistics.
+struct BatchNorm<F: Real> {
+    gain: Tensor<F>,
+    bias: Tensor<F>,
+    mean: Tensor<F>,
+    variance: Tensor<F>,
+}
+emmy::module!(BatchNorm: gain = Gain as "weight", bias = Bias; state mean as "running_mean", variance as "running_var");
+
+struct Normalised<F: Real> {
+    first: Linear<F>,
+    norm: BatchNorm<F>,
+    last: Linear<F>,
+}
+emmy::module!(Normalised: first, norm, last);
+
+impl<F: Real> Normalised<F> {
+    fn new(seed: u64) -> Self {
+        let rng = &mut init::rng(seed);
+        let ones = || Tensor::ones(vec![4]);
+        Self {
+            first: Linear::new(3, 4, true, rng),
+            norm: BatchNorm {
+                gain: ones(),
+                bias: init::zeros(&[4]),
+                mean: init::zeros(&[4]),
+                variance: ones(),
+            },
+            last: Linear::new(4, 2, true, rng),
+        }
+    }
+
+    fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+        let (norm, tape) = (&self.norm, pass.tape());
+        let x = self.first.forward(pass, x) - tape.constant(norm.mean.clone());
+        let variance = tape.constant(norm.variance.clone());
+        let x = x / variance.add_scalar(F::of(1e-5)).sqrt();
+        let x = x * pass.param(&norm.gain) + pass.param(&norm.bias);
+        self.last.forward(pass, x)
+    }
+}
+
+/// The weights of a recurrent layer in one direction.
+struct Direction<F: Real> {
+    weight_ih: Tensor<F>,
+    weight_hh: Tensor<F>,
+    bias_ih: Tensor<F>,
+    bias_hh: Tensor<F>,
+}
+emmy::module!(Direction: weight_ih, weight_hh, bias_ih = Bias, bias_hh = Bias);
+
+struct Layer<F: Real> {
+    forward: Direction<F>,
+    backward: Option<Direction<F>>,
+}
+emmy::module!(Layer: forward as "*", backward as "*_reverse");
+
+struct Lstm<F: Real> {
+    layers: Vec<Layer<F>>,
+}
+emmy::module!(Lstm: layers as "*_l#");
+
+struct Recurrent<F: Real> {
+    lstm: Lstm<F>,
+}
+emmy::module!(Recurrent: lstm);
+
+impl<F: Real> Recurrent<F> {
+    /// Two layers, in both directions, of 2 neurons on 3 features.
+    fn new() -> Self {
+        let direction = |input: usize| Direction {
+            weight_ih: Tensor::ones(vec![8, input]),
+            weight_hh: Tensor::ones(vec![8, 2]),
+            bias_ih: Tensor::ones(vec![8]),
+            bias_hh: Tensor::ones(vec![8]),
+        };
+        let layer = |input| Layer {
+            forward: direction(input),
+            backward: Some(direction(input)),
+        };
+        let layers = vec![layer(3), layer(4)];
+        Self {
+            lstm: Lstm { layers },
+        }
+    }
+}
