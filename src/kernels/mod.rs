@@ -22,6 +22,7 @@ pub mod map;
 pub(crate) mod pairs;
 pub mod par;
 pub mod random;
+pub mod recurrent;
 pub mod reduce;
 mod rows;
 pub mod segment;

@@ -39,6 +39,7 @@ mod loss;
 mod matrix;
 mod norm;
 mod product;
+pub mod recurrent;
 mod reduce;
 mod segment;
 mod shape;

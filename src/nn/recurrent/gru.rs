@@ -1,9 +1,10 @@
 //! The gated recurrent unit.
 
-use super::{check_step, drawn, gated};
+use super::{check_step, drawn, gated, gates_of};
 use crate::autodiff::Var;
 use crate::init::Rng;
 use crate::nn::{Layer, Params, Pass};
+use crate::ops::recurrent;
 use crate::real::Real;
 use crate::symmetry::Ports;
 use crate::tensor::Tensor;
@@ -77,16 +78,26 @@ impl<F: Real> GruCell<F> {
     /// If x is not `[n, in]`, or h not `[n, h]`.
     #[track_caller]
     pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, h: Var<'t, F>) -> Var<'t, F> {
-        check_step("GruCell", self.input(), x, self.hidden(), h);
+        check_step("GruCell", self.input(), x, self.hidden(), &[h]);
+        self.steps(pass, x, h)
+    }
+
+    /// h after each step, `[T, n, h]`, for x `[n, T, in]`; h after one step, `[n, h]`, for x `[n, in]`.
+    #[track_caller]
+    pub(super) fn steps<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        h: Var<'t, F>,
+    ) -> Var<'t, F> {
         pass.call(self, &[h, x], || {
-            let width = self.hidden();
-            let of_x = x.linear(pass.param(&self.weight_ih)) + pass.param(&self.bias_ih);
-            let of_h = h.linear(pass.param(&self.weight_hh)) + pass.param(&self.bias_hh);
-            let gate = |g: Var<'t, F>, k: usize| g.slice(1, k * width..(k + 1) * width);
-            let r = (gate(of_x, 0) + gate(of_h, 0)).sigmoid();
-            let z = (gate(of_x, 1) + gate(of_h, 1)).sigmoid();
-            let n = (gate(of_x, 2) + r * gate(of_h, 2)).tanh();
-            n + z * (h - n)
+            let gates = gates_of(x, pass.param(&self.weight_ih)) + pass.param(&self.bias_ih);
+            let bias = pass.param(&self.bias_hh);
+            let states = recurrent::gru(gates, pass.param(&self.weight_hh), bias, h);
+            match x.ndim() {
+                2 => states.squeeze(0),
+                _ => states,
+            }
         })
     }
 }

@@ -1,9 +1,10 @@
 //! Long short-term memory.
 
-use super::{check_step, drawn, gated};
+use super::{check_step, drawn, gated, gates_of};
 use crate::autodiff::{Tape, Var};
 use crate::init::Rng;
 use crate::nn::{Layer, Params, Pass};
+use crate::ops::recurrent;
 use crate::real::Real;
 use crate::symmetry::Ports;
 use crate::tensor::Tensor;
@@ -108,23 +109,30 @@ impl<F: Real> LstmCell<F> {
         state: LstmState<'t, F>,
     ) -> LstmState<'t, F> {
         let LstmState { hidden: h, cell: c } = state;
-        check_step("LstmCell", self.input(), x, self.hidden(), h);
-        check_step("LstmCell", self.input(), x, self.hidden(), c);
-        let width = self.hidden();
-        // One output, so that a trace sees all that comes out of the call.
-        let both = pass.call(self, &[h, c, x], || {
-            let of_x = x.linear(pass.param(&self.weight_ih)) + pass.param(&self.bias_ih);
-            let of_h = h.linear(pass.param(&self.weight_hh)) + pass.param(&self.bias_hh);
-            let gates = of_x + of_h;
-            let gate = |k: usize| gates.slice(1, k * width..(k + 1) * width);
-            let [i, f, g, o] = [0, 1, 2, 3].map(gate);
-            let c = f.sigmoid() * c + i.sigmoid() * g.tanh();
-            Var::concat(&[o.sigmoid() * c.tanh(), c], 1)
-        });
+        check_step("LstmCell", self.input(), x, self.hidden(), &[h, c]);
+        let states = self.steps(pass, x, state);
         LstmState {
-            hidden: both.slice(1, 0..width),
-            cell: both.slice(1, width..2 * width),
+            hidden: states.slice(0, 0..1).squeeze(0),
+            cell: states.slice(0, 1..2).squeeze(0),
         }
+    }
+
+    /// h after each step and c after the last, `[T + 1, n, h]`, for x `[n, T, in]`, or `[n, in]` for one step.
+    ///
+    /// They are one output, so that a trace sees all that comes out of the call.
+    #[track_caller]
+    pub(super) fn steps<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        state: LstmState<'t, F>,
+    ) -> Var<'t, F> {
+        let LstmState { hidden: h, cell: c } = state;
+        pass.call(self, &[h, c, x], || {
+            let gates = gates_of(x, pass.param(&self.weight_ih));
+            let bias = pass.param(&self.bias_ih) + pass.param(&self.bias_hh);
+            recurrent::lstm(gates, pass.param(&self.weight_hh), bias, h, c)
+        })
     }
 }
 

@@ -9,9 +9,11 @@
 //! | W_h, b_h | `[g h, h]`, `[g h]` | weight and bias of the hidden state |
 
 mod gru;
+mod layers;
 mod lstm;
 
 pub use gru::GruCell;
+pub use layers::{Gru, Lstm};
 pub use lstm::{LstmCell, LstmState};
 
 use super::Params;
@@ -30,19 +32,60 @@ fn drawn<F: Real>(gates: usize, input: usize, hidden: usize, rng: &mut Rng) -> [
     shapes.map(|shape| init::uniform(shape, bound, rng))
 }
 
-/// Panics if x is not `[n, in]`, or the state not `[n, h]`.
+/// Panics if x is not `[n, in]`, or a state not `[n, h]`.
 #[track_caller]
-fn check_step<F: Real>(layer: &str, input: usize, x: Var<'_, F>, hidden: usize, h: Var<'_, F>) {
-    let (x, h) = (x.shape(), h.shape());
+fn check_step<F: Real>(
+    layer: &str,
+    input: usize,
+    x: Var<'_, F>,
+    hidden: usize,
+    states: &[Var<'_, F>],
+) {
+    let x = x.shape();
     assert!(
         x.len() == 2 && x[1] == input,
         "{layer}: x has shape {x:?}, the weight reads {input} features: x must be [n, {input}]"
     );
-    let expected = [x[0], hidden];
+    check_states(layer, [x[0], hidden], states);
+}
+
+/// Panics if x is not `[n, T, in]` with T > 0.
+#[track_caller]
+fn check_sequence<F: Real>(layer: &str, input: usize, x: Var<'_, F>) {
+    let x = x.shape();
     assert!(
-        h == expected,
-        "{layer}: the state has shape {h:?}, it must be {expected:?}: one row per row of x"
+        x.len() == 3 && x[1] > 0 && x[2] == input,
+        "{layer}: x has shape {x:?}, the weight reads {input} features: x must be [batch, time, {input}], \
+         with one step of time or more"
     );
+}
+
+/// Panics if a state has another shape.
+#[track_caller]
+fn check_states<F: Real>(layer: &str, expected: [usize; 2], states: &[Var<'_, F>]) {
+    for found in states.iter().map(|s| s.shape()) {
+        assert!(
+            found == expected,
+            "{layer}: a state has shape {found:?}, it must be {expected:?}: one row per row of x"
+        );
+    }
+}
+
+/// The part of the gates that comes from the input, `[T, n, g h]`: one product for all steps of x
+/// `[n, T, in]`, or `[n, in]` for one step.
+#[track_caller]
+fn gates_of<'t, F: Real>(x: Var<'t, F>, weight: Var<'t, F>) -> Var<'t, F> {
+    let x = match x.ndim() {
+        2 => x.unsqueeze(0),
+        _ => x.transpose(0, 1),
+    };
+    let [steps, rows, input] = x.shape()[..] else {
+        unreachable!("x has been checked")
+    };
+    let gates = weight.shape()[0];
+    x.reshape(&[steps * rows, input])
+        .linear(weight)
+        .reshape(&[steps, rows, gates])
 }
 
 /// The ports of a recurrent layer whose call lists the hidden state first and x last among `inputs` inputs.

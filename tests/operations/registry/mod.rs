@@ -6,6 +6,7 @@
 mod attention;
 mod elementwise;
 mod losses;
+mod recurrent;
 mod reductions;
 mod reference;
 mod sampler;
@@ -59,6 +60,7 @@ pub fn operations() -> Vec<Operation> {
         losses::operations(),
         sparse::operations(),
         attention::operations(),
+        recurrent::operations(),
     ]
     .into_iter()
     .flatten()
