@@ -24,6 +24,7 @@ mod networks;
 mod normalisation;
 mod plain;
 mod problems;
+mod recurrent;
 mod runs;
 mod streams;
 mod sums;
