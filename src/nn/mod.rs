@@ -19,6 +19,8 @@
 //! | [`BatchNorm`] | γ (x − mean) / √(var + ε) + β, per feature | Ioffe and Szegedy, ICML 2015 |
 //! | [`GraphNorm`] | γ c / √(mean c² + ε) + β, c = x − α mean, per feature | Cai et al., ICML 2021 |
 //! | [`PairNorm`] | s (x − mean) / √(ε + mean ‖x_i − mean‖²), and two more modes | Zhao and Akoglu, ICLR 2020 |
+//! | [`ActNorm`] | s x + b, which starts from data | Kingma and Dhariwal, NeurIPS 2018 |
+//! | [`Spectral`] | W / uᵀ W v | Miyato et al., ICLR 2018 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
 //!
@@ -56,7 +58,8 @@ pub use linear::Linear;
 pub use mlp::Mlp;
 pub use module::{Entry, Fields, Module, Role};
 pub use norm::{
-    BatchNorm, GraphNorm, LayerNorm, Norm, NormLayer, PairEps, PairMode, PairNorm, RmsNorm, Running,
+    ActNorm, BatchNorm, GraphNorm, LayerNorm, Norm, NormLayer, PairEps, PairMode, PairNorm,
+    RmsNorm, Running, Spectral,
 };
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
