@@ -22,6 +22,8 @@
 //! | [`PairNorm`] | s (x − mean) / √(ε + mean ‖x_i − mean‖²), and two more modes | Zhao and Akoglu, ICLR 2020 |
 //! | [`Lstm`], [`LstmCell`] | h' = o ⊙ tanh c', c' = f ⊙ c + i ⊙ g | Hochreiter and Schmidhuber 1997 |
 //! | [`Gru`], [`GruCell`] | h' = (1 − z) ⊙ n + z ⊙ h | Cho et al., EMNLP 2014 |
+//! | [`ActNorm`] | s x + b, which starts from data | Kingma and Dhariwal, NeurIPS 2018 |
+//! | [`Spectral`] | W / uᵀ W v | Miyato et al., ICLR 2018 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
 //!
@@ -67,7 +69,8 @@ pub use linear::Linear;
 pub use mlp::Mlp;
 pub use module::{Entry, Fields, Module, Role};
 pub use norm::{
-    BatchNorm, GraphNorm, LayerNorm, Norm, NormLayer, PairEps, PairMode, PairNorm, RmsNorm, Running,
+    ActNorm, BatchNorm, GraphNorm, LayerNorm, Norm, NormLayer, PairEps, PairMode, PairNorm,
+    RmsNorm, Running, Spectral,
 };
 pub(crate) use module::{in_order, places};
 pub use params::Params;

@@ -1,7 +1,6 @@
 //! C22: the mean of a stream that norms do not see, and weights that read numbers of mean zero.
 
 use crate::compositions::{Composition, any_loss, conserved, fails, linear, names, vanishes};
-use crate::layers::Norm;
 use emmy::autodiff::checkpoint;
 use emmy::init;
 use emmy::nn::{LayerNorm, Linear, Pass, Trace};
@@ -14,8 +13,17 @@ use proptest::prelude::*;
 enum Kind {
     Plain,
     Gain,
+    /// The operation, without a layer around it.
+    Fused,
+    /// As a user writes it.
     ByHand,
     Rms,
+}
+
+/// LayerNorm without gain and bias, by its parts.
+fn by_hand<F: Real>(x: Var<'_, F>, eps: f64) -> Var<'_, F> {
+    let variance = x.var(&[-1], true).add_scalar(F::of(eps));
+    (x - x.mean(&[-1], true)) / variance.sqrt()
 }
 
 /// How the stream is read in the end.
@@ -108,14 +116,16 @@ impl<F: Real> PreNorm<F> {
         for ((norm, first), second) in blocks {
             let y = match kind {
                 Kind::Plain | Kind::Gain => norm.forward(pass, x),
-                Kind::ByHand => Norm::Layer { eps }.apply(x),
-                Kind::Rms => Norm::Rms.apply(x),
+                Kind::Fused => x.layer_norm(None, None, F::of(eps)),
+                Kind::ByHand => by_hand(x, eps),
+                Kind::Rms => x.rms_norm(None, F::zero()),
             };
             x = x + second.forward(pass, first.forward(pass, y).relu());
         }
         let last = match end {
             End::Raw => x,
-            End::Norm | End::Early => Norm::Layer { eps }.apply(x),
+            End::Norm => by_hand(x, eps),
+            End::Early => x.layer_norm(None, None, F::of(eps)),
             End::Relu => x.relu(),
         };
         let y = self.readout.forward(pass, last);
@@ -140,7 +150,7 @@ fn named(laws: &[Law]) -> Vec<&str> {
 /// Three neurons or more: for two numbers the output of a norm is only a sign.
 fn drawn() -> impl Strategy<Value = Case> {
     let sizes = (3..7_usize, 3..7_usize, 1..5_usize, 1..4_usize);
-    let kind = prop::sample::select(&[Kind::Plain, Kind::Gain, Kind::ByHand][..]);
+    let kind = prop::sample::select(&[Kind::Plain, Kind::Gain, Kind::Fused, Kind::ByHand][..]);
     (sizes, any::<bool>(), kind, any::<u64>()).prop_map(
         |((rows, width, hidden, blocks), bias, kind, seed)| Case {
             rows,
@@ -193,7 +203,7 @@ fn formulas() {
          − ⟨seconds.0.weight[:,j], G⟩ = 0",
         "first 1, rows: Σ G of firsts.0.weight[j,:] = 0",
     ];
-    for kind in [Kind::Plain, Kind::ByHand] {
+    for kind in [Kind::Plain, Kind::Fused, Kind::ByHand] {
         for (eps, first) in [(1e-2, &[][..]), (0.0, &[scale])] {
             let net = Case { kind, eps, ..CASE }.draw::<f64>();
             let line = |law: &Law| format!("{}: {}", law.name, law.formula(&names(&net)));

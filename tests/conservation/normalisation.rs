@@ -1,43 +1,71 @@
-//! Normalised features: rows C16 to C19.
+//! Normalised features: rows C16 to C19, from the models that hold the norms.
 
 mod graphs;
-
-use crate::layers::{Gain, Norm};
+mod others;
 
 use crate::compositions::{
-    Composition, any_loss, conserved, fails, gradients, idle_bias, linear, names, read, shifts,
-    whole, written,
+    Composition, any_loss, conserved, fails, gradients, idle_bias, incoming, linear, names, read,
+    shifts, vanishes, whole, written,
 };
 use emmy::init::{self, Rng};
-use emmy::nn::{Activation, Linear, Module, Params, Pass};
+use emmy::nn::{
+    Activation, BatchNorm, Layer, Linear, Module, Norm, NormLayer, PairMode, PairNorm, Params,
+    Pass, Role, Trace,
+};
 use emmy::symmetry::{Law, Symmetry};
 use emmy::{Real, Tensor, Var};
 use proptest::prelude::*;
 
-/// A map, a norm, gain and bias, σ, and several maps that read the same.
+/// A norm with gains about 1 and biases about 0.
+pub fn drawn<F: Real>(norm: Norm, width: usize, rng: &mut Rng) -> NormLayer<F> {
+    let mut layer = norm.build(width);
+    for entry in layer.entries_mut().into_iter().filter(|e| e.is_trained()) {
+        let about = if entry.role == Role::Gain { 1.0 } else { 0.0 };
+        let shape = entry.tensor.shape().to_vec();
+        *entry.tensor = init::normal::<F>(&shape, 0.5, rng) + F::of(about);
+    }
+    layer
+}
+
+/// A map, a norm, σ, and several maps that read the same.
 #[derive(Debug, Clone)]
 struct Chain<F: Real> {
     first: Linear<F>,
-    affine: Option<Gain<F>>,
+    norm: NormLayer<F>,
     readers: Vec<Linear<F>>,
-    norm: Norm,
     activation: Activation,
     x: Tensor<F>,
     seed: u64,
 }
-emmy::module!(Chain: first, affine, readers);
+emmy::module!(Chain: first, norm, readers);
+
+impl<F: Real> Chain<F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, '_, F>) -> Vec<Var<'t, F>> {
+        let x = pass.tape().constant(self.x.clone());
+        let y = self.norm.forward(pass, self.first.forward(pass, x));
+        let y = self.activation.apply(y);
+        self.readers
+            .iter()
+            .map(|map| map.forward(pass, y))
+            .collect()
+    }
+
+    /// The laws that its forward pass shows.
+    fn laws(&self) -> Vec<Law> {
+        Trace::of_several(self, |pass| self.outputs(pass)).laws()
+    }
+
+    /// The same rows of data in another order, and other rows.
+    fn on(mut self, x: Tensor<F>) -> Self {
+        self.x = x;
+        self
+    }
+}
 
 impl<F: Real> Composition<F> for Chain<F> {
     fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
-        let x = pass.tape().constant(self.x.clone());
-        let y = self.norm.apply(self.first.forward(pass, x));
-        let y = match &self.affine {
-            Some(affine) => affine.forward(pass, y),
-            None => y,
-        };
-        let y = self.activation.apply(y);
-        let read = |(k, map): (u64, &Linear<F>)| any_loss(map.forward(pass, y), self.seed ^ k);
-        let losses = (0..).zip(&self.readers).map(read);
+        let seen = |(k, y): (u64, Var<'t, F>)| any_loss(y, self.seed ^ k);
+        let losses = (0..).zip(self.outputs(pass)).map(seen);
         losses.reduce(|a, b| a + b * b).expect("a reader")
     }
 }
@@ -49,7 +77,6 @@ struct Case {
     input: usize,
     width: usize,
     readers: usize,
-    affine: bool,
     bias: bool,
     norm: Norm,
     activation: Activation,
@@ -62,18 +89,66 @@ impl Case {
         let reader = |k: usize, rng: &mut Rng| linear(self.width, k % 3 + 1, self.bias, rng);
         Chain {
             first: linear(self.input, self.width, self.bias, rng),
-            affine: self.affine.then(|| Gain::new(self.width, rng)),
+            norm: drawn(self.norm, self.width, rng),
             readers: (1..=self.readers).map(|k| reader(k, rng)).collect(),
-            norm: self.norm,
             activation: self.activation,
             x: init::normal(&[self.n, self.input], 1.0, rng),
             seed: self.seed,
         }
     }
 
-    fn conserves(self, laws: impl Fn(&Chain<f64>, &Params<'_, f64>) -> Vec<Law>) {
+    /// Whether the norm has a γ, so that its output is a stream of its own.
+    fn has_gain(self) -> bool {
+        self.norm.build::<f64>(1).roles().contains(&Role::Gain)
+    }
+
+    /// The names of all its laws, from the rows of the theory.
+    fn expected(self) -> Vec<String> {
+        let linear = self.activation == Activation::Identity;
+        let homogeneous = linear || self.activation == Activation::Relu;
+        let plain = !self.has_gain();
+        let mut laws: Vec<&str> = Vec::new();
+        let shift: &[&str] = match self.bias {
+            true => &["first, shift, 1", "first, shift, 2"],
+            false => &["first, shift"],
+        };
+        let offset = self.bias.then_some("first, bias");
+        match self.norm {
+            Norm::Layer { eps, .. } => {
+                laws.extend((eps == 0.0).then_some("first, scale"));
+                laws.extend(shift);
+            }
+            Norm::Rms { eps, .. } => {
+                laws.extend((eps == 0.0).then_some("first, scale"));
+                laws.extend((plain && linear).then_some("first, turns"));
+            }
+            Norm::Batch { eps, .. } => {
+                laws.extend((eps == 0.0).then_some("first, neurons"));
+                laws.extend(offset);
+            }
+            Norm::Graph { eps } => laws.extend((eps == 0.0).then_some("first, neurons")),
+            Norm::Pair(PairNorm { mode, eps, .. }) => {
+                let scs = mode == PairMode::PnScs;
+                laws.extend((eps == 0.0 && !scs).then_some("first, scale"));
+                laws.extend(linear.then_some("first, turns"));
+                laws.extend(offset.filter(|_| !scs));
+            }
+        }
+        laws.extend((!plain && homogeneous).then_some("norm, neurons"));
+        let mut laws: Vec<String> = laws.into_iter().map(str::to_owned).collect();
+        if matches!(self.norm, Norm::Layer { .. }) && plain && linear {
+            laws.extend((1..=self.readers).map(|k| format!("reader {k}, rows")));
+        }
+        laws
+    }
+
+    /// The trace lists these laws, and they hold.
+    fn holds(self) {
         let net = self.draw::<f64>();
-        conserved(&net, &self.draw::<f32>(), &laws(&net, &Params::of(&net)));
+        let laws = net.laws();
+        let found: Vec<&str> = laws.iter().map(|law| law.name.as_str()).collect();
+        assert_eq!(found, self.expected(), "{self:?}");
+        conserved(&net, &self.draw::<f32>(), &laws);
     }
 
     /// For twenty draws, whatever the seed of this.
@@ -86,14 +161,36 @@ impl Case {
     }
 }
 
+const fn layer(eps: f64, affine: bool) -> Norm {
+    Norm::Layer {
+        eps,
+        gain: affine,
+        bias: affine,
+    }
+}
+
+const fn batch(eps: f64, affine: bool) -> Norm {
+    Norm::Batch {
+        eps,
+        affine,
+        momentum: None,
+    }
+}
+
+const fn pair(eps: f64, mode: PairMode) -> Norm {
+    Norm::Pair(PairNorm {
+        eps,
+        ..PairNorm::new(mode)
+    })
+}
+
 const CASE: Case = Case {
     n: 7,
     input: 4,
     width: 5,
     readers: 2,
-    affine: false,
     bias: true,
-    norm: Norm::Layer { eps: 0.0 },
+    norm: layer(0.0, false),
     activation: Activation::Identity,
     seed: 0,
 };
@@ -106,13 +203,12 @@ fn cases() -> impl Strategy<Value = Case> {
         Just(Activation::Relu),
         Just(Activation::Gelu)
     ];
-    (sizes, any::<[bool; 2]>(), activation, any::<u64>()).prop_map(
-        |((n, input, width, readers), [affine, bias], activation, seed)| Case {
+    (sizes, any::<bool>(), activation, any::<u64>()).prop_map(
+        |((n, input, width, readers), bias, activation, seed)| Case {
             n,
             input,
             width,
             readers,
-            affine,
             bias,
             activation,
             seed,
@@ -121,13 +217,18 @@ fn cases() -> impl Strategy<Value = Case> {
     )
 }
 
-/// C16, C18: ⟨[W b], G⟩ = 0, all neurons as one.
+/// 0, or a number.
+fn eps() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), 1e-6..1.0_f64]
+}
+
+/// The false law of scale where ε > 0, or of a norm that sees the size: ⟨[W b], G⟩ = 0, all neurons as one.
 fn scale(net: &Chain<f64>, slots: &Params<'_, f64>) -> Vec<Law> {
     let terms = whole(slots, [&net.first]);
     vec![Law::new("layer 1, scale", 1, Symmetry::Rescaling, terms)]
 }
 
-/// C19: ⟨[W b][j,:], G⟩ = 0, neuron by neuron.
+/// The same neuron by neuron: ⟨[W b][j,:], G⟩ = 0.
 fn scales(net: &Chain<f64>, slots: &Params<'_, f64>) -> Vec<Law> {
     let terms = written(slots, &net.first);
     vec![Law::new("layer 1, neurons", 1, Symmetry::Rescaling, terms)]
@@ -139,12 +240,6 @@ fn neurons(net: &Chain<f64>, slots: &Params<'_, f64>) -> Vec<Law> {
     vec![Law::new("layer 1, neurons", 1, Symmetry::Rescaling, terms)]
 }
 
-/// C17.
-fn gains(net: &Chain<f64>, slots: &Params<'_, f64>) -> Vec<Law> {
-    let affine = net.affine.as_ref().expect("gain and bias");
-    vec![affine.against("layer 1, gain and bias".into(), 1, slots, &net.readers)]
-}
-
 fn idle(net: &Chain<f64>, slots: &Params<'_, f64>) -> Vec<Law> {
     idle_bias("layer 1, bias", 1, slots, &net.first)
 }
@@ -153,96 +248,120 @@ proptest! {
     #![proptest_config(crate::support::cases(60))]
 
     #[test]
-    fn c16_before_layer_norm_scale_and_shift_are_free(case in cases()) {
-        case.conserves(|net, slots| {
-            let shifts = shifts("layer 1, shift of all neurons", 1, slots, &net.first);
-            scale(net, slots).into_iter().chain(shifts).collect()
-        });
+    fn c16_before_layer_norm_shift_and_with_eps_zero_scale_are_free(case in cases(), eps in eps(), affine: bool) {
+        Case { norm: layer(eps, affine), ..case }.holds();
     }
 
     #[test]
-    fn c16_before_rms_norm_scale_alone(case in cases()) {
-        Case { norm: Norm::Rms, ..case }.conserves(scale);
+    fn c16_before_rms_norm_scale_alone(case in cases(), eps in eps(), gain: bool) {
+        Case { norm: Norm::Rms { eps, gain }, ..case }.holds();
+    }
+
+    /// C17 is the law of the norm in all of these tests: γ and β against all readers.
+    #[test]
+    fn c18_before_pair_norm_the_scale_of_the_matrix_is_free(
+        case in cases(),
+        eps in eps(),
+        mode in prop::sample::select(&[PairMode::Pn, PairMode::PnSi, PairMode::PnScs][..]),
+    ) {
+        Case { norm: pair(eps, mode), ..case }.holds();
     }
 
     #[test]
-    fn c16_with_a_positive_eps_shift_alone(case in cases(), eps in 1e-6..1.0_f64) {
-        let case = Case { norm: Norm::Layer { eps }, ..case };
-        case.conserves(|net, slots| shifts("layer 1, shift of all neurons", 1, slots, &net.first));
-    }
-
-    #[test]
-    fn c17_gain_and_bias_are_balanced_against_all_readers(case in cases(), eps in 0.0..1.0_f64, relu: bool, kind in 0..4) {
-        let norm = match kind {
-            0 => Norm::Layer { eps },
-            1 => Norm::Feature { share: 0.7, eps },
-            2 => Norm::Rms,
-            _ => Norm::Pair { rows: false },
-        };
-        let activation = if relu { Activation::Relu } else { Activation::Identity };
-        Case { norm, activation, affine: true, ..case }.conserves(gains);
-    }
-
-    #[test]
-    fn c18_before_pair_norm_the_scale_of_the_matrix_is_free(case in cases(), rows: bool) {
-        let case = Case { norm: Norm::Pair { rows }, ..case };
-        case.conserves(|net, slots| [scale(net, slots), idle(net, slots)].concat());
-    }
-
-    #[test]
-    fn c19_before_a_norm_of_each_feature_the_scale_of_each_neuron_is_free(case in cases(), share in 0.0..1.0_f64) {
-        Case { norm: Norm::Feature { share, eps: 0.0 }, ..case }.conserves(scales);
-        let batch = Case { norm: Norm::Feature { share: 1.0, eps: 0.0 }, ..case };
-        batch.conserves(|net, slots| [scales(net, slots), idle(net, slots)].concat());
+    fn c19_before_a_norm_of_each_feature_the_scale_of_each_neuron_is_free(case in cases(), eps in eps(), affine: bool) {
+        Case { norm: batch(eps, affine), ..case }.holds();
+        Case { norm: Norm::Graph { eps }, ..case }.holds();
     }
 }
 
 #[test]
 fn formulas() {
-    let net = Case {
-        affine: true,
-        ..CASE
-    }
-    .draw::<f64>();
-    let slots = Params::of(&net);
-    let show = |laws: Vec<Law>| {
-        laws.iter()
-            .map(|law| law.formula(&names(&net)))
-            .collect::<Vec<_>>()
+    let show = |norm| {
+        let net = Case { norm, ..CASE }.draw::<f64>();
+        let formulas = net.laws().into_iter().map(|law| law.formula(&names(&net)));
+        formulas.collect::<Vec<_>>()
     };
+    let scale = "⟨first.weight, G⟩ + ⟨first.bias, G⟩ = 0";
+    let neurons = "⟨first.weight[j,:], G⟩ + ⟨first.bias[j], G⟩ = 0";
+    let gains = "⟨norm.gain[j], G⟩ + ⟨norm.bias[j], G⟩ − ⟨readers.0.weight[:,j], G⟩ − ⟨readers.1.weight[:,j], G⟩ = 0";
+    let shifts = ["Σ G of first.weight[:,j] = 0", "Σ G of first.bias = 0"];
+    assert_eq!(show(layer(0.0, true)), [scale, shifts[0], shifts[1], gains]);
+    assert_eq!(show(layer(1e-5, true)), [shifts[0], shifts[1], gains]);
     assert_eq!(
-        show(scale(&net, &slots)),
-        ["⟨first.weight, G⟩ + ⟨first.bias, G⟩ = 0"]
+        show(batch(0.0, true)),
+        [neurons, "G of first.bias[j] = 0", gains]
     );
+    assert_eq!(show(Norm::Graph { eps: 0.0 }), [neurons, gains]);
+    let turns = "(G first.weightᵀ − first.weight Gᵀ) + (G first.biasᵀ − first.bias Gᵀ) \
+                 + (Gᵀ readers.0.weight − readers.0.weightᵀ G) + (Gᵀ readers.1.weight − readers.1.weightᵀ G) = 0";
     assert_eq!(
-        show(shifts("", 1, &slots, &net.first)),
-        ["Σ G of first.weight[:,j] = 0", "Σ G of first.bias = 0"]
+        show(pair(0.0, PairMode::Pn)),
+        [scale, turns, "G of first.bias[j] = 0"]
     );
-    assert_eq!(
-        show(gains(&net, &slots)),
-        [
-            "⟨affine.gain[j], G⟩ + ⟨affine.bias[j], G⟩ − ⟨readers.0.weight[:,j], G⟩ − ⟨readers.1.weight[:,j], G⟩ = 0"
-        ]
-    );
-    assert_eq!(show(idle(&net, &slots)), ["G of first.bias[j] = 0"]);
-    assert_eq!(
-        show(scales(&net, &slots)),
-        ["⟨first.weight[j,:], G⟩ + ⟨first.bias[j], G⟩ = 0"]
-    );
+    assert_eq!(show(pair(0.0, PairMode::PnScs)), [turns]);
+}
+
+/// Running statistics play no part in a training pass. In an evaluation the norm is an affine map: the laws of
+/// the training pass do not hold there.
+#[test]
+fn batch_norm_with_running_statistics_has_its_laws_in_training() {
+    let with = |momentum| Norm::Batch {
+        eps: 0.0,
+        affine: true,
+        momentum,
+    };
+    for seed in 0..10 {
+        let [net, without] = [Some(0.1), None].map(|momentum| {
+            let norm = with(momentum);
+            Case { norm, seed, ..CASE }.draw::<f64>()
+        });
+        let laws = net.laws();
+        assert_eq!(laws, without.laws());
+        vanishes(&net, &laws, 1e-10);
+        let tape = emmy::Tape::new();
+        let vars = net.vars(&tape);
+        let loss = net.loss(&Pass::bound(&tape, &net, &vars));
+        let gradients = emmy::autodiff::grad(loss, &vars);
+        let worst = |law: &Law| law.measure(&net.tensors(), &gradients).worst();
+        assert!(
+            worst(&laws[0]) > 1e-2,
+            "{}: {}",
+            laws[0].name,
+            worst(&laws[0])
+        );
+    }
 }
 
 #[test]
 fn n_with_a_positive_eps_the_scale_is_not_free() {
     let layer = |eps| Case {
-        norm: Norm::Layer { eps },
+        norm: layer(eps, false),
         ..CASE
     };
     layer(1.0).violates(scale);
-    let feature = |eps| Case {
-        norm: Norm::Feature { share: 1.0, eps },
+    Case {
+        norm: batch(1.0, false),
         ..CASE
-    };
-    feature(1.0).violates(scales);
+    }
+    .violates(scales);
+    Case {
+        norm: Norm::Graph { eps: 1.0 },
+        ..CASE
+    }
+    .violates(scales);
+    Case {
+        norm: Norm::Rms {
+            eps: 1.0,
+            gain: false,
+        },
+        ..CASE
+    }
+    .violates(scale);
+    Case {
+        norm: pair(1.0, PairMode::PnSi),
+        ..CASE
+    }
+    .violates(scale);
     // With an ε as used in practice, δ is about as large as ε: small, but far above rounding
     // errors.
     let worst = |eps: f64| {
@@ -257,13 +376,11 @@ fn n_with_a_positive_eps_the_scale_is_not_free() {
 #[test]
 fn n_neurons_before_a_norm_are_not_balanced_against_its_readers() {
     for norm in [
-        Norm::Layer { eps: 0.0 },
-        Norm::Pair { rows: false },
-        Norm::Pair { rows: true },
-        Norm::Feature {
-            share: 1.0,
-            eps: 0.0,
-        },
+        layer(0.0, false),
+        pair(0.0, PairMode::Pn),
+        pair(0.0, PairMode::PnSi),
+        pair(0.0, PairMode::PnScs),
+        batch(0.0, false),
     ] {
         Case { norm, ..CASE }.violates(neurons);
     }
@@ -271,40 +388,91 @@ fn n_neurons_before_a_norm_are_not_balanced_against_its_readers() {
 
 #[test]
 fn n_rms_norm_sees_a_shift() {
-    Case {
-        norm: Norm::Rms,
-        ..CASE
-    }
-    .violates(|net, slots| shifts("", 1, slots, &net.first));
+    let norm = Norm::Rms {
+        eps: 0.0,
+        gain: false,
+    };
+    Case { norm, ..CASE }.violates(|net, slots| shifts("", 1, slots, &net.first));
 }
 
 /// Pair norm and layer norm depend on all neurons together: scaling a single neuron changes the
 /// loss.
 #[test]
 fn n_neurons_before_pair_and_layer_norm_do_not_conserve_their_size() {
-    for norm in [Norm::Layer { eps: 0.0 }, Norm::Pair { rows: false }] {
+    for norm in [layer(0.0, false), pair(0.0, PairMode::Pn)] {
         Case { norm, ..CASE }.violates(scales);
     }
 }
 
+/// PN-SCS takes off a mean that was not scaled.
 #[test]
-fn n_a_gain_is_not_balanced_against_one_reader_of_several() {
-    Case {
-        affine: true,
-        ..CASE
-    }
-    .violates(|net, slots| {
-        let mut laws = gains(net, slots);
-        laws[0].terms.pop();
-        laws
-    });
+fn n_pair_norm_scs_sees_the_size_and_an_offset() {
+    let norm = pair(0.0, PairMode::PnScs);
+    Case { norm, ..CASE }.violates(scale);
+    Case { norm, ..CASE }.violates(idle);
 }
 
 #[test]
-fn n_a_bias_before_a_norm_that_takes_off_half_the_mean_does_move() {
-    let norm = Norm::Feature {
-        share: 0.5,
-        eps: 0.0,
-    };
+fn n_a_gain_is_not_balanced_against_one_reader_of_several() {
+    let norm = layer(0.0, true);
+    Case { norm, ..CASE }.violates(|net, slots| {
+        let own = net.norm.ports(slots).expect("those of a norm").writers;
+        let terms = [own, read(slots, &net.readers[1..])].concat();
+        vec![Law::new("gain", 1, Symmetry::Rescaling, terms)]
+    });
+}
+
+/// α is drawn about 1.
+#[test]
+fn n_a_bias_before_a_norm_that_takes_off_a_share_of_the_mean_does_move() {
+    let norm = Norm::Graph { eps: 0.0 };
     Case { norm, ..CASE }.violates(idle);
+}
+
+/// A norm of each feature is blind to offsets over all leading axes, not over the first alone.
+#[test]
+fn c19_over_more_than_one_axis_of_rows() {
+    let net = Case {
+        norm: batch(0.0, true),
+        n: 6,
+        ..CASE
+    };
+    let cube = |x: Tensor<f64>| x.into_shape_with_order((2, 3, 4)).expect("24").into_dyn();
+    let flat = net.draw::<f64>();
+    let x = cube(flat.x.clone());
+    let flat_laws = flat.laws();
+    let net = flat.on(x);
+    let laws = Trace::of_several(&net, |pass| net.outputs(pass)).laws();
+    assert_eq!(laws, flat_laws);
+    let tape = emmy::Tape::new();
+    let pass = Pass::train(&tape, &net, 0);
+    let losses = net
+        .outputs(&pass)
+        .into_iter()
+        .map(|y| y.tanh().square().sum_all());
+    let gradients = pass.gradients(losses.reduce(|a, b| a * b).expect("a reader"));
+    for law in laws {
+        assert!(
+            law.measure(&net.tensors(), &gradients).worst() < 1e-10,
+            "{}",
+            law.name
+        );
+    }
+}
+
+/// The norm of the library with γ and without, written down by its parts in a model.
+#[test]
+fn a_norm_and_its_configuration_have_the_same_laws() {
+    let net = Case {
+        norm: batch(0.0, true),
+        ..CASE
+    }
+    .draw::<f64>();
+    let NormLayer::Batch(BatchNorm { gain, bias, .. }) = &net.norm else {
+        panic!("a batch norm")
+    };
+    let params = Params::of(&net);
+    let own = [gain, bias].map(|p| params.rows(p.as_ref().expect("γ and β")));
+    let ports = net.norm.ports(&params).expect("those of a norm");
+    assert_eq!(ports.writers, incoming(own));
 }

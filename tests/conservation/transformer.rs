@@ -8,7 +8,7 @@ use emmy::linalg;
 use emmy::nn::Module;
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::symmetry::{Law, Symmetry};
-use model::{BARE, DEEP, EPS, Plan, STREAM, Transformer};
+use model::{BARE, DEEP, EPS, Plan, STREAM, Transformer, rms};
 use ndarray::Array2;
 
 /// The formulas of the laws of one block.
@@ -113,7 +113,7 @@ fn n_with_a_positive_eps_the_length_of_the_stream_matters() {
 #[test]
 fn n_with_gains_the_stream_does_not_turn() {
     let gains = Plan {
-        gains: true,
+        norm: rms(true),
         ..BARE
     };
     fails(|seed| {

@@ -3,6 +3,7 @@
 mod attention;
 mod graph;
 mod local_constants;
+mod norms;
 mod omega_gat;
 mod passes;
 mod recurrent;

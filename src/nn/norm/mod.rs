@@ -7,21 +7,26 @@
 //! | [`BatchNorm`], [`GraphNorm`] | each feature over the rows | does not see an offset, or the factor, of a neuron |
 //! | [`PairNorm`] | all rows together | turns with its input, and does not see an offset |
 //!
-//! Factors are not seen with ε = 0. [`Norm`] names one of them in a configuration.
+//! Factors are not seen with ε = 0. [`Norm`] names one of them in a configuration. Two more normalise once, or
+//! a weight: [`ActNorm`] is an affine map that starts from data, [`Spectral`] a weight divided by its stretch.
 
+mod act_norm;
 mod batch_norm;
 mod config;
 mod graph_norm;
 mod layer_norm;
 mod pair_norm;
 mod rms_norm;
+mod spectral;
 
+pub use act_norm::ActNorm;
 pub use batch_norm::{BatchNorm, Running};
 pub use config::{Norm, NormLayer};
 pub use graph_norm::GraphNorm;
 pub use layer_norm::LayerNorm;
 pub use pair_norm::{PairEps, PairMode, PairNorm};
 pub use rms_norm::RmsNorm;
+pub use spectral::Spectral;
 
 use super::{Params, Pass};
 use crate::autodiff::Var;

@@ -11,4 +11,4 @@ pub mod terms;
 
 pub use attention::{Attention, Reach, Score, Shape, Sizes};
 pub use feed_forward::FeedForward;
-pub use norms::{Gain, Norm};
+pub use norms::Norm;

@@ -2,11 +2,10 @@
 //! change either.
 
 use crate::chains::{Made, made};
-use crate::layers::Norm;
 use crate::support::*;
 use emmy::graph::Neighbourhood;
 use emmy::init;
-use emmy::nn::{GraphLayer, Layer, Linear, Params, Pass};
+use emmy::nn::{BatchNorm, GraphLayer, Layer, Linear, NormLayer, PairMode, PairNorm, Params, Pass};
 use emmy::symmetry::{Law, Slice, Symmetry, Term};
 use emmy::{Real, Var};
 use proptest::prelude::*;
@@ -16,12 +15,12 @@ use proptest::prelude::*;
 struct Normalised<F: Real> {
     layer: GraphLayer<F>,
     last: Linear<F>,
-    norm: Norm,
+    norm: NormLayer<F>,
 }
-emmy::module!(Normalised: layer, last);
+emmy::module!(Normalised: layer, last, norm);
 
 impl<F: Real> Normalised<F> {
-    fn new(made: &Made, inputs: usize, norm: Norm, seed: u64) -> Self {
+    fn new(made: &Made, inputs: usize, norm: NormLayer<F>, seed: u64) -> Self {
         let mut net = Self {
             layer: made.layer(inputs),
             last: Linear::new(made.output(), 3, true, &mut init::rng(0)),
@@ -59,15 +58,20 @@ impl<F: Real> Network<F> for Normalised<F> {
         let y = self
             .layer
             .forward(pass, x, &Neighbourhood::of(problem.graph.with_self_loops()));
-        self.last.forward(pass, self.norm.apply(y).relu())
+        self.last.forward(pass, self.norm.forward(pass, y).relu())
     }
 }
 
-const PAIR: Norm = Norm::Pair { rows: false };
-const FEATURE: Norm = Norm::Feature {
-    share: 1.0,
-    eps: 0.0,
-};
+fn pair<F: Real>() -> NormLayer<F> {
+    NormLayer::Pair(PairNorm {
+        eps: 0.0,
+        ..PairNorm::new(PairMode::Pn)
+    })
+}
+
+fn feature<F: Real>() -> NormLayer<F> {
+    NormLayer::Batch(BatchNorm::plain(0.0))
+}
 
 proptest! {
     #![proptest_config(cases(100))]
@@ -80,10 +84,16 @@ proptest! {
         (loss, entry, t) in (prop::sample::select(&Loss::ALL[..]), any::<prop::sample::Index>(), -4.605..4.605),
     ) {
         let problem = example(inputs, loss, seed.into());
-        for (norm, law) in [(PAIR, Normalised::scale as fn(&_) -> _), (FEATURE, Normalised::neurons)] {
+        for (pairs, law) in [(true, Normalised::scale as fn(&_) -> _), (false, Normalised::neurons)] {
+            let norm = if pairs { pair() } else { feature() };
             let mut net = Normalised::<f64>::new(&made, inputs, norm, seed.into());
             let law = law(&net);
+            // The trace lists the law of neurons head by head.
+            let listed = trace_on(&net, &problem).laws().into_iter();
+            let listed = listed.filter(|l| l.symmetry == Symmetry::Rescaling);
+            prop_assert_eq!(listed.map(|l| l.neurons()).sum::<usize>(), law.neurons());
             prop_assume!(holds_or_is_empty(std::slice::from_ref(&law), &net, &problem).is_empty());
+            let norm = if pairs { pair() } else { feature() };
             let single = Normalised::<f32>::new(&made, inputs, norm, seed.into());
             prop_assume!(holds_or_is_empty(std::slice::from_ref(&law), &single, &problem).is_empty());
             stays(&mut net, &problem, &[(&law, entry.index(law.entries()), t)]);
@@ -104,11 +114,11 @@ fn n_without_attention_or_neuron_by_neuron() {
         let (mut weights, mut single) = (Vec::new(), Vec::new());
         for seed in 0..10 {
             let problem = example(4, Loss::Smooth, seed);
-            let net = Normalised::<f64>::new(&made, 4, FEATURE, seed);
+            let net = Normalised::<f64>::new(&made, 4, feature(), seed);
             let mut law = net.neurons();
             law.terms.retain(|t| t.weight > 0.0);
             weights.extend(spread(&[law], &net, &problem));
-            let net = Normalised::<f64>::new(&made, 4, PAIR, seed);
+            let net = Normalised::<f64>::new(&made, 4, pair(), seed);
             single.extend(spread(&[net.neurons()], &net, &problem));
         }
         typically(weights, 1e-2, &format!("weights, {kind}"));

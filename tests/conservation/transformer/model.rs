@@ -1,10 +1,11 @@
 //! The transformer and its laws.
 
-use crate::compositions::{Composition, incoming, linear};
-use crate::layers::{Attention, FeedForward, Gain, Norm, Reach, Score, Shape, Sizes};
+use crate::compositions::{Composition, linear};
+use crate::layers::{Attention, FeedForward, Reach, Score, Shape, Sizes};
+use crate::normalisation::drawn;
 use emmy::init::{self, Rng};
-use emmy::nn::{Activation, Fields, Layer, LayerNorm, Linear, Module, Params, Pass, Trace};
-use emmy::symmetry::{Law, Passage, Ports, Reader, Term};
+use emmy::nn::{Activation, Linear, Norm, NormLayer, Pass, Trace};
+use emmy::symmetry::Law;
 use emmy::{Real, Tensor, Var};
 
 const TOKENS: usize = 5;
@@ -13,85 +14,12 @@ pub const STREAM: usize = 4;
 const INSIDE: usize = 5;
 const CLASSES: usize = 3;
 
-/// The norm of a transformer: the library's LayerNorm, or one that a user wrote.
-#[derive(Debug, Clone)]
-pub enum AnyNorm<F: Real> {
-    Layer(LayerNorm<F>),
-    Rms(RmsNorm<F>),
-}
-
-impl<F: Real> Module<F> for AnyNorm<F> {
-    fn collect<'a>(&'a self, out: &mut Fields<&'a Tensor<F>>) {
-        match self {
-            Self::Layer(norm) => norm.collect(out),
-            Self::Rms(norm) => norm.collect(out),
-        }
-    }
-
-    fn collect_mut<'a>(&'a mut self, out: &mut Fields<&'a mut Tensor<F>>) {
-        match self {
-            Self::Layer(norm) => norm.collect_mut(out),
-            Self::Rms(norm) => norm.collect_mut(out),
-        }
-    }
-}
-
-impl<F: Real> AnyNorm<F> {
-    fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
-        match self {
-            Self::Layer(norm) => norm.forward(pass, x),
-            Self::Rms(norm) => norm.forward(pass, x),
-        }
-    }
-}
-
-/// γ ⊙ x / rms(x) + β, as a user writes it: its passage is stated, because the tape alone does not
-/// show that the norm rotates with its input.
-#[derive(Debug, Clone)]
-pub struct RmsNorm<F: Real> {
-    gain: Option<Tensor<F>>,
-    bias: Option<Tensor<F>>,
-}
-emmy::module!(RmsNorm: gain = Gain, bias = Bias);
-
-impl<F: Real> RmsNorm<F> {
-    fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
-        pass.call(self, &[x], || {
-            let y = Norm::Rms.apply(x);
-            match (&self.gain, &self.bias) {
-                (Some(gain), Some(bias)) => y * pass.param(gain) + pass.param(bias),
-                _ => y,
-            }
-        })
-    }
-}
-
-impl<F: Real> Layer<F> for RmsNorm<F> {
-    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
-        let passage = Passage::rms_norm(0.0);
-        let Some(gain) = &self.gain else {
-            return Some(Ports::passing(passage));
-        };
-        let gain = params.rows(gain);
-        let written = std::iter::once(gain.clone()).chain(self.bias.iter().map(|b| params.rows(b)));
-        Some(Ports {
-            writers: incoming(written),
-            readers: vec![Reader {
-                passage,
-                terms: vec![Term::outgoing(gain)],
-                mixes: false,
-            }],
-            ..Ports::opaque(0)
-        })
-    }
-}
-
 /// x ← x + attention(norm x),   x ← x + feed-forward(norm x)
 #[derive(Debug, Clone)]
 pub struct Block<F: Real> {
-    pub norm1: AnyNorm<F>,
+    pub norm1: NormLayer<F>,
     pub attention: Attention<F>,
-    pub norm2: AnyNorm<F>,
+    pub norm2: NormLayer<F>,
     pub forward: FeedForward<F>,
 }
 emmy::module!(Block: norm1, attention, norm2, forward);
@@ -102,7 +30,7 @@ emmy::module!(Block: norm1, attention, norm2, forward);
 pub struct Transformer<F: Real> {
     pub embed: Linear<F>,
     pub blocks: Vec<Block<F>>,
-    pub last: AnyNorm<F>,
+    pub last: NormLayer<F>,
     pub head: Linear<F>,
     pub tokens: Tensor<F>,
     pub labels: Vec<usize>,
@@ -115,44 +43,45 @@ pub struct Plan {
     /// A block for each entry: SwiGLU, or ReLU without a gate.
     pub gated: &'static [bool],
     pub norm: Norm,
-    /// Whether norms have γ and β.
-    pub gains: bool,
     /// Whether maps have biases.
     pub bias: bool,
+}
+
+/// With γ and β.
+const fn layer(eps: f64) -> Norm {
+    Norm::Layer {
+        eps,
+        gain: true,
+        bias: true,
+    }
+}
+
+/// With ε = 0.
+pub const fn rms(gain: bool) -> Norm {
+    Norm::Rms { eps: 0.0, gain }
 }
 
 /// Two blocks with everything.
 pub const DEEP: Plan = Plan {
     gated: &[true, false],
-    norm: Norm::Layer { eps: 0.0 },
-    gains: true,
+    norm: layer(0.0),
     bias: true,
 };
 
 /// The same with an ε as used in practice.
 pub const EPS: Plan = Plan {
-    norm: Norm::Layer { eps: 1e-5 },
+    norm: layer(1e-5),
     ..DEEP
 };
 
 /// The plain transformer: only matrices.
 pub const BARE: Plan = Plan {
-    norm: Norm::Rms,
-    gains: false,
+    norm: rms(false),
     bias: false,
     ..DEEP
 };
 
 impl Plan {
-    fn norm<F: Real>(self, rng: &mut Rng) -> AnyNorm<F> {
-        let affine = self.gains.then(|| Gain::new(STREAM, rng));
-        let (gain, bias) = affine.map(|Gain { gain, bias }| (gain, bias)).unzip();
-        match self.norm {
-            Norm::Layer { eps } => AnyNorm::Layer(LayerNorm { gain, bias, eps }),
-            _ => AnyNorm::Rms(RmsNorm { gain, bias }),
-        }
-    }
-
     fn block<F: Real>(self, gated: bool, rng: &mut Rng) -> Block<F> {
         let sizes = Sizes {
             d_x: STREAM,
@@ -171,9 +100,9 @@ impl Plan {
         };
         let widths = [STREAM, INSIDE, STREAM];
         Block {
-            norm1: self.norm(rng),
+            norm1: drawn(self.norm, STREAM, rng),
             attention: Attention::new(sizes, Score::Dot, rng),
-            norm2: self.norm(rng),
+            norm2: drawn(self.norm, STREAM, rng),
             forward: FeedForward::new(widths, gated, activation, self.bias, rng),
         }
     }
@@ -187,7 +116,7 @@ impl Plan {
                 .iter()
                 .map(|&gated| self.block(gated, rng))
                 .collect(),
-            last: self.norm(rng),
+            last: drawn(self.norm, STREAM, rng),
             head: linear(STREAM, CLASSES, self.bias, rng),
             tokens: init::zeros(&[0]),
             labels: Vec::new(),
@@ -214,7 +143,7 @@ impl<F: Real> Transformer<F> {
         let blocks = self.blocks.iter_mut();
         let norms = blocks.flat_map(|block| [&mut block.norm1, &mut block.norm2]);
         for norm in norms.chain([&mut self.last]) {
-            if let AnyNorm::Layer(norm) = norm {
+            if let NormLayer::Layer(norm) = norm {
                 norm.eps = eps;
             }
         }
