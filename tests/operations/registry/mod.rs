@@ -4,6 +4,7 @@
 //! `f64`, strided operands, sizes 0 and 1. An operation that is not in it fails a test.
 
 mod attention;
+mod edge_dot;
 mod elementwise;
 mod losses;
 mod reductions;
@@ -59,6 +60,7 @@ pub fn operations() -> Vec<Operation> {
         losses::operations(),
         sparse::operations(),
         attention::operations(),
+        edge_dot::operations(),
     ]
     .into_iter()
     .flatten()
