@@ -15,6 +15,8 @@
 //! | [`SageConv`] | W_n mean_j x_j + W_r x_i + b | Hamilton et al., NeurIPS 2017 |
 //! | both attention layers with [`Omega`] | (I − Ω (I − α)) W x | Eliasof et al., ICML 2023 |
 //! | [`LayerNorm`] | γ (x − mean) / √(var + ε) + β | Ba et al. 2016 |
+//! | [`LstmCell`] | h' = o ⊙ tanh c', c' = f ⊙ c + i ⊙ g | Hochreiter and Schmidhuber 1997 |
+//! | [`GruCell`] | h' = (1 − z) ⊙ n + z ⊙ h | Cho et al., EMNLP 2014 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
 //!
@@ -35,6 +37,7 @@ mod module;
 mod norm;
 mod params;
 mod pass;
+mod recurrent;
 mod trace;
 
 pub(crate) use crate::kernels::random::mix;
@@ -54,4 +57,5 @@ pub use module::{Entry, Fields, Module, Role};
 pub use norm::LayerNorm;
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
+pub use recurrent::{GruCell, LstmCell, LstmState};
 pub use trace::{Call, Summary, Trace, Traced};
