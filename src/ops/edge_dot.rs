@@ -101,13 +101,7 @@ impl DotAttention {
     }
 
     #[track_caller]
-    fn check_scores<F: Real>(
-        &self,
-        op: &str,
-        q: Var<'_, F>,
-        k: Var<'_, F>,
-        e: Option<Var<'_, F>>,
-    ) {
+    fn check_scores<F: Real>(&self, op: &str, q: Var<'_, F>, k: Var<'_, F>, e: Option<Var<'_, F>>) {
         q.tape().accept(op, &[k]);
         let (n, m) = self.pattern.shape();
         let (sq, sk) = (q.shape(), k.shape());
@@ -125,13 +119,7 @@ impl DotAttention {
     }
 
     #[track_caller]
-    fn check_values<F: Real>(
-        &self,
-        op: &str,
-        heads: usize,
-        v: Var<'_, F>,
-        e: Option<Var<'_, F>>,
-    ) {
+    fn check_values<F: Real>(&self, op: &str, heads: usize, v: Var<'_, F>, e: Option<Var<'_, F>>) {
         let (shape, m) = (v.shape(), self.pattern.cols());
         assert!(
             shape.len() == 3 && shape[..2] == [m, heads],

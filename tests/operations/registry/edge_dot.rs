@@ -83,7 +83,6 @@ impl Setting {
             let (h, c) = (index[1], index[2]);
             let mut sum = 0.0;
             for (t, &(_, j)) in ends.iter().enumerate().filter(|(_, end)| end.0 == index[0]) {
-                
                 let kept = match self.edges.dropout {
                     Some((p, seed)) => Dropout::new(p, seed).factor::<f64>(t * self.heads + h),
                     None => 1.0,
