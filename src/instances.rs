@@ -74,6 +74,9 @@ fn of_axes<'t, F: Real>(x: Var<'t, F>, mask: &Tensor<bool>) -> Var<'t, F> {
     let y = y.softmax(0).softmax_masked(0, mask);
     let y = y.logsumexp(0, true).logsumexp_masked(0, mask, true);
     let y = y.log_softmax(0).log_softmax_masked(0, mask);
+    let y = y
+        .layer_norm(Some(x), Some(x), F::one())
+        .rms_norm(Some(x), F::one());
     let losses = y.cross_entropy(&[0], None) + y.nll(&[0], None);
     losses + y.mse(x) + y.bce_with_logits(x)
 }

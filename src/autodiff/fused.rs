@@ -44,9 +44,15 @@ pub trait Fused<F: Real>: 'static {
 /// If the operands stand on different tapes, and where the operation itself panics.
 #[track_caller]
 pub fn fused<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]) -> Var<'t, F> {
+    fused_builtin(op, args).custom()
+}
+
+/// [`fused`] for the operations of this crate whose effect on symmetries a trace knows.
+#[track_caller]
+pub(crate) fn fused_builtin<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]) -> Var<'t, F> {
     let (tape, values) = operands(op.name(), args);
     let (value, saved) = op.forward(&values);
-    let y = tape.record(op.name(), args, value, move |p| {
+    tape.record(op.name(), args, value, move |p| {
         if p.tape.recording.get() {
             let (y, aliases) = trace(p, |args| op.reference(args));
             return spread(vjp_graph(y, &aliases, p.gy()), &p.wanted);
@@ -58,8 +64,7 @@ pub fn fused<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]) -> Var<'t, F>
             .into_iter()
             .map(|adjoint| adjoint.map(|g| p.tape.constant(g)))
             .collect()
-    });
-    y.custom()
+    })
 }
 
 /// Runs `f` without keeping its intermediate values; the backward pass runs it again. This saves memory and

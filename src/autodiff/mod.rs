@@ -16,6 +16,7 @@ mod tape;
 mod var;
 
 pub use check::check_grads;
+pub(crate) use fused::fused_builtin;
 pub use fused::{Fused, checkpoint, fused};
 pub use grad::{grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
 pub use tape::{Tape, Vjp};

@@ -19,6 +19,7 @@ pub mod attention;
 pub mod gemm;
 pub mod index;
 pub mod map;
+pub mod norm;
 pub(crate) mod pairs;
 pub mod par;
 pub mod random;

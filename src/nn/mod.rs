@@ -19,7 +19,13 @@
 //! | [`TransformerConv`] | Σ_j α_ij (W_v x_j + W_e e_ij), dot-product attention | Shi et al., IJCAI 2021 |
 //! | [`GatedGraphConv`] | GRU(Σ_j W_k h_j, h_i), K times | Li et al., ICLR 2016 |
 //! | GAT and GATv2 with [`Omega`] | (I − Ω (I − α)) W x | Eliasof et al., ICML 2023 |
-//! | [`LayerNorm`] | γ (x − mean) / √(var + ε) + β | Ba et al. 2016 |
+//! | [`LayerNorm`] | γ (x − mean) / √(var + ε) + β, per row | Ba et al. 2016 |
+//! | [`RmsNorm`] | γ x / √(mean x² + ε), per row | Zhang and Sennrich, NeurIPS 2019 |
+//! | [`BatchNorm`] | γ (x − mean) / √(var + ε) + β, per feature | Ioffe and Szegedy, ICML 2015 |
+//! | [`GraphNorm`] | γ c / √(mean c² + ε) + β, c = x − α mean, per feature | Cai et al., ICML 2021 |
+//! | [`PairNorm`] | s (x − mean) / √(ε + mean ‖x_i − mean‖²), and two more modes | Zhao and Akoglu, ICLR 2020 |
+//! | [`ActNorm`] | s x + b, which starts from data | Kingma and Dhariwal, NeurIPS 2018 |
+//! | [`Spectral`] | W / uᵀ W v | Miyato et al., ICLR 2018 |
 //! | [`LstmCell`] | h' = o ⊙ tanh c', c' = f ⊙ c + i ⊙ g | Hochreiter and Schmidhuber 1997 |
 //! | [`GruCell`] | h' = (1 − z) ⊙ n + z ⊙ h | Cho et al., EMNLP 2014 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
@@ -60,7 +66,10 @@ pub use input::Input;
 pub use linear::Linear;
 pub use mlp::Mlp;
 pub use module::{Entry, Fields, Module, Role};
-pub use norm::LayerNorm;
+pub use norm::{
+    ActNorm, BatchNorm, GraphNorm, LayerNorm, Norm, NormLayer, PairEps, PairMode, PairNorm,
+    RmsNorm, Running, Spectral,
+};
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
 pub use recurrent::{GruCell, LstmCell, LstmState};

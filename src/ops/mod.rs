@@ -36,6 +36,7 @@ mod dropout;
 pub mod edge_dot;
 mod elementwise;
 mod index;
+mod layer_norm;
 mod loss;
 mod matrix;
 mod norm;

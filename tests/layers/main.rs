@@ -4,6 +4,7 @@ mod attention;
 mod convolutions;
 mod graph;
 mod local_constants;
+mod norms;
 mod omega_gat;
 mod passes;
 #[path = "../fixtures/mod.rs"]

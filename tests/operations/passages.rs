@@ -236,6 +236,11 @@ fn no_claim_about_an_operation_is_false() {
         ("div", Change::All),
         ("max", Change::Each),
         ("where_", Change::Each),
+        ("layer_norm", Change::Shift),
+        ("layer_norm", Change::Mean),
+        ("layer_norm", Change::All),
+        ("rms_norm", Change::Turn),
+        ("rms_norm", Change::All),
     ] {
         assert!(
             claims.contains_key(&(name, change)),

@@ -7,7 +7,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Neighbourhood};
 use crate::init;
-use crate::nn::{Activation, Module};
+use crate::nn::{Activation, Module, Norm};
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -79,6 +79,8 @@ pub struct GraphNetConfig {
     pub last: Conv,
     /// The linear maps before and behind the layers.
     pub ends: Ends,
+    /// The norm behind each hidden layer, before σ.
+    pub norm: Option<Norm>,
     /// r: every r hidden layers what stood r layers before is added.
     pub residual: Option<usize>,
     /// σ between layers.
@@ -102,6 +104,7 @@ impl GraphNetConfig {
             conv: Conv::GCN,
             last: Conv::GCN,
             ends: Ends::NONE,
+            norm: None,
             residual: None,
             activation: Activation::Relu,
             dropout: 0.5,
@@ -245,11 +248,21 @@ impl GraphNetConfig {
         self
     }
 
-    /// The same after `change` of the attention options of all layers that have attention.
+    /// The same after `change` of the options of all layers with the attention of GAT or GATv2.
     pub fn attending(mut self, change: impl Fn(&mut AttentionOptions)) -> Self {
         let all = [&mut self.conv, &mut self.last].into_iter();
         all.filter_map(Conv::attention_mut).for_each(change);
         self
+    }
+
+    /// The same with this probability of dropping an attention coefficient in all layers that have attention.
+    pub fn attention_dropout(mut self, p: f64) -> Self {
+        for conv in [&mut self.conv, &mut self.last] {
+            if let Conv::Transformer(options) = conv {
+                options.dropout = p;
+            }
+        }
+        self.attending(|options| options.dropout = p)
     }
 
     /// The same with or without biases of layers and of the maps before and behind them. A gated unit keeps
@@ -294,12 +307,14 @@ impl GraphNetConfig {
                 parameters_of(self.last, wide, self.classes),
             ),
         };
-        let first = self.layers > usize::from(!self.ends.output);
-        let first = if first { hidden(width) } else { 0.0 };
+        let count = self.layers.saturating_sub(usize::from(!self.ends.output));
+        let first = if count > 0 { hidden(width) } else { 0.0 };
+        let norm = self.norm.map_or(0.0, |norm| norm_parameters(norm, wide));
         map(self.ends.input, self.inputs, self.hidden)
             + first
             + between as f64 * hidden(wide)
             + last
+            + count as f64 * norm
             + map(self.ends.output, wide, self.classes)
     }
 
@@ -371,6 +386,7 @@ impl GraphNetConfig {
         }
         self.conv.validate()?;
         self.last.validate()?;
+        self.norm.map_or(Ok(()), |norm| norm.validate())?;
         self.check_widths()?;
         if self.residual == Some(0) {
             return refuse("residual", "a period of at least 1".into(), "0".into());
@@ -422,6 +438,7 @@ impl fmt::Debug for GraphNetConfig {
             conv,
             last,
             ends,
+            norm,
             residual,
             activation,
             dropout,
@@ -442,6 +459,9 @@ impl fmt::Debug for GraphNetConfig {
         if *ends != Ends::NONE {
             all.field("ends", ends);
         }
+        if let Some(norm) = norm {
+            all.field("norm", norm);
+        }
         if let Some(period) = residual {
             all.field("residual", period);
         }
@@ -452,22 +472,32 @@ impl fmt::Debug for GraphNetConfig {
 /// The number of parameters of a layer: linear in the input and in the number of heads, quadratic in the
 /// width. Layers with sizes 1, 2 and 3 determine it.
 fn parameters_of(mut conv: Conv, input: usize, width: usize) -> f64 {
-    let along = |size: usize, at: &mut dyn FnMut(usize) -> f64| {
-        let [one, two, three] = [at(1), at(2), at(3)];
-        let (step, bend) = (two - one, three - 2.0 * two + one);
-        let more = size as f64 - 1.0;
-        one + more * step + more * (more - 1.0) / 2.0 * bend
-    };
     along(conv.heads(), &mut |heads| {
         conv.set_heads(heads, conv.join());
         along(width, &mut |width| {
             along(input, &mut |input| {
-                let layer = conv.build::<f32>(input, width, &mut init::rng(0));
-                let sizes = layer.tensors().into_iter().map(|t| t.len());
-                sizes.sum::<usize>() as f64
+                size(&conv.build::<f32>(input, width, &mut init::rng(0)))
             })
         })
     })
+}
+
+/// The number of parameters of a norm.
+fn norm_parameters(norm: Norm, width: usize) -> f64 {
+    along(width, &mut |width| size(&norm.build::<f32>(width)))
+}
+
+/// The value at `size` of the polynomial of degree 2 that `at` is at 1, 2 and 3.
+fn along(size: usize, at: &mut dyn FnMut(usize) -> f64) -> f64 {
+    let [one, two, three] = [at(1), at(2), at(3)];
+    let (step, bend) = (two - one, three - 2.0 * two + one);
+    let more = size as f64 - 1.0;
+    one + more * step + more * (more - 1.0) / 2.0 * bend
+}
+
+fn size(module: &impl Module<f32>) -> f64 {
+    let sizes = module.tensors().into_iter().map(|t| t.len());
+    sizes.sum::<usize>() as f64
 }
 
 #[cfg(test)]
@@ -503,9 +533,11 @@ mod tests {
         for (layers, hidden) in [(1, 5), (2, 5), (3, 4), (6, 1)] {
             for (kind, bias) in kinds.into_iter().flat_map(|k| [(k, true), (k, false)]) {
                 for (omega, residual) in omegas.into_iter().flat_map(|o| [(o, true), (o, false)]) {
+                    let norms = [None, Some(Norm::LAYER), Some(Norm::BATCH), Some(Norm::PAIR)];
                     let config = GraphNetConfig {
                         layers,
                         hidden,
+                        norm: norms[layers % 4],
                         ..kind
                     }
                     .biased(bias)

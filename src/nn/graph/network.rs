@@ -5,13 +5,13 @@ use crate::autodiff::Var;
 use crate::error::Result;
 use crate::graph::{Duplicates, Graph, Neighbourhood, SelfLoops};
 use crate::init;
-use crate::nn::{Dropout, Input, Layer, Linear, Pass, Trace, Traced};
+use crate::nn::{Dropout, Input, Layer, Linear, NormLayer, Pass, Trace, Traced};
 use crate::real::Real;
 use crate::tensor::Tensor;
 
 /// A network that gives each node its logits. Every hidden layer is, in this order,
 ///
-/// dropout → layer → σ → residual.
+/// dropout → layer → norm → σ → residual.
 ///
 /// | part | when | what |
 /// |---|---|---|
@@ -26,7 +26,7 @@ use crate::tensor::Tensor;
 ///
 /// This is the order of the published DeepGCN (Zhao and Akoglu, "PairNorm", ICLR 2020) and of the GNN of
 /// ContraNorm (Guo et al., ICLR 2023), and that of GCNII with its two maps. The deep GAT of LipschitzNorm
-/// (Dasoulas et al., ICML 2021) has no σ behind the last of its layers.
+/// (Dasoulas et al., ICML 2021) has its norm behind σ, and no σ behind the last of its layers.
 ///
 /// ```
 /// use emmy::{Tape, data, nn::{GraphNet, GraphNetConfig, Pass}};
@@ -47,12 +47,14 @@ pub struct GraphNet<F: Real> {
     pub input: Option<Linear<F>>,
     /// The layers, first to last.
     pub layers: Vec<GraphLayer<F>>,
+    /// The norms of the hidden layers, first to last; none if there are no norms.
+    pub norms: Vec<NormLayer<F>>,
     /// The linear map behind the layers, if there is one.
     pub output: Option<Linear<F>>,
     /// The configuration of the network.
     pub config: GraphNetConfig,
 }
-crate::module!(GraphNet: input, layers, output);
+crate::module!(GraphNet: input, layers, norms, output);
 
 impl<F: Real> GraphNet<F> {
     /// A network with freshly drawn parameters.
@@ -73,10 +75,14 @@ impl<F: Real> GraphNet<F> {
             layer.place(layers.len() + 1);
             layers.push(layer);
         }
+        let hidden = layers.len() - usize::from(!ends.output);
+        let wide = config.conv.output(config.hidden);
+        let norms = (0..hidden).filter_map(|_| config.norm.map(|norm| norm.build(wide)));
         Ok(Self {
             input,
             layers,
-            output: (ends.output).then(|| Linear::new(width, config.classes, ends.bias, rng)),
+            norms: norms.collect(),
+            output: (ends.output).then(|| Linear::new(wide, config.classes, ends.bias, rng)),
             config,
         })
     }
@@ -121,8 +127,11 @@ impl<F: Real> GraphNet<F> {
         }
         let hidden = self.layers.len() - usize::from(self.output.is_none());
         let mut residual = Residual::new(config, around.first);
-        for layer in &self.layers[..hidden] {
-            let y = layer.forward(pass, x, around);
+        for (l, layer) in self.layers[..hidden].iter().enumerate() {
+            let mut y = layer.forward(pass, x, around);
+            if let Some(norm) = self.norms.get(l) {
+                y = norm.forward(pass, y);
+            }
             let y = residual.add(config.activation.apply(y));
             x = dropout.forward(pass, y);
         }

@@ -1,10 +1,11 @@
 //! Layer normalisation.
 
+use super::{behind, check_width};
 use crate::autodiff::Var;
 use crate::init;
 use crate::nn::{Layer, Params, Pass};
 use crate::real::Real;
-use crate::symmetry::{Passage, Ports, Reader, Term};
+use crate::symmetry::{Passage, Ports};
 use crate::tensor::Tensor;
 
 /// y = γ ⊙ (x − mean x) / √(var x + ε) + β, mean and variance over the last axis: the normalised
@@ -58,28 +59,11 @@ impl<F: Real> LayerNorm<F> {
     /// If x has no axis, or its last axis does not have the size of γ and β.
     #[track_caller]
     pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
-        let shape = x.shape();
-        for (name, p) in [("γ", &self.gain), ("β", &self.bias)] {
-            if let Some(p) = p {
-                assert!(
-                    shape.last() == p.shape().first(),
-                    "LayerNorm: x has shape {shape:?}, {name} {:?}: the last axes must be equal",
-                    p.shape()
-                );
-            }
-        }
-        assert!(!shape.is_empty(), "LayerNorm: x has no axis");
+        let (gain, bias) = (self.gain.as_ref(), self.bias.as_ref());
+        check_width("LayerNorm", &x.shape(), &[("γ", gain), ("β", bias)]);
         pass.call(self, &[x], || {
-            let centred = x - x.mean(&[-1], true);
-            let variance = centred.powf(F::of(2.0)).mean(&[-1], true);
-            let mut y = centred / variance.add_scalar(F::of(self.eps)).sqrt();
-            if let Some(gain) = &self.gain {
-                y = y * pass.param(gain);
-            }
-            if let Some(bias) = &self.bias {
-                y = y + pass.param(bias);
-            }
-            y
+            let [gain, bias] = [gain, bias].map(|p| p.map(|p| pass.param(p)));
+            x.layer_norm(gain, bias, F::of(self.eps))
         })
     }
 }
@@ -92,36 +76,5 @@ impl<F: Real> Layer<F> for LayerNorm<F> {
             self.gain.as_ref(),
             self.bias.as_ref(),
         ))
-    }
-}
-
-/// The ports of γ ⊙ z + β, where z is the input behind a norm with this `passage`. With γ, the
-/// output is a new stream. Without γ, it is the stream of the input behind the norm; a β without γ
-/// ends the laws of that stream.
-fn behind<F: Real>(
-    params: &Params<'_, F>,
-    passage: Passage,
-    gain: Option<&Tensor<F>>,
-    bias: Option<&Tensor<F>>,
-) -> Ports {
-    let Some(gain) = gain else {
-        return match bias {
-            None => Ports::passing(passage),
-            Some(_) => Ports::passing(passage.then(Passage::BREAKS)),
-        };
-    };
-    let written = std::iter::once(gain).chain(bias);
-    Ports {
-        writers: written.map(|p| Term::incoming(params.rows(p))).collect(),
-        readers: vec![Reader {
-            passage,
-            terms: vec![Term::outgoing(params.rows(gain))],
-            mixes: false,
-        }],
-        heads: 1,
-        mixes: false,
-        shifts: bias.map(|b| params.whole(b)).into_iter().collect(),
-        offsets: bias.map(|b| params.rows(b)).into_iter().collect(),
-        inside: Vec::new(),
     }
 }

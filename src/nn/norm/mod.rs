@@ -1,5 +1,102 @@
 //! Normalisers.
+//!
+//! | layer | mean and size of | passage |
+//! |---|---|---|
+//! | [`LayerNorm`] | each row | does not see a shift of all neurons |
+//! | [`RmsNorm`] | each row, the size alone | turns with its input |
+//! | [`BatchNorm`], [`GraphNorm`] | each feature over the rows | does not see an offset, or the factor, of a neuron |
+//! | [`PairNorm`] | all rows together | turns with its input, and does not see an offset |
+//!
+//! Factors are not seen with ε = 0. [`Norm`] names one of them in a configuration. Two more normalise once, or
+//! a weight: [`ActNorm`] is an affine map that starts from data, [`Spectral`] a weight divided by its stretch.
 
+mod act_norm;
+mod batch_norm;
+mod config;
+mod graph_norm;
 mod layer_norm;
+mod pair_norm;
+mod rms_norm;
+mod spectral;
 
+pub use act_norm::ActNorm;
+pub use batch_norm::{BatchNorm, Running};
+pub use config::{Norm, NormLayer};
+pub use graph_norm::GraphNorm;
 pub use layer_norm::LayerNorm;
+pub use pair_norm::{PairEps, PairMode, PairNorm};
+pub use rms_norm::RmsNorm;
+pub use spectral::Spectral;
+
+use super::{Params, Pass};
+use crate::autodiff::Var;
+use crate::real::Real;
+use crate::symmetry::{Passage, Ports, Reader, Term};
+use crate::tensor::Tensor;
+
+/// The ports of γ ⊙ z + β, where z is the input behind a norm with this `passage`. With γ, the
+/// output is a new stream. Without γ, it is the stream of the input behind the norm; a β without γ
+/// ends the laws of that stream.
+fn behind<F: Real>(
+    params: &Params<'_, F>,
+    passage: Passage,
+    gain: Option<&Tensor<F>>,
+    bias: Option<&Tensor<F>>,
+) -> Ports {
+    let Some(gain) = gain else {
+        return match bias {
+            None => Ports::passing(passage),
+            Some(_) => Ports::passing(passage.then(Passage::BREAKS)),
+        };
+    };
+    let written = std::iter::once(gain).chain(bias);
+    Ports {
+        writers: written.map(|p| Term::incoming(params.rows(p))).collect(),
+        readers: vec![Reader {
+            passage,
+            terms: vec![Term::outgoing(params.rows(gain))],
+            mixes: false,
+        }],
+        heads: 1,
+        mixes: false,
+        shifts: bias.map(|b| params.whole(b)).into_iter().collect(),
+        offsets: bias.map(|b| params.rows(b)).into_iter().collect(),
+        inside: Vec::new(),
+    }
+}
+
+/// γ ⊙ z + β, as far as they are there.
+fn affine<'t, F: Real>(
+    pass: &Pass<'t, '_, F>,
+    z: Var<'t, F>,
+    gain: Option<&Tensor<F>>,
+    bias: Option<&Tensor<F>>,
+) -> Var<'t, F> {
+    let y = gain.map_or(z, |gain| z * pass.param(gain));
+    bias.map_or(y, |bias| y + pass.param(bias))
+}
+
+/// Refuses an input whose last axis does not have the size of the parameters.
+#[track_caller]
+fn check_width<F: Real>(layer: &str, shape: &[usize], parameters: &[(&str, Option<&Tensor<F>>)]) {
+    assert!(!shape.is_empty(), "{layer}: x has no axis");
+    for (name, p) in parameters {
+        if let Some(p) = p {
+            assert!(
+                shape.last() == p.shape().first(),
+                "{layer}: x has shape {shape:?}, {name} {:?}: the last axes must be equal",
+                p.shape()
+            );
+        }
+    }
+}
+
+/// The axes that number the rows: all but the last.
+#[track_caller]
+fn row_axes(layer: &str, shape: &[usize]) -> Vec<isize> {
+    assert!(
+        shape.len() >= 2,
+        "{layer}: x has shape {shape:?}, it must be [.., rows, features]"
+    );
+    (0..shape.len() as isize - 1).collect()
+}

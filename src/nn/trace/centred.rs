@@ -10,7 +10,7 @@ use crate::symmetry::{Change, Law, Passage, Slice, Symmetry, Term, Way};
 /// For each node, whether P y = 0, P = 11ᵀ/n: the entries of each row sum to zero, whatever parameters
 /// and data are.
 ///
-/// No table is needed beside that of operations. A change x + (λ − 1) P x of the mean does nothing to
+/// Little is needed beside the table of operations. A change x + (λ − 1) P x of the mean does nothing to
 /// operands with P x = 0. If the operation carries it, y = y + (λ − 1) P y, hence P y = 0.
 pub(super) fn centred(nodes: &[Node]) -> Vec<bool> {
     let source = Relation {
@@ -23,7 +23,13 @@ pub(super) fn centred(nodes: &[Node]) -> Vec<bool> {
         let operand = |&a: &usize| if out[a] { source } else { Relation::FIXED };
         let operands: Vec<Relation> = node.args.iter().map(operand).collect();
         let kept = relate(nodes, id, &operands).passage.way(Change::Mean);
-        out[id] = kept.carries() || is_deviation(nodes, id);
+        let normalised = match (node.op, &node.args[..]) {
+            ("layer_norm", [_]) => true,
+            // A factor per row.
+            ("rms_norm", &[x]) => out[x],
+            _ => false,
+        };
+        out[id] = kept.carries() || normalised || is_deviation(nodes, id);
     }
     out
 }

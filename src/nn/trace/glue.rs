@@ -85,6 +85,8 @@ enum Join {
     Product(f64),
     /// A matrix product: the first operand maps the rows of the second.
     Propagation,
+    /// The first operand behind a norm; then gain and bias, if there are more operands.
+    Norm(Passage),
     /// Nothing is known.
     Unknown,
 }
@@ -155,6 +157,14 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
                 ..first
             }
         }
+        Join::Norm(passage) => match &operands[1..] {
+            [] => first.behind(passage),
+            // What arrives behind these norms is a rotation at most, which no gain carries.
+            others => of(others.iter().fold(
+                first.passage.then(passage).then(Passage::BREAKS),
+                |all, other| all.zip(other.passage.then(Passage::BREAKS), |_, a, b| worse(a, b)),
+            )),
+        },
         Join::Rows => {
             let mut passage = first.passage;
             for other in &operands[1..] {
@@ -211,6 +221,8 @@ fn join(node: &Node, shapes: &[&[usize]]) -> Join {
                 .with(Change::Shift, Way::Absorbs)
                 .with(Change::Mean, Way::Absorbs),
         ),
+        "layer_norm" => Join::Norm(Passage::layer_norm(c)),
+        "rms_norm" => Join::Norm(Passage::rms_norm(c)),
         "logsumexp" => Join::One(Passage::BREAKS.with(Change::Shift, Way::Carries(1.0))),
         "sum" | "max" | "min" => reduction(node.op, from, to),
         "broadcast_to" => Join::One(broadcast(from, to)),

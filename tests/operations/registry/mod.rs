@@ -7,6 +7,7 @@ mod attention;
 mod edge_dot;
 mod elementwise;
 mod losses;
+mod norms;
 mod reductions;
 mod reference;
 mod sampler;
@@ -61,6 +62,7 @@ pub fn operations() -> Vec<Operation> {
         sparse::operations(),
         attention::operations(),
         edge_dot::operations(),
+        norms::operations(),
     ]
     .into_iter()
     .flatten()

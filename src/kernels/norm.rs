@@ -1,0 +1,384 @@
+//! Normalisation of rows: by mean and deviation (LayerNorm), or by the root of the mean square alone
+//! (RMSNorm).
+//!
+//! | letter | shape | meaning |
+//! |---|---|---|
+//! | x, y | n × w | the matrix and the output, row by row |
+//! | μ | n | the mean of each row; 0 for RMSNorm |
+//! | r | n | 1 / √(mean (x − μ)² + ε) |
+//! | z | n × w | (x − μ) r |
+//! | γ, β | w | gain and bias; 1 and 0 if they are absent |
+//!
+//! y = γ z + β;   x̄ = r (γ ȳ − mean γ ȳ − z mean γ ȳ z), without the first mean for RMSNorm;   γ̄ = Σ ȳ z and
+//! β̄ = Σ ȳ over the rows.
+//!
+//! A row is read more than once, but from the memory once: it stays in the first cache.
+
+use super::{LANES, fold, par, simd};
+use crate::real::Real;
+use crate::tensor::memory::{self, Buffer};
+
+/// Rows whose terms of γ̄ and β̄ are summed in order before the sum is added to that of the rows before.
+const RUN: usize = 64;
+
+/// Elements of one task.
+const CHUNK: usize = 1 << 15;
+
+/// Elementary operations per element, for the decision to go parallel.
+const COST: usize = 4;
+
+/// The norm and its parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct RowNorm<'a, F> {
+    /// w.
+    pub width: usize,
+    /// Whether μ is the mean of the row, as in LayerNorm, not 0.
+    pub centred: bool,
+    /// ε.
+    pub eps: F,
+    /// γ.
+    pub gain: Option<&'a [F]>,
+    /// β.
+    pub bias: Option<&'a [F]>,
+}
+
+/// The adjoints of the operands.
+#[derive(Debug)]
+pub struct Adjoints<F: Real> {
+    /// x̄.
+    pub x: Buffer<F>,
+    /// γ̄; empty if it was not asked for, as β̄.
+    pub gain: Vec<F>,
+    /// β̄.
+    pub bias: Vec<F>,
+}
+
+impl<F: Real> RowNorm<'_, F> {
+    /// y; and μ and r of each row, side by side, for [`backward`](Self::backward).
+    #[inline(never)]
+    pub fn forward(&self, x: &[F]) -> (Buffer<F>, Buffer<F>) {
+        let w = self.width;
+        let rows = x.len().checked_div(w).unwrap_or(0);
+        let (mut y, mut moments) = (memory::scratch(x.len()), memory::scratch(2 * rows));
+        let (ones, zeros) = (vec![F::one(); w], vec![F::zero(); w]);
+        let gain = self.gain.unwrap_or(&ones);
+        let bias = self.bias.unwrap_or(&zeros);
+        let chunk = (CHUNK / w.max(1)).max(1);
+        let parts = y
+            .chunks_mut(chunk * w.max(1))
+            .zip(x.chunks(chunk * w.max(1)));
+        let tasks = parts.zip(moments.chunks_mut(2 * chunk)).collect();
+        par::map(
+            tasks,
+            COST * x.len(),
+            |((y, x), moments): ((&mut [F], &[F]), _)| {
+                let moments: &mut [F] = moments;
+                simd(
+                    #[inline(always)]
+                    || {
+                        let rows = x.chunks_exact(w).zip(y.chunks_exact_mut(w));
+                        for ((x, y), moments) in rows.zip(moments.chunks_exact_mut(2)) {
+                            let (mean, r) = self.moments(x);
+                            moments.copy_from_slice(&[mean, r]);
+                            for (((y, &x), &gain), &bias) in y.iter_mut().zip(x).zip(gain).zip(bias)
+                            {
+                                *y = (x - mean) * r * gain + bias;
+                            }
+                        }
+                    },
+                )
+            },
+        );
+        (y, moments)
+    }
+
+    /// μ and r of a row.
+    #[inline(always)]
+    fn moments(&self, x: &[F]) -> (F, F) {
+        let share = F::of(self.width as f64).recip();
+        let mean = match self.centred {
+            true => {
+                total(
+                    x,
+                    #[inline(always)]
+                    |x| x,
+                ) * share
+            }
+            false => F::zero(),
+        };
+        let variance = total(
+            x,
+            #[inline(always)]
+            |x| (x - mean) * (x - mean),
+        ) * share;
+        (mean, (variance + self.eps).sqrt().recip())
+    }
+
+    /// The adjoints from ȳ, with the `moments` that [`forward`](Self::forward) returned; those of γ and β only
+    /// with `parameters`.
+    #[inline(never)]
+    pub fn backward(&self, x: &[F], moments: &[F], gy: &[F], parameters: bool) -> Adjoints<F> {
+        let w = self.width;
+        let mut gx = memory::scratch(x.len());
+        let ones = vec![F::one(); w];
+        let gain = self.gain.unwrap_or(&ones);
+        // Whole runs, so that the order of the sums does not depend on the number of chunks.
+        let chunk = (CHUNK / w.max(1)).max(1).next_multiple_of(RUN);
+        let size = chunk * w.max(1);
+        let parts = gx.chunks_mut(size).zip(x.chunks(size)).zip(gy.chunks(size));
+        let tasks = parts.zip(moments.chunks(2 * chunk)).collect();
+        let sums = par::map(tasks, 2 * COST * x.len(), |(((gx, x), gy), moments)| {
+            let part = Part {
+                x,
+                gy,
+                moments,
+                gain,
+                centred: self.centred,
+            };
+            simd(
+                #[inline(always)]
+                || match parameters {
+                    true => part.backward::<true>(gx),
+                    false => part.backward::<false>(gx),
+                },
+            )
+        });
+        let mut out = Adjoints {
+            x: gx,
+            gain: vec![F::zero(); if parameters { w } else { 0 }],
+            bias: vec![F::zero(); if parameters { w } else { 0 }],
+        };
+        for (gain, bias) in sums {
+            add(&mut out.gain, &gain);
+            add(&mut out.bias, &bias);
+        }
+        out
+    }
+}
+
+/// Some rows.
+struct Part<'a, F> {
+    x: &'a [F],
+    gy: &'a [F],
+    moments: &'a [F],
+    gain: &'a [F],
+    centred: bool,
+}
+
+impl<F: Real> Part<'_, F> {
+    /// Writes x̄; the sums of γ̄ and β̄ over these rows, with `P`.
+    #[inline(always)]
+    fn backward<const P: bool>(&self, gx: &mut [F]) -> (Vec<F>, Vec<F>) {
+        let w = self.gain.len();
+        let len = if P { w } else { 0 };
+        let (mut gain, mut bias) = (vec![F::zero(); len], vec![F::zero(); len]);
+        let (mut run_gain, mut run_bias) = (gain.clone(), bias.clone());
+        let share = F::of(w as f64).recip();
+        let runs = self.x.chunks(RUN * w).zip(self.gy.chunks(RUN * w));
+        let runs = runs.zip(self.moments.chunks(2 * RUN));
+        for (((x, gy), moments), gx) in runs.zip(gx.chunks_mut(RUN * w)) {
+            run_gain.fill(F::zero());
+            run_bias.fill(F::zero());
+            let rows = x.chunks_exact(w).zip(gy.chunks_exact(w));
+            let rows = rows
+                .zip(moments.chunks_exact(2))
+                .zip(gx.chunks_exact_mut(w));
+            for (((x, gy), moments), gx) in rows {
+                let (mean, r) = (moments[0], moments[1]);
+                if P {
+                    let terms = x.iter().zip(gy).zip(&mut run_gain).zip(&mut run_bias);
+                    for (((&x, &gy), gain), bias) in terms {
+                        *gain += gy * ((x - mean) * r);
+                        *bias += gy;
+                    }
+                }
+                let [along, total] = sums(x, gy, self.gain, mean, r);
+                let along = along * share;
+                let total = if self.centred {
+                    total * share
+                } else {
+                    F::zero()
+                };
+                let operands = x.iter().zip(gy).zip(self.gain);
+                for (gx, ((&x, &gy), &gain)) in gx.iter_mut().zip(operands) {
+                    *gx = r * (gy * gain - total - (x - mean) * r * along);
+                }
+            }
+            add(&mut gain, &run_gain);
+            add(&mut bias, &run_bias);
+        }
+        (gain, bias)
+    }
+}
+
+/// Σ γ ȳ z and Σ γ ȳ over a row.
+#[inline(always)]
+fn sums<F: Real>(x: &[F], gy: &[F], gain: &[F], mean: F, r: F) -> [F; 2] {
+    let (x, x_rest) = x.as_chunks::<LANES>();
+    let (gy, gy_rest) = gy.as_chunks::<LANES>();
+    let (gain, gain_rest) = gain.as_chunks::<LANES>();
+    let (mut along, mut total) = ([F::zero(); LANES], [F::zero(); LANES]);
+    for ((x, gy), gain) in x.iter().zip(gy).zip(gain) {
+        for l in 0..LANES {
+            let g = gy[l] * gain[l];
+            total[l] += g;
+            along[l] += g * ((x[l] - mean) * r);
+        }
+    }
+    for (l, ((&x, &gy), &gain)) in x_rest.iter().zip(gy_rest).zip(gain_rest).enumerate() {
+        let g = gy * gain;
+        total[l] += g;
+        along[l] += g * ((x - mean) * r);
+    }
+    [fold(along), fold(total)]
+}
+
+/// Σ f(x) over a row.
+#[inline(always)]
+fn total<F: Real>(x: &[F], f: impl Fn(F) -> F) -> F {
+    let (x, rest) = x.as_chunks::<LANES>();
+    let mut lanes = [F::zero(); LANES];
+    for x in x {
+        for l in 0..LANES {
+            lanes[l] += f(x[l]);
+        }
+    }
+    for (lane, &x) in lanes.iter_mut().zip(rest) {
+        *lane += f(x);
+    }
+    fold(lanes)
+}
+
+#[inline(always)]
+fn add<F: Real>(sum: &mut [F], x: &[F]) {
+    for (sum, &x) in sum.iter_mut().zip(x) {
+        *sum += x;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::testing::{bits, close, data};
+
+    /// Plain loops from the formulas, in `f64`: y, x̄, γ̄, β̄.
+    fn naive(norm: &RowNorm<'_, f64>, x: &[f64], gy: &[f64]) -> [Vec<f64>; 4] {
+        let w = norm.width;
+        let one = |p: Option<&[f64]>, j: usize, otherwise: f64| p.map_or(otherwise, |p| p[j]);
+        let mut out = [
+            vec![0.0; x.len()],
+            vec![0.0; x.len()],
+            vec![0.0; w],
+            vec![0.0; w],
+        ];
+        for i in 0..x.len() / w {
+            let row = &x[i * w..][..w];
+            let mean = |f: &dyn Fn(usize) -> f64| (0..w).map(f).sum::<f64>() / w as f64;
+            let mu = if norm.centred { mean(&|j| row[j]) } else { 0.0 };
+            let r = (mean(&|j| (row[j] - mu).powi(2)) + norm.eps).sqrt().recip();
+            let z = |j: usize| (row[j] - mu) * r;
+            let g = |j: usize| one(norm.gain, j, 1.0) * gy[i * w + j];
+            let (a, b) = (mean(&g), mean(&|j| g(j) * z(j)));
+            let a = if norm.centred { a } else { 0.0 };
+            for j in 0..w {
+                out[0][i * w + j] = one(norm.gain, j, 1.0) * z(j) + one(norm.bias, j, 0.0);
+                out[1][i * w + j] = r * (g(j) - a - z(j) * b);
+                out[2][j] += gy[i * w + j] * z(j);
+                out[3][j] += gy[i * w + j];
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn equals_plain_loops() {
+        for (n, w) in [(1, 1), (3, 2), (70, 5), (200, 16), (9, 35), (130, 513)] {
+            let (x, gy) = (data::<f64>(n * w, 1), data::<f64>(n * w, 2));
+            let (gain, bias) = (data::<f64>(w, 3), data::<f64>(w, 4));
+            for k in 0..8 {
+                let norm = RowNorm {
+                    width: w,
+                    centred: k & 1 > 0,
+                    eps: 1e-3,
+                    gain: (k & 2 > 0).then_some(&gain[..]),
+                    bias: (k & 4 > 0).then_some(&bias[..]),
+                };
+                let expected = naive(&norm, &x, &gy);
+                let (y, moments) = norm.forward(&x);
+                close(&y, &expected[0], 1e-12);
+                let found = norm.backward(&x, &moments, &gy, true);
+                for (found, expected) in [&found.x[..], &found.gain, &found.bias]
+                    .into_iter()
+                    .zip(&expected[1..])
+                {
+                    close(found, expected, 1e-10);
+                }
+                let less = norm.backward(&x, &moments, &gy, false);
+                assert_eq!(bits(&less.x), bits(&found.x));
+                assert!(less.gain.is_empty() && less.bias.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_normalised_to_nothing() {
+        for w in [0, 3] {
+            let norm = RowNorm {
+                width: w,
+                centred: true,
+                eps: 0.0_f32,
+                gain: None,
+                bias: None,
+            };
+            let (y, moments) = norm.forward(&[]);
+            assert!(y.is_empty() && moments.is_empty());
+            let found = norm.backward(&[], &[], &[], true);
+            assert_eq!((found.gain, found.bias), (vec![0.0; w], vec![0.0; w]));
+        }
+    }
+
+    /// The mean is taken off first: in the mean of squares less the square of the mean it would cancel.
+    #[test]
+    fn a_large_mean_costs_no_digits() {
+        let x: Vec<f32> = data(512, 5);
+        let far: Vec<f32> = x
+            .iter()
+            .map(|x| (x * 1024.0).round() / 1024.0 + 4096.0)
+            .collect();
+        let near: Vec<f32> = far.iter().map(|x| x - 4096.0).collect();
+        let norm = RowNorm {
+            width: 512,
+            centred: true,
+            eps: 0.0,
+            gain: None,
+            bias: None,
+        };
+        close(&norm.forward(&far).0, &norm.forward(&near).0, 2e-3);
+        assert!((norm.forward(&far).1[1] / norm.forward(&near).1[1] - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn bits_do_not_depend_on_threads() {
+        let (n, w) = (3000, 70);
+        let (x, gy) = (data::<f32>(n * w, 1), data::<f32>(n * w, 2));
+        let (gain, bias) = (data::<f32>(w, 3), data::<f32>(w, 4));
+        let norm = RowNorm {
+            width: w,
+            centred: true,
+            eps: 1e-5,
+            gain: Some(&gain),
+            bias: Some(&bias),
+        };
+        let run = |threads| {
+            par::with_threads(threads, || {
+                let (y, moments) = norm.forward(&x);
+                let g = norm.backward(&x, &moments, &gy, true);
+                [bits(&y), bits(&g.x), bits(&g.gain), bits(&g.bias)]
+            })
+        };
+        let one = run(1);
+        for threads in 2..=4 {
+            assert_eq!(run(threads), one);
+        }
+    }
+}

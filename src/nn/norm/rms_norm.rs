@@ -1,0 +1,68 @@
+//! Normalisation by the root of the mean square.
+
+use super::{behind, check_width};
+use crate::autodiff::Var;
+use crate::nn::{Layer, Params, Pass};
+use crate::real::Real;
+use crate::symmetry::{Passage, Ports};
+use crate::tensor::Tensor;
+
+/// y = γ ⊙ x / √(mean x² + ε), the mean over the last axis: LayerNorm without its mean, which is cheaper and
+/// does as well.
+///
+/// Zhang and Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019, Eq. (4), with the ε that
+/// implementations add.
+///
+/// | letter | shape |
+/// |---|---|
+/// | x, y | `[.., d]` |
+/// | γ | `[d]`; it starts at 1 |
+///
+/// As PyTorch's `RMSNorm`, whose ε is that of its numbers unless it is given; here it is 10⁻⁶.
+///
+/// Without γ, the output turns with x; with ε = 0 it does not depend on the size of a row of x. Hence the laws
+/// of the layers that write x: with ε = 0, ⟨W, G⟩ summed over all parameters that write x is zero; without γ
+/// and before linear readers, a matrix law of rotations. γ is balanced against all parameters that read y.
+#[derive(Debug, Clone)]
+pub struct RmsNorm<F: Real> {
+    /// γ.
+    pub gain: Option<Tensor<F>>,
+    /// ε.
+    pub eps: f64,
+}
+crate::module!(RmsNorm: gain = Gain);
+
+impl<F: Real> RmsNorm<F> {
+    /// A norm of rows of `width` numbers with γ = 1, ε = 10⁻⁶.
+    pub fn new(width: usize) -> Self {
+        Self {
+            gain: Some(Tensor::ones(vec![width])),
+            eps: 1e-6,
+        }
+    }
+
+    /// A norm without γ.
+    pub fn plain(eps: f64) -> Self {
+        Self { gain: None, eps }
+    }
+
+    /// y, with the shape of x.
+    ///
+    /// # Panics
+    /// If x has no axis, or its last axis does not have the size of γ.
+    #[track_caller]
+    pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+        let gain = self.gain.as_ref();
+        check_width("RmsNorm", &x.shape(), &[("γ", gain)]);
+        pass.call(self, &[x], || {
+            x.rms_norm(gain.map(|g| pass.param(g)), F::of(self.eps))
+        })
+    }
+}
+
+impl<F: Real> Layer<F> for RmsNorm<F> {
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        let passage = Passage::rms_norm(self.eps);
+        Some(behind(params, passage, self.gain.as_ref(), None))
+    }
+}
