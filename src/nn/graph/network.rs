@@ -65,9 +65,6 @@ impl<F: Real> GraphNet<F> {
         config.validate()?;
         let rng = &mut init::rng(seed);
         let (ends, plan) = (config.ends, config.plan());
-        let width = plan
-            .last()
-            .map_or(0, |(conv, _, width)| conv.output(*width));
         let input = (ends.input).then(|| Linear::new(config.inputs, config.hidden, ends.bias, rng));
         let mut layers = Vec::with_capacity(plan.len());
         for (conv, input, width) in plan {
