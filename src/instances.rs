@@ -11,8 +11,8 @@
 use crate::autodiff::{Tape, Var, grad, grad_graph, vjp};
 use crate::graph::Neighbourhood;
 
-use crate::ops::attention::{Compared, DenseAttention, EdgeAttention, Mask};
 use crate::nn::{GraphNet, Gru, GruCell, Lstm, LstmCell, Module, Pass, Traced};
+use crate::ops::attention::{Compared, DenseAttention, EdgeAttention, Mask};
 use crate::ops::recurrent;
 use crate::ops::sparse::{self, Sparse};
 use crate::optim::{Algorithm, Optimizer};

@@ -10,7 +10,7 @@ use emmy::train::TrainConfig;
 use emmy::{Error, Result};
 use std::path::PathBuf;
 
-/// Train GCN, GAT, GATv2 or GraphSAGE on a citation graph
+/// Train a graph network on a citation graph
 #[derive(Parser, Debug)]
 #[command(name = "cora", version, after_help = DEFAULTS)]
 pub struct Cli {
@@ -24,7 +24,7 @@ pub struct Cli {
     #[arg(long, default_value = "gat")]
     pub model: Model,
 
-    /// Number of layers
+    /// Number of layers; of sgc and ggnn, which have one, the number of its propagations
     #[arg(long, value_name = "L", default_value_t = 2)]
     pub layers: usize,
 
@@ -45,7 +45,7 @@ pub struct Cli {
     #[arg(long, value_name = "NAME", value_parser = initializations())]
     pub init: Option<Initialization>,
 
-    /// Activation between layers [default: relu for gcn and sage and where --init is made for it, else elu]
+    /// Activation between layers [default: elu for gat and gatv2, where --init is not made for relu; else relu]
     #[arg(long)]
     pub activation: Option<Sigma>,
 
@@ -91,8 +91,12 @@ pub struct Cli {
 }
 
 const DEFAULTS: &str = "Defaults by model:
-  gcn, sage   --hidden 16 --dropout 0.5 --lr 0.01 --epochs 200 --patience 0
-  gat, gatv2  --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100
+  gcn, sage    --hidden 16 --dropout 0.5 --lr 0.01 --epochs 200 --patience 0
+  gin, ggnn    --hidden 64 --dropout 0.5 --lr 0.01 --epochs 200 --patience 0
+  sgc          --dropout 0 --lr 0.01 --epochs 200 --patience 0
+  gat, gatv2   --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100
+  transformer  --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100
+  gcnii        --hidden 64 --dropout 0.6 --lr 0.01 --epochs 1500 --patience 100
 
 A run diverges when its training loss, or the validation loss of its last epoch, is no finite number. It has
 no accuracy: the line of JSON says why under \"stopped\", and the means of the summary are those of the other
@@ -107,6 +111,11 @@ pub enum Model {
     Gat,
     Gatv2,
     Sage,
+    Sgc,
+    Gin,
+    Gcnii,
+    Transformer,
+    Ggnn,
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,6 +152,11 @@ impl Cli {
                 config
             }
             Model::Sage => GraphNetConfig::sage(inputs, classes),
+            Model::Sgc => GraphNetConfig::sgc(inputs, classes),
+            Model::Gin => GraphNetConfig::gin(inputs, classes),
+            Model::Gcnii => GraphNetConfig::gcnii(inputs, classes),
+            Model::Transformer => GraphNetConfig::transformer(inputs, classes),
+            Model::Ggnn => GraphNetConfig::ggnn(inputs, classes),
         };
         if !self.attends() && self.heads.is_some() {
             let found = self.model_name();
@@ -156,18 +170,22 @@ impl Cli {
             ));
         }
         // One layer is the last, whose width is the number of classes; it has one head and no activation.
+        let base = base.depth(self.layers);
         for (option, is_given) in [
             ("--hidden", self.hidden.is_some()),
             ("--heads", self.heads.is_some()),
             ("--activation", self.activation.is_some()),
         ] {
-            if self.layers == 1 && is_given {
-                return Err(Error::invalid(option, "--layers 2 or more", "--layers 1"));
+            if is_given && !self.is_deep() {
+                let (rule, found) = match self.model {
+                    Model::Sgc => ("a model with hidden layers", "sgc".to_owned()),
+                    _ => ("--layers 2 or more", format!("--layers {}", self.layers)),
+                };
+                return Err(Error::invalid(option, rule, found));
             }
         }
         let dropout = self.dropout.unwrap_or(base.dropout);
         let config = GraphNetConfig {
-            layers: self.layers,
             hidden: self.hidden.unwrap_or(base.hidden),
             activation: match self.sigma() {
                 Sigma::Identity => Activation::Identity,
@@ -181,7 +199,7 @@ impl Cli {
             ..base
         }
         .heads(self.heads.unwrap_or(8), 1)
-        .attending(|a| a.dropout = dropout)
+        .attention_dropout(dropout)
         .biased(!self.no_bias);
         config.validate()?;
         Ok(config)
@@ -189,17 +207,21 @@ impl Cli {
 
     /// The training for a seed.
     pub fn training(&self, seed: u64) -> TrainConfig {
-        let attention = self.attends();
-        let patience = self.patience.unwrap_or(if attention { 100 } else { 0 });
+        let (lr, epochs, patience) = match self.model {
+            Model::Gat | Model::Gatv2 | Model::Transformer => (0.005, 1000, 100),
+            Model::Gcnii => (0.01, 1500, 100),
+            _ => (0.01, 200, 0),
+        };
+        let patience = self.patience.unwrap_or(patience);
         TrainConfig {
             algorithm: match self.optimizer {
                 Optimizer::Sgd => Algorithm::SGD,
                 Optimizer::Adam => Algorithm::ADAM,
                 Optimizer::Adamw => Algorithm::ADAMW,
             },
-            lr: self.lr.unwrap_or(if attention { 0.005 } else { 0.01 }),
+            lr: self.lr.unwrap_or(lr),
             weight_decay: self.weight_decay,
-            epochs: self.epochs.unwrap_or(if attention { 1000 } else { 200 }),
+            epochs: self.epochs.unwrap_or(epochs),
             patience: (patience > 0).then_some(patience),
             loss_threshold: self.loss_threshold,
             seed,
@@ -207,9 +229,18 @@ impl Cli {
         }
     }
 
+    /// Whether the model has a hidden layer, and so an activation.
+    fn is_deep(&self) -> bool {
+        match self.model {
+            Model::Sgc => false,
+            Model::Gin | Model::Gcnii | Model::Ggnn => true,
+            _ => self.layers > 1,
+        }
+    }
+
     /// Whether the model has attention.
     fn attends(&self) -> bool {
-        matches!(self.model, Model::Gat | Model::Gatv2)
+        matches!(self.model, Model::Gat | Model::Gatv2 | Model::Transformer)
     }
 
     /// The name of the kind of layer.
@@ -223,9 +254,9 @@ impl Cli {
 
     /// The activation of the model, without `--activation` and `--init`.
     fn sigma_of_model(&self) -> Sigma {
-        match self.attends() {
-            true => Sigma::Elu,
-            false => Sigma::Relu,
+        match self.model {
+            Model::Gat | Model::Gatv2 => Sigma::Elu,
+            _ => Sigma::Relu,
         }
     }
 
@@ -238,17 +269,17 @@ impl Cli {
             .unwrap_or_else(|| self.sigma_of_model())
     }
 
-    /// The name of the activation; `None` for a single layer.
+    /// The name of the activation; `None` where no layer is hidden.
     pub fn activation_name(&self) -> Option<String> {
         let name = self.sigma().to_possible_value()?.get_name().to_owned();
-        (self.layers > 1).then_some(name)
+        self.is_deep().then_some(name)
     }
 
     /// A line for the reader if `--init` chose the activation; `None` otherwise.
     pub fn said_choice(&self) -> Option<String> {
         let chosen = self.activation.is_none() && self.sigma() != self.sigma_of_model();
         let (init, model) = (self.init_name()?, self.model_name());
-        (chosen && self.layers > 1).then(|| {
+        (chosen && self.is_deep()).then(|| {
             format!("--init {init} is made for ReLU: {model} is trained with --activation relu (give --activation for another)")
         })
     }

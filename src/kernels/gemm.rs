@@ -57,15 +57,7 @@ pub fn matmul<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>) -> Array2<F> {
         return inner_chunks(a, b, work);
     }
     let mut out = memory::scratch(m * n);
-    let tiles = tiles(&mut out, [m, n, k]);
-    par::map(tiles, work, |tile| {
-        block(
-            a.slice_axis(Axis(0), Slice::from(tile.rows)),
-            b.slice_axis(Axis(1), Slice::from(tile.columns)),
-            tile.out,
-            Into::Set,
-        )
-    });
+    matmul_into(a, b, &mut out);
     out.into_array((m, n))
 }
 
@@ -93,6 +85,7 @@ pub fn matmul_into<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) {
             a.slice_axis(Axis(0), Slice::from(tile.rows)),
             b.slice_axis(Axis(1), Slice::from(tile.columns)),
             tile.out,
+            Into::Set,
         )
     });
 }

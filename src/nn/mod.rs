@@ -13,8 +13,13 @@
 //! | [`GatConv`] | Σ_j α_ij W x_j, static attention | Veličković et al., ICLR 2018 |
 //! | [`Gatv2Conv`] | Σ_j α_ij W x_j, dynamic attention | Brody et al., ICLR 2022 |
 //! | [`SageConv`] | W_n mean_j x_j + W_r x_i + b | Hamilton et al., NeurIPS 2017 |
-//! | both attention layers with [`Omega`] | (I − Ω (I − α)) W x | Eliasof et al., ICML 2023 |
 //! | [`MultiHeadAttention`] | softmax(q kᵀ/√d) v, heads side by side | Vaswani et al., NeurIPS 2017 |
+//! | [`SgcConv`] | Â^K x Wᵀ + b | Wu et al., ICML 2019 |
+//! | [`GinConv`] | a perceptron of (1 + ε) x_i + Σ_j x_j | Xu et al., ICLR 2019 |
+//! | [`GcniiConv`] | ((1 − β) I + β W) ((1 − α) Â x + α x₀) | Chen et al., ICML 2020 |
+//! | [`TransformerConv`] | Σ_j α_ij (W_v x_j + W_e e_ij), dot-product attention | Shi et al., IJCAI 2021 |
+//! | [`GatedGraphConv`] | GRU(Σ_j W_k h_j, h_i), K times | Li et al., ICLR 2016 |
+//! | GAT and GATv2 with [`Omega`] | (I − Ω (I − α)) W x | Eliasof et al., ICML 2023 |
 //! | [`LayerNorm`] | γ (x − mean) / √(var + ε) + β, per row | Ba et al. 2016 |
 //! | [`RmsNorm`] | γ x / √(mean x² + ε), per row | Zhang and Sennrich, NeurIPS 2019 |
 //! | [`BatchNorm`] | γ (x − mean) / √(var + ε) + β, per feature | Ioffe and Szegedy, ICML 2015 |
@@ -46,8 +51,8 @@ mod module;
 mod norm;
 mod params;
 mod pass;
-mod torch;
 mod recurrent;
+mod torch;
 mod trace;
 mod transformer;
 
@@ -60,24 +65,25 @@ pub use discover::discover;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use graph::{
-    AttentionOptions, Conv, GatConv, Gatv2Conv, Gatv2Options, GcnConv, GcnOptions, GraphConv,
+    Around, AttentionOptions, Conv, Ends, GatConv, GatedGraphConv, GatedGraphOptions, Gatv2Conv,
+    Gatv2Options, GcnConv, GcnOptions, GcniiConv, GcniiOptions, GinConv, GinOptions, GraphConv,
     GraphLayer, GraphNet, GraphNetConfig, Heads, MOST_LAYERS, MOST_PARAMETERS, Omega, SageConv,
-    SageOptions,
+    SageOptions, SgcConv, SgcOptions, TransformerConv, TransformerOptions,
 };
 pub use input::Input;
 pub use linear::Linear;
 pub use mlp::Mlp;
 pub use module::{Entry, Fields, Module, Role};
+pub(crate) use module::{in_order, places};
 pub use norm::{
     ActNorm, BatchNorm, GraphNorm, LayerNorm, Norm, NormLayer, PairEps, PairMode, PairNorm,
     RmsNorm, Running, Spectral,
 };
-pub(crate) use module::{in_order, places};
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
+pub use recurrent::{Gru, GruCell, Lstm, LstmCell, LstmState};
 pub use torch::TorchName;
 pub(crate) use torch::TorchPlace;
-pub use recurrent::{Gru, GruCell, Lstm, LstmCell, LstmState};
 pub use trace::{Call, Summary, Trace, Traced};
 pub use transformer::{
     Bert, BertConfig, BlockConfig, DropPath, FeedForward, FeedForwardConfig, LanguageConfig,

@@ -5,6 +5,7 @@ mod attention;
 mod chains;
 mod compositions;
 mod contracts;
+mod convolutions;
 mod differentiable;
 mod discovery;
 mod drift;

@@ -55,7 +55,12 @@ pub struct MultiHeadAttention<F: Real> {
     /// Factors of the scores.
     pub normalizer: Option<Arc<dyn ScoreNormalizer<F>>>,
 }
-crate::module!(MultiHeadAttention: query, key, value, output);
+crate::module!(MultiHeadAttention:
+    query in "in_proj_*",
+    key in "in_proj_*" else query,
+    value in "in_proj_*",
+    output as "out_proj"
+);
 
 impl<F: Real> MultiHeadAttention<F> {
     /// A layer with freshly drawn weights.

@@ -1,12 +1,16 @@
 //! The configuration of a graph network.
 
-use super::{AttentionOptions, Conv, Gatv2Options, Heads, SageOptions};
+use super::{
+    AttentionOptions, Conv, GatedGraphOptions, Gatv2Options, GcniiOptions, GinOptions, Heads,
+    SageOptions, SgcOptions, TransformerOptions,
+};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Neighbourhood};
 use crate::init;
-use crate::nn::{Activation, Module};
+use crate::nn::{Activation, Module, Norm};
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The most layers of a [`GraphNet`](super::GraphNet): its laws are found in a time that grows with their
 /// square.
@@ -15,9 +19,51 @@ pub const MOST_LAYERS: usize = 1 << 12;
 /// The most parameters of a [`GraphNet`](super::GraphNet), 2³²: 16 GiB of `f32` before the first gradient.
 pub const MOST_PARAMETERS: f64 = 4_294_967_296.0;
 
-/// The configuration of a [`GraphNet`](super::GraphNet). Start from [`gcn`](Self::gcn),
-/// [`gat`](Self::gat), [`gatv2`](Self::gatv2) or [`sage`](Self::sage), and change fields.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// The linear maps at the two ends of a [`GraphNet`](super::GraphNet), before and behind its layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ends {
+    /// Whether a map from the features to `hidden` neurons stands before the first layer. Its output is x₀.
+    pub input: bool,
+    /// Whether σ follows this map.
+    pub activated: bool,
+    /// Whether a map to the classes stands behind the last layer, which is then a hidden layer.
+    pub output: bool,
+    /// Whether the maps have biases.
+    pub bias: bool,
+}
+
+impl Ends {
+    /// No maps: the layers are the whole network.
+    pub const NONE: Self = Self {
+        input: false,
+        activated: false,
+        output: false,
+        bias: true,
+    };
+
+    /// Both maps with biases, and no activation behind the first.
+    pub const LINEAR: Self = Self {
+        input: true,
+        output: true,
+        ..Self::NONE
+    };
+
+    /// Both maps with biases, and σ behind the first.
+    pub const ACTIVATED: Self = Self {
+        activated: true,
+        ..Self::LINEAR
+    };
+
+    /// The map behind the layers alone.
+    pub const OUTPUT: Self = Self {
+        output: true,
+        ..Self::NONE
+    };
+}
+
+/// The configuration of a [`GraphNet`](super::GraphNet). Start from the constructor of a kind
+/// ([`gcn`](Self::gcn), [`gat`](Self::gat), [`gcnii`](Self::gcnii), ..), and change fields.
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GraphNetConfig {
     /// Features per node.
     pub inputs: usize,
@@ -29,8 +75,14 @@ pub struct GraphNetConfig {
     pub layers: usize,
     /// Kind and options of the layers before the last.
     pub conv: Conv,
-    /// Kind and options of the last layer.
+    /// Kind and options of the last layer; it has no meaning where a linear map stands behind it.
     pub last: Conv,
+    /// The linear maps before and behind the layers.
+    pub ends: Ends,
+    /// The norm behind each hidden layer, before σ.
+    pub norm: Option<Norm>,
+    /// r: every r hidden layers what stood r layers before is added.
+    pub residual: Option<usize>,
     /// σ between layers.
     pub activation: Activation,
     /// The probability of dropout of the input of every layer.
@@ -51,6 +103,9 @@ impl GraphNetConfig {
             layers: 2,
             conv: Conv::GCN,
             last: Conv::GCN,
+            ends: Ends::NONE,
+            norm: None,
+            residual: None,
             activation: Activation::Relu,
             dropout: 0.5,
             input_dropout: true,
@@ -92,36 +147,130 @@ impl GraphNetConfig {
         }
     }
 
+    /// Wu et al.'s model: two propagations and one linear map, without dropout.
+    pub fn sgc(inputs: usize, classes: usize) -> Self {
+        let options = SgcOptions {
+            steps: 2,
+            bias: true,
+        };
+        Self {
+            layers: 1,
+            dropout: 0.0,
+            ..Self::gcn(inputs, classes).of(Conv::Sgc(options))
+        }
+    }
+
+    /// Xu et al.'s layers with trained ε, 64 wide, and a linear map to the classes behind them; a node is not
+    /// among its own neighbours. The paper classifies graphs, with 5 layers.
+    pub fn gin(inputs: usize, classes: usize) -> Self {
+        let options = GinOptions {
+            eps: true,
+            bias: true,
+        };
+        Self {
+            hidden: 64,
+            ends: Ends::OUTPUT,
+            self_loops: false,
+            ..Self::gcn(inputs, classes).of(Conv::Gin(options))
+        }
+    }
+
+    /// Chen et al.'s model for Cora: 64 layers of 64 neurons between two linear maps, α = 0.1, θ = 0.5,
+    /// ReLU, dropout 0.6.
+    pub fn gcnii(inputs: usize, classes: usize) -> Self {
+        Self {
+            hidden: 64,
+            layers: 64,
+            dropout: 0.6,
+            ends: Ends::ACTIVATED,
+            ..Self::gcn(inputs, classes).of(Conv::Gcnii(GcniiOptions::DEFAULT))
+        }
+    }
+
+    /// Shi et al.'s layers with gates: 2 layers, 8 heads of 8 neurons, one head in the last layer, ReLU,
+    /// dropout 0.6 of inputs and attention; a node is not among its own neighbours. The paper's sizes, 3
+    /// layers of 128 to 256 neurons, are for graphs of 10⁵ nodes; these are those of [`gat`](Self::gat).
+    pub fn transformer(inputs: usize, classes: usize) -> Self {
+        let options = TransformerOptions {
+            heads: 8,
+            gate: true,
+            dropout: 0.6,
+            ..TransformerOptions::DEFAULT
+        };
+        Self {
+            hidden: 8,
+            dropout: 0.6,
+            self_loops: false,
+            ..Self::gcn(inputs, classes).of(Conv::Transformer(options))
+        }
+    }
+
+    /// Li et al.'s layer with two steps of width 64 between two linear maps; a node is not among its own
+    /// neighbours. Its depth is its number of steps.
+    pub fn ggnn(inputs: usize, classes: usize) -> Self {
+        Self {
+            hidden: 64,
+            layers: 1,
+            ends: Ends::LINEAR,
+            self_loops: false,
+            ..Self::gcn(inputs, classes).of(Conv::GatedGraph(GatedGraphOptions { steps: 2 }))
+        }
+    }
+
+    /// The same with this depth: the number of layers, or of the steps of a single layer that propagates
+    /// several times.
+    pub fn depth(mut self, depth: usize) -> Self {
+        let mut stepped = false;
+        for conv in [&mut self.conv, &mut self.last] {
+            let steps = match conv {
+                Conv::Sgc(options) => &mut options.steps,
+                Conv::GatedGraph(options) => &mut options.steps,
+                _ => continue,
+            };
+            (*steps, stepped) = (depth, true);
+        }
+        let layers = if stepped { self.layers } else { depth };
+        Self { layers, ..self }
+    }
+
     /// The same with layers of this kind. With attention, hidden layers put their heads side by
     /// side, and the last layer has one head and is set to average heads.
     pub fn of(mut self, conv: Conv) -> Self {
         (self.conv, self.last) = (conv, conv);
-        self.heads(conv.attention().map_or(1, |a| a.heads), 1)
+        self.heads(conv.heads(), 1)
     }
 
     /// The same with `hidden` heads per hidden layer, put side by side, and `last` heads in the
     /// last layer, averaged. Layers without attention stay as they are.
     pub fn heads(mut self, hidden: usize, last: usize) -> Self {
-        if let Some(options) = self.conv.attention_mut() {
-            (options.heads, options.join) = (hidden, Heads::Concatenate);
-        }
-        if let Some(options) = self.last.attention_mut() {
-            (options.heads, options.join) = (last, Heads::Average);
-        }
+        self.conv.set_heads(hidden, Heads::Concatenate);
+        self.last.set_heads(last, Heads::Average);
         self
     }
 
-    /// The same after `change` of the attention options of all layers that have attention.
+    /// The same after `change` of the options of all layers with the attention of GAT or GATv2.
     pub fn attending(mut self, change: impl Fn(&mut AttentionOptions)) -> Self {
         let all = [&mut self.conv, &mut self.last].into_iter();
         all.filter_map(Conv::attention_mut).for_each(change);
         self
     }
 
-    /// The same with or without biases.
+    /// The same with this probability of dropping an attention coefficient in all layers that have attention.
+    pub fn attention_dropout(mut self, p: f64) -> Self {
+        for conv in [&mut self.conv, &mut self.last] {
+            if let Conv::Transformer(options) = conv {
+                options.dropout = p;
+            }
+        }
+        self.attending(|options| options.dropout = p)
+    }
+
+    /// The same with or without biases of layers and of the maps before and behind them. A gated unit keeps
+    /// its biases.
     pub fn biased(mut self, bias: bool) -> Self {
         self.conv.set_bias(bias);
         self.last.set_bias(bias);
+        self.ends.bias = bias;
         self
     }
 
@@ -138,15 +287,72 @@ impl GraphNetConfig {
     /// The number of parameters. A floating-point number, exact up to 2⁵³: sizes are not bounded here, and no
     /// product of them overflows.
     pub fn parameter_count(&self) -> f64 {
+        let map = |on: bool, input: usize, out: usize| {
+            let (input, out) = (input as f64, out as f64);
+            if on {
+                out * (input + f64::from(self.ends.bias))
+            } else {
+                0.0
+            }
+        };
+        let width = self.first_width();
         let hidden = |input| parameters_of(self.conv, input, self.hidden);
         let wide = self.conv.output(self.hidden);
-        match self.layers {
-            0 => 0.0,
-            1 => parameters_of(self.last, self.inputs, self.classes),
-            l => {
-                let between = (l - 2) as f64 * hidden(wide);
-                hidden(self.inputs) + between + parameters_of(self.last, wide, self.classes)
+        // Hidden layers but for the first, which reads another width.
+        let (between, last) = match self.ends.output {
+            true => (self.layers.saturating_sub(1), 0.0),
+            false if self.layers < 2 => (0, parameters_of(self.last, width, self.classes)),
+            false => (
+                self.layers - 2,
+                parameters_of(self.last, wide, self.classes),
+            ),
+        };
+        let count = self.layers.saturating_sub(usize::from(!self.ends.output));
+        let first = if count > 0 { hidden(width) } else { 0.0 };
+        let norm = self.norm.map_or(0.0, |norm| norm_parameters(norm, wide));
+        map(self.ends.input, self.inputs, self.hidden)
+            + first
+            + between as f64 * hidden(wide)
+            + last
+            + count as f64 * norm
+            + map(self.ends.output, wide, self.classes)
+    }
+
+    /// The width of the input of the first layer.
+    fn first_width(&self) -> usize {
+        if self.ends.input {
+            self.hidden
+        } else {
+            self.inputs
+        }
+    }
+
+    /// Checks the widths that layers share with what stands before them.
+    fn check_widths(&self) -> Result<()> {
+        let refuse = |rule: &str, found: &str| {
+            let of = format!("network: layers of {:?}", self.conv);
+            Err(Error::invalid(of, rule, found))
+        };
+        if self.conv.needs_first() && !self.ends.input {
+            return refuse("a linear map before them, whose output they read", "none");
+        }
+        let equal = |(conv, input, width): &(Conv, usize, usize)| {
+            !conv.needs_equal_widths() || input == width
+        };
+        // Layers differ in their widths at the ends alone: three are as good as many.
+        let few = Self {
+            layers: self.layers.min(3),
+            ..*self
+        };
+        match few.plan().iter().find(|layer| !equal(layer)) {
+            Some((_, input, width)) => {
+                let found = format!("{input} features and {width} neurons");
+                refuse(
+                    "as many neurons as features: linear maps before and behind them",
+                    &found,
+                )
             }
+            None => Ok(()),
         }
     }
 
@@ -180,8 +386,13 @@ impl GraphNetConfig {
         }
         self.conv.validate()?;
         self.last.validate()?;
+        self.norm.map_or(Ok(()), |norm| norm.validate())?;
+        self.check_widths()?;
+        if self.residual == Some(0) {
+            return refuse("residual", "a period of at least 1".into(), "0".into());
+        }
         let (found, classes) = (self.last.output(self.classes), self.classes);
-        if found != classes {
+        if found != classes && !self.ends.output {
             let rule = format!("{classes} numbers per node, one per class: average its heads");
             return refuse("last layer", rule, found.to_string());
         }
@@ -199,9 +410,9 @@ impl GraphNetConfig {
 
     /// The layers: kind, width of the input, width.
     pub(super) fn plan(&self) -> Vec<(Conv, usize, usize)> {
-        let mut input = self.inputs;
+        let mut input = self.first_width();
         let layer = |l: usize| {
-            let (conv, width) = match l + 1 == self.layers {
+            let (conv, width) = match l + 1 == self.layers && !self.ends.output {
                 true => (self.last, self.classes),
                 false => (self.conv, self.hidden),
             };
@@ -215,26 +426,78 @@ impl GraphNetConfig {
     }
 }
 
-/// The number of parameters of a layer. No tensor of a layer has two axes of one size, so the number is
-/// linear in the input, in the width and in the number of heads; layers with sizes 1 and 2 determine it.
-fn parameters_of(mut conv: Conv, input: usize, width: usize) -> f64 {
-    let along = |size: usize, at: &mut dyn FnMut(usize) -> f64| {
-        let (one, two) = (at(1), at(2));
-        one + (size as f64 - 1.0) * (two - one)
-    };
-    let heads = conv.attention().map_or(1, |a| a.heads);
-    along(heads, &mut |heads| {
-        if let Some(options) = conv.attention_mut() {
-            options.heads = heads;
+/// As if derived, without the fields that were added later where they say nothing: descriptions of runs
+/// that were saved before hold this text.
+impl fmt::Debug for GraphNetConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            inputs,
+            hidden,
+            classes,
+            layers,
+            conv,
+            last,
+            ends,
+            norm,
+            residual,
+            activation,
+            dropout,
+            input_dropout,
+            self_loops,
+        } = self;
+        let mut all = f.debug_struct("GraphNetConfig");
+        (all.field("inputs", inputs))
+            .field("hidden", hidden)
+            .field("classes", classes)
+            .field("layers", layers)
+            .field("conv", conv)
+            .field("last", last)
+            .field("activation", activation)
+            .field("dropout", dropout)
+            .field("input_dropout", input_dropout)
+            .field("self_loops", self_loops);
+        if *ends != Ends::NONE {
+            all.field("ends", ends);
         }
+        if let Some(norm) = norm {
+            all.field("norm", norm);
+        }
+        if let Some(period) = residual {
+            all.field("residual", period);
+        }
+        all.finish()
+    }
+}
+
+/// The number of parameters of a layer: linear in the input and in the number of heads, quadratic in the
+/// width. Layers with sizes 1, 2 and 3 determine it.
+fn parameters_of(mut conv: Conv, input: usize, width: usize) -> f64 {
+    along(conv.heads(), &mut |heads| {
+        conv.set_heads(heads, conv.join());
         along(width, &mut |width| {
             along(input, &mut |input| {
-                let layer = conv.build::<f32>(input, width, &mut init::rng(0));
-                let sizes = layer.tensors().into_iter().map(|t| t.len());
-                sizes.sum::<usize>() as f64
+                size(&conv.build::<f32>(input, width, &mut init::rng(0)))
             })
         })
     })
+}
+
+/// The number of parameters of a norm.
+fn norm_parameters(norm: Norm, width: usize) -> f64 {
+    along(width, &mut |width| size(&norm.build::<f32>(width)))
+}
+
+/// The value at `size` of the polynomial of degree 2 that `at` is at 1, 2 and 3.
+fn along(size: usize, at: &mut dyn FnMut(usize) -> f64) -> f64 {
+    let [one, two, three] = [at(1), at(2), at(3)];
+    let (step, bend) = (two - one, three - 2.0 * two + one);
+    let more = size as f64 - 1.0;
+    one + more * step + more * (more - 1.0) / 2.0 * bend
+}
+
+fn size(module: &impl Module<f32>) -> f64 {
+    let sizes = module.tensors().into_iter().map(|t| t.len());
+    sizes.sum::<usize>() as f64
 }
 
 #[cfg(test)]
@@ -252,14 +515,29 @@ mod tests {
             GraphNetConfig::gat(inputs, classes).heads(3, 2),
             GraphNetConfig::gatv2(inputs, classes).heads(2, 4),
             GraphNetConfig::gcn(inputs, classes).of(Conv::gatv2(true)),
+            GraphNetConfig::sgc(inputs, classes),
+            GraphNetConfig::gin(inputs, classes),
+            GraphNetConfig::gcnii(inputs, classes),
+            GraphNetConfig::gcnii(inputs, classes).of(Conv::Gcnii(GcniiOptions {
+                shared: false,
+                ..GcniiOptions::DEFAULT
+            })),
+            GraphNetConfig::transformer(inputs, classes).heads(3, 2),
+            GraphNetConfig {
+                ends: Ends::LINEAR,
+                ..GraphNetConfig::transformer(inputs, classes)
+            },
+            GraphNetConfig::ggnn(inputs, classes),
         ];
         let omegas = [None, Some(Omega::Layer), Some(Omega::Channel)];
         for (layers, hidden) in [(1, 5), (2, 5), (3, 4), (6, 1)] {
             for (kind, bias) in kinds.into_iter().flat_map(|k| [(k, true), (k, false)]) {
                 for (omega, residual) in omegas.into_iter().flat_map(|o| [(o, true), (o, false)]) {
+                    let norms = [None, Some(Norm::LAYER), Some(Norm::BATCH), Some(Norm::PAIR)];
                     let config = GraphNetConfig {
                         layers,
                         hidden,
+                        norm: norms[layers % 4],
                         ..kind
                     }
                     .biased(bias)

@@ -1,10 +1,9 @@
 //! Graph attention, version 1.
 
-use super::GraphConv;
 use super::heads::{AttentionOptions, HeadParts, aggregate};
+use super::{Around, GraphConv};
 use crate::autodiff::Var;
 use crate::error::Result;
-use crate::graph::Neighbourhood;
 use crate::init::{self, Rng};
 use crate::nn::{Input, Layer, Params, Pass};
 use crate::ops::Sparse;
@@ -205,8 +204,8 @@ impl<F: Real> GraphConv<F> for GatConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        neighbours: &Neighbourhood<F>,
+        around: Around<'_, 't, F>,
     ) -> Var<'t, F> {
-        self.forward(pass, x, neighbours.pattern())
+        self.forward(pass, x, around.neighbours.pattern())
     }
 }

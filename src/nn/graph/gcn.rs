@@ -1,8 +1,7 @@
 //! Graph convolution.
 
-use super::GraphConv;
+use super::{Around, GraphConv};
 use crate::autodiff::Var;
-use crate::graph::Neighbourhood;
 use crate::init::Rng;
 use crate::nn::linear::{Linear, add_bias, affine};
 use crate::nn::{Input, Layer, Params, Pass};
@@ -98,8 +97,8 @@ impl<F: Real> GraphConv<F> for GcnConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        neighbours: &Neighbourhood<F>,
+        around: Around<'_, 't, F>,
     ) -> Var<'t, F> {
-        self.forward(pass, x, neighbours.symmetric_norm())
+        self.forward(pass, x, around.neighbours.symmetric_norm())
     }
 }

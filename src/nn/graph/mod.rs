@@ -7,29 +7,42 @@ mod config;
 mod gat;
 mod gatv2;
 mod gcn;
+mod gcnii;
+mod ggnn;
+mod gin;
 mod heads;
 mod network;
 mod omega;
 mod sage;
+mod sgc;
+mod transformer;
 
-pub use config::{GraphNetConfig, MOST_LAYERS, MOST_PARAMETERS};
+pub use config::{Ends, GraphNetConfig, MOST_LAYERS, MOST_PARAMETERS};
 pub use gat::GatConv;
 pub use gatv2::{Gatv2Conv, Gatv2Options};
 pub use gcn::{GcnConv, GcnOptions};
+pub use gcnii::{GcniiConv, GcniiOptions};
+pub use ggnn::{GatedGraphConv, GatedGraphOptions};
+pub use gin::{GinConv, GinOptions};
 pub use heads::{AttentionOptions, Heads};
 pub use network::GraphNet;
 pub use omega::Omega;
 pub use sage::{SageConv, SageOptions};
+pub use sgc::{SgcConv, SgcOptions};
+pub use transformer::{TransformerConv, TransformerOptions};
 
 use super::{Fields, Input, Layer, Module, Params, Pass};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::graph::Neighbourhood;
 use crate::init::Rng;
+use crate::ops::Sparse;
 use crate::real::Real;
+use crate::sparse::Pattern;
 use crate::symmetry::Ports;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A layer of which a [`GraphNet`] can be built.
 pub trait GraphConv<F: Real>: Layer<F> + Sized {
@@ -57,16 +70,55 @@ pub trait GraphConv<F: Real>: Layer<F> + Sized {
     /// Sets whether the layer has biases.
     fn set_bias(options: &mut Self::Options, bias: bool);
 
+    /// Whether the input of the layer must be as wide as its output.
+    fn needs_equal_widths() -> bool {
+        false
+    }
+
+    /// Whether the layer reads the first hidden representation of its network.
+    fn needs_first() -> bool {
+        false
+    }
+
+    /// Tells the layer its number in a network, counted from 1.
+    fn place(&mut self, layer: usize) {
+        let _ = layer;
+    }
+
     /// The output `[n, out]` on a graph.
     ///
     /// # Panics
-    /// If the shapes do not fit.
+    /// If the shapes do not fit, or the layer needs the first hidden representation and there is none.
     fn on<'t>(
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        neighbours: &Neighbourhood<F>,
+        around: Around<'_, 't, F>,
     ) -> Var<'t, F>;
+}
+
+/// What a layer of a network may read besides its input.
+#[derive(Debug, Clone, Copy)]
+pub struct Around<'a, 't, F: Real> {
+    /// Who hears whom.
+    pub neighbours: &'a Neighbourhood<F>,
+    /// x₀, the first hidden representation of the network: the output of the linear map before its layers.
+    pub first: Option<Var<'t, F>>,
+}
+
+impl<'a, F: Real> From<&'a Neighbourhood<F>> for Around<'a, '_, F> {
+    fn from(neighbours: &'a Neighbourhood<F>) -> Self {
+        Self {
+            neighbours,
+            first: None,
+        }
+    }
+}
+
+/// The matrix of ones at the edges: a product with it sums over the neighbours.
+fn sum_over<'t, F: Real>(pass: &Pass<'t, '_, F>, edges: &Arc<Pattern>) -> Sparse<'t, F> {
+    let ones = Tensor::ones(vec![edges.nnz()]);
+    Sparse::new(edges, pass.tape().constant(ones))
 }
 
 /// From one line per layer, makes two enums: the kinds of layers that a configuration can name, and
@@ -114,6 +166,20 @@ macro_rules! graph_layers {
         }
 
         impl Conv {
+            /// Whether the input of a layer of this kind must be as wide as its output.
+            pub fn needs_equal_widths(&self) -> bool {
+                match self {
+                    $(Self::$kind(_) => $layer::<f64>::needs_equal_widths(),)*
+                }
+            }
+
+            /// Whether a layer of this kind reads the first hidden representation of its network.
+            pub fn needs_first(&self) -> bool {
+                match self {
+                    $(Self::$kind(_) => $layer::<f64>::needs_first(),)*
+                }
+            }
+
             /// Sets whether layers of this kind have biases.
             pub fn set_bias(&mut self, bias: bool) {
                 match self {
@@ -123,19 +189,28 @@ macro_rules! graph_layers {
         }
 
         impl<F: Real> GraphLayer<F> {
-            /// The layer's output, `[n, out]`.
+            /// The layer's output, `[n, out]`. `around` is a [`Neighbourhood`], or what else the layer reads
+            /// with it.
             ///
             /// # Panics
-            /// If the shapes do not fit.
+            /// If the shapes do not fit, or the layer needs the first hidden representation and there is none.
             #[track_caller]
-            pub fn forward<'t>(
+            pub fn forward<'a, 't>(
                 &self,
                 pass: &Pass<'t, '_, F>,
                 x: impl Into<Input<'t, F>>,
-                neighbours: &Neighbourhood<F>,
+                around: impl Into<Around<'a, 't, F>>,
             ) -> Var<'t, F> {
+                let around = around.into();
                 match self {
-                    $(Self::$kind(layer) => layer.on(pass, x.into(), neighbours),)*
+                    $(Self::$kind(layer) => layer.on(pass, x.into(), around),)*
+                }
+            }
+
+            /// Tells the layer its number in a network, counted from 1.
+            pub fn place(&mut self, number: usize) {
+                match self {
+                    $(Self::$kind(layer) => layer.place(number),)*
                 }
             }
         }
@@ -173,6 +248,16 @@ graph_layers! {
     Gatv2(Gatv2Conv, Gatv2Options),
     /// GraphSAGE with the mean, [`SageConv`].
     Sage(SageConv, SageOptions),
+    /// Simple graph convolution, [`SgcConv`].
+    Sgc(SgcConv, SgcOptions),
+    /// Graph isomorphism network, [`GinConv`].
+    Gin(GinConv, GinOptions),
+    /// Graph convolution with initial residual and identity map, [`GcniiConv`].
+    Gcnii(GcniiConv, GcniiOptions),
+    /// The graph transformer, [`TransformerConv`].
+    Transformer(TransformerConv, TransformerOptions),
+    /// Gated graph network, [`GatedGraphConv`].
+    GatedGraph(GatedGraphConv, GatedGraphOptions),
 }
 
 impl Conv {
@@ -191,7 +276,32 @@ impl Conv {
         })
     }
 
-    /// The options of the attention, if the layer has attention.
+    /// H, the number of heads of a layer of this kind; 1 without attention.
+    pub fn heads(&self) -> usize {
+        match self {
+            Self::Transformer(options) => options.heads,
+            _ => self.attention().map_or(1, |options| options.heads),
+        }
+    }
+
+    /// How the heads of a layer of this kind are joined; without attention it has no meaning.
+    pub fn join(&self) -> Heads {
+        match self {
+            Self::Transformer(options) => options.join,
+            _ => self.attention().map_or(Heads::Concatenate, |o| o.join),
+        }
+    }
+
+    /// Sets the number of heads and how they are joined; layers without attention stay as they are.
+    pub fn set_heads(&mut self, heads: usize, join: Heads) {
+        if let Self::Transformer(options) = self {
+            (options.heads, options.join) = (heads, join);
+        } else if let Some(options) = self.attention_mut() {
+            (options.heads, options.join) = (heads, join);
+        }
+    }
+
+    /// The options of GAT's attention, if the layer has one.
     pub fn attention(&self) -> Option<&AttentionOptions> {
         match self {
             Self::Gat(options) => Some(options),
@@ -200,7 +310,7 @@ impl Conv {
         }
     }
 
-    /// The options of the attention, as a mutable reference.
+    /// The options of GAT's attention, as a mutable reference.
     pub fn attention_mut(&mut self) -> Option<&mut AttentionOptions> {
         match self {
             Self::Gat(options) => Some(options),

@@ -1,15 +1,32 @@
 //! A network of graph layers.
 
-use super::{GraphLayer, GraphNetConfig};
+use super::{Around, GraphLayer, GraphNetConfig};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::graph::{Duplicates, Graph, Neighbourhood, SelfLoops};
 use crate::init;
-use crate::nn::{Dropout, Input, Layer, Pass, Trace, Traced};
+use crate::nn::{Dropout, Input, Layer, Linear, NormLayer, Pass, Trace, Traced};
 use crate::real::Real;
 use crate::tensor::Tensor;
 
-/// x ← layer_l(dropout(x)), with σ between layers: a network that gives each node its logits.
+/// A network that gives each node its logits. Every hidden layer is, in this order,
+///
+/// dropout → layer → norm → σ → residual.
+///
+/// | part | when | what |
+/// |---|---|---|
+/// | map before the layers | [`Ends::input`](super::Ends) | dropout → linear map → σ, if it is activated; its output is x₀ |
+/// | hidden layer | all but the last layer; all layers where a map stands behind them | as above |
+/// | residual | [`residual`](GraphNetConfig::residual) = r | every r layers x ← x + x_old, x_old ← x |
+/// | last layer | without a map behind the layers | dropout → layer |
+/// | map behind the layers | [`Ends::output`](super::Ends) | dropout → linear map |
+///
+/// x_old starts as the first representation of the width of the hidden layers: x₀ if it has this width, else
+/// the output of the first layer. Dropout of the features, the first of all, can be switched off.
+///
+/// This is the order of the published DeepGCN (Zhao and Akoglu, "PairNorm", ICLR 2020) and of the GNN of
+/// ContraNorm (Guo et al., ICLR 2023), and that of GCNII with its two maps. The deep GAT of LipschitzNorm
+/// (Dasoulas et al., ICML 2021) has its norm behind σ, and no σ behind the last of its layers.
 ///
 /// ```
 /// use emmy::{Tape, data, nn::{GraphNet, GraphNetConfig, Pass}};
@@ -26,12 +43,18 @@ use crate::tensor::Tensor;
 /// ```
 #[derive(Debug, Clone)]
 pub struct GraphNet<F: Real> {
+    /// The linear map before the layers, if there is one.
+    pub input: Option<Linear<F>>,
     /// The layers, first to last.
     pub layers: Vec<GraphLayer<F>>,
+    /// The norms of the hidden layers, first to last; none if there are no norms.
+    pub norms: Vec<NormLayer<F>>,
+    /// The linear map behind the layers, if there is one.
+    pub output: Option<Linear<F>>,
     /// The configuration of the network.
     pub config: GraphNetConfig,
 }
-crate::module!(GraphNet: layers as "convs");
+crate::module!(GraphNet: input, layers as "convs", norms, output);
 
 impl<F: Real> GraphNet<F> {
     /// A network with freshly drawn parameters.
@@ -41,11 +64,22 @@ impl<F: Real> GraphNet<F> {
     pub fn new(config: GraphNetConfig, seed: u64) -> Result<Self> {
         config.validate()?;
         let rng = &mut init::rng(seed);
-        let layers = config.plan().into_iter();
+        let (ends, plan) = (config.ends, config.plan());
+        let input = (ends.input).then(|| Linear::new(config.inputs, config.hidden, ends.bias, rng));
+        let mut layers = Vec::with_capacity(plan.len());
+        for (conv, input, width) in plan {
+            let mut layer = conv.build(input, width, rng);
+            layer.place(layers.len() + 1);
+            layers.push(layer);
+        }
+        let hidden = layers.len() - usize::from(!ends.output);
+        let wide = config.conv.output(config.hidden);
+        let norms = (0..hidden).filter_map(|_| config.norm.map(|norm| norm.build(wide)));
         Ok(Self {
-            layers: layers
-                .map(|(conv, input, width)| conv.build(input, width, rng))
-                .collect(),
+            input,
+            layers,
+            norms: norms.collect(),
+            output: (ends.output).then(|| Linear::new(wide, config.classes, ends.bias, rng)),
             config,
         })
     }
@@ -64,22 +98,78 @@ impl<F: Real> GraphNet<F> {
         let x = x.into();
         x.check_nodes("GraphNet", neighbours.nodes());
         x.check_features("GraphNet", self.config.inputs);
-        pass.call(self, &[x.var()], || {
-            let dropout = Dropout {
-                p: self.config.dropout,
-            };
-            let (last, hidden) =
-                (self.layers.split_last()).expect("a valid configuration has a layer");
-            let mut x = x;
-            if self.config.input_dropout {
-                x = dropout.forward(pass, x);
+        pass.call(self, &[x.var()], || self.run(pass, x, neighbours))
+    }
+
+    fn run<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        neighbours: &Neighbourhood<F>,
+    ) -> Var<'t, F> {
+        let config = &self.config;
+        let dropout = Dropout { p: config.dropout };
+        let mut around = Around::from(neighbours);
+        let mut x = match config.input_dropout {
+            true => dropout.forward(pass, x),
+            false => x,
+        };
+        if let Some(map) = &self.input {
+            let mut first = map.forward(pass, x);
+            if config.ends.activated {
+                first = config.activation.apply(first);
             }
-            for layer in hidden {
-                let y = layer.forward(pass, x, neighbours);
-                x = dropout.forward(pass, self.config.activation.apply(y));
+            around.first = Some(first);
+            x = dropout.forward(pass, first);
+        }
+        let hidden = self.layers.len() - usize::from(self.output.is_none());
+        let mut residual = Residual::new(config, around.first);
+        for (l, layer) in self.layers[..hidden].iter().enumerate() {
+            let mut y = layer.forward(pass, x, around);
+            if let Some(norm) = self.norms.get(l) {
+                y = norm.forward(pass, y);
             }
-            last.forward(pass, x, neighbours)
-        })
+            let y = residual.add(config.activation.apply(y));
+            x = dropout.forward(pass, y);
+        }
+        match &self.output {
+            Some(map) => map.forward(pass, x),
+            None => self.layers[hidden].forward(pass, x, around),
+        }
+    }
+}
+
+/// x_old of residuals with a period, and the number of layers since.
+struct Residual<'t, F: Real> {
+    period: Option<usize>,
+    old: Option<Var<'t, F>>,
+    since: usize,
+}
+
+impl<'t, F: Real> Residual<'t, F> {
+    fn new(config: &GraphNetConfig, first: Option<Var<'t, F>>) -> Self {
+        let width = config.conv.output(config.hidden);
+        Self {
+            period: config.residual,
+            old: first.filter(|x| x.shape()[1] == width),
+            since: 0,
+        }
+    }
+
+    /// The output y of the next layer, with x_old where it is due.
+    fn add(&mut self, y: Var<'t, F>) -> Var<'t, F> {
+        let Some(period) = self.period else { return y };
+        let Some(old) = self.old else {
+            self.old = Some(y);
+            return y;
+        };
+        self.since += 1;
+        if self.since < period {
+            return y;
+        }
+        let sum = y + old;
+        (self.old, self.since) = (Some(sum), 0);
+        sum
     }
 }
 

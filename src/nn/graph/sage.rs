@@ -1,6 +1,6 @@
 //! GraphSAGE with the mean as aggregator.
 
-use super::GraphConv;
+use super::{Around, GraphConv};
 use crate::autodiff::Var;
 use crate::graph::Neighbourhood;
 use crate::init::{self, Rng};
@@ -106,8 +106,8 @@ impl<F: Real> GraphConv<F> for SageConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        neighbours: &Neighbourhood<F>,
+        around: Around<'_, 't, F>,
     ) -> Var<'t, F> {
-        self.forward(pass, x, neighbours)
+        self.forward(pass, x, around.neighbours)
     }
 }

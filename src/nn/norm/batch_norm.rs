@@ -43,7 +43,7 @@ pub struct BatchNorm<F: Real> {
     /// ε; PyTorch's default is 10⁻⁵.
     pub eps: f64,
 }
-crate::module!(BatchNorm: gain = Gain, bias = Bias; state running);
+crate::module!(BatchNorm: gain = Gain as "weight", bias = Bias; state running as "*");
 
 /// Averages over the training passes so far, the last ones with the largest weights.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ pub struct Running<F: Real> {
     /// Of the variances, divided by n − 1.
     pub variance: Tensor<F>,
 }
-crate::module!(Running: mean = State, variance = State);
+crate::module!(Running: mean = State as "running_mean", variance = State as "running_var");
 
 impl<F: Real> Running<F> {
     /// Mean 0 and variance 1 for each of `width` features.

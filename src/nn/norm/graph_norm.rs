@@ -38,7 +38,7 @@ pub struct GraphNorm<F: Real> {
     /// ε; PyTorch Geometric's default is 10⁻⁵.
     pub eps: f64,
 }
-crate::module!(GraphNorm: gain = Gain, bias = Bias, share = Gain);
+crate::module!(GraphNorm: gain = Gain as "weight", bias = Bias, share = Gain as "mean_scale");
 
 impl<F: Real> GraphNorm<F> {
     /// A norm of `width` features with γ = 1, β = 0, α = 1, ε = 10⁻⁵.

@@ -30,7 +30,7 @@ pub struct RmsNorm<F: Real> {
     /// ε.
     pub eps: f64,
 }
-crate::module!(RmsNorm: gain = Gain);
+crate::module!(RmsNorm: gain = Gain as "weight");
 
 impl<F: Real> RmsNorm<F> {
     /// A norm of rows of `width` numbers with γ = 1, ε = 10⁻⁶.

@@ -65,7 +65,7 @@ pub struct Spectral<F: Real> {
     /// v.
     pub right: Tensor<F>,
 }
-crate::module!(Spectral: weight = Weight; state left, right);
+crate::module!(Spectral: weight = Weight as "original"; state left as "0._u", right as "0._v");
 
 /// Vectors shorter than this are divided by it, not by their length.
 const SHORTEST: f64 = 1e-12;

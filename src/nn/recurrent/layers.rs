@@ -41,7 +41,7 @@ pub struct Lstm<F: Real> {
     /// Dropout of the output of each layer but the last; `new` sets 0.
     pub dropout: Dropout,
 }
-crate::module!(Lstm: layers);
+crate::module!(Lstm: layers as "*_l#");
 
 impl<F: Real> Lstm<F> {
     /// `layers` layers of `hidden` neurons for an input of `input` features.
@@ -124,7 +124,7 @@ pub struct Gru<F: Real> {
     /// Dropout of the output of each layer but the last; `new` sets 0.
     pub dropout: Dropout,
 }
-crate::module!(Gru: layers);
+crate::module!(Gru: layers as "*_l#");
 
 impl<F: Real> Gru<F> {
     /// `layers` layers of `hidden` neurons for an input of `input` features.

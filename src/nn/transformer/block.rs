@@ -42,7 +42,14 @@ pub struct TransformerBlock<F: Real> {
     /// Sizes and options.
     pub config: BlockConfig,
 }
-crate::module!(TransformerBlock: attention, cross, feed_forward, norm1, norm2, norm3);
+crate::module!(TransformerBlock:
+    attention as "self_attn",
+    cross as "multihead_attn",
+    feed_forward as "*",
+    norm1,
+    norm2,
+    norm3
+);
 
 /// The configuration of a [`TransformerBlock`]. Start from [`encoder`](Self::encoder) or
 /// [`decoder`](Self::decoder), and change fields.

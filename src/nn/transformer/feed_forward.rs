@@ -34,7 +34,7 @@ pub struct FeedForward<F: Real> {
     /// Dropout of the hidden neurons.
     pub dropout: Dropout,
 }
-crate::module!(FeedForward: gate, up, down);
+crate::module!(FeedForward: gate as "linear_gate", up as "linear1", down as "linear2");
 
 /// The configuration of a [`FeedForward`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@
 
 mod attention;
 mod dense_attention;
+mod edge_dot;
 mod elementwise;
 mod losses;
 mod norms;
@@ -63,6 +64,7 @@ pub fn operations() -> Vec<Operation> {
         sparse::operations(),
         attention::operations(),
         dense_attention::operations(),
+        edge_dot::operations(),
         norms::operations(),
         recurrent::operations(),
     ]

@@ -1,0 +1,184 @@
+//! Graph convolution with initial residual and identity map.
+
+use super::{Around, GraphConv};
+use crate::autodiff::Var;
+use crate::error::{Error, Result};
+use crate::init::Rng;
+use crate::nn::{Input, Layer, Linear, Pass};
+use crate::real::Real;
+use crate::sparse::Csr;
+use serde::{Deserialize, Serialize};
+
+/// y = ((1 − β) I + β W) h with h = (1 − α) Â x + α x₀: a graph convolution that keeps some of the network's
+/// first representation x₀, and whose weight is near the identity in deep layers.
+///
+/// Chen et al., "Simple and Deep Graph Convolutional Networks", ICML 2020, Eq. (5), without the activation;
+/// with a weight of its own for x₀ (their variant GCNII*, Appendix), y = ((1 − β) I + β W) (1 − α) Â x +
+/// ((1 − β) I + β V) α x₀.
+///
+/// | letter | shape |
+/// |---|---|
+/// | Â | n × n sparse, usually [`Graph::gcn_norm`](crate::Graph::gcn_norm), D^-½ (A + I) D^-½ |
+/// | x, x₀ | `[n, d]` |
+/// | W, V | `[d, d]` |
+/// | α | the share of x₀ |
+/// | β | ln(θ / l + 1) in layer l of a network, counted from 1; the paper calls θ λ |
+///
+/// As PyTorch Geometric's `GCN2Conv` with `layer` = l, where W and V are stored transposed; W and V start
+/// Xavier-uniform. There is no bias.
+///
+/// # Conservation laws
+/// The layer is transparent. It adds β W h to a multiple of its own input, so its neurons are those of its
+/// input: they cannot be scaled between two layers, and the law C1 of a graph convolution does not
+/// hold. What holds, behind activations that are homogeneous of degree 1, is the law of the whole stream:
+/// the map that writes x₀ and the rows of every W and V, against the columns of every W and V and the map
+/// that reads the stream at the end.
+#[derive(Debug, Clone)]
+pub struct GcniiConv<F: Real> {
+    /// W, without bias.
+    pub map: Linear<F>,
+    /// V, without bias; none if W is also that of x₀.
+    pub initial: Option<Linear<F>>,
+    /// α, θ.
+    pub options: GcniiOptions,
+    /// l, from 1.
+    pub layer: usize,
+}
+crate::module!(GcniiConv: map as "*1" [1, 0], initial as "*2" [1, 0]);
+
+/// The options of [`GcniiConv`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct GcniiOptions {
+    /// α, the share of x₀.
+    pub alpha: f64,
+    /// θ: β = ln(θ / l + 1) in layer l.
+    pub theta: f64,
+    /// Whether x₀ has the weight of the layer, and not one of its own.
+    pub shared: bool,
+}
+
+impl GcniiOptions {
+    /// The paper's for Cora: α = 0.1, θ = 0.5, one weight.
+    pub const DEFAULT: Self = Self {
+        alpha: 0.1,
+        theta: 0.5,
+        shared: true,
+    };
+}
+
+impl<F: Real> GcniiConv<F> {
+    /// Layer number `layer` (from 1) of width d.
+    ///
+    /// # Panics
+    /// If `layer` is 0.
+    #[track_caller]
+    pub fn new(width: usize, layer: usize, options: GcniiOptions, rng: &mut Rng) -> Self {
+        assert!(layer > 0, "GcniiConv: layer 0: layers are counted from 1");
+        let mut map = || Linear::new(width, width, false, rng);
+        Self {
+            map: map(),
+            initial: (!options.shared).then(map),
+            options,
+            layer,
+        }
+    }
+
+    /// β.
+    pub fn beta(&self) -> f64 {
+        (self.options.theta / self.layer as f64).ln_1p()
+    }
+
+    /// The output `[n, d]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn forward<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        x0: Var<'t, F>,
+        adjacency: &Csr<F>,
+    ) -> Var<'t, F> {
+        let input = Input::from(x);
+        input.check_nodes("GcniiConv", adjacency.pattern.cols());
+        input.check_features("GcniiConv", self.map.weight.shape()[1]);
+        let (expected, found) = (x.shape(), x0.shape());
+        assert!(
+            found == expected,
+            "GcniiConv: x has shape {expected:?}, x₀ {found:?}: they must be equal"
+        );
+        pass.call(self, &[x, x0], || {
+            let alpha = F::of(self.options.alpha);
+            let near = (pass.tape().sparse(adjacency).matmul(x)).scale(F::one() - alpha);
+            let first = x0.scale(alpha);
+            let Some(initial) = &self.initial else {
+                return self.mapped(pass, &self.map, near + first);
+            };
+            self.mapped(pass, &self.map, near) + self.mapped(pass, initial, first)
+        })
+    }
+
+    /// (1 − β) h + β h Wᵀ.
+    fn mapped<'t>(&self, pass: &Pass<'t, '_, F>, map: &Linear<F>, h: Var<'t, F>) -> Var<'t, F> {
+        let beta = F::of(self.beta());
+        h.scale(F::one() - beta) + map.forward(pass, h).scale(beta)
+    }
+}
+
+impl<F: Real> Layer<F> for GcniiConv<F> {}
+
+impl<F: Real> GraphConv<F> for GcniiConv<F> {
+    type Options = GcniiOptions;
+
+    /// The layer is number 1 until [`place`](GraphConv::place) says otherwise; `input` is not looked at.
+    fn build(_: usize, width: usize, options: GcniiOptions, rng: &mut Rng) -> Self {
+        Self::new(width, 1, options, rng)
+    }
+
+    fn needs_equal_widths() -> bool {
+        true
+    }
+
+    fn needs_first() -> bool {
+        true
+    }
+
+    fn place(&mut self, layer: usize) {
+        self.layer = layer;
+    }
+
+    fn validate(options: &GcniiOptions) -> Result<()> {
+        let GcniiOptions { alpha, theta, .. } = *options;
+        if !(0.0..=1.0).contains(&alpha) {
+            let found = alpha.to_string();
+            return Err(Error::invalid("network: alpha", "a share, 0 to 1", found));
+        }
+        if !(theta > 0.0 && theta.is_finite()) {
+            let found = theta.to_string();
+            return Err(Error::invalid("network: theta", "a positive number", found));
+        }
+        Ok(())
+    }
+
+    /// There are none to set.
+    fn set_bias(_: &mut GcniiOptions, _: bool) {}
+
+    #[track_caller]
+    fn on<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        around: Around<'_, 't, F>,
+    ) -> Var<'t, F> {
+        let Some(first) = around.first else {
+            panic!("GcniiConv: it needs x₀, the first hidden representation, and there is none")
+        };
+        self.forward(
+            pass,
+            x.to_dense(),
+            first,
+            around.neighbours.symmetric_norm(),
+        )
+    }
+}

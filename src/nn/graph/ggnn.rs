@@ -1,0 +1,123 @@
+//! Gated graph network.
+
+use super::sgc::check_steps;
+use super::{Around, GraphConv, sum_over};
+use crate::autodiff::Var;
+use crate::error::Result;
+use crate::graph::Neighbourhood;
+use crate::init::{self, Rng};
+use crate::nn::{GruCell, Input, Layer, Linear, Pass};
+use crate::real::Real;
+use serde::{Deserialize, Serialize};
+
+/// K times h ← GRU(Σ_{j ∈ N(i)} W_k h_j, h_i): the sum of the messages of the neighbours is the input of a
+/// gated recurrent unit, whose state is the representation of the node; it begins with x.
+///
+/// Li et al., "Gated Graph Sequence Neural Networks", ICLR 2016, Section 3.2, for one kind of edge and with
+/// the unit in PyTorch's form ([`GruCell`]).
+///
+/// | letter | shape |
+/// |---|---|
+/// | x | `[n, in]` with in ≤ d; columns of zeros are added up to d |
+/// | h | `[n, d]` |
+/// | W_k | `[d, d]`, one per step |
+///
+/// As PyTorch Geometric's `GatedGraphConv`, where the W_k are stored transposed, one behind the other. The
+/// paper has one W for all steps. All parameters start from U(−1/√d, 1/√d).
+///
+/// # Conservation laws
+/// The layer is transparent. Messages are summed and meet the weight W_i of the unit without a function
+/// between: so the rows of all W_k are balanced against the columns of W_i, as matrices. The gates saturate:
+/// no law goes through the unit.
+#[derive(Debug, Clone)]
+pub struct GatedGraphConv<F: Real> {
+    /// W_k, first step to last, without biases.
+    pub messages: Vec<Linear<F>>,
+    /// The unit.
+    pub cell: GruCell<F>,
+}
+crate::module!(GatedGraphConv: messages in "*" [_, 1, 0], cell as "rnn");
+
+/// The options of [`GatedGraphConv`]. Its unit always has biases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GatedGraphOptions {
+    /// K, the number of steps.
+    pub steps: usize,
+}
+
+impl<F: Real> GatedGraphConv<F> {
+    /// A layer of width d.
+    pub fn new(width: usize, options: GatedGraphOptions, rng: &mut Rng) -> Self {
+        let bound = (width.max(1) as f64).sqrt().recip();
+        let mut message = |_| Linear {
+            weight: init::uniform(&[width, width], bound, rng),
+            bias: None,
+        };
+        Self {
+            messages: (0..options.steps).map(&mut message).collect(),
+            cell: GruCell::new(width, width, rng),
+        }
+    }
+
+    /// The output `[n, d]`.
+    ///
+    /// # Panics
+    /// If x does not have one row per node, or has more than d features.
+    #[track_caller]
+    pub fn forward<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        neighbours: &Neighbourhood<F>,
+    ) -> Var<'t, F> {
+        Input::from(x).check_nodes("GatedGraphConv", neighbours.nodes());
+        let (shape, width) = (x.shape(), self.cell.hidden());
+        assert!(
+            shape.len() == 2 && shape[1] <= width,
+            "GatedGraphConv: x has shape {shape:?}, it must be [nodes, features] with at most {width} features"
+        );
+        pass.call(self, &[x], || {
+            let sum = sum_over(pass, neighbours.pattern());
+            let start = match width - shape[1] {
+                0 => x,
+                more => x.pad(1, 0, more),
+            };
+            self.messages.iter().fold(start, |h, message| {
+                let heard = sum.matmul(message.forward(pass, h));
+                self.cell.forward(pass, heard, h)
+            })
+        })
+    }
+}
+
+impl<F: Real> Layer<F> for GatedGraphConv<F> {}
+
+impl<F: Real> GraphConv<F> for GatedGraphConv<F> {
+    type Options = GatedGraphOptions;
+
+    /// `input` is not looked at.
+    fn build(_: usize, width: usize, options: GatedGraphOptions, rng: &mut Rng) -> Self {
+        Self::new(width, options, rng)
+    }
+
+    fn needs_equal_widths() -> bool {
+        true
+    }
+
+    fn validate(options: &GatedGraphOptions) -> Result<()> {
+        check_steps(options.steps, 1)
+    }
+
+    /// There are none that could be left out.
+    fn set_bias(_: &mut GatedGraphOptions, _: bool) {}
+
+    #[track_caller]
+    fn on<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        around: Around<'_, 't, F>,
+    ) -> Var<'t, F> {
+        self.forward(pass, x.to_dense(), around.neighbours)
+    }
+}

@@ -1,0 +1,132 @@
+//! Graph isomorphism network.
+
+use super::{Around, GraphConv, sum_over};
+use crate::autodiff::Var;
+use crate::graph::Neighbourhood;
+use crate::init::{self, Rng};
+use crate::nn::linear::add_bias;
+use crate::nn::{Input, Layer, Linear, Pass};
+use crate::real::Real;
+use crate::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+/// y_i = W₂ relu(W₁ ((1 + ε) x_i + Σ_{j ∈ N(i)} x_j) + b₁) + b₂: the sum over the neighbours, which tells
+/// multisets of neighbours apart where a mean does not, then a perceptron of two layers.
+///
+/// Xu et al., "How Powerful are Graph Neural Networks?", ICLR 2019, Eq. (4.1).
+///
+/// | letter | shape |
+/// |---|---|
+/// | x | `[n, in]`, dense or sparse |
+/// | W₁, b₁ | `[out, in]`, `[out]` |
+/// | W₂, b₂ | `[out, out]`, `[out]` |
+/// | ε | `[1]`; it starts at 0 |
+///
+/// As PyTorch Geometric's `GINConv` with `train_eps` and the perceptron of its `GIN` model, without batch
+/// norm between the two layers. The sum commutes with W₁ and is taken on the narrower side of it. Weights
+/// start Xavier-uniform, biases at 0.
+///
+/// # Conservation laws
+/// The layer is transparent: the first map with its sum over neighbours, the ReLU and the second map are
+/// examined one by one, so the neurons between them have their law, W₁ against W₂. ε takes part in no law.
+#[derive(Debug, Clone)]
+pub struct GinConv<F: Real> {
+    /// ε; none for an ε that stays 0.
+    pub eps: Option<Tensor<F>>,
+    /// W₁ and b₁.
+    pub first: Linear<F>,
+    /// W₂ and b₂.
+    pub second: Linear<F>,
+}
+crate::module!(GinConv: eps = Gain, first as "nn.lins.0", second as "nn.lins.1");
+
+/// The options of [`GinConv`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GinOptions {
+    /// Whether ε is trained; else it is 0, and the layer that of GIN-0.
+    pub eps: bool,
+    /// Whether there are biases.
+    pub bias: bool,
+}
+
+impl<F: Real> GinConv<F> {
+    /// A layer from `input` to `out` neurons, with as many neurons between its two maps.
+    pub fn new(input: usize, out: usize, options: GinOptions, rng: &mut Rng) -> Self {
+        Self {
+            eps: options.eps.then(|| init::zeros(&[1])),
+            first: Linear::new(input, out, options.bias, rng),
+            second: Linear::new(out, out, options.bias, rng),
+        }
+    }
+
+    /// The output `[n, out]`.
+    ///
+    /// # Panics
+    /// If x does not have one row per node, or as many features as W₁ reads.
+    #[track_caller]
+    pub fn forward<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: impl Into<Input<'t, F>>,
+        neighbours: &Neighbourhood<F>,
+    ) -> Var<'t, F> {
+        let x = x.into();
+        x.check_nodes("GinConv", neighbours.nodes());
+        x.check_features("GinConv", self.first.weight.shape()[1]);
+        pass.call(self, &[x.var()], || {
+            // A map of the rows before an affine map does not change its ports.
+            let inner = pass.call(&self.first, &[x.var()], || {
+                self.first_map(pass, x, neighbours)
+            });
+            self.second.forward(pass, inner.relu())
+        })
+    }
+
+    /// W₁ ((1 + ε) x_i + Σ_j x_j) + b₁.
+    fn first_map<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        neighbours: &Neighbourhood<F>,
+    ) -> Var<'t, F> {
+        let sum = sum_over(pass, neighbours.pattern());
+        let both = |x: Var<'t, F>| {
+            let own = match &self.eps {
+                Some(eps) => x * (pass.param(eps) + F::one()),
+                None => x,
+            };
+            own + sum.matmul(x)
+        };
+        let weight = pass.param(&self.first.weight);
+        let (out, input) = (self.first.weight.shape()[0], self.first.weight.shape()[1]);
+        let y = match x {
+            Input::Dense(x) if input < out => both(x).linear(weight),
+            x => both(x.linear(weight)),
+        };
+        add_bias(pass, y, self.first.bias.as_ref())
+    }
+}
+
+impl<F: Real> Layer<F> for GinConv<F> {}
+
+impl<F: Real> GraphConv<F> for GinConv<F> {
+    type Options = GinOptions;
+
+    fn build(input: usize, width: usize, options: GinOptions, rng: &mut Rng) -> Self {
+        Self::new(input, width, options, rng)
+    }
+
+    fn set_bias(options: &mut GinOptions, bias: bool) {
+        options.bias = bias;
+    }
+
+    #[track_caller]
+    fn on<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        around: Around<'_, 't, F>,
+    ) -> Var<'t, F> {
+        self.forward(pass, x, around.neighbours)
+    }
+}

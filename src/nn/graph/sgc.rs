@@ -1,0 +1,171 @@
+//! Simple graph convolution: propagation without weights, then one linear map.
+
+use super::{Around, GraphConv, MOST_LAYERS};
+use crate::autodiff::Var;
+use crate::error::{Error, Result};
+use crate::init::Rng;
+use crate::kernels;
+use crate::nn::linear::{Linear, add_bias, affine};
+use crate::nn::{Input, Layer, Params, Pass};
+use crate::real::Real;
+use crate::sparse::Csr;
+use crate::symmetry::Ports;
+use crate::tensor::{Tensor, contiguous};
+use serde::{Deserialize, Serialize};
+
+/// y = Â^K x Wᵀ + b: K times a fixed weighted mean of the neighbourhood, then a linear map; K layers of
+/// graph convolution without the activations between them.
+///
+/// Wu et al., "Simplifying Graph Convolutional Networks", ICML 2019, Eq. (8), without the softmax.
+///
+/// | letter | shape |
+/// |---|---|
+/// | Â | n × n sparse, usually [`Graph::gcn_norm`](crate::Graph::gcn_norm), D^-½ (A + I) D^-½ |
+/// | x | `[n, in]`, dense or sparse |
+/// | W, b | `[out, in]`, `[out]` |
+///
+/// As PyTorch Geometric's `SGConv`, with K = `steps`; the caller computes Â, once per graph. The products are
+/// taken in the cheaper order, as in [`GcnConv`](crate::nn::GcnConv). PyTorch Geometric can keep Â^K x of
+/// the first pass in the layer (`cached`); here the caller computes it once
+/// ([`propagate`](Self::propagate)), and gives it to [`forward_propagated`](Self::forward_propagated). With
+/// few classes and sparse features the products of a pass cost less than a dense Â^K x Wᵀ.
+#[derive(Debug, Clone)]
+pub struct SgcConv<F: Real> {
+    /// W: row i holds the incoming weights of neuron i.
+    pub weight: Tensor<F>,
+    /// b.
+    pub bias: Option<Tensor<F>>,
+    /// K, and whether there is a bias.
+    pub options: SgcOptions,
+}
+crate::module!(SgcConv: weight = Weight as "lin.weight", bias = Bias as "lin.bias");
+
+/// The options of [`SgcConv`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SgcOptions {
+    /// K, the number of propagations; with 0 the layer is a linear map.
+    pub steps: usize,
+    /// Whether there is a bias.
+    pub bias: bool,
+}
+
+impl<F: Real> SgcConv<F> {
+    /// A layer from `input` to `out` neurons; W Xavier-uniform, b = 0.
+    pub fn new(input: usize, out: usize, options: SgcOptions, rng: &mut Rng) -> Self {
+        let Linear { weight, bias } = Linear::new(input, out, options.bias, rng);
+        Self {
+            weight,
+            bias,
+            options,
+        }
+    }
+
+    /// Â^K x Wᵀ + b, shape `[n, out]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn forward<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: impl Into<Input<'t, F>>,
+        adjacency: &Csr<F>,
+    ) -> Var<'t, F> {
+        let x = x.into();
+        x.check_nodes("SgcConv", adjacency.pattern.cols());
+        x.check_features("SgcConv", self.weight.shape()[1]);
+        pass.call(self, &[x.var()], || {
+            let adjacency = pass.tape().sparse(adjacency);
+            let weight = pass.param(&self.weight);
+            let propagated = |x| (0..self.options.steps).fold(x, |x, _| adjacency.matmul(x));
+            let (out, input) = (self.weight.shape()[0], self.weight.shape()[1]);
+            let y = match x {
+                Input::Dense(x) if input < out => propagated(x).linear(weight),
+                x => propagated(x.linear(weight)),
+            };
+            add_bias(pass, y, self.bias.as_ref())
+        })
+    }
+
+    /// The output from features that are propagated already: p Wᵀ + b with p = Â^K x of
+    /// [`propagate`](Self::propagate), shape `[n, out]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn forward_propagated<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        p: impl Into<Input<'t, F>>,
+    ) -> Var<'t, F> {
+        let p = p.into();
+        p.check_features("SgcConv", self.weight.shape()[1]);
+        pass.call(self, &[p.var()], || {
+            let y = p.linear(pass.param(&self.weight));
+            add_bias(pass, y, self.bias.as_ref())
+        })
+    }
+
+    /// Â^K x for features x `[n, in]` that do not change: computed once, before the training. The result
+    /// is dense even if x is not.
+    ///
+    /// # Panics
+    /// If x is not a matrix with one row per column of Â, or Â is not square.
+    #[track_caller]
+    pub fn propagate(&self, x: &Tensor<F>, adjacency: &Csr<F>) -> Tensor<F> {
+        let (shape, pattern) = (x.shape(), &adjacency.pattern);
+        assert!(
+            shape.len() == 2 && shape[0] == pattern.cols() && pattern.rows() == pattern.cols(),
+            "SgcConv: x has shape {shape:?}, Â {:?}: x must be [nodes, features], and Â square",
+            pattern.shape()
+        );
+        let (width, values) = (shape[1], contiguous(&adjacency.values));
+        let values = values.as_slice().expect("contiguous");
+        (0..self.options.steps).fold(x.clone(), |x, _| {
+            let rows = contiguous(&x);
+            let rows = rows.as_slice().expect("contiguous");
+            kernels::spmm::spmm(pattern, values, rows, 1, width).into_tensor(shape)
+        })
+    }
+}
+
+impl<F: Real> Layer<F> for SgcConv<F> {
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        Some(affine(params, &self.weight, self.bias.as_ref()))
+    }
+}
+
+/// Checks a number of steps of propagation.
+pub(super) fn check_steps(steps: usize, least: usize) -> Result<()> {
+    if (least..=MOST_LAYERS).contains(&steps) {
+        return Ok(());
+    }
+    let rule = format!("{least} to {MOST_LAYERS}");
+    Err(Error::invalid("network: steps", rule, steps.to_string()))
+}
+
+impl<F: Real> GraphConv<F> for SgcConv<F> {
+    type Options = SgcOptions;
+
+    fn build(input: usize, width: usize, options: SgcOptions, rng: &mut Rng) -> Self {
+        Self::new(input, width, options, rng)
+    }
+
+    fn validate(options: &SgcOptions) -> Result<()> {
+        check_steps(options.steps, 0)
+    }
+
+    fn set_bias(options: &mut SgcOptions, bias: bool) {
+        options.bias = bias;
+    }
+
+    #[track_caller]
+    fn on<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        around: Around<'_, 't, F>,
+    ) -> Var<'t, F> {
+        self.forward(pass, x, around.neighbours.symmetric_norm())
+    }
+}

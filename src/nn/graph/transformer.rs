@@ -1,0 +1,432 @@
+//! The graph transformer.
+
+use super::{Around, GraphConv, Heads};
+use crate::autodiff::Var;
+use crate::error::{Error, Result};
+use crate::init::{self, Rng};
+use crate::nn::{Dropout, Input, Layer, Linear, Params, Pass};
+use crate::ops::Sparse;
+use crate::ops::edge_dot::DotAttention;
+use crate::real::Real;
+use crate::sparse::Pattern;
+use crate::symmetry::{Law, Ports, Reader, Slice, Symmetry, Term};
+use crate::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// a_i = Σ_j α_ij (W_v x_j + b_v + W_e e_ij) with α_i = softmax_j ⟨W_q x_i + b_q, W_k x_j + b_k + W_e e_ij⟩ /
+/// √C for each head, to which a map of the node itself is added, r_i = W_r x_i + b_r: the attention of a
+/// transformer along the edges of a graph.
+///
+/// Shi et al., "Masked Label Prediction: Unified Message Passing Model for Semi-Supervised Classification",
+/// IJCAI 2021, Eq. (3) to (5).
+///
+/// | switches | output |
+/// |---|---|
+/// | neither | a |
+/// | skip | a + r |
+/// | skip, gate | β ⊙ r + (1 − β) ⊙ a with β_i = sigmoid ⟨w, a_i ‖ r_i ‖ a_i − r_i⟩, one number per node |
+///
+/// | letter | shape |
+/// |---|---|
+/// | x | `[n, in]`, dense or sparse |
+/// | e | `[edges, d_e]`, features of the edges in the order of [`Graph::edge_list`](crate::Graph::edge_list) |
+/// | W_q, W_k, W_v | `[H·C, in]`, H heads of width C |
+/// | W_e | `[H·C, d_e]` |
+/// | W_r | `[H·C, in]`, averaged heads `[C, in]` |
+/// | w | `[1, 3·H·C]`, averaged heads `[1, 3·C]` |
+/// | α | `[edges, H]`, summing to 1 over the edges into a node |
+///
+/// As PyTorch Geometric's `TransformerConv` (there the skip is `root_weight`, the gate `beta`), but for the
+/// initialisation: weights start Xavier-uniform, biases at 0. The edges are given as a pattern; its rows are
+/// the targets i. The layer adds no self-loops; a node without neighbours has a_i = 0.
+///
+/// # Conservation laws
+/// Without edge features, queries and keys of each head are balanced against each other (C8), biases
+/// included (C10), whatever stands behind the layer; the bias of the keys never moves. The neurons of a head
+/// are written by the rows of W_v, b_v, W_r and b_r, and read by the next layer (C9); the gate reads them
+/// linearly and takes part as attention vectors do. Edge features stand beside keys and values with one
+/// weight. So a neuron's rows of W_k, b_k and W_e are then written with those of W_v, and its rows of W_q and
+/// b_q balance those of W_k: one law in place of two. The three parts of the gate's weight see one thing
+/// twice, a − r beside a and r, which is a law of its own.
+#[derive(Debug, Clone)]
+pub struct TransformerConv<F: Real> {
+    /// W_q and b_q.
+    pub query: Linear<F>,
+    /// W_k and b_k.
+    pub key: Linear<F>,
+    /// W_v and b_v.
+    pub value: Linear<F>,
+    /// W_e, if the edges have features.
+    pub edge: Option<Tensor<F>>,
+    /// W_r and b_r.
+    pub skip: Option<Linear<F>>,
+    /// w.
+    pub gate: Option<Tensor<F>>,
+    /// Heads, dropout, switches.
+    pub options: TransformerOptions,
+}
+crate::module!(TransformerConv:
+    query as "lin_query",
+    key as "lin_key",
+    value as "lin_value",
+    edge = Weight as "lin_edge.weight",
+    skip as "lin_skip",
+    gate = Attention as "lin_beta.weight"
+);
+
+/// The options of [`TransformerConv`]; the defaults are those of PyTorch Geometric's layer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TransformerOptions {
+    /// H, the number of heads.
+    pub heads: usize,
+    /// How the heads are joined.
+    pub join: Heads,
+    /// Whether there are biases.
+    pub bias: bool,
+    /// Whether the map of the node itself is added.
+    pub skip: bool,
+    /// Whether β mixes the attention with the map of the node; without that map it does nothing.
+    pub gate: bool,
+    /// The probability of dropping an attention coefficient in training.
+    pub dropout: f64,
+}
+
+impl Default for TransformerOptions {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl TransformerOptions {
+    /// One head with biases and skip, no gate, no dropout.
+    pub const DEFAULT: Self = Self {
+        heads: 1,
+        join: Heads::Concatenate,
+        bias: true,
+        skip: true,
+        gate: false,
+        dropout: 0.0,
+    };
+
+    /// The width of the layer's output for heads of width C.
+    pub fn output(&self, width: usize) -> usize {
+        match self.join {
+            Heads::Concatenate => self.heads.saturating_mul(width),
+            Heads::Average => width,
+        }
+    }
+
+    /// Checks whether a layer can be built with these options.
+    ///
+    /// # Errors
+    /// If there is no head, or the probability of dropout is not within 0 ≤ p ≤ 1.
+    pub fn validate(&self) -> Result<()> {
+        if self.heads == 0 {
+            return Err(Error::invalid("network: heads", "at least 1", "0"));
+        }
+        if !(0.0..=1.0).contains(&self.dropout) {
+            let found = self.dropout.to_string();
+            let rule = "a probability, 0 to 1";
+            return Err(Error::invalid("network: attention dropout", rule, found));
+        }
+        Ok(())
+    }
+}
+
+/// Queries, keys, values and terms of the edges, split into heads.
+struct Projected<'t, F: Real> {
+    q: Var<'t, F>,
+    k: Var<'t, F>,
+    v: Var<'t, F>,
+    e: Option<Var<'t, F>>,
+}
+
+impl<F: Real> TransformerConv<F> {
+    /// A layer of `options.heads` heads of the given width, for edges with `edge_features` features or
+    /// none; all weights Xavier-uniform, biases 0.
+    pub fn new(
+        input: usize,
+        width: usize,
+        edge_features: Option<usize>,
+        options: TransformerOptions,
+        rng: &mut Rng,
+    ) -> Self {
+        let (all, out) = (options.heads * width, options.output(width));
+        let mut map = |out| Linear::new(input, out, options.bias, rng);
+        let [query, key, value] = [map(all), map(all), map(all)];
+        let skip = options.skip.then(|| map(out));
+        let mut weight = |shape: &[usize]| init::xavier_uniform(shape, 1.0, rng);
+        Self {
+            query,
+            key,
+            value,
+            edge: edge_features.map(|d| weight(&[all, d])),
+            skip,
+            gate: (options.skip && options.gate).then(|| weight(&[1, 3 * out])),
+            options,
+        }
+    }
+
+    /// The output `[n, H·C]`, or `[n, C]` with averaged heads.
+    ///
+    /// # Panics
+    /// If the shapes do not fit, or there are features `e` of the edges and no weight for them, or the other
+    /// way round.
+    #[track_caller]
+    pub fn forward<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: impl Into<Input<'t, F>>,
+        edges: &Arc<Pattern>,
+        e: Option<Var<'t, F>>,
+    ) -> Var<'t, F> {
+        let x = x.into();
+        self.check(&x, edges, e);
+        pass.call(self, &inputs(&x, e), || {
+            let attention = self.attention(pass, edges);
+            let Projected { q, k, v, e } = self.project(pass, &x, e);
+            self.finish(pass, attention.attend(q, k, v, e), &x)
+        })
+    }
+
+    /// The output, and the coefficients α before dropout as a sparse matrix with H values per entry.
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward).
+    #[track_caller]
+    pub fn forward_with_attention<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: impl Into<Input<'t, F>>,
+        edges: &Arc<Pattern>,
+        e: Option<Var<'t, F>>,
+    ) -> (Var<'t, F>, Sparse<'t, F>) {
+        let x = x.into();
+        self.check(&x, edges, e);
+        pass.call(self, &inputs(&x, e), || {
+            let attention = self.attention(pass, edges);
+            let Projected { q, k, v, e } = self.project(pass, &x, e);
+            let alpha = attention.coefficients(q, k, e);
+            let y = self.finish(pass, attention.combine(alpha, v, e), &x);
+            (y, Sparse::new(edges, alpha))
+        })
+    }
+
+    #[track_caller]
+    fn check(&self, x: &Input<'_, F>, edges: &Pattern, e: Option<Var<'_, F>>) {
+        x.check_nodes("TransformerConv", edges.cols());
+        x.check_nodes("TransformerConv", edges.rows());
+        x.check_features("TransformerConv", self.query.weight.shape()[1]);
+        let features = self.edge.as_ref().map(|w| w.shape()[1]);
+        let (found, expected) = (e.map(|e| e.shape()), features.map(|d| vec![edges.nnz(), d]));
+        assert!(
+            found == expected,
+            "TransformerConv: features of the edges {found:?}, the layer reads {expected:?}"
+        );
+    }
+
+    /// The attention of one pass. With dropout, this draws the seed of the next mask.
+    fn attention(&self, pass: &Pass<'_, '_, F>, edges: &Arc<Pattern>) -> DotAttention {
+        let p = self.options.dropout;
+        DotAttention {
+            pattern: Arc::clone(edges),
+            dropout: Dropout { p }.seed(pass).map(|seed| (p, seed)),
+        }
+    }
+
+    fn project<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: &Input<'t, F>,
+        e: Option<Var<'t, F>>,
+    ) -> Projected<'t, F> {
+        let split = |z: Var<'t, F>| {
+            let shape = z.shape();
+            z.reshape(&[shape[0], self.options.heads, shape[1] / self.options.heads])
+        };
+        let map = |map: &Linear<F>| split(map.forward(pass, x.clone()));
+        let weight = self.edge.as_ref().map(|w| pass.param(w));
+        Projected {
+            q: map(&self.query),
+            k: map(&self.key),
+            v: map(&self.value),
+            e: e.zip(weight).map(|(e, w)| split(e.linear(w))),
+        }
+    }
+
+    /// The layer's output from the heads `[n, H, C]`: they are joined, skip and gate are added.
+    fn finish<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        heads: Var<'t, F>,
+        x: &Input<'t, F>,
+    ) -> Var<'t, F> {
+        let shape = heads.shape();
+        let a = match self.options.join {
+            Heads::Average if self.options.heads > 1 => heads.mean(&[1], false),
+            _ => heads.reshape(&[shape[0], shape[1] * shape[2]]),
+        };
+        let Some(skip) = &self.skip else { return a };
+        let r = skip.forward(pass, x.clone());
+        match &self.gate {
+            Some(w) => {
+                let both = Var::concat(&[a, r, a - r], 1);
+                let beta = both.linear(pass.param(w)).sigmoid();
+                beta * r + (-beta + F::one()) * a
+            }
+            None => a + r,
+        }
+    }
+
+    /// The parts of the gate's weight for a, r and a − r, one entry per neuron of the output.
+    fn gate_parts(&self, params: &Params<'_, F>) -> Option<[Slice; 3]> {
+        let w = self.gate.as_ref()?;
+        let out = w.len() / 3;
+        let all = params.grouped(w, 1, w.len());
+        Some([0, 1, 2].map(|k| all.narrow(k * out..(k + 1) * out)))
+    }
+
+    /// The laws of the inside: C8 and C10, and that of the gate.
+    fn inside(&self, params: &Params<'_, F>) -> Vec<Law> {
+        let mut laws = Vec::new();
+        let (heads, all) = (self.options.heads, self.query.weight.shape()[0]);
+        let width = all / heads;
+        if self.edge.is_none() {
+            let rows = |map: &Linear<F>, h: usize| {
+                let parts = std::iter::once(&map.weight).chain(&map.bias);
+                let narrow = |p| params.rows(p).narrow(h * width..(h + 1) * width);
+                parts.map(narrow).collect::<Vec<_>>()
+            };
+            laws.extend((0..heads).map(|h| {
+                let queries = rows(&self.query, h).into_iter().map(Term::incoming);
+                let keys = rows(&self.key, h).into_iter().map(Term::outgoing);
+                let name = format!("head {}, queries and keys", h + 1);
+                Law::new(name, 0, Symmetry::Linear, queries.chain(keys).collect())
+            }));
+        }
+        if let Some(bias) = &self.key.bias {
+            let terms = [
+                Term::incoming(params.rows(bias)),
+                Term::yardstick(params.rows(&self.key.weight)),
+            ];
+            let name = "bias of the keys";
+            laws.push(Law::new(name, 0, Symmetry::Translation, terms.into()));
+        }
+        if let Some([a, r, difference]) = self.gate_parts(params) {
+            let less = |slice| Term::incoming(slice).times(-1.0);
+            let terms = vec![Term::incoming(a), less(r), less(difference)];
+            laws.push(Law::new("gate", 0, Symmetry::Translation, terms));
+        }
+        laws
+    }
+}
+
+/// The variables that the layer reads.
+fn inputs<'t, F: Real>(x: &Input<'t, F>, e: Option<Var<'t, F>>) -> Vec<Var<'t, F>> {
+    std::iter::once(x.var()).chain(e).collect()
+}
+
+impl<F: Real> Layer<F> for TransformerConv<F> {
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        let (averaged, heads) = match self.options.join {
+            Heads::Concatenate => (false, self.options.heads),
+            Heads::Average => (true, 1),
+        };
+        let groups = if averaged { self.options.heads } else { 1 };
+        let width = self.query.weight.shape()[0] / groups;
+        let per_head = |p: &Tensor<F>| params.grouped(p, groups, width);
+        let of = |map: &Linear<F>| {
+            let parts = std::iter::once(&map.weight).chain(&map.bias);
+            parts.map(per_head).collect::<Vec<_>>()
+        };
+        let mut incoming = of(&self.value);
+        let mut attention = Vec::new();
+        // W_e scales keys and values alike.
+        if let Some(edge) = &self.edge {
+            incoming.push(per_head(edge));
+            incoming.extend(of(&self.key));
+            attention.extend(of(&self.query));
+        }
+        let own = self.skip.iter();
+        let own = own.flat_map(|map| std::iter::once(&map.weight).chain(&map.bias));
+        incoming.extend(own.map(|p| params.rows(p)));
+        attention.extend(self.gate_parts(params).into_iter().flatten());
+        let maps = [&self.query, &self.key, &self.value]
+            .into_iter()
+            .chain(&self.skip);
+        let read = |w: &Tensor<F>| params.columns(w);
+        let mut readers = vec![Reader::linear(maps.map(|map| read(&map.weight)))];
+        readers.extend(self.edge.iter().map(|w| Reader::linear([read(w)])));
+        let free = self.gate.is_none();
+        let skip = self.skip.as_ref().filter(|_| free);
+        let bias = skip.and_then(|map| map.bias.as_ref());
+        Some(Ports {
+            writers: (incoming.into_iter().map(Term::incoming))
+                .chain(attention.into_iter().map(Term::attention))
+                .collect(),
+            readers,
+            heads,
+            // Everything else reads neurons through products.
+            mixes: true,
+            shifts: if free {
+                self.shifts(params)
+            } else {
+                Vec::new()
+            },
+            offsets: bias.map(|b| params.rows(b)).into_iter().collect(),
+            inside: self.inside(params),
+        })
+    }
+}
+
+impl<F: Real> TransformerConv<F> {
+    /// The slices whose shift adds the same number to all outputs of a row, without a gate. Coefficients
+    /// differ from head to head, so heads side by side shift alike only by b_v, of which each row of α
+    /// takes the whole, but for dropout.
+    fn shifts(&self, params: &Params<'_, F>) -> Vec<Slice> {
+        let alike = self.options.join == Heads::Average || self.options.heads == 1;
+        let values = alike.then(|| params.columns(&self.value.weight));
+        let constant = alike || self.options.dropout == 0.0;
+        let bias = self.value.bias.as_ref().filter(|_| constant);
+        let skip = self.skip.iter().flat_map(|map| {
+            let bias = map.bias.iter().map(|b| params.whole(b));
+            std::iter::once(params.columns(&map.weight)).chain(bias)
+        });
+        (values.into_iter())
+            .chain(bias.map(|b| params.whole(b)))
+            .chain(skip)
+            .collect()
+    }
+}
+
+impl<F: Real> GraphConv<F> for TransformerConv<F> {
+    type Options = TransformerOptions;
+
+    /// A layer for edges without features.
+    fn build(input: usize, width: usize, options: TransformerOptions, rng: &mut Rng) -> Self {
+        Self::new(input, width, None, options, rng)
+    }
+
+    fn output(width: usize, options: &TransformerOptions) -> usize {
+        options.output(width)
+    }
+
+    fn validate(options: &TransformerOptions) -> Result<()> {
+        options.validate()
+    }
+
+    fn set_bias(options: &mut TransformerOptions, bias: bool) {
+        options.bias = bias;
+    }
+
+    #[track_caller]
+    fn on<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        around: Around<'_, 't, F>,
+    ) -> Var<'t, F> {
+        self.forward(pass, x, around.neighbours.pattern(), None)
+    }
+}
