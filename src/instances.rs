@@ -10,8 +10,9 @@
 
 use crate::autodiff::{Tape, Var, grad, grad_graph, vjp};
 use crate::graph::Neighbourhood;
-use crate::nn::{GraphNet, Module, Pass, Traced};
+use crate::nn::{GraphNet, Gru, GruCell, Lstm, LstmCell, Module, Pass, Traced};
 use crate::ops::attention::{Compared, DenseAttention, EdgeAttention, Mask};
+use crate::ops::recurrent;
 use crate::ops::sparse::{self, Sparse};
 use crate::optim::{Algorithm, Optimizer};
 use crate::real::Real;
@@ -22,12 +23,14 @@ use std::sync::Arc;
 /// The functions below, for both types. It is public and not inlined, so that they are compiled.
 #[doc(hidden)]
 #[inline(never)]
-pub fn instances() -> [*const (); 4] {
+pub fn instances() -> [*const (); 6] {
     [
         operations::<f32> as *const (),
         operations::<f64> as *const (),
         network::<f32> as *const (),
         network::<f64> as *const (),
+        sequences::<f32> as *const (),
+        sequences::<f64> as *const (),
     ]
 }
 
@@ -40,6 +43,7 @@ fn operations<F: Real>(x: Tensor<F>, mask: &Tensor<bool>, matrix: &Csr<F>, patte
         of_shapes(x, &shape),
         of_axes(x, mask),
         of_edges(x, matrix, pattern),
+        recurrent::lstm(x, x, x, x, x) + recurrent::gru(x, x, x, x),
     ];
     let graph = grad_graph(results[0], &results);
     vjp(graph[0], &graph, &x.value());
@@ -119,4 +123,19 @@ fn network<F: Real>(mut net: GraphNet<F>, x: Tensor<F>, neighbours: &Neighbourho
     }
     net.trace();
     net.tensors_mut();
+}
+
+/// Recurrent layers.
+fn sequences<F: Real>(layers: &(Lstm<F>, Gru<F>), cells: &(LstmCell<F>, GruCell<F>), x: Tensor<F>) {
+    let tape = Tape::new();
+    for pass in [Pass::train(&tape, layers, 0), Pass::eval(&tape, cells)] {
+        let x = tape.constant(x.clone());
+        let ((y, _), (z, h)) = (
+            layers.0.forward(&pass, x, None),
+            layers.1.forward(&pass, x, None),
+        );
+        cells.0.forward(&pass, x, cells.0.start(&pass, 1));
+        cells.1.forward(&pass, x, h[0]);
+        pass.gradients(y + z);
+    }
 }

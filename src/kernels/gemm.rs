@@ -69,6 +69,35 @@ pub fn matmul<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>) -> Array2<F> {
     out.into_array((m, n))
 }
 
+/// out ← a b for two matrices, with any strides; the rows of `out` one behind the other.
+///
+/// As [`matmul`] in tiles of the output, for products that come one after another into the same memory.
+///
+/// # Panics
+/// If the inner dimensions differ, or `out` has not as many elements as the product.
+#[track_caller]
+#[inline(never)]
+pub fn matmul_into<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) {
+    let ((m, k), (k2, n)) = (a.dim(), b.dim());
+    assert!(
+        k == k2 && out.len() == m * n,
+        "matmul_into: [{m}, {k}] · [{k2}, {n}] into {} elements",
+        out.len()
+    );
+    if out.is_empty() {
+        return;
+    }
+    let tiles = tiles(out, [m, n, k]);
+    par::map(tiles, m.saturating_mul(n).saturating_mul(k), |tile| {
+        block(
+            a.slice_axis(Axis(0), Slice::from(tile.rows)),
+            b.slice_axis(Axis(1), Slice::from(tile.columns)),
+            tile.out,
+            Into::Set,
+        )
+    });
+}
+
 /// A part of a product: which rows of the left factor, which columns of the right one, and where it goes.
 struct Tile<'a, F> {
     rows: Range<usize>,

@@ -23,6 +23,7 @@ pub mod norm;
 pub(crate) mod pairs;
 pub mod par;
 pub mod random;
+pub mod recurrent;
 pub mod reduce;
 pub mod rotary;
 mod rows;

@@ -20,6 +20,8 @@
 //! | [`BatchNorm`] | γ (x − mean) / √(var + ε) + β, per feature | Ioffe and Szegedy, ICML 2015 |
 //! | [`GraphNorm`] | γ c / √(mean c² + ε) + β, c = x − α mean, per feature | Cai et al., ICML 2021 |
 //! | [`PairNorm`] | s (x − mean) / √(ε + mean ‖x_i − mean‖²), and two more modes | Zhao and Akoglu, ICLR 2020 |
+//! | [`Lstm`], [`LstmCell`] | h' = o ⊙ tanh c', c' = f ⊙ c + i ⊙ g | Hochreiter and Schmidhuber 1997 |
+//! | [`Gru`], [`GruCell`] | h' = (1 − z) ⊙ n + z ⊙ h | Cho et al., EMNLP 2014 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
 //!
@@ -41,6 +43,7 @@ mod module;
 mod norm;
 mod params;
 mod pass;
+mod recurrent;
 mod trace;
 mod transformer;
 
@@ -66,6 +69,7 @@ pub use norm::{
 };
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
+pub use recurrent::{Gru, GruCell, Lstm, LstmCell, LstmState};
 pub use trace::{Call, Summary, Trace, Traced};
 pub use transformer::{
     BlockConfig, DropPath, FeedForward, FeedForwardConfig, LanguageConfig, LanguageModel,

@@ -40,6 +40,7 @@ mod loss;
 mod matrix;
 mod norm;
 mod product;
+pub mod recurrent;
 mod reduce;
 mod rotary;
 mod segment;

@@ -25,6 +25,7 @@ mod networks;
 mod normalisation;
 mod plain;
 mod problems;
+mod recurrent;
 mod runs;
 mod streams;
 mod sums;

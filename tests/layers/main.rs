@@ -5,6 +5,7 @@ mod graph;
 mod local_constants;
 mod omega_gat;
 mod passes;
+mod recurrent;
 #[path = "../fixtures/mod.rs"]
 mod reference;
 mod sage;

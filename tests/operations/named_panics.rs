@@ -4,6 +4,7 @@ use crate::registry::operations;
 use emmy::autodiff::{checkpoint, grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
 use emmy::ops::Sparse;
 use emmy::ops::attention::{Compared, DenseAttention, EdgeAttention, Mask};
+use emmy::ops::recurrent::{gru, lstm};
 use emmy::ops::sparse::{
     gather_columns, gather_rows, sddmm, sddmm_add, segment_max, segment_mean, segment_softmax,
     segment_sum, segment_sum_columns, spmm, spmm_t,
@@ -293,6 +294,22 @@ const ATTENTION: &[Refused] = &[
 ];
 
 #[rustfmt::skip]
+const RECURRENT: &[Refused] = &[
+    ("lstm", "the weight has shape [12, 4], it must be [4 h, h]", |t| { lstm(t.x(&[5, 2, 12]), t.x(&[12, 4]), t.x(&[12]), t.x(&[2, 3]), t.x(&[2, 3])); }),
+    ("lstm", "the weight has shape [12], it must be [4 h, h]", |t| { lstm(t.x(&[5, 2, 12]), t.x(&[12]), t.x(&[12]), t.x(&[2, 3]), t.x(&[2, 3])); }),
+    ("lstm", "the bias has shape [3], it must be [12]", |t| { lstm(t.x(&[5, 2, 12]), t.x(&[12, 3]), t.x(&[3]), t.x(&[2, 3]), t.x(&[2, 3])); }),
+    ("lstm", "x has shape [0, 2, 12], it must be [steps, rows, 12], with one step or more", |t| { lstm(t.x(&[0, 2, 12]), t.x(&[12, 3]), t.x(&[12]), t.x(&[2, 3]), t.x(&[2, 3])); }),
+    ("lstm", "x has shape [2, 12], it must be [steps, rows, 12], with one step or more", |t| { lstm(t.x(&[2, 12]), t.x(&[12, 3]), t.x(&[12]), t.x(&[2, 3]), t.x(&[2, 3])); }),
+    ("lstm", "c has shape [3, 2], it must be [2, 3]: one row per row of x", |t| { lstm(t.x(&[5, 2, 12]), t.x(&[12, 3]), t.x(&[12]), t.x(&[2, 3]), t.x(&[3, 2])); }),
+    ("lstm", TAPES, |t| { lstm(t.x(&[5, 2, 12]), t.x(&[12, 3]), t.x(&[12]), t.y(&[2, 3]), t.x(&[2, 3])); }),
+    ("gru", "the weight has shape [12, 3], it must be [3 h, h]", |t| { gru(t.x(&[5, 2, 9]), t.x(&[12, 3]), t.x(&[9]), t.x(&[2, 3])); }),
+    ("gru", "the bias has shape [12], it must be [9]", |t| { gru(t.x(&[5, 2, 9]), t.x(&[9, 3]), t.x(&[12]), t.x(&[2, 3])); }),
+    ("gru", "x has shape [5, 2, 12], it must be [steps, rows, 9], with one step or more", |t| { gru(t.x(&[5, 2, 12]), t.x(&[9, 3]), t.x(&[9]), t.x(&[2, 3])); }),
+    ("gru", "h has shape [1, 3], it must be [2, 3]: one row per row of x", |t| { gru(t.x(&[5, 2, 9]), t.x(&[9, 3]), t.x(&[9]), t.x(&[1, 3])); }),
+    ("gru", TAPES, |t| { gru(t.x(&[5, 2, 9]), t.y(&[9, 3]), t.x(&[9]), t.x(&[2, 3])); }),
+];
+
+#[rustfmt::skip]
 const ENGINE: &[Refused] = &[
     ("item", "shape [2] does not hold exactly one element", |t| { t.x(&[2]).item(); }),
     ("grad", "y must hold one element, its shape is [2]", |t| { let x = t.x(&[2]); grad(x.exp(), &[x]); }),
@@ -316,7 +333,7 @@ const ENGINE: &[Refused] = &[
 #[test]
 fn the_message_begins_with_the_operation_and_points_at_the_caller() {
     let mut wrong = Vec::new();
-    for (name, says, f) in [DENSE, SPARSE, ATTENTION, ENGINE].concat() {
+    for (name, says, f) in [DENSE, SPARSE, ATTENTION, RECURRENT, ENGINE].concat() {
         let expected = format!("{name}: {says}");
         let (file, message) = refusal(&expected, || f(&Both::new()));
         if !message.starts_with(&expected) || file != file!() {
@@ -333,7 +350,7 @@ fn every_operation_that_can_be_refused_is_above() {
         tanh sigmoid relu leaky_relu elu gelu normal_cdf gelu_tanh silu softplus square sum_all mean_all \
         max_all min_all frobenius_norm";
     let mut above: BTreeSet<&str> = never.split(' ').collect();
-    let refused = [DENSE, SPARSE, ATTENTION].concat();
+    let refused = [DENSE, SPARSE, ATTENTION, RECURRENT].concat();
     above.extend(
         refused
             .iter()

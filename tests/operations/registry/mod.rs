@@ -8,6 +8,7 @@ mod dense_attention;
 mod elementwise;
 mod losses;
 mod norms;
+mod recurrent;
 mod reductions;
 mod reference;
 mod sampler;
@@ -63,6 +64,7 @@ pub fn operations() -> Vec<Operation> {
         attention::operations(),
         dense_attention::operations(),
         norms::operations(),
+        recurrent::operations(),
     ]
     .into_iter()
     .flatten()
