@@ -57,12 +57,7 @@ impl<'a, L> NextSymbol<'a, L> {
     ///
     /// # Errors
     /// If `context` or `batch` is 0, or a part other than the test has no window with a symbol behind it.
-    pub fn new<F: Real, M>(
-        text: &'a Text,
-        context: usize,
-        batch: usize,
-        forward: L,
-    ) -> Result<Self>
+    pub fn new<F: Real, M>(text: &'a Text, context: usize, batch: usize, forward: L) -> Result<Self>
     where
         L: for<'t> Fn(&M, &Pass<'t, '_, F>, &[usize], usize) -> Var<'t, F>,
     {
@@ -100,6 +95,11 @@ impl<'a, L> NextSymbol<'a, L> {
             evaluated: windows,
             ..self
         }
+    }
+
+    /// The number of symbols in a window.
+    pub fn context(&self) -> usize {
+        self.train.context()
     }
 
     /// The mean loss of a part of the text over all its windows side by side and what remains behind them:
@@ -298,9 +298,12 @@ mod tests {
         let net = LanguageModel::<f64>::new(config, 0).unwrap();
         // Batches of one and of all windows give the same sum.
         let loss = |batch| {
-            let task = NextSymbol::new(&text, 4, batch, |net: &LanguageModel<f64>, pass, symbols, n| {
-                net.forward(pass, symbols, n)
-            });
+            let task = NextSymbol::new(
+                &text,
+                4,
+                batch,
+                |net: &LanguageModel<f64>, pass, symbols, n| net.forward(pass, symbols, n),
+            );
             let task = task.unwrap();
             task.whole_loss(&net, &text.validation)
         };
@@ -314,8 +317,7 @@ mod tests {
             let task = NextSymbol::new(&text, context, batch, bigrams);
             task.err().unwrap().to_string()
         };
-        let expected =
-            "abc: characters of the validation text: expected more characters than the context, 11, found 11";
+        let expected = "abc: characters of the validation text: expected more characters than the context, 11, found 11";
         assert_eq!(refused(11, 1), expected);
         assert!(refused(50, 1).contains("found 11"));
         assert!(refused(0, 1).contains("context: expected at least 1"));

@@ -18,7 +18,8 @@ const LIMIT: usize = 1 << 28;
 /// [`Error::NotFound`] if `input.txt` is in no folder `tinyshakespeare`, nor in the places themselves; or as
 /// [`from_file`].
 pub fn tiny_shakespeare(folder: Option<&Path>) -> Result<Text> {
-    let address = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/";
+    let address =
+        "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/";
     let set = Set {
         title: "Tiny Shakespeare",
         folder: "tinyshakespeare",
