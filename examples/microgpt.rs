@@ -1,8 +1,8 @@
-//! microgpt: a whole language model, its training and its samples, on one page. It learns names letter by letter.
+//! microgpt: a whole language model, its training and its samples, on one page. It learns names.
 //!
-//! `cargo run --release --example microgpt [FILE]`, a file with a name per line; without one, `names.txt` beside
-//! this file. As Karpathy's program of that name it has one layer of width 16, four heads, a context of 16 letters,
-//! and takes 1000 steps of one name each.
+//! `cargo run --release --example microgpt [FILE]`, a file with a name per line; without one, `names.txt`
+//! beside this file. As Karpathy's program of that name it has one layer of width 16, four heads, a context
+//! of 16 letters, and takes 1000 steps of one name each.
 
 use emmy::autodiff::grad;
 use emmy::ops::attention::{Compared, DenseAttention, Mask};

@@ -15,8 +15,8 @@ use std::path::PathBuf;
 #[derive(Parser, Debug)]
 #[command(name = "char_lm", version, after_help = NOTES)]
 pub struct Cli {
-    /// Folder with the texts; alone it stands for --dataset shakespeare [default with --dataset: $EMMY_DATA, then
-    /// the user's cache directory]
+    /// Folder with the texts; alone it stands for --dataset shakespeare [default with --dataset: $EMMY_DATA,
+    /// then the user's cache directory]
     #[arg(long, value_name = "DIR", value_parser = folder())]
     pub data: Option<PathBuf>,
 
@@ -28,8 +28,8 @@ pub struct Cli {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["data", "dataset"])]
     pub text: Option<PathBuf>,
 
-    /// Kind of model: attention by scalar products, by distances, by distances with one weight for queries and
-    /// keys; or long short-term memory
+    /// Kind of model: attention by scalar products, by distances, by distances with one weight for queries
+    /// and keys; or long short-term memory
     #[arg(long, default_value = "transformer")]
     pub model: Model,
 
@@ -61,8 +61,8 @@ pub struct Cli {
     #[arg(long, value_name = "RATE", default_value_t = 1e-3)]
     pub lr: f64,
 
-    /// Course of the learning rate: constant; or after a warm-up of 100 steps, but at most a tenth of all, along
-    /// a cosine to a tenth, or as one over the square root of the steps
+    /// Course of the learning rate: constant; or after a warm-up of 100 steps, but at most a tenth of all,
+    /// along a cosine to a tenth, or as one over the square root of the steps
     #[arg(long, default_value = "cosine")]
     pub schedule: Course,
 
@@ -107,7 +107,8 @@ pub struct Cli {
     pub resume: Option<PathBuf>,
 
     /// Temperature of the sample: logits are divided by it; 0 for the most likely character each time
-    #[arg(long, value_name = "T", default_value_t = 0.8, value_parser = temperature, allow_negative_numbers = true)]
+    #[arg(long, value_name = "T", default_value_t = 0.8, value_parser = temperature)]
+    #[arg(allow_negative_numbers = true)]
     pub temperature: f64,
 
     /// The sample is drawn from so many of the most likely characters
@@ -133,16 +134,16 @@ pub struct Cli {
 }
 
 const NOTES: &str = "\
-Losses are in nats per character. At the end the model of the best evaluation (the smallest validation loss) is
-evaluated on all of the validation text and of the test text, if there is one, in windows side by side, and on as
-many windows of the training text. It then writes 300 characters. A transformer that has filled its context goes
-on from the last half of it.
+Losses are in nats per character. At the end the model of the best evaluation (the smallest validation loss)
+is evaluated on all of the validation text and of the test text, if there is one, in windows side by side, and
+on as many windows of the training text. It then writes 300 characters. A transformer that has filled its
+context goes on from the last half of it.
 
-AdamW with beta2 0.99, weight decay 0.1 of matrices alone, gradients clipped at a norm of 1: nanoGPT's recipe for
-a laptop.
+AdamW with beta2 0.99, weight decay 0.1 of matrices alone, gradients clipped at a norm of 1: nanoGPT's recipe
+for a laptop.
 
-Exit code: 0; 1 if an error stops the program, the training diverges, or a figure cannot be written; 2 for a wrong
-argument.";
+Exit code: 0; 1 if an error stops the program, the training diverges, or a figure cannot be written; 2 for a
+wrong argument.";
 
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dataset {
@@ -202,7 +203,8 @@ impl Cli {
             (None, None) => {
                 let book = text::book();
                 note(format_args!(
-                    "no text was given (--data DIR, --dataset NAME or --text FILE): learning the project's own book, {} characters",
+                    "no text was given (--data DIR, --dataset NAME or --text FILE): \
+                     learning the project's own book, {} characters",
                     book.train.len() + book.validation.len()
                 ));
                 Ok(book)

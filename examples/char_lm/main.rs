@@ -1,7 +1,7 @@
 //! Trains a model that writes text character by character: a transformer, one with L2 attention, or an LSTM.
 //!
-//! `cargo run --release --example char_lm` learns the project's own book; with `--data DIR` Tiny Shakespeare, as
-//! nanoGPT's recipe for a laptop does; `--help` lists all options.
+//! `cargo run --release --example char_lm` learns the project's own book; with `--data DIR` Tiny Shakespeare,
+//! as nanoGPT's recipe for a laptop does; `--help` lists all options.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -75,7 +75,7 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     let interval = cli.eval_interval;
     let (whole, left) = (cli.steps / interval, cli.steps % interval);
     let mut stopped = None;
-    for (epochs, length) in [(whole, interval), (whole + 1, left)] {
+    for (epochs, length) in [(whole, interval), (whole.saturating_add(1), left)] {
         if length == 0 || stopped.is_some() {
             continue;
         }
@@ -102,13 +102,27 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     }
     // The state is saved even if the training diverged.
     save(&trainer)?;
-    let pace = steps.end();
-    let history = trainer.history();
-    let best = trainer.best_model();
-    let outcome = Outcome::new(cli, &text, &best, history, pace, start, stopped, |part| {
-        measure(&task, &best, &text, part)
-    })?
-    .watched(&watch);
+    let seconds = start.elapsed().as_secs_f64();
+    steps.say("evaluating on the whole text");
+    let (best, history) = (trainer.best_model(), trainer.history());
+    let found = history.best().filter(|_| stopped.is_none());
+    let loss = |part| found.and_then(|_| measure(&task, &best, &text, part));
+    let outcome = Outcome {
+        summary: true,
+        model: cli.model_name(),
+        dataset: text.source.clone(),
+        parameters: best.parameter_count(),
+        steps: history.steps.len(),
+        best_step: found.map(|best| best.steps),
+        train_loss: loss(Part::Train),
+        val_loss: loss(Part::Validation),
+        test_loss: loss(Part::Test),
+        ms_per_step: steps.pace(),
+        seconds,
+        max_delta: watch.worst().map(|worst| worst.delta),
+        stopped,
+    };
+    steps.end();
 
     // Results come first, since a figure may fail.
     outcome.tell(cli, &watch)?;
@@ -152,8 +166,9 @@ fn begin<F: Real>(cli: &Cli, text: &Text, model: CharModel<F>) -> Result<Trainer
     let [train, validation, test] =
         [&text.train, &text.validation, &text.test].map(|part| part.len());
     trainer = trainer.described(format!(
-        "{} of {train} + {validation} + {test} characters, {} with {} layers of width {}, {} heads, norm {:?}, dropout {}, \
-         context {}, {} windows per step, {} batches per evaluation, learning rate {}, {:?}",
+        "{} of {train} + {validation} + {test} characters, {} with {} layers of width {}, {} heads, \
+         norm {:?}, dropout {}, context {}, {} windows per step, {} batches per evaluation, \
+         learning rate {}, {:?}",
         text.source,
         cli.model_name(),
         cli.layers,
@@ -175,8 +190,8 @@ fn begin<F: Real>(cli: &Cli, text: &Text, model: CharModel<F>) -> Result<Trainer
     Ok(trainer)
 }
 
-/// Refuses a run whose evaluations were not after the steps where those of this run are: the windows of a step
-/// follow from the number of the evaluation before it.
+/// Refuses a run whose evaluations were not after the steps where those of this run are: the windows of a
+/// step follow from the number of the evaluation before it.
 fn check_intervals(cli: &Cli, history: &History) -> Result<()> {
     let mut records = history.records.iter();
     let place = |epoch: usize| epoch.saturating_mul(cli.eval_interval).min(cli.steps);
@@ -209,7 +224,8 @@ fn until<F: Real>(
 /// What is trained on what, and the head of the table of measurements.
 fn described(cli: &Cli, text: &Text, parameters: usize) -> String {
     format!(
-        "{}: {} characters to train, {} to validate, {} to test, {} symbols\n{}: {} layers of width {}, {parameters} parameters; {} windows of {} characters per step\n\n{}",
+        "{}: {} characters to train, {} to validate, {} to test, {} symbols\n\
+         {}: {} layers of width {}, {parameters} parameters; {} windows of {} characters per step\n\n{}",
         text.source,
         text.train.len(),
         text.validation.len(),

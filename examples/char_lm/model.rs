@@ -185,7 +185,11 @@ fn check_memory<F: Real>(cli: &Cli, text: &Text) -> Result<()> {
     let numbers = 6.0 * parameters
         + batch * context * (values * layers * width + 4.0 * symbols)
         + 16_384.0 * layers;
-    let (needed, there) = (size_of::<F>() as f64 * numbers, memory::physical());
+    // The places of the windows until the next evaluation.
+    let interval = cli.eval_interval.min(cli.steps) as f64;
+    let places = interval * (size_of::<usize>() as f64 * batch + size_of::<Vec<usize>>() as f64);
+    let needed = size_of::<F>() as f64 * numbers + places;
+    let there = memory::physical();
     if needed <= there {
         return Ok(());
     }

@@ -1,14 +1,12 @@
 //! What a training led to: lines of JSON, tables, a figure.
 
 use crate::cli::Cli;
-use crate::model::CharModel;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
 use crate::support::{figures, say};
 use crate::watch::Watch;
+use emmy::Result;
 use emmy::data::text::Text;
-use emmy::nn::Module;
 use emmy::train::{History, Record};
-use emmy::{Real, Result};
 use serde::Serialize;
 use std::f64::consts::LN_2;
 use std::time::Instant;
@@ -18,7 +16,7 @@ pub const HEAD: &str = "  step   training      validation          ms per
          nats   bits   nats   bits   step
          per character per character";
 
-/// A part of the text.
+/// A part of the text, as the losses at the end know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Train,
@@ -74,70 +72,31 @@ impl Measurement {
 /// The last line of JSON. Losses are those of the model of the best evaluation, in nats per character.
 #[derive(Serialize, Debug)]
 pub struct Outcome {
-    summary: bool,
-    model: String,
-    dataset: String,
-    parameters: usize,
+    pub summary: bool,
+    pub model: String,
+    pub dataset: String,
+    pub parameters: usize,
     /// The steps taken.
-    steps: usize,
+    pub steps: usize,
     /// The steps of the best evaluation; null if the training diverged, as the losses.
-    best_step: Option<usize>,
+    pub best_step: Option<usize>,
     /// Over as many windows as the validation text has.
-    train_loss: Option<f64>,
+    pub train_loss: Option<f64>,
     /// Over the whole validation text.
-    val_loss: Option<f64>,
+    pub val_loss: Option<f64>,
     /// Over the whole test text; null if there is none.
-    test_loss: Option<f64>,
+    pub test_loss: Option<f64>,
     /// The median, evaluations left out; null where no two steps were taken here.
-    ms_per_step: Option<f64>,
-    /// From the first step taken here to the last evaluation.
-    seconds: f64,
+    pub ms_per_step: Option<f64>,
+    /// Since the program began to train, evaluations included.
+    pub seconds: f64,
     /// The largest relative δ over all conservation laws and the steps watched; null if none was.
-    max_delta: Option<f64>,
+    pub max_delta: Option<f64>,
     /// Why the training diverged; null if it did not.
     pub stopped: Option<String>,
 }
 
 impl Outcome {
-    #[expect(clippy::too_many_arguments, reason = "each is a part of the line")]
-    pub fn new<F: Real>(
-        cli: &Cli,
-        text: &Text,
-        model: &CharModel<F>,
-        history: &History,
-        pace: Option<f64>,
-        start: Instant,
-        stopped: Option<String>,
-        loss: impl Fn(Part) -> Option<f64>,
-    ) -> Result<Self> {
-        let best = history.best().filter(|_| stopped.is_none());
-        let loss = |part| best.and_then(|_| loss(part));
-        let seconds = start.elapsed().as_secs_f64();
-        Ok(Self {
-            summary: true,
-            model: cli.model_name(),
-            dataset: text.source.clone(),
-            parameters: model.parameter_count(),
-            steps: history.steps.len(),
-            best_step: best.map(|best| best.steps),
-            train_loss: loss(Part::Train),
-            val_loss: loss(Part::Validation),
-            test_loss: loss(Part::Test),
-            ms_per_step: pace,
-            seconds,
-            max_delta: None,
-            stopped,
-        })
-    }
-
-    /// The same with the largest δ.
-    pub fn watched(self, watch: &Watch) -> Self {
-        Self {
-            max_delta: watch.worst().map(|worst| worst.delta),
-            ..self
-        }
-    }
-
     /// Prints it.
     pub fn tell(&self, cli: &Cli, watch: &Watch) -> Result<()> {
         if cli.json {

@@ -15,8 +15,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Cross-entropy does not change if all logits of a character are shifted alike, so the laws of such losses
-    /// are watched too.
+    /// Cross-entropy does not change if all logits of a character are shifted alike, so the laws of such
+    /// losses are watched too.
     pub fn new(trace: Trace, always: bool) -> Self {
         Self {
             monitor: LawMonitor::new([trace.laws(), trace.softmax_laws()].concat()),
@@ -77,10 +77,14 @@ impl Steps {
         times.get(times.len() / 2).copied()
     }
 
-    /// Takes the bar away; the [`pace`](Self::pace).
-    pub fn end(&self) -> Option<f64> {
+    /// Shows what goes on beside the bar.
+    pub fn say(&self, what: &'static str) {
+        self.bar.set_message(what);
+    }
+
+    /// Takes the bar away.
+    pub fn end(&self) {
         self.bar.finish_and_clear();
-        self.pace()
     }
 }
 

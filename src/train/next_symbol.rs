@@ -25,7 +25,8 @@ use crate::real::Real;
 ///
 /// let book = text::book();
 /// let config = LanguageConfig::gpt(book.symbol_count(), 8, 1, 2, 8);
-/// let task = NextSymbol::new(&book, config.context, 4, |net: &LanguageModel<f32>, pass, symbols, sequences| {
+/// let task = NextSymbol::new(&book, config.context, 4, |net: &LanguageModel<f32>, pass, symbols, sequences|
+/// {
 ///     net.forward(pass, symbols, sequences)
 /// })?
 /// .steps_per_epoch(5)
@@ -49,8 +50,8 @@ pub struct NextSymbol<'a, L> {
 }
 
 impl<'a, L> NextSymbol<'a, L> {
-    /// The task of predicting `text` from `context` symbols, in batches of `batch` windows; 250 steps per epoch,
-    /// and an evaluation on 240 windows of each part.
+    /// The task of predicting `text` from `context` symbols, in batches of `batch` windows; 250 steps per
+    /// epoch, and an evaluation on 240 windows of each part.
     ///
     /// `forward` gives the logits `[sequences, length, symbols]` of a model for so many sequences of equal
     /// length, one after the other.
@@ -115,8 +116,8 @@ impl<'a, L> NextSymbol<'a, L> {
         self.mean_loss(model, part, usize::MAX)
     }
 
-    /// As [`whole_loss`](Self::whole_loss), over up to `most` windows spread evenly over the part; the remainder
-    /// belongs to the whole.
+    /// As [`whole_loss`](Self::whole_loss), over up to `most` windows spread evenly over the part; the
+    /// remainder belongs to the whole.
     ///
     /// # Panics
     /// If the part has less than two symbols, or `most` is 0.
@@ -317,7 +318,8 @@ mod tests {
             let task = NextSymbol::new(&text, context, batch, bigrams);
             task.err().unwrap().to_string()
         };
-        let expected = "abc: characters of the validation text: expected more characters than the context, 11, found 11";
+        let expected = "abc: characters of the validation text: expected more characters than the \
+                        context, 11, found 11";
         assert_eq!(refused(11, 1), expected);
         assert!(refused(50, 1).contains("found 11"));
         assert!(refused(0, 1).contains("context: expected at least 1"));

@@ -41,7 +41,7 @@ fn tiny(folder: &TempDir, more: &[&str]) -> Output {
     }
     let args = match more
         .iter()
-        .any(|option| ["--dataset", "--text"].contains(option))
+        .any(|option| ["--data", "--dataset", "--text"].contains(option))
     {
         true => TINY.to_vec(),
         false => [&TINY[..], &["--text", "text"]].concat(),
@@ -61,7 +61,21 @@ fn tiny(folder: &TempDir, more: &[&str]) -> Output {
     char_lm(folder, &[&kept[..], more].concat())
 }
 
-/// The lines without the times, and the sample.
+/// What a run has written on standard error behind its results: the sample.
+#[track_caller]
+fn written(err: &str) -> String {
+    let law = |line: &str| {
+        line.starts_with("largest relative δ") || line == "no conservation law was checked"
+    };
+    let mut lines = err.lines().skip_while(|line| !law(line)).skip(1);
+    let time = lines.next().unwrap_or_else(|| panic!("{err}"));
+    assert!(time.contains(" s"), "{err}");
+    let sample = lines.collect::<Vec<_>>().join("\n");
+    assert!(sample.len() > 300, "{err}");
+    sample
+}
+
+/// The lines without the times, and standard error.
 fn run(folder: &TempDir, more: &[&str]) -> (Vec<Value>, String) {
     let (out, err) = succeeded(&tiny(folder, more));
     let mut lines = json(&out);
@@ -138,9 +152,9 @@ fn each_evaluation_is_an_object_and_the_last_line_a_summary() {
             .1,
         best
     );
-    // Eight symbols: about their logarithm before anything is learnt.
+    // Nine symbols: about their logarithm before much is learnt.
     let loss = lines[0]["train_loss"].as_f64().unwrap();
-    assert!((1.9..2.2).contains(&loss), "{loss}");
+    assert!((2.0..2.25).contains(&loss), "{loss}");
 }
 
 /// The test checks the whole of what a user can see: the loss of the saved parameters, and the sample.
@@ -222,7 +236,7 @@ fn the_summary_and_the_sample_are_those_of_the_saved_model() {
 #[test]
 fn samples_follow_from_the_seed_the_temperature_and_the_most_likely() {
     let folder = TempDir::new().unwrap();
-    let sample = |more: &[&str]| run(&folder, more).1;
+    let sample = |more: &[&str]| written(&run(&folder, more).1);
     let most_likely = sample(&["--temperature", "0"]);
     assert_eq!(sample(&["--top-k", "1"]), most_likely);
     let drawn = sample(&["--temperature", "5"]);
@@ -263,7 +277,8 @@ fn every_model_and_option_has_a_training_of_its_own() {
         found.push((format!("{more:?}"), losses));
     }
     let parameters = |more: &[&str]| run(&folder, more).0.pop().unwrap()["parameters"].clone();
-    // Without biases: 12 width² per layer, two gains per layer and one more, the table of 9 symbols, 8 places.
+    // Without biases: 12 width² per layer, two gains per layer and one more, the table of 9 symbols, 8
+    // places.
     assert_eq!(
         parameters(&["--layers", "2"]),
         2 * 12 * 64 + 5 * 8 + (9 + 8) * 8
@@ -310,7 +325,10 @@ fn a_run_saved_and_resumed_ends_in_the_same_bits() {
         state
     };
     let options = ["--dropout", "0.2", "--schedule", "fixed", "--seed", "3"];
-    let run = |more: &[&str]| run(&folder, &[&options[..], more].concat());
+    let run = |more: &[&str]| {
+        let (lines, err) = run(&folder, &[&options[..], more].concat());
+        (lines, written(&err))
+    };
     let (whole, sample) = run(&["--steps", "22", "--save", "whole.ckpt"]);
     run(&["--steps", "8", "--save", "half.ckpt"]);
     let (rest, resumed) = run(&[
@@ -370,7 +388,7 @@ fn a_run_saved_and_resumed_ends_in_the_same_bits() {
 fn a_killed_run_resumes_to_the_same_bits() {
     let folder = TempDir::new().unwrap();
     let long = ["--steps", "600", "--eval-interval", "20"];
-    let (_, sample) = run(&folder, &[&long[..], &["--save", "whole.ckpt"]].concat());
+    let (_, whole) = run(&folder, &[&long[..], &["--save", "whole.ckpt"]].concat());
     let path = folder.path().join("killed.ckpt");
     // Killed when the first checkpoint is there, then again and again until a run gets to its end.
     let mut kills = 0;
@@ -412,7 +430,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
         }
         let output = process.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", text(&output.stderr));
-        assert_eq!(text(&output.stderr), sample);
+        assert_eq!(written(&text(&output.stderr)), written(&whole));
         break;
     }
     let load = |name: &str| {
@@ -424,7 +442,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
             .for_each(|record| record.ms = 0.0);
         state
     };
-    assert!(load("killed.ckpt") == load("whole.ckpt"));
+    assert!(kills > 0 && load("killed.ckpt") == load("whole.ckpt"));
 }
 
 #[test]
@@ -546,9 +564,16 @@ fn wrong_input_is_refused_with_a_reason() {
         (&["--resume", "noise.ckpt"], "byte 0"),
         (&["--save", "no/such/folder/x.ckpt"], "x.ckpt"),
         (&["--model", "gru"], "transformer, l2, l2-tied, lstm"),
+        (
+            &["--steps", &most, "--eval-interval", &most],
+            "memory to train the model: expected at most",
+        ),
     ] {
         refused(&tiny(&folder, args), reason);
     }
+    let args = ["--model", "lstm", "--heads", "2"];
+    let reason = "--heads: expected a model with attention, found lstm";
+    refused(&char_lm(&folder, &args), reason);
 }
 
 #[test]

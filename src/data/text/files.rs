@@ -3,7 +3,7 @@
 use super::Text;
 use crate::data::files::read_bounded;
 use crate::data::locate;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, printable};
 use std::path::{Path, PathBuf};
 
 /// The longest file that is read: 256 MiB.
@@ -37,7 +37,7 @@ pub fn tiny_shakespeare(folder: Option<&Path>) -> Result<Text> {
 /// not UTF-8. [`Error::Invalid`] if the text is [too short](Text::split).
 pub fn from_file(path: &Path) -> Result<Text> {
     let text = read(path)?;
-    Text::split(path.display().to_string(), &text)
+    Text::split(printable(path), &text)
 }
 
 /// The text of a file.

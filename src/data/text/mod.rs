@@ -1,5 +1,5 @@
-//! Texts for models that predict the next symbol: characters as numbers, in parts for training, validation and
-//! test.
+//! Texts for models that predict the next symbol: characters as numbers, in parts for training, validation
+//! and test.
 //!
 //! | text | from | symbols |
 //! |---|---|---|
@@ -8,8 +8,8 @@
 //! | any file in UTF-8 | [`from_file`] | its characters |
 //! | the documents of this project | [`book`] | their characters |
 //!
-//! Files are looked for where those of the graphs are ([`locate`](super::locate)): in a folder of their own, or
-//! in the folder itself.
+//! Files are looked for where those of the graphs are ([`locate`](super::locate)): in a folder of their own,
+//! or in the folder itself.
 //!
 //! ```
 //! use emmy::data::text::{self, Windows};
@@ -84,8 +84,8 @@ impl Text {
         })
     }
 
-    /// A text whose first nine tenths, ⌊0.9 n⌋ of n characters, train, and whose rest validates. The symbols are
-    /// the characters of the whole text, as in Karpathy's nanoGPT.
+    /// A text whose first nine tenths, ⌊0.9 n⌋ of n characters, train, and whose rest validates. The symbols
+    /// are the characters of the whole text, as in Karpathy's nanoGPT.
     ///
     /// # Errors
     /// If one of the parts would have less than two characters, so that nothing in it has a successor, or

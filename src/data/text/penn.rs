@@ -10,9 +10,9 @@ const FILES: [&str; 3] = ["ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"];
 /// The Penn Treebank in Mikolov's preprocessing (10 000 words), spelled out: 5 017 482 characters to train,
 /// 393 042 to validate, 442 423 to test, 50 symbols.
 ///
-/// A line of the files is a sentence between two spaces. Here the spaces between its words are `_`, and the end
-/// of the line is its last symbol; the word `<unk>` has five characters. It is the text of the experiments of
-/// Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021.
+/// A line of the files is a sentence between two spaces. Here the spaces between its words are `_`, and the
+/// end of the line is its last symbol; the word `<unk>` has five characters. It is the text of the
+/// experiments of Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021.
 ///
 /// `folder` is the only place to look in; `None` stands for those that [`locate`](crate::data::locate) names.
 ///

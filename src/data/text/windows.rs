@@ -54,8 +54,8 @@ impl Windows {
         (0..count).map(draw).collect()
     }
 
-    /// The number of whole windows that lie side by side from the beginning: together they predict each symbol
-    /// but the first and those of the [`remainder`](Self::remainder) once.
+    /// The number of whole windows that lie side by side from the beginning: together they predict each
+    /// symbol but the first and those of the [`remainder`](Self::remainder) once.
     pub fn side_by_side(&self) -> usize {
         (self.length - 1) / self.context
     }
