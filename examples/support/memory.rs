@@ -48,7 +48,7 @@ pub fn check<F: Real>(config: &GraphNetConfig, set: &Dataset) -> Result<()> {
 }
 
 /// The memory of the machine in bytes, or that of its container if that is less.
-fn physical() -> f64 {
+pub fn physical() -> f64 {
     let read = |path| std::fs::read_to_string(path).ok();
     let total = read("/proc/meminfo").and_then(|text| {
         let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;

@@ -1,4 +1,5 @@
-//! Data sets for node classification: the public benchmark files, and sets that need no file.
+//! Data sets for node classification: the public benchmark files, and sets that need no file. Texts are in
+//! [`text`].
 //!
 //! [`load`] gives any of them by its [`Name`]:
 //!
@@ -31,6 +32,7 @@ pub mod locate;
 mod name;
 mod pickle;
 pub mod planetoid;
+pub mod text;
 
 pub use cora_like::cora_like;
 pub use dataset::{Dataset, Split};

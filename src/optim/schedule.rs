@@ -57,6 +57,13 @@ pub enum Decay {
         /// The factor it ends at.
         end: f64,
     },
+    /// √(over / (over + k)): where `over` is the length of the warm-up, the factor of the Transformer,
+    /// √(warm_up / K) after K steps in all (Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Eq.
+    /// (3), whose K counts from 1)
+    InverseSqrt {
+        /// Epochs or steps in which the square of the factor halves.
+        over: usize,
+    },
 }
 
 impl Schedule {
@@ -78,7 +85,8 @@ impl Schedule {
         })
     }
 
-    /// Checks the constants: factors are finite and at least 0, `every` is at least 1.
+    /// Checks the constants: factors are finite and at least 0, `every` and the `over` of a square root are
+    /// at least 1.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the first that breaks its rule.
@@ -88,6 +96,11 @@ impl Schedule {
             Decay::Step { every: 0, .. } => {
                 return Err(Error::invalid("step schedule: every", "at least 1", "0"));
             }
+            Decay::InverseSqrt { over: 0 } => {
+                let what = "inverse square root schedule: over";
+                return Err(Error::invalid(what, "at least 1", "0"));
+            }
+            Decay::InverseSqrt { .. } => return Ok(()),
             Decay::Step { gamma, .. } => ("step schedule: γ", gamma),
             Decay::Cosine { end, .. } => ("cosine schedule: end", end),
         };
@@ -104,6 +117,10 @@ impl Decay {
         match self {
             Self::Constant => 1.0,
             Self::Step { every, gamma } => gamma.powf((k / every.max(1)) as f64),
+            Self::InverseSqrt { over } => {
+                let over = over.max(1) as f64;
+                (over / (over + k as f64)).sqrt()
+            }
             Self::Cosine { over, end } if k >= over => end,
             Self::Cosine { over, end } => {
                 let done = k as f64 / over as f64;
@@ -152,6 +169,25 @@ mod tests {
     }
 
     #[test]
+    fn after_a_warm_up_the_inverse_square_root_is_the_transformers() {
+        let warm_up = 4;
+        let schedule = Schedule {
+            warm_up,
+            then: Decay::InverseSqrt { over: warm_up },
+            unit: Unit::Steps,
+        };
+        // min(K^−½, K warm_up^−3/2) relative to its largest value; after the warm-up our K counts from 0.
+        let transformers = |k: f64| 2.0 * (1.0 / k.sqrt()).min(k * 4.0_f64.powf(-1.5));
+        for k in 0..4 {
+            assert!((schedule.factor(k) - transformers(k as f64 + 1.0)).abs() < 1e-15);
+        }
+        for k in 4..40 {
+            assert!((schedule.factor(k) - transformers(k as f64)).abs() < 1e-15);
+        }
+        assert_eq!(schedule.factor(16), 0.5);
+    }
+
+    #[test]
     fn after_the_warm_up_the_rest_starts_from_its_beginning() {
         let schedule = Schedule {
             warm_up: 2,
@@ -173,6 +209,7 @@ mod tests {
                 gamma: f64::NAN,
             },
             Decay::Cosine { over, end: -0.1 },
+            Decay::InverseSqrt { over: 0 },
         ] {
             assert!(Schedule::from(bad).validate().is_err(), "{bad:?}");
         }

@@ -12,3 +12,4 @@ mod lookup_order;
 mod memory;
 mod published;
 mod small_files;
+mod text;

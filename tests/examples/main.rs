@@ -1,6 +1,7 @@
 //! The examples as programs.
 
 mod balance;
+mod char_lm;
 mod diverging;
 #[path = "../data/files/mod.rs"]
 mod files;

@@ -1,0 +1,252 @@
+//! Trains a model that writes text character by character: a transformer, one with L2 attention, or an LSTM.
+//!
+//! `cargo run --release --example char_lm` learns the project's own book; with `--data DIR` Tiny Shakespeare,
+//! as nanoGPT's recipe for a laptop does; `--help` lists all options.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cli;
+mod model;
+mod outcome;
+mod sample;
+mod watch;
+
+use cli::Cli;
+use emmy::data::text::Text;
+use emmy::nn::{Module, Pass};
+use emmy::train::{History, NextSymbol, Record, TrainConfig, TrainState, Trainer, each_epoch};
+use emmy::{Error, Real, Result, Var, kernels::par, store};
+use model::CharModel;
+use outcome::{Measurement, Outcome, Part};
+use sample::Sampler;
+use std::process::ExitCode;
+use std::time::Instant;
+use support::args::{self, Float};
+use support::{note, say};
+use watch::{Steps, Watch};
+
+/// The length of the sample.
+const WRITTEN: usize = 300;
+
+fn main() -> ExitCode {
+    let cli: Cli = match args::parse() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    support::exit(par::with_threads(cli.threads, || match cli.float {
+        Float::F32 => run::<f32>(&cli),
+        Float::F64 => run::<f64>(&cli),
+    }))
+}
+
+fn forward<'t, F: Real>(
+    net: &CharModel<F>,
+    pass: &Pass<'t, '_, F>,
+    symbols: &[usize],
+    sequences: usize,
+) -> Var<'t, F> {
+    net.forward(pass, symbols, sequences)
+}
+
+fn run<F: Real>(cli: &Cli) -> Result<()> {
+    let text = cli.load()?;
+    let prompt = cli.prompt(&text)?;
+    let model = CharModel::<F>::new(cli, &text)?;
+    let task = NextSymbol::new(&text, cli.context, cli.batch, forward::<F>)?
+        .evaluated_on(cli.eval_batches.saturating_mul(cli.batch));
+    if cli.summary {
+        cli.tell(model.trace(cli.context).summary())?;
+    }
+    if !cli.json {
+        say(described(cli, &text, model.parameter_count()))?;
+    }
+    let start = Instant::now();
+    let mut watch = Watch::new(model.trace(cli.context.min(4)), cli.watch);
+    let mut trainer = begin(cli, &text, model)?;
+    let steps = Steps::new(cli.steps, trainer.history());
+    let mut place = cli.save.as_ref().map(store::Place::take).transpose()?;
+    let mut save = |trainer: &Trainer<F, CharModel<F>>| match &mut place {
+        Some(place) => place.save::<F>(&trainer.state()),
+        None => Ok(()),
+    };
+
+    // Whole intervals first, then what remains of the steps.
+    let interval = cli.eval_interval;
+    let (whole, left) = (cli.steps / interval, cli.steps % interval);
+    let mut stopped = None;
+    for (epochs, length) in [(whole, interval), (whole.saturating_add(1), left)] {
+        if length == 0 || stopped.is_some() {
+            continue;
+        }
+        trainer = until(epochs, trainer)?;
+        let task = task.steps_per_epoch(length);
+        let mut failed = None;
+        let keep = each_epoch(|trainer: &Trainer<F, CharModel<F>>, record: &Record| {
+            let measured = Measurement::new(trainer.history(), record, steps.pace(), start);
+            let kept = steps
+                .aside(|| measured.tell(cli))
+                .and_then(|()| save(trainer));
+            kept.map_err(|error| {
+                let told = Error::invalid("the run", "to go on", error.to_string());
+                failed = Some(error);
+                told
+            })
+        });
+        let fitted = trainer.fit_observed(&task, ((&mut watch, &steps), keep));
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        // With a text that fits, the only other error is a loss that is not finite.
+        stopped = support::diverged(fitted, trainer.history());
+    }
+    // The state is saved even if the training diverged.
+    save(&trainer)?;
+    let seconds = start.elapsed().as_secs_f64();
+    steps.say("evaluating on the whole text");
+    let (best, history) = (trainer.best_model(), trainer.history());
+    let found = history.best().filter(|_| stopped.is_none());
+    let loss = |part| found.and_then(|_| measure(&task, &best, &text, part));
+    let outcome = Outcome {
+        summary: true,
+        model: cli.model_name(),
+        dataset: text.source.clone(),
+        parameters: best.parameter_count(),
+        steps: history.steps.len(),
+        best_step: found.map(|best| best.steps),
+        train_loss: loss(Part::Train),
+        val_loss: loss(Part::Validation),
+        test_loss: loss(Part::Test),
+        ms_per_step: steps.pace(),
+        seconds,
+        max_delta: watch.worst().map(|worst| worst.delta),
+        stopped,
+    };
+    steps.end();
+
+    // Results come first, since a figure may fail.
+    outcome.tell(cli, &watch)?;
+    if let Some(why) = outcome.stopped {
+        return Err(Error::invalid("training", "one that does not diverge", why));
+    }
+    let how = Sampler {
+        temperature: cli.temperature,
+        top_k: cli.top_k,
+        seed: cli.seed,
+    };
+    let written = [&prompt[..], &how.write(&best, &prompt, WRITTEN)].concat();
+    cli.tell(format_args!("\n{}\n", text.decode(&written)))?;
+    outcome::draw(cli, &text, history)
+}
+
+/// The mean loss of a part of the text, of the training text over as many windows as the validation text has.
+fn measure<F: Real, L>(
+    task: &NextSymbol<'_, L>,
+    model: &CharModel<F>,
+    text: &Text,
+    part: Part,
+) -> Option<f64>
+where
+    L: for<'t> Fn(&CharModel<F>, &Pass<'t, '_, F>, &[usize], usize) -> Var<'t, F>,
+{
+    match part {
+        Part::Train => {
+            let most = text.validation.len().div_ceil(task.context());
+            Some(task.mean_loss(model, &text.train, most))
+        }
+        Part::Validation => Some(task.whole_loss(model, &text.validation)),
+        Part::Test => (text.test.len() > 1).then(|| task.whole_loss(model, &text.test)),
+    }
+}
+
+/// The training at its start, or resumed.
+fn begin<F: Real>(cli: &Cli, text: &Text, model: CharModel<F>) -> Result<Trainer<F, CharModel<F>>> {
+    let training = cli.training();
+    let mut trainer = Trainer::new(model, training.clone())?;
+    let [train, validation, test] =
+        [&text.train, &text.validation, &text.test].map(|part| part.len());
+    trainer = trainer.described(format!(
+        "{} of {train} + {validation} + {test} characters, {} with {} layers of width {}, {} heads, \
+         norm {:?}, dropout {}, context {}, {} windows per step, {} batches per evaluation, \
+         learning rate {}, {:?}",
+        text.source,
+        cli.model_name(),
+        cli.layers,
+        cli.width,
+        cli.heads(),
+        cli.norm.unwrap_or(cli::NormOrder::Pre),
+        cli.dropout,
+        cli.context,
+        cli.batch,
+        cli.eval_batches,
+        cli.lr,
+        training.schedule,
+    ));
+    if let Some(path) = &cli.resume {
+        let state = store::load::<F, TrainState<F>>(path)?;
+        check_intervals(cli, &state.history)?;
+        trainer.resume(state)?;
+    }
+    Ok(trainer)
+}
+
+/// Refuses a run whose evaluations were not after the steps where those of this run are: the windows of a
+/// step follow from the number of the evaluation before it.
+fn check_intervals(cli: &Cli, history: &History) -> Result<()> {
+    let mut records = history.records.iter();
+    let place = |epoch: usize| epoch.saturating_mul(cli.eval_interval).min(cli.steps);
+    match records.find(|record| record.steps != place(record.epoch)) {
+        None => Ok(()),
+        Some(record) => Err(Error::invalid(
+            format!("checkpoint of another run: evaluation {}", record.epoch),
+            format!("after {} steps", place(record.epoch)),
+            format!("after {}", record.steps),
+        )),
+    }
+}
+
+/// The same training until another number of epochs.
+fn until<F: Real>(
+    epochs: usize,
+    trainer: Trainer<F, CharModel<F>>,
+) -> Result<Trainer<F, CharModel<F>>> {
+    let state = trainer.state();
+    let config = TrainConfig {
+        epochs,
+        ..trainer.config().clone()
+    };
+    let model = trainer.model().clone();
+    let mut next = Trainer::new(model, config)?.described(state.description.clone());
+    next.resume(state)?;
+    Ok(next)
+}
+
+/// What is trained on what, and the head of the table of measurements.
+fn described(cli: &Cli, text: &Text, parameters: usize) -> String {
+    format!(
+        "{}: {} characters to train, {} to validate, {} to test, {} symbols\n\
+         {}: {} layers of width {}, {parameters} parameters; {} windows of {} characters per step\n\n{}",
+        text.source,
+        text.train.len(),
+        text.validation.len(),
+        text.test.len(),
+        text.symbol_count(),
+        cli.model_name(),
+        cli.layers,
+        cli.width,
+        cli.batch,
+        cli.context,
+        outcome::HEAD,
+    )
+}
+
+impl Cli {
+    /// Prints what a reader wants to know: with `--json` on standard error.
+    fn tell(&self, told: impl std::fmt::Display) -> Result<()> {
+        match self.json {
+            true => note(told),
+            false => say(told)?,
+        }
+        Ok(())
+    }
+}

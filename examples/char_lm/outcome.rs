@@ -1,0 +1,193 @@
+//! What a training led to: lines of JSON, tables, a figure.
+
+use crate::cli::Cli;
+use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
+use crate::support::{figures, say};
+use crate::watch::Watch;
+use emmy::Result;
+use emmy::data::text::Text;
+use emmy::train::{History, Record};
+use serde::Serialize;
+use std::f64::consts::LN_2;
+use std::time::Instant;
+
+/// The head of the table of [measurements](Measurement).
+pub const HEAD: &str = "  step   training      validation          ms per
+         nats   bits   nats   bits   step
+         per character per character";
+
+/// A part of the text, as the losses at the end know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Train,
+    Validation,
+    Test,
+}
+
+/// An evaluation: a line of JSON.
+#[derive(Serialize, Debug)]
+pub struct Measurement {
+    step: usize,
+    /// Nats per character over the windows of the evaluations.
+    train_loss: f64,
+    val_loss: f64,
+    /// The learning rate of the last step.
+    lr: f64,
+    /// The median so far, evaluations left out; null before the second step of an interval.
+    ms_per_step: Option<f64>,
+    /// Since the program began to train, evaluations included.
+    seconds: f64,
+}
+
+impl Measurement {
+    pub fn new(history: &History, record: &Record, pace: Option<f64>, start: Instant) -> Self {
+        Self {
+            step: record.steps,
+            train_loss: record.metrics["train_loss"],
+            val_loss: record.metrics["val_loss"],
+            lr: history.steps.last().map_or(f64::NAN, |step| step.lr),
+            ms_per_step: pace,
+            seconds: start.elapsed().as_secs_f64(),
+        }
+    }
+
+    /// Prints it.
+    pub fn tell(&self, cli: &Cli) -> Result<()> {
+        if cli.json {
+            return print_json(self);
+        }
+        let [train, validation] = [self.train_loss, self.val_loss];
+        let pace = self
+            .ms_per_step
+            .map_or("-".to_owned(), |ms| format!("{ms:.1}"));
+        say(format_args!(
+            "{:>6}  {train:>5.3}  {:>5.3}  {validation:>5.3}  {:>5.3}  {pace:>5}",
+            self.step,
+            train / LN_2,
+            validation / LN_2,
+        ))
+    }
+}
+
+/// The last line of JSON. Losses are those of the model of the best evaluation, in nats per character.
+#[derive(Serialize, Debug)]
+pub struct Outcome {
+    pub summary: bool,
+    pub model: String,
+    pub dataset: String,
+    pub parameters: usize,
+    /// The steps taken.
+    pub steps: usize,
+    /// The steps of the best evaluation; null if the training diverged, as the losses.
+    pub best_step: Option<usize>,
+    /// Over as many windows as the validation text has.
+    pub train_loss: Option<f64>,
+    /// Over the whole validation text.
+    pub val_loss: Option<f64>,
+    /// Over the whole test text; null if there is none.
+    pub test_loss: Option<f64>,
+    /// The median, evaluations left out; null where no two steps were taken here.
+    pub ms_per_step: Option<f64>,
+    /// Since the program began to train, evaluations included.
+    pub seconds: f64,
+    /// The largest relative δ over all conservation laws and the steps watched; null if none was.
+    pub max_delta: Option<f64>,
+    /// Why the training diverged; null if it did not.
+    pub stopped: Option<String>,
+}
+
+impl Outcome {
+    /// Prints it.
+    pub fn tell(&self, cli: &Cli, watch: &Watch) -> Result<()> {
+        if cli.json {
+            print_json(self)?;
+        }
+        let mut told = match self.best_step {
+            Some(step) => format!(
+                "\nafter {step} of {} steps, the best evaluation:",
+                self.steps
+            ),
+            // The error that follows says why.
+            None => return Ok(()),
+        };
+        for (part, loss) in [
+            ("training", self.train_loss),
+            ("validation", self.val_loss),
+            ("test", self.test_loss),
+        ] {
+            if let Some(loss) = loss {
+                let bits = loss / LN_2;
+                told += &format!("\n  {part:<11}{loss:.4} nats, {bits:.4} bits per character");
+            }
+        }
+        told += &match watch.worst() {
+            Some(worst) => format!(
+                "\nlargest relative δ {:.1e}: {}, number {}",
+                worst.delta,
+                worst.law,
+                worst.neuron + 1
+            ),
+            None => "\nno conservation law was checked".to_owned(),
+        };
+        let pace = self.ms_per_step.map_or(String::new(), |ms| {
+            format!(", {ms:.2} ms per step (median)")
+        });
+        told += &format!("\n{:.1} s{pace}", self.seconds);
+        cli.tell(told)
+    }
+}
+
+/// Draws the losses over the steps, and prints the path.
+pub fn draw(cli: &Cli, text: &Text, history: &History) -> Result<()> {
+    let curve = |name: &str, colour: usize, points: Vec<(f64, f64)>| Series {
+        name: name.into(),
+        colour: COLOURS[colour],
+        mark: Mark::Line(points),
+    };
+    let metric = |name: &str| -> Vec<(f64, f64)> {
+        let records = history.records.iter();
+        records.map(|r| (r.steps as f64, r.metrics[name])).collect()
+    };
+    // A step's loss is that of the point where it begins.
+    let steps = history.steps.iter();
+    let batches = steps.map(|s| ((s.step - 1) as f64, s.loss)).collect();
+    let panel = Panel {
+        title: String::new(),
+        x: Axis::new("step"),
+        y: Axis::new("nats per character"),
+        series: vec![
+            curve("batch of the step", 6, batches),
+            curve("training", 0, metric("train_loss")),
+            curve("validation", 1, metric("val_loss")),
+        ],
+    };
+    let model = cli.model_name();
+    let source: String = (text
+        .source
+        .rsplit(['/', '\\'])
+        .next()
+        .unwrap_or_default()
+        .chars())
+    .map(|c| {
+        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    })
+    .collect();
+    let name = format!("{source}-{model}-L{}-seed{}", cli.layers, cli.seed);
+    let title = format!(
+        "{model} on {source}, {} layers, seed {}",
+        cli.layers, cli.seed
+    );
+    let paths = figures::write(&cli.figures, &name, (720, 420), &title, 1, &[panel])?;
+    match paths.first() {
+        Some(path) => cli.tell(format_args!("figure: {}", path.display())),
+        None => Ok(()),
+    }
+}
+
+fn print_json(value: &impl Serialize) -> Result<()> {
+    say(serde_json::to_string(value).expect("numbers and strings"))
+}

@@ -1,0 +1,15 @@
+//! The documents of this project as a text.
+
+use super::Text;
+
+/// The chapters, in the order of their names.
+const CHAPTERS: [&str; 2] = [
+    include_str!("../../../docs/conservation.md"),
+    include_str!("../../../docs/engine.md"),
+];
+
+/// The project's own documents, `docs/*.md` one after the other, which are part of the library: a text that
+/// needs no file. The first nine tenths train, the rest validates.
+pub fn book() -> Text {
+    Text::split("book", &CHAPTERS.concat()).expect("the chapters are a text")
+}

@@ -1,0 +1,328 @@
+//! The next symbol of a text.
+
+use super::{Loss, Metrics, Task};
+use crate::autodiff::{Tape, Var};
+use crate::data::text::{Symbol, Text, Windows};
+use crate::error::{Error, Result};
+use crate::init;
+use crate::nn::{Module, Pass};
+use crate::real::Real;
+
+/// The symbol that follows each symbol of a text, given those before it in a window.
+///
+/// A step is made on `batch` windows of the training part, at random places that follow from the seed of the
+/// epoch; an epoch is as many steps as one likes. The loss is the mean cross-entropy over all symbols of the
+/// windows, in nats per symbol.
+///
+/// The metrics are `train_loss` and `val_loss`, of the same windows each time: up to so many of each part,
+/// side by side and spread evenly over it ([`Windows::spread`]). nanoGPT estimates both from windows drawn
+/// anew each time.
+///
+/// ```
+/// use emmy::data::text;
+/// use emmy::nn::{LanguageConfig, LanguageModel};
+/// use emmy::train::{BestBy, NextSymbol, TrainConfig, Trainer};
+///
+/// let book = text::book();
+/// let config = LanguageConfig::gpt(book.symbol_count(), 8, 1, 2, 8);
+/// let task = NextSymbol::new(&book, config.context, 4, |net: &LanguageModel<f32>, pass, symbols, sequences|
+/// {
+///     net.forward(pass, symbols, sequences)
+/// })?
+/// .steps_per_epoch(5)
+/// .evaluated_on(10);
+///
+/// let how = TrainConfig { epochs: 2, best_by: BestBy::LOSS, ..TrainConfig::default() };
+/// let mut trainer = Trainer::new(LanguageModel::new(config, 0)?, how)?;
+/// trainer.fit(&task, |_, _| Ok(()))?;
+/// let [first, last] = [0, 1].map(|epoch| trainer.history().records[epoch].metrics["val_loss"]);
+/// assert!(last < first);
+/// # Ok::<(), emmy::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct NextSymbol<'a, L> {
+    text: &'a Text,
+    train: Windows,
+    batch: usize,
+    steps: usize,
+    evaluated: usize,
+    forward: L,
+}
+
+impl<'a, L> NextSymbol<'a, L> {
+    /// The task of predicting `text` from `context` symbols, in batches of `batch` windows; 250 steps per
+    /// epoch, and an evaluation on 240 windows of each part.
+    ///
+    /// `forward` gives the logits `[sequences, length, symbols]` of a model for so many sequences of equal
+    /// length, one after the other.
+    ///
+    /// # Errors
+    /// If `context` or `batch` is 0, or a part other than the test has no window with a symbol behind it.
+    pub fn new<F: Real, M>(text: &'a Text, context: usize, batch: usize, forward: L) -> Result<Self>
+    where
+        L: for<'t> Fn(&M, &Pass<'t, '_, F>, &[usize], usize) -> Var<'t, F>,
+    {
+        if batch == 0 {
+            return Err(Error::invalid("batch", "at least 1 window", "0"));
+        }
+        let windows = |name: &str, part: &[Symbol]| {
+            let what = format!("{}: characters of the {name} text", text.source);
+            Windows::new(&what, part.len(), context)
+        };
+        windows("validation", &text.validation)?;
+        Ok(Self {
+            train: windows("training", &text.train)?,
+            text,
+            batch,
+            steps: 250,
+            evaluated: 240,
+            forward,
+        })
+    }
+
+    /// The same with another number of steps per epoch.
+    pub fn steps_per_epoch(self, steps: usize) -> Self {
+        Self { steps, ..self }
+    }
+
+    /// The same with another number of windows per part in an evaluation.
+    ///
+    /// # Panics
+    /// If it is 0.
+    #[track_caller]
+    pub fn evaluated_on(self, windows: usize) -> Self {
+        assert!(windows > 0, "NextSymbol: an evaluation on no window");
+        Self {
+            evaluated: windows,
+            ..self
+        }
+    }
+
+    /// The number of symbols in a window.
+    pub fn context(&self) -> usize {
+        self.train.context()
+    }
+
+    /// The mean loss of a part of the text over all its windows side by side and what remains behind them:
+    /// each symbol but the first is predicted once, from the beginning of its window on.
+    ///
+    /// # Panics
+    /// If the part has less than two symbols.
+    #[track_caller]
+    pub fn whole_loss<F: Real, M: Module<F>>(&self, model: &M, part: &[Symbol]) -> f64
+    where
+        L: for<'t> Fn(&M, &Pass<'t, '_, F>, &[usize], usize) -> Var<'t, F>,
+    {
+        self.mean_loss(model, part, usize::MAX)
+    }
+
+    /// As [`whole_loss`](Self::whole_loss), over up to `most` windows spread evenly over the part; the
+    /// remainder belongs to the whole.
+    ///
+    /// # Panics
+    /// If the part has less than two symbols, or `most` is 0.
+    #[track_caller]
+    pub fn mean_loss<F: Real, M: Module<F>>(&self, model: &M, part: &[Symbol], most: usize) -> f64
+    where
+        L: for<'t> Fn(&M, &Pass<'t, '_, F>, &[usize], usize) -> Var<'t, F>,
+    {
+        let context = self.train.context();
+        assert!(
+            part.len() >= 2 && most > 0,
+            "NextSymbol: a loss over {} symbols, {most} windows: nothing is predicted",
+            part.len()
+        );
+        let whole = (part.len() - 1) / context;
+        let starts = match Windows::new("part", part.len(), context) {
+            Ok(windows) => windows.spread(most),
+            // A shorter part is one window, shorter than the others.
+            Err(_) => Vec::new(),
+        };
+        let mut sum = 0.0;
+        let mut count = 0;
+        let mut add = |starts: &[usize], length: usize| {
+            let tape = Tape::new();
+            let pass = Pass::eval(&tape, model);
+            let loss = self.predict(model, &pass, part, starts, length);
+            let symbols = starts.len() * length;
+            sum += loss.item().as_f64() * symbols as f64;
+            count += symbols;
+        };
+        for starts in starts.chunks(self.batch) {
+            add(starts, context);
+        }
+        if most >= whole {
+            let start = whole * context;
+            let left = part.len() - 1 - start;
+            if left > 0 {
+                add(&[start], left);
+            }
+        }
+        sum / count as f64
+    }
+
+    /// The mean cross-entropy of the symbols behind each symbol of windows of a part.
+    fn predict<'t, F: Real, M>(
+        &self,
+        model: &M,
+        pass: &Pass<'t, '_, F>,
+        part: &[Symbol],
+        starts: &[usize],
+        length: usize,
+    ) -> Var<'t, F>
+    where
+        L: for<'u> Fn(&M, &Pass<'u, '_, F>, &[usize], usize) -> Var<'u, F>,
+    {
+        let read = |shift: usize| -> Vec<usize> {
+            let windows = starts.iter().flat_map(|start| {
+                let first = start + shift;
+                &part[first..first + length]
+            });
+            windows.map(|&symbol| usize::from(symbol)).collect()
+        };
+        let logits = (self.forward)(model, pass, &read(0), starts.len());
+        let rows = starts.len() * length;
+        let logits = logits.reshape(&[rows, logits.len() / rows]);
+        logits.cross_entropy(&read(1), None)
+    }
+}
+
+impl<F: Real, M: Module<F>, L> Task<F, M> for NextSymbol<'_, L>
+where
+    L: for<'t> Fn(&M, &Pass<'t, '_, F>, &[usize], usize) -> Var<'t, F>,
+{
+    type Batch = Vec<usize>;
+
+    /// The starts of the windows of each step.
+    fn batches(&self, seed: u64) -> Vec<Vec<usize>> {
+        let rng = &mut init::rng(seed);
+        let draw = |_| self.train.random(self.batch, rng);
+        (0..self.steps).map(draw).collect()
+    }
+
+    fn loss<'t>(&self, model: &M, pass: &Pass<'t, '_, F>, starts: &Vec<usize>) -> Loss<'t, F> {
+        let context = self.train.context();
+        self.predict(model, pass, &self.text.train, starts, context)
+            .into()
+    }
+
+    fn evaluate(&self, model: &M) -> Metrics {
+        let loss = |part: &[Symbol]| self.mean_loss(model, part, self.evaluated);
+        Metrics::from([
+            ("train_loss", loss(&self.text.train)),
+            ("val_loss", loss(&self.text.validation)),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::{Embedding, LanguageConfig, LanguageModel};
+
+    type Bigrams = Embedding<f64>;
+
+    /// Logits that depend on the last symbol alone.
+    fn bigrams<'t>(
+        net: &Bigrams,
+        pass: &Pass<'t, '_, f64>,
+        symbols: &[usize],
+        sequences: usize,
+    ) -> Var<'t, f64> {
+        let logits = net.forward(pass, symbols);
+        let classes = logits.shape()[1];
+        logits.reshape(&[sequences, symbols.len() / sequences, classes])
+    }
+
+    fn text() -> Text {
+        Text::new("abc", &"abcabbcab".repeat(5), "abcbacbabca", "cab").unwrap()
+    }
+
+    /// −log softmax at the next symbol, one pair after the other.
+    fn by_hand(net: &Bigrams, pairs: &[(Symbol, Symbol)]) -> f64 {
+        let losses = pairs.iter().map(|&(a, b)| {
+            let row = net.weight.slice(ndarray::s![usize::from(a), ..]);
+            let total: f64 = row.iter().map(|x| x.exp()).sum();
+            total.ln() - row[usize::from(b)]
+        });
+        losses.sum::<f64>() / pairs.len() as f64
+    }
+
+    fn pairs(part: &[Symbol]) -> Vec<(Symbol, Symbol)> {
+        part.windows(2).map(|pair| (pair[0], pair[1])).collect()
+    }
+
+    #[test]
+    fn the_whole_loss_predicts_each_symbol_but_the_first_once() {
+        let text = text();
+        let net: Bigrams = Embedding::new(3, 3, &mut init::rng(0));
+        for context in 1..8 {
+            let task = NextSymbol::new(&text, context, 2, bigrams).unwrap();
+            for part in [&text.train, &text.validation, &text.test] {
+                let found = task.whole_loss(&net, part);
+                let expected = by_hand(&net, &pairs(part));
+                assert!((found - expected).abs() < 1e-12, "{context}");
+            }
+        }
+        // The first and the third of five windows of two symbols.
+        let task = NextSymbol::new(&text, 2, 2, bigrams).unwrap();
+        let all = pairs(&text.validation);
+        let some = [&all[0..2], &all[4..6]].concat();
+        let found = task.mean_loss(&net, &text.validation, 2);
+        assert!((found - by_hand(&net, &some)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_batch_is_windows_of_the_training_text_with_their_successors() {
+        let text = text();
+        let net: Bigrams = Embedding::new(3, 3, &mut init::rng(0));
+        let task = NextSymbol::new(&text, 4, 3, bigrams).unwrap();
+        let task = task.steps_per_epoch(6);
+        let batches = Task::<f64, Bigrams>::batches(&task, 5);
+        assert!(batches.len() == 6 && batches.iter().all(|starts| starts.len() == 3));
+        assert_eq!(batches, Task::<f64, Bigrams>::batches(&task, 5));
+        assert_ne!(batches, Task::<f64, Bigrams>::batches(&task, 6));
+        for starts in &batches {
+            let tape = Tape::new();
+            let pass = Pass::train(&tape, &net, 0);
+            let found = task.loss(&net, &pass, starts).value.item();
+            let windows = starts.iter().flat_map(|&s| pairs(&text.train[s..s + 5]));
+            let expected = by_hand(&net, &windows.collect::<Vec<_>>());
+            assert!((found - expected).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn a_model_with_memory_reads_each_window_from_its_beginning() {
+        let text = text();
+        let config = LanguageConfig::gpt(3, 4, 1, 1, 4);
+        let net = LanguageModel::<f64>::new(config, 0).unwrap();
+        // Batches of one and of all windows give the same sum.
+        let loss = |batch| {
+            let task = NextSymbol::new(
+                &text,
+                4,
+                batch,
+                |net: &LanguageModel<f64>, pass, symbols, n| net.forward(pass, symbols, n),
+            );
+            let task = task.unwrap();
+            task.whole_loss(&net, &text.validation)
+        };
+        assert!((loss(1) - loss(7)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_cannot_be_predicted_is_refused() {
+        let text = text();
+        let refused = |context, batch| {
+            let task = NextSymbol::new(&text, context, batch, bigrams);
+            task.err().unwrap().to_string()
+        };
+        let expected = "abc: characters of the validation text: expected more characters than the \
+                        context, 11, found 11";
+        assert_eq!(refused(11, 1), expected);
+        assert!(refused(50, 1).contains("found 11"));
+        assert!(refused(0, 1).contains("context: expected at least 1"));
+        assert!(refused(4, 0).contains("batch: expected at least 1 window"));
+    }
+}
