@@ -71,6 +71,9 @@ mod book {
     #[doc = include_str!("../docs/conservation.md")]
     mod conservation {}
 
+    #[doc = include_str!("../docs/attention.md")]
+    mod attention {}
+
     #[doc = include_str!("../docs/weights.md")]
     mod weights {}
 }

@@ -117,10 +117,9 @@ SETS = {
         "peers_dense",
         [
             *alike("product-1024x1024x1024", "product-2048x512x2048", "product-2048x2048x2048"),
-            *alike("attention-8x1024x64"),
-            # For information: PyTorch's one kernel beside our three operations.
-            ("attention-8x1024x64-fused", "attention-8x1024x64"),
-            *alike("contranorm-2708x64", "block-8x256x512", "mlp-784-512-512-10", "chain-999"),
+            *alike("attention-8x1024x64", "attention-8x1024x64-fused", "l2-attention-8x1024x64"),
+            *alike("layer-norm-2048x512", "lstm-12x64x128", "contranorm-2708x64"),
+            *alike("block-8x256x512", "block-8x256x512-fused", "mlp-784-512-512-10", "chain-999"),
         ],
         ["PyTorch ms", "median", "emmy ms", "median", "emmy / PyTorch", "difference"],
         dense_line,

@@ -52,12 +52,41 @@ def attend(q, k, v):
     return (q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5).softmax(-1) @ v
 
 
+def attend_by_distance(q, k, v):
+    """softmax(-|q - k|^2 / sqrt(d)) v, the squares multiplied out."""
+    squares = q.square().sum(-1, keepdim=True) + k.square().sum(-1).unsqueeze(-2)
+    distances = squares - 2 * (q @ k.transpose(-2, -1))
+    return (-distances / q.shape[-1] ** 0.5).softmax(-1) @ v
+
+
 def attention(attend):
     """Attention with 8 heads, 1024 positions, width 64 per head: forward, and the gradients of q, k, v."""
     shape = [1, 8, 1024, 64]
     inputs = [numbers(shape, k, 1.0).requires_grad_() for k in range(3)]
     c = numbers(shape, COTANGENT, 1.0)
     return lambda: differentiate(attend(*inputs), inputs, c)
+
+
+def layer_norm():
+    """LayerNorm with gain and bias of 2048 rows: forward, and the gradients of x, gain and bias."""
+    shape = [2048, 512]
+    x, c = numbers(shape, 0, 1.0).requires_grad_(), numbers(shape, COTANGENT, 1.0)
+    norm = nn.LayerNorm(512)
+    return lambda: differentiate(norm(x), [x, *norm.parameters()], c)
+
+
+def lstm():
+    """A layer of long short-term memory, 12 sequences of 64 steps, width 128.
+
+    Forward, and the gradients of x and of the weights.
+    """
+    shape = [12, 64, 128]
+    x, c = numbers(shape, 0, 1.0).requires_grad_(), numbers(shape, COTANGENT, 1.0)
+    layer = nn.LSTM(128, 128, batch_first=True)
+    with torch.no_grad():
+        for k, p in enumerate(layer.parameters()):
+            p.copy_(numbers(p.shape, WEIGHTS + k, p.shape[1] ** -0.5) if p.ndim == 2 else torch.zeros_like(p))
+    return lambda: differentiate(layer(x)[0], [x, *layer.parameters()], c)
 
 
 def contranorm():
@@ -83,8 +112,9 @@ class Block(nn.Module):
 
     HEADS = 8
 
-    def __init__(self, width, hidden):
+    def __init__(self, width, hidden, attend):
         super().__init__()
+        self.attend = attend
         self.norm = nn.LayerNorm(width)
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width, bias=False)
@@ -99,20 +129,20 @@ class Block(nn.Module):
         z = self.norm(x)
         layers = self.query, self.key, self.value
         q, k, v = (layer(z).reshape(batch, positions, self.HEADS, -1).transpose(1, 2) for layer in layers)
-        heads = attend(q, k, v).transpose(1, 2).reshape(x.shape)
+        heads = self.attend(q, k, v).transpose(1, 2).reshape(x.shape)
         x = x + self.out(heads)
         # The exact form, by the error function: PyTorch's default, and ours.
         return x + self.down(F.gelu(self.up(self.feed_norm(x)), approximate="none"))
 
 
-def block():
+def block(attend):
     """A block of width 512 with 8 heads and 2048 hidden neurons, on 8 sequences of 256 positions.
 
     Forward, and the gradients of the input and of all parameters.
     """
     shape = [8, 256, 512]
     x, c = numbers(shape, 0, 1.0).requires_grad_(), numbers(shape, COTANGENT, 1.0)
-    model = start(Block(512, 2048))
+    model = start(Block(512, 2048, attend))
     return lambda: differentiate(model(x), [x, *model.parameters()], c)
 
 
@@ -161,8 +191,12 @@ ROWS = [
     ("product-2048x2048x2048", 1, lambda: product(2048, 2048, 2048)),
     ("attention-8x1024x64", 1, lambda: attention(attend)),
     ("attention-8x1024x64-fused", 1, lambda: attention(F.scaled_dot_product_attention)),
+    ("l2-attention-8x1024x64", 1, lambda: attention(attend_by_distance)),
+    ("layer-norm-2048x512", 1, layer_norm),
+    ("lstm-12x64x128", 1, lstm),
     ("contranorm-2708x64", 1, contranorm),
-    ("block-8x256x512", 1, block),
+    ("block-8x256x512", 1, lambda: block(attend)),
+    ("block-8x256x512-fused", 1, lambda: block(F.scaled_dot_product_attention)),
     ("mlp-784-512-512-10", 10, mlp),
     ("chain-999", 1, chain),
 ]

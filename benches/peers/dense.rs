@@ -9,7 +9,8 @@ mod support;
 use clap::Parser;
 use emmy::autodiff::vjp;
 use emmy::kernels::par;
-use emmy::nn::{Activation, LayerNorm, Linear, Mlp, Module, Pass};
+use emmy::nn::{Activation, LayerNorm, Linear, Lstm, Mlp, Module, Pass};
+use emmy::ops::attention::{Compared, DenseAttention, Mask};
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::tensor::{scalar, tensor};
 use emmy::{Tape, Tensor, Var, init, train};
@@ -41,13 +42,18 @@ type Step = Box<dyn FnMut(&mut dyn FnMut(&Tensor<f32>))>;
 /// The name of a row, the number of steps whose results are checked, and what makes the step.
 type Row = (&'static str, usize, fn() -> Step);
 
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 13] = [
     ("product-1024x1024x1024", 1, || product(1024, 1024, 1024)),
     ("product-2048x512x2048", 1, || product(2048, 512, 2048)),
     ("product-2048x2048x2048", 1, || product(2048, 2048, 2048)),
     ("attention-8x1024x64", 1, attention),
+    ("attention-8x1024x64-fused", 1, || fused_attention(false)),
+    ("l2-attention-8x1024x64", 1, || fused_attention(true)),
+    ("layer-norm-2048x512", 1, layer_norm),
+    ("lstm-12x64x128", 1, lstm),
     ("contranorm-2708x64", 1, contranorm),
-    ("block-8x256x512", 1, block),
+    ("block-8x256x512", 1, || block(Block::attend)),
+    ("block-8x256x512-fused", 1, || block(Block::attend_fused)),
     ("mlp-784-512-512-10", 10, mlp),
     ("chain-999", 1, chain),
 ];
@@ -153,6 +159,69 @@ fn attention() -> Step {
     })
 }
 
+/// The same as one operation: by scalar products, or by squared distances, −‖q − k‖² / √d.
+fn fused_attention(by_distance: bool) -> Step {
+    let shape = [1, 8, 1024, 64];
+    // The operation has the heads behind the positions.
+    let turned = |x: Tensor<f32>| -> Tensor<f32> {
+        let x = x.permuted_axes(vec![0, 2, 1, 3]);
+        x.as_standard_layout().into_owned().into_shared()
+    };
+    let inputs = [0, 1, 2].map(|k| turned(numbers(&shape, k, 1.0)));
+    let c = turned(numbers(&shape, COTANGENT, 1.0));
+    let mut attention = DenseAttention::new(64, Mask::none());
+    if by_distance {
+        attention.scale *= 2.0;
+    }
+    Box::new(move |look| {
+        let tape = Tape::new();
+        let [q, k, v] = inputs.each_ref().map(|x| tape.var(x));
+        let beta = by_distance.then(|| k.square().sum(&[-1], false).scale(-0.5));
+        let y = attention.attend(Compared {
+            beta,
+            ..Compared::new(q, k, v)
+        });
+        differentiate(y, &[q, k, v], &c, &mut |x| {
+            look(&x.clone().permuted_axes(vec![0, 2, 1, 3]))
+        });
+    })
+}
+
+/// LayerNorm with gain and bias of 2048 rows: forward, and the gradients of x, gain and bias.
+fn layer_norm() -> Step {
+    let shape = [2048, 512];
+    let (x, c) = (numbers(&shape, 0, 1.0), numbers(&shape, COTANGENT, 1.0));
+    let norm = LayerNorm::new(512);
+    Box::new(move |look| {
+        let tape = Tape::new();
+        let pass = Pass::train(&tape, &norm, 0);
+        let x = tape.var(&x);
+        let y = norm.forward(&pass, x);
+        differentiate(y, &[&[x][..], pass.vars()].concat(), &c, look);
+    })
+}
+
+/// A layer of long short-term memory, 12 sequences of 64 steps, width 128: forward, and the gradients of x and
+/// of the weights.
+fn lstm() -> Step {
+    let shape = [12, 64, 128];
+    let (x, c) = (numbers(&shape, 0, 1.0), numbers(&shape, COTANGENT, 1.0));
+    let mut layer = Lstm::new(128, 128, 1, &mut init::rng(0));
+    for (k, (_, p)) in layer.parameters_mut().into_iter().enumerate() {
+        *p = match p.shape() {
+            [_, inputs] => numbers(p.shape(), WEIGHTS + k, 1.0 / (*inputs as f64).sqrt()),
+            shape => Tensor::zeros(shape),
+        };
+    }
+    Box::new(move |look| {
+        let tape = Tape::new();
+        let pass = Pass::train(&tape, &layer, 0);
+        let x = tape.var(&x);
+        let (y, _) = layer.forward(&pass, x, None);
+        differentiate(y, &[&[x][..], pass.vars()].concat(), &c, look);
+    })
+}
+
 /// LayerNorm(H − ½ softmax(H Hᵀ) H), Guo et al., "ContraNorm", ICLR 2023: forward, and the gradients of H and
 /// of gain and bias of the norm.
 fn contranorm() -> Step {
@@ -169,6 +238,9 @@ fn contranorm() -> Step {
         differentiate(y, &[&[h][..], pass.vars()].concat(), &c, look);
     })
 }
+
+/// Attention of queries, keys and values with the heads behind the positions.
+type Attend = for<'t> fn([Var<'t, f32>; 3]) -> Var<'t, f32>;
 
 /// A transformer block with the norms before attention and feed-forward.
 ///
@@ -202,14 +274,31 @@ impl Block {
         }
     }
 
+    /// Attention of queries, keys and values `[batch, positions, heads, width per head]`, composed.
+    fn attend(qkv: [Var<'_, f32>; 3]) -> Var<'_, f32> {
+        let [q, k, v] = qkv.map(|z| z.transpose(1, 2));
+        attend(q, k, v).transpose(1, 2)
+    }
+
+    /// The same as one operation.
+    fn attend_fused([q, k, v]: [Var<'_, f32>; 3]) -> Var<'_, f32> {
+        let width = q.shape()[3];
+        DenseAttention::new(width, Mask::none()).attend(Compared::new(q, k, v))
+    }
+
     /// x ← x + attention(LN x), x ← x + W₂ gelu(W₁ LN x), for x `[batch, positions, width]`.
-    fn forward<'t>(&self, pass: &Pass<'t, '_, f32>, x: Var<'t, f32>) -> Var<'t, f32> {
+    fn forward<'t>(
+        &self,
+        pass: &Pass<'t, '_, f32>,
+        x: Var<'t, f32>,
+        attend: Attend,
+    ) -> Var<'t, f32> {
         let shape = x.shape();
         let split = [shape[0] as isize, shape[1] as isize, Self::HEADS, -1];
         let z = self.norm.forward(pass, x);
-        let [q, k, v] = [&self.query, &self.key, &self.value]
-            .map(|layer| layer.forward(pass, z).reshape(&split).transpose(1, 2));
-        let heads = attend(q, k, v).transpose(1, 2).reshape(&shape);
+        let qkv = [&self.query, &self.key, &self.value]
+            .map(|layer| layer.forward(pass, z).reshape(&split));
+        let heads = attend(qkv).reshape(&shape);
         let x = x + self.out.forward(pass, heads);
         let z = self.up.forward(pass, self.feed_norm.forward(pass, x));
         x + self.down.forward(pass, z.gelu())
@@ -218,7 +307,7 @@ impl Block {
 
 /// A block of width 512 with 8 heads and 2048 hidden neurons, on 8 sequences of 256 positions: forward, and
 /// the gradients of the input and of all parameters.
-fn block() -> Step {
+fn block(attend: Attend) -> Step {
     let shape = [8, 256, 512];
     let (x, c) = (numbers(&shape, 0, 1.0), numbers(&shape, COTANGENT, 1.0));
     let mut model = Block::new(512, 2048);
@@ -227,7 +316,7 @@ fn block() -> Step {
         let tape = Tape::new();
         let pass = Pass::train(&tape, &model, 0);
         let x = tape.var(&x);
-        let y = model.forward(&pass, x);
+        let y = model.forward(&pass, x, attend);
         differentiate(y, &[&[x][..], pass.vars()].concat(), &c, look);
     })
 }
