@@ -1,11 +1,11 @@
-//! Attention over edges, fused, against the composition it stands for.
+//! Attention over edges and between all tokens, fused, against the compositions.
 
 use crate::{D, Kernel, N, PAIRS, drop_tensor, normal};
 use emmy::Tape;
 use emmy::autodiff::vjp;
 use emmy::graph::generators::random_graph;
 use emmy::kernels::attention::half_scores;
-use emmy::ops::attention::EdgeAttention;
+use emmy::ops::attention::{Compared, DenseAttention, EdgeAttention, Mask};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -69,6 +69,7 @@ pub fn kernels() -> Vec<Kernel> {
             }
         }
     }
+    all.extend(dense());
     let (z, a) = (normal(&[N, D], 10), normal(&[D], 11));
     all.push(Kernel::new(
         "halves of GAT scores, 8 × 8",
@@ -79,5 +80,49 @@ pub fn kernels() -> Vec<Kernel> {
             black_box(half_scores(z.as_slice().unwrap(), [a, a], 8));
         },
     ));
+    all
+}
+
+/// Attention between all tokens, 8 heads of width 64; a baseline where the scores of all pairs fit in memory.
+fn dense() -> Vec<Kernel> {
+    let (heads, width) = (8, 64);
+    let mut all = Vec::new();
+    for tokens in [1024, 4096, 16_384] {
+        let shape = [tokens, heads, width];
+        let inputs = [1, 2, 3].map(|seed| normal(&shape, seed));
+        let gy = normal(&shape, 4);
+        let step = move |fused: bool, backward: bool| {
+            let tape = Tape::new();
+            let [q, k, v] = inputs.each_ref().map(|x| tape.var(x.clone()));
+            let y = match fused {
+                true => DenseAttention::new(width, Mask::none()).attend(Compared::new(q, k, v)),
+                false => {
+                    let [q, k, v] = [q, k, v].map(|z| z.transpose(0, 1));
+                    let scores = q.matmul(k.t()) / (width as f32).sqrt();
+                    scores.softmax(-1).matmul(v).transpose(0, 1)
+                }
+            };
+            if backward {
+                let adjoints = vjp(y, &[q, k, v], &gy);
+                adjoints.into_iter().for_each(drop_tensor);
+            }
+        };
+        // Two products forward, five more backward.
+        let product = 2.0 * (heads * width * tokens * tokens) as f64;
+        for (what, backward, products) in
+            [("forward", false, 2.0), ("forward and backward", true, 7.0)]
+        {
+            let (run, plain) = (step.clone(), step.clone());
+            let title = format!("dense attention {tokens}, {heads} × {width}, {what}");
+            let bytes = (4 * 4 * tokens * heads * width) as f64;
+            let kernel = Kernel::new(title, products * product, bytes, move || {
+                run(true, backward)
+            });
+            all.push(match tokens {
+                ..=4096 => kernel.against(move || plain(false, backward)),
+                _ => kernel,
+            });
+        }
+    }
     all
 }
