@@ -17,8 +17,14 @@ use ndarray::{Array2, ArrayView2, ArrayViewD, ArrayViewMut2, Axis, Dimension, Sl
 use std::any::Any;
 use std::ops::Range;
 
-/// Multiply-adds in one tile; a product below twice this is not cut.
-const BLOCK: usize = 1 << 20;
+/// Multiply-adds below which a product is not cut.
+const WHOLE: usize = 1 << 21;
+
+/// Multiply-adds in one tile, about.
+const BLOCK: usize = 1 << 22;
+
+/// Least rows of a tile: below, packing the right factor costs too much beside the products.
+const LOW: usize = 64;
 
 /// Most columns of a tile.
 const WIDTH: usize = 512;
@@ -48,7 +54,7 @@ pub fn matmul<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>) -> Array2<F> {
         "matmul: [{m}, {k}] · [{k2}, {n}]: inner dimensions {k} ≠ {k2}"
     );
     let work = m.saturating_mul(n).saturating_mul(k);
-    if m == 0 || n == 0 || work < 2 * BLOCK {
+    if m == 0 || n == 0 || work < WHOLE {
         let mut out = memory::scratch(m * n);
         block(a, b, matrix_mut(&mut out, m, n), Into::Set);
         return out.into_array((m, n));
@@ -120,18 +126,24 @@ fn tiles<F>(out: &mut [F], [m, n, k]: [usize; 3]) -> Vec<Tile<'_, F>> {
 /// A tile packs its factors anew. Where the part of the right factor that it reads does not stay in the
 /// cache, it must be tall enough to make up for that.
 fn tile(m: usize, n: usize, k: usize) -> (usize, usize) {
-    if m.saturating_mul(n).saturating_mul(k) < 2 * BLOCK {
+    if m.saturating_mul(n).saturating_mul(k) < WHOLE {
         return (m, n);
     }
     let width = n.div_ceil(n.div_ceil(WIDTH)).next_multiple_of(16);
     let stays = k * width.min(n) < CACHED;
     let least = if stays {
-        1
+        LOW
     } else {
         (m / 2).clamp(TALL / 4, TALL)
     };
     let height = (BLOCK / (n.min(width) * k)).max(least);
-    (height.next_multiple_of(48), width)
+    // An even number of tiles, alike in height, so that two threads have the same to do. The microkernels take
+    // six rows at a time.
+    let tiles = match m.div_ceil(height) {
+        1 => m.div_ceil(LOW).min(2),
+        more => more.next_multiple_of(2),
+    };
+    (m.div_ceil(tiles).next_multiple_of(12), width)
 }
 
 fn matrix_mut<F>(data: &mut [F], m: usize, n: usize) -> ArrayViewMut2<'_, F> {

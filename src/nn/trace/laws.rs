@@ -87,7 +87,7 @@ impl Trace {
         // first.
         let mut found: Vec<(usize, Law)> = Vec::new();
         for (number, stream) in streams.all() {
-            let laws = of_stream(self, &streams, number, stream);
+            let laws = of_stream(self, &streams, number, stream, sight);
             found.extend(laws.into_iter().map(|law| (stream.writers[0], law)));
         }
         // The mean is followed on its own: where it arrives and no other change does, streams become one for
@@ -117,6 +117,19 @@ impl Trace {
         laws
     }
 
+    /// Whether the parameters of a call are used by it alone.
+    fn used_once(&self, call: usize) -> bool {
+        let own = &self.calls[call];
+        let parameters = ports(self, call).parameters();
+        self.nodes.iter().enumerate().all(|(id, node)| {
+            let uses = |&arg: &usize| {
+                let parameter = self.nodes[arg].parameter;
+                parameter.is_some_and(|p| parameters.contains(&p))
+            };
+            own.nodes.contains(&id) || !node.args.iter().any(uses)
+        })
+    }
+
     /// The number of a call among those that write neurons, from 1.
     pub(super) fn layer(&self, call: usize) -> usize {
         let declared = self.declared().into_iter();
@@ -139,7 +152,13 @@ fn inside(trace: &Trace, call: usize) -> Vec<Law> {
     ports(trace, call).inside.iter().map(complete).collect()
 }
 
-fn of_stream(trace: &Trace, streams: &Streams<'_>, number: usize, stream: &Stream) -> Vec<Law> {
+fn of_stream(
+    trace: &Trace,
+    streams: &Streams<'_>,
+    number: usize,
+    stream: &Stream,
+    sight: Passage,
+) -> Vec<Law> {
     if !stream.used {
         return Vec::new();
     }
@@ -179,7 +198,14 @@ fn of_stream(trace: &Trace, streams: &Streams<'_>, number: usize, stream: &Strea
         ));
     }
     let each = |what: &str, change, slices: fn(&Ports) -> &[Slice]| {
-        let writers = stream.writers.iter().filter(|_| allows(change));
+        // A shift by one writer alone meets only what comes behind it: behind the sum of a post-norm block
+        // that is the norm, which does not see it, though others read what came before.
+        let alone = |w: usize| {
+            stream.writers.len() > 1
+                && trace.used_once(w)
+                && Streams::allows_alone(trace, sight, w, change)
+        };
+        let writers = (stream.writers.iter()).filter(|&&w| allows(change) || alone(w));
         let mut seen: Vec<&Slice> = Vec::new();
         let mut laws = Vec::new();
         for &call in writers {

@@ -33,6 +33,8 @@ pub(super) struct Streams<'a> {
     pub(super) trace: &'a Trace,
     /// Whether activations that are not homogeneous are treated as homogeneous.
     lenient: bool,
+    /// The one call whose neurons are followed; without it those of all calls are.
+    only: Option<usize>,
     /// For each kind of change, whether it is left out.
     omitted: [bool; Change::ALL.len()],
     /// For each node, whether its rows sum to zero.
@@ -50,9 +52,14 @@ pub(super) struct Streams<'a> {
 impl<'a> Streams<'a> {
     /// The streams of a pass up to its outputs, without a loss, for the kinds of change in `kinds`.
     pub fn of(trace: &'a Trace, kinds: &[Change], lenient: bool) -> Self {
+        Self::following(trace, None, kinds, lenient)
+    }
+
+    fn following(trace: &'a Trace, only: Option<usize>, kinds: &[Change], lenient: bool) -> Self {
         let mut streams = Self {
             trace,
             lenient,
+            only,
             omitted: Change::ALL.map(|change| !kinds.contains(&change)),
             centred: centred(&trace.nodes),
             relations: vec![Relation::FIXED; trace.nodes.len()],
@@ -69,18 +76,32 @@ impl<'a> Streams<'a> {
     /// The streams of a pass with a loss of its outputs; `sight` is the passage through the loss.
     pub fn seen(trace: &'a Trace, sight: Passage, kinds: &[Change], lenient: bool) -> Self {
         let mut streams = Self::of(trace, kinds, lenient);
-        for &output in &trace.outputs {
-            let seen = streams.relations[output].passage.then(sight);
+        streams.ends_at(sight);
+        streams.shared();
+        streams
+    }
+
+    /// Whether a change of what one call alone writes has no effect that no parameter can compensate, in a pass
+    /// with a loss of its outputs: the other writers of its stream stay as they are.
+    pub fn allows_alone(trace: &'a Trace, sight: Passage, call: usize, change: Change) -> bool {
+        let mut streams = Self::following(trace, Some(call), &[change], false);
+        streams.ends_at(sight);
+        let stream = streams.written_by(call).map(|(number, _)| number);
+        streams.sound[call] && stream.is_some_and(|s| streams.allows(s, change))
+    }
+
+    /// Marks the changes that the loss of the outputs sees; `sight` is the passage through the loss.
+    fn ends_at(&mut self, sight: Passage) {
+        for &output in &self.trace.outputs {
+            let seen = self.relations[output].passage.then(sight);
             let stuck = seen.zip(
                 seen,
                 |_, way, _| {
                     if way.carries() { Way::Breaks } else { way }
                 },
             );
-            streams.settle(output, stuck);
+            self.settle(output, stuck);
         }
-        streams.shared();
-        streams
     }
 
     /// The calls that write the stream of an output, and the passage from the stream to the output;
@@ -279,7 +300,8 @@ impl<'a> Streams<'a> {
             }
         }
         self.unlisted(call, declared);
-        if !passes {
+        let followed = self.only.is_none_or(|only| only == number);
+        if !passes && followed {
             let mut stream = Stream {
                 writers: vec![number],
                 broken: self.omitted,
