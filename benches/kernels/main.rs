@@ -10,6 +10,7 @@
 mod attention;
 mod elementwise;
 mod products;
+mod recurrent;
 mod sparse;
 #[path = "../support/mod.rs"]
 mod support;
@@ -100,6 +101,7 @@ fn kernels() -> Vec<Kernel> {
     all.extend(products::kernels());
     all.extend(sparse::kernels());
     all.extend(attention::kernels());
+    all.extend(recurrent::kernels());
     all
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Adjoints, Sequence, before, change, column_sums, gates, gates_mut, matrix, part, part_mut, set,
-    sigmoid, sigmoid_slope, tanh_slope, turned,
+    sigmoid, sigmoid_slope, tanh_slope,
 };
 use crate::kernels::{gemm, simd};
 use crate::real::Real;
@@ -37,14 +37,15 @@ impl Sequence {
         } = args;
         self.check("gru", 3, [x, weight, bias], &[args.h]);
         let (state, w) = (self.state(), self.width);
-        let turned = turned(weight, w);
+        let mut space = Buffer::default();
+        let transposed = self.transposed(weight, &mut space);
         let mut product = memory::scratch(3 * state);
         let mut y = memory::scratch(self.steps * state);
         let mut saved = memory::scratch(self.steps * 4 * state);
         for t in 0..self.steps {
             let (past, out) = y.split_at_mut(t * state);
             let h = before(past, args.h, t);
-            gemm::matmul_into(matrix(h, w), matrix(&turned, 3 * w), &mut product);
+            gemm::matmul_into(matrix(h, w), transposed, &mut product);
             let x = part(x, t, 3 * state);
             let outputs = [
                 (part_mut(&mut saved, t, 4 * state), 4 * w),

@@ -2,7 +2,7 @@
 
 use super::{
     Adjoints, Sequence, before, change, column_sums, gates, gates_mut, matrix, part, part_mut, set,
-    sigmoid, sigmoid_slope, tanh, tanh_slope, turned,
+    sigmoid, sigmoid_slope, tanh, tanh_slope,
 };
 use crate::kernels::{gemm, simd};
 use crate::real::Real;
@@ -47,7 +47,8 @@ impl Sequence {
         } = args;
         self.check("lstm", 4, [x, weight, bias], &[args.h, args.c]);
         let (state, w) = (self.state(), self.width);
-        let turned = turned(weight, w);
+        let mut space = Buffer::default();
+        let transposed = self.transposed(weight, &mut space);
         let mut product = memory::scratch(4 * state);
         let mut y = memory::scratch((self.steps + 1) * state);
         let mut saved = LstmSaved {
@@ -57,7 +58,7 @@ impl Sequence {
         for t in 0..self.steps {
             let (past, out) = y.split_at_mut(t * state);
             let h = before(past, args.h, t);
-            gemm::matmul_into(matrix(h, w), matrix(&turned, 4 * w), &mut product);
+            gemm::matmul_into(matrix(h, w), transposed, &mut product);
             let (past, cells) = saved.cells.split_at_mut(t * state);
             let c = before(past, args.c, t);
             let x = part(x, t, 4 * state);

@@ -9,8 +9,8 @@
 //! | y | | the states after the steps; see each kernel |
 //!
 //! A step waits for the state before it, so it has a product of its own, h Wᵀ. The gradient of W does not: it
-//! is one product over all steps. A product with few rows spends its time on reading W; so W is copied once
-//! per sequence into the order in which the product reads it in place.
+//! is one product over all steps. A product with few rows spends much of its time on bringing Wᵀ into the order
+//! in which it is read; so this is done once per sequence.
 
 mod gru;
 mod lstm;
@@ -94,6 +94,24 @@ impl Sequence {
         });
     }
 
+    /// Wᵀ as a factor of a product per step. For more than one step it is a copy, in `space`, whose columns
+    /// are read without gaps.
+    fn transposed<'a, F: Real>(
+        &self,
+        weight: &'a [F],
+        space: &'a mut Buffer<F>,
+    ) -> ArrayView2<'a, F> {
+        let transposed = matrix(weight, self.width).reversed_axes();
+        if self.steps == 1 {
+            return transposed;
+        }
+        *space = memory::scratch(weight.len());
+        for (out, &w) in space.iter_mut().zip(&transposed) {
+            *out = w;
+        }
+        matrix(space, transposed.ncols())
+    }
+
     /// W̄ = Σ_t ḡ_tᵀ h_t, where ḡ is the adjoint of h Wᵀ in all steps and h_t the state before step t: one
     /// product over all steps but the first, and the first.
     fn of_weight<F: Real>(&self, g: &[F], y: &[F], h: &[F], gates: usize) -> Array2<F> {
@@ -129,15 +147,6 @@ fn before<'a, F>(states: &'a [F], first: &'a [F], t: usize) -> &'a [F] {
 fn matrix<F>(x: &[F], width: usize) -> ArrayView2<'_, F> {
     let rows = x.len().checked_div(width).unwrap_or(0);
     ArrayView2::from_shape((rows, width), x).expect("whole rows")
-}
-
-/// Wᵀ, row-major.
-fn turned<F: Real>(weight: &[F], width: usize) -> Buffer<F> {
-    let mut out = memory::scratch(weight.len());
-    for (out, &w) in out.iter_mut().zip(matrix(weight, width).t()) {
-        *out = w;
-    }
-    out
 }
 
 /// The sums of the columns of rows of `width` elements.
