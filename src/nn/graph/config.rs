@@ -187,13 +187,12 @@ impl GraphNetConfig {
         }
     }
 
-    /// Shi et al.'s layers with gates: 2 layers, 8 heads of 8 neurons, one head in the last layer, ReLU,
-    /// dropout 0.6 of inputs and attention; a node is not among its own neighbours. The paper's sizes, 3
-    /// layers of 128 to 256 neurons, are for graphs of 10⁵ nodes; these are those of [`gat`](Self::gat).
+    /// Shi et al.'s layers: 2 layers, 8 heads of 8 neurons, one head in the last layer, ReLU, dropout 0.6 of
+    /// inputs and attention; a node is not among its own neighbours. The paper's sizes, 3 layers of 128 to
+    /// 256 neurons with gates, are for graphs of 10⁵ nodes; these are those of [`gat`](Self::gat).
     pub fn transformer(inputs: usize, classes: usize) -> Self {
         let options = TransformerOptions {
             heads: 8,
-            gate: true,
             dropout: 0.6,
             ..TransformerOptions::DEFAULT
         };

@@ -129,7 +129,6 @@ fn layers_of_gcnii_know_their_numbers_and_the_first_representation() {
         })
         .collect();
     assert_eq!(numbers, [1, 2, 3, 4]);
-    // Without edges and with α = 1 the output of a layer depends on x₀ alone.
     let neighbours = config.neighbourhood(&random_graph(NODES, 20, 1));
     let tape = Tape::new();
     let pass = Pass::eval(&tape, &net);
