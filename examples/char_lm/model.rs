@@ -12,8 +12,8 @@ use emmy::{Error, Real, Result, Tape, Tensor, Var, init};
 /// Logits of the next character at each place of sequences.
 #[derive(Debug, Clone)]
 pub enum CharModel<F: Real> {
-    Transformer(LanguageModel<F>),
-    Lstm(LstmModel<F>),
+    Transformer(Box<LanguageModel<F>>),
+    Lstm(Box<LstmModel<F>>),
 }
 
 /// A vector per character, LSTM layers, a map to characters.
@@ -47,12 +47,12 @@ impl<F: Real> CharModel<F> {
             let tokens = Embedding::new(symbols, cli.width, rng);
             let mut lstm = Lstm::new(cli.width, cli.width, cli.layers, rng);
             lstm.dropout = dropout;
-            return Ok(Self::Lstm(LstmModel {
+            return Ok(Self::Lstm(Box::new(LstmModel {
                 tokens,
                 lstm,
                 head: Linear::new(cli.width, symbols, true, rng),
                 dropout,
-            }));
+            })));
         }
         let (context, layers) = (cli.context, cli.layers);
         let mut config = LanguageConfig::gpt(symbols, context, layers, cli.heads(), cli.width);
@@ -63,7 +63,8 @@ impl<F: Real> CharModel<F> {
             Model::L2Tied => Score::L2Tied,
             Model::Transformer | Model::Lstm => Score::Dot,
         };
-        LanguageModel::new(config, cli.seed).map(Self::Transformer)
+        let net = LanguageModel::new(config, cli.seed)?;
+        Ok(Self::Transformer(Box::new(net)))
     }
 
     /// The logits `[sequences, length, characters]`.

@@ -1,7 +1,7 @@
 //! `char_lm` and `microgpt`: what they learn, write, save and refuse.
 
 use super::*;
-use emmy::data::text::{self, Text};
+use emmy::data::text;
 use emmy::nn::{LanguageConfig, LanguageModel, Module};
 use serde_json::Value;
 use std::process::Stdio;
