@@ -5,8 +5,8 @@ use emmy::init::{self, Rng};
 use emmy::nn::{
     Activation, AttentionConfig, AttentionOptions, BlockConfig, Conv, FeedForward,
     FeedForwardConfig, Fields, Gatv2Options, GraphNet, GraphNetConfig, Heads, LayerNorm, Linear,
-    Mlp, Module, MultiHeadAttention, Norm, Pass, SageOptions, Score, Transformer, VisionConfig,
-    VisionTransformer,
+    Lstm, Mlp, Module, MultiHeadAttention, Norm, Pass, SageOptions, Score, Transformer,
+    VisionConfig, VisionTransformer,
 };
 use emmy::ops::attention::Mask;
 use emmy::{Tensor, Var};
@@ -175,6 +175,22 @@ impl Net for VisionTransformer<f64> {
     }
 }
 
+/// A recurrent layer and a map of its outputs, on sequences.
+#[derive(Clone)]
+pub struct Sequence {
+    lstm: Lstm<f64>,
+    readout: Linear<f64>,
+}
+emmy::module!(Sequence for f64: lstm, readout);
+
+impl Net for Sequence {
+    fn forward<'t>(&self, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64> {
+        let x = init::normal(&[3, TOKENS, 2], 1.0, &mut init::rng(seed));
+        let (y, _) = self.lstm.forward(pass, pass.tape().constant(x), None);
+        self.readout.forward(pass, y)
+    }
+}
+
 /// A mixture of experts: Σ_e softmax(W x)_e expert_e(x).
 #[derive(Clone)]
 pub struct Experts {
@@ -212,6 +228,16 @@ fn graph(change: impl Fn(GraphNetConfig) -> GraphNetConfig) -> OnGraph {
     OnGraph {
         neighbours: config.neighbourhood(&graph),
         net: GraphNet::new(config, 0).expect("a valid configuration"),
+    }
+}
+
+/// A network for citation graphs with the sizes of `base`, ReLU, and no dropout.
+fn on_citations(config: GraphNetConfig, base: GraphNetConfig) -> GraphNetConfig {
+    GraphNetConfig {
+        hidden: base.hidden,
+        activation: base.activation,
+        dropout: 0.0,
+        ..config.attention_dropout(0.0)
     }
 }
 
@@ -324,6 +350,22 @@ models! {
             ..base
         })
     };
+    "gin", "2 layers, ε trained": |o, rng| graph(|base| GraphNetConfig {
+        hidden: 2,
+        ..on_citations(GraphNetConfig::gin(3, 2), base)
+    });
+    "gcnii", "2 layers between linear maps": |o, rng| graph(|base| GraphNetConfig {
+        layers: 2,
+        ..on_citations(GraphNetConfig::gcnii(3, 2), base)
+    });
+    "ggnn", "2 steps of a gated unit between linear maps": |o, rng| graph(|base| GraphNetConfig {
+        hidden: 2,
+        ..on_citations(GraphNetConfig::ggnn(3, 2), base)
+    });
+    "graph-transformer", "2 layers, 1 head, skip connections": |o, rng| graph(|base| GraphNetConfig {
+        hidden: 2,
+        ..on_citations(GraphNetConfig::transformer(3, 2), base).heads(1, 1)
+    });
     "gatv2-10-layers", "10 layers of width 64, as in the demonstration of `balance`": |o, rng| attending(
         gatv2(true, AttentionOptions { bias: false, ..AttentionOptions::DEFAULT }),
         |base| GraphNetConfig { inputs: 16, hidden: 64, classes: 7, layers: 10, ..base },
@@ -369,6 +411,10 @@ models! {
     "swiglu", "3-4-3": |o, rng| {
         let config = FeedForwardConfig::gated(3, 4, Activation::Silu);
         FeedForward::new(config, rng).expect("a valid configuration")
+    };
+    "lstm", "width 2, on sequences": |o, rng| Sequence {
+        lstm: Lstm::new(2, 2, 1, rng),
+        readout: Linear::new(2, 2, false, rng),
     };
     "experts", "softmax gate, 2 experts 2-3-2 of ReLU": |o, rng| Experts {
         gate: Linear::new(2, 2, true, rng),

@@ -3,9 +3,11 @@
 use super::Text;
 
 /// The chapters, in the order of their names.
-const CHAPTERS: [&str; 2] = [
+const CHAPTERS: [&str; 4] = [
+    include_str!("../../../docs/attention.md"),
     include_str!("../../../docs/conservation.md"),
     include_str!("../../../docs/engine.md"),
+    include_str!("../../../docs/weights.md"),
 ];
 
 /// The project's own documents, `docs/*.md` one after the other, which are part of the library: a text that

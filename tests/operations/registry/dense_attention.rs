@@ -8,6 +8,9 @@ use emmy::sparse::Pattern;
 use emmy::tensor::{Tensor, tensor};
 use std::rc::Rc;
 
+/// Whether item b, query i sees key j.
+type Sees = Box<dyn Fn(usize, usize, usize) -> bool>;
+
 /// The sizes and options of a case; β and t are there or not.
 struct Setting {
     lead: Vec<usize>,
@@ -19,8 +22,7 @@ struct Setting {
     value_width: usize,
     attention: DenseAttention,
     with: [bool; 2],
-    /// Whether item b, query i sees key j.
-    sees: Box<dyn Fn(usize, usize, usize) -> bool>,
+    sees: Sees,
     /// The number of coefficient (b, h, i, j), for dropout.
     number: Box<dyn Fn([usize; 4]) -> usize>,
 }
@@ -37,7 +39,7 @@ fn setting(d: &mut Sampler, on_edges: bool) -> Setting {
     let groups = d.one_of(&[1, 2]);
     let heads = groups * d.one_of(&[1, 1, 3]);
     let draw = |d: &mut Sampler, len: usize| (0..len).map(|_| d.flag()).collect::<Vec<_>>();
-    let (mask, sees): (Mask, Box<dyn Fn(usize, usize, usize) -> bool>) = match d.count(0, 4) {
+    let (mask, sees): (Mask, Sees) = match d.count(0, 4) {
         _ if on_edges => {
             let keep = draw(d, n * m);
             let pairs = (0..n * m).filter(|&k| keep[k]).map(|k| (k / m, k % m));

@@ -59,9 +59,9 @@ pub struct Dense<'a, F> {
 pub struct DenseMask<'a> {
     /// Whether query i sees only the keys j ≤ i + m − n: the last query sees all.
     pub causal: bool,
-    /// The number of keys of each item, from the first; [B].
+    /// The number of keys of each item, from the first; `[B]`.
     pub lengths: Option<&'a [usize]>,
-    /// Where it holds, row by row, [n, m] for all items alike, or [B, n, m].
+    /// Where it holds, row by row, `[n, m]` for all items alike, or `[B, n, m]`.
     pub allowed: Option<&'a [bool]>,
 }
 
