@@ -11,21 +11,21 @@ use crate::tensor::memory::{self, Buffer};
 /// The operands of [`Sequence::gru`].
 #[derive(Debug, Clone, Copy)]
 pub struct Gru<'a, F> {
-    /// x, shape [T, n, 3h]; gates r, z, n.
+    /// x, shape `[T, n, 3h]`; gates r, z, n.
     pub x: &'a [F],
-    /// W, shape [3h, h].
+    /// W, shape `[3h, h]`.
     pub weight: &'a [F],
-    /// b, shape [3h].
+    /// b, shape `[3h]`.
     pub bias: &'a [F],
-    /// h₀, shape [n, h].
+    /// h₀, shape `[n, h]`.
     pub h: &'a [F],
 }
 
 impl Sequence {
     /// r, z = σ(x + q) and n = tanh(x + r q) with q = h Wᵀ + b,   h' = (1 − z) n + z h
     ///
-    /// Returns y, shape [T, n, h]: h after each step; and r, z, n and the q of n, shape [T, n, 4h], for the
-    /// backward kernel.
+    /// Returns y, shape `[T, n, h]`: h after each step; and r, z, n and the q of n, shape `[T, n, 4h]`,
+    /// for the backward kernel.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape, or T = 0.

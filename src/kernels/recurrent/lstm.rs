@@ -11,31 +11,31 @@ use crate::tensor::memory::{self, Buffer};
 /// The operands of [`Sequence::lstm`].
 #[derive(Debug, Clone, Copy)]
 pub struct Lstm<'a, F> {
-    /// x, shape [T, n, 4h]; gates i, f, g, o.
+    /// x, shape `[T, n, 4h]`; gates i, f, g, o.
     pub x: &'a [F],
-    /// W, shape [4h, h].
+    /// W, shape `[4h, h]`.
     pub weight: &'a [F],
-    /// b, shape [4h].
+    /// b, shape `[4h]`.
     pub bias: &'a [F],
-    /// h₀, shape [n, h].
+    /// h₀, shape `[n, h]`.
     pub h: &'a [F],
-    /// c₀, shape [n, h].
+    /// c₀, shape `[n, h]`.
     pub c: &'a [F],
 }
 
 /// The results of the forward kernel that the backward one needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LstmSaved<F: Real> {
-    /// i, f, g, o in all steps, shape [T, n, 4h].
+    /// i, f, g, o in all steps, shape `[T, n, 4h]`.
     gates: Buffer<F>,
-    /// c after each step, shape [T, n, h].
+    /// c after each step, shape `[T, n, h]`.
     cells: Buffer<F>,
 }
 
 impl Sequence {
     /// i, f, o = σ(..) and g = tanh(..) of x + h Wᵀ + b,   c' = f c + i g,   h' = o tanh c'
     ///
-    /// Returns y, shape [T + 1, n, h]: h after each step, and c after the last.
+    /// Returns y, shape `[T + 1, n, h]`: h after each step, and c after the last.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape, or T = 0.

@@ -42,8 +42,8 @@ fn row(args: &[Tensor<f64>], row: usize) -> Vec<Vec<f64>> {
         let both = |gate: usize, j: usize| x(gate, j) + q(gate, j);
         h = match &mut c {
             Some(c) => {
-                for j in 0..width {
-                    c[j] = sigmoid(both(1, j)) * c[j] + sigmoid(both(0, j)) * both(2, j).tanh();
+                for (j, c) in c.iter_mut().enumerate() {
+                    *c = sigmoid(both(1, j)) * *c + sigmoid(both(0, j)) * both(2, j).tanh();
                 }
                 (0..width)
                     .map(|j| sigmoid(both(3, j)) * c[j].tanh())
