@@ -24,8 +24,8 @@ pub struct Gru<'a, F> {
 impl Sequence {
     /// r, z = σ(x + q) and n = tanh(x + r q) with q = h Wᵀ + b,   h' = (1 − z) n + z h
     ///
-    /// Returns y, shape `[T, n, h]`: h after each step; and r, z, n and the q of n, shape [T, n, 4h], for the
-    /// backward kernel.
+    /// Returns y, shape `[T, n, h]`: h after each step; and r, z, n and the q of n, shape `[T, n, 4h]`,
+    /// for the backward kernel.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape, or T = 0.

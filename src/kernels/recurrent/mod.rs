@@ -9,8 +9,8 @@
 //! | y | | the states after the steps; see each kernel |
 //!
 //! A step waits for the state before it, so it has a product of its own, h Wᵀ. The gradient of W does not: it
-//! is one product over all steps. A product with few rows spends much of its time on bringing Wᵀ into the order
-//! in which it is read; so this is done once per sequence.
+//! is one product over all steps. A product with few rows spends much of its time on bringing Wᵀ into the
+//! order in which it is read; so this is done once per sequence.
 
 mod gru;
 mod lstm;
@@ -70,7 +70,8 @@ impl Sequence {
         let expected = [self.steps * gates * state, gates * w * w, gates * w];
         assert!(
             self.steps > 0 && found == expected && states.iter().all(|s| s.len() == state),
-            "{op}: {found:?} elements of input, weight and bias: {self:?} needs {expected:?} and {state} in a state"
+            "{op}: {found:?} elements of input, weight and bias: {self:?} needs {expected:?} \
+             and {state} in a state"
         );
     }
 

@@ -9,7 +9,8 @@ use crate::real::Real;
 use crate::symmetry::Ports;
 use crate::tensor::Tensor;
 
-/// One step of a gated recurrent unit: a gate z decides, for each neuron, between its old value and a new one.
+/// One step of a gated recurrent unit: a gate z decides, for each neuron, between its old value and a new
+/// one.
 ///
 /// ```text
 /// r = σ(W_ir x + b_ir + W_hr h + b_hr)
@@ -18,9 +19,9 @@ use crate::tensor::Tensor;
 /// h' = (1 − z) ⊙ n + z ⊙ h
 /// ```
 ///
-/// Cho et al., "Learning Phrase Representations using RNN Encoder–Decoder for Statistical Machine Translation",
-/// EMNLP 2014, Eq. (5) to (8), in PyTorch's form: r multiplies W_hn h + b_hn, not h, and there are two biases
-/// per gate.
+/// Cho et al., "Learning Phrase Representations using RNN Encoder–Decoder for Statistical Machine
+/// Translation", EMNLP 2014, Eq. (5) to (8), in PyTorch's form: r multiplies W_hn h + b_hn, not h, and there
+/// are two biases per gate.
 ///
 /// | letter | shape |
 /// |---|---|

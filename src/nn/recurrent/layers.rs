@@ -106,8 +106,8 @@ impl<F: Real> Lstm<F> {
 /// Transparent: each layer is a call of its own.
 impl<F: Real> Layer<F> for Lstm<F> {}
 
-/// Gated recurrent units over sequences: the output of each layer, in all steps, is the input of the next. The
-/// formulas are those of [`GruCell`].
+/// Gated recurrent units over sequences: the output of each layer, in all steps, is the input of the next.
+/// The formulas are those of [`GruCell`].
 ///
 /// | letter | shape |
 /// |---|---|

@@ -49,8 +49,8 @@ impl<F: Real> LstmState<'_, F> {
 /// | W_i, W_h | `[4h, in]`, `[4h, h]`: i, f, g, o one below the other |
 /// | b_i, b_h | `[4h]` |
 ///
-/// Parameters, their order and their first values U(−1/√h, 1/√h) are those of PyTorch's `LSTMCell`; the biases
-/// cannot be left out.
+/// Parameters, their order and their first values U(−1/√h, 1/√h) are those of PyTorch's `LSTMCell`; the
+/// biases cannot be left out.
 #[derive(Debug, Clone)]
 pub struct LstmCell<F: Real> {
     /// W_i.
@@ -117,7 +117,8 @@ impl<F: Real> LstmCell<F> {
         }
     }
 
-    /// h after each step and c after the last, `[T + 1, n, h]`, for x `[n, T, in]`, or `[n, in]` for one step.
+    /// h after each step and c after the last, `[T + 1, n, h]`, for x `[n, T, in]`, or `[n, in]` for one
+    /// step.
     ///
     /// They are one output, so that a trace sees all that comes out of the call.
     #[track_caller]

@@ -24,7 +24,8 @@ use crate::symmetry::{Law, Ports, Reader, Symmetry, Term};
 use crate::tensor::Tensor;
 use std::ops::Range;
 
-/// weight_ih, weight_hh, bias_ih, bias_hh of a layer with `gates` gates, all from U(−1/√h, 1/√h) as PyTorch's.
+/// weight_ih, weight_hh, bias_ih, bias_hh of a layer with `gates` gates, all from U(−1/√h, 1/√h) as in
+/// PyTorch.
 fn drawn<F: Real>(gates: usize, input: usize, hidden: usize, rng: &mut Rng) -> [Tensor<F>; 4] {
     let rows = gates * hidden;
     let bound = (hidden.max(1) as f64).sqrt().recip();
