@@ -9,6 +9,7 @@
 
 mod attention;
 mod elementwise;
+mod norms;
 mod products;
 mod sparse;
 #[path = "../support/mod.rs"]
@@ -100,6 +101,7 @@ fn kernels() -> Vec<Kernel> {
     all.extend(products::kernels());
     all.extend(sparse::kernels());
     all.extend(attention::kernels());
+    all.extend(norms::kernels());
     all
 }
 
