@@ -9,8 +9,8 @@
 //! | z | n × w | (x − μ) r |
 //! | γ, β | w | gain and bias; 1 and 0 if they are absent |
 //!
-//! y = γ z + β;   x̄ = r (γ ȳ − mean γ ȳ − z mean γ ȳ z), without the first mean for RMSNorm;   γ̄ = Σ ȳ z and
-//! β̄ = Σ ȳ over the rows.
+//! y = γ z + β;   x̄ = r (γ ȳ − mean γ ȳ − z mean γ ȳ z), without the first mean for RMSNorm;   γ̄ = Σ ȳ z
+//! and β̄ = Σ ȳ over the rows.
 //!
 //! A row is read more than once, but from the memory once: it stays in the first cache.
 
@@ -102,8 +102,8 @@ impl<F: Real> RowNorm<'_, F> {
         (mean, (variance + self.eps).sqrt().recip())
     }
 
-    /// The adjoints from ȳ, with the `moments` that [`forward`](Self::forward) returned; those of γ and β only
-    /// with `parameters`.
+    /// The adjoints from ȳ, with the `moments` that [`forward`](Self::forward) returned; those of γ and β
+    /// only with `parameters`.
     #[inline(never)]
     pub fn backward(&self, x: &[F], moments: &[F], gy: &[F], parameters: bool) -> Adjoints<F> {
         let w = self.width;
@@ -193,8 +193,8 @@ impl<F: Real> Part<'_, F> {
     }
 }
 
-/// Σ γ ȳ z and Σ γ ȳ over a row. With `P` the terms of γ̄ and β̄ are added to `run` in the same loop, which takes
-/// half the time of two.
+/// Σ γ ȳ z and Σ γ ȳ over a row. With `P` the same loop adds the terms of γ̄ and β̄ to `run`, so that each
+/// number is loaded once.
 #[inline(always)]
 fn sums<F: Real, const P: bool>(
     x: &[F],

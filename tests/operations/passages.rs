@@ -312,8 +312,8 @@ fn no_claim_about_a_norm_is_false() {
     }
 }
 
-/// The passages that the layers of the library state in their ports: each change of real rows does to the output
-/// what they say, and what they call broken is broken.
+/// The passages that the layers of the library state in their ports: each change of real rows does to the
+/// output what they say, and what they call broken is broken.
 #[test]
 fn the_passages_of_norms_are_true_and_complete() {
     let pair = |mode, eps, reading| {

@@ -8,8 +8,8 @@ use crate::real::Real;
 use crate::symmetry::{Passage, Ports};
 use crate::tensor::Tensor;
 
-/// y = γ ⊙ (x − mean x) / √(var x + ε) + β, mean and variance of each feature over the rows: every feature has
-/// the same size, whatever the layer before computed.
+/// y = γ ⊙ (x − mean x) / √(var x + ε) + β, mean and variance of each feature over the rows: every feature
+/// has the same size, whatever the layer before computed.
 ///
 /// Ioffe and Szegedy, "Batch Normalization", ICML 2015, Algorithm 1; over the nodes of a graph, the norm of
 /// many graph networks.
