@@ -28,13 +28,13 @@ use serde::{Deserialize, Serialize};
 /// | ε | 10⁻⁶ in their code |
 ///
 /// [`PairNorm::new`] is their code. PyTorch Geometric's `PairNorm` ([`PairNorm::pyg`]) has an ε of 10⁻⁵; its
-/// `scale_individually` divides by ε + ‖x_i − m‖ ([`PairEps::BesideNorm`]). It has no PN-SCS, and takes several
-/// graphs at once, where here x is one graph.
+/// `scale_individually` divides by ε + ‖x_i − m‖ ([`PairEps::BesideNorm`]). It has no PN-SCS, and takes
+/// several graphs at once, where here x is one graph.
 ///
 /// The output turns with x. In the first two modes it does not depend on an offset of all nodes nor, with
-/// ε = 0, on the size of x. Hence laws of the layers that write x: the gradients of their biases are zero; with
-/// ε = 0, ⟨W, G⟩ summed over all parameters that write x is zero, but not for a neuron alone; before linear
-/// readers, a matrix law of rotations.
+/// ε = 0, on the size of x. Hence laws of the layers that write x: the gradients of their biases are zero;
+/// with ε = 0, ⟨W, G⟩ summed over all parameters that write x is zero, but not for a neuron alone; before
+/// linear readers, a matrix law of rotations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairNorm {
     /// What is centred and what is scaled.
