@@ -9,6 +9,7 @@
 
 mod attention;
 mod elementwise;
+mod norms;
 mod products;
 mod recurrent;
 mod sparse;
@@ -102,6 +103,7 @@ fn kernels() -> Vec<Kernel> {
     all.extend(sparse::kernels());
     all.extend(attention::kernels());
     all.extend(recurrent::kernels());
+    all.extend(norms::kernels());
     all
 }
 

@@ -9,8 +9,8 @@
 //! | z | n × w | (x − μ) r |
 //! | γ, β | w | gain and bias; 1 and 0 if they are absent |
 //!
-//! y = γ z + β;   x̄ = r (γ ȳ − mean γ ȳ − z mean γ ȳ z), without the first mean for RMSNorm;   γ̄ = Σ ȳ z and
-//! β̄ = Σ ȳ over the rows.
+//! y = γ z + β;   x̄ = r (γ ȳ − mean γ ȳ − z mean γ ȳ z), without the first mean for RMSNorm;   γ̄ = Σ ȳ z
+//! and β̄ = Σ ȳ over the rows.
 //!
 //! A row is read more than once, but from the memory once: it stays in the first cache.
 
@@ -64,32 +64,30 @@ impl<F: Real> RowNorm<'_, F> {
         let gain = self.gain.unwrap_or(&ones);
         let bias = self.bias.unwrap_or(&zeros);
         let chunk = (CHUNK / w.max(1)).max(1);
-        let parts = y
-            .chunks_mut(chunk * w.max(1))
-            .zip(x.chunks(chunk * w.max(1)));
+        let size = chunk * w.max(1);
+        let parts = x.chunks(size).zip(y.chunks_mut(size));
         let tasks = parts.zip(moments.chunks_mut(2 * chunk)).collect();
-        par::map(
-            tasks,
-            COST * x.len(),
-            |((y, x), moments): ((&mut [F], &[F]), _)| {
-                let moments: &mut [F] = moments;
-                simd(
-                    #[inline(always)]
-                    || {
-                        let rows = x.chunks_exact(w).zip(y.chunks_exact_mut(w));
-                        for ((x, y), moments) in rows.zip(moments.chunks_exact_mut(2)) {
-                            let (mean, r) = self.moments(x);
-                            moments.copy_from_slice(&[mean, r]);
-                            for (((y, &x), &gain), &bias) in y.iter_mut().zip(x).zip(gain).zip(bias)
-                            {
-                                *y = (x - mean) * r * gain + bias;
-                            }
-                        }
-                    },
-                )
-            },
-        );
+        par::map(tasks, COST * x.len(), |((x, y), moments)| {
+            simd(
+                #[inline(always)]
+                || self.write([x, gain, bias], y, moments),
+            )
+        });
         (y, moments)
+    }
+
+    /// y, μ and r of some rows.
+    #[inline(always)]
+    fn write(&self, [x, gain, bias]: [&[F]; 3], y: &mut [F], moments: &mut [F]) {
+        let w = self.width;
+        let rows = x.chunks_exact(w).zip(y.chunks_exact_mut(w));
+        for ((x, y), moments) in rows.zip(moments.chunks_exact_mut(2)) {
+            let (mean, r) = self.moments(x);
+            moments.copy_from_slice(&[mean, r]);
+            for (((y, &x), &gain), &bias) in y.iter_mut().zip(x).zip(gain).zip(bias) {
+                *y = (x - mean) * r * gain + bias;
+            }
+        }
     }
 
     /// μ and r of a row.
@@ -97,25 +95,15 @@ impl<F: Real> RowNorm<'_, F> {
     fn moments(&self, x: &[F]) -> (F, F) {
         let share = F::of(self.width as f64).recip();
         let mean = match self.centred {
-            true => {
-                total(
-                    x,
-                    #[inline(always)]
-                    |x| x,
-                ) * share
-            }
+            true => sum::<F, false>(x, F::zero()) * share,
             false => F::zero(),
         };
-        let variance = total(
-            x,
-            #[inline(always)]
-            |x| (x - mean) * (x - mean),
-        ) * share;
+        let variance = sum::<F, true>(x, mean) * share;
         (mean, (variance + self.eps).sqrt().recip())
     }
 
-    /// The adjoints from ȳ, with the `moments` that [`forward`](Self::forward) returned; those of γ and β only
-    /// with `parameters`.
+    /// The adjoints from ȳ, with the `moments` that [`forward`](Self::forward) returned; those of γ and β
+    /// only with `parameters`.
     #[inline(never)]
     pub fn backward(&self, x: &[F], moments: &[F], gy: &[F], parameters: bool) -> Adjoints<F> {
         let w = self.width;
@@ -185,14 +173,8 @@ impl<F: Real> Part<'_, F> {
                 .zip(gx.chunks_exact_mut(w));
             for (((x, gy), moments), gx) in rows {
                 let (mean, r) = (moments[0], moments[1]);
-                if P {
-                    let terms = x.iter().zip(gy).zip(&mut run_gain).zip(&mut run_bias);
-                    for (((&x, &gy), gain), bias) in terms {
-                        *gain += gy * ((x - mean) * r);
-                        *bias += gy;
-                    }
-                }
-                let [along, total] = sums(x, gy, self.gain, mean, r);
+                let run = [&mut run_gain[..], &mut run_bias];
+                let [along, total] = sums::<F, P>(x, gy, self.gain, [mean, r], run);
                 let along = along * share;
                 let total = if self.centred {
                     total * share
@@ -211,40 +193,65 @@ impl<F: Real> Part<'_, F> {
     }
 }
 
-/// Σ γ ȳ z and Σ γ ȳ over a row.
+/// Σ γ ȳ z and Σ γ ȳ over a row. With `P` the same loop adds the terms of γ̄ and β̄ to `run`, so that each
+/// number is loaded once.
 #[inline(always)]
-fn sums<F: Real>(x: &[F], gy: &[F], gain: &[F], mean: F, r: F) -> [F; 2] {
+fn sums<F: Real, const P: bool>(
+    x: &[F],
+    gy: &[F],
+    gain: &[F],
+    [mean, r]: [F; 2],
+    run: [&mut [F]; 2],
+) -> [F; 2] {
     let (x, x_rest) = x.as_chunks::<LANES>();
     let (gy, gy_rest) = gy.as_chunks::<LANES>();
     let (gain, gain_rest) = gain.as_chunks::<LANES>();
+    let [run_gain, run_bias] = run;
+    let (run_gain, run_gain_rest) = run_gain.as_chunks_mut::<LANES>();
+    let (run_bias, run_bias_rest) = run_bias.as_chunks_mut::<LANES>();
     let (mut along, mut total) = ([F::zero(); LANES], [F::zero(); LANES]);
-    for ((x, gy), gain) in x.iter().zip(gy).zip(gain) {
+    for k in 0..x.len() {
+        let (x, gy, gain) = (&x[k], &gy[k], &gain[k]);
         for l in 0..LANES {
             let g = gy[l] * gain[l];
             total[l] += g;
             along[l] += g * ((x[l] - mean) * r);
         }
+        if P {
+            let (run_gain, run_bias) = (&mut run_gain[k], &mut run_bias[k]);
+            for l in 0..LANES {
+                run_gain[l] += gy[l] * ((x[l] - mean) * r);
+                run_bias[l] += gy[l];
+            }
+        }
     }
-    for (l, ((&x, &gy), &gain)) in x_rest.iter().zip(gy_rest).zip(gain_rest).enumerate() {
-        let g = gy * gain;
+    for l in 0..x_rest.len() {
+        let (z, gy) = ((x_rest[l] - mean) * r, gy_rest[l]);
+        let g = gy * gain_rest[l];
         total[l] += g;
-        along[l] += g * ((x - mean) * r);
+        along[l] += g * z;
+        if P {
+            run_gain_rest[l] += gy * z;
+            run_bias_rest[l] += gy;
+        }
     }
     [fold(along), fold(total)]
 }
 
-/// Σ f(x) over a row.
+/// Σ (x − mean) over a row, or the sum of the squares.
 #[inline(always)]
-fn total<F: Real>(x: &[F], f: impl Fn(F) -> F) -> F {
+fn sum<F: Real, const SQUARED: bool>(x: &[F], mean: F) -> F {
     let (x, rest) = x.as_chunks::<LANES>();
     let mut lanes = [F::zero(); LANES];
     for x in x {
         for l in 0..LANES {
-            lanes[l] += f(x[l]);
+            let x = x[l] - mean;
+            lanes[l] += if SQUARED { x * x } else { x };
         }
     }
-    for (lane, &x) in lanes.iter_mut().zip(rest) {
-        *lane += f(x);
+    for l in 0..rest.len() {
+        let x = rest[l] - mean;
+        lanes[l] += if SQUARED { x * x } else { x };
     }
     fold(lanes)
 }

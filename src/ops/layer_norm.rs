@@ -24,8 +24,8 @@ impl<'t, F: Real> Var<'t, F> {
     /// y = γ ⊙ x / √(mean x² + ε), the mean over the last axis; γ is 1 if it is absent.   With z = x r and
     /// r = 1 / √(mean x² + ε): x̄ = r (γ ȳ − z mean γ ȳ z), γ̄ = Σ ȳ z over the other axes
     ///
-    /// Shapes: x `[.., d]`, γ `[d]`. Zhang and Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019,
-    /// Eq. (4), with the ε that implementations add.
+    /// Shapes: x `[.., d]`, γ `[d]`. Zhang and Sennrich, "Root Mean Square Layer Normalization", NeurIPS
+    /// 2019, Eq. (4), with the ε that implementations add.
     ///
     /// # Panics
     /// If x has no axis, γ does not have the shape `[d]`, or ε is not at least 0.

@@ -2,7 +2,7 @@
 //! operands are scaled, mixed, rotated and shifted, and the output must change as claimed.
 
 use crate::registry::{Case, Sampler, operations};
-use emmy::nn::{Layer, Params, Pass, Trace};
+use emmy::nn::{Layer, Norm, NormLayer, PairEps, PairMode, PairNorm, Params, Pass, Trace};
 use emmy::symmetry::{Change, Passage, Ports, Term, Way};
 use emmy::{Tape, Tensor, Var, init};
 use std::collections::BTreeMap;
@@ -307,6 +307,62 @@ fn no_claim_about_a_norm_is_false() {
                     claimed == Way::Breaks || claimed == stated(eps).way(change),
                     "{name}, ε = {eps}: {change:?} {claimed:?}"
                 );
+            }
+        }
+    }
+}
+
+/// The passages that the layers of the library state in their ports: each change of real rows does to the
+/// output what they say, and what they call broken is broken.
+#[test]
+fn the_passages_of_norms_are_true_and_complete() {
+    let pair = |mode, eps, reading| {
+        Norm::Pair(PairNorm {
+            eps,
+            reading,
+            ..PairNorm::new(mode)
+        })
+    };
+    for eps in [0.0, 0.3] {
+        let (affine, gain, bias, momentum) = (false, false, false, None);
+        let mut norms = vec![
+            Norm::Layer { eps, gain, bias },
+            Norm::Rms { eps, gain },
+            Norm::Batch {
+                eps,
+                affine,
+                momentum,
+            },
+            Norm::Graph { eps },
+        ];
+        for mode in [PairMode::Pn, PairMode::PnSi, PairMode::PnScs] {
+            let readings = [PairEps::UnderRoot, PairEps::BesideNorm];
+            norms.extend(readings.map(|reading| pair(mode, eps, reading)));
+        }
+        for norm in norms {
+            let mut layer = norm.build::<f64>(5);
+            if let NormLayer::Graph(norm) = &mut layer {
+                norm.share.fill(0.6);
+            }
+            let ports = layer.ports(&Params::of(&layer)).expect("those of a norm");
+            let x = init::normal::<f64>(&[6, 5], 1.0, &mut init::rng(4));
+            let run = |x: &Tensor<f64>| {
+                let tape = Tape::new();
+                let pass = Pass::train(&tape, &layer, 0);
+                layer.forward(&pass, tape.constant(x)).value()
+            };
+            let before = run(&x);
+            for change in Change::ALL {
+                let step = Move::draw(change, 5, 6, 9);
+                let after = run(&step.apply(&x, 1.0));
+                let gone = same(&after, &before);
+                let moved = same(&after, &step.apply(&before, 1.0));
+                let right = match ports.readers[0].passage.way(change) {
+                    Way::Absorbs => gone,
+                    Way::Carries(k) => k == 1.0 && moved,
+                    Way::Breaks => !gone && !moved,
+                };
+                assert!(right, "{norm:?}: {change:?}");
             }
         }
     }

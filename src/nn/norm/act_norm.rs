@@ -12,8 +12,8 @@ use crate::tensor::{Tensor, scalar};
 /// y = s ⊙ x + b, where s and b start so that each feature of a first batch has mean 0 and variance 1: what
 /// batch normalisation does at the start of training, but invertible, and no row depends on the others.
 ///
-/// Kingma and Dhariwal, "Glow: Generative Flow with Invertible 1×1 Convolutions", NeurIPS 2018, section 3.1 and
-/// Table 1. From the start on, s and b are trained like any other parameters.
+/// Kingma and Dhariwal, "Glow: Generative Flow with Invertible 1×1 Convolutions", NeurIPS 2018, section 3.1
+/// and Table 1. From the start on, s and b are trained like any other parameters.
 ///
 /// | letter | shape |
 /// |---|---|
@@ -66,10 +66,10 @@ use crate::tensor::{Tensor, scalar};
 /// assert!(flow.norms.iter().all(ActNorm::has_started));
 /// ```
 ///
-/// Glow writes the scale as an exponential of what is trained; here, as in its Table 1, s itself is trained. s
-/// and b write the neurons of y, and s reads those of x: a factor of a neuron of x can be made good in s, one of
-/// y in s and b. So the layers that write x are balanced against s, neuron by neuron, and s and b against those
-/// that read y.
+/// Glow writes the scale as an exponential of what is trained; here, as in its Table 1, s itself is trained.
+/// s and b write the neurons of y, and s reads those of x: a factor of a neuron of x can be made good in s,
+/// one of y in s and b. So the layers that write x are balanced against s, neuron by neuron, and s and b
+/// against those that read y.
 #[derive(Debug, Clone)]
 pub struct ActNorm<F: Real> {
     /// s.
@@ -96,8 +96,8 @@ impl<F: Real> ActNorm<F> {
         self.started.first().is_some_and(|&s| s > F::zero())
     }
 
-    /// Starts s and b so that s ⊙ x + b has mean 0 and variance 1 for each feature. A feature that is the same
-    /// in all rows gets s = 1.
+    /// Starts s and b so that s ⊙ x + b has mean 0 and variance 1 for each feature. A feature that is the
+    /// same in all rows gets s = 1.
     ///
     /// # Panics
     /// If x has fewer than two axes or rows, its last axis does not have the size of s, or a number of it is

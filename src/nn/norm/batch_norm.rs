@@ -8,8 +8,8 @@ use crate::real::Real;
 use crate::symmetry::{Passage, Ports};
 use crate::tensor::Tensor;
 
-/// y = γ ⊙ (x − mean x) / √(var x + ε) + β, mean and variance of each feature over the rows: every feature has
-/// the same size, whatever the layer before computed.
+/// y = γ ⊙ (x − mean x) / √(var x + ε) + β, mean and variance of each feature over the rows: every feature
+/// has the same size, whatever the layer before computed.
 ///
 /// Ioffe and Szegedy, "Batch Normalization", ICML 2015, Algorithm 1; over the nodes of a graph, the norm of
 /// many graph networks.
@@ -28,8 +28,8 @@ use crate::tensor::Tensor;
 ///
 /// In a training pass the output does not depend on an offset of a feature nor, with ε = 0, on its factor.
 /// Hence two conservation laws of the layers that write x: the gradients of their biases are zero; with
-/// ε = 0, ⟨W\[j,:\], G⟩ is zero for each neuron j. γ and β are balanced against all parameters that read y. In
-/// an evaluation with running statistics the layer is an affine map, and these laws do not hold.
+/// ε = 0, ⟨W\[j,:\], G⟩ is zero for each neuron j. γ and β are balanced against all parameters that read y.
+/// In an evaluation with running statistics the layer is an affine map, and these laws do not hold.
 #[derive(Debug, Clone)]
 pub struct BatchNorm<F: Real> {
     /// γ.

@@ -123,7 +123,8 @@ impl Norm {
     /// Checks the options.
     ///
     /// # Errors
-    /// If ε is not a finite number of at least 0, a momentum is not within 0 ≤ m ≤ 1, or a scale is not finite.
+    /// If ε is not a finite number of at least 0, a momentum is not within 0 ≤ m ≤ 1, or a scale is not
+    /// finite.
     pub fn validate(&self) -> Result<()> {
         match *self {
             Self::Layer { eps, .. } => valid_eps("LayerNorm", eps),

@@ -9,8 +9,8 @@ use crate::symmetry::{Change, Passage, Ports, Way};
 use crate::tensor::Tensor;
 
 /// y = γ ⊙ c / √(mean c² + ε) + β with c = x − α ⊙ mean x, the means of each feature over the nodes: as batch
-/// normalisation, but a learnt share α of the mean is taken off, since the mean of a feature over a graph says
-/// something of the graph.
+/// normalisation, but a learnt share α of the mean is taken off, since the mean of a feature over a graph
+/// says something of the graph.
 ///
 /// Cai, Luo, Xu, He, Liu and Wang, "GraphNorm: A Principled Approach to Accelerating Graph Neural Network
 /// Training", ICML 2021.
@@ -21,12 +21,12 @@ use crate::tensor::Tensor;
 /// | α, γ | `[d]`; they start at 1 |
 /// | β | `[d]`; it starts at 0 |
 ///
-/// As PyTorch Geometric's `GraphNorm`, which also takes several graphs at once; here x is one graph. A training
-/// pass does not differ from an evaluation.
+/// As PyTorch Geometric's `GraphNorm`, which also takes several graphs at once; here x is one graph. A
+/// training pass does not differ from an evaluation.
 ///
 /// With ε = 0 the output does not depend on the factor of a feature. Hence a conservation law of the layers
-/// that write x: with ε = 0, ⟨W\[j,:\], G⟩ is zero for each neuron j. Unless α = 1, an offset is seen. γ and β
-/// are balanced against all parameters that read y.
+/// that write x: with ε = 0, ⟨W\[j,:\], G⟩ is zero for each neuron j. Unless α = 1, an offset is seen. γ and
+/// β are balanced against all parameters that read y.
 #[derive(Debug, Clone)]
 pub struct GraphNorm<F: Real> {
     /// γ.

@@ -4,11 +4,12 @@
 //! |---|---|---|
 //! | [`LayerNorm`] | each row | does not see a shift of all neurons |
 //! | [`RmsNorm`] | each row, the size alone | turns with its input |
-//! | [`BatchNorm`], [`GraphNorm`] | each feature over the rows | does not see an offset, or the factor, of a neuron |
+//! | [`BatchNorm`], [`GraphNorm`] | each feature over the rows | does not see a neuron's offset or factor |
 //! | [`PairNorm`] | all rows together | turns with its input, and does not see an offset |
 //!
-//! Factors are not seen with ε = 0. [`Norm`] names one of them in a configuration. Two more normalise once, or
-//! a weight: [`ActNorm`] is an affine map that starts from data, [`Spectral`] a weight divided by its stretch.
+//! Factors are not seen with ε = 0. [`Norm`] names one of them in a configuration. Two more normalise once,
+//! or a weight: [`ActNorm`] is an affine map that starts from data, [`Spectral`] a weight divided by its
+//! stretch.
 
 mod act_norm;
 mod batch_norm;

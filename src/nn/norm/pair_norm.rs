@@ -9,8 +9,8 @@ use crate::symmetry::{Change, Passage, Ports, Way};
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// Centres the nodes and brings their distances to one size, so that deep graph networks do not make all nodes
-/// alike. With m = mean_i x_i over the n nodes:
+/// Centres the nodes and brings their distances to one size, so that deep graph networks do not make all
+/// nodes alike. With m = mean_i x_i over the n nodes:
 ///
 /// | mode | y_i | size |
 /// |---|---|---|
@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 /// | [`PnSi`](PairMode::PnSi) | s (x_i − m) / size_i | √(ε + ‖x_i − m‖²) |
 /// | [`PnScs`](PairMode::PnScs) | s x_i / size_i − m | √(ε + ‖x_i‖²); m is that of the x_i as they were |
 ///
-/// Zhao and Akoglu, "PairNorm: Tackling Oversmoothing in GNNs", ICLR 2020, Eq. (10) and (11), where there is no
-/// ε; PN-SI scales node by node; PN-SCS is in their code alone.
+/// Zhao and Akoglu, "PairNorm: Tackling Oversmoothing in GNNs", ICLR 2020, Eq. (10) and (11), where there is
+/// no ε; PN-SI scales node by node; PN-SCS is in their code alone.
 ///
 /// | letter | shape |
 /// |---|---|
@@ -27,14 +27,14 @@ use serde::{Deserialize, Serialize};
 /// | s | a number, not trained; 1 |
 /// | ε | 10⁻⁶ in their code |
 ///
-/// [`PairNorm::new`] is their code. PyTorch Geometric's `PairNorm` ([`PairNorm::pyg`]) has an ε of 10⁻⁵, and with
-/// `scale_individually` it divides by ε + ‖x_i − m‖ ([`PairEps::BesideNorm`]); it has no PN-SCS, and takes
+/// [`PairNorm::new`] is their code. PyTorch Geometric's `PairNorm` ([`PairNorm::pyg`]) has an ε of 10⁻⁵; its
+/// `scale_individually` divides by ε + ‖x_i − m‖ ([`PairEps::BesideNorm`]). It has no PN-SCS, and takes
 /// several graphs at once, where here x is one graph.
 ///
-/// The output turns with x. In the first two modes it does not depend on an offset of all nodes nor, with ε = 0,
-/// on the size of x. Hence laws of the layers that write x: the gradients of their biases are zero; with ε = 0,
-/// ⟨W, G⟩ summed over all parameters that write x is zero, but not for a neuron alone; before linear readers,
-/// a matrix law of rotations.
+/// The output turns with x. In the first two modes it does not depend on an offset of all nodes nor, with
+/// ε = 0, on the size of x. Hence laws of the layers that write x: the gradients of their biases are zero;
+/// with ε = 0, ⟨W, G⟩ summed over all parameters that write x is zero, but not for a neuron alone; before
+/// linear readers, a matrix law of rotations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairNorm {
     /// What is centred and what is scaled.
@@ -55,7 +55,7 @@ pub enum PairMode {
     Pn,
     /// Each node on its own ("scale individually").
     PnSi,
-    /// Each node on its own, then centred ("scale and centre, scaled").
+    /// Each node on its own, then centred ("scale and centre simultaneously").
     PnScs,
 }
 
@@ -80,8 +80,8 @@ impl PairNorm {
         }
     }
 
-    /// PyTorch Geometric's `PairNorm(scale_individually=individually)`: s = 1, ε = 10⁻⁵, under the root for all
-    /// nodes, beside the norm for single nodes.
+    /// PyTorch Geometric's `PairNorm(scale_individually=individually)`: s = 1, ε = 10⁻⁵, under the root for
+    /// all nodes, beside the norm for single nodes.
     pub const fn pyg(individually: bool) -> Self {
         let (mode, reading) = match individually {
             true => (PairMode::PnSi, PairEps::BesideNorm),

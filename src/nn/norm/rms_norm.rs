@@ -7,8 +7,7 @@ use crate::real::Real;
 use crate::symmetry::{Passage, Ports};
 use crate::tensor::Tensor;
 
-/// y = γ ⊙ x / √(mean x² + ε), the mean over the last axis: LayerNorm without its mean, which is cheaper and
-/// does as well.
+/// y = γ ⊙ x / √(mean x² + ε), the mean over the last axis: LayerNorm without its mean, one sum less per row.
 ///
 /// Zhang and Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019, Eq. (4), with the ε that
 /// implementations add.
@@ -20,9 +19,10 @@ use crate::tensor::Tensor;
 ///
 /// As PyTorch's `RMSNorm`, whose ε is that of its numbers unless it is given; here it is 10⁻⁶.
 ///
-/// Without γ, the output turns with x; with ε = 0 it does not depend on the size of a row of x. Hence the laws
-/// of the layers that write x: with ε = 0, ⟨W, G⟩ summed over all parameters that write x is zero; without γ
-/// and before linear readers, a matrix law of rotations. γ is balanced against all parameters that read y.
+/// Without γ, the output turns with x; with ε = 0 it does not depend on the size of a row of x. Hence the
+/// laws of the layers that write x: with ε = 0, ⟨W, G⟩ summed over all parameters that write x is zero;
+/// without γ and before linear readers, a matrix law of rotations. γ is balanced against all parameters that
+/// read y.
 #[derive(Debug, Clone)]
 pub struct RmsNorm<F: Real> {
     /// γ.

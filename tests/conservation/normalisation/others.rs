@@ -201,8 +201,8 @@ fn is_whole(found: &Discovery, laws: usize, what: &str) {
     assert_eq!(counts, (laws, laws, Some(laws)), "{what}");
 }
 
-/// For batch norm without running statistics: the search runs evaluations, in which they would make it an affine
-/// map.
+/// For batch norm without running statistics: the search runs evaluations, in which they would make it an
+/// affine map.
 #[test]
 fn lists_through_norms_are_whole() {
     let rms = |gain| Norm::Rms { eps: 0.0, gain };
