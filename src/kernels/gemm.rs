@@ -20,28 +20,24 @@ use std::ops::Range;
 /// Multiply-adds below which a product is not cut.
 const WHOLE: usize = 1 << 21;
 
-/// Multiply-adds in one tile, about.
-const BLOCK: usize = 1 << 22;
+/// Multiply-adds from which each thread gets two tiles, so that a slow thread is waited for less.
+const LARGE: usize = 1 << 27;
 
-/// Least rows of a tile: below, packing the right factor costs too much beside the products.
-const LOW: usize = 64;
+/// Least columns of a tile, the height of a microkernel, which computes the transpose.
+const NARROW: usize = 64;
 
-/// Most columns of a tile.
-const WIDTH: usize = 512;
-
-/// Most rows of a tile whose right factor does not stay in the cache.
-const TALL: usize = 1024;
-
-/// Elements of a factor that stay in the cache of a core while they are used again: 512 kB of `f32`.
-const CACHED: usize = 1 << 17;
+/// Sides up to which the gemm crate takes a product for small.
+const SMALL: usize = 64;
 
 /// Length of a chunk of the inner dimension, when the output is too small to be cut into rows.
 const INNER: usize = 512;
 
 /// out = a b for two matrices, with any strides.
 ///
-/// The product is cut into tiles of the output, or, when it is tall in the inner dimension (aᵀ b of two tall
-/// matrices), into chunks of the inner dimension that are added in order. Either depends on the sizes alone.
+/// The product is cut into tiles of the output, one or two per thread, or, when it is tall in the inner dimension
+/// (aᵀ b of two tall matrices), into chunks of the inner dimension that are added in order. The chunks depend on
+/// the sizes alone. The tiles change no bit: but for small products, the gemm crate cuts the inner dimension by its
+/// length alone, and adds the products of an element one after the other wherever the element lies in a tile.
 ///
 /// # Panics
 /// If the inner dimensions differ.
@@ -85,8 +81,8 @@ pub fn matmul_into<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) {
     if out.is_empty() {
         return;
     }
-    let tiles = tiles(out, [m, n, k]);
-    par::map(tiles, m.saturating_mul(n).saturating_mul(k), |tile| {
+    let work = m.saturating_mul(n).saturating_mul(k);
+    par::map(tiles(out, [m, n], tile_count(work, 1)), work, |tile| {
         block(
             a.slice_axis(Axis(0), Slice::from(tile.rows)),
             b.slice_axis(Axis(1), Slice::from(tile.columns)),
@@ -103,15 +99,22 @@ struct Tile<'a, F> {
     out: ArrayViewMut2<'a, F>,
 }
 
-/// The tiles of a product [m, k] · [k, n]. They depend on the sizes alone.
-fn tiles<F>(out: &mut [F], [m, n, k]: [usize; 3]) -> Vec<Tile<'_, F>> {
-    let (height, width) = tile(m, n, k);
+/// A product [m, k] · [k, n] in about `count` tiles: strips of columns, or of rows where it is narrow. A tile packs
+/// the part of the right factor that it reads, so strips of columns pack nothing twice.
+fn tiles<F>(out: &mut [F], [m, n]: [usize; 2], count: usize) -> Vec<Tile<'_, F>> {
+    let count = if m.max(n) <= SMALL { 1 } else { count };
+    let by_columns = n >= count * (NARROW + 1);
+    let (height, width) = match by_columns {
+        true => (m, n.div_ceil(count).next_multiple_of(NARROW)),
+        // The microkernels take six rows at a time.
+        false => (m.div_ceil(count).next_multiple_of(6), n),
+    };
     let mut below = matrix_mut(out, m, n);
     let mut tiles = Vec::new();
-    for rows in par::chunks(m, height) {
+    for rows in strips(m, height, n) {
         let (mut right, rest) = below.split_at(Axis(0), rows.len());
         below = rest;
-        for columns in par::chunks(n, width) {
+        for columns in strips(n, width, m) {
             let (out, rest) = right.split_at(Axis(1), columns.len());
             right = rest;
             let rows = rows.clone();
@@ -121,29 +124,32 @@ fn tiles<F>(out: &mut [F], [m, n, k]: [usize; 3]) -> Vec<Tile<'_, F>> {
     tiles
 }
 
-/// Rows and columns of a tile: all of them for a small product.
-///
-/// A tile packs its factors anew. Where the part of the right factor that it reads does not stay in the
-/// cache, it must be tall enough to make up for that.
-fn tile(m: usize, n: usize, k: usize) -> (usize, usize) {
-    if m.saturating_mul(n).saturating_mul(k) < WHOLE {
-        return (m, n);
+/// 0..len in strips of about `size`, `across` wide. The gemm crate adds in another order where both sides are small,
+/// or one is a few: so no strip is, and a rest belongs to the strip before it.
+fn strips(len: usize, size: usize, across: usize) -> Vec<Range<usize>> {
+    let least = if across > SMALL { 6 } else { SMALL + 1 };
+    let mut strips = par::chunks(len, size.max(least));
+    if let [.., before, last] = &mut strips[..]
+        && last.len() < least
+    {
+        before.end = last.end;
+        strips.pop();
     }
-    let width = n.div_ceil(n.div_ceil(WIDTH)).next_multiple_of(16);
-    let stays = k * width.min(n) < CACHED;
-    let least = if stays {
-        LOW
-    } else {
-        (m / 2).clamp(TALL / 4, TALL)
+    strips
+}
+
+/// The number of tiles for one of several products alike, each of so many multiply-adds.
+fn tile_count(work: usize, products: usize) -> usize {
+    let each = match work {
+        ..WHOLE => return 1,
+        LARGE.. => 2,
+        _ => 1,
     };
-    let height = (BLOCK / (n.min(width) * k)).max(least);
-    // An even number of tiles, alike in height, so that two threads have the same to do. The microkernels take
-    // six rows at a time.
-    let tiles = match m.div_ceil(height) {
-        1 => m.div_ceil(LOW).min(2),
-        more => more.next_multiple_of(2),
-    };
-    (m.div_ceil(tiles).next_multiple_of(12), width)
+    let threads = rayon::current_num_threads();
+    match threads {
+        1 => 1,
+        _ => (each * threads).div_ceil(products.max(1)),
+    }
 }
 
 fn matrix_mut<F>(data: &mut [F], m: usize, n: usize) -> ArrayViewMut2<'_, F> {
@@ -325,11 +331,13 @@ pub fn matmul_batched<F: Real>(a: &Tensor<F>, b: &Tensor<F>) -> Tensor<F> {
     let shape = shape([m, n]);
     let mut out = memory::scratch(shape.iter().product());
     let work = out.len().saturating_mul(k);
+    let items = batch.iter().product();
+    let count = tile_count(m.saturating_mul(n).saturating_mul(k), items);
     let products = ndarray::indices(&batch[..]).into_iter();
     let tasks = products
         .zip(out.chunks_exact_mut((m * n).max(1)))
         .flat_map(|(index, out)| {
-            let tiles = tiles(out, [m, n, k]).into_iter();
+            let tiles = tiles(out, [m, n], count).into_iter();
             tiles.map(move |tile| (index.clone(), tile))
         })
         .collect();
@@ -430,13 +438,45 @@ mod tests {
             (64, 2708, 64),
             (64, 2000, 600),
             (700, 700, 700),
+            // Strips that end with a single row or column, products with vectors, long inner dimensions.
+            (13, 700, 300),
+            (13, 500, 41),
+            (257, 129, 129),
+            (1, 1500, 2000),
+            (3000, 800, 1),
+            (2, 900, 1300),
+            (200, 1023, 193),
+            (768, 128, 65),
+            (64, 2000, 64),
+            (66, 2000, 30),
+            (30, 2000, 66),
+            (64, 5000, 5),
         ] {
-            let a = matrix(m, k, 3).mapv(|x| x as f32);
-            let b = matrix(k, n, 4).mapv(|x| x as f32);
-            let run = |t| par::with_threads(t, || bits(matmul(a.view(), b.view()).iter()));
-            let one = run(1);
+            let (a, b) = (matrix(m, k, 3), matrix(k, n, 4));
+            let single = |x: &Array2<f64>| x.mapv(|x| x as f32);
+            let (at, bt) = (
+                a.t().as_standard_layout().to_owned(),
+                b.t().as_standard_layout().to_owned(),
+            );
+            let all = || {
+                let f32s = [
+                    (a.view(), b.view()),
+                    (at.t(), b.view()),
+                    (a.view(), bt.t()),
+                    (at.t(), bt.t()),
+                ];
+                f32s.map(|(a, b)| {
+                    let doubles = bits(matmul(a, b).iter());
+                    let (a, b) = (single(&a.to_owned()), single(&b.to_owned()));
+                    [doubles, bits(matmul(a.view(), b.view()).iter())]
+                })
+            };
+            let one = par::with_threads(1, all);
             for t in 2..=4 {
-                assert_eq!(run(t), one, "{m} {k} {n} on {t} threads");
+                assert!(
+                    par::with_threads(t, all) == one,
+                    "{m} {k} {n} on {t} threads"
+                );
             }
         }
     }
