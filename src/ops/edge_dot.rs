@@ -37,7 +37,7 @@ impl DotAttention {
     /// # Panics
     /// If the shapes do not fit, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
     #[track_caller]
-    pub fn attend<'t, F: Real>(
+    pub fn dot<'t, F: Real>(
         &self,
         q: Var<'t, F>,
         k: Var<'t, F>,
@@ -47,15 +47,15 @@ impl DotAttention {
         self.check_scores("dot_attention", q, k, e);
         self.check_values("dot_attention", q.shape()[1], v, e);
         q.tape().accept("dot_attention", &[v]);
-        self.combine(self.coefficients(q, k, e), v, e)
+        self.dot_combine(self.dot_coefficients(q, k, e), v, e)
     }
 
-    /// The coefficients α of [`attend`](Self::attend) before dropout, shape `[nnz, H]`.
+    /// The coefficients α of [`dot`](Self::dot) before dropout, shape `[nnz, H]`.
     ///
     /// # Panics
     /// If the shapes do not fit, or the tapes differ.
     #[track_caller]
-    pub fn coefficients<'t, F: Real>(
+    pub fn dot_coefficients<'t, F: Real>(
         &self,
         q: Var<'t, F>,
         k: Var<'t, F>,
@@ -76,7 +76,7 @@ impl DotAttention {
     /// # Panics
     /// If the shapes do not fit, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
     #[track_caller]
-    pub fn combine<'t, F: Real>(
+    pub fn dot_combine<'t, F: Real>(
         &self,
         alpha: Var<'t, F>,
         v: Var<'t, F>,
@@ -125,6 +125,12 @@ impl DotAttention {
             shape.len() == 3 && shape[..2] == [m, heads],
             "{op}: v has shape {shape:?}, it must be [{m}, {heads}, width]"
         );
+        if let Some((p, _)) = self.dropout {
+            assert!(
+                (0.0..=1.0).contains(&p),
+                "{op}: the dropout probability {p} is not within 0 ≤ p ≤ 1"
+            );
+        }
         let Some(e) = e else { return };
         v.tape().accept(op, &[e]);
         let (found, expected) = (e.shape(), [self.pattern.nnz(), heads, shape[2]]);

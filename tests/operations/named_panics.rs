@@ -4,6 +4,7 @@ use crate::registry::operations;
 use emmy::autodiff::{checkpoint, grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
 use emmy::ops::Sparse;
 use emmy::ops::attention::{Compared, DenseAttention, EdgeAttention, Mask};
+use emmy::ops::edge_dot::DotAttention;
 use emmy::ops::recurrent::{gru, lstm};
 use emmy::ops::sparse::{
     gather_columns, gather_rows, sddmm, sddmm_add, segment_max, segment_mean, segment_softmax,
@@ -85,6 +86,11 @@ impl Both {
             slope: 0.2,
             dropout,
         }
+    }
+
+    fn dots(&self, dropout: Option<(f64, u64)>) -> DotAttention {
+        let pattern = self.square(None).pattern;
+        DotAttention { pattern, dropout }
     }
 
     /// A matrix with one value too few, which only a struct literal can construct.
@@ -310,6 +316,19 @@ const RECURRENT: &[Refused] = &[
 ];
 
 #[rustfmt::skip]
+const DOT: &[Refused] = &[
+    ("dot_attention", "q [2, 2, 5] and k [2, 2, 4]: they must be [2, heads, width] and [2, heads, width]", |t| { t.dots(None).dot(t.x(&[2, 2, 5]), t.x(&[2, 2, 4]), t.x(&[2, 2, 5]), None); }),
+    ("dot_attention", "v has shape [2, 1, 5], it must be [2, 2, width]", |t| { t.dots(None).dot(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[2, 1, 5]), None); }),
+    ("dot_attention", "e has shape [2, 5], it must be [edges, heads, width]", |t| { let z = t.x(&[2, 2, 5]); t.dots(None).dot(z, z, z, Some(t.x(&[2, 5]))); }),
+    ("dot_attention", TAPES, |t| { t.dots(None).dot(t.x(&[2, 2, 5]), t.y(&[2, 2, 5]), t.x(&[2, 2, 5]), None); }),
+    ("dot_attention", TAPES, |t| { t.dots(None).dot(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.y(&[2, 2, 5]), None); }),
+    ("dot_attention", "the dropout probability 1.5 is not within", |t| { let z = t.x(&[2, 2, 5]); t.dots(Some((1.5, 0))).dot(z, z, z, None); }),
+    ("dot_coefficients", "q [2, 5] and k [2, 5]", |t| { t.dots(None).dot_coefficients(t.x(&[2, 5]), t.x(&[2, 5]), None); }),
+    ("dot_coefficients", TAPES, |t| { t.dots(None).dot_coefficients(t.x(&[2, 2, 5]), t.y(&[2, 2, 5]), None); }),
+    ("dot_combine", "α has shape [7, 2], it must be [", |t| { t.dots(None).dot_combine(t.x(&[7, 2]), t.x(&[2, 2, 5]), None); }),
+];
+
+#[rustfmt::skip]
 const ENGINE: &[Refused] = &[
     ("item", "shape [2] does not hold exactly one element", |t| { t.x(&[2]).item(); }),
     ("grad", "y must hold one element, its shape is [2]", |t| { let x = t.x(&[2]); grad(x.exp(), &[x]); }),
@@ -333,7 +352,7 @@ const ENGINE: &[Refused] = &[
 #[test]
 fn the_message_begins_with_the_operation_and_points_at_the_caller() {
     let mut wrong = Vec::new();
-    for (name, says, f) in [DENSE, SPARSE, ATTENTION, RECURRENT, ENGINE].concat() {
+    for (name, says, f) in [DENSE, SPARSE, ATTENTION, DOT, RECURRENT, ENGINE].concat() {
         let expected = format!("{name}: {says}");
         let (file, message) = refusal(&expected, || f(&Both::new()));
         if !message.starts_with(&expected) || file != file!() {
@@ -350,7 +369,7 @@ fn every_operation_that_can_be_refused_is_above() {
         tanh sigmoid relu leaky_relu elu gelu normal_cdf gelu_tanh silu softplus square sum_all mean_all \
         max_all min_all frobenius_norm";
     let mut above: BTreeSet<&str> = never.split(' ').collect();
-    let refused = [DENSE, SPARSE, ATTENTION, RECURRENT].concat();
+    let refused = [DENSE, SPARSE, ATTENTION, DOT, RECURRENT].concat();
     above.extend(
         refused
             .iter()

@@ -186,7 +186,7 @@ impl<F: Real> TransformerConv<F> {
         pass.call(self, &inputs(&x, e), || {
             let attention = self.attention(pass, edges);
             let Projected { q, k, v, e } = self.project(pass, &x, e);
-            self.finish(pass, attention.attend(q, k, v, e), &x)
+            self.finish(pass, attention.dot(q, k, v, e), &x)
         })
     }
 
@@ -207,8 +207,8 @@ impl<F: Real> TransformerConv<F> {
         pass.call(self, &inputs(&x, e), || {
             let attention = self.attention(pass, edges);
             let Projected { q, k, v, e } = self.project(pass, &x, e);
-            let alpha = attention.coefficients(q, k, e);
-            let y = self.finish(pass, attention.combine(alpha, v, e), &x);
+            let alpha = attention.dot_coefficients(q, k, e);
+            let y = self.finish(pass, attention.dot_combine(alpha, v, e), &x);
             (y, Sparse::new(edges, alpha))
         })
     }

@@ -99,7 +99,7 @@ fn attend(d: &mut Sampler, terms: bool) -> Case {
     let s = Rc::new(setting(d, terms));
     let mut args = s.compared(d);
     args.insert(2, d.signed(&s.shape(s.edges.pattern.cols())));
-    let function = function!([s] | x | s.edges.attend(x[0], x[1], x[2], x.get(3).copied()));
+    let function = function!([s] | x | s.edges.dot(x[0], x[1], x[2], x.get(3).copied()));
     Case::new(args, function, move |x| {
         s.sum(&s.alpha(&x[0], &x[1], x.get(3)), &x[2], x.get(3))
     })
@@ -108,7 +108,7 @@ fn attend(d: &mut Sampler, terms: bool) -> Case {
 fn coefficients(d: &mut Sampler, terms: bool) -> Case {
     let s = Rc::new(setting(d, terms));
     let args = s.compared(d);
-    let function = function!([s] | x | s.edges.coefficients(x[0], x[1], x.get(2).copied()));
+    let function = function!([s] | x | s.edges.dot_coefficients(x[0], x[1], x.get(2).copied()));
     Case::new(args, function, move |x| s.alpha(&x[0], &x[1], x.get(2)))
 }
 
@@ -117,18 +117,18 @@ fn combine(d: &mut Sampler, terms: bool) -> Case {
     let (nnz, m) = (s.edges.pattern.nnz(), s.edges.pattern.cols());
     let mut args = vec![d.signed(&[nnz, s.heads]), d.signed(&s.shape(m))];
     args.extend(s.drawn_terms(d));
-    let function = function!([s] | x | s.edges.combine(x[0], x[1], x.get(2).copied()));
+    let function = function!([s] | x | s.edges.dot_combine(x[0], x[1], x.get(2).copied()));
     Case::new(args, function, move |x| s.sum(&x[0], &x[1], x.get(2)))
 }
 
 pub(super) fn operations() -> Vec<Operation> {
     let operation = |name, draw| Operation { name, draw };
     vec![
-        operation("attend", |d| attend(d, false)),
-        operation("attend", |d| attend(d, true)),
-        operation("coefficients", |d| coefficients(d, false)),
-        operation("coefficients", |d| coefficients(d, true)),
-        operation("combine", |d| combine(d, false)),
-        operation("combine", |d| combine(d, true)),
+        operation("dot", |d| attend(d, false)),
+        operation("dot", |d| attend(d, true)),
+        operation("dot_coefficients", |d| coefficients(d, false)),
+        operation("dot_coefficients", |d| coefficients(d, true)),
+        operation("dot_combine", |d| combine(d, false)),
+        operation("dot_combine", |d| combine(d, true)),
     ]
 }
