@@ -440,20 +440,17 @@ models! {
         let config = BlockConfig { cross: Some(config.attention), ..config };
         Blocks::new(config, true, true, rng)
     };
-    "vision-transformer", "1 block on 2 × 2 patches, class token, GELU": |o, rng| {
+    "vision-transformer", "1 block on 4 patches of 1 pixel, GELU, read by the mean": |o, rng| {
         let config = VisionConfig {
             block: BlockConfig {
                 feed_forward: FeedForwardConfig {
                     bias: false,
-                    ..FeedForwardConfig::gelu(2, 2)
-                },
-                attention: AttentionConfig {
-                    bias: false,
-                    ..AttentionConfig::new(2, 1)
+                    ..FeedForwardConfig::gelu(3, 2)
                 },
                 ..block(o.eps)
             },
-            ..VisionConfig::new(4, 1, 2, 2, 1, 1, 2)
+            class_token: false,
+            ..VisionConfig::new(2, 1, 1, 2, 1, 1, 3)
         };
         VisionTransformer::new(config, o.seed).expect("a valid configuration")
     };
