@@ -138,10 +138,10 @@ impl Blocks {
         let mut blocks = Transformer::new(1, config, rng).expect("a valid configuration");
         blocks.norm = blocks.norm.filter(|_| last_norm);
         Self {
-            embed: Linear::new(3, width, false, rng),
+            embed: Linear::new(4, width, false, rng),
             memory: (config.cross).map(|_| Linear::new(2, width, false, rng)),
             blocks,
-            readout: Linear::new(width, 3, false, rng),
+            readout: Linear::new(width, 4, false, rng),
             causal,
         }
     }
@@ -154,7 +154,7 @@ impl Net for Blocks {
         } else {
             Mask::none()
         };
-        let x = (self.embed).forward(pass, rows(pass, TOKENS, 3, seed));
+        let x = (self.embed).forward(pass, rows(pass, TOKENS, 4, seed));
         let x = match &self.memory {
             None => self.blocks.forward(pass, x, &mask),
             Some(map) => {

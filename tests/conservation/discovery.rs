@@ -18,8 +18,14 @@ fn make(name: &str, eps: f64) -> Box<dyn Net> {
     (model.make)(Options { eps, seed: 0 })
 }
 
-/// All small models but one, which takes a minute: parameters, laws, and those among them that are declared.
-const EXPECTED: [(&str, [usize; 3]); 25] = [
+/// Models whose search takes a minute.
+const LONG: [&str; 3] = ["gatv2-10-layers", "decoder", "vision-transformer"];
+
+/// Models whose count from above is one more than the laws found: a law of another form, or none.
+const ONE_MORE: [&str; 1] = ["gin"];
+
+/// The other small models: parameters, laws, and those among them that are declared.
+const EXPECTED: [(&str, [usize; 3]); 31] = [
     ("mlp", [43, 5, 5]),
     ("mlp-gelu", [43, 0, 0]),
     ("mlp-deep", [324, 27, 27]),
@@ -31,6 +37,10 @@ const EXPECTED: [(&str, [usize; 3]); 25] = [
     ("gatv2", [30, 3, 3]),
     ("gatv2-separate", [50, 8, 3]),
     ("heads-averaged", [32, 2, 2]),
+    ("gin", [34, 8, 8]),
+    ("gcnii", [38, 6, 3]),
+    ("ggnn", [58, 7, 7]),
+    ("graph-transformer", [56, 16, 12]),
     ("gatv2-deep", [116, 27, 27]),
     ("residual", [48, 12, 12]),
     ("identity-map", [28, 4, 0]),
@@ -42,23 +52,26 @@ const EXPECTED: [(&str, [usize; 3]); 25] = [
     ("qk-norm", [24, 5, 5]),
     ("l2-attention", [18, 3, 3]),
     ("swiglu", [36, 4, 4]),
+    ("lstm", [52, 8, 8]),
     ("experts", [30, 9, 9]),
     ("layernorm-attention", [30, 9, 9]),
     ("preln-block", [60, 16, 16]),
+    ("encoder", [60, 16, 16]),
 ];
 
 /// The declared laws are among those found, and these are all there are. Where some are not declared, the
 /// next tests tell which.
 #[test]
 fn every_list_is_whole() {
-    let others = |m: &&str| *m != "gatv2-10-layers";
+    let others = |m: &&str| !LONG.contains(m);
     let names: Vec<&str> = MODELS.iter().map(|m| m.name).filter(others).collect();
     assert_eq!(names, EXPECTED.map(|(name, _)| name));
     for (name, expected) in EXPECTED {
         let found = search(&*make(name, 0.0), &Search::default());
         let counts = [found.parameters, found.found, found.declared];
         assert_eq!(counts, expected, "{name}");
-        assert!(found.is_complete(), "{name}: {:?} at most", found.upper);
+        let most = found.found + usize::from(ONE_MORE.contains(&name));
+        assert_eq!(found.upper, Some(most), "{name}");
         assert!(
             found.broken.is_empty() && found.missing.is_empty(),
             "{name}: {found:?}"
@@ -100,8 +113,8 @@ fn the_balance_of_a_mean_is_found() {
     });
     let found = symmetry::discover(&function, &[], &Search::default());
     assert_eq!((found.declared, found.found), (0, 15));
-    let law = "⟨11ᵀ embed.weight, G⟩ + ⟨11ᵀ attention.output.weight, G⟩ \
-               + ⟨11ᵀ forward.down.weight, G⟩ − ⟨readout.weight 11ᵀ, G⟩ = 0";
+    let law = "⟨11ᵀ embed.weight, G⟩ + ⟨11ᵀ blocks.layers.0.attention.output.weight, G⟩ \
+               + ⟨11ᵀ blocks.layers.0.feed_forward.down.weight, G⟩ − ⟨readout.weight 11ᵀ, G⟩ = 0";
     assert!(formulas(&found).contains(&law), "{:?}", formulas(&found));
 }
 
