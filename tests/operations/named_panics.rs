@@ -282,6 +282,8 @@ const ATTENTION: &[Refused] = &[
     ("gatv2_attention", "the dropout probability NaN is not within", |t| { t.square(Some((f64::NAN, 0))).gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[2, 5]), None); }),
     ("gatv2_coefficients", "z_s [2, 2, 5], z_t [2, 1, 5], a [2, 5]", |t| { t.square(None).gatv2_coefficients(t.x(&[2, 2, 5]), t.x(&[2, 1, 5]), t.x(&[2, 5]), None); }),
     ("gatv2_coefficients", TAPES, |t| { t.square(None).gatv2_coefficients(t.x(&[2, 2, 5]), t.y(&[2, 2, 5]), t.x(&[2, 5]), None); }),
+    ("rotate_planes", "x has shape [2, 4], it must be [.., n, heads, d]", |t| { t.x(&[2, 4]).rotate_planes(0, 10.0); }),
+    ("rotate_planes", "x has shape [2, 2, 5]: the width 5 of a head is odd", |t| { t.x(&[2, 2, 5]).rotate_planes(0, 10.0); }),
     ("attend", "q [2, 2, 5], k [2, 2, 5], v [3, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared::new(z, z, t.x(&[3, 2, 5]))); }),
     ("attend", "q [2, 2, 5], k [2, 2, 4], v [2, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared::new(z, t.x(&[2, 2, 4]), z)); }),
     ("attend", "q [2, 3, 5], k [2, 2, 5], v [2, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared::new(t.x(&[2, 3, 5]), z, z)); }),

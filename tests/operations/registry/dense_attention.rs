@@ -220,9 +220,38 @@ fn coefficients(d: &mut Sampler, on_edges: bool) -> Case {
     Case::new(args, function, move |x| s.coefficients(&with_keys(x)))
 }
 
+/// Plane p of the token at position i turned by i · base^(−2p/d).
+fn rotate_planes(d: &mut Sampler) -> Case {
+    let mut shape = d.shape(3);
+    shape[2] = 2 * d.count(0, 3);
+    if d.flag() {
+        shape.insert(0, 2);
+    }
+    let (start, base) = (d.count(0, 3), 10.0);
+    let function = function!([] | x | x[0].rotate_planes(start, base));
+    Case::new(vec![d.signed(&shape)], function, move |x| {
+        let lead = shape.len() - 3;
+        build(&shape, |index| {
+            let (i, c) = (index[lead], index[lead + 2]);
+            let speed = base.powf(-((c - c % 2) as f64) / shape[lead + 2] as f64);
+            let (sin, cos) = ((start + i) as f64 * speed).sin_cos();
+            let at = |c: usize| {
+                let mut place = index.to_vec();
+                place[lead + 2] = c;
+                x[0][&place[..]]
+            };
+            match c % 2 {
+                0 => at(c) * cos - at(c + 1) * sin,
+                _ => at(c - 1) * sin + at(c) * cos,
+            }
+        })
+    })
+}
+
 pub(super) fn operations() -> Vec<Operation> {
     let operation = |name, draw| Operation { name, draw };
     vec![
+        operation("rotate_planes", rotate_planes),
         operation("attend", |d| attend(d, false)),
         operation("attend", |d| attend(d, true)),
         operation("attention_coefficients", |d| coefficients(d, false)),
