@@ -1,7 +1,8 @@
-//! Peak memory of attention, forward and backward, at growing numbers of tokens: as one operation, and composed.
+//! Peak memory of attention, forward and backward, at growing numbers of tokens: as one operation, and
+//! composed.
 //!
-//! `cargo bench --bench memory` prints the table. Each number is the peak of a process of its own, less that of
-//! one that computes nothing (Linux: `VmHWM`).
+//! `cargo bench --bench memory` prints the table. Each number is the peak of a process of its own, less that
+//! of one that computes nothing (Linux: `VmHWM`).
 
 use clap::Parser;
 use emmy::autodiff::vjp;

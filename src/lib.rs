@@ -1,7 +1,8 @@
 //! `emmy`: a deep-learning mini-framework in pure Rust, small enough to read and honest enough to trust.
 //!
-//! A tape-based reverse-mode autodiff over dense ([`Tensor`]) and sparse ([`sparse`]) CPU tensors, with derivatives of any order,
-//! and on it graph networks trained on real data. Named after Emmy Noether: each symmetry of a network is a conservation law.
+//! A tape-based reverse-mode autodiff over dense ([`Tensor`]) and sparse ([`sparse`]) CPU tensors, with
+//! derivatives of any order, and on it graph networks trained on real data. Named after Emmy Noether: each
+//! symmetry of a network is a conservation law.
 //!
 //! # The house
 //! A room uses the floors below it, never one above.
@@ -18,12 +19,14 @@
 //!
 //! `src/instances.rs` lists the generic code that the library compiles once for all programs.
 //!
-//! Start with [`Tape`] and [`Var`]; `docs/engine.md` explains how they work, `docs/conservation.md` what [`symmetry`] is about.
+//! Start with [`Tape`] and [`Var`]; `docs/engine.md` explains how they work, `docs/conservation.md` what
+//! [`symmetry`] is about.
 //!
 //! # Features
-//! - `avx512` (default): 512-bit vectors where the processor has them, chosen at run time. Needs Rust 1.89; with 1.88 build with
-//!   `--no-default-features`.
-//! - `lapack`: QR, singular values and eigenvalues from LAPACK through `ndarray-linalg` and the system's OpenBLAS.
+//! - `avx512` (default): 512-bit vectors where the processor has them, chosen at run time. Needs Rust 1.89;
+//!   with 1.88 build with `--no-default-features`.
+//! - `lapack`: QR, singular values and eigenvalues from LAPACK through `ndarray-linalg` and the system's
+//!   OpenBLAS.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

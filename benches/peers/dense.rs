@@ -201,8 +201,8 @@ fn layer_norm() -> Step {
     })
 }
 
-/// A layer of long short-term memory, 12 sequences of 64 steps, width 128: forward, and the gradients of x and
-/// of the weights.
+/// A layer of long short-term memory, 12 sequences of 64 steps, width 128: forward, and the gradients of x
+/// and of the weights.
 fn lstm() -> Step {
     let shape = [12, 64, 128];
     let (x, c) = (numbers(&shape, 0, 1.0), numbers(&shape, COTANGENT, 1.0));

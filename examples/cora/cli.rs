@@ -45,7 +45,8 @@ pub struct Cli {
     #[arg(long, value_name = "NAME", value_parser = initializations())]
     pub init: Option<Initialization>,
 
-    /// Activation between layers [default: elu for gat and gatv2, where --init is not made for relu; else relu]
+    /// Activation between layers [default: elu for gat and gatv2, where --init is not made for relu; else
+    /// relu]
     #[arg(long)]
     pub activation: Option<Sigma>,
 

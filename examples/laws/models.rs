@@ -120,8 +120,8 @@ impl Net for FeedForward<f64> {
     }
 }
 
-/// A map of features to tokens, blocks of a transformer, a map of tokens to outputs; a decoder's blocks attend to
-/// other features, mapped too.
+/// A map of features to tokens, blocks of a transformer, a map of tokens to outputs; a decoder's blocks
+/// attend to other features, mapped too.
 #[derive(Clone)]
 pub struct Blocks {
     embed: Linear<f64>,

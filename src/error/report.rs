@@ -25,7 +25,8 @@ pub struct Report {
     pub mistyped: Vec<(String, String)>,
     /// Two tensors of the file with different numbers, which are one tensor in the model.
     pub differing: Vec<(String, String)>,
-    /// Tensors with numbers that are finite in the file and too large for the type of the model, and how many.
+    /// Tensors with numbers that are finite in the file and too large for the type of the model, and how
+    /// many.
     pub overflowing: Vec<(String, usize)>,
     /// Tensors with infinite numbers or NaN in the file, and how many. This is no reason to refuse them.
     pub not_finite: Vec<(String, usize)>,

@@ -34,10 +34,11 @@ const INNER: usize = 512;
 
 /// out = a b for two matrices, with any strides.
 ///
-/// The product is cut into tiles of the output, one or two per thread, or, when it is tall in the inner dimension
-/// (aᵀ b of two tall matrices), into chunks of the inner dimension that are added in order. The chunks depend on
-/// the sizes alone. The tiles change no bit: but for small products, the gemm crate cuts the inner dimension by its
-/// length alone, and adds the products of an element one after the other wherever the element lies in a tile.
+/// The product is cut into tiles of the output, one or two per thread, or, when it is tall in the inner
+/// dimension (aᵀ b of two tall matrices), into chunks of the inner dimension that are added in order. The
+/// chunks depend on the sizes alone. The tiles change no bit: but for small products, the gemm crate cuts the
+/// inner dimension by its length alone, and adds the products of an element one after the other wherever the
+/// element lies in a tile.
 ///
 /// # Panics
 /// If the inner dimensions differ.
@@ -99,8 +100,8 @@ struct Tile<'a, F> {
     out: ArrayViewMut2<'a, F>,
 }
 
-/// A product [m, k] · [k, n] in about `count` tiles: strips of columns, or of rows where it is narrow. A tile packs
-/// the part of the right factor that it reads, so strips of columns pack nothing twice.
+/// A product [m, k] · [k, n] in about `count` tiles: strips of columns, or of rows where it is narrow. A tile
+/// packs the part of the right factor that it reads, so strips of columns pack nothing twice.
 fn tiles<F>(out: &mut [F], [m, n]: [usize; 2], count: usize) -> Vec<Tile<'_, F>> {
     let count = if m.max(n) <= SMALL { 1 } else { count };
     let by_columns = n >= count * (NARROW + 1);
@@ -124,8 +125,8 @@ fn tiles<F>(out: &mut [F], [m, n]: [usize; 2], count: usize) -> Vec<Tile<'_, F>>
     tiles
 }
 
-/// 0..len in strips of about `size`, `across` wide. The gemm crate adds in another order where both sides are small,
-/// or one is a few: so no strip is, and a rest belongs to the strip before it.
+/// 0..len in strips of about `size`, `across` wide. The gemm crate adds in another order where both sides are
+/// small, or one is a few: so no strip is, and a rest belongs to the strip before it.
 fn strips(len: usize, size: usize, across: usize) -> Vec<Range<usize>> {
     let least = if across > SMALL { 6 } else { SMALL + 1 };
     let mut strips = par::chunks(len, size.max(least));

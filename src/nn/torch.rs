@@ -2,8 +2,8 @@
 
 /// How PyTorch names a field, and how it lays out the tensors in it.
 ///
-/// [`module!`](crate::module) makes it of what stands behind a field: nothing, `as "pattern"`, `in "pattern"`,
-/// each pattern with the axes or without. Without a pattern the name is that of the field.
+/// [`module!`](crate::module) makes it of what stands behind a field: nothing, `as "pattern"`, `in
+/// "pattern"`, each pattern with the axes or without. Without a pattern the name is that of the field.
 ///
 /// A name in PyTorch is, like ours, the path of fields that leads to a tensor, joined with dots. A pattern
 /// takes the place of one field in that path:

@@ -6,8 +6,8 @@ use crate::real::Real;
 use crate::tensor::contiguous;
 
 impl<F: Real> Var<'_, F> {
-    /// y: plane (x_2p, x_2p+1) of the token at position i turned by the angle i · base^(−2p/d), in every head,
-    /// x̄ = ȳ turned back
+    /// y: plane (x_2p, x_2p+1) of the token at position i turned by the angle i · base^(−2p/d), in every
+    /// head, x̄ = ȳ turned back
     ///
     /// Shape `[.., n, H, d]` with d even; the first of the n tokens has the position `start`. Su et al.,
     /// "RoFormer", 2021, Eq. (15) with θ_p = base^(−2p/d), base 10000 in the paper. Its planes are pairs of

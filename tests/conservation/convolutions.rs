@@ -202,9 +202,9 @@ fn lists_are_whole() {
     }
 }
 
-/// What a list lacks: with a skip, the bias of the values adds to every node that has neighbours what the bias
-/// of the skip adds to all; the identity map of GCNII shifts the law of a layer whose output nothing else
-/// joins.
+/// What a list lacks: with a skip, the bias of the values adds to every node that has neighbours what the
+/// bias of the skip adds to all; the identity map of GCNII shifts the law of a layer whose output nothing
+/// else joins.
 #[test]
 fn what_is_not_declared_is_named() {
     let found = search(transformer(|_| ()));

@@ -1,4 +1,5 @@
-//! A violated contract: the message begins with the operation that was called, and the location is the line that called it.
+//! A violated contract: the message begins with the operation that was called, and the location is the line
+//! that called it.
 
 use crate::registry::operations;
 use emmy::autodiff::{checkpoint, grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};

@@ -17,8 +17,8 @@ impl<F: Real> MultiHeadAttention<F> {
     /// | of normalised queries and keys | turns, and sizes if ε = 0 | ⟨W_Q, G⟩ = 0 and ⟨W_K, G⟩ = 0 |
     /// | distance | turns, and equal shifts | W_Q G_Qᵀ + W_K G_Kᵀ symmetric |
     ///
-    /// W is augmented by b. Values and output: v → Av, W_O → W_O A⁻¹, any A. A score normaliser leaves of all this
-    /// what it declares ([`Invariance`]).
+    /// W is augmented by b. Values and output: v → Av, W_O → W_O A⁻¹, any A. A score normaliser leaves of all
+    /// this what it declares ([`Invariance`]).
     pub(super) fn inside(&self, params: &Params<'_, F>) -> Vec<Law> {
         let (open, turns) = match self.normalizer.as_ref().map(|n| n.invariance()) {
             None => (true, true),

@@ -20,12 +20,13 @@ use crate::real::Real;
 use crate::symmetry::{Ports, Reader};
 use std::sync::Arc;
 
-/// y = [head 1, .., head H] W_Oᵀ + b_O with head h = softmax(scores of q_h and k_h) v_h: each token gathers the
-/// values of the tokens whose keys resemble its query.
+/// y = [head 1, .., head H] W_Oᵀ + b_O with head h = softmax(scores of q_h and k_h) v_h: each token gathers
+/// the values of the tokens whose keys resemble its query.
 ///
 /// Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Section 3.2.2. The scores are dot products, or
 /// squared distances (Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 3.2); in the
-/// latter case values are x W_Vᵀ, as with dot products (the paper's bound is about x A W_V, A being W_Q W_Qᵀ/√d).
+/// latter case values are x W_Vᵀ, as with dot products (the paper's bound is about x A W_V, A being W_Q
+/// W_Qᵀ/√d).
 ///
 /// | letter | shape | |
 /// |---|---|---|
@@ -38,8 +39,8 @@ use std::sync::Arc;
 /// The axes before the last two number the items of a batch; there may be none. As PyTorch's
 /// `MultiheadAttention` with `batch_first`, whose `in_proj_weight` is W_Q, W_K and W_V one below the other;
 /// its masks say which keys are hidden, a [`Mask`] says which are seen. A token that may attend to none gets
-/// b_O, where PyTorch gives NaN. W_Q, W_K and W_V start Xavier-uniform as parts of one matrix if they have the
-/// same shape, as there; b at 0; W_O from U(−1/√in, 1/√in) there, Xavier-uniform here.
+/// b_O, where PyTorch gives NaN. W_Q, W_K and W_V start Xavier-uniform as parts of one matrix if they have
+/// the same shape, as there; b at 0; W_O from U(−1/√in, 1/√in) there, Xavier-uniform here.
 #[derive(Debug, Clone)]
 pub struct MultiHeadAttention<F: Real> {
     /// W_Q and b_Q.

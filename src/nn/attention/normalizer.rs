@@ -10,8 +10,8 @@ pub enum Invariance {
     /// Nothing is known.
     #[default]
     Nothing,
-    /// t stays when queries and keys of a head are turned together by an orthogonal matrix, and when its values
-    /// are: true of a t that is computed from norms and products of rows.
+    /// t stays when queries and keys of a head are turned together by an orthogonal matrix, and when its
+    /// values are: true of a t that is computed from norms and products of rows.
     Rotations,
 }
 

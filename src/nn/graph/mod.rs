@@ -193,7 +193,8 @@ macro_rules! graph_layers {
             /// with it.
             ///
             /// # Panics
-            /// If the shapes do not fit, or the layer needs the first hidden representation and there is none.
+            /// If the shapes do not fit, or the layer needs the first hidden representation and there is
+            /// none.
             #[track_caller]
             pub fn forward<'a, 't>(
                 &self,

@@ -81,8 +81,8 @@ impl<'a> Streams<'a> {
         streams
     }
 
-    /// Whether a change of what one call alone writes has no effect that no parameter can compensate, in a pass
-    /// with a loss of its outputs: the other writers of its stream stay as they are.
+    /// Whether a change of what one call alone writes has no effect that no parameter can compensate, in a
+    /// pass with a loss of its outputs: the other writers of its stream stay as they are.
     pub fn allows_alone(trace: &'a Trace, sight: Passage, call: usize, change: Change) -> bool {
         let mut streams = Self::following(trace, Some(call), &[change], false);
         streams.ends_at(sight);

@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 /// | pre-norm | x ← x + drop(f(norm x)) |
 /// | post-norm | x ← norm(x + drop(f(x))) |
 ///
-/// Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Section 3.1, is post-norm; pre-norm is that of Xiong
-/// et al., "On Layer Normalization in the Transformer Architecture", ICML 2020. As PyTorch's
-/// `TransformerEncoderLayer` and `TransformerDecoderLayer` with `batch_first`, whose norms have the same numbers;
-/// the mask has no default here. `drop` is dropout, then [`DropPath`].
+/// Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Section 3.1, is post-norm; pre-norm is that of
+/// Xiong et al., "On Layer Normalization in the Transformer Architecture", ICML 2020. As PyTorch's
+/// `TransformerEncoderLayer` and `TransformerDecoderLayer` with `batch_first`, whose norms have the same
+/// numbers; the mask has no default here. `drop` is dropout, then [`DropPath`].
 ///
 /// x and the output have the shape `[.., n, width]`, the memory `[.., m, memory]`.
 #[derive(Debug, Clone)]
@@ -120,7 +120,8 @@ impl BlockConfig {
     /// Checks whether a block can be built.
     ///
     /// # Errors
-    /// If a part is not valid, the parts do not have the same width, or a probability is not within 0 ≤ p ≤ 1.
+    /// If a part is not valid, the parts do not have the same width, or a probability is not within 0 ≤ p ≤
+    /// 1.
     pub fn validate(&self) -> Result<()> {
         self.attention.validate()?;
         self.feed_forward.validate()?;

@@ -80,10 +80,11 @@ impl LanguageConfig {
     }
 }
 
-/// Logits of the next symbol at every place of a sequence: token and position, causal blocks, a map to symbols.
+/// Logits of the next symbol at every place of a sequence: token and position, causal blocks, a map to
+/// symbols.
 ///
-/// Radford et al., "Language Models are Unsupervised Multitask Learners" (GPT-2), 2019, whose weights it starts
-/// with: N(0, 0.02²), those that add to the residual stream N(0, 0.02²/(2L)).
+/// Radford et al., "Language Models are Unsupervised Multitask Learners" (GPT-2), 2019, whose weights it
+/// starts with: N(0, 0.02²), those that add to the residual stream N(0, 0.02²/(2L)).
 ///
 /// ```
 /// use emmy::{Tape, nn::{LanguageConfig, LanguageModel, Pass}};

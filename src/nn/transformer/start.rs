@@ -4,11 +4,12 @@ use crate::init::{self, Rng};
 use crate::nn::{Module, Role};
 use crate::real::Real;
 
-/// Draws every weight and table of `model` from N(0, std²), the weights that add to the residual stream (those
-/// whose names end in `output.weight` or `down.weight`) from N(0, `residual`²), and sets biases to 0. Gains stay.
+/// Draws every weight and table of `model` from N(0, std²), the weights that add to the residual stream
+/// (those whose names end in `output.weight` or `down.weight`) from N(0, `residual`²), and sets biases to 0.
+/// Gains stay.
 ///
-/// Radford et al., "Language Models are Unsupervised Multitask Learners" (GPT-2), 2019, Section 2.3: std 0.02, and
-/// 0.02/√(2L) for the 2L parts that add to the stream of a model with L layers.
+/// Radford et al., "Language Models are Unsupervised Multitask Learners" (GPT-2), 2019, Section 2.3: std
+/// 0.02, and 0.02/√(2L) for the 2L parts that add to the stream of a model with L layers.
 pub(super) fn normal<F: Real>(model: &mut impl Module<F>, std: f64, residual: f64, rng: &mut Rng) {
     for entry in model.entries_mut() {
         let adds = ["output.weight", "down.weight"]

@@ -99,8 +99,8 @@ impl VisionConfig {
 
 /// Logits of an image: patches as tokens, positions, blocks, a map of the class token (or of the mean patch).
 ///
-/// Dosovitskiy et al., "An Image is Worth 16x16 Words", ICLR 2021, Eq. (1) to (4). Weights start as N(0, 0.02²),
-/// as in the code of DeiT (which cuts off the tails).
+/// Dosovitskiy et al., "An Image is Worth 16x16 Words", ICLR 2021, Eq. (1) to (4). Weights start as N(0,
+/// 0.02²), as in the code of DeiT (which cuts off the tails).
 ///
 /// | tensor | shape |
 /// |---|---|

@@ -27,8 +27,8 @@ use crate::tensor::{Tensor, contiguous, tensor};
 /// | y | `[.., n, H, e]` | output; zeros for a query that may attend to no key |
 ///
 /// The axes before the last three number the items of a batch. Heads are read where they lie, without a copy.
-/// The fused kernel works tile by tile and stores nothing of size n × m; under a set of edges the operation is
-/// composed of those over edges, and stores one number per edge and head.
+/// The fused kernel works tile by tile and stores nothing of size n × m; under a set of edges the operation
+/// is composed of those over edges, and stores one number per edge and head.
 #[derive(Debug, Clone)]
 pub struct DenseAttention {
     /// c, a factor of all scores.

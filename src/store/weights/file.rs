@@ -127,8 +127,8 @@ impl Weights {
     /// A tensor of the file.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it is not there, has no floating-point numbers, or finite ones that are too large
-    /// for the type F; [`Error::Io`] if it cannot be read.
+    /// [`Error::Invalid`] if it is not there, has no floating-point numbers, or finite ones that are too
+    /// large for the type F; [`Error::Io`] if it cannot be read.
     pub fn get<F: Real>(&self, key: &str) -> Result<Tensor<F>> {
         let refuse = |expected: &str, found: String| {
             let what = format!("{} in {}", printable(key), printable(&self.path));

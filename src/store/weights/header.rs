@@ -6,7 +6,8 @@
 //! no byte twice. The header is at most 100 MB long, as for the other readers of the format.
 //!
 //! This reader is our own since it knows the byte of what is wrong, refuses names that are there twice, and
-//! reads the numbers of those tensors alone that a model has. A test compares it with the crate `safetensors`.
+//! reads the numbers of those tensors alone that a model has. A test compares it with the crate
+//! `safetensors`.
 
 use super::numbers::Dtype;
 use crate::error::{Error, Result};

@@ -1,8 +1,8 @@
 //! Weights: the tensors of a model in a file that PyTorch reads and writes as well.
 //!
-//! The files are [safetensors](https://huggingface.co/docs/safetensors), the names in them those of PyTorch and
-//! PyTorch Geometric, which [`module!`](crate::module) declares beside each field. The header also holds the
-//! configuration of the model, so that a file rebuilds its model:
+//! The files are [safetensors](https://huggingface.co/docs/safetensors), the names in them those of PyTorch
+//! and PyTorch Geometric, which [`module!`](crate::module) declares beside each field. The header also holds
+//! the configuration of the model, so that a file rebuilds its model:
 //!
 //! ```
 //! use emmy::nn::{GraphNet, GraphNetConfig, Module};
@@ -30,16 +30,16 @@
 //!
 //! # Numbers
 //! A model of `f32` is written as F32, one of `f64` as F64. F64, F32, F16 and BF16 are read into both: each
-//! number becomes the nearest one of the model's type, of two equally near the one with an even last bit. Only
-//! F64 in a model of `f32` is rounded. A finite number that would become infinite is refused. NaN and infinite
-//! numbers are read as they are, and the [`Report`] counts them.
+//! number becomes the nearest one of the model's type, of two equally near the one with an even last bit.
+//! Only F64 in a model of `f32` is rounded. A finite number that would become infinite is refused. NaN and
+//! infinite numbers are read as they are, and the [`Report`] counts them.
 //!
 //! # Files that cannot be trusted
-//! No byte of a file is taken for granted: what breaks the format is an [`Error::Format`] with the byte. Memory
-//! is asked for the header, which must be in the file and is at most 100 MB long, and for the tensors of the
-//! model, after their shapes have been compared. The configuration in a file is as trustworthy as the file: a
-//! function that builds a model from it decides what it asks memory for ([`Weights::count`] says how many
-//! numbers the file holds).
+//! No byte of a file is taken for granted: what breaks the format is an [`Error::Format`] with the byte.
+//! Memory is asked for the header, which must be in the file and is at most 100 MB long, and for the tensors
+//! of the model, after their shapes have been compared. The configuration in a file is as trustworthy as the
+//! file: a function that builds a model from it decides what it asks memory for ([`Weights::count`] says how
+//! many numbers the file holds).
 //!
 //! A file is written as checkpoints are: the path holds the old file or the new one at any moment, and a file
 //! that a run keeps as its [`Place`](super::Place) is refused.
