@@ -33,7 +33,6 @@ mod arithmetic;
 pub mod attention;
 mod define;
 mod dropout;
-pub mod edge_dot;
 mod elementwise;
 mod index;
 mod layer_norm;

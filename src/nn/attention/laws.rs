@@ -168,15 +168,6 @@ impl<F: Real> MultiHeadAttention<F> {
         match (c.score, &self.key) {
             (_, None) => idle(&self.query, "bias of queries and keys"),
             (Score::Dot, Some(key)) => idle(key, "bias of the keys"),
-            (_, Some(key)) if c.groups == c.heads => {
-                let both = self.query.bias.as_ref().zip(key.bias.as_ref());
-                let law = |(query, key): (&Tensor<F>, &Tensor<F>)| {
-                    let terms = [query, key].map(|b| Term::incoming(params.rows(b)));
-                    let name = "biases of queries and keys";
-                    Law::new(name, 1, Symmetry::Translation, terms.into())
-                };
-                both.map(law).into_iter().collect()
-            }
             // The bias of the keys of a group goes with those of all its heads.
             (_, Some(key)) => {
                 let Some((query, key)) = self.query.bias.as_ref().zip(key.bias.as_ref()) else {

@@ -39,8 +39,8 @@ use std::sync::Arc;
 /// The axes before the last two number the items of a batch; there may be none. As PyTorch's
 /// `MultiheadAttention` with `batch_first`, whose `in_proj_weight` is W_Q, W_K and W_V one below the other;
 /// its masks say which keys are hidden, a [`Mask`] says which are seen. A token that may attend to none gets
-/// b_O, where PyTorch gives NaN. W_Q, W_K and W_V start Xavier-uniform as parts of one matrix if they have
-/// the same shape, as there; b at 0; W_O from U(−1/√in, 1/√in) there, Xavier-uniform here.
+/// b_O, where PyTorch gives NaN. Each weight starts Xavier-uniform, b at 0; PyTorch draws W_Q, W_K and W_V as
+/// one matrix, so smaller by √2 where they have one shape, and W_O from U(−1/√in, 1/√in).
 #[derive(Debug, Clone)]
 pub struct MultiHeadAttention<F: Real> {
     /// W_Q and b_Q.

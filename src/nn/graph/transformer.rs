@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::init::{self, Rng};
 use crate::nn::{Dropout, Input, Layer, Linear, Params, Pass};
 use crate::ops::Sparse;
-use crate::ops::edge_dot::DotAttention;
+use crate::ops::attention::DotAttention;
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::symmetry::{Law, Ports, Reader, Slice, Symmetry, Term};

@@ -1,10 +1,10 @@
 //! Attention between queries and keys.
 
-use super::{Mask, slice};
+use super::{DotAttention, Mask, slice};
 use crate::autodiff::{Fused, Var, fused};
 use crate::kernels::attention::dense::{Dense, Operands, Outcome};
 use crate::kernels::random::Dropout;
-use crate::ops::sparse::{gather_columns, gather_rows, sddmm, segment_softmax, spmm};
+use crate::ops::sparse::{gather_columns, gather_rows, sddmm, segment_softmax};
 use crate::real::Real;
 use crate::tensor::memory::Buffer;
 use crate::tensor::{Tensor, contiguous, tensor};
@@ -198,20 +198,17 @@ impl DenseAttention {
     /// y, composed.
     fn composed<'t, F: Real>(&self, x: &Compared<'t, F>, s: Sizes) -> Var<'t, F> {
         let (items, share) = (s.items, s.share());
-        let alpha = self.dropped(self.dense_coefficients(x, s));
+        let alpha = self.dense_coefficients(x, s);
+        let alpha = match self.dropout {
+            Some((p, seed)) => alpha.dropout(p, seed),
+            None => alpha,
+        };
         let alpha = alpha.reshape(&[items, s.groups, share, s.n, s.m]);
         let v = x.v.reshape(&[items, s.m, s.groups, 1, s.value_width]);
         let y = alpha.matmul(v.permute(&[0, 2, 3, 1, 4]));
         let lead = x.q.ndim() - 3;
         let shape = [&x.q.shape()[..lead], &[s.n, s.heads, s.value_width]].concat();
         y.permute(&[0, 3, 1, 2, 4]).reshape(&shape)
-    }
-
-    fn dropped<'t, F: Real>(&self, alpha: Var<'t, F>) -> Var<'t, F> {
-        match self.dropout {
-            Some((p, seed)) => alpha.dropout(p, seed),
-            None => alpha,
-        }
     }
 
     /// α `[nnz, H]` over the edges of the mask.
@@ -232,8 +229,12 @@ impl DenseAttention {
 
     fn along_edges<'t, F: Real>(&self, x: &Compared<'t, F>, s: Sizes) -> Var<'t, F> {
         let edges = self.mask.pattern().expect("a set of edges");
-        let alpha = self.dropped(self.edge_coefficients(x, s));
-        let y = spmm(edges, alpha, s.for_each_head(x.v, s.value_width));
+        let along = DotAttention {
+            pattern: edges.clone(),
+            dropout: self.dropout,
+        };
+        let alpha = self.edge_coefficients(x, s);
+        let y = along.dot_combine(alpha, s.for_each_head(x.v, s.value_width), None);
         let lead = x.q.ndim() - 3;
         let shape = [&x.q.shape()[..lead], &[s.n, s.heads, s.value_width]].concat();
         y.reshape(&shape)

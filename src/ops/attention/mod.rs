@@ -1,13 +1,16 @@
 //! Attention: fused operations, and the compositions that define them.
 //!
 //! [`DenseAttention`] compares all queries with all keys, under a [`Mask`]; [`EdgeAttention`] computes the
-//! scores of GAT and GATv2 over the edges of a graph.
+//! scores of GAT and GATv2 over the edges of a graph, [`DotAttention`] those of queries and keys with terms of
+//! the edges themselves.
 
 mod dense;
+mod edge_dot;
 mod edges;
 mod mask;
 
 pub use dense::{Compared, DenseAttention};
+pub use edge_dot::DotAttention;
 pub use edges::EdgeAttention;
 pub use mask::Mask;
 

@@ -3,7 +3,7 @@
 use super::reference::build;
 use super::{Case, Operation, Sampler, function};
 use emmy::kernels::random::Dropout;
-use emmy::ops::edge_dot::DotAttention;
+use emmy::ops::attention::DotAttention;
 use emmy::sparse::Pattern;
 use emmy::tensor::Tensor;
 use std::rc::Rc;

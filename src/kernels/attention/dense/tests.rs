@@ -6,7 +6,7 @@ use crate::kernels::testing::{bits, data};
 fn case(allowed: &[bool]) -> Dense<'_, f64> {
     Dense {
         batch: 2,
-        queries: 150,
+        queries: 300,
         keys: 600,
         heads: 4,
         groups: 2,
@@ -48,7 +48,7 @@ fn all(attention: &Dense<'_, f64>) -> Vec<u64> {
 
 #[test]
 fn bits_do_not_depend_on_threads() {
-    let allowed: Vec<bool> = (0..150_usize * 600).map(|k| k * k % 7 > 1).collect();
+    let allowed: Vec<bool> = (0..300_usize * 600).map(|k| k * k % 7 > 1).collect();
     let attention = case(&allowed);
     let one = par::with_threads(1, || all(&attention));
     for threads in 2..=4 {

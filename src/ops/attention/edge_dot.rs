@@ -9,8 +9,8 @@
 //! | e | `[nnz, H, D]` | terms of the edges, in the order of the entries of the pattern; optional |
 //! | α | `[nnz, H]` | coefficients |
 
-use super::sparse::{gather_rows, sddmm, segment_softmax, segment_sum, spmm};
 use crate::autodiff::Var;
+use crate::ops::sparse::{gather_rows, sddmm, segment_softmax, segment_sum, spmm};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use std::sync::Arc;

@@ -1,0 +1,161 @@
+use super::*;
+use crate::kernels::testing::{bits, data};
+use crate::tensor::tensor;
+use ndarray::Array3;
+
+fn naive(a: ArrayView2<f64>, b: ArrayView2<f64>) -> Array2<f64> {
+    Array2::from_shape_fn((a.nrows(), b.ncols()), |(i, j)| {
+        (0..a.ncols()).map(|l| a[[i, l]] * b[[l, j]]).sum()
+    })
+}
+
+fn matrix(m: usize, n: usize, seed: u64) -> Array2<f64> {
+    Array2::from_shape_vec((m, n), data(m * n, seed)).unwrap()
+}
+
+fn close(a: &Array2<f64>, b: &Array2<f64>, tolerance: f64) {
+    assert_eq!(a.dim(), b.dim());
+    for (x, y) in a.iter().zip(b) {
+        assert!((x - y).abs() <= tolerance, "{x} against {y}");
+    }
+}
+
+#[test]
+fn equals_the_naive_product_for_every_layout() {
+    for (m, k, n) in [
+        (0, 3, 2),
+        (3, 0, 2),
+        (3, 2, 0),
+        (1, 1, 1),
+        (1, 70, 1),
+        (5, 7, 3),
+        (17, 1, 33),
+        (40, 1100, 9),
+        (300, 130, 70),
+        (70, 130, 300),
+    ] {
+        let (a, b) = (matrix(m, k, 1), matrix(k, n, 2));
+        let expected = naive(a.view(), b.view());
+        let (at, bt) = (a.t().as_standard_layout().into_owned(), b.t().to_owned());
+        let bt = bt.as_standard_layout().into_owned();
+        for left in [a.view(), at.t()] {
+            for right in [b.view(), bt.t()] {
+                close(&matmul(left, right), &expected, 1e-12);
+            }
+        }
+        let reversed = matmul(a.slice(ndarray::s![..;-1, ..]), b.view());
+        close(
+            &reversed.slice(ndarray::s![..;-1, ..]).to_owned(),
+            &expected,
+            1e-12,
+        );
+        let singles = matmul(a.mapv(|x| x as f32).view(), b.mapv(|x| x as f32).view());
+        close(&singles.mapv(f64::from), &expected, 1e-3);
+    }
+}
+
+#[test]
+fn broadcasts_operands_without_copying() {
+    let row = matrix(1, 4, 1);
+    let a = row.broadcast((6, 4)).unwrap();
+    let b = matrix(4, 5, 2);
+    close(&matmul(a, b.view()), &naive(a, b.view()), 1e-14);
+}
+
+#[test]
+fn bits_do_not_depend_on_threads() {
+    for (m, k, n) in [
+        (2708, 64, 64),
+        (64, 2708, 64),
+        (64, 2000, 600),
+        (700, 700, 700),
+        // Strips that end with a single row or column, products with vectors, long inner dimensions.
+        (13, 700, 300),
+        (13, 500, 41),
+        (257, 129, 129),
+        (1, 1500, 2000),
+        (3000, 800, 1),
+        (2, 900, 1300),
+        (200, 1023, 193),
+        (768, 128, 65),
+        (64, 2000, 64),
+        (66, 2000, 30),
+        (30, 2000, 66),
+        (64, 5000, 5),
+    ] {
+        let (a, b) = (matrix(m, k, 3), matrix(k, n, 4));
+        let single = |x: &Array2<f64>| x.mapv(|x| x as f32);
+        let (at, bt) = (
+            a.t().as_standard_layout().to_owned(),
+            b.t().as_standard_layout().to_owned(),
+        );
+        let all = || {
+            let f32s = [
+                (a.view(), b.view()),
+                (at.t(), b.view()),
+                (a.view(), bt.t()),
+                (at.t(), bt.t()),
+            ];
+            f32s.map(|(a, b)| {
+                let doubles = bits(matmul(a, b).iter());
+                let (a, b) = (single(&a.to_owned()), single(&b.to_owned()));
+                [doubles, bits(matmul(a.view(), b.view()).iter())]
+            })
+        };
+        let one = par::with_threads(1, all);
+        for t in 2..=4 {
+            assert!(
+                par::with_threads(t, all) == one,
+                "{m} {k} {n} on {t} threads"
+            );
+        }
+    }
+}
+
+#[test]
+fn batches_broadcast() {
+    let a = tensor(&[2, 1, 3, 4], data(24, 5));
+    let b = tensor(&[5, 4, 6], data(120, 6));
+    let out = matmul_batched(&a, &b);
+    assert_eq!(out.shape(), [2, 5, 3, 6]);
+    for i in 0..2 {
+        for j in 0..5 {
+            let x = item(a.view(), &[i, 0]);
+            let y = item(b.view(), &[j]);
+            close(&item(out.view(), &[i, j]).to_owned(), &naive(x, y), 1e-14);
+        }
+    }
+    let plain = matmul_batched(
+        &tensor(&[3, 4], data::<f64>(12, 1)),
+        &tensor(&[4, 2], data(8, 2)),
+    );
+    assert_eq!(plain.shape(), [3, 2]);
+    for (sa, sb, so) in [
+        ([0, 2, 3], [0, 3, 4], [0, 2, 4]),
+        ([2, 0, 3], [1, 3, 4], [2, 0, 4]),
+        ([2, 2, 0], [2, 0, 4], [2, 2, 4]),
+    ] {
+        let out = matmul_batched(&Tensor::<f64>::zeros(&sa[..]), &Tensor::zeros(&sb[..]));
+        assert_eq!(out.shape(), so);
+        assert!(out.iter().all(|&x| x == 0.0));
+    }
+    let big = |n, seed| Array3::from_shape_vec((3, n, n), data::<f64>(3 * n * n, seed)).unwrap();
+    let (a, b) = (
+        big(160, 1).into_dyn().into_shared(),
+        big(160, 2).into_dyn().into_shared(),
+    );
+    let run = |t| par::with_threads(t, || bits(matmul_batched(&a, &b).iter()));
+    assert_eq!(run(1), run(4));
+}
+
+#[test]
+#[should_panic(expected = "matmul: [3, 4] · [5, 2]: inner dimensions 4 ≠ 5")]
+fn inner_dimensions_must_agree() {
+    matmul(matrix(3, 4, 1).view(), matrix(5, 2, 1).view());
+}
+
+#[test]
+#[should_panic(expected = "fewer than two dimensions")]
+fn vectors_are_refused() {
+    matmul_batched(&Tensor::<f64>::zeros(&[3][..]), &Tensor::zeros(&[3, 2][..]));
+}

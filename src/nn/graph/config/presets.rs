@@ -1,0 +1,132 @@
+//! Networks of their papers.
+
+use super::{Ends, GraphNetConfig};
+use crate::nn::Activation;
+use crate::nn::graph::{
+    AttentionOptions, Conv, GatedGraphOptions, Gatv2Options, GcniiOptions, GinOptions, SageOptions,
+    SgcOptions, TransformerOptions,
+};
+
+impl GraphNetConfig {
+    /// Kipf and Welling's model for citation graphs: 2 layers, 16 hidden neurons, ReLU, dropout 0.5.
+    pub fn gcn(inputs: usize, classes: usize) -> Self {
+        Self {
+            inputs,
+            hidden: 16,
+            classes,
+            layers: 2,
+            conv: Conv::GCN,
+            last: Conv::GCN,
+            ends: Ends::NONE,
+            norm: None,
+            residual: None,
+            activation: Activation::Relu,
+            dropout: 0.5,
+            input_dropout: true,
+            self_loops: true,
+        }
+    }
+
+    /// Veličković et al.'s model for Cora and CiteSeer: 2 layers, 8 heads of 8 neurons, one head in
+    /// the last layer, ELU, dropout 0.6 of inputs and attention.
+    pub fn gat(inputs: usize, classes: usize) -> Self {
+        let options = AttentionOptions {
+            heads: 8,
+            dropout: 0.6,
+            ..AttentionOptions::default()
+        };
+        Self {
+            hidden: 8,
+            activation: Activation::Elu,
+            dropout: 0.6,
+            ..Self::gcn(inputs, classes).of(Conv::Gat(options))
+        }
+    }
+
+    /// [`gat`](Self::gat) with GATv2 layers, which have separate weights for sources and targets.
+    pub fn gatv2(inputs: usize, classes: usize) -> Self {
+        let gat = Self::gat(inputs, classes);
+        let attention = *gat.conv.attention().expect("that of GAT");
+        gat.of(Conv::Gatv2(Gatv2Options {
+            shared: false,
+            attention,
+        }))
+    }
+
+    /// [`gcn`](Self::gcn) with GraphSAGE layers; a node is not among its own neighbours.
+    pub fn sage(inputs: usize, classes: usize) -> Self {
+        Self {
+            self_loops: false,
+            ..Self::gcn(inputs, classes).of(Conv::Sage(SageOptions { bias: true }))
+        }
+    }
+
+    /// Wu et al.'s model: two propagations and one linear map, without dropout.
+    pub fn sgc(inputs: usize, classes: usize) -> Self {
+        let options = SgcOptions {
+            steps: 2,
+            bias: true,
+        };
+        Self {
+            layers: 1,
+            dropout: 0.0,
+            ..Self::gcn(inputs, classes).of(Conv::Sgc(options))
+        }
+    }
+
+    /// Xu et al.'s layers with trained ε, 64 wide, and a linear map to the classes behind them; a node is not
+    /// among its own neighbours. The paper classifies graphs, with 5 layers.
+    pub fn gin(inputs: usize, classes: usize) -> Self {
+        let options = GinOptions {
+            eps: true,
+            bias: true,
+        };
+        Self {
+            hidden: 64,
+            ends: Ends::OUTPUT,
+            self_loops: false,
+            ..Self::gcn(inputs, classes).of(Conv::Gin(options))
+        }
+    }
+
+    /// Chen et al.'s model for Cora: 64 layers of 64 neurons between two linear maps, α = 0.1, θ = 0.5,
+    /// ReLU, dropout 0.6.
+    pub fn gcnii(inputs: usize, classes: usize) -> Self {
+        Self {
+            hidden: 64,
+            layers: 64,
+            dropout: 0.6,
+            ends: Ends::ACTIVATED,
+            ..Self::gcn(inputs, classes).of(Conv::Gcnii(GcniiOptions::DEFAULT))
+        }
+    }
+
+    /// Shi et al.'s layers: 2 layers, 8 heads of 8 neurons, one head in the last layer, ReLU, dropout 0.6 of
+    /// inputs and attention; a node is not among its own neighbours. The paper's sizes, 3 layers of 128 to
+    /// 256 neurons with gates, are for graphs of 10⁵ nodes; these are those of [`gat`](Self::gat).
+    pub fn transformer(inputs: usize, classes: usize) -> Self {
+        let options = TransformerOptions {
+            heads: 8,
+            dropout: 0.6,
+            ..TransformerOptions::DEFAULT
+        };
+        Self {
+            hidden: 8,
+            dropout: 0.6,
+            self_loops: false,
+            ..Self::gcn(inputs, classes).of(Conv::Transformer(options))
+        }
+    }
+
+    /// Li et al.'s layer with two steps of width 64 between two linear maps; a node is not among its own
+    /// neighbours. Its depth is its number of steps.
+    pub fn ggnn(inputs: usize, classes: usize) -> Self {
+        Self {
+            hidden: 64,
+            layers: 1,
+            ends: Ends::LINEAR,
+            self_loops: false,
+            ..Self::gcn(inputs, classes).of(Conv::GatedGraph(GatedGraphOptions { steps: 2 }))
+        }
+    }
+}

@@ -1,0 +1,98 @@
+use super::*;
+use crate::nn::GcniiOptions;
+use crate::nn::{GraphNet, Omega};
+
+/// The parameters of every kind of layer with every option, counted and built.
+#[test]
+fn parameters_are_counted_as_they_are_built() {
+    let (inputs, classes) = (7, 3);
+    let kinds = [
+        GraphNetConfig::gcn(inputs, classes),
+        GraphNetConfig::sage(inputs, classes),
+        GraphNetConfig::gat(inputs, classes).heads(3, 2),
+        GraphNetConfig::gatv2(inputs, classes).heads(2, 4),
+        GraphNetConfig::gcn(inputs, classes).of(Conv::gatv2(true)),
+        GraphNetConfig::sgc(inputs, classes),
+        GraphNetConfig::gin(inputs, classes),
+        GraphNetConfig::gcnii(inputs, classes),
+        GraphNetConfig::gcnii(inputs, classes).of(Conv::Gcnii(GcniiOptions {
+            shared: false,
+            ..GcniiOptions::DEFAULT
+        })),
+        GraphNetConfig::transformer(inputs, classes).heads(3, 2),
+        GraphNetConfig {
+            ends: Ends::LINEAR,
+            ..GraphNetConfig::transformer(inputs, classes)
+        },
+        GraphNetConfig::ggnn(inputs, classes),
+    ];
+    let omegas = [None, Some(Omega::Layer), Some(Omega::Channel)];
+    for (layers, hidden) in [(1, 5), (2, 5), (3, 4), (6, 1)] {
+        for (kind, bias) in kinds.into_iter().flat_map(|k| [(k, true), (k, false)]) {
+            for (omega, residual) in omegas.into_iter().flat_map(|o| [(o, true), (o, false)]) {
+                let norms = [None, Some(Norm::LAYER), Some(Norm::BATCH), Some(Norm::PAIR)];
+                let config = GraphNetConfig {
+                    layers,
+                    hidden,
+                    norm: norms[layers % 4],
+                    ..kind
+                }
+                .biased(bias)
+                .attending(|a| (a.omega, a.residual) = (omega, residual));
+                let net = GraphNet::<f32>::new(config, 0).unwrap();
+                let built: usize = net.tensors().into_iter().map(|t| t.len()).sum();
+                assert_eq!(config.parameter_count(), built as f64, "{config:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sizes_beyond_all_bounds_are_refused_and_nothing_overflows() {
+    let base = GraphNetConfig::gatv2(34, 2);
+    let huge = [1_000_000_000, usize::MAX];
+    for size in huge {
+        for config in [
+            GraphNetConfig {
+                layers: size,
+                ..base
+            },
+            GraphNetConfig {
+                hidden: size,
+                ..base
+            },
+            GraphNetConfig {
+                inputs: size,
+                ..base
+            },
+            GraphNetConfig {
+                classes: size,
+                ..base
+            },
+            base.heads(size, 1),
+            base.heads(8, size),
+            GraphNetConfig {
+                layers: size,
+                hidden: size,
+                ..base
+            }
+            .heads(size, size),
+        ] {
+            let error = config.validate().unwrap_err().to_string();
+            assert!(error.contains("expected at most"), "{error}");
+            assert!(GraphNet::<f32>::new(config, 0).is_err());
+        }
+    }
+    let most = GraphNetConfig {
+        layers: MOST_LAYERS,
+        hidden: 1,
+        ..base
+    };
+    most.validate().unwrap();
+    let more = GraphNetConfig {
+        layers: MOST_LAYERS + 1,
+        ..most
+    };
+    let error = more.validate().unwrap_err().to_string();
+    assert_eq!(error, "network: layers: expected at most 4096, found 4097");
+}
