@@ -56,7 +56,10 @@ fn listed<F: Real>(net: &impl Module<F>, laws: &[Law]) -> Vec<String> {
 fn a_network_of_ones_own_gets_its_laws() {
     // `up` reads the stream directly, `inner` reads it through a norm.
     let scale = "first, scale: ⟨first.weight, G⟩ + ⟨first.bias, G⟩ + ⟨down.weight, G⟩ + ⟨down.bias, G⟩ − ⟨up.weight, G⟩ = 0";
+    // `down` writes to the stream after `up` has read it, so that only the norm sees its shift.
     let always = [
+        "down, shift, 1: Σ G of down.weight[:,j] = 0",
+        "down, shift, 2: Σ G of down.bias = 0",
         "first, mean: ⟨P first.weight, G⟩ + ⟨P first.bias, G⟩ + ⟨P down.weight, G⟩ + ⟨P down.bias, G⟩ \
          − ⟨up.weight P, G⟩ = 0, P = 11ᵀ/5",
         "up, neurons: ⟨up.weight[j,:], G⟩ + ⟨up.bias[j], G⟩ − ⟨down.weight[:,j], G⟩ = 0",
