@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 /// use emmy::{Graph, graph::{Duplicates, Neighbourhood, SelfLoops}};
 /// let path = Graph::new(3, &[(0, 1), (1, 0), (1, 2), (2, 1)], Duplicates::Reject, SelfLoops::Reject)?;
 /// let neighbours = Neighbourhood::<f64>::of(path.with_self_loops());
-/// assert_eq!(neighbours.symmetric_norm().values, path.gcn_norm().values);
+/// assert_eq!(neighbours.symmetric_norm().values, path.gcn_norm::<f64>().values);
 /// assert_eq!(neighbours.mean().values[0], 0.5);
 /// # Ok::<(), emmy::Error>(())
 /// ```
