@@ -10,10 +10,10 @@
 //! | floor | room | what lives there |
 //! |---|---|---|
 //! | 0 | [`real`] [`error`] [`tensor`] [`sparse`] | scalars, errors, dense arrays and shape rules, sparse patterns |
-//! | 1 | [`kernels`] [`linalg`] | arithmetic without derivatives; threads and vector units; QR, singular values |
+//! | 1 | [`kernels`] [`linalg`] | arithmetic without derivatives; threads and vector units; QR, singular values, norms of matrices from above |
 //! | 2 | [`autodiff`] | tape, handles, gradients, products with Jacobian and Hessian, checkpoints, fused operations |
 //! | 3 | [`ops`] | the operations, value and derivative side by side |
-//! | 4 | [`graph`] [`init`] [`optim`] [`symmetry`] | validated graphs and generators; initialisers; optimisers and schedules; the vocabulary of laws, and the search for them |
+//! | 4 | [`graph`] [`init`] [`optim`] [`symmetry`] [`lipschitz`] | validated graphs and generators; initialisers; optimisers and schedules; the vocabulary of laws, and the search for them; Lipschitz bounds read off a tape, and searches from below |
 //! | 5 | [`nn`] | layers and models; the pass over a model, and the trace that laws are read off |
 //! | 6 | [`data`] [`train`] [`store`] | loaders and synthetic sets; tasks and the training loop; checkpoints and weights |
 //!
@@ -39,6 +39,7 @@ pub mod init;
 mod instances;
 pub mod kernels;
 pub mod linalg;
+pub mod lipschitz;
 pub mod nn;
 pub mod ops;
 pub mod optim;

@@ -127,7 +127,7 @@ fn trace<'t, F: Real>(
 }
 
 /// y = x, a new node for the same value.
-fn alias<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
+pub(crate) fn alias<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
     x.tape
         .record("alias", &[x], x.value(), |p| vec![Some(p.gy())])
 }

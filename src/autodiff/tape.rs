@@ -5,6 +5,7 @@ use super::Var;
 use crate::real::Real;
 use crate::tensor::{IntoTensor, Tensor, memory};
 use smallvec::SmallVec;
+use std::any::Any;
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 
@@ -38,6 +39,8 @@ pub(crate) struct Node<F: Real> {
     pub constant: f64,
     /// Whether it is a user's own operation, whose name says nothing of what it computes.
     pub custom: bool,
+    /// Further facts for a reader of the tape, such as the pattern of a sparse product.
+    pub note: Option<Rc<dyn Any>>,
 }
 
 /// An arena of operations: the record of one forward computation.
@@ -165,6 +168,7 @@ impl<F: Real> Tape<F> {
             differentiable,
             constant: f64::NAN,
             custom: false,
+            note: None,
         });
         Var {
             tape: self,
@@ -174,6 +178,17 @@ impl<F: Real> Tape<F> {
 
     pub(crate) fn node(&self, id: NodeId) -> Ref<'_, Node<F>> {
         Ref::map(self.nodes.borrow(), |nodes| &nodes[id])
+    }
+
+    /// The note of operation `id`, if it has one of this type.
+    pub(crate) fn note<T: 'static>(&self, id: NodeId) -> Option<Rc<T>> {
+        let note = self.node(id).note.clone()?;
+        note.downcast().ok()
+    }
+
+    /// The handle to a node.
+    pub(crate) fn handle(&self, id: NodeId) -> Var<'_, F> {
+        Var { tape: self, id }
     }
 
     /// Writes down what is known of operation `id` once it is recorded.

@@ -72,6 +72,13 @@ impl<'t, F: Real> Var<'t, F> {
         self
     }
 
+    /// The same variable; its operation gets a note for readers of the tape.
+    pub(crate) fn with_note<T: 'static>(self, note: T) -> Self {
+        self.tape
+            .edit(self.id, |node| node.note = Some(std::rc::Rc::new(note)));
+        self
+    }
+
     /// The same variable; its operation is marked as a user's own, so that no reader of the tape takes its
     /// name for that of an operation of this crate.
     pub(crate) fn custom(self) -> Self {

@@ -1,4 +1,5 @@
-//! Dense linear algebra for initialisers and measures: QR, singular values, symmetric eigenvalues.
+//! Dense linear algebra for initialisers and measures: QR, singular values, symmetric eigenvalues; norms of
+//! matrices from above and from below.
 //!
 //! Everything is in `f64`, without derivatives. Two back-ends compute the same: our own short Householder and
 //! Jacobi routines, and LAPACK (feature `lapack`). Signs are fixed here, so that both give the same factors
@@ -14,11 +15,15 @@ use lapack as backend;
 #[cfg(not(feature = "lapack"))]
 use own as backend;
 
+mod interval;
+mod norms;
 mod null_space;
 
 #[cfg(test)]
 mod tests;
 
+pub use interval::{Interval, Lower, Upper};
+pub use norms::{Lp, frobenius_norm, one_norm, power_iteration, spectral_norm};
 pub use null_space::{NullSpace, null_space};
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Zip};

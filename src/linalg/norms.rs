@@ -31,7 +31,13 @@ impl Lp {
         match self {
             Self::One => x.map(f64::abs).sum(),
             Self::Two => x.map(|x| x * x).sum::<f64>().sqrt(),
-            Self::Inf => x.fold(0.0, |m, x| if x.abs() > m || x.is_nan() { x.abs() } else { m }),
+            Self::Inf => x.fold(0.0, |m, x| {
+                if x.abs() > m || x.is_nan() {
+                    x.abs()
+                } else {
+                    m
+                }
+            }),
         }
     }
 
@@ -119,7 +125,11 @@ pub fn spectral_norm(a: ArrayView2<'_, f64>) -> Upper {
         return Upper::ZERO;
     }
     // The Gram matrix of the shorter side.
-    let a = if a.nrows() < a.ncols() { a.reversed_axes() } else { a };
+    let a = if a.nrows() < a.ncols() {
+        a.reversed_axes()
+    } else {
+        a
+    };
     // Dividing by a power of two is exact, but for entries that become subnormal: their loss is bounded.
     let scaled = a.mapv(|x| x / size);
     let lost = Upper::new(a.len() as f64 * f64::MIN_POSITIVE);
@@ -244,8 +254,14 @@ mod tests {
                 let a = random(m, n, seed) * size;
                 let exact = crate::linalg::svd((&a / size).view()).1[0] * size;
                 let bound = spectral_norm(a.view()).get();
-                assert!(bound >= exact * (1.0 - 1e-14), "{m} × {n}: {bound} < {exact}");
-                assert!(bound <= exact * (1.0 + 1e-8), "{m} × {n}: {bound} > {exact}");
+                assert!(
+                    bound >= exact * (1.0 - 1e-14),
+                    "{m} × {n}: {bound} < {exact}"
+                );
+                assert!(
+                    bound <= exact * (1.0 + 1e-8),
+                    "{m} × {n}: {bound} > {exact}"
+                );
             }
         }
     }

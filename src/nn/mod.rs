@@ -84,7 +84,7 @@ pub use pass::{Layer, Output, Pass, Updates};
 pub use recurrent::{Gru, GruCell, Lstm, LstmCell, LstmState};
 pub use torch::TorchName;
 pub(crate) use torch::TorchPlace;
-pub use trace::{Call, Summary, Trace, Traced};
+pub use trace::{Call, Constant, Constants, Summary, Trace, Traced};
 pub use transformer::{
     Bert, BertConfig, BlockConfig, DropPath, FeedForward, FeedForwardConfig, LanguageConfig,
     LanguageModel, Positions, Transformer, TransformerBlock, VisionConfig, VisionTransformer,

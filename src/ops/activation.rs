@@ -70,6 +70,7 @@ impl<F: Real> Var<'_, F> {
             }
         });
         self.builtin_unary("elu", y, move |p| p.gy().elu_gate(p.x(), alpha))
+            .noting(alpha.as_f64())
     }
 
     /// z = g where x > 0, else α eˣ g: the derivative of ELU.   ḡ = z̄ likewise, x̄ = α eˣ g z̄ where x ≤ 0,
@@ -139,12 +140,19 @@ impl<F: Real> Var<'_, F> {
     pub fn gelu_tanh(self) -> Self {
         let cube = self * self.square();
         let inner = (self + cube * F::of(0.044_715)) * F::of(std::f64::consts::FRAC_2_PI.sqrt());
-        self * (inner.tanh() + F::one()) * F::of(0.5)
+        let y = self * (inner.tanh() + F::one()) * F::of(0.5);
+        y.with_note(Slopes {
+            of: self.id,
+            slopes: GELU_TANH_SLOPES,
+        })
     }
 
     /// y = x / (1 + e⁻ˣ), also called swish
     pub fn silu(self) -> Self {
-        self * self.sigmoid()
+        (self * self.sigmoid()).with_note(Slopes {
+            of: self.id,
+            slopes: SILU_SLOPES,
+        })
     }
 
     /// y = ln(1 + eˣ), without overflow,   x̄ = ȳ sigmoid(x)
@@ -158,6 +166,22 @@ impl<F: Real> Var<'_, F> {
         )
     }
 }
+
+/// The note of an activation that is composed of operations: it acts on each entry of node `of`, and its
+/// slope is within these limits.
+pub(crate) struct Slopes {
+    pub of: usize,
+    pub slopes: [f64; 2],
+}
+
+/// The smallest and the largest slope of GELU, −0.1289041451 and 1.1289041451, rounded outward.
+pub(crate) const GELU_SLOPES: [f64; 2] = [-0.128_904_2, 1.128_904_2];
+
+/// Of its approximation by tanh, rounded outward.
+const GELU_TANH_SLOPES: [f64; 2] = [-0.128_994, 1.128_994];
+
+/// Of x sigmoid(x), −0.0998393200 and 1.0998393200, rounded outward.
+const SILU_SLOPES: [f64; 2] = [-0.099_839_4, 1.099_839_4];
 
 /// |x| from which Φ(−|x|) and φ(x) are 0 in both types.
 const FAR: f64 = 64.0;

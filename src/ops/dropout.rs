@@ -17,5 +17,6 @@ impl<F: Real> Var<'_, F> {
     pub fn dropout(self, p: f64, seed: u64) -> Self {
         let y = random::dropout(&self.value(), p, seed);
         self.builtin_unary("dropout", y, move |vjp| vjp.gy().dropout(p, seed))
+            .noting((1.0 - p).recip().next_up())
     }
 }

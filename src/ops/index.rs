@@ -7,6 +7,9 @@ use crate::tensor::{contiguous, normalize_axis};
 use ndarray::Axis;
 use std::sync::Arc;
 
+/// The note of a selection: which slices it reads (`index_select`) or adds to (`index_add`).
+pub(crate) struct Indices(pub Arc<[usize]>);
+
 impl<F: Real> Var<'_, F> {
     /// y = the slices `indices` of x along `axis`, in that order, repeats allowed,   x̄ = ȳ added up at those
     /// places
@@ -30,10 +33,12 @@ impl<F: Real> Var<'_, F> {
             // Of a view the chosen slices alone are copied.
             None => x.select(Axis(axis), &indices).into_shared(),
         };
+        let chosen = Arc::clone(&indices);
         self.builtin_unary("index_select", y, move |p| {
             p.gy().index_add(axis as isize, Arc::clone(&indices), size)
         })
         .noting(axis as f64)
+        .with_note(Indices(chosen))
     }
 
     /// y of `size` along `axis`, zero but for `y[indices[k]] += x[k]`,   x̄ = the slices `indices` of ȳ
@@ -54,10 +59,12 @@ impl<F: Real> Var<'_, F> {
         let data = x.as_slice().expect("contiguous");
         let y = index::add(data, around(&shape, axis), &indices, size);
         shape[axis] = size;
+        let chosen = Arc::clone(&indices);
         self.builtin_unary("index_add", y.into_tensor(&shape), move |p| {
             p.gy().index_select(axis as isize, Arc::clone(&indices))
         })
         .noting(axis as f64)
+        .with_note(Indices(chosen))
     }
 }
 

@@ -28,13 +28,13 @@
 //! The operation also needs an entry in the registry (`tests/operations/registry`), which every generic test
 //! walks: how to draw operands, and the value by a plain loop.
 
-mod activation;
+pub(crate) mod activation;
 mod arithmetic;
 pub mod attention;
 mod define;
 mod dropout;
 mod elementwise;
-mod index;
+pub(crate) mod index;
 mod layer_norm;
 mod loss;
 mod matrix;

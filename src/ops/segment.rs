@@ -1,6 +1,7 @@
 //! Between rows and entries of a pattern: gathering, and sums, means, maxima and softmax over the entries of
 //! each row.
 
+use super::sparse::Along;
 use crate::autodiff::Var;
 use crate::kernels::{map, segment};
 use crate::real::Real;
@@ -154,6 +155,7 @@ fn per_row<'t, F: Real>(
     let y = apply(x, &shape, |x| kernel(pattern, x, width));
     let again = Arc::clone(pattern);
     x.builtin_unary(op, y, move |p| adjoint(&again, p.gy()))
+        .with_note(Along(Arc::clone(pattern)))
 }
 
 /// The shape of x with `to` in place of `from` in front, and the number of elements behind the first axis.

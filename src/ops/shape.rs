@@ -128,7 +128,10 @@ impl<'t, F: Real> Var<'t, F> {
             "permute: {axes:?} is not a permutation of the {n} dimensions"
         );
         let y = self.value().permuted_axes(IxDyn(&order));
+        // Whether the last axis stays.
+        let rows = order.last() == Some(&(n.wrapping_sub(1)));
         self.builtin_unary("permute", y, move |p| p.gy().permute(&inverse))
+            .noting(f64::from(rows))
     }
 
     /// x with two axes exchanged; a view.   x̄ = ȳ with them exchanged back

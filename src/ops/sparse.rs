@@ -24,6 +24,9 @@ pub use super::segment::{
     segment_sum_columns,
 };
 
+/// The note of an operation along a pattern.
+pub(crate) struct Along(pub Arc<Pattern>);
+
 /// y = S x: y_i = Σ_j s_ij x_j,   s̄ = [`sddmm`](ȳ, x),   x̄ = Sᵀ ȳ
 ///
 /// Values `[nnz]` and x `[m, d]` give `[n, d]`; values `[nnz, H]` and x `[m, H, d]` give `[n, H, d]`, one
@@ -43,6 +46,7 @@ pub fn spmm<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>) -
         move |p| sddmm(&for_s, p.gy(), p.b()),
         move |p| spmm_t(&for_x, p.a(), p.gy()),
     )
+    .with_note(Along(Arc::clone(pattern)))
 }
 
 /// y = Sᵀ x: y_j = Σ_i s_ij x_i,   s̄ = [`sddmm`](x, ȳ),   x̄ = S ȳ
@@ -63,6 +67,7 @@ pub fn spmm_t<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>)
         move |p| sddmm(&for_s, p.b(), p.gy()),
         move |p| spmm(&for_x, p.a(), p.gy()),
     )
+    .with_note(Along(Arc::clone(pattern)))
 }
 
 /// s = A Bᵀ at the entries of the pattern: s_e = ⟨a_i(e), b_j(e)⟩,   ā = S̄ b,   b̄ = S̄ᵀ a

@@ -8,6 +8,7 @@
 mod centred;
 mod glue;
 mod laws;
+mod lipschitz;
 mod log;
 mod shared;
 mod streams;
@@ -16,12 +17,14 @@ mod weights;
 
 pub(in crate::nn) use log::Log;
 
+pub use lipschitz::{Constant, Constants};
 pub use log::Call;
 pub use summary::Summary;
 
 use super::{Module, Pass, Role};
 use crate::autodiff::{Tape, Var};
 use crate::real::Real;
+use crate::tensor::Tensor;
 use std::cell::RefCell;
 
 /// One forward pass over a sample input.
@@ -66,6 +69,8 @@ pub struct Trace {
     calls: Vec<Call>,
     nodes: Vec<Node>,
     outputs: Vec<usize>,
+    /// The tape itself and the node of the input, if the trace was taken at one.
+    sample: Option<lipschitz::Sample>,
 }
 
 /// A node of the tape, without its value.
@@ -102,12 +107,44 @@ impl Trace {
         forward: impl for<'t, 'm> FnOnce(&Pass<'t, 'm, F>) -> Vec<Var<'t, F>>,
     ) -> Self {
         let tape = Tape::new();
+        let mut pass = Pass::train(&tape, model, 0);
+        pass.log = Some(RefCell::new(Log::new(trained_names(model))));
+        let outputs = forward(&pass).iter().map(|y| y.id).collect();
+        Self::read(model, pass, outputs)
+    }
+
+    /// A trace of an evaluation at the input x, for questions about the output as a function of the input:
+    /// [`lipschitz`](Self::lipschitz). Nothing is random in it, and norms over a batch use their running
+    /// statistics.
+    ///
+    /// The trace keeps the values of the pass as long as it lives.
+    pub fn at<F: Real>(
+        model: &(impl Module<F> + ?Sized),
+        x: &Tensor<F>,
+        forward: impl for<'t, 'm> FnOnce(&Pass<'t, 'm, F>, Var<'t, F>) -> Var<'t, F>,
+    ) -> Self {
+        let tape = Tape::new();
+        let (mut trace, input, output) = {
+            let theta = model.vars(&tape);
+            let x = tape.var(x.clone());
+            let mut pass = Pass::bound(&tape, model, &theta);
+            pass.log = Some(RefCell::new(Log::new(trained_names(model))));
+            let y = forward(&pass, x);
+            (Self::read(model, pass, vec![y.id]), x.id, y.id)
+        };
+        trace.sample = Some(lipschitz::Sample::new(tape, input, output));
+        trace
+    }
+
+    /// Reads what a pass has recorded.
+    fn read<F: Real>(
+        model: &(impl Module<F> + ?Sized),
+        mut pass: Pass<'_, '_, F>,
+        outputs: Vec<usize>,
+    ) -> Self {
         let entries = model.entries();
         let trained = || entries.iter().filter(|e| e.is_trained());
-        let names: Vec<String> = trained().map(|e| e.name.clone()).collect();
-        let mut pass = Pass::train(&tape, model, 0);
-        pass.log = Some(RefCell::new(Log::new(names.clone())));
-        let outputs = forward(&pass).iter().map(|y| y.id).collect();
+        let tape = pass.tape();
         let parameters: Vec<usize> = pass.vars().iter().map(|v| v.id).collect();
         let log = pass.log.take().expect("it was put there").into_inner();
         let node = |id| {
@@ -122,12 +159,13 @@ impl Trace {
             }
         };
         Self {
-            names,
+            names: trained_names(model),
             roles: trained().map(|e| e.role).collect(),
             shapes: trained().map(|e| e.tensor.shape().to_vec()).collect(),
             calls: log.calls,
             nodes: (0..tape.len()).map(node).collect(),
             outputs,
+            sample: None,
         }
     }
 
@@ -154,6 +192,12 @@ impl Trace {
         all.filter(|&c| self.calls[c].ports.is_some() && !hidden(c))
             .collect()
     }
+}
+
+fn trained_names<F: Real>(model: &(impl Module<F> + ?Sized)) -> Vec<String> {
+    let entries = model.entries();
+    let trained = entries.iter().filter(|e| e.is_trained());
+    trained.map(|e| e.name.clone()).collect()
 }
 
 /// A model that can be traced on a sample that it makes itself, so its laws can be listed without

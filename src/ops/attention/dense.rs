@@ -1,7 +1,7 @@
 //! Attention between queries and keys.
 
 use super::{DotAttention, Mask, slice};
-use crate::autodiff::{Fused, Var, fused};
+use crate::autodiff::{Fused, Var, fused_builtin};
 use crate::kernels::attention::dense::{Dense, Operands, Outcome};
 use crate::kernels::random::Dropout;
 use crate::ops::sparse::{gather_columns, gather_rows, sddmm, segment_softmax};
@@ -97,7 +97,11 @@ impl DenseAttention {
             with_beta: x.beta.is_some(),
             with_t: x.t.is_some(),
         };
-        fused(operation, &x.operands())
+        let note = Scored {
+            attention: self.clone(),
+            t: x.t.map(|t| t.id),
+        };
+        fused_builtin(operation, &x.operands()).with_note(note)
     }
 
     /// α before dropout, shape `[.., H, n, m]`; under a set of edges `[nnz, H]`.
@@ -239,6 +243,12 @@ impl DenseAttention {
         let shape = [&x.q.shape()[..lead], &[s.n, s.heads, s.value_width]].concat();
         y.reshape(&shape)
     }
+}
+
+/// The note of the fused operation: its options, and the operand t.
+pub(crate) struct Scored {
+    pub attention: DenseAttention,
+    pub t: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -9,6 +9,7 @@ mod edge_dot;
 mod edges;
 mod mask;
 
+pub(crate) use dense::Scored;
 pub use dense::{Compared, DenseAttention};
 pub use edge_dot::DotAttention;
 pub use edges::EdgeAttention;

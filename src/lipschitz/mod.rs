@@ -1,0 +1,34 @@
+//! Lipschitz constants: how far an output can move if the input moves, as an interval between a bound that is
+//! proven and a perturbation that was found.
+//!
+//! - [`bound`] reads an upper bound off the tape between an input and an output, for p = 1, 2, ∞, for all
+//!   inputs, for inputs of limited size, or at one input ([`Domain`]). The result is a formula ([`Bound`]):
+//!   its certified number is rounded outward ([`Upper`]), and as a variable it differentiates. A layer with a
+//!   theorem of its own states it ([`state`]).
+//! - [`local`] and [`Search`] find lower bounds ([`Lower`]): the norm of a Jacobian, also at the worst input
+//!   that gradient ascent comes to; [`quotient`] is the plainest of them.
+//! - [`invert`] inverts x + g(x) by fixed point where g is certified to contract.
+//!
+//! ‖f(x) − f(x′)‖_p ≤ L ‖x − x′‖_p, where a tensor counts as the vector of its entries. Bounds are those of
+//! the function in exact arithmetic, with the weights as stored.
+
+mod attention;
+mod bound;
+mod differentiate;
+mod estimate;
+mod invert;
+mod reach;
+mod rescale;
+mod rules;
+mod search;
+mod sparse;
+mod walk;
+
+pub use bound::Bound;
+pub use estimate::{Jacobian, jacobian_norm, local, quotient};
+pub use invert::{Inverse, invert, iterate};
+pub use search::{Found, Objective, Search};
+pub use walk::{Domain, bound, state};
+pub(crate) use walk::{Unbounded, Walk};
+
+pub use crate::linalg::{Interval, Lower, Lp, Upper};

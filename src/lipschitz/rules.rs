@@ -1,0 +1,515 @@
+//! The table: what each operation does to a bound.
+//!
+//! An operation that is not in the table has no bound, so that a result is never too small.
+
+use super::attention;
+use super::bound::{Matrix, Tree};
+use super::rescale::Pair;
+use super::sparse;
+use super::walk::{Domain, Slot, Walk, product};
+use crate::linalg::{Lp, Upper};
+use crate::ops::activation::{GELU_SLOPES, Slopes};
+use crate::ops::index::Indices;
+use crate::real::Real;
+use std::rc::Rc;
+
+/// The constant of node `id`, from those of its arguments, of which one moves at least.
+pub(super) fn derive<F: Real>(walk: &Walk<'_, F>, id: usize, slots: &[Slot]) -> Slot {
+    let composed = compose(walk, id, slots);
+    // An activation that is composed of operations: its slope everywhere, or what its parts give at a point.
+    let note = walk.tape.note::<Slopes>(id);
+    let slope = note.and_then(|note| match walk.slot(note.of) {
+        Slot::Moves(of) => {
+            let [low, high] = note.slopes;
+            Some(product(vec![number(low.abs().max(high)), of]))
+        }
+        _ => None,
+    });
+    match (slope, composed) {
+        (Some(slope), Slot::Moves(parts)) => Slot::Moves(Rc::new(Tree::Min(vec![slope, parts]))),
+        (Some(slope), _) => Slot::Moves(slope),
+        (None, composed) => composed,
+    }
+}
+
+fn compose<F: Real>(walk: &Walk<'_, F>, id: usize, slots: &[Slot]) -> Slot {
+    if let Some(unbounded) = slots.iter().find(|s| matches!(s, Slot::Unbounded { .. })) {
+        return unbounded.clone();
+    }
+    let constants: Vec<Option<Rc<Tree>>> = slots
+        .iter()
+        .map(|slot| match slot {
+            Slot::Moves(tree) => Some(Rc::clone(tree)),
+            _ => None,
+        })
+        .collect();
+    let rule = Rule {
+        walk,
+        id,
+        constants,
+    };
+    match rule.apply() {
+        Ok(tree) => Slot::Moves(tree),
+        Err(reason) => Slot::Unbounded { node: id, reason },
+    }
+}
+
+pub(super) fn number(x: f64) -> Rc<Tree> {
+    Rc::new(Tree::Number(Upper::new(x)))
+}
+
+pub(super) fn root(x: usize) -> Rc<Tree> {
+    Rc::new(Tree::Number(Upper::new(x as f64).sqrt()))
+}
+
+/// One operation whose operands are bounded or fixed.
+pub(super) struct Rule<'w, 't, F: Real> {
+    pub walk: &'w Walk<'t, F>,
+    pub id: usize,
+    /// The constants of the operands; `None` for fixed ones.
+    pub constants: Vec<Option<Rc<Tree>>>,
+}
+
+type Outcome = Result<Rc<Tree>, String>;
+
+impl<F: Real> Rule<'_, '_, F> {
+    pub fn arg(&self, k: usize) -> usize {
+        self.walk.tape.node(self.id).args[k]
+    }
+
+    pub fn shape(&self, id: usize) -> Vec<usize> {
+        self.walk.tape.node(id).value.shape().to_vec()
+    }
+
+    fn p(&self) -> Lp {
+        self.walk.p
+    }
+
+    /// The constant of the first operand, times a factor.
+    fn times(&self, factor: Rc<Tree>) -> Outcome {
+        let own = self.constants[0]
+            .clone()
+            .ok_or("its first operand is fixed")?;
+        Ok(product(vec![factor, own]))
+    }
+
+    /// What a linear map that writes each input to at most `copies` places, or adds at most `copies` inputs up
+    /// in each place, does: the norm is `copies`, √`copies` or 1.
+    fn copies(&self, count: usize, p: Lp) -> Rc<Tree> {
+        match p {
+            Lp::One => number(count as f64),
+            Lp::Two => root(count),
+            Lp::Inf => number(1.0),
+        }
+    }
+
+    /// The factor of broadcasting operand k to the shape of the output.
+    fn repeated(&self, k: usize) -> Rc<Tree> {
+        let (from, to) = (self.shape(self.arg(k)), self.shape(self.id));
+        let count = |s: &[usize]| s.iter().product::<usize>().max(1);
+        self.copies(count(&to) / count(&from), self.p())
+    }
+
+    fn apply(&self) -> Outcome {
+        let node = self.walk.tape.node(self.id);
+        let c = node.constant;
+        match node.op {
+            "alias" | "neg" | "reshape" | "permute" | "slice" | "pad" | "abs" | "add_scalar"
+            | "max" | "min" | "rotate_planes" | "segment_max" => self.times(number(1.0)),
+            "scale" => self.times(number(c.abs())),
+            "dropout" => self.times(number(c)),
+            "add" | "sub" => self.joined(true),
+            "maximum" | "minimum" | "where_" | "concat" => self.joined(false),
+            "mul" => self.entrywise_product(),
+            "div" => self.quotient(),
+            "sum" | "sum_to" => {
+                let (from, to) = (self.shape(self.arg(0)), self.shape(self.id));
+                let count = |s: &[usize]| s.iter().product::<usize>().max(1);
+                self.times(self.copies(count(&from) / count(&to), self.p().dual()))
+            }
+            "broadcast_to" => self.times(self.repeated(0)),
+            "index_select" => self.times(self.copies(self.chosen()?, self.p())),
+            "index_add" => self.times(self.copies(self.chosen()?, self.p().dual())),
+            "matmul" => self.matrix_product(),
+            "linear" => self.linear(),
+            "softmax" | "segment_softmax" => self.times(number(0.5)),
+            "log_softmax" => {
+                // I − 1 pᵀ, whose norm is convex in p: the worst p is a corner of the simplex.
+                let n = self.shape(self.id).last().copied().unwrap_or(1);
+                self.times(match self.p() {
+                    Lp::One => number((n.max(2) - 1) as f64),
+                    Lp::Two => root(n),
+                    Lp::Inf => number(2.0),
+                })
+            }
+            "logsumexp" => self.times(number(1.0)),
+            "layer_norm" | "rms_norm" => self.row_norm(c),
+            "attend" => attention::bound(self),
+            "gather_rows"
+            | "gather_columns"
+            | "segment_sum"
+            | "segment_sum_columns"
+            | "spmm"
+            | "spmm_t" => sparse::bound(self),
+            op => match slopes(op, c) {
+                Some(range) if self.walk.domain != Domain::Here => {
+                    self.times(number(range[0].abs().max(range[1])))
+                }
+                _ => self.slope(op, c),
+            },
+        }
+    }
+
+    /// a + b, or one of the two entry by entry, or both side by side.
+    fn joined(&self, sum: bool) -> Outcome {
+        let concat = self.walk.tape.node(self.id).op == "concat";
+        let parts = self.constants.iter().enumerate().filter_map(|(k, own)| {
+            let own = own.clone()?;
+            let repeated = if concat {
+                number(1.0)
+            } else {
+                self.repeated(k)
+            };
+            Some(product(vec![repeated, own]))
+        });
+        let parts: Vec<_> = parts.collect();
+        if let [only] = &parts[..] {
+            return Ok(Rc::clone(only));
+        }
+        let tree = match (sum, self.p()) {
+            (true, _) => Tree::Sum(parts),
+            // Entries of a maximum move by no more than one of the two.
+            (false, Lp::Inf) => Tree::Max(parts),
+            (false, Lp::Two) if concat && self.same(&parts) => {
+                return Ok(product(vec![root(parts.len()), Rc::clone(&parts[0])]));
+            }
+            (false, Lp::Two) => Tree::Hypot(parts),
+            (false, Lp::One) => Tree::Sum(parts),
+        };
+        Ok(Rc::new(tree))
+    }
+
+    fn same(&self, parts: &[Rc<Tree>]) -> bool {
+        parts.iter().all(|part| Rc::ptr_eq(part, &parts[0]))
+    }
+
+    /// How often the most frequent index occurs.
+    fn chosen(&self) -> Result<usize, String> {
+        let note = self.walk.tape.note::<Indices>(self.id);
+        let note = note.ok_or("its indices are not known")?;
+        let mut counts = std::collections::HashMap::new();
+        for &index in note.0.iter() {
+            *counts.entry(index).or_insert(0usize) += 1;
+        }
+        Ok(counts.into_values().max().unwrap_or(0))
+    }
+
+    /// a ⊙ b: the constant of each, times the reach of the other.
+    fn entrywise_product(&self) -> Outcome {
+        let mut parts = Vec::new();
+        for (k, own) in self.constants.iter().enumerate() {
+            let Some(own) = own else { continue };
+            let other = self.arg(1 - k);
+            let limit = match self.walk.moves(other) {
+                false => Rc::new(Tree::MaxAbs(other)),
+                true => (self.walk.reach(other).entry).ok_or(
+                    "a product of two operands that depend on the input and have no limits",
+                )?,
+            };
+            parts.push(product(vec![limit, self.repeated(k), Rc::clone(own)]));
+        }
+        Ok(sum(parts))
+    }
+
+    /// a / b.
+    fn quotient(&self) -> Outcome {
+        let (a, b) = (self.arg(0), self.arg(1));
+        let recip = || Rc::new(Tree::Recip(b));
+        match (&self.constants[0], &self.constants[1]) {
+            (Some(own), None) => Ok(product(vec![recip(), self.repeated(0), Rc::clone(own)])),
+            (own_a, Some(own_b)) if self.walk.domain == Domain::Here => {
+                let mut parts = vec![product(vec![
+                    Rc::new(Tree::MaxAbs(a)),
+                    recip(),
+                    recip(),
+                    self.repeated(1),
+                    Rc::clone(own_b),
+                ])];
+                if let Some(own) = own_a {
+                    parts.push(product(vec![recip(), self.repeated(0), Rc::clone(own)]));
+                }
+                Ok(sum(parts))
+            }
+            _ => Err("a division by something that depends on the input".into()),
+        }
+    }
+
+    /// a b: a matrix product, also of batches.
+    fn matrix_product(&self) -> Outcome {
+        let (a, b) = (self.arg(0), self.arg(1));
+        let (sa, sb) = (self.shape(a), self.shape(b));
+        let out = self.shape(self.id);
+        let batch = |s: &[usize]| {
+            s[..s.len().saturating_sub(2)]
+                .iter()
+                .product::<usize>()
+                .max(1)
+        };
+        let repeated = |s: &[usize]| self.copies(batch(&out) / batch(s).max(1), self.p());
+        match (&self.constants[0], &self.constants[1]) {
+            (Some(own), None) => {
+                let map = Matrix::from(b).t();
+                Ok(self.mapped(map, product(vec![repeated(&sa), Rc::clone(own)])))
+            }
+            (None, Some(own)) => Ok(product(vec![
+                Rc::new(Tree::Norm(self.p(), vec![a.into()])),
+                repeated(&sb),
+                Rc::clone(own),
+            ])),
+            (Some(own_a), Some(own_b)) => {
+                let of = |id: usize, shape: &[usize], transposed: bool| -> Outcome {
+                    let matrix = Matrix {
+                        node: id,
+                        rows: None,
+                        transposed,
+                    };
+                    if self.walk.domain == Domain::Here {
+                        return Ok(Rc::new(Tree::Norm(self.p(), vec![matrix])));
+                    }
+                    let reach = self.walk.reach(id);
+                    let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+                    let missing =
+                        "a product of two matrices that depend on the input and have no limits";
+                    match (self.p(), transposed) {
+                        (Lp::Two, _) => {
+                            let row = reach.row.ok_or(missing)?;
+                            Ok(product(vec![root(m), row]))
+                        }
+                        (Lp::Inf, false) | (Lp::One, true) => {
+                            let entry = reach.entry.ok_or(missing)?;
+                            Ok(product(vec![number(n as f64), entry]))
+                        }
+                        (Lp::Inf, true) | (Lp::One, false) => {
+                            let entry = reach.entry.ok_or(missing)?;
+                            Ok(product(vec![number(m as f64), entry]))
+                        }
+                    }
+                };
+                let first = product(vec![of(b, &sb, true)?, repeated(&sa), Rc::clone(own_a)]);
+                let second = product(vec![of(a, &sa, false)?, repeated(&sb), Rc::clone(own_b)]);
+                Ok(sum(vec![first, second]))
+            }
+            (None, None) => Err("both operands are fixed".into()),
+        }
+    }
+
+    /// x Wᵀ.
+    fn linear(&self) -> Outcome {
+        match (&self.constants[0], &self.constants[1]) {
+            (Some(own), None) => Ok(self.mapped(self.arg(1).into(), Rc::clone(own))),
+            _ => Err("its weight depends on the input".into()),
+        }
+    }
+
+    /// The constant of rows that are mapped by a matrix, given theirs.
+    fn mapped(&self, map: Matrix, own: Rc<Tree>) -> Rc<Tree> {
+        let norm = Tree::Norm(self.p(), vec![map.clone()]);
+        let plain = product(vec![Rc::new(norm), own]);
+        match self.tightened(map) {
+            Some(tight) => Rc::new(Tree::Min(vec![plain, tight])),
+            None => plain,
+        }
+    }
+
+    /// The bound of W₂ σ(W₁ u) with respect to u, times the constant of u, if the first operand of this product
+    /// is such an activation; likewise of a product of two linear maps.
+    fn tightened(&self, w2: Matrix) -> Option<Rc<Tree>> {
+        if self.walk.tape.node(w2.node).value.ndim() != 2 {
+            return None;
+        }
+        let (z, slopes) = self.activation(self.arg(0));
+        let (u, w1) = self.affine(z)?;
+        let Slot::Moves(own) = self.walk.slot(u) else {
+            return None;
+        };
+        let tree = match slopes {
+            Some(slopes) => Tree::Pair(Pair {
+                p: self.p(),
+                first: w1,
+                second: w2,
+                slopes,
+            }),
+            None => Tree::Norm(self.p(), vec![w2, w1]),
+        };
+        Some(product(vec![Rc::new(tree), own]))
+    }
+
+    /// The argument of the activation that computed this node, and its slopes; the node itself if there is
+    /// none. Dropout is not looked through.
+    fn activation(&self, mut id: usize) -> (usize, Option<[f64; 2]>) {
+        let tape = self.walk.tape;
+        while tape.node(id).op == "alias" && tape.node(id).note.is_none() {
+            id = tape.node(id).args[0];
+        }
+        let node = tape.node(id);
+        if let Some(note) = tape.note::<Slopes>(id) {
+            return (note.of, Some(note.slopes));
+        }
+        match slopes(node.op, node.constant) {
+            Some(range) if !node.custom => (node.args[0], Some(range)),
+            _ => (id, None),
+        }
+    }
+
+    /// u and W, if this node is u Wᵀ + b with fixed W and b.
+    fn affine(&self, mut id: usize) -> Option<(usize, Matrix)> {
+        let tape = self.walk.tape;
+        loop {
+            let node = tape.node(id);
+            match node.op {
+                _ if node.custom || node.note.is_some() => return None,
+                "add"
+                    if !self.walk.moves(node.args[1])
+                        && self.size_of(id) == self.size_of(node.args[0]) =>
+                {
+                    id = node.args[0];
+                }
+                "matmul" | "linear"
+                    if self.walk.moves(node.args[0]) && !self.walk.moves(node.args[1]) =>
+                {
+                    let (u, w) = (node.args[0], Matrix::from(node.args[1]));
+                    let single = tape.node(w.node).value.ndim() == 2;
+                    let map = if node.op == "matmul" { w.t() } else { w };
+                    return single.then_some((u, map));
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn size_of(&self, id: usize) -> usize {
+        self.walk.tape.node(id).value.len()
+    }
+
+    /// LayerNorm and RMSNorm: their Jacobian is diag(γ) (a projection) / √(var + ε), or in place of the
+    /// projection a matrix between 0 and one.
+    fn row_norm(&self, eps: f64) -> Outcome {
+        let node = self.walk.tape.node(self.id);
+        if node.args[1..].iter().any(|&a| self.walk.moves(a)) {
+            return Err("its gain depends on the input".into());
+        }
+        let shape = node.value.shape().to_vec();
+        let d = shape.last().copied().unwrap_or(1);
+        let least = match self.walk.domain {
+            Domain::Here => {
+                let x = self.walk.tape.node(node.args[0]).value.mapv(Real::as_f64);
+                let centred = node.op == "layer_norm";
+                let moments = x
+                    .lanes(ndarray::Axis(shape.len() - 1))
+                    .into_iter()
+                    .map(|row| {
+                        let mean = if centred { row.sum() / d as f64 } else { 0.0 };
+                        row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / d as f64
+                    });
+                // Rounding: a variance is a sum of squares, but for the mean's error.
+                moments.fold(f64::INFINITY, f64::min) * (1.0 - 1e-9)
+            }
+            _ => 0.0,
+        };
+        let inner = least + eps;
+        if inner <= 0.0 {
+            return Err(match self.walk.domain {
+                Domain::Here => "its input has a row without variance, and ε is 0".into(),
+                _ => "ε is 0, and an input may have any variance".into(),
+            });
+        }
+        let scale = Upper::rounded(1.0 / inner.sqrt(), 8.0 * f64::EPSILON);
+        // Rows are apart; within a row ‖·‖_p ≤ √d ‖·‖₂ for p = 1, and likewise for ∞.
+        let spread = match self.p() {
+            Lp::Two => Upper::ONE,
+            _ => Upper::new(d as f64).sqrt(),
+        };
+        let gain = node.args.get(1).map(|&g| Rc::new(Tree::MaxAbs(g)));
+        let scale = Rc::new(match self.walk.domain {
+            Domain::Here => Tree::Here(scale * spread),
+            _ => Tree::Number(scale * spread),
+        });
+        self.times(product([Some(scale), gain].into_iter().flatten().collect()))
+    }
+
+    /// The largest slope of a function of one number, over the entries at the recorded input; or over the
+    /// limits of its argument.
+    fn slope(&self, op: &str, c: f64) -> Outcome {
+        let x = self.arg(0);
+        if self.walk.domain == Domain::Here && self.constants.len() == 1 {
+            let value = self.walk.tape.node(x).value.mapv(Real::as_f64);
+            if let Some(slope) = slope_at(op, c) {
+                let largest = value.iter().map(|&x| slope(x).abs());
+                let largest =
+                    largest.fold(0.0, |m: f64, s| if s > m || s.is_nan() { s } else { m });
+                if !largest.is_nan() {
+                    return self.times(Rc::new(Tree::Here(Upper::rounded(largest, 1e-12))));
+                }
+            }
+        }
+        if op == "powf" && c == 2.0 {
+            let reach = self.walk.reach(x).entry;
+            let reach = reach.ok_or("a square, whose slope grows with its argument")?;
+            return self.times(product(vec![number(2.0), reach]));
+        }
+        if op == "powf" && c == 1.0 {
+            return self.times(number(1.0));
+        }
+        Err("no bound of its slope is known".into())
+    }
+}
+
+pub(super) fn sum(mut parts: Vec<Rc<Tree>>) -> Rc<Tree> {
+    match parts.len() {
+        1 => parts.swap_remove(0),
+        _ => Rc::new(Tree::Sum(parts)),
+    }
+}
+
+/// The smallest and the largest slope of a function of one number, rounded outward.
+fn slopes(op: &str, c: f64) -> Option<[f64; 2]> {
+    Some(match op {
+        "relu" | "tanh" | "softplus" | "clamp" => [0.0, 1.0],
+        "leaky_relu" => [c.min(1.0), c.max(1.0)],
+        "elu" if c >= 0.0 => [0.0, c.max(1.0)],
+        "sigmoid" => [0.0, 0.25],
+        "normal_cdf" => [0.0, 0.398_942_3],
+        "gelu" => GELU_SLOPES,
+        "sin" | "cos" => [-1.0, 1.0],
+        _ => return None,
+    })
+}
+
+/// Φ(x).
+fn distribution<F: Real>(x: F) -> F {
+    x.normal_cdf_v()
+}
+
+/// The slope as a function of the argument.
+fn slope_at(op: &str, c: f64) -> Option<Box<dyn Fn(f64) -> f64>> {
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    let density = |x: f64| (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
+    Some(match op {
+        "relu" => Box::new(|x| f64::from(x > 0.0)),
+        "clamp" => Box::new(|_| 1.0),
+        "leaky_relu" => Box::new(move |x| if x > 0.0 { 1.0 } else { c }),
+        "elu" => Box::new(move |x| if x > 0.0 { 1.0 } else { c * x.exp() }),
+        "tanh" => Box::new(|x| 1.0 / x.cosh().powi(2)),
+        "softplus" => Box::new(sigmoid),
+        "sigmoid" => Box::new(move |x| sigmoid(x) * sigmoid(-x)),
+        "normal_cdf" => Box::new(density),
+        "gelu" => Box::new(move |x| distribution(x) + x * density(x)),
+        "sin" => Box::new(f64::cos),
+        "cos" => Box::new(f64::sin),
+        "exp" => Box::new(f64::exp),
+        "ln" => Box::new(f64::recip),
+        "sqrt" => Box::new(|x| 0.5 / x.sqrt()),
+        "powf" => Box::new(move |x| c * x.powf(c - 1.0)),
+        _ => return None,
+    })
+}

@@ -1,0 +1,174 @@
+//! The norms of constant sparse matrices, and of the operations along a pattern.
+
+use super::bound::Tree;
+use super::rules::{Rule, number, root, sum};
+use super::walk::{Domain, product};
+use crate::linalg::{Lp, Upper};
+use crate::ops::sparse::Along;
+use crate::real::Real;
+use crate::sparse::Pattern;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The constant of a gather, a segment sum or a sparse product.
+pub(super) fn bound<F: Real>(rule: &Rule<'_, '_, F>) -> Result<Rc<Tree>, String> {
+    let note = rule.walk.tape.note::<Along>(rule.id);
+    let note = note.ok_or("its pattern is not known")?;
+    let pattern = &note.0;
+    let (rows, columns) = degrees(pattern);
+    let p = rule.walk.p;
+    let spread = |count: usize, p: Lp| match p {
+        Lp::One => number(count as f64),
+        Lp::Two => root(count),
+        Lp::Inf => number(1.0),
+    };
+    let op = rule.walk.tape.node(rule.id).op;
+    let factor = match op {
+        "gather_rows" => spread(rows, p),
+        "gather_columns" => spread(columns, p),
+        "segment_sum" => spread(rows, p.dual()),
+        "segment_sum_columns" => spread(columns, p.dual()),
+        _ => return matrix_product(rule, pattern, op == "spmm_t"),
+    };
+    let own = rule.constants[0].clone().ok_or("its operand is fixed")?;
+    Ok(product(vec![factor, own]))
+}
+
+/// S x or Sᵀ x.
+fn matrix_product<F: Real>(
+    rule: &Rule<'_, '_, F>,
+    pattern: &Arc<Pattern>,
+    transposed: bool,
+) -> Result<Rc<Tree>, String> {
+    let (walk, p) = (rule.walk, rule.walk.p);
+    let (s, x) = (rule.arg(0), rule.arg(1));
+    let (mut rows, mut columns) = degrees(pattern);
+    if transposed {
+        std::mem::swap(&mut rows, &mut columns);
+    }
+    let mut parts = Vec::new();
+    if let Some(own) = &rule.constants[1] {
+        let norm = if !walk.moves(s) || walk.domain == Domain::Here {
+            let values = walk.tape.node(s).value.mapv(Real::as_f64);
+            let heads = values.shape().get(1).copied().unwrap_or(1);
+            let values: Vec<f64> = values.iter().copied().collect();
+            let one = |h: usize| {
+                let head: Vec<f64> = values.iter().skip(h).step_by(heads).copied().collect();
+                matrix_norm(pattern, &head, transposed, p)
+            };
+            Rc::new(Tree::Number(
+                (0..heads).map(one).fold(Upper::ZERO, Upper::max),
+            ))
+        } else {
+            let entry = walk.reach(s).entry;
+            let entry =
+                entry.ok_or("a sparse matrix whose values depend on the input, without limits")?;
+            let count = match p {
+                Lp::One => number(columns as f64),
+                Lp::Two => root(rows * columns),
+                Lp::Inf => number(rows as f64),
+            };
+            product(vec![count, entry])
+        };
+        parts.push(product(vec![norm, Rc::clone(own)]));
+    }
+    if let Some(own) = &rule.constants[0] {
+        let limits = match walk.moves(x) {
+            false => (
+                Some(Rc::new(Tree::MaxRow(x))),
+                Some(Rc::new(Tree::MaxAbs(x))),
+            ),
+            true => {
+                let reach = walk.reach(x);
+                (reach.row, reach.entry)
+            }
+        };
+        let missing = "a sparse product with rows that depend on the input and have no limits";
+        let d = rule.shape(x).last().copied().unwrap_or(1);
+        parts.push(match p {
+            Lp::Inf => product(vec![
+                number(rows as f64),
+                limits.1.ok_or(missing)?,
+                Rc::clone(own),
+            ]),
+            Lp::Two => product(vec![root(rows), limits.0.ok_or(missing)?, Rc::clone(own)]),
+            Lp::One => product(vec![root(d), limits.0.ok_or(missing)?, Rc::clone(own)]),
+        });
+    }
+    Ok(sum(parts))
+}
+
+/// The most entries of a row, and of a column.
+fn degrees(pattern: &Pattern) -> (usize, usize) {
+    let mut columns = vec![0usize; pattern.cols()];
+    for &j in pattern.indices() {
+        columns[j as usize] += 1;
+    }
+    let rows = (0..pattern.rows()).map(|i| pattern.row(i).len());
+    (
+        rows.max().unwrap_or(0),
+        columns.into_iter().max().unwrap_or(0),
+    )
+}
+
+/// ‖S‖_p from above, or of Sᵀ.
+///
+/// For p = 2 by Collatz and Wielandt: ‖S‖₂² ≤ ‖ |S|ᵀ|S| ‖ ≤ max_j (|S|ᵀ|S| u)_j / u_j for every u > 0, with
+/// equality for the Perron vector. The search starts from the roots of the degrees, the Perron vector of a
+/// symmetrically normalised adjacency matrix.
+pub(super) fn matrix_norm(pattern: &Pattern, values: &[f64], transposed: bool, p: Lp) -> Upper {
+    if values.iter().any(|v| !v.is_finite()) {
+        return Upper::INFINITE;
+    }
+    let p = if transposed { p.dual() } else { p };
+    let (n, m) = pattern.shape();
+    let entries = || {
+        let places = pattern.rows_of().iter().zip(pattern.indices());
+        places
+            .zip(values)
+            .map(|((&i, &j), v)| (i as usize, j as usize, v.abs()))
+    };
+    let (rows, columns) = degrees(pattern);
+    let error = |terms: usize| (terms + 2) as f64 * f64::EPSILON;
+    match p {
+        Lp::Inf | Lp::One => {
+            let mut sums = vec![0.0; n.max(m)];
+            for (i, j, v) in entries() {
+                sums[if p == Lp::Inf { i } else { j }] += v;
+            }
+            let worst = sums.into_iter().fold(0.0, f64::max);
+            Upper::rounded(worst, error(rows.max(columns)))
+        }
+        Lp::Two => {
+            let mut u = vec![0.0f64; m];
+            for (_, j, v) in entries() {
+                u[j] += f64::from(v > 0.0);
+            }
+            let mut u: Vec<f64> = u.into_iter().map(|count| count.sqrt().max(1.0)).collect();
+            let mut best = f64::INFINITY;
+            for _ in 0..SEARCH {
+                let mut through = vec![0.0; n];
+                for (i, j, v) in entries() {
+                    through[i] += v * u[j];
+                }
+                let mut back = vec![0.0; m];
+                for (i, j, v) in entries() {
+                    back[j] += v * through[i];
+                }
+                let ratio = back.iter().zip(&u).map(|(b, u)| b / u).fold(0.0, f64::max);
+                let gain = best / ratio;
+                best = best.min(ratio);
+                if best == 0.0 || gain < 1.0 + 1e-9 {
+                    break;
+                }
+                let largest = back.iter().copied().fold(0.0, f64::max);
+                // Every entry must stay positive.
+                u = back.iter().map(|b| (b / largest).max(1e-9)).collect();
+            }
+            Upper::rounded(best, 4.0 * error(rows + columns)).sqrt()
+        }
+    }
+}
+
+/// Steps of the search for the Perron vector.
+const SEARCH: usize = 200;

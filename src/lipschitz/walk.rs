@@ -1,0 +1,242 @@
+//! The walk along a tape, from an input to an output: at each operation the bound of its value follows from
+//! the bounds of its operands.
+
+use super::bound::{Bound, Tree};
+use super::reach::Reach;
+use super::rules;
+use crate::autodiff::{Tape, Var};
+use crate::error::{Error, Result};
+use crate::linalg::{Lp, Upper};
+use crate::real::Real;
+use std::rc::Rc;
+
+/// The inputs for which a bound holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Domain {
+    /// All inputs.
+    Everywhere,
+    /// The inputs whose rows (along the last axis) have 2-norms of at most this radius.
+    Rows(f64),
+    /// The recorded input alone: a bound of the Jacobian there.
+    ///
+    /// It uses the values of the forward pass, and has their rounding error: record in `f64` if that matters.
+    Here,
+}
+
+/// What is known of a node with respect to the input.
+#[derive(Clone)]
+pub(super) enum Slot {
+    /// It does not depend on the input.
+    Fixed,
+    /// It does, with this constant.
+    Moves(Rc<Tree>),
+    /// It does, and this operation has no bound, for this reason.
+    Unbounded { node: usize, reason: String },
+}
+
+/// A bound that a layer states of its output with respect to a node, for all inputs.
+#[derive(Debug)]
+pub(crate) struct Stated {
+    of: usize,
+    bounds: Vec<(Lp, Rc<Tree>)>,
+}
+
+/// ‖y(x) − y(x′)‖_p ≤ L ‖x − x′‖_p for all x and x′ of the domain, read off the tape between x and y.
+///
+/// Tensors are taken as vectors: for p = 2 the norm of a matrix is the Frobenius norm. Everything on the tape
+/// that does not depend on x is held fixed.
+///
+/// ```
+/// use emmy::{Tape, init, lipschitz::{Domain, Lp, bound}, nn::{Linear, Pass}};
+/// let rng = &mut init::rng(0);
+/// let net = vec![Linear::<f64>::new(4, 8, true, rng), Linear::new(8, 3, true, rng)];
+/// let tape = Tape::new();
+/// let pass = Pass::train(&tape, &net, 0);
+/// let x = tape.var(init::normal(&[5, 4], 1.0, rng));
+/// let y = net[1].forward(&pass, net[0].forward(&pass, x).relu());
+/// let bound = bound(y, x, Lp::Two, Domain::Everywhere)?;
+/// assert!(bound.upper().is_finite());
+/// // The same as a variable: a penalty that trains.
+/// let gradients = pass.gradients(bound.var()?);
+/// # Ok::<(), emmy::Error>(())
+/// ```
+///
+/// # Errors
+/// If there is no bound for an operation between x and y; the message names it.
+///
+/// # Panics
+/// If the variables stand on different tapes.
+#[track_caller]
+pub fn bound<'t, F: Real>(
+    y: Var<'t, F>,
+    x: Var<'t, F>,
+    p: Lp,
+    domain: Domain,
+) -> Result<Bound<'t, F>> {
+    y.tape().accept("lipschitz::bound", &[x]);
+    let mut walk = Walk::new(x, p, domain);
+    walk.to(y.id)
+        .map_err(|unbounded| unbounded.into_error(y.tape()))
+}
+
+/// An operation without a bound.
+#[derive(Debug)]
+pub(crate) struct Unbounded {
+    pub node: usize,
+    pub reason: String,
+}
+
+impl Unbounded {
+    fn into_error<F: Real>(self, tape: &Tape<F>) -> Error {
+        let op = tape.node(self.node).op;
+        Error::invalid(
+            format!(
+                "Lipschitz bound: operation {} of the tape, `{op}`",
+                self.node
+            ),
+            "an operation with a bound",
+            self.reason,
+        )
+    }
+}
+
+/// The state of a walk.
+pub(crate) struct Walk<'t, F: Real> {
+    pub(super) tape: &'t Tape<F>,
+    pub(super) p: Lp,
+    pub(super) domain: Domain,
+    start: usize,
+    /// One per node from the start on.
+    slots: Vec<Slot>,
+    reaches: Vec<Reach>,
+}
+
+impl<'t, F: Real> Walk<'t, F> {
+    pub fn new(x: Var<'t, F>, p: Lp, domain: Domain) -> Self {
+        Self {
+            tape: x.tape(),
+            p,
+            domain,
+            start: x.id,
+            slots: vec![Slot::Moves(Rc::new(Tree::Number(Upper::ONE)))],
+            reaches: vec![Reach::of_input(domain, x.id)],
+        }
+    }
+
+    /// The bound at node `y`.
+    pub fn to(&mut self, y: usize) -> Result<Bound<'t, F>, Unbounded> {
+        for id in self.start + self.slots.len()..=y {
+            let slot = self.step(id);
+            let reach = match slot {
+                Slot::Fixed => Reach::default(),
+                _ => Reach::of(self, id),
+            };
+            self.slots.push(slot);
+            self.reaches.push(reach);
+        }
+        let tree = match self.slot(y) {
+            Slot::Fixed => Rc::new(Tree::Number(Upper::ZERO)),
+            Slot::Moves(tree) => tree,
+            Slot::Unbounded { node, reason } => return Err(Unbounded { node, reason }),
+        };
+        Ok(Bound {
+            tape: self.tape,
+            tree,
+        })
+    }
+
+    pub(super) fn slot(&self, id: usize) -> Slot {
+        match id.checked_sub(self.start) {
+            Some(k) => self.slots[k].clone(),
+            None => Slot::Fixed,
+        }
+    }
+
+    /// Whether the node depends on the input.
+    pub fn moves(&self, id: usize) -> bool {
+        !matches!(self.slot(id), Slot::Fixed)
+    }
+
+    /// How far the entries of a node reach.
+    pub(super) fn reach(&self, id: usize) -> Reach {
+        let known = id.checked_sub(self.start).map(|k| self.reaches[k].clone());
+        known.unwrap_or_default()
+    }
+
+    fn step(&self, id: usize) -> Slot {
+        let args = self.tape.node(id).args.clone();
+        let slots: Vec<Slot> = args.iter().map(|&a| self.slot(a)).collect();
+        if slots.iter().all(|s| matches!(s, Slot::Fixed)) {
+            return Slot::Fixed;
+        }
+        let stated = self.stated(id);
+        if self.tape.node(id).custom && stated.is_none() {
+            return Slot::Unbounded {
+                node: id,
+                reason: "an operation of a user's own; `lipschitz::state` states a bound of it"
+                    .into(),
+            };
+        }
+        let derived = rules::derive(self, id, &slots);
+        match (stated, derived) {
+            (Some(stated), Slot::Moves(derived)) => {
+                Slot::Moves(Rc::new(Tree::Min(vec![stated, derived])))
+            }
+            (Some(stated), _) => Slot::Moves(stated),
+            (None, derived) => derived,
+        }
+    }
+
+    /// The bound that a layer states of this node.
+    fn stated(&self, id: usize) -> Option<Rc<Tree>> {
+        let note = self.tape.note::<Stated>(id)?;
+        let (_, own) = note.bounds.iter().find(|(p, _)| *p == self.p)?;
+        match self.slot(note.of) {
+            Slot::Moves(tree) => Some(product(vec![Rc::clone(own), tree])),
+            _ => None,
+        }
+    }
+}
+
+/// States a bound of y with respect to x: for a layer whose constant is proven as a whole, or an operation of
+/// one's own. Each bound holds for all inputs, in its norm. Returns y, to be used in place of the argument.
+///
+/// ```
+/// use emmy::{Tape, kernels::map, lipschitz::{Bound, Domain, Lp, Upper, bound, state}, tensor::tensor};
+/// let tape = Tape::<f64>::new();
+/// let x = tape.var(tensor(&[2], vec![0.3, 4.0]));
+/// // atan, whose slope is at most 1.
+/// let y = x.unary("atan", map::unary(&x.value(), f64::atan), |p| {
+///     p.gy() / p.x().square().add_scalar(1.0)
+/// });
+/// let y = state(y, x, Lp::ALL.map(|p| (p, Bound::number(&tape, Upper::ONE))));
+/// assert_eq!(bound(y, x, Lp::Two, Domain::Everywhere)?.upper(), Upper::ONE);
+/// # Ok::<(), emmy::Error>(())
+/// ```
+///
+/// # Panics
+/// If the variables stand on different tapes.
+#[track_caller]
+pub fn state<'t, F: Real>(
+    y: Var<'t, F>,
+    x: Var<'t, F>,
+    bounds: impl IntoIterator<Item = (Lp, Bound<'t, F>)>,
+) -> Var<'t, F> {
+    y.tape().accept("lipschitz::state", &[x]);
+    if !y.is_differentiable() {
+        return y;
+    }
+    let bounds = bounds.into_iter().map(|(p, b)| (p, b.tree)).collect();
+    crate::autodiff::alias(y).with_note(Stated { of: x.id, bounds })
+}
+
+/// A product of trees; factors of 1 are left out.
+pub(super) fn product(factors: Vec<Rc<Tree>>) -> Rc<Tree> {
+    let is_one = |t: &Rc<Tree>| matches!(&**t, Tree::Number(x) if *x == Upper::ONE);
+    let mut rest: Vec<Rc<Tree>> = factors.into_iter().filter(|t| !is_one(t)).collect();
+    match rest.len() {
+        0 => Rc::new(Tree::Number(Upper::ONE)),
+        1 => rest.swap_remove(0),
+        _ => Rc::new(Tree::Product(rest)),
+    }
+}

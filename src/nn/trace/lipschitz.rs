@@ -1,0 +1,255 @@
+//! The Lipschitz constants of a model and of its layers, read off a trace.
+
+use super::{Call, Trace};
+use crate::autodiff::Tape;
+use crate::error::{Error, Result};
+use crate::lipschitz::{Domain, Interval, Lower, Lp, Unbounded, Upper, Walk, jacobian_norm, local};
+use crate::real::Real;
+use std::fmt;
+use std::rc::Rc;
+
+/// The tape of a trace, and the nodes of its input and output.
+#[derive(Clone)]
+pub(super) struct Sample {
+    input: usize,
+    output: usize,
+    tape: Rc<dyn Kept>,
+}
+
+impl Sample {
+    pub fn new<F: Real>(tape: Tape<F>, input: usize, output: usize) -> Self {
+        Self {
+            input,
+            output,
+            tape: Rc::new(tape),
+        }
+    }
+}
+
+impl fmt::Debug for Sample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sample {} → {}", self.input, self.output)
+    }
+}
+
+/// A tape of either type.
+trait Kept {
+    /// The bounds of several nodes with respect to one.
+    fn upper(&self, ys: &[usize], x: usize, p: Lp, domain: Domain)
+    -> Vec<Result<Upper, Unbounded>>;
+
+    /// The norm of the Jacobian at the recorded input, from below.
+    fn lower(&self, y: usize, x: usize, p: Lp) -> Lower;
+
+    fn op(&self, node: usize) -> &'static str;
+}
+
+/// Jacobians of at most so many entries are computed as a whole.
+const SMALL: usize = 1 << 20;
+
+/// Steps of power iteration.
+const STEPS: usize = 100;
+
+impl<F: Real> Kept for Tape<F> {
+    fn upper(
+        &self,
+        ys: &[usize],
+        x: usize,
+        p: Lp,
+        domain: Domain,
+    ) -> Vec<Result<Upper, Unbounded>> {
+        let mut walk = Walk::new(self.handle(x), p, domain);
+        let bounds = ys.iter().map(|&y| walk.to(y));
+        bounds.map(|b| b.map(|b| b.upper())).collect()
+    }
+
+    fn lower(&self, y: usize, x: usize, p: Lp) -> Lower {
+        let (y, x) = (self.handle(y), self.handle(x));
+        let mark = self.len();
+        let found = match p {
+            Lp::Two => local(y, x, STEPS, 0),
+            _ if y.len() * x.len() <= SMALL => jacobian_norm(y, x, p).0.lower,
+            // A Jacobian too large to be computed as a whole: no lower bound was looked for.
+            _ => Lower::ZERO,
+        };
+        self.truncate(mark);
+        found
+    }
+
+    fn op(&self, node: usize) -> &'static str {
+        self.node(node).op
+    }
+}
+
+/// The constant of one layer: of its output with respect to its first input.
+#[derive(Debug, Clone)]
+pub struct Constant {
+    /// The path of fields that leads to the layer.
+    pub path: String,
+    /// The layer's type.
+    pub kind: &'static str,
+    /// The number of calls that enclose this one.
+    pub depth: usize,
+    /// From below, at the recorded input.
+    pub lower: Lower,
+    /// From above; or why there is no bound.
+    pub upper: Result<Upper, String>,
+}
+
+/// The constants of a model and its layers; displayed as a table.
+#[derive(Debug, Clone)]
+pub struct Constants {
+    /// The norm.
+    pub p: Lp,
+    /// The inputs for which the bounds hold.
+    pub domain: Domain,
+    /// One per call.
+    pub layers: Vec<Constant>,
+    /// The whole model.
+    pub whole: Constant,
+}
+
+impl Trace {
+    /// The Lipschitz constant of the model in the norm ‖·‖_p as an interval: the proven bound for all inputs
+    /// ([`crate::lipschitz::bound`]), and the norm of the Jacobian at the recorded one.
+    ///
+    /// ```
+    /// use emmy::{init, lipschitz::Lp, nn::{Linear, Trace}};
+    /// let rng = &mut init::rng(0);
+    /// let net = vec![Linear::<f64>::new(4, 8, true, rng), Linear::new(8, 3, true, rng)];
+    /// let x = init::normal(&[1, 4], 1.0, rng);
+    /// let trace = Trace::at(&net, &x, |pass, x| net[1].forward(pass, net[0].forward(pass, x).relu()));
+    /// let interval = trace.lipschitz(Lp::Two)?;
+    /// assert!(0.0 < interval.lower.get() && interval.ratio() < 10.0);
+    /// # Ok::<(), emmy::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If an operation between input and output has no bound; the message names the layer by its path. If the
+    /// trace was not taken [at an input](Self::at).
+    pub fn lipschitz(&self, p: Lp) -> Result<Interval> {
+        self.lipschitz_on(p, Domain::Everywhere)
+    }
+
+    /// The same for the inputs of a domain.
+    ///
+    /// # Errors
+    /// As [`lipschitz`](Self::lipschitz).
+    pub fn lipschitz_on(&self, p: Lp, domain: Domain) -> Result<Interval> {
+        let sample = self.sample()?;
+        let (x, y) = (sample.input, sample.output);
+        let upper = sample.tape.upper(&[y], x, p, domain).swap_remove(0);
+        let upper = upper.map_err(|unbounded| {
+            Error::invalid(
+                format!("Lipschitz bound of {}", self.place(unbounded.node)),
+                "an operation with a bound",
+                format!("`{}`: {}", sample.tape.op(unbounded.node), unbounded.reason),
+            )
+        })?;
+        Ok(Interval {
+            lower: sample.tape.lower(y, x, p),
+            upper,
+        })
+    }
+
+    /// The constants of all layers, and of the model.
+    ///
+    /// # Errors
+    /// If the trace was not taken [at an input](Self::at).
+    pub fn lipschitz_by_layer(&self, p: Lp, domain: Domain) -> Result<Constants> {
+        let sample = self.sample()?;
+        let constant = |x: usize, y: usize, path: &str, kind, depth, domain| {
+            let upper = sample.tape.upper(&[y], x, p, domain).swap_remove(0);
+            let reason = |u: Unbounded| format!("{}: {}", self.place(u.node), u.reason);
+            Constant {
+                path: path.to_owned(),
+                kind,
+                depth,
+                lower: sample.tape.lower(y, x, p),
+                upper: upper.map_err(reason),
+            }
+        };
+        // A set of inputs of the model is not a set of inputs of a layer.
+        let inner = match domain {
+            Domain::Rows(_) => Domain::Everywhere,
+            other => other,
+        };
+        let calls = self.calls.iter().filter_map(|call| {
+            let x = *call.inputs.first()?;
+            // A layer of constants, or one whose output is its input.
+            if x < sample.input || call.output <= x {
+                return None;
+            }
+            let depth = std::iter::successors(call.parent, |&p| self.calls[p].parent).count();
+            Some(constant(
+                x,
+                call.output,
+                &call.path,
+                call.kind,
+                depth,
+                inner,
+            ))
+        });
+        Ok(Constants {
+            p,
+            domain,
+            layers: calls.collect(),
+            whole: constant(sample.input, sample.output, "model", "", 0, domain),
+        })
+    }
+
+    fn sample(&self) -> Result<&Sample> {
+        self.sample.as_ref().ok_or_else(|| {
+            Error::invalid(
+                "Lipschitz constant of a trace",
+                "a trace that was taken at an input (`Trace::at`)",
+                "a trace that does not know its input",
+            )
+        })
+    }
+
+    /// The layer that recorded a node, in words.
+    fn place(&self, node: usize) -> String {
+        let within = |call: &&Call| call.nodes.contains(&node);
+        match self.calls.iter().rfind(within) {
+            Some(call) if call.path.is_empty() => format!("a {}", call.kind),
+            Some(call) => format!("{} ({})", call.path, call.kind),
+            None => "the model, between its layers".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Constants {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows: Vec<[String; 4]> = (self.layers.iter().chain([&self.whole]))
+            .map(|c| {
+                let upper = match &c.upper {
+                    Ok(upper) if upper.is_finite() => format!("{upper:.4}").replace("≤ ", ""),
+                    _ => "none".to_owned(),
+                };
+                [
+                    format!("{}{}", "  ".repeat(c.depth), c.path),
+                    c.kind.to_owned(),
+                    format!("{:.4}", c.lower).replace("≥ ", ""),
+                    upper,
+                ]
+            })
+            .collect();
+        let head = ["layer", "type", "found", "proven"].map(str::to_owned);
+        let width = |k: usize| {
+            let cells = rows.iter().chain([&head]).map(|row| row[k].chars().count());
+            cells.max().unwrap_or(0)
+        };
+        let [a, b, c, d] = [0, 1, 2, 3].map(width);
+        for [x, y, z, w] in [&head].into_iter().chain(&rows) {
+            writeln!(f, "{x:<a$}  {y:<b$}  {z:>c$}  {w:>d$}")?;
+        }
+        let reasons = self.layers.iter().chain([&self.whole]);
+        let mut said: Vec<&String> = reasons.filter_map(|c| c.upper.as_ref().err()).collect();
+        said.dedup();
+        if let Some(reason) = said.first() {
+            writeln!(f, "no bound: {reason}")?;
+        }
+        Ok(())
+    }
+}
