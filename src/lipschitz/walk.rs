@@ -34,10 +34,10 @@ pub(super) enum Slot {
     Unbounded { node: usize, reason: String },
 }
 
-/// A bound that a layer states of its output with respect to a node, for all inputs.
+/// A bound that a layer states of its output with respect to some nodes together, for all inputs.
 #[derive(Debug)]
 pub(crate) struct Stated {
-    of: usize,
+    of: Vec<usize>,
     bounds: Vec<(Lp, Rc<Tree>)>,
 }
 
@@ -191,15 +191,28 @@ impl<'t, F: Real> Walk<'t, F> {
     fn stated(&self, id: usize) -> Option<Rc<Tree>> {
         let note = self.tape.note::<Stated>(id)?;
         let (_, own) = note.bounds.iter().find(|(p, _)| *p == self.p)?;
-        match self.slot(note.of) {
-            Slot::Moves(tree) => Some(product(vec![Rc::clone(own), tree])),
-            _ => None,
+        let mut parts = Vec::new();
+        for &of in &note.of {
+            match self.slot(of) {
+                Slot::Moves(tree) => parts.push(tree),
+                Slot::Fixed => {}
+                Slot::Unbounded { .. } => return None,
+            }
         }
+        let together = match (parts.len(), self.p) {
+            (0, _) => return None,
+            (1, _) => parts.swap_remove(0),
+            (_, Lp::One) => Rc::new(Tree::Sum(parts)),
+            (_, Lp::Two) => Rc::new(Tree::Hypot(parts)),
+            (_, Lp::Inf) => Rc::new(Tree::Max(parts)),
+        };
+        Some(product(vec![Rc::clone(own), together]))
     }
 }
 
-/// States a bound of y with respect to x: for a layer whose constant is proven as a whole, or an operation of
-/// one's own. Each bound holds for all inputs, in its norm. Returns y, to be used in place of the argument.
+/// States a bound of y with respect to the variables xs, all of them together taken as one vector: for a layer
+/// whose constant is proven as a whole, or an operation of one's own. Each bound holds for all inputs, in its
+/// norm. Returns y, to be used in place of the argument.
 ///
 /// ```
 /// use emmy::{Tape, kernels::map, lipschitz::{Bound, Domain, Lp, Upper, bound, state}, tensor::tensor};
@@ -209,7 +222,7 @@ impl<'t, F: Real> Walk<'t, F> {
 /// let y = x.unary("atan", map::unary(&x.value(), f64::atan), |p| {
 ///     p.gy() / p.x().square().add_scalar(1.0)
 /// });
-/// let y = state(y, x, Lp::ALL.map(|p| (p, Bound::number(&tape, Upper::ONE))));
+/// let y = state(y, &[x], Lp::ALL.map(|p| (p, Bound::number(&tape, Upper::ONE))));
 /// assert_eq!(bound(y, x, Lp::Two, Domain::Everywhere)?.upper(), Upper::ONE);
 /// # Ok::<(), emmy::Error>(())
 /// ```
@@ -219,15 +232,16 @@ impl<'t, F: Real> Walk<'t, F> {
 #[track_caller]
 pub fn state<'t, F: Real>(
     y: Var<'t, F>,
-    x: Var<'t, F>,
+    xs: &[Var<'t, F>],
     bounds: impl IntoIterator<Item = (Lp, Bound<'t, F>)>,
 ) -> Var<'t, F> {
-    y.tape().accept("lipschitz::state", &[x]);
+    y.tape().accept("lipschitz::state", xs);
     if !y.is_differentiable() {
         return y;
     }
     let bounds = bounds.into_iter().map(|(p, b)| (p, b.tree)).collect();
-    crate::autodiff::alias(y).with_note(Stated { of: x.id, bounds })
+    let of = xs.iter().map(|x| x.id).collect();
+    crate::autodiff::alias(y).with_note(Stated { of, bounds })
 }
 
 /// A product of trees; factors of 1 are left out.

@@ -52,6 +52,7 @@ mod norm;
 mod params;
 mod pass;
 mod recurrent;
+mod score_norm;
 mod torch;
 mod trace;
 mod transformer;
@@ -59,7 +60,7 @@ mod transformer;
 pub(crate) use crate::kernels::random::mix;
 pub use activation::Activation;
 pub use attention::{
-    AttentionConfig, Invariance, KeyValues, MultiHeadAttention, Score, ScoreNormalizer, sinusoidal,
+    AttentionConfig, Contractive, Invariance, KeyValues, MultiHeadAttention, Score, ScoreNormalizer, sinusoidal,
 };
 pub use discover::discover;
 pub use dropout::Dropout;
@@ -82,6 +83,7 @@ pub use norm::{
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
 pub use recurrent::{Gru, GruCell, Lstm, LstmCell, LstmState};
+pub use score_norm::LipschitzNorm;
 pub use torch::TorchName;
 pub(crate) use torch::TorchPlace;
 pub use trace::{Call, Constant, Constants, Summary, Trace, Traced};

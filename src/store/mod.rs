@@ -42,7 +42,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"emmy\r\n\x1a\n";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const HEADER: usize = 28;
 
 /// The largest body that is read: 4 GiB.
@@ -160,6 +160,8 @@ pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
     if version != VERSION {
         let found = match version {
             1 => "version 1, of an emmy that counted epochs only: train again, or resume with that emmy"
+                .to_owned(),
+            2 => "version 2, of an emmy whose layers had fewer options: train again, or resume with that emmy"
                 .to_owned(),
             other => other.to_string(),
         };

@@ -1,4 +1,7 @@
 //! Lipschitz constants: no bound is exceeded, and the theorems of two papers.
 
+mod normalization;
 mod reading;
 mod sandwich;
+mod self_attention;
+mod support;

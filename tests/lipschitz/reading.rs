@@ -99,7 +99,7 @@ fn an_operation_without_a_bound_is_named() {
     let own = x.unary("relu", x.value(), |p| p.gy());
     assert!(error(own).contains("an operation of a user's own"));
     // The same operation with a bound that its author states.
-    let own = state(own, x, [(Lp::Two, Bound::number(&tape, Upper::ONE))]);
+    let own = state(own, &[x], [(Lp::Two, Bound::number(&tape, Upper::ONE))]);
     let read = bound(own * 2.0, x, Lp::Two, Domain::Everywhere).unwrap();
     assert_eq!(read.upper().get(), 2.0);
     assert!(error(x * x).contains("have no limits"));

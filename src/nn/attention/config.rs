@@ -46,6 +46,10 @@ pub struct AttentionConfig {
     pub normalize: Option<f64>,
     /// The probability of dropout of the coefficients.
     pub dropout: f64,
+    /// Values x A W_Vᵀ with A = W_Qᵀ W_Q / √d of their head, in place of x W_Vᵀ, as Kim et al. have them: with
+    /// [`Score::L2Tied`], self-attention has then a Lipschitz constant.
+    #[serde(default)]
+    pub metric_values: bool,
 }
 
 impl AttentionConfig {
@@ -66,7 +70,24 @@ impl AttentionConfig {
             rotary: None,
             normalize: None,
             dropout: 0.0,
+            metric_values: false,
         }
+    }
+
+    /// Self-attention by distances as in Theorem 3.2 of Kim et al., which has a Lipschitz constant: tied
+    /// weights, values x A W_Vᵀ, no biases.
+    pub fn l2(width: usize, heads: usize) -> Self {
+        Self {
+            score: Score::L2Tied,
+            metric_values: true,
+            bias: false,
+            ..Self::new(width, heads)
+        }
+    }
+
+    /// Whether self-attention with this configuration has a Lipschitz constant on all inputs.
+    pub fn is_lipschitz(&self) -> bool {
+        self.metric_values && self.dropout == 0.0
     }
 
     /// Checks whether a layer can be built from this configuration.
@@ -103,6 +124,11 @@ impl AttentionConfig {
                 self.groups, self.heads, self.memory, self.width
             );
             return refuse("score l2-tied", rule.into(), found);
+        }
+        let plain = self.rotary.is_none() && self.normalize.is_none();
+        if self.metric_values && !(self.score == Score::L2Tied && plain) {
+            let rule = "the score l2-tied, without rotary positions and normalised queries";
+            return refuse("metric_values", rule.into(), format!("{:?}", self.score));
         }
         if let Some(base) = self.rotary {
             if !self.key_width.is_multiple_of(2) {

@@ -2,12 +2,15 @@
 
 mod cache;
 mod config;
+mod contractive;
 mod laws;
+mod lipschitz;
 mod normalizer;
 mod positions;
 
 pub use cache::KeyValues;
 pub use config::{AttentionConfig, Score};
+pub use contractive::Contractive;
 pub use normalizer::{Invariance, ScoreNormalizer};
 pub use positions::sinusoidal;
 
@@ -17,16 +20,17 @@ use crate::error::Result;
 use crate::init::Rng;
 use crate::ops::attention::{Compared, DenseAttention, Mask};
 use crate::real::Real;
-use crate::symmetry::{Ports, Reader};
+use crate::symmetry::{Passage, Ports, Reader};
 use std::sync::Arc;
 
 /// y = [head 1, .., head H] W_Oᵀ + b_O with head h = softmax(scores of q_h and k_h) v_h: each token gathers
 /// the values of the tokens whose keys resemble its query.
 ///
 /// Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Section 3.2.2. The scores are dot products, or
-/// squared distances (Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 3.2); in the
-/// latter case values are x W_Vᵀ, as with dot products (the paper's bound is about x A W_V, A being W_Q
-/// W_Qᵀ/√d).
+/// squared distances (Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 3.2). In the
+/// latter case values are x W_Vᵀ too, unless the configuration asks for the paper's x A W_Vᵀ
+/// ([`AttentionConfig::l2`]): then self-attention has a Lipschitz constant, which the layer states
+/// ([`lipschitz`](Self::lipschitz)).
 ///
 /// | letter | shape | |
 /// |---|---|---|
@@ -115,7 +119,8 @@ impl<F: Real> MultiHeadAttention<F> {
         pass.call(self, &[x, y], || {
             let compared = self.compare(pass, x, y, 0);
             let heads = self.attention(pass, mask).attend(compared);
-            self.join(pass, heads)
+            let heads = self.normalized(compared, heads);
+            self.stated(pass, self.join(pass, heads), x, y)
         })
     }
 
@@ -183,7 +188,10 @@ impl<F: Real> MultiHeadAttention<F> {
         };
         let mut q = split(self.query.forward(pass, x), c.heads, c.key_width);
         let mut k = split(self.keys().forward(pass, y), c.groups, c.key_width);
-        let v = split(self.value.forward(pass, y), c.groups, c.value_width);
+        let v = match c.metric_values {
+            true => self.metric_values(pass, y),
+            false => split(self.value.forward(pass, y), c.groups, c.value_width),
+        };
         if let Some(eps) = c.normalize {
             [q, k] = [q, k].map(|z| z.rms_norm(None, F::of(eps)));
         }
@@ -195,6 +203,25 @@ impl<F: Real> MultiHeadAttention<F> {
         let beta = distance.then(|| k.square().sum(&[-1], false).scale(F::of(-0.5)));
         let t = self.normalizer.as_ref().map(|n| n.temperature(q, k, v));
         Compared { q, k, v, beta, t }
+    }
+
+    /// Values y A_h W_Vᵀ + b_V of each head, A_h = W_Qᵀ W_Q / √d: q_h (W_Q W_Vᵀ) / √d, q_h without bias.
+    fn metric_values<'t>(&self, pass: &Pass<'t, '_, F>, y: Var<'t, F>) -> Var<'t, F> {
+        let c = &self.config;
+        let (h, d, e) = (c.heads, c.key_width, c.value_width);
+        let [w_q, w_v] = [&self.query, &self.value].map(|map| pass.param(&map.weight));
+        let of_head = w_q.reshape(&[h, d, c.width]);
+        let map = of_head.matmul(w_v.reshape(&[h, e, c.width]).t());
+        let map = map.scale(F::of(d as f64).sqrt().recip());
+        let shape = y.shape();
+        let lead = &shape[..shape.len() - 1];
+        let q = y.linear(w_q).reshape(&[-1, h as isize, d as isize]);
+        let v = q.transpose(0, 1).matmul(map).transpose(0, 1);
+        let v = v.reshape(&[lead, &[h, e]].concat());
+        match &self.value.bias {
+            Some(b) => v + pass.param(b).reshape(&[h, e]),
+            None => v,
+        }
     }
 
     fn attention(&self, pass: &Pass<'_, '_, F>, mask: &Mask) -> DenseAttention {
@@ -246,6 +273,14 @@ impl<F: Real> Layer<F> for MultiHeadAttention<F> {
             Reader::linear(maps.into_iter().map(|map| params.columns(&map.weight)))
         };
         let asked = self.key.iter().chain([&self.value]).collect();
+        // A stands between the input and W_V, and W_Q is in it twice: no law of the input's neurons is known.
+        if self.config.metric_values {
+            return Some(Ports {
+                readers: vec![Reader::passing(Passage::BREAKS); 2],
+                inside: self.inside(params),
+                ..self.output.ports(params)?
+            });
+        }
         let output = self.output.ports(params)?;
         Some(Ports {
             readers: vec![read(vec![&self.query]), read(asked)],

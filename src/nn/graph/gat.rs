@@ -6,7 +6,10 @@ use crate::autodiff::Var;
 use crate::error::Result;
 use crate::init::{self, Rng};
 use crate::nn::{Input, Layer, Params, Pass};
+use crate::lipschitz::{Bound, Lp, state};
 use crate::ops::Sparse;
+use crate::ops::attention::EdgeAttention;
+use crate::ops::sparse::{gather_columns, gather_rows, segment_softmax};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::symmetry::Ports;
@@ -123,9 +126,45 @@ impl<F: Real> GatConv<F> {
         pass.call(self, &inputs, || {
             let attention = self.options.edges(pass, edges);
             let [z, a_s, a_t] = self.project(pass, &x);
-            let y = attention.gat(z, a_s, a_t, t);
+            let y = match self.options.score_norm {
+                None => attention.gat(z, a_s, a_t, t),
+                Some(_) => self.normalized(&attention, [z, a_s, a_t], t).0,
+            };
             self.options.finish(pass, &self.parts(), (y, z), &x)
         })
+    }
+
+    /// The heads and the coefficients under LipschitzNorm, times a further temperature if there is one. Fused,
+    /// but for the divisors of the published code.
+    fn normalized<'t>(
+        &self,
+        attention: &EdgeAttention<F>,
+        [z, a_s, a_t]: [Var<'t, F>; 3],
+        t: Option<Var<'t, F>>,
+    ) -> (Var<'t, F>, Option<Var<'t, F>>) {
+        let norm = self.options.score_norm.expect("the caller saw it");
+        let edges = &attention.pattern;
+        if norm.published {
+            let factors = norm.of_edges(edges, z, [a_s, a_t]);
+            let score = |a: Var<'t, F>| (z * a).sum(&[2], false);
+            let scores = gather_columns(edges, score(a_s)) + gather_rows(edges, score(a_t));
+            let mut scores = scores.leaky_relu(attention.slope) * factors;
+            if let Some(t) = t {
+                scores = scores * gather_rows(edges, t);
+            }
+            let alpha = segment_softmax(edges, scores);
+            return (aggregate(attention, alpha, z).0, Some(alpha));
+        }
+        let own = norm.of_targets(edges, z, [a_s, a_t]);
+        let y = attention.gat(z, a_s, a_t, Some(t.map_or(own, |t| own * t)));
+        let alone = t.is_none() && attention.dropout.is_none();
+        let gentle = self.options.slope.abs() <= 1.0;
+        let constant = norm.constant_of_gat(edges).filter(|_| alone && gentle);
+        let y = match constant {
+            Some(c) => state(y, &[z], [(Lp::Two, Bound::number(y.tape(), c))]),
+            None => y,
+        };
+        (y, None)
     }
 
     /// The output, and the coefficients α before dropout as a sparse matrix with H values per entry.
@@ -145,7 +184,11 @@ impl<F: Real> GatConv<F> {
         pass.call(self, &[x.var()], || {
             let attention = self.options.edges(pass, edges);
             let [z, a_s, a_t] = self.project(pass, &x);
-            let alpha = attention.gat_coefficients(z, a_s, a_t, None);
+            let t = self.options.score_norm.map(|norm| {
+                assert!(!norm.published, "GatConv: coefficients of the published LipschitzNorm");
+                norm.of_targets(edges, z, [a_s, a_t])
+            });
+            let alpha = attention.gat_coefficients(z, a_s, a_t, t);
             let (y, alpha) = aggregate(&attention, alpha, z);
             (self.options.finish(pass, &self.parts(), (y, z), &x), alpha)
         })
@@ -176,7 +219,12 @@ impl<F: Real> GatConv<F> {
 
 impl<F: Real> Layer<F> for GatConv<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
-        Some(self.options.ports(params, self.parts()))
+        // Its divisor depends on all neurons of a head.
+        let normalized = self.options.score_norm.is_some();
+        Some(match normalized {
+            true => Ports::opaque(2),
+            false => self.options.ports(params, self.parts()),
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::heads::{AttentionOptions, HeadParts, aggregate};
 use super::{Around, GraphConv};
 use crate::autodiff::Var;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::init::{self, Rng};
 use crate::nn::{Input, Layer, Linear, Params, Pass};
 use crate::ops::Sparse;
@@ -208,7 +208,15 @@ impl<F: Real> GraphConv<F> for Gatv2Conv<F> {
     }
 
     fn validate(options: &Gatv2Options) -> Result<()> {
-        options.attention.validate()
+        options.attention.validate()?;
+        match options.attention.score_norm {
+            None => Ok(()),
+            Some(_) => Err(Error::invalid(
+                "network: score norm of GATv2",
+                "none: LipschitzNorm is defined for GAT and for dot products",
+                "LipschitzNorm",
+            )),
+        }
     }
 
     fn set_bias(options: &mut Gatv2Options, bias: bool) {

@@ -5,7 +5,7 @@ use crate::autodiff::Var;
 use crate::error::{Error, Result};
 use crate::init::{self, Rng};
 use crate::nn::linear::{add_bias, shifts};
-use crate::nn::{Dropout, Input, Omega, Params, Pass};
+use crate::nn::{Dropout, Input, LipschitzNorm, Omega, Params, Pass};
 use crate::ops::Sparse;
 use crate::ops::attention::EdgeAttention;
 use crate::ops::sparse::spmm;
@@ -44,6 +44,9 @@ pub struct AttentionOptions {
     pub slope: f64,
     /// The probability of dropping an attention coefficient in training.
     pub dropout: f64,
+    /// LipschitzNorm of the scores; GAT has it, GATv2 and ωGAT do not.
+    #[serde(default)]
+    pub score_norm: Option<LipschitzNorm>,
 }
 
 impl Default for AttentionOptions {
@@ -62,6 +65,7 @@ impl AttentionOptions {
         omega: None,
         slope: 0.2,
         dropout: 0.0,
+        score_norm: None,
     };
 
     /// The width of the layer's output for heads of width C.
@@ -87,6 +91,13 @@ impl AttentionOptions {
                 "a probability, 0 to 1",
                 found,
             ));
+        }
+        if let Some(norm) = &self.score_norm {
+            norm.validate()?;
+            if self.omega.is_some() {
+                let rule = "coefficients α, which ωGAT replaces";
+                return Err(Error::invalid("network: score norm", rule, "ωGAT"));
+            }
         }
         if !self.slope.is_finite() {
             let found = self.slope.to_string();
@@ -181,7 +192,7 @@ impl AttentionOptions {
         let read = parts.weights.iter().copied().chain(parts.residual);
         Ports {
             writers: incoming.chain(attention).collect(),
-            // A stream on which the temperature depends has no laws.
+            // A stream on which a temperature depends has no laws.
             readers: vec![
                 Reader::linear(read.map(|w| params.columns(w))),
                 Reader::passing(Passage::BREAKS),

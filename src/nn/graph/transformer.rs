@@ -4,7 +4,8 @@ use super::{Around, GraphConv, Heads};
 use crate::autodiff::Var;
 use crate::error::{Error, Result};
 use crate::init::{self, Rng};
-use crate::nn::{Dropout, Input, Layer, Linear, Params, Pass};
+use crate::lipschitz::{Bound, Lp, state};
+use crate::nn::{Dropout, Input, Layer, Linear, LipschitzNorm, Params, Pass};
 use crate::ops::Sparse;
 use crate::ops::attention::DotAttention;
 use crate::real::Real;
@@ -90,6 +91,9 @@ pub struct TransformerOptions {
     pub gate: bool,
     /// The probability of dropping an attention coefficient in training.
     pub dropout: f64,
+    /// LipschitzNorm of the scores, which then have no 1/√D.
+    #[serde(default)]
+    pub score_norm: Option<LipschitzNorm>,
 }
 
 impl Default for TransformerOptions {
@@ -107,6 +111,7 @@ impl TransformerOptions {
         skip: true,
         gate: false,
         dropout: 0.0,
+        score_norm: None,
     };
 
     /// The width of the layer's output for heads of width C.
@@ -129,6 +134,9 @@ impl TransformerOptions {
             let found = self.dropout.to_string();
             let rule = "a probability, 0 to 1";
             return Err(Error::invalid("network: attention dropout", rule, found));
+        }
+        if let Some(norm) = &self.score_norm {
+            norm.validate()?;
         }
         Ok(())
     }
@@ -186,7 +194,8 @@ impl<F: Real> TransformerConv<F> {
         pass.call(self, &inputs(&x, e), || {
             let attention = self.attention(pass, edges);
             let Projected { q, k, v, e } = self.project(pass, &x, e);
-            self.finish(pass, attention.dot(q, k, v, e), &x)
+            let y = attention.dot(self.scaled(edges, q, k, v), k, v, e);
+            self.finish(pass, self.stated(edges, [q, k, v], y), &x)
         })
     }
 
@@ -207,7 +216,7 @@ impl<F: Real> TransformerConv<F> {
         pass.call(self, &inputs(&x, e), || {
             let attention = self.attention(pass, edges);
             let Projected { q, k, v, e } = self.project(pass, &x, e);
-            let alpha = attention.dot_coefficients(q, k, e);
+            let alpha = attention.dot_coefficients(self.scaled(edges, q, k, v), k, e);
             let y = self.finish(pass, attention.dot_combine(alpha, v, e), &x);
             (y, Sparse::new(edges, alpha))
         })
@@ -232,6 +241,31 @@ impl<F: Real> TransformerConv<F> {
         DotAttention {
             pattern: Arc::clone(edges),
             dropout: Dropout { p }.seed(pass).map(|seed| (p, seed)),
+        }
+    }
+
+    /// The queries, times the factor of LipschitzNorm and √D if there is one.
+    fn scaled<'t>(
+        &self,
+        edges: &Arc<Pattern>,
+        q: Var<'t, F>,
+        k: Var<'t, F>,
+        v: Var<'t, F>,
+    ) -> Var<'t, F> {
+        let Some(norm) = self.options.score_norm else {
+            return q;
+        };
+        let root = F::of((q.shape()[2] as f64).sqrt());
+        q * norm.on_graph(edges, q, k, v).scale(root).unsqueeze(2)
+    }
+
+    /// The heads, with the constant that LipschitzNorm gives them.
+    fn stated<'t>(&self, edges: &Pattern, qkv: [Var<'t, F>; 3], y: Var<'t, F>) -> Var<'t, F> {
+        let plain = self.edge.is_none() && self.options.dropout == 0.0;
+        let norm = self.options.score_norm.filter(|_| plain);
+        match norm.and_then(|norm| norm.constant_of_dot(edges)) {
+            Some(c) => state(y, &qkv, [(Lp::Two, Bound::number(y.tape(), c))]),
+            None => y,
         }
     }
 
@@ -329,6 +363,9 @@ fn inputs<'t, F: Real>(x: &Input<'t, F>, e: Option<Var<'t, F>>) -> Vec<Var<'t, F
 
 impl<F: Real> Layer<F> for TransformerConv<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        if self.options.score_norm.is_some() {
+            return Some(Ports::opaque(1 + usize::from(self.edge.is_some())));
+        }
         let (averaged, heads) = match self.options.join {
             Heads::Concatenate => (false, self.options.heads),
             Heads::Average => (true, 1),

@@ -1,0 +1,128 @@
+//! The Lipschitz constant of L2 attention with tied weights: Kim et al., "The Lipschitz Constant of
+//! Self-Attention", ICML 2021, Theorem 3.2, corrected.
+
+use super::{MultiHeadAttention, Score};
+use crate::autodiff::Var;
+use crate::lipschitz::{Bound, Lp, Upper, state};
+use crate::nn::{Linear, Pass};
+use crate::ops::attention::Compared;
+use crate::real::Real;
+
+impl<F: Real> MultiHeadAttention<F> {
+    /// The constant in the norm ‖·‖_p, p = 2 or ∞, of self-attention of n tokens, with and without masks:
+    ///
+    /// Lip_∞ ≤ (4 φ⁻¹(n − 1) + 1/√d) ‖W_O‖_∞ max_h ‖W_Q^h‖_1 ‖W_Q^h‖_∞ max_h ‖W_V^h‖_∞,
+    /// Lip₂ ≤ √(n/d) (4 φ⁻¹(n − 1) + 1) √(Σ_h ‖W_Q^h‖₂⁴ ‖W_V^h‖₂²) ‖W_O‖₂,
+    ///
+    /// with φ(x) = x e^(x+1); so φ⁻¹(n − 1) = W₀((n − 1)/e), which grows as log n − log log n. The paper prints
+    /// W₀(n/e), which is larger, and ‖W_Q‖₂² in the second line, which is too small: F is quadratic in W_Q.
+    /// Its weights are the transposed of ours.
+    ///
+    /// `None` for a configuration without a constant ([`AttentionConfig::is_lipschitz`](super::AttentionConfig::is_lipschitz)), and for p = 1.
+    pub fn lipschitz<'t>(&self, pass: &Pass<'t, '_, F>, n: usize, p: Lp) -> Option<Bound<'t, F>> {
+        let c = &self.config;
+        if !c.is_lipschitz() || self.normalizer.is_some() {
+            return None;
+        }
+        let (d, tape) = (c.key_width as f64, pass.tape());
+        let of_head = |map: &Linear<F>, width: usize, h: usize| {
+            pass.param(&map.weight).slice(0, h * width..(h + 1) * width)
+        };
+        let queries = |h| of_head(&self.query, c.key_width, h);
+        let values = |h| of_head(&self.value, c.value_width, h);
+        let output = Bound::norm(p, pass.param(&self.output.weight));
+        let number = |x: Upper| Bound::number(tape, x);
+        let growth = Upper::new(4.0) * inverse_phi(n.max(1) - 1);
+        let reciprocal = Upper::rounded(d.sqrt().recip(), 4.0 * f64::EPSILON);
+        match p {
+            Lp::One => None,
+            Lp::Inf => {
+                let heads = 0..c.heads;
+                let metric: Vec<_> = (heads.clone())
+                    .map(|h| Bound::norm(Lp::One, queries(h)) * Bound::norm(Lp::Inf, queries(h)))
+                    .collect();
+                let value: Vec<_> = heads.map(|h| Bound::norm(Lp::Inf, values(h))).collect();
+                let factor = number(growth + reciprocal);
+                Some(factor * output * Bound::largest(&metric) * Bound::largest(&value))
+            }
+            Lp::Two => {
+                let heads: Vec<_> = (0..c.heads)
+                    .map(|h| {
+                        let q = Bound::norm(Lp::Two, queries(h));
+                        q.clone() * q * Bound::norm(Lp::Two, values(h))
+                    })
+                    .collect();
+                let size = Upper::new(n as f64).sqrt() * reciprocal;
+                let factor = number(size * (growth + Upper::ONE));
+                Some(factor * Bound::hypot(&heads) * output)
+            }
+        }
+    }
+
+    /// The heads of an attention with a score normaliser, with the constant that it proves.
+    pub(super) fn normalized<'t>(&self, x: Compared<'t, F>, heads: Var<'t, F>) -> Var<'t, F> {
+        let (k, q) = (x.k.shape(), x.q.shape());
+        let (n, m) = (k[k.len() - 3], q[q.len() - 3]);
+        let c = &self.config;
+        let plain = c.score == Score::Dot && c.dropout == 0.0;
+        let normalizer = self.normalizer.as_ref().filter(|_| plain);
+        let Some(constant) = normalizer.and_then(|normalizer| normalizer.constant(n, m)) else {
+            return heads;
+        };
+        // The heads of a group share keys and values.
+        let constant = constant * Upper::new((c.heads / c.groups) as f64).sqrt();
+        let bound = Bound::number(heads.tape(), constant);
+        state(heads, &[x.q, x.k, x.v], [(Lp::Two, bound)])
+    }
+
+    /// The output y of self-attention of x, with its constants stated if it has any.
+    pub(super) fn stated<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        y: Var<'t, F>,
+        x: Var<'t, F>,
+        memory: Var<'t, F>,
+    ) -> Var<'t, F> {
+        if !self.config.is_lipschitz() || x.id != memory.id || !x.is_differentiable() {
+            return y;
+        }
+        let n = x.shape()[x.ndim() - 2];
+        let of = |p| Some((p, self.lipschitz(pass, n, p)?));
+        state(y, &[x], [Lp::Two, Lp::Inf].into_iter().filter_map(of))
+    }
+}
+
+/// φ⁻¹(k) from above, φ(x) = x e^(x+1): Newton's method on x + 1 + ln x = ln k, rounded up.
+pub(crate) fn inverse_phi(k: usize) -> Upper {
+    if k == 0 {
+        return Upper::ZERO;
+    }
+    let log = (k as f64).ln();
+    // ln k ≥ ln 1 = 0, so the solution is at least φ⁻¹(1) = 0.278.
+    let mut x = (log - 1.0).max(0.3);
+    for _ in 0..50 {
+        let step = (x + 1.0 + x.ln() - log) / (1.0 + 1.0 / x);
+        x = (x - step).max(0.2);
+        if step.abs() < 1e-15 * x {
+            break;
+        }
+    }
+    Upper::rounded(x, 1e-13)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inverse_of_phi() {
+        let phi = |x: f64| x * (x + 1.0).exp();
+        for n in [1, 2, 5, 9, 29, 99, 999, 1_000_000] {
+            let x = inverse_phi(n).get();
+            let back = phi(x) / n as f64;
+            assert!((1.0 - 1e-14..1.0 + 1e-11).contains(&back), "φ({x}) is {back} of {n}");
+        }
+        // The printed value at N = 10 would be 1.1569.
+        assert!((inverse_phi(9).get() - 1.1010).abs() < 5e-5);
+    }
+}

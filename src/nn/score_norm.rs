@@ -1,0 +1,225 @@
+//! LipschitzNorm: attention whose scores are divided by their size.
+
+use super::attention::{Invariance, ScoreNormalizer};
+use crate::autodiff::Var;
+use crate::error::{Error, Result};
+use crate::linalg::Upper;
+use crate::ops::sparse::{gather_columns, gather_rows, segment_max};
+use crate::real::Real;
+use crate::sparse::Pattern;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Scores divided by a bound of their size and slope, times α: attention has then a Lipschitz constant.
+///
+/// Dasoulas, Scaman and Virmaux, "Lipschitz Normalization for Self-Attention Layers with Application to Graph
+/// Neural Networks", ICML 2021. The divisor is computed per head; on a graph per head and neighbourhood:
+///
+/// | scores | divisor c | equation |
+/// |---|---|---|
+/// | q_i · k_j, dense | max{uv, uw, vw}, u = ‖Q‖_F, v = max_j ‖k_j‖, w = max_j ‖v_j‖ | (19) |
+/// | q_i · k_j, on a graph | the same, u = ‖q_i‖, v and w over the sources j of target i | (19) |
+/// | ⟨a_s, z_j⟩ + ⟨a_t, z_i⟩ (GAT) | ‖(a_s, a_t)‖ √(max_j ‖z_j‖² + ‖z_i‖²) | (17) on pairs |
+///
+/// The scores have no 1/√d then. LeakyReLU(e/c) is LeakyReLU(e)/c, so it does not matter that GAT's divisor
+/// stands outside. In place of 0/0 a score is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LipschitzNorm {
+    /// α: the scores are at most α in size.
+    pub alpha: f64,
+    /// The divisors of the paper's published code, which differ: see [`published`](Self::published).
+    pub published: bool,
+}
+
+/// Added to divisors, as in the published code.
+const EPS: f64 = 1e-12;
+
+impl LipschitzNorm {
+    /// α = 1, for dot products.
+    pub const DOT: Self = Self {
+        alpha: 1.0,
+        published: false,
+    };
+
+    /// α = ¼, the factor 4 of the published code, for GAT.
+    pub const GAT: Self = Self {
+        alpha: 0.25,
+        published: false,
+    };
+
+    /// The same with the divisors of the published code. For GAT: one norm of a over all heads; in place of
+    /// ‖z_i‖ of the target the norm of the edge's own source; and the maxima, a table of nodes × heads, read at
+    /// the number of the target as if it had one column, so that with several heads target i gets the entry of
+    /// node ⌊i/H⌋. For dot products: u is the norm of all queries of the graph, each counted once per edge into
+    /// it. No theorem is about these.
+    #[must_use]
+    pub fn published(self) -> Self {
+        Self {
+            published: true,
+            ..self
+        }
+    }
+
+    /// Checks α.
+    ///
+    /// # Errors
+    /// If it is not above 0 and finite.
+    pub fn validate(&self) -> Result<()> {
+        if self.alpha > 0.0 && self.alpha.is_finite() {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "LipschitzNorm: α",
+            "a number above 0",
+            self.alpha.to_string(),
+        ))
+    }
+
+    /// α/c, zeros of c set to [`EPS`].
+    fn over<'t, F: Real>(&self, c: Var<'t, F>) -> Var<'t, F> {
+        c.add_scalar(F::of(EPS))
+            .powf(-F::one())
+            .scale(F::of(self.alpha))
+    }
+
+    /// The factors of GAT's scores, per target and head `[n, H]`, from z `[n, H, C]` and a_s, a_t `[H, C]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn of_targets<'t, F: Real>(
+        &self,
+        edges: &Arc<Pattern>,
+        z: Var<'t, F>,
+        [a_s, a_t]: [Var<'t, F>; 2],
+    ) -> Var<'t, F> {
+        let squares = z.square().sum(&[2], false);
+        let largest = segment_max(edges, gather_columns(edges, squares));
+        let pair = (largest + squares).sqrt();
+        let a = Var::concat(&[a_s, a_t], 1).norm(&[1], false);
+        self.over(pair * a)
+    }
+
+    /// The factors of GAT's scores in the published code, per edge and head `[nnz, H]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn of_edges<'t, F: Real>(
+        &self,
+        edges: &Arc<Pattern>,
+        z: Var<'t, F>,
+        [a_s, a_t]: [Var<'t, F>; 2],
+    ) -> Var<'t, F> {
+        let (n, heads) = (z.shape()[0], z.shape()[1]);
+        let squares = z.square().sum(&[2], false);
+        let sources = gather_columns(edges, squares);
+        let table = segment_max(edges, sources).reshape(&[n * heads]);
+        let read = gather_rows(edges, table.slice(0, 0..n)).unsqueeze(1);
+        let a = Var::concat(&[a_s, a_t], 1).norm(&[], false);
+        self.over((read + sources).sqrt() * a)
+    }
+
+    /// The factors of scores q_i · k_j on a graph, per target and head `[n, H]`, from q `[n, H, D]`, k `[m, H,
+    /// D]` and v `[m, H, C]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn on_graph<'t, F: Real>(
+        &self,
+        edges: &Arc<Pattern>,
+        q: Var<'t, F>,
+        k: Var<'t, F>,
+        v: Var<'t, F>,
+    ) -> Var<'t, F> {
+        let largest = |x: Var<'t, F>| segment_max(edges, gather_columns(edges, x.norm(&[2], false)));
+        let u = match self.published {
+            true => gather_rows(edges, q).norm(&[0, 2], false).unsqueeze(0),
+            false => q.norm(&[2], false),
+        };
+        self.over(largest_product(u, largest(k), largest(v)))
+    }
+
+    /// A bound of the constant of (Q, K, V) ↦ y of dense attention, n keys and m queries, in the Frobenius norm:
+    /// cosh α √(m/n) + 2√2 α. The paper's Corollary 2 has e^(√3 α) √(m/n) + 2√6 α, which is larger.
+    ///
+    /// `None` for the published divisors.
+    pub fn constant(&self, n: usize, m: usize) -> Option<Upper> {
+        if self.published || n == 0 {
+            return None;
+        }
+        let spread = Upper::rounded((m as f64 / n as f64).sqrt(), 4.0 * f64::EPSILON);
+        let slope = Upper::rounded(2.0 * 2f64.sqrt() * self.alpha, 8.0 * f64::EPSILON);
+        Some(self.level() * spread + slope)
+    }
+
+    /// A bound of the constant of z ↦ y of GAT under this norm: per target cosh α/√n_i + 2√2 α, with n_i
+    /// sources, and every node in as many neighbourhoods as its column has entries, its own included.
+    ///
+    /// `None` for the published divisors.
+    pub fn constant_of_gat(&self, edges: &Pattern) -> Option<Upper> {
+        let slope = Upper::rounded(2.0 * 2f64.sqrt() * self.alpha, 8.0 * f64::EPSILON);
+        self.constant_on(edges, slope)
+    }
+
+    /// A bound of the constant of (q, k, v) ↦ y of dot products on a graph: per target as
+    /// [`constant`](Self::constant) with one query.
+    pub fn constant_of_dot(&self, edges: &Pattern) -> Option<Upper> {
+        self.constant_of_gat(edges)
+    }
+
+    fn constant_on(&self, edges: &Pattern, slope: Upper) -> Option<Upper> {
+        if self.published {
+            return None;
+        }
+        let sizes = (0..edges.rows()).map(|i| edges.row(i).len());
+        let least = sizes.filter(|&n| n > 0).min().unwrap_or(1);
+        // A node is in its own target's term, and in those of the targets that hear it.
+        let mut counts = vec![1usize; edges.cols().max(edges.rows())];
+        for (&i, &j) in edges.rows_of().iter().zip(edges.indices()) {
+            counts[j as usize] += usize::from(i != j);
+        }
+        let most = counts.into_iter().max().unwrap_or(1);
+        let spread = Upper::rounded((least as f64).sqrt().recip(), 4.0 * f64::EPSILON);
+        Some((self.level() * spread + slope) * Upper::new(most as f64).sqrt())
+    }
+
+    /// cosh α.
+    fn level(&self) -> Upper {
+        Upper::rounded(self.alpha.cosh(), 1e-14)
+    }
+}
+
+/// max{uv, uw, vw}.
+fn largest_product<'t, F: Real>(u: Var<'t, F>, v: Var<'t, F>, w: Var<'t, F>) -> Var<'t, F> {
+    (u * v).maximum(u * w).maximum(v * w)
+}
+
+impl<F: Real> ScoreNormalizer<F> for LipschitzNorm {
+    /// α √d / c: the scores of [`MultiHeadAttention`](super::MultiHeadAttention) are divided by √d, which this
+    /// takes back.
+    fn temperature<'t>(&self, q: Var<'t, F>, k: Var<'t, F>, v: Var<'t, F>) -> Var<'t, F> {
+        let (shape, d) = (q.shape(), q.shape()[q.ndim() - 1]);
+        let heads = shape[shape.len() - 2];
+        // [.., 1, H], the heads of a group alike.
+        let largest = |x: Var<'t, F>| {
+            let norms = x.norm(&[-1], false).max(&[-2], true);
+            let groups = norms.shape()[norms.ndim() - 1];
+            let shared: Vec<usize> = (0..heads).map(|h| h * groups / heads).collect();
+            norms.index_select(-1, shared)
+        };
+        let u = q.square().sum(&[-3, -1], true).squeeze(-1).sqrt();
+        let t = self.over(largest_product(u, largest(k), largest(v)));
+        t.scale(F::of((d as f64).sqrt()))
+            .broadcast_to(&shape[..shape.len() - 1])
+    }
+
+    fn invariance(&self) -> Invariance {
+        Invariance::Rotations
+    }
+
+    fn constant(&self, n: usize, m: usize) -> Option<Upper> {
+        self.constant(n, m)
+    }
+}
