@@ -1,5 +1,5 @@
 //! Data sets for node classification: the public benchmark files, and sets that need no file. Texts are in
-//! [`text`].
+//! [`text`], images in [`images`].
 //!
 //! [`load`] gives any of them by its [`Name`]:
 //!
@@ -27,6 +27,7 @@ mod cora_like;
 mod dataset;
 pub(crate) mod files;
 pub mod heterophilic;
+pub mod images;
 mod karate;
 pub mod locate;
 mod name;

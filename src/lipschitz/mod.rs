@@ -21,6 +21,7 @@ mod reach;
 mod rescale;
 mod rules;
 mod search;
+mod softmax;
 mod sparse;
 mod walk;
 
@@ -28,7 +29,8 @@ pub use bound::Bound;
 pub use estimate::{Jacobian, jacobian_norm, local, quotient};
 pub use invert::{Inverse, invert, iterate};
 pub use search::{Found, Objective, Search};
-pub use walk::{Domain, bound, state};
+pub use softmax::softmax_norm;
+pub use walk::{Domain, bound, state, state_here};
 pub(crate) use walk::{Unbounded, Walk};
 
 pub use crate::linalg::{Interval, Lower, Lp, Upper};

@@ -5,6 +5,7 @@
 use super::attention;
 use super::bound::{Matrix, Tree};
 use super::rescale::Pair;
+use super::softmax::softmax_norm;
 use super::sparse;
 use super::walk::{Domain, Slot, Walk, product};
 use crate::linalg::{Lp, Upper};
@@ -132,6 +133,19 @@ impl<F: Real> Rule<'_, '_, F> {
             "index_add" => self.times(self.copies(self.chosen()?, self.p().dual())),
             "matmul" => self.matrix_product(),
             "linear" => self.linear(),
+            "softmax" if self.walk.domain == Domain::Here => {
+                let y = node.value.mapv(Real::as_f64);
+                let last = ndarray::Axis(y.ndim() - 1);
+                let norms = y.lanes(last).into_iter().map(|p| {
+                    let p: Vec<f64> = p.iter().copied().collect();
+                    softmax_norm(&p, self.p())
+                });
+                let worst = norms.fold(0.0, |m: f64, n| if n > m || n.is_nan() { n } else { m });
+                match worst.is_nan() {
+                    true => Err("a softmax that is not a number".into()),
+                    false => self.times(Rc::new(Tree::Here(Upper::rounded(worst, 1e-12)))),
+                }
+            }
             "softmax" | "segment_softmax" => self.times(number(0.5)),
             "log_softmax" => {
                 // I − 1 pᵀ, whose norm is convex in p: the worst p is a corner of the simplex.

@@ -87,9 +87,24 @@ impl Search {
         starts: Vec<Tensor<F>>,
         f: impl for<'t> Fn(Var<'t, F>) -> Var<'t, F> + Sync,
     ) -> Found<F> {
+        self.guided(starts, &f, &f)
+    }
+
+    /// The same where the ascent follows another function: the norms that count are those of `f`, the gradients
+    /// are those of `guide`. The Jacobian of a network of ReLUs is constant but for jumps, and has no gradient;
+    /// the same network with softened ReLUs has one.
+    ///
+    /// # Panics
+    /// If there is no start.
+    pub fn guided<F: Real>(
+        &self,
+        starts: Vec<Tensor<F>>,
+        f: impl for<'t> Fn(Var<'t, F>) -> Var<'t, F> + Sync,
+        guide: impl for<'t> Fn(Var<'t, F>) -> Var<'t, F> + Sync,
+    ) -> Found<F> {
         assert!(!starts.is_empty(), "Search: it needs at least one start");
         let found: Vec<_> = (starts.into_par_iter().enumerate())
-            .map(|(k, x)| self.climb(x, &f, k as u64))
+            .map(|(k, x)| self.climb(x, &f, &guide, k as u64))
             .collect();
         let best = found.into_iter().reduce(|a, b| match b.lower > a.lower {
             true => b,
@@ -102,6 +117,7 @@ impl Search {
         &self,
         start: Tensor<F>,
         f: &(impl for<'t> Fn(Var<'t, F>) -> Var<'t, F> + Sync),
+        guide: &(impl for<'t> Fn(Var<'t, F>) -> Var<'t, F> + Sync),
         k: u64,
     ) -> Found<F> {
         let mut x = start;
@@ -122,19 +138,18 @@ impl Search {
             let y = f(at);
             let (norm, gradient) = match self.objective {
                 Objective::Two => {
-                    let (norm, u, v) = singular(y, at, direction.take(), 20, self.seed ^ k);
+                    let (norm, u, v) = singular(y, at, direction.take(), POWER, self.seed ^ k);
                     // σ = ⟨u, J v⟩, with u and v fixed: their change does not count at first order.
-                    let through =
-                        vjp_graph(y, &[at], tape.constant(u))[0] * tape.constant(v.clone());
-                    let gradient = grad(through.sum_all(), &[at]).swap_remove(0);
+                    let through = vjp_graph(guide(at), &[at], tape.constant(u))[0];
+                    let sigma = (through * tape.constant(v.clone())).sum_all();
+                    let gradient = grad(sigma, &[at]).swap_remove(0);
                     direction = Some(v);
                     (norm, gradient)
                 }
                 _ => {
                     let row = *row.get_or_insert_with(|| largest_row(y, at));
-                    let sum = one_row(y, at, row);
-                    let gradient = grad(sum, &[at]).swap_remove(0);
-                    (Lower::new(sum.item().as_f64()), gradient)
+                    let norm = Lower::new(one_row(y, at, row).item().as_f64());
+                    (norm, grad(one_row(guide(at), at, row), &[at]).swap_remove(0))
                 }
             };
             if norm > best.lower {
@@ -182,6 +197,9 @@ impl Search {
         }
     }
 }
+
+/// Steps of power iteration per step of the ascent; each goes on where the one before ended.
+const POWER: usize = 20;
 
 /// Σ_j |J_kj|, differentiable.
 fn one_row<'t, F: Real>(y: Var<'t, F>, x: Var<'t, F>, k: usize) -> Var<'t, F> {

@@ -39,6 +39,8 @@ pub(super) enum Slot {
 pub(crate) struct Stated {
     of: Vec<usize>,
     bounds: Vec<(Lp, Rc<Tree>)>,
+    /// Whether they hold at the recorded input alone.
+    here: bool,
 }
 
 /// ‖y(x) − y(x′)‖_p ≤ L ‖x − x′‖_p for all x and x′ of the domain, read off the tape between x and y.
@@ -190,6 +192,9 @@ impl<'t, F: Real> Walk<'t, F> {
     /// The bound that a layer states of this node.
     fn stated(&self, id: usize) -> Option<Rc<Tree>> {
         let note = self.tape.note::<Stated>(id)?;
+        if note.here && self.domain != Domain::Here {
+            return None;
+        }
         let (_, own) = note.bounds.iter().find(|(p, _)| *p == self.p)?;
         let mut parts = Vec::new();
         for &of in &note.of {
@@ -235,13 +240,37 @@ pub fn state<'t, F: Real>(
     xs: &[Var<'t, F>],
     bounds: impl IntoIterator<Item = (Lp, Bound<'t, F>)>,
 ) -> Var<'t, F> {
-    y.tape().accept("lipschitz::state", xs);
+    stated("lipschitz::state", y, xs, bounds, false)
+}
+
+/// The same for bounds of the Jacobian at the recorded values alone ([`Domain::Here`]).
+///
+/// # Panics
+/// If the variables stand on different tapes.
+#[track_caller]
+pub fn state_here<'t, F: Real>(
+    y: Var<'t, F>,
+    xs: &[Var<'t, F>],
+    bounds: impl IntoIterator<Item = (Lp, Bound<'t, F>)>,
+) -> Var<'t, F> {
+    stated("lipschitz::state_here", y, xs, bounds, true)
+}
+
+#[track_caller]
+fn stated<'t, F: Real>(
+    what: &str,
+    y: Var<'t, F>,
+    xs: &[Var<'t, F>],
+    bounds: impl IntoIterator<Item = (Lp, Bound<'t, F>)>,
+    here: bool,
+) -> Var<'t, F> {
+    y.tape().accept(what, xs);
     if !y.is_differentiable() {
         return y;
     }
     let bounds = bounds.into_iter().map(|(p, b)| (p, b.tree)).collect();
     let of = xs.iter().map(|x| x.id).collect();
-    crate::autodiff::alias(y).with_note(Stated { of, bounds })
+    crate::autodiff::alias(y).with_note(Stated { of, bounds, here })
 }
 
 /// A product of trees; factors of 1 are left out.

@@ -35,6 +35,7 @@
 
 mod batches;
 mod change;
+mod classify;
 mod config;
 mod history;
 mod law_monitor;
@@ -50,6 +51,7 @@ mod trainer;
 
 pub use batches::Batches;
 pub use change::{Change, Spread, change};
+pub use classify::Classify;
 pub use config::{BestBy, TrainConfig};
 pub use history::{History, Record, StepRecord};
 pub use law_monitor::{LawMonitor, Worst};

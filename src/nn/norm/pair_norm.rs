@@ -4,6 +4,7 @@ use super::row_axes;
 use crate::autodiff::Var;
 use crate::error::{Error, Result};
 use crate::nn::{Fields, Layer, Module, Params, Pass};
+use crate::lipschitz::{Bound, Lower, Lp, Upper, state, state_here};
 use crate::real::Real;
 use crate::symmetry::{Change, Passage, Ports, Way};
 use crate::tensor::Tensor;
@@ -124,11 +125,27 @@ impl PairNorm {
                 }
             };
             let y = scaled.scale(F::of(self.scale)) / size;
+            let y = self.stated(y, x, size);
             match self.mode {
                 PairMode::PnScs => y - mean,
                 _ => y,
             }
         })
+    }
+
+    /// y = s c / size with its constants in the 2-norm: s/size at a point, since c is a projection of x and
+    /// the derivative of the size only makes the Jacobian smaller; everywhere s over the least size.
+    fn stated<'t, F: Real>(&self, y: Var<'t, F>, x: Var<'t, F>, size: Var<'t, F>) -> Var<'t, F> {
+        let s = Upper::new(self.scale.abs());
+        let here = Bound::recip(size) * s;
+        let y = state_here(y, &[x], [(Lp::Two, here)]);
+        let least = match self.reading {
+            PairEps::UnderRoot => F::of(self.eps).as_f64().sqrt() * (1.0 - 1e-15),
+            PairEps::BesideNorm => F::of(self.eps).as_f64(),
+        };
+        let global = s / Lower::new(least);
+        let global = global.is_finite().then(|| (Lp::Two, Bound::number(y.tape(), global)));
+        state(y, &[x], global)
     }
 
     /// Checks the options.

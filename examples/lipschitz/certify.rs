@@ -1,0 +1,171 @@
+//! A classifier of digits, and a proven interval for how far its logits can move.
+
+use super::Cli;
+use crate::support::{note, say};
+use emmy::data::images::{self, Part};
+use emmy::lipschitz::{Domain, Interval, Lp, Objective, Search, bound};
+use emmy::nn::{Activation, Mlp, Module, Pass};
+use emmy::train::{BestBy, Classify, TrainConfig, Trainer};
+use emmy::{Error, Result, Tape, Tensor, Var, init};
+use serde::Serialize;
+use std::time::Instant;
+
+/// What is certified: one logit, or all together.
+#[derive(Serialize)]
+struct Line {
+    logit: String,
+    lower: f64,
+    upper: f64,
+    ratio: f64,
+    product: f64,
+    accuracy: f64,
+    seconds: f64,
+}
+
+/// The digits kept apart for the test.
+const HELD_OUT: usize = 1000;
+
+/// The softness of the ReLUs that guide the search.
+const SOFTNESS: f64 = 0.1;
+
+pub fn run(cli: &Cli) -> Result<()> {
+    let (net, accuracy) = train(cli)?;
+    if !cli.json {
+        say(format_args!(
+            "a network of 784-{}-10 with ReLU, {:.1} % of the {HELD_OUT} test digits right",
+            cli.hidden,
+            100.0 * accuracy
+        ))?;
+        say("| logit | found | proven | proven / found | ‖W₂‖ ‖W₁‖ | seconds |\n|---|---:|---:|---:|---:|---:|")?;
+    }
+    let choices = (0..10).map(Some).chain([None]);
+    for logit in choices {
+        let start = Instant::now();
+        let (interval, product) = certify(cli, &net, logit)?;
+        let line = Line {
+            logit: logit.map_or("all".to_owned(), |k| k.to_string()),
+            lower: interval.lower.get(),
+            upper: interval.upper.get(),
+            ratio: interval.ratio(),
+            product,
+            accuracy,
+            seconds: start.elapsed().as_secs_f64(),
+        };
+        if interval.is_contradicted(1e-6) {
+            let found = format!("{interval}");
+            return Err(Error::invalid("the interval", "found below proven", found));
+        }
+        match cli.json {
+            true => cli.tell_json(&line)?,
+            false => say(format_args!(
+                "| {} | {:.4} | {:.4} | {:.3} | {:.4} | {:.1} |",
+                line.logit, line.lower, line.upper, line.ratio, line.product, line.seconds
+            ))?,
+        }
+    }
+    Ok(())
+}
+
+/// The network, and its accuracy on the digits that it has not seen.
+fn train(cli: &Cli) -> Result<(Mlp<f32>, f64)> {
+    let digits = images::load(cli.data.as_deref(), "mnist", Part::Test)?;
+    let (train, test) = digits.split(HELD_OUT, cli.seed)?;
+    let rng = &mut init::rng(cli.seed);
+    let widths = [digits.height * digits.width, cli.hidden as usize, digits.classes()];
+    let net = Mlp::<f32>::new(&widths, Activation::Relu, true, rng);
+    let part = |images: &images::Images| (images.rows::<f32>(), images.classes_of());
+    let task = Classify::new(part(&train), part(&test), 100, Mlp::<f32>::forward)?;
+    let config = TrainConfig {
+        lr: 1e-3,
+        epochs: cli.epochs as usize,
+        seed: cli.seed,
+        best_by: BestBy::LOSS,
+        ..TrainConfig::default()
+    };
+    note("training");
+    let mut trainer = Trainer::new(net, config)?;
+    trainer.fit(&task, |_, _| Ok(()))?;
+    let net = trainer.best_model();
+    let (_, accuracy) = task.measure(&net);
+    Ok((net, accuracy))
+}
+
+/// The logits, or one of them, of images `[n, 784]`. A ReLU is max(z, 0), or s ln(1 + e^(z/s)) with a softness.
+fn logits<'t>(
+    net: &Mlp<f64>,
+    pass: &Pass<'t, '_, f64>,
+    x: Var<'t, f64>,
+    logit: Option<usize>,
+    soft: bool,
+) -> Var<'t, f64> {
+    let z = net.layers[0].forward(pass, x);
+    let h = match soft {
+        true => z.scale(1.0 / SOFTNESS).softplus().scale(SOFTNESS),
+        false => z.relu(),
+    };
+    match logit {
+        None => net.layers[1].forward(pass, h),
+        // The bias moves nothing.
+        Some(k) => h.linear(pass.param(&net.layers[1].weight).slice(0, k..k + 1)),
+    }
+}
+
+/// The interval, and the product of the two norms, which is the plain bound.
+fn certify(cli: &Cli, net: &Mlp<f32>, logit: Option<usize>) -> Result<(Interval, f64)> {
+    let net = widened(net)?;
+    let inputs = net.layers[0].weight.shape()[1];
+    let upper = {
+        let tape = Tape::new();
+        let x = tape.var(init::zeros(&[1, inputs]));
+        let theta = net.vars(&tape);
+        let pass = Pass::bound(&tape, &net, &theta);
+        bound(logits(&net, &pass, x, logit, false), x, Lp::Two, Domain::Everywhere)?.upper()
+    };
+    let product = {
+        let norm = |w: &Tensor<f64>, rows: Option<usize>| {
+            let w = w.view().into_dimensionality().expect("a matrix");
+            match rows {
+                Some(k) => Lp::Two.matrix(w.slice(emmy::ndarray::s![k..k + 1, ..])).get(),
+                None => Lp::Two.matrix(w).get(),
+            }
+        };
+        norm(&net.layers[1].weight, logit) * norm(&net.layers[0].weight, None)
+    };
+    let search = Search {
+        restarts: cli.restarts.unwrap_or(8),
+        steps: 150,
+        rate: 0.1,
+        ..Search::new(Objective::Two, cli.seed)
+    };
+    let starts = (0..search.restarts as u64).map(|k| {
+        let rng = &mut init::rng(cli.seed.wrapping_add(k));
+        init::normal(&[1, inputs], 1.0, rng)
+    });
+    let found = search.guided(
+        starts.collect(),
+        |x| evaluated(&net, x, logit, false),
+        |x| evaluated(&net, x, logit, true),
+    );
+    let interval = Interval {
+        lower: found.lower,
+        upper,
+    };
+    Ok((interval, product))
+}
+
+fn evaluated<'t>(net: &Mlp<f64>, x: Var<'t, f64>, logit: Option<usize>, soft: bool) -> Var<'t, f64> {
+    let pass = Pass::eval(x.tape(), net);
+    logits(net, &pass, x, logit, soft)
+}
+
+/// The same weights in `f64`, exactly.
+fn widened(net: &Mlp<f32>) -> Result<Mlp<f64>> {
+    let widths: Vec<usize> = std::iter::once(net.layers[0].weight.shape()[1])
+        .chain(net.layers.iter().map(|layer| layer.weight.shape()[0]))
+        .collect();
+    let mut wide = Mlp::<f64>::new(&widths, Activation::Relu, true, &mut init::rng(0));
+    for (to, from) in wide.tensors_mut().into_iter().zip(net.tensors()) {
+        *to = from.mapv(f64::from).into_shared();
+    }
+    Ok(wide)
+}

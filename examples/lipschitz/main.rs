@@ -1,0 +1,159 @@
+//! Lipschitz constants as intervals: what is proven, and what was found.
+//!
+//! - `cargo run --release --example lipschitz` prints the interval of a small transformer, layer by layer;
+//!   `--model` chooses another, `--weights FILE` reads a language model from a file of weights.
+//! - `--certify mnist` trains a network on handwritten digits and bounds how far its outputs can move.
+//! - `--figure 2` and `--figure 3` are those of Kim, Papamakarios and Mnih, "The Lipschitz Constant of
+//!   Self-Attention" (ICML 2021): the bound of L2 attention against what ascent finds, and inversion.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod certify;
+mod growth;
+mod inversion;
+mod models;
+
+use clap::{Parser, ValueEnum};
+use emmy::kernels::par;
+use emmy::lipschitz::Lp;
+use emmy::{Error, Result};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use support::args;
+
+/// Bound how far outputs can move if inputs move
+#[derive(Parser)]
+#[command(about, long_about = None)]
+pub struct Cli {
+    /// Print the constants of a model, layer by layer
+    #[arg(long, value_enum, default_value = "transformer", conflicts_with_all = ["certify", "figure"])]
+    model: models::Model,
+
+    /// Read the weights of a language model from this safetensors file, whose header holds its configuration
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "certify", "figure"])]
+    weights: Option<PathBuf>,
+
+    /// Train a classifier of digits, and certify it
+    #[arg(long, value_enum, conflicts_with = "figure")]
+    certify: Option<Set>,
+
+    /// Draw a figure of the paper: 2 or 3
+    #[arg(long, value_parser = clap::value_parser!(u8).range(2..=3))]
+    figure: Option<u8>,
+
+    /// The norm: 1, 2 or inf (for a figure: only this one)
+    #[arg(long, value_enum)]
+    p: Option<Norm>,
+
+    /// The largest 2-norm of a row of the input, in place of all inputs
+    #[arg(long, value_name = "R")]
+    radius: Option<f64>,
+
+    /// Numbers of tokens of figure 2
+    #[arg(long, value_delimiter = ',', default_values_t = [2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000])]
+    tokens: Vec<usize>,
+
+    /// Starts of each search
+    #[arg(long)]
+    restarts: Option<usize>,
+
+    /// Hidden neurons of the classifier
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    hidden: u32,
+
+    /// Epochs of the classifier
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    epochs: u32,
+
+    /// The folder with the data
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// All random numbers follow from it
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+
+    /// Threads, 0 for all
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+
+    /// Write figures (SVG and PNG) to this folder
+    #[arg(long, value_name = "DIR", default_value = "target/figures")]
+    figures: PathBuf,
+
+    /// Print JSON objects
+    #[arg(long)]
+    json: bool,
+}
+
+/// A set of images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Set {
+    /// The 10 000 test digits of MNIST: 9000 to train on, 1000 to test
+    Mnist,
+}
+
+/// A norm, as an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Norm {
+    /// Sums
+    #[value(name = "1")]
+    One,
+    /// Euclidean
+    #[value(name = "2")]
+    Two,
+    /// Maxima
+    Inf,
+}
+
+impl From<Norm> for Lp {
+    fn from(norm: Norm) -> Self {
+        match norm {
+            Norm::One => Self::One,
+            Norm::Two => Self::Two,
+            Norm::Inf => Self::Inf,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli: Cli = match args::parse() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    support::exit(par::with_threads(cli.threads, || cli.run()))
+}
+
+impl Cli {
+    fn run(&self) -> Result<()> {
+        if let Some(radius) = self.radius.filter(|r| !(r.is_finite() && *r > 0.0)) {
+            return Err(Error::invalid("--radius", "a number above 0", radius.to_string()));
+        }
+        if let Some(0) = self.restarts {
+            return Err(Error::invalid("--restarts", "at least 1", "0"));
+        }
+        if let Some(n) = self.tokens.iter().find(|n| !(1..=4096).contains(*n)) {
+            return Err(Error::invalid("--tokens", "numbers from 1 to 4096", n.to_string()));
+        }
+        match (self.certify, self.figure) {
+            (Some(Set::Mnist), _) => certify::run(self),
+            (_, Some(2)) => growth::run(self),
+            (_, Some(_)) => inversion::run(self),
+            _ => models::run(self),
+        }
+    }
+
+    /// The norms to compute for.
+    fn norms(&self, otherwise: &[Lp]) -> Vec<Lp> {
+        self.p.map_or(otherwise.to_vec(), |p| vec![p.into()])
+    }
+
+    /// One JSON object on a line.
+    fn tell_json(&self, line: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_string(line)
+            .map_err(|e| Error::invalid("JSON", "numbers and texts", e.to_string()))?;
+        support::say(text)
+    }
+}

@@ -1,0 +1,158 @@
+//! Classification of examples, in batches.
+
+use super::{Batches, Loss, Metrics, Task};
+use crate::autodiff::{Tape, Var};
+use crate::error::{Error, Result};
+use crate::nn::{Module, Pass};
+use crate::real::Real;
+use crate::tensor::Tensor;
+
+/// Examples with a class each: a part to train on, and one to evaluate.
+///
+/// The loss is the mean cross-entropy of a batch. An evaluation gives `val_loss` and `val_acc` on the part that
+/// is held out.
+///
+/// `forward` computes the logits `[batch, classes]` of examples `[batch, ..]`.
+#[derive(Debug)]
+pub struct Classify<F: Real, L> {
+    train: (Tensor<F>, Vec<usize>),
+    held_out: (Tensor<F>, Vec<usize>),
+    batches: Batches,
+    forward: L,
+}
+
+/// Examples of an evaluation that are computed together.
+const TOGETHER: usize = 500;
+
+impl<F: Real, L> Classify<F, L> {
+    /// A task of examples `[n, ..]` and their classes. Batches are shuffled anew in every epoch.
+    ///
+    /// # Errors
+    /// If a part is empty, or does not have one class per example, or `batch` is 0.
+    pub fn new<M>(
+        train: (Tensor<F>, Vec<usize>),
+        held_out: (Tensor<F>, Vec<usize>),
+        batch: usize,
+        forward: L,
+    ) -> Result<Self>
+    where
+        L: for<'t> Fn(&M, &Pass<'t, '_, F>, Var<'t, F>) -> Var<'t, F>,
+    {
+        for (name, (x, classes)) in [("training examples", &train), ("held-out examples", &held_out)] {
+            let n = x.shape().first().copied().unwrap_or(0);
+            if n == 0 || n != classes.len() {
+                let found = format!("{n} and {} classes", classes.len());
+                return Err(Error::invalid(name, "at least one, each with a class", found));
+            }
+        }
+        if batch == 0 {
+            return Err(Error::invalid("batch", "at least 1 example", "0"));
+        }
+        Ok(Self {
+            batches: Batches::new(train.1.len(), batch).shuffled(),
+            train,
+            held_out,
+            forward,
+        })
+    }
+
+    /// Loss and accuracy on the part that is held out.
+    pub fn measure<M: Module<F>>(&self, model: &M) -> (f64, f64)
+    where
+        L: for<'t> Fn(&M, &Pass<'t, '_, F>, Var<'t, F>) -> Var<'t, F>,
+    {
+        let (x, classes) = &self.held_out;
+        let (mut loss, mut right) = (0.0, 0);
+        let order: Vec<usize> = (0..classes.len()).collect();
+        for rows in order.chunks(TOGETHER) {
+            let tape = Tape::new();
+            let pass = Pass::eval(&tape, model);
+            let some = tape.constant(x.clone()).index_select(0, rows);
+            let logits = (self.forward)(model, &pass, some);
+            let wanted: Vec<usize> = rows.iter().map(|&k| classes[k]).collect();
+            loss += logits.cross_entropy(&wanted, None).item().as_f64() * rows.len() as f64;
+            let value = logits.value();
+            let best = value.rows().into_iter().map(|row| {
+                let largest = row.iter().enumerate().reduce(|a, b| if b.1 > a.1 { b } else { a });
+                largest.map(|(k, _)| k)
+            });
+            right += best.zip(&wanted).filter(|(k, c)| *k == Some(**c)).count();
+        }
+        let n = classes.len() as f64;
+        (loss / n, right as f64 / n)
+    }
+}
+
+impl<F: Real, M: Module<F>, L> Task<F, M> for Classify<F, L>
+where
+    L: for<'t> Fn(&M, &Pass<'t, '_, F>, Var<'t, F>) -> Var<'t, F>,
+{
+    type Batch = Vec<usize>;
+
+    fn batches(&self, seed: u64) -> Vec<Vec<usize>> {
+        self.batches.of(seed)
+    }
+
+    fn loss<'t>(&self, model: &M, pass: &Pass<'t, '_, F>, rows: &Vec<usize>) -> Loss<'t, F> {
+        let (x, classes) = &self.train;
+        let x = pass.tape().constant(x.clone()).index_select(0, rows.clone());
+        let wanted: Vec<usize> = rows.iter().map(|&k| classes[k]).collect();
+        (self.forward)(model, pass, x).cross_entropy(&wanted, None).into()
+    }
+
+    fn evaluate(&self, model: &M) -> Metrics {
+        let (loss, accuracy) = self.measure(model);
+        Metrics::from([("val_loss", loss), ("val_acc", accuracy)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::init;
+    use crate::nn::Linear;
+    use crate::train::{BestBy, TrainConfig, Trainer};
+
+    /// Two clouds of points, apart along the first axis.
+    fn clouds(n: usize, seed: u64) -> (Tensor<f64>, Vec<usize>) {
+        let mut x = init::normal(&[n, 2], 0.3, &mut init::rng(seed));
+        let classes: Vec<usize> = (0..n).map(|k| k % 2).collect();
+        for (k, c) in classes.iter().enumerate() {
+            x[[k, 0]] += 2.0 * *c as f64 - 1.0;
+        }
+        (x, classes)
+    }
+
+    fn forward<'t>(net: &Linear<f64>, pass: &Pass<'t, '_, f64>, x: Var<'t, f64>) -> Var<'t, f64> {
+        net.forward(pass, x)
+    }
+
+    #[test]
+    fn clouds_that_are_apart_are_told_apart() {
+        let task = Classify::new(clouds(60, 0), clouds(601, 1), 16, forward).unwrap();
+        let config = TrainConfig {
+            lr: 0.1,
+            epochs: 20,
+            best_by: BestBy::LOSS,
+            ..TrainConfig::default()
+        };
+        let mut trainer = Trainer::new(Linear::new(2, 2, true, &mut init::rng(2)), config).unwrap();
+        trainer.fit(&task, |_, _| Ok(())).unwrap();
+        let (loss, accuracy) = task.measure(&trainer.best_model());
+        assert!(accuracy > 0.98 && loss < 0.2, "{accuracy}, {loss}");
+        assert_eq!(trainer.history().steps.len(), 20 * 4);
+    }
+
+    #[test]
+    fn what_cannot_be_learnt_is_refused() {
+        let refused = |train, held_out, batch| {
+            let task = Classify::new(train, held_out, batch, forward);
+            task.err().unwrap().to_string()
+        };
+        let short = (clouds(4, 0).0, vec![0; 3]);
+        assert!(refused(short, clouds(4, 0), 1).contains("training examples: expected at least one"));
+        let empty = (Tensor::zeros(vec![0, 2]), Vec::new());
+        assert!(refused(clouds(4, 0), empty, 1).contains("held-out examples"));
+        assert!(refused(clouds(4, 0), clouds(4, 0), 0).contains("batch: expected at least 1"));
+    }
+}
