@@ -1,5 +1,5 @@
-//! The parts that the examples share: arguments, progress bars, figures, reports. The library needs
-//! none of them.
+//! The parts that the examples share: arguments, progress bars, figures, reports, and the machinery of papers.
+//! The library needs none of them.
 
 // Each example uses only a part of these modules.
 #![allow(dead_code)]
@@ -8,10 +8,13 @@ pub mod args;
 mod both;
 pub mod figures;
 mod image;
+pub mod machine;
 pub mod memory;
+pub mod paper;
 pub mod plot;
 pub mod progress;
 pub mod report;
+pub mod sizes;
 
 use emmy::train::History;
 use emmy::{Error, Result};
