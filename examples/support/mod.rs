@@ -2,7 +2,7 @@
 //! The library needs none of them.
 
 // Each example uses only a part of these modules.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
 pub mod args;
 mod both;
