@@ -171,7 +171,6 @@ impl paper::Cell for Cell {
         Prepared::new(self, folder)
     }
 
-    ///
     fn check(&self, data: &Prepared) -> Result<()> {
         let set = data.set();
         let network = self.network(set)?;

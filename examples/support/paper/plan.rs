@@ -88,11 +88,14 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     out
 }
 
+/// Whether an entry is chosen.
+type Test<'a, C> = Box<dyn Fn(&Entry<C>) -> bool + 'a>;
+
 /// A value of an option that chooses cells: `--layers 3`.
 pub struct Filter<'a, C> {
     option: &'a str,
     value: String,
-    chooses: Box<dyn Fn(&Entry<C>) -> bool + 'a>,
+    chooses: Test<'a, C>,
 }
 
 impl<'a, C: 'a> Filter<'a, C> {

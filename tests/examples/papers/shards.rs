@@ -34,6 +34,38 @@ fn two_shards_are_the_whole_bit_for_bit() {
 }
 
 #[test]
+fn json_has_an_object_per_number() {
+    let (all, out) = unsharded();
+    let objects = json(&out);
+    assert_eq!(objects.len(), 2);
+    for (object, layers) in objects.iter().zip([2, 3]) {
+        assert_eq!(object["dataset"], "karate");
+        assert_eq!(
+            (&object["layers"], &object["init"]),
+            (&layers.into(), &"bal-o".into())
+        );
+        assert_eq!(object["column"], format!("L={layers}"));
+        assert_eq!(
+            (&object["seeds"], &object["stopped"]),
+            (&3.into(), &0.into())
+        );
+        assert!(object["paper"].is_null() && object["test_acc_std"].is_f64());
+        let runs = all.iter().map(|line| json(line).remove(0));
+        let runs = runs.filter(|run| run["cell"]["layers"] == layers);
+        let sum: f64 = runs.map(|run| run["test_acc"].as_f64().unwrap()).sum();
+        let mean = object["test_acc_mean"].as_f64().unwrap();
+        assert!((3.0 * mean - sum).abs() < 1e-12, "{object}");
+    }
+    // Nothing is finished: no mean, and no error.
+    let folder = TempDir::new().unwrap();
+    std::fs::create_dir(folder.path().join("results")).unwrap();
+    std::fs::write(results(&folder, "balance.jsonl"), "").unwrap();
+    let (out, err) = succeeded(&balance(&folder, &["--show"]));
+    assert!(json(&out)[0]["test_acc_mean"].is_null(), "{out}");
+    assert!(err.contains("no cell is finished"), "{err}");
+}
+
+#[test]
 fn an_array_of_jobs_runs_the_plan() {
     let folder = TempDir::new().unwrap();
     for (k, id) in ["10", "20", "30"].iter().enumerate() {
