@@ -20,7 +20,7 @@ pub struct Options {
     #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST_SEED))]
     pub seed: u64,
 
-    /// Runs of a cell, each with the next seed [default: as many as the paper's]
+    /// Runs of a cell, each with the next seed [default: see below]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_RUNS))]
     pub seeds: Option<u64>,
 

@@ -39,15 +39,22 @@ fn shell(folder: &TempDir, script: &str) -> Command {
     shell
 }
 
-fn is_installed(name: &str) -> bool {
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    if std::env::split_paths(&paths).any(|path| path.join(name).is_file()) {
+/// Whether a program is there, and is the one meant: other programs have the same names.
+fn is_installed(name: &str, meant: &str) -> bool {
+    let version = Command::new(name).arg("--version").output();
+    if version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains(meant)) {
         return true;
     }
     let required = std::env::var_os(REQUIRED).is_some_and(|value| value == "1");
-    assert!(!required, "{name} is not installed, and {REQUIRED} is 1");
+    assert!(
+        !required,
+        "{name} of {meant} is not installed, and {REQUIRED} is 1"
+    );
     // Not through `print!`, whose output a passing test does not show.
-    let _ = writeln!(std::io::stderr(), "skipped: {name} is not installed");
+    let _ = writeln!(
+        std::io::stderr(),
+        "skipped: {name} of {meant} is not installed"
+    );
     false
 }
 
@@ -67,7 +74,7 @@ fn assert_four_shards(folder: &TempDir, output: &Output, told_by: &str) {
 
 #[test]
 fn mpirun_runs_one_shard_a_rank() {
-    if !is_installed("mpirun") {
+    if !is_installed("mpirun", "Open MPI") {
         return;
     }
     let folder = TempDir::new().unwrap();
@@ -86,7 +93,7 @@ fn mpirun_runs_one_shard_a_rank() {
 
 #[test]
 fn parallel_runs_one_shard_a_job() {
-    if !is_installed("parallel") {
+    if !is_installed("parallel", "GNU parallel") {
         return;
     }
     for (start, told_by) in [
