@@ -22,17 +22,20 @@ use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Prints a line on standard output.
+/// Prints a line on standard output, in one piece.
 ///
 /// # Errors
 /// If the reader of a pipe has ended, as after `| head`, or the output is a file on a full disk.
 pub fn say(line: impl Display) -> Result<()> {
-    writeln!(std::io::stdout(), "{line}").map_err(|e| Error::io("standard output", e))
+    let line = format!("{line}\n");
+    let written = std::io::stdout().write_all(line.as_bytes());
+    written.map_err(|e| Error::io("standard output", e))
 }
 
-/// Prints a line on standard error. Errors in doing so are ignored.
+/// Prints a line on standard error, in one piece, since processes may share it. Errors in doing so are ignored.
 pub fn note(line: impl Display) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let line = format!("{line}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// The reason why a training diverged: its training loss was not finite, which ended it, or the validation
