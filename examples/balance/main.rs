@@ -23,7 +23,7 @@ use emmy::init::Initialization;
 use emmy::{Error, Result};
 use plan::{Choice, LOSS_THRESHOLD, Plan};
 use run::{Run, Runs};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::process::ExitCode;
 use support::args::{self, Float, at_least_zero, initializations};
 use support::figures::Figure;
@@ -190,13 +190,13 @@ impl Paper for Balance {
         }
     }
 
-    fn json(&self, cell: &Cell, runs: &[&Run]) -> Map<String, Value> {
+    fn json(&self, cell: &Cell, runs: &[&Run]) -> Value {
         let known: Vec<f64> = runs.iter().filter_map(|run| run.outcome.test_acc).collect();
         // Of no run the mean is NaN, which is written as null.
         let (mean, std) = mean_std(&known);
         let deltas = runs.iter().filter_map(|run| run.outcome.max_delta);
         let stopped = runs.iter().filter(|run| run.outcome.stopped.is_some());
-        let object = json!({
+        json!({
             "dataset": cell.dataset,
             "layers": cell.layers,
             "init": cell.init,
@@ -205,11 +205,7 @@ impl Paper for Balance {
             "test_acc_std": if known.is_empty() { f64::NAN } else { std },
             "max_delta": deltas.reduce(f64::max),
             "stopped": stopped.count(),
-        });
-        match object {
-            Value::Object(object) => object,
-            _ => unreachable!("an object"),
-        }
+        })
     }
 }
 

@@ -27,7 +27,7 @@ use super::{note, say};
 use emmy::Result;
 use pool::Spreading;
 use results::{Lines, Results};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use show::show;
 use std::sync::Mutex;
 
@@ -50,9 +50,9 @@ pub trait Paper {
         runs: &Runs<Self::Cell>,
     ) -> Option<Figure>;
 
-    /// The keys of an entry for `--json`: settings, which are those of `cell`, and the results of its
-    /// finished runs.
-    fn json(&self, cell: &Self::Cell, runs: &[&Finished<Self::Cell>]) -> Map<String, Value>;
+    /// The object of an entry for `--json`: settings, which are those of `cell`, and the results of its
+    /// finished runs. Part, row, column, the paper's number and the number of seeds are added.
+    fn json(&self, cell: &Self::Cell, runs: &[&Finished<Self::Cell>]) -> Value;
 }
 
 /// How a plan is shown.

@@ -6,7 +6,7 @@ use super::plan::Plan;
 use super::{Paper, Part, Shown};
 use crate::support::{note, say};
 use emmy::Result;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Shows the parts: tables, JSON, figures.
 ///
@@ -79,9 +79,9 @@ fn entries<P: Paper>(paper: &P, plan: &Plan<P::Cell>, runs: &Runs<P::Cell>) -> R
             ("paper", json!(entry.paper)),
             ("seeds", json!(found.len())),
         ] {
-            object.insert(key.to_owned(), value);
+            object[key] = value;
         }
-        say(Value::Object(object))?;
+        say(object)?;
     }
     Ok(())
 }
