@@ -78,6 +78,9 @@ mod book {
     #[doc = include_str!("../docs/attention.md")]
     mod attention {}
 
+    #[doc = include_str!("../docs/clusters.md")]
+    mod clusters {}
+
     #[doc = include_str!("../docs/weights.md")]
     mod weights {}
 }

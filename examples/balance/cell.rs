@@ -1,14 +1,16 @@
 //! Everything that decides the result of one run.
 
-use crate::run::Prepared;
+use crate::run::{Outcome, Prepared};
 use crate::support::args::{Float, check_loss_threshold};
-use crate::support::memory;
+use crate::support::paper::{self, Progress};
+use crate::support::{memory, sizes};
 use emmy::data::Dataset;
 use emmy::nn::{Activation, Conv, GraphNetConfig, Omega};
 use emmy::optim::Algorithm;
 use emmy::train::{BestBy, TrainConfig};
 use emmy::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// The rule of the updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,36 +87,11 @@ pub struct Cell {
     pub record_every: Option<usize>,
 }
 
-impl Cell {
-    /// Whether an outcome of `other` can serve as the outcome of this cell. It may have recorded
-    /// more.
-    pub fn is_answered_by(&self, other: &Self) -> bool {
-        let same = Self {
-            record_every: other.record_every,
-            ..self.clone()
-        };
-        same == *other && (self.record_every.is_none() || self.record_every == other.record_every)
-    }
+impl paper::Cell for Cell {
+    type Data = Prepared;
+    type Outcome = Outcome;
 
-    /// The fields on which [`Prepared::load`] depends.
-    pub fn data_key(&self) -> (String, bool, usize, bool) {
-        (
-            self.dataset.clone(),
-            self.directed,
-            self.split,
-            self.without_isolated,
-        )
-    }
-
-    /// The approximate work of an epoch; the unit is one number of one neuron of one edge.
-    pub fn work(&self, data: &Prepared) -> u64 {
-        let (n, edges) = (data.nodes() as u64, data.edges() as u64);
-        let width = self.width as u64;
-        (self.layers as u64 * width * (edges + n + n * width / 16)).max(1)
-    }
-
-    /// The name of the cell for readers.
-    pub fn title(&self) -> String {
+    fn title(&self) -> String {
         let Self {
             dataset,
             init,
@@ -152,6 +129,68 @@ impl Cell {
         format!("{title}, seed {seed}")
     }
 
+    /// The unit is one number of one neuron of one edge.
+    fn cost(&self) -> u64 {
+        let (n, edges) = sizes::of(&self.dataset);
+        let width = self.width as u64;
+        let layers = (self.layers as u64).saturating_mul(width);
+        let epoch = layers.saturating_mul(edges + n + n * width / 16);
+        epoch.saturating_mul(self.epochs as u64).max(1)
+    }
+
+    fn steps(&self) -> u64 {
+        self.epochs as u64
+    }
+
+    /// An outcome may have recorded more than this cell asks for.
+    fn is_answered_by(&self, other: &Self) -> bool {
+        let same = Self {
+            record_every: other.record_every,
+            ..self.clone()
+        };
+        same == *other && (self.record_every.is_none() || self.record_every == other.record_every)
+    }
+
+    fn dataset(&self) -> Option<&str> {
+        Some(&self.dataset)
+    }
+
+    /// The fields on which [`Prepared::new`] depends.
+    fn data_key(&self) -> String {
+        let Self {
+            dataset,
+            directed,
+            split,
+            without_isolated,
+            ..
+        } = self;
+        format!("{dataset} {directed} {split} {without_isolated}")
+    }
+
+    fn load(&self, folder: Option<&Path>) -> Result<Prepared> {
+        Prepared::new(self, folder)
+    }
+
+    fn check(&self, data: &Prepared) -> Result<()> {
+        let set = data.set();
+        let network = self.network(set)?;
+        match self.float {
+            Float::F32 => memory::check::<f32>(&network, set)?,
+            Float::F64 => memory::check::<f64>(&network, set)?,
+        }
+        check_loss_threshold(self.loss_threshold, set.classes)?;
+        self.training().validate()
+    }
+
+    fn run(&self, data: &Prepared, progress: &Progress) -> Result<Outcome> {
+        match self.float {
+            Float::F32 => self.train::<f32>(data, progress),
+            Float::F64 => self.train::<f64>(data, progress),
+        }
+    }
+}
+
+impl Cell {
     /// The network of the cell, for a data set.
     ///
     /// # Errors
@@ -180,21 +219,6 @@ impl Cell {
                 a.dropout = self.dropout;
             })
             .biased(self.bias))
-    }
-
-    /// Checks whether the cell can be run on its data; this is asked before any cell is run.
-    ///
-    /// # Errors
-    /// If the network or the training is not valid, or does not fit into memory.
-    pub fn check(&self, data: &Prepared) -> Result<()> {
-        let set = data.set();
-        let network = self.network(set)?;
-        match self.float {
-            Float::F32 => memory::check::<f32>(&network, set)?,
-            Float::F64 => memory::check::<f64>(&network, set)?,
-        }
-        check_loss_threshold(self.loss_threshold, set.classes)?;
-        self.training().validate()
     }
 
     /// The training of the cell.

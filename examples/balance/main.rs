@@ -11,10 +11,8 @@ mod cell;
 mod change;
 mod dynamics;
 mod figures;
-mod paper;
+mod numbers;
 mod plan;
-mod pool;
-mod results;
 mod run;
 mod tables;
 
@@ -24,15 +22,14 @@ use emmy::data::Name;
 use emmy::init::Initialization;
 use emmy::{Error, Result};
 use plan::{Choice, LOSS_THRESHOLD, Plan};
-use results::Results;
-use run::Outcome;
-use std::path::PathBuf;
+use run::{Run, Runs};
+use serde_json::{Value, json};
 use std::process::ExitCode;
-use std::sync::Mutex;
-use support::args::{
-    self, Figures, Float, MOST_RUNS, MOST_SEED, MOST_THREADS, at_least_zero, initializations,
-};
-use support::say;
+use support::args::{self, Float, at_least_zero, initializations};
+use support::figures::Figure;
+use support::paper::{self, Cell as _, Filter, Options, Paper, Part, Shown};
+use support::report::mean_std;
+use support::{note, say};
 
 /// Reproduce "Are GATs Out of Balance?": any cell, table or figure
 #[derive(Parser, Debug)]
@@ -57,18 +54,6 @@ struct Cli {
     /// Only these initialisations
     #[arg(long = "init", value_name = "NAME", value_parser = initializations())]
     inits: Vec<Initialization>,
-
-    /// Only rows and columns with this in their names: "8 heads", "L=10 w=128"
-    #[arg(long, value_name = "TEXT")]
-    only: Vec<String>,
-
-    /// Seed of the first run of a cell
-    #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST_SEED))]
-    seed: u64,
-
-    /// Runs of a cell, each with the next seed [default: 5 as in the paper; 3 in the demonstration]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_RUNS))]
-    seeds: Option<u64>,
 
     /// Maximum number of epochs
     #[arg(long, value_name = "N")]
@@ -96,38 +81,19 @@ struct Cli {
     #[arg(long, default_value = "f32")]
     float: Float,
 
-    /// Folder with the data sets [default: $EMMY_DATA, else the user's cache directory]
-    #[arg(long, value_name = "DIR", value_parser = args::folder())]
-    data: Option<PathBuf>,
-
-    /// File of finished cells; they are not run again
-    #[arg(long, value_name = "FILE", default_value = "results/balance.jsonl")]
-    results: PathBuf,
-
-    /// Folder for figures; none to draw none
-    #[arg(long, value_name = "DIR", default_value = "figures")]
-    out: Figures,
-
-    /// Number of cells that run at a time, at most 256 threads in all; 0 for one per processor
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = args::threads())]
-    jobs: usize,
-
-    /// Threads of a cell; 0 for one per processor. The results do not depend on it
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = args::threads())]
-    threads: usize,
-
-    /// Run nothing, show the finished cells
-    #[arg(long)]
-    show: bool,
-
     /// Print the layers of the first cell's network, the shapes of their outputs and their parameters, before
     /// the first run
     #[arg(long)]
     summary: bool,
+
+    #[command(flatten)]
+    options: Options,
 }
 
 const OUTCOMES: &str = "A run diverges when its training loss, or the validation loss of its last epoch, is no finite number. That is
 an outcome: its accuracy is that of the best epoch before, and tables say \"diverged\" where there is none.
+
+A cell runs five times as in the paper, three times in the demonstration, unless --seeds says otherwise.
 
 A data set named by --dataset must be found; others are left out, and it is said so.
 
@@ -156,7 +122,7 @@ impl Cli {
         };
         let names = self.inits.iter().filter_map(|init| init.name());
         let choice = Choice {
-            seeds: (self.seed..self.seed + self.seeds.unwrap_or(seeds)).collect(),
+            seeds: self.options.seeds(seeds),
             epochs: self.epochs.unwrap_or(epochs),
             datasets: (self.datasets.iter())
                 .map(|name| name.as_str().to_owned())
@@ -175,113 +141,88 @@ impl Cli {
         }
     }
 
-    /// Refuses a plan without cells, and an option whose value selects no cell of any plan.
-    fn check(&self, plans: &[&Plan]) -> Result<()> {
-        for plan in plans {
-            if plan.entries.is_empty() {
-                let rule = "a cell with the data sets, layers, initialisations and names asked for";
-                return Err(Error::invalid(&plan.title, rule, "none"));
-            }
-        }
-        let entries = || plans.iter().flat_map(|plan| &plan.entries);
-        let cell = |test: &dyn Fn(&Cell) -> bool| entries().flat_map(|e| &e.cells).any(test);
-        let named = |text: &str| entries().any(|e| e.row.contains(text) || e.column.contains(text));
+    /// The options that choose cells.
+    fn filters(&self) -> Vec<Filter<'_, Cell>> {
         let datasets = (self.datasets.iter().map(|name| name.as_str()))
-            .map(|name| ("--dataset", name.to_owned(), cell(&|c| c.dataset == name)));
-        let layers =
-            (self.layers.iter()).map(|&l| ("--layers", l.to_string(), cell(&|c| c.layers == l)));
+            .map(|name| Filter::new("--dataset", name, move |c: &Cell| c.dataset == name));
+        let layers = (self.layers.iter())
+            .map(|&layers| Filter::new("--layers", layers, move |c: &Cell| c.layers == layers));
         let inits = (self.inits.iter().filter_map(|init| init.name()))
-            .map(|name| ("--init", name.to_owned(), cell(&|c| c.init == name)));
-        let only = (self.only.iter()).map(|text| ("--only", text.clone(), named(text)));
-        let mut all = datasets.chain(layers).chain(inits).chain(only);
-        match all.find(|(_, _, is_found)| !is_found) {
-            None => Ok(()),
-            Some((option, value, _)) => {
-                let rule = "what some cell of the tables and figures asked for has";
-                Err(Error::invalid(option, rule, format!("{value:?}")))
+            .map(|name| Filter::new("--init", name, move |c: &Cell| c.init == name));
+        datasets.chain(layers).chain(inits).collect()
+    }
+
+    /// The tables and figures asked for.
+    fn parts(&self, choice: &Choice) -> Vec<Part<Cell>> {
+        let tables = self.tables.iter();
+        let tables = tables.map(|&n| Part::new(Shown::Table, choice.table(n)));
+        let figures = self.figures.iter();
+        let figures = figures.map(|&n| Part::new(Shown::Figure(n), choice.figure(n)));
+        let parts: Vec<_> = tables.chain(figures).collect();
+        match () {
+            () if self.is_demonstration() => {
+                vec![Part::new(Shown::Demonstration, choice.demonstration())]
             }
+            () if parts.is_empty() => vec![Part::new(Shown::Table, choice.cells())],
+            () => parts,
+        }
+    }
+}
+
+/// The paper, with the settings of the command line.
+struct Balance {
+    settings: String,
+}
+
+impl Paper for Balance {
+    type Cell = Cell;
+    const NAME: &'static str = "balance";
+
+    fn table(&self, plan: &Plan, runs: &Runs) -> String {
+        tables::render(plan, &self.settings, runs)
+    }
+
+    fn figure(&self, shown: Shown, plan: &Plan, runs: &Runs) -> Option<Figure> {
+        match shown {
+            Shown::Table => None,
+            Shown::Figure(number) => figures::figure(number, plan, runs),
+            Shown::Demonstration => figures::demonstration(plan, runs),
         }
     }
 
-    /// Runs the unfinished cells of all plans and returns all outcomes; with `--show`, only returns
-    /// the outcomes that exist already.
-    fn outcomes<'a>(&self, plans: impl Iterator<Item = &'a Plan>) -> Result<Vec<Outcome>> {
-        if self.show {
-            return Results::read(&self.results);
-        }
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let or_processors = |n: usize| if n == 0 { processors } else { n };
-        let jobs = or_processors(self.jobs);
-        let all = jobs * or_processors(self.threads);
-        if all > MOST_THREADS.max(processors * processors) {
-            let what = "--jobs times --threads";
-            let rule = format!("at most {MOST_THREADS}");
-            return Err(Error::invalid(what, rule, all.to_string()));
-        }
-        let results = Mutex::new(Results::open(&self.results)?);
-        let entries = plans.flat_map(|plan| &plan.entries);
-        let cells: Vec<_> = entries.flat_map(|entry| entry.cells.clone()).collect();
-        let named = self.datasets.iter().map(|name| name.as_str().to_owned());
-        let how = pool::Spreading {
-            jobs,
-            threads: self.threads,
-            folder: self.data.clone(),
-            named: named.collect(),
-        };
-        pool::run(&cells, &how, &results)?;
-        Ok(results.into_inner().expect("no panic").outcomes)
+    fn json(&self, cell: &Cell, runs: &[&Run]) -> Value {
+        let known: Vec<f64> = runs.iter().filter_map(|run| run.outcome.test_acc).collect();
+        // Of no run the mean is NaN, which is written as null.
+        let (mean, std) = mean_std(&known);
+        let deltas = runs.iter().filter_map(|run| run.outcome.max_delta);
+        let stopped = runs.iter().filter(|run| run.outcome.stopped.is_some());
+        json!({
+            "dataset": cell.dataset,
+            "layers": cell.layers,
+            "init": cell.init,
+            "optimizer": cell.optimizer,
+            "test_acc_mean": mean,
+            "test_acc_std": if known.is_empty() { f64::NAN } else { std },
+            "max_delta": deltas.reduce(f64::max),
+            "stopped": stopped.count(),
+        })
     }
 }
 
 fn run(cli: &Cli) -> Result<()> {
     let choice = cli.choice()?;
-    let mut tables: Vec<Plan> = cli.tables.iter().map(|&n| choice.table(n)).collect();
-    if cli.is_demonstration() {
-        tables.push(choice.demonstration());
-    } else if cli.tables.is_empty() && cli.figures.is_empty() {
-        tables.push(choice.cells());
-    }
-    let only = |plan: Plan| plan.only(&cli.only);
-    let tables: Vec<Plan> = tables.into_iter().map(only).collect();
-    let figures: Vec<(u32, Plan)> = (cli.figures.iter())
-        .map(|&n| (n, only(choice.figure(n))))
-        .collect();
-    let all = || tables.iter().chain(figures.iter().map(|(_, plan)| plan));
-    cli.check(&all().collect::<Vec<_>>())?;
-    let first = all()
-        .flat_map(|plan| &plan.entries)
-        .flat_map(|e| &e.cells)
-        .next();
+    let parts = paper::chosen(cli.parts(&choice), cli.filters(), &cli.options)?;
+    let mut entries = parts.iter().flat_map(|part| &part.plan.entries);
+    let first = entries.find_map(|entry| entry.cells.first());
     if let Some(cell) = first.filter(|_| cli.summary) {
-        let data = run::Prepared::load(cell, cli.data.clone())?;
-        say(format_args!("{}\n{}", cell.title(), cell.summary(&data)?))?;
-    }
-    let outcomes = cli.outcomes(all())?;
-    for plan in &tables {
-        match tables::render(plan, &choice.settings(), &outcomes) {
-            Some(text) => say(text)?,
-            None => say(format_args!("{}: no cell is finished\n", plan.title))?,
+        let data = cell.load(cli.options.data.as_deref())?;
+        let summary = format!("{}\n{}", cell.title(), cell.summary(&data)?);
+        match cli.options.json {
+            true => note(summary),
+            false => say(summary)?,
         }
     }
-    // If one figure cannot be written, the others are still drawn.
-    let mut undrawn = None;
-    for (number, plan) in &figures {
-        match figures::draw(*number, plan, &outcomes, &cli.out) {
-            Ok(None) => say(format_args!("{}: no cell is finished", plan.title))?,
-            Ok(Some(paths)) => {
-                for path in paths {
-                    say(format_args!("Figure {number}: {}", path.display()))?;
-                }
-            }
-            Err(error) => {
-                undrawn.get_or_insert(error);
-            }
-        }
-    }
-    if cli.is_demonstration() {
-        for path in figures::demonstration(&tables[0], &outcomes, &cli.out)? {
-            say(format_args!("figure: {}", path.display()))?;
-        }
-    }
-    undrawn.map_or(Ok(()), Err)
+    let named = cli.datasets.iter().map(|name| name.as_str().to_owned());
+    let settings = choice.settings();
+    paper::reproduce(&Balance { settings }, &parts, named.collect(), &cli.options)
 }

@@ -4,21 +4,24 @@ use crate::cell::Cell;
 use crate::change::{LayerChange, layer_changes};
 use crate::dynamics::Dynamics;
 use crate::support;
-use crate::support::args::{Float, features};
+use crate::support::args::features;
+use crate::support::paper::{self, Cell as _, Progress};
 use emmy::data::{self, Dataset, Direction, Name, Options, Split};
 use emmy::init::Initialization;
-use emmy::kernels::par;
 use emmy::nn::{GraphNet, Module, Role, Summary, Trace, Traced};
-use emmy::train::{History, LawMonitor, NodeClassification, Recorder, Trainer, Worst, each_epoch};
+use emmy::train::{LawMonitor, NodeClassification, Recorder, Trainer, Worst, each_epoch};
 use emmy::{Real, Result};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
-use std::time::Instant;
+use std::fmt;
+use std::path::Path;
+
+/// The finished runs of cells.
+pub type Run = paper::Finished<Cell>;
+pub type Runs = paper::Runs<Cell>;
 
 /// The outcome of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
-    pub cell: Cell,
     /// Test accuracy at the best validation epoch; none if no epoch had a finite validation loss.
     pub test_acc: Option<f64>,
     pub val_acc: Option<f64>,
@@ -38,13 +41,18 @@ pub struct Outcome {
     pub stopped: Option<String>,
     /// The change of the parameters from the start to the best epoch, layer by layer.
     pub changes: Vec<LayerChange>,
-    pub seconds: f64,
-    pub threads: usize,
-    /// When the run was finished, and on what kind of machine.
-    pub date: String,
-    pub machine: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dynamics: Option<Dynamics>,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.test_acc {
+            Some(accuracy) => write!(f, "{:.1} %", 100.0 * accuracy)?,
+            None => write!(f, "diverged")?,
+        }
+        write!(f, " at epoch {} of {}", self.best_epoch, self.epochs)
+    }
 }
 
 /// A data set, prepared for a cell.
@@ -56,13 +64,13 @@ pub struct Prepared {
 impl Prepared {
     /// # Errors
     /// If the set is not found, damaged, or has no such split.
-    pub fn load(cell: &Cell, folder: Option<PathBuf>) -> Result<Self> {
+    pub fn new(cell: &Cell, folder: Option<&Path>) -> Result<Self> {
         let direction = match cell.directed {
             true => Direction::Directed,
             false => Direction::Symmetrised,
         };
         let options = Options {
-            folder,
+            folder: folder.map(Path::to_owned),
             direction,
             ..Options::default()
         };
@@ -76,14 +84,6 @@ impl Prepared {
 
     pub fn set(&self) -> &Dataset {
         &self.set
-    }
-
-    pub fn nodes(&self) -> usize {
-        self.set.graph.nodes()
-    }
-
-    pub fn edges(&self) -> usize {
-        self.set.graph.edges()
     }
 }
 
@@ -104,29 +104,12 @@ impl Cell {
         Ok(trace.summary())
     }
 
-    /// Runs the cell on `threads` threads; `epoch` is called with the history after every epoch.
+    /// Trains the cell's network in numbers of one type.
     ///
     /// # Errors
     /// If the cell is not valid. A loss that becomes infinite is an outcome, not an error.
-    pub fn run(
-        &self,
-        data: &Prepared,
-        threads: usize,
-        epoch: impl FnMut(&History) + Send,
-    ) -> Result<Outcome> {
-        par::with_threads(threads, || match self.float {
-            Float::F32 => self.run_in::<f32>(data, threads, epoch),
-            Float::F64 => self.run_in::<f64>(data, threads, epoch),
-        })
-    }
-
-    fn run_in<F: Real>(
-        &self,
-        Prepared { set, split }: &Prepared,
-        threads: usize,
-        mut epoch: impl FnMut(&History),
-    ) -> Result<Outcome> {
-        let started = Instant::now();
+    pub fn train<F: Real>(&self, data: &Prepared, progress: &Progress) -> Result<Outcome> {
+        let Prepared { set, split } = data;
         let network = self.network(set)?;
         let mut net = GraphNet::<F>::new(network, self.seed)?;
         let init: Initialization = self.init.parse()?;
@@ -147,11 +130,11 @@ impl Cell {
             net.forward(pass, pass.tape().sparse(&x), &neighbours)
         })?;
         let mut trainer = Trainer::new(net, self.training())?;
-        let progress = each_epoch(|trainer: &Trainer<F, GraphNet<F>>, _| {
-            epoch(trainer.history());
+        let epochs = each_epoch(|_: &Trainer<F, GraphNet<F>>, _| {
+            progress.step();
             Ok(())
         });
-        let fitted = trainer.fit_observed(&task, (&mut monitor, (recorder.as_mut(), progress)));
+        let fitted = trainer.fit_observed(&task, (&mut monitor, (recorder.as_mut(), epochs)));
         let max_delta = has_laws.then(|| monitor.max_delta());
         let not_a_number = max_delta.filter(|d| d.is_nan());
         let history = trainer.history();
@@ -161,7 +144,6 @@ impl Cell {
         let best_model = trainer.best_model();
         let best = history.best();
         Ok(Outcome {
-            cell: self.clone(),
             test_acc: best.map(|best| best.metrics["test_acc"]),
             val_acc: best.map(|best| best.metrics["val_acc"]),
             best_epoch: best.map_or(0, |best| best.epoch),
@@ -171,10 +153,6 @@ impl Cell {
             worst: monitor.worst().filter(|w| w.delta.is_finite()).cloned(),
             stopped,
             changes: layer_changes(&initial, &best_model.tensors(), &attention),
-            seconds: started.elapsed().as_secs_f64(),
-            threads,
-            date: time::OffsetDateTime::now_utc().date().to_string(),
-            machine: machine(),
             dynamics: recorder.map(|r| Dynamics::new(r.recording(), history)),
         })
     }
@@ -184,18 +162,4 @@ impl Cell {
 fn attention_parameters<F: Real>(net: &GraphNet<F>) -> Vec<bool> {
     let roles = net.roles().into_iter();
     roles.map(|role| role == Role::Attention).collect()
-}
-
-/// The kind of machine: processors, architecture, width of its vectors.
-fn machine() -> String {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    #[cfg(target_arch = "x86_64")]
-    let vectors = match () {
-        () if is_x86_feature_detected!("avx512f") => "AVX-512",
-        () if is_x86_feature_detected!("avx2") => "AVX2",
-        () => "SSE2",
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let vectors = "vectors unknown";
-    format!("{processors} × {}, {vectors}", std::env::consts::ARCH)
 }

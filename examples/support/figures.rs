@@ -9,6 +9,38 @@ use emmy::{Error, Result};
 use plotters::prelude::*;
 use std::path::{Path, PathBuf};
 
+/// Panels in rows of `columns` under a title.
+pub struct Figure {
+    /// The name of its files.
+    pub name: String,
+    pub title: String,
+    pub columns: usize,
+    pub panels: Vec<Panel>,
+    /// Width and height in pixels.
+    pub size: (u32, u32),
+}
+
+impl Figure {
+    /// The panels that show something, in a size that fits them; none if all are empty.
+    pub fn new(name: &str, title: &str, columns: usize, mut panels: Vec<Panel>) -> Option<Self> {
+        panels.retain(|panel| !panel.series.is_empty());
+        let rows = panels.len().div_ceil(columns) as u32;
+        (!panels.is_empty()).then(|| Self {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            columns,
+            panels,
+            size: (420 * columns as u32 + 60, 330 * rows + 40),
+        })
+    }
+
+    /// Draws the figure, see [`write`].
+    pub fn write(&self, figures: &Figures) -> Result<Vec<PathBuf>> {
+        let (name, title) = (&self.name, &self.title);
+        write(figures, name, self.size, title, self.columns, &self.panels)
+    }
+}
+
 /// Draws panels in rows of `columns` under a title, as `folder/name.svg` and as an image in
 /// `folder/name.png`. Returns their paths; none where no figure is wanted.
 pub fn write(

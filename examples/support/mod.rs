@@ -1,17 +1,20 @@
-//! The parts that the examples share: arguments, progress bars, figures, reports. The library needs
-//! none of them.
+//! The parts that the examples share: arguments, progress bars, figures, reports, and the machinery of papers.
+//! The library needs none of them.
 
 // Each example uses only a part of these modules.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
 pub mod args;
 mod both;
 pub mod figures;
 mod image;
+pub mod machine;
 pub mod memory;
+pub mod paper;
 pub mod plot;
 pub mod progress;
 pub mod report;
+pub mod sizes;
 
 use emmy::train::History;
 use emmy::{Error, Result};
@@ -19,17 +22,20 @@ use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Prints a line on standard output.
+/// Prints a line on standard output, in one piece.
 ///
 /// # Errors
 /// If the reader of a pipe has ended, as after `| head`, or the output is a file on a full disk.
 pub fn say(line: impl Display) -> Result<()> {
-    writeln!(std::io::stdout(), "{line}").map_err(|e| Error::io("standard output", e))
+    let line = format!("{line}\n");
+    let written = std::io::stdout().write_all(line.as_bytes());
+    written.map_err(|e| Error::io("standard output", e))
 }
 
-/// Prints a line on standard error. Errors in doing so are ignored.
+/// Prints a line on standard error, in one piece, since processes may share it. Errors in doing so are ignored.
 pub fn note(line: impl Display) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let line = format!("{line}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// The reason why a training diverged: its training loss was not finite, which ended it, or the validation

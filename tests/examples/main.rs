@@ -8,9 +8,12 @@ mod files;
 mod laws;
 mod options;
 mod output;
+mod papers;
 mod places;
 mod refusals;
 mod resuming;
+#[path = "../../examples/support/mod.rs"]
+mod support;
 
 use emmy::data::{Dataset, Options};
 use emmy::nn::{GraphNet, GraphNetConfig, Pass};
@@ -39,13 +42,25 @@ fn program(name: &str) -> PathBuf {
 /// A run of an example in its own folder, without data files.
 fn command(name: &str, folder: &TempDir, args: &[&str]) -> Command {
     let mut command = Command::new(program(name));
+    isolate(&mut command, folder);
+    command.args(args);
     command
-        .args(args)
+}
+
+/// Lets a command run in a folder with nothing of the user's: no data files, and no place among the processes
+/// of an engine that may have started these tests.
+fn isolate(command: &mut Command, folder: &TempDir) {
+    command
         .current_dir(folder.path())
-        .env_remove("EMMY_DATA")
         .env("XDG_CACHE_HOME", folder.path())
         .env("HOME", folder.path());
-    command
+    let of_engines = ["EMMY_", "SLURM_", "OMPI_", "PMI_", "PMIX_", "PARALLEL_"];
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if of_engines.iter().any(|start| name.starts_with(start)) {
+            command.env_remove(&*name);
+        }
+    }
 }
 
 fn cora(folder: &TempDir, args: &[&str]) -> Output {

@@ -1,13 +1,13 @@
 //! How far parameters have moved from the start, by layer.
 
-use super::{colour_of, outcomes, panel, series};
+use super::colour_of;
 use crate::change::LayerChange;
 use crate::plan::Plan;
-use crate::run::Outcome;
-use crate::support::plot::{Axis, Mark, Panel};
+use crate::run::Runs;
+use crate::support::plot::{Axis, Mark, Panel, Series};
 
 /// Figures 3a and 4a: the share of significant entries that moved by more than 5 % (50 %).
-pub fn share_that_moves(number: u32, plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
+pub fn share_that_moves(number: u32, plan: &Plan, runs: &Runs) -> Vec<Panel> {
     let (share, least): (fn(&LayerChange) -> f64, _) = match number {
         3 => (|c| c.beyond_005, "5 %"),
         _ => (|c| c.beyond_05, "50 %"),
@@ -15,20 +15,18 @@ pub fn share_that_moves(number: u32, plan: &Plan, results: &[Outcome]) -> Vec<Pa
     let label = format!("share moved by more than {least}");
     let of = |(attention, what): (bool, &str)| Panel {
         title: what.to_owned(),
-        ..bars(plan, results, &label, attention, share)
+        ..bars(plan, runs, &label, attention, share)
     };
     [(false, "weights"), (true, "attention")].map(of).into()
 }
 
 /// Figure 8: the share of weights and attention entries that are unchanged.
-pub fn unchanged(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
+pub fn unchanged(plan: &Plan, runs: &Runs) -> Vec<Panel> {
     let mut panels = Vec::new();
     for row in plan.rows() {
         let part = plan.of_row(row);
         for (attention, what) in [(false, "weights"), (true, "attention")] {
-            let mut panel = bars(&part, results, "share unchanged", attention, |c| {
-                c.unchanged
-            });
+            let mut panel = bars(&part, runs, "share unchanged", attention, |c| c.unchanged);
             panel.title = format!("{row}, {what}");
             panels.push(panel);
         }
@@ -40,17 +38,18 @@ pub fn unchanged(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
 /// one attention vector per layer.
 fn bars(
     plan: &Plan,
-    results: &[Outcome],
+    runs: &Runs,
     label: &str,
     attention: bool,
     value: impl Fn(&LayerChange) -> f64,
 ) -> Panel {
-    let all = outcomes(plan, results);
+    let all = plan.first_runs(runs);
     let width = 0.8 / all.len().max(1) as f64;
-    let mut panel = panel("", "layer", Axis::new(label));
+    let mut panel = Panel::new("", Axis::new("layer"), Axis::new(label));
     let mut tallest = 0.0_f64;
-    for (k, (entry, outcome)) in all.iter().enumerate() {
-        let layers = outcome
+    for (k, (entry, run)) in all.iter().enumerate() {
+        let layers = run
+            .outcome
             .changes
             .iter()
             .filter(|c| c.is_attention == attention);
@@ -62,7 +61,7 @@ fn bars(
         let mark = Mark::Bars(places.collect(), 0.9 * width);
         panel
             .series
-            .push(series(&entry.column, colour_of(&entry.column), mark));
+            .push(Series::new(&entry.column, colour_of(&entry.column), mark));
     }
     let layers = all.iter().map(|(_, o)| o.cell.layers).max().unwrap_or(0);
     panel.x = panel.x.named((1..=layers).map(|l| l.to_string()).collect());
@@ -72,15 +71,20 @@ fn bars(
 }
 
 /// Figure 11: relative changes of weights, absolute changes of attention entries.
-pub fn spreads(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
+pub fn spreads(plan: &Plan, runs: &Runs) -> Vec<Panel> {
     let mut panels = Vec::new();
     for row in plan.rows() {
         let part = plan.of_row(row);
-        let all = outcomes(&part, results);
+        let all = part.first_runs(runs);
         for (attention, what) in [(false, "relative, weights"), (true, "absolute, attention")] {
-            let mut panel = panel(format!("{row}, {what}"), "layer", Axis::new("change").log());
-            for (k, (entry, outcome)) in all.iter().enumerate() {
-                let layers = outcome
+            let mut panel = Panel::new(
+                format!("{row}, {what}"),
+                Axis::new("layer"),
+                Axis::new("change").log(),
+            );
+            for (k, (entry, run)) in all.iter().enumerate() {
+                let layers = run
+                    .outcome
                     .changes
                     .iter()
                     .filter(|c| c.is_attention == attention);
@@ -90,7 +94,7 @@ pub fn spreads(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
                     let five = [s.min, s.lower, s.median, s.upper, s.max];
                     Some((at, five, s.mean))
                 });
-                panel.series.push(series(
+                panel.series.push(Series::new(
                     &entry.column,
                     colour_of(&entry.column),
                     Mark::Boxes(boxes.collect()),

@@ -6,43 +6,28 @@ mod recorded;
 
 pub use recorded::demonstration;
 
-use crate::plan::{Entry, Plan};
-use crate::run::Outcome;
-use crate::support::args::Figures;
-use crate::support::figures::write;
-use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
-use crate::tables::finished;
+use crate::plan::Plan;
+use crate::run::Runs;
+use crate::support::figures::Figure;
+use crate::support::plot::{COLOURS, Panel};
 use change::{share_that_moves, spreads, unchanged};
 use depth::by_depth;
-use emmy::Result;
 use plotters::style::RGBColor;
 use recorded::{conservation, gradients};
-use std::path::PathBuf;
 
-/// Draws a figure of the paper; none if none of its cells is finished. Returns the paths of its files, none
-/// where no figure is wanted.
-pub fn draw(
-    number: u32,
-    plan: &Plan,
-    results: &[Outcome],
-    to: &Figures,
-) -> Result<Option<Vec<PathBuf>>> {
-    let panels = match number {
-        2 => conservation(plan, results),
-        3 | 4 => (share_that_moves(number, plan, results).into_iter())
-            .chain(gradients(plan, results, &["Xav", "Bal_O"], |_| true))
+/// A figure of the paper; none if too little is finished to draw it.
+pub fn figure(number: u32, plan: &Plan, runs: &Runs) -> Option<Figure> {
+    let panels: Vec<Panel> = match number {
+        2 => conservation(plan, runs),
+        3 | 4 => (share_that_moves(number, plan, runs).into_iter())
+            .chain(gradients(plan, runs, &["Xav", "Bal_O"], |_| true))
             .collect(),
-        5 => gradients(plan, results, &ALL, |layer| [1, 5, 10].contains(&layer)),
-        6 | 7 | 9 | 10 => by_depth(plan, results),
-        8 => unchanged(plan, results),
-        11 => spreads(plan, results),
-        _ => gradients(plan, results, &ALL, |_| true),
+        5 => gradients(plan, runs, &ALL, |layer| [1, 5, 10].contains(&layer)),
+        6 | 7 | 9 | 10 => by_depth(plan, runs),
+        8 => unchanged(plan, runs),
+        11 => spreads(plan, runs),
+        _ => gradients(plan, runs, &ALL, |_| true),
     };
-    let drawn = |panel: &Panel| !panel.series.is_empty();
-    let panels: Vec<Panel> = panels.into_iter().filter(drawn).collect();
-    if panels.is_empty() {
-        return Ok(None);
-    }
     let (title, columns) = match number {
         2 => ("δ and c while training", 2),
         3 => ("Figure 3: five layers", 3),
@@ -59,10 +44,7 @@ pub fn draw(
         11 => ("Figure 11: how far entries move", 2),
         _ => ("Figure 12: relative gradient norms under Adam", 4),
     };
-    let rows = panels.len().div_ceil(columns) as u32;
-    let size = (420 * columns as u32 + 60, 330 * rows + 40);
-    let name = format!("balance-figure-{number}");
-    write(to, &name, size, title, columns, &panels).map(Some)
+    Figure::new(&format!("balance-figure-{number}"), title, columns, panels)
 }
 
 /// The schemes of Table 1.
@@ -80,40 +62,4 @@ fn colour_of(column: &str) -> RGBColor {
         Some(at + if group == 2 { 4 } else { 0 })
     });
     COLOURS[found.unwrap_or(0)]
-}
-
-/// The colour of layer `l` of `layers`, counted from 0: dark for the first, bright for the last.
-fn colour_of_layer(l: usize, layers: usize) -> RGBColor {
-    let (first, last) = ([0x2b, 0x2d, 0x6e], [0xf0, 0xa0, 0x30]);
-    let share = l as f64 / (layers.max(2) - 1) as f64;
-    let blend = |k: usize| {
-        let (from, to) = (f64::from(first[k]), f64::from(last[k]));
-        (from + share * (to - from)) as u8
-    };
-    RGBColor(blend(0), blend(1), blend(2))
-}
-
-fn panel(title: impl Into<String>, x: &str, y: Axis) -> Panel {
-    Panel {
-        title: title.into(),
-        x: Axis::new(x),
-        y,
-        series: Vec::new(),
-    }
-}
-
-fn series(name: impl Into<String>, colour: RGBColor, mark: Mark) -> Series {
-    Series {
-        name: name.into(),
-        colour,
-        mark,
-    }
-}
-
-/// The first finished outcome of each entry.
-fn outcomes<'a>(plan: &'a Plan, results: &'a [Outcome]) -> Vec<(&'a Entry, &'a Outcome)> {
-    let entries = plan.entries.iter();
-    entries
-        .filter_map(|e| Some((e, *finished(e, results).first()?)))
-        .collect()
 }

@@ -1,29 +1,30 @@
 //! Curves over the epochs of recorded trainings.
 
-use super::{colour_of, colour_of_layer, outcomes, panel, series};
+use super::colour_of;
 use crate::dynamics::{Dynamics, Sample};
 use crate::plan::Plan;
-use crate::run::Outcome;
-use crate::support::args::Figures;
-use crate::support::figures::write;
-use crate::support::plot::{Axis, Mark, Panel};
-use emmy::Result;
+use crate::run::Runs;
+use crate::support::figures::Figure;
+use crate::support::plot::{Axis, Mark, Panel, Series, shade};
 use emmy::train::Spread;
-use std::path::PathBuf;
 
-/// Draws loss, accuracy and degree of balance of the demonstration.
-pub fn demonstration(plan: &Plan, results: &[Outcome], to: &Figures) -> Result<Vec<PathBuf>> {
+/// Loss, accuracy and degree of balance of the demonstration.
+pub fn demonstration(plan: &Plan, runs: &Runs) -> Option<Figure> {
     let mut panels = vec![
-        panel("", "epoch", Axis::new("training loss")),
-        panel(
+        Panel::new("", Axis::new("epoch"), Axis::new("training loss")),
+        Panel::new(
             "",
-            "epoch",
+            Axis::new("epoch"),
             Axis::new("validation accuracy").within(0.0..1.0),
         ),
-        panel("", "epoch", Axis::new("largest |c| of a neuron")),
-        panel("", "epoch", Axis::new("largest relative |δ|").log()),
+        Panel::new("", Axis::new("epoch"), Axis::new("largest |c| of a neuron")),
+        Panel::new(
+            "",
+            Axis::new("epoch"),
+            Axis::new("largest relative |δ|").log(),
+        ),
     ];
-    for (name, dynamics) in recorded(plan, results) {
+    for (name, dynamics) in recorded(plan, runs) {
         let of = |f: fn(&Sample) -> f64| line(dynamics, |s| Some(f(s)));
         let widest = |spreads: &[Option<Spread>]| {
             let sizes = spreads.iter().flatten();
@@ -38,20 +39,21 @@ pub fn demonstration(plan: &Plan, results: &[Outcome], to: &Figures) -> Result<V
         for (panel, points) in panels.iter_mut().zip(marks) {
             panel
                 .series
-                .push(series(name, colour_of(name), Mark::Line(points)));
+                .push(Series::new(name, colour_of(name), Mark::Line(points)));
         }
     }
-    if panels[0].series.is_empty() {
-        return Ok(Vec::new());
-    }
-    write(to, "balance", (920, 660), &plan.title, 2, &panels)
+    let figure = Figure::new("balance", &plan.title, 2, panels)?;
+    Some(Figure {
+        size: (920, 660),
+        ..figure
+    })
 }
 
 /// Figure 2: δ under gradient descent and Adam; c of an unbalanced and a balanced start.
-pub fn conservation(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
+pub fn conservation(plan: &Plan, runs: &Runs) -> Vec<Panel> {
     let mut panels = Vec::new();
-    for (entry, outcome) in outcomes(plan, results) {
-        let Some(dynamics) = &outcome.dynamics else {
+    for (entry, run) in plan.first_runs(runs) {
+        let Some(dynamics) = &run.outcome.dynamics else {
             continue;
         };
         let is_delta = entry.row.starts_with('δ');
@@ -59,15 +61,15 @@ pub fn conservation(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
             true => ("δ", "δ, least to largest of a layer"),
             false => ("c", "c, least to largest of a layer"),
         };
-        let mut panel = panel(
+        let mut panel = Panel::new(
             format!("{what}, {}", entry.column),
-            "epoch",
+            Axis::new("epoch"),
             Axis::new(label),
         );
         let laws = dynamics.laws.iter().enumerate();
         let neurons: Vec<_> = laws.filter(|(_, name)| name.ends_with("neurons")).collect();
         for (k, &(law, name)) in neurons.iter().enumerate() {
-            let colour = colour_of_layer(k, neurons.len());
+            let colour = shade(k, neurons.len());
             let of = |s: &Sample| {
                 if is_delta {
                     s.delta[law]
@@ -79,10 +81,12 @@ pub fn conservation(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
                 .filter_map(|s| of(s).map(|b| (s.epoch as f64, b.min, b.max)));
             panel
                 .series
-                .push(series("", colour, Mark::Band(band.collect())));
+                .push(Series::new("", colour, Mark::Band(band.collect())));
             let middle = line(dynamics, |s| of(s).map(|b| b.median));
             let name = name.trim_end_matches(", neurons");
-            panel.series.push(series(name, colour, Mark::Line(middle)));
+            panel
+                .series
+                .push(Series::new(name, colour, Mark::Line(middle)));
         }
         panels.push(panel);
     }
@@ -94,33 +98,33 @@ pub fn conservation(plan: &Plan, results: &[Outcome]) -> Vec<Panel> {
 /// last panel.
 pub fn gradients(
     plan: &Plan,
-    results: &[Outcome],
+    runs: &Runs,
     columns: &[&str],
     shown: impl Fn(usize) -> bool,
 ) -> Vec<Panel> {
     let mut panels = Vec::new();
     for row in plan.rows() {
         let part = plan.of_row(row);
-        let mut losses = panel(row, "epoch", Axis::new("training loss"));
-        for (entry, outcome) in outcomes(&part, results) {
+        let mut losses = Panel::new(row, Axis::new("epoch"), Axis::new("training loss"));
+        for (entry, run) in part.first_runs(runs) {
             let shown_here = columns.contains(&entry.column.as_str());
-            let (Some(dynamics), true) = (&outcome.dynamics, shown_here) else {
+            let (Some(dynamics), true) = (&run.outcome.dynamics, shown_here) else {
                 continue;
             };
             let loss = line(dynamics, |s| Some(s.loss));
             let colour = colour_of(&entry.column);
             losses
                 .series
-                .push(series(&entry.column, colour, Mark::Line(loss)));
-            let reached = match outcome.test_acc {
+                .push(Series::new(&entry.column, colour, Mark::Line(loss)));
+            let reached = match run.outcome.test_acc {
                 Some(accuracy) => format!("test {:.1} %", 100.0 * accuracy),
                 None => "diverged".to_owned(),
             };
             let title = format!("{row}, {}, {reached}", entry.column);
             let label = "‖∇‖ / ‖θ‖, attention dashed";
-            let mut panel = panel(title, "epoch", Axis::new(label).log());
+            let mut panel = Panel::new(title, Axis::new("epoch"), Axis::new(label).log());
             for attention in [false, true] {
-                let all = outcome.changes.iter();
+                let all = run.outcome.changes.iter();
                 let of_kind: Vec<_> = all.filter(|c| c.is_attention == attention).collect();
                 for (l, change) in of_kind.iter().enumerate().filter(|(l, _)| shown(l + 1)) {
                     let points = line(dynamics, |s| s.gradient[change.parameter]);
@@ -128,8 +132,8 @@ pub fn gradients(
                         false => (format!("layer {}", l + 1), Mark::Line(points)),
                         true => (String::new(), Mark::Dashes(points)),
                     };
-                    let colour = colour_of_layer(l, of_kind.len());
-                    panel.series.push(series(name, colour, mark));
+                    let colour = shade(l, of_kind.len());
+                    panel.series.push(Series::new(name, colour, mark));
                 }
             }
             panels.push(panel);
@@ -140,9 +144,9 @@ pub fn gradients(
 }
 
 /// The recorded trainings, by the names of their columns.
-fn recorded<'a>(plan: &'a Plan, results: &'a [Outcome]) -> Vec<(&'a str, &'a Dynamics)> {
-    let all = outcomes(plan, results).into_iter();
-    all.filter_map(|(e, o)| Some((e.column.as_str(), o.dynamics.as_ref()?)))
+fn recorded<'a>(plan: &'a Plan, runs: &'a Runs) -> Vec<(&'a str, &'a Dynamics)> {
+    let all = plan.first_runs(runs).into_iter();
+    all.filter_map(|(e, o)| Some((e.column.as_str(), o.outcome.dynamics.as_ref()?)))
         .collect()
 }
 

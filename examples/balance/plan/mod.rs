@@ -8,8 +8,13 @@ mod tables;
 
 use super::cell::{Cell, Kind, Rule, Select};
 use crate::support::args::Float;
+use crate::support::paper;
 use emmy::data::Name;
 use emmy::nn::Activation;
+
+/// One number of a table or a figure, and the table or the figure.
+pub type Entry = paper::Entry<Cell>;
+pub type Plan = paper::Plan<Cell>;
 
 /// The choice of the user: everything, or a part of it.
 #[derive(Debug, Clone)]
@@ -28,68 +33,6 @@ pub struct Choice {
     pub lr: Option<f64>,
     /// Training stops when the loss is below this value.
     pub loss_threshold: f64,
-}
-
-/// One number of a table: the paper's, and the cells whose mean is printed beside it.
-#[derive(Debug, Clone)]
-pub struct Entry {
-    pub row: String,
-    pub column: String,
-    pub paper: Option<String>,
-    pub cells: Vec<Cell>,
-}
-
-/// A table or the numbers behind a figure.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    pub title: String,
-    pub entries: Vec<Entry>,
-}
-
-impl Plan {
-    /// The names of the rows, in order.
-    pub fn rows(&self) -> Vec<&str> {
-        distinct(self.entries.iter().map(|e| e.row.as_str()))
-    }
-
-    /// The names of the columns, in order.
-    pub fn columns(&self) -> Vec<&str> {
-        distinct(self.entries.iter().map(|e| e.column.as_str()))
-    }
-
-    /// The entry in a row and a column.
-    pub fn entry_at(&self, row: &str, column: &str) -> Option<&Entry> {
-        (self.entries.iter()).find(|e| e.row == row && e.column == column)
-    }
-
-    /// The entries whose row or column has one of these texts in its name; all entries if there is
-    /// no text.
-    pub fn only(mut self, texts: &[String]) -> Self {
-        let has = |name: &str| texts.iter().any(|text| name.contains(text.as_str()));
-        self.entries
-            .retain(|e| texts.is_empty() || has(&e.row) || has(&e.column));
-        self
-    }
-
-    /// The entries of one row.
-    pub fn of_row(&self, row: &str) -> Self {
-        let entries = self.entries.iter().filter(|e| e.row == row);
-        Self {
-            title: self.title.clone(),
-            entries: entries.cloned().collect(),
-        }
-    }
-}
-
-/// Each name once, in the order of first occurrence.
-fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut out: Vec<&str> = Vec::new();
-    for name in names {
-        if !out.contains(&name) {
-            out.push(name);
-        }
-    }
-    out
 }
 
 /// The training loss that ends a run in the paper.

@@ -2,7 +2,7 @@
 
 use super::{Choice, Plan, SCHEMES};
 use crate::cell::{Cell, Kind, Rule, Select};
-use crate::paper;
+use crate::numbers;
 use emmy::nn::Activation;
 
 impl Choice {
@@ -12,12 +12,12 @@ impl Choice {
             2 => self.table_2(),
             3 => self.variations(
                 Rule::Sgd,
-                &paper::TABLE_3,
+                &numbers::TABLE_3,
                 "Table 3: variations on Cora, SGD",
             ),
             4 => self.variations(
                 Rule::Adam,
-                &paper::TABLE_4,
+                &numbers::TABLE_4,
                 "Table 4: variations on Cora, Adam",
             ),
             5 => self.table_5(),
@@ -29,7 +29,7 @@ impl Choice {
 
     fn table_2(&self) -> Plan {
         let mut entries = Vec::new();
-        for (dataset, rows) in paper::TABLE_2 {
+        for (dataset, rows) in numbers::TABLE_2 {
             for ((init, name), numbers) in [SCHEMES[0], SCHEMES[2], SCHEMES[3]].iter().zip(rows) {
                 for (layers, paper) in [2, 5, 10, 20, 40].into_iter().zip(numbers) {
                     let cell = self.cell(dataset, layers, init, Rule::Sgd);
@@ -46,7 +46,7 @@ impl Choice {
 
     /// Tables 3 and 4. Eight heads share the width of 64, eight neurons each, as in Veličković et
     /// al., from whom the paper takes its constants.
-    fn variations(&self, rule: Rule, numbers: &[paper::Variation], title: &str) -> Plan {
+    fn variations(&self, rule: Rule, numbers: &[numbers::Variation], title: &str) -> Plan {
         let mut entries = Vec::new();
         for (variation, layers, accuracies) in numbers {
             let schemes = [SCHEMES[0], SCHEMES[2], SCHEMES[3]];
@@ -89,7 +89,7 @@ impl Choice {
     /// outputs as well; here they are the logits, as in Veličković et al.
     fn table_5(&self) -> Plan {
         let mut entries = Vec::new();
-        for (dataset, numbers) in paper::TABLE_5 {
+        for (dataset, numbers) in numbers::TABLE_5 {
             let schemes = [SCHEMES[0], SCHEMES[2], SCHEMES[3]];
             for ((init, name), paper) in schemes.iter().zip(numbers) {
                 let base = Cell {
@@ -130,7 +130,7 @@ impl Choice {
     /// have the same cell their numbers differ.
     fn table_6(&self) -> Plan {
         let mut entries = Vec::new();
-        for (dataset, numbers) in paper::TABLE_6 {
+        for (dataset, numbers) in numbers::TABLE_6 {
             for (layers, paper) in [2, 5, 10, 20, 40].into_iter().zip(numbers) {
                 let cell = self.cell(dataset, layers, "bal-o", Rule::Sgd);
                 let column = format!("{dataset} Bal_O");
@@ -153,7 +153,7 @@ impl Choice {
             ("bal-o", "LLortho+Bal"),
         ];
         let mut entries = Vec::new();
-        for (dataset, layers, numbers) in paper::TABLE_7 {
+        for (dataset, layers, numbers) in numbers::TABLE_7 {
             for ((init, name), paper) in schemes.iter().zip(numbers) {
                 let cell = Cell {
                     conv: Kind::Gcn,

@@ -54,6 +54,40 @@ pub struct Panel {
     pub series: Vec<Series>,
 }
 
+impl Series {
+    /// A series of this name; an empty name is not in the legend.
+    pub fn new(name: impl Into<String>, colour: RGBColor, mark: Mark) -> Self {
+        Self {
+            name: name.into(),
+            colour,
+            mark,
+        }
+    }
+}
+
+impl Panel {
+    /// A panel without a series.
+    pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
+        Self {
+            title: title.into(),
+            x,
+            y,
+            series: Vec::new(),
+        }
+    }
+}
+
+/// The colour of step `k` of `steps`, counted from 0: dark for the first, bright for the last.
+pub fn shade(k: usize, steps: usize) -> RGBColor {
+    let (first, last) = ([0x2b, 0x2d, 0x6e], [0xf0, 0xa0, 0x30]);
+    let share = k as f64 / (steps.max(2) - 1) as f64;
+    let blend = |part: usize| {
+        let (from, to) = (f64::from(first[part]), f64::from(last[part]));
+        (from + share * (to - from)) as u8
+    };
+    RGBColor(blend(0), blend(1), blend(2))
+}
+
 type Drawn = Result<(), Box<dyn Error>>;
 
 /// Draws panels in rows of `columns` under one title.

@@ -3,8 +3,9 @@
 use super::Text;
 
 /// The chapters, in the order of their names.
-const CHAPTERS: [&str; 4] = [
+const CHAPTERS: [&str; 5] = [
     include_str!("../../../docs/attention.md"),
+    include_str!("../../../docs/clusters.md"),
     include_str!("../../../docs/conservation.md"),
     include_str!("../../../docs/engine.md"),
     include_str!("../../../docs/weights.md"),

@@ -1,7 +1,7 @@
-//! The file of finished cells: one JSON object per line, added as cells finish.
+//! The file of finished cells of one process: one JSON object per line, added as cells finish.
 
-use super::cell::Cell;
-use super::run::Outcome;
+use super::cell::{Cell, Finished, Runs};
+use super::merge::{Conflict, merge};
 use crate::support::note;
 use emmy::{Error, Result};
 use fs4::fs_std::FileExt;
@@ -9,31 +9,51 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Finished cells, in memory and in a file.
-pub struct Results {
-    path: PathBuf,
-    file: File,
-    pub outcomes: Vec<Outcome>,
+/// The lines of one file.
+pub struct Lines<C: Cell> {
+    pub path: PathBuf,
+    pub runs: Vec<Finished<C>>,
 }
 
-impl Results {
-    /// The outcomes in a file, to be read only.
+impl<C: Cell> Lines<C> {
+    /// The runs in a file, to be read only. An incomplete last line is left out, with a line on standard
+    /// error.
     ///
     /// # Errors
-    /// If the file does not exist, cannot be read or is not a regular file, or a line is not an outcome.
-    pub fn read(path: &Path) -> Result<Vec<Outcome>> {
+    /// If the file does not exist, cannot be read or is not a regular file, or a line is not a finished cell.
+    pub fn read(path: &Path) -> Result<Self> {
         check_kind(path)?;
         let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
-        Ok(parse(path, &bytes)?.0)
+        let (runs, whole) = parse(path, &bytes)?;
+        if whole < bytes.len() {
+            let path = path.display();
+            note(format_args!(
+                "{path}: the last line is incomplete and left out"
+            ));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            runs,
+        })
     }
+}
 
-    /// Opens a file to add to, and reads its outcomes. An incomplete last line of a killed run is
-    /// cut off, with a line on standard error; its cell runs again.
+/// Finished cells, in memory and in a file that no other process adds to.
+pub struct Results<C: Cell> {
+    path: PathBuf,
+    file: File,
+    /// All finished cells that are known, those of other files too.
+    pub runs: Runs<C>,
+}
+
+impl<C: Cell> Results<C> {
+    /// Opens a file to add to, and reads its runs and those of other files. An incomplete last line of a
+    /// killed run is cut off, with a line on standard error; its cell runs again.
     ///
     /// # Errors
-    /// If the file cannot be read or written or is not a regular file, a line is not an outcome, or
-    /// another program is adding to it.
-    pub fn open(path: &Path) -> Result<Self> {
+    /// If a file cannot be read or written or is not a regular file, a line is not a finished cell, files
+    /// contradict each other, or another process is adding to this file.
+    pub fn open(path: &Path, others: &[PathBuf], conflict: Conflict) -> Result<Self> {
         check_kind(path)?;
         let io = |e| Error::io(path, e);
         if let Some(folder) = path.parent() {
@@ -51,7 +71,7 @@ impl Results {
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io)?;
-        let (outcomes, whole) = parse(path, &bytes)?;
+        let (runs, whole) = parse(path, &bytes)?;
         if whole < bytes.len() {
             note(format_args!(
                 "{}: the last line is incomplete, its cell will run again",
@@ -59,19 +79,27 @@ impl Results {
             ));
             file.set_len(whole as u64).map_err(io)?;
         }
+        let own = Lines {
+            path: path.to_owned(),
+            runs,
+        };
+        let mut all = vec![own];
+        for other in others.iter().filter(|other| *other != path) {
+            all.push(Lines::read(other)?);
+        }
         Ok(Self {
             path: path.to_owned(),
             file,
-            outcomes,
+            runs: merge(all, conflict)?,
         })
     }
 
-    /// Adds an outcome, which is on disk when this function returns.
+    /// Adds a finished cell, which is on disk when this function returns.
     ///
     /// # Errors
     /// If the file cannot be written; it is then unchanged.
-    pub fn add(&mut self, outcome: Outcome) -> Result<()> {
-        let mut line = serde_json::to_string(&outcome).expect("numbers and strings");
+    pub fn add(&mut self, finished: Finished<C>) -> Result<()> {
+        let mut line = serde_json::to_string(&finished).expect("numbers and strings");
         line.push('\n');
         let io = |e| Error::io(&self.path, e);
         let before = self.file.metadata().map_err(io)?.len();
@@ -81,14 +109,9 @@ impl Results {
             self.file.set_len(before).map_err(io)?;
             return Err(io(error));
         }
-        self.outcomes.push(outcome);
+        self.runs.0.push(finished);
         Ok(())
     }
-}
-
-/// The outcome of a cell, if it is finished.
-pub fn of<'a>(outcomes: &'a [Outcome], cell: &Cell) -> Option<&'a Outcome> {
-    (outcomes.iter()).find(|outcome| cell.is_answered_by(&outcome.cell))
 }
 
 /// Refuses a pipe or a device: reading it may never end. A file that is not there yet will be made.
@@ -103,7 +126,7 @@ fn check_kind(path: &Path) -> Result<()> {
 }
 
 /// The beginning of every line.
-const BEGIN: &[u8] = br#"{"cell":{"dataset":""#;
+const BEGIN: &[u8] = br#"{"cell":{""#;
 
 /// Whether the bytes after the last complete line are the beginning of a line that a killed run left
 /// incomplete, not the content of a file of another program. If no complete line comes before, they must
@@ -113,34 +136,34 @@ fn is_cut(tail: &[u8], is_first: bool) -> bool {
     tail.is_empty() || tail.starts_with(BEGIN) || shorter
 }
 
-/// The outcomes in a file, and the number of bytes in its complete lines.
+/// The runs in a file, and the number of bytes in its complete lines.
 ///
 /// # Errors
-/// If a line is not an outcome, or the bytes after the last line are not the beginning of one.
-fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Outcome>, usize)> {
+/// If a line is not a finished cell, or the bytes after the last line are not the beginning of one.
+fn parse<C: Cell>(path: &Path, bytes: &[u8]) -> Result<(Vec<Finished<C>>, usize)> {
     let whole = bytes
         .iter()
         .rposition(|&b| b == b'\n')
         .map_or(0, |end| end + 1);
     let lines = bytes[..whole].split_inclusive(|&b| b == b'\n').enumerate();
-    let outcomes = lines.map(|(k, line)| {
+    let runs = lines.map(|(k, line)| {
         serde_json::from_slice(line).map_err(|e| {
             Error::invalid(
                 format!("{}, line {}", path.display(), k + 1),
-                "the outcome of a cell",
+                "a finished cell of this program",
                 e.to_string(),
             )
         })
     });
-    let outcomes: Vec<Outcome> = outcomes.collect::<Result<_>>()?;
+    let runs: Vec<Finished<C>> = runs.collect::<Result<_>>()?;
     let tail = &bytes[whole..];
     if !is_cut(tail, whole == 0) {
         let head = tail[..tail.len().min(40)].escape_ascii();
         return Err(Error::invalid(
-            format!("{}, line {}", path.display(), outcomes.len() + 1),
-            "the outcome of a cell, or the beginning of one",
+            format!("{}, line {}", path.display(), runs.len() + 1),
+            "a finished cell of this program, or the beginning of one",
             format!("'{head}'"),
         ));
     }
-    Ok((outcomes, whole))
+    Ok((runs, whole))
 }

@@ -1,0 +1,181 @@
+//! A paper as a program: its cells, its numbers and its figures. What is done with them is here.
+//!
+//! A [`Cell`] is everything that decides the result of one run. A [`Plan`] lists the cells of a table or a
+//! figure with the paper's numbers. [`reproduce`] runs the cells that are not finished over the cores, keeps
+//! each in a results file as it finishes, and shows tables beside the paper's numbers, figures and JSON.
+//! Several processes share a plan out among them ([`shard`]), each with a file of its own; the files are read
+//! as one ([`merge`]).
+
+pub mod cell;
+pub mod curves;
+pub mod environment;
+pub mod merge;
+pub mod options;
+pub mod plan;
+pub mod pool;
+pub mod results;
+pub mod shard;
+mod show;
+pub mod table;
+
+pub use cell::{Cell, Finished, Progress, Runs};
+pub use options::Options;
+pub use plan::{Entry, Filter, Plan};
+
+use super::figures::Figure;
+use super::{note, say};
+use emmy::Result;
+use pool::Spreading;
+use results::{Lines, Results};
+use serde_json::{Value, json};
+use show::show;
+use std::sync::Mutex;
+
+/// What a paper says about the outcomes of its cells.
+pub trait Paper {
+    /// The cells of the paper.
+    type Cell: Cell;
+
+    /// The name of the program, and of its results file.
+    const NAME: &'static str;
+
+    /// The text of a table of which some cell is finished.
+    fn table(&self, plan: &Plan<Self::Cell>, runs: &Runs<Self::Cell>) -> String;
+
+    /// The figure of a part; none if too little is finished to draw it.
+    fn figure(
+        &self,
+        shown: Shown,
+        plan: &Plan<Self::Cell>,
+        runs: &Runs<Self::Cell>,
+    ) -> Option<Figure>;
+
+    /// The object of an entry for `--json`: settings, which are those of `cell`, and the results of its
+    /// finished runs. Part, row, column, the paper's number and the number of seeds are added.
+    fn json(&self, cell: &Self::Cell, runs: &[&Finished<Self::Cell>]) -> Value;
+}
+
+/// How a plan is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    Table,
+    /// The figure of this number in the paper.
+    Figure(u32),
+    /// A table, and a figure that the paper does not have.
+    Demonstration,
+}
+
+/// A plan and how it is shown.
+pub struct Part<C> {
+    pub plan: Plan<C>,
+    pub shown: Shown,
+}
+
+impl<C> Part<C> {
+    /// A plan, shown in this way.
+    pub fn new(shown: Shown, plan: Plan<C>) -> Self {
+        Self { plan, shown }
+    }
+}
+
+/// The parts with the entries that `--only` chooses.
+///
+/// # Errors
+/// If a part has no cell, or a filter chooses no cell of any part.
+pub fn chosen<'a, C: Cell + 'a>(
+    parts: Vec<Part<C>>,
+    mut filters: Vec<Filter<'a, C>>,
+    options: &'a Options,
+) -> Result<Vec<Part<C>>> {
+    let only = |part: Part<C>| Part::new(part.shown, part.plan.only(&options.only));
+    let parts: Vec<Part<C>> = parts.into_iter().map(only).collect();
+    filters.extend(options.only.iter().map(|text| Filter::only(text)));
+    plan::check(parts.iter().map(|part| &part.plan), &filters)?;
+    Ok(parts)
+}
+
+/// Runs the unfinished cells of all parts and shows the parts. A process that runs only a shard shows
+/// nothing: its cells are a part of the numbers.
+///
+/// `named` are the data sets that must be found; cells on others are left out if theirs is not.
+///
+/// # Errors
+/// If a cell cannot be run, a file cannot be read or written, or results contradict each other. If a figure
+/// cannot be written, all else is still shown.
+pub fn reproduce<P: Paper>(
+    paper: &P,
+    parts: &[Part<P::Cell>],
+    named: Vec<String>,
+    options: &Options,
+) -> Result<()> {
+    let runs = match options.show {
+        true => Some(finished::<P>(options)?),
+        false => run::<P>(parts, named, options)?,
+    };
+    runs.map_or(Ok(()), |runs| show(paper, parts, &runs, options))
+}
+
+/// The finished cells of all results files.
+fn finished<P: Paper>(options: &Options) -> Result<Runs<P::Cell>> {
+    let family = options.family(P::NAME);
+    for path in &family.missing {
+        let path = path.display();
+        note(format_args!(
+            "{path} is not there: what it would hold counts as not finished"
+        ));
+    }
+    let lines = family.files.iter().map(|path| Lines::read(path));
+    merge::merge(lines.collect::<Result<_>>()?, options.conflict)
+}
+
+/// Runs the unfinished cells, or those of a shard; returns all finished cells unless it was a shard.
+fn run<P: Paper>(
+    parts: &[Part<P::Cell>],
+    named: Vec<String>,
+    options: &Options,
+) -> Result<Option<Runs<P::Cell>>> {
+    let (shard, from) = options.shard()?;
+    let (jobs, threads) = options.jobs_and_threads()?;
+    let files = options.named(P::NAME);
+    let path = shard.path(&files[0]);
+    let others = merge::Family::others(&files, &path);
+    let results = Mutex::new(Results::open(&path, &others, options.conflict)?);
+    let entries = parts.iter().flat_map(|part| &part.plan.entries);
+    let cells: Vec<P::Cell> = entries.flat_map(|entry| entry.cells.clone()).collect();
+    let all = pool::distinct(&cells);
+    let mine = match shard.is_whole() {
+        true => all.clone(),
+        false => shard.part(&all),
+    };
+    if !shard.is_whole() {
+        let (n, of) = (mine.len(), all.len());
+        let file = path.display();
+        note(format_args!(
+            "shard {shard} ({from}): {n} of {of} cells, to {file}"
+        ));
+    }
+    let how = Spreading {
+        jobs,
+        threads,
+        folder: options.data.clone(),
+        named,
+    };
+    pool::run(&mine, &how, &results)?;
+    let runs = results.into_inner().expect("no panic").runs;
+    if shard.is_whole() {
+        return Ok(Some(runs));
+    }
+    let done = mine.iter().filter(|cell| runs.of(cell).is_some()).count();
+    let file = path.display().to_string();
+    say(match options.json {
+        true => json!({
+            "shard": shard.to_string(), "cells": mine.len(), "finished": done, "results": file,
+        })
+        .to_string(),
+        false => format!(
+            "shard {shard}: {done} of {} cells are finished; --show shows those of all shards",
+            mine.len()
+        ),
+    })?;
+    Ok(None)
+}
