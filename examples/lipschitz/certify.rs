@@ -36,7 +36,9 @@ pub fn run(cli: &Cli) -> Result<()> {
             cli.hidden,
             100.0 * accuracy
         ))?;
-        say("| logit | found | proven | proven / found | ‖W₂‖ ‖W₁‖ | seconds |\n|---|---:|---:|---:|---:|---:|")?;
+        say(
+            "| logit | found | proven | proven / found | ‖W₂‖ ‖W₁‖ | seconds |\n|---|---:|---:|---:|---:|---:|",
+        )?;
     }
     let choices = (0..10).map(Some).chain([None]);
     for logit in choices {
@@ -71,10 +73,14 @@ fn train(cli: &Cli) -> Result<(Mlp<f32>, f64)> {
     let digits = images::load(cli.data.as_deref(), "mnist", Part::Test)?;
     let (train, test) = digits.split(HELD_OUT, cli.seed)?;
     let rng = &mut init::rng(cli.seed);
-    let widths = [digits.height * digits.width, cli.hidden as usize, digits.classes()];
+    let widths = [
+        digits.height * digits.width,
+        cli.hidden as usize,
+        digits.classes(),
+    ];
     let net = Mlp::<f32>::new(&widths, Activation::Relu, true, rng);
     let part = |images: &images::Images| (images.rows::<f32>(), images.classes_of());
-    let task = Classify::new(part(&train), part(&test), 100, Mlp::<f32>::forward)?;
+    let task = Classify::new(part(&train), part(&test), 100, classify)?;
     let config = TrainConfig {
         lr: 1e-3,
         epochs: cli.epochs as usize,
@@ -88,6 +94,10 @@ fn train(cli: &Cli) -> Result<(Mlp<f32>, f64)> {
     let net = trainer.best_model();
     let (_, accuracy) = task.measure(&net);
     Ok((net, accuracy))
+}
+
+fn classify<'t>(net: &Mlp<f32>, pass: &Pass<'t, '_, f32>, x: Var<'t, f32>) -> Var<'t, f32> {
+    net.forward(pass, x)
 }
 
 /// The logits, or one of them, of images `[n, 784]`. A ReLU is max(z, 0), or s ln(1 + e^(z/s)) with a softness.
@@ -119,13 +129,21 @@ fn certify(cli: &Cli, net: &Mlp<f32>, logit: Option<usize>) -> Result<(Interval,
         let x = tape.var(init::zeros(&[1, inputs]));
         let theta = net.vars(&tape);
         let pass = Pass::bound(&tape, &net, &theta);
-        bound(logits(&net, &pass, x, logit, false), x, Lp::Two, Domain::Everywhere)?.upper()
+        bound(
+            logits(&net, &pass, x, logit, false),
+            x,
+            Lp::Two,
+            Domain::Everywhere,
+        )?
+        .upper()
     };
     let product = {
         let norm = |w: &Tensor<f64>, rows: Option<usize>| {
             let w = w.view().into_dimensionality().expect("a matrix");
             match rows {
-                Some(k) => Lp::Two.matrix(w.slice(emmy::ndarray::s![k..k + 1, ..])).get(),
+                Some(k) => Lp::Two
+                    .matrix(w.slice(emmy::ndarray::s![k..k + 1, ..]))
+                    .get(),
                 None => Lp::Two.matrix(w).get(),
             }
         };
@@ -153,7 +171,12 @@ fn certify(cli: &Cli, net: &Mlp<f32>, logit: Option<usize>) -> Result<(Interval,
     Ok((interval, product))
 }
 
-fn evaluated<'t>(net: &Mlp<f64>, x: Var<'t, f64>, logit: Option<usize>, soft: bool) -> Var<'t, f64> {
+fn evaluated<'t>(
+    net: &Mlp<f64>,
+    x: Var<'t, f64>,
+    logit: Option<usize>,
+    soft: bool,
+) -> Var<'t, f64> {
     let pass = Pass::eval(x.tape(), net);
     logits(net, &pass, x, logit, soft)
 }

@@ -129,13 +129,21 @@ fn main() -> ExitCode {
 impl Cli {
     fn run(&self) -> Result<()> {
         if let Some(radius) = self.radius.filter(|r| !(r.is_finite() && *r > 0.0)) {
-            return Err(Error::invalid("--radius", "a number above 0", radius.to_string()));
+            return Err(Error::invalid(
+                "--radius",
+                "a number above 0",
+                radius.to_string(),
+            ));
         }
         if let Some(0) = self.restarts {
             return Err(Error::invalid("--restarts", "at least 1", "0"));
         }
         if let Some(n) = self.tokens.iter().find(|n| !(1..=4096).contains(*n)) {
-            return Err(Error::invalid("--tokens", "numbers from 1 to 4096", n.to_string()));
+            return Err(Error::invalid(
+                "--tokens",
+                "numbers from 1 to 4096",
+                n.to_string(),
+            ));
         }
         match (self.certify, self.figure) {
             (Some(Set::Mnist), _) => certify::run(self),

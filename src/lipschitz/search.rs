@@ -149,7 +149,10 @@ impl Search {
                 _ => {
                     let row = *row.get_or_insert_with(|| largest_row(y, at));
                     let norm = Lower::new(one_row(y, at, row).item().as_f64());
-                    (norm, grad(one_row(guide(at), at, row), &[at]).swap_remove(0))
+                    (
+                        norm,
+                        grad(one_row(guide(at), at, row), &[at]).swap_remove(0),
+                    )
                 }
             };
             if norm > best.lower {

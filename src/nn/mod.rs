@@ -60,7 +60,8 @@ mod transformer;
 pub(crate) use crate::kernels::random::mix;
 pub use activation::Activation;
 pub use attention::{
-    AttentionConfig, Contractive, Invariance, KeyValues, MultiHeadAttention, Score, ScoreNormalizer, sinusoidal,
+    AttentionConfig, Contractive, Invariance, KeyValues, MultiHeadAttention, Score,
+    ScoreNormalizer, sinusoidal,
 };
 pub use discover::discover;
 pub use dropout::Dropout;

@@ -133,7 +133,8 @@ impl LipschitzNorm {
         k: Var<'t, F>,
         v: Var<'t, F>,
     ) -> Var<'t, F> {
-        let largest = |x: Var<'t, F>| segment_max(edges, gather_columns(edges, x.norm(&[2], false)));
+        let largest =
+            |x: Var<'t, F>| segment_max(edges, gather_columns(edges, x.norm(&[2], false)));
         let u = match self.published {
             true => gather_rows(edges, q).norm(&[0, 2], false).unsqueeze(0),
             false => q.norm(&[2], false),

@@ -38,11 +38,18 @@ impl<F: Real, L> Classify<F, L> {
     where
         L: for<'t> Fn(&M, &Pass<'t, '_, F>, Var<'t, F>) -> Var<'t, F>,
     {
-        for (name, (x, classes)) in [("training examples", &train), ("held-out examples", &held_out)] {
+        for (name, (x, classes)) in [
+            ("training examples", &train),
+            ("held-out examples", &held_out),
+        ] {
             let n = x.shape().first().copied().unwrap_or(0);
             if n == 0 || n != classes.len() {
                 let found = format!("{n} and {} classes", classes.len());
-                return Err(Error::invalid(name, "at least one, each with a class", found));
+                return Err(Error::invalid(
+                    name,
+                    "at least one, each with a class",
+                    found,
+                ));
             }
         }
         if batch == 0 {
@@ -73,7 +80,10 @@ impl<F: Real, L> Classify<F, L> {
             loss += logits.cross_entropy(&wanted, None).item().as_f64() * rows.len() as f64;
             let value = logits.value();
             let best = value.rows().into_iter().map(|row| {
-                let largest = row.iter().enumerate().reduce(|a, b| if b.1 > a.1 { b } else { a });
+                let largest = row
+                    .iter()
+                    .enumerate()
+                    .reduce(|a, b| if b.1 > a.1 { b } else { a });
                 largest.map(|(k, _)| k)
             });
             right += best.zip(&wanted).filter(|(k, c)| *k == Some(**c)).count();
@@ -95,9 +105,14 @@ where
 
     fn loss<'t>(&self, model: &M, pass: &Pass<'t, '_, F>, rows: &Vec<usize>) -> Loss<'t, F> {
         let (x, classes) = &self.train;
-        let x = pass.tape().constant(x.clone()).index_select(0, rows.clone());
+        let x = pass
+            .tape()
+            .constant(x.clone())
+            .index_select(0, rows.clone());
         let wanted: Vec<usize> = rows.iter().map(|&k| classes[k]).collect();
-        (self.forward)(model, pass, x).cross_entropy(&wanted, None).into()
+        (self.forward)(model, pass, x)
+            .cross_entropy(&wanted, None)
+            .into()
     }
 
     fn evaluate(&self, model: &M) -> Metrics {
@@ -150,7 +165,9 @@ mod tests {
             task.err().unwrap().to_string()
         };
         let short = (clouds(4, 0).0, vec![0; 3]);
-        assert!(refused(short, clouds(4, 0), 1).contains("training examples: expected at least one"));
+        assert!(
+            refused(short, clouds(4, 0), 1).contains("training examples: expected at least one")
+        );
         let empty = (Tensor::zeros(vec![0, 2]), Vec::new());
         assert!(refused(clouds(4, 0), empty, 1).contains("held-out examples"));
         assert!(refused(clouds(4, 0), clouds(4, 0), 0).contains("batch: expected at least 1"));

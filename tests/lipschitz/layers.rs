@@ -25,7 +25,10 @@ fn the_jacobian_of_a_softmax() {
         for norm in Lp::ALL {
             let exact = norm_of(y, x, norm);
             let formula = softmax_norm(&p, norm);
-            assert!((formula - exact).abs() <= 2e-9 * exact.max(1e-3), "{p:?}, {norm}: {formula}, {exact}");
+            assert!(
+                (formula - exact).abs() <= 2e-9 * exact.max(1e-3),
+                "{p:?}, {norm}: {formula}, {exact}"
+            );
             assert!(formula <= 0.5 + 1e-15);
         }
         let mut sorted = p.clone();
@@ -35,12 +38,21 @@ fn the_jacobian_of_a_softmax() {
     };
     for seed in 0..50u64 {
         let n = 2 + seed as usize % 6;
-        let x = init::normal::<f64>(&[n], [0.1, 1.0, 4.0][seed as usize % 3], &mut init::rng(seed));
+        let x = init::normal::<f64>(
+            &[n],
+            [0.1, 1.0, 4.0][seed as usize % 3],
+            &mut init::rng(seed),
+        );
         let y = Tape::new().constant(x).softmax(-1).value();
         check(y.iter().copied().collect());
     }
     // Ties: the norm is the largest coefficient itself.
-    for p in [vec![0.25; 4], vec![0.4, 0.4, 0.2], vec![0.5, 0.5], vec![0.3, 0.3, 0.3, 0.1]] {
+    for p in [
+        vec![0.25; 4],
+        vec![0.4, 0.4, 0.2],
+        vec![0.5, 0.5],
+        vec![0.3, 0.3, 0.3, 0.1],
+    ] {
         assert_eq!(softmax_norm(&p, Lp::Two), p[0]);
         check(p);
     }
@@ -63,7 +75,10 @@ fn layer_norm() {
         let y = x.layer_norm(Some(gain), None, 0.3);
         let here = bound(y, x, Lp::Two, Domain::Here).unwrap().upper().get();
         near(norm_of(y, x, Lp::Two), here, 1e-7);
-        let everywhere = bound(y, x, Lp::Two, Domain::Everywhere).unwrap().upper().get();
+        let everywhere = bound(y, x, Lp::Two, Domain::Everywhere)
+            .unwrap()
+            .upper()
+            .get();
         near(everywhere, 1.7 / 0.3f64.sqrt(), 1e-12);
     }
     // D = 2: rows have two values, and what is left of the Jacobian is small.
@@ -123,7 +138,10 @@ fn dropout() {
     let tape = Tape::new();
     let x = tape.var(tokens(4, 4, 0).into_shared());
     let y = x.dropout(0.75, 1);
-    let upper = bound(y, x, Lp::Two, Domain::Everywhere).unwrap().upper().get();
+    let upper = bound(y, x, Lp::Two, Domain::Everywhere)
+        .unwrap()
+        .upper()
+        .get();
     near(upper, 4.0, 1e-12);
     let found = norm_of(y, x, Lp::Two);
     assert!(found <= upper * (1.0 + 1e-9) && found > 3.99);
@@ -137,22 +155,43 @@ fn of_layers_and_models() {
     let linear = Linear::<f64>::new(4, 3, true, rng);
     let mlp = Mlp::<f64>::new(&[4, 7, 6, 2], Activation::Relu, true, rng);
     let relu = FeedForward::<f64>::new(FeedForwardConfig::relu(4, 9), rng).unwrap();
-    let glu = FeedForward::<f64>::new(FeedForwardConfig::gated(4, 9, Activation::Silu), rng).unwrap();
-    let (norm, rms) = (LayerNorm { eps: 0.1, ..LayerNorm::<f64>::new(4) }, RmsNorm { eps: 0.1, ..RmsNorm::<f64>::new(4) });
+    let glu =
+        FeedForward::<f64>::new(FeedForwardConfig::gated(4, 9, Activation::Silu), rng).unwrap();
+    let (norm, rms) = (
+        LayerNorm {
+            eps: 0.1,
+            ..LayerNorm::<f64>::new(4)
+        },
+        RmsNorm {
+            eps: 0.1,
+            ..RmsNorm::<f64>::new(4)
+        },
+    );
     let contractive = Contractive::<f64>::new(4, 2, 0.8, Lp::Two, rng).unwrap();
     let gcn = GcnConv::<f64>::new(4, 3, true, rng);
     let graph = emmy::data::karate().graph.with_self_loops();
     let adjacency = graph.gcn_norm::<f64>();
-    let check = |name: &str, n: usize, f: &(dyn for<'t> Fn(Var<'t, f64>) -> Var<'t, f64> + Sync), has| {
-        let subject = Subject { name, shape: vec![n, 4], f, has };
-        subject.check(0..3);
-    };
+    let check =
+        |name: &str, n: usize, f: &(dyn for<'t> Fn(Var<'t, f64>) -> Var<'t, f64> + Sync), has| {
+            let subject = Subject {
+                name,
+                shape: vec![n, 4],
+                f,
+                has,
+            };
+            subject.check(0..3);
+        };
     macro_rules! of {
         ($name:expr, $layer:expr, $has:expr) => {
-            check($name, 3, &|x| {
-                let theta = emmy::nn::Module::vars(&$layer, x.tape());
-                $layer.forward(&Pass::bound(x.tape(), &$layer, &theta), x)
-            }, $has)
+            check(
+                $name,
+                3,
+                &|x| {
+                    let theta = emmy::nn::Module::vars(&$layer, x.tape());
+                    $layer.forward(&Pass::bound(x.tape(), &$layer, &theta), x)
+                },
+                $has,
+            )
         };
     }
     of!("Linear", linear, ALL);
@@ -161,19 +200,34 @@ fn of_layers_and_models() {
     of!("SwiGLU", glu, LIMITED);
     of!("LayerNorm", norm, ALL);
     of!("RmsNorm", rms, ALL);
-    check("Contractive", 3, &|x| {
-        let pass = Pass::eval(x.tape(), &contractive);
-        contractive.forward(&pass, x, &Mask::causal())
-    }, ALL);
-    check("GcnConv", 34, &|x| {
-        let pass = Pass::eval(x.tape(), &gcn);
-        gcn.forward(&pass, x, &adjacency).relu()
-    }, ALL);
-    check("LayerNorm, then attention", 3, &|x| {
-        let pass = Pass::eval(x.tape(), &contractive);
-        let y = contractive.forward(&pass, x, &Mask::none()) + x;
-        y.layer_norm(None, None, 0.2)
-    }, ALL);
+    check(
+        "Contractive",
+        3,
+        &|x| {
+            let pass = Pass::eval(x.tape(), &contractive);
+            contractive.forward(&pass, x, &Mask::causal())
+        },
+        ALL,
+    );
+    check(
+        "GcnConv",
+        34,
+        &|x| {
+            let pass = Pass::eval(x.tape(), &gcn);
+            gcn.forward(&pass, x, &adjacency).relu()
+        },
+        ALL,
+    );
+    check(
+        "LayerNorm, then attention",
+        3,
+        &|x| {
+            let pass = Pass::eval(x.tape(), &contractive);
+            let y = contractive.forward(&pass, x, &Mask::none()) + x;
+            y.layer_norm(None, None, 0.2)
+        },
+        ALL,
+    );
 }
 
 /// A GCN layer: ‖Ã‖ ‖W‖ with ‖Ã‖ = 1 for the symmetric normalisation.

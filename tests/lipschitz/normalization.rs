@@ -8,12 +8,12 @@ use super::support::{near, tokens};
 use emmy::autodiff::jacobian;
 use emmy::graph::{Duplicates, SelfLoops};
 use emmy::lipschitz::{Domain, Lp, bound, jacobian_norm};
+use emmy::ndarray::{Array2, Ix2};
 use emmy::nn::{
     AttentionConfig, AttentionOptions, GatConv, LipschitzNorm, MultiHeadAttention, Pass, Trace,
     TransformerConv, TransformerOptions,
 };
 use emmy::ops::attention::Mask;
-use emmy::ndarray::{Array2, Ix2};
 use emmy::{Graph, Tape, Tensor, Var, init};
 use std::sync::Arc;
 
@@ -29,7 +29,10 @@ fn frobenius(x: &Tensor<f64>) -> f64 {
 
 /// ‖x‖_(∞,2), the largest 2-norm of a row.
 fn largest_row(x: &Tensor<f64>) -> f64 {
-    x.rows().into_iter().map(|r| r.dot(&r).sqrt()).fold(0.0, f64::max)
+    x.rows()
+        .into_iter()
+        .map(|r| r.dot(&r).sqrt())
+        .fold(0.0, f64::max)
 }
 
 /// ‖M‖_(2,∞) = √(Σ_i max_j M_ij²).
@@ -40,7 +43,12 @@ fn two_infinity(m: Var<'_, f64>) -> Var<'_, f64> {
 /// n, m, d and sizes of the case.
 fn case(seed: u64) -> (usize, usize, usize, f64) {
     let k = seed as usize;
-    (1 + k % 5, 1 + k % 3, 1 + k / 5 % 4, [0.2, 1.0, 5.0][k / 7 % 3])
+    (
+        1 + k % 5,
+        1 + k % 3,
+        1 + k / 5 % 4,
+        [0.2, 1.0, 5.0][k / 7 % 3],
+    )
 }
 
 /// Eq. (10): ‖S‖_F = √((m + Σ_i χ²(S_i, U_n)) / n), χ² that from the uniform distribution. Lemma 2: between
@@ -95,7 +103,10 @@ fn the_derivative_of_attention() {
         let holds = |y: Var<'_, f64>, scores: &Tensor<f64>, slope: f64| {
             let s = tape.constant(scores.clone()).softmax(-1).value();
             let (found, rest) = (norm(y, x), largest_row(&x.value()) * slope);
-            assert!(found <= (frobenius(&s) + rest) * (1.0 + 1e-9), "seed {seed}");
+            assert!(
+                found <= (frobenius(&s) + rest) * (1.0 + 1e-9),
+                "seed {seed}"
+            );
             assert!(frobenius(&s) + rest <= frobenius(&s) + 2f64.sqrt() * rest);
         };
         let slope = Lp::Two.matrix(matrix(q.value()).view()).get();
@@ -106,7 +117,11 @@ fn the_derivative_of_attention() {
         let scores = x.slice(0, 0..1).matmul(a).matmul(x.t());
         let j = jacobian(scores, x);
         let rows = j.into_shape_with_order((n, n * d)).unwrap();
-        let longest = rows.rows().into_iter().map(|r| r.dot(&r).sqrt()).fold(0.0, f64::max);
+        let longest = rows
+            .rows()
+            .into_iter()
+            .map(|r| r.dot(&r).sqrt())
+            .fold(0.0, f64::max);
         holds(scores.softmax(-1).matmul(x), &scores.value(), longest);
     }
 }
@@ -120,18 +135,25 @@ fn normalised_scores_have_a_constant() {
         let (n, m, d, size) = case(seed);
         let tape = Tape::new();
         let x = tape.var((tokens(n, d, seed) * size).into_shared());
-        let q = tape.constant((tokens(m, d, seed + 1) * [0.1, 1.0, 30.0][seed as usize % 3]).into_shared());
+        let q = tape
+            .constant((tokens(m, d, seed + 1) * [0.1, 1.0, 30.0][seed as usize % 3]).into_shared());
         let ratio = (m as f64 / n as f64).sqrt();
         let found = norm(linear(x, q, longest(x) * frobenius(&q.value())), x);
         let sharp = 1f64.cosh() * ratio + 2.0;
-        assert!(found <= sharp * (1.0 + 1e-9), "seed {seed}: {found} above {sharp}");
+        assert!(
+            found <= sharp * (1.0 + 1e-9),
+            "seed {seed}: {found} above {sharp}"
+        );
         assert!(sharp <= 1f64.exp() * ratio + 8f64.sqrt());
         let slope = Lp::Two.matrix(matrix(q.value()).view()).get();
         let c = two_infinity(q.matmul(x.t())).maximum(longest(x) * slope);
         for alpha in [0.25, 1.0, 2.0] {
             let found = norm(linear(x, q, c * (1.0 / alpha)), x);
             let printed = alpha.exp() * ratio + alpha * 8f64.sqrt();
-            assert!(found <= printed * (1.0 + 1e-9), "seed {seed}: {found} above {printed}");
+            assert!(
+                found <= printed * (1.0 + 1e-9),
+                "seed {seed}: {found} above {printed}"
+            );
         }
     }
 }
@@ -158,7 +180,10 @@ fn transformer_scores_have_a_constant() {
         let sharp = LipschitzNorm::DOT.constant(n, m).unwrap().get();
         let ratio = (m as f64 / n as f64).sqrt();
         near(sharp, 1f64.cosh() * ratio + 2.0 * 2f64.sqrt(), 1e-12);
-        assert!(found <= sharp * (1.0 + 1e-9), "seed {seed}: {found} above {sharp}");
+        assert!(
+            found <= sharp * (1.0 + 1e-9),
+            "seed {seed}: {found} above {sharp}"
+        );
         assert!(sharp <= 3f64.sqrt().exp() * ratio + 2.0 * 6f64.sqrt());
     }
 }
@@ -179,7 +204,9 @@ fn normalised(width: usize, heads: usize, seed: u64) -> MultiHeadAttention<f64> 
 fn heads_and_layers_compose() {
     for seed in 0..12 {
         let (n, width, heads) = (2 + seed as usize % 4, 4, 1 + seed as usize % 2);
-        let layers: Vec<_> = (0..2).map(|k| normalised(width, heads, 2 * seed + k)).collect();
+        let layers: Vec<_> = (0..2)
+            .map(|k| normalised(width, heads, 2 * seed + k))
+            .collect();
         let x = tokens(n, width, seed).into_shared();
         let through = |pass: &Pass<'_, '_, f64>, count: usize| {
             let mut y = pass.tape().var(x.clone());
@@ -187,7 +214,10 @@ fn heads_and_layers_compose() {
             for layer in &layers[..count] {
                 y = layer.forward(pass, y, &Mask::none());
             }
-            let upper = bound(y, start, Lp::Two, Domain::Everywhere).unwrap().upper().get();
+            let upper = bound(y, start, Lp::Two, Domain::Everywhere)
+                .unwrap()
+                .upper()
+                .get();
             (upper, norm(y, start))
         };
         let printed = |layer: &MultiHeadAttention<f64>| {
@@ -196,17 +226,24 @@ fn heads_and_layers_compose() {
             let squares = maps.iter().flat_map(|map| {
                 let w = matrix(map.weight.clone());
                 (0..heads).map(move |h| {
-                    let part = w.slice(emmy::ndarray::s![h * d..(h + 1) * d, ..]).to_owned();
+                    let part = w
+                        .slice(emmy::ndarray::s![h * d..(h + 1) * d, ..])
+                        .to_owned();
                     Lp::Two.matrix(part.view()).get().powi(2)
                 })
             });
-            let output = Lp::Two.matrix(matrix(layer.output.weight.clone()).view()).get();
+            let output = Lp::Two
+                .matrix(matrix(layer.output.weight.clone()).view())
+                .get();
             11.0 * output * squares.sum::<f64>().sqrt()
         };
         let tape = Tape::new();
         let pass = Pass::train(&tape, &layers, 0);
         let (one, found) = through(&pass, 1);
-        assert!(found <= one && one <= printed(&layers[0]), "seed {seed}: {found}, {one}");
+        assert!(
+            found <= one && one <= printed(&layers[0]),
+            "seed {seed}: {found}, {one}"
+        );
         let (two, found) = through(&pass, 2);
         assert!(found <= two && two <= printed(&layers[0]) * printed(&layers[1]));
     }
@@ -223,7 +260,11 @@ fn graph(seed: u64, loops: bool) -> Graph {
         }
     }
     let graph = Graph::new(6, &edges, Duplicates::Reject, SelfLoops::Reject).unwrap();
-    if loops { graph.with_self_loops() } else { graph }
+    if loops {
+        graph.with_self_loops()
+    } else {
+        graph
+    }
 }
 
 /// GAT and the graph transformer under LipschitzNorm: the bound read off the layer holds, and the scores of GAT
@@ -247,7 +288,10 @@ fn on_graphs_per_neighbourhood() {
         let x = (tokens(6, 3, seed) * [0.1, 1.0, 10.0][seed as usize % 3]).into_shared();
         let trace = Trace::at(&gat, &x, |pass, x| gat.forward(pass, x, edges));
         let interval = trace.lipschitz(Lp::Two).unwrap();
-        assert!(interval.lower.get() > 0.0 && !interval.is_contradicted(1e-9), "seed {seed}: {interval}");
+        assert!(
+            interval.lower.get() > 0.0 && !interval.is_contradicted(1e-9),
+            "seed {seed}: {interval}"
+        );
         let options = TransformerOptions {
             heads: 2,
             score_norm: Some(LipschitzNorm::DOT),
@@ -256,7 +300,10 @@ fn on_graphs_per_neighbourhood() {
         let conv = TransformerConv::<f64>::new(3, 2, None, options, rng);
         let trace = Trace::at(&conv, &x, |pass, x| conv.forward(pass, x, edges, None));
         let interval = trace.lipschitz(Lp::Two).unwrap();
-        assert!(interval.lower.get() > 0.0 && !interval.is_contradicted(1e-9), "seed {seed}: {interval}");
+        assert!(
+            interval.lower.get() > 0.0 && !interval.is_contradicted(1e-9),
+            "seed {seed}: {interval}"
+        );
         // Without the norm there is no such bound.
         let plain = GatConv::<f64>::new(3, 2, AttentionOptions::DEFAULT, rng);
         let trace = Trace::at(&plain, &x, |pass, x| plain.forward(pass, x, edges));
@@ -273,7 +320,10 @@ fn the_published_divisor_does_not_bound_the_scores() {
     let tape = Tape::<f64>::new();
     let score = |size: f64, norm: LipschitzNorm| {
         let z = emmy::tensor::tensor(&[3, 1, 1], vec![1.0, 2.0, size]);
-        let (z, a) = (tape.constant(z), tape.constant(emmy::tensor::tensor(&[1, 1], vec![1.0])));
+        let (z, a) = (
+            tape.constant(z),
+            tape.constant(emmy::tensor::tensor(&[1, 1], vec![1.0])),
+        );
         let e = z.value()[[2, 0, 0]];
         let factor = match norm.published {
             true => norm.of_edges(edges, z, [a, a]).value()[[0, 0]],
@@ -287,9 +337,16 @@ fn the_published_divisor_does_not_bound_the_scores() {
     let far = score(1e6, LipschitzNorm::GAT.published());
     assert!(far > 1e4, "{far}");
     // With two heads the table of maxima is read at the wrong place: the entry of node ⌊i/H⌋.
-    let z = tape.constant(tokens(3, 2, 4).into_shape_with_order(vec![3, 2, 1]).unwrap());
+    let z = tape.constant(
+        tokens(3, 2, 4)
+            .into_shape_with_order(vec![3, 2, 1])
+            .unwrap(),
+    );
     let a = tape.constant(emmy::tensor::tensor(&[2, 1], vec![1.0, 1.0]));
-    let factors = LipschitzNorm::GAT.published().of_edges(edges, z, [a, a]).value();
+    let factors = LipschitzNorm::GAT
+        .published()
+        .of_edges(edges, z, [a, a])
+        .value();
     let squares = z.value().mapv(|z| z * z);
     // Node 2 with two heads reads entry 2 of the flattened table: node 1, head 0, which hears nobody.
     let expected = 0.25 / (4f64.sqrt() * squares[[0, 1, 0]].sqrt());

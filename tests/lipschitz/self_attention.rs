@@ -6,8 +6,8 @@ use emmy::autodiff::jacobian;
 use emmy::lipschitz::{
     Domain, Lp, Objective, Search, Upper, bound, invert, iterate, jacobian_norm, quotient,
 };
-use emmy::nn::{AttentionConfig, Contractive, MultiHeadAttention, Pass, Score, Trace};
 use emmy::ndarray::Ix2;
+use emmy::nn::{AttentionConfig, Contractive, MultiHeadAttention, Pass, Score, Trace};
 use emmy::ops::attention::Mask;
 use emmy::{Tape, Tensor, Var, init, tensor::tensor};
 
@@ -27,7 +27,10 @@ fn scalar(score: Score, w: f64) -> Attention {
         },
         0,
     );
-    for p in [&mut f.query, &mut f.value, &mut f.output].into_iter().chain(&mut f.key) {
+    for p in [&mut f.query, &mut f.value, &mut f.output]
+        .into_iter()
+        .chain(&mut f.key)
+    {
         p.weight.fill(w);
     }
     f
@@ -42,7 +45,10 @@ fn run<'t>(f: &Attention, x: Var<'t, f64>, mask: &Mask) -> Var<'t, f64> {
 fn norm_at(f: &Attention, x: &Tensor<f64>) -> f64 {
     let tape = Tape::new();
     let x = tape.var(x.clone());
-    jacobian_norm(run(f, x, &Mask::none()), x, Lp::Two).0.lower.get()
+    jacobian_norm(run(f, x, &Mask::none()), x, Lp::Two)
+        .0
+        .lower
+        .get()
 }
 
 /// Theorem 3.1, exactly: with D = H = 1 and x_i = 0, J_ii = a Var(x) + 1/N, a the product of the weights of
@@ -92,10 +98,19 @@ fn weights_that_are_not_zero_may_still_give_a_linear_map() {
         let tape = Tape::new();
         let y = run(&f, tape.constant(x.clone()), &Mask::none()).value();
         // P is uniform: all rows are the map of the mean.
-        for ((_, j), a) in y.clone().into_dimensionality::<Ix2>().unwrap().indexed_iter() {
+        for ((_, j), a) in y
+            .clone()
+            .into_dimensionality::<Ix2>()
+            .unwrap()
+            .indexed_iter()
+        {
             near(*a, y[[0, j]], 1e-12);
         }
-        near(norm_at(&f, &x), norm_at(&f, &tokens(4, 2, 9).into_shared()), 1e-9);
+        near(
+            norm_at(&f, &x),
+            norm_at(&f, &tokens(4, 2, 9).into_shared()),
+            1e-9,
+        );
     }
     // Two equal heads whose outputs cancel: F = 0.
     let mut f = layer(
@@ -117,7 +132,11 @@ fn weights_that_are_not_zero_may_still_give_a_linear_map() {
 #[test]
 fn l2_attention_with_tied_weights_is_lipschitz() {
     for seed in 0..30u64 {
-        let (n, d, heads) = (1 + seed as usize % 5, 2 + 2 * (seed as usize % 2), 1 + seed as usize % 2);
+        let (n, d, heads) = (
+            1 + seed as usize % 5,
+            2 + 2 * (seed as usize % 2),
+            1 + seed as usize % 2,
+        );
         let mut f = layer(AttentionConfig::l2(d, heads), seed);
         let stretch = [0.3, 1.0, 3.0][seed as usize % 3];
         f.query.weight.mapv_inplace(|w| w * stretch);
@@ -130,9 +149,15 @@ fn l2_attention_with_tied_weights_is_lipschitz() {
             for p in [Lp::Two, Lp::Inf] {
                 let upper = bound(y, v, p, Domain::Everywhere).unwrap().upper();
                 let (at, _) = jacobian_norm(y, v, p);
-                assert!(at.lower.get() <= upper.get(), "seed {seed}, p = {p}: {at} above {upper}");
+                assert!(
+                    at.lower.get() <= upper.get(),
+                    "seed {seed}, p = {p}: {at} above {upper}"
+                );
                 let far = quotient(|x| run(&f, x, &mask), &x, &other, p);
-                assert!(far.get() <= upper.get(), "seed {seed}, p = {p}: {far} above {upper}");
+                assert!(
+                    far.get() <= upper.get(),
+                    "seed {seed}, p = {p}: {far} above {upper}"
+                );
             }
         }
     }
@@ -184,7 +209,9 @@ fn the_bound_is_tight_up_to_a_constant() {
         let found = search.run(&[n, 1], |x| run(&f, x, &Mask::none()));
         let tape = Tape::new();
         let x = tape.var(found.at.clone());
-        let upper = bound(run(&f, x, &Mask::none()), x, Lp::Inf, Domain::Everywhere).unwrap().upper();
+        let upper = bound(run(&f, x, &Mask::none()), x, Lp::Inf, Domain::Everywhere)
+            .unwrap()
+            .upper();
         assert!(upper.get() < most, "{upper} at n = {n}");
         assert!(found.lower.get() >= least, "{} at n = {n}", found.lower);
         assert!(found.lower.get() <= upper.get());
@@ -199,7 +226,8 @@ fn contractive_attention_is_inverted() {
         let g = |x: &Tensor<f64>| {
             let tape = Tape::new();
             let pass = Pass::eval(&tape, &f);
-            f.forward(&pass, tape.constant(x.clone()), &Mask::none()).value()
+            f.forward(&pass, tape.constant(x.clone()), &Mask::none())
+                .value()
         };
         let x = (tokens(7, 6, seed) * 2.0).into_shared();
         let trace = Trace::at(&f, &x, |pass, x| f.forward(pass, x, &Mask::none()));
@@ -208,10 +236,18 @@ fn contractive_attention_is_inverted() {
         let y = (&x + &g(&x)).into_shared();
         let inverse = invert(g, &y, certified.upper, 1e-10).unwrap();
         let error = (&inverse.x - &x).mapv(|e| e * e).sum().sqrt();
-        assert!(error <= 1e-10 && inverse.error <= 1e-10, "c = {c}: {error}, promised {}", inverse.error);
+        assert!(
+            error <= 1e-10 && inverse.error <= 1e-10,
+            "c = {c}: {error}, promised {}",
+            inverse.error
+        );
         let first = inverse.residuals[0];
         let predicted = ((1e-10 * (1.0 - c) / first).ln() / c.ln()).ceil() as usize;
-        assert!(inverse.steps <= predicted, "{} steps of {predicted}", inverse.steps);
+        assert!(
+            inverse.steps <= predicted,
+            "{} steps of {predicted}",
+            inverse.steps
+        );
     }
 }
 
@@ -226,7 +262,8 @@ fn a_factor_of_one_does_not_suffice() {
     let g = |x: &Tensor<f64>| {
         let tape = Tape::new();
         let pass = Pass::eval(&tape, &f);
-        f.forward(&pass, tape.constant(x.clone()), &Mask::none()).value()
+        f.forward(&pass, tape.constant(x.clone()), &Mask::none())
+            .value()
     };
     let x = tensor(&[1, 1], vec![3.0]);
     near(g(&x)[[0, 0]], -3.0, 1e-9);
@@ -270,6 +307,11 @@ fn derivatives_flow_through_the_divisor() {
     }
     f.stop_gradient = true;
     let (_, stopped) = loss(&theta, &f);
-    assert!(stopped.iter().zip(&through).any(|(a, b)| (a - b).mapv(f64::abs).sum() > 1e-6));
+    assert!(
+        stopped
+            .iter()
+            .zip(&through)
+            .any(|(a, b)| (a - b).mapv(f64::abs).sum() > 1e-6)
+    );
     let _ = Upper::ONE;
 }

@@ -4,7 +4,10 @@ use emmy::{Tensor, init};
 
 #[track_caller]
 pub fn near(x: f64, y: f64, tolerance: f64) {
-    assert!((x - y).abs() <= tolerance * y.abs().max(1e-300), "{x} and {y}");
+    assert!(
+        (x - y).abs() <= tolerance * y.abs().max(1e-300),
+        "{x} and {y}"
+    );
 }
 
 /// n tokens of d features, standard normal.

@@ -32,7 +32,11 @@ pub fn read_images(path: &Path) -> Result<(usize, usize, Vec<u8>)> {
             return Err(Error::format(path, byte, rule, side.to_string()));
         }
     }
-    Ok((height, width, body(path, bytes, 16, count.saturating_mul(height * width))?))
+    Ok((
+        height,
+        width,
+        body(path, bytes, 16, count.saturating_mul(height * width))?,
+    ))
 }
 
 /// The labels of a file.
@@ -125,19 +129,30 @@ mod tests {
         let packed = packed.finish().unwrap();
         assert_eq!(read_images(&file("packed.gz", &packed)).unwrap(), plain);
         let cut = read_images(&file("cut.gz", &packed[..packed.len() - 9])).unwrap_err();
-        assert!(cut.to_string().contains("expected a whole gzip file"), "{cut}");
+        assert!(
+            cut.to_string().contains("expected a whole gzip file"),
+            "{cut}"
+        );
     }
 
     #[test]
     fn damaged_files_are_refused_with_place_and_rule() {
-        let error = |name: &str, bytes: &[u8]| read_images(&file(name, bytes)).unwrap_err().to_string();
+        let error =
+            |name: &str, bytes: &[u8]| read_images(&file(name, bytes)).unwrap_err().to_string();
         assert!(error("short", &[0, 0]).contains("byte 2: expected a header of 16 bytes"));
-        assert!(error("magic", &[0; 16]).contains("expected the number 2051 of an idx file, found 0"));
-        assert!(error("few", &images(2, &[0; 11])).contains("expected 12 bytes behind the header, found 11"));
+        assert!(
+            error("magic", &[0; 16]).contains("expected the number 2051 of an idx file, found 0")
+        );
+        assert!(
+            error("few", &images(2, &[0; 11]))
+                .contains("expected 12 bytes behind the header, found 11")
+        );
         assert!(error("many", &images(2, &[0; 13])).contains("found 13"));
         let mut flat = images(2, &[]);
         flat[11] = 0;
-        assert!(error("flat", &flat).contains("byte 8: expected a side of 1 to 1024 pixels, found 0"));
+        assert!(
+            error("flat", &flat).contains("byte 8: expected a side of 1 to 1024 pixels, found 0")
+        );
         assert!(error("vast", &images(u32::MAX, &[])).contains("bytes behind the header, found 0"));
     }
 }

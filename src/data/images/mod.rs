@@ -102,7 +102,11 @@ impl Images {
     pub fn split(&self, held_out: usize, seed: u64) -> Result<(Self, Self)> {
         if held_out == 0 || held_out >= self.len() {
             let rule = format!("a number from 1 to {}", self.len().saturating_sub(1));
-            return Err(Error::invalid("images held out", rule, held_out.to_string()));
+            return Err(Error::invalid(
+                "images held out",
+                rule,
+                held_out.to_string(),
+            ));
         }
         let mut order: Vec<usize> = (0..self.len()).collect();
         order.shuffle(&mut init::rng(seed));
@@ -142,7 +146,13 @@ pub fn load(folder: Option<&Path>, set: &str, part: Part) -> Result<Images> {
     let roots = locate::roots(folder);
     let folders: Vec<PathBuf> = roots
         .iter()
-        .flat_map(|root| [root.join(set), root.join(format!("{set}-t10k")), root.clone()])
+        .flat_map(|root| {
+            [
+                root.join(set),
+                root.join(format!("{set}-t10k")),
+                root.clone(),
+            ]
+        })
         .collect();
     let find = |folder: &Path, kind: &str| {
         let name = format!("{}-{kind}-ubyte", part.prefix());
@@ -150,7 +160,9 @@ pub fn load(folder: Option<&Path>, set: &str, part: Part) -> Result<Images> {
         candidates.into_iter().find(|path| path.is_file())
     };
     for folder in &folders {
-        if let (Some(images), Some(labels)) = (find(folder, "images-idx3"), find(folder, "labels-idx1")) {
+        if let (Some(images), Some(labels)) =
+            (find(folder, "images-idx3"), find(folder, "labels-idx1"))
+        {
             let (height, width, pixels) = read_images(&images)?;
             let labels = read_labels(&labels)?;
             return Images::new(height, width, pixels, labels);
@@ -158,7 +170,9 @@ pub fn load(folder: Option<&Path>, set: &str, part: Part) -> Result<Images> {
     }
     let prefix = part.prefix();
     Err(Error::NotFound {
-        what: format!("the images {set} ({prefix}-images-idx3-ubyte and {prefix}-labels-idx1-ubyte, also with .gz)"),
+        what: format!(
+            "the images {set} ({prefix}-images-idx3-ubyte and {prefix}-labels-idx1-ubyte, also with .gz)"
+        ),
         looked: folders,
         address: format!("{ADDRESS}{prefix}-images-idx3-ubyte.gz"),
     })

@@ -120,7 +120,10 @@ mod tests {
         for n in [1, 2, 5, 9, 29, 99, 999, 1_000_000] {
             let x = inverse_phi(n).get();
             let back = phi(x) / n as f64;
-            assert!((1.0 - 1e-14..1.0 + 1e-11).contains(&back), "φ({x}) is {back} of {n}");
+            assert!(
+                (1.0 - 1e-14..1.0 + 1e-11).contains(&back),
+                "φ({x}) is {back} of {n}"
+            );
         }
         // The printed value at N = 10 would be 1.1569.
         assert!((inverse_phi(9).get() - 1.1010).abs() < 5e-5);

@@ -5,8 +5,8 @@ use super::{Around, GraphConv};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::init::{self, Rng};
-use crate::nn::{Input, Layer, Params, Pass};
 use crate::lipschitz::{Bound, Lp, state};
+use crate::nn::{Input, Layer, Params, Pass};
 use crate::ops::Sparse;
 use crate::ops::attention::EdgeAttention;
 use crate::ops::sparse::{gather_columns, gather_rows, segment_softmax};
@@ -185,7 +185,10 @@ impl<F: Real> GatConv<F> {
             let attention = self.options.edges(pass, edges);
             let [z, a_s, a_t] = self.project(pass, &x);
             let t = self.options.score_norm.map(|norm| {
-                assert!(!norm.published, "GatConv: coefficients of the published LipschitzNorm");
+                assert!(
+                    !norm.published,
+                    "GatConv: coefficients of the published LipschitzNorm"
+                );
                 norm.of_targets(edges, z, [a_s, a_t])
             });
             let alpha = attention.gat_coefficients(z, a_s, a_t, t);

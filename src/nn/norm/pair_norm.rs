@@ -3,8 +3,8 @@
 use super::row_axes;
 use crate::autodiff::Var;
 use crate::error::{Error, Result};
-use crate::nn::{Fields, Layer, Module, Params, Pass};
 use crate::lipschitz::{Bound, Lower, Lp, Upper, state, state_here};
+use crate::nn::{Fields, Layer, Module, Params, Pass};
 use crate::real::Real;
 use crate::symmetry::{Change, Passage, Ports, Way};
 use crate::tensor::Tensor;
@@ -144,7 +144,9 @@ impl PairNorm {
             PairEps::BesideNorm => F::of(self.eps).as_f64(),
         };
         let global = s / Lower::new(least);
-        let global = global.is_finite().then(|| (Lp::Two, Bound::number(y.tape(), global)));
+        let global = global
+            .is_finite()
+            .then(|| (Lp::Two, Bound::number(y.tape(), global)));
         state(y, &[x], global)
     }
 

@@ -152,6 +152,33 @@ impl<F: Real> LanguageModel<F> {
         })
     }
 
+    /// The logits `[.., length, symbols]` of tokens `[.., length, width]` that are embedded already, with their
+    /// positions: the model as a function of real numbers, for derivatives and Lipschitz constants.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn of_embedded<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+        pass.call(self, &[x], || {
+            self.read(pass, self.blocks.forward(pass, x, &Mask::causal()))
+        })
+    }
+
+    /// The embedding of `sequences` sequences, with positions, `[sequences, length, width]`: the input of
+    /// [`of_embedded`](Self::of_embedded).
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward).
+    #[track_caller]
+    pub fn embedded<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        symbols: &[usize],
+        sequences: usize,
+    ) -> Var<'t, F> {
+        self.embed(pass, symbols, sequences, 0)
+    }
+
     /// The logits at the places of symbols that follow those in `cache`, in one sequence; shape
     /// `[1, length, symbols]`.
     ///

@@ -1,0 +1,136 @@
+//! Figure 2 of Kim et al.: with more tokens the bound of L2 attention grows as log N − log log N in the ∞-norm,
+//! and what ascent finds grows beside it. One head of width 1, all weights 1.
+
+use super::Cli;
+use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
+use crate::support::{args::Figures, figures, note, say};
+use emmy::lipschitz::{Domain, Lp, Objective, Search, bound};
+use emmy::nn::{AttentionConfig, MultiHeadAttention, Pass};
+use emmy::ops::attention::Mask;
+use emmy::{Result, Tape, Tensor, Var, init};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Line {
+    figure: u8,
+    n: usize,
+    p: String,
+    lower: f64,
+    upper: f64,
+}
+
+pub fn run(cli: &Cli) -> Result<()> {
+    let config = AttentionConfig::l2(1, 1);
+    let mut f = MultiHeadAttention::<f64>::new(config, &mut init::rng(0))?;
+    for map in [&mut f.query, &mut f.value, &mut f.output] {
+        map.weight.fill(1.0);
+    }
+    let mut lines = Vec::new();
+    if !cli.json {
+        say("| N | p | found | proven | proven / found |\n|---:|---|---:|---:|---:|")?;
+    }
+    for p in cli.norms(&[Lp::Inf, Lp::Two]) {
+        for &n in &cli.tokens {
+            note(format_args!("N = {n}, p = {p}"));
+            let line = Line {
+                figure: 2,
+                n,
+                p: p.to_string(),
+                lower: found(cli, &f, n, p),
+                upper: proven(&f, n, p)?,
+            };
+            match cli.json {
+                true => cli.tell_json(&line)?,
+                false => say(format_args!(
+                    "| {n} | {p} | {:.3} | {:.3} | {:.2} |",
+                    line.lower,
+                    line.upper,
+                    line.upper / line.lower
+                ))?,
+            }
+            lines.push(line);
+        }
+    }
+    draw(cli, &lines)
+}
+
+fn attend<'t>(f: &MultiHeadAttention<f64>, x: Var<'t, f64>) -> Var<'t, f64> {
+    f.forward(&Pass::eval(x.tape(), f), x, &Mask::none())
+}
+
+fn proven(f: &MultiHeadAttention<f64>, n: usize, p: Lp) -> Result<f64> {
+    let tape = Tape::new();
+    let x = tape.var(init::zeros(&[n, 1]));
+    Ok(bound(attend(f, x), x, p, Domain::Everywhere)?.upper().get())
+}
+
+/// Ascent from random tokens, and from tokens of which one stands apart from all others: there the Jacobian of
+/// its row is large.
+fn found(cli: &Cli, f: &MultiHeadAttention<f64>, n: usize, p: Lp) -> f64 {
+    let objective = match p {
+        Lp::Two => Objective::Two,
+        _ => Objective::Row(0),
+    };
+    let search = Search {
+        restarts: cli.restarts.unwrap_or(if n > 100 { 4 } else { 10 }),
+        steps: if n > 100 { 60 } else { 200 },
+        rate: 0.05,
+        ..Search::new(objective, cli.seed)
+    };
+    let random = (0..search.restarts as u64).map(|k| {
+        let rng = &mut init::rng(cli.seed.wrapping_add(k));
+        init::normal(&[n, 1], 1.0 + k as f64 / 4.0, rng)
+    });
+    let apart = (0..search.restarts).map(|k| {
+        let far = ((n as f64).ln() + 1.0).sqrt() * (0.7 + 0.1 * k as f64);
+        Tensor::from_shape_fn(vec![n, 1], |i| match i[0] {
+            0 => 0.0,
+            1 => -0.1,
+            // A little apart from each other, so that they can part.
+            i => far * (1.0 + 1e-3 * (i as f64 / n as f64 - 0.5)),
+        })
+    });
+    search
+        .from(random.chain(apart).collect(), |x| attend(f, x))
+        .lower
+        .get()
+}
+
+fn draw(cli: &Cli, lines: &[Line]) -> Result<()> {
+    let mut panels = Vec::new();
+    for p in ["∞", "2"] {
+        let of = |value: fn(&Line) -> f64| -> Vec<(f64, f64)> {
+            let some = lines.iter().filter(|line| line.p == p);
+            some.map(|line| (line.n as f64, value(line))).collect()
+        };
+        if of(|l| l.lower).len() < 2 {
+            continue;
+        }
+        let mut panel = Panel::new(
+            format!("L2 attention, one head of width 1, p = {p}"),
+            Axis::new("tokens").log(),
+            Axis::new("Lipschitz constant"),
+        );
+        panel.series = vec![
+            Series::new("proven", COLOURS[1], Mark::Line(of(|l| l.upper))),
+            Series::new("found", COLOURS[0], Mark::Line(of(|l| l.lower))),
+        ];
+        panels.push(panel);
+    }
+    if panels.is_empty() {
+        return Ok(());
+    }
+    let folder = Figures::Folder(cli.figures.clone());
+    let size = (560 * panels.len() as u32, 420);
+    for path in figures::write(
+        &folder,
+        "lipschitz-2",
+        size,
+        "Kim et al., Figure 2",
+        panels.len(),
+        &panels,
+    )? {
+        note(format_args!("{}", path.display()));
+    }
+    Ok(())
+}

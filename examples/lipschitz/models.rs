@@ -1,0 +1,140 @@
+//! The interval of a model, layer by layer.
+
+use super::Cli;
+use crate::support::say;
+use clap::ValueEnum;
+use emmy::lipschitz::{Domain, Lp};
+use emmy::nn::{
+    Activation, AttentionConfig, BlockConfig, Constants, Contractive, GcnConv, LanguageConfig,
+    LanguageModel, LipschitzNorm, Mlp, MultiHeadAttention, Pass, Trace, Transformer,
+};
+use emmy::ops::attention::Mask;
+use emmy::store::weights::Weights;
+use emmy::{Result, Tape, init};
+use serde::Serialize;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A built-in model with random weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Model {
+    /// Two pre-norm blocks: attention by dot products, ReLU
+    Transformer,
+    /// Attention by dot products alone: it has no constant on all inputs
+    Attention,
+    /// Attention by distances, with a constant (Kim et al.)
+    L2,
+    /// The same divided by its constant, times 0.9
+    Contractive,
+    /// Attention with LipschitzNorm (Dasoulas et al.)
+    LipschitzNorm,
+    /// Three layers with ReLU
+    Mlp,
+    /// Two graph convolutions on the karate club
+    Gcn,
+}
+
+/// One layer as JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    layer: &'a str,
+    kind: &'a str,
+    p: String,
+    lower: f64,
+    upper: Option<f64>,
+    reason: Option<&'a str>,
+}
+
+pub fn run(cli: &Cli) -> Result<()> {
+    let domain = cli.radius.map_or(Domain::Everywhere, Domain::Rows);
+    let trace = match &cli.weights {
+        Some(path) => of_file(path, cli.seed)?,
+        None => trace(cli.model, cli.seed)?,
+    };
+    for p in cli.norms(&[Lp::Two]) {
+        let table = trace.lipschitz_by_layer(p, domain)?;
+        match cli.json {
+            true => json(cli, &table)?,
+            false => say(table)?,
+        }
+    }
+    Ok(())
+}
+
+fn json(cli: &Cli, table: &Constants) -> Result<()> {
+    for layer in table.layers.iter().chain([&table.whole]) {
+        let upper = layer.upper.as_ref().ok().filter(|u| u.is_finite());
+        cli.tell_json(&Line {
+            layer: &layer.path,
+            kind: layer.kind,
+            p: table.p.to_string(),
+            lower: layer.lower.get(),
+            upper: upper.map(|u| u.get()),
+            reason: layer.upper.as_ref().err().map(String::as_str),
+        })?;
+    }
+    Ok(())
+}
+
+/// Tokens and their features.
+const SHAPE: [usize; 2] = [8, 16];
+
+fn trace(model: Model, seed: u64) -> Result<Trace> {
+    let rng = &mut init::rng(seed);
+    let x = init::normal::<f64>(&SHAPE, 1.0, rng);
+    let width = SHAPE[1];
+    let mask = Mask::none();
+    let attention = |config, norm: Option<LipschitzNorm>, rng: &mut init::Rng| {
+        let mut layer = MultiHeadAttention::<f64>::new(config, rng)?;
+        if let Some(norm) = norm {
+            layer.normalizer = Some(Arc::new(norm));
+        }
+        emmy::Result::Ok(Trace::at(&layer, &x, |pass, x| {
+            layer.forward(pass, x, &Mask::none())
+        }))
+    };
+    let plain = AttentionConfig::new(width, 2);
+    Ok(match model {
+        Model::Transformer => {
+            let net = Transformer::<f64>::new(2, BlockConfig::encoder(width, 2, 4 * width), rng)?;
+            Trace::at(&net, &x, |pass, x| net.forward(pass, x, &mask))
+        }
+        Model::Attention => attention(plain, None, rng)?,
+        Model::L2 => attention(AttentionConfig::l2(width, 2), None, rng)?,
+        Model::LipschitzNorm => attention(plain, Some(LipschitzNorm::DOT), rng)?,
+        Model::Contractive => {
+            let net = Contractive::<f64>::new(width, 2, 0.9, Lp::Two, rng)?;
+            Trace::at(&net, &x, |pass, x| net.forward(pass, x, &mask))
+        }
+        Model::Mlp => {
+            let net = Mlp::<f64>::new(&[width, 64, 64, 4], Activation::Relu, true, rng);
+            Trace::at(&net, &x, |pass, x| net.forward(pass, x))
+        }
+        Model::Gcn => {
+            let club = emmy::data::karate();
+            let adjacency = club.graph.with_self_loops().gcn_norm::<f64>();
+            let net = [(width, 16), (16, 2)].map(|(a, b)| GcnConv::<f64>::new(a, b, true, rng));
+            let net = net.to_vec();
+            let x = init::normal(&[club.nodes(), width], 1.0, rng);
+            Trace::at(&net, &x, |pass, x| {
+                let h = net[0].forward(pass, x, &adjacency).relu();
+                net[1].forward(pass, h, &adjacency)
+            })
+        }
+    })
+}
+
+/// A language model from a file of weights, at a random sequence of a quarter of its context.
+fn of_file(path: &Path, seed: u64) -> Result<Trace> {
+    let file = Weights::open(path)?;
+    let config: LanguageConfig = file.config()?;
+    let mut net = LanguageModel::<f64>::new(config, 0)?;
+    file.load_into(&mut net)?;
+    let length = (config.context / 4).max(1);
+    let mut rng = init::rng(seed);
+    let draw = |_| emmy::rand::RngExt::random_range(&mut rng, 0..config.symbols);
+    let symbols: Vec<usize> = (0..length).map(draw).collect();
+    let tape = Tape::new();
+    let x = net.embedded(&Pass::eval(&tape, &net), &symbols, 1).value();
+    Ok(Trace::at(&net, &x, |pass, x| net.of_embedded(pass, x)))
+}
