@@ -24,7 +24,7 @@ pub struct Inverse<F> {
 ///
 /// By Banach's theorem the error after k steps is at most cᵏ/(1 − c) times the first step, so the number of
 /// steps is known in advance; the iteration ends as soon as c/(1 − c) times the last step
-/// is within `tolerance`.
+/// is within `tolerance`, or as small as the rounding of the values: then [`Inverse::error`] may exceed it.
 ///
 /// ```
 /// use emmy::{lipschitz::{Upper, invert}, tensor::tensor};

@@ -29,6 +29,9 @@
 //! | [`Gru`], [`GruCell`] | h' = (1 − z) ⊙ n + z ⊙ h | Cho et al., EMNLP 2014 |
 //! | [`ActNorm`] | s x + b, which starts from data | Kingma and Dhariwal, NeurIPS 2018 |
 //! | [`Spectral`] | W / uᵀ W v | Miyato et al., ICLR 2018 |
+//! | [`Contractive`], [`ContractiveFeedForward`] | c f(x) / L, L a bound of f's constant | Kim et al., ICML 2021 |
+//! | [`InvertibleEncoder`] | x + a(x), x + g(x) that contract, [`ActNorm`] | Behrmann et al., ICML 2019 |
+//! | [`LipschitzNorm`] | scores of attention divided by their size | Dasoulas et al., ICML 2021 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
 //!
@@ -45,6 +48,7 @@ mod embedding;
 mod graph;
 mod initialize;
 mod input;
+mod invertible;
 mod linear;
 mod mlp;
 mod module;
@@ -73,6 +77,7 @@ pub use graph::{
     SageOptions, SgcConv, SgcOptions, TransformerConv, TransformerOptions,
 };
 pub use input::Input;
+pub use invertible::{ContractiveFeedForward, InvertibleBlock, InvertibleEncoder};
 pub use linear::Linear;
 pub use mlp::Mlp;
 pub use module::{Entry, Fields, Module, Role};

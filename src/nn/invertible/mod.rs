@@ -1,0 +1,213 @@
+//! Residual blocks that contract, and an encoder of them that can be inverted.
+
+mod feed_forward;
+
+pub use feed_forward::ContractiveFeedForward;
+
+use super::{ActNorm, Contractive, Layer, Pass};
+use crate::autodiff::{Tape, Var};
+use crate::error::Result;
+use crate::init::Rng;
+use crate::lipschitz::{Inverse, Lp, Upper, invert};
+use crate::ops::attention::Mask;
+use crate::real::Real;
+use crate::tensor::Tensor;
+
+/// x ← s ⊙ x + b, x ← x + a(x), x ← x + g(x): activation normalisation, contractive attention a and a
+/// contractive feed-forward layer g, each of which can be inverted.
+#[derive(Debug, Clone)]
+pub struct InvertibleBlock<F: Real> {
+    /// s and b.
+    pub norm: ActNorm<F>,
+    /// a.
+    pub attention: Contractive<F>,
+    /// g.
+    pub feed_forward: ContractiveFeedForward<F>,
+}
+crate::module!(InvertibleBlock: norm, attention, feed_forward);
+
+/// Invertible blocks one after the other.
+///
+/// Behrmann et al., "Invertible Residual Networks", ICML 2019, with the attention of Kim et al., "The Lipschitz
+/// Constant of Self-Attention", ICML 2021, Section 5.2.
+///
+/// ```
+/// use emmy::{Tape, init, nn::{InvertibleEncoder, Pass}};
+/// let rng = &mut init::rng(0);
+/// let mut net = InvertibleEncoder::<f64>::new(2, [6, 2, 12], 0.6, rng)?;
+/// let x = init::normal(&[5, 6], 1.0, rng);
+/// net.start(&x);
+/// let tape = Tape::new();
+/// let y = net.forward(&Pass::eval(&tape, &net), tape.constant(x.clone())).value();
+/// let inverse = net.inverse(&y, 1e-9)?;
+/// assert!((&inverse.x - &x).iter().all(|e| e.abs() <= 1e-9) && inverse.error <= 1e-9);
+/// # Ok::<(), emmy::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct InvertibleEncoder<F: Real> {
+    /// The blocks, first to last.
+    pub blocks: Vec<InvertibleBlock<F>>,
+}
+crate::module!(InvertibleEncoder: blocks);
+
+impl<F: Real> InvertibleEncoder<F> {
+    /// `layers` blocks for tokens with `sizes` = \[features, heads, hidden neurons\], whose residuals have
+    /// constants of at most `factor` in the 2-norm. Its norms have not started ([`start`](Self::start)).
+    ///
+    /// # Errors
+    /// If a size is 0, the features cannot be shared among the heads, or the factor is not within 0 < c < 1.
+    pub fn new(layers: usize, sizes: [usize; 3], factor: f64, rng: &mut Rng) -> Result<Self> {
+        if !(factor > 0.0 && factor < 1.0) {
+            let found = factor.to_string();
+            return Err(crate::Error::invalid(
+                "invertible encoder: factor",
+                "0 < c < 1",
+                found,
+            ));
+        }
+        let [width, heads, hidden] = sizes;
+        let block = |_| {
+            Ok(InvertibleBlock {
+                norm: ActNorm::new(width),
+                attention: Contractive::new(width, heads, factor, Lp::Two, rng)?,
+                feed_forward: ContractiveFeedForward::new(width, hidden, factor, rng)?,
+            })
+        };
+        Ok(Self {
+            blocks: (0..layers).map(block).collect::<Result<_>>()?,
+        })
+    }
+
+    /// Starts the norms with a first batch `[.., n, width]`, one after the other.
+    ///
+    /// # Panics
+    /// As [`ActNorm::initialize`].
+    pub fn start(&mut self, batch: &Tensor<F>) {
+        let mut x = batch.clone();
+        for block in &mut self.blocks {
+            block.norm.initialize(&x);
+            let tape = Tape::new();
+            x = block
+                .forward(&Pass::eval(&tape, block), tape.constant(x))
+                .value();
+        }
+    }
+
+    /// y `[.., n, width]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit, or the norms have not started.
+    #[track_caller]
+    pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+        pass.call(self, &[x], || {
+            (self.blocks.iter()).fold(x, |x, block| block.forward(pass, x))
+        })
+    }
+
+    /// x of y = f(x), to within `tolerance` in the 2-norm, in exact arithmetic: each residual is inverted by
+    /// fixed point, and an error that it leaves grows on the way to the first block by at most 1/(1 − c) per
+    /// residual and 1/min |s| per norm, which the tolerance of each takes into account. Where the rounding of the type does not allow so small an
+    /// error, the iteration ends with a larger one, which [`Inverse::error`] states.
+    ///
+    /// # Errors
+    /// If a residual is not certified to contract, or values stop being numbers.
+    ///
+    /// # Panics
+    /// If the shapes do not fit, or the norms have not started.
+    pub fn inverse(&self, y: &Tensor<F>, tolerance: f64) -> Result<Inverse<F>> {
+        let parts = 2 * self.blocks.len();
+        let mut total = Inverse {
+            x: y.clone(),
+            steps: 0,
+            residuals: Vec::new(),
+            error: 0.0,
+        };
+        for k in (0..self.blocks.len()).rev() {
+            let block = &self.blocks[k];
+            let before: f64 = self.blocks[..k]
+                .iter()
+                .map(InvertibleBlock::growth)
+                .product();
+            let shrink = 1.0 / smallest(&block.norm);
+            let attention = block.attention.constant();
+            // Errors behind the feed-forward layer pass the attention, the norm and all blocks before.
+            let left = [before * shrink / (1.0 - attention.get()), before * shrink];
+            let maps: [&dyn Fn(&Tensor<F>) -> Tensor<F>; 2] = [
+                &|x| {
+                    evaluated(&block.feed_forward, x, |pass, x| {
+                        block.feed_forward.forward(pass, x)
+                    })
+                },
+                &|x| {
+                    evaluated(&block.attention, x, |pass, x| {
+                        block.attention.forward(pass, x, &Mask::none())
+                    })
+                },
+            ];
+            let constants = [block.feed_forward.constant(), attention];
+            for ((map, c), left) in maps.into_iter().zip(constants).zip(left) {
+                let found = invert(map, &total.x, c, tolerance / (parts as f64 * left))?;
+                total.error = total.error / (1.0 - c.get()) + found.error;
+                total.x = found.x;
+                total.steps += found.steps;
+                total.residuals.extend(found.residuals);
+            }
+            total.x = evaluated(&block.norm, &total.x, |pass, y| block.norm.inverse(pass, y));
+            total.error *= shrink;
+        }
+        Ok(total)
+    }
+
+    /// Bounds of ln |det ∂y/∂x| for n tokens: that of the norms exactly, n Σ ln |s|, and between D ln(1 − c)
+    /// and D ln(1 + c) per residual, D = n · width (Behrmann et al., Lemma 5).
+    pub fn log_det(&self, n: usize) -> [f64; 2] {
+        let mut bounds = [0.0; 2];
+        for block in &self.blocks {
+            let entries = block.norm.scale.iter().map(|s| s.as_f64().abs().ln());
+            let norm = n as f64 * entries.sum::<f64>();
+            let size = (n * block.norm.scale.len()) as f64;
+            for c in [block.attention.constant(), block.feed_forward.constant()] {
+                bounds[0] += size * (-c.get()).ln_1p();
+                bounds[1] += size * c.get().ln_1p();
+            }
+            bounds.iter_mut().for_each(|b| *b += norm);
+        }
+        bounds
+    }
+}
+
+impl<F: Real> InvertibleBlock<F> {
+    fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+        pass.call(self, &[x], || {
+            let x = self.norm.forward(pass, x);
+            let x = x + self.attention.forward(pass, x, &Mask::none());
+            x + self.feed_forward.forward(pass, x)
+        })
+    }
+
+    /// The constant of the inverse, at most.
+    fn growth(&self) -> f64 {
+        let of = |c: Upper| 1.0 / (1.0 - c.get());
+        of(self.attention.constant()) * of(self.feed_forward.constant()) / smallest(&self.norm)
+    }
+}
+
+/// min |s|.
+fn smallest<F: Real>(norm: &ActNorm<F>) -> f64 {
+    let sizes = norm.scale.iter().map(|s| s.as_f64().abs());
+    sizes.fold(f64::INFINITY, f64::min)
+}
+
+/// A layer's output in an evaluation.
+fn evaluated<F: Real, M: super::Module<F>>(
+    layer: &M,
+    x: &Tensor<F>,
+    f: impl for<'t, 'm> Fn(&Pass<'t, 'm, F>, Var<'t, F>) -> Var<'t, F>,
+) -> Tensor<F> {
+    let tape = Tape::new();
+    let pass = Pass::eval(&tape, layer);
+    f(&pass, tape.constant(x.clone())).value()
+}
+
+impl<F: Real> Layer<F> for InvertibleBlock<F> {}
+impl<F: Real> Layer<F> for InvertibleEncoder<F> {}
