@@ -23,7 +23,10 @@ mod null_space;
 mod tests;
 
 pub use interval::{Interval, Lower, Upper};
-pub use norms::{Lp, frobenius_norm, one_norm, power_iteration, spectral_norm};
+pub use norms::{
+    Lp, frobenius_norm, infinity_two_norm, one_norm, power_iteration, spectral_norm,
+    two_infinity_norm,
+};
 pub use null_space::{NullSpace, null_space};
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Zip};

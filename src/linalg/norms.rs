@@ -107,6 +107,34 @@ pub fn frobenius_norm(a: ArrayView2<'_, f64>) -> Upper {
     (Upper::rounded(squares, gamma(a.len() + 2)) + tiny).sqrt() * Upper::new(largest)
 }
 
+/// ‖A‖_(∞,2) = max_i √Σ_j a_ij², the largest 2-norm of a row, from above. It is the operator norm from the 2-norm
+/// to the ∞-norm, and in Dasoulas et al. ("Lipschitz Normalization for Self-Attention Layers", ICML 2021) the
+/// size of the largest input, whose inputs are rows.
+///
+/// # Panics
+/// If an entry is not finite.
+#[track_caller]
+pub fn infinity_two_norm(a: ArrayView2<'_, f64>) -> Upper {
+    let rows = a.axis_iter(Axis(0));
+    rows.map(|row| frobenius_norm(row.insert_axis(Axis(0))))
+        .fold(Upper::ZERO, Upper::max)
+}
+
+/// ‖A‖_(2,∞) = √Σ_i max_j a_ij², from above: the size of scores in the same paper, which uses it without a
+/// definition.
+///
+/// # Panics
+/// If an entry is not finite.
+#[track_caller]
+pub fn two_infinity_norm(a: ArrayView2<'_, f64>) -> Upper {
+    super::check("two_infinity_norm", a);
+    let largest = a.axis_iter(Axis(0));
+    let largest: Array1<f64> = largest
+        .map(|row| row.fold(0.0_f64, |m, x| m.max(x.abs())))
+        .collect();
+    frobenius_norm(largest.view().insert_axis(Axis(0)))
+}
+
 /// ‖A‖₂ = σ_max, from above, by Gram iteration: with G = AᵀA and s = 2^k, σ_max ≤ ‖G^s‖_F^(1/2s), and the
 /// right-hand side falls to σ_max as s grows.
 ///
@@ -273,6 +301,8 @@ mod tests {
         assert!(near(Lp::One.matrix(a.view()), 4.0));
         assert!(near(Lp::Inf.matrix(a.view()), 3.5));
         assert!(near(frobenius_norm(a.view()), 14.25f64.sqrt()));
+        assert!(near(infinity_two_norm(a.view()), 9.25f64.sqrt()));
+        assert!(near(two_infinity_norm(a.view()), 13f64.sqrt()));
         // Many equal singular values: the Frobenius norm falls to the largest slowly.
         assert!(near(spectral_norm(Array2::eye(64).view()), 1.0));
         assert_eq!(spectral_norm(Array2::zeros((3, 2)).view()), Upper::ZERO);

@@ -26,7 +26,11 @@ impl Subject<'_> {
 
     /// All inequalities at some random points; sizes differ by point.
     pub fn check(&self, seeds: std::ops::Range<u64>) {
-        for seed in seeds {
+        // More cases on request: `EMMY_LIPSCHITZ_CASES=100 cargo test --test lipschitz` has 100 times as many.
+        let more = std::env::var("EMMY_LIPSCHITZ_CASES").ok();
+        let times = more.and_then(|n| n.parse::<u64>().ok()).unwrap_or(1);
+        let count = (seeds.end - seeds.start) * times;
+        for seed in seeds.start..seeds.start + count {
             let rng = &mut init::rng(seed);
             let spread = [0.1, 1.0, 4.0][seed as usize % 3];
             let x = init::normal(&self.shape[..], spread, rng);
