@@ -161,6 +161,8 @@ pub enum Model {
     Transformer,
     L2,
     L2Tied,
+    /// L2 attention with the values of its theorem, divided by its Lipschitz bound
+    Contractive,
     Lstm,
 }
 

@@ -3,9 +3,10 @@
 use crate::cli::{Cli, Model, NormOrder};
 use crate::support::memory;
 use emmy::data::text::Text;
+use emmy::lipschitz::Lp;
 use emmy::nn::{
-    Dropout, Embedding, Fields, KeyValues, LanguageConfig, LanguageModel, Layer, Linear, Lstm,
-    LstmState, Module, Pass, Score, Trace,
+    Contraction, Dropout, Embedding, Fields, KeyValues, LanguageConfig, LanguageModel, Layer,
+    Linear, Lstm, LstmState, Module, Pass, Score, Trace,
 };
 use emmy::{Error, Real, Result, Tape, Tensor, Var, init};
 
@@ -58,11 +59,19 @@ impl<F: Real> CharModel<F> {
         let mut config = LanguageConfig::gpt(symbols, context, layers, cli.heads(), cli.width);
         config.block = config.block.with_dropout(cli.dropout);
         config.block.norm_first = cli.norm != Some(NormOrder::Post);
-        config.block.attention.score = match cli.model {
+        let attention = &mut config.block.attention;
+        attention.score = match cli.model {
             Model::L2 => Score::L2,
-            Model::L2Tied => Score::L2Tied,
+            Model::L2Tied | Model::Contractive => Score::L2Tied,
             Model::Transformer | Model::Lstm => Score::Dot,
         };
+        if cli.model == Model::Contractive {
+            attention.metric_values = true;
+            attention.contraction = Some(Contraction {
+                tokens: Some(context),
+                ..Contraction::new(1.0, Lp::Inf)
+            });
+        }
         let net = LanguageModel::new(config, cli.seed)?;
         Ok(Self::Transformer(Box::new(net)))
     }

@@ -150,7 +150,7 @@ fn certify(cli: &Cli, net: &Mlp<f32>, logit: Option<usize>) -> Result<(Interval,
         norm(&net.layers[1].weight, logit) * norm(&net.layers[0].weight, None)
     };
     let search = Search {
-        restarts: cli.restarts.unwrap_or(8),
+        restarts: cli.restarts.unwrap_or(24),
         steps: 150,
         rate: 0.1,
         ..Search::new(Objective::Two, cli.seed)

@@ -36,7 +36,7 @@ pub fn run(cli: &Cli) -> Result<()> {
                 figure: 2,
                 n,
                 p: p.to_string(),
-                lower: found(cli, &f, n, p),
+                lower: found(cli, &f, n, p)?,
                 upper: proven(&f, n, p)?,
             };
             match cli.json {
@@ -64,16 +64,17 @@ fn proven(f: &MultiHeadAttention<f64>, n: usize, p: Lp) -> Result<f64> {
     Ok(bound(attend(f, x), x, p, Domain::Everywhere)?.upper().get())
 }
 
-/// Ascent from random tokens, and from tokens of which one stands apart from all others: there the Jacobian of
-/// its row is large.
-fn found(cli: &Cli, f: &MultiHeadAttention<f64>, n: usize, p: Lp) -> f64 {
+/// Ascent from random tokens, and from tokens of which one is at 0 and half of the others at d, half at −d. There
+/// the row of the first has 4 (1 − P₀) d² + 2P₀ − 1, P₀ = 1/(1 + (N − 1) e^(−d²)), which is largest at d² = 1 +
+/// φ⁻¹(N − 1), and is then 4φ⁻¹(N − 1) but for a number below 1.
+fn found(cli: &Cli, f: &MultiHeadAttention<f64>, n: usize, p: Lp) -> Result<f64> {
     let objective = match p {
         Lp::Two => Objective::Two,
         _ => Objective::Row(0),
     };
     let search = Search {
-        restarts: cli.restarts.unwrap_or(if n > 100 { 4 } else { 10 }),
-        steps: if n > 100 { 60 } else { 200 },
+        restarts: cli.restarts.unwrap_or(if n > 100 { 3 } else { 10 }),
+        steps: if n > 100 { 30 } else { 200 },
         rate: 0.05,
         ..Search::new(objective, cli.seed)
     };
@@ -81,19 +82,21 @@ fn found(cli: &Cli, f: &MultiHeadAttention<f64>, n: usize, p: Lp) -> f64 {
         let rng = &mut init::rng(cli.seed.wrapping_add(k));
         init::normal(&[n, 1], 1.0 + k as f64 / 4.0, rng)
     });
+    let best = (1.0 + (proven(f, n, Lp::Inf)? - 1.0) / 4.0).sqrt();
     let apart = (0..search.restarts).map(|k| {
-        let far = ((n as f64).ln() + 1.0).sqrt() * (0.7 + 0.1 * k as f64);
-        Tensor::from_shape_fn(vec![n, 1], |i| match i[0] {
+        let d = best * (1.0 + 0.05 * (k as f64 - 1.0));
+        let x = |i: usize| match i {
             0 => 0.0,
-            1 => -0.1,
-            // A little apart from each other, so that they can part.
-            i => far * (1.0 + 1e-3 * (i as f64 / n as f64 - 0.5)),
+            i if i % 2 == 0 => d,
+            _ => -d,
+        };
+        // A little apart from each other, so that they can part.
+        Tensor::from_shape_fn(vec![n, 1], |i| {
+            x(i[0]) * (1.0 + 1e-3 * (i[0] as f64 / n as f64))
         })
     });
-    search
-        .from(random.chain(apart).collect(), |x| attend(f, x))
-        .lower
-        .get()
+    let found = search.from(random.chain(apart).collect(), |x| attend(f, x));
+    Ok(found.lower.get())
 }
 
 fn draw(cli: &Cli, lines: &[Line]) -> Result<()> {

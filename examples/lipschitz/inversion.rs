@@ -5,7 +5,7 @@ use super::Cli;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
 use crate::support::{args::Figures, figures, note, say};
 use emmy::lipschitz::{Lp, Upper, invert};
-use emmy::nn::{AttentionConfig, Contractive, MultiHeadAttention, Pass};
+use emmy::nn::{AttentionConfig, MultiHeadAttention, Pass};
 use emmy::ops::attention::Mask;
 use emmy::{Result, Tape, Tensor, init};
 use serde::Serialize;
@@ -37,7 +37,10 @@ pub fn run(cli: &Cli) -> Result<()> {
         rng,
     )?;
     let l2 = MultiHeadAttention::<f64>::new(AttentionConfig::l2(width, HEADS), rng)?;
-    let contractive = Contractive::<f64>::new(width, HEADS, 1.0, Lp::Two, rng)?;
+    let contractive = MultiHeadAttention::<f64>::new(
+        AttentionConfig::contractive(width, HEADS, 1.0, Lp::Two),
+        rng,
+    )?;
     let mask = Mask::none();
     let apply = |f: &dyn Fn(&Tensor<f64>) -> Tensor<f64>, c: f64, x: &Tensor<f64>| {
         f(x).mapv(|y| c * y).into_shared()
@@ -79,7 +82,12 @@ pub fn run(cli: &Cli) -> Result<()> {
             let certified = model == "contractive";
             // The errors of each step, and where there is a promise, that it is kept.
             if certified {
-                let inverse = invert(g, &y, contractive.constant() * Upper::new(c), 1e-10)?;
+                let inverse = invert(
+                    g,
+                    &y,
+                    contractive.contraction().unwrap_or(Upper::INFINITE) * Upper::new(c),
+                    1e-10,
+                )?;
                 note(format_args!(
                     "c = {c}: {} steps, error at most {:.1e}",
                     inverse.steps, inverse.error

@@ -5,8 +5,8 @@ use crate::support::say;
 use clap::ValueEnum;
 use emmy::lipschitz::{Domain, Lp};
 use emmy::nn::{
-    Activation, AttentionConfig, BlockConfig, Constants, Contractive, GcnConv, LanguageConfig,
-    LanguageModel, LipschitzNorm, Mlp, MultiHeadAttention, Pass, Trace, Transformer,
+    Activation, AttentionConfig, BlockConfig, Constants, GcnConv, LanguageConfig, LanguageModel,
+    LipschitzNorm, Mlp, MultiHeadAttention, Pass, Trace, Transformer,
 };
 use emmy::ops::attention::Mask;
 use emmy::store::weights::Weights;
@@ -26,6 +26,7 @@ pub enum Model {
     L2,
     /// The same divided by its constant, times 0.9
     Contractive,
+
     /// Attention with LipschitzNorm (Dasoulas et al.)
     LipschitzNorm,
     /// Three layers with ReLU
@@ -102,10 +103,11 @@ fn trace(model: Model, seed: u64) -> Result<Trace> {
         Model::Attention => attention(plain, None, rng)?,
         Model::L2 => attention(AttentionConfig::l2(width, 2), None, rng)?,
         Model::LipschitzNorm => attention(plain, Some(LipschitzNorm::DOT), rng)?,
-        Model::Contractive => {
-            let net = Contractive::<f64>::new(width, 2, 0.9, Lp::Two, rng)?;
-            Trace::at(&net, &x, |pass, x| net.forward(pass, x, &mask))
-        }
+        Model::Contractive => attention(
+            AttentionConfig::contractive(width, 2, 0.9, Lp::Two),
+            None,
+            rng,
+        )?,
         Model::Mlp => {
             let net = Mlp::<f64>::new(&[width, 64, 64, 4], Activation::Relu, true, rng);
             Trace::at(&net, &x, |pass, x| net.forward(pass, x))

@@ -5,8 +5,8 @@ use super::sandwich::Subject;
 use super::support::{near, tokens};
 use emmy::lipschitz::{Domain, Lp, bound, jacobian_norm, softmax_norm};
 use emmy::nn::{
-    Activation, Contractive, FeedForward, FeedForwardConfig, GcnConv, LayerNorm, Linear, Mlp,
-    PairEps, PairMode, PairNorm, Pass, RmsNorm, Trace,
+    Activation, AttentionConfig, FeedForward, FeedForwardConfig, GcnConv, LayerNorm, Linear, Mlp,
+    MultiHeadAttention, PairEps, PairMode, PairNorm, Pass, RmsNorm, Trace,
 };
 use emmy::ops::attention::Mask;
 use emmy::{Tape, Tensor, Var, init, tensor::tensor};
@@ -167,7 +167,9 @@ fn of_layers_and_models() {
             ..RmsNorm::<f64>::new(4)
         },
     );
-    let contractive = Contractive::<f64>::new(4, 2, 0.8, Lp::Two, rng).unwrap();
+    let contractive =
+        MultiHeadAttention::<f64>::new(AttentionConfig::contractive(4, 2, 0.8, Lp::Two), rng)
+            .unwrap();
     let gcn = GcnConv::<f64>::new(4, 3, true, rng);
     let graph = emmy::data::karate().graph.with_self_loops();
     let adjacency = graph.gcn_norm::<f64>();
@@ -201,7 +203,7 @@ fn of_layers_and_models() {
     of!("LayerNorm", norm, ALL);
     of!("RmsNorm", rms, ALL);
     check(
-        "Contractive",
+        "contractive attention",
         3,
         &|x| {
             let pass = Pass::eval(x.tape(), &contractive);

@@ -7,7 +7,7 @@ use emmy::lipschitz::{
     Domain, Lp, Objective, Search, Upper, bound, invert, iterate, jacobian_norm, quotient,
 };
 use emmy::ndarray::Ix2;
-use emmy::nn::{AttentionConfig, Contractive, MultiHeadAttention, Pass, Score, Trace};
+use emmy::nn::{AttentionConfig, MultiHeadAttention, Pass, Score, Trace};
 use emmy::ops::attention::Mask;
 use emmy::{Tape, Tensor, Var, init, tensor::tensor};
 
@@ -15,6 +15,10 @@ type Attention = MultiHeadAttention<f64>;
 
 fn layer(config: AttentionConfig, seed: u64) -> Attention {
     MultiHeadAttention::new(config, &mut init::rng(seed)).unwrap()
+}
+
+fn contractive(width: usize, heads: usize, c: f64, p: Lp, seed: u64) -> Attention {
+    layer(AttentionConfig::contractive(width, heads, c, p), seed)
 }
 
 /// One head of width 1 with all weights w.
@@ -222,7 +226,7 @@ fn the_bound_is_tight_up_to_a_constant() {
 #[test]
 fn contractive_attention_is_inverted() {
     for (seed, c) in [(0, 0.5), (1, 0.7), (2, 0.9)] {
-        let f = Contractive::<f64>::new(6, 2, c, Lp::Two, &mut init::rng(seed)).unwrap();
+        let f = contractive(6, 2, c, Lp::Two, seed);
         let g = |x: &Tensor<f64>| {
             let tape = Tape::new();
             let pass = Pass::eval(&tape, &f);
@@ -254,11 +258,11 @@ fn contractive_attention_is_inverted() {
 /// E14: x + F(x)/Lip F need not be invertible: with W_O = −1 and one token, F = −x.
 #[test]
 fn a_factor_of_one_does_not_suffice() {
-    let mut f = Contractive::<f64>::new(1, 1, 1.0, Lp::Two, &mut init::rng(0)).unwrap();
-    for map in [&mut f.attention.query, &mut f.attention.value] {
+    let mut f = contractive(1, 1, 1.0, Lp::Two, 0);
+    for map in [&mut f.query, &mut f.value] {
         map.weight.fill(1.0);
     }
-    f.attention.output.weight.fill(-1.0);
+    f.output.weight.fill(-1.0);
     let g = |x: &Tensor<f64>| {
         let tape = Tape::new();
         let pass = Pass::eval(&tape, &f);
@@ -269,7 +273,9 @@ fn a_factor_of_one_does_not_suffice() {
     near(g(&x)[[0, 0]], -3.0, 1e-9);
     let y = (&x + &g(&x)).into_shared();
     assert!(y[[0, 0]].abs() < 1e-8);
-    let refused = invert(g, &y, f.constant(), 1e-9).unwrap_err().to_string();
+    let refused = invert(g, &y, f.contraction().unwrap(), 1e-9)
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("need not be invertible"), "{refused}");
     // Without a promise it may be tried, and here it comes to another x.
     let tried = iterate(g, &y, 50).unwrap();
@@ -279,9 +285,9 @@ fn a_factor_of_one_does_not_suffice() {
 /// The divisor differentiates: a training step changes it, and with stopped gradients not through it.
 #[test]
 fn derivatives_flow_through_the_divisor() {
-    let mut f = Contractive::<f64>::new(4, 2, 0.9, Lp::Inf, &mut init::rng(5)).unwrap();
+    let mut f = contractive(4, 2, 0.9, Lp::Inf, 5);
     let x = tokens(5, 4, 5).into_shared();
-    let loss = |theta: &[Tensor<f64>], f: &Contractive<f64>| {
+    let loss = |theta: &[Tensor<f64>], f: &Attention| {
         let tape = Tape::new();
         let vars: Vec<_> = theta.iter().map(|t| tape.var(t.clone())).collect();
         let pass = Pass::bound(&tape, f, &vars);
@@ -291,7 +297,7 @@ fn derivatives_flow_through_the_divisor() {
     };
     use emmy::nn::Module;
     let theta: Vec<Tensor<f64>> = f.tensors().into_iter().cloned().collect();
-    let numeric = |k: usize, f: &Contractive<f64>| {
+    let numeric = |k: usize, f: &Attention| {
         let h = 1e-6;
         let at = |s: f64| {
             let mut moved = theta.clone();
@@ -305,7 +311,7 @@ fn derivatives_flow_through_the_divisor() {
         let (a, b) = (through[k].as_slice().unwrap()[0], numeric(k, &f));
         assert!((a - b).abs() <= 1e-5 * (1e-3 + b.abs()), "{k}: {a} and {b}");
     }
-    f.stop_gradient = true;
+    f.config.contraction.as_mut().unwrap().stop_gradient = true;
     let (_, stopped) = loss(&theta, &f);
     assert!(
         stopped

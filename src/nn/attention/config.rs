@@ -1,6 +1,7 @@
 //! The configuration of an attention layer.
 
 use crate::error::{Error, Result};
+use crate::linalg::Lp;
 use serde::{Deserialize, Serialize};
 
 /// How a query is compared with a key of d entries.
@@ -14,6 +15,37 @@ pub enum Score {
     L2,
     /// The same with one weight for queries and keys, W_Q = W_K, as their Theorem 3.2 asks for.
     L2Tied,
+}
+
+/// Attention divided by its Lipschitz bound: y = c F(x) / L(θ, n), so that its constant in the norm ‖·‖_p is at
+/// most c.
+///
+/// Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 5.1. With c < 1, x + y can be
+/// inverted ([`crate::lipschitz::invert`]); at c = 1 it need not be, which the paper leaves out. L depends on the
+/// weights and on the number of tokens n; derivatives flow through it, unless they are stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Contraction {
+    /// c.
+    pub factor: f64,
+    /// p, 2 or ∞.
+    pub p: Lp,
+    /// n: L is that of so many tokens at least. `None` stands for those of the input; a model that reads a
+    /// sequence token by token needs a number, its longest context.
+    pub tokens: Option<usize>,
+    /// Whether L is a constant for derivatives.
+    pub stop_gradient: bool,
+}
+
+impl Contraction {
+    /// For the tokens of the input, with derivatives through L.
+    pub fn new(factor: f64, p: Lp) -> Self {
+        Self {
+            factor,
+            p,
+            tokens: None,
+            stop_gradient: false,
+        }
+    }
 }
 
 /// The configuration of a [`MultiHeadAttention`](super::MultiHeadAttention). Start from
@@ -50,6 +82,9 @@ pub struct AttentionConfig {
     /// [`Score::L2Tied`], self-attention has then a Lipschitz constant.
     #[serde(default)]
     pub metric_values: bool,
+    /// Division by the Lipschitz bound, for a configuration that [has one](Self::is_lipschitz).
+    #[serde(default)]
+    pub contraction: Option<Contraction>,
 }
 
 impl AttentionConfig {
@@ -71,6 +106,7 @@ impl AttentionConfig {
             normalize: None,
             dropout: 0.0,
             metric_values: false,
+            contraction: None,
         }
     }
 
@@ -82,6 +118,14 @@ impl AttentionConfig {
             metric_values: true,
             bias: false,
             ..Self::new(width, heads)
+        }
+    }
+
+    /// The same divided by its constant: at most `factor` in the norm ‖·‖_p.
+    pub fn contractive(width: usize, heads: usize, factor: f64, p: Lp) -> Self {
+        Self {
+            contraction: Some(Contraction::new(factor, p)),
+            ..Self::l2(width, heads)
         }
     }
 
@@ -129,6 +173,19 @@ impl AttentionConfig {
         if self.metric_values && !(self.score == Score::L2Tied && plain) {
             let rule = "the score l2-tied, without rotary positions and normalised queries";
             return refuse("metric_values", rule.into(), format!("{:?}", self.score));
+        }
+        if let Some(c) = &self.contraction {
+            if !self.is_lipschitz() {
+                let rule = "attention with a Lipschitz constant, as of AttentionConfig::l2, without dropout";
+                return refuse("contraction", rule.into(), format!("{:?}", self.score));
+            }
+            if c.p == Lp::One {
+                return refuse("contraction: p", "2 or ∞".into(), c.p.to_string());
+            }
+            if !(c.factor > 0.0 && c.factor.is_finite()) {
+                let rule = "a number above 0".into();
+                return refuse("contraction: factor", rule, c.factor.to_string());
+            }
         }
         if let Some(base) = self.rotary {
             if !self.key_width.is_multiple_of(2) {

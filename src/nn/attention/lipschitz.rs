@@ -9,7 +9,8 @@ use crate::ops::attention::Compared;
 use crate::real::Real;
 
 impl<F: Real> MultiHeadAttention<F> {
-    /// The constant in the norm ‖·‖_p, p = 2 or ∞, of self-attention of n tokens, with and without masks:
+    /// The constant in the norm ‖·‖_p, p = 2 or ∞, of self-attention of n tokens, with and without masks, before
+    /// it is divided by a [contraction](super::AttentionConfig::contraction):
     ///
     /// Lip_∞ ≤ (4 φ⁻¹(n − 1) + 1/√d) ‖W_O‖_∞ max_h ‖W_Q^h‖_1 ‖W_Q^h‖_∞ max_h ‖W_V^h‖_∞,
     /// Lip₂ ≤ √(n/d) (4 φ⁻¹(n − 1) + 1) √(Σ_h ‖W_Q^h‖₂⁴ ‖W_V^h‖₂²) ‖W_O‖₂,

@@ -2,15 +2,13 @@
 
 mod cache;
 mod config;
-mod contractive;
 mod laws;
 mod lipschitz;
 mod normalizer;
 mod positions;
 
 pub use cache::KeyValues;
-pub use config::{AttentionConfig, Score};
-pub use contractive::Contractive;
+pub use config::{AttentionConfig, Contraction, Score};
 pub use normalizer::{Invariance, ScoreNormalizer};
 pub use positions::sinusoidal;
 
@@ -18,6 +16,7 @@ use super::{Dropout, Layer, Linear, Params, Pass};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::init::Rng;
+use crate::linalg::Upper;
 use crate::ops::attention::{Compared, DenseAttention, Mask};
 use crate::real::Real;
 use crate::symmetry::{Passage, Ports, Reader};
@@ -120,7 +119,8 @@ impl<F: Real> MultiHeadAttention<F> {
             let compared = self.compare(pass, x, y, 0);
             let heads = self.attention(pass, mask).attend(compared);
             let heads = self.normalized(compared, heads);
-            self.stated(pass, self.join(pass, heads), x, y)
+            let joined = self.join(pass, heads);
+            self.contracted(pass, self.stated(pass, joined, x, y), tokens_of(y))
         })
     }
 
@@ -141,7 +141,9 @@ impl<F: Real> MultiHeadAttention<F> {
             let compared = self.compare(pass, x, y, 0);
             let attention = self.attention(pass, mask);
             let alpha = attention.attention_coefficients(compared);
-            (self.join(pass, attention.attend(compared)), alpha)
+            let joined = self.join(pass, attention.attend(compared));
+            let joined = self.stated(pass, joined, x, y);
+            (self.contracted(pass, joined, tokens_of(y)), alpha)
         })
     }
 
@@ -169,7 +171,7 @@ impl<F: Real> MultiHeadAttention<F> {
                 ..new
             };
             let heads = self.attention(pass, &Mask::causal()).attend(all);
-            self.join(pass, heads)
+            self.contracted(pass, self.join(pass, heads), cache.len())
         })
     }
 
@@ -242,6 +244,30 @@ impl<F: Real> MultiHeadAttention<F> {
         self.output.forward(pass, heads.reshape(&side_by_side))
     }
 
+    /// c y / L for a layer that contracts, with L for n tokens or those of the configuration, whichever are more.
+    fn contracted<'t>(&self, pass: &Pass<'t, '_, F>, y: Var<'t, F>, n: usize) -> Var<'t, F> {
+        let Some(c) = &self.config.contraction else {
+            return y;
+        };
+        let n = n.max(c.tokens.unwrap_or(0));
+        let bound = self.lipschitz(pass, n, c.p).and_then(|b| b.var().ok());
+        let mut bound = bound.expect("a valid configuration has a constant");
+        if c.stop_gradient {
+            bound = bound.detach();
+        }
+        // Where all weights are 0, so is y.
+        let bound = bound.add_scalar(F::min_positive_value());
+        y * bound.powf(-F::one()).scale(F::of(c.factor))
+    }
+
+    /// c, from above: the constant of a layer that contracts, in the norm of the contraction, up to the rounding
+    /// of L in the type of the model. `None` for any other layer.
+    /// [`Trace::lipschitz`](crate::nn::Trace::lipschitz) certifies a model that contains it.
+    pub fn contraction(&self) -> Option<Upper> {
+        let c = self.config.contraction?;
+        Some(Upper::rounded(c.factor, 16.0 * F::epsilon().as_f64()))
+    }
+
     /// The map that computes keys.
     pub fn keys(&self) -> &Linear<F> {
         self.key.as_ref().unwrap_or(&self.query)
@@ -265,6 +291,11 @@ impl<F: Real> MultiHeadAttention<F> {
             c.width, c.memory
         );
     }
+}
+
+/// The number of tokens per item.
+fn tokens_of<F: Real>(x: Var<'_, F>) -> usize {
+    x.shape()[x.ndim() - 2]
 }
 
 impl<F: Real> Layer<F> for MultiHeadAttention<F> {

@@ -4,7 +4,7 @@ mod feed_forward;
 
 pub use feed_forward::ContractiveFeedForward;
 
-use super::{ActNorm, Contractive, Layer, Pass};
+use super::{ActNorm, AttentionConfig, Layer, MultiHeadAttention, Pass};
 use crate::autodiff::{Tape, Var};
 use crate::error::Result;
 use crate::init::Rng;
@@ -20,7 +20,7 @@ pub struct InvertibleBlock<F: Real> {
     /// s and b.
     pub norm: ActNorm<F>,
     /// a.
-    pub attention: Contractive<F>,
+    pub attention: MultiHeadAttention<F>,
     /// g.
     pub feed_forward: ContractiveFeedForward<F>,
 }
@@ -69,7 +69,10 @@ impl<F: Real> InvertibleEncoder<F> {
         let block = |_| {
             Ok(InvertibleBlock {
                 norm: ActNorm::new(width),
-                attention: Contractive::new(width, heads, factor, Lp::Two, rng)?,
+                attention: MultiHeadAttention::new(
+                    AttentionConfig::contractive(width, heads, factor, Lp::Two),
+                    rng,
+                )?,
                 feed_forward: ContractiveFeedForward::new(width, hidden, factor, rng)?,
             })
         };
@@ -129,7 +132,7 @@ impl<F: Real> InvertibleEncoder<F> {
                 .map(InvertibleBlock::growth)
                 .product();
             let shrink = 1.0 / smallest(&block.norm);
-            let attention = block.attention.constant();
+            let attention = block.contraction();
             // Errors behind the feed-forward layer pass the attention, the norm and all blocks before.
             let left = [before * shrink / (1.0 - attention.get()), before * shrink];
             let maps: [&dyn Fn(&Tensor<F>) -> Tensor<F>; 2] = [
@@ -166,7 +169,7 @@ impl<F: Real> InvertibleEncoder<F> {
             let entries = block.norm.scale.iter().map(|s| s.as_f64().abs().ln());
             let norm = n as f64 * entries.sum::<f64>();
             let size = (n * block.norm.scale.len()) as f64;
-            for c in [block.attention.constant(), block.feed_forward.constant()] {
+            for c in [block.contraction(), block.feed_forward.constant()] {
                 bounds[0] += size * (-c.get()).ln_1p();
                 bounds[1] += size * c.get().ln_1p();
             }
@@ -185,10 +188,15 @@ impl<F: Real> InvertibleBlock<F> {
         })
     }
 
+    /// The constant of the attention; none that is known if it was replaced by another.
+    fn contraction(&self) -> Upper {
+        self.attention.contraction().unwrap_or(Upper::INFINITE)
+    }
+
     /// The constant of the inverse, at most.
     fn growth(&self) -> f64 {
         let of = |c: Upper| 1.0 / (1.0 - c.get());
-        of(self.attention.constant()) * of(self.feed_forward.constant()) / smallest(&self.norm)
+        of(self.contraction()) * of(self.feed_forward.constant()) / smallest(&self.norm)
     }
 }
 

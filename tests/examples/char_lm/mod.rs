@@ -257,6 +257,7 @@ fn every_model_and_option_has_a_training_of_its_own() {
         &[][..],
         &["--model", "l2"],
         &["--model", "l2-tied"],
+        &["--model", "contractive"],
         &["--model", "lstm"],
         &["--norm", "post"],
         &["--layers", "2"],
@@ -287,10 +288,12 @@ fn every_model_and_option_has_a_training_of_its_own() {
         parameters(&["--layers", "2"]),
         2 * 12 * 64 + 5 * 8 + (9 + 8) * 8
     );
-    assert_eq!(
-        parameters(&["--model", "l2-tied"]),
-        11 * 64 + 3 * 8 + (9 + 8) * 8
-    );
+    for model in ["l2-tied", "contractive"] {
+        assert_eq!(
+            parameters(&["--model", model]),
+            11 * 64 + 3 * 8 + (9 + 8) * 8
+        );
+    }
 }
 
 #[test]

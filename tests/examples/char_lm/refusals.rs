@@ -74,7 +74,10 @@ fn wrong_input_is_refused_with_a_reason() {
         (&["--threads", "1000"], "is not in 0..=256"),
         (&["--resume", "noise.ckpt"], "byte 0"),
         (&["--save", "no/such/folder/x.ckpt"], "x.ckpt"),
-        (&["--model", "gru"], "transformer, l2, l2-tied, lstm"),
+        (
+            &["--model", "gru"],
+            "transformer, l2, l2-tied, contractive, lstm",
+        ),
         (
             &["--steps", &most, "--eval-interval", &most],
             "memory to train the model: expected at most",
