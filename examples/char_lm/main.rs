@@ -7,6 +7,7 @@
 mod support;
 
 mod cli;
+mod look;
 mod model;
 mod outcome;
 mod sample;
@@ -84,6 +85,8 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         let mut failed = None;
         let keep = each_epoch(|trainer: &Trainer<F, CharModel<F>>, record: &Record| {
             let measured = Measurement::new(trainer.history(), record, steps.pace(), start);
+            let look = cli.watch.then(|| look::Look::at(trainer.model(), &text));
+            let measured = measured.with(look);
             let kept = steps
                 .aside(|| measured.tell(cli))
                 .and_then(|()| save(trainer));

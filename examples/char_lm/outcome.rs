@@ -1,6 +1,7 @@
 //! What a training led to: lines of JSON, tables, a figure.
 
 use crate::cli::Cli;
+use crate::look::Look;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
 use crate::support::{figures, say};
 use crate::watch::Watch;
@@ -37,9 +38,17 @@ pub struct Measurement {
     ms_per_step: Option<f64>,
     /// Since the program began to train, evaluations included.
     seconds: f64,
+    /// With `--watch`.
+    #[serde(flatten)]
+    look: Option<Look>,
 }
 
 impl Measurement {
+    /// The same with a look at the model.
+    pub fn with(self, look: Option<Look>) -> Self {
+        Self { look, ..self }
+    }
+
     pub fn new(history: &History, record: &Record, pace: Option<f64>, start: Instant) -> Self {
         Self {
             step: record.steps,
@@ -48,6 +57,7 @@ impl Measurement {
             lr: history.steps.last().map_or(f64::NAN, |step| step.lr),
             ms_per_step: pace,
             seconds: start.elapsed().as_secs_f64(),
+            look: None,
         }
     }
 
@@ -65,6 +75,19 @@ impl Measurement {
             self.step,
             train / LN_2,
             validation / LN_2,
+        ))?;
+        let Some(look) = &self.look else {
+            return Ok(());
+        };
+        let number = |x: Option<f64>| x.map_or("none".to_owned(), |x| format!("{x:.3}"));
+        let ranks: Vec<String> = (look.effective_rank.iter())
+            .map(|rank| format!("{rank:.1}"))
+            .collect();
+        say(format_args!(
+            "        Lipschitz constant found {}, proven {}; effective rank by layer {}",
+            number(look.lipschitz_lower),
+            number(look.lipschitz_upper),
+            ranks.join(" ")
         ))
     }
 }

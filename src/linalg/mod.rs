@@ -96,6 +96,26 @@ pub fn eigh(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
     (lambda, v)
 }
 
+/// exp(−Σ p_k ln p_k) with p_k = σ_k / Σ σ, σ the singular values: the effective rank of Roy and Vetterli, "The
+/// Effective Rank: A Measure of Effective Dimensionality", EUSIPCO 2007. Between 1 and the rank; 0 for a matrix
+/// of zeros.
+///
+/// # Panics
+/// If an entry is not finite.
+#[track_caller]
+pub fn effective_rank(a: ArrayView2<'_, f64>) -> f64 {
+    let s = svd(a).1;
+    let total = s.sum();
+    if total == 0.0 {
+        return 0.0;
+    }
+    let entropy: f64 = (s.iter().map(|s| s / total))
+        .filter(|p| *p > 0.0)
+        .map(|p| -p * p.ln())
+        .sum();
+    entropy.exp()
+}
+
 #[track_caller]
 fn check(op: &str, a: ArrayView2<'_, f64>) {
     if let Some(((i, j), x)) = a.indexed_iter().find(|(_, x)| !x.is_finite()) {

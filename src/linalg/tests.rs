@@ -34,6 +34,17 @@ const SHAPES: [(usize, usize); 8] = [
 ];
 
 #[test]
+fn the_effective_rank() {
+    let near =
+        |a: Array2<f64>, x: f64| assert_abs_diff_eq!(effective_rank(a.view()), x, epsilon = 1e-10);
+    near(Array2::eye(5), 5.0);
+    near(array![[1.0, 2.0], [2.0, 4.0]], 1.0);
+    near(Array2::zeros((3, 2)), 0.0);
+    // Singular values 3 and 1: entropy of (3/4, 1/4).
+    near(array![[3.0, 0.0], [0.0, 1.0]], 4.0 / 3f64.powf(0.75));
+}
+
+#[test]
 fn qr_factors() {
     for (m, n) in SHAPES {
         let a = gaussian(m, n, 1);

@@ -297,6 +297,34 @@ fn every_model_and_option_has_a_training_of_its_own() {
 }
 
 #[test]
+fn a_look_at_the_model_shows_its_constant_and_its_ranks() {
+    let folder = TempDir::new().unwrap();
+    let looks = |model: &str| {
+        let (lines, _) = run(&folder, &["--model", model, "--layers", "2", "--watch"]);
+        lines[0].clone()
+    };
+    for model in ["transformer", "contractive"] {
+        let line = looks(model);
+        let (lower, upper) = (&line["lipschitz_lower"], &line["lipschitz_upper"]);
+        assert!(lower.as_f64().unwrap() > 0.0);
+        assert!(
+            upper.as_f64().unwrap() >= lower.as_f64().unwrap(),
+            "{model}: {upper}"
+        );
+        let ranks = line["effective_rank"].as_array().unwrap();
+        assert_eq!(ranks.len(), 3);
+        assert!(
+            ranks
+                .iter()
+                .all(|rank| (1.0..=8.0 + 1e-9).contains(&rank.as_f64().unwrap()))
+        );
+    }
+    // Distances without the theorem's values have no constant, and an LSTM has no layers of tokens.
+    assert!(looks("l2")["lipschitz_upper"].is_null());
+    assert_eq!(looks("lstm")["effective_rank"].as_array().unwrap().len(), 0);
+}
+
+#[test]
 fn penn_treebank_has_a_test_text() {
     let folder = TempDir::new().unwrap();
     std::fs::create_dir(folder.path().join("ptb")).unwrap();
