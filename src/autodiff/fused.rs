@@ -7,6 +7,7 @@ use super::tape::{Tape, Vjp};
 use super::var::Var;
 use crate::real::Real;
 use crate::tensor::Tensor;
+use std::rc::Rc;
 
 /// An operation whose value and first derivative are fused kernels, with a composition of ordinary operations
 /// that defines it.
@@ -52,7 +53,9 @@ pub fn fused<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]) -> Var<'t, F>
 pub(crate) fn fused_builtin<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]) -> Var<'t, F> {
     let (tape, values) = operands(op.name(), args);
     let (value, saved) = op.forward(&values);
-    tape.record(op.name(), args, value, move |p| {
+    let op = Rc::new(op);
+    let again = Rc::clone(&op);
+    let y = tape.record(op.name(), args, value, move |p| {
         if p.tape.recording.get() {
             let (y, aliases) = trace(p, |args| op.reference(args));
             return spread(vjp_graph(y, &aliases, p.gy()), &p.wanted);
@@ -64,8 +67,18 @@ pub(crate) fn fused_builtin<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]
             .into_iter()
             .map(|adjoint| adjoint.map(|g| p.tape.constant(g)))
             .collect()
-    })
+    });
+    match y.is_differentiable() {
+        true => y.with_note(Composition::<F>(Box::new(move |args| {
+            again.reference(args)
+        }))),
+        false => y,
+    }
 }
+
+/// The note of a fused operation: the composition that defines it, for a reader of the tape that has no rule for
+/// the whole.
+pub(crate) struct Composition<F: Real>(pub Box<dyn for<'t> Fn(&[Var<'t, F>]) -> Var<'t, F>>);
 
 /// Runs `f` without keeping its intermediate values; the backward pass runs it again. This saves memory and
 /// costs time.

@@ -16,8 +16,8 @@ mod tape;
 mod var;
 
 pub use check::check_grads;
+pub(crate) use fused::{Composition, alias, fused_builtin};
 pub use fused::{Fused, checkpoint, fused};
-pub(crate) use fused::{alias, fused_builtin};
 pub use grad::{grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
 pub use tape::{Tape, Vjp};
 pub use var::Var;

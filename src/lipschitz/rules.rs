@@ -14,6 +14,12 @@ use crate::ops::index::Indices;
 use crate::real::Real;
 use std::rc::Rc;
 
+/// Whether the table has a rule for a fused operation; of others the composition is read.
+pub(super) fn knows<F: Real>(walk: &Walk<'_, F>, id: usize) -> bool {
+    let node = walk.tape.node(id);
+    !node.custom && matches!(node.op, "layer_norm" | "rms_norm" | "attend")
+}
+
 /// The constant of node `id`, from those of its arguments, of which one moves at least.
 pub(super) fn derive<F: Real>(walk: &Walk<'_, F>, id: usize, slots: &[Slot]) -> Slot {
     let composed = compose(walk, id, slots);
@@ -164,7 +170,8 @@ impl<F: Real> Rule<'_, '_, F> {
             | "segment_sum"
             | "segment_sum_columns"
             | "spmm"
-            | "spmm_t" => sparse::bound(self),
+            | "spmm_t"
+            | "sddmm" => sparse::bound(self),
             op => match slopes(op, c) {
                 Some(range) if self.walk.domain != Domain::Here => {
                     self.times(number(range[0].abs().max(range[1])))

@@ -28,10 +28,41 @@ pub(super) fn bound<F: Real>(rule: &Rule<'_, '_, F>) -> Result<Rc<Tree>, String>
         "gather_columns" => spread(columns, p),
         "segment_sum" => spread(rows, p.dual()),
         "segment_sum_columns" => spread(columns, p.dual()),
+        "sddmm" => return products(rule, (rows, columns)),
         _ => return matrix_product(rule, pattern, op == "spmm_t"),
     };
     let own = rule.constants[0].clone().ok_or("its operand is fixed")?;
     Ok(product(vec![factor, own]))
+}
+
+/// s_e = ⟨a_i, b_j⟩: with ‖a_i‖ ≤ A and ‖b_j‖ ≤ B, the entries of row i move by at most √(entries of the row) B
+/// ‖da_i‖ + A (Σ ‖db_j‖²)^½.
+fn products<F: Real>(
+    rule: &Rule<'_, '_, F>,
+    (rows, columns): (usize, usize),
+) -> Result<Rc<Tree>, String> {
+    let walk = rule.walk;
+    if walk.p != Lp::Two {
+        return Err(format!(
+            "products along edges, which have bounds in the 2-norm only, not for p = {}",
+            walk.p
+        ));
+    }
+    let row = |k: usize| {
+        let id = rule.arg(k);
+        match walk.moves(id) {
+            false => Ok(Rc::new(Tree::MaxRow(id))),
+            true => (walk.reach(id).row)
+                .ok_or("products along edges of rows that depend on the input and have no limits"),
+        }
+    };
+    let mut parts = Vec::new();
+    for (k, count) in [(0, rows), (1, columns)] {
+        if let Some(own) = &rule.constants[k] {
+            parts.push(product(vec![root(count), row(1 - k)?, Rc::clone(own)]));
+        }
+    }
+    Ok(sum(parts))
 }
 
 /// S x or Sᵀ x.

@@ -4,10 +4,11 @@
 use super::bound::{Bound, Tree};
 use super::reach::Reach;
 use super::rules;
-use crate::autodiff::{Tape, Var};
+use crate::autodiff::{Composition, Tape, Var};
 use crate::error::{Error, Result};
 use crate::linalg::{Lp, Upper};
 use crate::real::Real;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// The inputs for which a bound holds.
@@ -107,10 +108,11 @@ pub(crate) struct Walk<'t, F: Real> {
     pub(super) tape: &'t Tape<F>,
     pub(super) p: Lp,
     pub(super) domain: Domain,
-    start: usize,
-    /// One per node from the start on.
-    slots: Vec<Slot>,
-    reaches: Vec<Reach>,
+    /// The next node to be examined.
+    next: usize,
+    /// What is known of the nodes that were examined; those that are not here are fixed.
+    slots: HashMap<usize, Slot>,
+    reaches: HashMap<usize, Reach>,
 }
 
 impl<'t, F: Real> Walk<'t, F> {
@@ -119,23 +121,18 @@ impl<'t, F: Real> Walk<'t, F> {
             tape: x.tape(),
             p,
             domain,
-            start: x.id,
-            slots: vec![Slot::Moves(Rc::new(Tree::Number(Upper::ONE)))],
-            reaches: vec![Reach::of_input(domain, x.id)],
+            next: x.id + 1,
+            slots: [(x.id, Slot::Moves(Rc::new(Tree::Number(Upper::ONE))))].into(),
+            reaches: [(x.id, Reach::of_input(domain, x.id))].into(),
         }
     }
 
     /// The bound at node `y`.
     pub fn to(&mut self, y: usize) -> Result<Bound<'t, F>, Unbounded> {
-        for id in self.start + self.slots.len()..=y {
-            let slot = self.step(id);
-            let reach = match slot {
-                Slot::Fixed => Reach::default(),
-                _ => Reach::of(self, id),
-            };
-            self.slots.push(slot);
-            self.reaches.push(reach);
+        for id in self.next..=y {
+            self.examine(id);
         }
+        self.next = self.next.max(y + 1);
         let tree = match self.slot(y) {
             Slot::Fixed => Rc::new(Tree::Number(Upper::ZERO)),
             Slot::Moves(tree) => tree,
@@ -148,10 +145,7 @@ impl<'t, F: Real> Walk<'t, F> {
     }
 
     pub(super) fn slot(&self, id: usize) -> Slot {
-        match id.checked_sub(self.start) {
-            Some(k) => self.slots[k].clone(),
-            None => Slot::Fixed,
-        }
+        self.slots.get(&id).cloned().unwrap_or(Slot::Fixed)
     }
 
     /// Whether the node depends on the input.
@@ -161,32 +155,52 @@ impl<'t, F: Real> Walk<'t, F> {
 
     /// How far the entries of a node reach.
     pub(super) fn reach(&self, id: usize) -> Reach {
-        let known = id.checked_sub(self.start).map(|k| self.reaches[k].clone());
-        known.unwrap_or_default()
+        self.reaches.get(&id).cloned().unwrap_or_default()
     }
 
-    fn step(&self, id: usize) -> Slot {
+    /// Finds out about a node whose arguments are known.
+    fn examine(&mut self, id: usize) {
         let args = self.tape.node(id).args.clone();
         let slots: Vec<Slot> = args.iter().map(|&a| self.slot(a)).collect();
         if slots.iter().all(|s| matches!(s, Slot::Fixed)) {
-            return Slot::Fixed;
+            return;
         }
         let stated = self.stated(id);
-        if self.tape.node(id).custom && stated.is_none() {
-            return Slot::Unbounded {
+        let composition = self.tape.note::<Composition<F>>(id);
+        let mut reach = None;
+        let derived = if let Some(composition) = composition.filter(|_| !rules::knows(self, id)) {
+            // The composition that defines the operation, at the end of the tape.
+            let mark = self.tape.len();
+            let args: Vec<Var<'t, F>> = args.iter().map(|&a| self.tape.handle(a)).collect();
+            let y = (composition.0)(&args).id;
+            for inner in mark..=y {
+                self.examine(inner);
+            }
+            reach = Some(self.reach(y));
+            self.slot(y)
+        } else if self.tape.node(id).custom {
+            Slot::Unbounded {
                 node: id,
                 reason: "an operation of a user's own; `lipschitz::state` states a bound of it"
                     .into(),
-            };
-        }
-        let derived = rules::derive(self, id, &slots);
-        match (stated, derived) {
+            }
+        } else {
+            rules::derive(self, id, &slots)
+        };
+        let slot = match (stated, derived) {
             (Some(stated), Slot::Moves(derived)) => {
                 Slot::Moves(Rc::new(Tree::Min(vec![stated, derived])))
             }
             (Some(stated), _) => Slot::Moves(stated),
+            // What happens inside a composition is told of the operation itself.
+            (None, Slot::Unbounded { reason, .. }) if reach.is_some() => {
+                Slot::Unbounded { node: id, reason }
+            }
             (None, derived) => derived,
-        }
+        };
+        let reach = reach.unwrap_or_else(|| Reach::of(self, id));
+        self.slots.insert(id, slot);
+        self.reaches.insert(id, reach);
     }
 
     /// The bound that a layer states of this node.

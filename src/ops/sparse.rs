@@ -100,6 +100,7 @@ pub fn sddmm<'t, F: Real>(pattern: &Arc<Pattern>, a: Var<'t, F>, b: Var<'t, F>) 
         move |p| spmm(&for_a, p.gy(), p.b()),
         move |p| spmm_t(&for_b, p.gy(), p.a()),
     )
+    .with_note(Along(Arc::clone(pattern)))
 }
 
 /// s_e = a_i(e) + b_j(e): the additive counterpart of [`sddmm`], for a `[n, ..]` and b `[m, ..]`

@@ -5,8 +5,9 @@ use super::sandwich::Subject;
 use super::support::{near, tokens};
 use emmy::lipschitz::{Domain, Lp, bound, jacobian_norm, softmax_norm};
 use emmy::nn::{
-    Activation, AttentionConfig, FeedForward, FeedForwardConfig, GcnConv, LayerNorm, Linear, Mlp,
-    MultiHeadAttention, PairEps, PairMode, PairNorm, Pass, RmsNorm, Trace,
+    Activation, AttentionConfig, AttentionOptions, FeedForward, FeedForwardConfig, GatConv,
+    Gatv2Conv, GcnConv, Gru, LayerNorm, Linear, Lstm, Mlp, MultiHeadAttention, PairEps, PairMode,
+    PairNorm, Pass, RmsNorm, Trace, TransformerConv, TransformerOptions,
 };
 use emmy::ops::attention::Mask;
 use emmy::{Tape, Tensor, Var, init, tensor::tensor};
@@ -228,6 +229,71 @@ fn of_layers_and_models() {
             let y = contractive.forward(&pass, x, &Mask::none()) + x;
             y.layer_norm(None, None, 0.2)
         },
+        ALL,
+    );
+}
+
+/// Layers whose operations are fused: the walk reads the compositions that define them. Attention on graphs has a
+/// bound where its rows are limited, recurrent layers have one for all inputs.
+#[test]
+fn of_fused_layers() {
+    const ALL: [bool; 3] = [true; 3];
+    const LIMITED: [bool; 3] = [false, true, true];
+    let rng = &mut init::rng(4);
+    let graph = emmy::data::karate().graph.with_self_loops();
+    let edges = graph.pattern();
+    let options = AttentionOptions {
+        heads: 2,
+        ..AttentionOptions::DEFAULT
+    };
+    let gat = GatConv::<f64>::new(4, 2, options, rng);
+    let gatv2 = Gatv2Conv::<f64>::new(4, 2, false, AttentionOptions::DEFAULT, rng);
+    let transformer = TransformerConv::<f64>::new(4, 2, None, TransformerOptions::DEFAULT, rng);
+    let (lstm, gru) = (
+        Lstm::<f64>::new(4, 3, 2, rng),
+        Gru::<f64>::new(4, 3, 1, rng),
+    );
+    let check = |name: &str,
+                 shape: &[usize],
+                 f: &(dyn for<'t> Fn(Var<'t, f64>) -> Var<'t, f64> + Sync),
+                 has| {
+        let shape = shape.to_vec();
+        Subject {
+            name,
+            shape,
+            f,
+            has,
+        }
+        .check(0..2);
+    };
+    check(
+        "GatConv",
+        &[34, 4],
+        &|x| gat.forward(&Pass::eval(x.tape(), &gat), x, edges),
+        LIMITED,
+    );
+    check(
+        "Gatv2Conv",
+        &[34, 4],
+        &|x| gatv2.forward(&Pass::eval(x.tape(), &gatv2), x, edges),
+        LIMITED,
+    );
+    check(
+        "TransformerConv",
+        &[34, 4],
+        &|x| transformer.forward(&Pass::eval(x.tape(), &transformer), x, edges, None),
+        LIMITED,
+    );
+    check(
+        "Lstm",
+        &[2, 5, 4],
+        &|x| lstm.forward(&Pass::eval(x.tape(), &lstm), x, None).0,
+        ALL,
+    );
+    check(
+        "Gru",
+        &[2, 5, 4],
+        &|x| gru.forward(&Pass::eval(x.tape(), &gru), x, None).0,
         ALL,
     );
 }
