@@ -24,11 +24,15 @@ struct Line {
 const SHAPE: [usize; 2] = [64, 64];
 const HEADS: usize = 8;
 const STEPS: usize = 30;
+/// The other tokens are uniform on [−REACH, REACH].
+const REACH: f64 = 10.0;
 
 pub fn run(cli: &Cli) -> Result<()> {
     let rng = &mut init::rng(cli.seed);
     let [n, width] = SHAPE;
-    let x = init::normal::<f64>(&[n, width], 1.0, rng);
+    // One token is 0, where the Jacobian of attention by dot products grows with the variance of the others.
+    let mut x = init::uniform::<f64>(&[n, width], REACH, rng);
+    x.index_axis_mut(emmy::ndarray::Axis(0), 0).fill(0.0);
     let dot = MultiHeadAttention::<f64>::new(
         AttentionConfig {
             bias: false,

@@ -3,8 +3,9 @@
 //! - `cargo run --release --example lipschitz` prints the interval of a small transformer, layer by layer;
 //!   `--model` chooses another, `--weights FILE` reads a language model from a file of weights.
 //! - `--certify mnist` trains a network on handwritten digits and bounds how far its outputs can move.
-//! - `--figure 2` and `--figure 3` are those of Kim, Papamakarios and Mnih, "The Lipschitz Constant of
-//!   Self-Attention" (ICML 2021): the bound of L2 attention against what ascent finds, and inversion.
+//! - `--figure 2`, `3` and `5` are those of Kim, Papamakarios and Mnih, "The Lipschitz Constant of
+//!   Self-Attention" (ICML 2021): the bound of L2 attention against what ascent finds, inversion, and the spread
+//!   of outputs.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -13,6 +14,7 @@ mod certify;
 mod growth;
 mod inversion;
 mod models;
+mod spread;
 
 use clap::{Parser, ValueEnum};
 use emmy::kernels::par;
@@ -39,9 +41,9 @@ pub struct Cli {
     #[arg(long, value_enum, conflicts_with = "figure")]
     certify: Option<Set>,
 
-    /// Draw a figure of the paper: 2 or 3
-    #[arg(long, value_parser = clap::value_parser!(u8).range(2..=3))]
-    figure: Option<u8>,
+    /// Draw a figure of the paper: 2 (growth with the tokens), 3 (inversion) or 5 (spread of outputs)
+    #[arg(long, value_parser = ["2", "3", "5"])]
+    figure: Option<String>,
 
     /// The norm: 1, 2 or inf (for a figure: only this one)
     #[arg(long, value_enum)]
@@ -145,10 +147,11 @@ impl Cli {
                 n.to_string(),
             ));
         }
-        match (self.certify, self.figure) {
+        match (self.certify, self.figure.as_deref()) {
             (Some(Set::Mnist), _) => certify::run(self),
-            (_, Some(2)) => growth::run(self),
-            (_, Some(_)) => inversion::run(self),
+            (_, Some("2")) => growth::run(self),
+            (_, Some("3")) => inversion::run(self),
+            (_, Some(_)) => spread::run(self),
             _ => models::run(self),
         }
     }

@@ -135,7 +135,7 @@ impl<F: Real> InvertibleEncoder<F> {
             let attention = block.contraction();
             // Errors behind the feed-forward layer pass the attention, the norm and all blocks before.
             let left = [before * shrink / (1.0 - attention.get()), before * shrink];
-            let maps: [&dyn Fn(&Tensor<F>) -> Tensor<F>; 2] = [
+            let maps: [Map<'_, F>; 2] = [
                 &|x| {
                     evaluated(&block.feed_forward, x, |pass, x| {
                         block.feed_forward.forward(pass, x)
@@ -199,6 +199,8 @@ impl<F: Real> InvertibleBlock<F> {
         of(self.contraction()) * of(self.feed_forward.constant()) / smallest(&self.norm)
     }
 }
+
+type Map<'a, F> = &'a dyn Fn(&Tensor<F>) -> Tensor<F>;
 
 /// min |s|.
 fn smallest<F: Real>(norm: &ActNorm<F>) -> f64 {
