@@ -131,9 +131,8 @@ fn errors(g: &impl Fn(&Tensor<f64>) -> Tensor<f64>, y: &Tensor<f64>, x: &Tensor<
     let mut errors = Vec::new();
     let mut start = y.clone();
     for _ in 0..STEPS {
-        // One step at a time: x ← y − g(x), from where the last one ended.
-        let step = |at: &Tensor<f64>| (y - &g(at)).into_shared();
-        start = step(&start);
+        // x ← y − g(x), from where the last step ended.
+        start = (y - &g(&start)).into_shared();
         let error = start
             .iter()
             .zip(x.iter())
