@@ -82,8 +82,8 @@ pub struct Cli {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = count())]
     pub eval_batches: usize,
 
-    /// Measure the conservation laws at every step, not only at the first step after an evaluation, and show at
-    /// each evaluation the Lipschitz constant over the embedded characters and the effective rank by layer
+    /// Measure the conservation laws at every step, not only at the first step after an evaluation, and show
+    /// at each evaluation the Lipschitz constant over the embedded characters and the effective rank by layer
     #[arg(long)]
     pub watch: bool,
 

@@ -1,5 +1,5 @@
-//! What `--watch` shows at each evaluation: how far the logits can move if the embedded characters move, and how
-//! many directions the characters of a sequence still have behind each layer.
+//! What `--watch` shows at each evaluation: how far the logits can move if the embedded characters move, and
+//! how many directions the characters of a sequence still have behind each layer.
 
 use crate::model::CharModel;
 use emmy::data::text::Text;
@@ -16,8 +16,8 @@ const LENGTH: usize = 32;
 /// A look at a model; empty for one that reads no embedded sequence.
 #[derive(Serialize, Debug, Default)]
 pub struct Look {
-    /// The Lipschitz constant of the logits as a function of the embedded characters, in the 2-norm: found at one
-    /// sequence.
+    /// The Lipschitz constant of the logits as a function of the embedded characters, in the 2-norm: found at
+    /// one sequence.
     pub lipschitz_lower: Option<f64>,
     /// Proven for all inputs; null where there is no bound.
     pub lipschitz_upper: Option<f64>,

@@ -100,7 +100,8 @@ fn classify<'t>(net: &Mlp<f32>, pass: &Pass<'t, '_, f32>, x: Var<'t, f32>) -> Va
     net.forward(pass, x)
 }
 
-/// The logits, or one of them, of images `[n, 784]`. A ReLU is max(z, 0), or s ln(1 + e^(z/s)) with a softness.
+/// The logits, or one of them, of images `[n, 784]`. A ReLU is max(z, 0), or s ln(1 + e^(z/s)) with a
+/// softness.
 fn logits<'t>(
     net: &Mlp<f64>,
     pass: &Pass<'t, '_, f64>,

@@ -1,5 +1,5 @@
-//! Figure 2 of Kim et al.: with more tokens the bound of L2 attention grows as log N − log log N in the ∞-norm,
-//! and what ascent finds grows beside it. One head of width 1, all weights 1.
+//! Figure 2 of Kim et al.: with more tokens the bound of L2 attention grows as log N − log log N in the
+//! ∞-norm, and what ascent finds grows beside it. One head of width 1, all weights 1.
 
 use super::Cli;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
@@ -64,9 +64,9 @@ fn proven(f: &MultiHeadAttention<f64>, n: usize, p: Lp) -> Result<f64> {
     Ok(bound(attend(f, x), x, p, Domain::Everywhere)?.upper().get())
 }
 
-/// Ascent from random tokens, and from tokens of which one is at 0 and half of the others at d, half at −d. There
-/// the row of the first has 4 (1 − P₀) d² + 2P₀ − 1, P₀ = 1/(1 + (N − 1) e^(−d²)), which is largest at d² = 1 +
-/// φ⁻¹(N − 1), and is then 4φ⁻¹(N − 1) but for a number below 1.
+/// Ascent from random tokens, and from tokens of which one is at 0 and half of the others at d, half at −d.
+/// There the row of the first has 4 (1 − P₀) d² + 2P₀ − 1, P₀ = 1/(1 + (N − 1) e^(−d²)), which is largest at
+/// d² = 1 + φ⁻¹(N − 1), and is then 4φ⁻¹(N − 1) but for a number below 1.
 fn found(cli: &Cli, f: &MultiHeadAttention<f64>, n: usize, p: Lp) -> Result<f64> {
     let objective = match p {
         Lp::Two => Objective::Two,

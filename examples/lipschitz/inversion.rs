@@ -1,5 +1,6 @@
-//! Figure 3 of Kim et al.: x + c f(x) inverted by fixed point, for attention by dot products, L2 attention, and
-//! contractive attention. Only the last is certified; the paper's figure has f itself, where nothing is promised.
+//! Figure 3 of Kim et al.: x + c f(x) inverted by fixed point, for attention by dot products, L2 attention,
+//! and contractive attention. Only the last is certified; the paper's figure has f itself, where nothing is
+//! promised.
 
 use super::Cli;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};

@@ -4,7 +4,8 @@
 //!   `--model` chooses another, `--weights FILE` reads a language model from a file of weights.
 //! - `--certify mnist` trains a network on handwritten digits and bounds how far its outputs can move.
 //! - `--figure 2`, `3` and `5` are those of Kim, Papamakarios and Mnih, "The Lipschitz Constant of
-//!   Self-Attention" (ICML 2021): the bound of L2 attention against what ascent finds, inversion, and the spread
+//!   Self-Attention" (ICML 2021): the bound of L2 attention against what ascent finds, inversion, and the
+//! spread
 //!   of outputs.
 
 #[path = "../support/mod.rs"]

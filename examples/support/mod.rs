@@ -1,5 +1,5 @@
-//! The parts that the examples share: arguments, progress bars, figures, reports, and the machinery of papers.
-//! The library needs none of them.
+//! The parts that the examples share: arguments, progress bars, figures, reports, and the machinery of
+//! papers. The library needs none of them.
 
 // Each example uses only a part of these modules.
 #![allow(dead_code, unused_imports)]
@@ -32,7 +32,8 @@ pub fn say(line: impl Display) -> Result<()> {
     written.map_err(|e| Error::io("standard output", e))
 }
 
-/// Prints a line on standard error, in one piece, since processes may share it. Errors in doing so are ignored.
+/// Prints a line on standard error, in one piece, since processes may share it. Errors in doing so are
+/// ignored.
 pub fn note(line: impl Display) {
     let line = format!("{line}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());

@@ -76,8 +76,8 @@ pub(crate) fn fused_builtin<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]
     }
 }
 
-/// The note of a fused operation: the composition that defines it, for a reader of the tape that has no rule for
-/// the whole.
+/// The note of a fused operation: the composition that defines it, for a reader of the tape that has no rule
+/// for the whole.
 pub(crate) struct Composition<F: Real>(pub Box<Reference<F>>);
 
 type Reference<F> = dyn for<'t> Fn(&[Var<'t, F>]) -> Var<'t, F>;

@@ -145,8 +145,8 @@ impl fmt::Display for Upper {
     }
 }
 
-/// A number that a quantity does not fall below: of a Lipschitz constant, a difference quotient or the norm of
-/// a Jacobian at some point. Every operation rounds down.
+/// A number that a quantity does not fall below: of a Lipschitz constant, a difference quotient or the norm
+/// of a Jacobian at some point. Every operation rounds down.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Lower(f64);
 

@@ -96,9 +96,9 @@ pub fn eigh(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
     (lambda, v)
 }
 
-/// exp(−Σ p_k ln p_k) with p_k = σ_k / Σ σ, σ the singular values: the effective rank of Roy and Vetterli, "The
-/// Effective Rank: A Measure of Effective Dimensionality", EUSIPCO 2007. Between 1 and the rank; 0 for a matrix
-/// of zeros.
+/// exp(−Σ p_k ln p_k) with p_k = σ_k / Σ σ, σ the singular values: the effective rank of Roy and Vetterli,
+/// "The Effective Rank: A Measure of Effective Dimensionality", EUSIPCO 2007. Between 1 and the rank; 0 for a
+/// matrix of zeros.
 ///
 /// # Panics
 /// If an entry is not finite.

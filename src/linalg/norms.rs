@@ -1,16 +1,16 @@
 //! Operator norms of matrices, from above ([`Upper`]) and from below ([`Lower`]).
 //!
 //! Bounds from above hold for the matrix as stored, whatever the rounding: sums, products and roots are
-//! rounded outward, and the error of a product of matrices is bounded by the constant γ_n = n u / (1 − n u), u
-//! = 2⁻⁵³, which holds for every order of summation (Higham, "Accuracy and Stability of Numerical
+//! rounded outward, and the error of a product of matrices is bounded by the constant γ_n = n u / (1 − n u),
+//! u = 2⁻⁵³, which holds for every order of summation (Higham, "Accuracy and Stability of Numerical
 //! Algorithms", 2002, section 3.1).
 
 use super::interval::{Lower, Upper};
 use crate::kernels::gemm::matmul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 
-/// The norm ‖·‖_p of vectors, for p = 1, 2, ∞, and the operator norm that it induces on matrices: ‖A‖_1 is the
-/// largest sum of a column, ‖A‖_∞ of a row (of absolute values), ‖A‖₂ the largest singular value.
+/// The norm ‖·‖_p of vectors, for p = 1, 2, ∞, and the operator norm that it induces on matrices: ‖A‖_1 is
+/// the largest sum of a column, ‖A‖_∞ of a row (of absolute values), ‖A‖₂ the largest singular value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lp {
@@ -108,9 +108,9 @@ pub fn frobenius_norm(a: ArrayView2<'_, f64>) -> Upper {
     (Upper::rounded(squares, gamma(a.len() + 2)) + tiny).sqrt() * Upper::new(largest)
 }
 
-/// ‖A‖_(∞,2) = max_i √Σ_j a_ij², the largest 2-norm of a row, from above. It is the operator norm from the 2-norm
-/// to the ∞-norm, and in Dasoulas et al. ("Lipschitz Normalization for Self-Attention Layers", ICML 2021) the
-/// size of the largest input, whose inputs are rows.
+/// ‖A‖_(∞,2) = max_i √Σ_j a_ij², the largest 2-norm of a row, from above. It is the operator norm from the
+/// 2-norm to the ∞-norm, and in Dasoulas et al. ("Lipschitz Normalization for Self-Attention Layers", ICML
+/// 2021) the size of the largest input, whose inputs are rows.
 ///
 /// # Panics
 /// If an entry is not finite.
@@ -235,8 +235,8 @@ fn gamma(n: usize) -> f64 {
 
 /// ‖A‖₂ from below: ‖A v‖ / ‖v‖ after `steps` of v ← AᵀA v from `start`.
 ///
-/// It converges to σ_max unless the start has no part in the first singular vector; how much is missing is not
-/// known. So this is a lower bound, and no certificate may use it from above.
+/// It converges to σ_max unless the start has no part in the first singular vector; how much is missing is
+/// not known. So this is a lower bound, and no certificate may use it from above.
 ///
 /// # Panics
 /// If the start does not have one number per column.

@@ -1,5 +1,5 @@
-//! The constant of attention in the 2-norm, where queries, keys and values are limited: on a set of inputs, or
-//! at one.
+//! The constant of attention in the 2-norm, where queries, keys and values are limited: on a set of inputs,
+//! or at one.
 //!
 //! | letter | meaning |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | m_i, k̄_i | Σ_j P_ij v_j and Σ_j P_ij k_j |
 //! | Σ_i, C_i | the P-weighted covariance of the values of query i, and of values with keys |
 //!
-//! dy_i = Σ_j P_ij dv_j + s C_i dq_i + s Σ_j P_ij (v_j − m_i) (q_i · dk_j), so with constants L_q, L_k, L_v of
-//! the three operands
+//! dy_i = Σ_j P_ij dv_j + s C_i dq_i + s Σ_j P_ij (v_j − m_i) (q_i · dk_j), so with constants L_q, L_k, L_v
+//! of the three operands
 //!
 //! L ≤ √c L_v + s max_i ‖C_i‖ L_q + s √c max_i (‖q_i‖ √λ₁(Σ_i)) L_k.
 //!

@@ -7,8 +7,8 @@ use crate::real::Real;
 use crate::tensor::Tensor;
 use ndarray::Array2;
 
-/// ‖J‖₂ of J = ∂y/∂x at the recorded x, from below: ‖J v‖ / ‖v‖ after power iteration v ← JᵀJ v, with products
-/// by J and Jᵀ only.
+/// ‖J‖₂ of J = ∂y/∂x at the recorded x, from below: ‖J v‖ / ‖v‖ after power iteration v ← JᵀJ v, with
+/// products by J and Jᵀ only.
 ///
 /// It stops when the estimate has grown by less than 1e-9 of itself, or after `steps` steps. How much is
 /// missing is not known ([`jacobian_norm`] bounds it from both sides).

@@ -19,8 +19,8 @@ pub struct Inverse<F> {
     pub error: f64,
 }
 
-/// Solves x + g(x) = y by x ← y − g(x), where g has a certified constant c < 1 in the 2-norm: Behrmann et al.,
-/// "Invertible Residual Networks", ICML 2019, Algorithm 1.
+/// Solves x + g(x) = y by x ← y − g(x), where g has a certified constant c < 1 in the 2-norm: Behrmann et
+/// al., "Invertible Residual Networks", ICML 2019, Algorithm 1.
 ///
 /// By Banach's theorem the error after k steps is at most cᵏ/(1 − c) times the first step, so the number of
 /// steps is known in advance; the iteration ends as soon as c/(1 − c) times the last step

@@ -8,8 +8,8 @@
 //!
 //! The function x ↦ W₂ σ(W₁ x) does not change when a neuron's input is multiplied by a factor and its output
 //! divided by it, if σ is homogeneous; ‖W₂‖ ‖W₁‖ does. With slopes of σ within \[l, u\], σ(z) = ½(u + l) z +
-//! ½(u − l) g(z), where g acts on each neuron and has slopes within \[−1, 1\], and Dg(z) = ‖D z‖-wise again
-//! such a function for every D. So
+//! ½(u − l) g(z), where g acts on each neuron and has slopes within \[−1, 1\]. So has D g D⁻¹ for every D,
+//! and
 //!
 //! L ≤ ½ |u + l| ‖W₂ W₁‖ + ½ (u − l) min_D ‖W₂ D⁻¹‖ ‖D W₁‖.
 
@@ -65,8 +65,8 @@ impl Pair {
     /// min_D ‖W₂ D⁻¹‖ ‖D W₁‖, from above: the value at the best D that was found.
     fn rescaled(&self, w1: &Array2<f64>, w2: &Array2<f64>) -> Upper {
         if self.p != Lp::Two {
-            // The minimum is ‖|W₂| |W₁|‖: with D the reciprocals of the row sums of |W₁| for p = ∞, and dually
-            // for p = 1.
+            // The minimum is ‖|W₂| |W₁|‖: with D the reciprocals of the row sums of |W₁| for p = ∞, and
+            // dually for p = 1.
             let (product, error) = multiply(&[&w2.mapv(f64::abs), &w1.mapv(f64::abs)]);
             let spread = Upper::new(product.len() as f64).sqrt();
             return self.p.matrix(product.view()) + error * spread;
@@ -84,8 +84,8 @@ impl Pair {
         at(&d).min(at(&Array1::ones(d.len())))
     }
 
-    /// The bound as a variable; D is held fixed, which gives the same derivative (the minimum is stationary in
-    /// D).
+    /// The bound as a variable; D is held fixed, which gives the same derivative (the minimum is stationary
+    /// in D).
     pub fn var<'t, F: Real>(&self, tape: &'t Tape<F>) -> Var<'t, F> {
         let (w1, w2) = (self.first.var(tape), self.second.var(tape));
         let [linear, bent] = self.parts().map(|x| F::of(x.get()));

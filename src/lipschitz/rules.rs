@@ -3,13 +3,13 @@
 //! An operation that is not in the table has no bound, so that a result is never too small.
 
 use super::attention;
-use super::bound::{Matrix, Tree};
-use super::rescale::Pair;
+use super::bound::Tree;
+use super::slopes::{slope_at, slopes};
 use super::softmax::softmax_norm;
 use super::sparse;
 use super::walk::{Domain, Slot, Walk, product};
 use crate::linalg::{Lp, Upper};
-use crate::ops::activation::{GELU_SLOPES, Slopes};
+use crate::ops::activation::Slopes;
 use crate::ops::index::Indices;
 use crate::real::Real;
 use std::rc::Rc;
@@ -77,7 +77,7 @@ pub(super) struct Rule<'w, 't, F: Real> {
     pub constants: Vec<Option<Rc<Tree>>>,
 }
 
-type Outcome = Result<Rc<Tree>, String>;
+pub(super) type Outcome = Result<Rc<Tree>, String>;
 
 impl<F: Real> Rule<'_, '_, F> {
     pub fn arg(&self, k: usize) -> usize {
@@ -88,7 +88,7 @@ impl<F: Real> Rule<'_, '_, F> {
         self.walk.tape.node(id).value.shape().to_vec()
     }
 
-    fn p(&self) -> Lp {
+    pub fn p(&self) -> Lp {
         self.walk.p
     }
 
@@ -100,9 +100,9 @@ impl<F: Real> Rule<'_, '_, F> {
         Ok(product(vec![factor, own]))
     }
 
-    /// What a linear map that writes each input to at most `copies` places, or adds at most `copies` inputs up
-    /// in each place, does: the norm is `copies`, √`copies` or 1.
-    fn copies(&self, count: usize, p: Lp) -> Rc<Tree> {
+    /// What a linear map that writes each input to at most `copies` places, or adds at most `copies` inputs
+    /// up in each place, does: the norm is `copies`, √`copies` or 1.
+    pub fn copies(&self, count: usize, p: Lp) -> Rc<Tree> {
         match p {
             Lp::One => number(count as f64),
             Lp::Two => root(count),
@@ -265,153 +265,6 @@ impl<F: Real> Rule<'_, '_, F> {
         }
     }
 
-    /// a b: a matrix product, also of batches.
-    fn matrix_product(&self) -> Outcome {
-        let (a, b) = (self.arg(0), self.arg(1));
-        let (sa, sb) = (self.shape(a), self.shape(b));
-        let out = self.shape(self.id);
-        let batch = |s: &[usize]| {
-            s[..s.len().saturating_sub(2)]
-                .iter()
-                .product::<usize>()
-                .max(1)
-        };
-        let repeated = |s: &[usize]| self.copies(batch(&out) / batch(s).max(1), self.p());
-        match (&self.constants[0], &self.constants[1]) {
-            (Some(own), None) => {
-                let map = Matrix::from(b).t();
-                Ok(self.mapped(map, product(vec![repeated(&sa), Rc::clone(own)])))
-            }
-            (None, Some(own)) => Ok(product(vec![
-                Rc::new(Tree::Norm(self.p(), vec![a.into()])),
-                repeated(&sb),
-                Rc::clone(own),
-            ])),
-            (Some(own_a), Some(own_b)) => {
-                let of = |id: usize, shape: &[usize], transposed: bool| -> Outcome {
-                    let matrix = Matrix {
-                        node: id,
-                        rows: None,
-                        transposed,
-                    };
-                    if self.walk.domain == Domain::Here {
-                        return Ok(Rc::new(Tree::Norm(self.p(), vec![matrix])));
-                    }
-                    let reach = self.walk.reach(id);
-                    let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
-                    let missing =
-                        "a product of two matrices that depend on the input and have no limits";
-                    match (self.p(), transposed) {
-                        (Lp::Two, _) => {
-                            let row = reach.row.ok_or(missing)?;
-                            Ok(product(vec![root(m), row]))
-                        }
-                        (Lp::Inf, false) | (Lp::One, true) => {
-                            let entry = reach.entry.ok_or(missing)?;
-                            Ok(product(vec![number(n as f64), entry]))
-                        }
-                        (Lp::Inf, true) | (Lp::One, false) => {
-                            let entry = reach.entry.ok_or(missing)?;
-                            Ok(product(vec![number(m as f64), entry]))
-                        }
-                    }
-                };
-                let first = product(vec![of(b, &sb, true)?, repeated(&sa), Rc::clone(own_a)]);
-                let second = product(vec![of(a, &sa, false)?, repeated(&sb), Rc::clone(own_b)]);
-                Ok(sum(vec![first, second]))
-            }
-            (None, None) => Err("both operands are fixed".into()),
-        }
-    }
-
-    /// x Wᵀ.
-    fn linear(&self) -> Outcome {
-        match (&self.constants[0], &self.constants[1]) {
-            (Some(own), None) => Ok(self.mapped(self.arg(1).into(), Rc::clone(own))),
-            _ => Err("its weight depends on the input".into()),
-        }
-    }
-
-    /// The constant of rows that are mapped by a matrix, given theirs.
-    fn mapped(&self, map: Matrix, own: Rc<Tree>) -> Rc<Tree> {
-        let norm = Tree::Norm(self.p(), vec![map.clone()]);
-        let plain = product(vec![Rc::new(norm), own]);
-        match self.tightened(map) {
-            Some(tight) => Rc::new(Tree::Min(vec![plain, tight])),
-            None => plain,
-        }
-    }
-
-    /// The bound of W₂ σ(W₁ u) with respect to u, times the constant of u, if the first operand of this product
-    /// is such an activation; likewise of a product of two linear maps.
-    fn tightened(&self, w2: Matrix) -> Option<Rc<Tree>> {
-        if self.walk.tape.node(w2.node).value.ndim() != 2 {
-            return None;
-        }
-        let (z, slopes) = self.activation(self.arg(0));
-        let (u, w1) = self.affine(z)?;
-        let Slot::Moves(own) = self.walk.slot(u) else {
-            return None;
-        };
-        let tree = match slopes {
-            Some(slopes) => Tree::Pair(Pair {
-                p: self.p(),
-                first: w1,
-                second: w2,
-                slopes,
-            }),
-            None => Tree::Norm(self.p(), vec![w2, w1]),
-        };
-        Some(product(vec![Rc::new(tree), own]))
-    }
-
-    /// The argument of the activation that computed this node, and its slopes; the node itself if there is
-    /// none. Dropout is not looked through.
-    fn activation(&self, mut id: usize) -> (usize, Option<[f64; 2]>) {
-        let tape = self.walk.tape;
-        while tape.node(id).op == "alias" && tape.node(id).note.is_none() {
-            id = tape.node(id).args[0];
-        }
-        let node = tape.node(id);
-        if let Some(note) = tape.note::<Slopes>(id) {
-            return (note.of, Some(note.slopes));
-        }
-        match slopes(node.op, node.constant) {
-            Some(range) if !node.custom => (node.args[0], Some(range)),
-            _ => (id, None),
-        }
-    }
-
-    /// u and W, if this node is u Wᵀ + b with fixed W and b.
-    fn affine(&self, mut id: usize) -> Option<(usize, Matrix)> {
-        let tape = self.walk.tape;
-        loop {
-            let node = tape.node(id);
-            match node.op {
-                _ if node.custom || node.note.is_some() => return None,
-                "add"
-                    if !self.walk.moves(node.args[1])
-                        && self.size_of(id) == self.size_of(node.args[0]) =>
-                {
-                    id = node.args[0];
-                }
-                "matmul" | "linear"
-                    if self.walk.moves(node.args[0]) && !self.walk.moves(node.args[1]) =>
-                {
-                    let (u, w) = (node.args[0], Matrix::from(node.args[1]));
-                    let single = tape.node(w.node).value.ndim() == 2;
-                    let map = if node.op == "matmul" { w.t() } else { w };
-                    return single.then_some((u, map));
-                }
-                _ => return None,
-            }
-        }
-    }
-
-    fn size_of(&self, id: usize) -> usize {
-        self.walk.tape.node(id).value.len()
-    }
-
     /// LayerNorm and RMSNorm: their Jacobian is diag(γ) (a projection) / √(var + ε), or in place of the
     /// projection a matrix between 0 and one.
     fn row_norm(&self, eps: f64) -> Outcome {
@@ -490,47 +343,4 @@ pub(super) fn sum(mut parts: Vec<Rc<Tree>>) -> Rc<Tree> {
         1 => parts.swap_remove(0),
         _ => Rc::new(Tree::Sum(parts)),
     }
-}
-
-/// The smallest and the largest slope of a function of one number, rounded outward.
-fn slopes(op: &str, c: f64) -> Option<[f64; 2]> {
-    Some(match op {
-        "relu" | "tanh" | "softplus" | "clamp" => [0.0, 1.0],
-        "leaky_relu" => [c.min(1.0), c.max(1.0)],
-        "elu" if c >= 0.0 => [0.0, c.max(1.0)],
-        "sigmoid" => [0.0, 0.25],
-        "normal_cdf" => [0.0, 0.398_942_3],
-        "gelu" => GELU_SLOPES,
-        "sin" | "cos" => [-1.0, 1.0],
-        _ => return None,
-    })
-}
-
-/// Φ(x).
-fn distribution<F: Real>(x: F) -> F {
-    x.normal_cdf_v()
-}
-
-/// The slope as a function of the argument.
-fn slope_at(op: &str, c: f64) -> Option<Box<dyn Fn(f64) -> f64>> {
-    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
-    let density = |x: f64| (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
-    Some(match op {
-        "relu" => Box::new(|x| f64::from(x > 0.0)),
-        "clamp" => Box::new(|_| 1.0),
-        "leaky_relu" => Box::new(move |x| if x > 0.0 { 1.0 } else { c }),
-        "elu" => Box::new(move |x| if x > 0.0 { 1.0 } else { c * x.exp() }),
-        "tanh" => Box::new(|x| 1.0 / x.cosh().powi(2)),
-        "softplus" => Box::new(sigmoid),
-        "sigmoid" => Box::new(move |x| sigmoid(x) * sigmoid(-x)),
-        "normal_cdf" => Box::new(density),
-        "gelu" => Box::new(move |x| distribution(x) + x * density(x)),
-        "sin" => Box::new(f64::cos),
-        "cos" => Box::new(f64::sin),
-        "exp" => Box::new(f64::exp),
-        "ln" => Box::new(f64::recip),
-        "sqrt" => Box::new(|x| 0.5 / x.sqrt()),
-        "powf" => Box::new(move |x| c * x.powf(c - 1.0)),
-        _ => return None,
-    })
 }

@@ -16,8 +16,8 @@ pub enum Objective {
     Two,
     /// ‖J‖_∞, the largest row; all rows are compared at each start, and the largest is followed.
     Inf,
-    /// The sum of |J_kj| over j for one entry k of the output. If f commutes with permutations of its rows, as
-    /// attention does, no other row is larger.
+    /// The sum of |J_kj| over j for one entry k of the output. If f commutes with permutations of its rows,
+    /// as attention does, no other row is larger.
     Row(usize),
 }
 
@@ -90,9 +90,9 @@ impl Search {
         self.guided(starts, &f, &f)
     }
 
-    /// The same where the ascent follows another function: the norms that count are those of `f`, the gradients
-    /// are those of `guide`. The Jacobian of a network of ReLUs is constant but for jumps, and has no gradient;
-    /// the same network with softened ReLUs has one.
+    /// The same where the ascent follows another function: the norms that count are those of `f`, the
+    /// gradients are those of `guide`. The Jacobian of a network of ReLUs is constant but for jumps, and has
+    /// no gradient; the same network with softened ReLUs has one.
     ///
     /// # Panics
     /// If there is no start.

@@ -8,8 +8,8 @@ use crate::linalg::Lp;
 /// - For p = 2 it is the largest root μ of Σ p_i² / (p_i − μ) = 1, which lies between the two largest
 ///   coefficients p₍₁₎ ≥ p₍₂₎; it is p₍₁₎ where they are equal. It is at most p₍₁₎ (1 − p₍₁₎ + p₍₂₎).
 ///
-/// The largest value, over all coefficients, is ½ in each of these norms. 1 − p₍₁₎ is computed as the sum of the
-/// others. Zero for no coefficient at all, or if all are zero.
+/// The largest value, over all coefficients, is ½ in each of these norms. 1 − p₍₁₎ is computed as the sum of
+/// the others. Zero for no coefficient at all, or if all are zero.
 ///
 /// ```
 /// use emmy::{lipschitz::softmax_norm, linalg::Lp};

@@ -35,8 +35,8 @@ pub(super) fn bound<F: Real>(rule: &Rule<'_, '_, F>) -> Result<Rc<Tree>, String>
     Ok(product(vec![factor, own]))
 }
 
-/// s_e = ⟨a_i, b_j⟩: with ‖a_i‖ ≤ A and ‖b_j‖ ≤ B, the entries of row i move by at most √(entries of the row) B
-/// ‖da_i‖ + A (Σ ‖db_j‖²)^½.
+/// s_e = ⟨a_i, b_j⟩: with ‖a_i‖ ≤ A and ‖b_j‖ ≤ B, the entries of row i move by at most √(entries of the row)
+/// B ‖da_i‖ + A (Σ ‖db_j‖²)^½.
 fn products<F: Real>(
     rule: &Rule<'_, '_, F>,
     (rows, columns): (usize, usize),

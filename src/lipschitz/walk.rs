@@ -229,9 +229,9 @@ impl<'t, F: Real> Walk<'t, F> {
     }
 }
 
-/// States a bound of y with respect to the variables xs, all of them together taken as one vector: for a layer
-/// whose constant is proven as a whole, or an operation of one's own. Each bound holds for all inputs, in its
-/// norm. Returns y, to be used in place of the argument.
+/// States a bound of y with respect to the variables xs, all of them together taken as one vector: for a
+/// layer whose constant is proven as a whole, or an operation of one's own. Each bound holds for all inputs,
+/// in its norm. Returns y, to be used in place of the argument.
 ///
 /// ```
 /// use emmy::{Tape, kernels::map, lipschitz::{Bound, Domain, Lp, Upper, bound, state}, tensor::tensor};

@@ -48,10 +48,10 @@ impl LipschitzNorm {
     };
 
     /// The same with the divisors of the published code. For GAT: one norm of a over all heads; in place of
-    /// ‖z_i‖ of the target the norm of the edge's own source; and the maxima, a table of nodes × heads, read at
-    /// the number of the target as if it had one column, so that with several heads target i gets the entry of
-    /// node ⌊i/H⌋. For dot products: u is the norm of all queries of the graph, each counted once per edge into
-    /// it. No theorem is about these.
+    /// ‖z_i‖ of the target the norm of the edge's own source; and the maxima, a table of nodes × heads, read
+    /// at the number of the target as if it had one column, so that with several heads target i gets the
+    /// entry of node ⌊i/H⌋. For dot products: u is the norm of all queries of the graph, each counted once
+    /// per edge into it. No theorem is about these.
     #[must_use]
     pub fn published(self) -> Self {
         Self {
@@ -120,8 +120,8 @@ impl LipschitzNorm {
         self.over((read + sources).sqrt() * a)
     }
 
-    /// The factors of scores q_i · k_j on a graph, per target and head `[n, H]`, from q `[n, H, D]`, k `[m, H,
-    /// D]` and v `[m, H, C]`.
+    /// The factors of scores q_i · k_j on a graph, per target and head `[n, H]`, from q `[n, H, D]`, k `[m,
+    /// H, D]` and v `[m, H, C]`.
     ///
     /// # Panics
     /// If the shapes do not fit.
@@ -142,8 +142,8 @@ impl LipschitzNorm {
         self.over(largest_product(u, largest(k), largest(v)))
     }
 
-    /// A bound of the constant of (Q, K, V) ↦ y of dense attention, n keys and m queries, in the Frobenius norm:
-    /// cosh α √(m/n) + 2√2 α. The paper's Corollary 2 has e^(√3 α) √(m/n) + 2√6 α, which is larger.
+    /// A bound of the constant of (Q, K, V) ↦ y of dense attention, n keys and m queries, in the Frobenius
+    /// norm: cosh α √(m/n) + 2√2 α. The paper's Corollary 2 has e^(√3 α) √(m/n) + 2√6 α, which is larger.
     ///
     /// `None` for the published divisors.
     pub fn constant(&self, n: usize, m: usize) -> Option<Upper> {
@@ -198,8 +198,8 @@ fn largest_product<'t, F: Real>(u: Var<'t, F>, v: Var<'t, F>, w: Var<'t, F>) -> 
 }
 
 impl<F: Real> ScoreNormalizer<F> for LipschitzNorm {
-    /// α √d / c: the scores of [`MultiHeadAttention`](super::MultiHeadAttention) are divided by √d, which this
-    /// takes back.
+    /// α √d / c: the scores of [`MultiHeadAttention`](super::MultiHeadAttention) are divided by √d, which
+    /// this takes back.
     fn temperature<'t>(&self, q: Var<'t, F>, k: Var<'t, F>, v: Var<'t, F>) -> Var<'t, F> {
         let (shape, d) = (q.shape(), q.shape()[q.ndim() - 1]);
         let heads = shape[shape.len() - 2];

@@ -9,8 +9,8 @@ use crate::tensor::Tensor;
 
 /// Examples with a class each: a part to train on, and one to evaluate.
 ///
-/// The loss is the mean cross-entropy of a batch. An evaluation gives `val_loss` and `val_acc` on the part that
-/// is held out.
+/// The loss is the mean cross-entropy of a batch. An evaluation gives `val_loss` and `val_acc` on the part
+/// that is held out.
 ///
 /// `forward` computes the logits `[batch, classes]` of examples `[batch, ..]`.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
-//! Single layers: the softmax with its ties, LayerNorm where it is exact and where it is not, PairNorm, dropout,
-//! and the sandwich for layers and models.
+//! Single layers: the softmax with its ties, LayerNorm where it is exact and where it is not, PairNorm,
+//! dropout, and the sandwich for layers and models.
 
 use super::sandwich::Subject;
 use super::support::{near, tokens};
@@ -64,8 +64,8 @@ fn the_jacobian_of_a_softmax() {
     assert!(tiny > 4e-17 && tiny < 1e-16, "{tiny}");
 }
 
-/// With equal gains and d ≥ 3 the local bound is the constant exactly; with d = 2, or gains that differ, it is
-/// an upper bound only.
+/// With equal gains and d ≥ 3 the local bound is the constant exactly; with d = 2, or gains that differ, it
+/// is an upper bound only.
 #[test]
 fn layer_norm() {
     for seed in 0..20 {
@@ -233,8 +233,8 @@ fn of_layers_and_models() {
     );
 }
 
-/// Layers whose operations are fused: the walk reads the compositions that define them. Attention on graphs has a
-/// bound where its rows are limited, recurrent layers have one for all inputs.
+/// Layers whose operations are fused: the walk reads the compositions that define them. Attention on graphs
+/// has a bound where its rows are limited, recurrent layers have one for all inputs.
 #[test]
 fn of_fused_layers() {
     const ALL: [bool; 3] = [true; 3];

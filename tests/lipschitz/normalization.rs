@@ -1,5 +1,5 @@
-//! "Lipschitz Normalization for Self-Attention Layers" (Dasoulas, Scaman and Virmaux, ICML 2021): its statements,
-//! as printed and with the constants that are sharper, and E6.
+//! "Lipschitz Normalization for Self-Attention Layers" (Dasoulas, Scaman and Virmaux, ICML 2021): its
+//! statements, as printed and with the constants that are sharper, and E6.
 //!
 //! As in the paper, X is d × n, its columns are the inputs; Att(X) = X softmax(g(X))ᵀ with g(X) m × n. On the
 //! tape x is the transposed, n × d.
@@ -127,8 +127,8 @@ fn the_derivative_of_attention() {
 }
 
 /// Eq. (17) and Corollary 1: linear scores over c = ‖Q‖_F max ‖x_i‖ give a constant of at most e √(m/n) + √8,
-/// and of cosh 1 √(m/n) + 2. Eq. (15), Theorems 2 and 3: with c = max{‖g‖_(2,∞), ‖Xᵀ‖_(∞,2) ‖Q‖₂} and a factor α,
-/// of e^α √(m/n) + α √8.
+/// and of cosh 1 √(m/n) + 2. Eq. (15), Theorems 2 and 3: with c = max{‖g‖_(2,∞), ‖Xᵀ‖_(∞,2) ‖Q‖₂} and a
+/// factor α, of e^α √(m/n) + α √8.
 #[test]
 fn normalised_scores_have_a_constant() {
     for seed in 0..CASES {
@@ -158,8 +158,8 @@ fn normalised_scores_have_a_constant() {
     }
 }
 
-/// Eq. (19) and Corollary 2: over c = max{uv, uw, vw} attention as a function of (Q, K, V) has a constant of at
-/// most e^√3 √(m/n) + 2√6, and of cosh 1 √(m/n) + 2√2.
+/// Eq. (19) and Corollary 2: over c = max{uv, uw, vw} attention as a function of (Q, K, V) has a constant of
+/// at most e^√3 √(m/n) + 2√6, and of cosh 1 √(m/n) + 2√2.
 #[test]
 fn transformer_scores_have_a_constant() {
     for seed in 0..CASES {
@@ -198,8 +198,8 @@ fn normalised(width: usize, heads: usize, seed: u64) -> MultiHeadAttention<f64> 
     f
 }
 
-/// Theorem 1 and Eq. (21): L(MultAtt) ≤ L(Att) ‖W_O‖ √(Σ ‖W_k‖²) over the heads and their maps, 11 in place of
-/// L(Att) at m = n; the bound that is read off the model is no larger. Eq. (22): along layers the product.
+/// Theorem 1 and Eq. (21): L(MultAtt) ≤ L(Att) ‖W_O‖ √(Σ ‖W_k‖²) over the heads and their maps, 11 in place
+/// of L(Att) at m = n; the bound that is read off the model is no larger. Eq. (22): along layers the product.
 #[test]
 fn heads_and_layers_compose() {
     for seed in 0..12 {
@@ -267,8 +267,8 @@ fn graph(seed: u64, loops: bool) -> Graph {
     }
 }
 
-/// GAT and the graph transformer under LipschitzNorm: the bound read off the layer holds, and the scores of GAT
-/// are at most ¼.
+/// GAT and the graph transformer under LipschitzNorm: the bound read off the layer holds, and the scores of
+/// GAT are at most ¼.
 #[test]
 fn on_graphs_per_neighbourhood() {
     for seed in 0..20u64 {

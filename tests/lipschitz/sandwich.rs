@@ -26,7 +26,8 @@ impl Subject<'_> {
 
     /// All inequalities at some random points; sizes differ by point.
     pub fn check(&self, seeds: std::ops::Range<u64>) {
-        // More cases on request: `EMMY_LIPSCHITZ_CASES=100 cargo test --test lipschitz` has 100 times as many.
+        // More cases on request: `EMMY_LIPSCHITZ_CASES=100 cargo test --test lipschitz` has 100 times as
+        // many.
         let more = std::env::var("EMMY_LIPSCHITZ_CASES").ok();
         let times = more.and_then(|n| n.parse::<u64>().ok()).unwrap_or(1);
         let count = (seeds.end - seeds.start) * times;

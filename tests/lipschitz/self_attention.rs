@@ -1,5 +1,5 @@
-//! "The Lipschitz Constant of Self-Attention" (Kim, Papamakarios and Mnih, ICML 2021): its theorems, and what of
-//! them does not hold as printed (E2, E3, E13, E14).
+//! "The Lipschitz Constant of Self-Attention" (Kim, Papamakarios and Mnih, ICML 2021): its theorems, and what
+//! of them does not hold as printed (E2, E3, E13, E14).
 
 use super::support::{near, tokens};
 use emmy::autodiff::jacobian;
@@ -85,8 +85,8 @@ fn dot_product_attention_is_not_lipschitz() {
     assert!(at(1000.0) > 50.0 * at(100.0));
 }
 
-/// E13: "all weights ≠ 0" does not make dot-product attention unbounded; W_Q W_Kᵀ ≠ 0 and a part of the output
-/// that survives do.
+/// E13: "all weights ≠ 0" does not make dot-product attention unbounded; W_Q W_Kᵀ ≠ 0 and a part of the
+/// output that survives do.
 #[test]
 fn weights_that_are_not_zero_may_still_give_a_linear_map() {
     // W_Q reads the first feature into the first neuron of the head, W_K the first into the second.
@@ -196,8 +196,8 @@ fn untied_weights_have_no_constant() {
     assert!(trace.lipschitz(Lp::Two).is_err());
 }
 
-/// Figure 2: with all weights 1, ascent on the Jacobian's norm comes close to the bound, which grows as log N −
-/// log log N.
+/// Figure 2: with all weights 1, ascent on the Jacobian's norm comes close to the bound, which grows as log N
+/// − log log N.
 #[test]
 fn the_bound_is_tight_up_to_a_constant() {
     let mut f = scalar(Score::L2Tied, 1.0);

@@ -136,12 +136,12 @@ impl Part {
     }
 }
 
-/// Loads a part of an image set from `folder`, or where data are looked for ([`locate`]): `set` is the name of
-/// the folder below, such as `mnist`.
+/// Loads a part of an image set from `folder`, or where data are looked for ([`locate`]): `set` is the name
+/// of the folder below, such as `mnist`.
 ///
 /// # Errors
-/// [`Error::NotFound`] if the files are in none of the places; an error with file, byte and expectation if one is
-/// damaged.
+/// [`Error::NotFound`] if the files are in none of the places; an error with file, byte and expectation if
+/// one is damaged.
 pub fn load(folder: Option<&Path>, set: &str, part: Part) -> Result<Images> {
     let roots = locate::roots(folder);
     let folders: Vec<PathBuf> = roots

@@ -17,12 +17,12 @@ pub enum Score {
     L2Tied,
 }
 
-/// Attention divided by its Lipschitz bound: y = c F(x) / L(θ, n), so that its constant in the norm ‖·‖_p is at
-/// most c.
+/// Attention divided by its Lipschitz bound: y = c F(x) / L(θ, n), so that its constant in the norm ‖·‖_p is
+/// at most c.
 ///
 /// Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 5.1. With c < 1, x + y can be
-/// inverted ([`crate::lipschitz::invert`]); at c = 1 it need not be, which the paper leaves out. L depends on the
-/// weights and on the number of tokens n; derivatives flow through it, unless they are stopped.
+/// inverted ([`crate::lipschitz::invert`]); at c = 1 it need not be, which the paper leaves out. L depends on
+/// the weights and on the number of tokens n; derivatives flow through it, unless they are stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Contraction {
     /// c.
@@ -78,8 +78,8 @@ pub struct AttentionConfig {
     pub normalize: Option<f64>,
     /// The probability of dropout of the coefficients.
     pub dropout: f64,
-    /// Values x A W_Vᵀ with A = W_Qᵀ W_Q / √d of their head, in place of x W_Vᵀ, as Kim et al. have them: with
-    /// [`Score::L2Tied`], self-attention has then a Lipschitz constant.
+    /// Values x A W_Vᵀ with A = W_Qᵀ W_Q / √d of their head, in place of x W_Vᵀ, as Kim et al. have them:
+    /// with [`Score::L2Tied`], self-attention has then a Lipschitz constant.
     #[serde(default)]
     pub metric_values: bool,
     /// Division by the Lipschitz bound, for a configuration that [has one](Self::is_lipschitz).

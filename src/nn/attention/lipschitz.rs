@@ -9,17 +9,18 @@ use crate::ops::attention::Compared;
 use crate::real::Real;
 
 impl<F: Real> MultiHeadAttention<F> {
-    /// The constant in the norm ‖·‖_p, p = 2 or ∞, of self-attention of n tokens, with and without masks, before
-    /// it is divided by a [contraction](super::AttentionConfig::contraction):
+    /// The constant in the norm ‖·‖_p, p = 2 or ∞, of self-attention of n tokens, with and without masks,
+    /// before it is divided by a [contraction](super::AttentionConfig::contraction):
     ///
     /// Lip_∞ ≤ (4 φ⁻¹(n − 1) + 1/√d) ‖W_O‖_∞ max_h ‖W_Q^h‖_1 ‖W_Q^h‖_∞ max_h ‖W_V^h‖_∞,
     /// Lip₂ ≤ √(n/d) (4 φ⁻¹(n − 1) + 1) √(Σ_h ‖W_Q^h‖₂⁴ ‖W_V^h‖₂²) ‖W_O‖₂,
     ///
-    /// with φ(x) = x e^(x+1); so φ⁻¹(n − 1) = W₀((n − 1)/e), which grows as log n − log log n. The paper prints
-    /// W₀(n/e), which is larger, and ‖W_Q‖₂² in the second line, which is too small: F is quadratic in W_Q.
-    /// Its weights are the transposed of ours.
+    /// with φ(x) = x e^(x+1); so φ⁻¹(n − 1) = W₀((n − 1)/e), which grows as log n − log log n. The paper
+    /// prints W₀(n/e), which is larger, and ‖W_Q‖₂² in the second line, which is too small: F is quadratic in
+    /// W_Q. Its weights are the transposed of ours.
     ///
-    /// `None` for a configuration without a constant ([`AttentionConfig::is_lipschitz`](super::AttentionConfig::is_lipschitz)), and for p = 1.
+    /// `None` for a configuration without a constant
+    /// ([`AttentionConfig::is_lipschitz`](super::AttentionConfig::is_lipschitz)), and for p = 1.
     pub fn lipschitz<'t>(&self, pass: &Pass<'t, '_, F>, n: usize, p: Lp) -> Option<Bound<'t, F>> {
         let c = &self.config;
         if !c.is_lipschitz() || self.normalizer.is_some() {

@@ -244,7 +244,8 @@ impl<F: Real> MultiHeadAttention<F> {
         self.output.forward(pass, heads.reshape(&side_by_side))
     }
 
-    /// c y / L for a layer that contracts, with L for n tokens or those of the configuration, whichever are more.
+    /// c y / L for a layer that contracts, with L for n tokens or those of the configuration, whichever are
+    /// more.
     fn contracted<'t>(&self, pass: &Pass<'t, '_, F>, y: Var<'t, F>, n: usize) -> Var<'t, F> {
         let Some(c) = &self.config.contraction else {
             return y;
@@ -260,8 +261,8 @@ impl<F: Real> MultiHeadAttention<F> {
         y * bound.powf(-F::one()).scale(F::of(c.factor))
     }
 
-    /// c, from above: the constant of a layer that contracts, in the norm of the contraction, up to the rounding
-    /// of L in the type of the model. `None` for any other layer.
+    /// c, from above: the constant of a layer that contracts, in the norm of the contraction, up to the
+    /// rounding of L in the type of the model. `None` for any other layer.
     /// [`Trace::lipschitz`](crate::nn::Trace::lipschitz) certifies a model that contains it.
     pub fn contraction(&self) -> Option<Upper> {
         let c = self.config.contraction?;

@@ -134,8 +134,8 @@ impl<F: Real> GatConv<F> {
         })
     }
 
-    /// The heads and the coefficients under LipschitzNorm, times a further temperature if there is one. Fused,
-    /// but for the divisors of the published code.
+    /// The heads and the coefficients under LipschitzNorm, times a further temperature if there is one.
+    /// Fused, but for the divisors of the published code.
     fn normalized<'t>(
         &self,
         attention: &EdgeAttention<F>,

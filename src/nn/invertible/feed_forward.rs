@@ -7,8 +7,8 @@ use crate::lipschitz::{Bound, Lp, Upper};
 use crate::nn::{FeedForward, FeedForwardConfig, Layer, Pass};
 use crate::real::Real;
 
-/// y = c g(x) / (‖W_down‖₂ ‖W_up‖₂): a feed-forward layer g with ReLU divided by a bound of its constant, so that
-/// its own in the 2-norm is at most c.
+/// y = c g(x) / (‖W_down‖₂ ‖W_up‖₂): a feed-forward layer g with ReLU divided by a bound of its constant, so
+/// that its own in the 2-norm is at most c.
 ///
 /// | letter | shape |
 /// |---|---|

@@ -28,8 +28,8 @@ crate::module!(InvertibleBlock: norm, attention, feed_forward);
 
 /// Invertible blocks one after the other.
 ///
-/// Behrmann et al., "Invertible Residual Networks", ICML 2019, with the attention of Kim et al., "The Lipschitz
-/// Constant of Self-Attention", ICML 2021, Section 5.2.
+/// Behrmann et al., "Invertible Residual Networks", ICML 2019, with the attention of Kim et al., "The
+/// Lipschitz Constant of Self-Attention", ICML 2021, Section 5.2.
 ///
 /// ```
 /// use emmy::{Tape, init, nn::{InvertibleEncoder, Pass}};
@@ -109,8 +109,9 @@ impl<F: Real> InvertibleEncoder<F> {
 
     /// x of y = f(x), to within `tolerance` in the 2-norm, in exact arithmetic: each residual is inverted by
     /// fixed point, and an error that it leaves grows on the way to the first block by at most 1/(1 − c) per
-    /// residual and 1/min |s| per norm, which the tolerance of each takes into account. Where the rounding of the type does not allow so small an
-    /// error, the iteration ends with a larger one, which [`Inverse::error`] states.
+    /// residual and 1/min |s| per norm, which the tolerance of each takes into account. Where the rounding of
+    /// the type does not allow so small an error, the iteration ends with a larger one, which
+    /// [`Inverse::error`] states.
     ///
     /// # Errors
     /// If a residual is not certified to contract, or values stop being numbers.

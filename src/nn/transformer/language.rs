@@ -152,8 +152,8 @@ impl<F: Real> LanguageModel<F> {
         })
     }
 
-    /// The logits `[.., length, symbols]` of tokens `[.., length, width]` that are embedded already, with their
-    /// positions: the model as a function of real numbers, for derivatives and Lipschitz constants.
+    /// The logits `[.., length, symbols]` of tokens `[.., length, width]` that are embedded already, with
+    /// their positions: the model as a function of real numbers, for derivatives and Lipschitz constants.
     ///
     /// # Panics
     /// If the shapes do not fit.

@@ -1,8 +1,8 @@
 //! Attention: fused operations, and the compositions that define them.
 //!
 //! [`DenseAttention`] compares all queries with all keys, under a [`Mask`]; [`EdgeAttention`] computes the
-//! scores of GAT and GATv2 over the edges of a graph, [`DotAttention`] those of queries and keys with terms of
-//! the edges themselves.
+//! scores of GAT and GATv2 over the edges of a graph, [`DotAttention`] those of queries and keys with terms
+//! of the edges themselves.
 
 mod dense;
 mod edge_dot;

@@ -1,0 +1,160 @@
+//! Matrix products: the norm of a map, made smaller where it follows another map.
+
+use super::bound::{Matrix, Tree};
+use super::rescale::Pair;
+use super::rules::{Outcome, Rule, number, root, sum};
+use super::slopes::slopes;
+use super::walk::{Domain, Slot, product};
+use crate::linalg::Lp;
+use crate::ops::activation::Slopes;
+use crate::real::Real;
+use std::rc::Rc;
+
+impl<F: Real> Rule<'_, '_, F> {
+    /// a b: a matrix product, also of batches.
+    pub(super) fn matrix_product(&self) -> Outcome {
+        let (a, b) = (self.arg(0), self.arg(1));
+        let (sa, sb) = (self.shape(a), self.shape(b));
+        let out = self.shape(self.id);
+        let batch = |s: &[usize]| {
+            s[..s.len().saturating_sub(2)]
+                .iter()
+                .product::<usize>()
+                .max(1)
+        };
+        let repeated = |s: &[usize]| self.copies(batch(&out) / batch(s).max(1), self.p());
+        match (&self.constants[0], &self.constants[1]) {
+            (Some(own), None) => {
+                let map = Matrix::from(b).t();
+                Ok(self.mapped(map, product(vec![repeated(&sa), Rc::clone(own)])))
+            }
+            (None, Some(own)) => Ok(product(vec![
+                Rc::new(Tree::Norm(self.p(), vec![a.into()])),
+                repeated(&sb),
+                Rc::clone(own),
+            ])),
+            (Some(own_a), Some(own_b)) => {
+                let of = |id: usize, shape: &[usize], transposed: bool| -> Outcome {
+                    let matrix = Matrix {
+                        node: id,
+                        rows: None,
+                        transposed,
+                    };
+                    if self.walk.domain == Domain::Here {
+                        return Ok(Rc::new(Tree::Norm(self.p(), vec![matrix])));
+                    }
+                    let reach = self.walk.reach(id);
+                    let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+                    let missing =
+                        "a product of two matrices that depend on the input and have no limits";
+                    match (self.p(), transposed) {
+                        (Lp::Two, _) => {
+                            let row = reach.row.ok_or(missing)?;
+                            Ok(product(vec![root(m), row]))
+                        }
+                        (Lp::Inf, false) | (Lp::One, true) => {
+                            let entry = reach.entry.ok_or(missing)?;
+                            Ok(product(vec![number(n as f64), entry]))
+                        }
+                        (Lp::Inf, true) | (Lp::One, false) => {
+                            let entry = reach.entry.ok_or(missing)?;
+                            Ok(product(vec![number(m as f64), entry]))
+                        }
+                    }
+                };
+                let first = product(vec![of(b, &sb, true)?, repeated(&sa), Rc::clone(own_a)]);
+                let second = product(vec![of(a, &sa, false)?, repeated(&sb), Rc::clone(own_b)]);
+                Ok(sum(vec![first, second]))
+            }
+            (None, None) => Err("both operands are fixed".into()),
+        }
+    }
+
+    /// x Wᵀ.
+    pub(super) fn linear(&self) -> Outcome {
+        match (&self.constants[0], &self.constants[1]) {
+            (Some(own), None) => Ok(self.mapped(self.arg(1).into(), Rc::clone(own))),
+            _ => Err("its weight depends on the input".into()),
+        }
+    }
+
+    /// The constant of rows that are mapped by a matrix, given theirs.
+    fn mapped(&self, map: Matrix, own: Rc<Tree>) -> Rc<Tree> {
+        let norm = Tree::Norm(self.p(), vec![map.clone()]);
+        let plain = product(vec![Rc::new(norm), own]);
+        match self.tightened(map) {
+            Some(tight) => Rc::new(Tree::Min(vec![plain, tight])),
+            None => plain,
+        }
+    }
+
+    /// The bound of W₂ σ(W₁ u) with respect to u, times the constant of u, if the first operand of this product
+    /// is such an activation; likewise of a product of two linear maps.
+    fn tightened(&self, w2: Matrix) -> Option<Rc<Tree>> {
+        if self.walk.tape.node(w2.node).value.ndim() != 2 {
+            return None;
+        }
+        let (z, slopes) = self.activation(self.arg(0));
+        let (u, w1) = self.affine(z)?;
+        let Slot::Moves(own) = self.walk.slot(u) else {
+            return None;
+        };
+        let tree = match slopes {
+            Some(slopes) => Tree::Pair(Pair {
+                p: self.p(),
+                first: w1,
+                second: w2,
+                slopes,
+            }),
+            None => Tree::Norm(self.p(), vec![w2, w1]),
+        };
+        Some(product(vec![Rc::new(tree), own]))
+    }
+
+    /// The argument of the activation that computed this node, and its slopes; the node itself if there is
+    /// none. Dropout is not looked through.
+    fn activation(&self, mut id: usize) -> (usize, Option<[f64; 2]>) {
+        let tape = self.walk.tape;
+        while tape.node(id).op == "alias" && tape.node(id).note.is_none() {
+            id = tape.node(id).args[0];
+        }
+        let node = tape.node(id);
+        if let Some(note) = tape.note::<Slopes>(id) {
+            return (note.of, Some(note.slopes));
+        }
+        match slopes(node.op, node.constant) {
+            Some(range) if !node.custom => (node.args[0], Some(range)),
+            _ => (id, None),
+        }
+    }
+
+    /// u and W, if this node is u Wᵀ + b with fixed W and b.
+    fn affine(&self, mut id: usize) -> Option<(usize, Matrix)> {
+        let tape = self.walk.tape;
+        loop {
+            let node = tape.node(id);
+            match node.op {
+                _ if node.custom || node.note.is_some() => return None,
+                "add"
+                    if !self.walk.moves(node.args[1])
+                        && self.size_of(id) == self.size_of(node.args[0]) =>
+                {
+                    id = node.args[0];
+                }
+                "matmul" | "linear"
+                    if self.walk.moves(node.args[0]) && !self.walk.moves(node.args[1]) =>
+                {
+                    let (u, w) = (node.args[0], Matrix::from(node.args[1]));
+                    let single = tape.node(w.node).value.ndim() == 2;
+                    let map = if node.op == "matmul" { w.t() } else { w };
+                    return single.then_some((u, map));
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn size_of(&self, id: usize) -> usize {
+        self.walk.tape.node(id).value.len()
+    }
+}
