@@ -20,6 +20,7 @@
 //! |---|---|---|
 //! | Cora, CiteSeer, PubMed | [`planetoid`] | `ind.NAME.*` |
 //! | Chameleon, Squirrel, Actor, Cornell, Texas, Wisconsin | [`heterophilic`] | `NAME.npz` |
+//! | sets of the Open Graph Benchmark | [`ogb`] | a folder of CSV files |
 //! | cora-like | [`cora_like`](fn@cora_like) | none: a seeded contextual block model |
 //! | karate | [`karate`] | none: Zachary's karate club |
 
@@ -31,6 +32,7 @@ pub mod images;
 mod karate;
 pub mod locate;
 mod name;
+pub mod ogb;
 mod pickle;
 pub mod planetoid;
 pub mod text;

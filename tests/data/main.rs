@@ -10,6 +10,7 @@ mod hostile_files;
 mod lookup_order;
 #[cfg(target_os = "linux")]
 mod memory;
+mod ogb;
 mod published;
 mod small_files;
 mod text;
