@@ -16,17 +16,18 @@
 //! Dot-product attention has no constant on all inputs (Kim et al., "The Lipschitz Constant of
 //! Self-Attention", ICML 2021, Theorem 3.1).
 
-use super::bound::Tree;
+use super::bound::{Matrix, Tree};
 use super::rules::{Rule, number, root, sum};
-use super::walk::{Domain, product};
-use crate::autodiff::Tape;
+use super::walk::{Domain, Slot, product};
+use crate::autodiff::{Tape, Var};
 use crate::linalg::{Lp, Upper};
-use crate::ops::attention::{Compared, DenseAttention, Scored};
+use crate::ops::attention::{Compared, Scored};
 use crate::real::Real;
-use ndarray::{Array1, Array2, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, Axis, Ix2};
 use std::rc::Rc;
 
-/// The constant of `attend`.
+/// The constant of `attend`: from those of queries, keys and values, or, where they are maps of one operand u,
+/// from that of u, whichever is smaller.
 pub(super) fn bound<F: Real>(rule: &Rule<'_, '_, F>) -> Result<Rc<Tree>, String> {
     let walk = rule.walk;
     if walk.p != Lp::Two {
@@ -42,17 +43,20 @@ pub(super) fn bound<F: Real>(rule: &Rule<'_, '_, F>) -> Result<Rc<Tree>, String>
     }
     let note = walk.tape.note::<Scored>(rule.id);
     let note = note.ok_or("attention whose scores are not known")?;
-    let (heads, groups, n) = {
-        let (q, k) = (rule.shape(rule.arg(0)), rule.shape(rule.arg(1)));
-        (q[q.len() - 2], k[k.len() - 2], q[q.len() - 3])
-    };
+    let apart = of_parts(rule, &note)?;
+    Ok(match of_self(rule, &note) {
+        Some(together) => Rc::new(Tree::Min(vec![apart, together])),
+        None => apart,
+    })
+}
+
+/// From the constants of queries, keys and values.
+fn of_parts<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Result<Rc<Tree>, String> {
+    let walk = rule.walk;
+    let [n, heads, groups] = sizes(rule);
     let share = heads / groups.max(1);
-    let constants = |k: usize| rule.constants[k].clone();
     let [of_q, of_k, of_v] = match walk.domain {
-        Domain::Here => {
-            let own = here(rule, &note.attention)?;
-            own.map(|x| Rc::new(Tree::Here(x)))
-        }
+        Domain::Here => at_point(rule, note)?.map(|x| Rc::new(Tree::Here(x))),
         _ => {
             // ‖C_i‖ and λ₁(Σ_i) are at most the products of the largest rows.
             let row = |k: usize, name: &str| {
@@ -65,10 +69,7 @@ pub(super) fn bound<F: Real>(rule: &Rule<'_, '_, F>) -> Result<Rc<Tree>, String>
                     )),
                 }
             };
-            let mut scale = number(note.attention.scale.abs());
-            if let Some(t) = note.t {
-                scale = product(vec![scale, Rc::new(Tree::MaxAbs(t))]);
-            }
+            let scale = scale(note);
             let [q, k, v] = [row(0, "queries")?, row(1, "keys")?, row(2, "values")?];
             [
                 product(vec![scale.clone(), v.clone(), k]),
@@ -79,14 +80,150 @@ pub(super) fn bound<F: Real>(rule: &Rule<'_, '_, F>) -> Result<Rc<Tree>, String>
     };
     let parts = [(0, of_q, 1), (1, of_k, share), (2, of_v, share)];
     let parts = parts.into_iter().filter_map(|(k, factor, share)| {
-        let own = constants(k)?;
+        let own = rule.constants[k].clone()?;
         Some(product(vec![factor, root(share), own]))
     });
     Ok(sum(parts.collect()))
 }
 
-/// The three factors at the recorded input: of dq, dk and dv.
-fn here<F: Real>(rule: &Rule<'_, '_, F>, note: &DenseAttention) -> Result<[Upper; 3], String> {
+/// Queries, heads and groups.
+fn sizes<F: Real>(rule: &Rule<'_, '_, F>) -> [usize; 3] {
+    let (q, k) = (rule.shape(rule.arg(0)), rule.shape(rule.arg(1)));
+    [q[q.len() - 3], q[q.len() - 2], k[k.len() - 2]]
+}
+
+/// s.
+fn scale(note: &Scored) -> Rc<Tree> {
+    let scale = number(note.attention.scale.abs());
+    match note.t {
+        Some(t) => product(vec![scale, Rc::new(Tree::MaxAbs(t))]),
+        None => scale,
+    }
+}
+
+/// Where q = W_Q u + b_Q, k = W_K u + b_K and v = W_V u + b_V: with A = W_Kᵀ W_Q of each head, which does not
+/// change when queries and keys are mixed against each other, as the product of the norms of its factors does,
+///
+/// L_h ≤ √c ‖W_V‖ + s max_i ‖W_V Σ_i(u) A‖ + s √c max_i (‖W_Kᵀ q_i‖ √λ₁(Σ_i)), L ≤ √Σ_h L_h² L_u.
+///
+/// On the inputs with ‖u_j‖ ≤ R, Σ_i(u) ≤ R², W_Kᵀ q_i ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖ and c ≤ n.
+fn of_self<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Option<Rc<Tree>> {
+    let walk = rule.walk;
+    let maps = [0, 1, 2].map(|k| map_of(rule, rule.arg(k)));
+    let [Some(q), Some(k), Some(v)] = maps else {
+        return None;
+    };
+    let Slot::Moves(own) = walk.slot(q.from) else {
+        return None;
+    };
+    if k.from != q.from || v.from != q.from {
+        return None;
+    }
+    let [n, heads, groups] = sizes(rule);
+    let share = heads / groups.max(1);
+    let of_heads: Vec<Rc<Tree>> = match walk.domain {
+        Domain::Here => {
+            let each = at_point_of_self(rule, note, [&q, &k, &v])?;
+            each.into_iter().map(|x| Rc::new(Tree::Here(x))).collect()
+        }
+        _ => {
+            let row = walk.reach(q.from).row?;
+            let of = |h: usize| {
+                let (w_q, w_k) = (q.head(h, heads), k.head(h / share, groups));
+                let value = Rc::new(Tree::Norm(Lp::Two, vec![v.head(h / share, groups)]));
+                let form = Rc::new(Tree::Norm(Lp::Two, vec![w_k.clone().t(), w_q]));
+                let asked = product(vec![form.clone(), row.clone()]);
+                let asked = match q.bias {
+                    // ‖W_Kᵀ b‖ ≤ ‖W_K‖ ‖b‖, the bias of all heads together.
+                    Some(bias) => {
+                        let key = Rc::new(Tree::Norm(Lp::Two, vec![w_k]));
+                        sum(vec![asked, product(vec![key, Rc::new(Tree::MaxRow(bias))])])
+                    }
+                    None => asked,
+                };
+                let s = scale(note);
+                sum(vec![
+                    product(vec![root(n), value.clone()]),
+                    product(vec![
+                        s.clone(),
+                        value.clone(),
+                        form,
+                        row.clone(),
+                        row.clone(),
+                    ]),
+                    product(vec![s, root(n), asked, value, row.clone()]),
+                ])
+            };
+            (0..heads).map(of).collect()
+        }
+    };
+    Some(product(vec![Rc::new(Tree::Hypot(of_heads)), own]))
+}
+
+/// An operand that is a linear map of another, cut into heads.
+struct Map {
+    from: usize,
+    weight: usize,
+    bias: Option<usize>,
+    /// Rows of the weight.
+    rows: usize,
+}
+
+impl Map {
+    fn head(&self, h: usize, heads: usize) -> Matrix {
+        let d = self.rows / heads.max(1);
+        Matrix {
+            node: self.weight,
+            rows: Some(h * d..(h + 1) * d),
+            transposed: false,
+        }
+    }
+}
+
+/// The map that computed an operand of attention: x Wᵀ, a bias that is added, and the cut into heads.
+fn map_of<F: Real>(rule: &Rule<'_, '_, F>, mut id: usize) -> Option<Map> {
+    let walk = rule.walk;
+    let mut bias = None;
+    loop {
+        let node = walk.tape.node(id);
+        match node.op {
+            _ if node.custom || node.note.is_some() => return None,
+            "reshape" if bias.is_none() => id = node.args[0],
+            "add" if bias.is_none() && !walk.moves(node.args[1]) => {
+                bias = Some(node.args[1]);
+                id = node.args[0];
+            }
+            "linear" if !walk.moves(node.args[1]) => {
+                return Some(Map {
+                    from: node.args[0],
+                    weight: node.args[1],
+                    bias,
+                    rows: walk.tape.node(node.args[1]).value.shape()[0],
+                });
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Coefficients, queries, keys and values of attention at the recorded input, item by item and head by head.
+struct Point {
+    head: usize,
+    p: Array2<f64>,
+    q: Array2<f64>,
+    k: Array2<f64>,
+    v: Array2<f64>,
+}
+
+impl Point {
+    /// √c.
+    fn spread(&self) -> f64 {
+        let columns = self.p.sum_axis(Axis(0));
+        columns.fold(0.0f64, |m, &x| m.max(x)).sqrt()
+    }
+}
+
+fn points<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Result<Vec<Point>, String> {
     let tape = rule.walk.tape;
     let args = tape.node(rule.id).args.clone();
     if args.len() > 3 {
@@ -95,70 +232,112 @@ fn here<F: Real>(rule: &Rule<'_, '_, F>, note: &DenseAttention) -> Result<[Upper
     // A tape of its own: this one is being read.
     let aside = Tape::new();
     let [q, k, v] = [0, 1, 2].map(|k| aside.constant(tape.handle(args[k]).value()));
-    let alpha = note.attention_coefficients(Compared::new(q, k, v)).value();
-    let alpha = alpha.mapv(Real::as_f64);
-    let flat = |x: ndarray::ArrayD<f64>, tail: &[usize]| {
-        let shape = [&[usize::MAX], tail].concat();
-        let items = x.len() / tail.iter().product::<usize>().max(1);
-        let shape: Vec<usize> = shape
-            .iter()
-            .map(|&s| if s == usize::MAX { items } else { s })
-            .collect();
-        x.as_standard_layout()
-            .into_owned()
-            .into_shape_with_order(shape)
+    let alpha = note
+        .attention
+        .attention_coefficients(Compared::new(q, k, v));
+    // The axes in front as one.
+    let flat = |x: Var<'_, F>| -> ArrayD<f64> {
+        let shape = x.shape();
+        let tail = &shape[shape.len() - 3..];
+        let items = shape[..shape.len() - 3].iter().product::<usize>();
+        let x = x
+            .value()
+            .mapv(Real::as_f64)
+            .as_standard_layout()
+            .into_owned();
+        x.into_shape_with_order([&[items], tail].concat())
             .expect("as many")
     };
-    let tail = |s: &[usize], k: usize| s[s.len() - k..].to_vec();
-    let value = |x: crate::autodiff::Var<'_, F>| x.value().mapv(Real::as_f64).into_owned();
-    let alpha = {
-        let t = tail(alpha.shape(), 3);
-        flat(alpha.into_owned(), &t)
-    };
-    let (q, k, v) = (
-        flat(value(q), &tail(&q.shape(), 3)),
-        flat(value(k), &tail(&k.shape(), 3)),
-        flat(value(v), &tail(&v.shape(), 3)),
-    );
+    let [alpha, q, k, v] = [alpha, q, k, v].map(flat);
     let (items, heads) = (alpha.shape()[0], alpha.shape()[1]);
     let share = heads / k.shape()[2].max(1);
-    let s = note.scale.abs();
+    let rows = |x: &ArrayD<f64>, item: usize, head: usize| {
+        let x = x
+            .index_axis(Axis(0), item)
+            .index_axis(Axis(1), head)
+            .to_owned();
+        x.into_dimensionality::<Ix2>().expect("a matrix")
+    };
+    let of = |item: usize, head: usize| {
+        let p = alpha
+            .index_axis(Axis(0), item)
+            .index_axis(Axis(0), head)
+            .to_owned();
+        Point {
+            head,
+            p: p.into_dimensionality().expect("a matrix"),
+            q: rows(&q, item, head),
+            k: rows(&k, item, head / share),
+            v: rows(&v, item, head / share),
+        }
+    };
+    Ok((0..items)
+        .flat_map(|item| (0..heads).map(move |h| (item, h)))
+        .map(|(i, h)| of(i, h))
+        .collect())
+}
+
+fn norm(a: &Array2<f64>) -> f64 {
+    Lp::Two.matrix(a.view()).get()
+}
+
+/// The rounding of the forward pass and of what follows it.
+fn rounded(x: f64) -> Upper {
+    Upper::rounded(x, 1e-9)
+}
+
+/// The factors of dq, dk and dv at the recorded input.
+fn at_point<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Result<[Upper; 3], String> {
+    let s = note.attention.scale.abs();
     let mut worst = [0.0f64; 3];
-    for item in 0..items {
-        for h in 0..heads {
-            let matrix = |x: &ndarray::ArrayD<f64>, head: usize| {
-                let x = x
-                    .index_axis(Axis(0), item)
-                    .index_axis(Axis(1), head)
-                    .to_owned();
-                x.into_dimensionality::<ndarray::Ix2>().expect("a matrix")
-            };
-            let p = alpha
-                .index_axis(Axis(0), item)
-                .index_axis(Axis(0), h)
-                .to_owned();
-            let p = p.into_dimensionality::<ndarray::Ix2>().expect("a matrix");
-            let (q, k, v) = (matrix(&q, h), matrix(&k, h / share), matrix(&v, h / share));
-            let c = p.sum_axis(Axis(0)).fold(0.0f64, |m, &x| m.max(x)).sqrt();
-            worst[2] = worst[2].max(c);
-            for (i, p) in p.outer_iter().enumerate() {
-                let (between, within) = (
-                    covariance(p, v.view(), k.view()),
-                    covariance(p, v.view(), v.view()),
-                );
-                let norm = |a: &Array2<f64>| Lp::Two.matrix(a.view()).get();
-                let length = q.row(i).dot(&q.row(i)).sqrt();
-                worst[0] = worst[0].max(s * norm(&between));
-                worst[1] = worst[1].max(s * c * length * norm(&within).sqrt());
-            }
+    for point in points(rule, note)? {
+        let c = point.spread();
+        worst[2] = worst[2].max(c);
+        for (i, p) in point.p.outer_iter().enumerate() {
+            let between = norm(&covariance(p, point.v.view(), point.k.view()));
+            let within = norm(&covariance(p, point.v.view(), point.v.view())).sqrt();
+            let q = point.q.row(i);
+            worst[0] = worst[0].max(s * between);
+            worst[1] = worst[1].max(s * c * q.dot(&q).sqrt() * within);
         }
     }
-    Ok(worst.map(|x| Upper::rounded(x, 1e-9)))
+    Ok(worst.map(rounded))
+}
+
+/// L_h of each head at the recorded input, the worst over the items.
+fn at_point_of_self<F: Real>(
+    rule: &Rule<'_, '_, F>,
+    note: &Scored,
+    [q, k, v]: [&Map; 3],
+) -> Option<Vec<Upper>> {
+    let [_, heads, groups] = sizes(rule);
+    let share = heads / groups.max(1);
+    let s = note.attention.scale.abs();
+    let mut worst = vec![0.0f64; heads];
+    let weight = |map: &Map, h: usize, heads: usize| {
+        map.head(h, heads).values(rule.walk.tape).swap_remove(0)
+    };
+    for point in points(rule, note).ok()? {
+        let h = point.head;
+        let (w_q, w_k) = (weight(q, h, heads), weight(k, h / share, groups));
+        let w_v = weight(v, h / share, groups);
+        let c = point.spread();
+        let (mut asking, mut asked) = (0.0f64, 0.0f64);
+        for (i, p) in point.p.outer_iter().enumerate() {
+            let between = covariance(p, point.v.view(), point.k.view()).dot(&w_q);
+            let within = norm(&covariance(p, point.v.view(), point.v.view())).sqrt();
+            let pulled = w_k.t().dot(&point.q.row(i));
+            asking = asking.max(norm(&between));
+            asked = asked.max(pulled.dot(&pulled).sqrt() * within);
+        }
+        worst[h] = worst[h].max(c * norm(&w_v) + s * (asking + c * asked));
+    }
+    Some(worst.into_iter().map(rounded).collect())
 }
 
 /// Σ_j p_j (a_j − ā) (b_j − b̄)ᵀ.
 fn covariance(
-    p: ndarray::ArrayView1<'_, f64>,
+    p: ArrayView1<'_, f64>,
     a: ArrayView2<'_, f64>,
     b: ArrayView2<'_, f64>,
 ) -> Array2<f64> {
