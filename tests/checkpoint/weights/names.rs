@@ -134,6 +134,60 @@ fn of_two_names_for_one_tensor_one_is_enough() {
     assert_eq!(tied(1, true).tensors().len(), 1);
 }
 
+struct Shared {
+    source: (Tensor<f64>, Tensor<f64>),
+    target: Option<(Tensor<f64>, Tensor<f64>)>,
+}
+emmy::module!(Shared for f64: source as "lin_l", target as "lin_r" else source);
+
+/// Some of the tensors of two maps.
+struct Maps {
+    l: (Option<Tensor<f64>>, Option<Tensor<f64>>),
+    r: (Option<Tensor<f64>>, Option<Tensor<f64>>),
+}
+emmy::module!(Maps for f64: l as "lin_l", r as "lin_r");
+
+/// A second name is left out with its field, or not at all: half of a field is a file that lacks the rest.
+#[test]
+fn half_of_a_field_does_not_stand_for_the_other_half() {
+    let all = ["lin_l.0", "lin_l.1", "lin_r.0", "lin_r.1"];
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("shared.safetensors");
+    let load = |kept: &[usize]| {
+        let part = |k: usize| kept.contains(&k).then(|| Tensor::ones(vec![2 + k % 2]));
+        let maps = Maps {
+            l: (part(0), part(1)),
+            r: (part(2), part(3)),
+        };
+        weights::save(&path, &maps, &()).unwrap();
+        let mut model = Shared {
+            source: (Tensor::ones(vec![2]), Tensor::ones(vec![3])),
+            target: None,
+        };
+        weights::load_into(&path, &mut model)
+    };
+    assert_eq!(load(&[0, 1, 2, 3]).unwrap().once, []);
+    let pair = |k: usize, l: usize| (all[k].to_owned(), all[l].to_owned());
+    assert_eq!(load(&[0, 1]).unwrap().once, [pair(2, 0), pair(3, 1)]);
+    assert_eq!(load(&[2, 3]).unwrap().once, [pair(0, 2), pair(1, 3)]);
+    for (kept, missing) in [
+        (&[0, 1, 3][..], &[2][..]),
+        (&[1, 2, 3], &[0]),
+        (&[0, 3], &[1, 2]),
+        (&[0], &[1, 2, 3]),
+    ] {
+        let error = load(kept).unwrap_err().to_string();
+        let found = error.matches("missing ").count();
+        assert_eq!(found, missing.len(), "{kept:?}: {error}");
+        for &k in missing {
+            assert!(
+                error.contains(&format!("missing     {}", all[k])),
+                "{error}"
+            );
+        }
+    }
+}
+
 struct Laid {
     row: Tensor<f64>,
     turned: Tensor<f64>,
