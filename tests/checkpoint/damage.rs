@@ -33,7 +33,7 @@ fn damaged_files_are_refused_with_byte_and_reason() {
     for (at, byte, reason) in [
         (0, 0, "emmy"),
         (7, 0, "emmy"),
-        (8, 8, "version 2"),
+        (8, 8, "version 3"),
         (12, 12, "numbers of type f32"),
         (23, 16, "a length of at most"),
         (24, 28, "checksum"),
@@ -109,7 +109,7 @@ fn the_first_version_of_the_format_is_refused_with_a_sentence() {
     refused(
         &path,
         8,
-        "expected version 2, found version 1, of an emmy that counted epochs only: train again",
+        "expected version 3, found version 1, of an emmy that counted epochs only: train again",
     );
 }
 

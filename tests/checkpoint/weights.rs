@@ -27,7 +27,6 @@ struct SelfAttention<F: Real> {
     key: Option<Linear<F>>,
     value: Linear<F>,
     output: Linear<F>,
-    heads: usize,
 }
 emmy::module!(SelfAttention:
     query in "in_proj_*",
@@ -37,29 +36,14 @@ emmy::module!(SelfAttention:
 );
 
 impl<F: Real> SelfAttention<F> {
-    fn new(width: usize, heads: usize, rng: &mut Rng) -> Self {
+    fn new(width: usize, rng: &mut Rng) -> Self {
         let mut map = || Linear::new(width, width, true, rng);
         Self {
             query: map(),
             key: Some(map()),
             value: map(),
             output: map(),
-            heads,
         }
-    }
-
-    fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
-        let (n, width) = (x.shape()[0], x.shape()[1]);
-        let split = |map: &Linear<F>| {
-            let heads = [n, self.heads, width / self.heads];
-            map.forward(pass, x).reshape(&heads).permute(&[1, 0, 2])
-        };
-        let (q, v) = (split(&self.query), split(&self.value));
-        let k = split(self.key.as_ref().unwrap_or(&self.query));
-        let scale = F::of(1.0 / (width as f64 / self.heads as f64).sqrt());
-        let alpha = q.matmul(k.transpose(1, 2)).scale(scale).softmax(-1);
-        let y = alpha.matmul(v).permute(&[1, 0, 2]).reshape(&[n, width]);
-        self.output.forward(pass, y)
     }
 }
 

@@ -27,7 +27,7 @@ fn panics(model: &impl Module<f64>, why: &str) {
 
 #[test]
 fn maps_joined_in_one_tensor_are_its_rows_in_the_order_of_the_fields() {
-    let attention = SelfAttention::<f64>::new(4, 2, &mut init::rng(3));
+    let attention = SelfAttention::<f64>::new(4, &mut init::rng(3));
     let expected = [
         "in_proj_weight",
         "in_proj_bias",
@@ -51,7 +51,7 @@ fn maps_joined_in_one_tensor_are_its_rows_in_the_order_of_the_fields() {
         let rows = whole.slice(ndarray::s![4 * k..4 * k + 4, ..]).into_dyn();
         assert_eq!(rows, map.weight);
     }
-    let mut again = SelfAttention::<f64>::new(4, 2, &mut init::rng(4));
+    let mut again = SelfAttention::<f64>::new(4, &mut init::rng(4));
     weights::load_into(&path, &mut again).unwrap();
     assert_eq!(again.tensors(), attention.tensors());
 }
@@ -61,7 +61,7 @@ fn maps_joined_in_one_tensor_are_its_rows_in_the_order_of_the_fields() {
 fn one_tensor_may_be_two_in_pytorch_which_must_be_the_same() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("attention.safetensors");
-    let mut attention = SelfAttention::<f64>::new(4, 2, &mut init::rng(3));
+    let mut attention = SelfAttention::<f64>::new(4, &mut init::rng(3));
     weights::save(&path, &attention, &()).unwrap();
     attention.key = None;
     assert_eq!(weights::keys(&attention)[0].1, [12, 4]);
@@ -75,10 +75,10 @@ fn one_tensor_may_be_two_in_pytorch_which_must_be_the_same() {
     );
 
     weights::save(&path, &attention, &()).unwrap();
-    let mut again = SelfAttention::<f64>::new(4, 2, &mut init::rng(5));
+    let mut again = SelfAttention::<f64>::new(4, &mut init::rng(5));
     weights::load_into(&path, &mut again).unwrap();
     assert_eq!(again.key.unwrap().weight, attention.query.weight);
-    let mut again = SelfAttention::<f64>::new(4, 2, &mut init::rng(5));
+    let mut again = SelfAttention::<f64>::new(4, &mut init::rng(5));
     again.key = None;
     weights::load_into(&path, &mut again).unwrap();
     assert_eq!(again.tensors(), attention.tensors());
