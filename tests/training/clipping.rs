@@ -98,7 +98,7 @@ fn decay_can_differ_by_paths() {
     };
     let last = |name: &str| name.starts_with("layers.1.");
     let expected = by(&|name| {
-        if name == "layers.1.weight" {
+        if name == "layers.1.att" {
             0.5
         } else if last(name) {
             0.125
@@ -106,7 +106,7 @@ fn decay_can_differ_by_paths() {
             0.25
         }
     });
-    let some = paths(&[("layers.1.weight", 0.5), ("layers.1", 0.125)]);
+    let some = paths(&[("layers.1.att", 0.5), ("layers.1", 0.125)]);
     assert!(
         config(some.clone(), None)
             .optimizer(&net)
@@ -123,12 +123,12 @@ fn decay_can_differ_by_paths() {
     });
     let found = config(some.clone(), Some(vec![Role::Bias])).optimizer(&net);
     assert!(found.same_rule(&expected));
-    for wrong in ["layers.1.we", "layer", "", "layers.1."] {
+    for wrong in ["layers.1.at", "layer", "", "layers.1."] {
         let error = config(paths(&[(wrong, 0.1)]), None)
             .validate_for(&net)
             .unwrap_err();
         assert!(
-            error.to_string().contains("such as layers.0.weight"),
+            error.to_string().contains("such as layers.0.source.weight"),
             "{error}"
         );
     }
