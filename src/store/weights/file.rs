@@ -268,7 +268,7 @@ impl Weights {
                 .filter(|k| k.numbers().any(|n| numbers.contains(&n)))
                 .collect();
             [first, second].iter().all(|side: &Vec<_>| {
-                side.iter().all(is_there) || !side.iter().any(|k| is_there(&k))
+                side.iter().all(is_there) || !side.iter().any(is_there)
             })
         };
         fields.into_iter().all(whole).then_some(there)
