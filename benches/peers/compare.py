@@ -24,14 +24,15 @@ def lines(command, environment):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-def sides(peer, emmy, threads):
-    """The commands of a turn with additions to the environment, our side last.
+def sides(peers, emmy, threads):
+    """The commands of a turn with additions to the environment: PyTorch, other peers, our side last.
 
     PyTorch's threads wait for each other by spinning. Where anything else wants a core, that makes a step many
     times slower; waiting passively costs little and does not. The better of the two counts.
     """
+    peer, *others = peers
     passive = [(peer, {"OMP_WAIT_POLICY": "passive"})] if int(threads) > 1 else []
-    return [(peer, {}), *passive, (emmy, {})]
+    return [(peer, {}), *passive, *((other, {}) for other in others), (emmy, {})]
 
 
 def measure(sides, rounds):
@@ -69,13 +70,28 @@ def graph_line(peer, emmy):
     return f"{p:.2f} | {e:.2f} | {p / e:.1f} | {floor:.2f} | {e / floor:.1f}"
 
 
-def dense_line(peer, emmy):
-    """The columns of dense work; ends the program if the two sides did not compute the same."""
+def agreeing(peer, emmy):
+    """The difference of the results of two sides; ends the program if they did not compute the same."""
     found = difference(peer, emmy)
     if found > TOLERANCE:
         sys.exit(f"results differ by {found:.1e} of their norm, more than {TOLERANCE:.0e}:\n{peer}\n{emmy}")
+    return found
+
+
+def dense_line(peer, emmy):
+    """The columns of dense work."""
+    found = agreeing(peer, emmy)
     (p, p_median), (e, e_median) = ((side["ms_min"], side["ms_median"]) for side in (peer, emmy))
     return f"{p:.2f} | {p_median:.2f} | {e:.2f} | {e_median:.2f} | {e / p:.2f} | {found:.0e}"
+
+
+def candle_line(candle, peer, emmy):
+    """The columns of candle, whose results are held against both others."""
+    if candle is None:
+        return "| | |"
+    found = max(agreeing(candle, peer), agreeing(candle, emmy))
+    c, e = candle["ms_min"], emmy["ms_min"]
+    return f"{c:.2f} | {candle['ms_median']:.2f} | {e / c:.2f} | {found:.0e}"
 
 
 class Set(NamedTuple):
@@ -94,6 +110,13 @@ def alike(*rows):
     """Rows with the same name on both sides."""
     return [(row, row) for row in rows]
 
+
+# The rows that candle's side has too, and its columns.
+CANDLE = {
+    *("product-1024x1024x1024", "product-2048x512x2048", "product-2048x2048x2048"),
+    *("block-8x256x512", "mlp-784-512-512-10"),
+}
+CANDLE_COLUMNS = ["candle ms", "median", "emmy / candle", "difference"]
 
 SETS = {
     "graphs": Set(
@@ -130,6 +153,7 @@ SETS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--set", choices=SETS, default="graphs", help="training on graphs, or dense work")
+    parser.add_argument("--candle", action="store_true", help="candle as a third side of dense work")
     parser.add_argument("--data", type=pathlib.Path, help="folder with Cora; the rows on graphs need it")
     parser.add_argument("--threads", default="1,4")
     parser.add_argument("--row", default="", help="rows, with commas; all without it")
@@ -145,18 +169,30 @@ def main():
     subprocess.run(["cargo", "build", "--release", "--bench", chosen.bench], check=True, cwd=ROOT)
     emmy = ["cargo", "bench", "-q", "--bench", chosen.bench, "--"]
     peer = [sys.executable, str(HERE / chosen.script)]
-    print(f"| row | threads | {' | '.join(chosen.columns)} |")
-    print(f"|---|---:|{'---:|' * len(chosen.columns)}")
+    columns = chosen.columns
+    if args.candle:
+        if args.set != "dense":
+            parser.error("candle has no rows on graphs")
+        # Beside our own build, where nobody looks for a workspace.
+        folder = ["--target-dir", os.environ.get("CANDLE_TARGET_DIR", str(ROOT / "target" / "candle"))]
+        candle = ["cargo", "run", "-q", "--release", "--manifest-path", str(HERE / "candle" / "Cargo.toml"), *folder]
+        subprocess.run([*candle, "--", "--help"], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+        columns = columns + CANDLE_COLUMNS
+    print(f"| row | threads | {' | '.join(columns)} |")
+    print(f"|---|---:|{'---:|' * len(columns)}")
     for threads in args.threads.split(","):
         options = [*data, "--threads", threads, "--seconds", args.seconds]
         for theirs, ours in chosen.rows:
             if args.row and theirs not in args.row.split(","):
                 continue
-            turn = sides([*peer, *options, "--row", theirs], [*emmy, *options, "--row", ours], threads)
-            best = measure(turn, args.rounds)
-            e = best.pop("emmy")
+            peers = [[*peer, *options, "--row", theirs]]
+            if args.candle and theirs in CANDLE:
+                peers.append([*candle, "--", *options, "--row", theirs])
+            best = measure(sides(peers, [*emmy, *options, "--row", ours], threads), args.rounds)
+            e, c = best.pop("emmy"), best.pop("candle", None)
             (p,) = best.values()
-            print(f"| {theirs} | {threads} | {chosen.line(p, e)} |", flush=True)
+            line = chosen.line(p, e) + (f" | {candle_line(c, p, e)}" if args.candle else "")
+            print(f"| {theirs} | {threads} | {line} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ class Turns(unittest.TestCase):
         self.pyg, self.emmy = [sys.executable, "-c", PEER], [sys.executable, "-c", OURS]
 
     def best(self, threads):
-        best = compare.measure(compare.sides(self.pyg, self.emmy, threads), 1)
+        best = compare.measure(compare.sides([self.pyg], self.emmy, threads), 1)
         return best["pyg"]["ms_min"], best["emmy"]["ms_min"]
 
     def test_threads_that_spin_do_not_count_against_the_peer(self):
@@ -33,7 +33,7 @@ class Turns(unittest.TestCase):
         self.assertEqual(self.best("1"), (500.0, 2.0))
 
     def test_our_side_runs_in_the_environment_as_it_is(self):
-        self.assertEqual(compare.sides(self.pyg, self.emmy, "4")[-1], (self.emmy, {}))
+        self.assertEqual(compare.sides([self.pyg, ["other"]], self.emmy, "4")[-2:], [(["other"], {}), (self.emmy, {})])
 
 
 class Agreement(unittest.TestCase):
@@ -76,6 +76,15 @@ class Agreement(unittest.TestCase):
         self.assertIn("| 1.00 | 0e+00", compare.dense_line(peer, peer))
 
 
+    def test_candle_is_held_against_both_sides(self):
+        one, other = self.line((1.0, 0.5)), self.line((1.0, 0.501))
+        for sides in [(other, one, one), (one, other, one), (one, one, other)]:
+            with self.assertRaises(SystemExit):
+                compare.candle_line(*sides)
+        self.assertIn("| 1.00 | 0e+00", compare.candle_line(one, one, one))
+        self.assertEqual(compare.candle_line(None, one, one).count("|") + 1, len(compare.CANDLE_COLUMNS))
+
+
 class Rows(unittest.TestCase):
     def names(self, file):
         """The names of rows in a source: strings with a hyphen that begin an item of a list."""
@@ -87,6 +96,10 @@ class Rows(unittest.TestCase):
             theirs = self.names(chosen.script)
             self.assertEqual([row for row, _ in chosen.rows], theirs)
             self.assertEqual(list(dict.fromkeys(row for _, row in chosen.rows)), self.names(ours))
+
+    def test_candles_rows_are_rows_of_the_table(self):
+        self.assertEqual(set(self.names("candle/src/main.rs")), compare.CANDLE)
+        self.assertLessEqual(compare.CANDLE, {row for row, _ in compare.SETS["dense"].rows})
 
     def test_a_line_fills_its_columns(self):
         line = {"ms_min": 2.0, "ms_median": 3.0, "floor_ms": 1.0, "checks": [[1.0, 0.5]]}

@@ -98,7 +98,7 @@ const DEFAULTS: &str = "Defaults by model:
   gat, gatv2   --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100
   transformer  --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100
   gcnii        --hidden 64 --dropout 0.6 --lr 0.01 --epochs 1500 --patience 100
-All others have --weight-decay 5e-4.
+All others have --weight-decay 5e-4; without that option, the convolutions of gcnii have 0.01.
 
 A run diverges when its training loss, or the validation loss of its last epoch, is no finite number. It has
 no accuracy: the line of JSON says why under \"stopped\", and the means of the summary are those of the other
@@ -224,6 +224,11 @@ impl Cli {
             },
             lr: self.lr.unwrap_or(lr),
             weight_decay: self.weight_decay.unwrap_or(weight_decay),
+            decay_paths: match (self.model, self.weight_decay) {
+                // As published: less for the maps before and behind the convolutions.
+                (Model::Gcnii, None) => vec![("layers".to_owned(), 0.01)],
+                _ => Vec::new(),
+            },
             epochs: self.epochs.unwrap_or(epochs),
             patience: (patience > 0).then_some(patience),
             loss_threshold: self.loss_threshold,

@@ -185,7 +185,8 @@ fn run(cli: &Cli) -> Result<()> {
                 decay: cli.weight_decay,
                 seed: cli.seed,
             };
-            let run = train(&mut *net, &how, &found.laws);
+            let laws: Vec<_> = found.laws.iter().map(|law| law.generator.clone()).collect();
+            let run = train(&mut *net, &how, &laws);
             tell(&run.line())?;
             run.add_to(&mut object);
             if let Some(path) = run.draw(&cli.figures, model.name, &how)? {

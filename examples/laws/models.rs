@@ -3,10 +3,10 @@
 use emmy::graph::{Neighbourhood, generators};
 use emmy::init::{self, Rng};
 use emmy::nn::{
-    Activation, AttentionConfig, AttentionOptions, BlockConfig, Conv, FeedForward,
-    FeedForwardConfig, Fields, Gatv2Options, GraphNet, GraphNetConfig, Heads, LayerNorm, Linear,
-    Lstm, Mlp, Module, MultiHeadAttention, Norm, Pass, SageOptions, Score, Transformer,
-    VisionConfig, VisionTransformer,
+    Activation, AttentionConfig, AttentionOptions, Bert, BertConfig, BlockConfig, Conv,
+    FeedForward, FeedForwardConfig, Fields, Gatv2Options, GraphNet, GraphNetConfig, Gru, Heads,
+    LanguageConfig, LanguageModel, LayerNorm, Linear, Lstm, Mlp, Module, MultiHeadAttention, Norm,
+    Pass, SageOptions, Score, Transformer, VisionConfig, VisionTransformer,
 };
 use emmy::ops::attention::Mask;
 use emmy::{Tensor, Var};
@@ -175,19 +175,57 @@ impl Net for VisionTransformer<f64> {
     }
 }
 
+/// Random symbols below `count`.
+fn symbols(count: usize, length: usize, seed: u64) -> Vec<usize> {
+    let draws = init::uniform::<f64>(&[length], 1.0, &mut init::rng(seed));
+    let symbol = |u: &f64| ((u + 1.0) / 2.0 * count as f64) as usize;
+    draws.iter().map(|u| symbol(u).min(count - 1)).collect()
+}
+
+/// Sequences of as many symbols as the context holds.
+const SEQUENCES: usize = 4;
+
+impl Net for LanguageModel<f64> {
+    fn forward<'t>(&self, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64> {
+        let count = SEQUENCES * self.config.context;
+        let symbols = symbols(self.config.symbols, count, seed);
+        self.forward(pass, &symbols, SEQUENCES)
+    }
+}
+
+/// The tokens, then the summary of the first.
+impl Net for Bert<f64> {
+    fn forward<'t>(&self, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64> {
+        let (context, width) = (self.config.context, self.config.block.attention.width);
+        let count = SEQUENCES * context;
+        let tokens = symbols(self.config.symbols, count, seed);
+        let segments = symbols(self.config.segments, count, seed ^ 1);
+        let y = self.forward(pass, &tokens, &segments, SEQUENCES, &Mask::none());
+        let first = self.pooled(pass, y).reshape(&[SEQUENCES, 1, width]);
+        Var::concat(&[y, first], 1)
+    }
+}
+
 /// A recurrent layer and a map of its outputs, on sequences.
 #[derive(Clone)]
 pub struct Sequence {
-    lstm: Lstm<f64>,
+    lstm: Option<Lstm<f64>>,
+    gru: Option<Gru<f64>>,
     readout: Linear<f64>,
 }
-emmy::module!(Sequence for f64: lstm, readout);
+emmy::module!(Sequence for f64: lstm, gru, readout);
 
 impl Net for Sequence {
     fn forward<'t>(&self, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64> {
         let x = init::normal(&[3, TOKENS, 2], 1.0, &mut init::rng(seed));
-        let (y, _) = self.lstm.forward(pass, pass.tape().constant(x), None);
-        self.readout.forward(pass, y)
+        let mut x = pass.tape().constant(x);
+        if let Some(lstm) = &self.lstm {
+            x = lstm.forward(pass, x, None).0;
+        }
+        if let Some(gru) = &self.gru {
+            x = gru.forward(pass, x, None).0;
+        }
+        self.readout.forward(pass, x)
     }
 }
 
@@ -350,6 +388,7 @@ models! {
             ..base
         })
     };
+    "sgc", "2 propagations, 1 map": |o, rng| graph(|base| on_citations(GraphNetConfig::sgc(3, 2), base));
     "gin", "2 layers, ε trained": |o, rng| graph(|base| GraphNetConfig {
         hidden: 2,
         ..on_citations(GraphNetConfig::gin(3, 2), base)
@@ -404,6 +443,10 @@ models! {
         AttentionConfig { normalize: Some(0.0), ..head() },
         rng,
     );
+    "l2-untied", "1 head, queries and keys apart, distances": |o, rng| attention(
+        AttentionConfig { score: Score::L2, ..head() },
+        rng,
+    );
     "l2-attention", "1 head, tied queries and keys, distances": |o, rng| attention(
         AttentionConfig { score: Score::L2Tied, ..head() },
         rng,
@@ -413,7 +456,13 @@ models! {
         FeedForward::new(config, rng).expect("a valid configuration")
     };
     "lstm", "width 2, on sequences": |o, rng| Sequence {
-        lstm: Lstm::new(2, 2, 1, rng),
+        lstm: Some(Lstm::new(2, 2, 1, rng)),
+        gru: None,
+        readout: Linear::new(2, 2, false, rng),
+    };
+    "gru", "width 2, on sequences": |o, rng| Sequence {
+        lstm: None,
+        gru: Some(Gru::new(2, 2, 1, rng)),
         readout: Linear::new(2, 2, false, rng),
     };
     "experts", "softmax gate, 2 experts 2-3-2 of ReLU": |o, rng| Experts {
@@ -434,6 +483,19 @@ models! {
     };
     "encoder", "post-norm block, ReLU, norms with gain": |o, rng| {
         Blocks::new(BlockConfig { norm_first: false, ..block(o.eps) }, false, false, rng)
+    };
+    "language-model", "4 symbols, causal pre-norm block, learnt positions, GELU, head of its own": |o, rng| {
+        let mut config = LanguageConfig { block: block(o.eps), tied: false, ..LanguageConfig::gpt(4, 3, 1, 1, 3) };
+        config.block.feed_forward.activation = Activation::Gelu;
+        LanguageModel::new(config, o.seed).expect("a valid configuration")
+    };
+    "bert", "4 symbols, post-norm block, GELU, summary of the first token": |o, rng| {
+        let mut config = BertConfig {
+            block: BlockConfig { norm_first: false, ..block(o.eps) },
+            ..BertConfig::new(4, 3, 1, 1, 3)
+        };
+        config.block.feed_forward.activation = Activation::Gelu;
+        Bert::new(config, o.seed).expect("a valid configuration")
     };
     "decoder", "causal pre-norm block that attends to a memory, ReLU, last norm": |o, rng| {
         let config = block(o.eps);

@@ -3,8 +3,8 @@
 use crate::models::Net;
 use clap::ValueEnum;
 use emmy::nn::Pass;
-use emmy::optim::{Algorithm, Optimizer};
-use emmy::symmetry::{Drift, Found};
+use emmy::optim::{Algorithm, Clip, Optimizer};
+use emmy::symmetry::{Drift, Generator};
 use emmy::{Tape, Tensor, init};
 
 /// The rule of the steps.
@@ -16,7 +16,13 @@ pub enum Rule {
     Momentum,
     /// Adam, which has no formula for the drift
     Adam,
+    /// AdamW, the gradients clipped to a norm of 0.1; without a formula too
+    #[value(name = "adamw")]
+    AdamW,
 }
+
+/// The norm to which gradients are clipped.
+const CLIP: f64 = 0.1;
 
 const MOMENTUM: f64 = 0.9;
 
@@ -25,7 +31,7 @@ impl Rule {
     pub fn lr(self) -> f64 {
         match self {
             Self::Descent | Self::Momentum => 0.05,
-            Self::Adam => 0.01,
+            Self::Adam | Self::AdamW => 0.01,
         }
     }
 
@@ -34,6 +40,7 @@ impl Rule {
             Self::Descent => "gradient descent",
             Self::Momentum => "gradient descent with momentum",
             Self::Adam => "Adam",
+            Self::AdamW => "AdamW with clipped gradients",
         }
     }
 
@@ -42,7 +49,7 @@ impl Rule {
         match self {
             Self::Descent => Some(0.0),
             Self::Momentum => Some(MOMENTUM),
-            Self::Adam => None,
+            Self::Adam | Self::AdamW => None,
         }
     }
 
@@ -54,6 +61,7 @@ impl Rule {
                 nesterov: false,
             },
             Self::Adam => Algorithm::ADAM,
+            Self::AdamW => Algorithm::ADAMW,
         }
     }
 }
@@ -77,6 +85,8 @@ pub struct Run {
     pub losses: Vec<f64>,
     /// The largest relative δ before each step.
     pub deltas: Vec<f64>,
+    /// The number of steps whose gradients were clipped.
+    pub clipped: usize,
     /// c of each law at the start and after each step.
     pub conserved: Vec<Vec<f64>>,
     /// The same as the formula predicts from the start; none for a rule without formula.
@@ -84,7 +94,7 @@ pub struct Run {
 }
 
 /// Trains a model to fit random targets on one sample of data.
-pub fn train(net: &mut dyn Net, how: &How, laws: &[Found]) -> Run {
+pub fn train(net: &mut dyn Net, how: &How, laws: &[Generator]) -> Run {
     let target = {
         let tape = Tape::new();
         let y = net.forward(&Pass::eval(&tape, net), how.seed);
@@ -101,27 +111,21 @@ pub fn train(net: &mut dyn Net, how: &How, laws: &[Found]) -> Run {
     let mut optimizer = Optimizer::new(how.rule.algorithm()).weight_decay(how.decay);
     let start = flat(&net.tensors());
     let mut drifts: Vec<Drift> = match how.rule.momentum() {
-        Some(_) => laws
-            .iter()
-            .map(|law| Drift::new(&law.generator, &start))
-            .collect(),
+        Some(_) => laws.iter().map(|law| Drift::new(law, &start)).collect(),
         None => Vec::new(),
     };
-    let conserved = |theta: &[f64]| {
-        laws.iter()
-            .map(|law| law.generator.conserved(theta))
-            .collect()
-    };
+    let conserved = |theta: &[f64]| laws.iter().map(|law| law.conserved(theta)).collect();
     let predicted = |drifts: &[Drift]| drifts.iter().map(Drift::conserved).collect();
     let mut run = Run {
         diverged: false,
         losses: Vec::new(),
         deltas: Vec::new(),
+        clipped: 0,
         conserved: vec![conserved(&start)],
         predicted: how.rule.momentum().map(|_| vec![predicted(&drifts)]),
     };
     for _ in 0..how.steps {
-        let (loss, gradients) = point(net);
+        let (loss, mut gradients) = point(net);
         // A little before the numbers end, their products do.
         if !(loss.is_finite() && loss < 1e100) {
             run.diverged = true;
@@ -129,11 +133,13 @@ pub fn train(net: &mut dyn Net, how: &How, laws: &[Found]) -> Run {
         }
         let theta = flat(&net.tensors());
         let gradient = flat(&gradients.iter().collect::<Vec<_>>());
-        let deltas = laws
-            .iter()
-            .map(|law| law.generator.relative(&theta, &gradient));
+        let deltas = laws.iter().map(|law| law.relative(&theta, &gradient));
         run.losses.push(loss);
         run.deltas.push(deltas.fold(0.0, f64::max));
+        if how.rule == Rule::AdamW {
+            let norm = Clip::GlobalNorm(CLIP).apply(&mut gradients);
+            run.clipped += usize::from(norm > CLIP);
+        }
         optimizer.step(net.tensors_mut(), &gradients, how.lr);
         run.conserved.push(conserved(&flat(&net.tensors())));
         if let (Some(all), Some(momentum)) = (&mut run.predicted, how.rule.momentum()) {

@@ -5,8 +5,7 @@
 //! - `--certify mnist` trains a network on handwritten digits and bounds how far its outputs can move.
 //! - `--figure 2`, `3` and `5` are those of Kim, Papamakarios and Mnih, "The Lipschitz Constant of
 //!   Self-Attention" (ICML 2021): the bound of L2 attention against what ascent finds, inversion, and the
-//! spread
-//!   of outputs.
+//!   spread of outputs.
 
 #[path = "../support/mod.rs"]
 mod support;

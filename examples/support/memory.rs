@@ -7,11 +7,40 @@ use emmy::{Error, Real, Result};
 /// Numbers held for each parameter: value, gradient, two of Adam's, the best value, one in passing.
 const OF_A_PARAMETER: f64 = 6.0;
 
-/// Numbers held for each neuron of each node: the layer's values on the way to its output, and gradients.
-const OF_A_NEURON: f64 = 6.0;
+/// Numbers held for each head of each edge: scores, coefficients and masks on the way, and gradients.
+const OF_A_HEAD: f64 = 10.0;
+
+/// Numbers held for each feature of a node that is not zero: those of the data, and those left by dropout.
+const OF_A_FEATURE: f64 = 6.0;
 
 /// Bytes of a layer besides its numbers: tensors, their names and shapes, nodes of the tape.
 const OF_A_LAYER: f64 = 16_384.0;
+
+/// Bytes for any training: the stacks of threads, the record of the run, buffers of products.
+const OF_A_RUN: f64 = 8_388_608.0;
+
+/// Numbers held for each output of a layer and each node: the values on the way to the output, dropout and
+/// activation included, and gradients. They are measured, and rounded up; `tests/examples/memory.rs` holds
+/// them against the memory that programs take.
+fn of_a_neuron(conv: &Conv) -> f64 {
+    match conv {
+        Conv::Gcn(_) => 7.0,
+        Conv::Sage(_) => 9.0,
+        Conv::Gat(_) => 9.0,
+        Conv::Gatv2(_) => 12.0,
+        Conv::Sgc(options) => 7.0 + options.steps as f64,
+        Conv::Gin(_) => 13.0,
+        Conv::Gcnii(options) if options.shared => 13.0,
+        Conv::Gcnii(_) => 20.0,
+        Conv::GatedGraph(options) => 5.0 + 16.0 * options.steps as f64,
+        Conv::Transformer(_) => 19.0,
+    }
+}
+
+/// The attention heads of a layer; one where there is no attention.
+fn heads(conv: &Conv) -> f64 {
+    conv.heads() as f64
+}
 
 /// The memory that is assumed where the system does not say how much there is: 16 GiB.
 const ASSUMED: f64 = 17_179_869_184.0;
@@ -19,19 +48,10 @@ const ASSUMED: f64 = 17_179_869_184.0;
 const GIB: f64 = 1_073_741_824.0;
 
 /// Refuses a network whose training on a data set needs more memory than the machine has. The need is an
-/// estimate: it counts parameters, neurons of nodes, heads of edges, and layers.
+/// estimate from above: it counts parameters, neurons of nodes, heads of edges, features, and layers.
 pub fn check<F: Real>(config: &GraphNetConfig, set: &Dataset) -> Result<()> {
     config.validate()?;
-    let heads = |conv: &Conv| conv.attention().map_or(1, |a| a.heads) as f64;
-    let hidden = (config.layers - 1) as f64;
-    let neurons = hidden * config.conv.output(config.hidden) as f64
-        + heads(&config.last) * config.classes as f64;
-    let edges = (set.graph.edges() + set.graph.nodes()) as f64;
-    let numbers = OF_A_PARAMETER * config.parameter_count()
-        + OF_A_NEURON * set.graph.nodes() as f64 * neurons
-        + 4.0 * edges * (hidden * heads(&config.conv) + heads(&config.last));
-    let needed = size_of::<F>() as f64 * numbers + OF_A_LAYER * config.layers as f64;
-    let there = physical();
+    let (needed, there) = (needed::<F>(config, set), physical());
     if needed <= there {
         return Ok(());
     }
@@ -45,6 +65,34 @@ pub fn check<F: Real>(config: &GraphNetConfig, set: &Dataset) -> Result<()> {
             config.layers
         ),
     ))
+}
+
+/// Bytes that the training of a network on a data set needs besides those of the data, from above.
+pub fn needed<F: Real>(config: &GraphNetConfig, set: &Dataset) -> f64 {
+    let (nodes, ends) = (set.graph.nodes() as f64, config.ends);
+    // Whatever stands behind the layers, a last layer or a map, writes one output per class.
+    let last = usize::from(!ends.output);
+    let hidden = (config.layers - last) as f64;
+    // A norm, and a sum with what stood before.
+    let more = |on: bool| if on { 2.0 } else { 0.0 };
+    let between =
+        of_a_neuron(&config.conv) + more(config.norm.is_some()) + more(config.residual.is_some());
+    let mut numbers = hidden * between * config.conv.output(config.hidden) as f64;
+    if ends.input {
+        numbers += 5.0 * config.hidden as f64;
+    }
+    numbers += config.classes as f64
+        * match ends.output {
+            true => 5.0,
+            false => of_a_neuron(&config.last) * heads(&config.last),
+        };
+    let edges = (set.graph.edges() + set.graph.nodes()) as f64;
+    let heads = hidden * heads(&config.conv) + last as f64 * heads(&config.last);
+    let numbers = nodes * numbers
+        + OF_A_PARAMETER * config.parameter_count()
+        + OF_A_HEAD * edges * heads
+        + OF_A_FEATURE * set.features.pattern.nnz() as f64;
+    OF_A_RUN + OF_A_LAYER * config.layers as f64 + size_of::<F>() as f64 * numbers
 }
 
 /// The memory of the machine in bytes, or that of its container if that is less.

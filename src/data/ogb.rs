@@ -238,7 +238,7 @@ fn split(folder: &Path, scheme: Option<&str>, nodes: usize) -> Result<Split> {
                         [] => "none".to_owned(),
                         several => several.join(", "),
                     };
-                    let what = format!("{}", crate::error::printable(&all));
+                    let what = crate::error::printable(&all);
                     return Err(Error::invalid(what, "one split, or the name of one", found));
                 }
             }

@@ -30,6 +30,9 @@ pub struct Report {
     pub overflowing: Vec<(String, usize)>,
     /// Tensors with infinite numbers or NaN in the file, and how many. This is no reason to refuse them.
     pub not_finite: Vec<(String, usize)>,
+    /// The tensors that the model has once and PyTorch twice, which the file has under one of the two names:
+    /// the name that is not there, and the one that is.
+    pub once: Vec<(String, String)>,
     /// The tensors in the file that every model ignores: counters of batches.
     pub ignored: Vec<String>,
 }
@@ -138,6 +141,9 @@ impl Display for Report {
         })?;
         lines(f, "not finite", &self.not_finite, |(key, count)| {
             format!("{}: {count} numbers are infinite or NaN", name(key))
+        })?;
+        lines(f, "once", &self.once, |(key, there)| {
+            format!("{}: only under its other name, {}", name(key), name(there))
         })?;
         lines(f, "ignored", &self.ignored, |key| name(key))
     }

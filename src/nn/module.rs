@@ -38,8 +38,10 @@ pub struct Fields<R> {
     listing: Listing,
     path: Vec<Step>,
     role: Role,
-    /// Whether what is listed now has been listed under another name.
-    copying: bool,
+    /// The number of the field whose tensors are listed now and have another name too, if there is one.
+    copying: Option<usize>,
+    /// How many such fields there have been.
+    copies: usize,
     entries: Vec<Entry<R>>,
     /// The place of each entry in PyTorch.
     places: Vec<TorchPlace>,
@@ -71,7 +73,8 @@ impl<R> Fields<R> {
             listing,
             path: Vec::new(),
             role: Role::default(),
-            copying: false,
+            copying: None,
+            copies: 0,
             entries: Vec::new(),
             places: Vec::new(),
         }
@@ -100,7 +103,9 @@ impl<R> Fields<R> {
     /// them in PyTorch.
     pub fn copies(&mut self, name: &str, torch: TorchName, list: impl FnOnce(&mut Self)) {
         if self.listing == Listing::Places {
-            let before = std::mem::replace(&mut self.copying, true);
+            let before = self.copying;
+            self.copying = before.or(Some(self.copies));
+            self.copies += 1;
             self.field(name, None, torch, list);
             self.copying = before;
         }

@@ -49,12 +49,13 @@ pub(crate) struct TorchPlace {
     pub joined: bool,
     /// See [`TorchName::axes`].
     pub axes: Option<&'static [Option<usize>]>,
-    /// Whether PyTorch has a second name for the tensor, and this is the second.
-    pub copy: bool,
+    /// Where PyTorch has a second name for the tensor, and this is the second: the number of the field that
+    /// has second names.
+    pub copy: Option<usize>,
 }
 
 /// The place of the tensor at the end of a path.
-pub(super) fn place(path: &[Step], copy: bool) -> TorchPlace {
+pub(super) fn place(path: &[Step], copy: Option<usize>) -> TorchPlace {
     let (mut key, mut endings) = (String::new(), String::new());
     let mut glued = true;
     let mut begin = |key: &mut String, piece: &str, glue: bool| {
@@ -110,7 +111,7 @@ mod tests {
             },
         };
         let path: Vec<_> = path.iter().map(step).collect();
-        place(&path, false).key
+        place(&path, None).key
     }
 
     #[test]

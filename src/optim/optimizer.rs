@@ -84,8 +84,8 @@ impl Algorithm {
 pub struct Optimizer<F: Real> {
     algorithm: Algorithm,
     weight_decay: f64,
-    /// Which parameters decay; empty: all.
-    decays: Vec<bool>,
+    /// λ of each parameter; empty: `weight_decay` for all.
+    decays: Vec<f64>,
     steps: u64,
     /// The velocity, or Adam's m: one list a parameter, made at the first step.
     first: Vec<Vec<F>>,
@@ -137,8 +137,19 @@ impl<F: Real> Optimizer<F> {
         parameters: impl IntoIterator<Item = T>,
         choose: impl Fn(T) -> bool,
     ) -> Self {
+        let lambda = self.weight_decay;
+        self.decay_each(parameters, |p| if choose(p) { lambda } else { 0.0 })
+    }
+
+    /// The same with a weight decay λ for each parameter of the model, in the model's order. `lambda` gives it
+    /// for what `parameters` says of a parameter.
+    pub fn decay_each<T>(
+        self,
+        parameters: impl IntoIterator<Item = T>,
+        lambda: impl Fn(T) -> f64,
+    ) -> Self {
         Self {
-            decays: parameters.into_iter().map(choose).collect(),
+            decays: parameters.into_iter().map(lambda).collect(),
             ..self
         }
     }
@@ -172,6 +183,9 @@ impl<F: Real> Optimizer<F> {
             Err(Error::invalid(what, "a number, at least 0", x.to_string()))
         };
         at_least_zero("weight decay", self.weight_decay)?;
+        for &lambda in &self.decays {
+            at_least_zero("weight decay", lambda)?;
+        }
         match self.algorithm {
             Algorithm::Sgd { momentum, nesterov } => {
                 at_least_zero("momentum", momentum)?;
@@ -220,7 +234,7 @@ impl<F: Real> Optimizer<F> {
     ///
     /// # Panics
     /// If there is not one gradient of the same shape for each parameter, the parameters are not those of the
-    /// first step, or [`decay_only`](Self::decay_only) chose among another number of parameters.
+    /// first step, or [`decay_each`](Self::decay_each) is for another number of parameters.
     #[track_caller]
     pub fn step<'a>(
         &mut self,
@@ -230,7 +244,7 @@ impl<F: Real> Optimizer<F> {
     ) {
         assert!(
             self.decays.is_empty() || self.decays.len() == gradients.len(),
-            "decay_only: chosen among {} parameters, the gradients are of {}",
+            "step: weight decay for {} parameters, the gradients are of {}",
             self.decays.len(),
             gradients.len()
         );
@@ -278,11 +292,7 @@ impl<F: Real> Optimizer<F> {
         let g = contiguous(g);
         let g = g.as_slice().expect("contiguous");
         let p = p.as_slice_mut().expect("contiguous");
-        let decay = if self.decays.is_empty() || self.decays.get(k) == Some(&true) {
-            self.weight_decay
-        } else {
-            0.0
-        };
+        let decay = self.decays.get(k).copied().unwrap_or(self.weight_decay);
         let (algorithm, t) = (self.algorithm, self.steps);
         match algorithm {
             Algorithm::Sgd { momentum: 0.0, .. } => {

@@ -9,7 +9,7 @@
 //! | byte | size | what |
 //! |---|---|---|
 //! | 0 | 8 | `emmy\r\n\x1a\n`, which breaks when a file is mangled as text |
-//! | 8 | 4 | version of the format, 2 |
+//! | 8 | 4 | version of the format, 3 |
 //! | 12 | 4 | type of the numbers, `f32 ` or `f64 ` |
 //! | 16 | 8 | length of the body |
 //! | 24 | 4 | CRC-32 (IEEE) of the body |
@@ -161,7 +161,7 @@ pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
         let found = match version {
             1 => "version 1, of an emmy that counted epochs only: train again, or resume with that emmy"
                 .to_owned(),
-            2 => "version 2, of an emmy whose layers had fewer options: train again, or resume with that emmy"
+            2 => "version 2, of an emmy with one weight decay and fewer options of layers: train again, or resume with that emmy"
                 .to_owned(),
             other => other.to_string(),
         };

@@ -59,6 +59,9 @@ pub struct TrainConfig {
     pub weight_decay: f64,
     /// The roles of the parameters that decay; without it all do.
     pub decay_roles: Option<Vec<Role>>,
+    /// Other weight decays than [`weight_decay`](Self::weight_decay), for parts of the model by their path
+    /// (`"layers"`, `"layers.3.map"`); the first that fits a parameter counts.
+    pub decay_paths: Vec<(String, f64)>,
     /// How gradients are clipped before a step. Records and observers have them as they were.
     pub clip: Option<Clip>,
     /// The factor of the learning rate by the number of epochs or steps.
@@ -85,6 +88,7 @@ impl Default for TrainConfig {
             lr: 0.01,
             weight_decay: 0.0,
             decay_roles: None,
+            decay_paths: Vec::new(),
             clip: None,
             schedule: Schedule::default(),
             plateau: None,
@@ -101,10 +105,39 @@ impl TrainConfig {
     /// The optimiser of a model before its first step.
     pub fn optimizer<F: Real>(&self, model: &impl Module<F>) -> Optimizer<F> {
         let optimizer = Optimizer::new(self.algorithm).weight_decay(self.weight_decay);
-        match &self.decay_roles {
-            Some(roles) => optimizer.decay_only(model.roles(), |role| roles.contains(&role)),
-            None => optimizer,
+        if self.decay_roles.is_none() && self.decay_paths.is_empty() {
+            return optimizer;
         }
+        let names = model.parameters().into_iter().map(|(name, _)| name);
+        let decays = |role| (self.decay_roles.as_ref()).is_none_or(|roles| roles.contains(&role));
+        optimizer.decay_each(names.zip(model.roles()), |(name, role)| {
+            let mut paths = self.decay_paths.iter();
+            match paths.find(|(path, _)| is_within(&name, path)) {
+                _ if !decays(role) => 0.0,
+                Some(&(_, lambda)) => lambda,
+                None => self.weight_decay,
+            }
+        })
+    }
+
+    /// Checks that each path of [`decay_paths`](Self::decay_paths) leads to parameters.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the first that does not.
+    pub fn validate_for<F: Real>(&self, model: &impl Module<F>) -> Result<()> {
+        let names: Vec<String> = model
+            .parameters()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        for (path, _) in &self.decay_paths {
+            if !names.iter().any(|name| is_within(name, path)) {
+                let what = "weight decay: path";
+                let rule = format!("one of the model, such as {}", names.join(", "));
+                return Err(Error::invalid(what, rule, path.clone()));
+            }
+        }
+        Ok(())
     }
 
     /// Whether one can train so.
@@ -125,9 +158,17 @@ impl TrainConfig {
             return Err(Error::invalid("loss threshold", "a finite number", found));
         }
         let optimizer = Optimizer::<f64>::new(self.algorithm);
-        optimizer.weight_decay(self.weight_decay).validate()?;
+        let lambdas = self.decay_paths.iter().map(|&(_, lambda)| lambda);
+        let optimizer = optimizer.weight_decay(self.weight_decay);
+        optimizer.decay_each(lambdas, |lambda| lambda).validate()?;
         self.schedule.validate()?;
         self.clip.map_or(Ok(()), |clip| clip.validate())?;
         self.plateau.map_or(Ok(()), |plateau| plateau.validate())
     }
+}
+
+/// Whether the parameter `name` is the one at `path`, or in the part there.
+fn is_within(name: &str, path: &str) -> bool {
+    let rest = name.strip_prefix(path);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

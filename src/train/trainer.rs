@@ -42,13 +42,15 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// A model before its first epoch.
     ///
     /// # Errors
-    /// If the configuration is not valid, or its learning rate or weight decay is not 0 but would be in `F`.
+    /// If the configuration is not valid, names a path that the model does not have, or its learning rate or
+    /// a weight decay is not 0 but would be in `F`.
     pub fn new(model: M, config: TrainConfig) -> Result<Self> {
         config.validate()?;
-        let constants = [
-            ("learning rate", config.lr),
-            ("weight decay", config.weight_decay),
-        ];
+        config.validate_for(&model)?;
+        let decays = config.decay_paths.iter().map(|&(_, lambda)| lambda);
+        let decays = std::iter::once(config.weight_decay).chain(decays);
+        let constants = std::iter::once(("learning rate", config.lr))
+            .chain(decays.map(|lambda| ("weight decay", lambda)));
         for (name, value) in constants {
             if value != 0.0 && F::of(value) == F::zero() {
                 let rule = format!("0, or a number that is not 0 in {}", F::NAME);

@@ -98,19 +98,22 @@ fn only_regular_files_are_read() {
 }
 
 #[test]
-fn the_first_version_of_the_format_is_refused_with_a_sentence() {
+fn earlier_versions_of_the_format_are_refused_with_a_sentence() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
     checkpoint(&path);
     let mut bytes = std::fs::read(&path).unwrap();
-    assert_eq!(bytes[8..12], [2, 0, 0, 0]);
-    bytes[8] = 1;
-    std::fs::write(&path, bytes).unwrap();
-    refused(
-        &path,
-        8,
-        "expected version 3, found version 1, of an emmy that counted epochs only: train again",
-    );
+    assert_eq!(bytes[8..12], [3, 0, 0, 0]);
+    for (version, what) in [
+        (1, "that counted epochs only"),
+        (2, "with one weight decay and fewer options of layers"),
+    ] {
+        bytes[8] = version;
+        std::fs::write(&path, &bytes).unwrap();
+        let why =
+            format!("expected version 3, found version {version}, of an emmy {what}: train again");
+        refused(&path, 8, &why);
+    }
 }
 
 proptest! {

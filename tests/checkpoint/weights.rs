@@ -1,6 +1,7 @@
 //! Weights under the names of PyTorch: models made by hand, whose layers are called there as here, or not.
 
 mod hostile;
+mod layers;
 mod names;
 mod reports;
 mod torch;
@@ -26,7 +27,6 @@ struct SelfAttention<F: Real> {
     key: Option<Linear<F>>,
     value: Linear<F>,
     output: Linear<F>,
-    heads: usize,
 }
 emmy::module!(SelfAttention:
     query in "in_proj_*",
@@ -36,69 +36,14 @@ emmy::module!(SelfAttention:
 );
 
 impl<F: Real> SelfAttention<F> {
-    fn new(width: usize, heads: usize, rng: &mut Rng) -> Self {
+    fn new(width: usize, rng: &mut Rng) -> Self {
         let mut map = || Linear::new(width, width, true, rng);
         Self {
             query: map(),
             key: Some(map()),
             value: map(),
             output: map(),
-            heads,
         }
-    }
-
-    fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
-        let (n, width) = (x.shape()[0], x.shape()[1]);
-        let split = |map: &Linear<F>| {
-            let heads = [n, self.heads, width / self.heads];
-            map.forward(pass, x).reshape(&heads).permute(&[1, 0, 2])
-        };
-        let (q, v) = (split(&self.query), split(&self.value));
-        let k = split(self.key.as_ref().unwrap_or(&self.query));
-        let scale = F::of(1.0 / (width as f64 / self.heads as f64).sqrt());
-        let alpha = q.matmul(k.transpose(1, 2)).scale(scale).softmax(-1);
-        let y = alpha.matmul(v).permute(&[1, 0, 2]).reshape(&[n, width]);
-        self.output.forward(pass, y)
-    }
-}
-
-/// PyTorch's `TransformerEncoderLayer` with its defaults.
-struct EncoderLayer<F: Real> {
-    attention: SelfAttention<F>,
-    norm1: LayerNorm<F>,
-    up: Linear<F>,
-    down: Linear<F>,
-    norm2: LayerNorm<F>,
-}
-emmy::module!(EncoderLayer: attention as "self_attn", norm1, up as "linear1", down as "linear2", norm2);
-
-struct Encoder<F: Real> {
-    layers: Vec<EncoderLayer<F>>,
-}
-emmy::module!(Encoder: layers);
-
-impl<F: Real> Encoder<F> {
-    fn new(seed: u64) -> Self {
-        let rng = &mut init::rng(seed);
-        let layer = EncoderLayer {
-            attention: SelfAttention::new(4, 2, rng),
-            norm1: LayerNorm::new(4),
-            up: Linear::new(4, 6, true, rng),
-            down: Linear::new(6, 4, true, rng),
-            norm2: LayerNorm::new(4),
-        };
-        Self {
-            layers: vec![layer],
-        }
-    }
-
-    fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
-        self.layers.iter().fold(x, |x, layer| {
-            let x = (layer.norm1).forward(pass, x + layer.attention.forward(pass, x));
-            let hidden = layer.up.forward(pass, x).relu();
-            let y = layer.down.forward(pass, hidden);
-            layer.norm2.forward(pass, x + y)
-        })
     }
 }
 

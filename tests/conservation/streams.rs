@@ -4,7 +4,9 @@ use crate::chains::{Made, made};
 use crate::support::*;
 use emmy::graph::Neighbourhood;
 use emmy::init;
-use emmy::nn::{Activation, AttentionOptions, GraphLayer, Heads, Layer, Linear, Params, Pass};
+use emmy::nn::{
+    Activation, AttentionOptions, GraphLayer, Heads, Layer, LayerNorm, Linear, Params, Pass,
+};
 use emmy::symmetry::{Law, Ports, Symmetry};
 use emmy::{Real, Var};
 use proptest::prelude::*;
@@ -210,5 +212,51 @@ fn the_stream_of_a_linear_network_may_be_mixed() {
             assert_eq!(laws[1].entries(), 36);
             holds(&laws, &net, &problem);
         }
+    }
+}
+
+/// Two maps write the stream x + B n(x), with x = A input and n a LayerNorm; what is read is the stream, or
+/// the norm of it.
+#[derive(Debug, Clone)]
+struct TwoWriters<F: Real> {
+    first: Linear<F>,
+    second: Linear<F>,
+    norm: LayerNorm<F>,
+    /// Whether the norm stands behind the sum (post-norm), else before the second map.
+    behind: bool,
+}
+emmy::module!(TwoWriters: first, second);
+
+impl<F: Real> Network<F> for TwoWriters<F> {
+    fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
+        let x = self.first.forward(pass, problem.input(pass.tape()));
+        let norm = |x| self.norm.forward(pass, x);
+        match self.behind {
+            true => norm(x + self.second.forward(pass, x)),
+            false => x + self.second.forward(pass, norm(x)),
+        }
+    }
+}
+
+/// A shift by one writer alone is a law if all that is behind it is a norm that does not see it. The other
+/// readers of the stream stand before that writer. Where the stream itself is the output, it is none.
+#[test]
+fn one_writer_may_shift_what_only_a_norm_reads() {
+    let problem = example(4, Loss::SquaredError, 3);
+    let rng = &mut init::rng(0);
+    for (behind, shifts) in [(true, 2), (false, 0)] {
+        let mut net = TwoWriters::<f64> {
+            first: Linear::new(4, 3, true, rng),
+            second: Linear::new(3, 3, true, rng),
+            norm: LayerNorm::plain(1e-3),
+            behind,
+        };
+        draw_all(&mut net, 5);
+        let laws = trace_on(&net, &problem).laws();
+        let of_second = |law: &&Law| law.name.starts_with("second, shift");
+        let found: Vec<Law> = laws.iter().filter(of_second).cloned().collect();
+        assert_eq!(found.len(), shifts, "{behind}: {laws:?}");
+        assert!(!laws.iter().any(|law| law.name.starts_with("first, shift")));
+        holds(&laws, &net, &problem);
     }
 }

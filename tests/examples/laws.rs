@@ -74,7 +74,12 @@ fn a_norm_with_an_eps_has_a_law_less() {
 #[test]
 fn a_training_is_drawn() {
     let folder = TempDir::new().unwrap();
-    for (rule, known) in [("descent", true), ("momentum", true), ("adam", false)] {
+    for (rule, known) in [
+        ("descent", true),
+        ("momentum", true),
+        ("adam", false),
+        ("adamw", false),
+    ] {
         let args = [
             "--model", "linear", "--train", "50", "--rule", rule, "--json",
         ];

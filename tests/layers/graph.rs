@@ -321,6 +321,7 @@ fn the_configuration_reaches_the_layers_and_the_seed_decides_the_rest() {
                 omega: Some(Omega::Layer),
                 slope: 0.7,
                 dropout: 0.4,
+                score_norm: None,
             };
             assert_eq!(found, expected);
         }

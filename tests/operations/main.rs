@@ -10,4 +10,5 @@ mod passages;
 #[path = "../fixtures/mod.rs"]
 mod reference;
 mod registry;
+mod tiles;
 mod values;

@@ -77,6 +77,65 @@ fn records_have_the_norms_before_clipping() {
     assert_eq!(norms(Some(Clip::GlobalNorm(1e-3))), norms(None));
 }
 
+/// The decay of a path holds for all of that part and for no name that only begins alike; roles come first.
+#[test]
+fn decay_can_differ_by_paths() {
+    let paths = |paths: &[(&str, f64)]| -> Vec<(String, f64)> {
+        let owned = |&(path, lambda): &(&str, f64)| (path.to_owned(), lambda);
+        paths.iter().map(owned).collect()
+    };
+    let config = |decay_paths, decay_roles| TrainConfig {
+        weight_decay: 0.25,
+        decay_paths,
+        decay_roles,
+        ..TrainConfig::default()
+    };
+    let net = setting(0.2).net();
+    let names: Vec<_> = net.parameters().into_iter().map(|(name, _)| name).collect();
+    let by = |lambda: &dyn Fn(&str) -> f64| {
+        let optimizer = Optimizer::<f64>::new(Algorithm::ADAM).weight_decay(0.25);
+        optimizer.decay_each(&names, |name| lambda(name))
+    };
+    let last = |name: &str| name.starts_with("layers.1.");
+    let expected = by(&|name| {
+        if name == "layers.1.att" {
+            0.5
+        } else if last(name) {
+            0.125
+        } else {
+            0.25
+        }
+    });
+    let some = paths(&[("layers.1.att", 0.5), ("layers.1", 0.125)]);
+    assert!(
+        config(some.clone(), None)
+            .optimizer(&net)
+            .same_rule(&expected)
+    );
+    let expected = by(&|name| {
+        if name.ends_with("bias") && last(name) {
+            0.125
+        } else if name.ends_with("bias") {
+            0.25
+        } else {
+            0.0
+        }
+    });
+    let found = config(some.clone(), Some(vec![Role::Bias])).optimizer(&net);
+    assert!(found.same_rule(&expected));
+    for wrong in ["layers.1.at", "layer", "", "layers.1."] {
+        let error = config(paths(&[(wrong, 0.1)]), None)
+            .validate_for(&net)
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("such as layers.0.source.weight"),
+            "{error}"
+        );
+    }
+    assert!(config(some, None).validate_for(&net).is_ok());
+    assert!(config(paths(&[("layers", -1.0)]), None).validate().is_err());
+}
+
 #[test]
 fn decay_can_be_left_to_roles() {
     let decayed = |decay_roles: Option<Vec<Role>>| -> Vec<String> {

@@ -26,11 +26,16 @@ fn chosen_parameters_decay_as_if_all_did_and_the_others_as_if_none() {
         };
         let chosen = (all.clone()).decay_only(["a", "b", "c"], |name| name == "b");
         assert!(!chosen.same_rule(&all));
-        let (with, without) = (run(all), run(Optimizer::new(algorithm)));
+        let (with, without) = (run(all.clone()), run(Optimizer::new(algorithm)));
         assert!((0..3).all(|k| with[k] != without[k]));
         let [a, _, c] = without;
         let [_, b, _] = with;
-        assert_eq!(run(chosen), [a, b, c], "{algorithm:?}");
+        assert_eq!(run(chosen), [a, b.clone(), c.clone()], "{algorithm:?}");
+        let half = run(all.clone().weight_decay(0.15));
+        let each = all.clone().decay_each([0.15, 0.3, 0.0], |lambda| lambda);
+        assert!(!each.same_rule(&all) && each.validate().is_ok());
+        assert_eq!(run(each), [half[0].clone(), b, c], "{algorithm:?}");
+        assert!(all.decay_each([f64::NAN], |x| x).validate().is_err());
     }
 }
 
@@ -50,7 +55,7 @@ fn a_choice_by_role_is_one_by_name() {
 }
 
 #[test]
-#[should_panic(expected = "decay_only: chosen among 1 parameters, the gradients are of 2")]
+#[should_panic(expected = "step: weight decay for 1 parameters, the gradients are of 2")]
 fn a_choice_must_be_among_the_parameters_of_the_step() {
     let mut optimizer = Optimizer::<f64>::new(Algorithm::SGD)
         .weight_decay(0.1)

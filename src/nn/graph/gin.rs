@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 /// | x | `[n, in]`, dense or sparse |
 /// | W₁, b₁ | `[out, in]`, `[out]` |
 /// | W₂, b₂ | `[out, out]`, `[out]` |
-/// | ε | `[1]`; it starts at 0 |
+/// | ε | `[1]`; it starts at 0, and is trained or not |
 ///
-/// As PyTorch Geometric's `GINConv` with `train_eps` and the perceptron of its `GIN` model, without batch
+/// As PyTorch Geometric's `GINConv` (`train_eps` says which) and the perceptron of its `GIN` model, without batch
 /// norm between the two layers. The sum commutes with W₁ and is taken on the narrower side of it. Weights
 /// start Xavier-uniform, biases at 0.
 ///
@@ -31,14 +31,16 @@ use serde::{Deserialize, Serialize};
 /// examined one by one, so the neurons between them have their law, W₁ against W₂. ε takes part in no law.
 #[derive(Debug, Clone)]
 pub struct GinConv<F: Real> {
-    /// ε; none for an ε that stays 0.
+    /// ε, if it is trained.
     pub eps: Option<Tensor<F>>,
+    /// ε, if it is not: state, which PyTorch Geometric keeps under the same name.
+    pub fixed_eps: Option<Tensor<F>>,
     /// W₁ and b₁.
     pub first: Linear<F>,
     /// W₂ and b₂.
     pub second: Linear<F>,
 }
-crate::module!(GinConv: eps = Gain, first as "nn.lins.0", second as "nn.lins.1");
+crate::module!(GinConv: eps = Gain, first as "nn.lins.0", second as "nn.lins.1"; state fixed_eps as "eps");
 
 /// The options of [`GinConv`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +56,7 @@ impl<F: Real> GinConv<F> {
     pub fn new(input: usize, out: usize, options: GinOptions, rng: &mut Rng) -> Self {
         Self {
             eps: options.eps.then(|| init::zeros(&[1])),
+            fixed_eps: (!options.eps).then(|| init::zeros(&[1])),
             first: Linear::new(input, out, options.bias, rng),
             second: Linear::new(out, out, options.bias, rng),
         }
@@ -90,10 +93,13 @@ impl<F: Real> GinConv<F> {
         neighbours: &Neighbourhood<F>,
     ) -> Var<'t, F> {
         let sum = sum_over(pass, neighbours.pattern());
+        let fixed = self.fixed_eps.as_ref().and_then(|eps| eps.first().copied());
+        let fixed = fixed.filter(|&eps| eps != F::zero());
         let both = |x: Var<'t, F>| {
-            let own = match &self.eps {
-                Some(eps) => x * (pass.param(eps) + F::one()),
-                None => x,
+            let own = match (&self.eps, fixed) {
+                (Some(eps), _) => x * (pass.param(eps) + F::one()),
+                (None, Some(eps)) => x.scale(F::one() + eps),
+                (None, None) => x,
             };
             own + sum.matmul(x)
         };

@@ -203,16 +203,16 @@ impl Weights {
     #[inline(never)]
     fn against<F: Real>(&self, keys: &[Key<F>]) -> Report {
         let mut report = Report::default();
-        let found = keys.iter().filter(|key| self.find(&key.name).is_some());
-        let found: BTreeSet<_> = found.flat_map(Key::numbers).collect();
         for key in keys {
             let name = key.name.clone();
             match self.find(&key.name) {
-                None if key.numbers().all(|number| found.contains(&number)) => {}
-                None => report.missing.push(Missing {
-                    key: name,
-                    shape: key.shape.clone(),
-                }),
+                None => match self.other_name(key, keys) {
+                    Some(there) => report.once.push((name, there.name.clone())),
+                    None => report.missing.push(Missing {
+                        key: name,
+                        shape: key.shape.clone(),
+                    }),
+                },
                 Some(stored) if !stored.dtype.is_read() => {
                     report.mistyped.push((name, stored.dtype.name.into()));
                 }
@@ -247,6 +247,31 @@ impl Weights {
             }
         }
         report
+    }
+
+    /// Another tensor of the file that holds the numbers of `key`, which the file does not have: for programs
+    /// that write a tensor once of which PyTorch has two names. They leave out a whole field; where the file
+    /// has other tensors of the same field, this one is missing.
+    fn other_name<'k, F: Real>(&self, key: &Key<F>, keys: &'k [Key<F>]) -> Option<&'k Key<F>> {
+        let is_there = |other: &&Key<F>| self.find(&other.name).is_some();
+        let numbers: BTreeSet<_> = key.numbers().collect();
+        let holds = |other: &&Key<F>| numbers.is_subset(&other.numbers().collect());
+        let there = keys.iter().filter(is_there).find(holds)?;
+        // The two sides of a field: the second names, and the first names of the same tensors.
+        let fields: BTreeSet<_> = key.copies().chain(there.copies()).collect();
+        let whole = |field: usize| {
+            let (second, others): (Vec<_>, Vec<_>) =
+                keys.iter().partition(|k| k.copies().any(|c| c == field));
+            let numbers: BTreeSet<_> = second.iter().flat_map(|k| k.numbers()).collect();
+            let first = others
+                .into_iter()
+                .filter(|k| k.numbers().any(|n| numbers.contains(&n)))
+                .collect();
+            [first, second]
+                .iter()
+                .all(|side: &Vec<_>| side.iter().all(is_there) || !side.iter().any(is_there))
+        };
+        fields.into_iter().all(whole).then_some(there)
     }
 
     /// The whole report, and the tensors of the model that the file has, by their numbers.

@@ -25,8 +25,9 @@
 //! - shapes that differ by axes of size 1;
 //! - counters of batches (`num_batches_tracked`), which PyTorch's normalisers keep and ours do not. They are
 //!   ignored, and not written; `load_state_dict` does without them;
-//! - a second name for a tensor that the model has once, and PyTorch twice. One of the two is enough; if both
-//!   are there, they must hold the same numbers. Both are written.
+//! - a second name for a tensor that the model has once, and PyTorch twice. One of the two is enough, if it is
+//!   left out with all the tensors of its field, and the [`Report`] names both; if both are there, they must
+//!   hold the same numbers. Both are written.
 //!
 //! # Numbers
 //! A model of `f32` is written as F32, one of `f64` as F64. F64, F32, F16 and BF16 are read into both: each

@@ -23,6 +23,8 @@ pub(super) struct Part<F: Real> {
     /// The path to it in the model.
     path: String,
     joined: bool,
+    /// See [`TorchPlace`].
+    copy: Option<usize>,
     axes: Axes,
     /// The tensor with the axes that it has in the file.
     laid: Tensor<F>,
@@ -41,7 +43,7 @@ pub(super) fn plan<F: Real>(model: &(impl Module<F> + ?Sized)) -> Vec<Key<F>> {
 #[track_caller]
 fn arrange<F: Real>(places: Vec<(Entry<&Tensor<F>>, TorchPlace)>) -> Vec<Key<F>> {
     let address = |tensor| std::ptr::from_ref::<Tensor<F>>(tensor).addr();
-    let own = places.iter().filter(|(_, place)| !place.copy);
+    let own = places.iter().filter(|(_, place)| place.copy.is_none());
     let numbers = own.enumerate();
     let numbers: BTreeMap<_, _> = numbers.map(|(k, (e, _))| (address(e.tensor), k)).collect();
     let mut keys: Vec<Key<F>> = Vec::new();
@@ -54,6 +56,7 @@ fn arrange<F: Real>(places: Vec<(Entry<&Tensor<F>>, TorchPlace)>) -> Vec<Key<F>>
             number: numbers[&address(entry.tensor)],
             path: entry.name.clone(),
             joined: *joined,
+            copy: place.copy,
             axes: *axes,
             laid: lay(entry.tensor, *axes, &entry.name),
         };
@@ -111,6 +114,11 @@ impl<F: Real> Key<F> {
     /// The numbers of the tensors of the model in this one.
     pub fn numbers(&self) -> impl Iterator<Item = usize> {
         self.parts.iter().map(|part| part.number)
+    }
+
+    /// The fields of second names ([`TorchPlace`]) whose tensors this one holds under its second name.
+    pub fn copies(&self) -> impl Iterator<Item = usize> {
+        self.parts.iter().filter_map(|part| part.copy)
     }
 
     /// The tensors of the model that make this one, in their order, with the axes of the file.

@@ -210,7 +210,13 @@ fn only_regular_files_are_opened() {
 fn almost() -> impl Strategy<Value = Vec<u8>> {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("x.safetensors");
-    let names = ["mlp", "gatv2_shared", "encoder", "normalised", "mlp_f16"];
+    let names = [
+        "mlp",
+        "gatv2_shared",
+        "encoder_pre",
+        "normalised",
+        "mlp_f16",
+    ];
     weights::save(&path, &mlp::<f32>(0), &"a text").unwrap();
     let mut files = vec![std::fs::read(path).unwrap(), file(TWO, 12)];
     files.extend(names.map(|name| std::fs::read(fixture(name)).unwrap()));

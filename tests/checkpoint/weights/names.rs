@@ -27,7 +27,7 @@ fn panics(model: &impl Module<f64>, why: &str) {
 
 #[test]
 fn maps_joined_in_one_tensor_are_its_rows_in_the_order_of_the_fields() {
-    let attention = SelfAttention::<f64>::new(4, 2, &mut init::rng(3));
+    let attention = SelfAttention::<f64>::new(4, &mut init::rng(3));
     let expected = [
         "in_proj_weight",
         "in_proj_bias",
@@ -51,7 +51,7 @@ fn maps_joined_in_one_tensor_are_its_rows_in_the_order_of_the_fields() {
         let rows = whole.slice(ndarray::s![4 * k..4 * k + 4, ..]).into_dyn();
         assert_eq!(rows, map.weight);
     }
-    let mut again = SelfAttention::<f64>::new(4, 2, &mut init::rng(4));
+    let mut again = SelfAttention::<f64>::new(4, &mut init::rng(4));
     weights::load_into(&path, &mut again).unwrap();
     assert_eq!(again.tensors(), attention.tensors());
 }
@@ -61,7 +61,7 @@ fn maps_joined_in_one_tensor_are_its_rows_in_the_order_of_the_fields() {
 fn one_tensor_may_be_two_in_pytorch_which_must_be_the_same() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("attention.safetensors");
-    let mut attention = SelfAttention::<f64>::new(4, 2, &mut init::rng(3));
+    let mut attention = SelfAttention::<f64>::new(4, &mut init::rng(3));
     weights::save(&path, &attention, &()).unwrap();
     attention.key = None;
     assert_eq!(weights::keys(&attention)[0].1, [12, 4]);
@@ -75,10 +75,10 @@ fn one_tensor_may_be_two_in_pytorch_which_must_be_the_same() {
     );
 
     weights::save(&path, &attention, &()).unwrap();
-    let mut again = SelfAttention::<f64>::new(4, 2, &mut init::rng(5));
+    let mut again = SelfAttention::<f64>::new(4, &mut init::rng(5));
     weights::load_into(&path, &mut again).unwrap();
     assert_eq!(again.key.unwrap().weight, attention.query.weight);
-    let mut again = SelfAttention::<f64>::new(4, 2, &mut init::rng(5));
+    let mut again = SelfAttention::<f64>::new(4, &mut init::rng(5));
     again.key = None;
     weights::load_into(&path, &mut again).unwrap();
     assert_eq!(again.tensors(), attention.tensors());
@@ -132,6 +132,60 @@ fn of_two_names_for_one_tensor_one_is_enough() {
         "{error}"
     );
     assert_eq!(tied(1, true).tensors().len(), 1);
+}
+
+struct Shared {
+    source: (Tensor<f64>, Tensor<f64>),
+    target: Option<(Tensor<f64>, Tensor<f64>)>,
+}
+emmy::module!(Shared for f64: source as "lin_l", target as "lin_r" else source);
+
+/// Some of the tensors of two maps.
+struct Maps {
+    l: (Option<Tensor<f64>>, Option<Tensor<f64>>),
+    r: (Option<Tensor<f64>>, Option<Tensor<f64>>),
+}
+emmy::module!(Maps for f64: l as "lin_l", r as "lin_r");
+
+/// A second name is left out with its field, or not at all: half of a field is a file that lacks the rest.
+#[test]
+fn half_of_a_field_does_not_stand_for_the_other_half() {
+    let all = ["lin_l.0", "lin_l.1", "lin_r.0", "lin_r.1"];
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("shared.safetensors");
+    let load = |kept: &[usize]| {
+        let part = |k: usize| kept.contains(&k).then(|| Tensor::ones(vec![2 + k % 2]));
+        let maps = Maps {
+            l: (part(0), part(1)),
+            r: (part(2), part(3)),
+        };
+        weights::save(&path, &maps, &()).unwrap();
+        let mut model = Shared {
+            source: (Tensor::ones(vec![2]), Tensor::ones(vec![3])),
+            target: None,
+        };
+        weights::load_into(&path, &mut model)
+    };
+    assert_eq!(load(&[0, 1, 2, 3]).unwrap().once, []);
+    let pair = |k: usize, l: usize| (all[k].to_owned(), all[l].to_owned());
+    assert_eq!(load(&[0, 1]).unwrap().once, [pair(2, 0), pair(3, 1)]);
+    assert_eq!(load(&[2, 3]).unwrap().once, [pair(0, 2), pair(1, 3)]);
+    for (kept, missing) in [
+        (&[0, 1, 3][..], &[2][..]),
+        (&[1, 2, 3], &[0]),
+        (&[0, 3], &[1, 2]),
+        (&[0], &[1, 2, 3]),
+    ] {
+        let error = load(kept).unwrap_err().to_string();
+        let found = error.matches("missing ").count();
+        assert_eq!(found, missing.len(), "{kept:?}: {error}");
+        for &k in missing {
+            assert!(
+                error.contains(&format!("missing     {}", all[k])),
+                "{error}"
+            );
+        }
+    }
 }
 
 struct Laid {

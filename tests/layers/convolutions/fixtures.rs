@@ -125,6 +125,7 @@ fn layers_are_pytorch_geometrics() {
                     skip: case.flag("skip"),
                     gate: case.flag("gate"),
                     dropout: 0.0,
+                    score_norm: None,
                 };
                 let features = case.config["features"].as_u64().map(|d| d as usize);
                 let layer = || TransformerConv::new(input, 2, features, options, &mut init::rng(0));
