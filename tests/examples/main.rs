@@ -3,9 +3,6 @@
 mod balance;
 mod char_lm;
 mod diverging;
-#[allow(dead_code, reason = "the examples ask for more")]
-#[path = "../../examples/support/memory.rs"]
-mod estimate;
 #[path = "../data/files/mod.rs"]
 mod files;
 mod laws;

@@ -1,7 +1,7 @@
 //! Every model of `cora` trains, in the memory that was estimated for it before.
 
 use super::*;
-use crate::estimate::needed;
+use crate::support::memory::needed;
 use emmy::data::cora_like;
 use std::io::Read;
 use std::process::Stdio;
