@@ -60,7 +60,7 @@ mod tests {
     fn numbers_and_axes_are_noted() {
         let tape = Tape::new();
         let x = tape.var(tensor(&[2, 2], vec![1.0_f64, 2.0, 3.0, 4.0]));
-        let noted: [(Var<'_, f64>, &str, f64); 9] = [
+        let noted: [(Var<'_, f64>, &str, f64); 13] = [
             (x.leaky_relu(0.2), "leaky_relu", 0.2),
             (x.powf(3.0), "powf", 3.0),
             (x.scale(-2.5), "scale", -2.5),
@@ -70,18 +70,21 @@ mod tests {
             (x.slice(-1, 0..1), "slice", 1.0),
             (x.pad(-1, 0, 1), "pad", 1.0),
             (Var::concat(&[x, x], -1), "concat", 1.0),
+            (x.elu(2.0), "elu", 2.0),
+            // The factor of the entries that survive, rounded up; whether the last axis stays.
+            (x.dropout(0.5, 1), "dropout", 2f64.next_up()),
+            (x.permute(&[1, 0]), "permute", 0.0),
+            (x.unsqueeze(0).permute(&[1, 0, 2]), "permute", 1.0),
         ];
         for (y, op, constant) in noted {
             let node = tape.node(y.id);
             assert_eq!((node.op, node.constant), (op, constant));
         }
-        let unmarked: [(Var<'_, f64>, &str); 6] = [
-            (x.dropout(0.5, 1), "dropout"),
+        let unmarked: [(Var<'_, f64>, &str); 4] = [
             (x.sum(&[0], true), "sum"),
             (x.sum_to(&[1, 2]), "sum_to"),
             (x.broadcast_to(&[3, 2, 2]), "broadcast_to"),
             (x.reshape(&[4]), "reshape"),
-            (x.permute(&[1, 0]), "permute"),
         ];
         for (y, op) in unmarked {
             let node = tape.node(y.id);
