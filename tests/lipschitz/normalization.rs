@@ -295,3 +295,43 @@ fn the_published_divisor_does_not_bound_the_scores() {
     let expected = 0.25 / (4f64.sqrt() * squares[[0, 1, 0]].sqrt());
     near(factors[[0, 1]], expected, 1e-9);
 }
+
+/// Dropout, or missing features, make whole neighbourhoods zero: their divisors are 0, and their gradients are
+/// numbers.
+#[test]
+fn neighbourhoods_of_zeros_have_gradients() {
+    let edges = Arc::clone(graph(3, true).pattern());
+    let n = edges.rows();
+    let rng = &mut init::rng(7);
+    for norm in [LipschitzNorm::GAT, LipschitzNorm::GAT.published()] {
+        let options = AttentionOptions {
+            heads: 2,
+            score_norm: Some(norm),
+            ..AttentionOptions::DEFAULT
+        };
+        let layer = GatConv::<f32>::new(3, 2, options, rng);
+        let tape = Tape::new();
+        let pass = Pass::train(&tape, &layer, 0);
+        let x = tape.var(Tensor::zeros(vec![n, 3]));
+        let loss = layer.forward(&pass, x, &edges).sum_all();
+        assert!(pass.gradients(loss).iter().flatten().all(|g| g.is_finite()), "{norm:?}");
+        let again = layer.forward(&pass, x, &edges).sum_all();
+        let g = emmy::autodiff::grad(again, &[x]);
+        assert!(g[0].iter().all(|g| g.is_finite()), "{norm:?}");
+    }
+    let layer = TransformerConv::<f32>::new(
+        3,
+        2,
+        None,
+        TransformerOptions {
+            score_norm: Some(LipschitzNorm::DOT),
+            ..TransformerOptions::DEFAULT
+        },
+        rng,
+    );
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, &layer, 0);
+    let x = tape.constant(Tensor::zeros(vec![n, 3]));
+    let loss = layer.forward(&pass, x, &edges, None).sum_all();
+    assert!(pass.gradients(loss).iter().flatten().all(|g| g.is_finite()));
+}
