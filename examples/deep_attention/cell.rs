@@ -169,7 +169,12 @@ impl paper::Cell for Cell {
             }
             None => sizes::of(&self.dataset),
         };
-        let width = self.width as u64 * if self.model.attends() { self.heads as u64 } else { 1 };
+        let width = self.width as u64
+            * if self.model.attends() {
+                self.heads as u64
+            } else {
+                1
+            };
         let layers = (self.layers as u64).saturating_mul(width);
         let epoch = layers.saturating_mul(edges + n + n * width / 16);
         epoch.saturating_mul(self.epochs as u64).max(1)

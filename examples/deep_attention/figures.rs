@@ -13,10 +13,25 @@ pub fn figure(number: u32, plan: &Plan, runs: &Runs) -> Option<Figure> {
     let name = format!("deep-attention-figure-{number}");
     match number {
         2 => gradients(&name, plan, runs),
-        3 => Figure::new(&name, "Figure 3: training accuracy", 2, convergence(plan, runs)),
-        4 => Figure::new(&name, "Figure 4: features of 100 % missing", 1, by_depth(plan, runs)),
+        3 => Figure::new(
+            &name,
+            "Figure 3: training accuracy",
+            2,
+            convergence(plan, runs),
+        ),
+        4 => Figure::new(
+            &name,
+            "Figure 4: features of 100 % missing",
+            1,
+            by_depth(plan, runs),
+        ),
         5 => Figure::new(&name, "Figure 5: TREES", 2, of_trees(plan, runs)),
-        _ => Figure::new(&name, "Figure 6: accuracy by depth", 2, by_depth(plan, runs)),
+        _ => Figure::new(
+            &name,
+            "Figure 6: accuracy by depth",
+            2,
+            by_depth(plan, runs),
+        ),
     }
 }
 
@@ -28,9 +43,13 @@ pub fn gradients(name: &str, plan: &Plan, runs: &Runs) -> Option<Figure> {
     let known: Vec<_> = (plan.first_runs(runs).into_iter())
         .filter_map(|(entry, run)| Some((entry, run, run.outcome.dynamics.as_ref()?)))
         .collect();
-    let finite = known.iter().flat_map(|(_, _, d)| d.gradients.iter().flatten().flatten());
+    let finite = known
+        .iter()
+        .flat_map(|(_, _, d)| d.gradients.iter().flatten().flatten());
     let (least, largest) = (finite.filter(|norm| **norm > 0.0))
-        .fold((f32::INFINITY, 0.0_f32), |(a, b), &norm| (a.min(norm), b.max(norm)));
+        .fold((f32::INFINITY, 0.0_f32), |(a, b), &norm| {
+            (a.min(norm), b.max(norm))
+        });
     if least > largest {
         return None;
     }
@@ -45,7 +64,9 @@ pub fn gradients(name: &str, plan: &Plan, runs: &Runs) -> Option<Figure> {
         let mut cells = Vec::new();
         for (k, some) in dynamics.gradients.chunks(each).enumerate() {
             for layer in 0..layers {
-                let of_layer = some.iter().map(|norms| norms[layer].map_or(f64::NAN, f64::from));
+                let of_layer = some
+                    .iter()
+                    .map(|norms| norms[layer].map_or(f64::NAN, f64::from));
                 let value = of_layer.fold(0.0, |a: f64, b| if b.is_nan() { b } else { a.max(b) });
                 let x = (k * each) as f64 + each as f64 / 2.0;
                 cells.push((x, layer as f64 + 1.0, value));
@@ -69,11 +90,18 @@ pub fn gradients(name: &str, plan: &Plan, runs: &Runs) -> Option<Figure> {
         let x = Axis::new("epoch").within(0.0..1.25 * epochs as f64);
         let y = Axis::new("layer").within(0.5..layers as f64 + 0.5);
         let mut panel = Panel::new(format!("{}, {reached}", entry.column), x, y);
-        panel.series.push(Series::new("", COLOURS[0], Mark::Heat(heat)));
+        panel
+            .series
+            .push(Series::new("", COLOURS[0], Mark::Heat(heat)));
         panel.series.extend(legend);
         panels.push(panel);
     }
-    Figure::new(name, "Norms of the gradients of attention, by layer and epoch", 2, panels)
+    Figure::new(
+        name,
+        "Norms of the gradients of attention, by layer and epoch",
+        2,
+        panels,
+    )
 }
 
 /// Figure 3: one panel per normaliser, one curve per depth.
@@ -84,15 +112,23 @@ fn convergence(plan: &Plan, runs: &Runs) -> Vec<Panel> {
         let y = Axis::new("training accuracy").within(0.0..1.0);
         let mut panel = Panel::new(column, Axis::new("epoch"), y);
         for (entry, run) in plan.first_runs(runs) {
-            let Some(dynamics) = run.outcome.dynamics.as_ref().filter(|_| entry.column == column)
+            let Some(dynamics) = run
+                .outcome
+                .dynamics
+                .as_ref()
+                .filter(|_| entry.column == column)
             else {
                 continue;
             };
             let points = dynamics.train_acc.iter().enumerate();
-            let points = points.map(|(k, &y)| (k as f64 + 1.0, f64::from(y))).collect();
+            let points = points
+                .map(|(k, &y)| (k as f64 + 1.0, f64::from(y)))
+                .collect();
             let at = rows.iter().position(|row| *row == entry.row).unwrap_or(0);
             let colour = shade(at, rows.len());
-            panel.series.push(Series::new(&entry.row, colour, Mark::Line(points)));
+            panel
+                .series
+                .push(Series::new(&entry.row, colour, Mark::Line(points)));
         }
         panels.push(panel);
     }
@@ -115,17 +151,31 @@ fn by_depth(plan: &Plan, runs: &Runs) -> Vec<Panel> {
     let mut panels = Vec::new();
     let mut sets: Vec<&str> = plan.rows().iter().map(|row| first(row, ' ')).collect();
     sets.dedup();
-    let mut models: Vec<&str> = plan.columns().iter().map(|column| first(column, '-')).collect();
+    let mut models: Vec<&str> = plan
+        .columns()
+        .iter()
+        .map(|column| first(column, '-'))
+        .collect();
     models.dedup();
     for set in sets {
         for model in &models {
             let mut part = plan.clone();
-            part.entries.retain(|e| first(&e.row, ' ') == set && first(&e.column, '-') == *model);
+            part.entries
+                .retain(|e| first(&e.row, ' ') == set && first(&e.column, '-') == *model);
             part.entries.retain(|e| !runs.among(&e.cells).is_empty());
             let rows = part.rows().into_iter();
-            let rows: Vec<_> = rows.map(|row| (row, row.rsplit(' ').next().unwrap_or(row).to_owned())).collect();
+            let rows: Vec<_> = rows
+                .map(|row| (row, row.rsplit(' ').next().unwrap_or(row).to_owned()))
+                .collect();
             let y = Axis::new("test accuracy (%)").within(0.0..100.0);
-            panels.push(curves(&format!("{set}, {model}"), y, (&part, runs), &rows, accuracy, of_norm));
+            panels.push(curves(
+                &format!("{set}, {model}"),
+                y,
+                (&part, runs),
+                &rows,
+                accuracy,
+                of_norm,
+            ));
         }
     }
     panels
@@ -133,13 +183,21 @@ fn by_depth(plan: &Plan, runs: &Runs) -> Vec<Panel> {
 
 /// Figure 5: training accuracy by depth of the trees, one panel per model.
 fn of_trees(plan: &Plan, runs: &Runs) -> Vec<Panel> {
-    let mut models: Vec<&str> = plan.columns().iter().map(|column| first(column, '-')).collect();
+    let mut models: Vec<&str> = plan
+        .columns()
+        .iter()
+        .map(|column| first(column, '-'))
+        .collect();
     models.dedup();
     let panel = |model: &str| {
         let mut part = plan.clone();
         part.entries.retain(|e| first(&e.column, '-') == model);
         part.entries.retain(|e| !runs.among(&e.cells).is_empty());
-        let rows: Vec<_> = part.rows().into_iter().map(|row| (row, row.to_owned())).collect();
+        let rows: Vec<_> = part
+            .rows()
+            .into_iter()
+            .map(|row| (row, row.to_owned()))
+            .collect();
         let y = Axis::new("training accuracy (%)").within(0.0..100.0);
         curves(model, y, (&part, runs), &rows, accuracy, of_norm)
     };

@@ -94,7 +94,10 @@ impl Settings {
         tell("heads", self.heads.map(|n| n.to_string()));
         tell("width", self.width.map(|n| n.to_string()));
         tell("dropout", self.dropout.map(|x| x.to_string()));
-        tell("attention dropout", self.attention_dropout.map(|x| x.to_string()));
+        tell(
+            "attention dropout",
+            self.attention_dropout.map(|x| x.to_string()),
+        );
         tell("weight decay", self.weight_decay.map(|x| x.to_string()));
         let rate = |falls| if falls { "falling" } else { "constant" }.to_owned();
         tell("rate", self.plateau.map(rate));
@@ -128,7 +131,7 @@ impl Choice {
             lr: 0.005,
             weight_decay: if of_trees { 0.0 } else { 5e-4 },
             plateau: !of_trees,
-            epochs: 300,
+            epochs: 200,
             seed: 0,
             float: Float::F32,
             recorded: false,
@@ -363,7 +366,11 @@ impl Choice {
         for dataset in or(&self.datasets, &[Name::CoraLike.as_str().to_owned()]) {
             for missing in or(&self.missing, &[0.0]) {
                 for model in or(&self.models, &[Model::Gat]) {
-                    let default = if model.attends() { &NORMS[..2] } else { &NORMS[..1] };
+                    let default = if model.attends() {
+                        &NORMS[..2]
+                    } else {
+                        &NORMS[..1]
+                    };
                     for norm in or(&self.norms, default) {
                         for layers in or(&self.layers, &[15]) {
                             let cell = Cell {
@@ -372,7 +379,8 @@ impl Choice {
                                 ..self.cell(&dataset, (model, norm), layers)
                             };
                             let ending = if self.residual { "-res" } else { "" };
-                            let row = format!("{dataset} {missing} % {}{ending}", name((model, norm)));
+                            let row =
+                                format!("{dataset} {missing} % {}{ending}", name((model, norm)));
                             entries.extend(self.entry(row, format!("L={layers}"), None, [cell]));
                         }
                     }

@@ -163,9 +163,16 @@ impl Cell {
 /// Per step, the norms of the gradients of groups of parameters.
 fn norms(history: &History, groups: &[Vec<usize>]) -> Vec<Vec<f64>> {
     let steps = history.steps.iter();
-    let of = |norms: &[f64], group: &Vec<usize>| group.iter().fold(0.0, |sum: f64, &k| sum.hypot(norms[k]));
+    let of = |norms: &[f64], group: &Vec<usize>| {
+        group.iter().fold(0.0, |sum: f64, &k| sum.hypot(norms[k]))
+    };
     steps
-        .map(|step| groups.iter().map(|group| of(&step.gradient_norms, group)).collect())
+        .map(|step| {
+            groups
+                .iter()
+                .map(|group| of(&step.gradient_norms, group))
+                .collect()
+        })
         .collect()
 }
 
@@ -179,8 +186,10 @@ impl Dynamics {
         Self {
             train_acc: metric("train_acc"),
             val_acc: metric("val_acc"),
-            gradients: gradients.iter().map(|norms| norms.iter().map(finite).collect()).collect(),
+            gradients: gradients
+                .iter()
+                .map(|norms| norms.iter().map(finite).collect())
+                .collect(),
         }
     }
 }
-

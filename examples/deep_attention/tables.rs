@@ -31,7 +31,10 @@ pub fn of_chosen_depth<'a>(runs: &[&'a Run]) -> Vec<&'a Run> {
         depths.entry(run.cell.layers).or_default().push(run);
     }
     let score = |runs: &[&Run]| {
-        let values: Vec<f64> = runs.iter().map(|run| run.outcome.val_acc.unwrap_or(0.0)).collect();
+        let values: Vec<f64> = runs
+            .iter()
+            .map(|run| run.outcome.val_acc.unwrap_or(0.0))
+            .collect();
         mean_std(&values).0
     };
     let better = |best: Vec<&'a Run>, next: Vec<&'a Run>| match score(&next) > score(&best) {
@@ -52,7 +55,10 @@ pub fn render(plan: &Plan, settings: &str, runs: &Runs) -> String {
         depths.len()
     };
     let most = plan.entries.iter().map(|entry| depths(&entry.cells)).max();
-    let asked = plan.entries.iter().map(|entry| entry.cells.len() / depths(&entry.cells).max(1));
+    let asked = plan
+        .entries
+        .iter()
+        .map(|entry| entry.cells.len() / depths(&entry.cells).max(1));
     let (chooses, asked) = (most > Some(1), asked.max().unwrap_or(0));
     let accuracies = grid(plan, runs, |found, paper| {
         let chosen = of_chosen_depth(found);
@@ -86,7 +92,10 @@ pub fn render(plan: &Plan, settings: &str, runs: &Runs) -> String {
         }
     });
     let hours = all.iter().map(|run| run.seconds).sum::<f64>() / 3600.0;
-    let stopped = all.iter().filter(|run| run.outcome.stopped.is_some()).count();
+    let stopped = all
+        .iter()
+        .filter(|run| run.outcome.stopped.is_some())
+        .count();
     let beside = match plan.entries.iter().any(|entry| entry.paper.is_some()) {
         true => ": ours (the paper's)",
         false => "",
