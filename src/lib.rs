@@ -81,6 +81,9 @@ mod book {
     #[doc = include_str!("../docs/clusters.md")]
     mod clusters {}
 
+    #[doc = include_str!("../docs/deep_attention.md")]
+    mod deep_attention {}
+
     #[doc = include_str!("../docs/lipschitz.md")]
     mod lipschitz {}
 

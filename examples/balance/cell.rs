@@ -5,7 +5,7 @@ use crate::support::args::{Float, check_loss_threshold};
 use crate::support::paper::{self, Progress};
 use crate::support::{memory, sizes};
 use emmy::data::Dataset;
-use emmy::nn::{Activation, Conv, GraphNetConfig, Omega};
+use emmy::nn::{Activation, Conv, GraphNetConfig, LipschitzNorm, Omega};
 use emmy::optim::Algorithm;
 use emmy::train::{BestBy, TrainConfig};
 use emmy::{Error, Result};
@@ -63,6 +63,9 @@ pub struct Cell {
     /// ω of ωGAT.
     #[serde(default)]
     pub omega: Option<Omega>,
+    /// Whether the scores of GAT have LipschitzNorm.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lipschitz: bool,
     pub layers: usize,
     /// Width of a hidden layer, the sum over its heads.
     pub width: usize,
@@ -113,6 +116,7 @@ impl paper::Cell for Cell {
                 "separate weights".to_owned(),
             ),
             (self.omega.is_some(), "ω".to_owned()),
+            (self.lipschitz, "LipschitzNorm".to_owned()),
             (self.width != 64, format!("width {}", self.width)),
             (self.heads > 1, format!("{} heads", self.heads)),
             (self.activation == Activation::Elu, "ELU".to_owned()),
@@ -216,6 +220,7 @@ impl Cell {
             .heads(self.heads, self.output_heads)
             .attending(|a| {
                 a.omega = self.omega;
+                a.score_norm = self.lipschitz.then_some(LipschitzNorm::GAT);
                 a.dropout = self.dropout;
             })
             .biased(self.bias))

@@ -4,7 +4,7 @@ use crate::support::args::{Data, Runs, at_least_zero, initializations};
 use clap::{Parser, ValueEnum};
 use emmy::data::Dataset;
 use emmy::init::Initialization;
-use emmy::nn::{Activation, Conv, GraphNetConfig};
+use emmy::nn::{Activation, Conv, GraphNetConfig, LipschitzNorm};
 use emmy::optim::Algorithm;
 use emmy::train::TrainConfig;
 use emmy::{Error, Result};
@@ -35,6 +35,10 @@ pub struct Cli {
     /// Attention heads of a hidden layer
     #[arg(long, value_name = "H")]
     pub heads: Option<usize>,
+
+    /// Normaliser of the scores of attention, in gat and gt
+    #[arg(long, value_name = "NAME", default_value = "none")]
+    pub score_norm: ScoreNorm,
 
     /// Share one weight between sources and targets in gatv2
     #[arg(long)]
@@ -96,7 +100,7 @@ const DEFAULTS: &str = "Defaults by model:
   gin, ggnn    --hidden 64 --dropout 0.5 --lr 0.01 --epochs 200 --patience 0
   sgc          --dropout 0 --lr 0.2 --epochs 100 --patience 0 --weight-decay 5e-5
   gat, gatv2   --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100
-  transformer  --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100
+  gt           --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100
   gcnii        --hidden 64 --dropout 0.6 --lr 0.01 --epochs 1500 --patience 100
 All others have --weight-decay 5e-4; without that option, the convolutions of gcnii have 0.01.
 
@@ -116,8 +120,17 @@ pub enum Model {
     Sgc,
     Gin,
     Gcnii,
+    /// The graph transformer
+    #[value(name = "gt", alias = "transformer")]
     Transformer,
     Ggnn,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScoreNorm {
+    None,
+    /// LipschitzNorm: attention then has a Lipschitz constant
+    Lipschitz,
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,6 +184,7 @@ impl Cli {
                 self.model_name(),
             ));
         }
+        let base = self.score_normalised(base)?;
         // One layer is the last, whose width is the number of classes; it has one head and no activation.
         let base = base.depth(self.layers);
         for (option, is_given) in [
@@ -204,6 +218,24 @@ impl Cli {
         .attention_dropout(dropout)
         .biased(!self.no_bias);
         config.validate()?;
+        Ok(config)
+    }
+
+    /// The network with the normaliser of scores.
+    fn score_normalised(&self, mut config: GraphNetConfig) -> Result<GraphNetConfig> {
+        if self.score_norm == ScoreNorm::None {
+            return Ok(config);
+        }
+        for conv in [&mut config.conv, &mut config.last] {
+            match conv {
+                Conv::Gat(options) => options.score_norm = Some(LipschitzNorm::GAT),
+                Conv::Transformer(options) => options.score_norm = Some(LipschitzNorm::DOT),
+                _ => {
+                    let rule = "--model gat or gt";
+                    return Err(Error::invalid("--score-norm", rule, self.model_name()));
+                }
+            }
+        }
         Ok(config)
     }
 

@@ -10,6 +10,7 @@ mod cli;
 
 use cli::Cli;
 use emmy::data::Dataset;
+use emmy::lipschitz::Lp;
 use emmy::nn::{GraphNet, GraphNetConfig, Pass, Trace, Traced};
 use emmy::train::{
     History, LawMonitor, NodeClassification, TrainState, Trainer, each_epoch, metrics,
@@ -97,7 +98,11 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         note(choice);
     }
     if cli.runs.summary {
-        let table = summary::<F>(&set, config)?;
+        let table = format!(
+            "{}\n{}",
+            summary::<F>(&set, config)?,
+            interval::<F>(&set, config)?
+        );
         match cli.runs.json {
             true => note(table),
             false => say(table)?,
@@ -198,6 +203,31 @@ fn summary<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<emmy::nn::S
         net.forward(pass, pass.tape().sparse(&x), &neighbours)
     });
     Ok(trace.summary())
+}
+
+/// The Lipschitz interval of the network at its start, in the norm ‖·‖₂ of all features and all logits: the bound
+/// for all features of this graph, and what was found at those of the data. Or the sentence why there is no bound.
+///
+/// The features are dense here, since the interval is about all of them, zeros included. On one slow core it takes
+/// 4 s for Cora and 13 s for CiteSeer; sets with more features than 2²⁴ are left out.
+fn interval<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<String> {
+    const MOST: usize = 1 << 24;
+    let numbers = set.nodes().saturating_mul(set.feature_count());
+    if numbers > MOST {
+        return Ok(format!(
+            "Lipschitz constant: not looked for, {numbers} features are more than {MOST}"
+        ));
+    }
+    let net = GraphNet::<F>::new(config, 0)?;
+    let (x, neighbours) = (
+        features::<F>(set).to_dense(),
+        config.neighbourhood(&set.graph),
+    );
+    let trace = Trace::at(&net, &x, |pass, x| net.forward(pass, x, &neighbours));
+    Ok(match trace.lipschitz(Lp::Two) {
+        Ok(interval) => format!("Lipschitz constant at the start, p = 2: {interval}"),
+        Err(error) => format!("Lipschitz constant: no bound. {error}"),
+    })
 }
 
 /// Trains one network.

@@ -93,11 +93,10 @@ impl LipschitzNorm {
         z: Var<'t, F>,
         [a_s, a_t]: [Var<'t, F>; 2],
     ) -> Var<'t, F> {
-        let squares = z.square().sum(&[2], false);
-        let largest = segment_max(edges, gather_columns(edges, squares));
-        let pair = (largest + squares).sqrt();
+        let sizes = z.norm(&[2], false);
+        let largest = segment_max(edges, gather_columns(edges, sizes));
         let a = Var::concat(&[a_s, a_t], 1).norm(&[1], false);
-        self.over(pair * a)
+        self.over(hypot(largest, sizes) * a)
     }
 
     /// The factors of GAT's scores in the published code, per edge and head `[nnz, H]`.
@@ -112,12 +111,11 @@ impl LipschitzNorm {
         [a_s, a_t]: [Var<'t, F>; 2],
     ) -> Var<'t, F> {
         let (n, heads) = (z.shape()[0], z.shape()[1]);
-        let squares = z.square().sum(&[2], false);
-        let sources = gather_columns(edges, squares);
+        let sources = gather_columns(edges, z.norm(&[2], false));
         let table = segment_max(edges, sources).reshape(&[n * heads]);
         let read = gather_rows(edges, table.slice(0, 0..n)).unsqueeze(1);
         let a = Var::concat(&[a_s, a_t], 1).norm(&[], false);
-        self.over((read + sources).sqrt() * a)
+        self.over(hypot(read.broadcast_to(&sources.shape()), sources) * a)
     }
 
     /// The factors of scores q_i · k_j on a graph, per target and head `[n, H]`, from q `[n, H, D]`, k `[m,
@@ -192,6 +190,12 @@ impl LipschitzNorm {
     }
 }
 
+/// √(x² + y²) as a norm, whose derivative at 0 is 0: that of √ is infinite, and dropout makes whole
+/// neighbourhoods zero.
+fn hypot<'t, F: Real>(x: Var<'t, F>, y: Var<'t, F>) -> Var<'t, F> {
+    Var::concat(&[x.unsqueeze(-1), y.unsqueeze(-1)], -1).norm(&[-1], false)
+}
+
 /// max{uv, uw, vw}.
 fn largest_product<'t, F: Real>(u: Var<'t, F>, v: Var<'t, F>, w: Var<'t, F>) -> Var<'t, F> {
     (u * v).maximum(u * w).maximum(v * w)
@@ -210,7 +214,7 @@ impl<F: Real> ScoreNormalizer<F> for LipschitzNorm {
             let shared: Vec<usize> = (0..heads).map(|h| h * groups / heads).collect();
             norms.index_select(-1, shared)
         };
-        let u = q.square().sum(&[-3, -1], true).squeeze(-1).sqrt();
+        let u = q.norm(&[-3, -1], true).squeeze(-1);
         let t = self.over(largest_product(u, largest(k), largest(v)));
         t.scale(F::of((d as f64).sqrt()))
             .broadcast_to(&shape[..shape.len() - 1])

@@ -2,6 +2,7 @@
 
 mod balance;
 mod char_lm;
+mod deep_attention;
 mod diverging;
 #[path = "../data/files/mod.rs"]
 mod files;

@@ -202,6 +202,50 @@ fn threads_do_not_change_a_bit() {
 }
 
 #[test]
+fn scores_are_normalised_where_there_are_some() {
+    let folder = TempDir::new().unwrap();
+    let run = |more: &[&str]| {
+        let args = [
+            "--dataset",
+            "karate",
+            "--epochs",
+            "3",
+            "--json",
+            "--summary",
+        ];
+        let (out, err) = succeeded(&cora(&folder, &[&args[..], more].concat()));
+        let run = json(&out).remove(0);
+        assert_eq!(run["model"], more[1]);
+        (run["final_loss"].as_f64().unwrap(), err)
+    };
+    let bound = "Lipschitz constant at the start, p = 2: [";
+    for model in ["gat", "gt"] {
+        let (plain, said) = run(&["--model", model]);
+        assert!(said.contains("Lipschitz constant: no bound. "), "{said}");
+        let (normalised, said) = run(&["--model", model, "--score-norm", "lipschitz"]);
+        assert!(said.contains(bound), "{model}: {said}");
+        assert_ne!(plain, normalised, "{model}");
+    }
+    assert!(run(&["--model", "gcn"]).1.contains(bound));
+    refused(
+        &cora(&folder, &["--model", "gatv2", "--score-norm", "lipschitz"]),
+        "--score-norm: expected --model gat or gt, found gatv2",
+    );
+    // The name that the graph transformer had.
+    let old = [
+        "--dataset",
+        "karate",
+        "--epochs",
+        "1",
+        "--model",
+        "transformer",
+        "--json",
+    ];
+    let (out, _) = succeeded(&cora(&folder, &old));
+    assert_eq!(json(&out)[0]["model"], "gt");
+}
+
+#[test]
 fn a_summary_is_a_table_of_the_layers_on_the_data() {
     let folder = TempDir::new().unwrap();
     let args = ["--dataset", "karate", "--epochs", "1", "--summary"];

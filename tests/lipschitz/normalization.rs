@@ -352,3 +352,78 @@ fn the_published_divisor_does_not_bound_the_scores() {
     let expected = 0.25 / (4f64.sqrt() * squares[[0, 1, 0]].sqrt());
     near(factors[[0, 1]], expected, 1e-9);
 }
+
+/// Dropout, or missing features, make whole neighbourhoods zero: their divisors are 0, and their gradients are
+/// numbers.
+#[test]
+fn neighbourhoods_of_zeros_have_gradients() {
+    let edges = Arc::clone(graph(3, true).pattern());
+    let n = edges.rows();
+    let rng = &mut init::rng(7);
+    for norm in [LipschitzNorm::GAT, LipschitzNorm::GAT.published()] {
+        let options = AttentionOptions {
+            heads: 2,
+            score_norm: Some(norm),
+            ..AttentionOptions::DEFAULT
+        };
+        let layer = GatConv::<f32>::new(3, 2, options, rng);
+        let tape = Tape::new();
+        let pass = Pass::train(&tape, &layer, 0);
+        let x = tape.var(Tensor::zeros(vec![n, 3]));
+        let loss = layer.forward(&pass, x, &edges).sum_all();
+        let all = pass.gradients(loss);
+        assert!(all.iter().flatten().all(|g| g.is_finite()), "{norm:?}");
+        let again = layer.forward(&pass, x, &edges).sum_all();
+        let g = emmy::autodiff::grad(again, &[x]);
+        assert!(g[0].iter().all(|g| g.is_finite()), "{norm:?}");
+    }
+    let layer = TransformerConv::<f32>::new(
+        3,
+        2,
+        None,
+        TransformerOptions {
+            score_norm: Some(LipschitzNorm::DOT),
+            ..TransformerOptions::DEFAULT
+        },
+        rng,
+    );
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, &layer, 0);
+    let x = tape.constant(Tensor::zeros(vec![n, 3]));
+    let loss = layer.forward(&pass, x, &edges, None).sum_all();
+    assert!(pass.gradients(loss).iter().flatten().all(|g| g.is_finite()));
+}
+
+/// Scores of GAT are at most ¼ under the norm, so behind the LeakyReLU they lie in [−0.05, 0.25]: of the coefficients
+/// of a neighbourhood none is more than e^0.3 = 1.35 times another. Attention is then nearly a mean.
+#[test]
+fn normalised_gat_is_nearly_a_mean() {
+    let mut widest = 1.0_f64;
+    for seed in 0..20 {
+        let graph = graph(seed, true);
+        let edges = graph.pattern();
+        let options = AttentionOptions {
+            score_norm: Some(LipschitzNorm::GAT),
+            ..AttentionOptions::DEFAULT
+        };
+        let layer = GatConv::<f64>::new(3, 2, options, &mut init::rng(seed));
+        let tape = Tape::new();
+        let pass = Pass::eval(&tape, &layer);
+        let x = tape.constant((tokens(6, 3, seed) * 100.0).into_shared());
+        let alpha = layer
+            .forward_with_attention(&pass, x, edges)
+            .1
+            .values
+            .value();
+        for i in 0..6 {
+            let row = edges.row(i).map(|e| alpha[[e, 0]]);
+            let (least, largest) =
+                row.fold((f64::INFINITY, 0.0_f64), |(a, b), x| (a.min(x), b.max(x)));
+            widest = widest.max(largest / least);
+        }
+    }
+    assert!(
+        widest <= 0.3_f64.exp() * (1.0 + 1e-9) && widest > 1.1,
+        "{widest}"
+    );
+}

@@ -51,7 +51,8 @@ pub trait Paper {
     ) -> Option<Figure>;
 
     /// The object of an entry for `--json`: settings, which are those of `cell`, and the results of its
-    /// finished runs. Part, row, column, the paper's number and the number of seeds are added.
+    /// finished runs. Part, row, column, the paper's number and the number of seeds are added where it has
+    /// none.
     fn json(&self, cell: &Self::Cell, runs: &[&Finished<Self::Cell>]) -> Value;
 }
 

@@ -79,7 +79,9 @@ fn entries<P: Paper>(paper: &P, plan: &Plan<P::Cell>, runs: &Runs<P::Cell>) -> R
             ("paper", json!(entry.paper)),
             ("seeds", json!(found.len())),
         ] {
-            object[key] = value;
+            // The paper may know better what its entry is.
+            let object = object.as_object_mut().expect("an object");
+            object.entry(key).or_insert(value);
         }
         say(object)?;
     }

@@ -7,6 +7,7 @@ pub use axis::Axis;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::error::Error;
+use std::ops::Range;
 
 /// Colours that colour-blind readers can tell apart (Paul Tol, "bright").
 pub const COLOURS: [RGBColor; 8] = [
@@ -35,6 +36,42 @@ pub enum Mark {
     Boxes(Vec<(f64, [f64; 5], f64)>),
     /// (x, y) from 0, of this width
     Bars(Vec<(f64, f64)>, f64),
+    /// The cells of a heat map in the colours of a scale, in place of that of the series
+    Heat(Heat),
+}
+
+/// A heat map: cells of one size in colours that stand for values.
+#[derive(Debug, Clone)]
+pub struct Heat {
+    /// (x, y, value), x and y of the middle of the cell. A value that is no finite number, or that the scale
+    /// has no place for, is drawn grey.
+    pub cells: Vec<(f64, f64, f64)>,
+    /// Width and height of a cell.
+    pub size: (f64, f64),
+    /// The values of the darkest and of the brightest colour; values beyond have these colours.
+    pub scale: Range<f64>,
+    /// Whether powers of ten are equally far apart.
+    pub log: bool,
+}
+
+impl Heat {
+    /// The colour of a value.
+    pub fn colour(&self, value: f64) -> RGBColor {
+        const STEPS: usize = 256;
+        let place = |v: f64| if self.log { v.log10() } else { v };
+        let (low, high) = (place(self.scale.start), place(self.scale.end));
+        let share = ((place(value) - low) / (high - low)).clamp(0.0, 1.0);
+        match value.is_finite() && share.is_finite() {
+            true => shade((share * (STEPS - 1) as f64).round() as usize, STEPS),
+            false => COLOURS[6],
+        }
+    }
+
+    /// The legend: one series without a mark per value, with its colour.
+    pub fn legend(&self, values: impl IntoIterator<Item = (f64, String)>) -> Vec<Series> {
+        let entry = |(value, name)| Series::new(name, self.colour(value), Mark::Line(Vec::new()));
+        values.into_iter().map(entry).collect()
+    }
 }
 
 /// A series with its name; series without one are not in the legend.

@@ -120,6 +120,13 @@ impl Panel {
                     Some(Rectangle::new(corners, colour.filled()))
                 }))?
             }
+            Mark::Heat(heat) => {
+                let (wide, high) = (heat.size.0 / 2.0, heat.size.1 / 2.0);
+                chart.draw_series(heat.cells.iter().filter_map(|&(x, y, value)| {
+                    let corners = [at(x - wide, y - high)?, at(x + wide, y + high)?];
+                    Some(Rectangle::new(corners, heat.colour(value).filled()))
+                }))?
+            }
         })
     }
 
@@ -217,6 +224,13 @@ impl Panel {
                     for &(x, y) in bars {
                         xs.extend([x - width, x + width]);
                         ys.extend([0.0, y]);
+                    }
+                }
+                Mark::Heat(heat) => {
+                    let (wide, high) = (heat.size.0 / 2.0, heat.size.1 / 2.0);
+                    for &(x, y, _) in &heat.cells {
+                        xs.extend([x - wide, x + wide]);
+                        ys.extend([y - high, y + high]);
                     }
                 }
             }

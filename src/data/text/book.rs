@@ -3,10 +3,11 @@
 use super::Text;
 
 /// The chapters, in the order of their names.
-const CHAPTERS: [&str; 7] = [
+const CHAPTERS: [&str; 8] = [
     include_str!("../../../docs/attention.md"),
     include_str!("../../../docs/clusters.md"),
     include_str!("../../../docs/conservation.md"),
+    include_str!("../../../docs/deep_attention.md"),
     include_str!("../../../docs/engine.md"),
     include_str!("../../../docs/errata.md"),
     include_str!("../../../docs/lipschitz.md"),

@@ -195,7 +195,7 @@ impl<F: Real> TransformerConv<F> {
             let attention = self.attention(pass, edges);
             let Projected { q, k, v, e } = self.project(pass, &x, e);
             let y = attention.dot(self.scaled(edges, q, k, v), k, v, e);
-            self.finish(pass, self.stated(edges, [q, k, v], y), &x)
+            self.finish(pass, self.stated(&attention, [q, k, v], y), &x)
         })
     }
 
@@ -260,10 +260,15 @@ impl<F: Real> TransformerConv<F> {
     }
 
     /// The heads, with the constant that LipschitzNorm gives them.
-    fn stated<'t>(&self, edges: &Pattern, qkv: [Var<'t, F>; 3], y: Var<'t, F>) -> Var<'t, F> {
-        let plain = self.edge.is_none() && self.options.dropout == 0.0;
+    fn stated<'t>(
+        &self,
+        attention: &DotAttention,
+        qkv: [Var<'t, F>; 3],
+        y: Var<'t, F>,
+    ) -> Var<'t, F> {
+        let plain = self.edge.is_none() && attention.dropout.is_none();
         let norm = self.options.score_norm.filter(|_| plain);
-        match norm.and_then(|norm| norm.constant_of_dot(edges)) {
+        match norm.and_then(|norm| norm.constant_of_dot(&attention.pattern)) {
             Some(c) => state(y, &qkv, [(Lp::Two, Bound::number(y.tape(), c))]),
             None => y,
         }

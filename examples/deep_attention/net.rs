@@ -1,0 +1,119 @@
+//! The deep network of the paper, in the order of its published code.
+
+use emmy::data::Dataset;
+use emmy::graph::Neighbourhood;
+use emmy::nn::{Dropout, GraphNet, GraphNetConfig, Layer, Module, Norm, Pass, Role};
+use emmy::{Real, Result, Var};
+
+/// A [`GraphNet`] whose parts stand in the order of the published `DeepGAT` and `DeepGT`:
+///
+/// linear → L × (dropout → layer → LayerNorm → σ → PairNorm → + x) → linear
+///
+/// Behind the last layer there is no σ. x is what went into the layer; it is added where residuals are asked
+/// for and the widths are equal.
+#[derive(Debug, Clone)]
+pub struct DeepNet<F: Real> {
+    pub net: GraphNet<F>,
+}
+emmy::module!(DeepNet: net);
+
+impl<F: Real> Layer<F> for DeepNet<F> {}
+
+impl<F: Real> DeepNet<F> {
+    /// A network with freshly drawn parameters.
+    ///
+    /// # Errors
+    /// If the configuration is not valid.
+    pub fn new(config: GraphNetConfig, seed: u64) -> Result<Self> {
+        let net = GraphNet::new(config, seed)?;
+        Ok(Self { net })
+    }
+
+    /// The logits `[n, classes]` on a data set with these features.
+    pub fn forward<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: impl Into<emmy::nn::Input<'t, F>>,
+        neighbours: &Neighbourhood<F>,
+    ) -> Var<'t, F> {
+        let Self { net } = self;
+        let config = &net.config;
+        let (input, output) = match (&net.input, &net.output) {
+            (Some(input), Some(output)) => (input, output),
+            _ => panic!("DeepNet: a network without linear maps at its ends"),
+        };
+        let dropout = Dropout { p: config.dropout };
+        let x = x.into();
+        pass.call(self, &[x.var()], || {
+            let mut x = input.forward(pass, x);
+            if config.ends.activated {
+                x = config.activation.apply(x);
+            }
+            let around = emmy::nn::Around {
+                neighbours,
+                first: Some(x),
+            };
+            for (l, layer) in net.layers.iter().enumerate() {
+                let into = x;
+                x = layer.forward(pass, dropout.forward(pass, x), around);
+                let norm = net.norms.get(l);
+                let stands_behind = matches!(config.norm, Some(Norm::Pair(_)));
+                if let Some(norm) = norm.filter(|_| !stands_behind) {
+                    x = norm.forward(pass, x);
+                }
+                if l + 1 < net.layers.len() {
+                    x = config.activation.apply(x);
+                }
+                if let Some(norm) = norm.filter(|_| stands_behind) {
+                    x = norm.forward(pass, x);
+                }
+                if config.residual.is_some() && into.shape() == x.shape() {
+                    x = x + into;
+                }
+            }
+            output.forward(pass, x)
+        })
+    }
+
+    /// The numbers of the parameters of each layer that make up its attention: a_s and a_t of GAT, queries and
+    /// keys of a graph transformer. A layer without attention has none.
+    pub fn attention(&self) -> Vec<Vec<usize>> {
+        let parameters = self.parameters();
+        let roles = self.roles();
+        let of = |l: usize| {
+            let layer = format!("net.layers.{l}.");
+            let is_its = |k: &usize| {
+                let rest = parameters[*k].0.strip_prefix(&layer);
+                rest.is_some_and(|name| {
+                    let scored = name.starts_with("query") || name.starts_with("key");
+                    scored || roles[*k] == Role::Attention
+                })
+            };
+            (0..parameters.len()).filter(is_its).collect()
+        };
+        (0..self.net.layers.len()).map(of).collect()
+    }
+
+    /// The numbers of all parameters of each layer.
+    pub fn layers(&self) -> Vec<Vec<usize>> {
+        let parameters = self.parameters();
+        let of = |l: usize| {
+            let layer = format!("net.layers.{l}.");
+            let is_its = |k: &usize| parameters[*k].0.starts_with(&layer);
+            (0..parameters.len()).filter(is_its).collect()
+        };
+        (0..self.net.layers.len()).map(of).collect()
+    }
+}
+
+/// The features of a data set, those of the nodes in `erased` set to zero.
+pub fn features<F: Real>(set: &Dataset, erased: &[bool]) -> emmy::sparse::Csr<F> {
+    let mut x = set.raw_features::<F>();
+    let rows = x.pattern.rows_of().to_vec();
+    for (value, row) in x.values.iter_mut().zip(rows) {
+        if erased[row as usize] {
+            *value = F::zero();
+        }
+    }
+    x
+}
