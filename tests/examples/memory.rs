@@ -38,7 +38,7 @@ const CASES: [Case; 9] = [
     (&["gcnii", "--layers", "8"], |i, c| {
         GraphNetConfig::gcnii(i, c).depth(8)
     }),
-    (&["transformer", "--layers", "4"], |i, c| {
+    (&["gt", "--layers", "4"], |i, c| {
         GraphNetConfig::transformer(i, c).depth(4)
     }),
     (&["ggnn", "--layers", "4"], |i, c| {
