@@ -4,6 +4,7 @@
 use super::bound::Tree;
 use super::walk::{Domain, Slot, Walk, product};
 use crate::linalg::{Lp, Upper};
+use crate::ops::layer_norm::GainAndBias;
 use crate::real::Real;
 use std::rc::Rc;
 
@@ -74,6 +75,10 @@ impl Reach {
         if walk.domain == Domain::Here {
             return Self::of_input(walk.domain, id);
         }
+        // The name of a user's own operation says nothing of its values.
+        if node.custom {
+            return Self::default();
+        }
         // A fixed operand reaches as far as its entries.
         let arg = |k: usize| {
             let a = node.args[k];
@@ -131,10 +136,12 @@ impl Reach {
             }
             "layer_norm" | "rms_norm" => {
                 let root = number(Upper::new(d as f64).sqrt());
-                let gain = node.args.get(1).map(|&g| Rc::new(Tree::MaxAbs(g)));
+                let parts = walk.tape.note::<GainAndBias>(id);
+                let gain = parts.as_ref().and_then(|p| p.gain);
+                let gain = gain.map(|g| Rc::new(Tree::MaxAbs(g)));
                 let row = product([Some(root), gain].into_iter().flatten().collect());
-                let row = match node.args.get(2) {
-                    Some(&bias) => sum(row, Rc::new(Tree::MaxRow(bias))),
+                let row = match parts.and_then(|p| p.bias) {
+                    Some(bias) => sum(row, Rc::new(Tree::MaxRow(bias))),
                     None => row,
                 };
                 Self {

@@ -11,6 +11,7 @@ use super::walk::{Domain, Slot, Walk, product};
 use crate::linalg::{Lp, Upper};
 use crate::ops::activation::Slopes;
 use crate::ops::index::Indices;
+use crate::ops::layer_norm::GainAndBias;
 use crate::real::Real;
 use std::rc::Rc;
 
@@ -303,7 +304,9 @@ impl<F: Real> Rule<'_, '_, F> {
             Lp::Two => Upper::ONE,
             _ => Upper::new(d as f64).sqrt(),
         };
-        let gain = node.args.get(1).map(|&g| Rc::new(Tree::MaxAbs(g)));
+        let parts = self.walk.tape.note::<GainAndBias>(self.id);
+        let gain = parts.and_then(|p| p.gain);
+        let gain = gain.map(|g| Rc::new(Tree::MaxAbs(g)));
         let scale = Rc::new(match self.walk.domain {
             Domain::Here => Tree::Here(scale * spread),
             _ => Tree::Number(scale * spread),

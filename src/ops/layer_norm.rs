@@ -55,8 +55,20 @@ impl<'t, F: Real> Var<'t, F> {
             bias: bias.is_some(),
         };
         let args: Vec<_> = [Some(self), gain, bias].into_iter().flatten().collect();
-        fused_builtin(norm, &args).noting(eps.as_f64())
+        let parts = GainAndBias {
+            gain: gain.map(|g| g.id),
+            bias: bias.map(|b| b.id),
+        };
+        fused_builtin(norm, &args)
+            .noting(eps.as_f64())
+            .with_note(parts)
     }
+}
+
+/// The note of a norm of rows: the nodes of γ and β, as far as they are there.
+pub(crate) struct GainAndBias {
+    pub gain: Option<usize>,
+    pub bias: Option<usize>,
 }
 
 /// The fused operation. Its operands are x, then γ and β as far as they are there.

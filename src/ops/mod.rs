@@ -35,7 +35,7 @@ mod define;
 mod dropout;
 mod elementwise;
 pub(crate) mod index;
-mod layer_norm;
+pub(crate) mod layer_norm;
 mod loss;
 mod matrix;
 mod norm;

@@ -103,6 +103,15 @@ fn an_operation_without_a_bound_is_named() {
     let read = bound(own * 2.0, x, Lp::Two, Domain::Everywhere).unwrap();
     assert_eq!(read.upper().get(), 2.0);
     assert!(error(x * x).contains("have no limits"));
+    // The name of such an operation says nothing of its values either: a product with it has no limits.
+    let limited = x.tanh();
+    let named = limited.unary("tanh", limited.value() * 100.0, |p| p.gy() * 100.0);
+    let named = state(
+        named,
+        &[limited],
+        [(Lp::Two, Bound::number(&tape, Upper::new(100.0)))],
+    );
+    assert!(error(named * limited).contains("have no limits"));
 }
 
 #[test]

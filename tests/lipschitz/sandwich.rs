@@ -176,6 +176,12 @@ fn of_operations() {
             |x| x.layer_norm(Some(constant(x, &[3], 5)), Some(constant(x, &[3], 6)), 1e-3),
             ALL,
         ),
+        // Without a gain a small bias is no factor.
+        (
+            "layer_norm, bias",
+            |x| x.layer_norm(None, Some(constant(x, &[3], 6) * 1e-3), 0.1),
+            ALL,
+        ),
         (
             "layer_norm, ε = 0",
             |x| x.layer_norm(None, None, 0.0),
