@@ -154,18 +154,12 @@ impl Cli {
 
     /// The tables and figures asked for.
     fn parts(&self, choice: &Choice) -> Vec<Part<Cell>> {
-        let tables = self.tables.iter();
-        let tables = tables.map(|&n| Part::new(Shown::Table, choice.table(n)));
-        let figures = self.figures.iter();
-        let figures = figures.map(|&n| Part::new(Shown::Figure(n), choice.figure(n)));
-        let parts: Vec<_> = tables.chain(figures).collect();
-        match () {
-            () if self.is_demonstration() => {
-                vec![Part::new(Shown::Demonstration, choice.demonstration())]
-            }
-            () if parts.is_empty() => vec![Part::new(Shown::Table, choice.cells())],
-            () => parts,
+        let tables = self.tables.iter().map(|&n| choice.table(n));
+        let figures = self.figures.iter().map(|&n| (n, choice.figure(n)));
+        if self.is_demonstration() {
+            return vec![Part::new(Shown::Demonstration, choice.demonstration())];
         }
+        Part::asked_for(tables, figures, || choice.cells())
     }
 }
 

@@ -205,11 +205,12 @@ fn summary<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<emmy::nn::S
     Ok(trace.summary())
 }
 
-/// The Lipschitz interval of the network at its start, in the norm ‖·‖₂ of all features and all logits: the bound
-/// for all features of this graph, and what was found at those of the data. Or the sentence why there is no bound.
+/// The Lipschitz interval of the network at its start, in the norm ‖·‖₂ of all features and all logits: the
+/// bound for all features of this graph, and what was found at those of the data. Or the sentence why there
+/// is no bound.
 ///
-/// The features are dense here, since the interval is about all of them, zeros included. On one slow core it takes
-/// 4 s for Cora and 13 s for CiteSeer; sets with more features than 2²⁴ are left out.
+/// The features are dense here, since the interval is about all of them, zeros included. On one slow core it
+/// takes 4 s for Cora and 13 s for CiteSeer; sets with more features than 2²⁴ are left out.
 fn interval<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<String> {
     const MOST: usize = 1 << 24;
     let numbers = set.nodes().saturating_mul(set.feature_count());

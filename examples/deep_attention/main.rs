@@ -1,9 +1,10 @@
-//! "Lipschitz Normalization for Self-Attention Layers with Application to Graph Neural Networks" (Dasoulas, Scaman
-//! and Virmaux, ICML 2021), reproduced.
+//! "Lipschitz Normalization for Self-Attention Layers with Application to Graph Neural Networks" (Dasoulas,
+//! Scaman and Virmaux, ICML 2021), reproduced.
 //!
-//! Without arguments, `cargo run --release --example deep_attention` trains twenty layers of graph attention on a
-//! generated set, with LipschitzNorm and without, and draws the gradients of every layer. `--table` and `--figure`
-//! run the paper's tables and figures; `--dataset cora --model gat --norm lipschitz --layers 15` names a cell.
+//! Without arguments, `cargo run --release --example deep_attention` trains twenty layers of graph attention
+//! on a generated set, with LipschitzNorm and without, and draws the gradients of every layer. `--table` and
+//! `--figure` run the paper's tables and figures; `--dataset cora --model gat --norm lipschitz --layers 15`
+//! names a cell.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -238,18 +239,12 @@ impl Cli {
 
     /// The tables and figures asked for.
     fn parts(&self, choice: &Choice) -> Vec<Part<Cell>> {
-        let tables = self.tables.iter();
-        let tables = tables.map(|&n| Part::new(Shown::Table, choice.table(n)));
-        let figures = self.figures.iter();
-        let figures = figures.map(|&n| Part::new(Shown::Figure(n), choice.figure(n)));
-        let parts: Vec<_> = tables.chain(figures).collect();
-        match () {
-            () if self.is_demonstration() => {
-                vec![Part::new(Shown::Demonstration, choice.demonstration())]
-            }
-            () if parts.is_empty() => vec![Part::new(Shown::Table, choice.cells())],
-            () => parts,
+        let tables = self.tables.iter().map(|&n| choice.table(n));
+        let figures = self.figures.iter().map(|&n| (n, choice.figure(n)));
+        if self.is_demonstration() {
+            return vec![Part::new(Shown::Demonstration, choice.demonstration())];
         }
+        Part::asked_for(tables, figures, || choice.cells())
     }
 }
 

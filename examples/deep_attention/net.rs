@@ -75,8 +75,8 @@ impl<F: Real> DeepNet<F> {
         })
     }
 
-    /// The numbers of the parameters of each layer that make up its attention: a_s and a_t of GAT, queries and
-    /// keys of a graph transformer. A layer without attention has none.
+    /// The numbers of the parameters of each layer that make up its attention: a_s and a_t of GAT, queries
+    /// and keys of a graph transformer. A layer without attention has none.
     pub fn attention(&self) -> Vec<Vec<usize>> {
         let parameters = self.parameters();
         let roles = self.roles();

@@ -1,4 +1,5 @@
-//! The paper's numbers: mean test accuracy in percent ± the standard deviation, and in Tables 1 and 2 the depth.
+//! The paper's numbers: mean test accuracy in percent ± the standard deviation, and in Tables 1 and 2 the
+//! depth.
 //!
 //! Dasoulas, Scaman and Virmaux, "Lipschitz Normalization for Self-Attention Layers with Application to Graph
 //! Neural Networks", ICML 2021.

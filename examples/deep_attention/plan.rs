@@ -130,7 +130,8 @@ impl Choice {
             attention_dropout: if of_trees { 0.0 } else { 0.3 },
             lr: 0.005,
             weight_decay: if of_trees { 0.0 } else { 5e-4 },
-            // The published rule freezes deep networks before they have learnt; `--rate falling` is that rule.
+            // The published rule freezes deep networks before they have learnt; `--rate falling` is that
+            // rule.
             plateau: false,
             epochs: 200,
             seed: 0,
@@ -355,8 +356,8 @@ impl Choice {
         }
     }
 
-    /// The cells that the command line names. Settings that it does not name: Cora-like, GAT with LipschitzNorm
-    /// and without, 15 layers, no features missing.
+    /// The cells that the command line names. Settings that it does not name: Cora-like, GAT with
+    /// LipschitzNorm and without, 15 layers, no features missing.
     pub fn cells(&self) -> Plan {
         fn or<T: Clone>(given: &[T], default: &[T]) -> Vec<T> {
             if given.is_empty() { default } else { given }.to_vec()

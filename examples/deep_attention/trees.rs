@@ -1,9 +1,9 @@
 //! TREES of section 7.2: labels that must travel from the leaves of binary trees to the root.
 //!
 //! As in Alon and Yahav, "On the Bottleneck of Graph Neural Networks and its Practical Implications" (ICLR
-//! 2021), whom the paper follows. A tree of depth d has 2^d green nodes at its lowest level, each with another
-//! number of blue neighbours (0 to 2^d − 1) and another label (of 2^d). The root is green too; its label is
-//! that of the green node with as many blue neighbours as the root has.
+//! 2021), whom the paper follows. A tree of depth d has 2^d green nodes at its lowest level, each with
+//! another number of blue neighbours (0 to 2^d − 1) and another label (of 2^d). The root is green too; its
+//! label is that of the green node with as many blue neighbours as the root has.
 //!
 //! | node | features, 2^(d+1) of them |
 //! |---|---|

@@ -7,6 +7,7 @@
 //! network with 64 channels in `f32` stays below 2 GB (`tests/data/memory.rs`).
 
 use crate::error::{Error, Result};
+use flate2::read::GzDecoder;
 use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::path::Path;
@@ -54,6 +55,25 @@ pub(super) fn read_bounded(path: &Path, limit: usize) -> Result<Vec<u8>> {
         return Err(Error::format(path, limit as u64, expected, "more"));
     }
     Ok(bytes)
+}
+
+/// The content of a regular file, decompressed if it begins like gzip; at most `limit` bytes, before and
+/// after.
+pub(super) fn read_unpacked(path: &Path, limit: usize) -> Result<Vec<u8>> {
+    let bytes = read_bounded(path, limit)?;
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return Ok(bytes);
+    }
+    let mut inside = Vec::new();
+    GzDecoder::new(&bytes[..])
+        .take(limit as u64 + 1)
+        .read_to_end(&mut inside)
+        .map_err(|e| Error::format(path, 0, "a whole gzip file", e.to_string()))?;
+    if inside.len() > limit {
+        let rule = format!("at most {limit} bytes when decompressed");
+        return Err(Error::format(path, limit as u64, rule, "more"));
+    }
+    Ok(inside)
 }
 
 /// A string from a file as it may stand in a message: short, and without control characters.

@@ -1,5 +1,5 @@
-//! Node-property sets of the Open Graph Benchmark in their raw form: a folder of CSV files, each of which may be
-//! compressed by gzip.
+//! Node-property sets of the Open Graph Benchmark in their raw form: a folder of CSV files, each of which may
+//! be compressed by gzip.
 //!
 //! | file | a line is |
 //! |---|---|
@@ -10,17 +10,15 @@
 //! | `raw/node-label.csv` | the class of a node, 0 to C − 1 |
 //! | `split/SCHEME/{train,valid,test}.csv` | the number of a node |
 //!
-//! Hu et al., "Open Graph Benchmark: Datasets for Machine Learning on Graphs", NeurIPS 2020. Sets with several
-//! labels per node or features of edges are not read.
+//! Hu et al., "Open Graph Benchmark: Datasets for Machine Learning on Graphs", NeurIPS 2020. Sets with
+//! several labels per node or features of edges are not read.
 
-use super::files::read_bounded;
+use super::files::read_unpacked;
 use super::{Dataset, Direction, Split};
 use crate::error::{Error, Result};
 use crate::graph::{Duplicates, Graph, SelfLoops};
 use crate::sparse::{Csr, Pattern};
 use crate::tensor::tensor;
-use flate2::read::GzDecoder;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The most bytes of a file, decompressed: those of ogbn-products' features, about 2.5 GB, are too many.
@@ -38,12 +36,12 @@ const MOST_FEATURES: usize = 1 << 29;
 /// The largest number of classes.
 const MOST_CLASSES: usize = 1 << 10;
 
-/// Reads the set in `folder`, such as `dataset/ogbn_arxiv`, whose name becomes that of the set. The split is the
-/// only one below `split/`, or the one that `scheme` names (`time` for ogbn-arxiv).
+/// Reads the set in `folder`, such as `dataset/ogbn_arxiv`, whose name becomes that of the set. The split is
+/// the only one below `split/`, or the one that `scheme` names (`time` for ogbn-arxiv).
 ///
 /// # Errors
-/// If a file is missing, or a line is not what the format has there; the message names file and line. If there is
-/// no split, or there are several and none is named.
+/// If a file is missing, or a line is not what the format has there; the message names file and line. If
+/// there is no split, or there are several and none is named.
 pub fn load(folder: &Path, scheme: Option<&str>, direction: Direction) -> Result<Dataset> {
     let raw = folder.join("raw");
     let nodes = single(&raw, "num-node-list", MOST_NODES)?;
@@ -82,22 +80,7 @@ impl Lines {
                 address: "https://ogb.stanford.edu/docs/nodeprop/".to_owned(),
             });
         };
-        let bytes = read_bounded(&path, MOST_BYTES)?;
-        let bytes = match bytes.starts_with(&[0x1f, 0x8b]) {
-            false => bytes,
-            true => {
-                let mut inside = Vec::new();
-                GzDecoder::new(&bytes[..])
-                    .take(MOST_BYTES as u64 + 1)
-                    .read_to_end(&mut inside)
-                    .map_err(|e| Error::format(&path, 0, "a whole gzip file", e.to_string()))?;
-                if inside.len() > MOST_BYTES {
-                    let rule = format!("at most {MOST_BYTES} bytes when decompressed");
-                    return Err(Error::format(&path, MOST_BYTES as u64, rule, "more"));
-                }
-                inside
-            }
-        };
+        let bytes = read_unpacked(&path, MOST_BYTES)?;
         let text = String::from_utf8(bytes).map_err(|e| {
             let byte = e.utf8_error().valid_up_to() as u64;
             Error::format(&path, byte, "text", "bytes that are not UTF-8")

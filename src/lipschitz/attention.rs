@@ -26,8 +26,8 @@ use crate::real::Real;
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, Axis, Ix2};
 use std::rc::Rc;
 
-/// The constant of `attend`: from those of queries, keys and values, or, where they are maps of one operand u,
-/// from that of u, whichever is smaller.
+/// The constant of `attend`: from those of queries, keys and values, or, where they are maps of one operand
+/// u, from that of u, whichever is smaller.
 pub(super) fn bound<F: Real>(rule: &Rule<'_, '_, F>) -> Result<Rc<Tree>, String> {
     let walk = rule.walk;
     if walk.p != Lp::Two {
@@ -102,7 +102,8 @@ fn scale(note: &Scored) -> Rc<Tree> {
 }
 
 /// Where q = W_Q u + b_Q, k = W_K u + b_K and v = W_V u + b_V: with A = W_Kᵀ W_Q of each head, which does not
-/// change when queries and keys are mixed against each other, as the product of the norms of its factors does,
+/// change when queries and keys are mixed against each other, as the product of the norms of its factors
+/// does,
 ///
 /// L_h ≤ √c ‖W_V‖ + s max_i ‖W_V Σ_i(u) A‖ + s √c max_i (‖W_Kᵀ q_i‖ √λ₁(Σ_i)), L ≤ √Σ_h L_h² L_u.
 ///

@@ -88,8 +88,8 @@ impl<F: Real> Rule<'_, '_, F> {
         }
     }
 
-    /// The bound of W₂ σ(W₁ u) with respect to u, times the constant of u, if the first operand of this product
-    /// is such an activation; likewise of a product of two linear maps.
+    /// The bound of W₂ σ(W₁ u) with respect to u, times the constant of u, if the first operand of this
+    /// product is such an activation; likewise of a product of two linear maps.
     fn tightened(&self, w2: Matrix) -> Option<Rc<Tree>> {
         if self.walk.tape.node(w2.node).value.ndim() != 2 {
             return None;

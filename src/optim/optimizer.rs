@@ -141,8 +141,8 @@ impl<F: Real> Optimizer<F> {
         self.decay_each(parameters, |p| if choose(p) { lambda } else { 0.0 })
     }
 
-    /// The same with a weight decay λ for each parameter of the model, in the model's order. `lambda` gives it
-    /// for what `parameters` says of a parameter.
+    /// The same with a weight decay λ for each parameter of the model, in the model's order. `lambda` gives
+    /// it for what `parameters` says of a parameter.
     pub fn decay_each<T>(
         self,
         parameters: impl IntoIterator<Item = T>,

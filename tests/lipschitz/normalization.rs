@@ -353,8 +353,8 @@ fn the_published_divisor_does_not_bound_the_scores() {
     near(factors[[0, 1]], expected, 1e-9);
 }
 
-/// Dropout, or missing features, make whole neighbourhoods zero: their divisors are 0, and their gradients are
-/// numbers.
+/// Dropout, or missing features, make whole neighbourhoods zero: their divisors are 0, and their gradients
+/// are numbers.
 #[test]
 fn neighbourhoods_of_zeros_have_gradients() {
     let edges = Arc::clone(graph(3, true).pattern());
@@ -394,8 +394,9 @@ fn neighbourhoods_of_zeros_have_gradients() {
     assert!(pass.gradients(loss).iter().flatten().all(|g| g.is_finite()));
 }
 
-/// Scores of GAT are at most ¼ under the norm, so behind the LeakyReLU they lie in [−0.05, 0.25]: of the coefficients
-/// of a neighbourhood none is more than e^0.3 = 1.35 times another. Attention is then nearly a mean.
+/// Scores of GAT are at most ¼ under the norm, so behind the LeakyReLU they lie in [−0.05, 0.25]: of the
+/// coefficients of a neighbourhood none is more than e^0.3 = 1.35 times another. Attention is then nearly a
+/// mean.
 #[test]
 fn normalised_gat_is_nearly_a_mean() {
     let mut widest = 1.0_f64;

@@ -1,5 +1,5 @@
-//! Dense attention over several tiles of queries and keys is the composition of smaller operations, forward and
-//! backward, with every option. The registry has cases of a few tokens, which are one tile.
+//! Dense attention over several tiles of queries and keys is the composition of smaller operations, forward
+//! and backward, with every option. The registry has cases of a few tokens, which are one tile.
 
 use emmy::autodiff::vjp;
 use emmy::init;

@@ -127,8 +127,8 @@ impl Choice {
     }
 
     /// Table 6 under the settings of Table 2: the paper does not give those of Table 6, and where both tables
-    /// have the same cell their numbers differ. LipschitzNorm is of GAT's scores (v1); its initialisation is not
-    /// given either and is Xavier's here.
+    /// have the same cell their numbers differ. LipschitzNorm is of GAT's scores (v1); its initialisation is
+    /// not given either and is Xavier's here.
     fn table_6(&self) -> Plan {
         let mut entries = Vec::new();
         for (dataset, numbers) in numbers::TABLE_6 {

@@ -77,6 +77,22 @@ impl<C> Part<C> {
     pub fn new(shown: Shown, plan: Plan<C>) -> Self {
         Self { plan, shown }
     }
+
+    /// The tables and the numbered figures that are asked for; if there is none, the cells of the command
+    /// line as one table.
+    pub fn asked_for(
+        tables: impl Iterator<Item = Plan<C>>,
+        figures: impl Iterator<Item = (u32, Plan<C>)>,
+        cells: impl FnOnce() -> Plan<C>,
+    ) -> Vec<Self> {
+        let tables = tables.map(|plan| Self::new(Shown::Table, plan));
+        let figures = figures.map(|(number, plan)| Self::new(Shown::Figure(number), plan));
+        let parts: Vec<_> = tables.chain(figures).collect();
+        match parts.is_empty() {
+            true => vec![Self::new(Shown::Table, cells())],
+            false => parts,
+        }
+    }
 }
 
 /// The parts with the entries that `--only` chooses.

@@ -7,10 +7,8 @@
 //! | 8..16 | rows, columns | – |
 //! | then | pixels, image by image | labels |
 
-use crate::data::files::read_bounded;
+use crate::data::files::read_unpacked;
 use crate::error::{Error, Result};
-use flate2::read::GzDecoder;
-use std::io::Read;
 use std::path::Path;
 
 /// The most bytes of a file: those of 60 000 images of 28 × 28 pixels, and as much again.
@@ -24,7 +22,7 @@ const LARGEST_SIDE: usize = 1 << 10;
 /// # Errors
 /// If the file cannot be read, or is not what its header declares.
 pub fn read_images(path: &Path) -> Result<(usize, usize, Vec<u8>)> {
-    let bytes = content(path)?;
+    let bytes = read_unpacked(path, MOST)?;
     let [count, height, width] = header(path, &bytes, 2051)?;
     for (byte, side) in [(8, height), (12, width)] {
         if side == 0 || side > LARGEST_SIDE {
@@ -44,27 +42,9 @@ pub fn read_images(path: &Path) -> Result<(usize, usize, Vec<u8>)> {
 /// # Errors
 /// If the file cannot be read, or is not what its header declares.
 pub fn read_labels(path: &Path) -> Result<Vec<u8>> {
-    let bytes = content(path)?;
+    let bytes = read_unpacked(path, MOST)?;
     let [count] = header(path, &bytes, 2049)?;
     body(path, bytes, 8, count)
-}
-
-/// The bytes of a file, decompressed if it begins like gzip.
-fn content(path: &Path) -> Result<Vec<u8>> {
-    let bytes = read_bounded(path, MOST)?;
-    if !bytes.starts_with(&[0x1f, 0x8b]) {
-        return Ok(bytes);
-    }
-    let mut inside = Vec::new();
-    GzDecoder::new(&bytes[..])
-        .take(MOST as u64 + 1)
-        .read_to_end(&mut inside)
-        .map_err(|e| Error::format(path, 0, "a whole gzip file", e.to_string()))?;
-    if inside.len() > MOST {
-        let rule = format!("at most {MOST} bytes when decompressed");
-        return Err(Error::format(path, MOST as u64, rule, "more"));
-    }
-    Ok(inside)
 }
 
 /// The numbers behind the magic number.

@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize};
 /// | W₂, b₂ | `[out, out]`, `[out]` |
 /// | ε | `[1]`; it starts at 0, and is trained or not |
 ///
-/// As PyTorch Geometric's `GINConv` (`train_eps` says which) and the perceptron of its `GIN` model, without batch
-/// norm between the two layers. The sum commutes with W₁ and is taken on the narrower side of it. Weights
-/// start Xavier-uniform, biases at 0.
+/// As PyTorch Geometric's `GINConv` (`train_eps` says which) and the perceptron of its `GIN` model, without
+/// batch norm between the two layers. The sum commutes with W₁ and is taken on the narrower side of it.
+/// Weights start Xavier-uniform, biases at 0.
 ///
 /// # Conservation laws
 /// The layer is transparent: the first map with its sum over neighbours, the ReLU and the second map are

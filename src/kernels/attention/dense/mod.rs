@@ -26,8 +26,8 @@ pub use backward::{DenseAdjoints, Outcome};
 
 use crate::kernels::random::Dropout;
 
-/// Queries of a tile, and keys of a tile: the scores of a tile stay in the cache of a core. A product packs the
-/// keys of its tile, so a tile of few queries would spend its time on that.
+/// Queries of a tile, and keys of a tile: the scores of a tile stay in the cache of a core. A product packs
+/// the keys of its tile, so a tile of few queries would spend its time on that.
 const TILE: [usize; 2] = [256, 256];
 
 /// The sizes and options of an attention between all queries and all keys.
