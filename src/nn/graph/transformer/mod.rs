@@ -1,16 +1,17 @@
 //! The graph transformer.
 
+mod laws;
+
 use super::{Around, GraphConv, Heads};
 use crate::autodiff::Var;
 use crate::error::{Error, Result};
 use crate::init::{self, Rng};
 use crate::lipschitz::{Bound, Lp, state};
-use crate::nn::{Dropout, Input, Layer, Linear, LipschitzNorm, Params, Pass};
+use crate::nn::{Dropout, Input, Linear, LipschitzNorm, Pass};
 use crate::ops::Sparse;
 use crate::ops::attention::DotAttention;
 use crate::real::Real;
 use crate::sparse::Pattern;
-use crate::symmetry::{Law, Ports, Reader, Slice, Symmetry, Term};
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -317,129 +318,11 @@ impl<F: Real> TransformerConv<F> {
             None => a + r,
         }
     }
-
-    /// The parts of the gate's weight for a, r and a − r, one entry per neuron of the output.
-    fn gate_parts(&self, params: &Params<'_, F>) -> Option<[Slice; 3]> {
-        let w = self.gate.as_ref()?;
-        let out = w.len() / 3;
-        let all = params.grouped(w, 1, w.len());
-        Some([0, 1, 2].map(|k| all.narrow(k * out..(k + 1) * out)))
-    }
-
-    /// The laws of the inside: C8 and C10, and that of the gate.
-    fn inside(&self, params: &Params<'_, F>) -> Vec<Law> {
-        let mut laws = Vec::new();
-        let (heads, all) = (self.options.heads, self.query.weight.shape()[0]);
-        let width = all / heads;
-        if self.edge.is_none() {
-            let rows = |map: &Linear<F>, h: usize| {
-                let parts = std::iter::once(&map.weight).chain(&map.bias);
-                let narrow = |p| params.rows(p).narrow(h * width..(h + 1) * width);
-                parts.map(narrow).collect::<Vec<_>>()
-            };
-            laws.extend((0..heads).map(|h| {
-                let queries = rows(&self.query, h).into_iter().map(Term::incoming);
-                let keys = rows(&self.key, h).into_iter().map(Term::outgoing);
-                let name = format!("head {}, queries and keys", h + 1);
-                Law::new(name, 0, Symmetry::Linear, queries.chain(keys).collect())
-            }));
-        }
-        if let Some(bias) = &self.key.bias {
-            let terms = [
-                Term::incoming(params.rows(bias)),
-                Term::yardstick(params.rows(&self.key.weight)),
-            ];
-            let name = "bias of the keys";
-            laws.push(Law::new(name, 0, Symmetry::Translation, terms.into()));
-        }
-        if let Some([a, r, difference]) = self.gate_parts(params) {
-            let less = |slice| Term::incoming(slice).times(-1.0);
-            let terms = vec![Term::incoming(a), less(r), less(difference)];
-            laws.push(Law::new("gate", 0, Symmetry::Translation, terms));
-        }
-        laws
-    }
 }
 
 /// The variables that the layer reads.
 fn inputs<'t, F: Real>(x: &Input<'t, F>, e: Option<Var<'t, F>>) -> Vec<Var<'t, F>> {
     std::iter::once(x.var()).chain(e).collect()
-}
-
-impl<F: Real> Layer<F> for TransformerConv<F> {
-    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
-        if self.options.score_norm.is_some() {
-            return Some(Ports::opaque(1 + usize::from(self.edge.is_some())));
-        }
-        let (averaged, heads) = match self.options.join {
-            Heads::Concatenate => (false, self.options.heads),
-            Heads::Average => (true, 1),
-        };
-        let groups = if averaged { self.options.heads } else { 1 };
-        let width = self.query.weight.shape()[0] / groups;
-        let per_head = |p: &Tensor<F>| params.grouped(p, groups, width);
-        let of = |map: &Linear<F>| {
-            let parts = std::iter::once(&map.weight).chain(&map.bias);
-            parts.map(per_head).collect::<Vec<_>>()
-        };
-        let mut incoming = of(&self.value);
-        let mut attention = Vec::new();
-        // W_e scales keys and values alike.
-        if let Some(edge) = &self.edge {
-            incoming.push(per_head(edge));
-            incoming.extend(of(&self.key));
-            attention.extend(of(&self.query));
-        }
-        let own = self.skip.iter();
-        let own = own.flat_map(|map| std::iter::once(&map.weight).chain(&map.bias));
-        incoming.extend(own.map(|p| params.rows(p)));
-        attention.extend(self.gate_parts(params).into_iter().flatten());
-        let maps = [&self.query, &self.key, &self.value]
-            .into_iter()
-            .chain(&self.skip);
-        let read = |w: &Tensor<F>| params.columns(w);
-        let mut readers = vec![Reader::linear(maps.map(|map| read(&map.weight)))];
-        readers.extend(self.edge.iter().map(|w| Reader::linear([read(w)])));
-        let free = self.gate.is_none();
-        let skip = self.skip.as_ref().filter(|_| free);
-        let bias = skip.and_then(|map| map.bias.as_ref());
-        Some(Ports {
-            writers: (incoming.into_iter().map(Term::incoming))
-                .chain(attention.into_iter().map(Term::attention))
-                .collect(),
-            readers,
-            heads,
-            // Everything else reads neurons through products.
-            mixes: true,
-            shifts: if free {
-                self.shifts(params)
-            } else {
-                Vec::new()
-            },
-            offsets: bias.map(|b| params.rows(b)).into_iter().collect(),
-            inside: self.inside(params),
-        })
-    }
-}
-
-impl<F: Real> TransformerConv<F> {
-    /// The slices whose shift adds the same number to all outputs of a row, without a gate. Coefficients
-    /// differ from head to head, so heads side by side shift alike only by b_v, of which each row of α
-    /// takes the whole, but for dropout.
-    fn shifts(&self, params: &Params<'_, F>) -> Vec<Slice> {
-        let alike = self.options.join == Heads::Average || self.options.heads == 1;
-        let values = alike.then(|| params.columns(&self.value.weight));
-        let constant = alike || self.options.dropout == 0.0;
-        let bias = self.value.bias.as_ref().filter(|_| constant);
-        let skip = self.skip.iter().flat_map(|map| {
-            let bias = map.bias.iter().map(|b| params.whole(b));
-            std::iter::once(params.columns(&map.weight)).chain(bias)
-        });
-        (values.into_iter())
-            .chain(bias.map(|b| params.whole(b)))
-            .chain(skip)
-            .collect()
-    }
 }
 
 impl<F: Real> GraphConv<F> for TransformerConv<F> {
