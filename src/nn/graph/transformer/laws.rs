@@ -81,9 +81,7 @@ impl<F: Real> TransformerConv<F> {
             .chain(skip)
             .collect()
     }
-}
 
-impl<F: Real> TransformerConv<F> {
     /// The parts of the gate's weight for a, r and a − r, one entry per neuron of the output.
     fn gate_parts(&self, params: &Params<'_, F>) -> Option<[Slice; 3]> {
         let w = self.gate.as_ref()?;
