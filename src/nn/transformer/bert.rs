@@ -106,7 +106,7 @@ impl<F: Real> Bert<F> {
             tokens: Embedding::new(config.symbols, width, rng),
             positions: Embedding::new(config.context, width, rng),
             segments: Embedding::new(config.segments, width, rng),
-            norm: config.block.norm.build(width),
+            norm: config.block.norm.build(width, rng),
             blocks: Transformer::new(config.layers, config.block, rng)?,
             pooler: Linear::new(width, width, true, rng),
             config,

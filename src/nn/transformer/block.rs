@@ -168,15 +168,17 @@ impl<F: Real> TransformerBlock<F> {
     /// If the configuration is not [valid](BlockConfig::validate).
     pub fn new(config: BlockConfig, rng: &mut Rng) -> Result<Self> {
         config.validate()?;
-        let norm = || config.norm.build(config.attention.width);
         let cross = config.cross.map(|c| MultiHeadAttention::new(c, rng));
+        let attention = MultiHeadAttention::new(config.attention, rng)?;
+        let feed_forward = FeedForward::new(config.feed_forward, rng)?;
+        let mut norm = || config.norm.build(config.attention.width, rng);
         Ok(Self {
-            attention: MultiHeadAttention::new(config.attention, rng)?,
-            norm3: cross.is_some().then(norm),
-            cross: cross.transpose()?,
-            feed_forward: FeedForward::new(config.feed_forward, rng)?,
+            attention,
             norm1: norm(),
             norm2: norm(),
+            norm3: cross.is_some().then(norm),
+            cross: cross.transpose()?,
+            feed_forward,
             config,
         })
     }

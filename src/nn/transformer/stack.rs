@@ -43,7 +43,7 @@ impl<F: Real> Transformer<F> {
         let blocks = (0..layers).map(|_| TransformerBlock::new(config, rng));
         Ok(Self {
             layers: blocks.collect::<Result<_>>()?,
-            norm: (config.norm_first).then(|| config.norm.build(config.attention.width)),
+            norm: (config.norm_first).then(|| config.norm.build(config.attention.width, rng)),
         })
     }
 
