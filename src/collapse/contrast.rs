@@ -23,12 +23,9 @@ use std::ops::Range;
 pub fn contrastive<'t, F: Real>(h: Var<'t, F>, positives: &[usize], tau: f64) -> Var<'t, F> {
     let op = "contrastive";
     let aligned = aligned(op, h, positives, tau);
-    let own = positives.iter().enumerate().find(|&(i, &k)| i == k);
-    assert!(
-        own.is_none(),
-        "{op}: row {:?} is its own positive",
-        own.map(|(i, _)| i)
-    );
+    if let Some((i, _)) = positives.iter().enumerate().find(|&(i, &k)| i == k) {
+        panic!("{op}: row {i} is its own positive, which the sum over the others leaves out");
+    }
     aligned + log_sums(op, h, tau, false)
 }
 

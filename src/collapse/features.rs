@@ -18,7 +18,11 @@ use ndarray::Array2;
 #[track_caller]
 pub fn dimension_loss<F: Real>(h: Var<'_, F>) -> Var<'_, F> {
     let [n, d] = sizes("dimension_loss", &h.shape());
-    let small = if n > d { h.t().matmul(h) } else { h.matmul(h.t()) };
+    let small = if n > d {
+        h.t().matmul(h)
+    } else {
+        h.matmul(h.t())
+    };
     let one = h.tape().constant(identity(n.min(d)));
     let squares = (one - small).square().sum_all();
     let more = n.saturating_sub(d) as f64;

@@ -130,11 +130,15 @@ fn entropy<F: Real>(x: ArrayView2<'_, F>, variance: f64) -> f64 {
         let end = n.min(start + BLOCK);
         let products: Array2<F> = gemm::matmul(x.slice(s![start..end, ..]), x.t());
         for (row, i) in products.outer_iter().zip(start..) {
-            let kernel = row.iter().zip(&squares).enumerate().map(|(j, (p, square))| {
-                let distance = (squares[i] + square - 2.0 * p.as_f64()).max(0.0);
-                let distance = if i == j { 0.0 } else { distance };
-                (-distance / (8.0 * variance)).exp()
-            });
+            let kernel = row
+                .iter()
+                .zip(&squares)
+                .enumerate()
+                .map(|(j, (p, square))| {
+                    let distance = (squares[i] + square - 2.0 * p.as_f64()).max(0.0);
+                    let distance = if i == j { 0.0 } else { distance };
+                    (-distance / (8.0 * variance)).exp()
+                });
             total -= (kernel.sum::<f64>() / n as f64).ln();
         }
     }

@@ -55,7 +55,10 @@ use ndarray::{Array2, Ix2};
 /// # Panics
 /// As the measure does, and if its result is not one number.
 #[track_caller]
-pub fn value<F: Real>(x: &Tensor<F>, measure: impl for<'t> FnOnce(Var<'t, F>) -> Var<'t, F>) -> f64 {
+pub fn value<F: Real>(
+    x: &Tensor<F>,
+    measure: impl for<'t> FnOnce(Var<'t, F>) -> Var<'t, F>,
+) -> f64 {
     let tape = Tape::new();
     tape.no_grad(|| measure(tape.constant(x.clone())).item().as_f64())
 }

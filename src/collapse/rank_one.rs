@@ -53,7 +53,11 @@ const STEPS: usize = 200;
 pub fn rank_one_distance<F: Real>(x: &Tensor<F>) -> Interval {
     let a = matrix("rank_one_distance", x);
     let (n, d) = a.dim();
-    assert!(n * d > 0, "rank_one_distance: x {:?} has no entries", [n, d]);
+    assert!(
+        n * d > 0,
+        "rank_one_distance: x {:?} has no entries",
+        [n, d]
+    );
     let finite = a.iter().all(|x| x.is_finite());
     assert!(finite, "rank_one_distance: every entry must be finite");
     let medians = a.map_axis(Axis(0), median);

@@ -219,14 +219,28 @@ impl fmt::Display for Collapse {
             ]
         });
         let head = [
-            "layer", "type", "output", "eff. rank", "num. rank", "similarity", "variance", "energy",
+            "layer",
+            "type",
+            "output",
+            "eff. rank",
+            "num. rank",
+            "similarity",
+            "variance",
+            "energy",
             "attention",
         ];
-        let rows: Vec<[String; 9]> = std::iter::once(head.map(str::to_owned)).chain(rows).collect();
+        let rows: Vec<[String; 9]> = std::iter::once(head.map(str::to_owned))
+            .chain(rows)
+            .collect();
         // A column without numbers is left out.
         let filled = |k: usize| rows[1..].iter().any(|row| !row[k].is_empty());
         let columns: Vec<usize> = (0..9).filter(|&k| k < 7 || filled(k)).collect();
-        let width = |k: usize| rows.iter().map(|row| row[k].chars().count()).max().unwrap_or(0);
+        let width = |k: usize| {
+            rows.iter()
+                .map(|row| row[k].chars().count())
+                .max()
+                .unwrap_or(0)
+        };
         let widths: Vec<usize> = columns.iter().map(|&k| width(k)).collect();
         for row in &rows {
             let cells = columns.iter().zip(&widths).map(|(&k, &w)| match k {
