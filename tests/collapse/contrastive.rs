@@ -1,6 +1,6 @@
-//! Contrastive losses: Eq. (1) to (8) and (11).
+//! Contrastive losses: Eq. (1) to (7) and (11).
 
-use super::support::{alike, cases, gradient, near, rows, shape, softmax, tensor};
+use super::support::{alike, cases, gradient, largest, near, rows, shape, softmax, tensor, terms};
 use emmy::collapse::{alignment, contrastive, simclr, uniformity, uniformity_by_row, value};
 use emmy::ndarray::{Array2, Axis};
 use emmy::{Tape, Tensor, Var};
@@ -15,12 +15,6 @@ fn scores(h: &Array2<f64>, tau: f64) -> (Array2<f64>, Vec<f64>) {
 /// Σ_{k≠i} A_ik: the difference of the sum and A_ii would lose digits.
 fn others(a: &Array2<f64>, i: usize) -> f64 {
     (0..a.ncols()).filter(|&k| k != i).map(|k| a[[i, k]]).sum()
-}
-
-/// The terms D⁻¹A H/τ and A D⁻¹ H/τ of Eq. (5). D⁻¹A is a softmax, computed without overflow.
-fn terms(h: &Array2<f64>, tau: f64) -> [Array2<f64>; 2] {
-    let p = softmax(&(h.dot(&h.t()) / tau));
-    [p.dot(h) / tau, p.t().dot(h) / tau]
 }
 
 fn temperature(seed: u64) -> f64 {
@@ -152,7 +146,9 @@ fn the_split_into_alignment_and_uniformity_is_no_identity() {
                 "case {seed}"
             );
             let gap = -(others(&a, i) / sums[i]).ln();
-            assert!(gap > 0.0 && (parts[[i]] - loss[[i]] - gap).abs() < 1e-10 * (1.0 + gap));
+            let size = 1.0 + loss[[i]].abs() + parts[[i]].abs();
+            assert!(gap >= 0.0 && (parts[[i]] - loss[[i]] - gap).abs() < 1e-11 * size);
+            assert!(gap > 0.0 || a[[i, i]] < 1e-15 * sums[i], "case {seed}");
         }
         if n == 2 {
             assert!(loss.iter().all(|x| x.abs() < 1e-12));
@@ -194,6 +190,7 @@ fn the_loss_of_simclr() {
 /// part. Eq. (11) leaves out v = u; Eq. (4), which is said to share its form, does not.
 #[test]
 fn the_derivative_of_simclr() {
+    let (mut differ, mut all) = (0, 0);
     for seed in cases(30) {
         let (n, d, size) = shape(seed);
         // One pair has no others: nothing of it is uniformity.
@@ -213,39 +210,23 @@ fn the_derivative_of_simclr() {
         let whole = Array2::from_shape_fn((count, d), |(i, c)| {
             uniform[[i, c]] - 2.0 * factor * u[[positives[i], c]]
         });
-        let rounding = 1e-9 * (1.0 + size * size / tau);
-        alike(
-            &gradient(&u, |u| contrastive(u, &positives, tau).mean_all()),
-            &whole,
-            rounding,
-        );
+        let near = |x: &Array2<f64>, y: &Array2<f64>| {
+            assert!(
+                largest(&(x - y)) < 1e-11 * (1.0 + largest(&u)) / tau,
+                "case {seed}"
+            );
+        };
+        let found = gradient(&u, |u| contrastive(u, &positives, tau).mean_all());
+        near(&found, &whole);
         let found = gradient(&u, |u| {
             (contrastive(u, &positives, tau) - alignment(u, &positives, tau)).mean_all()
         });
-        alike(&found, &uniform, rounding);
+        near(&found, &uniform);
         let with_itself = gradient(&u, |u| uniformity(u, tau)) / count as f64;
-        assert!(
-            (&with_itself - &uniform).mapv(f64::abs).sum() > 1e-3 * uniform.mapv(f64::abs).sum()
-        );
+        differ += u32::from(largest(&(&with_itself - &uniform)) > 0.01 * largest(&uniform));
+        all += 1;
     }
-}
-
-/// Eq. (8) with τ inside the softmax: a step on the loss with the term −½ Σ‖h_i‖² and without the second term of
-/// Eq. (5). Where the softmax is the identity, Eq. (7) shrinks H to (1 − s/τ)H, and Eq. (8) with τ = 1 keeps it.
-#[test]
-fn the_regularised_step() {
-    let (s, tau) = (0.3, 0.5);
-    let h = rows(6, 4, 1.0, 3);
-    let [first, second] = terms(&h, tau);
-    let regularised = gradient(&h, |h| uniformity(h, tau) - h.square().sum_all() * 0.5) - second;
-    let stepped = &h - &(regularised * s);
-    alike(&stepped, &(&h * (1.0 + s) - first * s), 1e-12);
-
-    let h = Array2::<f64>::eye(4) * 40.0;
-    let p = softmax(&h.dot(&h.t()));
-    alike(&p, &Array2::eye(4), 1e-300);
-    alike(&(&h - &(p.dot(&h) * s)), &(&h * (1.0 - s)), 1e-15);
-    alike(&(&h * (1.0 + s) - p.dot(&h) * s), &h, 1e-15);
+    assert!(2 * differ > all, "{differ} of {all}");
 }
 
 /// Contracts are kept with the name of the measure.

@@ -6,6 +6,7 @@ mod depth;
 mod errata;
 #[path = "../data/files/mod.rs"]
 mod files;
+mod forms;
 mod invariance;
 mod measures;
 mod rank;

@@ -78,12 +78,8 @@ fn proposition_2_as_printed_fails() {
     assert!(1.0 + (1.0 - 1.41f64.powi(2)) > 0.0 && 1.0 + (1.0 - 3.0 * 1.41f64.powi(2)) < 0.0);
     let t = update(&h, 1.0);
     near(t[[0, 0]], 1.41 * (2.0 - 1.41f64.powi(2)), 1e-12);
-    assert!(
-        rank(&h) > 1.7 && rank(&t) < 1.2,
-        "{} {}",
-        rank(&h),
-        rank(&t)
-    );
+    near(rank(&h), 1.777, 1e-3);
+    near(rank(&t), 1.098, 1e-3);
     // And in random cases that fulfil the printed condition alone.
     let mut falls = 0;
     for seed in cases(200) {

@@ -74,6 +74,12 @@ pub fn softmax(x: &Array2<f64>) -> Array2<f64> {
     y
 }
 
+/// The terms D⁻¹A H/τ and A D⁻¹ H/τ of Eq. (5). D⁻¹A is a softmax, computed without overflow.
+pub fn terms(h: &Array2<f64>, tau: f64) -> [Array2<f64>; 2] {
+    let p = softmax(&(h.dot(&h.t()) / tau));
+    [p.dot(h) / tau, p.t().dot(h) / tau]
+}
+
 /// I − eeᵀ with e = (1, …, 1)/√n: a matrix times it has rows less their mean.
 pub fn centring(n: usize) -> Array2<f64> {
     Array2::eye(n) - 1.0 / n as f64

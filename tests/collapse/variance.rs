@@ -119,7 +119,7 @@ fn the_expansion_of_the_proof() {
         let sigma = &c - &(step.t().dot(&c).dot(&step) * lambda);
         let last = rest.t().dot(&c).dot(&rest) * (lambda * s * s);
         let tail = &(p_of(&a) * (lambda * s)) + &last;
-        alike(&(&c * (1.0 - lambda) - &tail), &sigma, 1e-12);
+        assert!(largest(&(&c * (1.0 - lambda) - &tail - &sigma)) < 1e-12);
         let printed = &one * (1.0 - lambda) - &tail;
         let apart = &printed - &sigma;
         let constant = Array2::from_elem((n, n), (1.0 - lambda) / n as f64);
