@@ -14,8 +14,8 @@ use std::ops::Range;
 
 /// L(i, i⁺) = −ln( exp(h_i·h_{i⁺}/τ) / (Σ_k exp(h_i·h_k/τ) − exp(h_i·h_i/τ)) ), Eq. (1), one per row: `[n]`.
 ///
-/// The sum is over k ≠ i, so the loss is [`alignment`] plus a logarithm that [`uniformity_by_row`] exceeds: the
-/// split of Eq. (2), whose sum has k = i too, is not an identity.
+/// The sum is over k ≠ i, so the loss is [`alignment`] plus a logarithm that [`uniformity_by_row`] exceeds:
+/// the split of Eq. (2), whose sum has k = i too, is not an identity.
 ///
 /// # Panics
 /// If h is no matrix, there is not one positive per row, a positive is no other row, or τ is not positive.
@@ -40,7 +40,7 @@ pub fn alignment<'t, F: Real>(h: Var<'t, F>, positives: &[usize], tau: f64) -> V
 
 /// ln Σ_k exp(h_i·h_k/τ), Eq. (2), one per row: `[n]`; the sum has k = i.
 ///
-/// No matrix of n × n is stored, neither here nor for the derivative.
+/// Scores are computed in blocks of 512 rows, for the derivative too, so no matrix of n × n is stored.
 ///
 /// # Panics
 /// If h is no matrix, or τ is not positive.
@@ -52,8 +52,8 @@ pub fn uniformity_by_row<F: Real>(h: Var<'_, F>, tau: f64) -> Var<'_, F> {
 /// Σ_i ln Σ_j exp(h_i·h_j/τ), Eq. (3), shape `[n, d]` → `[]`. Its derivative is (D⁻¹A + AD⁻¹)H/τ with A_ij =
 /// exp(h_i·h_j/τ) and D its row sums, Eq. (5).
 ///
-/// Between n ln n, as for rows of zeros, and n (ln n + max‖h_i‖²/τ), as for equal rows; smaller is more uniform.
-/// No matrix of n × n is stored, neither here nor for the derivative.
+/// Between n ln n, as for rows of zeros, and n (ln n + max‖h_i‖²/τ), as for equal rows; smaller is more
+/// uniform. Scores are computed in blocks of 512 rows.
 ///
 /// # Panics
 /// If h is no matrix, or τ is not positive.
@@ -63,9 +63,9 @@ pub fn uniformity<F: Real>(h: Var<'_, F>, tau: f64) -> Var<'_, F> {
 }
 
 /// The loss of SimCLR (Chen et al., "A Simple Framework for Contrastive Learning of Visual Representations",
-/// ICML 2020, also called InfoNCE or NT-Xent; Appendix A): the mean of [`contrastive`] over the 2n rows of both
-/// views, brought to length 1. Row i of one view is the positive of row i of the other. Shapes `[n, d]`, twice,
-/// → `[]`.
+/// ICML 2020, also called InfoNCE or NT-Xent; Appendix A): the mean of [`contrastive`] over the 2n rows of
+/// both views, brought to length 1. Row i of one view is the positive of row i of the other. Shapes `[n, d]`,
+/// twice, → `[]`.
 ///
 /// # Panics
 /// If the views are no matrices of the same shape, stand on different tapes, or τ is not positive.

@@ -27,8 +27,8 @@ pub fn dirichlet_energy<'t, F: Real>(x: Var<'t, F>, graph: &Graph) -> Var<'t, F>
 ///
 /// Of [`Graph::with_self_loops`] it is the energy of Cai and Wang, "A Note on Over-Smoothing for Graph Neural
 /// Networks", 2020, which one propagation by [`Graph::gcn_norm`] does not let grow. It is 0 exactly where
-/// x_i/√d_i is constant on each component, so for constant rows only if all degrees are equal: it measures the
-/// distance to the limit of repeated propagation, not to constant rows.
+/// x_i/√d_i is constant on each component, so for constant rows only if all degrees are equal: it measures
+/// the distance to the limit of repeated propagation, not to constant rows.
 ///
 /// On a directed graph d is the number of edges into a node, and a node without any counts as 0.
 ///

@@ -25,12 +25,12 @@ impl<'t, F: Real> GroupDistances<'t, F> {
     }
 }
 
-/// The distances whose ratio is the group distance ratio of Zhou et al., "Towards Deeper Graph Neural Networks
-/// with Differentiable Group Normalization", NeurIPS 2020, of rows `[n, d]` with a class each.
+/// The distances whose ratio is the group distance ratio of Zhou et al., "Towards Deeper Graph Neural
+/// Networks with Differentiable Group Normalization", NeurIPS 2020, of rows `[n, d]` with a class each.
 ///
 /// As in their code, rows are brought to length 1 and distances are squared (the paper has distances). With
-/// μ_c the mean of class c, v_c the mean of ‖u − μ_c‖² in it, and C classes: within = 2 mean v_c, between =
-/// 2 mean v_c + 2/(C − 1) Σ‖μ_c − μ̄‖², so the ratio is at least 1, and 1 where the classes have one mean. The
+/// μ_c the mean of class c, v_c the mean of ‖u − μ_c‖² in it, and C classes: within = 2 mean v_c, between = 2
+/// mean v_c + 2/(C − 1) Σ‖μ_c − μ̄‖², so the ratio is at least 1, and 1 where the classes have one mean. The
 /// cost is linear in n. A class without a row is left out; with one class there is no distance between, NaN.
 ///
 /// # Panics
@@ -67,15 +67,15 @@ pub fn group_distances<'t, F: Real>(h: Var<'t, F>, labels: &[usize]) -> GroupDis
     GroupDistances { within, between }
 }
 
-/// The instance information gain of Zhou et al. (as [`group_distances`]), in bits: how much the outputs H tell
-/// of the inputs X.
+/// The instance information gain of Zhou et al. (as [`group_distances`]), in bits: how much the outputs H
+/// tell of the inputs X.
 ///
 /// Outputs are grouped by their largest entry, the first of equals. With rows of X of length 1 and the kernel
 /// k_ij = exp(−‖x_i − x_j‖²/(8σ²)), the entropy of a set is −mean_i ln mean_j k_ij up to a constant (the
 /// estimate by Bhattacharyya distances of Kolchinsky and Tracey, "Estimating Mixture Entropy with Pairwise
 /// Distances", Entropy 2017, of a mixture of Gaussians of variance σ², 0.1 there); the gain is that of X less
-/// the mean over rows of that of their group. It is at most the entropy of the groups, so at most log₂ d, and 0
-/// where all outputs are one.
+/// the mean over rows of that of their group. It is at most the entropy of the groups, so at most log₂ d, and
+/// 0 where all outputs are one.
 ///
 /// Shapes: inputs `[n, m]`, outputs `[n, d]`. No matrix of n × n is stored; the time is proportional to n² m.
 ///

@@ -25,8 +25,8 @@ pub fn rank_one_norm<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
     columns.sqrt_or_zero() * rows.sqrt_or_zero()
 }
 
-/// [`rank_one_norm`] of X − 1x̄ᵀ. Dong et al. have the least over all x in place of the mean x̄; this one is at
-/// most 2(1 − 1/n) times that, since I − 11ᵀ/n has this norm both in ‖·‖₁ and in ‖·‖∞.
+/// [`rank_one_norm`] of X − 1x̄ᵀ. Dong et al. have the least over all x in place of the mean x̄; this one is
+/// at most 2(1 − 1/n) times that, since I − 11ᵀ/n has this norm both in ‖·‖₁ and in ‖·‖∞.
 ///
 /// In the Frobenius norm the mean is the minimiser: the residual is √[`variance`](super::variance).
 ///

@@ -28,8 +28,8 @@ pub fn variance<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
     centred(x).square().sum_all()
 }
 
-/// Σ_i 1/(d − 1) Σ_k (x_ik − mean_k x_ik)², the "variance" of the published code of "ContraNorm": the spread of
-/// the entries within each row. NaN for d = 1.
+/// Σ_i 1/(d − 1) Σ_k (x_ik − mean_k x_ik)², the "variance" of the published code of "ContraNorm": the spread
+/// of the entries within each row. NaN for d = 1.
 ///
 /// It says nothing of collapse: if all rows are one and the same, it is n times that of this row.
 ///

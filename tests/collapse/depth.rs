@@ -95,9 +95,9 @@ fn a_node_hears_little_of_far_nodes() {
     assert!(nearest > 0.5 && silent > 20, "{nearest} {silent}");
 }
 
-/// Propagation by Ã alone: the energy with degrees falls by λ² per step at least, λ the second largest size of an
-/// eigenvalue. What is left is one dimension, √d_i in every feature; so constant rows are not the limit, and the
-/// energy without degrees stays.
+/// Propagation by Ã alone: the energy with degrees falls by λ² per step at least, λ the second largest size
+/// of an eigenvalue. What is left is one dimension, √d_i in every feature; so constant rows are not the
+/// limit, and the energy without degrees stays.
 #[test]
 fn repeated_propagation_leaves_one_dimension() {
     let graph = karate_club();
@@ -149,7 +149,7 @@ impl Head {
             .squeeze(1)
     }
 
-    /// 4 ‖A‖₁ ‖V‖, the factor of the theorem.
+    /// 4 ‖A‖₁ ‖V‖.
     fn factor(&self) -> f64 {
         let one = linalg::one_norm(self.a.view()).get();
         4.0 * one * value(&tensor(&self.v), rank_one_norm)
@@ -160,9 +160,8 @@ fn residual(x: Var<'_, f64>) -> f64 {
     value(&x.value(), rank_one_residual)
 }
 
-/// Dong et al., Theorem 2.2 for one head: the residual after a layer is at most 4‖A‖₁‖V‖ times its cube before, so
-/// with its logarithm tripled per layer it is gone after four, to the last digit of the mean row. The effective
-/// rank falls to 1.
+/// Dong et al., for one head: the residual after a layer is at most 4‖A‖₁‖V‖ times its cube before. So it is
+/// gone within five layers, to the last digits of the mean row, and the effective rank falls to 1.
 #[test]
 fn pure_attention_collapses_doubly_exponentially() {
     let (mut seen, mut all) = (0, 0);

@@ -1,5 +1,5 @@
-//! What each measure does not change with: the size of X, a rotation of its features, the order of its rows, an
-//! offset of all rows.
+//! What each measure does not change with: the size of X, a rotation of its features, the order of its rows,
+//! an offset of all rows.
 
 use super::support::{cases, near, rotation, rows, tensor};
 use emmy::Graph;

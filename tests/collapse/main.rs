@@ -1,5 +1,5 @@
-//! Collapse: the measures, and the statements of "ContraNorm: A Contrastive Learning Perspective on Oversmoothing
-//! and Beyond" (Guo, Wang, Du and Wang, ICLR 2023), as printed and as they hold.
+//! Collapse: the measures, and the statements of "ContraNorm: A Contrastive Learning Perspective on
+//! Oversmoothing and Beyond" (Guo, Wang, Du and Wang, ICLR 2023), as printed and as they hold.
 
 mod contrastive;
 mod depth;

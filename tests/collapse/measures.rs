@@ -117,8 +117,8 @@ fn variances() {
     assert_eq!(value(&tensor(&equal), row_variance), 6.0);
 }
 
-/// The residual by the mean: in the Frobenius norm the best one; in that of Dong et al. at most 2(1 − 1/n) too
-/// large. The bounds of the distance hold, and meet for two rows.
+/// The residual by the mean: in the Frobenius norm the best one; in that of Dong et al. at most 2(1 − 1/n)
+/// too large. The bounds of the distance hold, and meet for two rows.
 #[test]
 fn the_distance_to_rank_one() {
     let mut widest = 1.0_f64;
@@ -205,8 +205,11 @@ fn the_dirichlet_energies() {
     }
 }
 
-/// Zero exactly where all rows are equal: claimed by the variance, the residual of rank one, and the energy on a
-/// connected graph. Not by 1 − similarity, nor by the energy with degrees.
+/// A measure of which an axiom is claimed.
+type Claim<'a, X> = &'a dyn Fn(&X) -> f64;
+
+/// Zero exactly where all rows are equal: claimed by the variance, the residual of rank one, and the energy
+/// on a connected graph. Not by 1 − similarity, nor by the energy with degrees.
 #[test]
 fn zero_exactly_where_all_rows_are_equal() {
     for seed in cases(30) {
@@ -216,7 +219,7 @@ fn zero_exactly_where_all_rows_are_equal() {
         let mut other = matrix(&constant);
         other[[seed as usize % n, 1]] += 1e-6;
         let other = tensor(&other);
-        let claims: [&dyn Fn(&Tensor<f64>) -> f64; 3] = [
+        let claims: [Claim<'_, Tensor<f64>>; 3] = [
             &|x| value(x, variance),
             &|x| value(x, rank_one_residual),
             &|x| value(x, |x| dirichlet_energy(x, &graph)),
@@ -246,7 +249,7 @@ fn the_triangle_inequality() {
         let graph = connected(n, seed);
         let x = rows(n, 3, 1.0, seed);
         let y = rows(n, 3, [0.1, 1.0, 3.0][seed as usize % 3], seed + 90) - &x * 0.5;
-        let claims: [&dyn Fn(&Array2<f64>) -> f64; 3] = [
+        let claims: [Claim<'_, Array2<f64>>; 3] = [
             &|x| value(&tensor(x), variance).sqrt(),
             &|x| value(&tensor(x), |x| dirichlet_energy(x, &graph)).sqrt(),
             &|x| value(&tensor(x), |x| normalised_dirichlet_energy(x, &graph)).sqrt(),
@@ -337,8 +340,8 @@ fn distances_of_groups() {
     assert!(equal.ratio().item().is_nan());
 }
 
-/// The information gain by plain loops with the estimator as published, whose constants cancel; at most the entropy
-/// of the groups, and 0 where all outputs are one.
+/// The information gain by plain loops with the estimator as published, whose constants cancel; at most the
+/// entropy of the groups, and 0 where all outputs are one.
 #[test]
 fn the_gain_of_information() {
     let entropy = |x: &Array2<f64>, variance: f64| {

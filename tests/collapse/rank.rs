@@ -70,8 +70,8 @@ fn proposition_2_corrected() {
     }
 }
 
-/// E4: as printed, with 1 + (1 − σ_max²)s > 0, it fails: the map of the singular values, σ(1 + s − sσ²), does not
-/// keep their order above σ² = (1 + s)/3s.
+/// E4: as printed, with 1 + (1 − σ_max²)s > 0, it fails: the map of the singular values, σ(1 + s − sσ²), does
+/// not keep their order above σ² = (1 + s)/3s.
 #[test]
 fn proposition_2_as_printed_fails() {
     let h = Array2::from_diag(&array![1.41, 0.5]);
@@ -109,8 +109,8 @@ fn the_rank_stays_where_all_singular_values_are_equal() {
     }
 }
 
-/// Eq. (23) to (25): H_t = ((1 + s)I − sHHᵀ)H, printed with H in place of I, which is no product unless n = d;
-/// H_tH_tᵀ is a polynomial of HHᵀ with eigenvalues (λs − (1 + s))²λ.
+/// Eq. (23) to (25): H_t = ((1 + s)I − sHHᵀ)H, printed with H in place of I, which is no product unless n =
+/// d; H_tH_tᵀ is a polynomial of HHᵀ with eigenvalues (λs − (1 + s))²λ.
 #[test]
 fn the_spectrum_after_the_step() {
     for seed in cases(40) {
@@ -139,8 +139,8 @@ fn the_spectrum_after_the_step() {
     }
 }
 
-/// Lemma B.3: σ_i/λ_i increasing, both descending, gives erank(B) ≥ erank(A). The order of the σ is needed, and it
-/// is what the printed condition of Proposition 2 does not keep.
+/// Lemma B.3: σ_i/λ_i increasing, both descending, gives erank(B) ≥ erank(A). The order of the σ is needed,
+/// and it is what the printed condition of Proposition 2 does not keep.
 #[test]
 fn lemma_b_3() {
     let of = |eigenvalues: &[f64]| {

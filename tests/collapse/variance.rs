@@ -1,6 +1,6 @@
 //! Proposition 1, its lemmas and its remark: complete collapse. E5, E7, E9.
 
-use super::support::{alike, cases, centring, eigenvalues, largest, near, rows, softmax, spread};
+use super::support::{cases, centring, eigenvalues, largest, near, rows, softmax, spread};
 use emmy::linalg;
 use emmy::ndarray::{Array1, Array2, Axis, array, s};
 
@@ -104,8 +104,9 @@ fn the_bound_of_the_appendix_is_false() {
     );
 }
 
-/// Eq. (17), with λ before every term and (1 − λ)(I − eeᵀ) in place of (1 − λ)I, and signs that agree. As printed
-/// it differs by (1 − λ)eeᵀ, and the eigenvalue that the proof reads off, (1 − λ) − sσ_min, has lost a λ.
+/// Eq. (17), with λ before every term and (1 − λ)(I − eeᵀ) in place of (1 − λ)I, and signs that agree. As
+/// printed it differs by (1 − λ)eeᵀ, and the eigenvalue that the proof reads off, (1 − λ) − sσ_min, has lost
+/// a λ.
 #[test]
 fn the_expansion_of_the_proof() {
     for seed in cases(40) {
@@ -228,9 +229,9 @@ fn balanced(n: usize, seed: u64) -> Array2<f64> {
     a
 }
 
-/// The remark, Eq. (18) to (22): the condition makes P diagonally dominant, so σ_min = 0 and the variance does not
-/// fall. Σ_k b_kj = 0, by which the paper explains Eq. (20), holds only where columns sum to 1; Eq. (20) holds for
-/// every A, by eᵀ(I − eeᵀ) = 0.
+/// The remark, Eq. (18) to (22): the condition makes P diagonally dominant, so σ_min = 0 and the variance
+/// does not fall. Σ_k b_kj = 0, by which the paper explains Eq. (20), holds only where columns sum to 1; Eq.
+/// (20) holds for every A, by eᵀ(I − eeᵀ) = 0.
 #[test]
 fn the_condition_of_the_remark() {
     for seed in cases(60) {

@@ -17,8 +17,8 @@ use std::fmt;
 
 /// How alike the rows behind one layer are, nodes or tokens.
 ///
-/// An output `[.., n, d]` of a batch has the means over its items. A number that cannot be computed is NaN: all
-/// of them if an entry is not finite, the similarity of fewer than two rows.
+/// An output `[.., n, d]` of a batch has the means over its items. A number that cannot be computed is NaN:
+/// all of them if an entry is not finite, the similarity of fewer than two rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measures {
     /// The path of fields that leads to the layer.
