@@ -5,8 +5,8 @@ use crate::compositions::{Composition, any_loss, conserved, fails, linear, names
 use emmy::init;
 use emmy::nn::contra::After;
 use emmy::nn::{
-    ActNorm, Activation, ContraConfig, Linear, Module, Norm, NormLayer, PairMode, Params, Pass, Spectral, Trace,
-    discover,
+    ActNorm, Activation, ContraConfig, Linear, Module, Norm, NormLayer, PairMode, Params, Pass,
+    Spectral, Trace, discover,
 };
 use emmy::symmetry::{Discovery, Law, Search, Symmetry};
 use emmy::{Real, Tensor, Var};
