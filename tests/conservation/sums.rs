@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use emmy::Tensor;
+use emmy::ndarray::Axis;
 use emmy::nn::{Activation, Conv, GraphLayer, GraphNet, GraphNetConfig, Module, Traced};
 use emmy::symmetry::Law;
 use proptest::prelude::*;
@@ -41,6 +42,41 @@ fn inner(net: &GraphNet<f64>, gradients: Option<&[Tensor<f64>]>) -> Vec<(f64, f6
 #[track_caller]
 fn same(a: f64, b: f64) {
     assert!((a - b).abs() <= 1e-12 * (1.0 + a.abs()), "{a} and {b}");
+}
+
+/// Eq. (8): the law of a neuron between the last two layers, each product written as the square of a parameter
+/// times its relative gradient: Σ_j w_ij² (g_ij/w_ij) − a_i² (g_i/a_i) = Σ_k w_ki² (g_ki/w_ki).
+#[test]
+fn by_relative_gradients() {
+    for seed in 0..20 {
+        let net = net(4, 1, Activation::Relu, seed);
+        let (_, g) = point(&net, &example(4, Loss::ALL[0], seed));
+        let weights = |l: usize| match &net.layers[l] {
+            GraphLayer::Gatv2(layer) => [&layer.source.weight, &layer.att],
+            _ => panic!("all layers are GATv2"),
+        };
+        let term = |w: f64, g: f64| w * w * (g / w);
+        let ([w, a], [next, _]) = (weights(2), weights(3));
+        for i in 0..3 {
+            let of = |x: &Tensor<f64>, g: &Tensor<f64>, column: bool| -> f64 {
+                let lane = |t: &Tensor<f64>| -> Vec<f64> {
+                    t.index_axis(Axis(usize::from(column)), i)
+                        .iter()
+                        .copied()
+                        .collect()
+                };
+                lane(x)
+                    .into_iter()
+                    .zip(lane(g))
+                    .map(|(w, g)| term(w, g))
+                    .sum()
+            };
+            let attention = term(a[[0, i]], g[5][[0, i]]);
+            let left = of(w, &g[4], false) - attention;
+            // The last layer has two heads with three outputs each, all of which read the neuron.
+            same(left, of(next, &g[6], true));
+        }
+    }
 }
 
 proptest! {

@@ -10,6 +10,7 @@ mod laws;
 mod memory;
 mod options;
 mod output;
+mod oversmoothing;
 mod papers;
 mod places;
 mod refusals;
