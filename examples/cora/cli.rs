@@ -48,7 +48,7 @@ pub struct Cli {
 
     /// Scale of the norm: s of pair, pair-si, contra and contra-v2, λ of dgn [default: 1; contra and contra-v2
     /// 0.5; dgn 0.01]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub norm_scale: Option<f64>,
 
     /// Add to the output of every hidden layer that of R layers before

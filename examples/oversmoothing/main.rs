@@ -63,7 +63,7 @@ struct Cli {
 
     /// Scale s of PairNorm and ContraNorm, λ of DGN; given several times, one is chosen [default: one of
     /// 0.2, 0.5, 0.8, 1; DGN 0.001 below six layers, else 0.03]
-    #[arg(long = "s", value_name = "S")]
+    #[arg(long = "s", value_name = "S", allow_negative_numbers = true)]
     scales: Vec<f64>,
 
     /// Number of epochs

@@ -271,3 +271,60 @@ fn a_summary_is_a_table_of_the_layers_on_the_data() {
         "--heads: expected a model with attention, found sage",
     );
 }
+
+/// Every norm of nodes and residuals change the training; `--watch` shows the layers, and changes nothing.
+#[test]
+fn norms_residuals_and_the_look_at_layers() {
+    let folder = TempDir::new().unwrap();
+    let run = |more: &[&str]| {
+        let args = [
+            "--dataset",
+            "karate",
+            "--epochs",
+            "10",
+            "--model",
+            "gcn",
+            "--layers",
+            "4",
+            "--json",
+        ];
+        let (out, err) = succeeded(&cora(&folder, &[&args[..], more].concat()));
+        (json(&out)[0]["final_loss"].as_f64().unwrap(), err)
+    };
+    let mut losses = vec![run(&[]).0];
+    for norm in ["layer", "pair", "pair-si", "contra", "contra-v2", "dgn"] {
+        losses.push(run(&["--norm", norm]).0);
+    }
+    for more in [
+        &["--residual"][..],
+        &["--residual", "2"],
+        &["--norm", "contra", "--norm-scale", "0.9"],
+        &["--norm", "pair", "--norm-scale", "3"],
+    ] {
+        losses.push(run(more).0);
+    }
+    let mut sorted = losses.clone();
+    sorted.sort_by(f64::total_cmp);
+    assert!(
+        sorted.windows(2).all(|pair| pair[0] != pair[1]),
+        "{losses:?}"
+    );
+
+    let (watched, said) = run(&["--watch", "--norm", "contra"]);
+    assert_eq!(watched, losses[4]);
+    for part in [
+        "at the start",
+        "epoch 10: effective rank",
+        "at the best epoch",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    refused(
+        &cora(&folder, &["--norm", "layer", "--norm-scale", "2"]),
+        "--norm-scale: expected --norm pair, pair-si, contra, contra-v2 or dgn, found --norm layer",
+    );
+    refused(
+        &cora(&folder, &["--norm", "contra", "--layers", "1"]),
+        "--norm",
+    );
+}
