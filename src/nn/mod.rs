@@ -83,8 +83,8 @@ pub use mlp::Mlp;
 pub use module::{Entry, Fields, Module, Role};
 pub(crate) use module::{in_order, places};
 pub use norm::{
-    ActNorm, BatchNorm, GraphNorm, LayerNorm, Norm, NormLayer, PairEps, PairMode, PairNorm,
-    RmsNorm, Running, Spectral,
+    ActNorm, BatchNorm, ContraConfig, ContraNorm, GraphNorm, LayerNorm, Norm, NormLayer, PairEps,
+    PairMode, PairNorm, RmsNorm, Running, Spectral,
 };
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
@@ -94,6 +94,7 @@ pub use torch::TorchName;
 pub(crate) use torch::TorchPlace;
 pub use trace::{Call, Constant, Constants, Summary, Trace, Traced};
 pub use transformer::{
-    Bert, BertConfig, BlockConfig, DropPath, FeedForward, FeedForwardConfig, LanguageConfig,
-    LanguageModel, Positions, Transformer, TransformerBlock, VisionConfig, VisionTransformer,
+    Bert, BertConfig, BlockConfig, BlockContra, ContraPlace, DropPath, FeedForward,
+    FeedForwardConfig, LanguageConfig, LanguageModel, Positions, Transformer, TransformerBlock,
+    VisionConfig, VisionTransformer,
 };

@@ -4,7 +4,7 @@ use super::{BlockConfig, TransformerBlock};
 use crate::autodiff::Var;
 use crate::error::{Error, Result};
 use crate::init::Rng;
-use crate::nn::{KeyValues, Layer, NormLayer, Pass};
+use crate::nn::{ContraNorm, KeyValues, Layer, NormLayer, Pass};
 use crate::ops::attention::Mask;
 use crate::real::Real;
 
@@ -27,8 +27,10 @@ pub struct Transformer<F: Real> {
     pub layers: Vec<TransformerBlock<F>>,
     /// The last norm.
     pub norm: Option<NormLayer<F>>,
+    /// ContraNorm in front of the last norm, if it stands before the norms.
+    pub contra: Option<ContraNorm<F>>,
 }
-crate::module!(Transformer: layers, norm);
+crate::module!(Transformer: layers, norm, contra);
 
 impl<F: Real> Transformer<F> {
     /// `layers` blocks of the same configuration, with freshly drawn weights.
@@ -40,10 +42,13 @@ impl<F: Real> Transformer<F> {
             let what = "transformer: layers".to_owned();
             return Err(Error::invalid(what, "at least 1", "0"));
         }
+        let width = config.attention.width;
+        let contra = config.contra.filter(|_| config.norm_first);
         let blocks = (0..layers).map(|_| TransformerBlock::new(config, rng));
         Ok(Self {
             layers: blocks.collect::<Result<_>>()?,
-            norm: (config.norm_first).then(|| config.norm.build(config.attention.width)),
+            norm: (config.norm_first).then(|| config.norm.build(width)),
+            contra: contra.and_then(|contra| contra.of_end(width)),
         })
     }
 
@@ -55,8 +60,29 @@ impl<F: Real> Transformer<F> {
     pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, mask: &Mask) -> Var<'t, F> {
         pass.call(self, &[x], || {
             let each = |x, block: &TransformerBlock<F>| block.forward(pass, x, mask);
-            self.end(pass, self.layers.iter().fold(x, each))
+            self.end(pass, self.layers.iter().fold(x, each), mask)
         })
+    }
+
+    /// The tokens behind each block, before the last norm, and the coefficients of its self-attention,
+    /// `[.., H, n, n]`: for measures by layer.
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward).
+    #[track_caller]
+    pub fn by_layer<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        mask: &Mask,
+    ) -> Vec<(Var<'t, F>, Var<'t, F>)> {
+        let mut x = x;
+        let each = self.layers.iter().map(|block| {
+            let (y, alpha) = block.with_coefficients(pass, x, mask);
+            x = y;
+            (y, alpha)
+        });
+        each.collect()
     }
 
     /// The output of blocks that attend to `memory`.
@@ -76,7 +102,7 @@ impl<F: Real> Transformer<F> {
             let each = |x, block: &TransformerBlock<F>| {
                 block.with_memory(pass, x, mask, memory, memory_mask)
             };
-            self.end(pass, self.layers.iter().fold(x, each))
+            self.end(pass, self.layers.iter().fold(x, each), mask)
         })
     }
 
@@ -99,15 +125,16 @@ impl<F: Real> Transformer<F> {
         pass.call(self, &[x], || {
             let layers = self.layers.iter().zip(caches);
             let y = layers.fold(x, |x, (block, cache)| block.continued(pass, x, cache));
-            self.end(pass, y)
+            self.end(pass, y, &Mask::causal())
         })
     }
 
-    fn end<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
-        match &self.norm {
-            Some(norm) => norm.forward(pass, x),
-            None => x,
-        }
+    fn end<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, mask: &Mask) -> Var<'t, F> {
+        let Some(norm) = &self.norm else {
+            return x;
+        };
+        let contra = self.contra.as_ref();
+        norm.forward(pass, contra.map_or(x, |c| c.forward_masked(pass, x, mask)))
     }
 }
 
