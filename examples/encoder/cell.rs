@@ -4,11 +4,13 @@ use crate::pretrained::Pretrained;
 use crate::sentences::{CONTEXT, Sentence, Task, sentences};
 use crate::support::paper::{self, Progress};
 use crate::support::transformers::show::Deep;
-use crate::support::transformers::{Examples, Layers, Outcome, Part, Recipe, train, typed};
+use crate::support::transformers::{
+    Examples, Layers, Normaliser, Outcome, Part, Recipe, train, typed,
+};
 use crate::words;
 use emmy::nn::{Bert, BertConfig, ContraConfig, Dropout, Linear, Pass};
 use emmy::ops::attention::Mask;
-use emmy::{Result, Tape, Var, init};
+use emmy::{Error, Result, Tape, Var, init};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -55,7 +57,7 @@ impl Cell {
         } = self.recipe;
         let config = BertConfig::new(words::SYMBOLS, CONTEXT, depth, heads, width);
         BertConfig {
-            block: self.recipe.block(config.block, ContraConfig::bert_code),
+            block: self.recipe.block(config.block, ContraConfig::text_code),
             ..config
         }
     }
@@ -107,6 +109,10 @@ impl paper::Cell for Cell {
 
     fn check(&self, _: &Prepared) -> Result<()> {
         self.recipe.check()?;
+        if self.recipe.variant.norm == Normaliser::ContraV2 {
+            let rule = "a normaliser that compares tokens: features have padding in them";
+            return Err(Error::invalid("--norm", rule, "contra-v2"));
+        }
         self.config().validate()?;
         match self.weights {
             Some(_) => self.model().map(|_| ()),
@@ -197,7 +203,13 @@ impl Examples<Classifier> for Prepared {
         let tape = Tape::new();
         let pass = Pass::eval(&tape, model);
         let batch = self.batch(Part::Test, rows);
-        let x = bert.embedded(&pass, &batch.symbols, &batch.segments, rows.len());
+        let x = bert.embedded(
+            &pass,
+            &batch.symbols,
+            &batch.segments,
+            rows.len(),
+            &batch.mask(),
+        );
         let blocks = bert.blocks.by_layer(&pass, x, &batch.mask());
         Layers::of(x, &blocks, &batch.lengths)
     }

@@ -21,6 +21,7 @@ pub struct Neighbourhood<F: Real> {
     graph: Graph,
     symmetric: OnceLock<Csr<F>>,
     mean: OnceLock<Csr<F>>,
+    with_self_loops: OnceLock<Arc<Pattern>>,
 }
 
 impl<F: Real> Neighbourhood<F> {
@@ -31,6 +32,7 @@ impl<F: Real> Neighbourhood<F> {
             graph,
             symmetric: OnceLock::new(),
             mean: OnceLock::new(),
+            with_self_loops: OnceLock::new(),
         }
     }
 
@@ -47,6 +49,12 @@ impl<F: Real> Neighbourhood<F> {
     /// Which entries exist: rows are targets, columns sources.
     pub fn pattern(&self) -> &Arc<Pattern> {
         self.graph.pattern()
+    }
+
+    /// The same with an entry for each node and itself.
+    pub fn pattern_with_self_loops(&self) -> &Arc<Pattern> {
+        let all = || self.graph.with_self_loops().pattern().clone();
+        self.with_self_loops.get_or_init(all)
     }
 
     /// D^-½ A D^-½ ([`Graph::symmetric_norm`]); with self-loops that of graph convolution.

@@ -82,9 +82,10 @@ pub use linear::Linear;
 pub use mlp::Mlp;
 pub use module::{Entry, Fields, Module, Role};
 pub(crate) use module::{in_order, places};
+pub use norm::contra;
 pub use norm::{
-    ActNorm, BatchNorm, ContraConfig, ContraNorm, GraphNorm, LayerNorm, Norm, NormLayer, PairEps,
-    PairMode, PairNorm, RmsNorm, Running, Spectral,
+    ActNorm, BatchNorm, ContraConfig, ContraNorm, DiffGroupNorm, GraphNorm, LayerNorm, Norm,
+    NormLayer, PairEps, PairMode, PairNorm, RmsNorm, Running, Spectral,
 };
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 /// A norm with gains about 1 and biases about 0.
 pub fn drawn<F: Real>(norm: Norm, width: usize, rng: &mut Rng) -> NormLayer<F> {
-    let mut layer = norm.build(width);
+    let mut layer = norm.build(width, &mut init::rng(0));
     for entry in layer.entries_mut().into_iter().filter(|e| e.is_trained()) {
         let about = if entry.role == Role::Gain { 1.0 } else { 0.0 };
         let shape = entry.tensor.shape().to_vec();
@@ -97,7 +97,10 @@ impl Case {
 
     /// Whether the norm has a γ, so that its output is a stream of its own.
     fn has_gain(self) -> bool {
-        self.norm.build::<f64>(1).roles().contains(&Role::Gain)
+        self.norm
+            .build::<f64>(1, &mut init::rng(0))
+            .roles()
+            .contains(&Role::Gain)
     }
 
     /// The names of all its laws, from the rows of the theory.

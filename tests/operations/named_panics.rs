@@ -298,6 +298,10 @@ const ATTENTION: &[Refused] = &[
     ("attend", "a pattern of (2, 3) for 2 items of 2 queries and 2 keys", |t| { let z = t.x(&[2, 2, 2, 5]); masked(Mask::edges(t.pattern.clone())).attend(Compared::new(z, z, z)); }),
     ("attention_coefficients", "q [2, 5], k [2, 5], v [2, 5]: they must be", |t| { let z = t.x(&[2, 5]); dense(None).attention_coefficients(Compared::new(z, z, z)); }),
     ("attention_coefficients", TAPES, |t| { let z = t.x(&[2, 2, 5]); dense(None).attention_coefficients(Compared::new(z, t.y(&[2, 2, 5]), z)); }),
+    ("log_sum_exp", "q [2, 5], k [2, 5], v [2, 5]: they must be", |t| { let z = t.x(&[2, 5]); dense(None).log_sum_exp(Compared::new(z, z, z)); }),
+    ("log_sum_exp", TAPES, |t| { let z = t.x(&[2, 2, 5]); dense(None).log_sum_exp(Compared::new(z, t.y(&[2, 2, 5]), z)); }),
+    ("log_sum_exp", "the mask is a set of edges; it must be one of all pairs", |t| { let z = t.x(&[2, 2, 5]); masked(Mask::edges(t.square(None).pattern)).log_sum_exp(Compared::new(z, z, z)); }),
+    ("attend", "the mask leaves out the edges of a pattern of (2, 3); it must be (2, 2)", |t| { let z = t.x(&[2, 2, 5]); masked(Mask::all_but(t.pattern.clone())).attend(Compared::new(z, z, z)); }),
     ("gatv2_coefficients", "t has shape [], it must be [targets, heads], here [2, 2]", |t| { t.square(None).gatv2_coefficients(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[2, 5]), Some(t.x(&[]))); }),
 ];
 

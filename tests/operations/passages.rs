@@ -2,7 +2,11 @@
 //! operands are scaled, mixed, rotated and shifted, and the output must change as claimed.
 
 use crate::registry::{Case, Sampler, operations};
-use emmy::nn::{Layer, Norm, NormLayer, PairEps, PairMode, PairNorm, Params, Pass, Trace};
+use emmy::nn::contra::{After, Step, UnitRows};
+use emmy::nn::{
+    ContraConfig, Layer, LayerNorm, Norm, NormLayer, PairEps, PairMode, PairNorm, Params, Pass,
+    Trace,
+};
 use emmy::symmetry::{Change, Passage, Ports, Term, Way};
 use emmy::{Tape, Tensor, Var, init};
 use std::collections::BTreeMap;
@@ -312,6 +316,34 @@ fn no_claim_about_a_norm_is_false() {
     }
 }
 
+/// ContraNorm in forms that turn, keep the size, or do neither; parameters that would write neurons are left
+/// out.
+fn contra_norms(eps: f64) -> impl Iterator<Item = ContraConfig> {
+    let of = move |config: ContraConfig| {
+        let after = [After::Nothing, After::UnitRows, After::LayerNorm { eps }];
+        after.map(|after| ContraConfig {
+            after,
+            without_neighbours: false,
+            ..config
+        })
+    };
+    let forms = [
+        ContraConfig::stopped(0.4),
+        ContraConfig::full(0.4),
+        ContraConfig::graph_code(0.4),
+        ContraConfig::dual_code(0.4),
+        ContraConfig {
+            rows: UnitRows::Summed,
+            ..ContraConfig::regularized(0.4)
+        },
+        ContraConfig {
+            step: Step::Learnt,
+            ..ContraConfig::stopped(0.4)
+        },
+    ];
+    forms.into_iter().flat_map(of)
+}
+
 /// The passages that the layers of the library state in their ports: each change of real rows does to the
 /// output what they say, and what they call broken is broken.
 #[test]
@@ -339,10 +371,18 @@ fn the_passages_of_norms_are_true_and_complete() {
             let readings = [PairEps::UnderRoot, PairEps::BesideNorm];
             norms.extend(readings.map(|reading| pair(mode, eps, reading)));
         }
+        norms.extend(contra_norms(eps).map(Norm::Contra));
         for norm in norms {
-            let mut layer = norm.build::<f64>(5);
+            let mut layer = norm.build::<f64>(5, &mut init::rng(0));
             if let NormLayer::Graph(norm) = &mut layer {
                 norm.share.fill(0.6);
+            }
+            if let NormLayer::Contra(norm) = &mut layer {
+                norm.step = norm
+                    .step
+                    .as_ref()
+                    .map(|_| init::uniform(&[5], 0.9, &mut init::rng(7)));
+                norm.norm = norm.norm.take().map(|n| LayerNorm::plain(n.eps));
             }
             let ports = layer.ports(&Params::of(&layer)).expect("those of a norm");
             let x = init::normal::<f64>(&[6, 5], 1.0, &mut init::rng(4));

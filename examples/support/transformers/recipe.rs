@@ -1,7 +1,8 @@
 //! The settings that decide a run, but for its data.
 
 use clap::ValueEnum;
-use emmy::nn::{BlockConfig, BlockContra, ContraConfig, ContraPlace, Module, Role};
+use emmy::nn::contra::After;
+use emmy::nn::{BlockConfig, BlockContra, ContraConfig, ContraPlace, Module, Norm, Role};
 use emmy::optim::{Algorithm, Clip, Decay, Schedule, Unit};
 use emmy::train::TrainConfig;
 use emmy::{Error, Result};
@@ -91,21 +92,20 @@ impl Variant {
         }
     }
 
-    /// What a block of its model has. `published` is ContraNorm as the code for this model has it.
-    fn contra(&self, published: fn(f64) -> ContraConfig) -> Option<BlockContra> {
-        let (s, place) = (self.s?, self.place?);
-        let norm = match self.norm {
+    /// ContraNorm without the LayerNorm of Eq. (9), which is that of the block; `published` is the form of
+    /// the code for this model.
+    fn form(&self, published: fn(f64) -> ContraConfig) -> Option<ContraConfig> {
+        let s = self.s?;
+        let form = match self.norm {
             Normaliser::None => return None,
             Normaliser::Contra => published(s),
             Normaliser::ContraPaper => ContraConfig::new(s),
             Normaliser::ContraV2 => ContraConfig::v2(s),
         };
-        let place = match place {
-            Place::BeforeResidual => ContraPlace::BeforeResidual,
-            Place::AfterResidual => ContraPlace::AfterResidual,
-            Place::BeforeNorms => ContraPlace::BeforeNorms,
-        };
-        Some(BlockContra { norm, place })
+        Some(ContraConfig {
+            after: After::Nothing,
+            ..form
+        })
     }
 }
 
@@ -132,9 +132,29 @@ pub struct Recipe {
 impl Recipe {
     /// Puts dropout and ContraNorm into the blocks of a model.
     pub fn block(&self, block: BlockConfig, published: fn(f64) -> ContraConfig) -> BlockConfig {
+        let block = block.with_dropout(self.dropout);
+        let Some(norm) = self.variant.form(published) else {
+            return block;
+        };
+        let place = match self.variant.place {
+            None => return block,
+            Some(Place::BeforeResidual) => ContraPlace::BeforeResidual,
+            Some(Place::AfterResidual) => ContraPlace::AfterResidual,
+            Some(Place::BeforeNorms) => {
+                let eps = match block.norm {
+                    Norm::Layer { eps, .. } => eps,
+                    _ => 1e-5,
+                };
+                let after = After::LayerNorm { eps };
+                return BlockConfig {
+                    norm: Norm::Contra(ContraConfig { after, ..norm }),
+                    ..block
+                };
+            }
+        };
         BlockConfig {
-            contra: self.variant.contra(published),
-            ..block.with_dropout(self.dropout)
+            contra: Some(BlockContra { norm, place }),
+            ..block
         }
     }
 

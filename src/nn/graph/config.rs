@@ -362,7 +362,9 @@ fn parameters_of(mut conv: Conv, input: usize, width: usize) -> f64 {
 
 /// The number of parameters of a norm.
 fn norm_parameters(norm: Norm, width: usize) -> f64 {
-    along(width, &mut |width| size(&norm.build::<f32>(width)))
+    along(width, &mut |width| {
+        size(&norm.build::<f32>(width, &mut init::rng(0)))
+    })
 }
 
 /// The value at `size` of the polynomial of degree 2 that `at` is at 1, 2 and 3.

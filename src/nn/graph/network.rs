@@ -74,11 +74,12 @@ impl<F: Real> GraphNet<F> {
         }
         let hidden = layers.len() - usize::from(!ends.output);
         let wide = config.conv.output(config.hidden);
-        let norms = (0..hidden).filter_map(|_| config.norm.map(|norm| norm.build(wide)));
+        let norms = (0..hidden).filter_map(|_| config.norm.map(|norm| norm.build(wide, rng)));
+        let norms = norms.collect();
         Ok(Self {
             input,
             layers,
-            norms: norms.collect(),
+            norms,
             output: (ends.output).then(|| Linear::new(wide, config.classes, ends.bias, rng)),
             config,
         })
@@ -127,7 +128,7 @@ impl<F: Real> GraphNet<F> {
         for (l, layer) in self.layers[..hidden].iter().enumerate() {
             let mut y = layer.forward(pass, x, around);
             if let Some(norm) = self.norms.get(l) {
-                y = norm.forward(pass, y);
+                y = norm.on_graph(pass, y, neighbours);
             }
             let y = residual.add(config.activation.apply(y));
             x = dropout.forward(pass, y);

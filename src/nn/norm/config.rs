@@ -1,9 +1,15 @@
 //! Norms that a configuration can name.
 
-use super::{BatchNorm, GraphNorm, LayerNorm, PairMode, PairNorm, RmsNorm, Running};
+use super::{
+    BatchNorm, ContraConfig, ContraNorm, DiffGroupNorm, GraphNorm, LayerNorm, PairMode, PairNorm,
+    RmsNorm, Running,
+};
 use crate::autodiff::Var;
 use crate::error::{Error, Result};
+use crate::graph::Neighbourhood;
+use crate::init::Rng;
 use crate::nn::{Fields, Layer, Module, Params, Pass};
+use crate::ops::attention::Mask;
 use crate::real::Real;
 use crate::symmetry::Ports;
 use crate::tensor::Tensor;
@@ -13,7 +19,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```
 /// use emmy::{Tape, init, nn::{Norm, Pass}};
-/// let norm = Norm::RMS.build::<f64>(4);
+/// let norm = Norm::RMS.build::<f64>(4, &mut init::rng(1));
 /// let tape = Tape::new();
 /// let pass = Pass::train(&tape, &norm, 0);
 /// let x = tape.constant(init::normal(&[3, 4], 1.0, &mut init::rng(0)));
@@ -54,6 +60,15 @@ pub enum Norm {
     },
     /// All nodes of a graph together, [`PairNorm`].
     Pair(PairNorm),
+    /// A step that moves rows apart, [`ContraNorm`].
+    Contra(ContraConfig),
+    /// The nodes of a graph by groups that are learnt, [`DiffGroupNorm`].
+    DiffGroup {
+        /// G, the number of groups.
+        groups: usize,
+        /// λ.
+        scale: f64,
+    },
 }
 
 impl Norm {
@@ -83,8 +98,9 @@ impl Norm {
     /// PairNorm as published, mode PN with s = 1.
     pub const PAIR: Self = Self::Pair(PairNorm::new(PairMode::Pn));
 
-    /// A layer of this kind for rows of `width` features, with γ = 1, β = 0 and α = 1.
-    pub fn build<F: Real>(&self, width: usize) -> NormLayer<F> {
+    /// A layer of this kind for rows of `width` features, with γ = 1, β = 0 and α = 1. Only groups that are
+    /// learnt need random numbers.
+    pub fn build<F: Real>(&self, width: usize, rng: &mut Rng) -> NormLayer<F> {
         match *self {
             Self::Layer { eps, gain, bias } => {
                 let whole = LayerNorm::new(width);
@@ -117,20 +133,26 @@ impl Norm {
                 ..GraphNorm::new(width)
             }),
             Self::Pair(norm) => NormLayer::Pair(norm),
+            Self::Contra(config) => NormLayer::Contra(config.build(width)),
+            Self::DiffGroup { groups, scale } => {
+                NormLayer::DiffGroup(DiffGroupNorm::new(width, groups, scale, rng))
+            }
         }
     }
 
     /// Checks the options.
     ///
     /// # Errors
-    /// If ε is not a finite number of at least 0, a momentum is not within 0 ≤ m ≤ 1, or a scale is not
-    /// finite.
+    /// If ε is not a finite number of at least 0, a momentum is not within 0 ≤ m ≤ 1, a scale is not finite,
+    /// there is no group, or the options of ContraNorm break [a rule](ContraConfig::validate).
     pub fn validate(&self) -> Result<()> {
         match *self {
             Self::Layer { eps, .. } => valid_eps("LayerNorm", eps),
             Self::Rms { eps, .. } => valid_eps("RmsNorm", eps),
             Self::Graph { eps } => valid_eps("GraphNorm", eps),
             Self::Pair(norm) => norm.validate(),
+            Self::Contra(config) => config.validate(),
+            Self::DiffGroup { groups, scale } => DiffGroupNorm::<f64>::validate(groups, scale),
             Self::Batch { eps, momentum, .. } => {
                 if let Some(m) = momentum.filter(|m| !(0.0..=1.0).contains(m)) {
                     let rule = "a number from 0 to 1";
@@ -166,6 +188,10 @@ pub enum NormLayer<F: Real> {
     Graph(GraphNorm<F>),
     /// All nodes of a graph together.
     Pair(PairNorm),
+    /// A step that moves rows apart.
+    Contra(ContraNorm<F>),
+    /// The nodes of a graph by groups that are learnt.
+    DiffGroup(DiffGroupNorm<F>),
 }
 
 /// `$body` with the layer of whatever kind as `$norm`.
@@ -177,6 +203,8 @@ macro_rules! of_any_kind {
             Self::Batch($norm) => $body,
             Self::Graph($norm) => $body,
             Self::Pair($norm) => $body,
+            Self::Contra($norm) => $body,
+            Self::DiffGroup($norm) => $body,
         }
     };
 }
@@ -189,6 +217,35 @@ impl<F: Real> NormLayer<F> {
     #[track_caller]
     pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
         of_any_kind!(self, norm => norm.forward(pass, x))
+    }
+
+    /// y for the nodes of a graph, which [`ContraNorm`] may have to know.
+    ///
+    /// # Panics
+    /// If the shape of x does not fit.
+    #[track_caller]
+    pub fn on_graph<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        neighbours: &Neighbourhood<F>,
+    ) -> Var<'t, F> {
+        match self {
+            Self::Contra(norm) => norm.on_graph(pass, x, neighbours),
+            _ => self.forward(pass, x),
+        }
+    }
+
+    /// y for tokens of which each sees those that `mask` shows it, which matters to [`ContraNorm`] alone.
+    ///
+    /// # Panics
+    /// If the shape of x or the mask does not fit.
+    #[track_caller]
+    pub fn masked<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, mask: &Mask) -> Var<'t, F> {
+        match self {
+            Self::Contra(norm) => norm.masked(pass, x, mask),
+            _ => self.forward(pass, x),
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 //! | [`RmsNorm`] | each row, the size alone | turns with its input |
 //! | [`BatchNorm`], [`GraphNorm`] | each feature over the rows | does not see a neuron's offset or factor |
 //! | [`PairNorm`] | all rows together | turns with its input, and does not see an offset |
+//! | [`DiffGroupNorm`] | each feature over the rows, group by group | nothing |
+//! | [`ContraNorm`] | no size: moves each row away from those that resemble it | the step turns with its input |
 //!
 //! Factors are not seen with ε = 0. [`Norm`] names one of them in a configuration. Two more normalise once,
 //! or a weight: [`ActNorm`] is an affine map that starts from data, [`Spectral`] a weight divided by its
@@ -14,6 +16,8 @@
 mod act_norm;
 mod batch_norm;
 mod config;
+pub mod contra;
+mod diff_group_norm;
 mod graph_norm;
 mod layer_norm;
 mod pair_norm;
@@ -23,6 +27,8 @@ mod spectral;
 pub use act_norm::ActNorm;
 pub use batch_norm::{BatchNorm, Running};
 pub use config::{Norm, NormLayer};
+pub use contra::{ContraConfig, ContraNorm};
+pub use diff_group_norm::DiffGroupNorm;
 pub use graph_norm::GraphNorm;
 pub use layer_norm::LayerNorm;
 pub use pair_norm::{PairEps, PairMode, PairNorm};

@@ -106,7 +106,7 @@ impl<F: Real> Bert<F> {
             tokens: Embedding::new(config.symbols, width, rng),
             positions: Embedding::new(config.context, width, rng),
             segments: Embedding::new(config.segments, width, rng),
-            norm: config.block.norm.build(width),
+            norm: config.block.norm.build(width, rng),
             blocks: Transformer::new(config.layers, config.block, rng)?,
             pooler: Linear::new(width, width, true, rng),
             config,
@@ -132,12 +132,13 @@ impl<F: Real> Bert<F> {
         mask: &Mask,
     ) -> Var<'t, F> {
         pass.call(self, &[], || {
-            let x = self.embedded(pass, symbols, segments, sequences);
+            let x = self.embedded(pass, symbols, segments, sequences, mask);
             self.blocks.forward(pass, x, mask)
         })
     }
 
-    /// The tokens before the first block, `[sequences, length, width]`.
+    /// The tokens before the first block, `[sequences, length, width]`; the mask matters only to a norm that
+    /// compares tokens.
     ///
     /// # Panics
     /// As [`forward`](Self::forward).
@@ -148,6 +149,7 @@ impl<F: Real> Bert<F> {
         symbols: &[usize],
         segments: &[usize],
         sequences: usize,
+        mask: &Mask,
     ) -> Var<'t, F> {
         let (count, context) = (symbols.len(), self.config.context);
         assert!(
@@ -167,7 +169,7 @@ impl<F: Real> Bert<F> {
         let dropout = Dropout {
             p: self.config.block.dropout,
         };
-        dropout.forward(pass, self.norm.forward(pass, x)).var()
+        dropout.forward(pass, self.norm.masked(pass, x, mask)).var()
     }
 
     /// tanh(W x + b) of the first token of each sequence, `[sequences, width]`, from the tokens of

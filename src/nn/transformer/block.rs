@@ -1,6 +1,5 @@
 //! One block of a transformer.
 
-use super::contra::Spread;
 use super::{BlockContra, ContraPlace, DropPath, FeedForward, FeedForwardConfig};
 use crate::autodiff::Var;
 use crate::error::{Error, Result};
@@ -24,8 +23,9 @@ use serde::{Deserialize, Serialize};
 /// Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Section 3.1, is post-norm; pre-norm is that of
 /// Xiong et al., "On Layer Normalization in the Transformer Architecture", ICML 2020. As PyTorch's
 /// `TransformerEncoderLayer` and `TransformerDecoderLayer` with `batch_first`, whose norms have the same
-/// numbers; the mask has no default here. `drop` is dropout, then [`DropPath`]. Where ContraNorm may stand,
-/// [`ContraPlace`] says; before the residual it is behind dropout and before [`DropPath`].
+/// numbers; the mask has no default here. `drop` is dropout, then [`DropPath`]. [`BlockContra`]
+/// adds ContraNorm to the self-attention; as a norm ([`Norm::Contra`]) it stands wherever one stands. In both
+/// roles it compares the tokens that the mask of the self-attention lets see each other.
 ///
 /// x and the output have the shape `[.., n, width]`, the memory `[.., m, memory]`.
 #[derive(Debug, Clone)]
@@ -42,8 +42,8 @@ pub struct TransformerBlock<F: Real> {
     pub norm2: NormLayer<F>,
     /// The norm of the feed-forward layer behind cross-attention.
     pub norm3: Option<NormLayer<F>>,
-    /// ContraNorm: that of the self-attention, or one per norm; none if the configuration has none.
-    pub contra: Vec<ContraNorm<F>>,
+    /// ContraNorm of the self-attention.
+    pub contra: Option<ContraNorm<F>>,
     /// Sizes and options.
     pub config: BlockConfig,
 }
@@ -75,7 +75,7 @@ pub struct BlockConfig {
     pub dropout: f64,
     /// The probability of leaving a part out, for each item of a batch.
     pub drop_path: f64,
-    /// ContraNorm and its place.
+    /// ContraNorm of the self-attention, and its place.
     #[serde(default)]
     pub contra: Option<BlockContra>,
 }
@@ -136,7 +136,7 @@ impl BlockConfig {
         self.attention.validate()?;
         self.feed_forward.validate()?;
         self.norm.validate()?;
-        self.contra.map_or(Ok(()), |contra| contra.validate())?;
+        self.contra.map_or(Ok(()), |c| c.norm.validate())?;
         let width = self.attention.width;
         let mut widths = vec![
             ("attention: memory", self.attention.memory),
@@ -179,19 +179,18 @@ impl<F: Real> TransformerBlock<F> {
     /// If the configuration is not [valid](BlockConfig::validate).
     pub fn new(config: BlockConfig, rng: &mut Rng) -> Result<Self> {
         config.validate()?;
-        let norm = || config.norm.build(config.attention.width);
         let cross = config.cross.map(|c| MultiHeadAttention::new(c, rng));
-        let parts = if cross.is_some() { 3 } else { 2 };
-        let width = config.attention.width;
-        let contra = config.contra.map(|c| c.of_block(width, parts));
+        let attention = MultiHeadAttention::new(config.attention, rng)?;
+        let feed_forward = FeedForward::new(config.feed_forward, rng)?;
+        let mut norm = || config.norm.build(config.attention.width, rng);
         Ok(Self {
-            contra: contra.unwrap_or_default(),
-            attention: MultiHeadAttention::new(config.attention, rng)?,
-            norm3: cross.is_some().then(norm),
-            cross: cross.transpose()?,
-            feed_forward: FeedForward::new(config.feed_forward, rng)?,
+            attention,
             norm1: norm(),
             norm2: norm(),
+            norm3: cross.is_some().then(norm),
+            cross: cross.transpose()?,
+            feed_forward,
+            contra: config.contra.map(|c| c.norm.build(config.attention.width)),
             config,
         })
     }
@@ -283,7 +282,7 @@ impl<F: Real> TransformerBlock<F> {
             "TransformerBlock: it attends to a memory, which a cache does not hold"
         );
         assert!(
-            self.contra.is_empty(),
+            self.contra.is_none() && !matches!(self.norm1, NormLayer::Contra(_)),
             "TransformerBlock: ContraNorm compares with all tokens before, which a cache does not hold"
         );
         pass.call(self, &[x], || {
@@ -298,7 +297,7 @@ impl<F: Real> TransformerBlock<F> {
         self.part(pass, k, x, mask, |x| self.feed_forward.forward(pass, x))
     }
 
-    /// Part k with its norm, its ContraNorm and its residual.
+    /// Part k with its norm and its residual; part 0 is the self-attention, which may have ContraNorm.
     #[track_caller]
     fn part<'t>(
         &self,
@@ -311,21 +310,20 @@ impl<F: Real> TransformerBlock<F> {
         let c = &self.config;
         let norms = [Some(&self.norm1), Some(&self.norm2), self.norm3.as_ref()];
         let norm = norms[k].expect("a norm per part");
-        let spread = Spread {
-            norm: self.contra.get(k),
-            place: c.contra.map(|contra| contra.place),
-            mask,
+        let at = |place, x| match (&self.contra, c.contra) {
+            (Some(contra), Some(found)) if k == 0 && found.place == place => {
+                contra.masked(pass, x, mask)
+            }
+            _ => x,
         };
         let (dropout, path) = (Dropout { p: c.dropout }, DropPath { p: c.drop_path });
         let add = |x: Var<'t, F>, y| {
-            let y = dropout.forward(pass, y).var();
-            let y = path.forward(pass, spread.at(ContraPlace::BeforeResidual, pass, y));
-            spread.at(ContraPlace::AfterResidual, pass, x + y)
+            let y = at(ContraPlace::BeforeResidual, dropout.forward(pass, y).var());
+            at(ContraPlace::AfterResidual, x + path.forward(pass, y))
         };
-        let normed = |x| norm.forward(pass, spread.at(ContraPlace::BeforeNorms, pass, x));
         match c.norm_first {
-            true => add(x, f(normed(x))),
-            false => normed(add(x, f(x))),
+            true => add(x, f(norm.masked(pass, x, mask))),
+            false => norm.masked(pass, add(x, f(x)), mask),
         }
     }
 }

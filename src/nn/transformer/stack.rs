@@ -4,7 +4,7 @@ use super::{BlockConfig, TransformerBlock};
 use crate::autodiff::Var;
 use crate::error::{Error, Result};
 use crate::init::Rng;
-use crate::nn::{ContraNorm, KeyValues, Layer, NormLayer, Pass};
+use crate::nn::{KeyValues, Layer, NormLayer, Pass};
 use crate::ops::attention::Mask;
 use crate::real::Real;
 
@@ -27,10 +27,8 @@ pub struct Transformer<F: Real> {
     pub layers: Vec<TransformerBlock<F>>,
     /// The last norm.
     pub norm: Option<NormLayer<F>>,
-    /// ContraNorm in front of the last norm, if it stands before the norms.
-    pub contra: Option<ContraNorm<F>>,
 }
-crate::module!(Transformer: layers, norm, contra);
+crate::module!(Transformer: layers, norm);
 
 impl<F: Real> Transformer<F> {
     /// `layers` blocks of the same configuration, with freshly drawn weights.
@@ -42,13 +40,10 @@ impl<F: Real> Transformer<F> {
             let what = "transformer: layers".to_owned();
             return Err(Error::invalid(what, "at least 1", "0"));
         }
-        let width = config.attention.width;
-        let contra = config.contra.filter(|_| config.norm_first);
         let blocks = (0..layers).map(|_| TransformerBlock::new(config, rng));
         Ok(Self {
             layers: blocks.collect::<Result<_>>()?,
-            norm: (config.norm_first).then(|| config.norm.build(width)),
-            contra: contra.and_then(|contra| contra.of_end(width)),
+            norm: (config.norm_first).then(|| config.norm.build(config.attention.width, rng)),
         })
     }
 
@@ -130,11 +125,10 @@ impl<F: Real> Transformer<F> {
     }
 
     fn end<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, mask: &Mask) -> Var<'t, F> {
-        let Some(norm) = &self.norm else {
-            return x;
-        };
-        let contra = self.contra.as_ref();
-        norm.forward(pass, contra.map_or(x, |c| c.forward_masked(pass, x, mask)))
+        match &self.norm {
+            Some(norm) => norm.masked(pass, x, mask),
+            None => x,
+        }
     }
 }
 

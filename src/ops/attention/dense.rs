@@ -92,11 +92,7 @@ impl DenseAttention {
         if self.mask.pattern().is_some() {
             return self.along_edges(&x, sizes);
         }
-        let operation = Operation {
-            attention: self.clone(),
-            with_beta: x.beta.is_some(),
-            with_t: x.t.is_some(),
-        };
+        let operation = self.operation(&x);
         let note = Scored {
             attention: self.clone(),
             t: x.t.map(|t| t.id),
@@ -119,8 +115,16 @@ impl DenseAttention {
         self.dense_coefficients(&x, sizes).reshape(&shape)
     }
 
+    pub(super) fn operation<F: Real>(&self, x: &Compared<'_, F>) -> Operation {
+        Operation {
+            attention: self.clone(),
+            with_beta: x.beta.is_some(),
+            with_t: x.t.is_some(),
+        }
+    }
+
     #[track_caller]
-    fn check<F: Real>(&self, op: &str, x: &Compared<'_, F>) -> Sizes {
+    pub(super) fn check<F: Real>(&self, op: &str, x: &Compared<'_, F>) -> Sizes {
         let all = x.operands();
         x.q.tape().accept(op, &all[1..]);
         let (q, k, v) = (x.q.shape(), x.k.shape(), x.v.shape());
@@ -169,6 +173,15 @@ impl DenseAttention {
 
     /// α `[items, H, n, m]`, composed.
     fn dense_coefficients<'t, F: Real>(&self, x: &Compared<'t, F>, s: Sizes) -> Var<'t, F> {
+        let scores = self.scores(x, s);
+        match self.mask.to_dense(s.items, s.n, s.m) {
+            Some(mask) => scores.softmax_masked(-1, &mask),
+            None => scores.softmax(-1),
+        }
+    }
+
+    /// The scores `[items, H, n, m]` of all pairs, those that the mask hides included.
+    pub(super) fn scores<'t, F: Real>(&self, x: &Compared<'t, F>, s: Sizes) -> Var<'t, F> {
         let Sizes {
             items,
             n,
@@ -192,11 +205,7 @@ impl DenseAttention {
             let t = t.reshape(&[items, n, groups, share, 1]);
             scores = scores * t.permute(&[0, 2, 3, 1, 4]);
         }
-        let scores = scores.reshape(&[items, heads, n, m]);
-        match self.mask.to_dense(items, n, m) {
-            Some(mask) => scores.softmax_masked(-1, &mask),
-            None => scores.softmax(-1),
-        }
+        scores.reshape(&[items, heads, n, m])
     }
 
     /// y, composed.
@@ -252,11 +261,11 @@ pub(crate) struct Scored {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Sizes {
-    items: usize,
-    n: usize,
-    m: usize,
-    heads: usize,
+pub(super) struct Sizes {
+    pub items: usize,
+    pub n: usize,
+    pub m: usize,
+    pub heads: usize,
     groups: usize,
     width: usize,
     value_width: usize,
@@ -277,20 +286,29 @@ impl Sizes {
 }
 
 /// The fused operation. Its operands are q, k, v, then β and t if there are any.
-struct Operation {
-    attention: DenseAttention,
-    with_beta: bool,
-    with_t: bool,
+pub(super) struct Operation {
+    pub attention: DenseAttention,
+    pub with_beta: bool,
+    pub with_t: bool,
 }
 
 impl Operation {
+    pub(super) fn compared<'t, F: Real>(&self, args: &[Var<'t, F>]) -> Compared<'t, F> {
+        let (main, beta, t) = self.sorted(args);
+        Compared {
+            beta: beta.copied(),
+            t: t.copied(),
+            ..Compared::new(main[0], main[1], main[2])
+        }
+    }
+
     fn sorted<'a, T>(&self, all: &'a [T]) -> (&'a [T], Option<&'a T>, Option<&'a T>) {
         let beta = all.get(3).filter(|_| self.with_beta);
         let t = all.get(3 + usize::from(self.with_beta));
         (&all[..3], beta, t.filter(|_| self.with_t))
     }
 
-    fn kernel<F: Real>(&self, args: &[Tensor<F>]) -> Dense<'_, F> {
+    pub(super) fn kernel<F: Real>(&self, args: &[Tensor<F>]) -> Dense<'_, F> {
         let (q, k, v) = (args[0].shape(), args[1].shape(), args[2].shape());
         let lead = q.len() - 3;
         Dense {
@@ -307,7 +325,19 @@ impl Operation {
         }
     }
 
-    fn operands<'a, F: Real>(&self, rows: &'a [Tensor<F>]) -> Operands<'a, F> {
+    /// The adjoints of β and t as far as they are operands, with their shapes.
+    pub(super) fn extra<F: Real>(
+        &self,
+        beta: Vec<F>,
+        t: Vec<F>,
+        args: &[Tensor<F>],
+    ) -> impl Iterator<Item = Option<Tensor<F>>> {
+        let both = [(self.with_beta, beta), (self.with_t, t)].into_iter();
+        let there = both.filter_map(|(there, g)| there.then_some(g));
+        there.zip(args).map(|(g, x)| Some(tensor(x.shape(), g)))
+    }
+
+    pub(super) fn operands<'a, F: Real>(&self, rows: &'a [Tensor<F>]) -> Operands<'a, F> {
         let (main, beta, t) = self.sorted(rows);
         Operands {
             q: slice(&main[0]),
@@ -350,28 +380,17 @@ impl<F: Real> Fused<F> for Operation {
             y: slice(&y),
             lse,
             gy: slice(&gy),
+            glse: None,
         };
         let g = self.kernel(args).backward(&self.operands(&rows), &outcome);
         let main = [g.q, g.k, g.v].into_iter().zip(args);
         let mut adjoints: Vec<_> = main.map(|(g, x)| Some(g.into_tensor(x.shape()))).collect();
-        let extra = [(self.with_beta, g.beta), (self.with_t, g.t)];
-        for ((_, g), x) in extra
-            .into_iter()
-            .filter(|(there, _)| *there)
-            .zip(&args[3..])
-        {
-            adjoints.push(Some(tensor(x.shape(), g)));
-        }
+        adjoints.extend(self.extra(g.beta, g.t, &args[3..]));
         adjoints
     }
 
     fn reference<'t>(&self, args: &[Var<'t, F>]) -> Var<'t, F> {
-        let (main, beta, t) = self.sorted(args);
-        let x = Compared {
-            beta: beta.copied(),
-            t: t.copied(),
-            ..Compared::new(main[0], main[1], main[2])
-        };
+        let x = self.compared(args);
         let sizes = self.attention.check("attend", &x);
         self.attention.composed(&x, sizes)
     }

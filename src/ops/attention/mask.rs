@@ -23,6 +23,7 @@ pub struct Mask {
     causal: bool,
     lengths: Option<Arc<[usize]>>,
     allowed: Option<Tensor<bool>>,
+    except: Option<Arc<Pattern>>,
     edges: Option<Arc<Pattern>>,
 }
 
@@ -56,6 +57,15 @@ impl Mask {
     pub fn edges(pattern: Arc<Pattern>) -> Self {
         Self {
             edges: Some(pattern),
+            ..Self::default()
+        }
+    }
+
+    /// Query i sees key j unless the pattern has the entry (i, j), in every item of a batch. Memory follows the
+    /// number of entries, work that of all pairs.
+    pub fn all_but(pattern: Arc<Pattern>) -> Self {
+        Self {
+            except: Some(pattern),
             ..Self::default()
         }
     }
@@ -104,9 +114,21 @@ impl Mask {
         self.edges.as_ref()
     }
 
+    /// Whether it forbids anything, for some sizes.
+    pub fn restricts(&self) -> bool {
+        let parts = [
+            self.causal,
+            self.lengths.is_some(),
+            self.allowed.is_some(),
+            self.except.is_some(),
+            self.edges.is_some(),
+        ];
+        parts.contains(&true)
+    }
+
     /// The mask `[items, 1, n, m]` or `[1, 1, n, m]` where it restricts anything.
     pub(super) fn to_dense(&self, items: usize, n: usize, m: usize) -> Option<Tensor<bool>> {
-        if !self.causal && self.lengths.is_none() && self.allowed.is_none() {
+        if !self.restricts() {
             return None;
         }
         let kernel = self.kernel();
@@ -126,6 +148,7 @@ impl Mask {
             causal: self.causal,
             lengths: self.lengths.as_deref(),
             allowed: self.allowed.as_ref().map(super::slice),
+            except: self.except.as_deref(),
         }
     }
 
@@ -148,6 +171,13 @@ impl Mask {
             assert!(
                 found == [n, m] || found == [items, n, m],
                 "{op}: the mask has shape {found:?}, it must be [{n}, {m}] or [{items}, {n}, {m}]"
+            );
+        }
+        if let Some(pattern) = &self.except {
+            let found = pattern.shape();
+            assert!(
+                found == (n, m),
+                "{op}: the mask leaves out the edges of a pattern of {found:?}; it must be ({n}, {m})"
             );
         }
         if let Some(pattern) = &self.edges {

@@ -7,6 +7,7 @@
 mod dense;
 mod edge_dot;
 mod edges;
+mod log_sum_exp;
 mod mask;
 
 pub(crate) use dense::Scored;

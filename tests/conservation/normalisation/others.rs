@@ -180,7 +180,7 @@ fn search(norm: Norm) -> Discovery {
     let rng = &mut init::rng(0);
     let net = Small {
         first: Linear::new(2, 3, true, rng),
-        norm: norm.build(3),
+        norm: norm.build(3, &mut init::rng(0)),
         last: Linear::new(3, 2, true, rng),
     };
     discover(&net, &Search::default(), |pass, seed| {

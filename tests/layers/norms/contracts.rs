@@ -12,7 +12,7 @@ fn configurations_are_read_written_and_checked() {
         norm.validate().unwrap();
         let text = serde_json::to_string(&norm).unwrap();
         assert_eq!(serde_json::from_str::<Norm>(&text).unwrap(), norm, "{text}");
-        let layer = norm.build::<f64>(3);
+        let layer = norm.build::<f64>(3, &mut init::rng(0));
         assert_eq!(run(&layer, &x(&[4, 3], 0)).shape(), [4, 3]);
     }
     let text = serde_json::to_string(&Norm::PAIR).unwrap();
@@ -51,7 +51,7 @@ fn configurations_are_read_written_and_checked() {
     ] {
         assert_eq!(norm.validate().unwrap_err().to_string(), says);
     }
-    let without = |norm: Norm| norm.build::<f64>(3).entries().len();
+    let without = |norm: Norm| norm.build::<f64>(3, &mut init::rng(0)).entries().len();
     assert_eq!(
         without(Norm::Layer {
             eps: 0.0,
@@ -93,7 +93,7 @@ fn refused(expected: &str, f: impl FnOnce(&Tape<f64>)) {
 fn inputs_that_do_not_fit_are_refused() {
     let on = |norm: Norm, shape: &'static [usize]| {
         move |tape: &Tape<f64>| {
-            let layer = norm.build(3);
+            let layer = norm.build(3, &mut init::rng(0));
             let pass = Pass::train(tape, &layer, 0);
             layer.forward(&pass, tape.constant(Tensor::zeros(shape)));
         }

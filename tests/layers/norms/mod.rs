@@ -1,5 +1,6 @@
 //! Normalisers: against PyTorch and PyTorch Geometric, their state, their contracts, and configurations.
 
+mod contra;
 mod contracts;
 mod pytorch;
 mod rows;

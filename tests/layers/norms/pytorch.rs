@@ -2,7 +2,7 @@
 
 use crate::reference::{Derivatives, Stored, check_derivatives, close, fill, read};
 use emmy::nn::{Module, Norm, NormLayer, PairMode, PairNorm, Pass, Running, Spectral};
-use emmy::{Tape, Var};
+use emmy::{Tape, Var, init};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ impl Case {
             }),
             other => panic!("no norm {other}"),
         };
-        let mut layer = norm.build(width);
+        let mut layer = norm.build(width, &mut init::rng(0));
         fill(&mut layer, &self.parameters);
         if let (NormLayer::Batch(norm), Some(state)) = (&mut layer, &self.state) {
             norm.running = Some(Running {

@@ -12,7 +12,7 @@ use emmy::{Tape, Tensor, Var, init};
 fn all_leading_axes_number_the_rows() {
     let pairs = pairs().into_iter().map(Norm::Pair);
     for norm in KINDS.into_iter().chain(pairs) {
-        let mut layer = norm.build::<f64>(4);
+        let mut layer = norm.build::<f64>(4, &mut init::rng(0));
         for (k, p) in layer.tensors_mut().into_iter().enumerate() {
             *p = x(&[4], k as u64);
         }
@@ -148,7 +148,7 @@ fn the_order_of_rows_does_not_matter() {
     let order = [3, 0, 4, 1, 2];
     let pairs = pairs().into_iter().map(Norm::Pair);
     for norm in KINDS.into_iter().chain(pairs) {
-        let layer = norm.build::<f64>(3);
+        let layer = norm.build::<f64>(3, &mut init::rng(0));
         let data = x(&[5, 3], 2);
         let (y, turned) = (
             run(&layer, &data),

@@ -39,7 +39,7 @@ fn setting(d: &mut Sampler, on_edges: bool) -> Setting {
     let groups = d.one_of(&[1, 2]);
     let heads = groups * d.one_of(&[1, 1, 3]);
     let draw = |d: &mut Sampler, len: usize| (0..len).map(|_| d.flag()).collect::<Vec<_>>();
-    let (mask, sees): (Mask, Sees) = match d.count(0, 4) {
+    let (mask, sees): (Mask, Sees) = match d.count(0, 5) {
         _ if on_edges => {
             let keep = draw(d, n * m);
             let pairs = (0..n * m).filter(|&k| keep[k]).map(|k| (k / m, k % m));
@@ -60,6 +60,15 @@ fn setting(d: &mut Sampler, on_edges: bool) -> Setting {
             )
         }
         3 => {
+            let hidden = draw(d, n * m);
+            let pairs = (0..n * m).filter(|&k| hidden[k]).map(|k| (k / m, k % m));
+            let pattern = Pattern::from_pairs(n, m, &pairs.collect::<Vec<_>>());
+            (
+                Mask::all_but(pattern.unwrap_or_else(|e| panic!("{e}"))),
+                Box::new(move |_, i, j| !hidden[i * m + j]),
+            )
+        }
+        4 => {
             let keep = draw(d, n * m);
             let mask = Mask::causal().with_allowed(tensor(&[n, m], keep.clone()));
             (
@@ -129,28 +138,35 @@ impl Setting {
         args
     }
 
-    /// α at (b, h, i, j).
-    fn alpha(&self, x: &[Tensor<f64>], [b, h, i, j]: [usize; 4]) -> f64 {
-        if !(self.sees)(b, i, j) {
-            return 0.0;
-        }
+    /// e^s of query i and key j.
+    fn exponential(&self, x: &[Tensor<f64>], [b, h, i, j]: [usize; 4]) -> f64 {
         let g = h / (self.heads / self.groups);
         let flat = |k: usize| x[k].as_slice().expect("contiguous");
         let query = (b * self.n + i) * self.heads + h;
-        let score = |j: usize| {
-            let key = (b * self.m + j) * self.groups + g;
-            let (q, k) = (&flat(0)[query * self.width..], &flat(1)[key * self.width..]);
-            let product: f64 = (0..self.width).map(|c| q[c] * k[c]).sum();
-            let beta = if self.with[0] { flat(3)[key] } else { 0.0 };
-            let t = if self.with[1] {
-                flat(3 + usize::from(self.with[0]))[query]
-            } else {
-                1.0
-            };
-            (0.7 * t * (product + beta)).exp()
+        let key = (b * self.m + j) * self.groups + g;
+        let (q, k) = (&flat(0)[query * self.width..], &flat(1)[key * self.width..]);
+        let product: f64 = (0..self.width).map(|c| q[c] * k[c]).sum();
+        let beta = if self.with[0] { flat(3)[key] } else { 0.0 };
+        let t = if self.with[1] {
+            flat(3 + usize::from(self.with[0]))[query]
+        } else {
+            1.0
         };
+        (0.7 * t * (product + beta)).exp()
+    }
+
+    /// Σ_j e^s over the keys that query i sees.
+    fn sum(&self, x: &[Tensor<f64>], [b, h, i]: [usize; 3]) -> f64 {
         let seen = (0..self.m).filter(|&j| (self.sees)(b, i, j));
-        score(j) / seen.map(score).sum::<f64>()
+        seen.map(|j| self.exponential(x, [b, h, i, j])).sum()
+    }
+
+    /// α at (b, h, i, j).
+    fn alpha(&self, x: &[Tensor<f64>], [b, h, i, j]: [usize; 4]) -> f64 {
+        match (self.sees)(b, i, j) {
+            true => self.exponential(x, [b, h, i, j]) / self.sum(x, [b, h, i]),
+            false => 0.0,
+        }
     }
 
     fn output(&self, x: &[Tensor<f64>]) -> Tensor<f64> {
@@ -220,6 +236,28 @@ fn coefficients(d: &mut Sampler, on_edges: bool) -> Case {
     Case::new(args, function, move |x| s.coefficients(&with_keys(x)))
 }
 
+/// ℓ. It is −∞ for a query that sees no key, so e^ℓ is compared.
+fn log_sum_exp(d: &mut Sampler) -> Case {
+    let s = Rc::new(setting(d, false));
+    let mut args = s.args(d);
+    args.remove(2);
+    let with_keys = |x: &[Tensor<f64>]| [&x[..2], &x[1..]].concat();
+    let function = function!(
+        [s] | x | {
+            let x = [&x[..2], &x[1..]].concat();
+            let lse = s.attention.log_sum_exp::<F>(compared(&x, s.with));
+            lse.exp()
+        }
+    );
+    Case::new(args, function, move |x| {
+        let x = with_keys(x);
+        build(&[&s.lead[..], &[s.n, s.heads]].concat(), |index| {
+            let (lead, rest) = index.split_at(s.lead.len());
+            s.sum(&x, [s.item(lead), rest[1], rest[0]])
+        })
+    })
+}
+
 /// Plane p of the token at position i turned by i · base^(−2p/d).
 fn rotate_planes(d: &mut Sampler) -> Case {
     let mut shape = d.shape(3);
@@ -254,6 +292,7 @@ pub(super) fn operations() -> Vec<Operation> {
         operation("rotate_planes", rotate_planes),
         operation("attend", |d| attend(d, false)),
         operation("attend", |d| attend(d, true)),
+        operation("log_sum_exp", log_sum_exp),
         operation("attention_coefficients", |d| coefficients(d, false)),
         operation("attention_coefficients", |d| coefficients(d, true)),
     ]

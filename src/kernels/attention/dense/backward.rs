@@ -28,7 +28,7 @@ pub struct DenseAdjoints<F: Real> {
     pub t: Vec<F>,
 }
 
-/// The results of the forward pass, and the adjoint of its output.
+/// The results of the forward pass, and their adjoints.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome<'a, F> {
     /// y.
@@ -37,6 +37,8 @@ pub struct Outcome<'a, F> {
     pub lse: &'a [F],
     /// gy.
     pub gy: &'a [F],
+    /// gℓ; absent where nothing but y is used.
+    pub glse: Option<&'a [F]>,
 }
 
 /// The part of a task: some queries of all heads of one group of one item.
@@ -202,7 +204,8 @@ impl<F: Real> Dense<'_, F> {
                         &mut p[r * w..][..w],
                         &mut gp[r * w..][..w],
                     );
-                    let lse = out.lse[(item * self.heads + head) * self.queries + i];
+                    let number = (item * self.heads + head) * self.queries + i;
+                    let lse = out.lse[number];
                     if lse == F::neg_infinity() {
                         s.fill(F::zero());
                         p.fill(F::zero());
@@ -215,6 +218,7 @@ impl<F: Real> Dense<'_, F> {
                     p.iter_mut().for_each(|p| *p = exponential(*p - lse));
                     let (y, gy) = (y.row(r), gy.row(r));
                     let own = dot(y.to_slice().expect("a row"), gy.to_slice().expect("a row"));
+                    let own = own - out.glse.map_or(F::zero(), |g| g[number]);
                     if drops {
                         // gp ← drop'(gp); what the values see of p follows below.
                         self.dropout.apply(gp, self.number(tile, i), &mut row[..w]);

@@ -13,7 +13,7 @@
 //! | s | [B, H, n, m] | scores c tᵢ (qᵢ·kⱼ + βⱼ), −∞ where the mask forbids; never stored |
 //! | α | [B, H, n, m] | softmaxⱼ s; never stored |
 //! | y, gy | [B, n, H, e] | Σⱼ drop(α)ᵢⱼ vⱼ and its adjoint |
-//! | ℓ | [B, H, n] | ln Σⱼ exp sᵢⱼ, from which the backward pass computes α again |
+//! | ℓ, gℓ | [B, H, n] | ln Σⱼ exp sᵢⱼ, from which the backward pass computes α again, and its adjoint |
 //!
 //! Dropout multiplies coefficient (b, h, i, j) by the factor of the element of that number in α. A query that
 //! may attend to no key gets zeros.
@@ -25,6 +25,8 @@ mod tile;
 pub use backward::{DenseAdjoints, Outcome};
 
 use crate::kernels::random::Dropout;
+use crate::sparse::Pattern;
+use std::ops::Range;
 
 /// Queries of a tile, and keys of a tile: the scores of a tile stay in the cache of a core. A product packs
 /// the keys of its tile, so a tile of few queries would spend its time on that.
@@ -64,6 +66,8 @@ pub struct DenseMask<'a> {
     pub lengths: Option<&'a [usize]>,
     /// Where it holds, row by row, `[n, m]` for all items alike, or `[B, n, m]`.
     pub allowed: Option<&'a [bool]>,
+    /// n × m: query i does not see key j where there is an entry (i, j), in any item.
+    pub except: Option<&'a Pattern>,
 }
 
 /// The operands.
@@ -95,7 +99,20 @@ impl DenseMask<'_> {
     /// Whether query i of item b sees key j.
     pub fn sees(&self, b: usize, i: usize, j: usize, queries: usize, keys: usize) -> bool {
         let row = self.row(b, i, queries, keys);
-        j < self.reach(b, i, queries, keys) && row.is_none_or(|row| row[j])
+        j < self.reach(b, i, queries, keys)
+            && row.is_none_or(|row| row[j])
+            && self.except.is_none_or(|except| except.find(i, j).is_none())
+    }
+
+    /// The keys within a range that query i does not see for the set of edges.
+    #[inline(always)]
+    fn excepted(&self, i: usize, keys: &Range<usize>) -> &[u32] {
+        let Some(except) = self.except else {
+            return &[];
+        };
+        let row = &except.indices()[except.row(i)];
+        let before = |end: usize| row.partition_point(|&j| (j as usize) < end);
+        &row[before(keys.start)..before(keys.end)]
     }
 
     /// Row i of the explicit part, for item b.

@@ -17,6 +17,7 @@ fn case(allowed: &[bool]) -> Dense<'_, f64> {
             causal: true,
             lengths: Some(&[599, 460]),
             allowed: Some(allowed),
+            except: None,
         },
         dropout: Dropout::new(0.3, 9),
     }
@@ -28,6 +29,7 @@ fn all(attention: &Dense<'_, f64>) -> Vec<u64> {
     let (q, k) = (data(b * n * h * 3, 1), data(b * m * g * 3, 2));
     let (v, gy) = (data(b * m * g * 5, 3), data(b * n * h * 5, 4));
     let (beta, t) = (data(b * m * g, 5), data(b * n * h, 6));
+    let glse = data(b * n * h, 7);
     let x = Operands {
         q: &q,
         k: &k,
@@ -40,6 +42,7 @@ fn all(attention: &Dense<'_, f64>) -> Vec<u64> {
         y: &y,
         lse: &lse,
         gy: &gy,
+        glse: Some(&glse),
     };
     let back = attention.backward(&x, &out);
     let parts = [&y[..], &lse, &back.q, &back.k, &back.v, &back.beta, &back.t];

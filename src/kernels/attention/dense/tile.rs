@@ -121,6 +121,9 @@ impl<F: Real> Dense<'_, F> {
                 *x = if keep { *x } else { F::neg_infinity() };
             }
         }
+        for &j in self.mask.excepted(i, &tile.keys) {
+            row[j as usize - tile.keys.start] = F::neg_infinity();
+        }
     }
 
     /// The number of the first coefficient of row i of a tile among all of α.

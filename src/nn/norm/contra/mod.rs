@@ -1,0 +1,235 @@
+//! [`ContraNorm`], a step that moves rows apart, and the options of its forms.
+
+mod config;
+
+pub use config::{After, Between, ContraConfig, Step, Tau, Terms, UnitRows};
+
+use super::behind;
+use crate::autodiff::Var;
+use crate::graph::Neighbourhood;
+use crate::lipschitz::{Bound, Lp, state_here};
+use crate::nn::{Layer, LayerNorm, Params, Pass};
+use crate::ops::attention::{Compared, DenseAttention, Mask};
+use crate::real::Real;
+use crate::symmetry::{Change, Passage, Ports, Way};
+use crate::tensor::{Tensor, scalar};
+
+/// The least length that a row is divided by.
+const LEAST: f64 = 1e-12;
+
+/// y = norm(H − (s/τ) softmax(HHᵀ/τ) H): every row moves away from those that it resembles, so that rows do
+/// not collapse to one, nor to a few directions.
+///
+/// Guo, Wang, Du and Wang, "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond", ICLR
+/// 2023, Eq. (9). The step is descent of the uniformity loss Σ_i log Σ_j exp(h_i·h_j/τ), whose gradient is
+/// (D⁻¹A + AD⁻¹) H/τ with A = exp(HHᵀ/τ) and D its sums over rows (Eq. (5)), without its second term. The
+/// paper prints softmax(HHᵀ) without τ in Eq. (7) to (9), which differs from its own Eq. (5) for τ ≠ 1;
+/// [`Tau`] has both. Its published code has other forms, see [`ContraConfig`].
+///
+/// | letter | shape | meaning |
+/// |---|---|---|
+/// | H, y | `[.., n, d]` | n rows of each item: nodes, tokens |
+/// | s | a number, or `[d]` where it is trained | size of the step |
+/// | τ | a number | temperature |
+///
+/// It is attention with queries, keys and values alike, [`DenseAttention`]: nothing of size n × n is stored.
+/// Work grows with n² d; where features are compared ([`ContraConfig::v2`]), with n d².
+///
+/// Laws: the step turns with H (where s is one number), so that a layer between linear maps keeps their
+/// matrix law of rotations; with rows of length 1 inside the softmax alone, it also carries the size of H.
+/// LayerNorm behind it does not turn: of the layer as a whole its γ and β have the law of a gain, no more.
+///
+/// Lipschitz constants: like all attention by scalar products the step has none on all inputs; it has one
+/// where rows are limited, and at a point. LayerNorm behind it has one.
+#[derive(Debug, Clone)]
+pub struct ContraNorm<F: Real> {
+    /// s, or ln s, per feature, where it is trained.
+    pub step: Option<Tensor<F>>,
+    /// The LayerNorm behind the step.
+    pub norm: Option<LayerNorm<F>>,
+    /// The options.
+    pub config: ContraConfig,
+}
+crate::module!(ContraNorm: step = Gain as "scale", norm as "*");
+
+impl<F: Real> ContraNorm<F> {
+    /// y, with the shape of x.
+    ///
+    /// # Panics
+    /// If x has fewer than two axes, its last axis does not have the width of the layer, or the options leave
+    /// neighbours out, for which [`on_graph`](Self::on_graph) knows the graph.
+    #[track_caller]
+    pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+        assert!(
+            !self.config.without_neighbours,
+            "ContraNorm: it leaves neighbours out, so it needs their graph: call on_graph"
+        );
+        self.masked(pass, x, &Mask::none())
+    }
+
+    /// y for the nodes of a graph, whose edges matter where the options leave neighbours out: then a row is
+    /// compared with the rows that are not its neighbours, and a node without any such row stays as it is,
+    /// but for the factor 1 + s.
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward), or if x does not have one row per node.
+    #[track_caller]
+    pub fn on_graph<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        neighbours: &Neighbourhood<F>,
+    ) -> Var<'t, F> {
+        let mask = match self.config.without_neighbours {
+            true => Mask::all_but(neighbours.pattern_with_self_loops().clone()),
+            false => Mask::none(),
+        };
+        self.masked(pass, x, &mask)
+    }
+
+    /// y where row i is compared only with the rows that `mask` lets it see; of padding, say. Where features
+    /// are compared a mask has no meaning.
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward); if the mask does not fit, or restricts what has no meaning.
+    #[track_caller]
+    pub fn masked<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, mask: &Mask) -> Var<'t, F> {
+        let shape = x.shape();
+        super::row_axes("ContraNorm", &shape);
+        super::check_width("ContraNorm", &shape, &[("s", self.step.as_ref())]);
+        pass.call(self, &[x], || {
+            let moved = self.step(pass, x, mask);
+            match (&self.norm, self.config.after) {
+                (Some(norm), _) => norm.forward(pass, moved),
+                (None, After::UnitRows) => unit_rows(moved),
+                (None, _) => moved,
+            }
+        })
+    }
+
+    /// The step without what follows it.
+    fn step<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, mask: &Mask) -> Var<'t, F> {
+        let c = &self.config;
+        let [inside, outside] = c.temperatures();
+        let unit = (c.rows != UnitRows::Never).then(|| unit_rows(x));
+        let compared = unit.unwrap_or(x);
+        let compared = if c.detached {
+            compared.detach()
+        } else {
+            compared
+        };
+        let summed = unit.filter(|_| c.rows == UnitRows::Summed).unwrap_or(x);
+        let sum = match c.between {
+            Between::Rows => of_rows(compared, summed, c.terms, inside, mask),
+            Between::Features => {
+                assert!(
+                    !mask.restricts(),
+                    "ContraNorm: features are compared, a mask has no meaning"
+                );
+                of_features(compared, summed, c.terms, inside)
+            }
+        };
+        let Some(step) = &self.step else {
+            let own = if c.identity { 1.0 + c.scale } else { 1.0 };
+            return x.scale(F::of(own)) - sum.scale(F::of(c.scale / outside));
+        };
+        let step = pass.param(step);
+        let s = match c.step {
+            Step::LearntExponent => step.exp(),
+            Step::Learnt | Step::Fixed => step,
+        };
+        let off = s * sum.scale(F::of(outside.recip()));
+        match c.identity {
+            true => x + s * x - off,
+            false => x - off,
+        }
+    }
+
+    fn passage(&self) -> Passage {
+        let c = &self.config;
+        let mut passage = Passage::BREAKS;
+        if c.between == Between::Rows && c.step == Step::Fixed {
+            passage = passage.with(Change::Turn, Way::Carries(1.0));
+        }
+        if c.rows == UnitRows::Compared {
+            passage = passage.with(Change::All, Way::Carries(1.0));
+        }
+        match c.after {
+            After::Nothing => passage,
+            After::LayerNorm { eps } => passage.then(Passage::layer_norm(eps)),
+            After::UnitRows => passage.then(Passage::rms_norm(0.0)),
+        }
+    }
+}
+
+impl<F: Real> Layer<F> for ContraNorm<F> {
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        let (gain, bias) = match &self.norm {
+            Some(norm) => (norm.gain.as_ref(), norm.bias.as_ref()),
+            None => (None, None),
+        };
+        Some(behind(params, self.passage(), gain, bias))
+    }
+}
+
+/// D⁻¹A z, AD⁻¹ z or their sum, A = exp(uuᵀ/τ) over the pairs that the mask allows.
+fn of_rows<'t, F: Real>(
+    u: Var<'t, F>,
+    z: Var<'t, F>,
+    terms: Terms,
+    tau: f64,
+    mask: &Mask,
+) -> Var<'t, F> {
+    let shape = z.shape();
+    // One head.
+    let headed = |x: Var<'t, F>| {
+        let shape = x.shape();
+        let (rows, width) = shape.split_at(shape.len() - 1);
+        x.reshape(&[rows, &[1], width].concat())
+    };
+    let (u, z) = (headed(u), headed(z));
+    let attention = DenseAttention {
+        scale: tau.recip(),
+        mask: mask.clone(),
+        dropout: None,
+    };
+    let all = Compared::new(u, u, z);
+    let by_rows = || attention.attend(all);
+    // Σ_j exp(s_ij − ℓ_j) z_j with ℓ_j = ln D_j: a softmax with −ℓ_j added to the scores, times the sum that
+    // it divides by.
+    let by_columns = || {
+        let lse = attention.log_sum_exp(all);
+        let offset = Compared {
+            beta: Some(lse.scale(F::of(-tau))),
+            ..all
+        };
+        let total = attention.log_sum_exp(offset).exp();
+        let width = total.shape().len() as isize;
+        attention.attend(offset) * total.unsqueeze(width)
+    };
+    let sum = match terms {
+        Terms::Rows => by_rows(),
+        Terms::Columns => by_columns(),
+        Terms::Both => by_rows() + by_columns(),
+    };
+    sum.reshape(&shape)
+}
+
+/// z P with P = softmax(uᵀu/τ) over rows, over columns, or their sum.
+fn of_features<'t, F: Real>(u: Var<'t, F>, z: Var<'t, F>, terms: Terms, tau: f64) -> Var<'t, F> {
+    let scores = u.t().matmul(u).scale(F::of(tau.recip()));
+    let p = match terms {
+        Terms::Rows => scores.softmax(-1),
+        Terms::Columns => scores.softmax(-2),
+        Terms::Both => scores.softmax(-1) + scores.softmax(-2),
+    };
+    z.matmul(p)
+}
+
+/// x_i / max(‖x_i‖, 10⁻¹²).
+fn unit_rows<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
+    let least = x.tape().constant(scalar(F::of(LEAST)));
+    let size = x.norm(&[-1], true).maximum(least);
+    // The derivative of the direction is a projection divided by the size.
+    state_here(x / size, &[x], [(Lp::Two, Bound::recip(size))])
+}
