@@ -68,7 +68,7 @@ struct Cli {
 const SETTINGS: &str = "\
 Settings, unless given: generated sentences of at most 32 symbols (8000 train, 1000 others test), tokens of width 32,
 4 heads, 128 hidden neurons with GELU, post-norm; weights start with the gain of BERT-base, N(0, 0.02² · 768 / width); no
-dropout; AdamW, weight decay 0.01 of matrices, clipping at 1; 1000 steps of 32 sentences, a rate that rises to 0.001 in
+dropout; AdamW, weight decay 0.01 of matrices, clipping at 1; 600 steps of 32 sentences, a rate that rises to 0.001 in
 the first tenth and falls as a cosine to 0. ContraNorm (--norm contra) belongs to the self-attention of each block, with
 s = 0.2; its place is after-residual, in Table 6 and the figures also before-residual. The demonstration takes 300 steps.
 

@@ -45,7 +45,7 @@ impl Choice {
             heads: 4,
             std: 0.02 * (768.0 / width as f64).sqrt(),
             dropout: 0.0,
-            steps: 1000,
+            steps: 600,
             batch: 32,
             lr: 1e-3,
             weight_decay: 0.01,

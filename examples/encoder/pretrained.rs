@@ -66,10 +66,7 @@ impl Pretrained {
 
     fn put_ours(&self, file: &Weights, model: &mut Bert<f32>) -> Result<()> {
         let report = file.load_matching(model)?;
-        let is_needed = |name: &str| {
-            let learnt = name.starts_with("blocks.") || name.starts_with("pooler.");
-            learnt && !name.contains(".contra.")
-        };
+        let is_needed = |name: &str| name.starts_with("blocks.") || name.starts_with("pooler.");
         let missing = report.missing.iter().map(|m| &m.key);
         let misshapen = report.misshapen.iter().map(|m| &m.key);
         match missing.chain(misshapen).find(|name| is_needed(name)) {
@@ -125,8 +122,13 @@ impl File<'_> {
     }
 
     fn norm(&self, name: &str, into: &mut NormLayer<f32>) -> Result<()> {
-        let NormLayer::Layer(norm) = into else {
-            return Ok(());
+        let norm = match into {
+            NormLayer::Layer(norm) => norm,
+            NormLayer::Contra(contra) => match &mut contra.norm {
+                Some(norm) => norm,
+                None => return Ok(()),
+            },
+            _ => return Ok(()),
         };
         for (ending, tensor) in [("weight", &mut norm.gain), ("bias", &mut norm.bias)] {
             if let Some(tensor) = tensor {

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
-    /// Whether verbs and determiners agree with their nouns, and brackets are balanced: as CoLA
+    /// Whether words agree and stand in order, and brackets are balanced: as CoLA
     Acceptability,
     /// Whether the second sentence follows from the first: as RTE
     Entailment,
@@ -123,7 +123,7 @@ impl Draft {
 fn acceptability(class: usize, rng: &mut Rng) -> Sentence {
     let mut draft = Draft::default();
     let plural = rng.random_bool(0.5);
-    draft.noun_phrase(plural, 2, rng);
+    draft.noun_phrase(plural, 1, rng);
     draft.verbs.push(draft.symbols.len());
     draft.push(of_pair(VERBS, VERB_COUNT, plural, rng));
     draft.noun_phrase(rng.random_bool(0.5), 1, rng);
@@ -134,7 +134,7 @@ fn acceptability(class: usize, rng: &mut Rng) -> Sentence {
         closing,
     } = draft;
     if class == 0 {
-        match one_of(if closing.is_empty() { 2 } else { 3 }, rng) {
+        match one_of(if closing.is_empty() { 3 } else { 4 }, rng) {
             0 => {
                 let at = verbs[0];
                 symbols[at] = other(symbols[at], VERBS);
@@ -142,6 +142,11 @@ fn acceptability(class: usize, rng: &mut Rng) -> Sentence {
             1 => {
                 let at = determiners[one_of(determiners.len(), rng)];
                 symbols[at] = other(symbols[at], DETERMINERS);
+            }
+            // Two neighbours change places; no sentence has two of one kind side by side.
+            2 => {
+                let at = one_of(symbols.len() - 1, rng);
+                symbols.swap(at, at + 1);
             }
             _ => {
                 // The closing bracket of the other kind, or none.

@@ -14,7 +14,7 @@ const DETERMINER_PAIRS: [[&str; 2]; 2] = [["this", "these"], ["that", "those"]];
 
 /// Nouns in pairs.
 pub const NOUNS: usize = DETERMINERS + 2 * DETERMINER_PAIRS.len();
-pub const NOUN_COUNT: usize = 12;
+pub const NOUN_COUNT: usize = 6;
 const NOUN_PAIRS: [[&str; 2]; NOUN_COUNT] = [
     ["cat", "cats"],
     ["dog", "dogs"],
@@ -22,17 +22,11 @@ const NOUN_PAIRS: [[&str; 2]; NOUN_COUNT] = [
     ["horse", "horses"],
     ["child", "children"],
     ["woman", "women"],
-    ["man", "men"],
-    ["farmer", "farmers"],
-    ["poet", "poets"],
-    ["baker", "bakers"],
-    ["king", "kings"],
-    ["wolf", "wolves"],
 ];
 
 /// Verbs in pairs.
 pub const VERBS: usize = NOUNS + 2 * NOUN_COUNT;
-pub const VERB_COUNT: usize = 8;
+pub const VERB_COUNT: usize = 6;
 const VERB_PAIRS: [[&str; 2]; VERB_COUNT] = [
     ["sees", "see"],
     ["hears", "hear"],
@@ -40,19 +34,15 @@ const VERB_PAIRS: [[&str; 2]; VERB_COUNT] = [
     ["likes", "like"],
     ["follows", "follow"],
     ["feeds", "feed"],
-    ["calls", "call"],
-    ["fears", "fear"],
 ];
 
 /// Participles, one per verb.
 pub const PARTICIPLES: usize = VERBS + 2 * VERB_COUNT;
-const PARTICIPLE_WORDS: [&str; VERB_COUNT] = [
-    "seen", "heard", "known", "liked", "followed", "fed", "called", "feared",
-];
+const PARTICIPLE_WORDS: [&str; VERB_COUNT] = ["seen", "heard", "known", "liked", "followed", "fed"];
 
 pub const ADJECTIVES: usize = PARTICIPLES + VERB_COUNT;
-pub const ADJECTIVE_COUNT: usize = 6;
-const ADJECTIVE_WORDS: [&str; ADJECTIVE_COUNT] = ["old", "young", "tall", "kind", "loud", "wise"];
+pub const ADJECTIVE_COUNT: usize = 4;
+const ADJECTIVE_WORDS: [&str; ADJECTIVE_COUNT] = ["old", "young", "tall", "kind"];
 
 pub const PREPOSITIONS: usize = ADJECTIVES + ADJECTIVE_COUNT;
 pub const PREPOSITION_COUNT: usize = 3;

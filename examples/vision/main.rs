@@ -53,8 +53,9 @@ struct Cli {
 const SETTINGS: &str = "\
 Settings, unless given: images of 28 × 28 pixels in patches of 7 × 7 and a class token, 17 tokens of width 32,
 4 heads, 128 hidden neurons with GELU, pre-norm; weights start with the gain of DeiT-tiny, N(0, 0.02² · 192 / width);
-no dropout; AdamW, weight decay 0.05 of matrices, clipping at 1; 600 steps of 32 images, a rate that rises to 0.001 in
-the first tenth and falls as a cosine to 0. ContraNorm (--norm contra) stands in front of every norm with s = 0.2.
+no dropout; AdamW, weight decay 0.05 of matrices, clipping at 1; 400 steps of 32 images, a rate that rises to 0.001 in
+the first tenth and falls as a cosine to 0. ContraNorm (--norm contra) stands in front of every norm with s = 0.2, in
+the table and the figures also behind self-attention and its residual (--place after-residual).
 The demonstration takes 200 steps.
 
 A cell runs once, unless --seeds says otherwise. Accuracies are those behind the last step.
