@@ -107,7 +107,10 @@ fn of_edges<'t, F: Real>(x: Var<'t, F>, matrix: &Csr<F>, pattern: &Arc<Pattern>)
     let y = y + attention.gatv2_coefficients(x, x, x, None);
     let dense = DenseAttention::new(1, Mask::none());
     let x = Compared::new(x, x, x);
-    y + dense.attend(x) + dense.attention_coefficients(x) + dense.log_sum_exp(x)
+    y + dense.attend(x)
+        + dense.attention_coefficients(x)
+        + dense.log_sum_exp(x)
+        + dense.attend_symmetric(x.q, x.v)
 }
 
 fn descent<F: Real>(mut tensors: Vec<Tensor<F>>) {

@@ -13,7 +13,7 @@
 //! | 1 | [`kernels`] [`linalg`] | arithmetic without derivatives; threads and vector units; QR, singular values, norms of matrices from above |
 //! | 2 | [`autodiff`] | tape, handles, gradients, products with Jacobian and Hessian, checkpoints, fused operations |
 //! | 3 | [`ops`] | the operations, value and derivative side by side |
-//! | 4 | [`graph`] [`init`] [`optim`] [`symmetry`] [`lipschitz`] | validated graphs and generators; initialisers; optimisers and schedules; the vocabulary of laws, and the search for them; Lipschitz bounds read off a tape, and searches from below |
+//! | 4 | [`graph`] [`init`] [`optim`] [`symmetry`] [`lipschitz`] [`collapse`] | validated graphs and generators; initialisers; optimisers and schedules; the vocabulary of laws, and the search for them; Lipschitz bounds read off a tape, and searches from below; measures of oversmoothing |
 //! | 5 | [`nn`] | layers and models; the pass over a model, and the trace that laws are read off |
 //! | 6 | [`data`] [`train`] [`store`] | loaders and synthetic sets; tasks and the training loop; checkpoints and weights |
 //!
@@ -32,6 +32,7 @@
 #![warn(missing_docs)]
 
 pub mod autodiff;
+pub mod collapse;
 pub mod data;
 pub mod error;
 pub mod graph;
@@ -80,6 +81,9 @@ mod book {
 
     #[doc = include_str!("../docs/clusters.md")]
     mod clusters {}
+
+    #[doc = include_str!("../docs/collapse.md")]
+    mod collapse {}
 
     #[doc = include_str!("../docs/deep_attention.md")]
     mod deep_attention {}

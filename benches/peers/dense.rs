@@ -9,7 +9,7 @@ mod support;
 use clap::Parser;
 use emmy::autodiff::vjp;
 use emmy::kernels::par;
-use emmy::nn::{Activation, LayerNorm, Linear, Lstm, Mlp, Module, Pass};
+use emmy::nn::{Activation, ContraConfig, LayerNorm, Linear, Lstm, Mlp, Module, Pass};
 use emmy::ops::attention::{Compared, DenseAttention, Mask};
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::tensor::{scalar, tensor};
@@ -229,12 +229,12 @@ fn contranorm() -> Step {
     // With larger numbers a row would attend to itself alone.
     let h = numbers(&[nodes, width], 0, 0.5);
     let c = numbers(&[nodes, width], COTANGENT, 1.0);
-    let norm = LayerNorm::new(width);
+    let norm = ContraConfig::new(0.5).build(width);
     Box::new(move |look| {
         let tape = Tape::new();
         let pass = Pass::train(&tape, &norm, 0);
         let h = tape.var(&h);
-        let y = norm.forward(&pass, h - 0.5 * h.matmul(h.t()).softmax(-1).matmul(h));
+        let y = norm.forward(&pass, h);
         differentiate(y, &[&[h][..], pass.vars()].concat(), &c, look);
     })
 }

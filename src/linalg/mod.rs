@@ -104,7 +104,11 @@ pub fn eigh(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
 /// If an entry is not finite.
 #[track_caller]
 pub fn effective_rank(a: ArrayView2<'_, f64>) -> f64 {
-    let s = svd(a).1;
+    effective_rank_of(svd(a).1.view())
+}
+
+/// The same from the singular values, in any order.
+pub fn effective_rank_of(s: ArrayView1<'_, f64>) -> f64 {
     let total = s.sum();
     if total == 0.0 {
         return 0.0;

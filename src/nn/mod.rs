@@ -93,7 +93,7 @@ pub use recurrent::{Gru, GruCell, Lstm, LstmCell, LstmState};
 pub use score_norm::LipschitzNorm;
 pub use torch::TorchName;
 pub(crate) use torch::TorchPlace;
-pub use trace::{Call, Constant, Constants, Summary, Trace, Traced};
+pub use trace::{Call, Collapse, Constant, Constants, Measures, Summary, Trace, Traced};
 pub use transformer::{
     Bert, BertConfig, BlockConfig, BlockContra, ContraPlace, DropPath, FeedForward,
     FeedForwardConfig, LanguageConfig, LanguageModel, Positions, Transformer, TransformerBlock,

@@ -215,6 +215,19 @@ impl Pattern {
             .map(|k| start + k)
     }
 
+    /// The columns of the entries of one row that lie within a range.
+    #[inline]
+    pub fn indices_within(&self, row: usize, columns: &Range<usize>) -> &[u32] {
+        let row = &self.indices[self.row(row)];
+        let before = |end: usize| row.partition_point(|&j| (j as usize) < end);
+        &row[before(columns.start)..before(columns.end)]
+    }
+
+    /// Whether there is an entry (j, i) for each entry (i, j).
+    pub fn is_symmetric(&self) -> bool {
+        self == &*self.transposed().pattern
+    }
+
     /// The transpose and the permutation of entries, built at the first call and kept.
     pub fn transposed(&self) -> &Transposed {
         self.transposed.get_or_init(|| {

@@ -26,6 +26,7 @@ mod gat;
 mod gatv2;
 mod halves;
 mod heads;
+pub mod symmetric;
 #[cfg(test)]
 mod tests;
 

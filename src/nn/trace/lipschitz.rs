@@ -1,5 +1,6 @@
 //! The Lipschitz constants of a model and of its layers, read off a trace.
 
+use super::collapse::Measured;
 use super::{Call, Trace};
 use crate::autodiff::Tape;
 use crate::error::{Error, Result};
@@ -8,16 +9,16 @@ use crate::real::Real;
 use std::fmt;
 use std::rc::Rc;
 
-/// The tape of a trace, and the nodes of its input and output.
+/// The tape of a trace, and the nodes of its input, if there is one, and output.
 #[derive(Clone)]
 pub(super) struct Sample {
-    input: usize,
+    pub(super) input: Option<usize>,
     output: usize,
-    tape: Rc<dyn Kept>,
+    pub(super) tape: Rc<dyn Kept>,
 }
 
 impl Sample {
-    pub fn new<F: Real>(tape: Tape<F>, input: usize, output: usize) -> Self {
+    pub fn new<F: Real>(tape: Tape<F>, input: Option<usize>, output: usize) -> Self {
         Self {
             input,
             output,
@@ -28,12 +29,12 @@ impl Sample {
 
 impl fmt::Debug for Sample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sample {} → {}", self.input, self.output)
+        write!(f, "Sample {:?} → {}", self.input, self.output)
     }
 }
 
 /// A tape of either type.
-trait Kept {
+pub(super) trait Kept: Measured {
     /// The bounds of several nodes with respect to one.
     fn upper(&self, ys: &[usize], x: usize, p: Lp, domain: Domain)
     -> Vec<Result<Upper, Unbounded>>;
@@ -136,8 +137,8 @@ impl Trace {
     /// # Errors
     /// As [`lipschitz`](Self::lipschitz).
     pub fn lipschitz_on(&self, p: Lp, domain: Domain) -> Result<Interval> {
-        let sample = self.sample()?;
-        let (x, y) = (sample.input, sample.output);
+        let (sample, x) = self.sample()?;
+        let y = sample.output;
         let upper = sample.tape.upper(&[y], x, p, domain).swap_remove(0);
         let upper = upper.map_err(|unbounded| {
             Error::invalid(
@@ -157,7 +158,7 @@ impl Trace {
     /// # Errors
     /// If the trace was not taken [at an input](Self::at).
     pub fn lipschitz_by_layer(&self, p: Lp, domain: Domain) -> Result<Constants> {
-        let sample = self.sample()?;
+        let (sample, input) = self.sample()?;
         let constant = |x: usize, y: usize, path: &str, kind, depth, domain| {
             let upper = sample.tape.upper(&[y], x, p, domain).swap_remove(0);
             let reason = |u: Unbounded| format!("{}: {}", self.place(u.node), u.reason);
@@ -177,7 +178,7 @@ impl Trace {
         let calls = self.calls.iter().filter_map(|call| {
             let x = *call.inputs.first()?;
             // A layer of constants, or one whose output is its input.
-            if x < sample.input || call.output <= x {
+            if x < input || call.output <= x {
                 return None;
             }
             let depth = std::iter::successors(call.parent, |&p| self.calls[p].parent).count();
@@ -194,12 +195,13 @@ impl Trace {
             p,
             domain,
             layers: calls.collect(),
-            whole: constant(sample.input, sample.output, "model", "", 0, domain),
+            whole: constant(input, sample.output, "model", "", 0, domain),
         })
     }
 
-    fn sample(&self) -> Result<&Sample> {
-        self.sample.as_ref().ok_or_else(|| {
+    fn sample(&self) -> Result<(&Sample, usize)> {
+        let found = self.sample.as_ref().and_then(|s| Some((s, s.input?)));
+        found.ok_or_else(|| {
             Error::invalid(
                 "Lipschitz constant of a trace",
                 "a trace that was taken at an input (`Trace::at`)",

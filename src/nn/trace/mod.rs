@@ -6,6 +6,7 @@
 //! [`Initialization`](crate::init::Initialization) are computed from this record.
 
 mod centred;
+mod collapse;
 mod glue;
 mod laws;
 mod lipschitz;
@@ -17,6 +18,7 @@ mod weights;
 
 pub(in crate::nn) use log::Log;
 
+pub use collapse::{Collapse, Measures};
 pub use lipschitz::{Constant, Constants};
 pub use log::Call;
 pub use summary::Summary;
@@ -69,7 +71,7 @@ pub struct Trace {
     calls: Vec<Call>,
     nodes: Vec<Node>,
     outputs: Vec<usize>,
-    /// The tape itself and the node of the input, if the trace was taken at one.
+    /// The tape itself and the node of the input, if the trace was taken of an evaluation.
     sample: Option<lipschitz::Sample>,
 }
 
@@ -123,14 +125,31 @@ impl Trace {
         x: &Tensor<F>,
         forward: impl for<'t, 'm> FnOnce(&Pass<'t, 'm, F>, Var<'t, F>) -> Var<'t, F>,
     ) -> Self {
+        Self::of_evaluation(model, Some(x), |pass, x| forward(pass, x.expect("given")))
+    }
+
+    /// The same for a model whose input is no dense tensor, or is of no interest: for questions about the
+    /// values of the pass, [`collapse`](Self::collapse).
+    pub fn evaluated<F: Real>(
+        model: &(impl Module<F> + ?Sized),
+        forward: impl for<'t, 'm> FnOnce(&Pass<'t, 'm, F>) -> Var<'t, F>,
+    ) -> Self {
+        Self::of_evaluation(model, None, |pass, _| forward(pass))
+    }
+
+    fn of_evaluation<F: Real>(
+        model: &(impl Module<F> + ?Sized),
+        x: Option<&Tensor<F>>,
+        forward: impl for<'t, 'm> FnOnce(&Pass<'t, 'm, F>, Option<Var<'t, F>>) -> Var<'t, F>,
+    ) -> Self {
         let tape = Tape::new();
         let (mut trace, input, output) = {
             let theta = model.vars(&tape);
-            let x = tape.var(x.clone());
+            let x = x.map(|x| tape.var(x.clone()));
             let mut pass = Pass::bound(&tape, model, &theta);
             pass.log = Some(RefCell::new(Log::new(trained_names(model))));
             let y = forward(&pass, x);
-            (Self::read(model, pass, vec![y.id]), x.id, y.id)
+            (Self::read(model, pass, vec![y.id]), x.map(|x| x.id), y.id)
         };
         trace.sample = Some(lipschitz::Sample::new(tape, input, output));
         trace

@@ -114,6 +114,12 @@ impl Mask {
         self.edges.as_ref()
     }
 
+    /// The edges that it leaves out, if it forbids nothing else.
+    pub(super) fn excepted(&self) -> Option<&Pattern> {
+        let others = self.causal || self.lengths.is_some() || self.allowed.is_some();
+        self.except.as_deref().filter(|_| !others)
+    }
+
     /// Whether it forbids anything, for some sizes.
     pub fn restricts(&self) -> bool {
         let parts = [

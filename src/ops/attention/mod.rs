@@ -9,6 +9,7 @@ mod edge_dot;
 mod edges;
 mod log_sum_exp;
 mod mask;
+mod symmetric;
 
 pub(crate) use dense::Scored;
 pub use dense::{Compared, DenseAttention};

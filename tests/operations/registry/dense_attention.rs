@@ -258,6 +258,53 @@ fn log_sum_exp(d: &mut Sampler) -> Case {
     })
 }
 
+/// Queries and keys alike: without a mask, or without a set of edges, symmetric (a kernel of its own) or not.
+fn attend_symmetric(d: &mut Sampler) -> Case {
+    let lead = d.one_of(&[vec![], vec![2], vec![1, 3]]);
+    let n = d.one_of(&[0, 1, 2, 4]);
+    let mut hidden: Vec<bool> = (0..n * n).map(|_| d.flag()).collect();
+    match d.count(0, 2) {
+        0 => hidden.fill(false),
+        1 => (0..n * n).for_each(|k| hidden[k] = hidden[k.min(k % n * n + k / n)]),
+        _ => {}
+    }
+    let pairs = (0..n * n).filter(|&k| hidden[k]).map(|k| (k / n, k % n));
+    let pattern = Pattern::from_pairs(n, n, &pairs.collect::<Vec<_>>());
+    let mask = match hidden.contains(&true) {
+        true => Mask::all_but(pattern.unwrap_or_else(|e| panic!("{e}"))),
+        false => Mask::none(),
+    };
+    let attention = DenseAttention {
+        scale: 0.7,
+        mask,
+        dropout: None,
+    };
+    let (width, value_width) = (d.one_of(&[1, 2, 5]), d.one_of(&[1, 3]));
+    let shape = |width: usize| [&lead[..], &[n, width]].concat();
+    let args = vec![d.signed(&shape(width)), d.signed(&shape(value_width))];
+    let function = function!([attention] | x | attention.attend_symmetric::<F>(x[0], x[1]));
+    let out = shape(value_width);
+    Case::new(args, function, move |x| {
+        let lead = out.len() - 2;
+        build(&out, |index| {
+            let at = |k: usize, i: usize, c: usize| {
+                let mut place = index.to_vec();
+                (place[lead], place[lead + 1]) = (i, c);
+                x[k][&place[..]]
+            };
+            let i = index[lead];
+            let seen = |j: &usize| !hidden[i * n + j];
+            let e = |j: usize| {
+                let product: f64 = (0..width).map(|c| at(0, i, c) * at(0, j, c)).sum();
+                (0.7 * product).exp()
+            };
+            let total: f64 = (0..n).filter(seen).map(e).sum();
+            let mean = |j: usize| e(j) / total * at(1, j, index[lead + 1]);
+            (0..n).filter(seen).map(mean).sum()
+        })
+    })
+}
+
 /// Plane p of the token at position i turned by i · base^(−2p/d).
 fn rotate_planes(d: &mut Sampler) -> Case {
     let mut shape = d.shape(3);
@@ -293,6 +340,7 @@ pub(super) fn operations() -> Vec<Operation> {
         operation("attend", |d| attend(d, false)),
         operation("attend", |d| attend(d, true)),
         operation("log_sum_exp", log_sum_exp),
+        operation("attend_symmetric", attend_symmetric),
         operation("attention_coefficients", |d| coefficients(d, false)),
         operation("attention_coefficients", |d| coefficients(d, true)),
     ]

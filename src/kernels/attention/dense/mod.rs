@@ -20,7 +20,7 @@
 
 mod backward;
 mod forward;
-mod tile;
+pub(super) mod tile;
 
 pub use backward::{DenseAdjoints, Outcome};
 
@@ -30,7 +30,7 @@ use std::ops::Range;
 
 /// Queries of a tile, and keys of a tile: the scores of a tile stay in the cache of a core. A product packs
 /// the keys of its tile, so a tile of few queries would spend its time on that.
-const TILE: [usize; 2] = [256, 256];
+pub(super) const TILE: [usize; 2] = [256, 256];
 
 /// The sizes and options of an attention between all queries and all keys.
 #[derive(Debug, Clone, Copy)]
@@ -110,9 +110,7 @@ impl DenseMask<'_> {
         let Some(except) = self.except else {
             return &[];
         };
-        let row = &except.indices()[except.row(i)];
-        let before = |end: usize| row.partition_point(|&j| (j as usize) < end);
-        &row[before(keys.start)..before(keys.end)]
+        except.indices_within(i, keys)
     }
 
     /// Row i of the explicit part, for item b.

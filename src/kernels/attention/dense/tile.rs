@@ -30,12 +30,16 @@ pub(super) fn rows_of<F>(
 }
 
 /// The first rows × columns elements of a buffer as a matrix.
-pub(super) fn matrix<F>(x: &[F], rows: usize, columns: usize) -> ArrayView2<'_, F> {
+pub(in super::super) fn matrix<F>(x: &[F], rows: usize, columns: usize) -> ArrayView2<'_, F> {
     ArrayView2::from_shape((rows, columns), &x[..rows * columns]).expect("as many elements")
 }
 
 /// The same, to be written.
-pub(super) fn matrix_mut<F>(x: &mut [F], rows: usize, columns: usize) -> ArrayViewMut2<'_, F> {
+pub(in super::super) fn matrix_mut<F>(
+    x: &mut [F],
+    rows: usize,
+    columns: usize,
+) -> ArrayViewMut2<'_, F> {
     let x = &mut x[..rows * columns];
     ArrayViewMut2::from_shape((rows, columns), x).expect("as many elements")
 }

@@ -180,39 +180,30 @@ fn of_rows<'t, F: Real>(
     tau: f64,
     mask: &Mask,
 ) -> Var<'t, F> {
-    let shape = z.shape();
-    // One head.
-    let headed = |x: Var<'t, F>| {
-        let shape = x.shape();
-        let (rows, width) = shape.split_at(shape.len() - 1);
-        x.reshape(&[rows, &[1], width].concat())
-    };
-    let (u, z) = (headed(u), headed(z));
     let attention = DenseAttention {
         scale: tau.recip(),
         mask: mask.clone(),
         dropout: None,
     };
-    let all = Compared::new(u, u, z);
-    let by_rows = || attention.attend(all);
+    let by_rows = || attention.attend_symmetric(u, z);
     // Σ_j exp(s_ij − ℓ_j) z_j with ℓ_j = ln D_j: a softmax with −ℓ_j added to the scores, times the sum that
     // it divides by.
     let by_columns = || {
+        let one_head = u.unsqueeze(-2);
+        let all = Compared::new(one_head, one_head, z.unsqueeze(-2));
         let lse = attention.log_sum_exp(all);
         let offset = Compared {
             beta: Some(lse.scale(F::of(-tau))),
             ..all
         };
         let total = attention.log_sum_exp(offset).exp();
-        let width = total.shape().len() as isize;
-        attention.attend(offset) * total.unsqueeze(width)
+        (attention.attend(offset) * total.unsqueeze(-1)).reshape(&z.shape())
     };
-    let sum = match terms {
+    match terms {
         Terms::Rows => by_rows(),
         Terms::Columns => by_columns(),
         Terms::Both => by_rows() + by_columns(),
-    };
-    sum.reshape(&shape)
+    }
 }
 
 /// z P with P = softmax(uᵀu/τ) over rows, over columns, or their sum.

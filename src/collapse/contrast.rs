@@ -1,0 +1,141 @@
+//! Contrastive losses: rows that belong together are to be close, all others apart.
+//!
+//! | letter | shape | meaning |
+//! |---|---|---|
+//! | h | `[n, d]` | rows; the losses of the paper are meant for rows of length 1 and do not ask for them |
+//! | i⁺ | n numbers | the row that belongs to row i, its positive |
+//! | τ | number | temperature |
+
+use super::{sizes, unit_rows};
+use crate::autodiff::{Var, checkpoint};
+use crate::real::Real;
+use crate::tensor::tensor;
+use std::ops::Range;
+
+/// L(i, i⁺) = −ln( exp(h_i·h_{i⁺}/τ) / (Σ_k exp(h_i·h_k/τ) − exp(h_i·h_i/τ)) ), Eq. (1), one per row: `[n]`.
+///
+/// The sum is over k ≠ i, so the loss is [`alignment`] plus a logarithm that [`uniformity_by_row`] exceeds:
+/// the split of Eq. (2), whose sum has k = i too, is not an identity.
+///
+/// # Panics
+/// If h is no matrix, there is not one positive per row, a positive is no other row, or τ is not positive.
+#[track_caller]
+pub fn contrastive<'t, F: Real>(h: Var<'t, F>, positives: &[usize], tau: f64) -> Var<'t, F> {
+    let op = "contrastive";
+    let aligned = aligned(op, h, positives, tau);
+    if let Some((i, _)) = positives.iter().enumerate().find(|&(i, &k)| i == k) {
+        panic!("{op}: row {i} is its own positive, which the sum over the others leaves out");
+    }
+    aligned + log_sums(op, h, tau, false)
+}
+
+/// −h_i·h_{i⁺}/τ, Eq. (2), one per row: `[n]`.
+///
+/// # Panics
+/// If h is no matrix, there is not one positive per row, a positive is no row, or τ is not positive.
+#[track_caller]
+pub fn alignment<'t, F: Real>(h: Var<'t, F>, positives: &[usize], tau: f64) -> Var<'t, F> {
+    aligned("alignment", h, positives, tau)
+}
+
+/// ln Σ_k exp(h_i·h_k/τ), Eq. (2), one per row: `[n]`; the sum has k = i.
+///
+/// Scores are computed in blocks of 512 rows, for the derivative too, so no matrix of n × n is stored.
+///
+/// # Panics
+/// If h is no matrix, or τ is not positive.
+#[track_caller]
+pub fn uniformity_by_row<F: Real>(h: Var<'_, F>, tau: f64) -> Var<'_, F> {
+    log_sums("uniformity_by_row", h, tau, true)
+}
+
+/// Σ_i ln Σ_j exp(h_i·h_j/τ), Eq. (3), shape `[n, d]` → `[]`. Its derivative is (D⁻¹A + AD⁻¹)H/τ with A_ij =
+/// exp(h_i·h_j/τ) and D its row sums, Eq. (5).
+///
+/// Between n ln n, as for rows of zeros, and n (ln n + max‖h_i‖²/τ), as for equal rows; smaller is more
+/// uniform. Scores are computed in blocks of 512 rows.
+///
+/// # Panics
+/// If h is no matrix, or τ is not positive.
+#[track_caller]
+pub fn uniformity<F: Real>(h: Var<'_, F>, tau: f64) -> Var<'_, F> {
+    log_sums("uniformity", h, tau, true).sum_all()
+}
+
+/// The loss of SimCLR (Chen et al., "A Simple Framework for Contrastive Learning of Visual Representations",
+/// ICML 2020, also called InfoNCE or NT-Xent; Appendix A): the mean of [`contrastive`] over the 2n rows of
+/// both views, brought to length 1. Row i of one view is the positive of row i of the other. Shapes `[n, d]`,
+/// twice, → `[]`.
+///
+/// # Panics
+/// If the views are no matrices of the same shape, stand on different tapes, or τ is not positive.
+#[track_caller]
+pub fn simclr<'t, F: Real>(a: Var<'t, F>, b: Var<'t, F>, tau: f64) -> Var<'t, F> {
+    let [n, _] = same_shape("simclr", a, b);
+    let rows = unit_rows(Var::concat(&[a, b], 0));
+    let positives: Vec<usize> = (n..2 * n).chain(0..n).collect();
+    contrastive(rows, &positives, tau).mean_all()
+}
+
+/// The sizes of two views.
+#[track_caller]
+pub(super) fn same_shape<F: Real>(op: &str, a: Var<'_, F>, b: Var<'_, F>) -> [usize; 2] {
+    a.tape().accept(op, &[b]);
+    let (left, right) = (a.shape(), b.shape());
+    assert!(
+        left == right,
+        "{op}: views of shapes {left:?} and {right:?}: they must be equal"
+    );
+    sizes(op, &left)
+}
+
+#[track_caller]
+fn aligned<'t, F: Real>(op: &str, h: Var<'t, F>, positives: &[usize], tau: f64) -> Var<'t, F> {
+    let [n, _] = sizes(op, &h.shape());
+    let fits = positives.len() == n && positives.iter().all(|&k| k < n);
+    assert!(
+        fits,
+        "{op}: {n} rows need {n} positives below {n}, not {positives:?}"
+    );
+    let inverse = inverse(op, tau);
+    let products = h * h.index_select(0, positives);
+    -products.sum(&[1], false).scale(F::of(inverse))
+}
+
+/// Rows of scores that are computed at a time.
+const BLOCK: usize = 512;
+
+/// ln Σ_k exp(h_i·h_k/τ) over all k, or over k ≠ i.
+#[track_caller]
+fn log_sums<'t, F: Real>(op: &'static str, h: Var<'t, F>, tau: f64, own: bool) -> Var<'t, F> {
+    let [n, _] = sizes(op, &h.shape());
+    let inverse = inverse(op, tau);
+    if n <= BLOCK {
+        return of_rows(h, 0..n, inverse, own);
+    }
+    let blocks = (0..n).step_by(BLOCK).map(|start| {
+        let rows = start..n.min(start + BLOCK);
+        checkpoint(op, &[h], move |h| of_rows(h[0], rows.clone(), inverse, own))
+    });
+    Var::concat(&blocks.collect::<Vec<_>>(), 0)
+}
+
+fn of_rows<F: Real>(h: Var<'_, F>, rows: Range<usize>, inverse: f64, own: bool) -> Var<'_, F> {
+    let (n, first, count) = (h.shape()[0], rows.start, rows.len());
+    let scores = h.slice(0, rows).matmul(h.t()).scale(F::of(inverse));
+    if own {
+        return scores.logsumexp(-1, false);
+    }
+    let others = (0..count * n).map(|k| k / n + first != k % n);
+    scores.logsumexp_masked(-1, &tensor(&[count, n], others.collect()), false)
+}
+
+/// 1/τ.
+#[track_caller]
+fn inverse(op: &str, tau: f64) -> f64 {
+    assert!(
+        tau > 0.0 && tau.is_finite(),
+        "{op}: the temperature must be positive, not {tau}"
+    );
+    tau.recip()
+}

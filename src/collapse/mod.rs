@@ -1,0 +1,86 @@
+//! Collapse, or oversmoothing: how alike the rows of a feature matrix have become, and in how few directions
+//! they still differ.
+//!
+//! X is a matrix `[n, d]`; its rows x_i are nodes or tokens. Where a gradient exists a measure is a function
+//! of a [`Var`], and [`value`] evaluates it on an array; the others take an array.
+//!
+//! | measure | formula | collapsed |
+//! |---|---|---|
+//! | [`Spectrum`] | singular values σ; effective rank exp(entropy of σ/Σσ), numerical rank ‖X‖_F²/‖X‖₂² | 1 |
+//! | [`variance`] | ‖X − 1x̄ᵀ‖_F² | 0 |
+//! | [`row_variance`] | Σ_i of the unbiased variance of the entries of x_i, the published code's | does not see it |
+//! | [`rank_one_residual`], [`rank_one_distance`] | √(‖R‖₁‖R‖∞) of R = X − 1xᵀ | 0 |
+//! | [`cosine_similarity`], [`attention_similarity`] | mean over i < j of cos(x_i, x_j); of columns of attention | 1 |
+//! | [`dirichlet_energy`], [`normalised_dirichlet_energy`] | ½ Σ_{j→i} ‖x_i − x_j‖², and with x/√degree | 0 |
+//! | [`uniformity`], [`alignment`], [`contrastive`], [`simclr`] | the contrastive losses of "ContraNorm" | large |
+//! | [`dimension_loss`], [`cross_correlation`], [`barlow_twins`] | losses between features | large |
+//! | [`group_distances`], [`information_gain`] | of labelled rows; of rows and their inputs | 1; 0 |
+//!
+//! Guo, Wang, Du and Wang, "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond", ICLR
+//! 2023, unless another source is named. [`Trace::collapse`](crate::nn::Trace::collapse) reads the measures
+//! off a recorded pass, layer by layer; `docs/collapse.md` says what the paper's propositions state and what
+//! of it holds.
+
+mod contrast;
+mod energy;
+mod features;
+mod groups;
+mod rank_one;
+mod similarity;
+mod spectrum;
+mod variance;
+
+pub use contrast::{alignment, contrastive, simclr, uniformity, uniformity_by_row};
+pub use energy::{dirichlet_energy, normalised_dirichlet_energy};
+pub use features::{barlow_twins, cross_correlation, dimension_loss};
+pub use groups::{GroupDistances, group_distances, information_gain};
+pub use rank_one::{rank_one_distance, rank_one_norm, rank_one_residual};
+pub use similarity::{attention_similarity, cosine_similarity};
+pub use spectrum::Spectrum;
+pub use variance::{centred, row_variance, variance};
+
+use crate::autodiff::{Tape, Var};
+use crate::real::Real;
+use crate::tensor::Tensor;
+use ndarray::{Array2, Ix2};
+
+/// The number that a measure gives for an array.
+///
+/// ```
+/// use emmy::{collapse::{value, variance}, tensor::tensor};
+/// let x = tensor(&[2, 2], vec![1.0, 0.0, 3.0, 0.0]);
+/// assert_eq!(value(&x, variance), 2.0);
+/// ```
+///
+/// # Panics
+/// As the measure does, and if its result is not one number.
+#[track_caller]
+pub fn value<F: Real>(
+    x: &Tensor<F>,
+    measure: impl for<'t> FnOnce(Var<'t, F>) -> Var<'t, F>,
+) -> f64 {
+    let tape = Tape::new();
+    tape.no_grad(|| measure(tape.constant(x.clone())).item().as_f64())
+}
+
+/// The sizes of a matrix.
+#[track_caller]
+fn sizes(op: &str, shape: &[usize]) -> [usize; 2] {
+    let &[n, d] = shape else {
+        panic!("{op}: x must be a matrix [n, d], not {shape:?}")
+    };
+    [n, d]
+}
+
+/// The matrix in `f64`.
+#[track_caller]
+fn matrix<F: Real>(op: &str, x: &Tensor<F>) -> Array2<f64> {
+    sizes(op, x.shape());
+    let x = x.mapv(Real::as_f64);
+    x.into_dimensionality::<Ix2>().expect("two axes")
+}
+
+/// Rows of length 1; rows of zeros stay, and their derivative is 0.
+fn unit_rows<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
+    x * x.norm(&[-1], true).recip_or_zero()
+}

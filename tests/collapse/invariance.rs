@@ -1,0 +1,207 @@
+//! What each measure does not change with: the size of X, a rotation of its features, the order of its rows,
+//! an offset of all rows.
+
+use super::support::{cases, near, rotation, rows, tensor};
+use emmy::Graph;
+use emmy::collapse::{
+    Spectrum, cosine_similarity, dimension_loss, dirichlet_energy, group_distances,
+    information_gain, normalised_dirichlet_energy, rank_one_residual, row_variance, uniformity,
+    value, variance,
+};
+use emmy::ndarray::{Array2, Axis};
+use emmy::sparse::Pattern;
+
+const N: usize = 8;
+
+/// X with a class of each row and edges between rows.
+struct Sample {
+    x: Array2<f64>,
+    labels: Vec<usize>,
+    edges: Vec<(usize, usize)>,
+}
+
+impl Sample {
+    fn graph(&self) -> Graph {
+        let both = self.edges.iter().flat_map(|&(i, j)| [(i, j), (j, i)]);
+        let pattern = Pattern::from_pairs(N, N, &both.collect::<Vec<_>>()).unwrap();
+        Graph::from_pattern(pattern).unwrap()
+    }
+
+    fn with(&self, x: Array2<f64>) -> Self {
+        Self {
+            x,
+            labels: self.labels.clone(),
+            edges: self.edges.clone(),
+        }
+    }
+
+    /// Row i is the row order[i] of before.
+    fn permuted(&self, order: &[usize]) -> Self {
+        let place = |i: usize| order.iter().position(|&k| k == i).unwrap();
+        Self {
+            x: self.x.select(Axis(0), order),
+            labels: order.iter().map(|&i| self.labels[i]).collect(),
+            edges: self
+                .edges
+                .iter()
+                .map(|&(i, j)| (place(i), place(j)))
+                .collect(),
+        }
+    }
+}
+
+/// A measure, and what is claimed of it.
+struct Claim {
+    name: &'static str,
+    of: fn(&Sample) -> f64,
+    /// cX has c^k times the measure of X; none if there is no such k.
+    degree: Option<i32>,
+    rotation: bool,
+    offset: bool,
+}
+
+const fn claim(
+    name: &'static str,
+    of: fn(&Sample) -> f64,
+    degree: Option<i32>,
+    [rotation, offset]: [bool; 2],
+) -> Claim {
+    Claim {
+        name,
+        of,
+        degree,
+        rotation,
+        offset,
+    }
+}
+
+const CLAIMS: [Claim; 12] = [
+    claim(
+        "effective rank",
+        |s| Spectrum::of(&tensor(&s.x)).effective_rank(),
+        Some(0),
+        [true, false],
+    ),
+    claim(
+        "numerical rank",
+        |s| Spectrum::of(&tensor(&s.x)).numerical_rank(),
+        Some(0),
+        [true, false],
+    ),
+    claim(
+        "variance",
+        |s| value(&tensor(&s.x), variance),
+        Some(2),
+        [true, true],
+    ),
+    claim(
+        "row variance",
+        |s| value(&tensor(&s.x), row_variance),
+        Some(2),
+        [false, false],
+    ),
+    claim(
+        "residual",
+        |s| value(&tensor(&s.x), rank_one_residual),
+        Some(1),
+        [false, true],
+    ),
+    claim(
+        "similarity",
+        |s| value(&tensor(&s.x), cosine_similarity),
+        Some(0),
+        [true, false],
+    ),
+    claim(
+        "energy",
+        |s| value(&tensor(&s.x), |x| dirichlet_energy(x, &s.graph())),
+        Some(2),
+        [true, true],
+    ),
+    claim(
+        "normalised energy",
+        |s| {
+            value(&tensor(&s.x), |x| {
+                normalised_dirichlet_energy(x, &s.graph())
+            })
+        },
+        Some(2),
+        [true, false],
+    ),
+    claim(
+        "uniformity",
+        |s| value(&tensor(&s.x), |x| uniformity(x, 0.7)),
+        None,
+        [true, false],
+    ),
+    claim(
+        "L_dim",
+        |s| value(&tensor(&s.x), dimension_loss),
+        None,
+        [true, false],
+    ),
+    claim(
+        "group distance ratio",
+        |s| value(&tensor(&s.x), |x| group_distances(x, &s.labels).ratio()),
+        Some(0),
+        [true, false],
+    ),
+    claim(
+        "information gain of the outputs",
+        |s| information_gain(&tensor(&s.x.mapv(f64::sin)), &tensor(&s.x), 0.1),
+        None,
+        [false, false],
+    ),
+];
+
+/// Every claim holds, and what is not claimed fails in some case.
+#[test]
+fn of_each_measure() {
+    for claim in &CLAIMS {
+        let mut broken = [false; 3];
+        for seed in cases(12) {
+            let edges = (1..N).flat_map(|i| [(i - 1, i), (i, i * i % N)]);
+            let sample = Sample {
+                x: rows(N, 4, 1.0, seed),
+                labels: (0..N).map(|i| i % 3).collect(),
+                edges: edges.filter(|(i, j)| i != j).collect(),
+            };
+            let at = (claim.of)(&sample);
+            let order: Vec<usize> = (0..N).map(|i| (3 * i + seed as usize) % N).collect();
+            near((claim.of)(&sample.permuted(&order)), at, 1e-10);
+            let checks = [
+                (
+                    &sample.x * 3.0,
+                    claim.degree.is_some(),
+                    3f64.powi(claim.degree.unwrap_or(0)),
+                ),
+                (sample.x.dot(&rotation(4, seed + 7)), claim.rotation, 1.0),
+                (&sample.x + &rows(1, 4, 1.0, seed + 5), claim.offset, 1.0),
+            ];
+            for (k, (x, claimed, factor)) in checks.into_iter().enumerate() {
+                let moved = (claim.of)(&sample.with(x));
+                let same = (moved - factor * at).abs() <= 1e-9 * (1.0 + at.abs()) * factor;
+                assert!(
+                    same || !claimed,
+                    "{}: change {k}, {at} → {moved}",
+                    claim.name
+                );
+                broken[k] |= !same;
+            }
+        }
+        let claimed = [claim.degree.is_some(), claim.rotation, claim.offset];
+        assert_eq!(broken, claimed.map(|c| !c), "{}", claim.name);
+    }
+}
+
+/// Of its inputs, the information gain changes neither with the size of the rows nor with a rotation.
+#[test]
+fn of_the_inputs_of_the_information_gain() {
+    for seed in cases(12) {
+        let (x, h) = (rows(N, 4, 1.0, seed), tensor(&rows(N, 3, 1.0, seed + 30)));
+        let of = |x: &Array2<f64>| information_gain(&tensor(x), &h, 0.1);
+        let lengths = rows(N, 1, 1.0, seed + 60).mapv(|x| 0.5 + x.abs());
+        near(of(&(&x * &lengths)), of(&x), 1e-9);
+        near(of(&x.dot(&rotation(4, seed))), of(&x), 1e-9);
+    }
+}

@@ -1,0 +1,15 @@
+//! Collapse: the measures, and the statements of "ContraNorm: A Contrastive Learning Perspective on
+//! Oversmoothing and Beyond" (Guo, Wang, Du and Wang, ICLR 2023), as printed and as they hold.
+
+mod contrastive;
+mod depth;
+mod errata;
+#[path = "../data/files/mod.rs"]
+mod files;
+mod forms;
+mod invariance;
+mod measures;
+mod rank;
+mod reading;
+mod support;
+mod variance;

@@ -1,0 +1,200 @@
+//! Proposition 2 and Lemma B.3: dimensional collapse. E4, E8, E10.
+
+use super::support::{alike, cases, gradient, near, rotation, rows, shape, tensor};
+use emmy::collapse::{Spectrum, dimension_loss, value};
+use emmy::ndarray::{Array1, Array2, array};
+
+/// Eq. (10): (1 + s)H − s HHᵀH.
+fn update(h: &Array2<f64>, s: f64) -> Array2<f64> {
+    h * (1.0 + s) - h.dot(&h.t()).dot(h) * s
+}
+
+fn rank(h: &Array2<f64>) -> f64 {
+    Spectrum::of(&tensor(h)).effective_rank()
+}
+
+fn largest(h: &Array2<f64>) -> f64 {
+    Spectrum::of(&tensor(h)).values[0]
+}
+
+/// U diag(σ) Vᵀ, n × d.
+fn with_values(n: usize, d: usize, values: &[f64], seed: u64) -> Array2<f64> {
+    let mut middle = Array2::zeros((n, d));
+    for (k, &x) in values.iter().enumerate() {
+        middle[[k, k]] = x;
+    }
+    rotation(n, seed).dot(&middle).dot(&rotation(d, seed + 1))
+}
+
+/// Definition 3.1, on singular values that are known.
+#[test]
+fn the_effective_rank() {
+    for seed in cases(30) {
+        let values = rows(3, 1, 1.0, seed).mapv(f64::abs);
+        let total = values.sum();
+        let entropy: f64 = values.iter().map(|s| -s / total * (s / total).ln()).sum();
+        let h = with_values(6, 4, values.as_slice().unwrap(), seed);
+        near(rank(&h), entropy.exp(), 1e-9);
+        let spectrum = Spectrum::of(&tensor(&h));
+        let top = values.iter().fold(0.0, |m: f64, x| m.max(*x));
+        near(
+            spectrum.numerical_rank(),
+            values.mapv(|x| x * x).sum() / (top * top),
+            1e-9,
+        );
+        // Both lie between 1 and the rank, here 3.
+        for rank in [spectrum.effective_rank(), spectrum.numerical_rank()] {
+            assert!((1.0 - 1e-12..=3.0 + 1e-9).contains(&rank));
+        }
+    }
+    assert_eq!(rank(&Array2::zeros((3, 2))), 0.0);
+    near(rank(&(Array2::eye(5) * 0.3)), 5.0, 1e-14);
+}
+
+/// Proposition 2, corrected: with 1 + (1 − 3σ_max²)s ≥ 0 the effective rank does not fall; equality of the
+/// condition is allowed.
+#[test]
+fn proposition_2_corrected() {
+    for seed in cases(300) {
+        let (n, d, _) = shape(seed);
+        let h = rows(n, d, 1.0, seed);
+        let s: f64 = [0.01, 0.2, 1.0, 5.0][seed as usize % 4];
+        // The largest σ that is allowed, or a part of it.
+        let limit = ((1.0 + s) / (3.0 * s)).sqrt();
+        let h = &h * (limit * [1.0, 0.9, 0.3][seed as usize % 3] / largest(&h));
+        let (before, after) = (rank(&h), rank(&update(&h, s)));
+        assert!(
+            after >= before * (1.0 - 1e-10),
+            "case {seed}: {before} → {after}"
+        );
+    }
+}
+
+/// E4: as printed, with 1 + (1 − σ_max²)s > 0, it fails: the map of the singular values, σ(1 + s − sσ²), does
+/// not keep their order above σ² = (1 + s)/3s.
+#[test]
+fn proposition_2_as_printed_fails() {
+    let h = Array2::from_diag(&array![1.41, 0.5]);
+    assert!(1.0 + (1.0 - 1.41f64.powi(2)) > 0.0 && 1.0 + (1.0 - 3.0 * 1.41f64.powi(2)) < 0.0);
+    let t = update(&h, 1.0);
+    near(t[[0, 0]], 1.41 * (2.0 - 1.41f64.powi(2)), 1e-12);
+    near(rank(&h), 1.777, 1e-3);
+    near(rank(&t), 1.098, 1e-3);
+    // And in random cases that fulfil the printed condition alone.
+    let mut falls = 0;
+    for seed in cases(200) {
+        let (n, d, _) = shape(seed);
+        let h = rows(n + 1, d + 1, 1.0, seed);
+        let h = &h * (0.98 * 2f64.sqrt() / largest(&h));
+        falls += u32::from(rank(&update(&h, 1.0)) < rank(&h) * (1.0 - 1e-6));
+    }
+    assert!(falls > 10, "{falls}");
+}
+
+/// E10: not strictly. Equality where all non-zero singular values are equal, and only there.
+#[test]
+fn the_rank_stays_where_all_singular_values_are_equal() {
+    near(rank(&update(&Array2::eye(2), 0.4)), 2.0, 1e-14);
+    for seed in cases(40) {
+        let s = 0.2 + 0.1 * (seed % 5) as f64;
+        let limit = ((1.0 + s) / (3.0 * s)).sqrt();
+        let count = 1 + seed as usize % 3;
+        let equal = vec![0.8 * limit; count];
+        let h = with_values(5, 4, &equal, seed);
+        near(rank(&update(&h, s)), count as f64, 1e-7);
+        let mut unequal = equal.clone();
+        unequal.push(0.5 * limit);
+        let h = with_values(5, 4, &unequal, seed);
+        assert!(rank(&update(&h, s)) > rank(&h) + 1e-4);
+    }
+}
+
+/// Eq. (23) to (25): H_t = ((1 + s)I − sHHᵀ)H, printed with H in place of I, which is no product unless n =
+/// d; H_tH_tᵀ is a polynomial of HHᵀ with eigenvalues (λs − (1 + s))²λ.
+#[test]
+fn the_spectrum_after_the_step() {
+    for seed in cases(40) {
+        let (n, d, size) = shape(seed);
+        let (h, s) = (rows(n, d, size.min(2.0), seed), 0.3);
+        let (g, t) = (h.dot(&h.t()), update(&h, s));
+        alike(&(Array2::eye(n) * (1.0 + s) - &g * s).dot(&h), &t, 1e-12);
+        let expected = g.dot(&g).dot(&g) * (s * s) - g.dot(&g) * (2.0 * s * (1.0 + s))
+            + &g * (1.0 + s).powi(2);
+        let rounding = 1e-13 * (1.0 + size.powi(6)) * 1e3;
+        assert!(
+            (t.dot(&t.t()) - expected)
+                .iter()
+                .all(|x| x.abs() < rounding)
+        );
+        let of = |x: &Array2<f64>| Spectrum::of(&tensor(x)).values;
+        let mut mapped: Vec<f64> = of(&h)
+            .iter()
+            .map(|x| x * (x * x * s - 1.0 - s).abs())
+            .collect();
+        mapped.sort_by(|a, b| b.total_cmp(a));
+        let top = mapped[0].max(1e-3);
+        for (x, y) in of(&t).iter().zip(&mapped) {
+            assert!((x - y).abs() < 1e-10 * top.max(size.powi(3)), "{x} {y}");
+        }
+    }
+}
+
+/// Lemma B.3: σ_i/λ_i increasing, both descending, gives erank(B) ≥ erank(A). The order of the σ is needed,
+/// and it is what the printed condition of Proposition 2 does not keep.
+#[test]
+fn lemma_b_3() {
+    let of = |eigenvalues: &[f64]| {
+        let roots = Array1::from_iter(eigenvalues.iter().map(|x| x.sqrt()));
+        rank(&Array2::from_diag(&roots))
+    };
+    let mut seen = 0;
+    for seed in cases(200) {
+        let n = 2 + seed as usize % 5;
+        let draw = rows(n, 2, 1.0, seed).mapv(f64::abs);
+        let mut lambda: Vec<f64> = draw.column(0).to_vec();
+        lambda.sort_by(|a, b| b.total_cmp(a));
+        let mut ratio: Vec<f64> = draw.column(1).mapv(|x| 1.0 + x).to_vec();
+        ratio.sort_by(f64::total_cmp);
+        let sigma: Vec<f64> = lambda.iter().zip(&ratio).map(|(l, r)| l * r).collect();
+        if sigma.windows(2).all(|w| w[0] >= w[1]) {
+            seen += 1;
+            assert!(of(&sigma) >= of(&lambda) - 1e-12, "{lambda:?} {sigma:?}");
+        }
+    }
+    assert!(seen > 30, "{seen}");
+    let lambda = [1.41f64.powi(2), 0.25];
+    let sigma = lambda.map(|l| (l - 2.0).powi(2) * l);
+    assert!(sigma[1] / lambda[1] > sigma[0] / lambda[0] && of(&sigma) < of(&lambda));
+}
+
+/// E8: ∂L_dim/∂H = −(I − HHᵀ)H, printed with the other sign; Eq. (10) is descent on it.
+#[test]
+fn the_derivative_of_the_dimension_loss() {
+    for seed in cases(40) {
+        let (n, d, size) = shape(seed);
+        let h = rows(n, d, size.min(2.0), seed);
+        let rest = Array2::eye(n) - h.dot(&h.t());
+        let trace = rest.dot(&rest).diag().sum() / 4.0;
+        near(value(&tensor(&h), dimension_loss), trace, 1e-11);
+        assert!(trace >= (n as f64 - d as f64).max(0.0) / 4.0 - 1e-12);
+        let found = gradient(&h, dimension_loss);
+        let expected = -rest.dot(&h);
+        assert!(
+            (&found - &expected)
+                .iter()
+                .all(|x| x.abs() < 1e-11 * (1.0 + size.powi(3)) * 10.0)
+        );
+        let s = 0.05;
+        let step = &h - &(found * s);
+        assert!(
+            (&step - &update(&h, s))
+                .iter()
+                .all(|x| x.abs() < 1e-10 * (1.0 + size.powi(3)))
+        );
+        let s = 1e-3 / (1.0 + h.mapv(|x| x * x).sum());
+        let moved = value(&tensor(&update(&h, s)), dimension_loss);
+        assert!(moved <= trace * (1.0 + 1e-12), "{trace} → {moved}");
+    }
+    let found = gradient(&array![[0.5]], dimension_loss);
+    assert_eq!(found[[0, 0]], -0.375);
+}
