@@ -1,11 +1,11 @@
 //! Measures by layer: how far the tokens of an item have collapsed.
 
-use emmy::linalg::svd;
+use emmy::collapse::{Spectrum, attention_similarity, cosine_similarity, value, variance};
 use emmy::{Tensor, Var};
 use serde::{Deserialize, Serialize};
 
 /// Measures by layer, each the mean over items: of the tokens before the first block and behind each, and of
-/// the attention of each block. NaN is not written to JSON, so a layer with an infinite number has none.
+/// the attention of each block. A layer with a number that is not finite has none.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Layers {
     /// exp(entropy of the singular values over their sum), Definition 3.1.
@@ -28,13 +28,6 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f32> {
     mean.is_finite().then_some(mean as f32)
 }
 
-/// Item k of `[items, n, m]`, its first rows and columns.
-fn matrix(x: &Tensor<f32>, k: usize, [rows, columns]: [usize; 2]) -> ndarray::Array2<f64> {
-    ndarray::Array2::from_shape_fn((rows, columns), |(i, j)| f64::from(x[[k, i, j]]))
-}
-
-use emmy::ndarray;
-
 impl Layers {
     /// Of the tokens before the first block, `[items, n, width]`, and what
     /// [`by_layer`](emmy::nn::Transformer::by_layer) gives. Of item k only the first `lengths[k]` tokens count,
@@ -45,33 +38,42 @@ impl Layers {
         lengths: &[usize],
     ) -> Self {
         let mut out = Self::default();
-        let tokens = std::iter::once(&embedded).chain(blocks.iter().map(|(y, _)| y));
-        for (l, x) in tokens.enumerate() {
-            let (value, width) = (x.value(), x.shape()[2]);
+        let items = |x: Var<'_, f32>| -> Vec<Tensor<f32>> {
             let items = lengths.iter().enumerate();
-            let items: Vec<_> = items.map(|(k, &n)| matrix(&value, k, [n, width])).collect();
-            let is_finite = items.iter().all(|x| x.iter().all(|v| v.is_finite()));
-            let of = |measure: fn(&ndarray::Array2<f64>) -> f64| {
-                mean(items.iter().filter(|_| is_finite).map(measure))
-            };
-            out.effective_rank.push(of(rank));
-            out.feature_similarity.push(of(cosine_of_rows));
-            out.variance_share.push(of(variance_share));
-            if l == blocks.len() && is_finite {
-                out.spectrum = spectrum(&items);
+            let of = |(k, &n): (usize, &usize)| x.slice(0, k..k + 1).squeeze(0).slice(0, 0..n);
+            items.map(|item| of(item).value()).collect()
+        };
+        let tokens = std::iter::once(embedded).chain(blocks.iter().map(|(y, _)| *y));
+        for x in tokens {
+            let items = items(x);
+            if !items.iter().flatten().all(|x| x.is_finite()) {
+                for list in [
+                    &mut out.effective_rank,
+                    &mut out.feature_similarity,
+                    &mut out.variance_share,
+                ] {
+                    list.push(None);
+                }
+                out.spectrum.clear();
+                continue;
             }
+            let spectra: Vec<Spectrum> = items.iter().map(Spectrum::of).collect();
+            let ranks = spectra.iter().map(Spectrum::effective_rank);
+            out.effective_rank.push(mean(ranks));
+            let alike = items.iter().map(|x| value(x, cosine_similarity));
+            out.feature_similarity.push(mean(alike));
+            out.variance_share
+                .push(mean(items.iter().map(variance_share)));
+            out.spectrum = shares(&spectra);
         }
         for (_, alpha) in blocks {
-            let shape = alpha.shape();
-            let (heads, n) = (shape[1], shape[2]);
-            let value = alpha.reshape(&[shape[0] * heads, n, n]).value();
-            let all = lengths.iter().enumerate().flat_map(|(k, &n)| {
-                let head = move |h: usize| (k * heads + h, n);
-                (0..heads).map(head)
-            });
-            let columns = all.map(|(k, n)| matrix(&value, k, [n, n]).reversed_axes());
-            let columns: Vec<_> = columns.map(|a| cosine_of_rows(&a)).collect();
-            out.attention_similarity.push(mean(columns.into_iter()));
+            let of = |(k, &n): (usize, &usize)| {
+                let heads = alpha.slice(0, k..k + 1).squeeze(0);
+                let seen = heads.slice(1, 0..n).slice(2, 0..n);
+                f64::from(attention_similarity(seen).item())
+            };
+            let alike = lengths.iter().enumerate().map(of);
+            out.attention_similarity.push(mean(alike));
         }
         out
     }
@@ -82,41 +84,19 @@ impl Layers {
     }
 }
 
-fn rank(x: &ndarray::Array2<f64>) -> f64 {
-    emmy::linalg::effective_rank(x.view())
-}
-
-/// The mean over i < j of the cosine of rows i and j.
-fn cosine_of_rows(x: &ndarray::Array2<f64>) -> f64 {
-    let n = x.nrows() as f64;
-    let mut sum = ndarray::Array1::<f64>::zeros(x.ncols());
-    let mut own = 0.0;
-    for row in x.rows() {
-        let norm = row.dot(&row).sqrt();
-        if norm > 0.0 {
-            sum.scaled_add(norm.recip(), &row);
-            own += 1.0;
-        }
-    }
-    (sum.dot(&sum) - own) / (n * (n - 1.0))
-}
-
-fn variance_share(x: &ndarray::Array2<f64>) -> f64 {
-    let mean = x.mean_axis(ndarray::Axis(0)).expect("a token");
-    let centred = x - &mean;
-    let square = |a: &ndarray::Array2<f64>| a.iter().map(|v| v * v).sum::<f64>();
-    square(&centred) / square(x)
+fn variance_share(x: &Tensor<f32>) -> f64 {
+    let square: f64 = x.iter().map(|&v| f64::from(v) * f64::from(v)).sum();
+    value(x, variance) / square
 }
 
 /// The mean over items of the singular values over their sum.
-fn spectrum(items: &[ndarray::Array2<f64>]) -> Vec<f32> {
+fn shares(spectra: &[Spectrum]) -> Vec<f32> {
     let mut out: Vec<f64> = Vec::new();
-    for item in items {
-        let s = svd(item.view()).1;
-        let total = s.sum().max(f64::MIN_POSITIVE);
-        out.resize(out.len().max(s.len()), 0.0);
-        for (sum, s) in out.iter_mut().zip(s) {
-            *sum += s / total / items.len() as f64;
+    for Spectrum { values, .. } in spectra {
+        let total = values.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        out.resize(out.len().max(values.len()), 0.0);
+        for (sum, s) in out.iter_mut().zip(values) {
+            *sum += s / total / spectra.len() as f64;
         }
     }
     out.into_iter().map(|x| x as f32).collect()
