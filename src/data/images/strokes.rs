@@ -109,19 +109,29 @@ fn draw(class: usize, rng: &mut Rng) -> Vec<u8> {
         segments.push(([from, to], within(0.4, 0.9)));
     }
     let radius = within(0.8, 1.5);
-    let mut pixels = Vec::with_capacity(SIDE * SIDE);
-    for row in 0..SIDE {
-        for column in 0..SIDE {
-            let at = [column as f64 + 0.5, row as f64 + 0.5];
-            // Half a pixel of the stroke's edge is grey on each side.
-            let ink = segments.iter().map(|(ends, strength)| {
-                strength * (radius + 0.5 - distance(at, ends)).clamp(0.0, 1.0)
-            });
-            let ink = ink.fold(0.0, f64::max) + within(-0.15, 0.15);
-            pixels.push((255.0 * ink.clamp(0.0, 1.0)).round() as u8);
+    let mut ink = vec![0.0_f64; SIDE * SIDE];
+    for (ends, strength) in &segments {
+        // Half a pixel of the stroke's edge is grey on each side; beyond there is no ink.
+        let near = |axis: usize| {
+            let [low, high] = [
+                ends[0][axis].min(ends[1][axis]),
+                ends[0][axis].max(ends[1][axis]),
+            ];
+            let first = (low - radius - 1.0).max(0.0) as usize;
+            let last = (high + radius + 1.0).clamp(0.0, SIDE as f64) as usize;
+            first..last
+        };
+        for row in near(1) {
+            for column in near(0) {
+                let at = [column as f64 + 0.5, row as f64 + 0.5];
+                let here = strength * (radius + 0.5 - distance(at, ends)).clamp(0.0, 1.0);
+                let place = &mut ink[row * SIDE + column];
+                *place = place.max(here);
+            }
         }
     }
-    pixels
+    let grey = |ink: f64| (255.0 * (ink + within(-0.15, 0.15)).clamp(0.0, 1.0)).round() as u8;
+    ink.into_iter().map(grey).collect()
 }
 
 /// The distance of a point from a segment.
