@@ -1,8 +1,8 @@
 //! "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond" (Guo, Wang, Du and Wang, ICLR
 //! 2023) on sentences: encoders like BERT with ContraNorm before the residual, after it, and without.
 //!
-//! Without arguments, `cargo run --release --example encoder` trains twelve blocks to tell acceptable
-//! sentences of a small grammar from others, and draws how far their tokens collapse, layer by layer.
+//! Without arguments, `cargo run --release --example encoder` trains twelve blocks to tell whether one
+//! sentence of a small grammar follows from another, and draws how far their tokens collapse, layer by layer.
 //! `--table 6` and `--figure 2` or `3` are the paper's, at the size of a processor;
 //! `--depth 12 --norm contra --s 0.2 --seeds 3 --json` names a cell.
 
@@ -68,12 +68,12 @@ struct Cli {
 const SETTINGS: &str = "\
 Settings, unless given: generated sentences of at most 32 symbols (8000 train, 1000 others test), tokens of width 32,
 4 heads, 128 hidden neurons with GELU, post-norm; weights start with the gain of BERT-base, N(0, 0.02² · 768 / width); no
-dropout; AdamW, weight decay 0.01 of matrices, clipping at 1; 600 steps of 32 sentences, a rate that rises to 0.001 in
+dropout; AdamW, weight decay 0.01 of matrices, clipping at 1; 400 steps of 32 sentences, a rate that rises to 0.001 in
 the first tenth and falls as a cosine to 0. ContraNorm (--norm contra) belongs to the self-attention of each block, with
-s = 0.2; its place is after-residual, in Table 6 and the figures also before-residual. The demonstration takes 300 steps.
+s = 0.2; its place is after-residual, in Table 6 and the figures also before-residual. The demonstration takes 200 steps.
 
 A cell runs once, unless --seeds says otherwise. The score of acceptability is Matthews' correlation, as that of CoLA;
-that of entailment is the accuracy. Both are those behind the last step.
+that of entailment is the accuracy. Figures are of entailment, unless --task says otherwise. Both are those behind the last step.
 
 Keys of --json: task, depth, norm, place, s, seeds, steps, parameters, test_acc_mean, test_acc_std, test_mcc_mean,
 final_loss_mean, erank_last, pretrained, stopped; by layer erank, feature_similarity, variance_share (entry 0 is before

@@ -45,10 +45,11 @@ impl Choice {
             heads: 4,
             std: 0.02 * (768.0 / width as f64).sqrt(),
             dropout: 0.0,
-            steps: 600,
+            steps: 400,
             batch: 32,
             lr: 1e-3,
             weight_decay: 0.01,
+            tested: None,
             seed: 0,
         }
     }
@@ -75,7 +76,7 @@ impl Choice {
     /// The tasks that are named, else both.
     pub fn tasks(&self) -> Vec<Task> {
         match &self.tasks[..] {
-            [] => vec![Task::Acceptability, Task::Entailment],
+            [] => vec![Task::Entailment, Task::Acceptability],
             named => named.to_vec(),
         }
     }
@@ -145,7 +146,7 @@ impl Choice {
         let tasks = &self.tasks()[..1];
         let mut plan = self.by_layer("Twelve blocks: score (%)", &[12], tasks);
         for cell in plan.entries.iter_mut().flat_map(|e| &mut e.cells) {
-            cell.recipe.steps = self.arguments.steps_or(300);
+            cell.recipe.steps = self.arguments.steps_or(200);
         }
         plan
     }

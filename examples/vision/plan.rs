@@ -43,6 +43,7 @@ impl Choice {
             batch: 32,
             lr: 1e-3,
             weight_decay: 0.05,
+            tested: None,
             seed: 0,
         }
     }

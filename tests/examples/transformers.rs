@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Output;
 use tempfile::TempDir;
 
-const SMALL: [&str; 12] = [
+const SMALL: [&str; 14] = [
     "--width", "8", "--heads", "2", "--batch", "4", "--steps", "5", "--jobs", "2", "--seeds", "1",
 ];
 
@@ -39,7 +39,7 @@ fn a_cell_is_named_and_answered_with_one_object() {
         let cell = ["--depth", "2", "--norm", "contra", "--s", "0.3"];
         let args = [&data[..], &cell].concat();
         let two = [&args[..], &["--seeds", "2"]].concat();
-        let two: Vec<&str> = SMALL[..10].iter().copied().chain(two).collect();
+        let two: Vec<&str> = SMALL[..12].iter().copied().chain(two).collect();
         let two = [&two[..], &["--json"]].concat();
         let first = command(program, &folder, &two).output().unwrap();
         let (out, _) = succeeded(&first);
@@ -198,7 +198,7 @@ fn files_are_read() {
 #[test]
 fn tables_stand_beside_the_papers_numbers() {
     let folder = TempDir::new().unwrap();
-    let short = ["--steps", "1", "--dataset", "strokes"];
+    let short = ["--steps", "1", "--tested", "40", "--dataset", "strokes"];
     let short: Vec<&str> = SMALL[..6].iter().copied().chain(short).collect();
     let args = [
         &short[..],
@@ -262,7 +262,7 @@ fn arguments_that_choose_nothing_are_refused() {
         (&["--depth", "0"], "0 is not in 1.."),
         (&["--norm", "layer"], "invalid value 'layer'"),
         (&["--norm", "none", "--place", "after-residual"], "--place"),
-        (&["--s", "-1", "--depth", "1"], "--s"),
+        (&["--s=-1", "--depth", "1"], "--s"),
         (
             &["--depth", "1", "--patch", "5"],
             "patch: expected a number that divides",
@@ -310,6 +310,8 @@ fn contranorm_holds_the_rank_of_a_deep_encoder() {
         "2",
         "--batch",
         "4",
+        "--tested",
+        "40",
         "--json",
     ];
     let (out, _) = succeeded(&command("encoder", &folder, &args).output().unwrap());
@@ -430,7 +432,7 @@ fn pretrained_weights_are_read_under_both_names() {
             "--steps",
             "0",
         ];
-        args.extend(["--width", "8", "--heads", "2", "--json"]);
+        args.extend(["--width", "8", "--heads", "2", "--tested", "40", "--json"]);
         if let Some(path) = weights {
             args.extend(["--weights", path.to_str().unwrap()]);
         }

@@ -56,6 +56,10 @@ pub struct Arguments {
     /// Weight decay of the matrices
     #[arg(long, value_name = "LAMBDA", value_parser = at_least_zero)]
     weight_decay: Option<f64>,
+
+    /// Test with the first so many test examples
+    #[arg(long, value_name = "N", value_parser = count())]
+    tested: Option<usize>,
 }
 
 /// The parser of a number that is at least 1.
@@ -96,6 +100,7 @@ impl Arguments {
             batch: self.batch.unwrap_or(recipe.batch),
             lr: self.lr.unwrap_or(recipe.lr),
             weight_decay: self.weight_decay.unwrap_or(recipe.weight_decay),
+            tested: self.tested.or(recipe.tested),
             ..recipe
         }
     }
@@ -200,6 +205,7 @@ impl Arguments {
         tell("batch", self.batch.map(|n| n.to_string()));
         tell("η", self.lr.map(|x| x.to_string()));
         tell("weight decay", self.weight_decay.map(|x| x.to_string()));
+        tell("tested", self.tested.map(|n| n.to_string()));
         out
     }
 }

@@ -126,6 +126,9 @@ pub struct Recipe {
     pub batch: usize,
     pub lr: f64,
     pub weight_decay: f64,
+    /// The test examples that count, the first ones; all where it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tested: Option<usize>,
     pub seed: u64,
 }
 

@@ -98,6 +98,8 @@ impl<M: Module<f32>, E: Examples<M>> Task<f32, M> for Course<'_, E> {
 
     fn evaluate(&self, model: &M) -> Metrics {
         let classes = self.examples.classes(Part::Test);
+        let tested = self.recipe.tested.unwrap_or(classes.len());
+        let classes = &classes[..tested.min(classes.len())];
         let order: Vec<usize> = (0..classes.len()).collect();
         let (mut loss, mut found) = (0.0, Vec::new());
         for rows in order.chunks(TOGETHER) {
