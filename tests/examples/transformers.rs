@@ -10,12 +10,21 @@ use std::path::Path;
 use std::process::Output;
 use tempfile::TempDir;
 
-const SMALL: [&str; 14] = [
-    "--width", "8", "--heads", "2", "--batch", "4", "--steps", "5", "--jobs", "2", "--seeds", "1",
+/// Settings of a small cell.
+const SMALL: [[&str; 2]; 7] = [
+    ["--width", "8"],
+    ["--heads", "2"],
+    ["--batch", "4"],
+    ["--steps", "5"],
+    ["--jobs", "2"],
+    ["--tested", "40"],
+    ["--seeds", "1"],
 ];
 
+/// A program on small cells; `args` may change the settings.
 fn run(program: &str, folder: &TempDir, args: &[&str]) -> Output {
-    let args = [&SMALL[..], args].concat();
+    let kept = SMALL.iter().filter(|[option, _]| !args.contains(option));
+    let args: Vec<&str> = kept.flatten().chain(args).copied().collect();
     command(program, folder, &args).output().unwrap()
 }
 
@@ -37,12 +46,8 @@ fn a_cell_is_named_and_answered_with_one_object() {
     ] {
         let folder = TempDir::new().unwrap();
         let cell = ["--depth", "2", "--norm", "contra", "--s", "0.3"];
-        let args = [&data[..], &cell].concat();
-        let two = [&args[..], &["--seeds", "2"]].concat();
-        let two: Vec<&str> = SMALL[..12].iter().copied().chain(two).collect();
-        let two = [&two[..], &["--json"]].concat();
-        let first = command(program, &folder, &two).output().unwrap();
-        let (out, _) = succeeded(&first);
+        let args = [&data[..], &cell, &["--seeds", "2", "--json"]].concat();
+        let (out, _) = succeeded(&run(program, &folder, &args));
         let [object] = &json(&out)[..] else {
             panic!("one object: {out}");
         };
@@ -74,8 +79,7 @@ fn a_cell_is_named_and_answered_with_one_object() {
             max_relative = 1e-6
         );
         // Finished cells are not run again.
-        let again = command(program, &folder, &two).output().unwrap();
-        let (again, err) = succeeded(&again);
+        let (again, err) = succeeded(&run(program, &folder, &args));
         assert_eq!(again, out);
         assert!(!err.contains("of 2: "), "{err}");
     }
@@ -198,14 +202,19 @@ fn files_are_read() {
 #[test]
 fn tables_stand_beside_the_papers_numbers() {
     let folder = TempDir::new().unwrap();
-    let short = ["--steps", "1", "--tested", "40", "--dataset", "strokes"];
-    let short: Vec<&str> = SMALL[..6].iter().copied().chain(short).collect();
     let args = [
-        &short[..],
-        &["--table", "2", "--depth", "1", "--depth", "12"],
-    ]
-    .concat();
-    let output = command("vision", &folder, &args).output().unwrap();
+        "--table",
+        "2",
+        "--depth",
+        "1",
+        "--depth",
+        "12",
+        "--steps",
+        "1",
+        "--dataset",
+        "strokes",
+    ];
+    let output = run("vision", &folder, &args);
     let (out, _) = succeeded(&output);
     let lines: Vec<&str> = out.lines().collect();
     let row = |name: &str| *lines.iter().find(|line| line.starts_with(name)).unwrap();
@@ -275,7 +284,7 @@ fn arguments_that_choose_nothing_are_refused() {
             &["--depth", "1", "--dropout", "2"],
             "dropout: expected a probability",
         ),
-        (&["--only", "nothing"], "nothing"),
+        (&["--depth", "1", "--only", "nothing"], "expected a cell"),
     ] {
         let args = [
             &["--dataset", "strokes", "--width", "8", "--steps", "1"][..],

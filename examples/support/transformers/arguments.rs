@@ -90,11 +90,14 @@ impl Arguments {
             (Some(place), Some(s)) => Variant::new(norm, place, self.scale.unwrap_or(s)),
             _ => recipe.variant,
         };
+        let width = self.width.unwrap_or(recipe.width);
+        // Another width keeps the stretch of the weights, std √width.
+        let std = recipe.std * (recipe.width as f64 / width as f64).sqrt();
         Recipe {
             variant,
-            width: self.width.unwrap_or(recipe.width),
+            width,
             heads: self.heads.unwrap_or(recipe.heads),
-            std: self.std.unwrap_or(recipe.std),
+            std: self.std.unwrap_or(std),
             dropout: self.dropout.unwrap_or(recipe.dropout),
             steps: self.steps.unwrap_or(recipe.steps),
             batch: self.batch.unwrap_or(recipe.batch),
