@@ -119,7 +119,7 @@ impl Draft {
     }
 }
 
-/// noun-phrase verb noun-phrase; a sentence of class 0 breaks one rule.
+/// noun-phrase verb noun-phrase; a sentence of class 0 breaks each rule once.
 fn acceptability(class: usize, rng: &mut Rng) -> Sentence {
     let mut draft = Draft::default();
     let plural = rng.random_bool(0.5);
@@ -134,30 +134,21 @@ fn acceptability(class: usize, rng: &mut Rng) -> Sentence {
         closing,
     } = draft;
     if class == 0 {
-        match one_of(if closing.is_empty() { 3 } else { 4 }, rng) {
-            0 => {
-                let at = verbs[0];
-                symbols[at] = other(symbols[at], VERBS);
-            }
-            1 => {
-                let at = determiners[one_of(determiners.len(), rng)];
-                symbols[at] = other(symbols[at], DETERMINERS);
-            }
-            // Two neighbours change places; no sentence has two of one kind side by side.
-            2 => {
-                let at = one_of(symbols.len() - 1, rng);
-                symbols.swap(at, at + 1);
-            }
-            _ => {
-                // The closing bracket of the other kind, or none.
-                let at = closing[one_of(closing.len(), rng)];
-                if rng.random_bool(0.5) {
-                    symbols[at] = (BRACKETS + 1) + ((symbols[at] - BRACKETS - 1) ^ 2);
-                } else {
-                    symbols.remove(at);
-                }
+        let at = verbs[0];
+        symbols[at] = other(symbols[at], VERBS);
+        let at = determiners[one_of(determiners.len(), rng)];
+        symbols[at] = other(symbols[at], DETERMINERS);
+        if let Some(&at) = closing.first() {
+            // The closing bracket of the other kind, or none.
+            if rng.random_bool(0.5) {
+                symbols[at] = (BRACKETS + 1) + ((symbols[at] - BRACKETS - 1) ^ 2);
+            } else {
+                symbols.remove(at);
             }
         }
+        // Two neighbours change places; no sentence has two words of one kind side by side.
+        let at = one_of(symbols.len() - 1, rng);
+        symbols.swap(at, at + 1);
     }
     Sentence::new(&symbols, &[], class)
 }
