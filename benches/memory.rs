@@ -1,11 +1,12 @@
-//! Peak memory of attention, forward and backward, at growing numbers of tokens: as one operation, and
-//! composed.
+//! Peak memory of attention and of ContraNorm, forward and backward, at growing numbers of tokens: as one
+//! operation, and composed.
 //!
 //! `cargo bench --bench memory` prints the table. Each number is the peak of a process of its own, less that
 //! of one that computes nothing (Linux: `VmHWM`).
 
 use clap::Parser;
 use emmy::autodiff::vjp;
+use emmy::nn::{ContraConfig, Pass};
 use emmy::ops::attention::{Compared, DenseAttention, Mask};
 use emmy::{Tape, Tensor, Var, init};
 use std::process::{Command, ExitCode};
@@ -25,9 +26,17 @@ struct Cli {
     #[arg(long, default_value_t = 4096)]
     composed: usize,
 
+    /// Numbers of nodes for ContraNorm
+    #[arg(long, value_delimiter = ',', default_values_t = [2708, 8000, 20000])]
+    nodes: Vec<usize>,
+
     /// Compute once with so many tokens and print the peak in kB
     #[arg(long, hide = true)]
     once: Option<usize>,
+
+    /// Of ContraNorm
+    #[arg(long, hide = true)]
+    contra: bool,
 
     /// Composed of products and a softmax
     #[arg(long, hide = true)]
@@ -41,7 +50,10 @@ struct Cli {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     if let Some(tokens) = cli.once {
-        compute(tokens, cli.by_parts);
+        match cli.contra {
+            true => contra(tokens, cli.by_parts),
+            false => compute(tokens, cli.by_parts),
+        }
         return match peak() {
             Some(kilobytes) => {
                 println!("{kilobytes}");
@@ -50,33 +62,39 @@ fn main() -> ExitCode {
             None => ExitCode::FAILURE,
         };
     }
-    let Some(nothing) = measure(0, false) else {
+    let Some(nothing) = measure(0, false, false) else {
         eprintln!("the peak memory of a process is not known on this system");
         return ExitCode::FAILURE;
     };
-    println!("| tokens | one operation, MB | composed, MB |\n|---:|---:|---:|");
-    for tokens in cli.tokens {
-        let show = |by_parts| {
-            let peak = measure(tokens, by_parts);
-            peak.map_or("–".to_owned(), |kb| {
-                format!("{:.0}", kb.saturating_sub(nothing) as f64 / 1e3)
-            })
-        };
-        let composed = if tokens <= cli.composed {
-            show(true)
-        } else {
-            "–".to_owned()
-        };
-        println!("| {tokens} | {} | {composed} |", show(false));
+    for (what, of_contra, rows) in [
+        ("attention: tokens", false, &cli.tokens),
+        ("ContraNorm: nodes", true, &cli.nodes),
+    ] {
+        println!("| {what} | one operation, MB | composed, MB |\n|---:|---:|---:|");
+        for &rows in rows {
+            let show = |by_parts| {
+                let peak = measure(rows, by_parts, of_contra);
+                peak.map_or("–".to_owned(), |kb| {
+                    format!("{:.0}", kb.saturating_sub(nothing) as f64 / 1e3)
+                })
+            };
+            let composed = match rows <= cli.composed {
+                true => show(true),
+                false => "–".to_owned(),
+            };
+            println!("| {rows} | {} | {composed} |", show(false));
+        }
+        println!();
     }
     ExitCode::SUCCESS
 }
 
 /// The peak of a process that computes once, in kB.
-fn measure(tokens: usize, by_parts: bool) -> Option<usize> {
+fn measure(tokens: usize, by_parts: bool, contra: bool) -> Option<usize> {
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["--once", &tokens.to_string()]);
     command.args(by_parts.then_some("--by-parts"));
+    command.args(contra.then_some("--contra"));
     let output = command.output().ok()?;
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }
@@ -97,6 +115,19 @@ fn compute(tokens: usize, by_parts: bool) {
         false => DenseAttention::new(WIDTH, Mask::none()).attend(Compared::new(q, k, v)),
     };
     vjp(y, &[q, k, v], &Tensor::ones(&shape[..]));
+}
+
+/// H − softmax(HHᵀ) H / 2 of rows of a width of 64.
+fn contra(nodes: usize, by_parts: bool) {
+    let shape = [nodes, WIDTH];
+    let norm = ContraConfig::stopped(0.5).build::<f32>(WIDTH);
+    let tape = Tape::<f32>::new();
+    let h = tape.var(init::normal(&shape, 0.3, &mut init::rng(0)));
+    let y = match by_parts {
+        true => h - 0.5 * h.matmul(h.t()).softmax(-1).matmul(h),
+        false => norm.forward(&Pass::train(&tape, &norm, 0), h),
+    };
+    vjp(y, &[h], &Tensor::ones(&shape[..]));
 }
 
 fn composed<'t>(q: Var<'t, f32>, k: Var<'t, f32>, v: Var<'t, f32>) -> Var<'t, f32> {

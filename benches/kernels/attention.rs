@@ -5,6 +5,7 @@ use emmy::Tape;
 use emmy::autodiff::vjp;
 use emmy::graph::generators::random_graph;
 use emmy::kernels::attention::half_scores;
+use emmy::nn::{ContraConfig, Pass};
 use emmy::ops::attention::{Compared, DenseAttention, EdgeAttention, Mask};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -70,6 +71,7 @@ pub fn kernels() -> Vec<Kernel> {
         }
     }
     all.extend(dense());
+    all.extend(contra());
     let (z, a) = (normal(&[N, D], 10), normal(&[D], 11));
     all.push(Kernel::new(
         "halves of GAT scores, 8 × 8",
@@ -80,6 +82,64 @@ pub fn kernels() -> Vec<Kernel> {
             black_box(half_scores(z.as_slice().unwrap(), [a, a], 8));
         },
     ));
+    all
+}
+
+/// ContraNorm of the nodes of Cora, Eq. (9), against the composition; and its linear form.
+fn contra() -> Vec<Kernel> {
+    let width = 64;
+    let mut all = Vec::new();
+    for (name, nodes, config) in [
+        ("ContraNorm", 2708, ContraConfig::new(0.5)),
+        ("ContraNorm-v2", 2708, ContraConfig::v2(0.5)),
+        ("ContraNorm-v2", 100_000, ContraConfig::v2(0.5)),
+        ("ContraNorm-v2", 1_000_000, ContraConfig::v2(0.5)),
+    ] {
+        let linear = config == ContraConfig::v2(0.5);
+        // With larger numbers a row would attend to itself alone.
+        let (x, gy) = (normal(&[nodes, width], 1) * 0.3, normal(&[nodes, width], 2));
+        let (x, gy) = (x.into_shared(), gy);
+        // Per pair of rows 3/2 products of this width forward and 7/2 backward; per row 2 and 4 of d × d.
+        let pairs = 2.0 * (width * nodes * nodes) as f64;
+        let rows = 2.0 * (width * width * nodes) as f64;
+        let bytes = (4 * nodes * width) as f64;
+        for (what, backward, flops, times) in [
+            ("forward", false, [1.5 * pairs, 2.0 * rows], 4.0),
+            (
+                "forward and backward",
+                true,
+                [5.0 * pairs, 6.0 * rows],
+                12.0,
+            ),
+        ] {
+            let operands = [x.clone(), gy.clone()];
+            let step = move |fused: bool| {
+                let [x, gy] = &operands;
+                let norm = config.build::<f32>(width);
+                let tape = Tape::new();
+                let pass = Pass::train(&tape, &norm, 0);
+                let x = tape.var(x.clone());
+                let y = match fused {
+                    true => norm.forward(&pass, x),
+                    false => {
+                        let y = x - 0.5 * x.matmul(x.t()).softmax(-1).matmul(x);
+                        y.layer_norm(None, None, 1e-5)
+                    }
+                };
+                if backward {
+                    vjp(y, &[x], gy).into_iter().for_each(drop_tensor);
+                }
+            };
+            let (run, plain) = (step.clone(), step);
+            let title = format!("{name} {nodes} × {width}, {what}");
+            let flops = flops[usize::from(linear)];
+            let kernel = Kernel::new(title, flops, times * bytes, move || run(true));
+            all.push(match linear {
+                true => kernel,
+                false => kernel.against(move || plain(false)),
+            });
+        }
+    }
     all
 }
 

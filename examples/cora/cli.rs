@@ -4,7 +4,9 @@ use crate::support::args::{Data, Runs, at_least_zero, initializations};
 use clap::{Parser, ValueEnum};
 use emmy::data::Dataset;
 use emmy::init::Initialization;
-use emmy::nn::{Activation, Conv, GraphNetConfig, LipschitzNorm};
+use emmy::nn::{
+    Activation, ContraConfig, Conv, GraphNetConfig, LipschitzNorm, Norm, PairMode, PairNorm,
+};
 use emmy::optim::Algorithm;
 use emmy::train::TrainConfig;
 use emmy::{Error, Result};
@@ -39,6 +41,24 @@ pub struct Cli {
     /// Normaliser of the scores of attention, in gat and gt
     #[arg(long, value_name = "NAME", default_value = "none")]
     pub score_norm: ScoreNorm,
+
+    /// Norm behind each hidden layer
+    #[arg(long, value_name = "NAME", default_value = "none")]
+    pub norm: NormOfNodes,
+
+    /// Scale of the norm: s of pair, pair-si, contra and contra-v2, λ of dgn [default: 1; contra and contra-v2
+    /// 0.5; dgn 0.01]
+    #[arg(long, value_name = "S")]
+    pub norm_scale: Option<f64>,
+
+    /// Add to the output of every hidden layer that of R layers before
+    #[arg(long, value_name = "R", num_args = 0..=1, default_missing_value = "1")]
+    pub residual: Option<usize>,
+
+    /// Show how alike the nodes become, layer by layer: at the start, ten times during the training and at
+    /// the best epoch
+    #[arg(long)]
+    pub watch: bool,
 
     /// Share one weight between sources and targets in gatv2
     #[arg(long)]
@@ -133,6 +153,24 @@ pub enum ScoreNorm {
     Lipschitz,
 }
 
+/// Norms over the features or over the nodes.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NormOfNodes {
+    None,
+    /// LayerNorm
+    Layer,
+    /// PairNorm: all distances by one number
+    Pair,
+    /// PairNorm, each node by its own
+    PairSi,
+    /// ContraNorm, Eq. (9): moves each node away from those that resemble it
+    Contra,
+    /// ContraNorm-v2, Eq. (30): compares features, linear in the nodes
+    ContraV2,
+    /// Ten groups that are learnt
+    Dgn,
+}
+
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sigma {
     Identity,
@@ -191,6 +229,8 @@ impl Cli {
             ("--hidden", self.hidden.is_some()),
             ("--heads", self.heads.is_some()),
             ("--activation", self.activation.is_some()),
+            ("--norm", self.norm != NormOfNodes::None),
+            ("--residual", self.residual.is_some()),
         ] {
             if is_given && !self.is_deep() {
                 let (rule, found) = match self.model {
@@ -212,6 +252,8 @@ impl Cli {
                 Sigma::Tanh => Activation::Tanh,
             },
             dropout,
+            norm: self.norm_of_nodes()?.or(base.norm),
+            residual: self.residual.or(base.residual),
             ..base
         }
         .heads(self.heads.unwrap_or(8), 1)
@@ -219,6 +261,38 @@ impl Cli {
         .biased(!self.no_bias);
         config.validate()?;
         Ok(config)
+    }
+
+    /// The norm behind hidden layers.
+    fn norm_of_nodes(&self) -> Result<Option<Norm>> {
+        let scale = |default: f64| self.norm_scale.unwrap_or(default);
+        let pair = |mode| {
+            Norm::Pair(PairNorm {
+                scale: scale(1.0),
+                ..PairNorm::new(mode)
+            })
+        };
+        Ok(Some(match self.norm {
+            NormOfNodes::None | NormOfNodes::Layer if self.norm_scale.is_some() => {
+                let rule = "--norm pair, pair-si, contra, contra-v2 or dgn";
+                let found = self
+                    .norm
+                    .to_possible_value()
+                    .expect("no variant is skipped");
+                let found = format!("--norm {}", found.get_name());
+                return Err(Error::invalid("--norm-scale", rule, found));
+            }
+            NormOfNodes::None => return Ok(None),
+            NormOfNodes::Layer => Norm::LAYER,
+            NormOfNodes::Pair => pair(PairMode::Pn),
+            NormOfNodes::PairSi => pair(PairMode::PnSi),
+            NormOfNodes::Contra => Norm::Contra(ContraConfig::new(scale(0.5))),
+            NormOfNodes::ContraV2 => Norm::Contra(ContraConfig::v2(scale(0.5))),
+            NormOfNodes::Dgn => Norm::DiffGroup {
+                groups: 10,
+                scale: scale(0.01),
+            },
+        }))
     }
 
     /// The network with the normaliser of scores.

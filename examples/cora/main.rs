@@ -7,6 +7,7 @@
 mod support;
 
 mod cli;
+mod watch;
 
 use cli::Cli;
 use emmy::data::Dataset;
@@ -240,6 +241,12 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     let task = NodeClassification::new(&set.labels, split, |net: &GraphNet<F>, pass| {
         net.forward(pass, pass.tape().sparse(&x), &neighbours)
     })?;
+    let looks = cli
+        .watch
+        .then(|| watch::Looks::new(cli, set, config, x.clone()));
+    if let Some(looks) = &looks {
+        looks.tell("at the start", trainer.model())?;
+    }
     let bar = Epochs::new(
         &format!("seed {seed}"),
         trainer.config().epochs,
@@ -253,6 +260,9 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     };
     let keep = each_epoch(|trainer: &Trainer<F, GraphNet<F>>, _| {
         bar.epoch(trainer.history());
+        if let Some(looks) = &looks {
+            looks.during(trainer)?;
+        }
         if saved.elapsed() > Duration::from_secs(1) {
             save(trainer).inspect_err(|_| unsaved = true)?;
             saved = Instant::now();
@@ -270,6 +280,9 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     };
     let history = trainer.history();
     let stopped = support::diverged(fitted, history);
+    if let (Some(looks), None) = (&looks, &stopped) {
+        looks.tell("at the best epoch", &trainer.best_model())?;
+    }
     let outcome = Outcome::new(cli, set, seed, history, &monitor, stopped)?;
     let text = match &outcome.stopped {
         Some(why) => format!("seed {seed}: diverged: {why}"),

@@ -8,6 +8,7 @@ mod errata;
 mod files;
 mod forms;
 mod invariance;
+mod layer;
 mod measures;
 mod rank;
 mod reading;

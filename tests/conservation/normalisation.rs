@@ -134,6 +134,9 @@ impl Case {
                 laws.extend(linear.then_some("first, turns"));
                 laws.extend(offset.filter(|_| !scs));
             }
+            Norm::Contra(_) | Norm::DiffGroup { .. } => {
+                unreachable!("they are not drawn here; `lists_through_norms_are_whole` has them")
+            }
         }
         laws.extend((!plain && homogeneous).then_some("norm, neurons"));
         let mut laws: Vec<String> = laws.into_iter().map(str::to_owned).collect();

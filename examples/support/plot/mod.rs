@@ -30,6 +30,8 @@ pub enum Mark {
     Dashes(Vec<(f64, f64)>),
     /// (x, from, to)
     Band(Vec<(f64, f64, f64)>),
+    /// (x, y), each a dot
+    Dots(Vec<(f64, f64)>),
     /// (x, y, half of the error bar), joined by a line
     Points(Vec<(f64, f64, f64)>),
     /// (x, from least to largest: whisker, box, median, box, whisker; mean)

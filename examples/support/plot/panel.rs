@@ -107,6 +107,10 @@ impl Panel {
                     colour.stroke_width(2),
                 ))?
             }
+            Mark::Dots(points) => chart.draw_series(
+                (points.iter().filter_map(|&(x, y)| at(x, y)))
+                    .map(|p| Circle::new(p, 3, colour.filled())),
+            )?,
             Mark::Boxes(boxes) => {
                 self.boxes(chart, boxes, colour)?;
                 chart.draw_series(std::iter::empty::<Circle<(f64, f64), i32>>())?
@@ -196,7 +200,7 @@ impl Panel {
         let (mut xs, mut ys) = (Vec::new(), Vec::new());
         for series in &self.series {
             match &series.mark {
-                Mark::Line(points) | Mark::Dashes(points) => {
+                Mark::Line(points) | Mark::Dashes(points) | Mark::Dots(points) => {
                     for &(x, y) in points {
                         xs.push(x);
                         ys.push(y);

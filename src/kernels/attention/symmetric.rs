@@ -127,7 +127,7 @@ impl<F: Real> Symmetric<'_, F> {
         let (tasks, each) = self.tasks();
         let work = self.work(self.width + 2 * e);
         let parts = par::map(tasks, work, |(item, pairs)| {
-            let first = pairs[0][0].start;
+            let first = first_row(&pairs);
             let (mut y, mut d) = (Sums::new(first, n, e), Sums::new(first, n, 1));
             let item = &items[item];
             let mut tile = memory::scratch(TILE[0] * TILE[1]);
@@ -188,7 +188,7 @@ impl<F: Real> Symmetric<'_, F> {
         let (tasks, each) = self.tasks();
         let work = self.work(3 * self.width + 4 * e);
         let parts = par::map(tasks, work, |(number, pairs)| {
-            let first = pairs[0][0].start;
+            let first = first_row(&pairs);
             let (mut gu, mut gz) = (Sums::new(first, n, self.width), Sums::new(first, n, e));
             let item = &items[number];
             let [q, left, right] = [(&q, e), (&left, wide), (&right, wide)]
@@ -250,12 +250,18 @@ impl<F: Real> Symmetric<'_, F> {
     /// The pairs of tiles on and above the diagonal, cut into tasks of one item each, and the number of tasks
     /// per item. They do not depend on the number of threads.
     fn tasks(&self) -> (Vec<(usize, Vec<[Range<usize>; 2]>)>, usize) {
-        let tiles = par::chunks(self.rows, TILE[0]);
-        let count = tiles.len();
-        let pairs: Vec<_> = (0..count)
-            .flat_map(|i| (i..count).map(move |j| [i, j]))
-            .map(|pair| pair.map(|k| tiles[k].clone()))
-            .collect();
+        let mut pairs = Vec::new();
+        for i in par::chunks(self.rows, TILE[0]) {
+            // Of a tile on the diagonal one half is the other: it is cut once more.
+            let middle = (i.start + i.len() / 2).next_multiple_of(2).min(i.end);
+            let [first, second] = [i.start..middle, middle..i.end];
+            pairs.push([first.clone(), first.clone()]);
+            if !second.is_empty() {
+                pairs.extend([[first, second.clone()], [second.clone(), second]]);
+            }
+            let beyond = par::chunks(self.rows - i.end, TILE[1]).into_iter();
+            pairs.extend(beyond.map(|j| [i.clone(), i.end + j.start..i.end + j.end]));
+        }
         let size = pairs
             .len()
             .div_ceil(TASKS.div_ceil(self.batch.max(1)))
@@ -307,6 +313,12 @@ impl<F: Real> Symmetric<'_, F> {
             add(m.reversed_axes(), i, j);
         }
     }
+}
+
+/// The first row of some pairs of tiles.
+fn first_row(pairs: &[[Range<usize>; 2]]) -> usize {
+    let starts = pairs.iter().map(|[i, _]| i.start);
+    starts.min().expect("a task has a pair")
 }
 
 /// Rows of a matrix of some width.

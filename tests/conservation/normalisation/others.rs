@@ -3,9 +3,10 @@
 use super::{batch, layer, pair};
 use crate::compositions::{Composition, any_loss, conserved, fails, linear, names, whole};
 use emmy::init;
+use emmy::nn::contra::After;
 use emmy::nn::{
-    ActNorm, Activation, Linear, Module, Norm, NormLayer, PairMode, Params, Pass, Spectral, Trace,
-    discover,
+    ActNorm, Activation, ContraConfig, Linear, Module, Norm, NormLayer, PairMode, Params, Pass,
+    Spectral, Trace, discover,
 };
 use emmy::symmetry::{Discovery, Law, Search, Symmetry};
 use emmy::{Real, Tensor, Var};
@@ -201,6 +202,14 @@ fn is_whole(found: &Discovery, laws: usize, what: &str) {
     assert_eq!(counts, (laws, laws, Some(laws)), "{what}");
 }
 
+/// ContraNorm with rows of length 1 inside the softmax, and LayerNorm with ε = 0 behind it.
+fn unit_rows(scale: f64) -> ContraConfig {
+    ContraConfig {
+        after: After::LayerNorm { eps: 0.0 },
+        ..ContraConfig::text_code(scale)
+    }
+}
+
 /// For batch norm without running statistics: the search runs evaluations, in which they would make it an
 /// affine map.
 #[test]
@@ -223,6 +232,11 @@ fn lists_through_norms_are_whole() {
         (pair(0.0, PairMode::PnSi), 1 + 3),
         (pair(0.1, PairMode::Pn), 3),
         (pair(0.0, PairMode::PnScs), 0),
+        // Rotations do not pass the ReLU; the size does, where rows are compared at length 1.
+        (Norm::Contra(ContraConfig::stopped(0.4)), 0),
+        (Norm::Contra(ContraConfig::text_code(0.4)), 1),
+        (Norm::Contra(ContraConfig::new(0.4)), 3),
+        (Norm::Contra(unit_rows(0.4)), 1 + 3),
     ] {
         is_whole(&search(norm), laws, &format!("{norm:?}"));
     }
