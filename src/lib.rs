@@ -88,6 +88,9 @@ mod book {
     #[doc = include_str!("../docs/deep_attention.md")]
     mod deep_attention {}
 
+    #[doc = include_str!("../docs/deep_transformers.md")]
+    mod deep_transformers {}
+
     #[doc = include_str!("../docs/lipschitz.md")]
     mod lipschitz {}
 

@@ -15,6 +15,7 @@ pub mod plot;
 pub mod progress;
 pub mod report;
 pub mod sizes;
+pub mod transformers;
 
 use emmy::train::History;
 use emmy::{Error, Result};

@@ -95,6 +95,7 @@ pub use torch::TorchName;
 pub(crate) use torch::TorchPlace;
 pub use trace::{Call, Collapse, Constant, Constants, Measures, Summary, Trace, Traced};
 pub use transformer::{
-    Bert, BertConfig, BlockConfig, DropPath, FeedForward, FeedForwardConfig, LanguageConfig,
-    LanguageModel, Positions, Transformer, TransformerBlock, VisionConfig, VisionTransformer,
+    Bert, BertConfig, BlockConfig, BlockContra, ContraPlace, DropPath, FeedForward,
+    FeedForwardConfig, LanguageConfig, LanguageModel, Positions, Transformer, TransformerBlock,
+    VisionConfig, VisionTransformer,
 };

@@ -17,6 +17,7 @@ mod refusals;
 mod resuming;
 #[path = "../../examples/support/mod.rs"]
 mod support;
+mod transformers;
 
 use emmy::data::{Dataset, Options};
 use emmy::nn::{GraphNet, GraphNetConfig, Pass};

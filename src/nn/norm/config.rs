@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::graph::Neighbourhood;
 use crate::init::Rng;
 use crate::nn::{Fields, Layer, Module, Params, Pass};
+use crate::ops::attention::Mask;
 use crate::real::Real;
 use crate::symmetry::Ports;
 use crate::tensor::Tensor;
@@ -231,6 +232,18 @@ impl<F: Real> NormLayer<F> {
     ) -> Var<'t, F> {
         match self {
             Self::Contra(norm) => norm.on_graph(pass, x, neighbours),
+            _ => self.forward(pass, x),
+        }
+    }
+
+    /// y for tokens of which each sees those that `mask` shows it, which matters to [`ContraNorm`] alone.
+    ///
+    /// # Panics
+    /// If the shape of x or the mask does not fit.
+    #[track_caller]
+    pub fn masked<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, mask: &Mask) -> Var<'t, F> {
+        match self {
+            Self::Contra(norm) => norm.masked(pass, x, mask),
             _ => self.forward(pass, x),
         }
     }

@@ -131,6 +131,26 @@ impl<F: Real> Bert<F> {
         sequences: usize,
         mask: &Mask,
     ) -> Var<'t, F> {
+        pass.call(self, &[], || {
+            let x = self.embedded(pass, symbols, segments, sequences, mask);
+            self.blocks.forward(pass, x, mask)
+        })
+    }
+
+    /// The tokens before the first block, `[sequences, length, width]`; the mask matters only to a norm that
+    /// compares tokens.
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward).
+    #[track_caller]
+    pub fn embedded<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        symbols: &[usize],
+        segments: &[usize],
+        sequences: usize,
+        mask: &Mask,
+    ) -> Var<'t, F> {
         let (count, context) = (symbols.len(), self.config.context);
         assert!(
             sequences > 0 && count.is_multiple_of(sequences) && segments.len() == count,
@@ -142,19 +162,14 @@ impl<F: Real> Bert<F> {
             length <= context,
             "Bert: a sequence of {length} symbols, the context holds {context}"
         );
-        pass.call(self, &[], || {
-            let sum = self.tokens.forward(pass, symbols) + self.segments.forward(pass, segments);
-            let x = sum.reshape(&[sequences, length, self.config.block.attention.width]);
-            let places: Vec<usize> = (0..length).collect();
-            let x = self
-                .norm
-                .forward(pass, x + self.positions.forward(pass, &places));
-            let dropout = Dropout {
-                p: self.config.block.dropout,
-            };
-            let x = dropout.forward(pass, x).var();
-            self.blocks.forward(pass, x, mask)
-        })
+        let sum = self.tokens.forward(pass, symbols) + self.segments.forward(pass, segments);
+        let x = sum.reshape(&[sequences, length, self.config.block.attention.width]);
+        let places: Vec<usize> = (0..length).collect();
+        let x = x + self.positions.forward(pass, &places);
+        let dropout = Dropout {
+            p: self.config.block.dropout,
+        };
+        dropout.forward(pass, self.norm.masked(pass, x, mask)).var()
     }
 
     /// tanh(W x + b) of the first token of each sequence, `[sequences, width]`, from the tokens of

@@ -1,11 +1,12 @@
 //! One block of a transformer.
 
-use super::{DropPath, FeedForward, FeedForwardConfig};
+use super::{BlockContra, ContraPlace, DropPath, FeedForward, FeedForwardConfig};
 use crate::autodiff::Var;
 use crate::error::{Error, Result};
 use crate::init::Rng;
 use crate::nn::{
-    AttentionConfig, Dropout, KeyValues, Layer, MultiHeadAttention, Norm, NormLayer, Pass,
+    AttentionConfig, ContraNorm, Dropout, KeyValues, Layer, MultiHeadAttention, Norm, NormLayer,
+    Pass,
 };
 use crate::ops::attention::Mask;
 use crate::real::Real;
@@ -22,7 +23,9 @@ use serde::{Deserialize, Serialize};
 /// Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Section 3.1, is post-norm; pre-norm is that of
 /// Xiong et al., "On Layer Normalization in the Transformer Architecture", ICML 2020. As PyTorch's
 /// `TransformerEncoderLayer` and `TransformerDecoderLayer` with `batch_first`, whose norms have the same
-/// numbers; the mask has no default here. `drop` is dropout, then [`DropPath`].
+/// numbers; the mask has no default here. `drop` is dropout, then [`DropPath`]. [`BlockContra`]
+/// adds ContraNorm to the self-attention; as a norm ([`Norm::Contra`]) it stands wherever one stands. In both
+/// roles it compares the tokens that the mask of the self-attention lets see each other.
 ///
 /// x and the output have the shape `[.., n, width]`, the memory `[.., m, memory]`.
 #[derive(Debug, Clone)]
@@ -39,6 +42,8 @@ pub struct TransformerBlock<F: Real> {
     pub norm2: NormLayer<F>,
     /// The norm of the feed-forward layer behind cross-attention.
     pub norm3: Option<NormLayer<F>>,
+    /// ContraNorm of the self-attention.
+    pub contra: Option<ContraNorm<F>>,
     /// Sizes and options.
     pub config: BlockConfig,
 }
@@ -48,7 +53,8 @@ crate::module!(TransformerBlock:
     feed_forward as "*",
     norm1,
     norm2,
-    norm3
+    norm3,
+    contra
 );
 
 /// The configuration of a [`TransformerBlock`]. Start from [`encoder`](Self::encoder) or
@@ -69,6 +75,9 @@ pub struct BlockConfig {
     pub dropout: f64,
     /// The probability of leaving a part out, for each item of a batch.
     pub drop_path: f64,
+    /// ContraNorm of the self-attention, and its place.
+    #[serde(default)]
+    pub contra: Option<BlockContra>,
 }
 
 impl BlockConfig {
@@ -83,6 +92,7 @@ impl BlockConfig {
             norm_first: true,
             dropout: 0.0,
             drop_path: 0.0,
+            contra: None,
         }
     }
 
@@ -126,6 +136,7 @@ impl BlockConfig {
         self.attention.validate()?;
         self.feed_forward.validate()?;
         self.norm.validate()?;
+        self.contra.map_or(Ok(()), |c| c.norm.validate())?;
         let width = self.attention.width;
         let mut widths = vec![
             ("attention: memory", self.attention.memory),
@@ -179,6 +190,7 @@ impl<F: Real> TransformerBlock<F> {
             norm3: cross.is_some().then(norm),
             cross: cross.transpose()?,
             feed_forward,
+            contra: config.contra.map(|c| c.norm.build(config.attention.width)),
             config,
         })
     }
@@ -195,8 +207,37 @@ impl<F: Real> TransformerBlock<F> {
         );
         pass.call(self, &[x], || {
             let attend = |x| self.attention.forward(pass, x, mask);
-            let x = self.part(pass, x, &self.norm1, attend);
-            self.last(pass, x)
+            let x = self.part(pass, 0, x, mask, attend);
+            self.last(pass, x, mask)
+        })
+    }
+
+    /// The same, and the coefficients of the self-attention before dropout, `[.., H, n, n]`
+    /// ([`MultiHeadAttention::with_coefficients`]).
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward).
+    #[track_caller]
+    pub fn with_coefficients<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        mask: &Mask,
+    ) -> (Var<'t, F>, Var<'t, F>) {
+        assert!(
+            self.cross.is_none(),
+            "TransformerBlock: it attends to a memory; call with_memory"
+        );
+        pass.call(self, &[x], || {
+            let mut alpha = None;
+            let attend = |x| {
+                let (y, found) = self.attention.with_coefficients(pass, x, x, mask);
+                alpha = Some(found);
+                y
+            };
+            let x = self.part(pass, 0, x, mask, attend);
+            let y = self.last(pass, x, mask);
+            (y, alpha.expect("the part has attended"))
         })
     }
 
@@ -218,17 +259,17 @@ impl<F: Real> TransformerBlock<F> {
         };
         pass.call(self, &[x, memory], || {
             let attend = |x| self.attention.forward(pass, x, mask);
-            let x = self.part(pass, x, &self.norm1, attend);
+            let x = self.part(pass, 0, x, mask, attend);
             let ask = |x| cross.cross(pass, x, memory, memory_mask);
-            let x = self.part(pass, x, &self.norm2, ask);
-            self.last(pass, x)
+            let x = self.part(pass, 1, x, mask, ask);
+            self.last(pass, x, mask)
         })
     }
 
     /// The output of a causal block without memory for tokens that follow those in `cache`.
     ///
     /// # Panics
-    /// If the shapes do not fit, or the block has attention to a memory.
+    /// If the shapes do not fit, or the block has attention to a memory or ContraNorm.
     #[track_caller]
     pub fn continued<'t>(
         &self,
@@ -240,32 +281,49 @@ impl<F: Real> TransformerBlock<F> {
             self.cross.is_none(),
             "TransformerBlock: it attends to a memory, which a cache does not hold"
         );
+        assert!(
+            self.contra.is_none() && !matches!(self.norm1, NormLayer::Contra(_)),
+            "TransformerBlock: ContraNorm compares with all tokens before, which a cache does not hold"
+        );
         pass.call(self, &[x], || {
             let attend = |x| self.attention.continued(pass, x, cache);
-            let x = self.part(pass, x, &self.norm1, attend);
-            self.last(pass, x)
+            let x = self.part(pass, 0, x, &Mask::causal(), attend);
+            self.last(pass, x, &Mask::causal())
         })
     }
 
-    fn last<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
-        let norm = self.norm3.as_ref().unwrap_or(&self.norm2);
-        self.part(pass, x, norm, |x| self.feed_forward.forward(pass, x))
+    fn last<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, mask: &Mask) -> Var<'t, F> {
+        let k = if self.norm3.is_some() { 2 } else { 1 };
+        self.part(pass, k, x, mask, |x| self.feed_forward.forward(pass, x))
     }
 
-    /// One part with its norm and its residual.
+    /// Part k with its norm and its residual; part 0 is the self-attention, which may have ContraNorm.
+    #[track_caller]
     fn part<'t>(
         &self,
         pass: &Pass<'t, '_, F>,
+        k: usize,
         x: Var<'t, F>,
-        norm: &NormLayer<F>,
+        mask: &Mask,
         f: impl FnOnce(Var<'t, F>) -> Var<'t, F>,
     ) -> Var<'t, F> {
         let c = &self.config;
+        let norms = [Some(&self.norm1), Some(&self.norm2), self.norm3.as_ref()];
+        let norm = norms[k].expect("a norm per part");
+        let at = |place, x| match (&self.contra, c.contra) {
+            (Some(contra), Some(found)) if k == 0 && found.place == place => {
+                contra.masked(pass, x, mask)
+            }
+            _ => x,
+        };
         let (dropout, path) = (Dropout { p: c.dropout }, DropPath { p: c.drop_path });
-        let drop = |y| path.forward(pass, dropout.forward(pass, y).var());
+        let add = |x: Var<'t, F>, y| {
+            let y = at(ContraPlace::BeforeResidual, dropout.forward(pass, y).var());
+            at(ContraPlace::AfterResidual, x + path.forward(pass, y))
+        };
         match c.norm_first {
-            true => x + drop(f(norm.forward(pass, x))),
-            false => norm.forward(pass, x + drop(f(x))),
+            true => add(x, f(norm.masked(pass, x, mask))),
+            false => norm.masked(pass, add(x, f(x)), mask),
         }
     }
 }

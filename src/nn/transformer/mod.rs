@@ -2,6 +2,7 @@
 
 mod bert;
 mod block;
+mod contra;
 mod drop_path;
 mod feed_forward;
 mod language;
@@ -11,6 +12,7 @@ mod vision;
 
 pub use bert::{Bert, BertConfig};
 pub use block::{BlockConfig, TransformerBlock};
+pub use contra::{BlockContra, ContraPlace};
 pub use drop_path::DropPath;
 pub use feed_forward::{FeedForward, FeedForwardConfig};
 pub use language::{LanguageConfig, LanguageModel, Positions};

@@ -55,8 +55,29 @@ impl<F: Real> Transformer<F> {
     pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, mask: &Mask) -> Var<'t, F> {
         pass.call(self, &[x], || {
             let each = |x, block: &TransformerBlock<F>| block.forward(pass, x, mask);
-            self.end(pass, self.layers.iter().fold(x, each))
+            self.end(pass, self.layers.iter().fold(x, each), mask)
         })
+    }
+
+    /// The tokens behind each block, before the last norm, and the coefficients of its self-attention,
+    /// `[.., H, n, n]`: for measures by layer.
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward).
+    #[track_caller]
+    pub fn by_layer<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        mask: &Mask,
+    ) -> Vec<(Var<'t, F>, Var<'t, F>)> {
+        let mut x = x;
+        let each = self.layers.iter().map(|block| {
+            let (y, alpha) = block.with_coefficients(pass, x, mask);
+            x = y;
+            (y, alpha)
+        });
+        each.collect()
     }
 
     /// The output of blocks that attend to `memory`.
@@ -76,7 +97,7 @@ impl<F: Real> Transformer<F> {
             let each = |x, block: &TransformerBlock<F>| {
                 block.with_memory(pass, x, mask, memory, memory_mask)
             };
-            self.end(pass, self.layers.iter().fold(x, each))
+            self.end(pass, self.layers.iter().fold(x, each), mask)
         })
     }
 
@@ -99,13 +120,13 @@ impl<F: Real> Transformer<F> {
         pass.call(self, &[x], || {
             let layers = self.layers.iter().zip(caches);
             let y = layers.fold(x, |x, (block, cache)| block.continued(pass, x, cache));
-            self.end(pass, y)
+            self.end(pass, y, &Mask::causal())
         })
     }
 
-    fn end<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+    fn end<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, mask: &Mask) -> Var<'t, F> {
         match &self.norm {
-            Some(norm) => norm.forward(pass, x),
+            Some(norm) => norm.masked(pass, x, mask),
             None => x,
         }
     }

@@ -175,6 +175,16 @@ impl<F: Real> VisionTransformer<F> {
     }
 
     fn encode<'t>(&self, pass: &Pass<'t, '_, F>, images: Var<'t, F>) -> Var<'t, F> {
+        (self.blocks).forward(pass, self.embedded(pass, images), &Mask::none())
+    }
+
+    /// The tokens before the first block, `[items, tokens, width]`, with their positions.
+    ///
+    /// # Panics
+    /// If the images do not have the configured shape.
+    #[track_caller]
+    pub fn embedded<'t>(&self, pass: &Pass<'t, '_, F>, images: Var<'t, F>) -> Var<'t, F> {
+        self.check(images);
         let c = &self.config;
         let (items, p) = (images.shape()[0], c.patch);
         let [rows, columns] = c.image.map(|size| size / p);
@@ -190,8 +200,7 @@ impl<F: Real> VisionTransformer<F> {
         let places: Vec<usize> = (0..self.positions.weight.shape()[0]).collect();
         x = x + self.positions.forward(pass, &places);
         let dropout = Dropout { p: c.block.dropout };
-        let x = dropout.forward(pass, x).var();
-        self.blocks.forward(pass, x, &Mask::none())
+        dropout.forward(pass, x).var()
     }
 
     #[track_caller]

@@ -1,6 +1,7 @@
 //! Attention layers and transformers.
 
 mod attention;
+mod contra;
 mod models;
 mod pytorch;
 mod refusals;

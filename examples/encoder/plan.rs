@@ -1,0 +1,175 @@
+//! The cells of the table and the figures.
+
+use crate::cell::Cell;
+use crate::pretrained::Pretrained;
+use crate::sentences::Task;
+use crate::support::paper;
+use crate::support::transformers::{Arguments, Normaliser, Place, Recipe, Variant, typed};
+
+pub type Plan = paper::Plan<Cell>;
+
+/// The depths of Table 6 here; the paper's BERT has 12 blocks.
+const DEPTHS: [usize; 2] = [12, 24];
+
+/// The rows of Table 6.
+const ROWS: [Option<Place>; 3] = [
+    None,
+    Some(Place::BeforeResidual),
+    Some(Place::AfterResidual),
+];
+
+/// Table 6: CoLA and RTE, the tasks of GLUE that ours resemble; 12 blocks.
+const TABLE_6: [[&str; 3]; 2] = [["55.28", "59.57", "58.83"], ["68.59", "68.95", "70.76"]];
+
+/// The largest s among which the paper chooses.
+const SCALE: f64 = 0.2;
+
+/// The choice of the user: everything, or a part of it.
+pub struct Choice {
+    pub seeds: Vec<u64>,
+    pub tasks: Vec<Task>,
+    pub examples: usize,
+    pub weights: Option<Pretrained>,
+    pub arguments: Arguments,
+}
+
+impl Choice {
+    /// The settings of a cell before those of the user. The standard deviation of the weights gives them the
+    /// gain of BERT-base, whose width is 768: 0.02 √(768 / width).
+    fn recipe(&self, depth: usize, variant: Variant) -> Recipe {
+        let width = 32;
+        Recipe {
+            depth,
+            variant,
+            width,
+            heads: 4,
+            std: 0.02 * (768.0 / width as f64).sqrt(),
+            dropout: 0.0,
+            steps: 400,
+            batch: 32,
+            lr: 1e-3,
+            weight_decay: 0.01,
+            tested: None,
+            seed: 0,
+        }
+    }
+
+    fn entry(
+        &self,
+        task: Task,
+        depth: usize,
+        variant: Variant,
+        names: (String, String),
+        paper: Option<&str>,
+    ) -> Option<paper::Entry<Cell>> {
+        let recipe = self.recipe(depth, variant);
+        let cell = |recipe| Cell {
+            task,
+            examples: self.examples,
+            recipe,
+            weights: self.weights.clone(),
+        };
+        self.arguments
+            .entry(names, paper, recipe, &self.seeds, cell)
+    }
+
+    /// The tasks that are named, else both.
+    pub fn tasks(&self) -> Vec<Task> {
+        match &self.tasks[..] {
+            [] => vec![Task::Entailment, Task::Acceptability],
+            named => named.to_vec(),
+        }
+    }
+
+    /// The variants of the table; those named, if some are.
+    fn variants(&self) -> Vec<Variant> {
+        let of = |place: Option<Place>| match place {
+            None => Variant::NONE,
+            Some(place) => Variant::new(Normaliser::Contra, place, SCALE),
+        };
+        match self.arguments.names_a_variant() {
+            true => self.arguments.variants_or(Place::AfterResidual, SCALE),
+            false => ROWS.map(of).to_vec(),
+        }
+    }
+
+    pub fn table(&self) -> Plan {
+        let mut entries = Vec::new();
+        for variant in self.variants() {
+            let row = ROWS.iter().position(|place| *place == variant.place);
+            for task in self.tasks() {
+                for depth in self.arguments.depths_or(&DEPTHS) {
+                    let of_task = TABLE_6[usize::from(task == Task::Entailment)];
+                    let paper = row.filter(|_| depth == 12).map(|row| of_task[row]);
+                    let column = format!("{} L={depth}", typed(&task));
+                    let names = (variant.name(), column);
+                    entries.extend(self.entry(task, depth, variant, names, paper));
+                }
+            }
+        }
+        Plan {
+            title: "Table 6: Matthews' correlation (%) of acceptability, beside CoLA; test accuracy (%) of entailment, beside RTE".into(),
+            entries,
+        }
+    }
+
+    fn by_layer(&self, title: &str, depths: &[usize], tasks: &[Task]) -> Plan {
+        let mut entries = Vec::new();
+        for &task in tasks {
+            for depth in self.arguments.depths_or(depths) {
+                for variant in self.variants() {
+                    let row = match tasks.len() {
+                        1 => format!("L={depth}"),
+                        _ => format!("{} L={depth}", typed(&task)),
+                    };
+                    let names = (row, variant.name());
+                    entries.extend(self.entry(task, depth, variant, names, None));
+                }
+            }
+        }
+        Plan {
+            title: title.into(),
+            entries,
+        }
+    }
+
+    pub fn figure(&self, number: u32) -> Plan {
+        let tasks = &self.tasks()[..1];
+        match number {
+            2 => self.by_layer("Figure 2: measures by layer, score (%)", &[12], tasks),
+            _ => self.by_layer("Figure 3: score (%) by depth", &DEPTHS, tasks),
+        }
+    }
+
+    /// Without arguments: Figure 2, in fewer steps.
+    pub fn demonstration(&self) -> Plan {
+        let tasks = &self.tasks()[..1];
+        let mut plan = self.by_layer("Twelve blocks: score (%)", &[12], tasks);
+        for cell in plan.entries.iter_mut().flat_map(|e| &mut e.cells) {
+            cell.recipe.steps = self.arguments.steps_or(200);
+        }
+        plan
+    }
+
+    /// The cells that the command line names; twelve blocks where it names no depth.
+    pub fn cells(&self) -> Plan {
+        let tasks = self.tasks();
+        let variants = self.arguments.variants_or(Place::AfterResidual, SCALE);
+        let mut entries = Vec::new();
+        for &task in &tasks {
+            for &variant in &variants {
+                for depth in self.arguments.depths_or(&[12]) {
+                    let names = (
+                        format!("{} {}", typed(&task), variant.name()),
+                        format!("L={depth}"),
+                    );
+                    entries.extend(self.entry(task, depth, variant, names, None));
+                }
+            }
+        }
+        Plan {
+            title: "Score (%)".into(),
+            entries,
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! ContraNorm in a block of a transformer.
+
+use crate::nn::ContraConfig;
+use serde::{Deserialize, Serialize};
+
+/// Where ContraNorm stands in a [`TransformerBlock`](super::TransformerBlock).
+///
+/// With f the self-attention, drop its dropout and C ContraNorm:
+///
+/// | place | pre-norm | post-norm |
+/// |---|---|---|
+/// | before the residual | x + C(drop(f(norm x))) | norm(x + C(drop(f(x)))) |
+/// | after the residual | C(x + drop(f(norm x))) | norm(C(x + drop(f(x)))) |
+///
+/// Guo, Wang, Du and Wang, "ContraNorm", ICLR 2023, Appendix E, Eq. (26) to (28), for a post-norm block:
+/// between (26) and (27), and between (27) and (28). Leaving a part out
+/// ([`DropPath`](super::DropPath)) leaves its C out before the residual, and not after it.
+///
+/// In their code for images it stands in front of every LayerNorm of a pre-norm model, the last one too: that
+/// is [`Norm::Contra`](crate::nn::Norm::Contra) with
+/// [`ContraConfig::vision_code`] as the norm of the blocks, and no place here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ContraPlace {
+    /// On what self-attention adds.
+    BeforeResidual,
+    /// On the sum of self-attention and its residual.
+    AfterResidual,
+}
+
+/// ContraNorm of the self-attention of a block: which one, and where.
+///
+/// The LayerNorm that ends Eq. (9) of the paper is that of the block, so forms without a norm of their own
+/// fit here, such as [`ContraConfig::text_code`] and [`ContraConfig::stopped`]. It compares the tokens that
+/// the mask lets see each other; the published code for text lets padding take part.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BlockContra {
+    /// The layer.
+    pub norm: ContraConfig,
+    /// Its place.
+    pub place: ContraPlace,
+}
