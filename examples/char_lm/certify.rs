@@ -121,7 +121,10 @@ impl Certificate {
             let x = tape.var(x.clone());
             local(net.of_embedded(&Pass::eval(&tape, net), x), x, POWER, 0)
         };
-        let at_text = starts.iter().map(at).fold(Lower::ZERO, |a, b| if b > a { b } else { a });
+        let at_text = starts
+            .iter()
+            .map(at)
+            .fold(Lower::ZERO, |a, b| if b > a { b } else { a });
         let search = Search {
             steps: STEPS,
             rate: 0.03 * scale,

@@ -294,8 +294,16 @@ impl Cli {
             }
         }
         for (option, is_given, fits) in [
-            ("--norm", self.norm.is_some(), self.model != Model::Certified),
-            ("--window", self.window.is_some(), self.model == Model::Certified),
+            (
+                "--norm",
+                self.norm.is_some(),
+                self.model != Model::Certified,
+            ),
+            (
+                "--window",
+                self.window.is_some(),
+                self.model == Model::Certified,
+            ),
         ] {
             if is_given && !fits {
                 let rule = "a model that has it";

@@ -5,8 +5,8 @@ use crate::support::memory;
 use emmy::data::text::Text;
 use emmy::lipschitz::Lp;
 use emmy::nn::{
-    CertifiedConfig, CertifiedLanguageModel, Contraction, Dropout, Embedding, Fields, KeyValues, LanguageConfig, LanguageModel, Layer,
-    Linear, Lstm, LstmState, Module, Pass, Score, Trace,
+    CertifiedConfig, CertifiedLanguageModel, Contraction, Dropout, Embedding, Fields, KeyValues,
+    LanguageConfig, LanguageModel, Layer, Linear, Lstm, LstmState, Module, Pass, Score, Trace,
 };
 use emmy::{Error, Real, Result, Tape, Tensor, Var, init};
 

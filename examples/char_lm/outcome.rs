@@ -155,7 +155,10 @@ impl Outcome {
             ("test", self.test_accuracy),
         ] {
             if let Some(accuracy) = accuracy {
-                told += &format!("\n  {part:<11}{:.2} % of the characters predicted", 100.0 * accuracy);
+                told += &format!(
+                    "\n  {part:<11}{:.2} % of the characters predicted",
+                    100.0 * accuracy
+                );
             }
         }
         if let Some(c) = &self.certificate {

@@ -3,12 +3,12 @@
 use crate::run::Outcome;
 use crate::support::paper::{self, Progress};
 use clap::ValueEnum;
+use emmy::Result;
 use emmy::data::text::{self, Text};
 use emmy::lipschitz::Lp;
 use emmy::nn::{AttentionConfig, Contraction, LanguageConfig, Role};
 use emmy::optim::{Algorithm, Clip};
 use emmy::train::{BestBy, TrainConfig};
-use emmy::Result;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

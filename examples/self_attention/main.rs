@@ -92,6 +92,13 @@ impl Cli {
         if let Some(lr) = self.lr.filter(|lr| !(lr.is_finite() && *lr > 0.0)) {
             return Err(Error::invalid("--lr", "a number above 0", lr.to_string()));
         }
+        if let Some(steps) = self
+            .steps
+            .filter(|n| *n > cell::INTERVAL && n % cell::INTERVAL != 0)
+        {
+            let rule = format!("at most {0}, or a multiple of {0}", cell::INTERVAL);
+            return Err(Error::invalid("--steps", rule, steps.to_string()));
+        }
         match self.width.filter(|width| width % cell::HEADS as u32 != 0) {
             None => Ok(()),
             Some(width) => {
@@ -109,7 +116,11 @@ impl Cli {
             ([], false) => &DEPTHS,
             (given, _) => given,
         };
-        let text = if quick { cell::Dataset::Book } else { cell::Dataset::Ptb };
+        let text = if quick {
+            cell::Dataset::Book
+        } else {
+            cell::Dataset::Ptb
+        };
         let mut entries = Vec::new();
         for &layers in depths {
             for attention in Attention::ALL {
@@ -145,9 +156,17 @@ impl Cli {
             let plan = self.plan("Test loss after a few steps (nats per character)");
             return vec![Part::new(Shown::Demonstration, plan)];
         }
-        let tables = self.tables.iter().map(|_| self.plan("Table 1: test loss (nats per character)"));
-        let figures = self.figures.iter().map(|&n| (n, self.plan("Figure 4: training by depth")));
-        Part::asked_for(tables, figures, || unreachable!("a table or a figure was asked for"))
+        let tables = self
+            .tables
+            .iter()
+            .map(|_| self.plan("Table 1: test loss (nats per character)"));
+        let figures = self
+            .figures
+            .iter()
+            .map(|&n| (n, self.plan("Figure 4: training by depth")));
+        Part::asked_for(tables, figures, || {
+            unreachable!("a table or a figure was asked for")
+        })
     }
 }
 
@@ -163,11 +182,16 @@ impl Paper for SelfAttention {
     }
 
     fn figure(&self, shown: Shown, plan: &Plan<Cell>, runs: &Runs<Cell>) -> Option<Figure> {
-        (shown != Shown::Table).then(|| shown::figure(plan, runs)).flatten()
+        (shown != Shown::Table)
+            .then(|| shown::figure(plan, runs))
+            .flatten()
     }
 
     fn json(&self, cell: &Cell, runs: &[&run::Run]) -> Value {
-        let losses: Vec<f64> = runs.iter().filter_map(|run| run.outcome.test_loss).collect();
+        let losses: Vec<f64> = runs
+            .iter()
+            .filter_map(|run| run.outcome.test_loss)
+            .collect();
         let (mean, std) = mean_std(&losses);
         json!({
             "dataset": cell.dataset,
@@ -188,7 +212,9 @@ fn run(cli: &Cli) -> Result<()> {
     let mut filters = Vec::new();
     for &model in &cli.models {
         let name = model.typed();
-        filters.push(Filter::new("--model", name, move |c: &Cell| c.attention == model));
+        filters.push(Filter::new("--model", name, move |c: &Cell| {
+            c.attention == model
+        }));
     }
     let parts = paper::chosen(cli.parts(), filters, &cli.options)?;
     let named = cli.dataset.iter().map(|set| set.typed()).collect();

@@ -57,9 +57,13 @@ pub fn tables(plan: &Plan<Cell>, runs: &Runs<Cell>) -> String {
 pub fn figure(plan: &Plan<Cell>, runs: &Runs<Cell>) -> Option<Figure> {
     let rows = plan.rows();
     let found = plan.first_runs(runs);
-    let most = found.iter().flat_map(|(_, run)| run.outcome.curve.iter().flatten());
+    let most = found
+        .iter()
+        .flat_map(|(_, run)| run.outcome.curve.iter().flatten());
     let top = most.fold(0.0, |a: f32, &b| a.max(b));
-    let least = found.iter().flat_map(|(_, run)| run.outcome.curve.iter().flatten());
+    let least = found
+        .iter()
+        .flat_map(|(_, run)| run.outcome.curve.iter().flatten());
     let least = least.fold(f32::INFINITY, |a, &b| a.min(b));
     let panels = plan.columns().into_iter().map(|column| {
         let y = Axis::new("validation loss (nats per character)");

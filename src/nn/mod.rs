@@ -70,9 +70,7 @@ pub use attention::{
     AttentionConfig, Contraction, Invariance, KeyValues, MultiHeadAttention, Score,
     ScoreNormalizer, sinusoidal,
 };
-pub use certified::{
-    AlmostOrthogonal, CertifiedBlock, CertifiedConfig, CertifiedLanguageModel,
-};
+pub use certified::{AlmostOrthogonal, CertifiedBlock, CertifiedConfig, CertifiedLanguageModel};
 pub use discover::discover;
 pub use dropout::Dropout;
 pub use embedding::Embedding;

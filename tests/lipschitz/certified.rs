@@ -2,9 +2,7 @@
 
 use super::support::{near, tokens};
 use emmy::lipschitz::{Lp, Objective, Search, Upper, jacobian_norm, quotient};
-use emmy::nn::{
-    AlmostOrthogonal, CertifiedConfig, CertifiedLanguageModel, Module, Pass, Trace,
-};
+use emmy::nn::{AlmostOrthogonal, CertifiedConfig, CertifiedLanguageModel, Module, Pass, Trace};
 use emmy::{Tape, Tensor, Var, init};
 
 type Model = CertifiedLanguageModel<f64>;
@@ -70,7 +68,11 @@ fn almost_orthogonal_maps_do_not_expand() {
         assert!(0.3 < first && first < 1.0 + 1e-12, "{first}");
         // All rows alike: without the sums of the others the norm would be √out.
         let row = tokens(1, input, seed as u64);
-        layer.weight = row.broadcast(vec![out, input]).unwrap().to_owned().into_shared();
+        layer.weight = row
+            .broadcast(vec![out, input])
+            .unwrap()
+            .to_owned()
+            .into_shared();
         let alike = norm(&layer);
         assert!(alike < 1.0 + 1e-12 && alike > 0.3, "{alike}");
         layer.weight.mapv_inplace(|x| 1e3 * x);
@@ -110,7 +112,10 @@ fn the_constant_holds_whatever_the_weights_are() {
         }
         let x = embedded(&model);
         let certificate = model.certificate(8).unwrap();
-        assert!(certificate <= Upper::new(2.0), "round {round}: {certificate}");
+        assert!(
+            certificate <= Upper::new(2.0),
+            "round {round}: {certificate}"
+        );
         let trace = Trace::at(&model, &x, |pass, x| model.of_embedded(pass, x));
         let interval = trace.lipschitz(Lp::Two).unwrap();
         assert_eq!(interval.upper, certificate);
@@ -123,7 +128,10 @@ fn the_constant_holds_whatever_the_weights_are() {
             rate: 0.05 * model.config.scale(),
             ..Search::new(Objective::Two, 0)
         };
-        let found = search.from(vec![x.clone()], |x| logits(&model, x)).lower.get();
+        let found = search
+            .from(vec![x.clone()], |x| logits(&model, x))
+            .lower
+            .get();
         assert!(0.0 < here && here <= found * (1.0 + 1e-9) && found <= certificate.get());
         // Shorter sequences move no further.
         assert!(model.certificate(4).unwrap() <= certificate);
@@ -194,10 +202,38 @@ fn later_symbols_are_not_seen() {
 #[test]
 fn sizes_that_do_not_fit_are_refused() {
     let config = CertifiedConfig::new(7, 8, 2, 16);
-    let refused = |config| CertifiedLanguageModel::<f64>::new(config, 0).unwrap_err().to_string();
-    assert!(refused(CertifiedConfig { window: 0, ..config }).contains("window"));
+    let refused = |config| {
+        CertifiedLanguageModel::<f64>::new(config, 0)
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(
+        refused(CertifiedConfig {
+            window: 0,
+            ..config
+        })
+        .contains("window")
+    );
     assert!(refused(CertifiedConfig { heads: 3, ..config }).contains("a multiple of the 3 heads"));
-    assert!(refused(CertifiedConfig { constant: 0.0, ..config }).contains("above 0"));
-    assert!(refused(CertifiedConfig { layers: 99, ..config }).contains("at most 1e12"));
-    assert!(refused(CertifiedConfig { dropout: 1.0, ..config }).contains("below 1"));
+    assert!(
+        refused(CertifiedConfig {
+            constant: 0.0,
+            ..config
+        })
+        .contains("above 0")
+    );
+    assert!(
+        refused(CertifiedConfig {
+            layers: 99,
+            ..config
+        })
+        .contains("at most 1e12")
+    );
+    assert!(
+        refused(CertifiedConfig {
+            dropout: 1.0,
+            ..config
+        })
+        .contains("below 1")
+    );
 }

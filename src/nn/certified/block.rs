@@ -66,7 +66,9 @@ impl<F: Real> CertifiedBlock<F> {
         });
         let attention = attention.transpose()?;
         Ok(Self {
-            attention_gain: attention.is_some().then(|| Tensor::from_elem(vec![1], F::one())),
+            attention_gain: attention
+                .is_some()
+                .then(|| Tensor::from_elem(vec![1], F::one())),
             attention,
             up: AlmostOrthogonal::new(width, hidden, true, rng),
             down: AlmostOrthogonal::new(hidden, width, true, rng),
@@ -80,11 +82,7 @@ impl<F: Real> CertifiedBlock<F> {
     /// # Panics
     /// If the shapes do not fit.
     #[track_caller]
-    pub fn forward<'t>(
-        &self,
-        pass: &Pass<'t, '_, F>,
-        x: Var<'t, F>,
-    ) -> (Var<'t, F>, Var<'t, F>) {
+    pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> (Var<'t, F>, Var<'t, F>) {
         let factor = |gain: &Tensor<F>, f: f64| pass.param(gain).scale(F::of(f));
         let constant = |c: Var<'t, F>| c.abs().add_scalar(F::one());
         pass.call(self, &[x], || {

@@ -104,16 +104,28 @@ impl CertifiedConfig {
             ("factor of feed-forward layers", feed_forward),
         ] {
             if !(x > 0.0 && x.is_finite()) {
-                return Err(Error::invalid(what(name), "a number above 0", x.to_string()));
+                return Err(Error::invalid(
+                    what(name),
+                    "a number above 0",
+                    x.to_string(),
+                ));
             }
         }
         if !self.scale().is_finite() || self.scale() > 1e12 {
             let rule = "factors whose product the type of the model resolves, K at most 1e12";
-            return Err(Error::invalid(what("factors"), rule, self.scale().to_string()));
+            return Err(Error::invalid(
+                what("factors"),
+                rule,
+                self.scale().to_string(),
+            ));
         }
         if !(0.0..1.0).contains(&self.dropout) {
             let rule = "a probability below 1";
-            return Err(Error::invalid(what("dropout"), rule, self.dropout.to_string()));
+            return Err(Error::invalid(
+                what("dropout"),
+                rule,
+                self.dropout.to_string(),
+            ));
         }
         Ok(())
     }
@@ -200,7 +212,9 @@ impl<F: Real> CertifiedLanguageModel<F> {
                 weight: init::normal(&[c.symbols, c.features], std, rng),
             },
             input: AlmostOrthogonal::new(c.window * c.features, c.width, true, rng),
-            blocks: (0..c.layers).map(|k| block(k, rng)).collect::<Result<_>>()?,
+            blocks: (0..c.layers)
+                .map(|k| block(k, rng))
+                .collect::<Result<_>>()?,
             head: AlmostOrthogonal::new(c.width, c.symbols, false, rng),
             bias: init::zeros(&[c.symbols]),
             scale: Tensor::from_elem(vec![1], F::of(c.scale())),
@@ -274,7 +288,9 @@ impl<F: Real> CertifiedLanguageModel<F> {
         let mut h = self.input.forward(pass, x);
         h = Dropout { p: c.dropout }.forward(pass, h).var();
         let size = c.constant * (1.0 - MARGIN) * c.scale() / (c.window as f64).sqrt();
-        let mut s = pass.tape().constant(Tensor::from_elem(vec![1], F::of(size)));
+        let mut s = pass
+            .tape()
+            .constant(Tensor::from_elem(vec![1], F::of(size)));
         for block in &self.blocks {
             let (next, constant) = block.forward(pass, h);
             (h, s) = (next, s / constant);
@@ -309,7 +325,11 @@ impl<F: Real> CertifiedLanguageModel<F> {
         let share = found / (self.config.constant * (1.0 - MARGIN));
         if !(share > 0.0 && share.is_finite()) {
             let rule = "a finite number above 0";
-            return Err(Error::invalid("certified constant", rule, found.to_string()));
+            return Err(Error::invalid(
+                "certified constant",
+                rule,
+                found.to_string(),
+            ));
         }
         let scale = self.scale[[0]].as_f64() * share;
         self.scale = Tensor::from_elem(vec![1], F::of(scale));
