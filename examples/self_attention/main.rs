@@ -65,8 +65,8 @@ struct Cli {
 
 const SETTINGS: &str = "Settings: post-norm blocks, GPT-2's first weights, width 64, 4 heads, 64 characters of context, 12 windows
 per step, AdamW (beta2 0.99, weight decay 0.1 of matrices), gradients clipped at a norm of 1, no warm-up.
-An evaluation every 50 steps on 120 windows of the validation text; the test loss is over 1000 windows, spread
-evenly, with the model of the best evaluation. A cell runs once, unless --seeds says otherwise.
+An evaluation every 50 steps on 120 windows of the validation text; the test loss is over 1000 windows (of a
+short training over ten per step), spread evenly, with the model of the best evaluation. A cell runs once, unless --seeds says otherwise.
 
 The paper's models are wider, and trained until they fit: it prints 1.0 nats, and 2 to 18 layers.
 

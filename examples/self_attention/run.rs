@@ -13,9 +13,10 @@ use std::fmt;
 /// The finished runs of cells.
 pub type Run = paper::Finished<Cell>;
 
-/// The windows of an evaluation, and those of the test.
+/// The windows of an evaluation, and those of the test, of which a short training gets fewer.
 const EVALUATED: usize = 120;
 const TESTED: usize = 1000;
+const TESTED_PER_STEP: usize = 10;
 
 /// The outcome of a run, in nats per character.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -76,10 +77,11 @@ impl Cell {
             0 | 1 => &text.validation,
             _ => &text.test,
         };
+        let windows = TESTED.min(TESTED_PER_STEP * self.steps as usize);
         let finite = |x: f64| Some(x as f32).filter(|x| x.is_finite());
         let records = history.records.iter();
         Ok(Outcome {
-            test_loss: best.map(|_| task.mean_loss(&trainer.best_model(), part, TESTED)),
+            test_loss: best.map(|_| task.mean_loss(&trainer.best_model(), part, windows)),
             val_loss: best.map(|best| best.metrics["val_loss"]),
             best_step: best.map_or(0, |best| best.steps),
             steps: history.steps.len(),

@@ -124,7 +124,7 @@ fn the_constant_holds_whatever_the_weights_are() {
         let here = jacobian_norm(logits(&model, v), v, Lp::Two).0.lower.get();
         near(interval.lower.get(), here, 1e-3);
         let search = Search {
-            steps: 15,
+            steps: 5,
             rate: 0.05 * model.config.scale(),
             ..Search::new(Objective::Two, 0)
         };
