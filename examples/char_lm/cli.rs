@@ -29,9 +29,13 @@ pub struct Cli {
     pub text: Option<PathBuf>,
 
     /// Kind of model: attention by scalar products, by distances, by distances with one weight for queries
-    /// and keys; or long short-term memory
+    /// and keys; or long short-term memory; or one with a certified Lipschitz constant
     #[arg(long, default_value = "transformer")]
     pub model: Model,
+
+    /// Characters that stand side by side before the first layer of the certified model [default: 10]
+    #[arg(long, value_name = "K", value_parser = count())]
+    pub window: Option<usize>,
 
     /// Number of layers
     #[arg(long, value_name = "L", default_value_t = 4, value_parser = count())]
@@ -165,6 +169,8 @@ pub enum Model {
     /// L2 attention with the values of its theorem, divided by its Lipschitz bound
     Contractive,
     Lstm,
+    /// Contractive attention and normalised feed-forward layers, of constant 2 over the embedded input
+    Certified,
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
@@ -284,6 +290,23 @@ impl Cli {
         ] {
             if self.model == Model::Lstm && is_given {
                 let rule = "a model with attention";
+                return Err(Error::invalid(option, rule, self.model_name()));
+            }
+        }
+        for (option, is_given, fits) in [
+            (
+                "--norm",
+                self.norm.is_some(),
+                self.model != Model::Certified,
+            ),
+            (
+                "--window",
+                self.window.is_some(),
+                self.model == Model::Certified,
+            ),
+        ] {
+            if is_given && !fits {
+                let rule = "a model that has it";
                 return Err(Error::invalid(option, rule, self.model_name()));
             }
         }

@@ -5,7 +5,7 @@ use crate::model::CharModel;
 use emmy::data::text::Text;
 use emmy::linalg::effective_rank;
 use emmy::lipschitz::Lp;
-use emmy::nn::{LanguageModel, Pass, Trace};
+use emmy::nn::{CertifiedLanguageModel, LanguageModel, Pass, Trace};
 use emmy::ops::attention::Mask;
 use emmy::{Real, Tape, Tensor};
 use serde::Serialize;
@@ -28,8 +28,10 @@ pub struct Look {
 impl Look {
     /// At the first characters of the validation text.
     pub fn at<F: Real>(model: &CharModel<F>, text: &Text) -> Self {
-        let CharModel::Transformer(net) = model else {
-            return Self::default();
+        let net = match model {
+            CharModel::Transformer(net) => net,
+            CharModel::Certified(net) => return Self::certified(net, text),
+            CharModel::Lstm(_) => return Self::default(),
         };
         let length = LENGTH.min(net.config.context).min(text.validation.len());
         let symbols: Vec<usize> = (text.validation[..length].iter())
@@ -49,6 +51,22 @@ impl Look {
             lipschitz_lower: interval.map(|i| i[0]),
             lipschitz_upper: interval.map(|i| i[1]).filter(|u| u.is_finite()),
             effective_rank: ranks,
+        }
+    }
+
+    /// The same of the certified model: the rank is that of the embedded characters alone.
+    fn certified<F: Real>(net: &CertifiedLanguageModel<F>, text: &Text) -> Self {
+        let length = LENGTH.min(net.config.context).min(text.validation.len());
+        let read = &text.validation[..length];
+        let symbols: Vec<usize> = read.iter().map(|&symbol| usize::from(symbol)).collect();
+        let tape = Tape::new();
+        let x = net.embedded(&Pass::eval(&tape, net), &symbols, 1).value();
+        let trace = Trace::at(net, &x, |pass, x| net.of_embedded(pass, x));
+        let interval = trace.lipschitz(Lp::Two).ok();
+        Self {
+            lipschitz_lower: interval.map(|i| i.lower.get()),
+            lipschitz_upper: interval.map(|i| i.upper.get()).filter(|u| u.is_finite()),
+            effective_rank: vec![rank(&x)],
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Trains a model that writes text character by character: a transformer, one with L2 attention, or an LSTM.
+//! Trains a model that writes text character by character: a transformer, one with L2 attention, an LSTM,
+//! or a model with a certified Lipschitz constant.
 //!
 //! `cargo run --release --example char_lm` learns the project's own book; with `--data DIR` Tiny Shakespeare,
 //! as nanoGPT's recipe for a laptop does; `--help` lists all options.
@@ -6,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod certify;
 mod cli;
 mod look;
 mod model;
@@ -13,8 +15,9 @@ mod outcome;
 mod sample;
 mod watch;
 
+use certify::{Certificate, Predictions};
 use cli::Cli;
-use emmy::data::text::Text;
+use emmy::data::text::{Symbol, Text};
 use emmy::nn::{Module, Pass};
 use emmy::train::{History, NextSymbol, Record, TrainConfig, TrainState, Trainer, each_epoch};
 use emmy::{Error, Real, Result, Var, kernels::par, store};
@@ -107,8 +110,21 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     save(&trainer)?;
     let seconds = start.elapsed().as_secs_f64();
     steps.say("evaluating on the whole text");
-    let (best, history) = (trainer.best_model(), trainer.history());
+    let (mut best, history) = (trainer.best_model(), trainer.history());
     let found = history.best().filter(|_| stopped.is_none());
+    let predicted = |part: &[Symbol]| {
+        let is_there = found.is_some() && part.len() > 1;
+        is_there.then(|| Predictions::of(&best, part, cli.context, cli.batch))
+    };
+    let [on_validation, on_test] = [&text.validation, &text.test].map(|part| predicted(part));
+    let certificate = match (&mut best, &on_validation) {
+        (CharModel::Certified(net), Some(predicted)) => {
+            steps.say("certifying");
+            net.tighten()?;
+            Some(Certificate::of(&**net, &text, &predicted.margins)?)
+        }
+        _ => None,
+    };
     let loss = |part| found.and_then(|_| measure(&task, &best, &text, part));
     let outcome = Outcome {
         summary: true,
@@ -120,6 +136,9 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         train_loss: loss(Part::Train),
         val_loss: loss(Part::Validation),
         test_loss: loss(Part::Test),
+        val_accuracy: on_validation.map(|p| p.accuracy),
+        test_accuracy: on_test.map(|p| p.accuracy),
+        certificate,
         ms_per_step: steps.pace(),
         seconds,
         max_delta: watch.worst().map(|worst| worst.delta),

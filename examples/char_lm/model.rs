@@ -1,12 +1,12 @@
-//! The models: a transformer, or long short-term memory.
+//! The models: a transformer, long short-term memory, or a model with a certified Lipschitz constant.
 
 use crate::cli::{Cli, Model, NormOrder};
 use crate::support::memory;
 use emmy::data::text::Text;
 use emmy::lipschitz::Lp;
 use emmy::nn::{
-    Contraction, Dropout, Embedding, Fields, KeyValues, LanguageConfig, LanguageModel, Layer,
-    Linear, Lstm, LstmState, Module, Pass, Score, Trace,
+    CertifiedConfig, CertifiedLanguageModel, Contraction, Dropout, Embedding, Fields, KeyValues,
+    LanguageConfig, LanguageModel, Layer, Linear, Lstm, LstmState, Module, Pass, Score, Trace,
 };
 use emmy::{Error, Real, Result, Tape, Tensor, Var, init};
 
@@ -15,6 +15,7 @@ use emmy::{Error, Real, Result, Tape, Tensor, Var, init};
 pub enum CharModel<F: Real> {
     Transformer(Box<LanguageModel<F>>),
     Lstm(Box<LstmModel<F>>),
+    Certified(Box<CertifiedLanguageModel<F>>),
 }
 
 /// A vector per character, LSTM layers, a map to characters.
@@ -33,6 +34,8 @@ pub enum Memory<F: Real> {
     Read(Vec<KeyValues<F>>),
     /// h and c of each layer; none before the first character.
     State(Vec<[Tensor<F>; 2]>),
+    /// The characters themselves.
+    Text(Vec<usize>),
 }
 
 impl<F: Real> CharModel<F> {
@@ -56,6 +59,17 @@ impl<F: Real> CharModel<F> {
             })));
         }
         let (context, layers) = (cli.context, cli.layers);
+        if cli.model == Model::Certified {
+            let config = CertifiedConfig::new(symbols, context, layers, cli.width);
+            let config = CertifiedConfig {
+                heads: cli.heads(),
+                window: cli.window.unwrap_or(config.window),
+                dropout: cli.dropout,
+                ..config
+            };
+            let net = CertifiedLanguageModel::new(config, cli.seed)?;
+            return Ok(Self::Certified(Box::new(net)));
+        }
         let mut config = LanguageConfig::gpt(symbols, context, layers, cli.heads(), cli.width);
         config.block = config.block.with_dropout(cli.dropout);
         config.block.norm_first = cli.norm != Some(NormOrder::Post);
@@ -63,7 +77,7 @@ impl<F: Real> CharModel<F> {
         attention.score = match cli.model {
             Model::L2 => Score::L2,
             Model::L2Tied | Model::Contractive => Score::L2Tied,
-            Model::Transformer | Model::Lstm => Score::Dot,
+            Model::Transformer | Model::Lstm | Model::Certified => Score::Dot,
         };
         if cli.model == Model::Contractive {
             attention.metric_values = true;
@@ -86,6 +100,7 @@ impl<F: Real> CharModel<F> {
         match self {
             Self::Transformer(net) => net.forward(pass, symbols, sequences),
             Self::Lstm(net) => net.forward(pass, symbols, sequences, None).0,
+            Self::Certified(net) => net.forward(pass, symbols, sequences),
         }
     }
 
@@ -94,6 +109,7 @@ impl<F: Real> CharModel<F> {
         match self {
             Self::Transformer(_) => Memory::Read(Vec::new()),
             Self::Lstm(_) => Memory::State(Vec::new()),
+            Self::Certified(_) => Memory::Text(Vec::new()),
         }
     }
 
@@ -102,6 +118,7 @@ impl<F: Real> CharModel<F> {
         match self {
             Self::Transformer(net) => Some(net.config.context),
             Self::Lstm(_) => None,
+            Self::Certified(net) => Some(net.config.context),
         }
     }
 
@@ -124,6 +141,11 @@ impl<F: Real> CharModel<F> {
                     .map(|s| [s.hidden.value(), s.cell.value()])
                     .collect();
                 logits
+            }
+            (Self::Certified(net), Memory::Text(all)) => {
+                all.extend(symbols);
+                let logits = net.forward(&pass, all, 1);
+                logits.slice(1, all.len() - symbols.len()..all.len())
             }
             _ => unreachable!("the memory of another model"),
         };
@@ -164,6 +186,7 @@ impl<F: Real> Module<F> for CharModel<F> {
         match self {
             Self::Transformer(net) => net.collect(out),
             Self::Lstm(net) => net.collect(out),
+            Self::Certified(net) => net.collect(out),
         }
     }
 
@@ -171,6 +194,7 @@ impl<F: Real> Module<F> for CharModel<F> {
         match self {
             Self::Transformer(net) => net.collect_mut(out),
             Self::Lstm(net) => net.collect_mut(out),
+            Self::Certified(net) => net.collect_mut(out),
         }
     }
 }
@@ -188,6 +212,7 @@ fn check_memory<F: Real>(cli: &Cli, text: &Text) -> Result<()> {
     .map(|size| size as f64);
     let (matrices, values) = match cli.model {
         Model::Lstm => (8.0, 10.0),
+        Model::Certified => (10.0, 20.0),
         _ => (12.0, 18.0),
     };
     let parameters = matrices * layers * width * width + (symbols + context) * width;

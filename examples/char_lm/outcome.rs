@@ -1,5 +1,6 @@
 //! What a training led to: lines of JSON, tables, a figure.
 
+use crate::certify::Certificate;
 use crate::cli::Cli;
 use crate::look::Look;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
@@ -109,6 +110,12 @@ pub struct Outcome {
     pub val_loss: Option<f64>,
     /// Over the whole test text; null if there is none.
     pub test_loss: Option<f64>,
+    /// The share of the characters of the whole text that are predicted.
+    pub val_accuracy: Option<f64>,
+    pub test_accuracy: Option<f64>,
+    /// Of the certified model.
+    #[serde(flatten)]
+    pub certificate: Option<Certificate>,
     /// The median, evaluations left out; null where no two steps were taken here.
     pub ms_per_step: Option<f64>,
     /// Since the program began to train, evaluations included.
@@ -142,6 +149,31 @@ impl Outcome {
                 let bits = loss / LN_2;
                 told += &format!("\n  {part:<11}{loss:.4} nats, {bits:.4} bits per character");
             }
+        }
+        for (part, accuracy) in [
+            ("validation", self.val_accuracy),
+            ("test", self.test_accuracy),
+        ] {
+            if let Some(accuracy) = accuracy {
+                told += &format!(
+                    "\n  {part:<11}{:.2} % of the characters predicted",
+                    100.0 * accuracy
+                );
+            }
+        }
+        if let Some(c) = &self.certificate {
+            told += &format!(
+                "\nLipschitz constant of the logits over the embedded characters, 2-norm: \
+                 proven ≤ {:.4}, found ≥ {:.4} (at the text {:.4})\n\
+                 embedded characters are {:.4e} apart in the mean (K {:.4e}); half of the predictions provably \
+                 stay if a sequence moves by {:.2e} of that",
+                c.lipschitz_upper,
+                c.lipschitz_lower,
+                c.lipschitz_at_text,
+                c.embedded_distance,
+                c.embedded_scale,
+                c.certified_radius,
+            );
         }
         told += &match watch.worst() {
             Some(worst) => format!(

@@ -31,6 +31,8 @@
 //! | [`Spectral`] | W / uᵀ W v | Miyato et al., ICLR 2018 |
 //! | [`MultiHeadAttention`] with a [`Contraction`], [`ContractiveFeedForward`] | c f(x) / L, L a bound of f's constant | Kim et al., ICML 2021 |
 //! | [`InvertibleEncoder`] | x + a(x), x + g(x) that contract, [`ActNorm`] | Behrmann et al., ICML 2019 |
+//! | [`AlmostOrthogonal`] | x (D W)ᵀ + b, ‖D W‖₂ ≤ 1 | Prach and Lampert, ECCV 2022 |
+//! | [`CertifiedBlock`], [`CertifiedLanguageModel`] | x + c f(x) with a known constant | |
 //! | [`LipschitzNorm`] | scores of attention divided by their size | Dasoulas et al., ICML 2021 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
@@ -41,6 +43,7 @@
 
 mod activation;
 mod attention;
+mod certified;
 mod declare;
 mod discover;
 mod dropout;
@@ -67,6 +70,7 @@ pub use attention::{
     AttentionConfig, Contraction, Invariance, KeyValues, MultiHeadAttention, Score,
     ScoreNormalizer, sinusoidal,
 };
+pub use certified::{AlmostOrthogonal, CertifiedBlock, CertifiedConfig, CertifiedLanguageModel};
 pub use discover::discover;
 pub use dropout::Dropout;
 pub use embedding::Embedding;

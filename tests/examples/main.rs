@@ -15,6 +15,7 @@ mod papers;
 mod places;
 mod refusals;
 mod resuming;
+mod self_attention;
 #[path = "../../examples/support/mod.rs"]
 mod support;
 mod transformers;

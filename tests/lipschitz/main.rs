@@ -1,5 +1,6 @@
 //! Lipschitz constants: no bound is exceeded, and the theorems of two papers.
 
+mod certified;
 mod layers;
 mod normalization;
 mod reading;

@@ -259,6 +259,8 @@ fn every_model_and_option_has_a_training_of_its_own() {
         &["--model", "l2-tied"],
         &["--model", "contractive"],
         &["--model", "lstm"],
+        &["--model", "certified"],
+        &["--model", "certified", "--window", "2"],
         &["--norm", "post"],
         &["--layers", "2"],
         &["--width", "12"],
@@ -322,6 +324,29 @@ fn a_look_at_the_model_shows_its_constant_and_its_ranks() {
     // Distances without the theorem's values have no constant, and an LSTM has no layers of tokens.
     assert!(looks("l2")["lipschitz_upper"].is_null());
     assert_eq!(looks("lstm")["effective_rank"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_certified_model_ends_with_its_interval() {
+    let folder = TempDir::new().unwrap();
+    let (lines, _) = run(&folder, &["--model", "certified", "--watch"]);
+    let [summary, look] = [lines.last(), lines.first()].map(|line| line.unwrap());
+    let number = |line: &Value, key: &str| line[key].as_f64().unwrap();
+    for line in [summary, look] {
+        let [lower, upper] = ["lipschitz_lower", "lipschitz_upper"].map(|key| number(line, key));
+        assert!(0.0 < lower && lower <= upper && upper <= 2.0, "{line}");
+    }
+    // K was made as small as that allows.
+    assert!(number(summary, "lipschitz_upper") > 1.99);
+    assert!(number(summary, "lipschitz_at_text") <= number(summary, "lipschitz_lower"));
+    assert!(number(summary, "certified_radius") > 0.0);
+    let accuracy = number(summary, "val_accuracy");
+    assert!((0.05..=1.0).contains(&accuracy), "{accuracy}");
+    assert!(summary["test_accuracy"].is_null());
+    // Others have an accuracy too, and no certificate.
+    let (lines, _) = run(&folder, &[]);
+    let summary = lines.last().unwrap();
+    assert!(summary["val_accuracy"].is_f64() && summary.get("lipschitz_upper").is_none());
 }
 
 #[test]

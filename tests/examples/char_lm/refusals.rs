@@ -76,7 +76,15 @@ fn wrong_input_is_refused_with_a_reason() {
         (&["--save", "no/such/folder/x.ckpt"], "x.ckpt"),
         (
             &["--model", "gru"],
-            "transformer, l2, l2-tied, contractive, lstm",
+            "transformer, l2, l2-tied, contractive, lstm, certified",
+        ),
+        (
+            &["--window", "3"],
+            "--window: expected a model that has it, found transformer",
+        ),
+        (
+            &["--model", "certified", "--norm", "pre"],
+            "--norm: expected a model that has it, found certified",
         ),
         (
             &["--steps", &most, "--eval-interval", &most],

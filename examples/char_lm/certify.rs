@@ -1,0 +1,162 @@
+//! What is measured of a model at the end besides its losses: how many characters it predicts, and how far the
+//! logits of the certified model can move.
+
+use crate::model::CharModel;
+use emmy::data::text::{Symbol, Text};
+use emmy::lipschitz::{Lower, Objective, Search, local};
+use emmy::nn::{CertifiedLanguageModel, Pass};
+use emmy::{Real, Result, Tape, Tensor};
+use serde::Serialize;
+
+/// The windows of the validation text at which the Jacobian is looked at, and the characters of each.
+const WINDOWS: usize = 8;
+const LENGTH: usize = 32;
+
+/// Steps of power iteration at each window, and of the ascent from there.
+const POWER: usize = 100;
+const STEPS: usize = 20;
+
+/// Predictions of a part of the text in windows side by side: each character but the first is predicted once.
+#[derive(Debug, Clone, Default)]
+pub struct Predictions {
+    /// The share of the characters that are the most likely ones.
+    pub accuracy: f64,
+    /// The largest logit less the second, in ascending order, one number per character.
+    pub margins: Vec<f64>,
+}
+
+impl Predictions {
+    /// # Panics
+    /// If the part has less than two characters.
+    pub fn of<F: Real>(
+        model: &CharModel<F>,
+        part: &[Symbol],
+        context: usize,
+        batch: usize,
+    ) -> Self {
+        let count = part.len() - 1;
+        let mut right = 0;
+        let mut margins = Vec::with_capacity(count);
+        let mut add = |start: usize, windows: usize, length: usize| {
+            let read = &part[start..start + windows * length];
+            let read: Vec<usize> = read.iter().map(|&symbol| usize::from(symbol)).collect();
+            let next = &part[start + 1..];
+            let tape = Tape::new();
+            let logits = model.forward(&Pass::eval(&tape, model), &read, windows);
+            let logits = logits.value();
+            let rows = logits.lanes(emmy::ndarray::Axis(2));
+            for (row, &next) in rows.into_iter().zip(next) {
+                let mut best = [(usize::MAX, f64::NEG_INFINITY); 2];
+                for (k, z) in row.iter().enumerate() {
+                    let z = z.as_f64();
+                    if z > best[0].1 {
+                        best = [(k, z), best[0]];
+                    } else if z > best[1].1 {
+                        best[1] = (k, z);
+                    }
+                }
+                right += usize::from(best[0].0 == usize::from(next));
+                margins.push(best[0].1 - best[1].1);
+            }
+        };
+        let whole = count / context;
+        for first in (0..whole).step_by(batch) {
+            add(first * context, batch.min(whole - first), context);
+        }
+        if !count.is_multiple_of(context) {
+            add(whole * context, 1, count % context);
+        }
+        margins.sort_by(f64::total_cmp);
+        Self {
+            accuracy: right as f64 / count as f64,
+            margins,
+        }
+    }
+}
+
+/// The constant of the logits over the embedded characters in the 2-norm, and the size of these characters,
+/// without which it says nothing.
+#[derive(Serialize, Debug, Clone)]
+pub struct Certificate {
+    /// Proven for all inputs.
+    pub lipschitz_upper: f64,
+    /// Found by ascent from windows of the validation text.
+    pub lipschitz_lower: f64,
+    /// The largest norm of the Jacobian at these windows.
+    pub lipschitz_at_text: f64,
+    /// K, the factor of the table.
+    pub embedded_scale: f64,
+    /// The mean distance between the vectors of two characters.
+    pub embedded_distance: f64,
+    /// The perturbation of a sequence that provably changes no prediction of a character, margin / (√2 L): the
+    /// median over the validation text, as a share of that distance.
+    pub certified_radius: f64,
+}
+
+impl Certificate {
+    /// # Errors
+    /// If a weight is not a finite number.
+    pub fn of<F: Real>(
+        net: &CertifiedLanguageModel<F>,
+        text: &Text,
+        margins: &[f64],
+    ) -> Result<Self> {
+        let upper = net.certificate(net.config.context)?.get();
+        let part = &text.validation;
+        let length = LENGTH.min(net.config.context).min(part.len());
+        let scale = net.scale[[0]].as_f64();
+        let last = part.len() - length;
+        let starts: Vec<Tensor<F>> = (0..WINDOWS)
+            .map(|k| {
+                let start = last * k / WINDOWS;
+                let read: Vec<usize> = (part[start..start + length].iter())
+                    .map(|&symbol| usize::from(symbol))
+                    .collect();
+                let tape = Tape::new();
+                net.embedded(&Pass::eval(&tape, net), &read, 1).value()
+            })
+            .collect();
+        let at = |x: &Tensor<F>| {
+            let tape = Tape::new();
+            let x = tape.var(x.clone());
+            local(net.of_embedded(&Pass::eval(&tape, net), x), x, POWER, 0)
+        };
+        let at_text = starts
+            .iter()
+            .map(at)
+            .fold(Lower::ZERO, |a, b| if b > a { b } else { a });
+        let search = Search {
+            steps: STEPS,
+            rate: 0.03 * scale,
+            ..Search::new(Objective::Two, 0)
+        };
+        let found = search.from(starts, |x| net.of_embedded(&Pass::eval(x.tape(), net), x));
+        let distance = scale * mean_distance(&net.tokens.weight);
+        let margin = margins.get(margins.len() / 2).copied().unwrap_or(f64::NAN);
+        Ok(Self {
+            lipschitz_upper: upper,
+            lipschitz_lower: found.lower.get().max(at_text.get()),
+            lipschitz_at_text: at_text.get(),
+            embedded_scale: scale,
+            embedded_distance: distance,
+            certified_radius: margin / (2f64.sqrt() * upper) / distance,
+        })
+    }
+}
+
+/// The mean distance between two rows.
+fn mean_distance<F: Real>(table: &Tensor<F>) -> f64 {
+    let rows: Vec<Vec<f64>> = (table.outer_iter())
+        .map(|row| row.iter().map(|x| x.as_f64()).collect())
+        .collect();
+    let mut sum = 0.0;
+    let mut count = 0;
+    for (k, a) in rows.iter().enumerate() {
+        for b in &rows[..k] {
+            let squares = a.iter().zip(b).map(|(x, y)| (x - y).powi(2));
+            sum += squares.sum::<f64>().sqrt();
+            count += 1;
+        }
+    }
+    sum / f64::from(count.max(1))
+}

@@ -1,0 +1,9 @@
+//! A causal language model with a Lipschitz constant that is chosen.
+
+mod almost_orthogonal;
+mod block;
+mod language;
+
+pub use almost_orthogonal::AlmostOrthogonal;
+pub use block::CertifiedBlock;
+pub use language::{CertifiedConfig, CertifiedLanguageModel};

@@ -1,0 +1,94 @@
+//! `self_attention`: the table and the figure of deep transformers, on small plans.
+
+use crate::{command, json, refused, succeeded};
+use std::process::Output;
+use tempfile::TempDir;
+
+fn run(folder: &TempDir, more: &[&str]) -> Output {
+    let small = [
+        "--dataset",
+        "book",
+        "--width",
+        "8",
+        "--steps",
+        "4",
+        "--table",
+        "1",
+    ];
+    let args = [&small[..], more].concat();
+    command("self_attention", folder, &args).output().unwrap()
+}
+
+#[test]
+fn a_table_has_a_cell_per_depth_and_kind_of_attention() {
+    let folder = TempDir::new().unwrap();
+    let args = ["--layers", "1", "--layers", "2", "--figure", "4", "--json"];
+    let (out, _) = succeeded(&run(&folder, &args));
+    let objects = json(&out);
+    // Each cell in the table, and in the figure.
+    assert_eq!(objects.len(), 12);
+    let models = objects
+        .iter()
+        .map(|object| object["model"].as_str().unwrap());
+    let models: Vec<_> = models.take(6).collect();
+    assert_eq!(
+        models,
+        ["dot", "l2", "contractive", "dot", "l2", "contractive"]
+    );
+    let mut losses: Vec<f64> = (objects[..6].iter())
+        .map(|object| object["test_loss_mean"].as_f64().unwrap())
+        .collect();
+    assert!(
+        losses.iter().all(|loss| (2.0..6.0).contains(loss)),
+        "{losses:?}"
+    );
+    losses.sort_by(f64::total_cmp);
+    losses.dedup();
+    assert_eq!(losses.len(), 6);
+    assert_eq!(objects[3]["paper"], "1.061");
+    assert!(objects[0]["paper"].is_null());
+    assert!(
+        folder
+            .path()
+            .join("figures/self-attention-figure-4.svg")
+            .exists()
+    );
+
+    let path = folder.path().join("results/self_attention.jsonl");
+    let before = std::fs::read_to_string(&path).unwrap();
+    for line in json(&before) {
+        let layers = line["cell"]["layers"].as_u64().unwrap();
+        let curve = line["curve"].as_array().unwrap();
+        let gradients = line["gradients"].as_array().unwrap();
+        assert_eq!((curve.len(), gradients.len()), (1, 1));
+        for norms in gradients {
+            let norms = norms.as_array().unwrap();
+            assert_eq!(norms.len() as u64, layers);
+            assert!(norms.iter().all(|norm| norm.as_f64().unwrap() > 0.0));
+        }
+    }
+    // Finished cells are not run again, and the table can be shown alone.
+    let args = ["--layers", "2", "--model", "l2", "--show"];
+    let (table, _) = succeeded(&run(&folder, &args));
+    assert!(
+        table.contains("L2, W_Q = W_K") && table.contains("(1.168)"),
+        "{table}"
+    );
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let folder = TempDir::new().unwrap();
+    refused(
+        &run(&folder, &["--lr", "nan"]),
+        "--lr: expected a number above 0",
+    );
+    let args = ["--table", "1", "--width", "6"];
+    let output = command("self_attention", &folder, &args).output().unwrap();
+    refused(&output, "--width: expected a multiple of the 4 heads");
+    let args = ["--table", "1", "--steps", "70"];
+    let output = command("self_attention", &folder, &args).output().unwrap();
+    refused(&output, "--steps: expected at most 50, or a multiple of 50");
+    refused(&run(&folder, &["--figure", "3"]), "3 is not in 4..=4");
+}

@@ -1,0 +1,239 @@
+//! The language model with a chosen constant: its parts, its certificate while it trains, and from below.
+
+use super::support::{near, tokens};
+use emmy::lipschitz::{Lp, Objective, Search, Upper, jacobian_norm, quotient};
+use emmy::nn::{AlmostOrthogonal, CertifiedConfig, CertifiedLanguageModel, Module, Pass, Trace};
+use emmy::{Tape, Tensor, Var, init};
+
+type Model = CertifiedLanguageModel<f64>;
+
+const SYMBOLS: [usize; 8] = [3, 1, 4, 1, 5, 2, 6, 5];
+
+fn model(constant: f64) -> Model {
+    let config = CertifiedConfig {
+        window: 3,
+        heads: 2,
+        constant,
+        ..CertifiedConfig::new(7, 8, 2, 16)
+    };
+    CertifiedLanguageModel::new(config, 0).unwrap()
+}
+
+fn logits<'t>(model: &Model, x: Var<'t, f64>) -> Var<'t, f64> {
+    model.of_embedded(&Pass::eval(x.tape(), model), x)
+}
+
+fn embedded(model: &Model) -> Tensor<f64> {
+    let tape = Tape::new();
+    let pass = Pass::eval(&tape, model);
+    model.embedded(&pass, &SYMBOLS, 1).value()
+}
+
+/// Steps of gradient descent on the loss of a sequence, each as long as the weights are large.
+fn trained(model: &mut Model, steps: usize) -> [f64; 2] {
+    let mut seen = [0.0; 2];
+    for step in 0..=steps {
+        let tape = Tape::new();
+        let pass = Pass::train(&tape, model, 0);
+        let z = model.forward(&pass, &SYMBOLS[..7], 1);
+        let loss = z.reshape(&[7, 7]).cross_entropy(&SYMBOLS[1..], None);
+        seen[usize::from(step > 0)] = loss.item();
+        let gradients = pass.gradients(loss);
+        drop(pass);
+        for (p, g) in model.tensors_mut().into_iter().zip(gradients) {
+            let size = |x: &Tensor<f64>| x.iter().map(|x| x * x).sum::<f64>().sqrt();
+            let rate = 0.02 * size(p).max(0.1) / size(&g).max(1e-12);
+            p.scaled_add(-rate, &g);
+        }
+    }
+    seen
+}
+
+fn norm(layer: &AlmostOrthogonal<f64>) -> f64 {
+    let tape = Tape::new();
+    let w = layer.normalized(&Pass::eval(&tape, layer)).value();
+    let w = w.view().into_dimensionality().unwrap();
+    Lp::Two.matrix(w).get()
+}
+
+/// Prach and Lampert, Theorem 1: the norm is at most 1, for wide and for high weights of any size.
+#[test]
+fn almost_orthogonal_maps_do_not_expand() {
+    for (seed, [input, out]) in [[5, 3], [3, 5], [4, 4], [1, 6], [6, 1], [40, 20]]
+        .into_iter()
+        .enumerate()
+    {
+        let mut layer = AlmostOrthogonal::new(input, out, true, &mut init::rng(seed as u64));
+        let first = norm(&layer);
+        assert!(0.3 < first && first < 1.0 + 1e-12, "{first}");
+        // All rows alike: without the sums of the others the norm would be √out.
+        let row = tokens(1, input, seed as u64);
+        layer.weight = row
+            .broadcast(vec![out, input])
+            .unwrap()
+            .to_owned()
+            .into_shared();
+        let alike = norm(&layer);
+        assert!(alike < 1.0 + 1e-12 && alike > 0.3, "{alike}");
+        layer.weight.mapv_inplace(|x| 1e3 * x);
+        near(norm(&layer), alike, 1e-9);
+    }
+    // Orthogonal rows of any lengths: nothing is lost.
+    let mut layer = AlmostOrthogonal::new(4, 3, false, &mut init::rng(0));
+    layer.weight.fill(0.0);
+    for (i, (j, x)) in [(2, 5.0), (0, -0.1), (3, 30.0)].into_iter().enumerate() {
+        layer.weight[[i, j]] = x;
+    }
+    near(norm(&layer), 1.0, 1e-9);
+    // A weight of zeros is a map to the bias.
+    layer.weight.fill(0.0);
+    assert_eq!(norm(&layer), 0.0);
+}
+
+/// Quotient ≤ norm of the Jacobian, also the largest found by ascent, ≤ the certificate ≤ the constant: as the
+/// model starts, after training, and with factors that are as large as one likes.
+#[test]
+fn the_constant_holds_whatever_the_weights_are() {
+    let mut model = model(2.0);
+    for round in 0..3 {
+        match round {
+            0 => {}
+            1 => {
+                let [first, last] = trained(&mut model, 40);
+                assert!(last < 0.5 * first, "{first} {last}");
+            }
+            _ => {
+                for entry in model.entries_mut() {
+                    if entry.name.ends_with("gain") {
+                        entry.tensor.mapv_inplace(|x| -50.0 * x);
+                    }
+                }
+            }
+        }
+        let x = embedded(&model);
+        let certificate = model.certificate(8).unwrap();
+        assert!(
+            certificate <= Upper::new(2.0),
+            "round {round}: {certificate}"
+        );
+        let trace = Trace::at(&model, &x, |pass, x| model.of_embedded(pass, x));
+        let interval = trace.lipschitz(Lp::Two).unwrap();
+        assert_eq!(interval.upper, certificate);
+        let tape = Tape::new();
+        let v = tape.var(x.clone());
+        let here = jacobian_norm(logits(&model, v), v, Lp::Two).0.lower.get();
+        near(interval.lower.get(), here, 1e-3);
+        let search = Search {
+            steps: 5,
+            rate: 0.05 * model.config.scale(),
+            ..Search::new(Objective::Two, 0)
+        };
+        let found = search
+            .from(vec![x.clone()], |x| logits(&model, x))
+            .lower
+            .get();
+        assert!(0.0 < here && here <= found * (1.0 + 1e-9) && found <= certificate.get());
+        // Shorter sequences move no further.
+        assert!(model.certificate(4).unwrap() <= certificate);
+        for seed in 0..20 {
+            let reach = 10f64.powi(seed as i32 % 7) * model.config.scale() / 1e4;
+            let step = tokens(8, model.config.features, seed).mapv(|e| e * reach);
+            let moved = (&x + &step.insert_axis(emmy::ndarray::Axis(0))).into_shared();
+            let q = quotient(|x| logits(&model, x), &x, &moved, Lp::Two);
+            assert!(q.get() <= certificate.get(), "{q} {certificate}");
+        }
+    }
+}
+
+/// The size of the input is free: a certificate below the constant makes K smaller, and changes no logit.
+#[test]
+fn a_tightened_model_predicts_the_same() {
+    for constant in [0.5, 2.0] {
+        let mut model = model(constant);
+        trained(&mut model, 5);
+        let value = |model: &Model| {
+            let tape = Tape::new();
+            let pass = Pass::eval(&tape, model);
+            model.forward(&pass, &SYMBOLS, 1).value()
+        };
+        let (before, logits) = (model.certificate(8).unwrap().get(), value(&model));
+        let scale = model.scale[[0]];
+        let tight = model.tighten().unwrap();
+        near(tight / scale, before / (0.999 * constant), 1e-9);
+        assert!(tight < scale);
+        let after = model.certificate(8).unwrap().get();
+        assert!(0.99 * constant < after && after <= constant, "{after}");
+        for (a, b) in value(&model).iter().zip(&logits) {
+            assert!((a - b).abs() < 1e-9 * (1.0 + b.abs()));
+        }
+    }
+}
+
+/// In f32 the certificate holds too: norms are rounded outward, and a thousandth of the constant is left to
+/// the rounding of the divisors.
+#[test]
+fn the_certificate_of_small_numbers() {
+    let config = CertifiedConfig::new(7, 8, 2, 16);
+    let mut model = CertifiedLanguageModel::<f32>::new(config, 1).unwrap();
+    assert!(model.certificate(8).unwrap().get() <= 2.0);
+    model.tighten().unwrap();
+    let tight = model.certificate(8).unwrap().get();
+    assert!(1.99 < tight && tight <= 2.0, "{tight}");
+}
+
+/// A logit depends on no later symbol, and the window ends where the sequence begins.
+#[test]
+fn later_symbols_are_not_seen() {
+    let model = model(2.0);
+    let value = |symbols: &[usize]| {
+        let tape = Tape::new();
+        let pass = Pass::eval(&tape, &model);
+        model.forward(&pass, symbols, 1).value()
+    };
+    let all = value(&SYMBOLS);
+    for n in 1..8 {
+        let some = value(&SYMBOLS[..n]);
+        for (a, b) in some.iter().zip(&all) {
+            near(*a, *b, 1e-9);
+        }
+    }
+}
+
+#[test]
+fn sizes_that_do_not_fit_are_refused() {
+    let config = CertifiedConfig::new(7, 8, 2, 16);
+    let refused = |config| {
+        CertifiedLanguageModel::<f64>::new(config, 0)
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(
+        refused(CertifiedConfig {
+            window: 0,
+            ..config
+        })
+        .contains("window")
+    );
+    assert!(refused(CertifiedConfig { heads: 3, ..config }).contains("a multiple of the 3 heads"));
+    assert!(
+        refused(CertifiedConfig {
+            constant: 0.0,
+            ..config
+        })
+        .contains("above 0")
+    );
+    assert!(
+        refused(CertifiedConfig {
+            layers: 99,
+            ..config
+        })
+        .contains("at most 1e12")
+    );
+    assert!(
+        refused(CertifiedConfig {
+            dropout: 1.0,
+            ..config
+        })
+        .contains("below 1")
+    );
+}
