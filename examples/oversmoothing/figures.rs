@@ -7,6 +7,9 @@ use crate::support::figures::Figure;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
 use crate::tables::Way;
 
+/// What is drawn of a run, layer by layer.
+type Measure = fn(&Run) -> &[Option<f32>];
+
 /// One panel per data set and depth: the effective rank behind each layer; one curve per method, the mean of
 /// the runs of the chosen s.
 pub fn ranks(plan: &Plan, runs: &Runs) -> Option<Figure> {
@@ -41,8 +44,7 @@ pub fn ranks(plan: &Plan, runs: &Runs) -> Option<Figure> {
                 panels.len() - 1
             }
         };
-        let of: [fn(&Run) -> &[Option<f32>]; 2] =
-            [|run| &run.outcome.erank, |run| &run.outcome.similarity];
+        let of: [Measure; 2] = [|run| &run.outcome.erank, |run| &run.outcome.similarity];
         for (panel, of) in panels[at].1.iter_mut().zip(of) {
             let points = (0..layers - 1).filter_map(|l| {
                 let known: Vec<f64> = (chosen.iter())

@@ -8,9 +8,12 @@ use crate::cell::Method;
 /// The columns.
 pub const LAYERS: [usize; 5] = [2, 4, 8, 16, 32];
 
+/// A method and its numbers by depth.
+pub type Row = (Method, [&'static str; 5]);
+
 /// The data sets, and per method the numbers by depth.
 #[rustfmt::skip]
-pub const TABLE_3: [(&str, [(Method, [&str; 5]); 4]); 4] = [
+pub const TABLE_3: [(&str, [Row; 4]); 4] = [
     ("cora", [
         (Method::None, ["81.75 ± 0.51", "72.61 ± 2.42", "17.71 ± 6.89", "20.71 ± 8.54", "19.69 ± 9.54"]),
         (Method::Layer, ["79.96 ± 0.73", "77.45 ± 0.67", "39.09 ± 4.68", "7.79 ± 0.00", "7.79 ± 0.00"]),

@@ -87,7 +87,7 @@ fn its_laws() {
         let tape = Tape::new();
         let pass = Pass::train(&tape, &net, 0);
         let y = run(&net, &pass);
-        let loss = (y.tanh() * tape.constant(&rows(&[5, 2], 1.0, 8))).sum_all();
+        let loss = (y.tanh() * tape.constant(rows(&[5, 2], 1.0, 8))).sum_all();
         let gradients = pass.gradients(loss);
         for law in &found {
             let worst = law.measure(&net.tensors(), &gradients).worst();
@@ -96,7 +96,7 @@ fn its_laws() {
         found.into_iter().map(|law| law.name).collect::<Vec<_>>()
     };
     fn run<'t>(net: &Between, pass: &Pass<'t, '_, f64>) -> Var<'t, f64> {
-        let x = pass.tape().constant(&rows(&[5, 4], 1.0, 7));
+        let x = pass.tape().constant(rows(&[5, 4], 1.0, 7));
         let y = net.step.forward(pass, net.first.forward(pass, x));
         net.last.forward(pass, y)
     }

@@ -2,15 +2,15 @@
 //!
 //! | letter | shape | meaning |
 //! |---|---|---|
-//! | u | [B, n, d] | rows that are compared, of B items |
-//! | z | [B, n, e] | rows of which means are taken |
+//! | u | B × n × d | rows that are compared, of B items |
+//! | z | B × n × e | rows of which means are taken |
 //! | f | | factor of the scores |
-//! | a | [n] | f ‖u_i‖²/2 |
-//! | E | [n, n] | exp(f u_i·u_j − a_i − a_j), which is symmetric and at most 1; never stored |
-//! | w | [n] | exp(a_i − max a) |
-//! | D | [B, n] | Σ_j E_ij w_j |
-//! | y, gy | [B, n, e] | Σ_j P_ij z_j with P_ij = softmax_j(f u_i·u_j) = E_ij w_j / D_i, and its adjoint |
-//! | ρ | [n] | f (gy_i · y_i) / D_i |
+//! | a | n | f ‖u_i‖²/2 |
+//! | E | n × n | exp(f u_i·u_j − a_i − a_j), which is symmetric and at most 1; never stored |
+//! | w | n | exp(a_i − max a) |
+//! | D | B × n | Σ_j E_ij w_j |
+//! | y, gy | B × n × e | Σ_j P_ij z_j with P_ij = softmax_j(f u_i·u_j) = E_ij w_j / D_i, and its adjoint |
+//! | ρ | n | f (gy_i · y_i) / D_i |
 //!
 //! z̄_j = w_j Σ_i E_ij gy_i / D_i and ū_i = Σ_j T_ij u_j, where both roles of a pair make T symmetric:
 //!
@@ -47,6 +47,9 @@ pub struct Symmetric<'a, F> {
     /// n × n and symmetric: rows i and j are not compared where there is an entry (i, j).
     pub except: Option<&'a Pattern>,
 }
+
+/// The pairs of tiles of one task, with the number of its item.
+type Task = (usize, Vec<[Range<usize>; 2]>);
 
 /// One item: its rows, and the numbers per row that every tile needs.
 struct Item<'a, F: Real> {
@@ -249,7 +252,7 @@ impl<F: Real> Symmetric<'_, F> {
 
     /// The pairs of tiles on and above the diagonal, cut into tasks of one item each, and the number of tasks
     /// per item. They do not depend on the number of threads.
-    fn tasks(&self) -> (Vec<(usize, Vec<[Range<usize>; 2]>)>, usize) {
+    fn tasks(&self) -> (Vec<Task>, usize) {
         let mut pairs = Vec::new();
         for i in par::chunks(self.rows, TILE[0]) {
             // Of a tile on the diagonal one half is the other: it is cut once more.

@@ -267,8 +267,8 @@ fn detached_coefficients_are_constants() {
         let layer = config.build::<f64>(3);
         let tape = Tape::new();
         let h = tape.var(&h);
-        let loss = (layer.forward(&Pass::eval(&tape, &layer), h) * tape.constant(&x(&[5, 3], 7)))
-            .sum_all();
+        let loss =
+            (layer.forward(&Pass::eval(&tape, &layer), h) * tape.constant(x(&[5, 3], 7))).sum_all();
         let gradient = grad(loss, &[h]).remove(0);
         (gradient * h.value()).sum() - loss.value().sum()
     };

@@ -260,7 +260,8 @@ fn log_sum_exp(d: &mut Sampler) -> Case {
 
 /// Queries and keys alike: without a mask, or without a set of edges, symmetric (a kernel of its own) or not.
 fn attend_symmetric(d: &mut Sampler) -> Case {
-    let lead = d.one_of(&[vec![], vec![2], vec![1, 3]]);
+    let leads: [&[usize]; 3] = [&[], &[2], &[1, 3]];
+    let lead = leads[d.count(0, 2)];
     let n = d.one_of(&[0, 1, 2, 4]);
     let mut hidden: Vec<bool> = (0..n * n).map(|_| d.flag()).collect();
     match d.count(0, 2) {
@@ -280,7 +281,7 @@ fn attend_symmetric(d: &mut Sampler) -> Case {
         dropout: None,
     };
     let (width, value_width) = (d.one_of(&[1, 2, 5]), d.one_of(&[1, 3]));
-    let shape = |width: usize| [&lead[..], &[n, width]].concat();
+    let shape = |width: usize| [lead, &[n, width]].concat();
     let args = vec![d.signed(&shape(width)), d.signed(&shape(value_width))];
     let function = function!([attention] | x | attention.attend_symmetric::<F>(x[0], x[1]));
     let out = shape(value_width);
