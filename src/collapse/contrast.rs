@@ -7,10 +7,10 @@
 //! | τ | number | temperature |
 
 use super::{sizes, unit_rows};
-use crate::autodiff::{Var, checkpoint};
+use crate::autodiff::Var;
+use crate::ops::attention::{Compared, DenseAttention, Mask};
 use crate::real::Real;
-use crate::tensor::tensor;
-use std::ops::Range;
+use crate::sparse::Pattern;
 
 /// L(i, i⁺) = −ln( exp(h_i·h_{i⁺}/τ) / (Σ_k exp(h_i·h_k/τ) − exp(h_i·h_i/τ)) ), Eq. (1), one per row: `[n]`.
 ///
@@ -40,7 +40,8 @@ pub fn alignment<'t, F: Real>(h: Var<'t, F>, positives: &[usize], tau: f64) -> V
 
 /// ln Σ_k exp(h_i·h_k/τ), Eq. (2), one per row: `[n]`; the sum has k = i.
 ///
-/// Scores are computed in blocks of 512 rows, for the derivative too, so no matrix of n × n is stored.
+/// Scores are computed tile by tile, for the derivative too, so no matrix of n × n is stored
+/// ([`DenseAttention::log_sum_exp`]).
 ///
 /// # Panics
 /// If h is no matrix, or τ is not positive.
@@ -53,7 +54,7 @@ pub fn uniformity_by_row<F: Real>(h: Var<'_, F>, tau: f64) -> Var<'_, F> {
 /// exp(h_i·h_j/τ) and D its row sums, Eq. (5).
 ///
 /// Between n ln n, as for rows of zeros, and n (ln n + max‖h_i‖²/τ), as for equal rows; smaller is more
-/// uniform. Scores are computed in blocks of 512 rows.
+/// uniform. No matrix of n × n is stored.
 ///
 /// # Panics
 /// If h is no matrix, or τ is not positive.
@@ -102,32 +103,26 @@ fn aligned<'t, F: Real>(op: &str, h: Var<'t, F>, positives: &[usize], tau: f64) 
     -products.sum(&[1], false).scale(F::of(inverse))
 }
 
-/// Rows of scores that are computed at a time.
-const BLOCK: usize = 512;
-
 /// ln Σ_k exp(h_i·h_k/τ) over all k, or over k ≠ i.
 #[track_caller]
 fn log_sums<'t, F: Real>(op: &'static str, h: Var<'t, F>, tau: f64, own: bool) -> Var<'t, F> {
     let [n, _] = sizes(op, &h.shape());
-    let inverse = inverse(op, tau);
-    if n <= BLOCK {
-        return of_rows(h, 0..n, inverse, own);
-    }
-    let blocks = (0..n).step_by(BLOCK).map(|start| {
-        let rows = start..n.min(start + BLOCK);
-        checkpoint(op, &[h], move |h| of_rows(h[0], rows.clone(), inverse, own))
-    });
-    Var::concat(&blocks.collect::<Vec<_>>(), 0)
-}
-
-fn of_rows<F: Real>(h: Var<'_, F>, rows: Range<usize>, inverse: f64, own: bool) -> Var<'_, F> {
-    let (n, first, count) = (h.shape()[0], rows.start, rows.len());
-    let scores = h.slice(0, rows).matmul(h.t()).scale(F::of(inverse));
-    if own {
-        return scores.logsumexp(-1, false);
-    }
-    let others = (0..count * n).map(|k| k / n + first != k % n);
-    scores.logsumexp_masked(-1, &tensor(&[count, n], others.collect()), false)
+    let itself = || {
+        let pairs: Vec<_> = (0..n).map(|i| (i, i)).collect();
+        Pattern::from_pairs(n, n, &pairs).expect("one entry per row")
+    };
+    let attention = DenseAttention {
+        scale: inverse(op, tau),
+        mask: if own {
+            Mask::none()
+        } else {
+            Mask::all_but(itself())
+        },
+        dropout: None,
+    };
+    let one_head = h.unsqueeze(-2);
+    let all = Compared::new(one_head, one_head, one_head);
+    attention.log_sum_exp(all).reshape(&[n])
 }
 
 /// 1/τ.

@@ -79,9 +79,9 @@ fn the_derivative_of_the_uniformity_loss() {
     alike(&softmax(&h.dot(&h.t())).dot(&h), &terms(&h, 1.0)[0], 1e-14);
 }
 
-/// More rows than are computed at a time: the same loss and derivative, and no matrix of n × n on the tape.
+/// More rows than one tile has: the same loss and derivative, and no matrix of n × n on the tape.
 #[test]
-fn many_rows_are_computed_in_blocks() {
+fn many_rows_are_computed_in_tiles() {
     let h = rows(600, 3, 1.0, 0);
     let (_, sums) = scores(&h, 0.7);
     let tape = Tape::new();
