@@ -2,7 +2,11 @@
 
 use super::support::{near, tokens};
 use emmy::lipschitz::{Lp, Objective, Search, Upper, jacobian_norm, quotient};
-use emmy::nn::{AlmostOrthogonal, CertifiedConfig, CertifiedLanguageModel, Module, Pass, Trace};
+use emmy::nn::{
+    AlmostOrthogonal, AttentionConfig, CertifiedConfig, CertifiedLanguageModel, Contraction,
+    Module, MultiHeadAttention, Pass, Trace,
+};
+use emmy::ops::attention::Mask;
 use emmy::{Tape, Tensor, Var, init};
 
 type Model = CertifiedLanguageModel<f64>;
@@ -179,6 +183,39 @@ fn the_certificate_of_small_numbers() {
     model.tighten().unwrap();
     let tight = model.certificate(8).unwrap().get();
     assert!(1.99 < tight && tight <= 2.0, "{tight}");
+}
+
+/// A divisor that is made of norms of the weights has a part in the laws of attention: 2-norms leave turns, the
+/// ∞-norm leaves nothing, and a divisor that is a constant for derivatives changes nothing.
+#[test]
+fn the_laws_of_attention_that_is_divided_by_its_bound() {
+    for (p, stop_gradient, expected) in [
+        (Lp::Two, false, 4),
+        (Lp::Inf, false, 0),
+        (Lp::Two, true, 4),
+        (Lp::Inf, true, 4),
+    ] {
+        let config = AttentionConfig {
+            contraction: Some(Contraction {
+                stop_gradient,
+                ..Contraction::new(1.0, p)
+            }),
+            ..AttentionConfig::l2(6, 2)
+        };
+        let layer = MultiHeadAttention::<f64>::new(config, &mut init::rng(3)).unwrap();
+        let x = tokens(5, 6, 0);
+        let trace = Trace::at(&layer, &x, |pass, x| layer.forward(pass, x, &Mask::none()));
+        let tape = Tape::new();
+        let pass = Pass::train(&tape, &layer, 0);
+        let y = layer.forward(&pass, tape.constant(x), &Mask::none());
+        let gradients = pass.gradients(y.scale(10.0).tanh().exp().sum_all());
+        let laws = trace.laws();
+        assert_eq!(laws.len(), expected, "{p} {stop_gradient}");
+        for law in laws {
+            let worst = law.measure(&layer.tensors(), &gradients).worst();
+            assert!(worst < 1e-9, "{p} {stop_gradient} {}: {worst}", law.name);
+        }
+    }
 }
 
 /// A logit depends on no later symbol, and the window ends where the sequence begins.

@@ -1,6 +1,7 @@
 //! The conservation laws inside an attention layer: of queries and keys, and of values and output.
 
 use super::{Invariance, MultiHeadAttention, Score};
+use crate::linalg::Lp;
 use crate::nn::{Linear, Params};
 use crate::real::Real;
 use crate::symmetry::{Law, Slice, Symmetry, Term};
@@ -18,14 +19,25 @@ impl<F: Real> MultiHeadAttention<F> {
     /// | distance | turns, and equal shifts | W_Q G_Qᵀ + W_K G_Kᵀ symmetric |
     ///
     /// W is augmented by b. Values and output: v → Av, W_O → W_O A⁻¹, any A. A score normaliser leaves of all
-    /// this what it declares ([`Invariance`]).
+    /// this what it declares ([`Invariance`]), a [contraction](super::AttentionConfig::contraction) the turns if
+    /// its norm is the 2-norm, and nothing if it is another.
     pub(super) fn inside(&self, params: &Params<'_, F>) -> Vec<Law> {
-        let (open, turns) = match self.normalizer.as_ref().map(|n| n.invariance()) {
+        let c = &self.config;
+        // A bound that divides is a product of norms of the weights: 2-norms do not change with turns, the
+        // others do. A divisor that is a constant for derivatives has no part in any law.
+        let divisor = match c.contraction.filter(|c| !c.stop_gradient) {
+            None => None,
+            Some(c) if c.p == Lp::Two => Some(Invariance::Rotations),
+            Some(_) => Some(Invariance::Nothing),
+        };
+        let normalizer = self.normalizer.as_ref().map(|n| n.invariance());
+        let of = |known: &Option<Invariance>| match known {
             None => (true, true),
             Some(Invariance::Rotations) => (false, true),
             Some(Invariance::Nothing) => (false, false),
         };
-        let c = &self.config;
+        let (a, b) = (of(&divisor), of(&normalizer));
+        let (open, turns) = (a.0 && b.0, a.1 && b.1);
         let mut laws = Vec::new();
         for g in 0..c.groups {
             match (c.rotary, c.normalize, c.score) {
