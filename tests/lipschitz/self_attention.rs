@@ -55,6 +55,41 @@ fn norm_at(f: &Attention, x: &Tensor<f64>) -> f64 {
         .get()
 }
 
+/// Eq. (5) and (6) at any inputs, D = H = 1: J_ij = a Xᵀ P⁽ⁱ⁾ E_ji X + δ_ij a Xᵀ P⁽ⁱ⁾ X + P_ij with P⁽ⁱ⁾ =
+/// diag(P_i) − P_iᵀ P_i, for queries and keys with weights whose product is a; Eq. (7), Xᵀ P⁽ⁱ⁾ X is the
+/// variance under P_i.
+#[test]
+fn the_jacobian_of_dot_product_attention() {
+    let (n, a) = (5, 0.6 * 0.6);
+    let mut f = scalar(Score::Dot, 1.0);
+    f.query.weight.fill(0.6);
+    for p in &mut f.key {
+        p.weight.fill(0.6);
+    }
+    for seed in 0..20 {
+        let x = tokens(n, 1, seed);
+        let tape = Tape::new();
+        let v = tape.var(x.clone().into_shared());
+        let j = jacobian(run(&f, v, &Mask::none()), v);
+        let at = |i: usize| x[[i, 0]];
+        for i in 0..n {
+            let total: f64 = (0..n).map(|k| (a * at(i) * at(k)).exp()).sum();
+            let p = |k: usize| (a * at(i) * at(k)).exp() / total;
+            let mean: f64 = (0..n).map(|k| p(k) * at(k)).sum();
+            // Entry k of Xᵀ P⁽ⁱ⁾.
+            let spread = |k: usize| p(k) * (at(k) - mean);
+            let variance: f64 = (0..n).map(|k| spread(k) * at(k)).sum();
+            let about: f64 = (0..n).map(|k| p(k) * (at(k) - mean).powi(2)).sum();
+            near(variance, about, 1e-12);
+            for k in 0..n {
+                let own = if i == k { a * variance } else { 0.0 };
+                let expected = a * spread(k) * at(i) + own + p(k);
+                near(j[[i, 0, k, 0]], expected, 1e-12);
+            }
+        }
+    }
+}
+
 /// Theorem 3.1, exactly: with D = H = 1 and x_i = 0, J_ii = a Var(x) + 1/N, a the product of the weights of
 /// queries and keys. So the norm grows without bound.
 #[test]

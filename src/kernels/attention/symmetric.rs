@@ -256,7 +256,7 @@ impl<F: Real> Symmetric<'_, F> {
         let mut pairs = Vec::new();
         for i in par::chunks(self.rows, TILE[0]) {
             // Of a tile on the diagonal one half is the other: it is cut once more.
-            let middle = (i.start + i.len() / 2).next_multiple_of(2).min(i.end);
+            let middle = i.start + i.len().div_ceil(2);
             let [first, second] = [i.start..middle, middle..i.end];
             pairs.push([first.clone(), first.clone()]);
             if !second.is_empty() {
