@@ -1,5 +1,5 @@
-//! What is measured of a model at the end besides its losses: how many characters it predicts, and how far the
-//! logits of the certified model can move.
+//! What is measured of a model at the end besides its losses: how many characters it predicts, and how far
+//! the logits of the certified model can move.
 
 use crate::model::CharModel;
 use emmy::data::text::{Symbol, Text};
@@ -88,8 +88,8 @@ pub struct Certificate {
     pub embedded_scale: f64,
     /// The mean distance between the vectors of two characters.
     pub embedded_distance: f64,
-    /// The perturbation of a sequence that provably changes no prediction of a character, margin / (√2 L): the
-    /// median over the validation text, as a share of that distance.
+    /// The perturbation of a sequence that provably changes no prediction of a character, margin / (√2 L):
+    /// the median over the validation text, as a share of that distance.
     pub certified_radius: f64,
 }
 

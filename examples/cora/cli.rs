@@ -46,8 +46,8 @@ pub struct Cli {
     #[arg(long, value_name = "NAME", default_value = "none")]
     pub norm: NormOfNodes,
 
-    /// Scale of the norm: s of pair, pair-si, contra and contra-v2, λ of dgn [default: 1; contra and contra-v2
-    /// 0.5; dgn 0.01]
+    /// Scale of the norm: s of pair, pair-si, contra and contra-v2, λ of dgn [default: 1; contra and
+    /// contra-v2 0.5; dgn 0.01]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub norm_scale: Option<f64>,
 

@@ -1,7 +1,7 @@
 //! Everything that decides the result of one run.
 
 use crate::run::{Outcome, Prepared};
-use crate::support::args::Float;
+use crate::support::args::{Float, typed};
 use crate::support::paper::{self, Progress};
 use crate::support::{memory, sizes};
 use crate::trees;
@@ -50,12 +50,6 @@ pub enum Normaliser {
     Layer,
     /// PairNorm behind each layer
     Pair,
-}
-
-/// A name as it is typed.
-pub fn typed(value: &impl ValueEnum) -> String {
-    let value = value.to_possible_value().expect("no variant is skipped");
-    value.get_name().to_owned()
 }
 
 impl fmt::Display for Model {

@@ -2,9 +2,9 @@
 //!
 //! Where paper and published code give no setting, a comment states our choice.
 
-use crate::cell::{Cell, Model, Normaliser, typed};
+use crate::cell::{Cell, Model, Normaliser};
 use crate::numbers::{self, Variant};
-use crate::support::args::Float;
+use crate::support::args::{Float, typed};
 use crate::support::paper;
 use crate::trees;
 use emmy::data::Name;

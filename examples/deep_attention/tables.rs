@@ -2,7 +2,7 @@
 
 use crate::plan::Plan;
 use crate::run::{Run, Runs};
-use crate::support::paper::table::{Spread, Style, grid};
+use crate::support::paper::table::{Spread, Style, effort, grid};
 use crate::support::report::mean_std;
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ pub fn render(plan: &Plan, settings: &str, runs: &Runs) -> String {
             ),
         }
     });
-    let hours = all.iter().map(|run| run.seconds).sum::<f64>() / 3600.0;
+    let seconds = all.iter().map(|run| run.seconds).sum();
     let stopped = all
         .iter()
         .filter(|run| run.outcome.stopped.is_some())
@@ -100,15 +100,11 @@ pub fn render(plan: &Plan, settings: &str, runs: &Runs) -> String {
         true => ": ours (the paper's)",
         false => "",
     };
-    let ended = match stopped {
-        0 => String::new(),
-        n => format!("; {n} of them ended with a loss that is no finite number"),
-    };
     format!(
         "{}{settings}{beside}\n\n{accuracies}\nLargest gradient of a layer's attention; epoch of the best model, epochs, time of a run\n\n{efforts}\n\
-         {} runs, {hours:.2} h in all{ended}\n",
+         {}\n",
         plan.title,
-        all.len(),
+        effort(all.len(), seconds, stopped),
     )
 }
 

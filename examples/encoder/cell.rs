@@ -2,11 +2,10 @@
 
 use crate::pretrained::Pretrained;
 use crate::sentences::{CONTEXT, Sentence, Task, sentences};
+use crate::support::args::typed;
 use crate::support::paper::{self, Progress};
 use crate::support::transformers::show::Deep;
-use crate::support::transformers::{
-    Examples, Layers, Normaliser, Outcome, Part, Recipe, train, typed,
-};
+use crate::support::transformers::{Examples, Layers, Normaliser, Outcome, Part, Recipe, train};
 use crate::words;
 use emmy::nn::{Bert, BertConfig, ContraConfig, Dropout, Linear, Pass};
 use emmy::ops::attention::Mask;

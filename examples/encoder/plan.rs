@@ -3,8 +3,9 @@
 use crate::cell::Cell;
 use crate::pretrained::Pretrained;
 use crate::sentences::Task;
+use crate::support::args::typed;
 use crate::support::paper;
-use crate::support::transformers::{Arguments, Normaliser, Place, Recipe, Variant, typed};
+use crate::support::transformers::{Arguments, Normaliser, Place, Recipe, Variant};
 
 pub type Plan = paper::Plan<Cell>;
 

@@ -1,7 +1,7 @@
 //! Everything that decides the result of one run.
 
 use crate::run::{Outcome, Prepared};
-use crate::support::args::Float;
+use crate::support::args::{Float, typed};
 use crate::support::paper::{self, Progress};
 use crate::support::sizes;
 use clap::ValueEnum;
@@ -44,12 +44,6 @@ pub enum Split {
     Published,
     /// The public test set, 1000 nodes
     Public,
-}
-
-/// A name as it is typed.
-fn typed(value: &impl ValueEnum) -> String {
-    let value = value.to_possible_value().expect("no variant is skipped");
-    value.get_name().to_owned()
 }
 
 impl fmt::Display for Method {

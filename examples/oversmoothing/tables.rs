@@ -3,7 +3,7 @@
 use crate::numbers::is_constant;
 use crate::plan::Plan;
 use crate::run::{Run, Runs};
-use crate::support::paper::table::{Spread, Style, grid};
+use crate::support::paper::table::{Spread, Style, effort, grid};
 use crate::support::report::mean_std;
 
 const STYLE: Style = Style {
@@ -39,7 +39,8 @@ impl Way {
         score.unwrap_or(0.0)
     }
 
-    /// The runs of the chosen s, the first of equals.
+    /// The runs of the chosen s, the first of equals. A scale with fewer finished runs than another is not
+    /// chosen: one lucky run would beat five.
     pub fn chosen<'a>(self, runs: &[&'a Run]) -> Vec<&'a Run> {
         let mut groups: Vec<Vec<&'a Run>> = Vec::new();
         for &run in runs {
@@ -51,6 +52,8 @@ impl Way {
                 None => groups.push(vec![run]),
             }
         }
+        let most = groups.iter().map(Vec::len).max();
+        groups.retain(|group| Some(group.len()) == most);
         let score = |runs: &[&Run]| {
             let values: Vec<f64> = runs.iter().map(|run| self.score(run)).collect();
             mean_std(&values).0
@@ -126,7 +129,7 @@ pub fn render(plan: &Plan, settings: &str, runs: &Runs) -> String {
             ),
         }
     });
-    let hours = all.iter().map(|run| run.seconds).sum::<f64>() / 3600.0;
+    let seconds = all.iter().map(|run| run.seconds).sum();
     let stopped = all
         .iter()
         .filter(|run| run.outcome.stopped.is_some())
@@ -135,20 +138,16 @@ pub fn render(plan: &Plan, settings: &str, runs: &Runs) -> String {
         true => ": ours (the paper's)",
         false => "",
     };
-    let ended = match stopped {
-        0 => String::new(),
-        n => format!("; {n} of them ended with a loss that is no finite number"),
-    };
     format!(
         "{}{settings}{beside}\n\n\
          s chosen on the validation nodes, accuracy at the best validation epoch\n\n{}\n\
          As published: s chosen on the test nodes, accuracy after the last epoch\n\n{}\n\
          † one class for all nodes, in every run; of the paper, numbers without any deviation\n\n\
          Effective rank and mean cosine similarity behind the last hidden layer, s chosen on the validation nodes\n\n{ranks}\n\
-         {} runs, {hours:.2} h in all{ended}\n",
+         {}\n",
         plan.title,
         accuracies(Way::Validation),
         accuracies(Way::Published),
-        all.len(),
+        effort(all.len(), seconds, stopped),
     )
 }

@@ -1,6 +1,7 @@
 //! Everything that decides the result of one run.
 
 use crate::run::Outcome;
+use crate::support::args::typed;
 use crate::support::paper::{self, Progress};
 use clap::ValueEnum;
 use emmy::Result;
@@ -72,11 +73,6 @@ impl Dataset {
             Self::Book => "book",
         }
     }
-}
-
-fn typed(value: &impl ValueEnum) -> String {
-    let value = value.to_possible_value().expect("no variant is skipped");
-    value.get_name().to_owned()
 }
 
 /// Everything that decides the result of one run.

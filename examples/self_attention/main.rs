@@ -1,6 +1,6 @@
-//! "The Lipschitz Constant of Self-Attention" (Kim, Papamakarios and Mnih, ICML 2021): Table 1 and Figure 4, how
-//! deep transformers with three kinds of attention train with a fixed learning rate, at sizes that train in
-//! minutes. Figures 2, 3 and 5 are those of the example `lipschitz`.
+//! "The Lipschitz Constant of Self-Attention" (Kim, Papamakarios and Mnih, ICML 2021): Table 1 and Figure 4,
+//! how deep transformers with three kinds of attention train with a fixed learning rate, at sizes that train
+//! in minutes. Figures 2, 3 and 5 are those of the example `lipschitz`.
 //!
 //! Without arguments, `cargo run --release --example self_attention` trains two depths for a few steps on the
 //! project's own book; `--table 1` and `--figure 4` run the paper's depths on Penn Treebank.
@@ -23,7 +23,8 @@ use support::figures::Figure;
 use support::paper::{self, Entry, Filter, Options, Paper, Part, Plan, Runs, Shown};
 use support::report::mean_std;
 
-/// Reproduce Table 1 and Figure 4 of "The Lipschitz Constant of Self-Attention" at sizes that train in minutes
+/// Reproduce Table 1 and Figure 4 of "The Lipschitz Constant of Self-Attention" at sizes that train in
+/// minutes
 #[derive(Parser, Debug)]
 #[command(name = "self_attention", version, after_help = SETTINGS)]
 struct Cli {

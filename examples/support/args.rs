@@ -118,6 +118,12 @@ impl Data {
     }
 }
 
+/// A name as it is typed.
+pub fn typed(value: &impl ValueEnum) -> String {
+    let value = value.to_possible_value().expect("no variant is skipped");
+    value.get_name().to_owned()
+}
+
 /// The features for training, as in the papers: rows that sum to one for the citation sets,
 /// features as published for the others.
 pub fn features<F: Real>(set: &Dataset) -> Csr<F> {

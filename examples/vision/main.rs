@@ -1,9 +1,9 @@
 //! "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond" (Guo, Wang, Du and Wang, ICLR
 //! 2023) on images: vision transformers with ContraNorm and without.
 //!
-//! Without arguments, `cargo run --release --example vision` trains eight blocks on generated images and draws
-//! how far their tokens collapse, layer by layer. `--table 2` and `--figure 2` or `3` are the paper's, at the
-//! size of a processor; `--depth 12 --norm contra --s 0.2 --seeds 3 --json` names a cell.
+//! Without arguments, `cargo run --release --example vision` trains eight blocks on generated images and
+//! draws how far their tokens collapse, layer by layer. `--table 2` and `--figure 2` or `3` are the paper's,
+//! at the size of a processor; `--depth 12 --norm contra --s 0.2 --seeds 3 --json` names a cell.
 
 #[path = "../support/mod.rs"]
 mod support;

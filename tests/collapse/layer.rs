@@ -1,5 +1,5 @@
-//! The layer `ContraNorm`: its forms are the steps of the paper, its laws, its Lipschitz constants, and what it
-//! does to depth.
+//! The layer `ContraNorm`: its forms are the steps of the paper, its laws, its Lipschitz constants, and what
+//! it does to depth.
 
 use emmy::autodiff::grad;
 use emmy::collapse::{Spectrum, uniformity, value, variance};
@@ -21,8 +21,8 @@ fn apply(layer: &ContraNorm<f64>, x: &Tensor<f64>) -> Tensor<f64> {
     layer.forward(&pass, tape.constant(x)).value()
 }
 
-/// Eq. (6) is H − s ∂L/∂H for the uniformity loss L, at every τ; Eq. (7) is half of it where the other half is
-/// equal, at points evenly on a circle; as printed, without τ in the softmax, it is not (E12).
+/// Eq. (6) is H − s ∂L/∂H for the uniformity loss L, at every τ; Eq. (7) is half of it where the other half
+/// is equal, at points evenly on a circle; as printed, without τ in the softmax, it is not (E12).
 #[test]
 fn its_step_is_descent_of_the_uniformity_loss() {
     let (s, tau) = (0.3, 0.6);

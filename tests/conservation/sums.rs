@@ -44,8 +44,8 @@ fn same(a: f64, b: f64) {
     assert!((a - b).abs() <= 1e-12 * (1.0 + a.abs()), "{a} and {b}");
 }
 
-/// Eq. (8): the law of a neuron between the last two layers, each product written as the square of a parameter
-/// times its relative gradient: Σ_j w_ij² (g_ij/w_ij) − a_i² (g_i/a_i) = Σ_k w_ki² (g_ki/w_ki).
+/// Eq. (8): the law of a neuron between the last two layers, each product written as the square of a
+/// parameter times its relative gradient: Σ_j w_ij² (g_ij/w_ij) − a_i² (g_i/a_i) = Σ_k w_ki² (g_ki/w_ki).
 #[test]
 fn by_relative_gradients() {
     for seed in 0..20 {

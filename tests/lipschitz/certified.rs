@@ -94,8 +94,8 @@ fn almost_orthogonal_maps_do_not_expand() {
     assert_eq!(norm(&layer), 0.0);
 }
 
-/// Quotient ≤ norm of the Jacobian, also the largest found by ascent, ≤ the certificate ≤ the constant: as the
-/// model starts, after training, and with factors that are as large as one likes.
+/// Quotient ≤ norm of the Jacobian, also the largest found by ascent, ≤ the certificate ≤ the constant: as
+/// the model starts, after training, and with factors that are as large as one likes.
 #[test]
 fn the_constant_holds_whatever_the_weights_are() {
     let mut model = model(2.0);
@@ -185,8 +185,8 @@ fn the_certificate_of_small_numbers() {
     assert!(1.99 < tight && tight <= 2.0, "{tight}");
 }
 
-/// A divisor that is made of norms of the weights has a part in the laws of attention: 2-norms leave turns, the
-/// ∞-norm leaves nothing, and a divisor that is a constant for derivatives changes nothing.
+/// A divisor that is made of norms of the weights has a part in the laws of attention: 2-norms leave turns,
+/// the ∞-norm leaves nothing, and a divisor that is a constant for derivatives changes nothing.
 #[test]
 fn the_laws_of_attention_that_is_divided_by_its_bound() {
     for (p, stop_gradient, expected) in [

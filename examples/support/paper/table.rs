@@ -102,6 +102,16 @@ pub fn values<C: Cell>(
     })
 }
 
+/// The last line of a table: how many runs there are, their time, and how many of them broke down.
+pub fn effort(runs: usize, seconds: f64, stopped: usize) -> String {
+    let hours = seconds / 3600.0;
+    let ended = match stopped {
+        0 => String::new(),
+        n => format!("; {n} of them ended with a loss that is no finite number"),
+    };
+    format!("{runs} runs, {hours:.2} h in all{ended}")
+}
+
 /// A table in Markdown; `cell` makes the text of an entry from its finished runs and the paper's
 /// number.
 pub fn grid<C: Cell>(

@@ -30,8 +30,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f32> {
 
 impl Layers {
     /// Of the tokens before the first block, `[items, n, width]`, and what
-    /// [`by_layer`](emmy::nn::Transformer::by_layer) gives. Of item k only the first `lengths[k]` tokens count,
-    /// the others are padding.
+    /// [`by_layer`](emmy::nn::Transformer::by_layer) gives. Of item k only the first `lengths[k]` tokens
+    /// count, the others are padding.
     pub fn of(
         embedded: Var<'_, f32>,
         blocks: &[(Var<'_, f32>, Var<'_, f32>)],

@@ -11,5 +11,5 @@ mod train;
 
 pub use arguments::Arguments;
 pub use layers::Layers;
-pub use recipe::{Normaliser, Place, Recipe, Variant, typed};
+pub use recipe::{Normaliser, Place, Recipe, Variant};
 pub use train::{Examples, Outcome, Part, train};

@@ -1,5 +1,6 @@
 //! The settings that decide a run, but for its data.
 
+use crate::support::args::typed;
 use clap::ValueEnum;
 use emmy::nn::contra::After;
 use emmy::nn::{BlockConfig, BlockContra, ContraConfig, ContraPlace, Module, Norm, Role};
@@ -33,12 +34,6 @@ pub enum Place {
     AfterResidual,
     /// In front of every norm, as in the published code for ViT
     BeforeNorms,
-}
-
-/// A name as it is typed.
-pub fn typed(value: &impl ValueEnum) -> String {
-    let value = value.to_possible_value().expect("no variant is skipped");
-    value.get_name().to_owned()
 }
 
 impl fmt::Display for Normaliser {

@@ -21,8 +21,8 @@ type Point = [f64; 2];
 /// class k mod 10.
 ///
 /// Each shape is turned, sheared, scaled and shifted a little, its corners are moved, and it is drawn with a
-/// stroke of some width among two short strokes that mean nothing, in noise. Image k follows from the seed and
-/// k alone, so that the first images of a larger set are those of a smaller one.
+/// stroke of some width among two short strokes that mean nothing, in noise. Image k follows from the seed
+/// and k alone, so that the first images of a larger set are those of a smaller one.
 ///
 /// ```
 /// use emmy::data::images::strokes;

@@ -19,8 +19,8 @@ impl<F: Real> MultiHeadAttention<F> {
     /// | distance | turns, and equal shifts | W_Q G_Qᵀ + W_K G_Kᵀ symmetric |
     ///
     /// W is augmented by b. Values and output: v → Av, W_O → W_O A⁻¹, any A. A score normaliser leaves of all
-    /// this what it declares ([`Invariance`]), a [contraction](super::AttentionConfig::contraction) the turns if
-    /// its norm is the 2-norm, and nothing if it is another.
+    /// this what it declares ([`Invariance`]), a [contraction](super::AttentionConfig::contraction) the turns
+    /// if its norm is the 2-norm, and nothing if it is another.
     pub(super) fn inside(&self, params: &Params<'_, F>) -> Vec<Law> {
         let c = &self.config;
         // A bound that divides is a product of norms of the weights: 2-norms do not change with turns, the

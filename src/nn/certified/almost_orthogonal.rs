@@ -7,13 +7,13 @@ use crate::real::Real;
 use crate::symmetry::{Law, Ports, Symmetry, Term};
 use crate::tensor::Tensor;
 
-/// y = x (D W)ᵀ + b with D_ii = (Σ_j |W Wᵀ|_ij)^(−½): an affine map with ‖D W‖₂ ≤ 1 whatever W is. Where W has
-/// more rows than columns, W D takes the place of D W, with WᵀW for W Wᵀ.
+/// y = x (D W)ᵀ + b with D_ii = (Σ_j |W Wᵀ|_ij)^(−½): an affine map with ‖D W‖₂ ≤ 1 whatever W is. Where W
+/// has more rows than columns, W D takes the place of D W, with WᵀW for W Wᵀ.
 ///
 /// Prach and Lampert, "Almost-Orthogonal Layers for Efficient General-Purpose Lipschitz Networks", ECCV 2022,
-/// Theorem 1. D⁻² − W Wᵀ has non-negative row sums of which only the diagonal counts against the others, so it
-/// is positive semidefinite, and D W Wᵀ D is at most the identity. Where the rows of W are orthogonal, D W is
-/// orthogonal too, and no smaller divisor would do; so training makes the rows almost orthogonal where it
+/// Theorem 1. D⁻² − W Wᵀ has non-negative row sums of which only the diagonal counts against the others, so
+/// it is positive semidefinite, and D W Wᵀ D is at most the identity. Where the rows of W are orthogonal, D W
+/// is orthogonal too, and no smaller divisor would do; so training makes the rows almost orthogonal where it
 /// needs the size. One product W Wᵀ is all it costs, and derivatives of any order flow through D.
 ///
 /// | letter | shape |

@@ -141,10 +141,10 @@ impl CertifiedConfig {
 /// z   = s V_z h + b                            at most 1, times s
 /// ```
 ///
-/// with s = L K₀ / (√k Π (1 + |c|)), which is computed in every pass, so that with K = K₀, as a model starts, the
-/// product of all constants is L (less a thousandth, for the rounding of f32) while it is trained too. All V are
-/// [`AlmostOrthogonal`], attention is that of Kim et al., "The Lipschitz Constant of Self-Attention", ICML
-/// 2021, divided by its bound. There is no LayerNorm, whose constant is 1/√ε.
+/// with s = L K₀ / (√k Π (1 + |c|)), which is computed in every pass, so that with K = K₀, as a model starts,
+/// the product of all constants is L (less a thousandth, for the rounding of f32) while it is trained too.
+/// All V are [`AlmostOrthogonal`], attention is that of Kim et al., "The Lipschitz Constant of
+/// Self-Attention", ICML 2021, divided by its bound. There is no LayerNorm, whose constant is 1/√ε.
 ///
 /// **K is free.** An input that is K times as large, behind which everything is divided by K, makes the
 /// constant K times smaller and changes no prediction; so a constant says something only together with the

@@ -61,8 +61,8 @@ impl Mask {
         }
     }
 
-    /// Query i sees key j unless the pattern has the entry (i, j), in every item of a batch. Memory follows the
-    /// number of entries, work that of all pairs.
+    /// Query i sees key j unless the pattern has the entry (i, j), in every item of a batch. Memory follows
+    /// the number of entries, work that of all pairs.
     pub fn all_but(pattern: Arc<Pattern>) -> Self {
         Self {
             except: Some(pattern),

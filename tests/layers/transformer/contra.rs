@@ -210,8 +210,8 @@ fn ranks(x: Var<'_, f64>, layers: &[(Var<'_, f64>, Var<'_, f64>)]) -> Vec<f64> {
     all.map(of).collect()
 }
 
-/// At initialisation: 24 blocks of the encoder halve the effective rank of a sentence's tokens; with ContraNorm
-/// after the residual they keep it.
+/// At initialisation: 24 blocks of the encoder halve the effective rank of a sentence's tokens; with
+/// ContraNorm after the residual they keep it.
 #[test]
 fn a_deep_encoder_collapses_and_contranorm_holds_it() {
     let of = |contra: Option<BlockContra>, seed: u64| {
