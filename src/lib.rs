@@ -28,6 +28,7 @@
 //! - `lapack`: QR, singular values and eigenvalues from LAPACK through `ndarray-linalg` and the system's
 //!   OpenBLAS.
 
+// `forbid` is more than the slices of ndarray's macro allow.
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -1,17 +1,14 @@
 //! Arithmetic on slices and arrays, without derivatives. Only this module uses threads and vector
 //! instructions.
 //!
-//! Two rules hold in every kernel, and together make results independent of the number of threads and,
-//! outside the dense products of [`gemm`], of the vector unit:
+//! Two rules hold in every kernel, and together make results independent of the number of threads and of the
+//! width of the vectors:
 //!
 //! - parallel loops write disjoint parts of their output, or reduce over chunks whose size does not depend on
 //!   the number of threads, combined in order ([`par`]);
 //! - a sum that is vectorised runs in a fixed number of lanes, written out as an array, and products are not
-//!   fused with sums.
-//!
-//! Dense products are the `gemm` crate's, whose blocks, and so the order of its sums, follow the width of the
-//! vectors. So a training with dense products ends in other last digits where vectors have 256 bits than
-//! where they have 512; one without ends in the same bits (`tests/training/same_bits.rs`, `.ci/run`).
+//!   fused with sums; but in dense products ([`gemm`]) they are, where the processor can, which all with vectors
+//!   of 256 bits or more do.
 // Lanes and operands are numbered; an index says more than an iterator there.
 #![allow(clippy::needless_range_loop)]
 

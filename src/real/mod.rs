@@ -1,8 +1,10 @@
 //! The scalar: [`f32`] or [`f64`], nothing else; and elementary functions that vectorise.
 
 mod elementary;
+mod vectors;
 
 pub use elementary::{Elementary, Format};
+pub use vectors::Vectors;
 
 use ndarray::NdFloat;
 use num_traits::FloatConst;
@@ -19,7 +21,15 @@ mod sealed {
 ///
 /// The trait is sealed: kernels and derivatives are tested for these two types and no others.
 pub trait Real:
-    sealed::Sealed + Elementary + NdFloat + FloatConst + Default + Sum + Serialize + DeserializeOwned
+    sealed::Sealed
+    + Elementary
+    + Vectors
+    + NdFloat
+    + FloatConst
+    + Default
+    + Sum
+    + Serialize
+    + DeserializeOwned
 {
     /// The name used in checkpoints and messages: `"f32"` or `"f64"`.
     const NAME: &'static str;

@@ -19,13 +19,13 @@
 //! one product of rows of 2 e + 2 numbers and E. Tiles below the diagonal are those above, transposed.
 
 use super::dense::TILE;
-use super::dense::tile::{matrix, matrix_mut};
-use crate::kernels::gemm::{Into, block};
+use crate::kernels::gemm::{CUT, Left, Right, product};
 use crate::kernels::softmax::exponential;
 use crate::kernels::{axpy, dot, par, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory::{self, Buffer};
+use ndarray::ArrayView2;
 use std::ops::Range;
 
 /// Tasks that the pairs of tiles are cut into at least: enough for eight threads.
@@ -54,6 +54,8 @@ type Task = (usize, Vec<[Range<usize>; 2]>);
 /// One item: its rows, and the numbers per row that every tile needs.
 struct Item<'a, F: Real> {
     u: &'a [F],
+    /// uᵀ as a right factor.
+    right: Right<'static, F>,
     a: &'a [F],
     w: &'a [F],
     /// w ⊙ z.
@@ -127,19 +129,19 @@ impl<F: Real> Symmetric<'_, F> {
     pub fn forward(&self, u: &[F], z: &[F], [a, w]: &[Vec<F>; 2]) -> (Buffer<F>, Buffer<F>) {
         let (n, e) = (self.rows, self.value_width);
         let items = self.items(u, z, [a, w]);
+        let wz: Vec<_> = items.iter().map(|x| packed(&x.wz, e, false)).collect();
         let (tasks, each) = self.tasks();
         let work = self.work(self.width + 2 * e);
         let parts = par::map(tasks, work, |(item, pairs)| {
             let first = first_row(&pairs);
             let (mut y, mut d) = (Sums::new(first, n, e), Sums::new(first, n, 1));
-            let item = &items[item];
+            let (item, wz) = (&items[item], &wz[item]);
             let mut tile = memory::scratch(TILE[0] * TILE[1]);
             for [i, j] in &pairs {
                 self.exponentials(item, i, j, &mut tile);
                 let weigh = |rows: &Range<usize>| &item.w[rows.clone()];
                 sums(&tile, i != j, [weigh(i), weigh(j)], &mut d, [i, j]);
-                let wz = |rows: &Range<usize>| rows_of(&item.wz, e, rows);
-                self.both(&tile, [i, j], wz, &mut y);
+                both(&tile[..i.len() * j.len()], [i, j], wz, &mut y);
             }
             (y, d)
         });
@@ -188,22 +190,29 @@ impl<F: Real> Symmetric<'_, F> {
             (left[2 * e], left[2 * e + 1]) = (-rho, -w[i]);
             (right[2 * e], right[2 * e + 1]) = (w[i], rho);
         }
+        let factors: Vec<_> = (0..self.batch)
+            .map(|b| {
+                let of = |x: &Buffer<F>, width: usize, transposed: bool| {
+                    packed(&x[b * n * width..][..n * width], width, transposed)
+                };
+                let u = packed(items[b].u, self.width, false);
+                (u, of(&q, e, false), of(&right, wide, true))
+            })
+            .collect();
         let (tasks, each) = self.tasks();
         let work = self.work(3 * self.width + 4 * e);
         let parts = par::map(tasks, work, |(number, pairs)| {
             let first = first_row(&pairs);
             let (mut gu, mut gz) = (Sums::new(first, n, self.width), Sums::new(first, n, e));
-            let item = &items[number];
-            let [q, left, right] = [(&q, e), (&left, wide), (&right, wide)]
-                .map(|(x, width)| &x[number * n * width..][..n * width]);
+            let (item, (u, q, right)) = (&items[number], &factors[number]);
+            let left = &left[number * n * wide..][..n * wide];
             let mut tile = memory::scratch(TILE[0] * TILE[1]);
             let mut t = memory::scratch(TILE[0] * TILE[1]);
             for [i, j] in &pairs {
                 self.exponentials(item, i, j, &mut tile);
                 let size = i.len() * j.len();
-                let (l, r) = (rows_of(left, wide, i), rows_of(right, wide, j));
-                let out = matrix_mut(&mut t, i.len(), j.len());
-                block(l, r.reversed_axes(), out, Into::Set);
+                let l = rows_of(left, wide, i);
+                product(l, right, 0..wide, j.clone(), &mut t, j.len(), false);
                 simd(
                     #[inline(always)]
                     || {
@@ -212,8 +221,8 @@ impl<F: Real> Symmetric<'_, F> {
                         }
                     },
                 );
-                self.both(&t, [i, j], |r| rows_of(item.u, self.width, r), &mut gu);
-                self.both(&tile, [i, j], |r| rows_of(q, e, r), &mut gz);
+                both(&t[..size], [i, j], u, &mut gu);
+                both(&tile[..size], [i, j], q, &mut gz);
             }
             (gu, gz)
         });
@@ -240,8 +249,10 @@ impl<F: Real> Symmetric<'_, F> {
             for (z, &w) in wz.chunks_exact_mut(e.max(1)).zip(w) {
                 z.iter_mut().for_each(|z| *z *= w);
             }
+            let u = &u[b * n * d..][..n * d];
             Item {
-                u: &u[b * n * d..][..n * d],
+                u,
+                right: packed(u, d, true),
                 a: &a[b * n..][..n],
                 w,
                 wz,
@@ -256,7 +267,9 @@ impl<F: Real> Symmetric<'_, F> {
         let mut pairs = Vec::new();
         for i in par::chunks(self.rows, TILE[0]) {
             // Of a tile on the diagonal one half is the other: it is cut once more.
-            let middle = i.start + i.len().div_ceil(2);
+            let middle = i
+                .end
+                .min(i.start + i.len().div_ceil(2).next_multiple_of(CUT));
             let [first, second] = [i.start..middle, middle..i.end];
             pairs.push([first.clone(), first.clone()]);
             if !second.is_empty() {
@@ -276,9 +289,9 @@ impl<F: Real> Symmetric<'_, F> {
 
     /// E of one pair of tiles.
     fn exponentials(&self, item: &Item<'_, F>, i: &Range<usize>, j: &Range<usize>, tile: &mut [F]) {
-        let rows = |r| rows_of(item.u, self.width, r);
-        let out = matrix_mut(tile, i.len(), j.len());
-        block(rows(i), rows(j).reversed_axes(), out, Into::Set);
+        let u = rows_of(item.u, self.width, i);
+        let width = 0..self.width;
+        product(u, &item.right, width, j.clone(), tile, j.len(), false);
         let (scale, across) = (self.scale, &item.a[j.clone()]);
         simd(
             #[inline(always)]
@@ -297,24 +310,16 @@ impl<F: Real> Symmetric<'_, F> {
             }
         }
     }
+}
 
-    /// Adds m x_J to the rows I of `sums` and, off the diagonal, mᵀ x_I to the rows J, for a tile m.
-    fn both<'x>(
-        &self,
-        tile: &[F],
-        [i, j]: [&Range<usize>; 2],
-        x: impl Fn(&Range<usize>) -> ndarray::ArrayView2<'x, F>,
-        sums: &mut Sums<F>,
-    ) {
-        let (m, width) = (matrix(tile, i.len(), j.len()), sums.width);
-        let mut add = |m: ndarray::ArrayView2<F>, from, to: &Range<usize>| {
-            let out = matrix_mut(sums.rows(to), to.len(), width);
-            block(m, x(from), out, Into::Add);
-        };
-        add(m, j, i);
-        if i != j {
-            add(m.reversed_axes(), i, j);
-        }
+/// Adds m x_J to the rows I of `sums` and, off the diagonal, mᵀ x_I to the rows J, for a tile m.
+fn both<F: Real>(m: &[F], [i, j]: [&Range<usize>; 2], x: &Right<'_, F>, sums: &mut Sums<F>) {
+    let (across, width) = (j.len(), sums.width);
+    let own = Left::rows(m, across);
+    product(own, x, j.clone(), 0..width, sums.rows(i), width, true);
+    if i != j {
+        let mirrored = Left::columns(m, across);
+        product(mirrored, x, i.clone(), 0..width, sums.rows(j), width, true);
     }
 }
 
@@ -325,8 +330,15 @@ fn first_row(pairs: &[[Range<usize>; 2]]) -> usize {
 }
 
 /// Rows of a matrix of some width.
-fn rows_of<'x, F>(x: &'x [F], width: usize, rows: &Range<usize>) -> ndarray::ArrayView2<'x, F> {
-    matrix(&x[rows.start * width..], rows.len(), width)
+fn rows_of<'x, F: Real>(x: &'x [F], width: usize, rows: &Range<usize>) -> Left<'x, F> {
+    Left::with_gaps(&x[rows.start * width..], rows.len(), width)
+}
+
+/// Rows of some width, or their transpose, as a right factor.
+fn packed<F: Real>(x: &[F], width: usize, transposed: bool) -> Right<'static, F> {
+    let rows = x.len().checked_div(width).unwrap_or(0);
+    let x = ArrayView2::from_shape((rows, width), x).expect("whole rows");
+    Right::packed(if transposed { x.reversed_axes() } else { x })
 }
 
 /// Adds to D the sums of a tile over its columns, weighed, for the rows I, and, if `mirrored`, over its rows

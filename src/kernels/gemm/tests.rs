@@ -54,6 +54,61 @@ fn equals_the_naive_product_for_every_layout() {
     }
 }
 
+/// An element as the module states it: parts of the inner dimension, each a sum in order.
+fn stated<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, fused: bool) -> Array2<F> {
+    Array2::from_shape_fn((a.nrows(), b.ncols()), |(i, j)| {
+        let part = |inner: Range<usize>| {
+            inner.fold(F::zero(), |sum, l| match fused {
+                true => a[[i, l]].mul_add(b[[l, j]], sum),
+                false => a[[i, l]] * b[[l, j]] + sum,
+            })
+        };
+        let parts = par::chunks(a.ncols(), INNER).into_iter().map(part);
+        parts.reduce(|sum, part| sum + part).unwrap_or(F::zero())
+    })
+}
+
+#[test]
+fn every_element_is_the_sum_that_is_stated() {
+    fn check<F: Real>() {
+        for (m, k, n) in [
+            (1, 1, 1),
+            (1, 1300, 5),
+            (3, 40, 100),
+            (10, 513, 32),
+            (21, 1030, 16),
+            (64, 64, 64),
+            (23, 65, 600),
+            (35, 2, 1100),
+        ] {
+            let of = |m, n, seed| Array2::from_shape_vec((m, n), data::<F>(m * n, seed)).unwrap();
+            let (a, b) = (of(m, k, 5), of(k, n, 6));
+            let (at, bt) = (a.t().to_owned(), b.t().to_owned());
+            let [at, bt] = [at, bt].map(|x| x.as_standard_layout().into_owned());
+            // Rows with gaps, and columns with gaps.
+            let (wide, tall) = (of(m, 2 * k, 7), of(2 * m, k, 7));
+            let (mut wide, mut tall) = (wide, tall);
+            wide.slice_mut(ndarray::s![.., ..k]).assign(&a);
+            tall.slice_mut(ndarray::s![..;2, ..]).assign(&a);
+            let lefts = [
+                a.view(),
+                at.t(),
+                wide.slice(ndarray::s![.., ..k]),
+                tall.slice(ndarray::s![..;2, ..]),
+            ];
+            let expected = [true, false].map(|fused| bits(&stated(a.view(), b.view(), fused)));
+            for left in lefts {
+                for right in [b.view(), bt.t()] {
+                    let found = bits(&matmul(left, right));
+                    assert!(expected.contains(&found), "{m} {k} {n} {}", F::NAME);
+                }
+            }
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+}
+
 #[test]
 fn broadcasts_operands_without_copying() {
     let row = matrix(1, 4, 1);

@@ -1,10 +1,10 @@
 //! The gated recurrent unit. Letters: see the table of [the parent module](super).
 
 use super::{
-    Adjoints, Sequence, before, change, column_sums, gates, gates_mut, matrix, part, part_mut, set,
+    Adjoints, Sequence, before, change, column_sums, gates, gates_mut, part, part_mut, set,
     sigmoid, sigmoid_slope, tanh_slope,
 };
-use crate::kernels::{gemm, simd};
+use crate::kernels::simd;
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 
@@ -37,15 +37,14 @@ impl Sequence {
         } = args;
         self.check("gru", 3, [x, weight, bias], &[args.h]);
         let (state, w) = (self.state(), self.width);
-        let mut space = Buffer::default();
-        let transposed = self.transposed(weight, &mut space);
+        let multiply = self.products(weight, true);
         let mut product = memory::scratch(3 * state);
         let mut y = memory::scratch(self.steps * state);
         let mut saved = memory::scratch(self.steps * 4 * state);
         for t in 0..self.steps {
             let (past, out) = y.split_at_mut(t * state);
             let h = before(past, args.h, t);
-            gemm::matmul_into(matrix(h, w), transposed, &mut product);
+            multiply(h, &mut product);
             let x = part(x, t, 3 * state);
             let outputs = [
                 (part_mut(&mut saved, t, 4 * state), 4 * w),
@@ -85,6 +84,7 @@ impl Sequence {
         let (state, w) = (self.state(), self.width);
         let (mut gx, mut gq) = (memory::scratch(x.len()), memory::scratch(x.len()));
         let (mut gh, mut product) = (memory::zeros(state), memory::zeros(state));
+        let multiply = self.products(weight, false);
         for t in (0..self.steps).rev() {
             let gates = part(saved, t, 4 * state);
             let states = [before(y, args.h, t), part(gy, t, state), &product];
@@ -100,8 +100,7 @@ impl Sequence {
                     || backward(w, gates, states, out),
                 );
             });
-            let of_q = matrix(part(&gq, t, 3 * state), 3 * w);
-            gemm::matmul_into(of_q, matrix(weight, w), &mut product);
+            multiply(part(&gq, t, 3 * state), &mut product);
         }
         change(&mut gh, [&product], |gh, [product]| gh + product);
         Adjoints {

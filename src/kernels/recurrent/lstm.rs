@@ -1,10 +1,10 @@
 //! Long short-term memory. Letters: see the table of [the parent module](super).
 
 use super::{
-    Adjoints, Sequence, before, change, column_sums, gates, gates_mut, matrix, part, part_mut, set,
+    Adjoints, Sequence, before, change, column_sums, gates, gates_mut, part, part_mut, set,
     sigmoid, sigmoid_slope, tanh, tanh_slope,
 };
-use crate::kernels::{gemm, simd};
+use crate::kernels::simd;
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 
@@ -47,8 +47,7 @@ impl Sequence {
         } = args;
         self.check("lstm", 4, [x, weight, bias], &[args.h, args.c]);
         let (state, w) = (self.state(), self.width);
-        let mut space = Buffer::default();
-        let transposed = self.transposed(weight, &mut space);
+        let multiply = self.products(weight, true);
         let mut product = memory::scratch(4 * state);
         let mut y = memory::scratch((self.steps + 1) * state);
         let mut saved = LstmSaved {
@@ -58,7 +57,7 @@ impl Sequence {
         for t in 0..self.steps {
             let (past, out) = y.split_at_mut(t * state);
             let h = before(past, args.h, t);
-            gemm::matmul_into(matrix(h, w), transposed, &mut product);
+            multiply(h, &mut product);
             let (past, cells) = saved.cells.split_at_mut(t * state);
             let c = before(past, args.c, t);
             let x = part(x, t, 4 * state);
@@ -104,6 +103,7 @@ impl Sequence {
         let mut gx = memory::scratch(x.len());
         let mut gh = memory::zeros(state);
         let mut gc = memory::copy(part(gy, self.steps, state));
+        let multiply = self.products(weight, false);
         for t in (0..self.steps).rev() {
             let gates = part(&saved.gates, t, 4 * state);
             let states = [
@@ -123,8 +123,7 @@ impl Sequence {
                     || backward(w, gates, states, out),
                 );
             });
-            let of_gates = matrix(part(&gx, t, 4 * state), 4 * w);
-            gemm::matmul_into(of_gates, matrix(weight, w), &mut gh);
+            multiply(part(&gx, t, 4 * state), &mut gh);
         }
         Adjoints {
             weight: self.of_weight(&gx, y, args.h, 4),

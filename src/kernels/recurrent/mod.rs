@@ -18,7 +18,8 @@ mod lstm;
 pub use gru::Gru;
 pub use lstm::{Lstm, LstmSaved};
 
-use super::{gemm, par, simd};
+use super::gemm::{self, Left, Right};
+use super::{par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 use ndarray::{Array2, ArrayView2};
@@ -95,22 +96,20 @@ impl Sequence {
         });
     }
 
-    /// Wᵀ as a factor of a product per step. For more than one step it is a copy, in `space`, whose columns
-    /// are read without gaps.
-    fn transposed<'a, F: Real>(
+    /// The products of a step with W or Wᵀ, which is brought into the order of the microkernels once.
+    fn products<'a, F: Real>(
         &self,
         weight: &'a [F],
-        space: &'a mut Buffer<F>,
-    ) -> ArrayView2<'a, F> {
-        let transposed = matrix(weight, self.width).reversed_axes();
-        if self.steps == 1 {
-            return transposed;
-        }
-        *space = memory::scratch(weight.len());
-        for (out, &w) in space.iter_mut().zip(&transposed) {
-            *out = w;
-        }
-        matrix(space, transposed.ncols())
+        transposed: bool,
+    ) -> impl Fn(&[F], &mut [F]) + use<'a, F> {
+        let weight = matrix(weight, self.width);
+        let weight = if transposed {
+            weight.reversed_axes()
+        } else {
+            weight
+        };
+        let ([k, n], right) = ([weight.nrows(), weight.ncols()], Right::packed(weight));
+        move |x, out| gemm::multiply(Left::rows(x, k), &right, k, n, out)
     }
 
     /// W̄ = Σ_t ḡ_tᵀ h_t, where ḡ is the adjoint of h Wᵀ in all steps and h_t the state before step t: one

@@ -1,9 +1,9 @@
 //! The backward pass: the coefficients of a tile are computed again from ℓ.
 
 use super::forward::scores;
-use super::tile::{Tile, matrix, matrix_mut, rows_of};
+use super::tile::{Heads, Tile, left_of, rows_of};
 use super::{Dense, Operands, TILE};
-use crate::kernels::gemm::{Into, block};
+use crate::kernels::gemm::{Left, product};
 use crate::kernels::softmax::exponential;
 use crate::kernels::{axpy, dot, par, simd};
 use crate::real::Real;
@@ -67,6 +67,17 @@ struct Space<F: Real> {
     row: Vec<F>,
 }
 
+/// The right factors of the products.
+struct Factors<F: Real> {
+    q: Heads<F>,
+    k: Heads<F>,
+    /// kᵀ.
+    keys: Heads<F>,
+    /// vᵀ.
+    values: Heads<F>,
+    gy: Heads<F>,
+}
+
 impl<F: Real> Dense<'_, F> {
     /// The adjoints of all operands.
     #[inline(never)]
@@ -78,8 +89,16 @@ impl<F: Real> Dense<'_, F> {
         let tasks: Vec<_> = (0..pairs)
             .flat_map(|bg| ranges.iter().map(move |r| (bg, r.clone())))
             .collect();
+        let right = |x, axes, transposed| Heads::of(x, self.batch, axes, transposed);
+        let factors = Factors {
+            q: right(x.q, self.query_axes(), false),
+            k: right(x.k, self.key_axes(), false),
+            keys: right(x.k, self.key_axes(), true),
+            values: right(x.v, self.value_axes(), true),
+            gy: right(out.gy, self.output_axes(), false),
+        };
         let parts = par::map(tasks, 3 * self.work(), |(bg, queries)| {
-            self.part(x, out, bg, queries)
+            self.part(x, &factors, out, bg, queries)
         });
         self.assemble(x, &parts, ranges.len())
     }
@@ -123,6 +142,7 @@ impl<F: Real> Dense<'_, F> {
     fn part(
         &self,
         x: &Operands<'_, F>,
+        factors: &Factors<F>,
         out: &Outcome<'_, F>,
         bg: usize,
         queries: Range<usize>,
@@ -160,7 +180,7 @@ impl<F: Real> Dense<'_, F> {
                         queries: queries.clone(),
                         keys,
                     };
-                    self.tile(x, out, &tile, &mut space, &mut part, at);
+                    self.tile(x, factors, out, &tile, &mut space, &mut part, at);
                 }
             }
         }
@@ -168,9 +188,11 @@ impl<F: Real> Dense<'_, F> {
     }
 
     /// Adds the share of one tile to the adjoints; `at` is the number of its first row in those of q and t.
+    #[allow(clippy::too_many_arguments)]
     fn tile(
         &self,
         x: &Operands<'_, F>,
+        factors: &Factors<F>,
         out: &Outcome<'_, F>,
         tile: &Tile,
         space: &mut Space<F>,
@@ -187,11 +209,12 @@ impl<F: Real> Dense<'_, F> {
             beta: space,
             row,
         } = space;
-        self.products(x, tile, s);
+        self.products(x.q, &factors.keys, tile, s);
+        let of_y = left_of(out.gy, self.output_axes(), item, head, tile.queries.clone());
+        let v = factors.values.get(item, group);
+        product(of_y, v, 0..e, tile.keys.clone(), gp, w, false);
         let gy = rows_of(out.gy, self.output_axes(), item, head, tile.queries.clone());
         let y = rows_of(out.y, self.output_axes(), item, head, tile.queries.clone());
-        let v = rows_of(x.v, self.value_axes(), item, group, tile.keys.clone());
-        block(gy, v.reversed_axes(), matrix_mut(gp, rows, w), Into::Set);
         let beta = self.offsets(x, tile, space);
         let drops = !self.dropout.is_none();
         simd(
@@ -251,15 +274,15 @@ impl<F: Real> Dense<'_, F> {
                 }
             },
         );
-        let keys = tile.keys.clone();
-        let (g, p) = (matrix(s, rows, w), matrix(p, rows, w));
-        let q = rows_of(x.q, self.query_axes(), item, head, tile.queries.clone());
-        let k = rows_of(x.k, self.key_axes(), item, group, keys.clone());
+        let (keys, queries) = (tile.keys.clone(), tile.queries.clone());
+        let (g, p) = (&s[..rows * w], &p[..rows * w]);
         let gv = &mut part.v[keys.start * e..keys.end * e];
-        block(p.reversed_axes(), gy, matrix_mut(gv, w, e), Into::Add);
+        let (q, gy) = (factors.q.get(item, head), factors.gy.get(item, head));
+        product(Left::columns(p, w), gy, queries.clone(), 0..e, gv, e, true);
         let gk = &mut part.k[keys.start * d..keys.end * d];
-        block(g.reversed_axes(), q, matrix_mut(gk, w, d), Into::Add);
+        product(Left::columns(g, w), q, queries, 0..d, gk, d, true);
         let gq = &mut part.q[at * d..(at + rows) * d];
-        block(g, k, matrix_mut(gq, rows, d), Into::Add);
+        let k = factors.k.get(item, group);
+        product(Left::rows(g, w), k, keys, 0..d, gq, d, true);
     }
 }

@@ -1,8 +1,8 @@
 //! The forward pass.
 
-use super::tile::{Tile, matrix, matrix_mut, rows_of};
+use super::tile::{Heads, Tile};
 use super::{Dense, Operands, TILE};
-use crate::kernels::gemm::{Into, block};
+use crate::kernels::gemm::{Left, product};
 use crate::kernels::softmax::{exponentials, larger, largest};
 use crate::kernels::{par, simd};
 use crate::real::Real;
@@ -45,7 +45,11 @@ impl<F: Real> Dense<'_, F> {
                 lse,
             })
             .collect();
-        par::map(tasks, self.work(), |task| self.rows(x, task));
+        let keys = Heads::of(x.k, self.batch, self.key_axes(), true);
+        let values = Heads::of(x.v, self.batch, self.value_axes(), false);
+        par::map(tasks, self.work(), |task| {
+            self.rows(x, [&keys, &values], task)
+        });
         let y = self.heads_last(&by_head);
         (y, lse)
     }
@@ -75,7 +79,7 @@ impl<F: Real> Dense<'_, F> {
     }
 
     /// The rows of one tile of queries: all tiles of keys in turn.
-    fn rows(&self, x: &Operands<'_, F>, task: Task<'_, F>) {
+    fn rows(&self, x: &Operands<'_, F>, [k, v]: [&Heads<F>; 2], task: Task<'_, F>) {
         let Task {
             item,
             head,
@@ -100,7 +104,7 @@ impl<F: Real> Dense<'_, F> {
                 queries: queries.clone(),
                 keys,
             };
-            self.products(x, &tile, &mut s);
+            self.products(x.q, k, &tile, &mut s);
             let w = tile.keys.len();
             let beta = self.offsets(x, &tile, &mut space);
             let begun = tile.keys.start > 0;
@@ -135,15 +139,9 @@ impl<F: Real> Dense<'_, F> {
                 }
                 std::mem::swap(&mut s, dropped);
             }
-            let v = rows_of(
-                x.v,
-                self.value_axes(),
-                item,
-                self.group(head),
-                tile.keys.clone(),
-            );
-            let into = if begun { Into::Add } else { Into::Set };
-            block(matrix(&s, rows, w), v, matrix_mut(y, rows, e), into);
+            let v = v.get(item, self.group(head));
+            let p = Left::rows(&s[..rows * w], w);
+            product(p, v, tile.keys, 0..e, y, e, begun);
         }
         if reach == 0 {
             y.fill(F::zero());

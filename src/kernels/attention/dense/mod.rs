@@ -30,7 +30,7 @@ use std::ops::Range;
 
 /// Queries of a tile, and keys of a tile: the scores of a tile stay in the cache of a core. A product packs
 /// the keys of its tile, so a tile of few queries would spend its time on that.
-pub(super) const TILE: [usize; 2] = [256, 256];
+pub(super) const TILE: [usize; 2] = [128, 256];
 
 /// The sizes and options of an attention between all queries and all keys.
 #[derive(Debug, Clone, Copy)]

@@ -1,9 +1,10 @@
 //! The scores of one tile, and the views of one head.
 
 use super::{Dense, Operands};
-use crate::kernels::gemm::{Into, block};
+use crate::kernels::gemm::{Left, Right, product};
+use crate::kernels::par;
 use crate::real::Real;
-use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
+use ndarray::{ArrayView2, ShapeBuilder};
 use std::ops::Range;
 
 /// One tile: queries and keys of one head of one item.
@@ -29,19 +30,47 @@ pub(super) fn rows_of<F>(
     ArrayView2::from_shape(shape, &x[start..]).expect("rows of the tensor")
 }
 
-/// The first rows × columns elements of a buffer as a matrix.
-pub(in super::super) fn matrix<F>(x: &[F], rows: usize, columns: usize) -> ArrayView2<'_, F> {
-    ArrayView2::from_shape((rows, columns), &x[..rows * columns]).expect("as many elements")
+/// The same rows as the left factor of a product.
+#[inline(always)]
+pub(super) fn left_of<F: Real>(
+    x: &[F],
+    [rows, heads, width]: [usize; 3],
+    item: usize,
+    head: usize,
+    range: Range<usize>,
+) -> Left<'_, F> {
+    let start = ((item * rows + range.start) * heads + head) * width;
+    Left::with_gaps(&x[start..], range.len(), heads * width)
 }
 
-/// The same, to be written.
-pub(in super::super) fn matrix_mut<F>(
-    x: &mut [F],
-    rows: usize,
-    columns: usize,
-) -> ArrayViewMut2<'_, F> {
-    let x = &mut x[..rows * columns];
-    ArrayViewMut2::from_shape((rows, columns), x).expect("as many elements")
+/// An operand as the right factor of the products of each head of each item; packed once, since every tile
+/// needs it.
+pub(super) struct Heads<F: Real> {
+    all: Vec<Right<'static, F>>,
+    heads: usize,
+}
+
+impl<F: Real> Heads<F> {
+    /// The rows of each head, or their transpose.
+    pub fn of(x: &[F], batch: usize, axes: [usize; 3], transposed: bool) -> Self {
+        let [rows, heads, width] = axes;
+        let each = (0..batch * heads).collect();
+        let all = par::map(each, 2 * batch * rows * heads * width, |number| {
+            let view = rows_of(x, axes, number / heads, number % heads, 0..rows);
+            Right::packed(if transposed {
+                view.reversed_axes()
+            } else {
+                view
+            })
+        });
+        Self { all, heads }
+    }
+
+    /// That of one head.
+    #[inline(always)]
+    pub fn get(&self, item: usize, head: usize) -> &Right<'static, F> {
+        &self.all[item * self.heads + head]
+    }
 }
 
 impl<F: Real> Dense<'_, F> {
@@ -74,19 +103,13 @@ impl<F: Real> Dense<'_, F> {
         queries.clone().map(seen).max().unwrap_or(0)
     }
 
-    /// q · k of a tile, row by row into `s`.
-    pub(super) fn products(&self, x: &Operands<'_, F>, tile: &Tile, s: &mut [F]) {
-        let (item, group) = (tile.item, self.group(tile.head));
-        let q = rows_of(
-            x.q,
-            self.query_axes(),
-            item,
-            tile.head,
-            tile.queries.clone(),
-        );
-        let k = rows_of(x.k, self.key_axes(), item, group, tile.keys.clone());
-        let out = matrix_mut(s, tile.queries.len(), tile.keys.len());
-        block(q, k.reversed_axes(), out, Into::Set);
+    /// q · k of a tile, row by row into `s`; `keys` are those of all heads, transposed.
+    pub(super) fn products(&self, q: &[F], keys: &Heads<F>, tile: &Tile, s: &mut [F]) {
+        let (item, head, queries) = (tile.item, tile.head, tile.queries.clone());
+        let q = left_of(q, self.query_axes(), item, head, queries);
+        let k = keys.get(item, self.group(head));
+        let columns = tile.keys.clone();
+        product(q, k, 0..self.width, columns, s, tile.keys.len(), false);
     }
 
     /// β of the keys of a tile, one after the other in `space`.
