@@ -23,16 +23,13 @@ use ndarray::{Array2, ArrayView2, ArrayViewD, Axis, Dimension};
 use std::ops::Range;
 
 /// Multiply-adds below which a product is not cut.
-const WHOLE: usize = 1 << 19;
-
-/// Rows that are few.
-const FEW: usize = 4;
+const WHOLE: usize = 2 * PART;
 
 /// A multiple of the columns of every panel: where a right factor may be cut.
-pub(super) const CUT: usize = 32;
+pub(super) const CUT: usize = 64;
 
 /// Multiply-adds of a part of a product at least: it takes some ten microseconds.
-const PART: usize = 1 << 18;
+const PART: usize = 1 << 20;
 
 /// out = a b for two matrices, with any strides.
 ///
@@ -71,19 +68,6 @@ pub fn matmul_into<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) {
         out.len()
     );
     let mut space = Buffer::default();
-    // A few rows do not repay that the transpose of many is brought into panels: the transpose of the product
-    // then has them as its left factor.
-    if m <= FEW && n > m && b.strides()[0] == 1 {
-        let mut turned = memory::scratch(m * n);
-        let left = Left::of(b.reversed_axes(), &mut space);
-        multiply(left, &Right::of(a.reversed_axes(), n), k, m, &mut turned);
-        for (i, out) in out.chunks_exact_mut(n).enumerate() {
-            for (out, turned) in out.iter_mut().zip(turned.chunks_exact(m)) {
-                *out = turned[i];
-            }
-        }
-        return;
-    }
     multiply(Left::of(a, &mut space), &Right::of(b, m), k, n, out);
 }
 

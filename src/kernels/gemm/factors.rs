@@ -132,9 +132,9 @@ impl<'a, F: Real> Right<'a, F> {
     /// A factor for a product with so many rows: as it lies in memory where nothing is gained by panels.
     pub fn of(b: ArrayView2<'a, F>, rows: usize) -> Self {
         let (n, panel) = (b.ncols(), panel::<F>());
-        let few = rows <= 2 * ROWS || n <= 2 * panel;
+        let few = rows <= 2 * ROWS || n <= panel;
         match b.to_slice() {
-            Some(data) if few && n.is_multiple_of(panel / 2) => Self {
+            Some(data) if few && [0, panel / 4, panel / 2].contains(&(n % panel)) => Self {
                 data: Data::Borrowed(data),
                 panel,
                 apart: panel,

@@ -4,7 +4,7 @@
 //! | letter | meaning |
 //! |---|---|
 //! | M | rows of a microkernel |
-//! | N | columns of a panel: two vectors |
+//! | V | vectors in a row of a panel of the right factor |
 //! | K | length of a part of the inner dimension |
 //!
 //! Every element of a product is the sum of parts of K terms, and each part is a sum in the order of the inner
@@ -29,9 +29,9 @@ const ACROSS: usize = 512;
 const PAD: usize = 16;
 
 /// The largest M: fewer rows than twice as many do not repay that the right factor is brought into panels.
-pub(super) const ROWS: usize = 10;
+pub(super) const ROWS: usize = 6;
 
-/// N on this processor.
+/// Columns of a panel on this processor.
 pub(super) fn panel<F: Real>() -> usize {
     struct Ask;
     impl WithSimd for Ask {
@@ -40,7 +40,11 @@ pub(super) fn panel<F: Real>() -> usize {
         #[inline(always)]
         fn with_simd<S: Simd>(self, _: S) -> usize {
             // Where there are no vectors, a vector is one number of either type.
-            if S::IS_SCALAR { 0 } else { 2 * S::F32_LANES }
+            match (S::IS_SCALAR, S::F32_LANES) {
+                (true, _) => 0,
+                (_, 16) => 64,
+                (_, lanes) => 2 * lanes,
+            }
         }
     }
     match pulp::Arch::new().dispatch(Ask) {
@@ -72,9 +76,9 @@ impl<F: Real> WithSimd for Product<'_, F> {
         // The sums leave registers for a row of the panel and an element of the left factor, and the addresses
         // of M rows fit into the others. Where there are no vectors, the compiler may find some for eight.
         match (S::IS_SCALAR, S::F32_LANES) {
-            (true, _) => self.run::<S, 4, 8, 4>(simd),
-            (_, 8) => self.run::<S, 6, 2, 1>(simd),
-            _ => self.run::<S, ROWS, 2, 1>(simd),
+            (true, _) => self.run::<S, 4, 8, 4, 2>(simd),
+            (_, 16) => self.run::<S, ROWS, 4, 2, 1>(simd),
+            _ => self.run::<S, ROWS, 2, 1, 1>(simd),
         }
     }
 }
@@ -82,7 +86,10 @@ impl<F: Real> WithSimd for Product<'_, F> {
 impl<F: Real> Product<'_, F> {
     /// All parts of the product, with V vectors per row of a panel.
     #[inline(always)]
-    fn run<S: Simd, const M: usize, const V: usize, const HALF: usize>(self, simd: S) {
+    fn run<S: Simd, const M: usize, const V: usize, const HALF: usize, const QUARTER: usize>(
+        self,
+        simd: S,
+    ) {
         let Product {
             left,
             right,
@@ -92,10 +99,10 @@ impl<F: Real> Product<'_, F> {
             stride,
             add,
         } = self;
-        let [wide, half] = [V, HALF].map(|v| v * F::lanes::<S>());
+        let [wide, half, quarter] = [V, HALF, QUARTER].map(|v| v * F::lanes::<S>());
         let mut corner = [F::zero(); ROWS * CUT];
-        // M rows are copied if several panels repay it: rows of other strides may share few lines of the cache.
-        let copies = columns.len() > 8 * wide;
+        // Where several panels repay it, M rows are copied: as they lie they may share a few lines of the cache.
+        let copies = columns.len() > 4 * wide && left.order == Order::Rows;
         let room = INNER.min(inner.len()) + PAD;
         let needed = copies || left.order == Order::Columns && !left.rows.is_multiple_of(M);
         let mut near = memory::scratch(if needed { M * room } else { 0 });
@@ -124,20 +131,14 @@ impl<F: Real> Product<'_, F> {
                                 }
                             }
                         }
-                        Order::Columns if height == M && !copies => {
+                        Order::Columns if height == M => {
                             below.0 = &left.data[from * left.stride + i..];
                         }
                         Order::Columns => {
                             for (p, near) in near.chunks_exact_mut(M).take(k).enumerate() {
                                 let column = &left.data[(from + p) * left.stride + i..];
-                                let near: &mut [F; M] = near.try_into().expect("M elements");
-                                match column.first_chunk() {
-                                    Some(column) if height == M => *near = *column,
-                                    _ => {
-                                        *near = [F::zero(); M];
-                                        near[..height].copy_from_slice(&column[..height]);
-                                    }
-                                }
+                                near[..height].copy_from_slice(&column[..height]);
+                                near[height..].fill(F::zero());
                             }
                             below = (&near, M);
                         }
@@ -146,16 +147,19 @@ impl<F: Real> Product<'_, F> {
                         let width = wide.min(columns.end - j);
                         let b = (right.from(part, j), right.stride);
                         let at = i * stride + j - columns.start;
-                        let whole = height == M && (width == wide || width == half);
+                        let whole = height == M && [wide, half, quarter].contains(&width);
                         let to = match whole {
                             true => (&mut out[at..], stride, add),
                             false => (&mut corner[..], wide, false),
                         };
-                        match (left.order, width <= half) {
-                            (Order::Rows, false) => by_rows::<F, S, M, V>(simd, rows, b, to),
-                            (Order::Rows, true) => by_rows::<F, S, M, HALF>(simd, rows, b, to),
-                            (_, false) => by_columns::<F, S, M, V>(simd, k, below, b, to),
-                            (_, true) => by_columns::<F, S, M, HALF>(simd, k, below, b, to),
+                        // The last panel may need but some of its vectors.
+                        match (left.order, width <= half, width <= quarter) {
+                            (Order::Rows, false, _) => by_rows::<F, S, M, V>(simd, rows, b, to),
+                            (Order::Rows, _, false) => by_rows::<F, S, M, HALF>(simd, rows, b, to),
+                            (Order::Rows, ..) => by_rows::<F, S, M, QUARTER>(simd, rows, b, to),
+                            (_, false, _) => by_columns::<F, S, M, V>(simd, k, below, b, to),
+                            (_, _, false) => by_columns::<F, S, M, HALF>(simd, k, below, b, to),
+                            _ => by_columns::<F, S, M, QUARTER>(simd, k, below, b, to),
                         }
                         if whole {
                             continue;
@@ -181,8 +185,8 @@ fn by_rows<F: Real, S: Simd, const M: usize, const V: usize>(
     (b, b_stride): (&[F], usize),
     to: (&mut [F], usize, bool),
 ) {
-    let mut sums = [[F::splat(simd, F::zero()); V]; M];
-    for p in 0..rows[0].len() {
+    let (k, mut sums) = (rows[0].len(), [[F::splat(simd, F::zero()); V]; M]);
+    for p in 0..k {
         let b = F::vectors::<S>(&b[p * b_stride..]);
         let b: &[F::Vector<S>; V] = b.first_chunk().expect("a row of a panel");
         for r in 0..M {
