@@ -67,8 +67,8 @@ use crate::tensor::{Tensor, scalar};
 /// assert!(flow.norms.iter().all(ActNorm::has_started));
 /// ```
 ///
-/// Glow's code trains the logarithm of the scale; here, as in the paper's Table 1, s itself is trained. s and
-/// b write the neurons of y, and s reads those of x. So s can compensate a factor of a neuron of x, and a
+/// Glow trains the logarithm of the scale; here, as in the paper's Table 1, s itself is trained. s and b
+/// write the neurons of y, and s reads those of x. So s can compensate a factor of a neuron of x, and a
 /// factor of s and b changes a neuron of y, which its readers can compensate. Hence the layers that write x
 /// are balanced against s, neuron by neuron, and s and b are balanced against the layers that read y.
 #[derive(Debug, Clone)]
