@@ -71,8 +71,8 @@ pub struct Norms {
     pub whole: f64,
     /// The norm of the entries of each neuron, as the laws of rescaling read them: a row of a weight
     /// `[out, in]`, an entry of a bias or of an attention vector; if heads are averaged, the rows of all
-    /// heads. If these laws have no term of the parameter on the incoming side, one norm per index of the
-    /// first axis.
+    /// heads. If these laws have no incoming and no attention term of the parameter, one norm per index of
+    /// the first axis.
     pub neurons: Vec<f64>,
 }
 

@@ -363,7 +363,7 @@ fn networks_that_were_searched_wrongly_once() {
 }
 
 #[test]
-#[should_panic(expected = "discover: a derivative of the outputs is no finite number")]
+#[should_panic(expected = "discover: a derivative of the outputs is not a finite number")]
 fn a_function_without_numbers_is_refused() {
     let layout = Layout::new([("w".to_owned(), vec![2])]);
     let function = Function::new(layout, |_, vars, _| vars[0].scale(f64::NAN).exp());

@@ -185,7 +185,9 @@ fn files_are_read() {
     let args = ["--data", &place, "--depth", "1", "--norm", "none"];
     let (_, err) = succeeded(&run("vision", &folder, &args));
     assert!(
-        err.contains("only the test images were found; 54 of them train, 6 test"),
+        err.contains(
+            "only the test images were found; 54 of them are for training, 6 for the test"
+        ),
         "{err}"
     );
     write(

@@ -120,7 +120,7 @@ impl<F: Real> ActNorm<F> {
         let variance = mean_of(&centred.mapv(|x| x * x).into_shared());
         assert!(
             variance.iter().all(|v| v.is_finite()),
-            "ActNorm: the variances of x are no finite numbers"
+            "ActNorm: the variances of x are not finite numbers"
         );
         let moments = mean.iter().zip(&variance);
         let parameters = self.scale.iter_mut().zip(&mut self.bias);

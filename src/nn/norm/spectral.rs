@@ -153,7 +153,7 @@ impl<F: Real> Layer<F> for Spectral<F> {
 fn sides(shape: &[usize]) -> [usize; 2] {
     assert!(
         shape.len() >= 2,
-        "Spectral: a weight of shape {shape:?} is no matrix"
+        "Spectral: a weight of shape {shape:?} is not a matrix"
     );
     [shape[0], shape[1..].iter().product()]
 }

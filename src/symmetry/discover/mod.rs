@@ -98,7 +98,7 @@ impl<'a> Function<'a> {
         let point = found.unwrap_or_else(|| draw(0));
         assert!(
             finite(&point),
-            "discover: a derivative of the outputs is no finite number at {TRIES} random points"
+            "discover: a derivative of the outputs is not a finite number at {TRIES} random points"
         );
         point
     }
