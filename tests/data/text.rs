@@ -64,7 +64,7 @@ fn sentences_are_spelled_out() {
     assert_eq!(text.decode(&text.validation), "is_a\n");
     assert_eq!(text.decode(&text.test), "the_cat\n");
 
-    // What the training text has not, no model can have learnt.
+    // A model cannot have learnt characters that are not in the training text.
     write(&ptb, "ptb.test.txt", " a dog \n");
     let error = text::penn_treebank(Some(folder.path())).unwrap_err();
     let expected = "ptb: test text: expected characters among the 15 symbols of the text, found \

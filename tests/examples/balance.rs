@@ -334,7 +334,7 @@ fn graphs_and_features_are_read_as_asked() {
         "raw_features",
         ", features as published",
     );
-    // A citation graph has no direction, and the features of the others are as published anyway.
+    // A citation graph has no direction, and the other data sets have features as published anyway.
     assert_eq!(one("cora", &["--directed"]).1, one("cora", &[]).1);
     assert_eq!(one("texas", &["--raw-features"]).1, one("texas", &[]).1);
 }

@@ -7,7 +7,7 @@ use emmy::nn::{GraphNet, GraphNetConfig};
 use emmy::train::{NodeClassification, TrainConfig, TrainState, Trainer};
 use std::fmt::Write;
 
-/// Where a short training ends, without the times that epochs took.
+/// The final state of a short training, without the times of epochs.
 fn trained(set: &Dataset, config: GraphNetConfig) -> TrainState<f32> {
     let how = TrainConfig {
         epochs: 4,
@@ -70,9 +70,9 @@ fn a_run_is_the_same_on_any_number_of_threads() {
     }
 }
 
-/// The products of the `gemm` crate add in another order where vectors are wider, all else does not. Which
-/// vectors there are is decided when the program is built, so two programs are compared: with
-/// `EMMY_DIGESTS=FILE` this writes what the runs of this one come to. `.ci/run` does so with and without
+/// The products of the `gemm` crate add in another order if vectors are wider; nothing else does. The width
+/// of vectors is chosen when the program is built, so two programs are compared: with `EMMY_DIGESTS=FILE`
+/// this test writes checksums of the results of this program. `.ci/run` does so with and without
 /// `--no-default-features` and compares the files.
 #[test]
 fn digests_of_runs_without_dense_products_for_comparison() {
