@@ -96,7 +96,7 @@ impl Net for IdentityMap {
     }
 }
 
-/// Causal self-attention of tokens, behind a norm if there is one.
+/// Causal self-attention of tokens, after a norm if there is one.
 #[derive(Clone)]
 pub struct SelfAttention {
     norm: Option<LayerNorm<f64>>,

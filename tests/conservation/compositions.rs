@@ -62,8 +62,8 @@ pub fn vanishes<F: Real>(net: &impl Composition<F>, laws: &[Law], tolerance: f64
     }
 }
 
-/// A move along the symmetry does not change the loss: factors from 10⁻² to 10², shears and shifts
-/// up to ±3, turns by any angle.
+/// A move along the symmetry does not change the loss: factors from 10⁻² to 10², shears and shifts up to ±3,
+/// rotations by any angle.
 #[track_caller]
 pub fn stays(net: &impl Composition<f64>, laws: &[Law]) {
     let before = loss(net);

@@ -161,8 +161,8 @@ fn attention_added() {
     }
 }
 
-/// C2 holds where no operation acts on single neurons: not behind ReLU, not in the scores of GATv2,
-/// not with neurons dropped, not across heads.
+/// C2 holds if no operation acts on single neurons: not with ReLU, not in the scores of GATv2, not with
+/// neurons dropped, not across heads.
 #[test]
 fn spaces_of_neurons_that_an_operation_treats_one_by_one() {
     let spaces = |net: &GraphNet<f64>| net.laws().iter().map(linear).collect::<Vec<_>>();

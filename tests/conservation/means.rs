@@ -213,7 +213,7 @@ fn formulas() {
     }
 }
 
-/// If the stream is first read without a norm, the laws of the blocks behind a norm still hold.
+/// If the stream is first read without a norm, the laws of the blocks that read it through a norm still hold.
 #[test]
 fn the_mean_costs_no_other_law() {
     let net = Case {

@@ -202,7 +202,7 @@ fn is_whole(found: &Discovery, laws: usize, what: &str) {
     assert_eq!(counts, (laws, laws, Some(laws)), "{what}");
 }
 
-/// ContraNorm with rows of length 1 inside the softmax, and LayerNorm with ε = 0 behind it.
+/// ContraNorm with rows of length 1 inside the softmax, and LayerNorm with ε = 0 after it.
 fn unit_rows(scale: f64) -> ContraConfig {
     ContraConfig {
         after: After::LayerNorm { eps: 0.0 },
