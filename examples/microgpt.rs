@@ -1,8 +1,8 @@
 //! microgpt: a whole language model, its training and its samples, on one page. It learns names.
 //!
-//! `cargo run --release --example microgpt [FILE]`, a file with a name per line; without one, `names.txt`
-//! beside this file. As Karpathy's program of that name it has one layer of width 16, four heads, a context
-//! of 16 letters, and takes 1000 steps of one name each.
+//! `cargo run --release --example microgpt [FILE]` reads a file with one name per line; without FILE,
+//! `names.txt` beside this file. Like Karpathy's program with this name, it has one layer of width 16, four
+//! heads, a context of 16 letters, and makes 1000 steps of one name each.
 
 use emmy::autodiff::grad;
 use emmy::ops::attention::{Compared, DenseAttention, Mask};
@@ -17,14 +17,14 @@ const HEADS: usize = 4;
 const CONTEXT: usize = 16;
 const STEPS: usize = 1000;
 
-/// The logits of the letter behind each letter, `[n, letters]`, by the parameters p.
+/// The logits of the letter after each letter, `[n, letters]`, from the parameters p.
 fn gpt<'t>(p: &[Var<'t, f32>], letters: &[usize]) -> Var<'t, f32> {
     let n = letters.len();
     let norm = |x: Var<'t, f32>| x.rms_norm(None, 1e-5);
     let x = p[0].index_select(0, letters.to_vec()) + p[1].slice(0, 0..n); // letter and place, [n, 16]
     let x = norm(x);
 
-    // Each letter looks back at the letters before it ..
+    // Attention: each letter gathers information from the letters before it.
     let seen = norm(x);
     let heads = |w: Var<'t, f32>| seen.linear(w).reshape(&[n, HEADS, WIDTH / HEADS]);
     let attention = DenseAttention {
@@ -35,13 +35,14 @@ fn gpt<'t>(p: &[Var<'t, f32>], letters: &[usize]) -> Var<'t, f32> {
     let y = attention.attend(Compared::new(heads(p[2]), heads(p[3]), heads(p[4]))); // [n, 4, 4]
     let x = x + y.reshape(&[n, WIDTH]).linear(p[5]);
 
-    // .. and works on what it found.
+    // Feed-forward layer: each letter is mapped separately.
     let x = x + norm(x).linear(p[6]).relu().linear(p[7]); // 16 → 64 → 16
     x.linear(p[8])
 }
 
 fn main() -> emmy::Result<()> {
-    // The data: names between two ends of lines, and the letters in them, whose places are their numbers.
+    // The data: names between two line ends, and the sorted list of their letters; the number of a letter is
+    // its place there.
     let text = match std::env::args_os().nth(1) {
         Some(path) => std::fs::read_to_string(&path).map_err(|e| Error::io(path, e))?,
         None => include_str!("names.txt").to_owned(),
@@ -80,7 +81,7 @@ fn main() -> emmy::Result<()> {
         let loss = gpt(&p, &name[..n]).cross_entropy(&name[1..=n], None);
         sum += loss.item();
         let gradients = grad(loss, &p);
-        drop(tape); // It shares the parameters; without it they are updated in place.
+        drop(tape); // The tape shares the parameters; without it they are updated in place.
         let lr = 0.01 * (1.0 - step as f64 / STEPS as f64);
         adam.step(&mut parameters, &gradients, lr);
         if (step + 1) % 100 == 0 {

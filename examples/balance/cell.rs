@@ -56,7 +56,7 @@ pub struct Cell {
     pub split: usize,
     /// Whether isolated nodes are removed from the masks.
     pub without_isolated: bool,
-    /// Whether features are taken as published where the paper's code makes rows sum to one.
+    /// Whether features are used as published, although the paper's code makes rows sum to one.
     #[serde(default)]
     pub raw_features: bool,
     pub conv: Kind,
@@ -146,7 +146,7 @@ impl paper::Cell for Cell {
         self.epochs as u64
     }
 
-    /// An outcome may have recorded more than this cell asks for.
+    /// An outcome may have recorded more than this cell needs.
     fn is_answered_by(&self, other: &Self) -> bool {
         let same = Self {
             record_every: other.record_every,

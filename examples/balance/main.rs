@@ -1,7 +1,7 @@
 //! "Are GATs Out of Balance?" (Mustafa, Bojchevski and Burkholz, NeurIPS 2023), reproduced.
 //!
 //! Without arguments, `cargo run --release --example balance` trains ten layers of graph attention on a
-//! generated set with the usual and with the balanced initialisations and draws the difference.
+//! generated data set, with the usual and with the balanced initialisations, and draws the difference.
 //! `--table` and `--figure` run the paper's tables and figures; `--help` lists the other options.
 
 #[path = "../support/mod.rs"]
@@ -63,8 +63,8 @@ struct Cli {
     #[arg(long, value_name = "RATE")]
     lr: Option<f64>,
 
-    /// Stop when the training loss is below this value; 0 for never. Table 5 stops by its patience,
-    /// Figure 2 shows δ to the last epoch
+    /// Stop when the training loss is below this value; 0 for never. Table 5 stops by its patience instead,
+    /// and Figure 2 does not stop early
     #[arg(long, value_name = "LOSS", default_value_t = LOSS_THRESHOLD, value_parser = at_least_zero)]
     loss_threshold: f64,
 
@@ -90,12 +90,14 @@ struct Cli {
     options: Options,
 }
 
-const OUTCOMES: &str = "A run diverges when its training loss, or the validation loss of its last epoch, is no finite number. That is
-an outcome: its accuracy is that of the best epoch before, and tables say \"diverged\" where there is none.
+const OUTCOMES: &str = "A run diverges when its training loss, or the validation loss of its last epoch, is not a finite number. This
+is an outcome: the accuracy of the run is that of the best epoch before, and tables say \"diverged\" if there
+is none.
 
 A cell runs five times as in the paper, three times in the demonstration, unless --seeds says otherwise.
 
-A data set named by --dataset must be found; others are left out, and it is said so.
+A data set named by --dataset must be found. Other data sets that are not found are left out, with a line on
+standard error.
 
 Exit code: 0, also if runs diverge; 1 if an error stops the program or a figure cannot be written (results and
 tables come before figures); 2 for a wrong argument.";
@@ -108,13 +110,13 @@ fn main() -> ExitCode {
 }
 
 impl Cli {
-    /// Whether the arguments name no table, figure or cell; the demonstration is then run.
+    /// Whether the arguments name no table, figure or cell. Then the demonstration is run.
     fn is_demonstration(&self) -> bool {
         let cells = self.datasets.is_empty() && self.layers.is_empty() && self.inits.is_empty();
         self.tables.is_empty() && self.figures.is_empty() && cells
     }
 
-    /// The part that the arguments choose.
+    /// The cells that the arguments choose.
     fn choice(&self) -> Result<Choice> {
         let (seeds, epochs) = match self.is_demonstration() {
             true => (3, 1000),
@@ -163,7 +165,7 @@ impl Cli {
     }
 }
 
-/// The paper, with the settings of the command line.
+/// The plan of the paper, with the settings of the command line.
 struct Balance {
     settings: String,
 }
@@ -186,7 +188,7 @@ impl Paper for Balance {
 
     fn json(&self, cell: &Cell, runs: &[&Run]) -> Value {
         let known: Vec<f64> = runs.iter().filter_map(|run| run.outcome.test_acc).collect();
-        // Of no run the mean is NaN, which is written as null.
+        // Without runs the mean is NaN, which is written as null.
         let (mean, std) = mean_std(&known);
         let deltas = runs.iter().filter_map(|run| run.outcome.max_delta);
         let stopped = runs.iter().filter(|run| run.outcome.stopped.is_some());

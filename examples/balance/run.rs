@@ -37,7 +37,7 @@ pub struct Outcome {
     /// The law, neuron and epoch of this δ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<Worst>,
-    /// Why the run ended other than by its own rules: a loss or a δ that is not finite.
+    /// The reason if the run ended early: a loss or a δ that is not finite.
     pub stopped: Option<String>,
     /// The change of the parameters from the start to the best epoch, layer by layer.
     pub changes: Vec<LayerChange>,
@@ -138,7 +138,7 @@ impl Cell {
         let max_delta = has_laws.then(|| monitor.max_delta());
         let not_a_number = max_delta.filter(|d| d.is_nan());
         let history = trainer.history();
-        // With a split that fits, the only possible error is a loss that is not finite.
+        // If the split fits, the only possible error is a loss that is not finite.
         let stopped = support::diverged(fitted, history)
             .or(not_a_number.map(|_| "δ is not a number".to_owned()));
         let best_model = trainer.best_model();

@@ -1,4 +1,4 @@
-//! Tables for readers: our mean ± 95 % confidence interval, and the paper's beside it.
+//! Tables for readers: our mean ± 95 % confidence interval, with the paper's number beside it.
 
 use super::plan::Plan;
 use super::run::{Run, Runs};
@@ -52,7 +52,7 @@ pub fn render(plan: &Plan, settings: &str, runs: &Runs) -> String {
     if !stopped.is_empty() {
         write!(
             out,
-            "; besides, {} ended with a loss that is no finite number, δ {}",
+            "; besides, {} ended with a loss that is not a finite number, δ {}",
             stopped.len(),
             largest_deltas(&stopped)
         )
@@ -61,7 +61,7 @@ pub fn render(plan: &Plan, settings: &str, runs: &Runs) -> String {
     out + "\n"
 }
 
-/// The three largest relative δ, with their runs; a δ of rounding errors alone is marked.
+/// The three largest relative δ, with their runs; a δ that consists of rounding errors only is marked.
 fn largest_deltas(runs: &[&Run]) -> String {
     let known = runs.iter().filter_map(|o| Some((o.outcome.max_delta?, o)));
     let mut known: Vec<_> = known.collect();

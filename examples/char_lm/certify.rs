@@ -1,5 +1,5 @@
-//! What is measured of a model at the end besides its losses: how many characters it predicts, and how far
-//! the logits of the certified model can move.
+//! Measurements of a model at the end besides its losses: how many characters it predicts correctly, and how
+//! far the logits of the certified model can move.
 
 use crate::model::CharModel;
 use emmy::data::text::{Symbol, Text};
@@ -8,7 +8,8 @@ use emmy::nn::{CertifiedLanguageModel, Pass};
 use emmy::{Real, Result, Tape, Tensor};
 use serde::Serialize;
 
-/// The windows of the validation text at which the Jacobian is looked at, and the characters of each.
+/// The number of windows of the validation text at which the Jacobian is computed, and the characters per
+/// window.
 const WINDOWS: usize = 8;
 const LENGTH: usize = 32;
 
@@ -16,12 +17,13 @@ const LENGTH: usize = 32;
 const POWER: usize = 100;
 const STEPS: usize = 20;
 
-/// Predictions of a part of the text in windows side by side: each character but the first is predicted once.
+/// Predictions of a part of the text in windows that do not overlap: each character except the first is
+/// predicted once.
 #[derive(Debug, Clone, Default)]
 pub struct Predictions {
-    /// The share of the characters that are the most likely ones.
+    /// The share of the characters that have the largest probability.
     pub accuracy: f64,
-    /// The largest logit less the second, in ascending order, one number per character.
+    /// The largest logit minus the second largest, one number per character, in ascending order.
     pub margins: Vec<f64>,
 }
 
@@ -74,13 +76,13 @@ impl Predictions {
     }
 }
 
-/// The constant of the logits over the embedded characters in the 2-norm, and the size of these characters,
-/// without which it says nothing.
+/// The constant of the logits with respect to the embedded characters in the 2-norm, and the size of these
+/// characters; the constant has a meaning only together with this size.
 #[derive(Serialize, Debug, Clone)]
 pub struct Certificate {
-    /// Proven for all inputs.
+    /// The upper bound, proven for all inputs.
     pub lipschitz_upper: f64,
-    /// Found by ascent from windows of the validation text.
+    /// The lower bound, found by gradient ascent from windows of the validation text.
     pub lipschitz_lower: f64,
     /// The largest norm of the Jacobian at these windows.
     pub lipschitz_at_text: f64,

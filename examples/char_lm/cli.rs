@@ -1,4 +1,4 @@
-//! The options of the command line, and the text and training that they stand for.
+//! The options of the command line, and the text and the training that they choose.
 
 use crate::support::args::{Figures, Float, MOST_SEED, folder, threads};
 use crate::support::note;
@@ -24,16 +24,16 @@ pub struct Cli {
     #[arg(long, value_name = "NAME")]
     pub dataset: Option<Dataset>,
 
-    /// Any file in UTF-8: the first nine tenths train, the rest validates
+    /// Any text file in UTF-8: the first nine tenths are for training, the rest for validation
     #[arg(long, value_name = "FILE", conflicts_with_all = ["data", "dataset"])]
     pub text: Option<PathBuf>,
 
-    /// Kind of model: attention by scalar products, by distances, by distances with one weight for queries
-    /// and keys; or long short-term memory; or one with a certified Lipschitz constant
+    /// Kind of model: attention by dot products, by distances, by distances with one weight for queries and
+    /// keys; or long short-term memory; or a model with a certified Lipschitz constant
     #[arg(long, default_value = "transformer")]
     pub model: Model,
 
-    /// Characters that stand side by side before the first layer of the certified model [default: 10]
+    /// Characters whose vectors are concatenated before the first layer of the certified model [default: 10]
     #[arg(long, value_name = "K", value_parser = count())]
     pub window: Option<usize>,
 
@@ -49,7 +49,7 @@ pub struct Cli {
     #[arg(long, value_name = "H", value_parser = count())]
     pub heads: Option<usize>,
 
-    /// Characters that the model sees at most
+    /// The most characters that the model sees
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = count())]
     pub context: usize,
 
@@ -65,12 +65,12 @@ pub struct Cli {
     #[arg(long, value_name = "RATE", default_value_t = 1e-3)]
     pub lr: f64,
 
-    /// Course of the learning rate: constant; or after a warm-up of 100 steps, but at most a tenth of all,
-    /// along a cosine to a tenth, or as one over the square root of the steps
+    /// Schedule of the learning rate: constant; or, after a warm-up of 100 steps (at most a tenth of all
+    /// steps), along a cosine to a tenth, or proportional to one over the square root of the steps
     #[arg(long, default_value = "cosine")]
     pub schedule: Course,
 
-    /// Norms before each part of a block, or behind each residual [default: pre]
+    /// Norms before each part of a block, or after each residual [default: pre]
     #[arg(long)]
     pub norm: Option<NormOrder>,
 
@@ -82,12 +82,14 @@ pub struct Cli {
     #[arg(long, value_name = "N", default_value_t = 250, value_parser = count())]
     pub eval_interval: usize,
 
-    /// Batches of windows of each part in an evaluation, spread evenly over it; the same each time
+    /// Batches of windows per part of the text in an evaluation, spread evenly over the part; the same each
+    /// time
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = count())]
     pub eval_batches: usize,
 
-    /// Measure the conservation laws at every step, not only at the first step after an evaluation, and show
-    /// at each evaluation the Lipschitz constant over the embedded characters and the effective rank by layer
+    /// Measure the conservation laws at every step, not only at the first step after an evaluation. At each
+    /// evaluation, show the Lipschitz constant with respect to the embedded characters, and the effective
+    /// rank by layer
     #[arg(long)]
     pub watch: bool,
 
@@ -116,7 +118,7 @@ pub struct Cli {
     #[arg(allow_negative_numbers = true)]
     pub temperature: f64,
 
-    /// The sample is drawn from so many of the most likely characters
+    /// Draw each character of the sample from this number of most likely characters
     #[arg(long, value_name = "K", default_value_t = 200, value_parser = count())]
     pub top_k: usize,
 
@@ -140,12 +142,12 @@ pub struct Cli {
 
 const NOTES: &str = "\
 Losses are in nats per character. At the end the model of the best evaluation (the smallest validation loss)
-is evaluated on all of the validation text and of the test text, if there is one, in windows side by side, and
-on as many windows of the training text. It then writes 300 characters. A transformer that has filled its
-context goes on from the last half of it.
+is evaluated on all of the validation text and of the test text, if there is one, in windows that do not
+overlap, and on equally many windows of the training text. It then writes 300 characters. A transformer that
+has filled its context continues from the last half of it.
 
-AdamW with beta2 0.99, weight decay 0.1 of matrices alone, gradients clipped at a norm of 1: nanoGPT's recipe
-for a laptop.
+The training is nanoGPT's recipe for a laptop: AdamW with beta2 0.99, weight decay 0.1 of matrices only,
+gradients clipped at a norm of 1.
 
 Exit code: 0; 1 if an error stops the program, the training diverges, or a figure cannot be written; 2 for a
 wrong argument.";
@@ -199,7 +201,7 @@ fn temperature(text: &str) -> Result<f64, String> {
 }
 
 impl Cli {
-    /// The text to learn; a line on standard error says so where none was asked for.
+    /// The text to learn. If none was named, a line on standard error says which text it is.
     pub fn load(&self) -> Result<Text> {
         if let Some(path) = &self.text {
             return text::from_file(path);
@@ -242,7 +244,7 @@ impl Cli {
             },
             lr: self.lr,
             weight_decay: 0.1,
-            // What has one axis, gains and biases, does not decay.
+            // Parameters with one axis (gains and biases) do not decay.
             decay_roles: Some(vec![Role::Weight, Role::Table]),
             clip: Some(Clip::GlobalNorm(1.0)),
             schedule: self.course(),
@@ -282,7 +284,7 @@ impl Cli {
         name.get_name().to_owned()
     }
 
-    /// Refuses options that the model has not.
+    /// Refuses options that the model does not have.
     pub fn check(&self) -> Result<()> {
         for (option, is_given) in [
             ("--heads", self.heads.is_some()),
@@ -306,7 +308,7 @@ impl Cli {
             ),
         ] {
             if is_given && !fits {
-                let rule = "a model that has it";
+                let rule = "a model with this option";
                 return Err(Error::invalid(option, rule, self.model_name()));
             }
         }

@@ -1,5 +1,5 @@
-//! What `--watch` shows at each evaluation: how far the logits can move if the embedded characters move, and
-//! how many directions the characters of a sequence still have behind each layer.
+//! The output of `--watch` at each evaluation: how far the logits can move if the embedded characters move,
+//! and how many directions the characters of a sequence still have after each layer.
 
 use crate::model::CharModel;
 use emmy::data::text::Text;
@@ -10,23 +10,23 @@ use emmy::ops::attention::Mask;
 use emmy::{Real, Tape, Tensor};
 use serde::Serialize;
 
-/// The characters at which a model is looked at.
+/// The number of characters of the sequence at which a model is measured.
 const LENGTH: usize = 32;
 
-/// A look at a model; empty for one that reads no embedded sequence.
+/// The measurements of a model; empty for a model that does not read an embedded sequence.
 #[derive(Serialize, Debug, Default)]
 pub struct Look {
-    /// The Lipschitz constant of the logits as a function of the embedded characters, in the 2-norm: found at
-    /// one sequence.
+    /// A lower bound of the Lipschitz constant of the logits as a function of the embedded characters, in the
+    /// 2-norm: found at one sequence.
     pub lipschitz_lower: Option<f64>,
-    /// Proven for all inputs; null where there is no bound.
+    /// The upper bound, proven for all inputs; null if there is none.
     pub lipschitz_upper: Option<f64>,
-    /// The effective rank of the characters of the sequence: embedded, then behind each layer.
+    /// The effective rank of the characters of the sequence: embedded, then after each layer.
     pub effective_rank: Vec<f64>,
 }
 
 impl Look {
-    /// At the first characters of the validation text.
+    /// Measures a model at the first characters of the validation text.
     pub fn at<F: Real>(model: &CharModel<F>, text: &Text) -> Self {
         let net = match model {
             CharModel::Transformer(net) => net,
@@ -54,7 +54,7 @@ impl Look {
         }
     }
 
-    /// The same of the certified model: the rank is that of the embedded characters alone.
+    /// The same for the certified model; the rank is only that of the embedded characters.
     fn certified<F: Real>(net: &CertifiedLanguageModel<F>, text: &Text) -> Self {
         let length = LENGTH.min(net.config.context).min(text.validation.len());
         let read = &text.validation[..length];
@@ -71,7 +71,7 @@ impl Look {
     }
 }
 
-/// Found and proven; infinite where there is no bound.
+/// The lower and the upper bound; the upper bound is infinite if there is none.
 fn interval<F: Real>(net: &LanguageModel<F>, x: &Tensor<F>) -> Option<[f64; 2]> {
     let trace = Trace::at(net, x, |pass, x| net.of_embedded(pass, x));
     let table = trace

@@ -1,8 +1,8 @@
 //! Trains a model that writes text character by character: a transformer, one with L2 attention, an LSTM,
 //! or a model with a certified Lipschitz constant.
 //!
-//! `cargo run --release --example char_lm` learns the project's own book; with `--data DIR` Tiny Shakespeare,
-//! as nanoGPT's recipe for a laptop does; `--help` lists all options.
+//! `cargo run --release --example char_lm` learns the project's own book; with `--data DIR` it learns Tiny
+//! Shakespeare, like nanoGPT's recipe for a laptop; `--help` lists all options.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -103,7 +103,7 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         if let Some(error) = failed {
             return Err(error);
         }
-        // With a text that fits, the only other error is a loss that is not finite.
+        // If the text fits, the only other error is a loss that is not finite.
         stopped = support::diverged(fitted, trainer.history());
     }
     // The state is saved even if the training diverged.
@@ -161,7 +161,8 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     outcome::draw(cli, &text, history)
 }
 
-/// The mean loss of a part of the text, of the training text over as many windows as the validation text has.
+/// The mean loss of a part of the text; for the training text over as many windows as the validation text
+/// has.
 fn measure<F: Real, L>(
     task: &NextSymbol<'_, L>,
     model: &CharModel<F>,
@@ -212,8 +213,8 @@ fn begin<F: Real>(cli: &Cli, text: &Text, model: CharModel<F>) -> Result<Trainer
     Ok(trainer)
 }
 
-/// Refuses a run whose evaluations were not after the steps where those of this run are: the windows of a
-/// step follow from the number of the evaluation before it.
+/// Refuses a run whose evaluations were after other steps than those of this run: the windows of a step
+/// depend on the number of the evaluation before it.
 fn check_intervals(cli: &Cli, history: &History) -> Result<()> {
     let mut records = history.records.iter();
     let place = |epoch: usize| epoch.saturating_mul(cli.eval_interval).min(cli.steps);
@@ -227,7 +228,7 @@ fn check_intervals(cli: &Cli, history: &History) -> Result<()> {
     }
 }
 
-/// The same training until another number of epochs.
+/// The same training with another number of epochs.
 fn until<F: Real>(
     epochs: usize,
     trainer: Trainer<F, CharModel<F>>,
@@ -243,7 +244,7 @@ fn until<F: Real>(
     Ok(next)
 }
 
-/// What is trained on what, and the head of the table of measurements.
+/// Prints the model, the text and the head of the table of measurements.
 fn described(cli: &Cli, text: &Text, parameters: usize) -> String {
     format!(
         "{}: {} characters to train, {} to validate, {} to test, {} symbols\n\
@@ -263,7 +264,7 @@ fn described(cli: &Cli, text: &Text, parameters: usize) -> String {
 }
 
 impl Cli {
-    /// Prints what a reader wants to know: with `--json` on standard error.
+    /// Prints a text for readers; with `--json` on standard error.
     fn tell(&self, told: impl std::fmt::Display) -> Result<()> {
         match self.json {
             true => note(told),

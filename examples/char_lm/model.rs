@@ -28,11 +28,11 @@ pub struct LstmModel<F: Real> {
 }
 emmy::module!(LstmModel: tokens, lstm, head);
 
-/// What a model keeps of the characters it has read.
+/// The state that a model keeps of the characters that it has read.
 pub enum Memory<F: Real> {
     /// Keys and values of each layer.
     Read(Vec<KeyValues<F>>),
-    /// h and c of each layer; none before the first character.
+    /// h and c of each layer; `None` before the first character.
     State(Vec<[Tensor<F>; 2]>),
     /// The characters themselves.
     Text(Vec<usize>),
@@ -104,7 +104,7 @@ impl<F: Real> CharModel<F> {
         }
     }
 
-    /// A memory of nothing.
+    /// An empty memory.
     pub fn memory(&self) -> Memory<F> {
         match self {
             Self::Transformer(_) => Memory::Read(Vec::new()),
@@ -113,7 +113,7 @@ impl<F: Real> CharModel<F> {
         }
     }
 
-    /// The characters that a memory holds; none where there is no limit.
+    /// The most characters that a memory holds; `None` if there is no limit.
     pub fn most(&self) -> Option<usize> {
         match self {
             Self::Transformer(net) => Some(net.config.context),
@@ -122,7 +122,8 @@ impl<F: Real> CharModel<F> {
         }
     }
 
-    /// The logits behind the last of characters that follow those in the memory, to which they are added.
+    /// The logits after the last of the given characters, which follow those in the memory; they are added to
+    /// the memory.
     pub fn next(&self, symbols: &[usize], memory: &mut Memory<F>) -> Vec<f64> {
         let tape = Tape::new();
         let pass = Pass::eval(&tape, self);
@@ -216,7 +217,7 @@ fn check_memory<F: Real>(cli: &Cli, text: &Text) -> Result<()> {
         _ => (12.0, 18.0),
     };
     let parameters = matrices * layers * width * width + (symbols + context) * width;
-    // Six numbers per parameter: value, gradient, two of Adam's, the best value, one in passing.
+    // Six numbers per parameter: value, gradient, two of Adam's, the best value, one temporary.
     let numbers = 6.0 * parameters
         + batch * context * (values * layers * width + 4.0 * symbols)
         + 16_384.0 * layers;

@@ -1,4 +1,4 @@
-//! What a training led to: lines of JSON, tables, a figure.
+//! The outcome of a training: lines of JSON, tables, a figure.
 
 use crate::certify::Certificate;
 use crate::cli::Cli;
@@ -18,7 +18,7 @@ pub const HEAD: &str = "  step   training      validation          ms per
          nats   bits   nats   bits   step
          per character per character";
 
-/// A part of the text, as the losses at the end know it.
+/// A part of the text over which a loss is computed at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Train,
@@ -35,17 +35,17 @@ pub struct Measurement {
     val_loss: f64,
     /// The learning rate of the last step.
     lr: f64,
-    /// The median so far, evaluations left out; null before the second step of an interval.
+    /// The median time per step so far, without evaluations; null before the second step of an interval.
     ms_per_step: Option<f64>,
     /// Since the program began to train, evaluations included.
     seconds: f64,
-    /// With `--watch`.
+    /// The measurements of `--watch`.
     #[serde(flatten)]
     look: Option<Look>,
 }
 
 impl Measurement {
-    /// The same with a look at the model.
+    /// The same with the measurements of `--watch`.
     pub fn with(self, look: Option<Look>) -> Self {
         Self { look, ..self }
     }
@@ -110,17 +110,18 @@ pub struct Outcome {
     pub val_loss: Option<f64>,
     /// Over the whole test text; null if there is none.
     pub test_loss: Option<f64>,
-    /// The share of the characters of the whole text that are predicted.
+    /// The share of the characters of the whole text that are predicted correctly.
     pub val_accuracy: Option<f64>,
     pub test_accuracy: Option<f64>,
-    /// Of the certified model.
+    /// The constants of the certified model.
     #[serde(flatten)]
     pub certificate: Option<Certificate>,
-    /// The median, evaluations left out; null where no two steps were taken here.
+    /// The median time per step, without evaluations; null if fewer than two steps were made here.
     pub ms_per_step: Option<f64>,
     /// Since the program began to train, evaluations included.
     pub seconds: f64,
-    /// The largest relative δ over all conservation laws and the steps watched; null if none was.
+    /// The largest relative δ over all conservation laws and all measured steps; null if no step was
+    /// measured.
     pub max_delta: Option<f64>,
     /// Why the training diverged; null if it did not.
     pub stopped: Option<String>,
@@ -137,7 +138,7 @@ impl Outcome {
                 "\nafter {step} of {} steps, the best evaluation:",
                 self.steps
             ),
-            // The error that follows says why.
+            // The error message that follows gives the reason.
             None => return Ok(()),
         };
         for (part, loss) in [

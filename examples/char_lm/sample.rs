@@ -1,4 +1,4 @@
-//! Writing, character by character.
+//! Generates a text, character by character.
 
 use crate::model::CharModel;
 use emmy::Real;
@@ -9,7 +9,8 @@ use emmy::rand::RngExt;
 /// How a sample is drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampler {
-    /// Logits are divided by it; at 0 the most likely character is taken, the first of equals.
+    /// The temperature: logits are divided by it; at 0 the most likely character is taken, the first of
+    /// equals.
     pub temperature: f64,
     /// The number of the most likely characters to draw from.
     pub top_k: usize,
@@ -17,10 +18,10 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// `count` characters behind a prompt.
+    /// `count` characters after a prompt.
     ///
-    /// The model keeps what it computed of the characters before. Where a transformer has filled its context,
-    /// the positions of all characters change, so it reads the last half of them anew.
+    /// The model keeps its results for the characters so far. If a transformer has filled its context, the
+    /// positions of all characters change, so it reads the last half of them again.
     pub fn write<F: Real>(
         &self,
         model: &CharModel<F>,
@@ -69,7 +70,7 @@ impl Sampler {
                 return k;
             }
         }
-        // Rounding may leave a little.
+        // Rounding errors can leave a small remainder.
         likely[0]
     }
 }

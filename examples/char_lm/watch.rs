@@ -15,8 +15,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Cross-entropy does not change if all logits of a character are shifted alike, so the laws of such
-    /// losses are watched too.
+    /// Cross-entropy does not change if one number is added to all logits of a character, so the laws of such
+    /// losses are measured too.
     pub fn new(trace: Trace, always: bool) -> Self {
         Self {
             monitor: LawMonitor::new([trace.laws(), trace.softmax_laws()].concat()),
@@ -43,7 +43,7 @@ impl<F: Real, M> Observer<F, M> for Watch {
 /// A progress bar over the steps, on standard error if that is a terminal, and the time of each step.
 pub struct Steps {
     bar: ProgressBar,
-    /// Milliseconds from step to step, evaluations left out.
+    /// Milliseconds from step to step, without evaluations.
     times: RefCell<Vec<f64>>,
     /// The epoch and the moment of the last step.
     last: Cell<Option<(usize, Instant)>>,
@@ -64,12 +64,12 @@ impl Steps {
         }
     }
 
-    /// Does something while the bar is not on the screen.
+    /// Runs a function while the bar is not on the screen.
     pub fn aside<R>(&self, what: impl FnOnce() -> R) -> R {
         self.bar.suspend(what)
     }
 
-    /// The median of the milliseconds per step so far, evaluations left out; `None` before the second step of
+    /// The median of the milliseconds per step so far, without evaluations; `None` before the second step of
     /// an interval.
     pub fn pace(&self) -> Option<f64> {
         let mut times = self.times.borrow().clone();
@@ -77,12 +77,12 @@ impl Steps {
         times.get(times.len() / 2).copied()
     }
 
-    /// Shows what goes on beside the bar.
+    /// Shows a message beside the bar.
     pub fn say(&self, what: &'static str) {
         self.bar.set_message(what);
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! The options of the command line, and the network and training that they stand for.
+//! The options of the command line, and the network and the training that they choose.
 
 use crate::support::args::{Data, Runs, at_least_zero, initializations};
 use clap::{Parser, ValueEnum};
@@ -26,7 +26,7 @@ pub struct Cli {
     #[arg(long, default_value = "gat")]
     pub model: Model,
 
-    /// Number of layers; of sgc and ggnn, which have one, the number of its propagations
+    /// Number of layers; for sgc and ggnn, which have one layer, the number of its propagations
     #[arg(long, value_name = "L", default_value_t = 2)]
     pub layers: usize,
 
@@ -42,7 +42,7 @@ pub struct Cli {
     #[arg(long, value_name = "NAME", default_value = "none")]
     pub score_norm: ScoreNorm,
 
-    /// Norm behind each hidden layer
+    /// Norm after each hidden layer
     #[arg(long, value_name = "NAME", default_value = "none")]
     pub norm: NormOfNodes,
 
@@ -51,7 +51,7 @@ pub struct Cli {
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub norm_scale: Option<f64>,
 
-    /// Add to the output of every hidden layer that of R layers before
+    /// Every R hidden layers, add the output of R layers before
     #[arg(long, value_name = "R", num_args = 0..=1, default_missing_value = "1")]
     pub residual: Option<usize>,
 
@@ -65,12 +65,11 @@ pub struct Cli {
     pub share_weights: bool,
 
     /// Initialisation of the parameters; without this option, that of the layers. bal-*, ll-* and
-    /// identity-bal are made for ReLU and choose --activation relu where it is not given
+    /// identity-bal are made for ReLU and choose --activation relu if no activation is given
     #[arg(long, value_name = "NAME", value_parser = initializations())]
     pub init: Option<Initialization>,
 
-    /// Activation between layers [default: elu for gat and gatv2, where --init is not made for relu; else
-    /// relu]
+    /// Activation between layers [default: elu for gat and gatv2 unless --init is made for relu; else relu]
     #[arg(long)]
     pub activation: Option<Sigma>,
 
@@ -122,11 +121,11 @@ const DEFAULTS: &str = "Defaults by model:
   gat, gatv2   --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100
   gt           --hidden 8 --heads 8 --dropout 0.6 --lr 0.005 --epochs 1000 --patience 100
   gcnii        --hidden 64 --dropout 0.6 --lr 0.01 --epochs 1500 --patience 100
-All others have --weight-decay 5e-4; without that option, the convolutions of gcnii have 0.01.
+All models but sgc have --weight-decay 5e-4; without that option, the convolutions of gcnii have 0.01.
 
-A run diverges when its training loss, or the validation loss of its last epoch, is no finite number. It has
-no accuracy: the line of JSON says why under \"stopped\", and the means of the summary are those of the other
-seeds.
+A run diverges when its training loss, or the validation loss of its last epoch, is not a finite number. It
+has no accuracy: the line of JSON gives the reason under \"stopped\", and the means of the summary are over
+the other seeds.
 
 Exit code: 0; 1 if an error stops the program, all runs diverge, or a figure cannot be written (results are
 printed before figures are drawn); 2 for a wrong argument.";
@@ -159,15 +158,15 @@ pub enum NormOfNodes {
     None,
     /// LayerNorm
     Layer,
-    /// PairNorm: all distances by one number
+    /// PairNorm: one factor for all nodes
     Pair,
-    /// PairNorm, each node by its own
+    /// PairNorm: one factor per node
     PairSi,
-    /// ContraNorm, Eq. (9): moves each node away from those that resemble it
+    /// ContraNorm, Eq. (9): moves each node away from similar nodes
     Contra,
-    /// ContraNorm-v2, Eq. (30): compares features, linear in the nodes
+    /// ContraNorm-v2, Eq. (30): compares features; its cost is linear in the number of nodes
     ContraV2,
-    /// Ten groups that are learnt
+    /// Differentiable group norm with ten learnt groups
     Dgn,
 }
 
@@ -223,7 +222,8 @@ impl Cli {
             ));
         }
         let base = self.score_normalised(base)?;
-        // One layer is the last, whose width is the number of classes; it has one head and no activation.
+        // A single layer is the last layer: its width is the number of classes, and it has one head and no
+        // activation.
         let base = base.depth(self.layers);
         for (option, is_given) in [
             ("--hidden", self.hidden.is_some()),
@@ -263,7 +263,7 @@ impl Cli {
         Ok(config)
     }
 
-    /// The norm behind hidden layers.
+    /// The norm after hidden layers.
     fn norm_of_nodes(&self) -> Result<Option<Norm>> {
         let scale = |default: f64| self.norm_scale.unwrap_or(default);
         let pair = |mode| {
@@ -331,7 +331,7 @@ impl Cli {
             lr: self.lr.unwrap_or(lr),
             weight_decay: self.weight_decay.unwrap_or(weight_decay),
             decay_paths: match (self.model, self.weight_decay) {
-                // As published: less for the maps before and behind the convolutions.
+                // As published: less for the maps before and after the convolutions.
                 (Model::Gcnii, None) => vec![("layers".to_owned(), 0.01)],
                 _ => Vec::new(),
             },
@@ -374,8 +374,8 @@ impl Cli {
         }
     }
 
-    /// The activation between layers: the one asked for, else ReLU for an initialisation that is made for it,
-    /// else that of the model.
+    /// The activation between layers: the one given, else ReLU if the initialisation is made for it, else
+    /// that of the model.
     fn sigma(&self) -> Sigma {
         let of_init = self.init.filter(Initialization::is_for_relu);
         self.activation
@@ -383,7 +383,7 @@ impl Cli {
             .unwrap_or_else(|| self.sigma_of_model())
     }
 
-    /// The name of the activation; `None` where no layer is hidden.
+    /// The name of the activation; `None` if there is no hidden layer.
     pub fn activation_name(&self) -> Option<String> {
         let name = self.sigma().to_possible_value()?.get_name().to_owned();
         self.is_deep().then_some(name)

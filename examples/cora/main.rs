@@ -1,7 +1,7 @@
-//! Trains a graph network to tell the topics of papers from their words and citations.
+//! Trains a graph network to predict the topics of papers from their words and citations.
 //!
-//! `cargo run --release --example cora` trains a graph attention network on Cora where it is found,
-//! else on a generated set like it; `--help` lists all options.
+//! `cargo run --release --example cora` trains a graph attention network on Cora if it is found, else on a
+//! generated data set like Cora; `--help` lists all options.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -33,16 +33,16 @@ struct Outcome {
     /// The activation between layers; null for a single layer.
     activation: Option<String>,
     seed: u64,
-    /// At the best validation epoch, as the next two; null if the run diverged.
+    /// At the best validation epoch, like the next two fields; null if the run diverged.
     test_acc: Option<f64>,
     val_acc: Option<f64>,
     best_epoch: Option<usize>,
     epochs: usize,
-    /// Null if no epoch was finished, as the next one.
+    /// Null if no epoch was finished, like the next field.
     ms_per_epoch: Option<f64>,
     /// The training loss at the point where the last step began, with dropout.
     final_loss: Option<f64>,
-    /// The largest relative δ over all conservation laws and all epochs trained here; none where no law holds
+    /// The largest relative δ over all conservation laws and all epochs trained here; `None` if no law holds
     /// or no epoch was trained.
     max_delta: Option<f64>,
     /// Why the run diverged; null if it did not.
@@ -57,8 +57,8 @@ struct Summary<'a> {
     model: &'a str,
     layers: usize,
     init: Option<&'static str>,
-    /// The number of all runs, and of those that diverged; the means are over the others, null if there are
-    /// none.
+    /// The number of all runs, and of those that diverged. The means are over the other runs; null if there
+    /// are none.
     seeds: usize,
     diverged: usize,
     test_acc_mean: Option<f64>,
@@ -186,8 +186,8 @@ fn prepare<F: Real>(
         training.lr,
         cli.init_name().unwrap_or("of the layers")
     );
-    // Cross-entropy does not change if all logits are shifted alike, so the laws of such losses
-    // hold too. With dropout they hold in every pass.
+    // Cross-entropy does not change if one number is added to all logits, so the laws of such losses hold
+    // too. With dropout they hold in every pass.
     let monitor = LawMonitor::new([net.laws(), net.softmax_laws()].concat());
     let mut trainer = Trainer::new(net, training)?.described(description);
     if let Some(path) = &cli.resume {
@@ -207,8 +207,8 @@ fn summary<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<emmy::nn::S
 }
 
 /// The Lipschitz interval of the network at its start, in the norm ‖·‖₂ of all features and all logits: the
-/// bound for all features of this graph, and what was found at those of the data. Or the sentence why there
-/// is no bound.
+/// upper bound for all features of this graph, and the lower bound found at the features of the data. If
+/// there is no bound, a sentence with the reason.
 ///
 /// The features are dense here, since the interval is about all of them, zeros included. On one slow core it
 /// takes 4 s for Cora and 13 s for CiteSeer; sets with more features than 2²⁴ are left out.
@@ -273,7 +273,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     drop(bar);
     // The state is saved even if the training ended with an error.
     save(&trainer)?;
-    // With a split that fits, the only other error is a loss that is not finite.
+    // If the split fits, the only other error is a loss that is not finite.
     let fitted = match (fitted, unsaved) {
         (Err(error), true) => return Err(error),
         (fitted, _) => fitted,

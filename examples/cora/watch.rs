@@ -1,4 +1,4 @@
-//! What `--watch` shows: how alike the nodes have become behind each layer.
+//! The output of `--watch`: how alike the nodes have become after each layer.
 
 use crate::cli::Cli;
 use crate::support::{note, say};
@@ -9,11 +9,11 @@ use emmy::sparse::Csr;
 use emmy::train::Trainer;
 use emmy::{Real, Result};
 
-/// Looks at a network during its training.
+/// Measures a network during its training.
 pub struct Looks<F: Real> {
     x: Csr<F>,
     neighbours: Neighbourhood<F>,
-    /// Epochs between two looks.
+    /// Epochs between two measurements.
     every: usize,
     json: bool,
 }
@@ -29,7 +29,7 @@ impl<F: Real> Looks<F> {
         }
     }
 
-    /// The measures behind each layer and norm.
+    /// The measures after each layer and norm.
     fn at(&self, net: &GraphNet<F>) -> Result<Collapse> {
         let trace = Trace::evaluated(net, |pass| {
             net.forward(pass, pass.tape().sparse(&self.x), &self.neighbours)
@@ -49,7 +49,7 @@ impl<F: Real> Looks<F> {
         self.print(format!("{when}:\n{}", self.at(net)?))
     }
 
-    /// Shows effective ranks and similarities in a line, where it is time for a look.
+    /// Shows effective ranks and similarities in a line, if a measurement is due in this epoch.
     ///
     /// # Errors
     /// If standard output cannot be written.

@@ -46,9 +46,9 @@ pub enum Normaliser {
     Lipschitz,
     /// LipschitzNorm with the divisors of the published code
     LipschitzPublished,
-    /// LayerNorm behind each layer
+    /// LayerNorm after each layer
     Layer,
-    /// PairNorm behind each layer
+    /// PairNorm after each layer
     Pair,
 }
 
@@ -109,15 +109,15 @@ pub struct Cell {
     /// The number of trees, if they are trees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trees: Option<usize>,
-    /// The percentage of the nodes outside the training set whose features are set to zero. Which nodes
-    /// follows from the seed.
+    /// The percentage of the nodes outside the training set whose features are set to zero. The seed
+    /// determines which nodes.
     pub missing: f64,
     pub model: Model,
     pub norm: Normaliser,
     pub residual: bool,
-    /// Layers; of GGNN the steps of its one layer.
+    /// Layers; for GGNN the steps of its one layer.
     pub layers: usize,
-    /// Width of a head; heads are put side by side.
+    /// Width of a head; heads are concatenated.
     pub width: usize,
     pub heads: usize,
     /// Dropout of the input of each layer, and of coefficients of attention.
@@ -125,7 +125,7 @@ pub struct Cell {
     pub attention_dropout: f64,
     pub lr: f64,
     pub weight_decay: f64,
-    /// Whether the learning rate falls to a tenth where the validation loss has not fallen for ten epochs.
+    /// Whether the learning rate is divided by ten when the validation loss has not fallen for ten epochs.
     pub plateau: bool,
     pub epochs: usize,
     pub seed: u64,
@@ -178,7 +178,7 @@ impl paper::Cell for Cell {
         self.epochs as u64
     }
 
-    /// An outcome may have recorded more than this cell asks for.
+    /// An outcome may have recorded more than this cell needs.
     fn is_answered_by(&self, other: &Self) -> bool {
         let same = Self {
             recorded: other.recorded,

@@ -8,7 +8,7 @@ use crate::support::plot::{Axis, COLOURS, Heat, Mark, Panel, Series, shade};
 use crate::tables::accuracy;
 use plotters::style::RGBColor;
 
-/// A figure of the paper; none if too little is finished to draw it.
+/// A figure of the paper; `None` if too few cells are finished to draw it.
 pub fn figure(number: u32, plan: &Plan, runs: &Runs) -> Option<Figure> {
     let name = format!("deep-attention-figure-{number}");
     match number {
@@ -35,7 +35,8 @@ pub fn figure(number: u32, plan: &Plan, runs: &Runs) -> Option<Figure> {
     }
 }
 
-/// The most columns of a heat map: of more epochs, the largest value of several is drawn.
+/// The most columns of a heat map: if there are more epochs, a column has the largest value of several
+/// epochs.
 const COLUMNS: usize = 50;
 
 /// Figure 2: the norms of the gradients of attention by epoch and layer, one panel per run, all on one scale.
@@ -53,7 +54,7 @@ pub fn gradients(name: &str, plan: &Plan, runs: &Runs) -> Option<Figure> {
     if least > largest {
         return None;
     }
-    // Below a millionth of the smallest panel's largest value nothing moves.
+    // Values below a millionth of the smallest panel's largest value change nothing in a training.
     let floor = f64::from(least).max(1e-12);
     let decades = floor.log10().floor()..f64::from(largest).log10().ceil().max(floor.log10() + 1.0);
     let mut panels = Vec::new();

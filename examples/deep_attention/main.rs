@@ -2,9 +2,9 @@
 //! Scaman and Virmaux, ICML 2021), reproduced.
 //!
 //! Without arguments, `cargo run --release --example deep_attention` trains twenty layers of graph attention
-//! on a generated set, with LipschitzNorm and without, and draws the gradients of every layer. `--table` and
-//! `--figure` run the paper's tables and figures; `--dataset cora --model gat --norm lipschitz --layers 15`
-//! names a cell.
+//! on a generated data set, with LipschitzNorm and without, and draws the gradients of every layer. `--table`
+//! and `--figure` run the paper's tables and figures;
+//! `--dataset cora --model gat --norm lipschitz --layers 15` names a cell.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -75,7 +75,7 @@ struct Cli {
     #[arg(long, value_name = "RATE")]
     lr: Option<f64>,
 
-    /// Course of the learning rate: constant, or falling where the validation loss has stopped falling
+    /// Schedule of the learning rate: constant, or falling when the validation loss has stopped falling
     /// [default: constant]
     #[arg(long)]
     rate: Option<Rate>,
@@ -112,25 +112,27 @@ struct Cli {
     options: Options,
 }
 
-/// The course of the learning rate.
+/// The schedule of the learning rate.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 enum Rate {
     Constant,
     Falling,
 }
 
-const SETTINGS: &str = "Settings, unless given: Adam, constant learning rate 0.005, weight decay 5e-4, 200 epochs, one head of width 64,
-dropout 0.6 (gt: 0.5) of the input of every layer and 0.3 of attention, features as published. Figure 2: 100
-epochs. Trees: 500 of a depth, width 32, neither dropout nor decay. --rate falling is the rule of the published
-code: a tenth where the validation loss has not fallen for ten epochs.
+const SETTINGS: &str = "Settings, unless given: Adam, constant learning rate 0.005, weight decay 5e-4, 200 epochs, one head of width
+64, dropout 0.6 (gt: 0.5) of the input of every layer and 0.3 of attention, features as published. Figure 2:
+100 epochs. Trees: 500 per depth, width 32, neither dropout nor weight decay. --rate falling is the rule of
+the published code: the rate is divided by ten when the validation loss has not fallen for ten epochs.
 
 A cell runs five times, unless --seeds says otherwise; the
 demonstration and Figures 2 and 3 run it once.
 
-Accuracies are those of the best validation epoch; for trees, the largest training accuracy. LipschitzNorm is of
-scores: gat and gt have them. In ggnn, whose layers are steps of one unit, a norm stands behind the last.
+Accuracies are those of the best validation epoch; for trees, the largest training accuracy. LipschitzNorm
+divides scores, which only gat and gt have. In ggnn, whose layers are steps of one unit, a norm comes after
+the last step.
 
-A data set named by --dataset must be found; others are left out, and it is said so.
+A data set named by --dataset must be found. Other data sets that are not found are left out, with a line on
+standard error.
 
 Exit code: 0, also if runs diverge; 1 if an error stops the program or a figure cannot be written (results and
 tables come before figures); 2 for a wrong argument.";
@@ -165,14 +167,14 @@ fn main() -> ExitCode {
 }
 
 impl Cli {
-    /// Whether the arguments name no table, figure or cell; the demonstration is then run.
+    /// Whether the arguments name no table, figure or cell. Then the demonstration is run.
     fn is_demonstration(&self) -> bool {
         let parts = self.tables.is_empty() && self.figures.is_empty();
         let sets = self.datasets.is_empty() && self.models.is_empty() && self.norms.is_empty();
         parts && sets && self.layers.is_empty() && self.missing.is_empty() && !self.residual
     }
 
-    /// The part that the arguments choose.
+    /// The cells that the arguments choose.
     fn choice(&self) -> Result<Choice> {
         for (what, value) in [
             ("--epochs", self.epochs),
@@ -248,7 +250,7 @@ impl Cli {
     }
 }
 
-/// The paper, with the settings of the command line.
+/// The plan of the paper, with the settings of the command line.
 struct DeepAttention {
     settings: String,
 }
@@ -269,14 +271,14 @@ impl Paper for DeepAttention {
         }
     }
 
-    /// Of several depths, the one chosen on the validation nodes.
+    /// If there are several depths, the one chosen by the validation nodes.
     fn json(&self, cell: &Cell, runs: &[&Run]) -> Value {
         let chosen = tables::of_chosen_depth(runs);
         let layers = chosen.first().map_or(cell.layers, |run| run.cell.layers);
         let of = |value: &dyn Fn(&Run) -> Option<f64>| {
             let known: Vec<f64> = chosen.iter().filter_map(|run| value(run)).collect();
             let (mean, std) = mean_std(&known);
-            // Of no run both are NaN, which is written as null.
+            // Without runs both are NaN, which is written as null.
             (mean, if known.is_empty() { f64::NAN } else { std })
         };
         let largest = |value: &dyn Fn(&Run) -> Option<f64>| {

@@ -5,12 +5,12 @@ use emmy::graph::Neighbourhood;
 use emmy::nn::{Dropout, GraphNet, GraphNetConfig, Layer, Module, Norm, Pass, Role};
 use emmy::{Real, Result, Var};
 
-/// A [`GraphNet`] whose parts stand in the order of the published `DeepGAT` and `DeepGT`:
+/// A [`GraphNet`] whose parts are in the order of the published `DeepGAT` and `DeepGT`:
 ///
 /// linear → L × (dropout → layer → LayerNorm → σ → PairNorm → + x) → linear
 ///
-/// Behind the last layer there is no σ. x is what went into the layer; it is added where residuals are asked
-/// for and the widths are equal.
+/// There is no σ after the last layer. x is the input of the layer; it is added if the network has residuals
+/// and the widths are equal.
 #[derive(Debug, Clone)]
 pub struct DeepNet<F: Real> {
     pub net: GraphNet<F>,
@@ -106,7 +106,7 @@ impl<F: Real> DeepNet<F> {
     }
 }
 
-/// The features of a data set, those of the nodes in `erased` set to zero.
+/// The features of a data set; those of the nodes in `erased` are set to zero.
 pub fn features<F: Real>(set: &Dataset, erased: &[bool]) -> emmy::sparse::Csr<F> {
     let mut x = set.raw_features::<F>();
     let rows = x.pattern.rows_of().to_vec();

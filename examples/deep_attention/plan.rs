@@ -49,7 +49,7 @@ pub struct Choice {
     pub settings: Settings,
 }
 
-/// Settings in place of those of a part; none leaves them.
+/// Settings in place of those of a part; `None` leaves them as they are.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     pub epochs: Option<usize>,
@@ -130,8 +130,7 @@ impl Choice {
             attention_dropout: if of_trees { 0.0 } else { 0.3 },
             lr: 0.005,
             weight_decay: if of_trees { 0.0 } else { 5e-4 },
-            // The published rule freezes deep networks before they have learnt; `--rate falling` is that
-            // rule.
+            // The published rule stops deep networks before they have learnt; `--rate falling` is that rule.
             plateau: false,
             epochs: 200,
             seed: 0,
@@ -156,7 +155,7 @@ impl Choice {
             && any(&self.missing, &cell.missing)
     }
 
-    /// The entry of those cells that are chosen, each once per seed; none if none is.
+    /// The entry of the cells that are chosen, each once per seed; `None` if no cell is chosen.
     fn entry(
         &self,
         row: impl Into<String>,
@@ -217,7 +216,7 @@ impl Choice {
         }
     }
 
-    /// Table 2 without ogbn-arxiv, whose 169 343 nodes and 1.2 million edges are out of reach here.
+    /// Table 2 without ogbn-arxiv, whose 169 343 nodes and 1.2 million edges are too many here.
     fn table_2(&self) -> Plan {
         let mut entries = Vec::new();
         for (variant, numbers) in numbers::TABLE_2 {

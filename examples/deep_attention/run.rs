@@ -17,7 +17,7 @@ use std::path::Path;
 pub type Run = paper::Finished<Cell>;
 pub type Runs = paper::Runs<Cell>;
 
-/// The outcome of a run. An accuracy is none if no epoch had a finite validation loss.
+/// The outcome of a run. An accuracy is `None` if no epoch had a finite validation loss.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     /// Test accuracy at the best validation epoch.
@@ -32,12 +32,12 @@ pub struct Outcome {
     pub epochs: usize,
     /// The training loss where the last step began.
     pub final_loss: Option<f64>,
-    /// The largest norm of the gradient of one layer's parameters of attention at any step; of all parameters
-    /// of a layer where it has no attention. None if no gradient was finite.
+    /// The largest norm, at any step, of the gradient of the attention parameters of one layer (of all
+    /// parameters if the layer has no attention). `None` if no gradient was finite.
     pub max_gradient_norm: Option<f64>,
     /// The same over all parameters of a layer.
     pub max_layer_gradient_norm: Option<f64>,
-    /// Why the run ended other than by its own rules.
+    /// The reason if the run ended early.
     pub stopped: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dynamics: Option<Dynamics>,
@@ -48,8 +48,8 @@ pub struct Outcome {
 pub struct Dynamics {
     pub train_acc: Vec<f32>,
     pub val_acc: Vec<f32>,
-    /// The norms of the gradients that `max_gradient_norm` is the largest of: per epoch one number per layer;
-    /// none if it is not finite.
+    /// The norms of gradients of which `max_gradient_norm` is the largest: per epoch one number per layer;
+    /// `None` if it is not finite.
     pub gradients: Vec<Vec<Option<f32>>>,
 }
 
@@ -94,7 +94,8 @@ impl Prepared {
         &self.set
     }
 
-    /// The nodes whose features are erased: a part of those that do not train, drawn anew for every seed.
+    /// The nodes whose features are erased: a part of the nodes outside the training set, drawn anew for
+    /// every seed.
     fn erased(&self, percent: f64, seed: u64) -> Vec<bool> {
         let others = |&i: &usize| !self.split.train[i];
         let mut nodes: Vec<usize> = (0..self.set.nodes()).filter(others).collect();

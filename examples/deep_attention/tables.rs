@@ -1,4 +1,4 @@
-//! Tables for readers: our mean ± standard deviation, and the paper's beside it.
+//! Tables for readers: our mean ± standard deviation, with the paper's number beside it.
 
 use crate::plan::Plan;
 use crate::run::{Run, Runs};
@@ -13,7 +13,7 @@ const STYLE: Style = Style {
     absent: "diverged",
 };
 
-/// The value that a part shows in percent: the training accuracy of trees, else the test accuracy.
+/// The value that a table shows in percent: the training accuracy for trees, else the test accuracy.
 pub fn accuracy(run: &Run) -> Option<f64> {
     let of_trees = run.cell.trees.is_some();
     let value = match of_trees {
@@ -23,7 +23,7 @@ pub fn accuracy(run: &Run) -> Option<f64> {
     value.map(|accuracy| 100.0 * accuracy)
 }
 
-/// The runs of the depth whose mean validation accuracy is largest, the shallower one of equals; runs without
+/// The runs of the depth with the largest mean validation accuracy, the smaller depth of equals; runs without
 /// an accuracy count as 0.
 pub fn of_chosen_depth<'a>(runs: &[&'a Run]) -> Vec<&'a Run> {
     let mut depths: BTreeMap<usize, Vec<&'a Run>> = BTreeMap::new();

@@ -1,9 +1,9 @@
 //! TREES of section 7.2: labels that must travel from the leaves of binary trees to the root.
 //!
 //! As in Alon and Yahav, "On the Bottleneck of Graph Neural Networks and its Practical Implications" (ICLR
-//! 2021), whom the paper follows. A tree of depth d has 2^d green nodes at its lowest level, each with
-//! another number of blue neighbours (0 to 2^d − 1) and another label (of 2^d). The root is green too; its
-//! label is that of the green node with as many blue neighbours as the root has.
+//! 2021), whom the paper follows. A tree of depth d has 2^d green nodes at its lowest level, each with a
+//! different number of blue neighbours (0 to 2^d − 1) and a different label (of 2^d). The root is green too;
+//! its label is that of the green node with as many blue neighbours as the root has.
 //!
 //! | node | features, 2^(d+1) of them |
 //! |---|---|
@@ -12,7 +12,8 @@
 //! | all others | zeros |
 //!
 //! The blue nodes themselves are left out, as in the paper. Messages go up, from children to parents: the
-//! paper's trees are "directed from the root to the leaves", along which the root would hear nothing.
+//! paper's trees are "directed from the root to the leaves", and along such edges the root would receive no
+//! messages.
 
 use emmy::data::{Dataset, Split};
 use emmy::graph::{Duplicates, Graph, SelfLoops};
@@ -40,7 +41,8 @@ pub const fn nodes(depth: usize) -> usize {
     (1 << (depth + 1)) - 1
 }
 
-/// Trees of one depth as one graph. Eight tenths of the roots train; one tenth each validates and tests.
+/// Trees of one depth as one graph. Eight tenths of the roots are for training, one tenth each for validation
+/// and test.
 ///
 /// # Errors
 /// If there are fewer than ten trees, or too many nodes.

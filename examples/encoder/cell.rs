@@ -17,7 +17,7 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     pub task: Task,
-    /// Sentences that train.
+    /// The number of training sentences.
     pub examples: usize,
     #[serde(flatten)]
     pub recipe: Recipe,
@@ -26,7 +26,7 @@ pub struct Cell {
     pub weights: Option<Pretrained>,
 }
 
-/// Sentences that test.
+/// The number of test sentences.
 const TEST: usize = 1000;
 
 /// The seed of the sentences, the same for all cells.
@@ -130,7 +130,7 @@ impl Deep for Cell {
     }
 }
 
-/// Sentences side by side, the shorter ones padded.
+/// Sentences as one batch; the shorter ones are padded.
 struct Batch {
     symbols: Vec<usize>,
     segments: Vec<usize>,

@@ -1,9 +1,9 @@
 //! "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond" (Guo, Wang, Du and Wang, ICLR
 //! 2023) on sentences: encoders like BERT with ContraNorm before the residual, after it, and without.
 //!
-//! Without arguments, `cargo run --release --example encoder` trains twelve blocks to tell whether one
-//! sentence of a small grammar follows from another, and draws how far their tokens collapse, layer by layer.
-//! `--table 6` and `--figure 2` or `3` are the paper's, at the size of a processor;
+//! Without arguments, `cargo run --release --example encoder` trains twelve blocks to predict whether one
+//! sentence of a small grammar follows from another, and draws how far their tokens have collapsed in each
+//! layer. `--table 6` and `--figure 2` or `3` are those of the paper, at a size that trains on a CPU;
 //! `--depth 12 --norm contra --s 0.2 --seeds 3 --json` names a cell.
 
 #[path = "../support/mod.rs"]
@@ -45,11 +45,11 @@ struct Cli {
     #[arg(long = "task", alias = "dataset", value_name = "NAME")]
     tasks: Vec<Task>,
 
-    /// Sentences that train
+    /// Number of training sentences
     #[arg(long, value_name = "N", default_value_t = 8000, value_parser = clap::value_parser!(u32).range(2..=100_000))]
     examples: u32,
 
-    /// Print so many sentences of each task with their classes, and end
+    /// Print N sentences of each task with their classes, and end
     #[arg(long, value_name = "N")]
     print: Option<u16>,
 
@@ -66,21 +66,24 @@ struct Cli {
 }
 
 const SETTINGS: &str = "\
-Settings, unless given: generated sentences of at most 32 symbols (8000 train, 1000 others test), tokens of width 32,
-4 heads, 128 hidden neurons with GELU, post-norm; weights start with the gain of BERT-base, N(0, 0.02² · 768 / width); no
-dropout; AdamW, weight decay 0.01 of matrices, clipping at 1; 400 steps of 32 sentences, a rate that rises to 0.001 in
-the first tenth and falls as a cosine to 0. ContraNorm (--norm contra) belongs to the self-attention of each block, with
-s = 0.2; its place is after-residual, in Table 6 and the figures also before-residual. The demonstration takes 200 steps.
+Settings, unless given: generated sentences of at most 32 symbols (8000 train, 1000 others test), tokens of
+width 32, 4 heads, 128 hidden neurons with GELU, post-norm; weights start with the gain of BERT-base, N(0,
+0.02² · 768 / width); no dropout; AdamW, weight decay 0.01 of matrices, clipping at 1; 400 steps of 32
+sentences, a rate that rises to 0.001 in the first tenth and falls as a cosine to 0. ContraNorm (--norm
+contra) belongs to the self-attention of each block, with s = 0.2; its place is after-residual, in Table 6 and
+the figures also before-residual. The demonstration takes 200 steps.
 
-A cell runs once, unless --seeds says otherwise. The score of acceptability is Matthews' correlation, as that of CoLA;
-that of entailment is the accuracy. Figures are of entailment, unless --task says otherwise. Both are those behind the last step.
+A cell runs once, unless --seeds says otherwise. The score of acceptability is Matthews' correlation, like
+that of CoLA; the score of entailment is the accuracy. Both are computed after the last step. Figures are of
+entailment, unless --task says otherwise.
 
-Keys of --json: task, depth, norm, place, s, seeds, steps, parameters, test_acc_mean, test_acc_std, test_mcc_mean,
-final_loss_mean, erank_last, pretrained, stopped; by layer erank, feature_similarity, variance_share (entry 0 is before
-the first block) and attention_similarity (one per block), with the ending _start before training; part, row, column, paper.
+Keys of --json: task, depth, norm, place, s, seeds, steps, parameters, test_acc_mean, test_acc_std,
+test_mcc_mean, final_loss_mean, erank_last, pretrained, stopped; by layer erank, feature_similarity,
+variance_share (entry 0 is before the first block) and attention_similarity (one per block), with the ending
+_start before training; part, row, column, paper.
 
-Exit code: 0, also if runs diverge; 1 if an error stops the program or a figure cannot be written; 2 for a wrong
-argument.";
+Exit code: 0, also if runs diverge; 1 if an error stops the program or a figure cannot be written; 2 for a
+wrong argument.";
 
 fn main() -> ExitCode {
     match args::parse() {
@@ -109,7 +112,7 @@ impl Cli {
     }
 }
 
-/// The paper, with the settings of the command line.
+/// The plan of the paper, with the settings of the command line.
 struct Encoder {
     settings: String,
 }

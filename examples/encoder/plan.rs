@@ -152,7 +152,7 @@ impl Choice {
         plan
     }
 
-    /// The cells that the command line names; twelve blocks where it names no depth.
+    /// The cells that the command line names; twelve blocks if it names no depth.
     pub fn cells(&self) -> Plan {
         let tasks = self.tasks();
         let variants = self.arguments.variants_or(Place::AfterResidual, SCALE);

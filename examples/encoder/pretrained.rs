@@ -6,7 +6,7 @@ use emmy::{Error, Result, Tensor};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// A file of weights. Two are the same if their bytes are, wherever they lie.
+/// A file of weights. Two files count as the same if their bytes are equal, whatever their paths.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Pretrained {
     /// The CRC-32 of the file, which is the setting.
@@ -35,8 +35,9 @@ impl Pretrained {
     /// Puts the weights into an encoder. The file has the names of [`emmy::store::weights::save`] for a
     /// [`Bert`], or those of `BertModel` of the library transformers, with or without `bert.` in front.
     ///
-    /// Every block and the pooler must be there; places are taken as many as the encoder has. The words of a
-    /// file are not ours: tokens are drawn anew unless there are as many.
+    /// Every block and the pooler must be there; of the vectors of places, as many are taken as the encoder
+    /// has. The words of a file are not ours: the vectors of tokens are drawn anew unless the file has
+    /// equally many.
     ///
     /// # Errors
     /// If a tensor is missing or has another shape.
@@ -88,7 +89,7 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    /// A tensor of this shape; of the first axis a file may have more.
+    /// A tensor of this shape; the file may have more rows on the first axis.
     fn get(&self, name: &str, shape: &[usize]) -> Result<Tensor<f32>> {
         let key = format!("{}{name}", self.prefix);
         let found = self.file.shape(&key).map(<[usize]>::to_vec);

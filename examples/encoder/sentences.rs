@@ -7,13 +7,13 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// What is asked of a sentence.
+/// The task: the question about a sentence.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
-    /// Whether words agree and stand in order, and brackets are balanced: as CoLA
+    /// Whether words agree and are in order, and brackets are balanced: like CoLA
     Acceptability,
-    /// Whether the second sentence follows from the first: as RTE
+    /// Whether the second sentence follows from the first: like RTE
     Entailment,
 }
 
@@ -52,7 +52,7 @@ impl Sentence {
     }
 }
 
-/// Sentences that train, and others that test; as many of each class.
+/// Training sentences and other test sentences, with equally many of each class.
 pub fn sentences(task: Task, [train, test]: [usize; 2], seed: u64) -> [Vec<Sentence>; 2] {
     let rng = &mut init::rng(seed);
     let mut known = HashSet::new();
@@ -85,7 +85,7 @@ fn other(symbol: usize, first: usize) -> usize {
     first + ((symbol - first) ^ 1)
 }
 
-/// A sentence under construction, with the places where it can be spoilt.
+/// A sentence under construction, with the places where a rule can be broken.
 #[derive(Default)]
 struct Draft {
     symbols: Vec<usize>,
@@ -146,7 +146,7 @@ fn acceptability(class: usize, rng: &mut Rng) -> Sentence {
                 symbols.remove(at);
             }
         }
-        // Two neighbours change places; no sentence has two words of one kind side by side.
+        // Two neighbouring words are exchanged; no sentence has two words of one kind next to each other.
         let at = one_of(symbols.len() - 1, rng);
         symbols.swap(at, at + 1);
     }
@@ -168,7 +168,7 @@ fn entailment(class: usize, rng: &mut Rng) -> Sentence {
     let [a, b] = two(rng);
     let active = |a, b| vec![THE, a, sees, THE, b];
     let (premise, hypothesis) = match one_of(4, rng) {
-        // The same clause, or who does what to whom is turned round.
+        // The same clause, or the clause with subject and object exchanged.
         0 => (
             active(a, b),
             if follows { active(a, b) } else { active(b, a) },
@@ -193,7 +193,7 @@ fn entailment(class: usize, rng: &mut Rng) -> Sentence {
                 (weak, strong)
             }
         }
-        // An adjective says more than none.
+        // A clause with an adjective says more than one without.
         _ => {
             let more = vec![
                 THE,
@@ -210,7 +210,7 @@ fn entailment(class: usize, rng: &mut Rng) -> Sentence {
             }
         }
     };
-    // Another verb, so that the other clause says nothing of the hypothesis.
+    // Another verb, so that the other clause says nothing about the hypothesis.
     let another = (verb + 1 + one_of(VERB_COUNT - 1, rng)) % VERB_COUNT;
     let other = [THE, noun(rng), VERBS + 2 * another, THE, noun(rng)];
     let premise = match one_of(3, rng) {

@@ -1,4 +1,4 @@
-//! What a search finds in a model, for readers and for programs.
+//! The laws that a search finds in a model, as text for readers and as JSON for programs.
 
 use crate::models::Model;
 use emmy::symmetry::{Ansatz, Discovery, Found};
@@ -20,7 +20,7 @@ pub fn line(name: &str, found: &Discovery, seconds: f64) -> String {
     )
 }
 
-/// Whether the list is whole, in words.
+/// Whether the list is complete, in words.
 fn verdict(found: &Discovery) -> String {
     let beside = found.discovered().count();
     let mut out = match (found.upper, found.ansatz) {

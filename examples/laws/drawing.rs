@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 impl Run {
-    /// What happened, in a line.
+    /// The training in one line.
     pub fn line(&self) -> String {
         let drift = match self.off() {
             Some(off) => format!("{off:.0e} from the exact drift"),

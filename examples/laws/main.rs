@@ -26,8 +26,8 @@ use support::args::{Figures, MOST_SEED, at_least_zero, threads};
 use support::{exit, note, say};
 use training::{How, Rule, train};
 
-/// Find the conservation laws of small models, count how many there can be, and compare them with the
-/// declared ones
+/// Find the conservation laws of small models, compute an upper bound on their number, and compare them with
+/// the declared laws
 #[derive(Parser, Debug)]
 #[command(name = "laws", version, after_help = HELP)]
 struct Cli {
@@ -101,11 +101,12 @@ impl From<Form> for Ansatz {
     }
 }
 
-const HELP: &str = "A law is an independent quantity that gradient flow conserves for every loss of the outputs, whatever the data.
+const HELP: &str = "A law is an independent quantity that gradient flow conserves for every loss of the outputs, whatever the
+data.
 
   declared   laws that the trace of a forward pass states
   found      laws found from gradients at random points: a lower bound
-  upper      D less the rank of the gradients and their Lie brackets: an upper bound
+  upper      D minus the rank of the gradients and their Lie brackets: an upper bound
   max |δ|    the largest relative δ of a law found, at points that the search did not use
 
 Exit code: 0; 1 if a declared law is false or a figure cannot be written; 2 for a wrong argument.";

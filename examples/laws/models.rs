@@ -96,7 +96,7 @@ impl Net for IdentityMap {
     }
 }
 
-/// Causal self-attention of tokens, behind a norm if there is one.
+/// Causal self-attention of tokens, after a norm if there is one.
 #[derive(Clone)]
 pub struct SelfAttention {
     norm: Option<LayerNorm<f64>>,
@@ -252,8 +252,8 @@ fn mlp(widths: &[usize], activation: Activation, bias: bool, rng: &mut Rng) -> M
     Mlp::new(widths, activation, bias, rng)
 }
 
-/// A network of graph layers on a path of eight nodes. On a path features mix slowly, so that attention has
-/// something to choose from in deep layers too.
+/// A network of graph layers on a path of eight nodes. On a path features mix slowly, so that neighbours
+/// still differ in deep layers, and attention matters.
 fn graph(change: impl Fn(GraphNetConfig) -> GraphNetConfig) -> OnGraph {
     let base = GraphNetConfig {
         hidden: 3,
@@ -323,7 +323,7 @@ fn block(eps: f64) -> BlockConfig {
     config
 }
 
-/// What a small model is made with.
+/// The options of a small model.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// ε of every LayerNorm.
@@ -443,7 +443,7 @@ models! {
         AttentionConfig { normalize: Some(0.0), ..head() },
         rng,
     );
-    "l2-untied", "1 head, queries and keys apart, distances": |o, rng| attention(
+    "l2-untied", "1 head, separate queries and keys, distances": |o, rng| attention(
         AttentionConfig { score: Score::L2, ..head() },
         rng,
     );

@@ -1,4 +1,4 @@
-//! Steps of a training, and what becomes of δ and c along them.
+//! Steps of a training, and δ and c at these steps.
 
 use crate::models::Net;
 use clap::ValueEnum;
@@ -16,7 +16,7 @@ pub enum Rule {
     Momentum,
     /// Adam, which has no formula for the drift
     Adam,
-    /// AdamW, the gradients clipped to a norm of 0.1; without a formula too
+    /// AdamW with gradients clipped to a norm of 0.1; it has no formula either
     #[value(name = "adamw")]
     AdamW,
 }
@@ -44,7 +44,7 @@ impl Rule {
         }
     }
 
-    /// μ, where the drift of c has a formula.
+    /// μ; `None` if the drift of c has no formula.
     fn momentum(self) -> Option<f64> {
         match self {
             Self::Descent => Some(0.0),
@@ -76,10 +76,10 @@ pub struct How {
     pub seed: u64,
 }
 
-/// What was watched; one row per step.
+/// The measurements; one row per step.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// Whether the loss was no finite number, which ended the training.
+    /// Whether the training ended because the loss was not a finite number.
     pub diverged: bool,
     /// The loss before each step.
     pub losses: Vec<f64>,
@@ -89,7 +89,7 @@ pub struct Run {
     pub clipped: usize,
     /// c of each law at the start and after each step.
     pub conserved: Vec<Vec<f64>>,
-    /// The same as the formula predicts from the start; none for a rule without formula.
+    /// The same as predicted by the formula from the start; `None` for a rule without a formula.
     pub predicted: Option<Vec<Vec<f64>>>,
 }
 
@@ -126,7 +126,7 @@ pub fn train(net: &mut dyn Net, how: &How, laws: &[Generator]) -> Run {
     };
     for _ in 0..how.steps {
         let (loss, mut gradients) = point(net);
-        // A little before the numbers end, their products do.
+        // The limit is below the largest number, since products overflow before.
         if !(loss.is_finite() && loss < 1e100) {
             run.diverged = true;
             break;

@@ -10,7 +10,7 @@ use emmy::{Error, Result, Tape, Tensor, Var, init};
 use serde::Serialize;
 use std::time::Instant;
 
-/// What is certified: one logit, or all together.
+/// The certified outputs: one logit, or all logits together.
 #[derive(Serialize)]
 struct Line {
     logit: String,
@@ -22,7 +22,7 @@ struct Line {
     seconds: f64,
 }
 
-/// The digits kept apart for the test.
+/// The number of digits that are held out for the test.
 const HELD_OUT: usize = 1000;
 
 /// The softness of the ReLUs that guide the search.
@@ -116,7 +116,7 @@ fn logits<'t>(
     };
     match logit {
         None => net.layers[1].forward(pass, h),
-        // The bias moves nothing.
+        // The bias has no effect on the constant.
         Some(k) => h.linear(pass.param(&net.layers[1].weight).slice(0, k..k + 1)),
     }
 }

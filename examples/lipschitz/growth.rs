@@ -1,5 +1,5 @@
-//! Figure 2 of Kim et al.: with more tokens the bound of L2 attention grows as log N − log log N in the
-//! ∞-norm, and what ascent finds grows beside it. One head of width 1, all weights 1.
+//! Figure 2 of Kim et al.: with more tokens the bound of L2 attention grows like log N − log log N in the
+//! ∞-norm, and so does the value that gradient ascent finds. One head of width 1, all weights 1.
 
 use super::Cli;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
@@ -64,9 +64,9 @@ fn proven(f: &MultiHeadAttention<f64>, n: usize, p: Lp) -> Result<f64> {
     Ok(bound(attend(f, x), x, p, Domain::Everywhere)?.upper().get())
 }
 
-/// Ascent from random tokens, and from tokens of which one is at 0 and half of the others at d, half at −d.
-/// There the row of the first has 4 (1 − P₀) d² + 2P₀ − 1, P₀ = 1/(1 + (N − 1) e^(−d²)), which is largest at
-/// d² = 1 + φ⁻¹(N − 1), and is then 4φ⁻¹(N − 1) but for a number below 1.
+/// Ascent from random tokens, and from tokens of which one is at 0, half of the others at d, and half at −d.
+/// There the row sum of the first token is 4 (1 − P₀) d² + 2P₀ − 1 with P₀ = 1/(1 + (N − 1) e^(−d²)). It is
+/// largest at d² = 1 + φ⁻¹(N − 1), and then differs from 4φ⁻¹(N − 1) by less than 1.
 fn found(cli: &Cli, f: &MultiHeadAttention<f64>, n: usize, p: Lp) -> Result<f64> {
     let objective = match p {
         Lp::Two => Objective::Two,
@@ -90,7 +90,7 @@ fn found(cli: &Cli, f: &MultiHeadAttention<f64>, n: usize, p: Lp) -> Result<f64>
             i if i % 2 == 0 => d,
             _ => -d,
         };
-        // A little apart from each other, so that they can part.
+        // Slightly different tokens, so that ascent can move them away from each other.
         Tensor::from_shape_fn(vec![n, 1], |i| {
             x(i[0]) * (1.0 + 1e-3 * (i[0] as f64 / n as f64))
         })

@@ -1,6 +1,6 @@
-//! Figure 3 of Kim et al.: x + c f(x) inverted by fixed point, for attention by dot products, L2 attention,
-//! and contractive attention. Only the last is certified; the paper's figure has f itself, where nothing is
-//! promised.
+//! Figure 3 of Kim et al.: x + c f(x) inverted by a fixed-point iteration, for attention by dot products, L2
+//! attention, and contractive attention. Only the last is certified. The paper's figure has f itself, for
+//! which nothing is guaranteed.
 
 use super::Cli;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
@@ -85,7 +85,7 @@ pub fn run(cli: &Cli) -> Result<()> {
             let g = |x: &Tensor<f64>| apply(f, c, x);
             let y = (&x + &g(&x)).into_shared();
             let certified = model == "contractive";
-            // The errors of each step, and where there is a promise, that it is kept.
+            // Prints the errors of each step, and checks the guarantee if there is one.
             if certified {
                 let inverse = invert(
                     g,
@@ -127,7 +127,7 @@ pub fn run(cli: &Cli) -> Result<()> {
     draw(cli, &lines)
 }
 
-/// ‖x_k − x‖_∞ of each step; fewer steps where the values stop being numbers.
+/// ‖x_k − x‖_∞ of each step; fewer steps if the values become NaN or infinite.
 fn errors(g: &impl Fn(&Tensor<f64>) -> Tensor<f64>, y: &Tensor<f64>, x: &Tensor<f64>) -> Vec<f64> {
     let mut errors = Vec::new();
     let mut start = y.clone();

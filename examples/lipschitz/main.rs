@@ -1,11 +1,11 @@
-//! Lipschitz constants as intervals: what is proven, and what was found.
+//! Lipschitz constants as intervals: a proven upper bound, and a lower bound that was found.
 //!
 //! - `cargo run --release --example lipschitz` prints the interval of a small transformer, layer by layer;
 //!   `--model` chooses another, `--weights FILE` reads a language model from a file of weights.
 //! - `--certify mnist` trains a network on handwritten digits and bounds how far its outputs can move.
 //! - `--figure 2`, `3` and `5` are those of Kim, Papamakarios and Mnih, "The Lipschitz Constant of
-//!   Self-Attention" (ICML 2021): the bound of L2 attention against what ascent finds, inversion, and the
-//!   spread of outputs.
+//!   Self-Attention" (ICML 2021): the bound of L2 attention against the value that gradient ascent finds,
+//!   inversion, and the spread of outputs.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -49,7 +49,7 @@ pub struct Cli {
     #[arg(long, value_enum)]
     p: Option<Norm>,
 
-    /// The largest 2-norm of a row of the input, in place of all inputs
+    /// Bound the constant only on inputs whose rows have at most this 2-norm
     #[arg(long, value_name = "R")]
     radius: Option<f64>,
 
@@ -73,7 +73,7 @@ pub struct Cli {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// All random numbers follow from it
+    /// Seed of all random numbers
     #[arg(long, default_value_t = 0)]
     seed: u64,
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub enum Model {
     /// Two pre-norm blocks: attention by dot products, ReLU
     Transformer,
-    /// Attention by dot products alone: it has no constant on all inputs
+    /// Only attention by dot products: it has no constant on all inputs
     Attention,
     /// Attention by distances, with a constant (Kim et al.)
     L2,

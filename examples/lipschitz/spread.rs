@@ -15,7 +15,7 @@ use serde::Serialize;
 struct Line {
     figure: u8,
     model: &'static str,
-    /// Of the inputs and of the outputs: 1st percentile, median, 99th.
+    /// The 1st percentile, the median and the 99th percentile of the inputs and of the outputs.
     inputs: [f64; 3],
     outputs: [f64; 3],
     val_loss: f64,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
 
-/// What stands between the layers.
+/// The norm between the layers.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
@@ -40,7 +40,8 @@ pub enum Method {
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Split {
-    /// All nodes that neither train nor validate: 2068 of Cora, 2707 of CiteSeer, as the published code
+    /// All nodes outside the training and validation sets: 2068 of Cora, 2707 of CiteSeer, as in the
+    /// published code
     Published,
     /// The public test set, 1000 nodes
     Public,
@@ -79,7 +80,7 @@ impl Method {
         matches!(self, Self::Layer | Self::Contra)
     }
 
-    /// The scales among which the paper chooses; DGN's is that of its own code.
+    /// The scales among which the paper chooses; for DGN the scale of its own code.
     pub fn scales(self, layers: usize) -> Vec<f64> {
         match self {
             Self::None | Self::Layer => vec![0.0],
@@ -96,7 +97,7 @@ pub struct Cell {
     pub dataset: String,
     pub split: Split,
     pub method: Method,
-    /// s of PairNorm and ContraNorm, λ of DGN; 0 where there is none.
+    /// s of PairNorm and ContraNorm, λ of DGN; 0 if there is none.
     pub scale: f64,
     pub layers: usize,
     pub width: usize,

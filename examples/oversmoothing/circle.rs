@@ -1,4 +1,4 @@
-//! How fast attention collapses tokens on a circle, alone and in company.
+//! How fast attention collapses tokens on a circle, alone and together with other layers.
 //!
 //! Dong, Cordonnier and Loukas, "Attention is Not All You Need: Pure Attention Loses Rank Doubly
 //! Exponentially with Depth", ICML 2021, draw such circles; here the plane is embedded in the width of a
@@ -24,7 +24,7 @@ const WIDTH: usize = 32;
 const LAYERS: usize = 24;
 const SEEDS: u64 = 5;
 
-/// What stands beside attention.
+/// The layers beside attention.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Company {
     name: &'static str,
@@ -69,7 +69,7 @@ const COMPANIES: [Company; 5] = [
     },
 ];
 
-/// Layers of attention with random weights, and what stands beside them.
+/// Layers of attention with random weights, and the layers beside them.
 struct Tower {
     attention: Vec<MultiHeadAttention<f64>>,
     feed_forward: Vec<FeedForward<f64>>,
@@ -91,7 +91,7 @@ impl Tower {
         })
     }
 
-    /// The tokens behind each layer.
+    /// The tokens after each layer.
     fn by_layer<'t>(
         &self,
         pass: &Pass<'t, '_, f64>,
@@ -118,8 +118,8 @@ impl Tower {
     }
 }
 
-/// Per layer, the start included: the residual of rank one in proportion to the whole, and the effective
-/// rank.
+/// Per layer, including the start: the residual of rank one relative to the size of all tokens, and the
+/// effective rank.
 fn ranks(company: Company, seed: u64) -> Result<Vec<[f64; 2]>> {
     let rng = &mut init::rng(seed);
     let up = init::normal::<f64>(&[2, WIDTH], 1.0, rng);

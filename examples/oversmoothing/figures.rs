@@ -7,10 +7,10 @@ use crate::support::figures::Figure;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
 use crate::tables::Way;
 
-/// What is drawn of a run, layer by layer.
+/// The measure of a run that is drawn, layer by layer.
 type Measure = fn(&Run) -> &[Option<f32>];
 
-/// One panel per data set and depth: the effective rank behind each layer; one curve per method, the mean of
+/// One panel per data set and depth: the effective rank after each layer; one curve per method, the mean of
 /// the runs of the chosen s.
 pub fn ranks(plan: &Plan, runs: &Runs) -> Option<Figure> {
     let mut panels: Vec<(String, [Panel; 2])> = Vec::new();

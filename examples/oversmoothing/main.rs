@@ -2,9 +2,10 @@
 //! Wang, Du and Wang, ICLR 2023), reproduced.
 //!
 //! Without arguments, `cargo run --release --example oversmoothing` trains eight layers of graph convolution
-//! on a generated set, without a norm and with three, and shows the ranks of its layers. `--table 3` runs the
-//! paper's table, `--dataset cora --norm contra --layers 8 --seeds 5` names a cell; `--figure 1` draws
-//! collapse in the plane, `--figure circle` the ranks of attention without and with its company.
+//! on a generated data set, without a norm and with three norms, and shows the ranks of its layers.
+//! `--table 3` runs the paper's table, `--dataset cora --norm contra --layers 8 --seeds 5` names a cell;
+//! `--figure 1` draws collapse in the plane, `--figure circle` the ranks of attention alone and together with
+//! other layers.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -61,8 +62,8 @@ struct Cli {
     #[arg(long, default_value = "published")]
     split: Split,
 
-    /// Scale s of PairNorm and ContraNorm, λ of DGN; given several times, one is chosen [default: one of
-    /// 0.2, 0.5, 0.8, 1; DGN 0.001 below six layers, else 0.03]
+    /// Scale s of PairNorm and ContraNorm, λ of DGN; if given several times, the best is chosen [default: the
+    /// best of 0.2, 0.5, 0.8, 1; DGN 0.001 below six layers, else 0.03]
     #[arg(long = "s", value_name = "S", allow_negative_numbers = true)]
     scales: Vec<f64>,
 
@@ -108,14 +109,15 @@ const SETTINGS: &str = "Settings, unless given, are those of the published code:
 epochs, width 32, dropout 0.6 of the input of every layer, D^-1(A + I), rows of features that sum to 1 on
 citation sets, five runs. s is chosen among 0.2, 0.5, 0.8 and 1.
 
-contra is the layer of the published code, contra-paper that of Eq. (9). --split published tests all nodes that
-neither train nor validate, as the published code does (the paper says 60/20/20); public tests the 1000 of the
-public split. Chameleon and Squirrel: split file 0.
+contra is the layer of the published code, contra-paper that of Eq. (9). --split published tests all nodes
+outside the training and validation sets, as the published code does (the paper says 60/20/20); --split public
+tests the 1000 nodes of the public test set. Chameleon and Squirrel: split file 0.
 
-In --json, test_acc_mean is the accuracy at the best validation epoch with s chosen on the validation nodes;
-published_test_acc_mean that of the last epoch with s chosen on the test nodes.
+In --json, test_acc_mean is the accuracy at the best validation epoch with s chosen by the validation nodes;
+published_test_acc_mean is the accuracy after the last epoch with s chosen by the test nodes.
 
-A data set named by --dataset must be found; others are left out, and it is said so.
+A data set named by --dataset must be found. Other data sets that are not found are left out, with a line on
+standard error.
 
 Exit code: 0, also if runs diverge; 1 if an error stops the program or a figure cannot be written (results and
 tables come before figures); 2 for a wrong argument.";
@@ -135,7 +137,7 @@ fn main() -> ExitCode {
 }
 
 impl Cli {
-    /// Whether the arguments name no table, figure or cell; the demonstration is then run.
+    /// Whether the arguments name no table, figure or cell. Then the demonstration is run.
     fn is_demonstration(&self) -> bool {
         let parts = self.tables.is_empty() && self.datasets.is_empty() && self.norms.is_empty();
         parts && self.layers.is_empty()
@@ -202,7 +204,7 @@ impl Cli {
     }
 }
 
-/// The paper, with the settings of the command line.
+/// The plan of the paper, with the settings of the command line.
 struct Oversmoothing {
     settings: String,
 }
@@ -225,7 +227,7 @@ impl Paper for Oversmoothing {
             let known = chosen.iter().filter_map(|run| way.accuracy(run));
             let known: Vec<f64> = known.collect();
             let (mean, std) = mean_std(&known);
-            // Of no run both are NaN, which is written as null.
+            // Without runs both are NaN, which is written as null.
             (chosen, mean, if known.is_empty() { f64::NAN } else { std })
         };
         let (chosen, mean, std) = of(Way::Validation);

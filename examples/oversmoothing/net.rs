@@ -8,12 +8,12 @@ use emmy::nn::{
 };
 use emmy::{Real, Result, Tape, Tensor, Var};
 
-/// Hidden layers, then one of the classes:
+/// Hidden layers, then a layer for the classes:
 ///
 /// dropout → (D⁻¹(A + I) x) Wᵀ + b → norm → LayerNorm → ReLU, and at the end dropout → convolution
 ///
-/// One LayerNorm, with one γ and β, serves all layers, as in the published code; only the methods that have
-/// it there do.
+/// All layers share one LayerNorm, with one γ and β, as in the published code; only the methods that have a
+/// LayerNorm there have it here.
 #[derive(Debug, Clone)]
 pub struct DeepGcn<F: Real> {
     pub convs: Vec<GcnConv<F>>,
@@ -61,7 +61,7 @@ impl<F: Real> DeepGcn<F> {
         })
     }
 
-    /// The logits `[n, classes]`; `look` is shown the output of each hidden layer.
+    /// The logits `[n, classes]`; `look` is called with the output of each hidden layer.
     pub fn forward<'t>(
         &self,
         pass: &Pass<'t, '_, F>,

@@ -18,7 +18,7 @@ pub struct Choice {
     pub methods: Vec<Method>,
     pub layers: Vec<usize>,
     pub split: Split,
-    /// The scales to choose among; none leaves those of the paper.
+    /// The scales to choose among; if empty, those of the paper.
     pub scales: Vec<f64>,
     pub epochs: Option<usize>,
     pub hidden: Option<usize>,
@@ -33,7 +33,7 @@ fn or<T: Clone>(given: &[T], default: &[T]) -> Vec<T> {
 }
 
 impl Choice {
-    /// The runs of one number: all scales, each once per seed.
+    /// The runs behind one number of the table: all scales, each once per seed.
     fn cells(&self, dataset: &str, method: Method, layers: usize, epochs: usize) -> Vec<Cell> {
         let has_scale = !matches!(method, Method::None | Method::Layer);
         let scales = match has_scale {
@@ -64,7 +64,7 @@ impl Choice {
         let known = numbers::TABLE_3.iter().find(|(set, _)| *set == dataset);
         let row = known.and_then(|(_, rows)| rows.iter().find(|(of, _)| *of == method));
         let column = numbers::LAYERS.iter().position(|&l| l == layers);
-        // The paper's numbers are those of its own test nodes.
+        // The paper's numbers are for the test nodes of its own split.
         let paper = row
             .zip(column)
             .map(|((_, numbers), k)| numbers[k].to_owned());
@@ -133,8 +133,7 @@ impl Choice {
         }
     }
 
-    /// The cells that the command line names. What it does not name: Cora-like, all methods of the table, 8
-    /// layers.
+    /// The cells that the command line names. Defaults: Cora-like, all methods of the table, 8 layers.
     pub fn named(&self) -> Plan {
         let set = [Name::CoraLike.as_str().to_owned()];
         let methods = [Method::None, Method::Layer, Method::Pair, Method::Contra];

@@ -13,14 +13,14 @@ use serde_json::json;
 /// The communities of the graph.
 const COMMUNITIES: [usize; 4] = [40; 4];
 
-/// The layers that are passed.
+/// The number of layers.
 const LAYERS: usize = 12;
 
-/// The points behind each layer, from the start on.
+/// The points after each layer, beginning with the start.
 ///
 /// A layer takes the mean over the neighbours of each node and itself, then ContraNorm (1 + s) H − s
-/// softmax(ĤĤᵀ/τ) H, if it is there. All points are then scaled together to a mean square of 1: scale is not
-/// what collapses.
+/// softmax(ĤĤᵀ/τ) H, if it is there. Then one factor scales all points to a mean square of 1: collapse is not
+/// a matter of scale.
 fn pass(contra: Option<ContraConfig>, seed: u64) -> Vec<Tensor<f64>> {
     let (near, far) = (0.25, 0.02);
     let of = |i: usize| (0..4).map(|j| if i == j { near } else { far }).collect();

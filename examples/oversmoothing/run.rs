@@ -18,7 +18,7 @@ use std::path::Path;
 pub type Run = paper::Finished<Cell>;
 pub type Runs = paper::Runs<Cell>;
 
-/// The outcome of a run. An accuracy is none if no epoch had a finite validation loss.
+/// The outcome of a run. An accuracy is `None` if no epoch had a finite validation loss.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     /// Test accuracy at the best validation epoch.
@@ -31,10 +31,10 @@ pub struct Outcome {
     pub final_loss: Option<f64>,
     /// The class that the last network predicts for all nodes, if there is one.
     pub constant: Option<usize>,
-    /// Effective rank and mean cosine similarity of the nodes behind each hidden layer of the last network.
+    /// Effective rank and mean cosine similarity of the nodes after each hidden layer of the last network.
     pub erank: Vec<Option<f32>>,
     pub similarity: Vec<Option<f32>>,
-    /// Why the run ended other than by its own rules.
+    /// The reason if the run ended early.
     pub stopped: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A data set with the nodes that train, validate and are tested.
+/// A data set with its training, validation and test nodes.
 pub struct Prepared {
     pub set: Dataset,
     pub split: Split,
@@ -120,7 +120,7 @@ impl Cell {
     }
 }
 
-/// The class that all rows of logits choose, if they agree.
+/// The class with the largest logit in all rows, if all rows agree.
 fn constant<F: Real>(logits: &Tensor<F>) -> Option<usize> {
     let mut classes = logits.outer_iter().map(|row| {
         let better = |best: usize, k: usize| if row[k] > row[best] { k } else { best };

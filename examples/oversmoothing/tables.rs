@@ -1,4 +1,4 @@
-//! Tables for readers: our mean ± standard deviation, and the paper's beside it.
+//! Tables for readers: our mean ± standard deviation, with the paper's number beside it.
 
 use crate::numbers::is_constant;
 use crate::plan::Plan;
@@ -13,7 +13,7 @@ const STYLE: Style = Style {
     absent: "diverged",
 };
 
-/// How s is chosen, and which accuracy is told.
+/// How s is chosen, and which accuracy is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// The s of the best mean validation accuracy; the test accuracy at each run's best validation epoch.
@@ -23,7 +23,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// The accuracy that is told.
+    /// The accuracy that is reported.
     pub fn accuracy(self, run: &Run) -> Option<f64> {
         match self {
             Self::Validation => run.outcome.test_acc,
@@ -142,8 +142,8 @@ pub fn render(plan: &Plan, settings: &str, runs: &Runs) -> String {
         "{}{settings}{beside}\n\n\
          s chosen on the validation nodes, accuracy at the best validation epoch\n\n{}\n\
          As published: s chosen on the test nodes, accuracy after the last epoch\n\n{}\n\
-         † one class for all nodes, in every run; of the paper, numbers without any deviation\n\n\
-         Effective rank and mean cosine similarity behind the last hidden layer, s chosen on the validation nodes\n\n{ranks}\n\
+         † the network predicts one class for all nodes in every run; in the paper, numbers without any deviation\n\n\
+         Effective rank and mean cosine similarity after the last hidden layer, s chosen on the validation nodes\n\n{ranks}\n\
          {}\n",
         plan.title,
         accuracies(Way::Validation),

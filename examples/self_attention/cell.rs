@@ -25,7 +25,7 @@ pub const INTERVAL: u32 = 50;
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Attention {
-    /// By scalar products
+    /// By dot products
     Dot,
     /// By distances, with one weight for queries and keys and the values of the paper's Theorem 3.2
     L2,

@@ -1,6 +1,6 @@
-//! "The Lipschitz Constant of Self-Attention" (Kim, Papamakarios and Mnih, ICML 2021): Table 1 and Figure 4,
-//! how deep transformers with three kinds of attention train with a fixed learning rate, at sizes that train
-//! in minutes. Figures 2, 3 and 5 are those of the example `lipschitz`.
+//! "The Lipschitz Constant of Self-Attention" (Kim, Papamakarios and Mnih, ICML 2021), Table 1 and Figure 4:
+//! how well deep transformers with three kinds of attention train with a fixed learning rate, at sizes that
+//! train in minutes. The example `lipschitz` has Figures 2, 3 and 5.
 //!
 //! Without arguments, `cargo run --release --example self_attention` trains two depths for a few steps on the
 //! project's own book; `--table 1` and `--figure 4` run the paper's depths on Penn Treebank.
@@ -40,7 +40,7 @@ struct Cli {
     #[arg(long = "model", value_name = "NAME")]
     models: Vec<Attention>,
 
-    /// Only these numbers of layers; ones that the table has not are added [default: 2 4 6 8 12]
+    /// Only these numbers of layers; numbers that are not in the table are added [default: 2 4 6 8 12]
     #[arg(long = "layers", value_name = "L", value_parser = clap::value_parser!(u32).range(1..=1000))]
     layers: Vec<u32>,
 
@@ -64,17 +64,18 @@ struct Cli {
     options: Options,
 }
 
-const SETTINGS: &str = "Settings: post-norm blocks, GPT-2's first weights, width 64, 4 heads, 64 characters of context, 12 windows
-per step, AdamW (beta2 0.99, weight decay 0.1 of matrices), gradients clipped at a norm of 1, no warm-up.
-An evaluation every 50 steps on 120 windows of the validation text; the test loss is over 1000 windows (of a
-short training over ten per step), spread evenly, with the model of the best evaluation. A cell runs once, unless --seeds says otherwise.
+const SETTINGS: &str = "Settings: post-norm blocks, GPT-2's first weights, width 64, 4 heads, 64 characters of context, 12 windows per
+step, AdamW (beta2 0.99, weight decay 0.1 of matrices), gradients clipped at a norm of 1, no warm-up. Every 50
+steps there is an evaluation on 120 windows of the validation text. The test loss is over 1000 windows (after
+a short training, over ten windows per step), spread evenly, with the model of the best evaluation. A cell
+runs once, unless --seeds says otherwise.
 
-The paper's models are wider, and trained until they fit: it prints 1.0 nats, and 2 to 18 layers.
+The paper's models are wider, have 2 to 18 layers, and are trained to the end: it prints about 1.0 nats.
 
-Exit code: 0, also if runs do not train; 1 if an error stops the program or a figure cannot be written; 2 for a
-wrong argument.";
+Exit code: 0, also if runs do not train; 1 if an error stops the program or a figure cannot be written; 2 for
+a wrong argument.";
 
-/// The depths here; those of the paper are 2, 4, .., 18.
+/// The depths here; the paper has 2, 4, .., 18.
 const DEPTHS: [u32; 5] = [2, 4, 6, 8, 12];
 
 fn main() -> ExitCode {
@@ -171,7 +172,7 @@ impl Cli {
     }
 }
 
-/// The paper.
+/// The plan of the paper.
 struct SelfAttention;
 
 impl Paper for SelfAttention {

@@ -13,7 +13,7 @@ use std::fmt;
 /// The finished runs of cells.
 pub type Run = paper::Finished<Cell>;
 
-/// The windows of an evaluation, and those of the test, of which a short training gets fewer.
+/// The number of windows of an evaluation, and of the test; a short training has fewer test windows.
 const EVALUATED: usize = 120;
 const TESTED: usize = 1000;
 const TESTED_PER_STEP: usize = 10;
@@ -21,7 +21,7 @@ const TESTED_PER_STEP: usize = 10;
 /// The outcome of a run, in nats per character.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
-    /// With the model of the best evaluation; none if no evaluation had a finite loss.
+    /// The test loss of the model of the best evaluation; `None` if no evaluation had a finite loss.
     pub test_loss: Option<f64>,
     pub val_loss: Option<f64>,
     /// The steps of the best evaluation; 0 if there is none.
@@ -31,7 +31,7 @@ pub struct Outcome {
     pub curve: Vec<Option<f32>>,
     /// The norm of the gradient of each block: the mean over the steps before each evaluation.
     pub gradients: Vec<Vec<Option<f32>>>,
-    /// Why the run ended other than by its own rules.
+    /// The reason if the run ended early.
     pub stopped: Option<String>,
 }
 

@@ -73,7 +73,7 @@ pub struct Runs {
 /// Where figures go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Figures {
-    /// Nowhere: none is drawn.
+    /// Nowhere: no figure is drawn.
     None,
     /// Into this folder.
     Folder(PathBuf),
@@ -97,8 +97,8 @@ pub enum Float {
 }
 
 impl Data {
-    /// The chosen data set. Without a name and a folder, cora-like if Cora is not found; a line on
-    /// standard error says so.
+    /// The chosen data set. If neither a name nor a folder is given and Cora is not found, it is cora-like,
+    /// and a line on standard error says so.
     pub fn load(&self) -> Result<Dataset> {
         let options = Options {
             folder: self.folder.clone(),
@@ -135,8 +135,7 @@ pub fn features<F: Real>(set: &Dataset) -> Csr<F> {
     }
 }
 
-/// The command line. `--help` and `--version` end the program, and so does a wrong argument, with exit
-/// code 2.
+/// The command line. `--help` and `--version` end the program; a wrong argument ends it with exit code 2.
 ///
 /// # Errors
 /// The exit code with which the program ends: 1 if the help cannot be written to standard output.
@@ -174,7 +173,7 @@ pub fn at_least_zero(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Refuses a loss threshold of ln C or more: that is the loss of guessing among C classes, which needs no
+/// Refuses a loss threshold of ln C or more: ln C is the loss of guessing among C classes, which needs no
 /// training.
 pub fn check_loss_threshold(threshold: Option<f64>, classes: usize) -> Result<()> {
     let guessing = (classes as f64).ln();

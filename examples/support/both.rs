@@ -29,7 +29,7 @@ impl Both<'_> {
         if fill {
             return self.image.fill(&vec![outline], style.color());
         }
-        // Begun in the middle of a side, so that there is a corner at every point.
+        // The outline begins in the middle of a side, so that there is a corner at every point.
         let (first, last) = (outline[0], outline[outline.len() - 1]);
         let middle = ((first.0 + last.0) / 2.0, (first.1 + last.1) / 2.0);
         outline.insert(0, middle);

@@ -21,7 +21,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The panels that show something, in a size that fits them; none if all are empty.
+    /// A figure of the panels that are not empty, in a size that fits them; `None` if all are empty.
     pub fn new(name: &str, title: &str, columns: usize, mut panels: Vec<Panel>) -> Option<Self> {
         panels.retain(|panel| !panel.series.is_empty());
         let rows = panels.len().div_ceil(columns) as u32;
@@ -42,7 +42,7 @@ impl Figure {
 }
 
 /// Draws panels in rows of `columns` under a title, as `folder/name.svg` and as an image in
-/// `folder/name.png`. Returns their paths; none where no figure is wanted.
+/// `folder/name.png`. Returns their paths; none if no figure is wanted.
 pub fn write(
     figures: &Figures,
     name: &str,
@@ -85,13 +85,13 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     written
         .and_then(|()| std::fs::rename(&temporary, path))
         .inspect_err(|_| {
-            // The temporary file is of no further use.
+            // The temporary file is not needed any more.
             let _ = std::fs::remove_file(&temporary);
         })
 }
 
 /// Draws loss and accuracy over the epochs into `folder/name.svg` and `.png`; the best epoch is marked.
-/// Returns the path of the SVG; none where no figure is wanted.
+/// Returns the path of the SVG; `None` if no figure is wanted.
 pub fn training(
     figures: &Figures,
     name: &str,
@@ -107,7 +107,7 @@ pub fn training(
         let records = history.records.iter();
         records.map(|r| (r.epoch as f64, r.metrics[name])).collect()
     };
-    // A training loss is that at the point where its step begins.
+    // A training loss belongs to the point where its step begins.
     let steps = history.steps.iter();
     let training = steps.map(|s| ((s.epoch - 1) as f64, s.loss)).collect();
     let losses = vec![

@@ -13,8 +13,8 @@ const SCALE: f32 = 2.0;
 /// In units of the drawing, to the right and down.
 pub type Point = (f32, f32);
 
-/// Closed outlines. What lies within one of them is part of the shape; where two run in opposite directions,
-/// as round the hole of an "o", they cancel.
+/// Closed outlines. The inside of an outline is part of the shape; two outlines with opposite directions
+/// cancel, as at the hole of an "o".
 pub type Shape = Vec<Vec<Point>>;
 
 pub struct Image {
@@ -25,7 +25,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// A black image. The font is part of the program, since a machine may have no fonts.
+    /// A black image. The font is a part of the program, since a machine may have no fonts.
     pub fn new((width, height): (u32, u32)) -> Self {
         let [width, height] = [width, height].map(|side| (side as f32 * SCALE) as usize);
         let font = Face::parse(dejavu::sans::regular(), 0).expect("a font");
@@ -38,7 +38,7 @@ impl Image {
         }
     }
 
-    /// Fills a shape. A pixel takes on as much of the colour as the shape covers of it.
+    /// Fills a shape. A pixel takes the colour in proportion to the part of it that the shape covers.
     pub fn fill(&mut self, shape: &Shape, colour: BackendColor) {
         let pixels = || shape.iter().flatten().map(|&(x, y)| (x * SCALE, y * SCALE));
         let infinite = (f32::INFINITY, f32::INFINITY);
@@ -56,7 +56,7 @@ impl Image {
         }
         let (r, g, b) = colour.rgb;
         covered.for_each_pixel_2d(|x, y, share| {
-            // Where nothing is, sums of shares are not quite 0.
+            // Outside the shape, sums of shares are not exactly 0.
             if share < 1e-3 {
                 return;
             }
@@ -98,7 +98,7 @@ impl Image {
             VPos::Center => 0.25 * em,
             VPos::Bottom => -0.25 * em,
         };
-        // Where a turned text goes to its right and down.
+        // The directions "right" and "down" of a rotated text.
         let turn = style.transform();
         let (right, below) = (turn.transform(1, 0), turn.transform(0, 1));
         let [a, b, c, d] = [right.0, below.0, right.1, below.1].map(|n| n as f32);
@@ -117,7 +117,7 @@ impl Image {
         self.fill(&shape, style.color());
     }
 
-    /// How much further apart than usual two glyphs are, in units of the font.
+    /// The kerning of two glyphs: the change of their distance, in units of the font.
     fn kerning(&self, left: GlyphId, right: GlyphId) -> f32 {
         let tables = self
             .font
@@ -179,7 +179,7 @@ impl<F: Fn(f32, f32) -> Point> OutlineBuilder for Outlines<'_, F> {
             (self.place)(x1, y1),
             (self.place)(x, y),
         );
-        // At the size of our text, four pieces of a curve cannot be told from it.
+        // At the size of our text, four line segments look like the curve.
         outline.extend([0.25, 0.5, 0.75, 1.0].map(|t| {
             let mix = |a, b, c| (1.0 - t) * (1.0 - t) * a + 2.0 * t * (1.0 - t) * b + t * t * c;
             (mix(from.0, via.0, to.0), mix(from.1, via.1, to.1))
@@ -206,11 +206,11 @@ pub fn stroke(path: &[Point], width: f32) -> Shape {
         // Across the line, half its width long.
         let (u, v) = (half * (y0 - y1) / length, half * (x1 - x0) / length);
         if let Some((s, t)) = last {
-            // The corner lies on the outer side; all outlines run in the same direction.
+            // The corner is on the outer side; all outlines have the same direction.
             let outer = if s * v - t * u > 0.0 { -1.0 } else { 1.0 };
             let at = |k: f32, (a, b): Point| (x0 + outer * k * a, y0 + outer * k * b);
             let mut corner = vec![(x0, y0), at(1.0, (s, t)), at(1.0, (u, v))];
-            // The point of the corner is 1 / cos as far off as the edges, at most four times.
+            // The tip of the corner is 1 / cos times as far away as the edges, at most four times.
             let cos2 = (half * half + s * u + t * v) / (2.0 * half * half);
             if cos2 > 1.0 / 16.0 {
                 corner.insert(2, at(0.5 / cos2, (s + u, t + v)));

@@ -1,4 +1,4 @@
-//! When and where a program runs.
+//! The date and the machine of a run.
 
 /// The date in UTC, as 2026-11-21.
 pub fn today() -> String {

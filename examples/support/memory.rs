@@ -4,24 +4,24 @@ use emmy::data::Dataset;
 use emmy::nn::{Conv, GraphNetConfig};
 use emmy::{Error, Real, Result};
 
-/// Numbers held for each parameter: value, gradient, two of Adam's, the best value, one in passing.
+/// Numbers held for each parameter: value, gradient, two of Adam's, the best value, one temporary.
 const OF_A_PARAMETER: f64 = 6.0;
 
-/// Numbers held for each head of each edge: scores, coefficients and masks on the way, and gradients.
+/// Numbers held for each head of each edge: scores, coefficients, masks, and gradients.
 const OF_A_HEAD: f64 = 10.0;
 
 /// Numbers held for each feature of a node that is not zero: those of the data, and those left by dropout.
 const OF_A_FEATURE: f64 = 6.0;
 
-/// Bytes of a layer besides its numbers: tensors, their names and shapes, nodes of the tape.
+/// Bytes per layer in addition to its numbers: tensors, their names and shapes, nodes of the tape.
 const OF_A_LAYER: f64 = 16_384.0;
 
 /// Bytes for any training: the stacks of threads, the record of the run, buffers of products.
 const OF_A_RUN: f64 = 8_388_608.0;
 
 /// Numbers held for each output of a layer and each node: the values on the way to the output, dropout and
-/// activation included, and gradients. They are measured, and rounded up; `tests/examples/memory.rs` holds
-/// them against the memory that programs take.
+/// activation included, and gradients. They are measured, and rounded up; `tests/examples/memory.rs` compares
+/// them with the memory that programs use.
 fn of_a_neuron(conv: &Conv) -> f64 {
     match conv {
         Conv::Gcn(_) => 7.0,
@@ -37,18 +37,18 @@ fn of_a_neuron(conv: &Conv) -> f64 {
     }
 }
 
-/// The attention heads of a layer; one where there is no attention.
+/// The attention heads of a layer; 1 without attention.
 fn heads(conv: &Conv) -> f64 {
     conv.heads() as f64
 }
 
-/// The memory that is assumed where the system does not say how much there is: 16 GiB.
+/// The memory that is assumed if the system does not say how much there is: 16 GiB.
 const ASSUMED: f64 = 17_179_869_184.0;
 
 const GIB: f64 = 1_073_741_824.0;
 
-/// Refuses a network whose training on a data set needs more memory than the machine has. The need is an
-/// estimate from above: it counts parameters, neurons of nodes, heads of edges, features, and layers.
+/// Refuses a network whose training on a data set needs more memory than the machine has. The need is
+/// estimated from above: it counts parameters, neurons of nodes, heads of edges, features, and layers.
 pub fn check<F: Real>(config: &GraphNetConfig, set: &Dataset) -> Result<()> {
     config.validate()?;
     let (needed, there) = (needed::<F>(config, set), physical());
@@ -67,13 +67,13 @@ pub fn check<F: Real>(config: &GraphNetConfig, set: &Dataset) -> Result<()> {
     ))
 }
 
-/// Bytes that the training of a network on a data set needs besides those of the data, from above.
+/// An upper bound of the bytes that the training of a network on a data set needs, without those of the data.
 pub fn needed<F: Real>(config: &GraphNetConfig, set: &Dataset) -> f64 {
     let (nodes, ends) = (set.graph.nodes() as f64, config.ends);
-    // Whatever stands behind the layers, a last layer or a map, writes one output per class.
+    // The last layer, or the map after the layers, writes one output per class.
     let last = usize::from(!ends.output);
     let hidden = (config.layers - last) as f64;
-    // A norm, and a sum with what stood before.
+    // A norm, and a residual sum.
     let more = |on: bool| if on { 2.0 } else { 0.0 };
     let between =
         of_a_neuron(&config.conv) + more(config.norm.is_some()) + more(config.residual.is_some());
@@ -103,7 +103,7 @@ pub fn physical() -> f64 {
         let kibibytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
         Some(1024.0 * kibibytes)
     });
-    // The word "max" there stands for no limit, and is no number.
+    // The word "max" there means no limit; it is not a number.
     let limit = read("/sys/fs/cgroup/memory.max").and_then(|text| text.trim().parse::<f64>().ok());
     let known = total.into_iter().chain(limit);
     known.reduce(f64::min).unwrap_or(ASSUMED)

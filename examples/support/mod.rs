@@ -1,5 +1,5 @@
-//! The parts that the examples share: arguments, progress bars, figures, reports, and the machinery of
-//! papers. The library needs none of them.
+//! The parts that the examples share: arguments, progress bars, figures, reports, and the code that runs the
+//! tables of papers. The library does not use them.
 
 // Each example uses only a part of these modules.
 #![allow(dead_code, unused_imports)]
@@ -33,7 +33,7 @@ pub fn say(line: impl Display) -> Result<()> {
     written.map_err(|e| Error::io("standard output", e))
 }
 
-/// Prints a line on standard error, in one piece, since processes may share it. Errors in doing so are
+/// Prints a line on standard error, in one piece, since processes may share it. Errors of writing are
 /// ignored.
 pub fn note(line: impl Display) {
     let line = format!("{line}\n");

@@ -21,13 +21,13 @@ pub struct Cell {
     pub recipe: Recipe,
 }
 
-/// The generated images: how many train, and how many test.
+/// The number of generated training images, and of test images.
 const DRAWN: [usize; 2] = [8000, 1000];
 
-/// The seed of what is the same in all cells: the generated images, and which test digits are held out.
+/// The seed of the data, the same in all cells: the generated images, and the test digits that are held out.
 const SEED: u64 = 2023;
 
-/// The images of a set, with those that test apart.
+/// The training and the test images of a data set.
 pub struct Prepared {
     train: (Tensor<f32>, Vec<usize>),
     test: (Tensor<f32>, Vec<usize>),
@@ -45,7 +45,7 @@ impl Prepared {
         };
         let side = [train.height, train.width];
         if side != [test.height, test.width] {
-            let rule = format!("{} × {} pixels as those that train", side[0], side[1]);
+            let rule = format!("{} × {} pixels, like the training images", side[0], side[1]);
             let found = format!("{} × {}", test.height, test.width);
             return Err(Error::invalid("test images", rule, found));
         }
@@ -57,7 +57,8 @@ impl Prepared {
         })
     }
 
-    /// Where only the test images of a set are there, a tenth of them tests and the others train.
+    /// If only the test images of a data set are there, a tenth of them are used for the test and the others
+    /// for training.
     fn load(dataset: &str, folder: Option<&Path>) -> Result<Self> {
         if dataset == "strokes" {
             let all = images::strokes(DRAWN[0] + DRAWN[1], SEED);
@@ -70,7 +71,7 @@ impl Prepared {
                 let all = images::load(folder, dataset, images::Part::Test)?;
                 let (train, test) = all.split(all.len() / 10, SEED)?;
                 crate::support::note(format_args!(
-                    "{dataset}: only the test images were found; {} of them train, {} test",
+                    "{dataset}: only the test images were found; {} of them are for training, {} for the test",
                     train.len(),
                     test.len()
                 ));

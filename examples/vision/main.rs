@@ -2,8 +2,9 @@
 //! 2023) on images: vision transformers with ContraNorm and without.
 //!
 //! Without arguments, `cargo run --release --example vision` trains eight blocks on generated images and
-//! draws how far their tokens collapse, layer by layer. `--table 2` and `--figure 2` or `3` are the paper's,
-//! at the size of a processor; `--depth 12 --norm contra --s 0.2 --seeds 3 --json` names a cell.
+//! draws how far their tokens have collapsed in each layer. `--table 2` and `--figure 2` or `3` are those of
+//! the paper, at a size that trains on a CPU; `--depth 12 --norm contra --s 0.2 --seeds 3 --json` names a
+//! cell.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -52,23 +53,24 @@ struct Cli {
 
 const SETTINGS: &str = "\
 Settings, unless given: images of 28 × 28 pixels in patches of 7 × 7 and a class token, 17 tokens of width 32,
-4 heads, 128 hidden neurons with GELU, pre-norm; weights start with the gain of DeiT-tiny, N(0, 0.02² · 192 / width);
-no dropout; AdamW, weight decay 0.05 of matrices, clipping at 1; 400 steps of 32 images, a rate that rises to 0.001 in
-the first tenth and falls as a cosine to 0. ContraNorm (--norm contra) stands in front of every norm with s = 0.2, in
-the table and the figures also behind self-attention and its residual (--place after-residual).
-The demonstration takes 200 steps.
+4 heads, 128 hidden neurons with GELU, pre-norm; weights start with the gain of DeiT-tiny, N(0, 0.02² · 192 /
+width); no dropout; AdamW, weight decay 0.05 of matrices, clipping at 1; 400 steps of 32 images, a rate that
+rises to 0.001 in the first tenth and falls as a cosine to 0. ContraNorm (--norm contra) is in front of every
+norm with s = 0.2, in the table and the figures also after self-attention and its residual (--place
+after-residual). The demonstration takes 200 steps.
 
-A cell runs once, unless --seeds says otherwise. Accuracies are those behind the last step.
+A cell runs once, unless --seeds says otherwise. Accuracies are those after the last step.
 
 Keys of --json: dataset, patch, depth, norm, place, s, seeds, steps, parameters, test_acc_mean, test_acc_std,
-test_mcc_mean, final_loss_mean, erank_last, stopped; by layer erank, feature_similarity, variance_share (entry 0 is before
-the first block) and attention_similarity (one per block), with the ending _start before training; part, row, column, paper.
+test_mcc_mean, final_loss_mean, erank_last, stopped; by layer erank, feature_similarity, variance_share (entry
+0 is before the first block) and attention_similarity (one per block), with the ending _start before training;
+part, row, column, paper.
 
-A set named by --dataset must be found. Where only the 10 000 test images of a set are there, a tenth of them tests and
-the others train.
+A data set named by --dataset must be found. If only its 10 000 test images are there, a tenth of them are
+used for the test and the others for training.
 
-Exit code: 0, also if runs diverge; 1 if an error stops the program or a figure cannot be written; 2 for a wrong
-argument.";
+Exit code: 0, also if runs diverge; 1 if an error stops the program or a figure cannot be written; 2 for a
+wrong argument.";
 
 fn main() -> ExitCode {
     match args::parse() {
@@ -78,7 +80,8 @@ fn main() -> ExitCode {
 }
 
 impl Cli {
-    /// The images to train on: those named, else MNIST, else generated ones, and a line says so.
+    /// The images to train on: those that are named, else MNIST, else generated images, with a line on
+    /// standard error.
     fn datasets(&self) -> Result<Vec<String>> {
         if !self.datasets.is_empty() || self.options.show {
             let default = || vec!["mnist".to_owned()];
@@ -118,7 +121,7 @@ impl Cli {
     }
 }
 
-/// The paper, with the settings of the command line.
+/// The plan of the paper, with the settings of the command line.
 struct Vision {
     settings: String,
 }

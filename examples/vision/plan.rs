@@ -82,8 +82,8 @@ impl Choice {
         entries
     }
 
-    /// The variants that are named, else none and ContraNorm in front of every norm; in the table and the
-    /// figures also behind the self-attention, where the text of the paper puts it.
+    /// The variants that are named, else "none" and ContraNorm in front of every norm; in the table and the
+    /// figures also after the self-attention, where the text of the paper puts it.
     fn variants(&self, both: bool) -> Vec<Variant> {
         let mut out = self.arguments.variants_or(Place::BeforeNorms, SCALE);
         if both && !self.arguments.names_a_variant() {
@@ -132,7 +132,7 @@ impl Choice {
         }
     }
 
-    /// The cells that the command line names; twelve blocks where it names no depth.
+    /// The cells that the command line names; twelve blocks if it names no depth.
     pub fn cells(&self) -> Plan {
         let depths = self.arguments.depths_or(&[12]);
         Plan {

@@ -1,8 +1,8 @@
-//! Contrastive losses: rows that belong together are to be close, all others apart.
+//! Contrastive losses: they pull rows that belong together close, and push all others apart.
 //!
 //! | letter | shape | meaning |
 //! |---|---|---|
-//! | h | `[n, d]` | rows; the losses of the paper are meant for rows of length 1 and do not ask for them |
+//! | h | `[n, d]` | rows; the losses of the paper are meant for rows of length 1 but do not require them |
 //! | i⁺ | n numbers | the row that belongs to row i, its positive |
 //! | τ | number | temperature |
 
@@ -14,11 +14,12 @@ use crate::sparse::Pattern;
 
 /// L(i, i⁺) = −ln( exp(h_i·h_{i⁺}/τ) / (Σ_k exp(h_i·h_k/τ) − exp(h_i·h_i/τ)) ), Eq. (1), one per row: `[n]`.
 ///
-/// The sum is over k ≠ i, so the loss is [`alignment`] plus a logarithm that [`uniformity_by_row`] exceeds:
-/// the split of Eq. (2), whose sum has k = i too, is not an identity.
+/// The sum is over k ≠ i, so the loss is [`alignment`] plus a logarithm that is smaller than
+/// [`uniformity_by_row`]. The sum of Eq. (2) contains k = i too, so its split is not an identity.
 ///
 /// # Panics
-/// If h is no matrix, there is not one positive per row, a positive is no other row, or τ is not positive.
+/// If h is not a matrix, there is not one positive per row, a positive is not another row, or τ is not
+/// positive.
 #[track_caller]
 pub fn contrastive<'t, F: Real>(h: Var<'t, F>, positives: &[usize], tau: f64) -> Var<'t, F> {
     let op = "contrastive";
@@ -32,19 +33,19 @@ pub fn contrastive<'t, F: Real>(h: Var<'t, F>, positives: &[usize], tau: f64) ->
 /// −h_i·h_{i⁺}/τ, Eq. (2), one per row: `[n]`.
 ///
 /// # Panics
-/// If h is no matrix, there is not one positive per row, a positive is no row, or τ is not positive.
+/// If h is not a matrix, there is not one positive per row, a positive is not a row, or τ is not positive.
 #[track_caller]
 pub fn alignment<'t, F: Real>(h: Var<'t, F>, positives: &[usize], tau: f64) -> Var<'t, F> {
     aligned("alignment", h, positives, tau)
 }
 
-/// ln Σ_k exp(h_i·h_k/τ), Eq. (2), one per row: `[n]`; the sum has k = i.
+/// ln Σ_k exp(h_i·h_k/τ), Eq. (2), one per row: `[n]`; the sum contains k = i.
 ///
 /// Scores are computed tile by tile, for the derivative too, so no matrix of n × n is stored
 /// ([`DenseAttention::log_sum_exp`]).
 ///
 /// # Panics
-/// If h is no matrix, or τ is not positive.
+/// If h is not a matrix, or τ is not positive.
 #[track_caller]
 pub fn uniformity_by_row<F: Real>(h: Var<'_, F>, tau: f64) -> Var<'_, F> {
     log_sums("uniformity_by_row", h, tau, true)
@@ -53,11 +54,11 @@ pub fn uniformity_by_row<F: Real>(h: Var<'_, F>, tau: f64) -> Var<'_, F> {
 /// Σ_i ln Σ_j exp(h_i·h_j/τ), Eq. (3), shape `[n, d]` → `[]`. Its derivative is (D⁻¹A + AD⁻¹)H/τ with A_ij =
 /// exp(h_i·h_j/τ) and D its row sums, Eq. (5).
 ///
-/// Between n ln n, as for rows of zeros, and n (ln n + max‖h_i‖²/τ), as for equal rows; smaller is more
-/// uniform. No matrix of n × n is stored.
+/// It lies between n ln n, its value for rows of zeros, and n (ln n + max‖h_i‖²/τ), its value for equal rows;
+/// a smaller value means more uniform rows. No matrix of n × n is stored.
 ///
 /// # Panics
-/// If h is no matrix, or τ is not positive.
+/// If h is not a matrix, or τ is not positive.
 #[track_caller]
 pub fn uniformity<F: Real>(h: Var<'_, F>, tau: f64) -> Var<'_, F> {
     log_sums("uniformity", h, tau, true).sum_all()
@@ -69,7 +70,7 @@ pub fn uniformity<F: Real>(h: Var<'_, F>, tau: f64) -> Var<'_, F> {
 /// twice, → `[]`.
 ///
 /// # Panics
-/// If the views are no matrices of the same shape, stand on different tapes, or τ is not positive.
+/// If the views are not matrices of the same shape, are on different tapes, or τ is not positive.
 #[track_caller]
 pub fn simclr<'t, F: Real>(a: Var<'t, F>, b: Var<'t, F>, tau: f64) -> Var<'t, F> {
     let [n, _] = same_shape("simclr", a, b);

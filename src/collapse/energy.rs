@@ -25,12 +25,12 @@ pub fn dirichlet_energy<'t, F: Real>(x: Var<'t, F>, graph: &Graph) -> Var<'t, F>
 /// ½ Σ_{j→i} ‖x_i/√d_i − x_j/√d_j‖² with the degrees of the graph, on an undirected graph
 /// tr(Xᵀ(I − D^-½ A D^-½)X) but for isolated nodes, which add nothing here.
 ///
-/// Of [`Graph::with_self_loops`] it is the energy of Cai and Wang, "A Note on Over-Smoothing for Graph Neural
-/// Networks", 2020, which one propagation by [`Graph::gcn_norm`] does not let grow. It is 0 exactly where
+/// With [`Graph::with_self_loops`] it is the energy of Cai and Wang, "A Note on Over-Smoothing for Graph
+/// Neural Networks", 2020. A propagation by [`Graph::gcn_norm`] does not increase it. It is 0 exactly where
 /// x_i/√d_i is constant on each component, so for constant rows only if all degrees are equal: it measures
 /// the distance to the limit of repeated propagation, not to constant rows.
 ///
-/// On a directed graph d is the number of edges into a node, and a node without any counts as 0.
+/// On a directed graph d is the number of edges into a node, and x_i/√d_i is 0 for a node without such edges.
 ///
 /// # Panics
 /// If x does not have one row per node.

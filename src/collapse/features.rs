@@ -1,4 +1,4 @@
-//! Losses between features: columns that are to be orthogonal.
+//! Losses between features: they make columns orthogonal.
 
 use super::contrast::same_shape;
 use super::sizes;
@@ -10,11 +10,11 @@ use ndarray::Array2;
 /// tr((I − HHᵀ)²)/4 (Section 3.4), shape `[n, d]` → `[]`. Its derivative is −(I − HHᵀ)H; the paper prints it
 /// without the sign.
 ///
-/// 0 where the rows are orthonormal, and at least (n − d)/4: for n > d it is computed as ((n − d) +
-/// tr((I − HᵀH)²))/4, without a matrix of n × n.
+/// It is 0 if the rows are orthonormal, and at least (n − d)/4. For n > d it is computed as ((n − d) + tr((I
+/// − HᵀH)²))/4, without a matrix of n × n.
 ///
 /// # Panics
-/// If h is no matrix.
+/// If h is not a matrix.
 #[track_caller]
 pub fn dimension_loss<F: Real>(h: Var<'_, F>) -> Var<'_, F> {
     let [n, d] = sizes("dimension_loss", &h.shape());
@@ -33,10 +33,10 @@ pub fn dimension_loss<F: Real>(h: Var<'_, F>) -> Var<'_, F> {
 /// `[d, d]`. Features are not centred. A feature that is 0 everywhere has the correlation 0.
 ///
 /// Zbontar et al., "Barlow Twins: Self-Supervised Learning via Redundancy Reduction", ICML 2021, whose code
-/// centres the features and divides by their deviation: centre both views for that.
+/// centres the features and divides by their standard deviation: to get the same, centre both views.
 ///
 /// # Panics
-/// If the views are no matrices of the same shape, or stand on different tapes.
+/// If the views are not matrices of the same shape, or are on different tapes.
 #[track_caller]
 pub fn cross_correlation<'t, F: Real>(a: Var<'t, F>, b: Var<'t, F>) -> Var<'t, F> {
     same_shape("cross_correlation", a, b);
@@ -47,7 +47,7 @@ pub fn cross_correlation<'t, F: Real>(a: Var<'t, F>, b: Var<'t, F>) -> Var<'t, F
 /// Σ_i (1 − C_ii)² + λ Σ_i Σ_{j≠i} C_ij², Eq. (29), of [`cross_correlation`], → `[]`.
 ///
 /// # Panics
-/// If the views are no matrices of the same shape, or stand on different tapes.
+/// If the views are not matrices of the same shape, or are on different tapes.
 #[track_caller]
 pub fn barlow_twins<'t, F: Real>(a: Var<'t, F>, b: Var<'t, F>, lambda: f64) -> Var<'t, F> {
     let [_, d] = same_shape("barlow_twins", a, b);

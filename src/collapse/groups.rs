@@ -1,4 +1,4 @@
-//! Measures that need more than the rows: their classes, or the inputs they were made of.
+//! Measures that need more than the rows: their classes, or the inputs from which they were computed.
 
 use super::{sizes, unit_rows};
 use crate::autodiff::{Tape, Var};
@@ -12,14 +12,14 @@ use std::collections::BTreeMap;
 /// Mean squared distances of rows of length 1.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupDistances<'t, F: Real> {
-    /// Between rows of one class, a row and itself among them: the mean over classes, shape `[]`.
+    /// Between rows of one class, including a row and itself: the mean over classes, shape `[]`.
     pub within: Var<'t, F>,
     /// Between rows of two classes: the mean over pairs of classes, shape `[]`.
     pub between: Var<'t, F>,
 }
 
 impl<'t, F: Real> GroupDistances<'t, F> {
-    /// between / within, at least 1; NaN where both are 0, for which the published code has 1.
+    /// between / within, at least 1; NaN if both are 0 (the published code has 1 in this case).
     pub fn ratio(&self) -> Var<'t, F> {
         self.between / self.within
     }
@@ -30,11 +30,12 @@ impl<'t, F: Real> GroupDistances<'t, F> {
 ///
 /// As in their code, rows are brought to length 1 and distances are squared (the paper has distances). With
 /// μ_c the mean of class c, v_c the mean of ‖u − μ_c‖² in it, and C classes: within = 2 mean v_c, between = 2
-/// mean v_c + 2/(C − 1) Σ‖μ_c − μ̄‖², so the ratio is at least 1, and 1 where the classes have one mean. The
-/// cost is linear in n. A class without a row is left out; with one class there is no distance between, NaN.
+/// mean v_c + 2/(C − 1) Σ‖μ_c − μ̄‖², so the ratio is at least 1, and it is 1 if all classes have the same
+/// mean. The cost is linear in n. A class without rows is left out. If there is only one class, `between` is
+/// NaN.
 ///
 /// # Panics
-/// If h is no matrix, or there is not one label per row.
+/// If h is not a matrix, or there is not one label per row.
 #[track_caller]
 pub fn group_distances<'t, F: Real>(h: Var<'t, F>, labels: &[usize]) -> GroupDistances<'t, F> {
     let [n, _] = sizes("group_distances", &h.shape());
@@ -67,20 +68,20 @@ pub fn group_distances<'t, F: Real>(h: Var<'t, F>, labels: &[usize]) -> GroupDis
     GroupDistances { within, between }
 }
 
-/// The instance information gain of Zhou et al. (as [`group_distances`]), in bits: how much the outputs H
-/// tell of the inputs X.
+/// The instance information gain of Zhou et al. (see [`group_distances`]), in bits: how much information the
+/// outputs H contain about the inputs X.
 ///
-/// Outputs are grouped by their largest entry, the first of equals. With rows of X of length 1 and the kernel
-/// k_ij = exp(−‖x_i − x_j‖²/(8σ²)), the entropy of a set is −mean_i ln mean_j k_ij up to a constant (the
-/// estimate by Bhattacharyya distances of Kolchinsky and Tracey, "Estimating Mixture Entropy with Pairwise
-/// Distances", Entropy 2017, of a mixture of Gaussians of variance σ², 0.1 there); the gain is that of X less
-/// the mean over rows of that of their group. It is at most the entropy of the groups, so at most log₂ d, and
-/// 0 where all outputs are one.
+/// Outputs are grouped by the position of their largest entry, the first of equals. With rows of X of length
+/// 1 and the kernel k_ij = exp(−‖x_i − x_j‖²/(8σ²)), the entropy of a set is −mean_i ln mean_j k_ij up to a
+/// constant. (This is the estimate by Bhattacharyya distances of Kolchinsky and Tracey, "Estimating Mixture
+/// Entropy with Pairwise Distances", Entropy 2017, for a mixture of Gaussians of variance σ²; Zhou et al. use
+/// σ² = 0.1.) The gain is the entropy of X minus the mean over all rows of the entropy of their group. It is
+/// at most the entropy of the groups, so at most log₂ d, and 0 if all outputs are in one group.
 ///
 /// Shapes: inputs `[n, m]`, outputs `[n, d]`. No matrix of n × n is stored; the time is proportional to n² m.
 ///
 /// # Panics
-/// If the two are no matrices with as many rows, or the variance is not positive.
+/// If the two are not matrices with equally many rows, or the variance is not positive.
 #[track_caller]
 pub fn information_gain<F: Real>(inputs: &Tensor<F>, outputs: &Tensor<F>, variance: f64) -> f64 {
     let op = "information_gain";

@@ -1,14 +1,14 @@
 //! Collapse, or oversmoothing: how alike the rows of a feature matrix have become, and in how few directions
 //! they still differ.
 //!
-//! X is a matrix `[n, d]`; its rows x_i are nodes or tokens. Where a gradient exists a measure is a function
-//! of a [`Var`], and [`value`] evaluates it on an array; the others take an array.
+//! X is a matrix `[n, d]`; its rows x_i are nodes or tokens. A measure that has a gradient is a function of a
+//! [`Var`], and [`value`] evaluates it on an array; the other measures take an array.
 //!
 //! | measure | formula | collapsed |
 //! |---|---|---|
 //! | [`Spectrum`] | singular values σ; effective rank exp(entropy of σ/Σσ), numerical rank ‖X‖_F²/‖X‖₂² | 1 |
 //! | [`variance`] | ‖X − 1x̄ᵀ‖_F² | 0 |
-//! | [`row_variance`] | Σ_i of the unbiased variance of the entries of x_i, the published code's | does not see it |
+//! | [`row_variance`] | Σ_i of the unbiased variance of the entries of x_i, as in the published code | does not show it |
 //! | [`rank_one_residual`], [`rank_one_distance`] | √(‖R‖₁‖R‖∞) of R = X − 1xᵀ | 0 |
 //! | [`cosine_similarity`], [`attention_similarity`] | mean over i < j of cos(x_i, x_j); of columns of attention | 1 |
 //! | [`dirichlet_energy`], [`normalised_dirichlet_energy`] | ½ Σ_{j→i} ‖x_i − x_j‖², and with x/√degree | 0 |
@@ -18,8 +18,8 @@
 //!
 //! Guo, Wang, Du and Wang, "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond", ICLR
 //! 2023, unless another source is named. [`Trace::collapse`](crate::nn::Trace::collapse) reads the measures
-//! off a recorded pass, layer by layer; `docs/collapse.md` says what the paper's propositions state and what
-//! of it holds.
+//! off a recorded pass, layer by layer; `docs/collapse.md` lists the paper's propositions and says which of
+//! them hold.
 
 mod contrast;
 mod energy;

@@ -11,27 +11,29 @@ use ndarray::{Array1, Array2, ArrayView1, Axis};
 /// Loses Rank Doubly Exponentially with Depth", ICML 2021: ‖R‖₁ is the largest sum of sizes of a column, ‖R‖∞
 /// of a row. Shape `[n, d]` → `[]`; the derivative at 0 is 0.
 ///
-/// It bounds ‖R‖₂ from above. It is no norm: the triangle inequality fails (`tests/collapse/measures.rs`).
+/// It is an upper bound of ‖R‖₂. It is not a norm: the triangle inequality fails
+/// (`tests/collapse/measures.rs`).
 ///
 /// # Panics
-/// If x is no matrix, or has no entries.
+/// If x is not a matrix, or has no entries.
 #[track_caller]
 pub fn rank_one_norm<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
     let [n, d] = sizes("rank_one_norm", &x.shape());
     assert!(n * d > 0, "rank_one_norm: x {:?} has no entries", [n, d]);
     let size = x.abs();
     let [columns, rows] = [0, 1].map(|axis| size.sum(&[axis], false).max_all());
-    // Roots first: the product of two small numbers might be rounded to 0.
+    // Roots before the product: the product of two small numbers might be rounded to 0.
     columns.sqrt_or_zero() * rows.sqrt_or_zero()
 }
 
-/// [`rank_one_norm`] of X − 1x̄ᵀ. Dong et al. have the least over all x in place of the mean x̄; this one is
-/// at most 2(1 − 1/n) times that, since I − 11ᵀ/n has this norm both in ‖·‖₁ and in ‖·‖∞.
+/// [`rank_one_norm`] of X − 1x̄ᵀ. Dong et al. take the least value over all x instead of the value at the
+/// mean x̄. The value here is at most 2(1 − 1/n) times theirs, since I − 11ᵀ/n has this norm both in ‖·‖₁ and
+/// in ‖·‖∞.
 ///
 /// In the Frobenius norm the mean is the minimiser: the residual is √[`variance`](super::variance).
 ///
 /// # Panics
-/// If x is no matrix, or has no entries.
+/// If x is not a matrix, or has no entries.
 #[track_caller]
 pub fn rank_one_residual<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
     rank_one_norm(centred(x))
@@ -40,15 +42,15 @@ pub fn rank_one_residual<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
 /// Steps of descent towards the best x.
 const STEPS: usize = 200;
 
-/// min_x √(‖X − 1xᵀ‖₁ ‖X − 1xᵀ‖∞), the residual of Dong et al., from both sides.
+/// Bounds of min_x √(‖X − 1xᵀ‖₁ ‖X − 1xᵀ‖∞), the residual of Dong et al., as an interval.
 ///
-/// From above by the mean row, the medians, the middles of the ranges, and subgradient descent from the best
-/// of them. From below: each of the two norms has a least value of its own (‖·‖₁ at the medians; ‖·‖∞ is at
-/// least half the distance of any two rows), and the mean is at most 2(1 − 1/n) times too large. The two are
-/// equal for n = 2.
+/// The upper bound is the best value at the mean row, the medians, the middles of the ranges, and after
+/// subgradient descent from the best of them. The lower bound has two sources: each of the two norms has a
+/// least value (‖·‖₁ at the medians; ‖·‖∞ is at least half the distance of any two rows), and the value at
+/// the mean is at most 2(1 − 1/n) times too large. The two bounds are equal for n = 2.
 ///
 /// # Panics
-/// If x is no matrix, has no entries, or one that is not finite.
+/// If x is not a matrix, has no entries, or has one that is not finite.
 #[track_caller]
 pub fn rank_one_distance<F: Real>(x: &Tensor<F>) -> Interval {
     let a = matrix("rank_one_distance", x);

@@ -7,9 +7,9 @@ use crate::real::Real;
 /// 2/(n(n − 1)) Σ_{i<j} x_i·x_j / (‖x_i‖ ‖x_j‖), the feature similarity of Appendix C, shape `[.., n, d]` →
 /// `[]`; the mean over the items of a batch.
 ///
-/// Between −1/(n − 1) and 1; 1 where all rows point in one direction, whatever their lengths. A row of zeros
-/// has the cosine 0 with all others. NaN for fewer than two rows. The sum over pairs is (‖Σu_i‖² − Σ‖u_i‖²)/2
-/// of the rows of length 1, so the cost is linear in n.
+/// It lies between −1/(n − 1) and 1; it is 1 if all rows point in one direction, whatever their lengths. A
+/// row of zeros has the cosine 0 with all others. The result is NaN for fewer than two rows. The sum over
+/// pairs is (‖Σu_i‖² − Σ‖u_i‖²)/2 of the rows of length 1, so the cost is linear in n.
 ///
 /// # Panics
 /// If x has fewer than two axes.

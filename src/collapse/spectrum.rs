@@ -1,4 +1,4 @@
-//! Ranks: in how many directions the rows differ.
+//! Ranks: the number of directions in which the rows differ.
 
 use super::matrix;
 use crate::linalg::{effective_rank_of, svd};
@@ -23,10 +23,10 @@ pub struct Spectrum {
 }
 
 impl Spectrum {
-    /// Of a matrix `[n, d]`.
+    /// The spectrum of a matrix `[n, d]`.
     ///
     /// # Panics
-    /// If x is no matrix, or an entry is not finite.
+    /// If x is not a matrix, or an entry is not finite.
     #[track_caller]
     pub fn of<F: Real>(x: &Tensor<F>) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Spectrum {
     }
 
     /// exp(−Σ p_k ln p_k) with p_k = σ_k / Σσ (Definition 3.1; Roy and Vetterli, EUSIPCO 2007): between 1 and
-    /// the rank, equal to the rank where all non-zero σ are equal; 0 for a matrix of zeros.
+    /// the rank, equal to the rank if all non-zero σ are equal; 0 for a matrix of zeros.
     ///
     /// It does not change with the size of x, with rotations of the features, or with the order of the rows.
     pub fn effective_rank(&self) -> f64 {

@@ -4,10 +4,10 @@ use super::sizes;
 use crate::autodiff::Var;
 use crate::real::Real;
 
-/// X − 1x̄ᵀ, the rows less their mean x̄: the residual of rank one that is least in the Frobenius norm.
+/// X − 1x̄ᵀ, the rows minus their mean x̄: of all X − 1xᵀ, the smallest in the Frobenius norm.
 ///
 /// # Panics
-/// If x is no matrix.
+/// If x is not a matrix.
 #[track_caller]
 pub fn centred<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
     sizes("centred", &x.shape());
@@ -21,7 +21,7 @@ pub fn centred<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
 /// triangle inequality too.
 ///
 /// # Panics
-/// If x is no matrix.
+/// If x is not a matrix.
 #[track_caller]
 pub fn variance<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
     sizes("variance", &x.shape());
@@ -31,10 +31,10 @@ pub fn variance<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
 /// Σ_i 1/(d − 1) Σ_k (x_ik − mean_k x_ik)², the "variance" of the published code of "ContraNorm": the spread
 /// of the entries within each row. NaN for d = 1.
 ///
-/// It says nothing of collapse: if all rows are one and the same, it is n times that of this row.
+/// It says nothing about collapse: if all rows are equal, it is n times the value of this row.
 ///
 /// # Panics
-/// If x is no matrix.
+/// If x is not a matrix.
 #[track_caller]
 pub fn row_variance<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
     let [_, d] = sizes("row_variance", &x.shape());

@@ -1,5 +1,5 @@
-//! The constant of attention in the 2-norm, where queries, keys and values are limited: on a set of inputs,
-//! or at one.
+//! The constant of attention in the 2-norm if queries, keys and values are limited: on a set of inputs, or at
+//! one input.
 //!
 //! | letter | meaning |
 //! |---|---|
@@ -26,8 +26,8 @@ use crate::real::Real;
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, Axis, Ix2};
 use std::rc::Rc;
 
-/// The constant of `attend`: from those of queries, keys and values, or, where they are maps of one operand
-/// u, from that of u, whichever is smaller.
+/// The constant of `attend`, computed from the constants of queries, keys and values. If all three are maps
+/// of one operand u, it is also computed from the constant of u, and the smaller result counts.
 pub(super) fn bound<F: Real>(rule: &Rule<'_, '_, F>) -> Result<Rc<Tree>, String> {
     let walk = rule.walk;
     if walk.p != Lp::Two {
@@ -101,9 +101,8 @@ fn scale(note: &Scored) -> Rc<Tree> {
     }
 }
 
-/// Where q = W_Q u + b_Q, k = W_K u + b_K and v = W_V u + b_V: with A = W_Kᵀ W_Q of each head, which does not
-/// change when queries and keys are mixed against each other, as the product of the norms of its factors
-/// does,
+/// The constant for q = W_Q u + b_Q, k = W_K u + b_K and v = W_V u + b_V. It uses A = W_Kᵀ W_Q of each head,
+/// which does not change under the symmetry q → gq, k → g⁻ᵀk (the product of the norms of W_K and W_Q does):
 ///
 /// L_h ≤ √c ‖W_V‖ + s max_i ‖W_V Σ_i(u) A‖ + s √c max_i (‖W_Kᵀ q_i‖ √λ₁(Σ_i)), L ≤ √Σ_h L_h² L_u.
 ///
@@ -161,7 +160,7 @@ fn of_self<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Option<Rc<Tree>> {
     Some(product(vec![Rc::new(Tree::Hypot(of_heads)), own]))
 }
 
-/// An operand that is a linear map of another, cut into heads.
+/// An operand that is a linear map of another and is split into heads.
 struct Map {
     from: usize,
     weight: usize,
@@ -181,7 +180,7 @@ impl Map {
     }
 }
 
-/// The map that computed an operand of attention: x Wᵀ, a bias that is added, and the cut into heads.
+/// The map that computed an operand of attention: x Wᵀ, a bias that is added, and the split into heads.
 fn map_of<F: Real>(rule: &Rule<'_, '_, F>, mut id: usize) -> Option<Map> {
     let walk = rule.walk;
     let mut bias = None;
@@ -230,7 +229,7 @@ fn points<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Result<Vec<Point>, 
     if args.len() > 3 {
         return Err("attention with summands or factors of its scores, at a point".into());
     }
-    // A tape of its own: this one is being read.
+    // A separate tape: this one is being read.
     let aside = Tape::new();
     let [q, k, v] = [0, 1, 2].map(|k| aside.constant(tape.handle(args[k]).value()));
     let alpha = note
@@ -282,7 +281,7 @@ fn norm(a: &Array2<f64>) -> f64 {
     Lp::Two.matrix(a.view()).get()
 }
 
-/// The rounding of the forward pass and of what follows it.
+/// A bound that also covers the rounding of the forward pass and of the computation after it.
 fn rounded(x: f64) -> Upper {
     Upper::rounded(x, 1e-9)
 }

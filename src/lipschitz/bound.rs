@@ -11,11 +11,11 @@ use std::collections::HashMap;
 use std::ops::{Add, Mul, Range};
 use std::rc::Rc;
 
-/// A Lipschitz constant from above, as a formula over the tensors of a tape.
+/// An upper bound of a Lipschitz constant, as a formula over the tensors of a tape.
 ///
-/// The same formula is read in two ways: [`upper`](Self::upper) is the certified number, computed in `f64`
-/// with outward rounding whatever the type of the model; [`var`](Self::var) is the formula on the tape, which
-/// differentiates, so that a penalty on the bound trains, or a layer divides by it.
+/// The same formula is evaluated in two ways. [`upper`](Self::upper) is the certified number, computed in
+/// `f64` and rounded up whatever the type of the model. [`var`](Self::var) is the formula on the tape, which
+/// can be differentiated: it can be a penalty in a loss, or the divisor of a layer.
 #[derive(Clone)]
 pub struct Bound<'t, F: Real> {
     pub(super) tape: &'t Tape<F>,
@@ -48,7 +48,7 @@ pub(crate) enum Tree {
     Here(Upper),
 }
 
-/// A matrix on the tape, or a batch of them, of which the worst counts; or some rows of it.
+/// A matrix on the tape, or some of its rows; or a batch of matrices, of which the largest norm counts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Matrix {
     pub node: usize,
@@ -311,7 +311,7 @@ impl<'t, F: Real> Reader<'t, F> {
     }
 }
 
-/// |x|, where a value that is not a number bounds nothing.
+/// |x|; infinite if x is NaN.
 fn size(x: f64) -> Upper {
     match x.is_nan() {
         true => Upper::INFINITE,
@@ -323,8 +323,8 @@ fn finite<'a>(mut x: impl Iterator<Item = &'a f64>) -> bool {
     x.all(|x| x.is_finite())
 }
 
-/// ‖A₁ A₂ …‖_p from above: of the product with its rounding error, or the product of the norms if that is
-/// smaller. Each factor is a batch, and batches of several matrices are combined one by one.
+/// An upper bound of ‖A₁ A₂ …‖_p: the norm of the product with its rounding error, or the product of the
+/// norms if that is smaller. Each factor is a batch, and batches of several matrices are combined one by one.
 pub(super) fn product_norm(p: Lp, factors: &[Vec<Array2<f64>>]) -> Upper {
     let sound = |a: &Array2<f64>| match finite(a.iter()) {
         true => p.matrix(a.view()),

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Squarings of the Gram matrix: the norm is overestimated by a factor of at most n^(2^−12), 1.003 for n =
-/// 100 000, and by much less where the singular values differ.
+/// 100 000, and by much less if the singular values differ.
 const SQUARINGS: u32 = 10;
 
 pub(super) fn var<'t, F: Real>(bound: &Bound<'t, F>) -> Result<Var<'t, F>> {

@@ -7,20 +7,21 @@ use crate::real::Real;
 use crate::tensor::Tensor;
 use ndarray::Array2;
 
-/// ‖J‖₂ of J = ∂y/∂x at the recorded x, from below: ‖J v‖ / ‖v‖ after power iteration v ← JᵀJ v, with
+/// A lower bound of ‖J‖₂ for J = ∂y/∂x at the recorded x: ‖J v‖ / ‖v‖ after power iteration v ← JᵀJ v, with
 /// products by J and Jᵀ only.
 ///
-/// It stops when the estimate has grown by less than 1e-9 of itself, or after `steps` steps. How much is
-/// missing is not known ([`jacobian_norm`] bounds it from both sides).
+/// It stops when the estimate has grown by less than 1e-9 of itself, or after `steps` steps. The difference
+/// from ‖J‖₂ is not known ([`jacobian_norm`] gives an interval).
 ///
 /// # Panics
-/// If the variables stand on different tapes.
+/// If the variables are on different tapes.
 #[track_caller]
 pub fn local<F: Real>(y: Var<'_, F>, x: Var<'_, F>, steps: usize, seed: u64) -> Lower {
     singular(y, x, None, steps, seed).0
 }
 
-/// The estimate, with the singular vectors u and v it was found with; from the start v, if there is one.
+/// The estimate, and the singular vectors u and v with which it was found. The iteration starts from v if it
+/// is given.
 pub(super) fn singular<F: Real>(
     y: Var<'_, F>,
     x: Var<'_, F>,
@@ -57,13 +58,13 @@ pub(super) fn unit<F: Real>(x: Tensor<F>) -> (Tensor<F>, f64) {
 /// The Jacobian at one input as a matrix in `f64`: a row per entry of y, a column per entry of x.
 pub type Jacobian = Array2<f64>;
 
-/// ‖J‖_p of J = ∂y/∂x at the recorded x, from both sides, by way of the whole matrix: for small maps. Returns
-/// the matrix too.
+/// An interval of ‖J‖_p for J = ∂y/∂x at the recorded x, computed from the whole matrix: for small maps.
+/// Returns the matrix too.
 ///
 /// The bounds are those of the computed matrix, whose entries have the rounding error of the model's type.
 ///
 /// # Panics
-/// If the variables stand on different tapes, or an entry of J is not finite.
+/// If the variables are on different tapes, or an entry of J is not finite.
 #[track_caller]
 pub fn jacobian_norm<F: Real>(y: Var<'_, F>, x: Var<'_, F>, p: Lp) -> (Interval, Jacobian) {
     let (m, n) = (y.len(), x.len());
@@ -71,7 +72,8 @@ pub fn jacobian_norm<F: Real>(y: Var<'_, F>, x: Var<'_, F>, p: Lp) -> (Interval,
     let j = j.as_standard_layout().into_owned();
     let j = j.into_shape_with_order((m, n)).expect("as many entries");
     let upper = p.matrix(j.view());
-    // The bound from above is tight to 1e-9; for the largest singular value one product shows as much.
+    // The upper bound is tight to 1e-9; for the largest singular value, one product gives a lower bound of
+    // the same accuracy.
     let lower = match p {
         Lp::Two => {
             let v = crate::linalg::svd(j.view()).2;
@@ -85,7 +87,7 @@ pub fn jacobian_norm<F: Real>(y: Var<'_, F>, x: Var<'_, F>, p: Lp) -> (Interval,
     (Interval { lower, upper }, j)
 }
 
-/// ‖f(x) − f(x′)‖_p / ‖x − x′‖_p, from below; 0 if x = x′.
+/// A lower bound of ‖f(x) − f(x′)‖_p / ‖x − x′‖_p; 0 if x = x′.
 ///
 /// It is computed in the model's type: where the two points are close, the difference of the values is mostly
 /// rounding. `f` must not be random.

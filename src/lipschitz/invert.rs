@@ -1,4 +1,4 @@
-//! The inverse of x + g(x), by fixed point.
+//! The inverse of x + g(x), by a fixed-point iteration.
 
 use crate::error::{Error, Result};
 use crate::linalg::{Lp, Upper};
@@ -14,17 +14,18 @@ pub struct Inverse<F> {
     pub steps: usize,
     /// ‖x_k − x_{k−1}‖₂ of each step.
     pub residuals: Vec<f64>,
-    /// A bound of ‖x − x*‖₂, in exact arithmetic: c/(1 − c) times the last step. Infinite where g is not
+    /// A bound of ‖x − x*‖₂, in exact arithmetic: c/(1 − c) times the last step. Infinite if g is not
     /// certified.
     pub error: f64,
 }
 
-/// Solves x + g(x) = y by x ← y − g(x), where g has a certified constant c < 1 in the 2-norm: Behrmann et
+/// Solves x + g(x) = y by x ← y − g(x), for a g with a certified constant c < 1 in the 2-norm: Behrmann et
 /// al., "Invertible Residual Networks", ICML 2019, Algorithm 1.
 ///
 /// By Banach's theorem the error after k steps is at most cᵏ/(1 − c) times the first step, so the number of
-/// steps is known in advance; the iteration ends as soon as c/(1 − c) times the last step
-/// is within `tolerance`, or as small as the rounding of the values: then [`Inverse::error`] may exceed it.
+/// steps is known in advance. The iteration ends as soon as c/(1 − c) times the last step is within
+/// `tolerance`, or as small as the rounding of the values; in the latter case [`Inverse::error`] may be
+/// larger than `tolerance`.
 ///
 /// ```
 /// use emmy::{lipschitz::{Upper, invert}, tensor::tensor};
@@ -37,7 +38,7 @@ pub struct Inverse<F> {
 /// ```
 ///
 /// # Errors
-/// If c is not below 1 ([`iterate`] tries without a promise), or the values stop being numbers.
+/// If c is not below 1 (use [`iterate`] to try without a guarantee), or the values become NaN or infinite.
 pub fn invert<F: Real>(
     g: impl Fn(&Tensor<F>) -> Tensor<F>,
     y: &Tensor<F>,
@@ -77,10 +78,10 @@ fn steps_needed(c: f64, first: f64, tolerance: f64) -> usize {
     k.clamp(1.0, 1e9) as usize
 }
 
-/// The same iteration for a g of which nothing is known: it makes `steps` steps, and promises nothing.
+/// The same iteration for any g: it makes `steps` steps, and guarantees nothing.
 ///
 /// # Errors
-/// If the values stop being numbers.
+/// If the values become NaN or infinite.
 pub fn iterate<F: Real>(
     g: impl Fn(&Tensor<F>) -> Tensor<F>,
     y: &Tensor<F>,

@@ -1,13 +1,13 @@
-//! Lipschitz constants: how far an output can move if the input moves, as an interval between a bound that is
-//! proven and a perturbation that was found.
+//! Lipschitz constants: how far an output can move if the input moves. The result is an interval: its upper
+//! end is proven, and its lower end comes from a perturbation that was found.
 //!
 //! - [`bound`] reads an upper bound off the tape between an input and an output, for p = 1, 2, ∞, for all
-//!   inputs, for inputs of limited size, or at one input ([`Domain`]). The result is a formula ([`Bound`]):
-//!   its certified number is rounded outward ([`Upper`]), and as a variable it differentiates. A layer with a
-//!   theorem of its own states it ([`state`]).
+//!   inputs, for inputs of limited size, or at one input ([`Domain`]). The result is a formula ([`Bound`]).
+//!   Its certified number is rounded up ([`Upper`]); as a variable it can be differentiated. A layer whose
+//!   constant is proven by a theorem declares it ([`state`]).
 //! - [`local`] and [`Search`] find lower bounds ([`Lower`]): the norm of a Jacobian, also at the worst input
-//!   that gradient ascent comes to; [`quotient`] is the plainest of them.
-//! - [`invert`] inverts x + g(x) by fixed point where g is certified to contract.
+//!   that gradient ascent finds; [`quotient`] is the simplest lower bound.
+//! - [`invert`] inverts x + g(x) by a fixed-point iteration if g is certified to be a contraction.
 //!
 //! ‖f(x) − f(x′)‖_p ≤ L ‖x − x′‖_p, where a tensor counts as the vector of its entries. Bounds are those of
 //! the function in exact arithmetic, with the weights as stored.

@@ -1,4 +1,4 @@
-//! Matrix products: the norm of a map, made smaller where it follows another map.
+//! Matrix products: the norm of a map, and a smaller bound if the map follows another map.
 
 use super::bound::{Matrix, Tree};
 use super::rescale::Pair;
@@ -78,7 +78,7 @@ impl<F: Real> Rule<'_, '_, F> {
         }
     }
 
-    /// The constant of rows that are mapped by a matrix, given theirs.
+    /// The constant of rows after they are mapped by a matrix, from their constant before.
     fn mapped(&self, map: Matrix, own: Rc<Tree>) -> Rc<Tree> {
         let norm = Tree::Norm(self.p(), vec![map.clone()]);
         let plain = product(vec![Rc::new(norm), own]);

@@ -1,5 +1,5 @@
-//! How far values reach: bounds of their entries and rows, which operations need whose slope grows with their
-//! argument.
+//! The reach of values: bounds of their entries and rows. Operations whose slope grows with their argument
+//! need them.
 
 use super::bound::Tree;
 use super::walk::{Domain, Slot, Walk, product};
@@ -48,7 +48,7 @@ impl Reach {
         }
     }
 
-    /// Fills in the one from the other, for rows of d entries.
+    /// Computes one bound from the other if it is missing, for rows of d entries.
     fn completed(self, d: usize) -> Self {
         let root = number(Upper::new(d as f64).sqrt());
         let row = self.row.clone().or_else(|| {
@@ -75,7 +75,7 @@ impl Reach {
         if walk.domain == Domain::Here {
             return Self::of_input(walk.domain, id);
         }
-        // The name of a user's own operation says nothing of its values.
+        // The name of a user's own operation says nothing about its values.
         if node.custom {
             return Self::default();
         }
@@ -173,7 +173,8 @@ impl Reach {
                 }
             }
             "permute" => {
-                // Only a permutation that leaves the last axis in its place keeps rows, and notes it.
+                // Only a permutation that leaves the last axis in its place keeps rows; such a permutation
+                // leaves a note.
                 let a = arg(0);
                 Self {
                     row: a.row.filter(|_| node.constant == 1.0),

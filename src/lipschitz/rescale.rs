@@ -1,4 +1,5 @@
-//! Two linear maps with an activation between them: a bound that is as symmetric as the function.
+//! Two linear maps with an activation between them: a bound that does not change under the rescaling of
+//! neurons.
 //!
 //! | letter | shape | |
 //! |---|---|---|
@@ -6,10 +7,10 @@
 //! | W₂ | `[m, h]` | out of the neurons |
 //! | D | `[h, h]` | diagonal, positive |
 //!
-//! The function x ↦ W₂ σ(W₁ x) does not change when a neuron's input is multiplied by a factor and its output
-//! divided by it, if σ is homogeneous; ‖W₂‖ ‖W₁‖ does. With slopes of σ within \[l, u\], σ(z) = ½(u + l) z +
-//! ½(u − l) g(z), where g acts on each neuron and has slopes within \[−1, 1\]. So has D g D⁻¹ for every D,
-//! and
+//! If σ is homogeneous, the function x ↦ W₂ σ(W₁ x) does not change when a neuron's input is multiplied by a
+//! factor and its output is divided by it. But ‖W₂‖ ‖W₁‖ changes. If the slopes of σ are within \[l, u\],
+//! σ(z) = ½(u + l) z + ½(u − l) g(z), where g acts on each neuron and has slopes within \[−1, 1\]. D g D⁻¹
+//! has such slopes too, for every D. Hence
 //!
 //! L ≤ ½ |u + l| ‖W₂ W₁‖ + ½ (u − l) min_D ‖W₂ D⁻¹‖ ‖D W₁‖.
 
@@ -62,7 +63,7 @@ impl Pair {
         linear * through + bent * self.rescaled(w1, w2)
     }
 
-    /// min_D ‖W₂ D⁻¹‖ ‖D W₁‖, from above: the value at the best D that was found.
+    /// An upper bound of min_D ‖W₂ D⁻¹‖ ‖D W₁‖: the value at the best D that was found.
     fn rescaled(&self, w1: &Array2<f64>, w2: &Array2<f64>) -> Upper {
         if self.p != Lp::Two {
             // The minimum is ‖|W₂| |W₁|‖: with D the reciprocals of the row sums of |W₁| for p = ∞, and
@@ -115,7 +116,7 @@ fn scales(w1: ArrayView2<'_, f64>, w2: ArrayView2<'_, f64>, steps: usize) -> Arr
     let row = |w: ArrayView2<'_, f64>| Array1::from_iter(w.outer_iter().map(|r| r.dot(&r)));
     let (into, out) = (row(w1), row(w2.t()));
     // A neuron without input or without output may have any scale; a factor far from the others would only
-    // cost accuracy.
+    // reduce the accuracy.
     let live: Vec<bool> = (0..h).map(|j| into[j] > 0.0 && out[j] > 0.0).collect();
     // Equal norms in and out: optimal for the Frobenius norm.
     let mut s = Array1::from_iter((0..h).map(|j| match live[j] {

@@ -1,4 +1,4 @@
-//! The table: what each operation does to a bound.
+//! The table of rules: how the bound of an operation follows from the bounds of its operands.
 //!
 //! An operation that is not in the table has no bound, so that a result is never too small.
 
@@ -15,16 +15,19 @@ use crate::ops::layer_norm::GainAndBias;
 use crate::real::Real;
 use std::rc::Rc;
 
-/// Whether the table has a rule for a fused operation; of others the composition is read.
+/// Whether the table has a rule for a fused operation; for others the rules are applied to their
+/// compositions.
 pub(super) fn knows<F: Real>(walk: &Walk<'_, F>, id: usize) -> bool {
     let node = walk.tape.node(id);
     !node.custom && matches!(node.op, "layer_norm" | "rms_norm" | "attend")
 }
 
-/// The constant of node `id`, from those of its arguments, of which one moves at least.
+/// The constant of node `id`, from the constants of its arguments, at least one of which depends on the
+/// input.
 pub(super) fn derive<F: Real>(walk: &Walk<'_, F>, id: usize, slots: &[Slot]) -> Slot {
     let composed = compose(walk, id, slots);
-    // An activation that is composed of operations: its slope everywhere, or what its parts give at a point.
+    // An activation that is composed of operations: its largest slope everywhere, or at a point the bound
+    // from its parts.
     let note = walk.tape.note::<Slopes>(id);
     let slope = note.and_then(|note| match walk.slot(note.of) {
         Slot::Moves(of) => {
@@ -101,8 +104,8 @@ impl<F: Real> Rule<'_, '_, F> {
         Ok(product(vec![factor, own]))
     }
 
-    /// What a linear map that writes each input to at most `copies` places, or adds at most `copies` inputs
-    /// up in each place, does: the norm is `copies`, √`copies` or 1.
+    /// The norm of a linear map that copies each input to at most `copies` places, or adds at most `copies`
+    /// inputs in each place: `copies`, √`copies` or 1.
     pub fn copies(&self, count: usize, p: Lp) -> Rc<Tree> {
         match p {
             Lp::One => number(count as f64),
@@ -286,7 +289,7 @@ impl<F: Real> Rule<'_, '_, F> {
                         let mean = if centred { row.sum() / d as f64 } else { 0.0 };
                         row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / d as f64
                     });
-                // Rounding: a variance is a sum of squares, but for the mean's error.
+                // Rounding: the computed variance is a sum of squares, up to the error of the mean.
                 moments.fold(f64::INFINITY, f64::min) * (1.0 - 1e-9)
             }
             _ => 0.0,
@@ -299,7 +302,7 @@ impl<F: Real> Rule<'_, '_, F> {
             });
         }
         let scale = Upper::rounded(1.0 / inner.sqrt(), 8.0 * f64::EPSILON);
-        // Rows are apart; within a row ‖·‖_p ≤ √d ‖·‖₂ for p = 1, and likewise for ∞.
+        // Rows do not interact; within a row ‖·‖_p ≤ √d ‖·‖₂ for p = 1, and likewise for ∞.
         let spread = match self.p() {
             Lp::Two => Upper::ONE,
             _ => Upper::new(d as f64).sqrt(),

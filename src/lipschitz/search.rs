@@ -1,5 +1,5 @@
-//! A lower bound of a constant on all inputs: the input at which the Jacobian is largest, sought by gradient
-//! ascent.
+//! A lower bound of a constant on all inputs: gradient ascent searches for the input at which the Jacobian is
+//! largest.
 
 use super::estimate::singular;
 use crate::autodiff::{Tape, Var, grad, vjp_graph};
@@ -27,17 +27,17 @@ pub enum Objective {
 pub struct Search {
     /// The norm.
     pub objective: Objective,
-    /// Starts, each an own draw.
+    /// The number of random starts.
     pub restarts: usize,
-    /// Steps of each.
+    /// Steps per start.
     pub steps: usize,
     /// The rate of Adam.
     pub rate: f64,
     /// The standard deviation of the entries of the starts.
     pub spread: f64,
-    /// The largest 2-norm of a row of x, where the constant on such inputs is asked for.
+    /// The largest 2-norm of a row of x, to search for the constant on such inputs.
     pub radius: Option<f64>,
-    /// All starts follow from it.
+    /// The seed of all starts.
     pub seed: u64,
 }
 
@@ -90,9 +90,9 @@ impl Search {
         self.guided(starts, &f, &f)
     }
 
-    /// The same where the ascent follows another function: the norms that count are those of `f`, the
-    /// gradients are those of `guide`. The Jacobian of a network of ReLUs is constant but for jumps, and has
-    /// no gradient; the same network with softened ReLUs has one.
+    /// The same, but the ascent follows another function: the result is the norm for `f`, and the gradients
+    /// are those of `guide`. The Jacobian of a network of ReLUs is piecewise constant, so its gradient is
+    /// zero; with smooth activations in place of ReLUs the network has a useful gradient.
     ///
     /// # Panics
     /// If there is no start.
@@ -139,7 +139,7 @@ impl Search {
             let (norm, gradient) = match self.objective {
                 Objective::Two => {
                     let (norm, u, v) = singular(y, at, direction.take(), POWER, self.seed ^ k);
-                    // σ = ⟨u, J v⟩, with u and v fixed: their change does not count at first order.
+                    // σ = ⟨u, J v⟩, with u and v fixed: to first order their change has no effect.
                     let through = vjp_graph(guide(at), &[at], tape.constant(u))[0];
                     let sigma = (through * tape.constant(v.clone())).sum_all();
                     let gradient = grad(sigma, &[at]).swap_remove(0);
@@ -201,7 +201,7 @@ impl Search {
     }
 }
 
-/// Steps of power iteration per step of the ascent; each goes on where the one before ended.
+/// Steps of power iteration per step of the ascent; each iteration continues where the one before ended.
 const POWER: usize = 20;
 
 /// Σ_j |J_kj|, differentiable.

@@ -6,10 +6,10 @@ use crate::linalg::Lp;
 ///
 /// - For p = 1 and ∞ it is max 2 p_i (1 − p_i).
 /// - For p = 2 it is the largest root μ of Σ p_i² / (p_i − μ) = 1, which lies between the two largest
-///   coefficients p₍₁₎ ≥ p₍₂₎; it is p₍₁₎ where they are equal. It is at most p₍₁₎ (1 − p₍₁₎ + p₍₂₎).
+///   coefficients p₍₁₎ ≥ p₍₂₎; it is p₍₁₎ if they are equal. It is at most p₍₁₎ (1 − p₍₁₎ + p₍₂₎).
 ///
 /// The largest value, over all coefficients, is ½ in each of these norms. 1 − p₍₁₎ is computed as the sum of
-/// the others. Zero for no coefficient at all, or if all are zero.
+/// the others. The result is zero if there are no coefficients, or if all are zero.
 ///
 /// ```
 /// use emmy::{lipschitz::softmax_norm, linalg::Lp};
@@ -42,7 +42,7 @@ pub fn softmax_norm(p: &[f64], norm: Lp) -> f64 {
     let f = |mu: f64| 1.0 - p.iter().map(|p| p * p / (p - mu)).sum::<f64>();
     let (mut low, mut high) = (p2, p1.min(p1 * (rest + p2)));
     if p2 == 0.0 {
-        // One coefficient that counts: the others are 0, and so is the Jacobian.
+        // Only one coefficient is not 0, so the Jacobian is 0.
         return p1 * rest;
     }
     for _ in 0..200 {

@@ -142,7 +142,7 @@ fn degrees(pattern: &Pattern) -> (usize, usize) {
     )
 }
 
-/// ‖S‖_p from above, or of Sᵀ.
+/// An upper bound of ‖S‖_p, or of ‖Sᵀ‖_p.
 ///
 /// For p = 2 by Collatz and Wielandt: ‖S‖₂² ≤ ‖ |S|ᵀ|S| ‖ ≤ max_j (|S|ᵀ|S| u)_j / u_j for every u > 0, with
 /// equality for the Perron vector. The search starts from the roots of the degrees, the Perron vector of a

@@ -29,13 +29,13 @@ pub enum Domain {
 pub(super) enum Slot {
     /// It does not depend on the input.
     Fixed,
-    /// It does, with this constant.
+    /// It depends on the input, with this constant.
     Moves(Rc<Tree>),
-    /// It does, and this operation has no bound, for this reason.
+    /// It depends on the input, and this operation has no bound, for this reason.
     Unbounded { node: usize, reason: String },
 }
 
-/// A bound that a layer states of its output with respect to some nodes together, for all inputs.
+/// A bound that a layer declares for its output with respect to some nodes together, for all inputs.
 #[derive(Debug)]
 pub(crate) struct Stated {
     of: Vec<usize>,
@@ -46,7 +46,7 @@ pub(crate) struct Stated {
 
 /// ‖y(x) − y(x′)‖_p ≤ L ‖x − x′‖_p for all x and x′ of the domain, read off the tape between x and y.
 ///
-/// Tensors are taken as vectors: for p = 2 the norm of a matrix is the Frobenius norm. Everything on the tape
+/// Tensors count as vectors: for p = 2 the norm of a matrix is the Frobenius norm. Everything on the tape
 /// that does not depend on x is held fixed.
 ///
 /// ```
@@ -68,7 +68,7 @@ pub(crate) struct Stated {
 /// If there is no bound for an operation between x and y; the message names it.
 ///
 /// # Panics
-/// If the variables stand on different tapes.
+/// If the variables are on different tapes.
 #[track_caller]
 pub fn bound<'t, F: Real>(
     y: Var<'t, F>,
@@ -158,7 +158,7 @@ impl<'t, F: Real> Walk<'t, F> {
         self.reaches.get(&id).cloned().unwrap_or_default()
     }
 
-    /// Finds out about a node whose arguments are known.
+    /// Examines a node whose arguments have been examined.
     fn examine(&mut self, id: usize) {
         let args = self.tape.node(id).args.clone();
         let slots: Vec<Slot> = args.iter().map(|&a| self.slot(a)).collect();
@@ -192,7 +192,7 @@ impl<'t, F: Real> Walk<'t, F> {
                 Slot::Moves(Rc::new(Tree::Min(vec![stated, derived])))
             }
             (Some(stated), _) => Slot::Moves(stated),
-            // What happens inside a composition is told of the operation itself.
+            // An error inside a composition is reported for the operation itself.
             (None, Slot::Unbounded { reason, .. }) if reach.is_some() => {
                 Slot::Unbounded { node: id, reason }
             }
@@ -203,7 +203,7 @@ impl<'t, F: Real> Walk<'t, F> {
         self.reaches.insert(id, reach);
     }
 
-    /// The bound that a layer states of this node.
+    /// The bound that a layer declares for this node.
     fn stated(&self, id: usize) -> Option<Rc<Tree>> {
         let note = self.tape.note::<Stated>(id)?;
         if note.here && self.domain != Domain::Here {
@@ -229,9 +229,9 @@ impl<'t, F: Real> Walk<'t, F> {
     }
 }
 
-/// States a bound of y with respect to the variables xs, all of them together taken as one vector: for a
-/// layer whose constant is proven as a whole, or an operation of one's own. Each bound holds for all inputs,
-/// in its norm. Returns y, to be used in place of the argument.
+/// Declares a bound of y with respect to the variables xs, which count as one vector: for a layer whose
+/// constant is proven as a whole, or for your own operation. Each bound holds for all inputs, in its norm.
+/// Returns y; use it in place of the argument.
 ///
 /// ```
 /// use emmy::{Tape, kernels::map, lipschitz::{Bound, Domain, Lp, Upper, bound, state}, tensor::tensor};
@@ -247,7 +247,7 @@ impl<'t, F: Real> Walk<'t, F> {
 /// ```
 ///
 /// # Panics
-/// If the variables stand on different tapes.
+/// If the variables are on different tapes.
 #[track_caller]
 pub fn state<'t, F: Real>(
     y: Var<'t, F>,
@@ -260,7 +260,7 @@ pub fn state<'t, F: Real>(
 /// The same for bounds of the Jacobian at the recorded values alone ([`Domain::Here`]).
 ///
 /// # Panics
-/// If the variables stand on different tapes.
+/// If the variables are on different tapes.
 #[track_caller]
 pub fn state_here<'t, F: Real>(
     y: Var<'t, F>,

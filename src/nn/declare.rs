@@ -30,7 +30,7 @@
 /// ```
 ///
 /// # Names in PyTorch
-/// What PyTorch (or PyTorch Geometric) calls a field stands behind it, where it differs:
+/// If PyTorch (or PyTorch Geometric) has another name for a field, this name follows the field:
 ///
 /// ```
 /// use emmy::{Real, Tensor, nn::Linear, store::weights};
@@ -43,12 +43,12 @@
 ///     head: Option<Linear<F>>,
 /// }
 /// emmy::module!(Attention:
-///     query in "in_proj_*",           // rows of a tensor that the fields of this name have in common
+///     query in "in_proj_*",           // some rows of one tensor, which all fields of this name share
 ///     value in "in_proj_*",
 ///     output as "out_proj",           // another name
 ///     gate = Gain as "g" [_, 0],      // and an axis of size 1 before ours
 ///     scores as "s" [1, 0],           // transposed
-///     head as "head" else output,     // where there is no head, PyTorch has a copy of the output
+///     head as "head" else output,     // if there is no head, PyTorch has a copy of the output
 /// );
 /// # let rng = &mut emmy::init::rng(0);
 /// # let mut linear = || Linear::<f32>::new(4, 4, false, rng);

@@ -1,17 +1,18 @@
-//! The laws of a model, searched for with nothing but its forward function.
+//! A search for the laws of a model that needs nothing but its forward function.
 
 use super::{Module, Pass, Trace};
 use crate::autodiff::Var;
 use crate::symmetry::{self, Discovery, Function, Layout, Search};
 
-/// Searches for the conservation laws of a model that hold for every loss of its outputs, counts how many
-/// there can be, and compares them with those that its [`Trace`] declares.
+/// Searches for the conservation laws of a model that hold for every loss of its outputs, computes an upper
+/// bound on their number, and compares them with the laws that its [`Trace`] declares.
 ///
-/// `forward` is the forward function on random data that follow from a seed. The parameters are drawn anew,
-/// so those of `model` matter by their shapes alone. The passes are evaluations: dropout does nothing.
+/// `forward` is the forward function on random data that are drawn from a seed. The parameters are drawn
+/// anew, so only the shapes of the parameters of `model` matter. The passes are evaluations: dropout does
+/// nothing.
 ///
 /// # Panics
-/// If derivatives of the outputs are no finite numbers at random points.
+/// If derivatives of the outputs are not finite at random points.
 ///
 /// ```
 /// use emmy::{init, nn::{Activation, Mlp, discover}, symmetry::Search};

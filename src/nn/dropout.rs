@@ -5,7 +5,8 @@ use crate::ops::Sparse;
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
 
-/// In a training pass y = x ⊙ m / (1 − p) with mᵢ = 1 with probability 1 − p, else 0; in evaluation y = x.
+/// In a training pass y = x ⊙ m / (1 − p), where mᵢ is 1 with probability 1 − p, else 0; in an evaluation y =
+/// x.
 ///
 /// Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", JMLR 2014, in its
 /// inverted form. For a sparse matrix, only the stored values are masked: zeros stay zero anyway,

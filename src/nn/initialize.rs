@@ -1,5 +1,5 @@
-//! Initialisation of a whole model. [`crate::init`] draws the numbers; a recorded pass shows the
-//! layer of each parameter.
+//! Initialisation of a whole model. [`crate::init`] draws the numbers; a recorded pass shows to which layer
+//! each parameter belongs.
 
 use super::{Module, Trace, Traced};
 use crate::error::Result;

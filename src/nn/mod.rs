@@ -33,7 +33,7 @@
 //! | [`InvertibleEncoder`] | x + a(x), x + g(x) that contract, [`ActNorm`] | Behrmann et al., ICML 2019 |
 //! | [`AlmostOrthogonal`] | x (D W)ᵀ + b, ‖D W‖₂ ≤ 1 | Prach and Lampert, ECCV 2022 |
 //! | [`CertifiedBlock`], [`CertifiedLanguageModel`] | x + c f(x) with a known constant | |
-//! | [`LipschitzNorm`] | scores of attention divided by their size | Dasoulas et al., ICML 2021 |
+//! | [`LipschitzNorm`] | scores of attention divided by a bound of their size | Dasoulas et al., ICML 2021 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
 //!

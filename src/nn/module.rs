@@ -38,7 +38,7 @@ pub struct Fields<R> {
     listing: Listing,
     path: Vec<Step>,
     role: Role,
-    /// The number of the field whose tensors are listed now and have another name too, if there is one.
+    /// The number of the field whose tensors are being listed, if these tensors have a second name.
     copying: Option<usize>,
     /// How many such fields there have been.
     copies: usize,
@@ -99,8 +99,8 @@ impl<R> Fields<R> {
         self.leave(before);
     }
 
-    /// Lists the tensors of another field a second time, for a field that is absent here, and has a copy of
-    /// them in PyTorch.
+    /// Lists the tensors of another field a second time, for a field that is absent here and that has a copy
+    /// of them in PyTorch.
     pub fn copies(&mut self, name: &str, torch: TorchName, list: impl FnOnce(&mut Self)) {
         if self.listing == Listing::Places {
             let before = self.copying;
@@ -111,7 +111,7 @@ impl<R> Fields<R> {
         }
     }
 
-    /// Begins a field; the role outside it.
+    /// Begins a field; returns the role outside it.
     #[inline(never)]
     fn enter(&mut self, name: &str, role: Option<Role>, torch: TorchName) -> Role {
         if self.listing != Listing::Tensors {

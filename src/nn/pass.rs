@@ -15,9 +15,9 @@ use std::cell::{Cell, RefCell};
 /// The forward function is an ordinary function that wraps its body in [`Pass::call`]. The ports
 /// are read when a [`Trace`](super::Trace) is taken.
 pub trait Layer<F: Real>: Module<F> {
-    /// The part that the layer takes in conservation laws. A layer without ports is transparent:
-    /// the calls inside it are examined one by one. Calls inside a layer with ports are not
-    /// examined.
+    /// How the layer takes part in conservation laws: which of its parameters write and read neurons. A layer
+    /// without ports is transparent: the calls inside it are examined one by one. Calls inside a layer with
+    /// ports are not examined.
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         let _ = params;
         None
@@ -78,8 +78,8 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         Self::new(tape, model, None, |p| tape.constant(p.clone()))
     }
 
-    /// An evaluation in which `vars` replace the parameters, in the model's order. The model is
-    /// then a function of these variables, to be differentiated by other means than
+    /// An evaluation in which `vars` replace the parameters, in the model's order. The model is then a
+    /// function of these variables; differentiate it with [`crate::autodiff`], not with
     /// [`gradients`](Self::gradients).
     ///
     /// ```

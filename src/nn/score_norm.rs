@@ -1,4 +1,4 @@
-//! LipschitzNorm: attention whose scores are divided by their size.
+//! LipschitzNorm: attention whose scores are divided by a bound of their size.
 
 use super::attention::{Invariance, ScoreNormalizer};
 use crate::autodiff::Var;
@@ -10,7 +10,8 @@ use crate::sparse::Pattern;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Scores divided by a bound of their size and slope, times α: attention has then a Lipschitz constant.
+/// Scores divided by a bound of their size and slope, times α. Attention with these scores has a Lipschitz
+/// constant.
 ///
 /// Dasoulas, Scaman and Virmaux, "Lipschitz Normalization for Self-Attention Layers with Application to Graph
 /// Neural Networks", ICML 2021. The divisor is computed per head; on a graph per head and neighbourhood:
@@ -21,13 +22,14 @@ use std::sync::Arc;
 /// | q_i · k_j, on a graph | the same, u = ‖q_i‖, v and w over the sources j of target i | (19) |
 /// | ⟨a_s, z_j⟩ + ⟨a_t, z_i⟩ (GAT) | ‖(a_s, a_t)‖ √(max_j ‖z_j‖² + ‖z_i‖²) | (17) on pairs |
 ///
-/// The scores have no 1/√d then. LeakyReLU(e/c) is LeakyReLU(e)/c, so it does not matter that GAT's divisor
-/// stands outside. In place of 0/0 a score is 0.
+/// The scores then have no 1/√d. LeakyReLU(e/c) is LeakyReLU(e)/c, so it does not matter that GAT's scores
+/// are divided after the LeakyReLU. A score of 0/0 is set to 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LipschitzNorm {
     /// α: the scores are at most α in size.
     pub alpha: f64,
-    /// The divisors of the paper's published code, which differ: see [`published`](Self::published).
+    /// Whether to use the divisors of the paper's published code, which differ: see
+    /// [`published`](Self::published).
     pub published: bool,
 }
 
@@ -47,11 +49,11 @@ impl LipschitzNorm {
         published: false,
     };
 
-    /// The same with the divisors of the published code. For GAT: one norm of a over all heads; in place of
-    /// ‖z_i‖ of the target the norm of the edge's own source; and the maxima, a table of nodes × heads, read
-    /// at the number of the target as if it had one column, so that with several heads target i gets the
-    /// entry of node ⌊i/H⌋. For dot products: u is the norm of all queries of the graph, each counted once
-    /// per edge into it. No theorem is about these.
+    /// The same with the divisors of the published code. For GAT it has one norm of a over all heads. It uses
+    /// the norm of the edge's own source in place of ‖z_i‖ of the target. It reads the maxima, a table of
+    /// nodes × heads, at the number of the target as if the table had one column, so that with several heads
+    /// target i gets the entry of node ⌊i/H⌋. For dot products, u is the norm of all queries of the graph,
+    /// each counted once per edge into it. No theorem applies to these divisors.
     #[must_use]
     pub fn published(self) -> Self {
         Self {
@@ -63,7 +65,7 @@ impl LipschitzNorm {
     /// Checks α.
     ///
     /// # Errors
-    /// If it is not above 0 and finite.
+    /// If α is not a finite number above 0.
     pub fn validate(&self) -> Result<()> {
         if self.alpha > 0.0 && self.alpha.is_finite() {
             return Ok(());
@@ -153,8 +155,8 @@ impl LipschitzNorm {
         Some(self.level() * spread + slope)
     }
 
-    /// A bound of the constant of z ↦ y of GAT under this norm: per target cosh α/√n_i + 2√2 α, with n_i
-    /// sources, and every node in as many neighbourhoods as its column has entries, its own included.
+    /// A bound of the constant of z ↦ y of GAT under this norm: cosh α/√n_i + 2√2 α for a target with n_i
+    /// sources. Every node is in as many neighbourhoods as its column has entries, its own included.
     ///
     /// `None` for the published divisors.
     pub fn constant_of_gat(&self, edges: &Pattern) -> Option<Upper> {
@@ -174,7 +176,7 @@ impl LipschitzNorm {
         }
         let sizes = (0..edges.rows()).map(|i| edges.row(i).len());
         let least = sizes.filter(|&n| n > 0).min().unwrap_or(1);
-        // A node is in its own target's term, and in those of the targets that hear it.
+        // A node is in the term of itself as a target, and in the terms of the targets to which it sends.
         let mut counts = vec![1usize; edges.cols().max(edges.rows())];
         for (&i, &j) in edges.rows_of().iter().zip(edges.indices()) {
             counts[j as usize] += usize::from(i != j);
@@ -190,8 +192,8 @@ impl LipschitzNorm {
     }
 }
 
-/// √(x² + y²) as a norm, whose derivative at 0 is 0: that of √ is infinite, and dropout makes whole
-/// neighbourhoods zero.
+/// √(x² + y²) as a norm, whose derivative at 0 is 0. The derivative of √ would be infinite, and dropout can
+/// make a whole neighbourhood zero.
 fn hypot<'t, F: Real>(x: Var<'t, F>, y: Var<'t, F>) -> Var<'t, F> {
     Var::concat(&[x.unsqueeze(-1), y.unsqueeze(-1)], -1).norm(&[-1], false)
 }
@@ -202,8 +204,8 @@ fn largest_product<'t, F: Real>(u: Var<'t, F>, v: Var<'t, F>, w: Var<'t, F>) -> 
 }
 
 impl<F: Real> ScoreNormalizer<F> for LipschitzNorm {
-    /// α √d / c: the scores of [`MultiHeadAttention`](super::MultiHeadAttention) are divided by √d, which
-    /// this takes back.
+    /// α √d / c: the scores of [`MultiHeadAttention`](super::MultiHeadAttention) are divided by √d, which the
+    /// factor √d cancels.
     fn temperature<'t>(&self, q: Var<'t, F>, k: Var<'t, F>, v: Var<'t, F>) -> Var<'t, F> {
         let (shape, d) = (q.shape(), q.shape()[q.ndim() - 1]);
         let heads = shape[shape.len() - 2];

@@ -2,25 +2,25 @@
 
 /// How PyTorch names a field, and how it lays out the tensors in it.
 ///
-/// [`module!`](crate::module) makes it of what stands behind a field: nothing, `as "pattern"`, `in
-/// "pattern"`, each pattern with the axes or without. Without a pattern the name is that of the field.
+/// [`module!`](crate::module) makes it from the text that follows a field: nothing, `as "pattern"` or
+/// `in "pattern"`, each pattern with axes or without. Without a pattern the name is that of the field.
 ///
 /// A name in PyTorch is, like ours, the path of fields that leads to a tensor, joined with dots. A pattern
-/// takes the place of one field in that path:
+/// replaces the name of one field in that path:
 ///
 /// | pattern | a tensor `weight` inside is called |
 /// |---|---|
 /// | `lin` | `lin.weight` |
-/// | `in_proj_*` | `in_proj_weight`: the star stands for what is inside, and no dot is written around it |
+/// | `in_proj_*` | `in_proj_weight`: the star stands for the rest of the path, and no dot is written around it |
 /// | `*_reverse` | `weight_reverse`: endings follow each other in the order of the path |
-/// | `*` | `weight`: the field leaves no trace |
-/// | `*_l#`, of a list | `weight_l0`, `weight_l1`, ..: `#` stands for the place in the list, which else is a part of the path |
+/// | `*` | `weight`: the field is left out of the name |
+/// | `*_l#`, of a list | `weight_l0`, `weight_l1`, ..: `#` stands for the index in the list; without `#` the index is a part of the path |
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TorchName {
     /// The pattern.
     pub pattern: Option<&'static str>,
-    /// Whether PyTorch has one tensor for all fields of this name (`in`): theirs, one after the other along
-    /// the first axis, in the order of the fields. The elements of a list are joined in the same way.
+    /// Whether PyTorch has one tensor for all fields of this name (`in`): their tensors, one after the other
+    /// along the first axis, in the order of the fields. The elements of a list are joined in the same way.
     pub joined: bool,
     /// The axes of the tensor in PyTorch: the number of our axis, or nothing for an axis of size 1. Tensors
     /// inside the field that do not state axes themselves have these.
@@ -49,8 +49,8 @@ pub(crate) struct TorchPlace {
     pub joined: bool,
     /// See [`TorchName::axes`].
     pub axes: Option<&'static [Option<usize>]>,
-    /// Where PyTorch has a second name for the tensor, and this is the second: the number of the field that
-    /// has second names.
+    /// If PyTorch has two names for the tensor and this is the second: the number of the field that has
+    /// second names.
     pub copy: Option<usize>,
 }
 

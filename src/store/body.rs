@@ -1,8 +1,8 @@
 //! Reads the body of a checkpoint: the standard configuration of bincode 2, as `store::save` writes it.
 //!
-//! bincode's own decoder makes room for a string of the length that is declared before it looks for the
-//! bytes, so a few bytes could ask for gigabytes. This one compares each length with the bytes that are left
-//! first, and knows the byte at which it stopped.
+//! bincode's own decoder allocates memory for the declared length of a string before it reads the bytes, so a
+//! few bytes could ask for gigabytes. This decoder first compares each length with the number of bytes that
+//! are left. It also knows the byte at which it stopped.
 //!
 //! | value | bytes |
 //! |---|---|
@@ -107,7 +107,7 @@ impl<'de> Body<'de> {
         T::try_from(number).map_err(|_| too_large::<T>(number))
     }
 
-    /// The length of a string, list or map, whose elements have at least a byte each.
+    /// The length of a string, list or map, whose elements have at least one byte each.
     fn length(&mut self) -> Result<usize, Wrong> {
         let start = self.at;
         let (length, left) = (self.wide()?, self.left());
@@ -155,7 +155,7 @@ fn too_large<T>(found: impl Display) -> Wrong {
     Wrong(format!("{found}, which is out of range for {kind}"))
 }
 
-/// The elements of a list, a map, a tuple or a struct: so many are left.
+/// The elements of a list, a map, a tuple or a struct, and the number of elements that are left.
 struct Elements<'a, 'de> {
     body: &'a mut Body<'de>,
     left: usize,
@@ -240,7 +240,7 @@ impl<'de> Deserializer<'de> for &mut Body<'de> {
         false
     }
 
-    /// The bytes do not say what they are.
+    /// The bytes do not contain their type.
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Wrong> {
         Err(Wrong("a value whose type is not known beforehand".into()))
     }

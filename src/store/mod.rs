@@ -1,6 +1,7 @@
-//! Checkpoints: files that hold what serde can hold, and are refused when they do not hold it whole.
+//! Checkpoints: files for any value that serde can serialise. A file that is damaged or incomplete is
+//! refused.
 //!
-//! A checkpoint is the state of a run, for the same run to go on from. The tensors of a model, for other
+//! A checkpoint is the state of a run; the same run continues from it. The tensors of a model, for other
 //! programs and under the names of PyTorch, are in files of [`weights`].
 //!
 //! # Format
@@ -15,18 +16,18 @@
 //! | 24 | 4 | CRC-32 (IEEE) of the body |
 //! | 28 | | the body, in the standard configuration of bincode 2 |
 //!
-//! A checkpoint is written to a temporary file beside its place, synced and renamed, so that at any moment,
+//! A checkpoint is written to a temporary file beside its place, synced and renamed. So at any moment,
 //! whatever fails, the path holds the old checkpoint or the new one. A symbolic link stays, and the file that
-//! it leads to is replaced; the new file has the permissions of the old one. What a killed run left beside
-//! the place, `NAME.CHECKSUM.RANDOM.tmp`, is removed by the next save to it.
+//! it leads to is replaced; the new file has the permissions of the old one. If a run is killed, its
+//! temporary file `NAME.CHECKSUM.RANDOM.tmp` stays; the next save to the same place removes it.
 //!
 //! # Two runs and one place
 //! Two runs that save to one path would replace each other's checkpoints. A run that keeps a [`Place`] holds
 //! an advisory lock (`flock`) on the file there. Another run that saves to the same path at that time gets an
-//! error, and the file stays as it is. If no file is there when both start, the error goes to the run that
-//! saves second. A run also gets an error if the file is not the one that it saved last, as after `mv`. The
-//! lock ends with the [`Place`], and with the process, however that ends. Some file systems have no locks:
-//! there only the last check remains. On systems other than Unix there is neither.
+//! error, and the file stays as it is. If no file is there when both start, the run that saves second gets
+//! the error. A run also gets an error if the file is not the one that it saved last, for example after `mv`.
+//! The lock ends when the [`Place`] is dropped or the process ends, in whatever way. Some file systems have
+//! no locks: there only the check for another file is made. Systems other than Unix have neither check.
 
 mod body;
 mod place;
@@ -45,10 +46,11 @@ const MAGIC: [u8; 8] = *b"emmy\r\n\x1a\n";
 const VERSION: u32 = 3;
 const HEADER: usize = 28;
 
-/// The largest body that is read: 4 GiB.
+/// The size of the largest body that is read: 4 GiB.
 const LIMIT: u64 = 1 << 32;
 
-/// The place where one run saves, for as long as this lives; the [module](self) says how others are kept out.
+/// The place where one run saves, as long as this value lives; the [module](self) explains how other runs are
+/// kept away.
 ///
 /// ```
 /// use emmy::store::{self, Place};
@@ -68,7 +70,7 @@ const LIMIT: u64 = 1 << 32;
 pub struct Place(Slot);
 
 impl Place {
-    /// Takes the place, where a checkpoint may be or not; it is left as it is.
+    /// Takes the place. If a checkpoint is there, it stays as it is.
     ///
     /// # Errors
     /// [`Error::Invalid`] if another run saves to it, or `path` names no file. [`Error::Io`] if what is there
@@ -82,7 +84,7 @@ impl Place {
     /// Writes `value`, whose numbers are of type `F`, in place of what was saved before.
     ///
     /// # Errors
-    /// As [`save`]; and [`Error::Invalid`] if another file is there than was saved last.
+    /// As [`save`]; and [`Error::Invalid`] if the file there is not the one that was saved last.
     pub fn save<F: Real>(&mut self, value: &impl Serialize) -> Result<()> {
         let body = bincode::serde::encode_to_vec(value, bincode::config::standard())
             .map_err(|e| Error::io(self.0.path(), std::io::Error::other(e)))?;
@@ -96,8 +98,8 @@ impl Place {
     }
 }
 
-/// Writes `value`, whose numbers are of type `F`, once. A run that saves again and again keeps a [`Place`].
-/// The elements of a list must have at least a byte each, which those of type `()` have not.
+/// Writes `value`, whose numbers are of type `F`, once. A run that saves repeatedly keeps a [`Place`]. The
+/// elements of a list must have at least one byte each; elements of type `()` have none.
 ///
 /// # Errors
 /// [`Error::Io`] if the file cannot be written, or `path` is there and not a regular file (renaming would put

@@ -1,10 +1,10 @@
-//! How a checkpoint takes its place, and how one run keeps others out of it.
+//! How a checkpoint is written to its place, and how one run keeps other runs away from it.
 //!
-//! The content goes to a temporary file beside the place, which is synced and then renamed. The temporary
-//! file has a name of its own and is locked while it is written: one without a lock is left from a run that
-//! was killed, and the next save to the same place removes it. The lock goes with the file when it is
-//! renamed, and is held until the run saves again or ends, however it ends. So a run that finds the file at
-//! the place locked, or finds another file there than it left, knows of the other run.
+//! The content is written to a temporary file beside the place, which is synced and then renamed. The
+//! temporary file has a unique name and is locked while it is written. A temporary file without a lock is
+//! left from a run that was killed; the next save to the same place removes it. The lock stays with the file
+//! when it is renamed, and is held until the run saves again or ends, in whatever way. So if a run finds the
+//! file at the place locked, or finds a file that it did not write, there is another run.
 
 use crate::error::{Error, Result, printable};
 use fs4::fs_std::FileExt;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// One file is written at a time: threads that save to one place take turns.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// How often, and after what time, another run is asked again whether it is done with a place.
+/// How often, and after what time, the lock of another run is checked again.
 const ATTEMPTS: usize = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -42,14 +42,15 @@ impl Slot {
         &self.path
     }
 
-    /// Keeps other runs away from the file that is there, if one is, and removes what killed runs left.
+    /// Keeps other runs away from the file that is there, if any, and removes the temporary files of killed
+    /// runs.
     pub(super) fn take(&mut self) -> Result<()> {
         let target = followed(&self.path).map_err(|e| Error::io(&self.path, e))?;
         let family = family(&target)?;
-        // Said now, not after the first epochs.
+        // Reported now, not after the first epochs.
         fs::metadata(folder(&target)).map_err(|e| Error::io(&self.path, e))?;
         self.hold(&target)?;
-        // What cannot be looked for does no harm.
+        // If temporary files cannot be listed, they do no harm.
         let _ = clean(&target, &family);
         Ok(())
     }
@@ -58,7 +59,7 @@ impl Slot {
     pub(super) fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
         let _one_at_a_time = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
         match self.held {
-            // What killed runs left was removed when the place was taken.
+            // The temporary files of killed runs were removed when the place was taken.
             Some(_) => self.hold(&followed(&self.path).map_err(|e| Error::io(&self.path, e))?)?,
             None => self.take()?,
         }
@@ -77,7 +78,7 @@ impl Slot {
             })
             .and_then(|()| fs::rename(&temporary, &target));
         if let Err(error) = renamed {
-            // Nothing is lost with it: it is not the file that was asked for.
+            // If this fails, nothing is lost: it is only the temporary file.
             let _ = fs::remove_file(&temporary);
             return Err(error);
         }
@@ -126,14 +127,14 @@ impl Slot {
     }
 }
 
-/// Whose a file is.
+/// Who holds the lock of a file.
 #[derive(Debug, PartialEq, Eq)]
 enum Lock {
     /// It is locked by this handle now.
     Own,
     /// It is locked by another.
     Another,
-    /// Nobody knows: the file system has no locks, or those of this system would keep readers out.
+    /// It is not known: the file system has no locks, or the locks of this system would keep readers away.
     Unknown,
 }
 
@@ -160,15 +161,15 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("more than 40 symbolic links"))
 }
 
-/// The file at a place, open to be locked; refuses what is no regular file.
+/// The file at a place, opened so that it can be locked; refuses anything that is not a regular file.
 fn open(target: &Path) -> io::Result<Option<File>> {
     match fs::metadata(target) {
         Ok(found) if !found.is_file() => return Err(io::Error::other("not a regular file")),
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        // What cannot be looked at is left to the opening to refuse.
+        // Other errors are reported when the file is opened.
         _ => (),
     }
-    // Some file systems lock only what is open for writing.
+    // Some file systems lock only files that are open for writing.
     let opened = OpenOptions::new().read(true).write(true).open(target);
     match opened.or_else(|_| File::open(target)) {
         Ok(file) => Ok(Some(file)),
@@ -192,8 +193,9 @@ fn is_same(a: &File, b: &File) -> io::Result<bool> {
     }
 }
 
-/// What the names of the temporary files of a place begin with: the beginning of its name, so that people see
-/// what it is, and a checksum of all of it. It is short also where the name is as long as a name may be.
+/// The first part of the names of the temporary files of a place: the beginning of the name of the place, so
+/// that people recognise it, and a checksum of the whole name. It is short even if the name has the largest
+/// possible length.
 fn family(target: &Path) -> Result<String> {
     let Some(name) = target.file_name() else {
         let found = target.display().to_string();
@@ -221,7 +223,7 @@ fn create(target: &Path, family: &str, old: Option<&Metadata>) -> io::Result<(Pa
         let random = RandomState::new().build_hasher().finish();
         let path = target.with_file_name(format!("{family}{random:016x}.tmp"));
         match options.open(&path) {
-            // One who cleans up may have seen it before it was locked.
+            // Another run that cleans up may have removed the file before it was locked.
             Ok(file) if lock(&file) != Lock::Another && path.exists() => return Ok((path, file)),
             Ok(_) => {}
             Err(e) if e.kind() == ErrorKind::AlreadyExists => last = e,
@@ -281,7 +283,7 @@ mod tests {
     #[test]
     fn what_cannot_be_written_or_synced_is_an_error() {
         let open = |device| OpenOptions::new().write(true).open(device).unwrap();
-        // Every write to this device fails for want of space …
+        // Every write to this device fails for lack of space …
         let error = fill(&mut open("/dev/full"), &[b"x"]).unwrap_err();
         assert!(error.to_string().contains("space"), "{error}");
         // … and this one takes every write, and cannot be synced.

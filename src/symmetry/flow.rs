@@ -13,7 +13,7 @@ impl Law {
     /// | rescaling, entry j | M_j → e^(w t) M_j; of a mean M → M + (e^(w t) − 1) P M |
     /// | translation, entry j | M_j → M_j + w t |
     /// | linear, entry (i, j) | g = exp(t e_i e_jᵀ): M → g M for incoming entries, g⁻ᵀ M for attention and outgoing entries |
-    /// | rotation, entry (i, j) | the turn by t in the plane of i and j |
+    /// | rotation, entry (i, j) | the rotation by t in the plane of i and j |
     ///
     /// # Panics
     /// If there is no such entry, or a parameter is missing or has another number of entries than the law

@@ -137,7 +137,7 @@ impl Generator {
         self.matrix.len() + self.vector.len()
     }
 
-    /// Without entries that are smaller than `share` of the largest: what rounding leaves.
+    /// The generator without entries that are smaller than `share` of the largest: those are rounding errors.
     pub(crate) fn cleaned(&self, share: f64) -> Self {
         let floor = share * self.largest();
         let mut out = self.clone();
@@ -146,14 +146,14 @@ impl Generator {
         out
     }
 
-    /// The same with f of every entry that is not zero.
+    /// The same with f applied to every entry that is not zero.
     pub(crate) fn map(&self, f: impl Fn(f64) -> f64) -> Self {
         let matrix = self.matrix.iter().map(|&(i, j, w)| (i, j, f(w)));
         let vector = self.vector.iter().map(|&(i, w)| (i, f(w)));
         Self::new(matrix.collect(), vector.collect())
     }
 
-    /// The largest entry by size.
+    /// The largest absolute value of an entry.
     pub fn largest(&self) -> f64 {
         let matrix = self.matrix.iter().map(|&(.., w)| w.abs());
         matrix
@@ -201,9 +201,9 @@ impl Generator {
         (delta, size)
     }
 
-    /// |δ| relative to the size of its terms. Where they are smaller than the largest derivative times the
-    /// largest entry of B and b (a dead neuron, a parameter without effect), it is relative to that: below
-    /// stands only what rounding left.
+    /// The size of δ relative to the size of its terms. If the terms are smaller than the largest derivative
+    /// times the largest entry of B and b (a dead neuron, a parameter without effect), δ is relative to this
+    /// product: smaller terms are rounding errors.
     pub fn relative(&self, theta: &[f64], gradient: &[f64]) -> f64 {
         let (delta, size) = self.delta(theta, gradient);
         let largest = gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
@@ -239,7 +239,7 @@ impl Generator {
 /// w = μ q + λ (2c − ℓ),   c⁺ = c − η w + ½ η² r,   q⁺ = w − η r,   ℓ⁺ = ℓ − η bᵀv⁺,
 ///
 /// since ⟨Bθ + b, G⟩ = 0. Without momentum and decay c⁺ = c + ½ η² GᵀBG. A gradient that is multiplied by a
-/// number, as by clipping its norm, is a gradient for this purpose; Adam and clipping entry by entry have no
+/// number, for example when its norm is clipped, counts as G here. Adam and clipping entry by entry have no
 /// such formula.
 #[derive(Debug, Clone)]
 pub struct Drift {
@@ -270,12 +270,12 @@ impl Drift {
         }
     }
 
-    /// c as predicted, from the start and the steps alone.
+    /// The predicted c, computed from the start and the steps.
     pub fn conserved(&self) -> f64 {
         self.c
     }
 
-    /// One step from θ with gradient G, which takes θ and G only to know v⁺.
+    /// One step from θ with gradient G. θ and G are used only to compute v⁺.
     pub fn step(&mut self, theta: &[f64], gradient: &[f64], lr: f64, momentum: f64, decay: f64) {
         for ((v, g), x) in self.velocity.iter_mut().zip(gradient).zip(theta) {
             *v = momentum * *v + g + decay * x;
@@ -292,7 +292,7 @@ impl Law {
     /// The generator of the change whose derivative is entry `entry` of δ ([`transform`](Self::transform)).
     ///
     /// # Panics
-    /// If there is no such entry, or the parameters are others than the law says.
+    /// If there is no such entry, or the parameters are not those of the law.
     #[track_caller]
     pub fn generator(&self, layout: &Layout, entry: usize) -> Generator {
         assert!(
@@ -346,7 +346,7 @@ impl Law {
         Generator::new(matrix, vector)
     }
 
-    /// All generators, one per entry of δ; of a rotation one per plane.
+    /// All generators: one per entry of δ, for a rotation one per plane.
     pub fn generators(&self, layout: &Layout) -> Vec<Generator> {
         let n = self.neurons();
         let plane = |entry: &usize| entry / n < entry % n;
@@ -355,8 +355,8 @@ impl Law {
         all.map(|entry| self.generator(layout, entry)).collect()
     }
 
-    /// The generators with a conserved quantity: of a law of matrices the symmetric part, of a rotation
-    /// none, of others all.
+    /// The generators with a conserved quantity: the symmetric part for a law of matrices, none for a
+    /// rotation, all for others.
     pub fn conserving(&self, layout: &Layout) -> Vec<Generator> {
         let n = self.neurons();
         match self.symmetry {

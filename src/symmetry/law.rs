@@ -55,7 +55,7 @@ impl Slice {
         self.shape.iter().product()
     }
 
-    /// The stretches of the parameter that hold these entries, one for each index of the outer axis.
+    /// The contiguous ranges of the parameter that hold these entries, one for each index of the outer axis.
     pub(crate) fn stretches(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let [outer, width, inner] = self.shape;
         let Range { start, end } = self.range;
@@ -63,7 +63,7 @@ impl Slice {
     }
 }
 
-/// The side of a neuron on which an entry stands.
+/// The side of a neuron to which an entry belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Incoming entries: rows of a weight, a bias, a gain.
@@ -82,7 +82,7 @@ pub struct Term {
     /// Their side.
     pub side: Side,
     /// w: under a [`Symmetry::Rescaling`] by λ the entries are multiplied by λ^w, under a
-    /// [`Symmetry::Translation`] by t they grow by w t. In laws of matrices the side alone counts.
+    /// [`Symmetry::Translation`] by t they grow by w t. In laws of matrices only the side counts.
     pub weight: f64,
     /// Whether only their mean over the neurons counts, see [`mean`](Self::mean).
     pub mean: bool,
@@ -119,9 +119,9 @@ impl Term {
         }
     }
 
-    /// A term of entries that stay in place, w = 0: it adds nothing to δ. In a law of
-    /// [`Symmetry::Translation`] about single entries the gradient has no other gradient to cancel against;
-    /// compared with the gradient of the yardstick it can be seen to vanish.
+    /// A term of entries that do not change, w = 0: it adds nothing to δ. In a law of
+    /// [`Symmetry::Translation`] about single entries, no other gradient cancels theirs. The gradient of the
+    /// yardstick gives the scale in comparison with which their gradient vanishes.
     pub fn yardstick(slice: Slice) -> Self {
         Self {
             slice,
@@ -131,7 +131,7 @@ impl Term {
         }
     }
 
-    /// The same term with k times the weight, for the weights that read a neuron behind an activation that is
+    /// The same term with k times the weight, for the weights that read a neuron after an activation that is
     /// homogeneous of degree k.
     pub fn times(self, k: f64) -> Self {
         Self {
@@ -156,12 +156,12 @@ impl Term {
     /// of one neuron. Under a [`Symmetry::Rescaling`] by λ it is multiplied by λ^w, and the rest stays:
     /// M → M + (λ^w − 1) P M. It adds w ⟨P M, N⟩ to δ and w ‖P M‖² to c.
     ///
-    /// Such terms stand in laws about the mean of a stream, which a LayerNorm does not see.
+    /// Such terms are in laws about the mean of a stream, which a LayerNorm removes.
     pub fn mean(self) -> Self {
         Self { mean: true, ..self }
     }
 
-    /// The number of neurons that it is about: those of the slice, or 1 for their mean.
+    /// The number of neurons of the term: those of the slice, or 1 for their mean.
     pub fn neurons(&self) -> usize {
         if self.mean { 1 } else { self.slice.neurons() }
     }
@@ -186,11 +186,11 @@ pub enum Symmetry {
 pub struct Law {
     /// The name for readers: "layer 3, head 2, neurons".
     pub name: String,
-    /// The number of the layer whose neurons it is about, from 1.
+    /// The number of the layer whose neurons the law is about, from 1.
     pub layer: usize,
     /// The changes that leave the loss as it is.
     pub symmetry: Symmetry,
-    /// The parameters they change.
+    /// The parameters that these changes affect.
     pub terms: Vec<Term>,
 }
 

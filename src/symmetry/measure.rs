@@ -28,10 +28,10 @@ impl Residual {
 
     /// The same, but relative to `floor` where the size is less than `floor`.
     ///
-    /// G has been rounded: where large contributions to a derivative cancel to zero, only their rounding
-    /// errors remain, and δ is then as large as its size. (One such neuron matters only in the attention of
-    /// nodes whose neighbours are all alike.) To tell whether a law holds to a tolerance, give ε / tolerance
-    /// times the largest size in the network, ε being the rounding error of its numbers.
+    /// G has rounding errors. If large contributions to a derivative cancel to zero, only their rounding
+    /// errors remain, and δ is then as large as its size. (An example is a neuron that matters only in the
+    /// attention of nodes whose neighbours are all alike.) To tell whether a law holds to a tolerance, give ε
+    /// / tolerance times the largest size in the network, where ε is the rounding error of its numbers.
     pub fn worst_above(&self, floor: f64) -> f64 {
         let larger = |m: f64, x: f64| if x > m || x.is_nan() { x } else { m };
         self.relative_above(floor).fold(0.0, larger)
@@ -117,7 +117,7 @@ impl Law {
         }
     }
 
-    /// c, the degree of balance, which gradient flow conserves (and steps of gradient descent do not, see
+    /// c, the degree of balance. Gradient flow conserves it; steps of gradient descent do not (see
     /// [`drift`](Self::drift)). `None` for rotations, which conserve nothing under gradient flow.
     ///
     /// For [`Symmetry::Rescaling`] Σ w ‖M_j‖², "Are GATs Out of Balance?", Eq. (5); dc/dt = −2δ.
@@ -169,12 +169,12 @@ impl Law {
     ///
     /// c⁺ = (1 − ηλ)² c + η² γ,
     ///
-    /// γ being [`balance`](Self::balance) of the gradients; for a translation c⁺ = (1 − ηλ) c. `None` where
-    /// there is no c.
+    /// where γ is the [`balance`](Self::balance) of the gradients; for a translation c⁺ = (1 − ηλ) c. `None`
+    /// if there is no c.
     ///
-    /// Gradients that are clipped by their global norm are a multiple of G: give them as they are clipped.
-    /// Steps with momentum have a formula of their own ([`Drift`](super::Drift)), steps of Adam and of
-    /// gradients clipped entry by entry have none.
+    /// Gradients that are clipped by their global norm are a multiple of G: give the clipped gradients. Steps
+    /// with momentum have another formula ([`Drift`](super::Drift)); steps of Adam and of gradients clipped
+    /// entry by entry have none.
     ///
     /// # Panics
     /// If a gradient is missing or has another number of entries than the law says, or `balance` does not
@@ -218,7 +218,7 @@ impl<F: Real> Values<F> {
         self.0.as_slice().expect("contiguous")
     }
 
-    /// The sum over the n neurons divided by √n: the products of two such are those of P M, P = 11ᵀ/n.
+    /// The sum over the n neurons divided by √n: the products of two such sums are those of P M, P = 11ᵀ/n.
     fn mean(&self, slice: &Slice) -> Vec<f64> {
         let rows = self.rows(slice);
         let scale = (rows.len() as f64).sqrt().recip();

@@ -5,8 +5,8 @@
 //! any data, loss and optimiser (Noether's theorem). A [`Law`] names the parameters on both sides; δ
 //! ([`Law::measure`], on the tape [`delta`]) is that sum, for every neuron.
 //!
-//! Under gradient flow the law is one of conservation: c ([`Law::balance`]) does not move. Under plain
-//! gradient descent it moves by an exact amount ([`Law::drift`]). A network that starts with c = 0
+//! Under gradient flow the law is a conservation law: c ([`Law::balance`]) does not change. Under plain
+//! gradient descent c changes by a known amount ([`Law::drift`]). A network that starts with c = 0
 //! ([`Balancing`](crate::init::Balancing)) keeps it under the flow, and nearly so under small steps.
 //!
 //! | letter | meaning |
@@ -29,8 +29,8 @@
 //! parameters are incoming and which outgoing ([`Ports`]), and operations between them say how they act on a
 //! symmetry ([`Passage`]); the laws of a model are read off a recorded pass ([`crate::nn::Trace::laws`]).
 //!
-//! Where nothing is declared, [`discover`] searches: it finds the laws of any function of parameters, and
-//! counts how many there can be ([`crate::nn::discover`] for models).
+//! [`discover`] needs no declaration: it searches for the laws of any function of parameters, and computes an
+//! upper bound on their number ([`crate::nn::discover`] for models).
 
 mod discover;
 mod flow;

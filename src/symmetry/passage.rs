@@ -1,7 +1,8 @@
-//! What becomes of a symmetry on its way through an operation.
+//! The passage of a symmetry: its effect on the output of an operation.
 //!
-//! A symmetry changes the neurons of a stream, the entries of the last axis of a tensor. Behind an operation
-//! the change is still there, perhaps in another power; or it is gone; or nothing can be said of it any more.
+//! A symmetry changes the neurons of a stream, the entries of the last axis of a tensor. An operation can
+//! *carry* the change to its output, perhaps in another power; or *absorb* it, if its output does not change;
+//! or *break* it, if nothing is known about the change of its output.
 
 /// A kind of change of the neurons x_j of a stream; i numbers the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,9 +19,9 @@ pub enum Change {
     Shift,
     /// x_ij → x_ij + t_j, one number per neuron for all rows.
     Offset,
-    /// x_i → x_i + (λ − 1) P x_i with P = 11ᵀ/n: one factor λ > 0 for the mean of the n neurons of each
-    /// row; what deviates from it stays. An example of [`Mix`](Self::Mix), and a [`Shift`](Self::Shift) of
-    /// each row by a number of its own.
+    /// x_i → x_i + (λ − 1) P x_i with P = 11ᵀ/n: one factor λ > 0 for the mean of the n neurons of each row;
+    /// deviations from the mean stay. It is a special case of [`Mix`](Self::Mix), and of a
+    /// [`Shift`](Self::Shift) that adds another number to each row.
     Mean,
 }
 
@@ -79,8 +80,8 @@ impl Passage {
     /// Nothing arrives: the output does not depend on the stream.
     pub const ABSORBS: Self = Self([Way::Absorbs; Change::ALL.len()]);
 
-    /// A linear map of the rows, the same for every neuron: propagation along a graph, rows chosen, sums over
-    /// rows.
+    /// A linear map of the rows, the same for every neuron: propagation along a graph, selection of rows,
+    /// sums over rows.
     pub const ROWS: Self = Self::CARRIES.with(Change::Offset, Way::Breaks);
 
     /// A homogeneous function of degree k of single numbers: ReLU with k = 1, a power.
@@ -90,8 +91,8 @@ impl Passage {
             .with(Change::All, Way::Carries(k))
     }
 
-    /// LayerNorm without gain, Ba et al. 2016: it sees neither a shift of all neurons, nor their
-    /// mean, nor, with `eps` = 0, their size.
+    /// LayerNorm without gain, Ba et al. 2016: its output does not depend on a shift of all neurons, on their
+    /// mean or, with `eps` = 0, on their size.
     pub fn layer_norm(eps: f64) -> Self {
         Self::BREAKS
             .with(Change::Shift, Way::Absorbs)
@@ -99,16 +100,16 @@ impl Passage {
             .with(Change::All, absorbed_at_zero(eps))
     }
 
-    /// RMSNorm without gain, Zhang and Sennrich 2019: with `eps` = 0 it does not see the size of a row; it
-    /// turns with it.
+    /// RMSNorm without gain, Zhang and Sennrich 2019: its output rotates with the row and, with `eps` = 0,
+    /// does not depend on the size of the row.
     pub fn rms_norm(eps: f64) -> Self {
         Self::BREAKS
             .with(Change::Turn, Way::Carries(1.0))
             .with(Change::All, absorbed_at_zero(eps))
     }
 
-    /// A norm of each feature over the rows (batch norm, graph norm with its whole mean taken off): it sees
-    /// no offset of a neuron nor, with `eps` = 0, its size.
+    /// A norm of each feature over the rows (batch norm, graph norm that subtracts the whole mean): its
+    /// output does not depend on an offset of a neuron or, with `eps` = 0, on the size of a neuron.
     pub fn feature_norm(eps: f64) -> Self {
         Self::BREAKS
             .with(Change::Offset, Way::Absorbs)
@@ -133,7 +134,7 @@ impl Passage {
         self.zip(next, |_, a, b| a.then(b))
     }
 
-    /// A passage from two, kind by kind.
+    /// A passage made of two, by `f` for each kind of change.
     pub(crate) fn zip(self, other: Self, f: impl Fn(Change, Way, Way) -> Way) -> Self {
         Self(Change::ALL.map(|kind| f(kind, self.way(kind), other.way(kind))))
     }

@@ -1,17 +1,17 @@
-//! How a layer takes part in conservation laws: which of its parameters flow where, and what it does to the
-//! symmetries of its input.
+//! How a layer takes part in conservation laws: which of its parameters write and read neurons, and what it
+//! does to the symmetries of its input.
 
 use super::{Law, Passage, Slice, Term};
 
 /// What a layer does with the neurons of one of its inputs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reader {
-    /// What becomes of a change of the input before it meets the parameters.
+    /// What becomes of a change of the input before the parameters are applied.
     pub passage: Passage,
     /// The entries of the layer's parameters that belong to each input neuron: columns of weights.
     pub terms: Vec<Term>,
-    /// Whether a change by any matrix can be made good by these entries: true of columns of weights, false of
-    /// a gain.
+    /// Whether these entries can compensate a change by any matrix: true for columns of weights, false for a
+    /// gain.
     pub mixes: bool,
 }
 
@@ -25,7 +25,7 @@ impl Reader {
         }
     }
 
-    /// No parameter: the output is the input behind `passage`.
+    /// No parameter: the output is the input after `passage`.
     pub fn passing(passage: Passage) -> Self {
         Self {
             passage,
@@ -37,23 +37,23 @@ impl Reader {
 
 /// How a layer takes part in conservation laws.
 ///
-/// The neurons of the output are written by `writers`. A layer without writers makes no neurons: its output
-/// is its first input behind a [`Passage`].
+/// `writers` write the neurons of the output. A layer without writers makes no new neurons: its output is its
+/// first input after a [`Passage`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ports {
-    /// What flows into each output neuron, and what weighs them in the layer's attention.
+    /// The entries that write each output neuron, and the entries that weigh it in the layer's attention.
     pub writers: Vec<Term>,
-    /// What reads each input neuron; one entry per input of the call.
+    /// The entries that read each input neuron; one element per input of the call.
     pub readers: Vec<Reader>,
-    /// H, if the output neurons are those of H heads side by side, else 1.
+    /// H if the output neurons are those of H concatenated heads, else 1.
     pub heads: usize,
-    /// Whether the output neurons may also be mixed by any matrix: no function of single neurons stands
-    /// between parameters and output.
+    /// Whether any matrix may mix the output neurons: there is no function of single neurons between
+    /// parameters and output.
     pub mixes: bool,
-    /// What may be shifted for all output neurons together and shifts only the output, all neurons alike; one
-    /// law per slice.
+    /// Slices that can be shifted for all output neurons together, so that only the output changes, by the
+    /// same number for all neurons; one law per slice.
     pub shifts: Vec<Slice>,
-    /// What adds one number to each output neuron, the same in all rows: biases, one entry per neuron.
+    /// Slices that add one number to each output neuron, the same in all rows: biases, one entry per neuron.
     pub offsets: Vec<Slice>,
     /// Laws about neurons inside the layer, such as queries and keys; their names are completed by the path
     /// of the layer.
@@ -78,7 +78,7 @@ impl Ports {
         }
     }
 
-    /// A layer without parameters that matter here: its output is its first input behind `passage`.
+    /// A layer whose parameters have no part in the laws: its output is its first input after `passage`.
     pub fn passing(passage: Passage) -> Self {
         Self {
             writers: Vec::new(),
@@ -99,7 +99,7 @@ impl Ports {
         }
     }
 
-    /// The numbers of the parameters it speaks of, in ascending order.
+    /// The numbers of the parameters in these ports, in ascending order.
     pub fn parameters(&self) -> Vec<usize> {
         let read = self.readers.iter().flat_map(|r| &r.terms);
         let inside = self.inside.iter().flat_map(|law| &law.terms);

@@ -1,27 +1,27 @@
-//! Laws added up.
+//! Sums of laws.
 
 use super::{Law, Side, Slice, Symmetry, Term};
 
 /// The part of a sum of laws that belongs to one parameter.
 struct Total {
     parameter: usize,
-    /// The side it was first found on.
+    /// The side on which the parameter was first found.
     side: Side,
     /// The weight of each entry.
     weights: Vec<f64>,
 }
 
 impl Law {
-    /// The sum of laws of rescaling over all their neurons, as one law about one neuron; entries that stand
-    /// on both sides cancel.
+    /// The sum of laws of rescaling over all their neurons, as one law about one neuron; entries that are on
+    /// both sides cancel.
     ///
-    /// Over the neurons of one layer this is the sum behind Corollary 2.4 of "Are GATs Out of Balance?",
-    /// which says that gradient flow conserves its c; over all layers it is the telescoped sum, Eq. (9):
-    /// ⟨W¹, G⟩ − Σ_l ⟨a^l, G⟩ = ⟨W^L, G⟩, at every point.
+    /// Over the neurons of one layer this is the sum of Corollary 2.4 of "Are GATs Out of Balance?", which
+    /// says that gradient flow conserves its c. Over all layers it is the telescoping sum, Eq. (9): ⟨W¹, G⟩ −
+    /// Σ_l ⟨a^l, G⟩ = ⟨W^L, G⟩, at every point.
     ///
     /// # Panics
-    /// If a law is not one of rescaling or has a term of a mean, they do not weigh all entries of a parameter
-    /// alike, or nothing is left.
+    /// If a law is not a law of rescaling or has a term of a mean, the laws do not have the same weight for
+    /// all entries of a parameter, or nothing is left.
     #[track_caller]
     pub fn sum(name: impl Into<String>, laws: &[Self]) -> Self {
         let mut totals: Vec<Total> = Vec::new();
@@ -74,7 +74,7 @@ fn add(totals: &mut Vec<Total>, term: &Term) {
 }
 
 impl Total {
-    /// The whole parameter as one term; none if it dropped out.
+    /// The whole parameter as one term; `None` if it cancelled.
     #[track_caller]
     fn term(&self) -> Option<Term> {
         let &weight = self.weights.first()?;

@@ -56,7 +56,7 @@ pub fn balance<'t, F: Real>(law: &Law, parameters: &[Var<'t, F>]) -> Option<Var<
     sum
 }
 
-/// The entries that belong to the neurons, one row per neuron; of a mean one row, the sum divided by √n.
+/// The entries that belong to the neurons, one row per neuron; for a mean one row, the sum divided by √n.
 #[track_caller]
 fn rows<'t, F: Real>(law: &Law, term: &Term, all: &[Var<'t, F>]) -> Var<'t, F> {
     let slice = &term.slice;

@@ -4,7 +4,7 @@ use crate::init;
 use rand::seq::SliceRandom;
 
 /// The examples 0, 1, .. n − 1 in batches of one size, for [`Task::batches`](super::Task::batches). Every
-/// example is in one batch; the last batch is smaller where the size does not divide n.
+/// example is in one batch; the last batch is smaller if the size does not divide n.
 ///
 /// ```
 /// use emmy::train::Batches;

@@ -1,19 +1,19 @@
-//! How far parameters moved from where they began, entry by entry.
+//! The change of parameters since the start of a training, entry by entry.
 
 use super::recorder::ratio;
 use crate::real::Real;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// From initial entries w₀ to last ones w*: "Are GATs Out of Balance?", Figures 3a, 4a, 8 and 11, where w* is
-/// the best model of a training.
+/// The change from initial entries w₀ to later entries w*. In "Are GATs Out of Balance?", Figures 3a, 4a, 8
+/// and 11, w* is the best model of a training.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// |w*|.
     pub magnitude: Vec<f64>,
     /// |w* − w₀|.
     pub absolute: Vec<f64>,
-    /// |(w* − w₀) / w*|; 0 where nothing moved, ∞ where something came to 0.
+    /// |(w* − w₀) / w*|; 0 for an entry that did not move, ∞ for an entry that moved to 0.
     pub relative: Vec<f64>,
 }
 
@@ -40,11 +40,11 @@ pub fn change<F: Real>(initial: &Tensor<F>, last: &Tensor<F>) -> Change {
 }
 
 impl Change {
-    /// |w*| from which on an entry is significant in the paper.
+    /// The least |w*| of an entry that is significant in the paper.
     pub const SIGNIFICANT: f64 = 1e-4;
 
-    /// Of the entries with |w*| ≥ `least`, the share whose relative change is above `threshold`; NaN if there
-    /// is none.
+    /// The share of entries whose relative change is above `threshold`, among the entries with |w*| ≥
+    /// `least`; NaN if there are none.
     pub fn share_above(&self, threshold: f64, least: f64) -> f64 {
         let entries = self.magnitude.iter().zip(&self.relative);
         share(
@@ -103,7 +103,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The distribution of `values`, quartiles being linear between neighbours; `None` if there are none.
+    /// The distribution of `values`; quartiles are interpolated linearly. `None` if there are no values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);

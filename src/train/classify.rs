@@ -7,7 +7,7 @@ use crate::nn::{Module, Pass};
 use crate::real::Real;
 use crate::tensor::Tensor;
 
-/// Examples with a class each: a part to train on, and one to evaluate.
+/// Examples with a class each: a part for training, and a part for evaluation.
 ///
 /// The loss is the mean cross-entropy of a batch. An evaluation gives `val_loss` and `val_acc` on the part
 /// that is held out.
@@ -21,7 +21,7 @@ pub struct Classify<F: Real, L> {
     forward: L,
 }
 
-/// Examples of an evaluation that are computed together.
+/// The number of examples that an evaluation computes together.
 const TOGETHER: usize = 500;
 
 impl<F: Real, L> Classify<F, L> {

@@ -7,8 +7,8 @@ use crate::real::Real;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The metric of the evaluation that chooses the best epoch; the first of equals wins. An epoch whose metric
-/// is not a finite number is never best, nor is one whose `val_loss`, if the task has one, is not.
+/// The metric of the evaluation that chooses the best epoch; the first of equals wins. An epoch is never best
+/// if its metric, or its `val_loss` if the task has one, is not a finite number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BestBy {
     /// The epoch with the largest value of this metric.
@@ -32,7 +32,7 @@ impl BestBy {
 
     /// Whether `value` is better than `best`.
     pub fn is_better(&self, value: f64, best: f64) -> bool {
-        // Nothing compares with NaN, so one that came first would stay.
+        // Comparisons with NaN are false, so a first value of NaN would stay the best.
         let first_number = best.is_nan() && !value.is_nan();
         match self {
             Self::Largest(_) => value > best || first_number,
@@ -55,14 +55,14 @@ pub struct TrainConfig {
     pub algorithm: Algorithm,
     /// η, the base learning rate.
     pub lr: f64,
-    /// λ, the weight decay, coupled or not as the algorithm has it.
+    /// λ, the weight decay; the algorithm determines whether it is coupled.
     pub weight_decay: f64,
-    /// The roles of the parameters that decay; without it all do.
+    /// The roles of the parameters that decay; with `None` all parameters decay.
     pub decay_roles: Option<Vec<Role>>,
-    /// Other weight decays than [`weight_decay`](Self::weight_decay), for parts of the model by their path
-    /// (`"layers"`, `"layers.3.map"`); the first that fits a parameter counts.
+    /// Weight decays of parts of the model, by their path (`"layers"`, `"layers.3.map"`), in place of
+    /// [`weight_decay`](Self::weight_decay); the first that fits a parameter counts.
     pub decay_paths: Vec<(String, f64)>,
-    /// How gradients are clipped before a step. Records and observers have them as they were.
+    /// How gradients are clipped before a step. Records and observers get the gradients before clipping.
     pub clip: Option<Clip>,
     /// The factor of the learning rate by the number of epochs or steps.
     pub schedule: Schedule,
@@ -70,14 +70,14 @@ pub struct TrainConfig {
     pub plateau: Option<Plateau>,
     /// The most epochs to train.
     pub epochs: usize,
-    /// Stop after so many epochs without a better one.
+    /// Stop after so many epochs without a better epoch.
     pub patience: Option<usize>,
     /// Stop after an epoch whose mean training loss
-    /// ([`History::training_loss`](super::History::training_loss)) is below.
+    /// ([`History::training_loss`](super::History::training_loss)) is below this number.
     pub loss_threshold: Option<f64>,
     /// What chooses the best epoch.
     pub best_by: BestBy,
-    /// The seed of dropout, the order of batches and all else that is random in the training.
+    /// The seed of dropout, of the order of batches, and of everything else that is random in the training.
     pub seed: u64,
 }
 
@@ -123,7 +123,7 @@ impl TrainConfig {
     /// Checks that each path of [`decay_paths`](Self::decay_paths) leads to parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the first that does not.
+    /// [`Error::Invalid`] names the first path that does not.
     pub fn validate_for<F: Real>(&self, model: &impl Module<F>) -> Result<()> {
         let names: Vec<String> = model
             .parameters()
@@ -140,7 +140,7 @@ impl TrainConfig {
         Ok(())
     }
 
-    /// Whether one can train so.
+    /// Checks whether a training with this configuration is possible.
     ///
     /// # Errors
     /// If a constant breaks its rule; the message names it.

@@ -1,11 +1,12 @@
-//! What happened, step by step and epoch by epoch.
+//! The records of a training, step by step and epoch by epoch.
 
 use super::{BestBy, Metrics};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One step, told of the point θ where it began: after `step` − 1 steps. All numbers are of this point.
+/// The record of one step. All numbers are of the point θ at which the step began, that is after `step` − 1
+/// steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepRecord {
     /// The number of the step, from 1.
@@ -22,20 +23,20 @@ pub struct StepRecord {
     pub gradient_norms: Vec<f64>,
 }
 
-/// The end of an epoch, told of the point θ that its last step led to.
+/// The record of an epoch. All numbers are of the point θ after its last step.
 ///
-/// Loss and gradient of the training at the same point are those of the step that begins there,
+/// The training loss and the gradient at the same point are in the record of the step that begins there,
 /// [`History::step_from`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// The number of epochs that led here, from 1.
+    /// The number of epochs up to this point, from 1.
     pub epoch: usize,
-    /// The number of steps that led here.
+    /// The number of steps up to this point.
     pub steps: usize,
-    /// The evaluation here, without anything random: [`Task::evaluate`](super::Task::evaluate).
+    /// The evaluation at this point, without anything random: [`Task::evaluate`](super::Task::evaluate).
     pub metrics: Metrics,
-    /// Milliseconds the epoch took, evaluation included. The only field that differs between runs of one
-    /// seed.
+    /// The time of the epoch in milliseconds, evaluation included. It is the only field that differs between
+    /// runs with the same seed.
     pub ms: f64,
 }
 
@@ -60,8 +61,8 @@ impl History {
         }
     }
 
-    /// Adds the record of an epoch; says whether it is the best so far. This record and the ones before have
-    /// the metric that chooses the best.
+    /// Adds the record of an epoch; returns whether the epoch is the best so far. This record and those
+    /// before must have the metric that chooses the best epoch.
     pub(super) fn push(&mut self, record: Record, best_by: &BestBy) -> bool {
         let value = |record: &Record| record.metrics[best_by.metric()];
         let loss = record.metrics.get("val_loss");
@@ -89,7 +90,7 @@ impl History {
         if self.names != names {
             return refuse("names", format!("{names:?}"), format!("{:?}", self.names));
         }
-        // The epochs that the steps are part of, by the records.
+        // The epoch of each step, according to the records.
         let mut done = 0;
         for (k, record) in self.records.iter().enumerate() {
             if record.epoch != k + 1 {
@@ -141,8 +142,8 @@ impl History {
         self.steps.len() - self.last().map_or(0, |last| last.steps)
     }
 
-    /// The best epoch so far; `None` if no epoch had a finite metric to choose by and, if the task has one, a
-    /// finite `val_loss`.
+    /// The best epoch so far. `None` if no epoch had a finite metric of [`BestBy`] and, if the task has one,
+    /// a finite `val_loss`.
     pub fn best(&self) -> Option<&Record> {
         self.records.get(self.best?)
     }
@@ -152,8 +153,8 @@ impl History {
         self.records.last()
     }
 
-    /// The step that begins where an epoch ended: its loss and gradient are of the point of this record. None
-    /// follows the last epoch.
+    /// The step that begins where an epoch ended: its loss and gradient are of the point of this record.
+    /// `None` for the last epoch.
     pub fn step_from(&self, record: &Record) -> Option<&StepRecord> {
         self.steps.get(record.steps)
     }
@@ -165,8 +166,8 @@ impl History {
         &self.steps[begin..end]
     }
 
-    /// The mean of the training losses along an epoch, counted from 1, each taken before its step; NaN if it
-    /// has no step.
+    /// The mean of the training losses of an epoch, counted from 1, each computed before its step; NaN if the
+    /// epoch has no step.
     ///
     /// With several steps these are losses of several points, and of one batch each. With one step it is the
     /// loss of the point where the epoch began.
@@ -175,7 +176,7 @@ impl History {
         steps.iter().map(|step| step.loss).sum::<f64>() / steps.len() as f64
     }
 
-    /// Milliseconds an epoch took on average, evaluation included; NaN before the first.
+    /// The mean time of an epoch in milliseconds, evaluation included; NaN before the first.
     pub fn ms_per_epoch(&self) -> f64 {
         self.records.iter().map(|r| r.ms).sum::<f64>() / self.records.len() as f64
     }
@@ -257,7 +258,7 @@ mod tests {
         let records = [(1, nan, nan), (2, 0.5, 3.0), (3, nan, nan), (4, 0.6, 2.0)];
         assert_eq!(best_epoch(&BestBy::ACCURACY, &records), 4);
         assert_eq!(best_epoch(&BestBy::LOSS, &records), 4);
-        // A good accuracy is worth nothing beside a loss that is not finite.
+        // A good accuracy does not count if the loss is not finite.
         let infinity = f64::INFINITY;
         let records = [
             (1, 0.9, nan),
@@ -312,13 +313,14 @@ mod tests {
         let next = history.step_from(&history.records[0]).unwrap();
         assert_eq!((next.step, next.loss), (3, 2.0));
         history.check(&names).unwrap();
-        // A metric that one epoch lacks, or a file says wrongly, would be missing when epochs are compared.
+        // If an epoch lacks a metric, or a file has a wrong name for it, the metric would be missing when
+        // epochs are compared.
         let mut other = history.clone();
         other.records[1].metrics = [("val_acc", 0.5), ("val_los", 0.5)].into();
         let message = other.check(&names).unwrap_err().to_string();
         let expected = "metrics of epoch 2: expected val_acc, val_loss, found val_acc, val_los";
         assert!(message.contains(expected), "{message}");
-        // Another count of steps, or steps of other epochs, would be another run.
+        // A history with another count of steps, or with steps of other epochs, is of another run.
         let mut other = history.clone();
         other.records[0].steps = 3;
         let message = other.check(&names).unwrap_err().to_string();

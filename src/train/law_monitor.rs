@@ -1,4 +1,4 @@
-//! Whether the conservation laws hold at every step.
+//! A check of the conservation laws at every step.
 
 use super::{Observer, Point};
 use crate::error::Result;
@@ -31,7 +31,7 @@ pub struct LawMonitor {
     worst: Option<Worst>,
 }
 
-/// The largest relative δ and where it was.
+/// The largest relative δ, and the law, the neuron and the epoch where it was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Worst {
     /// |δ| / Σ|w θ G|.
@@ -42,11 +42,11 @@ pub struct Worst {
     pub neuron: usize,
     /// The number of the epoch, from 1.
     pub epoch: usize,
-    /// Σ|w θ G| of the neuron relative to the largest of any neuron in that epoch. Where this is less than
-    /// the rounding error ε of the numbers, δ may be of rounding alone, as large as what it sums: G is what
-    /// is left where large contributions cancel
-    /// ([`Residual::worst_above`](crate::symmetry::Residual::worst_above)). `None` where all gradients are
-    /// zero, and in files of an earlier version, which did not tell it.
+    /// Σ|w θ G| of the neuron relative to the largest of any neuron in that epoch. If this is less than the
+    /// rounding error ε of the numbers, δ may be only a rounding error, as large as its terms: large
+    /// contributions to G cancel and leave rounding errors
+    /// ([`Residual::worst_above`](crate::symmetry::Residual::worst_above)). `None` if all gradients are zero,
+    /// and in files of an earlier version, which did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
@@ -57,7 +57,8 @@ impl LawMonitor {
         Self { laws, worst: None }
     }
 
-    /// The largest so far, the first of equals; NaN counts as largest. `None` if nothing was measured.
+    /// The largest relative δ so far, the first of equals; NaN counts as largest. `None` if nothing was
+    /// measured.
     pub fn worst(&self) -> Option<&Worst> {
         self.worst.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What logits are worth: accuracy, cross-entropy, confusion. Plain numbers, no derivatives.
+//! Metrics of logits: accuracy, cross-entropy, confusion. They are plain numbers, without derivatives.
 //!
 //! | letter | meaning |
 //! |---|---|
@@ -10,8 +10,8 @@ use crate::real::Real;
 use crate::tensor::Tensor;
 use ndarray::{Array2, ArrayView1, Axis};
 
-/// The class with the largest logit for each node, the first of equals; `None` for a node with a NaN among
-/// its logits: it predicts no class.
+/// The class with the largest logit for each node, the first of equals; `None` if one of the node's logits is
+/// NaN: then no class is predicted.
 pub fn predictions<F: Real>(logits: &Tensor<F>) -> Vec<Option<usize>> {
     let rows = logits.axis_iter(Axis(0));
     rows.map(|row| {
@@ -29,8 +29,8 @@ pub fn predictions<F: Real>(logits: &Tensor<F>) -> Vec<Option<usize>> {
     .collect()
 }
 
-/// The share of the nodes in `mask` whose class is predicted; NaN if the mask is empty. A node with a NaN
-/// among its logits predicts no class and is counted as wrong.
+/// The share of the nodes in `mask` whose class is predicted correctly; NaN if the mask is empty. For a node
+/// with a NaN among its logits no class is predicted, and it counts as wrong.
 ///
 /// # Panics
 /// If there is not one label and one flag per row.
@@ -39,10 +39,10 @@ pub fn accuracy<F: Real>(logits: &Tensor<F>, labels: &[usize], mask: &[bool]) ->
     accuracy_of(&predictions(logits), labels, mask)
 }
 
-/// [`accuracy`] of predictions that are at hand.
+/// [`accuracy`] of given predictions.
 ///
 /// # Panics
-/// If there is not one label and one flag a prediction.
+/// If there is not one label and one flag per prediction.
 #[track_caller]
 pub fn accuracy_of(predictions: &[Option<usize>], labels: &[usize], mask: &[bool]) -> f64 {
     check("accuracy", predictions.len(), labels, mask);
@@ -54,7 +54,7 @@ pub fn accuracy_of(predictions: &[Option<usize>], labels: &[usize], mask: &[bool
     right as f64 / all as f64
 }
 
-/// −mean log softmax(logits) at the label, over the nodes in `mask`, in `f64`; NaN if there is none.
+/// −mean log softmax(logits) at the label, over the nodes in `mask`, in `f64`; NaN if there are none.
 ///
 /// # Panics
 /// If there is not one label and one flag per row, or a label that counts is not below C.
@@ -72,8 +72,8 @@ pub fn cross_entropy<F: Real>(logits: &Tensor<F>, labels: &[usize], mask: &[bool
     sum / f64::from(count)
 }
 
-/// How many nodes of class i (row) in `mask` were taken for class j (column), shape C × C. A node with a NaN
-/// among its logits is taken for no class and is not counted.
+/// The number of nodes of class i (row) in `mask` for which class j (column) was predicted, shape C × C. A
+/// node with a NaN among its logits is not counted.
 ///
 /// # Panics
 /// If there is not one label and one flag per row, or a label that counts is not below C.

@@ -1,8 +1,8 @@
 //! Training: a task in batches, a record of every step and every epoch, the best model, early stopping,
 //! checkpoints.
 //!
-//! A [`Trainer`] trains a model on a [`Task`], which gives batches, a loss and an evaluation. Here it is the
-//! classes of the nodes of a graph, which are one task of many:
+//! A [`Trainer`] trains a model on a [`Task`], which gives batches, a loss and an evaluation. In this example
+//! the task is to predict the classes of the nodes of a graph:
 //!
 //! ```
 //! use emmy::data;
@@ -28,8 +28,7 @@
 //! An epoch is one step per batch, and an evaluation after the last. [`History`] has a [`StepRecord`] per
 //! step, about the point where the step begins, and a [`Record`] per epoch, about the point where it ends. An
 //! [`Observer`] sees more ([`Trainer::fit_observed`]): every point (θ, ∂L/∂θ) before the step. [`LawMonitor`]
-//! holds it against the conservation laws of the model; [`Recorder`] samples δ, balance, gradients and
-//! change.
+//! checks the conservation laws of the model there; [`Recorder`] samples δ, balance, gradients and change.
 //!
 //! A loop written by hand takes its steps with [`step()`].
 

@@ -1,4 +1,4 @@
-//! The next symbol of a text.
+//! The task of predicting the next symbol of a text.
 
 use super::{Loss, Metrics, Task};
 use crate::autodiff::{Tape, Var};
@@ -10,13 +10,13 @@ use crate::real::Real;
 
 /// The symbol that follows each symbol of a text, given those before it in a window.
 ///
-/// A step is made on `batch` windows of the training part, at random places that follow from the seed of the
-/// epoch; an epoch is as many steps as one likes. The loss is the mean cross-entropy over all symbols of the
-/// windows, in nats per symbol.
+/// A step uses `batch` windows of the training part, at random places that are drawn from the seed of the
+/// epoch. The number of steps per epoch can be chosen. The loss is the mean cross-entropy over all symbols of
+/// the windows, in nats per symbol.
 ///
-/// The metrics are `train_loss` and `val_loss`, of the same windows each time: up to so many of each part,
-/// side by side and spread evenly over it ([`Windows::spread`]). nanoGPT estimates both from windows drawn
-/// anew each time.
+/// The metrics are `train_loss` and `val_loss`. Every evaluation uses the same windows: up to a fixed number
+/// per part, which do not overlap and are spread evenly over the part ([`Windows::spread`]). nanoGPT
+/// estimates both losses from windows that are drawn anew each time.
 ///
 /// ```
 /// use emmy::data::text;
@@ -53,11 +53,11 @@ impl<'a, L> NextSymbol<'a, L> {
     /// The task of predicting `text` from `context` symbols, in batches of `batch` windows; 250 steps per
     /// epoch, and an evaluation on 240 windows of each part.
     ///
-    /// `forward` gives the logits `[sequences, length, symbols]` of a model for so many sequences of equal
-    /// length, one after the other.
+    /// `forward` gives the logits `[sequences, length, symbols]` of a model for a number of sequences of
+    /// equal length, one after the other.
     ///
     /// # Errors
-    /// If `context` or `batch` is 0, or a part other than the test has no window with a symbol behind it.
+    /// If `context` or `batch` is 0, or a part other than the test has no window with a symbol after it.
     pub fn new<F: Real, M>(text: &'a Text, context: usize, batch: usize, forward: L) -> Result<Self>
     where
         L: for<'t> Fn(&M, &Pass<'t, '_, F>, &[usize], usize) -> Var<'t, F>,
@@ -88,7 +88,7 @@ impl<'a, L> NextSymbol<'a, L> {
     /// The same with another number of windows per part in an evaluation.
     ///
     /// # Panics
-    /// If it is 0.
+    /// If the number is 0.
     #[track_caller]
     pub fn evaluated_on(self, windows: usize) -> Self {
         assert!(windows > 0, "NextSymbol: an evaluation on no window");
@@ -103,8 +103,8 @@ impl<'a, L> NextSymbol<'a, L> {
         self.train.context()
     }
 
-    /// The mean loss of a part of the text over all its windows side by side and what remains behind them:
-    /// each symbol but the first is predicted once, from the beginning of its window on.
+    /// The mean loss of a part of the text over all its windows, which do not overlap, and over the remainder
+    /// after them. Each symbol except the first is predicted once, from the symbols before it in its window.
     ///
     /// # Panics
     /// If the part has less than two symbols.
@@ -161,7 +161,7 @@ impl<'a, L> NextSymbol<'a, L> {
         sum / count as f64
     }
 
-    /// The mean cross-entropy of the symbols behind each symbol of windows of a part.
+    /// The mean cross-entropy of the next symbol, over all symbols of windows of a part.
     fn predict<'t, F: Real, M>(
         &self,
         model: &M,
@@ -222,7 +222,7 @@ mod tests {
 
     type Bigrams = Embedding<f64>;
 
-    /// Logits that depend on the last symbol alone.
+    /// Logits that depend on the last symbol only.
     fn bigrams<'t>(
         net: &Bigrams,
         pass: &Pass<'t, '_, f64>,

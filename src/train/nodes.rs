@@ -1,4 +1,4 @@
-//! The classes of the nodes of a graph.
+//! The task of predicting the classes of the nodes of a graph.
 
 use super::{Loss, Metrics, Task, metrics};
 use crate::autodiff::{Tape, Var};
@@ -11,9 +11,9 @@ use crate::tensor::Tensor;
 /// The classes of the nodes of a graph: one batch per epoch, the whole graph.
 ///
 /// The loss is the mean cross-entropy over the training nodes. The metrics are cross-entropy and accuracy on
-/// the training, validation and test nodes: `train_loss`, `train_acc`, `val_loss`, `val_acc`, `test_acc`.
-/// Where nothing random separates the two, the evaluation is the forward pass of the next epoch and costs
-/// nothing.
+/// the training, validation and test nodes: `train_loss`, `train_acc`, `val_loss`, `val_acc`, `test_acc`. If
+/// the forward pass has nothing random, the forward pass of the next epoch is also the evaluation, which then
+/// costs nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeClassification<'a, L> {
     labels: &'a [usize],

@@ -25,13 +25,13 @@ pub struct Point<'a, F: Real> {
 
 /// Observes a training ([`Trainer::fit_observed`]), and may end it with an error.
 ///
-/// A mutable reference stands for what it refers to. Two observers are one as a pair, which calls the first
-/// first; none is `()`. A closure becomes one with [`each_epoch`].
+/// A mutable reference to an observer is an observer. A pair of observers is an observer that calls the first
+/// one first; `()` observes nothing. [`each_epoch`] makes an observer of a closure.
 pub trait Observer<F: Real, M> {
     /// Called before every step, when the gradient is known and the update is still to come.
     ///
     /// # Errors
-    /// What the observer says; the parameters then stay as they are.
+    /// The error of the observer; the parameters then stay as they are.
     fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {
         let _ = point;
         Ok(())
@@ -40,7 +40,7 @@ pub trait Observer<F: Real, M> {
     /// Called after every epoch, when it has been evaluated.
     ///
     /// # Errors
-    /// What the observer says; the epoch then is the last.
+    /// The error of the observer; this epoch is then the last.
     fn after_epoch(&mut self, trainer: &Trainer<F, M>, record: &Record) -> Result<()> {
         let _ = (trainer, record);
         Ok(())

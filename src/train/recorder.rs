@@ -1,5 +1,5 @@
-//! What conservation looks like while a model is trained: δ, balance, gradients and change, sampled every k
-//! epochs or steps.
+//! A record of conservation during a training: δ, balance, gradients and change, sampled every k epochs or
+//! steps.
 
 use super::{Observer, Point};
 use crate::error::Result;
@@ -11,10 +11,11 @@ use crate::symmetry::{Law, Side, Symmetry};
 use crate::tensor::{Tensor, contiguous};
 use serde::{Deserialize, Serialize};
 
-/// Samples a training: the first epoch and every k-th, where it begins; or the first step and every k-th.
+/// Samples a training: at the beginning of the first epoch and of every k-th; or at the first step and at
+/// every k-th.
 ///
-/// All of a sample is of one point, that of [`Point`]: the sample of step s is where s − 1 steps led, the
-/// first is the initialisation. The sample of an epoch is that of its first step.
+/// All numbers of a sample are of one [`Point`]: the sample of step s is the point after s − 1 steps, the
+/// first is the initialisation. The sample of an epoch is the sample of its first step.
 #[derive(Debug, Clone)]
 pub struct Recorder<F: Real> {
     laws: Vec<Law>,
@@ -26,7 +27,7 @@ pub struct Recorder<F: Real> {
     recording: Recording,
 }
 
-/// All samples of a training, with the names of what they are about.
+/// All samples of a training, with the names of the laws and parameters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
     /// The names of the laws.
@@ -43,7 +44,7 @@ pub struct Recording {
 /// One point of a training: parameters θ, gradients G = ∂L/∂θ, the initial parameters θ₀.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// The number of the epoch that the step which begins here is part of, from 1.
+    /// The number of the epoch of the step that begins here, from 1.
     pub epoch: usize,
     /// The number of the step that begins here, from 1.
     pub step: usize,
@@ -53,7 +54,7 @@ pub struct Sample {
     pub delta: Vec<Vec<f64>>,
     /// δ of each law.
     pub delta_absolute: Vec<Vec<f64>>,
-    /// c of each law ([`Law::balance`]); nothing where there is none.
+    /// c of each law ([`Law::balance`]); empty if the law has no c.
     pub balance: Vec<Vec<f64>>,
     /// ‖θ‖ of each parameter.
     pub norm: Vec<Norms>,
@@ -63,22 +64,23 @@ pub struct Sample {
     pub change: Vec<Norms>,
 }
 
-/// The Frobenius norm of a parameter, or of something of its shape.
+/// The Frobenius norm of a parameter, or of a tensor of its shape.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Norms {
-    /// Of all of it.
+    /// The norm of the whole tensor.
     pub whole: f64,
-    /// Of what of it belongs to each neuron, as the laws of rescaling read it: a row of a weight `[out, in]`,
-    /// an entry of a bias or an attention vector; of heads that are averaged the rows of all. Of a parameter
-    /// that flows into none of their neurons, of each index of the first axis.
+    /// The norm of the entries of each neuron, as the laws of rescaling read them: a row of a weight
+    /// `[out, in]`, an entry of a bias or of an attention vector; if heads are averaged, the rows of all
+    /// heads. If these laws have no incoming and no attention term of the parameter, one norm per index of
+    /// the first axis.
     pub neurons: Vec<f64>,
 }
 
 impl Norms {
-    /// These by those: 0/0 is 0, x/0 is ∞.
+    /// The quotients of the norms: 0/0 is 0, x/0 is ∞.
     ///
     /// # Panics
-    /// If there are not as many neurons.
+    /// If the numbers of neurons differ.
     #[track_caller]
     pub fn over(&self, other: &Self) -> Self {
         let (a, b) = (self.neurons.len(), other.neurons.len());
@@ -91,7 +93,7 @@ impl Norms {
         }
     }
 
-    /// Of values read as `[outer, neurons, inner]`.
+    /// The norms of values that are read as `[outer, neurons, inner]`.
     fn of<F: Real>(x: &[F], [_, neurons, inner]: [usize; 3]) -> Self {
         let mut squares = vec![0.0; neurons];
         if inner > 0 && neurons > 0 {
@@ -114,8 +116,9 @@ pub(super) fn ratio(a: f64, b: f64) -> f64 {
 impl Sample {
     /// ‖G‖_F / ‖θ‖_F of the `k`-th parameter ("Are GATs Out of Balance?", Figures 3b, 4b, 5, 12).
     ///
-    /// An attention vector that begins with 0 has none there: it is ∞, or 0 if the gradient is 0 too. Figures
-    /// leave such a point out; what to show in its place is ‖G‖ itself, in [`gradient`](Self::gradient).
+    /// An attention vector that starts at 0 has no relative gradient there: the result is ∞, or 0 if the
+    /// gradient is 0 too. Figures leave such a point out; show ‖G‖ itself instead, in
+    /// [`gradient`](Self::gradient).
     ///
     /// # Panics
     /// If there are not so many parameters.
@@ -124,9 +127,9 @@ impl Sample {
         self.gradient[k].over(&self.norm[k])
     }
 
-    /// ‖θ − θ₀‖ / ‖θ‖ of the `k`-th parameter; 0 if it has not moved, ∞ if it came to 0. In one that began
-    /// with 0 this is 1 from its first step on and says nothing: there [`change`](Self::change) itself is
-    /// what to look at.
+    /// ‖θ − θ₀‖ / ‖θ‖ of the `k`-th parameter; 0 if it has not moved, ∞ if it moved to 0. If the parameter
+    /// started at 0, this is 1 from the first step on and says nothing; look at [`change`](Self::change)
+    /// itself instead.
     ///
     /// # Panics
     /// If there are not so many parameters.
@@ -139,8 +142,8 @@ impl Sample {
 impl<F: Real> Recorder<F> {
     /// A recorder of the training that begins at `model`, with a sample every `every` epochs.
     ///
-    /// A law of a whole space of n neurons has n² entries; to leave it out of the samples, leave it out of
-    /// `laws`.
+    /// A law of a whole space of n neurons has n² entries. To leave such a law out of the samples, leave it
+    /// out of `laws`.
     ///
     /// # Panics
     /// If `every` is 0.

@@ -1,4 +1,4 @@
-//! Where a run stands.
+//! The state of a run.
 
 use super::History;
 use crate::error::{Error, Result};
@@ -8,23 +8,24 @@ use crate::real::Real;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// All that a run needs to go on as if it had not stopped: plain data for a checkpoint ([`crate::store`]).
+/// Everything that a run needs to continue as if it had not stopped: plain data for a checkpoint
+/// ([`crate::store`]).
 ///
-/// All that is random follows from the seed and the numbers of epochs and steps, so these are the state of
-/// the random numbers: the pass of a step from the number of steps before it, the order of the batches from
-/// the number of epochs before it.
+/// The seed and the numbers of epochs and steps determine everything that is random, so they are the state of
+/// the random numbers: the number of steps before a step determines its pass, the number of epochs before an
+/// epoch determines the order of its batches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct TrainState<F: Real> {
-    /// What is trained on what: a run with another description is another run.
+    /// A description of the model and the data: a run with another description is another run.
     pub description: String,
-    /// The seed of dropout and all else that is random.
+    /// The seed of dropout and everything else that is random.
     pub seed: u64,
     /// The parameters after the last step, with their names.
     pub parameters: Vec<(String, Tensor<F>)>,
     /// The model's state after the last step, such as running statistics, with the names of its tensors.
     pub states: Vec<(String, Tensor<F>)>,
-    /// The parameters of the best epoch, then the model's state there; nothing while no epoch is best.
+    /// The parameters of the best epoch, then the model's state there; empty as long as no epoch is best.
     pub best: Vec<Tensor<F>>,
     /// The state of the optimiser.
     pub optimizer: Optimizer<F>,
@@ -45,10 +46,10 @@ impl<F: Real> TrainState<F> {
         self.history.steps.len()
     }
 
-    /// Checks that this is the state of a training of such a model, and one that can be: all its parts fit.
+    /// Checks that this is the state of a training of such a model, and that its parts agree with each other.
     ///
     /// # Errors
-    /// If a name or a shape differs; the message names the first that does. If another part does not fit.
+    /// If a name or a shape differs; the message names the first difference. If another part does not fit.
     pub fn check_model(&self, model: &impl Module<F>) -> Result<()> {
         let entries = model.entries();
         let (trained, states): (Vec<_>, Vec<_>) = (entries
@@ -76,7 +77,8 @@ impl<F: Real> TrainState<F> {
         }
         let sizes: Vec<usize> = self.parameters.iter().map(|(_, p)| p.len()).collect();
         self.optimizer.check_sizes(&sizes)?;
-        // With the state before the first step the run would go on, but otherwise than it would have.
+        // With an optimiser in the state before the first step the run could continue, but with another
+        // result.
         let (expected, found) = (self.steps(), self.optimizer.steps());
         if found != expected as u64 {
             return Err(Error::invalid(
@@ -88,8 +90,8 @@ impl<F: Real> TrainState<F> {
         Ok(())
     }
 
-    /// Checks that the run of `model` that stands at `other` may go on from here: the same description, model,
-    /// seed and rule of updates.
+    /// Checks that a run of `model` in the state `other` can continue from this state: the description,
+    /// model, seed and rule of updates must be the same.
     pub(super) fn check_run(&self, other: &Self, model: &impl Module<F>) -> Result<()> {
         let differs = |what: &str, expected: String, found: String| {
             Err(Error::invalid(

@@ -9,8 +9,8 @@ use crate::real::Real;
 /// rate η = `lr`, and new values for the model's state if its layers found any. Returns the loss before the
 /// update.
 ///
-/// A loop that wants more between gradient and update, such as [`Clip`](crate::optim::Clip), writes these
-/// lines itself; a loop that wants evaluations, the best model, early stopping or checkpoints uses a
+/// If you need more between gradient and update, such as [`Clip`](crate::optim::Clip), write these lines
+/// yourself. If you need evaluations, the best model, early stopping or checkpoints, use a
 /// [`Trainer`](super::Trainer).
 ///
 /// ```

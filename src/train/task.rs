@@ -1,4 +1,4 @@
-//! What is to be learnt, as the trainer sees it: batches, a loss, an evaluation.
+//! A task for the trainer: batches, a loss, an evaluation.
 
 use crate::autodiff::Var;
 use crate::nn::Pass;
@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What is to be learnt. The trainer knows nothing else of it: graphs, images and characters are tasks.
+/// A task: batches, a loss and an evaluation. The trainer knows nothing else about it: graphs, images and
+/// characters are tasks.
 ///
 /// ```
 /// use emmy::nn::{Linear, Pass};
@@ -55,10 +56,10 @@ use std::collections::BTreeMap;
 /// # Ok::<(), emmy::Error>(())
 /// ```
 pub trait Task<F: Real, M> {
-    /// What one step is made on: a list of examples, or nothing where every step sees all data.
+    /// The data of one step: for example a list of examples, or `()` if every step uses all data.
     type Batch;
 
-    /// The batches of one epoch, in order: one step each. They follow from `seed` alone, which is another in
+    /// The batches of one epoch, in order: one step each. They depend only on `seed`, which is different in
     /// every epoch.
     fn batches(&self, seed: u64) -> Vec<Self::Batch>;
 
@@ -77,7 +78,7 @@ pub trait Task<F: Real, M> {
 pub struct Loss<'t, F: Real> {
     /// The loss, one element.
     pub value: Var<'t, F>,
-    /// What else the pass tells of the batch; the trainer records it.
+    /// Metrics of the batch from the same pass; the trainer records them.
     pub metrics: Metrics,
     pub(super) evaluation: Option<Metrics>,
 }
@@ -100,13 +101,13 @@ impl<'t, F: Real> Loss<'t, F> {
         self
     }
 
-    /// The same with what [`Task::evaluate`] would give for the model of `pass`, for tasks whose training
-    /// pass tells this. It spares the evaluation of an epoch: the first pass of the next one is made with the
-    /// same parameters.
+    /// The same with the metrics that [`Task::evaluate`] would give for the model of `pass`, for tasks whose
+    /// training pass computes them. This saves the evaluation of an epoch: the first pass of the next epoch
+    /// has the same parameters.
     ///
-    /// `metrics` is asked only where the training pass was as good as an evaluation: nothing random happened
-    /// in it, and the model has no state, which layers use in evaluations only. A forward function that
-    /// treats training passes otherwise than evaluations, and shows it by neither, must not offer this.
+    /// `metrics` is called only if the training pass was equal to an evaluation: it drew no random numbers,
+    /// and the model has no state (layers may use state differently in evaluations). Do not use this method
+    /// if the forward function treats training passes differently from evaluations in another way.
     pub fn evaluated(mut self, pass: &Pass<'t, '_, F>, metrics: impl FnOnce() -> Metrics) -> Self {
         let as_in_evaluation = !pass.was_random() && pass.params().states().is_empty();
         self.evaluation = as_in_evaluation.then(metrics);

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// A model in training.
 ///
-/// Each epoch is one step per batch of the task: the loss of the batch, its gradient, an update; then comes
+/// Each epoch has one step per batch of the task (the loss of the batch, its gradient, an update), and then
 /// an evaluation.
 #[derive(Debug, Clone)]
 pub struct Trainer<F: Real, M> {
@@ -28,7 +28,7 @@ pub struct Trainer<F: Real, M> {
     best: Vec<Tensor<F>>,
 }
 
-/// What a training pass found at the point where the model stands.
+/// The results of a training pass at the present parameters.
 struct Found<F: Real> {
     loss: f64,
     metrics: Metrics,
@@ -42,8 +42,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// A model before its first epoch.
     ///
     /// # Errors
-    /// If the configuration is not valid, names a path that the model does not have, or its learning rate or
-    /// a weight decay is not 0 but would be in `F`.
+    /// If the configuration is not valid or names a path that the model does not have, or if the learning
+    /// rate or a weight decay is not 0 but would be rounded to 0 in `F`.
     pub fn new(model: M, config: TrainConfig) -> Result<Self> {
         config.validate()?;
         config.validate_for(&model)?;
@@ -69,8 +69,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         })
     }
 
-    /// The same with a description of what is trained on what; a state with another description is then
-    /// refused.
+    /// The same with a description of the model and the data; [`resume`](Self::resume) then refuses a state
+    /// with another description.
     pub fn described(self, description: impl Into<String>) -> Self {
         Self {
             description: description.into(),
@@ -78,8 +78,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         }
     }
 
-    /// Goes on where `state` stands. Learning rate, schedule, clipping and the rules that stop are those of
-    /// this trainer.
+    /// Continues from `state`. Learning rate, schedule, clipping and the rules that stop are those of this
+    /// trainer.
     ///
     /// # Errors
     /// If it is the state of another model, another description, another seed or another rule of updates. The
@@ -95,7 +95,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         Ok(())
     }
 
-    /// Where the run stands; cheap, the parameters are shared until the next step.
+    /// The state of the run. This is cheap: the parameters are shared until the next step.
     pub fn state(&self) -> TrainState<F> {
         let (mut parameters, mut states) = (Vec::new(), Vec::new());
         for entry in self.model.entries() {
@@ -122,7 +122,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         &self.model
     }
 
-    /// The model of the best epoch; as it is now if there was none.
+    /// The model of the best epoch; the present model if there was none.
     pub fn best_model(&self) -> M
     where
         M: Clone,
@@ -137,20 +137,21 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         &self.history
     }
 
-    /// How it trains.
+    /// The configuration of the training.
     pub fn config(&self) -> &TrainConfig {
         &self.config
     }
 
-    /// Trains until the configured number of epochs is done or a rule says stop. `observe` sees every
-    /// finished epoch, for progress bars and checkpoints, and may end the training with an error.
+    /// Trains until the configured number of epochs is reached or a rule stops the training. `observe` sees
+    /// every finished epoch, for progress bars and checkpoints, and may end the training with an error.
     ///
     /// A last epoch whose evaluation is not finite is no error, since no step follows it: look at
     /// [`History::last`]. It is never the best ([`History::best`]).
     ///
     /// # Errors
-    /// If an epoch has no batch, the loss is not a finite number (the model then is as it was before that
-    /// step), the evaluation does not have the metrics that the configuration names, or what `observe` says.
+    /// If an epoch has no batch, the loss is not a finite number (the model is then as it was before that
+    /// step), or the evaluation does not have the metrics that the configuration names; and the errors of
+    /// `observe`.
     pub fn fit<T, O>(&mut self, task: &T, observe: O) -> Result<()>
     where
         T: Task<F, M>,
@@ -159,11 +160,11 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         self.fit_observed(task, each_epoch(observe))
     }
 
-    /// [`fit`](Self::fit) with an [`Observer`], which sees every point before its step too. Nothing of the
-    /// training depends on it, but that it may end it.
+    /// [`fit`](Self::fit) with an [`Observer`], which also sees every point before its step. The observer can
+    /// end the training with an error; otherwise it has no effect on the training.
     ///
     /// # Errors
-    /// As [`fit`](Self::fit), or what the observer says.
+    /// As [`fit`](Self::fit); and the errors of the observer.
     pub fn fit_observed<T, O>(&mut self, task: &T, mut observer: O) -> Result<()>
     where
         T: Task<F, M>,
@@ -171,7 +172,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     {
         let mut clock = Instant::now();
         let mut batches = self.batches(task, self.history.epochs())?;
-        // A training that was ended within an epoch goes on there.
+        // A training that was ended within an epoch continues there.
         batches.drain(..self.history.unfinished_steps().min(batches.len()));
         let mut ahead = None;
         while !self.is_done() {
@@ -184,8 +185,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             }
             let epoch = self.history.epochs() + 1;
             batches = self.batches(task, epoch)?;
-            // Where passes are evaluations too, the first one of the next epoch is the evaluation of this
-            // one.
+            // If passes are evaluations too, the first pass of the next epoch is the evaluation of this
+            // epoch.
             if is_evaluation && epoch < self.config.epochs {
                 ahead = Some(self.look(task, &batches[0]));
             }
@@ -197,7 +198,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         Ok(())
     }
 
-    /// Whether a rule says stop.
+    /// Whether a rule stops the training.
     pub fn is_done(&self) -> bool {
         let Some(last) = self.history.last() else {
             return self.config.epochs == 0;
@@ -209,9 +210,9 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             || self.config.loss_threshold.is_some_and(below)
     }
 
-    /// The batches of the epoch after so many.
+    /// The batches of the epoch that follows `epochs` finished epochs.
     fn batches<T: Task<F, M>>(&self, task: &T, epochs: usize) -> Result<Vec<T::Batch>> {
-        // Not the seeds of the passes.
+        // The complement of the seed: the passes use the seed itself.
         let batches = task.batches(mix(!self.config.seed, epochs as u64));
         if batches.is_empty() {
             let what = format!("batches of epoch {}", epochs + 1);
@@ -235,7 +236,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             loss: value,
             metrics: loss.metrics,
             evaluation: loss.evaluation,
-            // Some come transposed; norm, update and observers read them in order.
+            // Some gradients are transposed views; norms, updates and observers read them in the order of the
+            // entries.
             gradients: gradients.iter().map(contiguous).collect(),
             updates: pass.into_updates(),
         }
@@ -281,7 +283,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         Ok(())
     }
 
-    /// Takes note of the evaluation after the last step of an epoch.
+    /// Records the evaluation after the last step of an epoch.
     fn finish_epoch(&mut self, metrics: Metrics, clock: &mut Instant) -> Result<()> {
         let watched = self.plateau.map(|_| "val_loss");
         for name in [Some(self.config.best_by.metric()), watched] {
@@ -316,7 +318,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     }
 }
 
-/// Writes parameters, then state, to a model; those that are not given stay.
+/// Writes parameters, then state, to a model; tensors that are not given stay as they are.
 fn restore<F: Real>(model: &mut impl Module<F>, tensors: impl Iterator<Item = Tensor<F>>) {
     for (to, from) in model.entries_mut().into_iter().zip(tensors) {
         *to.tensor = from;

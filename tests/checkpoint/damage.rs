@@ -69,7 +69,7 @@ fn numbers_of_another_type_are_refused() {
 
 #[test]
 fn a_false_length_in_a_checkpoint_costs_no_memory() {
-    // A file that passes every check, but promises a list of 2⁶⁰ names.
+    // A file that passes every check, but declares a list of 2⁶⁰ names.
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
     store::save::<f32>(&path, &("gat on karate", 0_u64, 1_u64 << 60)).unwrap();

@@ -1,6 +1,6 @@
-//! Runs that are killed: at whatever moment, the checkpoint is whole, and the run that goes on from it ends
-//! in the bits of an unbroken one. `EMMY_KILL_SECONDS=60 cargo test --test checkpoint kills` kills for a
-//! minute.
+//! Runs that are killed. Whenever this happens, the checkpoint is whole, and the run that continues from it
+//! ends with the bits of an uninterrupted run. `EMMY_KILL_SECONDS=60 cargo test --test checkpoint kills`
+//! kills for a minute.
 
 use emmy::data;
 use emmy::init;
@@ -19,7 +19,7 @@ const EPOCHS: &str = "EMMY_TEST_EPOCHS";
 
 type Run = Trainer<f32, GraphNet<f32>>;
 
-/// Trains to the end, from where `trainer` stands.
+/// Trains to the end, from the state of `trainer`.
 fn train(epochs: usize, seed: u64, path: Option<&Path>) -> TrainState<f32> {
     let set = data::karate();
     let config = GraphNetConfig::gat(set.feature_count(), set.classes).heads(2, 1);
@@ -47,8 +47,8 @@ fn train(epochs: usize, seed: u64, path: Option<&Path>) -> TrainState<f32> {
     trainer.state()
 }
 
-/// What a process started by the tests below does: it trains and saves after every epoch, and goes on from a
-/// checkpoint that is there.
+/// The work of a process that the tests below start: it continues from the checkpoint if there is one,
+/// trains, and saves after every epoch.
 #[test]
 fn train_and_save() {
     if let (Some(path), Ok(epochs)) = (std::env::var_os(FILE), std::env::var(EPOCHS)) {
@@ -96,7 +96,8 @@ fn killed_at_any_moment_a_run_goes_on_and_ends_in_the_same_bits() {
         let (mut before, mut patience) = (0, 20);
         loop {
             let mut run = start(&path, LENGTH);
-            // A run that has not come further for a while gets more time: on a busy machine it may not begin.
+            // A run that makes no progress for a while gets more time: on a busy machine it may not even
+            // begin.
             std::thread::sleep(Duration::from_millis(rng.random_range(1..patience)));
             let ended = run.try_wait().unwrap();
             if ended.is_none() {
@@ -104,8 +105,8 @@ fn killed_at_any_moment_a_run_goes_on_and_ends_in_the_same_bits() {
             }
             let status = run.wait().unwrap();
             assert!(status.success() || status.code().is_none(), "{status}");
-            // The checkpoint is the old one or the new one, and beside it is at most one that was not
-            // finished.
+            // The checkpoint is the old one or the new one, and there is at most one unfinished file beside
+            // it.
             let found = if path.exists() {
                 load(&path).epochs()
             } else {
@@ -147,7 +148,7 @@ fn another_process_is_refused_until_the_first_is_gone() {
         let message = refused.to_string();
         assert!(message.contains("another run saves to"), "{message}");
     }
-    // Nobody is kept from reading.
+    // Reading is still possible.
     assert!(load(&path).epochs() > 0);
     assert!(run.try_wait().unwrap().is_none(), "it goes on");
     run.kill().unwrap();

@@ -8,7 +8,7 @@ fn a_failed_write_leaves_the_old_file() {
     let path = folder.path().join("run.ckpt");
     checkpoint(&path);
 
-    // A folder has the name of the checkpoint: no temporary file is left behind.
+    // A folder has the name of the checkpoint. No temporary file is left.
     let taken = folder.path().join("taken");
     std::fs::create_dir(&taken).unwrap();
     assert!(store::save::<f32>(&taken, &1_u8).is_err());
@@ -33,10 +33,10 @@ fn names(folder: &TempDir) -> Vec<String> {
     names
 }
 
-/// Set in the process that has no room: the file it saves to.
+/// The variable is set in the process without disk space: the file to which it saves.
 const FULL: &str = "EMMY_TEST_FULL";
 
-/// What the process of the next test does.
+/// The work of the process of the next test.
 #[test]
 fn save_where_no_room_is() {
     let Some(path) = std::env::var_os(FULL) else {
@@ -108,7 +108,7 @@ fn an_old_checkpoint_that_is_open_can_be_read_to_its_end() {
 #[cfg(unix)]
 #[test]
 fn what_is_not_a_file_is_not_replaced() {
-    // As `--save /dev/null` would be, by one who may write to /dev.
+    // As with `--save /dev/null`, for a user who may write to /dev.
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
@@ -147,7 +147,7 @@ fn a_link_stays_and_the_file_it_leads_to_is_replaced() {
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::create_dir(at("disk")).unwrap();
-    // A link to a link to a file in another folder, which is made by the first save.
+    // A link to a link to a file in another folder, which the first save creates.
     symlink("second", at("first")).unwrap();
     symlink("disk/run.ckpt", at("second")).unwrap();
     for value in [1_u8, 2] {
@@ -186,7 +186,7 @@ fn a_name_may_be_as_long_as_the_system_allows() {
     for name in ["x".repeat(255), "ü".repeat(127)] {
         let path = folder.path().join(name);
         if std::fs::write(&path, b"").is_err() {
-            // This system allows less.
+            // This system allows only shorter names.
             continue;
         }
         for value in [1_u8, 2] {
@@ -221,7 +221,7 @@ fn what_killed_runs_left_is_removed_and_nothing_else() {
         std::fs::write(folder.path().join(name), b"half").unwrap();
     }
     std::os::unix::fs::symlink("run.ckpt.tmp", folder.path().join(&linked)).unwrap();
-    // One that another run is writing at this moment.
+    // A temporary file that another run is writing at this moment.
     let writer = std::fs::File::open(folder.path().join(&written)).unwrap();
     assert!(writer.try_lock_exclusive().unwrap());
     store::save::<f32>(&path, &1_u8).unwrap();
@@ -241,7 +241,7 @@ fn two_runs_do_not_save_to_one_place() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
     let mut first = Place::take(&path).unwrap();
-    // Both began where no file was; the first to save has the place.
+    // Both runs began without a file; the first one to save has the place.
     let mut second = Place::take(&path).unwrap();
     first.save::<f32>(&1_u8).unwrap();
     let refused = |result: emmy::Result<()>| {
@@ -288,7 +288,7 @@ fn a_file_that_came_in_between_stays() {
         "{error}"
     );
     assert_eq!(store::load::<f32, u8>(&path).unwrap(), 2);
-    // What was moved away leaves the place free.
+    // The place is free after the file was moved away.
     std::fs::rename(&path, &other).unwrap();
     place.save::<f32>(&4_u8).unwrap();
     assert_eq!(store::load::<f32, u8>(&path).unwrap(), 4);

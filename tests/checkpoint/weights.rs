@@ -1,4 +1,5 @@
-//! Weights under the names of PyTorch: models made by hand, whose layers are called there as here, or not.
+//! Weights under the names of PyTorch: models made by hand, whose layers have the same names there, or other
+//! names.
 
 mod hostile;
 mod layers;

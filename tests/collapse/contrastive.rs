@@ -129,7 +129,7 @@ fn small_steps_lower_the_uniformity_loss() {
 }
 
 /// Eq. (1) against Eq. (2): alignment + uniformity − L(i, i⁺) = −ln(1 − p_ii) > 0 with p_ii the share of k =
-/// i in the sum. For two rows L is 0 whatever they are, and the two parts are not.
+/// i in the sum. For two rows L is always 0, and the two parts are not.
 #[test]
 fn the_split_into_alignment_and_uniformity_is_no_identity() {
     for seed in cases(60) {
@@ -190,14 +190,15 @@ fn the_loss_of_simclr() {
     }
 }
 
-/// The derivative of this loss by a row u, with its two parts s_v and t_v, and Eq. (11), that of the
-/// uniformity part. Eq. (11) leaves out v = u; Eq. (4), which is said to share its form, does not.
+/// The derivative of this loss with respect to a row u, with its two parts s_v and t_v, and Eq. (11), the
+/// derivative of the uniformity part. Eq. (11) leaves out v = u; Eq. (4), which is said to share its form,
+/// does not.
 #[test]
 fn the_derivative_of_simclr() {
     let (mut differ, mut all) = (0, 0);
     for seed in cases(30) {
         let (n, d, size) = shape(seed);
-        // One pair has no others: nothing of it is uniformity.
+        // With one pair there are no other rows, so the uniformity part is empty.
         let (n, tau) = (n + 1, temperature(seed));
         let u = rows(2 * n, d, size.min(2.0), seed);
         let count = 2 * n;

@@ -1,5 +1,5 @@
-//! What depth does: products of propagations, and pure attention, which collapses doubly exponentially (Dong,
-//! Cordonnier and Loukas, "Attention is Not All You Need", ICML 2021).
+//! The effect of depth: products of propagations, and pure attention, which collapses doubly exponentially
+//! (Dong, Cordonnier and Loukas, "Attention is Not All You Need", ICML 2021).
 
 use super::support::{cases, eigenvalues, largest, matrix, near, rows, tensor};
 use emmy::autodiff::jacobian;
@@ -95,8 +95,8 @@ fn a_node_hears_little_of_far_nodes() {
     assert!(nearest > 0.5 && silent > 20, "{nearest} {silent}");
 }
 
-/// Propagation by Ã alone: the energy with degrees falls by λ² per step at least, λ the second largest size
-/// of an eigenvalue. What is left is one dimension, √d_i in every feature; so constant rows are not the
+/// Propagation by Ã alone: each step multiplies the energy with degrees by at most λ², where λ is the second
+/// largest size of an eigenvalue. One dimension is left, √d_i in every feature. So constant rows are not the
 /// limit, and the energy without degrees stays.
 #[test]
 fn repeated_propagation_leaves_one_dimension() {

@@ -71,14 +71,14 @@ fn averages_of_table_1() {
     assert_eq!(percent(with.2 - base.2), 0.93);
 }
 
-/// Whether some count of `nodes` test nodes has the printed accuracy, which a cell "± 0.00" needs.
+/// Whether some count of `nodes` test nodes gives the printed accuracy; a cell "± 0.00" requires this.
 fn is_a_share(accuracy: f64, nodes: usize) -> bool {
     (0..=nodes).any(|k| (percent(100.0 * k as f64 / nodes as f64) - accuracy).abs() < 1e-9)
 }
 
-/// E21: the cells of Table 3 with ± 0.00 are shares of the test sets of the published code, not of a fifth of
-/// the nodes of Cora and CiteSeer. 23.37 (Chameleon, GCN, 32 layers) is no share of 456, nor of a fifth;
-/// 22.37 is.
+/// E21: the cells of Table 3 with ± 0.00 are fractions of the test sets of the published code, not of a fifth
+/// of the nodes of Cora and CiteSeer. 23.37 % (Chameleon, GCN, 32 layers) is not a multiple of 1/456, and not
+/// a fraction of a fifth of the nodes either; 22.37 % is a multiple of 1/456.
 #[test]
 fn constant_predictors_of_table_3() {
     let shares = [

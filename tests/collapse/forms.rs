@@ -8,8 +8,8 @@ use emmy::ops::attention::Mask;
 use emmy::{Tape, init};
 
 /// Eq. (8) with τ inside the softmax: a step on the loss with the term −½ Σ‖h_i‖² and without the second term
-/// of Eq. (5). Where the softmax is the identity, Eq. (7) shrinks H to (1 − s/τ)H, and Eq. (8) with τ = 1
-/// keeps it.
+/// of Eq. (5). If the softmax is the identity, Eq. (7) shrinks H to (1 − s/τ)H, and Eq. (8) with τ = 1 keeps
+/// H.
 #[test]
 fn the_regularised_step() {
     let (s, tau) = (0.3, 0.5);
@@ -37,8 +37,8 @@ fn layer_norm(x: &Array2<f64>) -> Array2<f64> {
     )
 }
 
-/// Eq. (9): LayerNorm undoes the shrinking that is left of Eq. (7) where the softmax is the identity. It
-/// makes rows of equal rows too: on its own it does not move them apart.
+/// Eq. (9): if the softmax is the identity, Eq. (7) only shrinks the rows, and LayerNorm cancels this. Equal
+/// rows stay equal: the step does not separate them.
 #[test]
 fn layer_norm_keeps_the_size() {
     let h = rows(4, 4, 1.0, 2) + Array2::<f64>::eye(4) * 40.0;
@@ -52,8 +52,8 @@ fn layer_norm_keeps_the_size() {
     }
 }
 
-/// Eq. (26) to (28): ContraNorm stands behind the first or the second of the three; without it they are the
-/// first half of a post-norm block.
+/// Eq. (26) to (28): ContraNorm comes after the first or the second of the three equations; without it they
+/// are the first half of a post-norm block.
 #[test]
 fn the_attention_of_a_post_norm_block() {
     let rng = &mut init::rng(4);
@@ -75,7 +75,7 @@ fn the_attention_of_a_post_norm_block() {
 }
 
 /// Eq. (30): H softmax(HᵀH) is one of the two terms of the derivative of the uniformity loss of the columns
-/// of H, the one that Eq. (7) drops of the rows. A small step lowers this loss. The matrix is d × d.
+/// of H, the one that Eq. (7) drops for the rows. A small step lowers this loss. The matrix is d × d.
 #[test]
 fn the_linear_form_moves_columns_apart() {
     for seed in cases(60) {

@@ -1,5 +1,5 @@
-//! What each measure does not change with: the size of X, a rotation of its features, the order of its rows,
-//! an offset of all rows.
+//! The changes that leave each measure the same: the size of X, a rotation of its features, the order of its
+//! rows, an offset of all rows.
 
 use super::support::{cases, near, rotation, rows, tensor};
 use emmy::Graph;
@@ -13,7 +13,7 @@ use emmy::sparse::Pattern;
 
 const N: usize = 8;
 
-/// X with a class of each row and edges between rows.
+/// X with one class per row and edges between rows.
 struct Sample {
     x: Array2<f64>,
     labels: Vec<usize>,
@@ -50,11 +50,11 @@ impl Sample {
     }
 }
 
-/// A measure, and what is claimed of it.
+/// A measure, and the claims about it.
 struct Claim {
     name: &'static str,
     of: fn(&Sample) -> f64,
-    /// cX has c^k times the measure of X; none if there is no such k.
+    /// The k such that cX has c^k times the measure of X; `None` if there is no such k.
     degree: Option<i32>,
     rotation: bool,
     offset: bool,
@@ -154,7 +154,7 @@ const CLAIMS: [Claim; 12] = [
     ),
 ];
 
-/// Every claim holds, and what is not claimed fails in some case.
+/// Every claim holds, and a property that is not claimed fails in some case.
 #[test]
 fn of_each_measure() {
     for claim in &CLAIMS {
@@ -194,7 +194,8 @@ fn of_each_measure() {
     }
 }
 
-/// Of its inputs, the information gain changes neither with the size of the rows nor with a rotation.
+/// The information gain does not change with the size of the rows of its inputs, or with a rotation of its
+/// inputs.
 #[test]
 fn of_the_inputs_of_the_information_gain() {
     for seed in cases(12) {

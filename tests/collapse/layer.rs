@@ -1,5 +1,5 @@
-//! The layer `ContraNorm`: its forms are the steps of the paper, its laws, its Lipschitz constants, and what
-//! it does to depth.
+//! The layer `ContraNorm`: its forms are the steps of the paper; its laws, its Lipschitz constants, and its
+//! effect on deep networks.
 
 use emmy::autodiff::grad;
 use emmy::collapse::{Spectrum, uniformity, value, variance};
@@ -70,9 +70,9 @@ struct Between {
 }
 emmy::module!(Between for f64: first, step, last);
 
-/// The step turns with its rows, so two linear maps around it keep the law of rotations. With the rows of
-/// length 1 inside the softmax alone it also carries their size. A LayerNorm behind it leaves the law of its
-/// γ and β. No more is listed, and what is listed holds.
+/// The output of the step rotates with its rows, so two linear maps around it keep the law of rotations. If
+/// the rows have length 1 only inside the softmax, the step also carries their size. With a LayerNorm after
+/// it, only the law of γ and β is left. No other laws are listed, and the listed laws hold.
 #[test]
 fn its_laws() {
     let laws = |config: ContraConfig| {
@@ -107,8 +107,9 @@ fn its_laws() {
     assert_eq!(laws(ContraConfig::v2(0.4)), ["step, neurons"]);
 }
 
-/// On all inputs the step has no Lipschitz constant, as no attention by scalar products (Kim et al., Theorem
-/// 3.1): at rows of size r it stretches by about s r². On rows of limited size, and at a point, it has one.
+/// Like all attention by dot products (Kim et al., Theorem 3.1), the step has no Lipschitz constant on all
+/// inputs: at rows of size r it stretches by about s r². It has a constant on rows of limited size, and at a
+/// point.
 #[test]
 fn its_lipschitz_constants() {
     let layer = ContraConfig::regularized(0.5).build::<f64>(1);
@@ -144,8 +145,8 @@ fn its_lipschitz_constants() {
     }
 }
 
-/// Layers of attention alone with random weights take the effective rank of their tokens to 1; with
-/// ContraNorm behind each, it stays.
+/// In layers of only attention with random weights, the effective rank of the tokens falls to 1; with
+/// ContraNorm after each layer it does not fall.
 #[test]
 fn it_holds_the_rank_of_deep_attention() {
     let (tokens, width, depth) = (24, 16, 12);

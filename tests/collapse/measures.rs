@@ -94,7 +94,7 @@ fn similarity_does_not_see_dimensional_collapse() {
     near(Spectrum::of(&x).effective_rank(), 1.0, 1e-6);
 }
 
-/// ‖X − 1x̄ᵀ‖_F², and the variance of the published code, which rows that are all equal do not make 0.
+/// ‖X − 1x̄ᵀ‖_F², and the variance of the published code, which is not 0 for equal rows.
 #[test]
 fn variances() {
     for seed in cases(30) {
@@ -205,7 +205,7 @@ fn the_dirichlet_energies() {
     }
 }
 
-/// A measure of which an axiom is claimed.
+/// A measure for which an axiom is claimed.
 type Claim<'a, X> = &'a dyn Fn(&X) -> f64;
 
 /// Zero exactly where all rows are equal: claimed by the variance, the residual of rank one, and the energy
@@ -225,7 +225,7 @@ fn zero_exactly_where_all_rows_are_equal() {
             &|x| value(x, |x| dirichlet_energy(x, &graph)),
         ];
         for (k, claim) in claims.iter().enumerate() {
-            // Rows less their mean are 0 to rounding.
+            // Rows minus their mean are 0 up to rounding.
             assert!(claim(&constant) < 1e-14 && claim(&other) > 1e-13, "{k}");
         }
         assert_eq!(claims[2](&constant), 0.0);
@@ -389,7 +389,7 @@ fn the_gain_of_information() {
         information_gain(&x, &tensor(&Array2::ones((8, 3))), 0.1),
         0.0
     );
-    // Outputs that tell two far groups apart: one bit, less where kernels overlap.
+    // Outputs that separate two distant groups: one bit, and less if the kernels overlap.
     let two = Array2::from_shape_fn((8, 1), |(i, _)| if i < 4 { 1.0 } else { -1.0 });
     let told = Array2::from_shape_fn((8, 2), |(i, k)| f64::from((i < 4) == (k == 0)));
     let found = information_gain(&tensor(&two), &tensor(&told), 0.1);

@@ -80,7 +80,7 @@ fn proposition_2_as_printed_fails() {
     near(t[[0, 0]], 1.41 * (2.0 - 1.41f64.powi(2)), 1e-12);
     near(rank(&h), 1.777, 1e-3);
     near(rank(&t), 1.098, 1e-3);
-    // And in random cases that fulfil the printed condition alone.
+    // The same in random cases that satisfy only the printed condition.
     let mut falls = 0;
     for seed in cases(200) {
         let (n, d, _) = shape(seed);
@@ -139,8 +139,8 @@ fn the_spectrum_after_the_step() {
     }
 }
 
-/// Lemma B.3: σ_i/λ_i increasing, both descending, gives erank(B) ≥ erank(A). The order of the σ is needed,
-/// and it is what the printed condition of Proposition 2 does not keep.
+/// Lemma B.3: if σ_i/λ_i is increasing and both sequences are descending, erank(B) ≥ erank(A). The order of
+/// the σ is needed, and the printed condition of Proposition 2 does not guarantee it.
 #[test]
 fn lemma_b_3() {
     let of = |eigenvalues: &[f64]| {

@@ -184,7 +184,7 @@ fn of_a_graph_network() {
     }
 }
 
-/// Numbers that are none give NaN, not a panic in the middle of a training.
+/// Values that are not finite give NaN, not a panic in the middle of a training.
 #[test]
 fn of_a_model_that_has_broken_down() {
     let rng = &mut init::rng(0);
@@ -196,7 +196,7 @@ fn of_a_model_that_has_broken_down() {
     assert!(found.effective_rank.is_nan() && found.variance.is_nan() && found.similarity.is_nan());
 }
 
-/// What a trace does not keep, it says.
+/// A trace that does not keep values says so.
 #[test]
 fn traces_of_other_kinds_are_refused() {
     let rng = &mut init::rng(0);

@@ -1,11 +1,11 @@
-//! What several tests use.
+//! Tools that several tests use.
 
 use emmy::ndarray::{Array1, Array2, Axis, Ix2};
 use emmy::{Tape, Tensor, Var, autodiff::grad, init, linalg};
 use std::ops::Range;
 
-/// The numbers of the cases of a test. More on request: `EMMY_COLLAPSE_CASES=100 cargo test --test collapse`
-/// has 100 times as many.
+/// The numbers of the cases of a test. `EMMY_COLLAPSE_CASES=100 cargo test --test collapse` runs 100 times as
+/// many.
 pub fn cases(count: u64) -> Range<u64> {
     let more = std::env::var("EMMY_COLLAPSE_CASES").ok();
     0..count * more.and_then(|n| n.parse::<u64>().ok()).unwrap_or(1)

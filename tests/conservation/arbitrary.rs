@@ -1,4 +1,4 @@
-//! The algebra of laws of any shape, for any parameters and any G, also where the laws do not hold.
+//! The algebra of laws of any shape, for any parameters and any G, even if the laws do not hold.
 
 use crate::support::{SYMMETRIES, cases, refs};
 use emmy::optim::{Algorithm, Optimizer};

@@ -62,8 +62,8 @@ pub fn vanishes<F: Real>(net: &impl Composition<F>, laws: &[Law], tolerance: f64
     }
 }
 
-/// A move along the symmetry does not change the loss: factors from 10⁻² to 10², shears and shifts
-/// up to ±3, turns by any angle.
+/// A move along the symmetry does not change the loss: factors from 10⁻² to 10², shears and shifts up to ±3,
+/// rotations by any angle.
 #[track_caller]
 pub fn stays(net: &impl Composition<f64>, laws: &[Law]) {
     let before = loss(net);
@@ -134,7 +134,7 @@ pub fn drifts<C: Composition<f64>>(net: &C, laws: &[Law], steps: usize) {
     }
 }
 
-/// For typical draws the law fails by a wide margin, and the moves change the loss.
+/// For typical draws δ is far from zero, and the moves change the loss.
 #[track_caller]
 pub fn fails<C: Composition<f64>>(draw: impl Fn(u64) -> (C, Vec<Law>)) {
     let (mut relative, mut changes) = (Vec::new(), Vec::new());
@@ -159,9 +159,9 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// A loss of y, by the seed one of three: cross-entropy; the squared distance of tanh y from something; or a
-/// smooth function of all entries, random and without symmetries of its own, mean (c₁ z + c₂ z² + c₃ z · (z
-/// next to it)) with z = tanh y. Steps of gradient descent stay small for each of them.
+/// A loss of y; the seed chooses one of three: cross-entropy; the squared distance of tanh y from a random
+/// target; or a smooth random function of all entries without symmetries, mean (c₁ z + c₂ z² + c₃ z · (the
+/// next z)) with z = tanh y. Steps of gradient descent stay small for each of them.
 pub fn any_loss<F: Real>(y: Var<'_, F>, seed: u64) -> Var<'_, F> {
     let rng = &mut init::rng(seed);
     let [c1, c2, c3] = [(); 3].map(|()| y.tape().constant(init::normal(&y.shape(), 1.0, rng)));

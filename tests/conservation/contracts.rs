@@ -214,7 +214,7 @@ fn laws_speak_of_places_so_a_copy_has_them_too() {
     assert_eq!(net.tensors().len(), 4);
 }
 
-/// A layer that states the ports that a test gives it.
+/// A layer with the ports that a test gives it.
 struct Told {
     layer: Linear<f64>,
     change: fn(&mut Ports),
@@ -284,6 +284,6 @@ fn ports_must_fit_the_shapes() {
         };
         refused(message, || drop(told(change, |_| ())));
     }
-    // A layer that states no writers: the neurons before it are read by the layers behind it.
+    // A layer without writers: the layers after it read the neurons before it.
     assert!(told(|ports| ports.writers.clear(), |_| ()).is_empty());
 }

@@ -1,5 +1,6 @@
-//! The laws of SGC, GIN, GCNII, the graph transformer and the gated graph network, and what must fail: C1
-//! through GCNII's identity map (row N), C8 with edge features, the neurons of a gate without its weight.
+//! The laws of SGC, GIN, GCNII, the graph transformer and the gated graph network, and laws that must fail:
+//! C1 through GCNII's identity map (row N), C8 with edge features, the law of neurons that a gate reads
+//! without the gate's weight.
 
 use crate::compositions::{Composition, any_loss, conserved, fails};
 use crate::support::{amplify, draw_all};
@@ -104,7 +105,7 @@ fn transformers() -> Vec<GraphNetConfig> {
     ]
 }
 
-/// The laws hold at a point, along moves, and in their drift; of a loss of the softmax there are more.
+/// The laws hold at a point, along moves, and in their drift; a loss of the softmax has more laws.
 #[test]
 fn listed_laws_hold() {
     let deep = |config| GraphNetConfig {
@@ -202,9 +203,9 @@ fn lists_are_whole() {
     }
 }
 
-/// What a list lacks: with a skip, the bias of the values adds to every node that has neighbours what the
-/// bias of the skip adds to all; the identity map of GCNII shifts the law of a layer whose output nothing
-/// else joins.
+/// Laws that the list lacks. With a skip connection, the bias of the values adds a number to every node that
+/// has neighbours, and the bias of the skip adds one to all nodes. The identity map of GCNII shifts the law
+/// of a layer whose output is added to nothing else.
 #[test]
 fn what_is_not_declared_is_named() {
     let found = search(transformer(|_| ()));
@@ -279,7 +280,8 @@ impl<F: Real> Composition<F> for OnEdges<F> {
     }
 }
 
-/// One weight stands beside keys and values, so the neurons of the values bring those of the keys along.
+/// One weight of the edges is added to keys and to values, so a factor of the neurons of the values also
+/// changes the keys.
 #[test]
 fn edge_features_tie_keys_to_values() {
     let options = |heads, join, gate| TransformerOptions {
@@ -371,7 +373,7 @@ fn n_edge_features_break_the_law_of_queries_and_keys() {
     });
 }
 
-/// The gate reads the neurons too; and neurons behind an activation that is not homogeneous have no law.
+/// The gate reads the neurons too. Neurons after an activation that is not homogeneous have no law.
 #[test]
 fn n_neurons_without_their_gate_and_behind_a_smooth_activation() {
     let config = GraphNetConfig {

@@ -70,7 +70,7 @@ fn agree(laws: &[Law], net: &impl Network<f64>, problem: &Problem) {
 }
 
 #[test]
-fn what_is_measured_is_what_stands_on_the_tape() {
+fn the_measured_values_are_those_on_the_tape() {
     let problem = example(4, Loss::CrossEntropy, 2);
     for conv in CONVS {
         for activation in [Activation::Relu, Activation::Identity] {
@@ -148,8 +148,8 @@ fn check(
 ) -> emmy::Result<()> {
     check_grads(
         |args| {
-            // Also where the arguments are constants, since nothing is asked but the value, δ needs the
-            // gradients of a loss.
+            // If only the value is needed, the arguments are constants; even then δ needs the gradients of a
+            // loss.
             let variable = |x: &Var<'_, f64>| x.is_differentiable();
             let fresh: Vec<_> = args.iter().map(|x| x.tape().var(x.value())).collect();
             let args = if args.iter().all(variable) {
@@ -241,8 +241,8 @@ fn a_penalty_on_imbalance_trains_beside_the_loss() {
     );
 }
 
-/// δ of the theorem as printed is no identity, so it can be made smaller: second derivatives through
-/// attention.
+/// δ of the theorem as printed is not identically zero, so training can make it smaller. This uses second
+/// derivatives through attention.
 #[test]
 fn delta_of_a_broken_law_can_be_trained_away() {
     let mut net = net(Conv::gatv2(false), Activation::Relu);
@@ -266,7 +266,7 @@ fn delta_of_a_broken_law_can_be_trained_away() {
     assert!(first > 1e-5 && last < 0.05 * first, "{first} to {last}");
 }
 
-/// Of a law that holds δ is zero everywhere, and so is its derivative.
+/// If a law holds, δ is zero everywhere, and so is its derivative.
 #[test]
 fn the_derivative_of_delta_vanishes_where_the_law_holds() {
     let net = net(Conv::gatv2(false), Activation::Relu);

@@ -1,4 +1,4 @@
-//! Laws that are searched for: what is found in the small models, that it is whole, and that it holds.
+//! The search for laws: the laws found in the small models hold, and there are no others.
 
 use crate::models::{MODELS, Net, Options};
 use crate::training::{How, Rule, train};
@@ -27,7 +27,7 @@ const LONG: [&str; 5] = [
     "vision-transformer",
 ];
 
-/// Models whose count from above is one more than the laws found: a law of another form, or none.
+/// Models whose upper bound is one more than the number of laws found: there may be a law of another form.
 const ONE_MORE: [&str; 1] = ["gin"];
 
 /// The other small models: parameters, laws, and those among them that are declared.
@@ -68,8 +68,8 @@ const EXPECTED: [(&str, [usize; 3]); 34] = [
     ("encoder", [60, 16, 16]),
 ];
 
-/// The declared laws are among those found, and these are all there are. Where some are not declared, the
-/// next tests tell which.
+/// The declared laws are among those found, and there are no others. The next tests show which laws are not
+/// declared.
 #[test]
 fn every_list_is_whole() {
     let others = |m: &&str| !LONG.contains(m);
@@ -99,8 +99,8 @@ fn formulas(found: &Discovery) -> Vec<&str> {
     found.discovered().map(|law| &*law.formula).collect()
 }
 
-/// C22: a block whose stream is read raw conserves the balance of the mean of the stream, for any ε; that of
-/// the whole stream for ε = 0 alone.
+/// C22: if the readout of a block reads the stream without a norm, the balance of the mean of the stream is
+/// conserved for every ε, and that of the whole stream only for ε = 0.
 #[test]
 fn a_pre_norm_block_has_sixteen_laws_and_fifteen_with_an_eps() {
     for (eps, laws) in [(0.0, 16), (0.01, 15)] {
@@ -111,7 +111,7 @@ fn a_pre_norm_block_has_sixteen_laws_and_fifteen_with_an_eps() {
     }
 }
 
-/// The same laws, with nothing declared: a reader without a trace finds the balance of the mean.
+/// The same laws, without any declaration: the search without a trace finds the balance of the mean.
 #[test]
 fn the_balance_of_a_mean_is_found() {
     let net = make("preln-block", 0.01);
@@ -137,7 +137,8 @@ fn what_is_not_declared_is_named() {
         )
     };
     assert_eq!(formulas(&found), [law(0), law(1), law(2), law(3)]);
-    // What a source adds to all messages of a node that has neighbours, the bias behind them can take off.
+    // The bias after the sum can subtract a number that a source adds to all messages of a node with
+    // neighbours.
     let found = search(&*make("gatv2-separate", 0.0), &Search::default());
     let law = |l: usize, j: usize| {
         format!(
@@ -164,8 +165,8 @@ fn a_search_is_reproducible() {
     assert_eq!(one.gap, three.gap);
 }
 
-/// The laws of a model that a training is watched for: all that there are, or all that are declared where the
-/// search takes long.
+/// The laws that are measured in a training of a model: all laws, or all declared laws if the search takes
+/// long.
 fn watched(name: &str) -> Vec<Generator> {
     let net = &*make(name, 0.0);
     if LONG.contains(&name) {
@@ -215,7 +216,7 @@ fn the_laws_hold_along_every_training() {
     }
 }
 
-/// A law that the model does not have is told apart from one that the ansatz cannot express.
+/// A law that the model does not have is distinguished from one that the ansatz cannot express.
 #[test]
 fn declared_laws_are_audited() {
     let net = Mlp::<f64>::new(&[3, 4, 2], Activation::Identity, false, &mut init::rng(0));
@@ -258,7 +259,7 @@ fn declared_laws_are_audited() {
     assert!(!found.is_complete());
 }
 
-/// Generators say entry by entry what a law says of slices.
+/// Generators state entry by entry what a law states for slices.
 #[test]
 fn a_law_is_the_sum_of_its_generators() {
     let shapes = [("W", vec![4, 3]), ("b", vec![4]), ("V", vec![2, 4])];
@@ -316,7 +317,7 @@ fn a_law_is_the_sum_of_its_generators() {
                 assert!(((new - old) / t - d).abs() < 1e-4, "{}, {entry}", law.name);
             }
         }
-        // c of a law is twice that of its generator, but for shifts.
+        // c of a law is twice that of its generator, except for shifts.
         let Some(balance) = law.balance(&refs) else {
             assert!(law.conserving(&layout).is_empty());
             continue;
@@ -339,8 +340,8 @@ fn a_law_is_the_sum_of_its_generators() {
     }
 }
 
-/// Random networks in which a search went wrong once: most points of the first are dead and say nothing; in
-/// the second a direction of 10⁻⁸ was counted that was rounding.
+/// Random networks for which an earlier search was wrong: at most points the first network is dead and gives
+/// no information; in the second, a direction of 10⁻⁸ was counted although it was rounding.
 #[test]
 fn networks_that_were_searched_wrongly_once() {
     let leaky = Activation::LeakyRelu { slope: 0.2 };
@@ -363,7 +364,7 @@ fn networks_that_were_searched_wrongly_once() {
 }
 
 #[test]
-#[should_panic(expected = "discover: a derivative of the outputs is no finite number")]
+#[should_panic(expected = "discover: a derivative of the outputs is not a finite number")]
 fn a_function_without_numbers_is_refused() {
     let layout = Layout::new([("w".to_owned(), vec![2])]);
     let function = Function::new(layout, |_, vars, _| vars[0].scale(f64::NAN).exp());
@@ -411,7 +412,8 @@ fn random() -> impl Strategy<Value = Random> {
 proptest! {
     #![proptest_config(crate::support::cases(40))]
 
-    /// Nothing is listed that a fresh point breaks, what is declared is found, and the bounds are in order.
+    /// Every listed law holds at fresh points, every declared law is found, and the lower bound is at most
+    /// the upper bound.
     #[test]
     fn no_law_is_listed_that_a_fresh_point_breaks(case in random()) {
         let net = Mlp::<f64>::new(&case.widths, case.activation, case.bias, &mut init::rng(0));

@@ -184,9 +184,10 @@ fn runge_kutta(net: &GraphNet<f64>, problem: &Problem, h: f64) -> GraphNet<f64> 
     moved(net, &[(a, &k1), (b, &k2), (b, &k3), (a, &k4)])
 }
 
-/// Corollary 2.3 speaks of gradient flow, dθ/dt = −G: there c stands still. Steps of gradient descent are
-/// not the flow. To the same time T = n η they move c by an amount that goes to zero with η, and a better
-/// integrator of the flow keeps it. (Without kinks: a step across one has an error of its own.)
+/// Corollary 2.3 is about gradient flow, dθ/dt = −G, along which c is constant. Steps of gradient descent are
+/// not the flow. Up to the same time T = n η they change c by an amount that goes to zero with η, and a
+/// better integrator of the flow keeps c. (The networks have no kinks: a step across a kink would have an
+/// error of its own.)
 #[test]
 fn along_gradient_flow_there_is_none() {
     const TIME: f64 = 1.0;
@@ -198,7 +199,7 @@ fn along_gradient_flow_there_is_none() {
         amplify(&mut net, 0.7);
         let laws = net.laws();
         let start = balances(&net, &laws);
-        // How far c is from where it started after the time T, at steps of that size.
+        // The distance of c from its start after the time T, for steps of this size.
         let after = |steps: usize, exact: bool| {
             let (mut net, h) = (net.clone(), TIME / steps as f64);
             for _ in 0..steps {
@@ -267,8 +268,8 @@ fn of_momentum_is_known_too() {
     }
 }
 
-/// Clipping by the norm of all gradients makes them one number times what they were: δ stays zero, and the
-/// formula of plain descent holds for the gradients as clipped. Clipping entry by entry does neither.
+/// Clipping by the norm of all gradients multiplies them by one number: δ stays zero, and the formula of
+/// plain descent holds for the clipped gradients. Neither is true for clipping entry by entry.
 #[test]
 fn of_gradients_clipped_by_their_norm_is_known_too() {
     for (clip, known) in [(Clip::GlobalNorm(0.1), true), (Clip::Value(0.01), false)] {

@@ -1,6 +1,6 @@
-//! Where "Are GATs Out of Balance?" (NeurIPS 2023) prints something else than holds: each test shows both.
-//! The list, with what has no test, is in `docs/conservation.md`; Theorem 6.3 is in `failing.rs` and
-//! `invariance.rs`.
+//! Statements of "Are GATs Out of Balance?" (NeurIPS 2023) that do not hold as printed: each test checks the
+//! printed and the corrected statement. The whole list, with the statements that have no test, is in
+//! `docs/conservation.md`; Theorem 6.3 is in `failing.rs` and `invariance.rs`.
 
 use crate::support::*;
 use emmy::graph::{Duplicates, Graph, SelfLoops};
@@ -120,8 +120,8 @@ fn small(seed: u64) -> GraphNet<f64> {
     graph_net(config, seed)
 }
 
-/// The caption of Figure 2 has that δ cannot be exactly zero because γ = 0.1 is finite. δ knows no γ: it is
-/// zero at every point that any step leads to. It is c that a finite step moves.
+/// The caption of Figure 2 says that δ cannot be exactly zero because γ = 0.1 is finite. δ does not depend on
+/// γ: it is zero at every point, whatever steps led to it. Finite steps change c.
 #[test]
 fn delta_is_zero_for_any_learning_rate() {
     let mut moves = Vec::new();
@@ -194,7 +194,7 @@ impl Heads2 {
     }
 }
 
-/// Theorem 6.4 and its proof have the law for each head by itself. Averaged heads scale together, and only
+/// Theorem 6.4 and its proof have the law for each head separately. Averaged heads scale together, and only
 /// the sum over them obeys the law.
 #[test]
 fn averaged_heads_have_one_law_together() {

@@ -1,4 +1,4 @@
-//! C23: experts behind a gate.
+//! C23: experts with a gate.
 
 use crate::compositions::{Composition, any_loss, conserved, fails, linear, names};
 use emmy::init;

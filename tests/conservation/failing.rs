@@ -1,5 +1,5 @@
-//! If a law does not hold, δ is of the size of its terms: the negative rows, and the theorem that
-//! is printed with a term missing.
+//! If a law does not hold, δ is as large as its terms: the negative rows, and the theorem that is printed
+//! without a term.
 
 use crate::support::*;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Layer, Mlp, Params, Traced};
@@ -28,7 +28,7 @@ fn config(conv: Conv, activation: Activation) -> GraphNetConfig {
     .biased(true)
 }
 
-/// How much larger parameters are here, for activations and scores that are far from linear.
+/// The factor of the parameters in these tests, so that activations and scores are far from linear.
 const LOUD: f64 = 1.5;
 
 /// The laws that the network would have with another activation.
@@ -141,7 +141,7 @@ fn the_wrong_degree() {
     }
 }
 
-/// Entries of attention that stand on the other side.
+/// Attention entries on the wrong side.
 #[test]
 fn attention_added() {
     for conv in &CONVS[1..] {
@@ -161,10 +161,10 @@ fn attention_added() {
     }
 }
 
-/// C2 holds where no operation acts on single neurons: not behind ReLU, not in the scores of GATv2,
-/// not with neurons dropped, not across heads.
+/// C2 holds if no operation acts on single neurons: not with ReLU, not in the scores of GATv2, not with
+/// neurons dropped, not across heads.
 #[test]
-fn spaces_of_neurons_that_something_sees_one_by_one() {
+fn spaces_of_neurons_that_an_operation_treats_one_by_one() {
     let spaces = |net: &GraphNet<f64>| net.laws().iter().map(linear).collect::<Vec<_>>();
     let gatv2 = Conv::gatv2(true);
     for (name, config) in [

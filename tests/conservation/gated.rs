@@ -84,7 +84,7 @@ fn formulas() {
     );
 }
 
-/// The law of the unit, and false laws with the gate beside W_up or in its place.
+/// The law of the unit, and false laws with the gate in addition to W_up or in its place.
 #[test]
 fn n_a_smooth_gate_takes_no_part() {
     let drawn = |seed| draw::<f64>(8, [4, 5, 3], true, Activation::Silu, false, seed);

@@ -6,8 +6,8 @@ use emmy::nn::{Linear, Params, Pass};
 use emmy::symmetry::{Law, Slice, Symmetry, Term};
 use emmy::{Real, Tensor, Var};
 
-/// y = z zᵀ with z = x Wᵀ: neurons are seen through their products alone, as in attention by distances with
-/// one weight for both sides.
+/// y = z zᵀ with z = x Wᵀ: the output depends on the neurons only through their products, as in attention by
+/// distances with one weight for both sides.
 #[derive(Debug, Clone)]
 pub struct Gram<F: Real> {
     pub weight: Tensor<F>,

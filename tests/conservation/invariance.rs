@@ -140,7 +140,7 @@ fn the_theorem_as_printed_changes_the_loss() {
             }
         }
     }
-    // A neuron that is never active is none.
+    // Neurons that are never active are left out.
     changes.retain(|change| *change > 1e-12);
     assert!(changes.len() > 100);
     typically(changes, 1e-3, "a neuron scaled threefold");

@@ -1,4 +1,4 @@
-//! C22: the mean of a stream that norms do not see, and weights that read numbers of mean zero.
+//! C22: the mean of a stream, which norms remove, and weights that read rows of mean zero.
 
 use crate::compositions::{Composition, any_loss, conserved, fails, linear, names, vanishes};
 use emmy::autodiff::checkpoint;
@@ -15,7 +15,7 @@ enum Kind {
     Gain,
     /// The operation, without a layer around it.
     Fused,
-    /// As a user writes it.
+    /// The norm as a user writes it, with operations.
     ByHand,
     Rms,
 }
@@ -26,7 +26,7 @@ fn by_hand<F: Real>(x: Var<'_, F>, eps: f64) -> Var<'_, F> {
     (x - x.mean(&[-1], true)) / variance.sqrt()
 }
 
-/// How the stream is read in the end.
+/// How the readout reads the stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum End {
     Raw,
@@ -34,7 +34,7 @@ enum End {
     Norm,
     /// Behind a ReLU.
     Relu,
-    /// Behind a norm; and raw before the first block by a map of its own.
+    /// After a norm; and directly before the first block by a separate map.
     Early,
 }
 
@@ -179,12 +179,12 @@ proptest! {
         let laws = net.laws();
         let has = |what: &str| laws.iter().any(|law| law.name.ends_with(what));
         prop_assert_eq!(has("embed, mean"), matches!(end, End::Raw | End::Early));
-        // What is read before the first block has another size than what is read behind a norm.
+        // The stream before the first block has another size than the output of a norm.
         prop_assert_eq!(has("embed, scale"), exact);
         let shifts = |of: &str| laws.iter().any(|law| law.name.starts_with(&format!("{of}, shift")));
         prop_assert_eq!(shifts("embed"), end == End::Norm);
         prop_assert!(end != End::Norm || shifts("second 1"));
-        // All maps behind norms without gain read numbers of mean zero.
+        // All maps after norms without gain read rows of mean zero.
         prop_assert_eq!(has("first 1, rows"), case.kind != Kind::Gain);
         prop_assert_eq!(has("readout, rows"), matches!(end, End::Norm | End::Early));
         conserved(&net, &case.draw::<f32>(), &laws);
@@ -213,7 +213,7 @@ fn formulas() {
     }
 }
 
-/// A stream that is read raw first keeps the laws of the blocks that a norm hides.
+/// If the stream is first read without a norm, the laws of the blocks that read it through a norm still hold.
 #[test]
 fn the_mean_costs_no_other_law() {
     let net = Case {

@@ -80,8 +80,8 @@ proptest! {
         prop_assume!(check_mlp(&widths, activation, bias, &problem, seed).is_empty());
     }
 
-    /// C1k: behind ReLU² the outgoing weights of a neuron count twice. Three layers at most: the
-    /// outputs grow like the power 2^(L − 1) of the features.
+    /// C1k: with ReLU² the outgoing weights of a neuron count twice. Three layers at most: the outputs grow
+    /// like the power 2^(L − 1) of the features.
     #[test]
     fn of_perceptrons_with_an_activation_of_degree_two(
         (problem, hidden, classes) in (problems(), vec(1_usize..7, 1..3), 2_usize..5),
@@ -141,7 +141,7 @@ proptest! {
 }
 
 /// As deep as those of the paper, without biases as there. With ReLU and this width half of the draws are
-/// dead at 80 layers, and then every law says 0 = 0; behind LeakyReLU a neuron is never dead.
+/// dead at 80 layers, and then every law says 0 = 0; with LeakyReLU a neuron is never dead.
 #[test]
 fn of_many_layers() {
     for conv in CONVS {

@@ -305,7 +305,7 @@ fn batch_norm_with_running_statistics_has_its_laws_in_training() {
     }
 }
 
-/// A norm of each feature is blind to offsets over all leading axes, not over the first alone.
+/// A norm of each feature removes offsets over all leading axes, not only over the first.
 #[test]
 fn c19_over_more_than_one_axis_of_rows() {
     let net = Case {

@@ -94,7 +94,7 @@ impl<F: Real> Network<F> for PreNorm<F> {
     fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F> {
         let mut x = self.first.forward(pass, problem.input(pass.tape()));
         for (norm, block) in self.norms.iter().zip(&self.blocks) {
-            // With ReLU all neurons of a norm are dead now and then, the rows of x being alike.
+            // With ReLU, all neurons of a norm are sometimes dead, because the rows of x are similar.
             let y = norm.forward(pass, x).leaky_relu(F::of(0.2));
             x = x + block.forward(pass, y);
         }
@@ -165,7 +165,7 @@ impl<F: Real> Network<F> for Tied<F> {
                 }
                 self.last.forward(pass, y)
             }
-            // By a layer, and bare beside it.
+            // By a layer, and also directly.
             2 => {
                 let y = first(x).relu();
                 let penalty = pass.param(&self.first.weight).tanh().sum_all();
@@ -281,7 +281,7 @@ fn a_loss_of_the_logits_has_the_laws_of_both() {
     holds(&loss.laws(), &net, &problem);
 }
 
-/// A layer that reads more than it states, and one whose inside is read from outside: no law is
+/// A layer that reads more than its ports state, and one whose inner values are read from outside: no law is
 /// claimed for the streams that they read.
 #[derive(Debug, Clone)]
 struct Sly<F: Real> {
@@ -317,7 +317,7 @@ impl<F: Real> Network<F> for Sly<F> {
 }
 
 #[test]
-fn what_is_not_followed_has_no_laws() {
+fn streams_that_cannot_be_followed_have_no_laws() {
     // The ports of the layer do not mention the tanh of way 1. The trace cannot detect that, but it
     // sees that the inside is read.
     for (way, expected) in [(0, 1), (1, 0), (2, 0), (3, 0)] {

@@ -18,7 +18,7 @@ fn data<'t>(pass: &Pass<'t, '_, f64>, shape: &[usize], seed: u64) -> Var<'t, f64
         .constant(init::normal(shape, 1.0, &mut init::rng(seed)))
 }
 
-/// A map before an LSTM, and one behind it.
+/// A map before an LSTM, and one after it.
 struct OfLstm {
     first: Linear<f64>,
     lstm: Lstm<f64>,
@@ -246,7 +246,7 @@ fn the_biases_of_the_new_value_of_a_gru_have_no_law() {
     typically(found, 0.1, "the biases of n");
 }
 
-/// The gates saturate, so no factor of a neuron's incoming weights can be made good.
+/// The gates saturate, so a factor of a neuron's incoming weights cannot be compensated.
 #[test]
 fn the_neurons_of_a_recurrent_layer_have_no_law() {
     let mut model = of_lstm(1);
@@ -266,7 +266,7 @@ fn the_neurons_of_a_recurrent_layer_have_no_law() {
     typically(found, 0.1, "the neurons of an LSTM");
 }
 
-/// A layer that reads a state opens no door for the laws of what wrote it.
+/// If a layer reads a state, this gives no laws to the layers that wrote the state.
 #[test]
 fn the_ports_say_no_more() {
     let model = encoded();
@@ -277,7 +277,8 @@ fn the_ports_say_no_more() {
     assert_eq!(ports.readers[2].terms.len(), 1);
 }
 
-/// What the law conserves: under gradient descent the difference of the two biases stays as it was.
+/// The conserved quantity of the law: under gradient descent the difference of the two biases does not
+/// change.
 #[test]
 fn the_difference_of_the_biases_stays() {
     let mut model = of_lstm(1);

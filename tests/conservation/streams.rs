@@ -1,4 +1,4 @@
-//! C21: layers that skip connections tie together have one common law, and none on their own.
+//! C21: layers that are tied by skip connections have one common law, and no separate laws.
 
 use crate::chains::{Made, made};
 use crate::support::*;
@@ -113,7 +113,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn of_graph_layers_have_one_law_a_coordinate(
+    fn of_graph_layers_have_one_law_per_coordinate(
         (problem, blocks, activation) in (problems(), blocks(), homogeneous()),
         (skip, seed) in (prop::sample::select(&SKIPS[..]), any::<u64>()),
         (entry, t) in (any::<prop::sample::Index>(), -4.6..4.6),
@@ -215,14 +215,14 @@ fn the_stream_of_a_linear_network_may_be_mixed() {
     }
 }
 
-/// Two maps write the stream x + B n(x), with x = A input and n a LayerNorm; what is read is the stream, or
-/// the norm of it.
+/// Two maps write the stream x + B n(x), with x = A input and n a LayerNorm; the readout reads the stream, or
+/// its norm.
 #[derive(Debug, Clone)]
 struct TwoWriters<F: Real> {
     first: Linear<F>,
     second: Linear<F>,
     norm: LayerNorm<F>,
-    /// Whether the norm stands behind the sum (post-norm), else before the second map.
+    /// Whether the norm is after the sum (post-norm), else before the second map.
     behind: bool,
 }
 emmy::module!(TwoWriters: first, second);
@@ -238,8 +238,9 @@ impl<F: Real> Network<F> for TwoWriters<F> {
     }
 }
 
-/// A shift by one writer alone is a law if all that is behind it is a norm that does not see it. The other
-/// readers of the stream stand before that writer. Where the stream itself is the output, it is none.
+/// A shift by one writer alone is a law if only a norm, which removes the shift, reads the stream after this
+/// writer; the other readers of the stream are before it. If the stream itself is the output, it is not a
+/// law.
 #[test]
 fn one_writer_may_shift_what_only_a_norm_reads() {
     let problem = example(4, Loss::SquaredError, 3);

@@ -1,4 +1,4 @@
-//! Laws added up over a layer, and over all layers.
+//! Sums of laws over a layer, and over all layers.
 
 use crate::support::*;
 use emmy::Tensor;

@@ -81,7 +81,7 @@ pub fn worse(a: f64, b: f64) -> f64 {
     if b > a || b.is_nan() { b } else { a }
 }
 
-/// Laws hold at a point, and each has a term there that is not zero: 0 = 0 shows nothing.
+/// Asserts that laws hold at a point, and that each has a term there that is not zero: 0 = 0 proves nothing.
 #[track_caller]
 pub fn holds<F: Real>(laws: &[Law], net: &impl Network<F>, problem: &Problem) {
     let empty = holds_or_is_empty(laws, net, problem);
@@ -89,7 +89,8 @@ pub fn holds<F: Real>(laws: &[Law], net: &impl Network<F>, problem: &Problem) {
     assert!(empty.is_empty(), "in {name} by 0 = 0 alone: {empty:?}");
 }
 
-/// Laws hold at a point. Returns the names of those that hold by 0 = 0: every term of every entry is zero.
+/// Asserts that laws hold at a point. Returns the names of those that hold by 0 = 0: every term of every
+/// entry is zero.
 ///
 /// This is for networks drawn at random, where a layer of ReLU may be dead or no edge may lead to a node. A
 /// property test asks with `prop_assume!` that there are none: proptest then draws another case in place of

@@ -109,7 +109,7 @@ fn n_with_a_positive_eps_the_length_of_the_stream_matters() {
     });
 }
 
-/// A gain on each coordinate of the stream tells them apart.
+/// A gain per coordinate of the stream distinguishes the coordinates.
 #[test]
 fn n_with_gains_the_stream_does_not_turn() {
     let gains = Plan {
@@ -131,8 +131,8 @@ fn n_with_gains_the_stream_does_not_turn() {
     });
 }
 
-/// The directions in which no loss on any data changes are those orthogonal to the gradients of as many
-/// losses as we like. There are as many as the laws say, so the list is complete.
+/// The directions in which no loss on any data changes are orthogonal to the gradients of any number of
+/// losses. Their number agrees with the laws, so the list is complete.
 #[test]
 fn the_list_is_complete() {
     for gated in [&[true], &[false]] {
@@ -148,7 +148,7 @@ fn the_list_is_complete() {
             ..DEEP
         }
         .draw::<f64>(3);
-        let beta = 3 * STREAM; // a shift of β is made good by u in every reader of it;
+        let beta = 3 * STREAM; // u in every reader of β compensates a shift of β;
         let keys = 2 * 3; // u in W_K adds the same to all keys of a head, as b_K would;
         let constants = 1; // u in W_V adds constants to the stream: two heads of two, three of four coordinates seen;
         let turns = 3; // the stream turns about (1, .., 1), each reader as W diag(γ).

@@ -1,5 +1,5 @@
 //! The generated data set like Cora: exact numbers, statistics, and how well its classes can be
-//! told apart.
+//! distinguished.
 
 use emmy::data::{Dataset, cora_like};
 use emmy::sparse::Csr;

@@ -1,4 +1,4 @@
-//! The rules a data set keeps, and the sets that need no file.
+//! The rules of a data set, and the sets that need no file.
 
 use emmy::data::{self, Dataset, Name, Options, Split};
 use emmy::graph::{Duplicates, Graph, SelfLoops};
@@ -112,7 +112,7 @@ fn names_are_parsed_as_they_are_printed() {
 }
 
 #[test]
-fn the_karate_club_has_one_leader_a_faction_to_learn_from() {
+fn the_karate_club_has_one_labelled_leader_per_faction() {
     let set = data::load(Name::Karate, &Options::default()).unwrap();
     assert_eq!(
         (set.nodes(), set.feature_count(), set.graph.edges()),

@@ -1,10 +1,10 @@
-//! Files that are almost right: data files and checkpoints with a few changes, made with an eye for their
-//! format. Each must be refused with an error or read, and what was read must be good for a training.
+//! Files that are almost right: data files and checkpoints with a few changes that depend on their format.
+//! Each must be refused with an error or read, and a training on the data that were read must work.
 //!
-//! `cargo test` tries as many as two seconds allow, `EMMY_FUZZ_SECONDS=120 cargo test --test data fuzzing`
-//! more of them, `EMMY_FUZZ_SEED=7` others. A file that makes a reader panic is kept in
-//! `target/tmp/fuzzing/`, as is the last one where the process was ended; moved to `tests/regressions/`, it
-//! is read by every `cargo test`.
+//! `cargo test` tries such files for two seconds, `EMMY_FUZZ_SECONDS=120 cargo test --test data fuzzing` for
+//! longer, and `EMMY_FUZZ_SEED=7` tries others. If a file makes a reader panic, it is kept in
+//! `target/tmp/fuzzing/`; so is the last file if the process was ended. Move such a file to
+//! `tests/regressions/`: every `cargo test` then reads it.
 
 use crate::files::{self, npz};
 use emmy::data::{self, Dataset, Direction, heterophilic, planetoid};
@@ -57,7 +57,7 @@ struct Files {
     good: BTreeMap<String, Vec<u8>>,
 }
 
-/// What became of a file.
+/// The outcome of reading a file.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Refused,
@@ -102,7 +102,7 @@ impl Files {
     }
 }
 
-/// Reads a file, and trains on what it holds. What does not go with a training may end it with an error.
+/// Reads a file, and trains on its data. The training may end with an error if the data do not fit.
 fn read(folder: &Path, kind: Kind) -> emmy::Result<()> {
     let set = match kind {
         Kind::Planetoid(_) => planetoid::load(folder, "pubmed")?,
@@ -118,7 +118,7 @@ fn read(folder: &Path, kind: Kind) -> emmy::Result<()> {
     Ok(())
 }
 
-/// The end of a training, or why there is none; nothing where the data are too many for a test.
+/// The end of a training, or the reason why there is none; `None` if there are too many data for a test.
 fn training(
     set: &Dataset,
     epochs: usize,
@@ -150,7 +150,7 @@ fn training(
     Ok(Some(trainer.state()))
 }
 
-/// Numbers at which readers go wrong, if anywhere.
+/// Numbers at which errors of readers are likely.
 const TELLING: [u64; 20] = [
     0,
     1,
@@ -285,7 +285,7 @@ fn change_pickle(bytes: &mut Vec<u8>, rng: &mut Rng) {
     }
 }
 
-/// Members that are missing, double, or say something else; the archive is whole.
+/// Members that are missing, duplicate, or have another content; the archive itself is intact.
 fn changed_archive(rng: &mut Rng) -> Vec<u8> {
     let mut members = npz::small_set();
     for _ in 0..rng.random_range(1..3) {
@@ -329,13 +329,13 @@ fn changed_archive(rng: &mut Rng) -> Vec<u8> {
     npz::archive(&members)
 }
 
-/// Other lengths and numbers in the body, and mostly a header that goes with it.
+/// Other lengths and numbers in the body, and mostly a header that fits it.
 fn change_checkpoint(bytes: &mut Vec<u8>, rng: &mut Rng) {
     const HEADER: usize = 28;
     let mut body = bytes.split_off(HEADER);
     for _ in 0..rng.random_range(1..3) {
         match rng.random_range(0..3) {
-            // A number in the form that lengths have.
+            // A number in the encoding of lengths.
             0 if !body.is_empty() => {
                 let width = rng.random_range(0..4);
                 let mut number = vec![251 + width];

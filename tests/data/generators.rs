@@ -112,8 +112,8 @@ fn blocks_have_the_expected_number_of_edges() {
 
 #[test]
 fn every_pair_of_a_block_model_is_equally_likely() {
-    // 6 nodes; every pair occurs about 0.3 · 4000 times. An error in the numbering of pairs would
-    // make some more frequent.
+    // 6 nodes; every pair occurs about 0.3 · 4000 times. An error in the numbering of pairs would make some
+    // pairs more frequent.
     let p = vec![vec![0.3; 2]; 2];
     let mut met = [[0; 6]; 6];
     for seed in 0..4000 {
@@ -141,7 +141,7 @@ fn a_block_model_of_a_million_edges_is_drawn_in_linear_time() {
 }
 
 #[test]
-fn random_graphs_have_exactly_the_edges_asked_for() {
+fn random_graphs_have_exactly_the_requested_number_of_edges() {
     is_simple(&random_graph(50_000, 500_000, 3), 50_000, 500_000);
     is_simple(&random_graph(0, 0, 0), 0, 0);
     is_simple(&random_graph(1, 0, 0), 1, 0);

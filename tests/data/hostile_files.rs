@@ -209,7 +209,7 @@ fn real_files_damaged_in_the_middle_are_refused_or_read() {
     }
 }
 
-/// Pickles with requests that no data file makes.
+/// Pickles with opcodes for execution, which no data file has.
 fn refused_pickle(body: &[u8], byte: u64, expected: &str) {
     let result = Planetoid::new().with("y", &[&b"\x80\x02"[..], body].concat());
     files::refused(result, "ind.pubmed.y", byte, expected);
@@ -400,8 +400,7 @@ fn values_that_hold_themselves_are_refused() {
 #[test]
 fn sizes_that_no_training_could_bear_are_refused() {
     let set = Planetoid::new();
-    // 257 classes; two million rows or neighbour lists need megabytes, so a small number of bytes cannot
-    // tell them.
+    // 257 classes. Two million rows or neighbour lists need megabytes, so small files cannot declare so many.
     let labels: Vec<usize> = (0..6).map(files::class).collect();
     let result = set.with("y", &pickle::one_hot(257, &labels));
     files::refused(result, "ind.pubmed.y", None, "1 to 256 classes, found 257");
@@ -464,7 +463,7 @@ fn only_regular_files_are_read() {
         let expected = format!("{}: not a regular file", path.display());
         assert_eq!(message, expected);
     };
-    // Nobody writes to these pipes: opening one would wait for ever.
+    // No program writes to these pipes: opening one would wait for ever.
     for part in ["test.index", "x"] {
         let path = pipe(&format!("ind.pubmed.{part}"));
         refused(planetoid::load(set.0.path(), "pubmed"), &path);

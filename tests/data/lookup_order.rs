@@ -78,7 +78,7 @@ fn the_variable_comes_before_the_cache_and_a_folder_given_is_the_only_place() {
     };
     let named = places.named.path();
 
-    // In no place: the error names every place and the address.
+    // The data are in no place: the error names every place and the address.
     let message = places.load(Some(named), None);
     for part in [
         "the data set texas (the file texas.npz) was not found",

@@ -1,5 +1,5 @@
-//! Small files cannot fill the memory: neither when they are read nor in the training on what was read. Each
-//! case runs in a process of its own that may take up to so much memory; one more byte would end it.
+//! Small files cannot fill the memory, neither when they are read nor in a training on their data. Each case
+//! runs in its own process with limited memory; one more byte would end the process.
 
 use crate::files::{self, npz, pickle};
 use emmy::data::{Dataset, Direction, heterophilic, planetoid};
@@ -19,7 +19,8 @@ fn folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// Runs one test of this program with at most so many MiB of memory; what it says after "said: ".
+/// Runs one test of this program with at most `mebibytes` MiB of memory; returns the text that it prints
+/// after "said: ".
 fn within(mebibytes: u64, test: &str, folder: &Path) -> String {
     let limited = format!(
         "ulimit -v {}; exec \"$0\" --exact memory::{test} --nocapture",
@@ -79,7 +80,7 @@ fn train(set: &Dataset, x: &Csr<f32>) {
     ));
 }
 
-/// What a process of the tests below does: it reads a heterophilic set and trains on it.
+/// The work of a process of the tests below: it reads a heterophilic set and trains on it.
 #[test]
 fn read_npz() {
     let Some(folder) = folder() else { return };
@@ -89,7 +90,7 @@ fn read_npz() {
     }
 }
 
-/// What a process of the tests below does: it reads a citation set and trains on it.
+/// The work of a process of the tests below: it reads a citation set and trains on it.
 #[test]
 fn read_pickles() {
     let Some(folder) = folder() else { return };
@@ -99,7 +100,7 @@ fn read_pickles() {
     }
 }
 
-/// What a process of the tests below does: it reads a checkpoint.
+/// The work of a process of the tests below: it reads a checkpoint.
 #[test]
 fn read_checkpoint() {
     let Some(folder) = folder() else { return };

@@ -1,4 +1,4 @@
-//! The raw folders of the Open Graph Benchmark, on a small one of our making.
+//! The raw folders of the Open Graph Benchmark, tested with a small folder that we made.
 
 use emmy::data::{Direction, ogb};
 use std::io::Write;
@@ -38,7 +38,7 @@ fn a_folder_is_read_plain_and_compressed() {
     let set = ogb::load(folder.path(), None, Direction::Symmetrised).unwrap();
     assert_eq!((set.nodes(), set.feature_count(), set.classes), (5, 3, 2));
     assert_eq!(set.labels, [0, 1, 0, 1, 1]);
-    // The edge that is there twice counts once; both directions.
+    // A duplicate edge counts once; both directions are read.
     assert_eq!(set.graph.edges(), 8);
     assert!(set.graph.is_symmetric());
     assert_eq!(
@@ -68,7 +68,7 @@ fn a_folder_is_read_plain_and_compressed() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_file_and_line() {
+fn errors_name_the_file_and_the_line() {
     for (name, text, expected) in [
         (
             "raw/edge.csv",

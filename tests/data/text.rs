@@ -39,8 +39,8 @@ fn penn_treebank_has_its_known_counts() {
         symbols,
         "\n#$&'*-./0123456789<>N\\_abcdefghijklmnopqrstuvwxyz"
     );
-    // With a blank behind each symbol these are the files ptb.char.*.txt of tomsercu/lstm, whose hashes
-    // as git blobs, 84b890a8… and 940c7ea5…, were compared once.
+    // With a blank after each symbol these are the files ptb.char.*.txt of tomsercu/lstm, whose hashes as git
+    // blobs, 84b890a8… and 940c7ea5…, were compared once.
     let found = parts.map(|part| checksum(&text, part));
     assert_eq!(found, [0xc5d3_745f, 0xd9d3_2101, 0x324d_7597]);
     let lines = |part: &[u16]| text.decode(part).lines().count();
@@ -64,7 +64,7 @@ fn sentences_are_spelled_out() {
     assert_eq!(text.decode(&text.validation), "is_a\n");
     assert_eq!(text.decode(&text.test), "the_cat\n");
 
-    // What the training text has not, no model can have learnt.
+    // A model cannot have learnt characters that are not in the training text.
     write(&ptb, "ptb.test.txt", " a dog \n");
     let error = text::penn_treebank(Some(folder.path())).unwrap_err();
     let expected = "ptb: test text: expected characters among the 15 symbols of the text, found \

@@ -184,19 +184,19 @@ fn a_choice_without_a_cell_is_refused() {
         ),
         (
             &["--table", "2", "--layers", "2", "--layers", "3"],
-            "--layers: expected what some cell of the tables and figures asked for has, found \"3\"",
+            "--layers: expected a value of some cell in the chosen tables and figures, found \"3\"",
         ),
         (
             &["--table", "3", "--dataset", "cora", "--dataset", "texas"],
-            "--dataset: expected what some cell",
+            "--dataset: expected a value of some cell",
         ),
         (
             &["--table", "2", "--init", "bal-o", "--init", "identity"],
-            "--init: expected what some cell",
+            "--init: expected a value of some cell",
         ),
         (
             &["--table", "3", "--only", "ELU", "--only", "GELU"],
-            "--only: expected what some cell",
+            "--only: expected a value of some cell",
         ),
     ] {
         refused(&balance(&folder, args), reason);
@@ -268,7 +268,7 @@ fn a_run_that_grows_without_bound_is_an_outcome() {
     let folder = TempDir::new().unwrap();
     let (out, _) = succeeded(&balance(&folder, &karate("bal-o", &["--lr", "1e30"])));
     assert!(
-        out.contains("2 ended with a loss that is no finite number"),
+        out.contains("2 ended with a loss that is not a finite number"),
         "{out}"
     );
     for outcome in outcomes(&folder) {
@@ -334,7 +334,7 @@ fn graphs_and_features_are_read_as_asked() {
         "raw_features",
         ", features as published",
     );
-    // A citation graph has no direction, and the features of the others are as published anyway.
+    // A citation graph has no direction, and the other data sets have features as published anyway.
     assert_eq!(one("cora", &["--directed"]).1, one("cora", &[]).1);
     assert_eq!(one("texas", &["--raw-features"]).1, one("texas", &[]).1);
 }

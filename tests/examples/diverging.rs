@@ -1,4 +1,4 @@
-//! Runs whose loss grows without bound have no result, whichever epoch it happens in.
+//! Runs whose loss grows without bound have no result, in whichever epoch this happens.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn run(folder: &TempDir, more: &[&str]) -> (Option<i32>, Vec<serde_json::Value>,
 }
 
 #[test]
-fn a_network_that_is_no_number_after_the_last_epoch_is_no_result() {
+fn a_network_that_is_not_finite_after_the_last_epoch_has_no_result() {
     let folder = TempDir::new().unwrap();
     for lr in ["1e39", "1e30"] {
         let (code, lines, err) = run(&folder, &["1", "--lr", lr]);
@@ -117,7 +117,7 @@ fn schemes_made_for_relu_choose_it_and_say_so() {
                 "--init {init} is made for ReLU: {model} is trained with --activation relu"
             );
             assert!(err.contains(&said), "{err}");
-            // The run is the one with `--activation relu`, and another activation is used as given.
+            // The run is equal to that with `--activation relu`; another activation is used if it is given.
             let (_, typed, err) = with(model, init, &["--activation", "relu"]);
             assert!(typed == loss && !err.contains("made for ReLU"), "{err}");
             let (activation, other, err) = with(model, init, &["--activation", "elu"]);

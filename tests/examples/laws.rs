@@ -58,7 +58,7 @@ fn the_table_names_the_laws_that_are_not_declared() {
 }
 
 #[test]
-fn a_norm_with_an_eps_has_a_law_less() {
+fn a_norm_with_an_eps_has_one_law_less() {
     let folder = TempDir::new().unwrap();
     for (eps, found) in [("0", 16), ("0.01", 15)] {
         let args = ["--model", "preln-block", "--eps", eps, "--json"];
@@ -138,7 +138,7 @@ fn wrong_arguments_are_refused() {
 
 /// A training that diverges ends there and says so; the laws found are printed.
 #[test]
-fn a_training_that_diverges_is_told() {
+fn a_training_that_diverges_is_reported() {
     let folder = TempDir::new().unwrap();
     let args = [
         "--model",

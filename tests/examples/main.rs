@@ -52,8 +52,8 @@ fn command(name: &str, folder: &TempDir, args: &[&str]) -> Command {
     command
 }
 
-/// Lets a command run in a folder with nothing of the user's: no data files, and no place among the processes
-/// of an engine that may have started these tests.
+/// Lets a command run in an isolated folder: without data files of the user, and without the environment
+/// variables of an engine that may have started these tests.
 fn isolate(command: &mut Command, folder: &TempDir) {
     command
         .current_dir(folder.path())

@@ -1,4 +1,4 @@
-//! Every model of `cora` trains, in the memory that was estimated for it before.
+//! Every model of `cora` trains within the memory that was estimated for it.
 
 use super::*;
 use crate::support::memory::needed;
@@ -46,7 +46,7 @@ const CASES: [Case; 9] = [
     }),
 ];
 
-/// What a run of `cora` prints, and the most memory it had while it was looked at, in bytes.
+/// The output of a run of `cora`, and the largest memory that was measured during the run, in bytes.
 fn run(args: &[&str]) -> (String, f64) {
     let folder = TempDir::new().unwrap();
     let common = [
@@ -108,7 +108,7 @@ fn every_model_trains_in_the_memory_that_is_estimated() {
             mib(needed)
         );
         assert!(data > 0.0 && peak - data <= needed, "{what}");
-        // Else it would refuse what can be trained.
+        // A larger estimate would refuse networks that can be trained.
         assert!(needed < 4.0 * (peak - data) + 16_777_216.0, "{what}");
     }
 }

@@ -114,7 +114,7 @@ fn the_split_is_the_one_asked_for() {
         let (out, _) = succeeded(&cora(&folder, &[&args[..], &more].concat()));
         json(&out)[0]["final_loss"].as_f64().unwrap()
     };
-    // The masks of the small set move on from split to split, and come round with the third.
+    // The masks of the small set move on from split to split; after three splits they repeat.
     assert_ne!(loss("0"), loss("1"));
     assert_eq!(loss("0"), loss("3"));
 }
@@ -231,7 +231,7 @@ fn scores_are_normalised_where_there_are_some() {
         &cora(&folder, &["--model", "gatv2", "--score-norm", "lipschitz"]),
         "--score-norm: expected --model gat or gt, found gatv2",
     );
-    // The name that the graph transformer had.
+    // The former name of the graph transformer.
     let old = [
         "--dataset",
         "karate",
@@ -274,7 +274,7 @@ fn a_summary_is_a_table_of_the_layers_on_the_data() {
 
 /// Every norm of nodes and residuals change the training; `--watch` shows the layers, and changes nothing.
 #[test]
-fn norms_residuals_and_the_look_at_layers() {
+fn norms_residuals_and_watching_layers() {
     let folder = TempDir::new().unwrap();
     let run = |more: &[&str]| {
         let args = [

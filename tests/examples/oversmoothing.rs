@@ -41,7 +41,7 @@ fn a_cell_is_named_and_answered_with_one_object() {
     ] {
         assert_eq!(object[key], value, "{key}");
     }
-    // s is that of the better mean validation accuracy; its two runs are those that are told.
+    // The s with the better mean validation accuracy is chosen; its two runs are reported.
     let lines =
         json(&std::fs::read_to_string(folder.path().join("results/oversmoothing.jsonl")).unwrap());
     assert_eq!(lines.len(), 4);

@@ -1,4 +1,4 @@
-//! What the programs read and write: regular files, and one run at a place.
+//! The files that the programs read and write: only regular files, and only one run per place.
 #![cfg(unix)]
 
 use super::*;
@@ -29,7 +29,7 @@ fn pipes_and_devices_are_refused_at_once() {
 }
 
 #[test]
-fn names_are_shown_without_what_steers_a_terminal() {
+fn names_are_shown_without_control_characters() {
     let folder = TempDir::new().unwrap();
     let name = "a\u{1b}[2J\nb.ckpt";
     let output = cora(&folder, &["--dataset", "karate", "--resume", name]);

@@ -169,7 +169,7 @@ fn sizes_beyond_memory_and_threads_beyond_reason_are_refused_at_once() {
 /// Help that cannot be written, as on a full disk, is an error.
 #[cfg(target_os = "linux")]
 #[test]
-fn help_that_nobody_can_read_is_an_error() {
+fn help_that_cannot_be_written_is_an_error() {
     let folder = TempDir::new().unwrap();
     for name in ["cora", "balance"] {
         for option in ["--help", "--version"] {

@@ -121,7 +121,7 @@ fn every_setting_makes_another_run() {
             losses.push(last.clone());
         }
     }
-    // Features have no padding in images alone.
+    // Only images have no padding, so only there can features be compared.
     let folder = TempDir::new().unwrap();
     let v2 = ["--depth", "1", "--norm", "contra-v2"];
     assert_eq!(objects("vision", &folder, &v2).len(), 1);
@@ -133,7 +133,7 @@ fn every_setting_makes_another_run() {
 }
 
 #[test]
-fn without_data_images_are_drawn_and_it_is_said() {
+fn without_data_images_are_drawn_and_a_line_says_so() {
     let folder = TempDir::new().unwrap();
     let (out, err) = succeeded(&run("vision", &folder, &["--steps", "1"]));
     assert!(
@@ -185,7 +185,9 @@ fn files_are_read() {
     let args = ["--data", &place, "--depth", "1", "--norm", "none"];
     let (_, err) = succeeded(&run("vision", &folder, &args));
     assert!(
-        err.contains("only the test images were found; 54 of them train, 6 test"),
+        err.contains(
+            "only the test images were found; 54 of them are for training, 6 for the test"
+        ),
         "{err}"
     );
     write(
@@ -295,8 +297,8 @@ fn arguments_that_choose_nothing_are_refused() {
     }
 }
 
-/// At the start the effective rank of sentences falls in twelve blocks, and ContraNorm behind the residual
-/// holds it; before the residual it does nothing yet.
+/// Before training, the effective rank of sentences falls in twelve blocks. ContraNorm after the residual
+/// keeps it; ContraNorm before the residual has no effect yet.
 #[test]
 fn contranorm_holds_the_rank_of_a_deep_encoder() {
     let folder = TempDir::new().unwrap();
@@ -416,7 +418,7 @@ fn pretrained_weights_are_read_under_both_names() {
         (name.as_str(), view.unwrap())
     });
     std::fs::write(&theirs, safetensors::serialize(views, None).unwrap()).unwrap();
-    // Ours has as many places as the encoder: the first of theirs.
+    // Our encoder has fewer places: it takes the first ones of the file.
     let first = bert
         .positions
         .weight

@@ -80,7 +80,7 @@ fn schemes() -> impl Strategy<Value = Initialization> {
     })
 }
 
-/// The largest relative c of a model once initialised.
+/// The largest relative c of an initialised model.
 fn initialised<F: Real>(model: &Model, scheme: &Initialization, seed: u64) -> f64 {
     fn worst<F: Real>(mut model: impl Traced<F>, scheme: &Initialization, seed: u64) -> f64 {
         scheme.apply(&mut model, seed).unwrap();
@@ -90,7 +90,7 @@ fn initialised<F: Real>(model: &Model, scheme: &Initialization, seed: u64) -> f6
     let widths = |hidden: &[usize]| {
         let mut hidden = hidden.to_vec();
         if let WeightInit::Identity | WeightInit::LooksLinearIdentity = scheme.base {
-            // Between different widths an identity has rows or columns of zeros, which no factor balances.
+            // Between different widths an identity has rows or columns of zeros, which no factor can balance.
             let first = hidden[0];
             hidden.fill(first);
         }

@@ -8,7 +8,7 @@ use emmy::nn::{Activation, Conv, GraphNetConfig, Module, Pass, Traced};
 use emmy::{Tape, Tensor, data, init};
 use ndarray::{Array2, concatenate, s};
 
-/// [[x, −x], [−x, x]] or the part of it that is asked for.
+/// [[x, −x], [−x, x]] or a part of it.
 fn mirrored(d: &Array2<f64>, rows: bool, columns: bool) -> Array2<f64> {
     let along = |axis, d: &Array2<f64>| concatenate![ndarray::Axis(axis), *d, -d];
     let d = if columns { along(1, d) } else { d.clone() };
@@ -158,7 +158,8 @@ fn halve(model: &mut impl Module<f64>) {
     }
 }
 
-/// The output of a graph network with its activation, and of the same without and with halved weights.
+/// The output of a graph network with its activation, and of the same network without activation and with
+/// halved weights.
 fn both(config: GraphNetConfig, scheme: Initialization) -> [Tensor<f64>; 2] {
     let (x, adjacency) = club();
     let mut net = graph_net::<f64>(config);

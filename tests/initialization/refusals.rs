@@ -126,7 +126,7 @@ fn a_first_layer_of_zeros_or_worse_is_refused() {
     );
     let error = balance([f64::INFINITY, 1.0], 0.0).unwrap_err();
     assert!(error.contains("found squared norm inf"));
-    // A parameter that is zero stays so; one that is not has β, like any other.
+    // A parameter that is zero stays zero; one that is not gets β, like any other.
     let found = balance([3.0, 4.0], 0.0).unwrap();
     approx::assert_relative_eq!(found[..2], [0.6 * 2.0_f64.sqrt(), 0.8 * 2.0_f64.sqrt()][..]);
     let found = balance([0.0; 2], -7.0).unwrap();

@@ -5,7 +5,7 @@ use emmy::init;
 use emmy::init::{Initialization, WeightInit};
 use emmy::nn::{Activation, Conv, GraphNetConfig, Module, Traced};
 
-/// The standard deviation about 0 of all numbers of parameters with this ending.
+/// The standard deviation about 0 of all entries of parameters whose names have this ending.
 fn deviation(model: &impl Module<f64>, ending: &str) -> f64 {
     let all = model.parameters();
     let found: Vec<f64> = (all.iter().filter(|(name, _)| name.ends_with(ending)))
@@ -102,7 +102,7 @@ fn biases_and_skip_connections_are_zero_and_weights_are_not() {
 }
 
 #[test]
-fn what_no_port_names_stays_as_it_is() {
+fn parameters_without_a_port_stay_as_they_are() {
     let mut net = Averaged::<f64>::new(&[4, 4, 4, 2], 2, true);
     let (unnamed, weights) = (net.unnamed.clone(), numbers(&net.layers));
     for (name, scheme) in Initialization::NAMED {
@@ -116,7 +116,7 @@ fn what_no_port_names_stays_as_it_is() {
 fn the_seed_decides() {
     let start = |scheme: Initialization, seed| {
         let mut net = graph_net::<f64>(config(SEPARATE, 3, 5, 2));
-        // The values before do not matter.
+        // The earlier values do not matter.
         for p in net.tensors_mut() {
             *p = init::normal(p.shape(), 1.0, &mut init::rng(seed + 10));
         }

@@ -218,7 +218,7 @@ fn sparse_features_give_what_dense_ones_give() {
             let size = h.fold(1.0_f64, |m, x| m.max(x.abs()));
             approx::assert_abs_diff_eq!(g, h, epsilon = 1e-12 * size);
             let name = &net.parameters()[k].0;
-            // Softmax does not see what is added to all scores.
+            // Softmax does not change if one number is added to all scores.
             assert!(
                 name.ends_with("key.bias") || h.iter().any(|x| *x != 0.0),
                 "{config:?}: {name} has no gradient"

@@ -115,8 +115,8 @@ fn normalised(x: &[f64], gain: &[f64], eps: f64) -> (f64, f64) {
     (stretch(&j), (var + eps).sqrt())
 }
 
-/// J = diag(γ) (C − z zᵀ / D) / √(var x + ε), C taking the mean away. From D = 3 on there is a direction that
-/// both C and z leave alone.
+/// J = diag(γ) (C − z zᵀ / D) / √(var x + ε), where C subtracts the mean. From D = 3 on there is a direction
+/// that C and z zᵀ do not change.
 #[test]
 fn a_layer_norm_of_equal_gains_stretches_by_gain_over_deviation() {
     for (n, gain, eps) in [
@@ -145,8 +145,9 @@ fn a_layer_norm_of_equal_gains_stretches_by_gain_over_deviation() {
     }
 }
 
-/// With gains that differ max |γ| / √(var x + ε) is a bound and not the constant, and with two numbers it is
-/// far from it: there only the direction of z is left, of which ε alone lets something through.
+/// If gains differ, max |γ| / √(var x + ε) is a bound and not the constant. With two numbers it is far from
+/// the constant: there only the direction of z is left, and J is not zero in this direction only because of
+/// ε.
 #[test]
 fn with_two_numbers_or_unequal_gains_that_is_a_bound_only() {
     for x in rows(4).filter(|x| x.iter().any(|x| x.abs() > 0.5)) {

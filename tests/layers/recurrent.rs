@@ -1,4 +1,4 @@
-//! LSTM and GRU over sequences: against their cells, in parts, and how they begin.
+//! LSTM and GRU over sequences: compared with their cells, computed in parts, and their first values.
 
 mod operation;
 mod pytorch;
@@ -12,7 +12,7 @@ fn normal<F: Real>(shape: &[usize], seed: u64) -> Tensor<F> {
     init::normal(shape, 1.0, &mut init::rng(seed))
 }
 
-/// All numbers one behind the other.
+/// All numbers one after the other.
 fn flat<'t, F: Real>(parts: &[Var<'t, F>]) -> Var<'t, F> {
     let parts: Vec<_> = parts.iter().map(|p| p.reshape(&[-1])).collect();
     Var::concat(&parts, 0)
@@ -147,9 +147,9 @@ fn two_halves_are_one_sequence() {
     assert_abs_diff_eq!(half(whole, false).value(), second.value(), epsilon = 1e-14);
 }
 
-/// What is on the tape does not depend on the number of steps.
+/// The number of nodes on the tape does not depend on the number of steps.
 #[test]
-fn a_step_costs_the_tape_nothing() {
+fn the_tape_does_not_grow_with_the_number_of_steps() {
     let lstm = Lstm::<f32>::new(3, 4, 2, &mut init::rng(0));
     let gru = Gru::<f32>::new(3, 4, 2, &mut init::rng(0));
     let nodes = |steps: usize| {

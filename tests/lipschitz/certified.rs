@@ -1,4 +1,5 @@
-//! The language model with a chosen constant: its parts, its certificate while it trains, and from below.
+//! The language model with a chosen constant: its parts, its certificate during the training, and lower
+//! bounds.
 
 use super::support::{near, tokens};
 use emmy::lipschitz::{Lp, Objective, Search, Upper, jacobian_norm, quotient};
@@ -33,7 +34,8 @@ fn embedded(model: &Model) -> Tensor<f64> {
     model.embedded(&pass, &SYMBOLS, 1).value()
 }
 
-/// Steps of gradient descent on the loss of a sequence, each as long as the weights are large.
+/// Steps of gradient descent on the loss of a sequence; the length of each step is proportional to the size
+/// of the weights.
 fn trained(model: &mut Model, steps: usize) -> [f64; 2] {
     let mut seen = [0.0; 2];
     for step in 0..=steps {
@@ -70,7 +72,7 @@ fn almost_orthogonal_maps_do_not_expand() {
         let mut layer = AlmostOrthogonal::new(input, out, true, &mut init::rng(seed as u64));
         let first = norm(&layer);
         assert!(0.3 < first && first < 1.0 + 1e-12, "{first}");
-        // All rows alike: without the sums of the others the norm would be √out.
+        // All rows equal: without the sums over the other rows the norm would be √out.
         let row = tokens(1, input, seed as u64);
         layer.weight = row
             .broadcast(vec![out, input])
@@ -94,8 +96,8 @@ fn almost_orthogonal_maps_do_not_expand() {
     assert_eq!(norm(&layer), 0.0);
 }
 
-/// Quotient ≤ norm of the Jacobian, also the largest found by ascent, ≤ the certificate ≤ the constant: as
-/// the model starts, after training, and with factors that are as large as one likes.
+/// Quotient ≤ norm of the Jacobian (also the largest found by ascent) ≤ the certificate ≤ the constant: at
+/// the start, after training, and with very large factors.
 #[test]
 fn the_constant_holds_whatever_the_weights_are() {
     let mut model = model(2.0);
@@ -173,7 +175,7 @@ fn a_tightened_model_predicts_the_same() {
     }
 }
 
-/// In f32 the certificate holds too: norms are rounded outward, and a thousandth of the constant is left to
+/// In f32 the certificate holds too: norms are rounded up, and a thousandth of the constant is reserved for
 /// the rounding of the divisors.
 #[test]
 fn the_certificate_of_small_numbers() {
@@ -185,8 +187,9 @@ fn the_certificate_of_small_numbers() {
     assert!(1.99 < tight && tight <= 2.0, "{tight}");
 }
 
-/// A divisor that is made of norms of the weights has a part in the laws of attention: 2-norms leave turns,
-/// the ∞-norm leaves nothing, and a divisor that is a constant for derivatives changes nothing.
+/// A divisor that consists of norms of the weights affects the laws of attention: with 2-norms the laws of
+/// rotations are left, with the ∞-norm none, and a divisor that is a constant for derivatives changes
+/// nothing.
 #[test]
 fn the_laws_of_attention_that_is_divided_by_its_bound() {
     for (p, stop_gradient, expected) in [

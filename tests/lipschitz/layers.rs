@@ -82,7 +82,7 @@ fn layer_norm() {
             .get();
         near(everywhere, 1.7 / 0.3f64.sqrt(), 1e-12);
     }
-    // D = 2: rows have two values, and what is left of the Jacobian is small.
+    // D = 2: rows have two values, and the Jacobian is small.
     let tape = Tape::new();
     let x = tape.var(tensor(&[1, 2], vec![0.0, 0.5]));
     let y = x.layer_norm(None, None, 0.01);

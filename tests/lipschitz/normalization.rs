@@ -311,8 +311,8 @@ fn on_graphs_per_neighbourhood() {
     }
 }
 
-/// E6: the published code divides by the norm of the edge's own source where the target's should stand. Where
-/// the target is large and hears no self-loop, its scores are not bounded.
+/// E6: the published code divides by the norm of the edge's own source instead of the norm of the target. If
+/// the target is large and has no self-loop, its scores are not bounded.
 #[test]
 fn the_published_divisor_does_not_bound_the_scores() {
     let graph = Graph::new(3, &[(0, 2), (1, 2)], Duplicates::Reject, SelfLoops::Reject).unwrap();
@@ -348,7 +348,8 @@ fn the_published_divisor_does_not_bound_the_scores() {
         .of_edges(edges, z, [a, a])
         .value();
     let squares = z.value().mapv(|z| z * z);
-    // Node 2 with two heads reads entry 2 of the flattened table: node 1, head 0, which hears nobody.
+    // Node 2 with two heads reads entry 2 of the flattened table: node 1, head 0, and node 1 has no
+    // neighbours.
     let expected = 0.25 / (4f64.sqrt() * squares[[0, 1, 0]].sqrt());
     near(factors[[0, 1]], expected, 1e-9);
 }
@@ -394,9 +395,8 @@ fn neighbourhoods_of_zeros_have_gradients() {
     assert!(pass.gradients(loss).iter().flatten().all(|g| g.is_finite()));
 }
 
-/// Scores of GAT are at most ¼ under the norm, so behind the LeakyReLU they lie in [−0.05, 0.25]: of the
-/// coefficients of a neighbourhood none is more than e^0.3 = 1.35 times another. Attention is then nearly a
-/// mean.
+/// Scores of GAT are at most ¼ in size under the norm, so after the LeakyReLU they are in [−0.05, 0.25]: no
+/// coefficient of a neighbourhood is more than e^0.3 = 1.35 times another. So attention is nearly a mean.
 #[test]
 fn normalised_gat_is_nearly_a_mean() {
     let mut widest = 1.0_f64;

@@ -1,4 +1,4 @@
-//! What is read off a tape: which number, as a formula, and what is said where there is none.
+//! Bounds that are read off a tape: the number, the formula, and the error if there is no bound.
 
 use emmy::lipschitz::{Bound, Domain, Lp, Upper, bound, state};
 use emmy::{Tape, Var, autodiff::grad, init, ndarray::array, nn::Trace, tensor::tensor};
@@ -98,12 +98,12 @@ fn an_operation_without_a_bound_is_named() {
     );
     let own = x.unary("relu", x.value(), |p| p.gy());
     assert!(error(own).contains("an operation of a user's own"));
-    // The same operation with a bound that its author states.
+    // The same operation with a bound that its author declares.
     let own = state(own, &[x], [(Lp::Two, Bound::number(&tape, Upper::ONE))]);
     let read = bound(own * 2.0, x, Lp::Two, Domain::Everywhere).unwrap();
     assert_eq!(read.upper().get(), 2.0);
     assert!(error(x * x).contains("have no limits"));
-    // The name of such an operation says nothing of its values either: a product with it has no limits.
+    // The name of such an operation says nothing about its values either: a product with it has no limits.
     let limited = x.tanh();
     let named = limited.unary("tanh", limited.value() * 100.0, |p| p.gy() * 100.0);
     let named = state(
@@ -115,14 +115,14 @@ fn an_operation_without_a_bound_is_named() {
 }
 
 #[test]
-fn what_does_not_depend_on_the_input_does_not_move() {
+fn values_that_do_not_depend_on_the_input_have_constant_zero() {
     let tape = Tape::<f64>::new();
     let (x, w) = (tape.scalar(1.0), tape.scalar(2.0));
     let read = bound(w.exp(), x, Lp::Two, Domain::Everywhere).unwrap();
     assert_eq!(read.upper(), Upper::ZERO);
 }
 
-/// A model's forward function is all that is needed; the table has a row per layer.
+/// Only the forward function of a model is needed; the table has one row per layer.
 #[test]
 fn a_model_is_read_by_its_trace() {
     let rng = &mut init::rng(3);

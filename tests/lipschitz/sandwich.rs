@@ -1,5 +1,5 @@
-//! Difference quotient ≤ estimate of the local constant ≤ local bound ≤ bound on a set ≤ global bound, as far
-//! as there are such bounds, for operations, layers and models.
+//! Difference quotient ≤ estimate of the local constant ≤ local bound ≤ bound on a set ≤ global bound, if
+//! these bounds exist, for operations, layers and models.
 
 use emmy::lipschitz::{Domain, Lower, Lp, Upper, bound, jacobian_norm, local, quotient};
 use emmy::{Tape, Tensor, Var, init};
@@ -65,7 +65,8 @@ impl Subject<'_> {
                     p,
                     seed,
                 );
-                // Quotients: near, and far; towards the top singular direction they come close to the norm.
+                // Quotients of near and of distant points; in the direction of the largest singular value
+                // they come close to the norm.
                 for size in [1e-4, 0.3, 3.0] {
                     let step = init::normal::<f64>(&self.shape[..], size, rng);
                     let mut other = (&x + &step).into_shared();
@@ -176,7 +177,7 @@ fn of_operations() {
             |x| x.layer_norm(Some(constant(x, &[3], 5)), Some(constant(x, &[3], 6)), 1e-3),
             ALL,
         ),
-        // Without a gain a small bias is no factor.
+        // Without a gain, a small bias has little effect.
         (
             "layer_norm, bias",
             |x| x.layer_norm(None, Some(constant(x, &[3], 6) * 1e-3), 0.1),

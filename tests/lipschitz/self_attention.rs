@@ -1,5 +1,5 @@
-//! "The Lipschitz Constant of Self-Attention" (Kim, Papamakarios and Mnih, ICML 2021): its theorems, and what
-//! of them does not hold as printed (E2, E3, E13, E14).
+//! "The Lipschitz Constant of Self-Attention" (Kim, Papamakarios and Mnih, ICML 2021): its theorems,
+//! including those that do not hold as printed (E2, E3, E13, E14).
 
 use super::support::{near, tokens};
 use emmy::autodiff::jacobian;
@@ -107,7 +107,8 @@ fn dot_product_attention_is_not_lipschitz() {
     }
     let at = |t: f64| norm_at(&f, &tensor(&[3, 1], vec![0.0, t, -t]));
     assert!(at(100.0) > 50.0 * at(10.0) && at(1000.0) > 50.0 * at(100.0));
-    // Biases of queries and keys do not help (Appendix D): they shift where the norm is large.
+    // Biases of queries and keys do not help (Appendix D): they only shift the inputs at which the norm is
+    // large.
     let mut biased = layer(AttentionConfig::new(1, 1), 0);
     for map in [&mut biased.query, &mut biased.value, &mut biased.output] {
         map.weight.fill(1.0);
@@ -120,8 +121,8 @@ fn dot_product_attention_is_not_lipschitz() {
     assert!(at(1000.0) > 50.0 * at(100.0));
 }
 
-/// E13: "all weights ≠ 0" does not make dot-product attention unbounded; W_Q W_Kᵀ ≠ 0 and a part of the
-/// output that survives do.
+/// E13: "all weights ≠ 0" does not make dot-product attention unbounded; it is necessary that W_Q W_Kᵀ ≠ 0
+/// and that a part of the output does not vanish.
 #[test]
 fn weights_that_are_not_zero_may_still_give_a_linear_map() {
     // W_Q reads the first feature into the first neuron of the head, W_K the first into the second.
@@ -257,7 +258,7 @@ fn the_bound_is_tight_up_to_a_constant() {
     }
 }
 
-/// Contractive blocks x + y are inverted by fixed point, to 1e-10 within the predicted number of steps.
+/// A fixed-point iteration inverts contractive blocks x + y to 1e-10 within the predicted number of steps.
 #[test]
 fn contractive_attention_is_inverted() {
     for (seed, c) in [(0, 0.5), (1, 0.7), (2, 0.9)] {
@@ -312,12 +313,13 @@ fn a_factor_of_one_does_not_suffice() {
         .unwrap_err()
         .to_string();
     assert!(refused.contains("need not be invertible"), "{refused}");
-    // Without a promise it may be tried, and here it comes to another x.
+    // The iteration can be tried without a guarantee; here it ends at another x.
     let tried = iterate(g, &y, 50).unwrap();
     assert!((tried.x[[0, 0]] - 3.0).abs() > 1.0);
 }
 
-/// The divisor differentiates: a training step changes it, and with stopped gradients not through it.
+/// Derivatives flow through the divisor, and a training step changes it; with stopped gradients none flow
+/// through it.
 #[test]
 fn derivatives_flow_through_the_divisor() {
     let mut f = contractive(4, 2, 0.9, Lp::Inf, 5);

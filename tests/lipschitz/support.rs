@@ -1,4 +1,4 @@
-//! What several tests use.
+//! Tools that several tests use.
 
 use emmy::{Tensor, init};
 

@@ -84,7 +84,7 @@ fn infinite_elements_of_a_logsumexp() {
 }
 
 /// Masks that broadcast over leading, middle and trailing axes, along each axis: the same as the mask written
-/// out, and as the elements that take part alone.
+/// out, and as only the elements that the mask keeps.
 #[test]
 fn masks_broadcast_along_any_axis() {
     let shape = [3, 4, 5];

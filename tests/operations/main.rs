@@ -1,4 +1,4 @@
-//! The engine and the operations: values, derivatives, refusals, and what a trace claims of them.
+//! The engine and the operations: values, derivatives, errors, and the claims of a trace about them.
 
 mod check_grads;
 mod contracts;

@@ -1,5 +1,5 @@
-//! A violated contract: the message begins with the operation that was called, and the location is the line
-//! that called it.
+//! A violated contract: the message begins with the operation that was called, and its location is the line
+//! of the call.
 
 use crate::registry::operations;
 use emmy::autodiff::{checkpoint, grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
@@ -373,7 +373,7 @@ fn the_message_begins_with_the_operation_and_points_at_the_caller() {
 
 #[test]
 fn every_operation_that_can_be_refused_is_above() {
-    // They take one operand of any shape, and numbers that are all allowed.
+    // These operations take one operand of any shape, and all numbers are allowed.
     let never = "neg add_scalar sub_scalar scale div_scalar scalar_add scalar_sub scalar_mul scalar_div powf exp ln sqrt abs sin cos \
         tanh sigmoid relu leaky_relu elu gelu normal_cdf gelu_tanh silu softplus square sum_all mean_all \
         max_all min_all frobenius_norm";

@@ -316,8 +316,8 @@ fn no_claim_about_a_norm_is_false() {
     }
 }
 
-/// ContraNorm in forms that turn, keep the size, or do neither; parameters that would write neurons are left
-/// out.
+/// ContraNorm in forms that rotate with their input, carry its size, or do neither; parameters that would
+/// write neurons are left out.
 fn contra_norms(eps: f64) -> impl Iterator<Item = ContraConfig> {
     let of = move |config: ContraConfig| {
         let after = [After::Nothing, After::UnitRows, After::LayerNorm { eps }];
@@ -344,8 +344,8 @@ fn contra_norms(eps: f64) -> impl Iterator<Item = ContraConfig> {
     forms.into_iter().flat_map(of)
 }
 
-/// The passages that the layers of the library state in their ports: each change of real rows does to the
-/// output what they say, and what they call broken is broken.
+/// The passages that the layers of the library state in their ports: each change of real rows has the stated
+/// effect on the output, and changes that are stated as broken are broken.
 #[test]
 fn the_passages_of_norms_are_true_and_complete() {
     let pair = |mode, eps, reading| {

@@ -231,7 +231,7 @@ proptest! {
         let case = (operation.draw)(&mut Sampler::new(seed));
         let found = value(&case, &case.args);
         close(&found, &(case.reference)(&case.args), 1e-12, operation.name);
-        // The mean of nothing is NaN, and has no derivative.
+        // The mean over no elements is NaN, and has no derivative.
         prop_assume!(!found.iter().any(|y| y.is_nan()));
         if let Err(error) = check_grads(|x| (case.function.f64)(x), &case.args) {
             prop_assert!(error.to_string().contains("does not vanish"), "{}: {error}", operation.name);

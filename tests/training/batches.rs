@@ -151,7 +151,7 @@ fn an_epoch_is_a_step_per_batch() {
         let mean = steps.iter().map(|s| s.loss).sum::<f64>() / 3.0;
         assert_eq!(history.training_loss(record.epoch), mean);
     }
-    // Every epoch sees every example once, in an order of its own.
+    // Every epoch uses every example once, in a new order.
     let orders: Vec<Vec<usize>> = seen.chunks(3).map(<[_]>::concat).collect();
     for order in &orders {
         let mut sorted = order.clone();
@@ -365,7 +365,7 @@ fn an_epoch_without_batches_is_refused() {
 }
 
 #[test]
-fn a_loss_that_is_not_finite_is_told_with_its_step() {
+fn a_loss_that_is_not_finite_is_reported_with_its_step() {
     let task = Product::new(0.0);
     let mut trainer = trainer(TrainConfig {
         algorithm: Algorithm::SGD,

@@ -77,7 +77,8 @@ fn records_have_the_norms_before_clipping() {
     assert_eq!(norms(Some(Clip::GlobalNorm(1e-3))), norms(None));
 }
 
-/// The decay of a path holds for all of that part and for no name that only begins alike; roles come first.
+/// The decay of a path applies to the whole part at this path, and not to a name that only begins in the same
+/// way. Roles come first.
 #[test]
 fn decay_can_differ_by_paths() {
     let paths = |paths: &[(&str, f64)]| -> Vec<(String, f64)> {

@@ -75,7 +75,7 @@ fn the_monitor_finds_the_largest_delta() {
     }
 }
 
-/// Passes its points on to another observer, with one entry of the gradients changed in one epoch.
+/// Passes points on to another observer, with one entry of the gradients changed in one epoch.
 struct Tampering<'a> {
     monitor: &'a mut LawMonitor,
     changes: Vec<(usize, [usize; 2], f64)>,
@@ -136,7 +136,7 @@ fn what_is_not_a_number_is_the_worst_and_the_first_of_them_stays() {
 }
 
 #[test]
-fn of_gradients_that_are_zero_there_is_no_share() {
+fn there_is_no_share_if_all_gradients_are_zero() {
     let net = setting(0.0).net();
     let zeros: Vec<_> = (net.tensors().iter().map(|x| x.mapv(|_| 0.0).into_shared())).collect();
     let point = Point {
@@ -154,7 +154,7 @@ fn of_gradients_that_are_zero_there_is_no_share() {
 }
 
 #[test]
-fn nothing_watched_is_nothing_found() {
+fn without_laws_nothing_is_found() {
     let setting = setting(0.0);
     let net = setting.net();
     let mut monitor = LawMonitor::new(Vec::new());

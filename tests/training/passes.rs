@@ -105,7 +105,8 @@ fn dropout_that_sets_in_late_does_not_reach_the_evaluation() {
         epochs: 12,
         ..TrainConfig::default()
     };
-    // Random from the 6th epoch on; before that a seed is drawn, and not used, or none is drawn and passes are shared.
+    // Random from the 6th epoch on. Before that, either a seed is drawn and not used, or no seed is drawn and
+    // passes are shared.
     let run = |always_draws: bool| {
         let trained = std::cell::Cell::new(0);
         setting.fit_with(config.clone(), |net, pass| {

@@ -35,7 +35,7 @@ fn the_first_epoch_and_every_kth_are_sampled() {
 
 #[test]
 #[should_panic(expected = "recorder: a sample every 0 epochs")]
-fn a_sample_every_no_epochs_is_refused() {
+fn a_sample_every_0_epochs_is_refused() {
     let net = setting(0.0).net();
     let _ = Recorder::new(&net, net.laws(), 0);
 }

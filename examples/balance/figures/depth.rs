@@ -37,7 +37,7 @@ fn set_name(set: &str) -> &'static str {
 
 fn one_by_depth(plan: &Plan, runs: &Runs, (title, label): (&str, &str), rows: &[&str]) -> Panel {
     let is_accuracy = label.starts_with("test");
-    // A run without a finite epoch has neither.
+    // A run without an epoch with finite losses has neither.
     let value = |run: &Run| {
         accuracy(run).map(|accuracy| match is_accuracy {
             true => accuracy,

@@ -15,7 +15,7 @@ use depth::by_depth;
 use plotters::style::RGBColor;
 use recorded::{conservation, gradients};
 
-/// A figure of the paper; none if too little is finished to draw it.
+/// A figure of the paper; `None` if too few cells are finished to draw it.
 pub fn figure(number: u32, plan: &Plan, runs: &Runs) -> Option<Figure> {
     let panels: Vec<Panel> = match number {
         2 => conservation(plan, runs),
@@ -50,7 +50,7 @@ pub fn figure(number: u32, plan: &Plan, runs: &Runs) -> Option<Figure> {
 /// The schemes of Table 1.
 const ALL: [&str; 4] = ["Xav", "Xav_Z", "Bal_X", "Bal_O"];
 
-/// The colour of a column: that of its scheme, independent of which others are finished.
+/// The colour of a column: that of its scheme, whichever other columns are finished.
 fn colour_of(column: &str) -> RGBColor {
     let known = [
         &ALL[..],

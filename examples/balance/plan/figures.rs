@@ -74,8 +74,7 @@ impl Choice {
     fn conservation(&self) -> Vec<Drawn> {
         let mut out = Vec::new();
         for (rule, name) in [(Rule::Sgd, "SGD"), (Rule::Adam, "Adam")] {
-            // Adam's loss is below the threshold after thirty epochs; δ is to be shown after that,
-            // too.
+            // Adam's loss is below the threshold after thirty epochs, but the figure shows δ after that too.
             let cell = Cell {
                 loss_threshold: None,
                 ..self.recorded(3, "xavier", rule, 0.1)

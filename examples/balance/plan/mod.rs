@@ -190,8 +190,8 @@ impl Choice {
         }
     }
 
-    /// The chosen cells, trained by gradient descent as in Table 2. Settings that are not named are
-    /// those of the demonstration.
+    /// The chosen cells, trained by gradient descent as in Table 2. Settings that the command line does not
+    /// name are those of the demonstration.
     pub fn cells(&self) -> Plan {
         let or = |given: &[String], default: &[&str]| match given {
             [] => default.iter().map(|&s| s.to_owned()).collect(),

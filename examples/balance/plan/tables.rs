@@ -126,9 +126,9 @@ impl Choice {
         }
     }
 
-    /// Table 6 under the settings of Table 2: the paper does not give those of Table 6, and where both tables
-    /// have the same cell their numbers differ. LipschitzNorm is of GAT's scores (v1); its initialisation is
-    /// not given either and is Xavier's here.
+    /// Table 6 under the settings of Table 2. The paper does not give the settings of Table 6; where both
+    /// tables have the same cell, their numbers differ. LipschitzNorm divides the scores of GAT (v1). The
+    /// paper does not give its initialisation either; here it is Xavier's.
     fn table_6(&self) -> Plan {
         let mut entries = Vec::new();
         for (dataset, numbers) in numbers::TABLE_6 {

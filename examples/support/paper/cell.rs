@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// struct Attention { dataset: String, norm: Norm, layers: usize, seed: u64 }
 /// ```
 pub trait Cell: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync {
-    /// What several cells read and is loaded once; `()` if there is nothing to load.
+    /// Data that several cells read and that are loaded once; `()` if there is nothing to load.
     type Data: Send + Sync;
 
-    /// The result of a run. It holds nothing that differs from run to run: time and machine stand in
+    /// The result of a run. It has nothing that differs from run to run: time and machine are in
     /// [`Finished`], whose keys it must not use. Its text is a few words for the line that reports the run.
     type Outcome: Display + Serialize + DeserializeOwned + Send + Sync;
 
@@ -32,12 +32,12 @@ pub trait Cell: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync {
     }
 
     /// The approximate work of the run, in any unit that all cells of a paper share. It must not depend on
-    /// the machine, and not on data: cells are shared out by it before any data are loaded.
+    /// the machine or on data: it is used to divide the cells among shards before any data are loaded.
     fn cost(&self) -> u64 {
         1
     }
 
-    /// How often the run calls [`Progress::step`], at most.
+    /// The most calls of [`Progress::step`] in a run.
     fn steps(&self) -> u64 {
         1
     }
@@ -63,7 +63,7 @@ pub trait Cell: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync {
     /// If the data are not found or damaged.
     fn load(&self, folder: Option<&Path>) -> Result<Self::Data>;
 
-    /// Checks whether the cell can be run on its data; this is asked of all cells before any cell is run.
+    /// Checks whether the cell can be run on its data. All cells are checked before any cell is run.
     ///
     /// # Errors
     /// If the settings are not valid, or the run does not fit into memory.
@@ -122,7 +122,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// The run has ended, whatever steps were left.
+    /// The run has ended, perhaps before its last step.
     pub fn end(&self) {
         let left = self.left.swap(0, Ordering::Relaxed);
         self.bar.inc(self.unit.saturating_mul(left));

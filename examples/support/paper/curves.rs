@@ -1,4 +1,4 @@
-//! Curves over the rows of a plan, as of accuracy over depth.
+//! Curves over the rows of a plan, for example accuracy over depth.
 
 use super::cell::{Cell, Finished, Runs};
 use super::plan::Plan;

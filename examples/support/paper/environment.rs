@@ -1,9 +1,9 @@
-//! The shard that the engine which started this process has in mind, read off the variables it sets.
+//! The shard of this process, from the environment variables that the engine which started it has set.
 
 use super::shard::Shard;
 use emmy::{Error, Result};
 
-/// The number of shards for jobs of GNU parallel, which tells a job its number and not how many there are.
+/// The number of shards for jobs of GNU parallel, which tells a job its number but not the number of jobs.
 pub const SHARDS: &str = "EMMY_SHARDS";
 
 /// The variables of the environment.
@@ -11,15 +11,15 @@ pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The place of this process among those that one engine started.
 struct Place {
-    /// The variable that says so.
+    /// The variable that gives the place.
     variable: &'static str,
     /// From 0.
     index: u64,
     count: u64,
 }
 
-/// The shard of this process and where that comes from; none if no engine started it, or one that starts no
-/// others.
+/// The shard of this process, and the variables that determine it; `None` if no engine started the process,
+/// or if it is the only process.
 ///
 /// An array of jobs, the ranks in a job and the jobs of GNU parallel in a rank may be nested: the number of
 /// shards is their product.
@@ -133,7 +133,7 @@ fn array(lookup: Lookup) -> Result<Option<Place>> {
 }
 
 /// A rank of Open MPI, else of a process manager with PMI (MPICH, Intel MPI, srun), else of srun. Only the
-/// innermost of them counts: `mpirun` within a Slurm job is itself started by `srun`, once per node.
+/// innermost engine counts: `mpirun` within a Slurm job is itself started by `srun`, once per node.
 fn rank(lookup: Lookup) -> Result<Option<Place>> {
     for (rank, size) in [
         ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -153,7 +153,8 @@ fn rank(lookup: Lookup) -> Result<Option<Place>> {
     }
 }
 
-/// A job of GNU parallel, if `EMMY_SHARDS` says of how many. Without it the jobs differ in something else.
+/// A job of GNU parallel, if `EMMY_SHARDS` gives the number of jobs. Without this variable the jobs are not
+/// shards.
 fn parallel(lookup: Lookup) -> Result<Option<Place>> {
     const SEQ: &str = "PARALLEL_SEQ";
     let Some(count) = number(lookup, SHARDS)? else {

@@ -1,4 +1,4 @@
-//! Several results files as one.
+//! Merges several results files.
 
 use super::cell::{Cell, Finished, Runs};
 use super::results::Lines;
@@ -71,7 +71,7 @@ fn outcome<C: Cell>(finished: &Finished<C>) -> String {
 /// The results files of a paper: those named, and the shards beside each.
 pub struct Family {
     pub files: Vec<PathBuf>,
-    /// Shards whose files are not there, though others of the same division are.
+    /// Shards whose files are missing, although files of other shards of the same division exist.
     pub missing: Vec<PathBuf>,
 }
 

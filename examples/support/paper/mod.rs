@@ -1,10 +1,9 @@
-//! A paper as a program: its cells, its numbers and its figures. What is done with them is here.
+//! A paper as a program: its cells, its numbers and its figures. This module runs and shows them.
 //!
 //! A [`Cell`] is everything that decides the result of one run. A [`Plan`] lists the cells of a table or a
-//! figure with the paper's numbers. [`reproduce`] runs the cells that are not finished over the cores, keeps
-//! each in a results file as it finishes, and shows tables beside the paper's numbers, figures and JSON.
-//! Several processes share a plan out among them ([`shard`]), each with a file of its own; the files are read
-//! as one ([`merge`]).
+//! figure with the paper's numbers. [`reproduce`] runs the unfinished cells in parallel, keeps each finished
+//! cell in a results file, and shows tables beside the paper's numbers, figures and JSON. Several processes
+//! can divide a plan among them ([`shard`]), each with its own file; the files are read together ([`merge`]).
 
 pub mod cell;
 pub mod curves;
@@ -31,7 +30,7 @@ use serde_json::{Value, json};
 use show::show;
 use std::sync::Mutex;
 
-/// What a paper says about the outcomes of its cells.
+/// A paper: how the outcomes of its cells are shown.
 pub trait Paper {
     /// The cells of the paper.
     type Cell: Cell;
@@ -39,10 +38,10 @@ pub trait Paper {
     /// The name of the program, and of its results file.
     const NAME: &'static str;
 
-    /// The text of a table of which some cell is finished.
+    /// The text of a table with at least one finished cell.
     fn table(&self, plan: &Plan<Self::Cell>, runs: &Runs<Self::Cell>) -> String;
 
-    /// The figure of a part; none if too little is finished to draw it.
+    /// The figure of a part; `None` if too few cells are finished to draw it.
     fn figure(
         &self,
         shown: Shown,
@@ -50,9 +49,9 @@ pub trait Paper {
         runs: &Runs<Self::Cell>,
     ) -> Option<Figure>;
 
-    /// The object of an entry for `--json`: settings, which are those of `cell`, and the results of its
-    /// finished runs. Part, row, column, the paper's number and the number of seeds are added where it has
-    /// none.
+    /// The object of an entry for `--json`: the settings of `cell`, and the results of its finished runs.
+    /// Part, row, column, the paper's number and the number of seeds are added if the object does not have
+    /// them.
     fn json(&self, cell: &Self::Cell, runs: &[&Finished<Self::Cell>]) -> Value;
 }
 
@@ -78,8 +77,8 @@ impl<C> Part<C> {
         Self { plan, shown }
     }
 
-    /// The tables and the numbered figures that are asked for; if there is none, the cells of the command
-    /// line as one table.
+    /// The tables and the numbered figures that the arguments name; if they name none, the cells of the
+    /// command line as one table.
     pub fn asked_for(
         tables: impl Iterator<Item = Plan<C>>,
         figures: impl Iterator<Item = (u32, Plan<C>)>,
@@ -114,7 +113,8 @@ pub fn chosen<'a, C: Cell + 'a>(
 /// Runs the unfinished cells of all parts and shows the parts. A process that runs only a shard shows
 /// nothing: its cells are a part of the numbers.
 ///
-/// `named` are the data sets that must be found; cells on others are left out if theirs is not.
+/// `named` are the data sets that must be found; cells on other data sets are left out if these are not
+/// found.
 ///
 /// # Errors
 /// If a cell cannot be run, a file cannot be read or written, or results contradict each other. If a figure
@@ -138,7 +138,7 @@ fn finished<P: Paper>(options: &Options) -> Result<Runs<P::Cell>> {
     for path in &family.missing {
         let path = path.display();
         note(format_args!(
-            "{path} is not there: what it would hold counts as not finished"
+            "{path} is not there: its cells count as not finished"
         ));
     }
     let lines = family.files.iter().map(|path| Lines::read(path));

@@ -9,7 +9,7 @@ use clap::Args;
 use emmy::{Error, Result};
 use std::path::PathBuf;
 
-/// Which cells are run, where, and what becomes of them.
+/// The arguments that choose the cells, where they run, and how they are shown.
 #[derive(Args, Debug, Clone)]
 pub struct Options {
     /// Only rows and columns with this in their names: "8 heads", "L=10 w=128"
@@ -28,8 +28,8 @@ pub struct Options {
     #[arg(long, value_name = "DIR", value_parser = args::folder())]
     pub data: Option<PathBuf>,
 
-    /// Files of finished cells, which are not run again; new ones are added to the first file, or to that of
-    /// the shard beside it [default: results/PROGRAM.jsonl]
+    /// Files of finished cells, which are not run again. New cells are added to the first file, or to the
+    /// file of the shard beside it [default: results/PROGRAM.jsonl]
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub results: Vec<PathBuf>,
 
@@ -45,12 +45,12 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = args::threads())]
     pub threads: usize,
 
-    /// Run only shard I of N, counted from 1, into a file of its own [default: the place that Slurm, MPI or,
-    /// with EMMY_SHARDS=N, GNU parallel gives this process; else all]
+    /// Run only shard I of N, counted from 1, with its own results file [default: the shard that Slurm, MPI
+    /// or, with EMMY_SHARDS=N, GNU parallel gives this process; else all cells]
     #[arg(long, value_name = "I/N", conflicts_with = "show")]
     pub shard: Option<Shard>,
 
-    /// If files have two outcomes of a cell
+    /// What to do if files have two outcomes of a cell
     #[arg(long, value_name = "RULE", default_value = "refuse")]
     pub conflict: Conflict,
 
@@ -65,12 +65,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// The seeds of a cell, `default` of them where none is asked for.
+    /// The seeds of a cell; `default` is their number if the arguments do not give it.
     pub fn seeds(&self, default: u64) -> Vec<u64> {
         (self.seed..self.seed + self.seeds.unwrap_or(default)).collect()
     }
 
-    /// The results files named, of which the first is added to.
+    /// The named results files; new cells are added to the first.
     pub fn named(&self, program: &str) -> Vec<PathBuf> {
         match &self.results[..] {
             [] => vec![format!("results/{program}.jsonl").into()],
@@ -83,7 +83,7 @@ impl Options {
         Family::of(&self.named(program))
     }
 
-    /// The shard to run, and where that is said.
+    /// The shard to run, and the option or the variables that determine it.
     ///
     /// # Errors
     /// If the variables of the environment contradict each other.

@@ -3,7 +3,7 @@
 use super::cell::{Cell, Finished, Runs};
 use emmy::{Error, Result};
 
-/// One number of a table: the paper's, and the cells whose mean is printed beside it, one per seed.
+/// One number of a table: the paper's number, and the cells whose mean is printed beside it, one per seed.
 #[derive(Debug, Clone)]
 pub struct Entry<C> {
     pub row: String,
@@ -127,7 +127,7 @@ pub fn check<'a, C: 'a>(
     filters: &[Filter<'_, C>],
 ) -> Result<()> {
     if let Some(plan) = plans.clone().find(|plan| plan.entries.is_empty()) {
-        let rule = "a cell with the settings and names asked for";
+        let rule = "a cell with the given settings and names";
         return Err(Error::invalid(&plan.title, rule, "none"));
     }
     let is_unused = |filter: &&Filter<'_, C>| {
@@ -137,7 +137,7 @@ pub fn check<'a, C: 'a>(
     match filters.iter().find(is_unused) {
         None => Ok(()),
         Some(filter) => {
-            let rule = "what some cell of the tables and figures asked for has";
+            let rule = "a value of some cell in the chosen tables and figures";
             let value = format!("{:?}", filter.value);
             Err(Error::invalid(filter.option, rule, value))
         }

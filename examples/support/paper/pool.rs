@@ -1,4 +1,4 @@
-//! Cells spread over the cores, the longest first, with a bar that shows the time left.
+//! Runs cells in parallel, the longest first, with a bar that shows the remaining time.
 
 use super::cell::{Cell, Finished, Progress};
 use super::results::Results;
@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// How cells are spread.
+/// How cells are run in parallel.
 pub struct Spreading {
     /// The number of cells at a time.
     pub jobs: usize,
@@ -26,7 +26,7 @@ pub struct Spreading {
     pub named: Vec<String>,
 }
 
-/// The cells without those that another one answers, each once.
+/// The cells, each once, without those for which the outcome of another cell can serve.
 pub fn distinct<C: Cell>(cells: &[C]) -> Vec<&C> {
     let mut out: Vec<&C> = Vec::new();
     for cell in cells {
@@ -34,7 +34,7 @@ pub fn distinct<C: Cell>(cells: &[C]) -> Vec<&C> {
             out.push(cell);
         }
     }
-    // Of two cells that answer each other the first stays.
+    // If the outcomes of two cells can serve for each other, the first cell stays.
     let all = out.clone();
     let is_answered = |k: usize, cell: &C| {
         let answers = |(other, with): (usize, &&C)| {
@@ -119,7 +119,7 @@ pub fn run<C: Cell>(cells: &[&C], how: &Spreading, results: &Mutex<Results<C>>) 
     failed.into_inner().expect("no panic").map_or(Ok(()), Err)
 }
 
-/// Runs a cell in a pool of its own.
+/// Runs a cell in its own thread pool.
 fn timed<C: Cell>(
     cell: &C,
     data: &C::Data,
@@ -140,7 +140,7 @@ fn timed<C: Cell>(
     })
 }
 
-/// The data of the cells; `None` and a line on standard error where they are not found.
+/// The data of the cells; `None`, with a line on standard error, if they are not found.
 fn load<C: Cell>(cells: &[&C], how: &Spreading) -> Result<BTreeMap<String, Option<C::Data>>> {
     let mut sets = BTreeMap::new();
     for cell in cells {

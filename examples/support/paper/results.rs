@@ -16,7 +16,7 @@ pub struct Lines<C: Cell> {
 }
 
 impl<C: Cell> Lines<C> {
-    /// The runs in a file, to be read only. An incomplete last line is left out, with a line on standard
+    /// The runs in a file, which is only read. An incomplete last line is left out, with a line on standard
     /// error.
     ///
     /// # Errors
@@ -42,13 +42,13 @@ impl<C: Cell> Lines<C> {
 pub struct Results<C: Cell> {
     path: PathBuf,
     file: File,
-    /// All finished cells that are known, those of other files too.
+    /// All known finished cells, including those of other files.
     pub runs: Runs<C>,
 }
 
 impl<C: Cell> Results<C> {
-    /// Opens a file to add to, and reads its runs and those of other files. An incomplete last line of a
-    /// killed run is cut off, with a line on standard error; its cell runs again.
+    /// Opens a file for adding cells, and reads its runs and those of other files. An incomplete last line of
+    /// a killed run is removed, with a line on standard error; its cell runs again.
     ///
     /// # Errors
     /// If a file cannot be read or written or is not a regular file, a line is not a finished cell, files
@@ -114,7 +114,8 @@ impl<C: Cell> Results<C> {
     }
 }
 
-/// Refuses a pipe or a device: reading it may never end. A file that is not there yet will be made.
+/// Refuses a pipe or a device, since reading it may never end. A file that does not exist yet will be
+/// created.
 fn check_kind(path: &Path) -> Result<()> {
     match std::fs::metadata(path) {
         Ok(found) if !found.is_file() && !found.is_dir() => {

@@ -40,9 +40,9 @@ impl Shard {
         self.count == 1
     }
 
-    /// The cells of this shard. Every cell is in one shard: the cells are dealt from the costliest to the
-    /// cheapest, each to the shard that has the least to do. This depends on nothing but the cells, neither
-    /// on their order nor on which are finished.
+    /// The cells of this shard. Every cell is in one shard: the cells are assigned in the order of their
+    /// cost, the most expensive first, each to the shard with the least work so far. The result depends only
+    /// on the set of cells, not on their order and not on which are finished.
     pub fn part<'a, C: Cell>(self, cells: &[&'a C]) -> Vec<&'a C> {
         let mut sorted: Vec<(Reverse<u64>, String, &C)> = (cells.iter())
             .map(|&cell| (Reverse(cell.cost().max(1)), cell.name(), cell))
@@ -102,7 +102,7 @@ impl Shard {
         found
     }
 
-    /// The shards that are missing of divisions of which some shard is there.
+    /// The missing shards of every division of which at least one shard is there.
     pub fn missing(found: &[Self]) -> Vec<Self> {
         let mut counts: Vec<u64> = found.iter().map(|shard| shard.count).collect();
         counts.dedup();

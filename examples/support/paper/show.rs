@@ -1,4 +1,4 @@
-//! What is printed and drawn of finished cells.
+//! Prints and draws finished cells.
 
 use super::cell::Runs;
 use super::options::Options;
@@ -11,7 +11,7 @@ use serde_json::json;
 /// Shows the parts: tables, JSON, figures.
 ///
 /// # Errors
-/// If a figure or standard output cannot be written; all figures that can be are.
+/// If a figure or standard output cannot be written; all other figures are still written.
 pub fn show<P: Paper>(
     paper: &P,
     parts: &[Part<P::Cell>],
@@ -79,7 +79,7 @@ fn entries<P: Paper>(paper: &P, plan: &Plan<P::Cell>, runs: &Runs<P::Cell>) -> R
             ("paper", json!(entry.paper)),
             ("seeds", json!(found.len())),
         ] {
-            // The paper may know better what its entry is.
+            // Keys that the paper has set stay as they are.
             let object = object.as_object_mut().expect("an object");
             object.entry(key).or_insert(value);
         }
@@ -89,7 +89,7 @@ fn entries<P: Paper>(paper: &P, plan: &Plan<P::Cell>, runs: &Runs<P::Cell>) -> R
 }
 
 impl Shown {
-    /// What stands before the paths of its figure.
+    /// The text before the paths of the figure.
     fn label(self) -> String {
         match self {
             Self::Figure(number) => format!("Figure {number}"),

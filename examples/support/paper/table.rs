@@ -1,4 +1,4 @@
-//! Tables for readers: our mean over seeds, and the paper's number beside it.
+//! Tables for readers: our mean over seeds, with the paper's number beside it.
 
 use super::cell::{Cell, Finished, Runs};
 use super::plan::Plan;
@@ -11,7 +11,7 @@ const T: [f64; 29] = [
     2.052, 2.048, 2.045,
 ];
 
-/// Mean and half the width of the 95 % confidence interval; none of a single value.
+/// Mean and half the width of the 95 % confidence interval; `None` for a single value.
 pub fn mean_interval(values: &[f64]) -> (f64, Option<f64>) {
     let (mean, std) = mean_std(values);
     let n = values.len();
@@ -19,7 +19,7 @@ pub fn mean_interval(values: &[f64]) -> (f64, Option<f64>) {
     (mean, (n > 1).then(|| t * std / (n as f64).sqrt()))
 }
 
-/// The number behind ±.
+/// The number after ±.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spread {
     /// Half the width of the 95 % confidence interval of the mean.
@@ -33,14 +33,14 @@ pub enum Spread {
 pub struct Style<'a> {
     pub spread: Spread,
     pub decimals: usize,
-    /// Whether our mean less the paper's number is written too.
+    /// Whether our mean minus the paper's number is written too.
     pub difference: bool,
     /// The text for finished runs that have no value.
     pub absent: &'a str,
 }
 
 impl Style<'_> {
-    /// Mean and spread of values, of which `asked` were asked for; none if no run is finished.
+    /// Mean and spread of values, if `asked` is the number of runs in the plan; `None` if no run is finished.
     fn ours(self, values: &[Option<f64>], asked: usize) -> Option<String> {
         let known: Vec<f64> = values.iter().flatten().copied().collect();
         if values.is_empty() {
@@ -83,12 +83,12 @@ impl Style<'_> {
     }
 }
 
-/// The number at the beginning of a printed one: 73.00 of `73.00 ± 3.02`.
+/// The number at the beginning of a printed result: 73.00 for `73.00 ± 3.02`.
 pub fn printed(paper: &str) -> Option<f64> {
     paper.split_whitespace().next()?.parse().ok()
 }
 
-/// A table of a value of each run: ours beside the paper's.
+/// A table of one value per run: our numbers beside the paper's.
 pub fn values<C: Cell>(
     plan: &Plan<C>,
     runs: &Runs<C>,
@@ -107,7 +107,7 @@ pub fn effort(runs: usize, seconds: f64, stopped: usize) -> String {
     let hours = seconds / 3600.0;
     let ended = match stopped {
         0 => String::new(),
-        n => format!("; {n} of them ended with a loss that is no finite number"),
+        n => format!("; {n} of them ended with a loss that is not a finite number"),
     };
     format!("{runs} runs, {hours:.2} h in all{ended}")
 }

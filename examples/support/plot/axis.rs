@@ -6,7 +6,7 @@ use std::ops::Range;
 #[derive(Debug, Clone)]
 pub struct Axis {
     pub label: String,
-    /// The limits of the axis; none to fit the data.
+    /// The limits of the axis; `None` to fit the data.
     pub range: Option<Range<f64>>,
     /// Whether powers of ten are equally far apart; values of 0 and below are then left out.
     pub log: bool,

@@ -38,15 +38,15 @@ pub enum Mark {
     Boxes(Vec<(f64, [f64; 5], f64)>),
     /// (x, y) from 0, of this width
     Bars(Vec<(f64, f64)>, f64),
-    /// The cells of a heat map in the colours of a scale, in place of that of the series
+    /// The cells of a heat map, in the colours of a scale instead of the colour of the series
     Heat(Heat),
 }
 
 /// A heat map: cells of one size in colours that stand for values.
 #[derive(Debug, Clone)]
 pub struct Heat {
-    /// (x, y, value), x and y of the middle of the cell. A value that is no finite number, or that the scale
-    /// has no place for, is drawn grey.
+    /// (x, y, value), x and y of the middle of the cell. A value that is not finite, or that has no place on
+    /// the scale, is drawn grey.
     pub cells: Vec<(f64, f64, f64)>,
     /// Width and height of a cell.
     pub size: (f64, f64),

@@ -6,7 +6,7 @@ use crate::support::paper::{Entry, Filter};
 use clap::Args;
 use clap::builder::{RangedU64ValueParser, TypedValueParser};
 
-/// Which recipes, and their settings.
+/// The arguments that choose recipes and change their settings.
 #[derive(Args, Debug, Clone)]
 pub struct Arguments {
     /// Only these numbers of blocks
@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(long, value_name = "P", value_parser = at_least_zero)]
     dropout: Option<f64>,
 
-    /// Steps of training; 0 to look at the model as it starts
+    /// Steps of training; 0 to measure the model before training
     #[arg(long, value_name = "N")]
     steps: Option<usize>,
 
@@ -57,7 +57,7 @@ pub struct Arguments {
     #[arg(long, value_name = "LAMBDA", value_parser = at_least_zero)]
     weight_decay: Option<f64>,
 
-    /// Test with the first so many test examples
+    /// Test only with the first N test examples
     #[arg(long, value_name = "N", value_parser = count())]
     tested: Option<usize>,
 }
@@ -68,12 +68,12 @@ fn count() -> impl TypedValueParser<Value = usize> {
 }
 
 impl Arguments {
-    /// Whether they name no recipe, so that a demonstration is run.
+    /// Whether the arguments name no recipe. Then a demonstration is run.
     pub fn names_none(&self) -> bool {
         self.depths.is_empty() && self.norms.is_empty() && self.places.is_empty()
     }
 
-    /// Whether they name a normaliser or a place.
+    /// Whether the arguments name a normaliser or a place.
     pub fn names_a_variant(&self) -> bool {
         !self.norms.is_empty() || !self.places.is_empty()
     }
@@ -91,7 +91,7 @@ impl Arguments {
             _ => recipe.variant,
         };
         let width = self.width.unwrap_or(recipe.width);
-        // Another width keeps the stretch of the weights, std √width.
+        // With another width, the weights keep their gain, std √width.
         let std = recipe.std * (recipe.width as f64 / width as f64).sqrt();
         Recipe {
             variant,
@@ -147,8 +147,8 @@ impl Arguments {
         }
     }
 
-    /// The variants of cells on the command line: those named, else none and the default ContraNorm. A place
-    /// that is not named is `place`.
+    /// The variants of cells on the command line: those that are named, else "none" and the default
+    /// ContraNorm. A place that is not named is `place`.
     pub fn variants_or(&self, place: Place, s: f64) -> Vec<Variant> {
         let places = match &self.places[..] {
             [] => vec![place],
@@ -170,7 +170,7 @@ impl Arguments {
         out
     }
 
-    /// The options that choose cells, whose recipe `of` tells.
+    /// The options that choose cells; `of` gives the recipe of a cell.
     pub fn filters<C: 'static>(&self, of: fn(&C) -> &Recipe) -> Vec<Filter<'_, C>> {
         let mut out = Vec::new();
         for &depth in &self.depths {

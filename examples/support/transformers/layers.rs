@@ -1,11 +1,11 @@
-//! Measures by layer: how far the tokens of an item have collapsed.
+//! Measures per layer: how far the tokens of an item have collapsed.
 
 use emmy::collapse::{Spectrum, attention_similarity, cosine_similarity, value, variance};
 use emmy::{Tensor, Var};
 use serde::{Deserialize, Serialize};
 
-/// Measures by layer, each the mean over items: of the tokens before the first block and behind each, and of
-/// the attention of each block. A layer with a number that is not finite has none.
+/// Measures per layer, each the mean over items: of the tokens before the first block and after each block,
+/// and of the attention of each block. A layer with a number that is not finite has no measures.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Layers {
     /// exp(entropy of the singular values over their sum), Definition 3.1.
@@ -17,11 +17,11 @@ pub struct Layers {
     pub variance_share: Vec<Option<f32>>,
     /// The mean cosine of two columns of a head's coefficients, Appendix C; one number per block.
     pub attention_similarity: Vec<Option<f32>>,
-    /// The singular values behind the last block over their sum, largest first.
+    /// The singular values after the last block over their sum, largest first.
     pub spectrum: Vec<f32>,
 }
 
-/// The mean of finite numbers; none if one is not.
+/// The mean of finite numbers; `None` if one of them is not finite.
 fn mean(values: impl Iterator<Item = f64>) -> Option<f32> {
     let values: Vec<f64> = values.collect();
     let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -29,9 +29,9 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f32> {
 }
 
 impl Layers {
-    /// Of the tokens before the first block, `[items, n, width]`, and what
-    /// [`by_layer`](emmy::nn::Transformer::by_layer) gives. Of item k only the first `lengths[k]` tokens
-    /// count, the others are padding.
+    /// The measures of the tokens before the first block, `[items, n, width]`, and of the result of
+    /// [`by_layer`](emmy::nn::Transformer::by_layer). Only the first `lengths[k]` tokens of item k count; the
+    /// others are padding.
     pub fn of(
         embedded: Var<'_, f32>,
         blocks: &[(Var<'_, f32>, Var<'_, f32>)],
@@ -78,7 +78,7 @@ impl Layers {
         out
     }
 
-    /// The effective rank behind the last block.
+    /// The effective rank after the last block.
     pub fn last_rank(&self) -> Option<f64> {
         self.effective_rank.last().copied().flatten().map(f64::from)
     }

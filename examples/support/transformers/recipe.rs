@@ -1,4 +1,4 @@
-//! The settings that decide a run, but for its data.
+//! The settings that decide a run, except its data.
 
 use crate::support::args::typed;
 use clap::ValueEnum;
@@ -10,7 +10,7 @@ use emmy::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What is done against collapse.
+/// The method against collapse.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Normaliser {
@@ -24,11 +24,11 @@ pub enum Normaliser {
     ContraV2,
 }
 
-/// Where ContraNorm stands in a block.
+/// The place of ContraNorm in a block.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
-    /// On what self-attention adds, Appendix E
+    /// On the output of self-attention, before it is added, Appendix E
     BeforeResidual,
     /// On the sum of self-attention and its residual, Appendix E
     AfterResidual,
@@ -48,11 +48,11 @@ impl fmt::Display for Place {
     }
 }
 
-/// ContraNorm as one run has it.
+/// ContraNorm in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
     pub norm: Normaliser,
-    /// Its place and its scale s; none without ContraNorm.
+    /// Its place and its scale s; `None` without ContraNorm.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub place: Option<Place>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -67,7 +67,7 @@ impl Variant {
         s: None,
     };
 
-    /// ContraNorm in a place; [`NONE`](Self::NONE) if it is none.
+    /// ContraNorm in a place; [`NONE`](Self::NONE) without a normaliser.
     pub fn new(norm: Normaliser, place: Place, s: f64) -> Self {
         match norm {
             Normaliser::None => Self::NONE,
@@ -87,8 +87,8 @@ impl Variant {
         }
     }
 
-    /// ContraNorm without the LayerNorm of Eq. (9), which is that of the block; `published` is the form of
-    /// the code for this model.
+    /// ContraNorm without the LayerNorm of Eq. (9), since the block has one; `published` is the form of the
+    /// code for this model.
     fn form(&self, published: fn(f64) -> ContraConfig) -> Option<ContraConfig> {
         let s = self.s?;
         let form = match self.norm {
@@ -104,7 +104,7 @@ impl Variant {
     }
 }
 
-/// The settings that decide a run, but for its data.
+/// The settings that decide a run, except its data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recipe {
     /// Blocks.
@@ -121,7 +121,7 @@ pub struct Recipe {
     pub batch: usize,
     pub lr: f64,
     pub weight_decay: f64,
-    /// The test examples that count, the first ones; all where it is none.
+    /// The number of test examples that are used, from the first one; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tested: Option<usize>,
     pub seed: u64,
@@ -156,7 +156,7 @@ impl Recipe {
         }
     }
 
-    /// Gives the weights of a new model, which are N(0, 0.02²), their standard deviation.
+    /// Scales the weights of a new model, which are N(0, 0.02²), to the standard deviation of the recipe.
     pub fn begin(&self, model: &mut impl Module<f32>) {
         let factor = (self.std / 0.02) as f32;
         for entry in model.entries_mut() {
@@ -166,8 +166,8 @@ impl Recipe {
         }
     }
 
-    /// One epoch of so many steps: AdamW whose rate rises in the first tenth and falls as a cosine to 0;
-    /// matrices alone decay; gradients are clipped at norm 1.
+    /// One epoch of the given number of steps: AdamW with a rate that rises in the first tenth and falls as a
+    /// cosine to 0; only matrices decay; gradients are clipped at norm 1.
     pub fn training(&self) -> TrainConfig {
         let warm_up = self.steps / 10;
         TrainConfig {
@@ -190,7 +190,8 @@ impl Recipe {
         }
     }
 
-    /// The approximate work for so many tokens of an example, forward and back, in multiply-adds.
+    /// The approximate work for an example of the given number of tokens, forward and backward, in
+    /// multiply-adds.
     pub fn cost(&self, tokens: usize) -> u64 {
         let [depth, width, tokens] = [self.depth, self.width, tokens].map(|n| n as u64);
         let contra = if self.variant.place.is_some() { 2 } else { 0 };

@@ -30,7 +30,7 @@ pub fn accuracy<C: Deep>(run: &Finished<C>) -> Option<f64> {
 }
 
 /// The tables of a plan: `score` beside the paper's numbers, then the effective rank of the tokens before the
-/// first block and behind the last, attention similarity of the last block, and time.
+/// first block and after the last, attention similarity of the last block, and time.
 pub fn tables<C: Deep>(
     plan: &Plan<C>,
     settings: &str,
@@ -68,7 +68,7 @@ pub fn tables<C: Deep>(
     });
     format!(
         "{}{settings}{beside}\n\n{scores}\n\
-         Effective rank of the tokens, embedded → behind the last block (the same before training); attention\n\
+         Effective rank of the tokens, embedded → after the last block (the same before training); attention\n\
          similarity of the last block; time of a run\n\n{collapse}",
         plan.title
     )
@@ -78,7 +78,7 @@ pub fn tables<C: Deep>(
 pub fn object<C: Deep>(cell: &C, runs: &[&Finished<C>]) -> Value {
     let of = |value: &dyn Fn(&Outcome) -> Option<f64>| {
         let known: Vec<f64> = runs.iter().filter_map(|run| value(&run.outcome)).collect();
-        // Of no run both are NaN, which is written as null.
+        // Without runs both are NaN, which is written as null.
         match known.is_empty() {
             true => (f64::NAN, f64::NAN),
             false => mean_std(&known),
@@ -120,7 +120,7 @@ pub fn object<C: Deep>(cell: &C, runs: &[&Finished<C>]) -> Value {
     })
 }
 
-/// Points over the layers, where there are numbers.
+/// Points over the layers that have numbers.
 fn points(values: &[Option<f32>], first: usize) -> Vec<(f64, f64)> {
     let known = values.iter().enumerate();
     known
@@ -128,13 +128,13 @@ fn points(values: &[Option<f32>], first: usize) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// What a panel shows by layer.
+/// The measure that a panel shows per layer.
 struct ByLayer {
     title: &'static str,
     of: fn(&Layers) -> &Vec<Option<f32>>,
     /// The number of the first layer.
     first: usize,
-    /// The least value; a panel with one goes up to 1, any other from 0 to what it shows.
+    /// The lower limit. A panel with a lower limit goes up to 1, any other goes from 0 to its largest value.
     least: Option<f64>,
 }
 
@@ -201,10 +201,10 @@ fn colour(k: usize) -> RGBColor {
     COLOURS[k % COLOURS.len()]
 }
 
-/// The singular values behind the last block, over their sum, on a logarithmic scale.
+/// The singular values after the last block, over their sum, on a logarithmic scale.
 fn spectra<C: Deep>(plan: &Plan<C>, runs: &Runs<C>) -> Panel {
     let y = Axis::new("singular value / sum").log();
-    let mut panel = Panel::new("behind the last block", Axis::new("number"), y);
+    let mut panel = Panel::new("after the last block", Axis::new("number"), y);
     for (k, (entry, run)) in plan.first_runs(runs).into_iter().enumerate() {
         let spectrum = run.outcome.end.spectrum.iter().enumerate();
         let line = spectrum.map(|(k, &s)| (k as f64 + 1.0, f64::from(s).max(1e-8)));

@@ -10,7 +10,7 @@ use emmy::{Result, Tape, Var};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Examples that train, and examples that test.
+/// Training examples and test examples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Train,
@@ -35,16 +35,16 @@ pub trait Examples<M> {
     fn layers(&self, model: &M, rows: &[usize]) -> Layers;
 }
 
-/// The test examples on which measures by layer are taken.
+/// The number of test examples on which measures per layer are computed.
 const LOOKED_AT: usize = 16;
 
-/// Test examples that are computed together.
+/// The number of test examples that are computed together.
 const TOGETHER: usize = 100;
 
-/// The outcome of a run. An accuracy is none if the training diverged.
+/// The outcome of a run. An accuracy is `None` if the training diverged.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Test accuracy behind the last step.
+    /// Test accuracy after the last step.
     pub test_acc: Option<f64>,
     /// The correlation of classes and predictions: Matthews' for two classes, Gorodkin's for more.
     pub test_mcc: Option<f64>,
@@ -54,7 +54,7 @@ pub struct Outcome {
     pub parameters: usize,
     /// Why the training ended early.
     pub stopped: Option<String>,
-    /// The model before its first step, and behind its last.
+    /// The measures of the model before its first step, and after its last.
     pub start: Layers,
     pub end: Layers,
 }
@@ -120,9 +120,10 @@ impl<M: Module<f32>, E: Examples<M>> Task<f32, M> for Course<'_, E> {
     }
 }
 
-/// (c s − Σ p_k t_k) / √((s² − Σ p_k²)(s² − Σ t_k²)) of s examples, c of them right, p_k predicted as class k
-/// and t_k of it; 0 where one class alone is predicted. Gorodkin, "Comparing two K-category assignments by a
-/// K-category correlation coefficient", 2004; of two classes Matthews' coefficient.
+/// (c s − Σ p_k t_k) / √((s² − Σ p_k²)(s² − Σ t_k²)) for s examples, of which c are predicted correctly, p_k
+/// are predicted as class k and t_k are of class k; 0 if only one class is predicted. Gorodkin, "Comparing
+/// two K-category assignments by a K-category correlation coefficient", 2004; for two classes it is Matthews'
+/// coefficient.
 fn correlation(found: &[Option<usize>], classes: &[usize]) -> f64 {
     let count = classes.iter().max().map_or(0, |k| k + 1);
     let (mut p, mut t, mut right) = (vec![0.0; count], vec![0.0; count], 0.0);

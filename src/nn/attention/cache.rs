@@ -1,12 +1,12 @@
-//! Keys and values of the tokens so far.
+//! A cache of the keys and values of the tokens so far.
 
 use crate::ops::attention::Compared;
 use crate::real::Real;
 use crate::tensor::Tensor;
 use ndarray::Axis;
 
-/// The keys and values that an attention layer has computed of the tokens so far, one cache per layer and
-/// batch of sequences; see [`continued`](super::MultiHeadAttention::continued).
+/// The keys and values that an attention layer has computed from the tokens so far. Use one cache per layer
+/// and batch of sequences; see [`continued`](super::MultiHeadAttention::continued).
 #[derive(Debug, Clone, Default)]
 pub struct KeyValues<F: Real> {
     /// k, v and β, each with the tokens along the same axis.
@@ -33,7 +33,7 @@ impl<F: Real> KeyValues<F> {
         self.tokens == 0
     }
 
-    /// Adds the keys and values of new tokens; k, v and β of all tokens.
+    /// Adds the keys and values of new tokens; returns k, v and β of all tokens.
     #[track_caller]
     pub(super) fn extend(&mut self, new: Compared<'_, F>) -> [Tensor<F>; 3] {
         let axis = Axis(new.k.ndim() - 3);

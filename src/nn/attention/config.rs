@@ -13,31 +13,32 @@ pub enum Score {
     Dot,
     /// −‖q − k‖² / √d: Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 3.2.
     L2,
-    /// The same with one weight for queries and keys, W_Q = W_K, as their Theorem 3.2 asks for.
+    /// The same with one weight for queries and keys, W_Q = W_K, as their Theorem 3.2 requires.
     L2Tied,
 }
 
 /// Attention divided by its Lipschitz bound: y = c F(x) / L(θ, n), so that its constant in the norm ‖·‖_p is
 /// at most c.
 ///
-/// Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 5.1. With c < 1, x + y can be
-/// inverted ([`crate::lipschitz::invert`]); at c = 1 it need not be, which the paper leaves out. L depends on
-/// the weights and on the number of tokens n; derivatives flow through it, unless they are stopped.
+/// Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 5.1. If c < 1, the map x ↦ x +
+/// y can be inverted ([`crate::lipschitz::invert`]). With c = 1 it may have no inverse, which the paper does
+/// not say. L depends on the weights and on the number of tokens n; derivatives flow through L unless they
+/// are stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Contraction {
     /// c.
     pub factor: f64,
     /// p, 2 or ∞.
     pub p: Lp,
-    /// n: L is that of so many tokens at least. `None` stands for those of the input; a model that reads a
-    /// sequence token by token needs a number, its longest context.
+    /// n: L is computed for at least so many tokens. `None` means the number of tokens of the input. A model
+    /// that reads a sequence token by token needs a number here, its longest context.
     pub tokens: Option<usize>,
     /// Whether L is a constant for derivatives.
     pub stop_gradient: bool,
 }
 
 impl Contraction {
-    /// For the tokens of the input, with derivatives through L.
+    /// A contraction with L for the number of tokens of the input, and with derivatives through L.
     pub fn new(factor: f64, p: Lp) -> Self {
         Self {
             factor,
@@ -52,9 +53,9 @@ impl Contraction {
 /// [`new`](Self::new), and change fields.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AttentionConfig {
-    /// Features of the tokens that ask.
+    /// Features of the tokens x that have the queries.
     pub width: usize,
-    /// Features of the tokens that are asked; those of `width` in self-attention.
+    /// Features of the tokens y that have the keys and values; equal to `width` in self-attention.
     pub memory: usize,
     /// Features of the output.
     pub out: usize,
@@ -73,16 +74,16 @@ pub struct AttentionConfig {
     /// Rotary positions with this base, 10000 in the paper
     /// ([`rotate_planes`](crate::Var::rotate_planes)).
     pub rotary: Option<f64>,
-    /// Queries and keys of each head divided by the root of their mean square, with this ε: Henry et al.,
+    /// Queries and keys of each head are divided by the root of their mean square, with this ε: Henry et al.,
     /// "Query-Key Normalization for Transformers", EMNLP 2020, without their learnt factor.
     pub normalize: Option<f64>,
     /// The probability of dropout of the coefficients.
     pub dropout: f64,
-    /// Values x A W_Vᵀ with A = W_Qᵀ W_Q / √d of their head, in place of x W_Vᵀ, as Kim et al. have them:
-    /// with [`Score::L2Tied`], self-attention has then a Lipschitz constant.
+    /// Values x A W_Vᵀ with A = W_Qᵀ W_Q / √d of their head, in place of x W_Vᵀ, as in Kim et al. With
+    /// [`Score::L2Tied`], self-attention then has a Lipschitz constant.
     #[serde(default)]
     pub metric_values: bool,
-    /// Division by the Lipschitz bound, for a configuration that [has one](Self::is_lipschitz).
+    /// Division by the Lipschitz bound, for a configuration that [has a bound](Self::is_lipschitz).
     #[serde(default)]
     pub contraction: Option<Contraction>,
 }
@@ -137,8 +138,9 @@ impl AttentionConfig {
     /// Checks whether a layer can be built from this configuration.
     ///
     /// # Errors
-    /// If a size is 0, the heads cannot be shared out among the groups, tied weights get other tokens or
-    /// heads than queries have, rotary positions get an odd width, or a number is out of its range.
+    /// If a size is 0, the number of groups does not divide the number of heads, tied weights have other
+    /// tokens or heads for keys than for queries, rotary positions have an odd width, or a number is out of
+    /// its range.
     pub fn validate(&self) -> Result<()> {
         let refuse = |name: &str, rule: String, found: String| {
             Err(Error::invalid(format!("attention: {name}"), rule, found))

@@ -11,20 +11,22 @@ use std::ops::Range;
 impl<F: Real> MultiHeadAttention<F> {
     /// The laws of queries and keys, group by group:
     ///
-    /// | scores | what changes without effect | law |
+    /// | scores | change without effect on the output | law |
     /// |---|---|---|
     /// | dot product | q → Aq, k → A⁻ᵀk, any A | Σ_h G_Q^h W_Q^hᵀ − W_K G_Kᵀ = 0; ∂L/∂b_K = 0 |
-    /// | with rotary positions | planes scaled, and turned | ⟨W_Q[p], G⟩ − ⟨W_K[p], G⟩ = 0 per plane |
-    /// | of normalised queries and keys | turns, and sizes if ε = 0 | ⟨W_Q, G⟩ = 0 and ⟨W_K, G⟩ = 0 |
-    /// | distance | turns, and equal shifts | W_Q G_Qᵀ + W_K G_Kᵀ symmetric |
+    /// | with rotary positions | planes scaled, and rotated | ⟨W_Q[p], G⟩ − ⟨W_K[p], G⟩ = 0 per plane |
+    /// | of normalised queries and keys | rotations, and sizes if ε = 0 | ⟨W_Q, G⟩ = 0 and ⟨W_K, G⟩ = 0 |
+    /// | distance | rotations, and equal shifts | W_Q G_Qᵀ + W_K G_Kᵀ symmetric |
     ///
-    /// W is augmented by b. Values and output: v → Av, W_O → W_O A⁻¹, any A. A score normaliser leaves of all
-    /// this what it declares ([`Invariance`]), a [contraction](super::AttentionConfig::contraction) the turns
-    /// if its norm is the 2-norm, and nothing if it is another.
+    /// W is augmented by b. Values and output: v → Av, W_O → W_O A⁻¹, any A. With a score normaliser, only
+    /// the laws that follow from its [`Invariance`] are left; with a
+    /// [contraction](super::AttentionConfig::contraction), only those of rotations if its norm is the 2-norm,
+    /// and none for another norm.
     pub(super) fn inside(&self, params: &Params<'_, F>) -> Vec<Law> {
         let c = &self.config;
-        // A bound that divides is a product of norms of the weights: 2-norms do not change with turns, the
-        // others do. A divisor that is a constant for derivatives has no part in any law.
+        // The divisor of a contraction is a product of norms of the weights. Rotations leave 2-norms as they
+        // are, and change the other norms. A divisor that is a constant for derivatives has no effect on the
+        // laws.
         let divisor = match c.contraction.filter(|c| !c.stop_gradient) {
             None => None,
             Some(c) if c.p == Lp::Two => Some(Invariance::Rotations),
@@ -84,7 +86,7 @@ impl<F: Real> MultiHeadAttention<F> {
         laws
     }
 
-    /// Queries of the heads of a group against, or beside, its keys.
+    /// A law of the queries of the heads of a group and of its keys, on opposite sides or on the same side.
     fn queries_and_keys(
         &self,
         params: &Params<'_, F>,
@@ -111,7 +113,7 @@ impl<F: Real> MultiHeadAttention<F> {
         self.law(g, "values and output", symmetry, terms.collect())
     }
 
-    /// Rotary positions: a plane of the keys grows as that of the queries shrinks.
+    /// Rotary positions: a plane of the keys grows if the same plane of the queries shrinks.
     fn planes(&self, params: &Params<'_, F>, g: usize) -> Vec<Law> {
         let Some(key) = &self.key else {
             return Vec::new();
@@ -124,7 +126,8 @@ impl<F: Real> MultiHeadAttention<F> {
         vec![self.law(g, "planes", Symmetry::Rescaling, terms.collect())]
     }
 
-    /// Rotary positions: a plane may be turned, in queries and keys alike, since turns of one plane commute.
+    /// Rotary positions: a plane may be rotated in queries and keys alike, since rotations of one plane
+    /// commute.
     fn turns_of_planes(&self, params: &Params<'_, F>, g: usize) -> Vec<Law> {
         let d = self.config.key_width;
         let law = |p: usize| {
@@ -162,13 +165,13 @@ impl<F: Real> MultiHeadAttention<F> {
         laws
     }
 
-    /// A shift of all keys changes all scores of a query alike, which the softmax does not see. Distances do
-    /// not see a shift of queries and keys together.
+    /// A shift of all keys adds one number to all scores of a query, which does not change the softmax. A
+    /// shift of queries and keys together does not change distances.
     fn shifts(&self, params: &Params<'_, F>) -> Vec<Law> {
         let c = &self.config;
         let idle = |map: &Linear<F>, name: &str| {
             let law = |bias: &Tensor<F>| {
-                // Nothing cancels against this gradient; it is seen beside that of the weight.
+                // No other gradient cancels this one; it is compared with the gradient of the weight.
                 let terms = vec![
                     Term::incoming(params.rows(bias)),
                     Term::yardstick(params.rows(&map.weight)),
@@ -180,7 +183,8 @@ impl<F: Real> MultiHeadAttention<F> {
         match (c.score, &self.key) {
             (_, None) => idle(&self.query, "bias of queries and keys"),
             (Score::Dot, Some(key)) => idle(key, "bias of the keys"),
-            // The bias of the keys of a group goes with those of all its heads.
+            // The bias of the keys of a group shifts together with the biases of the queries of all its
+            // heads.
             (_, Some(key)) => {
                 let Some((query, key)) = self.query.bias.as_ref().zip(key.bias.as_ref()) else {
                     return Vec::new();
@@ -230,7 +234,7 @@ impl<F: Real> MultiHeadAttention<F> {
     }
 }
 
-/// [W b] of a map whose outputs, `per` at a time, are the neurons; those in `range`.
+/// [W b] of a map whose outputs are the neurons in groups of `per`; only the neurons in `range`.
 fn rows<F: Real>(
     params: &Params<'_, F>,
     map: &Linear<F>,

@@ -16,8 +16,8 @@ impl<F: Real> MultiHeadAttention<F> {
     /// Lip₂ ≤ √(n/d) (4 φ⁻¹(n − 1) + 1) √(Σ_h ‖W_Q^h‖₂⁴ ‖W_V^h‖₂²) ‖W_O‖₂,
     ///
     /// with φ(x) = x e^(x+1); so φ⁻¹(n − 1) = W₀((n − 1)/e), which grows as log n − log log n. The paper
-    /// prints W₀(n/e), which is larger, and ‖W_Q‖₂² in the second line, which is too small: F is quadratic in
-    /// W_Q. Its weights are the transposed of ours.
+    /// prints W₀(n/e), which is larger, and ‖W_Q‖₂² in the second line, which is too small, since F is
+    /// quadratic in W_Q. The paper's weights are the transposes of ours.
     ///
     /// `None` for a configuration without a constant
     /// ([`AttentionConfig::is_lipschitz`](super::AttentionConfig::is_lipschitz)), and for p = 1.
@@ -61,7 +61,7 @@ impl<F: Real> MultiHeadAttention<F> {
         }
     }
 
-    /// The heads of an attention with a score normaliser, with the constant that it proves.
+    /// The heads of an attention with a score normaliser, with the constant that the normaliser guarantees.
     pub(super) fn normalized<'t>(&self, x: Compared<'t, F>, heads: Var<'t, F>) -> Var<'t, F> {
         let (k, q) = (x.k.shape(), x.q.shape());
         let (n, m) = (k[k.len() - 3], q[q.len() - 3]);
@@ -77,7 +77,7 @@ impl<F: Real> MultiHeadAttention<F> {
         state(heads, &[x.q, x.k, x.v], [(Lp::Two, bound)])
     }
 
-    /// The output y of self-attention of x, with its constants stated if it has any.
+    /// The output y of self-attention of x; its constants are declared if it has any.
     pub(super) fn stated<'t>(
         &self,
         pass: &Pass<'t, '_, F>,

@@ -26,24 +26,24 @@ use std::sync::Arc;
 /// the values of the tokens whose keys resemble its query.
 ///
 /// Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Section 3.2.2. The scores are dot products, or
-/// squared distances (Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 3.2). In the
-/// latter case values are x W_Vᵀ too, unless the configuration asks for the paper's x A W_Vᵀ
-/// ([`AttentionConfig::l2`]): then self-attention has a Lipschitz constant, which the layer states
-/// ([`lipschitz`](Self::lipschitz)).
+/// squared distances (Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 3.2). In
+/// both cases values are x W_Vᵀ. With distances the configuration can choose the paper's x A W_Vᵀ
+/// ([`AttentionConfig::l2`]); self-attention then has a Lipschitz constant ([`lipschitz`](Self::lipschitz)).
 ///
 /// | letter | shape | |
 /// |---|---|---|
-/// | x | `[.., n, width]` | tokens that ask |
-/// | y | `[.., m, memory]` | tokens that are asked; x itself in self-attention |
+/// | x | `[.., n, width]` | tokens with the queries |
+/// | y | `[.., m, memory]` | tokens with the keys and values; x itself in self-attention |
 /// | W_Q | `[H d, width]` | queries |
 /// | W_K, W_V | `[G d, memory]`, `[G e, memory]` | keys and values; H/G heads share one |
 /// | W_O | `[out, H e]` | output |
 ///
-/// The axes before the last two number the items of a batch; there may be none. As PyTorch's
-/// `MultiheadAttention` with `batch_first`, whose `in_proj_weight` is W_Q, W_K and W_V one below the other;
-/// its masks say which keys are hidden, a [`Mask`] says which are seen. A token that may attend to none gets
-/// b_O, where PyTorch gives NaN. Each weight starts Xavier-uniform, b at 0; PyTorch draws W_Q, W_K and W_V as
-/// one matrix, so smaller by √2 where they have one shape, and W_O from U(−1/√in, 1/√in).
+/// The axes before the last two number the items of a batch; there may be none. The layer is PyTorch's
+/// `MultiheadAttention` with `batch_first`, whose `in_proj_weight` is W_Q, W_K and W_V one below the other.
+/// PyTorch's masks say which keys are hidden; a [`Mask`] says which are seen. The output of a token that may
+/// attend to no token is b_O; PyTorch gives NaN. Each weight starts Xavier-uniform, b at 0. PyTorch draws
+/// W_Q, W_K and W_V as one matrix (so they are smaller by √2 if they have one shape), and W_O from U(−1/√in,
+/// 1/√in).
 #[derive(Debug, Clone)]
 pub struct MultiHeadAttention<F: Real> {
     /// W_Q and b_Q.
@@ -105,7 +105,7 @@ impl<F: Real> MultiHeadAttention<F> {
     /// Cross-attention: the tokens x attend to the tokens y. Shape `[.., n, out]`.
     ///
     /// # Panics
-    /// If the shapes do not fit, or queries and keys have one weight and y is not x.
+    /// If the shapes do not fit, or if queries and keys share one weight and y is not x.
     #[track_caller]
     pub fn cross<'t>(
         &self,
@@ -124,7 +124,8 @@ impl<F: Real> MultiHeadAttention<F> {
         })
     }
 
-    /// The same, and the coefficients α before dropout, `[.., H, n, m]` (under a set of edges `[nnz, H]`).
+    /// The same, and the coefficients α before dropout, `[.., H, n, m]` (`[nnz, H]` if the mask is a set of
+    /// edges).
     ///
     /// # Panics
     /// If the shapes do not fit.
@@ -147,9 +148,9 @@ impl<F: Real> MultiHeadAttention<F> {
         })
     }
 
-    /// Causal self-attention of tokens x that follow those in `cache`, to which theirs are added: for
-    /// generating a sequence token by token. The sequence so far is not computed again. No derivative flows
-    /// into the cache.
+    /// Causal self-attention of tokens x that follow those in `cache`, for generating a sequence token by
+    /// token. The keys and values of x are added to the cache, so those of the sequence so far are not
+    /// computed again. No derivative flows into the cache.
     ///
     /// # Panics
     /// If the shapes do not fit each other or the cache.
@@ -244,8 +245,8 @@ impl<F: Real> MultiHeadAttention<F> {
         self.output.forward(pass, heads.reshape(&side_by_side))
     }
 
-    /// c y / L for a layer that contracts, with L for n tokens or those of the configuration, whichever are
-    /// more.
+    /// c y / L for a layer that contracts. L is for n tokens, or for the number in the configuration if it is
+    /// larger.
     fn contracted<'t>(&self, pass: &Pass<'t, '_, F>, y: Var<'t, F>, n: usize) -> Var<'t, F> {
         let Some(c) = &self.config.contraction else {
             return y;
@@ -256,12 +257,12 @@ impl<F: Real> MultiHeadAttention<F> {
         if c.stop_gradient {
             bound = bound.detach();
         }
-        // Where all weights are 0, so is y.
+        // If all weights are 0, y is 0.
         let bound = bound.add_scalar(F::min_positive_value());
         y * bound.powf(-F::one()).scale(F::of(c.factor))
     }
 
-    /// c, from above: the constant of a layer that contracts, in the norm of the contraction, up to the
+    /// An upper bound of c: the constant of a layer that contracts, in the norm of the contraction, up to the
     /// rounding of L in the type of the model. `None` for any other layer.
     /// [`Trace::lipschitz`](crate::nn::Trace::lipschitz) certifies a model that contains it.
     pub fn contraction(&self) -> Option<Upper> {
@@ -305,7 +306,8 @@ impl<F: Real> Layer<F> for MultiHeadAttention<F> {
             Reader::linear(maps.into_iter().map(|map| params.columns(&map.weight)))
         };
         let asked = self.key.iter().chain([&self.value]).collect();
-        // A stands between the input and W_V, and W_Q is in it twice: no law of the input's neurons is known.
+        // A is multiplied between the input and W_V, and contains W_Q twice: no law of the input's neurons is
+        // known.
         if self.config.metric_values {
             return Some(Ports {
                 readers: vec![Reader::passing(Passage::BREAKS); 2],

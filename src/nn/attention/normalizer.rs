@@ -5,14 +5,14 @@ use crate::linalg::Upper;
 use crate::real::Real;
 use std::fmt::Debug;
 
-/// What an attention with a score normaliser keeps under changes of queries, keys and values.
+/// The changes of queries, keys and values that leave the factor t of a score normaliser as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Invariance {
     /// Nothing is known.
     #[default]
     Nothing,
-    /// t stays when queries and keys of a head are turned together by an orthogonal matrix, and when its
-    /// values are: true of a t that is computed from norms and products of rows.
+    /// t does not change if one orthogonal matrix rotates the queries and keys of a head, or if an orthogonal
+    /// matrix rotates its values. This is true if t is computed from norms and products of rows.
     Rotations,
 }
 
@@ -51,7 +51,7 @@ pub trait ScoreNormalizer<F: Real>: Debug + Send + Sync {
         None
     }
 
-    /// What t keeps; conservation laws of the layer follow from it.
+    /// The changes that leave t as it is; conservation laws of the layer follow from them.
     fn invariance(&self) -> Invariance {
         Invariance::Nothing
     }

@@ -7,14 +7,14 @@ use crate::real::Real;
 use crate::symmetry::{Law, Ports, Symmetry, Term};
 use crate::tensor::Tensor;
 
-/// y = x (D W)ᵀ + b with D_ii = (Σ_j |W Wᵀ|_ij)^(−½): an affine map with ‖D W‖₂ ≤ 1 whatever W is. Where W
-/// has more rows than columns, W D takes the place of D W, with WᵀW for W Wᵀ.
+/// y = x (D W)ᵀ + b with D_ii = (Σ_j |W Wᵀ|_ij)^(−½): an affine map with ‖D W‖₂ ≤ 1 for every W. If W has
+/// more rows than columns, W D is used in place of D W, with WᵀW in place of W Wᵀ.
 ///
 /// Prach and Lampert, "Almost-Orthogonal Layers for Efficient General-Purpose Lipschitz Networks", ECCV 2022,
-/// Theorem 1. D⁻² − W Wᵀ has non-negative row sums of which only the diagonal counts against the others, so
-/// it is positive semidefinite, and D W Wᵀ D is at most the identity. Where the rows of W are orthogonal, D W
-/// is orthogonal too, and no smaller divisor would do; so training makes the rows almost orthogonal where it
-/// needs the size. One product W Wᵀ is all it costs, and derivatives of any order flow through D.
+/// Theorem 1. D⁻² − W Wᵀ is diagonally dominant, so it is positive semidefinite, and D W Wᵀ D is at most the
+/// identity. If the rows of W are orthogonal, the rows of D W are orthonormal, and no smaller divisor would
+/// give norm 1. So training makes the rows almost orthogonal if the map needs a large norm. The cost is one
+/// product W Wᵀ. Derivatives of any order flow through D.
 ///
 /// | letter | shape |
 /// |---|---|
@@ -23,7 +23,8 @@ use crate::tensor::Tensor;
 /// | b | `[out]` |
 ///
 /// W starts with entries from N(0, 1/in), b at 0. The size of W has no effect: ⟨W, G⟩ = 0, a conservation law
-/// of W alone (but for 10⁻¹², which is added to each sum, so that a row of zeros stays one).
+/// of W alone (up to the effect of 10⁻¹², which is added to each sum, so that a row of zeros stays a row of
+/// zeros).
 #[derive(Debug, Clone)]
 pub struct AlmostOrthogonal<F: Real> {
     /// W.
@@ -33,7 +34,7 @@ pub struct AlmostOrthogonal<F: Real> {
 }
 crate::module!(AlmostOrthogonal: weight = Weight, bias = Bias);
 
-/// What is added to each sum |W Wᵀ|.
+/// The number that is added to each sum of |W Wᵀ|.
 const LEAST: f64 = 1e-12;
 
 impl<F: Real> AlmostOrthogonal<F> {
@@ -80,7 +81,7 @@ impl<F: Real> AlmostOrthogonal<F> {
 }
 
 impl<F: Real> Layer<F> for AlmostOrthogonal<F> {
-    /// Nothing is known of how neurons flow through D W: a factor of one of them changes D.
+    /// No law is known through D W: a factor of one neuron changes D.
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         let terms = vec![Term::incoming(params.whole(&self.weight))];
         Some(Ports {

@@ -1,4 +1,4 @@
-//! A residual block whose constant is a number that is known without its weights.
+//! A residual block whose constant is known without its weights.
 
 use super::AlmostOrthogonal;
 use crate::autodiff::Var;
@@ -10,14 +10,13 @@ use crate::ops::attention::Mask;
 use crate::real::Real;
 use crate::tensor::Tensor;
 
-/// x ← x + c_a a(x), x ← x + c_g g(x): contractive attention a, which a block may lack, and the normalised
-/// feed-forward layer g(x) = V₂ relu(V₁ x + b), both of constants at most 1. So the block has at most (1 + |c_a|)
-/// (1 + |c_g|) in the 2-norm.
+/// x ← x + c_a a(x), x ← x + c_g g(x), with contractive attention a (optional) and the normalised
+/// feed-forward layer g(x) = V₂ relu(V₁ x + b). The constants of a and g are at most 1, so the constant of
+/// the block is at most (1 + |c_a|) (1 + |c_g|) in the 2-norm.
 ///
-/// The factors are learnt: c = f γ with a number f and a gain γ that starts at 1, so that a step of Adam
-/// changes c by the same share whatever f is. Kim et al., "The Lipschitz Constant of Self-Attention", ICML
-/// 2021, Section 5.2, with the feed-forward layer of Prach and Lampert
-/// ([`AlmostOrthogonal`]); there c = 1.
+/// The factors are learnt: c = f γ with a number f and a gain γ that starts at 1. So the relative change of c
+/// in a step of Adam does not depend on f. Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021,
+/// Section 5.2, with the feed-forward layer of Prach and Lampert ([`AlmostOrthogonal`]); there c = 1.
 ///
 /// | letter | shape |
 /// |---|---|
@@ -31,7 +30,7 @@ pub struct CertifiedBlock<F: Real> {
     pub up: AlmostOrthogonal<F>,
     /// V₂.
     pub down: AlmostOrthogonal<F>,
-    /// γ of the attention, `[1]`; of no use in a block without.
+    /// γ of the attention, `[1]`; unused in a block without attention.
     pub attention_gain: Option<Tensor<F>>,
     /// γ of the feed-forward layer, `[1]`.
     pub gain: Tensor<F>,
@@ -41,8 +40,8 @@ pub struct CertifiedBlock<F: Real> {
 crate::module!(CertifiedBlock: attention, up, down, attention_gain = Gain, gain = Gain);
 
 impl<F: Real> CertifiedBlock<F> {
-    /// A block for causal sequences of at most `context` tokens, with `sizes` = \[features, hidden neurons\]
-    /// and so many heads of attention, none for a block without, and `factors` f.
+    /// A block for causal sequences of at most `context` tokens, with `sizes` = \[features, hidden neurons\],
+    /// the given number of `heads` of attention (`None` for a block without attention), and `factors` f.
     ///
     /// # Errors
     /// If a size is 0, or the heads do not divide the features.

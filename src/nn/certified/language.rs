@@ -19,9 +19,9 @@ pub struct CertifiedConfig {
     pub context: usize,
     /// Features of an embedded symbol.
     pub features: usize,
-    /// k: symbols that stand side by side before the first block.
+    /// k: the vectors of so many symbols are concatenated before the first block.
     pub window: usize,
-    /// Features behind the first map.
+    /// Features after the first map.
     pub width: usize,
     /// Hidden neurons of a feed-forward layer.
     pub hidden: usize,
@@ -31,19 +31,19 @@ pub struct CertifiedConfig {
     pub attentive: usize,
     /// Heads of attention.
     pub heads: usize,
-    /// The constant, L: at most so much in the 2-norm.
+    /// L: the constant is at most this number in the 2-norm.
     pub constant: f64,
-    /// f of attention and of feed-forward layers, with which the factors of residuals start.
+    /// f of attention and of feed-forward layers: the factors of the residuals start at these numbers.
     pub factors: [f64; 2],
-    /// The factor of the logits with which the model starts.
+    /// The factor of the logits at the start.
     pub sharpness: f64,
     /// The probability of dropout before the first block.
     pub dropout: f64,
 }
 
 impl CertifiedConfig {
-    /// Windows of 10 symbols, as many features per symbol as a quarter of the `width`, 2 `width` hidden
-    /// neurons, attention of 4 heads in the last block, L = 2, factors 30 and 20, sharpness 20.
+    /// Windows of 10 symbols, `width` / 4 features per symbol, 2 `width` hidden neurons, attention of 4 heads
+    /// in the last block, L = 2, factors 30 and 20, sharpness 20.
     pub fn new(symbols: usize, context: usize, layers: usize, width: usize) -> Self {
         Self {
             symbols,
@@ -62,8 +62,8 @@ impl CertifiedConfig {
         }
     }
 
-    /// K, by which the vectors of the table are multiplied: with it, logits start with a factor `sharpness`
-    /// under the constant L.
+    /// K, by which the vectors of the table are multiplied: with it the logits start with the factor
+    /// `sharpness`, and the constant is still at most L.
     pub fn scale(&self) -> f64 {
         let [attention, feed_forward] = self.factors.map(|f| 1.0 + f.abs());
         let attentive = self.attentive.min(self.layers) as i32;
@@ -141,16 +141,15 @@ impl CertifiedConfig {
 /// z   = s V_z h + b                            at most 1, times s
 /// ```
 ///
-/// with s = L K₀ / (√k Π (1 + |c|)), which is computed in every pass, so that with K = K₀, as a model starts,
-/// the product of all constants is L (less a thousandth, for the rounding of f32) while it is trained too.
-/// All V are [`AlmostOrthogonal`], attention is that of Kim et al., "The Lipschitz Constant of
-/// Self-Attention", ICML 2021, divided by its bound. There is no LayerNorm, whose constant is 1/√ε.
+/// with s = L K₀ / (√k Π (1 + |c|)), which is computed in every pass. A model starts with K = K₀. Then the
+/// product of all constants is L (less a thousandth, for the rounding of f32), also during the training. All
+/// V are [`AlmostOrthogonal`], attention is that of Kim et al., "The Lipschitz Constant of Self-Attention",
+/// ICML 2021, divided by its bound. There is no LayerNorm, whose constant is 1/√ε.
 ///
-/// **K is free.** An input that is K times as large, behind which everything is divided by K, makes the
-/// constant K times smaller and changes no prediction; so a constant says something only together with the
-/// size of the input. The number without units is L K: how far logits may move if a vector of the table moves
-/// by 1. After training, [`tighten`](Self::tighten) makes K as small as the certificate
-/// allows.
+/// **K is free.** If the input is multiplied by K and the model divides it by K, the constant is K times
+/// smaller and no prediction changes. So a constant has a meaning only together with the size of the input. L
+/// K does not depend on this choice: it says how far the logits can move if a vector of the table moves by 1.
+/// After training, [`tighten`](Self::tighten) makes K as small as the certificate allows.
 ///
 /// | letter | shape |
 /// |---|---|
@@ -189,7 +188,7 @@ pub struct CertifiedLanguageModel<F: Real> {
 }
 crate::module!(CertifiedLanguageModel: tokens, input, blocks, head, bias = Bias; state scale);
 
-/// The share of L that is left to rounding.
+/// The part of L that is reserved for rounding errors.
 const MARGIN: f64 = 1e-3;
 
 impl<F: Real> CertifiedLanguageModel<F> {
@@ -226,7 +225,8 @@ impl<F: Real> CertifiedLanguageModel<F> {
     /// `[sequences, length, symbols]`.
     ///
     /// # Panics
-    /// If the symbols cannot be shared out, a sequence is longer than the context, or a symbol is unknown.
+    /// If the symbols are not sequences of equal length, a sequence is longer than the context, or a symbol
+    /// is unknown.
     #[track_caller]
     pub fn forward<'t>(
         &self,
@@ -298,8 +298,8 @@ impl<F: Real> CertifiedLanguageModel<F> {
         self.head.forward(pass, h) * s + pass.param(&self.bias)
     }
 
-    /// The certificate: the constant of the logits of n symbols as a function of x, in the 2-norm, bounded
-    /// from the weights as they are. At most L, and less where the maps are not orthogonal.
+    /// The certificate: an upper bound of the constant of the logits of n symbols as a function of x, in the
+    /// 2-norm, computed from the present weights. It is at most L, and less if the maps are not orthogonal.
     ///
     /// # Errors
     /// If a weight is not a finite number.
@@ -316,7 +316,7 @@ impl<F: Real> CertifiedLanguageModel<F> {
     }
 
     /// Makes K as small as the certificate for the whole context allows, so that the certified constant is L.
-    /// No prediction changes but by rounding. Returns the new K.
+    /// Predictions change only by rounding errors. Returns the new K.
     ///
     /// # Errors
     /// If a weight is not a finite number.

@@ -13,21 +13,21 @@ use crate::real::Real;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The most layers of a [`GraphNet`](super::GraphNet): its laws are found in a time that grows with their
-/// square.
+/// The most layers of a [`GraphNet`](super::GraphNet): the time to find its laws grows with the square of the
+/// number of layers.
 pub const MOST_LAYERS: usize = 1 << 12;
 
 /// The most parameters of a [`GraphNet`](super::GraphNet), 2³²: 16 GiB of `f32` before the first gradient.
 pub const MOST_PARAMETERS: f64 = 4_294_967_296.0;
 
-/// The linear maps at the two ends of a [`GraphNet`](super::GraphNet), before and behind its layers.
+/// The linear maps at the two ends of a [`GraphNet`](super::GraphNet), before and after its layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ends {
-    /// Whether a map from the features to `hidden` neurons stands before the first layer. Its output is x₀.
+    /// Whether there is a map from the features to `hidden` neurons before the first layer. Its output is x₀.
     pub input: bool,
     /// Whether σ follows this map.
     pub activated: bool,
-    /// Whether a map to the classes stands behind the last layer, which is then a hidden layer.
+    /// Whether there is a map to the classes after the last layer, which is then a hidden layer.
     pub output: bool,
     /// Whether the maps have biases.
     pub bias: bool,
@@ -42,20 +42,20 @@ impl Ends {
         bias: true,
     };
 
-    /// Both maps with biases, and no activation behind the first.
+    /// Both maps with biases, and no activation after the first.
     pub const LINEAR: Self = Self {
         input: true,
         output: true,
         ..Self::NONE
     };
 
-    /// Both maps with biases, and σ behind the first.
+    /// Both maps with biases, and σ after the first.
     pub const ACTIVATED: Self = Self {
         activated: true,
         ..Self::LINEAR
     };
 
-    /// The map behind the layers alone.
+    /// Only the map after the layers.
     pub const OUTPUT: Self = Self {
         output: true,
         ..Self::NONE
@@ -76,13 +76,13 @@ pub struct GraphNetConfig {
     pub layers: usize,
     /// Kind and options of the layers before the last.
     pub conv: Conv,
-    /// Kind and options of the last layer; it has no meaning where a linear map stands behind it.
+    /// Kind and options of the last layer; without effect if there is a linear map after the layers.
     pub last: Conv,
-    /// The linear maps before and behind the layers.
+    /// The linear maps before and after the layers.
     pub ends: Ends,
-    /// The norm behind each hidden layer, before σ.
+    /// The norm after each hidden layer, before σ.
     pub norm: Option<Norm>,
-    /// r: every r hidden layers what stood r layers before is added.
+    /// r: every r hidden layers, the representation of r layers before is added.
     pub residual: Option<usize>,
     /// σ between layers.
     pub activation: Activation,
@@ -111,22 +111,22 @@ impl GraphNetConfig {
         Self { layers, ..self }
     }
 
-    /// The same with layers of this kind. With attention, hidden layers put their heads side by
-    /// side, and the last layer has one head and is set to average heads.
+    /// The same with layers of this kind. With attention, hidden layers concatenate their heads, and the last
+    /// layer has one head and is set to average heads.
     pub fn of(mut self, conv: Conv) -> Self {
         (self.conv, self.last) = (conv, conv);
         self.heads(conv.heads(), 1)
     }
 
-    /// The same with `hidden` heads per hidden layer, put side by side, and `last` heads in the
-    /// last layer, averaged. Layers without attention stay as they are.
+    /// The same with `hidden` heads per hidden layer, concatenated, and `last` heads in the last layer,
+    /// averaged. Layers without attention stay as they are.
     pub fn heads(mut self, hidden: usize, last: usize) -> Self {
         self.conv.set_heads(hidden, Heads::Concatenate);
         self.last.set_heads(last, Heads::Average);
         self
     }
 
-    /// The same after `change` of the options of all layers with the attention of GAT or GATv2.
+    /// The same with `change` applied to the options of all layers with the attention of GAT or GATv2.
     pub fn attending(mut self, change: impl Fn(&mut AttentionOptions)) -> Self {
         let all = [&mut self.conv, &mut self.last].into_iter();
         all.filter_map(Conv::attention_mut).for_each(change);
@@ -143,8 +143,8 @@ impl GraphNetConfig {
         self.attending(|options| options.dropout = p)
     }
 
-    /// The same with or without biases of layers and of the maps before and behind them. A gated unit keeps
-    /// its biases.
+    /// The same with or without biases of the layers and of the maps before and after them. A gated unit
+    /// keeps its biases.
     pub fn biased(mut self, bias: bool) -> Self {
         self.conv.set_bias(bias);
         self.last.set_bias(bias);
@@ -162,8 +162,8 @@ impl GraphNetConfig {
         })
     }
 
-    /// The number of parameters. A floating-point number, exact up to 2⁵³: sizes are not bounded here, and no
-    /// product of them overflows.
+    /// The number of parameters, as a floating-point number that is exact up to 2⁵³. So no product of sizes
+    /// overflows, and sizes need no bound here.
     pub fn parameter_count(&self) -> f64 {
         let map = |on: bool, input: usize, out: usize| {
             let (input, out) = (input as f64, out as f64);
@@ -176,7 +176,7 @@ impl GraphNetConfig {
         let width = self.first_width();
         let hidden = |input| parameters_of(self.conv, input, self.hidden);
         let wide = self.conv.output(self.hidden);
-        // Hidden layers but for the first, which reads another width.
+        // Hidden layers except the first, which reads another width.
         let (between, last) = match self.ends.output {
             true => (self.layers.saturating_sub(1), 0.0),
             false if self.layers < 2 => (0, parameters_of(self.last, width, self.classes)),
@@ -205,7 +205,7 @@ impl GraphNetConfig {
         }
     }
 
-    /// Checks the widths that layers share with what stands before them.
+    /// Checks the widths of layers that must be equal to the width before them.
     fn check_widths(&self) -> Result<()> {
         let refuse = |rule: &str, found: &str| {
             let of = format!("network: layers of {:?}", self.conv);
@@ -217,7 +217,7 @@ impl GraphNetConfig {
         let equal = |(conv, input, width): &(Conv, usize, usize)| {
             !conv.needs_equal_widths() || input == width
         };
-        // Layers differ in their widths at the ends alone: three are as good as many.
+        // Only the first and the last layer have other widths, so three layers stand for any number.
         let few = Self {
             layers: self.layers.min(3),
             ..*self
@@ -304,8 +304,8 @@ impl GraphNetConfig {
     }
 }
 
-/// As if derived, without the fields that were added later where they say nothing: descriptions of runs
-/// that were saved before hold this text.
+/// Like a derived `Debug`, but fields that were added later are left out if they have no effect: the
+/// descriptions of runs that were saved before contain this text.
 impl fmt::Debug for GraphNetConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -347,8 +347,8 @@ impl fmt::Debug for GraphNetConfig {
     }
 }
 
-/// The number of parameters of a layer: linear in the input and in the number of heads, quadratic in the
-/// width. Layers with sizes 1, 2 and 3 determine it.
+/// The number of parameters of a layer. It is linear in the input and in the number of heads, and quadratic
+/// in the width, so layers with sizes 1, 2 and 3 determine it.
 fn parameters_of(mut conv: Conv, input: usize, width: usize) -> f64 {
     along(conv.heads(), &mut |heads| {
         conv.set_heads(heads, conv.join());
@@ -367,7 +367,7 @@ fn norm_parameters(norm: Norm, width: usize) -> f64 {
     })
 }
 
-/// The value at `size` of the polynomial of degree 2 that `at` is at 1, 2 and 3.
+/// The value at `size` of the polynomial of degree 2 that agrees with `at` at 1, 2 and 3.
 fn along(size: usize, at: &mut dyn FnMut(usize) -> f64) -> f64 {
     let [one, two, three] = [at(1), at(2), at(3)];
     let (step, bend) = (two - one, three - 2.0 * two + one);

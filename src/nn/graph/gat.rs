@@ -40,9 +40,9 @@ use std::sync::Arc;
 pub struct GatConv<F: Real> {
     /// W: row h·C + c holds the incoming weights of neuron c of head h.
     pub weight: Tensor<F>,
-    /// a_s, for the source j, the node that sends.
+    /// a_s, for the source j, which sends the message.
     pub att_source: Tensor<F>,
-    /// a_t, for the target i, the node that receives.
+    /// a_t, for the target i, which receives the message.
     pub att_target: Tensor<F>,
     /// ω of S_ω, which then replaces α: see [`Omega`](crate::nn::Omega).
     pub omega: Option<Tensor<F>>,
@@ -134,8 +134,8 @@ impl<F: Real> GatConv<F> {
         })
     }
 
-    /// The heads and the coefficients under LipschitzNorm, times a further temperature if there is one.
-    /// Fused, but for the divisors of the published code.
+    /// The heads and the coefficients under LipschitzNorm, times a further temperature if there is one. The
+    /// computation is fused, except with the divisors of the published code.
     fn normalized<'t>(
         &self,
         attention: &EdgeAttention<F>,

@@ -17,8 +17,9 @@ use std::sync::Arc;
 /// y_i = Σ_j α_ij W_s x_j with α_i = softmax_j ⟨a, LeakyReLU(W_s x_j + W_t x_i)⟩: a mean over the
 /// neighbours, with weights computed from the features of both nodes.
 ///
-/// Brody et al., "How Attentive are Graph Attention Networks?", ICLR 2022, Eq. (7): with a outside the
-/// nonlinearity the ranking of neighbours depends on i ("dynamic" attention). With shared weights W_t = W_s.
+/// Brody et al., "How Attentive are Graph Attention Networks?", ICLR 2022, Eq. (7): a stands outside the
+/// nonlinearity, so the ranking of neighbours depends on i ("dynamic" attention). With shared weights, W_t =
+/// W_s.
 ///
 /// | letter | shape |
 /// |---|---|

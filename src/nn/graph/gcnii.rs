@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 /// first representation x₀, and whose weight is near the identity in deep layers.
 ///
 /// Chen et al., "Simple and Deep Graph Convolutional Networks", ICML 2020, Eq. (5), without the activation;
-/// with a weight of its own for x₀ (their variant GCNII*, Appendix), y = ((1 − β) I + β W) (1 − α) Â x +
-/// ((1 − β) I + β V) α x₀.
+/// with a separate weight V for x₀ (their variant GCNII*, Appendix), y = ((1 − β) I + β W) (1 − α) Â x + ((1
+/// − β) I + β V) α x₀.
 ///
 /// | letter | shape |
 /// |---|---|
@@ -29,15 +29,15 @@ use serde::{Deserialize, Serialize};
 ///
 /// # Conservation laws
 /// The layer is transparent. It adds β W h to a multiple of its own input, so its neurons are those of its
-/// input: they cannot be scaled between two layers, and the law C1 of a graph convolution does not
-/// hold. What holds, behind activations that are homogeneous of degree 1, is the law of the whole stream:
-/// the map that writes x₀ and the rows of every W and V, against the columns of every W and V and the map
-/// that reads the stream at the end.
+/// input: they cannot be scaled between two layers, and the law C1 of a graph convolution does not hold. If
+/// activations are homogeneous of degree 1, the law of the whole stream holds: the map that writes x₀ and the
+/// rows of every W and V are balanced against the columns of every W and V and the map that reads the stream
+/// at the end.
 #[derive(Debug, Clone)]
 pub struct GcniiConv<F: Real> {
     /// W, without bias.
     pub map: Linear<F>,
-    /// V, without bias; none if W is also that of x₀.
+    /// V, without bias; `None` if W is also the weight of x₀.
     pub initial: Option<Linear<F>>,
     /// α, θ.
     pub options: GcniiOptions,
@@ -53,7 +53,7 @@ pub struct GcniiOptions {
     pub alpha: f64,
     /// θ: β = ln(θ / l + 1) in layer l.
     pub theta: f64,
-    /// Whether x₀ has the weight of the layer, and not one of its own.
+    /// Whether x₀ has the weight W of the layer and not a separate weight V.
     pub shared: bool,
 }
 
@@ -131,7 +131,7 @@ impl<F: Real> Layer<F> for GcniiConv<F> {}
 impl<F: Real> GraphConv<F> for GcniiConv<F> {
     type Options = GcniiOptions;
 
-    /// The layer is number 1 until [`place`](GraphConv::place) says otherwise; `input` is not looked at.
+    /// The layer is number 1 until [`place`](GraphConv::place) changes it; `input` is not used.
     fn build(_: usize, width: usize, options: GcniiOptions, rng: &mut Rng) -> Self {
         Self::new(width, 1, options, rng)
     }
@@ -161,7 +161,7 @@ impl<F: Real> GraphConv<F> for GcniiConv<F> {
         Ok(())
     }
 
-    /// There are none to set.
+    /// The layer has no biases.
     fn set_bias(_: &mut GcniiOptions, _: bool) {}
 
     #[track_caller]

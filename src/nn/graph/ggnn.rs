@@ -22,13 +22,13 @@ use serde::{Deserialize, Serialize};
 /// | h | `[n, d]` |
 /// | W_k | `[d, d]`, one per step |
 ///
-/// As PyTorch Geometric's `GatedGraphConv`, where the W_k are stored transposed, one behind the other. The
+/// As PyTorch Geometric's `GatedGraphConv`, where the W_k are stored transposed, one after the other. The
 /// paper has one W for all steps. All parameters start from U(−1/√d, 1/√d).
 ///
 /// # Conservation laws
-/// The layer is transparent. Messages are summed and meet the weight W_i of the unit without a function
-/// between: so the rows of all W_k are balanced against the columns of W_i, as matrices. The gates saturate:
-/// no law goes through the unit.
+/// The layer is transparent. The sum of the messages is multiplied by the weight W_i of the unit, without a
+/// function in between. So the rows of all W_k are balanced against the columns of W_i, as matrices. The
+/// gates saturate, so no law goes through the unit.
 #[derive(Debug, Clone)]
 pub struct GatedGraphConv<F: Real> {
     /// W_k, first step to last, without biases.
@@ -95,7 +95,7 @@ impl<F: Real> Layer<F> for GatedGraphConv<F> {}
 impl<F: Real> GraphConv<F> for GatedGraphConv<F> {
     type Options = GatedGraphOptions;
 
-    /// `input` is not looked at.
+    /// `input` is not used.
     fn build(_: usize, width: usize, options: GatedGraphOptions, rng: &mut Rng) -> Self {
         Self::new(width, options, rng)
     }
@@ -108,7 +108,7 @@ impl<F: Real> GraphConv<F> for GatedGraphConv<F> {
         check_steps(options.steps, 1)
     }
 
-    /// There are none that could be left out.
+    /// The biases of the unit cannot be left out.
     fn set_bias(_: &mut GatedGraphOptions, _: bool) {}
 
     #[track_caller]

@@ -10,8 +10,8 @@ use crate::real::Real;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// y_i = W₂ relu(W₁ ((1 + ε) x_i + Σ_{j ∈ N(i)} x_j) + b₁) + b₂: the sum over the neighbours, which tells
-/// multisets of neighbours apart where a mean does not, then a perceptron of two layers.
+/// y_i = W₂ relu(W₁ ((1 + ε) x_i + Σ_{j ∈ N(i)} x_j) + b₁) + b₂: the sum over the neighbours, then a
+/// perceptron of two layers. The sum distinguishes some multisets of neighbours that have the same mean.
 ///
 /// Xu et al., "How Powerful are Graph Neural Networks?", ICLR 2019, Eq. (4.1).
 ///
@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize};
 /// | W₂, b₂ | `[out, out]`, `[out]` |
 /// | ε | `[1]`; it starts at 0, and is trained or not |
 ///
-/// As PyTorch Geometric's `GINConv` (`train_eps` says which) and the perceptron of its `GIN` model, without
-/// batch norm between the two layers. The sum commutes with W₁ and is taken on the narrower side of it.
-/// Weights start Xavier-uniform, biases at 0.
+/// As PyTorch Geometric's `GINConv` (`train_eps` says whether ε is trained) with the perceptron of its `GIN`
+/// model, without batch norm between the two layers. The sum commutes with W₁ and is computed on the narrower
+/// side of W₁. Weights start Xavier-uniform, biases at 0.
 ///
 /// # Conservation laws
 /// The layer is transparent: the first map with its sum over neighbours, the ReLU and the second map are
@@ -45,7 +45,7 @@ crate::module!(GinConv: eps = Gain, first as "nn.lins.0", second as "nn.lins.1";
 /// The options of [`GinConv`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GinOptions {
-    /// Whether ε is trained; else it is 0, and the layer that of GIN-0.
+    /// Whether ε is trained; else it is 0, and the layer is that of GIN-0.
     pub eps: bool,
     /// Whether there are biases.
     pub bias: bool,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Heads {
-    /// They are put side by side: width H·C, column h·C + c for neuron c of head h.
+    /// They are concatenated: width H·C, column h·C + c for neuron c of head h.
     Concatenate,
     /// Their mean is taken: width C.
     Average,
@@ -38,7 +38,7 @@ pub struct AttentionOptions {
     pub bias: bool,
     /// Whether x Vᵀ is added to the output; V is a further weight, without bias.
     pub residual: bool,
-    /// Whether S_ω replaces α, and the number of ω: the layer of ωGAT.
+    /// Whether S_ω replaces α, as in ωGAT, and whether there is one ω per layer or per channel.
     pub omega: Option<Omega>,
     /// The slope of the LeakyReLU in the score for negative arguments.
     pub slope: f64,
@@ -192,7 +192,7 @@ impl AttentionOptions {
         let read = parts.weights.iter().copied().chain(parts.residual);
         Ports {
             writers: incoming.chain(attention).collect(),
-            // A stream on which a temperature depends has no laws.
+            // If a temperature depends on a stream, the stream has no laws.
             readers: vec![
                 Reader::linear(read.map(|w| params.columns(w))),
                 Reader::passing(Passage::BREAKS),

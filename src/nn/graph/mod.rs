@@ -100,7 +100,7 @@ pub trait GraphConv<F: Real>: Layer<F> + Sized {
 /// What a layer of a network may read besides its input.
 #[derive(Debug, Clone, Copy)]
 pub struct Around<'a, 't, F: Real> {
-    /// Who hears whom.
+    /// The edges: which nodes receive messages from which.
     pub neighbours: &'a Neighbourhood<F>,
     /// x₀, the first hidden representation of the network: the output of the linear map before its layers.
     pub first: Option<Var<'t, F>>,
@@ -121,8 +121,8 @@ fn sum_over<'t, F: Real>(pass: &Pass<'t, '_, F>, edges: &Arc<Pattern>) -> Sparse
     Sparse::new(edges, pass.tape().constant(ones))
 }
 
-/// From one line per layer, makes two enums: the kinds of layers that a configuration can name, and
-/// the layers of these kinds.
+/// Makes two enums from one line per layer: the kinds of layers that a configuration can name, and the layers
+/// of these kinds.
 macro_rules! graph_layers {
     ($($(#[$doc:meta])* $kind:ident($layer:ident, $options:ident),)*) => {
         /// A kind of layer with its options, as a configuration holds it.
@@ -189,8 +189,8 @@ macro_rules! graph_layers {
         }
 
         impl<F: Real> GraphLayer<F> {
-            /// The layer's output, `[n, out]`. `around` is a [`Neighbourhood`], or what else the layer reads
-            /// with it.
+            /// The layer's output, `[n, out]`. `around` is a [`Neighbourhood`], alone or with the other
+            /// inputs of the layer.
             ///
             /// # Panics
             /// If the shapes do not fit, or the layer needs the first hidden representation and there is

@@ -16,17 +16,18 @@ use crate::tensor::Tensor;
 /// | part | when | what |
 /// |---|---|---|
 /// | map before the layers | [`Ends::input`](super::Ends) | dropout → linear map → σ, if it is activated; its output is x₀ |
-/// | hidden layer | all but the last layer; all layers where a map stands behind them | as above |
+/// | hidden layer | all layers except the last; all layers if there is a map after them | as above |
 /// | residual | [`residual`](GraphNetConfig::residual) = r | every r layers x ← x + x_old, x_old ← x |
-/// | last layer | without a map behind the layers | dropout → layer |
-/// | map behind the layers | [`Ends::output`](super::Ends) | dropout → linear map |
+/// | last layer | if there is no map after the layers | dropout → layer |
+/// | map after the layers | [`Ends::output`](super::Ends) | dropout → linear map |
 ///
-/// x_old starts as the first representation of the width of the hidden layers: x₀ if it has this width, else
-/// the output of the first layer. Dropout of the features, the first of all, can be switched off.
+/// x_old starts as the first representation that has the width of the hidden layers: x₀ if it has this width,
+/// else the output of the first layer. Dropout of the features, before the first layer or map, can be
+/// switched off.
 ///
 /// This is the order of the published DeepGCN (Zhao and Akoglu, "PairNorm", ICLR 2020) and of the GNN of
 /// ContraNorm (Guo et al., ICLR 2023), and that of GCNII with its two maps. The deep GAT of LipschitzNorm
-/// (Dasoulas et al., ICML 2021) has its norm behind σ, and no σ behind the last of its layers.
+/// (Dasoulas et al., ICML 2021) has its norm after σ, and no σ after the last of its layers.
 ///
 /// ```
 /// use emmy::{Tape, data, nn::{GraphNet, GraphNetConfig, Pass}};
@@ -49,7 +50,7 @@ pub struct GraphNet<F: Real> {
     pub layers: Vec<GraphLayer<F>>,
     /// The norms of the hidden layers, first to last; none if there are no norms.
     pub norms: Vec<NormLayer<F>>,
-    /// The linear map behind the layers, if there is one.
+    /// The linear map after the layers, if there is one.
     pub output: Option<Linear<F>>,
     /// The configuration of the network.
     pub config: GraphNetConfig,
@@ -140,7 +141,7 @@ impl<F: Real> GraphNet<F> {
     }
 }
 
-/// x_old of residuals with a period, and the number of layers since.
+/// x_old of residuals with a period, and the number of layers since x_old was set.
 struct Residual<'t, F: Real> {
     period: Option<usize>,
     old: Option<Var<'t, F>>,
@@ -157,7 +158,7 @@ impl<'t, F: Real> Residual<'t, F> {
         }
     }
 
-    /// The output y of the next layer, with x_old where it is due.
+    /// The output y of the next layer, plus x_old if a period ends here.
     fn add(&mut self, y: Var<'t, F>) -> Var<'t, F> {
         let Some(period) = self.period else { return y };
         let Some(old) = self.old else {

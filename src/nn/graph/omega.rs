@@ -1,4 +1,4 @@
-//! Learnable propagation: how far a node moves towards its neighbours, or away from them.
+//! Learnable propagation: a parameter ω says how far a node moves towards its neighbours, or away from them.
 
 use crate::autodiff::Var;
 use crate::nn::Pass;
@@ -20,19 +20,19 @@ use serde::{Deserialize, Serialize};
 /// |---|---|
 /// | 0 | none: the layer is the linear map W, bit for bit |
 /// | 0 < ω < 1 | it smooths less than S |
-/// | 1 | that of S: the layer is the attention layer, bit for bit; ω starts at 1 |
+/// | 1 | the same as S: the layer is the attention layer, bit for bit; ω starts at 1 |
 /// | ω < 0, ω > 1 | it sharpens: its weights have both signs, which those of a softmax never have |
 ///
 /// Without dropout of α, the rows of S sum to one, and so do those of S_ω for every ω. A node
 /// without neighbours is mapped to 0 by S, and to (1 − ω) z_i by S_ω.
 ///
 /// # Differences from the published layer
-/// The paper's layer is σ(S_ω x Wᵀ): S_ω comes first. So each ω belongs to a channel of the layer's
-/// input. In the code that goes with the paper's first version the scores, too, are computed from
-/// the input, ⟨a_s, x_j⟩ + ⟨a_t, x_i⟩. Here W comes first, as in every attention layer of this
-/// crate, and ω and scores belong to the layer's output neurons. With one head and one ω per layer,
-/// both orders give the same output for the same α. That code starts every ω at 1, has no bias and
-/// no dropout of α, adds self-loops to the graph, and places its layers between two linear maps.
+/// The paper's layer is σ(S_ω x Wᵀ): S_ω comes first. So each ω belongs to a channel of the layer's input.
+/// The code of the paper's first version also computes the scores from the input, ⟨a_s, x_j⟩ + ⟨a_t, x_i⟩.
+/// Here W comes first, as in every attention layer of this crate, and ω and scores belong to the layer's
+/// output neurons. With one head and one ω per layer, both orders give the same output for the same α. That
+/// code starts every ω at 1, has no bias and no dropout of α, adds self-loops to the graph, and places its
+/// layers between two linear maps.
 ///
 /// "Are GATs Out of Balance?" trains ωGAT in Figure 10, does not define it, and says that the same
 /// conservation law holds. For Theorem 2.2 to hold word for word, `⟨W[j,:], G⟩ − ⟨a[j], G⟩ − ⟨W⁺[:,j], G⟩ =

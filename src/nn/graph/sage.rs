@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 /// | W_n, W_r | `[out, in]` |
 /// | b | `[out]` |
 ///
-/// As PyTorch Geometric's `SAGEConv`, whose `lin_l` is W_n with b and whose `lin_r` is W_r. The
-/// mean over no neighbours is 0. Weights start Xavier-uniform, b at 0.
+/// As PyTorch Geometric's `SAGEConv`, whose `lin_l` is W_n with b and whose `lin_r` is W_r. A node without
+/// neighbours has the mean 0. Weights start Xavier-uniform, b at 0.
 #[derive(Debug, Clone)]
 pub struct SageConv<F: Real> {
     /// W_n.

@@ -87,7 +87,7 @@ impl<F: Real> SgcConv<F> {
         })
     }
 
-    /// The output from features that are propagated already: p Wᵀ + b with p = Â^K x of
+    /// The output for features that are propagated already: p Wᵀ + b with p = Â^K x from
     /// [`propagate`](Self::propagate), shape `[n, out]`.
     ///
     /// # Panics

@@ -1,4 +1,4 @@
-//! A feed-forward layer that contracts.
+//! A feed-forward layer that is a contraction.
 
 use crate::autodiff::Var;
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use crate::nn::{FeedForward, FeedForwardConfig, Layer, Pass};
 use crate::real::Real;
 
 /// y = c g(x) / (‖W_down‖₂ ‖W_up‖₂): a feed-forward layer g with ReLU divided by a bound of its constant, so
-/// that its own in the 2-norm is at most c.
+/// that the constant of y in the 2-norm is at most c.
 ///
 /// | letter | shape |
 /// |---|---|
@@ -55,13 +55,13 @@ impl<F: Real> ContractiveFeedForward<F> {
             if self.stop_gradient {
                 bound = bound.detach();
             }
-            // Where all weights are 0, so is y, but for a bias, which moves nothing.
+            // If all weights are 0, y is constant: the bias.
             let bound = bound.add_scalar(F::min_positive_value());
             y * bound.powf(-F::one()).scale(F::of(self.factor))
         })
     }
 
-    /// c, from above: up to the rounding of the divisor in the type of the model.
+    /// An upper bound of c, up to the rounding of the divisor in the type of the model.
     pub fn constant(&self) -> Upper {
         Upper::rounded(self.factor, 16.0 * F::epsilon().as_f64())
     }

@@ -1,4 +1,4 @@
-//! Residual blocks that contract, and an encoder of them that can be inverted.
+//! Residual blocks with contractions, and an encoder made of such blocks, which can be inverted.
 
 mod feed_forward;
 
@@ -107,14 +107,14 @@ impl<F: Real> InvertibleEncoder<F> {
         })
     }
 
-    /// x of y = f(x), to within `tolerance` in the 2-norm, in exact arithmetic: each residual is inverted by
-    /// fixed point, and an error that it leaves grows on the way to the first block by at most 1/(1 − c) per
-    /// residual and 1/min |s| per norm, which the tolerance of each takes into account. Where the rounding of
-    /// the type does not allow so small an error, the iteration ends with a larger one, which
-    /// [`Inverse::error`] states.
+    /// The x with y = f(x), to within `tolerance` in the 2-norm, in exact arithmetic. Each residual is
+    /// inverted by a fixed-point iteration. On the way to the first block, the error of an iteration grows by
+    /// at most the factor 1/(1 − c) per residual and 1/min |s| per norm; the tolerance of each iteration
+    /// takes this into account. If the rounding of the type does not allow such a small error, the iteration
+    /// ends with a larger one ([`Inverse::error`]).
     ///
     /// # Errors
-    /// If a residual is not certified to contract, or values stop being numbers.
+    /// If a residual is not certified to be a contraction, or values become NaN or infinite.
     ///
     /// # Panics
     /// If the shapes do not fit, or the norms have not started.
@@ -134,7 +134,7 @@ impl<F: Real> InvertibleEncoder<F> {
                 .product();
             let shrink = 1.0 / smallest(&block.norm);
             let attention = block.contraction();
-            // Errors behind the feed-forward layer pass the attention, the norm and all blocks before.
+            // Errors after the feed-forward layer pass through the attention, the norm and all blocks before.
             let left = [before * shrink / (1.0 - attention.get()), before * shrink];
             let maps: [Map<'_, F>; 2] = [
                 &|x| {
@@ -162,8 +162,8 @@ impl<F: Real> InvertibleEncoder<F> {
         Ok(total)
     }
 
-    /// Bounds of ln |det ∂y/∂x| for n tokens: that of the norms exactly, n Σ ln |s|, and between D ln(1 − c)
-    /// and D ln(1 + c) per residual, D = n · width (Behrmann et al., Lemma 5).
+    /// Bounds of ln |det ∂y/∂x| for n tokens: exactly n Σ ln |s| for the norms, and between D ln(1 − c) and D
+    /// ln(1 + c) per residual, D = n · width (Behrmann et al., Lemma 5).
     pub fn log_det(&self, n: usize) -> [f64; 2] {
         let mut bounds = [0.0; 2];
         for block in &self.blocks {
@@ -189,12 +189,12 @@ impl<F: Real> InvertibleBlock<F> {
         })
     }
 
-    /// The constant of the attention; none that is known if it was replaced by another.
+    /// The constant of the attention; infinite if the attention was replaced by one without a known constant.
     fn contraction(&self) -> Upper {
         self.attention.contraction().unwrap_or(Upper::INFINITE)
     }
 
-    /// The constant of the inverse, at most.
+    /// An upper bound of the constant of the inverse.
     fn growth(&self) -> f64 {
         let of = |c: Upper| 1.0 / (1.0 - c.get());
         of(self.contraction()) * of(self.feed_forward.constant()) / smallest(&self.norm)

@@ -9,8 +9,9 @@ use crate::real::Real;
 use crate::symmetry::{Passage, Ports};
 use crate::tensor::{Tensor, scalar};
 
-/// y = s ⊙ x + b, where s and b start so that each feature of a first batch has mean 0 and variance 1: what
-/// batch normalisation does at the start of training, but invertible, and no row depends on the others.
+/// y = s ⊙ x + b, where s and b start so that each feature of a first batch has mean 0 and variance 1. At the
+/// start of training this is batch normalisation, but the map is invertible, and no row depends on the
+/// others.
 ///
 /// Kingma and Dhariwal, "Glow: Generative Flow with Invertible 1×1 Convolutions", NeurIPS 2018, section 3.1
 /// and Table 1. From the start on, s and b are trained like any other parameters.
@@ -21,10 +22,10 @@ use crate::tensor::{Tensor, scalar};
 /// | s, b | `[d]` |
 /// | started | a number, state: 1 once s and b have started, else 0 |
 ///
-/// The parameters follow from data, and a pass cannot change the parameters of the model that it borrows. So
-/// they start before the first pass, by [`initialize`](Self::initialize); a pass over a norm that has not
-/// started panics. In a model with several such norms each needs the output of those before it: start them in
-/// order, with an evaluation up to each.
+/// The first values of the parameters are computed from data, and a pass cannot change the parameters of the
+/// model that it borrows. So call [`initialize`](Self::initialize) before the first pass; a pass over a norm
+/// that has not started panics. In a model with several such norms each needs the output of those before it:
+/// start them in order, with an evaluation up to each.
 ///
 /// ```
 /// use emmy::{Real, Tape, Tensor, Var, init, nn::{ActNorm, Linear, Pass}};
@@ -66,10 +67,10 @@ use crate::tensor::{Tensor, scalar};
 /// assert!(flow.norms.iter().all(ActNorm::has_started));
 /// ```
 ///
-/// Glow writes the scale as an exponential of what is trained; here, as in its Table 1, s itself is trained.
-/// s and b write the neurons of y, and s reads those of x: a factor of a neuron of x can be made good in s,
-/// one of y in s and b. So the layers that write x are balanced against s, neuron by neuron, and s and b
-/// against those that read y.
+/// Glow trains the logarithm of the scale; here, as in the paper's Table 1, s itself is trained. s and b
+/// write the neurons of y, and s reads those of x. So s can compensate a factor of a neuron of x, and a
+/// factor of s and b changes a neuron of y, which its readers can compensate. Hence the layers that write x
+/// are balanced against s, neuron by neuron, and s and b are balanced against the layers that read y.
 #[derive(Debug, Clone)]
 pub struct ActNorm<F: Real> {
     /// s.
@@ -100,7 +101,7 @@ impl<F: Real> ActNorm<F> {
     /// same in all rows gets s = 1.
     ///
     /// # Panics
-    /// If x has fewer than two axes or rows, its last axis does not have the size of s, or a number of it is
+    /// If x has fewer than two axes or rows, its last axis does not have the size of s, or an entry of x is
     /// not finite.
     #[track_caller]
     pub fn initialize(&mut self, x: &Tensor<F>) {
@@ -119,7 +120,7 @@ impl<F: Real> ActNorm<F> {
         let variance = mean_of(&centred.mapv(|x| x * x).into_shared());
         assert!(
             variance.iter().all(|v| v.is_finite()),
-            "ActNorm: the variances of x are no finite numbers"
+            "ActNorm: the variances of x are not finite numbers"
         );
         let moments = mean.iter().zip(&variance);
         let parameters = self.scale.iter_mut().zip(&mut self.bias);

@@ -11,8 +11,8 @@ use crate::tensor::Tensor;
 /// y = γ ⊙ (x − mean x) / √(var x + ε) + β, mean and variance of each feature over the rows: every feature
 /// has the same size, whatever the layer before computed.
 ///
-/// Ioffe and Szegedy, "Batch Normalization", ICML 2015, Algorithm 1; over the nodes of a graph, the norm of
-/// many graph networks.
+/// Ioffe and Szegedy, "Batch Normalization", ICML 2015, Algorithm 1; many graph networks use it over the
+/// nodes of a graph.
 ///
 /// | letter | shape |
 /// |---|---|
@@ -23,8 +23,8 @@ use crate::tensor::Tensor;
 /// As PyTorch's `BatchNorm1d`. A training pass normalises with the mean and the variance of its rows (divided
 /// by their number n) and moves the running ones towards them, r ← (1 − m) r + m · new, with the variance
 /// divided by n − 1. An evaluation normalises with the running ones, or, without them, as a training pass
-/// does. PyTorch counts the passes too, for an average over all of them instead of a momentum, which this
-/// layer does not have; and it takes features from axis 1, here they are the last axis.
+/// does. PyTorch also counts the passes, for an average over all passes instead of a momentum; this layer
+/// does not. In PyTorch the features are axis 1, here they are the last axis.
 ///
 /// In a training pass the output does not depend on an offset of a feature nor, with ε = 0, on its factor.
 /// Hence two conservation laws of the layers that write x: the gradients of their biases are zero; with
@@ -48,9 +48,9 @@ crate::module!(BatchNorm: gain = Gain as "weight", bias = Bias; state running as
 /// Averages over the training passes so far, the last ones with the largest weights.
 #[derive(Debug, Clone)]
 pub struct Running<F: Real> {
-    /// Of the means.
+    /// The average of the means.
     pub mean: Tensor<F>,
-    /// Of the variances, divided by n − 1.
+    /// The average of the variances, which are divided by n − 1.
     pub variance: Tensor<F>,
 }
 crate::module!(Running: mean = State as "running_mean", variance = State as "running_var");

@@ -50,7 +50,7 @@ pub enum Norm {
         eps: f64,
         /// Whether there are γ and β.
         affine: bool,
-        /// m; evaluations use running statistics. Without it they use those of their rows.
+        /// m; evaluations use running statistics. With `None` they use the statistics of their own rows.
         momentum: Option<f64>,
     },
     /// Each feature over the nodes of a graph, [`GraphNorm`].
@@ -219,7 +219,7 @@ impl<F: Real> NormLayer<F> {
         of_any_kind!(self, norm => norm.forward(pass, x))
     }
 
-    /// y for the nodes of a graph, which [`ContraNorm`] may have to know.
+    /// y for the nodes of a graph; some forms of [`ContraNorm`] need the graph.
     ///
     /// # Panics
     /// If the shape of x does not fit.
@@ -236,7 +236,7 @@ impl<F: Real> NormLayer<F> {
         }
     }
 
-    /// y for tokens of which each sees those that `mask` shows it, which matters to [`ContraNorm`] alone.
+    /// y for tokens, of which each sees the tokens that `mask` shows it; only [`ContraNorm`] uses the mask.
     ///
     /// # Panics
     /// If the shape of x or the mask does not fit.

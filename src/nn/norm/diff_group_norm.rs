@@ -9,8 +9,8 @@ use crate::nn::{Layer, Linear, Params, Pass};
 use crate::real::Real;
 use crate::symmetry::Ports;
 
-/// y = x + λ Σ_g BN_g(s_g ⊙ x) with s = softmax(x U): nodes are shared out among G groups, and each group is
-/// normalised on its own, so that groups stay apart.
+/// y = x + λ Σ_g BN_g(s_g ⊙ x) with s = softmax(x U): each node has a share in each of G groups, and each
+/// group is normalised separately, so that groups stay distinct.
 ///
 /// Zhou et al., "Towards Deeper Graph Neural Networks with Differentiable Group Normalization", NeurIPS 2020
 /// (DGN), Eq. (4) and (5), where every node has a share in each group.
@@ -27,7 +27,7 @@ use crate::symmetry::Ports;
 pub struct DiffGroupNorm<F: Real> {
     /// U.
     pub groups: Linear<F>,
-    /// BN of all groups, one behind the other.
+    /// BN of all groups, one after the other.
     pub norm: BatchNorm<F>,
     /// λ.
     pub scale: f64,
@@ -35,7 +35,7 @@ pub struct DiffGroupNorm<F: Real> {
 crate::module!(DiffGroupNorm: groups as "lin", norm);
 
 impl<F: Real> DiffGroupNorm<F> {
-    /// A norm of `width` features with so many groups.
+    /// A norm of `width` features with the given number of groups.
     pub fn new(width: usize, groups: usize, scale: f64, rng: &mut Rng) -> Self {
         Self {
             groups: Linear::new(width, groups, false, rng),

@@ -8,9 +8,9 @@ use crate::real::Real;
 use crate::symmetry::{Change, Passage, Ports, Way};
 use crate::tensor::Tensor;
 
-/// y = γ ⊙ c / √(mean c² + ε) + β with c = x − α ⊙ mean x, the means of each feature over the nodes: as batch
-/// normalisation, but a learnt share α of the mean is taken off, since the mean of a feature over a graph
-/// says something of the graph.
+/// y = γ ⊙ c / √(mean c² + ε) + β with c = x − α ⊙ mean x, the means of each feature over the nodes: like
+/// batch normalisation, but only a learnt share α of the mean is subtracted, since the mean of a feature over
+/// a graph is information about the graph.
 ///
 /// Cai, Luo, Xu, He, Liu and Wang, "GraphNorm: A Principled Approach to Accelerating Graph Neural Network
 /// Training", ICML 2021.
@@ -25,8 +25,8 @@ use crate::tensor::Tensor;
 /// training pass does not differ from an evaluation.
 ///
 /// With ε = 0 the output does not depend on the factor of a feature. Hence a conservation law of the layers
-/// that write x: with ε = 0, ⟨W\[j,:\], G⟩ is zero for each neuron j. Unless α = 1, an offset is seen. γ and
-/// β are balanced against all parameters that read y.
+/// that write x: with ε = 0, ⟨W\[j,:\], G⟩ is zero for each neuron j. Unless α = 1, the output depends on an
+/// offset of a feature. γ and β are balanced against all parameters that read y.
 #[derive(Debug, Clone)]
 pub struct GraphNorm<F: Real> {
     /// γ.

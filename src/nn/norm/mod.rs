@@ -1,17 +1,17 @@
 //! Normalisers.
 //!
-//! | layer | mean and size of | passage |
+//! | layer | mean and size of | effect on symmetries |
 //! |---|---|---|
-//! | [`LayerNorm`] | each row | does not see a shift of all neurons |
-//! | [`RmsNorm`] | each row, the size alone | turns with its input |
-//! | [`BatchNorm`], [`GraphNorm`] | each feature over the rows | does not see a neuron's offset or factor |
-//! | [`PairNorm`] | all rows together | turns with its input, and does not see an offset |
-//! | [`DiffGroupNorm`] | each feature over the rows, group by group | nothing |
-//! | [`ContraNorm`] | no size: moves each row away from those that resemble it | the step turns with its input |
+//! | [`LayerNorm`] | each row | removes a shift of all neurons |
+//! | [`RmsNorm`] | each row, only the size | rotates with its input |
+//! | [`BatchNorm`], [`GraphNorm`] | each feature over the rows | removes a neuron's offset and factor |
+//! | [`PairNorm`] | all rows together | rotates with its input, and removes an offset |
+//! | [`DiffGroupNorm`] | each feature over the rows, group by group | none is known |
+//! | [`ContraNorm`] | no size: moves each row away from similar rows | the step rotates with its input |
 //!
-//! Factors are not seen with ε = 0. [`Norm`] names one of them in a configuration. Two more normalise once,
-//! or a weight: [`ActNorm`] is an affine map that starts from data, [`Spectral`] a weight divided by its
-//! stretch.
+//! Factors are removed only if ε = 0. [`Norm`] names one of these norms in a configuration. There are two
+//! more: [`ActNorm`] is an affine map whose parameters start from data, [`Spectral`] is a weight divided by
+//! an estimate of its norm.
 
 mod act_norm;
 mod batch_norm;
@@ -41,8 +41,8 @@ use crate::real::Real;
 use crate::symmetry::{Passage, Ports, Reader, Term};
 use crate::tensor::Tensor;
 
-/// The ports of γ ⊙ z + β, where z is the input behind a norm with this `passage`. With γ, the
-/// output is a new stream. Without γ, it is the stream of the input behind the norm; a β without γ
+/// The ports of γ ⊙ z + β, where z is the input after a norm with this `passage` (its effect on symmetries).
+/// With γ, the output is a new stream. Without γ, it is the stream of the input after the norm; a β without γ
 /// ends the laws of that stream.
 fn behind<F: Real>(
     params: &Params<'_, F>,
@@ -72,7 +72,7 @@ fn behind<F: Real>(
     }
 }
 
-/// γ ⊙ z + β, as far as they are there.
+/// γ ⊙ z + β, each of the two if it is there.
 fn affine<'t, F: Real>(
     pass: &Pass<'t, '_, F>,
     z: Var<'t, F>,

@@ -1,4 +1,4 @@
-//! PairNorm: the distances of nodes as a whole keep their size.
+//! PairNorm: the mean squared distance of the nodes keeps its size.
 
 use super::row_axes;
 use crate::autodiff::Var;
@@ -32,10 +32,10 @@ use serde::{Deserialize, Serialize};
 /// `scale_individually` divides by ε + ‖x_i − m‖ ([`PairEps::BesideNorm`]). It has no PN-SCS, and takes
 /// several graphs at once, where here x is one graph.
 ///
-/// The output turns with x. In the first two modes it does not depend on an offset of all nodes nor, with
-/// ε = 0, on the size of x. Hence laws of the layers that write x: the gradients of their biases are zero;
-/// with ε = 0, ⟨W, G⟩ summed over all parameters that write x is zero, but not for a neuron alone; before
-/// linear readers, a matrix law of rotations.
+/// The output rotates with x. In the first two modes it does not depend on an offset of all nodes nor, with ε
+/// = 0, on the size of x. Hence laws of the layers that write x: the gradients of their biases are zero; with
+/// ε = 0, ⟨W, G⟩ summed over all parameters that write x is zero, but not for a single neuron; if linear maps
+/// read the output, there is a matrix law of rotations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairNorm {
     /// What is centred and what is scaled.

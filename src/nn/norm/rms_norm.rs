@@ -17,12 +17,12 @@ use crate::tensor::Tensor;
 /// | x, y | `[.., d]` |
 /// | γ | `[d]`; it starts at 1 |
 ///
-/// As PyTorch's `RMSNorm`, whose ε is that of its numbers unless it is given; here it is 10⁻⁶.
+/// As PyTorch's `RMSNorm`, whose default ε is the machine epsilon of the type; here it is 10⁻⁶.
 ///
-/// Without γ, the output turns with x; with ε = 0 it does not depend on the size of a row of x. Hence the
+/// Without γ, the output rotates with x; with ε = 0 it does not depend on the size of a row of x. Hence the
 /// laws of the layers that write x: with ε = 0, ⟨W, G⟩ summed over all parameters that write x is zero;
-/// without γ and before linear readers, a matrix law of rotations. γ is balanced against all parameters that
-/// read y.
+/// without γ, if linear maps read the output, there is a matrix law of rotations. γ is balanced against all
+/// parameters that read y.
 #[derive(Debug, Clone)]
 pub struct RmsNorm<F: Real> {
     /// γ.

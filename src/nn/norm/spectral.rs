@@ -9,24 +9,24 @@ use crate::real::Real;
 use crate::symmetry::{Law, Ports, Symmetry, Term};
 use crate::tensor::{Tensor, contiguous};
 
-/// W / σ with σ = uᵀ W v, an estimate of the largest singular value of W: a map whose stretch is kept near 1
-/// while it is trained.
+/// W / σ with σ = uᵀ W v, an estimate of the largest singular value of W: a map whose norm is kept near 1
+/// during the training.
 ///
 /// Miyato, Kataoka, Koyama and Yoshida, "Spectral Normalization for Generative Adversarial Networks", ICLR
 /// 2018, Algorithm 1. u and v follow the leading singular vectors by power iteration: u ← W v / ‖W v‖, then v
 /// ← Wᵀ u / ‖Wᵀ u‖, once per training pass; in an evaluation they stay. No derivative flows through u and v.
 ///
 /// **σ certifies nothing.** uᵀ W v with unit u and v is at most the largest singular value, whatever u and v
-/// are: power iteration approaches it from below. So ‖W / σ‖₂ ≥ 1, and only near 1 when the iteration has
-/// converged. An upper bound needs other means.
+/// are: power iteration approaches it from below. So ‖W / σ‖₂ ≥ 1, and it is near 1 only if the iteration has
+/// converged. For upper bounds see [`crate::lipschitz`].
 ///
 /// | letter | shape |
 /// |---|---|
 /// | W | `[out, in]`, or `[out, ..]`, read as a matrix of `out` rows |
 /// | u, v | `[out]`, `[in]`, state |
 ///
-/// As PyTorch's `parametrizations.spectral_norm`: 15 iterations when it is made, the new u and v are used in
-/// the pass that makes them, vectors shorter than 10⁻¹² are divided by 10⁻¹².
+/// As PyTorch's `parametrizations.spectral_norm`: a new layer makes 15 iterations, a pass uses the u and v
+/// that it computes, and vectors shorter than 10⁻¹² are divided by 10⁻¹².
 ///
 /// ```
 /// use emmy::{Real, Tape, Tensor, Var, init, nn::{Pass, Spectral}};
@@ -138,7 +138,7 @@ impl<F: Real> Spectral<F> {
 }
 
 impl<F: Real> Layer<F> for Spectral<F> {
-    /// Nothing is known of how neurons flow through W / σ: a factor of one of them changes σ.
+    /// No law is known through W / σ: a factor of one neuron changes σ.
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         let terms = vec![Term::incoming(params.whole(&self.weight))];
         Some(Ports {
@@ -153,7 +153,7 @@ impl<F: Real> Layer<F> for Spectral<F> {
 fn sides(shape: &[usize]) -> [usize; 2] {
     assert!(
         shape.len() >= 2,
-        "Spectral: a weight of shape {shape:?} is no matrix"
+        "Spectral: a weight of shape {shape:?} is not a matrix"
     );
     [shape[0], shape[1..].iter().product()]
 }

@@ -104,7 +104,7 @@ impl<F: Real> GruCell<F> {
 }
 
 impl<F: Real> Layer<F> for GruCell<F> {
-    /// b_hn stands inside r ⊙ (..) and b_in does not: the law is about the biases of r and z.
+    /// b_hn is inside r ⊙ (..) and b_in is not, so the law is about the biases of r and z only.
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         let biases = [&self.bias_ih, &self.bias_hh];
         let added = 0..2 * self.hidden();

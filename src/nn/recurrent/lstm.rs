@@ -19,8 +19,8 @@ pub struct LstmState<'t, F: Real> {
 }
 
 impl<F: Real> LstmState<'_, F> {
-    /// The same numbers as constants on another tape: the next part of a long sequence begins with them, and
-    /// no derivative goes back to this part (truncated backpropagation through time).
+    /// The same numbers as constants on another tape. The next part of a long sequence begins with them, and
+    /// no derivative flows back to this part (truncated backpropagation through time).
     pub fn carried<'u>(&self, tape: &'u Tape<F>) -> LstmState<'u, F> {
         LstmState {
             hidden: tape.constant(self.hidden.value()),
@@ -29,8 +29,8 @@ impl<F: Real> LstmState<'_, F> {
     }
 }
 
-/// One step of long short-term memory: a cell c that gates keep, add to and read, so that a derivative goes
-/// back along it without a weight in between.
+/// One step of long short-term memory. Gates keep, change and read a cell c, so that a derivative flows back
+/// along the cell without a multiplication by a weight.
 ///
 /// ```text
 /// i = σ(W_ii x + b_ii + W_hi h + b_hi)        c' = f ⊙ c + i ⊙ g
@@ -120,7 +120,7 @@ impl<F: Real> LstmCell<F> {
     /// h after each step and c after the last, `[T + 1, n, h]`, for x `[n, T, in]`, or `[n, in]` for one
     /// step.
     ///
-    /// They are one output, so that a trace sees all that comes out of the call.
+    /// They are one output, so that a trace sees everything that the call returns.
     #[track_caller]
     pub(super) fn steps<'t>(
         &self,

@@ -1,4 +1,4 @@
-//! Recurrent layers: a state that one step after another changes, by gates that the step computes.
+//! Recurrent layers: each step changes a state by gates, which the step computes.
 //!
 //! | letter | shape | meaning |
 //! |---|---|---|
@@ -91,9 +91,9 @@ fn gates_of<'t, F: Real>(x: Var<'t, F>, weight: Var<'t, F>) -> Var<'t, F> {
 
 /// The ports of a recurrent layer whose call lists the hidden state first and x last among `inputs` inputs.
 ///
-/// The columns of W_i read x. Gates that saturate stand between all other parameters and the output, so no
-/// law goes through the layer. Where both biases of a gate are only added, their gradients are equal: that
-/// is the law "biases", for the entries `added`.
+/// The columns of W_i read x. There are gates that saturate between all other parameters and the output, so
+/// no law goes through the layer. If both biases of a gate are only added, their gradients are equal: this is
+/// the law "biases", for the entries `added`.
 fn gated<F: Real>(
     params: &Params<'_, F>,
     inputs: usize,

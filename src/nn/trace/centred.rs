@@ -1,7 +1,7 @@
-//! Numbers with the mean zero, and the weights that read them.
+//! Rows whose mean is zero, and the weights that read them.
 //!
-//! The output of a LayerNorm without gain sums to zero in each row. A weight W that reads nothing else
-//! may grow by the same number along a row, W → W + t e_r 1ᵀ: no output changes.
+//! Each row of the output of a LayerNorm without gain sums to zero. If a weight W reads nothing else, the
+//! same number can be added to all entries of a row, W → W + t e_r 1ᵀ, and no output changes.
 
 use super::glue::{Relation, relate};
 use super::{Node, Trace, spoken};
@@ -10,7 +10,7 @@ use crate::symmetry::{Change, Law, Passage, Slice, Symmetry, Term, Way};
 /// For each node, whether P y = 0, P = 11ᵀ/n: the entries of each row sum to zero, whatever parameters
 /// and data are.
 ///
-/// Little is needed beside the table of operations. A change x + (λ − 1) P x of the mean does nothing to
+/// This follows mostly from the table of operations. A change x + (λ − 1) P x of the mean does not change
 /// operands with P x = 0. If the operation carries it, y = y + (λ − 1) P y, hence P y = 0.
 pub(super) fn centred(nodes: &[Node]) -> Vec<bool> {
     let source = Relation {
@@ -34,15 +34,15 @@ pub(super) fn centred(nodes: &[Node]) -> Vec<bool> {
     out
 }
 
-/// Whether node `id` is x − mean x. It does not see the mean, and carries a change of it, as both
-/// operands do: so P y = λ P y.
+/// Whether node `id` is x − mean x. Its value y does not depend on the mean, and it carries a change of the
+/// mean, as both operands do: so P y = λ P y.
 fn is_deviation(nodes: &[Node], id: usize) -> bool {
     let ([x, mean], "sub") = (&nodes[id].args[..], nodes[id].op) else {
         return false;
     };
     let shape = &nodes[*x].shape;
     let rows = &shape[..shape.len().saturating_sub(1)];
-    // Rows stay in their places; of a single row the shapes do not show whether it was reduced.
+    // Rows stay in their places. If there is a single row, the shapes do not show whether it was reduced.
     let in_place = nodes[id].shape == *shape && nodes[*mean].shape.starts_with(rows);
     if !in_place || rows.contains(&1) {
         return false;
@@ -71,7 +71,8 @@ fn is_deviation(nodes: &[Node], id: usize) -> bool {
     arrives(Change::Mean) && arrives(Change::Shift) && shifted == Way::Absorbs
 }
 
-/// The laws of the weights that read nothing but centred numbers: the gradient of each row sums to zero.
+/// The laws of the weights that read nothing but centred rows: the gradient of each of their rows sums to
+/// zero.
 pub(super) fn of_readers(trace: &Trace) -> Vec<Law> {
     let centred = centred(&trace.nodes);
     let law = |(id, node): (usize, &Node)| {

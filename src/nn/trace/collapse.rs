@@ -15,10 +15,10 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How alike the rows behind one layer are, nodes or tokens.
+/// How alike the rows (nodes or tokens) of the output of one layer are.
 ///
-/// An output `[.., n, d]` of a batch has the means over its items. A number that cannot be computed is NaN:
-/// all of them if an entry is not finite, the similarity of fewer than two rows.
+/// For an output `[.., n, d]` of a batch these are means over its items. A number that cannot be computed is
+/// NaN: all numbers if an entry is not finite, the similarity if there are fewer than two rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measures {
     /// The path of fields that leads to the layer.
@@ -37,7 +37,7 @@ pub struct Measures {
     pub similarity: f64,
     /// [`variance`].
     pub variance: f64,
-    /// [`dirichlet_energy`], where a graph was given that has a node per row.
+    /// [`dirichlet_energy`], if a graph was given that has one node per row.
     pub energy: Option<f64>,
     /// [`attention_similarity`] of the dense attention inside the layer, the mean if there are several.
     pub attention: Option<f64>,
@@ -46,14 +46,14 @@ pub struct Measures {
 /// The [`Measures`] of the layers of a model, in the order of their calls; displayed as a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Collapse {
-    /// The input, if the trace was taken [at one](Trace::at) that has rows.
+    /// The input, if the trace was taken [at an input](Trace::at) that has rows.
     pub input: Option<Measures>,
     /// One per call whose output has rows.
     pub layers: Vec<Measures>,
 }
 
 impl Trace {
-    /// The measures of collapse of the outputs of all layers, the energy on a graph if one is given.
+    /// The measures of collapse of the outputs of all layers; with the energy if a graph is given.
     ///
     /// ```
     /// use emmy::{init, nn::{Linear, Trace}};
@@ -69,7 +69,8 @@ impl Trace {
     /// ```
     ///
     /// # Errors
-    /// If the trace is not one of an evaluation ([`Trace::at`], [`Trace::evaluated`]), whose values are kept.
+    /// If the trace is not one of an evaluation ([`Trace::at`], [`Trace::evaluated`]): only those keep
+    /// values.
     pub fn collapse(&self, graph: Option<&Graph>) -> Result<Collapse> {
         self.collapse_where(graph, |_| true)
     }
@@ -123,7 +124,7 @@ impl Trace {
     }
 }
 
-/// What is read off a tape of either type.
+/// The measures that are read off a tape of either float type.
 pub(super) trait Measured {
     /// The measures of a node; none if it has no rows.
     fn measures(&self, node: usize, graph: Option<&Graph>) -> Option<Measures>;

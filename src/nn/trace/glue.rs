@@ -9,12 +9,12 @@
 use super::Node;
 use crate::symmetry::{Change, Passage, Way};
 
-/// The relation of a node to the stream from which it is computed.
+/// The relation of a node to the stream of neurons from which it is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Relation {
     /// The stream; none for a node that no stream reaches, such as data and constants.
     pub stream: Option<usize>,
-    /// The passage from the stream to this node, per kind of change.
+    /// The passage from the stream to this node: what becomes of each kind of change on the way.
     pub passage: Passage,
     /// The node whose shift is the unit. Shifts cancel only if they have the same unit, as in x −
     /// mean x.
@@ -85,7 +85,7 @@ enum Join {
     Product(f64),
     /// A matrix product: the first operand maps the rows of the second.
     Propagation,
-    /// The first operand behind a norm; then gain and bias, if there are more operands.
+    /// A norm of the first operand; then gain and bias, if there are more operands.
     Norm(Passage),
     /// Nothing is known.
     Unknown,
@@ -159,7 +159,7 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
         }
         Join::Norm(passage) => match &operands[1..] {
             [] => first.behind(passage),
-            // What arrives behind these norms is a rotation at most, which no gain carries.
+            // After these norms the only change that can arrive is a rotation, which no gain carries.
             others => of(others.iter().fold(
                 first.passage.then(passage).then(Passage::BREAKS),
                 |all, other| all.zip(other.passage.then(Passage::BREAKS), |_, a, b| worse(a, b)),
@@ -286,8 +286,8 @@ fn only_all() -> Passage {
     Passage::BREAKS.with(Change::All, Way::Carries(1.0))
 }
 
-/// The passage of a sum over neurons, or back to all of them: n times the mean of a row, or numbers that are
-/// their own mean.
+/// The passage of a sum over neurons (n times the mean of a row), or of a number that is repeated for all
+/// neurons (and is then their mean).
 fn total() -> Passage {
     only_all().with(Change::Mean, Way::Carries(1.0))
 }
@@ -329,7 +329,7 @@ fn unit(passage: Passage, change: Change) -> Passage {
     }
 }
 
-/// The way to the output if either operand may have changed.
+/// What becomes of a change if either operand may have changed.
 fn worse(a: Way, b: Way) -> Way {
     match (a, b) {
         (Way::Breaks, _) | (_, Way::Breaks) => Way::Breaks,
@@ -338,7 +338,7 @@ fn worse(a: Way, b: Way) -> Way {
     }
 }
 
-/// The way to the output if both operands must have changed alike.
+/// What becomes of a change if both operands must have changed alike.
 fn equal(a: Way, b: Way) -> Way {
     if a == b { a } else { Way::Breaks }
 }
@@ -389,8 +389,8 @@ fn sum(id: usize, a: Relation, b: Relation, c: f64) -> Relation {
     }
 }
 
-/// The way to a · b, or with the sign −1 to a / b; `uniform` states for each operand whether it is
-/// the same for all neurons.
+/// What becomes of a change in a · b, or with the sign −1 in a / b; `uniform` states for each operand whether
+/// it is the same for all neurons.
 fn product(change: Change, a: Way, b: Way, sign: f64, uniform: [bool; 2]) -> Way {
     use Way::{Absorbs, Breaks, Carries};
     let quotient = sign < 0.0;
@@ -404,7 +404,7 @@ fn product(change: Change, a: Way, b: Way, sign: f64, uniform: [bool; 2]) -> Way
                 k => Carries(k),
             }
         }
-        // A factor per row does not mix neurons, and a shift of all neurons of a row stays one.
+        // A factor per row does not mix neurons, and a shift of all neurons of a row stays a shift.
         (Change::Mix | Change::Turn | Change::Mean | Change::Shift, Carries(_), Absorbs)
             if uniform[1] =>
         {

@@ -1,4 +1,4 @@
-//! The laws of a pass: those of its streams, and those inside its layers.
+//! The laws of a pass: those of its streams of neurons, and those inside its layers.
 
 use super::centred::of_readers;
 use super::streams::{Edge, Stream, Streams};
@@ -14,18 +14,18 @@ impl Trace {
     /// |---|---|---|
     /// | a factor per neuron | incoming entries against k times the outgoing entries, per neuron and head; k is the degree of the operations between | neurons |
     /// | any matrix | the same as matrices, where no operation acts on single neurons | space of neurons |
-    /// | a rotation | the same, where operations depend on the lengths of rows and on nothing else | turns |
+    /// | a rotation | the same, where operations depend on the lengths of rows and on nothing else | turns (rotations) |
     /// | one factor | all writers against all readers, where a norm acts on all neurons together | scale |
     /// | a number for all neurons | the gradient of each writer sums to zero over the neurons | shift |
     /// | a number per neuron | the gradient of each bias is zero | bias |
-    /// | a factor for the mean | the means of all writers against those of all readers, where norms that do not see the mean leave no larger law | mean |
+    /// | a factor for the mean | the means of all writers against those of all readers, where norms that remove the mean leave no larger law | mean |
     ///
     /// A weight that reads only numbers with the mean zero, such as the output of a LayerNorm without gain,
     /// has a law of its own, "rows": the gradient of each of its rows sums to zero.
     ///
-    /// "Are GATs Out of Balance?", Theorem 2.2 (shared weights), Theorem 6.3 with the term that its
-    /// right side lacks (separate weights), Theorem 6.4 (heads) are the first row between two graph
-    /// layers. The list also has the laws that layers state of their insides. An unknown operation
+    /// "Are GATs Out of Balance?", Theorem 2.2 (shared weights), Theorem 6.3 with the term that its right
+    /// side lacks (separate weights), Theorem 6.4 (heads) are the first row between two graph layers. The
+    /// list also has the laws that layers state about the parameters inside them. An unknown operation
     /// between layers ends all laws of its stream, so every law in the list holds.
     ///
     /// # Panics
@@ -90,8 +90,8 @@ impl Trace {
             let laws = of_stream(self, &streams, number, stream, sight);
             found.extend(laws.into_iter().map(|law| (stream.writers[0], law)));
         }
-        // The mean is followed on its own: where it arrives and no other change does, streams become one for
-        // its sake alone, which must not cost the laws of either.
+        // The mean is followed separately. If the mean is the only change that arrives, the mean alone makes
+        // two streams one, and this must not remove other laws of either stream.
         let means = Streams::seen(self, sight, &[Change::Mean], lenient);
         for (number, stream) in means.all() {
             let law = of_mean(self, &streams, &means, number, stream);
@@ -117,7 +117,7 @@ impl Trace {
         laws
     }
 
-    /// Whether the parameters of a call are used by it alone.
+    /// Whether no other call uses the parameters of a call.
     fn used_once(&self, call: usize) -> bool {
         let own = &self.calls[call];
         let parameters = ports(self, call).parameters();
@@ -142,7 +142,7 @@ fn ports(trace: &Trace, call: usize) -> &Ports {
     trace.calls[call].ports.as_ref().expect("a declared call")
 }
 
-/// The laws that a layer states of its inside, named after the layer.
+/// The laws that a layer states about the parameters inside it, named after the layer.
 fn inside(trace: &Trace, call: usize) -> Vec<Law> {
     let complete = |law: &Law| Law {
         name: format!("{}, {}", trace.calls[call].title(), law.name),
@@ -198,8 +198,9 @@ fn of_stream(
         ));
     }
     let each = |what: &str, change, slices: fn(&Ports) -> &[Slice]| {
-        // A shift by one writer alone meets only what comes behind it: behind the sum of a post-norm block
-        // that is the norm, which does not see it, though others read what came before.
+        // A shift by one writer alone affects only the operations after this writer. After the sum of a
+        // post-norm block that is the norm, which removes the shift, though other layers read the stream
+        // before the sum.
         let alone = |w: usize| {
             stream.writers.len() > 1
                 && trace.used_once(w)
@@ -339,7 +340,8 @@ fn as_one_neuron(term: &Term) -> Option<Term> {
     })
 }
 
-/// The weight beside a bias: compared with its gradient, that of the bias can be seen to vanish.
+/// The weight beside a bias: in comparison with the gradient of the weight, one can see that the gradient of
+/// the bias vanishes.
 fn yardstick(ports: &Ports, bias: &Slice) -> Option<Term> {
     let beside = ports.writers.iter().map(|t| &t.slice);
     let mut weights =

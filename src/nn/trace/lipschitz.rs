@@ -39,7 +39,7 @@ pub(super) trait Kept: Measured {
     fn upper(&self, ys: &[usize], x: usize, p: Lp, domain: Domain)
     -> Vec<Result<Upper, Unbounded>>;
 
-    /// The norm of the Jacobian at the recorded input, from below.
+    /// A lower bound of the norm of the Jacobian at the recorded input.
     fn lower(&self, y: usize, x: usize, p: Lp) -> Lower;
 
     fn op(&self, node: usize) -> &'static str;
@@ -91,9 +91,9 @@ pub struct Constant {
     pub kind: &'static str,
     /// The number of calls that enclose this one.
     pub depth: usize,
-    /// From below, at the recorded input.
+    /// A lower bound, found at the recorded input.
     pub lower: Lower,
-    /// From above; or why there is no bound.
+    /// An upper bound; or the reason why there is none.
     pub upper: Result<Upper, String>,
 }
 
@@ -170,14 +170,14 @@ impl Trace {
                 upper: upper.map_err(reason),
             }
         };
-        // A set of inputs of the model is not a set of inputs of a layer.
+        // A limit of the inputs of the model is not a limit of the inputs of a layer.
         let inner = match domain {
             Domain::Rows(_) => Domain::Everywhere,
             other => other,
         };
         let calls = self.calls.iter().filter_map(|call| {
             let x = *call.inputs.first()?;
-            // A layer of constants, or one whose output is its input.
+            // The layer depends on constants only, or its output is its input.
             if x < input || call.output <= x {
                 return None;
             }

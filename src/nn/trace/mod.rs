@@ -128,8 +128,8 @@ impl Trace {
         Self::of_evaluation(model, Some(x), |pass, x| forward(pass, x.expect("given")))
     }
 
-    /// The same for a model whose input is no dense tensor, or is of no interest: for questions about the
-    /// values of the pass, [`collapse`](Self::collapse).
+    /// The same for a model whose input is not a dense tensor, or if only the values of the pass are needed
+    /// ([`collapse`](Self::collapse)).
     pub fn evaluated<F: Real>(
         model: &(impl Module<F> + ?Sized),
         forward: impl for<'t, 'm> FnOnce(&Pass<'t, 'm, F>) -> Var<'t, F>,
@@ -169,7 +169,7 @@ impl Trace {
         let node = |id| {
             let node = tape.node(id);
             Node {
-                // What an operation of a user's own computes is not known, whatever its name.
+                // It is not known what a user's own operation computes, whatever its name.
                 op: if node.custom { "custom" } else { node.op },
                 args: node.args.to_vec(),
                 shape: node.value.shape().to_vec(),
@@ -230,7 +230,7 @@ pub trait Traced<F: Real>: Module<F> {
         self.trace().laws()
     }
 
-    /// The further laws of a loss of the outputs' softmax: [`Trace::softmax_laws`].
+    /// The further laws of a loss that depends on the softmax of the outputs: [`Trace::softmax_laws`].
     fn softmax_laws(&self) -> Vec<crate::symmetry::Law> {
         self.trace().softmax_laws()
     }

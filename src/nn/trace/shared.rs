@@ -1,4 +1,5 @@
-//! Parameters used in several places: a change of such a parameter must suit every place.
+//! Parameters used in several places: a change of such a parameter must leave the outputs as they are in
+//! every place.
 
 use super::Trace;
 use super::streams::Streams;

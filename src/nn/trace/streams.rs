@@ -33,7 +33,7 @@ pub(super) struct Streams<'a> {
     pub(super) trace: &'a Trace,
     /// Whether activations that are not homogeneous are treated as homogeneous.
     lenient: bool,
-    /// The one call whose neurons are followed; without it those of all calls are.
+    /// The one call whose neurons are followed; with `None` the neurons of all calls are followed.
     only: Option<usize>,
     /// For each kind of change, whether it is left out.
     omitted: [bool; Change::ALL.len()],
@@ -45,7 +45,7 @@ pub(super) struct Streams<'a> {
     part_of: Vec<usize>,
     /// The stream that each call writes.
     pub(super) written: Vec<Option<usize>>,
-    /// For each call, whether the laws of its inside hold.
+    /// For each call, whether the laws inside it hold.
     pub sound: Vec<bool>,
 }
 
@@ -81,8 +81,8 @@ impl<'a> Streams<'a> {
         streams
     }
 
-    /// Whether a change of what one call alone writes has no effect that no parameter can compensate, in a
-    /// pass with a loss of its outputs: the other writers of its stream stay as they are.
+    /// Whether parameters can compensate every effect of a change of the neurons that one call alone writes,
+    /// in a pass with a loss of its outputs. The other writers of the stream stay as they are.
     pub fn allows_alone(trace: &'a Trace, sight: Passage, call: usize, change: Change) -> bool {
         let mut streams = Self::following(trace, Some(call), &[change], false);
         streams.ends_at(sight);
@@ -90,7 +90,7 @@ impl<'a> Streams<'a> {
         streams.sound[call] && stream.is_some_and(|s| streams.allows(s, change))
     }
 
-    /// Marks the changes that the loss of the outputs sees; `sight` is the passage through the loss.
+    /// Marks the changes on which the loss of the outputs depends; `sight` is the passage through the loss.
     fn ends_at(&mut self, sight: Passage) {
         for &output in &self.trace.outputs {
             let seen = self.relations[output].passage.then(sight);
@@ -157,7 +157,7 @@ impl<'a> Streams<'a> {
                     relation = leniently(&trace.nodes[id], &operands, relation);
                 }
                 if self.centred[id] && relation.passage.way(Change::Mean).carries() {
-                    // The mean that would change is zero: so x − mean x does not see it.
+                    // The mean that would change is zero, so x − mean x absorbs the change.
                     relation.passage = relation.passage.with(Change::Mean, Way::Absorbs);
                 }
                 self.relations[id] = relation;
@@ -307,7 +307,8 @@ impl<'a> Streams<'a> {
                 broken: self.omitted,
                 ..Stream::default()
             };
-            // Neurons of several heads can be mixed head by head alone, and so not with their mean.
+            // Neurons of several heads can be mixed only within each head, so there is no change of the mean
+            // of all neurons.
             stream.broken[Change::Mix as usize] |= !ports.mixes;
             stream.broken[Change::Turn as usize] |= !ports.mixes;
             stream.broken[Change::Mean as usize] |= !ports.mixes || ports.heads > 1;
@@ -340,7 +341,7 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// Marks the changes that broke on the way to a node.
+    /// Marks the changes that an operation broke on the way to a node.
     fn settle(&mut self, id: usize, passage: Passage) {
         if let Some(stream) = self.relations[id].stream {
             let stream = self.root(stream);
@@ -366,7 +367,7 @@ impl<'a> Streams<'a> {
         stream
     }
 
-    /// Makes two streams one: a change of one must be a change of the other alike.
+    /// Makes two streams one: a change of one must then be the same change of the other.
     pub(super) fn unite(&mut self, a: usize, b: usize) {
         let (a, b) = (self.root(a), self.root(b));
         if a == b {

@@ -69,11 +69,11 @@ impl BertConfig {
     }
 }
 
-/// Token, place and segment, added and normalised; blocks that see the whole sequence; a summary of the first
-/// token.
+/// The vectors of token, place and segment are added and normalised; then come blocks that see the whole
+/// sequence, and a summary of the first token.
 ///
-/// Devlin et al., "BERT", NAACL 2019, Section 3. Weights start as N(0, 0.02²), as there but for the tails,
-/// which its code cuts off.
+/// Devlin et al., "BERT", NAACL 2019, Section 3. Weights start as N(0, 0.02²), as in BERT, whose code also
+/// cuts off the tails.
 #[derive(Debug, Clone)]
 pub struct Bert<F: Real> {
     /// A vector per symbol.
@@ -115,13 +115,13 @@ impl<F: Real> Bert<F> {
         Ok(model)
     }
 
-    /// The tokens behind the last block, `[sequences, length, width]`, for sequences of equal length one
-    /// after the other in `symbols`; `segments` has the kind of each token, and `mask` hides padding
+    /// The tokens after the last block, `[sequences, length, width]`, for sequences of equal length one after
+    /// the other in `symbols`; `segments` has the kind of each token, and `mask` hides padding
     /// ([`Mask::lengths`]).
     ///
     /// # Panics
-    /// If the symbols cannot be shared out, there is not one segment per symbol, a sequence is longer than
-    /// the context, or a symbol or segment is unknown.
+    /// If the symbols are not sequences of equal length, there is not one segment per symbol, a sequence is
+    /// longer than the context, or a symbol or segment is unknown.
     #[track_caller]
     pub fn forward<'t>(
         &self,

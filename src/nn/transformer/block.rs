@@ -12,8 +12,8 @@ use crate::ops::attention::Mask;
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
 
-/// A block of a transformer: self-attention, then attention to a memory if it is a decoder's, then a
-/// feed-forward layer, each around a residual.
+/// A block of a transformer: self-attention, then attention to a memory in a decoder, then a feed-forward
+/// layer, each with a residual.
 ///
 /// | order | each part f |
 /// |---|---|
@@ -22,10 +22,10 @@ use serde::{Deserialize, Serialize};
 ///
 /// Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Section 3.1, is post-norm; pre-norm is that of
 /// Xiong et al., "On Layer Normalization in the Transformer Architecture", ICML 2020. As PyTorch's
-/// `TransformerEncoderLayer` and `TransformerDecoderLayer` with `batch_first`, whose norms have the same
-/// numbers; the mask has no default here. `drop` is dropout, then [`DropPath`]. [`BlockContra`]
-/// adds ContraNorm to the self-attention; as a norm ([`Norm::Contra`]) it stands wherever one stands. In both
-/// roles it compares the tokens that the mask of the self-attention lets see each other.
+/// `TransformerEncoderLayer` and `TransformerDecoderLayer` with `batch_first`, whose norms are numbered in
+/// the same way; the mask has no default here. `drop` is dropout, then [`DropPath`]. [`BlockContra`] adds
+/// ContraNorm to the self-attention; [`Norm::Contra`] uses it in place of every norm. In both roles it
+/// compares the tokens that the mask of the self-attention lets see each other.
 ///
 /// x and the output have the shape `[.., n, width]`, the memory `[.., m, memory]`.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ pub struct TransformerBlock<F: Real> {
     pub norm1: NormLayer<F>,
     /// The norm of the second part: cross-attention, or else the feed-forward layer.
     pub norm2: NormLayer<F>,
-    /// The norm of the feed-forward layer behind cross-attention.
+    /// The norm of the feed-forward layer after cross-attention.
     pub norm3: Option<NormLayer<F>>,
     /// ContraNorm of the self-attention.
     pub contra: Option<ContraNorm<F>>,
@@ -69,9 +69,9 @@ pub struct BlockConfig {
     pub feed_forward: FeedForwardConfig,
     /// The norms.
     pub norm: Norm,
-    /// Whether the norm stands before each part (pre-norm) or behind each residual (post-norm).
+    /// Whether the norm is before each part (pre-norm) or after each residual (post-norm).
     pub norm_first: bool,
-    /// The probability of dropout of what each part adds.
+    /// The probability of dropout of the output of each part, before it is added.
     pub dropout: f64,
     /// The probability of leaving a part out, for each item of a batch.
     pub drop_path: f64,
@@ -104,7 +104,7 @@ impl BlockConfig {
         }
     }
 
-    /// The same with dropout everywhere: of coefficients, of hidden neurons, of what each part adds.
+    /// The same with dropout of coefficients, of hidden neurons, and of the output of each part.
     pub fn with_dropout(mut self, p: f64) -> Self {
         self.attention.dropout = p;
         self.feed_forward.dropout = p;

@@ -3,7 +3,7 @@
 use crate::nn::ContraConfig;
 use serde::{Deserialize, Serialize};
 
-/// Where ContraNorm stands in a [`TransformerBlock`](super::TransformerBlock).
+/// The place of ContraNorm in a [`TransformerBlock`](super::TransformerBlock).
 ///
 /// With f the self-attention, drop its dropout and C ContraNorm:
 ///
@@ -13,16 +13,16 @@ use serde::{Deserialize, Serialize};
 /// | after the residual | C(x + drop(f(norm x))) | norm(C(x + drop(f(x)))) |
 ///
 /// Guo, Wang, Du and Wang, "ContraNorm", ICLR 2023, Appendix E, Eq. (26) to (28), for a post-norm block:
-/// between (26) and (27), and between (27) and (28). Leaving a part out
-/// ([`DropPath`](super::DropPath)) leaves its C out before the residual, and not after it.
+/// between (26) and (27), and between (27) and (28). If [`DropPath`](super::DropPath) leaves the attention
+/// out, it leaves out a C before the residual too, but not a C after it.
 ///
-/// In their code for images it stands in front of every LayerNorm of a pre-norm model, the last one too: that
-/// is [`Norm::Contra`](crate::nn::Norm::Contra) with
-/// [`ContraConfig::vision_code`] as the norm of the blocks, and no place here.
+/// In their code for images it is in front of every LayerNorm of a pre-norm model, also of the last one. That
+/// is not a place here: use [`Norm::Contra`](crate::nn::Norm::Contra) with [`ContraConfig::vision_code`] as
+/// the norm of the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContraPlace {
-    /// On what self-attention adds.
+    /// On the output of self-attention, before it is added.
     BeforeResidual,
     /// On the sum of self-attention and its residual.
     AfterResidual,
@@ -32,7 +32,7 @@ pub enum ContraPlace {
 ///
 /// The LayerNorm that ends Eq. (9) of the paper is that of the block, so forms without a norm of their own
 /// fit here, such as [`ContraConfig::text_code`] and [`ContraConfig::stopped`]. It compares the tokens that
-/// the mask lets see each other; the published code for text lets padding take part.
+/// the mask lets see each other; the published code for text includes padding.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BlockContra {
     /// The layer.

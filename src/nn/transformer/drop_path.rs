@@ -6,8 +6,8 @@ use crate::real::Real;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-/// In a training pass the whole of an item of the batch is 0 with probability p, else divided by 1 − p; in
-/// evaluation y = x. Around it stands a residual: a block is left out for some items.
+/// In a training pass each item of the batch is set to 0 as a whole with probability p, else divided by 1 −
+/// p; in an evaluation y = x. With a residual around it, a block is left out for some items.
 ///
 /// Huang et al., "Deep Networks with Stochastic Depth", ECCV 2016, in the inverted form of the vision
 /// transformers that use it.

@@ -7,8 +7,8 @@ use crate::nn::{Activation, Dropout, Layer, Linear, Pass};
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
 
-/// y = drop(σ(x W_upᵀ)) W_downᵀ, or with a gate y = drop(σ(x W_gateᵀ) ⊙ x W_upᵀ) W_downᵀ; each map has its
-/// bias if there are any. Every token is mapped on its own.
+/// y = drop(σ(x W_upᵀ)) W_downᵀ, or with a gate y = drop(σ(x W_gateᵀ) ⊙ x W_upᵀ) W_downᵀ; each map has a bias
+/// if the layer has biases. Every token is mapped separately.
 ///
 /// Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Eq. (2), with σ = ReLU; the gated form is that
 /// of Shazeer, "GLU Variants Improve Transformer", 2020, Eq. (5) and (6).
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// | W_down | `[width, hidden]` |
 ///
 /// The layer is transparent to a trace: its maps are examined one by one. Neurons between W_up and W_down
-/// obey C1 without a gate if σ is homogeneous, and C15 with a gate whatever σ.
+/// obey C1 without a gate if σ is homogeneous, and C15 with a gate for every σ.
 #[derive(Debug, Clone)]
 pub struct FeedForward<F: Real> {
     /// W_gate.

@@ -9,7 +9,7 @@ use crate::ops::attention::Mask;
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
 
-/// How tokens learn their place in the sequence.
+/// How the place of a token in the sequence enters the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Positions {
@@ -17,7 +17,7 @@ pub enum Positions {
     Learned,
     /// A fixed vector per place, added to the token's ([`sinusoidal`]).
     Sinusoidal,
-    /// Nothing is added: the attention is rotary, or the order has no effect beyond the mask.
+    /// Nothing is added. The attention is rotary, or the order has an effect only through the mask.
     None,
 }
 
@@ -83,8 +83,8 @@ impl LanguageConfig {
 /// Logits of the next symbol at every place of a sequence: token and position, causal blocks, a map to
 /// symbols.
 ///
-/// Radford et al., "Language Models are Unsupervised Multitask Learners" (GPT-2), 2019, whose weights it
-/// starts with: N(0, 0.02²), those that add to the residual stream N(0, 0.02²/(2L)).
+/// Radford et al., "Language Models are Unsupervised Multitask Learners" (GPT-2), 2019. Weights start as
+/// there: N(0, 0.02²), and N(0, 0.02²/(2L)) for those that add to the residual stream.
 ///
 /// ```
 /// use emmy::{Tape, nn::{LanguageConfig, LanguageModel, Pass}};
@@ -138,7 +138,8 @@ impl<F: Real> LanguageModel<F> {
     /// `[sequences, length, symbols]`.
     ///
     /// # Panics
-    /// If the symbols cannot be shared out, a sequence is longer than the context, or a symbol is unknown.
+    /// If the symbols are not sequences of equal length, a sequence is longer than the context, or a symbol
+    /// is unknown.
     #[track_caller]
     pub fn forward<'t>(
         &self,

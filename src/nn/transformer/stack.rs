@@ -59,8 +59,8 @@ impl<F: Real> Transformer<F> {
         })
     }
 
-    /// The tokens behind each block, before the last norm, and the coefficients of its self-attention,
-    /// `[.., H, n, n]`: for measures by layer.
+    /// The tokens after each block, before the last norm, and the coefficients of its self-attention,
+    /// `[.., H, n, n]`: for measures per layer.
     ///
     /// # Panics
     /// As [`forward`](Self::forward).

@@ -1,4 +1,4 @@
-//! How weights of transformers start.
+//! The first values of the weights of transformers.
 
 use crate::init::{self, Rng};
 use crate::nn::{Module, Role};

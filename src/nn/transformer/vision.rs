@@ -25,7 +25,7 @@ pub struct VisionConfig {
     pub layers: usize,
     /// The blocks.
     pub block: BlockConfig,
-    /// Whether a learnt token gathers what is classified; without it the mean of the patches is.
+    /// Whether a learnt class token is classified; else the mean of the patches is.
     pub class_token: bool,
 }
 
@@ -164,7 +164,7 @@ impl<F: Real> VisionTransformer<F> {
         })
     }
 
-    /// The tokens behind the last block, `[items, tokens, width]`; the class token is the first.
+    /// The tokens after the last block, `[items, tokens, width]`; the class token is the first.
     ///
     /// # Panics
     /// If the images do not have the configured shape.

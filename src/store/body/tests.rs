@@ -7,7 +7,7 @@ fn encode(value: &impl Serialize) -> Vec<u8> {
     bincode::serde::encode_to_vec(value, bincode::config::standard()).unwrap()
 }
 
-/// What bincode wrote is read, by this decoder as by bincode's own.
+/// This decoder reads what bincode wrote, as bincode's own decoder does.
 #[track_caller]
 fn comes_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: T) {
     let bytes = encode(&value);

@@ -1,4 +1,4 @@
-//! A file of weights that is read: its header first, then the tensors that are asked for.
+//! Reading a file of weights: first its header, then the tensors that are requested.
 
 use super::header::{self, Header, Stored};
 use super::numbers::Numbers;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// The last part of names that are ignored.
 const IGNORED: &str = "num_batches_tracked";
 
-/// For how many unexpected names the nearest missing one is looked for, and how long the two may be.
+/// For at most so many unexpected names, of at most this length, the most similar missing name is searched.
 const COMPARED: usize = 50;
 const LONGEST: usize = 120;
 
@@ -91,7 +91,7 @@ impl Weights {
         Some(self.find(key)?.dtype.name)
     }
 
-    /// How many numbers the tensors have together.
+    /// The number of entries of all tensors together.
     pub fn count(&self) -> u64 {
         let bits = |t: &Stored| (t.place.1 - t.place.0) * 8 / t.dtype.bits;
         self.header.tensors.iter().map(bits).sum()
@@ -127,8 +127,8 @@ impl Weights {
     /// A tensor of the file.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it is not there, has no floating-point numbers, or finite ones that are too
-    /// large for the type F; [`Error::Io`] if it cannot be read.
+    /// [`Error::Invalid`] if it is not there, has no floating-point numbers, or has finite numbers that are
+    /// too large for the type F; [`Error::Io`] if it cannot be read.
     pub fn get<F: Real>(&self, key: &str) -> Result<Tensor<F>> {
         let refuse = |expected: &str, found: String| {
             let what = format!("{} in {}", printable(key), printable(&self.path));
@@ -149,7 +149,7 @@ impl Weights {
         Ok(tensor(&stored.shape, numbers.values))
     }
 
-    /// How the tensors of the file compare with those of a model, as far as names, shapes and types go.
+    /// Compares the tensors of the file with those of a model by names, shapes and types.
     ///
     /// # Panics
     /// As [`save`](super::save).
@@ -180,8 +180,8 @@ impl Weights {
     }
 
     /// Replaces those tensors of a model that are in the file and fit. The others stay as they are, and the
-    /// report names them: tensors that are missing, of another shape or type, or too large. Of two different
-    /// tensors that are one in the model it takes the first.
+    /// report names them: tensors that are missing, have another shape or type, or have numbers that are too
+    /// large. If two different tensors of the file belong to one tensor of the model, the first is taken.
     ///
     /// # Errors
     /// [`Error::Io`] if the tensors cannot be read. The model is then as it was.
@@ -249,9 +249,9 @@ impl Weights {
         report
     }
 
-    /// Another tensor of the file that holds the numbers of `key`, which the file does not have: for programs
-    /// that write a tensor once of which PyTorch has two names. They leave out a whole field; where the file
-    /// has other tensors of the same field, this one is missing.
+    /// Another tensor of the file that has the numbers of `key`, if the file does not have `key`: for
+    /// programs that write a tensor once although PyTorch has two names for it. Such programs leave out a
+    /// whole field. If the file has other tensors of the same field, `key` is missing.
     fn other_name<'k, F: Real>(&self, key: &Key<F>, keys: &'k [Key<F>]) -> Option<&'k Key<F>> {
         let is_there = |other: &&Key<F>| self.find(&other.name).is_some();
         let numbers: BTreeSet<_> = key.numbers().collect();
@@ -308,7 +308,7 @@ impl Weights {
         Ok((report, values.map(|(k, (value, _))| (k, value)).collect()))
     }
 
-    /// The numbers of a tensor, whose type is one that is read.
+    /// The numbers of a tensor whose type can be read.
     #[inline(never)]
     fn read<F: Real>(&self, stored: &Stored) -> Result<Numbers<F>> {
         let (from, to) = stored.place;
@@ -333,7 +333,7 @@ impl Weights {
     }
 }
 
-/// Replaces tensors of a model by those with their numbers.
+/// Replaces tensors of a model by the given values; a number says which tensor each value belongs to.
 fn put<F: Real>(mut values: BTreeMap<usize, Tensor<F>>, model: &mut (impl Module<F> + ?Sized)) {
     for (number, tensor) in in_order(model).into_iter().enumerate() {
         if let Some(value) = values.remove(&number) {
@@ -353,7 +353,7 @@ fn same<F: Real>(a: &Tensor<F>, b: &Tensor<F>) -> bool {
     pairs.all(|(x, y)| x == y || (x.is_nan() && y.is_nan()))
 }
 
-/// The missing name that is most like `key`, with no more than half of it changed; among equals the one of
+/// The missing name that is most similar to `key`, with at most half of it changed; among equals the one with
 /// this shape.
 fn nearest(key: &str, shape: &[usize], missing: &[Missing]) -> Option<String> {
     let fits = |m: &&Missing| m.key.len().max(key.len()) <= LONGEST;

@@ -1,13 +1,13 @@
-//! The header of a safetensors file: which tensors there are, and where.
+//! The header of a safetensors file: the tensors and their places.
 //!
-//! A file is a length of 8 bytes, little-endian; a header of that length, JSON; the numbers. The header is a
-//! map from the name of a tensor to its type, its shape, and the place of its numbers after the header. The
-//! name `__metadata__` leads to a map from texts to texts. The places cover all bytes after the header, and
-//! no byte twice. The header is at most 100 MB long, as for the other readers of the format.
+//! A file has three parts: 8 bytes with the length of the header, little-endian; the header, in JSON; the
+//! numbers. The header is a map from the name of a tensor to its type, its shape, and the place of its
+//! numbers after the header. The name `__metadata__` leads to a map from texts to texts. The places cover all
+//! bytes after the header, and no byte twice. The header is at most 100 MB long, as for the other readers of
+//! the format.
 //!
-//! This reader is our own since it knows the byte of what is wrong, refuses names that are there twice, and
-//! reads the numbers of those tensors alone that a model has. A test compares it with the crate
-//! `safetensors`.
+//! We have our own reader for three reasons: it reports the byte of an error, it refuses duplicate names, and
+//! it reads only the tensors that a model has. A test compares it with the crate `safetensors`.
 
 use super::numbers::Dtype;
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ const METADATA: &str = "__metadata__";
 const LENGTH: u64 = 8;
 const LONGEST: u64 = 100_000_000;
 
-/// What a header says.
+/// The content of a header.
 #[derive(Debug)]
 pub(super) struct Header {
     pub metadata: Vec<(String, String)>,
@@ -83,7 +83,7 @@ fn parse(text: &[u8], start: u64, whole: u64) -> Result<Header, Wrong> {
         expected: "a header in UTF-8".into(),
         found: e.to_string(),
     })?;
-    // Values are parts of the text, so their addresses say where they stand.
+    // Values are parts of the text, so their addresses give their places in it.
     let at = |value: &RawValue| value.get().as_ptr().addr() - text.as_ptr().addr();
     let Pairs(pairs) = json::<Pairs<&RawValue>>(text, 0, "a map from names to tensors")?;
     let mut names = BTreeSet::new();
@@ -127,7 +127,7 @@ fn json<'a, T: Deserialize<'a>>(text: &'a str, from: usize, expected: &str) -> R
     })
 }
 
-/// What the header says of one tensor.
+/// The entry of one tensor in the header.
 #[derive(serde::Deserialize, serde::Serialize)]
 struct Info {
     dtype: String,
@@ -172,7 +172,8 @@ fn tensor(key: &str, text: &str, from: usize) -> Result<Stored, Wrong> {
     }
 }
 
-/// Whether the tensors, each with the byte where the header says its place, cover the file.
+/// Checks that the tensors cover the file. Each tensor comes with the byte at which the header states its
+/// place.
 fn covers(tensors: &[(Stored, u64)], start: u64, whole: u64) -> Result<(), Wrong> {
     let mut order: Vec<_> = tensors.iter().collect();
     order.sort_by_key(|(tensor, _)| tensor.place);
@@ -228,7 +229,7 @@ pub(super) fn write(
         )?;
     }
     map.end()?;
-    // With these blanks the numbers begin at a multiple of 8.
+    // These blanks make the numbers begin at a multiple of 8.
     text.resize(text.len().next_multiple_of(LENGTH as usize), b' ');
     if text.len() as u64 > LONGEST {
         let why = format!("a header of {} bytes, of at most {LONGEST}", text.len());

@@ -1,8 +1,8 @@
 //! Weights: the tensors of a model in a file that PyTorch reads and writes as well.
 //!
-//! The files are [safetensors](https://huggingface.co/docs/safetensors), the names in them those of PyTorch
-//! and PyTorch Geometric, which [`module!`](crate::module) declares beside each field. The header also holds
-//! the configuration of the model, so that a file rebuilds its model:
+//! The files are [safetensors](https://huggingface.co/docs/safetensors). The names in them are those of
+//! PyTorch and PyTorch Geometric; [`module!`](crate::module) declares them beside each field. The header also
+//! has the configuration of the model, so the model can be rebuilt from the file:
 //!
 //! ```
 //! use emmy::nn::{GraphNet, GraphNetConfig, Module};
@@ -19,31 +19,32 @@
 //! ```
 //!
 //! # What fits
-//! The file must hold every tensor of the model, parameters and state, in its shape and by its name, and no
-//! other; else nothing is loaded, and [`Error::Weights`] lists all that is missing, unexpected or of another
-//! shape. [`Weights::load_matching`] takes what fits. Three things are allowed:
+//! The file must have every tensor of the model, parameters and state, with its shape and its name, and no
+//! other tensor. Otherwise nothing is loaded, and [`Error::Weights`] lists all tensors that are missing,
+//! unexpected or of another shape. [`Weights::load_matching`] loads only the tensors that fit. Three
+//! differences are allowed:
 //! - shapes that differ by axes of size 1;
 //! - counters of batches (`num_batches_tracked`), which PyTorch's normalisers keep and ours do not. They are
 //!   ignored, and not written; `load_state_dict` does without them;
-//! - a second name for a tensor that the model has once, and PyTorch twice. One of the two is enough, if it is
-//!   left out with all the tensors of its field, and the [`Report`] names both; if both are there, they must
-//!   hold the same numbers. Both are written.
+//! - a second name for a tensor that the model has once, and PyTorch twice. One of the two is enough if all
+//!   tensors of the other field are left out; the [`Report`] then names both. If both are there, they must
+//!   have the same numbers. Both are written.
 //!
 //! # Numbers
 //! A model of `f32` is written as F32, one of `f64` as F64. F64, F32, F16 and BF16 are read into both: each
-//! number becomes the nearest one of the model's type, of two equally near the one with an even last bit.
-//! Only F64 in a model of `f32` is rounded. A finite number that would become infinite is refused. NaN and
-//! infinite numbers are read as they are, and the [`Report`] counts them.
+//! number becomes the nearest number of the model's type; of two equally near numbers, the one with an even
+//! last bit. Only F64 in a model of `f32` is rounded. A finite number that would become infinite is refused.
+//! NaN and infinite numbers are read as they are, and the [`Report`] counts them.
 //!
 //! # Files that cannot be trusted
-//! No byte of a file is taken for granted: what breaks the format is an [`Error::Format`] with the byte.
-//! Memory is asked for the header, which must be in the file and is at most 100 MB long, and for the tensors
-//! of the model, after their shapes have been compared. The configuration in a file is as trustworthy as the
-//! file: a function that builds a model from it decides what it asks memory for ([`Weights::count`] says how
-//! many numbers the file holds).
+//! Every byte of a file is checked: a violation of the format is an [`Error::Format`] with the byte. Memory
+//! is allocated for the header, which must be in the file and is at most 100 MB long, and for the tensors of
+//! the model, after their shapes have been compared. The configuration in a file can be trusted only as far
+//! as the file: a function that builds a model from it decides how much memory to allocate
+//! ([`Weights::count`] gives the number of values in the file).
 //!
-//! A file is written as checkpoints are: the path holds the old file or the new one at any moment, and a file
-//! that a run keeps as its [`Place`](super::Place) is refused.
+//! Files are written like checkpoints: at any moment the path holds the old file or the new one. Writing to a
+//! file that a run keeps as its [`Place`](super::Place) is refused.
 
 mod file;
 mod header;
@@ -62,11 +63,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
-/// Writes the tensors of a model, and the configuration from which [`load`] builds the model. `&()` is no
-/// configuration: then [`load_into`] reads the file into a model that is there.
+/// Writes the tensors of a model, and the configuration from which [`load`] builds the model. `&()` means no
+/// configuration: then only [`load_into`] can read the file, into a model that exists already.
 ///
-/// The header names the version of this crate (`emmy`), the type of the model (`model`) and the configuration
-/// (`config`, JSON, whose numbers come back bit for bit, but for infinite ones and NaN, which JSON has not).
+/// The header has the version of this crate (`emmy`), the type of the model (`model`) and the configuration
+/// (`config`, in JSON). Numbers of the configuration are read back bit for bit, except infinite numbers and
+/// NaN, which JSON does not have.
 ///
 /// # Errors
 /// As [`store::save`](super::save); [`Error::Invalid`] if the configuration cannot be written as JSON.
@@ -116,8 +118,8 @@ fn write<F: Real>(path: &Path, model: &str, keys: &[Key<F>], config: String) -> 
     Slot::new(path.to_owned()).write(&parts)
 }
 
-/// The model of a file: `build` makes one from the configuration in the file, and its tensors are replaced by
-/// those of the file.
+/// The model of a file: `build` makes a model from the configuration in the file, and the tensors of the file
+/// replace its tensors.
 ///
 /// # Errors
 /// As [`Weights::open`], [`Weights::config`] and [`Weights::load_into`]; the error of `build`; and

@@ -36,12 +36,12 @@ pub(super) struct Dtype {
     pub bits: u64,
 }
 
-/// What became of numbers that were read.
+/// The numbers that were read, and counts of special cases.
 pub(super) struct Numbers<F> {
     pub values: Vec<F>,
-    /// The infinite ones and NaN in the file.
+    /// How many numbers in the file are infinite or NaN.
     pub not_finite: usize,
-    /// Those that are finite in the file and infinite as an F.
+    /// How many numbers are finite in the file and infinite as an F.
     pub overflowing: usize,
 }
 
@@ -118,7 +118,7 @@ pub(super) fn encode<F: Real>(tensor: &Tensor<F>, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// Against the definition of IEEE 754, for all bits.
+    /// Compares with the definition of IEEE 754, for all bit patterns.
     #[test]
     fn every_half_is_read() {
         for bits in 0..=u16::MAX {

@@ -1,4 +1,4 @@
-//! The tensors of a file that hold those of a model.
+//! The tensors of a file that contain the tensors of a model.
 
 use crate::nn::{Entry, Module, TorchPlace, places};
 use crate::real::Real;
@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 /// The axes of a tensor in PyTorch: see [`TorchName`](crate::nn::TorchName).
 type Axes = Option<&'static [Option<usize>]>;
 
-/// A tensor of a file: one of the model's, or several, one after the other along the first axis.
+/// A tensor of a file: one tensor of the model, or several, one after the other along the first axis.
 pub(super) struct Key<F: Real> {
     pub name: String,
     pub shape: Vec<usize>,
     pub parts: Vec<Part<F>>,
 }
 
-/// A tensor of a model as a part of one in a file.
+/// A tensor of a model as a part of a tensor in a file.
 pub(super) struct Part<F: Real> {
     /// Its number among those of the model, in the order of the fields.
     pub number: usize,
@@ -116,7 +116,8 @@ impl<F: Real> Key<F> {
         self.parts.iter().map(|part| part.number)
     }
 
-    /// The fields of second names ([`TorchPlace`]) whose tensors this one holds under its second name.
+    /// The fields with second names ([`TorchPlace`]) whose tensors this tensor contains under their second
+    /// names.
     pub fn copies(&self) -> impl Iterator<Item = usize> {
         self.parts.iter().filter_map(|part| part.copy)
     }

@@ -1,4 +1,4 @@
-//! How many laws there can be.
+//! An upper bound on the number of laws.
 
 use super::Function;
 use super::span::{Span, norm};
@@ -10,22 +10,22 @@ use rayon::prelude::*;
 /// Vectors computed at a time.
 const BATCH: u64 = 16;
 
-/// So many vectors in a row without a new direction, and the rank stands still.
+/// The rank counts as final after so many vectors in a row without a new direction.
 const PATIENCE: usize = 32;
 
-/// Points at which the rank of the gradients is taken. At a single one a neuron may be dead, or always on,
-/// for all data.
+/// The number of points at which the rank of the gradients is computed. At a single point a neuron may be
+/// dead, or always on, for all data.
 const POINTS: u64 = 24;
 
-/// Points of those, the ones of the largest rank, at which brackets are taken.
+/// The number of these points, those with the largest rank, at which brackets are computed.
 const BEST: usize = 3;
 
-/// A bracket relative to the size of its two terms up to which it is rounding.
+/// If a bracket, relative to the size of its two terms, is at most this number, it is rounding.
 const VANISHING: f64 = 1e-10;
 
-/// D less the rank of the gradients and of their Lie brackets at a point, the least over some points: at
-/// every point an upper bound on the number of independent laws. It stops when it reaches `found`, a lower
-/// bound.
+/// D minus the rank of the gradients and of their Lie brackets at a point; the least over some points. At
+/// every point it is an upper bound on the number of independent laws. The computation stops when it reaches
+/// `found`, a lower bound.
 pub(super) fn upper_bound(
     function: &Function<'_>,
     found: usize,
@@ -47,7 +47,7 @@ pub(super) fn upper_bound(
     let rank = |mut point: Rank<'_>| {
         while point.depth <= brackets && point.span.rank() < most {
             let before = point.span.rank();
-            // The vectors span a space that no bracket leaves.
+            // All brackets are in the span of the vectors.
             if point.deepen(most) == before {
                 break;
             }
@@ -79,10 +79,11 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// Adds vectors of one more bracket until the rank stands still or reaches `most`; returns it.
+    /// Adds vectors of one more bracket until the rank no longer grows or reaches `most`; returns the rank.
     ///
-    /// Vectors of which much is new are taken first: the fewer digits a direction has, the fewer all later
-    /// ones have. A direction too weak to be told from rounding is left out, and the bound is larger.
+    /// Vectors with a large new part are taken first: if a direction has few correct digits, all later
+    /// directions have few too. A direction that is too weak to be distinguished from rounding is left out;
+    /// this makes the bound larger.
     fn deepen(&mut self, most: usize) -> usize {
         let (depth, seed) = (self.depth, mix(self.seed, self.depth as u64));
         self.depth += 1;
@@ -106,7 +107,7 @@ impl<'a> Rank<'a> {
 }
 
 /// [X_k, [.., [X_1, X_0]]] at θ for gradients X_i of random data and cotangents, k = `depth`, with the
-/// relative size of its rounding; none if it vanishes.
+/// relative size of its rounding; `None` if it vanishes.
 ///
 /// [Z, X] = DZ·X − DX·Z; X is a gradient, so DX is symmetric.
 fn field(

@@ -6,7 +6,7 @@ use crate::linalg;
 use ndarray::{Array2, Axis};
 use rayon::prelude::*;
 
-/// A form of generators θ → θ + t (Bθ + b), by their unknown entries.
+/// A form of generators θ → θ + t (Bθ + b), given by the unknown entries of B and b.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ansatz {
     /// Any symmetric B and any b: all quadratic and linear laws. D (D + 3)/2 unknowns.
@@ -23,7 +23,8 @@ impl Ansatz {
     /// All forms, the most general one first.
     pub const ALL: [Self; 3] = [Self::Full, Self::Matrices, Self::Neurons];
 
-    /// The most unknowns that are affordable: their cube is some ten seconds of work.
+    /// The most unknowns that are affordable: the time grows with their cube, and is some ten seconds for
+    /// this number.
     pub(super) const MOST: usize = 3000;
 
     /// The most general form with an affordable number of unknowns.
@@ -61,7 +62,7 @@ impl Ansatz {
         for k in 0..layout.shapes().len() {
             let [rows, columns] = layout.matrix(k);
             let at = |i: usize, j: usize| layout.start(k) + i * columns + j;
-            // Row i takes row j, or column i column j.
+            // An entry of a or c: row j is added to row i, or column j to column i.
             let row = |i: usize, j: usize| -> Vec<_> {
                 (0..columns).map(|c| (at(i, c), at(j, c), 1.0)).collect()
             };
@@ -84,7 +85,7 @@ impl Ansatz {
                 }
             };
             add(rows, &row, &mut all);
-            // A matrix of one column changes by a factor as its rows do together.
+            // For a matrix of one column, a factor of the column is the same as a factor of all rows.
             if columns > 1 {
                 add(columns, &column, &mut all);
             }
@@ -108,25 +109,25 @@ pub(super) struct Symmetries {
     pub generators: Vec<Generator>,
     /// The largest singular value counted as zero.
     pub inside: f64,
-    /// The smallest not counted.
+    /// The smallest singular value not counted as zero.
     pub outside: f64,
 }
 
-/// A relative singular value up to which a direction counts as unseen: between those of laws, at rounding,
-/// and 10⁻⁶ of the hardest case met, a norm with ε = 10⁻⁶.
+/// A relative singular value up to which a direction counts as a symmetry. It is between the singular values
+/// of laws, which are rounding errors, and 10⁻⁶, that of the hardest case met, a norm with ε = 10⁻⁶.
 const UNSEEN: f64 = 1e-11;
 
-/// The length of a column relative to the longest up to which it is rounding of zero.
+/// If the length of a column, relative to the longest, is at most this number, the column counts as zero.
 const EMPTY: f64 = 1e-12;
 
-/// How often equations are added where there are too few.
+/// How often equations are added if there are too few.
 const ROUNDS: usize = 6;
 
-/// The combinations of candidates whose δ vanishes at all random points, those that the search was made on
-/// and `fresh` ones.
+/// The combinations of candidates whose δ vanishes at all random points: those of the equations, and `fresh`
+/// points.
 ///
-/// A point in which much of a network is dead says little. So where a combination solves all equations and
-/// fails at a fresh point there were too few, and there will be half as many more.
+/// A point at which much of a network is dead gives little information. If a combination solves all equations
+/// and fails at a fresh point, there were too few equations; then their number grows by half.
 pub(super) fn symmetries(
     function: &Function<'_>,
     candidates: &[Generator],
@@ -139,7 +140,7 @@ pub(super) fn symmetries(
         let mut row: Vec<f64> = (candidates.iter())
             .map(|c| c.delta(&theta, &gradient).0)
             .collect();
-        // Points count alike, whatever the size of their gradients.
+        // All points have the same weight, whatever the size of their gradients.
         let norm = super::span::norm(&row);
         if norm > 0.0 {
             row.iter_mut().for_each(|x| *x /= norm);
@@ -167,7 +168,7 @@ pub(super) fn symmetries(
 fn solutions(rows: &[Vec<f64>], candidates: &[Generator]) -> Symmetries {
     let shape = (rows.len(), candidates.len());
     let mut matrix = Array2::from_shape_vec(shape, rows.concat()).expect("a row per point");
-    // The unknowns count alike too, but for those whose products are zero up to rounding.
+    // All unknowns have the same weight too, except those whose products are zero up to rounding.
     let lengths = matrix.map_axis(Axis(0), |column| column.dot(&column).sqrt());
     let longest = lengths.fold(0.0_f64, |m, x| m.max(*x));
     let scales = lengths.mapv(|x| {
@@ -182,7 +183,7 @@ fn solutions(rows: &[Vec<f64>], candidates: &[Generator]) -> Symmetries {
     let weights = name::sparse(null.basis.t().to_owned()) / &scales;
     let generators = weights.rows().into_iter().map(|row| {
         let parts = row.iter().zip(candidates).filter(|(w, _)| **w != 0.0);
-        // Zero is a = I, c = −I, which changes nothing.
+        // The generator is zero for a = I, c = −I, which changes nothing.
         name::neat(&Generator::combination(parts.map(|(&w, c)| (w, c))))
     });
     Symmetries {

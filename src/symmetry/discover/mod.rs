@@ -1,20 +1,20 @@
-//! The laws of any function of parameters, found rather than declared, and a count that tells whether the
-//! list is whole.
+//! A search for the laws of any function of parameters, without any declaration, and a count that tells
+//! whether the list is complete.
 //!
 //! 1. **Find.** A generator with unknown entries, θ → θ + t (Bθ + b), is a symmetry if ⟨Bθ + b, G⟩ = 0 for
 //!    the gradient G = ∂⟨u, f(θ, x)⟩/∂θ at every θ, for all data x and all cotangents u, that is for every
 //!    loss. Each random (θ, x, u) is one linear equation for the entries; their null space is the space of
 //!    all laws of this form.
-//! 2. **Count.** Whatever is conserved has a gradient orthogonal to all G at θ, and to all their Lie
-//!    brackets. So D less the rank of these vectors at one point is an upper bound on the number of
-//!    independent laws, whatever their form; the rank of the directions Bθ + b of those found is a lower one.
-//!    If they are equal, the list is complete.
-//! 3. **Name.** The null space is rotated to sparse generators, compared with the declared laws, and what
-//!    the declared laws leave over is printed as a formula.
+//! 2. **Count.** Every conserved quantity has a gradient orthogonal to all G at θ, and to all their Lie
+//!    brackets. So D minus the rank of these vectors at one point is an upper bound on the number of
+//!    independent laws, whatever their form. The rank of the directions Bθ + b of the laws found is a lower
+//!    bound. If the two bounds are equal, the list is complete.
+//! 3. **Name.** The null space is rotated to sparse generators and compared with the declared laws. The laws
+//!    that are not declared are printed as formulas.
 //!
 //! The brackets are those of Marcotte, Gribonval and Peyré, "Abide by the Law and Follow the Flow:
-//! Conservation Laws for Gradient Flows", NeurIPS 2023, Theorem 3.3 and Section 3.2, there for networks whose
-//! gradients are written by hand.
+//! Conservation Laws for Gradient Flows", NeurIPS 2023, Theorem 3.3 and Section 3.2, where the gradients of
+//! the networks are written by hand.
 
 mod count;
 mod find;
@@ -30,7 +30,7 @@ use crate::kernels::random::mix;
 use crate::tensor::{Tensor, tensor};
 use span::Span;
 
-/// f(θ, x) as the search sees it: variables for the parameters and a seed for the data to the outputs.
+/// f(θ, x) for the search: it maps variables for the parameters, and a seed for the data, to the outputs.
 pub type Forward<'a> =
     dyn for<'t> Fn(&'t Tape<f64>, &[Var<'t, f64>], u64) -> Var<'t, f64> + Sync + 'a;
 
@@ -41,8 +41,9 @@ pub struct Function<'a> {
 }
 
 impl<'a> Function<'a> {
-    /// `forward` computes outputs of any shape from variables for the parameters of `layout`, on data that
-    /// follow from its last argument, a seed. Data that do not depend on it give the laws for these data.
+    /// `forward` computes outputs of any shape from variables for the parameters of `layout`, on data that it
+    /// draws from its last argument, a seed. If the data do not depend on the seed, the laws are those for
+    /// these data.
     pub fn new(
         layout: Layout,
         forward: impl for<'t> Fn(&'t Tape<f64>, &[Var<'t, f64>], u64) -> Var<'t, f64> + Sync + 'a,
@@ -80,8 +81,8 @@ impl<'a> Function<'a> {
         theta
     }
 
-    /// A random θ and the gradient there; another one where all of it is zero, as in a network with a layer
-    /// of dead neurons.
+    /// A random θ and the gradient there. If the whole gradient is zero, as in a network with a layer of dead
+    /// neurons, another θ is drawn.
     fn point(&self, seed: u64) -> (Vec<f64>, Vec<f64>) {
         const TRIES: u64 = 50;
         let draw = |k| {
@@ -97,7 +98,7 @@ impl<'a> Function<'a> {
         let point = found.unwrap_or_else(|| draw(0));
         assert!(
             finite(&point),
-            "discover: a derivative of the outputs is no finite number at {TRIES} random points"
+            "discover: a derivative of the outputs is not a finite number at {TRIES} random points"
         );
         point
     }
@@ -132,12 +133,12 @@ pub struct Search {
     /// The form of the generators; `None` is the most general one that is affordable
     /// ([`Ansatz::affordable`]).
     pub ansatz: Option<Ansatz>,
-    /// The largest number of parameters for which laws are counted from above, at a cost that grows with its
-    /// cube.
+    /// The largest number of parameters for which the upper bound is computed; the cost grows with the cube
+    /// of this number.
     pub count_up_to: usize,
     /// The largest number of nested Lie brackets.
     pub brackets: usize,
-    /// Of all random numbers.
+    /// The seed of all random numbers.
     pub seed: u64,
 }
 
@@ -155,7 +156,7 @@ impl Default for Search {
 /// A law that was found: one conserved quantity of gradient flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// The name of the declared law that it belongs to; `None` of a discovery.
+    /// The name of the declared law that it belongs to; `None` if it is not declared.
     pub declared: Option<String>,
     /// Its generator.
     pub generator: Generator,
@@ -176,14 +177,14 @@ pub struct Discovery {
     pub found: usize,
     /// An upper bound; `None` if the model has too many parameters to count.
     pub upper: Option<usize>,
-    /// As many laws as were found, each independent of the others: the declared ones, then those that are
-    /// not.
+    /// The laws found, each independent of the others: first the declared laws, then those that are not
+    /// declared.
     pub laws: Vec<Found>,
     /// A basis of the generators found, each with a conserved quantity; it may have more elements than there
     /// are independent laws: a product of two conserved quantities is conserved.
     pub generators: Vec<Generator>,
-    /// A basis of the symmetries between the rows or the columns of single parameters, those without a
-    /// conserved quantity among them: rotations. Empty where there are too many unknowns.
+    /// A basis of the symmetries between the rows or the columns of single parameters, including those
+    /// without a conserved quantity: rotations. Empty if there are too many unknowns.
     pub symmetries: Vec<Generator>,
     /// The names of declared laws that a random point breaks.
     pub broken: Vec<String>,
@@ -192,13 +193,13 @@ pub struct Discovery {
     /// The largest |δ| of a law found, relative to the size of its terms, at points that the search did not
     /// use.
     pub max_delta: f64,
-    /// The largest singular value counted as zero and the smallest not counted, relative to the mean: the
-    /// gap between laws and what is no law.
+    /// The largest singular value counted as zero and the smallest not counted as zero, relative to the mean:
+    /// the gap between laws and other directions.
     pub gap: (f64, f64),
 }
 
 impl Discovery {
-    /// Whether there is no further law: as many were found as there can be.
+    /// Whether all laws were found: the number found is equal to the upper bound.
     pub fn is_complete(&self) -> bool {
         self.upper == Some(self.found)
     }
@@ -215,10 +216,10 @@ const TOLERANCE: f64 = 1e-10;
 /// Searches for the conservation laws of a function that hold for every loss of its outputs, and compares
 /// them with those that are `declared`.
 ///
-/// The result is numerical: it holds at random, hence generic, points, to rounding.
+/// The result is numerical: it holds at random, hence generic, points, up to rounding errors.
 ///
 /// # Panics
-/// If derivatives of the outputs are no finite numbers at random points.
+/// If derivatives of the outputs are not finite at random points.
 ///
 /// ```
 /// use emmy::symmetry::{Function, Layout, Search, discover};
@@ -296,12 +297,12 @@ fn span_of(generators: &[Generator], theta: &[f64], count: usize) -> Span {
     span
 }
 
-/// Bθ + b, so far as it matters for the rank of at most `count` such vectors.
+/// Bθ + b, or a shorter image of it that is sufficient for the rank of at most `count` such vectors.
 fn direction(generator: &Generator, theta: &[f64], count: usize) -> Vec<f64> {
     span::image(&generator.direction(theta), count + 64)
 }
 
-/// Points beside those of the equations.
+/// Random points that the equations did not use.
 struct Fresh(Vec<(Vec<f64>, Vec<f64>)>);
 
 impl Fresh {
@@ -322,7 +323,7 @@ impl Fresh {
     }
 }
 
-/// Whether generators lie in the span of those found, by their directions at a few points together.
+/// Decides whether generators are in the span of those found, by their directions at a few points together.
 struct Contained {
     points: Vec<Vec<f64>>,
     count: usize,

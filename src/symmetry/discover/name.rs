@@ -1,4 +1,4 @@
-//! Sparse generators, and the laws that the declared ones leave over.
+//! Sparse generators, and the laws that are not declared.
 
 use super::{Found, Generator, Layout, Span};
 use ndarray::{Array2, Zip, s};
@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 /// Entries of a basis up to this size are rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// The same row space with as many zeros as elimination with complete pivoting gives: each row has an entry
-/// 1 where all others have 0.
+/// The same row space with as many zeros as elimination with complete pivoting gives: each row has an entry 1
+/// in a column where all other rows have 0.
 pub(super) fn sparse(mut rows: Array2<f64>) -> Array2<f64> {
     let k = rows.nrows();
     for done in 0..k {
@@ -41,8 +41,9 @@ pub(super) fn sparse(mut rows: Array2<f64>) -> Array2<f64> {
     rows
 }
 
-/// Without what rounding left: entries near zero are dropped, and if all others are multiples of 1/12 of the
-/// first one up to rounding, they are exactly that. The first one is positive. None of zero.
+/// The generator without rounding errors: entries near zero are dropped, and if all others are multiples of
+/// 1/12 of the first one up to rounding, they are set to exactly these multiples. The first entry is made
+/// positive. `None` if the generator is zero.
 pub(super) fn neat(generator: &Generator) -> Option<Generator> {
     if generator.largest() < 1e-9 {
         return None;
@@ -60,7 +61,7 @@ pub(super) fn neat(generator: &Generator) -> Option<Generator> {
     Some(if exact { scaled.map(snap) } else { scaled })
 }
 
-/// Of the laws that have a name, then of those found, each that is independent of the ones before at θ.
+/// Of the named laws, then of the laws found: those that are independent, at θ, of the ones before them.
 pub(super) fn independent(
     found: &[Generator],
     named: &[(String, Generator)],
@@ -103,14 +104,14 @@ pub(super) fn independent(
     out
 }
 
-/// So many other laws are tried two at a time.
+/// If there are at most so many other laws, they are also tried two at a time.
 const PAIRED: usize = 100;
 
-/// The generator less multiples of one or two others, as long as that shortens its formula.
+/// The generator minus multiples of one or two others, as long as this shortens its formula.
 fn simplified(generator: &Generator, others: Vec<&Generator>, layout: &Layout) -> Generator {
     let mut best = generator.clone();
     let mut shortest = best.length(layout);
-    // Two at a time, where one alone would make it longer first.
+    // Two at a time: one alone might first make the formula longer.
     let pairs: Vec<Generator> = match others.len() <= PAIRED {
         true => (others.iter().enumerate())
             .flat_map(|(k, a)| others[..k].iter().map(move |b| (a, b)))

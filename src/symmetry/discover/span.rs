@@ -6,11 +6,12 @@ use ndarray::Array1;
 /// Orthonormal vectors that span those added so far.
 pub(super) struct Span {
     basis: Vec<Array1<f64>>,
-    /// The least that was left of a vector when it was added.
+    /// The smallest part of an added vector that was orthogonal to the vectors before it.
     weakest: f64,
 }
 
-/// What must at least be left of a vector, relative to its length, for a new direction.
+/// The least part of a vector, relative to its length, that must be orthogonal to the span for a new
+/// direction.
 const NEW: f64 = 1e-8;
 
 impl Span {
@@ -25,12 +26,14 @@ impl Span {
         self.basis.len()
     }
 
-    /// Adds a vector if more than `least` of its length is left beside the span; says whether it was added.
+    /// Adds a vector if more than `least` of its length is orthogonal to the span; returns whether it was
+    /// added.
     pub fn add(&mut self, vector: Vec<f64>, least: f64) -> bool {
         let Some((rest, left)) = self.rest(vector) else {
             return false;
         };
-        // The rounding of a basis vector is divided by what was left when it was added.
+        // The rounding error of a basis vector was divided by the length of its orthogonal part when it was
+        // added.
         let new = left > least.max(NEW).max(1e-14 / self.weakest);
         if new {
             self.weakest = self.weakest.min(left);
@@ -46,14 +49,14 @@ impl Span {
     }
 
     /// The part of a vector that is orthogonal to the span, as a unit vector, and its length relative to the
-    /// vector's; none of zero.
+    /// vector's length; `None` for the zero vector.
     fn rest(&self, v: Vec<f64>) -> Option<(Array1<f64>, f64)> {
         let before = norm(&v);
         if before == 0.0 {
             return None;
         }
         let mut v = Array1::from_vec(v) / before;
-        // The second time takes off what rounding left of the first.
+        // The second pass removes the rounding errors of the first.
         for _ in 0..2 {
             for e in &self.basis {
                 let overlap = v.dot(e);
@@ -69,7 +72,7 @@ impl Span {
 }
 
 /// A linear image of a vector with at most `length` entries: every entry is added to one of them, or
-/// subtracted. The rank of a few vectors is that of their images, but for an unlikely chance.
+/// subtracted. The rank of a few vectors is, with high probability, the rank of their images.
 pub(super) fn image(vector: &[f64], length: usize) -> Vec<f64> {
     if vector.len() <= length {
         return vector.to_vec();

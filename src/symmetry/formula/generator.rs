@@ -3,11 +3,11 @@
 use crate::symmetry::{Generator, Layout};
 use std::collections::BTreeMap;
 
-/// Single entries that are written out; of more only the number is told.
+/// The most single entries that are written out; of more entries only the number is given.
 const MOST: usize = 12;
 
-/// A part of a formula: its factor, what the factor stands before, and the number of entries that are not
-/// written out, or 1.
+/// A part of a formula: its factor, the text after the factor, and the number of entries that are not written
+/// out, or 1.
 type Part = (f64, String, usize);
 
 /// A part that stands for many entries.
@@ -36,7 +36,8 @@ impl Generator {
         written(&self.parts(layout))
     }
 
-    /// How long the formula is: its parts, where what is not written out counts in full, then its entries.
+    /// The length of the formula: the number of its parts, where entries that are not written out count one
+    /// by one; then the number of its entries.
     pub(crate) fn length(&self, layout: &Layout) -> (usize, usize) {
         let parts = self.parts(layout);
         (parts.iter().map(|part| part.2).sum(), self.entries())
@@ -113,13 +114,13 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// B within the parameter: the first description that fits all its entries.
+    /// The entries of B within the parameter, by the first description that fits all of them.
     fn products(&self, entries: &BTreeMap<(usize, usize), f64>) -> Vec<Part> {
         if entries.is_empty() {
             return Vec::new();
         }
         let [rows, columns] = self.size;
-        // Row r takes a[r, q] times row q, alike in every column; the same of columns.
+        // a[r, q] times row q is added to row r, in every column alike; the same for columns.
         let by_rows = factored(entries, |e| (e / columns, e % columns), columns);
         let by_columns = factored(entries, |e| (e % columns, e / columns), rows);
         let whole = |a: &BTreeMap<(usize, usize), f64>, n: usize| {
@@ -235,8 +236,8 @@ impl Block<'_> {
     }
 }
 
-/// a with B = a ⊗ 1: `split` takes an entry to its line and its place in the line of `length` entries, and
-/// each pair of lines has the same number at every place.
+/// a with B = a ⊗ 1. `split` maps an entry to its line and its place in the line of `length` entries; each
+/// pair of lines must have the same number at every place.
 fn factored(
     entries: &BTreeMap<(usize, usize), f64>,
     split: impl Fn(usize) -> (usize, usize),

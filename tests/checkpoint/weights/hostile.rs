@@ -1,5 +1,5 @@
-//! Files that are damaged, or made to do harm: each is refused with the byte, or read as the crate
-//! `safetensors` reads it.
+//! Files that are damaged or malicious: each is refused with the byte, or read as the crate `safetensors`
+//! reads it.
 
 use super::*;
 use emmy::Error;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use safetensors::SafeTensors;
 use tempfile::TempDir;
 
-/// A file with this header and so many bytes of numbers.
+/// A file with this header and the given number of bytes after it.
 fn file(header: &str, numbers: usize) -> Vec<u8> {
     let length = header.len() as u64;
     [
@@ -172,7 +172,7 @@ fn lengths_cost_no_memory() {
     let path = folder.path().join("x.safetensors");
     for length in [1_u64 << 32, 100_000_001, u64::MAX - 7] {
         std::fs::write(&path, length.to_le_bytes()).unwrap();
-        // A hole as long as the header pretends to be, where the file system has holes.
+        // A hole as long as the declared header, if the file system has sparse files.
         let hole = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
         let _ = hole.set_len(1 << 33);
         let error = Weights::open(&path).unwrap_err();
@@ -182,7 +182,7 @@ fn lengths_cost_no_memory() {
             "{error}"
         );
     }
-    // Numbers of 8 GB that no model asks for are not read.
+    // 8 GB of numbers that no model needs are not read.
     let header = r#"{"big":{"dtype":"F64","shape":[1073741824],"data_offsets":[0,8589934592]}}"#;
     std::fs::write(&path, file(header, 0)).unwrap();
     let hole = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
@@ -244,7 +244,7 @@ fn almost() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Names that are there twice, which the crate does not see.
+/// Duplicate names, which the crate does not notice.
 fn has_repeated_names(message: &str) -> bool {
     message.contains("every name once")
 }
@@ -274,7 +274,7 @@ proptest! {
         }
     }
 
-    /// Whatever is read, a model takes or leaves it.
+    /// Whatever is read, loading it into a model gives a result or an error.
     #[test]
     fn damaged_files_never_bring_a_model_down(bytes in almost()) {
         let folder = TempDir::new().unwrap();
@@ -290,7 +290,7 @@ proptest! {
     }
 }
 
-/// What is written here is read there.
+/// The reference reads the files that are written here.
 #[test]
 fn the_reference_reads_what_is_written() {
     let folder = TempDir::new().unwrap();

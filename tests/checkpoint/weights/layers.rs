@@ -1,4 +1,4 @@
-//! The layers that PyTorch and PyTorch Geometric have too, in files that either wrote.
+//! The layers that PyTorch and PyTorch Geometric have too, in files written there and here.
 
 use super::torch::{case, twin};
 use super::*;
@@ -144,7 +144,7 @@ impl Convolutions {
     }
 }
 
-/// The features of an edge depend on its ends, whose order is another one there.
+/// The features of an edge depend on its two nodes, whose order is different there.
 #[test]
 fn convolutions() {
     let edges = case("convolutions").edges;

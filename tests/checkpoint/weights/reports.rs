@@ -1,4 +1,4 @@
-//! What a file says of its model, and what is said of a file that does not fit.
+//! The description of a model in its file, and the reports on files that do not fit.
 
 use super::*;
 use emmy::Error;
@@ -184,7 +184,7 @@ fn a_file_rebuilds_its_model() {
     assert_eq!(file.dtype("convs.0.att"), Some("F64"));
     assert_eq!(file.keys().next(), Some("convs.0.lin_l.weight"));
 
-    // Of another type, of another form, without one.
+    // Files with a configuration of another type, of another form, and without one.
     let other = weights::load(&path, |_: GraphNetConfig| Ok(mlp::<f64>(0))).unwrap_err();
     let expected = "expected a Mlp, found GraphNet";
     assert!(other.to_string().ends_with(expected), "{other}");
@@ -220,7 +220,7 @@ fn a_place_that_a_run_holds_is_refused() {
 }
 
 #[test]
-fn integers_are_no_weights() {
+fn integers_are_not_weights() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("integers.safetensors");
     let data = [0_u8; 16];

@@ -60,7 +60,7 @@ fn reads<M: Module<f64>>(
     case
 }
 
-/// It does, and a file with other numbers is written for PyTorch, with the same names and shapes.
+/// The same, and a file with other numbers is written for PyTorch, with the same names and shapes.
 #[track_caller]
 pub(super) fn twin<M: Module<f64>>(
     name: &str,
@@ -75,7 +75,7 @@ pub(super) fn twin<M: Module<f64>>(
     assert_eq!(names_and_shapes(&path), names_and_shapes(&fixture(name)));
 }
 
-/// What PyTorch's own reader compares; it does without counters of batches.
+/// The names that PyTorch's own reader compares; it does not need counters of batches.
 fn names_and_shapes(path: &Path) -> BTreeMap<String, Vec<usize>> {
     let file = Weights::open(path).unwrap();
     let kept = (file.keys()).filter(|key| !key.ends_with("num_batches_tracked"));
@@ -122,7 +122,7 @@ fn every_type_of_numbers_is_read() {
             mlp.forward(pass, x)
         });
         if name == "mlp_f32" {
-            // The numbers of an f32 model, and what they give in f64.
+            // The numbers of an f32 model, and their output in f64.
             let f32s = mlp::<f32>(6);
             for (to, from) in model.tensors_mut().into_iter().zip(f32s.tensors()) {
                 *to = from.mapv(f64::from).into_shared();
@@ -171,7 +171,7 @@ fn state_and_a_counter_that_is_ignored() {
     });
 }
 
-/// The layer here only has the weights: names and numbers are compared.
+/// The layer here has only the weights: names and numbers are compared.
 #[test]
 fn names_of_a_recurrent_layer_in_both_directions() {
     let mut model = Recurrent::<f64>::new();

@@ -16,9 +16,9 @@ use std::sync::Arc;
 pub enum Score {
     /// q · k / √d_k
     Dot,
-    /// The same after each plane (q_2p, q_2p+1) of the query at position i is turned by i · 100^(−2p/d_k),
-    /// that of the key alike: Su et al., "RoFormer", 2021, Section 3.2; their 10000 in place of 100 is for
-    /// longer texts.
+    /// The same after each plane (q_2p, q_2p+1) of the query at position i is rotated by i · 100^(−2p/d_k),
+    /// and the plane of the key alike: Su et al., "RoFormer", 2021, Section 3.2; their 10000 in place of 100
+    /// is for longer texts.
     Rotary,
     /// The same of q/rms(q) and k/rms(k): Henry et al., "Query-Key Normalization", 2020, with a constant for
     /// the temperature.
@@ -45,7 +45,7 @@ pub enum Reach {
 #[derive(Debug, Clone)]
 pub struct Attention<F: Real> {
     pub query: Linear<F>,
-    /// None: it is the query's.
+    /// `None` if the key has the weight of the query.
     pub key: Option<Linear<F>>,
     pub value: Linear<F>,
     pub output: Linear<F>,
@@ -145,7 +145,7 @@ fn attend<'t, F: Real>(
         Score::Rotary => (rotary(q), rotary(k)),
         Score::Normalised => (Norm::Rms.apply(q), Norm::Rms.apply(k)),
     };
-    // A row for each pair: q_i beside k_j.
+    // A row for each pair (q_i, k_j).
     let (q, k) = match reach {
         Reach::Mask(_) => (q.unsqueeze(1), k.unsqueeze(0)),
         Reach::Edges(edges) => (gather_rows(edges, q), gather_columns(edges, k)),
@@ -162,7 +162,7 @@ fn attend<'t, F: Real>(
     }
 }
 
-/// Plane p of row i, turned by i · 100^(−2p/d).
+/// Plane p of row i, rotated by i · 100^(−2p/d).
 fn rotary<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
     let (n, d) = (x.shape()[0], x.shape()[1]);
     let planes = x.reshape(&[n, d / 2, 2]);

@@ -8,7 +8,8 @@ use emmy::symmetry::{Law, Slice, Symmetry};
 use std::ops::Range;
 
 impl<F: Real> Attention<F> {
-    /// The laws that the layer states of its inside: C9, and those of its score, C8 and C10 to C14.
+    /// The laws that the layer states about its own parameters: C9, and those of its score, C8 and C10 to
+    /// C14.
     pub fn inside(&self, params: &Params<'_, F>) -> Vec<Law> {
         let scores = match self.score {
             Score::Dot => [self.queries_and_keys(params, 1), self.key_bias(params, 1)],
@@ -66,7 +67,7 @@ impl<F: Real> Attention<F> {
         idle_bias(&name, layer, slots, self.keys())
     }
 
-    /// C12: ⟨W_Q[p], G⟩ − ⟨W_K[p], G⟩ = 0 for each plane p that rotary positions turn.
+    /// C12: ⟨W_Q[p], G⟩ − ⟨W_K[p], G⟩ = 0 for each plane p that rotary positions rotate.
     pub fn planes(&self, slots: &Params<'_, F>) -> Vec<Law> {
         let law = |h: usize| {
             let rows = |map: &Linear<F>| {
@@ -84,7 +85,7 @@ impl<F: Real> Attention<F> {
         (0..self.heads).map(law).collect()
     }
 
-    /// Beside C12: a plane may be turned, in q and k alike, since turns of one plane commute.
+    /// In addition to C12: a plane may be rotated in q and k alike, since rotations of one plane commute.
     pub fn turns_of_planes(&self, slots: &Params<'_, F>) -> Vec<Law> {
         let law = |p: usize| {
             let rows = |map: &Linear<F>| rows(slots, map, 1, 2 * p..2 * p + 2);
@@ -111,7 +112,8 @@ impl<F: Real> Attention<F> {
             .into()
     }
 
-    /// C14, and beside C13: queries and keys of a head may be turned together; if tied, they are the same.
+    /// C14, and in addition to C13: queries and keys of a head may be rotated together; if tied, they are the
+    /// same.
     pub fn turns(&self, slots: &Params<'_, F>) -> Vec<Law> {
         let law = |h: usize| {
             let mut slices = self.query_rows(slots, h);
@@ -124,7 +126,7 @@ impl<F: Real> Attention<F> {
         (0..self.heads).map(law).collect()
     }
 
-    /// Beside C14: b_Q and b_K may be shifted alike; if tied, they are the same and of no effect.
+    /// In addition to C14: b_Q and b_K may be shifted alike; if tied, they are the same and have no effect.
     pub fn shifts(&self, slots: &Params<'_, F>) -> Vec<Law> {
         let Some(key) = &self.key else {
             return idle_bias("bias of queries and keys", 1, slots, &self.query);

@@ -1,4 +1,4 @@
-//! A norm of features.
+//! Norms of features.
 
 use emmy::{Real, Var};
 

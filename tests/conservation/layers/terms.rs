@@ -1,4 +1,4 @@
-//! Affine maps, and the parts they take in laws.
+//! Affine maps, and their terms in laws.
 
 use emmy::nn::{Layer, Linear, Params};
 use emmy::symmetry::{Law, Slice, Symmetry, Term};
@@ -13,7 +13,7 @@ pub fn linear<F: Real>(input: usize, out: usize, bias: bool, rng: &mut init::Rng
     }
 }
 
-/// [W b] of a map whose outputs, `per` at a time, are the neurons; those in `range`.
+/// [W b] of a map whose outputs are the neurons in groups of `per`; only the neurons in `range`.
 pub fn rows<F: Real>(
     slots: &Params<'_, F>,
     map: &Linear<F>,
@@ -74,8 +74,8 @@ pub fn shifts<F: Real>(
         .collect()
 }
 
-/// b of a map that has no effect at all: the gradient of each of its entries is zero. It is seen beside that
-/// of the row of W.
+/// b of a map if it has no effect at all: the gradient of each of its entries is zero. It is compared with
+/// the gradient of the row of W.
 pub fn idle_bias<F: Real>(
     name: &str,
     layer: usize,

@@ -1,4 +1,5 @@
-//! Laws that fail: with ε > 0, neuron by neuron before a norm of all, and where a norm does see a change.
+//! Laws that fail: with ε > 0; for single neurons before a norm of all neurons; and for changes that a norm
+//! does not remove.
 
 use super::{CASE, Case, Chain, batch, layer, pair};
 use crate::compositions::{fails, gradients, idle_bias, read, shifts, whole, written};
@@ -110,7 +111,7 @@ fn n_neurons_before_pair_and_layer_norm_do_not_conserve_their_size() {
     }
 }
 
-/// PN-SCS takes off a mean that was not scaled.
+/// PN-SCS subtracts a mean that was not scaled.
 #[test]
 fn n_pair_norm_scs_sees_the_size_and_an_offset() {
     let norm = pair(0.0, PairMode::PnScs);
@@ -130,7 +131,7 @@ fn n_a_gain_is_not_balanced_against_one_reader_of_several() {
 
 /// α is drawn about 1.
 #[test]
-fn n_a_bias_before_a_norm_that_takes_off_a_share_of_the_mean_does_move() {
+fn n_a_bias_before_a_norm_that_subtracts_a_share_of_the_mean_does_move() {
     let norm = Norm::Graph { eps: 0.0 };
     Case { norm, ..CASE }.violates(idle);
 }

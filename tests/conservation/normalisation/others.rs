@@ -143,7 +143,7 @@ proptest! {
     }
 }
 
-/// ActNorm starts as a norm, and is none from then on.
+/// ActNorm starts as a norm, but is not a norm after the start.
 #[test]
 fn n_act_norm_sees_the_size_of_its_input() {
     fails(|seed| {
@@ -202,7 +202,7 @@ fn is_whole(found: &Discovery, laws: usize, what: &str) {
     assert_eq!(counts, (laws, laws, Some(laws)), "{what}");
 }
 
-/// ContraNorm with rows of length 1 inside the softmax, and LayerNorm with ε = 0 behind it.
+/// ContraNorm with rows of length 1 inside the softmax, and LayerNorm with ε = 0 after it.
 fn unit_rows(scale: f64) -> ContraConfig {
     ContraConfig {
         after: After::LayerNorm { eps: 0.0 },
@@ -232,7 +232,7 @@ fn lists_through_norms_are_whole() {
         (pair(0.0, PairMode::PnSi), 1 + 3),
         (pair(0.1, PairMode::Pn), 3),
         (pair(0.0, PairMode::PnScs), 0),
-        // Rotations do not pass the ReLU; the size does, where rows are compared at length 1.
+        // Rotations do not pass through the ReLU; the size does, if rows are compared at length 1.
         (Norm::Contra(ContraConfig::stopped(0.4)), 0),
         (Norm::Contra(ContraConfig::text_code(0.4)), 1),
         (Norm::Contra(ContraConfig::new(0.4)), 3),

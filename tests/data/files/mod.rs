@@ -15,7 +15,7 @@ pub const REQUIRED: &str = "EMMY_REQUIRE_DATA";
 /// The folder with the published files, if it is there.
 ///
 /// # Panics
-/// If it is not, and [`REQUIRED`] is 1.
+/// If it is not there, and [`REQUIRED`] is 1.
 #[track_caller]
 pub fn published() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");

@@ -92,7 +92,7 @@ fn tables_hold_the_papers_numbers_beside_ours() {
         out.contains("any epoch 2.0e-6 (cora sgd L=5 bal-o, seed 1), 1.0e-6"),
         "{out}"
     );
-    // Nothing was written or cut, also where a line is incomplete.
+    // Nothing was written or removed, even if a line is incomplete.
     let cut = lines.concat() + "{\"cell";
     std::fs::write(results(&folder), &cut).unwrap();
     succeeded(&balance(&folder, &args));
@@ -211,7 +211,7 @@ fn what_was_recorded_is_drawn() {
         let found = recorded.iter().find(|o| o["cell"]["init"] == init);
         found.unwrap().clone()
     };
-    // The same curves as those of the cells that figures are made of.
+    // The same curves as those of the cells behind the figures.
     let as_cell = |init: &str, layers: u64, optimizer: &str, threshold: Option<f64>| {
         let mut line = recorded_of(init);
         let keys: [(&str, serde_json::Value); 6] = [

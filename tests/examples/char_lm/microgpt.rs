@@ -10,7 +10,7 @@ fn microgpt_learns_names_in_a_thousand_steps() {
     assert!(lines[0].ends_with(" names, 4192 parameters"), "{out}");
     let loss = |line: &str| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
     let [first, last] = [1, 10].map(|k| loss(lines[k]));
-    // Of names by the thousand the original reaches 2.65; ours are fewer.
+    // The original has thousands of names and reaches 2.65; we have fewer names.
     assert!(last < 2.6 && first > last + 0.2, "{out}");
     let names = &lines[lines.len() - 10..];
     assert!(

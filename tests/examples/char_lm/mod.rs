@@ -1,4 +1,4 @@
-//! `char_lm` and `microgpt`: what they learn, write, save and refuse.
+//! `char_lm` and `microgpt`: their training, output, checkpoints and errors.
 
 mod microgpt;
 mod refusals;
@@ -50,7 +50,7 @@ fn tiny(folder: &TempDir, more: &[&str]) -> Output {
         true => TINY.to_vec(),
         false => [&TINY[..], &["--text", "text"]].concat(),
     };
-    // Options given twice are refused, so those of the test take the place of those above.
+    // Options that are given twice are refused, so the options of the test replace those above.
     let mut kept = Vec::new();
     let mut args = args.into_iter().peekable();
     while let Some(option) = args.next() {
@@ -65,7 +65,7 @@ fn tiny(folder: &TempDir, more: &[&str]) -> Output {
     char_lm(folder, &[&kept[..], more].concat())
 }
 
-/// What a run has written on standard error behind its results: the sample.
+/// The text that a run has written on standard error after its results: the sample.
 #[track_caller]
 fn written(err: &str) -> String {
     let law = |line: &str| {
@@ -114,7 +114,7 @@ fn without_options_it_learns_the_book_and_says_so() {
     ] {
         assert!(out.contains(part), "{part}: {out}");
     }
-    // Asked for by name it is the same.
+    // If the book is named, the result is the same.
     let (named, err) = succeeded(&char_lm(
         &folder,
         &[&args[..], &["--dataset", "book"]].concat(),
@@ -215,7 +215,8 @@ fn the_summary_and_the_sample_are_those_of_the_saved_model() {
     let found = lines.last().unwrap()["val_loss"].as_f64().unwrap();
     assert!((found - expected).abs() < 1e-9, "{found}, {expected}");
 
-    // The likeliest characters, computed without a memory: where 8 characters are full, from the last 4 on.
+    // The most likely characters, computed without a memory: if the context of 8 characters is full, from the
+    // last 4 on.
     let mut all: Vec<usize> = text
         .encode("", prompt)
         .unwrap()
@@ -299,7 +300,7 @@ fn every_model_and_option_has_a_training_of_its_own() {
 }
 
 #[test]
-fn a_look_at_the_model_shows_its_constant_and_its_ranks() {
+fn watching_the_model_shows_its_constant_and_its_ranks() {
     let folder = TempDir::new().unwrap();
     let looks = |model: &str| {
         let (lines, _) = run(&folder, &["--model", model, "--layers", "2", "--watch"]);
@@ -336,14 +337,14 @@ fn a_certified_model_ends_with_its_interval() {
         let [lower, upper] = ["lipschitz_lower", "lipschitz_upper"].map(|key| number(line, key));
         assert!(0.0 < lower && lower <= upper && upper <= 2.0, "{line}");
     }
-    // K was made as small as that allows.
+    // K was made as small as the constant allows.
     assert!(number(summary, "lipschitz_upper") > 1.99);
     assert!(number(summary, "lipschitz_at_text") <= number(summary, "lipschitz_lower"));
     assert!(number(summary, "certified_radius") > 0.0);
     let accuracy = number(summary, "val_accuracy");
     assert!((0.05..=1.0).contains(&accuracy), "{accuracy}");
     assert!(summary["test_accuracy"].is_null());
-    // Others have an accuracy too, and no certificate.
+    // Other models have an accuracy too, and no certificate.
     let (lines, _) = run(&folder, &[]);
     let summary = lines.last().unwrap();
     assert!(summary["val_accuracy"].is_f64() && summary.get("lipschitz_upper").is_none());

@@ -80,11 +80,11 @@ fn wrong_input_is_refused_with_a_reason() {
         ),
         (
             &["--window", "3"],
-            "--window: expected a model that has it, found transformer",
+            "--window: expected a model with this option, found transformer",
         ),
         (
             &["--model", "certified", "--norm", "pre"],
-            "--norm: expected a model that has it, found certified",
+            "--norm: expected a model with this option, found certified",
         ),
         (
             &["--steps", &most, "--eval-interval", &most],

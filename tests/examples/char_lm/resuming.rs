@@ -31,7 +31,7 @@ fn a_run_saved_and_resumed_ends_in_the_same_bits() {
     ]);
     assert!(load("half.ckpt") == load("whole.ckpt"));
     assert_eq!(resumed, sample);
-    // The two evaluations before are not repeated; δ is that of the steps taken here.
+    // The two earlier evaluations are not repeated; δ is that of the steps of this run.
     assert_eq!(rest[..rest.len() - 1], whole[2..whole.len() - 1]);
     for key in ["train_loss", "val_loss", "best_step", "steps"] {
         assert_eq!(
@@ -80,7 +80,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
     let long = ["--steps", "600", "--eval-interval", "20"];
     let (_, whole) = run(&folder, &[&long[..], &["--save", "whole.ckpt"]].concat());
     let path = folder.path().join("killed.ckpt");
-    // Killed when the first checkpoint is there, then again and again until a run gets to its end.
+    // The run is killed when the first checkpoint is there, then again and again until a run reaches its end.
     let mut kills = 0;
     loop {
         let resume = match path.exists() {

@@ -1,5 +1,5 @@
-//! The command lines of the chapter on several machines, as they stand there. A test that needs an engine
-//! says so and skips if it is not installed, and fails instead where `EMMY_REQUIRE_ENGINES` is 1.
+//! The command lines of the chapter on several machines, unchanged. If the engine that a test needs is not
+//! installed, the test says so and skips; if `EMMY_REQUIRE_ENGINES` is 1, it fails.
 
 use super::*;
 use crate::{isolate, program};
@@ -27,7 +27,7 @@ fn line(start: &str) -> String {
     line.unwrap_or_else(|| panic!("{start}")).to_owned()
 }
 
-/// A shell in a folder that knows the program and the plan as the chapter's reader does.
+/// A shell in a folder, with the variables that the chapter sets for the program and the plan.
 fn shell(folder: &TempDir, script: &str) -> Command {
     let mut shell = Command::new("sh");
     isolate(&mut shell, folder);
@@ -39,7 +39,8 @@ fn shell(folder: &TempDir, script: &str) -> Command {
     shell
 }
 
-/// Whether a program is there, and is the one meant: other programs have the same names.
+/// Whether a program is installed. Other programs have the same names, so its version text must contain
+/// `meant`.
 fn is_installed(name: &str, meant: &str) -> bool {
     let version = Command::new(name).arg("--version").output();
     if version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains(meant)) {
@@ -58,7 +59,7 @@ fn is_installed(name: &str, meant: &str) -> bool {
     false
 }
 
-/// Checks that four shards have run, told by a variable, and that the chapter's `--show` merges them.
+/// Checks that four shards have run, as a variable determined, and that the chapter's `--show` merges them.
 #[track_caller]
 fn assert_four_shards(folder: &TempDir, output: &Output, told_by: &str) {
     let (out, err) = succeeded(output);
@@ -73,7 +74,7 @@ fn assert_four_shards(folder: &TempDir, output: &Output, told_by: &str) {
 }
 
 #[test]
-fn mpirun_runs_one_shard_a_rank() {
+fn mpirun_runs_one_shard_per_rank() {
     if !is_installed("mpirun", "Open MPI") {
         return;
     }
@@ -92,7 +93,7 @@ fn mpirun_runs_one_shard_a_rank() {
 }
 
 #[test]
-fn parallel_runs_one_shard_a_job() {
+fn parallel_runs_one_shard_per_job() {
     if !is_installed("parallel", "GNU parallel") {
         return;
     }
@@ -108,7 +109,7 @@ fn parallel_runs_one_shard_a_job() {
 
 /// The script of the chapter, once for each task as Slurm would start it.
 #[test]
-fn an_array_runs_one_shard_a_task() {
+fn an_array_runs_one_shard_per_task() {
     let folder = TempDir::new().unwrap();
     let script = listing("#SBATCH");
     let array = script
@@ -152,7 +153,7 @@ wait
 "#;
 
 #[test]
-fn srun_runs_one_shard_a_task() {
+fn srun_runs_one_shard_per_task() {
     let folder = TempDir::new().unwrap();
     let srun = folder.path().join("srun");
     std::fs::write(&srun, SRUN).unwrap();

@@ -29,7 +29,7 @@ fn without_an_engine_there_is_one_shard() {
         &[("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "1")],
         &[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")],
         &[(ID, "3"), (MIN, "3"), (COUNT, "1")],
-        // Jobs of GNU parallel that differ in something else.
+        // Jobs of GNU parallel that are not shards.
         &[("PARALLEL_SEQ", "3")],
         // An allocation without srun: a shell of salloc, and a batch script, which runs once for all tasks.
         &[("SLURM_JOB_ID", "77"), ("SLURM_NTASKS", "8")],
@@ -113,7 +113,7 @@ fn mpirun_in_a_job_counts_its_own_ranks() {
     let variables = [
         ("OMPI_COMM_WORLD_RANK", "5"),
         ("OMPI_COMM_WORLD_SIZE", "8"),
-        // Those of the daemon that srun started on this node.
+        // The variables of the daemon that srun started on this node.
         ("SLURM_JOB_ID", "77"),
         ("SLURM_STEP_ID", "0"),
         ("SLURM_PROCID", "1"),

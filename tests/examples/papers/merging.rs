@@ -1,4 +1,4 @@
-//! Several results files as one, and runs that go on.
+//! Merging of several results files, and runs that are continued.
 
 use super::{Measured, Toy, toy};
 use crate::support::paper::cell::Finished;
@@ -93,7 +93,7 @@ fn a_family_is_the_named_files_and_their_shards() {
         (names(&family.files), names(&family.missing))
     };
     let none = Vec::<String>::new();
-    // A file that is not there stays, so that it can be named in an error.
+    // A missing file stays in the list, so that an error can name it.
     assert_eq!(
         family(&[at("a.jsonl")]),
         (vec!["a.jsonl".to_owned()], none.clone())

@@ -1,4 +1,4 @@
-//! The machinery of papers: shards, engines that start them, files that are merged.
+//! The code that runs the tables of papers: shards, engines that start them, merging of files.
 
 #[cfg(unix)]
 mod engines;
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 struct Toy {
     size: u64,
     seed: u64,
-    /// A toy that is recorded answers one that is not.
+    /// The outcome of a recorded toy can serve for one that is not recorded.
     recorded: bool,
 }
 
@@ -74,7 +74,7 @@ fn toy(size: u64, seed: u64) -> Toy {
     }
 }
 
-/// Six cells of `balance` that are trained in no time: two widths of a plan, three seeds.
+/// Six cells of `balance` that train very quickly: two widths of a plan, three seeds.
 const PLAN: [&str; 15] = [
     "--dataset",
     "karate",
@@ -103,7 +103,7 @@ fn results(folder: &TempDir, name: &str) -> PathBuf {
     folder.path().join("results").join(name)
 }
 
-/// The results in a file without what differs from run to run, sorted.
+/// The results in a file, sorted, without the fields that differ from run to run.
 fn outcomes(path: &Path) -> Vec<String> {
     let mut lines = json(&std::fs::read_to_string(path).unwrap());
     for line in &mut lines {

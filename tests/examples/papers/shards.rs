@@ -15,17 +15,17 @@ fn two_shards_are_the_whole_bit_for_bit() {
         );
         assert!(err.contains(&said), "{err}");
         assert_eq!(json(&out)[0]["finished"], 3, "{out}");
-        // A part of the numbers is not shown as if it were all.
+        // A part of the numbers is not shown as if it were complete.
         assert_eq!(out.lines().count(), 1, "{out}");
     }
     assert_shards_are_whole(&folder, 2);
 
-    // Nothing is run again, neither in the same shards, nor in others, nor without.
+    // Nothing is run again: not in the same shards, not in other shards, and not without shards.
     for more in [&["--shard", "1/2"][..], &["--shard", "3/4"], &[]] {
         let (_, err) = succeeded(&balance(&folder, more));
         assert!(!err.contains(" of 6: ") && !err.contains("1 of 1"), "{err}");
     }
-    // Put together by hand, and beside the shards, the file is read with them.
+    // A file that was merged by hand and is beside the shards is read with them.
     let texts = ["balance-1-of-2.jsonl", "balance-2-of-2.jsonl"];
     let texts = texts.map(|name| std::fs::read_to_string(results(&folder, name)).unwrap());
     std::fs::write(results(&folder, "balance.jsonl"), texts.concat()).unwrap();
@@ -84,7 +84,7 @@ fn an_array_of_jobs_runs_the_plan() {
         assert!(err.contains(&said), "{err}");
     }
     assert_shards_are_whole(&folder, 3);
-    // What a job is told by its engine matters to a run alone.
+    // The variables of an engine have an effect only on a run.
     let mut show = command("balance", &folder, &[&PLAN[..], &["--show"]].concat());
     show.env("SLURM_ARRAY_TASK_ID", "10");
     assert_eq!(succeeded(&show.output().unwrap()).0, unsharded().1);
@@ -109,7 +109,7 @@ fn files_of_other_machines_are_named_and_merged() {
         balance(&folder, &args)
     };
     assert_eq!(succeeded(&show(&[])).0, printed);
-    // A shard of which a part is missing says so.
+    // If a part of a shard is missing, a line says so.
     let (_, err) = succeeded(&balance(&folder, &["--show", "--results", "here.jsonl"]));
     assert!(err.contains("here-2-of-2.jsonl is not there"), "{err}");
 

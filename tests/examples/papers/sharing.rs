@@ -1,4 +1,4 @@
-//! A plan shared out: parts that are disjoint, cover it, and have about the same work.
+//! The division of a plan into shards: they are disjoint, cover the plan, and have about the same work.
 
 use super::toy;
 use crate::support::paper::cell::Cell;
@@ -32,7 +32,7 @@ fn shards_are_disjoint_and_cover_the_plan() {
                 assert!(load <= total / count + largest, "{load} of {total}");
             }
 
-            // The same cells in another order are shared out in the same way.
+            // The same cells in another order are divided in the same way.
             let turned: Vec<_> = plan.iter().copied().rev().collect();
             for (index, shard) in shards.iter().enumerate() {
                 let again = Shard::new(index as u64 + 1, count).unwrap().part(&turned);

@@ -1,4 +1,4 @@
-//! What the layers and networks of them refuse.
+//! Inputs and configurations that the layers and networks refuse.
 
 use crate::support::{INPUTS, features};
 use emmy::graph::Neighbourhood;

@@ -25,7 +25,7 @@ struct Case {
     /// The names of the parameters, in the order of the derivatives.
     order: Vec<String>,
     parameters: BTreeMap<String, Stored>,
-    /// x, then what else the layer reads.
+    /// x, then the other inputs of the layer.
     args: Vec<Stored>,
     graph: GraphOf,
     value: Stored,

@@ -162,7 +162,7 @@ fn depth_is_layers_or_steps() {
     }
 }
 
-/// Checkpoints hold this text: a run that was saved before a field was added goes on.
+/// Checkpoints contain this text, so that a run that was saved before a field was added can continue.
 #[test]
 fn a_configuration_is_described_as_before_its_new_fields() {
     let config = GraphNetConfig::gcn(5, 3);

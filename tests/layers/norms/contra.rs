@@ -177,7 +177,7 @@ fn every_form_is_its_formula() {
     }
 }
 
-/// A row of a batch is compared with those of its item alone.
+/// A row of a batch is compared only with the rows of its own item.
 #[test]
 fn items_of_a_batch_are_apart() {
     let h = x(&[3, 5, 4], 2);
@@ -210,7 +210,7 @@ fn padding_takes_no_part() {
     );
 }
 
-/// A star: the node in the middle has no node that is not its neighbour.
+/// A star: all nodes are neighbours of the node in the middle.
 #[test]
 fn the_published_code_for_graphs_leaves_neighbours_out() {
     let edges: Vec<(u32, u32)> = (1..5).flat_map(|j| [(0, j), (j, 0)]).collect();

@@ -144,10 +144,10 @@ fn inputs_that_do_not_fit_are_refused() {
             ActNorm::<f64>::new(3).initialize(&x(&[1, 3], 0));
         },
     );
-    refused("ActNorm: the variances of x are no finite numbers", |_| {
+    refused("ActNorm: the variances of x are not finite numbers", |_| {
         ActNorm::<f64>::new(1).initialize(&tensor(&[2, 1], vec![f64::NAN, 1.0]));
     });
-    refused("Spectral: a weight of shape [3] is no matrix", |_| {
+    refused("Spectral: a weight of shape [3] is not a matrix", |_| {
         Spectral::<f64>::new(init::zeros(&[3]), &mut init::rng(0));
     });
 }

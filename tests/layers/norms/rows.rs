@@ -1,4 +1,4 @@
-//! The rows of a norm, its derivatives, and what PairNorm and batch norm promise.
+//! The rows of a norm, its derivatives, and the properties of PairNorm and batch norm.
 
 use super::{KINDS, pairs, run, x};
 use emmy::autodiff::{check_grads, grad};
@@ -141,8 +141,8 @@ fn an_evaluation_of_batch_norm_leaves_its_state_and_does_not_mix_rows() {
     assert_eq!(norm.parameters().len(), 2);
 }
 
-/// A feature norm, and one over all rows, tell rows apart only by their values: another order of the rows
-/// gives the same rows in that order.
+/// A feature norm, and a norm over all rows, distinguish rows only by their values: another order of the rows
+/// gives the same outputs in that order.
 #[test]
 fn the_order_of_rows_does_not_matter() {
     let order = [3, 0, 4, 1, 2];

@@ -56,8 +56,8 @@ fn a_feature_that_never_changes_starts_with_scale_one() {
     assert_eq!((norm.scale[[0]], norm.bias[[0]]), (1.0, -5.0));
 }
 
-/// The estimate comes from below, so the normalised weight never stretches by less than 1; with enough passes
-/// it is near 1.
+/// The estimate is a lower bound, so the norm of the normalised weight is never less than 1; with enough
+/// passes it is near 1.
 #[test]
 fn the_estimate_of_spectral_normalisation_is_a_lower_bound() {
     for seed in 0..20 {

@@ -163,7 +163,7 @@ fn with_one_it_is_attention_and_with_zero_the_linear_map_to_the_bit() {
 }
 
 #[test]
-fn there_are_as_many_as_asked_for() {
+fn there_are_as_many_omegas_as_configured() {
     for net in networks() {
         let shapes: Vec<Vec<usize>> = (net.parameters().into_iter())
             .filter(|(name, _)| name.ends_with("omega"))
@@ -217,8 +217,9 @@ fn renumbering_nodes_renumbers_outputs() {
 }
 
 #[test]
-fn constants_pass_whatever_omega_is() {
-    // Rows of S_ω sum to one: nodes that are all alike stay so, and come out as they do of plain attention.
+fn constant_rows_stay_constant_for_every_omega() {
+    // Rows of S_ω sum to one: if all nodes are equal, they stay equal, and the output is that of plain
+    // attention.
     let graph = random_graph(15, 30, 3);
     let row = features(1, 2);
     let x = Tensor::from_shape_fn(vec![15, INPUTS], |at| row[[0, at[1]]]);

@@ -122,7 +122,7 @@ proptest! {
     }
 }
 
-/// A network of two layers with two heads each, on a graph with edges enough for every ω to matter.
+/// A network of two layers with two heads each, on a graph with enough edges that every ω matters.
 fn plain_case(conv: Conv, omega: Omega, activation: Activation) -> Case {
     Case {
         config: GraphNetConfig {
@@ -201,7 +201,7 @@ fn a_law_that_scaled_omega_too_would_fail() {
 }
 
 #[test]
-fn the_space_of_neurons_has_its_law_only_with_one_omega_a_layer() {
+fn the_space_of_neurons_has_its_law_only_with_one_omega_per_layer() {
     let linear = |omega| plain_case(Conv::GAT, omega, Activation::Identity);
     let spaces = |case: &Case| {
         let laws = case.measured::<f64>().into_iter();
@@ -216,7 +216,8 @@ fn the_space_of_neurons_has_its_law_only_with_one_omega_a_layer() {
     assert_eq!(laws.len(), 2);
     let case = linear(Omega::Channel);
     assert!(spaces(&case).is_empty());
-    // It would not hold there: ω stands one parameter before the rest, so the laws' numbers fit.
+    // The law would not hold with one ω per channel. ω is one parameter before the rest, so the numbers of
+    // the laws fit.
     let net = case.network::<f64>();
     let (_, gradients) = case.loss(&net);
     for law in laws {

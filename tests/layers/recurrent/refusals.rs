@@ -1,4 +1,4 @@
-//! Wrong shapes: a sentence says what was given and what is expected.
+//! Wrong shapes: the message states the given and the expected shape.
 
 use emmy::nn::{Gru, GruCell, Lstm, LstmCell, Pass};
 use emmy::{Tape, Tensor, init};

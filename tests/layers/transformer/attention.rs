@@ -1,4 +1,4 @@
-//! Scores, masks, caches and score normalisers, held against their formulas.
+//! Scores, masks, caches and score normalisers, compared with their formulas.
 
 use super::{draw, layer, near, value};
 use emmy::nn::{
@@ -123,7 +123,7 @@ fn a_token_that_sees_nothing_gets_the_bias() {
     );
 }
 
-/// Tokens fed one by one, or in pieces, through a cache give what they give at once.
+/// Tokens that pass through a cache one by one, or in pieces, give the same output as all tokens at once.
 #[test]
 fn a_cache_gives_what_one_pass_gives() {
     for change in [

@@ -1,4 +1,4 @@
-//! ContraNorm in blocks: its places, what it sees, and the collapse that it holds up.
+//! ContraNorm in blocks: its places, the tokens that it compares, and the collapse that it prevents.
 
 use super::{draw, near};
 use emmy::linalg::effective_rank;
@@ -93,8 +93,8 @@ fn a_stack_shows_its_layers() {
     near(&layers[0].1.value(), &first.1.value());
 }
 
-/// Files of weights fit models with ContraNorm and without, and configurations written before there was one
-/// are read.
+/// Files of weights fit models with ContraNorm and without, and configurations that were written before there
+/// was ContraNorm can be read.
 #[test]
 fn names_and_configurations_are_those_without_it() {
     let plain = BlockConfig::encoder(8, 2, 16);
@@ -121,7 +121,8 @@ fn names_and_configurations_are_those_without_it() {
     assert!(found.starts_with("ContraNorm: temperature"), "{found}");
 }
 
-/// As a norm and beside one it sees what the mask shows: neither padding nor what is to come.
+/// As a norm, and in addition to a norm, it compares only tokens that the mask shows: no padding and no later
+/// tokens.
 #[test]
 fn it_sees_what_the_attention_sees() {
     let norm = Norm::Contra(ContraConfig::vision_code(0.3));
@@ -198,7 +199,7 @@ fn widen(model: &mut impl Module<f64>, reference: f64, width: usize) {
     }
 }
 
-/// The effective rank of an item's tokens before the first block and behind each.
+/// The effective rank of an item's tokens before the first block and after each block.
 fn ranks(x: Var<'_, f64>, layers: &[(Var<'_, f64>, Var<'_, f64>)]) -> Vec<f64> {
     let all = std::iter::once(x).chain(layers.iter().map(|(y, _)| *y));
     let of = |x: Var<'_, f64>| {
@@ -213,7 +214,7 @@ fn ranks(x: Var<'_, f64>, layers: &[(Var<'_, f64>, Var<'_, f64>)]) -> Vec<f64> {
 /// At initialisation: 24 blocks of the encoder halve the effective rank of a sentence's tokens; with
 /// ContraNorm after the residual they keep it.
 #[test]
-fn a_deep_encoder_collapses_and_contranorm_holds_it() {
+fn a_deep_encoder_collapses_and_contranorm_prevents_it() {
     let of = |contra: Option<BlockContra>, seed: u64| {
         let mut config = BertConfig::new(50, 20, 24, 4, 32);
         config.block.contra = contra;
@@ -238,9 +239,9 @@ fn a_deep_encoder_collapses_and_contranorm_holds_it() {
     }
 }
 
-/// The same of a vision transformer, whose stream loses a fifth of its rank.
+/// The same for a vision transformer, whose stream loses a fifth of its rank.
 #[test]
-fn a_deep_vision_transformer_collapses_and_contranorm_holds_it() {
+fn a_deep_vision_transformer_collapses_and_contranorm_prevents_it() {
     let images = emmy::data::images::strokes(10, 1).rows::<f64>();
     let images = images.into_shape_with_order(vec![10, 1, 28, 28]).unwrap();
     let of = |contra: Option<BlockContra>, seed: u64| {

@@ -1,4 +1,4 @@
-//! Models: how they start, what is random in them, their variants.
+//! Models: their first weights, their random operations, their variants.
 
 use super::draw;
 use emmy::nn::{

@@ -306,7 +306,7 @@ fn attend_symmetric(d: &mut Sampler) -> Case {
     })
 }
 
-/// Plane p of the token at position i turned by i · base^(−2p/d).
+/// Plane p of the token at position i, rotated by i · base^(−2p/d).
 fn rotate_planes(d: &mut Sampler) -> Case {
     let mut shape = d.shape(3);
     shape[2] = 2 * d.count(0, 3);

@@ -79,7 +79,7 @@ fn over_axes() -> Vec<Operation> {
         Operation {
             name: "mean_all",
             draw: |d| {
-                // The mean of nothing is NaN, which is held against nothing.
+                // The mean over no elements is NaN, which is not compared.
                 let ndim = d.count(0, 3);
                 let shape = d.filled(ndim);
                 let x = d.signed(&shape);

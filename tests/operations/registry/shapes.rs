@@ -355,7 +355,7 @@ fn products() -> Vec<Operation> {
         Operation {
             name: "matmul",
             draw: |d| {
-                // Inner sizes of 1 would read as broadcasting in the loop above; 0 gives sums of nothing.
+                // Inner sizes of 1 would look like broadcasting in the loop above; 0 gives empty sums.
                 let (m, k, n) = (d.count(0, 4), d.count(2, 4), d.count(1, 4));
                 Case::new(
                     vec![d.signed(&[m, k]), d.signed(&[k, n])],

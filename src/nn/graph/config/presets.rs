@@ -1,4 +1,4 @@
-//! Networks of their papers.
+//! The networks of the papers that introduced the layers.
 
 use super::{Ends, GraphNetConfig};
 use crate::nn::Activation;
@@ -74,8 +74,8 @@ impl GraphNetConfig {
         }
     }
 
-    /// Xu et al.'s layers with trained ε, 64 wide, and a linear map to the classes behind them; a node is not
-    /// among its own neighbours. The paper classifies graphs, with 5 layers.
+    /// Xu et al.'s layers of width 64 with trained ε, and a linear map to the classes after them; a node is
+    /// not among its own neighbours. The paper classifies graphs, with 5 layers.
     pub fn gin(inputs: usize, classes: usize) -> Self {
         let options = GinOptions {
             eps: true,
@@ -103,7 +103,7 @@ impl GraphNetConfig {
 
     /// Shi et al.'s layers: 2 layers, 8 heads of 8 neurons, one head in the last layer, ReLU, dropout 0.6 of
     /// inputs and attention; a node is not among its own neighbours. The paper's sizes, 3 layers of 128 to
-    /// 256 neurons with gates, are for graphs of 10⁵ nodes; these are those of [`gat`](Self::gat).
+    /// 256 neurons with gates, are for graphs of 10⁵ nodes; the sizes here are those of [`gat`](Self::gat).
     pub fn transformer(inputs: usize, classes: usize) -> Self {
         let options = TransformerOptions {
             heads: 8,

@@ -1,4 +1,4 @@
-//! The part of the graph transformer in conservation laws.
+//! How the graph transformer takes part in conservation laws.
 
 use super::TransformerConv;
 use crate::nn::graph::Heads;
@@ -64,9 +64,9 @@ impl<F: Real> Layer<F> for TransformerConv<F> {
 }
 
 impl<F: Real> TransformerConv<F> {
-    /// The slices whose shift adds the same number to all outputs of a row, without a gate. Coefficients
-    /// differ from head to head, so heads side by side shift alike only by b_v, of which each row of α
-    /// takes the whole, but for dropout.
+    /// The slices whose shift adds the same number to all outputs of a row, if there is no gate. Coefficients
+    /// differ from head to head. So only b_v can shift concatenated heads alike, because each row of α sums
+    /// to one (without dropout).
     fn shifts(&self, params: &Params<'_, F>) -> Vec<Slice> {
         let alike = self.options.join == Heads::Average || self.options.heads == 1;
         let values = alike.then(|| params.columns(&self.value.weight));
@@ -90,7 +90,7 @@ impl<F: Real> TransformerConv<F> {
         Some([0, 1, 2].map(|k| all.narrow(k * out..(k + 1) * out)))
     }
 
-    /// The laws of the inside: C8 and C10, and that of the gate.
+    /// The laws inside the layer: C8, C10, and the law of the gate.
     fn inside(&self, params: &Params<'_, F>) -> Vec<Law> {
         let mut laws = Vec::new();
         let (heads, all) = (self.options.heads, self.query.weight.shape()[0]);

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// a_i = Σ_j α_ij (W_v x_j + b_v + W_e e_ij) with α_i = softmax_j ⟨W_q x_i + b_q, W_k x_j + b_k + W_e e_ij⟩ /
-/// √C for each head, to which a map of the node itself is added, r_i = W_r x_i + b_r: the attention of a
-/// transformer along the edges of a graph.
+/// √C for each head, plus a map of the node itself, r_i = W_r x_i + b_r: the attention of a transformer along
+/// the edges of a graph.
 ///
 /// Shi et al., "Masked Label Prediction: Unified Message Passing Model for Semi-Supervised Classification",
 /// IJCAI 2021, Eq. (3) to (5).
@@ -39,18 +39,18 @@ use std::sync::Arc;
 /// | w | `[1, 3·H·C]`, averaged heads `[1, 3·C]` |
 /// | α | `[edges, H]`, summing to 1 over the edges into a node |
 ///
-/// As PyTorch Geometric's `TransformerConv` (there the skip is `root_weight`, the gate `beta`), but for the
-/// initialisation: weights start Xavier-uniform, biases at 0. The edges are given as a pattern; its rows are
-/// the targets i. The layer adds no self-loops; a node without neighbours has a_i = 0.
+/// As PyTorch Geometric's `TransformerConv` (there the skip is `root_weight`, the gate `beta`), except for
+/// the initialisation: weights start Xavier-uniform, biases at 0. The edges are given as a pattern; its rows
+/// are the targets i. The layer adds no self-loops; a node without neighbours has a_i = 0.
 ///
 /// # Conservation laws
-/// Without edge features, queries and keys of each head are balanced against each other (C8), biases
-/// included (C10), whatever stands behind the layer; the bias of the keys never moves. The neurons of a head
-/// are written by the rows of W_v, b_v, W_r and b_r, and read by the next layer (C9); the gate reads them
-/// linearly and takes part as attention vectors do. Edge features stand beside keys and values with one
-/// weight. So a neuron's rows of W_k, b_k and W_e are then written with those of W_v, and its rows of W_q and
-/// b_q balance those of W_k: one law in place of two. The three parts of the gate's weight see one thing
-/// twice, a − r beside a and r, which is a law of its own.
+/// Without edge features, queries and keys of each head are balanced against each other (C8), biases included
+/// (C10), whatever follows the layer; the bias of the keys never moves. The rows of W_v, b_v, W_r and b_r
+/// write the neurons of a head, and the next layer reads them (C9). The gate reads the neurons linearly and
+/// takes part in the law as attention vectors do. Edge features are added to keys and to values with the same
+/// weight W_e. So a neuron's rows of W_k, b_k and W_e count with those of W_v, and its rows of W_q and b_q
+/// balance those of W_k: one law in place of two. The gate reads a, r and a − r, and the third follows from
+/// the first two: this gives one more law of the gate's weight.
 #[derive(Debug, Clone)]
 pub struct TransformerConv<F: Real> {
     /// W_q and b_q.
@@ -88,7 +88,7 @@ pub struct TransformerOptions {
     pub bias: bool,
     /// Whether the map of the node itself is added.
     pub skip: bool,
-    /// Whether β mixes the attention with the map of the node; without that map it does nothing.
+    /// Whether β mixes the attention with the map of the node; without `skip` this has no effect.
     pub gate: bool,
     /// The probability of dropping an attention coefficient in training.
     pub dropout: f64,
@@ -180,8 +180,8 @@ impl<F: Real> TransformerConv<F> {
     /// The output `[n, H·C]`, or `[n, C]` with averaged heads.
     ///
     /// # Panics
-    /// If the shapes do not fit, or there are features `e` of the edges and no weight for them, or the other
-    /// way round.
+    /// If the shapes do not fit, or if features `e` of the edges are given and the layer has no weight for
+    /// them, or the reverse.
     #[track_caller]
     pub fn forward<'t>(
         &self,

@@ -34,7 +34,7 @@ pub struct ContraConfig {
     pub temperature: f64,
     /// Where τ stands.
     pub tau: Tau,
-    /// Which sums over the rows are taken off.
+    /// Which sums over the rows are subtracted.
     pub terms: Terms,
     /// Whether H has the factor 1 + s, else 1.
     pub identity: bool,
@@ -74,7 +74,7 @@ pub enum Tau {
     Inside,
 }
 
-/// The sums that are taken off, with A = exp(HHᵀ/τ) and D its sums over rows.
+/// The sums that are subtracted, with A = exp(HHᵀ/τ) and D its row sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Terms {
@@ -92,7 +92,7 @@ pub enum Terms {
 pub enum UnitRows {
     /// They are as they are.
     Never,
-    /// In the scalar products alone.
+    /// Only in the scalar products.
     Compared,
     /// In the scalar products and in the sum of rows.
     Summed,

@@ -17,8 +17,8 @@ use crate::tensor::{Tensor, scalar};
 /// The least length that a row is divided by.
 const LEAST: f64 = 1e-12;
 
-/// y = norm(H − (s/τ) softmax(HHᵀ/τ) H): every row moves away from those that it resembles, so that rows do
-/// not collapse to one, nor to a few directions.
+/// y = norm(H − (s/τ) softmax(HHᵀ/τ) H): every row moves away from similar rows, so that the rows do not
+/// collapse to one row or to a few directions.
 ///
 /// Guo, Wang, Du and Wang, "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond", ICLR
 /// 2023, Eq. (9). The step is descent of the uniformity loss Σ_i log Σ_j exp(h_i·h_j/τ), whose gradient is
@@ -32,20 +32,21 @@ const LEAST: f64 = 1e-12;
 /// | s | a number, or `[d]` where it is trained | size of the step |
 /// | τ | a number | temperature |
 ///
-/// It is attention with queries, keys and values alike, [`DenseAttention`]: nothing of size n × n is stored.
-/// Work grows with n² d; where features are compared ([`ContraConfig::v2`]), with n d².
+/// It is attention with equal queries, keys and values ([`DenseAttention`]), so nothing of size n × n is
+/// stored. The work is proportional to n² d, or to n d² if features are compared ([`ContraConfig::v2`]).
 ///
-/// Laws: the step turns with H (where s is one number), so that a layer between linear maps keeps their
-/// matrix law of rotations; with rows of length 1 inside the softmax alone, it also carries the size of H.
-/// LayerNorm behind it does not turn: of the layer as a whole its γ and β have the law of a gain, no more.
+/// Laws: if s is one number, the output of the step rotates with H, so that a layer between linear maps keeps
+/// their matrix law of rotations. If rows have length 1 only inside the softmax, the step also carries the
+/// size of H. A LayerNorm after the step does not rotate with its input: then the layer has only the law of a
+/// gain, for γ and β.
 ///
-/// Lipschitz constants: like all attention by scalar products the step has none on all inputs; it has one
-/// where rows are limited, and at a point. LayerNorm behind it has one.
+/// Lipschitz constants: like all attention by dot products, the step has no constant on all inputs. It has
+/// one if the rows are limited, and one at a point. A LayerNorm after it has one.
 #[derive(Debug, Clone)]
 pub struct ContraNorm<F: Real> {
     /// s, or ln s, per feature, where it is trained.
     pub step: Option<Tensor<F>>,
-    /// The LayerNorm behind the step.
+    /// The LayerNorm after the step.
     pub norm: Option<LayerNorm<F>>,
     /// The options.
     pub config: ContraConfig,
@@ -57,7 +58,7 @@ impl<F: Real> ContraNorm<F> {
     ///
     /// # Panics
     /// If x has fewer than two axes, its last axis does not have the width of the layer, or the options leave
-    /// neighbours out, for which [`on_graph`](Self::on_graph) knows the graph.
+    /// neighbours out: then call [`on_graph`](Self::on_graph).
     #[track_caller]
     pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
         assert!(
@@ -67,9 +68,9 @@ impl<F: Real> ContraNorm<F> {
         self.masked(pass, x, &Mask::none())
     }
 
-    /// y for the nodes of a graph, whose edges matter where the options leave neighbours out: then a row is
-    /// compared with the rows that are not its neighbours, and a node without any such row stays as it is,
-    /// but for the factor 1 + s.
+    /// y for the nodes of a graph. The edges matter if the options leave neighbours out: then a row is
+    /// compared only with rows that are not its neighbours. A node without such rows stays as it is, up to
+    /// the factor 1 + s.
     ///
     /// # Panics
     /// As [`forward`](Self::forward), or if x does not have one row per node.
@@ -87,11 +88,12 @@ impl<F: Real> ContraNorm<F> {
         self.masked(pass, x, &mask)
     }
 
-    /// y where row i is compared only with the rows that `mask` lets it see; of padding, say. Where features
-    /// are compared a mask has no meaning.
+    /// y if row i is compared only with the rows that `mask` lets it see, for example without padding. If
+    /// features are compared, a mask has no meaning.
     ///
     /// # Panics
-    /// As [`forward`](Self::forward); if the mask does not fit, or restricts what has no meaning.
+    /// As [`forward`](Self::forward); if the mask does not fit, or if features are compared and the mask
+    /// hides rows.
     #[track_caller]
     pub fn masked<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, mask: &Mask) -> Var<'t, F> {
         let shape = x.shape();
