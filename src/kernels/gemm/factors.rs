@@ -116,7 +116,7 @@ impl<'a, F: Real> Left<'a, F> {
         if let Some(data) = a.to_slice() {
             return Self::with_gaps(data, m, k);
         }
-        let transposed = a.clone().reversed_axes();
+        let transposed = a.reversed_axes();
         if let Some(data) = transposed.to_slice() {
             return Self::columns(data, m);
         }
@@ -185,12 +185,12 @@ enum Lines<'a, F> {
 impl<'a, F: Real> Lines<'a, F> {
     fn of(x: ArrayView2<'a, F>) -> Self {
         let slices = |axis: usize| -> Option<Vec<&'a [F]>> {
-            let line = |i| x.clone().index_axis_move(Axis(axis), i).to_slice();
+            let line = |i| x.index_axis_move(Axis(axis), i).to_slice();
             (0..x.len_of(Axis(axis))).map(line).collect()
         };
         match slices(0) {
             Some(rows) => Self::Rows(rows),
-            None => slices(1).map_or(Self::Neither(x.clone()), Self::Columns),
+            None => slices(1).map_or(Self::Neither(x), Self::Columns),
         }
     }
 
