@@ -85,16 +85,24 @@ impl<F: Real> Sums<F> {
 
     /// The sums of all parts, in their order; the parts of an item come one after another.
     fn total(parts: &[Self], each: usize, rows: usize, width: usize) -> Buffer<F> {
-        let mut all = memory::zeros(parts.len() / each.max(1) * rows * width);
-        for (item, parts) in parts.chunks(each.max(1)).enumerate() {
-            let out = &mut all[item * rows * width..][..rows * width];
-            for part in parts {
-                let out = &mut out[part.first * width..];
-                simd(
-                    #[inline(always)]
-                    || axpy(F::one(), &part.data, out),
-                );
-            }
+        let each = each.max(1);
+        let mut all = memory::zeros(parts.len() / each * rows * width);
+        if rows * width == 0 {
+            return all;
+        }
+        for (item, parts) in all.chunks_mut(rows * width).zip(parts.chunks(each)) {
+            par::rows(item, width, width * each, |first, block| {
+                let end = first + block.len() / width;
+                for part in parts.iter().filter(|part| part.first < end) {
+                    let start = first.max(part.first);
+                    let from = &part.data[(start - part.first) * width..];
+                    let out = &mut block[(start - first) * width..];
+                    simd(
+                        #[inline(always)]
+                        || axpy(F::one(), from, out),
+                    );
+                }
+            });
         }
         all
     }
