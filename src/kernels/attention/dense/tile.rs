@@ -25,9 +25,12 @@ pub(super) fn rows_of<F>(
     head: usize,
     range: Range<usize>,
 ) -> ArrayView2<'_, F> {
-    let start = ((item * rows + range.start) * heads + head) * width;
+    if range.is_empty() || width == 0 {
+        return ArrayView2::from_shape((range.len(), width), &[]).expect("no elements");
+    }
     let shape = (range.len(), width).strides((heads * width, 1));
-    ArrayView2::from_shape(shape, &x[start..]).expect("rows of the tensor")
+    let x = &x[start(x, [rows, heads, width], item, head, range.start)..];
+    ArrayView2::from_shape(shape, x).expect("rows of the tensor")
 }
 
 /// The same rows as the left factor of a product.
@@ -39,8 +42,20 @@ pub(super) fn left_of<F: Real>(
     head: usize,
     range: Range<usize>,
 ) -> Left<'_, F> {
-    let start = ((item * rows + range.start) * heads + head) * width;
+    let start = start(x, [rows, heads, width], item, head, range.start);
     Left::with_gaps(&x[start..], range.len(), heads * width)
+}
+
+/// The element that a row of a head begins with; the end of a tensor without elements.
+#[inline(always)]
+fn start<F>(
+    x: &[F],
+    [rows, heads, width]: [usize; 3],
+    item: usize,
+    head: usize,
+    row: usize,
+) -> usize {
+    (((item * rows + row) * heads + head) * width).min(x.len())
 }
 
 /// An operand as the right factor of the products of each head of each item; packed once, since every tile
