@@ -28,8 +28,8 @@ use crate::kernels::random::Dropout;
 use crate::sparse::Pattern;
 use std::ops::Range;
 
-/// Queries of a tile, and keys of a tile: the scores of a tile stay in the cache of a core. A product packs
-/// the keys of its tile, so a tile of few queries would spend its time on that.
+/// Queries of a tile, and keys of a tile: its scores stay in the second-level cache of a core. A tile of keys
+/// begins with a panel of the packed keys.
 pub(super) const TILE: [usize; 2] = [128, 256];
 
 /// The sizes and options of an attention between all queries and all keys.
