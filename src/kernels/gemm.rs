@@ -1,4 +1,4 @@
-//! Dense products, in safe Rust: the compiler turns the loops of [`micro`] into vectors of the width that the
+//! Dense products, in safe Rust: the loops of `gemm/micro.rs` work on vectors of the width that the
 //! processor has. A transpose is free, or copied into the order in which it is read.
 //!
 //! | letter | shape |
@@ -7,7 +7,7 @@
 //! | b | [k, n] or […, k, n] |
 //! | out | [m, n] or […, m, n] |
 //!
-//! How a product is cut changes no bit of it; see [`micro`].
+//! How a product is cut changes no bit of it; `gemm/micro.rs` says why.
 
 mod factors;
 mod micro;
