@@ -3,8 +3,8 @@
 //!
 //! The floor is measured in the same run: multiply-adds at 0.7 of the peak rate, or bytes at the bandwidth of
 //! the caches, whichever takes longer. Bytes are those of an entry and of the row of the dense operand it
-//! fetches, and the output once. Baselines: ndarray's product, sprs's sparse product, a plain loop, or for fused
-//! attention the composition it stands for. Every time is the best of at least ten runs.
+//! fetches, and the output once. Baselines are ndarray's product, sprs's sparse product, a plain loop, or for
+//! fused attention the composition that it replaces. Every time is the best of at least ten runs.
 //!
 //! `cargo bench --bench kernels` prints the table; `-- --only 1024` the rows with that in their names.
 

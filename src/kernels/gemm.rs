@@ -25,17 +25,16 @@ use std::ops::Range;
 /// Multiply-adds below which a product is not cut.
 const WHOLE: usize = 2 * PART;
 
-/// A multiple of the columns of every panel: where a right factor may be cut.
+/// A multiple of the columns of a panel on every processor. The columns of a right factor may be cut here.
 pub(super) const CUT: usize = 64;
 
-/// Multiply-adds of a part of a product at least: it takes some ten microseconds.
+/// The least number of multiply-adds of a task. They take some ten microseconds.
 const PART: usize = 1 << 20;
 
 /// out = a b for two matrices, with any strides.
 ///
-/// The product is cut into strips of the rows or the columns of the output or, when it is tall in the inner
-/// dimension (aᵀ b of two tall matrices), into the parts of the inner dimension that every element is the sum
-/// of.
+/// The threads share the rows or the columns of the output. If the output is small and the inner dimension long
+/// (aᵀ b of two tall matrices), they share the parts of the inner dimension, whose products are then added.
 ///
 /// # Panics
 /// If the inner dimensions differ.
@@ -52,7 +51,7 @@ pub fn matmul<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>) -> Array2<F> {
     out.into_array((m, n))
 }
 
-/// out ← a b for two matrices, with any strides; the rows of `out` one behind the other.
+/// out ← a b for two matrices, with any strides. The rows of `out` follow one another without gaps.
 ///
 /// As [`matmul`], for products that come one after another into the same memory.
 ///
@@ -89,7 +88,7 @@ pub(super) fn multiply<F: Real>(
     if !whole && k >= 2 * INNER && m * n <= 128 * 128 {
         return inner_parts(left, right, k, n, out);
     }
-    // Twice as many parts as threads, so that a slow thread is waited for less.
+    // There are twice as many tasks as threads, so that the others wait less for a slow thread.
     let count = if whole {
         1
     } else {
@@ -146,8 +145,9 @@ fn inner_parts<F: Real>(
     }
 }
 
-/// On this thread: the rows of `left` times a part of `right`, some of its rows and some of its columns, set
-/// or added to `out`, whose rows begin `stride` elements apart. The columns begin at a multiple of [`CUT`].
+/// Multiplies the rows of `left` by a part of `right`, on this thread. The part has the rows `inner` and the
+/// columns `columns`, which begin at a multiple of [`CUT`]. The rows of `out` begin `stride` elements apart; the
+/// product is set there, or added.
 #[inline(never)]
 pub(super) fn product<F: Real>(
     left: Left<'_, F>,
@@ -221,7 +221,7 @@ pub fn matmul_batched<F: Real>(a: &Tensor<F>, b: &Tensor<F>) -> Tensor<F> {
         let (a, b) = (item(a.view(), index.slice()), item(b.view(), index.slice()));
         matmul_into(a, b, out);
     };
-    // Few products share the threads one after the other, many are shared out.
+    // Many products are the tasks of the threads; of few products, each is cut.
     if items < 2 * rayon::current_num_threads() {
         products.for_each(one);
     } else {

@@ -1,4 +1,4 @@
-//! Vectors of a processor, for the loops whose sums must stay in registers.
+//! The vectors of a processor, for loops whose sums must stay in its registers.
 
 use pulp::Simd;
 

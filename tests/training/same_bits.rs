@@ -1,4 +1,5 @@
-//! One seed is one run, bit for bit: on one, three and eight threads, and with vectors of 256 and of 512 bits.
+//! The same seed gives the same run, bit for bit: on one, three and eight threads, and with vectors of 256 and
+//! of 512 bits.
 
 use emmy::data::{Dataset, cora_like};
 use emmy::kernels::par;

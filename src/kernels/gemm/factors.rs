@@ -1,13 +1,13 @@
 //! The two factors of a product, in the orders in which the microkernels read them.
 
-use super::micro::{ROWS, panel};
+use super::micro::{ROWS, widths};
 use crate::kernels::{par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 use ndarray::{ArrayView2, Axis};
 use std::ops::Range;
 
-/// Which elements of a matrix lie one behind the other.
+/// Which elements of a matrix have no gaps between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Order {
     /// Those of a row.
@@ -129,12 +129,16 @@ impl<'a, F: Real> Left<'a, F> {
 }
 
 impl<'a, F: Real> Right<'a, F> {
-    /// A factor for a product with so many rows: as it lies in memory where nothing is gained by panels.
+    /// The factor of a product with `rows` rows. It is copied into panels, except where that takes longer than
+    /// it saves: for few rows, or if it is one panel, which then is read as it lies in memory.
     pub fn of(b: ArrayView2<'a, F>, rows: usize) -> Self {
-        let (n, panel) = (b.ncols(), panel::<F>());
+        let (n, widths) = (b.ncols(), widths::<F>());
+        let panel = widths[0];
         let few = rows <= 2 * ROWS || n <= panel;
+        // A microkernel reads whole vectors, also in the last row.
+        let ends = n.is_multiple_of(panel) || widths.contains(&(n % panel));
         match b.to_slice() {
-            Some(data) if few && [0, panel / 4, panel / 2].contains(&(n % panel)) => Self {
+            Some(data) if few && ends => Self {
                 data: Data::Borrowed(data),
                 panel,
                 apart: panel,
@@ -146,7 +150,7 @@ impl<'a, F: Real> Right<'a, F> {
 
     /// A copy in panels, for several products.
     pub fn packed(b: ArrayView2<F>) -> Right<'static, F> {
-        let ([k, n], panel) = ([b.nrows(), b.ncols()], panel::<F>());
+        let ([k, n], [panel, ..]) = ([b.nrows(), b.ncols()], widths::<F>());
         let mut data = memory::scratch(n.div_ceil(panel) * panel * k);
         let lines = Lines::of(b);
         let panels = data.chunks_mut((panel * k).max(1)).enumerate().collect();
@@ -155,7 +159,7 @@ impl<'a, F: Real> Right<'a, F> {
             if columns.len() < panel {
                 out.fill(F::zero());
             }
-            lines.copy(0..k, columns, out, panel);
+            lines.copy(columns, out, panel);
         });
         Right {
             data: Data::Own(data),
@@ -172,7 +176,7 @@ impl<'a, F: Real> Right<'a, F> {
     }
 }
 
-/// Rows and columns that are copied together, so that both stay in the first-level cache.
+/// Rows and columns of a block that is transposed at once.
 const BLOCK: usize = 16;
 
 /// A matrix with its rows as slices, or its columns, or neither.
@@ -194,19 +198,19 @@ impl<'a, F: Real> Lines<'a, F> {
         }
     }
 
-    /// Copies some rows and columns to rows that begin `stride` elements apart.
-    fn copy(&self, rows: Range<usize>, columns: Range<usize>, out: &mut [F], stride: usize) {
+    /// Copies all rows of some columns to rows that begin `stride` elements apart.
+    fn copy(&self, columns: Range<usize>, out: &mut [F], stride: usize) {
         match self {
             Self::Rows(lines) => {
-                for (line, out) in lines[rows].iter().zip(out.chunks_mut(stride)) {
+                for (line, out) in lines.iter().zip(out.chunks_mut(stride)) {
                     out[..columns.len()].copy_from_slice(&line[columns.clone()]);
                 }
             }
-            Self::Columns(lines) => across(&lines[columns], rows, out, stride),
+            Self::Columns(lines) => transpose(&lines[columns], out, stride),
             Self::Neither(x) => {
-                for (i, out) in rows.zip(out.chunks_mut(stride)) {
+                for (row, out) in x.rows().into_iter().zip(out.chunks_mut(stride)) {
                     for (j, out) in columns.clone().zip(out) {
-                        *out = x[[i, j]];
+                        *out = row[j];
                     }
                 }
             }
@@ -214,20 +218,20 @@ impl<'a, F: Real> Lines<'a, F> {
     }
 }
 
-/// out[p, l] = lines[l][range.start + p], with rows of `out` that begin `stride` elements apart: whole blocks in
-/// vectors, the rest one by one.
-fn across<F: Real>(lines: &[&[F]], range: Range<usize>, out: &mut [F], stride: usize) {
+/// out[p, l] = lines[l][p], for lines of equal length and rows of `out` that begin `stride` elements apart.
+/// Blocks of 16 × 16 elements are transposed in vectors.
+fn transpose<F: Real>(lines: &[&[F]], out: &mut [F], stride: usize) {
+    let len = lines.first().map_or(0, |line| line.len());
     simd(
         #[inline(always)]
         || {
             for (number, lines) in lines.chunks(BLOCK).enumerate() {
                 let (first, mut p) = (number * BLOCK, 0);
                 if let Ok(lines) = <&[&[F]; BLOCK]>::try_from(lines) {
-                    while p + BLOCK <= range.len() {
+                    while p + BLOCK <= len {
                         let mut block = [[F::zero(); BLOCK]; BLOCK];
                         for (block, line) in block.iter_mut().zip(lines) {
-                            let line = line[range.start + p..].first_chunk();
-                            *block = *line.expect("a block");
+                            *block = *line[p..].first_chunk().expect("a block");
                         }
                         for q in 0..BLOCK {
                             let out = &mut out[(p + q) * stride + first..];
@@ -239,9 +243,9 @@ fn across<F: Real>(lines: &[&[F]], range: Range<usize>, out: &mut [F], stride: u
                         p += BLOCK;
                     }
                 }
-                for p in p..range.len() {
+                for p in p..len {
                     for (l, line) in lines.iter().enumerate() {
-                        out[p * stride + first + l] = line[range.start + p];
+                        out[p * stride + first + l] = line[p];
                     }
                 }
             }

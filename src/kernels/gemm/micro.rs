@@ -7,49 +7,53 @@
 //! | V | vectors in a row of a panel of the right factor |
 //! | K | length of a part of the inner dimension |
 //!
-//! Every element of a product is the sum of parts of K terms, and each part is a sum in the order of the inner
-//! dimension, each term fused with its addition. So its bits depend neither on where the element lies, nor on
-//! how the product is cut, nor on the width of the vectors; only where a processor fuses nothing they differ.
+//! The inner dimension is cut into parts of K terms. Each part is summed in order, and each term is added by a
+//! fused multiply-add; then the sums of the parts are added in order. So the bits of an element depend neither
+//! on its place, nor on how the product is cut, nor on the width of the vectors. They differ only on a
+//! processor that has no fused multiply-add.
 
 use super::CUT;
 use super::factors::{Left, Order, Right};
 use crate::real::Real;
 use crate::tensor::memory;
 use pulp::{Simd, WithSimd};
+use std::marker::PhantomData;
 use std::ops::Range;
 
-/// K: the part of a panel that a microkernel reads again for each M rows stays near.
+/// K. A microkernel reads a part of a panel once per M rows, so a part of this length stays in the cache.
 pub(super) const INNER: usize = 512;
 
-/// Columns of the right factor that come one after another before the next rows of the left: their part of
-/// `INNER` rows stays in the second-level cache.
+/// Columns of the right factor that are finished before the next M rows of the left factor begin. A part of
+/// K rows with so many columns stays in the second-level cache.
 const ACROSS: usize = 512;
 
-/// Elements between copied rows, so that they begin in different lines of the cache.
+/// Elements between copied rows, so that the rows begin in different lines of the cache.
 const PAD: usize = 16;
 
-/// The largest M: fewer rows than twice as many do not repay that the right factor is brought into panels.
+/// The largest M.
 pub(super) const ROWS: usize = 6;
 
-/// Columns of a panel on this processor.
-pub(super) fn panel<F: Real>() -> usize {
-    struct Ask;
-    impl WithSimd for Ask {
-        type Output = usize;
+/// The numbers of columns for which there is a microkernel on this processor. The first is that of a panel.
+pub(super) fn widths<F: Real>() -> [usize; 3] {
+    struct Ask<F>(PhantomData<F>);
+    impl<F: Real> WithSimd for Ask<F> {
+        type Output = [usize; 3];
 
         #[inline(always)]
-        fn with_simd<S: Simd>(self, _: S) -> usize {
-            // Where there are no vectors, a vector is one number of either type.
-            match (S::IS_SCALAR, S::F32_LANES) {
-                (true, _) => 0,
-                (_, 16) => 64,
-                (_, lanes) => 2 * lanes,
-            }
+        fn with_simd<S: Simd>(self, _: S) -> [usize; 3] {
+            vectors::<S>().map(|v| v * F::lanes::<S>())
         }
     }
-    match pulp::Arch::new().dispatch(Ask) {
-        0 => 8,
-        singles => singles * size_of::<f32>() / size_of::<F>(),
+    pulp::Arch::new().dispatch(Ask(PhantomData::<F>))
+}
+
+/// Vectors per row of a panel, and of the narrower microkernels for the last panel.
+#[inline(always)]
+const fn vectors<S: Simd>() -> [usize; 3] {
+    match (S::IS_SCALAR, S::F32_LANES) {
+        (true, _) => [8, 4, 2],
+        (_, 16) => [4, 2, 1],
+        _ => [2, 1, 1],
     }
 }
 
@@ -73,8 +77,8 @@ impl<F: Real> WithSimd for Product<'_, F> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // The sums leave registers for a row of the panel and an element of the left factor, and the addresses
-        // of M rows fit into the others. Where there are no vectors, the compiler may find some for eight.
+        // M and V are such that the sums, a row of the panel and an element of the left factor fit into the
+        // registers. The numbers of vectors are those of `vectors`.
         match (S::IS_SCALAR, S::F32_LANES) {
             (true, _) => self.run::<S, 4, 8, 4, 2>(simd),
             (_, 16) => self.run::<S, ROWS, 4, 2, 1>(simd),
@@ -99,9 +103,12 @@ impl<F: Real> Product<'_, F> {
             stride,
             add,
         } = self;
-        let [wide, half, quarter] = [V, HALF, QUARTER].map(|v| v * F::lanes::<S>());
+        let widths = [V, HALF, QUARTER].map(|v| v * F::lanes::<S>());
+        let [wide, half, quarter] = widths;
+        debug_assert_eq!([V, HALF, QUARTER], vectors::<S>(), "the panels of a factor");
         let mut corner = [F::zero(); ROWS * CUT];
-        // Where several panels repay it, M rows are copied: as they lie they may share a few lines of the cache.
+        // Rows that begin many elements apart may share a few lines of the cache. So M rows are copied if there
+        // are several panels to use the copies.
         let copies = columns.len() > 4 * wide && left.order == Order::Rows;
         let room = INNER.min(inner.len()) + PAD;
         let needed = copies || left.order == Order::Columns && !left.rows.is_multiple_of(M);
@@ -113,7 +120,8 @@ impl<F: Real> Product<'_, F> {
                 let across = first..columns.end.min(first + ACROSS);
                 for i in (0..left.rows).step_by(M) {
                     let height = M.min(left.rows - i);
-                    // Where rows lack at the end, the last one is taken again in their place.
+                    // At the end there may be fewer than M rows: the last one then takes the places left over,
+                    // and their sums are not used.
                     let mut rows = [&left.data[..0]; M];
                     let mut below = (&left.data[..0], left.stride);
                     match left.order {
@@ -147,12 +155,12 @@ impl<F: Real> Product<'_, F> {
                         let width = wide.min(columns.end - j);
                         let b = (right.from(part, j), right.stride);
                         let at = i * stride + j - columns.start;
-                        let whole = height == M && [wide, half, quarter].contains(&width);
+                        let whole = height == M && widths.contains(&width);
                         let to = match whole {
                             true => (&mut out[at..], stride, add),
                             false => (&mut corner[..], wide, false),
                         };
-                        // The last panel may need but some of its vectors.
+                        // A narrower microkernel computes the last panel if that is enough.
                         match (left.order, width <= half, width <= quarter) {
                             (Order::Rows, false, _) => by_rows::<F, S, M, V>(simd, rows, b, to),
                             (Order::Rows, _, false) => by_rows::<F, S, M, HALF>(simd, rows, b, to),
@@ -177,7 +185,8 @@ impl<F: Real> Product<'_, F> {
     }
 }
 
-/// M rows of equal length times V vectors of a panel, whose rows begin a stride apart, to a part of the output.
+/// Multiplies M rows of equal length by V vectors of a panel. The rows of the panel, and of the output, begin a
+/// stride apart.
 #[inline(always)]
 fn by_rows<F: Real, S: Simd, const M: usize, const V: usize>(
     simd: S,
@@ -199,7 +208,7 @@ fn by_rows<F: Real, S: Simd, const M: usize, const V: usize>(
     write(simd, sums, to);
 }
 
-/// The same where the M elements of a column of the left factor lie one behind the other.
+/// The same for M rows of a factor whose columns have no gaps: column p begins at p times its stride.
 #[inline(always)]
 fn by_columns<F: Real, S: Simd, const M: usize, const V: usize>(
     simd: S,
@@ -223,6 +232,7 @@ fn by_columns<F: Real, S: Simd, const M: usize, const V: usize>(
     write(simd, sums, to);
 }
 
+/// Sets a part of the output to the sums, or adds them to it.
 #[inline(always)]
 fn write<F: Real, S: Simd, const M: usize, const V: usize>(
     simd: S,

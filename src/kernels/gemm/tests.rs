@@ -71,7 +71,9 @@ fn stated<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, fused: bool) -> Array2<F>
 #[test]
 fn every_element_is_the_sum_that_is_stated() {
     fn check<F: Real>() {
-        for (m, k, n) in [
+        // Few rows, with every width of a last panel.
+        let narrow = (1..=130).map(|n| (3, 2, n));
+        let sizes = [
             (1, 1, 1),
             (1, 1300, 5),
             (3, 40, 100),
@@ -80,7 +82,8 @@ fn every_element_is_the_sum_that_is_stated() {
             (64, 64, 64),
             (23, 65, 600),
             (35, 2, 1100),
-        ] {
+        ];
+        for (m, k, n) in sizes.into_iter().chain(narrow) {
             let of = |m, n, seed| Array2::from_shape_vec((m, n), data::<F>(m * n, seed)).unwrap();
             let (a, b) = (of(m, k, 5), of(k, n, 6));
             let (at, bt) = (a.t().to_owned(), b.t().to_owned());

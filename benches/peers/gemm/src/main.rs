@@ -1,5 +1,5 @@
-//! Times of dense products, `f32`: emmy's and the gemm crate's in turns, the least of each. The argument is the
-//! number of threads.
+//! Times of dense products in `f32`: emmy and the gemm crate compute each product in turns, and the least time
+//! of each counts. The argument is the number of threads.
 //!
 //! An operand that is marked with ᵀ is the transpose of one that lies in memory row by row.
 
