@@ -75,11 +75,24 @@ fn it_is_attention_between_all_pairs() {
 
 #[test]
 fn bits_do_not_depend_on_threads() {
-    let (u, z, gy) = (data(2 * N * 5, 1), data(2 * N * 3, 2), data(2 * N * 3, 3));
-    let all = || bits(run(&case(None), &u, &z, &gy).concat().iter());
-    let one = par::with_threads(1, all);
-    for threads in 2..=4 {
-        assert_eq!(par::with_threads(threads, all), one, "{threads} threads");
+    // Of the second kernel, the threads share the rows of the sums too.
+    let large = Symmetric {
+        batch: 1,
+        rows: 1200,
+        width: 40,
+        value_width: 40,
+        ..case(None)
+    };
+    for kernel in [case(None), large] {
+        let of = |width, seed| data(kernel.batch * kernel.rows * width, seed);
+        let (u, z) = (of(kernel.width, 1), of(kernel.value_width, 2));
+        let gy = of(kernel.value_width, 3);
+        let all = || bits(run(&kernel, &u, &z, &gy).concat().iter());
+        let one = par::with_threads(1, all);
+        for threads in 2..=4 {
+            let other = par::with_threads(threads, all);
+            assert!(other == one, "{threads} threads, {} rows", kernel.rows);
+        }
     }
 }
 
