@@ -145,13 +145,16 @@ impl Cli {
 
     /// The options that choose cells.
     fn filters(&self) -> Vec<Filter<'_, Cell>> {
-        let datasets = (self.datasets.iter().map(|name| name.as_str()))
-            .map(|name| Filter::new("--dataset", name, move |c: &Cell| c.dataset == name));
-        let layers = (self.layers.iter())
-            .map(|&layers| Filter::new("--layers", layers, move |c: &Cell| c.layers == layers));
         let inits = (self.inits.iter().filter_map(|init| init.name()))
             .map(|name| Filter::new("--init", name, move |c: &Cell| c.init == name));
-        datasets.chain(layers).chain(inits).collect()
+        Filter::each("--dataset", &self.datasets, |c: &Cell, x| {
+            c.dataset == x.as_str()
+        })
+        .chain(Filter::each("--layers", &self.layers, |c: &Cell, &x| {
+            c.layers == x
+        }))
+        .chain(inits)
+        .collect()
     }
 
     /// The tables and figures asked for.

@@ -212,31 +212,20 @@ impl Cli {
 
     /// The options that choose cells.
     fn filters(&self) -> Vec<Filter<'_, Cell>> {
-        let mut out = Vec::new();
-        for name in &self.datasets {
-            out.push(Filter::new("--dataset", name, move |c: &Cell| {
-                c.dataset == *name
-            }));
-        }
-        for &model in &self.models {
-            out.push(Filter::new("--model", model, move |c: &Cell| {
-                c.model == model
-            }));
-        }
-        for &norm in &self.norms {
-            out.push(Filter::new("--norm", norm, move |c: &Cell| c.norm == norm));
-        }
-        for &layers in &self.layers {
-            out.push(Filter::new("--layers", layers, move |c: &Cell| {
-                c.layers == layers
-            }));
-        }
-        for &missing in &self.missing {
-            out.push(Filter::new("--missing", missing, move |c: &Cell| {
-                c.missing == missing
-            }));
-        }
-        out
+        Filter::each("--dataset", &self.datasets, |c: &Cell, x| c.dataset == *x)
+            .chain(Filter::each("--model", &self.models, |c: &Cell, &x| {
+                c.model == x
+            }))
+            .chain(Filter::each("--norm", &self.norms, |c: &Cell, &x| {
+                c.norm == x
+            }))
+            .chain(Filter::each("--layers", &self.layers, |c: &Cell, &x| {
+                c.layers == x
+            }))
+            .chain(Filter::each("--missing", &self.missing, |c: &Cell, &x| {
+                c.missing == x
+            }))
+            .collect()
     }
 
     /// The tables and figures asked for.

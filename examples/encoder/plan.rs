@@ -25,6 +25,12 @@ const TABLE_6: [[&str; 3]; 2] = [["55.28", "59.57", "58.83"], ["68.59", "68.95",
 /// The largest s among which the paper chooses.
 const SCALE: f64 = 0.2;
 
+/// The width of BERT-base.
+const WIDTH: usize = 768;
+
+/// The weight decay of a cell.
+const WEIGHT_DECAY: f64 = 0.01;
+
 /// The choice of the user: everything, or a part of it.
 pub struct Choice {
     pub seeds: Vec<u64>,
@@ -35,26 +41,6 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The settings of a cell before those of the user. The standard deviation of the weights gives them the
-    /// gain of BERT-base, whose width is 768: 0.02 √(768 / width).
-    fn recipe(&self, depth: usize, variant: Variant) -> Recipe {
-        let width = 32;
-        Recipe {
-            depth,
-            variant,
-            width,
-            heads: 4,
-            std: 0.02 * (768.0 / width as f64).sqrt(),
-            dropout: 0.0,
-            steps: 400,
-            batch: 32,
-            lr: 1e-3,
-            weight_decay: 0.01,
-            tested: None,
-            seed: 0,
-        }
-    }
-
     fn entry(
         &self,
         task: Task,
@@ -63,7 +49,7 @@ impl Choice {
         names: (String, String),
         paper: Option<&str>,
     ) -> Option<paper::Entry<Cell>> {
-        let recipe = self.recipe(depth, variant);
+        let recipe = Recipe::small(depth, variant, WIDTH, WEIGHT_DECAY);
         let cell = |recipe| Cell {
             task,
             examples: self.examples,

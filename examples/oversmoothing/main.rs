@@ -172,23 +172,14 @@ impl Cli {
 
     /// The options that choose cells.
     fn filters(&self) -> Vec<Filter<'_, Cell>> {
-        let mut out = Vec::new();
-        for name in &self.datasets {
-            out.push(Filter::new("--dataset", name, move |c: &Cell| {
-                c.dataset == *name
-            }));
-        }
-        for &norm in &self.norms {
-            out.push(Filter::new("--norm", norm, move |c: &Cell| {
-                c.method == norm
-            }));
-        }
-        for &layers in &self.layers {
-            out.push(Filter::new("--layers", layers, move |c: &Cell| {
-                c.layers == layers
-            }));
-        }
-        out
+        Filter::each("--dataset", &self.datasets, |c: &Cell, x| c.dataset == *x)
+            .chain(Filter::each("--norm", &self.norms, |c: &Cell, &x| {
+                c.method == x
+            }))
+            .chain(Filter::each("--layers", &self.layers, |c: &Cell, &x| {
+                c.layers == x
+            }))
+            .collect()
     }
 
     fn parts(&self, choice: &Choice) -> Vec<Part<Cell>> {

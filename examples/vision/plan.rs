@@ -19,6 +19,12 @@ const TABLE_2: [(usize, [&str; 2]); 3] = [
 /// s of the paper for ImageNet100.
 const SCALE: f64 = 0.2;
 
+/// The width of DeiT-tiny.
+const WIDTH: usize = 192;
+
+/// The weight decay of a cell.
+const WEIGHT_DECAY: f64 = 0.05;
+
 /// The choice of the user: everything, or a part of it.
 pub struct Choice {
     pub seeds: Vec<u64>,
@@ -28,26 +34,6 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The settings of a cell before those of the user. The standard deviation of the weights gives them the
-    /// gain of DeiT-tiny, whose width is 192: 0.02 √(192 / width).
-    fn recipe(&self, depth: usize, variant: Variant) -> Recipe {
-        let width = 32;
-        Recipe {
-            depth,
-            variant,
-            width,
-            heads: 4,
-            std: 0.02 * (192.0 / width as f64).sqrt(),
-            dropout: 0.0,
-            steps: 400,
-            batch: 32,
-            lr: 1e-3,
-            weight_decay: 0.05,
-            tested: None,
-            seed: 0,
-        }
-    }
-
     fn entries(
         &self,
         depths: &[usize],
@@ -73,7 +59,7 @@ impl Choice {
                         recipe,
                     };
                     let printed = paper(depth, variant);
-                    let recipe = self.recipe(depth, *variant);
+                    let recipe = Recipe::small(depth, *variant, WIDTH, WEIGHT_DECAY);
                     let seeds = &self.seeds;
                     entries.extend(self.arguments.entry(names, printed, recipe, seeds, cell));
                 }

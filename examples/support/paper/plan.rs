@@ -99,6 +99,16 @@ pub struct Filter<'a, C> {
 }
 
 impl<'a, C: 'a> Filter<'a, C> {
+    /// The filters of an option: one per value, which chooses the cells that `fits` accepts for it.
+    pub fn each<T: ToString>(
+        option: &'a str,
+        values: &'a [T],
+        fits: impl Fn(&C, &T) -> bool + Copy + 'a,
+    ) -> impl Iterator<Item = Self> {
+        let filter = move |value| Self::new(option, T::to_string(value), move |c| fits(c, value));
+        values.iter().map(filter)
+    }
+
     /// The filter of an option that chooses the cells for which `chooses` is true.
     pub fn new(option: &'a str, value: impl ToString, chooses: impl Fn(&C) -> bool + 'a) -> Self {
         Self {

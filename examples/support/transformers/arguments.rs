@@ -172,23 +172,13 @@ impl Arguments {
 
     /// The options that choose cells; `of` gives the recipe of a cell.
     pub fn filters<C: 'static>(&self, of: fn(&C) -> &Recipe) -> Vec<Filter<'_, C>> {
-        let mut out = Vec::new();
-        for &depth in &self.depths {
-            out.push(Filter::new("--depth", depth, move |c: &C| {
-                of(c).depth == depth
-            }));
-        }
-        for &norm in &self.norms {
-            out.push(Filter::new("--norm", norm, move |c: &C| {
-                of(c).variant.norm == norm
-            }));
-        }
-        for &place in &self.places {
-            out.push(Filter::new("--place", place, move |c: &C| {
-                of(c).variant.place == Some(place)
-            }));
-        }
-        out
+        let place = move |c: &C, &x: &Place| of(c).variant.place == Some(x);
+        Filter::each("--depth", &self.depths, move |c: &C, &x| of(c).depth == x)
+            .chain(Filter::each("--norm", &self.norms, move |c: &C, &x| {
+                of(c).variant.norm == x
+            }))
+            .chain(Filter::each("--place", &self.places, place))
+            .collect()
     }
 
     /// The settings given, for titles.

@@ -128,6 +128,25 @@ pub struct Recipe {
 }
 
 impl Recipe {
+    /// The settings of a small model before those of the user. `width` is that of the published model: the
+    /// standard deviation of the weights gives them the same gain, 0.02 √(`width` / 32).
+    pub fn small(depth: usize, variant: Variant, width: usize, weight_decay: f64) -> Self {
+        Self {
+            depth,
+            variant,
+            width: 32,
+            heads: 4,
+            std: 0.02 * (width as f64 / 32.0).sqrt(),
+            dropout: 0.0,
+            steps: 400,
+            batch: 32,
+            lr: 1e-3,
+            weight_decay,
+            tested: None,
+            seed: 0,
+        }
+    }
+
     /// Puts dropout and ContraNorm into the blocks of a model.
     pub fn block(&self, block: BlockConfig, published: fn(f64) -> ContraConfig) -> BlockConfig {
         let block = block.with_dropout(self.dropout);
