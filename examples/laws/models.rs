@@ -473,7 +473,7 @@ models! {
         norm: Some(LayerNorm { eps: o.eps, ..LayerNorm::new(3) }),
         ..attention(head(), rng)
     };
-    "preln-block", "causal pre-norm block, SwiGLU, plain norms, raw readout": |o, rng| {
+    "preln-block", "causal pre-norm block, SwiGLU, norms without gain, readout without a norm": |o, rng| {
         let config = BlockConfig {
             feed_forward: FeedForwardConfig::gated(3, 2, Activation::Silu),
             norm: Norm::Layer { eps: o.eps, gain: false, bias: false },
@@ -484,7 +484,7 @@ models! {
     "encoder", "post-norm block, ReLU, norms with gain": |o, rng| {
         Blocks::new(BlockConfig { norm_first: false, ..block(o.eps) }, false, false, rng)
     };
-    "language-model", "4 symbols, causal pre-norm block, learnt positions, GELU, head of its own": |o, rng| {
+    "language-model", "4 symbols, causal pre-norm block, learnt positions, GELU, head not tied to the embedding": |o, rng| {
         let mut config = LanguageConfig { block: block(o.eps), tied: false, ..LanguageConfig::gpt(4, 3, 1, 1, 3) };
         config.block.feed_forward.activation = Activation::Gelu;
         LanguageModel::new(config, o.seed).expect("a valid configuration")

@@ -17,8 +17,8 @@ pub enum Score {
     L2Tied,
 }
 
-/// Attention divided by its Lipschitz bound: y = c F(x) / L(θ, n), so that its constant in the norm ‖·‖_p is
-/// at most c.
+/// Attention divided by L(θ, n), an upper bound of its Lipschitz constant: y = c F(x) / L(θ, n), so that the
+/// constant of y in the norm ‖·‖_p is at most c.
 ///
 /// Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 5.1. If c < 1, the map x ↦ x +
 /// y can be inverted ([`crate::lipschitz::invert`]). With c = 1 it may have no inverse, which the paper does
@@ -83,7 +83,7 @@ pub struct AttentionConfig {
     /// [`Score::L2Tied`], self-attention then has a Lipschitz constant.
     #[serde(default)]
     pub metric_values: bool,
-    /// Division by the Lipschitz bound, for a configuration that [has a bound](Self::is_lipschitz).
+    /// Division by the bound of the constant, for a configuration that [has a bound](Self::is_lipschitz).
     #[serde(default)]
     pub contraction: Option<Contraction>,
 }
@@ -122,7 +122,8 @@ impl AttentionConfig {
         }
     }
 
-    /// The same divided by its constant: at most `factor` in the norm ‖·‖_p.
+    /// The same divided by the bound of its constant, so that its constant in the norm ‖·‖_p is at most
+    /// `factor`.
     pub fn contractive(width: usize, heads: usize, factor: f64, p: Lp) -> Self {
         Self {
             contraction: Some(Contraction::new(factor, p)),
