@@ -12,6 +12,7 @@
 mod factors;
 mod micro;
 
+use factors::Order;
 pub(super) use factors::{Left, Right};
 
 use super::par;
@@ -66,8 +67,25 @@ pub fn matmul_into<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) {
         "matmul_into: [{m}, {k}] · [{k2}, {n}] into {} elements",
         out.len()
     );
-    let mut space = Buffer::default();
-    multiply(Left::of(a, &mut space), &Right::of(b, m), k, n, out);
+    let [mut space, mut other] = [Buffer::default(), Buffer::default()];
+    let left = Left::of(a, &mut space);
+    let [panel, .., vector] = micro::widths::<F>();
+    if n < vector && m >= panel && left.order == Order::Columns {
+        // A row of the output would fill a part of a vector. The transpose of the product, aᵀ to the right,
+        // fills whole panels, and has the same sums.
+        let mut turned = memory::scratch(m * n);
+        let left = Left::of(b.reversed_axes(), &mut other);
+        multiply(left, &Right::of(a.reversed_axes(), n), k, m, &mut turned);
+        for (j, row) in turned.chunks_exact(m).enumerate() {
+            out.iter_mut()
+                .skip(j)
+                .step_by(n)
+                .zip(row)
+                .for_each(|(out, &x)| *out = x);
+        }
+        return;
+    }
+    multiply(left, &Right::of(b, m), k, n, out);
 }
 
 /// out ← a b for factors of k columns and rows, and n columns of the output, whose rows have no gaps.
@@ -82,7 +100,9 @@ pub(super) fn multiply<F: Real>(
     if out.is_empty() {
         return;
     }
-    let work = m.saturating_mul(n).saturating_mul(k);
+    // A microkernel works on whole vectors, also where there are fewer columns.
+    let [.., vector] = micro::widths::<F>();
+    let work = m.saturating_mul(n.max(vector)).saturating_mul(k);
     let threads = rayon::current_num_threads();
     let whole = work < WHOLE || threads == 1;
     if !whole && k >= 2 * INNER && m * n <= 128 * 128 {

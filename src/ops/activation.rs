@@ -108,20 +108,29 @@ impl<F: Real> Var<'_, F> {
             #[inline(always)]
             |x| within(x, F::infinity()) * x.normal_cdf_v(),
         );
-        self.builtin_unary("gelu", y, |p| p.gy() * p.x().gelu_slope())
+        self.builtin_unary("gelu", y, |p| p.gy().gelu_gate(p.x()))
     }
 
-    /// y = Φ(x) + x φ(x), the derivative of GELU,   x̄ = ȳ (2 − x²) φ(x)
-    fn gelu_slope(self) -> Self {
-        let y = map::unary(
+    /// z = g (Φ(x) + x φ(x)), g times the derivative of GELU,   ḡ = z̄ likewise, x̄ = z̄ g (2 − x²) φ(x)
+    #[track_caller]
+    fn gelu_gate(self, x: Self) -> Self {
+        let z = map::binary(
+            "gelu_gate",
             &self.value(),
+            &x.value(),
             #[inline(always)]
-            |x| x.normal_cdf_v() + within(x, F::of(FAR)) * x.normal_density_v(),
+            |g, x| g * (x.normal_cdf_v() + within(x, F::of(FAR)) * x.normal_density_v()),
         );
-        self.builtin_unary("gelu_slope", y, |p| {
-            let bend = -p.x().square() + F::of(2.0);
-            p.gy() * bend * p.x().normal_density()
-        })
+        self.builtin_binary(
+            "gelu_gate",
+            x,
+            z,
+            |p| p.gy().gelu_gate(p.b()),
+            |p| {
+                let bend = -p.b().square() + F::of(2.0);
+                p.gy() * p.a() * bend * p.b().normal_density()
+            },
+        )
     }
 
     /// y = Φ(x) = ½ (1 + erf(x/√2)),   x̄ = ȳ φ(x)

@@ -4,7 +4,7 @@ use super::micro::{ROWS, widths};
 use crate::kernels::{par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
-use ndarray::{ArrayView2, Axis};
+use ndarray::ArrayView2;
 use std::ops::Range;
 
 /// Which elements of a matrix have no gaps between them.
@@ -25,7 +25,8 @@ pub(crate) struct Left<'a, F> {
     pub order: Order,
 }
 
-/// The right factor in panels of as many columns as a microkernel takes, the last one filled up with zeros.
+/// The right factor in panels of as many columns as a microkernel takes. The last panel is filled up with zeros
+/// as far as a microkernel reads it.
 #[derive(Debug)]
 pub(crate) struct Right<'a, F: Real> {
     data: Data<'a, F>,
@@ -150,14 +151,19 @@ impl<'a, F: Real> Right<'a, F> {
 
     /// A copy in panels, for several products.
     pub fn packed(b: ArrayView2<F>) -> Right<'static, F> {
-        let ([k, n], [panel, ..]) = ([b.nrows(), b.ncols()], widths::<F>());
+        let ([k, n], widths) = ([b.nrows(), b.ncols()], widths::<F>());
+        let panel = widths[0];
         let mut data = memory::scratch(n.div_ceil(panel) * panel * k);
         let lines = Lines::of(b);
         let panels = data.chunks_mut((panel * k).max(1)).enumerate().collect();
         par::map(panels, n * k, |(number, out)| {
             let columns = number * panel..n.min((number + 1) * panel);
-            if columns.len() < panel {
-                out.fill(F::zero());
+            // What the narrowest microkernel for the last panel reads beyond its columns.
+            let enough = widths.into_iter().filter(|&width| width >= columns.len());
+            let read = columns.len()..enough.min().unwrap_or(panel);
+            if !read.is_empty() {
+                out.chunks_mut(panel)
+                    .for_each(|row| row[read.clone()].fill(F::zero()));
             }
             lines.copy(columns, out, panel);
         });
@@ -188,13 +194,15 @@ enum Lines<'a, F> {
 
 impl<'a, F: Real> Lines<'a, F> {
     fn of(x: ArrayView2<'a, F>) -> Self {
-        let slices = |axis: usize| -> Option<Vec<&'a [F]>> {
-            let line = |i| x.index_axis_move(Axis(axis), i).to_slice();
-            (0..x.len_of(Axis(axis))).map(line).collect()
+        let lines = |x: ArrayView2<'a, F>| -> Option<Vec<&'a [F]>> {
+            match x.to_slice() {
+                Some(all) if !all.is_empty() => Some(all.chunks_exact(x.ncols()).collect()),
+                _ => x.into_outer_iter().map(|line| line.to_slice()).collect(),
+            }
         };
-        match slices(0) {
+        match lines(x) {
             Some(rows) => Self::Rows(rows),
-            None => slices(1).map_or(Self::Neither(x), Self::Columns),
+            None => lines(x.reversed_axes()).map_or(Self::Neither(x), Self::Columns),
         }
     }
 

@@ -82,6 +82,10 @@ fn every_element_is_the_sum_that_is_stated() {
             (64, 64, 64),
             (23, 65, 600),
             (35, 2, 1100),
+            // Few columns, whose transpose is computed if the left factor lies in columns.
+            (66, 9, 3),
+            (130, 1030, 7),
+            (64, 40, 1),
         ];
         for (m, k, n) in sizes.into_iter().chain(narrow) {
             let of = |m, n, seed| Array2::from_shape_vec((m, n), data::<F>(m * n, seed)).unwrap();
