@@ -4,6 +4,9 @@
 //! `cargo bench --bench memory` prints the table. Each number is the peak of a process of its own, less that
 //! of one that computes nothing (Linux: `VmHWM`).
 
+#[path = "support/mod.rs"]
+mod support;
+
 use clap::Parser;
 use emmy::autodiff::vjp;
 use emmy::nn::{ContraConfig, Pass};
@@ -54,7 +57,7 @@ fn main() -> ExitCode {
             true => contra(tokens, cli.by_parts),
             false => compute(tokens, cli.by_parts),
         }
-        return match peak() {
+        return match support::resident("VmHWM") {
             Some(kilobytes) => {
                 println!("{kilobytes}");
                 ExitCode::SUCCESS
@@ -97,13 +100,6 @@ fn measure(tokens: usize, by_parts: bool, contra: bool) -> Option<usize> {
     command.args(contra.then_some("--contra"));
     let output = command.output().ok()?;
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
-}
-
-/// The largest resident size of this process so far, in kB.
-fn peak() -> Option<usize> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM"))?;
-    line.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn compute(tokens: usize, by_parts: bool) {

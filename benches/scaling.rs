@@ -103,13 +103,6 @@ fn single(edges: usize) {
         gcn * 1e9 / stored,
         gatv2 * 1e3,
         gatv2 * 1e9 / stored,
-        peak_memory().map_or("unknown".to_owned(), |kb| (kb / 1024).to_string())
+        support::resident("VmHWM").map_or("unknown".to_owned(), |kb| (kb / 1024).to_string())
     );
-}
-
-/// The high-water mark of resident memory in kB, where the system tells (Linux).
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse().ok()
 }

@@ -82,16 +82,23 @@ def dense_line(peer, emmy):
     """The columns of dense work."""
     found = agreeing(peer, emmy)
     (p, p_median), (e, e_median) = ((side["ms_min"], side["ms_median"]) for side in (peer, emmy))
-    return f"{p:.2f} | {p_median:.2f} | {e:.2f} | {e_median:.2f} | {e / p:.2f} | {found:.0e}"
+    times = f"{p:.2f} | {p_median:.2f} | {e:.2f} | {e_median:.2f} | {e / p:.2f}"
+    floor = f"{emmy['floor_ms']:.2f} | {100 * emmy['floor_ms'] / e:.0f} %"
+    return f"{times} | {floor} | {memory(peer)} | {memory(emmy)} | {found:.0e}"
+
+
+def memory(side):
+    """Megabytes of a side, where its system tells."""
+    return "unknown" if side["mb"] is None else f"{side['mb']:.0f}"
 
 
 def candle_line(candle, peer, emmy):
     """The columns of candle, whose results are held against both others."""
     if candle is None:
-        return "| | |"
+        return "| | | |"
     found = max(agreeing(candle, peer), agreeing(candle, emmy))
     c, e = candle["ms_min"], emmy["ms_min"]
-    return f"{c:.2f} | {candle['ms_median']:.2f} | {e / c:.2f} | {found:.0e}"
+    return f"{c:.2f} | {candle['ms_median']:.2f} | {e / c:.2f} | {memory(candle)} | {found:.0e}"
 
 
 class Set(NamedTuple):
@@ -116,7 +123,7 @@ CANDLE = {
     *("product-1024x1024x1024", "product-2048x512x2048", "product-2048x2048x2048"),
     *("block-8x256x512", "mlp-784-512-512-10"),
 }
-CANDLE_COLUMNS = ["candle ms", "median", "emmy / candle", "difference"]
+CANDLE_COLUMNS = ["candle ms", "median", "emmy / candle", "candle MB", "difference"]
 
 SETS = {
     "graphs": Set(
@@ -144,7 +151,10 @@ SETS = {
             *alike("layer-norm-2048x512", "lstm-12x64x128", "contranorm-2708x64"),
             *alike("block-8x256x512", "block-8x256x512-fused", "mlp-784-512-512-10", "chain-999"),
         ],
-        ["PyTorch ms", "median", "emmy ms", "median", "emmy / PyTorch", "difference"],
+        [
+            *("PyTorch ms", "median", "emmy ms", "median", "emmy / PyTorch", "floor ms", "floor / emmy"),
+            *("PyTorch MB", "emmy MB", "difference"),
+        ],
         dense_line,
     ),
 }
@@ -188,7 +198,12 @@ def main():
             peers = [[*peer, *options, "--row", theirs]]
             if args.candle and theirs in CANDLE:
                 peers.append([*candle, "--", *options, "--row", theirs])
-            best = measure(sides(peers, [*emmy, *options, "--row", ours], threads), args.rounds)
+            mine = [*emmy, *options, "--row", ours]
+            best = measure(sides(peers, mine, threads), args.rounds)
+            if args.set == "dense":
+                for command in [*peers, mine]:
+                    (line,) = lines([*command, "--memory"], {})
+                    best[line["who"]]["mb"] = line["mb"]
             e, c = best.pop("emmy"), best.pop("candle", None)
             (p,) = best.values()
             line = chosen.line(p, e) + (f" | {candle_line(c, p, e)}" if args.candle else "")

@@ -5,7 +5,7 @@ import json
 
 import torch
 import torch.nn.functional as F
-from steps import time_steps
+from steps import forget_peak, resident, time_steps
 from torch import nn
 
 # Numbers of the sequences; `dense.rs` has the same. Inputs count from 0, weights from WEIGHTS.
@@ -207,13 +207,23 @@ def main():
     parser.add_argument("--threads", default="1,4")
     parser.add_argument("--row", default="", help="rows, with commas; all without it")
     parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--memory", action="store_true", help="the peak memory of some steps of one row")
     args = parser.parse_args()
     for threads in map(int, args.threads.split(",")):
         torch.set_num_threads(threads)
         for name, checked, make in ROWS:
             if args.row and name not in args.row.split(","):
                 continue
+            before = resident("VmRSS")
             step = make()
+            if args.memory:
+                # The inputs are made in a wider format, whose memory does not count.
+                forget_peak()
+                for _ in range(3):
+                    step()
+                line = {"who": "pytorch", "row": name, "threads": threads, "mb": resident("VmHWM") - before}
+                print(json.dumps(line), flush=True)
+                continue
             checks = [check(x) for _ in range(checked) for x in step()]
             ms = time_steps(step, 10, args.seconds)
             line = {"who": "pytorch", "row": name, "threads": threads, **ms, "checks": checks}

@@ -2,6 +2,7 @@
 //!
 //! One JSON object per row on standard output. Both sides begin with the same numbers, and `checks` holds
 //! two numbers per result (the output, then the gradients), so that the two sides can be compared.
+//! `floor_ms` is the time that the hardware needs at least.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -14,6 +15,7 @@ use emmy::ops::attention::{Compared, DenseAttention, Mask};
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::tensor::{scalar, tensor};
 use emmy::{Tape, Tensor, Var, init, train};
+use support::Limits;
 
 /// Time dense work
 #[derive(Parser)]
@@ -30,6 +32,10 @@ struct Cli {
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
 
+    /// Measure the peak memory of some steps of one row, in place of their time
+    #[arg(long, requires = "row")]
+    memory: bool,
+
     /// What cargo passes to a bench
     #[arg(long, hide = true)]
     bench: bool,
@@ -39,23 +45,93 @@ struct Cli {
 /// does not return them: the tape keeps the memory of what nobody else holds for the next step.
 type Step = Box<dyn FnMut(&mut dyn FnMut(&Tensor<f32>))>;
 
-/// The name of a row, the number of steps whose results are checked, and what makes the step.
-type Row = (&'static str, usize, fn() -> Step);
+/// What a step computes at least.
+#[derive(Debug, Clone, Copy)]
+enum Work {
+    /// Multiply-adds of its products.
+    Products(usize),
+    /// Numbers that it reads and writes, where it has no products.
+    Numbers(usize),
+}
+
+impl Work {
+    /// Seconds that it takes at least.
+    fn floor(self, limits: Limits) -> f64 {
+        match self {
+            Self::Products(count) => 2.0 * count as f64 / limits.flops,
+            Self::Numbers(count) => 4.0 * count as f64 / limits.cache,
+        }
+    }
+
+    /// Attention of 8 heads, 1024 positions, width 64 by so many products: 2 forward, and 4 backward, or 5 if
+    /// the scores are computed again.
+    const fn attention(products: usize) -> Self {
+        Self::Products(products * 8 * 1024 * 1024 * 64)
+    }
+
+    /// The block: its maps forward, backward by the input and by the weight; attention of 8 sequences.
+    const fn block(products: usize) -> Self {
+        let maps = 3 * 2048 * (4 * 512 * 512 + 2 * 512 * 2048);
+        Self::Products(maps + products * 8 * 256 * 256 * 512)
+    }
+}
+
+/// The name of a row, the number of steps whose results are checked, the work, and what makes the step.
+type Row = (&'static str, usize, Work, fn() -> Step);
 
 const ROWS: [Row; 13] = [
-    ("product-1024x1024x1024", 1, || product(1024, 1024, 1024)),
-    ("product-2048x512x2048", 1, || product(2048, 512, 2048)),
-    ("product-2048x2048x2048", 1, || product(2048, 2048, 2048)),
-    ("attention-8x1024x64", 1, attention),
-    ("attention-8x1024x64-fused", 1, || fused_attention(false)),
-    ("l2-attention-8x1024x64", 1, || fused_attention(true)),
-    ("layer-norm-2048x512", 1, layer_norm),
-    ("lstm-12x64x128", 1, lstm),
-    ("contranorm-2708x64", 1, contranorm),
-    ("block-8x256x512", 1, || block(Block::attend)),
-    ("block-8x256x512-fused", 1, || block(Block::attend_fused)),
-    ("mlp-784-512-512-10", 10, mlp),
-    ("chain-999", 1, chain),
+    ("product-1024x1024x1024", 1, Work::Products(1 << 30), || {
+        product(1024, 1024, 1024)
+    }),
+    ("product-2048x512x2048", 1, Work::Products(1 << 31), || {
+        product(2048, 512, 2048)
+    }),
+    ("product-2048x2048x2048", 1, Work::Products(1 << 33), || {
+        product(2048, 2048, 2048)
+    }),
+    ("attention-8x1024x64", 1, Work::attention(6), attention),
+    ("attention-8x1024x64-fused", 1, Work::attention(7), || {
+        fused_attention(false)
+    }),
+    ("l2-attention-8x1024x64", 1, Work::attention(7), || {
+        fused_attention(true)
+    }),
+    // x and the cotangent are read, y and the gradient written.
+    (
+        "layer-norm-2048x512",
+        1,
+        Work::Numbers(4 * 2048 * 512),
+        layer_norm,
+    ),
+    // The maps of input and state, forward and twice backward.
+    (
+        "lstm-12x64x128",
+        1,
+        Work::Products(3 * 2 * 12 * 64 * 128 * 512),
+        lstm,
+    ),
+    // Scores and sums forward; backward one product for the scores, two for both roles of a row.
+    (
+        "contranorm-2708x64",
+        1,
+        Work::Products(5 * 2708 * 2708 * 64),
+        contranorm,
+    ),
+    ("block-8x256x512", 1, Work::block(6), || {
+        block(Block::attend)
+    }),
+    ("block-8x256x512-fused", 1, Work::block(7), || {
+        block(Block::attend_fused)
+    }),
+    // The input of the first map has no gradient.
+    (
+        "mlp-784-512-512-10",
+        10,
+        Work::Products(256 * (2 * 784 * 512 + 3 * 512 * 522)),
+        mlp,
+    ),
+    // The numbers stay in the registers or the first cache.
+    ("chain-999", 1, Work::Numbers(2 * 64), chain),
 ];
 
 // Numbers of the sequences; `dense.py` has the same. Inputs count from 0, weights from WEIGHTS.
@@ -67,22 +143,41 @@ fn main() {
     let cli = Cli::parse();
     for &threads in &cli.threads {
         par::with_threads(threads, || {
-            for (name, checked, make) in ROWS {
+            for (name, checked, work, make) in ROWS {
                 if !cli.row.is_empty() && !cli.row.iter().any(|row| row == name) {
                     continue;
                 }
+                let before = support::resident("VmRSS");
                 let mut step = make();
+                if cli.memory {
+                    // The inputs are made in a wider format, whose memory does not count.
+                    support::forget_peak();
+                    (0..3).for_each(|_| step(&mut |_| ()));
+                    let kb = support::resident("VmHWM")
+                        .zip(before)
+                        .map(|(most, before)| most - before);
+                    println!(
+                        "{}",
+                        serde_json::json!({
+                            "who": "emmy", "row": name, "threads": threads,
+                            "mb": kb.map(|kb| kb as f64 / 1024.0),
+                        })
+                    );
+                    continue;
+                }
                 let mut checks = Vec::new();
                 for _ in 0..checked {
                     step(&mut |x| checks.push(check(x)));
                 }
                 let (min, median) = support::time(10, cli.seconds, || step(&mut |_| ()));
                 let ms = |s: f64| (s * 1e6).round() / 1e3;
+                let floor = work.floor(Limits::measure());
                 println!(
                     "{}",
                     serde_json::json!({
                         "who": "emmy", "row": name, "threads": threads,
-                        "ms_min": ms(min), "ms_median": ms(median), "checks": checks,
+                        "ms_min": ms(min), "ms_median": ms(median), "floor_ms": ms(floor),
+                        "checks": checks,
                     })
                 );
             }

@@ -1,4 +1,4 @@
-"""How a step is timed in Python, as `support::time` does it on our side."""
+"""How a step is measured in Python, as `benches/support` does it on our side."""
 
 import time
 
@@ -13,3 +13,16 @@ def time_steps(step, times, seconds):
         samples.append(1e3 * (time.perf_counter() - start))
     samples.sort()
     return {"ms_min": round(samples[0], 3), "ms_median": round(samples[len(samples) // 2], 3)}
+
+
+def resident(name):
+    """Megabytes of this process: `VmRSS`, resident now, or `VmHWM`, the most that was resident (Linux)."""
+    with open("/proc/self/status") as status:
+        (line,) = (line for line in status if line.startswith(name))
+    return int(line.split()[1]) / 1024
+
+
+def forget_peak():
+    """Lets `VmHWM` begin anew with what is resident now."""
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")

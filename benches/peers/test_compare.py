@@ -38,7 +38,8 @@ class Turns(unittest.TestCase):
 
 class Agreement(unittest.TestCase):
     def line(self, *checks):
-        return {"ms_min": 2.0, "ms_median": 3.0, "checks": [list(check) for check in checks]}
+        measured = {"ms_min": 2.0, "ms_median": 3.0, "floor_ms": 0.5, "mb": 8.2}
+        return {**measured, "checks": [list(check) for check in checks]}
 
     def difference(self, a, b):
         return compare.difference(self.line(*a), self.line(*b))
@@ -73,15 +74,16 @@ class Agreement(unittest.TestCase):
         with self.assertRaises(SystemExit) as ended:
             compare.dense_line(peer, self.line((1.0, 0.501)))
         self.assertIn("differ by 1.0e-03", str(ended.exception))
-        self.assertIn("| 1.00 | 0e+00", compare.dense_line(peer, peer))
-
+        self.assertIn("| 1.00 | 0.50 | 25 % | 8 | 8 | 0e+00", compare.dense_line(peer, peer))
+        unknown = {**peer, "mb": None}
+        self.assertIn("| unknown | 8 |", compare.dense_line(unknown, peer))
 
     def test_candle_is_held_against_both_sides(self):
         one, other = self.line((1.0, 0.5)), self.line((1.0, 0.501))
         for sides in [(other, one, one), (one, other, one), (one, one, other)]:
             with self.assertRaises(SystemExit):
                 compare.candle_line(*sides)
-        self.assertIn("| 1.00 | 0e+00", compare.candle_line(one, one, one))
+        self.assertIn("| 1.00 | 8 | 0e+00", compare.candle_line(one, one, one))
         self.assertEqual(compare.candle_line(None, one, one).count("|") + 1, len(compare.CANDLE_COLUMNS))
 
 
@@ -102,7 +104,7 @@ class Rows(unittest.TestCase):
         self.assertLessEqual(compare.CANDLE, {row for row, _ in compare.SETS["dense"].rows})
 
     def test_a_line_fills_its_columns(self):
-        line = {"ms_min": 2.0, "ms_median": 3.0, "floor_ms": 1.0, "checks": [[1.0, 0.5]]}
+        line = {"ms_min": 2.0, "ms_median": 3.0, "floor_ms": 1.0, "mb": 1.0, "checks": [[1.0, 0.5]]}
         for chosen in compare.SETS.values():
             self.assertEqual(len(chosen.line(line, line).split("|")), len(chosen.columns))
 

@@ -23,6 +23,10 @@ struct Cli {
     /// Seconds per row
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
+
+    /// Measure the peak memory of some steps of one row, in place of their time
+    #[arg(long, requires = "row")]
+    memory: bool,
 }
 
 /// One step of a row, with its results: the output, then the gradients.
@@ -52,7 +56,19 @@ fn main() -> Result<()> {
         if !cli.row.is_empty() && !cli.row.iter().any(|row| row == name) {
             continue;
         }
+        let before = resident("VmRSS");
         let mut step = make()?;
+        if cli.memory {
+            let _ = std::fs::write("/proc/self/clear_refs", "5");
+            for _ in 0..3 {
+                step()?;
+            }
+            let kb = resident("VmHWM").zip(before).map(|(most, before)| most - before);
+            let mb = kb.map(|kb| kb as f64 / 1024.0);
+            let line = serde_json::json!({"who": "candle", "row": name, "threads": cli.threads, "mb": mb});
+            println!("{line}");
+            continue;
+        }
         let mut checks = Vec::new();
         for _ in 0..checked {
             for result in step()? {
@@ -83,6 +99,14 @@ fn time(times: usize, seconds: f64, step: &mut Step) -> Result<(f64, f64)> {
     }
     samples.sort_by(f64::total_cmp);
     Ok((samples[0], samples[samples.len() / 2]))
+}
+
+/// A size of this process in kB, where the system tells (Linux): `VmRSS`, resident now, or `VmHWM`, the most
+/// that was resident so far.
+fn resident(name: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with(name))?;
+    line.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Numbers in (−scale, scale) that look random: the fractional parts of 10⁴ sin(k + 0.37 · sequence).
