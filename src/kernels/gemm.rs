@@ -15,7 +15,7 @@ mod micro;
 use factors::Order;
 pub(super) use factors::{Left, Right};
 
-use super::par;
+use super::{arch, par};
 use crate::real::Real;
 use crate::tensor::{Tensor, broadcast_shapes, memory};
 use memory::Buffer;
@@ -184,7 +184,7 @@ pub(super) fn product<F: Real>(
             row[..columns.len()].fill(F::zero());
         }
     }
-    pulp::Arch::new().dispatch(Product {
+    arch().dispatch(Product {
         left,
         right,
         inner,

@@ -31,13 +31,43 @@ pub mod spmm;
 pub(crate) mod testing;
 pub mod update;
 
+use std::sync::OnceLock;
+
 /// Runs `f` compiled for the widest vector unit of this processor.
 ///
 /// `f` and what it calls in loops must be inlined for this to have an effect: mark the closure and its
-/// helpers `#[inline(always)]`. The choice is made once and cached; a call costs a few nanoseconds.
+/// helpers `#[inline(always)]`. The choice is made once; a call costs a few nanoseconds. On x86-64,
+/// `EMMY_VECTORS=256` chooses AVX2 also where there is AVX-512, and `EMMY_VECTORS=none` no vectors: for tests
+/// and for comparisons.
+///
+/// # Panics
+/// If `EMMY_VECTORS` has another value, or the processor has no AVX2.
 #[inline(always)]
 pub fn simd<R>(f: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(f)
+    arch().dispatch(f)
+}
+
+/// The vector unit that all kernels use.
+#[inline(always)]
+fn arch() -> pulp::Arch {
+    static CHOSEN: OnceLock<pulp::Arch> = OnceLock::new();
+    *CHOSEN.get_or_init(chosen)
+}
+
+#[cold]
+fn chosen() -> pulp::Arch {
+    let Some(name) = std::env::var_os("EMMY_VECTORS") else {
+        return pulp::Arch::new();
+    };
+    match name.to_str() {
+        Some("none") => pulp::Arch::Scalar,
+        #[cfg(target_arch = "x86_64")]
+        Some("256") => {
+            let avx2 = pulp::x86::V3::try_new();
+            pulp::Arch::V3(avx2.expect("EMMY_VECTORS=256: this processor has no AVX2"))
+        }
+        _ => panic!("EMMY_VECTORS={name:?}: expected 256 (on x86-64) or none"),
+    }
 }
 
 /// Σₖ aₖ bₖ over slices of equal length, in sixteen lanes that are then added in a fixed order.

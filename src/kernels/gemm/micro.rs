@@ -14,6 +14,7 @@
 
 use super::CUT;
 use super::factors::{Left, Order, Right};
+use crate::kernels::arch;
 use crate::real::Real;
 use crate::tensor::memory;
 use pulp::{Simd, WithSimd};
@@ -44,7 +45,7 @@ pub(super) fn widths<F: Real>() -> [usize; 3] {
             vectors::<S>().map(|v| v * F::lanes::<S>())
         }
     }
-    pulp::Arch::new().dispatch(Ask(PhantomData::<F>))
+    arch().dispatch(Ask(PhantomData::<F>))
 }
 
 /// Vectors per row of a panel, and of the narrower microkernels for the last panel.
