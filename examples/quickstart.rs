@@ -1,4 +1,5 @@
-//! Zachary's karate club broke up. Two leaders are known; a graph network predicts which leader each member followed.
+//! Zachary's karate club broke up. Two leaders are known; a graph network predicts which leader each member
+//! followed.
 
 use emmy::nn::GcnConv;
 use emmy::optim::{Algorithm, Optimizer};

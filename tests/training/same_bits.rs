@@ -70,8 +70,8 @@ fn a_run_is_the_same_on_any_number_of_threads() {
     }
 }
 
-/// The vectors are chosen once per process, so two processes are compared: with `EMMY_DIGESTS=FILE` this writes
-/// what the runs end in. `.ci/run` does so with `EMMY_VECTORS=256` and without, and compares the files.
+/// The vectors are chosen once per process, so two processes are compared: with `EMMY_DIGESTS=FILE` this
+/// writes what the runs end in. `.ci/run` does so with `EMMY_VECTORS=256` and without, and compares the files.
 #[test]
 fn digests_of_runs_for_comparison() {
     let Some(file) = std::env::var_os("EMMY_DIGESTS") else {

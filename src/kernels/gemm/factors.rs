@@ -25,8 +25,8 @@ pub(crate) struct Left<'a, F> {
     pub order: Order,
 }
 
-/// The right factor in panels of as many columns as a microkernel takes. The last panel is filled up with zeros
-/// as far as a microkernel reads it.
+/// The right factor in panels of as many columns as a microkernel takes. The last panel is filled up with
+/// zeros as far as a microkernel reads it.
 #[derive(Debug)]
 pub(crate) struct Right<'a, F: Real> {
     data: Data<'a, F>,
@@ -158,7 +158,7 @@ impl<'a, F: Real> Right<'a, F> {
         let panels = data.chunks_mut((panel * k).max(1)).enumerate().collect();
         par::map(panels, n * k, |(number, out)| {
             let columns = number * panel..n.min((number + 1) * panel);
-            // What the narrowest microkernel for the last panel reads beyond its columns.
+            // The microkernel for the last panel reads whole vectors, beyond its columns too.
             let enough = widths.into_iter().filter(|&width| width >= columns.len());
             let read = columns.len()..enough.min().unwrap_or(panel);
             if !read.is_empty() {
