@@ -7,6 +7,7 @@ use emmy::lipschitz::{Lower, Objective, Search, local};
 use emmy::nn::{CertifiedLanguageModel, Pass};
 use emmy::{Real, Result, Tape, Tensor};
 use serde::Serialize;
+use std::ops::Range;
 
 /// The number of windows of the validation text at which the Jacobian is computed, and the characters per
 /// window.
@@ -17,37 +18,96 @@ const LENGTH: usize = 32;
 const POWER: usize = 100;
 const STEPS: usize = 20;
 
-/// Predictions of a part of the text in windows that do not overlap: each character except the first is
-/// predicted once.
+/// Predictions of a part of the text: each character except the first is predicted once.
 #[derive(Debug, Clone, Default)]
 pub struct Predictions {
+    /// Nats per character.
+    pub loss: f64,
     /// The share of the characters that have the largest probability.
     pub accuracy: f64,
     /// The largest logit minus the second largest, one number per character, in ascending order.
     pub margins: Vec<f64>,
 }
 
+/// The windows in which characters are predicted.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading {
+    /// The characters per window.
+    pub context: usize,
+    /// The distance between the first characters of two windows. Each window but the first predicts its last
+    /// `stride` characters, from the others and each other.
+    pub stride: usize,
+    /// The windows per pass.
+    pub batch: usize,
+}
+
 impl Predictions {
     /// # Panics
-    /// If the part has less than two characters.
-    pub fn of<F: Real>(
+    /// If the part has less than two characters, or the stride is not from 1 to the context.
+    pub fn of<F: Real>(model: &CharModel<F>, part: &[Symbol], reading: Reading) -> Self {
+        let Reading {
+            context,
+            stride,
+            batch,
+        } = reading;
+        assert!(
+            (1..=context).contains(&stride) && part.len() > 1,
+            "{reading:?} of a part with {} characters",
+            part.len()
+        );
+        let count = part.len() - 1;
+        let mut found = Self {
+            margins: Vec::with_capacity(count),
+            ..Self::default()
+        };
+        let whole = match count.checked_sub(context) {
+            Some(rest) => rest / stride + 1,
+            None => 0,
+        };
+        for first in (0..whole).step_by(batch) {
+            let windows = first..whole.min(first + batch);
+            found.add(model, part, windows, reading);
+        }
+        let covered = match whole {
+            0 => 0,
+            _ => (whole - 1) * stride + context,
+        };
+        if covered < count {
+            found.add(model, part, whole..whole + 1, reading);
+        }
+        found.loss /= count as f64;
+        found.accuracy /= count as f64;
+        found.margins.sort_by(f64::total_cmp);
+        found
+    }
+
+    /// Adds the sums of windows of equal length.
+    fn add<F: Real>(
+        &mut self,
         model: &CharModel<F>,
         part: &[Symbol],
-        context: usize,
-        batch: usize,
-    ) -> Self {
-        let count = part.len() - 1;
-        let mut right = 0;
-        let mut margins = Vec::with_capacity(count);
-        let mut add = |start: usize, windows: usize, length: usize| {
-            let read = &part[start..start + windows * length];
-            let read: Vec<usize> = read.iter().map(|&symbol| usize::from(symbol)).collect();
-            let next = &part[start + 1..];
-            let tape = Tape::new();
-            let logits = model.forward(&Pass::eval(&tape, model), &read, windows);
-            let logits = logits.value();
-            let rows = logits.lanes(emmy::ndarray::Axis(2));
-            for (row, &next) in rows.into_iter().zip(next) {
+        windows: Range<usize>,
+        reading: Reading,
+    ) {
+        let Reading {
+            context, stride, ..
+        } = reading;
+        let starts: Vec<usize> = windows.map(|window| window * stride).collect();
+        let length = context.min(part.len() - 1 - starts[0]);
+        let read: Vec<usize> = (starts.iter())
+            .flat_map(|&start| &part[start..start + length])
+            .map(|&symbol| usize::from(symbol))
+            .collect();
+        let tape = Tape::new();
+        let logits = model.forward(&Pass::eval(&tape, model), &read, starts.len());
+        let logits = logits.value();
+        for (window, &start) in logits.outer_iter().zip(&starts) {
+            let seen = match start {
+                0 => 0,
+                _ => context - stride,
+            };
+            let rows = window.outer_iter().zip(&part[start + 1..]);
+            for (row, &next) in rows.skip(seen) {
                 let mut best = [(usize::MAX, f64::NEG_INFINITY); 2];
                 for (k, z) in row.iter().enumerate() {
                     let z = z.as_f64();
@@ -57,21 +117,13 @@ impl Predictions {
                         best[1] = (k, z);
                     }
                 }
-                right += usize::from(best[0].0 == usize::from(next));
-                margins.push(best[0].1 - best[1].1);
+                let [(predicted, most), (_, second)] = best;
+                let sum: f64 = row.iter().map(|z| (z.as_f64() - most).exp()).sum();
+                let next = usize::from(next);
+                self.loss += sum.ln() - (row[next].as_f64() - most);
+                self.accuracy += f64::from(u8::from(predicted == next));
+                self.margins.push(most - second);
             }
-        };
-        let whole = count / context;
-        for first in (0..whole).step_by(batch) {
-            add(first * context, batch.min(whole - first), context);
-        }
-        if !count.is_multiple_of(context) {
-            add(whole * context, 1, count % context);
-        }
-        margins.sort_by(f64::total_cmp);
-        Self {
-            accuracy: right as f64 / count as f64,
-            margins,
         }
     }
 }

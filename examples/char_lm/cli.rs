@@ -53,6 +53,11 @@ pub struct Cli {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = count())]
     pub context: usize,
 
+    /// Distance between the windows of the last evaluation, at most N of --context. Each window but the first
+    /// predicts only its last S characters, so that it sees at least N - S before them [default: N]
+    #[arg(long, value_name = "S", value_parser = count())]
+    pub stride: Option<usize>,
+
     /// Windows of text per step
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = count())]
     pub batch: usize,
@@ -143,7 +148,7 @@ pub struct Cli {
 const NOTES: &str = "\
 Losses are in nats per character. At the end the model of the best evaluation (the smallest validation loss)
 is evaluated on all of the validation text and of the test text, if there is one, in windows that do not
-overlap, and on equally many windows of the training text. It then writes 300 characters. A transformer that
+overlap (see --stride), and on equally many windows of the training text. It then writes 300 characters. A transformer that
 has filled its context continues from the last half of it.
 
 The training is nanoGPT's recipe for a laptop: AdamW with beta2 0.99, weight decay 0.1 of matrices only,
@@ -321,7 +326,16 @@ impl Cli {
             let found = self.dropout.to_string();
             return Err(Error::invalid("--dropout", rule, found));
         }
+        if self.stride() > self.context {
+            let rule = format!("at most the context, {}", self.context);
+            let found = self.stride().to_string();
+            return Err(Error::invalid("--stride", rule, found));
+        }
         Ok(())
+    }
+
+    pub fn stride(&self) -> usize {
+        self.stride.unwrap_or(self.context)
     }
 
     pub fn heads(&self) -> usize {

@@ -15,14 +15,14 @@ mod outcome;
 mod sample;
 mod watch;
 
-use certify::{Certificate, Predictions};
+use certify::{Certificate, Predictions, Reading};
 use cli::Cli;
 use emmy::data::text::{Symbol, Text};
 use emmy::nn::{Module, Pass};
 use emmy::train::{History, NextSymbol, Record, TrainConfig, TrainState, Trainer, each_epoch};
 use emmy::{Error, Real, Result, Var, kernels::par, store};
 use model::CharModel;
-use outcome::{Measurement, Outcome, Part};
+use outcome::{Measurement, Outcome};
 use sample::Sampler;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -114,7 +114,12 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     let found = history.best().filter(|_| stopped.is_none());
     let predicted = |part: &[Symbol]| {
         let is_there = found.is_some() && part.len() > 1;
-        is_there.then(|| Predictions::of(&best, part, cli.context, cli.batch))
+        let reading = Reading {
+            context: cli.context,
+            stride: cli.stride(),
+            batch: cli.batch,
+        };
+        is_there.then(|| Predictions::of(&best, part, reading))
     };
     let [on_validation, on_test] = [&text.validation, &text.test].map(|part| predicted(part));
     let certificate = match (&mut best, &on_validation) {
@@ -125,7 +130,9 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         }
         _ => None,
     };
-    let loss = |part| found.and_then(|_| measure(&task, &best, &text, part));
+    // Over as many windows as the validation text has.
+    let windows = text.validation.len().div_ceil(cli.context);
+    let train_loss = found.map(|_| task.mean_loss(&best, &text.train, windows));
     let outcome = Outcome {
         summary: true,
         model: cli.model_name(),
@@ -133,9 +140,9 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         parameters: best.parameter_count(),
         steps: history.steps.len(),
         best_step: found.map(|best| best.steps),
-        train_loss: loss(Part::Train),
-        val_loss: loss(Part::Validation),
-        test_loss: loss(Part::Test),
+        train_loss,
+        val_loss: on_validation.as_ref().map(|p| p.loss),
+        test_loss: on_test.as_ref().map(|p| p.loss),
         val_accuracy: on_validation.map(|p| p.accuracy),
         test_accuracy: on_test.map(|p| p.accuracy),
         certificate,
@@ -159,27 +166,6 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     let written = [&prompt[..], &how.write(&best, &prompt, WRITTEN)].concat();
     cli.tell(format_args!("\n{}\n", text.decode(&written)))?;
     outcome::draw(cli, &text, history)
-}
-
-/// The mean loss of a part of the text; for the training text over as many windows as the validation text
-/// has.
-fn measure<F: Real, L>(
-    task: &NextSymbol<'_, L>,
-    model: &CharModel<F>,
-    text: &Text,
-    part: Part,
-) -> Option<f64>
-where
-    L: for<'t> Fn(&CharModel<F>, &Pass<'t, '_, F>, &[usize], usize) -> Var<'t, F>,
-{
-    match part {
-        Part::Train => {
-            let most = text.validation.len().div_ceil(task.context());
-            Some(task.mean_loss(model, &text.train, most))
-        }
-        Part::Validation => Some(task.whole_loss(model, &text.validation)),
-        Part::Test => (text.test.len() > 1).then(|| task.whole_loss(model, &text.test)),
-    }
 }
 
 /// The training at its start, or resumed.

@@ -18,14 +18,6 @@ pub const HEAD: &str = "  step   training      validation          ms per
          nats   bits   nats   bits   step
          per character per character";
 
-/// A part of the text over which a loss is computed at the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    Train,
-    Validation,
-    Test,
-}
-
 /// An evaluation: a line of JSON.
 #[derive(Serialize, Debug)]
 pub struct Measurement {

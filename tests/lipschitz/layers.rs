@@ -2,7 +2,7 @@
 //! dropout, and the sandwich for layers and models.
 
 use super::sandwich::Subject;
-use super::support::{near, tokens};
+use super::support::{cases, near, tokens};
 use emmy::lipschitz::{Domain, Lp, bound, jacobian_norm, softmax_norm};
 use emmy::nn::{
     Activation, AttentionConfig, AttentionOptions, FeedForward, FeedForwardConfig, GatConv,
@@ -37,7 +37,7 @@ fn the_jacobian_of_a_softmax() {
         let rest: f64 = sorted[1..].iter().sum();
         assert!(softmax_norm(&p, Lp::Two) <= sorted[0] * (rest + sorted[1]) * (1.0 + 1e-12));
     };
-    for seed in 0..50u64 {
+    for seed in cases(50) {
         let n = 2 + seed as usize % 6;
         let x = init::normal::<f64>(
             &[n],
@@ -68,7 +68,7 @@ fn the_jacobian_of_a_softmax() {
 /// is an upper bound only.
 #[test]
 fn layer_norm() {
-    for seed in 0..20 {
+    for seed in cases(20) {
         let d = 3 + seed as usize % 4;
         let tape = Tape::new();
         let x = tape.var((tokens(3, d, seed) * 2.0).into_shared());
@@ -93,7 +93,7 @@ fn layer_norm() {
 /// s √n / ‖X_c‖_F at a point for all nodes together; every mode and reading stays below its bounds.
 #[test]
 fn pair_norm() {
-    for seed in 0..20 {
+    for seed in cases(20) {
         let (n, d, s) = (2 + seed as usize % 4, 2 + seed as usize % 3, 1.5);
         let x = (tokens(n, d, seed) * 3.0).into_shared();
         let at = |norm: PairNorm, domain| {
@@ -182,7 +182,7 @@ fn of_layers_and_models() {
                 f,
                 has,
             };
-            subject.check(0..3);
+            subject.check(3);
         };
     macro_rules! of {
         ($name:expr, $layer:expr, $has:expr) => {
@@ -264,7 +264,7 @@ fn of_fused_layers() {
             f,
             has,
         }
-        .check(0..2);
+        .check(2);
     };
     check(
         "GatConv",

@@ -4,7 +4,7 @@
 //! As in the paper, X is d × n, its columns are the inputs; Att(X) = X softmax(g(X))ᵀ with g(X) m × n. On the
 //! tape x is the transposed, n × d.
 
-use super::support::{near, tokens};
+use super::support::{cases, near, tokens};
 use emmy::autodiff::jacobian;
 use emmy::graph::{Duplicates, SelfLoops};
 use emmy::lipschitz::{Domain, Lp, bound, jacobian_norm};
@@ -55,7 +55,7 @@ fn case(seed: u64) -> (usize, usize, usize, f64) {
 /// √(m/n) and √m. Lemma 3: |g_ij| ≤ α gives ‖S‖_F ≤ e^α √(m/n), and cosh α √(m/n) too, which is attained.
 #[test]
 fn the_size_of_a_softmax() {
-    for seed in 0..CASES {
+    for seed in cases(CASES) {
         let (n, m, _, size) = case(seed);
         let g = init::uniform::<f64>(&[m, n], size, &mut init::rng(seed));
         let tape = Tape::new();
@@ -95,7 +95,7 @@ fn norm(y: Var<'_, f64>, x: Var<'_, f64>) -> f64 {
 /// The last norm is known for linear scores (‖Q‖₂), and for one row of scores (the longest gradient).
 #[test]
 fn the_derivative_of_attention() {
-    for seed in 0..CASES {
+    for seed in cases(CASES) {
         let (n, m, d, size) = case(seed);
         let tape = Tape::new();
         let x = tape.var((tokens(n, d, seed) * size).into_shared());
@@ -131,7 +131,7 @@ fn the_derivative_of_attention() {
 /// factor α, of e^α √(m/n) + α √8.
 #[test]
 fn normalised_scores_have_a_constant() {
-    for seed in 0..CASES {
+    for seed in cases(CASES) {
         let (n, m, d, size) = case(seed);
         let tape = Tape::new();
         let x = tape.var((tokens(n, d, seed) * size).into_shared());
@@ -162,7 +162,7 @@ fn normalised_scores_have_a_constant() {
 /// at most e^√3 √(m/n) + 2√6, and of cosh 1 √(m/n) + 2√2.
 #[test]
 fn transformer_scores_have_a_constant() {
-    for seed in 0..CASES {
+    for seed in cases(CASES) {
         let (n, m, d, size) = case(seed);
         let tape = Tape::new();
         // One variable for all three.
@@ -202,7 +202,7 @@ fn normalised(width: usize, heads: usize, seed: u64) -> MultiHeadAttention<f64> 
 /// of L(Att) at m = n; the bound that is read off the model is no larger. Eq. (22): along layers the product.
 #[test]
 fn heads_and_layers_compose() {
-    for seed in 0..12 {
+    for seed in cases(12) {
         let (n, width, heads) = (2 + seed as usize % 4, 4, 1 + seed as usize % 2);
         let layers: Vec<_> = (0..2)
             .map(|k| normalised(width, heads, 2 * seed + k))
@@ -271,7 +271,7 @@ fn graph(seed: u64, loops: bool) -> Graph {
 /// GAT are at most ¼.
 #[test]
 fn on_graphs_per_neighbourhood() {
-    for seed in 0..20u64 {
+    for seed in cases(20) {
         let graph = graph(seed.wrapping_mul(0x9e37_79b9), seed % 2 == 0);
         let edges = graph.pattern();
         let rng = &mut init::rng(seed);
@@ -400,7 +400,7 @@ fn neighbourhoods_of_zeros_have_gradients() {
 #[test]
 fn normalised_gat_is_nearly_a_mean() {
     let mut widest = 1.0_f64;
-    for seed in 0..20 {
+    for seed in cases(20) {
         let graph = graph(seed, true);
         let edges = graph.pattern();
         let options = AttentionOptions {

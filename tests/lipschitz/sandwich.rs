@@ -1,6 +1,7 @@
 //! Difference quotient ≤ estimate of the local constant ≤ local bound ≤ bound on a set ≤ global bound, if
 //! these bounds exist, for operations, layers and models.
 
+use super::support::cases;
 use emmy::lipschitz::{Domain, Lower, Lp, Upper, bound, jacobian_norm, local, quotient};
 use emmy::{Tape, Tensor, Var, init};
 
@@ -25,13 +26,8 @@ impl Subject<'_> {
     }
 
     /// All inequalities at some random points; sizes differ by point.
-    pub fn check(&self, seeds: std::ops::Range<u64>) {
-        // More cases on request: `EMMY_LIPSCHITZ_CASES=100 cargo test --test lipschitz` has 100 times as
-        // many.
-        let more = std::env::var("EMMY_LIPSCHITZ_CASES").ok();
-        let times = more.and_then(|n| n.parse::<u64>().ok()).unwrap_or(1);
-        let count = (seeds.end - seeds.start) * times;
-        for seed in seeds.start..seeds.start + count {
+    pub fn check(&self, count: u64) {
+        for seed in cases(count) {
             let rng = &mut init::rng(seed);
             let spread = [0.1, 1.0, 4.0][seed as usize % 3];
             let x = init::normal(&self.shape[..], spread, rng);
@@ -249,6 +245,6 @@ fn of_operations() {
             f: &f,
             has,
         };
-        subject.check(0..6);
+        subject.check(6);
     }
 }

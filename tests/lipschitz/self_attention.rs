@@ -1,7 +1,7 @@
 //! "The Lipschitz Constant of Self-Attention" (Kim, Papamakarios and Mnih, ICML 2021): its theorems,
 //! including those that do not hold as printed (E2, E3, E13, E14).
 
-use super::support::{near, tokens};
+use super::support::{cases, near, tokens};
 use emmy::autodiff::jacobian;
 use emmy::lipschitz::{
     Domain, Lp, Objective, Search, bound, invert, iterate, jacobian_norm, quotient,
@@ -66,7 +66,7 @@ fn the_jacobian_of_dot_product_attention() {
     if let Some(key) = &mut f.key {
         key.weight.fill(0.6);
     }
-    for seed in 0..20 {
+    for seed in cases(20) {
         let x = tokens(n, 1, seed);
         let tape = Tape::new();
         let v = tape.var(x.clone().into_shared());
@@ -171,7 +171,7 @@ fn weights_that_are_not_zero_may_still_give_a_linear_map() {
 /// Theorem 3.2 in both norms, with and without masks: no Jacobian and no quotient exceeds the bound.
 #[test]
 fn l2_attention_with_tied_weights_is_lipschitz() {
-    for seed in 0..30u64 {
+    for seed in cases(30) {
         let (n, d, heads) = (
             1 + seed as usize % 5,
             2 + 2 * (seed as usize % 2),

@@ -397,3 +397,26 @@ fn a_figure_and_a_table_of_layers_are_made_on_request() {
         assert!(folder.path().join(path).exists());
     }
 }
+
+/// In "aabb aabb ..", a character follows from the two before it, and not from one. So the first predictions
+/// of a window fail for half of the windows. With a stride below the context, only the first window has them.
+#[test]
+fn a_stride_gives_predictions_something_to_see() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("pairs"), "aabb".repeat(200)).unwrap();
+    let accuracy = |more: &[&str]| {
+        let args = "--text pairs --context 7 --steps 300 --eval-interval 100 --lr 1e-2";
+        let args: Vec<&str> = args.split(' ').chain(more.iter().copied()).collect();
+        let (lines, _) = run(&folder, &args);
+        let last = lines.last().unwrap();
+        ["val_accuracy", "val_loss"].map(|key| last[key].as_f64().unwrap())
+    };
+    let without = accuracy(&[]);
+    assert_eq!(accuracy(&["--stride", "7"]), without);
+    let [predicted, loss] = accuracy(&["--stride", "3"]);
+    assert!(without[0] < 0.97, "{without:?}");
+    assert!(
+        predicted > 0.98 && loss < 0.5 * without[1],
+        "{predicted} {loss}, {without:?}"
+    );
+}

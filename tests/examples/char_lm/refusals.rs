@@ -54,6 +54,11 @@ fn wrong_input_is_refused_with_a_reason() {
             "validation text: expected more characters than the context, 23, found 23",
         ),
         (&["--context", "0"], "--context"),
+        (&["--stride", "0"], "--stride"),
+        (
+            &["--stride", "9"],
+            "--stride: expected at most the context, 8, found 9",
+        ),
         (&["--top-k", "0"], "--top-k"),
         (&["--temperature", "-0.5"], "not a finite number from 0 up"),
         (&["--temperature", "nan"], "not a finite number from 0 up"),
