@@ -148,8 +148,8 @@ pub struct Cli {
 const NOTES: &str = "\
 Losses are in nats per character. At the end the model of the best evaluation (the smallest validation loss)
 is evaluated on all of the validation text and of the test text, if there is one, in windows that do not
-overlap (see --stride), and on equally many windows of the training text. It then writes 300 characters. A transformer that
-has filled its context continues from the last half of it.
+overlap (see --stride), and on equally many windows of the training text. It then writes 300 characters. A
+transformer that has filled its context continues from the last half of it.
 
 The training is nanoGPT's recipe for a laptop: AdamW with beta2 0.99, weight decay 0.1 of matrices only,
 gradients clipped at a norm of 1.
