@@ -4,10 +4,11 @@
 use crate::model::CharModel;
 use emmy::data::text::{Symbol, Text};
 use emmy::lipschitz::{Lower, Objective, Search, local};
+use emmy::ndarray::ArrayView1;
 use emmy::nn::{CertifiedLanguageModel, Pass};
-use emmy::{Real, Result, Tape, Tensor};
+use emmy::train::NextSymbol;
+use emmy::{Real, Result, Tape, Tensor, Var};
 use serde::Serialize;
-use std::ops::Range;
 
 /// The number of windows of the validation text at which the Jacobian is computed, and the characters per
 /// window.
@@ -29,102 +30,47 @@ pub struct Predictions {
     pub margins: Vec<f64>,
 }
 
-/// The windows in which characters are predicted.
-#[derive(Debug, Clone, Copy)]
-pub struct Reading {
-    /// The characters per window.
-    pub context: usize,
-    /// The distance between the first characters of two windows. Each window but the first predicts its last
-    /// `stride` characters, from the others and each other.
-    pub stride: usize,
-    /// The windows per pass.
-    pub batch: usize,
-}
-
 impl Predictions {
-    /// # Panics
-    /// If the part has less than two characters, or the stride is not from 1 to the context.
-    pub fn of<F: Real>(model: &CharModel<F>, part: &[Symbol], reading: Reading) -> Self {
-        let Reading {
-            context,
-            stride,
-            batch,
-        } = reading;
-        assert!(
-            (1..=context).contains(&stride) && part.len() > 1,
-            "{reading:?} of a part with {} characters",
-            part.len()
-        );
-        let count = part.len() - 1;
-        let mut found = Self {
-            margins: Vec::with_capacity(count),
-            ..Self::default()
-        };
-        let whole = match count.checked_sub(context) {
-            Some(rest) => rest / stride + 1,
-            None => 0,
-        };
-        for first in (0..whole).step_by(batch) {
-            let windows = first..whole.min(first + batch);
-            found.add(model, part, windows, reading);
-        }
-        let covered = match whole {
-            0 => 0,
-            _ => (whole - 1) * stride + context,
-        };
-        if covered < count {
-            found.add(model, part, whole..whole + 1, reading);
-        }
-        found.loss /= count as f64;
-        found.accuracy /= count as f64;
-        found.margins.sort_by(f64::total_cmp);
-        found
-    }
-
-    /// Adds the sums of windows of equal length.
-    fn add<F: Real>(
-        &mut self,
+    /// None if the part has less than two characters.
+    pub fn of<F: Real, L>(
+        task: &NextSymbol<'_, L>,
         model: &CharModel<F>,
         part: &[Symbol],
-        windows: Range<usize>,
-        reading: Reading,
-    ) {
-        let Reading {
-            context, stride, ..
-        } = reading;
-        let starts: Vec<usize> = windows.map(|window| window * stride).collect();
-        let length = context.min(part.len() - 1 - starts[0]);
-        let read: Vec<usize> = (starts.iter())
-            .flat_map(|&start| &part[start..start + length])
-            .map(|&symbol| usize::from(symbol))
-            .collect();
-        let tape = Tape::new();
-        let logits = model.forward(&Pass::eval(&tape, model), &read, starts.len());
-        let logits = logits.value();
-        for (window, &start) in logits.outer_iter().zip(&starts) {
-            let seen = match start {
-                0 => 0,
-                _ => context - stride,
-            };
-            let rows = window.outer_iter().zip(&part[start + 1..]);
-            for (row, &next) in rows.skip(seen) {
-                let mut best = [(usize::MAX, f64::NEG_INFINITY); 2];
-                for (k, z) in row.iter().enumerate() {
-                    let z = z.as_f64();
-                    if z > best[0].1 {
-                        best = [(k, z), best[0]];
-                    } else if z > best[1].1 {
-                        best[1] = (k, z);
-                    }
-                }
-                let [(predicted, most), (_, second)] = best;
-                let sum: f64 = row.iter().map(|z| (z.as_f64() - most).exp()).sum();
-                let next = usize::from(next);
-                self.loss += sum.ln() - (row[next].as_f64() - most);
-                self.accuracy += f64::from(u8::from(predicted == next));
-                self.margins.push(most - second);
+        stride: usize,
+    ) -> Option<Self>
+    where
+        L: for<'t> Fn(&CharModel<F>, &Pass<'t, '_, F>, &[usize], usize) -> Var<'t, F>,
+    {
+        if part.len() < 2 {
+            return None;
+        }
+        let mut found = Self::default();
+        task.predictions(model, part, stride, |logits, next| {
+            found.add(logits, usize::from(next));
+        });
+        let count = found.margins.len() as f64;
+        found.loss /= count;
+        found.accuracy /= count;
+        found.margins.sort_by(f64::total_cmp);
+        Some(found)
+    }
+
+    /// Adds a prediction to the sums.
+    fn add<F: Real>(&mut self, logits: ArrayView1<'_, F>, next: usize) {
+        let mut best = [(usize::MAX, f64::NEG_INFINITY); 2];
+        for (k, z) in logits.iter().enumerate() {
+            let z = z.as_f64();
+            if z > best[0].1 {
+                best = [(k, z), best[0]];
+            } else if z > best[1].1 {
+                best[1] = (k, z);
             }
         }
+        let [(predicted, most), (_, second)] = best;
+        let sum: f64 = logits.iter().map(|z| (z.as_f64() - most).exp()).sum();
+        self.loss += sum.ln() - (logits[next].as_f64() - most);
+        self.accuracy += f64::from(u8::from(predicted == next));
+        self.margins.push(most - second);
     }
 }
 

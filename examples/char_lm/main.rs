@@ -15,7 +15,7 @@ mod outcome;
 mod sample;
 mod watch;
 
-use certify::{Certificate, Predictions, Reading};
+use certify::{Certificate, Predictions};
 use cli::Cli;
 use emmy::data::text::{Symbol, Text};
 use emmy::nn::{Module, Pass};
@@ -112,15 +112,8 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     steps.say("evaluating on the whole text");
     let (mut best, history) = (trainer.best_model(), trainer.history());
     let found = history.best().filter(|_| stopped.is_none());
-    let predicted = |part: &[Symbol]| {
-        let is_there = found.is_some() && part.len() > 1;
-        let reading = Reading {
-            context: cli.context,
-            stride: cli.stride(),
-            batch: cli.batch,
-        };
-        is_there.then(|| Predictions::of(&best, part, reading))
-    };
+    let predicted =
+        |part: &[Symbol]| found.and_then(|_| Predictions::of(&task, &best, part, cli.stride()));
     let [on_validation, on_test] = [&text.validation, &text.test].map(|part| predicted(part));
     let certificate = match (&mut best, &on_validation) {
         (CharModel::Certified(net), Some(predicted)) => {

@@ -2,11 +2,12 @@
 
 use super::{Loss, Metrics, Task};
 use crate::autodiff::{Tape, Var};
-use crate::data::text::{Symbol, Text, Windows};
+use crate::data::text::{Symbol, Text, Window, Windows};
 use crate::error::{Error, Result};
 use crate::init;
 use crate::nn::{Module, Pass};
 use crate::real::Real;
+use ndarray::ArrayView1;
 
 /// The symbol that follows each symbol of a text, given those before it in a window.
 ///
@@ -103,21 +104,9 @@ impl<'a, L> NextSymbol<'a, L> {
         self.train.context()
     }
 
-    /// The mean loss of a part of the text over all its windows, which do not overlap, and over the remainder
-    /// after them. Each symbol except the first is predicted once, from the symbols before it in its window.
-    ///
-    /// # Panics
-    /// If the part has less than two symbols.
-    #[track_caller]
-    pub fn whole_loss<F: Real, M: Module<F>>(&self, model: &M, part: &[Symbol]) -> f64
-    where
-        L: for<'t> Fn(&M, &Pass<'t, '_, F>, &[usize], usize) -> Var<'t, F>,
-    {
-        self.mean_loss(model, part, usize::MAX)
-    }
-
-    /// As [`whole_loss`](Self::whole_loss), over up to `most` windows spread evenly over the part; the
-    /// remainder belongs to the whole.
+    /// The mean loss of a part of the text over up to `most` windows, which do not overlap and are spread
+    /// evenly over the part. If these are all, then also over what remains after them: each symbol except the
+    /// first is predicted once, from the symbols before it in its window.
     ///
     /// # Panics
     /// If the part has less than two symbols, or `most` is 0.
@@ -132,7 +121,7 @@ impl<'a, L> NextSymbol<'a, L> {
             "NextSymbol: a loss over {} symbols, {most} windows: nothing is predicted",
             part.len()
         );
-        let whole = (part.len() - 1) / context;
+        let all = Window::covering(part.len(), context, context);
         let starts = match Windows::new("part", part.len(), context) {
             Ok(windows) => windows.spread(most),
             // A shorter part is one window, shorter than the others.
@@ -151,14 +140,45 @@ impl<'a, L> NextSymbol<'a, L> {
         for starts in starts.chunks(self.batch) {
             add(starts, context);
         }
-        if most >= whole {
-            let start = whole * context;
-            let left = part.len() - 1 - start;
-            if left > 0 {
-                add(&[start], left);
-            }
+        if let Some(last) = all.get(starts.len())
+            && last.length < context
+        {
+            add(&[last.start], last.length);
         }
         sum / count as f64
+    }
+
+    /// Calls `see` for each symbol of a part except the first, in order, with the logits of its prediction.
+    /// Its window is among those of [`Window::covering`] with this `stride`.
+    ///
+    /// # Panics
+    /// If the part has no symbol, or the stride is not from 1 to the context.
+    #[track_caller]
+    pub fn predictions<F: Real, M: Module<F>>(
+        &self,
+        model: &M,
+        part: &[Symbol],
+        stride: usize,
+        mut see: impl FnMut(ArrayView1<'_, F>, Symbol),
+    ) where
+        L: for<'t> Fn(&M, &Pass<'t, '_, F>, &[usize], usize) -> Var<'t, F>,
+    {
+        let windows = Window::covering(part.len(), self.train.context(), stride);
+        let equal = windows.chunk_by(|a, b| a.length == b.length);
+        for windows in equal.flat_map(|run| run.chunks(self.batch)) {
+            let tape = Tape::new();
+            let pass = Pass::eval(&tape, model);
+            let starts: Vec<usize> = windows.iter().map(|window| window.start).collect();
+            let logits = self.logits(model, &pass, part, &starts, windows[0].length);
+            let logits = logits.value();
+            for (window, logits) in windows.iter().zip(logits.outer_iter()) {
+                let next = &part[window.start + 1..];
+                for (logits, &next) in logits.outer_iter().zip(next).skip(window.seen) {
+                    let logits = logits.into_dimensionality();
+                    see(logits.expect("sequences, length, symbols"), next);
+                }
+            }
+        }
     }
 
     /// The mean cross-entropy of the next symbol, over all symbols of windows of a part.
@@ -173,18 +193,34 @@ impl<'a, L> NextSymbol<'a, L> {
     where
         L: for<'u> Fn(&M, &Pass<'u, '_, F>, &[usize], usize) -> Var<'u, F>,
     {
-        let read = |shift: usize| -> Vec<usize> {
-            let windows = starts.iter().flat_map(|start| {
-                let first = start + shift;
-                &part[first..first + length]
-            });
-            windows.map(|&symbol| usize::from(symbol)).collect()
-        };
-        let logits = (self.forward)(model, pass, &read(0), starts.len());
+        let logits = self.logits(model, pass, part, starts, length);
         let rows = starts.len() * length;
         let logits = logits.reshape(&[rows, logits.len() / rows]);
-        logits.cross_entropy(&read(1), None)
+        logits.cross_entropy(&read(part, starts, 1, length), None)
     }
+
+    /// The logits of windows of a part, `[starts, length, symbols]`.
+    fn logits<'t, F: Real, M>(
+        &self,
+        model: &M,
+        pass: &Pass<'t, '_, F>,
+        part: &[Symbol],
+        starts: &[usize],
+        length: usize,
+    ) -> Var<'t, F>
+    where
+        L: for<'u> Fn(&M, &Pass<'u, '_, F>, &[usize], usize) -> Var<'u, F>,
+    {
+        (self.forward)(model, pass, &read(part, starts, 0, length), starts.len())
+    }
+}
+
+/// The symbols of windows, one window after the other, each `shift` symbols further on.
+fn read(part: &[Symbol], starts: &[usize], shift: usize, length: usize) -> Vec<usize> {
+    let windows = starts
+        .iter()
+        .flat_map(|start| &part[start + shift..][..length]);
+    windows.map(|&symbol| usize::from(symbol)).collect()
 }
 
 impl<F: Real, M: Module<F>, L> Task<F, M> for NextSymbol<'_, L>
@@ -253,13 +289,13 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_loss_predicts_each_symbol_but_the_first_once() {
+    fn all_windows_predict_each_symbol_but_the_first_once() {
         let text = text();
         let net: Bigrams = Embedding::new(3, 3, &mut init::rng(0));
         for context in 1..8 {
             let task = NextSymbol::new(&text, context, 2, bigrams).unwrap();
             for part in [&text.train, &text.validation, &text.test] {
-                let found = task.whole_loss(&net, part);
+                let found = task.mean_loss(&net, part, usize::MAX);
                 let expected = by_hand(&net, &pairs(part));
                 assert!((found - expected).abs() < 1e-12, "{context}");
             }
@@ -306,9 +342,51 @@ mod tests {
                 |net: &LanguageModel<f64>, pass, symbols, n| net.forward(pass, symbols, n),
             );
             let task = task.unwrap();
-            task.whole_loss(&net, &text.validation)
+            task.mean_loss(&net, &text.validation, usize::MAX)
         };
         assert!((loss(1) - loss(7)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_prediction_sees_its_window_up_to_itself() {
+        let text = text();
+        let config = LanguageConfig::gpt(3, 4, 1, 1, 4);
+        let net = LanguageModel::<f64>::new(config, 0).unwrap();
+        let forward = |net: &LanguageModel<f64>, pass: &Pass<'_, '_, f64>, symbols: &[usize]| {
+            net.forward(pass, symbols, 1).value()
+        };
+        for (part, stride, batch) in [
+            (&text.validation, 4, 2),
+            (&text.validation, 3, 2),
+            (&text.validation, 1, 3),
+            (&text.test, 2, 1),
+        ] {
+            let task = NextSymbol::new(
+                &text,
+                4,
+                batch,
+                |net: &LanguageModel<f64>, pass, symbols, n| net.forward(pass, symbols, n),
+            );
+            let task = task.unwrap();
+            let mut found = Vec::new();
+            task.predictions(&net, part, stride, |logits, next| {
+                found.push((logits.to_vec(), next));
+            });
+            assert_eq!(found.len(), part.len() - 1);
+            for (at, (logits, next)) in found.into_iter().enumerate() {
+                // The first window that has the symbol.
+                let first = at.saturating_sub(3).div_ceil(stride) * stride;
+                let seen = part[first..=at].iter().map(|&s| usize::from(s));
+                let seen: Vec<usize> = seen.collect();
+                let tape = Tape::new();
+                let expected = forward(&net, &Pass::eval(&tape, &net), &seen);
+                for (k, z) in logits.into_iter().enumerate() {
+                    let expected = expected[[0, at - first, k]];
+                    assert!((z - expected).abs() < 1e-12, "{stride}, {at}");
+                }
+                assert_eq!(next, part[at + 1]);
+            }
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ mod windows;
 pub use book::book;
 pub use files::{from_file, tiny_shakespeare};
 pub use penn::penn_treebank;
-pub use windows::Windows;
+pub use windows::{Window, Windows};
 
 use crate::error::{Error, Result};
 use std::collections::BTreeSet;

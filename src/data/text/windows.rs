@@ -10,9 +10,8 @@ use rand::RngExt;
 /// use emmy::data::text::Windows;
 /// let windows = Windows::new("text", 11, 4)?;
 /// assert_eq!(windows.starts(), 7);
-/// // Side by side, the two whole windows predict the symbols 1 to 8; 9 and 10 remain.
+/// // Side by side, the two whole windows predict the symbols 1 to 8.
 /// assert_eq!(windows.spread(10), [0, 4]);
-/// assert_eq!(windows.remainder(), Some((8, 2)));
 /// # Ok::<(), emmy::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +53,7 @@ impl Windows {
         (0..count).map(draw).collect()
     }
 
-    /// The number of whole windows that lie side by side from the beginning: together they predict each
-    /// symbol but the first and those of the [`remainder`](Self::remainder) once.
+    /// The number of whole windows that lie side by side from the beginning.
     pub fn side_by_side(&self) -> usize {
         (self.length - 1) / self.context
     }
@@ -68,12 +66,55 @@ impl Windows {
         let place = |k: usize| (k as u128 * all as u128 / count as u128) as usize;
         (0..count).map(|k| place(k) * self.context).collect()
     }
+}
 
-    /// Start and length of what is left behind the windows side by side, if anything is.
-    pub fn remainder(&self) -> Option<(usize, usize)> {
-        let start = self.side_by_side() * self.context;
-        let left = self.length - 1 - start;
-        (left > 0).then_some((start, left))
+/// A window, and which of its symbols have a successor that is predicted in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The place of its first symbol.
+    pub start: usize,
+    /// The number of its symbols.
+    pub length: usize,
+    /// The successors of this many first symbols are predicted in the window before.
+    pub seen: usize,
+}
+
+impl Window {
+    /// Windows that together predict each symbol of a text of `length` symbols once, except the first. They
+    /// have `context` symbols and begin `stride` symbols after one another; the last one may be shorter. In
+    /// each window but the first, a prediction sees the symbol itself and at least `context` − `stride`
+    /// symbols before it.
+    ///
+    /// ```
+    /// use emmy::data::text::Window;
+    /// let places = |stride| -> Vec<_> {
+    ///     let windows = Window::covering(11, 4, stride).into_iter();
+    ///     windows.map(|w| (w.start, w.length, w.seen)).collect()
+    /// };
+    /// assert_eq!(places(4), [(0, 4, 0), (4, 4, 0), (8, 2, 0)]);
+    /// assert_eq!(places(3), [(0, 4, 0), (3, 4, 1), (6, 4, 1)]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the stride is not from 1 to the context, or the text has no symbol.
+    #[track_caller]
+    pub fn covering(length: usize, context: usize, stride: usize) -> Vec<Self> {
+        assert!(
+            (1..=context).contains(&stride) && length > 0,
+            "Window: {length} symbols, a context of {context}, a stride of {stride}"
+        );
+        let mut windows = Vec::new();
+        let (mut start, mut predicted) = (0, 0);
+        while predicted < length - 1 {
+            let window = Self {
+                start,
+                length: context.min(length - 1 - start),
+                seen: predicted - start,
+            };
+            windows.push(window);
+            (start, predicted) = (start + stride, start + window.length);
+        }
+        windows
     }
 }
 
@@ -83,19 +124,35 @@ mod tests {
     use crate::init;
 
     #[test]
-    fn windows_side_by_side_predict_each_symbol_but_the_first_once() {
+    fn windows_cover_each_symbol_but_the_first_once() {
+        for length in 1..30 {
+            for context in 1..length + 2 {
+                for stride in 1..=context {
+                    let windows = Window::covering(length, context, stride);
+                    let predicted = windows
+                        .iter()
+                        .flat_map(|w| w.start + w.seen..w.start + w.length);
+                    assert!(predicted.eq(0..length - 1), "{length}, {context}, {stride}");
+                    for (k, w) in windows.iter().enumerate() {
+                        assert_eq!(w.start, k * stride);
+                        assert_eq!(w.seen, if k == 0 { 0 } else { context - stride });
+                        assert!(w.length == context || k + 1 == windows.len());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn windows_side_by_side_are_spread_evenly() {
         for length in 2..40 {
             for context in 1..length {
                 let windows = Windows::new("text", length, context).unwrap();
                 let whole = windows.spread(usize::MAX);
-                let mut predicted: Vec<usize> = (whole.iter())
-                    .flat_map(|start| start + 1..=start + context)
-                    .collect();
-                if let Some((start, left)) = windows.remainder() {
-                    assert!(left < context);
-                    predicted.extend(start + 1..=start + left);
-                }
-                assert!(predicted.into_iter().eq(1..length), "{length}, {context}");
+                let covering = Window::covering(length, context, context);
+                let covering = covering.iter().filter(|w| w.length == context);
+                assert!(covering.map(|w| w.start).eq(whole.iter().copied()));
+                assert_eq!(whole.len(), windows.side_by_side());
                 for count in 1..=whole.len() {
                     let some = windows.spread(count);
                     assert_eq!(some.len(), count);
