@@ -9,6 +9,7 @@
 mod audit;
 mod drawing;
 mod models;
+mod nets;
 #[path = "../support/mod.rs"]
 mod support;
 mod training;

@@ -1,6 +1,6 @@
 //! Steps of a training, and δ and c at these steps.
 
-use crate::models::Net;
+use crate::nets::Net;
 use clap::ValueEnum;
 use emmy::nn::Pass;
 use emmy::optim::{Algorithm, Clip, Optimizer};

@@ -1,23 +1,8 @@
 //! Tools that several tests use.
 
-use emmy::ndarray::{Array1, Array2, Axis, Ix2};
+pub use crate::cases::{cases, near};
+use emmy::ndarray::{Array1, Array2, ArrayView1, Axis, Ix2};
 use emmy::{Tape, Tensor, Var, autodiff::grad, init, linalg};
-use std::ops::Range;
-
-/// The numbers of the cases of a test. `EMMY_COLLAPSE_CASES=100 cargo test --test collapse` runs 100 times as
-/// many.
-pub fn cases(count: u64) -> Range<u64> {
-    let more = std::env::var("EMMY_COLLAPSE_CASES").ok();
-    0..count * more.and_then(|n| n.parse::<u64>().ok()).unwrap_or(1)
-}
-
-#[track_caller]
-pub fn near(x: f64, y: f64, tolerance: f64) {
-    assert!(
-        (x - y).abs() <= tolerance * y.abs().max(1e-300),
-        "{x} and {y}"
-    );
-}
 
 /// Two matrices agree to the given part of the largest entry.
 #[track_caller]
@@ -100,4 +85,10 @@ pub fn eigenvalues(x: &Array2<f64>) -> Array1<f64> {
 /// A random orthogonal matrix.
 pub fn rotation(n: usize, seed: u64) -> Array2<f64> {
     linalg::qr(rows(n, n, 1.0, seed).view()).0
+}
+
+/// ⟨a, b⟩ / (‖a‖ ‖b‖), and 0 if one of them is 0.
+pub fn cosine(a: ArrayView1<'_, f64>, b: ArrayView1<'_, f64>) -> f64 {
+    let size = (a.dot(&a) * b.dot(&b)).sqrt();
+    if size == 0.0 { 0.0 } else { a.dot(&b) / size }
 }

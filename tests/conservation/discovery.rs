@@ -1,6 +1,7 @@
 //! The search for laws: the laws found in the small models hold, and there are no others.
 
-use crate::models::{MODELS, Net, Options};
+use crate::models::{MODELS, Options};
+use crate::nets::Net;
 use crate::training::{How, Rule, train};
 use emmy::init;
 use emmy::nn::{Activation, Mlp, Module, Trace, discover};

@@ -21,6 +21,8 @@ mod means;
 #[allow(dead_code, reason = "the example shows more of them")]
 #[path = "../../examples/laws/models.rs"]
 mod models;
+#[path = "../../examples/laws/nets.rs"]
+mod nets;
 mod networks;
 mod normalisation;
 mod plain;

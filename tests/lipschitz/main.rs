@@ -1,5 +1,7 @@
 //! Lipschitz constants: no bound is exceeded, and the theorems of two papers.
 
+#[path = "../cases/mod.rs"]
+mod cases;
 mod certified;
 mod layers;
 mod normalization;
