@@ -2,15 +2,16 @@
 //! operating system costs more at its first use than many kernels do. So the buffers that a tape drops are
 //! kept here, by length, and handed out again.
 //!
-//! A pool belongs to a thread; the thread that runs a tape takes buffers from it and gives them back.
+//! All threads share the pools. A kernel takes buffers on the threads that share its work, and the thread that
+//! runs the tape gives them back; pools per thread would therefore grow on one thread and stay empty on others.
 
 use super::Tensor;
 use crate::real::Real;
 use ndarray::{Array, Array1, Dimension, IntoDimension, s};
 use std::any::Any;
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
+use std::sync::Mutex;
 
 /// Bytes of a cache line. Loading a vector register of this width touches two lines unless its address is a
 /// multiple of it.
@@ -37,11 +38,31 @@ impl<F> Default for Pool<F> {
     }
 }
 
-thread_local! {
-    /// The pools of a thread, one per type of numbers that it has used. A pool is found by its type, so that
-    /// the scalar trait needs no code for memory.
-    static POOLS: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+impl<F> Pool<F> {
+    /// Keeps a buffer. A pool that would exceed [`MOST`] is emptied before.
+    fn give(&mut self, data: Vec<F>) {
+        let bytes = size_of::<F>() * data.len();
+        if bytes > MOST / 4 {
+            return;
+        }
+        if self.bytes + bytes > MOST {
+            *self = Self::default();
+        }
+        self.bytes += bytes;
+        self.free.entry(data.len()).or_default().push(data);
+    }
+
+    /// A kept buffer of this length.
+    fn take(&mut self, len: usize) -> Option<Vec<F>> {
+        let buffer = self.free.get_mut(&len)?.pop()?;
+        self.bytes -= size_of::<F>() * len;
+        Some(buffer)
+    }
 }
+
+/// The pools, one per type of numbers that was used. A pool is found by its type, so that the scalar trait
+/// needs no code for memory.
+static POOLS: Mutex<Vec<Box<dyn Any + Send>>> = Mutex::new(Vec::new());
 
 /// A buffer of zeros.
 pub fn zeros<F: Real>(len: usize) -> Buffer<F> {
@@ -75,7 +96,7 @@ fn fetch<F: Real>(len: usize) -> (Buffer<F>, bool) {
         return (vec![F::zero(); len].into(), false);
     }
     let room = room::<F>();
-    let taken = take(len + room);
+    let taken = with_pool(|pool| pool.take(len + room));
     let used = taken.is_some();
     let data = taken.unwrap_or_else(|| vec![F::zero(); len + room]);
     let start = data.as_ptr().align_offset(ALIGN).min(room);
@@ -96,17 +117,9 @@ pub fn recycle<F: Real>(x: Tensor<F>) {
 /// Keeps the memory of a buffer of `len` elements. Memory of another length than `fetch` allocates is not
 /// kept: it would never be asked for.
 fn give<F: Real>(data: Vec<F>, len: usize) {
-    let bytes = size_of::<F>() * data.len();
-    if len < SMALL || data.len() != len + room::<F>() || bytes > MOST / 4 {
-        return;
+    if len >= SMALL && data.len() == len + room::<F>() {
+        with_pool(|pool| pool.give(data));
     }
-    with_pool(|pool| {
-        if pool.bytes + bytes > MOST {
-            *pool = Pool::default();
-        }
-        pool.bytes += bytes;
-        pool.free.entry(data.len()).or_default().push(data);
-    });
 }
 
 /// Extra elements, so that a buffer can begin at a multiple of [`ALIGN`] wherever the allocator puts it.
@@ -114,35 +127,16 @@ fn room<F>() -> usize {
     ALIGN / size_of::<F>()
 }
 
-/// Frees all buffers in the pools of this thread.
-pub fn clear() {
-    POOLS.take();
-}
-
-fn take<F: Real>(len: usize) -> Option<Vec<F>> {
-    if len < SMALL {
-        return None;
-    }
-    with_pool(|pool: &mut Pool<F>| {
-        let buffer = pool.free.get_mut(&len)?.pop()?;
-        pool.bytes -= size_of::<F>() * len;
-        Some(buffer)
-    })
-    .flatten()
-}
-
-/// `None` while the thread ends and its pools are gone.
-fn with_pool<F: Real, R>(f: impl FnOnce(&mut Pool<F>) -> R) -> Option<R> {
-    let run = |pools: &RefCell<Vec<Box<dyn Any>>>| {
-        let mut pools = pools.borrow_mut();
-        let found = pools.iter().position(|pool| pool.is::<Pool<F>>());
-        let place = found.unwrap_or_else(|| {
-            pools.push(Box::new(Pool::<F>::default()));
-            pools.len() - 1
-        });
-        f(pools[place].downcast_mut().expect("a pool of this type"))
-    };
-    POOLS.try_with(run).ok()
+fn with_pool<F: Real, R>(f: impl FnOnce(&mut Pool<F>) -> R) -> R {
+    let mut pools = POOLS
+        .lock()
+        .expect("no thread panics while it holds the pools");
+    let found = pools.iter().position(|pool| pool.is::<Pool<F>>());
+    let place = found.unwrap_or_else(|| {
+        pools.push(Box::new(Pool::<F>::default()));
+        pools.len() - 1
+    });
+    f(pools[place].downcast_mut().expect("a pool of this type"))
 }
 
 /// Numbers that give their memory back when they are dropped; kernels write to them and return them.
@@ -237,33 +231,46 @@ mod tests {
     use super::*;
     use crate::tensor::tensor;
 
+    // Lengths that no other test uses, since all threads share the pools.
+
     #[test]
     fn what_is_given_back_comes_again() {
-        clear();
-        let x = scratch::<f32>(4096).into_tensor(&[64, 64]);
+        let x = scratch::<f32>(4177).into_tensor(&[4177]);
         let place = x.as_ptr();
         let shared = x.clone();
         recycle(x);
-        let other = zeros::<f32>(4096);
+        let other = zeros::<f32>(4177);
         assert_ne!(other.as_ptr(), place, "it was still shared");
         recycle(shared);
-        let again = zeros::<f32>(4096);
+        let again = zeros::<f32>(4177);
         assert_eq!(again.as_ptr(), place);
         assert!(again.iter().all(|&x| x == 0.0));
         // Another type has another pool.
         drop(again);
-        let double = zeros::<f64>(4096);
+        let double = zeros::<f64>(4177);
         assert_ne!(double.as_ptr().cast(), place);
-        assert_eq!(scratch::<f32>(4096).as_ptr(), place);
-        clear();
+        assert_eq!(scratch::<f32>(4177).as_ptr(), place);
+    }
+
+    #[test]
+    fn what_another_thread_took_comes_again_here() {
+        for _ in 0..100 {
+            let thread = std::thread::spawn(|| scratch::<f32>(4283));
+            drop(thread.join().expect("it takes a buffer"));
+        }
+        let kept = with_pool(|pool: &mut Pool<f32>| pool.free[&(4283 + room::<f32>())].len());
+        assert_eq!(kept, 1);
     }
 
     #[test]
     fn what_came_from_elsewhere_is_not_kept() {
-        clear();
-        recycle(tensor(&[64, 64], vec![7.0_f32; 4096]));
-        drop(Buffer::from(vec![7.0_f32; 4096]));
-        assert_eq!(with_pool(|pool: &mut Pool<f32>| pool.bytes), Some(0));
+        recycle(tensor(&[4391], vec![7.0_f32; 4391]));
+        drop(Buffer::from(vec![7.0_f32; 4391]));
+        let kept = |pool: &mut Pool<f32>| {
+            let lengths = [4391, 4391 + room::<f32>()];
+            lengths.iter().any(|len| pool.free.contains_key(len))
+        };
+        assert!(!with_pool(kept));
     }
 
     #[test]
@@ -286,14 +293,14 @@ mod tests {
 
     #[test]
     fn a_pool_has_a_bound() {
-        clear();
-        let len = MOST / 4 / size_of::<f64>() - room::<f64>();
+        let mut pool = Pool::<f64>::default();
+        let len = MOST / 4 / size_of::<f64>();
         for _ in 0..20 {
-            give(vec![0.0_f64; len + room::<f64>()], len);
+            pool.give(vec![0.0; len]);
         }
-        assert!(with_pool(|pool: &mut Pool<f64>| pool.bytes).unwrap() <= MOST);
-        clear();
-        give(vec![0.0_f64; len + 1 + room::<f64>()], len + 1);
-        assert_eq!(with_pool(|pool: &mut Pool<f64>| pool.bytes), Some(0));
+        assert!(pool.bytes <= MOST && pool.take(len).is_some());
+        let mut pool = Pool::<f64>::default();
+        pool.give(vec![0.0; len + 1]);
+        assert_eq!(pool.bytes, 0);
     }
 }
