@@ -5,7 +5,7 @@ use crate::model::CharModel;
 use emmy::data::text::{Symbol, Text};
 use emmy::lipschitz::{Lower, Objective, Search, local};
 use emmy::ndarray::ArrayView1;
-use emmy::nn::{CertifiedLanguageModel, Pass};
+use emmy::nn::{CertifiedEnsemble, Pass};
 use emmy::train::NextSymbol;
 use emmy::{Real, Result, Tape, Tensor, Var};
 use serde::Serialize;
@@ -84,7 +84,7 @@ pub struct Certificate {
     pub lipschitz_lower: f64,
     /// The largest norm of the Jacobian at these windows.
     pub lipschitz_at_text: f64,
-    /// K, the factor of the table.
+    /// K, the factor of the table; the mean over the members.
     pub embedded_scale: f64,
     /// The mean distance between the vectors of two characters.
     pub embedded_distance: f64,
@@ -96,15 +96,17 @@ pub struct Certificate {
 impl Certificate {
     /// # Errors
     /// If a weight is not a finite number.
-    pub fn of<F: Real>(
-        net: &CertifiedLanguageModel<F>,
-        text: &Text,
-        margins: &[f64],
-    ) -> Result<Self> {
-        let upper = net.certificate(net.config.context)?.get();
+    pub fn of<F: Real>(net: &CertifiedEnsemble<F>, text: &Text, margins: &[f64]) -> Result<Self> {
+        let upper = net.certificate(net.config().context)?.get();
         let part = &text.validation;
-        let length = LENGTH.min(net.config.context).min(part.len());
-        let scale = net.scale[[0]].as_f64();
+        let length = LENGTH.min(net.config().context).min(part.len());
+        let factors = net.members.iter().map(|member| member.scale[[0]].as_f64());
+        let scale = factors.sum::<f64>() / net.members.len() as f64;
+        let embedded = |symbols: &[usize], sequences| {
+            let tape = Tape::new();
+            let pass = Pass::eval(&tape, net);
+            net.embedded(&pass, symbols, sequences).value()
+        };
         let last = part.len() - length;
         let starts: Vec<Tensor<F>> = (0..WINDOWS)
             .map(|k| {
@@ -112,8 +114,7 @@ impl Certificate {
                 let read: Vec<usize> = (part[start..start + length].iter())
                     .map(|&symbol| usize::from(symbol))
                     .collect();
-                let tape = Tape::new();
-                net.embedded(&Pass::eval(&tape, net), &read, 1).value()
+                embedded(&read, 1)
             })
             .collect();
         let at = |x: &Tensor<F>| {
@@ -131,7 +132,8 @@ impl Certificate {
             ..Search::new(Objective::Two, 0)
         };
         let found = search.from(starts, |x| net.of_embedded(&Pass::eval(x.tape(), net), x));
-        let distance = scale * mean_distance(&net.tokens.weight);
+        let symbols: Vec<usize> = (0..net.config().symbols).collect();
+        let distance = mean_distance(&embedded(&symbols, symbols.len()));
         let margin = margins.get(margins.len() / 2).copied().unwrap_or(f64::NAN);
         Ok(Self {
             lipschitz_upper: upper,
@@ -144,7 +146,7 @@ impl Certificate {
     }
 }
 
-/// The mean distance between two rows.
+/// The mean distance between two sequences.
 fn mean_distance<F: Real>(table: &Tensor<F>) -> f64 {
     let rows: Vec<Vec<f64>> = (table.outer_iter())
         .map(|row| row.iter().map(|x| x.as_f64()).collect())

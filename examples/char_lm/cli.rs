@@ -37,6 +37,11 @@ pub struct Cli {
     #[arg(long, value_name = "K", value_parser = count())]
     pub window: Option<usize>,
 
+    /// Members of the certified model: models that learn independently, and whose logits are averaged in
+    /// evaluations [default: 1]
+    #[arg(long, value_name = "M", value_parser = count())]
+    pub members: Option<usize>,
+
     /// Number of layers
     #[arg(long, value_name = "L", default_value_t = 4, value_parser = count())]
     pub layers: usize,
@@ -280,6 +285,11 @@ impl Cli {
         }
     }
 
+    /// The number of models in one.
+    pub fn members(&self) -> usize {
+        self.members.unwrap_or(1)
+    }
+
     /// The name of the kind of model.
     pub fn model_name(&self) -> String {
         let name = self
@@ -309,6 +319,11 @@ impl Cli {
             (
                 "--window",
                 self.window.is_some(),
+                self.model == Model::Certified,
+            ),
+            (
+                "--members",
+                self.members.is_some(),
                 self.model == Model::Certified,
             ),
         ] {

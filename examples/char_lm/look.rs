@@ -5,7 +5,7 @@ use crate::model::CharModel;
 use emmy::data::text::Text;
 use emmy::linalg::effective_rank;
 use emmy::lipschitz::Lp;
-use emmy::nn::{CertifiedLanguageModel, LanguageModel, Pass, Trace};
+use emmy::nn::{CertifiedEnsemble, LanguageModel, Pass, Trace};
 use emmy::ops::attention::Mask;
 use emmy::{Real, Tape, Tensor};
 use serde::Serialize;
@@ -55,8 +55,8 @@ impl Look {
     }
 
     /// The same for the certified model; the rank is only that of the embedded characters.
-    fn certified<F: Real>(net: &CertifiedLanguageModel<F>, text: &Text) -> Self {
-        let length = LENGTH.min(net.config.context).min(text.validation.len());
+    fn certified<F: Real>(net: &CertifiedEnsemble<F>, text: &Text) -> Self {
+        let length = LENGTH.min(net.config().context).min(text.validation.len());
         let read = &text.validation[..length];
         let symbols: Vec<usize> = read.iter().map(|&symbol| usize::from(symbol)).collect();
         let tape = Tape::new();

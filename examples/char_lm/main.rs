@@ -119,7 +119,7 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         (CharModel::Certified(net), Some(predicted)) => {
             steps.say("certifying");
             net.tighten()?;
-            Some(Certificate::of(&**net, &text, &predicted.margins)?)
+            Some(Certificate::of(net, &text, &predicted.margins)?)
         }
         _ => None,
     };

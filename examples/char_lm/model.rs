@@ -5,7 +5,7 @@ use crate::support::memory;
 use emmy::data::text::Text;
 use emmy::lipschitz::Lp;
 use emmy::nn::{
-    CertifiedConfig, CertifiedLanguageModel, Contraction, Dropout, Embedding, Fields, KeyValues,
+    CertifiedConfig, CertifiedEnsemble, Contraction, Dropout, Embedding, Fields, KeyValues,
     LanguageConfig, LanguageModel, Layer, Linear, Lstm, LstmState, Module, Pass, Score, Trace,
 };
 use emmy::{Error, Real, Result, Tape, Tensor, Var, init};
@@ -15,7 +15,7 @@ use emmy::{Error, Real, Result, Tape, Tensor, Var, init};
 pub enum CharModel<F: Real> {
     Transformer(Box<LanguageModel<F>>),
     Lstm(Box<LstmModel<F>>),
-    Certified(Box<CertifiedLanguageModel<F>>),
+    Certified(CertifiedEnsemble<F>),
 }
 
 /// A vector per character, LSTM layers, a map to characters.
@@ -67,8 +67,8 @@ impl<F: Real> CharModel<F> {
                 dropout: cli.dropout,
                 ..config
             };
-            let net = CertifiedLanguageModel::new(config, cli.seed)?;
-            return Ok(Self::Certified(Box::new(net)));
+            let net = CertifiedEnsemble::new(config, cli.members(), cli.seed)?;
+            return Ok(Self::Certified(net));
         }
         let mut config = LanguageConfig::gpt(symbols, context, layers, cli.heads(), cli.width);
         config.block = config.block.with_dropout(cli.dropout);
@@ -90,7 +90,8 @@ impl<F: Real> CharModel<F> {
         Ok(Self::Transformer(Box::new(net)))
     }
 
-    /// The logits `[sequences, length, characters]`.
+    /// The logits `[sequences, length, characters]`; in a training pass of the certified model, those of one
+    /// member after those of another.
     pub fn forward<'t>(
         &self,
         pass: &Pass<'t, '_, F>,
@@ -118,7 +119,7 @@ impl<F: Real> CharModel<F> {
         match self {
             Self::Transformer(net) => Some(net.config.context),
             Self::Lstm(_) => None,
-            Self::Certified(net) => Some(net.config.context),
+            Self::Certified(net) => Some(net.config().context),
         }
     }
 
@@ -217,6 +218,8 @@ fn check_memory<F: Real>(cli: &Cli, text: &Text) -> Result<()> {
         _ => (12.0, 18.0),
     };
     let parameters = matrices * layers * width * width + (symbols + context) * width;
+    let members = cli.members() as f64;
+    let (parameters, values) = (members * parameters, members * values);
     // Six numbers per parameter: value, gradient, two of Adam's, the best value, one temporary.
     let numbers = 6.0 * parameters
         + batch * context * (values * layers * width + 4.0 * symbols)

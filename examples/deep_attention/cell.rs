@@ -112,6 +112,9 @@ pub struct Cell {
     /// The percentage of the nodes outside the training set whose features are set to zero. The seed
     /// determines which nodes.
     pub missing: f64,
+    /// Whether the rows of features sum to 1, although the published code uses features as published.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub normalized: bool,
     pub model: Model,
     pub norm: Normaliser,
     pub residual: bool,
@@ -144,8 +147,13 @@ impl paper::Cell for Cell {
             percent => format!(", {percent} % missing"),
         };
         let residual = if self.residual { "-res" } else { "" };
+        let features = if self.normalized {
+            ", rows sum to 1"
+        } else {
+            ""
+        };
         format!(
-            "{} {}{}{residual} L={}{missing}, seed {}",
+            "{} {}{}{residual} L={}{missing}{features}, seed {}",
             self.dataset,
             self.model.printed(),
             self.norm.printed(),

@@ -100,6 +100,10 @@ struct Cli {
     #[arg(long, value_name = "LAMBDA")]
     weight_decay: Option<f64>,
 
+    /// Features whose rows sum to 1, in place of features as published
+    #[arg(long)]
+    normalized_features: bool,
+
     /// Trees per depth
     #[arg(long, value_name = "N")]
     trees: Option<usize>,
@@ -204,6 +208,7 @@ impl Cli {
                 attention_dropout: self.attention_dropout,
                 weight_decay: self.weight_decay,
                 plateau: self.rate.map(|rate| rate == Rate::Falling),
+                normalized: self.normalized_features,
                 trees: self.trees,
                 float: self.float,
             },

@@ -106,9 +106,13 @@ impl<F: Real> DeepNet<F> {
     }
 }
 
-/// The features of a data set; those of the nodes in `erased` are set to zero.
-pub fn features<F: Real>(set: &Dataset, erased: &[bool]) -> emmy::sparse::Csr<F> {
-    let mut x = set.raw_features::<F>();
+/// The features of a data set, as published or with rows that sum to 1; those of the nodes in `erased` are set
+/// to zero.
+pub fn features<F: Real>(set: &Dataset, normalized: bool, erased: &[bool]) -> emmy::sparse::Csr<F> {
+    let mut x = match normalized {
+        true => set.normalized_features::<F>(),
+        false => set.raw_features::<F>(),
+    };
     let rows = x.pattern.rows_of().to_vec();
     for (value, row) in x.values.iter_mut().zip(rows) {
         if erased[row as usize] {

@@ -60,6 +60,7 @@ pub struct Settings {
     pub attention_dropout: Option<f64>,
     pub weight_decay: Option<f64>,
     pub plateau: Option<bool>,
+    pub normalized: bool,
     pub trees: Option<usize>,
     pub float: Option<Float>,
 }
@@ -75,6 +76,7 @@ impl Settings {
             attention_dropout: self.attention_dropout.unwrap_or(cell.attention_dropout),
             weight_decay: self.weight_decay.unwrap_or(cell.weight_decay),
             plateau: self.plateau.unwrap_or(cell.plateau),
+            normalized: self.normalized || cell.normalized,
             trees: cell.trees.map(|count| self.trees.unwrap_or(count)),
             float: self.float.unwrap_or(cell.float),
             ..cell
@@ -101,6 +103,8 @@ impl Settings {
         tell("weight decay", self.weight_decay.map(|x| x.to_string()));
         let rate = |falls| if falls { "falling" } else { "constant" }.to_owned();
         tell("rate", self.plateau.map(rate));
+        let rows = self.normalized.then(|| "rows that sum to 1".to_owned());
+        tell("features with", rows);
         tell("trees", self.trees.map(|n| n.to_string()));
         tell("float", self.float.map(|float| typed(&float)));
         out
@@ -115,6 +119,7 @@ impl Choice {
             dataset: dataset.to_owned(),
             trees: of_trees.then_some(500),
             missing: 0.0,
+            normalized: false,
             model,
             norm,
             residual: false,
@@ -256,7 +261,8 @@ impl Choice {
         let entries = match number {
             2 => self.exploding("cora", 100),
             3 => self.converging(),
-            4 => self.by_depth(&["pubmed"], &[Model::Gat], &NORMS[..2], 100.0),
+            // The paper draws PubMed alone.
+            4 => self.by_depth(&["pubmed", "cora"], &[Model::Gat], &NORMS[..2], 100.0),
             5 => self.trees(),
             _ => self.by_depth(&["cora", "pubmed"], &[Model::Gat, Model::Gt], &NORMS, 0.0),
         };

@@ -123,7 +123,7 @@ impl Cell {
             true => all.clone(),
             false => attention,
         };
-        let x = features::<F>(set, &data.erased(self.missing, self.seed));
+        let x = features::<F>(set, self.normalized, &data.erased(self.missing, self.seed));
         let neighbours = network.neighbourhood(&set.graph);
         let task = NodeClassification::new(&set.labels, split, |net: &DeepNet<F>, pass| {
             net.forward(pass, pass.tape().sparse(&x), &neighbours)

@@ -32,7 +32,7 @@
 //! | [`MultiHeadAttention`] with a [`Contraction`], [`ContractiveFeedForward`] | c f(x) / L, L a bound of f's constant | Kim et al., ICML 2021 |
 //! | [`InvertibleEncoder`] | x + a(x), x + g(x) that contract, [`ActNorm`] | Behrmann et al., ICML 2019 |
 //! | [`AlmostOrthogonal`] | x (D W)ᵀ + b, ‖D W‖₂ ≤ 1 | Prach and Lampert, ECCV 2022 |
-//! | [`CertifiedBlock`], [`CertifiedLanguageModel`] | x + c f(x) with a known constant | |
+//! | [`CertifiedBlock`], [`CertifiedLanguageModel`], [`CertifiedEnsemble`] | x + c f(x) with a known constant | |
 //! | [`LipschitzNorm`] | scores of attention divided by a bound of their size | Dasoulas et al., ICML 2021 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
@@ -70,7 +70,9 @@ pub use attention::{
     AttentionConfig, Contraction, Invariance, KeyValues, MultiHeadAttention, Score,
     ScoreNormalizer, sinusoidal,
 };
-pub use certified::{AlmostOrthogonal, CertifiedBlock, CertifiedConfig, CertifiedLanguageModel};
+pub use certified::{
+    AlmostOrthogonal, CertifiedBlock, CertifiedConfig, CertifiedEnsemble, CertifiedLanguageModel,
+};
 pub use discover::discover;
 pub use dropout::Dropout;
 pub use embedding::Embedding;

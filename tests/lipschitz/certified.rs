@@ -4,8 +4,8 @@
 use super::support::{cases, near, tokens};
 use emmy::lipschitz::{Lp, Objective, Search, Upper, jacobian_norm, quotient};
 use emmy::nn::{
-    AlmostOrthogonal, AttentionConfig, CertifiedConfig, CertifiedLanguageModel, Contraction,
-    Module, MultiHeadAttention, Pass, Trace,
+    AlmostOrthogonal, AttentionConfig, CertifiedConfig, CertifiedEnsemble, CertifiedLanguageModel,
+    Contraction, Module, MultiHeadAttention, Pass, Trace,
 };
 use emmy::ops::attention::Mask;
 use emmy::{Tape, Tensor, Var, init};
@@ -173,6 +173,72 @@ fn a_tightened_model_predicts_the_same() {
             assert!((a - b).abs() < 1e-9 * (1.0 + b.abs()));
         }
     }
+}
+
+/// Members learn as they would alone, and the mean of their logits keeps the constant.
+#[test]
+fn an_ensemble_has_the_constant_of_its_members() {
+    let config = model(2.0).config;
+    let mut model = CertifiedEnsemble::<f64>::new(config, 3, 0).unwrap();
+    let alone = CertifiedLanguageModel::<f64>::new(config, 0).unwrap();
+    assert_eq!(model.members[0].tokens.weight, alone.tokens.weight);
+    assert_ne!(model.members[1].tokens.weight, alone.tokens.weight);
+
+    // A training pass has the logits of all members; each member's gradient is a third of what it would be.
+    let (read, next) = (&SYMBOLS[..6], &SYMBOLS[1..7]);
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, &model, 0);
+    let z = model.forward(&pass, read, 2);
+    assert_eq!(z.shape(), [6, 3, 7]);
+    let loss = z.reshape(&[18, 7]).cross_entropy(&next.repeat(3), None);
+    let gradients = pass.gradients(loss);
+    let mut of_members = gradients.iter();
+    for net in &model.members {
+        let tape = Tape::new();
+        let pass = Pass::train(&tape, net, 0);
+        let z = net.forward(&pass, read, 2).reshape(&[6, 7]);
+        for alone in pass.gradients(z.cross_entropy(next, None)) {
+            let together = of_members.next().unwrap();
+            for (a, b) in together.iter().zip(&alone) {
+                assert!((a - b / 3.0).abs() < 1e-12, "{a} and a third of {b}");
+            }
+        }
+    }
+
+    // An evaluation has their mean, also as a function of the embedded sequence.
+    let value = |net: &CertifiedLanguageModel<f64>| {
+        let tape = Tape::new();
+        net.forward(&Pass::eval(&tape, net), &SYMBOLS, 1).value()
+    };
+    let tape = Tape::new();
+    let pass = Pass::eval(&tape, &model);
+    let x = model.embedded(&pass, &SYMBOLS, 1);
+    let z = model.of_embedded(&pass, x).value();
+    assert_eq!(z, model.forward(&pass, &SYMBOLS, 1).value());
+    let all: Vec<_> = model.members.iter().map(value).collect();
+    for (k, z) in z.iter().enumerate() {
+        let sum: f64 = all.iter().filter_map(|z| z.iter().nth(k)).sum();
+        near(*z, sum / 3.0, 1e-12);
+    }
+
+    let certificate = model.certificate(8).unwrap();
+    assert!(certificate <= Upper::new(2.0), "{certificate}");
+    let x = x.value();
+    for seed in cases(20) {
+        let reach = 10f64.powi(seed as i32 % 7) * config.scale() / 1e4;
+        let step = tokens(8, 3 * config.features, seed).mapv(|e| e * reach);
+        let moved = (&x + &step.insert_axis(emmy::ndarray::Axis(0))).into_shared();
+        let q = quotient(
+            |x| model.of_embedded(&Pass::eval(x.tape(), &model), x),
+            &x,
+            &moved,
+            Lp::Two,
+        );
+        assert!(q.get() <= certificate.get(), "{q} {certificate}");
+    }
+    model.tighten().unwrap();
+    let tight = model.certificate(8).unwrap().get();
+    assert!(1.99 < tight && tight <= 2.0, "{tight}");
 }
 
 /// In f32 the certificate holds too: norms are rounded up, and a thousandth of the constant is reserved for

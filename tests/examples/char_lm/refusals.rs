@@ -88,6 +88,10 @@ fn wrong_input_is_refused_with_a_reason() {
             "--window: expected a model with this option, found transformer",
         ),
         (
+            &["--members", "2"],
+            "--members: expected a model with this option, found transformer",
+        ),
+        (
             &["--model", "certified", "--norm", "pre"],
             "--norm: expected a model with this option, found certified",
         ),
