@@ -93,6 +93,32 @@ fn a_cell_is_named_and_answered_with_one_object() {
     assert_eq!(before, std::fs::read_to_string(results(&folder)).unwrap());
 }
 
+/// Cora's features are 0 and 1, a row of sum 1 is much smaller.
+#[test]
+fn normalised_features_are_another_cell() {
+    let folder = TempDir::new().unwrap();
+    let published = small(&["--model", "gcn", "--norm", "none", "--layers", "2"]);
+    let normalised = [&published[..], &["--normalized-features"]].concat();
+    succeeded(&deep(&folder, &published));
+    let (_, err) = succeeded(&deep(&folder, &normalised));
+    assert!(
+        err.contains("of 2: cora-like GCN L=2, rows sum to 1, seed"),
+        "{err}"
+    );
+    let lines = outcomes(&folder);
+    let of = |normalised: bool| {
+        let flag = normalised.then_some(true);
+        let chosen = lines
+            .iter()
+            .filter(|line| line["cell"]["normalized"].as_bool() == flag);
+        chosen
+            .map(|line| line["final_loss"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!([of(false).len(), of(true).len()], [2, 2]);
+    assert_ne!(of(false), of(true));
+}
+
 #[test]
 fn every_model_takes_its_normalisers() {
     let folder = TempDir::new().unwrap();
