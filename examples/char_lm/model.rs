@@ -219,11 +219,11 @@ fn check_memory<F: Real>(cli: &Cli, text: &Text) -> Result<()> {
     };
     let parameters = matrices * layers * width * width + (symbols + context) * width;
     let members = cli.members() as f64;
-    let (parameters, values) = (members * parameters, members * values);
     // Six numbers per parameter: value, gradient, two of Adam's, the best value, one temporary.
-    let numbers = 6.0 * parameters
-        + batch * context * (values * layers * width + 4.0 * symbols)
-        + 16_384.0 * layers;
+    let numbers = members
+        * (6.0 * parameters
+            + batch * context * (values * layers * width + 4.0 * symbols)
+            + 16_384.0 * layers);
     // The places of the windows until the next evaluation.
     let interval = cli.eval_interval.min(cli.steps) as f64;
     let places = interval * (size_of::<usize>() as f64 * batch + size_of::<Vec<usize>>() as f64);
@@ -237,8 +237,9 @@ fn check_memory<F: Real>(cli: &Cli, text: &Text) -> Result<()> {
         "memory to train the model",
         format!("at most {:.1} GiB, which this machine has", there / GIB),
         format!(
-            "about {:.1} GiB for {parameters:.3e} parameters in {} layers, {} characters per step",
+            "about {:.1} GiB for {:.3e} parameters in {} layers, {} characters per step",
             needed / GIB,
+            members * parameters,
             cli.layers,
             batch * context
         ),

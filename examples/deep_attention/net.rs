@@ -106,8 +106,8 @@ impl<F: Real> DeepNet<F> {
     }
 }
 
-/// The features of a data set, as published or with rows that sum to 1; those of the nodes in `erased` are set
-/// to zero.
+/// The features of a data set, as published or with rows that sum to 1. The features of the nodes in
+/// `erased` are set to zero.
 pub fn features<F: Real>(set: &Dataset, normalized: bool, erased: &[bool]) -> emmy::sparse::Csr<F> {
     let mut x = match normalized {
         true => set.normalized_features::<F>(),

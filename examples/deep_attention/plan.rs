@@ -76,7 +76,7 @@ impl Settings {
             attention_dropout: self.attention_dropout.unwrap_or(cell.attention_dropout),
             weight_decay: self.weight_decay.unwrap_or(cell.weight_decay),
             plateau: self.plateau.unwrap_or(cell.plateau),
-            normalized: self.normalized || cell.normalized,
+            normalized: self.normalized,
             trees: cell.trees.map(|count| self.trees.unwrap_or(count)),
             float: self.float.unwrap_or(cell.float),
             ..cell

@@ -2,8 +2,9 @@
 //! operating system costs more at its first use than many kernels do. So the buffers that a tape drops are
 //! kept here, by length, and handed out again.
 //!
-//! All threads share the pools. A kernel takes buffers on the threads that share its work, and the thread that
-//! runs the tape gives them back; pools per thread would therefore grow on one thread and stay empty on others.
+//! All threads share the pools. A kernel takes buffers on the threads that share its work, and the thread
+//! that runs the tape gives them back. With one pool per thread, the pool of that thread would grow, and the
+//! other pools would stay empty.
 
 use super::Tensor;
 use crate::real::Real;

@@ -55,9 +55,9 @@ impl<'a, L> NextSymbol<'a, L> {
     /// epoch, and an evaluation on 240 windows of each part.
     ///
     /// `forward` gives the logits `[sequences, length, symbols]` of a model for a number of sequences of
-    /// equal length, one after the other. In a training pass a model of M members that learn independently may
-    /// give `[M sequences, length, symbols]`, the logits of one member after those of another; the loss is then
-    /// the mean of the members' losses.
+    /// equal length, one after the other. In a training pass a model of M members that learn independently
+    /// may give `[M sequences, length, symbols]`, the logits of one member after those of another. The loss
+    /// is then the mean of the members' losses.
     ///
     /// # Errors
     /// If `context` or `batch` is 0, or a part other than the test has no window with a symbol after it.

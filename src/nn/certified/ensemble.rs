@@ -17,9 +17,9 @@ use crate::real::Real;
 /// z = [z_1(x¹), .., z_M(xᴹ)]     in a training pass, one after the other along the first axis
 /// ```
 ///
-/// If each z_m has constant L, so has z: ‖z(x) − z(y)‖ ≤ (1/M) Σ_m L ‖xᵐ − yᵐ‖ ≤ L ‖x − y‖. The mean of logits
-/// is the normalised geometric mean of the probabilities. It predicts better than its members, whose errors
-/// differ because they start with other weights.
+/// If each z_m has constant L, so has z: ‖z(x) − z(y)‖ ≤ (1/M) Σ_m L ‖xᵐ − yᵐ‖ ≤ L ‖x − y‖. The softmax of
+/// the mean is the normalised geometric mean of the members' probabilities. The mean usually predicts better
+/// than one member: members start with other weights, and so their errors differ.
 ///
 /// In a training pass the logits have M times as many sequences, so that the mean of the cross-entropies over
 /// all of them is the mean over the members, and each member learns as it would alone.
