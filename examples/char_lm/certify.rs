@@ -1,13 +1,9 @@
-//! Measurements of a model at the end besides its losses: how many characters it predicts correctly, and how
-//! far the logits of the certified model can move.
+//! How far the logits of the certified model can move.
 
-use crate::model::CharModel;
-use emmy::data::text::{Symbol, Text};
+use emmy::data::text::Text;
 use emmy::lipschitz::{Lower, Objective, Search, local};
-use emmy::ndarray::ArrayView1;
 use emmy::nn::{CertifiedEnsemble, Pass};
-use emmy::train::NextSymbol;
-use emmy::{Real, Result, Tape, Tensor, Var};
+use emmy::{Real, Result, Tape, Tensor};
 use serde::Serialize;
 
 /// The number of windows of the validation text at which the Jacobian is computed, and the characters per
@@ -18,61 +14,6 @@ const LENGTH: usize = 32;
 /// Steps of power iteration at each window, and of the ascent from there.
 const POWER: usize = 100;
 const STEPS: usize = 20;
-
-/// Predictions of a part of the text: each character except the first is predicted once.
-#[derive(Debug, Clone, Default)]
-pub struct Predictions {
-    /// Nats per character.
-    pub loss: f64,
-    /// The share of the characters that have the largest probability.
-    pub accuracy: f64,
-    /// The largest logit minus the second largest, one number per character, in ascending order.
-    pub margins: Vec<f64>,
-}
-
-impl Predictions {
-    /// None if the part has less than two characters.
-    pub fn of<F: Real, L>(
-        task: &NextSymbol<'_, L>,
-        model: &CharModel<F>,
-        part: &[Symbol],
-        stride: usize,
-    ) -> Option<Self>
-    where
-        L: for<'t> Fn(&CharModel<F>, &Pass<'t, '_, F>, &[usize], usize) -> Var<'t, F>,
-    {
-        if part.len() < 2 {
-            return None;
-        }
-        let mut found = Self::default();
-        task.predictions(model, part, stride, |logits, next| {
-            found.add(logits, usize::from(next));
-        });
-        let count = found.margins.len() as f64;
-        found.loss /= count;
-        found.accuracy /= count;
-        found.margins.sort_by(f64::total_cmp);
-        Some(found)
-    }
-
-    /// Adds a prediction to the sums.
-    fn add<F: Real>(&mut self, logits: ArrayView1<'_, F>, next: usize) {
-        let mut best = [(usize::MAX, f64::NEG_INFINITY); 2];
-        for (k, z) in logits.iter().enumerate() {
-            let z = z.as_f64();
-            if z > best[0].1 {
-                best = [(k, z), best[0]];
-            } else if z > best[1].1 {
-                best[1] = (k, z);
-            }
-        }
-        let [(predicted, most), (_, second)] = best;
-        let sum: f64 = logits.iter().map(|z| (z.as_f64() - most).exp()).sum();
-        self.loss += sum.ln() - (logits[next].as_f64() - most);
-        self.accuracy += f64::from(u8::from(predicted == next));
-        self.margins.push(most - second);
-    }
-}
 
 /// The constant of the logits with respect to the embedded characters in the 2-norm, and the size of these
 /// characters; the constant has a meaning only together with this size.
@@ -100,8 +41,11 @@ impl Certificate {
         let upper = net.certificate(net.config().context)?.get();
         let part = &text.validation;
         let length = LENGTH.min(net.config().context).min(part.len());
-        let factors = net.members.iter().map(|member| member.scale[[0]].as_f64());
-        let scale = factors.sum::<f64>() / net.members.len() as f64;
+        let factors = net
+            .members()
+            .iter()
+            .map(|member| member.scale[[0]].as_f64());
+        let scale = factors.sum::<f64>() / net.members().len() as f64;
         let embedded = |symbols: &[usize], sequences| {
             let tape = Tape::new();
             let pass = Pass::eval(&tape, net);

@@ -37,11 +37,6 @@ pub struct Cli {
     #[arg(long, value_name = "K", value_parser = count())]
     pub window: Option<usize>,
 
-    /// Members of the certified model: models that learn independently, and whose logits are averaged in
-    /// evaluations [default: 1]
-    #[arg(long, value_name = "M", value_parser = count())]
-    pub members: Option<usize>,
-
     /// Number of layers
     #[arg(long, value_name = "L", default_value_t = 4, value_parser = count())]
     pub layers: usize,
@@ -122,6 +117,12 @@ pub struct Cli {
     /// Continue from this checkpoint
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
+
+    /// Train nothing, but evaluate the mean of the logits of certified models. The files are checkpoints
+    /// (--save) of trainings with the options that are given here and different seeds
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    #[arg(conflicts_with_all = ["save", "resume", "watch", "summary"])]
+    pub mean_of: Vec<PathBuf>,
 
     /// Temperature of the sample: logits are divided by it; 0 for the most likely character each time
     #[arg(long, value_name = "T", default_value_t = 0.8, value_parser = temperature)]
@@ -285,11 +286,6 @@ impl Cli {
         }
     }
 
-    /// The number of models in one.
-    pub fn members(&self) -> usize {
-        self.members.unwrap_or(1)
-    }
-
     /// The name of the kind of model.
     pub fn model_name(&self) -> String {
         let name = self
@@ -322,8 +318,8 @@ impl Cli {
                 self.model == Model::Certified,
             ),
             (
-                "--members",
-                self.members.is_some(),
+                "--mean-of",
+                !self.mean_of.is_empty(),
                 self.model == Model::Certified,
             ),
         ] {

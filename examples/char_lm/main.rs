@@ -1,5 +1,5 @@
 //! Trains a model that writes text character by character: a transformer, one with L2 attention, an LSTM,
-//! or a model with a certified Lipschitz constant.
+//! or a model with a certified Lipschitz constant; or evaluates the mean of several such models.
 //!
 //! `cargo run --release --example char_lm` learns the project's own book; with `--data DIR` it learns Tiny
 //! Shakespeare, like nanoGPT's recipe for a laptop; `--help` lists all options.
@@ -9,18 +9,20 @@ mod support;
 
 mod certify;
 mod cli;
+mod evaluate;
 mod look;
+mod mean;
 mod model;
 mod outcome;
 mod sample;
 mod watch;
 
-use certify::{Certificate, Predictions};
 use cli::Cli;
 use emmy::data::text::{Symbol, Text};
 use emmy::nn::{Module, Pass};
 use emmy::train::{History, NextSymbol, Record, TrainConfig, TrainState, Trainer, each_epoch};
 use emmy::{Error, Real, Result, Var, kernels::par, store};
+use evaluate::Quality;
 use model::CharModel;
 use outcome::{Measurement, Outcome};
 use sample::Sampler;
@@ -59,6 +61,9 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     let model = CharModel::<F>::new(cli, &text)?;
     let task = NextSymbol::new(&text, cli.context, cli.batch, forward::<F>)?
         .evaluated_on(cli.eval_batches.saturating_mul(cli.batch));
+    if !cli.mean_of.is_empty() {
+        return mean::evaluate(cli, &text, &task, &prompt);
+    }
     if cli.summary {
         cli.tell(model.trace(cli.context).summary())?;
     }
@@ -109,36 +114,21 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     // The state is saved even if the training diverged.
     save(&trainer)?;
     let seconds = start.elapsed().as_secs_f64();
-    steps.say("evaluating on the whole text");
     let (mut best, history) = (trainer.best_model(), trainer.history());
     let found = history.best().filter(|_| stopped.is_none());
-    let predicted =
-        |part: &[Symbol]| found.and_then(|_| Predictions::of(&task, &best, part, cli.stride()));
-    let [on_validation, on_test] = [&text.validation, &text.test].map(|part| predicted(part));
-    let certificate = match (&mut best, &on_validation) {
-        (CharModel::Certified(net), Some(predicted)) => {
-            steps.say("certifying");
-            net.tighten()?;
-            Some(Certificate::of(net, &text, &predicted.margins)?)
-        }
-        _ => None,
+    let quality = match found {
+        Some(_) => Quality::of(cli, &text, &task, &mut best, |what| steps.say(what))?,
+        None => Quality::default(),
     };
-    // Over as many windows as the validation text has.
-    let windows = text.validation.len().div_ceil(cli.context);
-    let train_loss = found.map(|_| task.mean_loss(&best, &text.train, windows));
     let outcome = Outcome {
         summary: true,
         model: cli.model_name(),
         dataset: text.source.clone(),
         parameters: best.parameter_count(),
+        members: 1,
         steps: history.steps.len(),
         best_step: found.map(|best| best.steps),
-        train_loss,
-        val_loss: on_validation.as_ref().map(|p| p.loss),
-        test_loss: on_test.as_ref().map(|p| p.loss),
-        val_accuracy: on_validation.map(|p| p.accuracy),
-        test_accuracy: on_test.map(|p| p.accuracy),
-        certificate,
+        quality,
         ms_per_step: steps.pace(),
         seconds,
         max_delta: watch.worst().map(|worst| worst.delta),
@@ -147,27 +137,41 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     steps.end();
 
     // Results come first, since a figure may fail.
-    outcome.tell(cli, &watch)?;
+    outcome.tell(cli, Some(&watch))?;
     if let Some(why) = outcome.stopped {
         return Err(Error::invalid("training", "one that does not diverge", why));
     }
+    write(cli, &text, &best, &prompt)?;
+    outcome::draw(cli, &text, history)
+}
+
+/// Prints the prompt and a sample that continues it.
+fn write<F: Real>(cli: &Cli, text: &Text, model: &CharModel<F>, prompt: &[Symbol]) -> Result<()> {
     let how = Sampler {
         temperature: cli.temperature,
         top_k: cli.top_k,
         seed: cli.seed,
     };
-    let written = [&prompt[..], &how.write(&best, &prompt, WRITTEN)].concat();
-    cli.tell(format_args!("\n{}\n", text.decode(&written)))?;
-    outcome::draw(cli, &text, history)
+    let written = [prompt, &how.write(model, prompt, WRITTEN)].concat();
+    cli.tell(format_args!("\n{}\n", text.decode(&written)))
 }
 
 /// The training at its start, or resumed.
 fn begin<F: Real>(cli: &Cli, text: &Text, model: CharModel<F>) -> Result<Trainer<F, CharModel<F>>> {
-    let training = cli.training();
-    let mut trainer = Trainer::new(model, training.clone())?;
+    let mut trainer = Trainer::new(model, cli.training())?.described(description(cli, text));
+    if let Some(path) = &cli.resume {
+        let state = store::load::<F, TrainState<F>>(path)?;
+        check_intervals(cli, &state.history)?;
+        trainer.resume(state)?;
+    }
+    Ok(trainer)
+}
+
+/// The text, the model and the training of a checkpoint.
+fn description(cli: &Cli, text: &Text) -> String {
     let [train, validation, test] =
         [&text.train, &text.validation, &text.test].map(|part| part.len());
-    trainer = trainer.described(format!(
+    format!(
         "{} of {train} + {validation} + {test} characters, {} with {} layers of width {}, {} heads, \
          norm {:?}, dropout {}, context {}, {} windows per step, {} batches per evaluation, \
          learning rate {}, {:?}",
@@ -182,14 +186,8 @@ fn begin<F: Real>(cli: &Cli, text: &Text, model: CharModel<F>) -> Result<Trainer
         cli.batch,
         cli.eval_batches,
         cli.lr,
-        training.schedule,
-    ));
-    if let Some(path) = &cli.resume {
-        let state = store::load::<F, TrainState<F>>(path)?;
-        check_intervals(cli, &state.history)?;
-        trainer.resume(state)?;
-    }
-    Ok(trainer)
+        cli.training().schedule,
+    )
 }
 
 /// Refuses a run whose evaluations were after other steps than those of this run: the windows of a step

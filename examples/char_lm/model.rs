@@ -5,8 +5,9 @@ use crate::support::memory;
 use emmy::data::text::Text;
 use emmy::lipschitz::Lp;
 use emmy::nn::{
-    CertifiedConfig, CertifiedEnsemble, Contraction, Dropout, Embedding, Fields, KeyValues,
-    LanguageConfig, LanguageModel, Layer, Linear, Lstm, LstmState, Module, Pass, Score, Trace,
+    CertifiedConfig, CertifiedEnsemble, CertifiedLanguageModel, Contraction, Dropout, Embedding,
+    Fields, KeyValues, LanguageConfig, LanguageModel, Layer, Linear, Lstm, LstmState, Module, Pass,
+    Score, Trace,
 };
 use emmy::{Error, Real, Result, Tape, Tensor, Var, init};
 
@@ -67,8 +68,8 @@ impl<F: Real> CharModel<F> {
                 dropout: cli.dropout,
                 ..config
             };
-            let net = CertifiedEnsemble::new(config, cli.members(), cli.seed)?;
-            return Ok(Self::Certified(net));
+            let net = CertifiedLanguageModel::new(config, cli.seed)?;
+            return Ok(Self::Certified(CertifiedEnsemble::of(vec![net])?));
         }
         let mut config = LanguageConfig::gpt(symbols, context, layers, cli.heads(), cli.width);
         config.block = config.block.with_dropout(cli.dropout);
@@ -90,8 +91,7 @@ impl<F: Real> CharModel<F> {
         Ok(Self::Transformer(Box::new(net)))
     }
 
-    /// The logits `[sequences, length, characters]`; in a training pass of the certified model, those of one
-    /// member after those of another.
+    /// The logits `[sequences, length, characters]`.
     pub fn forward<'t>(
         &self,
         pass: &Pass<'t, '_, F>,
@@ -218,12 +218,10 @@ fn check_memory<F: Real>(cli: &Cli, text: &Text) -> Result<()> {
         _ => (12.0, 18.0),
     };
     let parameters = matrices * layers * width * width + (symbols + context) * width;
-    let members = cli.members() as f64;
     // Six numbers per parameter: value, gradient, two of Adam's, the best value, one temporary.
-    let numbers = members
-        * (6.0 * parameters
-            + batch * context * (values * layers * width + 4.0 * symbols)
-            + 16_384.0 * layers);
+    let numbers = 6.0 * parameters
+        + batch * context * (values * layers * width + 4.0 * symbols)
+        + 16_384.0 * layers;
     // The places of the windows until the next evaluation.
     let interval = cli.eval_interval.min(cli.steps) as f64;
     let places = interval * (size_of::<usize>() as f64 * batch + size_of::<Vec<usize>>() as f64);
@@ -237,9 +235,8 @@ fn check_memory<F: Real>(cli: &Cli, text: &Text) -> Result<()> {
         "memory to train the model",
         format!("at most {:.1} GiB, which this machine has", there / GIB),
         format!(
-            "about {:.1} GiB for {:.3e} parameters in {} layers, {} characters per step",
+            "about {:.1} GiB for {parameters:.3e} parameters in {} layers, {} characters per step",
             needed / GIB,
-            members * parameters,
             cli.layers,
             batch * context
         ),

@@ -1,7 +1,7 @@
 //! The outcome of a training: lines of JSON, tables, a figure.
 
-use crate::certify::Certificate;
 use crate::cli::Cli;
+use crate::evaluate::Quality;
 use crate::look::Look;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
 use crate::support::{figures, say};
@@ -85,32 +85,25 @@ impl Measurement {
     }
 }
 
-/// The last line of JSON. Losses are those of the model of the best evaluation, in nats per character.
+/// The last line of JSON.
 #[derive(Serialize, Debug)]
 pub struct Outcome {
     pub summary: bool,
     pub model: String,
     pub dataset: String,
     pub parameters: usize,
-    /// The steps taken.
+    /// The number of trained models whose mean this is.
+    pub members: usize,
+    /// The steps taken; those of all members of a mean.
     pub steps: usize,
-    /// The steps of the best evaluation; null if the training diverged, as the losses.
+    /// The steps of the best evaluation; null if the training diverged, and for a mean.
     pub best_step: Option<usize>,
-    /// Over as many windows as the validation text has.
-    pub train_loss: Option<f64>,
-    /// Over the whole validation text.
-    pub val_loss: Option<f64>,
-    /// Over the whole test text; null if there is none.
-    pub test_loss: Option<f64>,
-    /// The share of the characters of the whole text that are predicted correctly.
-    pub val_accuracy: Option<f64>,
-    pub test_accuracy: Option<f64>,
-    /// The constants of the certified model.
+    /// That of the model of the best evaluation, or of the mean.
     #[serde(flatten)]
-    pub certificate: Option<Certificate>,
+    pub quality: Quality,
     /// The median time per step, without evaluations; null if fewer than two steps were made here.
     pub ms_per_step: Option<f64>,
-    /// Since the program began to train, evaluations included.
+    /// Since the program began to train or to read the members, evaluations included.
     pub seconds: f64,
     /// The largest relative δ over all conservation laws and all measured steps; null if no step was
     /// measured.
@@ -120,23 +113,27 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Prints it.
-    pub fn tell(&self, cli: &Cli, watch: &Watch) -> Result<()> {
+    /// Prints it; without a watch nothing about laws.
+    pub fn tell(&self, cli: &Cli, watch: Option<&Watch>) -> Result<()> {
         if cli.json {
             print_json(self)?;
         }
+        // The error message that follows gives the reason.
+        if self.stopped.is_some() {
+            return Ok(());
+        }
+        let (steps, quality) = (self.steps, &self.quality);
         let mut told = match self.best_step {
-            Some(step) => format!(
-                "\nafter {step} of {} steps, the best evaluation:",
-                self.steps
-            ),
-            // The error message that follows gives the reason.
-            None => return Ok(()),
+            Some(step) => format!("\nafter {step} of {steps} steps, the best evaluation:"),
+            None => {
+                let (members, parameters) = (self.members, self.parameters);
+                format!("\nmean of {members} trained models, {parameters} parameters:")
+            }
         };
         for (part, loss) in [
-            ("training", self.train_loss),
-            ("validation", self.val_loss),
-            ("test", self.test_loss),
+            ("training", quality.train_loss),
+            ("validation", quality.val_loss),
+            ("test", quality.test_loss),
         ] {
             if let Some(loss) = loss {
                 let bits = loss / LN_2;
@@ -144,8 +141,8 @@ impl Outcome {
             }
         }
         for (part, accuracy) in [
-            ("validation", self.val_accuracy),
-            ("test", self.test_accuracy),
+            ("validation", quality.val_accuracy),
+            ("test", quality.test_accuracy),
         ] {
             if let Some(accuracy) = accuracy {
                 told += &format!(
@@ -154,7 +151,7 @@ impl Outcome {
                 );
             }
         }
-        if let Some(c) = &self.certificate {
+        if let Some(c) = &quality.certificate {
             told += &format!(
                 "\nLipschitz constant of the logits over the embedded characters, 2-norm: \
                  proven ≤ {:.4}, found ≥ {:.4} (at the text {:.4})\n\
@@ -168,14 +165,15 @@ impl Outcome {
                 c.certified_radius,
             );
         }
-        told += &match watch.worst() {
-            Some(worst) => format!(
+        told += &match watch.map(Watch::worst) {
+            Some(Some(worst)) => format!(
                 "\nlargest relative δ {:.1e}: {}, number {}",
                 worst.delta,
                 worst.law,
                 worst.neuron + 1
             ),
-            None => "\nno conservation law was checked".to_owned(),
+            Some(None) => "\nno conservation law was checked".to_owned(),
+            None => String::new(),
         };
         let pace = self.ms_per_step.map_or(String::new(), |ms| {
             format!(", {ms:.2} ms per step (median)")

@@ -55,9 +55,7 @@ impl<'a, L> NextSymbol<'a, L> {
     /// epoch, and an evaluation on 240 windows of each part.
     ///
     /// `forward` gives the logits `[sequences, length, symbols]` of a model for a number of sequences of
-    /// equal length, one after the other. In a training pass a model of M members that learn independently
-    /// may give `[M sequences, length, symbols]`, the logits of one member after those of another. The loss
-    /// is then the mean of the members' losses.
+    /// equal length, one after the other.
     ///
     /// # Errors
     /// If `context` or `batch` is 0, or a part other than the test has no window with a symbol after it.
@@ -196,11 +194,10 @@ impl<'a, L> NextSymbol<'a, L> {
         L: for<'u> Fn(&M, &Pass<'u, '_, F>, &[usize], usize) -> Var<'u, F>,
     {
         let logits = self.logits(model, pass, part, starts, length);
-        let (next, shape) = (read(part, starts, 1, length), logits.shape());
-        let members = shape[0] / starts.len();
-        let rows = members * next.len();
+        let next = read(part, starts, 1, length);
+        let rows = next.len();
         let logits = logits.reshape(&[rows, logits.len() / rows]);
-        logits.cross_entropy(&next.repeat(members), None)
+        logits.cross_entropy(&next, None)
     }
 
     /// The logits of windows of a part, `[starts, length, symbols]`.

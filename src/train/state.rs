@@ -90,6 +90,21 @@ impl<F: Real> TrainState<F> {
         Ok(())
     }
 
+    /// Gives `model` the weights of the best epoch, as [`Trainer::best_model`](super::Trainer::best_model)
+    /// does.
+    ///
+    /// # Errors
+    /// As [`check_model`](Self::check_model), or if no epoch is finished yet.
+    pub fn restore_best(&self, model: &mut impl Module<F>) -> Result<()> {
+        self.check_model(model)?;
+        if self.best.is_empty() {
+            let found = format!("{} steps and no evaluation", self.steps());
+            return Err(Error::invalid("checkpoint", "an evaluated model", found));
+        }
+        restore(model, self.best.iter().cloned());
+        Ok(())
+    }
+
     /// Checks that a run of `model` in the state `other` can continue from this state: the description,
     /// model, seed and rule of updates must be the same.
     pub(super) fn check_run(&self, other: &Self, model: &impl Module<F>) -> Result<()> {
@@ -139,5 +154,15 @@ fn check_list<F: Real>(
             at(expected, k),
             at(&found, k),
         )),
+    }
+}
+
+/// Writes parameters, then state, to a model; tensors that are not given stay as they are.
+pub(super) fn restore<F: Real>(
+    model: &mut impl Module<F>,
+    tensors: impl Iterator<Item = Tensor<F>>,
+) {
+    for (to, from) in model.entries_mut().into_iter().zip(tensors) {
+        *to.tensor = from;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     History, Metrics, Observer, Point, Record, StepRecord, Task, TrainConfig, TrainState,
-    each_epoch,
+    each_epoch, state::restore,
 };
 use crate::autodiff::Tape;
 use crate::error::{Error, Result};
@@ -315,12 +315,5 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             self.best = entries.into_iter().map(|e| e.tensor.clone()).collect();
         }
         Ok(())
-    }
-}
-
-/// Writes parameters, then state, to a model; tensors that are not given stay as they are.
-fn restore<F: Real>(model: &mut impl Module<F>, tensors: impl Iterator<Item = Tensor<F>>) {
-    for (to, from) in model.entries_mut().into_iter().zip(tensors) {
-        *to.tensor = from;
     }
 }

@@ -175,37 +175,17 @@ fn a_tightened_model_predicts_the_same() {
     }
 }
 
-/// Members learn as they would alone, and the mean of their logits keeps the constant.
+/// The mean of M members has the constant of one divided by √M.
 #[test]
-fn an_ensemble_has_the_constant_of_its_members() {
+fn the_mean_of_members_has_their_constant_over_the_root_of_their_number() {
     let config = model(2.0).config;
-    let mut model = CertifiedEnsemble::<f64>::new(config, 3, 0).unwrap();
-    let alone = CertifiedLanguageModel::<f64>::new(config, 0).unwrap();
-    assert_eq!(model.members[0].tokens.weight, alone.tokens.weight);
-    assert_ne!(model.members[1].tokens.weight, alone.tokens.weight);
+    let members = |count| {
+        let member = |seed| CertifiedLanguageModel::<f64>::new(config, seed).unwrap();
+        CertifiedEnsemble::of((0..count).map(member).collect())
+    };
+    let mut model = members(3).unwrap();
 
-    // A training pass has the logits of all members; each member's gradient is a third of what it would be.
-    let (read, next) = (&SYMBOLS[..6], &SYMBOLS[1..7]);
-    let tape = Tape::new();
-    let pass = Pass::train(&tape, &model, 0);
-    let z = model.forward(&pass, read, 2);
-    assert_eq!(z.shape(), [6, 3, 7]);
-    let loss = z.reshape(&[18, 7]).cross_entropy(&next.repeat(3), None);
-    let gradients = pass.gradients(loss);
-    let mut of_members = gradients.iter();
-    for net in &model.members {
-        let tape = Tape::new();
-        let pass = Pass::train(&tape, net, 0);
-        let z = net.forward(&pass, read, 2).reshape(&[6, 7]);
-        for alone in pass.gradients(z.cross_entropy(next, None)) {
-            let together = of_members.next().unwrap();
-            for (a, b) in together.iter().zip(&alone) {
-                assert!((a - b / 3.0).abs() < 1e-12, "{a} and a third of {b}");
-            }
-        }
-    }
-
-    // An evaluation has their mean, also as a function of the embedded sequence.
+    // The logits are the mean of the members', also as a function of the embedded sequence.
     let value = |net: &CertifiedLanguageModel<f64>| {
         let tape = Tape::new();
         net.forward(&Pass::eval(&tape, net), &SYMBOLS, 1).value()
@@ -215,30 +195,57 @@ fn an_ensemble_has_the_constant_of_its_members() {
     let x = model.embedded(&pass, &SYMBOLS, 1);
     let z = model.of_embedded(&pass, x).value();
     assert_eq!(z, model.forward(&pass, &SYMBOLS, 1).value());
-    let all: Vec<_> = model.members.iter().map(value).collect();
+    let all: Vec<_> = model.members().iter().map(value).collect();
     for (k, z) in z.iter().enumerate() {
         let sum: f64 = all.iter().filter_map(|z| z.iter().nth(k)).sum();
         near(*z, sum / 3.0, 1e-12);
     }
+    let alone = members(1).unwrap();
+    let pass = Pass::eval(&tape, &alone);
+    assert_eq!(alone.forward(&pass, &SYMBOLS, 1).value(), all[0]);
+    let [whole, member] = [alone.certificate(8), alone.members()[0].certificate(8)];
+    near(whole.unwrap().get(), member.unwrap().get(), 1e-12);
 
-    let certificate = model.certificate(8).unwrap();
-    assert!(certificate <= Upper::new(2.0), "{certificate}");
+    // √(Σ L_m²) / M, of the first sizes of the members and of tightened ones.
     let x = x.value();
-    for seed in cases(20) {
-        let reach = 10f64.powi(seed as i32 % 7) * config.scale() / 1e4;
-        let step = tokens(8, 3 * config.features, seed).mapv(|e| e * reach);
-        let moved = (&x + &step.insert_axis(emmy::ndarray::Axis(0))).into_shared();
-        let q = quotient(
-            |x| model.of_embedded(&Pass::eval(x.tape(), &model), x),
-            &x,
-            &moved,
-            Lp::Two,
-        );
-        assert!(q.get() <= certificate.get(), "{q} {certificate}");
+    for _ in 0..2 {
+        let certificate = model.certificate(8).unwrap();
+        let of = |net: &CertifiedLanguageModel<f64>| net.certificate(8).unwrap().get();
+        let squares: f64 = model.members().iter().map(|net| of(net).powi(2)).sum();
+        near(certificate.get(), squares.sqrt() / 3.0, 1e-12);
+        assert!(certificate <= Upper::new(2.0 / 3f64.sqrt()));
+        let quotient = |x: &Tensor<f64>, moved: &Tensor<f64>| {
+            quotient(
+                |x| model.of_embedded(&Pass::eval(x.tape(), &model), x),
+                x,
+                moved,
+                Lp::Two,
+            )
+        };
+        for seed in cases(20) {
+            let reach = 10f64.powi(seed as i32 % 7) * config.scale() / 1e4;
+            let step = tokens(8, 3 * config.features, seed).mapv(|e| e * reach);
+            let moved = (&x + &step.insert_axis(emmy::ndarray::Axis(0))).into_shared();
+            let q = quotient(&x, &moved);
+            assert!(q.get() <= certificate.get(), "{q} {certificate}");
+        }
+        model.tighten().unwrap();
     }
-    model.tighten().unwrap();
-    let tight = model.certificate(8).unwrap().get();
+    let tight = model.certificate(8).unwrap().get() * 3f64.sqrt();
     assert!(1.99 < tight && tight <= 2.0, "{tight}");
+
+    let none = CertifiedEnsemble::<f64>::of(Vec::new()).unwrap_err();
+    assert!(none.to_string().contains("members: expected at least 1"));
+    let other = CertifiedConfig {
+        window: 2,
+        ..config
+    };
+    let mixed = [config, other].map(|config| CertifiedLanguageModel::<f64>::new(config, 0));
+    let error = CertifiedEnsemble::of(mixed.map(Result::unwrap).into()).unwrap_err();
+    assert!(
+        error.to_string().contains("configuration of member 1"),
+        "{error}"
+    );
 }
 
 /// In f32 the certificate holds too: norms are rounded up, and a thousandth of the constant is reserved for

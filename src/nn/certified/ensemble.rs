@@ -1,62 +1,72 @@
 //! Several certified models as one.
 
 use super::{CertifiedConfig, CertifiedLanguageModel};
-use crate::autodiff::{Tape, Var};
+use crate::autodiff::Var;
 use crate::error::{Error, Result};
-use crate::init;
-use crate::kernels::random::mix;
-use crate::lipschitz::{Domain, Lp, Upper, bound};
+use crate::lipschitz::Upper;
 use crate::nn::{Layer, Pass};
 use crate::real::Real;
 
-/// The mean of the logits of M models ("members") that learn independently of each other:
+/// The mean of the logits of M models ("members"), each with its own vectors of symbols:
 ///
 /// ```text
 /// x = [x¹, .., xᴹ]               the vectors of a symbol, one per member, side by side
-/// z = (1/M) Σ_m z_m(xᵐ)          in an evaluation
-/// z = [z_1(x¹), .., z_M(xᴹ)]     in a training pass, one after the other along the first axis
+/// z = (1/M) Σ_m z_m(xᵐ)
 /// ```
 ///
-/// If each z_m has constant L, so has z: ‖z(x) − z(y)‖ ≤ (1/M) Σ_m L ‖xᵐ − yᵐ‖ ≤ L ‖x − y‖. The softmax of
-/// the mean is the normalised geometric mean of the members' probabilities. The mean usually predicts better
-/// than one member: members start with other weights, and so their errors differ.
+/// If z_m has constant L_m, the constant of z is at most √(Σ_m L_m²) / M, so at most L / √M if none is above
+/// L: ‖z(x) − z(y)‖ ≤ (1/M) Σ_m L_m ‖xᵐ − yᵐ‖, and by Cauchy and Schwarz this is at most
+/// (1/M) √(Σ_m L_m²) ‖x − y‖. Two members z_m(x) = x reach the bound. The vectors of two symbols are also
+/// about √M times as far apart as those of one member.
 ///
-/// In a training pass the logits have M times as many sequences, so that the mean of the cross-entropies over
-/// all of them is the mean over the members, and each member learns as it would alone.
-/// [`NextSymbol`](crate::train::NextSymbol) compares each part of them with the same symbols.
+/// The softmax of the mean is the normalised geometric mean of the members' probabilities. The mean usually
+/// predicts better than one member if the members were trained independently (other weights at the start,
+/// other batches), because then their errors differ.
 ///
 /// ```
 /// use emmy::lipschitz::Upper;
-/// use emmy::nn::{CertifiedConfig, CertifiedEnsemble, Pass};
+/// use emmy::nn::{CertifiedConfig, CertifiedEnsemble, CertifiedLanguageModel, Pass};
 /// use emmy::Tape;
-/// let model = CertifiedEnsemble::<f64>::new(CertifiedConfig::new(10, 8, 1, 16), 3, 0)?;
+/// let member = |seed| CertifiedLanguageModel::<f64>::new(CertifiedConfig::new(10, 8, 1, 16), seed);
+/// let model = CertifiedEnsemble::of(vec![member(0)?, member(1)?, member(2)?, member(3)?])?;
 /// let tape = Tape::new();
 /// let z = model.forward(&Pass::eval(&tape, &model), &[1, 2, 3, 4], 2);
 /// assert_eq!(z.shape(), [2, 2, 10]);
-/// assert!(model.certificate(8)? <= Upper::new(2.0));
+/// assert!(model.certificate(8)? <= Upper::new(2.0 / 2.0));
 /// # Ok::<(), emmy::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct CertifiedEnsemble<F: Real> {
-    /// The members, which have the same sizes.
-    pub members: Vec<CertifiedLanguageModel<F>>,
+    members: Vec<CertifiedLanguageModel<F>>,
 }
 crate::module!(CertifiedEnsemble: members);
 
 impl<F: Real> CertifiedEnsemble<F> {
-    /// Models with freshly drawn weights; the first has the weights that it would have alone.
+    /// The mean of these models.
     ///
     /// # Errors
-    /// If there is no member, or the configuration is not [valid](CertifiedConfig::validate).
-    pub fn new(config: CertifiedConfig, members: usize, seed: u64) -> Result<Self> {
-        if members == 0 {
+    /// If there is no model, or two have different configurations.
+    pub fn of(members: Vec<CertifiedLanguageModel<F>>) -> Result<Self> {
+        let Some(first) = members.first() else {
             return Err(Error::invalid("members", "at least 1", "0"));
+        };
+        let expected = first.config;
+        if let Some(m) = members.iter().position(|net| net.config != expected) {
+            let (what, found) = (format!("configuration of member {m}"), members[m].config);
+            let expected = format!("that of the first member, {expected:?}");
+            return Err(Error::invalid(what, expected, format!("{found:?}")));
         }
-        let seed = |m: usize| if m == 0 { seed } else { mix(seed, m as u64) };
-        let member = |m| CertifiedLanguageModel::new(config, seed(m));
-        Ok(Self {
-            members: (0..members).map(member).collect::<Result<_>>()?,
-        })
+        Ok(Self { members })
+    }
+
+    /// The members, at least one.
+    pub fn members(&self) -> &[CertifiedLanguageModel<F>] {
+        &self.members
+    }
+
+    /// Takes the members out of the mean.
+    pub fn into_members(self) -> Vec<CertifiedLanguageModel<F>> {
+        self.members
     }
 
     /// The configuration of each member.
@@ -64,8 +74,8 @@ impl<F: Real> CertifiedEnsemble<F> {
         &self.members[0].config
     }
 
-    /// The logits of `sequences` sequences of equal length, one after the other in `symbols`; shape
-    /// `[sequences, length, symbols]` in an evaluation, `[M sequences, length, symbols]` in a training pass.
+    /// The logits `[sequences, length, symbols]` of `sequences` sequences of equal length, which follow one
+    /// another in `symbols`.
     ///
     /// # Panics
     /// As [`CertifiedLanguageModel::forward`].
@@ -78,13 +88,7 @@ impl<F: Real> CertifiedEnsemble<F> {
     ) -> Var<'t, F> {
         pass.call(self, &[], || {
             let members = self.members.iter();
-            let logits: Vec<_> = members
-                .map(|net| net.forward(pass, symbols, sequences))
-                .collect();
-            match pass.is_training() && logits.len() > 1 {
-                true => Var::concat(&logits, 0),
-                false => mean(&logits),
-            }
+            mean(members.map(|net| net.forward(pass, symbols, sequences)))
         })
     }
 
@@ -106,7 +110,7 @@ impl<F: Real> CertifiedEnsemble<F> {
         Var::concat(&vectors, -1)
     }
 
-    /// z as a function of x, as in an evaluation.
+    /// z as a function of x.
     ///
     /// # Panics
     /// If the shapes do not fit, or a sequence is longer than the context.
@@ -114,16 +118,15 @@ impl<F: Real> CertifiedEnsemble<F> {
     pub fn of_embedded<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
         pass.call(self, &[x], || {
             let features = self.config().features;
-            let of = |(m, net): (usize, &CertifiedLanguageModel<F>)| {
+            let members = self.members.iter().enumerate();
+            mean(members.map(|(m, net)| {
                 net.of_embedded(pass, x.slice(-1, m * features..(m + 1) * features))
-            };
-            let logits: Vec<_> = self.members.iter().enumerate().map(of).collect();
-            mean(&logits)
+            }))
         })
     }
 
     /// The certificate: an upper bound of the constant of the logits of n symbols as a function of x, in the
-    /// 2-norm, computed from the present weights. It is at most L.
+    /// 2-norm, computed from the present weights. It is at most L / √M.
     ///
     /// # Errors
     /// If a weight is not a finite number.
@@ -132,15 +135,16 @@ impl<F: Real> CertifiedEnsemble<F> {
     /// If n is larger than the context.
     #[track_caller]
     pub fn certificate(&self, n: usize) -> Result<Upper> {
-        let tape = Tape::new();
-        let pass = Pass::eval(&tape, self);
-        let features = self.members.len() * self.config().features;
-        let x = tape.var(init::zeros(&[1, n, features]));
-        let z = self.of_embedded(&pass, x);
-        Ok(bound(z, x, Lp::Two, Domain::Everywhere)?.upper())
+        let mut squares = Upper::ZERO;
+        for net in &self.members {
+            squares = squares + net.certificate(n)?.square();
+        }
+        let share: F = share(self.members.len());
+        Ok(squares.sqrt() * Upper::new(share.as_f64()))
     }
 
-    /// [Tightens](CertifiedLanguageModel::tighten) each member, so that the certified constant is L.
+    /// [Tightens](CertifiedLanguageModel::tighten) each member: the constant of each is then L, and that of the
+    /// mean L / √M.
     ///
     /// # Errors
     /// If a weight is not a finite number.
@@ -152,15 +156,20 @@ impl<F: Real> CertifiedEnsemble<F> {
     }
 }
 
-fn mean<'t, F: Real>(logits: &[Var<'t, F>]) -> Var<'t, F> {
-    let [first, others @ ..] = logits else {
-        unreachable!("an ensemble has a member");
-    };
-    if others.is_empty() {
-        return *first;
+/// 1/M as the model stores it.
+fn share<F: Real>(members: usize) -> F {
+    F::of((members as f64).recip())
+}
+
+/// The mean of the members' logits; those of a single member are not touched.
+fn mean<'t, F: Real>(logits: impl ExactSizeIterator<Item = Var<'t, F>>) -> Var<'t, F> {
+    let members = logits.len();
+    let sum = logits.reduce(|sum, z| sum + z);
+    let sum = sum.expect("an ensemble has a member");
+    match members {
+        1 => sum,
+        _ => sum.scale(share(members)),
     }
-    let sum = others.iter().fold(*first, |sum, z| sum + *z);
-    sum.scale(F::of((logits.len() as f64).recip()))
 }
 
 impl<F: Real> Layer<F> for CertifiedEnsemble<F> {}

@@ -1,5 +1,6 @@
 //! `char_lm` and `microgpt`: their training, output, checkpoints and errors.
 
+mod mean;
 mod microgpt;
 mod refusals;
 mod resuming;
@@ -262,7 +263,6 @@ fn every_model_and_option_has_a_training_of_its_own() {
         &["--model", "lstm"],
         &["--model", "certified"],
         &["--model", "certified", "--window", "2"],
-        &["--model", "certified", "--members", "2"],
         &["--norm", "post"],
         &["--layers", "2"],
         &["--width", "12"],

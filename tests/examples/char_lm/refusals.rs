@@ -88,8 +88,16 @@ fn wrong_input_is_refused_with_a_reason() {
             "--window: expected a model with this option, found transformer",
         ),
         (
-            &["--members", "2"],
-            "--members: expected a model with this option, found transformer",
+            &["--mean-of", "noise.ckpt"],
+            "--mean-of: expected a model with this option, found transformer",
+        ),
+        (
+            &["--model", "certified", "--mean-of", "noise.ckpt"],
+            "byte 0",
+        ),
+        (
+            &["--model", "certified", "--mean-of", "x", "--save", "y"],
+            "cannot be used with",
         ),
         (
             &["--model", "certified", "--norm", "pre"],
