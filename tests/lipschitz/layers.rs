@@ -3,6 +3,7 @@
 
 use super::sandwich::Subject;
 use super::support::{cases, near, tokens};
+use emmy::graph::{Graph, generators::random_graph};
 use emmy::lipschitz::{Domain, Lp, bound, jacobian_norm, softmax_norm};
 use emmy::nn::{
     Activation, AttentionConfig, AttentionOptions, FeedForward, FeedForwardConfig, GatConv,
@@ -11,6 +12,11 @@ use emmy::nn::{
 };
 use emmy::ops::attention::Mask;
 use emmy::{Tape, Tensor, Var, init, tensor::tensor};
+
+/// A graph of 8 nodes: small, because a case needs whole Jacobians.
+fn graph() -> Graph {
+    random_graph(8, 12, 0).with_self_loops()
+}
 
 fn norm_of<'t>(y: Var<'t, f64>, x: Var<'t, f64>, p: Lp) -> f64 {
     jacobian_norm(y, x, p).0.upper.get()
@@ -172,7 +178,7 @@ fn of_layers_and_models() {
         MultiHeadAttention::<f64>::new(AttentionConfig::contractive(4, 2, 0.8, Lp::Two), rng)
             .unwrap();
     let gcn = GcnConv::<f64>::new(4, 3, true, rng);
-    let graph = emmy::data::karate().graph.with_self_loops();
+    let graph = graph();
     let adjacency = graph.gcn_norm::<f64>();
     let check =
         |name: &str, n: usize, f: &(dyn for<'t> Fn(Var<'t, f64>) -> Var<'t, f64> + Sync), has| {
@@ -214,7 +220,7 @@ fn of_layers_and_models() {
     );
     check(
         "GcnConv",
-        34,
+        8,
         &|x| {
             let pass = Pass::eval(x.tape(), &gcn);
             gcn.forward(&pass, x, &adjacency).relu()
@@ -240,7 +246,7 @@ fn of_fused_layers() {
     const ALL: [bool; 3] = [true; 3];
     const LIMITED: [bool; 3] = [false, true, true];
     let rng = &mut init::rng(4);
-    let graph = emmy::data::karate().graph.with_self_loops();
+    let graph = graph();
     let edges = graph.pattern();
     let options = AttentionOptions {
         heads: 2,
@@ -268,19 +274,19 @@ fn of_fused_layers() {
     };
     check(
         "GatConv",
-        &[34, 4],
+        &[8, 4],
         &|x| gat.forward(&Pass::eval(x.tape(), &gat), x, edges),
         LIMITED,
     );
     check(
         "Gatv2Conv",
-        &[34, 4],
+        &[8, 4],
         &|x| gatv2.forward(&Pass::eval(x.tape(), &gatv2), x, edges),
         LIMITED,
     );
     check(
         "TransformerConv",
-        &[34, 4],
+        &[8, 4],
         &|x| transformer.forward(&Pass::eval(x.tape(), &transformer), x, edges, None),
         LIMITED,
     );
