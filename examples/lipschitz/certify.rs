@@ -3,7 +3,7 @@
 use super::Cli;
 use crate::support::{note, say};
 use emmy::data::images::{self, Part};
-use emmy::lipschitz::{Domain, Interval, Lp, Objective, Search, bound};
+use emmy::lipschitz::{Domain, Interval, Lower, Lp, Pieces, bound, jacobian_norm};
 use emmy::nn::{Activation, Mlp, Module, Pass};
 use emmy::train::{BestBy, Classify, TrainConfig, Trainer};
 use emmy::{Error, Result, Tape, Tensor, Var, init};
@@ -24,9 +24,6 @@ struct Line {
 
 /// The number of digits that are held out for the test.
 const HELD_OUT: usize = 1000;
-
-/// The softness of the ReLUs that guide the search.
-const SOFTNESS: f64 = 0.1;
 
 pub fn run(cli: &Cli) -> Result<()> {
     let (net, accuracy) = train(cli)?;
@@ -100,20 +97,14 @@ fn classify<'t>(net: &Mlp<f32>, pass: &Pass<'t, '_, f32>, x: Var<'t, f32>) -> Va
     net.forward(pass, x)
 }
 
-/// The logits, or one of them, of images `[n, 784]`. A ReLU is max(z, 0), or s ln(1 + e^(z/s)) with a
-/// softness.
+/// The logits, or one of them, of images `[n, 784]`.
 fn logits<'t>(
     net: &Mlp<f64>,
     pass: &Pass<'t, '_, f64>,
     x: Var<'t, f64>,
     logit: Option<usize>,
-    soft: bool,
 ) -> Var<'t, f64> {
-    let z = net.layers[0].forward(pass, x);
-    let h = match soft {
-        true => z.scale(1.0 / SOFTNESS).softplus().scale(SOFTNESS),
-        false => z.relu(),
-    };
+    let h = net.layers[0].forward(pass, x).relu();
     match logit {
         None => net.layers[1].forward(pass, h),
         // The bias has no effect on the constant.
@@ -131,7 +122,7 @@ fn certify(cli: &Cli, net: &Mlp<f32>, logit: Option<usize>) -> Result<(Interval,
         let theta = net.vars(&tape);
         let pass = Pass::bound(&tape, &net, &theta);
         bound(
-            logits(&net, &pass, x, logit, false),
+            logits(&net, &pass, x, logit),
             x,
             Lp::Two,
             Domain::Everywhere,
@@ -150,36 +141,40 @@ fn certify(cli: &Cli, net: &Mlp<f32>, logit: Option<usize>) -> Result<(Interval,
         };
         norm(&net.layers[1].weight, logit) * norm(&net.layers[0].weight, None)
     };
-    let search = Search {
-        restarts: cli.restarts.unwrap_or(24),
-        steps: 150,
-        rate: 0.1,
-        ..Search::new(Objective::Two, cli.seed)
-    };
-    let starts = (0..search.restarts as u64).map(|k| {
-        let rng = &mut init::rng(cli.seed.wrapping_add(k));
-        init::normal(&[1, inputs], 1.0, rng)
-    });
-    let found = search.guided(
-        starts.collect(),
-        |x| evaluated(&net, x, logit, false),
-        |x| evaluated(&net, x, logit, true),
-    );
-    let interval = Interval {
-        lower: found.lower,
-        upper,
-    };
-    Ok((interval, product))
+    let lower = steepest(cli, &net, logit);
+    Ok((Interval { lower, upper }, product))
 }
 
-fn evaluated<'t>(
-    net: &Mlp<f64>,
-    x: Var<'t, f64>,
-    logit: Option<usize>,
-    soft: bool,
-) -> Var<'t, f64> {
-    let pass = Pass::eval(x.tape(), net);
-    logits(net, &pass, x, logit, soft)
+/// The largest norm of the Jacobian at the inputs that the search finds.
+fn steepest(cli: &Cli, net: &Mlp<f64>, logit: Option<usize>) -> Lower {
+    let matrix = |k: usize| {
+        net.layers[k]
+            .weight
+            .view()
+            .into_dimensionality()
+            .expect("a matrix")
+    };
+    let (first, mut second) = (matrix(0), matrix(1));
+    if let Some(k) = logit {
+        second = second.slice_move(emmy::ndarray::s![k..k + 1, ..]);
+    }
+    let bias = net.layers[0].bias.as_ref().expect("a bias");
+    let pieces = Pieces {
+        first,
+        bias: bias.view().into_dimensionality().expect("a vector"),
+        second,
+        slopes: [0.0, 1.0],
+    };
+    let inputs = pieces.steep_inputs(cli.restarts.unwrap_or(100), cli.seed);
+    let norm = |x: Tensor<f64>| {
+        let tape = Tape::new();
+        let x = tape.var(x);
+        let pass = Pass::eval(&tape, net);
+        jacobian_norm(logits(net, &pass, x, logit), x, Lp::Two)
+            .0
+            .lower
+    };
+    inputs.into_iter().map(norm).fold(Lower::ZERO, Lower::max)
 }
 
 /// The same weights in `f64`, exactly.

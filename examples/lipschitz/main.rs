@@ -57,7 +57,7 @@ pub struct Cli {
     #[arg(long, value_delimiter = ',', default_values_t = [2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000])]
     tokens: Vec<usize>,
 
-    /// Starts of each search
+    /// Starts of each search [default: 100 with --certify; else 2 to 10]
     #[arg(long)]
     restarts: Option<usize>,
 

@@ -5,14 +5,22 @@
 //! |---|---|---|
 //! | W₁ | `[h, k]` | into the neurons |
 //! | W₂ | `[m, h]` | out of the neurons |
-//! | D | `[h, h]` | diagonal, positive |
+//! | A | `[m + h, k]` | W₂ W₁ above W₁ |
+//! | B | `[m, m + h]` | c I beside r W₂ |
+//! | D | `[m + h, m + h]` | diagonal, positive |
 //!
 //! If σ is homogeneous, the function x ↦ W₂ σ(W₁ x) does not change when a neuron's input is multiplied by a
 //! factor and its output is divided by it. But ‖W₂‖ ‖W₁‖ changes. If the slopes of σ are within \[l, u\],
-//! σ(z) = ½(u + l) z + ½(u − l) g(z), where g acts on each neuron and has slopes within \[−1, 1\]. D g D⁻¹
-//! has such slopes too, for every D. Hence
+//! σ(z) = c z + r g(z) with c = ½(u + l) and r = ½(u − l), where g acts on each neuron and has slopes within
+//! \[−1, 1\]. So W₂ σ(W₁ x) = B ĝ(A x), where ĝ leaves the first m entries and applies g to the others. D ĝ D⁻¹
+//! has slopes within \[−1, 1\] too, for every D. Hence
 //!
-//! L ≤ ½ |u + l| ‖W₂ W₁‖ + ½ (u − l) min_D ‖W₂ D⁻¹‖ ‖D W₁‖.
+//! L ≤ min_D ‖B D⁻¹‖ ‖D A‖.
+//!
+//! This is at most c ‖W₂ W₁‖ + r min_D ‖W₂ D⁻¹‖ ‖D W₁‖ (Cauchy and Schwarz). With one output, m = 1, its square
+//! is Shor's semidefinite relaxation of max ‖W₂ diag(t) W₁‖² over the slopes t ∈ \[l, u\]ʰ, so it is at most
+//! √(π/2) = 1.2533 times this maximum (Nesterov, "Semidefinite relaxation and nonconvex quadratic
+//! optimization", 1998, Theorem 2.1). A ReLU network with linearly independent rows of W₁ reaches the maximum.
 
 use super::bound::{Matrix, multiply};
 use super::differentiate;
@@ -20,7 +28,7 @@ use crate::autodiff::{Tape, Var};
 use crate::kernels::gemm::matmul;
 use crate::linalg::{Lp, Upper, frobenius_norm};
 use crate::real::Real;
-use ndarray::{Array1, Array2, ArrayView2, Axis};
+use ndarray::{Array1, Array2, Axis, concatenate};
 
 /// W₁, W₂ and the slopes of the activation.
 #[derive(Debug)]
@@ -33,18 +41,19 @@ pub(crate) struct Pair {
 }
 
 /// Steps of the search for D.
-const STEPS: usize = 120;
+const STEPS: usize = 240;
 
-/// The search minimises Schatten norms with this exponent in place of the largest singular values: a power of
-/// two, 2^k, that k squarings compute.
-const SQUARINGS: u32 = 6;
+/// The search minimises Schatten norms with exponents 2 (2^k + 1) in place of the largest singular values,
+/// with k from `FIRST` to `LAST`.
+const FIRST: u32 = 4;
+const LAST: u32 = 8;
 
 impl Pair {
-    /// The two factors of the bound: ½ |u + l| and ½ (u − l).
-    fn parts(&self) -> [Upper; 2] {
+    /// c and r, where r is rounded up so that c ± r covers the slopes.
+    fn parts(&self) -> [f64; 2] {
         let [low, high] = self.slopes;
-        let half = |x: f64| Upper::rounded(0.5 * x.abs(), 4.0 * f64::EPSILON);
-        [half(high + low), half(high - low)]
+        let rounding = 4.0 * f64::EPSILON * low.abs().max(high.abs());
+        [0.5 * (high + low), 0.5 * (high - low) + rounding]
     }
 
     pub fn upper<F: Real>(&self, tape: &Tape<F>) -> Upper {
@@ -53,109 +62,167 @@ impl Pair {
         if [w1, w2].iter().any(|w| w.iter().any(|x| !x.is_finite())) {
             return Upper::INFINITE;
         }
-        let [linear, bent] = self.parts();
+        let [c, r] = self.parts();
         let (product, error) = multiply(&[w2, w1]);
-        let spread = match self.p {
-            Lp::Two => Upper::ONE,
-            _ => Upper::new(product.len() as f64).sqrt(),
-        };
-        let through = self.p.matrix(product.view()) + error * spread;
-        linear * through + bent * self.rescaled(w1, w2)
-    }
-
-    /// An upper bound of min_D ‖W₂ D⁻¹‖ ‖D W₁‖: the value at the best D that was found.
-    fn rescaled(&self, w1: &Array2<f64>, w2: &Array2<f64>) -> Upper {
-        if self.p != Lp::Two {
-            // The minimum is ‖|W₂| |W₁|‖: with D the reciprocals of the row sums of |W₁| for p = ∞, and
-            // dually for p = 1.
-            let (product, error) = multiply(&[&w2.mapv(f64::abs), &w1.mapv(f64::abs)]);
-            let spread = Upper::new(product.len() as f64).sqrt();
-            return self.p.matrix(product.view()) + error * spread;
+        let error = Upper::new(c.abs()) * error;
+        if self.p == Lp::Two {
+            return Scaled::new(w1, w2, &product, [c, r]).upper() + error;
         }
-        let d = scales(w1.view(), w2.view(), STEPS);
-        let at = |d: &Array1<f64>| {
-            let scaled = |w: Array2<f64>| {
-                // Each entry was rounded once.
-                let error = Upper::new(2.0 * f64::EPSILON) * frobenius_norm(w.view());
-                Lp::Two.matrix(w.view()) + error
-            };
-            scaled(w2 / &d.view().insert_axis(Axis(0)))
-                * scaled(w1 * &d.view().insert_axis(Axis(1)))
-        };
-        at(&d).min(at(&Array1::ones(d.len())))
+        // The minimum over D is ‖|B| |A|‖: with D the reciprocals of the row sums of |A| for p = ∞, and dually
+        // for p = 1.
+        let (bent, rounding) = multiply(&[&w2.mapv(f64::abs), &w1.mapv(f64::abs)]);
+        let sum = product.mapv(|x| x.abs() * c.abs()) + bent * r;
+        let rounding =
+            Upper::new(r) * rounding + Upper::new(4.0 * f64::EPSILON) * frobenius_norm(sum.view());
+        let spread = Upper::new(sum.len() as f64).sqrt();
+        self.p.matrix(sum.view()) + (error + rounding) * spread
     }
 
     /// The bound as a variable; D is held fixed, which gives the same derivative (the minimum is stationary
     /// in D).
     pub fn var<'t, F: Real>(&self, tape: &'t Tape<F>) -> Var<'t, F> {
         let (w1, w2) = (self.first.var(tape), self.second.var(tape));
-        let [linear, bent] = self.parts().map(|x| F::of(x.get()));
-        let through = differentiate::norm(self.p, w2.matmul(w1)).scale(linear);
-        let apart = match self.p {
-            Lp::Two => {
-                let (a, b) = (&self.first.values(tape)[0], &self.second.values(tape)[0]);
-                let d = scales(a.view(), b.view(), STEPS);
-                let d = |shape: &[usize]| {
-                    let d = d.mapv(F::of).into_dyn().into_shared();
-                    tape.constant(d).reshape(shape)
-                };
-                differentiate::norm(Lp::Two, w2 / d(&[1, a.nrows()]))
-                    * differentiate::norm(Lp::Two, w1 * d(&[a.nrows(), 1]))
-            }
-            _ => differentiate::norm(self.p, w2.abs().matmul(w1.abs())),
+        let parts = self.parts();
+        let [c, r] = parts.map(F::of);
+        let product = w2.matmul(w1);
+        if self.p != Lp::Two {
+            let bent = w2.abs().matmul(w1.abs());
+            return differentiate::norm(self.p, product.abs().scale(c.abs()) + bent.scale(r));
+        }
+        let (a, b) = (&self.first.values(tape)[0], &self.second.values(tape)[0]);
+        let scaled = Scaled::new(a, b, &multiply(&[b, a]).0, parts);
+        let live = &scaled.live;
+        let d = |shape: &[usize]| {
+            let d = scaled.scales().mapv(F::of).into_dyn().into_shared();
+            tape.constant(d).reshape(shape)
         };
-        through + apart.scale(bent)
+        let one = tape.constant(Array2::eye(b.nrows()).into_dyn().into_shared());
+        let a = Var::concat(&[product, w1], 0).index_select(0, &live[..]);
+        let b = Var::concat(&[one.scale(c), w2.scale(r)], 1).index_select(1, &live[..]);
+        differentiate::norm(Lp::Two, b / d(&[1, live.len()]))
+            * differentiate::norm(Lp::Two, a * d(&[live.len(), 1]))
     }
 }
 
-/// D that makes ‖W₂ D⁻¹‖₂ ‖D W₁‖₂ small. With D = diag eˢ the logarithm of the product is convex in s; its
-/// gradient, for Schatten norms in place of ‖·‖₂, is a difference of two distributions over the neurons, and
-/// the search follows it with momentum.
-fn scales(w1: ArrayView2<'_, f64>, w2: ArrayView2<'_, f64>, steps: usize) -> Array1<f64> {
-    let h = w1.nrows();
-    let row = |w: ArrayView2<'_, f64>| Array1::from_iter(w.outer_iter().map(|r| r.dot(&r)));
-    let (into, out) = (row(w1), row(w2.t()));
-    // A neuron without input or without output may have any scale; a factor far from the others would only
-    // reduce the accuracy.
-    let live: Vec<bool> = (0..h).map(|j| into[j] > 0.0 && out[j] > 0.0).collect();
-    // Equal norms in and out: optimal for the Frobenius norm.
-    let mut s = Array1::from_iter((0..h).map(|j| match live[j] {
-        true => 0.25 * (out[j] / into[j]).ln(),
-        false => 0.0,
-    }));
-    let (gram1, gram2) = (matmul(w1, w1.t()), matmul(w2.t(), w2));
-    let (mut best, mut least) = (s.clone(), f64::INFINITY);
-    let mut velocity = Array1::<f64>::zeros(h);
-    for step in 0..steps {
-        let (a, up) = schatten(&gram1, &s.mapv(f64::exp));
-        let (b, down) = schatten(&gram2, &s.mapv(|s| (-s).exp()));
-        if a + b < least {
-            (best, least) = (s.clone(), a + b);
+/// A and B, and the search for D.
+struct Scaled {
+    a: Array2<f64>,
+    b: Array2<f64>,
+    /// The rows of A and columns of B that are kept: those that are not zero. The others add nothing to B A.
+    live: Vec<usize>,
+}
+
+impl Scaled {
+    fn new(w1: &Array2<f64>, w2: &Array2<f64>, product: &Array2<f64>, [c, r]: [f64; 2]) -> Self {
+        let a = concatenate![Axis(0), *product, *w1];
+        let b = concatenate![Axis(1), Array2::eye(w2.nrows()) * c, w2 * r];
+        let any = |row: ndarray::ArrayView1<'_, f64>| row.iter().any(|&x| x != 0.0);
+        let live: Vec<usize> = (0..a.nrows())
+            .filter(|&j| any(a.row(j)) && any(b.column(j)))
+            .collect();
+        Self {
+            a: a.select(Axis(0), &live),
+            b: b.select(Axis(1), &live),
+            live,
         }
-        let rate = 8.0 / (1.0 + step as f64 / 15.0);
-        velocity = velocity * 0.8 - (up - down) * rate;
-        for j in 0..h {
-            if live[j] {
-                // A cautious step: the gradient is a difference of distributions.
-                s[j] += velocity[j].clamp(-0.5, 0.5);
+    }
+
+    /// An upper bound of min_D ‖B D⁻¹‖ ‖D A‖: the value at the best D that was found.
+    fn upper(&self) -> Upper {
+        if self.live.is_empty() {
+            return Upper::ZERO;
+        }
+        let norm = |w: Array2<f64>| {
+            // Each entry was rounded at most twice.
+            let error = Upper::new(4.0 * f64::EPSILON) * frobenius_norm(w.view());
+            Lp::Two.matrix(w.view()) + error
+        };
+        let at = |d: &Array1<f64>| {
+            norm(&self.b / &d.view().insert_axis(Axis(0)))
+                * norm(&self.a * &d.view().insert_axis(Axis(1)))
+        };
+        at(&self.scales()).min(at(&Array1::ones(self.live.len())))
+    }
+
+    /// D that makes ‖B D⁻¹‖₂ ‖D A‖₂ small. With D = diag eˢ the logarithm of the product is convex in s; its
+    /// gradient, for Schatten norms in place of ‖·‖₂, is a difference of two distributions over the neurons,
+    /// and the search follows it with momentum. The exponents of the Schatten norms grow during the search:
+    /// these norms are never below ‖·‖₂, so the smallest product of all steps counts.
+    fn scales(&self) -> Array1<f64> {
+        let (into, out) = (Rows::new(self.a.clone()), Rows::new(self.b.t().to_owned()));
+        // Equal norms in and out: optimal for the Frobenius norm.
+        let equal = |x: f64| Some(0.25 * x.ln()).filter(|s| s.is_finite());
+        let mut s = (out.squares() / into.squares()).mapv(|x| equal(x).unwrap_or(0.0));
+        let (mut best, mut least) = (s.clone(), f64::INFINITY);
+        let mut velocity = Array1::<f64>::zeros(s.len());
+        for step in 0..STEPS {
+            let squarings = FIRST + (LAST + 1 - FIRST) * step as u32 / STEPS as u32;
+            let (x, up) = into.schatten(&s.mapv(f64::exp), squarings);
+            let (y, down) = out.schatten(&s.mapv(|s| (-s).exp()), squarings);
+            if x + y < least {
+                (best, least) = (s.clone(), x + y);
             }
+            let rate = 2.0 / (1.0 + step as f64 / 30.0);
+            velocity = velocity * 0.9 - (up - down) * rate;
+            // A cautious step: the gradient is a difference of distributions.
+            s += &velocity.mapv(|v| v.clamp(-0.5, 0.5));
         }
+        best.mapv(f64::exp)
     }
-    best.mapv(f64::exp)
 }
 
-/// ln of the Schatten norm of D W with exponent 2^k, from W Wᵀ, and its gradient in ln d: the diagonal of
-/// (D W Wᵀ D)^(2^(k−1)), divided by its sum.
-fn schatten(gram: &Array2<f64>, d: &Array1<f64>) -> (f64, Array1<f64>) {
-    let mut g = gram * &d.view().insert_axis(Axis(1)) * d.view().insert_axis(Axis(0));
-    let mut log = 0.0;
-    for k in 0..SQUARINGS {
-        let trace = g.diag().sum().max(f64::MIN_POSITIVE);
-        g /= trace;
-        log += trace.ln() * 0.5f64.powi(k as i32);
-        if k + 1 < SQUARINGS {
-            g = matmul(g.view(), g.view());
-        }
+/// A matrix whose rows are rescaled.
+struct Rows {
+    a: Array2<f64>,
+    /// A Aᵀ, if A has fewer rows than columns.
+    gram: Option<Array2<f64>>,
+}
+
+impl Rows {
+    fn new(a: Array2<f64>) -> Self {
+        let gram = (a.nrows() < a.ncols()).then(|| matmul(a.view(), a.t()));
+        Self { a, gram }
     }
-    (0.5 * log, g.diag().to_owned())
+
+    /// ‖row‖² for each row.
+    fn squares(&self) -> Array1<f64> {
+        Array1::from_iter(self.a.outer_iter().map(|r| r.dot(&r)))
+    }
+
+    /// ln of the Schatten norm of D A with exponent 2 (N + 1), N = 2^squarings, and its gradient in ln d: the
+    /// diagonal of (D A Aᵀ D)^(N + 1), divided by its sum. The power is that of A Aᵀ or of Aᵀ A, whichever is
+    /// smaller.
+    fn schatten(&self, d: &Array1<f64>, squarings: u32) -> (f64, Array1<f64>) {
+        let column = d.view().insert_axis(Axis(1));
+        let rows_of = |x: Array2<f64>| x.sum_axis(Axis(1));
+        let (log, diagonal) = match &self.gram {
+            Some(gram) => {
+                let x = gram * &column * d.view().insert_axis(Axis(0));
+                let (log, power) = power(&x, squarings);
+                (log, rows_of(x * power))
+            }
+            None => {
+                let a = &self.a * &column;
+                let (log, power) = power(&matmul(a.t(), a.view()), squarings);
+                (log, rows_of(matmul(a.view(), power.view()) * a))
+            }
+        };
+        let sum = diagonal.sum().max(f64::MIN_POSITIVE);
+        let exponent = 2.0 * (f64::from(squarings).exp2() + 1.0);
+        ((log + sum.ln()) / exponent, diagonal / sum)
+    }
+}
+
+/// l and Y with X^N = eˡ Y, N = 2^squarings, where Y has trace 1.
+fn power(x: &Array2<f64>, squarings: u32) -> (f64, Array2<f64>) {
+    let (mut log, mut y) = (0.0, x.clone());
+    for k in 0..=squarings {
+        if k > 0 {
+            (log, y) = (2.0 * log, matmul(y.view(), y.view()));
+        }
+        let trace = y.diag().sum().max(f64::MIN_POSITIVE);
+        log += trace.ln();
+        y /= trace;
+    }
+    (log, y)
 }

@@ -7,6 +7,7 @@ mod diverging;
 #[path = "../data/files/mod.rs"]
 mod files;
 mod laws;
+mod lipschitz;
 mod memory;
 mod options;
 mod output;

@@ -164,7 +164,7 @@ fn without_data_images_are_drawn_and_a_line_says_so() {
 }
 
 /// Writes images as idx files.
-fn write(folder: &Path, prefix: &str, set: &images::Images) {
+pub fn write(folder: &Path, prefix: &str, set: &images::Images) {
     std::fs::create_dir_all(folder).unwrap();
     let head = |numbers: &[usize]| -> Vec<u8> {
         let numbers = numbers.iter().map(|&n| u32::try_from(n).unwrap());

@@ -5,6 +5,7 @@ mod cases;
 mod certified;
 mod layers;
 mod normalization;
+mod pieces;
 mod reading;
 mod sandwich;
 mod self_attention;
