@@ -17,10 +17,10 @@
 //!
 //! L ≤ min_D ‖B D⁻¹‖ ‖D A‖.
 //!
-//! This is at most c ‖W₂ W₁‖ + r min_D ‖W₂ D⁻¹‖ ‖D W₁‖ (Cauchy and Schwarz). With one output, m = 1, its square
+//! This is at most |c| ‖W₂ W₁‖ + r min_D ‖W₂ D⁻¹‖ ‖D W₁‖ (Cauchy and Schwarz). With one output, m = 1, its square
 //! is Shor's semidefinite relaxation of max ‖W₂ diag(t) W₁‖² over the slopes t ∈ \[l, u\]ʰ, so it is at most
 //! √(π/2) = 1.2533 times this maximum (Nesterov, "Semidefinite relaxation and nonconvex quadratic
-//! optimization", 1998, Theorem 2.1). A ReLU network with linearly independent rows of W₁ reaches the maximum.
+//! optimization", 1998). A ReLU network with linearly independent rows of W₁ reaches the maximum.
 
 use super::bound::{Matrix, multiply};
 use super::differentiate;

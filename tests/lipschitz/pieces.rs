@@ -100,7 +100,7 @@ fn nets(count: u64) -> impl Iterator<Item = (usize, Net)> {
 }
 
 /// No piece is steeper than the bound. With one output the bound is at most √(π/2) times the steepest piece
-/// (Nesterov 1998, Theorem 2.1); 1e-3 is for the search for D.
+/// (Nesterov, 1998); 1e-3 is for the search for D.
 #[test]
 fn the_bound_of_all_pieces() {
     for (m, net) in nets(60) {
