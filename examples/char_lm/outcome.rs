@@ -123,12 +123,13 @@ impl Outcome {
             return Ok(());
         }
         let (steps, quality) = (self.steps, &self.quality);
-        let mut told = match self.best_step {
-            Some(step) => format!("\nafter {step} of {steps} steps, the best evaluation:"),
-            None => {
-                let (members, parameters) = (self.members, self.parameters);
-                format!("\nmean of {members} trained models, {parameters} parameters:")
-            }
+        let mut told = match (self.best_step, self.members) {
+            (Some(step), _) => format!("\nafter {step} of {steps} steps, the best evaluation:"),
+            (None, 1) => format!("\nafter {steps} steps:"),
+            (None, members) => format!(
+                "\nmean of {members} trained models, {} parameters:",
+                self.parameters
+            ),
         };
         for (part, loss) in [
             ("training", quality.train_loss),

@@ -10,7 +10,7 @@ use emmy::{Error, Result, Tape, Tensor, Var, init};
 use serde::Serialize;
 use std::time::Instant;
 
-/// The certified outputs: one logit, or all logits together.
+/// A line of JSON: the interval of one logit, or of all logits together.
 #[derive(Serialize)]
 struct Line {
     logit: String,

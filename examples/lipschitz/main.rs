@@ -38,7 +38,7 @@ pub struct Cli {
     weights: Option<PathBuf>,
 
     /// Train a classifier of digits, and certify it
-    #[arg(long, value_enum, conflicts_with = "figure")]
+    #[arg(long, value_enum, conflicts_with_all = ["figure", "p", "radius"])]
     certify: Option<Set>,
 
     /// Draw a figure of the paper: 2 (growth with the tokens), 3 (inversion) or 5 (spread of outputs)
@@ -90,6 +90,9 @@ pub struct Cli {
     json: bool,
 }
 
+/// The largest number of starts.
+const MOST_STARTS: usize = 100_000;
+
 /// A set of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Set {
@@ -139,6 +142,10 @@ impl Cli {
         }
         if let Some(0) = self.restarts {
             return Err(Error::invalid("--restarts", "at least 1", "0"));
+        }
+        if let Some(starts) = self.restarts.filter(|&n| n > MOST_STARTS) {
+            let rule = format!("at most {MOST_STARTS}");
+            return Err(Error::invalid("--restarts", rule, starts.to_string()));
         }
         if let Some(n) = self.tokens.iter().find(|n| !(1..=4096).contains(*n)) {
             return Err(Error::invalid(

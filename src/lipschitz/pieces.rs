@@ -10,6 +10,9 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use rand::RngExt;
 use rayon::prelude::*;
 
+/// The largest size of a number: products of four are finite.
+const LARGEST: f64 = 1e60;
+
 /// x ↦ W₂ σ(W₁ x + b), where σ has one slope for negative and one for positive arguments.
 ///
 /// Its Jacobian is W₂ diag(t) W₁, where t has a slope for each neuron. If the rows of W₁ are linearly
@@ -28,17 +31,20 @@ pub struct Pieces<'a> {
 }
 
 impl Pieces<'_> {
-    /// Inputs `[1, k]` in pieces where ‖W₂ diag(t) W₁‖₂ is large, one per start, the largest first.
+    /// Inputs `[1, k]` in pieces where ‖W₂ diag(t) W₁‖₂ is large, at most one per start, the largest first.
     ///
-    /// Each start is a random pattern. The search changes the slope of one neuron, the one that gains most,
-    /// until none gains (for a fixed direction u of the output; then u becomes the left singular vector, and
-    /// the search goes on until u gains nothing). The input is the least x for which W₁ x + b is 1 or −1, as
-    /// the pattern demands. If the rows of W₁ are linearly dependent, no such x may exist; then x comes near
-    /// to it (least squares), and its pattern may be another. So evaluate the function there: the search
-    /// itself proves nothing. The starts run on several threads; the result does not depend on their number.
+    /// Each start is a random pattern. For a direction u of the output, the search changes the slope of one
+    /// neuron, the one that gains most, until none gains. Then u becomes the left singular vector of
+    /// W₂ diag(t) W₁, and the search goes on until this gains nothing. The input is the least x for which
+    /// W₁ x + b is 1 or −1, as the pattern demands.
+    ///
+    /// If the rows of W₁ are linearly dependent, there may be no such x. Then x comes near to it (least
+    /// squares), and may be in another piece: evaluate the function there. An x at the border of its piece is
+    /// left out, because the derivative there is that of no piece. The starts run on several threads; the
+    /// result does not depend on their number.
     ///
     /// # Panics
-    /// If the shapes do not agree, or a number is not finite.
+    /// If the shapes do not agree, or a number is not finite or above 1e60 in size.
     pub fn steep_inputs(&self, starts: usize, seed: u64) -> Vec<Tensor<f64>> {
         let (h, m) = (self.first.nrows(), self.second.nrows());
         assert!(
@@ -49,8 +55,8 @@ impl Pieces<'_> {
         );
         let all = self.first.iter().chain(self.bias).chain(self.second);
         assert!(
-            all.chain(&self.slopes).all(|x| x.is_finite()),
-            "Pieces: a weight, bias or slope is not finite"
+            all.chain(&self.slopes).all(|x| x.abs() <= LARGEST),
+            "Pieces: a weight, bias or slope is not finite, or above {LARGEST:e} in size"
         );
         if h == 0 || m == 0 || self.first.ncols() == 0 {
             return Vec::new();
@@ -58,7 +64,8 @@ impl Pieces<'_> {
         let gram = matmul(self.first, self.first.t());
         let climb = |k| self.climb(&gram, mix(seed, k));
         let mut found: Vec<_> = (0..starts as u64).into_par_iter().map(climb).collect();
-        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        found.dedup_by(|a, b| a.1 == b.1);
         // The least solution of W₁ x = ±1 − b.
         let (u, s, vt) = svd(self.first);
         let inverse = s.mapv(|x| if x > 1e-9 * s[0] { 1.0 / x } else { 0.0 });
@@ -66,12 +73,25 @@ impl Pieces<'_> {
             let signs = pattern.iter().map(|&on| if on { 1.0 } else { -1.0 });
             let z = Array1::from_iter(signs) - self.bias;
             let x = vt.t().dot(&(u.t().dot(&z) * &inverse));
-            x.insert_axis(Axis(0)).into_dyn().into_shared()
+            let inside = self.is_inside(&x);
+            inside.then(|| x.insert_axis(Axis(0)).into_dyn().into_shared())
         };
-        found.iter().map(|(_, pattern)| realise(pattern)).collect()
+        (found.iter().filter_map(|(_, pattern)| realise(pattern))).collect()
     }
 
-    /// The norm of a piece whose neighbours, with one other slope, are not larger, squared; and its pattern.
+    /// Whether the argument of every neuron that has an effect is further from 0 than rounding.
+    fn is_inside(&self, x: &Array1<f64>) -> bool {
+        let z = self.first.dot(x) + self.bias;
+        let size = x.dot(x).sqrt();
+        (0..z.len()).all(|j| {
+            let row = self.first.row(j);
+            let norm = row.dot(&row).sqrt();
+            let constant = norm == 0.0 || self.second.column(j).iter().all(|w| *w == 0.0);
+            constant || z[j].abs() > 1e-9 * (norm * size + self.bias[j].abs())
+        })
+    }
+
+    /// The end of the search from one start: the square of the norm, and the pattern.
     fn climb(&self, gram: &Array2<f64>, seed: u64) -> (f64, Vec<bool>) {
         let rng = &mut init::rng(seed);
         let mut pattern: Vec<bool> = (0..gram.nrows()).map(|_| rng.random()).collect();
@@ -90,9 +110,11 @@ impl Pieces<'_> {
     fn direction(&self, gram: &Array2<f64>, pattern: &[bool]) -> (f64, Array1<f64>) {
         let t = self.slopes_of(pattern);
         let scaled = &self.second * &t.view().insert_axis(Axis(0));
-        let (values, vectors) = eigh(scaled.dot(gram).dot(&scaled.t()).view());
+        let square = matmul(matmul(scaled.view(), gram.view()).view(), scaled.t());
+        // Symmetric but for rounding, which can be large beside a sum that cancels.
+        let (values, vectors) = eigh((&square + &square.t()).view());
         let last = values.len() - 1;
-        (values[last].max(0.0), vectors.column(last).to_owned())
+        (0.5 * values[last].max(0.0), vectors.column(last).to_owned())
     }
 
     /// Makes ‖Σ_j t_j w_j W₁[j]‖ larger, one neuron after the other, for the weights w = W₂ᵀ u.
@@ -101,9 +123,9 @@ impl Pieces<'_> {
         let mut t = self.slopes_of(pattern);
         // g = Q t, where Q = diag(w) W₁ W₁ᵀ diag(w): the square of the norm is tᵀ Q t.
         let mut g = gram.dot(&(&t * w)) * w;
-        let scale = (0..t.len())
-            .map(|j| gram[[j, j]] * w[j] * w[j])
-            .sum::<f64>();
+        // No gain is larger than this. Gains of the size of rounding errors would never end.
+        let sizes = (0..t.len()).map(|j| gram[[j, j]].sqrt() * w[j].abs());
+        let limit = sizes.sum::<f64>().powi(2) * (high - low).abs() * (high.abs() + low.abs());
         loop {
             let gain = |j: usize| {
                 let change = low + high - 2.0 * t[j];
@@ -111,8 +133,7 @@ impl Pieces<'_> {
             };
             let gains = (0..t.len()).map(|j| (gain(j), j));
             let best = gains.reduce(|a, b| if b.0 > a.0 { b } else { a });
-            // Gains of the size of rounding errors would never end.
-            let Some((_, j)) = best.filter(|best| best.0 > 1e-10 * scale) else {
+            let Some((_, j)) = best.filter(|best| best.0 > 1e-12 * limit) else {
                 return;
             };
             let change = low + high - 2.0 * t[j];

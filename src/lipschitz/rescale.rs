@@ -43,6 +43,10 @@ pub(crate) struct Pair {
 /// Steps of the search for D.
 const STEPS: usize = 240;
 
+/// Weights between these sizes have products that are normal numbers. Others are left to the plain bound.
+const LEAST: f64 = 1e-100;
+const LARGEST: f64 = 1e100;
+
 /// The search minimises Schatten norms with exponents 2 (2^k + 1) in place of the largest singular values,
 /// with k from `FIRST` to `LAST`.
 const FIRST: u32 = 4;
@@ -59,7 +63,8 @@ impl Pair {
     pub fn upper<F: Real>(&self, tape: &Tape<F>) -> Upper {
         let (first, second) = (self.first.values(tape), self.second.values(tape));
         let (w1, w2) = (&first[0], &second[0]);
-        if [w1, w2].iter().any(|w| w.iter().any(|x| !x.is_finite())) {
+        let usual = |x: &f64| *x == 0.0 || (LEAST..LARGEST).contains(&x.abs());
+        if !w1.iter().chain(w2).all(usual) {
             return Upper::INFINITE;
         }
         let [c, r] = self.parts();
@@ -78,8 +83,8 @@ impl Pair {
         self.p.matrix(sum.view()) + (error + rounding) * spread
     }
 
-    /// The bound as a variable; D is held fixed, which gives the same derivative (the minimum is stationary
-    /// in D).
+    /// The bound as a variable; D is held fixed, which gives nearly the same derivative (the minimum is
+    /// stationary in D where the norms are differentiable).
     pub fn var<'t, F: Real>(&self, tape: &'t Tape<F>) -> Var<'t, F> {
         let (w1, w2) = (self.first.var(tape), self.second.var(tape));
         let parts = self.parts();

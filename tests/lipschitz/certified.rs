@@ -350,3 +350,14 @@ fn sizes_that_do_not_fit_are_refused() {
         .contains("below 1")
     );
 }
+
+#[test]
+#[should_panic(expected = "CertifiedEnsemble: x [1, 8, 5] needs")]
+fn an_ensemble_takes_the_vectors_of_its_members() {
+    let config = model(2.0).config;
+    let member = CertifiedLanguageModel::<f64>::new(config, 0).unwrap();
+    let model = CertifiedEnsemble::of(vec![member]).unwrap();
+    let tape = Tape::new();
+    let x = tape.constant(init::zeros(&[1, 8, 5]));
+    model.of_embedded(&Pass::eval(&tape, &model), x);
+}

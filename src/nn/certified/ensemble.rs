@@ -118,6 +118,13 @@ impl<F: Real> CertifiedEnsemble<F> {
     pub fn of_embedded<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
         pass.call(self, &[x], || {
             let features = self.config().features;
+            let (found, expected) = (x.shape().last().copied(), self.members.len() * features);
+            assert_eq!(
+                found,
+                Some(expected),
+                "CertifiedEnsemble: x {:?} needs {expected} features",
+                x.shape()
+            );
             let members = self.members.iter().enumerate();
             mean(members.map(|(m, net)| {
                 net.of_embedded(pass, x.slice(-1, m * features..(m + 1) * features))
@@ -143,8 +150,8 @@ impl<F: Real> CertifiedEnsemble<F> {
         Ok(squares.sqrt() * Upper::new(share.as_f64()))
     }
 
-    /// [Tightens](CertifiedLanguageModel::tighten) each member: the constant of each is then L, and that of the
-    /// mean L / √M.
+    /// [Tightens](CertifiedLanguageModel::tighten) each member: the certificate of each is then just below
+    /// L, and that of the mean just below L / √M.
     ///
     /// # Errors
     /// If a weight is not a finite number.
