@@ -175,7 +175,7 @@ pub fn load(folder: Option<&Path>, set: &str, part: Part) -> Result<Images> {
     let prefix = part.prefix();
     Err(Error::NotFound {
         what: format!(
-            "the images {set} ({prefix}-images-idx3-ubyte and {prefix}-labels-idx1-ubyte, also with .gz)"
+            "the set of images {set} ({prefix}-images-idx3-ubyte and {prefix}-labels-idx1-ubyte, also with .gz)"
         ),
         looked: folders,
         address: format!("{ADDRESS}{prefix}-images-idx3-ubyte.gz"),
