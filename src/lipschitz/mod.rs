@@ -6,8 +6,8 @@
 //!   Its certified number is rounded up ([`Upper`]); as a variable it can be differentiated. A layer whose
 //!   constant is proven by a theorem declares it ([`state`]).
 //! - [`local`] and [`Search`] find lower bounds ([`Lower`]): the norm of a Jacobian, also at the worst input
-//!   that gradient ascent finds; [`Pieces`] searches for the steepest linear piece of a network with one layer
-//!   of ReLUs; [`quotient`] is the simplest lower bound.
+//!   that gradient ascent finds. [`Pieces`] searches for the steepest linear piece of a network with one
+//!   layer of ReLUs. [`quotient`] is the simplest lower bound.
 //! - [`invert`] inverts x + g(x) by a fixed-point iteration if g is certified to be a contraction.
 //!
 //! ‖f(x) − f(x′)‖_p ≤ L ‖x − x′‖_p, where a tensor counts as the vector of its entries. Bounds are those of

@@ -123,7 +123,8 @@ impl Pieces<'_> {
         let mut t = self.slopes_of(pattern);
         // g = Q t, where Q = diag(w) W₁ W₁ᵀ diag(w): the square of the norm is tᵀ Q t.
         let mut g = gram.dot(&(&t * w)) * w;
-        // No gain is larger than this. Gains of the size of rounding errors would never end.
+        // The size of the terms of a gain. A gain of the size of their rounding errors may be none, and the
+        // search would not end.
         let sizes = (0..t.len()).map(|j| gram[[j, j]].sqrt() * w[j].abs());
         let limit = sizes.sum::<f64>().powi(2) * (high - low).abs() * (high.abs() + low.abs());
         loop {

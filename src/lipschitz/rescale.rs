@@ -12,15 +12,16 @@
 //! If σ is homogeneous, the function x ↦ W₂ σ(W₁ x) does not change when a neuron's input is multiplied by a
 //! factor and its output is divided by it. But ‖W₂‖ ‖W₁‖ changes. If the slopes of σ are within \[l, u\],
 //! σ(z) = c z + r g(z) with c = ½(u + l) and r = ½(u − l), where g acts on each neuron and has slopes within
-//! \[−1, 1\]. So W₂ σ(W₁ x) = B ĝ(A x), where ĝ leaves the first m entries and applies g to the others. D ĝ D⁻¹
-//! has slopes within \[−1, 1\] too, for every D. Hence
+//! \[−1, 1\]. So W₂ σ(W₁ x) = B ĝ(A x), where ĝ does not change the first m entries and applies g to the
+//! others. D ĝ D⁻¹ has slopes within \[−1, 1\] too, for every D. Hence
 //!
 //! L ≤ min_D ‖B D⁻¹‖ ‖D A‖.
 //!
-//! This is at most |c| ‖W₂ W₁‖ + r min_D ‖W₂ D⁻¹‖ ‖D W₁‖ (Cauchy and Schwarz). With one output, m = 1, its square
-//! is Shor's semidefinite relaxation of max ‖W₂ diag(t) W₁‖² over the slopes t ∈ \[l, u\]ʰ, so it is at most
-//! √(π/2) = 1.2533 times this maximum (Nesterov, "Semidefinite relaxation and nonconvex quadratic
-//! optimization", 1998). A ReLU network with linearly independent rows of W₁ reaches the maximum.
+//! By Cauchy and Schwarz this is at most |c| ‖W₂ W₁‖ + r min_E ‖W₂ E⁻¹‖ ‖E W₁‖, where E `[h, h]` is diagonal
+//! and positive. With one output, m = 1, the square of the bound is Shor's semidefinite relaxation of
+//! max ‖W₂ diag(t) W₁‖² over the slopes t ∈ \[l, u\]ʰ. So the bound is at most √(π/2) = 1.2533 times this
+//! maximum (Nesterov, "Semidefinite relaxation and nonconvex quadratic optimization", 1998). A ReLU network
+//! with linearly independent rows of W₁ reaches the maximum.
 
 use super::bound::{Matrix, multiply};
 use super::differentiate;
@@ -73,8 +74,8 @@ impl Pair {
         if self.p == Lp::Two {
             return Scaled::new(w1, w2, &product, [c, r]).upper() + error;
         }
-        // The minimum over D is ‖|B| |A|‖: with D the reciprocals of the row sums of |A| for p = ∞, and dually
-        // for p = 1.
+        // The minimum over D is ‖|B| |A|‖. For p = ∞ the entries of this D are the reciprocals of the row
+        // sums of |A|; for p = 1 they are the column sums of |B|.
         let (bent, rounding) = multiply(&[&w2.mapv(f64::abs), &w1.mapv(f64::abs)]);
         let sum = product.mapv(|x| x.abs() * c.abs()) + bent * r;
         let rounding =

@@ -352,12 +352,12 @@ fn sizes_that_do_not_fit_are_refused() {
 }
 
 #[test]
-#[should_panic(expected = "CertifiedEnsemble: x [1, 8, 5] needs")]
+#[should_panic(expected = "CertifiedEnsemble: x [1, 8, 500] needs")]
 fn an_ensemble_takes_the_vectors_of_its_members() {
     let config = model(2.0).config;
     let member = CertifiedLanguageModel::<f64>::new(config, 0).unwrap();
     let model = CertifiedEnsemble::of(vec![member]).unwrap();
     let tape = Tape::new();
-    let x = tape.constant(init::zeros(&[1, 8, 5]));
+    let x = tape.constant(init::zeros(&[1, 8, 500]));
     model.of_embedded(&Pass::eval(&tape, &model), x);
 }
