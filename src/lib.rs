@@ -5,7 +5,7 @@
 //! symmetry of a network is a conservation law.
 //!
 //! # The house
-//! A room uses the floors below it, never one above.
+//! A room uses the floors below it and its own, never one above.
 //!
 //! | floor | room | what lives there |
 //! |---|---|---|
@@ -23,8 +23,7 @@
 //! [`symmetry`] is about.
 //!
 //! # Features
-//! - `avx512` (default): 512-bit vectors where the processor has them, chosen at run time. Needs Rust 1.89;
-//!   with 1.88 build with `--no-default-features`.
+//! - `avx512` (default): 512-bit vectors where the processor has them, chosen at run time.
 //! - `lapack`: QR, singular values and eigenvalues from LAPACK through `ndarray-linalg` and the system's
 //!   OpenBLAS.
 

@@ -46,6 +46,78 @@ fn every_room_of_the_house_is_on_its_map() {
     }
 }
 
+/// The modules that a line of code names after `crate::`, alone or in braces.
+fn used(line: &str) -> Vec<String> {
+    let code = line.split("//").next().unwrap();
+    let word = |text: &str| {
+        let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
+        text[..end.unwrap_or(text.len())].to_owned()
+    };
+    let mut all = Vec::new();
+    for rest in code.split("crate::").skip(1) {
+        match rest.strip_prefix('{') {
+            Some(list) => all.extend(list.split(", ").map(|path| word(path.trim()))),
+            None => all.push(word(rest)),
+        }
+    }
+    all
+}
+
+/// The lines of all files in a folder.
+fn lines_below(folder: &std::path::Path) -> Vec<String> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => all.extend(lines_below(&path)),
+            false => {
+                let text = std::fs::read_to_string(path).unwrap();
+                all.extend(text.lines().map(str::to_owned));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn no_room_uses_a_floor_above_it() {
+    let readme = read("README.md");
+    let (_, table) = readme.split_once("| floor | room |").expect("the map");
+    let mut floors = std::collections::BTreeMap::new();
+    for row in table.lines() {
+        let mut cells = row.split('|').map(str::trim);
+        let Some(Ok(floor)) = cells.nth(1).map(str::parse::<u32>) else {
+            continue;
+        };
+        let rooms = cells.next().unwrap().split('[').skip(1);
+        floors.extend(rooms.map(|room| (room.split(']').next().unwrap().to_owned(), floor)));
+    }
+    let mut imports = 0;
+    for (room, floor) in &floors {
+        let root = format!("{}/src/{room}", env!("CARGO_MANIFEST_DIR"));
+        let mut lines = match std::path::Path::new(&root).is_dir() {
+            true => lines_below(root.as_ref()),
+            false => Vec::new(),
+        };
+        if let Ok(text) = std::fs::read_to_string(format!("{root}.rs")) {
+            lines.extend(text.lines().map(str::to_owned));
+        }
+        for line in lines {
+            for other in used(&line) {
+                let Some(above) = floors.get(&other) else {
+                    continue;
+                };
+                assert!(
+                    above <= floor,
+                    "{room} (floor {floor}) uses {other} (floor {above}): {line}"
+                );
+                imports += usize::from(other != *room);
+            }
+        }
+    }
+    assert!(imports > 500, "{imports}");
+}
+
 /// The table of errata in the chapter on conservation names tests of `tests/conservation` as `file::test`.
 #[test]
 fn every_test_that_the_errata_name_is_there() {

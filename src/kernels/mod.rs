@@ -38,7 +38,8 @@ use std::sync::OnceLock;
 /// `f` and what it calls in loops must be inlined for this to have an effect: mark the closure and its
 /// helpers `#[inline(always)]`. The choice is made once; a call costs a few nanoseconds. On x86-64,
 /// `EMMY_VECTORS=256` chooses AVX2 also where there is AVX-512, and `EMMY_VECTORS=none` no vectors: for tests
-/// and for comparisons.
+/// and for comparisons. Both vector units give the same bits. Without vectors, as on a processor without AVX2,
+/// a product is rounded before it is added, so results differ in their last digits.
 ///
 /// # Panics
 /// If `EMMY_VECTORS` has another value, or the processor has no AVX2.

@@ -3,8 +3,9 @@
 
 use emmy::data::{Dataset, cora_like};
 use emmy::kernels::par;
-use emmy::nn::{GraphNet, GraphNetConfig};
+use emmy::nn::{GraphNet, GraphNetConfig, LanguageConfig, LanguageModel, Pass};
 use emmy::train::{NodeClassification, TrainConfig, TrainState, Trainer};
+use emmy::{Tape, Tensor};
 use std::fmt::Write;
 
 /// Where a short training ends, without the times that epochs took.
@@ -70,6 +71,26 @@ fn a_run_is_the_same_on_any_number_of_threads() {
     }
 }
 
+/// A checksum of the bits of the loss of a small language model and of its gradients: dense products, attention
+/// and norms, whose sizes are no multiples of a vector.
+fn digest_of_a_transformer() -> u32 {
+    let config = LanguageConfig::gpt(11, 13, 2, 2, 24);
+    let model: LanguageModel<f32> = LanguageModel::new(config, 5).unwrap();
+    let symbols: Vec<usize> = (0..4 * 13).map(|i| i * i % 11).collect();
+    let targets: Vec<usize> = symbols.iter().map(|s| (s + 3) % 11).collect();
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, &model, 7);
+    let logits = model.forward(&pass, &symbols, 4);
+    let loss = logits.reshape(&[4 * 13, 11]).cross_entropy(&targets, None);
+    let mut hasher = crc32fast::Hasher::new();
+    let mut add = |tensor: &Tensor<f32>| {
+        (tensor.iter()).for_each(|x| hasher.update(&x.to_bits().to_le_bytes()));
+    };
+    add(&loss.value());
+    pass.gradients(loss).iter().for_each(&mut add);
+    hasher.finalize()
+}
+
 /// The vectors are chosen once per process, so two processes are compared: with `EMMY_DIGESTS=FILE` this
 /// writes what the runs end in. `.ci/run` does so with `EMMY_VECTORS=256` and without, and compares the files.
 #[test]
@@ -82,5 +103,6 @@ fn digests_of_runs_for_comparison() {
     for (name, config) in configs(&set, 2) {
         writeln!(lines, "{name} {:08x}", digest(&trained(&set, config))).unwrap();
     }
+    writeln!(lines, "transformer {:08x}", digest_of_a_transformer()).unwrap();
     std::fs::write(file, lines).unwrap();
 }
