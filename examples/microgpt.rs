@@ -5,9 +5,10 @@
 //! heads, a context of 16 letters, and makes 1000 steps of one name each.
 
 use emmy::autodiff::grad;
+use emmy::nn::Sampling;
 use emmy::ops::attention::{Compared, DenseAttention, Mask};
 use emmy::optim::{Algorithm, Optimizer};
-use emmy::rand::{RngExt, seq::SliceRandom};
+use emmy::rand::seq::SliceRandom;
 use emmy::{Error, Tape, Tensor, Var, init};
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -95,19 +96,19 @@ fn main() -> emmy::Result<()> {
     let tape = Tape::new();
     let constant = |p: &Tensor<f32>| tape.constant(p.clone());
     let p: Vec<_> = parameters.iter().map(constant).collect();
+    let (temperature, top_k, seed) = (0.5, None, 42);
+    let how = Sampling {
+        temperature,
+        top_k,
+        seed,
+    };
     for _ in 0..10 {
         let mut name = vec![end];
         while name.len() <= CONTEXT {
             let last = gpt(&p, &name).slice(0, name.len() - 1..name.len());
-            let chances = last.scale(1.0 / 0.5).softmax(1).value(); // temperature 0.5
-            let mut left: f32 = rng.random();
-            let drawn = chances.iter().position(|p| {
-                left -= p;
-                left < 0.0
-            });
-            match drawn {
-                Some(letter) if letter != end => name.push(letter),
-                _ => break,
+            match how.draw(last.value(), rng) {
+                letter if letter == end => break,
+                letter => name.push(letter),
             }
         }
         let name: String = name[1..].iter().map(|&k| letters[k]).collect();

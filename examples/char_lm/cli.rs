@@ -118,11 +118,20 @@ pub struct Cli {
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
 
+    /// Write with the model of this checkpoint and train nothing; or, if a text is named, begin a new training
+    /// on it with these weights. The text may have only the symbols that the model has learnt
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "mean_of"])]
+    pub load: Option<PathBuf>,
+
     /// Train nothing, but evaluate the mean of the logits of certified models. The files are checkpoints
     /// (--save) of trainings with the options that are given here and different seeds
     #[arg(long, value_name = "FILE", num_args = 1..)]
     #[arg(conflicts_with_all = ["save", "resume", "watch", "summary"])]
     pub mean_of: Vec<PathBuf>,
+
+    /// Characters of the sample
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = count())]
+    pub sample: usize,
 
     /// Temperature of the sample: logits are divided by it; 0 for the most likely character each time
     #[arg(long, value_name = "T", default_value_t = 0.8, value_parser = temperature)]
@@ -154,8 +163,8 @@ pub struct Cli {
 const NOTES: &str = "\
 Losses are in nats per character. At the end the model of the best evaluation (the smallest validation loss)
 is evaluated on all of the validation text and of the test text, if there is one, in windows that do not
-overlap (see --stride), and on equally many windows of the training text. It then writes 300 characters. A
-transformer that has filled its context continues from the last half of it.
+overlap (see --stride), and on equally many windows of the training text. It then writes a sample (--sample).
+A transformer that has filled its context continues from the last half of it.
 
 The training is nanoGPT's recipe for a laptop: AdamW with beta2 0.99, weight decay 0.1 of matrices only,
 gradients clipped at a norm of 1.
@@ -213,7 +222,7 @@ fn temperature(text: &str) -> Result<f64, String> {
 
 impl Cli {
     /// The text to learn. If none was named, a line on standard error says which text it is.
-    pub fn load(&self) -> Result<Text> {
+    pub fn text(&self) -> Result<Text> {
         if let Some(path) = &self.text {
             return text::from_file(path);
         }
@@ -234,13 +243,20 @@ impl Cli {
         }
     }
 
+    /// Whether there is a model but no text to train it on.
+    pub fn only_writes(&self) -> bool {
+        let named = self.text.is_some() || self.data.is_some() || self.dataset.is_some();
+        self.load.is_some() && !named
+    }
+
     /// The beginning of the sample.
     pub fn prompt(&self, text: &Text) -> Result<Vec<Symbol>> {
         match &self.prompt {
             Some(prompt) => text.encode("--prompt", prompt),
             None => match text.encode("--prompt", "\n") {
                 Ok(line) => Ok(line),
-                Err(_) => Ok(text.train[..1].to_vec()),
+                // If there is no text, the first symbol.
+                Err(_) => Ok(vec![text.train.first().copied().unwrap_or_default()]),
             },
         }
     }

@@ -14,26 +14,23 @@ mod look;
 mod mean;
 mod model;
 mod outcome;
-mod sample;
 mod watch;
+mod written;
 
 use cli::Cli;
-use emmy::data::text::{Symbol, Text};
+use emmy::data::text::Text;
 use emmy::nn::{Module, Pass};
-use emmy::train::{History, NextSymbol, Record, TrainConfig, TrainState, Trainer, each_epoch};
+use emmy::train::{History, NextSymbol, Record, TrainConfig, Trainer, each_epoch};
 use emmy::{Error, Real, Result, Var, kernels::par, store};
 use evaluate::Quality;
 use model::CharModel;
 use outcome::{Measurement, Outcome};
-use sample::Sampler;
 use std::process::ExitCode;
 use std::time::Instant;
 use support::args::{self, Float};
 use support::{note, say};
 use watch::{Steps, Watch};
-
-/// The length of the sample.
-const WRITTEN: usize = 300;
+use written::{Checkpoint, write};
 
 fn main() -> ExitCode {
     let cli: Cli = match args::parse() {
@@ -56,7 +53,13 @@ fn forward<'t, F: Real>(
 }
 
 fn run<F: Real>(cli: &Cli) -> Result<()> {
-    let text = cli.load()?;
+    let begun = cli.load.as_ref().or(cli.resume.as_ref());
+    let begun = begun.map(|path| Checkpoint::read(path)).transpose()?;
+    let text = match &begun {
+        Some(checkpoint) if cli.only_writes() => return written::only(cli, checkpoint),
+        Some(checkpoint) => checkpoint.recoded(&cli.text()?)?,
+        None => cli.text()?,
+    };
     let prompt = cli.prompt(&text)?;
     let model = CharModel::<F>::new(cli, &text)?;
     let task = NextSymbol::new(&text, cli.context, cli.batch, forward::<F>)?
@@ -72,7 +75,7 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     }
     let start = Instant::now();
     let mut watch = Watch::new(model.trace(cli.context.min(4)), cli.watch);
-    let mut trainer = begin(cli, &text, model)?;
+    let mut trainer = begin(cli, &text, model, begun)?;
     let steps = Steps::new(cli.steps, trainer.history());
     let mut place = cli.save.as_ref().map(store::Place::take).transpose()?;
     let mut save = |trainer: &Trainer<F, CharModel<F>>| match &mut place {
@@ -145,24 +148,20 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     outcome::draw(cli, &text, history)
 }
 
-/// Prints the prompt and a sample that continues it.
-fn write<F: Real>(cli: &Cli, text: &Text, model: &CharModel<F>, prompt: &[Symbol]) -> Result<()> {
-    let how = Sampler {
-        temperature: cli.temperature,
-        top_k: cli.top_k,
-        seed: cli.seed,
-    };
-    let written = [prompt, &how.write(model, prompt, WRITTEN)].concat();
-    cli.tell(format_args!("\n{}\n", text.decode(&written)))
-}
-
-/// The training at its start, or resumed.
-fn begin<F: Real>(cli: &Cli, text: &Text, model: CharModel<F>) -> Result<Trainer<F, CharModel<F>>> {
+/// The training at its start, resumed, or from the weights of another.
+fn begin<F: Real>(
+    cli: &Cli,
+    text: &Text,
+    mut model: CharModel<F>,
+    begun: Option<Checkpoint<F>>,
+) -> Result<Trainer<F, CharModel<F>>> {
+    if let Some(checkpoint) = begun.as_ref().filter(|_| cli.load.is_some()) {
+        checkpoint.restore(&mut model)?;
+    }
     let mut trainer = Trainer::new(model, cli.training())?.described(description(cli, text));
-    if let Some(path) = &cli.resume {
-        let state = store::load::<F, TrainState<F>>(path)?;
-        check_intervals(cli, &state.history)?;
-        trainer.resume(state)?;
+    if let Some(checkpoint) = begun.filter(|_| cli.resume.is_some()) {
+        check_intervals(cli, &checkpoint.state.history)?;
+        trainer.resume(checkpoint.state)?;
     }
     Ok(trainer)
 }
@@ -171,7 +170,7 @@ fn begin<F: Real>(cli: &Cli, text: &Text, model: CharModel<F>) -> Result<Trainer
 fn description(cli: &Cli, text: &Text) -> String {
     let [train, validation, test] =
         [&text.train, &text.validation, &text.test].map(|part| part.len());
-    format!(
+    let described = format!(
         "{} of {train} + {validation} + {test} characters, {} with {} layers of width {}, {} heads, \
          norm {:?}, dropout {}, context {}, {} windows per step, {} batches per evaluation, \
          learning rate {}, {:?}",
@@ -187,7 +186,8 @@ fn description(cli: &Cli, text: &Text) -> String {
         cli.eval_batches,
         cli.lr,
         cli.training().schedule,
-    )
+    );
+    written::with_symbols(described, text)
 }
 
 /// Refuses a run whose evaluations were after other steps than those of this run: the windows of a step

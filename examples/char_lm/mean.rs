@@ -1,10 +1,11 @@
 //! The mean of several trained models (`--mean-of`).
 
 use crate::cli::Cli;
+use crate::description;
 use crate::evaluate::Quality;
 use crate::model::CharModel;
 use crate::outcome::Outcome;
-use crate::{description, write};
+use crate::written::write;
 use emmy::data::text::{Symbol, Text};
 use emmy::nn::{CertifiedEnsemble, CertifiedLanguageModel, Module, Pass};
 use emmy::train::{NextSymbol, TrainState};

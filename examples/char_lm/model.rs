@@ -125,11 +125,13 @@ impl<F: Real> CharModel<F> {
 
     /// The logits after the last of the given characters, which follow those in the memory; they are added to
     /// the memory.
-    pub fn next(&self, symbols: &[usize], memory: &mut Memory<F>) -> Vec<f64> {
+    pub fn next(&self, symbols: &[usize], memory: &mut Memory<F>) -> Vec<F> {
+        if let (Self::Transformer(net), Memory::Read(cache)) = (self, &mut *memory) {
+            return net.next_logits(symbols, cache);
+        }
         let tape = Tape::new();
         let pass = Pass::eval(&tape, self);
         let logits = match (self, memory) {
-            (Self::Transformer(net), Memory::Read(cache)) => net.continued(&pass, symbols, cache),
             (Self::Lstm(net), Memory::State(state)) => {
                 let before: Vec<_> = (state.iter())
                     .map(|[h, c]| LstmState {
@@ -152,7 +154,7 @@ impl<F: Real> CharModel<F> {
             _ => unreachable!("the memory of another model"),
         };
         let last = logits.slice(1, symbols.len() - 1..symbols.len()).value();
-        last.iter().map(|x| x.as_f64()).collect()
+        last.iter().copied().collect()
     }
 
     /// A pass over one sequence of this length.

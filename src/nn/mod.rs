@@ -59,6 +59,7 @@ mod norm;
 mod params;
 mod pass;
 mod recurrent;
+mod sampling;
 mod score_norm;
 mod torch;
 mod trace;
@@ -96,6 +97,7 @@ pub use norm::{
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
 pub use recurrent::{Gru, GruCell, Lstm, LstmCell, LstmState};
+pub use sampling::Sampling;
 pub use score_norm::LipschitzNorm;
 pub use torch::TorchName;
 pub(crate) use torch::TorchPlace;

@@ -155,6 +155,48 @@ fn any_file_in_utf_8_is_a_text() {
 }
 
 #[test]
+fn a_text_takes_given_symbols() {
+    let symbols: Vec<char> = "zéa ".chars().collect();
+    let text = Text::with_symbols("notes", symbols.clone(), "a é", "zz", "").unwrap();
+    assert_eq!(
+        (&text.train, &text.validation),
+        (&vec![2, 3, 1], &vec![0, 0])
+    );
+    assert_eq!(text.decode(&text.train), "a é");
+    assert_eq!(text.symbols, symbols);
+
+    // The text of a file in the symbols of another one: the same characters, other numbers.
+    let own = Text::split("own", &"a éa".repeat(5)).unwrap();
+    let given = own.recoded(symbols.clone()).unwrap();
+    assert_eq!((own.train[0], given.train[0]), (1, 2));
+    for (a, b) in [
+        (&own.train, &given.train),
+        (&own.validation, &given.validation),
+    ] {
+        assert_eq!(own.decode(a), given.decode(b));
+    }
+    assert_eq!(given.recoded(own.symbols.clone()).unwrap(), own);
+
+    let other = Text::split("other", &"a new é".repeat(5)).unwrap();
+    let error = other.recoded(symbols).unwrap_err().to_string();
+    let expected = "other: training text: expected characters among the 4 given symbols, found 'n' \
+                    (U+006E) as character 3";
+    assert_eq!(error, expected);
+    for (symbols, reason) in [
+        ("", "notes: symbols: expected at least one"),
+        (
+            "aéa",
+            "notes: symbols: expected each character once, found 'a' twice",
+        ),
+        ("ézé", "found 'é' twice"),
+    ] {
+        let error = Text::with_symbols("notes", symbols.chars().collect(), "", "", "");
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
 fn the_book_is_all_documents_in_order() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     let mut chapters: Vec<_> = (docs.read_dir().unwrap())

@@ -37,7 +37,7 @@ pub use penn::penn_treebank;
 pub use windows::{Window, Windows};
 
 use crate::error::{Error, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A symbol as a number: its place in [`Text::symbols`].
 pub type Symbol = u16;
@@ -45,10 +45,14 @@ pub type Symbol = u16;
 /// The most symbols of a text.
 const MOST_SYMBOLS: usize = 1 << 16;
 
+/// Where the symbols come from, for messages.
+const OWN: &str = "symbols of the text";
+const GIVEN: &str = "given symbols";
+
 /// A text as numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// The characters, sorted, each once.
+    /// The characters, each once; sorted, unless they were [given](Text::with_symbols).
     pub symbols: Vec<char>,
     /// The part to learn from.
     pub train: Vec<Symbol>,
@@ -74,7 +78,48 @@ impl Text {
     ) -> Result<Self> {
         let source = source.into();
         let symbols = symbols_of(&source, train)?;
-        let encode = |name: &str, part: &str| encode(&symbols, &format!("{source}: {name}"), part);
+        Self::coded(source, symbols, OWN, [train, validation, test])
+    }
+
+    /// A text in three parts, which may be empty, with given symbols in a given order: those of a model that
+    /// was trained on another text, or in another program.
+    ///
+    /// ```
+    /// use emmy::data::text::Text;
+    ///
+    /// let text = Text::with_symbols("notes", vec!['c', 'a', 'b'], "abba", "cab", "")?;
+    /// assert_eq!(text.train, [1, 2, 2, 1]);
+    /// let refused = text.encode("prompt", "abba!").unwrap_err().to_string();
+    /// assert_eq!(
+    ///     refused,
+    ///     "prompt: expected characters among the 3 symbols of the text, found '!' (U+0021) as character 5"
+    /// );
+    /// # Ok::<(), emmy::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a character is not among the symbols: the message names the part and the first such character. If
+    /// there is no symbol, one comes twice, or there are more than 65 536.
+    pub fn with_symbols(
+        source: impl Into<String>,
+        symbols: Vec<char>,
+        train: &str,
+        validation: &str,
+        test: &str,
+    ) -> Result<Self> {
+        let source = source.into();
+        check_symbols(&format!("{source}: symbols"), &symbols)?;
+        Self::coded(source, symbols, GIVEN, [train, validation, test])
+    }
+
+    fn coded(
+        source: String,
+        symbols: Vec<char>,
+        whose: &str,
+        [train, validation, test]: [&str; 3],
+    ) -> Result<Self> {
+        let encode =
+            |name: &str, part: &str| encode(&symbols, whose, &format!("{source}: {name}"), part);
         Ok(Self {
             train: encode("training text", train)?,
             validation: encode("validation text", validation)?,
@@ -93,7 +138,7 @@ impl Text {
     pub fn split(source: impl Into<String>, text: &str) -> Result<Self> {
         let source = source.into();
         let symbols = symbols_of(&source, text)?;
-        let mut train = encode(&symbols, &source, text)?;
+        let mut train = encode(&symbols, OWN, &source, text)?;
         let first = (train.len() as u128 * 9 / 10) as usize;
         if train.len() - first < 2 {
             let rule = "at least 11 characters: nine tenths train, and two or more validate";
@@ -108,6 +153,16 @@ impl Text {
         })
     }
 
+    /// The same text with other symbols.
+    ///
+    /// # Errors
+    /// As [`with_symbols`](Self::with_symbols).
+    pub fn recoded(&self, symbols: Vec<char>) -> Result<Self> {
+        let [train, validation, test] =
+            [&self.train, &self.validation, &self.test].map(|part| self.decode(part));
+        Self::with_symbols(&self.source, symbols, &train, &validation, &test)
+    }
+
     /// The number of symbols.
     pub fn symbol_count(&self) -> usize {
         self.symbols.len()
@@ -118,7 +173,7 @@ impl Text {
     /// # Errors
     /// If a character is not among the symbols; the message names the first.
     pub fn encode(&self, what: &str, text: &str) -> Result<Vec<Symbol>> {
-        encode(&self.symbols, what, text)
+        encode(&self.symbols, OWN, what, text)
     }
 
     /// Numbers as a text.
@@ -138,27 +193,45 @@ impl Text {
 
 fn symbols_of(source: &str, text: &str) -> Result<Vec<char>> {
     let symbols: Vec<char> = text.chars().collect::<BTreeSet<_>>().into_iter().collect();
-    match symbols.len() {
-        0 => Err(Error::invalid(source, "a text", "no character")),
-        n if n > MOST_SYMBOLS => {
-            let rule = format!("at most {MOST_SYMBOLS} different characters");
-            Err(Error::invalid(source, rule, n.to_string()))
+    if symbols.is_empty() {
+        return Err(Error::invalid(source, "a text", "no character"));
+    }
+    check_symbols(source, &symbols)?;
+    Ok(symbols)
+}
+
+/// Refuses symbols that cannot be numbered.
+fn check_symbols(what: &str, symbols: &[char]) -> Result<()> {
+    let count = symbols.len();
+    if !(1..=MOST_SYMBOLS).contains(&count) {
+        let rule = format!("at least one and at most {MOST_SYMBOLS} different characters");
+        return Err(Error::invalid(what, rule, count.to_string()));
+    }
+    let mut seen = BTreeSet::new();
+    match symbols.iter().find(|&&symbol| !seen.insert(symbol)) {
+        None => Ok(()),
+        Some(twice) => {
+            let found = format!("{twice:?} twice");
+            Err(Error::invalid(what, "each character once", found))
         }
-        _ => Ok(symbols),
     }
 }
 
-fn encode(symbols: &[char], what: &str, text: &str) -> Result<Vec<Symbol>> {
+fn encode(symbols: &[char], whose: &str, what: &str, text: &str) -> Result<Vec<Symbol>> {
     // Almost all characters of most texts are ASCII.
     let mut ascii = [None; 128];
+    let mut others = BTreeMap::new();
     for (place, &symbol) in symbols.iter().enumerate() {
-        if symbol.is_ascii() {
-            ascii[symbol as usize] = Some(place as Symbol);
+        match ascii.get_mut(symbol as usize) {
+            Some(of_symbol) => *of_symbol = Some(place as Symbol),
+            None => {
+                others.insert(symbol, place as Symbol);
+            }
         }
     }
     let place = |symbol: char| match ascii.get(symbol as usize) {
         Some(place) => *place,
-        None => (symbols.binary_search(&symbol).ok()).map(|place| place as Symbol),
+        None => others.get(&symbol).copied(),
     };
     let mut out = Vec::with_capacity(text.len());
     for (k, symbol) in text.chars().enumerate() {
@@ -166,7 +239,7 @@ fn encode(symbols: &[char], what: &str, text: &str) -> Result<Vec<Symbol>> {
             let code = u32::from(symbol);
             return Err(Error::invalid(
                 what,
-                format!("characters among the {} symbols of the text", symbols.len()),
+                format!("characters among the {} {whose}", symbols.len()),
                 format!("{symbol:?} (U+{code:04X}) as character {}", k + 1),
             ));
         };

@@ -36,6 +36,9 @@ use std::sync::Arc;
 /// [`Graph::with_self_loops`](crate::Graph::with_self_loops) adds them once, where PyTorch
 /// Geometric adds them in the layer. Initialisation, bias and residual are as in PyTorch
 /// Geometric's `GATConv`.
+///
+/// The layer runs a fused kernel. [`EdgeAttention::gat_coefficients`] is the formula of α in four lines of
+/// operations on whole arrays, to read and to look at α; tests compare the two.
 #[derive(Debug, Clone)]
 pub struct GatConv<F: Real> {
     /// W: row h·C + c holds the incoming weights of neuron c of head h.

@@ -1,10 +1,10 @@
 //! A causal language model.
 
 use super::{BlockConfig, Transformer, start};
-use crate::autodiff::Var;
+use crate::autodiff::{Tape, Var};
 use crate::error::{Error, Result};
 use crate::init;
-use crate::nn::{Dropout, Embedding, KeyValues, Layer, Linear, Pass, sinusoidal};
+use crate::nn::{Dropout, Embedding, KeyValues, Layer, Linear, Pass, Sampling, sinusoidal};
 use crate::ops::attention::Mask;
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
@@ -197,6 +197,51 @@ impl<F: Real> LanguageModel<F> {
             let x = self.embed(pass, symbols, 1, cache[0].len());
             self.read(pass, self.blocks.continued(pass, x, cache))
         })
+    }
+
+    /// `count` symbols that continue a prompt, one after the other, each drawn from the logits after all
+    /// symbols before it. Keys and values are computed once per symbol, except when the context is full: then
+    /// the model reads the last half of its symbols again.
+    ///
+    /// ```
+    /// use emmy::nn::{LanguageConfig, LanguageModel, Sampling};
+    ///
+    /// let model = LanguageModel::<f32>::new(LanguageConfig::gpt(10, 8, 2, 2, 16), 0)?;
+    /// let how = Sampling { temperature: 0.8, top_k: Some(5), seed: 0 };
+    /// let written = model.generate(&[1, 2, 3], 20, &how);
+    /// assert_eq!(written.len(), 20);
+    /// assert_eq!(model.generate(&[1, 2, 3], 20, &how), written);
+    /// # Ok::<(), emmy::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If the prompt is empty or has an unknown symbol, the options of `how` are outside their ranges, or a
+    /// logit is NaN.
+    #[track_caller]
+    pub fn generate(&self, prompt: &[usize], count: usize, how: &Sampling) -> Vec<usize> {
+        let mut cache = Vec::new();
+        how.continuation(prompt, count, Some(self.config.context), |symbols, anew| {
+            if anew {
+                cache.clear();
+            }
+            self.next_logits(symbols, &mut cache)
+        })
+    }
+
+    /// The logits after the last of symbols that follow those in `cache`, without derivatives.
+    ///
+    /// # Panics
+    /// As [`continued`](Self::continued), or if there is no symbol.
+    #[track_caller]
+    pub fn next_logits(&self, symbols: &[usize], cache: &mut Vec<KeyValues<F>>) -> Vec<F> {
+        assert!(
+            !symbols.is_empty(),
+            "LanguageModel: there must be a symbol to continue"
+        );
+        let tape = Tape::new();
+        let logits = self.continued(&Pass::eval(&tape, self), symbols, cache);
+        let last = logits.slice(1, symbols.len() - 1..symbols.len());
+        last.value().iter().copied().collect()
     }
 
     #[track_caller]

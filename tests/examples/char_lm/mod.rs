@@ -1,5 +1,6 @@
 //! `char_lm` and `microgpt`: their training, output, checkpoints and errors.
 
+mod loading;
 mod mean;
 mod microgpt;
 mod refusals;

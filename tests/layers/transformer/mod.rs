@@ -5,6 +5,7 @@ mod contra;
 mod models;
 mod pytorch;
 mod refusals;
+mod sampling;
 
 use emmy::nn::{AttentionConfig, Module, MultiHeadAttention, Pass};
 use emmy::{Tape, Tensor, Var, init};
