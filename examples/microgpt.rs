@@ -9,7 +9,7 @@ use emmy::nn::Sampling;
 use emmy::ops::attention::{Compared, DenseAttention, Mask};
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::rand::seq::SliceRandom;
-use emmy::{Error, Tape, Tensor, Var, init};
+use emmy::{Error, Tape, Tensor, Var, data, init};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -45,7 +45,11 @@ fn main() -> emmy::Result<()> {
     // The data: names between two line ends, and the sorted list of their letters; the number of a letter is
     // its place there.
     let text = match std::env::args_os().nth(1) {
-        Some(path) => std::fs::read_to_string(&path).map_err(|e| Error::io(path, e))?,
+        Some(path) if path.to_string_lossy().starts_with('-') => {
+            println!("microgpt [FILE]: learns the names in a file, one per line, and invents ten.");
+            return Ok(());
+        }
+        Some(path) => data::text::read(path.as_ref())?,
         None => include_str!("names.txt").to_owned(),
     };
     let names = text.lines().map(|line| format!("\n{}\n", line.trim()));

@@ -4,10 +4,11 @@
 //! panics instead, with the operation, the shapes and the rule.
 //!
 //! Names of files and strings from files may hold anything. In messages their non-printable characters are
-//! escaped ([`printable`]), so that a message can neither break its line nor steer a terminal.
+//! escaped ([`printable`]), so that a message can neither break its line nor steer a terminal. Of a long text only
+//! the beginning is quoted.
 
 use std::ffi::OsStr;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::path::PathBuf;
 
 mod report;
@@ -16,8 +17,9 @@ pub use report::{Misshapen, Missing, Report, Unexpected};
 /// The result of anything that reads files or user data.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why user data, a file or a request was refused.
-#[derive(Debug, thiserror::Error)]
+/// Why user data, a file or a request was refused. `Debug` prints the sentence that `Display` prints, because that
+/// is what a user sees of an error that `main` returns.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused to read or write a file.
@@ -33,8 +35,8 @@ pub enum Error {
     #[error(
         "{}: byte {byte}: expected {}, found {}",
         printable(file),
-        printable(expected),
-        printable(found)
+        quoted(expected),
+        quoted(found)
     )]
     Format {
         /// The file (for a member of an archive, `archive.npz/member.npy`).
@@ -75,8 +77,8 @@ pub enum Error {
     #[error(
         "{}: expected {}, found {}",
         printable(what),
-        printable(expected),
-        printable(found)
+        quoted(expected),
+        quoted(found)
     )]
     Invalid {
         /// What the value is, and where it stands.
@@ -86,6 +88,25 @@ pub enum Error {
         /// The value.
         found: String,
     },
+}
+
+/// The most characters of a text that a message quotes.
+const MOST_QUOTED: usize = 600;
+
+/// A text as it may stand in a message; only the beginning of a long one.
+fn quoted(text: &str) -> String {
+    beginning(text, MOST_QUOTED)
+}
+
+/// The first characters of a text as they may stand in a message, and how many more there are.
+fn beginning(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => printable(text),
+        Some((end, _)) => {
+            let more = text[end..].chars().count();
+            format!("{}… ({more} more characters)", printable(&text[..end]))
+        }
+    }
 }
 
 /// A list with one line per place.
@@ -120,6 +141,12 @@ pub fn printable(text: impl AsRef<OsStr>) -> String {
         }
     }
     out
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {
@@ -191,6 +218,47 @@ mod tests {
         assert_eq!(message.matches(shown).count(), 2, "{message}");
         // The three lines of this message are its own.
         assert_eq!(message.lines().count(), 3, "{message}");
+    }
+
+    #[test]
+    fn a_program_that_ends_with_an_error_prints_its_sentence() {
+        let error = Error::io("names.txt", std::io::Error::other("refused"));
+        assert_eq!(format!("{error:?}"), "names.txt: refused");
+        let missing = Error::NotFound {
+            what: "Cora".into(),
+            looked: vec!["a".into()],
+            address: "nowhere".into(),
+        };
+        assert_eq!(format!("{missing:?}"), missing.to_string());
+    }
+
+    #[test]
+    fn messages_quote_the_beginning_of_long_texts() {
+        let long = "é".repeat(1_000_000);
+        for error in [
+            Error::format("x", 3, &long, &long),
+            Error::invalid("x", &long, &long),
+        ] {
+            let message = error.to_string();
+            assert!(
+                message.chars().count() < 1400,
+                "{} characters",
+                message.len()
+            );
+            assert_eq!(message.matches("é… (999400 more characters)").count(), 2);
+        }
+        let fits = "é".repeat(600);
+        assert!(Error::invalid("x", "y", &fits).to_string().ends_with(&fits));
+        let wide = Misshapen {
+            key: "weight".into(),
+            expected: vec![2],
+            found: vec![1; 100_000],
+        };
+        let report = Report {
+            misshapen: vec![wide],
+            ..Report::default()
+        };
+        assert!(report.to_string().chars().count() < 1000, "{report}");
     }
 
     #[cfg(unix)]

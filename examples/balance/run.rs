@@ -150,7 +150,7 @@ impl Cell {
             epochs: history.epochs(),
             final_loss: history.last().map(|last| history.training_loss(last.epoch)),
             max_delta: max_delta.filter(|d| d.is_finite()),
-            worst: monitor.worst().filter(|w| w.delta.is_finite()).cloned(),
+            worst: monitor.worst().filter(|w| w.delta.is_finite()),
             stopped,
             changes: layer_changes(&initial, &best_model.tensors(), &attention),
             dynamics: recorder.map(|r| Dynamics::new(r.recording(), history)),

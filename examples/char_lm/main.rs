@@ -20,8 +20,8 @@ mod written;
 use cli::Cli;
 use emmy::data::text::Text;
 use emmy::nn::{Module, Pass};
-use emmy::train::{History, NextSymbol, Record, TrainConfig, Trainer, each_epoch};
-use emmy::{Error, Real, Result, Var, kernels::par, store};
+use emmy::train::{History, NextSymbol, Record, TrainConfig, TrainState, Trainer, each_epoch};
+use emmy::{Error, Real, Result, Var, kernels::par};
 use evaluate::Quality;
 use model::CharModel;
 use outcome::{Measurement, Outcome};
@@ -74,12 +74,21 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         say(described(cli, &text, model.parameter_count()))?;
     }
     let start = Instant::now();
-    let mut watch = Watch::new(model.trace(cli.context.min(4)), cli.watch);
+    let resumed = begun.as_ref().filter(|_| cli.resume.is_some());
+    let worst = resumed.and_then(|checkpoint| checkpoint.state.worst.clone());
+    let watch = Watch::new(model.trace(cli.context.min(4)), cli.watch, worst);
     let mut trainer = begin(cli, &text, model, begun)?;
     let steps = Steps::new(cli.steps, trainer.history());
-    let mut place = cli.save.as_ref().map(store::Place::take).transpose()?;
+    let mut place = cli
+        .save
+        .as_ref()
+        .map(|path| trainer.place(path))
+        .transpose()?;
     let mut save = |trainer: &Trainer<F, CharModel<F>>| match &mut place {
-        Some(place) => place.save::<F>(&trainer.state()),
+        Some(place) => place.save::<F>(&TrainState {
+            worst: watch.worst(),
+            ..trainer.state()
+        }),
         None => Ok(()),
     };
 
@@ -107,7 +116,7 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
                 told
             })
         });
-        let fitted = trainer.fit_observed(&task, ((&mut watch, &steps), keep));
+        let fitted = trainer.fit_observed(&task, ((&watch, &steps), keep));
         if let Some(error) = failed {
             return Err(error);
         }

@@ -11,32 +11,32 @@ use std::time::Instant;
 pub struct Watch {
     monitor: LawMonitor,
     always: bool,
-    epoch: usize,
+    epoch: Cell<usize>,
 }
 
 impl Watch {
     /// Cross-entropy does not change if one number is added to all logits of a character, so the laws of such
     /// losses are measured too.
-    pub fn new(trace: Trace, always: bool) -> Self {
+    pub fn new(trace: Trace, always: bool, worst: Option<Worst>) -> Self {
+        let laws = [trace.laws(), trace.softmax_laws()].concat();
         Self {
-            monitor: LawMonitor::new([trace.laws(), trace.softmax_laws()].concat()),
+            monitor: LawMonitor::resumed(laws, worst),
             always,
-            epoch: 0,
+            epoch: Cell::new(0),
         }
     }
 
-    pub fn worst(&self) -> Option<&Worst> {
+    pub fn worst(&self) -> Option<Worst> {
         self.monitor.worst()
     }
 }
 
-impl<F: Real, M> Observer<F, M> for Watch {
+impl<F: Real, M> Observer<F, M> for &Watch {
     fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {
-        if !self.always && point.epoch == self.epoch {
+        if !self.always && point.epoch == self.epoch.replace(point.epoch) {
             return Ok(());
         }
-        self.epoch = point.epoch;
-        Observer::<F, M>::before_step(&mut self.monitor, point)
+        Observer::<F, M>::before_step(&mut &self.monitor, point)
     }
 }
 

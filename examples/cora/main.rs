@@ -188,12 +188,15 @@ fn prepare<F: Real>(
     );
     // Cross-entropy does not change if one number is added to all logits, so the laws of such losses hold
     // too. With dropout they hold in every pass.
-    let monitor = LawMonitor::new([net.laws(), net.softmax_laws()].concat());
+    let laws = [net.laws(), net.softmax_laws()].concat();
     let mut trainer = Trainer::new(net, training)?.described(description);
+    let mut worst = None;
     if let Some(path) = &cli.resume {
-        trainer.resume(store::load::<F, TrainState<F>>(path)?)?;
+        let mut state = store::load::<F, TrainState<F>>(path)?;
+        worst = state.worst.take();
+        trainer.resume(state)?;
     }
-    Ok((trainer, monitor))
+    Ok((trainer, LawMonitor::resumed(laws, worst)))
 }
 
 /// The layers of the network as a table, with the shapes that they have on this data set.
@@ -234,7 +237,7 @@ fn interval<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<String> {
 
 /// Trains one network.
 fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -> Result<Run> {
-    let (mut trainer, mut monitor) = prepare::<F>(cli, set, config, seed)?;
+    let (mut trainer, monitor) = prepare::<F>(cli, set, config, seed)?;
     let x = features::<F>(set);
     let neighbours = config.neighbourhood(&set.graph);
     let split = set.split(cli.data.split)?;
@@ -253,9 +256,16 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         trainer.history().epochs(),
     );
     let (mut saved, mut unsaved) = (Instant::now(), false);
-    let mut place = cli.save.as_ref().map(store::Place::take).transpose()?;
+    let mut place = cli
+        .save
+        .as_ref()
+        .map(|path| trainer.place(path))
+        .transpose()?;
     let mut save = |trainer: &Trainer<F, GraphNet<F>>| match &mut place {
-        Some(place) => place.save::<F>(&trainer.state()),
+        Some(place) => place.save::<F>(&TrainState {
+            worst: monitor.worst(),
+            ..trainer.state()
+        }),
         None => Ok(()),
     };
     let keep = each_epoch(|trainer: &Trainer<F, GraphNet<F>>, _| {
@@ -269,7 +279,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
         }
         Ok(())
     });
-    let fitted = trainer.fit_observed(&task, (&mut monitor, keep));
+    let fitted = trainer.fit_observed(&task, (&monitor, keep));
     drop(bar);
     // The state is saved even if the training ended with an error.
     save(&trainer)?;

@@ -4,6 +4,7 @@ use emmy::nn::{Bert, Linear, NormLayer};
 use emmy::store::weights::Weights;
 use emmy::{Error, Result, Tensor};
 use serde::{Deserialize, Serialize};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// A file of weights. Two files count as the same if their bytes are equal, whatever their paths.
@@ -23,11 +24,24 @@ impl PartialEq for Pretrained {
 
 impl Pretrained {
     /// # Errors
-    /// If the file cannot be read.
+    /// If the file is no file of weights, or cannot be read.
     pub fn new(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
+        let io = |e| Error::io(path, e);
+        // A regular file, of the length that its header says.
+        Weights::open(path)?;
+        let mut file = BufReader::new(std::fs::File::open(path).map_err(io)?);
+        let mut hasher = crc32fast::Hasher::new();
+        loop {
+            let bytes = file.fill_buf().map_err(io)?;
+            if bytes.is_empty() {
+                break;
+            }
+            hasher.update(bytes);
+            let read = bytes.len();
+            file.consume(read);
+        }
         Ok(Self {
-            crc32: format!("{:08x}", crc32fast::hash(&bytes)),
+            crc32: format!("{:08x}", hasher.finalize()),
             path: path.to_owned(),
         })
     }

@@ -229,9 +229,10 @@ impl<F: Real> Tape<F> {
 }
 
 impl<F: Real> Drop for Tape<F> {
-    /// Memory that is not shared is kept for the next tape.
+    /// Memory that is not shared is kept for the next tapes.
     fn drop(&mut self) {
         self.truncate(0);
+        memory::end_of_tape::<F>();
     }
 }
 

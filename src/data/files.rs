@@ -9,7 +9,7 @@
 use crate::error::{Error, Result};
 use flate2::read::GzDecoder;
 use std::fs::{self, File, Metadata};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// The largest number of nodes. The largest published set has 19 717.
@@ -23,6 +23,9 @@ pub(super) const MAX_CLASSES: usize = 1 << 8;
 
 /// The largest number of edges, each counted once. The largest published set has 198 493.
 pub(super) const MAX_EDGES: usize = 1 << 20;
+
+/// The first bytes of a gzip file.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Opens a regular file, and nothing else: a pipe or a device may keep a reader waiting, or never end.
 ///
@@ -61,7 +64,7 @@ pub(super) fn read_bounded(path: &Path, limit: usize) -> Result<Vec<u8>> {
 /// after.
 pub(super) fn read_unpacked(path: &Path, limit: usize) -> Result<Vec<u8>> {
     let bytes = read_bounded(path, limit)?;
-    if !bytes.starts_with(&[0x1f, 0x8b]) {
+    if !bytes.starts_with(&GZIP) {
         return Ok(bytes);
     }
     let mut inside = Vec::new();
@@ -74,6 +77,17 @@ pub(super) fn read_unpacked(path: &Path, limit: usize) -> Result<Vec<u8>> {
         return Err(Error::format(path, limit as u64, rule, "more"));
     }
     Ok(inside)
+}
+
+/// A reader of a regular file, which decompresses it if it begins like gzip, and whether it does.
+pub(super) fn open_unpacked(path: &Path) -> Result<(Box<dyn BufRead>, bool)> {
+    let mut file = BufReader::new(open_regular(path)?);
+    let begin = file.fill_buf().map_err(|e| Error::io(path, e))?;
+    let is_packed = begin.starts_with(&GZIP);
+    Ok(match is_packed {
+        true => (Box::new(BufReader::new(GzDecoder::new(file))), true),
+        false => (Box::new(file), false),
+    })
 }
 
 /// A string from a file as it may stand in a message: short, and without control characters.

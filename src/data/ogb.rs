@@ -13,16 +13,20 @@
 //! Hu et al., "Open Graph Benchmark: Datasets for Machine Learning on Graphs", NeurIPS 2020. Sets with
 //! several labels per node or features of edges are not read.
 
-use super::files::read_unpacked;
+use super::files::open_unpacked;
 use super::{Dataset, Direction, Split};
 use crate::error::{Error, Result};
 use crate::graph::{Duplicates, Graph, SelfLoops};
 use crate::sparse::{Csr, Pattern};
 use crate::tensor::tensor;
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 /// The most bytes of a file, decompressed: those of ogbn-products' features, about 2.5 GB, are too many.
 const MOST_BYTES: usize = 1 << 31;
+
+/// The most bytes of a line.
+const MOST_LINE: usize = 1 << 22;
 
 /// The largest number of nodes: ogbn-arxiv has 169 343, ogbn-products 2 449 029.
 const MOST_NODES: usize = 1 << 22;
@@ -64,14 +68,21 @@ pub fn load(folder: &Path, scheme: Option<&str>, direction: Direction) -> Result
     Dataset::new(name, graph, features, labels, classes, vec![split])
 }
 
-/// The lines of `folder/name.csv` or `folder/name.csv.gz`.
+/// The lines of `folder/name.csv` or `folder/name.csv.gz`, read one after the other: who knows how many there are
+/// reads no more, however long the file is.
 struct Lines {
     path: PathBuf,
-    text: String,
+    text: Box<dyn BufRead>,
+    is_packed: bool,
+    /// The number of bytes read, decompressed.
+    bytes: usize,
+    /// The number of the last line, from 1.
+    number: usize,
+    line: String,
 }
 
 impl Lines {
-    fn read(folder: &Path, name: &str) -> Result<Self> {
+    fn open(folder: &Path, name: &str) -> Result<Self> {
         let candidates = ["csv.gz", "csv"].map(|ending| folder.join(format!("{name}.{ending}")));
         let Some(path) = candidates.iter().find(|path| path.is_file()).cloned() else {
             return Err(Error::NotFound {
@@ -80,87 +91,138 @@ impl Lines {
                 address: "https://ogb.stanford.edu/docs/nodeprop/".to_owned(),
             });
         };
-        let bytes = read_unpacked(&path, MOST_BYTES)?;
-        let text = String::from_utf8(bytes).map_err(|e| {
-            let byte = e.utf8_error().valid_up_to() as u64;
-            Error::format(&path, byte, "text", "bytes that are not UTF-8")
-        })?;
-        Ok(Self { path, text })
+        let (text, is_packed) = open_unpacked(&path)?;
+        Ok(Self {
+            path,
+            text,
+            is_packed,
+            bytes: 0,
+            number: 0,
+            line: String::new(),
+        })
     }
 
-    /// What is wrong with a line, counted from 1.
-    fn wrong(&self, line: usize, expected: impl Into<String>, found: impl Into<String>) -> Error {
-        let what = format!("{}: line {line}", crate::error::printable(&self.path));
+    /// Reads the next line that is not empty; `false` at the end of the file.
+    fn next(&mut self) -> Result<bool> {
+        loop {
+            let mut line = std::mem::take(&mut self.line).into_bytes();
+            line.clear();
+            let mut limited = (&mut self.text).take(MOST_LINE as u64 + 1);
+            let read = limited
+                .read_until(b'\n', &mut line)
+                .map_err(|e| match self.is_packed {
+                    true => Error::format(&self.path, 0, "a whole gzip file", e.to_string()),
+                    false => Error::io(&self.path, e),
+                })?;
+            if read == 0 {
+                return Ok(false);
+            }
+            self.number += 1;
+            if line.len() > MOST_LINE {
+                let rule = format!("a line of at most {MOST_LINE} bytes");
+                return Err(self.wrong(rule, "a longer one"));
+            }
+            let from = self.bytes;
+            self.bytes += read;
+            if self.bytes > MOST_BYTES {
+                let rule = format!("the end of the file: at most {MOST_BYTES} bytes are read");
+                return Err(Error::format(&self.path, MOST_BYTES as u64, rule, "more"));
+            }
+            self.line = String::from_utf8(line).map_err(|e| {
+                let byte = from + e.utf8_error().valid_up_to();
+                Error::format(&self.path, byte as u64, "text", "bytes that are not UTF-8")
+            })?;
+            if !self.line.trim().is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The last line.
+    fn text(&self) -> &str {
+        self.line.trim()
+    }
+
+    /// What is wrong with the last line.
+    fn wrong(&self, expected: impl Into<String>, found: impl Into<String>) -> Error {
+        let path = crate::error::printable(&self.path);
+        let what = format!("{path}: line {}", self.number.max(1));
         Error::invalid(what, expected.into(), found.into())
     }
 
-    /// All lines that are not empty, with their numbers.
-    fn iter(&self) -> impl Iterator<Item = (usize, &str)> {
-        let numbered = self.text.lines().enumerate();
-        let full = numbered.filter(|(_, line)| !line.trim().is_empty());
-        full.map(|(k, line)| (k + 1, line.trim()))
+    /// The whole number in the next line, which is below `limit`; `None` at the end of the file.
+    fn whole(&mut self, limit: usize) -> Result<Option<usize>> {
+        if !self.next()? {
+            return Ok(None);
+        }
+        let number = whole(self.text(), limit);
+        let number = number.map_err(|found| self.wrong(below(limit), found))?;
+        Ok(Some(number))
     }
 
-    /// A whole number below `limit`; whole numbers may be written as `3.0`.
-    fn whole(&self, line: usize, text: &str, limit: usize) -> Result<usize> {
-        let text = text.trim();
-        let digits = text.strip_suffix(".0").unwrap_or(text);
-        match digits.parse::<usize>() {
-            Ok(number) if number < limit => Ok(number),
-            _ => Err(self.wrong(line, format!("a whole number below {limit}"), text)),
+    /// Refuses another number of lines than `count`, `read` of which were read.
+    fn check_count(&mut self, read: usize, count: usize, rule: &str) -> Result<()> {
+        let rule = format!("{count} {rule}");
+        if read < count {
+            return Err(self.wrong(rule, format!("the end of the file after {read}")));
+        }
+        match self.next()? {
+            false => Ok(()),
+            true => Err(self.wrong(rule, "more")),
         }
     }
+}
+
+/// The rule of [`whole`].
+fn below(limit: usize) -> String {
+    format!("a whole number below {limit}")
+}
+
+/// A whole number below `limit`, which may be written as `3.0`; else the text.
+fn whole(text: &str, limit: usize) -> Result<usize, &str> {
+    let text = text.trim();
+    let digits = text.strip_suffix(".0").unwrap_or(text);
+    let number = digits.parse::<usize>().ok();
+    number.filter(|number| *number < limit).ok_or(text)
 }
 
 /// The only number of a file, at most `most`.
 fn single(folder: &Path, name: &str, most: usize) -> Result<usize> {
-    let lines = Lines::read(folder, name)?;
-    let mut all = lines.iter();
-    let Some((line, text)) = all.next() else {
-        return Err(lines.wrong(1, "a number", "the end of the file"));
+    let mut lines = Lines::open(folder, name)?;
+    let Some(number) = lines.whole(most + 1)? else {
+        return Err(lines.wrong("a number", "the end of the file"));
     };
-    if let Some((line, text)) = all.next() {
-        return Err(lines.wrong(line, "the end of the file: a set of one graph", text));
+    match lines.next()? {
+        false => Ok(number),
+        true => Err(lines.wrong("the end of the file: a set of one graph", lines.text())),
     }
-    lines.whole(line, text, most + 1)
 }
 
 fn edges(folder: &Path, nodes: usize, declared: usize) -> Result<Vec<(u32, u32)>> {
-    let lines = Lines::read(folder, "edge")?;
+    let mut lines = Lines::open(folder, "edge")?;
     let mut edges = Vec::new();
-    for (line, text) in lines.iter() {
-        let Some((source, target)) = text.split_once(',') else {
-            return Err(lines.wrong(line, "source,target", text));
+    while edges.len() < declared && lines.next()? {
+        let Some((source, target)) = lines.text().split_once(',') else {
+            return Err(lines.wrong("source,target", lines.text()));
         };
-        let node = |text| lines.whole(line, text, nodes).map(|node| node as u32);
-        edges.push((node(source)?, node(target)?));
-        if edges.len() > declared {
-            break;
-        }
+        let node = |text| whole(text, nodes).map_err(|found| lines.wrong(below(nodes), found));
+        edges.push((node(source)? as u32, node(target)? as u32));
     }
-    if edges.len() != declared {
-        let found = if edges.len() > declared {
-            "more"
-        } else {
-            "fewer"
-        };
-        let rule = format!("{declared} edges, as num-edge-list says");
-        return Err(lines.wrong(edges.len(), rule, found));
-    }
+    lines.check_count(edges.len(), declared, "edges, as num-edge-list says")?;
     Ok(edges)
 }
 
 /// The features, those that are not 0 as entries of a sparse matrix.
 fn features(folder: &Path, nodes: usize) -> Result<Csr<f32>> {
-    let lines = Lines::read(folder, "node-feat")?;
+    let mut lines = Lines::open(folder, "node-feat")?;
     let (mut starts, mut columns, mut values) = (vec![0usize], Vec::new(), Vec::new());
     let mut width = None;
-    for (line, text) in lines.iter() {
+    while starts.len() <= nodes && lines.next()? {
         let mut count = 0usize;
-        for number in text.split(',') {
+        for number in lines.text().split(',') {
             let value: f32 = number.trim().parse().unwrap_or(f32::NAN);
             if !value.is_finite() {
-                return Err(lines.wrong(line, "finite numbers", number.trim()));
+                return Err(lines.wrong("finite numbers", number.trim()));
             }
             if value != 0.0 {
                 columns.push(count as u32);
@@ -174,34 +236,40 @@ fn features(folder: &Path, nodes: usize) -> Result<Csr<f32>> {
                 false => format!("{expected} numbers, as in the first line"),
                 true => format!("at most {} numbers", MOST_FEATURES / nodes.max(1)),
             };
-            return Err(lines.wrong(line, rule, count.to_string()));
+            return Err(lines.wrong(rule, count.to_string()));
         }
         starts.push(columns.len());
-        if starts.len() > nodes + 1 {
-            break;
-        }
     }
-    if starts.len() != nodes + 1 {
-        let rule = format!("{nodes} lines, one per node");
-        return Err(lines.wrong(starts.len() - 1, rule, (starts.len() - 1).to_string()));
-    }
+    lines.check_count(starts.len() - 1, nodes, "lines, one per node")?;
     let pattern = Pattern::new(nodes, width.unwrap_or(0), starts, columns)?;
     let values = tensor(&[values.len()], values);
     Ok(Csr { pattern, values })
 }
 
 fn labels(folder: &Path, nodes: usize) -> Result<(Vec<usize>, usize)> {
-    let lines = Lines::read(folder, "node-label")?;
+    let mut lines = Lines::open(folder, "node-label")?;
     let mut labels = Vec::new();
-    for (line, text) in lines.iter() {
-        labels.push(lines.whole(line, text, MOST_CLASSES)?);
+    while labels.len() < nodes
+        && let Some(label) = lines.whole(MOST_CLASSES)?
+    {
+        labels.push(label);
     }
-    if labels.len() != nodes {
-        let rule = format!("{nodes} lines, one per node");
-        return Err(lines.wrong(labels.len(), rule, labels.len().to_string()));
-    }
+    lines.check_count(labels.len(), nodes, "lines, one per node")?;
     let classes = labels.iter().max().map_or(0, |&c| c + 1);
     Ok((labels, classes))
+}
+
+/// The nodes of a part of a split.
+fn part(folder: &Path, name: &str, nodes: usize) -> Result<Vec<usize>> {
+    let mut lines = Lines::open(folder, name)?;
+    let mut part = Vec::new();
+    while let Some(node) = lines.whole(nodes)? {
+        if part.len() == nodes {
+            return Err(lines.wrong(format!("at most {nodes} nodes, each once"), "more"));
+        }
+        part.push(node);
+    }
+    Ok(part)
 }
 
 fn split(folder: &Path, scheme: Option<&str>, nodes: usize) -> Result<Split> {
@@ -228,13 +296,10 @@ fn split(folder: &Path, scheme: Option<&str>, nodes: usize) -> Result<Split> {
         }
     };
     let folder = all.join(scheme);
-    let part = |name: &str| -> Result<Vec<usize>> {
-        let lines = Lines::read(&folder, name)?;
-        lines
-            .iter()
-            .map(|(line, text)| lines.whole(line, text, nodes))
-            .collect()
-    };
-    let (train, valid, test) = (part("train")?, part("valid")?, part("test")?);
+    let (train, valid, test) = (
+        part(&folder, "train", nodes)?,
+        part(&folder, "valid", nodes)?,
+        part(&folder, "test", nodes)?,
+    );
     Ok(Split::from_indices(nodes, &train, &valid, &test))
 }

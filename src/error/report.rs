@@ -1,6 +1,6 @@
 //! How the tensors of a file compare with those of a model.
 
-use super::printable;
+use super::{beginning, quoted};
 use std::fmt::{self, Display, Formatter};
 
 /// The most lines of each kind in a message.
@@ -82,9 +82,7 @@ impl Report {
 
 /// The beginning of a name, as it may stand in a message.
 fn name(key: &str) -> String {
-    let short: String = key.chars().take(LETTERS).collect();
-    let more = if short.len() < key.len() { "…" } else { "" };
-    format!("{}{more}", printable(&short))
+    beginning(key, LETTERS)
 }
 
 /// One line per tensor.
@@ -95,7 +93,7 @@ fn lines<T>(
     line: impl Fn(&T) -> String,
 ) -> fmt::Result {
     for tensor in tensors.iter().take(LINES) {
-        write!(f, "\n  {kind:<11} {}", line(tensor))?;
+        write!(f, "\n  {kind:<11} {}", quoted(&line(tensor)))?;
     }
     match tensors.len().saturating_sub(LINES) {
         0 => Ok(()),

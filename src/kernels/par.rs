@@ -15,15 +15,31 @@ pub const FORK: usize = 100_000;
 /// enough to balance.
 const BLOCK: usize = 50_000;
 
+/// The most threads of a pool.
+pub const MOST_THREADS: usize = 1024;
+
+/// The most threads that are kept for later calls.
+const MOST_IDLE: usize = 64;
+
 /// Runs `f` with all kernels inside it on `n` threads; 0 stands for one thread per processor.
 ///
-/// Simultaneous calls have `n` threads each. The threads are kept for later calls.
+/// Simultaneous calls have `n` threads each. Up to 64 threads are kept for later calls. A call on a thread of a
+/// pool of `n` threads runs in place, on the threads of that pool. On a thread of another pool, that thread waits
+/// and does no other work, so that the calls inside the tasks of a pool are at most as many as its threads.
 ///
 /// # Panics
-/// If the threads cannot be started.
+/// If `n` is more than [`MOST_THREADS`], or the threads cannot be started.
+#[track_caller]
 pub fn with_threads<R: Send>(n: usize, f: impl FnOnce() -> R + Send) -> R {
-    /// Pools that are not in use, with their sizes.
+    /// Pools that are not in use, with the sizes that were asked for.
     static IDLE: Mutex<Vec<(usize, rayon::ThreadPool)>> = Mutex::new(Vec::new());
+    assert!(
+        n <= MOST_THREADS,
+        "with_threads: {n} threads, there may be at most {MOST_THREADS}"
+    );
+    if rayon::current_thread_index().is_some() && rayon::current_num_threads() == n {
+        return f();
+    }
     let idle = || {
         IDLE.lock()
             .expect("no thread panics while it holds the list of pools")
@@ -37,8 +53,23 @@ pub fn with_threads<R: Send>(n: usize, f: impl FnOnce() -> R + Send) -> R {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build();
         pool.unwrap_or_else(|e| panic!("with_threads: {n} threads: {e}"))
     });
-    let out = pool.install(f);
-    idle().push((n, pool));
+    let out = match rayon::current_thread_index() {
+        None => pool.install(f),
+        // While it waits in `install`, a thread of another pool would begin further tasks of that pool, each of
+        // which may call this function and start a pool. While it waits for a thread, it does nothing.
+        Some(_) => std::thread::scope(|scope| {
+            let done = scope.spawn(|| pool.install(f)).join();
+            done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        }),
+    };
+    let mut idle = idle();
+    let kept: usize = idle
+        .iter()
+        .map(|(_, pool)| pool.current_num_threads())
+        .sum();
+    if kept + pool.current_num_threads() <= MOST_IDLE {
+        idle.push((n, pool));
+    }
     out
 }
 
@@ -193,6 +224,62 @@ mod tests {
                 answered.recv_timeout(patience).expect("it runs now");
             });
         });
+    }
+
+    /// The threads of this process.
+    #[cfg(target_os = "linux")]
+    fn threads() -> usize {
+        let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Threads:"));
+        line.expect("a count").trim().parse().expect("a number")
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn calls_inside_tasks_of_a_pool_start_few_threads() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let (most, calls) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        with_threads(4, || {
+            (0..2000).into_par_iter().with_max_len(1).for_each(|_| {
+                with_threads(3, || {
+                    std::thread::sleep(std::time::Duration::from_micros(50));
+                    calls.fetch_add(1, Ordering::Relaxed);
+                });
+                most.fetch_max(threads(), Ordering::Relaxed);
+            });
+        });
+        assert_eq!(calls.into_inner(), 2000);
+        // Other tests run at the same time, with some threads each.
+        let most = most.into_inner();
+        assert!(most < 200, "{most} threads");
+    }
+
+    #[test]
+    fn threads_that_are_kept_have_a_bound() {
+        // More than are kept: they end, and the next call has its threads all the same.
+        for _ in 0..3 {
+            assert_eq!(
+                with_threads(MOST_IDLE + 1, rayon::current_num_threads),
+                MOST_IDLE + 1
+            );
+        }
+    }
+
+    #[test]
+    fn a_call_on_a_pool_of_this_size_runs_in_place() {
+        let place = || std::thread::current().id();
+        assert!(with_threads(3, || place() == with_threads(3, place)));
+        assert!(with_threads(3, || place() != with_threads(2, place)));
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "with_threads: 9223372036854775807 threads, there may be at most 1024"
+    )]
+    fn a_number_of_threads_has_a_bound() {
+        with_threads(usize::MAX >> 1, || ());
     }
 
     #[test]

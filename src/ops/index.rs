@@ -3,7 +3,7 @@
 use crate::autodiff::Var;
 use crate::kernels::index;
 use crate::real::Real;
-use crate::tensor::{contiguous, normalize_axis};
+use crate::tensor::{contiguous, elements, normalize_axis};
 use ndarray::Axis;
 use std::sync::Arc;
 
@@ -44,7 +44,8 @@ impl<F: Real> Var<'_, F> {
     /// y of `size` along `axis`, zero but for `y[indices[k]] += x[k]`,   x̄ = the slices `indices` of ȳ
     ///
     /// # Panics
-    /// If the axis is out of range, an index is not below `size`, or there is not one index per slice.
+    /// If the axis is out of range, an index is not below `size`, there is not one index per slice, or y would
+    /// have more elements than memory has addresses.
     #[track_caller]
     pub fn index_add(self, axis: isize, indices: impl Into<Arc<[usize]>>, size: usize) -> Self {
         let (mut shape, indices) = (self.shape(), indices.into());
@@ -57,8 +58,10 @@ impl<F: Real> Var<'_, F> {
         check("index_add", &indices, axis, size);
         let x = contiguous(&self.value());
         let data = x.as_slice().expect("contiguous");
-        let y = index::add(data, around(&shape, axis), &indices, size);
+        let from = around(&shape, axis);
         shape[axis] = size;
+        elements("index_add", &shape);
+        let y = index::add(data, from, &indices, size);
         let chosen = Arc::clone(&indices);
         self.builtin_unary("index_add", y.into_tensor(&shape), move |p| {
             p.gy().index_select(axis as isize, Arc::clone(&indices))

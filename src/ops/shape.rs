@@ -3,7 +3,7 @@
 use crate::autodiff::Var;
 use crate::kernels::{map, reduce};
 use crate::real::Real;
-use crate::tensor::{Sizes, Tensor, contiguous, normalize_axis};
+use crate::tensor::{Sizes, Tensor, contiguous, elements, normalize_axis};
 use ndarray::{Axis, IxDyn, Slice};
 use std::ops::Range;
 
@@ -68,7 +68,7 @@ impl<'t, F: Real> Var<'t, F> {
         if old == shape {
             return self;
         }
-        let (have, want) = (self.len(), shape.iter().product::<usize>());
+        let (have, want) = (self.len(), elements("reshape", &shape));
         assert!(
             have == want,
             "reshape: {old:?} has {have} elements, {asked:?} has {want}"
@@ -189,13 +189,20 @@ impl<'t, F: Real> Var<'t, F> {
     /// y = x with `before` zeros in front and `after` zeros behind it along `axis`,   x̄ = that part of ȳ
     ///
     /// # Panics
-    /// If the axis is out of range.
+    /// If the axis is out of range, or y would have more elements than memory has addresses.
     #[track_caller]
     pub fn pad(self, axis: isize, before: usize, after: usize) -> Self {
         let mut shape = self.shape();
         let axis = normalize_axis("pad", axis, shape.len());
+        let size = (shape[axis].checked_add(before)).and_then(|size| size.checked_add(after));
+        let Some(size) = size else {
+            panic!(
+                "pad: {before} zeros before and {after} after axis {axis} of {shape:?} are too many to count"
+            )
+        };
         let range = before..before + shape[axis];
-        shape[axis] += before + after;
+        shape[axis] = size;
+        elements("pad", &shape);
         let mut y = Tensor::zeros(shape);
         y.slice_axis_mut(Axis(axis), Slice::from(range.clone()))
             .assign(&self.value());
@@ -271,7 +278,8 @@ fn fill_in(old: &[usize], asked: &[isize]) -> Vec<usize> {
         "reshape: {asked:?} is not a shape: only one size may be -1, and none less"
     );
     let known = asked.iter().filter(|&&size| size >= 0);
-    let known: usize = known.map(|&size| size as usize).product();
+    let known: Vec<usize> = known.map(|&size| size as usize).collect();
+    let known = elements("reshape", &known);
     assert!(
         open == 0 || (known > 0 && len.is_multiple_of(known)),
         "reshape: {old:?} has {len} elements, and no size in place of -1 gives {asked:?} as many"

@@ -10,7 +10,7 @@
 //! | byte | size | what |
 //! |---|---|---|
 //! | 0 | 8 | `emmy\r\n\x1a\n`, which breaks when a file is mangled as text |
-//! | 8 | 4 | version of the format, 3 |
+//! | 8 | 4 | version of the format, 4 |
 //! | 12 | 4 | type of the numbers, `f32 ` or `f64 ` |
 //! | 16 | 8 | length of the body |
 //! | 24 | 4 | CRC-32 (IEEE) of the body |
@@ -25,7 +25,8 @@
 //! Two runs that save to one path would replace each other's checkpoints. A run that keeps a [`Place`] holds
 //! an advisory lock (`flock`) on the file there. Another run that saves to the same path at that time gets an
 //! error, and the file stays as it is. If no file is there when both start, the run that saves second gets
-//! the error. A run also gets an error if the file is not the one that it saved last, for example after `mv`.
+//! the error, also if the first has ended by then. A run also gets an error if the file is not the one that it
+//! saved last, for example after `mv`. A file that is no checkpoint is never replaced, unless it is empty.
 //! The lock ends when the [`Place`] is dropped or the process ends, in whatever way. Some file systems have
 //! no locks: there only the check for another file is made. Systems other than Unix have neither check.
 
@@ -43,7 +44,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"emmy\r\n\x1a\n";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
+
+/// The version before: the state of a run, the only content of such files, ended before its last field, the largest
+/// δ. It is read as `None`, a byte 0.
+const BEFORE: u32 = 3;
 const HEADER: usize = 28;
 
 /// The size of the largest body that is read: 4 GiB.
@@ -73,8 +78,8 @@ impl Place {
     /// Takes the place. If a checkpoint is there, it stays as it is.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if another run saves to it, or `path` names no file. [`Error::Io`] if what is there
-    /// is not a regular file or cannot be opened, or its folder is not there.
+    /// [`Error::Invalid`] if another run saves to it, the file there is not a checkpoint, or `path` names no file.
+    /// [`Error::Io`] if what is there is not a regular file or cannot be opened, or its folder is not there.
     pub fn take(path: impl Into<PathBuf>) -> Result<Self> {
         let mut slot = Slot::new(path.into());
         slot.take()?;
@@ -84,7 +89,8 @@ impl Place {
     /// Writes `value`, whose numbers are of type `F`, in place of what was saved before.
     ///
     /// # Errors
-    /// As [`save`]; and [`Error::Invalid`] if the file there is not the one that was saved last.
+    /// As [`save`]; and [`Error::Invalid`] if the file there is not the one that was saved last, or a file is there
+    /// where nothing was when the place was taken.
     pub fn save<F: Real>(&mut self, value: &impl Serialize) -> Result<()> {
         let body = bincode::serde::encode_to_vec(value, bincode::config::standard())
             .map_err(|e| Error::io(self.0.path(), std::io::Error::other(e)))?;
@@ -104,8 +110,8 @@ impl Place {
 /// # Errors
 /// [`Error::Io`] if the file cannot be written, or `path` is there and not a regular file (renaming would put
 /// one in the place of a device); what was at `path` before is then still there, unless it is the syncing of
-/// the folder, the last step, that fails. [`Error::Invalid`] if `path` names no file, or another run saves to
-/// it, also after waiting for it for a second.
+/// the folder, the last step, that fails. [`Error::Invalid`] if `path` names no file, the file there is not a
+/// checkpoint, or another run saves to it, also after waiting for it for a second.
 pub fn save<F: Real>(path: &Path, value: &impl Serialize) -> Result<()> {
     Place(Slot::new(path.to_owned())).save::<F>(value)
 }
@@ -159,7 +165,7 @@ pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
             "the end of the file".into(),
         );
     };
-    if version != VERSION {
+    if ![VERSION, BEFORE].contains(&version) {
         let found = match version {
             1 => "version 1, of an emmy that counted epochs only: train again, or resume with that emmy"
                 .to_owned(),
@@ -201,6 +207,9 @@ pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
             format!("a body with the checksum {crc:08x}"),
             format!("{found:08x}: it is damaged"),
         );
+    }
+    if version == BEFORE {
+        body.push(0);
     }
     match body::decode(&body) {
         Ok((value, read)) if read == body.len() => Ok(value),

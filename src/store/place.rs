@@ -4,13 +4,15 @@
 //! temporary file has a unique name and is locked while it is written. A temporary file without a lock is
 //! left from a run that was killed; the next save to the same place removes it. The lock stays with the file
 //! when it is renamed, and is held until the run saves again or ends, in whatever way. So if a run finds the
-//! file at the place locked, or finds a file that it did not write, there is another run.
+//! file at the place locked, or finds a file that was not there when it began and that it did not write, there
+//! is, or was, another run.
 
+use super::MAGIC;
 use crate::error::{Error, Result, printable};
 use fs4::fs_std::FileExt;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -31,11 +33,17 @@ pub(super) struct Slot {
     path: PathBuf,
     /// The file at the place, locked; none before there is one.
     held: Option<File>,
+    /// Whether nothing was at the place when the run took it, and the run has not saved since.
+    was_empty: bool,
 }
 
 impl Slot {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, held: None }
+        Self {
+            path,
+            held: None,
+            was_empty: false,
+        }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -50,6 +58,7 @@ impl Slot {
         // Reported now, not after the first epochs.
         fs::metadata(folder(&target)).map_err(|e| Error::io(&self.path, e))?;
         self.hold(&target)?;
+        self.was_empty = cfg!(unix) && self.held.is_none();
         // If temporary files cannot be listed, they do no harm.
         let _ = clean(&target, &family);
         Ok(())
@@ -83,19 +92,21 @@ impl Slot {
             return Err(error);
         }
         self.held = cfg!(unix).then_some(file);
+        self.was_empty = false;
         sync_folder(&target)
     }
 
     /// Holds the file at `target`, if there is one.
     ///
     /// # Errors
-    /// If it is not a regular file, another run holds it, or it is not the file that this run left there.
+    /// If it is not a regular file or not a checkpoint, another run holds it, or it is not the file that this run
+    /// left there.
     fn hold(&mut self, target: &Path) -> Result<()> {
         let io = |e| Error::io(&self.path, e);
-        let refuse = |found: &str| {
-            let what = format!("checkpoint {}", printable(&self.path));
-            Error::invalid(what, "a file that no other run saves to", found)
+        let refused = |rule: &str, found: &str| {
+            Error::invalid(format!("checkpoint {}", printable(&self.path)), rule, found)
         };
+        let refuse = |found: &str| refused("a file that no other run saves to", found);
         for attempt in 0..ATTEMPTS {
             if attempt > 0 {
                 std::thread::sleep(PAUSE);
@@ -114,6 +125,17 @@ impl Slot {
             }
             if lock(&found) == Lock::Another {
                 continue;
+            }
+            if self.was_empty {
+                return Err(refuse(
+                    "a file that was not there when this run began, which stays as it is",
+                ));
+            }
+            if !is_checkpoint(&found).map_err(io)? {
+                return Err(refused(
+                    "no file, or a checkpoint that may be replaced",
+                    "a file of another kind, which stays as it is",
+                ));
             }
             // Another run may have renamed its file to this place before the lock was had.
             if let Some(now) = open(target).map_err(io)?
@@ -176,6 +198,13 @@ fn open(target: &Path) -> io::Result<Option<File>> {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e),
     }
+}
+
+/// Whether a file begins as checkpoints do, or is empty.
+fn is_checkpoint(file: &File) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    file.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
+    Ok(begin.is_empty() || begin == MAGIC)
 }
 
 /// Whether two handles are of one file.

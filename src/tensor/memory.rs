@@ -5,6 +5,10 @@
 //! All threads share the pools. A kernel takes buffers on the threads that share its work, and the thread
 //! that runs the tape gives them back. With one pool per thread, the pool of that thread would grow, and the
 //! other pools would stay empty.
+//!
+//! A buffer that none of the last eight tapes has used is freed as soon as a pool holds more than 32 MiB. So where
+//! the number of rows changes from step to step, the pools hold about as much as eight steps need.
+//! [`release`] frees all of them.
 
 use super::Tensor;
 use crate::real::Real;
@@ -12,7 +16,7 @@ use ndarray::{Array, Array1, Dimension, IntoDimension, s};
 use std::any::Any;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 /// Bytes of a cache line. Loading a vector register of this width touches two lines unless its address is a
 /// multiple of it.
@@ -24,10 +28,26 @@ const SMALL: usize = 2048;
 /// The largest number of bytes that a pool keeps; a pool that would exceed it is emptied.
 const MOST: usize = 2 << 30;
 
-/// Buffers of one type, by length.
+/// Bytes up to which a pool keeps every buffer, and the number of tapes that a buffer of a larger pool may wait
+/// for its next use.
+const FREE: usize = 32 << 20;
+const PATIENCE: u64 = 8;
+
+/// A buffer that waits for its next use.
+struct Kept<F> {
+    data: Vec<F>,
+    /// The number of tapes that had used the pool when it was given back.
+    since: u64,
+}
+
+/// Buffers of one type, by length; those of one length in the order in which they were given back.
 struct Pool<F> {
-    free: HashMap<usize, Vec<Vec<F>>>,
+    free: HashMap<usize, Vec<Kept<F>>>,
     bytes: usize,
+    /// The number of tapes that have ended and had given buffers back. A tape of small tensors does not count.
+    tapes: u64,
+    /// Whether a buffer was given back since then.
+    used: bool,
 }
 
 impl<F> Default for Pool<F> {
@@ -35,6 +55,8 @@ impl<F> Default for Pool<F> {
         Self {
             free: HashMap::new(),
             bytes: 0,
+            tapes: 0,
+            used: false,
         }
     }
 }
@@ -50,20 +72,61 @@ impl<F> Pool<F> {
             *self = Self::default();
         }
         self.bytes += bytes;
-        self.free.entry(data.len()).or_default().push(data);
+        self.used = true;
+        let since = self.tapes;
+        let of_length = self.free.entry(data.len()).or_default();
+        of_length.push(Kept { data, since });
     }
 
     /// A kept buffer of this length.
     fn take(&mut self, len: usize) -> Option<Vec<F>> {
         let buffer = self.free.get_mut(&len)?.pop()?;
         self.bytes -= size_of::<F>() * len;
-        Some(buffer)
+        Some(buffer.data)
+    }
+
+    /// Notes that a tape has ended, and frees what has waited for too long.
+    fn age(&mut self) {
+        self.tapes += u64::from(std::mem::take(&mut self.used));
+        if self.bytes <= FREE {
+            return;
+        }
+        let tapes = self.tapes;
+        self.free.retain(|_, buffers| {
+            buffers.retain(|buffer| buffer.since + PATIENCE >= tapes);
+            !buffers.is_empty()
+        });
+        let lengths = self.free.iter();
+        let elements: usize = lengths.map(|(len, buffers)| len * buffers.len()).sum();
+        self.bytes = size_of::<F>() * elements;
     }
 }
 
 /// The pools, one per type of numbers that was used. A pool is found by its type, so that the scalar trait
 /// needs no code for memory.
 static POOLS: Mutex<Vec<Box<dyn Any + Send>>> = Mutex::new(Vec::new());
+
+/// Frees all buffers that are kept for later use, of all types. What is in use stays.
+///
+/// ```
+/// use emmy::{Tape, tensor::{self, memory}};
+/// let tape = Tape::<f32>::new();
+/// let x = tape.constant(tensor::Tensor::zeros(vec![1000, 1000]));
+/// let y = x.exp().value();
+/// drop(tape);
+/// memory::release();
+/// assert_eq!(y[[0, 0]], 1.0);
+/// ```
+pub fn release() {
+    let pools = std::mem::take(&mut *lock());
+    // Freed when no thread waits for the pools any more.
+    drop(pools);
+}
+
+/// Notes that a tape has ended.
+pub(crate) fn end_of_tape<F: Real>() {
+    with_pool(Pool::<F>::age);
+}
 
 /// A buffer of zeros.
 pub fn zeros<F: Real>(len: usize) -> Buffer<F> {
@@ -128,10 +191,14 @@ fn room<F>() -> usize {
     ALIGN / size_of::<F>()
 }
 
-fn with_pool<F: Real, R>(f: impl FnOnce(&mut Pool<F>) -> R) -> R {
-    let mut pools = POOLS
+fn lock() -> MutexGuard<'static, Vec<Box<dyn Any + Send>>> {
+    POOLS
         .lock()
-        .expect("no thread panics while it holds the pools");
+        .expect("no thread panics while it holds the pools")
+}
+
+fn with_pool<F: Real, R>(f: impl FnOnce(&mut Pool<F>) -> R) -> R {
+    let mut pools = lock();
     let found = pools.iter().position(|pool| pool.is::<Pool<F>>());
     let place = found.unwrap_or_else(|| {
         pools.push(Box::new(Pool::<F>::default()));
@@ -290,6 +357,54 @@ mod tests {
     #[should_panic(expected = "into_array: shape [3, 2] holds 6 elements, 5 were given")]
     fn a_shape_must_fit() {
         zeros::<f32>(5).into_tensor(&[3, 2]);
+    }
+
+    #[test]
+    fn buffers_that_no_tape_uses_are_freed() {
+        let mut pool = Pool::<f32>::default();
+        let mut largest = 0;
+        // Three buffers per tape of 10 MiB, whose sizes differ from tape to tape, and one that does not.
+        let (third, same) = (10 << 20 >> 2, 1000);
+        for tape in 0..100 {
+            let lengths = [third / 2 + tape, third / 3 + tape, third / 6 + tape, same];
+            let taken = lengths.map(|len| {
+                let again = pool.take(len);
+                assert_eq!(again.is_some(), len == same && tape > 0);
+                again.unwrap_or_else(|| vec![0.0; len])
+            });
+            taken.into_iter().for_each(|data| pool.give(data));
+            pool.age();
+            largest = largest.max(pool.bytes);
+            let elements = pool.free.values().flatten().map(|kept| kept.data.len());
+            assert_eq!(pool.bytes, 4 * elements.sum::<usize>());
+        }
+        let most = (PATIENCE as usize + 2) * (10 << 20);
+        assert!(largest < most, "{} MiB", largest >> 20);
+        assert!(largest > FREE, "nothing had to be freed");
+    }
+
+    #[test]
+    fn a_tape_finds_the_buffers_of_the_tape_before() {
+        let mut pool = Pool::<f32>::default();
+        // Two kinds of tapes, of 60 and 48 MiB, one of which comes every fourth time, and tapes of small tensors.
+        let of = |tape: usize| match tape % 4 {
+            0 => vec![5 << 20; 3],
+            _ => vec![3 << 20; 4],
+        };
+        for tape in 0..40 {
+            let taken: Vec<_> = of(tape)
+                .into_iter()
+                .map(|len| (len, pool.take(len)))
+                .collect();
+            assert!(
+                taken.iter().all(|(_, found)| found.is_some() || tape < 2),
+                "{tape}"
+            );
+            for (len, found) in taken {
+                pool.give(found.unwrap_or_else(|| vec![0.0; len]));
+            }
+            (0..100).for_each(|_| pool.age());
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 pub mod memory;
 mod shape;
 
+pub(crate) use shape::elements;
 pub use shape::{Sizes, broadcast_shapes, contiguous, normalize_axes, normalize_axis};
 
 use ndarray::{ArcArray, Array, ArrayView, Dimension, IxDyn};
@@ -21,17 +22,15 @@ pub fn scalar<F: Clone>(x: F) -> Tensor<F> {
 /// A tensor of the given shape from its elements in row-major order.
 ///
 /// # Panics
-/// If the number of elements of `data` is not the product of `shape`.
+/// If the number of elements of `data` is not the product of `shape`, or that product has no number.
 #[track_caller]
 pub fn tensor<F>(shape: &[usize], data: Vec<F>) -> Tensor<F> {
-    let len = data.len();
-    let Ok(tensor) = ArcArray::from_shape_vec(IxDyn(shape), data) else {
-        panic!(
-            "tensor: shape {shape:?} holds {} elements, {len} were given",
-            shape.iter().product::<usize>()
-        )
-    };
-    tensor
+    let (want, have) = (shape::elements("tensor", shape), data.len());
+    assert!(
+        want == have,
+        "tensor: shape {shape:?} holds {want} elements, {have} were given"
+    );
+    ArcArray::from_shape_vec(IxDyn(shape), data).expect("as many elements as the shape holds")
 }
 
 /// The mask of causal attention, shape `[n, n]`: true at (i, j) where j ≤ i, so that a row sees itself and

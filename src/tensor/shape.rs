@@ -33,6 +33,23 @@ pub fn broadcast_shapes(op: &str, a: &[usize], b: &[usize]) -> Vec<usize> {
     out
 }
 
+/// The number of elements of a shape.
+///
+/// # Panics
+/// If they are more than memory can have addresses for; the message names the operation `op`. A size 0 does not
+/// allow the other sizes to be larger.
+#[track_caller]
+pub(crate) fn elements(op: &str, shape: &[usize]) -> usize {
+    let mut count = 1_usize;
+    for &size in shape {
+        count = match count.checked_mul(size.max(1)) {
+            Some(count) if count <= isize::MAX as usize => count,
+            _ => panic!("{op}: shape {shape:?} has more elements than memory has addresses"),
+        };
+    }
+    if shape.contains(&0) { 0 } else { count }
+}
+
 /// Turns an axis that may count from the end (−1 is the last) into an index.
 ///
 /// # Panics

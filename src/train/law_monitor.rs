@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::real::Real;
 use crate::symmetry::{Law, Residual};
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 
 /// Measures every law at every step and keeps the largest relative δ.
 ///
@@ -25,10 +26,12 @@ use serde::{Deserialize, Serialize};
 /// assert!(monitor.max_delta() < 1e-10, "{:?}", monitor.worst());
 /// # Ok::<(), emmy::Error>(())
 /// ```
+///
+/// A shared reference is an observer too, so that a checkpoint can keep [`worst`](Self::worst) during the training.
 #[derive(Debug, Clone)]
 pub struct LawMonitor {
     laws: Vec<Law>,
-    worst: Option<Worst>,
+    worst: RefCell<Option<Worst>>,
 }
 
 /// The largest relative δ, and the law, the neuron and the epoch where it was measured.
@@ -47,30 +50,41 @@ pub struct Worst {
     /// contributions to G cancel and leave rounding errors
     /// ([`Residual::worst_above`](crate::symmetry::Residual::worst_above)). `None` if all gradients are zero,
     /// and in files of an earlier version, which did not record it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub share: Option<f64>,
 }
 
 impl LawMonitor {
     /// An observer of these laws.
     pub fn new(laws: Vec<Law>) -> Self {
-        Self { laws, worst: None }
+        Self::resumed(laws, None)
+    }
+
+    /// An observer of these laws in a run that goes on, with the largest relative δ of the steps before
+    /// ([`TrainState::worst`](super::TrainState::worst)).
+    pub fn resumed(laws: Vec<Law>, worst: Option<Worst>) -> Self {
+        Self {
+            laws,
+            worst: RefCell::new(worst),
+        }
     }
 
     /// The largest relative δ so far, the first of equals; NaN counts as largest. `None` if nothing was
     /// measured.
-    pub fn worst(&self) -> Option<&Worst> {
-        self.worst.as_ref()
+    pub fn worst(&self) -> Option<Worst> {
+        self.worst.borrow().clone()
     }
 
     /// The relative δ of [`worst`](Self::worst); 0 if nothing was measured.
     pub fn max_delta(&self) -> f64 {
-        self.worst.as_ref().map_or(0.0, |worst| worst.delta)
+        self.worst
+            .borrow()
+            .as_ref()
+            .map_or(0.0, |worst| worst.delta)
     }
-}
 
-impl<F: Real, M> Observer<F, M> for LawMonitor {
-    fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {
+    fn measure<F: Real>(&self, point: &Point<'_, F>) {
+        let mut largest_yet = self.worst.borrow_mut();
         let measure = |law: &Law| law.measure(point.parameters, point.gradients);
         let all: Vec<Residual> = self.laws.iter().map(measure).collect();
         let sizes = all.iter().flat_map(|m| &m.size);
@@ -80,8 +94,8 @@ impl<F: Real, M> Observer<F, M> for LawMonitor {
                 let worse = |worst: &Worst| {
                     delta > worst.delta || (delta.is_nan() && !worst.delta.is_nan())
                 };
-                if self.worst.as_ref().is_none_or(worse) {
-                    self.worst = Some(Worst {
+                if largest_yet.as_ref().is_none_or(worse) {
+                    *largest_yet = Some(Worst {
                         delta,
                         law: law.name.clone(),
                         neuron: k * law.neurons() / law.entries(),
@@ -91,6 +105,19 @@ impl<F: Real, M> Observer<F, M> for LawMonitor {
                 }
             }
         }
+    }
+}
+
+impl<F: Real, M> Observer<F, M> for LawMonitor {
+    fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {
+        self.measure(point);
+        Ok(())
+    }
+}
+
+impl<F: Real, M> Observer<F, M> for &LawMonitor {
+    fn before_step(&mut self, point: &Point<'_, F>) -> Result<()> {
+        self.measure(point);
         Ok(())
     }
 }

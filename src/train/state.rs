@@ -1,6 +1,6 @@
 //! The state of a run.
 
-use super::History;
+use super::{History, Worst};
 use crate::error::{Error, Result};
 use crate::nn::Module;
 use crate::optim::{Optimizer, Plateau};
@@ -33,6 +33,9 @@ pub struct TrainState<F: Real> {
     pub plateau: Option<Plateau>,
     /// Every step and every epoch so far.
     pub history: History,
+    /// The largest relative δ of the steps so far, where the conservation laws are watched. The trainer does not
+    /// know it: who saves the state takes it from the [`LawMonitor`](super::LawMonitor::worst).
+    pub worst: Option<Worst>,
 }
 
 impl<F: Real> TrainState<F> {
@@ -108,21 +111,8 @@ impl<F: Real> TrainState<F> {
     /// Checks that a run of `model` in the state `other` can continue from this state: the description,
     /// model, seed and rule of updates must be the same.
     pub(super) fn check_run(&self, other: &Self, model: &impl Module<F>) -> Result<()> {
-        let differs = |what: &str, expected: String, found: String| {
-            Err(Error::invalid(
-                format!("checkpoint of another run: {what}"),
-                expected,
-                found,
-            ))
-        };
-        if self.description != other.description {
-            let (expected, found) = (other.description.clone(), self.description.clone());
-            return differs("description", expected, found);
-        }
+        self.check_identity(&other.description, other.seed)?;
         self.check_model(model)?;
-        if self.seed != other.seed {
-            return differs("seed", other.seed.to_string(), self.seed.to_string());
-        }
         let same_plateau = match (&self.plateau, &other.plateau) {
             (Some(a), Some(b)) => a.same_rule(b),
             (None, None) => true,
@@ -130,10 +120,40 @@ impl<F: Real> TrainState<F> {
         };
         if !self.optimizer.same_rule(&other.optimizer) || !same_plateau {
             let rule = |s: &Self| format!("{:?}, plateau {:?}", s.optimizer.algorithm(), s.plateau);
-            return differs("rule of updates", rule(other), rule(self));
+            return Err(differs("rule of updates", rule(other), rule(self)));
         }
         Ok(())
     }
+
+    /// Checks that this is a state of the run with this description and this seed.
+    pub(super) fn check_identity(&self, description: &str, seed: u64) -> Result<()> {
+        if self.description != description {
+            let (expected, found) = from_difference(description, &self.description);
+            return Err(differs("description", expected, found));
+        }
+        if self.seed != seed {
+            return Err(differs("seed", seed.to_string(), self.seed.to_string()));
+        }
+        Ok(())
+    }
+}
+
+fn differs(what: &str, expected: String, found: String) -> Error {
+    Error::invalid(
+        format!("checkpoint of another run: {what}"),
+        expected,
+        found,
+    )
+}
+
+/// Two texts from a few characters before their first difference on, since messages quote beginnings.
+fn from_difference(a: &str, b: &str) -> (String, String) {
+    let equal = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
+    let rest = |text: &str| match equal.saturating_sub(40) {
+        0 => text.to_owned(),
+        skipped => "…".to_owned() + &text.chars().skip(skipped).collect::<String>(),
+    };
+    (rest(a), rest(b))
 }
 
 fn listed<F: Real>(name: &str, tensor: &Tensor<F>) -> String {

@@ -5,12 +5,14 @@ use super::{
     each_epoch, state::restore,
 };
 use crate::autodiff::Tape;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, printable};
 use crate::kernels::update::sum_of_squares;
 use crate::nn::{Module, Pass, Updates, mix};
 use crate::optim::{Optimizer, Plateau};
 use crate::real::Real;
+use crate::store::{self, Place};
 use crate::tensor::{Tensor, contiguous};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// A model in training.
@@ -114,7 +116,33 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             optimizer: self.optimizer.clone(),
             plateau: self.plateau,
             history: self.history.clone(),
+            worst: None,
         }
+    }
+
+    /// The place where this run saves its state from now on. A checkpoint of the same run may be there, and is
+    /// replaced by the first save.
+    ///
+    /// # Errors
+    /// As [`Place::take`]. If the file there is a checkpoint of another run, with another description or seed, or
+    /// one that cannot be read: it stays as it is.
+    pub fn place(&self, path: impl Into<PathBuf>) -> Result<Place> {
+        let path = path.into();
+        let place = Place::take(&path)?;
+        if std::fs::metadata(&path).is_ok_and(|found| found.len() > 0) {
+            let there = store::load::<F, TrainState<F>>(&path)?;
+            (there.check_identity(&self.description, self.config.seed)).map_err(|error| {
+                Error::invalid(
+                    format!(
+                        "{}: the file is there, and saving would replace it",
+                        printable(&path)
+                    ),
+                    "a checkpoint of this run, or no file",
+                    error.to_string(),
+                )
+            })?;
+        }
+        Ok(place)
     }
 
     /// The model after the last step.

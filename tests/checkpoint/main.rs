@@ -11,10 +11,10 @@ mod saving;
 mod weights;
 
 use emmy::data::{self, Dataset};
-use emmy::nn::{GraphNet, GraphNetConfig, Module};
+use emmy::nn::{GraphNet, GraphNetConfig, Module, Traced};
 use emmy::optim::{Algorithm, Optimizer, Plateau};
 use emmy::store::{self, Place};
-use emmy::train::{NodeClassification, TrainConfig, TrainState, Trainer};
+use emmy::train::{LawMonitor, NodeClassification, TrainConfig, TrainState, Trainer};
 use emmy::{Error, Real};
 use proptest::prelude::*;
 use std::path::Path;

@@ -72,6 +72,56 @@ fn a_run_stopped_and_resumed_ends_in_the_same_bits() {
 }
 
 #[test]
+fn the_largest_delta_of_a_resumed_run_is_that_of_all_its_steps() {
+    let set = data::karate();
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.ckpt");
+    let (x, neighbours) = (set.raw_features(), config(&set).neighbourhood(&set.graph));
+    let task = NodeClassification::new(&set.labels, &set.splits[0], |net: &GraphNet<f32>, pass| {
+        net.forward(pass, pass.tape().sparse(&x), &neighbours)
+    });
+    let task = task.unwrap();
+    let of = |epochs| {
+        trainer::<f32>(
+            &set,
+            TrainConfig {
+                epochs,
+                ..TrainConfig::default()
+            },
+        )
+    };
+    let watched = |trainer: &mut Run<f32>, monitor: &LawMonitor| {
+        trainer.fit_observed(&task, monitor).unwrap();
+        monitor.worst().unwrap()
+    };
+    let mut whole = of(12);
+    let laws = whole.model().laws();
+    let worst = watched(&mut whole, &LawMonitor::new(laws.clone()));
+    let mut later = Vec::new();
+    for epochs in [1, 6, 11] {
+        let (mut half, monitor) = (of(epochs), LawMonitor::new(laws.clone()));
+        watched(&mut half, &monitor);
+        let state = TrainState {
+            worst: monitor.worst(),
+            ..half.state()
+        };
+        store::save::<f32>(&path, &state).unwrap();
+        let state = load(&path).unwrap();
+        let (mut rest, resumed) = (
+            of(12),
+            LawMonitor::resumed(laws.clone(), state.worst.clone()),
+        );
+        rest.resume(state.clone()).unwrap();
+        assert_eq!(watched(&mut rest, &resumed), worst);
+        // Without what was saved, only the later steps count.
+        let mut rest = of(12);
+        rest.resume(state).unwrap();
+        later.push(watched(&mut rest, &LawMonitor::new(laws.clone())));
+    }
+    assert!(later.iter().any(|found| *found != worst));
+}
+
+#[test]
 fn history_parameters_and_state_that_do_not_fit_are_refused() {
     let folder = TempDir::new().unwrap();
     let state = checkpoint(&folder.path().join("run.ckpt"));

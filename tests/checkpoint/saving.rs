@@ -265,11 +265,81 @@ fn two_runs_do_not_save_to_one_place() {
     std::os::unix::fs::symlink("run.ckpt", &link).unwrap();
     refused(Place::take(&link).map(|_| ()));
     first.save::<f32>(&1_u8).unwrap();
+    // Also after the first run has ended, what it saved stays.
     drop(first);
-    second.save::<f32>(&2_u8).unwrap();
+    let error = second.save::<f32>(&2_u8).unwrap_err().to_string();
+    assert!(
+        error
+            .ends_with("found a file that was not there when this run began, which stays as it is"),
+        "{error}"
+    );
+    assert_eq!(store::load::<f32, u8>(&path).unwrap(), 1);
     drop(second);
+    // A run that begins now has seen the file.
+    Place::take(&path).unwrap().save::<f32>(&2_u8).unwrap();
     store::save::<f32>(&path, &3_u8).unwrap();
     assert_eq!(names(&folder), ["link", "run.ckpt"]);
+}
+
+#[test]
+fn a_file_that_is_no_checkpoint_stays() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("thesis.txt");
+    for text in ["x", "emmy\r\n", "To be, or not to be"] {
+        std::fs::write(&path, text).unwrap();
+        let taken = Place::take(&path).map(|_| ());
+        for refused in [taken, store::save::<f32>(&path, &1_u8)] {
+            let error = refused.unwrap_err().to_string();
+            let why = "expected no file, or a checkpoint that may be replaced, found a file of another kind";
+            assert!(error.contains(why), "{error}");
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+    // There is nothing to lose in an empty file.
+    std::fs::write(&path, "").unwrap();
+    Place::take(&path).unwrap().save::<f32>(&1_u8).unwrap();
+    assert_eq!(store::load::<f32, u8>(&path).unwrap(), 1);
+}
+
+#[test]
+fn a_run_does_not_replace_the_checkpoint_of_another() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.ckpt");
+    let set = data::karate();
+    let how = |seed| TrainConfig {
+        seed,
+        ..TrainConfig::default()
+    };
+    let run = |seed, description: &str| trainer::<f32>(&set, how(seed)).described(description);
+    let first = run(0, "gat on karate");
+    first
+        .place(&path)
+        .unwrap()
+        .save::<f32>(&first.state())
+        .unwrap();
+    let before = std::fs::read(&path).unwrap();
+    for (other, why) in [
+        (
+            run(0, "gat on cora"),
+            "description: expected gat on cora, found gat on karate",
+        ),
+        (run(1, "gat on karate"), "seed: expected 1, found 0"),
+    ] {
+        let error = other.place(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("saving would replace it: expected a checkpoint of this run"),
+            "{error}"
+        );
+        assert!(error.contains(why), "{error}");
+    }
+    let doubles = trainer::<f64>(&set, how(0)).place(&path).unwrap_err();
+    assert!(
+        doubles.to_string().contains("numbers of type f64"),
+        "{doubles}"
+    );
+    assert!(std::fs::read(&path).unwrap() == before);
+    // The same run from its start.
+    run(0, "gat on karate").place(&path).unwrap();
 }
 
 #[cfg(unix)]

@@ -3,10 +3,11 @@
 
 use crate::files::{self, npz, pickle};
 use emmy::data::{Dataset, Direction, heterophilic, planetoid};
-use emmy::nn::{GraphNet, GraphNetConfig};
+use emmy::nn::{Activation, GraphNet, GraphNetConfig, Mlp};
+use emmy::optim::{Algorithm, Optimizer};
 use emmy::sparse::Csr;
-use emmy::store;
-use emmy::train::{NodeClassification, TrainConfig, TrainState, Trainer};
+use emmy::train::{self, NodeClassification, TrainConfig, TrainState, Trainer};
+use emmy::{Tensor, init, store};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -108,6 +109,37 @@ fn read_checkpoint() {
         Ok(state) => say(format_args!("{} epochs", state.epochs())),
         Err(e) => say(e),
     }
+}
+
+/// The work of a process of the test below: a training of a network of three layers, whose number of rows is
+/// another in each step. A step needs 15 MiB.
+#[test]
+fn train_on_changing_rows() {
+    if folder().is_none() {
+        return;
+    }
+    let mut net = Mlp::<f32>::new(
+        &[64, 256, 256, 1],
+        Activation::Tanh,
+        true,
+        &mut init::rng(0),
+    );
+    let mut optimizer = Optimizer::new(Algorithm::ADAM);
+    for step in 0..300 {
+        let rows = 2000 + step;
+        let _ = train::step(&mut net, &mut optimizer, 1e-3, step as u64, |net, pass| {
+            let x = pass.tape().constant(Tensor::from_elem(vec![rows, 64], 0.1));
+            net.forward(pass, x).square().mean_all()
+        });
+    }
+    say(format_args!("trained, peak {} MiB", peak()));
+}
+
+#[test]
+fn rows_that_change_from_step_to_step_do_not_fill_the_memory() {
+    let folder = TempDir::new().unwrap();
+    let said = within(700, "train_on_changing_rows", folder.path());
+    assert!(said.contains("trained"), "{said}");
 }
 
 /// A heterophilic set of n nodes, of which node 0 is trained on, 1 validated, 2 tested in every split.

@@ -83,7 +83,7 @@ fn errors_name_the_file_and_the_line() {
         (
             "raw/edge.csv",
             "0,1\n",
-            "expected 5 edges, as num-edge-list says, found fewer",
+            "expected 5 edges, as num-edge-list says, found the end of the file after 1",
         ),
         (
             "raw/edge.csv",
@@ -103,7 +103,7 @@ fn errors_name_the_file_and_the_line() {
         (
             "raw/node-feat.csv",
             "1,2,3\n",
-            "expected 5 lines, one per node, found 1",
+            "expected 5 lines, one per node, found the end of the file after 1",
         ),
         (
             "raw/node-label.csv",
@@ -113,7 +113,7 @@ fn errors_name_the_file_and_the_line() {
         (
             "raw/node-label.csv",
             "0\n1\n",
-            "expected 5 lines, one per node, found 2",
+            "expected 5 lines, one per node, found the end of the file after 2",
         ),
         (
             "raw/num-node-list.csv",
@@ -131,6 +131,16 @@ fn errors_name_the_file_and_the_line() {
             "test.csv: line 1: expected a whole number below 5, found 9",
         ),
         ("split/time/test.csv", "0\n", "disjoint masks"),
+        (
+            "split/time/test.csv",
+            "4\n4\n4\n4\n4\n4\n",
+            "test.csv: line 6: expected at most 5 nodes, each once, found more",
+        ),
+        (
+            "raw/node-label.csv",
+            "0\n1\n0\n1\n1\n1\n",
+            "node-label.csv: line 6: expected 5 lines, one per node, found more",
+        ),
         (
             "split/other/test.csv",
             "0\n",
@@ -151,6 +161,57 @@ fn errors_name_the_file_and_the_line() {
         .to_string();
     assert!(
         error.contains("node-feat.csv.gz or node-feat.csv was not found"),
+        "{error}"
+    );
+}
+
+/// Files that are far longer than the numbers of nodes and edges say are read up to these numbers: the text after
+/// them is not even decompressed. So the damage in it is not found.
+#[test]
+fn lines_beyond_the_known_number_are_not_read() {
+    let pack = |name: &str, head: &str, tail: &[u8]| {
+        let folder = folder();
+        std::fs::remove_file(folder.path().join(format!("{name}.csv"))).unwrap();
+        // The tail begins in a block of its own, which is damaged.
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        packed.write_all(head.as_bytes()).unwrap();
+        packed.flush().unwrap();
+        let mut bytes = packed.get_ref().clone();
+        bytes.extend(tail);
+        std::fs::write(folder.path().join(format!("{name}.csv.gz")), bytes).unwrap();
+        let found = ogb::load(folder.path(), None, Direction::Symmetrised);
+        found.unwrap_err().to_string()
+    };
+    let many = "1\n".repeat(100_000);
+    let damage = [0xff; 100];
+    for name in ["raw/node-label", "split/time/test"] {
+        let error = pack(name, &many, &damage);
+        assert!(error.contains("line 6: expected "), "{error}");
+    }
+    // Within the known number damage is found.
+    let error = pack("raw/node-label", "1\n", &damage);
+    assert!(error.contains("expected a whole gzip file"), "{error}");
+}
+
+#[test]
+fn a_long_line_is_not_quoted_whole() {
+    let folder = folder();
+    write(folder.path(), "raw/edge.csv", &"7".repeat(1 << 20));
+    let load = || {
+        ogb::load(folder.path(), None, Direction::Symmetrised)
+            .unwrap_err()
+            .to_string()
+    };
+    let error = load();
+    assert!(
+        error.contains("expected source,target, found 7777") && error.len() < 1000,
+        "{}",
+        error.len()
+    );
+    write(folder.path(), "raw/edge.csv", &"7".repeat(1 << 23));
+    let error = load();
+    assert!(
+        error.ends_with("line 1: expected a line of at most 4194304 bytes, found a longer one"),
         "{error}"
     );
 }

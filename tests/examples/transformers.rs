@@ -468,4 +468,6 @@ fn pretrained_weights_are_read_under_both_names() {
     weights::save(&other, &Linear::<f32>::new(2, 2, true, rng), &()).unwrap();
     refused(&deeper(&other), "expected an encoder");
     refused(&deeper(&folder.path().join("none")), "none");
+    #[cfg(unix)]
+    refused(&deeper(Path::new("/dev/zero")), "not a regular file");
 }

@@ -109,7 +109,7 @@ fn tampered(changes: Vec<(usize, [usize; 2], f64)>) -> Worst {
     setting
         .observe(&mut setting.trainer(descent(9)), tampering)
         .unwrap();
-    monitor.worst().unwrap().clone()
+    monitor.worst().unwrap()
 }
 
 #[test]

@@ -40,8 +40,12 @@ pub fn from_file(path: &Path) -> Result<Text> {
     Text::split(printable(path), &text)
 }
 
-/// The text of a file.
-pub(super) fn read(path: &Path) -> Result<String> {
+/// The text of a file in UTF-8 of up to 256 MiB.
+///
+/// # Errors
+/// [`Error::Io`] if it cannot be read or is not a regular file. [`Error::Format`] with the first byte that is
+/// not UTF-8.
+pub fn read(path: &Path) -> Result<String> {
     let bytes = read_bounded(path, LIMIT)?;
     String::from_utf8(bytes).map_err(|error| {
         let byte = error.utf8_error().valid_up_to();

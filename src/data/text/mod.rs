@@ -32,7 +32,7 @@ mod penn;
 mod windows;
 
 pub use book::book;
-pub use files::{from_file, tiny_shakespeare};
+pub use files::{from_file, read, tiny_shakespeare};
 pub use penn::penn_treebank;
 pub use windows::{Window, Windows};
 

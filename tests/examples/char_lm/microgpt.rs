@@ -32,8 +32,11 @@ fn microgpt_learns_names_in_a_thousand_steps() {
         &command("microgpt", &folder, &["names"]).output().unwrap(),
         "a name per line",
     );
-    refused(
-        &command("microgpt", &folder, &["none"]).output().unwrap(),
-        "none",
-    );
+    for (path, reason) in [("none", "none: "), ("/dev/zero", "not a regular file")] {
+        let output = command("microgpt", &folder, &[path]).output().unwrap();
+        refused(&output, reason);
+        assert!(!text(&output.stderr).contains('{'), "not a sentence");
+    }
+    let (help, _) = succeeded(&command("microgpt", &folder, &["--help"]).output().unwrap());
+    assert!(help.starts_with("microgpt [FILE]: "), "{help}");
 }
