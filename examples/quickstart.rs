@@ -43,7 +43,7 @@ fn main() -> emmy::Result<()> {
                 );
             }
             loss
-        });
+        })?;
     }
     Ok(())
 }

@@ -72,7 +72,7 @@ fn head() -> AttentionConfig {
 
 /// A block on tokens of 3 features, with one head of width 1 and 2 hidden neurons.
 fn block(eps: f64) -> BlockConfig {
-    let mut config = BlockConfig::encoder(3, 1, 2).biased(false);
+    let mut config = BlockConfig::pre_norm_encoder(3, 1, 2).biased(false);
     config.attention = AttentionConfig {
         key_width: 1,
         ..head()

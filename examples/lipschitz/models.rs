@@ -97,7 +97,11 @@ fn trace(model: Model, seed: u64) -> Result<Trace> {
     let plain = AttentionConfig::new(width, 2);
     Ok(match model {
         Model::Transformer => {
-            let net = Transformer::<f64>::new(2, BlockConfig::encoder(width, 2, 4 * width), rng)?;
+            let net = Transformer::<f64>::new(
+                2,
+                BlockConfig::pre_norm_encoder(width, 2, 4 * width),
+                rng,
+            )?;
             Trace::at(&net, &x, |pass, x| net.forward(pass, x, &mask))
         }
         Model::Attention => attention(plain, None, rng)?,

@@ -80,6 +80,34 @@ impl Report {
     }
 }
 
+impl Report {
+    /// What to choose if the file differs from the model by the norm after the last block of a transformer alone.
+    fn remedy(&self) -> Option<&'static str> {
+        let is_last_norm = |key: &str| {
+            let ends = ["weight", "bias"].map(|part| key.strip_suffix(part));
+            let field = ends.into_iter().flatten().next();
+            field.is_some_and(|field| field == "norm." || field.ends_with(".norm."))
+        };
+        let missing = self.missing.iter().map(|m| m.key.as_str());
+        let unexpected = self.unexpected.iter().map(|u| u.key.as_str());
+        let others = self.misshapen.len() + self.mistyped.len() + self.differing.len();
+        if others > 0 || !missing.clone().chain(unexpected.clone()).all(is_last_norm) {
+            return None;
+        }
+        match (missing.count(), unexpected.count()) {
+            (1.., 0) => Some(
+                "If this is a transformer: only pre-norm blocks have a norm after the last of them. The file seems \
+                 to be post-norm, PyTorch's default: BlockConfig::post_norm_encoder, post_norm_decoder.",
+            ),
+            (0, 1..) => Some(
+                "If this is a transformer: only pre-norm blocks have a norm after the last of them. The file seems \
+                 to be pre-norm: BlockConfig::pre_norm_encoder, pre_norm_decoder.",
+            ),
+            _ => None,
+        }
+    }
+}
+
 /// The beginning of a name, as it may stand in a message.
 fn name(key: &str) -> String {
     beginning(key, LETTERS)
@@ -143,6 +171,10 @@ impl Display for Report {
         lines(f, "once", &self.once, |(key, there)| {
             format!("{}: only under its other name, {}", name(key), name(there))
         })?;
-        lines(f, "ignored", &self.ignored, |key| name(key))
+        lines(f, "ignored", &self.ignored, |key| name(key))?;
+        match self.remedy() {
+            Some(remedy) => write!(f, "\n  {remedy}"),
+            None => Ok(()),
+        }
     }
 }

@@ -18,6 +18,28 @@ pub struct Dropout {
 }
 
 impl Dropout {
+    /// Dropout with probability p.
+    ///
+    /// ```
+    /// use emmy::{Tape, nn::{Dropout, Pass}, tensor::tensor};
+    /// let half = Dropout::new(0.5);
+    /// let tape = Tape::new();
+    /// let x = tape.constant(tensor(&[4], vec![1.0_f64; 4]));
+    /// let y = half.forward(&Pass::train(&tape, &half, 0), x).dense();
+    /// assert!(y.value().iter().all(|&y| y == 0.0 || y == 2.0));
+    /// ```
+    ///
+    /// # Panics
+    /// If p is not within 0 ≤ p ≤ 1.
+    #[track_caller]
+    pub fn new(p: f64) -> Self {
+        assert!(
+            (0.0..=1.0).contains(&p),
+            "Dropout: p = {p}, it must be a probability, 0 to 1"
+        );
+        Self { p }
+    }
+
     /// The output. If p = 0, no seed is drawn, and a training pass does not differ from an
     /// evaluation.
     ///

@@ -15,6 +15,7 @@
 /// | `*_reverse` | `weight_reverse`: endings follow each other in the order of the path |
 /// | `*` | `weight`: the field is left out of the name |
 /// | `*_l#`, of a list | `weight_l0`, `weight_l1`, ..: `#` stands for the index in the list; without `#` the index is a part of the path |
+/// | `in_proj_*\|q_proj_*` | `in_proj_weight`; but `q_proj_weight`, on its own, if the tensors joined as `in_proj_weight` differ in another axis than the first |
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TorchName {
     /// The pattern.
@@ -47,6 +48,8 @@ pub(crate) struct TorchPlace {
     pub key: String,
     /// Whether the tensor is only some rows of the one there.
     pub joined: bool,
+    /// The name that the tensor has on its own where it cannot be joined, if there is one.
+    pub apart: Option<String>,
     /// See [`TorchName::axes`].
     pub axes: Option<&'static [Option<usize>]>,
     /// If PyTorch has two names for the tensor and this is the second: the number of the field that has
@@ -56,6 +59,30 @@ pub(crate) struct TorchPlace {
 
 /// The place of the tensor at the end of a path.
 pub(super) fn place(path: &[Step], copy: Option<usize>) -> TorchPlace {
+    let pattern = |step: &Step| step.torch.pattern.unwrap_or(&step.name).to_owned();
+    let first = |step: &Step| {
+        let pattern = pattern(step);
+        let end = pattern.find('|').unwrap_or(pattern.len());
+        pattern[..end].to_owned()
+    };
+    let last = |step: &Step| {
+        let pattern = pattern(step);
+        let begin = pattern.find('|').map_or(0, |bar| bar + 1);
+        pattern[begin..].to_owned()
+    };
+    let joined = path.iter().any(|step| step.torch.joined);
+    let has_apart = path.iter().any(|step| pattern(step).contains('|'));
+    TorchPlace {
+        key: key(path, first),
+        joined,
+        apart: has_apart.then(|| key(path, last)),
+        axes: path.iter().rev().find_map(|step| step.torch.axes),
+        copy,
+    }
+}
+
+/// The name of the tensor at the end of a path, each step of which has a pattern.
+fn key(path: &[Step], pattern_of: impl Fn(&Step) -> String) -> String {
     let (mut key, mut endings) = (String::new(), String::new());
     let mut glued = true;
     let mut begin = |key: &mut String, piece: &str, glue: bool| {
@@ -68,7 +95,7 @@ pub(super) fn place(path: &[Step], copy: Option<usize>) -> TorchPlace {
     };
     let mut steps = path.iter().peekable();
     while let Some(step) = steps.next() {
-        let mut pattern = step.torch.pattern.unwrap_or(&step.name).to_owned();
+        let mut pattern = pattern_of(step);
         let numbered = step.torch.pattern.is_some() && pattern.contains('#');
         if numbered || step.torch.joined {
             let element = steps.next_if(|next| next.is_element());
@@ -90,12 +117,7 @@ pub(super) fn place(path: &[Step], copy: Option<usize>) -> TorchPlace {
             None => begin(&mut key, &pattern, false),
         }
     }
-    TorchPlace {
-        key: key + &endings,
-        joined: path.iter().any(|step| step.torch.joined),
-        axes: path.iter().rev().find_map(|step| step.torch.axes),
-        copy,
-    }
+    key + &endings
 }
 
 #[cfg(test)]
@@ -155,6 +177,20 @@ mod tests {
             "h2.1.b"
         );
         assert_eq!(key(&[("weight", "module.weight")]), "module.weight");
+        let either = Step {
+            name: "query".to_owned(),
+            torch: TorchName {
+                pattern: Some("in_proj_*|q_proj_*"),
+                ..TorchName::default()
+            },
+        };
+        let weight = Step {
+            name: "weight".to_owned(),
+            torch: TorchName::default(),
+        };
+        let found = place(&[either, weight], None);
+        assert_eq!(found.key, "in_proj_weight");
+        assert_eq!(found.apart.as_deref(), Some("q_proj_weight"));
         assert_eq!(key(&[("map", "*1"), ("weight", "")]), "weight1");
     }
 }

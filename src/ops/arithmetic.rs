@@ -104,31 +104,34 @@ impl<F: Real> Var<'_, F> {
     }
 }
 
-impl<F: Real> Add<F> for Var<'_, F> {
+// Scalars on the right: `F`, which stays as it is, or the other type, which is rounded to `F`. So `x * 0.9` compiles
+// where `F` is not known: the literal is an `f64`.
+
+impl<F: Real, C: Real> Add<C> for Var<'_, F> {
     type Output = Self;
-    fn add(self, c: F) -> Self {
-        self.add_scalar(c)
+    fn add(self, c: C) -> Self {
+        self.add_scalar(F::of(c.as_f64()))
     }
 }
 
-impl<F: Real> Sub<F> for Var<'_, F> {
+impl<F: Real, C: Real> Sub<C> for Var<'_, F> {
     type Output = Self;
-    fn sub(self, c: F) -> Self {
-        self.add_scalar(-c)
+    fn sub(self, c: C) -> Self {
+        self.add_scalar(-F::of(c.as_f64()))
     }
 }
 
-impl<F: Real> Mul<F> for Var<'_, F> {
+impl<F: Real, C: Real> Mul<C> for Var<'_, F> {
     type Output = Self;
-    fn mul(self, c: F) -> Self {
-        self.scale(c)
+    fn mul(self, c: C) -> Self {
+        self.scale(F::of(c.as_f64()))
     }
 }
 
-impl<F: Real> Div<F> for Var<'_, F> {
+impl<F: Real, C: Real> Div<C> for Var<'_, F> {
     type Output = Self;
-    fn div(self, c: F) -> Self {
-        self.scale(c.recip())
+    fn div(self, c: C) -> Self {
+        self.scale(F::of(c.as_f64()).recip())
     }
 }
 
@@ -173,13 +176,26 @@ mod tests {
         (0.5 * x).exp() + (1.0 - x).sin() + (1.0 / x).ln() + (2.0 + x * F::of(3.0)).sqrt()
     }
 
+    /// The same numbers on the right.
+    fn right<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
+        (x * 0.5).exp()
+            + (-(x - 1.0)).sin()
+            + (x / 1.0).powf(-F::one()).ln()
+            + (x * 3.0 + 2.0).sqrt()
+    }
+
     #[test]
-    fn literals_stand_on_the_left_for_every_type() {
+    fn literals_stand_on_both_sides_for_every_type() {
         let expected = 1.0_f64.exp() + (-1.0_f64).sin() + 0.5_f64.ln() + 8.0_f64.sqrt();
         let (double, single) = (Tape::new(), Tape::new());
         let (x, z) = (double.scalar(2.0_f64), single.scalar(2.0_f32));
-        assert!((mixed(x).item() - expected).abs() < 1e-15);
-        assert!((mixed(z).item() - expected as f32).abs() < 1e-6);
+        for (x, z) in [(mixed(x), mixed(z)), (right(x), right(z))] {
+            assert!((x.item() - expected).abs() < 1e-15);
+            assert!((z.item() - expected as f32).abs() < 1e-6);
+        }
+        // A number of the type itself is not rounded.
+        let third = z * (1.0_f32 / 3.0) + (z / 2.0_f32);
+        assert_eq!(third.item(), 2.0_f32 * (1.0 / 3.0) + 1.0);
         let concrete = (0.5 * z).exp() + (1.0 - z * 1.0).sin();
         assert!((concrete.item() - (1.0_f32.exp() + (-1.0_f32).sin())).abs() < 1e-6);
     }

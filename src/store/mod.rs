@@ -26,7 +26,7 @@
 //! an advisory lock (`flock`) on the file there. Another run that saves to the same path at that time gets an
 //! error, and the file stays as it is. If no file is there when both start, the run that saves second gets
 //! the error, also if the first has ended by then. A run also gets an error if the file is not the one that it
-//! saved last, for example after `mv`. A file that is no checkpoint is never replaced, unless it is empty.
+//! saved last, for example after `mv`. A file of another kind is never replaced, unless it is empty.
 //! The lock ends when the [`Place`] is dropped or the process ends, in whatever way. Some file systems have
 //! no locks: there only the check for another file is made. Systems other than Unix have neither check.
 
@@ -37,7 +37,7 @@ pub mod weights;
 use crate::data::files::open_regular;
 use crate::error::{Error, Result};
 use crate::real::Real;
-use place::Slot;
+use place::{Kind, Slot};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::Read;
@@ -81,7 +81,7 @@ impl Place {
     /// [`Error::Invalid`] if another run saves to it, the file there is not a checkpoint, or `path` names no file.
     /// [`Error::Io`] if what is there is not a regular file or cannot be opened, or its folder is not there.
     pub fn take(path: impl Into<PathBuf>) -> Result<Self> {
-        let mut slot = Slot::new(path.into());
+        let mut slot = Slot::new(path.into(), Kind::CHECKPOINT);
         slot.take()?;
         Ok(Self(slot))
     }
@@ -113,7 +113,7 @@ impl Place {
 /// the folder, the last step, that fails. [`Error::Invalid`] if `path` names no file, the file there is not a
 /// checkpoint, or another run saves to it, also after waiting for it for a second.
 pub fn save<F: Real>(path: &Path, value: &impl Serialize) -> Result<()> {
-    Place(Slot::new(path.to_owned())).save::<F>(value)
+    Place(Slot::new(path.to_owned(), Kind::CHECKPOINT)).save::<F>(value)
 }
 
 /// Reads what [`save`] wrote.

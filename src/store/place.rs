@@ -27,10 +27,39 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The most symbolic links that lead to a file.
 const LINKS: usize = 40;
 
+/// A kind of files. A file of another kind is never replaced.
+#[derive(Debug)]
+pub(super) struct Kind {
+    name: &'static str,
+    /// Whether a file whose first bytes are these is of this kind.
+    begins: fn(&[u8]) -> bool,
+}
+
+impl Kind {
+    pub(super) const CHECKPOINT: Self = Self {
+        name: "checkpoint",
+        begins: |bytes| bytes.starts_with(&MAGIC),
+    };
+
+    /// The length of the header, then the header, a map in JSON.
+    pub(super) const WEIGHTS: Self = Self {
+        name: "file of weights",
+        begins: |bytes| bytes.get(8) == Some(&b'{'),
+    };
+
+    /// Whether a file is of this kind, or empty.
+    fn fits(&self, file: &File) -> io::Result<bool> {
+        let mut begin = Vec::new();
+        file.take(16).read_to_end(&mut begin)?;
+        Ok(begin.is_empty() || (self.begins)(&begin))
+    }
+}
+
 /// Where a run saves, and the file that it saved last.
 #[derive(Debug)]
 pub(super) struct Slot {
     path: PathBuf,
+    kind: Kind,
     /// The file at the place, locked; none before there is one.
     held: Option<File>,
     /// Whether nothing was at the place when the run took it, and the run has not saved since.
@@ -38,9 +67,10 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(path: PathBuf) -> Self {
+    pub(super) fn new(path: PathBuf, kind: Kind) -> Self {
         Self {
             path,
+            kind,
             held: None,
             was_empty: false,
         }
@@ -104,7 +134,8 @@ impl Slot {
     fn hold(&mut self, target: &Path) -> Result<()> {
         let io = |e| Error::io(&self.path, e);
         let refused = |rule: &str, found: &str| {
-            Error::invalid(format!("checkpoint {}", printable(&self.path)), rule, found)
+            let what = format!("{} {}", self.kind.name, printable(&self.path));
+            Error::invalid(what, rule, found)
         };
         let refuse = |found: &str| refused("a file that no other run saves to", found);
         for attempt in 0..ATTEMPTS {
@@ -131,11 +162,10 @@ impl Slot {
                     "a file that was not there when this run began, which stays as it is",
                 ));
             }
-            if !is_checkpoint(&found).map_err(io)? {
-                return Err(refused(
-                    "no file, or a checkpoint that may be replaced",
-                    "a file of another kind, which stays as it is",
-                ));
+            if !self.kind.fits(&found).map_err(io)? {
+                let rule = format!("no file, or a {} that may be replaced", self.kind.name);
+                let found = "a file of another kind, which stays as it is";
+                return Err(refused(&rule, found));
             }
             // Another run may have renamed its file to this place before the lock was had.
             if let Some(now) = open(target).map_err(io)?
@@ -198,13 +228,6 @@ fn open(target: &Path) -> io::Result<Option<File>> {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e),
     }
-}
-
-/// Whether a file begins as checkpoints do, or is empty.
-fn is_checkpoint(file: &File) -> io::Result<bool> {
-    let mut begin = Vec::new();
-    file.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
-    Ok(begin.is_empty() || begin == MAGIC)
 }
 
 /// Whether two handles are of one file.

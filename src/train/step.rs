@@ -1,9 +1,11 @@
 //! One step of a training loop written by hand.
 
 use crate::autodiff::{Tape, Var};
+use crate::error::{Error, Result};
 use crate::nn::{Module, Pass};
 use crate::optim::Optimizer;
 use crate::real::Real;
+use crate::tensor::Tensor;
 
 /// One step: a training pass over `model` with this seed, the gradient of the loss, an update with learning
 /// rate η = `lr`, and new values for the model's state if its layers found any. Returns the loss before the
@@ -21,16 +23,20 @@ use crate::real::Real;
 /// let x = init::normal::<f64>(&[10, 3], 1.0, &mut init::rng(0));
 /// let mut layer = Linear::new(3, 1, true, &mut init::rng(1));
 /// let mut optimizer = Optimizer::new(Algorithm::ADAM);
-/// let losses: Vec<f64> = (0..50)
-///     .map(|seed| {
-///         train::step(&mut layer, &mut optimizer, 0.1, seed, |layer, pass| {
-///             let y = layer.forward(pass, pass.tape().constant(x.clone()));
-///             (y - 1.0).square().mean_all()
-///         })
-///     })
-///     .collect();
+/// let mut losses = Vec::new();
+/// for seed in 0..50 {
+///     losses.push(train::step(&mut layer, &mut optimizer, 0.1, seed, |layer, pass| {
+///         let y = layer.forward(pass, pass.tape().constant(x.clone()));
+///         (y - 1.0).square().mean_all()
+///     })?);
+/// }
 /// assert!(losses[49] < 0.1 * losses[0]);
+/// # Ok::<(), emmy::Error>(())
 /// ```
+///
+/// # Errors
+/// If the loss or a gradient is not finite: the training has diverged, or a number of the data is not finite. The
+/// model and the optimiser are then as they were before the step.
 ///
 /// # Panics
 /// If the loss does not have exactly one element, or the optimiser began with another model.
@@ -41,16 +47,39 @@ pub fn step<F: Real, M: Module<F>>(
     lr: f64,
     seed: u64,
     loss: impl for<'t> FnOnce(&M, &Pass<'t, '_, F>) -> Var<'t, F>,
-) -> f64 {
+) -> Result<f64> {
     let tape = Tape::new();
     let pass = Pass::train(&tape, &*model, seed);
     let loss = loss(model, &pass);
     let gradients = pass.gradients(loss);
     let value = loss.item().as_f64();
+    check_finite(model, seed, value, &gradients)?;
     let updates = pass.into_updates();
     // The tape shares the parameters; without it they are updated in place.
     drop(tape);
     optimizer.step(model.tensors_mut(), &gradients, lr);
     updates.apply(model);
-    value
+    Ok(value)
+}
+
+/// Refuses a loss or a gradient that is not finite.
+fn check_finite<F: Real>(
+    model: &impl Module<F>,
+    seed: u64,
+    loss: f64,
+    gradients: &[Tensor<F>],
+) -> Result<()> {
+    let refuse = |what: String, found: String| {
+        let what = format!("training step with seed {seed}: {what}");
+        Err(Error::invalid(what, "a finite number", found))
+    };
+    if !loss.is_finite() {
+        return refuse("loss".to_owned(), loss.to_string());
+    }
+    for ((name, _), gradient) in model.parameters().into_iter().zip(gradients) {
+        if let Some(found) = gradient.iter().find(|x| !x.is_finite()) {
+            return refuse(format!("gradient of {name}"), found.to_string());
+        }
+    }
+    Ok(())
 }

@@ -11,7 +11,7 @@ mod saving;
 mod weights;
 
 use emmy::data::{self, Dataset};
-use emmy::nn::{GraphNet, GraphNetConfig, Module, Traced};
+use emmy::nn::{Activation, GraphNet, GraphNetConfig, Module, Traced};
 use emmy::optim::{Algorithm, Optimizer, Plateau};
 use emmy::store::{self, Place};
 use emmy::train::{LawMonitor, NodeClassification, TrainConfig, TrainState, Trainer};

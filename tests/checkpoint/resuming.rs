@@ -76,19 +76,22 @@ fn the_largest_delta_of_a_resumed_run_is_that_of_all_its_steps() {
     let set = data::karate();
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
-    let (x, neighbours) = (set.raw_features(), config(&set).neighbourhood(&set.graph));
+    // A network that has laws.
+    let net = GraphNetConfig {
+        activation: Activation::Relu,
+        ..config(&set)
+    };
+    let (x, neighbours) = (set.raw_features(), net.neighbourhood(&set.graph));
     let task = NodeClassification::new(&set.labels, &set.splits[0], |net: &GraphNet<f32>, pass| {
         net.forward(pass, pass.tape().sparse(&x), &neighbours)
     });
     let task = task.unwrap();
     let of = |epochs| {
-        trainer::<f32>(
-            &set,
-            TrainConfig {
-                epochs,
-                ..TrainConfig::default()
-            },
-        )
+        let how = TrainConfig {
+            epochs,
+            ..TrainConfig::default()
+        };
+        Trainer::new(GraphNet::new(net, 0).unwrap(), how).unwrap()
     };
     let watched = |trainer: &mut Run<f32>, monitor: &LawMonitor| {
         trainer.fit_observed(&task, monitor).unwrap();

@@ -295,6 +295,20 @@ fn a_file_that_is_no_checkpoint_stays() {
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     }
+    // Weights do not replace a checkpoint either, nor a checkpoint weights.
+    let model = emmy::nn::Linear::<f32>::new(2, 2, true, &mut emmy::init::rng(0));
+    let [run, weights] = ["run.ckpt", "model.safetensors"].map(|name| folder.path().join(name));
+    store::save::<f32>(&run, &1_u8).unwrap();
+    store::weights::save(&weights, &model, &()).unwrap();
+    store::weights::save(&weights, &model, &()).unwrap();
+    let error = store::weights::save(&run, &model, &())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("file of weights ") && error.contains("another kind"),
+        "{error}"
+    );
+    assert!(store::save::<f32>(&weights, &1_u8).is_err());
     // There is nothing to lose in an empty file.
     std::fs::write(&path, "").unwrap();
     Place::take(&path).unwrap().save::<f32>(&1_u8).unwrap();

@@ -59,7 +59,7 @@ fn the_attention_of_a_post_norm_block() {
     let rng = &mut init::rng(4);
     let config = BlockConfig {
         norm_first: false,
-        ..BlockConfig::encoder(6, 2, 8)
+        ..BlockConfig::pre_norm_encoder(6, 2, 8)
     };
     let block = TransformerBlock::<f64>::new(config, rng).unwrap();
     let tape = Tape::new();

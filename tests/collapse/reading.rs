@@ -15,7 +15,7 @@ use emmy::{Real, Tape, Var, init};
 #[test]
 fn of_a_transformer() {
     let rng = &mut init::rng(0);
-    let net = Transformer::<f64>::new(3, BlockConfig::encoder(8, 2, 16), rng).unwrap();
+    let net = Transformer::<f64>::new(3, BlockConfig::pre_norm_encoder(8, 2, 16), rng).unwrap();
     let x = init::normal(&[2, 5, 8], 1.0, rng);
     let trace = Trace::at(&net, &x, |pass, x| net.forward(pass, x, &Mask::causal()));
     let all = trace.collapse(None).unwrap();

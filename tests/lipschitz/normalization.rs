@@ -147,7 +147,7 @@ fn normalised_scores_have_a_constant() {
         assert!(sharp <= 1f64.exp() * ratio + 8f64.sqrt());
         let slope = Lp::Two.matrix(matrix(q.value()).view()).get();
         let c = two_infinity(q.matmul(x.t())).maximum(longest(x) * slope);
-        for alpha in [0.25, 1.0, 2.0] {
+        for alpha in [0.25_f64, 1.0, 2.0] {
             let found = norm(linear(x, q, c * (1.0 / alpha)), x);
             let printed = alpha.exp() * ratio + alpha * 8f64.sqrt();
             assert!(

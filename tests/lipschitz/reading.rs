@@ -126,7 +126,7 @@ fn values_that_do_not_depend_on_the_input_have_constant_zero() {
 #[test]
 fn a_model_is_read_by_its_trace() {
     let rng = &mut init::rng(3);
-    let config = emmy::nn::BlockConfig::encoder(8, 2, 16);
+    let config = emmy::nn::BlockConfig::pre_norm_encoder(8, 2, 16);
     let block = emmy::nn::TransformerBlock::<f64>::new(config, rng).unwrap();
     let x = init::normal(&[5, 8], 1.0, rng);
     let mask = emmy::ops::attention::Mask::causal();

@@ -34,7 +34,7 @@ fn a_loop_of_single_steps_is_the_trainer() {
                 assert_eq!(pass.draw(), Some(seeds.borrow()[k]));
                 loss
             });
-            assert_eq!(loss, record.loss);
+            assert_eq!(loss.unwrap(), record.loss);
         }
         assert_eq!(bits(&net), bits(whole.model()));
     }
@@ -68,9 +68,48 @@ fn a_step_writes_the_state_of_the_model() {
             pass.update(&net.passes, (&net.passes + 1.0).into_shared());
             let y = net.layer.forward(pass, pass.tape().constant(x.clone()));
             y.square().mean_all()
-        });
+        })
+        .unwrap();
     }
     assert_eq!(net.passes[0], 3.0);
+}
+
+#[test]
+fn a_step_that_diverges_is_refused_and_changes_nothing() {
+    let mut layer = Linear::<f64>::new(2, 1, true, &mut init::rng(0));
+    let x = init::normal(&[5, 2], 1.0, &mut init::rng(1));
+    let mut optimizer = Optimizer::new(Algorithm::SGD);
+    // A rate far too large: the loss grows until it is infinite, and the last step says so.
+    let (mut seed, mut before) = (0, layer.clone());
+    let error = loop {
+        let found = train::step(&mut layer, &mut optimizer, 1e60, seed, |layer, pass| {
+            let y = layer.forward(pass, pass.tape().constant(x.clone()));
+            y.square().mean_all()
+        });
+        match found {
+            Ok(_) => (seed, before) = (seed + 1, layer.clone()),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!((1..5).contains(&seed), "{seed}");
+    let expected =
+        format!("training step with seed {seed}: loss: expected a finite number, found inf");
+    assert_eq!(error, expected);
+    assert_eq!((&layer.weight, &layer.bias), (&before.weight, &before.bias));
+    assert_eq!(optimizer.steps(), seed);
+    // A finite loss whose gradient is not: √x at 0.
+    layer.weight = Tensor::zeros(vec![1, 2]);
+    layer.bias = Some(Tensor::zeros(vec![1]));
+    let found = train::step(&mut layer, &mut optimizer, 0.1, 7, |layer, pass| {
+        let y = layer.forward(pass, pass.tape().constant(x.clone()));
+        y.sqrt().sum_all()
+    });
+    let error = found.unwrap_err().to_string();
+    assert!(
+        error.contains("seed 7: gradient of weight: expected a finite number"),
+        "{error}"
+    );
+    assert!(layer.weight.iter().all(|&w| w == 0.0));
 }
 
 /// The line of this file where a panic says it happened.
@@ -127,7 +166,7 @@ fn messages_of_a_step_point_at_the_line_that_asked_for_it() {
     let mut optimizer = Optimizer::new(Algorithm::ADAM);
     let here = line!() + 2;
     let found = line_of_panic(|| {
-        train::step(&mut layer, &mut optimizer, 0.1, 0, |layer, pass| {
+        let _ = train::step(&mut layer, &mut optimizer, 0.1, 0, |layer, pass| {
             pass.param(&layer.weight)
         });
     });

@@ -60,9 +60,9 @@ pub struct MultiHeadAttention<F: Real> {
     pub normalizer: Option<Arc<dyn ScoreNormalizer<F>>>,
 }
 crate::module!(MultiHeadAttention:
-    query in "in_proj_*",
-    key in "in_proj_*" else query,
-    value in "in_proj_*",
+    query in "in_proj_*|q_proj_*",
+    key in "in_proj_*|k_proj_*" else query,
+    value in "in_proj_*|v_proj_*",
     output as "out_proj"
 );
 

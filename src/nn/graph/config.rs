@@ -63,7 +63,8 @@ impl Ends {
 }
 
 /// The configuration of a [`GraphNet`](super::GraphNet). Start from the constructor of a kind
-/// ([`gcn`](Self::gcn), [`gat`](Self::gat), [`gcnii`](Self::gcnii), ..), and change fields.
+/// ([`gcn`](Self::gcn), [`gat`](Self::gat), [`gcnii`](Self::gcnii), ..), and change fields. All kinds but
+/// [`sgc`](Self::sgc) have dropout; [`without_dropout`](Self::without_dropout) turns all of it off.
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GraphNetConfig {
     /// Features per node.
@@ -86,7 +87,8 @@ pub struct GraphNetConfig {
     pub residual: Option<usize>,
     /// σ between layers.
     pub activation: Activation,
-    /// The probability of dropout of the input of every layer.
+    /// The probability of dropout of the input of every layer. Attention has a probability of its own, in its
+    /// options: `dropout: 0.0` leaves it as it is, [`without_dropout`](GraphNetConfig::without_dropout) does not.
     pub dropout: f64,
     /// Whether dropout also applies to the input of the first layer, the features of the data.
     pub input_dropout: bool,
@@ -141,6 +143,26 @@ impl GraphNetConfig {
             }
         }
         self.attending(|options| options.dropout = p)
+    }
+
+    /// The same without any dropout: of inputs, between layers, and of attention coefficients.
+    ///
+    /// ```
+    /// use emmy::nn::GraphNetConfig;
+    /// let config = GraphNetConfig::gat(1433, 7);
+    /// // Inputs and attention coefficients are dropped with probability 0.6 each.
+    /// assert_eq!(config.dropout, 0.6);
+    /// assert_eq!(config.conv.attention().unwrap().dropout, 0.6);
+    /// let config = config.without_dropout();
+    /// assert_eq!(config.dropout, 0.0);
+    /// assert_eq!(config.conv.attention().unwrap().dropout, 0.0);
+    /// ```
+    pub fn without_dropout(self) -> Self {
+        Self {
+            dropout: 0.0,
+            ..self
+        }
+        .attention_dropout(0.0)
     }
 
     /// The same with or without biases of the layers and of the maps before and after them. A gated unit

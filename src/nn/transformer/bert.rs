@@ -27,7 +27,7 @@ pub struct BertConfig {
 impl BertConfig {
     /// Post-norm blocks with GELU, 4 × `width` hidden neurons, ε = 10⁻¹² and dropout 0.1; two segments.
     pub fn new(symbols: usize, context: usize, layers: usize, heads: usize, width: usize) -> Self {
-        let mut block = BlockConfig::encoder(width, heads, width.saturating_mul(4));
+        let mut block = BlockConfig::pre_norm_encoder(width, heads, width.saturating_mul(4));
         block.feed_forward.activation = Activation::Gelu;
         block.norm_first = false;
         block.norm = Norm::Layer {

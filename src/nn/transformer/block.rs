@@ -57,8 +57,14 @@ crate::module!(TransformerBlock:
     contra
 );
 
-/// The configuration of a [`TransformerBlock`]. Start from [`encoder`](Self::encoder) or
-/// [`decoder`](Self::decoder), and change fields.
+/// The configuration of a [`TransformerBlock`]. Start from a constructor, and change fields:
+///
+/// | | pre-norm | post-norm, PyTorch's default |
+/// |---|---|---|
+/// | self-attention | [`pre_norm_encoder`](Self::pre_norm_encoder) | [`post_norm_encoder`](Self::post_norm_encoder) |
+/// | and attention to a memory | [`pre_norm_decoder`](Self::pre_norm_decoder) | [`post_norm_decoder`](Self::post_norm_decoder) |
+///
+/// All are without dropout; PyTorch's default is 0.1 ([`with_dropout`](Self::with_dropout)).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BlockConfig {
     /// The self-attention.
@@ -83,7 +89,7 @@ pub struct BlockConfig {
 impl BlockConfig {
     /// A block with self-attention of `heads` heads and `hidden` ReLU neurons: PyTorch's
     /// `TransformerEncoderLayer` with `norm_first=True` and without dropout.
-    pub fn encoder(width: usize, heads: usize, hidden: usize) -> Self {
+    pub fn pre_norm_encoder(width: usize, heads: usize, hidden: usize) -> Self {
         Self {
             attention: AttentionConfig::new(width, heads),
             cross: None,
@@ -96,11 +102,28 @@ impl BlockConfig {
         }
     }
 
-    /// The same with attention to a memory of the same width.
-    pub fn decoder(width: usize, heads: usize, hidden: usize) -> Self {
+    /// The same with `norm_first=False`.
+    pub fn post_norm_encoder(width: usize, heads: usize, hidden: usize) -> Self {
+        Self {
+            norm_first: false,
+            ..Self::pre_norm_encoder(width, heads, hidden)
+        }
+    }
+
+    /// [`pre_norm_encoder`](Self::pre_norm_encoder) with attention to a memory of the same width: PyTorch's
+    /// `TransformerDecoderLayer` with `norm_first=True` and without dropout.
+    pub fn pre_norm_decoder(width: usize, heads: usize, hidden: usize) -> Self {
         Self {
             cross: Some(AttentionConfig::new(width, heads)),
-            ..Self::encoder(width, heads, hidden)
+            ..Self::pre_norm_encoder(width, heads, hidden)
+        }
+    }
+
+    /// The same with `norm_first=False`.
+    pub fn post_norm_decoder(width: usize, heads: usize, hidden: usize) -> Self {
+        Self {
+            norm_first: false,
+            ..Self::pre_norm_decoder(width, heads, hidden)
         }
     }
 

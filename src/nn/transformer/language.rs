@@ -43,7 +43,8 @@ impl LanguageConfig {
     /// GPT-2's form without biases: pre-norm blocks with GELU and 4 × `width` hidden neurons, learnt
     /// positions, tied output.
     pub fn gpt(symbols: usize, context: usize, layers: usize, heads: usize, width: usize) -> Self {
-        let mut block = BlockConfig::encoder(width, heads, width.saturating_mul(4)).biased(false);
+        let mut block =
+            BlockConfig::pre_norm_encoder(width, heads, width.saturating_mul(4)).biased(false);
         block.feed_forward.activation = crate::nn::Activation::Gelu;
         Self {
             symbols,

@@ -14,7 +14,7 @@ use crate::real::Real;
 /// ```
 /// use emmy::{Tape, init, nn::{BlockConfig, Pass, Transformer}, ops::attention::Mask};
 ///
-/// let net = Transformer::<f32>::new(2, BlockConfig::encoder(8, 2, 32), &mut init::rng(0))?;
+/// let net = Transformer::<f32>::new(2, BlockConfig::pre_norm_encoder(8, 2, 32), &mut init::rng(0))?;
 /// let tape = Tape::new();
 /// let x = tape.constant(init::normal(&[3, 5, 8], 1.0, &mut init::rng(1)));
 /// let y = net.forward(&Pass::eval(&tape, &net), x, &Mask::lengths(&[5, 2, 4]));

@@ -40,7 +40,7 @@ impl VisionConfig {
         heads: usize,
         width: usize,
     ) -> Self {
-        let mut block = BlockConfig::encoder(width, heads, width.saturating_mul(4));
+        let mut block = BlockConfig::pre_norm_encoder(width, heads, width.saturating_mul(4));
         block.feed_forward.activation = Activation::Gelu;
         Self {
             image: [image; 2],

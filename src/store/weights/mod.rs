@@ -54,7 +54,7 @@ mod plan;
 pub use crate::error::{Misshapen, Missing, Report, Unexpected};
 pub use file::Weights;
 
-use super::Slot;
+use super::place::{Kind, Slot};
 use crate::error::{Error, Result, printable};
 use crate::nn::Module;
 use crate::real::Real;
@@ -115,7 +115,7 @@ fn write<F: Real>(path: &Path, model: &str, keys: &[Key<F>], config: String) -> 
         .map_err(|e| not_json("header", path, &e))?;
     let parts = std::iter::once(&header).chain(&encoded);
     let parts: Vec<_> = parts.map(Vec::as_slice).collect();
-    Slot::new(path.to_owned()).write(&parts)
+    Slot::new(path.to_owned(), Kind::WEIGHTS).write(&parts)
 }
 
 /// The model of a file: `build` makes a model from the configuration in the file, and the tensors of the file

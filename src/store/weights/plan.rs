@@ -4,7 +4,7 @@ use crate::nn::{Entry, Module, TorchPlace, places};
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
 use ndarray::{Axis, IxDyn, Slice};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The axes of a tensor in PyTorch: see [`TorchName`](crate::nn::TorchName).
 type Axes = Option<&'static [Option<usize>]>;
@@ -48,17 +48,19 @@ fn arrange<F: Real>(places: Vec<(Entry<&Tensor<F>>, TorchPlace)>) -> Vec<Key<F>>
     let numbers: BTreeMap<_, _> = numbers.map(|(k, (e, _))| (address(e.tensor), k)).collect();
     let mut keys: Vec<Key<F>> = Vec::new();
     let mut found = BTreeMap::new();
+    let apart = apart(&places);
     for (entry, place) in &places {
-        let TorchPlace {
-            key, joined, axes, ..
-        } = place;
+        let (key, joined) = match &place.apart {
+            Some(own) if apart.contains(&*place.key) => (own, false),
+            _ => (&place.key, place.joined),
+        };
         let part = Part {
             number: numbers[&address(entry.tensor)],
             path: entry.name.clone(),
-            joined: *joined,
+            joined,
             copy: place.copy,
-            axes: *axes,
-            laid: lay(entry.tensor, *axes, &entry.name),
+            axes: place.axes,
+            laid: lay(entry.tensor, place.axes, &entry.name),
         };
         let at = *found.entry(key).or_insert(keys.len());
         match keys.get_mut(at) {
@@ -71,6 +73,20 @@ fn arrange<F: Real>(places: Vec<(Entry<&Tensor<F>>, TorchPlace)>) -> Vec<Key<F>>
         }
     }
     keys
+}
+
+/// The names whose tensors cannot be joined along the first axis, since they differ in another.
+fn apart<'a, F: Real>(places: &'a [(Entry<&Tensor<F>>, TorchPlace)]) -> BTreeSet<&'a str> {
+    let mut first: BTreeMap<&str, &[usize]> = BTreeMap::new();
+    let mut apart = BTreeSet::new();
+    for (entry, place) in places.iter().filter(|(_, place)| place.joined) {
+        let shape = entry.tensor.shape();
+        let of_first = *first.entry(&place.key).or_insert(shape);
+        if shape.len() != of_first.len() || shape.get(1..) != of_first.get(1..) {
+            apart.insert(&*place.key);
+        }
+    }
+    apart
 }
 
 impl<F: Real> Key<F> {

@@ -2,8 +2,9 @@
 
 use super::torch::{case, twin};
 use super::*;
-use emmy::Graph;
+use crate::TempDir;
 use emmy::graph::{Duplicates, Neighbourhood, SelfLoops};
+use emmy::nn::Module;
 use emmy::nn::{
     AttentionConfig, BatchNorm, BlockConfig, GatedGraphConv, GatedGraphOptions, GcniiConv,
     GcniiOptions, GinConv, GinOptions, Gru, Heads, Lstm, MultiHeadAttention, RmsNorm, SgcConv,
@@ -11,6 +12,8 @@ use emmy::nn::{
 };
 use emmy::ops::attention::Mask;
 use emmy::sparse::Csr;
+use emmy::store::weights;
+use emmy::{Graph, Tape};
 
 #[test]
 fn attention() {
@@ -22,19 +25,94 @@ fn attention() {
 
 #[test]
 fn encoders_of_either_order() {
-    let relu = BlockConfig::encoder(4, 2, 6);
+    let relu = BlockConfig::pre_norm_encoder(4, 2, 6);
     let mut gelu = relu.biased(false);
     gelu.feed_forward.activation = Activation::Gelu;
-    let post = BlockConfig {
-        norm_first: false,
-        ..relu
-    };
+    let post = BlockConfig::post_norm_encoder(4, 2, 6);
+    assert!(relu.norm_first && !post.norm_first);
     for (name, config) in [("encoder_post", post), ("encoder_pre", gelu)] {
         let net = Transformer::new(2, config, &mut init::rng(1)).unwrap();
         twin(name, net, &config, |net, pass, x| {
             net.forward(pass, x, &Mask::none())
         });
     }
+}
+
+#[test]
+fn a_file_of_the_other_order_names_the_remedy() {
+    let read = |name: &str, config| {
+        let mut net = Transformer::<f64>::new(2, config, &mut init::rng(1)).unwrap();
+        weights::load_into(fixture(name), &mut net)
+            .unwrap_err()
+            .to_string()
+    };
+    let pre = read("encoder_post", BlockConfig::pre_norm_encoder(4, 2, 6));
+    assert!(pre.contains("missing     norm.weight [4]"), "{pre}");
+    assert!(
+        pre.ends_with("PyTorch's default: BlockConfig::post_norm_encoder, post_norm_decoder."),
+        "{pre}"
+    );
+    let mut gelu = BlockConfig::post_norm_encoder(4, 2, 6).biased(false);
+    gelu.feed_forward.activation = Activation::Gelu;
+    let post = read("encoder_pre", gelu);
+    assert!(post.contains("unexpected  norm.weight [4]"), "{post}");
+    assert!(
+        post.ends_with("to be pre-norm: BlockConfig::pre_norm_encoder, pre_norm_decoder."),
+        "{post}"
+    );
+    // Other differences have no such remedy.
+    let other = read("encoder_post", BlockConfig::pre_norm_encoder(4, 2, 5));
+    assert!(!other.contains("BlockConfig"), "{other}");
+}
+
+/// The names of PyTorch's `MultiheadAttention(4, 2, kdim=3, vdim=3)`: three weights, since keys and values have other
+/// columns than queries, and one bias of all three.
+#[test]
+fn attention_to_a_memory_of_another_width() {
+    let config = AttentionConfig {
+        memory: 3,
+        ..AttentionConfig::new(4, 2)
+    };
+    let of = |seed| MultiHeadAttention::<f64>::new(config, &mut init::rng(seed)).unwrap();
+    let mut layer = of(0);
+    let keys = weights::keys(&layer);
+    let expected = [
+        ("q_proj_weight", vec![4, 4]),
+        ("in_proj_bias", vec![12]),
+        ("k_proj_weight", vec![4, 3]),
+        ("v_proj_weight", vec![4, 3]),
+        ("out_proj.weight", vec![4, 4]),
+        ("out_proj.bias", vec![4]),
+    ];
+    assert_eq!(keys, expected.map(|(name, shape)| (name.to_owned(), shape)));
+    for entry in layer.entries_mut() {
+        *entry.tensor = init::normal(entry.tensor.shape(), 1.0, &mut init::rng(5));
+    }
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("cross.safetensors");
+    weights::save(&path, &layer, &()).unwrap();
+    let mut again = of(1);
+    weights::load_into(&path, &mut again).unwrap();
+    let [x, y] = [[2, 4], [5, 3]].map(|shape| init::normal::<f64>(&shape, 1.0, &mut init::rng(9)));
+    let output = |layer: &MultiHeadAttention<f64>| {
+        let tape = Tape::new();
+        let [x, y] = [&x, &y].map(|x| tape.constant(x.clone()));
+        layer
+            .cross(&Pass::eval(&tape, layer), x, y, &Mask::none())
+            .value()
+    };
+    assert_eq!(output(&again), output(&layer));
+    // A layer whose memory has the same width reads one tensor for all three.
+    let error = weights::load_into(
+        &path,
+        &mut MultiHeadAttention::<f64>::new(AttentionConfig::new(4, 2), &mut init::rng(0)).unwrap(),
+    );
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .contains("missing     in_proj_weight [12, 4]")
+    );
 }
 
 /// PyTorch takes one sequence without an axis for the batch.

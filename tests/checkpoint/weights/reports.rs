@@ -214,8 +214,13 @@ fn a_place_that_a_run_holds_is_refused() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("another run saves to"), "{error}");
+    // Also when the run has ended: a checkpoint is no file of weights.
     drop(place);
-    weights::save(&path, &mlp::<f32>(0), &()).unwrap();
+    let error = weights::save(&path, &mlp::<f32>(0), &()).unwrap_err();
+    assert!(
+        error.to_string().contains("a file of another kind"),
+        "{error}"
+    );
     assert_eq!(folder.path().read_dir().unwrap().count(), 1);
 }
 

@@ -43,7 +43,7 @@ fn trained(epochs: u64) -> emmy::Result<f64> {
             let logits = net.forward(pass, pass.tape().constant(features.clone()), &adjacency);
             found = accuracy(&logits.value(), &set.labels, &split.test);
             logits.cross_entropy(&set.labels, Some(&split.train))
-        });
+        })?;
     }
     Ok(found)
 }

@@ -17,7 +17,7 @@ fn with(place: ContraPlace) -> BlockConfig {
     let norm = ContraConfig::text_code(0.3);
     BlockConfig {
         contra: Some(BlockContra { norm, place }),
-        ..BlockConfig::encoder(8, 2, 16)
+        ..BlockConfig::pre_norm_encoder(8, 2, 16)
     }
 }
 
@@ -97,7 +97,7 @@ fn a_stack_shows_its_layers() {
 /// was ContraNorm can be read.
 #[test]
 fn names_and_configurations_are_those_without_it() {
-    let plain = BlockConfig::encoder(8, 2, 16);
+    let plain = BlockConfig::pre_norm_encoder(8, 2, 16);
     let keys = |config| {
         let net = Transformer::<f64>::new(2, config, &mut init::rng(0)).unwrap();
         weights::keys(&net)
@@ -128,7 +128,7 @@ fn it_sees_what_the_attention_sees() {
     let norm = Norm::Contra(ContraConfig::vision_code(0.3));
     let as_norm = BlockConfig {
         norm,
-        ..BlockConfig::encoder(8, 2, 16)
+        ..BlockConfig::pre_norm_encoder(8, 2, 16)
     };
     for config in [with(PLACES[0]), with(PLACES[1]), as_norm] {
         let net = Transformer::<f64>::new(2, config, &mut init::rng(3)).unwrap();

@@ -11,7 +11,7 @@ use emmy::{Tape, Tensor, init};
 /// The same seed gives the same bits, with dropout of every kind; an evaluation has none.
 #[test]
 fn dropout_follows_from_the_seed() {
-    let mut config = BlockConfig::decoder(8, 2, 16).with_dropout(0.3);
+    let mut config = BlockConfig::pre_norm_decoder(8, 2, 16).with_dropout(0.3);
     config.drop_path = 0.4;
     let net = Transformer::<f64>::new(2, config, &mut init::rng(0)).unwrap();
     let run = |seed: Option<u64>| {

@@ -88,8 +88,8 @@ fn layers_are_pytorchs() {
         let sizes = [case.size("width"), case.size("heads"), case.size("hidden")];
         let [width, heads, hidden] = sizes;
         let mut config = match case.kind.as_str() {
-            "encoder" => BlockConfig::encoder(width, heads, hidden),
-            _ => BlockConfig::decoder(width, heads, hidden),
+            "encoder" => BlockConfig::pre_norm_encoder(width, heads, hidden),
+            _ => BlockConfig::pre_norm_decoder(width, heads, hidden),
         };
         config = config.biased(case.flag("bias"));
         config.norm_first = case.flag("norm_first");

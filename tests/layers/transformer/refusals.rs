@@ -72,7 +72,7 @@ fn configurations_that_cannot_be_built_are_refused() {
         let found = says(config);
         assert!(found.contains(expected), "{found}");
     }
-    let mut block = BlockConfig::encoder(8, 2, 16);
+    let mut block = BlockConfig::pre_norm_encoder(8, 2, 16);
     block.feed_forward.width = 4;
     let found = block.validate().unwrap_err().to_string();
     assert_eq!(
@@ -99,14 +99,14 @@ fn configurations_that_cannot_be_built_are_refused() {
     );
     assert!(
         LanguageConfig {
-            block: BlockConfig::decoder(4, 1, 4),
+            block: BlockConfig::pre_norm_decoder(4, 1, 4),
             ..LanguageConfig::gpt(3, 8, 1, 1, 4)
         }
         .validate()
         .is_err()
     );
     assert!(BertConfig::new(3, 0, 1, 1, 4).validate().is_err());
-    assert!(Transformer::<f32>::new(0, BlockConfig::encoder(4, 1, 4), rng).is_err());
+    assert!(Transformer::<f32>::new(0, BlockConfig::pre_norm_encoder(4, 1, 4), rng).is_err());
 }
 
 /// Misuse panics with a sentence that names the layer.
@@ -123,7 +123,8 @@ fn misuse_is_named() {
     let attention = layer(|_| ());
     let tied = layer(|c| c.score = Score::L2Tied);
     let encoder =
-        TransformerBlock::<f64>::new(BlockConfig::encoder(8, 2, 4), &mut init::rng(0)).unwrap();
+        TransformerBlock::<f64>::new(BlockConfig::pre_norm_encoder(8, 2, 4), &mut init::rng(0))
+            .unwrap();
     let model = LanguageModel::<f64>::new(LanguageConfig::gpt(7, 4, 1, 2, 8), 1).unwrap();
     let x = |t: &Tape<f64>, shape: &[usize]| -> Tensor<f64> {
         let _ = t;

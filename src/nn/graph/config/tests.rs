@@ -48,6 +48,58 @@ fn parameters_are_counted_as_they_are_built() {
 }
 
 #[test]
+fn without_dropout_a_training_pass_is_an_evaluation() {
+    use crate::autodiff::Tape;
+    use crate::graph::{Duplicates, SelfLoops};
+    use crate::nn::Pass;
+    use crate::tensor::Tensor;
+    let graph = Graph::new(
+        4,
+        &[(0, 1), (1, 0), (1, 2), (2, 1), (3, 2)],
+        Duplicates::Reject,
+        SelfLoops::Reject,
+    );
+    let graph = graph.unwrap();
+    let x = Tensor::from_shape_fn(vec![4, 5], |at| (at[0] * 5 + at[1]) as f64 * 0.1 - 1.0);
+    let presets: [fn(usize, usize) -> GraphNetConfig; 9] = [
+        GraphNetConfig::gcn,
+        GraphNetConfig::gat,
+        GraphNetConfig::gatv2,
+        GraphNetConfig::sage,
+        GraphNetConfig::sgc,
+        GraphNetConfig::gin,
+        GraphNetConfig::gcnii,
+        GraphNetConfig::transformer,
+        GraphNetConfig::ggnn,
+    ];
+    for preset in presets {
+        let output = |config: GraphNetConfig, training: bool| {
+            let net = GraphNet::<f64>::new(config, 0).unwrap();
+            let tape = Tape::new();
+            let pass = match training {
+                true => Pass::train(&tape, &net, 1),
+                false => Pass::eval(&tape, &net),
+            };
+            let neighbours = config.neighbourhood(&graph);
+            net.forward(&pass, tape.constant(x.clone()), &neighbours)
+                .value()
+        };
+        let config = preset(5, 3);
+        assert_eq!(
+            output(config.without_dropout(), true),
+            output(config, false),
+            "{config:?}"
+        );
+        let has_dropout = config.dropout > 0.0;
+        assert_eq!(
+            output(config, true) != output(config, false),
+            has_dropout,
+            "{config:?}"
+        );
+    }
+}
+
+#[test]
 fn sizes_beyond_all_bounds_are_refused_and_nothing_overflows() {
     let base = GraphNetConfig::gatv2(34, 2);
     let huge = [1_000_000_000, usize::MAX];
