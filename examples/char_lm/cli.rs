@@ -2,7 +2,7 @@
 
 use crate::support::args::{Figures, Float, MOST_SEED, folder, threads};
 use crate::support::note;
-use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
+use clap::builder::{ArgPredicate, NonEmptyStringValueParser, RangedU64ValueParser};
 use clap::{Parser, ValueEnum};
 use emmy::data::text::{self, Symbol, Text};
 use emmy::nn::Role;
@@ -37,12 +37,14 @@ pub struct Cli {
     #[arg(long, value_name = "K", value_parser = count())]
     pub window: Option<usize>,
 
-    /// Number of layers
-    #[arg(long, value_name = "L", default_value_t = 4, value_parser = count())]
+    /// Number of layers [default: 4; without a text 2]
+    #[arg(long, value_name = "L", value_parser = count(), hide_default_value = true)]
+    #[arg(default_value = "2", default_value_ifs = with_text("4"))]
     pub layers: usize,
 
-    /// Width of the layers
-    #[arg(long, value_name = "WIDTH", default_value_t = 128, value_parser = count())]
+    /// Width of the layers [default: 128; without a text 64]
+    #[arg(long, value_name = "WIDTH", value_parser = count(), hide_default_value = true)]
+    #[arg(default_value = "64", default_value_ifs = with_text("128"))]
     pub width: usize,
 
     /// Attention heads, which divide the width [default: 4]
@@ -62,12 +64,14 @@ pub struct Cli {
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = count())]
     pub batch: usize,
 
-    /// Steps of the training
-    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = count())]
+    /// Steps of the training [default: 2000; without a text 3000]
+    #[arg(long, value_name = "N", value_parser = count(), hide_default_value = true)]
+    #[arg(default_value = "3000", default_value_ifs = with_text("2000"))]
     pub steps: usize,
 
-    /// Largest learning rate
-    #[arg(long, value_name = "RATE", default_value_t = 1e-3)]
+    /// Largest learning rate [default: 0.001; without a text 0.004]
+    #[arg(long, value_name = "RATE", hide_default_value = true)]
+    #[arg(default_value = "0.004", default_value_ifs = with_text("0.001"))]
     pub lr: f64,
 
     /// Schedule of the learning rate: constant; or, after a warm-up of 100 steps (at most a tenth of all
@@ -166,7 +170,7 @@ is evaluated on all of the validation text and of the test text, if there is one
 overlap (see --stride), and on equally many windows of the training text. It then writes a sample (--sample).
 A transformer that has filled its context continues from the last half of it.
 
-The training is nanoGPT's recipe for a laptop: AdamW with beta2 0.99, weight decay 0.1 of matrices only,
+With a text the training is nanoGPT's recipe for a laptop: AdamW with beta2 0.99, weight decay 0.1 of matrices only,
 gradients clipped at a norm of 1.
 
 Exit code: 0; 1 if an error stops the program, the training diverges, or a figure cannot be written; 2 for a
@@ -208,6 +212,12 @@ pub enum NormOrder {
     Post,
 }
 
+/// The default of an option if a text is named. Without one the program is a demonstration, which ends in half
+/// a minute.
+fn with_text(value: &'static str) -> [(&'static str, ArgPredicate, &'static str); 3] {
+    ["data", "dataset", "text"].map(|named| (named, ArgPredicate::IsPresent, value))
+}
+
 fn count() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..)
 }
@@ -235,7 +245,8 @@ impl Cli {
                 let book = text::book();
                 note(format_args!(
                     "no text was given (--data DIR, --dataset NAME or --text FILE): \
-                     learning the project's own book, {} characters",
+                     learning the project's own book, {} characters. With the default options this takes about \
+                     30 s on two processors",
                     book.train.len() + book.validation.len()
                 ));
                 Ok(book)

@@ -82,13 +82,16 @@ pub fn gradients(name: &str, plan: &Plan, runs: &Runs) -> Option<Figure> {
         let step = ((decades.end - decades.start) / 5.0).ceil().max(1.0);
         let ticks = (0..=5).map(|k| decades.end - step * f64::from(k));
         let ticks = ticks.filter(|tick| *tick >= decades.start);
-        let legend = heat.legend(ticks.map(|tick| (10f64.powf(tick), format!("1e{tick:.0}"))));
+        let name = |tick: f64| match tick == decades.end {
+            true => format!("norm 1e{tick:.0}"),
+            false => format!("1e{tick:.0}"),
+        };
+        let legend = heat.legend(ticks.map(|tick| (10f64.powf(tick), name(tick))));
         let reached = match run.outcome.test_acc {
             Some(accuracy) => format!("test {:.1} %", 100.0 * accuracy),
             None => "diverged".to_owned(),
         };
-        // Room for the legend on the right.
-        let x = Axis::new("epoch").within(0.0..1.25 * epochs as f64);
+        let x = Axis::new("epoch").within(0.0..epochs as f64);
         let y = Axis::new("layer").within(0.5..layers as f64 + 0.5);
         let mut panel = Panel::new(format!("{}, {reached}", entry.column), x, y);
         panel

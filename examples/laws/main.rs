@@ -32,9 +32,13 @@ use training::{How, Rule, train};
 #[derive(Parser, Debug)]
 #[command(name = "laws", version, after_help = HELP)]
 struct Cli {
-    /// Models, by name [default: all]
+    /// Models, by name [default: all small ones]
     #[arg(long = "model", value_name = "NAME", value_parser = names(), num_args = 1..)]
     models: Vec<&'static Model>,
+
+    /// All models, also the large one, gatv2-10-layers
+    #[arg(long, conflicts_with = "models")]
+    all: bool,
 
     /// ε of every LayerNorm
     #[arg(long, default_value_t = 0.0, value_parser = at_least_zero, allow_negative_numbers = true)]
@@ -80,6 +84,9 @@ struct Cli {
     #[arg(long, value_name = "DIR", default_value = "figures")]
     figures: Figures,
 }
+
+/// The model that takes two thirds of the time of all.
+const LARGE: &str = "gatv2-10-layers";
 
 /// The form of the laws that are searched for.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,12 +150,19 @@ fn run(cli: &Cli) -> Result<()> {
         seed: cli.seed,
         ..Search::default()
     };
-    let all: Vec<&Model> = MODELS.iter().collect();
-    let chosen = if cli.models.is_empty() {
-        &all
-    } else {
-        &cli.models
+    let small = |model: &&Model| cli.all || model.name != LARGE;
+    let chosen: Vec<&Model> = match &cli.models[..] {
+        [] => MODELS.iter().filter(small).collect(),
+        named => named.to_vec(),
     };
+    if cli.models.is_empty() {
+        note(match cli.all {
+            true => "the laws of all models: about a minute on two processors",
+            false => {
+                "the laws of all small models: about 20 s on two processors; --all has a large one too"
+            }
+        });
+    }
     // The table is for readers: with JSON it goes to standard error.
     let tell = |text: &str| match cli.json {
         true => {

@@ -203,6 +203,8 @@ struct Oversmoothing {
 impl Paper for Oversmoothing {
     type Cell = Cell;
     const NAME: &'static str = "oversmoothing";
+    const DEMONSTRATION: &'static str = "Eight layers of graph convolution with three norms and without: about 20 s on two \
+        processors";
 
     fn table(&self, plan: &Plan, runs: &Runs) -> String {
         tables::render(plan, &self.settings, runs)

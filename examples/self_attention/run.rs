@@ -3,7 +3,7 @@
 use crate::cell::{BATCH, CONTEXT, Cell, INTERVAL};
 use crate::support;
 use crate::support::paper::{self, Progress};
-use emmy::data::text::Text;
+use emmy::data::text::{Symbol, Text};
 use emmy::nn::{LanguageModel, Pass};
 use emmy::train::{History, NextSymbol, Trainer, each_epoch};
 use emmy::{Result, Var};
@@ -24,6 +24,9 @@ pub struct Outcome {
     /// The test loss of the model of the best evaluation; `None` if no evaluation had a finite loss.
     pub test_loss: Option<f64>,
     pub val_loss: Option<f64>,
+    /// The test loss of a model that knows the frequencies of the training text's characters and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unigram_loss: Option<f64>,
     /// The steps of the best evaluation; 0 if there is none.
     pub best_step: usize,
     pub steps: usize,
@@ -83,6 +86,7 @@ impl Cell {
         Ok(Outcome {
             test_loss: best.map(|_| task.mean_loss(&trainer.best_model(), part, windows)),
             val_loss: best.map(|best| best.metrics["val_loss"]),
+            unigram_loss: Some(unigram_loss(text, part)),
             best_step: best.map_or(0, |best| best.steps),
             steps: history.steps.len(),
             curve: records.map(|r| finite(r.metrics["val_loss"])).collect(),
@@ -90,6 +94,17 @@ impl Cell {
             stopped,
         })
     }
+}
+
+/// The cross-entropy of a part of the text with the frequencies of the training text, each count one larger.
+fn unigram_loss(text: &Text, part: &[Symbol]) -> f64 {
+    let mut counts = vec![1.0; text.symbol_count()];
+    for &symbol in &text.train {
+        counts[usize::from(symbol)] += 1.0;
+    }
+    let all: f64 = counts.iter().sum();
+    let loss = |&symbol: &Symbol| -(counts[usize::from(symbol)] / all).ln();
+    part.iter().map(loss).sum::<f64>() / part.len() as f64
 }
 
 /// Per evaluation, the mean norm of the gradient of each block over the steps before it.

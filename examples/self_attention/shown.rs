@@ -5,7 +5,7 @@ use crate::run::Run;
 use crate::support::figures::Figure;
 use crate::support::paper::table::{Spread, Style, grid, values};
 use crate::support::paper::{Plan, Runs};
-use crate::support::plot::{Axis, Mark, Panel, Series, shade};
+use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series, shade};
 
 const STYLE: Style = Style {
     spread: Spread::Deviation,
@@ -40,6 +40,10 @@ pub fn tables(plan: &Plan<Cell>, runs: &Runs<Cell>) -> String {
     let settings = settings.map_or(String::new(), |c| {
         format!(", width {}, {} steps, η {}", c.width, c.steps, c.lr)
     });
+    let unigram = all.iter().find_map(|run| run.outcome.unigram_loss);
+    let unigram = unigram.map_or(String::new(), |loss| {
+        format!("; the frequencies of the characters alone give {loss:.3}")
+    });
     let beside = match plan.entries.iter().any(|entry| entry.paper.is_some()) {
         true => ": ours (the paper's)",
         false => "",
@@ -47,7 +51,7 @@ pub fn tables(plan: &Plan<Cell>, runs: &Runs<Cell>) -> String {
     format!(
         "{}{settings}{beside}\n\n{losses}\n\
          Norm of the gradient of the first and the last block: over the first {INTERVAL} steps; over the last\n\n\
-         {gradients}\n{} runs, {minutes:.0} min in all\n",
+         {gradients}\n{} runs, {minutes:.1} min in all{unigram}\n",
         plan.title,
         all.len(),
     )
@@ -57,18 +61,27 @@ pub fn tables(plan: &Plan<Cell>, runs: &Runs<Cell>) -> String {
 pub fn figure(plan: &Plan<Cell>, runs: &Runs<Cell>) -> Option<Figure> {
     let rows = plan.rows();
     let found = plan.first_runs(runs);
-    let most = found
+    let unigram = found.iter().find_map(|(_, run)| run.outcome.unigram_loss);
+    let losses = found.iter().flat_map(|(_, run)| run.outcome.curve.iter());
+    let losses = losses.flatten().map(|&y| f64::from(y)).chain(unigram);
+    let (least, top) = losses.fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), y| {
+        (a.min(y), b.max(y))
+    });
+    let last = found
         .iter()
-        .flat_map(|(_, run)| run.outcome.curve.iter().flatten());
-    let top = most.fold(0.0, |a: f32, &b| a.max(b));
-    let least = found
-        .iter()
-        .flat_map(|(_, run)| run.outcome.curve.iter().flatten());
-    let least = least.fold(f32::INFINITY, |a, &b| a.min(b));
+        .map(|(_, run)| run.cell.steps)
+        .max()
+        .unwrap_or(1);
     let panels = plan.columns().into_iter().map(|column| {
         let y = Axis::new("validation loss (nats per character)");
-        let y = y.within(f64::from(least.min(top)) - 0.05..f64::from(top) + 0.05);
-        let mut panel = Panel::new(column, Axis::new("step"), y);
+        let y = y.within(least.min(top) - 0.05..top + 0.05);
+        let x = Axis::new("step").within(0.0..f64::from(last));
+        let mut panel = Panel::new(column, x, y);
+        if let Some(loss) = unigram {
+            let line = Mark::Dashes(vec![(0.0, loss), (f64::from(last), loss)]);
+            let name = "frequencies of characters";
+            panel.series.push(Series::new(name, COLOURS[6], line));
+        }
         for (entry, run) in found.iter().filter(|(entry, _)| entry.column == column) {
             let points = run.outcome.curve.iter().enumerate().filter_map(|(k, y)| {
                 let step = (k + 1) * INTERVAL.min(run.cell.steps) as usize;

@@ -29,11 +29,18 @@ pub fn confusion(counts: &Array2<usize>) -> String {
         for &count in row {
             write(&mut out, format_args!("{count:>5}"));
         }
-        write(&mut out, format_args!("  {:>5.1} %\n", 100.0 * scores[c].1));
+        match scores[c].1.is_finite() {
+            true => write(&mut out, format_args!("  {:>5.1} %\n", 100.0 * scores[c].1)),
+            false => write(&mut out, format_args!("      –\n")),
+        }
     }
     out.push_str("precis. ");
     for (precision, _) in scores {
-        write(&mut out, format_args!("{:>5.0}", 100.0 * precision));
+        // A class that was never predicted has no precision.
+        match precision.is_finite() {
+            true => write(&mut out, format_args!("{:>5.0}", 100.0 * precision)),
+            false => write(&mut out, format_args!("    –")),
+        }
     }
     out.push_str("  %");
     out

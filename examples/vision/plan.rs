@@ -106,11 +106,11 @@ impl Choice {
         }
     }
 
-    /// Without arguments: Figure 2 of a model of eight blocks, in fewer steps.
+    /// Without arguments: Figure 2 of a model of eight blocks.
     pub fn demonstration(&self) -> Plan {
         let mut entries = self.entries(&[8], &self.variants(true), |_, _| None, true);
         for cell in entries.iter_mut().flat_map(|entry| &mut entry.cells) {
-            cell.recipe.steps = self.arguments.steps_or(200);
+            cell.recipe.steps = self.arguments.steps_or(600);
         }
         Plan {
             title: "Eight blocks with ContraNorm and without: test accuracy (%)".into(),

@@ -65,8 +65,7 @@ fn bars(
     }
     let layers = all.iter().map(|(_, o)| o.cell.layers).max().unwrap_or(0);
     panel.x = panel.x.named((1..=layers).map(|l| l.to_string()).collect());
-    // Room for the legend above the bars.
-    panel.y = panel.y.within(0.0..1.4 * tallest.max(0.1));
+    panel.y = panel.y.within(0.0..1.05 * tallest.max(0.1));
     panel
 }
 

@@ -38,6 +38,9 @@ pub trait Paper {
     /// The name of the program, and of its results file.
     const NAME: &'static str;
 
+    /// What the demonstration shows, and how long it takes on two processors; printed when it begins.
+    const DEMONSTRATION: &'static str;
+
     /// The text of a table with at least one finished cell.
     fn table(&self, plan: &Plan<Self::Cell>, runs: &Runs<Self::Cell>) -> String;
 
@@ -151,6 +154,9 @@ fn run<P: Paper>(
     named: Vec<String>,
     options: &Options,
 ) -> Result<Option<Runs<P::Cell>>> {
+    if (parts.iter()).any(|part| part.shown == Shown::Demonstration) {
+        note(P::DEMONSTRATION);
+    }
     let (shard, from) = options.shard()?;
     let (jobs, threads) = options.jobs_and_threads()?;
     let files = options.named(P::NAME);

@@ -1,6 +1,7 @@
 //! Panels of curves, points, bars and boxes: the parts of a figure.
 
 mod axis;
+mod legend;
 mod panel;
 
 pub use axis::Axis;
@@ -142,8 +143,12 @@ where
     root.fill(&WHITE)?;
     let root = root.titled(title, ("sans-serif", 20))?;
     let areas = root.split_evenly((panels.len().div_ceil(columns), columns));
+    // The axes of all panels begin at one height.
+    let heads = panels.iter().zip(&areas);
+    let head = heads.map(|(panel, area)| panel.legend_height(area.dim_in_pixel().0));
+    let head = head.max().unwrap_or(0);
     for (panel, area) in panels.iter().zip(&areas) {
-        panel.draw(area)?;
+        panel.draw(area, head)?;
     }
     root.present()?;
     Ok(())

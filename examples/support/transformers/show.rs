@@ -6,7 +6,7 @@ use super::train::Outcome;
 use crate::support::figures::Figure;
 use crate::support::paper::curves::curves;
 use crate::support::paper::table::{Spread, Style, grid, values};
-use crate::support::paper::{Cell, Finished, Plan, Runs};
+use crate::support::paper::{Cell, Entry, Finished, Plan, Runs};
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
 use crate::support::report::mean_std;
 use plotters::style::RGBColor;
@@ -29,8 +29,8 @@ pub fn accuracy<C: Deep>(run: &Finished<C>) -> Option<f64> {
     run.outcome.test_acc.map(|x| 100.0 * x)
 }
 
-/// The tables of a plan: `score` beside the paper's numbers, then the effective rank of the tokens before the
-/// first block and after the last, attention similarity of the last block, and time.
+/// The tables of a plan: `score` beside the paper's numbers; the effective rank of the tokens before the first
+/// block and after the last; attention similarity of the last block, and time.
 pub fn tables<C: Deep>(
     plan: &Plan<C>,
     settings: &str,
@@ -42,34 +42,38 @@ pub fn tables<C: Deep>(
         false => "",
     };
     let scores = values(plan, runs, STYLE, score);
-    let collapse = grid(plan, runs, |found, _| {
-        let of = |value: &dyn Fn(&Outcome) -> Option<f32>| {
-            let known: Vec<f64> = (found.iter())
-                .filter_map(|run| value(&run.outcome).map(f64::from))
-                .collect();
-            match known.is_empty() {
-                true => "–".to_owned(),
-                false => format!("{:.2}", mean_std(&known).0),
-            }
-        };
-        let seconds: f64 = found.iter().map(|run| run.seconds).sum();
-        match found.is_empty() {
-            true => String::new(),
-            false => format!(
-                "{} → {} ({} → {}); {}; {:.0} s",
-                of(&|o| *o.end.effective_rank.first()?),
-                of(&|o| *o.end.effective_rank.last()?),
-                of(&|o| *o.start.effective_rank.first()?),
-                of(&|o| *o.start.effective_rank.last()?),
-                of(&|o| *o.end.attention_similarity.last()?),
-                seconds / found.len() as f64
-            ),
+    let of = |found: &[&Finished<C>], value: &dyn Fn(&Outcome) -> Option<f32>| {
+        let known: Vec<f64> = (found.iter())
+            .filter_map(|run| value(&run.outcome).map(f64::from))
+            .collect();
+        match known.is_empty() {
+            true => "–".to_owned(),
+            false => format!("{:.2}", mean_std(&known).0),
         }
+    };
+    let finished = |found: &[&Finished<C>], text: String| match found.is_empty() {
+        true => String::new(),
+        false => text,
+    };
+    let ranks = grid(plan, runs, |found, _| {
+        let text = format!(
+            "{} → {} ({})",
+            of(found, &|o| *o.end.effective_rank.first()?),
+            of(found, &|o| *o.end.effective_rank.last()?),
+            of(found, &|o| *o.start.effective_rank.last()?),
+        );
+        finished(found, text)
+    });
+    let others = grid(plan, runs, |found, _| {
+        let seconds: f64 = found.iter().map(|run| run.seconds).sum();
+        let similarity = of(found, &|o| *o.end.attention_similarity.last()?);
+        let text = format!("{similarity}; {:.0} s", seconds / found.len() as f64);
+        finished(found, text)
     });
     format!(
         "{}{settings}{beside}\n\n{scores}\n\
-         Effective rank of the tokens, embedded → after the last block (the same before training); attention\n\
-         similarity of the last block; time of a run\n\n{collapse}",
+         Effective rank of the tokens, embedded → after the last block (the latter before training)\n\n{ranks}\n\
+         Attention similarity of the last block; time of a run\n\n{others}",
         plan.title
     )
 }
@@ -131,6 +135,8 @@ fn points(values: &[Option<f32>], first: usize) -> Vec<(f64, f64)> {
 /// The measure that a panel shows per layer.
 struct ByLayer {
     title: &'static str,
+    /// What the numbers are.
+    label: &'static str,
     of: fn(&Layers) -> &Vec<Option<f32>>,
     /// The number of the first layer.
     first: usize,
@@ -140,24 +146,28 @@ struct ByLayer {
 
 const RANK: ByLayer = ByLayer {
     title: "effective rank",
+    label: "directions",
     of: |layers| &layers.effective_rank,
     first: 0,
     least: None,
 };
 const FEATURES: ByLayer = ByLayer {
     title: "feature similarity",
+    label: "mean cosine of two tokens",
     of: |layers| &layers.feature_similarity,
     first: 0,
     least: Some(-0.2),
 };
 const ATTENTION: ByLayer = ByLayer {
     title: "attention similarity",
+    label: "mean cosine of two columns",
     of: |layers| &layers.attention_similarity,
     first: 1,
     least: Some(0.0),
 };
 const VARIANCE: ByLayer = ByLayer {
     title: "variance / squared norm",
+    label: "share",
     of: |layers| &layers.variance_share,
     first: 0,
     least: Some(0.0),
@@ -169,7 +179,7 @@ impl ByLayer {
         let found = plan.first_runs(runs);
         let deepest = found.iter().map(|(entry, _)| entry.cells[0].recipe().depth);
         let deepest = deepest.max().unwrap_or(1) as f64;
-        let y = Axis::new(self.title);
+        let y = Axis::new(self.label);
         let both = found
             .iter()
             .flat_map(|(_, run)| [&run.outcome.start, &run.outcome.end]);
@@ -180,13 +190,10 @@ impl ByLayer {
             Some(least) => y.within(least..1.0),
             None => y.within(0.0..1.05 * largest),
         };
-        let mut panel = Panel::new("", Axis::new("layer").within(0.0..deepest), y);
+        let mut panel = Panel::new(self.title, Axis::new("layer").within(0.0..deepest), y);
         for (k, (entry, run)) in found.into_iter().enumerate() {
             let colour = colour(k);
-            let name = match plan.rows().len() {
-                1 => entry.column.clone(),
-                _ => format!("{}, {}", entry.row, entry.column),
-            };
+            let name = name(plan, entry);
             let line = |layers| points((self.of)(layers), self.first);
             let trained = Mark::Line(line(&run.outcome.end));
             panel.series.push(Series::new(name, colour, trained));
@@ -197,20 +204,33 @@ impl ByLayer {
     }
 }
 
+/// The name of an entry in a legend.
+fn name<C: Deep>(plan: &Plan<C>, entry: &Entry<C>) -> String {
+    match plan.rows().len() {
+        1 => entry.column.clone(),
+        _ => format!("{}, {}", entry.row, entry.column),
+    }
+}
+
 fn colour(k: usize) -> RGBColor {
     COLOURS[k % COLOURS.len()]
 }
 
 /// The singular values after the last block, over their sum, on a logarithmic scale.
 fn spectra<C: Deep>(plan: &Plan<C>, runs: &Runs<C>) -> Panel {
-    let y = Axis::new("singular value / sum").log();
-    let mut panel = Panel::new("after the last block", Axis::new("number"), y);
+    let y = Axis::new("share of their sum").log();
+    let mut panel = Panel::new(
+        "singular values after the last block",
+        Axis::new("number"),
+        y,
+    );
     for (k, (entry, run)) in plan.first_runs(runs).into_iter().enumerate() {
         let spectrum = run.outcome.end.spectrum.iter().enumerate();
         let line = spectrum.map(|(k, &s)| (k as f64 + 1.0, f64::from(s).max(1e-8)));
         let line = Mark::Line(line.collect());
-        let name = format!("{}, {}", entry.row, entry.column);
-        panel.series.push(Series::new(name, colour(k), line));
+        panel
+            .series
+            .push(Series::new(name(plan, entry), colour(k), line));
     }
     panel
 }
@@ -243,8 +263,10 @@ pub fn by_depth<C: Deep>(
     let y = Axis::new("test (%)").within(0.0..100.0);
     let columns = plan.columns();
     let at = |column: &str| columns.iter().position(|c| *c == column).unwrap_or(0);
-    let depth = curves("", y, (plan, runs), &rows, score, |c| colour(at(c)));
-    let of_depth = |entry: &&crate::support::paper::Entry<C>| entry.cells[0].recipe().depth;
+    let depth = curves("score by depth", y, (plan, runs), &rows, score, |c| {
+        colour(at(c))
+    });
+    let of_depth = |entry: &&Entry<C>| entry.cells[0].recipe().depth;
     let finished = plan.entries.iter();
     let deepest = finished
         .filter(|entry| !runs.among(&entry.cells).is_empty())

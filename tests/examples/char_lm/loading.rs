@@ -108,7 +108,7 @@ fn a_checkpoint_learns_another_text_of_its_symbols() {
              unknown",
         ),
         (
-            &["--text", "other", "--resume", "run.ckpt"],
+            &[&long[..], &["--text", "other", "--resume", "run.ckpt"]].concat(),
             "another run: description",
         ),
         (
