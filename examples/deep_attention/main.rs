@@ -252,8 +252,10 @@ struct DeepAttention {
 impl Paper for DeepAttention {
     type Cell = Cell;
     const NAME: &'static str = "deep_attention";
-    const DEMONSTRATION: &'static str = "Twenty layers of graph attention with LipschitzNorm and without: about 10 s on \
-        two processors";
+    const DEMONSTRATION: (&'static str, u32) = (
+        "Twenty layers of graph attention with LipschitzNorm and without",
+        8,
+    );
 
     fn table(&self, plan: &Plan, runs: &Runs) -> String {
         tables::render(plan, &self.settings, runs)

@@ -179,8 +179,10 @@ struct SelfAttention;
 impl Paper for SelfAttention {
     type Cell = Cell;
     const NAME: &'static str = "self_attention";
-    const DEMONSTRATION: &'static str = "Transformers of two and of eight layers with three kinds of attention, one \
-        learning rate: about 30 s on two processors";
+    const DEMONSTRATION: (&'static str, u32) = (
+        "Transformers of two and eight layers with three kinds of attention and one learning rate",
+        30,
+    );
 
     fn table(&self, plan: &Plan<Cell>, runs: &Runs<Cell>) -> String {
         shown::tables(plan, runs)
@@ -188,7 +190,7 @@ impl Paper for SelfAttention {
 
     fn figure(&self, shown: Shown, plan: &Plan<Cell>, runs: &Runs<Cell>) -> Option<Figure> {
         (shown != Shown::Table)
-            .then(|| shown::figure(plan, runs))
+            .then(|| shown::figure(shown, plan, runs))
             .flatten()
     }
 

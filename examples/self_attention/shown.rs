@@ -4,7 +4,7 @@ use crate::cell::{Cell, INTERVAL};
 use crate::run::Run;
 use crate::support::figures::Figure;
 use crate::support::paper::table::{Spread, Style, grid, values};
-use crate::support::paper::{Plan, Runs};
+use crate::support::paper::{Plan, Runs, Shown};
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series, shade};
 
 const STYLE: Style = Style {
@@ -58,7 +58,7 @@ pub fn tables(plan: &Plan<Cell>, runs: &Runs<Cell>) -> String {
 }
 
 /// Figure 4: validation loss over the steps, one panel per kind of attention, one curve per depth.
-pub fn figure(plan: &Plan<Cell>, runs: &Runs<Cell>) -> Option<Figure> {
+pub fn figure(shown: Shown, plan: &Plan<Cell>, runs: &Runs<Cell>) -> Option<Figure> {
     let rows = plan.rows();
     let found = plan.first_runs(runs);
     let unigram = found.iter().find_map(|(_, run)| run.outcome.unigram_loss);
@@ -94,6 +94,13 @@ pub fn figure(plan: &Plan<Cell>, runs: &Runs<Cell>) -> Option<Figure> {
         }
         panel
     });
-    let title = "Figure 4: training by depth, post-norm, fixed learning rate";
-    Figure::new("self-attention-figure-4", title, 3, panels.collect())
+    let (name, title) = match shown {
+        Shown::Figure(number) => (
+            format!("self-attention-figure-{number}"),
+            format!("Figure {number}: training"),
+        ),
+        _ => ("self-attention".to_owned(), "Training".to_owned()),
+    };
+    let title = title + " by depth, post-norm, fixed learning rate";
+    Figure::new(&name, &title, 3, panels.collect())
 }

@@ -129,8 +129,10 @@ struct Vision {
 impl Paper for Vision {
     type Cell = Cell;
     const NAME: &'static str = "vision";
-    const DEMONSTRATION: &'static str = "Vision transformers of eight blocks with ContraNorm and without: about 30 s \
-        on two processors";
+    const DEMONSTRATION: (&'static str, u32) = (
+        "Vision transformers of eight blocks with ContraNorm and without",
+        30,
+    );
 
     fn table(&self, plan: &Plan, runs: &Runs<Cell>) -> String {
         show::tables(plan, &self.settings, runs, show::accuracy)

@@ -14,6 +14,7 @@ mod output;
 mod oversmoothing;
 mod papers;
 mod places;
+mod plots;
 mod refusals;
 mod resuming;
 mod self_attention;

@@ -77,6 +77,29 @@ fn a_table_has_a_cell_per_depth_and_kind_of_attention() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
 }
 
+/// The loss of a model that knows only how frequent the characters are is printed and drawn, and a single
+/// evaluation is visible.
+#[test]
+fn losses_are_shown_beside_the_frequencies_of_the_characters() {
+    let folder = TempDir::new().unwrap();
+    let args = ["--width", "8", "--steps", "4", "--layers", "1"];
+    let (out, err) = succeeded(&command("self_attention", &folder, &args).output().unwrap());
+    let book = emmy::data::text::book();
+    let mut counts = vec![1.0_f64; book.symbol_count()];
+    for &symbol in &book.train {
+        counts[usize::from(symbol)] += 1.0;
+    }
+    let all: f64 = counts.iter().sum();
+    let nats = (book.validation.iter()).map(|&symbol| (all / counts[usize::from(symbol)]).ln());
+    let mean = nats.sum::<f64>() / book.validation.len() as f64;
+    let said = format!("the frequencies of the characters alone give {mean:.3}");
+    assert!(out.contains(&said), "{said}: {out}");
+    assert!(err.contains(" s on two processors"), "{err}");
+    let svg = std::fs::read_to_string(folder.path().join("figures/self-attention.svg")).unwrap();
+    assert_eq!(svg.matches("frequencies of characters").count(), 3);
+    assert_eq!(svg.matches("<circle").count(), 3);
+}
+
 #[test]
 fn what_cannot_be_run_is_refused() {
     let folder = TempDir::new().unwrap();

@@ -265,6 +265,36 @@ fn figures_are_drawn() {
     }
 }
 
+/// The demonstrations say how long they take, and their tables fit into 100 columns.
+#[test]
+fn demonstrations_fit_a_terminal() {
+    let folder = TempDir::new().unwrap();
+    let small = ["--steps", "0", "--tested", "16", "--width", "8"];
+    for (program, data) in [
+        ("vision", &["--dataset", "strokes"][..]),
+        ("encoder", &["--examples", "40"]),
+    ] {
+        let args = [&small[..], data].concat();
+        let (out, err) = succeeded(&command(program, &folder, &args).output().unwrap());
+        assert!(err.contains(" s on two processors"), "{err}");
+        assert!(out.contains("contra after-residual"), "{out}");
+        // The first line repeats the options that are not the default.
+        let lines = out.lines().skip(1);
+        let longest = lines.map(|line| line.chars().count()).max();
+        assert!(longest <= Some(100), "{out}");
+        let svg = folder.path().join(format!("figures/{program}.svg"));
+        let svg = std::fs::read_to_string(svg).unwrap();
+        for title in [
+            "feature similarity",
+            "attention similarity",
+            "singular values after the last block",
+            "effective rank",
+        ] {
+            assert!(svg.contains(title), "{title}");
+        }
+    }
+}
+
 #[test]
 fn arguments_that_choose_nothing_are_refused() {
     let folder = TempDir::new().unwrap();

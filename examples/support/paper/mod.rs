@@ -38,8 +38,9 @@ pub trait Paper {
     /// The name of the program, and of its results file.
     const NAME: &'static str;
 
-    /// What the demonstration shows, and how long it takes on two processors; printed when it begins.
-    const DEMONSTRATION: &'static str;
+    /// What the demonstration shows, and about how many seconds it takes on two processors; printed when it
+    /// begins.
+    const DEMONSTRATION: (&'static str, u32);
 
     /// The text of a table with at least one finished cell.
     fn table(&self, plan: &Plan<Self::Cell>, runs: &Runs<Self::Cell>) -> String;
@@ -154,9 +155,6 @@ fn run<P: Paper>(
     named: Vec<String>,
     options: &Options,
 ) -> Result<Option<Runs<P::Cell>>> {
-    if (parts.iter()).any(|part| part.shown == Shown::Demonstration) {
-        note(P::DEMONSTRATION);
-    }
     let (shard, from) = options.shard()?;
     let (jobs, threads) = options.jobs_and_threads()?;
     let files = options.named(P::NAME);
@@ -175,6 +173,15 @@ fn run<P: Paper>(
         let file = path.display();
         note(format_args!(
             "shard {shard} ({from}): {n} of {of} cells, to {file}"
+        ));
+    }
+    let mut shown = parts.iter().map(|part| part.shown);
+    let is_demonstration = shown.any(|shown| shown == Shown::Demonstration);
+    let waits = |cell: &P::Cell| results.lock().expect("no panic").runs.of(cell).is_none();
+    if is_demonstration && mine.iter().any(|&cell| waits(cell)) {
+        let (what, seconds) = P::DEMONSTRATION;
+        note(format_args!(
+            "{what}: about {seconds} s on two processors, with the default options"
         ));
     }
     let how = Spreading {

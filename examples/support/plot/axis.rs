@@ -100,8 +100,8 @@ impl Axis {
         if !self.names.is_empty() {
             return (multiples(1.0), 1.0);
         }
-        // Up to two decades have ticks at 1, 2, 5, 10, 20, ..
-        if self.log && width <= 2.0 {
+        // Up to two and a half decades have ticks at 1, 2, 5, 10, 20, ..
+        if self.log && width <= 2.5 {
             let first = span.start.floor() as i32;
             let decades = (first..=span.end.ceil() as i32)
                 .flat_map(|k| [1.0, 2.0, 5.0].map(|m: f64| f64::from(k) + m.log10()));

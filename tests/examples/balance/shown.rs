@@ -124,9 +124,12 @@ fn tables_hold_the_papers_numbers_beside_ours() {
 fn the_demonstration_draws_its_figure() {
     let folder = TempDir::new().unwrap();
     let args = ["--epochs", "6", "--seeds", "1", "--jobs", "2"];
-    let (out, _) = succeeded(&balance(&folder, &args));
+    let (out, err) = succeeded(&balance(&folder, &args));
     assert!(out.contains("figures/balance.svg"), "{out}");
+    assert!(err.contains(" s on two processors"), "{err}");
     let svg = std::fs::read_to_string(folder.path().join("figures/balance.svg")).unwrap();
+    // It shows more than the accuracy that the title of the table names.
+    assert!(svg.contains("Ten layers of graph attention") && !svg.contains("test accuracy"));
     for name in ["Xav", "Bal_X", "Bal_O", "relative |δ|"] {
         assert!(svg.contains(name), "{name}");
     }

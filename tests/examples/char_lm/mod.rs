@@ -124,6 +124,27 @@ fn without_options_it_learns_the_book_and_says_so() {
     assert!(named.starts_with(&head) && err.is_empty(), "{named}\n{err}");
 }
 
+/// The demonstration is a smaller model than the recipe for a text that is named.
+#[test]
+fn a_text_that_is_named_gets_the_whole_recipe() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("text"), "a rose is a rose.\n".repeat(40)).unwrap();
+    let short = "--steps 1 --eval-batches 1 --context 8 --figures none";
+    let short: Vec<&str> = short.split(' ').collect();
+    let (out, err) = succeeded(&char_lm(&folder, &short));
+    assert!(out.contains("transformer: 2 layers of width 64"), "{out}");
+    assert!(err.contains("about 30 s on two processors"), "{err}");
+    for named in [["--text", "text"], ["--dataset", "book"]] {
+        let (out, _) = succeeded(&char_lm(&folder, &[&short[..], &named].concat()));
+        assert!(out.contains("transformer: 4 layers of width 128"), "{out}");
+    }
+    let (out, _) = succeeded(&char_lm(
+        &folder,
+        &[&short[..], &["--layers", "3"]].concat(),
+    ));
+    assert!(out.contains("transformer: 3 layers of width 64"), "{out}");
+}
+
 #[test]
 fn each_evaluation_is_an_object_and_the_last_line_a_summary() {
     let folder = TempDir::new().unwrap();
