@@ -42,8 +42,7 @@ pub fn demonstration(plan: &Plan, runs: &Runs) -> Option<Figure> {
                 .push(Series::new(name, colour_of(name), Mark::Line(points)));
         }
     }
-    let title =
-        "Ten layers of graph attention from three initialisations, seed by seed the same data";
+    let title = "Ten layers of graph attention, gradient descent, from three initialisations";
     let figure = Figure::new("balance", title, 2, panels)?;
     Some(Figure {
         size: (920, 660),
