@@ -165,7 +165,7 @@ fn begin<F: Real>(
     begun: Option<Checkpoint<F>>,
 ) -> Result<Trainer<F, CharModel<F>>> {
     if let Some(checkpoint) = begun.as_ref().filter(|_| cli.load.is_some()) {
-        checkpoint.restore(&mut model)?;
+        checkpoint.restore(cli, &mut model)?;
     }
     let mut trainer = Trainer::new(model, cli.training())?.described(description(cli, text));
     if let Some(checkpoint) = begun.filter(|_| cli.resume.is_some()) {

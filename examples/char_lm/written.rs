@@ -72,14 +72,24 @@ impl<F: Real> Checkpoint<F> {
     /// Gives a model the weights of the best evaluation.
     ///
     /// # Errors
-    /// If the options describe another model.
-    pub fn restore(&self, model: &mut CharModel<F>) -> Result<()> {
-        self.state.restore_best(model).map_err(|error| {
-            let run = self.state.description.split(SYMBOLS).next();
-            let rule = format!("the model that these options describe: {error}");
-            let found = run.unwrap_or_default();
-            Error::invalid(format!("{}: weights", self.file), rule, found)
-        })
+    /// If the options describe another model, or there was no evaluation yet.
+    pub fn restore(&self, cli: &Cli, model: &mut CharModel<F>) -> Result<()> {
+        if self.state.check_model(model).is_ok() {
+            return self.state.restore_best(model);
+        }
+        let (layers, width) = (cli.layers, cli.width);
+        let rule = format!(
+            "those of a {} with {layers} layers of width {width} (--model, --layers, --width and others must be \
+             those of the run)",
+            cli.model_name()
+        );
+        let run = self.state.description.split(SYMBOLS).next();
+        let found = run.unwrap_or_default();
+        Err(Error::invalid(
+            format!("{}: weights", self.file),
+            rule,
+            found,
+        ))
     }
 }
 
@@ -88,7 +98,7 @@ pub fn only<F: Real>(cli: &Cli, checkpoint: &Checkpoint<F>) -> Result<()> {
     let text = checkpoint.no_text()?;
     let prompt = cli.prompt(&text)?;
     let mut model = CharModel::new(cli, &text)?;
-    checkpoint.restore(&mut model)?;
+    checkpoint.restore(cli, &mut model)?;
     if let Some(best) = checkpoint.state.history.best() {
         note(format_args!(
             "{}: validation {:.3} nats per character after {} steps; \

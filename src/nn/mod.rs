@@ -37,6 +37,8 @@
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
 //!
+//! [`Sampling`] draws symbols from logits; [`LanguageModel::generate`] writes a text with it.
+//!
 //! A model is described once, by its forward function. Its conservation laws, a summary, and the
 //! order of weights for [`Initialization`](crate::init::Initialization) are read off a recorded
 //! pass ([`Trace`]).

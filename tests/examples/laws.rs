@@ -153,3 +153,11 @@ fn a_training_that_diverges_is_reported() {
     let (out, _) = succeeded(&laws(&folder, &args));
     assert!(out.contains("diverged"), "{out}");
 }
+
+#[test]
+fn all_models_are_not_some_models() {
+    let folder = TempDir::new().unwrap();
+    let output = laws(&folder, &["--all", "--model", "linear"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("cannot be used with"));
+}

@@ -300,3 +300,17 @@ fn a_figure_takes_the_place_of_an_older_one_whole() {
     assert!(!output.status.success() && text(&output.stdout).contains("test accuracy"));
     assert_eq!(count(), 2);
 }
+
+/// A class that was never predicted has no precision, and one without nodes no recall.
+#[test]
+fn scores_that_do_not_exist_are_dashes() {
+    let counts = ndarray::array![[2, 1, 0], [1, 3, 0], [0, 0, 0]];
+    let table = crate::support::report::confusion(&counts);
+    assert!(!table.contains("NaN"), "{table}");
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(
+        lines[2].ends_with(" 66.7 %") && lines[4].ends_with(" –"),
+        "{table}"
+    );
+    assert!(lines[5].ends_with("67   75    –  %"), "{table}");
+}

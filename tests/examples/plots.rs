@@ -182,7 +182,7 @@ fn a_heat_map_fills_its_panel() {
     series.extend(legend);
     let x = Axis::new("epoch").within(0.0..60.0);
     let panel = panel(x, Axis::new("y").within(0.5..1.5), series);
-    let svg = drawn(&[panel.clone()]);
+    let svg = drawn(std::slice::from_ref(&panel));
     let texts = texts(&svg);
     for tick in ["0", "20", "40", "60", "norm 1"] {
         assert!(texts.iter().any(|(text, ..)| text == tick), "{tick}");

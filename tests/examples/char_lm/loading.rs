@@ -64,10 +64,10 @@ fn a_checkpoint_writes_without_a_text() {
         &write(&folder, &["--resume", "run.ckpt"]),
         "cannot be used with",
     );
-    let wider = ["--width", "16", "--load", "run.ckpt"];
+    let wider = ["--layers", "1", "--width", "16", "--load", "run.ckpt"];
     refused(
         &char_lm(&folder, &wider),
-        "run.ckpt: weights: expected the model that these options describe",
+        "run.ckpt: weights: expected those of a transformer with 1 layers of width 16",
     );
 }
 
@@ -113,7 +113,7 @@ fn a_checkpoint_learns_another_text_of_its_symbols() {
         ),
         (
             &["--text", "other", "--load", "run.ckpt", "--width", "16"],
-            "run.ckpt: weights: expected the model that these options describe",
+            "run.ckpt: weights: expected those of a transformer with 1 layers of width 16",
         ),
         (&["--text", "other", "--load", "none.ckpt"], "none.ckpt"),
     ] {
