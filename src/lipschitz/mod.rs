@@ -17,6 +17,7 @@ mod attention;
 mod bound;
 mod differentiate;
 mod estimate;
+mod here;
 mod invert;
 mod pieces;
 mod products;

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 ///
 /// A loss is an improvement if it is below best · (1 − threshold). After more than `patience` observations
 /// without one, the factor is multiplied with γ (not below `least`), and for `cooldown` observations none is
-/// counted as bad.
+/// counted as bad. A factor that would change the rate by at most `eps` stays as it is.
 ///
 /// ```
 /// use emmy::optim::Plateau;
 /// let mut plateau = Plateau { patience: 1, ..Plateau::default() };
 /// for loss in [3.0, 2.0, 2.0, 2.0] {
-///     plateau.observe(loss);
+///     plateau.observe(loss, 0.01);
 /// }
 /// assert_eq!(plateau.factor(), 0.1);
 /// ```
@@ -22,14 +22,19 @@ use serde::{Deserialize, Serialize};
 pub struct Plateau {
     /// γ, what the factor is multiplied with; PyTorch's default is 0.1
     pub gamma: f64,
-    /// Observations without improvement that are let pass; default 10
+    /// The number of observations without improvement, one after the other, that do not lower the rate yet;
+    /// default 10
     pub patience: usize,
     /// Relative improvement that counts; default 10⁻⁴
     pub threshold: f64,
-    /// Observations after a drop during which none is bad; default 0
+    /// The number of observations after a drop that are not counted as bad; default 0
     pub cooldown: usize,
     /// The least factor; default 0
     pub least: f64,
+    /// The largest change of the rate that is not made; default 10⁻⁸. It is no part of a checkpoint: a resumed run
+    /// has that of its own configuration.
+    #[serde(skip, default = "least_change")]
+    pub eps: f64,
     /// What it has seen.
     pub state: PlateauState,
 }
@@ -41,6 +46,10 @@ pub struct PlateauState {
     best: f64,
     bad: usize,
     cooling: usize,
+}
+
+fn least_change() -> f64 {
+    1e-8
 }
 
 impl Default for PlateauState {
@@ -62,6 +71,7 @@ impl Default for Plateau {
             threshold: 1e-4,
             cooldown: 0,
             least: 0.0,
+            eps: least_change(),
             state: PlateauState::default(),
         }
     }
@@ -73,8 +83,8 @@ impl Plateau {
         self.state.factor
     }
 
-    /// Takes note of the loss after one epoch.
-    pub fn observe(&mut self, loss: f64) {
+    /// Takes note of the loss after one epoch, where `lr` is the rate that the factor multiplies.
+    pub fn observe(&mut self, loss: f64, lr: f64) {
         let state = &mut self.state;
         if loss < state.best * (1.0 - self.threshold) {
             state.best = loss;
@@ -87,19 +97,26 @@ impl Plateau {
             state.bad = 0;
         }
         if state.bad > self.patience {
-            state.factor = (state.factor * self.gamma).max(self.least);
+            let factor = (state.factor * self.gamma).max(self.least);
+            if (state.factor - factor) * lr > self.eps {
+                state.factor = factor;
+            }
             state.cooling = self.cooldown;
             state.bad = 0;
         }
     }
 
-    /// Whether the other has the same constants, whatever it has seen.
+    /// Whether the other has the same constants that a checkpoint keeps, whatever it has seen.
     pub fn same_rule(&self, other: &Self) -> bool {
-        let state = PlateauState::default();
-        Self { state, ..*self } == Self { state, ..*other }
+        let rule = |plateau: &Self| Self {
+            state: PlateauState::default(),
+            eps: 0.0,
+            ..*plateau
+        };
+        rule(self) == rule(other)
     }
 
-    /// Checks the constants: 0 ≤ γ < 1, 0 ≤ threshold < 1, 0 ≤ least ≤ 1.
+    /// Checks the constants: 0 ≤ γ < 1, 0 ≤ threshold < 1, 0 ≤ least ≤ 1, 0 ≤ eps.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the first that breaks its rule.
@@ -122,6 +139,12 @@ impl Plateau {
                 "between 0 and 1",
                 self.least,
                 (0.0..=1.0).contains(&self.least),
+            ),
+            (
+                "plateau: eps",
+                "a finite number from 0 up",
+                self.eps,
+                self.eps >= 0.0 && self.eps.is_finite(),
             ),
         ] {
             if !ok {
@@ -150,11 +173,29 @@ mod tests {
         let losses = [10.0, 9.5, 9.5, 9.5, 9.5, 9.5, 9.5, 1.0, 1.0];
         let factors: Vec<f64> = (losses.iter())
             .map(|&loss| {
-                plateau.observe(loss);
+                plateau.observe(loss, 1.0);
                 plateau.factor()
             })
             .collect();
         assert_eq!(factors, [1.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.3, 0.3, 0.3]);
+    }
+
+    /// PyTorch's `ReduceLROnPlateau(patience=0, eps=1e-8)` of a rate of 10⁻³ ends at 10⁻⁸: from there the rate would
+    /// fall by 9·10⁻⁹.
+    #[test]
+    fn changes_of_at_most_eps_are_not_made() {
+        let after = |eps: f64| {
+            let mut plateau = Plateau {
+                patience: 0,
+                eps,
+                ..Plateau::default()
+            };
+            (0..20).for_each(|_| plateau.observe(1.0, 1e-3));
+            1e-3 * plateau.factor()
+        };
+        assert!((after(1e-8) / 1e-8 - 1.0).abs() < 1e-9);
+        assert!((after(1e-5) / 1e-5 - 1.0).abs() < 1e-9);
+        assert!(after(0.0) < 1e-20);
     }
 
     #[test]
@@ -168,6 +209,7 @@ mod tests {
                 ..good
             },
             Plateau { least: 2.0, ..good },
+            Plateau { eps: -1.0, ..good },
         ] {
             assert!(bad.validate().is_err(), "{bad:?}");
         }

@@ -92,7 +92,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         restore(&mut self.model, tensors.map(|(_, tensor)| tensor));
         self.best = state.best;
         self.optimizer = state.optimizer;
-        self.plateau = state.plateau;
+        let eps = self.config.plateau.unwrap_or_default().eps;
+        self.plateau = state.plateau.map(|plateau| Plateau { eps, ..plateau });
         self.history = state.history;
         Ok(())
     }
@@ -329,7 +330,9 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             return Err(Error::invalid(what, expected, metrics.listed()));
         }
         if let Some(plateau) = &mut self.plateau {
-            plateau.observe(metrics["val_loss"]);
+            let (epochs, steps) = (self.history.epochs(), self.history.steps.len());
+            let lr = self.config.lr * self.config.schedule.at(epochs, steps);
+            plateau.observe(metrics["val_loss"], lr);
         }
         let record = Record {
             epoch: self.history.epochs() + 1,

@@ -3,6 +3,8 @@
 #[path = "../cases/mod.rs"]
 mod cases;
 mod certified;
+mod extremes;
+mod here;
 mod layers;
 mod normalization;
 mod pieces;

@@ -175,3 +175,42 @@ fn the_layer_without_a_bound_is_named_by_its_path() {
             .contains("Trace::at")
     );
 }
+
+/// The message says what helps, and all of it does.
+#[test]
+fn graph_attention_without_a_bound_names_what_has_one() {
+    use emmy::nn::{GraphNet, GraphNetConfig, LipschitzNorm};
+    let graph = emmy::data::karate().graph;
+    let of = |config: GraphNetConfig, domain: Domain| {
+        let config = config.without_dropout();
+        let net = GraphNet::<f64>::new(config, 0).unwrap();
+        let x = init::normal(&[34, 5], 1.0, &mut init::rng(1));
+        let neighbours = config.neighbourhood(&graph);
+        let trace = Trace::at(&net, &x, |pass, x| net.forward(pass, x, &neighbours));
+        trace.lipschitz_on(Lp::Two, domain)
+    };
+    let two = GraphNetConfig::gat(5, 3).heads(2, 1);
+    let error = of(two, Domain::Everywhere).unwrap_err().to_string();
+    for remedy in [
+        "`score_norm`",
+        "`Domain::Here`",
+        "of one layer whose input has a limit, `Domain::Rows`",
+    ] {
+        assert!(error.contains(remedy), "{error}");
+    }
+    assert!(of(two, Domain::Rows(1.0)).is_err());
+    let divided = two.attending(|options| options.score_norm = Some(LipschitzNorm::GAT));
+    let one = GraphNetConfig { layers: 1, ..two };
+    for found in [
+        of(divided, Domain::Everywhere),
+        of(two, Domain::Here),
+        of(one, Domain::Rows(1.0)),
+    ] {
+        let found = found.unwrap();
+        assert!(
+            found.lower.get() > 0.0 && found.lower.get() <= found.upper.get(),
+            "{found}"
+        );
+        assert!(found.upper.is_finite());
+    }
+}

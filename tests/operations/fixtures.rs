@@ -321,7 +321,7 @@ fn schedules_are_pytorchs() {
                 case.name
             );
             if let Some(&loss) = case.losses.get(epoch) {
-                plateau.observe(loss);
+                plateau.observe(loss, 1.0);
             }
         }
         seen.push(case.name.as_str());

@@ -167,7 +167,7 @@ const DENSE: &[Refused] = &[
     ("reshape", "[3, 4] has 12 elements, and no size in place of -1 gives [5, -1] as many", |t| { t.x(&[3, 4]).reshape(&[5, -1]); }),
     ("reshape", "[0, 4] has 0 elements, and no size in place of -1 gives [0, -1] as many", |t| { t.x(&[0, 4]).reshape(&[0, -1]); }),
     ("reshape", "shape [9223372036854775807, 2] has more elements than memory has addresses", |t| { t.x(&[0]).reshape(&[isize::MAX, 2]); }),
-    ("reshape", "shape [4611686018427387904, 4] has more elements than memory has addresses", |t| { t.x(&[0]).reshape(&[1 << 62, 4, -1]); }),
+    ("reshape", "shape [4611686018427387904, 4] has more elements than memory has addresses", |t| { t.x(&[0]).reshape(&[1_isize << 62, 4, -1]); }),
     ("reshape", "[-1, -1] is not a shape: only one size may be -1", |t| { t.x(&[3, 4]).reshape(&[-1, -1]); }),
     ("reshape", "[6, -2] is not a shape: only one size may be -1, and none less", |t| { t.x(&[3, 4]).reshape(&[6, -2]); }),
     ("unsqueeze", "axis 3 is outside a tensor of 3 dimensions", |t| { t.x(&[3, 4]).unsqueeze(3); }),

@@ -99,7 +99,7 @@ fn learning_rates_follow_schedule_and_plateau() {
     let history = trainer.history();
     for (step, record) in history.steps.iter().zip(&history.records) {
         assert_eq!(step.lr, 0.01 * plateau.factor());
-        plateau.observe(record.metrics["val_loss"]);
+        plateau.observe(record.metrics["val_loss"], 0.01);
     }
     assert!(history.steps[11].lr < 0.01);
 }

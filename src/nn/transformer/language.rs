@@ -4,7 +4,8 @@ use super::{BlockConfig, Transformer, start};
 use crate::autodiff::{Tape, Var};
 use crate::error::{Error, Result};
 use crate::init;
-use crate::nn::{Dropout, Embedding, KeyValues, Layer, Linear, Pass, Sampling, sinusoidal};
+use crate::nn::contra::Between;
+use crate::nn::{Dropout, Embedding, KeyValues, Layer, Linear, Norm, Pass, Sampling, sinusoidal};
 use crate::ops::attention::Mask;
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
@@ -59,7 +60,8 @@ impl LanguageConfig {
     /// Checks whether a model can be built.
     ///
     /// # Errors
-    /// If a size is 0, or the blocks are not [valid](BlockConfig::validate) blocks without memory.
+    /// If a size is 0, the blocks are not [valid](BlockConfig::validate) blocks without memory, or their ContraNorm
+    /// compares features.
     pub fn validate(&self) -> Result<()> {
         let sizes = [
             ("symbols", self.symbols),
@@ -77,7 +79,23 @@ impl LanguageConfig {
             let what = "language model: cross-attention".to_owned();
             return Err(Error::invalid(what, rule, "one"));
         }
-        self.block.validate()
+        self.block.validate()?;
+        let norm = match self.block.norm {
+            Norm::Contra(config) => Some(config),
+            _ => None,
+        };
+        let all = norm.into_iter().chain(self.block.contra.map(|c| c.norm));
+        match all
+            .map(|config| config.between)
+            .find(|between| *between != Between::Rows)
+        {
+            None => Ok(()),
+            Some(_) => Err(Error::invalid(
+                "language model: ContraNorm",
+                "comparison of rows: a symbol must not see those after it",
+                "comparison of features, which are those of all symbols",
+            )),
+        }
     }
 }
 

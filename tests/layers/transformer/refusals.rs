@@ -2,8 +2,9 @@
 
 use super::{draw, layer};
 use emmy::nn::{
-    AttentionConfig, BertConfig, BlockConfig, FeedForward, FeedForwardConfig, LanguageConfig,
-    LanguageModel, MultiHeadAttention, Pass, Score, Transformer, TransformerBlock, VisionConfig,
+    AttentionConfig, BertConfig, BlockConfig, BlockContra, ContraConfig, ContraPlace, FeedForward,
+    FeedForwardConfig, LanguageConfig, LanguageModel, MultiHeadAttention, Norm, Pass, Score,
+    Transformer, TransformerBlock, VisionConfig,
 };
 use emmy::ops::attention::Mask;
 use emmy::{Tape, Tensor, init};
@@ -105,6 +106,35 @@ fn configurations_that_cannot_be_built_are_refused() {
         .validate()
         .is_err()
     );
+    // Features are those of all symbols, so this ContraNorm would see the next ones.
+    let features = ContraConfig::dual_code(1.0);
+    let plain = BlockConfig::pre_norm_encoder(4, 1, 4);
+    for block in [
+        BlockConfig {
+            norm: Norm::Contra(features),
+            ..plain
+        },
+        BlockConfig {
+            contra: Some(BlockContra {
+                norm: features,
+                place: ContraPlace::AfterResidual,
+            }),
+            ..plain
+        },
+    ] {
+        assert!(block.validate().is_ok());
+        let causal = LanguageConfig {
+            block,
+            ..LanguageConfig::gpt(3, 8, 1, 1, 4)
+        };
+        let error = LanguageModel::<f32>::new(causal, 0)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("language model: ContraNorm: expected comparison of rows"),
+            "{error}"
+        );
+    }
     assert!(BertConfig::new(3, 0, 1, 1, 4).validate().is_err());
     assert!(Transformer::<f32>::new(0, BlockConfig::pre_norm_encoder(4, 1, 4), rng).is_err());
 }
