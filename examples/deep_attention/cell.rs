@@ -217,6 +217,10 @@ impl paper::Cell for Cell {
         self.training().validate()
     }
 
+    fn stopped(outcome: &Outcome) -> Option<&str> {
+        outcome.stopped.as_deref()
+    }
+
     fn run(&self, data: &Prepared, progress: &Progress) -> Result<Outcome> {
         match self.float {
             Float::F32 => self.train::<f32>(data, progress),

@@ -119,6 +119,10 @@ impl paper::Cell for Cell {
         }
     }
 
+    fn stopped(outcome: &Outcome) -> Option<&str> {
+        outcome.stopped.as_deref()
+    }
+
     fn run(&self, data: &Prepared, progress: &Progress) -> Result<Outcome> {
         train(&self.recipe, self.model()?, data, progress)
     }

@@ -102,7 +102,10 @@ impl Cell {
         let metric = |name: &str| best.map(|best| best.metrics[name]);
         let (layers, logits) = trainer.model().by_layer(&x, &neighbours);
         let of_layers = |measure: &dyn Fn(&Tensor<F>) -> f64| {
-            let values = layers.iter().map(|h| Some(measure(h) as f32));
+            // After a diverged training numbers are not finite, and have no measure.
+            let is_finite = |h: &&Tensor<F>| h.iter().all(|x| x.is_finite());
+            let values = (layers.iter()).map(|h| Some(h).filter(is_finite).map(measure));
+            let values = values.map(|found| found.map(|found| found as f32));
             values.map(|m| m.filter(|m| m.is_finite())).collect()
         };
         Ok(Outcome {

@@ -124,6 +124,10 @@ impl paper::Cell for Cell {
         self.training().validate()
     }
 
+    fn stopped(outcome: &Outcome) -> Option<&str> {
+        outcome.stopped.as_deref()
+    }
+
     fn run(&self, text: &Text, progress: &Progress) -> Result<Outcome> {
         self.train(text, progress)
     }

@@ -2,7 +2,7 @@
 
 use super::note;
 use clap::builder::{PathBufValueParser, RangedU64ValueParser, TypedValueParser};
-use clap::{Args, Parser, ValueEnum};
+use clap::{Arg, Args, Parser, ValueEnum};
 use emmy::data::{self, Dataset, Name, Options};
 use emmy::init::Initialization;
 use emmy::sparse::Csr;
@@ -140,7 +140,20 @@ pub fn features<F: Real>(set: &Dataset) -> Csr<F> {
 /// # Errors
 /// The exit code with which the program ends: 1 if the help cannot be written to standard output.
 pub fn parse<C: Parser>() -> Result<C, ExitCode> {
-    C::try_parse().map_err(|message| {
+    // A negative number is a wrong value, and not an option that does not exist.
+    let command = C::command().mut_args(|arg| match arg.get_action().takes_values() {
+        true if ["figures", "out"].contains(&arg.get_id().as_str()) => {
+            arg.visible_alias("plot").allow_negative_numbers(true)
+        }
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    });
+    // Other programs of this kind have it; here there is one device.
+    let device = Arg::new("device").long("device").value_name("NAME");
+    let command = command.arg(device.value_parser(["cpu"]).hide(true));
+    let matches = command.try_get_matches();
+    let parsed = matches.and_then(|mut matches| C::from_arg_matches_mut(&mut matches));
+    parsed.map_err(|message| {
         let written = message.print().and_then(|()| std::io::stdout().flush());
         match written {
             Err(e) if !message.use_stderr() => super::exit(Err(Error::io("standard output", e))),

@@ -130,6 +130,10 @@ impl paper::Cell for Cell {
         self.config(data.side, data.classes).validate()
     }
 
+    fn stopped(outcome: &Outcome) -> Option<&str> {
+        outcome.stopped.as_deref()
+    }
+
     fn run(&self, data: &Prepared, progress: &Progress) -> Result<Outcome> {
         let config = self.config(data.side, data.classes);
         let mut model = VisionTransformer::new(config, self.recipe.seed)?;

@@ -99,6 +99,43 @@ fn a_run_that_diverged_is_saved_and_diverges_again_when_resumed() {
     }
 }
 
+/// One rule for all programs: without a run that has a result, the exit code is 1. Where a layer is not finite it has
+/// no measure, and no cell is lost.
+#[test]
+fn a_program_whose_runs_all_diverge_fails() {
+    let folder = TempDir::new().unwrap();
+    let wild = [
+        "--norm", "none", "--layers", "32", "--epochs", "20", "--lr", "10",
+    ];
+    let dataset = [
+        "--dataset",
+        "cora-like",
+        "--seeds",
+        "1",
+        "--json",
+        "--out",
+        "none",
+    ];
+    let output = command("oversmoothing", &folder, &[&wild[..], &dataset].concat());
+    let output = { output }.output().unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{out}\n{err}");
+    assert!(!err.contains("panicked"), "{err}");
+    assert!(
+        err.contains("runs: expected one that does not diverge, found none"),
+        "{err}"
+    );
+    assert!(!json(&out).is_empty());
+    // The cell is stored, and beside one that has a result it is an outcome.
+    let stored =
+        std::fs::read_to_string(folder.path().join("results/oversmoothing.jsonl")).unwrap();
+    assert_eq!(stored.lines().count(), 1);
+    assert!(
+        stored.contains("\"erank\":[") && stored.contains("null"),
+        "{stored}"
+    );
+}
+
 #[test]
 fn schemes_made_for_relu_choose_it_and_say_so() {
     let folder = TempDir::new().unwrap();

@@ -328,3 +328,26 @@ fn norms_residuals_and_watching_layers() {
         "--norm",
     );
 }
+
+/// Options that people type from habit.
+#[test]
+fn options_of_habit_are_understood() {
+    let folder = TempDir::new().unwrap();
+    let karate = ["--dataset", "karate", "--epochs", "2", "--json"];
+    let run = |more: &[&str]| cora(&folder, &[&karate[..], more].concat());
+    succeeded(&run(&["--plot", "none", "--device", "cpu"]));
+    assert!(!folder.path().join("figures").exists());
+    refused(&run(&["--device", "cuda"]), "[possible values: cpu]");
+    let (help, _) = succeeded(&cora(&folder, &["--help"]));
+    assert!(help.contains("[aliases: --plot]"), "{help}");
+    // A negative number is a wrong value, not an unknown option.
+    for (program, option) in [
+        ("cora", "--epochs"),
+        ("char_lm", "--steps"),
+        ("balance", "--seeds"),
+    ] {
+        let output = command(program, &folder, &[option, "-5"]).output().unwrap();
+        refused(&output, "invalid value '-5' for");
+    }
+    refused(&cora(&folder, &["--lr", "-1"]), "lr");
+}

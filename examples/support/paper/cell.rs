@@ -71,6 +71,9 @@ pub trait Cell: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync {
         Ok(())
     }
 
+    /// The reason why a run ended early, if it diverged.
+    fn stopped(outcome: &Self::Outcome) -> Option<&str>;
+
     /// Runs the cell, in a pool of `progress.threads` threads.
     ///
     /// # Errors

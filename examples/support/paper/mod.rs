@@ -23,7 +23,7 @@ pub use plan::{Entry, Filter, Plan};
 
 use super::figures::Figure;
 use super::{note, say};
-use emmy::Result;
+use emmy::{Error, Result};
 use pool::Spreading;
 use results::{Lines, Results};
 use serde_json::{Value, json};
@@ -122,7 +122,8 @@ pub fn chosen<'a, C: Cell + 'a>(
 ///
 /// # Errors
 /// If a cell cannot be run, a file cannot be read or written, or results contradict each other. If a figure
-/// cannot be written, all else is still shown.
+/// cannot be written, all else is still shown. If all runs that are shown diverged: the exit code of every program
+/// is 1 then, and 0 if one run has a result.
 pub fn reproduce<P: Paper>(
     paper: &P,
     parts: &[Part<P::Cell>],
@@ -133,7 +134,18 @@ pub fn reproduce<P: Paper>(
         true => Some(finished::<P>(options)?),
         false => run::<P>(parts, named, options)?,
     };
-    runs.map_or(Ok(()), |runs| show(paper, parts, &runs, options))
+    let Some(runs) = runs else { return Ok(()) };
+    show(paper, parts, &runs, options)?;
+    let entries = parts.iter().flat_map(|part| &part.plan.entries);
+    let cells = entries.flat_map(|entry| &entry.cells);
+    let found = cells.filter_map(|cell| runs.of(cell));
+    let stopped: Vec<bool> = found
+        .map(|run| P::Cell::stopped(&run.outcome).is_some())
+        .collect();
+    match !stopped.is_empty() && stopped.iter().all(|stopped| *stopped) {
+        true => Err(Error::invalid("runs", "one that does not diverge", "none")),
+        false => Ok(()),
+    }
 }
 
 /// The finished cells of all results files.

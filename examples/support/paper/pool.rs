@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -128,7 +129,18 @@ fn timed<C: Cell>(
 ) -> Result<Finished<C>> {
     let started = Instant::now();
     let progress = Progress::new(cell, threads, bar);
-    let outcome = par::with_threads(threads, || cell.run(data, &progress))?;
+    // A cell that panics ends like one with an error: the cells beside it are finished and stored.
+    let run = AssertUnwindSafe(|| par::with_threads(threads, || cell.run(data, &progress)));
+    let outcome = catch_unwind(run).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        let found = format!("a panic: {}", text.unwrap_or("without a text"));
+        Err(Error::invalid(
+            cell.title(),
+            "a run that comes to its end",
+            found,
+        ))
+    })?;
     progress.end();
     Ok(Finished {
         cell: cell.clone(),

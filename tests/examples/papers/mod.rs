@@ -58,6 +58,10 @@ impl Cell for Toy {
         Ok(())
     }
 
+    fn stopped(_: &Self::Outcome) -> Option<&str> {
+        None
+    }
+
     fn run(&self, (): &(), progress: &Progress) -> Result<Measured> {
         progress.step();
         Ok(Measured {
