@@ -6,8 +6,8 @@
 /// One set: Xav, Bal_X, Bal_O, each for L = 2, 5, 10, 20, 40.
 pub type DepthRows = [[&'static str; 5]; 3];
 
-/// Table 2. It has no rows for Cora, whose accuracies are drawn in Figure 6; the numbers here are
-/// from Tables 3 and 6.
+/// Table 2. It has no rows for Cora, whose accuracies are drawn in Figure 6; the numbers here are those of Table 3,
+/// and for Bal_O those of Table 6, which were trained by Adam.
 #[rustfmt::skip]
 pub const TABLE_2: [(&str, DepthRows); 9] = [
     ("cora", [

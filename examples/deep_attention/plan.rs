@@ -221,7 +221,7 @@ impl Choice {
         }
     }
 
-    /// Table 2 without ogbn-arxiv, whose 169 343 nodes and 1.2 million edges are too many here.
+    /// Table 2 without ogbn-arxiv, which this program does not read.
     fn table_2(&self) -> Plan {
         let mut entries = Vec::new();
         for (variant, numbers) in numbers::TABLE_2 {

@@ -8,8 +8,8 @@ use crate::symmetry::{self, Discovery, Function, Layout, Search};
 /// bound on their number, and compares them with the laws that its [`Trace`] declares.
 ///
 /// `forward` is the forward function on random data that are drawn from a seed. The parameters are drawn
-/// anew, so only the shapes of the parameters of `model` matter. The passes are evaluations: dropout does
-/// nothing.
+/// anew, so only the shapes of the parameters of `model` matter. The passes are training passes, as those of the
+/// trace are: norms over a batch use the statistics of the batch, and dropout follows from the seed.
 ///
 /// # Panics
 /// If derivatives of the outputs are not finite at random points.
@@ -34,7 +34,7 @@ pub fn discover<M: Module<f64> + Sync + ?Sized>(
     let named = |(name, tensor): (String, &crate::Tensor<f64>)| (name, tensor.shape().to_vec());
     let layout = Layout::new(model.parameters().into_iter().map(named));
     let function = Function::new(layout, |tape, vars, seed| {
-        forward(&Pass::bound(tape, model, vars), seed)
+        forward(&Pass::bound_as(tape, model, vars, Some(seed)), seed)
     });
     symmetry::discover(&function, &declared, search)
 }

@@ -102,6 +102,17 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         model: &'m (impl Module<F> + ?Sized),
         vars: &[Var<'t, F>],
     ) -> Self {
+        Self::bound_as(tape, model, vars, None)
+    }
+
+    /// The same as a training pass with this seed, if there is one.
+    #[track_caller]
+    pub(in crate::nn) fn bound_as(
+        tape: &'t Tape<F>,
+        model: &'m (impl Module<F> + ?Sized),
+        vars: &[Var<'t, F>],
+        seed: Option<u64>,
+    ) -> Self {
         let expected: Vec<_> = model.tensors().iter().map(|p| p.shape().to_vec()).collect();
         let found: Vec<_> = vars.iter().map(|v| v.shape()).collect();
         assert!(
@@ -109,7 +120,7 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
             "bound: variables of shapes {found:?} for parameters of shapes {expected:?}"
         );
         let mut vars = vars.iter().copied();
-        Self::new(tape, model, None, |_| vars.next().expect("as many"))
+        Self::new(tape, model, seed, |_| vars.next().expect("as many"))
     }
 
     fn new(

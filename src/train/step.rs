@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::nn::{Module, Pass};
 use crate::optim::Optimizer;
 use crate::real::Real;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, memory};
 
 /// One step: a training pass over `model` with this seed, the gradient of the loss, an update with learning
 /// rate η = `lr`, and new values for the model's state if its layers found any. Returns the loss before the
@@ -58,6 +58,7 @@ pub fn step<F: Real, M: Module<F>>(
     // The tape shares the parameters; without it they are updated in place.
     drop(tape);
     optimizer.step(model.tensors_mut(), &gradients, lr);
+    gradients.into_iter().for_each(memory::recycle);
     updates.apply(model);
     Ok(value)
 }

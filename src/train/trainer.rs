@@ -11,7 +11,7 @@ use crate::nn::{Module, Pass, Updates, mix};
 use crate::optim::{Optimizer, Plateau};
 use crate::real::Real;
 use crate::store::{self, Place};
-use crate::tensor::{Tensor, contiguous};
+use crate::tensor::{Tensor, contiguous, memory};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -308,6 +308,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         }
         self.optimizer
             .step(self.model.tensors_mut(), &gradients, lr);
+        gradients.into_iter().for_each(memory::recycle);
         found.updates.apply(&mut self.model);
         Ok(())
     }

@@ -29,7 +29,8 @@ use serde::{Deserialize, Serialize};
 ///
 /// # Conservation laws
 /// The layer is transparent. It adds β W h to a multiple of its own input, so its neurons are those of its
-/// input: they cannot be scaled between two layers, and the law C1 of a graph convolution does not hold. If
+/// input: they cannot be scaled between two layers, and the law of a graph convolution,
+/// ⟨W\[j,:\], G⟩ − ⟨W⁺\[:,j\], G⟩ = 0, does not hold. If
 /// activations are homogeneous of degree 1, the law of the whole stream holds: the map that writes x₀ and the
 /// rows of every W and V are balanced against the columns of every W and V and the map that reads the stream
 /// at the end.

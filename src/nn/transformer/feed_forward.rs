@@ -19,8 +19,9 @@ use serde::{Deserialize, Serialize};
 /// | W_up, W_gate | `[hidden, width]` |
 /// | W_down | `[width, hidden]` |
 ///
-/// The layer is transparent to a trace: its maps are examined one by one. Neurons between W_up and W_down
-/// obey C1 without a gate if σ is homogeneous, and C15 with a gate for every σ.
+/// The layer is transparent to a trace: its maps are examined one by one. Without a gate, the rows of W_up are
+/// balanced against the columns of W_down if σ is homogeneous: ⟨W_up\[j,:\], G⟩ − k ⟨W_down\[:,j\], G⟩ = 0 for a σ of
+/// degree k. With a gate they are balanced for every σ, with k = 1, and the gate takes no part.
 #[derive(Debug, Clone)]
 pub struct FeedForward<F: Real> {
     /// W_gate.

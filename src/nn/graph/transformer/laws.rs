@@ -90,7 +90,7 @@ impl<F: Real> TransformerConv<F> {
         Some([0, 1, 2].map(|k| all.narrow(k * out..(k + 1) * out)))
     }
 
-    /// The laws inside the layer: C8, C10, and the law of the gate.
+    /// The laws inside the layer: those of queries and keys, of the bias of the keys, and of the gate.
     fn inside(&self, params: &Params<'_, F>) -> Vec<Law> {
         let mut laws = Vec::new();
         let (heads, all) = (self.options.heads, self.query.weight.shape()[0]);

@@ -44,9 +44,9 @@ use std::sync::Arc;
 /// are the targets i. The layer adds no self-loops; a node without neighbours has a_i = 0.
 ///
 /// # Conservation laws
-/// Without edge features, queries and keys of each head are balanced against each other (C8), biases included
-/// (C10), whatever follows the layer; the bias of the keys never moves. The rows of W_v, b_v, W_r and b_r
-/// write the neurons of a head, and the next layer reads them (C9). The gate reads the neurons linearly and
+/// Without edge features, queries and keys of each head are balanced against each other, biases included,
+/// whatever follows the layer; the bias of the keys never moves. The rows of W_v, b_v, W_r and b_r
+/// write the neurons of a head, and the next layer reads them. The gate reads the neurons linearly and
 /// takes part in the law as attention vectors do. Edge features are added to keys and to values with the same
 /// weight W_e. So a neuron's rows of W_k, b_k and W_e count with those of W_v, and its rows of W_q and b_q
 /// balance those of W_k: one law in place of two. The gate reads a, r and a − r, and the third follows from
