@@ -4,7 +4,9 @@ use crate::models::{MODELS, Options};
 use crate::nets::Net;
 use crate::training::{How, Rule, train};
 use emmy::init;
-use emmy::nn::{Activation, BatchNorm, Linear, Mlp, Module, Trace, discover};
+use emmy::nn::{
+    Activation, BatchNorm, FeedForward, FeedForwardConfig, Linear, Mlp, Module, Trace, discover,
+};
 use emmy::symmetry::{
     self, Ansatz, Discovery, Function, Generator, Law, Layout, Search, Slice, Symmetry, Term,
 };
@@ -98,6 +100,39 @@ fn every_list_is_whole() {
 
 fn formulas(found: &Discovery) -> Vec<&str> {
     found.discovered().map(|law| &*law.formula).collect()
+}
+
+/// A gated layer whose activation is homogeneous has two laws per neuron: up against down, and gate against k · down.
+/// Both are read off the pass, and there is no other.
+#[test]
+fn a_homogeneous_gate_has_a_law_of_its_own() {
+    for (activation, laws) in [
+        (Activation::Relu, 8),
+        (Activation::LeakyRelu { slope: 0.2 }, 8),
+        (Activation::Identity, 8),
+        (Activation::ReluSquared, 8),
+        (Activation::Silu, 4),
+        (Activation::Gelu, 4),
+    ] {
+        let config = FeedForwardConfig::gated(3, 4, activation);
+        let unit = FeedForward::<f64>::new(config, &mut init::rng(0)).unwrap();
+        let found = discover(&unit, &Search::default(), |pass, seed| {
+            let x = init::normal(&[6, 3], 1.0, &mut init::rng(seed));
+            unit.forward(pass, pass.tape().constant(x))
+        });
+        assert!(found.broken.is_empty(), "{activation:?}: {found:?}");
+        assert!(
+            found.max_delta <= 1e-10,
+            "{activation:?}: {:e}",
+            found.max_delta
+        );
+        assert_eq!(
+            (found.declared, found.found),
+            (laws, laws),
+            "{activation:?}: {found:?}"
+        );
+        assert_eq!(found.upper, Some(laws), "{activation:?}");
+    }
 }
 
 /// A batch norm with running statistics: the list and the search are of training passes, where the norm uses the

@@ -20,6 +20,8 @@ impl Trace {
     /// | a number per neuron | the gradient of each bias is zero | bias |
     /// | a factor for the mean | the means of all writers against those of all readers, where norms that remove the mean leave no larger law | mean |
     ///
+    /// Where two streams are multiplied, as in a gated layer, the neurons of each are followed on their own.
+    ///
     /// A weight that reads only numbers with the mean zero, such as the output of a LayerNorm without gain,
     /// has a law of its own, "rows": the gradient of each of its rows sums to zero.
     ///
@@ -89,6 +91,13 @@ impl Trace {
         for (number, stream) in streams.all() {
             let laws = of_stream(self, &streams, number, stream, sight);
             found.extend(laws.into_iter().map(|law| (stream.writers[0], law)));
+        }
+        // Where two streams are multiplied, each has its own law. Balanced initialisation leaves these out.
+        for &call in streams.multiplied.iter().filter(|_| !lenient) {
+            let alone = Streams::alone(self, sight, call, Change::Each);
+            let own = alone.written_by(call);
+            let own = own.map(|(number, stream)| of_stream(self, &alone, number, stream, sight));
+            found.extend(own.into_iter().flatten().map(|law| (call, law)));
         }
         // The mean is followed separately. If the mean is the only change that arrives, the mean alone makes
         // two streams one, and this must not remove other laws of either stream.

@@ -4,6 +4,7 @@ use super::centred::centred;
 use super::glue::{Relation, relate};
 use super::{Call, Node, Trace};
 use crate::symmetry::{Change, Passage, Ports, Reader, Way};
+use std::collections::BTreeSet;
 
 /// The neurons that some calls write and others read. Addition of two streams makes them one.
 #[derive(Debug, Clone, Default)]
@@ -47,6 +48,8 @@ pub(super) struct Streams<'a> {
     pub(super) written: Vec<Option<usize>>,
     /// For each call, whether the laws inside it hold.
     pub sound: Vec<bool>,
+    /// The calls whose streams are multiplied by another stream, as in a gated layer.
+    pub multiplied: BTreeSet<usize>,
 }
 
 impl<'a> Streams<'a> {
@@ -67,6 +70,7 @@ impl<'a> Streams<'a> {
             part_of: Vec::new(),
             written: vec![None; trace.calls.len()],
             sound: vec![true; trace.calls.len()],
+            multiplied: BTreeSet::new(),
         };
         streams.walk();
         streams.leaks(&trace.outputs, &trace.declared());
@@ -88,6 +92,14 @@ impl<'a> Streams<'a> {
         streams.ends_at(sight);
         let stream = streams.written_by(call).map(|(number, _)| number);
         streams.sound[call] && stream.is_some_and(|s| streams.allows(s, change))
+    }
+
+    /// The streams of a pass in which the neurons of one call alone are followed, with a loss of its outputs.
+    pub fn alone(trace: &'a Trace, sight: Passage, call: usize, change: Change) -> Self {
+        let mut streams = Self::following(trace, Some(call), &[change], false);
+        streams.ends_at(sight);
+        streams.shared();
+        streams
     }
 
     /// Marks the changes on which the loss of the outputs depends; `sight` is the passage through the loss.
@@ -177,7 +189,10 @@ impl<'a> Streams<'a> {
                 let (into, stream) = (self.root(into), self.root(stream));
                 if into != stream && !alike(self.trace.nodes[id].op) {
                     // A product of two streams: each may change on its own. The table does not
-                    // cover this case.
+                    // cover this case; `alone` follows one of them while the other stays.
+                    let writers = |s: usize| self.streams[s].writers.clone();
+                    let both = [writers(stream), writers(into)].concat();
+                    self.multiplied.extend(both);
                     self.breaks_all(stream);
                     self.breaks_all(into);
                 }

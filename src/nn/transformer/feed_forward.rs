@@ -21,7 +21,8 @@ use serde::{Deserialize, Serialize};
 ///
 /// The layer is transparent to a trace: its maps are examined one by one. Without a gate, the rows of W_up are
 /// balanced against the columns of W_down if σ is homogeneous: ⟨W_up\[j,:\], G⟩ − k ⟨W_down\[:,j\], G⟩ = 0 for a σ of
-/// degree k. With a gate they are balanced for every σ, with k = 1, and the gate takes no part.
+/// degree k. With a gate they are balanced for every σ, with k = 1, and the gate takes no part; if σ is homogeneous of
+/// degree k, the rows of W_gate have such a law of their own.
 #[derive(Debug, Clone)]
 pub struct FeedForward<F: Real> {
     /// W_gate.
