@@ -167,20 +167,6 @@ impl Lower {
         Self(value)
     }
 
-    /// A lower bound that comes from a computation with a relative error of at most `error`; 0 if that is 1 or more,
-    /// or the value is infinite, which a finite quantity never is.
-    ///
-    /// # Panics
-    /// If the value is negative or not a number.
-    #[track_caller]
-    pub fn rounded(value: f64, error: f64) -> Self {
-        let Self(value) = Self::new(value);
-        match value.is_finite() && error < 1.0 {
-            true => Self((value * (1.0 - error).next_down()).next_down().max(0.0)),
-            false => Self::ZERO,
-        }
-    }
-
     /// The bound.
     pub fn get(self) -> f64 {
         self.0
@@ -292,14 +278,6 @@ mod tests {
             upper: Upper::INFINITE,
         };
         assert_eq!(format!("{interval:.3}"), "[0.999, ∞]");
-    }
-
-    #[test]
-    fn lower_bounds_are_rounded_down() {
-        assert!(Lower::rounded(0.3, 0.0).get() < 0.3);
-        assert!(Lower::rounded(1.0, 1e-3).get() < 0.999);
-        assert_eq!(Lower::rounded(0.3, 1.0), Lower::ZERO);
-        assert_eq!(Lower::rounded(f64::INFINITY, 0.0), Lower::ZERO);
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl Lp {
         let x = x.into_iter();
         match self {
             Self::One => x.map(f64::abs).sum(),
-            Self::Two => two_norm(x),
+            Self::Two => x.map(|x| x * x).sum::<f64>().sqrt(),
             Self::Inf => x.fold(0.0, |m, x| {
                 if x.abs() > m || x.is_nan() {
                     x.abs()
@@ -73,32 +73,6 @@ impl std::fmt::Display for Lp {
             Self::Two => "2",
             Self::Inf => "∞",
         })
-    }
-}
-
-/// √Σ x², whose squares neither overflow nor underflow: those of large and of small numbers are summed on their own,
-/// scaled (Blue, "A Portable Fortran Program to Find the Euclidean Norm of a Vector", 1978).
-fn two_norm(x: impl Iterator<Item = f64>) -> f64 {
-    const FAR: f64 = 2.0 * (1_u64 << 63) as f64 * (1_u64 << 63) as f64; // 2¹²⁷
-    let scale = FAR.powi(4);
-    let (mut large, mut usual, mut small) = (0.0, 0.0, 0.0);
-    for x in x {
-        let size = x.abs();
-        if size > scale {
-            large += (x / scale / FAR) * (x / scale / FAR);
-        } else if size < 1.0 / scale {
-            small += (x * scale * FAR) * (x * scale * FAR);
-        } else {
-            usual += x * x;
-        }
-    }
-    if large > 0.0 {
-        let rest = usual / scale / scale / FAR / FAR;
-        return f64::sqrt(large + rest) * scale * FAR;
-    }
-    match usual > 0.0 || f64::is_nan(usual) || f64::is_nan(small) {
-        true => f64::sqrt(usual + small / scale / scale / FAR / FAR),
-        false => f64::sqrt(small) / scale / FAR,
     }
 }
 
@@ -288,7 +262,7 @@ pub fn power_iteration(a: ArrayView2<'_, f64>, start: ArrayView1<'_, f64>, steps
         v = next;
     }
     let found = Lp::Two.of(a.dot(&v).iter().copied()) / Lp::Two.of(v.iter().copied());
-    Lower::rounded(found, 2.0 * gamma(a.len()))
+    Lower::new(found * (1.0 - 2.0 * gamma(a.len())).max(0.0))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::autodiff::{Tape, Var, jacobian, jvp, vjp};
 use crate::init;
-use crate::linalg::{Interval, Lower, Lp, Upper};
+use crate::linalg::{Interval, Lower, Lp};
 use crate::real::Real;
 use crate::tensor::Tensor;
 use ndarray::Array2;
@@ -43,16 +43,7 @@ pub(super) fn singular<F: Real>(
         }
         v = unit(vjp(y, &[x], &u).swap_remove(0)).0;
     }
-    // The norms of v, which should be 1, and of J v are sums of squares in `f64`; J v has the rounding error of the
-    // model's type.
-    let sums = (x.len() + y.len()) as f64 * f64::EPSILON;
-    (Lower::rounded(best, sums + of_type::<F>()), u, v)
-}
-
-/// The relative error of a product with a Jacobian in the model's type, where its terms do not cancel: near the
-/// largest singular value they do not.
-fn of_type<F: Real>() -> f64 {
-    16.0 * F::epsilon().as_f64()
+    (Lower::new(best), u, v)
 }
 
 /// x / ‖x‖₂ and ‖x‖₂; zeros stay.
@@ -70,22 +61,16 @@ pub type Jacobian = Array2<f64>;
 /// An interval of ‖J‖_p for J = ∂y/∂x at the recorded x, computed from the whole matrix: for small maps.
 /// Returns the matrix too.
 ///
-/// The bounds are those of the computed matrix, whose entries have the rounding error of the model's type. They state
-/// nothing if an entry is not finite.
+/// The bounds are those of the computed matrix, whose entries have the rounding error of the model's type.
 ///
 /// # Panics
-/// If the variables are on different tapes.
+/// If the variables are on different tapes, or an entry of J is not finite.
 #[track_caller]
 pub fn jacobian_norm<F: Real>(y: Var<'_, F>, x: Var<'_, F>, p: Lp) -> (Interval, Jacobian) {
     let (m, n) = (y.len(), x.len());
     let j = jacobian(y, x).mapv(Real::as_f64);
     let j = j.as_standard_layout().into_owned();
     let j = j.into_shape_with_order((m, n)).expect("as many entries");
-    if !j.iter().all(|x| x.is_finite()) {
-        // It overflows in the model's type, and nothing is known.
-        let (lower, upper) = (Lower::ZERO, Upper::INFINITE);
-        return (Interval { lower, upper }, j);
-    }
     let upper = p.matrix(j.view());
     // The upper bound is tight to 1e-9; for the largest singular value, one product gives a lower bound of
     // the same accuracy.
@@ -97,7 +82,7 @@ pub fn jacobian_norm<F: Real>(y: Var<'_, F>, x: Var<'_, F>, p: Lp) -> (Interval,
                 _ => crate::linalg::power_iteration(j.view(), v.row(0), 2),
             }
         }
-        _ => Lower::rounded(upper.get(), 1e-12 + of_type::<F>()),
+        _ => Lower::new(upper.get() * (1.0 - 1e-12)),
     };
     (Interval { lower, upper }, j)
 }
@@ -131,10 +116,7 @@ pub fn quotient<F: Real>(
     };
     let apart = distance(x, other);
     match apart > 0.0 {
-        true => {
-            let sums = (x.len() + 8) as f64 * f64::EPSILON;
-            Lower::rounded(distance(&value(x), &value(other)) / apart, sums)
-        }
+        true => Lower::new(distance(&value(x), &value(other)) / apart),
         false => Lower::ZERO,
     }
 }

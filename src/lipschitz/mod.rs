@@ -17,7 +17,6 @@ mod attention;
 mod bound;
 mod differentiate;
 mod estimate;
-mod here;
 mod invert;
 mod pieces;
 mod products;

@@ -44,10 +44,9 @@ pub(crate) struct Pair {
 /// Steps of the search for D.
 const STEPS: usize = 240;
 
-/// Weights between these sizes have products of four that are normal numbers. Others are divided by a power of two;
-/// where that does not help, since they differ too much in size, they are left to the plain bound.
-const LEAST: f64 = 1e-70;
-const LARGEST: f64 = 1e70;
+/// Weights between these sizes have products that are normal numbers. Others are left to the plain bound.
+const LEAST: f64 = 1e-100;
+const LARGEST: f64 = 1e100;
 
 /// The search minimises Schatten norms with exponents 2 (2^k + 1) in place of the largest singular values,
 /// with k from `FIRST` to `LAST`.
@@ -63,30 +62,12 @@ impl Pair {
     }
 
     pub fn upper<F: Real>(&self, tape: &Tape<F>) -> Upper {
-        let (mut first, mut second) = (self.first.values(tape), self.second.values(tape));
-        let (w1, w2) = (&mut first[0], &mut second[0]);
-        let within = |sizes: std::ops::Range<f64>| {
-            let usual = move |x: &f64| *x == 0.0 || sizes.contains(&x.abs());
-            move |w: &Array2<f64>| w.iter().all(&usual)
-        };
-        if [&*w1, &*w2].into_iter().all(within(LEAST..LARGEST)) {
-            return self.of_usual(w1, w2);
-        }
-        // The bound is homogeneous in each of the two; dividing by powers of two is exact.
-        let sizes = [power_of_two(w1), power_of_two(w2)];
-        for (w, size) in [&mut *w1, &mut *w2].into_iter().zip(sizes) {
-            w.mapv_inplace(|x| x / size);
-        }
-        if ![&*w1, &*w2].into_iter().all(within(LEAST..LARGEST)) {
+        let (first, second) = (self.first.values(tape), self.second.values(tape));
+        let (w1, w2) = (&first[0], &second[0]);
+        let usual = |x: &f64| *x == 0.0 || (LEAST..LARGEST).contains(&x.abs());
+        if !w1.iter().chain(w2).all(usual) {
             return Upper::INFINITE;
         }
-        // The larger factor last: no product before it overflows unless the whole does.
-        let [least, largest] = [sizes[0].min(sizes[1]), sizes[0].max(sizes[1])];
-        self.of_usual(w1, w2) * Upper::new(least) * Upper::new(largest)
-    }
-
-    /// The bound for weights whose products neither overflow nor underflow.
-    fn of_usual(&self, w1: &Array2<f64>, w2: &Array2<f64>) -> Upper {
         let [c, r] = self.parts();
         let (product, error) = multiply(&[w2, w1]);
         let error = Upper::new(c.abs()) * error;
@@ -126,21 +107,6 @@ impl Pair {
         let b = Var::concat(&[one.scale(c), w2.scale(r)], 1).index_select(1, &live[..]);
         differentiate::norm(Lp::Two, b / d(&[1, live.len()]))
             * differentiate::norm(Lp::Two, a * d(&[live.len(), 1]))
-    }
-}
-
-/// A power of two that no entry exceeds in size, within a factor of 4; 1 if all entries are 0 or one is not finite.
-fn power_of_two(w: &Array2<f64>) -> f64 {
-    let largest = w.fold(0.0_f64, |m, x| {
-        if x.is_nan() {
-            f64::INFINITY
-        } else {
-            m.max(x.abs())
-        }
-    });
-    match largest > 0.0 && largest.is_finite() {
-        true => 2f64.powi((largest.log2().floor() as i32 + 1).clamp(-1021, 1023)),
-        false => 1.0,
     }
 }
 

@@ -22,16 +22,14 @@ fn distribution<F: Real>(x: F) -> F {
     x.normal_cdf_v()
 }
 
-/// The slope as a function of the argument; at a kink the larger of the two in size.
+/// The slope as a function of the argument.
 pub(super) fn slope_at(op: &str, c: f64) -> Option<Box<dyn Fn(f64) -> f64>> {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let density = |x: f64| (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
     Some(match op {
-        "relu" => Box::new(|x| f64::from(x >= 0.0)),
+        "relu" => Box::new(|x| f64::from(x > 0.0)),
         "clamp" => Box::new(|_| 1.0),
-        "leaky_relu" if c.abs() <= 1.0 => Box::new(move |x| if x >= 0.0 { 1.0 } else { c }),
         "leaky_relu" => Box::new(move |x| if x > 0.0 { 1.0 } else { c }),
-        "elu" if c <= 1.0 => Box::new(move |x| if x >= 0.0 { 1.0 } else { c * x.exp() }),
         "elu" => Box::new(move |x| if x > 0.0 { 1.0 } else { c * x.exp() }),
         "tanh" => Box::new(|x| 1.0 / x.cosh().powi(2)),
         "softplus" => Box::new(sigmoid),

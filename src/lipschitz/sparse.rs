@@ -114,9 +114,7 @@ fn matrix_product<F: Real>(
                 (reach.row, reach.entry)
             }
         };
-        let missing = "a sparse product with rows that depend on the input and have no limits \
-                       (graph attention has a bound if its scores are divided, `score_norm`; without that at the \
-                       recorded input, `Domain::Here`, or of one layer whose input has a limit, `Domain::Rows`)";
+        let missing = "a sparse product with rows that depend on the input and have no limits";
         let d = rule.shape(x).last().copied().unwrap_or(1);
         parts.push(match p {
             Lp::Inf => product(vec![

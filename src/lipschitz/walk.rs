@@ -2,7 +2,6 @@
 //! the bounds of its operands.
 
 use super::bound::{Bound, Tree};
-use super::here::Chain;
 use super::reach::Reach;
 use super::rules;
 use crate::autodiff::{Composition, Tape, Var};
@@ -19,9 +18,7 @@ pub enum Domain {
     Everywhere,
     /// The inputs whose rows (along the last axis) have 2-norms of at most this radius.
     Rows(f64),
-    /// The recorded input alone: a bound of the Jacobian there. Functions of one number have their slope at the
-    /// recorded values (at a kink the larger of the two slopes), and chains of linear maps and such functions are
-    /// multiplied out for each row, so a network of these alone has the norm of its Jacobian.
+    /// The recorded input alone: a bound of the Jacobian there.
     ///
     /// It uses the values of the forward pass, and has their rounding error: record in `f64` if that matters.
     Here,
@@ -116,7 +113,6 @@ pub(crate) struct Walk<'t, F: Real> {
     /// What is known of the nodes that were examined; those that are not here are fixed.
     slots: HashMap<usize, Slot>,
     reaches: HashMap<usize, Reach>,
-    chains: HashMap<usize, Chain>,
 }
 
 impl<'t, F: Real> Walk<'t, F> {
@@ -128,7 +124,6 @@ impl<'t, F: Real> Walk<'t, F> {
             next: x.id + 1,
             slots: [(x.id, Slot::Moves(Rc::new(Tree::Number(Upper::ONE))))].into(),
             reaches: [(x.id, Reach::of_input(domain, x.id))].into(),
-            chains: HashMap::new(),
         }
     }
 
@@ -151,11 +146,6 @@ impl<'t, F: Real> Walk<'t, F> {
 
     pub(super) fn slot(&self, id: usize) -> Slot {
         self.slots.get(&id).cloned().unwrap_or(Slot::Fixed)
-    }
-
-    /// The chain of linear maps and functions of one number that ends at a node.
-    pub(super) fn chain(&self, id: usize) -> Option<Chain> {
-        self.chains.get(&id).cloned()
     }
 
     /// Whether the node depends on the input.
@@ -209,15 +199,6 @@ impl<'t, F: Real> Walk<'t, F> {
             (None, derived) => derived,
         };
         let reach = reach.unwrap_or_else(|| Reach::of(self, id));
-        let slot = match (slot, Chain::at(self, id)) {
-            (Slot::Moves(tree), Some(chain)) => {
-                let whole = chain.tree(self);
-                self.chains.insert(id, chain);
-                let all = [Some(tree), whole].into_iter().flatten().collect();
-                Slot::Moves(Rc::new(Tree::Min(all)))
-            }
-            (slot, _) => slot,
-        };
         self.slots.insert(id, slot);
         self.reaches.insert(id, reach);
     }

@@ -3,8 +3,6 @@
 #[path = "../cases/mod.rs"]
 mod cases;
 mod certified;
-mod extremes;
-mod here;
 mod layers;
 mod normalization;
 mod pieces;
