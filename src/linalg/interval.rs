@@ -146,7 +146,7 @@ impl fmt::Display for Upper {
 }
 
 /// A number that a quantity does not fall below: of a Lipschitz constant, a difference quotient or the norm
-/// of a Jacobian at some point. Every operation rounds down.
+/// of a Jacobian at some point. What computes one rounds it down ([`Lower::rounded`]).
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Lower(f64);
 
@@ -165,6 +165,21 @@ impl Lower {
             "Lower: {value} says nothing of a quantity that is at least 0"
         );
         Self(value)
+    }
+
+    /// A lower bound that comes from a computation with a relative error of at most `error`, rounded down; 0
+    /// if the error is 1 or more.
+    ///
+    /// # Panics
+    /// If the value is negative or not a number, or the error is not at least 0.
+    #[track_caller]
+    pub fn rounded(value: f64, error: f64) -> Self {
+        assert!(
+            error >= 0.0,
+            "Lower: the relative error {error} is not at least 0"
+        );
+        let share = (1.0 - error).next_down().max(0.0);
+        Self::new((Self::new(value).0 * share).next_down().max(0.0))
     }
 
     /// The bound.

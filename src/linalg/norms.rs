@@ -31,7 +31,23 @@ impl Lp {
         let x = x.into_iter();
         match self {
             Self::One => x.map(f64::abs).sum(),
-            Self::Two => x.map(|x| x * x).sum::<f64>().sqrt(),
+            Self::Two => {
+                let x: Vec<f64> = x.collect();
+                let squares: f64 = x.iter().map(|x| x * x).sum();
+                if (SMALL_SQUARES..LARGE_SQUARES).contains(&squares) {
+                    return squares.sqrt();
+                }
+                // Squares that overflow or vanish: scaled by a power of two, which is exact.
+                let size = x.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+                match size > 0.0 && size.is_finite() {
+                    true => {
+                        let size = power_of_two(size);
+                        let squares = x.iter().map(|x| (x / size).powi(2));
+                        squares.sum::<f64>().sqrt() * size
+                    }
+                    false => squares.sqrt(),
+                }
+            }
             Self::Inf => x.fold(0.0, |m, x| {
                 if x.abs() > m || x.is_nan() {
                     x.abs()
@@ -65,6 +81,10 @@ impl Lp {
         }
     }
 }
+
+/// Sums of squares between these have lost nothing to numbers that are too small or too large.
+const SMALL_SQUARES: f64 = 1e-250;
+const LARGE_SQUARES: f64 = 1e300;
 
 impl std::fmt::Display for Lp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -218,17 +238,20 @@ fn symmetrize(g: &mut Array2<f64>) {
 }
 
 /// The smallest power of two that no entry exceeds in size; 0 if all entries are 0.
-fn scale(a: ArrayView2<'_, f64>) -> f64 {
-    let largest = a.fold(0.0_f64, |m, x| m.max(x.abs()));
-    match largest {
+pub(crate) fn scale(a: ArrayView2<'_, f64>) -> f64 {
+    match a.fold(0.0_f64, |m, x| m.max(x.abs())) {
         0.0 => 0.0,
-        // Powers of two up to 2^1023 are finite; subnormal numbers are scaled by the least normal one.
-        x => 2f64.powi((x.log2().ceil() as i32).clamp(-1021, 1023)),
+        x => power_of_two(x),
     }
 }
 
+/// Powers of two up to 2^1023 are finite; subnormal numbers are scaled by the least normal one.
+fn power_of_two(x: f64) -> f64 {
+    2f64.powi((x.log2().ceil() as i32).clamp(-1021, 1023))
+}
+
 /// γ_n, rounded up: the relative error of a sum of n products in any order.
-fn gamma(n: usize) -> f64 {
+pub(crate) fn gamma(n: usize) -> f64 {
     let nu = (n + 2) as f64 * (f64::EPSILON / 2.0);
     (nu / (1.0 - nu)).next_up()
 }
@@ -262,7 +285,10 @@ pub fn power_iteration(a: ArrayView2<'_, f64>, start: ArrayView1<'_, f64>, steps
         v = next;
     }
     let found = Lp::Two.of(a.dot(&v).iter().copied()) / Lp::Two.of(v.iter().copied());
-    Lower::new(found * (1.0 - 2.0 * gamma(a.len())).max(0.0))
+    match found.is_finite() {
+        true => Lower::rounded(found, 2.0 * gamma(a.len())),
+        false => Lower::ZERO,
+    }
 }
 
 #[cfg(test)]

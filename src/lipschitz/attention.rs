@@ -219,7 +219,7 @@ impl Point {
     /// √c.
     fn spread(&self) -> f64 {
         let columns = self.p.sum_axis(Axis(0));
-        columns.fold(0.0f64, |m, &x| m.max(x)).sqrt()
+        columns.fold(0.0f64, |m, &x| larger(m, x)).sqrt()
     }
 }
 
@@ -278,7 +278,15 @@ fn points<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Result<Vec<Point>, 
 }
 
 fn norm(a: &Array2<f64>) -> f64 {
-    Lp::Two.matrix(a.view()).get()
+    match a.iter().all(|x| x.is_finite()) {
+        true => Lp::Two.matrix(a.view()).get(),
+        false => f64::INFINITY,
+    }
+}
+
+/// The larger of two sizes; no limit if one overflowed.
+fn larger(a: f64, b: f64) -> f64 {
+    if b.is_nan() { f64::INFINITY } else { a.max(b) }
 }
 
 /// A bound that also covers the rounding of the forward pass and of the computation after it.
@@ -292,13 +300,13 @@ fn at_point<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Result<[Upper; 3]
     let mut worst = [0.0f64; 3];
     for point in points(rule, note)? {
         let c = point.spread();
-        worst[2] = worst[2].max(c);
+        worst[2] = larger(worst[2], c);
         for (i, p) in point.p.outer_iter().enumerate() {
             let between = norm(&covariance(p, point.v.view(), point.k.view()));
             let within = norm(&covariance(p, point.v.view(), point.v.view())).sqrt();
             let q = point.q.row(i);
-            worst[0] = worst[0].max(s * between);
-            worst[1] = worst[1].max(s * c * q.dot(&q).sqrt() * within);
+            worst[0] = larger(worst[0], s * between);
+            worst[1] = larger(worst[1], s * c * q.dot(&q).sqrt() * within);
         }
     }
     Ok(worst.map(rounded))
@@ -327,10 +335,10 @@ fn at_point_of_self<F: Real>(
             let between = covariance(p, point.v.view(), point.k.view()).dot(&w_q);
             let within = norm(&covariance(p, point.v.view(), point.v.view())).sqrt();
             let pulled = w_k.t().dot(&point.q.row(i));
-            asking = asking.max(norm(&between));
-            asked = asked.max(pulled.dot(&pulled).sqrt() * within);
+            asking = larger(asking, norm(&between));
+            asked = larger(asked, pulled.dot(&pulled).sqrt() * within);
         }
-        worst[h] = worst[h].max(c * norm(&w_v) + s * (asking + c * asked));
+        worst[h] = larger(worst[h], c * norm(&w_v) + s * (asking + c * asked));
     }
     Some(worst.into_iter().map(rounded).collect())
 }

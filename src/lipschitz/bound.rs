@@ -2,6 +2,7 @@
 //! maxima of them.
 
 use super::rescale::Pair;
+use super::rows::Rows;
 use crate::autodiff::{Tape, Var};
 use crate::linalg::{Interval, Lower, Lp, Upper, frobenius_norm};
 use crate::real::Real;
@@ -46,6 +47,8 @@ pub(crate) enum Tree {
     Recip(usize),
     /// A number that a computation at the recorded point gives; it has no formula on the tape.
     Here(Upper),
+    /// The norm of the Jacobian at the recorded point, row by row.
+    Rows(Rc<Rows>),
 }
 
 /// A matrix on the tape, or some of its rows; or a batch of matrices, of which the largest norm counts.
@@ -283,6 +286,7 @@ impl<'t, F: Real> Reader<'t, F> {
             }
             Tree::Sqrt(part) => self.upper(part).sqrt(),
             Tree::Pair(pair) => pair.upper(self.tape),
+            Tree::Rows(rows) => rows.norm(),
             Tree::Recip(node) => {
                 let least = entries(*node)
                     .iter()

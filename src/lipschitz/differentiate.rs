@@ -32,7 +32,7 @@ impl<'t, F: Real> Writer<'t, F> {
         }
         let value = match &**tree {
             Tree::Number(x) => self.tape.constant(crate::tensor::scalar(F::of(x.get()))),
-            Tree::Here(_) => {
+            Tree::Here(_) | Tree::Rows(_) => {
                 return Err(Error::invalid(
                     "the bound as a variable",
                     "a bound that holds on a set of inputs",

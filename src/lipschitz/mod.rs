@@ -22,6 +22,7 @@ mod pieces;
 mod products;
 mod reach;
 mod rescale;
+mod rows;
 mod rules;
 mod search;
 mod slopes;

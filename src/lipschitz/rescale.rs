@@ -27,7 +27,7 @@ use super::bound::{Matrix, multiply};
 use super::differentiate;
 use crate::autodiff::{Tape, Var};
 use crate::kernels::gemm::matmul;
-use crate::linalg::{Lp, Upper, frobenius_norm};
+use crate::linalg::{Lp, Upper, frobenius_norm, scale};
 use crate::real::Real;
 use ndarray::{Array1, Array2, Axis, concatenate};
 
@@ -44,9 +44,11 @@ pub(crate) struct Pair {
 /// Steps of the search for D.
 const STEPS: usize = 240;
 
-/// Weights between these sizes have products that are normal numbers. Others are left to the plain bound.
+/// Matrices whose largest entry is outside these limits are divided by a power of two first, which is exact.
+/// Then products of their entries neither overflow nor, above `LEAST`, vanish; matrices with smaller entries
+/// beside these are left to the plain bound.
+const USUAL: std::ops::Range<f64> = 1e-20..1e20;
 const LEAST: f64 = 1e-100;
-const LARGEST: f64 = 1e100;
 
 /// The search minimises Schatten norms with exponents 2 (2^k + 1) in place of the largest singular values,
 /// with k from `FIRST` to `LAST`.
@@ -63,11 +65,15 @@ impl Pair {
 
     pub fn upper<F: Real>(&self, tape: &Tape<F>) -> Upper {
         let (first, second) = (self.first.values(tape), self.second.values(tape));
-        let (w1, w2) = (&first[0], &second[0]);
-        let usual = |x: &f64| *x == 0.0 || (LEAST..LARGEST).contains(&x.abs());
-        if !w1.iter().chain(w2).all(usual) {
+        let [first, second] = [first, second].map(|mut w| sized(w.swap_remove(0)));
+        let (Some((w1, s1)), Some((w2, s2))) = (first, second) else {
             return Upper::INFINITE;
-        }
+        };
+        self.of(&w1, &w2) * s1 * s2
+    }
+
+    /// The bound for matrices whose entries are of usual size.
+    fn of(&self, w1: &Array2<f64>, w2: &Array2<f64>) -> Upper {
         let [c, r] = self.parts();
         let (product, error) = multiply(&[w2, w1]);
         let error = Upper::new(c.abs()) * error;
@@ -110,6 +116,20 @@ impl Pair {
     }
 }
 
+/// A matrix as one with entries of usual size and a power of two; `None` if there is none.
+fn sized(w: Array2<f64>) -> Option<(Array2<f64>, Upper)> {
+    if !w.iter().all(|x| x.is_finite()) {
+        return None;
+    }
+    let size = match scale(w.view()) {
+        0.0 => 1.0,
+        size if USUAL.contains(&size) => 1.0,
+        size => size,
+    };
+    let usual = w.iter().all(|x| *x == 0.0 || (x / size).abs() >= LEAST);
+    usual.then(|| (w.mapv_into(|x| x / size), Upper::new(size)))
+}
+
 /// A and B, and the search for D.
 struct Scaled {
     a: Array2<f64>,
@@ -139,6 +159,9 @@ impl Scaled {
             return Upper::ZERO;
         }
         let norm = |w: Array2<f64>| {
+            if !w.iter().all(|x| x.is_finite()) {
+                return Upper::INFINITE;
+            }
             // Each entry was rounded at most twice.
             let error = Upper::new(4.0 * f64::EPSILON) * frobenius_norm(w.view());
             Lp::Two.matrix(w.view()) + error

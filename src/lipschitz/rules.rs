@@ -4,12 +4,13 @@
 
 use super::attention;
 use super::bound::Tree;
-use super::slopes::{slope_at, slopes};
+use super::slopes::{slopes, slopes_at};
 use super::softmax::softmax_norm;
 use super::sparse;
 use super::walk::{Domain, Slot, Walk, product};
 use crate::linalg::{Lp, Upper};
 use crate::ops::activation::Slopes;
+use crate::ops::elementwise::Limits;
 use crate::ops::index::Indices;
 use crate::ops::layer_norm::GainAndBias;
 use crate::real::Real;
@@ -290,7 +291,8 @@ impl<F: Real> Rule<'_, '_, F> {
                         row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / d as f64
                     });
                 // Rounding: the computed variance is a sum of squares, up to the error of the mean.
-                moments.fold(f64::INFINITY, f64::min) * (1.0 - 1e-9)
+                let least = moments.fold(f64::MAX, |m, x| if x.is_nan() { 0.0 } else { m.min(x) });
+                least * (1.0 - 1e-9)
             }
             _ => 0.0,
         };
@@ -323,12 +325,17 @@ impl<F: Real> Rule<'_, '_, F> {
         let x = self.arg(0);
         if self.walk.domain == Domain::Here && self.constants.len() == 1 {
             let value = self.walk.tape.node(x).value.mapv(Real::as_f64);
-            if let Some(slope) = slope_at(op, c) {
-                let largest = value.iter().map(|&x| slope(x).abs());
+            let limits = self
+                .walk
+                .tape
+                .note::<Limits>(self.id)
+                .map(|limits| limits.0);
+            if let Some(slopes) = slopes_at(op, c, limits) {
+                let largest = value.iter().flat_map(|&x| slopes(x)).map(f64::abs);
                 let largest =
                     largest.fold(0.0, |m: f64, s| if s > m || s.is_nan() { s } else { m });
                 if !largest.is_nan() {
-                    return self.times(Rc::new(Tree::Here(Upper::rounded(largest, 1e-12))));
+                    return self.times(Rc::new(Tree::Here(Upper::new(largest))));
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! A lower bound of a constant on all inputs: gradient ascent searches for the input at which the Jacobian is
 //! largest.
 
-use super::estimate::singular;
+use super::estimate::{rounding, singular};
 use crate::autodiff::{Tape, Var, grad, vjp_graph};
 use crate::init;
 use crate::linalg::{Lower, Lp};
@@ -148,7 +148,11 @@ impl Search {
                 }
                 _ => {
                     let row = *row.get_or_insert_with(|| largest_row(y, at));
-                    let norm = Lower::new(one_row(y, at, row).item().as_f64());
+                    let norm = one_row(y, at, row).item().as_f64();
+                    let norm = match norm.is_finite() {
+                        true => Lower::rounded(norm, rounding(y, at)),
+                        false => Lower::ZERO,
+                    };
                     (
                         norm,
                         grad(one_row(guide(at), at, row), &[at]).swap_remove(0),

@@ -3,10 +3,11 @@
 use super::bound::Tree;
 use super::rules::{Rule, number, root, sum};
 use super::walk::{Domain, product};
-use crate::linalg::{Lp, Upper};
+use crate::linalg::{Lp, Upper, scale};
 use crate::ops::sparse::Along;
 use crate::real::Real;
 use crate::sparse::Pattern;
+use ndarray::ArrayView2;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -114,7 +115,9 @@ fn matrix_product<F: Real>(
                 (reach.row, reach.entry)
             }
         };
-        let missing = "a sparse product with rows that depend on the input and have no limits";
+        let missing = "attention along edges, whose coefficients and values depend on the input and have no \
+                       limits (it has a bound with `score_norm`, at `Domain::Here`, and on `Domain::Rows` where \
+                       it reads the limited rows themselves)";
         let d = rule.shape(x).last().copied().unwrap_or(1);
         parts.push(match p {
             Lp::Inf => product(vec![
@@ -171,6 +174,12 @@ pub(super) fn matrix_norm(pattern: &Pattern, values: &[f64], transposed: bool, p
             Upper::rounded(worst, error(rows.max(columns)))
         }
         Lp::Two => {
+            // Scaled by a power of two, so that squares neither overflow nor vanish.
+            let size = scale(ArrayView2::from_shape((1, values.len()), values).expect("a row"));
+            if size == 0.0 {
+                return Upper::ZERO;
+            }
+            let entries = || entries().map(|(i, j, v)| (i, j, v / size));
             let mut u = vec![0.0f64; m];
             for (_, j, v) in entries() {
                 u[j] += f64::from(v > 0.0);
@@ -196,7 +205,7 @@ pub(super) fn matrix_norm(pattern: &Pattern, values: &[f64], transposed: bool, p
                 // Every entry must stay positive.
                 u = back.iter().map(|b| (b / largest).max(1e-9)).collect();
             }
-            Upper::rounded(best, 4.0 * error(rows + columns)).sqrt()
+            Upper::rounded(best, 4.0 * error(rows + columns)).sqrt() * Upper::new(size)
         }
     }
 }

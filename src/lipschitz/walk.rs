@@ -3,6 +3,7 @@
 
 use super::bound::{Bound, Tree};
 use super::reach::Reach;
+use super::rows::Rows;
 use super::rules;
 use crate::autodiff::{Composition, Tape, Var};
 use crate::error::{Error, Result};
@@ -20,7 +21,15 @@ pub enum Domain {
     Rows(f64),
     /// The recorded input alone: a bound of the Jacobian there.
     ///
-    /// It uses the values of the forward pass, and has their rounding error: record in `f64` if that matters.
+    /// An activation has the slope of each entry there (ReLU: 0 or 1; a smooth one: its derivative), at a kink
+    /// any slope between the two one-sided ones. Where maps act on each row on its own (linear maps,
+    /// activations, sums and products entry by entry), they are multiplied out with these slopes, row by row:
+    /// the bound of a network of such maps is the norm of its Jacobian. It is a product of norms, and larger,
+    /// where rows mix (attention, graphs), at norms such as LayerNorm, and where the blocks of all rows together
+    /// have more than 2²⁰ entries. It never exceeds the bound for [`Everywhere`](Self::Everywhere).
+    ///
+    /// It uses the values of the forward pass, and has their rounding error: an argument next to a kink may be
+    /// on its other side. Record in `f64` if that matters.
     Here,
 }
 
@@ -113,6 +122,8 @@ pub(crate) struct Walk<'t, F: Real> {
     /// What is known of the nodes that were examined; those that are not here are fixed.
     slots: HashMap<usize, Slot>,
     reaches: HashMap<usize, Reach>,
+    /// The Jacobian at the recorded input, row by row, where it is known.
+    rows: HashMap<usize, Rc<Rows>>,
 }
 
 impl<'t, F: Real> Walk<'t, F> {
@@ -124,6 +135,7 @@ impl<'t, F: Real> Walk<'t, F> {
             next: x.id + 1,
             slots: [(x.id, Slot::Moves(Rc::new(Tree::Number(Upper::ONE))))].into(),
             reaches: [(x.id, Reach::of_input(domain, x.id))].into(),
+            rows: HashMap::new(),
         }
     }
 
@@ -151,6 +163,28 @@ impl<'t, F: Real> Walk<'t, F> {
     /// Whether the node depends on the input.
     pub fn moves(&self, id: usize) -> bool {
         !matches!(self.slot(id), Slot::Fixed)
+    }
+
+    /// The Jacobian of a node row by row.
+    pub(super) fn rows(&self, id: usize) -> Option<&Rows> {
+        self.rows.get(&id).map(Rc::as_ref)
+    }
+
+    /// The bound at the recorded input by its Jacobian, row by row, if that is known.
+    fn by_rows(&mut self, id: usize, slot: Slot) -> Slot {
+        let here = self.domain == Domain::Here;
+        let Some(rows) = here.then(|| Rows::of(self, id)).flatten().map(Rc::new) else {
+            return slot;
+        };
+        self.rows.insert(id, Rc::clone(&rows));
+        let Slot::Moves(own) = self.slot(rows.from) else {
+            return slot;
+        };
+        let tree = product(vec![Rc::new(Tree::Rows(rows)), own]);
+        Slot::Moves(match slot {
+            Slot::Moves(other) => Rc::new(Tree::Min(vec![other, tree])),
+            _ => tree,
+        })
     }
 
     /// How far the entries of a node reach.
@@ -198,6 +232,7 @@ impl<'t, F: Real> Walk<'t, F> {
             }
             (None, derived) => derived,
         };
+        let slot = self.by_rows(id, slot);
         let reach = reach.unwrap_or_else(|| Reach::of(self, id));
         self.slots.insert(id, slot);
         self.reaches.insert(id, reach);

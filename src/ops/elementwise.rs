@@ -128,6 +128,7 @@ impl<F: Real> Var<'_, F> {
             let inside = move |x: F| F::of(f64::from(low < x && x < high));
             p.gy() * p.tape.constant(map::unary(&p.x().value(), inside))
         })
+        .with_note(Limits([low.as_f64(), high.as_f64()]))
     }
 
     /// y = self where `condition` holds, else `other`, with broadcasting;   ȳ goes to the operand from which
@@ -158,3 +159,6 @@ fn larger<F: Real>(a: Var<'_, F>, b: Var<'_, F>) -> Tensor<F> {
         F::of(0.5 * (f64::from(a > b) + f64::from(a >= b)))
     })
 }
+
+/// The note of a clamp: its limits.
+pub(crate) struct Limits(pub [f64; 2]);

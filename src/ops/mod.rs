@@ -33,7 +33,7 @@ mod arithmetic;
 pub mod attention;
 mod define;
 mod dropout;
-mod elementwise;
+pub(crate) mod elementwise;
 pub(crate) mod index;
 pub(crate) mod layer_norm;
 mod loss;

@@ -228,7 +228,7 @@ fn of_layers_and_models() {
         ALL,
     );
     check(
-        "LayerNorm, then attention",
+        "attention and a residual connection, then LayerNorm",
         3,
         &|x| {
             let pass = Pass::eval(x.tape(), &contractive);

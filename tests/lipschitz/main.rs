@@ -3,7 +3,9 @@
 #[path = "../cases/mod.rs"]
 mod cases;
 mod certified;
+mod here;
 mod layers;
+mod magnitudes;
 mod normalization;
 mod pieces;
 mod reading;
