@@ -71,7 +71,7 @@ steps there is an evaluation on 120 windows of the validation text. The test los
 a short training, over ten windows per step), spread evenly, with the model of the best evaluation. A cell
 runs once, unless --seeds says otherwise.
 
-The paper's models are wider, have 2 to 18 layers, and are trained to the end: it prints about 1.0 nats.
+The paper's models have 2 to 18 layers; it prints losses of about 1.0, without a unit.
 
 Exit code: 0, also if runs do not train; 1 if an error stops the program or a figure cannot be written; 2 for
 a wrong argument.";

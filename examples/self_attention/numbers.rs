@@ -1,4 +1,5 @@
-//! The paper's numbers: test loss in nats per character, learning rate fixed, by layers.
+//! The paper's numbers: test loss per character, learning rate fixed, by layers. The paper does not state the
+//! unit; nats are inferred from the size of the numbers.
 //!
 //! Kim, Papamakarios and Mnih, "The Lipschitz Constant of Self-Attention", ICML 2021, Table 1.
 
