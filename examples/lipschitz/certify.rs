@@ -25,12 +25,17 @@ struct Line {
 /// The number of digits that are held out for the test.
 const HELD_OUT: usize = 1000;
 
+/// The number of hidden neurons.
+fn hidden(cli: &Cli) -> u32 {
+    cli.hidden.unwrap_or(256)
+}
+
 pub fn run(cli: &Cli) -> Result<()> {
     let (net, accuracy) = train(cli)?;
     if !cli.json {
         say(format_args!(
             "a network of 784-{}-10 with ReLU, {:.1} % of the {HELD_OUT} test digits right",
-            cli.hidden,
+            hidden(cli),
             100.0 * accuracy
         ))?;
         say(
@@ -72,7 +77,7 @@ fn train(cli: &Cli) -> Result<(Mlp<f32>, f64)> {
     let rng = &mut init::rng(cli.seed);
     let widths = [
         digits.height * digits.width,
-        cli.hidden as usize,
+        hidden(cli) as usize,
         digits.classes(),
     ];
     let net = Mlp::<f32>::new(&widths, Activation::Relu, true, rng);
@@ -80,7 +85,7 @@ fn train(cli: &Cli) -> Result<(Mlp<f32>, f64)> {
     let task = Classify::new(part(&train), part(&test), 100, classify)?;
     let config = TrainConfig {
         lr: 1e-3,
-        epochs: cli.epochs as usize,
+        epochs: cli.epochs.unwrap_or(15) as usize,
         seed: cli.seed,
         best_by: BestBy::LOSS,
         ..TrainConfig::default()

@@ -19,18 +19,25 @@ struct Line {
     upper: f64,
 }
 
+/// Numbers of tokens, unless others are given.
+const TOKENS: [usize; 11] = [2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000];
+
 pub fn run(cli: &Cli) -> Result<()> {
     let config = AttentionConfig::l2(1, 1);
     let mut f = MultiHeadAttention::<f64>::new(config, &mut init::rng(0))?;
     for map in [&mut f.query, &mut f.value, &mut f.output] {
         map.weight.fill(1.0);
     }
+    let tokens = match &cli.tokens[..] {
+        [] => &TOKENS[..],
+        given => given,
+    };
     let mut lines = Vec::new();
     if !cli.json {
         say("| N | p | found | proven | proven / found |\n|---:|---|---:|---:|---:|")?;
     }
     for p in cli.norms(&[Lp::Inf, Lp::Two]) {
-        for &n in &cli.tokens {
+        for &n in tokens {
             note(format_args!("N = {n}, p = {p}"));
             let line = Line {
                 figure: 2,

@@ -1,7 +1,8 @@
 //! Lipschitz constants as intervals: a proven upper bound, and a lower bound that was found.
 //!
-//! - `cargo run --release --example lipschitz` prints the interval of a small transformer, layer by layer;
-//!   `--model` chooses another, `--weights FILE` reads a language model from a file of weights.
+//! - `cargo run --release --example lipschitz` prints the interval of a small network with ReLU, layer by
+//!   layer; `--model` chooses another, `--weights FILE` reads a chain of linear maps, or a language model, from a
+//!   file of weights.
 //! - `--certify mnist` trains a network on handwritten digits and bounds how far its outputs can move.
 //! - `--figure 2`, `3` and `5` are those of Kim, Papamakarios and Mnih, "The Lipschitz Constant of
 //!   Self-Attention" (ICML 2021): the bound of L2 attention against the value that gradient ascent finds,
@@ -11,6 +12,7 @@
 mod support;
 
 mod certify;
+mod chain;
 mod growth;
 mod inversion;
 mod models;
@@ -25,17 +27,21 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use support::args;
 
-/// Bound how far outputs can move if inputs move
 #[derive(Parser)]
-#[command(about, long_about = None)]
+#[command(about = "Bound how far outputs can move if inputs move", long_about = None)]
 pub struct Cli {
     /// Print the constants of a model, layer by layer
-    #[arg(long, value_enum, default_value = "transformer", conflicts_with_all = ["certify", "figure"])]
+    #[arg(long, value_enum, default_value = "mlp", conflicts_with_all = ["certify", "figure"])]
     model: models::Model,
 
-    /// Read the weights of a language model from this safetensors file, whose header holds its configuration
+    /// Read the weights from this safetensors file: of a chain of linear maps with an activation after each but
+    /// the last, in the natural order of their names; or of a language model that emmy wrote
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "certify", "figure"])]
     weights: Option<PathBuf>,
+
+    /// The activation of the chain in the file [default: relu]
+    #[arg(long, value_enum, requires = "weights")]
+    activation: Option<chain::Between>,
 
     /// Train a classifier of digits, and certify it
     #[arg(long, value_enum, conflicts_with_all = ["figure", "p", "radius"])]
@@ -53,21 +59,21 @@ pub struct Cli {
     #[arg(long, value_name = "R")]
     radius: Option<f64>,
 
-    /// Numbers of tokens of figure 2
-    #[arg(long, value_delimiter = ',', default_values_t = [2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000])]
+    /// Numbers of tokens of figure 2 [default: 2,3,5,10,20,30,50,100,200,500,1000]
+    #[arg(long, value_delimiter = ',')]
     tokens: Vec<usize>,
 
     /// Starts of each search [default: 100 with --certify; else 2 to 10]
     #[arg(long)]
     restarts: Option<usize>,
 
-    /// Hidden neurons of the classifier
-    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    hidden: u32,
+    /// Hidden neurons of the classifier [default: 256]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    hidden: Option<u32>,
 
-    /// Epochs of the classifier
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    epochs: u32,
+    /// Epochs of the classifier [default: 15]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    epochs: Option<u32>,
 
     /// The folder with the data
     #[arg(long, value_name = "DIR")]
@@ -77,8 +83,8 @@ pub struct Cli {
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
-    /// Threads, 0 for all
-    #[arg(long, default_value_t = 0)]
+    /// Threads, at most 256; 0 for one per processor
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = args::threads())]
     threads: usize,
 
     /// Write figures (SVG and PNG) to this folder
@@ -140,6 +146,7 @@ impl Cli {
                 radius.to_string(),
             ));
         }
+        self.check_effects()?;
         if let Some(0) = self.restarts {
             return Err(Error::invalid("--restarts", "at least 1", "0"));
         }
@@ -160,6 +167,56 @@ impl Cli {
             (_, Some("3")) => inversion::run(self),
             (_, Some(_)) => spread::run(self),
             _ => models::run(self),
+        }
+    }
+
+    /// Refuses options that would change nothing.
+    fn check_effects(&self) -> Result<()> {
+        let certify = self.certify.is_some();
+        let figure = self.figure.as_deref();
+        let options = [
+            ("--hidden", self.hidden.is_some(), certify, "--certify"),
+            ("--epochs", self.epochs.is_some(), certify, "--certify"),
+            (
+                "--tokens",
+                !self.tokens.is_empty(),
+                figure == Some("2"),
+                "--figure 2",
+            ),
+            (
+                "--radius",
+                self.radius.is_some(),
+                figure.is_none(),
+                "--model or --weights",
+            ),
+            (
+                "--p",
+                self.p.is_some(),
+                matches!(figure, None | Some("2")),
+                "--model, --weights or --figure 2",
+            ),
+            (
+                "--restarts",
+                self.restarts.is_some(),
+                certify || figure == Some("2"),
+                "--certify or --figure 2",
+            ),
+            (
+                "--data",
+                self.data.is_some(),
+                certify || figure == Some("5"),
+                "--certify or --figure 5",
+            ),
+        ];
+        match options
+            .into_iter()
+            .find(|&(_, given, used, _)| given && !used)
+        {
+            Some((name, .., with)) => {
+                let rule = format!("to be given with {with} only, because it changes nothing else");
+                Err(Error::invalid(name, rule, "another task"))
+            }
+            None => Ok(()),
         }
     }
 

@@ -1,16 +1,16 @@
 //! The interval of a model, layer by layer.
 
-use super::Cli;
+use super::{Cli, chain};
 use crate::support::say;
 use clap::ValueEnum;
 use emmy::lipschitz::{Domain, Lp};
 use emmy::nn::{
     Activation, AttentionConfig, BlockConfig, Constants, GcnConv, LanguageConfig, LanguageModel,
-    LipschitzNorm, Mlp, MultiHeadAttention, Pass, Trace, Transformer,
+    LipschitzNorm, Mlp, MultiHeadAttention, Pass, Positions, Trace, Transformer,
 };
 use emmy::ops::attention::Mask;
 use emmy::store::weights::Weights;
-use emmy::{Result, Tape, init};
+use emmy::{Error, Result, Tape, init};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub enum Model {
 
     /// Attention with LipschitzNorm (Dasoulas et al.)
     LipschitzNorm,
-    /// Three layers with ReLU
+    /// Two linear maps with ReLU between them
     Mlp,
     /// Two graph convolutions on the karate club
     Gcn,
@@ -49,7 +49,7 @@ struct Line<'a> {
 pub fn run(cli: &Cli) -> Result<()> {
     let domain = cli.radius.map_or(Domain::Everywhere, Domain::Rows);
     let trace = match &cli.weights {
-        Some(path) => of_file(path, cli.seed)?,
+        Some(path) => of_file(cli, path)?,
         None => trace(cli.model, cli.seed)?,
     };
     for p in cli.norms(&[Lp::Two]) {
@@ -113,7 +113,7 @@ fn trace(model: Model, seed: u64) -> Result<Trace> {
             rng,
         )?,
         Model::Mlp => {
-            let net = Mlp::<f64>::new(&[width, 64, 64, 4], Activation::Relu, true, rng);
+            let net = Mlp::<f64>::new(&[width, 64, 4], Activation::Relu, true, rng);
             Trace::at(&net, &x, |pass, x| net.forward(pass, x))
         }
         Model::Gcn => {
@@ -130,17 +130,53 @@ fn trace(model: Model, seed: u64) -> Result<Trace> {
     })
 }
 
-/// A language model from a file of weights, at a random sequence of a quarter of its context.
-fn of_file(path: &Path, seed: u64) -> Result<Trace> {
+/// A file of weights: a language model if its header says so, else a chain of linear maps.
+fn of_file(cli: &Cli, path: &Path) -> Result<Trace> {
     let file = Weights::open(path)?;
+    if file.model() != Some("LanguageModel") {
+        return chain::trace(&file, path, cli.activation.unwrap_or_default(), cli.seed);
+    }
+    if cli.activation.is_some() {
+        let rule = "none for a language model, whose configuration has it";
+        return Err(Error::invalid("--activation", rule, "one"));
+    }
     let config: LanguageConfig = file.config()?;
+    check_size(&file, path, &config)?;
     let mut net = LanguageModel::<f64>::new(config, 0)?;
     file.load_into(&mut net)?;
     let length = (config.context / 4).max(1);
-    let mut rng = init::rng(seed);
+    let mut rng = init::rng(cli.seed);
     let draw = |_| emmy::rand::RngExt::random_range(&mut rng, 0..config.symbols);
     let symbols: Vec<usize> = (0..length).map(draw).collect();
     let tape = Tape::new();
     let x = net.embedded(&Pass::eval(&tape, &net), &symbols, 1).value();
     Ok(Trace::at(&net, &x, |pass, x| net.of_embedded(pass, x)))
+}
+
+/// Refuses a configuration with sizes that the file does not have, before a model of these sizes is made: each
+/// of these products is a number of entries of one or more tensors.
+fn check_size(file: &Weights, path: &Path, config: &LanguageConfig) -> Result<()> {
+    let width = config.block.attention.width;
+    let hidden = config.block.feed_forward.hidden;
+    let square = width.saturating_mul(width.max(hidden));
+    let least = [
+        config.symbols.saturating_mul(width),
+        config.layers.saturating_mul(square),
+    ];
+    let places = match config.positions {
+        Positions::Learned => config.context.saturating_mul(width),
+        _ => config.context,
+    };
+    let least = least.into_iter().chain([places]).max().unwrap_or(0) as u64;
+    match least > file.count().saturating_mul(16).max(1 << 20) {
+        false => Ok(()),
+        true => Err(Error::invalid(
+            format!("configuration in {}", path.display()),
+            format!(
+                "one of a model with the {} numbers of the file",
+                file.count()
+            ),
+            format!("one of a model with {least} numbers or more"),
+        )),
+    }
 }

@@ -93,3 +93,107 @@ fn a_classifier_of_mnist_is_certified() {
     ];
     certified(&run(&folder, &args), 0.94, 1.03);
 }
+
+/// A safetensors file of zeros and ones.
+fn chain(folder: &TempDir, tensors: &[(&str, &[usize])], metadata: &str) -> String {
+    let (mut header, mut bytes) = (
+        vec![format!("\"__metadata__\": {{{metadata}}}")],
+        Vec::new(),
+    );
+    for (name, shape) in tensors {
+        let from = bytes.len();
+        let count = shape.iter().product::<usize>();
+        bytes.extend((0..count).flat_map(|k| f32::from(k as u8 % 2).to_le_bytes()));
+        let to = bytes.len();
+        header.push(format!(
+            "\"{name}\": {{\"dtype\": \"F32\", \"shape\": {shape:?}, \"data_offsets\": [{from}, {to}]}}"
+        ));
+    }
+    let header = format!("{{{}}}", header.join(", "));
+    let path = folder.path().join("chain.safetensors");
+    let length = (header.len() as u64).to_le_bytes();
+    std::fs::write(&path, [&length[..], header.as_bytes(), &bytes].concat()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_chain_of_linear_maps_is_read_from_a_file() {
+    let folder = TempDir::new().unwrap();
+    let names: [&[(&str, &[usize])]; 3] = [
+        &[
+            ("10.weight", &[2, 5]),
+            ("2.weight", &[5, 8]),
+            ("2.bias", &[5]),
+            ("0.weight", &[8, 4]),
+        ],
+        &[
+            ("fc2.weight", &[3, 6]),
+            ("fc1.weight", &[6, 4]),
+            ("fc1.bias", &[6]),
+        ],
+        &[("layers.1.weight", &[3, 6]), ("layers.0.weight", &[6, 4])],
+    ];
+    for tensors in names {
+        let path = chain(&folder, tensors, "");
+        for activation in ["relu", "tanh"] {
+            let args = ["--weights", &path, "--activation", activation, "--json"];
+            let objects = run(&folder, &args);
+            let whole = objects.last().unwrap();
+            assert_eq!(whole["layer"], "model");
+            assert!(number(whole, "lower") <= number(whole, "upper"), "{whole}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_chain_or_has_no_effect_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let refuse = |tensors: &[(&str, &[usize])], metadata: &str, message: &str| {
+        let path = chain(&folder, tensors, metadata);
+        let out = command("lipschitz", &folder, &["--weights", &path])
+            .output()
+            .unwrap();
+        refused(&out, message);
+    };
+    let wrong: &[(&str, &[usize])] = &[("fc1.weight", &[8, 4]), ("fc2.weight", &[3, 7])];
+    refuse(wrong, "", "expected fc2.weight of shape [_, 8]");
+    refuse(
+        &[("conv.weight", &[2, 4, 3])],
+        "",
+        "conv.weight as a matrix",
+    );
+    refuse(
+        &[("fc.weight", &[2, 4]), ("norm.scale", &[2])],
+        "",
+        "found norm.scale",
+    );
+    refuse(
+        &[("table", &[2, 4])],
+        "",
+        "linear maps, whose names end in `weight`",
+    );
+    // A configuration of far more numbers than the file has.
+    let config = emmy::nn::LanguageConfig::gpt(1 << 25, 1 << 25, 2, 2, 1 << 25);
+    let config = serde_json::to_string(&config).unwrap().replace('"', "\\\"");
+    let metadata = format!("\"model\": \"LanguageModel\", \"config\": \"{config}\"");
+    refuse(
+        &[("tokens.weight", &[2, 2])],
+        &metadata,
+        "one of a model with the 4 numbers of the file",
+    );
+    for (args, message) in [
+        (
+            &["--hidden", "3"][..],
+            "--hidden: expected to be given with --certify only",
+        ),
+        (
+            &["--figure", "3", "--p", "2"],
+            "--p: expected to be given with",
+        ),
+    ] {
+        refused(
+            &command("lipschitz", &folder, args).output().unwrap(),
+            message,
+        );
+    }
+}

@@ -116,7 +116,7 @@ impl Weights {
     pub fn config<C: DeserializeOwned>(&self) -> Result<C> {
         let refuse = |found: String| {
             let what = format!("configuration in {}", printable(&self.path));
-            let expected = format!("a {} in JSON", std::any::type_name::<C>());
+            let expected = format!("JSON of the type {}", std::any::type_name::<C>());
             Error::invalid(what, expected, found)
         };
         let text = (self.metadata("config"))
