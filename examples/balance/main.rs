@@ -99,8 +99,8 @@ A cell runs five times as in the paper, once in the demonstration, unless --seed
 A data set named by --dataset must be found. Other data sets that are not found are left out, with a line on
 standard error.
 
-Exit code: 0, also if runs diverge; 1 if an error stops the program or a figure cannot be written (results and
-tables come before figures); 2 for a wrong argument.";
+Exit code: 0; 1 if an error stops the program, all runs diverge, or a figure cannot be written (results and tables
+come before figures); 2 for a wrong argument.";
 
 fn main() -> ExitCode {
     match args::parse() {

@@ -73,7 +73,7 @@ runs once, unless --seeds says otherwise.
 
 The paper's models have 2 to 18 layers; it prints losses of about 1.0, without a unit.
 
-Exit code: 0, also if runs do not train; 1 if an error stops the program or a figure cannot be written; 2 for
+Exit code: 0; 1 if an error stops the program, all runs diverge, or a figure cannot be written; 2 for
 a wrong argument.";
 
 /// The depths here; the paper has 2, 4, .., 18.

@@ -69,7 +69,7 @@ part, row, column, paper.
 A data set named by --dataset must be found. If only its 10 000 test images are there, a tenth of them are
 used for the test and the others for training.
 
-Exit code: 0, also if runs diverge; 1 if an error stops the program or a figure cannot be written; 2 for a
+Exit code: 0; 1 if an error stops the program, all runs diverge, or a figure cannot be written; 2 for a
 wrong argument.";
 
 fn main() -> ExitCode {

@@ -49,7 +49,7 @@ fn models_with_weights_of_any_size() {
                 check(&trace, &format!("{activation:?} {widths:?} × 1e{exponent}"));
             }
         }
-        let net = Transformer::<f64>::new(1, BlockConfig::encoder(6, 2, 12), rng).unwrap();
+        let net = Transformer::<f64>::new(1, BlockConfig::pre_norm_encoder(6, 2, 12), rng).unwrap();
         let net = scaled(net, size);
         let trace = Trace::at(&net, &x, |pass, x| net.forward(pass, x, &Mask::none()));
         check(&trace, &format!("transformer × 1e{exponent}"));

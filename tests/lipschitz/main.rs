@@ -3,6 +3,7 @@
 #[path = "../cases/mod.rs"]
 mod cases;
 mod certified;
+mod extremes;
 mod here;
 mod layers;
 mod magnitudes;
