@@ -142,7 +142,7 @@ pub fn features<F: Real>(set: &Dataset) -> Csr<F> {
 pub fn parse<C: Parser>() -> Result<C, ExitCode> {
     // A negative number is a wrong value, and not an option that does not exist.
     let command = C::command().mut_args(|arg| match arg.get_action().takes_values() {
-        true if ["figures", "out"].contains(&arg.get_id().as_str()) => {
+        true if ["figures", "out"].map(Some).contains(&arg.get_long()) => {
             arg.visible_alias("plot").allow_negative_numbers(true)
         }
         true => arg.allow_negative_numbers(true),

@@ -193,9 +193,9 @@ fn threads_do_not_change_a_bit() {
             ];
             untimed(&succeeded(&cora(&folder, &args)).0)
         };
-        let one = run("1", "1.ckpt");
+        let one = run("1", &format!("{model}-1.ckpt"));
         for threads in ["2", "4"] {
-            let save = format!("{threads}.ckpt");
+            let save = format!("{model}-{threads}.ckpt");
             assert_eq!(run(threads, &save), one, "{model} on {threads} threads");
         }
     }
@@ -339,7 +339,7 @@ fn options_of_habit_are_understood() {
     assert!(!folder.path().join("figures").exists());
     refused(&run(&["--device", "cuda"]), "[possible values: cpu]");
     let (help, _) = succeeded(&cora(&folder, &["--help"]));
-    assert!(help.contains("[aliases: --plot]"), "{help}");
+    assert!(help.contains("[alias: --plot]"), "{help}");
     // A negative number is a wrong value, not an unknown option.
     for (program, option) in [
         ("cora", "--epochs"),

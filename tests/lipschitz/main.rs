@@ -3,7 +3,6 @@
 #[path = "../cases/mod.rs"]
 mod cases;
 mod certified;
-mod extremes;
 mod here;
 mod layers;
 mod magnitudes;
