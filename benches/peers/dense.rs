@@ -430,7 +430,7 @@ fn mlp() -> Step {
             let y = model.forward(pass, pass.tape().constant(&x));
             y.cross_entropy(&labels, None)
         });
-        look(&scalar(loss as f32));
+        look(&scalar(loss.expect("a finite step") as f32));
     })
 }
 

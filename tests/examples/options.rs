@@ -349,5 +349,8 @@ fn options_of_habit_are_understood() {
         let output = command(program, &folder, &[option, "-5"]).output().unwrap();
         refused(&output, "invalid value '-5' for");
     }
-    refused(&cora(&folder, &["--lr", "-1"]), "lr");
+    refused(
+        &cora(&folder, &["--lr", "-1"]),
+        "expected a number, at least 0, found -1",
+    );
 }
