@@ -21,12 +21,14 @@ impl Dropout {
     /// Dropout with probability p.
     ///
     /// ```
-    /// use emmy::{Tape, nn::{Dropout, Pass}, tensor::tensor};
-    /// let half = Dropout::new(0.5);
+    /// use emmy::{Tape, init, nn::{Dropout, Input, Linear, Pass}, tensor::tensor};
+    /// let (half, layer) = (Dropout::new(0.5), Linear::new(4, 2, true, &mut init::rng(0)));
     /// let tape = Tape::new();
-    /// let x = tape.constant(tensor(&[4], vec![1.0_f64; 4]));
-    /// let y = half.forward(&Pass::train(&tape, &half, 0), x).dense();
-    /// assert!(y.value().iter().all(|&y| y == 0.0 || y == 2.0));
+    /// let pass = Pass::train(&tape, &layer, 0);
+    /// let x = tape.constant(tensor(&[1, 4], vec![1.0_f64; 4]));
+    /// let Input::Dense(dropped) = half.forward(&pass, x) else { unreachable!("x is dense") };
+    /// assert!(dropped.value().iter().all(|&x| x == 0.0 || x == 2.0));
+    /// let y = layer.forward(&pass, dropped);
     /// ```
     ///
     /// # Panics
