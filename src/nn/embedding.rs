@@ -4,7 +4,7 @@ use super::{Layer, Params, Pass};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
 use crate::real::Real;
-use crate::symmetry::{Ports, Slice, Term};
+use crate::symmetry::{Ports, Slice, Term, offsets};
 use crate::tensor::Tensor;
 
 /// y_k = W[i_k, :], a learnt vector per item.
@@ -51,12 +51,10 @@ impl<F: Real> Layer<F> for Embedding<F> {
         let [count, width, _] = columns.shape;
         Some(Ports {
             shifts: vec![Slice::new(columns.parameter, [1, count, width])],
-            offsets: Vec::new(),
+            offsets: offsets([columns.clone()]),
             writers: vec![Term::incoming(columns)],
-            readers: Vec::new(),
-            heads: 1,
             mixes: true,
-            inside: Vec::new(),
+            ..Ports::opaque(0)
         })
     }
 }

@@ -246,13 +246,29 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         inputs: &[Var<'t, F>],
         body: impl FnOnce() -> R,
     ) -> R {
+        self.call_with(layer, inputs, |params| layer.ports(params), body)
+    }
+
+    /// The same for a layer whose ports depend on what it is called with, as on a graph: `ports` stands in place
+    /// of [`Layer::ports`].
+    ///
+    /// # Panics
+    /// As [`call`](Self::call).
+    #[track_caller]
+    pub fn call_with<R: Output<'t, F>>(
+        &self,
+        layer: &(impl Layer<F> + ?Sized),
+        inputs: &[Var<'t, F>],
+        ports: impl FnOnce(&Params<'_, F>) -> Option<Ports>,
+        body: impl FnOnce() -> R,
+    ) -> R {
         if let Some(k) = (layer.tensors().iter()).position(|p| self.params.find(p).is_none()) {
             let (name, tensor) = layer.parameters().swap_remove(k);
             let what = self.params.stranger(tensor);
             panic!("{}: its `{name}` is a stranger: {what}", kind_of(layer));
         }
         let Some(log) = &self.log else { return body() };
-        let ports = layer.ports(&self.params);
+        let ports = ports(&self.params);
         let call = log.borrow_mut().open(self, layer, inputs, ports);
         let result = body();
         log.borrow_mut().close(call, result.output());

@@ -222,8 +222,9 @@ impl<F: Real> ScoreNormalizer<F> for LipschitzNorm {
             .broadcast_to(&shape[..shape.len() - 1])
     }
 
+    /// Up to the 10⁻¹² that is added to the divisor.
     fn invariance(&self) -> Invariance {
-        Invariance::Rotations
+        Invariance::Similarities
     }
 
     fn constant(&self, n: usize, m: usize) -> Option<Upper> {

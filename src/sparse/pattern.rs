@@ -204,6 +204,11 @@ impl Pattern {
         self.indptr[row]..self.indptr[row + 1]
     }
 
+    /// Whether every row has an entry.
+    pub fn has_no_empty_row(&self) -> bool {
+        self.indptr.windows(2).all(|ends| ends[0] < ends[1])
+    }
+
     /// The number of the entry at (`row`, `col`), if it exists.
     pub fn find(&self, row: usize, col: usize) -> Option<usize> {
         let range = self.row(row);

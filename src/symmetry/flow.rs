@@ -47,10 +47,17 @@ impl Law {
     }
 }
 
+/// The entries of the parameter, those of W + c I beside an identity.
+fn beside_identity<F: Real>(term: &Term, parameter: &Tensor<F>) -> Vec<F> {
+    let values = contiguous(parameter);
+    let entries = values.iter().enumerate();
+    (entries.map(|(entry, x)| F::of(x.as_f64() + term.added_to(entry)))).collect()
+}
+
 /// M → M + (e^(w t) − 1) P M.
 fn move_mean<F: Real>(term: &Term, parameter: &mut Tensor<F>, t: f64) {
     let shape = parameter.shape().to_vec();
-    let mut values: Vec<F> = (contiguous(parameter).iter()).copied().collect();
+    let mut values = beside_identity(term, parameter);
     let (n, inner) = (term.slice.neurons(), term.slice.shape[2]);
     let growth = (term.weight * t).exp_m1();
     for stretch in term.slice.stretches() {
@@ -61,6 +68,9 @@ fn move_mean<F: Real>(term: &Term, parameter: &mut Tensor<F>, t: f64) {
                 values[at(j)] = F::of(values[at(j)].as_f64() + growth * mean);
             }
         }
+    }
+    for (entry, x) in values.iter_mut().enumerate() {
+        *x = F::of(x.as_f64() - term.added_to(entry));
     }
     *parameter = crate::tensor::tensor(&shape, values);
 }
@@ -73,7 +83,7 @@ fn move_one<F: Real>(
     t: f64,
 ) {
     let shape = parameter.shape().to_vec();
-    let mut values: Vec<F> = (contiguous(parameter).iter()).copied().collect();
+    let mut values = beside_identity(term, parameter);
     let inner = term.slice.shape[2];
     let incoming = term.side == Side::Incoming;
     for stretch in term.slice.stretches() {
@@ -95,6 +105,9 @@ fn move_one<F: Real>(
                 }
             }
         }
+    }
+    for (entry, x) in values.iter_mut().enumerate() {
+        *x = F::of(x.as_f64() - term.added_to(entry));
     }
     *parameter = crate::tensor::tensor(&shape, values);
 }

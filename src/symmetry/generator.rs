@@ -313,31 +313,37 @@ impl Law {
             self.find(&term.slice, length, |&len: &usize| len);
             let start = layout.start(parameter);
             let place = |entry: usize| start + entry;
+            if self.symmetry == Symmetry::Translation {
+                vector.extend(term.entries_of(i).map(|k| (place(k), term.weight)));
+                continue;
+            }
+            // Entry a grows with w times entry b, with that of W + c I beside an identity.
+            let mut add = |a: usize, b: usize, w: f64| {
+                matrix.push((place(a), place(b), w));
+                vector.push((place(a), w * term.added_to(b)));
+            };
             match self.symmetry {
-                Symmetry::Translation => {
-                    vector.extend(term.entries_of(i).map(|k| (place(k), term.weight)));
-                }
+                Symmetry::Translation => {}
                 Symmetry::Rescaling if term.mean => {
                     let share = term.weight / term.slice.neurons() as f64;
                     for (a, b) in term.slice.pairs() {
-                        matrix.push((place(a), place(b), share));
+                        add(a, b, share);
                     }
                 }
                 Symmetry::Rescaling => {
-                    matrix.extend(
-                        term.entries_of(i)
-                            .map(|k| (place(k), place(k), term.weight)),
-                    );
+                    for k in term.entries_of(i) {
+                        add(k, k, term.weight);
+                    }
                 }
                 Symmetry::Linear | Symmetry::Rotation => {
                     let both = self.symmetry == Symmetry::Rotation;
                     let incoming = term.side == Side::Incoming;
                     for (x, y) in term.entries_of(i).zip(term.entries_of(j)) {
                         if both || incoming {
-                            matrix.push((place(x), place(y), 1.0));
+                            add(x, y, 1.0);
                         }
                         if both || !incoming {
-                            matrix.push((place(y), place(x), -1.0));
+                            add(y, x, -1.0);
                         }
                     }
                 }
@@ -379,7 +385,7 @@ impl Law {
 
 impl Term {
     /// The entries of neuron j.
-    fn entries_of(&self, j: usize) -> impl Iterator<Item = usize> + use<> {
+    pub(super) fn entries_of(&self, j: usize) -> impl Iterator<Item = usize> + use<> {
         let inner = self.slice.shape[2];
         let stretches = self.slice.stretches();
         stretches.flat_map(move |stretch| {

@@ -50,6 +50,25 @@ impl Slice {
         }
     }
 
+    /// Every `width` neighbouring neurons read as one.
+    ///
+    /// # Panics
+    /// If the neurons are not whole groups.
+    #[track_caller]
+    pub fn together(&self, width: usize) -> Self {
+        let [outer, all, inner] = self.shape;
+        let Range { start, end } = self.range;
+        assert!(
+            width > 0 && [all, start, end].iter().all(|n| n.is_multiple_of(width)),
+            "together: neurons {start}..{end} of {all} in groups of {width}"
+        );
+        Self {
+            parameter: self.parameter,
+            shape: [outer, all / width, inner * width],
+            range: start / width..end / width,
+        }
+    }
+
     /// The number of entries of the parameter.
     pub(crate) fn len(&self) -> usize {
         self.shape.iter().product()
@@ -86,6 +105,8 @@ pub struct Term {
     pub weight: f64,
     /// Whether only their mean over the neurons counts, see [`mean`](Self::mean).
     pub mean: bool,
+    /// c: the entries M are those of W + c I, see [`beside_identity`](Self::beside_identity).
+    pub identity: f64,
 }
 
 impl Term {
@@ -96,6 +117,7 @@ impl Term {
             side: Side::Incoming,
             weight: 1.0,
             mean: false,
+            identity: 0.0,
         }
     }
 
@@ -106,6 +128,7 @@ impl Term {
             side: Side::Attention,
             weight: -1.0,
             mean: false,
+            identity: 0.0,
         }
     }
 
@@ -116,6 +139,7 @@ impl Term {
             side: Side::Outgoing,
             weight: -1.0,
             mean: false,
+            identity: 0.0,
         }
     }
 
@@ -128,6 +152,7 @@ impl Term {
             side: Side::Incoming,
             weight: 0.0,
             mean: false,
+            identity: 0.0,
         }
     }
 
@@ -159,6 +184,38 @@ impl Term {
     /// Such terms are in laws about the mean of a stream, which a LayerNorm removes.
     pub fn mean(self) -> Self {
         Self { mean: true, ..self }
+    }
+
+    /// The same entries of W + c I, for a square weight W beside which the layer also passes on c times its
+    /// input: under a [`Symmetry::Rescaling`] by λ it is W + c I that is multiplied by λ^w, and δ has
+    /// ⟨(W + c I)_j, G⟩ where it has ⟨W_j, G⟩ for c = 0.
+    ///
+    /// # Panics
+    /// If the parameter cannot be a square matrix, or c is not finite.
+    #[track_caller]
+    pub fn beside_identity(self, c: f64) -> Self {
+        let entries = self.slice.len();
+        assert!(
+            entries == entries.isqrt().pow(2) && c.is_finite(),
+            "beside_identity: c = {c} beside a parameter of {entries} entries: it must be a square matrix"
+        );
+        Self {
+            identity: c,
+            ..self
+        }
+    }
+
+    /// Whether the term has W + c I in place of W, with c ≠ 0.
+    pub(crate) fn is_shifted(&self) -> bool {
+        self.identity != 0.0
+    }
+
+    /// c where entry number `entry` of the parameter is on the diagonal, else 0.
+    pub(crate) fn added_to(&self, entry: usize) -> f64 {
+        match self.is_shifted() && entry.is_multiple_of(self.slice.len().isqrt() + 1) {
+            true => self.identity,
+            false => 0.0,
+        }
     }
 
     /// The number of neurons of the term: those of the slice, or 1 for their mean.
@@ -199,7 +256,7 @@ impl Law {
     ///
     /// # Panics
     /// If there is no term, they are not about equally many neurons, a slice has neurons outside its shape,
-    /// or a term of the mean stands in a law that is not of rescaling.
+    /// a term of the mean stands in a law that is not of rescaling, or an identity in a law of translation.
     #[track_caller]
     pub fn new(
         name: impl Into<String>,
@@ -216,6 +273,10 @@ impl Law {
         assert!(
             symmetry == Symmetry::Rescaling || terms.iter().all(|term| !term.mean),
             "{name}: a term of the mean in a law that is not of rescaling"
+        );
+        assert!(
+            symmetry != Symmetry::Translation || !terms.iter().any(Term::is_shifted),
+            "{name}: an identity beside a weight in a law of translation, which adds to the weight itself"
         );
         for Slice { shape, range, .. } in terms.iter().map(|t| &t.slice) {
             assert!(

@@ -60,17 +60,21 @@ impl Law {
         };
         for term in &self.terms {
             let g = Values::new(self, &term.slice, gradients.get(term.slice.parameter));
-            let theta = Values::new(
-                self,
-                &term.slice,
-                parameters.get(term.slice.parameter).copied(),
-            );
+            let theta = parameters.get(term.slice.parameter).copied();
+            let theta = Values::new(self, &term.slice, theta);
             match self.symmetry {
-                Symmetry::Rescaling if term.mean => {
-                    let w = term.weight;
-                    for (m, n) in theta.mean(&term.slice).iter().zip(g.mean(&term.slice)) {
-                        out.delta[0] += w * m * n;
-                        out.size[0] += (w * m * n).abs();
+                Symmetry::Rescaling if term.mean || term.is_shifted() => {
+                    let (m, n) = (theta.shifted(term), g.rows(&term.slice));
+                    let (m, n) = if term.mean {
+                        (mean(&m), mean(&n))
+                    } else {
+                        (m, n)
+                    };
+                    for (j, (m, n)) in m.iter().zip(&n).enumerate() {
+                        for (m, n) in m.iter().zip(n) {
+                            out.delta[j] += term.weight * m * n;
+                            out.size[j] += (term.weight * m * n).abs();
+                        }
                     }
                 }
                 Symmetry::Rescaling => {
@@ -88,7 +92,7 @@ impl Law {
                     term.slice.sum(theta.slice(), g.slice(), sums, add);
                 }
                 Symmetry::Linear | Symmetry::Rotation => {
-                    let (m, n) = (theta.rows(&term.slice), g.rows(&term.slice));
+                    let (m, n) = (theta.shifted(term), g.rows(&term.slice));
                     self.mix(term, &m, &n, &mut out);
                 }
             }
@@ -126,17 +130,23 @@ impl Law {
     /// If a parameter is missing or has another number of entries than the law says.
     #[track_caller]
     pub fn balance<F: Real>(&self, parameters: &[&Tensor<F>]) -> Option<Vec<f64>> {
+        self.squares(parameters, &self.terms)
+    }
+
+    /// Σ w ‖M_j‖² and its like, with numbers in place of the parameters.
+    #[track_caller]
+    fn squares<F: Real>(&self, numbers: &[&Tensor<F>], terms: &[Term]) -> Option<Vec<f64>> {
         let mut out = vec![0.0; self.entries()];
-        for term in &self.terms {
-            let theta = Values::new(
-                self,
-                &term.slice,
-                parameters.get(term.slice.parameter).copied(),
-            );
+        for term in terms {
+            let theta = numbers.get(term.slice.parameter).copied();
+            let theta = Values::new(self, &term.slice, theta);
             match self.symmetry {
-                Symmetry::Rescaling if term.mean => {
-                    let squares = theta.mean(&term.slice).into_iter().map(|m| m * m);
-                    out[0] += term.weight * squares.sum::<f64>();
+                Symmetry::Rescaling if term.mean || term.is_shifted() => {
+                    let rows = theta.shifted(term);
+                    let rows = if term.mean { mean(&rows) } else { rows };
+                    for (out, row) in out.iter_mut().zip(rows) {
+                        *out += term.weight * row.iter().map(|m| m * m).sum::<f64>();
+                    }
                 }
                 Symmetry::Rescaling => {
                     let (values, w) = (theta.slice(), term.weight);
@@ -147,7 +157,7 @@ impl Law {
                     (term.slice).sum(values, values, [&mut out[..]], |a, _| [w * a]);
                 }
                 Symmetry::Linear => {
-                    let rows = theta.rows(&term.slice);
+                    let rows = theta.shifted(term);
                     let sign = if term.side == Side::Incoming {
                         1.0
                     } else {
@@ -170,7 +180,8 @@ impl Law {
     /// c⁺ = (1 − ηλ)² c + η² γ,
     ///
     /// where γ is the [`balance`](Self::balance) of the gradients; for a translation c⁺ = (1 − ηλ) c. `None`
-    /// if there is no c.
+    /// if there is no c, and with λ ≠ 0 if a weight stands [beside an identity](Term::beside_identity): decay
+    /// does not act on the identity.
     ///
     /// Gradients that are clipped by their global norm are a multiple of G: give the clipped gradients. Steps
     /// with momentum have another formula ([`Drift`](super::Drift)); steps of Adam and of gradients clipped
@@ -195,7 +206,16 @@ impl Law {
             self.entries()
         );
         let gradients: Vec<&Tensor<F>> = gradients.iter().collect();
-        let gamma = self.balance(&gradients)?;
+        if weight_decay != 0.0 && self.terms.iter().any(Term::is_shifted) {
+            return None;
+        }
+        // The identity beside a weight has no gradient.
+        let bare = |term: &Term| Term {
+            identity: 0.0,
+            ..term.clone()
+        };
+        let terms: Vec<Term> = self.terms.iter().map(bare).collect();
+        let gamma = self.squares(&gradients, &terms)?;
         let keep = 1.0 - lr * weight_decay;
         let next = |(c, gamma): (&f64, &f64)| match self.symmetry {
             Symmetry::Translation => keep * c,
@@ -218,17 +238,17 @@ impl<F: Real> Values<F> {
         self.0.as_slice().expect("contiguous")
     }
 
-    /// The sum over the n neurons divided by √n: the products of two such sums are those of P M, P = 11ᵀ/n.
-    fn mean(&self, slice: &Slice) -> Vec<f64> {
-        let rows = self.rows(slice);
-        let scale = (rows.len() as f64).sqrt().recip();
-        let mut out = vec![0.0; rows.first().map_or(0, Vec::len)];
-        for row in &rows {
-            for (sum, x) in out.iter_mut().zip(row) {
-                *sum += scale * x;
+    /// The entries of each neuron, those of W + c I beside an identity.
+    fn shifted(&self, term: &Term) -> Vec<Vec<f64>> {
+        let mut rows = self.rows(&term.slice);
+        if term.is_shifted() {
+            for (j, row) in rows.iter_mut().enumerate() {
+                for (x, entry) in row.iter_mut().zip(term.entries_of(j)) {
+                    *x += term.added_to(entry);
+                }
             }
         }
-        out
+        rows
     }
 
     /// The entries of each neuron.
@@ -243,6 +263,18 @@ impl<F: Real> Values<F> {
         }
         out
     }
+}
+
+/// The sum over the n neurons divided by √n: the products of two such sums are those of P M, P = 11ᵀ/n.
+fn mean(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let scale = (rows.len() as f64).sqrt().recip();
+    let mut out = vec![0.0; rows.first().map_or(0, Vec::len)];
+    for row in rows {
+        for (sum, x) in out.iter_mut().zip(row) {
+            *sum += scale * x;
+        }
+    }
+    vec![out]
 }
 
 impl Slice {

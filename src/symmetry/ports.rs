@@ -53,8 +53,12 @@ pub struct Ports {
     /// Slices that can be shifted for all output neurons together, so that only the output changes, by the
     /// same number for all neurons; one law per slice.
     pub shifts: Vec<Slice>,
-    /// Slices that add one number to each output neuron, the same in all rows: biases, one entry per neuron.
-    pub offsets: Vec<Slice>,
+    /// Changes that add t to each output neuron, the same number in all rows: entries that move by w t, with
+    /// their weights w. For a bias that is its entries, with w = 1.
+    pub offsets: Vec<Vec<Term>>,
+    /// The number of neighbouring output neurons that can only be rescaled together, by one factor: 1, or the
+    /// width of a head if the scores of the head are divided by a norm of its neurons.
+    pub together: usize,
     /// Laws about neurons inside the layer, such as queries and keys; their names are completed by the path
     /// of the layer.
     pub inside: Vec<Law>,
@@ -73,7 +77,8 @@ impl Ports {
             readers: vec![Reader::linear([columns])],
             heads: 1,
             mixes: true,
-            offsets: entries.into_iter().collect(),
+            offsets: offsets(entries),
+            together: 1,
             inside: Vec::new(),
         }
     }
@@ -87,6 +92,7 @@ impl Ports {
             mixes: false,
             shifts: Vec::new(),
             offsets: Vec::new(),
+            together: 1,
             inside: Vec::new(),
         }
     }
@@ -103,13 +109,18 @@ impl Ports {
     pub fn parameters(&self) -> Vec<usize> {
         let read = self.readers.iter().flat_map(|r| &r.terms);
         let inside = self.inside.iter().flat_map(|law| &law.terms);
-        let terms = self.writers.iter().chain(read).chain(inside);
-        let slices = (terms.map(|t| &t.slice))
-            .chain(&self.shifts)
-            .chain(&self.offsets);
+        let added = self.offsets.iter().flatten();
+        let terms = self.writers.iter().chain(read).chain(inside).chain(added);
+        let slices = (terms.map(|t| &t.slice)).chain(&self.shifts);
         let mut numbers: Vec<usize> = slices.map(|s| s.parameter).collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers
     }
+}
+
+/// The changes of single biases, for [`Ports::offsets`].
+pub(crate) fn offsets(biases: impl IntoIterator<Item = Slice>) -> Vec<Vec<Term>> {
+    let alone = |bias| vec![Term::incoming(bias)];
+    biases.into_iter().map(alone).collect()
 }

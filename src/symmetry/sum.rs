@@ -7,6 +7,8 @@ struct Total {
     parameter: usize,
     /// The side on which the parameter was first found.
     side: Side,
+    /// c of the identity beside it.
+    identity: f64,
     /// The weight of each entry.
     weights: Vec<f64>,
 }
@@ -58,10 +60,15 @@ fn add(totals: &mut Vec<Total>, term: &Term) {
         totals.push(Total {
             parameter,
             side: term.side,
+            identity: term.identity,
             weights: vec![0.0; term.slice.len()],
         });
         totals.len() - 1
     });
+    assert_eq!(
+        totals[at].identity, term.identity,
+        "sum: the laws do not agree on the identity beside parameter {parameter}"
+    );
     let weights = &mut totals[at].weights;
     assert_eq!(
         weights.len(),
@@ -88,6 +95,7 @@ impl Total {
             side: self.side,
             weight,
             mean: false,
+            identity: self.identity,
         })
     }
 }

@@ -3,6 +3,7 @@
 use super::{Law, Side, Symmetry, Term};
 use crate::autodiff::Var;
 use crate::real::Real;
+use ndarray::Array2;
 
 /// δ of a law on the tape: shape `[n]`, for a matrix `[n, n]`.
 ///
@@ -20,8 +21,8 @@ pub fn delta<'t, F: Real>(
 ) -> Var<'t, F> {
     let mut sum: Option<Var<'t, F>> = None;
     for term in &law.terms {
-        let m = rows(law, term, parameters);
-        let n = rows(law, term, gradients);
+        let m = rows(law, term, parameters, term.identity);
+        let n = rows(law, term, gradients, 0.0);
         let part = match (law.symmetry, term.side) {
             (Symmetry::Rescaling, _) => (m * n).sum(&[1], false).scale(F::of(term.weight)),
             (Symmetry::Translation, _) => n.sum(&[1], false).scale(F::of(term.weight)),
@@ -43,7 +44,7 @@ pub fn delta<'t, F: Real>(
 pub fn balance<'t, F: Real>(law: &Law, parameters: &[Var<'t, F>]) -> Option<Var<'t, F>> {
     let mut sum: Option<Var<'t, F>> = None;
     for term in &law.terms {
-        let m = rows(law, term, parameters);
+        let m = rows(law, term, parameters, term.identity);
         let part = match (law.symmetry, term.side) {
             (Symmetry::Rescaling, _) => (m * m).sum(&[1], false).scale(F::of(term.weight)),
             (Symmetry::Translation, _) => m.sum(&[1], false).scale(F::of(term.weight)),
@@ -56,11 +57,16 @@ pub fn balance<'t, F: Real>(law: &Law, parameters: &[Var<'t, F>]) -> Option<Var<
     sum
 }
 
-/// The entries that belong to the neurons, one row per neuron; for a mean one row, the sum divided by √n.
+/// The entries of x + c I that belong to the neurons, one row per neuron; for a mean one row, the sum divided
+/// by √n.
 #[track_caller]
-fn rows<'t, F: Real>(law: &Law, term: &Term, all: &[Var<'t, F>]) -> Var<'t, F> {
+fn rows<'t, F: Real>(law: &Law, term: &Term, all: &[Var<'t, F>], c: f64) -> Var<'t, F> {
     let slice = &term.slice;
-    let x = law.find(slice, all.get(slice.parameter), |x| x.len());
+    let &(mut x) = law.find(slice, all.get(slice.parameter), |x| x.len());
+    if c != 0.0 {
+        let identity = Array2::from_diag_elem(slice.len().isqrt(), F::of(c)).into_dyn();
+        x = x + x.tape().constant(identity).reshape(&x.shape());
+    }
     let [outer, _, inner] = slice.shape;
     let entries = x.reshape(&slice.shape).slice(1, slice.range.clone());
     let rows = entries

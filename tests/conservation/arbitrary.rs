@@ -22,20 +22,37 @@ impl Any {
     }
 }
 
-/// Slices anywhere within their parameters; the last one perhaps in the parameter of the first.
+/// Slices anywhere within their parameters, some of them rows or columns of square weights beside an identity; the
+/// last one perhaps in the parameter of the first.
 fn laws() -> impl Strategy<Value = Any> {
     let side = prop::sample::select(vec![Side::Incoming, Side::Attention, Side::Outgoing]);
     let weight = prop::sample::select(vec![1.0, -1.0, -2.0, 0.5, 0.0]);
     let inner = prop::sample::select(vec![1, 2, 3, 8, 21]);
-    let term = (1_usize..3, 0_usize..3, 0_usize..3, inner, side, weight);
+    let identity = prop::sample::select(vec![0.0, 0.0, 0.0, 1.0, -2.5]);
+    let term = (
+        1_usize..3,
+        0_usize..3,
+        0_usize..3,
+        inner,
+        side,
+        weight,
+        identity,
+    );
     let symmetry = prop::sample::select(&SYMMETRIES[..]);
     let n = prop::sample::select(vec![1, 2, 3, 10]);
     (symmetry, n, vec(term, 1..5), any::<bool>()).prop_map(|(symmetry, n, terms, shared)| {
         let (mut all, mut shapes) = (Vec::new(), Vec::new());
-        for (parameter, (outer, before, after, inner, side, weight)) in
+        for (parameter, (outer, before, after, inner, side, weight, identity)) in
             terms.into_iter().enumerate()
         {
-            let shape = [outer, before + n + after, inner];
+            let width = before + n + after;
+            let translation = symmetry == Symmetry::Translation;
+            let identity = if translation { 0.0 } else { identity };
+            let shape = match (identity, side) {
+                (0.0, _) => [outer, width, inner],
+                (_, Side::Incoming) => [1, width, width],
+                _ => [width, width, 1],
+            };
             let slice = Slice {
                 parameter,
                 shape,
@@ -47,6 +64,7 @@ fn laws() -> impl Strategy<Value = Any> {
                 side,
                 weight,
                 mean: false,
+                identity,
             });
         }
         if shared {
@@ -70,6 +88,18 @@ fn rows<F: Real>(slice: &Slice, x: &Tensor<F>) -> Vec<Vec<f64>> {
     (0..slice.range.len()).map(row).collect()
 }
 
+/// The entries of each neuron in W + c I.
+fn values<F: Real>(term: &Term, x: &Tensor<F>) -> Vec<Vec<f64>> {
+    let mut out = rows(&term.slice, x);
+    if term.identity != 0.0 {
+        // Row or column j of a square weight has its entry on the diagonal at place j.
+        for (j, row) in out.iter_mut().enumerate() {
+            row[term.slice.range.start + j] += term.identity;
+        }
+    }
+    out
+}
+
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
@@ -89,7 +119,7 @@ fn entries(law: &Law, f: impl Fn(&Term, usize, usize) -> f64) -> Vec<f64> {
 fn delta<F: Real>(law: &Law, theta: &[Tensor<F>], g: &[Tensor<F>]) -> Vec<f64> {
     entries(law, |term, i, j| {
         let k = term.slice.parameter;
-        let (m, n) = (rows(&term.slice, &theta[k]), rows(&term.slice, &g[k]));
+        let (m, n) = (values(term, &theta[k]), rows(&term.slice, &g[k]));
         match (law.symmetry, term.side) {
             (Symmetry::Rescaling, _) => term.weight * dot(&m[j], &n[j]),
             (Symmetry::Translation, _) => term.weight * n[j].iter().sum::<f64>(),
@@ -103,7 +133,7 @@ fn delta<F: Real>(law: &Law, theta: &[Tensor<F>], g: &[Tensor<F>]) -> Vec<f64> {
 /// c from its definition.
 fn balance(law: &Law, theta: &[Tensor<f64>]) -> Vec<f64> {
     entries(law, |term, i, j| {
-        let m = rows(&term.slice, &theta[term.slice.parameter]);
+        let m = values(term, &theta[term.slice.parameter]);
         match (law.symmetry, term.side) {
             (Symmetry::Rescaling, _) => term.weight * dot(&m[j], &m[j]),
             (Symmetry::Translation, _) => term.weight * m[j].iter().sum::<f64>(),
@@ -119,7 +149,7 @@ fn size(law: &Law, theta: &[Tensor<f64>], g: &[Tensor<f64>]) -> Vec<f64> {
     let sizes = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a * b).abs()).sum::<f64>();
     entries(law, |term, i, j| {
         let k = term.slice.parameter;
-        let (m, n) = (rows(&term.slice, &theta[k]), rows(&term.slice, &g[k]));
+        let (m, n) = (values(term, &theta[k]), rows(&term.slice, &g[k]));
         match (law.symmetry, term.side) {
             (Symmetry::Rescaling, _) => term.weight.abs() * sizes(&m[j], &n[j]),
             (Symmetry::Translation, _) => n[j].iter().map(|x| x.abs()).sum(),
@@ -242,6 +272,11 @@ proptest! {
         let c = c.unwrap();
         close(&c, &balance(&any.law, &theta), 1e-12);
         let delta = any.law.measure(&refs(&theta), &g).delta;
+        let beside = any.law.terms.iter().any(|term| term.identity != 0.0);
+        if beside {
+            prop_assert_eq!(any.law.drift(&c, &g, lr, decay), None);
+        }
+        let decay = if beside { 0.0 } else { decay };
         let drift = any.law.drift(&c, &g, lr, decay).unwrap();
         Optimizer::new(Algorithm::SGD).weight_decay(decay).step(&mut theta, &g, lr);
         let (n, keep) = (any.law.neurons(), 1.0 - lr * decay);

@@ -203,36 +203,46 @@ fn lists_are_whole() {
     }
 }
 
-/// Laws that the list lacks. With a skip connection, the bias of the values adds a number to every node that
-/// has neighbours, and the bias of the skip adds one to all nodes. The identity map of GCNII shifts the law
-/// of a layer whose output is added to nothing else.
+/// With a skip connection, the bias of the values adds a number to every node that has neighbours, and the bias of
+/// the skip adds one to all nodes. The identity beside a weight of GCNII counts with the weight.
 #[test]
-fn what_is_not_declared_is_named() {
-    let found = search(transformer(|_| ()));
-    whole(&found, "transformer");
-    let law = |l: usize, j: usize| {
-        format!("G of layers.{l}.value.bias[{j}] − G of layers.{l}.skip.bias[{j}] = 0")
+fn sums_of_biases_and_weights_beside_an_identity_are_listed() {
+    for (what, config, count) in [
+        ("transformer", transformer(|_| ()), 12 + 4),
+        (
+            "transformer with 2 heads",
+            transformer(|o| o.heads = 2),
+            19 + 6,
+        ),
+        ("gcnii", gcnii(true), 4),
+        ("gcnii with two weights", gcnii(false), 6),
+    ] {
+        let found = search(config);
+        whole(&found, what);
+        assert_eq!((found.declared, found.found), (count, count), "{what}");
+    }
+    let formula = |config: GraphNetConfig, name: &str| {
+        let net = GraphNet::<f64>::new(config, 0).expect("a valid configuration");
+        let names: Vec<String> = net.parameters().into_iter().map(|(n, _)| n).collect();
+        let laws = net.laws();
+        let law = laws.iter().find(|law| law.name == name);
+        law.unwrap_or_else(|| panic!("no {name}: {laws:?}"))
+            .formula(&names)
+    };
+    let loops = |config| GraphNetConfig {
+        self_loops: true,
+        ..config
     };
     assert_eq!(
-        formulas(&found),
-        [law(0, 0), law(0, 1), law(1, 0), law(1, 1)]
+        formula(loops(transformer(|_| ())), "layer 1, biases"),
+        "G of layers.0.value.bias[j] − G of layers.0.skip.bias[j] = 0"
     );
-    let found = search(transformer(|o| o.heads = 2));
-    whole(&found, "transformer with 2 heads");
-    assert_eq!((found.declared, found.found), (19, 25));
-    let found = search(gcnii(true));
-    whole(&found, "gcnii");
-    // (1 − β) / β in layer 2.
-    let law = |j: usize| {
-        format!(
-            "⟨layers.1.map.weight[{j},:], G⟩ + 3.4814 G of layers.1.map.weight[{j},{j}] − ⟨output.weight[:,{j}], G⟩ = 0"
-        )
-    };
-    assert_eq!(formulas(&found), [law(0), law(1)]);
-    assert_eq!((found.declared, found.found), (2, 4));
-    let found = search(gcnii(false));
-    whole(&found, "gcnii with two weights");
-    assert_eq!((found.declared, found.found), (2, 6));
+    // (1 − β) / β in layer 2 with β = ln(θ / 2 + 1).
+    let c = (0.25_f64).ln_1p().recip() - 1.0;
+    assert_eq!(
+        formula(gcnii(true), "layer 2, neurons"),
+        format!("⟨(layers.1.map.weight + {c} I)[j,:], G⟩ − ⟨output.weight[:,j], G⟩ = 0")
+    );
 }
 
 /// One layer with edge features, a ReLU and a map that reads it.

@@ -190,7 +190,7 @@ fn imbalance<'t>(laws: &[Law], theta: &[Var<'t, f64>]) -> Var<'t, f64> {
 fn descent_on_imbalance_balances_and_keeps_the_loss() {
     for conv in CONVS {
         let mut net = net(conv, Activation::Relu);
-        let (laws, problem) = (net.laws(), example(4, Loss::CrossEntropy, 2));
+        let (laws, problem) = (of_neurons(&net), example(4, Loss::CrossEntropy, 2));
         let (before, _) = point(&net, &problem);
         let mut seen = Vec::new();
         for _ in 0..600 {
@@ -222,7 +222,7 @@ fn descent_on_imbalance_balances_and_keeps_the_loss() {
 #[test]
 fn a_penalty_on_imbalance_trains_beside_the_loss() {
     let mut net = net(Conv::gatv2(false), Activation::Relu);
-    let (laws, problem) = (net.laws(), example(4, Loss::CrossEntropy, 2));
+    let (laws, problem) = (of_neurons(&net), example(4, Loss::CrossEntropy, 2));
     let mut seen = Vec::new();
     for _ in 0..300 {
         let tape = Tape::new();
@@ -247,7 +247,10 @@ fn a_penalty_on_imbalance_trains_beside_the_loss() {
 fn delta_of_a_broken_law_can_be_trained_away() {
     let mut net = net(Conv::gatv2(false), Activation::Relu);
     let problem = example(4, Loss::CrossEntropy, 2);
-    let laws: Vec<Law> = net.laws().iter().map(|law| printed(&net, law)).collect();
+    let laws: Vec<Law> = of_neurons(&net)
+        .iter()
+        .map(|law| printed(&net, law))
+        .collect();
     let mut seen = Vec::new();
     for _ in 0..150 {
         let tape = Tape::new();
@@ -281,7 +284,7 @@ fn the_derivative_of_delta_vanishes_where_the_law_holds() {
             .flatten()
             .fold(0.0_f64, |m, x| m.max(x.abs()))
     };
-    for law in net.laws() {
+    for law in of_neurons(&net) {
         assert!(slope(&law) < 1e-12, "{}: {}", law.name, slope(&law));
         assert!(slope(&printed(&net, &law)) > 1e-4);
     }

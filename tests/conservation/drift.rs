@@ -231,7 +231,7 @@ fn of_momentum_is_known_too() {
         for (momentum, decay) in [(0.9, 0.0), (0.9, 1e-2), (0.5, 1e-2)] {
             let problem = example(4, Loss::CrossEntropy, 3);
             let mut net = net(conv, LEAKY, true);
-            let laws = net.laws();
+            let laws = of_neurons(&net);
             let method = Algorithm::Sgd {
                 momentum,
                 nesterov: false,

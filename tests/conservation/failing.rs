@@ -35,7 +35,7 @@ const LOUD: f64 = 1.5;
 fn laws_with(net: &GraphNet<f64>, activation: Activation) -> Vec<Law> {
     let mut net = net.clone();
     net.config.activation = activation;
-    net.laws()
+    of_neurons(&net)
 }
 
 /// The relative δ of laws on ten networks of a configuration, the laws made from each.
@@ -115,7 +115,10 @@ fn separate_weights_with_the_theorem_as_printed() {
             }
             .biased(false);
             let printed = over_networks(config, loss, |net| {
-                net.laws().iter().map(|law| printed(net, law)).collect()
+                of_neurons(net)
+                    .iter()
+                    .map(|law| printed(net, law))
+                    .collect()
             });
             typically(printed, 5e-3, "Eq. (18)");
             let corrected = over_networks(config, loss, |net| net.laws());
@@ -150,7 +153,7 @@ fn attention_added() {
             Side::Incoming | Side::Outgoing => term.clone(),
         };
         let found = over_networks(config(*conv, Activation::Relu), Loss::Smooth, |net| {
-            let laws = net.laws().into_iter();
+            let laws = of_neurons(net).into_iter();
             laws.map(|law| Law {
                 terms: law.terms.iter().map(added).collect(),
                 ..law

@@ -130,7 +130,7 @@ fn the_theorem_as_printed_changes_the_loss() {
         let mut net = graph_net(config, seed);
         amplify(&mut net, 2.0);
         let (before, _) = point(&net, &problem);
-        for law in net.laws() {
+        for law in of_neurons(&net) {
             let printed = printed(&net, &law);
             for entry in 0..law.entries() {
                 let mut net = net.clone();

@@ -2,6 +2,7 @@
 
 mod arbitrary;
 mod attention;
+mod biases;
 mod chains;
 mod compositions;
 mod contracts;
@@ -29,6 +30,7 @@ mod plain;
 mod problems;
 mod recurrent;
 mod runs;
+mod score_norms;
 mod streams;
 mod sums;
 mod support;

@@ -223,6 +223,7 @@ fn the_mean_costs_no_other_law() {
     .draw::<f64>();
     let expected = [
         "embed, mean",
+        "readout, bias, against early",
         "first 1, neurons",
         "second 1, shift, 1",
         "second 1, shift, 2",

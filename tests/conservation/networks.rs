@@ -9,19 +9,21 @@ use proptest::prelude::*;
 const RELU_SQUARED: Activation = Activation::ReluSquared;
 const LEAKY: Activation = Activation::LeakyRelu { slope: 0.2 };
 
-/// The number of laws of each kind: about neurons, and about spaces of neurons.
-fn count(laws: &[Law]) -> (usize, usize) {
+/// The number of laws of each kind: about neurons, about spaces of neurons, and about biases.
+fn count(laws: &[Law]) -> [usize; 3] {
     let of = |kind| laws.iter().filter(|law| law.symmetry == kind).count();
+    let kinds = [Symmetry::Rescaling, Symmetry::Linear, Symmetry::Translation].map(of);
     assert_eq!(
         laws.len(),
-        of(Symmetry::Rescaling) + of(Symmetry::Linear),
+        kinds.iter().sum::<usize>(),
         "no other kind is listed"
     );
-    (of(Symmetry::Rescaling), of(Symmetry::Linear))
+    kinds
 }
 
-/// A law for every head of every hidden layer, and one more where the space of its neurons may be mixed.
-fn expected(config: &GraphNetConfig) -> (usize, usize) {
+/// A law for every head of every hidden layer, one more where the space of its neurons may be mixed, and one for the
+/// three biases of every layer of GATv2 with separate weights (per head, if heads are averaged).
+fn expected(config: &GraphNetConfig) -> [usize; 3] {
     let attention = config.conv.attention();
     let heads = attention.map_or(1, |a| a.heads);
     let neurons = (config.layers - 1) * heads;
@@ -30,7 +32,19 @@ fn expected(config: &GraphNetConfig) -> (usize, usize) {
     let per_channel = attention.is_some_and(|a| a.omega == Some(Omega::Channel));
     let alike = !per_channel || heads * config.hidden == 1;
     let mixed = linear && config.activation == Activation::Identity && alike;
-    (neurons, if mixed { neurons } else { 0 })
+    let biases = match config.conv {
+        Conv::Gatv2(options)
+            if !options.shared
+                && options.attention.bias
+                && options.attention.omega.is_none()
+                && options.attention.dropout == 0.0
+                && config.self_loops =>
+        {
+            config.layers - 1 + config.last.heads()
+        }
+        _ => 0,
+    };
+    [neurons, if mixed { neurons } else { 0 }, biases]
 }
 
 /// Returns the laws that hold by 0 = 0, in either type.
@@ -48,7 +62,7 @@ fn check_mlp(
     } else {
         0
     };
-    assert_eq!(count(&net.laws()), (hidden, spaces));
+    assert_eq!(count(&net.laws()), [hidden, spaces, 0]);
     let empty = holds_or_is_empty(&net.laws(), &net, problem);
     let net: Mlp<f32> = mlp(widths, activation, bias, seed);
     [empty, holds_or_is_empty(&net.laws(), &net, problem)].concat()

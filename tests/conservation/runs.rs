@@ -4,6 +4,7 @@ use crate::support::*;
 use emmy::data;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass, Traced};
 use emmy::optim::{Algorithm, Optimizer};
+use emmy::symmetry::{Law, Symmetry};
 use emmy::{Real, Tape};
 
 const EPOCHS: usize = 100;
@@ -12,7 +13,7 @@ const EPOCHS: usize = 100;
 struct Run {
     /// For the laws of neurons.
     neurons: f64,
-    /// For the sums over classes.
+    /// For the sums over classes, and those of biases.
     classes: f64,
     /// The loss before and after.
     losses: (f64, f64),
@@ -23,7 +24,9 @@ fn train<F: Real>(config: GraphNetConfig, method: Algorithm, lr: f64) -> Run {
     let karate = data::karate();
     let mut net = GraphNet::<F>::new(config, 1).expect("a valid configuration");
     let (x, adjacency) = (karate.raw_features(), config.neighbourhood(&karate.graph));
-    let (laws, sums) = (net.laws(), net.softmax_laws());
+    let (mut sums, laws): (Vec<Law>, Vec<Law>) =
+        (net.laws().into_iter()).partition(|law| law.symmetry == Symmetry::Translation);
+    sums.extend(net.softmax_laws());
     // Most members are trained on.
     let mask: Vec<bool> = (0..karate.nodes()).map(|i| i % 5 != 0).collect();
     let mut optimizer = Optimizer::new(method).weight_decay(5e-4);

@@ -4,7 +4,9 @@
 pub use crate::problems::{Loss, Problem, example, problems};
 
 use emmy::init;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Omega, Pass, Trace};
+use emmy::nn::{
+    Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Omega, Pass, Trace, Traced,
+};
 use emmy::symmetry::{Law, Residual, Symmetry};
 use emmy::{Real, Tape, Tensor, Var};
 use proptest::prelude::*;
@@ -230,6 +232,13 @@ pub fn typically(mut found: Vec<f64>, least: f64, what: &str) {
         "{what}: a median of {median} over {}",
         found.len()
     );
+}
+
+/// The laws of neurons and of their spaces: all but those of sums of gradients.
+pub fn of_neurons(net: &impl Traced<f64>) -> Vec<Law> {
+    let mut laws = net.laws();
+    laws.retain(|law| law.symmetry != Symmetry::Translation);
+    laws
 }
 
 /// A law of GATv2 with separate weights as Theorem 6.3 prints it: without the term of the next

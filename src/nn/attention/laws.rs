@@ -19,7 +19,8 @@ impl<F: Real> MultiHeadAttention<F> {
     /// | distance | rotations, and equal shifts | W_Q G_Qᵀ + W_K G_Kᵀ symmetric |
     ///
     /// W is augmented by b. Values and output: v → Av, W_O → W_O A⁻¹, any A. With a score normaliser, only
-    /// the laws that follow from its [`Invariance`] are left; with a
+    /// the laws that follow from its [`Invariance`] are left, for [`Invariance::Similarities`] those of rotations
+    /// and ⟨W_Q, G⟩ + ⟨W_K, G⟩ + ⟨W_V, G⟩ − ⟨W_O, G⟩ = 0 per group; with a
     /// [contraction](super::AttentionConfig::contraction), only those of rotations if its norm is the 2-norm,
     /// and none for another norm.
     pub(super) fn inside(&self, params: &Params<'_, F>) -> Vec<Law> {
@@ -35,11 +36,15 @@ impl<F: Real> MultiHeadAttention<F> {
         let normalizer = self.normalizer.as_ref().map(|n| n.invariance());
         let of = |known: &Option<Invariance>| match known {
             None => (true, true),
-            Some(Invariance::Rotations) => (false, true),
+            Some(Invariance::Rotations | Invariance::Similarities) => (false, true),
             Some(Invariance::Nothing) => (false, false),
         };
         let (a, b) = (of(&divisor), of(&normalizer));
         let (open, turns) = (a.0 && b.0, a.1 && b.1);
+        // Without a normaliser this law follows from the others.
+        let joint = divisor.is_none()
+            && c.normalize.is_none()
+            && normalizer == Some(Invariance::Similarities);
         let mut laws = Vec::new();
         for g in 0..c.groups {
             match (c.rotary, c.normalize, c.score) {
@@ -70,6 +75,9 @@ impl<F: Real> MultiHeadAttention<F> {
                         ));
                     }
                 }
+            }
+            if joint {
+                laws.push(self.one_factor(params, g));
             }
             let symmetry = if open {
                 Symmetry::Linear
@@ -111,6 +119,22 @@ impl<F: Real> MultiHeadAttention<F> {
         let read = self.sharing(g).map(|h| columns.narrow(h * e..(h + 1) * e));
         let terms = (values.map(Term::incoming)).chain(read.map(Term::outgoing));
         self.law(g, "values and output", symmetry, terms.collect())
+    }
+
+    /// Queries, keys and values of a group against the columns of the output that read its heads, all neurons as
+    /// one.
+    fn one_factor(&self, params: &Params<'_, F>, g: usize) -> Law {
+        let (d, e) = (self.config.key_width, self.config.value_width);
+        let queries = (self.sharing(g)).flat_map(|h| rows(params, &self.query, d, h..h + 1));
+        let keys = self.key.iter();
+        let keys = keys.flat_map(|key| rows(params, key, d, g..g + 1));
+        let values = rows(params, &self.value, e, g..g + 1);
+        let columns = params.columns(&self.output.weight).together(e);
+        let read = self.sharing(g).map(|h| columns.narrow(h..h + 1));
+        let written = queries.chain(keys).chain(values).map(Term::incoming);
+        let terms = written.chain(read.map(Term::outgoing)).collect();
+        let what = "queries, keys, values and output";
+        self.law(g, what, Symmetry::Rescaling, terms)
     }
 
     /// Rotary positions: a plane of the keys grows if the same plane of the queries shrinks.

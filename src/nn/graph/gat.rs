@@ -219,18 +219,14 @@ impl<F: Real> GatConv<F> {
             residual: self.residual.as_ref(),
             bias: self.bias.as_ref(),
             linear_scores: true,
+            score_norm: self.options.score_norm,
         }
     }
 }
 
 impl<F: Real> Layer<F> for GatConv<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
-        // Its divisor depends on all neurons of a head.
-        let normalized = self.options.score_norm.is_some();
-        Some(match normalized {
-            true => Ports::opaque(2),
-            false => self.options.ports(params, self.parts()),
-        })
+        Some(self.options.ports(params, self.parts()))
     }
 }
 

@@ -127,7 +127,8 @@ impl<F: Real> Gatv2Conv<F> {
         x.check_nodes("Gatv2Conv", edges.cols());
         x.check_features("Gatv2Conv", self.source.weight.shape()[1]);
         let inputs: Vec<_> = std::iter::once(x.var()).chain(t).collect();
-        pass.call(self, &inputs, || {
+        let ports = |params: &Params<'_, F>| self.ports_on(params, edges);
+        pass.call_with(self, &inputs, ports, || {
             let attention = self.options.edges(pass, edges);
             let (z_s, z_t) = self.project(pass, &x);
             let y = attention.gatv2(z_s, z_t, pass.param(&self.att), t);
@@ -149,7 +150,8 @@ impl<F: Real> Gatv2Conv<F> {
         let x = x.into();
         x.check_nodes("Gatv2Conv", edges.cols());
         x.check_features("Gatv2Conv", self.source.weight.shape()[1]);
-        pass.call(self, &[x.var()], || {
+        let ports = |params: &Params<'_, F>| self.ports_on(params, edges);
+        pass.call_with(self, &[x.var()], ports, || {
             let attention = self.options.edges(pass, edges);
             let (z_s, z_t) = self.project(pass, &x);
             let alpha = attention.gatv2_coefficients(z_s, z_t, pass.param(&self.att), None);
@@ -178,6 +180,7 @@ impl<F: Real> Gatv2Conv<F> {
             residual: self.residual.as_ref(),
             bias: self.bias.as_ref(),
             linear_scores: false,
+            score_norm: None,
         }
     }
 }
@@ -185,6 +188,24 @@ impl<F: Real> Gatv2Conv<F> {
 impl<F: Real> Layer<F> for Gatv2Conv<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         Some(self.options.ports(params, self.parts()))
+    }
+}
+
+impl<F: Real> Gatv2Conv<F> {
+    /// The ports on a graph. If each row of α sums to one, a number that b_s adds to all messages is added to the
+    /// output, and if b_t subtracts it again, the scores stay as they are.
+    fn ports_on(&self, params: &Params<'_, F>, edges: &Pattern) -> Option<Ports> {
+        let mut ports = self.ports(params)?;
+        let target = self.target.as_ref().and_then(|map| map.bias.as_ref());
+        if let (Some(source), Some(target)) = (&self.source.bias, target)
+            && self.omega.is_none()
+            && self.options.sums_to_one(edges)
+        {
+            let moved = |bias, sign| self.options.moves(params, bias, sign);
+            let both = moved(source, 1.0).into_iter().zip(moved(target, -1.0));
+            ports.offsets.extend(both.map(|(a, b)| vec![a, b]));
+        }
+        Some(ports)
     }
 }
 

@@ -4,9 +4,11 @@ use super::{Around, GraphConv};
 use crate::autodiff::Var;
 use crate::error::{Error, Result};
 use crate::init::Rng;
-use crate::nn::{Input, Layer, Linear, Pass};
+use crate::nn::{Input, Layer, Linear, Params, Pass};
 use crate::real::Real;
 use crate::sparse::Csr;
+use crate::symmetry::{Passage, Ports, Reader, Term};
+use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 /// y = ((1 − β) I + β W) h with h = (1 − α) Â x + α x₀: a graph convolution that keeps some of the network's
@@ -28,12 +30,11 @@ use serde::{Deserialize, Serialize};
 /// Xavier-uniform. There is no bias.
 ///
 /// # Conservation laws
-/// The layer is transparent. It adds β W h to a multiple of its own input, so its neurons are those of its
-/// input: they cannot be scaled between two layers, and the law of a graph convolution,
-/// ⟨W\[j,:\], G⟩ − ⟨W⁺\[:,j\], G⟩ = 0, does not hold. If
-/// activations are homogeneous of degree 1, the law of the whole stream holds: the map that writes x₀ and the
-/// rows of every W and V are balanced against the columns of every W and V and the map that reads the stream
-/// at the end.
+/// (1 − β) I + β W is β (W + c I) with c = 1/β − 1, and takes part in laws as the weight of a graph convolution
+/// does: ⟨(W + c I)\[j,:\], G⟩ = ⟨W\[j,:\], G⟩ + c G\[j,j\] stands where ⟨W\[j,:\], G⟩ alone does not give a law.
+/// With one weight, W also reads x₀, so x₀ and the inputs of all layers have one law: the map that writes x₀ and
+/// the rows of every W but the last against the columns of every W. With V, x₀ and the stream of the layers have a
+/// law each.
 #[derive(Debug, Clone)]
 pub struct GcniiConv<F: Real> {
     /// W, without bias.
@@ -127,7 +128,34 @@ impl<F: Real> GcniiConv<F> {
     }
 }
 
-impl<F: Real> Layer<F> for GcniiConv<F> {}
+impl<F: Real> Layer<F> for GcniiConv<F> {
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        // (1 − β) I + β W = β (W + c I), and W + c I has rows and columns as any weight.
+        let c = self.beta().recip() - 1.0;
+        let near = &self.map.weight;
+        let first = self.initial.as_ref().map_or(near, |map| &map.weight);
+        let reader = |weight: &Tensor<F>, share: f64| Reader {
+            passage: match share {
+                0.0 => Passage::ABSORBS,
+                _ => Passage::CARRIES,
+            },
+            terms: vec![Term::outgoing(params.columns(weight)).beside_identity(c)],
+            mixes: true,
+        };
+        let weights = || std::iter::once(&self.map).chain(&self.initial);
+        let rows = |map: &Linear<F>| Term::incoming(params.rows(&map.weight)).beside_identity(c);
+        Some(Ports {
+            writers: weights().map(rows).collect(),
+            readers: vec![
+                reader(near, 1.0 - self.options.alpha),
+                reader(first, self.options.alpha),
+            ],
+            mixes: true,
+            shifts: weights().map(|map| params.columns(&map.weight)).collect(),
+            ..Ports::opaque(0)
+        })
+    }
+}
 
 impl<F: Real> GraphConv<F> for GcniiConv<F> {
     type Options = GcniiOptions;

@@ -11,7 +11,7 @@ use crate::ops::attention::EdgeAttention;
 use crate::ops::sparse::spmm;
 use crate::real::Real;
 use crate::sparse::Pattern;
-use crate::symmetry::{Passage, Ports, Reader, Term};
+use crate::symmetry::{Law, Passage, Ports, Reader, Symmetry, Term, offsets};
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -170,6 +170,22 @@ impl AttentionOptions {
         add_bias(pass, y, parts.bias)
     }
 
+    /// Whether each row of α sums to one: every node has a neighbour, and no coefficient is dropped.
+    pub(super) fn sums_to_one(&self, edges: &Pattern) -> bool {
+        self.dropout == 0.0 && edges.has_no_empty_row()
+    }
+
+    /// Entries of a bias of the heads that add ± t to each output neuron if they move by w t: those of the bias,
+    /// or for averaged heads those of each head with the weight ± H.
+    pub(super) fn moves<F: Real>(
+        &self,
+        params: &Params<'_, F>,
+        bias: &Tensor<F>,
+        sign: f64,
+    ) -> Vec<Term> {
+        moves(params, bias, self.join, self.heads, sign)
+    }
+
     /// The ports of a layer whose heads are computed with `weights` and `biases`, scored with
     /// `attention`, and completed by [`finish`](Self::finish).
     ///
@@ -177,6 +193,10 @@ impl AttentionOptions {
     /// homogeneous function of this neuron. So it does not change if the neuron is scaled up and
     /// its attention entries are scaled down. ω multiplies the scaled neurons, and takes no part in
     /// the laws. Averaged heads share the neuron: it is scaled in all heads.
+    ///
+    /// LipschitzNorm divides the scores of a head by a norm of all its neurons times one of its attention
+    /// entries, so that neither size matters to α: the neurons of a head can be rescaled together, and its
+    /// attention entries on their own.
     pub(super) fn ports<F: Real>(&self, params: &Params<'_, F>, parts: HeadParts<'_, F>) -> Ports {
         let (groups, heads) = match self.join {
             Heads::Concatenate => (1, self.heads),
@@ -184,11 +204,23 @@ impl AttentionOptions {
         };
         let width = parts.attention[0].len() / groups;
         let per_head = |p: &&Tensor<F>| params.grouped(p, groups, width);
+        // In the divisors of the published code, all heads share the norms.
+        let divided = parts.score_norm.map(|norm| match norm.published {
+            true => self.heads,
+            false => 1,
+        });
         let joined = parts.residual.into_iter().chain(parts.bias);
         let incoming = (parts.weights.iter().chain(&parts.biases).map(per_head))
             .chain(joined.map(|p| params.rows(p)))
             .map(Term::incoming);
-        let attention = parts.attention.iter().map(per_head).map(Term::attention);
+        let scoring = parts.attention.iter().map(per_head);
+        let attention = scoring.filter(|_| divided.is_none()).map(Term::attention);
+        let sizes = |shared: usize| {
+            let of_heads = |p: &&Tensor<F>| params.grouped(p, 1, self.heads / shared);
+            let terms = parts.attention.iter().map(of_heads).map(Term::incoming);
+            let name = "size of the attention vectors";
+            Law::new(name, 0, Symmetry::Rescaling, terms.collect())
+        };
         let read = parts.weights.iter().copied().chain(parts.residual);
         Ports {
             writers: incoming.chain(attention).collect(),
@@ -198,10 +230,38 @@ impl AttentionOptions {
                 Reader::passing(Passage::BREAKS),
             ],
             heads,
-            mixes: parts.linear_scores && parts.omega.is_none_or(|omega| omega.len() == 1),
+            mixes: divided.is_none()
+                && parts.linear_scores
+                && parts.omega.is_none_or(|omega| omega.len() == 1),
             shifts: shifts(params, parts.residual, parts.bias),
-            offsets: parts.bias.map(|b| params.rows(b)).into_iter().collect(),
-            inside: Vec::new(),
+            offsets: offsets(parts.bias.map(|b| params.rows(b))),
+            together: divided.map_or(1, |shared| match self.join {
+                Heads::Concatenate => shared * width / self.heads,
+                Heads::Average => width,
+            }),
+            inside: divided.map(sizes).into_iter().collect(),
+        }
+    }
+}
+
+/// Entries of a bias of H heads that add ± t to each output neuron if they move by w t, one term per change.
+pub(super) fn moves<F: Real>(
+    params: &Params<'_, F>,
+    bias: &Tensor<F>,
+    join: Heads,
+    heads: usize,
+    sign: f64,
+) -> Vec<Term> {
+    let all = params.rows(bias);
+    match join {
+        Heads::Concatenate => vec![Term::incoming(all).times(sign)],
+        Heads::Average => {
+            let width = all.neurons() / heads.max(1);
+            let of_head = |h| all.narrow(h * width..(h + 1) * width);
+            let share = sign * heads as f64;
+            (0..heads)
+                .map(|h| Term::incoming(of_head(h)).times(share))
+                .collect()
         }
     }
 }
@@ -216,6 +276,8 @@ pub(super) struct HeadParts<'a, F: Real> {
     pub bias: Option<&'a Tensor<F>>,
     /// Whether scores depend on the neurons only through products with attention vectors.
     pub linear_scores: bool,
+    /// The norm by which the scores are divided.
+    pub score_norm: Option<LipschitzNorm>,
 }
 
 /// Σ_j drop(α)_ij z_j for given coefficients α, and α as a sparse matrix.

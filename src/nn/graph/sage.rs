@@ -7,7 +7,7 @@ use crate::init::{self, Rng};
 use crate::nn::linear::add_bias;
 use crate::nn::{Input, Layer, Params, Pass};
 use crate::real::Real;
-use crate::symmetry::{Ports, Reader, Term};
+use crate::symmetry::{Ports, Reader, Term, offsets};
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,7 @@ impl<F: Real> Layer<F> for SageConv<F> {
             shifts: (weights.map(|w| params.columns(w)).into_iter())
                 .chain(self.bias.iter().map(|b| params.whole(b)))
                 .collect(),
-            offsets: self.bias.iter().map(|b| params.rows(b)).collect(),
+            offsets: offsets(self.bias.as_ref().map(|b| params.rows(b))),
             mixes: true,
             ..Ports::opaque(0)
         })

@@ -107,7 +107,13 @@ impl<F: Real> BatchNorm<F> {
             !own || n >= 2,
             "BatchNorm: x has shape {shape:?}: at least two rows have a variance"
         );
-        pass.call(self, &[x], || {
+        // With fixed statistics the norm is an affine map of each feature.
+        let passage = match own {
+            true => Passage::feature_norm(self.eps),
+            false => Passage::BREAKS,
+        };
+        let ports = |params: &Params<'_, F>| Some(behind(params, passage, gain, bias));
+        pass.call_with(self, &[x], ports, || {
             let (centred, variance) = match &self.running {
                 Some(running) if !own => {
                     let centred = x - pass.state(&running.mean);

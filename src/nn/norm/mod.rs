@@ -38,7 +38,7 @@ pub use spectral::Spectral;
 use super::{Params, Pass};
 use crate::autodiff::Var;
 use crate::real::Real;
-use crate::symmetry::{Passage, Ports, Reader, Term};
+use crate::symmetry::{Passage, Ports, Reader, Term, offsets};
 use crate::tensor::Tensor;
 
 /// The ports of γ ⊙ z + β, where z is the input after a norm with this `passage` (its effect on symmetries).
@@ -64,11 +64,9 @@ fn behind<F: Real>(
             terms: vec![Term::outgoing(params.rows(gain))],
             mixes: false,
         }],
-        heads: 1,
-        mixes: false,
         shifts: bias.map(|b| params.whole(b)).into_iter().collect(),
-        offsets: bias.map(|b| params.rows(b)).into_iter().collect(),
-        inside: Vec::new(),
+        offsets: offsets(bias.map(|b| params.rows(b))),
+        ..Ports::opaque(0)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The laws of a pass: those of its streams of neurons, and those inside its layers.
 
 use super::centred::of_readers;
+use super::offsets::of_offsets;
 use super::streams::{Edge, Stream, Streams};
-use super::{Trace, spoken};
-use crate::symmetry::{Change, Law, Passage, Ports, Slice, Symmetry, Term, Way};
+use super::{Trace, ports, spoken};
+use crate::symmetry::{Change, Law, Passage, Slice, Symmetry, Term, Way};
 
 impl Trace {
     /// The conservation laws that hold for every loss that is a function of the traced outputs.
@@ -82,8 +83,10 @@ impl Trace {
     }
 
     fn laws_seen(&self, sight: Passage, lenient: bool) -> Vec<Law> {
-        let others = Change::ALL.into_iter().filter(|&c| c != Change::Mean);
-        let others: Vec<Change> = others.collect();
+        // The mean and offsets are followed separately.
+        let others: Vec<Change> = (Change::ALL.into_iter())
+            .filter(|change| ![Change::Mean, Change::Offset].contains(change))
+            .collect();
         let streams = Streams::seen(self, sight, &others, lenient);
         // The laws are in the order of the calls that write; laws of the inside of a call come
         // first.
@@ -106,6 +109,11 @@ impl Trace {
             let law = of_mean(self, &streams, &means, number, stream);
             found.extend(law.map(|law| (stream.writers[0], law)));
         }
+        found.extend(
+            of_offsets(self, &streams.sound, sight)
+                .into_iter()
+                .filter(|_| !lenient),
+        );
         found.sort_by_key(|(call, _)| *call);
         let mut laws: Vec<Law> = Vec::new();
         let mut found = found.into_iter().peekable();
@@ -147,10 +155,6 @@ impl Trace {
     }
 }
 
-fn ports(trace: &Trace, call: usize) -> &Ports {
-    trace.calls[call].ports.as_ref().expect("a declared call")
-}
-
 /// The laws that a layer states about the parameters inside it, named after the layer.
 fn inside(trace: &Trace, call: usize) -> Vec<Law> {
     let complete = |law: &Law| Law {
@@ -177,13 +181,21 @@ fn of_stream(
     let mut laws = Vec::new();
     if allows(Change::Each) {
         let terms = terms(trace, stream, Change::Each);
-        for (whose, terms) in per_head(trace, stream, &name, &terms) {
-            let law = |what, symmetry| {
-                Law::new(format!("{whose}, {what}"), layer, symmetry, terms.clone())
-            };
-            laws.push(law("neurons", Symmetry::Rescaling));
-            if allows(Change::Mix) {
-                laws.push(law("space of neurons", Symmetry::Linear));
+        let together = stream.writers.iter().map(|&w| ports(trace, w).together);
+        let together = together.max().unwrap_or(1);
+        if together > 1 {
+            laws.extend(in_groups(&terms, together).map(|terms| {
+                Law::new(format!("{name}, scale"), layer, Symmetry::Rescaling, terms)
+            }));
+        } else {
+            for (whose, terms) in per_head(trace, stream, &name, &terms) {
+                let law = |what, symmetry| {
+                    Law::new(format!("{whose}, {what}"), layer, symmetry, terms.clone())
+                };
+                laws.push(law("neurons", Symmetry::Rescaling));
+                if allows(Change::Mix) {
+                    laws.push(law("space of neurons", Symmetry::Linear));
+                }
             }
         }
     } else if allows(Change::All) {
@@ -206,47 +218,49 @@ fn of_stream(
             terms,
         ));
     }
-    let each = |what: &str, change, slices: fn(&Ports) -> &[Slice]| {
-        // A shift by one writer alone affects only the operations after this writer. After the sum of a
-        // post-norm block that is the norm, which removes the shift, though other layers read the stream
-        // before the sum.
-        let alone = |w: usize| {
-            stream.writers.len() > 1
-                && trace.used_once(w)
-                && Streams::allows_alone(trace, sight, w, change)
-        };
-        let writers = (stream.writers.iter()).filter(|&&w| allows(change) || alone(w));
-        let mut seen: Vec<&Slice> = Vec::new();
-        let mut laws = Vec::new();
-        for &call in writers {
-            let all = slices(ports(trace, call));
-            for (k, slice) in all.iter().enumerate() {
-                if seen.contains(&slice) {
-                    continue;
-                }
-                seen.push(slice);
-                let number = if all.len() > 1 {
-                    format!(", {}", k + 1)
-                } else {
-                    String::new()
-                };
-                let name = format!("{}, {what}{number}", trace.calls[call].title());
-                let mut terms = vec![Term::incoming(slice.clone())];
-                if change == Change::Offset {
-                    terms.extend(yardstick(ports(trace, call), slice));
-                }
-                laws.push(Law::new(
-                    name,
-                    trace.layer(call),
-                    Symmetry::Translation,
-                    terms,
-                ));
-            }
-        }
-        laws
+    laws.extend(shifts(trace, streams, number, stream, sight));
+    laws
+}
+
+/// The laws of the writers whose shift of all neurons alike has no effect.
+fn shifts(
+    trace: &Trace,
+    streams: &Streams<'_>,
+    number: usize,
+    stream: &Stream,
+    sight: Passage,
+) -> Vec<Law> {
+    // A shift by one writer alone affects only the operations after this writer. After the sum of a
+    // post-norm block that is the norm, which removes the shift, though other layers read the stream
+    // before the sum.
+    let alone = |w: usize| {
+        stream.writers.len() > 1
+            && trace.used_once(w)
+            && Streams::allows_alone(trace, sight, w, Change::Shift)
     };
-    laws.extend(each("shift", Change::Shift, |ports| &ports.shifts));
-    laws.extend(each("bias", Change::Offset, |ports| &ports.offsets));
+    let together = streams.allows(number, Change::Shift);
+    let mut seen: Vec<&Slice> = Vec::new();
+    let mut laws = Vec::new();
+    for &call in stream.writers.iter().filter(|&&w| together || alone(w)) {
+        let all = &ports(trace, call).shifts;
+        for (k, slice) in all.iter().enumerate() {
+            if seen.contains(&slice) {
+                continue;
+            }
+            seen.push(slice);
+            let number = if all.len() > 1 {
+                format!(", {}", k + 1)
+            } else {
+                String::new()
+            };
+            laws.push(Law::new(
+                format!("{}, shift{number}", trace.calls[call].title()),
+                trace.layer(call),
+                Symmetry::Translation,
+                vec![Term::incoming(slice.clone())],
+            ));
+        }
+    }
     laws
 }
 
@@ -335,6 +349,20 @@ fn per_head(
     (0..heads).map(head).collect()
 }
 
+/// The terms with every `together` neighbouring neurons as one; none if the neurons of a term are not whole
+/// groups.
+fn in_groups(terms: &[Term], together: usize) -> Option<Vec<Term>> {
+    let whole = |t: &Term| t.slice.neurons().is_multiple_of(together);
+    let group = |t: &Term| Term {
+        slice: t.slice.together(together),
+        ..t.clone()
+    };
+    terms
+        .iter()
+        .all(whole)
+        .then(|| terms.iter().map(group).collect())
+}
+
 /// The term with all its neurons as one; none if it does not cover the whole parameter.
 fn as_one_neuron(term: &Term) -> Option<Term> {
     let Slice {
@@ -347,15 +375,6 @@ fn as_one_neuron(term: &Term) -> Option<Term> {
         slice,
         ..term.clone()
     })
-}
-
-/// The weight beside a bias: in comparison with the gradient of the weight, one can see that the gradient of
-/// the bias vanishes.
-fn yardstick(ports: &Ports, bias: &Slice) -> Option<Term> {
-    let beside = ports.writers.iter().map(|t| &t.slice);
-    let mut weights =
-        beside.filter(|s| s.parameter != bias.parameter && s.neurons() == bias.neurons());
-    weights.next().map(|slice| Term::yardstick(slice.clone()))
 }
 
 impl super::Call {

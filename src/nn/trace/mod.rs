@@ -11,6 +11,7 @@ mod glue;
 mod laws;
 mod lipschitz;
 mod log;
+mod offsets;
 mod shared;
 mod streams;
 mod summary;
@@ -26,6 +27,7 @@ pub use summary::Summary;
 use super::{Module, Pass, Role};
 use crate::autodiff::{Tape, Var};
 use crate::real::Real;
+use crate::symmetry::Ports;
 use crate::tensor::Tensor;
 use std::cell::RefCell;
 
@@ -211,6 +213,11 @@ impl Trace {
         all.filter(|&c| self.calls[c].ports.is_some() && !hidden(c))
             .collect()
     }
+}
+
+/// The ports of a declared call.
+fn ports(trace: &Trace, call: usize) -> &Ports {
+    trace.calls[call].ports.as_ref().expect("a declared call")
 }
 
 fn trained_names<F: Real>(model: &(impl Module<F> + ?Sized)) -> Vec<String> {

@@ -1,9 +1,9 @@
 //! Parameters used in several places: a change of such a parameter must leave the outputs as they are in
 //! every place.
 
-use super::Trace;
+use super::ports;
 use super::streams::Streams;
-use crate::symmetry::Ports;
+use crate::symmetry::Way;
 
 impl Streams<'_> {
     /// Ties together the calls that use the same parameter. If a use is unknown, or the ports
@@ -40,6 +40,23 @@ impl Streams<'_> {
                 self.tie(pair[0], pair[1]);
             }
         }
+        for &call in &declared {
+            self.inputs_of_one_weight(call);
+        }
+    }
+
+    /// Ties the inputs of a call that one parameter reads: a change of its columns meets all of them.
+    fn inputs_of_one_weight(&mut self, call: usize) {
+        let trace = self.trace;
+        let readers = &ports(trace, call).readers;
+        let inputs = &trace.calls[call].inputs;
+        for (a, first) in readers.iter().enumerate().take(inputs.len()) {
+            for (b, second) in readers.iter().enumerate().take(inputs.len()).skip(a + 1) {
+                if first.terms.iter().any(|term| second.terms.contains(term)) {
+                    self.alike(inputs[a], inputs[b]);
+                }
+            }
+        }
     }
 
     /// Ties two calls with the same ports: their outputs are one stream, and so are their inputs.
@@ -50,24 +67,27 @@ impl Streams<'_> {
         let trace = self.trace;
         let inputs = trace.calls[a].inputs.iter().zip(&trace.calls[b].inputs);
         for (x, y) in inputs {
-            let (x, y) = (
-                self.living(self.relations[*x]),
-                self.living(self.relations[*y]),
-            );
-            match (x.stream, y.stream) {
-                (None, None) => {}
-                (Some(s), Some(t)) if x.passage == y.passage => self.unite(s, t),
-                _ => {
-                    for stream in [x.stream, y.stream].into_iter().flatten() {
-                        let stream = self.root(stream);
-                        self.breaks_all(stream);
-                    }
-                }
-            }
+            self.alike(*x, *y);
         }
     }
-}
 
-fn ports(trace: &Trace, call: usize) -> &Ports {
-    trace.calls[call].ports.as_ref().expect("a declared call")
+    /// Two nodes must change alike: their streams become one, without the changes that reach only one of the
+    /// nodes or reach them in different ways.
+    fn alike(&mut self, x: usize, y: usize) {
+        let (x, y) = (
+            self.living(self.relations[x]),
+            self.living(self.relations[y]),
+        );
+        let Some(stream) = x.stream.or(y.stream) else {
+            return;
+        };
+        if let (Some(s), Some(t)) = (x.stream, y.stream) {
+            self.unite(s, t);
+        }
+        let unequal = x.passage.zip(y.passage, |_, a, b| match a == b {
+            true => Way::Absorbs,
+            false => Way::Breaks,
+        });
+        self.broken(self.root(stream), unequal);
+    }
 }

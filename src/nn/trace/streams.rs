@@ -365,7 +365,7 @@ impl<'a> Streams<'a> {
         }
     }
 
-    fn broken(&mut self, stream: usize, passage: Passage) {
+    pub(super) fn broken(&mut self, stream: usize, passage: Passage) {
         for change in Change::ALL {
             self.streams[stream].broken[change as usize] |= passage.way(change) == Way::Breaks;
         }

@@ -22,6 +22,12 @@ impl Law {
         let mut out = String::new();
         for term in self.terms.iter().filter(|term| term.weight != 0.0) {
             let name = names.get(term.slice.parameter).map_or("?", AsRef::as_ref);
+            let beside = match term.identity {
+                0.0 => None,
+                1.0 => Some(format!("({name} + I)")),
+                c => Some(format!("({name} + {c} I)")),
+            };
+            let name = beside.as_deref().unwrap_or(name);
             // A rotation acts on both sides in the same way; in a law of matrices the side determines the
             // sign.
             let negative = match self.symmetry {

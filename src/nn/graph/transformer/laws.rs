@@ -2,16 +2,16 @@
 
 use super::TransformerConv;
 use crate::nn::graph::Heads;
+use crate::nn::graph::heads::moves;
 use crate::nn::{Layer, Linear, Params};
 use crate::real::Real;
-use crate::symmetry::{Law, Ports, Reader, Slice, Symmetry, Term};
+use crate::sparse::Pattern;
+use crate::symmetry::{Law, Ports, Reader, Slice, Symmetry, Term, offsets};
 use crate::tensor::Tensor;
 
 impl<F: Real> Layer<F> for TransformerConv<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
-        if self.options.score_norm.is_some() {
-            return Some(Ports::opaque(1 + usize::from(self.edge.is_some())));
-        }
+        let divided = self.options.score_norm.is_some();
         let (averaged, heads) = match self.options.join {
             Heads::Concatenate => (false, self.options.heads),
             Heads::Average => (true, 1),
@@ -28,6 +28,11 @@ impl<F: Real> Layer<F> for TransformerConv<F> {
         // W_e scales keys and values alike.
         if let Some(edge) = &self.edge {
             incoming.push(per_head(edge));
+        }
+        // LipschitzNorm's divisor is of degree 2 in queries, keys and values together, as the scores are.
+        if divided {
+            incoming.extend([&self.key, &self.query].into_iter().flat_map(of));
+        } else if self.edge.is_some() {
             incoming.extend(of(&self.key));
             attention.extend(of(&self.query));
         }
@@ -51,19 +56,40 @@ impl<F: Real> Layer<F> for TransformerConv<F> {
             readers,
             heads,
             // Everything else reads neurons through products.
-            mixes: true,
+            mixes: !divided,
             shifts: if free {
                 self.shifts(params)
             } else {
                 Vec::new()
             },
-            offsets: bias.map(|b| params.rows(b)).into_iter().collect(),
+            offsets: offsets(bias.map(|b| params.rows(b))),
+            together: match divided {
+                true => width / heads,
+                false => 1,
+            },
             inside: self.inside(params),
         })
     }
 }
 
 impl<F: Real> TransformerConv<F> {
+    /// The ports on a graph. If each row of α sums to one, b_v adds the same number to all outputs of a neuron, as
+    /// b_r does.
+    pub(super) fn ports_on(&self, params: &Params<'_, F>, edges: &Pattern) -> Option<Ports> {
+        let mut ports = self.ports(params)?;
+        let o = &self.options;
+        let summed = o.dropout == 0.0 && edges.has_no_empty_row();
+        if let Some(bias) = &self.value.bias
+            && summed
+            && self.gate.is_none()
+            && o.score_norm.is_none()
+        {
+            let alone = moves(params, bias, o.join, o.heads, 1.0).into_iter();
+            ports.offsets.extend(alone.map(|term| vec![term]));
+        }
+        Some(ports)
+    }
+
     /// The slices whose shift adds the same number to all outputs of a row, if there is no gate. Coefficients
     /// differ from head to head. So only b_v can shift concatenated heads alike, because each row of α sums
     /// to one (without dropout).
@@ -95,6 +121,7 @@ impl<F: Real> TransformerConv<F> {
         let mut laws = Vec::new();
         let (heads, all) = (self.options.heads, self.query.weight.shape()[0]);
         let width = all / heads;
+        let divided = self.options.score_norm.is_some();
         if self.edge.is_none() {
             let rows = |map: &Linear<F>, h: usize| {
                 let parts = std::iter::once(&map.weight).chain(&map.bias);
@@ -103,12 +130,22 @@ impl<F: Real> TransformerConv<F> {
             };
             laws.extend((0..heads).map(|h| {
                 let queries = rows(&self.query, h).into_iter().map(Term::incoming);
-                let keys = rows(&self.key, h).into_iter().map(Term::outgoing);
+                let keys = rows(&self.key, h).into_iter();
                 let name = format!("head {}, queries and keys", h + 1);
-                Law::new(name, 0, Symmetry::Linear, queries.chain(keys).collect())
+                // Lengths of queries and keys are in the divisor; only rotations leave them as they are.
+                match divided {
+                    true => {
+                        let terms = queries.chain(keys.map(Term::incoming)).collect();
+                        Law::new(name, 0, Symmetry::Rotation, terms)
+                    }
+                    false => {
+                        let terms = queries.chain(keys.map(Term::outgoing)).collect();
+                        Law::new(name, 0, Symmetry::Linear, terms)
+                    }
+                }
             }));
         }
-        if let Some(bias) = &self.key.bias {
+        if let Some(bias) = self.key.bias.as_ref().filter(|_| !divided) {
             let terms = [
                 Term::incoming(params.rows(bias)),
                 Term::yardstick(params.rows(&self.key.weight)),

@@ -7,7 +7,7 @@ use crate::autodiff::Var;
 use crate::error::{Error, Result};
 use crate::init::{self, Rng};
 use crate::lipschitz::{Bound, Lp, state};
-use crate::nn::{Dropout, Input, Linear, LipschitzNorm, Pass};
+use crate::nn::{Dropout, Input, Linear, LipschitzNorm, Params, Pass};
 use crate::ops::Sparse;
 use crate::ops::attention::DotAttention;
 use crate::real::Real;
@@ -192,7 +192,8 @@ impl<F: Real> TransformerConv<F> {
     ) -> Var<'t, F> {
         let x = x.into();
         self.check(&x, edges, e);
-        pass.call(self, &inputs(&x, e), || {
+        let ports = |params: &Params<'_, F>| self.ports_on(params, edges);
+        pass.call_with(self, &inputs(&x, e), ports, || {
             let attention = self.attention(pass, edges);
             let Projected { q, k, v, e } = self.project(pass, &x, e);
             let y = attention.dot(self.scaled(edges, q, k, v), k, v, e);
@@ -214,7 +215,8 @@ impl<F: Real> TransformerConv<F> {
     ) -> (Var<'t, F>, Sparse<'t, F>) {
         let x = x.into();
         self.check(&x, edges, e);
-        pass.call(self, &inputs(&x, e), || {
+        let ports = |params: &Params<'_, F>| self.ports_on(params, edges);
+        pass.call_with(self, &inputs(&x, e), ports, || {
             let attention = self.attention(pass, edges);
             let Projected { q, k, v, e } = self.project(pass, &x, e);
             let alpha = attention.dot_coefficients(self.scaled(edges, q, k, v), k, e);

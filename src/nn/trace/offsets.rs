@@ -1,0 +1,276 @@
+//! Numbers that biases add to neurons, the same in all rows, and the sums of them that nothing notices.
+
+use super::glue::{Relation, relate};
+use super::{Trace, ports};
+use crate::symmetry::{Change, Law, Passage, Ports, Slice, Symmetry, Term, Way};
+use std::collections::BTreeMap;
+
+/// The unit of every offset: node 0 is no operation, so no operation has this unit of its own.
+const UNIT: usize = 0;
+
+/// A change of parameters that adds t to each neuron of the output of one or several calls.
+struct Offset<'a> {
+    call: usize,
+    /// The number among the offsets of the call, from 1; 0 if the call has no other.
+    number: usize,
+    terms: &'a [Term],
+}
+
+/// What of an offset by t arrives at a node: k t, in the unit `base`.
+#[derive(Clone, Copy)]
+struct Part {
+    k: f64,
+    base: usize,
+}
+
+/// The offsets of a pass, and what must be zero so that nothing else changes.
+///
+/// An offset is followed from the call that makes it through the operations that the table of `glue` knows.
+/// Where an operation, a layer or the loss notices offsets, their sum must vanish: Σ c_w k_w = 0 over all
+/// offsets w that arrive there. Every c that fulfils these equations is a symmetry, θ_w → θ_w + c_w t, and
+/// Σ c_w G_w = 0 a law.
+struct Offsets<'a> {
+    trace: &'a Trace,
+    offsets: Vec<Offset<'a>>,
+    /// What arrives at each node, by the number of the offset.
+    arrives: Vec<BTreeMap<usize, Part>>,
+    /// The coefficients of the sums that must vanish, by place: a node or call, and the number of the operand.
+    sums: BTreeMap<(bool, usize, usize), BTreeMap<usize, f64>>,
+    /// Offsets that must vanish on their own.
+    stuck: Vec<usize>,
+}
+
+/// The laws of biases. `sound` states of each call whether its ports are the whole truth about its parameters,
+/// `sight` is the passage through the loss.
+pub(super) fn of_offsets(trace: &Trace, sound: &[bool], sight: Passage) -> Vec<(usize, Law)> {
+    let mut all = Offsets {
+        trace,
+        offsets: Vec::new(),
+        arrives: vec![BTreeMap::new(); trace.nodes.len()],
+        sums: BTreeMap::new(),
+        stuck: Vec::new(),
+    };
+    all.walk(sound);
+    for (k, &output) in trace.outputs.iter().enumerate() {
+        if sight.way(Change::Offset) != Way::Absorbs {
+            all.vanish((true, trace.calls.len(), k), output);
+        }
+    }
+    let free = all.solutions();
+    free.into_iter().map(|weights| all.law(&weights)).collect()
+}
+
+impl<'a> Offsets<'a> {
+    /// Node by node, and call by call, as [`Streams`](super::streams::Streams).
+    fn walk(&mut self, sound: &[bool]) {
+        let trace = self.trace;
+        let mut calls = trace.declared().into_iter().peekable();
+        let mut id = 0;
+        while id < trace.nodes.len() || calls.peek().is_some() {
+            if let Some(call) = calls.next_if(|&c| trace.calls[c].nodes.start <= id) {
+                self.call(call, sound[call]);
+                id = id.max(trace.calls[call].nodes.end);
+            } else {
+                self.operation(id);
+                id += 1;
+            }
+        }
+    }
+
+    fn operation(&mut self, id: usize) {
+        let args = &self.trace.nodes[id].args;
+        let mut arriving: Vec<usize> = (args.iter())
+            .flat_map(|&a| self.arrives[a].keys().copied())
+            .collect();
+        arriving.sort_unstable();
+        arriving.dedup();
+        for offset in arriving {
+            let parts: Vec<Option<Part>> = (args.iter())
+                .map(|&a| self.arrives[a].get(&offset).copied())
+                .collect();
+            let relation = |part: &Option<Part>| part.map_or(Relation::FIXED, Part::relation);
+            let operands: Vec<Relation> = parts.iter().map(relation).collect();
+            let found = relate(&self.trace.nodes, id, &operands);
+            match found.passage.way(Change::Offset) {
+                Way::Absorbs => {}
+                Way::Carries(k) => {
+                    let base = found.offset_base;
+                    self.arrives[id].insert(offset, Part { k, base });
+                }
+                Way::Breaks => {
+                    for (place, part) in parts.into_iter().enumerate() {
+                        if let Some(part) = part {
+                            self.add((false, id, place), offset, part);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, number: usize, sound: bool) {
+        let trace = self.trace;
+        let (call, ports) = (&trace.calls[number], ports(trace, number));
+        let passes = ports.writers.is_empty();
+        for (input, &node) in call.inputs.iter().enumerate() {
+            let rows = trace.nodes[node].shape.len() > 1;
+            let reader = ports.readers.get(input).filter(|_| sound && rows);
+            match reader.map_or(Way::Breaks, |r| r.passage.way(Change::Offset)) {
+                Way::Absorbs => {}
+                Way::Carries(k) if passes && input == 0 => {
+                    if call.output != node {
+                        let anew = |(&offset, part): (&usize, &Part)| {
+                            let (k, base) = (part.k * k, call.output);
+                            (offset, Part { k, base })
+                        };
+                        self.arrives[call.output] = self.arrives[node].iter().map(anew).collect();
+                    }
+                }
+                Way::Carries(_) | Way::Breaks => self.vanish((true, number, input), node),
+            }
+        }
+        // What a call reads and does not list among its inputs.
+        for node in &trace.nodes[call.nodes.clone()] {
+            for &arg in &node.args {
+                if arg < call.nodes.start && !call.inputs.contains(&arg) {
+                    self.stuck.extend(self.arrives[arg].keys());
+                }
+            }
+        }
+        if !sound {
+            return;
+        }
+        for (k, terms) in ports.offsets.iter().enumerate() {
+            let known = self.offsets.iter().position(|o| o.terms == terms);
+            let offset = known.unwrap_or_else(|| {
+                self.offsets.push(Offset {
+                    call: number,
+                    number: if ports.offsets.len() > 1 { k + 1 } else { 0 },
+                    terms,
+                });
+                self.offsets.len() - 1
+            });
+            let part = Part { k: 1.0, base: UNIT };
+            self.arrives[call.output].insert(offset, part);
+        }
+    }
+
+    /// All that arrives at a node must vanish there.
+    fn vanish(&mut self, place: (bool, usize, usize), node: usize) {
+        for (offset, part) in self.arrives[node].clone() {
+            self.add(place, offset, part);
+        }
+    }
+
+    fn add(&mut self, place: (bool, usize, usize), offset: usize, part: Part) {
+        match part.base {
+            UNIT => {
+                self.sums.entry(place).or_default().insert(offset, part.k);
+            }
+            // What another unit is in terms of t is not known.
+            _ => self.stuck.push(offset),
+        }
+    }
+
+    /// A basis of the coefficients c for which all sums vanish: per offset that is left free a vector in which it
+    /// has the coefficient 1 and no other free offset has any.
+    fn solutions(&self) -> Vec<Vec<f64>> {
+        let n = self.offsets.len();
+        let single = |&k: &usize| BTreeMap::from([(k, 1.0)]);
+        let mut pivots: Vec<(usize, Vec<f64>)> = Vec::new();
+        for sum in self
+            .sums
+            .values()
+            .cloned()
+            .chain(self.stuck.iter().map(single))
+        {
+            let mut row = vec![0.0; n];
+            for (k, weight) in sum {
+                row[k] = weight;
+            }
+            for (column, pivot) in &pivots {
+                let factor = row[*column];
+                subtract(&mut row, factor, pivot);
+            }
+            let Some(column) = row.iter().position(|x| x.abs() > 1e-9) else {
+                continue;
+            };
+            let scale = row[column].recip();
+            row.iter_mut().for_each(|x| *x *= scale);
+            for (_, pivot) in &mut pivots {
+                let factor = pivot[column];
+                subtract(pivot, factor, &row);
+            }
+            pivots.push((column, row));
+        }
+        let bound = |k: &usize| pivots.iter().any(|(column, _)| column == k);
+        let vector = |free: usize| {
+            let mut out = vec![0.0; n];
+            out[free] = 1.0;
+            for (column, row) in &pivots {
+                out[*column] = -row[free];
+            }
+            out
+        };
+        (0..n).filter(|k| !bound(k)).map(vector).collect()
+    }
+
+    /// Σ c_w G_w = 0, with the number of the call that makes the last of these offsets.
+    fn law(&self, weights: &[f64]) -> (usize, Law) {
+        let mut used: Vec<(&Offset<'_>, f64)> = (self.offsets.iter())
+            .zip(weights.iter().copied())
+            .filter(|(_, w)| w.abs() > 1e-9)
+            .collect();
+        // The free offset, which has the coefficient 1 and comes after those that it determines, first.
+        used.reverse();
+        let (last, _) = used[0];
+        let title = self.trace.calls[last.call].title();
+        let others: Vec<String> = (used[1..].iter())
+            .filter(|(offset, _)| offset.call != last.call)
+            .map(|(offset, _)| self.trace.calls[offset.call].title())
+            .collect();
+        let name = match (used.len(), last.number, others.is_empty()) {
+            (1, 0, _) => format!("{title}, bias"),
+            (1, number, _) => format!("{title}, bias, {number}"),
+            (_, _, true) => format!("{title}, biases"),
+            _ => format!("{title}, bias, against {}", others.join(" and ")),
+        };
+        let mut terms: Vec<Term> = (used.iter())
+            .flat_map(|&(offset, w)| offset.terms.iter().map(move |t| t.clone().times(w)))
+            .collect();
+        if let [only] = &terms[..] {
+            terms.extend(yardstick(ports(self.trace, last.call), &only.slice));
+        }
+        let layer = self.trace.layer(last.call).max(1);
+        let first = used.iter().map(|(offset, _)| offset.call).min();
+        let law = Law::new(name, layer, Symmetry::Translation, terms);
+        (first.expect("an offset"), law)
+    }
+}
+
+impl Part {
+    fn relation(self) -> Relation {
+        Relation {
+            stream: Some(0),
+            passage: Passage::ABSORBS.with(Change::Offset, Way::Carries(self.k)),
+            offset_base: self.base,
+            ..Relation::FIXED
+        }
+    }
+}
+
+/// x − factor y.
+fn subtract(x: &mut [f64], factor: f64, y: &[f64]) {
+    for (x, y) in x.iter_mut().zip(y) {
+        *x -= factor * y;
+    }
+}
+
+/// The weight beside a bias: in comparison with the gradient of the weight, one can see that the gradient of
+/// the bias vanishes.
+fn yardstick(ports: &Ports, bias: &Slice) -> Option<Term> {
+    let beside = ports.writers.iter().map(|t| &t.slice);
+    let mut weights =
+        beside.filter(|s| s.parameter != bias.parameter && s.neurons() == bias.neurons());
+    weights.next().map(|slice| Term::yardstick(slice.clone()))
+}

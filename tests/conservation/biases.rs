@@ -1,0 +1,158 @@
+//! Biases that move together without effect, and those of groups.
+
+use crate::compositions::{Composition, any_loss, conserved, linear, names};
+use emmy::nn::{BatchNorm, DiffGroupNorm, Linear, Module, Pass, Trace, discover};
+use emmy::symmetry::{Discovery, Law, Search};
+use emmy::{Real, Tensor, Var, init};
+use proptest::prelude::*;
+
+/// A stream to which blocks add, each of which reads it through a batch norm; the readout reads it as it is, or through
+/// a norm too.
+#[derive(Debug, Clone)]
+struct Stream<F: Real> {
+    embed: Linear<F>,
+    norms: Vec<BatchNorm<F>>,
+    blocks: Vec<Linear<F>>,
+    last: Option<BatchNorm<F>>,
+    readout: Linear<F>,
+    seed: u64,
+}
+emmy::module!(Stream: embed, norms, blocks, last, readout);
+
+impl<F: Real> Stream<F> {
+    fn draw(normed: bool, seed: u64) -> Self {
+        let rng = &mut init::rng(seed);
+        Self {
+            embed: linear(3, 4, true, rng),
+            norms: (0..2).map(|_| BatchNorm::new(4)).collect(),
+            blocks: (0..2).map(|_| linear(4, 4, true, rng)).collect(),
+            last: normed.then(|| BatchNorm::new(4)),
+            readout: linear(4, 2, true, rng),
+            seed,
+        }
+    }
+
+    fn output<'t>(&self, pass: &Pass<'t, '_, F>, seed: u64) -> Var<'t, F> {
+        let x: Tensor<F> = init::normal(&[7, 3], 1.0, &mut init::rng(seed));
+        let mut x = self.embed.forward(pass, pass.tape().constant(x));
+        for (norm, block) in self.norms.iter().zip(&self.blocks) {
+            x = x + block.forward(pass, norm.forward(pass, x).relu());
+        }
+        let x = self.last.as_ref().map_or(x, |norm| norm.forward(pass, x));
+        self.readout.forward(pass, x)
+    }
+}
+
+impl<F: Real> Composition<F> for Stream<F> {
+    fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
+        // A training pass: in an evaluation the norms are affine maps.
+        any_loss(self.output(pass, self.seed), self.seed)
+    }
+}
+
+/// Two maps around a norm of learnt groups.
+#[derive(Debug, Clone)]
+struct Groups<F: Real> {
+    first: Linear<F>,
+    norm: DiffGroupNorm<F>,
+    last: Linear<F>,
+    seed: u64,
+}
+emmy::module!(Groups: first, norm, last);
+
+impl<F: Real> Groups<F> {
+    fn draw(seed: u64) -> Self {
+        let rng = &mut init::rng(seed);
+        let mut norm = DiffGroupNorm::new(3, 3, 0.5, rng);
+        // In every pass the statistics of its rows.
+        norm.norm.running = None;
+        Self {
+            first: linear(2, 3, true, rng),
+            norm,
+            last: linear(3, 2, true, rng),
+            seed,
+        }
+    }
+
+    fn output<'t>(&self, pass: &Pass<'t, '_, F>, seed: u64) -> Var<'t, F> {
+        let x: Tensor<F> = init::normal(&[7, 2], 1.0, &mut init::rng(seed));
+        let x = self.first.forward(pass, pass.tape().constant(x));
+        self.last.forward(pass, self.norm.forward(pass, x).relu())
+    }
+}
+
+impl<F: Real> Composition<F> for Groups<F> {
+    fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
+        any_loss(self.output(pass, self.seed), self.seed)
+    }
+}
+
+fn listed<F: Real>(net: &impl Module<F>, laws: &[Law]) -> Vec<String> {
+    let line = |law: &Law| format!("{}: {}", law.name, law.formula(&names(net)));
+    laws.iter().map(line).collect()
+}
+
+proptest! {
+    #![proptest_config(crate::support::cases(20))]
+
+    /// What one writer adds, the next can subtract, since between them every reader is a norm.
+    #[test]
+    fn writers_of_a_stream_can_cancel_each_other(seed: u64) {
+        let draw = |seed| {
+            let mut net = Stream::<f64>::draw(false, seed);
+            net.norms.iter_mut().for_each(|norm| norm.running = None);
+            net
+        };
+        let net = draw(seed);
+        let laws = Trace::of(&net, |pass| net.output(pass, seed)).laws();
+        let biases: Vec<Law> = laws.iter().filter(|law| law.name.contains("bias")).cloned().collect();
+        prop_assert_eq!(listed(&net, &biases), [
+            "block 1, bias, against embed: G of blocks.0.bias[j] − G of embed.bias[j] = 0",
+            "block 2, bias, against embed: G of blocks.1.bias[j] − G of embed.bias[j] = 0",
+        ]);
+        let mut single = Stream::<f32>::draw(false, seed);
+        single.norms.iter_mut().for_each(|norm| norm.running = None);
+        conserved(&net, &single, &laws);
+    }
+
+    #[test]
+    fn groups_share_what_they_add(seed: u64) {
+        let net = Groups::<f64>::draw(seed);
+        let laws = Trace::of(&net, |pass| net.output(pass, seed)).laws();
+        prop_assert_eq!(listed(&net, &laws), [
+            "norm, shares: Σ G of norm.groups.weight[:,j] = 0",
+            "norm, biases: 2 G of norm.norm.bias[3+j] − 2 G of norm.norm.bias[j] = 0",
+            "norm, biases: 2 G of norm.norm.bias[6+j] − 2 G of norm.norm.bias[j] = 0",
+        ]);
+        conserved(&net, &Groups::<f32>::draw(seed), &laws);
+    }
+}
+
+/// No declared law is broken, and the upper bound is met.
+fn whole(found: &Discovery, what: &str) {
+    assert!(
+        found.broken.is_empty() && found.missing.is_empty(),
+        "{what}: {found:?}"
+    );
+    assert!(found.max_delta <= 1e-9, "{what}: {:e}", found.max_delta);
+    assert_eq!(found.upper, Some(found.found), "{what}: {found:?}");
+}
+
+/// The lists are whole: the search finds no other law.
+#[test]
+fn lists_are_whole() {
+    for (normed, count) in [(false, 2 * 4 + 2 * 4), (true, 3 * 4 + 2 * 4 + 4)] {
+        let net = Stream::<f64>::draw(normed, 0);
+        let found = discover(&net, &Search::default(), |pass, seed| {
+            net.output(pass, seed)
+        });
+        whole(&found, "stream");
+        assert_eq!((found.declared, found.found), (count, count), "{normed}");
+    }
+    let net = Groups::<f64>::draw(0);
+    let found = discover(&net, &Search::default(), |pass, seed| {
+        net.output(pass, seed)
+    });
+    whole(&found, "groups");
+    assert_eq!((found.declared, found.found), (3 + 6, 3 + 6));
+}
