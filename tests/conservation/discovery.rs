@@ -163,6 +163,14 @@ fn laws_before_a_batch_norm_are_those_of_training() {
         "{found:?}"
     );
     assert!(found.max_delta <= 1e-10, "{:e}", found.max_delta);
+    // In an evaluation the statistics are fixed, and only the law of the gain is listed.
+    let evaluated = Trace::evaluated(&net, |pass| {
+        let x = init::normal(&[6, 3], 1.0, &mut init::rng(0));
+        let h = net.first.forward(pass, pass.tape().constant(x));
+        net.last.forward(pass, net.norm.forward(pass, h).relu())
+    });
+    let names: Vec<String> = evaluated.laws().into_iter().map(|law| law.name).collect();
+    assert_eq!(names, ["norm, neurons"]);
     // Per neuron: the bias does not move, the size of its row does not, and the gain is balanced against its reader.
     assert_eq!(
         (found.declared, found.found, found.upper),

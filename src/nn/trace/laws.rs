@@ -16,9 +16,9 @@ impl Trace {
     /// | a factor per neuron | incoming entries against k times the outgoing entries, per neuron and head; k is the degree of the operations between | neurons |
     /// | any matrix | the same as matrices, where no operation acts on single neurons | space of neurons |
     /// | a rotation | the same, where operations depend on the lengths of rows and on nothing else | turns (rotations) |
-    /// | one factor | all writers against all readers, where a norm acts on all neurons together | scale |
+    /// | one factor | all writers against all readers, where a norm acts on all neurons together, or on all of a head | scale |
     /// | a number for all neurons | the gradient of each writer sums to zero over the neurons | shift |
-    /// | a number per neuron | the gradient of each bias is zero | bias |
+    /// | a number per neuron | Σ c_w G_w = 0 over biases whose sum nothing reads; of one bias, its gradient is zero | bias, biases |
     /// | a factor for the mean | the means of all writers against those of all readers, where norms that remove the mean leave no larger law | mean |
     ///
     /// Where two streams are multiplied, as in a gated layer, the neurons of each are followed on their own.
@@ -78,7 +78,12 @@ impl Trace {
     /// initialisation uses them.
     pub(in crate::nn) fn laws_to_balance(&self) -> Vec<Law> {
         let mut laws = self.laws_seen(Passage::CARRIES, true);
-        laws.retain(|law| law.symmetry == Symmetry::Rescaling && law.name.ends_with("neurons"));
+        // A weight beside an identity does not grow by a factor when it is scaled.
+        laws.retain(|law| {
+            law.symmetry == Symmetry::Rescaling
+                && law.name.ends_with("neurons")
+                && law.terms.iter().all(|term| term.identity == 0.0)
+        });
         laws
     }
 
@@ -323,7 +328,23 @@ fn terms(trace: &Trace, stream: &Stream, change: Change) -> Vec<Term> {
             terms.push(term);
         }
     }
-    terms
+    without_cancelled(terms)
+}
+
+/// The terms without identities that cancel: where rows and columns of W + c I stand on opposite sides with equal
+/// weights, those of W alone give the same law.
+fn without_cancelled(terms: Vec<Term>) -> Vec<Term> {
+    let opposite = |a: &Term, b: &Term| {
+        a.slice.parameter == b.slice.parameter && a.identity == b.identity && a.weight == -b.weight
+    };
+    let plain = |term: &Term| Term {
+        identity: match terms.iter().any(|other| opposite(term, other)) {
+            true => 0.0,
+            false => term.identity,
+        },
+        ..term.clone()
+    };
+    terms.iter().map(plain).collect()
 }
 
 /// The terms of each head with its name, if all writers have the same number of heads.
