@@ -99,8 +99,8 @@ where
 {
     type Batch = Vec<usize>;
 
-    fn batches(&self, seed: u64) -> Vec<Vec<usize>> {
-        self.batches.of(seed)
+    fn batches(&self, seed: u64) -> impl Iterator<Item = Vec<usize>> {
+        self.batches.of(seed).into_iter()
     }
 
     fn loss<'t>(&self, model: &M, pass: &Pass<'t, '_, F>, rows: &Vec<usize>) -> Loss<'t, F> {

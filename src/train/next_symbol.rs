@@ -231,10 +231,9 @@ where
     type Batch = Vec<usize>;
 
     /// The starts of the windows of each step.
-    fn batches(&self, seed: u64) -> Vec<Vec<usize>> {
-        let rng = &mut init::rng(seed);
-        let draw = |_| self.train.random(self.batch, rng);
-        (0..self.steps).map(draw).collect()
+    fn batches(&self, seed: u64) -> impl Iterator<Item = Vec<usize>> {
+        let mut rng = init::rng(seed);
+        (0..self.steps).map(move |_| self.train.random(self.batch, &mut rng))
     }
 
     fn loss<'t>(&self, model: &M, pass: &Pass<'t, '_, F>, starts: &Vec<usize>) -> Loss<'t, F> {
@@ -315,10 +314,16 @@ mod tests {
         let net: Bigrams = Embedding::new(3, 3, &mut init::rng(0));
         let task = NextSymbol::new(&text, 4, 3, bigrams).unwrap();
         let task = task.steps_per_epoch(6);
-        let batches = Task::<f64, Bigrams>::batches(&task, 5);
+        let of = |seed| Task::<f64, Bigrams>::batches(&task, seed).collect::<Vec<_>>();
+        let batches = of(5);
         assert!(batches.len() == 6 && batches.iter().all(|starts| starts.len() == 3));
-        assert_eq!(batches, Task::<f64, Bigrams>::batches(&task, 5));
-        assert_ne!(batches, Task::<f64, Bigrams>::batches(&task, 6));
+        assert_eq!(batches, of(5));
+        assert_ne!(batches, of(6));
+        // They are made as they are needed, so their number is free.
+        let endless = task.steps_per_epoch(usize::MAX);
+        let mut first = Task::<f64, Bigrams>::batches(&endless, 5);
+        assert_eq!(first.next().as_ref(), batches.first());
+        let task = endless.steps_per_epoch(6);
         for starts in &batches {
             let tape = Tape::new();
             let pass = Pass::train(&tape, &net, 0);

@@ -79,8 +79,8 @@ where
 {
     type Batch = ();
 
-    fn batches(&self, _: u64) -> Vec<()> {
-        vec![()]
+    fn batches(&self, _: u64) -> impl Iterator<Item = ()> {
+        std::iter::once(())
     }
 
     fn loss<'t>(&self, model: &M, pass: &Pass<'t, '_, F>, (): &()) -> Loss<'t, F> {

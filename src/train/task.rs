@@ -31,8 +31,8 @@ use std::collections::BTreeMap;
 /// impl Task<f64, Linear<f64>> for Line {
 ///     type Batch = Vec<usize>;
 ///
-///     fn batches(&self, seed: u64) -> Vec<Vec<usize>> {
-///         Batches::new(10, 4).shuffled().of(seed)
+///     fn batches(&self, seed: u64) -> impl Iterator<Item = Vec<usize>> {
+///         Batches::new(10, 4).shuffled().of(seed).into_iter()
 ///     }
 ///
 ///     fn loss<'t>(&self, net: &Linear<f64>, pass: &Pass<'t, '_, f64>, rows: &Vec<usize>) -> Loss<'t, f64> {
@@ -60,8 +60,8 @@ pub trait Task<F: Real, M> {
     type Batch;
 
     /// The batches of one epoch, in order: one step each. They depend only on `seed`, which is different in
-    /// every epoch.
-    fn batches(&self, seed: u64) -> Vec<Self::Batch>;
+    /// every epoch, and are made as the trainer asks for them.
+    fn batches(&self, seed: u64) -> impl Iterator<Item = Self::Batch>;
 
     /// The loss of a batch, in a training pass.
     fn loss<'t>(&self, model: &M, pass: &Pass<'t, '_, F>, batch: &Self::Batch) -> Loss<'t, F>;

@@ -12,6 +12,7 @@ use crate::optim::{Optimizer, Plateau};
 use crate::real::Real;
 use crate::store::{self, Place};
 use crate::tensor::{Tensor, contiguous, memory};
+use std::iter::Peekable;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -200,24 +201,25 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         O: Observer<F, M>,
     {
         let mut clock = Instant::now();
-        let mut batches = self.batches(task, self.history.epochs())?;
+        let mut batches = batches_of(task, self.config.seed, self.history.epochs())?;
         // A training that was ended within an epoch continues there.
-        batches.drain(..self.history.unfinished_steps().min(batches.len()));
+        let done = self.history.unfinished_steps();
+        batches.by_ref().take(done).for_each(drop);
         let mut ahead = None;
         while !self.is_done() {
             let mut is_evaluation = false;
-            for batch in &batches {
+            for batch in batches.by_ref() {
                 let found = ahead.take();
-                let found = found.unwrap_or_else(|| self.look(task, batch));
+                let found = found.unwrap_or_else(|| self.look(task, &batch));
                 is_evaluation = found.evaluation.is_some();
                 self.step(found, &mut observer)?;
             }
             let epoch = self.history.epochs() + 1;
-            batches = self.batches(task, epoch)?;
+            batches = batches_of(task, self.config.seed, epoch)?;
             // If passes are evaluations too, the first pass of the next epoch is the evaluation of this
             // epoch.
             if is_evaluation && epoch < self.config.epochs {
-                ahead = Some(self.look(task, &batches[0]));
+                ahead = batches.peek().map(|first| self.look(task, first));
             }
             let evaluation = ahead.as_ref().and_then(|found| found.evaluation.clone());
             let metrics = evaluation.unwrap_or_else(|| task.evaluate(&self.model));
@@ -237,17 +239,6 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         last.epoch >= self.config.epochs
             || self.config.patience.is_some_and(|most| since_best >= most)
             || self.config.loss_threshold.is_some_and(below)
-    }
-
-    /// The batches of the epoch that follows `epochs` finished epochs.
-    fn batches<T: Task<F, M>>(&self, task: &T, epochs: usize) -> Result<Vec<T::Batch>> {
-        // The complement of the seed: the passes use the seed itself.
-        let batches = task.batches(mix(!self.config.seed, epochs as u64));
-        if batches.is_empty() {
-            let what = format!("batches of epoch {}", epochs + 1);
-            return Err(Error::invalid(what, "at least 1", "0"));
-        }
-        Ok(batches)
     }
 
     /// A training pass over a batch.
@@ -347,5 +338,22 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             self.best = entries.into_iter().map(|e| e.tensor.clone()).collect();
         }
         Ok(())
+    }
+}
+
+/// The batches of the epoch that follows `epochs` finished epochs.
+fn batches_of<'a, F: Real, M, T: Task<F, M>>(
+    task: &'a T,
+    seed: u64,
+    epochs: usize,
+) -> Result<Peekable<impl Iterator<Item = T::Batch> + use<'a, F, M, T>>> {
+    // The complement of the seed: the passes use the seed itself.
+    let mut batches = task.batches(mix(!seed, epochs as u64)).peekable();
+    match batches.peek() {
+        Some(_) => Ok(batches),
+        None => {
+            let what = format!("batches of epoch {}", epochs + 1);
+            Err(Error::invalid(what, "at least 1", "0"))
+        }
     }
 }

@@ -74,8 +74,8 @@ impl Product {
 impl Task<f64, Regressor> for Product {
     type Batch = Vec<usize>;
 
-    fn batches(&self, seed: u64) -> Vec<Vec<usize>> {
-        Batches::new(20, 8).shuffled().of(seed)
+    fn batches(&self, seed: u64) -> impl Iterator<Item = Vec<usize>> {
+        Batches::new(20, 8).shuffled().of(seed).into_iter()
     }
 
     fn loss<'t>(
@@ -286,7 +286,7 @@ fn every_step_draws_masks_of_its_own() {
     impl Task<f64, Regressor> for Draws<'_> {
         type Batch = Vec<usize>;
 
-        fn batches(&self, seed: u64) -> Vec<Vec<usize>> {
+        fn batches(&self, seed: u64) -> impl Iterator<Item = Vec<usize>> {
             self.1.borrow_mut().push(seed);
             Task::batches(self.0, seed)
         }
@@ -342,8 +342,8 @@ fn an_epoch_without_batches_is_refused() {
     impl Task<f64, Regressor> for Nothing {
         type Batch = ();
 
-        fn batches(&self, _: u64) -> Vec<()> {
-            Vec::new()
+        fn batches(&self, _: u64) -> impl Iterator<Item = ()> {
+            std::iter::empty()
         }
 
         fn loss<'t>(&self, _: &Regressor, _: &Pass<'t, '_, f64>, (): &()) -> Loss<'t, f64> {

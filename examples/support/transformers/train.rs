@@ -81,12 +81,13 @@ impl<M: Module<f32>, E: Examples<M>> Task<f32, M> for Course<'_, E> {
     type Batch = Vec<usize>;
 
     /// The examples in a new order again and again, until there are enough steps.
-    fn batches(&self, seed: u64) -> Vec<Vec<usize>> {
+    fn batches(&self, seed: u64) -> impl Iterator<Item = Vec<usize>> {
         let count = self.examples.classes(Part::Train).len();
-        let shuffled = Batches::new(count, self.recipe.batch.min(count)).shuffled();
-        let rounds = (0_u64..).flat_map(|round| shuffled.of(seed.wrapping_add(round)));
-        let whole = rounds.filter(|batch| batch.len() == self.recipe.batch.min(count));
-        whole.take(self.recipe.steps).collect()
+        let size = self.recipe.batch.min(count);
+        let shuffled = Batches::new(count, size).shuffled();
+        let rounds = (0_u64..).flat_map(move |round| shuffled.of(seed.wrapping_add(round)));
+        let whole = rounds.filter(move |batch| batch.len() == size);
+        whole.take(self.recipe.steps)
     }
 
     fn loss<'t>(&self, model: &M, pass: &Pass<'t, '_, f32>, rows: &Vec<usize>) -> Loss<'t, f32> {
