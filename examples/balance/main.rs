@@ -154,6 +154,12 @@ impl Cli {
             c.layers == x
         }))
         .chain(inits)
+        .chain(Filter::used(
+            "--directed",
+            self.directed.then_some("given"),
+            "a heterophilic data set in a chosen cell",
+            |c: &Cell| c.directed,
+        ))
         .collect()
     }
 

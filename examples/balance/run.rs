@@ -130,10 +130,7 @@ impl Cell {
             net.forward(pass, pass.tape().sparse(&x), &neighbours)
         })?;
         let mut trainer = Trainer::new(net, self.training())?;
-        let epochs = each_epoch(|_: &Trainer<F, GraphNet<F>>, _| {
-            progress.step();
-            Ok(())
-        });
+        let epochs = each_epoch(|_: &Trainer<F, GraphNet<F>>, _| progress.step());
         let fitted = trainer.fit_observed(&task, (&mut monitor, (recorder.as_mut(), epochs)));
         let max_delta = has_laws.then(|| monitor.max_delta());
         let not_a_number = max_delta.filter(|d| d.is_nan());

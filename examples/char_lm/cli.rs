@@ -1,6 +1,6 @@
 //! The options of the command line, and the text and the training that they choose.
 
-use crate::support::args::{Figures, Float, MOST_SEED, folder, threads};
+use crate::support::args::{Figures, Float, MOST_SEED, folder, probability, threads};
 use crate::support::note;
 use clap::builder::{ArgPredicate, NonEmptyStringValueParser, RangedU64ValueParser};
 use clap::{Parser, ValueEnum};
@@ -84,7 +84,7 @@ pub struct Cli {
     pub norm: Option<NormOrder>,
 
     /// Dropout
-    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = probability)]
     pub dropout: f64,
 
     /// Steps between two evaluations
@@ -134,7 +134,8 @@ pub struct Cli {
     pub mean_of: Vec<PathBuf>,
 
     /// Characters of the sample
-    #[arg(long, value_name = "N", default_value_t = 300, value_parser = count())]
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000_000))]
     pub sample: usize,
 
     /// Temperature of the sample: logits are divided by it; 0 for the most likely character each time

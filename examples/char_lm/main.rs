@@ -28,7 +28,7 @@ use outcome::{Measurement, Outcome};
 use std::process::ExitCode;
 use std::time::Instant;
 use support::args::{self, Float};
-use support::{note, say};
+use support::{interrupt, note, say};
 use watch::{Steps, Watch};
 use written::{Checkpoint, write};
 
@@ -78,7 +78,16 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     let worst = resumed.and_then(|checkpoint| checkpoint.state.worst.clone());
     let watch = Watch::new(model.trace(cli.context.min(4)), cli.watch, worst);
     let mut trainer = begin(cli, &text, model, begun)?;
+    if let Some(path) = &cli.resume {
+        let (path, history) = (path.display(), trainer.history());
+        let (done, all) = (history.steps.len(), cli.steps);
+        note(format_args!(
+            "{path}: goes on after step {done} of {all}{}",
+            best_so_far(history)
+        ));
+    }
     let steps = Steps::new(cli.steps, trainer.history());
+    interrupt::listen()?;
     let mut place = cli
         .save
         .as_ref()
@@ -97,7 +106,7 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     let (whole, left) = (cli.steps / interval, cli.steps % interval);
     let mut stopped = None;
     for (epochs, length) in [(whole, interval), (whole.saturating_add(1), left)] {
-        if length == 0 || stopped.is_some() {
+        if length == 0 || stopped.is_some() || interrupt::asked() {
             continue;
         }
         trainer = until(epochs, trainer)?;
@@ -120,11 +129,18 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         if let Some(error) = failed {
             return Err(error);
         }
+        if interrupt::asked() {
+            continue;
+        }
         // If the text fits, the only other error is a loss that is not finite.
         stopped = support::diverged(fitted, trainer.history());
     }
-    // The state is saved even if the training diverged.
+    // The state is saved even if the training diverged or was interrupted.
     save(&trainer)?;
+    if interrupt::asked() {
+        steps.end();
+        return cli.tell(interrupted(cli, trainer.history()));
+    }
     let seconds = start.elapsed().as_secs_f64();
     let (mut best, history) = (trainer.best_model(), trainer.history());
     let found = history.best().filter(|_| stopped.is_none());
@@ -155,6 +171,28 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     }
     write(cli, &text, &best, &prompt)?;
     outcome::draw(cli, &text, history)
+}
+
+/// The best evaluation so far, for the end of a sentence.
+fn best_so_far(history: &History) -> String {
+    history.best().map_or(String::new(), |best| {
+        let loss = best.metrics["val_loss"];
+        format!(
+            ", best validation loss so far {loss:.3}, at step {}",
+            best.steps
+        )
+    })
+}
+
+/// The report of a training that Ctrl-C ended.
+fn interrupted(cli: &Cli, history: &History) -> String {
+    format!(
+        "Ctrl-C after step {} of {}{}; {}",
+        history.steps.len(),
+        cli.steps,
+        best_so_far(history),
+        interrupt::goes_on(cli.save.as_deref(), cli.resume.as_deref())
+    )
 }
 
 /// The training at its start, resumed, or from the weights of another.

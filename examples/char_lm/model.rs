@@ -9,7 +9,7 @@ use emmy::nn::{
     Fields, KeyValues, LanguageConfig, LanguageModel, Layer, Linear, Lstm, LstmState, Module, Pass,
     Score, Trace,
 };
-use emmy::{Error, Real, Result, Tape, Tensor, Var, init};
+use emmy::{Real, Result, Tape, Tensor, Var, init};
 
 /// Logits of the next character at each place of sequences.
 #[derive(Debug, Clone)]
@@ -224,23 +224,12 @@ fn check_memory<F: Real>(cli: &Cli, text: &Text) -> Result<()> {
     let numbers = 6.0 * parameters
         + batch * context * (values * layers * width + 4.0 * symbols)
         + 16_384.0 * layers;
-    // The places of the windows until the next evaluation.
-    let interval = cli.eval_interval.min(cli.steps) as f64;
-    let places = interval * (size_of::<usize>() as f64 * batch + size_of::<Vec<usize>>() as f64);
-    let needed = size_of::<F>() as f64 * numbers + places;
-    let there = memory::physical();
-    if needed <= there {
-        return Ok(());
-    }
-    const GIB: f64 = 1_073_741_824.0;
-    Err(Error::invalid(
-        "memory to train the model",
-        format!("at most {:.1} GiB, which this machine has", there / GIB),
-        format!(
-            "about {:.1} GiB for {parameters:.3e} parameters in {} layers, {} characters per step",
-            needed / GIB,
-            cli.layers,
-            batch * context
-        ),
-    ))
+    let records = memory::OF_A_STEP * cli.steps as f64 * (1.0 + layers);
+    let what = format!(
+        "{parameters:.3e} parameters in {} layers, {} characters per step, {} steps",
+        cli.layers,
+        batch * context,
+        cli.steps
+    );
+    memory::fits(size_of::<F>() as f64 * numbers + records, &what)
 }

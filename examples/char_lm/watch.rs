@@ -1,5 +1,6 @@
 //! Observers of the training: its conservation laws, its progress, its pace.
 
+use crate::support::interrupt;
 use emmy::nn::Trace;
 use emmy::train::{History, LawMonitor, Observer, Point, Worst};
 use emmy::{Real, Result};
@@ -101,6 +102,6 @@ impl<F: Real, M> Observer<F, M> for &Steps {
             self.bar.set_message(format!("loss {:.3}", point.loss));
             self.bar.inc(1);
         }
-        Ok(())
+        interrupt::check()
     }
 }

@@ -21,7 +21,7 @@ use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use support::args::{self, Float, features};
-use support::{figures, memory, note, progress::Epochs, report, say};
+use support::{figures, interrupt, memory, note, progress::Epochs, report, say};
 
 /// The outcome of one run: a line of JSON.
 #[derive(Serialize, Debug)]
@@ -109,9 +109,21 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
             false => say(table)?,
         }
     }
+    interrupt::listen()?;
     let (mut outcomes, mut undrawn) = (Vec::new(), None);
     for seed in cli.runs.seed..cli.runs.seed + cli.runs.seeds {
         let run = train::<F>(cli, &set, config, seed)?;
+        if interrupt::asked() {
+            let on = interrupt::goes_on(cli.save.as_deref(), cli.resume.as_deref());
+            note(format_args!(
+                "Ctrl-C after epoch {}; {on}",
+                run.outcome.epochs
+            ));
+            if run.outcome.epochs > 0 {
+                run.tell(cli)?;
+            }
+            break;
+        }
         // Results come first, since a figure may fail.
         run.tell(cli)?;
         if let Err(error) = run.draw(cli) {
@@ -195,6 +207,19 @@ fn prepare<F: Real>(
         let mut state = store::load::<F, TrainState<F>>(path)?;
         worst = state.worst.take();
         trainer.resume(state)?;
+        let (history, all) = (trainer.history(), cli.training(seed).epochs);
+        let best = history.best().map_or(String::new(), |best| {
+            let accuracy = 100.0 * best.metrics["val_acc"];
+            format!(
+                ", best validation accuracy so far {accuracy:.1} %, at epoch {}",
+                best.epoch
+            )
+        });
+        note(format_args!(
+            "{}: goes on after epoch {} of {all}{best}",
+            path.display(),
+            history.epochs()
+        ));
     }
     Ok((trainer, LawMonitor::resumed(laws, worst)))
 }
@@ -277,7 +302,7 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
             save(trainer).inspect_err(|_| unsaved = true)?;
             saved = Instant::now();
         }
-        Ok(())
+        interrupt::check()
     });
     let fitted = trainer.fit_observed(&task, (&monitor, keep));
     drop(bar);
@@ -286,6 +311,8 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     // If the split fits, the only other error is a loss that is not finite.
     let fitted = match (fitted, unsaved) {
         (Err(error), true) => return Err(error),
+        // The epochs so far are a result.
+        (Err(_), false) if interrupt::asked() => Ok(()),
         (fitted, _) => fitted,
     };
     let history = trainer.history();

@@ -26,7 +26,7 @@ use plan::{Choice, Plan, Settings};
 use run::{Run, Runs};
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use support::args::{self, Float};
+use support::args::{self, Float, probability};
 use support::figures::Figure;
 use support::paper::{self, Filter, Options, Paper, Part, Shown};
 use support::report::mean_std;
@@ -89,11 +89,11 @@ struct Cli {
     hidden: Option<usize>,
 
     /// Dropout of the input of every layer
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = probability)]
     dropout: Option<f64>,
 
     /// Dropout of coefficients of attention
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = probability)]
     attention_dropout: Option<f64>,
 
     /// Weight decay
@@ -230,7 +230,34 @@ impl Cli {
             .chain(Filter::each("--missing", &self.missing, |c: &Cell, &x| {
                 c.missing == x
             }))
+            .chain(self.used())
             .collect()
+    }
+
+    /// The options that change only some cells.
+    fn used(&self) -> impl Iterator<Item = Filter<'_, Cell>> {
+        let attends = |cell: &Cell| cell.model.attends();
+        let has_trees = |cell: &Cell| trees::depth(&cell.dataset).is_some();
+        let with_attention = "a model with attention, gat or gt, in a chosen cell";
+        let published = self.normalized_features.then_some("given");
+        [
+            Filter::used("--heads", self.heads, with_attention, attends),
+            Filter::used(
+                "--attention-dropout",
+                self.attention_dropout,
+                with_attention,
+                attends,
+            ),
+            Filter::used("--trees", self.trees, "trees in a chosen cell", has_trees),
+            Filter::used(
+                "--normalized-features",
+                published,
+                "a data set with features in a chosen cell",
+                move |cell| !has_trees(cell),
+            ),
+        ]
+        .into_iter()
+        .flatten()
     }
 
     /// The tables and figures asked for.

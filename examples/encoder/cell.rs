@@ -107,7 +107,7 @@ impl paper::Cell for Cell {
     }
 
     fn check(&self, _: &Prepared) -> Result<()> {
-        self.recipe.check()?;
+        self.recipe.check(CONTEXT)?;
         if self.recipe.variant.norm == Normaliser::ContraV2 {
             let rule = "a normaliser that compares tokens: features have padding in them";
             return Err(Error::invalid("--norm", rule, "contra-v2"));

@@ -3,7 +3,7 @@
 use crate::run::{Outcome, Prepared};
 use crate::support::args::{Float, typed};
 use crate::support::paper::{self, Progress};
-use crate::support::sizes;
+use crate::support::{memory, sizes};
 use clap::ValueEnum;
 use emmy::optim::Algorithm;
 use emmy::train::{BestBy, TrainConfig};
@@ -161,7 +161,7 @@ impl paper::Cell for Cell {
         Prepared::new(self, folder)
     }
 
-    fn check(&self, _: &Prepared) -> Result<()> {
+    fn check(&self, data: &Prepared) -> Result<()> {
         for (what, value) in [("--layers", self.layers), ("--hidden", self.width)] {
             if value == 0 || value > 4096 {
                 return Err(Error::invalid(what, "1 to 4096", value.to_string()));
@@ -172,6 +172,16 @@ impl paper::Cell for Cell {
             return Err(Error::invalid("--dropout", "a probability, 0 to 1", found));
         }
         self.norm().map_or(Ok(()), |norm| norm.validate())?;
+        let [layers, width, nodes] =
+            [self.layers, self.width, data.set.graph.nodes()].map(|n| n as f64);
+        // Values of nodes on the way through a layer and their gradients, and parameters with those of Adam.
+        let numbers = layers * width * (16.0 * nodes + 6.0 * width);
+        let bytes = match self.float {
+            Float::F32 => 4.0,
+            Float::F64 => 8.0,
+        };
+        let what = format!("{layers} layers of width {width} on {nodes} nodes");
+        memory::fits(bytes * numbers, &what)?;
         self.training().validate()
     }
 

@@ -28,7 +28,7 @@ use plan::{Choice, Plan};
 use run::{Run, Runs};
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use support::args::{self, Float};
+use support::args::{self, Float, probability};
 use support::figures::Figure;
 use support::paper::{self, Filter, Options, Paper, Part, Shown};
 use support::report::mean_std;
@@ -76,7 +76,7 @@ struct Cli {
     hidden: Option<usize>,
 
     /// Dropout of the input of every layer
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = probability)]
     dropout: Option<f64>,
 
     /// Learning rate
@@ -179,6 +179,12 @@ impl Cli {
             .chain(Filter::each("--layers", &self.layers, |c: &Cell, &x| {
                 c.layers == x
             }))
+            .chain(Filter::used(
+                "--s",
+                self.scales.first(),
+                "a norm with a scale in a chosen cell",
+                |c: &Cell| c.scale != 0.0,
+            ))
             .collect()
     }
 

@@ -91,10 +91,7 @@ impl Cell {
             net.forward(pass, pass.tape().sparse(&x), &neighbours, &mut |_| {})
         })?;
         let mut trainer = Trainer::new(net, self.training())?;
-        let epochs = each_epoch(|_: &Trainer<F, DeepGcn<F>>, _| {
-            progress.step();
-            Ok(())
-        });
+        let epochs = each_epoch(|_: &Trainer<F, DeepGcn<F>>, _| progress.step());
         let fitted = trainer.fit_observed(&task, epochs);
         let history = trainer.history();
         let stopped = support::diverged(fitted, history);

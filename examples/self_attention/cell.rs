@@ -2,6 +2,7 @@
 
 use crate::run::Outcome;
 use crate::support::args::typed;
+use crate::support::memory::Blocks;
 use crate::support::paper::{self, Progress};
 use clap::ValueEnum;
 use emmy::Result;
@@ -121,6 +122,15 @@ impl paper::Cell for Cell {
 
     fn check(&self, text: &Text) -> Result<()> {
         self.network(text).validate()?;
+        let blocks = Blocks {
+            layers: self.layers as usize,
+            width: self.width as usize,
+            heads: HEADS,
+            tokens: CONTEXT,
+            examples: BATCH,
+            steps: self.steps as usize,
+        };
+        blocks.check::<f32>()?;
         self.training().validate()
     }
 

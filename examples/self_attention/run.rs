@@ -68,10 +68,7 @@ impl Cell {
             .evaluated_on(EVALUATED);
         let net = LanguageModel::<f32>::new(self.network(text), self.seed)?;
         let mut trainer = Trainer::new(net, self.training())?;
-        let each = each_epoch(|_: &Trainer<f32, LanguageModel<f32>>, _| {
-            progress.step();
-            Ok(())
-        });
+        let each = each_epoch(|_: &Trainer<f32, LanguageModel<f32>>, _| progress.step());
         let fitted = trainer.fit_observed(&task, each);
         let history = trainer.history();
         let stopped = support::diverged(fitted, history);

@@ -186,6 +186,15 @@ pub fn at_least_zero(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The parser of a probability.
+pub fn probability(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    match (0.0..=1.0).contains(&value) {
+        true => Ok(value.abs()),
+        false => Err("not a probability, 0 to 1".to_owned()),
+    }
+}
+
 /// Refuses a loss threshold of ln C or more: ln C is the loss of guessing among C classes, which needs no
 /// training.
 pub fn check_loss_threshold(threshold: Option<f64>, classes: usize) -> Result<()> {

@@ -51,20 +51,62 @@ const GIB: f64 = 1_073_741_824.0;
 /// estimated from above: it counts parameters, neurons of nodes, heads of edges, features, and layers.
 pub fn check<F: Real>(config: &GraphNetConfig, set: &Dataset) -> Result<()> {
     config.validate()?;
-    let (needed, there) = (needed::<F>(config, set), physical());
+    let (parameters, layers) = (config.parameter_count(), config.layers);
+    let what = format!("{parameters:.3e} parameters in {layers} layers");
+    fits(needed::<F>(config, set), &what)
+}
+
+/// Refuses a training that needs more bytes than the machine has; `what` is what needs them.
+pub fn fits(needed: f64, what: &str) -> Result<()> {
+    let there = physical();
     if needed <= there {
         return Ok(());
     }
     Err(Error::invalid(
-        "memory to train the network",
+        "memory to train the model",
         format!("at most {:.1} GiB, which this machine has", there / GIB),
-        format!(
-            "about {:.1} GiB for {:.3e} parameters in {} layers",
-            needed / GIB,
-            config.parameter_count(),
-            config.layers
-        ),
+        format!("about {:.1} GiB for {what}", needed / GIB),
     ))
+}
+
+/// The sizes of transformer blocks and of their training.
+pub struct Blocks {
+    pub layers: usize,
+    pub width: usize,
+    pub heads: usize,
+    /// Tokens of an example.
+    pub tokens: usize,
+    /// Examples of a step.
+    pub examples: usize,
+    pub steps: usize,
+}
+
+/// Numbers held for each token and each entry of its vector, in a block: values on the way, and gradients.
+const OF_A_TOKEN: f64 = 40.0;
+
+/// Bytes held for each step and layer: the record of the step, with a norm per parameter.
+pub const OF_A_STEP: f64 = 128.0;
+
+impl Blocks {
+    /// Refuses a training that needs more memory than the machine has. The need is an estimate: it counts
+    /// parameters, values of tokens, pairs of tokens, layers, and the record of the steps.
+    pub fn check<F: Real>(&self) -> Result<()> {
+        let Self { layers, steps, .. } = *self;
+        let [depth, width, heads, tokens, examples] =
+            [layers, self.width, self.heads, self.tokens, self.examples].map(|n| n as f64);
+        let parameters = 12.0 * depth * width * width;
+        // Scores of attention, and those of a norm that compares tokens.
+        let pairs = 2.0 * (heads + 2.0) * tokens * tokens;
+        let numbers =
+            OF_A_PARAMETER * parameters + depth * examples * (OF_A_TOKEN * tokens * width + pairs);
+        let records = OF_A_STEP * steps as f64 * (1.0 + depth);
+        let needed = OF_A_RUN + OF_A_LAYER * depth + records + size_of::<F>() as f64 * numbers;
+        let what = format!(
+            "{parameters:.3e} parameters in {layers} blocks, {:.3e} tokens per step, {steps} steps",
+            tokens * examples
+        );
+        fits(needed, &what)
+    }
 }
 
 /// An upper bound of the bytes that the training of a network on a data set needs, without those of the data.

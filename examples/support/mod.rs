@@ -8,6 +8,7 @@ pub mod args;
 mod both;
 pub mod figures;
 mod image;
+pub mod interrupt;
 pub mod machine;
 pub mod memory;
 pub mod paper;
@@ -55,9 +56,10 @@ pub fn diverged(fitted: Result<()>, history: &History) -> Option<String> {
 }
 
 /// The end of an example: an error is printed on standard error, in one piece, and the exit code
-/// shows it.
+/// shows it. After Ctrl-C the code is 130.
 pub fn exit(result: Result<()>) -> ExitCode {
     match result {
+        _ if interrupt::asked() => ExitCode::from(interrupt::CODE),
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             note(format_args!("error: {error}"));

@@ -126,7 +126,9 @@ impl paper::Cell for Cell {
     }
 
     fn check(&self, data: &Prepared) -> Result<()> {
-        self.recipe.check()?;
+        let patches = |pixels: usize| pixels / self.patch.max(1);
+        self.recipe
+            .check(patches(data.side[0]) * patches(data.side[1]) + 1)?;
         self.config(data.side, data.classes).validate()
     }
 

@@ -68,6 +68,10 @@ impl Algorithm {
     }
 }
 
+/// The largest weight decay. Beside a larger one the gradient of the loss is nothing, and its square can exceed
+/// the range of `f32`: such a run would learn nothing without a sign of it.
+const MOST_DECAY: f64 = 1e6;
+
 /// A [`Algorithm`] with weight decay, and its state: plain data, which a checkpoint holds.
 ///
 /// ```
@@ -182,9 +186,11 @@ impl<F: Real> Optimizer<F> {
             }
             Err(Error::invalid(what, "a number, at least 0", x.to_string()))
         };
-        at_least_zero("weight decay", self.weight_decay)?;
-        for &lambda in &self.decays {
-            at_least_zero("weight decay", lambda)?;
+        for &lambda in self.decays.iter().chain([&self.weight_decay]) {
+            if !(0.0..=MOST_DECAY).contains(&lambda) {
+                let rule = "a number, 0 to 10⁶";
+                return Err(Error::invalid("weight decay", rule, lambda.to_string()));
+            }
         }
         match self.algorithm {
             Algorithm::Sgd { momentum, nesterov } => {

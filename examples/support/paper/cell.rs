@@ -1,5 +1,6 @@
 //! Cells: a cell is everything that decides the result of one run.
 
+use crate::support::interrupt;
 use emmy::Result;
 use indicatif::ProgressBar;
 use serde::de::DeserializeOwned;
@@ -117,12 +118,16 @@ impl<'a> Progress<'a> {
     }
 
     /// One of the cell's steps is done.
-    pub fn step(&self) {
+    ///
+    /// # Errors
+    /// If the run is to end because of Ctrl-C; the outcome is then not kept.
+    pub fn step(&self) -> Result<()> {
         let less = |left: u64| left.checked_sub(1);
         let counted = (self.left).fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         if counted.is_ok() {
             self.bar.inc(self.unit);
         }
+        interrupt::check()
     }
 
     /// The run has ended, perhaps before its last step.

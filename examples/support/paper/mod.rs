@@ -22,7 +22,7 @@ pub use options::Options;
 pub use plan::{Entry, Filter, Plan};
 
 use super::figures::Figure;
-use super::{note, say};
+use super::{interrupt, note, say};
 use emmy::{Error, Result};
 use pool::Spreading;
 use results::{Lines, Results};
@@ -130,6 +130,7 @@ pub fn reproduce<P: Paper>(
     named: Vec<String>,
     options: &Options,
 ) -> Result<()> {
+    interrupt::listen()?;
     let runs = match options.show {
         true => Some(finished::<P>(options)?),
         false => run::<P>(parts, named, options)?,
@@ -142,7 +143,7 @@ pub fn reproduce<P: Paper>(
     let stopped: Vec<bool> = found
         .map(|run| P::Cell::stopped(&run.outcome).is_some())
         .collect();
-    match !stopped.is_empty() && stopped.iter().all(|stopped| *stopped) {
+    match !interrupt::asked() && !stopped.is_empty() && stopped.iter().all(|stopped| *stopped) {
         true => Err(Error::invalid("runs", "one that does not diverge", "none")),
         false => Ok(()),
     }

@@ -91,10 +91,12 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 /// Whether an entry is chosen.
 type Test<'a, C> = Box<dyn Fn(&Entry<C>) -> bool + 'a>;
 
-/// A value of an option that chooses cells: `--layers 3`.
+/// A value of an option that belongs to some cells: `--layers 3`.
 pub struct Filter<'a, C> {
     option: &'a str,
     value: String,
+    /// What a cell must have.
+    rule: &'static str,
     chooses: Test<'a, C>,
 }
 
@@ -114,8 +116,21 @@ impl<'a, C: 'a> Filter<'a, C> {
         Self {
             option,
             value: value.to_string(),
+            rule: "a value of some cell in the chosen tables and figures",
             chooses: Box::new(move |e| e.cells.iter().any(&chooses)),
         }
+    }
+
+    /// The filter of an option that changes only the cells for which `uses` is true, if it is given: it must
+    /// change one. `rule` says which cells they are.
+    pub fn used<T: ToString>(
+        option: &'a str,
+        given: Option<T>,
+        rule: &'static str,
+        uses: impl Fn(&C) -> bool + 'a,
+    ) -> Option<Self> {
+        let filter = Self::new(option, given?, uses);
+        Some(Self { rule, ..filter })
     }
 
     /// The filter of `--only`.
@@ -123,12 +138,13 @@ impl<'a, C: 'a> Filter<'a, C> {
         Self {
             option: "--only",
             value: text.to_owned(),
+            rule: "a value of some cell in the chosen tables and figures",
             chooses: Box::new(move |e| e.is_named(text)),
         }
     }
 }
 
-/// Refuses a plan without cells, and an option whose value chooses no cell of any plan.
+/// Refuses a plan without cells, and an option whose value belongs to no cell of any plan.
 ///
 /// # Errors
 /// See above.
@@ -147,9 +163,8 @@ pub fn check<'a, C: 'a>(
     match filters.iter().find(is_unused) {
         None => Ok(()),
         Some(filter) => {
-            let rule = "a value of some cell in the chosen tables and figures";
             let value = format!("{:?}", filter.value);
-            Err(Error::invalid(filter.option, rule, value))
+            Err(Error::invalid(filter.option, filter.rule, value))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, Finished, Progress};
 use super::results::Results;
-use crate::support::{machine, note};
+use crate::support::{interrupt, machine, note};
 use emmy::kernels::par;
 use emmy::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -85,6 +85,10 @@ pub fn run<C: Cell>(cells: &[&C], how: &Spreading, results: &Mutex<Results<C>>) 
     let failed: Mutex<Option<Error>> = Mutex::new(None);
     let one = |cell: &C, data: &C::Data| {
         let run = timed(cell, data, how.threads, &bar)?;
+        // What was cut short is no outcome.
+        if interrupt::asked() {
+            return Ok(());
+        }
         let k = finished.fetch_add(1, Ordering::Relaxed) + 1;
         let said = format!(
             "{k} of {}: {}, {}, {:.0} s",
@@ -104,7 +108,7 @@ pub fn run<C: Cell>(cells: &[&C], how: &Spreading, results: &Mutex<Results<C>>) 
     std::thread::scope(|scope| {
         for _ in 0..how.jobs.min(tasks.len()) {
             scope.spawn(|| {
-                while failed.lock().expect("no panic").is_none() {
+                while failed.lock().expect("no panic").is_none() && !interrupt::asked() {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some((cell, data)) = tasks.get(at) else {
                         return;
@@ -117,6 +121,14 @@ pub fn run<C: Cell>(cells: &[&C], how: &Spreading, results: &Mutex<Results<C>>) 
         }
     });
     bar.finish_and_clear();
+    if interrupt::asked() {
+        let (done, all) = (finished.load(Ordering::Relaxed), tasks.len());
+        note(format_args!(
+            "Ctrl-C: {done} of {all} cells are finished and kept, and cells that were running are not; it goes on \
+             with: {}",
+            interrupt::command()
+        ));
+    }
     failed.into_inner().expect("no panic").map_or(Ok(()), Err)
 }
 

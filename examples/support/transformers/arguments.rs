@@ -1,7 +1,7 @@
 //! The arguments that name recipes.
 
 use super::recipe::{Normaliser, Place, Recipe, Variant};
-use crate::support::args::at_least_zero;
+use crate::support::args::{at_least_zero, probability};
 use crate::support::paper::{Entry, Filter};
 use clap::Args;
 use clap::builder::{RangedU64ValueParser, TypedValueParser};
@@ -38,7 +38,7 @@ pub struct Arguments {
     std: Option<f64>,
 
     /// Dropout
-    #[arg(long, value_name = "P", value_parser = at_least_zero)]
+    #[arg(long, value_name = "P", value_parser = probability)]
     dropout: Option<f64>,
 
     /// Steps of training; 0 to measure the model before training
@@ -178,6 +178,12 @@ impl Arguments {
                 of(c).variant.norm == x
             }))
             .chain(Filter::each("--place", &self.places, place))
+            .chain(Filter::used(
+                "--s",
+                self.scale,
+                "a normaliser with a scale in a chosen cell",
+                move |c: &C| of(c).variant.s.is_some(),
+            ))
             .collect()
     }
 

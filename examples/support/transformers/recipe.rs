@@ -1,6 +1,7 @@
 //! The settings that decide a run, except its data.
 
 use crate::support::args::typed;
+use crate::support::memory::Blocks;
 use clap::ValueEnum;
 use emmy::nn::contra::After;
 use emmy::nn::{BlockConfig, BlockContra, ContraConfig, ContraPlace, Module, Norm, Role};
@@ -222,11 +223,11 @@ impl Recipe {
             .max(1)
     }
 
-    /// Refuses settings with which no run is possible.
+    /// Refuses settings with which no run is possible, on examples of the given number of tokens.
     ///
     /// # Errors
-    /// The message names the option.
-    pub fn check(&self) -> Result<()> {
+    /// The message names the option, or the memory that the training needs.
+    pub fn check(&self, tokens: usize) -> Result<()> {
         for (option, value) in [("--std", self.std), ("--lr", self.lr)] {
             if !(value.is_finite() && value >= 0.0) {
                 let rule = "a finite number, at least 0";
@@ -237,6 +238,15 @@ impl Recipe {
             let rule = format!("a multiple of the {} heads", self.heads);
             return Err(Error::invalid("--width", rule, self.width.to_string()));
         }
+        let blocks = Blocks {
+            layers: self.depth,
+            width: self.width,
+            heads: self.heads,
+            tokens,
+            examples: self.batch,
+            steps: self.steps,
+        };
+        blocks.check::<f32>()?;
         self.training().validate()
     }
 

@@ -149,8 +149,7 @@ struct Counting<'a, 'b>(&'a Progress<'b>);
 
 impl<M> Observer<f32, M> for Counting<'_, '_> {
     fn before_step(&mut self, _: &Point<'_, f32>) -> Result<()> {
-        self.0.step();
-        Ok(())
+        self.0.step()
     }
 }
 
