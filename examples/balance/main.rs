@@ -160,6 +160,12 @@ impl Cli {
             "a heterophilic data set in a chosen cell",
             |c: &Cell| c.directed,
         ))
+        .chain(Filter::used(
+            "--raw-features",
+            self.raw_features.then_some("given"),
+            "a data set whose rows of features are divided by their sums in a chosen cell",
+            |c: &Cell| c.raw_features,
+        ))
         .collect()
     }
 

@@ -181,7 +181,7 @@ fn scores_are_normalised_only_where_there_are_some() {
             vec!["--layers", "0"],
             "network: layers: expected at least 1",
         ),
-        (vec!["--dropout", "2"], "network: dropout"),
+        (vec!["--dropout", "2"], "not a probability"),
         (vec!["--table", "3", "--layers", "7"], "Table 3"),
         (vec!["--table", "1", "--residual"], "cannot be used with"),
     ] {

@@ -6,6 +6,8 @@ mod deep_attention;
 mod diverging;
 #[path = "../data/files/mod.rs"]
 mod files;
+#[cfg(unix)]
+mod interrupts;
 mod laws;
 mod lipschitz;
 mod memory;

@@ -163,7 +163,7 @@ fn sizes_beyond_memory_and_threads_beyond_reason_are_refused_at_once() {
     let args = ["--dataset", "cora-like", "--model", "gcn", "--float", "f64"];
     let size = ["--hidden", "1000", "--layers", "4000"];
     let output = cora(&folder, &[&args[..], &size].concat());
-    refused(&output, "memory to train the network: expected at most");
+    refused(&output, "memory to train the model: expected at most");
 }
 
 /// Help that cannot be written, as on a full disk, is an error.
@@ -184,5 +184,93 @@ fn help_that_cannot_be_written_is_an_error() {
             let output = command(name, &folder, &[option]).output().unwrap();
             assert!(succeeded(&output).0.contains(name));
         }
+    }
+}
+
+/// Options that change no chosen cell, and sizes that no machine has.
+#[test]
+fn options_without_effect_and_sizes_without_end_are_refused() {
+    let folder = TempDir::new().unwrap();
+    for (program, args, reason) in [
+        (
+            "deep_attention",
+            "--dataset karate --model gcn --layers 2 --attention-dropout 0.3",
+            "--attention-dropout: expected a model with attention, gat or gt",
+        ),
+        (
+            "deep_attention",
+            "--dataset karate --model gcn --layers 2 --attention-dropout NaN",
+            "not a probability, 0 to 1",
+        ),
+        (
+            "deep_attention",
+            "--dataset karate --model gcn --layers 2 --heads 3",
+            "--heads: expected a model with attention",
+        ),
+        (
+            "deep_attention",
+            "--dataset karate --model gcn --layers 2 --trees 3",
+            "--trees: expected trees",
+        ),
+        (
+            "oversmoothing",
+            "--dataset karate --norm none --layers 2 --s 0.5",
+            "--s: expected a norm with a scale",
+        ),
+        (
+            "balance",
+            "--dataset karate --layers 2 --directed",
+            "--directed: expected a heterophilic data set",
+        ),
+        (
+            "vision",
+            "--dataset strokes --norm none --depth 1 --s 0.5",
+            "--s: expected a normaliser with a scale",
+        ),
+        (
+            "vision",
+            "--dataset strokes --depth 1 --width 1000000",
+            "memory to train the model",
+        ),
+        (
+            "vision",
+            "--dataset strokes --depth 1000000",
+            "memory to train the model",
+        ),
+        (
+            "encoder",
+            "--depth 1 --steps 4294967296",
+            "memory to train the model",
+        ),
+        (
+            "encoder",
+            "--depth 1 --batch 1000000",
+            "memory to train the model",
+        ),
+        (
+            "self_attention",
+            "--layers 1000 --width 4096",
+            "memory to train the model",
+        ),
+        (
+            "oversmoothing",
+            "--dataset karate --norm none --layers 4096 --hidden 4096 --float f64",
+            "memory to train the model",
+        ),
+        ("char_lm", "--batch 1000000", "memory to train the model"),
+        (
+            "char_lm",
+            "--steps 18446744073709551615 --eval-interval 9223372036854775808",
+            "memory to train the model",
+        ),
+        (
+            "cora",
+            "--dataset karate --weight-decay 1e38",
+            "weight decay: expected a number, 0 to 10⁶",
+        ),
+    ] {
+        let args: Vec<&str> = args.split(' ').collect();
+        let output = command(program, &folder, &args).output().unwrap();
+        refused(&output, reason);
     }
 }

@@ -314,7 +314,7 @@ fn arguments_that_choose_nothing_are_refused() {
         ),
         (
             &["--depth", "1", "--dropout", "2"],
-            "dropout: expected a probability",
+            "not a probability, 0 to 1",
         ),
         (&["--depth", "1", "--only", "nothing"], "expected a cell"),
     ] {
