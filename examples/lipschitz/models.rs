@@ -3,14 +3,15 @@
 use super::{Cli, chain};
 use crate::support::say;
 use clap::ValueEnum;
-use emmy::lipschitz::{Domain, Lp};
+use emmy::lipschitz::{Domain, Lp, Pieces};
 use emmy::nn::{
     Activation, AttentionConfig, BlockConfig, Constants, GcnConv, LanguageConfig, LanguageModel,
     LipschitzNorm, Mlp, MultiHeadAttention, Pass, Positions, Trace, Transformer,
 };
 use emmy::ops::attention::Mask;
 use emmy::store::weights::Weights;
-use emmy::{Error, Result, Tape, init};
+use emmy::{Error, Result, Tape, Tensor, init};
+use ndarray::ArrayView2;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ pub enum Model {
 
     /// Attention with LipschitzNorm (Dasoulas et al.)
     LipschitzNorm,
-    /// Two linear maps with ReLU between them
+    /// Two linear maps with ReLU between them, at an input in the steepest linear piece that is found
     Mlp,
     /// Two graph convolutions on the karate club
     Gcn,
@@ -113,7 +114,8 @@ fn trace(model: Model, seed: u64) -> Result<Trace> {
             rng,
         )?,
         Model::Mlp => {
-            let net = Mlp::<f64>::new(&[width, 64, 4], Activation::Relu, true, rng);
+            let net = Mlp::<f64>::new(&[width, width, 4], Activation::Relu, true, rng);
+            let x = steepest(&net, seed).unwrap_or(x);
             Trace::at(&net, &x, |pass, x| net.forward(pass, x))
         }
         Model::Gcn => {
@@ -128,6 +130,23 @@ fn trace(model: Model, seed: u64) -> Result<Trace> {
             })
         }
     })
+}
+
+/// An input in the steepest linear piece that the search finds, from which the lower end then starts.
+fn steepest(net: &Mlp<f64>, seed: u64) -> Option<Tensor<f64>> {
+    let [first, second] = &net.layers[..] else {
+        return None;
+    };
+    fn matrix(w: &Tensor<f64>) -> Option<ArrayView2<'_, f64>> {
+        w.view().into_dimensionality().ok()
+    }
+    let pieces = Pieces {
+        first: matrix(&first.weight)?,
+        bias: first.bias.as_ref()?.view().into_dimensionality().ok()?,
+        second: matrix(&second.weight)?,
+        slopes: [0.0, 1.0],
+    };
+    pieces.steep_inputs(100, seed).into_iter().next()
 }
 
 /// A file of weights: a language model if its header says so, else a chain of linear maps.

@@ -244,19 +244,27 @@ fn up(x: f64) -> f64 {
     x.next_up()
 }
 
-/// x in `digits` decimals, rounded up or down.
+/// x in `digits` decimals, rounded up or down; from a million on with a power of ten, as 2.9738e17.
 fn decimal(x: f64, digits: usize, upwards: bool) -> String {
     if !x.is_finite() {
         return "∞".to_owned();
     }
-    let text = format!("{x:.digits$}");
+    let power = match x.abs() < 1e6 {
+        true => None,
+        false => Some(x.abs().log10().floor()),
+    };
+    let write = |x: f64| match power {
+        None => format!("{x:.digits$}"),
+        Some(_) => format!("{x:.digits$e}"),
+    };
+    let text = write(x);
     let Ok(shown) = text.parse::<f64>() else {
         return text;
     };
-    let step = 10f64.powi(-(digits as i32));
+    let step = 10f64.powf(power.unwrap_or(0.0) - digits as f64);
     match (upwards, shown < x, shown > x) {
-        (true, true, _) => format!("{:.digits$}", shown + step),
-        (false, _, true) => format!("{:.digits$}", (shown - step).max(0.0)),
+        (true, true, _) => write(shown + step),
+        (false, _, true) => write((shown - step).max(0.0)),
         _ => text,
     }
 }
@@ -293,6 +301,16 @@ mod tests {
             upper: Upper::INFINITE,
         };
         assert_eq!(format!("{interval:.3}"), "[0.999, ∞]");
+        let huge = 297_376_051_706_676_736.0;
+        assert_eq!(Upper::new(huge).to_string(), "≤ 2.9738e17");
+        assert_eq!(Lower::new(huge).to_string(), "≥ 2.9737e17");
+        let mut x = 1.234_567_891e-3;
+        while x < 1e300 {
+            let number = |text: String| text[4..].parse::<f64>().expect("a number");
+            assert!(number(Upper::new(x).to_string()) >= x, "{x}");
+            assert!(number(Lower::new(x).to_string()) <= x, "{x}");
+            x *= 7.313;
+        }
     }
 
     #[test]
