@@ -122,6 +122,24 @@ impl Trace {
     /// statistics.
     ///
     /// The trace keeps the values of the pass as long as it lives.
+    ///
+    /// Write the closure where it is called, as here. A closure that is first kept in a variable would have one
+    /// lifetime, and this one is called with any ("implementation of `FnOnce` is not general enough", "lifetime may
+    /// not live long enough"): a forward pass that several calls share is a function.
+    ///
+    /// ```
+    /// use emmy::{Var, init, lipschitz::Lp, nn::{Activation, Mlp, Pass, Trace}};
+    /// let net = Mlp::<f64>::new(&[3, 4, 2], Activation::Relu, true, &mut init::rng(0));
+    /// let x = init::normal(&[1, 3], 1.0, &mut init::rng(1));
+    /// let trace = Trace::at(&net, &x, |pass, x| net.forward(pass, x));
+    ///
+    /// fn forward<'t>(net: &Mlp<f64>, pass: &Pass<'t, '_, f64>, x: Var<'t, f64>) -> Var<'t, f64> {
+    ///     net.forward(pass, x).tanh()
+    /// }
+    /// let bounded = Trace::at(&net, &x, |pass, x| forward(&net, pass, x));
+    /// assert!(bounded.lipschitz(Lp::Two)?.upper <= trace.lipschitz(Lp::Two)?.upper);
+    /// # Ok::<(), emmy::Error>(())
+    /// ```
     pub fn at<F: Real>(
         model: &(impl Module<F> + ?Sized),
         x: &Tensor<F>,
