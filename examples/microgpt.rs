@@ -71,7 +71,10 @@ fn main() -> emmy::Result<()> {
     let draw = |shape: &[usize; 2]| init::normal(shape, 0.08, rng);
     let mut parameters: Vec<Tensor<f32>> = shapes.iter().map(draw).collect();
     let count: usize = parameters.iter().map(|p| p.len()).sum();
-    println!("{} names, {count} parameters", names.len());
+    println!(
+        "{} names, {count} parameters; {STEPS} steps take about a second",
+        names.len()
+    );
 
     // Training. A step is one name: the loss, its gradient, an update with a rate that falls to 0.
     let (beta1, beta2, eps) = (0.85, 0.99, 1e-8);

@@ -109,6 +109,12 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
             false => say(table)?,
         }
     }
+    if std::env::args_os().len() == 1 {
+        note(format_args!(
+            "a GAT of two layers learns {}: about 2 s on two processors",
+            set.name
+        ));
+    }
     interrupt::listen()?;
     let (mut outcomes, mut undrawn) = (Vec::new(), None);
     for seed in cli.runs.seed..cli.runs.seed + cli.runs.seeds {

@@ -131,7 +131,7 @@ impl Paper for Encoder {
     const NAME: &'static str = "encoder";
     const DEMONSTRATION: (&'static str, u32) = (
         "Two encoders of 24 blocks, without ContraNorm and with it, learn which sentences of a small grammar are well-formed",
-        40,
+        35,
     );
 
     fn table(&self, plan: &Plan, runs: &Runs<Cell>) -> String {

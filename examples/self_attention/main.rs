@@ -156,13 +156,13 @@ impl Cli {
 
     fn parts(&self) -> Vec<Part<Cell>> {
         if self.is_demonstration() {
-            let plan = self.plan("Test loss (nats per character)");
+            let plan = self.plan("Test loss per character (ours in nats)");
             return vec![Part::new(Shown::Demonstration, plan)];
         }
         let tables = self
             .tables
             .iter()
-            .map(|_| self.plan("Table 1: test loss (nats per character)"));
+            .map(|_| self.plan("Table 1: test loss per character (ours in nats)"));
         let figures = self
             .figures
             .iter()

@@ -173,10 +173,6 @@ fn whole(found: &Discovery, what: &str) {
     assert!(found.missing.is_empty(), "{what}: {:?}", found.missing);
 }
 
-fn formulas(found: &Discovery) -> Vec<&str> {
-    found.discovered().map(|law| &*law.formula).collect()
-}
-
 /// A law of matrices with n neurons counts n (n + 1) / 2 times, for c is symmetric.
 #[test]
 fn lists_are_whole() {

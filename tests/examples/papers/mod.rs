@@ -63,7 +63,7 @@ impl Cell for Toy {
     }
 
     fn run(&self, (): &(), progress: &Progress) -> Result<Measured> {
-        progress.step();
+        progress.step()?;
         Ok(Measured {
             value: (self.size as f64 + 0.1 * self.seed as f64).sqrt(),
         })
