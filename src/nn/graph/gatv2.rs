@@ -33,6 +33,12 @@ use std::sync::Arc;
 /// As in PyTorch Geometric's `GATv2Conv`, `options.bias` switches on three biases: those of the two
 /// projections and one after aggregation. The edges are given as a pattern; its rows are the
 /// targets i. The layer adds no self-loops.
+///
+/// # Conservation laws
+/// The rows of W_s, W_t and the biases write a neuron, a weighs it, and the next layer reads it ("Are GATs Out of
+/// Balance?", Theorem 6.3). With separate weights b_s can add a number to a neuron, which b_t takes out of the scores
+/// and b out of the output: G of b_s − G of b_t − G of b = 0, if every node has a neighbour and no coefficient is
+/// dropped.
 #[derive(Debug, Clone)]
 pub struct Gatv2Conv<F: Real> {
     /// W_s with its bias, for the source j, the node that sends; with shared weights, for both

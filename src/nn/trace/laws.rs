@@ -114,11 +114,9 @@ impl Trace {
             let law = of_mean(self, &streams, &means, number, stream);
             found.extend(law.map(|law| (stream.writers[0], law)));
         }
-        found.extend(
-            of_offsets(self, &streams.sound, sight)
-                .into_iter()
-                .filter(|_| !lenient),
-        );
+        if !lenient {
+            found.extend(of_offsets(self, &streams.sound, sight));
+        }
         found.sort_by_key(|(call, _)| *call);
         let mut laws: Vec<Law> = Vec::new();
         let mut found = found.into_iter().peekable();
