@@ -238,8 +238,11 @@ impl<'a> Offsets<'a> {
         let mut terms: Vec<Term> = (used.iter())
             .flat_map(|&(offset, w)| offset.terms.iter().map(move |t| t.clone().times(w)))
             .collect();
-        if let [only] = &terms[..] {
-            terms.extend(yardstick(ports(self.trace, last.call), &only.slice));
+        for (offset, _) in used.iter().filter(|(offset, _)| !offset.terms.is_empty()) {
+            let beside = yardstick(ports(self.trace, offset.call), &offset.terms[0].slice);
+            if let Some(beside) = beside.filter(|beside| !terms.contains(beside)) {
+                terms.push(beside);
+            }
         }
         let layer = self.trace.layer(last.call).max(1);
         let first = used.iter().map(|(offset, _)| offset.call).min();
@@ -267,7 +270,7 @@ fn subtract(x: &mut [f64], factor: f64, y: &[f64]) {
 }
 
 /// The weight beside a bias: in comparison with the gradient of the weight, one can see that the gradient of
-/// the bias vanishes.
+/// the bias vanishes, or those of several biases together where each is a rounding error alone.
 fn yardstick(ports: &Ports, bias: &Slice) -> Option<Term> {
     let beside = ports.writers.iter().map(|t| &t.slice);
     let mut weights =
