@@ -72,7 +72,7 @@ fn main() -> emmy::Result<()> {
     let mut parameters: Vec<Tensor<f32>> = shapes.iter().map(draw).collect();
     let count: usize = parameters.iter().map(|p| p.len()).sum();
     println!(
-        "{} names, {count} parameters; {STEPS} steps take about a second",
+        "{} names, {count} parameters; {STEPS} steps take less than a second",
         names.len()
     );
 

@@ -191,7 +191,7 @@ fn interrupted(cli: &Cli, history: &History) -> String {
         history.steps.len(),
         cli.steps,
         best_so_far(history),
-        interrupt::goes_on(cli.save.as_deref(), cli.resume.as_deref())
+        interrupt::goes_on(cli.save.as_deref())
     )
 }
 

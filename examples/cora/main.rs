@@ -120,10 +120,10 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
     for seed in cli.runs.seed..cli.runs.seed + cli.runs.seeds {
         let run = train::<F>(cli, &set, config, seed)?;
         if interrupt::asked() {
-            let on = interrupt::goes_on(cli.save.as_deref(), cli.resume.as_deref());
+            let on = interrupt::goes_on(cli.save.as_deref());
+            let (done, all) = (run.outcome.epochs, cli.training(seed).epochs);
             note(format_args!(
-                "Ctrl-C after epoch {}; {on}",
-                run.outcome.epochs
+                "Ctrl-C, seed {seed}, after epoch {done} of {all}; {on}"
             ));
             if run.outcome.epochs > 0 {
                 run.tell(cli)?;
@@ -137,7 +137,9 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         }
         outcomes.push(run.outcome);
     }
-    summarize(cli, &set, &outcomes)?;
+    if !outcomes.is_empty() {
+        summarize(cli, &set, &outcomes)?;
+    }
     undrawn.map_or(Ok(()), Err)
 }
 
@@ -317,8 +319,6 @@ fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -
     // If the split fits, the only other error is a loss that is not finite.
     let fitted = match (fitted, unsaved) {
         (Err(error), true) => return Err(error),
-        // The epochs so far are a result.
-        (Err(_), false) if interrupt::asked() => Ok(()),
         (fitted, _) => fitted,
     };
     let history = trainer.history();

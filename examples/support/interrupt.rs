@@ -3,6 +3,7 @@
 use emmy::{Error, Result};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag::{register, register_conditional_shutdown};
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -42,25 +43,35 @@ pub fn check() -> Result<()> {
 
 /// The command line of this program, for a shell.
 pub fn command() -> String {
+    joined(std::env::args_os())
+}
+
+/// The words of a command line, quoted where a shell needs it.
+fn joined(words: impl IntoIterator<Item = OsString>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
     let quoted = |word: String| match !word.is_empty() && word.chars().all(plain) {
         true => word,
         false => format!("'{}'", word.replace('\'', r"'\''")),
     };
-    let words = std::env::args_os().map(|word| quoted(word.to_string_lossy().into_owned()));
+    let words = words.into_iter();
+    let words = words.map(|word| quoted(word.to_string_lossy().into_owned()));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// How a training with or without a checkpoint goes on.
-pub fn goes_on(save: Option<&Path>, resume: Option<&Path>) -> String {
-    match (save, resume) {
-        (None, _) => "nothing was saved; with --save FILE a run can go on".to_owned(),
-        (Some(saved), Some(begun)) if saved == begun => format!("it goes on with: {}", command()),
-        (Some(saved), None) => format!(
-            "it goes on with: {} --resume {}",
-            command(),
-            saved.display()
-        ),
-        (Some(saved), Some(_)) => format!("it goes on with --resume {}", saved.display()),
+/// How a training with or without a checkpoint goes on: with the same command line, from what it has saved.
+pub fn goes_on(save: Option<&Path>) -> String {
+    let Some(saved) = save else {
+        return "nothing was saved; with --save FILE a run can go on".to_owned();
+    };
+    let mut words = Vec::new();
+    let mut all = std::env::args_os();
+    while let Some(word) = all.next() {
+        if word == "--resume" {
+            all.next();
+        } else if !word.to_string_lossy().starts_with("--resume=") {
+            words.push(word);
+        }
     }
+    words.extend(["--resume".into(), saved.into()]);
+    format!("it goes on with: {}", joined(words))
 }

@@ -46,6 +46,8 @@ pub fn note(line: impl Display) {
 pub fn diverged(fitted: Result<()>, history: &History) -> Option<String> {
     let infinite = |loss: &f64| !loss.is_finite();
     match (fitted, history.last()) {
+        // Ctrl-C ended it.
+        (Err(_), _) if interrupt::asked() => None,
         (Err(error), _) => Some(error.to_string()),
         (Ok(()), Some(last)) => (last.metrics.get("val_loss").filter(infinite)).map(|loss| {
             let what = format!("validation loss of epoch {}", last.epoch);

@@ -264,6 +264,8 @@ fn decimal(x: f64, digits: usize, upwards: bool) -> String {
     let step = 10f64.powf(power.unwrap_or(0.0) - digits as f64);
     match (upwards, shown < x, shown > x) {
         (true, true, _) => write(shown + step),
+        // The decimals are above the largest number.
+        (false, _, true) if shown.is_infinite() => write(x - step),
         (false, _, true) => write((shown - step).max(0.0)),
         _ => text,
     }
@@ -305,6 +307,8 @@ mod tests {
         assert_eq!(Upper::new(huge).to_string(), "≤ 2.9738e17");
         assert_eq!(Lower::new(huge).to_string(), "≥ 2.9737e17");
         let mut x = 1.234_567_891e-3;
+        assert_eq!(Lower::new(f64::MAX).to_string(), "≥ 1.7976e308");
+        assert_eq!(Upper::new(f64::MAX).to_string(), "≤ 1.7977e308");
         while x < 1e300 {
             let number = |text: String| text[4..].parse::<f64>().expect("a number");
             assert!(number(Upper::new(x).to_string()) >= x, "{x}");

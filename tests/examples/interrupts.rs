@@ -51,23 +51,29 @@ fn cora_shows_its_best_epoch_and_goes_on() {
         "--figures",
         "none",
     ];
-    let begin = [&args[..], &["--epochs", "10000000", "--save", "c.ckpt"]].concat();
-    let saved = |folder: &Path| folder.join("c.ckpt").exists();
+    let begin = [&args[..], &["--epochs", "10000000", "--save", "c 1.ckpt"]].concat();
+    let saved = |folder: &Path| folder.join("c 1.ckpt").exists();
     let output = interrupted("cora", &folder, &begin, saved);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(130), "{out}\n{err}");
     assert!(out.contains("% at the best validation epoch"), "{out}");
     assert!(
-        err.contains("it goes on with: ") && err.contains("--resume c.ckpt"),
+        err.contains("it goes on with: ") && err.contains("--resume 'c 1.ckpt'"),
         "{err}"
     );
     assert!(!err.contains("diverged"), "{err}");
-    let done = between(&err, "Ctrl-C after epoch ", ";");
+    let done = between(&err, "Ctrl-C, seed 0, after epoch ", " of 10000000");
 
     let all = (done + 3).to_string();
-    let end = ["--epochs", &all, "--save", "c.ckpt", "--resume", "c.ckpt"];
+    let end = [
+        "--epochs", &all, "--save", "c 1.ckpt", "--resume", "c 1.ckpt",
+    ];
     let (out, err) = succeeded(&cora(&folder, &[&args[..], &end].concat()));
-    let from = between(&err, "c.ckpt: goes on after epoch ", &format!(" of {all}"));
+    let from = between(
+        &err,
+        "c 1.ckpt: goes on after epoch ",
+        &format!(" of {all}"),
+    );
     assert_eq!(from, done);
     assert!(err.contains("best validation accuracy so far"), "{err}");
     assert!(out.contains(&format!(" of {all} (")), "{out}");

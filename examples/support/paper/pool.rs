@@ -85,8 +85,10 @@ pub fn run<C: Cell>(cells: &[&C], how: &Spreading, results: &Mutex<Results<C>>) 
     let failed: Mutex<Option<Error>> = Mutex::new(None);
     let one = |cell: &C, data: &C::Data| {
         let run = timed(cell, data, how.threads, &bar)?;
-        // What was cut short is no outcome.
+        // What was cut short is shown, and not kept: it is no outcome.
         if interrupt::asked() {
+            let (title, so_far) = (cell.title(), run.outcome);
+            note(format_args!("cut short: {title}, so far {so_far}"));
             return Ok(());
         }
         let k = finished.fetch_add(1, Ordering::Relaxed) + 1;

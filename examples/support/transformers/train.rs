@@ -63,6 +63,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.test_acc {
             Some(accuracy) => write!(f, "{:.1} %", 100.0 * accuracy)?,
+            None if self.stopped.is_none() => write!(f, "without an accuracy")?,
             None => write!(f, "diverged")?,
         }
         let rank = |layers: &Layers| layers.last_rank().unwrap_or(f64::NAN);
