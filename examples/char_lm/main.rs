@@ -129,9 +129,6 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         if let Some(error) = failed {
             return Err(error);
         }
-        if interrupt::asked() {
-            continue;
-        }
         // If the text fits, the only other error is a loss that is not finite.
         stopped = support::diverged(fitted, trainer.history());
     }

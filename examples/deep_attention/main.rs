@@ -239,7 +239,7 @@ impl Cli {
         let attends = |cell: &Cell| cell.model.attends();
         let has_trees = |cell: &Cell| trees::depth(&cell.dataset).is_some();
         let with_attention = "a model with attention, gat or gt, in a chosen cell";
-        let published = self.normalized_features.then_some("given");
+        let normalized = self.normalized_features.then_some("given");
         [
             Filter::used("--heads", self.heads, with_attention, attends),
             Filter::used(
@@ -251,7 +251,7 @@ impl Cli {
             Filter::used("--trees", self.trees, "trees in a chosen cell", has_trees),
             Filter::used(
                 "--normalized-features",
-                published,
+                normalized,
                 "a data set with features in a chosen cell",
                 move |cell| !has_trees(cell),
             ),

@@ -5,6 +5,7 @@ use crate::support::args::{Float, typed};
 use crate::support::paper::{self, Progress};
 use crate::support::{memory, sizes};
 use clap::ValueEnum;
+use emmy::nn::GraphNetConfig;
 use emmy::optim::Algorithm;
 use emmy::train::{BestBy, TrainConfig};
 use emmy::{Error, Result};
@@ -172,16 +173,16 @@ impl paper::Cell for Cell {
             return Err(Error::invalid("--dropout", "a probability, 0 to 1", found));
         }
         self.norm().map_or(Ok(()), |norm| norm.validate())?;
-        let [layers, width, nodes] =
-            [self.layers, self.width, data.set.graph.nodes()].map(|n| n as f64);
-        // Values of nodes on the way through a layer and their gradients, and parameters with those of Adam.
-        let numbers = layers * width * (16.0 * nodes + 6.0 * width);
-        let bytes = match self.float {
-            Float::F32 => 4.0,
-            Float::F64 => 8.0,
+        let network = GraphNetConfig {
+            hidden: self.width,
+            layers: self.layers,
+            norm: self.norm(),
+            ..GraphNetConfig::gcn(data.set.feature_count(), data.set.classes)
         };
-        let what = format!("{layers} layers of width {width} on {nodes} nodes");
-        memory::fits(bytes * numbers, &what)?;
+        match self.float {
+            Float::F32 => memory::check::<f32>(&network, &data.set)?,
+            Float::F64 => memory::check::<f64>(&network, &data.set)?,
+        }
         self.training().validate()
     }
 

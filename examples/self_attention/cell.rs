@@ -128,6 +128,7 @@ impl paper::Cell for Cell {
             heads: HEADS,
             tokens: CONTEXT,
             examples: BATCH,
+            evaluated: BATCH,
             steps: self.steps as usize,
         };
         blocks.check::<f32>()?;

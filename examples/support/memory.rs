@@ -78,34 +78,63 @@ pub struct Blocks {
     pub tokens: usize,
     /// Examples of a step.
     pub examples: usize,
+    /// Examples that an evaluation computes together.
+    pub evaluated: usize,
     pub steps: usize,
 }
 
-/// Numbers held for each token and each entry of its vector, in a block: values on the way, and gradients.
-const OF_A_TOKEN: f64 = 40.0;
+/// Numbers held for each parameter of a block: as [`OF_A_PARAMETER`], and buffers of products, which are kept.
+/// This number and the next two are measured, and rounded up; `tests/examples/memory.rs` compares them with the
+/// memory that programs use.
+const OF_A_BLOCK_PARAMETER: f64 = 12.0;
+
+/// Numbers held in a block for each token of a step and each entry of its vector: values and gradients.
+const OF_A_TOKEN: f64 = 80.0;
+
+/// Numbers held in a block for each token of an evaluation and each entry of its vector.
+const OF_AN_EVALUATED_TOKEN: f64 = 25.0;
 
 /// Bytes held for each step and layer: the record of the step, with a norm per parameter.
 pub const OF_A_STEP: f64 = 128.0;
 
 impl Blocks {
-    /// Refuses a training that needs more memory than the machine has. The need is an estimate: it counts
-    /// parameters, values of tokens, pairs of tokens, layers, and the record of the steps.
+    /// Refuses a training that needs more memory than the machine has.
     pub fn check<F: Real>(&self) -> Result<()> {
-        let Self { layers, steps, .. } = *self;
-        let [depth, width, heads, tokens, examples] =
-            [layers, self.width, self.heads, self.tokens, self.examples].map(|n| n as f64);
-        let parameters = 12.0 * depth * width * width;
-        // Scores of attention, and those of a norm that compares tokens.
-        let pairs = 2.0 * (heads + 2.0) * tokens * tokens;
-        let numbers =
-            OF_A_PARAMETER * parameters + depth * examples * (OF_A_TOKEN * tokens * width + pairs);
-        let records = OF_A_STEP * steps as f64 * (1.0 + depth);
-        let needed = OF_A_RUN + OF_A_LAYER * depth + records + size_of::<F>() as f64 * numbers;
         let what = format!(
-            "{parameters:.3e} parameters in {layers} blocks, {:.3e} tokens per step, {steps} steps",
-            tokens * examples
+            "{:.3e} parameters in {} blocks, {:.3e} tokens per step, {} steps",
+            self.parameters(),
+            self.layers,
+            self.tokens as f64 * self.examples as f64,
+            self.steps
         );
-        fits(needed, &what)
+        fits(self.needed::<F>(), &what)
+    }
+
+    /// An upper bound of the bytes that the training needs, without those of the data. It counts parameters,
+    /// values of tokens, pairs of tokens, layers, and the record of the steps.
+    pub fn needed<F: Real>(&self) -> f64 {
+        let [layers, width, heads, tokens, examples, evaluated, steps] = [
+            self.layers,
+            self.width,
+            self.heads,
+            self.tokens,
+            self.examples,
+            self.evaluated,
+            self.steps,
+        ]
+        .map(|n| n as f64);
+        let of_tokens = OF_A_TOKEN * examples + OF_AN_EVALUATED_TOKEN * evaluated;
+        // Scores of attention, and those of a norm that compares tokens.
+        let pairs = 2.0 * (heads + 2.0) * (examples + evaluated) * tokens * tokens;
+        let numbers = OF_A_BLOCK_PARAMETER * self.parameters()
+            + layers * (of_tokens * tokens * width + pairs);
+        let records = OF_A_STEP * steps * (1.0 + layers);
+        OF_A_RUN + OF_A_LAYER * layers + records + size_of::<F>() as f64 * numbers
+    }
+
+    /// The parameters of attention and of feed-forward layers four times as wide.
+    fn parameters(&self) -> f64 {
+        12.0 * self.layers as f64 * (self.width as f64).powi(2)
     }
 }
 

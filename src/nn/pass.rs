@@ -249,8 +249,8 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         self.call_with(layer, inputs, |params| layer.ports(params), body)
     }
 
-    /// The same for a layer whose ports depend on what it is called with, as on a graph: `ports` stands in place
-    /// of [`Layer::ports`].
+    /// The same for a layer whose ports depend on what it is called with, as on a graph: `ports` stands in
+    /// place of [`Layer::ports`].
     ///
     /// # Panics
     /// As [`call`](Self::call).

@@ -25,8 +25,9 @@ use std::sync::Arc;
 /// The scores then have no 1/√d. LeakyReLU(e/c) is LeakyReLU(e)/c, so it does not matter that GAT's scores
 /// are divided after the LeakyReLU. A score of 0/0 is set to 0.
 ///
-/// The divisor is of the same degree as the scores in all neurons of a head together. So a head has one conservation
-/// law in place of one per neuron, and the size of GAT's attention vectors has no effect: ⟨a_s, G⟩ + ⟨a_t, G⟩ = 0.
+/// If all neurons of a head are multiplied by one number, the divisor is multiplied as the scores are, and α
+/// does not change. So a head has one conservation law in place of one per neuron. The size of GAT's
+/// attention vectors has no effect either: ⟨a_s, G⟩ + ⟨a_t, G⟩ = 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LipschitzNorm {
     /// α: the scores are at most α in size.

@@ -68,8 +68,8 @@ impl Algorithm {
     }
 }
 
-/// The largest weight decay. Beside a larger one the gradient of the loss is nothing, and its square can exceed
-/// the range of `f32`: such a run would learn nothing without a sign of it.
+/// The largest weight decay. Beside a larger one the gradient of the loss is nothing, and its square can
+/// exceed the range of `f32`: such a run would learn nothing without a sign of it.
 const MOST_DECAY: f64 = 1e6;
 
 /// A [`Algorithm`] with weight decay, and its state: plain data, which a checkpoint holds.

@@ -22,8 +22,8 @@ impl Any {
     }
 }
 
-/// Slices anywhere within their parameters, some of them rows or columns of square weights beside an identity; the
-/// last one perhaps in the parameter of the first.
+/// Slices anywhere within their parameters, some of them rows or columns of square weights beside an
+/// identity; the last one perhaps in the parameter of the first.
 fn laws() -> impl Strategy<Value = Any> {
     let side = prop::sample::select(vec![Side::Incoming, Side::Attention, Side::Outgoing]);
     let weight = prop::sample::select(vec![1.0, -1.0, -2.0, 0.5, 0.0]);

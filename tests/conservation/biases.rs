@@ -1,13 +1,13 @@
 //! Biases that move together without effect, and those of groups.
 
-use crate::compositions::{Composition, any_loss, conserved, linear, names};
-use emmy::nn::{BatchNorm, DiffGroupNorm, Linear, Module, Pass, Trace, discover};
-use emmy::symmetry::{Discovery, Law, Search};
+use crate::compositions::{Composition, any_loss, conserved, is_whole, linear, listed};
+use emmy::nn::{BatchNorm, DiffGroupNorm, Linear, Pass, Trace, discover};
+use emmy::symmetry::{Law, Search};
 use emmy::{Real, Tensor, Var, init};
 use proptest::prelude::*;
 
-/// A stream to which blocks add, each of which reads it through a batch norm; the readout reads it as it is, or through
-/// a norm too.
+/// A stream to which blocks add, each of which reads it through a batch norm; the readout reads it as it is,
+/// or through a norm too.
 #[derive(Debug, Clone)]
 struct Stream<F: Real> {
     embed: Linear<F>,
@@ -87,11 +87,6 @@ impl<F: Real> Composition<F> for Groups<F> {
     }
 }
 
-fn listed<F: Real>(net: &impl Module<F>, laws: &[Law]) -> Vec<String> {
-    let line = |law: &Law| format!("{}: {}", law.name, law.formula(&names(net)));
-    laws.iter().map(line).collect()
-}
-
 proptest! {
     #![proptest_config(crate::support::cases(20))]
 
@@ -128,16 +123,6 @@ proptest! {
     }
 }
 
-/// No declared law is broken, and the upper bound is met.
-fn whole(found: &Discovery, what: &str) {
-    assert!(
-        found.broken.is_empty() && found.missing.is_empty(),
-        "{what}: {found:?}"
-    );
-    assert!(found.max_delta <= 1e-9, "{what}: {:e}", found.max_delta);
-    assert_eq!(found.upper, Some(found.found), "{what}: {found:?}");
-}
-
 /// The lists are whole: the search finds no other law.
 #[test]
 fn lists_are_whole() {
@@ -146,13 +131,11 @@ fn lists_are_whole() {
         let found = discover(&net, &Search::default(), |pass, seed| {
             net.output(pass, seed)
         });
-        whole(&found, "stream");
-        assert_eq!((found.declared, found.found), (count, count), "{normed}");
+        is_whole(&found, count, &format!("stream, {normed}"));
     }
     let net = Groups::<f64>::draw(0);
     let found = discover(&net, &Search::default(), |pass, seed| {
         net.output(pass, seed)
     });
-    whole(&found, "groups");
-    assert_eq!((found.declared, found.found), (3 + 6, 3 + 6));
+    is_whole(&found, 3 + 6, "groups");
 }

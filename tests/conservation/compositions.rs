@@ -4,7 +4,7 @@ pub use crate::layers::terms::*;
 
 use emmy::nn::{Module, Pass};
 use emmy::optim::{Algorithm, Optimizer};
-use emmy::symmetry::{Law, Residual, Symmetry};
+use emmy::symmetry::{Discovery, Law, Residual, Symmetry};
 use emmy::{Real, Tape, Tensor, Var, init};
 
 /// A network with its data and a loss: a function of its parameters.
@@ -41,6 +41,23 @@ pub fn loss<F: Real>(net: &impl Composition<F>) -> f64 {
 /// The names of its parameters.
 pub fn names<F: Real>(net: &impl Module<F>) -> Vec<String> {
     net.parameters().into_iter().map(|(name, _)| name).collect()
+}
+
+/// Each law as its name and its formula.
+pub fn listed<F: Real>(net: &impl Module<F>, laws: &[Law]) -> Vec<String> {
+    let line = |law: &Law| format!("{}: {}", law.name, law.formula(&names(net)));
+    laws.iter().map(line).collect()
+}
+
+/// So many laws are declared and found, and there can be no other.
+#[track_caller]
+pub fn is_whole(found: &Discovery, laws: usize, what: &str) {
+    assert!(
+        found.broken.is_empty() && found.missing.is_empty(),
+        "{what}: {found:?}"
+    );
+    let counts = (found.declared, found.found, found.upper);
+    assert_eq!(counts, (laws, laws, Some(laws)), "{what}: {found:?}");
 }
 
 /// |δ| is at most `tolerance` times the size of its terms, for every entry of every law, up to the rounding of the largest terms of all laws.

@@ -199,8 +199,8 @@ fn lists_are_whole() {
     }
 }
 
-/// With a skip connection, the bias of the values adds a number to every node that has neighbours, and the bias of
-/// the skip adds one to all nodes. The identity beside a weight of GCNII counts with the weight.
+/// With a skip connection, the bias of the values adds a number to every node that has neighbours, and the
+/// bias of the skip adds one to all nodes. The identity beside a weight of GCNII counts with the weight.
 #[test]
 fn sums_of_biases_and_weights_beside_an_identity_are_listed() {
     for (what, config, count) in [

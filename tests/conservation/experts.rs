@@ -1,6 +1,6 @@
 //! C23: experts with a gate.
 
-use crate::compositions::{Composition, any_loss, conserved, fails, linear, names};
+use crate::compositions::{Composition, any_loss, conserved, fails, linear, listed};
 use emmy::init;
 use emmy::nn::{Activation, Linear, Mlp, Pass, Trace};
 use emmy::symmetry::{Law, Slice, Symmetry, Term};
@@ -64,11 +64,6 @@ impl<F: Real> Composition<F> for Experts<F> {
     }
 }
 
-fn listed(net: &Experts<f64>) -> Vec<String> {
-    let line = |law: &Law| format!("{}: {}", law.name, law.formula(&names(net)));
-    net.laws().iter().map(line).collect()
-}
-
 proptest! {
     #![proptest_config(crate::support::cases(60))]
 
@@ -92,7 +87,7 @@ proptest! {
 fn formulas() {
     let net = Experts::<f64>::draw(4, [2, 3, 2], true, 0);
     assert_eq!(
-        listed(&net),
+        listed(&net, &net.laws()),
         [
             "gate, shift, 1: Σ G of gate.weight[:,j] = 0",
             "gate, shift, 2: Σ G of gate.bias = 0",

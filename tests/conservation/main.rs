@@ -31,6 +31,7 @@ mod problems;
 mod recurrent;
 mod runs;
 mod score_norms;
+mod search;
 mod streams;
 mod sums;
 mod support;

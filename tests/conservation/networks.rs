@@ -21,8 +21,8 @@ fn count(laws: &[Law]) -> [usize; 3] {
     kinds
 }
 
-/// A law for every head of every hidden layer, one more where the space of its neurons may be mixed, and one for the
-/// three biases of every layer of GATv2 with separate weights (per head, if heads are averaged).
+/// A law for every head of every hidden layer, one more where the space of its neurons may be mixed, and one
+/// for the three biases of every layer of GATv2 with separate weights (per head, if heads are averaged).
 fn expected(config: &GraphNetConfig) -> [usize; 3] {
     let attention = config.conv.attention();
     let heads = attention.map_or(1, |a| a.heads);

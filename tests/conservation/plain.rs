@@ -1,11 +1,12 @@
 //! Networks as users write them: a struct and a forward function, without any statement about laws.
 
+use crate::compositions::listed;
 use crate::support::*;
 use emmy::autodiff::{Fused, checkpoint, fused};
 use emmy::kernels::map;
 use emmy::nn::Module;
 use emmy::nn::{Embedding, LayerNorm, Linear, Pass, Role, Trace};
-use emmy::symmetry::{Law, Symmetry};
+use emmy::symmetry::Symmetry;
 use emmy::{Real, Tensor, Var, init};
 
 /// A residual, a norm, two activations.
@@ -44,12 +45,6 @@ impl<F: Real> Plain<F> {
         draw_all(&mut net, seed);
         net
     }
-}
-
-fn listed<F: Real>(net: &impl Module<F>, laws: &[Law]) -> Vec<String> {
-    let names: Vec<String> = net.parameters().into_iter().map(|(name, _)| name).collect();
-    let line = |law: &Law| format!("{}: {}", law.name, law.formula(&names));
-    laws.iter().map(line).collect()
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Every model of `cora` trains within the memory that was estimated for it.
+//! Graph networks and transformers train within the memory that was estimated for them.
 
 use super::*;
-use crate::support::memory::needed;
+use crate::support::memory::{Blocks, needed};
 use emmy::data::cora_like;
 use std::io::Read;
 use std::process::Stdio;
@@ -46,9 +46,8 @@ const CASES: [Case; 9] = [
     }),
 ];
 
-/// The output of a run of `cora`, and the largest memory that was measured during the run, in bytes.
+/// The output of a run of `cora`, and its largest memory.
 fn run(args: &[&str]) -> (String, f64) {
-    let folder = TempDir::new().unwrap();
     let common = [
         "--dataset",
         "cora-like",
@@ -58,8 +57,16 @@ fn run(args: &[&str]) -> (String, f64) {
         "--figures",
         "none",
     ];
-    let args = [&common[..], &["--threads", "2", "--model"], args].concat();
-    let mut child = (command("cora", &folder, &args))
+    measured(
+        "cora",
+        &[&common[..], &["--threads", "2", "--model"], args].concat(),
+    )
+}
+
+/// The output of a program, and the largest memory that was measured during its run, in bytes.
+fn measured(program: &str, args: &[&str]) -> (String, f64) {
+    let folder = TempDir::new().unwrap();
+    let mut child = (command(program, &folder, args))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -101,14 +108,61 @@ fn every_model_trains_in_the_memory_that_is_estimated() {
         }
         let config = config(set.feature_count(), set.classes);
         let needed = needed::<f32>(&config, &set);
-        let mib = |bytes: f64| (bytes / 1_048_576.0).round();
-        let what = format!(
-            "{args:?}: {} MiB, estimated {}",
-            mib(peak - data),
-            mib(needed)
-        );
-        assert!(data > 0.0 && peak - data <= needed, "{what}");
-        // A larger estimate would refuse networks that can be trained.
-        assert!(needed < 4.0 * (peak - data) + 16_777_216.0, "{what}");
+        assert!(data > 0.0);
+        fits(&format!("{args:?}"), peak - data, needed);
+    }
+}
+
+/// An estimate is not below the memory that was used. One that is far above it would refuse models that can be
+/// trained.
+#[track_caller]
+fn fits(what: &str, used: f64, needed: f64) {
+    let mib = |bytes: f64| (bytes / 1_048_576.0).round();
+    let what = format!("{what}: {} MiB, estimated {}", mib(used), mib(needed));
+    assert!(used <= needed, "{what}");
+    assert!(needed < 4.0 * used + 16_777_216.0, "{what}");
+}
+
+/// The blocks of vision transformers, of 17 tokens, and of encoders, of 32.
+#[cfg(target_os = "linux")]
+#[test]
+fn transformers_train_in_the_memory_that_is_estimated() {
+    for (program, source, tokens) in [
+        ("vision", ["--dataset", "strokes"], 17),
+        ("encoder", ["--task", "acceptability"], 32),
+    ] {
+        let run = |layers: usize, width: usize, batch: usize| {
+            let sizes = [layers, width, batch].map(|n| n.to_string());
+            let [layers, width, batch] = sizes.each_ref().map(String::as_str);
+            let sizes = [
+                "--depth", layers, "--width", width, "--batch", batch, "--steps", "2",
+            ];
+            let rest = [
+                "--norm",
+                "none",
+                "--tested",
+                "100",
+                "--out",
+                "none",
+                "--threads",
+                "2",
+            ];
+            measured(program, &[&source[..], &sizes, &rest].concat()).1
+        };
+        let data = run(1, 4, 1);
+        for (layers, width, examples) in [(8, 64, 32), (12, 32, 128), (2, 512, 8)] {
+            let blocks = Blocks {
+                layers,
+                width,
+                heads: 4,
+                tokens,
+                examples,
+                evaluated: 100,
+                steps: 2,
+            };
+            let used = run(layers, width, examples) - data;
+            let what = format!("{program}, {layers} blocks of width {width}, {examples} examples");
+            fits(&what, used, blocks.needed::<f32>());
+        }
     }
 }

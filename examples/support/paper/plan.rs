@@ -91,6 +91,9 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 /// Whether an entry is chosen.
 type Test<'a, C> = Box<dyn Fn(&Entry<C>) -> bool + 'a>;
 
+/// What a cell must have for an option that chooses cells.
+const SOME_CELL: &str = "a value of some cell in the chosen tables and figures";
+
 /// A value of an option that belongs to some cells: `--layers 3`.
 pub struct Filter<'a, C> {
     option: &'a str,
@@ -116,7 +119,7 @@ impl<'a, C: 'a> Filter<'a, C> {
         Self {
             option,
             value: value.to_string(),
-            rule: "a value of some cell in the chosen tables and figures",
+            rule: SOME_CELL,
             chooses: Box::new(move |e| e.cells.iter().any(&chooses)),
         }
     }
@@ -138,7 +141,7 @@ impl<'a, C: 'a> Filter<'a, C> {
         Self {
             option: "--only",
             value: text.to_owned(),
-            rule: "a value of some cell in the chosen tables and figures",
+            rule: SOME_CELL,
             chooses: Box::new(move |e| e.is_named(text)),
         }
     }

@@ -1,5 +1,6 @@
 //! The settings that decide a run, except its data.
 
+use super::train::TOGETHER;
 use crate::support::args::typed;
 use crate::support::memory::Blocks;
 use clap::ValueEnum;
@@ -244,6 +245,7 @@ impl Recipe {
             heads: self.heads,
             tokens,
             examples: self.batch,
+            evaluated: TOGETHER,
             steps: self.steps,
         };
         blocks.check::<f32>()?;

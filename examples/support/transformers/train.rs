@@ -39,7 +39,7 @@ pub trait Examples<M> {
 const LOOKED_AT: usize = 16;
 
 /// The number of test examples that are computed together.
-const TOGETHER: usize = 100;
+pub const TOGETHER: usize = 100;
 
 /// The outcome of a run. An accuracy is `None` if the training diverged.
 #[derive(Debug, Clone, Serialize, Deserialize)]

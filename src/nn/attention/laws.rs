@@ -19,8 +19,8 @@ impl<F: Real> MultiHeadAttention<F> {
     /// | distance | rotations, and equal shifts | W_Q G_Qᵀ + W_K G_Kᵀ symmetric |
     ///
     /// W is augmented by b. Values and output: v → Av, W_O → W_O A⁻¹, any A. With a score normaliser, only
-    /// the laws that follow from its [`Invariance`] are left, for [`Invariance::Similarities`] those of rotations
-    /// and ⟨W_Q, G⟩ + ⟨W_K, G⟩ + ⟨W_V, G⟩ − ⟨W_O, G⟩ = 0 per group; with a
+    /// the laws that follow from its [`Invariance`] are left, for [`Invariance::Similarities`] those of
+    /// rotations and ⟨W_Q, G⟩ + ⟨W_K, G⟩ + ⟨W_V, G⟩ − ⟨W_O, G⟩ = 0 per group; with a
     /// [contraction](super::AttentionConfig::contraction), only those of rotations if its norm is the 2-norm,
     /// and none for another norm.
     pub(super) fn inside(&self, params: &Params<'_, F>) -> Vec<Law> {
@@ -121,8 +121,8 @@ impl<F: Real> MultiHeadAttention<F> {
         self.law(g, "values and output", symmetry, terms.collect())
     }
 
-    /// Queries, keys and values of a group against the columns of the output that read its heads, all neurons as
-    /// one.
+    /// Queries, keys and values of a group against the columns of the output that read its heads, all neurons
+    /// as one.
     fn one_factor(&self, params: &Params<'_, F>, g: usize) -> Law {
         let (d, e) = (self.config.key_width, self.config.value_width);
         let queries = (self.sharing(g)).flat_map(|h| rows(params, &self.query, d, h..h + 1));

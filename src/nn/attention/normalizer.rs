@@ -14,9 +14,9 @@ pub enum Invariance {
     /// t does not change if one orthogonal matrix rotates the queries and keys of a head, or if an orthogonal
     /// matrix rotates its values. This is true if t is computed from norms and products of rows.
     Rotations,
-    /// As [`Rotations`](Self::Rotations); and if the queries, keys and values of a head are multiplied by λ, t
-    /// is divided by λ², so that the scores do not change. This is true if t is one over a norm or a product of
-    /// norms of degree 2.
+    /// As [`Rotations`](Self::Rotations); and if the queries, keys and values of a head are multiplied by λ,
+    /// t is divided by λ², so that the scores do not change. This is true if t is one over a norm or a
+    /// product of norms of degree 2.
     Similarities,
 }
 

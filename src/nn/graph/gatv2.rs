@@ -1,6 +1,6 @@
 //! Graph attention, version 2.
 
-use super::heads::{AttentionOptions, HeadParts, aggregate};
+use super::heads::{AttentionOptions, HeadParts, aggregate, moves, sums_to_one};
 use super::{Around, GraphConv};
 use crate::autodiff::Var;
 use crate::error::{Error, Result};
@@ -35,10 +35,10 @@ use std::sync::Arc;
 /// targets i. The layer adds no self-loops.
 ///
 /// # Conservation laws
-/// The rows of W_s, W_t and the biases write a neuron, a weighs it, and the next layer reads it ("Are GATs Out of
-/// Balance?", Theorem 6.3). With separate weights b_s can add a number to a neuron, which b_t takes out of the scores
-/// and b out of the output: G of b_s − G of b_t − G of b = 0, if every node has a neighbour and no coefficient is
-/// dropped.
+/// The rows of W_s, W_t and the biases write a neuron, a weighs it, and the next layer reads it ("Are GATs
+/// Out of Balance?", Theorem 6.3). With separate weights there is a law of the biases, G of b_s − G of b_t −
+/// G of b = 0: if b_s adds a number to a neuron of every message, b_t can subtract it from the scores and b
+/// from the output. It holds if every node has a neighbour and no coefficient is dropped.
 #[derive(Debug, Clone)]
 pub struct Gatv2Conv<F: Real> {
     /// W_s with its bias, for the source j, the node that sends; with shared weights, for both
@@ -198,16 +198,17 @@ impl<F: Real> Layer<F> for Gatv2Conv<F> {
 }
 
 impl<F: Real> Gatv2Conv<F> {
-    /// The ports on a graph. If each row of α sums to one, a number that b_s adds to all messages is added to the
-    /// output, and if b_t subtracts it again, the scores stay as they are.
+    /// The ports on a graph. If each row of α sums to one, a number that b_s adds to all messages is added to
+    /// the output, and if b_t subtracts it again, the scores stay as they are.
     fn ports_on(&self, params: &Params<'_, F>, edges: &Pattern) -> Option<Ports> {
         let mut ports = self.ports(params)?;
         let target = self.target.as_ref().and_then(|map| map.bias.as_ref());
         if let (Some(source), Some(target)) = (&self.source.bias, target)
             && self.omega.is_none()
-            && self.options.sums_to_one(edges)
+            && sums_to_one(self.options.dropout, edges)
         {
-            let moved = |bias, sign| self.options.moves(params, bias, sign);
+            let AttentionOptions { join, heads, .. } = self.options;
+            let moved = |bias, sign| moves(params, bias, join, heads, sign);
             let both = moved(source, 1.0).into_iter().zip(moved(target, -1.0));
             ports.offsets.extend(both.map(|(a, b)| vec![a, b]));
         }

@@ -30,11 +30,11 @@ use serde::{Deserialize, Serialize};
 /// Xavier-uniform. There is no bias.
 ///
 /// # Conservation laws
-/// (1 − β) I + β W is β (W + c I) with c = 1/β − 1, and takes part in laws as the weight of a graph convolution
-/// does: ⟨(W + c I)\[j,:\], G⟩ = ⟨W\[j,:\], G⟩ + c G\[j,j\] stands where ⟨W\[j,:\], G⟩ alone does not give a law.
-/// With one weight, W also reads x₀, so x₀ and the inputs of all layers have one law: the map that writes x₀ and
-/// the rows of every W but the last against the columns of every W. With V, x₀ and the stream of the layers have a
-/// law each.
+/// (1 − β) I + β W is β (W + c I) with c = 1/β − 1, and takes part in laws as the weight of a graph
+/// convolution does: ⟨(W + c I)\[j,:\], G⟩ = ⟨W\[j,:\], G⟩ + c G\[j,j\] stands where ⟨W\[j,:\], G⟩ alone does
+/// not give a law. With one weight, W also reads x₀, so x₀ and the inputs of all layers have one law: the map
+/// that writes x₀ and the rows of every W but the last against the columns of every W. With V, x₀ and the
+/// stream of the layers have a law each.
 #[derive(Debug, Clone)]
 pub struct GcniiConv<F: Real> {
     /// W, without bias.

@@ -170,22 +170,6 @@ impl AttentionOptions {
         add_bias(pass, y, parts.bias)
     }
 
-    /// Whether each row of α sums to one: every node has a neighbour, and no coefficient is dropped.
-    pub(super) fn sums_to_one(&self, edges: &Pattern) -> bool {
-        self.dropout == 0.0 && edges.has_no_empty_row()
-    }
-
-    /// Entries of a bias of the heads that add ± t to each output neuron if they move by w t: those of the bias,
-    /// or for averaged heads those of each head with the weight ± H.
-    pub(super) fn moves<F: Real>(
-        &self,
-        params: &Params<'_, F>,
-        bias: &Tensor<F>,
-        sign: f64,
-    ) -> Vec<Term> {
-        moves(params, bias, self.join, self.heads, sign)
-    }
-
     /// The ports of a layer whose heads are computed with `weights` and `biases`, scored with
     /// `attention`, and completed by [`finish`](Self::finish).
     ///
@@ -244,7 +228,13 @@ impl AttentionOptions {
     }
 }
 
-/// Entries of a bias of H heads that add ± t to each output neuron if they move by w t, one term per change.
+/// Whether each row of α sums to one: every node has a neighbour, and no coefficient is dropped.
+pub(super) fn sums_to_one(dropout: f64, edges: &Pattern) -> bool {
+    dropout == 0.0 && edges.has_no_empty_row()
+}
+
+/// Entries of a bias of H heads that add ± t to each output neuron if they move by w t, one term per change:
+/// the whole bias, or for averaged heads that of each head, with w = ± H.
 pub(super) fn moves<F: Real>(
     params: &Params<'_, F>,
     bias: &Tensor<F>,

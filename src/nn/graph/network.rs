@@ -178,8 +178,8 @@ impl<'t, F: Real> Residual<'t, F> {
 impl<F: Real> Layer<F> for GraphNet<F> {}
 
 impl<F: Real> Traced<F> for GraphNet<F> {
-    /// A pass over three nodes with one edge. A law that fails where a node has no neighbours is in the list only
-    /// if the network adds self-loops.
+    /// A pass over three nodes with one edge. A law that fails where a node has no neighbours is in the list
+    /// only if the network adds self-loops.
     fn trace(&self) -> Trace {
         let graph = Graph::new(3, &[(0, 1)], Duplicates::Reject, SelfLoops::Reject);
         let neighbours = self.config.neighbourhood(&graph.expect("an edge"));

@@ -22,11 +22,11 @@ use crate::symmetry::{Law, Ports, Symmetry, Term};
 /// | s | `[n, G]` | the shares of each node |
 /// | λ | a number | the published code has 0.001 below six layers, else 0.03, on Cora |
 ///
-/// # Conservation laws
-/// A number that U adds to the scores of all groups alike does not change the softmax: Σ_g G of U\[g,:\] = 0.
-/// The β of each group is added to the same output: their gradients are equal, G of β_g = G of β_1.
-///
 /// As PyTorch Geometric's `DiffGroupNorm`: no bias of the groups, one batch norm of G · d features.
+///
+/// # Conservation laws
+/// If one vector is added to all rows of U, the softmax does not change: Σ_g G of U\[g,:\] = 0. The β of each
+/// group is added to the same output: their gradients are equal, G of β_g = G of β_1.
 #[derive(Debug, Clone)]
 pub struct DiffGroupNorm<F: Real> {
     /// U.

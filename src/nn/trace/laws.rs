@@ -97,14 +97,14 @@ impl Trace {
         // first.
         let mut found: Vec<(usize, Law)> = Vec::new();
         for (number, stream) in streams.all() {
-            let laws = of_stream(self, &streams, number, stream, sight);
+            let laws = of_stream(&streams, number, stream, sight);
             found.extend(laws.into_iter().map(|law| (stream.writers[0], law)));
         }
         // Where two streams are multiplied, each has its own law. Balanced initialisation leaves these out.
         for &call in streams.multiplied.iter().filter(|_| !lenient) {
             let alone = Streams::alone(self, sight, call, Change::Each);
             let own = alone.written_by(call);
-            let own = own.map(|(number, stream)| of_stream(self, &alone, number, stream, sight));
+            let own = own.map(|(number, stream)| of_stream(&alone, number, stream, sight));
             found.extend(own.into_iter().flatten().map(|law| (call, law)));
         }
         // The mean is followed separately. If the mean is the only change that arrives, the mean alone makes
@@ -168,24 +168,18 @@ fn inside(trace: &Trace, call: usize) -> Vec<Law> {
     ports(trace, call).inside.iter().map(complete).collect()
 }
 
-fn of_stream(
-    trace: &Trace,
-    streams: &Streams<'_>,
-    number: usize,
-    stream: &Stream,
-    sight: Passage,
-) -> Vec<Law> {
+fn of_stream(streams: &Streams<'_>, number: usize, stream: &Stream, sight: Passage) -> Vec<Law> {
     if !stream.used {
         return Vec::new();
     }
+    let trace = streams.trace;
     let allows = |change| streams.allows(number, change);
     let first = stream.writers[0];
     let (name, layer) = (trace.calls[first].title(), trace.layer(first));
     let mut laws = Vec::new();
     if allows(Change::Each) {
         let terms = terms(trace, stream, Change::Each);
-        let together = stream.writers.iter().map(|&w| ports(trace, w).together);
-        let together = together.max().unwrap_or(1);
+        let together = common_multiple(stream.writers.iter().map(|&w| ports(trace, w).together));
         if together > 1 {
             laws.extend(in_groups(&terms, together).map(|terms| {
                 Law::new(format!("{name}, scale"), layer, Symmetry::Rescaling, terms)
@@ -221,25 +215,18 @@ fn of_stream(
             terms,
         ));
     }
-    laws.extend(shifts(trace, streams, number, stream, sight));
+    laws.extend(shifts(streams, number, stream, sight));
     laws
 }
 
 /// The laws of the writers whose shift of all neurons alike has no effect.
-fn shifts(
-    trace: &Trace,
-    streams: &Streams<'_>,
-    number: usize,
-    stream: &Stream,
-    sight: Passage,
-) -> Vec<Law> {
+fn shifts(streams: &Streams<'_>, number: usize, stream: &Stream, sight: Passage) -> Vec<Law> {
+    let trace = streams.trace;
     // A shift by one writer alone affects only the operations after this writer. After the sum of a
     // post-norm block that is the norm, which removes the shift, though other layers read the stream
     // before the sum.
     let alone = |w: usize| {
-        stream.writers.len() > 1
-            && trace.used_once(w)
-            && Streams::allows_alone(trace, sight, w, Change::Shift)
+        stream.writers.len() > 1 && trace.used_once(w) && Streams::shifts_alone(trace, sight, w)
     };
     let together = streams.allows(number, Change::Shift);
     let mut seen: Vec<&Slice> = Vec::new();
@@ -329,8 +316,8 @@ fn terms(trace: &Trace, stream: &Stream, change: Change) -> Vec<Term> {
     without_cancelled(terms)
 }
 
-/// The terms without identities that cancel: where rows and columns of W + c I stand on opposite sides with equal
-/// weights, those of W alone give the same law.
+/// The terms without identities that cancel: where rows and columns of W + c I stand on opposite sides with
+/// equal weights, those of W alone give the same law.
 fn without_cancelled(terms: Vec<Term>) -> Vec<Term> {
     let opposite = |a: &Term, b: &Term| {
         a.slice.parameter == b.slice.parameter && a.identity == b.identity && a.weight == -b.weight
@@ -366,6 +353,12 @@ fn per_head(
         )
     };
     (0..heads).map(head).collect()
+}
+
+/// The least common multiple of numbers from 1 on.
+fn common_multiple(numbers: impl Iterator<Item = usize>) -> usize {
+    let of_two = |a: usize, b: usize| (1..=b).map(|k| k * a).find(|n| n.is_multiple_of(b));
+    numbers.fold(1, |a, b| of_two(a, b).expect("a b is one"))
 }
 
 /// The terms with every `together` neighbouring neurons as one; none if the neurons of a term are not whole

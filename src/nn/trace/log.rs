@@ -2,6 +2,7 @@
 
 use super::super::pass::kind_of;
 use super::super::{Layer, Pass};
+use super::Node;
 use crate::autodiff::Var;
 use crate::real::Real;
 use crate::symmetry::Ports;
@@ -27,6 +28,43 @@ pub struct Call {
     pub(super) inputs: Vec<usize>,
     pub(super) output: usize,
     pub(super) nodes: Range<usize>,
+}
+
+impl Call {
+    /// Panics if the ports contradict the shapes of the call.
+    pub(super) fn check(&self, ports: &Ports, nodes: &[Node]) {
+        let name = self.title();
+        let refuse = |what: &str, found: usize, of: &str, expected: usize| {
+            assert!(
+                found == expected,
+                "{name}: ports with {what} of {found} neurons, {of} has {expected}"
+            );
+        };
+        let width = |node: usize| nodes[node].shape.last().copied().unwrap_or(1);
+        for term in &ports.writers {
+            refuse(
+                "a writer",
+                term.slice.neurons(),
+                "the output",
+                width(self.output),
+            );
+            assert!(
+                ports.heads > 0 && term.slice.neurons().is_multiple_of(ports.heads),
+                "{name}: ports with {} heads for {} neurons",
+                ports.heads,
+                term.slice.neurons()
+            );
+        }
+        for (reader, &node) in ports.readers.iter().zip(&self.inputs) {
+            // Constants are not checked, nor are sparse matrices, whose nodes hold only the stored
+            // values.
+            if !nodes[node].args.is_empty() && nodes[node].shape.len() > 1 {
+                for term in &reader.terms {
+                    refuse("a reader", term.slice.neurons(), "the input", width(node));
+                }
+            }
+        }
+    }
 }
 
 /// The calls of one pass.

@@ -123,9 +123,9 @@ impl Trace {
     ///
     /// The trace keeps the values of the pass as long as it lives.
     ///
-    /// Write the closure where it is called, as here. A closure that is first kept in a variable would have one
-    /// lifetime, and this one is called with any ("implementation of `FnOnce` is not general enough", "lifetime may
-    /// not live long enough"): a forward pass that several calls share is a function.
+    /// Write the closure where it is called, as here. A closure that is first kept in a variable would have
+    /// one lifetime, and this one is called with any ("implementation of `FnOnce` is not general enough",
+    /// "lifetime may not live long enough"): a forward pass that several calls share is a function.
     ///
     /// ```
     /// use emmy::{Var, init, lipschitz::Lp, nn::{Activation, Mlp, Pass, Trace}};

@@ -16,13 +16,6 @@ struct Offset<'a> {
     terms: &'a [Term],
 }
 
-/// What of an offset by t arrives at a node: k t, in the unit `base`.
-#[derive(Clone, Copy)]
-struct Part {
-    k: f64,
-    base: usize,
-}
-
 /// The offsets of a pass, and what must be zero so that nothing else changes.
 ///
 /// An offset is followed from the call that makes it through the operations that the table of `glue` knows.
@@ -32,16 +25,17 @@ struct Part {
 struct Offsets<'a> {
     trace: &'a Trace,
     offsets: Vec<Offset<'a>>,
-    /// What arrives at each node, by the number of the offset.
-    arrives: Vec<BTreeMap<usize, Part>>,
-    /// The coefficients of the sums that must vanish, by place: a node or call, and the number of the operand.
+    /// The k of each offset that arrives at a node as k t.
+    arrives: Vec<BTreeMap<usize, f64>>,
+    /// The coefficients of the sums that must vanish, by place: a node or call, and the number of the
+    /// operand.
     sums: BTreeMap<(bool, usize, usize), BTreeMap<usize, f64>>,
     /// Offsets that must vanish on their own.
     stuck: Vec<usize>,
 }
 
-/// The laws of biases. `sound` states of each call whether its ports are the whole truth about its parameters,
-/// `sight` is the passage through the loss.
+/// The laws of biases. `sound` states of each call whether its ports are the whole truth about its
+/// parameters, `sight` is the passage through the loss.
 pub(super) fn of_offsets(trace: &Trace, sound: &[bool], sight: Passage) -> Vec<(usize, Law)> {
     let mut all = Offsets {
         trace,
@@ -85,22 +79,23 @@ impl<'a> Offsets<'a> {
         arriving.sort_unstable();
         arriving.dedup();
         for offset in arriving {
-            let parts: Vec<Option<Part>> = (args.iter())
+            let parts: Vec<Option<f64>> = (args.iter())
                 .map(|&a| self.arrives[a].get(&offset).copied())
                 .collect();
-            let relation = |part: &Option<Part>| part.map_or(Relation::FIXED, Part::relation);
+            let relation = |k: &Option<f64>| k.map_or(Relation::FIXED, offset_by);
             let operands: Vec<Relation> = parts.iter().map(relation).collect();
             let found = relate(&self.trace.nodes, id, &operands);
             match found.passage.way(Change::Offset) {
                 Way::Absorbs => {}
-                Way::Carries(k) => {
-                    let base = found.offset_base;
-                    self.arrives[id].insert(offset, Part { k, base });
+                Way::Carries(k) if found.offset_base == UNIT => {
+                    self.arrives[id].insert(offset, k);
                 }
+                // What another unit is in terms of t is not known.
+                Way::Carries(_) => self.stuck.push(offset),
                 Way::Breaks => {
-                    for (place, part) in parts.into_iter().enumerate() {
-                        if let Some(part) = part {
-                            self.add((false, id, place), offset, part);
+                    for (place, k) in parts.into_iter().enumerate() {
+                        if let Some(k) = k {
+                            self.add((false, id, place), offset, k);
                         }
                     }
                 }
@@ -119,11 +114,9 @@ impl<'a> Offsets<'a> {
                 Way::Absorbs => {}
                 Way::Carries(k) if passes && input == 0 => {
                     if call.output != node {
-                        let anew = |(&offset, part): (&usize, &Part)| {
-                            let (k, base) = (part.k * k, call.output);
-                            (offset, Part { k, base })
-                        };
-                        self.arrives[call.output] = self.arrives[node].iter().map(anew).collect();
+                        let passed = self.arrives[node].iter();
+                        let passed = passed.map(|(&offset, part)| (offset, part * k)).collect();
+                        self.arrives[call.output] = passed;
                     }
                 }
                 Way::Carries(_) | Way::Breaks => self.vanish((true, number, input), node),
@@ -150,40 +143,29 @@ impl<'a> Offsets<'a> {
                 });
                 self.offsets.len() - 1
             });
-            let part = Part { k: 1.0, base: UNIT };
-            self.arrives[call.output].insert(offset, part);
+            self.arrives[call.output].insert(offset, 1.0);
         }
     }
 
     /// All that arrives at a node must vanish there.
     fn vanish(&mut self, place: (bool, usize, usize), node: usize) {
-        for (offset, part) in self.arrives[node].clone() {
-            self.add(place, offset, part);
+        for (offset, k) in self.arrives[node].clone() {
+            self.add(place, offset, k);
         }
     }
 
-    fn add(&mut self, place: (bool, usize, usize), offset: usize, part: Part) {
-        match part.base {
-            UNIT => {
-                self.sums.entry(place).or_default().insert(offset, part.k);
-            }
-            // What another unit is in terms of t is not known.
-            _ => self.stuck.push(offset),
-        }
+    fn add(&mut self, place: (bool, usize, usize), offset: usize, k: f64) {
+        self.sums.entry(place).or_default().insert(offset, k);
     }
 
-    /// A basis of the coefficients c for which all sums vanish: per offset that is left free a vector in which it
-    /// has the coefficient 1 and no other free offset has any.
+    /// A basis of the coefficients c for which all sums vanish: per offset that is left free a vector in
+    /// which it has the coefficient 1 and no other free offset has any.
     fn solutions(&self) -> Vec<Vec<f64>> {
         let n = self.offsets.len();
         let single = |&k: &usize| BTreeMap::from([(k, 1.0)]);
         let mut pivots: Vec<(usize, Vec<f64>)> = Vec::new();
-        for sum in self
-            .sums
-            .values()
-            .cloned()
-            .chain(self.stuck.iter().map(single))
-        {
+        let sums = self.sums.values().cloned();
+        for sum in sums.chain(self.stuck.iter().map(single)) {
             let mut row = vec![0.0; n];
             for (k, weight) in sum {
                 row[k] = weight;
@@ -238,7 +220,7 @@ impl<'a> Offsets<'a> {
         let mut terms: Vec<Term> = (used.iter())
             .flat_map(|&(offset, w)| offset.terms.iter().map(move |t| t.clone().times(w)))
             .collect();
-        for (offset, _) in used.iter().filter(|(offset, _)| !offset.terms.is_empty()) {
+        for (offset, _) in used.iter() {
             let beside = yardstick(ports(self.trace, offset.call), &offset.terms[0].slice);
             if let Some(beside) = beside.filter(|beside| !terms.contains(beside)) {
                 terms.push(beside);
@@ -251,14 +233,13 @@ impl<'a> Offsets<'a> {
     }
 }
 
-impl Part {
-    fn relation(self) -> Relation {
-        Relation {
-            stream: Some(0),
-            passage: Passage::ABSORBS.with(Change::Offset, Way::Carries(self.k)),
-            offset_base: self.base,
-            ..Relation::FIXED
-        }
+/// The relation of a node that changes by k t, and in no other way.
+fn offset_by(k: f64) -> Relation {
+    Relation {
+        stream: Some(0),
+        passage: Passage::ABSORBS.with(Change::Offset, Way::Carries(k)),
+        offset_base: UNIT,
+        ..Relation::FIXED
     }
 }
 

@@ -3,7 +3,7 @@
 use super::centred::centred;
 use super::glue::{Relation, relate};
 use super::{Call, Node, Trace};
-use crate::symmetry::{Change, Passage, Ports, Reader, Way};
+use crate::symmetry::{Change, Passage, Reader, Way};
 use std::collections::BTreeSet;
 
 /// The neurons that some calls write and others read. Addition of two streams makes them one.
@@ -85,13 +85,13 @@ impl<'a> Streams<'a> {
         streams
     }
 
-    /// Whether parameters can compensate every effect of a change of the neurons that one call alone writes,
+    /// Whether parameters can compensate every effect of a shift of the neurons that one call alone writes,
     /// in a pass with a loss of its outputs. The other writers of the stream stay as they are.
-    pub fn allows_alone(trace: &'a Trace, sight: Passage, call: usize, change: Change) -> bool {
-        let mut streams = Self::following(trace, Some(call), &[change], false);
+    pub fn shifts_alone(trace: &'a Trace, sight: Passage, call: usize) -> bool {
+        let mut streams = Self::following(trace, Some(call), &[Change::Shift], false);
         streams.ends_at(sight);
         let stream = streams.written_by(call).map(|(number, _)| number);
-        streams.sound[call] && stream.is_some_and(|s| streams.allows(s, change))
+        streams.sound[call] && stream.is_some_and(|s| streams.allows(s, Change::Shift))
     }
 
     /// The streams of a pass in which the neurons of one call alone are followed, with a loss of its outputs.
@@ -264,7 +264,7 @@ impl<'a> Streams<'a> {
         let call = &trace.calls[number];
         self.leaks(&call.inputs, declared);
         let ports = call.ports.as_ref().expect("a declared call");
-        check(call, ports, &trace.nodes);
+        call.check(ports, &trace.nodes);
         let nothing = Reader::passing(Passage::BREAKS);
         let passes = ports.writers.is_empty();
         for (input, &node) in call.inputs.iter().enumerate() {
@@ -399,41 +399,6 @@ impl<'a> Streams<'a> {
         stream.used |= other.used;
         for (broken, other) in stream.broken.iter_mut().zip(other.broken) {
             *broken |= other;
-        }
-    }
-}
-
-/// Panics if the ports contradict the shapes of a call.
-fn check(call: &Call, ports: &Ports, nodes: &[Node]) {
-    let name = call.title();
-    let refuse = |what: &str, found: usize, of: &str, expected: usize| {
-        assert!(
-            found == expected,
-            "{name}: ports with {what} of {found} neurons, {of} has {expected}"
-        );
-    };
-    let width = |node: usize| nodes[node].shape.last().copied().unwrap_or(1);
-    for term in &ports.writers {
-        refuse(
-            "a writer",
-            term.slice.neurons(),
-            "the output",
-            width(call.output),
-        );
-        assert!(
-            ports.heads > 0 && term.slice.neurons().is_multiple_of(ports.heads),
-            "{name}: ports with {} heads for {} neurons",
-            ports.heads,
-            term.slice.neurons()
-        );
-    }
-    for (reader, &node) in ports.readers.iter().zip(&call.inputs) {
-        // Constants are not checked, nor are sparse matrices, whose nodes hold only the stored
-        // values.
-        if !nodes[node].args.is_empty() && nodes[node].shape.len() > 1 {
-            for term in &reader.terms {
-                refuse("a reader", term.slice.neurons(), "the input", width(node));
-            }
         }
     }
 }

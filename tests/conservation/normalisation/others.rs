@@ -1,12 +1,14 @@
 //! ActNorm and spectral normalisation, and the search for laws through every normaliser.
 
 use super::{batch, layer, pair};
-use crate::compositions::{Composition, any_loss, conserved, fails, linear, names, whole};
+use crate::compositions::{
+    Composition, any_loss, conserved, fails, is_whole, linear, listed, whole,
+};
 use emmy::init;
 use emmy::nn::contra::After;
 use emmy::nn::{
-    ActNorm, Activation, ContraConfig, Linear, Module, Norm, NormLayer, PairMode, Params, Pass,
-    Spectral, Trace, discover,
+    ActNorm, Activation, ContraConfig, Linear, Norm, NormLayer, PairMode, Params, Pass, Spectral,
+    Trace, discover,
 };
 use emmy::symmetry::{Discovery, Law, Search, Symmetry};
 use emmy::{Real, Tensor, Var};
@@ -109,11 +111,6 @@ impl<F: Real> Composition<F> for Critic<F> {
     }
 }
 
-fn listed<F: Real>(net: &impl Module<F>, laws: &[Law]) -> Vec<String> {
-    let line = |law: &Law| format!("{}: {}", law.name, law.formula(&names(net)));
-    laws.iter().map(line).collect()
-}
-
 proptest! {
     #![proptest_config(crate::support::cases(30))]
 
@@ -193,15 +190,6 @@ fn search(norm: Norm) -> Discovery {
 
 /// What the trace lists is all that the search finds, and there can be no more.
 #[track_caller]
-fn is_whole(found: &Discovery, laws: usize, what: &str) {
-    assert!(
-        found.broken.is_empty() && found.missing.is_empty(),
-        "{what}: {found:?}"
-    );
-    let counts = (found.declared, found.found, found.upper);
-    assert_eq!(counts, (laws, laws, Some(laws)), "{what}");
-}
-
 /// ContraNorm with rows of length 1 inside the softmax, and LayerNorm with ε = 0 after it.
 fn unit_rows(scale: f64) -> ContraConfig {
     ContraConfig {

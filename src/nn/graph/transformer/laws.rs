@@ -2,7 +2,7 @@
 
 use super::TransformerConv;
 use crate::nn::graph::Heads;
-use crate::nn::graph::heads::moves;
+use crate::nn::graph::heads::{moves, sums_to_one};
 use crate::nn::{Layer, Linear, Params};
 use crate::real::Real;
 use crate::sparse::Pattern;
@@ -73,14 +73,13 @@ impl<F: Real> Layer<F> for TransformerConv<F> {
 }
 
 impl<F: Real> TransformerConv<F> {
-    /// The ports on a graph. If each row of α sums to one, b_v adds the same number to all outputs of a neuron, as
-    /// b_r does.
+    /// The ports on a graph. If each row of α sums to one, b_v adds the same number to all outputs of a
+    /// neuron, as b_r does.
     pub(super) fn ports_on(&self, params: &Params<'_, F>, edges: &Pattern) -> Option<Ports> {
         let mut ports = self.ports(params)?;
         let o = &self.options;
-        let summed = o.dropout == 0.0 && edges.has_no_empty_row();
         if let Some(bias) = &self.value.bias
-            && summed
+            && sums_to_one(o.dropout, edges)
             && self.gate.is_none()
             && o.score_norm.is_none()
         {
@@ -128,21 +127,16 @@ impl<F: Real> TransformerConv<F> {
                 let narrow = |p| params.rows(p).narrow(h * width..(h + 1) * width);
                 parts.map(narrow).collect::<Vec<_>>()
             };
+            // Lengths of queries and keys are in the divisor; only rotations leave them as they are.
+            let (symmetry, of_keys): (_, fn(Slice) -> Term) = match divided {
+                true => (Symmetry::Rotation, Term::incoming),
+                false => (Symmetry::Linear, Term::outgoing),
+            };
             laws.extend((0..heads).map(|h| {
                 let queries = rows(&self.query, h).into_iter().map(Term::incoming);
-                let keys = rows(&self.key, h).into_iter();
+                let keys = rows(&self.key, h).into_iter().map(of_keys);
                 let name = format!("head {}, queries and keys", h + 1);
-                // Lengths of queries and keys are in the divisor; only rotations leave them as they are.
-                match divided {
-                    true => {
-                        let terms = queries.chain(keys.map(Term::incoming)).collect();
-                        Law::new(name, 0, Symmetry::Rotation, terms)
-                    }
-                    false => {
-                        let terms = queries.chain(keys.map(Term::outgoing)).collect();
-                        Law::new(name, 0, Symmetry::Linear, terms)
-                    }
-                }
+                Law::new(name, 0, symmetry, queries.chain(keys).collect())
             }));
         }
         if let Some(bias) = self.key.bias.as_ref().filter(|_| !divided) {

@@ -45,14 +45,14 @@ use std::sync::Arc;
 ///
 /// # Conservation laws
 /// Without edge features, queries and keys of each head are balanced against each other, biases included,
-/// whatever follows the layer; the bias of the keys never moves. The rows of W_v, b_v, W_r and b_r
-/// write the neurons of a head, and the next layer reads them. The gate reads the neurons linearly and
-/// takes part in the law as attention vectors do. Edge features are added to keys and to values with the same
-/// weight W_e. So a neuron's rows of W_k, b_k and W_e count with those of W_v, and its rows of W_q and b_q
-/// balance those of W_k: one law in place of two. Where every node has a neighbour and no coefficient is dropped,
-/// b_v and b_r add the same number to all nodes, so their gradients are equal (without a gate). Under LipschitzNorm
-/// the rows of W_q, W_k, W_v and W_r of a head and their biases have one law together. The gate reads a, r and a − r, and the third follows from
-/// the first two: this gives one more law of the gate's weight.
+/// whatever follows the layer; the bias of the keys never moves. The rows of W_v, b_v, W_r and b_r write the
+/// neurons of a head, and the next layer reads them. The gate reads the neurons linearly and takes part in
+/// the law as attention vectors do. Edge features are added to keys and to values with the same weight W_e.
+/// So a neuron's rows of W_k, b_k and W_e count with those of W_v, and its rows of W_q and b_q balance those
+/// of W_k: one law in place of two. Where every node has a neighbour and no coefficient is dropped, b_v and
+/// b_r add the same number to all nodes, so their gradients are equal (without a gate). Under LipschitzNorm
+/// the rows of W_q, W_k, W_v and W_r of a head and their biases have one law together. The gate reads a, r
+/// and a − r, and the third follows from the first two: this gives one more law of the gate's weight.
 #[derive(Debug, Clone)]
 pub struct TransformerConv<F: Real> {
     /// W_q and b_q.
