@@ -254,7 +254,7 @@ fn options_without_effect_and_sizes_without_end_are_refused() {
         ),
         (
             "oversmoothing",
-            "--dataset karate --norm none --layers 4096 --hidden 4096 --float f64",
+            "--dataset karate --norm none --layers 4000 --hidden 1024 --float f64",
             "memory to train the model",
         ),
         ("char_lm", "--batch 1000000", "memory to train the model"),
