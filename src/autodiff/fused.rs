@@ -3,6 +3,7 @@
 //! wanted, a reference composition is traced instead. Nothing detaches silently.
 
 use super::grad::{constants, vjp, vjp_graph};
+use super::kind::Kind;
 use super::tape::{Tape, Vjp};
 use super::var::Var;
 use crate::real::Real;
@@ -18,8 +19,8 @@ pub trait Fused<F: Real>: 'static {
     /// The results that the forward kernel keeps for the backward one.
     type Saved: 'static;
 
-    /// The name, for messages and counts.
-    fn name(&self) -> &'static str;
+    /// What it is; `"name".into()` for an operation that says nothing of itself but its name.
+    fn kind(&self) -> Kind;
 
     /// The value, and the results that the backward kernel needs.
     fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Self::Saved);
@@ -45,17 +46,12 @@ pub trait Fused<F: Real>: 'static {
 /// If the operands stand on different tapes, and where the operation itself panics.
 #[track_caller]
 pub fn fused<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]) -> Var<'t, F> {
-    fused_builtin(op, args).custom()
-}
-
-/// [`fused`] for the operations of this crate whose effect on symmetries a trace knows.
-#[track_caller]
-pub(crate) fn fused_builtin<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]) -> Var<'t, F> {
-    let (tape, values) = operands(op.name(), args);
+    let kind = op.kind();
+    let (tape, values) = operands(kind.name(), args);
     let (value, saved) = op.forward(&values);
     let op = Rc::new(op);
     let again = Rc::clone(&op);
-    let y = tape.record(op.name(), args, value, move |p| {
+    let y = tape.record(kind, args, value, move |p| {
         if p.tape.recording.get() {
             let (y, aliases) = trace(p, |args| op.reference(args));
             return spread(vjp_graph(y, &aliases, p.gy()), &p.wanted);
@@ -68,24 +64,19 @@ pub(crate) fn fused_builtin<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]
             .map(|adjoint| adjoint.map(|g| p.tape.constant(g)))
             .collect()
     });
-    match y.is_differentiable() {
-        true => y.with_note(Composition::<F>(Box::new(move |args| {
-            again.reference(args)
-        }))),
-        false => y,
+    if y.is_differentiable() {
+        tape.define(
+            y.id,
+            Rc::new(move |args: &[Var<'_, F>]| again.reference(args)),
+        );
     }
+    y
 }
-
-/// The note of a fused operation: the composition that defines it, for a reader of the tape that has no rule
-/// for the whole.
-pub(crate) struct Composition<F: Real>(pub Box<Reference<F>>);
-
-type Reference<F> = dyn for<'t> Fn(&[Var<'t, F>]) -> Var<'t, F>;
 
 /// Runs `f` without keeping its intermediate values; the backward pass runs it again. This saves memory and
 /// costs time.
 ///
-/// `f` may capture owned data only, and must compute the same value each time it is called.
+/// `op` is the name, or the [`Kind`], of the whole. `f` may capture owned data only, and must compute the same value each time it is called.
 ///
 /// ```
 /// use emmy::{autodiff::{checkpoint, grad}, Tape};
@@ -100,13 +91,14 @@ type Reference<F> = dyn for<'t> Fn(&[Var<'t, F>]) -> Var<'t, F>;
 /// If there is no argument, or the arguments stand on different tapes.
 #[track_caller]
 pub fn checkpoint<'t, F: Real>(
-    op: &'static str,
+    op: impl Into<Kind>,
     args: &[Var<'t, F>],
     f: impl for<'a> Fn(&[Var<'a, F>]) -> Var<'a, F> + 'static,
 ) -> Var<'t, F> {
-    let (tape, values) = operands(op, args);
+    let kind = op.into();
+    let (tape, values) = operands(kind.name(), args);
     let value = tape.scratch(false, || f(&constants(tape, values)).value());
-    let y = tape.record(op, args, value, move |p| {
+    tape.record(kind, args, value, move |p| {
         let graph = p.tape.recording.get();
         let on = p.tape.set_recording(true);
         let (y, aliases) = trace(p, &f);
@@ -116,8 +108,7 @@ pub fn checkpoint<'t, F: Real>(
             false => constants(p.tape, vjp(y, &aliases, &p.gy().value())),
         };
         spread(adjoints, &p.wanted)
-    });
-    y.custom()
+    })
 }
 
 #[track_caller]
@@ -142,9 +133,9 @@ fn trace<'t, F: Real>(
 }
 
 /// y = x, a new node for the same value.
-pub(crate) fn alias<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
+fn alias<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
     x.tape
-        .record("alias", &[x], x.value(), |p| vec![Some(p.gy())])
+        .record(Kind::Alias, &[x], x.value(), |p| vec![Some(p.gy())])
 }
 
 /// Puts one item in each wanted place.

@@ -6,18 +6,25 @@
 //!   name, as variables that can be differentiated again.
 //! - [`fused`] and [`checkpoint`]: hand-written kernels, and recomputation, without losing higher
 //!   derivatives.
+//! - [`Kind`]: what an operation is, for laws and bounds; [`Function`]: the facts of a function of one number.
 //! - [`check_grads`]: derivatives held against differences.
 
 mod check;
+mod check_kind;
+mod function;
 mod fused;
 mod grad;
+mod kind;
 mod path;
 mod tape;
 mod var;
 
 pub use check::check_grads;
-pub(crate) use fused::{Composition, alias, fused_builtin};
+pub use check_kind::check_kind;
+pub use function::Function;
+pub(crate) use function::{about, kink};
 pub use fused::{Fused, checkpoint, fused};
 pub use grad::{grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
+pub use kind::{Choice, Kind, Map, Statement};
 pub use tape::{Tape, Vjp};
 pub use var::Var;

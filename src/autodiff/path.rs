@@ -88,7 +88,7 @@ impl Path {
         // Copied out, so that the arena is not borrowed while the rule runs.
         let (op, args, rule) = {
             let node = tape.node(id);
-            (node.op, node.args.clone(), node.rule.clone())
+            (node.kind.name(), node.args.clone(), node.rule.clone())
         };
         let wanted: SmallVec<_> = args.iter().map(|&arg| self.contains(arg)).collect();
         let Some(rule) = rule.filter(|_| wanted.contains(&true)) else {

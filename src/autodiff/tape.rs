@@ -1,11 +1,10 @@
 //! The tape: every operation appends a node to an arena, so ids grow along the computation and visiting them
 //! backwards is a valid order of differentiation. No recursion, no reference counting between nodes.
 
-use super::Var;
+use super::{Kind, Var};
 use crate::real::Real;
 use crate::tensor::{IntoTensor, Tensor, memory};
 use smallvec::SmallVec;
-use std::any::Any;
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 
@@ -23,24 +22,23 @@ pub(crate) type Args = SmallVec<[NodeId; 3]>;
 /// [`Vjp`] it receives.
 pub(crate) type Rule<F> = Rc<dyn for<'t> Fn(&Vjp<'t, F>) -> Terms<'t, F>>;
 
+/// A composition of operations.
+pub(crate) type Reference<F> = dyn for<'t> Fn(&[Var<'t, F>]) -> Var<'t, F>;
+
 /// The terms that a rule returns, in the order of the arguments.
 pub(crate) type Terms<'t, F> = Vec<Option<Var<'t, F>>>;
 
 pub(crate) struct Node<F: Real> {
-    pub op: &'static str,
+    pub kind: Kind,
     pub value: Tensor<F>,
     pub args: Args,
     /// None for a leaf or a constant.
     pub rule: Option<Rule<F>>,
     /// Whether a derivative can flow through this node: it is a variable, or made of one.
     pub differentiable: bool,
-    /// The number or axis an operation was given: the slope of a LeakyReLU, the exponent of a power, the axis
-    /// of a slice; NaN if none.
-    pub constant: f64,
-    /// Whether it is a user's own operation, whose name says nothing of what it computes.
-    pub custom: bool,
-    /// Further facts for a reader of the tape, such as the pattern of a sparse product.
-    pub note: Option<Rc<dyn Any>>,
+    /// The composition that defines a fused operation, for a reader of the tape that has no answer for its
+    /// kind.
+    pub reference: Option<Rc<Reference<F>>>,
 }
 
 /// An arena of operations: the record of one forward computation.
@@ -85,13 +83,14 @@ impl<F: Real> Tape<F> {
     /// assert_eq!(tape.var(array![[1.0, 2.0], [3.0, 4.0]]).shape(), [2, 2]);
     /// ```
     pub fn var(&self, value: impl IntoTensor<F>) -> Var<'_, F> {
-        self.push("var", Args::new(), value.into_tensor(), None, true)
+        self.push(Kind::Variable, Args::new(), value.into_tensor(), None, true)
     }
 
     /// A constant: no derivative flows into it, and operations on constants alone are recorded without
     /// derivatives.
     pub fn constant(&self, value: impl IntoTensor<F>) -> Var<'_, F> {
-        self.push("constant", Args::new(), value.into_tensor(), None, false)
+        let value = value.into_tensor();
+        self.push(Kind::Constant, Args::new(), value, None, false)
     }
 
     /// A variable of shape `[]`.
@@ -113,7 +112,7 @@ impl<F: Real> Tape<F> {
     pub fn operations(&self) -> std::collections::BTreeMap<&'static str, usize> {
         let mut counts = std::collections::BTreeMap::new();
         for node in self.nodes.borrow().iter() {
-            *counts.entry(node.op).or_insert(0) += 1;
+            *counts.entry(node.kind.name()).or_insert(0) += 1;
         }
         counts
     }
@@ -129,16 +128,17 @@ impl<F: Real> Tape<F> {
     #[inline(never)]
     pub(crate) fn record<'t>(
         &'t self,
-        op: &'static str,
+        kind: impl Into<Kind>,
         args: &[Var<'t, F>],
         value: Tensor<F>,
         rule: impl for<'a> Fn(&Vjp<'a, F>) -> Terms<'a, F> + 'static,
     ) -> Var<'t, F> {
-        self.accept(op, args);
+        let kind = kind.into();
+        self.accept(kind.name(), args);
         let on = self.recording.get() && args.iter().any(|a| a.is_differentiable());
         let ids = args.iter().filter(|_| on).map(|a| a.id).collect();
         let rule = on.then(|| Rc::new(rule) as Rule<F>);
-        self.push(op, ids, value, rule, on)
+        self.push(kind, ids, value, rule, on)
     }
 
     /// Refuses operands of another tape. Compositions of operations call it too; otherwise the message would
@@ -153,7 +153,7 @@ impl<F: Real> Tape<F> {
 
     fn push(
         &self,
-        op: &'static str,
+        kind: Kind,
         args: Args,
         value: Tensor<F>,
         rule: Option<Rule<F>>,
@@ -161,14 +161,12 @@ impl<F: Real> Tape<F> {
     ) -> Var<'_, F> {
         let mut nodes = self.nodes.borrow_mut();
         nodes.push(Node {
-            op,
+            kind,
             value,
             args,
             rule,
             differentiable,
-            constant: f64::NAN,
-            custom: false,
-            note: None,
+            reference: None,
         });
         Var {
             tape: self,
@@ -180,20 +178,14 @@ impl<F: Real> Tape<F> {
         Ref::map(self.nodes.borrow(), |nodes| &nodes[id])
     }
 
-    /// The note of operation `id`, if it has one of this type.
-    pub(crate) fn note<T: 'static>(&self, id: NodeId) -> Option<Rc<T>> {
-        let note = self.node(id).note.clone()?;
-        note.downcast().ok()
-    }
-
     /// The handle to a node.
     pub(crate) fn handle(&self, id: NodeId) -> Var<'_, F> {
         Var { tape: self, id }
     }
 
-    /// Writes down what is known of operation `id` once it is recorded.
-    pub(super) fn edit(&self, id: NodeId, f: impl FnOnce(&mut Node<F>)) {
-        f(&mut self.nodes.borrow_mut()[id]);
+    /// Writes down the composition that defines operation `id`.
+    pub(super) fn define(&self, id: NodeId, reference: Rc<Reference<F>>) {
+        self.nodes.borrow_mut()[id].reference = Some(reference);
     }
 
     /// Frees every node from `mark` on. Handles to them must not be used again.

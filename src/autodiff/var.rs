@@ -65,27 +65,6 @@ impl<'t, F: Real> Var<'t, F> {
         self.tape.constant(self.value())
     }
 
-    /// The same variable; its operation is marked with the number or axis that it was given, so that a reader
-    /// of the tape can identify it.
-    pub(crate) fn noting(self, constant: f64) -> Self {
-        self.tape.edit(self.id, |node| node.constant = constant);
-        self
-    }
-
-    /// The same variable; its operation gets a note for readers of the tape.
-    pub(crate) fn with_note<T: 'static>(self, note: T) -> Self {
-        self.tape
-            .edit(self.id, |node| node.note = Some(std::rc::Rc::new(note)));
-        self
-    }
-
-    /// The same variable; its operation is marked as a user's own, so that no reader of the tape takes its
-    /// name for that of an operation of this crate.
-    pub(crate) fn custom(self) -> Self {
-        self.tape.edit(self.id, |node| node.custom = true);
-        self
-    }
-
     /// Whether a derivative can flow into it.
     pub fn is_differentiable(self) -> bool {
         self.tape.node(self.id).differentiable
@@ -95,6 +74,6 @@ impl<'t, F: Real> Var<'t, F> {
 impl<F: Real> fmt::Debug for Var<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let node = self.tape.node(self.id);
-        write!(f, "Var #{} {} {}", self.id, node.op, node.value)
+        write!(f, "Var #{} {} {}", self.id, node.kind.name(), node.value)
     }
 }

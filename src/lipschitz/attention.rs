@@ -19,16 +19,25 @@
 use super::bound::{Matrix, Tree};
 use super::rules::{Rule, number, root, sum};
 use super::walk::{Domain, Slot, product};
-use crate::autodiff::{Tape, Var};
+use crate::autodiff::{Kind, Map as LinearMap, Tape, Var};
 use crate::linalg::{Lp, Upper};
-use crate::ops::attention::{Compared, Scored};
+use crate::ops::attention::{Compared, DenseAttention};
 use crate::real::Real;
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, Axis, Ix2};
 use std::rc::Rc;
 
+/// How queries are compared with keys: the options, and the node of t if it is there.
+pub(super) struct Scores<'a> {
+    pub options: &'a DenseAttention,
+    pub t: Option<usize>,
+}
+
 /// The constant of `attend`, computed from the constants of queries, keys and values. If all three are maps
 /// of one operand u, it is also computed from the constant of u, and the smaller result counts.
-pub(super) fn bound<F: Real>(rule: &Rule<'_, '_, F>) -> Result<Rc<Tree>, String> {
+pub(super) fn bound<F: Real>(
+    rule: &Rule<'_, '_, F>,
+    scores: &Scores<'_>,
+) -> Result<Rc<Tree>, String> {
     let walk = rule.walk;
     if walk.p != Lp::Two {
         return Err(format!(
@@ -41,22 +50,20 @@ pub(super) fn bound<F: Real>(rule: &Rule<'_, '_, F>) -> Result<Rc<Tree>, String>
             "attention whose scores have summands or factors that depend on the input".into(),
         );
     }
-    let note = walk.tape.note::<Scored>(rule.id);
-    let note = note.ok_or("attention whose scores are not known")?;
-    let apart = of_parts(rule, &note)?;
-    Ok(match of_self(rule, &note) {
+    let apart = of_parts(rule, scores)?;
+    Ok(match of_self(rule, scores) {
         Some(together) => Rc::new(Tree::Min(vec![apart, together])),
         None => apart,
     })
 }
 
 /// From the constants of queries, keys and values.
-fn of_parts<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Result<Rc<Tree>, String> {
+fn of_parts<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<Rc<Tree>, String> {
     let walk = rule.walk;
     let [n, heads, groups] = sizes(rule);
     let share = heads / groups.max(1);
     let [of_q, of_k, of_v] = match walk.domain {
-        Domain::Here => at_point(rule, note)?.map(|x| Rc::new(Tree::Here(x))),
+        Domain::Here => at_point(rule, scores)?.map(|x| Rc::new(Tree::Here(x))),
         _ => {
             // ‖C_i‖ and λ₁(Σ_i) are at most the products of the largest rows.
             let row = |k: usize, name: &str| {
@@ -69,7 +76,7 @@ fn of_parts<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Result<Rc<Tree>, 
                     )),
                 }
             };
-            let scale = scale(note);
+            let scale = scale(scores);
             let [q, k, v] = [row(0, "queries")?, row(1, "keys")?, row(2, "values")?];
             [
                 product(vec![scale.clone(), v.clone(), k]),
@@ -93,9 +100,9 @@ fn sizes<F: Real>(rule: &Rule<'_, '_, F>) -> [usize; 3] {
 }
 
 /// s.
-fn scale(note: &Scored) -> Rc<Tree> {
-    let scale = number(note.attention.scale.abs());
-    match note.t {
+fn scale(scores: &Scores<'_>) -> Rc<Tree> {
+    let scale = number(scores.options.scale.abs());
+    match scores.t {
         Some(t) => product(vec![scale, Rc::new(Tree::MaxAbs(t))]),
         None => scale,
     }
@@ -107,7 +114,7 @@ fn scale(note: &Scored) -> Rc<Tree> {
 /// L_h ≤ √c ‖W_V‖ + s max_i ‖W_V Σ_i(u) A‖ + s √c max_i (‖W_Kᵀ q_i‖ √λ₁(Σ_i)), L ≤ √Σ_h L_h² L_u.
 ///
 /// On the inputs with ‖u_j‖ ≤ R, Σ_i(u) ≤ R², W_Kᵀ q_i ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖ and c ≤ n.
-fn of_self<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Option<Rc<Tree>> {
+fn of_self<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Option<Rc<Tree>> {
     let walk = rule.walk;
     let maps = [0, 1, 2].map(|k| map_of(rule, rule.arg(k)));
     let [Some(q), Some(k), Some(v)] = maps else {
@@ -123,7 +130,7 @@ fn of_self<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Option<Rc<Tree>> {
     let share = heads / groups.max(1);
     let of_heads: Vec<Rc<Tree>> = match walk.domain {
         Domain::Here => {
-            let each = at_point_of_self(rule, note, [&q, &k, &v])?;
+            let each = at_point_of_self(rule, scores, [&q, &k, &v])?;
             each.into_iter().map(|x| Rc::new(Tree::Here(x))).collect()
         }
         _ => {
@@ -141,7 +148,7 @@ fn of_self<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Option<Rc<Tree>> {
                     }
                     None => asked,
                 };
-                let s = scale(note);
+                let s = scale(scores);
                 sum(vec![
                     product(vec![root(n), value.clone()]),
                     product(vec![
@@ -186,14 +193,13 @@ fn map_of<F: Real>(rule: &Rule<'_, '_, F>, mut id: usize) -> Option<Map> {
     let mut bias = None;
     loop {
         let node = walk.tape.node(id);
-        match node.op {
-            _ if node.custom || node.note.is_some() => return None,
-            "reshape" if bias.is_none() => id = node.args[0],
-            "add" if bias.is_none() && !walk.moves(node.args[1]) => {
+        match node.kind {
+            Kind::Linear(LinearMap::Reshape) if bias.is_none() => id = node.args[0],
+            Kind::Add if bias.is_none() && !walk.moves(node.args[1]) => {
                 bias = Some(node.args[1]);
                 id = node.args[0];
             }
-            "linear" if !walk.moves(node.args[1]) => {
+            Kind::MatMul { transposed: true } if !walk.moves(node.args[1]) => {
                 return Some(Map {
                     from: node.args[0],
                     weight: node.args[1],
@@ -223,7 +229,7 @@ impl Point {
     }
 }
 
-fn points<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Result<Vec<Point>, String> {
+fn points<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<Vec<Point>, String> {
     let tape = rule.walk.tape;
     let args = tape.node(rule.id).args.clone();
     if args.len() > 3 {
@@ -232,8 +238,8 @@ fn points<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Result<Vec<Point>, 
     // A separate tape: this one is being read.
     let aside = Tape::new();
     let [q, k, v] = [0, 1, 2].map(|k| aside.constant(tape.handle(args[k]).value()));
-    let alpha = note
-        .attention
+    let alpha = scores
+        .options
         .attention_coefficients(Compared::new(q, k, v));
     // The axes in front as one.
     let flat = |x: Var<'_, F>| -> ArrayD<f64> {
@@ -295,10 +301,10 @@ fn rounded(x: f64) -> Upper {
 }
 
 /// The factors of dq, dk and dv at the recorded input.
-fn at_point<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Result<[Upper; 3], String> {
-    let s = note.attention.scale.abs();
+fn at_point<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<[Upper; 3], String> {
+    let s = scores.options.scale.abs();
     let mut worst = [0.0f64; 3];
-    for point in points(rule, note)? {
+    for point in points(rule, scores)? {
         let c = point.spread();
         worst[2] = larger(worst[2], c);
         for (i, p) in point.p.outer_iter().enumerate() {
@@ -315,17 +321,17 @@ fn at_point<F: Real>(rule: &Rule<'_, '_, F>, note: &Scored) -> Result<[Upper; 3]
 /// L_h of each head at the recorded input, the worst over the items.
 fn at_point_of_self<F: Real>(
     rule: &Rule<'_, '_, F>,
-    note: &Scored,
+    scores: &Scores<'_>,
     [q, k, v]: [&Map; 3],
 ) -> Option<Vec<Upper>> {
     let [_, heads, groups] = sizes(rule);
     let share = heads / groups.max(1);
-    let s = note.attention.scale.abs();
+    let s = scores.options.scale.abs();
     let mut worst = vec![0.0f64; heads];
     let weight = |map: &Map, h: usize, heads: usize| {
         map.head(h, heads).values(rule.walk.tape).swap_remove(0)
     };
-    for point in points(rule, note).ok()? {
+    for point in points(rule, scores).ok()? {
         let h = point.head;
         let (w_q, w_k) = (weight(q, h, heads), weight(k, h / share, groups));
         let w_v = weight(v, h / share, groups);

@@ -3,7 +3,7 @@
 
 use super::rescale::Pair;
 use super::rows::Rows;
-use crate::autodiff::{Tape, Var};
+use crate::autodiff::{Function, Tape, Var};
 use crate::linalg::{Interval, Lower, Lp, Upper, frobenius_norm};
 use crate::real::Real;
 use ndarray::{Array2, Ix2};
@@ -45,6 +45,8 @@ pub(crate) enum Tree {
     Pair(Pair),
     /// The reciprocal of the smallest entry in size.
     Recip(usize),
+    /// The largest slope of a function for arguments that are at least this number, and in size at most that.
+    Steepest(Function, f64, Rc<Tree>),
     /// A number that a computation at the recorded point gives; it has no formula on the tape.
     Here(Upper),
     /// The norm of the Jacobian at the recorded point, row by row.
@@ -287,6 +289,11 @@ impl<'t, F: Real> Reader<'t, F> {
             Tree::Sqrt(part) => self.upper(part).sqrt(),
             Tree::Pair(pair) => pair.upper(self.tape),
             Tree::Rows(rows) => rows.norm(),
+            Tree::Steepest(function, least, reach) => {
+                let reach = self.upper(reach).get();
+                let [low, high] = function.slopes_on(least.max(-reach), reach);
+                Upper::new(low.abs().max(high.abs()))
+            }
             Tree::Recip(node) => {
                 let least = entries(*node)
                     .iter()

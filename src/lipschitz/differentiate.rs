@@ -50,6 +50,13 @@ impl<'t, F: Real> Writer<'t, F> {
                 let parts: Result<Vec<_>> = parts.iter().map(|t| self.write(t)).collect();
                 Var::stack(&parts?, 0).norm(&[], false)
             }
+            Tree::Steepest(function, ..) => {
+                return Err(Error::invalid(
+                    "the bound as a variable",
+                    "functions whose largest slope is a formula",
+                    format!("the largest slope of `{}` on an interval", function.name),
+                ));
+            }
             Tree::Sqrt(part) => self.write(part)?.sqrt(),
             Tree::Pair(pair) => pair.var(self.tape),
             Tree::Recip(node) => self.tape.handle(*node).abs().min_all().powf(-F::one()),

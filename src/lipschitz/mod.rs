@@ -25,7 +25,6 @@ mod rescale;
 mod rows;
 mod rules;
 mod search;
-mod slopes;
 mod softmax;
 mod sparse;
 mod walk;

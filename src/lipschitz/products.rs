@@ -3,10 +3,9 @@
 use super::bound::{Matrix, Tree};
 use super::rescale::Pair;
 use super::rules::{Outcome, Rule, number, root, sum};
-use super::slopes::slopes;
 use super::walk::{Domain, Slot, product};
+use crate::autodiff::Kind;
 use crate::linalg::Lp;
-use crate::ops::activation::Slopes;
 use crate::real::Real;
 use std::rc::Rc;
 
@@ -115,15 +114,14 @@ impl<F: Real> Rule<'_, '_, F> {
     /// none. Dropout is not looked through.
     fn activation(&self, mut id: usize) -> (usize, Option<[f64; 2]>) {
         let tape = self.walk.tape;
-        while tape.node(id).op == "alias" && tape.node(id).note.is_none() {
+        while matches!(tape.node(id).kind, Kind::Alias) {
             id = tape.node(id).args[0];
         }
         let node = tape.node(id);
-        if let Some(note) = tape.note::<Slopes>(id) {
-            return (note.of, Some(note.slopes));
-        }
-        match slopes(node.op, node.constant) {
-            Some(range) if !node.custom => (node.args[0], Some(range)),
+        match &node.kind {
+            Kind::Entrywise(function) if function.steepest().is_finite() => {
+                (node.args[0], Some(function.slopes))
+            }
             _ => (id, None),
         }
     }
@@ -133,20 +131,19 @@ impl<F: Real> Rule<'_, '_, F> {
         let tape = self.walk.tape;
         loop {
             let node = tape.node(id);
-            match node.op {
-                _ if node.custom || node.note.is_some() => return None,
-                "add"
+            match node.kind {
+                Kind::Add
                     if !self.walk.moves(node.args[1])
                         && self.size_of(id) == self.size_of(node.args[0]) =>
                 {
                     id = node.args[0];
                 }
-                "matmul" | "linear"
+                Kind::MatMul { transposed }
                     if self.walk.moves(node.args[0]) && !self.walk.moves(node.args[1]) =>
                 {
                     let (u, w) = (node.args[0], Matrix::from(node.args[1]));
                     let single = tape.node(w.node).value.ndim() == 2;
-                    let map = if node.op == "matmul" { w.t() } else { w };
+                    let map = if transposed { w } else { w.t() };
                     return single.then_some((u, map));
                 }
                 _ => return None,

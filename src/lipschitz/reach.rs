@@ -3,8 +3,8 @@
 
 use super::bound::Tree;
 use super::walk::{Domain, Slot, Walk, product};
+use crate::autodiff::{Kind, Map};
 use crate::linalg::{Lp, Upper};
-use crate::ops::layer_norm::GainAndBias;
 use crate::real::Real;
 use std::rc::Rc;
 
@@ -69,24 +69,17 @@ impl Reach {
 
     /// The reach of node `id`, from those of its arguments.
     pub fn of<F: Real>(walk: &Walk<'_, F>, id: usize) -> Self {
-        let node = walk.tape.node(id);
-        let shape = node.value.shape();
-        let d = shape.last().copied().unwrap_or(1);
         if walk.domain == Domain::Here {
             return Self::of_input(walk.domain, id);
         }
-        // The name of a user's own operation says nothing about its values.
-        if node.custom {
-            return Self::default();
-        }
+        let node = walk.tape.node(id);
+        let shape = node.value.shape();
+        let d = shape.last().copied().unwrap_or(1);
         // A fixed operand reaches as far as its entries.
         let arg = |k: usize| {
             let a = node.args[k];
             match walk.slot(a) {
-                Slot::Fixed => Self {
-                    row: Some(Rc::new(Tree::MaxRow(a))),
-                    entry: Some(Rc::new(Tree::MaxAbs(a))),
-                },
+                Slot::Fixed => Self::of_input(Domain::Here, a),
                 _ => walk.reach(a),
             }
         };
@@ -94,24 +87,65 @@ impl Reach {
             let value = &walk.tape.node(node.args[k]).value;
             value.shape().last().copied().unwrap_or(1)
         };
-        let reach = match node.op {
-            "sigmoid" | "tanh" | "sin" | "cos" | "normal_cdf" => Self::entries(Upper::ONE),
-            "softmax" => Self {
-                row: Some(number(Upper::ONE)),
-                entry: Some(number(Upper::ONE)),
-            },
-            "segment_softmax" => Self::entries(Upper::ONE),
-            "relu" | "abs" | "neg" | "alias" | "gelu" | "gelu_tanh" | "silu" => arg(0),
-            "leaky_relu" | "elu" => {
-                let slope = if node.constant.is_nan() {
-                    1.0
-                } else {
-                    node.constant
-                };
-                arg(0).times(&number(Upper::new(slope.abs().max(1.0))))
+        let reach = match &node.kind {
+            Kind::Alias | Kind::Stated(_) => arg(0),
+            Kind::Entrywise(function) => {
+                let [low, high] = function.range;
+                let most = low.abs().max(high.abs());
+                match function.growth {
+                    _ if most.is_finite() => Self::entries(Upper::new(most)),
+                    Some(growth) => arg(0).times(&number(Upper::new(growth))),
+                    None => Self::default(),
+                }
             }
-            "scale" => arg(0).times(&number(Upper::new(node.constant.abs()))),
-            "add" | "sub" => {
+            Kind::Scale(c) => arg(0).times(&number(Upper::new(c.abs()))),
+            Kind::AddScalar(c) => Self {
+                row: None,
+                entry: (arg(0).entry).map(|entry| sum(entry, number(Upper::new(c.abs())))),
+            },
+            Kind::Dropout { factor } => arg(0).times(&number(Upper::new(*factor))),
+            Kind::Linear(map) => {
+                let a = arg(0);
+                match map {
+                    Map::Reshape => {
+                        let (from, to) = (width(0), d);
+                        let row = match (from, to) {
+                            _ if to > 0 && from.is_multiple_of(to) => a.row,
+                            _ if from > 0 && to.is_multiple_of(from) => {
+                                let root = number(Upper::new((to / from) as f64).sqrt());
+                                a.row.map(|row| product(vec![root, row]))
+                            }
+                            _ => None,
+                        };
+                        Self {
+                            row,
+                            entry: a.entry,
+                        }
+                    }
+                    Map::Permute { last } => Self {
+                        row: a.row.filter(|_| *last),
+                        entry: a.entry,
+                    },
+                    Map::Slice { .. }
+                    | Map::Pad { .. }
+                    | Map::GatherRows(_)
+                    | Map::GatherColumns(_) => a,
+                    // Columns may be chosen twice.
+                    Map::Select { axis, .. } => Self {
+                        row: a.row.filter(|_| axis + 1 < shape.len()),
+                        entry: a.entry,
+                    },
+                    Map::Broadcast => Self { row: None, ..a },
+                    Map::Sum
+                    | Map::SumTo
+                    | Map::Scatter { .. }
+                    | Map::SegmentSum(_)
+                    | Map::SegmentSumColumns(_)
+                    | Map::Rotate
+                    | Map::Own { .. } => Self::default(),
+                }
+            }
+            Kind::Add | Kind::Subtract => {
                 let (a, b) = (arg(0), arg(1));
                 // A row that is repeated along the last axis has another norm.
                 let same = width(0) == width(1);
@@ -120,7 +154,7 @@ impl Reach {
                     entry: a.entry.zip(b.entry).map(|(a, b)| sum(a, b)),
                 }
             }
-            "mul" => {
+            Kind::Multiply => {
                 let (a, b) = (arg(0), arg(1));
                 let entry = a.entry.clone().zip(b.entry.clone());
                 let row = match (width(0) == d, width(1) == d) {
@@ -134,84 +168,124 @@ impl Reach {
                     entry: entry.map(times),
                 }
             }
-            "layer_norm" | "rms_norm" => {
+            Kind::RowNorm { gain, bias, .. } => {
                 let root = number(Upper::new(d as f64).sqrt());
-                let parts = walk.tape.note::<GainAndBias>(id);
-                let gain = parts.as_ref().and_then(|p| p.gain);
-                let gain = gain.map(|g| Rc::new(Tree::MaxAbs(g)));
-                let row = product([Some(root), gain].into_iter().flatten().collect());
-                let row = match parts.and_then(|p| p.bias) {
-                    Some(bias) => sum(row, Rc::new(Tree::MaxRow(bias))),
-                    None => row,
+                let of_gain = gain.then(|| Rc::new(Tree::MaxAbs(node.args[1])));
+                let row = product([Some(root), of_gain].into_iter().flatten().collect());
+                let row = match bias {
+                    true => sum(
+                        row,
+                        Rc::new(Tree::MaxRow(node.args[1 + usize::from(*gain)])),
+                    ),
+                    false => row,
                 };
                 Self {
                     row: Some(row),
                     entry: None,
                 }
             }
-            "matmul" | "linear" if !walk.moves(node.args[1]) => {
+            Kind::MatMul { .. } if !walk.moves(node.args[1]) => {
                 let norm = Tree::Norm(Lp::Two, vec![node.args[1].into()]);
                 Self {
                     row: arg(0).row.map(|row| product(vec![Rc::new(norm), row])),
                     entry: None,
                 }
             }
-            "reshape" => {
-                let (from, to) = (width(0), d);
-                let a = arg(0);
-                let row = match (from, to) {
-                    _ if to > 0 && from.is_multiple_of(to) => a.row,
-                    _ if from > 0 && to.is_multiple_of(from) => {
-                        let root = number(Upper::new((to / from) as f64).sqrt());
-                        a.row.map(|row| product(vec![root, row]))
-                    }
-                    _ => None,
-                };
-                Self {
-                    row,
-                    entry: a.entry,
-                }
-            }
-            "permute" => {
-                // Only a permutation that leaves the last axis in its place keeps rows; such a permutation
-                // leaves a note.
-                let a = arg(0);
-                Self {
-                    row: a.row.filter(|_| node.constant == 1.0),
-                    entry: a.entry,
-                }
-            }
-            "slice" | "pad" | "gather_rows" | "gather_columns" => arg(0),
-            // Columns may be chosen twice.
-            "index_select" => {
-                let a = arg(0);
-                Self {
-                    row: a.row.filter(|_| node.constant + 1.0 < shape.len() as f64),
-                    entry: a.entry,
-                }
-            }
-            "max" | "min" | "segment_max" | "broadcast_to" => Self {
+            Kind::Softmax => Self {
+                row: Some(number(Upper::ONE)),
+                entry: Some(number(Upper::ONE)),
+            },
+            Kind::SegmentSoftmax => Self::entries(Upper::ONE),
+            Kind::Extremum { .. } | Kind::SegmentMax => Self {
                 row: None,
                 ..arg(0)
             },
-            "dropout" => arg(0).times(&number(Upper::new(node.constant))),
-            "attend" => {
-                // Means of the rows of v; `attend` keeps the axes of q.
-                let v = arg(2);
-                Self {
-                    row: v.row,
-                    entry: v.entry,
-                }
-            }
-            "concat" => {
+            // Means of the rows of v, whose axes are those of q.
+            Kind::Attention { .. } => arg(2),
+            Kind::Concat { .. } => {
                 let all: Option<Vec<_>> = (0..node.args.len()).map(|k| arg(k).entry).collect();
                 Self {
                     row: None,
                     entry: all.map(|all| Rc::new(Tree::Max(all))),
                 }
             }
-            _ => Self::default(),
+            Kind::Choice(_) => {
+                let entries = arg(0).entry.zip(arg(1).entry);
+                Self {
+                    row: None,
+                    entry: entries.map(|(a, b)| Rc::new(Tree::Max(vec![a, b]))),
+                }
+            }
+            Kind::MatMul { .. }
+            | Kind::Divide
+            | Kind::SparseProduct { .. }
+            | Kind::SampledProduct(_)
+            | Kind::LogSoftmax
+            | Kind::LogSumExp
+            | Kind::Opaque(_)
+            | Kind::Variable
+            | Kind::Constant => Self::default(),
         };
         reach.completed(d)
+    }
+}
+
+/// A number that no entry of node `id` is below, for all inputs: 0 for squares and what is made of them. It is
+/// −∞ if none is known.
+pub(super) fn least<F: Real>(walk: &Walk<'_, F>, id: usize) -> f64 {
+    const NONE: f64 = f64::NEG_INFINITY;
+    let node = walk.tape.node(id);
+    let arg = |k: usize| walk.least(node.args[k]);
+    let elements = |id: usize| walk.tape.node(id).value.len();
+    // Of a sum of entries, some of which may be left out.
+    let of_sum = |least: f64| if least >= 0.0 { 0.0 } else { NONE };
+    match &node.kind {
+        Kind::Alias | Kind::Stated(_) | Kind::Extremum { .. } => arg(0),
+        Kind::Entrywise(function) => function.range[0],
+        &Kind::Scale(c) if c >= 0.0 && arg(0) > NONE => {
+            (c * arg(0)).next_down().max(of_sum(arg(0)))
+        }
+        Kind::AddScalar(c) => (arg(0) + c).next_down(),
+        Kind::Dropout { .. } => of_sum(arg(0)),
+        Kind::Linear(map) => match map {
+            Map::Reshape
+            | Map::Permute { .. }
+            | Map::Slice { .. }
+            | Map::Select { .. }
+            | Map::Broadcast
+            | Map::GatherRows(_)
+            | Map::GatherColumns(_) => arg(0),
+            // At least one entry of each sum.
+            Map::Sum | Map::SumTo if arg(0) >= 0.0 && elements(node.args[0]) > 0 => arg(0),
+            Map::Sum
+            | Map::SumTo
+            | Map::Pad { .. }
+            | Map::Scatter { .. }
+            | Map::SegmentSum(_)
+            | Map::SegmentSumColumns(_) => of_sum(arg(0)),
+            Map::Rotate | Map::Own { .. } => NONE,
+        },
+        Kind::SegmentMax => arg(0).min(0.0),
+        Kind::Add => (arg(0) + arg(1))
+            .next_down()
+            .max(of_sum(arg(0).min(arg(1)))),
+        Kind::Multiply if node.args[0] == node.args[1] => 0.0,
+        Kind::Multiply | Kind::SparseProduct { .. } | Kind::SampledProduct(_) => {
+            of_sum(arg(0).min(arg(1)))
+        }
+        Kind::MatMul { .. } => of_sum(arg(0).min(arg(1))),
+        Kind::Choice(_) => arg(0).min(arg(1)),
+        Kind::Concat { .. } => (0..node.args.len()).map(arg).fold(f64::INFINITY, f64::min),
+        Kind::Softmax | Kind::SegmentSoftmax => 0.0,
+        Kind::Attention { .. } => of_sum(arg(2)),
+        Kind::Scale(_)
+        | Kind::Subtract
+        | Kind::Divide
+        | Kind::LogSoftmax
+        | Kind::LogSumExp
+        | Kind::RowNorm { .. }
+        | Kind::Opaque(_)
+        | Kind::Variable
+        | Kind::Constant => NONE,
     }
 }

@@ -11,18 +11,14 @@
 //! a kink, such as 0 for ReLU, half of the interval of the two one-sided slopes.
 
 use super::bound::multiply;
-use super::slopes::slopes_at;
 use super::walk::Walk;
+use crate::autodiff::Kind;
 use crate::linalg::{Lp, Upper, frobenius_norm};
-use crate::ops::elementwise::Limits;
 use crate::real::Real;
 use ndarray::{Array2, ArrayD, ArrayView1, Axis, Ix2};
 
 /// Blocks of more entries than this, in all rows, are not computed.
 const MOST: usize = 1 << 20;
-
-/// The relative error of a slope that is computed, and an absolute one where its terms cancel.
-const ACCURACY: [f64; 2] = [1e-12, 1e-15];
 
 /// The blocks of a node with respect to another.
 #[derive(Debug, Clone)]
@@ -37,9 +33,6 @@ impl Rows {
     /// The blocks of node `id`, from those of its arguments.
     pub fn of<F: Real>(walk: &Walk<'_, F>, id: usize) -> Option<Self> {
         let node = walk.tape.node(id);
-        if node.custom {
-            return None;
-        }
         let arg = |k: usize| Self::at(walk, node.args[k]);
         let moves = |k: usize| walk.moves(node.args[k]);
         let same = |k: usize| walk.tape.node(node.args[k]).value.shape() == node.value.shape();
@@ -47,13 +40,12 @@ impl Rows {
             let value = walk.tape.node(node.args[k]).value.mapv(Real::as_f64);
             Some(table(value.broadcast(node.value.shape())?.to_owned()))
         };
-        let found = match node.op {
-            "alias" | "add_scalar" => arg(0)?,
-            "neg" => arg(0)?.scaled(-1.0),
-            "scale" => arg(0)?.scaled(node.constant),
-            "add" | "sub" => {
-                let second = |rows: Self| match node.op {
-                    "sub" => rows.scaled(-1.0),
+        let found = match &node.kind {
+            Kind::Alias | Kind::Stated(_) | Kind::AddScalar(_) => arg(0)?,
+            &Kind::Scale(c) => arg(0)?.scaled(c),
+            Kind::Add | Kind::Subtract => {
+                let second = |rows: Self| match node.kind {
+                    Kind::Subtract => rows.scaled(-1.0),
                     _ => rows,
                 };
                 match [0, 1].map(|k| moves(k) && same(k)) {
@@ -63,7 +55,7 @@ impl Rows {
                     _ => return None,
                 }
             }
-            "mul" => match [0, 1].map(|k| moves(k) && same(k)) {
+            Kind::Multiply => match [0, 1].map(|k| moves(k) && same(k)) {
                 [true, true] => {
                     let (a, b) = (arg(0)?.times(&spread(1)?)?, arg(1)?.times(&spread(0)?)?);
                     a.plus(b)?
@@ -72,22 +64,36 @@ impl Rows {
                 [false, true] if !moves(0) => arg(1)?.times(&spread(0)?)?,
                 _ => return None,
             },
-            "matmul" | "linear" if moves(0) && !moves(1) => {
+            Kind::MatMul { transposed } if moves(0) && !moves(1) => {
                 let w = walk.tape.node(node.args[1]).value.mapv(Real::as_f64);
                 let w = w.into_dimensionality::<Ix2>().ok()?;
-                arg(0)?.mapped(&if node.op == "matmul" {
-                    w.reversed_axes()
-                } else {
-                    w
-                })?
+                arg(0)?.mapped(&if *transposed { w } else { w.reversed_axes() })?
             }
-            op => {
-                let limits = walk.tape.note::<Limits>(id).map(|limits| limits.0);
-                let slopes = slopes_at(op, node.constant, limits)?;
+            Kind::Entrywise(function) => {
                 let x = walk.tape.node(node.args[0]).value.mapv(Real::as_f64);
-                let ends = [0, 1].map(|k| table(x.mapv(|x| slopes(x)[k])));
+                let ends = [0, 1].map(|k| table(x.mapv(|x| function.slope_at(x)[k])));
                 arg(0)?.bent(&ends)?
             }
+            // These mix rows, or have no slope.
+            Kind::Variable
+            | Kind::Constant
+            | Kind::Dropout { .. }
+            | Kind::Linear(_)
+            | Kind::Divide
+            | Kind::Choice(_)
+            | Kind::Concat { .. }
+            | Kind::MatMul { .. }
+            | Kind::SparseProduct { .. }
+            | Kind::SampledProduct(_)
+            | Kind::Extremum { .. }
+            | Kind::SegmentMax
+            | Kind::Softmax
+            | Kind::LogSoftmax
+            | Kind::LogSumExp
+            | Kind::SegmentSoftmax
+            | Kind::RowNorm { .. }
+            | Kind::Attention { .. }
+            | Kind::Opaque(_) => return None,
         };
         let sound =
             |(c, e): &(Array2<f64>, Upper)| e.is_finite() && c.iter().all(|x| x.is_finite());
@@ -244,12 +250,6 @@ fn spread(p: Lp, size: usize) -> Upper {
         Lp::Two => Upper::ONE,
         _ => Upper::new(size as f64).sqrt(),
     }
-}
-
-/// An interval around a slope that was computed with rounding errors.
-pub(super) fn about(t: f64) -> [f64; 2] {
-    let error = ACCURACY[0] * t.abs() + ACCURACY[1];
-    [t - error, t + error]
 }
 
 /// The rows of a tensor.

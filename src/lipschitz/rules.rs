@@ -2,49 +2,19 @@
 //!
 //! An operation that is not in the table has no bound, so that a result is never too small.
 
-use super::attention;
+use super::attention::{self, Scores};
 use super::bound::Tree;
-use super::slopes::{slopes, slopes_at};
 use super::softmax::softmax_norm;
-use super::sparse;
+use super::sparse::{self, degrees};
 use super::walk::{Domain, Slot, Walk, product};
-use crate::linalg::{Lp, Upper};
-use crate::ops::activation::Slopes;
-use crate::ops::elementwise::Limits;
-use crate::ops::index::Indices;
-use crate::ops::layer_norm::GainAndBias;
+use crate::autodiff::{Function, Kind, Map};
+use crate::linalg::{Lower, Lp, Upper};
 use crate::real::Real;
 use std::rc::Rc;
-
-/// Whether the table has a rule for a fused operation; for others the rules are applied to their
-/// compositions.
-pub(super) fn knows<F: Real>(walk: &Walk<'_, F>, id: usize) -> bool {
-    let node = walk.tape.node(id);
-    !node.custom && matches!(node.op, "layer_norm" | "rms_norm" | "attend")
-}
 
 /// The constant of node `id`, from the constants of its arguments, at least one of which depends on the
 /// input.
 pub(super) fn derive<F: Real>(walk: &Walk<'_, F>, id: usize, slots: &[Slot]) -> Slot {
-    let composed = compose(walk, id, slots);
-    // An activation that is composed of operations: its largest slope everywhere, or at a point the bound
-    // from its parts.
-    let note = walk.tape.note::<Slopes>(id);
-    let slope = note.and_then(|note| match walk.slot(note.of) {
-        Slot::Moves(of) => {
-            let [low, high] = note.slopes;
-            Some(product(vec![number(low.abs().max(high)), of]))
-        }
-        _ => None,
-    });
-    match (slope, composed) {
-        (Some(slope), Slot::Moves(parts)) => Slot::Moves(Rc::new(Tree::Min(vec![slope, parts]))),
-        (Some(slope), _) => Slot::Moves(slope),
-        (None, composed) => composed,
-    }
-}
-
-fn compose<F: Real>(walk: &Walk<'_, F>, id: usize, slots: &[Slot]) -> Slot {
     if let Some(unbounded) = slots.iter().find(|s| matches!(s, Slot::Unbounded { .. })) {
         return unbounded.clone();
     }
@@ -124,27 +94,30 @@ impl<F: Real> Rule<'_, '_, F> {
 
     fn apply(&self) -> Outcome {
         let node = self.walk.tape.node(self.id);
-        let c = node.constant;
-        match node.op {
-            "alias" | "neg" | "reshape" | "permute" | "slice" | "pad" | "abs" | "add_scalar"
-            | "max" | "min" | "rotate_planes" | "segment_max" => self.times(number(1.0)),
-            "scale" => self.times(number(c.abs())),
-            "dropout" => self.times(number(c)),
-            "add" | "sub" => self.joined(true),
-            "maximum" | "minimum" | "where_" | "concat" => self.joined(false),
-            "mul" => self.entrywise_product(),
-            "div" => self.quotient(),
-            "sum" | "sum_to" => {
-                let (from, to) = (self.shape(self.arg(0)), self.shape(self.id));
-                let count = |s: &[usize]| s.iter().product::<usize>().max(1);
-                self.times(self.copies(count(&from) / count(&to), self.p().dual()))
-            }
-            "broadcast_to" => self.times(self.repeated(0)),
-            "index_select" => self.times(self.copies(self.chosen()?, self.p())),
-            "index_add" => self.times(self.copies(self.chosen()?, self.p().dual())),
-            "matmul" => self.matrix_product(),
-            "linear" => self.linear(),
-            "softmax" if self.walk.domain == Domain::Here => {
+        match &node.kind {
+            Kind::Alias
+            | Kind::Stated(_)
+            | Kind::AddScalar(_)
+            | Kind::Extremum { .. }
+            | Kind::SegmentMax
+            | Kind::LogSumExp => self.times(number(1.0)),
+            Kind::Entrywise(function) => self.entrywise(function),
+            Kind::Scale(c) => self.times(number(c.abs())),
+            Kind::Dropout { factor } => self.times(number(*factor)),
+            Kind::Linear(map) => self.times(self.map_norm(map)),
+            Kind::Add | Kind::Subtract => self.joined(Joined::Sum),
+            Kind::Choice(_) => self.joined(Joined::Choice),
+            Kind::Concat { .. } => self.joined(Joined::Concat),
+            Kind::Multiply => self.entrywise_product(),
+            Kind::Divide => self.quotient(),
+            Kind::MatMul { transposed: false } => self.matrix_product(),
+            Kind::MatMul { transposed: true } => self.linear(),
+            Kind::SparseProduct {
+                pattern,
+                transposed,
+            } => sparse::matrix_product(self, pattern, *transposed),
+            Kind::SampledProduct(pattern) => sparse::sampled(self, pattern),
+            Kind::Softmax if self.walk.domain == Domain::Here => {
                 let y = node.value.mapv(Real::as_f64);
                 let last = ndarray::Axis(y.ndim() - 1);
                 let norms = y.lanes(last).into_iter().map(|p| {
@@ -157,8 +130,8 @@ impl<F: Real> Rule<'_, '_, F> {
                     false => self.times(Rc::new(Tree::Here(Upper::rounded(worst, 1e-12)))),
                 }
             }
-            "softmax" | "segment_softmax" => self.times(number(0.5)),
-            "log_softmax" => {
+            Kind::Softmax | Kind::SegmentSoftmax => self.times(number(0.5)),
+            Kind::LogSoftmax => {
                 // I − 1 pᵀ, whose norm is convex in p: the worst p is a corner of the simplex.
                 let n = self.shape(self.id).last().copied().unwrap_or(1);
                 self.times(match self.p() {
@@ -167,28 +140,48 @@ impl<F: Real> Rule<'_, '_, F> {
                     Lp::Inf => number(2.0),
                 })
             }
-            "logsumexp" => self.times(number(1.0)),
-            "layer_norm" | "rms_norm" => self.row_norm(c),
-            "attend" => attention::bound(self),
-            "gather_rows"
-            | "gather_columns"
-            | "segment_sum"
-            | "segment_sum_columns"
-            | "spmm"
-            | "spmm_t"
-            | "sddmm" => sparse::bound(self),
-            op => match slopes(op, c) {
-                Some(range) if self.walk.domain != Domain::Here => {
-                    self.times(number(range[0].abs().max(range[1])))
-                }
-                _ => self.slope(op, c),
-            },
+            &Kind::RowNorm {
+                centred, eps, gain, ..
+            } => self.row_norm(centred, eps, gain),
+            Kind::Attention { options, beta, t } => {
+                let t = t.then(|| node.args[3 + usize::from(*beta)]);
+                attention::bound(self, &Scores { options, t })
+            }
+            Kind::Opaque(_) | Kind::Variable | Kind::Constant => {
+                Err("nothing is known of it".into())
+            }
+        }
+    }
+
+    /// The norm of a linear map.
+    fn map_norm(&self, map: &Map) -> Rc<Tree> {
+        let (p, dual) = (self.p(), self.p().dual());
+        let count = |id: usize| self.shape(id).iter().product::<usize>().max(1);
+        match map {
+            Map::Reshape
+            | Map::Permute { .. }
+            | Map::Slice { .. }
+            | Map::Pad { .. }
+            | Map::Rotate => number(1.0),
+            Map::Sum | Map::SumTo => self.copies(count(self.arg(0)) / count(self.id), dual),
+            Map::Broadcast => self.repeated(0),
+            Map::Select { indices, .. } => self.copies(most_frequent(indices), p),
+            Map::Scatter { indices, .. } => self.copies(most_frequent(indices), dual),
+            Map::GatherRows(pattern) => self.copies(degrees(pattern).0, p),
+            Map::GatherColumns(pattern) => self.copies(degrees(pattern).1, p),
+            Map::SegmentSum(pattern) => self.copies(degrees(pattern).0, dual),
+            Map::SegmentSumColumns(pattern) => self.copies(degrees(pattern).1, dual),
+            Map::Own { norms, .. } => number(match p {
+                Lp::One => norms[0],
+                Lp::Two => norms[1],
+                Lp::Inf => norms[2],
+            }),
         }
     }
 
     /// a + b, or one of the two entry by entry, or both side by side.
-    fn joined(&self, sum: bool) -> Outcome {
-        let concat = self.walk.tape.node(self.id).op == "concat";
+    fn joined(&self, how: Joined) -> Outcome {
+        let concat = how == Joined::Concat;
         let parts = self.constants.iter().enumerate().filter_map(|(k, own)| {
             let own = own.clone()?;
             let repeated = if concat {
@@ -202,7 +195,7 @@ impl<F: Real> Rule<'_, '_, F> {
         if let [only] = &parts[..] {
             return Ok(Rc::clone(only));
         }
-        let tree = match (sum, self.p()) {
+        let tree = match (how == Joined::Sum, self.p()) {
             (true, _) => Tree::Sum(parts),
             // Entries of a maximum move by no more than one of the two.
             (false, Lp::Inf) => Tree::Max(parts),
@@ -217,17 +210,6 @@ impl<F: Real> Rule<'_, '_, F> {
 
     fn same(&self, parts: &[Rc<Tree>]) -> bool {
         parts.iter().all(|part| Rc::ptr_eq(part, &parts[0]))
-    }
-
-    /// How often the most frequent index occurs.
-    fn chosen(&self) -> Result<usize, String> {
-        let note = self.walk.tape.note::<Indices>(self.id);
-        let note = note.ok_or("its indices are not known")?;
-        let mut counts = std::collections::HashMap::new();
-        for &index in note.0.iter() {
-            *counts.entry(index).or_insert(0usize) += 1;
-        }
-        Ok(counts.into_values().max().unwrap_or(0))
     }
 
     /// a ⊙ b: the constant of each, times the reach of the other.
@@ -247,32 +229,41 @@ impl<F: Real> Rule<'_, '_, F> {
         Ok(sum(parts))
     }
 
-    /// a / b.
+    /// a / b: the constant of a by 1/|b|, and that of b by |a|/b². Either b is fixed, or its values are known
+    /// ([`Domain::Here`]), or it has a positive lower limit.
     fn quotient(&self) -> Outcome {
         let (a, b) = (self.arg(0), self.arg(1));
-        let recip = || Rc::new(Tree::Recip(b));
-        match (&self.constants[0], &self.constants[1]) {
-            (Some(own), None) => Ok(product(vec![recip(), self.repeated(0), Rc::clone(own)])),
-            (own_a, Some(own_b)) if self.walk.domain == Domain::Here => {
-                let mut parts = vec![product(vec![
-                    Rc::new(Tree::MaxAbs(a)),
-                    recip(),
-                    recip(),
-                    self.repeated(1),
-                    Rc::clone(own_b),
-                ])];
-                if let Some(own) = own_a {
-                    parts.push(product(vec![recip(), self.repeated(0), Rc::clone(own)]));
-                }
-                Ok(sum(parts))
-            }
-            _ => Err("a division by something that depends on the input".into()),
+        let least = self.walk.least(b);
+        let recip = match self.walk.moves(b) && self.walk.domain != Domain::Here {
+            false => Rc::new(Tree::Recip(b)),
+            true if least > 0.0 => Rc::new(Tree::Number(Upper::ONE / Lower::new(least))),
+            true => return Err("a division by something that depends on the input".into()),
+        };
+        let mut parts = Vec::new();
+        if let Some(own) = &self.constants[1] {
+            let limit = match self.walk.moves(a) && self.walk.domain != Domain::Here {
+                false => Rc::new(Tree::MaxAbs(a)),
+                true => (self.walk.reach(a).entry)
+                    .ok_or("a division of something that has no limits by something that depends on the input")?,
+            };
+            let own = Rc::clone(own);
+            parts.push(product(vec![
+                limit,
+                Rc::clone(&recip),
+                Rc::clone(&recip),
+                self.repeated(1),
+                own,
+            ]));
         }
+        if let Some(own) = &self.constants[0] {
+            parts.push(product(vec![recip, self.repeated(0), Rc::clone(own)]));
+        }
+        Ok(sum(parts))
     }
 
     /// LayerNorm and RMSNorm: their Jacobian is diag(γ) (a projection) / √(var + ε), or in place of the
     /// projection a matrix between 0 and one.
-    fn row_norm(&self, eps: f64) -> Outcome {
+    fn row_norm(&self, centred: bool, eps: f64, gain: bool) -> Outcome {
         let node = self.walk.tape.node(self.id);
         if node.args[1..].iter().any(|&a| self.walk.moves(a)) {
             return Err("its gain depends on the input".into());
@@ -282,7 +273,6 @@ impl<F: Real> Rule<'_, '_, F> {
         let least = match self.walk.domain {
             Domain::Here => {
                 let x = self.walk.tape.node(node.args[0]).value.mapv(Real::as_f64);
-                let centred = node.op == "layer_norm";
                 let moments = x
                     .lanes(ndarray::Axis(shape.len() - 1))
                     .into_iter()
@@ -309,9 +299,7 @@ impl<F: Real> Rule<'_, '_, F> {
             Lp::Two => Upper::ONE,
             _ => Upper::new(d as f64).sqrt(),
         };
-        let parts = self.walk.tape.note::<GainAndBias>(self.id);
-        let gain = parts.and_then(|p| p.gain);
-        let gain = gain.map(|g| Rc::new(Tree::MaxAbs(g)));
+        let gain = gain.then(|| Rc::new(Tree::MaxAbs(node.args[1])));
         let scale = Rc::new(match self.walk.domain {
             Domain::Here => Tree::Here(scale * spread),
             _ => Tree::Number(scale * spread),
@@ -319,36 +307,105 @@ impl<F: Real> Rule<'_, '_, F> {
         self.times(product([Some(scale), gain].into_iter().flatten().collect()))
     }
 
-    /// The largest slope of a function of one number, over the entries at the recorded input; or over the
-    /// limits of its argument.
-    fn slope(&self, op: &str, c: f64) -> Outcome {
+    /// A function of each entry: its largest slope, over the entries at the recorded input, over all arguments,
+    /// or over those between their limits.
+    fn entrywise(&self, function: &Function) -> Outcome {
         let x = self.arg(0);
-        if self.walk.domain == Domain::Here && self.constants.len() == 1 {
-            let value = self.walk.tape.node(x).value.mapv(Real::as_f64);
-            let limits = self
-                .walk
-                .tape
-                .note::<Limits>(self.id)
-                .map(|limits| limits.0);
-            if let Some(slopes) = slopes_at(op, c, limits) {
-                let largest = value.iter().flat_map(|&x| slopes(x)).map(f64::abs);
-                let largest =
-                    largest.fold(0.0, |m: f64, s| if s > m || s.is_nan() { s } else { m });
-                if !largest.is_nan() {
-                    return self.times(Rc::new(Tree::Here(Upper::new(largest))));
-                }
+        let by_slope = self.steepest(function, x);
+        let of_norm = (function.degree == Some(0.5))
+            .then(|| self.root_of_squares(x))
+            .flatten();
+        match (by_slope, of_norm) {
+            (Ok(slope), Some(norm)) => Ok(Rc::new(Tree::Min(vec![norm, self.times(slope)?]))),
+            (_, Some(norm)) => Ok(norm),
+            (slope, None) => self.times(slope?),
+        }
+    }
+
+    fn steepest(&self, function: &Function, x: usize) -> Outcome {
+        let walk = self.walk;
+        if walk.domain == Domain::Here {
+            let value = walk.tape.node(x).value.mapv(Real::as_f64);
+            let slopes = value
+                .iter()
+                .flat_map(|&x| function.slope_at(x))
+                .map(f64::abs);
+            let worst = slopes.fold(0.0, |m: f64, s| if s > m || s.is_nan() { s } else { m });
+            if !worst.is_nan() {
+                return Ok(Rc::new(Tree::Here(Upper::new(worst))));
             }
         }
-        if op == "powf" && c == 2.0 {
-            let reach = self.walk.reach(x).entry;
-            let reach = reach.ok_or("a square, whose slope grows with its argument")?;
-            return self.times(product(vec![number(2.0), reach]));
+        if function.steepest().is_finite() {
+            return Ok(number(function.steepest()));
         }
-        if op == "powf" && c == 1.0 {
-            return self.times(number(1.0));
+        let least = walk.least(x);
+        let above = function.slopes_on(least, f64::INFINITY);
+        let above = above[0].abs().max(above[1].abs());
+        if least.is_finite() && above.is_finite() {
+            return Ok(number(above));
         }
-        Err("no bound of its slope is known".into())
+        let name = function.name;
+        let reach = walk.reach(x).entry.filter(|_| function.turns.is_some());
+        let reach = reach.ok_or_else(|| {
+            format!("`{name}`, whose slope has no limit for the arguments that it may get")
+        })?;
+        // A formula that can be differentiated.
+        if function.degree == Some(2.0) && function.range[0] == 0.0 {
+            return Ok(product(vec![number(2.0), reach]));
+        }
+        Ok(Rc::new(Tree::Steepest(*function, least, reach)))
     }
+
+    /// √(a Σ z² + b) with a, b ≥ 0, a norm of z: its gradient has the 2-norm √a at most. A sum over m entries has
+    /// √(a m) for p = ∞.
+    fn root_of_squares(&self, mut id: usize) -> Option<Rc<Tree>> {
+        let tape = self.walk.tape;
+        let mut a = Upper::ONE;
+        let z = loop {
+            let node = tape.node(id);
+            match &node.kind {
+                Kind::Alias | Kind::Linear(Map::Reshape | Map::Sum) => {}
+                Kind::AddScalar(c) if *c >= 0.0 => {}
+                Kind::Scale(c) if *c >= 0.0 => a = a * Upper::new(*c),
+                Kind::Entrywise(f) if f.degree == Some(2.0) && f.name == "powf" => {
+                    break node.args[0];
+                }
+                Kind::Multiply if node.args[0] == node.args[1] => break node.args[0],
+                _ => return None,
+            }
+            id = node.args[0];
+        };
+        let Slot::Moves(own) = self.walk.slot(z) else {
+            return None;
+        };
+        let size = |id: usize| tape.node(id).value.len();
+        let m = size(z) / size(self.id).max(1);
+        let spread = match self.p() {
+            Lp::Inf => Upper::new(m as f64).sqrt(),
+            _ => Upper::ONE,
+        };
+        Some(product(vec![Rc::new(Tree::Number(a.sqrt() * spread)), own]))
+    }
+}
+
+/// How operands come together.
+#[derive(Clone, Copy, PartialEq)]
+enum Joined {
+    /// Added.
+    Sum,
+    /// Entry by entry one of them.
+    Choice,
+    /// One behind the other.
+    Concat,
+}
+
+/// How often the most frequent index occurs.
+fn most_frequent(indices: &[usize]) -> usize {
+    let mut counts = std::collections::HashMap::new();
+    for &index in indices {
+        *counts.entry(index).or_insert(0usize) += 1;
+    }
+    counts.into_values().max().unwrap_or(0)
 }
 
 pub(super) fn sum(mut parts: Vec<Rc<Tree>>) -> Rc<Tree> {

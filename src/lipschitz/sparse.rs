@@ -1,48 +1,19 @@
 //! The norms of constant sparse matrices, and of the operations along a pattern.
 
 use super::bound::Tree;
-use super::rules::{Rule, number, root, sum};
+use super::rules::{Outcome, Rule, number, root, sum};
 use super::walk::{Domain, product};
 use crate::linalg::{Lp, Upper, scale};
-use crate::ops::sparse::Along;
 use crate::real::Real;
 use crate::sparse::Pattern;
 use ndarray::ArrayView2;
 use std::rc::Rc;
-use std::sync::Arc;
-
-/// The constant of a gather, a segment sum or a sparse product.
-pub(super) fn bound<F: Real>(rule: &Rule<'_, '_, F>) -> Result<Rc<Tree>, String> {
-    let note = rule.walk.tape.note::<Along>(rule.id);
-    let note = note.ok_or("its pattern is not known")?;
-    let pattern = &note.0;
-    let (rows, columns) = degrees(pattern);
-    let p = rule.walk.p;
-    let spread = |count: usize, p: Lp| match p {
-        Lp::One => number(count as f64),
-        Lp::Two => root(count),
-        Lp::Inf => number(1.0),
-    };
-    let op = rule.walk.tape.node(rule.id).op;
-    let factor = match op {
-        "gather_rows" => spread(rows, p),
-        "gather_columns" => spread(columns, p),
-        "segment_sum" => spread(rows, p.dual()),
-        "segment_sum_columns" => spread(columns, p.dual()),
-        "sddmm" => return products(rule, (rows, columns)),
-        _ => return matrix_product(rule, pattern, op == "spmm_t"),
-    };
-    let own = rule.constants[0].clone().ok_or("its operand is fixed")?;
-    Ok(product(vec![factor, own]))
-}
 
 /// s_e = ⟨a_i, b_j⟩: with ‖a_i‖ ≤ A and ‖b_j‖ ≤ B, the entries of row i move by at most √(entries of the row)
 /// B ‖da_i‖ + A (Σ ‖db_j‖²)^½.
-fn products<F: Real>(
-    rule: &Rule<'_, '_, F>,
-    (rows, columns): (usize, usize),
-) -> Result<Rc<Tree>, String> {
+pub(super) fn sampled<F: Real>(rule: &Rule<'_, '_, F>, pattern: &Pattern) -> Outcome {
     let walk = rule.walk;
+    let (rows, columns) = degrees(pattern);
     if walk.p != Lp::Two {
         return Err(format!(
             "products along edges, which have bounds in the 2-norm only, not for p = {}",
@@ -67,11 +38,11 @@ fn products<F: Real>(
 }
 
 /// S x or Sᵀ x.
-fn matrix_product<F: Real>(
+pub(super) fn matrix_product<F: Real>(
     rule: &Rule<'_, '_, F>,
-    pattern: &Arc<Pattern>,
+    pattern: &Pattern,
     transposed: bool,
-) -> Result<Rc<Tree>, String> {
+) -> Outcome {
     let (walk, p) = (rule.walk, rule.walk.p);
     let (s, x) = (rule.arg(0), rule.arg(1));
     let (mut rows, mut columns) = degrees(pattern);
@@ -133,7 +104,7 @@ fn matrix_product<F: Real>(
 }
 
 /// The most entries of a row, and of a column.
-fn degrees(pattern: &Pattern) -> (usize, usize) {
+pub(super) fn degrees(pattern: &Pattern) -> (usize, usize) {
     let mut columns = vec![0usize; pattern.cols()];
     for &j in pattern.indices() {
         columns[j as usize] += 1;

@@ -2,13 +2,14 @@
 //! the bounds of its operands.
 
 use super::bound::{Bound, Tree};
-use super::reach::Reach;
+use super::reach::{self, Reach};
 use super::rows::Rows;
 use super::rules;
-use crate::autodiff::{Composition, Tape, Var};
+use crate::autodiff::{Kind, Statement, Tape, Var};
 use crate::error::{Error, Result};
 use crate::linalg::{Lp, Upper};
 use crate::real::Real;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -100,7 +101,7 @@ pub(crate) struct Unbounded {
 
 impl Unbounded {
     fn into_error<F: Real>(self, tape: &Tape<F>) -> Error {
-        let op = tape.node(self.node).op;
+        let op = tape.node(self.node).kind.name();
         Error::invalid(
             format!(
                 "Lipschitz bound: operation {} of the tape, `{op}`",
@@ -122,6 +123,8 @@ pub(crate) struct Walk<'t, F: Real> {
     /// What is known of the nodes that were examined; those that are not here are fixed.
     slots: HashMap<usize, Slot>,
     reaches: HashMap<usize, Reach>,
+    /// The lower limits of entries that were asked for.
+    least: RefCell<HashMap<usize, f64>>,
     /// The Jacobian at the recorded input, row by row, where it is known.
     rows: HashMap<usize, Rc<Rows>>,
 }
@@ -135,6 +138,7 @@ impl<'t, F: Real> Walk<'t, F> {
             next: x.id + 1,
             slots: [(x.id, Slot::Moves(Rc::new(Tree::Number(Upper::ONE))))].into(),
             reaches: [(x.id, Reach::of_input(domain, x.id))].into(),
+            least: RefCell::new([(x.id, f64::NEG_INFINITY)].into()),
             rows: HashMap::new(),
         }
     }
@@ -192,6 +196,26 @@ impl<'t, F: Real> Walk<'t, F> {
         self.reaches.get(&id).cloned().unwrap_or_default()
     }
 
+    /// A number that no entry of a node is below, for all inputs; −∞ if none is known.
+    pub(super) fn least(&self, id: usize) -> f64 {
+        if let Some(&known) = self.least.borrow().get(&id) {
+            return known;
+        }
+        let least = match self.moves(id) {
+            true => reach::least(self, id),
+            false => {
+                let value = &self.tape.node(id).value;
+                let least = |m: f64, x: &F| match x.is_nan() {
+                    true => f64::NEG_INFINITY,
+                    false => m.min(x.as_f64()),
+                };
+                value.iter().fold(f64::INFINITY, least)
+            }
+        };
+        self.least.borrow_mut().insert(id, least);
+        least
+    }
+
     /// Examines a node whose arguments have been examined.
     fn examine(&mut self, id: usize) {
         let args = self.tape.node(id).args.clone();
@@ -200,23 +224,29 @@ impl<'t, F: Real> Walk<'t, F> {
             return;
         }
         let stated = self.stated(id);
-        let composition = self.tape.note::<Composition<F>>(id);
+        let (opaque, reference) = {
+            let node = self.tape.node(id);
+            let opaque = matches!(node.kind, Kind::Opaque(_));
+            (opaque, node.reference.clone().filter(|_| opaque))
+        };
         let mut reach = None;
-        let derived = if let Some(composition) = composition.filter(|_| !rules::knows(self, id)) {
+        let derived = if let Some(reference) = reference {
             // The composition that defines the operation, at the end of the tape.
             let mark = self.tape.len();
             let args: Vec<Var<'t, F>> = args.iter().map(|&a| self.tape.handle(a)).collect();
-            let y = (composition.0)(&args).id;
+            let y = reference(&args).id;
             for inner in mark..=y {
                 self.examine(inner);
             }
             reach = Some(self.reach(y));
             self.slot(y)
-        } else if self.tape.node(id).custom {
+        } else if opaque {
             Slot::Unbounded {
                 node: id,
-                reason: "an operation of a user's own; `lipschitz::state` states a bound of it"
-                    .into(),
+                reason:
+                    "an operation that says nothing of itself; its `Kind` can say what it is, or \
+                         `lipschitz::state` state a bound of it"
+                        .into(),
             }
         } else {
             rules::derive(self, id, &slots)
@@ -240,7 +270,10 @@ impl<'t, F: Real> Walk<'t, F> {
 
     /// The bound that a layer declares for this node.
     fn stated(&self, id: usize) -> Option<Rc<Tree>> {
-        let note = self.tape.note::<Stated>(id)?;
+        let Kind::Stated(Statement(statement)) = self.tape.node(id).kind.clone() else {
+            return None;
+        };
+        let note = statement.downcast::<Stated>().ok()?;
         if note.here && self.domain != Domain::Here {
             return None;
         }
@@ -319,7 +352,8 @@ fn stated<'t, F: Real>(
     }
     let bounds = bounds.into_iter().map(|(p, b)| (p, b.tree)).collect();
     let of = xs.iter().map(|x| x.id).collect();
-    crate::autodiff::alias(y).with_note(Stated { of, bounds, here })
+    let statement = Statement(Rc::new(Stated { of, bounds, here }));
+    y.unary(Kind::Stated(statement), y.value(), |p| p.gy())
 }
 
 /// A product of trees; factors of 1 are left out.

@@ -43,7 +43,6 @@
 //! order of weights for [`Initialization`](crate::init::Initialization) are read off a recorded
 //! pass ([`Trace`]).
 
-mod activation;
 mod attention;
 mod certified;
 mod declare;
@@ -68,7 +67,7 @@ mod trace;
 mod transformer;
 
 pub(crate) use crate::kernels::random::mix;
-pub use activation::Activation;
+pub use crate::ops::Activation;
 pub use attention::{
     AttentionConfig, Contraction, Invariance, KeyValues, MultiHeadAttention, Score,
     ScoreNormalizer, sinusoidal,

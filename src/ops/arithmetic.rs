@@ -1,6 +1,6 @@
 //! + − × ÷ between tensors, with NumPy's broadcasting, and with scalars.
 
-use crate::autodiff::Var;
+use crate::autodiff::{Kind, Var};
 use crate::kernels::map;
 use crate::real::Real;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -12,8 +12,8 @@ impl<F: Real> Add for Var<'_, F> {
     #[track_caller]
     fn add(self, b: Self) -> Self {
         let y = map::binary("add", &self.value(), &b.value(), |a, b| a + b);
-        self.builtin_binary(
-            "add",
+        self.binary(
+            Kind::Add,
             b,
             y,
             |p| p.gy().sum_like(p.a()),
@@ -29,8 +29,8 @@ impl<F: Real> Sub for Var<'_, F> {
     #[track_caller]
     fn sub(self, b: Self) -> Self {
         let y = map::binary("sub", &self.value(), &b.value(), |a, b| a - b);
-        self.builtin_binary(
-            "sub",
+        self.binary(
+            Kind::Subtract,
             b,
             y,
             |p| p.gy().sum_like(p.a()),
@@ -46,8 +46,8 @@ impl<F: Real> Mul for Var<'_, F> {
     #[track_caller]
     fn mul(self, b: Self) -> Self {
         let y = map::binary("mul", &self.value(), &b.value(), |a, b| a * b);
-        self.builtin_binary(
-            "mul",
+        self.binary(
+            Kind::Multiply,
             b,
             y,
             |p| (p.gy() * p.b()).sum_like(p.a()),
@@ -63,8 +63,8 @@ impl<F: Real> Div for Var<'_, F> {
     #[track_caller]
     fn div(self, b: Self) -> Self {
         let y = map::binary("div", &self.value(), &b.value(), |a, b| a / b);
-        self.builtin_binary(
-            "div",
+        self.binary(
+            Kind::Divide,
             b,
             y,
             |p| (p.gy() / p.b()).sum_like(p.a()),
@@ -78,29 +78,23 @@ impl<F: Real> Neg for Var<'_, F> {
 
     /// y = −x,   x̄ = −ȳ
     fn neg(self) -> Self {
-        self.builtin_unary("neg", map::unary(&self.value(), |x| -x), |p| -p.gy())
+        self.unary(Kind::Scale(-1.0), map::unary(&self.value(), |x| -x), |p| {
+            -p.gy()
+        })
     }
 }
 
 impl<F: Real> Var<'_, F> {
     /// y = x + c,   x̄ = ȳ
     pub fn add_scalar(self, c: F) -> Self {
-        self.builtin_unary(
-            "add_scalar",
-            map::unary(&self.value(), move |x| x + c),
-            |p| p.gy(),
-        )
-        .noting(c.as_f64())
+        let y = map::unary(&self.value(), move |x| x + c);
+        self.unary(Kind::AddScalar(c.as_f64()), y, |p| p.gy())
     }
 
     /// y = c x,   x̄ = c ȳ
     pub fn scale(self, c: F) -> Self {
-        self.builtin_unary(
-            "scale",
-            map::unary(&self.value(), move |x| x * c),
-            move |p| p.gy().scale(c),
-        )
-        .noting(c.as_f64())
+        let y = map::unary(&self.value(), move |x| x * c);
+        self.unary(Kind::Scale(c.as_f64()), y, move |p| p.gy().scale(c))
     }
 }
 

@@ -1,7 +1,6 @@
-//! How an operation is defined: in this crate, and by a user. The two differ in one point: a trace does not
-//! take the name of a user's operation for what it computes.
+//! How an operation is defined, in this crate and by a user.
 
-use crate::autodiff::{Var, Vjp};
+use crate::autodiff::{Kind, Var, Vjp};
 use crate::real::Real;
 use crate::tensor::Tensor;
 
@@ -10,10 +9,12 @@ impl<F: Real> Var<'_, F> {
     ///
     /// `value` is y, computed on plain tensors. `pull` is written in differentiable operations, so that
     /// derivatives of any order follow; it may capture owned data only, and gets ȳ, y and x from its
-    /// argument, a [`Vjp`]. `op` is the name in messages and counts.
+    /// argument, a [`Vjp`].
     ///
-    /// A trace ([`crate::nn::Trace`]) lists no conservation law that goes through the operation, whatever its
-    /// name: only what the operations of this crate do to a symmetry is known and tested.
+    /// `kind` says what the operation is. A name alone says nothing: then no conservation law of a
+    /// [`Trace`](crate::nn::Trace) passes through it, and it has no Lipschitz bound. A
+    /// [`Function`](crate::autodiff::Function) or a [linear map](crate::autodiff::Map) has both;
+    /// [`check_kind`](crate::autodiff::check_kind) compares what is said with numbers.
     ///
     /// ```
     /// use emmy::{Real, Var, autodiff::check_grads, kernels::map, tensor::tensor};
@@ -33,11 +34,12 @@ impl<F: Real> Var<'_, F> {
     /// ```
     pub fn unary(
         self,
-        op: &'static str,
+        kind: impl Into<Kind>,
         value: Tensor<F>,
         pull: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
     ) -> Self {
-        self.builtin_unary(op, value, pull).custom()
+        self.tape
+            .record(kind, &[self], value, move |p| vec![p.term(0, &pull)])
     }
 
     /// Records y = f(a, b) with its derivatives ā = pull_a(ȳ) and b̄ = pull_b(ȳ), each called only where it
@@ -48,37 +50,13 @@ impl<F: Real> Var<'_, F> {
     #[track_caller]
     pub fn binary(
         self,
-        op: &'static str,
+        kind: impl Into<Kind>,
         b: Self,
         value: Tensor<F>,
         pull_a: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
         pull_b: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
     ) -> Self {
-        self.builtin_binary(op, b, value, pull_a, pull_b).custom()
-    }
-
-    /// [`Var::unary`] for the operations of this crate.
-    pub(crate) fn builtin_unary(
-        self,
-        op: &'static str,
-        value: Tensor<F>,
-        pull: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
-    ) -> Self {
-        self.tape
-            .record(op, &[self], value, move |p| vec![p.term(0, &pull)])
-    }
-
-    /// [`Var::binary`] for the operations of this crate.
-    #[track_caller]
-    pub(crate) fn builtin_binary(
-        self,
-        op: &'static str,
-        b: Self,
-        value: Tensor<F>,
-        pull_a: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
-        pull_b: impl for<'a> Fn(&Vjp<'a, F>) -> Var<'a, F> + 'static,
-    ) -> Self {
-        self.tape.record(op, &[self, b], value, move |p| {
+        self.tape.record(kind, &[self, b], value, move |p| {
             vec![p.term(0, &pull_a), p.term(1, &pull_b)]
         })
     }

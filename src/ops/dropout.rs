@@ -1,6 +1,6 @@
 //! Dropout with a seeded mask.
 
-use crate::autodiff::Var;
+use crate::autodiff::{Kind, Var};
 use crate::kernels::random;
 use crate::real::Real;
 
@@ -15,8 +15,10 @@ impl<F: Real> Var<'_, F> {
     /// If p is not within 0 ≤ p ≤ 1.
     #[track_caller]
     pub fn dropout(self, p: f64, seed: u64) -> Self {
+        let kind = Kind::Dropout {
+            factor: (1.0 - p).recip().next_up(),
+        };
         let y = random::dropout(&self.value(), p, seed);
-        self.builtin_unary("dropout", y, move |vjp| vjp.gy().dropout(p, seed))
-            .noting((1.0 - p).recip().next_up())
+        self.unary(kind, y, move |vjp| vjp.gy().dropout(p, seed))
     }
 }

@@ -1,14 +1,11 @@
 //! Selecting and scattering by index.
 
-use crate::autodiff::Var;
+use crate::autodiff::{Map, Var};
 use crate::kernels::index;
 use crate::real::Real;
 use crate::tensor::{contiguous, elements, normalize_axis};
 use ndarray::Axis;
 use std::sync::Arc;
-
-/// The note of a selection: which slices it reads (`index_select`) or adds to (`index_add`).
-pub(crate) struct Indices(pub Arc<[usize]>);
 
 impl<F: Real> Var<'_, F> {
     /// y = the slices `indices` of x along `axis`, in that order, repeats allowed,   x̄ = ȳ added up at those
@@ -34,11 +31,14 @@ impl<F: Real> Var<'_, F> {
             None => x.select(Axis(axis), &indices).into_shared(),
         };
         let chosen = Arc::clone(&indices);
-        self.builtin_unary("index_select", y, move |p| {
-            p.gy().index_add(axis as isize, Arc::clone(&indices), size)
-        })
-        .noting(axis as f64)
-        .with_note(Indices(chosen))
+        self.unary(
+            Map::Select {
+                axis,
+                indices: chosen,
+            },
+            y,
+            move |p| p.gy().index_add(axis as isize, Arc::clone(&indices), size),
+        )
     }
 
     /// y of `size` along `axis`, zero but for `y[indices[k]] += x[k]`,   x̄ = the slices `indices` of ȳ
@@ -63,11 +63,14 @@ impl<F: Real> Var<'_, F> {
         elements("index_add", &shape);
         let y = index::add(data, from, &indices, size);
         let chosen = Arc::clone(&indices);
-        self.builtin_unary("index_add", y.into_tensor(&shape), move |p| {
-            p.gy().index_select(axis as isize, Arc::clone(&indices))
-        })
-        .noting(axis as f64)
-        .with_note(Indices(chosen))
+        self.unary(
+            Map::Scatter {
+                axis,
+                indices: chosen,
+            },
+            y.into_tensor(&shape),
+            move |p| p.gy().index_select(axis as isize, Arc::clone(&indices)),
+        )
     }
 }
 

@@ -1,6 +1,6 @@
 //! Normalisation of rows, fused: LayerNorm and RMSNorm.
 
-use crate::autodiff::{Fused, Var, fused_builtin};
+use crate::autodiff::{Fused, Kind, Var, fused};
 use crate::kernels::norm::RowNorm;
 use crate::real::Real;
 use crate::tensor::memory::Buffer;
@@ -18,7 +18,7 @@ impl<'t, F: Real> Var<'t, F> {
     /// If x has no axis, γ or β does not have the shape `[d]`, or ε is not at least 0.
     #[track_caller]
     pub fn layer_norm(self, gain: Option<Self>, bias: Option<Self>, eps: F) -> Self {
-        self.row_norm("layer_norm", gain, bias, eps)
+        self.row_norm(true, gain, bias, eps)
     }
 
     /// y = γ ⊙ x / √(mean x² + ε), the mean over the last axis; γ is 1 if it is absent.   With z = x r and
@@ -31,12 +31,18 @@ impl<'t, F: Real> Var<'t, F> {
     /// If x has no axis, γ does not have the shape `[d]`, or ε is not at least 0.
     #[track_caller]
     pub fn rms_norm(self, gain: Option<Self>, eps: F) -> Self {
-        self.row_norm("rms_norm", gain, None, eps)
+        self.row_norm(false, gain, None, eps)
     }
 
     #[track_caller]
-    fn row_norm(self, op: &'static str, gain: Option<Self>, bias: Option<Self>, eps: F) -> Self {
-        let shape = self.shape();
+    fn row_norm(self, centred: bool, gain: Option<Self>, bias: Option<Self>, eps: F) -> Self {
+        let norm = Norm {
+            centred,
+            eps,
+            gain: gain.is_some(),
+            bias: bias.is_some(),
+        };
+        let (op, shape) = (norm.kind().name(), self.shape());
         let Some(width) = shape.last() else {
             panic!("{op}: x has no axis")
         };
@@ -48,40 +54,27 @@ impl<'t, F: Real> Var<'t, F> {
             );
         }
         assert!(eps >= F::zero(), "{op}: ε is {eps}: it must be at least 0");
-        let norm = Norm {
-            op,
-            eps,
-            gain: gain.is_some(),
-            bias: bias.is_some(),
-        };
         let args: Vec<_> = [Some(self), gain, bias].into_iter().flatten().collect();
-        let parts = GainAndBias {
-            gain: gain.map(|g| g.id),
-            bias: bias.map(|b| b.id),
-        };
-        fused_builtin(norm, &args)
-            .noting(eps.as_f64())
-            .with_note(parts)
+        fused(norm, &args)
     }
-}
-
-/// The note of a norm of rows: the nodes of γ and β, as far as they are there.
-pub(crate) struct GainAndBias {
-    pub gain: Option<usize>,
-    pub bias: Option<usize>,
 }
 
 /// The fused operation. Its operands are x, then γ and β as far as they are there.
 struct Norm<F> {
-    op: &'static str,
+    centred: bool,
     eps: F,
     gain: bool,
     bias: bool,
 }
 
 impl<F: Real> Norm<F> {
-    fn is_centred(&self) -> bool {
-        self.op == "layer_norm"
+    fn kind(&self) -> Kind {
+        Kind::RowNorm {
+            centred: self.centred,
+            eps: self.eps.as_f64(),
+            gain: self.gain,
+            bias: self.bias,
+        }
     }
 
     /// γ and β.
@@ -94,7 +87,7 @@ impl<F: Real> Norm<F> {
         let [gain, bias] = self.split(rows).map(|p| p.map(slice));
         RowNorm {
             width: rows[0].shape().last().copied().unwrap_or(1),
-            centred: self.is_centred(),
+            centred: self.centred,
             eps: self.eps,
             gain,
             bias,
@@ -106,8 +99,8 @@ impl<F: Real> Fused<F> for Norm<F> {
     /// The mean and 1 / √(var + ε) of each row.
     type Saved = Buffer<F>;
 
-    fn name(&self) -> &'static str {
-        self.op
+    fn kind(&self) -> Kind {
+        self.kind()
     }
 
     fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Buffer<F>) {
@@ -136,7 +129,7 @@ impl<F: Real> Fused<F> for Norm<F> {
     }
 
     fn reference<'t>(&self, args: &[Var<'t, F>]) -> Var<'t, F> {
-        let x = match self.is_centred() {
+        let x = match self.centred {
             true => args[0] - args[0].mean(&[-1], true),
             false => args[0],
         };

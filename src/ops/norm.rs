@@ -1,7 +1,6 @@
 //! Norms. The gradient of a norm at 0 is 0.
 
 use crate::autodiff::Var;
-use crate::kernels::map;
 use crate::real::Real;
 
 impl<F: Real> Var<'_, F> {
@@ -51,22 +50,6 @@ impl<F: Real> Var<'_, F> {
             return rows.sum_all();
         }
         rows.max_all()
-    }
-
-    /// y = √x,   x̄ = ȳ / 2y, and 0 where y = 0: the convention for norms, where √ alone would give an
-    /// infinity
-    pub(crate) fn sqrt_or_zero(self) -> Self {
-        self.builtin_unary("sqrt_or_zero", map::unary(&self.value(), F::sqrt), |p| {
-            (p.gy() * p.y().recip_or_zero()).scale(F::of(0.5))
-        })
-    }
-
-    /// y = 1/x, and 0 where x = 0,   x̄ = −ȳ y²
-    pub(crate) fn recip_or_zero(self) -> Self {
-        let recip = |x: F| if x == F::zero() { x } else { x.recip() };
-        self.builtin_unary("recip_or_zero", map::unary(&self.value(), recip), |p| {
-            -(p.gy() * p.y().square())
-        })
     }
 
     #[track_caller]

@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use crate::autodiff::Var;
+use crate::autodiff::{Kind, Var};
 use crate::kernels::gemm;
 use crate::real::Real;
 
@@ -24,8 +24,8 @@ impl<F: Real> Var<'_, F> {
             );
         }
         let y = gemm::matmul_batched(&self.value(), &b.value());
-        self.builtin_binary(
-            "matmul",
+        self.binary(
+            Kind::MatMul { transposed: false },
             b,
             y,
             |p| p.gy().matmul(p.b().t()).sum_like(p.a()),
@@ -48,8 +48,8 @@ impl<F: Real> Var<'_, F> {
             "linear: x {x_shape:?}, weight {w_shape:?}: x must be [.., in], the weight [out, in]"
         );
         let y = gemm::matmul_batched(&self.value(), &w.value().reversed_axes());
-        self.builtin_binary(
-            "linear",
+        self.binary(
+            Kind::MatMul { transposed: true },
             w,
             y,
             |p| p.gy().matmul(p.b()),

@@ -8,7 +8,7 @@
 //!
 //! The input's part is one product for all steps, outside: x = (input) W_iᵀ + b_i.
 
-use crate::autodiff::{Fused, Var, fused};
+use crate::autodiff::{Fused, Kind, Var, fused};
 use crate::kernels::recurrent::{Adjoints, Gru, Lstm, LstmSaved, Sequence};
 use crate::real::Real;
 use crate::tensor::memory::Buffer;
@@ -102,8 +102,8 @@ struct LstmSteps(Sequence);
 impl<F: Real> Fused<F> for LstmSteps {
     type Saved = LstmSaved<F>;
 
-    fn name(&self) -> &'static str {
-        "lstm"
+    fn kind(&self) -> Kind {
+        Kind::Opaque("lstm")
     }
 
     fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, LstmSaved<F>) {
@@ -153,8 +153,8 @@ impl<F: Real> Fused<F> for GruSteps {
     /// The gates.
     type Saved = Buffer<F>;
 
-    fn name(&self) -> &'static str {
-        "gru"
+    fn kind(&self) -> Kind {
+        Kind::Opaque("gru")
     }
 
     fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Buffer<F>) {

@@ -3,7 +3,7 @@
 //! Axes may count from the end; an empty list stands for all axes. With `keepdims` the reduced axes stay with
 //! size 1, otherwise they are removed.
 
-use crate::autodiff::Var;
+use crate::autodiff::{Kind, Map, Var};
 use crate::kernels::{map, reduce};
 use crate::real::Real;
 use crate::tensor::{Tensor, normalize_axes};
@@ -23,7 +23,7 @@ impl<F: Real> Var<'_, F> {
     pub(super) fn sum_as(self, op: &str, axes: &[isize], keepdims: bool) -> Self {
         let axes = normalize_axes(op, axes, self.ndim());
         let y = reduce::sum(&self.value(), &axes);
-        self.builtin_unary("sum", y, |p| p.gy().broadcast_to(&p.x().shape()))
+        self.unary(Map::Sum, y, |p| p.gy().broadcast_to(&p.x().shape()))
             .without(&axes, keepdims)
     }
 
@@ -74,7 +74,7 @@ impl<F: Real> Var<'_, F> {
     /// If an axis is out of range or occurs twice.
     #[track_caller]
     pub fn max(self, axes: &[isize], keepdims: bool) -> Self {
-        self.extremum("max", axes, keepdims, reduce::max)
+        self.extremum(true, axes, keepdims, reduce::max)
     }
 
     /// y = the largest of all elements, of shape `[]`,   ȳ goes to it, in equal shares if there are several
@@ -89,7 +89,7 @@ impl<F: Real> Var<'_, F> {
     /// If an axis is out of range or occurs twice.
     #[track_caller]
     pub fn min(self, axes: &[isize], keepdims: bool) -> Self {
-        self.extremum("min", axes, keepdims, reduce::min)
+        self.extremum(false, axes, keepdims, reduce::min)
     }
 
     /// y = the smallest of all elements, of shape `[]`,   ȳ goes to it, in equal shares if there are several
@@ -100,14 +100,16 @@ impl<F: Real> Var<'_, F> {
     #[track_caller]
     fn extremum(
         self,
-        op: &'static str,
+        largest: bool,
         axes: &[isize],
         keepdims: bool,
         value: impl FnOnce(&Tensor<F>, &[usize]) -> Tensor<F>,
     ) -> Self {
+        let kind = Kind::Extremum { largest };
+        let op = kind.name();
         let axes = normalize_axes(op, axes, self.ndim());
         let reduced = axes.clone();
-        let y = self.builtin_unary(op, value(&self.value(), &axes), move |p| {
+        let y = self.unary(kind, value(&self.value(), &axes), move |p| {
             let (x, y) = (p.x().value(), p.y().value());
             let hit = map::binary(op, &x, &y, |x, y| F::of(f64::from(x == y)));
             let count = reduce::sum(&hit, &reduced);

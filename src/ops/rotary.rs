@@ -1,6 +1,6 @@
 //! Rotary positions.
 
-use crate::autodiff::Var;
+use crate::autodiff::{Map, Var};
 use crate::kernels::rotary::Rotary;
 use crate::real::Real;
 use crate::tensor::contiguous;
@@ -38,7 +38,7 @@ impl<F: Real> Var<'_, F> {
         };
         let x = contiguous(&self.value());
         let y = rotary.apply(x.as_slice().expect("contiguous"));
-        self.builtin_unary("rotate_planes", y.into_tensor(&shape), move |p| {
+        self.unary(Map::Rotate, y.into_tensor(&shape), move |p| {
             p.gy().rotated(start, base, -direction)
         })
     }

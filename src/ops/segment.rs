@@ -1,8 +1,7 @@
 //! Between rows and entries of a pattern: gathering, and sums, means, maxima and softmax over the entries of
 //! each row.
 
-use super::sparse::Along;
-use crate::autodiff::Var;
+use crate::autodiff::{Kind, Map, Var};
 use crate::kernels::{map, segment};
 use crate::real::Real;
 use crate::sparse::Pattern;
@@ -18,7 +17,7 @@ use std::sync::Arc;
 pub fn gather_rows<'t, F: Real>(pattern: &Arc<Pattern>, x: Var<'t, F>) -> Var<'t, F> {
     let kernel = segment::gather_rows;
     per_row(
-        "gather_rows",
+        Map::GatherRows(Arc::clone(pattern)),
         pattern,
         x,
         pattern.rows(),
@@ -36,7 +35,7 @@ pub fn gather_rows<'t, F: Real>(pattern: &Arc<Pattern>, x: Var<'t, F>) -> Var<'t
 pub fn gather_columns<'t, F: Real>(pattern: &Arc<Pattern>, x: Var<'t, F>) -> Var<'t, F> {
     let kernel = segment::gather_cols;
     per_row(
-        "gather_columns",
+        Map::GatherColumns(Arc::clone(pattern)),
         pattern,
         x,
         pattern.cols(),
@@ -54,7 +53,7 @@ pub fn gather_columns<'t, F: Real>(pattern: &Arc<Pattern>, x: Var<'t, F>) -> Var
 pub fn segment_sum<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t, F> {
     let kernel = segment::segment_sum;
     per_row(
-        "segment_sum",
+        Map::SegmentSum(Arc::clone(pattern)),
         pattern,
         v,
         pattern.nnz(),
@@ -72,7 +71,7 @@ pub fn segment_sum<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t
 pub fn segment_sum_columns<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t, F> {
     let kernel = segment::segment_sum_t;
     per_row(
-        "segment_sum_columns",
+        Map::SegmentSumColumns(Arc::clone(pattern)),
         pattern,
         v,
         pattern.nnz(),
@@ -113,7 +112,7 @@ pub fn segment_max<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t
         y
     });
     let again = Arc::clone(pattern);
-    v.builtin_unary("segment_max", y, move |p| {
+    v.unary(Kind::SegmentMax, y, move |p| {
         let (v, y) = (p.x().detach(), p.y().detach());
         let at_entries = gather_rows(&again, y).value();
         let hit = map::binary("segment_max", &v.value(), &at_entries, |v, y| {
@@ -134,7 +133,7 @@ pub fn segment_softmax<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Va
     let (shape, width) = trailing("segment_softmax", v, pattern.nnz(), pattern.nnz());
     let y = apply(v, &shape, |v| segment::segment_softmax(pattern, v, width));
     let again = Arc::clone(pattern);
-    v.builtin_unary("segment_softmax", y, move |p| {
+    v.unary(Kind::SegmentSoftmax, y, move |p| {
         let weighted = p.gy() * p.y();
         weighted - p.y() * gather_rows(&again, segment_sum(&again, weighted))
     })
@@ -143,7 +142,7 @@ pub fn segment_softmax<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Va
 /// Records one of the linear maps between rows (or columns) and entries; `adjoint` is its adjoint.
 #[track_caller]
 fn per_row<'t, F: Real>(
-    op: &'static str,
+    map: Map,
     pattern: &Arc<Pattern>,
     x: Var<'t, F>,
     from: usize,
@@ -151,11 +150,10 @@ fn per_row<'t, F: Real>(
     kernel: fn(&Pattern, &[F], usize) -> Buffer<F>,
     adjoint: for<'a> fn(&Arc<Pattern>, Var<'a, F>) -> Var<'a, F>,
 ) -> Var<'t, F> {
-    let (shape, width) = trailing(op, x, from, to);
+    let (shape, width) = trailing(map.name(), x, from, to);
     let y = apply(x, &shape, |x| kernel(pattern, x, width));
     let again = Arc::clone(pattern);
-    x.builtin_unary(op, y, move |p| adjoint(&again, p.gy()))
-        .with_note(Along(Arc::clone(pattern)))
+    x.unary(map, y, move |p| adjoint(&again, p.gy()))
 }
 
 /// The shape of x with `to` in place of `from` in front, and the number of elements behind the first axis.

@@ -1,6 +1,6 @@
 //! The same elements in another shape or order, parts of them, and several tensors put together.
 
-use crate::autodiff::Var;
+use crate::autodiff::{Kind, Map, Var};
 use crate::kernels::{map, reduce};
 use crate::real::Real;
 use crate::tensor::{Sizes, Tensor, contiguous, elements, normalize_axis};
@@ -23,7 +23,7 @@ impl<'t, F: Real> Var<'t, F> {
             "broadcast_to: {:?} does not broadcast to {shape:?}",
             x.shape()
         );
-        self.builtin_unary("broadcast_to", map::broadcast(&x, shape), |p| {
+        self.unary(Map::Broadcast, map::broadcast(&x, shape), |p| {
             p.gy().sum_like(p.x())
         })
     }
@@ -38,7 +38,7 @@ impl<'t, F: Real> Var<'t, F> {
             return self;
         }
         let y = reduce::sum_to(&self.value(), shape);
-        self.builtin_unary("sum_to", y, |p| p.gy().broadcast_to(&p.x().shape()))
+        self.unary(Map::SumTo, y, |p| p.gy().broadcast_to(&p.x().shape()))
     }
 
     /// [`sum_to`](Self::sum_to) the shape of `like`: the adjoint of broadcasting `like`.
@@ -76,7 +76,7 @@ impl<'t, F: Real> Var<'t, F> {
         let y = contiguous(&self.value())
             .into_shape_with_order(IxDyn(&shape))
             .expect("as many elements, without gaps");
-        self.builtin_unary("reshape", y, |p| p.gy().reshape(&p.x().shape()))
+        self.unary(Map::Reshape, y, |p| p.gy().reshape(&p.x().shape()))
     }
 
     /// y = x with a new axis of size 1 at `axis`,   x̄ = ȳ without it
@@ -129,9 +129,8 @@ impl<'t, F: Real> Var<'t, F> {
         );
         let y = self.value().permuted_axes(IxDyn(&order));
         // Whether the last axis stays.
-        let rows = order.last() == Some(&(n.wrapping_sub(1)));
-        self.builtin_unary("permute", y, move |p| p.gy().permute(&inverse))
-            .noting(f64::from(rows))
+        let last = order.last() == Some(&(n.wrapping_sub(1)));
+        self.unary(Map::Permute { last }, y, move |p| p.gy().permute(&inverse))
     }
 
     /// x with two axes exchanged; a view.   x̄ = ȳ with them exchanged back
@@ -180,10 +179,9 @@ impl<'t, F: Real> Var<'t, F> {
         let (before, after) = (range.start, size - range.end);
         let mut y = self.value();
         y.slice_axis_inplace(Axis(axis), Slice::from(range));
-        self.builtin_unary("slice", y, move |p| {
+        self.unary(Map::Slice { axis }, y, move |p| {
             p.gy().pad(axis as isize, before, after)
         })
-        .noting(axis as f64)
     }
 
     /// y = x with `before` zeros in front and `after` zeros behind it along `axis`,   x̄ = that part of ȳ
@@ -206,10 +204,9 @@ impl<'t, F: Real> Var<'t, F> {
         let mut y = Tensor::zeros(shape);
         y.slice_axis_mut(Axis(axis), Slice::from(range.clone()))
             .assign(&self.value());
-        self.builtin_unary("pad", y, move |p| {
+        self.unary(Map::Pad { axis }, y, move |p| {
             p.gy().slice(axis as isize, range.clone())
         })
-        .noting(axis as f64)
     }
 
     /// y = the xs one behind the other along `axis`,   x̄ₖ = its part of ȳ
@@ -240,14 +237,13 @@ impl<'t, F: Real> Var<'t, F> {
             ranges.push(start..start + x.shape()[axis]);
             start += x.shape()[axis];
         }
-        let y = first
+        first
             .tape()
-            .record("concat", xs, y.into_shared(), move |p| {
+            .record(Kind::Concat { axis }, xs, y.into_shared(), move |p| {
                 let part = |range: &Range<usize>| p.gy().slice(axis as isize, range.clone());
                 let parts = ranges.iter().enumerate();
                 parts.map(|(k, range)| p.term(k, |_| part(range))).collect()
-            });
-        y.noting(axis as f64)
+            })
     }
 
     /// y = the xs side by side along a new axis at `axis`,   x̄ₖ = its part of ȳ

@@ -1,6 +1,6 @@
 //! Softmax and its relatives over one axis, with an optional mask that says which elements take part.
 
-use crate::autodiff::Var;
+use crate::autodiff::{Kind, Var};
 use crate::kernels::map;
 use crate::kernels::softmax::{log_softmax_rows, logsumexp_rows, softmax_rows};
 use crate::real::Real;
@@ -117,7 +117,7 @@ impl<'t, F: Real> Var<'t, F> {
 
     fn softmax_last(self, keep: Option<Tensor<bool>>) -> Self {
         let y = over_rows(&self.value(), keep.as_ref(), softmax_rows);
-        self.builtin_unary("softmax", y, |p| {
+        self.unary(Kind::Softmax, y, |p| {
             let weighted = p.gy() * p.y();
             weighted - p.y() * weighted.sum(&[-1], true)
         })
@@ -125,7 +125,7 @@ impl<'t, F: Real> Var<'t, F> {
 
     fn log_softmax_last(self, keep: Option<Tensor<bool>>) -> Self {
         let y = over_rows(&self.value(), keep.as_ref(), log_softmax_rows);
-        self.builtin_unary("log_softmax", y, move |p| {
+        self.unary(Kind::LogSoftmax, y, move |p| {
             let g = match &keep {
                 Some(keep) => {
                     let zero = p.tape.constant(scalar(F::zero()));
@@ -147,7 +147,7 @@ impl<'t, F: Real> Var<'t, F> {
             _ => logsumexp_rows(x.as_slice().expect("contiguous"), w),
         };
         memory::recycle(x);
-        self.builtin_unary("logsumexp", tensor(&shape, y), move |p| {
+        self.unary(Kind::LogSumExp, tensor(&shape, y), move |p| {
             p.gy() * p.x().softmax_last(keep.clone())
         })
     }

@@ -10,7 +10,7 @@
 //! The products are closed under differentiation: spmm ⇄ sddmm, gather ⇄ segment sum. A constant matrix never
 //! becomes dense, and its own derivative is never computed.
 
-use crate::autodiff::Var;
+use crate::autodiff::{Kind, Var};
 use crate::kernels::spmm as kernel;
 use crate::real::Real;
 use crate::sparse::Pattern;
@@ -24,9 +24,6 @@ pub use super::segment::{
     segment_sum_columns,
 };
 
-/// The note of an operation along a pattern.
-pub(crate) struct Along(pub Arc<Pattern>);
-
 /// y = S x: y_i = Σ_j s_ij x_j,   s̄ = [`sddmm`](ȳ, x),   x̄ = Sᵀ ȳ
 ///
 /// Values `[nnz]` and x `[m, d]` give `[n, d]`; values `[nnz, H]` and x `[m, H, d]` give `[n, H, d]`, one
@@ -39,14 +36,16 @@ pub fn spmm<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>) -
     let (heads, d, shape) = product_shape("spmm", pattern, Side::Rows, s, x);
     let y = with_slices(s, x, |s, x| kernel::spmm(pattern, s, x, heads, d));
     let (for_s, for_x) = (Arc::clone(pattern), Arc::clone(pattern));
-    s.builtin_binary(
-        "spmm",
+    s.binary(
+        Kind::SparseProduct {
+            pattern: Arc::clone(pattern),
+            transposed: false,
+        },
         x,
         y.into_tensor(&shape),
         move |p| sddmm(&for_s, p.gy(), p.b()),
         move |p| spmm_t(&for_x, p.a(), p.gy()),
     )
-    .with_note(Along(Arc::clone(pattern)))
 }
 
 /// y = Sᵀ x: y_j = Σ_i s_ij x_i,   s̄ = [`sddmm`](x, ȳ),   x̄ = S ȳ
@@ -60,14 +59,16 @@ pub fn spmm_t<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>)
     let (heads, d, shape) = product_shape("spmm_t", pattern, Side::Columns, s, x);
     let y = with_slices(s, x, |s, x| kernel::spmm_t(pattern, s, x, heads, d));
     let (for_s, for_x) = (Arc::clone(pattern), Arc::clone(pattern));
-    s.builtin_binary(
-        "spmm_t",
+    s.binary(
+        Kind::SparseProduct {
+            pattern: Arc::clone(pattern),
+            transposed: true,
+        },
         x,
         y.into_tensor(&shape),
         move |p| sddmm(&for_s, p.b(), p.gy()),
         move |p| spmm(&for_x, p.a(), p.gy()),
     )
-    .with_note(Along(Arc::clone(pattern)))
 }
 
 /// s = A Bᵀ at the entries of the pattern: s_e = ⟨a_i(e), b_j(e)⟩,   ā = S̄ b,   b̄ = S̄ᵀ a
@@ -93,14 +94,13 @@ pub fn sddmm<'t, F: Real>(pattern: &Arc<Pattern>, a: Var<'t, F>, b: Var<'t, F>) 
     let shape = [&[pattern.nnz()], &sa[1..sa.len() - 1]].concat();
     let s = with_slices(a, b, |a, b| kernel::sddmm(pattern, a, b, heads, d));
     let (for_a, for_b) = (Arc::clone(pattern), Arc::clone(pattern));
-    a.builtin_binary(
-        "sddmm",
+    a.binary(
+        Kind::SampledProduct(Arc::clone(pattern)),
         b,
         s.into_tensor(&shape),
         move |p| spmm(&for_a, p.gy(), p.b()),
         move |p| spmm_t(&for_b, p.gy(), p.a()),
     )
-    .with_note(Along(Arc::clone(pattern)))
 }
 
 /// s_e = a_i(e) + b_j(e): the additive counterpart of [`sddmm`], for a `[n, ..]` and b `[m, ..]`

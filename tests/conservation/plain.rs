@@ -2,7 +2,7 @@
 
 use crate::compositions::listed;
 use crate::support::*;
-use emmy::autodiff::{Fused, checkpoint, fused};
+use emmy::autodiff::{Fused, Kind, checkpoint, fused};
 use emmy::kernels::map;
 use emmy::nn::Module;
 use emmy::nn::{Embedding, LayerNorm, Linear, Pass, Role, Trace};
@@ -354,8 +354,8 @@ struct Misnamed;
 impl<F: Real> Fused<F> for Misnamed {
     type Saved = ();
 
-    fn name(&self) -> &'static str {
-        "relu"
+    fn kind(&self) -> Kind {
+        "relu".into()
     }
 
     fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, ()) {

@@ -93,11 +93,11 @@ fn an_operation_without_a_bound_is_named() {
     };
     assert_eq!(
         error(x.exp().sum_all()),
-        "Lipschitz bound: operation 1 of the tape, `exp`: expected an operation with a bound, found no bound \
-         of its slope is known"
+        "Lipschitz bound: operation 1 of the tape, `exp`: expected an operation with a bound, found `exp`, \
+         whose slope has no limit for the arguments that it may get"
     );
     let own = x.unary("relu", x.value(), |p| p.gy());
-    assert!(error(own).contains("an operation of a user's own"));
+    assert!(error(own).contains("an operation that says nothing of itself"));
     // The same operation with a bound that its author declares.
     let own = state(own, &[x], [(Lp::Two, Bound::number(&tape, Upper::ONE))]);
     let read = bound(own * 2.0, x, Lp::Two, Domain::Everywhere).unwrap();

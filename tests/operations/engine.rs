@@ -2,7 +2,7 @@
 //! recursion, clear error messages.
 
 use emmy::autodiff::{
-    Fused, checkpoint, fused, grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph,
+    Fused, Kind, checkpoint, fused, grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph,
 };
 use emmy::tensor::{scalar, tensor};
 use emmy::{Tape, Tensor, Var};
@@ -237,8 +237,8 @@ struct Square;
 impl Fused<f64> for Square {
     type Saved = ();
 
-    fn name(&self) -> &'static str {
-        "square"
+    fn kind(&self) -> Kind {
+        "square".into()
     }
 
     fn forward(&self, args: &[Tensor<f64>]) -> (Tensor<f64>, ()) {
@@ -304,8 +304,8 @@ struct Silent;
 impl Fused<f64> for Silent {
     type Saved = ();
 
-    fn name(&self) -> &'static str {
-        "silent"
+    fn kind(&self) -> Kind {
+        "silent".into()
     }
 
     fn forward(&self, args: &[Tensor<f64>]) -> (Tensor<f64>, ()) {

@@ -5,6 +5,7 @@
 
 use super::glue::{Relation, relate};
 use super::{Node, Trace, spoken};
+use crate::autodiff::Kind;
 use crate::symmetry::{Change, Law, Passage, Slice, Symmetry, Term, Way};
 
 /// For each node, whether P y = 0, P = 11ᵀ/n: the entries of each row sum to zero, whatever parameters
@@ -23,10 +24,10 @@ pub(super) fn centred(nodes: &[Node]) -> Vec<bool> {
         let operand = |&a: &usize| if out[a] { source } else { Relation::FIXED };
         let operands: Vec<Relation> = node.args.iter().map(operand).collect();
         let kept = relate(nodes, id, &operands).passage.way(Change::Mean);
-        let normalised = match (node.op, &node.args[..]) {
-            ("layer_norm", [_]) => true,
+        let normalised = match (&node.kind, &node.args[..]) {
+            (Kind::RowNorm { centred: true, .. }, [_]) => true,
             // A factor per row.
-            ("rms_norm", &[x]) => out[x],
+            (Kind::RowNorm { .. }, &[x]) => out[x],
             _ => false,
         };
         out[id] = kept.carries() || normalised || is_deviation(nodes, id);
@@ -37,7 +38,7 @@ pub(super) fn centred(nodes: &[Node]) -> Vec<bool> {
 /// Whether node `id` is x − mean x. Its value y does not depend on the mean, and it carries a change of the
 /// mean, as both operands do: so P y = λ P y.
 fn is_deviation(nodes: &[Node], id: usize) -> bool {
-    let ([x, mean], "sub") = (&nodes[id].args[..], nodes[id].op) else {
+    let ([x, mean], Kind::Subtract) = (&nodes[id].args[..], &nodes[id].kind) else {
         return false;
     };
     let shape = &nodes[*x].shape;
@@ -86,7 +87,8 @@ pub(super) fn of_readers(trace: &Trace) -> Vec<Law> {
             .filter(|(_, user)| user.args.contains(&id));
         let (first, _) = uses.clone().next()?;
         let reads = |(_, user): (usize, &Node)| {
-            user.op == "linear" && user.args[0] != id && centred[user.args[0]]
+            let linear = matches!(user.kind, Kind::MatMul { transposed: true });
+            linear && user.args[0] != id && centred[user.args[0]]
         };
         if width == 1 || trace.outputs.contains(&id) || !uses.all(reads) {
             return None;

@@ -1,13 +1,13 @@
 //! Measures of collapse of a model's layers, read off a trace.
 
 use super::{Call, Trace};
-use crate::autodiff::Tape;
+use crate::autodiff::{Kind, Tape};
 use crate::collapse::{
     Spectrum, attention_similarity, cosine_similarity, dirichlet_energy, value, variance,
 };
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::ops::attention::{Compared, Scored};
+use crate::ops::attention::Compared;
 use crate::real::Real;
 use crate::tensor::Tensor;
 use ndarray::Axis;
@@ -171,18 +171,24 @@ impl<F: Real> Measured for Tape<F> {
     }
 
     fn attention(&self, node: usize) -> Option<f64> {
-        let note = self.note::<Scored>(node)?;
-        let args = self.node(node).args.clone();
-        let [q, k, v] = *args.first_chunk::<3>()?;
-        let operand = |id| self.handle(id);
-        let beta = args.get(3).copied().filter(|&id| Some(id) != note.t);
+        let (kind, args) = {
+            let node = self.node(node);
+            (node.kind.clone(), node.args.clone())
+        };
+        let Kind::Attention { options, beta, t } = kind else {
+            return None;
+        };
+        let mut operands = args.iter().map(|&id| self.handle(id));
+        let mut next = || operands.next().expect("as many operands as the kind says");
         let compared = Compared {
-            beta: beta.map(operand),
-            t: note.t.map(operand),
-            ..Compared::new(operand(q), operand(k), operand(v))
+            q: next(),
+            k: next(),
+            v: next(),
+            beta: beta.then(&mut next),
+            t: t.then(&mut next),
         };
         Some(self.scratch(false, || {
-            let coefficients = note.attention.attention_coefficients(compared);
+            let coefficients = options.attention_coefficients(compared);
             attention_similarity(coefficients).item().as_f64()
         }))
     }

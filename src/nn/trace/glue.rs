@@ -7,6 +7,7 @@
 //! and compares the output with the table.
 
 use super::Node;
+use crate::autodiff::{Kind, Map};
 use crate::symmetry::{Change, Passage, Way};
 
 /// The relation of a node to the stream of neurons from which it is computed.
@@ -187,66 +188,85 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
 
 /// The table: how each operation combines its operands.
 fn join(node: &Node, shapes: &[&[usize]]) -> Join {
-    let (from, to, c) = (
-        shapes.first().copied().unwrap_or(&[]),
-        &node.shape[..],
-        node.constant,
-    );
-    let homogeneous = |k| Join::One(Passage::homogeneous(k));
-    // Whether the axis that the operation noted is the last one, that of the neurons.
-    let last = c + 1.0 == from.len() as f64;
-    let matrix = from.len() >= 2;
-    match node.op {
-        "add" => Join::Sum(1.0),
-        "sub" => Join::Sum(-1.0),
-        "mul" => Join::Product(1.0),
-        "div" => Join::Product(-1.0),
-        "maximum" | "minimum" | "where_" => Join::Choice,
-        "alias" => Join::One(Passage::CARRIES),
-        "neg" => Join::One(times(-1.0)),
-        "scale" => Join::One(times(c)),
-        "add_scalar" if c == 0.0 => Join::One(Passage::CARRIES),
-        "add_scalar" => Join::One(
+    let (from, to) = (shapes.first().copied().unwrap_or(&[]), &node.shape[..]);
+    match &node.kind {
+        Kind::Add => Join::Sum(1.0),
+        Kind::Subtract => Join::Sum(-1.0),
+        Kind::Multiply => Join::Product(1.0),
+        Kind::Divide => Join::Product(-1.0),
+        Kind::Choice(_) => Join::Choice,
+        Kind::Alias | Kind::Stated(_) => Join::One(Passage::CARRIES),
+        &Kind::Scale(c) => Join::One(times(c)),
+        Kind::AddScalar(0.0) => Join::One(Passage::CARRIES),
+        Kind::AddScalar(_) => Join::One(
             Passage::BREAKS
                 .with(Change::Shift, Way::Carries(1.0))
                 .with(Change::Offset, Way::Carries(1.0)),
         ),
-        "relu" | "leaky_relu" | "abs" | "dropout" => homogeneous(1.0),
-        "powf" => homogeneous(c),
-        "square" => homogeneous(2.0),
-        "sqrt" | "sqrt_or_zero" => homogeneous(0.5),
-        "recip_or_zero" => homogeneous(-1.0),
-        "softmax" | "log_softmax" => Join::One(
+        Kind::Entrywise(function) => match function.degree {
+            Some(k) => Join::One(Passage::homogeneous(k)),
+            None => Join::Unknown,
+        },
+        Kind::Dropout { .. } => Join::One(Passage::homogeneous(1.0)),
+        Kind::Softmax | Kind::LogSoftmax => Join::One(
             Passage::BREAKS
                 .with(Change::Shift, Way::Absorbs)
                 .with(Change::Mean, Way::Absorbs),
         ),
-        "layer_norm" => Join::Norm(Passage::layer_norm(c)),
-        "rms_norm" => Join::Norm(Passage::rms_norm(c)),
-        "logsumexp" => Join::One(Passage::BREAKS.with(Change::Shift, Way::Carries(1.0))),
-        "sum" | "max" | "min" => reduction(node.op, from, to),
-        "broadcast_to" => Join::One(broadcast(from, to)),
-        "reshape" if from.last() == to.last() && !from.is_empty() => Join::One(Passage::CARRIES),
-        "index_select" | "slice" if !last => Join::Of(Passage::CARRIES),
-        "index_add" | "pad" if !last => Join::Of(Passage::ROWS),
-        "reshape" | "permute" | "slice" | "index_select" => Join::One(only_all()),
-        "index_add" | "pad" => Join::One(only_all()),
-        "gather_rows" | "gather_columns" if matrix => Join::Of(Passage::CARRIES),
-        "segment_sum" | "segment_sum_columns" if matrix => Join::Of(Passage::ROWS),
-        "segment_max" if matrix => homogeneous(1.0),
-        "gather_rows"
-        | "gather_columns"
-        | "segment_sum"
-        | "segment_sum_columns"
-        | "segment_max" => Join::One(only_all()),
-        "concat" if !last => Join::Rows,
-        "matmul" | "spmm" | "spmm_t" => Join::Propagation,
-        _ => Join::Unknown,
+        &Kind::RowNorm { centred, eps, .. } => Join::Norm(match centred {
+            true => Passage::layer_norm(eps),
+            false => Passage::rms_norm(eps),
+        }),
+        Kind::LogSumExp => Join::One(Passage::BREAKS.with(Change::Shift, Way::Carries(1.0))),
+        Kind::Extremum { .. } => reduction(false, from, to),
+        Kind::SegmentMax if from.len() >= 2 => Join::One(Passage::homogeneous(1.0)),
+        Kind::SegmentMax => Join::One(only_all()),
+        Kind::Linear(map) => linear(map, from, to),
+        Kind::Concat { axis } if axis + 1 != from.len() => Join::Rows,
+        Kind::MatMul { transposed: false } | Kind::SparseProduct { .. } => Join::Propagation,
+        // x Wᵀ mixes the neurons of x: what reads a stream by a weight is a call with ports.
+        Kind::MatMul { transposed: true }
+        | Kind::Concat { .. }
+        | Kind::SampledProduct(_)
+        | Kind::SegmentSoftmax
+        | Kind::Attention { .. }
+        | Kind::Opaque(_)
+        | Kind::Variable
+        | Kind::Constant => Join::Unknown,
     }
 }
 
-/// A sum, a maximum or a minimum over axes, which remain with size 1.
-fn reduction(op: &str, from: &[usize], to: &[usize]) -> Join {
+/// A linear map of one operand.
+fn linear(map: &Map, from: &[usize], to: &[usize]) -> Join {
+    // Whether the axis is the last one, that of the neurons.
+    let last = |axis: usize| axis + 1 == from.len();
+    let matrix = from.len() >= 2;
+    match *map {
+        Map::Sum => reduction(true, from, to),
+        Map::Broadcast => Join::One(broadcast(from, to)),
+        Map::Reshape if from.last() == to.last() && !from.is_empty() => Join::One(Passage::CARRIES),
+        Map::Select { axis, .. } | Map::Slice { axis } if !last(axis) => Join::Of(Passage::CARRIES),
+        Map::Scatter { axis, .. } | Map::Pad { axis } if !last(axis) => Join::Of(Passage::ROWS),
+        Map::GatherRows(_) | Map::GatherColumns(_) if matrix => Join::Of(Passage::CARRIES),
+        Map::SegmentSum(_) | Map::SegmentSumColumns(_) if matrix => Join::Of(Passage::ROWS),
+        Map::SumTo
+        | Map::Reshape
+        | Map::Permute { .. }
+        | Map::Select { .. }
+        | Map::Slice { .. }
+        | Map::Scatter { .. }
+        | Map::Pad { .. }
+        | Map::GatherRows(_)
+        | Map::GatherColumns(_)
+        | Map::SegmentSum(_)
+        | Map::SegmentSumColumns(_)
+        | Map::Rotate
+        | Map::Own { .. } => Join::One(only_all()),
+    }
+}
+
+/// A sum (`sums`), a maximum or a minimum over axes, which remain with size 1.
+fn reduction(sums: bool, from: &[usize], to: &[usize]) -> Join {
     let reduced = |k: usize| from[k] != to[k];
     let rows = (0..from.len().saturating_sub(1)).any(reduced);
     let neurons = from.len().checked_sub(1).is_some_and(reduced);
@@ -262,7 +282,6 @@ fn reduction(op: &str, from: &[usize], to: &[usize]) -> Join {
     } else {
         count(&to[..to.len() - 1])
     };
-    let sums = op == "sum";
     // If an axis of the rows has size 1, the shapes do not show whether it was reduced.
     let single = from.len() > 1 && from[..from.len() - 1].contains(&1);
     let passage = match (neurons, rows, sums) {

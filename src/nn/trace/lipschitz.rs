@@ -78,7 +78,7 @@ impl<F: Real> Kept for Tape<F> {
     }
 
     fn op(&self, node: usize) -> &'static str {
-        self.node(node).op
+        self.node(node).kind.name()
     }
 }
 

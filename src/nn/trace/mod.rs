@@ -25,7 +25,7 @@ pub use log::Call;
 pub use summary::Summary;
 
 use super::{Module, Pass, Role};
-use crate::autodiff::{Tape, Var};
+use crate::autodiff::{Function, Kind, Tape, Var};
 use crate::real::Real;
 use crate::symmetry::Ports;
 use crate::tensor::Tensor;
@@ -80,13 +80,21 @@ pub struct Trace {
 /// A node of the tape, without its value.
 #[derive(Debug, Clone)]
 struct Node {
-    op: &'static str,
+    kind: Kind,
     args: Vec<usize>,
     shape: Vec<usize>,
-    /// The number or axis that the operation was given, as on the tape.
-    constant: f64,
     /// The number of the parameter, if the node is one.
     parameter: Option<usize>,
+}
+
+impl Node {
+    /// The function that the operation applies to each entry.
+    fn function(&self) -> Option<&Function> {
+        match &self.kind {
+            Kind::Entrywise(function) => Some(function),
+            _ => None,
+        }
+    }
 }
 
 impl Trace {
@@ -189,11 +197,9 @@ impl Trace {
         let node = |id| {
             let node = tape.node(id);
             Node {
-                // It is not known what a user's own operation computes, whatever its name.
-                op: if node.custom { "custom" } else { node.op },
+                kind: node.kind.clone(),
                 args: node.args.to_vec(),
                 shape: node.value.shape().to_vec(),
-                constant: node.constant,
                 parameter: parameters.iter().position(|&p| p == id),
             }
         };

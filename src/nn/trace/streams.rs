@@ -3,6 +3,7 @@
 use super::centred::centred;
 use super::glue::{Relation, relate};
 use super::{Call, Node, Trace};
+use crate::autodiff::{Function, Kind};
 use crate::symmetry::{Change, Passage, Reader, Way};
 use std::collections::BTreeSet;
 
@@ -187,7 +188,7 @@ impl<'a> Streams<'a> {
         for relation in &mut out {
             if let (Some(into), Some(stream)) = (first, relation.stream) {
                 let (into, stream) = (self.root(into), self.root(stream));
-                if into != stream && !alike(self.trace.nodes[id].op) {
+                if into != stream && !alike(&self.trace.nodes[id].kind) {
                     // A product of two streams: each may change on its own. The table does not
                     // cover this case; `alone` follows one of them while the other stays.
                     let writers = |s: usize| self.streams[s].writers.clone();
@@ -404,10 +405,10 @@ impl<'a> Streams<'a> {
 }
 
 /// Operations whose operands must change alike, so that their streams are one.
-fn alike(op: &str) -> bool {
+fn alike(kind: &Kind) -> bool {
     matches!(
-        op,
-        "add" | "sub" | "maximum" | "minimum" | "where_" | "concat"
+        kind,
+        Kind::Add | Kind::Subtract | Kind::Choice(_) | Kind::Concat { .. }
     )
 }
 
@@ -418,13 +419,11 @@ fn leniently(node: &Node, operands: &[Relation], found: Relation) -> Relation {
         passage: operand.passage.then(Passage::homogeneous(1.0)),
         ..operand
     };
-    match node.op {
-        "elu" | "gelu" | "tanh" | "sigmoid" | "softplus" | "normal_cdf" => {
-            as_degree_one(operands[0])
-        }
-        "mul" if node.args[0] != node.args[1] && operands[0].passage == operands[1].passage => {
-            as_degree_one(operands[0])
-        }
+    let activation = |f: &Function| f.negative_slope.is_some() && f.degree.is_none();
+    let gated = || node.args[0] != node.args[1] && operands[0].passage == operands[1].passage;
+    match node.kind {
+        Kind::Entrywise(ref function) if activation(function) => as_degree_one(operands[0]),
+        Kind::Multiply if gated() => as_degree_one(operands[0]),
         _ => found,
     }
 }

@@ -45,11 +45,7 @@ impl Trace {
     fn activation_slope(&self) -> f64 {
         let declared = self.declared();
         let between = |id: &usize| declared.iter().all(|&c| !self.calls[c].nodes.contains(id));
-        let slope = |id: usize| match self.nodes[id].op {
-            "leaky_relu" => Some(self.nodes[id].constant),
-            "relu" | "elu" | "gelu" | "normal_cdf" | "sigmoid" | "softplus" | "tanh" => Some(0.0),
-            _ => None,
-        };
+        let slope = |id: usize| self.nodes[id].function()?.negative_slope;
         (0..self.nodes.len())
             .filter(between)
             .find_map(slope)

@@ -1,7 +1,7 @@
 //! Attention between queries and keys.
 
 use super::{DotAttention, Mask, slice};
-use crate::autodiff::{Fused, Var, fused_builtin};
+use crate::autodiff::{Fused, Kind, Var, fused};
 use crate::kernels::attention::dense::{Dense, Operands, Outcome};
 use crate::kernels::random::Dropout;
 use crate::ops::sparse::{gather_columns, gather_rows, sddmm, segment_softmax};
@@ -92,12 +92,7 @@ impl DenseAttention {
         if self.mask.pattern().is_some() {
             return self.along_edges(&x, sizes);
         }
-        let operation = self.operation(&x);
-        let note = Scored {
-            attention: self.clone(),
-            t: x.t.map(|t| t.id),
-        };
-        fused_builtin(operation, &x.operands()).with_note(note)
+        fused(self.operation(&x), &x.operands())
     }
 
     /// α before dropout, shape `[.., H, n, m]`; under a set of edges `[nnz, H]`.
@@ -254,12 +249,6 @@ impl DenseAttention {
     }
 }
 
-/// The note of the fused operation: its options, and the operand t.
-pub(crate) struct Scored {
-    pub attention: DenseAttention,
-    pub t: Option<usize>,
-}
-
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
     pub items: usize,
@@ -353,8 +342,12 @@ impl<F: Real> Fused<F> for Operation {
     /// ℓ, the logarithm of the sum of exponentials per query and head.
     type Saved = Buffer<F>;
 
-    fn name(&self) -> &'static str {
-        "attend"
+    fn kind(&self) -> Kind {
+        Kind::Attention {
+            options: self.attention.clone(),
+            beta: self.with_beta,
+            t: self.with_t,
+        }
     }
 
     fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Buffer<F>) {

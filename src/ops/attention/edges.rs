@@ -16,7 +16,7 @@
 //! LeakyReLU(e / c) = LeakyReLU(e) / c for c > 0.
 
 use super::slice;
-use crate::autodiff::{Fused, Var, fused};
+use crate::autodiff::{Fused, Kind, Var, fused};
 use crate::kernels::attention::{
     Attention, Backward, Gat, GatV2, half_scores, half_scores_backward,
 };
@@ -258,12 +258,12 @@ struct Saved<F: Real> {
 impl<F: Real> Fused<F> for Fusion<F> {
     type Saved = Saved<F>;
 
-    fn name(&self) -> &'static str {
-        match self.score {
+    fn kind(&self) -> Kind {
+        Kind::Opaque(match self.score {
             Score::Gat => "gat_attention",
             Score::Gatv2 => "gatv2_attention",
             Score::SharedGatv2 => "gatv2_attention_shared",
-        }
+        })
     }
 
     fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Saved<F>) {

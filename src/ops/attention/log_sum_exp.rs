@@ -2,7 +2,7 @@
 
 use super::dense::Operation;
 use super::{Compared, DenseAttention, slice};
-use crate::autodiff::{Fused, Var, fused_builtin};
+use crate::autodiff::{Fused, Kind, Var, fused};
 use crate::kernels::attention::dense::{Dense, Operands, Outcome};
 use crate::real::Real;
 use crate::tensor::memory::Buffer;
@@ -28,7 +28,7 @@ impl DenseAttention {
         // The values have no part: q and k alone, then β and t.
         let operands = [x.q, x.k].into_iter().chain(x.beta).chain(x.t);
         let operands: Vec<_> = operands.collect();
-        fused_builtin(LogSumExp(self.operation(&x)), &operands)
+        fused(LogSumExp(self.operation(&x)), &operands)
     }
 }
 
@@ -60,8 +60,8 @@ impl<F: Real> Fused<F> for LogSumExp {
     /// ℓ as the kernel has it, `[items, H, n]`.
     type Saved = Buffer<F>;
 
-    fn name(&self) -> &'static str {
-        "log_sum_exp"
+    fn kind(&self) -> Kind {
+        Kind::Opaque("log_sum_exp")
     }
 
     fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Buffer<F>) {

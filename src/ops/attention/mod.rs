@@ -11,7 +11,6 @@ mod log_sum_exp;
 mod mask;
 mod symmetric;
 
-pub(crate) use dense::Scored;
 pub use dense::{Compared, DenseAttention};
 pub use edge_dot::DotAttention;
 pub use edges::EdgeAttention;

@@ -1,7 +1,7 @@
 //! Attention whose queries are its keys.
 
 use super::{Compared, DenseAttention, slice};
-use crate::autodiff::{Fused, Var, fused_builtin};
+use crate::autodiff::{Fused, Kind, Var, fused};
 use crate::kernels::attention::symmetric::Symmetric;
 use crate::real::Real;
 use crate::tensor::memory::Buffer;
@@ -44,7 +44,7 @@ impl DenseAttention {
                 .weights(slice(&exact))
                 .is_some()
         {
-            true => fused_builtin(operation, &[u, z]),
+            true => fused(operation, &[u, z]),
             false => operation.reference(&[u, z]),
         }
     }
@@ -90,8 +90,8 @@ struct Saved<F: Real> {
 impl<F: Real> Fused<F> for Operation {
     type Saved = Saved<F>;
 
-    fn name(&self) -> &'static str {
-        "attend_symmetric"
+    fn kind(&self) -> Kind {
+        Kind::Opaque("attend_symmetric")
     }
 
     fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Saved<F>) {
