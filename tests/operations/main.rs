@@ -5,6 +5,7 @@ mod contracts;
 mod engine;
 mod extremes;
 mod fixtures;
+mod kinds;
 mod named_panics;
 mod passages;
 #[path = "../fixtures/mod.rs"]

@@ -381,7 +381,7 @@ fn the_message_begins_with_the_operation_and_points_at_the_caller() {
 fn every_operation_that_can_be_refused_is_above() {
     // These operations take one operand of any shape, and all numbers are allowed.
     let never = "neg add_scalar sub_scalar scale div_scalar scalar_add scalar_sub scalar_mul scalar_div powf exp ln sqrt abs sin cos \
-        tanh sigmoid relu leaky_relu elu gelu normal_cdf gelu_tanh silu softplus square sum_all mean_all \
+        tanh sigmoid relu leaky_relu elu gelu normal_cdf gelu_tanh silu mish hardtanh softplus square sum_all mean_all \
         max_all min_all frobenius_norm";
     let mut above: BTreeSet<&str> = never.split(' ').collect();
     let refused = [DENSE, SPARSE, ATTENTION, DOT, RECURRENT].concat();

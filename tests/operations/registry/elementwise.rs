@@ -240,6 +240,30 @@ fn activations() -> Vec<Operation> {
             },
         },
         Operation {
+            name: "mish",
+            draw: |d| {
+                one(signed(d), function!(|x| x[0].mish()), |x| {
+                    x * (1.0 + x.exp()).ln().tanh()
+                })
+            },
+        },
+        Operation {
+            name: "hardtanh",
+            draw: |d| {
+                // Away from the kinks.
+                let x = signed(d).mapv(|x| {
+                    if (x.abs() - 1.0).abs() < 0.05 {
+                        0.8 * x
+                    } else {
+                        x
+                    }
+                });
+                one(x.into_shared(), function!(|x| x[0].hardtanh()), |x| {
+                    x.clamp(-1.0, 1.0)
+                })
+            },
+        },
+        Operation {
             name: "softplus",
             draw: |d| {
                 one(signed(d), function!(|x| x[0].softplus()), |x| {

@@ -1,0 +1,285 @@
+//! What operations say of themselves, compared with numbers: those of the crate, and a user's.
+
+use crate::registry::{Sampler, operations};
+use emmy::autodiff::{Function, Kind, Map, check_kind};
+use emmy::kernels::map;
+use emmy::nn::Activation;
+use emmy::tensor::tensor;
+use emmy::{Tape, Var};
+use std::collections::BTreeSet;
+
+/// Every claim of every registered operation; a composition is left out, its parts are registered too.
+#[test]
+fn no_operation_says_what_is_false() {
+    let mut checked = BTreeSet::new();
+    for operation in operations() {
+        for seed in 0..20 {
+            let case = (operation.draw)(&mut Sampler::new(seed));
+            match check_kind(|x| (case.function.f64)(x), &case.args) {
+                Ok(()) => {
+                    checked.insert(operation.name);
+                }
+                Err(error) => assert!(
+                    error.to_string().contains("one operation on the arguments"),
+                    "{}, seed {seed}: {error}",
+                    operation.name
+                ),
+            }
+        }
+    }
+    for name in [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "neg",
+        "scale",
+        "add_scalar",
+        "powf",
+        "square",
+        "exp",
+        "ln",
+        "sqrt",
+        "abs",
+        "sin",
+        "cos",
+        "tanh",
+        "sigmoid",
+        "relu",
+        "leaky_relu",
+        "elu",
+        "gelu",
+        "gelu_tanh",
+        "silu",
+        "mish",
+        "hardtanh",
+        "softplus",
+        "clamp",
+        "normal_cdf",
+        "maximum",
+        "minimum",
+        "where_",
+        "sum",
+        "sum_to",
+        "broadcast_to",
+        "reshape",
+        "permute",
+        "slice",
+        "pad",
+        "index_select",
+        "index_add",
+        "gather_rows",
+        "gather_columns",
+        "segment_sum",
+        "segment_sum_columns",
+        "rotate_planes",
+    ] {
+        assert!(checked.contains(name), "{name} was never one operation");
+    }
+}
+
+/// Kinks, flat places and large arguments, which no draw may hit.
+#[test]
+fn activations_at_special_arguments() {
+    let x = tensor(
+        &[9],
+        vec![0.0, -0.0, 1.0, -1.0, 3.5, -7.0, 30.0, -30.0, 1e-3],
+    );
+    for activation in [
+        Activation::Relu,
+        Activation::LeakyRelu { slope: 0.2 },
+        Activation::LeakyRelu { slope: -0.5 },
+        Activation::LeakyRelu { slope: 3.0 },
+        Activation::Elu,
+        Activation::Gelu,
+        Activation::Silu,
+        Activation::Softplus,
+        Activation::Tanh,
+        Activation::Sigmoid,
+        Activation::Mish,
+        Activation::HardTanh,
+    ] {
+        check_kind(|x| activation.apply(x[0]), std::slice::from_ref(&x)).unwrap();
+    }
+    for alpha in [-0.5, 0.5, 2.0] {
+        check_kind(|x| x[0].elu(alpha), std::slice::from_ref(&x)).unwrap();
+    }
+    check_kind(|x| x[0].clamp(-0.3, 0.3), std::slice::from_ref(&x)).unwrap();
+    check_kind(|x| x[0].clamp(1.0, 1.0), std::slice::from_ref(&x)).unwrap();
+}
+
+/// The degree that an activation has is the one that its operation says; a square of ReLU is two operations.
+#[test]
+fn the_degree_of_an_activation_is_that_of_its_function() {
+    let x = tensor(&[4], vec![0.5, -0.5, 2.0, -3.0]);
+    for (activation, degree) in [
+        (Activation::Relu, Some(1)),
+        (Activation::LeakyRelu { slope: 0.2 }, Some(1)),
+        (Activation::ReluSquared, Some(2)),
+        (Activation::HardTanh, None),
+        (Activation::Mish, None),
+        (Activation::Gelu, None),
+    ] {
+        assert_eq!(activation.degree(), degree);
+        let at = |scale: f64| {
+            let tape = Tape::new();
+            let x = tape.constant((&x * scale).into_shared());
+            activation.apply(x).value()
+        };
+        let scaled = match degree {
+            Some(k) => (at(1.0) * 3.0f64.powi(k as i32)).into_shared(),
+            None => (at(1.0) * 3.0).into_shared(),
+        };
+        let same = at(3.0)
+            .iter()
+            .zip(&scaled)
+            .all(|(a, b)| (a - b).abs() < 1e-12);
+        assert_eq!(same, degree.is_some(), "{activation:?}");
+    }
+}
+
+/// y = x³ / (1 + x²), whose slopes are 0 to 9/8, with some facts changed.
+fn own(x: Var<'_, f64>, function: Function) -> Var<'_, f64> {
+    let value = map::unary(&x.value(), |x: f64| x.powi(3) / (1.0 + x * x));
+    x.unary(function, value, |p| {
+        let square = p.x().square();
+        p.gy() * (square.square() + square * 3.0) / square.add_scalar(1.0).square()
+    })
+}
+
+fn facts() -> Function {
+    Function {
+        slopes: [0.0, 1.125],
+        slope: |_, x| {
+            let slope = (x.powi(4) + 3.0 * x * x) / (1.0 + x * x).powi(2);
+            [slope - 1e-12, slope + 1e-12]
+        },
+        growth: Some(1.0),
+        ..Function::named("own")
+    }
+}
+
+#[test]
+fn a_false_claim_is_found() {
+    let x = tensor(&[4], vec![0.5, -2.0, 1.7, 4.0]);
+    let check = |function: Function| check_kind(|x| own(x[0], function), std::slice::from_ref(&x));
+    check(facts()).unwrap();
+    let wrong = [
+        (
+            Function {
+                degree: Some(1.0),
+                ..facts()
+            },
+            "degree 1",
+        ),
+        // 0.1 % too small.
+        (
+            Function {
+                slopes: [0.0, 1.1238],
+                ..facts()
+            },
+            "slope between",
+        ),
+        (
+            Function {
+                slopes: [0.001, 1.125],
+                ..facts()
+            },
+            "slope between",
+        ),
+        (
+            Function {
+                slope: |_, x| [x, x],
+                ..facts()
+            },
+            "slope at",
+        ),
+        (
+            Function {
+                turns: Some(&[]),
+                ..facts()
+            },
+            "slope between",
+        ),
+        (
+            Function {
+                range: [-1.0, 1.0],
+                ..facts()
+            },
+            "range",
+        ),
+        (
+            Function {
+                growth: Some(0.5),
+                ..facts()
+            },
+            "growth",
+        ),
+    ];
+    for (function, expected) in wrong {
+        let error = check(function).unwrap_err().to_string();
+        assert!(
+            error.contains("`own`") && error.contains(expected),
+            "{expected}: {error}"
+        );
+    }
+}
+
+/// y_i = x_i − x_{i+1}, with x_{n+1} = x_1.
+fn differences(x: Var<'_, f64>, norms: [f64; 3], square: bool) -> Var<'_, f64> {
+    let n = x.len();
+    let next: Vec<usize> = (0..n).map(|i| (i + 1) % n).collect();
+    let plain = x.value();
+    let power = if square { 2 } else { 1 };
+    let value = tensor(
+        &[n],
+        (0..n)
+            .map(|i| (plain[[i]] - plain[[next[i]]]).powi(power))
+            .collect(),
+    );
+    let map = Map::Own {
+        name: "differences",
+        norms,
+    };
+    x.unary(map, value, move |p| {
+        p.gy() - p.gy().index_add(0, next.clone(), n)
+    })
+}
+
+#[test]
+fn a_false_claim_of_a_linear_map_is_found() {
+    let x = tensor(&[4], vec![0.5, -2.0, 1.7, 4.0]);
+    let check = |norms, square| {
+        check_kind(
+            |x| differences(x[0], norms, square),
+            std::slice::from_ref(&x),
+        )
+    };
+    check([2.0; 3], false).unwrap();
+    for k in 0..3 {
+        let mut norms = [2.0; 3];
+        norms[k] = 1.99;
+        let error = check(norms, false).unwrap_err().to_string();
+        assert!(error.contains("norm for p = "), "{error}");
+    }
+    let error = check([2.0; 3], true).unwrap_err().to_string();
+    assert!(error.contains("linearity"), "{error}");
+}
+
+#[test]
+fn what_is_not_a_sum_or_a_product_is_found() {
+    let [a, b] = [tensor(&[2], vec![1.0, 2.0]), tensor(&[2], vec![3.0, -1.0])];
+    for kind in [Kind::Add, Kind::Subtract, Kind::Multiply, Kind::Divide] {
+        let wrong = |x: &[Var<'_, f64>]| {
+            let value = map::binary("wrong", &x[0].value(), &x[1].value(), |a, b| a + 1.01 * b);
+            value.mapv(|y| y + 0.1).into_shared()
+        };
+        let error = check_kind(
+            |x| x[0].binary(kind.clone(), x[1], wrong(x), |p| p.gy(), |p| p.gy()),
+            &[a.clone(), b.clone()],
+        );
+        assert!(error.unwrap_err().to_string().contains("value"));
+    }
+    // A name alone says nothing.
+    check_kind(|x| x[0].unary("relu", x[0].value(), |p| p.gy()), &[a]).unwrap();
+}
