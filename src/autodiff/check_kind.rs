@@ -198,6 +198,11 @@ where
         }
     }
     for (&x, &y) in arguments.iter().zip(&values) {
+        if let Some(expected) = function.power.map(|k| x.powf(k)) {
+            if !near(y, expected, y.abs() + expected.abs()) {
+                return Err(claim(name, format!("power, value at {x}"), expected, y));
+            }
+        }
         let [low, high] = function.range;
         if !(y.is_nan() || within(y, [low, high], ROUNDING * y.abs())) {
             let expected = format!("{low} to {high}");

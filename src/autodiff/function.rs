@@ -38,6 +38,8 @@ pub struct Function {
     pub parameters: [f64; 2],
     /// k if f(λ x) = λᵏ f(x) for all λ > 0 and all x.
     pub degree: Option<f64>,
+    /// k if f(x) = xᵏ.
+    pub power: Option<f64>,
     /// The smallest and the largest slope, rounded outward; infinite where there is none.
     pub slopes: [f64; 2],
     /// The slopes at an argument x: the derivative with its rounding error, or at a kink the two one-sided
@@ -65,6 +67,7 @@ impl Function {
             name,
             parameters: [f64::NAN; 2],
             degree: None,
+            power: None,
             slopes: [f64::NEG_INFINITY, f64::INFINITY],
             slope: |_, _| [f64::NAN; 2],
             turns: None,

@@ -15,9 +15,6 @@ use std::rc::Rc;
 /// The constant of node `id`, from the constants of its arguments, at least one of which depends on the
 /// input.
 pub(super) fn derive<F: Real>(walk: &Walk<'_, F>, id: usize, slots: &[Slot]) -> Slot {
-    if let Some(unbounded) = slots.iter().find(|s| matches!(s, Slot::Unbounded { .. })) {
-        return unbounded.clone();
-    }
     let constants: Vec<Option<Rc<Tree>>> = slots
         .iter()
         .map(|slot| match slot {
@@ -30,9 +27,16 @@ pub(super) fn derive<F: Real>(walk: &Walk<'_, F>, id: usize, slots: &[Slot]) -> 
         id,
         constants,
     };
-    match rule.apply() {
-        Ok(tree) => Slot::Moves(tree),
-        Err(reason) => Slot::Unbounded { node: id, reason },
+    let unbounded = slots.iter().find(|s| matches!(s, Slot::Unbounded { .. }));
+    // A norm has a bound although the squares under its root have none.
+    match (unbounded, rule.norm()) {
+        (Some(_), Some(norm)) => Slot::Moves(norm),
+        (Some(unbounded), None) => unbounded.clone(),
+        (None, norm) => match (rule.apply(), norm) {
+            (Ok(tree), Some(norm)) => Slot::Moves(Rc::new(Tree::Min(vec![norm, tree]))),
+            (Ok(tree), None) | (Err(_), Some(tree)) => Slot::Moves(tree),
+            (Err(reason), None) => Slot::Unbounded { node: id, reason },
+        },
     }
 }
 
@@ -101,7 +105,7 @@ impl<F: Real> Rule<'_, '_, F> {
             | Kind::Extremum { .. }
             | Kind::SegmentMax
             | Kind::LogSumExp => self.times(number(1.0)),
-            Kind::Entrywise(function) => self.entrywise(function),
+            Kind::Entrywise(function) => self.times(self.steepest(function)?),
             Kind::Scale(c) => self.times(number(c.abs())),
             Kind::Dropout { factor } => self.times(number(*factor)),
             Kind::Linear(map) => self.times(self.map_norm(map)),
@@ -307,22 +311,10 @@ impl<F: Real> Rule<'_, '_, F> {
         self.times(product([Some(scale), gain].into_iter().flatten().collect()))
     }
 
-    /// A function of each entry: its largest slope, over the entries at the recorded input, over all arguments,
+    /// The largest slope of a function of each entry: over the entries at the recorded input, over all arguments,
     /// or over those between their limits.
-    fn entrywise(&self, function: &Function) -> Outcome {
+    fn steepest(&self, function: &Function) -> Outcome {
         let x = self.arg(0);
-        let by_slope = self.steepest(function, x);
-        let of_norm = (function.degree == Some(0.5))
-            .then(|| self.root_of_squares(x))
-            .flatten();
-        match (by_slope, of_norm) {
-            (Ok(slope), Some(norm)) => Ok(Rc::new(Tree::Min(vec![norm, self.times(slope)?]))),
-            (_, Some(norm)) => Ok(norm),
-            (slope, None) => self.times(slope?),
-        }
-    }
-
-    fn steepest(&self, function: &Function, x: usize) -> Outcome {
         let walk = self.walk;
         if walk.domain == Domain::Here {
             let value = walk.tape.node(x).value.mapv(Real::as_f64);
@@ -350,7 +342,7 @@ impl<F: Real> Rule<'_, '_, F> {
             format!("`{name}`, whose slope has no limit for the arguments that it may get")
         })?;
         // A formula that can be differentiated.
-        if function.degree == Some(2.0) && function.range[0] == 0.0 {
+        if function.power == Some(2.0) {
             return Ok(product(vec![number(2.0), reach]));
         }
         Ok(Rc::new(Tree::Steepest(*function, least, reach)))
@@ -358,8 +350,12 @@ impl<F: Real> Rule<'_, '_, F> {
 
     /// √(a Σ z² + b) with a, b ≥ 0, a norm of z: its gradient has the 2-norm √a at most. A sum over m entries has
     /// √(a m) for p = ∞.
-    fn root_of_squares(&self, mut id: usize) -> Option<Rc<Tree>> {
+    fn norm(&self) -> Option<Rc<Tree>> {
         let tape = self.walk.tape;
+        let mut id = match &tape.node(self.id).kind {
+            Kind::Entrywise(function) if function.power == Some(0.5) => self.arg(0),
+            _ => return None,
+        };
         let mut a = Upper::ONE;
         let z = loop {
             let node = tape.node(id);
@@ -367,9 +363,7 @@ impl<F: Real> Rule<'_, '_, F> {
                 Kind::Alias | Kind::Linear(Map::Reshape | Map::Sum) => {}
                 Kind::AddScalar(c) if *c >= 0.0 => {}
                 Kind::Scale(c) if *c >= 0.0 => a = a * Upper::new(*c),
-                Kind::Entrywise(f) if f.degree == Some(2.0) && f.name == "powf" => {
-                    break node.args[0];
-                }
+                Kind::Entrywise(f) if f.power == Some(2.0) => break node.args[0],
                 Kind::Multiply if node.args[0] == node.args[1] => break node.args[0],
                 _ => return None,
             }

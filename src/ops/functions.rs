@@ -29,6 +29,7 @@ impl<F: Real> Var<'_, F> {
         let function = Function {
             parameters: [k.as_f64(); 2],
             degree: Some(k.as_f64()),
+            power: Some(k.as_f64()),
             slopes: match k {
                 k if k == F::zero() => [0.0; 2],
                 k if k == one => [1.0; 2],
@@ -396,6 +397,7 @@ impl<F: Real> Var<'_, F> {
 fn square_root(name: &'static str) -> Function {
     Function {
         degree: Some(0.5),
+        power: Some(0.5),
         slopes: [0.0, f64::INFINITY],
         slope: |_, x| about(0.5 / x.sqrt()),
         turns: Some(&[]),

@@ -3,6 +3,7 @@
 
 use super::support::cases;
 use emmy::lipschitz::{Domain, Lower, Lp, Upper, bound, jacobian_norm, local, quotient};
+use emmy::tensor::tensor;
 use emmy::{Tape, Tensor, Var, init};
 
 /// Rounding of the computed side.
@@ -110,6 +111,10 @@ fn constant<'t>(x: Var<'t, f64>, shape: &[usize], seed: u64) -> Var<'t, f64> {
         .constant(init::normal(shape, 1.0, &mut init::rng(seed)))
 }
 
+fn some() -> Tensor<bool> {
+    tensor(&[3], vec![true, false, true])
+}
+
 #[test]
 fn of_operations() {
     const ALL: [bool; 3] = [true; 3];
@@ -133,13 +138,57 @@ fn of_operations() {
         ("sin", |x| x.sin(), ALL),
         ("abs", |x| x.abs(), ALL),
         ("clamp", |x| x.clamp(-1.0, 0.5), ALL),
+        ("mish", |x| x.mish(), ALL),
+        ("hardtanh", |x| x.hardtanh(), ALL),
         ("square", |x| x.square(), LIMITED),
+        ("exp", |x| (x * 0.3).exp(), LIMITED),
+        ("cube", |x| x.powf(3.0), LIMITED),
+        ("norm of rows", |x| x.norm(&[1], false), ALL),
+        ("norm of columns, kept", |x| x.norm(&[0], true), ALL),
+        ("norm", |x| x.frobenius_norm(), ALL),
+        (
+            "root of a mean square",
+            |x| (x.square().mean(&[1], true) * 2.5 + 0.1).sqrt(),
+            ALL,
+        ),
+        (
+            "root of a product",
+            |x| (x * x).sum(&[1], false).sqrt(),
+            ALL,
+        ),
+        (
+            "root of a positive sum",
+            |x| (x.sigmoid().sum(&[1], false) + 0.5).sqrt(),
+            ALL,
+        ),
+        (
+            "logarithm of a positive sum",
+            |x| (x.relu().sum(&[1], false) + 0.5).ln(),
+            ALL,
+        ),
+        (
+            "quotient by a positive sum",
+            |x| x.tanh() / (x.abs().sum(&[1], true) + 0.5),
+            ALL,
+        ),
+        (
+            "quotient of a constant",
+            |x| constant(x, &[3], 5) / (x.sigmoid() + 0.2),
+            ALL,
+        ),
+        ("limits", |x| x * x.hardtanh(), LIMITED),
         ("x + x", |x| x + x, ALL),
         ("x sigmoid x", |x| x * x.sigmoid(), LIMITED),
         ("softmax", |x| x.softmax(-1), ALL),
         ("softmax of columns", |x| x.softmax(0), ALL),
         ("log_softmax", |x| x.log_softmax(-1), ALL),
         ("logsumexp", |x| x.logsumexp(-1, false), ALL),
+        ("logsumexp of columns", |x| x.logsumexp(0, true), ALL),
+        (
+            "logsumexp of some",
+            |x| x.logsumexp_masked(1, &some(), false),
+            ALL,
+        ),
         ("sum", |x| x.sum(&[0], false), ALL),
         ("sum of all", |x| x.sum_all(), ALL),
         ("mean", |x| x.mean(&[1], true), ALL),

@@ -172,6 +172,13 @@ fn a_false_claim_is_found() {
             },
             "degree 1",
         ),
+        (
+            Function {
+                power: Some(3.0),
+                ..facts()
+            },
+            "power",
+        ),
         // 0.1 % too small.
         (
             Function {
