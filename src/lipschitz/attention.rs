@@ -50,11 +50,20 @@ pub(super) fn bound<F: Real>(
             "attention whose scores have summands or factors that depend on the input".into(),
         );
     }
+    // Dropout multiplies each coefficient by 0 or by this factor: values of their own for each query.
+    let dropped = match scores.options.dropout {
+        Some((p, _)) if p > 0.0 => (1.0 - p).recip().next_up(),
+        _ => 1.0,
+    };
+    if dropped > 1.0 && walk.domain == Domain::Here {
+        return Err("attention with dropout, which has no bound at a point".into());
+    }
     let apart = of_parts(rule, scores)?;
-    Ok(match of_self(rule, scores) {
+    let bound = match of_self(rule, scores) {
         Some(together) => Rc::new(Tree::Min(vec![apart, together])),
         None => apart,
-    })
+    };
+    Ok(product(vec![number(dropped), bound]))
 }
 
 /// From the constants of queries, keys and values.
@@ -191,7 +200,8 @@ impl Map {
 fn map_of<F: Real>(rule: &Rule<'_, '_, F>, mut id: usize) -> Option<Map> {
     let walk = rule.walk;
     let mut bias = None;
-    loop {
+    // An operation on constants records no arguments.
+    while walk.moves(id) {
         let node = walk.tape.node(id);
         match node.kind {
             Kind::Linear(LinearMap::Reshape) if bias.is_none() => id = node.args[0],
@@ -210,6 +220,7 @@ fn map_of<F: Real>(rule: &Rule<'_, '_, F>, mut id: usize) -> Option<Map> {
             _ => return None,
         }
     }
+    None
 }
 
 /// Coefficients, queries, keys and values of attention at the recorded input, item by item and head by head.

@@ -10,8 +10,8 @@ use crate::real::Real;
 use std::rc::Rc;
 
 impl<F: Real> Rule<'_, '_, F> {
-    /// a b: a matrix product, also of batches.
-    pub(super) fn matrix_product(&self) -> Outcome {
+    /// a b, or a bᵀ: a matrix product, also of batches.
+    pub(super) fn matrix_product(&self, transposed: bool) -> Outcome {
         let (a, b) = (self.arg(0), self.arg(1));
         let (sa, sb) = (self.shape(a), self.shape(b));
         let out = self.shape(self.id);
@@ -24,7 +24,8 @@ impl<F: Real> Rule<'_, '_, F> {
         let repeated = |s: &[usize]| self.copies(batch(&out) / batch(s).max(1), self.p());
         match (&self.constants[0], &self.constants[1]) {
             (Some(own), None) => {
-                let map = Matrix::from(b).t();
+                let map = Matrix::from(b);
+                let map = if transposed { map } else { map.t() };
                 Ok(self.mapped(map, product(vec![repeated(&sa), Rc::clone(own)])))
             }
             (None, Some(own)) => Ok(product(vec![
@@ -61,19 +62,15 @@ impl<F: Real> Rule<'_, '_, F> {
                         }
                     }
                 };
-                let first = product(vec![of(b, &sb, true)?, repeated(&sa), Rc::clone(own_a)]);
+                let first = product(vec![
+                    of(b, &sb, !transposed)?,
+                    repeated(&sa),
+                    Rc::clone(own_a),
+                ]);
                 let second = product(vec![of(a, &sa, false)?, repeated(&sb), Rc::clone(own_b)]);
                 Ok(sum(vec![first, second]))
             }
             (None, None) => Err("both operands are fixed".into()),
-        }
-    }
-
-    /// x Wᵀ.
-    pub(super) fn linear(&self) -> Outcome {
-        match (&self.constants[0], &self.constants[1]) {
-            (Some(own), None) => Ok(self.mapped(self.arg(1).into(), Rc::clone(own))),
-            _ => Err("its weight depends on the input".into()),
         }
     }
 

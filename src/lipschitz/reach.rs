@@ -136,9 +136,16 @@ impl Reach {
                         entry: a.entry,
                     },
                     Map::Broadcast => Self { row: None, ..a },
-                    Map::Sum
-                    | Map::SumTo
-                    | Map::Scatter { .. }
+                    Map::Sum | Map::SumTo => {
+                        let terms =
+                            walk.tape.node(node.args[0]).value.len() / node.value.len().max(1);
+                        let terms = number(Upper::new(terms as f64));
+                        Self {
+                            row: None,
+                            entry: a.entry.map(|entry| product(vec![terms, entry])),
+                        }
+                    }
+                    Map::Scatter { .. }
                     | Map::SegmentSum(_)
                     | Map::SegmentSumColumns(_)
                     | Map::Rotate

@@ -114,8 +114,7 @@ impl<F: Real> Rule<'_, '_, F> {
             Kind::Concat { .. } => self.joined(Joined::Concat),
             Kind::Multiply => self.entrywise_product(),
             Kind::Divide => self.quotient(),
-            Kind::MatMul { transposed: false } => self.matrix_product(),
-            Kind::MatMul { transposed: true } => self.linear(),
+            Kind::MatMul { transposed } => self.matrix_product(*transposed),
             Kind::SparseProduct {
                 pattern,
                 transposed,
@@ -162,11 +161,12 @@ impl<F: Real> Rule<'_, '_, F> {
         let (p, dual) = (self.p(), self.p().dual());
         let count = |id: usize| self.shape(id).iter().product::<usize>().max(1);
         match map {
-            Map::Reshape
-            | Map::Permute { .. }
-            | Map::Slice { .. }
-            | Map::Pad { .. }
-            | Map::Rotate => number(1.0),
+            Map::Reshape | Map::Permute { .. } | Map::Slice { .. } | Map::Pad { .. } => number(1.0),
+            // |cos| + |sin| in a row and in a column.
+            Map::Rotate => match p {
+                Lp::Two => number(1.0),
+                _ => root(2),
+            },
             Map::Sum | Map::SumTo => self.copies(count(self.arg(0)) / count(self.id), dual),
             Map::Broadcast => self.repeated(0),
             Map::Select { indices, .. } => self.copies(most_frequent(indices), p),

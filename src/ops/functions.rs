@@ -79,7 +79,8 @@ impl<F: Real> Var<'_, F> {
         let function = Function {
             slopes: [0.0, f64::INFINITY],
             slope: |_, x| about(x.recip()),
-            turns: Some(&[]),
+            // Where its domain ends.
+            turns: Some(&[0.0]),
             ..named("ln")
         };
         self.unary(function, map::unary(&self.value(), F::ln_v), |p| {
@@ -400,7 +401,8 @@ fn square_root(name: &'static str) -> Function {
         power: Some(0.5),
         slopes: [0.0, f64::INFINITY],
         slope: |_, x| about(0.5 / x.sqrt()),
-        turns: Some(&[]),
+        // Where its domain ends.
+        turns: Some(&[0.0]),
         range: [0.0, f64::INFINITY],
         ..named(name)
     }

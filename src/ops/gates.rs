@@ -1,6 +1,6 @@
 //! The derivatives of functions of one number that are operations of their own.
 
-use crate::autodiff::Var;
+use crate::autodiff::{Map, Var};
 use crate::kernels::map;
 use crate::real::Real;
 use crate::tensor::Tensor;
@@ -22,7 +22,12 @@ impl<F: Real> Var<'_, F> {
         );
         let gated = move |x: F, m: F| if m > F::zero() { x } else { below * x };
         let y = map::binary("gate", &self.value(), &m, gated);
-        self.unary("gate", y, move |p| p.gy().gate(m.clone(), below))
+        let norm = below.as_f64().abs().max(1.0);
+        let map = Map::Own {
+            name: "gate",
+            norms: [norm; 3],
+        };
+        self.unary(map, y, move |p| p.gy().gate(m.clone(), below))
     }
 
     /// z = g where x > 0, else α eˣ g: the derivative of ELU.   ḡ = z̄ likewise, x̄ = α eˣ g z̄ where x ≤ 0,

@@ -290,3 +290,31 @@ fn what_is_not_a_sum_or_a_product_is_found() {
     // A name alone says nothing.
     check_kind(|x| x[0].unary("relu", x[0].value(), |p| p.gy()), &[a]).unwrap();
 }
+
+/// What an operation is stands in its kind: no reader of the tape compares names.
+#[test]
+fn no_reader_of_the_tape_matches_on_a_name() {
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut readers = 0;
+    for folder in ["nn/trace", "lipschitz"] {
+        for entry in std::fs::read_dir(source.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.lines().filter(|l| !l.trim_start().starts_with("//"));
+            for line in code {
+                let compares = [
+                    "name ==",
+                    "name() ==",
+                    "op ==",
+                    "match node.op",
+                    "match op",
+                    "name() {",
+                ];
+                let found = compares.iter().find(|c| line.contains(*c));
+                assert!(found.is_none(), "{}: {line}", path.display());
+            }
+            readers += usize::from(text.contains("Kind::"));
+        }
+    }
+    assert!(readers > 8, "{readers} files read kinds");
+}

@@ -1,5 +1,6 @@
 //! The engine and the operations: values, derivatives, errors, and the claims of a trace about them.
 
+mod bounds;
 mod check_grads;
 mod contracts;
 mod engine;
