@@ -110,6 +110,8 @@ fn a_homogeneous_gate_has_a_law_of_its_own() {
         (Activation::ReluSquared, 8),
         (Activation::Silu, 4),
         (Activation::Gelu, 4),
+        (Activation::Mish, 4),
+        (Activation::HardTanh, 4),
     ] {
         let config = FeedForwardConfig::gated(3, 4, activation);
         let unit = FeedForward::<f64>::new(config, &mut init::rng(0)).unwrap();
