@@ -53,6 +53,10 @@ pub trait Layer<F: Real>: Module<F> {
 /// let y = moved.forward(&pass, tape.constant(init::normal(&[2, 3], 1.0, &mut init::rng(1))));
 /// ```
 ///
+/// The tape and the model have lifetimes of their own. With one for both, a function of variables on any tape
+/// that borrows a model (`|x| net.forward(&Pass::bound(x.tape(), &net, ..), x)`, as `check_grads` and `discover`
+/// take it) would not compile: it would have to borrow the model for every lifetime of a tape.
+///
 /// A tensor that does not belong to the model, such as a temporary or a copy, makes
 /// [`param`](Self::param) panic.
 pub struct Pass<'t, 'm, F: Real> {
