@@ -73,6 +73,19 @@ pub enum Error {
         report: Box<Report>,
     },
 
+    /// A model has no Lipschitz bound, because an operation has none.
+    #[error(
+        "Lipschitz bound of {place}: expected an operation with a bound, found `{operation}`: {reason}"
+    )]
+    Unbounded {
+        /// The layer that calls the operation, by its path; on a tape alone, the number of the operation.
+        place: String,
+        /// The operation.
+        operation: &'static str,
+        /// Why it has no bound.
+        reason: String,
+    },
+
     /// A value breaks a rule: an edge out of range, a size that does not match, a NaN, an unknown name.
     #[error(
         "{}: expected {}, found {}",

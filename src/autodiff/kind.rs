@@ -4,7 +4,7 @@
 //! kind that one of them does not answer does not compile.
 
 use super::function::Function;
-use crate::ops::attention::DenseAttention;
+use crate::kernels::attention::DenseAttention;
 use crate::sparse::Pattern;
 use std::any::Any;
 use std::fmt;

@@ -336,10 +336,9 @@ impl<F: Real> Rule<'_, '_, F> {
         if least.is_finite() && above.is_finite() {
             return Ok(number(above));
         }
-        let name = function.name;
         let reach = walk.reach(x).entry.filter(|_| function.turns.is_some());
         let reach = reach.ok_or_else(|| {
-            format!("`{name}`, whose slope has no limit for the arguments that it may get")
+            "its slope has no limit for the arguments that it may get".to_string()
         })?;
         // A formula that can be differentiated.
         if function.power == Some(2.0) {

@@ -101,15 +101,11 @@ pub(crate) struct Unbounded {
 
 impl Unbounded {
     fn into_error<F: Real>(self, tape: &Tape<F>) -> Error {
-        let op = tape.node(self.node).kind.name();
-        Error::invalid(
-            format!(
-                "Lipschitz bound: operation {} of the tape, `{op}`",
-                self.node
-            ),
-            "an operation with a bound",
-            self.reason,
-        )
+        Error::Unbounded {
+            place: format!("operation {} of the tape", self.node),
+            operation: tape.node(self.node).kind.name(),
+            reason: self.reason,
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 //!
 //! A buffer that none of the last eight tapes has used is freed as soon as a pool holds more than 32 MiB. So where
 //! the number of rows changes from step to step, the pools hold about as much as eight steps need.
-//! [`release`] frees all of them.
+//! A pool never holds more than 2 GiB, and there is one per type of numbers. [`release`] frees all of them.
 
 use super::Tensor;
 use crate::real::Real;

@@ -1,7 +1,7 @@
 //! Bounds that are read off a tape: the number, the formula, and the error if there is no bound.
 
 use emmy::lipschitz::{Bound, Domain, Lp, Upper, bound, state};
-use emmy::{Tape, Var, autodiff::grad, init, ndarray::array, nn::Trace, tensor::tensor};
+use emmy::{Error, Tape, Var, autodiff::grad, init, ndarray::array, nn::Trace, tensor::tensor};
 
 fn near(x: f64, y: f64, tolerance: f64) {
     assert!((x - y).abs() <= tolerance * y.abs(), "{x} and {y}");
@@ -93,9 +93,18 @@ fn an_operation_without_a_bound_is_named() {
     };
     assert_eq!(
         error(x.exp().sum_all()),
-        "Lipschitz bound: operation 1 of the tape, `exp`: expected an operation with a bound, found `exp`, \
-         whose slope has no limit for the arguments that it may get"
+        "Lipschitz bound of operation 1 of the tape: expected an operation with a bound, found `exp`: its slope \
+         has no limit for the arguments that it may get"
     );
+    // A program can tell it from other errors.
+    let found = bound(x.exp(), x, Lp::Two, Domain::Everywhere).map(|b| b.upper());
+    assert!(matches!(
+        found,
+        Err(Error::Unbounded {
+            operation: "exp",
+            ..
+        })
+    ));
     let own = x.unary("relu", x.value(), |p| p.gy());
     assert!(error(own).contains("an operation that says nothing of itself"));
     // The same operation with a bound that its author declares.

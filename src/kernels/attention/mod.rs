@@ -26,6 +26,7 @@ mod gat;
 mod gatv2;
 mod halves;
 mod heads;
+mod options;
 pub mod symmetric;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ mod tests;
 pub use gat::{Gat, GatAdjoints};
 pub use gatv2::{GatV2, GatV2Adjoints};
 pub use halves::{half_scores, half_scores_backward};
+pub use options::{DenseAttention, Mask};
 
 use super::random::Dropout;
 use super::rows::Out;

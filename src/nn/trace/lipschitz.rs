@@ -140,12 +140,10 @@ impl Trace {
         let (sample, x) = self.sample()?;
         let y = sample.output;
         let upper = sample.tape.upper(&[y], x, p, domain).swap_remove(0);
-        let upper = upper.map_err(|unbounded| {
-            Error::invalid(
-                format!("Lipschitz bound of {}", self.place(unbounded.node)),
-                "an operation with a bound",
-                format!("`{}`: {}", sample.tape.op(unbounded.node), unbounded.reason),
-            )
+        let upper = upper.map_err(|unbounded| Error::Unbounded {
+            place: self.place(unbounded.node),
+            operation: sample.tape.op(unbounded.node),
+            reason: unbounded.reason,
         })?;
         Ok(Interval {
             lower: sample.tape.lower(y, x, p),

@@ -8,13 +8,12 @@ mod dense;
 mod edge_dot;
 mod edges;
 mod log_sum_exp;
-mod mask;
 mod symmetric;
 
-pub use dense::{Compared, DenseAttention};
+pub use crate::kernels::attention::{DenseAttention, Mask};
+pub use dense::Compared;
 pub use edge_dot::DotAttention;
 pub use edges::EdgeAttention;
-pub use mask::Mask;
 
 use crate::tensor::Tensor;
 
