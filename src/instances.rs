@@ -62,7 +62,13 @@ fn of_elements<'t, F: Real>(x: Var<'t, F>, c: F, mask: &Tensor<bool>) -> Var<'t,
     let y = x.powf(c).square().exp().ln().sqrt().abs().sin().cos();
     let y = y.tanh().clamp(c, c).where_(mask, x).dropout(0.5, 0);
     let y = y.sigmoid().relu().leaky_relu(c).gate(x.value(), c).elu(c);
-    y.gelu().normal_cdf().gelu_tanh().silu().softplus()
+    y.gelu()
+        .normal_cdf()
+        .gelu_tanh()
+        .silu()
+        .mish()
+        .hardtanh()
+        .softplus()
 }
 
 fn of_shapes<'t, F: Real>(x: Var<'t, F>, shape: &[usize]) -> Var<'t, F> {

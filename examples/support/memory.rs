@@ -83,9 +83,9 @@ pub struct Blocks {
     pub steps: usize,
 }
 
-/// Numbers held for each parameter of a block: as [`OF_A_PARAMETER`], and buffers of products, which are kept.
-/// This number and the next two are measured, and rounded up; `tests/examples/memory.rs` compares them with the
-/// memory that programs use.
+/// Numbers held for each parameter of a block: as [`OF_A_PARAMETER`], and buffers of products, which are
+/// kept. This number and the next two are measured, and rounded up; `tests/examples/memory.rs` compares them
+/// with the memory that programs use.
 const OF_A_BLOCK_PARAMETER: f64 = 12.0;
 
 /// Numbers held in a block for each token of a step and each entry of its vector: values and gradients.

@@ -16,12 +16,12 @@ const TRIED: usize = 2001;
 
 /// Compares what an operation says of itself, its [`Kind`], with numbers.
 ///
-/// `f` is one operation on its arguments. A [`Function`] of each entry must have its degree at several scales,
-/// its range and growth, difference quotients and derivatives within its slopes, everywhere, on intervals and
-/// at points: at the entries of the argument, and at 2001 arguments around them, of their sign if they have
-/// the same. A [`Map`] must be linear, and the norms of a user's own map at least those of its matrix. Sums,
-/// products and choices must be what they are called. Nothing is compared for an operation that says nothing
-/// of itself, and for kinds that only this crate's own operations have, such as a softmax.
+/// `f` is one operation on its arguments. A [`Function`] of each entry must have its degree at several
+/// scales, its range and growth, difference quotients and derivatives within its slopes, everywhere, on
+/// intervals and at points: at the entries of the argument, and at 2001 arguments around them, of their sign
+/// if they have the same. A [`Map`] must be linear, and the norms of a user's own map at least those of its
+/// matrix. Sums, products and choices must be what they are called. Nothing is compared for an operation that
+/// says nothing of itself, and for kinds that only this crate's own operations have, such as a softmax.
 ///
 /// ```
 /// use emmy::autodiff::{Function, check_kind};

@@ -2,9 +2,9 @@
 
 /// What is known of a function f of one number.
 ///
-/// The functions of this crate are the table `ops/functions.rs`: each of them stands there with its value, its
-/// derivative and these facts. A user's own operation gives them to [`Var::unary`](crate::Var::unary), which
-/// then has laws and Lipschitz bounds:
+/// The functions of this crate are the table `ops/functions.rs`: each of them stands there with its value,
+/// its derivative and these facts. A user's own operation gives them to [`Var::unary`](crate::Var::unary),
+/// which then has laws and Lipschitz bounds:
 ///
 /// ```
 /// use emmy::autodiff::{Function, check_grads, check_kind};

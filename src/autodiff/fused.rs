@@ -76,7 +76,8 @@ pub fn fused<'t, F: Real, O: Fused<F>>(op: O, args: &[Var<'t, F>]) -> Var<'t, F>
 /// Runs `f` without keeping its intermediate values; the backward pass runs it again. This saves memory and
 /// costs time.
 ///
-/// `op` is the name, or the [`Kind`], of the whole. `f` may capture owned data only, and must compute the same value each time it is called.
+/// `op` is the name, or the [`Kind`], of the whole. `f` may capture owned data only, and must compute the
+/// same value each time it is called.
 ///
 /// ```
 /// use emmy::{autodiff::{checkpoint, grad}, Tape};

@@ -6,7 +6,8 @@
 //!   name, as variables that can be differentiated again.
 //! - [`fused`] and [`checkpoint`]: hand-written kernels, and recomputation, without losing higher
 //!   derivatives.
-//! - [`Kind`]: what an operation is, for laws and bounds; [`Function`]: the facts of a function of one number.
+//! - [`Kind`]: what an operation is, for laws and bounds; [`Function`]: the facts of a function of one
+//!   number.
 //! - [`check_grads`]: derivatives held against differences.
 
 mod check;

@@ -237,8 +237,8 @@ impl Reach {
     }
 }
 
-/// A number that no entry of node `id` is below, for all inputs: 0 for squares and what is made of them. It is
-/// −∞ if none is known.
+/// A number that no entry of node `id` is below, for all inputs: 0 for squares and what is made of them. It
+/// is −∞ if none is known.
 pub(super) fn least<F: Real>(walk: &Walk<'_, F>, id: usize) -> f64 {
     const NONE: f64 = f64::NEG_INFINITY;
     let node = walk.tape.node(id);

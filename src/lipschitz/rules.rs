@@ -1,6 +1,7 @@
 //! The table of rules: how the bound of an operation follows from the bounds of its operands.
 //!
-//! An operation that is not in the table has no bound, so that a result is never too small.
+//! Each kind of operation has an answer. An operation that says nothing of itself has no bound, so that a
+//! result is never too small.
 
 use super::attention::{self, Scores};
 use super::bound::Tree;
@@ -311,8 +312,8 @@ impl<F: Real> Rule<'_, '_, F> {
         self.times(product([Some(scale), gain].into_iter().flatten().collect()))
     }
 
-    /// The largest slope of a function of each entry: over the entries at the recorded input, over all arguments,
-    /// or over those between their limits.
+    /// The largest slope of a function of each entry: over the entries at the recorded input, over all
+    /// arguments, or over those between their limits.
     fn steepest(&self, function: &Function) -> Outcome {
         let x = self.arg(0);
         let walk = self.walk;
@@ -347,8 +348,8 @@ impl<F: Real> Rule<'_, '_, F> {
         Ok(Rc::new(Tree::Steepest(*function, least, reach)))
     }
 
-    /// √(a Σ z² + b) with a, b ≥ 0, a norm of z: its gradient has the 2-norm √a at most. A sum over m entries has
-    /// √(a m) for p = ∞.
+    /// √(a Σ z² + b) with a, b ≥ 0, a norm of z: its gradient has the 2-norm √a at most. A sum over m entries
+    /// has √(a m) for p = ∞.
     fn norm(&self) -> Option<Rc<Tree>> {
         let tape = self.walk.tape;
         let mut id = match &tape.node(self.id).kind {

@@ -54,8 +54,8 @@ pub trait Layer<F: Real>: Module<F> {
 /// ```
 ///
 /// The tape and the model have lifetimes of their own. With one for both, a function of variables on any tape
-/// that borrows a model (`|x| net.forward(&Pass::bound(x.tape(), &net, ..), x)`, as `check_grads` and `discover`
-/// take it) would not compile: it would have to borrow the model for every lifetime of a tape.
+/// that borrows a model (`|x| net.forward(&Pass::bound(x.tape(), &net, ..), x)`, as `check_grads` and
+/// `discover` take it) would not compile: it would have to borrow the model for every lifetime of a tape.
 ///
 /// A tensor that does not belong to the model, such as a temporary or a copy, makes
 /// [`param`](Self::param) panic.

@@ -1,8 +1,9 @@
-//! The table of functions of one number: value, derivative, degree of homogeneity, slopes and size side by side.
+//! The table of functions of one number: value, derivative, degree of homogeneity, slopes and size side by
+//! side.
 //!
 //! A new function is one method here and one entry in the registry of the tests. Laws, Lipschitz bounds and
-//! initialisation read its [`Function`]; `tests/operations/kinds.rs` compares that with numbers. An activation
-//! has one line more in [`Activation`], at the end.
+//! initialisation read its [`Function`]; `tests/operations/kinds.rs` compares that with numbers. An
+//! activation has one line more in [`Activation`], at the end.
 
 use super::gates::within;
 use crate::autodiff::{Function, Var, about, checkpoint, kink};

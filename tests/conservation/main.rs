@@ -26,6 +26,7 @@ mod models;
 mod nets;
 mod networks;
 mod normalisation;
+mod own_operations;
 mod plain;
 mod problems;
 mod recurrent;

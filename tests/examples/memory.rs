@@ -113,8 +113,8 @@ fn every_model_trains_in_the_memory_that_is_estimated() {
     }
 }
 
-/// An estimate is not below the memory that was used. One that is far above it would refuse models that can be
-/// trained.
+/// An estimate is not below the memory that was used. One that is far above it would refuse models that can
+/// be trained.
 #[track_caller]
 fn fits(what: &str, used: f64, needed: f64) {
     let mib = |bytes: f64| (bytes / 1_048_576.0).round();

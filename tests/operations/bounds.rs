@@ -1,5 +1,5 @@
-//! Lipschitz bounds of every registered operation, with respect to each of its operands: never below the norm of
-//! a Jacobian, and listed in `docs/lipschitz.md`.
+//! Lipschitz bounds of every registered operation, with respect to each of its operands: never below the norm
+//! of a Jacobian, and listed in `docs/lipschitz.md`.
 
 use crate::registry::{Case, Sampler, operations};
 use emmy::autodiff::jacobian;
@@ -60,8 +60,8 @@ fn answers() -> Answers {
     answers
 }
 
-/// Compares the bounds with the norms of the Jacobian at the drawn point. Returns whether there is a bound for
-/// p = 2.
+/// Compares the bounds with the norms of the Jacobian at the drawn point. Returns whether there is a bound
+/// for p = 2.
 fn check(name: &str, case: &Case, k: usize, seed: u64, domain: Domain) -> bool {
     let bounds = Lp::ALL.map(|p| upper(case, k, p, domain));
     if bounds.iter().any(Option::is_some) {

@@ -1,9 +1,9 @@
 //! The effect of operations between layers on the symmetries of their operands: the table of
 //! `docs/conservation.md`.
 //!
-//! The neurons of a stream are the entries of the last axis; the other axes number the rows. An
-//! operation that is not in the table breaks everything, so a list of laws may be too short, but is
-//! never false. `tests/operations/passages.rs` changes real operands of every registered operation
+//! The neurons of a stream are the entries of the last axis; the other axes number the rows. Each kind
+//! of operation has an answer. An operation of which nothing is known breaks everything, so a list of
+//! laws may be too short, but is never false. `tests/operations/passages.rs` changes real operands of every registered operation
 //! and compares the output with the table.
 
 use super::Node;
