@@ -12,7 +12,10 @@ use std::fmt::{self, Write};
 use std::path::PathBuf;
 
 mod report;
+mod rules;
+
 pub use report::{Misshapen, Missing, Report, Unexpected};
+pub use rules::Rules;
 
 /// The result of anything that reads files or user data.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -101,8 +101,9 @@ fn prepare<F: Real>(
     if let Some(init) = cli.init {
         init.apply(&mut net, seed)?;
     }
+    let of_the_net = serde_json::to_string(&config).expect("numbers and names");
     let description = format!(
-        "{}, split {}, learning rate {}, initialisation {}, {config:?}",
+        "{}, split {}, learning rate {}, initialisation {}, {of_the_net}",
         set.name,
         cli.data.split,
         training.lr,

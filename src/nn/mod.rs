@@ -79,10 +79,11 @@ pub use discover::discover;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use graph::{
-    Around, AttentionOptions, Conv, Ends, GatConv, GatedGraphConv, GatedGraphOptions, Gatv2Conv,
-    Gatv2Options, GcnConv, GcnOptions, GcniiConv, GcniiOptions, GinConv, GinOptions, GraphConv,
-    GraphLayer, GraphNet, GraphNetConfig, Heads, MOST_LAYERS, MOST_PARAMETERS, Omega, SageConv,
-    SageOptions, SgcConv, SgcOptions, TransformerConv, TransformerOptions,
+    AnyGraphConv, Around, AttentionOptions, Conv, ConvOptions, Ends, GatConv, GatedGraphConv,
+    GatedGraphOptions, Gatv2Conv, Gatv2Options, GcnConv, GcnOptions, GcniiConv, GcniiOptions,
+    GinConv, GinOptions, GraphConv, GraphLayer, GraphNet, GraphNetConfig, Heads, MOST_LAYERS,
+    MOST_WEIGHTS, Omega, Registered, SageConv, SageOptions, SgcConv, SgcOptions, Site,
+    TransformerConv, TransformerOptions,
 };
 pub use input::Input;
 pub use invertible::{ContractiveFeedForward, InvertibleBlock, InvertibleEncoder};

@@ -4,8 +4,8 @@ use crate::support::*;
 use emmy::graph::Neighbourhood;
 use emmy::init;
 use emmy::nn::{
-    Activation, AttentionOptions, GatConv, Gatv2Conv, GcnConv, GraphLayer, Heads, Module, Pass,
-    Trace, Traced,
+    Activation, AttentionOptions, ConvOptions, GatConv, Gatv2Conv, GcnConv, GraphLayer, Heads,
+    Module, Pass, Trace, Traced,
 };
 use emmy::symmetry::Side;
 use emmy::{Real, Var};
@@ -41,9 +41,9 @@ impl Made {
     pub fn layer<F: Real>(&self, input: usize) -> GraphLayer<F> {
         let (width, options, rng) = (self.width, self.options, &mut init::rng(0));
         match self.kind {
-            0 => GraphLayer::Gcn(GcnConv::new(input, width, options.bias, rng)),
-            1 => GraphLayer::Gat(GatConv::new(input, width, options, rng)),
-            k => GraphLayer::Gatv2(Gatv2Conv::new(input, width, k == 2, options, rng)),
+            0 => Box::new(GcnConv::new(input, width, options.bias, rng)),
+            1 => Box::new(GatConv::new(input, width, options, rng)),
+            k => Box::new(Gatv2Conv::new(input, width, k == 2, options, rng)),
         }
     }
 }

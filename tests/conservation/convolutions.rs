@@ -7,8 +7,8 @@ use crate::support::{amplify, draw_all};
 use emmy::graph::Neighbourhood;
 use emmy::graph::generators::{path, random_graph};
 use emmy::nn::{
-    Activation, Conv, Ends, GcniiOptions, GraphNet, GraphNetConfig, Heads, Linear, Module, Norm,
-    Params, Pass, Trace, Traced, TransformerConv, TransformerOptions, discover,
+    Activation, Conv, ConvOptions, Ends, GcniiOptions, GraphNet, GraphNetConfig, Heads, Linear,
+    Module, Norm, Params, Pass, Trace, Traced, TransformerConv, TransformerOptions, discover,
 };
 use emmy::symmetry::{Discovery, Law, Search, Side, Symmetry, Term};
 use emmy::{Real, Tensor, Var, init};

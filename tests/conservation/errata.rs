@@ -6,8 +6,8 @@ use crate::support::*;
 use emmy::graph::{Duplicates, Graph, SelfLoops};
 use emmy::init::Initialization;
 use emmy::nn::{
-    Activation, AttentionOptions, Conv, Gatv2Conv, GraphLayer, GraphNet, GraphNetConfig, Heads,
-    Module, Pass, Trace, Traced,
+    Activation, AttentionOptions, Conv, Gatv2Conv, GraphNet, GraphNetConfig, Heads, Module, Pass,
+    Trace, Traced,
 };
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::symmetry::{Law, Side};
@@ -37,9 +37,7 @@ fn started(scheme: Initialization) -> GraphNet<f64> {
 
 /// ‖W[i,:]‖² of every row, ‖W[:,i]‖² of every column of the weight of a layer.
 fn norms(net: &GraphNet<f64>, layer: usize) -> (Vec<f64>, Vec<f64>) {
-    let GraphLayer::Gatv2(layer) = &net.layers[layer] else {
-        panic!("all layers are GATv2")
-    };
+    let layer = net.layers[layer].downcast_ref::<Gatv2Conv<f64>>().unwrap();
     let w = &layer.source.weight;
     let sums = |axis| w.mapv(|x| x * x).sum_axis(ndarray::Axis(axis)).into_iter();
     (sums(1).collect(), sums(0).collect())

@@ -3,7 +3,7 @@
 use crate::support::*;
 use emmy::Tensor;
 use emmy::ndarray::Axis;
-use emmy::nn::{Activation, Conv, GraphLayer, GraphNet, GraphNetConfig, Module, Traced};
+use emmy::nn::{Activation, Conv, Gatv2Conv, GraphLayer, GraphNet, GraphNetConfig, Module, Traced};
 use emmy::symmetry::Law;
 use proptest::prelude::*;
 
@@ -26,9 +26,7 @@ fn net(layers: usize, heads: usize, activation: Activation, seed: u64) -> GraphN
 fn inner(net: &GraphNet<f64>, gradients: Option<&[Tensor<f64>]>) -> Vec<(f64, f64)> {
     let product = |x: &Tensor<f64>, g: &Tensor<f64>| (x * g).sum();
     let of = |(l, layer): (usize, &GraphLayer<f64>)| {
-        let GraphLayer::Gatv2(layer) = layer else {
-            panic!("all layers are GATv2")
-        };
+        let layer = layer.downcast_ref::<Gatv2Conv<f64>>().unwrap();
         // Two parameters per layer: W, then a.
         let (w, a) = (&layer.source.weight, &layer.att);
         match gradients {
@@ -51,9 +49,9 @@ fn by_relative_gradients() {
     for seed in 0..20 {
         let net = net(4, 1, Activation::Relu, seed);
         let (_, g) = point(&net, &example(4, Loss::ALL[0], seed));
-        let weights = |l: usize| match &net.layers[l] {
-            GraphLayer::Gatv2(layer) => [&layer.source.weight, &layer.att],
-            _ => panic!("all layers are GATv2"),
+        let weights = |l: usize| {
+            let layer = net.layers[l].downcast_ref::<Gatv2Conv<f64>>().unwrap();
+            [&layer.source.weight, &layer.att]
         };
         let term = |w: f64, g: f64| w * w * (g / w);
         let ([w, a], [next, _]) = (weights(2), weights(3));

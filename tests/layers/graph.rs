@@ -6,8 +6,8 @@ use emmy::autodiff::grad;
 use emmy::graph::generators::random_graph;
 use emmy::init;
 use emmy::nn::{
-    Activation, AttentionOptions, Conv, Ends, GcnConv, GraphLayer, GraphNet, GraphNetConfig, Heads,
-    Module, Norm, Omega, Pass,
+    Activation, AttentionOptions, Conv, Ends, GatConv, Gatv2Conv, GcnConv, GraphNet,
+    GraphNetConfig, Heads, Module, Norm, Omega, Pass,
 };
 use emmy::sparse::Csr;
 use emmy::{Graph, Tape, Tensor};
@@ -308,10 +308,9 @@ fn the_configuration_reaches_the_layers_and_the_seed_decides_the_rest() {
             .biased(false);
         let net = GraphNet::<f64>::new(config, 1).unwrap();
         for (l, layer) in net.layers.iter().enumerate() {
-            let found = match layer {
-                GraphLayer::Gat(layer) => layer.options,
-                GraphLayer::Gatv2(layer) => layer.options,
-                _ => panic!("{conv:?}"),
+            let found = match layer.downcast_ref::<GatConv<f64>>() {
+                Some(layer) => layer.options,
+                None => layer.downcast_ref::<Gatv2Conv<f64>>().unwrap().options,
             };
             let expected = AttentionOptions {
                 heads: [8, 3][l],

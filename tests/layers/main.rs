@@ -6,6 +6,7 @@ mod graph;
 mod local_constants;
 mod norms;
 mod omega_gat;
+mod own_layer;
 mod passes;
 mod recurrent;
 #[path = "../fixtures/mod.rs"]

@@ -5,13 +5,13 @@ use emmy::autodiff::check_grads;
 use emmy::graph::Neighbourhood;
 use emmy::graph::generators::random_graph;
 use emmy::init::{self, Initialization};
-use emmy::nn::{GraphConv, GraphNet, GraphNetConfig, Module, Pass, SageConv, SageOptions, Traced};
+use emmy::nn::{GraphNet, GraphNetConfig, Module, Pass, SageConv, Traced};
 use emmy::symmetry::Symmetry;
 use emmy::{Graph, Tape, Tensor};
 use ndarray::Ix2;
 
 fn layer(input: usize, out: usize, bias: bool) -> SageConv<f64> {
-    let mut layer = SageConv::build(input, out, SageOptions { bias }, &mut init::rng(1));
+    let mut layer = SageConv::new(input, out, bias, &mut init::rng(1));
     if let Some(bias) = &mut layer.bias {
         *bias = init::normal(&[out], 1.0, &mut init::rng(2));
     }

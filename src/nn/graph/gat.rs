@@ -1,7 +1,7 @@
 //! Graph attention, version 1.
 
-use super::heads::{AttentionOptions, HeadParts, aggregate};
-use super::{Around, GraphConv};
+use super::heads::{AttentionOptions, HeadParts, Heads, aggregate};
+use super::{Around, ConvOptions, GraphConv, Site};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::init::{self, Rng};
@@ -230,25 +230,39 @@ impl<F: Real> Layer<F> for GatConv<F> {
     }
 }
 
+impl ConvOptions for AttentionOptions {
+    type Layer<F: Real> = GatConv<F>;
+
+    fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> GatConv<F> {
+        GatConv::new(at.input, at.width, *self, rng)
+    }
+
+    fn validate(&self, _: Site) -> Result<()> {
+        self.check()
+    }
+
+    fn heads(&self) -> usize {
+        self.heads
+    }
+
+    fn join(&self) -> Heads {
+        self.join
+    }
+
+    fn set_heads(&mut self, heads: usize, join: Heads) {
+        (self.heads, self.join) = (heads, join);
+    }
+
+    fn set_bias(&mut self, bias: bool) {
+        self.bias = bias;
+    }
+
+    fn set_dropout(&mut self, p: f64) {
+        self.dropout = p;
+    }
+}
+
 impl<F: Real> GraphConv<F> for GatConv<F> {
-    type Options = AttentionOptions;
-
-    fn build(input: usize, width: usize, options: AttentionOptions, rng: &mut Rng) -> Self {
-        Self::new(input, width, options, rng)
-    }
-
-    fn output(width: usize, options: &AttentionOptions) -> usize {
-        options.output(width)
-    }
-
-    fn validate(options: &AttentionOptions) -> Result<()> {
-        options.validate()
-    }
-
-    fn set_bias(options: &mut AttentionOptions, bias: bool) {
-        options.bias = bias;
-    }
-
     #[track_caller]
     fn on<'t>(
         &self,

@@ -1,9 +1,9 @@
 //! Graph attention, version 2.
 
-use super::heads::{AttentionOptions, HeadParts, aggregate, moves, sums_to_one};
-use super::{Around, GraphConv};
+use super::heads::{AttentionOptions, HeadParts, Heads, aggregate, moves, sums_to_one};
+use super::{Around, ConvOptions, GraphConv, Site};
 use crate::autodiff::Var;
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::init::{self, Rng};
 use crate::nn::{Input, Layer, Linear, Params, Pass};
 use crate::ops::Sparse;
@@ -225,33 +225,42 @@ pub struct Gatv2Options {
     pub attention: AttentionOptions,
 }
 
+impl ConvOptions for Gatv2Options {
+    type Layer<F: Real> = Gatv2Conv<F>;
+
+    fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> Gatv2Conv<F> {
+        Gatv2Conv::new(at.input, at.width, self.shared, self.attention, rng)
+    }
+
+    fn validate(&self, _: Site) -> Result<()> {
+        self.attention.check()?;
+        let none = self.attention.score_norm.is_none();
+        let rule = "none: LipschitzNorm is defined for GAT and for dot products";
+        Rules("network").hold(none, "score norm of GATv2", rule, "LipschitzNorm")
+    }
+
+    fn heads(&self) -> usize {
+        self.attention.heads
+    }
+
+    fn join(&self) -> Heads {
+        self.attention.join
+    }
+
+    fn set_heads(&mut self, heads: usize, join: Heads) {
+        (self.attention.heads, self.attention.join) = (heads, join);
+    }
+
+    fn set_bias(&mut self, bias: bool) {
+        self.attention.bias = bias;
+    }
+
+    fn set_dropout(&mut self, p: f64) {
+        self.attention.dropout = p;
+    }
+}
+
 impl<F: Real> GraphConv<F> for Gatv2Conv<F> {
-    type Options = Gatv2Options;
-
-    fn build(input: usize, width: usize, options: Gatv2Options, rng: &mut Rng) -> Self {
-        Self::new(input, width, options.shared, options.attention, rng)
-    }
-
-    fn output(width: usize, options: &Gatv2Options) -> usize {
-        options.attention.output(width)
-    }
-
-    fn validate(options: &Gatv2Options) -> Result<()> {
-        options.attention.validate()?;
-        match options.attention.score_norm {
-            None => Ok(()),
-            Some(_) => Err(Error::invalid(
-                "network: score norm of GATv2",
-                "none: LipschitzNorm is defined for GAT and for dot products",
-                "LipschitzNorm",
-            )),
-        }
-    }
-
-    fn set_bias(options: &mut Gatv2Options, bias: bool) {
-        options.attention.bias = bias;
-    }
-
     #[track_caller]
     fn on<'t>(
         &self,

@@ -1,6 +1,6 @@
 //! Graph convolution.
 
-use super::{Around, GraphConv};
+use super::{Around, ConvOptions, GraphConv, Site};
 use crate::autodiff::Var;
 use crate::init::Rng;
 use crate::nn::linear::{Linear, add_bias, affine};
@@ -81,17 +81,19 @@ pub struct GcnOptions {
     pub bias: bool,
 }
 
+impl ConvOptions for GcnOptions {
+    type Layer<F: Real> = GcnConv<F>;
+
+    fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> GcnConv<F> {
+        GcnConv::new(at.input, at.width, self.bias, rng)
+    }
+
+    fn set_bias(&mut self, bias: bool) {
+        self.bias = bias;
+    }
+}
+
 impl<F: Real> GraphConv<F> for GcnConv<F> {
-    type Options = GcnOptions;
-
-    fn build(input: usize, width: usize, options: GcnOptions, rng: &mut Rng) -> Self {
-        Self::new(input, width, options.bias, rng)
-    }
-
-    fn set_bias(options: &mut GcnOptions, bias: bool) {
-        options.bias = bias;
-    }
-
     #[track_caller]
     fn on<'t>(
         &self,

@@ -1,8 +1,8 @@
 //! Graph convolution with initial residual and identity map.
 
-use super::{Around, GraphConv};
+use super::{Around, ConvOptions, GraphConv, Site};
 use crate::autodiff::Var;
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::init::Rng;
 use crate::nn::{Input, Layer, Linear, Params, Pass};
 use crate::real::Real;
@@ -157,42 +157,24 @@ impl<F: Real> Layer<F> for GcniiConv<F> {
     }
 }
 
+impl ConvOptions for GcniiOptions {
+    type Layer<F: Real> = GcniiConv<F>;
+
+    fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> GcniiConv<F> {
+        GcniiConv::new(at.width, at.layer, *self, rng)
+    }
+
+    fn validate(&self, at: Site) -> Result<()> {
+        let rules = Rules("network");
+        let share = (0.0..=1.0).contains(&self.alpha);
+        rules.hold(share, "alpha", "a share, 0 to 1", self.alpha)?;
+        rules.above_zero("theta", self.theta)?;
+        at.check_first(self)?;
+        at.check_equal_widths(self)
+    }
+}
+
 impl<F: Real> GraphConv<F> for GcniiConv<F> {
-    type Options = GcniiOptions;
-
-    /// The layer is number 1 until [`place`](GraphConv::place) changes it; `input` is not used.
-    fn build(_: usize, width: usize, options: GcniiOptions, rng: &mut Rng) -> Self {
-        Self::new(width, 1, options, rng)
-    }
-
-    fn needs_equal_widths() -> bool {
-        true
-    }
-
-    fn needs_first() -> bool {
-        true
-    }
-
-    fn place(&mut self, layer: usize) {
-        self.layer = layer;
-    }
-
-    fn validate(options: &GcniiOptions) -> Result<()> {
-        let GcniiOptions { alpha, theta, .. } = *options;
-        if !(0.0..=1.0).contains(&alpha) {
-            let found = alpha.to_string();
-            return Err(Error::invalid("network: alpha", "a share, 0 to 1", found));
-        }
-        if !(theta > 0.0 && theta.is_finite()) {
-            let found = theta.to_string();
-            return Err(Error::invalid("network: theta", "a positive number", found));
-        }
-        Ok(())
-    }
-
-    /// The layer has no biases.
-    fn set_bias(_: &mut GcniiOptions, _: bool) {}
-
     #[track_caller]
     fn on<'t>(
         &self,

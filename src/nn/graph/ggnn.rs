@@ -1,7 +1,7 @@
 //! Gated graph network.
 
 use super::sgc::check_steps;
-use super::{Around, GraphConv, sum_over};
+use super::{Around, ConvOptions, GraphConv, Site, sum_over};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::graph::Neighbourhood;
@@ -92,25 +92,25 @@ impl<F: Real> GatedGraphConv<F> {
 
 impl<F: Real> Layer<F> for GatedGraphConv<F> {}
 
-impl<F: Real> GraphConv<F> for GatedGraphConv<F> {
-    type Options = GatedGraphOptions;
+impl ConvOptions for GatedGraphOptions {
+    type Layer<F: Real> = GatedGraphConv<F>;
 
-    /// `input` is not used.
-    fn build(_: usize, width: usize, options: GatedGraphOptions, rng: &mut Rng) -> Self {
-        Self::new(width, options, rng)
+    fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> GatedGraphConv<F> {
+        GatedGraphConv::new(at.width, *self, rng)
     }
 
-    fn needs_equal_widths() -> bool {
+    fn validate(&self, at: Site) -> Result<()> {
+        check_steps(self.steps, 1)?;
+        at.check_equal_widths(self)
+    }
+
+    fn set_steps(&mut self, steps: usize) -> bool {
+        self.steps = steps;
         true
     }
+}
 
-    fn validate(options: &GatedGraphOptions) -> Result<()> {
-        check_steps(options.steps, 1)
-    }
-
-    /// The biases of the unit cannot be left out.
-    fn set_bias(_: &mut GatedGraphOptions, _: bool) {}
-
+impl<F: Real> GraphConv<F> for GatedGraphConv<F> {
     #[track_caller]
     fn on<'t>(
         &self,

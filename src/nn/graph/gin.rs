@@ -1,6 +1,6 @@
 //! Graph isomorphism network.
 
-use super::{Around, GraphConv, sum_over};
+use super::{Around, ConvOptions, GraphConv, Site, sum_over};
 use crate::autodiff::Var;
 use crate::graph::Neighbourhood;
 use crate::init::{self, Rng};
@@ -115,17 +115,19 @@ impl<F: Real> GinConv<F> {
 
 impl<F: Real> Layer<F> for GinConv<F> {}
 
+impl ConvOptions for GinOptions {
+    type Layer<F: Real> = GinConv<F>;
+
+    fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> GinConv<F> {
+        GinConv::new(at.input, at.width, *self, rng)
+    }
+
+    fn set_bias(&mut self, bias: bool) {
+        self.bias = bias;
+    }
+}
+
 impl<F: Real> GraphConv<F> for GinConv<F> {
-    type Options = GinOptions;
-
-    fn build(input: usize, width: usize, options: GinOptions, rng: &mut Rng) -> Self {
-        Self::new(input, width, options, rng)
-    }
-
-    fn set_bias(options: &mut GinOptions, bias: bool) {
-        options.bias = bias;
-    }
-
     #[track_caller]
     fn on<'t>(
         &self,

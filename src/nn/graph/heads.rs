@@ -1,8 +1,9 @@
 //! The parts that the two attention layers share: options, and how heads are joined.
 
+use super::ConvOptions;
 use super::omega::propagate;
 use crate::autodiff::Var;
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::init::{self, Rng};
 use crate::nn::linear::{add_bias, shifts};
 use crate::nn::{Dropout, Input, LipschitzNorm, Omega, Params, Pass};
@@ -68,42 +69,19 @@ impl AttentionOptions {
         score_norm: None,
     };
 
-    /// The width of the layer's output for heads of width C.
-    pub fn output(&self, width: usize) -> usize {
-        match self.join {
-            Heads::Concatenate => self.heads.saturating_mul(width),
-            Heads::Average => width,
-        }
-    }
-
-    /// Checks whether a layer can be built with these options.
-    ///
-    /// # Errors
-    /// If there is no head, the probability of dropout is not within 0 ≤ p ≤ 1, or the slope is not finite.
-    pub fn validate(&self) -> Result<()> {
-        if self.heads == 0 {
-            return Err(Error::invalid("network: heads", "at least 1", "0"));
-        }
-        if !(0.0..=1.0).contains(&self.dropout) {
-            let found = self.dropout.to_string();
-            return Err(Error::invalid(
-                "network: attention dropout",
-                "a probability, 0 to 1",
-                found,
-            ));
-        }
-        if let Some(norm) = &self.score_norm {
-            norm.validate()?;
-            if self.omega.is_some() {
-                let rule = "coefficients α, which ωGAT replaces";
-                return Err(Error::invalid("network: score norm", rule, "ωGAT"));
-            }
-        }
-        if !self.slope.is_finite() {
-            let found = self.slope.to_string();
-            return Err(Error::invalid("network: slope", "a finite number", found));
-        }
-        Ok(())
+    /// The rules of the options of GAT and of GATv2.
+    pub(super) fn check(&self) -> Result<()> {
+        let rules = Rules("network");
+        rules.sizes(&[("heads", self.heads)])?;
+        rules.probability("attention dropout", self.dropout)?;
+        rules.finite("slope", self.slope)?;
+        let Some(norm) = &self.score_norm else {
+            return Ok(());
+        };
+        norm.validate()?;
+        let alone = self.omega.is_none();
+        let rule = "coefficients α, which ωGAT replaces";
+        rules.hold(alone, "score norm", rule, "ωGAT")
     }
 
     /// The residual weight, if there is one.

@@ -1,7 +1,8 @@
 //! Layers over graphs, and the network that composes them.
 //!
-//! Each layer is one file, with a struct, its forward function, its ports and [`GraphConv`], and
-//! one line in the list below. This line makes the layer a kind that a configuration can name.
+//! Each layer is one file, with a struct, its forward function, its ports and [`GraphConv`]; its options have
+//! [`ConvOptions`] and a name in [`Conv`], so that a configuration can name the kind of the layer. A layer of
+//! another crate has the same two traits, and [`Conv::register`] gives it a name.
 
 mod config;
 mod gat;
@@ -11,13 +12,14 @@ mod gcnii;
 mod ggnn;
 mod gin;
 mod heads;
+mod kind;
 mod network;
 mod omega;
 mod sage;
 mod sgc;
 mod transformer;
 
-pub use config::{Ends, GraphNetConfig, MOST_LAYERS, MOST_PARAMETERS};
+pub use config::{Ends, GraphNetConfig, MOST_LAYERS, MOST_WEIGHTS};
 pub use gat::GatConv;
 pub use gatv2::{Gatv2Conv, Gatv2Options};
 pub use gcn::{GcnConv, GcnOptions};
@@ -25,66 +27,50 @@ pub use gcnii::{GcniiConv, GcniiOptions};
 pub use ggnn::{GatedGraphConv, GatedGraphOptions};
 pub use gin::{GinConv, GinOptions};
 pub use heads::{AttentionOptions, Heads};
+pub use kind::{Conv, ConvOptions, Registered, Site};
 pub use network::GraphNet;
 pub use omega::Omega;
 pub use sage::{SageConv, SageOptions};
 pub use sgc::{SgcConv, SgcOptions};
 pub use transformer::{TransformerConv, TransformerOptions};
 
-use super::{Fields, Input, Layer, Module, Params, Pass};
+use super::{Input, Layer, Params, Pass};
 use crate::autodiff::Var;
-use crate::error::Result;
 use crate::graph::Neighbourhood;
-use crate::init::Rng;
 use crate::ops::Sparse;
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::symmetry::Ports;
 use crate::tensor::Tensor;
-use serde::{Deserialize, Serialize};
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
-/// A layer of which a [`GraphNet`] can be built.
-pub trait GraphConv<F: Real>: Layer<F> + Sized {
-    /// The options of the layer in a configuration, besides its widths.
-    type Options;
-
-    /// A layer with freshly drawn parameters, from `input` features to neurons of the given width.
-    fn build(input: usize, width: usize, options: Self::Options, rng: &mut Rng) -> Self;
-
-    /// The width of the output of a layer of the given width; with attention `width` is that of one head.
-    fn output(width: usize, options: &Self::Options) -> usize {
-        let _ = options;
-        width
-    }
-
-    /// Checks whether a layer can be built with these options.
-    ///
-    /// # Errors
-    /// If an option breaks its rule; the message names the option.
-    fn validate(options: &Self::Options) -> Result<()> {
-        let _ = options;
-        Ok(())
-    }
-
-    /// Sets whether the layer has biases.
-    fn set_bias(options: &mut Self::Options, bias: bool);
-
-    /// Whether the input of the layer must be as wide as its output.
-    fn needs_equal_widths() -> bool {
-        false
-    }
-
-    /// Whether the layer reads the first hidden representation of its network.
-    fn needs_first() -> bool {
-        false
-    }
-
-    /// Tells the layer its number in a network, counted from 1.
-    fn place(&mut self, layer: usize) {
-        let _ = layer;
-    }
-
+/// A layer that a [`GraphNet`] can hold: any [`Layer`] with `Debug` and `Clone` that says what it computes on a
+/// graph. [`ConvOptions`] says how a configuration builds such layers.
+///
+/// ```
+/// use emmy::{Real, Var, nn::{Around, GraphConv, GraphNet, GraphNetConfig, Input, Layer, Linear, Pass}};
+///
+/// /// y_i = W (mean of x_j over the neighbours j of i) + b.
+/// #[derive(Debug, Clone)]
+/// struct MeanConv<F: Real>(Linear<F>);
+/// emmy::module!(MeanConv: 0);
+///
+/// impl<F: Real> Layer<F> for MeanConv<F> {}
+///
+/// impl<F: Real> GraphConv<F> for MeanConv<F> {
+///     fn on<'t>(&self, pass: &Pass<'t, '_, F>, x: Input<'t, F>, around: Around<'_, 't, F>) -> Var<'t, F> {
+///         let mean = pass.tape().sparse(around.neighbours.mean());
+///         pass.call(self, &[x.var()], || mean.matmul(self.0.forward(pass, x)))
+///     }
+/// }
+///
+/// let mut net = GraphNet::<f32>::new(GraphNetConfig::gcn(34, 2), 0)?;
+/// net.layers[0] = Box::new(MeanConv(Linear::new(34, 16, true, &mut emmy::init::rng(0))));
+/// # Ok::<(), emmy::Error>(())
+/// ```
+pub trait GraphConv<F: Real>: Layer<F> + AnyGraphConv<F> + fmt::Debug + Send + Sync {
     /// The output `[n, out]` on a graph.
     ///
     /// # Panics
@@ -95,6 +81,62 @@ pub trait GraphConv<F: Real>: Layer<F> + Sized {
         x: Input<'t, F>,
         around: Around<'_, 't, F>,
     ) -> Var<'t, F>;
+}
+
+/// What every [`GraphConv`] with `Clone` has: a copy of its own type, and the way back to this type.
+pub trait AnyGraphConv<F: Real> {
+    /// A copy of the layer.
+    fn boxed(&self) -> GraphLayer<F>;
+
+    /// The layer as a value of any type, for `downcast_ref`.
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<F: Real, L: GraphConv<F> + Clone + 'static> AnyGraphConv<F> for L {
+    fn boxed(&self) -> GraphLayer<F> {
+        Box::new(self.clone())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// One layer of a [`GraphNet`].
+pub type GraphLayer<F> = Box<dyn GraphConv<F>>;
+
+impl<F: Real> Clone for GraphLayer<F> {
+    fn clone(&self) -> Self {
+        (**self).boxed()
+    }
+}
+
+impl<F: Real> Layer<F> for GraphLayer<F> {
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        (**self).ports(params)
+    }
+}
+
+impl<F: Real> dyn GraphConv<F> {
+    /// The layer's output, `[n, out]`. `around` is a [`Neighbourhood`], alone or with the other inputs of the
+    /// layer.
+    ///
+    /// # Panics
+    /// If the shapes do not fit, or the layer needs the first hidden representation and there is none.
+    #[track_caller]
+    pub fn forward<'a, 't>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: impl Into<Input<'t, F>>,
+        around: impl Into<Around<'a, 't, F>>,
+    ) -> Var<'t, F> {
+        self.on(pass, x.into(), around.into())
+    }
+
+    /// The layer, if it is of this type.
+    pub fn downcast_ref<L: GraphConv<F> + 'static>(&self) -> Option<&L> {
+        self.as_any().downcast_ref()
+    }
 }
 
 /// What a layer of a network may read besides its input.
@@ -119,204 +161,4 @@ impl<'a, F: Real> From<&'a Neighbourhood<F>> for Around<'a, '_, F> {
 fn sum_over<'t, F: Real>(pass: &Pass<'t, '_, F>, edges: &Arc<Pattern>) -> Sparse<'t, F> {
     let ones = Tensor::ones(vec![edges.nnz()]);
     Sparse::new(edges, pass.tape().constant(ones))
-}
-
-/// Makes two enums from one line per layer: the kinds of layers that a configuration can name, and the layers
-/// of these kinds.
-macro_rules! graph_layers {
-    ($($(#[$doc:meta])* $kind:ident($layer:ident, $options:ident),)*) => {
-        /// A kind of layer with its options, as a configuration holds it.
-        #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum Conv {
-            $($(#[$doc])* $kind($options),)*
-        }
-
-        /// One layer of a [`GraphNet`].
-        #[derive(Debug, Clone)]
-        pub enum GraphLayer<F: Real> {
-            $($(#[$doc])* $kind($layer<F>),)*
-        }
-
-        impl Conv {
-            /// A layer of this kind with freshly drawn parameters.
-            pub fn build<F: Real>(&self, input: usize, width: usize, rng: &mut Rng) -> GraphLayer<F> {
-                match *self {
-                    $(Self::$kind(options) => GraphLayer::$kind($layer::build(input, width, options, rng)),)*
-                }
-            }
-
-            /// The width of the output of a layer of the given width; with attention `width` is that of one
-            /// head.
-            pub fn output(&self, width: usize) -> usize {
-                match self {
-                    $(Self::$kind(options) => $layer::<f64>::output(width, options),)*
-                }
-            }
-
-            /// Checks whether a layer can be built with these options.
-            ///
-            /// # Errors
-            /// If an option breaks its rule; the message names the option.
-            pub fn validate(&self) -> Result<()> {
-                match self {
-                    $(Self::$kind(options) => $layer::<f64>::validate(options),)*
-                }
-            }
-        }
-
-        impl Conv {
-            /// Whether the input of a layer of this kind must be as wide as its output.
-            pub fn needs_equal_widths(&self) -> bool {
-                match self {
-                    $(Self::$kind(_) => $layer::<f64>::needs_equal_widths(),)*
-                }
-            }
-
-            /// Whether a layer of this kind reads the first hidden representation of its network.
-            pub fn needs_first(&self) -> bool {
-                match self {
-                    $(Self::$kind(_) => $layer::<f64>::needs_first(),)*
-                }
-            }
-
-            /// Sets whether layers of this kind have biases.
-            pub fn set_bias(&mut self, bias: bool) {
-                match self {
-                    $(Self::$kind(options) => $layer::<f64>::set_bias(options, bias),)*
-                }
-            }
-        }
-
-        impl<F: Real> GraphLayer<F> {
-            /// The layer's output, `[n, out]`. `around` is a [`Neighbourhood`], alone or with the other
-            /// inputs of the layer.
-            ///
-            /// # Panics
-            /// If the shapes do not fit, or the layer needs the first hidden representation and there is
-            /// none.
-            #[track_caller]
-            pub fn forward<'a, 't>(
-                &self,
-                pass: &Pass<'t, '_, F>,
-                x: impl Into<Input<'t, F>>,
-                around: impl Into<Around<'a, 't, F>>,
-            ) -> Var<'t, F> {
-                let around = around.into();
-                match self {
-                    $(Self::$kind(layer) => layer.on(pass, x.into(), around),)*
-                }
-            }
-
-            /// Tells the layer its number in a network, counted from 1.
-            pub fn place(&mut self, number: usize) {
-                match self {
-                    $(Self::$kind(layer) => layer.place(number),)*
-                }
-            }
-        }
-
-        impl<F: Real> Module<F> for GraphLayer<F> {
-            fn collect<'a>(&'a self, out: &mut Fields<&'a Tensor<F>>) {
-                match self {
-                    $(Self::$kind(layer) => layer.collect(out),)*
-                }
-            }
-
-            fn collect_mut<'a>(&'a mut self, out: &mut Fields<&'a mut Tensor<F>>) {
-                match self {
-                    $(Self::$kind(layer) => layer.collect_mut(out),)*
-                }
-            }
-        }
-
-        impl<F: Real> Layer<F> for GraphLayer<F> {
-            fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
-                match self {
-                    $(Self::$kind(layer) => layer.ports(params),)*
-                }
-            }
-        }
-    };
-}
-
-graph_layers! {
-    /// Graph convolution, [`GcnConv`].
-    Gcn(GcnConv, GcnOptions),
-    /// Graph attention, [`GatConv`].
-    Gat(GatConv, AttentionOptions),
-    /// Graph attention, version 2, [`Gatv2Conv`].
-    Gatv2(Gatv2Conv, Gatv2Options),
-    /// GraphSAGE with the mean, [`SageConv`].
-    Sage(SageConv, SageOptions),
-    /// Simple graph convolution, [`SgcConv`].
-    Sgc(SgcConv, SgcOptions),
-    /// Graph isomorphism network, [`GinConv`].
-    Gin(GinConv, GinOptions),
-    /// Graph convolution with initial residual and identity map, [`GcniiConv`].
-    Gcnii(GcniiConv, GcniiOptions),
-    /// The graph transformer, [`TransformerConv`].
-    Transformer(TransformerConv, TransformerOptions),
-    /// Gated graph network, [`GatedGraphConv`].
-    GatedGraph(GatedGraphConv, GatedGraphOptions),
-}
-
-impl Conv {
-    /// Graph convolution with biases.
-    pub const GCN: Self = Self::Gcn(GcnOptions { bias: true });
-
-    /// Graph attention with the default options.
-    pub const GAT: Self = Self::Gat(AttentionOptions::DEFAULT);
-
-    /// Graph attention, version 2, with the default options; sources and targets have shared or
-    /// separate weights.
-    pub const fn gatv2(shared: bool) -> Self {
-        Self::Gatv2(Gatv2Options {
-            shared,
-            attention: AttentionOptions::DEFAULT,
-        })
-    }
-
-    /// H, the number of heads of a layer of this kind; 1 without attention.
-    pub fn heads(&self) -> usize {
-        match self {
-            Self::Transformer(options) => options.heads,
-            _ => self.attention().map_or(1, |options| options.heads),
-        }
-    }
-
-    /// How the heads of a layer of this kind are joined; without attention it has no meaning.
-    pub fn join(&self) -> Heads {
-        match self {
-            Self::Transformer(options) => options.join,
-            _ => self.attention().map_or(Heads::Concatenate, |o| o.join),
-        }
-    }
-
-    /// Sets the number of heads and how they are joined; layers without attention stay as they are.
-    pub fn set_heads(&mut self, heads: usize, join: Heads) {
-        if let Self::Transformer(options) = self {
-            (options.heads, options.join) = (heads, join);
-        } else if let Some(options) = self.attention_mut() {
-            (options.heads, options.join) = (heads, join);
-        }
-    }
-
-    /// The options of GAT's attention, if the layer has one.
-    pub fn attention(&self) -> Option<&AttentionOptions> {
-        match self {
-            Self::Gat(options) => Some(options),
-            Self::Gatv2(options) => Some(&options.attention),
-            _ => None,
-        }
-    }
-
-    /// The options of GAT's attention, as a mutable reference.
-    pub fn attention_mut(&mut self) -> Option<&mut AttentionOptions> {
-        match self {
-            Self::Gat(options) => Some(options),
-            Self::Gatv2(options) => Some(&mut options.attention),
-            _ => None,
-        }
-    }
 }

@@ -65,14 +65,11 @@ impl<F: Real> GraphNet<F> {
     pub fn new(config: GraphNetConfig, seed: u64) -> Result<Self> {
         config.validate()?;
         let rng = &mut init::rng(seed);
-        let (ends, plan) = (config.ends, config.plan());
+        let ends = config.ends;
         let input = (ends.input).then(|| Linear::new(config.inputs, config.hidden, ends.bias, rng));
-        let mut layers = Vec::with_capacity(plan.len());
-        for (conv, input, width) in plan {
-            let mut layer = conv.build(input, width, rng);
-            layer.place(layers.len() + 1);
-            layers.push(layer);
-        }
+        let layers: Vec<_> = (config.plan())
+            .map(|(conv, at)| conv.build(at, rng))
+            .collect();
         let hidden = layers.len() - usize::from(!ends.output);
         let wide = config.conv.output(config.hidden);
         let norms = (0..hidden).filter_map(|_| config.norm.map(|norm| norm.build(wide, rng)));

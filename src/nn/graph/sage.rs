@@ -1,6 +1,6 @@
 //! GraphSAGE with the mean as aggregator.
 
-use super::{Around, GraphConv};
+use super::{Around, ConvOptions, GraphConv, Site};
 use crate::autodiff::Var;
 use crate::graph::Neighbourhood;
 use crate::init::{self, Rng};
@@ -45,6 +45,15 @@ pub struct SageOptions {
 }
 
 impl<F: Real> SageConv<F> {
+    /// A layer from `input` to `out` neurons.
+    pub fn new(input: usize, out: usize, bias: bool, rng: &mut Rng) -> Self {
+        Self {
+            neighbours: init::xavier_uniform(&[out, input], 1.0, rng),
+            root: init::xavier_uniform(&[out, input], 1.0, rng),
+            bias: bias.then(|| init::zeros(&[out])),
+        }
+    }
+
     /// The output `[n, out]`.
     ///
     /// # Panics
@@ -86,21 +95,19 @@ impl<F: Real> Layer<F> for SageConv<F> {
     }
 }
 
+impl ConvOptions for SageOptions {
+    type Layer<F: Real> = SageConv<F>;
+
+    fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> SageConv<F> {
+        SageConv::new(at.input, at.width, self.bias, rng)
+    }
+
+    fn set_bias(&mut self, bias: bool) {
+        self.bias = bias;
+    }
+}
+
 impl<F: Real> GraphConv<F> for SageConv<F> {
-    type Options = SageOptions;
-
-    fn build(input: usize, width: usize, options: SageOptions, rng: &mut Rng) -> Self {
-        Self {
-            neighbours: init::xavier_uniform(&[width, input], 1.0, rng),
-            root: init::xavier_uniform(&[width, input], 1.0, rng),
-            bias: options.bias.then(|| init::zeros(&[width])),
-        }
-    }
-
-    fn set_bias(options: &mut SageOptions, bias: bool) {
-        options.bias = bias;
-    }
-
     #[track_caller]
     fn on<'t>(
         &self,

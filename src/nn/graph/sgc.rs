@@ -1,8 +1,8 @@
 //! Simple graph convolution: propagation without weights, then one linear map.
 
-use super::{Around, GraphConv, MOST_LAYERS};
+use super::{Around, ConvOptions, GraphConv, MOST_LAYERS, Site};
 use crate::autodiff::Var;
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::init::Rng;
 use crate::kernels;
 use crate::nn::linear::{Linear, add_bias, affine};
@@ -137,28 +137,32 @@ impl<F: Real> Layer<F> for SgcConv<F> {
 
 /// Checks a number of steps of propagation.
 pub(super) fn check_steps(steps: usize, least: usize) -> Result<()> {
-    if (least..=MOST_LAYERS).contains(&steps) {
-        return Ok(());
+    let holds = (least..=MOST_LAYERS).contains(&steps);
+    Rules("network").hold(holds, "steps", format!("{least} to {MOST_LAYERS}"), steps)
+}
+
+impl ConvOptions for SgcOptions {
+    type Layer<F: Real> = SgcConv<F>;
+
+    fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> SgcConv<F> {
+        SgcConv::new(at.input, at.width, *self, rng)
     }
-    let rule = format!("{least} to {MOST_LAYERS}");
-    Err(Error::invalid("network: steps", rule, steps.to_string()))
+
+    fn validate(&self, _: Site) -> Result<()> {
+        check_steps(self.steps, 0)
+    }
+
+    fn set_bias(&mut self, bias: bool) {
+        self.bias = bias;
+    }
+
+    fn set_steps(&mut self, steps: usize) -> bool {
+        self.steps = steps;
+        true
+    }
 }
 
 impl<F: Real> GraphConv<F> for SgcConv<F> {
-    type Options = SgcOptions;
-
-    fn build(input: usize, width: usize, options: SgcOptions, rng: &mut Rng) -> Self {
-        Self::new(input, width, options, rng)
-    }
-
-    fn validate(options: &SgcOptions) -> Result<()> {
-        check_steps(options.steps, 0)
-    }
-
-    fn set_bias(options: &mut SgcOptions, bias: bool) {
-        options.bias = bias;
-    }
-
     #[track_caller]
     fn on<'t>(
         &self,

@@ -46,7 +46,7 @@ fn a_network_that_cannot_be_is_an_error_that_says_why() {
         ),
         (
             of(|o| o.theta = 0.0),
-            "network: theta: expected a positive number, found 0",
+            "network: theta: expected a number above 0, found 0",
         ),
         (
             gcn.of(sgc(5000)),

@@ -3,9 +3,8 @@
 use crate::reference::{Derivatives, Stored, check_derivatives, close, fill, read};
 use emmy::graph::{Duplicates, Neighbourhood, SelfLoops};
 use emmy::nn::{
-    GatedGraphConv, GatedGraphOptions, GcniiConv, GcniiOptions, GinConv, GinOptions, GraphConv,
-    Heads, Linear, Module, Pass, SageConv, SageOptions, SgcConv, SgcOptions, TransformerConv,
-    TransformerOptions,
+    GatedGraphConv, GatedGraphOptions, GcniiConv, GcniiOptions, GinConv, GinOptions, Heads, Linear,
+    Module, Pass, SageConv, SageOptions, SgcConv, SgcOptions, TransformerConv, TransformerOptions,
 };
 use emmy::{Graph, Tape, Var, init};
 use serde::Deserialize;
@@ -151,9 +150,10 @@ fn layers_are_pytorch_geometrics() {
                 let options = SageOptions {
                     bias: case.flag("bias"),
                 };
-                case.check(SageConv::build(input, 2, options, rng), |layer, pass, x| {
-                    layer.forward(pass, x[0], &neighbours)
-                });
+                case.check(
+                    SageConv::new(input, 2, options.bias, rng),
+                    |layer, pass, x| layer.forward(pass, x[0], &neighbours),
+                );
             }
             other => panic!("{other}"),
         }

@@ -2,9 +2,9 @@
 
 mod laws;
 
-use super::{Around, GraphConv, Heads};
+use super::{Around, ConvOptions, GraphConv, Heads, Site};
 use crate::autodiff::Var;
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::init::{self, Rng};
 use crate::lipschitz::{Bound, Lp, state};
 use crate::nn::{Dropout, Input, Linear, LipschitzNorm, Params, Pass};
@@ -116,33 +116,6 @@ impl TransformerOptions {
         dropout: 0.0,
         score_norm: None,
     };
-
-    /// The width of the layer's output for heads of width C.
-    pub fn output(&self, width: usize) -> usize {
-        match self.join {
-            Heads::Concatenate => self.heads.saturating_mul(width),
-            Heads::Average => width,
-        }
-    }
-
-    /// Checks whether a layer can be built with these options.
-    ///
-    /// # Errors
-    /// If there is no head, or the probability of dropout is not within 0 ≤ p ≤ 1.
-    pub fn validate(&self) -> Result<()> {
-        if self.heads == 0 {
-            return Err(Error::invalid("network: heads", "at least 1", "0"));
-        }
-        if !(0.0..=1.0).contains(&self.dropout) {
-            let found = self.dropout.to_string();
-            let rule = "a probability, 0 to 1";
-            return Err(Error::invalid("network: attention dropout", rule, found));
-        }
-        if let Some(norm) = &self.score_norm {
-            norm.validate()?;
-        }
-        Ok(())
-    }
 }
 
 /// Queries, keys, values and terms of the edges, split into heads.
@@ -329,26 +302,43 @@ fn inputs<'t, F: Real>(x: &Input<'t, F>, e: Option<Var<'t, F>>) -> Vec<Var<'t, F
     std::iter::once(x.var()).chain(e).collect()
 }
 
-impl<F: Real> GraphConv<F> for TransformerConv<F> {
-    type Options = TransformerOptions;
+impl ConvOptions for TransformerOptions {
+    type Layer<F: Real> = TransformerConv<F>;
 
     /// A layer for edges without features.
-    fn build(input: usize, width: usize, options: TransformerOptions, rng: &mut Rng) -> Self {
-        Self::new(input, width, None, options, rng)
+    fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> TransformerConv<F> {
+        TransformerConv::new(at.input, at.width, None, *self, rng)
     }
 
-    fn output(width: usize, options: &TransformerOptions) -> usize {
-        options.output(width)
+    fn validate(&self, _: Site) -> Result<()> {
+        let rules = Rules("network");
+        rules.sizes(&[("heads", self.heads)])?;
+        rules.probability("attention dropout", self.dropout)?;
+        self.score_norm.map_or(Ok(()), |norm| norm.validate())
     }
 
-    fn validate(options: &TransformerOptions) -> Result<()> {
-        options.validate()
+    fn heads(&self) -> usize {
+        self.heads
     }
 
-    fn set_bias(options: &mut TransformerOptions, bias: bool) {
-        options.bias = bias;
+    fn join(&self) -> Heads {
+        self.join
     }
 
+    fn set_heads(&mut self, heads: usize, join: Heads) {
+        (self.heads, self.join) = (heads, join);
+    }
+
+    fn set_bias(&mut self, bias: bool) {
+        self.bias = bias;
+    }
+
+    fn set_dropout(&mut self, p: f64) {
+        self.dropout = p;
+    }
+}
+
+impl<F: Real> GraphConv<F> for TransformerConv<F> {
     #[track_caller]
     fn on<'t>(
         &self,

@@ -1,0 +1,411 @@
+//! The kinds of graph layers that a configuration can name.
+
+use super::{
+    AnyGraphConv, AttentionOptions, GatedGraphOptions, Gatv2Options, GcnOptions, GcniiOptions,
+    GinOptions, GraphConv, GraphLayer, Heads, SageOptions, SgcOptions, TransformerOptions,
+};
+use crate::error::{Error, Result, Rules};
+use crate::init::Rng;
+use crate::real::Real;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+/// Where a layer stands in its network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Site {
+    /// The number of the layer, counted from 1.
+    pub layer: usize,
+    /// The width of its input.
+    pub input: usize,
+    /// Its width; with attention, that of one head.
+    pub width: usize,
+    /// Whether the network has a linear map before its layers, whose output is x₀.
+    pub first: bool,
+}
+
+impl Site {
+    /// Checks that the layer is as wide as its input.
+    ///
+    /// # Errors
+    /// If it is not; the message names the layer by its options.
+    pub fn check_equal_widths(&self, options: &impl fmt::Debug) -> Result<()> {
+        Rules("network").hold(
+            self.input == self.width,
+            &format!("layers of {options:?}"),
+            "as many neurons as features: linear maps before and behind them",
+            format!("{} features and {} neurons", self.input, self.width),
+        )
+    }
+
+    /// Checks that there is x₀.
+    ///
+    /// # Errors
+    /// If there is none; the message names the layer by its options.
+    pub fn check_first(&self, options: &impl fmt::Debug) -> Result<()> {
+        let rule = "a linear map before them, whose output they read";
+        Rules("network").hold(self.first, &format!("layers of {options:?}"), rule, "none")
+    }
+}
+
+/// The options of a kind of graph layers, and how a layer is built from them.
+///
+/// Only the layer's type and [`build`](Self::build) are required. The functions that set an option are called by
+/// functions of [`GraphNetConfig`](super::GraphNetConfig) that change all layers, such as
+/// [`without_dropout`](super::GraphNetConfig::without_dropout); a kind without this option ignores them.
+pub trait ConvOptions: fmt::Debug + Send + Sync + 'static {
+    /// The layer.
+    type Layer<F: Real>: GraphConv<F>;
+
+    /// A layer with freshly drawn parameters, for a place that [`validate`](Self::validate) accepted.
+    fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> Self::Layer<F>;
+
+    /// Checks whether a layer can be built with these options at this place.
+    ///
+    /// # Errors
+    /// If an option breaks its rule, or a width does not fit; the message names the option.
+    fn validate(&self, at: Site) -> Result<()> {
+        let _ = at;
+        Ok(())
+    }
+
+    /// H, the number of heads; 1 without attention.
+    fn heads(&self) -> usize {
+        1
+    }
+
+    /// How the heads are joined.
+    fn join(&self) -> Heads {
+        Heads::Concatenate
+    }
+
+    /// The width of the output of a layer of the given width; with attention, `width` is that of one head.
+    fn output(&self, width: usize) -> usize {
+        match self.join() {
+            Heads::Concatenate => self.heads().saturating_mul(width),
+            Heads::Average => width,
+        }
+    }
+
+    /// Sets the number of heads and how they are joined.
+    fn set_heads(&mut self, heads: usize, join: Heads) {
+        let _ = (heads, join);
+    }
+
+    /// Sets whether the layer has biases.
+    fn set_bias(&mut self, bias: bool) {
+        let _ = bias;
+    }
+
+    /// Sets the probability of dropping an attention coefficient in training.
+    fn set_dropout(&mut self, p: f64) {
+        let _ = p;
+    }
+
+    /// Sets the number of steps of a layer that propagates several times; whether the layer is one.
+    fn set_steps(&mut self, steps: usize) -> bool {
+        let _ = steps;
+        false
+    }
+}
+
+/// [`ConvOptions`] of any type.
+trait AnyOptions: fmt::Debug + Send + Sync {
+    fn build_f32(&self, at: Site, rng: &mut Rng) -> GraphLayer<f32>;
+    fn build_f64(&self, at: Site, rng: &mut Rng) -> GraphLayer<f64>;
+    fn validate(&self, at: Site) -> Result<()>;
+    fn heads(&self) -> usize;
+    fn join(&self) -> Heads;
+    fn output(&self, width: usize) -> usize;
+    fn set_heads(&mut self, heads: usize, join: Heads);
+    fn set_bias(&mut self, bias: bool);
+    fn set_dropout(&mut self, p: f64);
+    fn set_steps(&mut self, steps: usize) -> bool;
+}
+
+impl<O: ConvOptions> AnyOptions for O {
+    fn build_f32(&self, at: Site, rng: &mut Rng) -> GraphLayer<f32> {
+        self.build::<f32>(at, rng).boxed()
+    }
+
+    fn build_f64(&self, at: Site, rng: &mut Rng) -> GraphLayer<f64> {
+        self.build::<f64>(at, rng).boxed()
+    }
+
+    fn validate(&self, at: Site) -> Result<()> {
+        ConvOptions::validate(self, at)
+    }
+
+    fn heads(&self) -> usize {
+        ConvOptions::heads(self)
+    }
+
+    fn join(&self) -> Heads {
+        ConvOptions::join(self)
+    }
+
+    fn output(&self, width: usize) -> usize {
+        ConvOptions::output(self, width)
+    }
+
+    fn set_heads(&mut self, heads: usize, join: Heads) {
+        ConvOptions::set_heads(self, heads, join);
+    }
+
+    fn set_bias(&mut self, bias: bool) {
+        ConvOptions::set_bias(self, bias);
+    }
+
+    fn set_dropout(&mut self, p: f64) {
+        ConvOptions::set_dropout(self, p);
+    }
+
+    fn set_steps(&mut self, steps: usize) -> bool {
+        ConvOptions::set_steps(self, steps)
+    }
+}
+
+/// A kind of layer with its options, as a configuration holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Conv {
+    /// Graph convolution, [`GcnConv`](super::GcnConv).
+    Gcn(GcnOptions),
+    /// Graph attention, [`GatConv`](super::GatConv).
+    Gat(AttentionOptions),
+    /// Graph attention, version 2, [`Gatv2Conv`](super::Gatv2Conv).
+    Gatv2(Gatv2Options),
+    /// GraphSAGE with the mean, [`SageConv`](super::SageConv).
+    Sage(SageOptions),
+    /// Simple graph convolution, [`SgcConv`](super::SgcConv).
+    Sgc(SgcOptions),
+    /// Graph isomorphism network, [`GinConv`](super::GinConv).
+    Gin(GinOptions),
+    /// Graph convolution with initial residual and identity map, [`GcniiConv`](super::GcniiConv).
+    Gcnii(GcniiOptions),
+    /// The graph transformer, [`TransformerConv`](super::TransformerConv).
+    Transformer(TransformerOptions),
+    /// Gated graph network, [`GatedGraphConv`](super::GatedGraphConv).
+    GatedGraph(GatedGraphOptions),
+    /// A layer of another crate, under the name that [`Conv::register`] gave it.
+    Registered(Registered),
+}
+
+impl Conv {
+    /// Graph convolution with biases.
+    pub const GCN: Self = Self::Gcn(GcnOptions { bias: true });
+
+    /// Graph attention with the default options.
+    pub const GAT: Self = Self::Gat(AttentionOptions::DEFAULT);
+
+    /// Graph attention, version 2, with the default options; sources and targets have shared or
+    /// separate weights.
+    pub const fn gatv2(shared: bool) -> Self {
+        Self::Gatv2(Gatv2Options {
+            shared,
+            attention: AttentionOptions::DEFAULT,
+        })
+    }
+
+    fn options(&self) -> &dyn AnyOptions {
+        match self {
+            Self::Gcn(options) => options,
+            Self::Gat(options) => options,
+            Self::Gatv2(options) => options,
+            Self::Sage(options) => options,
+            Self::Sgc(options) => options,
+            Self::Gin(options) => options,
+            Self::Gcnii(options) => options,
+            Self::Transformer(options) => options,
+            Self::GatedGraph(options) => options,
+            Self::Registered(kind) => kind.options,
+        }
+    }
+
+    /// The options; those of a registered kind do not change.
+    fn options_mut(&mut self) -> Option<&mut dyn AnyOptions> {
+        Some(match self {
+            Self::Gcn(options) => options,
+            Self::Gat(options) => options,
+            Self::Gatv2(options) => options,
+            Self::Sage(options) => options,
+            Self::Sgc(options) => options,
+            Self::Gin(options) => options,
+            Self::Gcnii(options) => options,
+            Self::Transformer(options) => options,
+            Self::GatedGraph(options) => options,
+            Self::Registered(_) => return None,
+        })
+    }
+
+    /// A layer of this kind with freshly drawn parameters.
+    pub fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> GraphLayer<F> {
+        // There are two types of numbers, and a trait object cannot have a generic function.
+        let built: Box<dyn Any> = match size_of::<F>() {
+            4 => Box::new(self.options().build_f32(at, rng)),
+            _ => Box::new(self.options().build_f64(at, rng)),
+        };
+        *built.downcast().expect("f32 has 4 bytes, f64 has 8")
+    }
+
+    /// Checks whether a layer of this kind can be built at this place.
+    ///
+    /// # Errors
+    /// If an option breaks its rule, or a width does not fit; the message names the option.
+    pub fn validate(&self, at: Site) -> Result<()> {
+        self.options().validate(at)
+    }
+
+    /// The width of the output of a layer of the given width; with attention `width` is that of one
+    /// head.
+    pub fn output(&self, width: usize) -> usize {
+        self.options().output(width)
+    }
+
+    /// H, the number of heads of a layer of this kind; 1 without attention.
+    pub fn heads(&self) -> usize {
+        self.options().heads()
+    }
+
+    /// How the heads of a layer of this kind are joined; without attention it has no meaning.
+    pub fn join(&self) -> Heads {
+        self.options().join()
+    }
+
+    /// Sets the number of heads and how they are joined; layers without attention stay as they are, and
+    /// registered kinds do.
+    pub fn set_heads(&mut self, heads: usize, join: Heads) {
+        if let Some(options) = self.options_mut() {
+            options.set_heads(heads, join);
+        }
+    }
+
+    /// Sets whether layers of this kind have biases; registered kinds stay as they are.
+    pub fn set_bias(&mut self, bias: bool) {
+        if let Some(options) = self.options_mut() {
+            options.set_bias(bias);
+        }
+    }
+
+    /// Sets the probability of dropping an attention coefficient; layers without attention stay as they are, and
+    /// registered kinds do.
+    pub fn set_dropout(&mut self, p: f64) {
+        if let Some(options) = self.options_mut() {
+            options.set_dropout(p);
+        }
+    }
+
+    /// Sets the number of steps of a layer that propagates several times; whether the layer is one.
+    pub fn set_steps(&mut self, steps: usize) -> bool {
+        self.options_mut().is_some_and(|o| o.set_steps(steps))
+    }
+
+    /// The options of GAT's attention, if the layer has one.
+    pub fn attention(&self) -> Option<&AttentionOptions> {
+        match self {
+            Self::Gat(options) => Some(options),
+            Self::Gatv2(options) => Some(&options.attention),
+            _ => None,
+        }
+    }
+
+    /// The options of GAT's attention, as a mutable reference.
+    pub fn attention_mut(&mut self) -> Option<&mut AttentionOptions> {
+        match self {
+            Self::Gat(options) => Some(options),
+            Self::Gatv2(options) => Some(&mut options.attention),
+            _ => None,
+        }
+    }
+
+    /// Gives a kind of layers of another crate a name. A configuration names the kind by the result; a saved
+    /// configuration holds the name alone, so the options belong to the name, and a program that loads the
+    /// configuration registers the same name with the same options before. Names and options stay for the life
+    /// of the process.
+    ///
+    /// # Errors
+    /// If the name is empty, or registered already.
+    pub fn register(name: impl Into<String>, options: impl ConvOptions) -> Result<Self> {
+        let name = name.into();
+        let rules = Rules("graph layers");
+        rules.hold(!name.is_empty(), "name", "a name", "an empty text")?;
+        let mut kinds = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = !kinds.contains_key(name.as_str());
+        rules.hold(free, "name", "one that is not registered", &name)?;
+        let kind = Registered {
+            name: name.leak(),
+            options: Box::leak(Box::new(options)),
+        };
+        kinds.insert(kind.name, kind);
+        Ok(Self::Registered(kind))
+    }
+
+    /// The kind that was registered under this name.
+    ///
+    /// # Errors
+    /// If there is none; the message lists those that are registered.
+    pub fn registered(name: &str) -> Result<Self> {
+        let kinds = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = || kinds.keys().copied().collect::<Vec<_>>();
+        let kind = kinds.get(name).copied().ok_or_else(|| {
+            let rule = match &names()[..] {
+                [] => "a name given to Conv::register before; there is none".to_owned(),
+                names => format!(
+                    "a name given to Conv::register before: {}",
+                    names.join(", ")
+                ),
+            };
+            Error::invalid("graph layers: name", rule, name)
+        })?;
+        Ok(Self::Registered(kind))
+    }
+}
+
+/// The kinds that were registered, by their names.
+static REGISTERED: Mutex<BTreeMap<&'static str, Registered>> = Mutex::new(BTreeMap::new());
+
+/// A kind of layers of another crate: its name, and options that do not change.
+#[derive(Clone, Copy)]
+pub struct Registered {
+    name: &'static str,
+    options: &'static dyn AnyOptions,
+}
+
+impl Registered {
+    /// The name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl PartialEq for Registered {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl fmt::Debug for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}, {:?}", self.name, self.options)
+    }
+}
+
+impl Serialize for Registered {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name)
+    }
+}
+
+impl<'de> Deserialize<'de> for Registered {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        match Conv::registered(&name) {
+            Ok(Conv::Registered(kind)) => Ok(kind),
+            Ok(_) => unreachable!("`registered` gives registered kinds"),
+            Err(error) => Err(D::Error::custom(error)),
+        }
+    }
+}

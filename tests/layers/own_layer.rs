@@ -1,0 +1,189 @@
+//! A graph layer of a user's own inside a `GraphNet`: built from a configuration, trained, saved and loaded, with
+//! laws, a Lipschitz bound and a summary.
+
+use emmy::error::Rules;
+use emmy::init::Rng;
+use emmy::lipschitz::Lp;
+use emmy::nn::{
+    Around, Conv, ConvOptions, GraphConv, GraphNet, GraphNetConfig, Input, Layer, Linear, Module,
+    Pass, Site, Trace, Traced,
+};
+use emmy::optim::{Algorithm, Optimizer};
+use emmy::store::{self, weights};
+use emmy::{Real, Result, Tape, Tensor, Var, data, train};
+
+/// y_i = W (mean of x_j over the neighbours j of i) + b.
+#[derive(Debug, Clone)]
+struct MeanConv<F: Real> {
+    map: Linear<F>,
+}
+emmy::module!(MeanConv: map);
+
+impl<F: Real> Layer<F> for MeanConv<F> {}
+
+impl<F: Real> GraphConv<F> for MeanConv<F> {
+    fn on<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        around: Around<'_, 't, F>,
+    ) -> Var<'t, F> {
+        let mean = pass.tape().sparse(around.neighbours.mean());
+        pass.call(self, &[x.var()], || {
+            let mixed = mean.matmul(x.to_dense());
+            self.map.forward(pass, mixed)
+        })
+    }
+}
+
+#[derive(Debug)]
+struct MeanOptions {
+    most: usize,
+}
+
+impl ConvOptions for MeanOptions {
+    type Layer<F: Real> = MeanConv<F>;
+
+    fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> MeanConv<F> {
+        MeanConv {
+            map: Linear::new(at.input, at.width, true, rng),
+        }
+    }
+
+    fn validate(&self, at: Site) -> Result<()> {
+        let rule = format!("at most {}", self.most);
+        Rules("mean").hold(at.width <= self.most, "width", rule, at.width)
+    }
+}
+
+/// The configuration of a network of such layers, under a name of its own.
+fn config(name: &str) -> GraphNetConfig {
+    let conv = Conv::register(name, MeanOptions { most: 64 }).unwrap();
+    let karate = data::karate();
+    GraphNetConfig::gcn(karate.feature_count(), karate.classes)
+        .of(conv)
+        .without_dropout()
+}
+
+fn logits(net: &GraphNet<f64>) -> Tensor<f64> {
+    let karate = data::karate();
+    let tape = Tape::new();
+    let x = tape.sparse(&karate.raw_features());
+    let neighbours = net.config.neighbourhood(&karate.graph);
+    net.forward(&Pass::eval(&tape, net), x, &neighbours).value()
+}
+
+#[test]
+fn it_is_trained_saved_and_loaded() {
+    let config = config("mean, trained");
+    let mut net = GraphNet::<f64>::new(config, 1).unwrap();
+    let set = data::karate();
+    let neighbours = config.neighbourhood(&set.graph);
+    let mut optimizer = Optimizer::new(Algorithm::ADAM);
+    let mut losses = Vec::new();
+    for step in 0..60 {
+        let found = train::step(&mut net, &mut optimizer, 0.02, step, |net, pass| {
+            let x = pass.tape().sparse(&set.raw_features());
+            net.forward(pass, x, &neighbours)
+                .cross_entropy(&set.labels, None)
+        });
+        losses.push(found.unwrap());
+    }
+    assert!(
+        losses[59] < 0.2 * losses[0],
+        "{} to {}",
+        losses[0],
+        losses[59]
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.safetensors");
+    weights::save(&path, &net, &config).unwrap();
+    let loaded = weights::load(&path, |config| GraphNet::<f64>::new(config, 0)).unwrap();
+    assert_eq!(loaded.config, config);
+    assert_eq!(logits(&loaded), logits(&net));
+    assert_eq!(logits(&net.clone()), logits(&net));
+
+    // The configuration alone, in a checkpoint.
+    let path = folder.path().join("config.ckpt");
+    store::save::<f64>(&path, &config).unwrap();
+    assert_eq!(store::load::<f64, GraphNetConfig>(&path).unwrap(), config);
+}
+
+#[test]
+fn it_has_laws_a_bound_and_a_summary() {
+    let net = GraphNet::<f64>::new(config("mean, read"), 2).unwrap();
+    let set = data::karate();
+    let neighbours = net.config.neighbourhood(&set.graph);
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, &net, 0);
+    let x = tape.sparse(&set.raw_features());
+    let loss = net.forward(&pass, x, &neighbours).tanh().sum_all();
+    let gradients = pass.gradients(loss);
+    let laws = net.laws();
+    assert_eq!(laws.len(), 1);
+    let names: Vec<String> = net.parameters().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(
+        laws[0].formula(&names),
+        "⟨layers.0.map.weight[j,:], G⟩ + ⟨layers.0.map.bias[j], G⟩ − ⟨layers.1.map.weight[:,j], G⟩ = 0"
+    );
+    let delta = laws[0].measure(&net.tensors(), &gradients).worst();
+    assert!(delta < 1e-12, "{delta}");
+
+    let x = set.raw_features().to_dense();
+    let trace = Trace::at(&net, &x, |pass, x| net.forward(pass, x, &neighbours));
+    let interval = trace.lipschitz(Lp::Two).unwrap();
+    assert!(
+        interval.lower.get() > 0.0 && interval.upper.get().is_finite(),
+        "{interval:?}"
+    );
+    let summary = net.trace().summary().to_string();
+    assert!(summary.contains("MeanConv"), "{summary}");
+}
+
+/// A layer may also be put in without a configuration.
+#[test]
+fn it_stands_beside_layers_of_the_library() {
+    let set = data::karate();
+    let config = GraphNetConfig::gat(set.feature_count(), set.classes).without_dropout();
+    let mut net = GraphNet::<f64>::new(config, 0).unwrap();
+    let map = Linear::new(set.feature_count(), 64, true, &mut emmy::init::rng(3));
+    net.layers[0] = Box::new(MeanConv { map });
+    assert_eq!(logits(&net).shape(), [34, 2]);
+    assert!(net.layers[0].downcast_ref::<MeanConv<f64>>().is_some());
+    assert!(net.layers[1].downcast_ref::<MeanConv<f64>>().is_none());
+}
+
+#[test]
+fn names_are_unique_and_known_when_a_configuration_is_loaded() {
+    let conv = Conv::register("mean, unique", MeanOptions { most: 64 }).unwrap();
+    assert_eq!(Conv::registered("mean, unique").unwrap(), conv);
+    let again = Conv::register("mean, unique", MeanOptions { most: 1 });
+    let message = again.unwrap_err().to_string();
+    assert!(
+        message.contains("expected one that is not registered, found mean, unique"),
+        "{message}"
+    );
+    let empty = Conv::register("", MeanOptions { most: 1 }).unwrap_err();
+    assert!(empty.to_string().contains("expected a name"), "{empty}");
+
+    let saved = serde_json::to_string(&conv).unwrap();
+    assert_eq!(saved, r#"{"registered":"mean, unique"}"#);
+    let unknown = serde_json::from_str::<Conv>(r#"{"registered":"median"}"#).unwrap_err();
+    let message = unknown.to_string();
+    assert!(
+        message.contains("given to Conv::register before"),
+        "{message}"
+    );
+    assert!(message.contains("found median"), "{message}");
+}
+
+#[test]
+fn its_rules_are_checked_with_the_network() {
+    let config = GraphNetConfig {
+        hidden: 65,
+        ..config("mean, refused")
+    };
+    let message = GraphNet::<f32>::new(config, 0).unwrap_err().to_string();
+    assert_eq!(message, "mean: width: expected at most 64, found 65");
+}
