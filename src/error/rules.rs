@@ -3,6 +3,7 @@
 use super::{Error, Result};
 
 /// The rules that options keep; the field is what the options belong to, which a message names before the option.
+/// It is empty for options whose names say enough.
 ///
 /// ```
 /// use emmy::{Result, error::Rules};
@@ -32,14 +33,14 @@ impl Rules<'_> {
         rule: impl Into<String>,
         found: impl ToString,
     ) -> Result<()> {
-        match holds {
-            true => Ok(()),
-            false => Err(Error::invalid(
-                format!("{}: {name}", self.0),
-                rule,
-                found.to_string(),
-            )),
+        if holds {
+            return Ok(());
         }
+        let what = match self.0 {
+            "" => name.to_owned(),
+            of => format!("{of}: {name}"),
+        };
+        Err(Error::invalid(what, rule, found.to_string()))
     }
 
     /// Every size is at least 1.

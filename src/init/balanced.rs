@@ -1,6 +1,6 @@
 //! Balancing: c = 0 for every neuron, by scaling the drawn parameters.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Rules};
 use crate::init::{self, Rng};
 use crate::real::Real;
 use crate::symmetry::{Law, Side, Slice, Symmetry, Term};
@@ -85,15 +85,9 @@ impl Balancing {
     /// If β cannot be a squared norm larger than 0, or not 0 < ρ ≤ 1.
     pub fn validate(&self) -> Result<()> {
         self.beta.validate()?;
-        if !(self.ratio > 0.0 && self.ratio <= 1.0) {
-            let found = self.ratio.to_string();
-            return Err(Error::invalid(
-                "balancing: ratio",
-                "a number above 0 and at most 1",
-                found,
-            ));
-        }
-        Ok(())
+        let holds = self.ratio > 0.0 && self.ratio <= 1.0;
+        let rule = "a number above 0 and at most 1";
+        Rules("balancing").hold(holds, "ratio", rule, self.ratio)
     }
 
     /// Scales the parameters so that c = 0 for every neuron of `laws`; only laws of rescaling count. β is
@@ -196,11 +190,7 @@ impl Beta {
                 "numbers, not both 0, the standard deviation at least 0",
             ),
         };
-        if holds {
-            Ok(())
-        } else {
-            Err(Error::invalid("balancing: β", rule, format!("{self:?}")))
-        }
+        Rules("balancing").hold(holds, "β", rule, format!("{self:?}"))
     }
 }
 

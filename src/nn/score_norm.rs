@@ -2,7 +2,7 @@
 
 use super::attention::{Invariance, ScoreNormalizer};
 use crate::autodiff::Var;
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::linalg::Upper;
 use crate::ops::sparse::{gather_columns, gather_rows, segment_max};
 use crate::real::Real;
@@ -71,14 +71,7 @@ impl LipschitzNorm {
     /// # Errors
     /// If α is not a finite number above 0.
     pub fn validate(&self) -> Result<()> {
-        if self.alpha > 0.0 && self.alpha.is_finite() {
-            return Ok(());
-        }
-        Err(Error::invalid(
-            "LipschitzNorm: α",
-            "a number above 0",
-            self.alpha.to_string(),
-        ))
+        Rules("LipschitzNorm").above_zero("α", self.alpha)
     }
 
     /// α/c, zeros of c set to [`EPS`].

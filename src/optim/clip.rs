@@ -1,6 +1,6 @@
 //! Gradients that are too large, made smaller.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::kernels::update::sum_of_squares;
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
@@ -70,10 +70,7 @@ impl Clip {
     /// [`Error::Invalid`] if it is not.
     pub fn validate(&self) -> Result<()> {
         let (Self::GlobalNorm(c) | Self::Value(c)) = *self;
-        if c.is_finite() && c > 0.0 {
-            return Ok(());
-        }
-        Err(Error::invalid("clip", "a number above 0", c.to_string()))
+        Rules("").above_zero("clip", c)
     }
 }
 

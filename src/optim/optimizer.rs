@@ -1,6 +1,6 @@
 //! Gradient descent with momentum, Adam, AdamW.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Rules};
 use crate::kernels::update;
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
@@ -180,35 +180,24 @@ impl<F: Real> Optimizer<F> {
     /// # Errors
     /// [`Error::Invalid`] names the first that breaks its rule.
     pub fn validate(&self) -> Result<()> {
-        let at_least_zero = |what: &str, x: f64| {
-            if x.is_finite() && x >= 0.0 {
-                return Ok(());
-            }
-            Err(Error::invalid(what, "a number, at least 0", x.to_string()))
-        };
+        let rules = Rules("");
         for &lambda in self.decays.iter().chain([&self.weight_decay]) {
-            if !(0.0..=MOST_DECAY).contains(&lambda) {
-                let rule = "a number, 0 to 10⁶";
-                return Err(Error::invalid("weight decay", rule, lambda.to_string()));
-            }
+            let holds = (0.0..=MOST_DECAY).contains(&lambda);
+            rules.hold(holds, "weight decay", "a number, 0 to 10⁶", lambda)?;
         }
         match self.algorithm {
             Algorithm::Sgd { momentum, nesterov } => {
-                at_least_zero("momentum", momentum)?;
-                if nesterov && momentum == 0.0 {
-                    return Err(Error::invalid("Nesterov's look-ahead", "momentum", "none"));
-                }
+                rules.from_zero("momentum", momentum)?;
+                let holds = !nesterov || momentum > 0.0;
+                rules.hold(holds, "Nesterov's look-ahead", "momentum", "none")
             }
             Algorithm::Adam { beta1, beta2, eps } | Algorithm::AdamW { beta1, beta2, eps } => {
-                for (what, beta) in [("β₁", beta1), ("β₂", beta2)] {
-                    if !(0.0..1.0).contains(&beta) {
-                        return Err(Error::invalid(what, "0 ≤ β < 1", beta.to_string()));
-                    }
+                for (name, beta) in [("β₁", beta1), ("β₂", beta2)] {
+                    rules.hold((0.0..1.0).contains(&beta), name, "0 ≤ β < 1", beta)?;
                 }
-                at_least_zero("ε", eps)?;
+                rules.from_zero("ε", eps)
             }
         }
-        Ok(())
     }
 
     /// Checks that the state is one for parameters of these sizes; for states that come from a file.

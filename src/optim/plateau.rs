@@ -1,6 +1,6 @@
 //! A learning rate that falls when progress stops.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use serde::{Deserialize, Serialize};
 
 /// Lowers the learning rate when a loss has stopped falling: PyTorch's `ReduceLROnPlateau` in its mode `min`
@@ -121,37 +121,13 @@ impl Plateau {
     /// # Errors
     /// [`Error::Invalid`] names the first that breaks its rule.
     pub fn validate(&self) -> Result<()> {
-        for (what, rule, x, ok) in [
-            (
-                "plateau: γ",
-                "0 ≤ γ < 1",
-                self.gamma,
-                (0.0..1.0).contains(&self.gamma),
-            ),
-            (
-                "plateau: threshold",
-                "0 ≤ threshold < 1",
-                self.threshold,
-                (0.0..1.0).contains(&self.threshold),
-            ),
-            (
-                "plateau: least factor",
-                "between 0 and 1",
-                self.least,
-                (0.0..=1.0).contains(&self.least),
-            ),
-            (
-                "plateau: eps",
-                "a finite number from 0 up",
-                self.eps,
-                self.eps >= 0.0 && self.eps.is_finite(),
-            ),
-        ] {
-            if !ok {
-                return Err(Error::invalid(what, rule, x.to_string()));
-            }
-        }
-        Ok(())
+        let (rules, share) = (Rules("plateau"), |x: f64| (0.0..1.0).contains(&x));
+        rules.hold(share(self.gamma), "γ", "0 ≤ γ < 1", self.gamma)?;
+        let rule = "0 ≤ threshold < 1";
+        rules.hold(share(self.threshold), "threshold", rule, self.threshold)?;
+        let within = (0.0..=1.0).contains(&self.least);
+        rules.hold(within, "least factor", "between 0 and 1", self.least)?;
+        rules.from_zero("eps", self.eps)
     }
 }
 

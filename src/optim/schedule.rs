@@ -1,6 +1,6 @@
 //! Learning-rate schedules that depend on the number of epochs or steps alone.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
@@ -91,24 +91,18 @@ impl Schedule {
     /// # Errors
     /// [`Error::Invalid`] names the first that breaks its rule.
     pub fn validate(&self) -> Result<()> {
-        let (what, factor) = match self.then {
-            Decay::Constant => return Ok(()),
-            Decay::Step { every: 0, .. } => {
-                return Err(Error::invalid("step schedule: every", "at least 1", "0"));
+        match self.then {
+            Decay::Constant => Ok(()),
+            Decay::Step { every, gamma } => {
+                let rules = Rules("step schedule");
+                rules.sizes(&[("every", every)])?;
+                rules.from_zero("γ", gamma)
             }
-            Decay::InverseSqrt { over: 0 } => {
-                let what = "inverse square root schedule: over";
-                return Err(Error::invalid(what, "at least 1", "0"));
+            Decay::InverseSqrt { over } => {
+                Rules("inverse square root schedule").sizes(&[("over", over)])
             }
-            Decay::InverseSqrt { .. } => return Ok(()),
-            Decay::Step { gamma, .. } => ("step schedule: γ", gamma),
-            Decay::Cosine { end, .. } => ("cosine schedule: end", end),
-        };
-        if factor.is_finite() && factor >= 0.0 {
-            return Ok(());
+            Decay::Cosine { end, .. } => Rules("cosine schedule").from_zero("end", end),
         }
-        let found = factor.to_string();
-        Err(Error::invalid(what, "a number, at least 0", found))
     }
 }
 

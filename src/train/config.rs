@@ -1,6 +1,6 @@
 //! How to train.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Rules};
 use crate::nn::{Module, Role};
 use crate::optim::{Algorithm, Clip, Optimizer, Plateau, Schedule};
 use crate::real::Real;
@@ -145,18 +145,9 @@ impl TrainConfig {
     /// # Errors
     /// If a constant breaks its rule; the message names it.
     pub fn validate(&self) -> Result<()> {
-        if !(self.lr.is_finite() && self.lr >= 0.0) {
-            let found = self.lr.to_string();
-            return Err(Error::invalid(
-                "learning rate",
-                "a number, at least 0",
-                found,
-            ));
-        }
-        if let Some(least) = self.loss_threshold.filter(|least| !least.is_finite()) {
-            let found = least.to_string();
-            return Err(Error::invalid("loss threshold", "a finite number", found));
-        }
+        let rules = Rules("");
+        rules.from_zero("learning rate", self.lr)?;
+        rules.finite("loss threshold", self.loss_threshold.unwrap_or(0.0))?;
         let optimizer = Optimizer::<f64>::new(self.algorithm);
         let lambdas = self.decay_paths.iter().map(|&(_, lambda)| lambda);
         let optimizer = optimizer.weight_decay(self.weight_decay);

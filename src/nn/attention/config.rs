@@ -1,6 +1,6 @@
 //! The configuration of an attention layer.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::linalg::Lp;
 use serde::{Deserialize, Serialize};
 
@@ -143,10 +143,8 @@ impl AttentionConfig {
     /// tokens or heads for keys than for queries, rotary positions have an odd width, or a number is out of
     /// its range.
     pub fn validate(&self) -> Result<()> {
-        let refuse = |name: &str, rule: String, found: String| {
-            Err(Error::invalid(format!("attention: {name}"), rule, found))
-        };
-        let sizes = [
+        let rules = Rules("attention");
+        rules.sizes(&[
             ("width", self.width),
             ("memory", self.memory),
             ("out", self.out),
@@ -154,58 +152,43 @@ impl AttentionConfig {
             ("groups", self.groups),
             ("key_width", self.key_width),
             ("value_width", self.value_width),
-        ];
-        for (name, size) in sizes {
-            if size == 0 {
-                return refuse(name, "at least 1".into(), "0".into());
-            }
-        }
-        if !self.heads.is_multiple_of(self.groups) {
-            let rule = format!("a number that divides the {} heads", self.heads);
-            return refuse("groups", rule, self.groups.to_string());
-        }
-        if self.score == Score::L2Tied && (self.groups != self.heads || self.memory != self.width) {
-            let rule = "as many groups as heads and the same tokens for queries and keys, since their weight is one";
-            let found = format!(
-                "{} groups, {} heads, memory {}, width {}",
-                self.groups, self.heads, self.memory, self.width
-            );
-            return refuse("score l2-tied", rule.into(), found);
-        }
+        ])?;
+        let rule = format!("a number that divides the {} heads", self.heads);
+        let divides = self.heads.is_multiple_of(self.groups);
+        rules.hold(divides, "groups", rule, self.groups)?;
+        let tied = self.score == Score::L2Tied;
+        let one = self.groups == self.heads && self.memory == self.width;
+        let rule = "as many groups as heads and the same tokens for queries and keys, since their weight is one";
+        let found = format!(
+            "{} groups, {} heads, memory {}, width {}",
+            self.groups, self.heads, self.memory, self.width
+        );
+        rules.hold(!tied || one, "score l2-tied", rule, found)?;
+        let score = format!("{:?}", self.score);
         let plain = self.rotary.is_none() && self.normalize.is_none();
-        if self.metric_values && !(self.score == Score::L2Tied && plain) {
-            let rule = "the score l2-tied, without rotary positions and normalised queries";
-            return refuse("metric_values", rule.into(), format!("{:?}", self.score));
-        }
+        let rule = "the score l2-tied, without rotary positions and normalised queries";
+        rules.hold(
+            !self.metric_values || (tied && plain),
+            "metric_values",
+            rule,
+            &score,
+        )?;
         if let Some(c) = &self.contraction {
-            if !self.is_lipschitz() {
-                let rule = "attention with a Lipschitz constant, as of AttentionConfig::l2, without dropout";
-                return refuse("contraction", rule.into(), format!("{:?}", self.score));
-            }
-            if c.p == Lp::One {
-                return refuse("contraction: p", "2 or ∞".into(), c.p.to_string());
-            }
-            if !(c.factor > 0.0 && c.factor.is_finite()) {
-                let rule = "a number above 0".into();
-                return refuse("contraction: factor", rule, c.factor.to_string());
-            }
+            let rule =
+                "attention with a Lipschitz constant, as of AttentionConfig::l2, without dropout";
+            rules.hold(self.is_lipschitz(), "contraction", rule, &score)?;
+            rules.hold(c.p != Lp::One, "contraction: p", "2 or ∞", c.p)?;
+            rules.above_zero("contraction: factor", c.factor)?;
         }
         if let Some(base) = self.rotary {
-            if !self.key_width.is_multiple_of(2) {
-                let rule = "an even width of a head, to be cut into planes";
-                return refuse("rotary", rule.into(), self.key_width.to_string());
-            }
-            if !(base.is_finite() && base > 0.0) {
-                return refuse("rotary", "a base above 0".into(), base.to_string());
-            }
+            let even = self.key_width.is_multiple_of(2);
+            let rule = "an even width of a head, to be cut into planes";
+            rules.hold(even, "rotary", rule, self.key_width)?;
+            let holds = base > 0.0 && base.is_finite();
+            rules.hold(holds, "rotary", "a base above 0", base)?;
         }
-        if let Some(eps) = self.normalize.filter(|eps| !(0.0..).contains(eps)) {
-            return refuse("normalize", "ε at least 0".into(), eps.to_string());
-        }
-        if !(0.0..=1.0).contains(&self.dropout) {
-            let rule = "a probability, 0 to 1";
-            return refuse("dropout", rule.into(), self.dropout.to_string());
-        }
-        Ok(())
+        let eps = self.normalize.unwrap_or(0.0);
+        rules.hold(eps >= 0.0, "normalize", "ε at least 0", eps)?;
+        rules.probability("dropout", self.dropout)
     }
 }

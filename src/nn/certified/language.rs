@@ -2,7 +2,7 @@
 
 use super::{AlmostOrthogonal, CertifiedBlock};
 use crate::autodiff::{Tape, Var};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Rules};
 use crate::init;
 use crate::lipschitz::{Domain, Lp, Upper, bound};
 use crate::nn::{Dropout, Embedding, Layer, Pass};
@@ -77,8 +77,8 @@ impl CertifiedConfig {
     /// If a size is 0, the heads do not divide the width, a number is not above 0, or dropout is no
     /// probability.
     pub fn validate(&self) -> Result<()> {
-        let what = |name: &str| format!("certified language model: {name}");
-        for (name, size) in [
+        let rules = Rules("certified language model");
+        rules.sizes(&[
             ("symbols", self.symbols),
             ("context", self.context),
             ("features", self.features),
@@ -87,47 +87,20 @@ impl CertifiedConfig {
             ("hidden", self.hidden),
             ("layers", self.layers),
             ("heads", self.heads),
-        ] {
-            if size == 0 {
-                return Err(Error::invalid(what(name), "at least 1", "0"));
-            }
-        }
-        if self.attentive > 0 && !self.width.is_multiple_of(self.heads) {
-            let rule = format!("a multiple of the {} heads", self.heads);
-            return Err(Error::invalid(what("width"), rule, self.width.to_string()));
-        }
+        ])?;
+        let divides = self.attentive == 0 || self.width.is_multiple_of(self.heads);
+        let rule = format!("a multiple of the {} heads", self.heads);
+        rules.hold(divides, "width", rule, self.width)?;
         let [attention, feed_forward] = self.factors;
-        for (name, x) in [
-            ("constant", self.constant),
-            ("sharpness", self.sharpness),
-            ("factor of attention", attention),
-            ("factor of feed-forward layers", feed_forward),
-        ] {
-            if !(x > 0.0 && x.is_finite()) {
-                return Err(Error::invalid(
-                    what(name),
-                    "a number above 0",
-                    x.to_string(),
-                ));
-            }
-        }
-        if !self.scale().is_finite() || self.scale() > 1e12 {
-            let rule = "factors whose product the type of the model resolves, K at most 1e12";
-            return Err(Error::invalid(
-                what("factors"),
-                rule,
-                self.scale().to_string(),
-            ));
-        }
-        if !(0.0..1.0).contains(&self.dropout) {
-            let rule = "a probability below 1";
-            return Err(Error::invalid(
-                what("dropout"),
-                rule,
-                self.dropout.to_string(),
-            ));
-        }
-        Ok(())
+        rules.above_zero("constant", self.constant)?;
+        rules.above_zero("sharpness", self.sharpness)?;
+        rules.above_zero("factor of attention", attention)?;
+        rules.above_zero("factor of feed-forward layers", feed_forward)?;
+        let scale = self.scale();
+        let rule = "factors whose product the type of the model resolves, K at most 1e12";
+        rules.hold(scale.is_finite() && scale <= 1e12, "factors", rule, scale)?;
+        let below = (0.0..1.0).contains(&self.dropout);
+        rules.hold(below, "dropout", "a probability below 1", self.dropout)
     }
 }
 

@@ -5,7 +5,7 @@ use super::{
     RmsNorm, Running,
 };
 use crate::autodiff::Var;
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::graph::Neighbourhood;
 use crate::init::Rng;
 use crate::nn::{Fields, Layer, Module, Params, Pass};
@@ -147,31 +147,21 @@ impl Norm {
     /// there is no group, or the options of ContraNorm break [a rule](ContraConfig::validate).
     pub fn validate(&self) -> Result<()> {
         match *self {
-            Self::Layer { eps, .. } => valid_eps("LayerNorm", eps),
-            Self::Rms { eps, .. } => valid_eps("RmsNorm", eps),
-            Self::Graph { eps } => valid_eps("GraphNorm", eps),
+            Self::Layer { eps, .. } => Rules("LayerNorm").from_zero("eps", eps),
+            Self::Rms { eps, .. } => Rules("RmsNorm").from_zero("eps", eps),
+            Self::Graph { eps } => Rules("GraphNorm").from_zero("eps", eps),
             Self::Pair(norm) => norm.validate(),
             Self::Contra(config) => config.validate(),
             Self::DiffGroup { groups, scale } => DiffGroupNorm::<f64>::validate(groups, scale),
             Self::Batch { eps, momentum, .. } => {
-                if let Some(m) = momentum.filter(|m| !(0.0..=1.0).contains(m)) {
-                    let rule = "a number from 0 to 1";
-                    return Err(Error::invalid("BatchNorm: momentum", rule, m.to_string()));
+                let rules = Rules("BatchNorm");
+                if let Some(m) = momentum {
+                    let holds = (0.0..=1.0).contains(&m);
+                    rules.hold(holds, "momentum", "a number from 0 to 1", m)?;
                 }
-                valid_eps("BatchNorm", eps)
+                rules.from_zero("eps", eps)
             }
         }
-    }
-}
-
-pub(super) fn valid_eps(layer: &str, eps: f64) -> Result<()> {
-    match eps.is_finite() && eps >= 0.0 {
-        true => Ok(()),
-        false => Err(Error::invalid(
-            format!("{layer}: eps"),
-            "a finite number, at least 0",
-            eps.to_string(),
-        )),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::BatchNorm;
 use super::row_axes;
 use crate::autodiff::Var;
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::init::Rng;
 use crate::nn::{Layer, Linear, Params, Pass};
 use crate::real::Real;
@@ -74,14 +74,9 @@ impl<F: Real> DiffGroupNorm<F> {
     /// # Errors
     /// If there is no group, or λ is not a finite number.
     pub(super) fn validate(groups: usize, scale: f64) -> Result<()> {
-        if groups == 0 {
-            return Err(Error::invalid("DiffGroupNorm: groups", "at least 1", "0"));
-        }
-        if !scale.is_finite() {
-            let what = "DiffGroupNorm: scale";
-            return Err(Error::invalid(what, "a finite number", scale.to_string()));
-        }
-        Ok(())
+        let rules = Rules("DiffGroupNorm");
+        rules.sizes(&[("groups", groups)])?;
+        rules.finite("scale", scale)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::row_axes;
 use crate::autodiff::Var;
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::lipschitz::{Bound, Lower, Lp, Upper, state, state_here};
 use crate::nn::{Fields, Layer, Module, Params, Pass};
 use crate::real::Real;
@@ -155,11 +155,9 @@ impl PairNorm {
     /// # Errors
     /// If s or ε is not a finite number, or ε is negative.
     pub fn validate(&self) -> Result<()> {
-        if !self.scale.is_finite() {
-            let found = self.scale.to_string();
-            return Err(Error::invalid("PairNorm: scale", "a finite number", found));
-        }
-        super::config::valid_eps("PairNorm", self.eps)
+        let rules = Rules("PairNorm");
+        rules.finite("scale", self.scale)?;
+        rules.from_zero("eps", self.eps)
     }
 
     fn passage(&self) -> Passage {

@@ -2,7 +2,7 @@
 
 use super::{BlockConfig, Transformer, start};
 use crate::autodiff::Var;
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::init;
 use crate::nn::{Activation, Dropout, Embedding, Layer, Linear, Norm, NormLayer, Pass};
 use crate::ops::attention::Mask;
@@ -51,20 +51,14 @@ impl BertConfig {
     /// # Errors
     /// If a size is 0, or the blocks are not [valid](BlockConfig::validate) blocks without memory.
     pub fn validate(&self) -> Result<()> {
-        let sizes = [
+        let rules = Rules("BERT");
+        rules.sizes(&[
             ("symbols", self.symbols),
             ("context", self.context),
             ("segments", self.segments),
             ("layers", self.layers),
-        ];
-        for (name, size) in sizes {
-            if size == 0 {
-                return Err(Error::invalid(format!("BERT: {name}"), "at least 1", "0"));
-            }
-        }
-        if self.block.cross.is_some() {
-            return Err(Error::invalid("BERT: cross-attention", "none", "one"));
-        }
+        ])?;
+        rules.hold(self.block.cross.is_none(), "cross-attention", "none", "one")?;
         self.block.validate()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{BlockContra, ContraPlace, DropPath, FeedForward, FeedForwardConfig};
 use crate::autodiff::Var;
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::init::Rng;
 use crate::nn::{
     AttentionConfig, ContraNorm, Dropout, KeyValues, Layer, MultiHeadAttention, Norm, NormLayer,
@@ -160,7 +160,7 @@ impl BlockConfig {
         self.feed_forward.validate()?;
         self.norm.validate()?;
         self.contra.map_or(Ok(()), |c| c.norm.validate())?;
-        let width = self.attention.width;
+        let (rules, width) = (Rules("block"), self.attention.width);
         let mut widths = vec![
             ("attention: memory", self.attention.memory),
             ("attention: out", self.attention.out),
@@ -172,26 +172,11 @@ impl BlockConfig {
             widths.push(("cross-attention: out", cross.out));
         }
         for (name, found) in widths {
-            if found != width {
-                let rule = format!("the width {width} of the block");
-                return Err(Error::invalid(
-                    format!("block: {name}"),
-                    rule,
-                    found.to_string(),
-                ));
-            }
+            let rule = format!("the width {width} of the block");
+            rules.hold(found == width, name, rule, found)?;
         }
-        for (name, p) in [("dropout", self.dropout), ("drop_path", self.drop_path)] {
-            if !(0.0..=1.0).contains(&p) {
-                let rule = "a probability, 0 to 1".to_owned();
-                return Err(Error::invalid(
-                    format!("block: {name}"),
-                    rule,
-                    p.to_string(),
-                ));
-            }
-        }
-        Ok(())
+        rules.probability("dropout", self.dropout)?;
+        rules.probability("drop_path", self.drop_path)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Feed-forward layers, gated or not.
 
 use crate::autodiff::Var;
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::init::Rng;
 use crate::nn::{Activation, Dropout, Layer, Linear, Pass};
 use crate::real::Real;
@@ -91,18 +91,9 @@ impl FeedForwardConfig {
     /// # Errors
     /// If a size is 0, or the probability is not within 0 ≤ p ≤ 1.
     pub fn validate(&self) -> Result<()> {
-        for (name, size) in [("width", self.width), ("hidden", self.hidden)] {
-            if size == 0 {
-                let what = format!("feed-forward: {name}");
-                return Err(Error::invalid(what, "at least 1", "0"));
-            }
-        }
-        if !(0.0..=1.0).contains(&self.dropout) {
-            let rule = "a probability, 0 to 1".to_owned();
-            let what = "feed-forward: dropout".to_owned();
-            return Err(Error::invalid(what, rule, self.dropout.to_string()));
-        }
-        Ok(())
+        let rules = Rules("feed-forward");
+        rules.sizes(&[("width", self.width), ("hidden", self.hidden)])?;
+        rules.probability("dropout", self.dropout)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{BlockConfig, Transformer, start};
 use crate::autodiff::{Tape, Var};
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::init;
 use crate::nn::contra::Between;
 use crate::nn::{Dropout, Embedding, KeyValues, Layer, Linear, Norm, Pass, Sampling, sinusoidal};
@@ -63,39 +63,25 @@ impl LanguageConfig {
     /// If a size is 0, the blocks are not [valid](BlockConfig::validate) blocks without memory, or their ContraNorm
     /// compares features.
     pub fn validate(&self) -> Result<()> {
-        let sizes = [
+        let rules = Rules("language model");
+        rules.sizes(&[
             ("symbols", self.symbols),
             ("context", self.context),
             ("layers", self.layers),
-        ];
-        for (name, size) in sizes {
-            if size == 0 {
-                let what = format!("language model: {name}");
-                return Err(Error::invalid(what, "at least 1", "0"));
-            }
-        }
-        if self.block.cross.is_some() {
-            let rule = "none: a language model attends to its own tokens".to_owned();
-            let what = "language model: cross-attention".to_owned();
-            return Err(Error::invalid(what, rule, "one"));
-        }
+        ])?;
+        let alone = self.block.cross.is_none();
+        let rule = "none: a language model attends to its own tokens";
+        rules.hold(alone, "cross-attention", rule, "one")?;
         self.block.validate()?;
         let norm = match self.block.norm {
             Norm::Contra(config) => Some(config),
             _ => None,
         };
-        let all = norm.into_iter().chain(self.block.contra.map(|c| c.norm));
-        match all
-            .map(|config| config.between)
-            .find(|between| *between != Between::Rows)
-        {
-            None => Ok(()),
-            Some(_) => Err(Error::invalid(
-                "language model: ContraNorm",
-                "comparison of rows: a symbol must not see those after it",
-                "comparison of features, which are those of all symbols",
-            )),
-        }
+        let mut norms = norm.into_iter().chain(self.block.contra.map(|c| c.norm));
+        let of_rows = norms.all(|config| config.between == Between::Rows);
+        let rule = "comparison of rows: a symbol must not see those after it";
+        let found = "comparison of features, which are those of all symbols";
+        rules.hold(of_rows, "ContraNorm", rule, found)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{BlockConfig, Transformer, start};
 use crate::autodiff::Var;
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::init;
 use crate::nn::{Activation, Dropout, Embedding, Layer, Linear, Pass};
 use crate::ops::attention::Mask;
@@ -65,34 +65,20 @@ impl VisionConfig {
     /// If a size is 0, the image cannot be cut into patches, or the blocks are not
     /// [valid](BlockConfig::validate) blocks without memory.
     pub fn validate(&self) -> Result<()> {
-        let sizes = [
-            ("image height", self.image[0]),
-            ("image width", self.image[1]),
+        let rules = Rules("vision transformer");
+        let [height, width] = self.image;
+        rules.sizes(&[
+            ("image height", height),
+            ("image width", width),
             ("channels", self.channels),
             ("patch", self.patch),
             ("classes", self.classes),
             ("layers", self.layers),
-        ];
-        for (name, size) in sizes {
-            if size == 0 {
-                let what = format!("vision transformer: {name}");
-                return Err(Error::invalid(what, "at least 1", "0"));
-            }
-        }
-        if self
-            .image
-            .iter()
-            .any(|size| !size.is_multiple_of(self.patch))
-        {
-            let [height, width] = self.image;
-            let rule = format!("a number that divides the image's {height} × {width} pixels");
-            let found = self.patch.to_string();
-            return Err(Error::invalid("vision transformer: patch", rule, found));
-        }
-        if self.block.cross.is_some() {
-            let what = "vision transformer: cross-attention";
-            return Err(Error::invalid(what, "none", "one"));
-        }
+        ])?;
+        let divides = self.image.iter().all(|n| n.is_multiple_of(self.patch));
+        let rule = format!("a number that divides the image's {height} × {width} pixels");
+        rules.hold(divides, "patch", rule, self.patch)?;
+        rules.hold(self.block.cross.is_none(), "cross-attention", "none", "one")?;
         self.block.validate()
     }
 }

@@ -28,14 +28,14 @@ fn configurations_are_read_written_and_checked() {
     for (norm, says) in [
         (
             Norm::Graph { eps: -1.0 },
-            "GraphNorm: eps: expected a finite number, at least 0, found -1",
+            "GraphNorm: eps: expected a number, at least 0, found -1",
         ),
         (
             Norm::Rms {
                 eps: f64::NAN,
                 gain: true,
             },
-            "RmsNorm: eps: expected a finite number, at least 0, found NaN",
+            "RmsNorm: eps: expected a number, at least 0, found NaN",
         ),
         (
             batch(Some(1.5)),

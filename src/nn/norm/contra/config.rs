@@ -1,8 +1,7 @@
 //! The forms of ContraNorm, in the paper and in its published code.
 
-use super::super::config::valid_eps;
 use super::ContraNorm;
-use crate::error::{Error, Result};
+use crate::error::{Result, Rules};
 use crate::nn::LayerNorm;
 use crate::real::Real;
 use crate::tensor::Tensor;
@@ -248,31 +247,20 @@ impl ContraConfig {
     /// 0; if ε is negative; if neighbours are to be left out of a comparison of features or of sums by
     /// columns.
     pub fn validate(&self) -> Result<()> {
-        let refuse = |what: &str, rule: &str, found: String| {
-            Err(Error::invalid(format!("ContraNorm: {what}"), rule, found))
-        };
-        if !self.scale.is_finite() {
-            return refuse("s", "a finite number", self.scale.to_string());
-        }
-        if self.step == Step::LearntExponent && self.scale <= 0.0 {
-            let rule = "above 0, since its logarithm is trained";
-            return refuse("s", rule, self.scale.to_string());
-        }
-        if !(self.temperature.is_finite() && self.temperature > 0.0) {
-            let found = self.temperature.to_string();
-            return refuse("temperature", "a finite number above 0", found);
-        }
+        let rules = Rules("ContraNorm");
+        rules.finite("s", self.scale)?;
+        let trained = self.step == Step::LearntExponent;
+        let rule = "above 0, since its logarithm is trained";
+        rules.hold(!trained || self.scale > 0.0, "s", rule, self.scale)?;
+        rules.above_zero("temperature", self.temperature)?;
         if self.without_neighbours {
             let rule = "comparison of rows and sums by rows, where neighbours are left out";
-            if self.between == Between::Features {
-                return refuse("form", rule, "comparison of features".into());
-            }
-            if self.terms != Terms::Rows {
-                return refuse("form", rule, "sums by columns".into());
-            }
+            let of_rows = self.between != Between::Features;
+            rules.hold(of_rows, "form", rule, "comparison of features")?;
+            rules.hold(self.terms == Terms::Rows, "form", rule, "sums by columns")?;
         }
         match self.after {
-            After::LayerNorm { eps } => valid_eps("ContraNorm", eps),
+            After::LayerNorm { eps } => rules.from_zero("eps", eps),
             After::Nothing | After::UnitRows => Ok(()),
         }
     }
