@@ -159,7 +159,7 @@ fn what_is_reported_is_of_the_best_epoch() {
     ] {
         approx::assert_relative_eq!(line[key].as_f64().unwrap(), expected, epsilon = 1e-12);
     }
-    assert!(state.description.contains("dropout: 0.2"));
+    assert!(state.description.contains("\"dropout\":0.2"));
 
     // The confusion matrix agrees with the accuracy.
     let out = run(&["--resume", "run.ckpt"]);

@@ -54,20 +54,23 @@ use std::sync::Arc;
 ///
 /// /// y_i = W (mean of x_j over the neighbours j of i) + b.
 /// #[derive(Debug, Clone)]
-/// struct MeanConv<F: Real>(Linear<F>);
-/// emmy::module!(MeanConv: 0);
+/// struct MeanConv<F: Real> {
+///     map: Linear<F>,
+/// }
+/// emmy::module!(MeanConv: map);
 ///
 /// impl<F: Real> Layer<F> for MeanConv<F> {}
 ///
 /// impl<F: Real> GraphConv<F> for MeanConv<F> {
 ///     fn on<'t>(&self, pass: &Pass<'t, '_, F>, x: Input<'t, F>, around: Around<'_, 't, F>) -> Var<'t, F> {
 ///         let mean = pass.tape().sparse(around.neighbours.mean());
-///         pass.call(self, &[x.var()], || mean.matmul(self.0.forward(pass, x)))
+///         pass.call(self, &[x.var()], || mean.matmul(self.map.forward(pass, x)))
 ///     }
 /// }
 ///
 /// let mut net = GraphNet::<f32>::new(GraphNetConfig::gcn(34, 2), 0)?;
-/// net.layers[0] = Box::new(MeanConv(Linear::new(34, 16, true, &mut emmy::init::rng(0))));
+/// let map = Linear::new(34, 16, true, &mut emmy::init::rng(0));
+/// net.layers[0] = Box::new(MeanConv { map });
 /// # Ok::<(), emmy::Error>(())
 /// ```
 pub trait GraphConv<F: Real>: Layer<F> + AnyGraphConv<F> + fmt::Debug + Send + Sync {
