@@ -38,24 +38,6 @@ fn of_a_neuron(conv: &Conv) -> f64 {
     }
 }
 
-/// Weights of the size `[H·C, in]` in a layer.
-fn weights(conv: &Conv) -> f64 {
-    match conv {
-        Conv::Gcn(_) | Conv::Sgc(_) => 1.0,
-        Conv::Sage(_) | Conv::Gin(_) | Conv::Gat(_) | Conv::Gcnii(_) => 2.0,
-        Conv::Gatv2(_) => 3.0,
-        Conv::Transformer(_) => 4.0,
-        // Those of the unit have three times as many rows.
-        Conv::GatedGraph(options) => 6.0 + options.steps as f64,
-        Conv::Registered(_) => unreachable!("no example has a layer of its own"),
-    }
-}
-
-/// The parameters of a network, from above.
-fn parameters(config: &GraphNetConfig) -> f64 {
-    config.weight_count() * weights(&config.conv).max(weights(&config.last))
-}
-
 /// The attention heads of a layer; 1 without attention.
 fn heads(conv: &Conv) -> f64 {
     conv.heads() as f64
@@ -70,7 +52,7 @@ const GIB: f64 = 1_073_741_824.0;
 /// estimated from above: it counts parameters, neurons of nodes, heads of edges, features, and layers.
 pub fn check<F: Real>(config: &GraphNetConfig, set: &Dataset) -> Result<()> {
     config.validate()?;
-    let (parameters, layers) = (parameters(config), config.layers);
+    let (parameters, layers) = (config.weight_count(), config.layers);
     let what = format!("at most {parameters:.1e} parameters in {layers} layers");
     fits(needed::<F>(config, set), &what)
 }
@@ -179,7 +161,7 @@ pub fn needed<F: Real>(config: &GraphNetConfig, set: &Dataset) -> f64 {
     let edges = (set.graph.edges() + set.graph.nodes()) as f64;
     let heads = hidden * heads(&config.conv) + last as f64 * heads(&config.last);
     let numbers = nodes * numbers
-        + OF_A_PARAMETER * parameters(config)
+        + OF_A_PARAMETER * config.weight_count()
         + OF_A_HEAD * edges * heads
         + OF_A_FEATURE * set.features.pattern.nnz() as f64;
     OF_A_RUN + OF_A_LAYER * config.layers as f64 + size_of::<F>() as f64 * numbers

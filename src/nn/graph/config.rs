@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 /// number of layers.
 pub const MOST_LAYERS: usize = 1 << 12;
 
-/// The most entries that the weights of a [`GraphNet`](super::GraphNet) have, 2³², where every layer counts with one
-/// weight `[H·C, in]`: 16 GiB of `f32` before the first gradient. This is checked before anything is built;
+/// The most entries that the weights of a [`GraphNet`](super::GraphNet) have, 2³²: 16 GiB of `f32` before the first
+/// gradient. [`GraphNetConfig::weight_count`] is compared with it before anything is built;
 /// [`parameter_count`](crate::nn::Module::parameter_count) counts what was built.
 pub const MOST_WEIGHTS: f64 = 4_294_967_296.0;
 
@@ -185,11 +185,13 @@ impl GraphNetConfig {
         }
     }
 
-    /// The entries of one weight `[H·C, in]` per layer and of the two maps, without building them. As a
-    /// floating-point number: no product of sizes overflows.
+    /// The entries of the weights, or more, without building them: those of the two maps, and per layer
+    /// [`Conv::weights`] times H·C·in. As a floating-point number: no product of sizes overflows.
     pub fn weight_count(&self) -> f64 {
         let of = |input: usize, out: usize| input as f64 * out as f64;
-        let layer = |(conv, at): (Conv, Site)| of(at.input, at.width) * conv.heads() as f64;
+        let layer = |(conv, at): (Conv, Site)| {
+            of(at.input, at.width) * conv.heads() as f64 * conv.weights() as f64
+        };
         let map = |on: bool, input, out| if on { of(input, out) } else { 0.0 };
         self.plan().map(layer).sum::<f64>()
             + map(self.ends.input, self.inputs, self.hidden)

@@ -241,6 +241,10 @@ impl ConvOptions for AttentionOptions {
         self.check()
     }
 
+    fn weights(&self) -> usize {
+        1 + usize::from(self.residual)
+    }
+
     fn heads(&self) -> usize {
         self.heads
     }

@@ -239,6 +239,11 @@ impl ConvOptions for Gatv2Options {
         Rules("network").hold(none, "score norm of GATv2", rule, "LipschitzNorm")
     }
 
+    fn weights(&self) -> usize {
+        let separate = usize::from(!self.shared);
+        1 + separate + usize::from(self.attention.residual)
+    }
+
     fn heads(&self) -> usize {
         self.attention.heads
     }

@@ -172,6 +172,10 @@ impl ConvOptions for GcniiOptions {
         at.check_first(self)?;
         at.check_equal_widths(self)
     }
+
+    fn weights(&self) -> usize {
+        2 - usize::from(self.shared)
+    }
 }
 
 impl<F: Real> GraphConv<F> for GcniiConv<F> {

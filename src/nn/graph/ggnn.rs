@@ -104,6 +104,11 @@ impl ConvOptions for GatedGraphOptions {
         at.check_equal_widths(self)
     }
 
+    fn weights(&self) -> usize {
+        // Those of the unit have three times as many rows.
+        self.steps.saturating_add(6)
+    }
+
     fn set_steps(&mut self, steps: usize) -> bool {
         self.steps = steps;
         true

@@ -122,6 +122,10 @@ impl ConvOptions for GinOptions {
         GinConv::new(at.input, at.width, *self, rng)
     }
 
+    fn weights(&self) -> usize {
+        2
+    }
+
     fn set_bias(&mut self, bias: bool) {
         self.bias = bias;
     }

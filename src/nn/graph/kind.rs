@@ -90,6 +90,12 @@ pub trait ConvOptions: fmt::Debug + Send + Sync + 'static {
         }
     }
 
+    /// How many weights of the size `[H·C, in]` a layer has, or more. A configuration counts with it before anything
+    /// is built.
+    fn weights(&self) -> usize {
+        1
+    }
+
     /// Sets the number of heads and how they are joined.
     fn set_heads(&mut self, heads: usize, join: Heads) {
         let _ = (heads, join);
@@ -120,6 +126,7 @@ trait AnyOptions: fmt::Debug + Send + Sync {
     fn heads(&self) -> usize;
     fn join(&self) -> Heads;
     fn output(&self, width: usize) -> usize;
+    fn weights(&self) -> usize;
     fn set_heads(&mut self, heads: usize, join: Heads);
     fn set_bias(&mut self, bias: bool);
     fn set_dropout(&mut self, p: f64);
@@ -149,6 +156,10 @@ impl<O: ConvOptions> AnyOptions for O {
 
     fn output(&self, width: usize) -> usize {
         ConvOptions::output(self, width)
+    }
+
+    fn weights(&self) -> usize {
+        ConvOptions::weights(self)
     }
 
     fn set_heads(&mut self, heads: usize, join: Heads) {
@@ -273,6 +284,11 @@ impl Conv {
     /// How the heads of a layer of this kind are joined; without attention it has no meaning.
     pub fn join(&self) -> Heads {
         self.options().join()
+    }
+
+    /// How many weights of the size `[H·C, in]` a layer of this kind has, or more.
+    pub fn weights(&self) -> usize {
+        self.options().weights()
     }
 
     /// Sets the number of heads and how they are joined; layers without attention stay as they are, and

@@ -102,6 +102,10 @@ impl ConvOptions for SageOptions {
         SageConv::new(at.input, at.width, self.bias, rng)
     }
 
+    fn weights(&self) -> usize {
+        2
+    }
+
     fn set_bias(&mut self, bias: bool) {
         self.bias = bias;
     }

@@ -1,5 +1,38 @@
 use super::*;
-use crate::nn::GraphNet;
+use crate::nn::{GraphNet, Module, Role};
+
+/// The entries of the weights of every kind of layer, counted from above and built.
+#[test]
+fn weights_are_counted_from_above() {
+    let kinds = [
+        GraphNetConfig::gcn(70, 3),
+        GraphNetConfig::sage(70, 3),
+        GraphNetConfig::gat(70, 3),
+        GraphNetConfig::gatv2(70, 3),
+        GraphNetConfig::gcn(70, 3).of(Conv::gatv2(true)),
+        GraphNetConfig::sgc(70, 3),
+        GraphNetConfig::gin(70, 3),
+        GraphNetConfig::gcnii(70, 3).depth(4),
+        GraphNetConfig::transformer(70, 3),
+        GraphNetConfig::ggnn(70, 3).depth(5),
+    ];
+    for kind in kinds {
+        for residual in [false, true] {
+            let config = kind.attending(|options| options.residual = residual);
+            let net = GraphNet::<f32>::new(config, 0).unwrap();
+            let matrices = (net.entries().into_iter())
+                .filter(|entry| matches!(entry.role, Role::Weight | Role::Skip))
+                .filter(|entry| entry.tensor.ndim() == 2);
+            let built: usize = matrices.map(|entry| entry.tensor.len()).sum();
+            let counted = config.weight_count();
+            let built = built as f64;
+            assert!(
+                built <= counted && counted < 1.3 * built,
+                "{config:?}: {built}, {counted}"
+            );
+        }
+    }
+}
 
 #[test]
 fn without_dropout_a_training_pass_is_an_evaluation() {

@@ -317,6 +317,10 @@ impl ConvOptions for TransformerOptions {
         self.score_norm.map_or(Ok(()), |norm| norm.validate())
     }
 
+    fn weights(&self) -> usize {
+        4
+    }
+
     fn heads(&self) -> usize {
         self.heads
     }
