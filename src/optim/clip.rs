@@ -67,7 +67,7 @@ impl Clip {
     /// Checks that the bound is finite and above 0.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it is not.
+    /// [`Error::Invalid`](crate::Error::Invalid) if it is not.
     pub fn validate(&self) -> Result<()> {
         let (Self::GlobalNorm(c) | Self::Value(c)) = *self;
         Rules("").above_zero("clip", c)

@@ -119,7 +119,7 @@ impl Plateau {
     /// Checks the constants: 0 ≤ γ < 1, 0 ≤ threshold < 1, 0 ≤ least ≤ 1, 0 ≤ eps.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the first that breaks its rule.
+    /// [`Error::Invalid`](crate::Error::Invalid) names the first that breaks its rule.
     pub fn validate(&self) -> Result<()> {
         let (rules, share) = (Rules("plateau"), |x: f64| (0.0..1.0).contains(&x));
         rules.hold(share(self.gamma), "γ", "0 ≤ γ < 1", self.gamma)?;

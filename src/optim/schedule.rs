@@ -89,7 +89,7 @@ impl Schedule {
     /// at least 1.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the first that breaks its rule.
+    /// [`Error::Invalid`](crate::Error::Invalid) names the first that breaks its rule.
     pub fn validate(&self) -> Result<()> {
         match self.then {
             Decay::Constant => Ok(()),
