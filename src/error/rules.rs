@@ -2,7 +2,7 @@
 
 use super::{Error, Result};
 
-/// The rules that options keep; the field is what the options belong to, which a message names before the option.
+/// The rules that options keep. The field is what the options belong to; a message names it before the option.
 /// It is empty for options whose names say enough.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Operations of a user's own between layers: a name proves nothing, and what they say of themselves gives laws.
+//! Operations of a user's own between layers: a name proves nothing; what they say of themselves gives laws.
 
 use crate::support::*;
 use emmy::autodiff::{Function, Fused, Kind, Map, checkpoint, fused};

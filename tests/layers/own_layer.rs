@@ -1,5 +1,5 @@
-//! A graph layer of a user's own inside a `GraphNet`: built from a configuration, trained, saved and loaded, with
-//! laws, a Lipschitz bound and a summary.
+//! A graph layer of a user's own inside a `GraphNet`: built from a configuration, trained, saved and loaded,
+//! with laws, a Lipschitz bound and a summary.
 
 use emmy::error::Rules;
 use emmy::init::Rng;

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 /// number of layers.
 pub const MOST_LAYERS: usize = 1 << 12;
 
-/// The most entries that the weights of a [`GraphNet`](super::GraphNet) have, 2³²: 16 GiB of `f32` before the first
-/// gradient. [`GraphNetConfig::weight_count`] is compared with it before anything is built;
+/// The most entries that the weights of a [`GraphNet`](super::GraphNet) have, 2³²: 16 GiB of `f32` before the
+/// first gradient. [`GraphNetConfig::weight_count`] is compared with it before anything is built;
 /// [`parameter_count`](crate::nn::Module::parameter_count) counts what was built.
 pub const MOST_WEIGHTS: f64 = 4_294_967_296.0;
 

@@ -53,8 +53,8 @@ impl Site {
 
 /// The options of a kind of graph layers, and how a layer is built from them.
 ///
-/// Only the layer's type and [`build`](Self::build) are required. The functions that set an option are called by
-/// functions of [`GraphNetConfig`](super::GraphNetConfig) that change all layers, such as
+/// Only the layer's type and [`build`](Self::build) are required. The functions that set an option are called
+/// by functions of [`GraphNetConfig`](super::GraphNetConfig) that change all layers, such as
 /// [`without_dropout`](super::GraphNetConfig::without_dropout); a kind without this option ignores them.
 pub trait ConvOptions: fmt::Debug + Send + Sync + 'static {
     /// The layer.
@@ -90,8 +90,8 @@ pub trait ConvOptions: fmt::Debug + Send + Sync + 'static {
         }
     }
 
-    /// How many weights of the size `[H·C, in]` a layer has, or more. A configuration counts with it before anything
-    /// is built.
+    /// How many weights of the size `[H·C, in]` a layer has, or more. A configuration counts with it before
+    /// anything is built.
     fn weights(&self) -> usize {
         1
     }
@@ -124,7 +124,6 @@ trait AnyOptions: fmt::Debug + Send + Sync {
     fn build_f64(&self, at: Site, rng: &mut Rng) -> GraphLayer<f64>;
     fn validate(&self, at: Site) -> Result<()>;
     fn heads(&self) -> usize;
-    fn join(&self) -> Heads;
     fn output(&self, width: usize) -> usize;
     fn weights(&self) -> usize;
     fn set_heads(&mut self, heads: usize, join: Heads);
@@ -148,10 +147,6 @@ impl<O: ConvOptions> AnyOptions for O {
 
     fn heads(&self) -> usize {
         ConvOptions::heads(self)
-    }
-
-    fn join(&self) -> Heads {
-        ConvOptions::join(self)
     }
 
     fn output(&self, width: usize) -> usize {
@@ -281,18 +276,13 @@ impl Conv {
         self.options().heads()
     }
 
-    /// How the heads of a layer of this kind are joined; without attention it has no meaning.
-    pub fn join(&self) -> Heads {
-        self.options().join()
-    }
-
     /// How many weights of the size `[H·C, in]` a layer of this kind has, or more.
     pub fn weights(&self) -> usize {
         self.options().weights()
     }
 
-    /// Sets the number of heads and how they are joined; layers without attention stay as they are, and
-    /// registered kinds do.
+    /// Sets the number of heads and how they are joined. Layers without attention and registered kinds stay as
+    /// they are.
     pub fn set_heads(&mut self, heads: usize, join: Heads) {
         if let Some(options) = self.options_mut() {
             options.set_heads(heads, join);
@@ -306,8 +296,8 @@ impl Conv {
         }
     }
 
-    /// Sets the probability of dropping an attention coefficient; layers without attention stay as they are, and
-    /// registered kinds do.
+    /// Sets the probability of dropping an attention coefficient. Layers without attention and registered kinds
+    /// stay as they are.
     pub fn set_dropout(&mut self, p: f64) {
         if let Some(options) = self.options_mut() {
             options.set_dropout(p);
@@ -339,8 +329,8 @@ impl Conv {
 
     /// Gives a kind of layers of another crate a name. A configuration names the kind by the result; a saved
     /// configuration holds the name alone, so the options belong to the name, and a program that loads the
-    /// configuration registers the same name with the same options before. Names and options stay for the life
-    /// of the process.
+    /// configuration registers the same name with the same options before. Names and options stay for the
+    /// life of the process.
     ///
     /// # Errors
     /// If the name is empty, or registered already.

@@ -46,8 +46,8 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// A layer that a [`GraphNet`] can hold: any [`Layer`] with `Debug` and `Clone` that says what it computes on a
-/// graph. [`ConvOptions`] says how a configuration builds such layers.
+/// A layer that a [`GraphNet`] can hold: any [`Layer`] with `Debug` and `Clone` that says what it computes on
+/// a graph. [`ConvOptions`] says how a configuration builds such layers.
 ///
 /// ```
 /// use emmy::{Real, Var, nn::{Around, GraphConv, GraphNet, GraphNetConfig, Input, Layer, Linear, Pass}};

@@ -3,8 +3,8 @@
 //!
 //! The neurons of a stream are the entries of the last axis; the other axes number the rows. Each kind
 //! of operation has an answer. An operation of which nothing is known breaks everything, so a list of
-//! laws may be too short, but is never false. `tests/operations/passages.rs` changes real operands of every registered operation
-//! and compares the output with the table.
+//! laws may be too short, but is never false. `tests/operations/passages.rs` changes real operands of every
+//! registered operation and compares the output with the table.
 
 use super::Node;
 use crate::autodiff::{Kind, Map};
