@@ -302,7 +302,7 @@ fn lstm() -> Step {
     let shape = [12, 64, 128];
     let (x, c) = (numbers(&shape, 0, 1.0), numbers(&shape, COTANGENT, 1.0));
     let mut layer = Lstm::new(128, 128, 1, &mut init::rng(0));
-    for (k, (_, p)) in layer.parameters_mut().into_iter().enumerate() {
+    for (k, p) in layer.tensors_mut().into_iter().enumerate() {
         *p = match p.shape() {
             [_, inputs] => numbers(p.shape(), WEIGHTS + k, 1.0 / (*inputs as f64).sqrt()),
             shape => Tensor::zeros(shape),

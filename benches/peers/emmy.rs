@@ -137,11 +137,7 @@ fn row(
         last = loss.item();
         drop(pass);
         drop(tape);
-        optimizer.step(
-            net.parameters_mut().into_iter().map(|(_, p)| p),
-            &gradients,
-            lr,
-        );
+        optimizer.step(net.tensors_mut(), &gradients, lr);
         epoch += 1;
     });
     Ok((min, median, last))

@@ -157,6 +157,6 @@ impl Cell {
 
 /// For each parameter, whether it is an attention vector.
 fn attention_parameters<F: Real>(net: &GraphNet<F>) -> Vec<bool> {
-    let roles = net.roles().into_iter();
-    roles.map(|role| role == Role::Attention).collect()
+    let parameters = net.parameters().into_iter();
+    parameters.map(|p| p.role == Role::Attention).collect()
 }

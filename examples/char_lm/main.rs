@@ -19,7 +19,7 @@ mod written;
 
 use cli::Cli;
 use emmy::data::text::Text;
-use emmy::nn::{Module, Pass};
+use emmy::nn::{Pass, parameter_count};
 use emmy::train::{History, NextSymbol, Record, TrainConfig, TrainState, Trainer, each_epoch};
 use emmy::{Error, Real, Result, Var, kernels::par};
 use evaluate::Quality;
@@ -71,7 +71,7 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         cli.tell(model.trace(cli.context).summary())?;
     }
     if !cli.json {
-        say(described(cli, &text, model.parameter_count()))?;
+        say(described(cli, &text, parameter_count(&model)))?;
     }
     let start = Instant::now();
     let resumed = begun.as_ref().filter(|_| cli.resume.is_some());
@@ -149,7 +149,7 @@ fn run<F: Real>(cli: &Cli) -> Result<()> {
         summary: true,
         model: cli.model_name(),
         dataset: text.source.clone(),
-        parameters: best.parameter_count(),
+        parameters: parameter_count(&best),
         members: 1,
         steps: history.steps.len(),
         best_step: found.map(|best| best.steps),

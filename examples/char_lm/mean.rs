@@ -7,7 +7,7 @@ use crate::model::CharModel;
 use crate::outcome::Outcome;
 use crate::written::write;
 use emmy::data::text::{Symbol, Text};
-use emmy::nn::{CertifiedEnsemble, CertifiedLanguageModel, Module, Pass};
+use emmy::nn::{CertifiedEnsemble, CertifiedLanguageModel, Pass, parameter_count};
 use emmy::train::{NextSymbol, TrainState};
 use emmy::{Error, Real, Result, Var, store};
 use std::time::Instant;
@@ -34,7 +34,7 @@ where
         summary: true,
         model: cli.model_name(),
         dataset: text.source.clone(),
-        parameters: model.parameter_count(),
+        parameters: parameter_count(&model),
         members,
         steps,
         best_step: None,

@@ -79,14 +79,14 @@ impl<F: Real> DeepNet<F> {
     /// and keys of a graph transformer. A layer without attention has none.
     pub fn attention(&self) -> Vec<Vec<usize>> {
         let parameters = self.parameters();
-        let roles = self.roles();
         let of = |l: usize| {
             let layer = format!("net.layers.{l}.");
             let is_its = |k: &usize| {
-                let rest = parameters[*k].0.strip_prefix(&layer);
+                let own = &parameters[*k];
+                let rest = own.name.strip_prefix(&layer);
                 rest.is_some_and(|name| {
                     let scored = name.starts_with("query") || name.starts_with("key");
-                    scored || roles[*k] == Role::Attention
+                    scored || own.role == Role::Attention
                 })
             };
             (0..parameters.len()).filter(is_its).collect()
@@ -99,7 +99,7 @@ impl<F: Real> DeepNet<F> {
         let parameters = self.parameters();
         let of = |l: usize| {
             let layer = format!("net.layers.{l}.");
-            let is_its = |k: &usize| parameters[*k].0.starts_with(&layer);
+            let is_its = |k: &usize| parameters[*k].name.starts_with(&layer);
             (0..parameters.len()).filter(is_its).collect()
         };
         (0..self.net.layers.len()).map(of).collect()

@@ -124,8 +124,7 @@ fn certify(cli: &Cli, net: &Mlp<f32>, logit: Option<usize>) -> Result<(Interval,
     let upper = {
         let tape = Tape::new();
         let x = tape.var(init::zeros(&[1, inputs]));
-        let theta = net.vars(&tape);
-        let pass = Pass::bound(&tape, &net, &theta);
+        let pass = Pass::differentiable(&tape, &net);
         bound(
             logits(&net, &pass, x, logit),
             x,

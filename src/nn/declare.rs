@@ -8,7 +8,7 @@
 /// after `state` are saved and never trained.
 ///
 /// ```
-/// use emmy::{Real, Tensor, nn::{Linear, Module, Role}};
+/// use emmy::{Real, Tensor, nn::{Linear, Module, Role, entries}};
 /// struct Affine<F: Real> {
 ///     weight: Tensor<F>,
 ///     bias: Option<Tensor<F>>,
@@ -18,9 +18,9 @@
 ///
 /// let zeros = |shape: &[usize]| Tensor::<f32>::zeros(shape);
 /// let layer = Affine { weight: zeros(&[2, 3]), bias: Some(zeros(&[2])), mean: zeros(&[3]) };
-/// assert_eq!(layer.parameters()[1].0, "bias");
-/// assert_eq!(layer.roles(), [Role::Weight, Role::Bias]);
-/// assert_eq!(layer.states().len(), 1);
+/// let [weight, bias, mean] = &entries(&layer)[..] else { panic!("three tensors") };
+/// assert_eq!((weight.role, &*bias.name, mean.role), (Role::Weight, "bias", Role::State));
+/// assert_eq!(layer.tensors(), [&layer.weight, layer.bias.as_ref().unwrap()]);
 ///
 /// // A struct of one type of numbers says which.
 /// struct Net {
@@ -117,12 +117,19 @@ macro_rules! module {
             }
 
             fn collect_mut<'a>(&'a mut self, out: &mut $crate::nn::Fields<&'a mut $crate::Tensor<$float>>) {
-                $(out.within(stringify!($field), $crate::module!(@role $($role)?), |out| {
-                    $crate::nn::Module::<$float>::collect_mut(&mut self.$field, out)
-                });)*
-                $($(out.within(stringify!($state), ::std::option::Option::Some($crate::nn::Role::State), |out| {
-                    $crate::nn::Module::<$float>::collect_mut(&mut self.$state, out)
-                });)+)?
+                $(
+                    let torch = $crate::nn::TorchName::default();
+                    out.field(stringify!($field), $crate::module!(@role $($role)?), torch, |out| {
+                        $crate::nn::Module::<$float>::collect_mut(&mut self.$field, out)
+                    });
+                )*
+                $($(
+                    let torch = $crate::nn::TorchName::default();
+                    let role = ::std::option::Option::Some($crate::nn::Role::State);
+                    out.field(stringify!($state), role, torch, |out| {
+                        $crate::nn::Module::<$float>::collect_mut(&mut self.$state, out)
+                    });
+                )+)?
             }
         }
     };

@@ -1,6 +1,6 @@
 //! A search for the laws of a model that needs nothing but its forward function.
 
-use super::{Module, Pass, Trace};
+use super::{Entry, Module, Pass, Trace};
 use crate::autodiff::Var;
 use crate::symmetry::{self, Discovery, Function, Layout, Search};
 
@@ -31,7 +31,7 @@ pub fn discover<M: Module<f64> + Sync + ?Sized>(
     forward: impl for<'t, 'm> Fn(&Pass<'t, 'm, f64>, u64) -> Var<'t, f64> + Sync,
 ) -> Discovery {
     let declared = Trace::of(model, |pass| forward(pass, 0)).laws();
-    let named = |(name, tensor): (String, &crate::Tensor<f64>)| (name, tensor.shape().to_vec());
+    let named = |p: Entry<&crate::Tensor<f64>>| (p.name, p.tensor.shape().to_vec());
     let layout = Layout::new(model.parameters().into_iter().map(named));
     let function = Function::new(layout, |tape, vars, seed| {
         forward(&Pass::bound_as(tape, model, vars, Some(seed)), seed)

@@ -33,7 +33,7 @@ impl Initialization {
         trace: &Trace,
         seed: u64,
     ) -> Result<()> {
-        let names = model.parameters().into_iter().map(|(name, _)| name);
+        let names = model.parameters().into_iter().map(|p| p.name);
         assert!(
             names.eq(trace.names().iter().cloned()),
             "initialisation: the trace is of another model"

@@ -49,6 +49,7 @@ mod declare;
 mod discover;
 mod dropout;
 mod embedding;
+mod fields;
 mod graph;
 mod initialize;
 mod input;
@@ -78,6 +79,7 @@ pub use certified::{
 pub use discover::discover;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
+pub use fields::{Entry, Fields, Role};
 pub use graph::{
     AnyGraphConv, Around, AttentionOptions, Conv, ConvOptions, Ends, GatConv, GatedGraphConv,
     GatedGraphOptions, Gatv2Conv, Gatv2Options, GcnConv, GcnOptions, GcniiConv, GcniiOptions,
@@ -89,7 +91,7 @@ pub use input::Input;
 pub use invertible::{ContractiveFeedForward, InvertibleBlock, InvertibleEncoder};
 pub use linear::Linear;
 pub use mlp::Mlp;
-pub use module::{Entry, Fields, Module, Role};
+pub use module::{Module, entries, entries_mut, parameter_count};
 pub(crate) use module::{in_order, places};
 pub use norm::contra;
 pub use norm::{

@@ -1,6 +1,6 @@
 //! The numbers of parameters in the list of a model.
 
-use super::Module;
+use super::{Fields, Module};
 use crate::real::Real;
 use crate::symmetry::Slice;
 use crate::tensor::Tensor;
@@ -24,7 +24,9 @@ fn address<F>(tensor: &Tensor<F>) -> usize {
 impl<'m, F: Real> Params<'m, F> {
     /// The parameters and state of `model`, with their numbers.
     pub fn of(model: &'m (impl Module<F> + ?Sized)) -> Self {
-        let (trained, states) = (model.tensors(), model.states());
+        let mut fields = Fields::new();
+        model.collect(&mut fields);
+        let (trained, states) = fields.split();
         let all = trained.iter().chain(&states);
         let numbers = all.enumerate().map(|(k, p)| (address(p), k)).collect();
         Self {

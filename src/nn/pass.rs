@@ -1,8 +1,9 @@
 //! A forward pass over a model: its parameters on a tape, seeds for random operations, and a log of
 //! calls if a trace is taken.
 
+use super::module::states_mut;
 use super::trace::Log;
-use super::{Module, Params};
+use super::{Entry, Module, Params};
 use crate::autodiff::{Tape, Var, grad};
 use crate::kernels::random::mix;
 use crate::real::Real;
@@ -82,6 +83,20 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         Self::new(tape, model, None, |p| tape.constant(p.clone()))
     }
 
+    /// An evaluation that can be differentiated by the parameters: its [`vars`](Self::vars) are variables.
+    ///
+    /// ```
+    /// use emmy::{Tape, autodiff::grad, init, nn::{Linear, Pass}};
+    /// let layer = Linear::<f64>::new(3, 2, true, &mut init::rng(0));
+    /// let tape = Tape::new();
+    /// let pass = Pass::differentiable(&tape, &layer);
+    /// let y = layer.forward(&pass, tape.constant(init::normal(&[4, 3], 1.0, &mut init::rng(1))));
+    /// assert_eq!(grad(y.sum_all(), pass.vars())[1].as_slice(), Some(&[4.0, 4.0][..]));
+    /// ```
+    pub fn differentiable(tape: &'t Tape<F>, model: &'m (impl Module<F> + ?Sized)) -> Self {
+        Self::new(tape, model, None, |p| tape.var(p.clone()))
+    }
+
     /// An evaluation in which `vars` replace the parameters, in the model's order. The model is then a
     /// function of these variables; differentiate it with [`crate::autodiff`], not with
     /// [`gradients`](Self::gradients).
@@ -90,7 +105,7 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
     /// use emmy::{Tape, autodiff::hvp, init, nn::{Linear, Module, Pass}};
     /// let layer = Linear::<f64>::new(3, 2, true, &mut init::rng(0));
     /// let tape = Tape::new();
-    /// let theta = layer.vars(&tape);
+    /// let theta: Vec<_> = layer.tensors().into_iter().map(|p| tape.var(p.clone())).collect();
     /// let pass = Pass::bound(&tape, &layer, &theta);
     /// let x = tape.constant(init::normal(&[4, 3], 1.0, &mut init::rng(1)));
     /// let loss = layer.forward(&pass, x).tanh().sum_all();
@@ -267,7 +282,7 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         body: impl FnOnce() -> R,
     ) -> R {
         if let Some(k) = (layer.tensors().iter()).position(|p| self.params.find(p).is_none()) {
-            let (name, tensor) = layer.parameters().swap_remove(k);
+            let Entry { name, tensor, .. } = layer.parameters().swap_remove(k);
             let what = self.params.stranger(tensor);
             panic!("{}: its `{name}` is a stranger: {what}", kind_of(layer));
         }
@@ -326,7 +341,7 @@ impl<F: Real> Updates<F> {
         if self.0.is_empty() {
             return;
         }
-        let states = model.states_mut();
+        let states = states_mut(model);
         let (expected, found) = (self.0.len(), states.len());
         assert!(
             found == expected,

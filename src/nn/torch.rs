@@ -31,13 +31,23 @@ pub struct TorchName {
 /// One field on the path to a tensor, or one element of a list.
 #[derive(Debug)]
 pub(super) struct Step {
-    pub name: String,
+    pub name: Name,
     pub torch: TorchName,
 }
 
-impl Step {
-    fn is_element(&self) -> bool {
-        self.name.bytes().all(|c| c.is_ascii_digit())
+/// The name of a field, or the number of an element.
+#[derive(Debug)]
+pub(super) enum Name {
+    Field(&'static str),
+    Element(usize),
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Field(name) => f.write_str(name),
+            Self::Element(number) => number.fmt(f),
+        }
     }
 }
 
@@ -58,8 +68,11 @@ pub(crate) struct TorchPlace {
 }
 
 /// The place of the tensor at the end of a path.
-pub(super) fn place(path: &[Step], copy: Option<usize>) -> TorchPlace {
-    let pattern = |step: &Step| step.torch.pattern.unwrap_or(&step.name).to_owned();
+pub(super) fn place(path: &[&Step], copy: Option<usize>) -> TorchPlace {
+    let pattern = |step: &Step| match step.torch.pattern {
+        Some(pattern) => pattern.to_owned(),
+        None => step.name.to_string(),
+    };
     let first = |step: &Step| {
         let pattern = pattern(step);
         let end = pattern.find('|').unwrap_or(pattern.len());
@@ -82,7 +95,7 @@ pub(super) fn place(path: &[Step], copy: Option<usize>) -> TorchPlace {
 }
 
 /// The name of the tensor at the end of a path, each step of which has a pattern.
-fn key(path: &[Step], pattern_of: impl Fn(&Step) -> String) -> String {
+fn key(path: &[&Step], pattern_of: impl Fn(&Step) -> String) -> String {
     let (mut key, mut endings) = (String::new(), String::new());
     let mut glued = true;
     let mut begin = |key: &mut String, piece: &str, glue: bool| {
@@ -93,12 +106,12 @@ fn key(path: &[Step], pattern_of: impl Fn(&Step) -> String) -> String {
             key.push_str(piece);
         }
     };
-    let mut steps = path.iter().peekable();
+    let mut steps = path.iter().copied().peekable();
     while let Some(step) = steps.next() {
         let mut pattern = pattern_of(step);
         let numbered = step.torch.pattern.is_some() && pattern.contains('#');
         if numbered || step.torch.joined {
-            let element = steps.next_if(|next| next.is_element());
+            let element = steps.next_if(|next| matches!(next.name, Name::Element(_)));
             if numbered {
                 let Some(element) = element else {
                     panic!(
@@ -106,7 +119,7 @@ fn key(path: &[Step], pattern_of: impl Fn(&Step) -> String) -> String {
                         step.name
                     );
                 };
-                pattern = pattern.replace('#', &element.name);
+                pattern = pattern.replace('#', &element.name.to_string());
             }
         }
         match pattern.split_once('*') {
@@ -124,16 +137,16 @@ fn key(path: &[Step], pattern_of: impl Fn(&Step) -> String) -> String {
 mod tests {
     use super::*;
 
-    fn key(path: &[(&str, &'static str)]) -> String {
-        let step = |&(name, pattern): &(&str, &'static str)| Step {
-            name: name.to_owned(),
+    fn key(path: &[(&'static str, &'static str)]) -> String {
+        let step = |&(name, pattern): &(&'static str, &'static str)| Step {
+            name: name.parse().map_or(Name::Field(name), Name::Element),
             torch: TorchName {
                 pattern: (!pattern.is_empty()).then_some(pattern),
                 ..TorchName::default()
             },
         };
         let path: Vec<_> = path.iter().map(step).collect();
-        place(&path, None).key
+        place(&path.iter().collect::<Vec<_>>(), None).key
     }
 
     #[test]
@@ -178,17 +191,17 @@ mod tests {
         );
         assert_eq!(key(&[("weight", "module.weight")]), "module.weight");
         let either = Step {
-            name: "query".to_owned(),
+            name: Name::Field("query"),
             torch: TorchName {
                 pattern: Some("in_proj_*|q_proj_*"),
                 ..TorchName::default()
             },
         };
         let weight = Step {
-            name: "weight".to_owned(),
+            name: Name::Field("weight"),
             torch: TorchName::default(),
         };
-        let found = place(&[either, weight], None);
+        let found = place(&[&either, &weight], None);
         assert_eq!(found.key, "in_proj_weight");
         assert_eq!(found.apart.as_deref(), Some("q_proj_weight"));
         assert_eq!(key(&[("map", "*1"), ("weight", "")]), "weight1");

@@ -120,9 +120,8 @@ impl<F: Real> Optimizer<F> {
     }
 
     /// The same with weight decay for the chosen parameters only. `parameters` says something of each
-    /// parameter of the model, in the model's order, and `choose` decides by it: by names
-    /// ([`Module::parameters`](crate::nn::Module::parameters)), or by roles
-    /// ([`Module::roles`](crate::nn::Module::roles)).
+    /// parameter of the model, in the model's order, and `choose` decides by it: by the
+    /// names and roles in [`Module::parameters`](crate::nn::Module::parameters), for example.
     ///
     /// The original GCN decays its first layer alone; it is common to leave biases and gains out:
     ///
@@ -134,7 +133,7 @@ impl<F: Real> Optimizer<F> {
     /// let first_layer = adam.clone().decay_only(names, |name| name.starts_with("layers.0."));
     ///
     /// let layer = Linear::<f32>::new(3, 2, true, &mut init::rng(0));
-    /// let weights = adam.decay_only(layer.roles(), |role| role == Role::Weight);
+    /// let weights = adam.decay_only(layer.parameters(), |p| p.role == Role::Weight);
     /// ```
     pub fn decay_only<T>(
         self,

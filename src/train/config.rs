@@ -1,7 +1,7 @@
 //! How to train.
 
 use crate::error::{Error, Result, Rules};
-use crate::nn::{Module, Role};
+use crate::nn::{Entry, Module, Role};
 use crate::optim::{Algorithm, Clip, Optimizer, Plateau, Schedule};
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
@@ -108,9 +108,8 @@ impl TrainConfig {
         if self.decay_roles.is_none() && self.decay_paths.is_empty() {
             return optimizer;
         }
-        let names = model.parameters().into_iter().map(|(name, _)| name);
         let decays = |role| (self.decay_roles.as_ref()).is_none_or(|roles| roles.contains(&role));
-        optimizer.decay_each(names.zip(model.roles()), |(name, role)| {
+        optimizer.decay_each(model.parameters(), |Entry { name, role, .. }| {
             let mut paths = self.decay_paths.iter();
             match paths.find(|(path, _)| is_within(&name, path)) {
                 _ if !decays(role) => 0.0,
@@ -125,11 +124,7 @@ impl TrainConfig {
     /// # Errors
     /// [`Error::Invalid`] names the first path that does not.
     pub fn validate_for<F: Real>(&self, model: &impl Module<F>) -> Result<()> {
-        let names: Vec<String> = model
-            .parameters()
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect();
+        let names: Vec<String> = model.parameters().into_iter().map(|p| p.name).collect();
         for (path, _) in &self.decay_paths {
             if !names.iter().any(|name| is_within(name, path)) {
                 let what = "weight decay: path";

@@ -4,7 +4,7 @@
 use super::{Observer, Point};
 use crate::error::Result;
 use crate::kernels::update::sum_of_squares;
-use crate::nn::{Module, Role};
+use crate::nn::{Entry, Module, Role};
 use crate::optim::Unit;
 use crate::real::Real;
 use crate::symmetry::{Law, Side, Symmetry};
@@ -150,8 +150,8 @@ impl<F: Real> Recorder<F> {
     #[track_caller]
     pub fn new(model: &impl Module<F>, laws: Vec<Law>, every: usize) -> Self {
         assert!(every > 0, "recorder: a sample every 0 epochs");
-        let (names, initial): (_, Vec<_>) = model.parameters().into_iter().unzip();
-        let shape = |(k, theta): (usize, &&Tensor<F>)| {
+        let initial = model.parameters();
+        let shape = |(k, Entry { tensor: theta, .. }): (usize, &Entry<&Tensor<F>>)| {
             let rescalings = laws.iter().filter(|l| l.symmetry == Symmetry::Rescaling);
             let terms = rescalings.flat_map(|law| &law.terms);
             let mut own = terms.filter(|t| t.slice.parameter == k && t.side != Side::Outgoing);
@@ -161,13 +161,13 @@ impl<F: Real> Recorder<F> {
         };
         Self {
             shapes: initial.iter().enumerate().map(shape).collect(),
-            initial: initial.into_iter().cloned().collect(),
+            initial: initial.iter().map(|p| p.tensor.clone()).collect(),
             every,
             unit: Unit::Epochs,
             recording: Recording {
                 laws: laws.iter().map(|law| law.name.clone()).collect(),
-                parameters: names,
-                roles: model.roles(),
+                roles: initial.iter().map(|p| p.role).collect(),
+                parameters: initial.into_iter().map(|p| p.name).collect(),
                 samples: Vec::new(),
             },
             laws,

@@ -2,7 +2,7 @@
 
 use super::{History, Worst};
 use crate::error::{Error, Result};
-use crate::nn::Module;
+use crate::nn::{Entry, Module, entries, entries_mut};
 use crate::optim::{Optimizer, Plateau};
 use crate::real::Real;
 use crate::tensor::Tensor;
@@ -54,15 +54,10 @@ impl<F: Real> TrainState<F> {
     /// # Errors
     /// If a name or a shape differs; the message names the first difference. If another part does not fit.
     pub fn check_model(&self, model: &impl Module<F>) -> Result<()> {
-        let entries = model.entries();
-        let (trained, states): (Vec<_>, Vec<_>) = (entries
-            .iter()
-            .map(|e| (e.is_trained(), (&*e.name, e.tensor))))
-        .partition(|(is_trained, _)| *is_trained);
-        let of = |all: Vec<(bool, (&str, &Tensor<F>))>| -> Vec<String> {
-            all.into_iter()
-                .map(|(_, (name, p))| listed(name, p))
-                .collect()
+        let entries = entries(model).into_iter();
+        let (trained, states) = entries.partition(Entry::is_trained);
+        let of = |all: Vec<Entry<&Tensor<F>>>| -> Vec<String> {
+            all.iter().map(|e| listed(&e.name, e.tensor)).collect()
         };
         check_list("parameter", &of(trained), &self.parameters)?;
         check_list("state", &of(states), &self.states)?;
@@ -182,7 +177,7 @@ pub(super) fn restore<F: Real>(
     model: &mut impl Module<F>,
     tensors: impl Iterator<Item = Tensor<F>>,
 ) {
-    for (to, from) in model.entries_mut().into_iter().zip(tensors) {
+    for (to, from) in entries_mut(model).into_iter().zip(tensors) {
         *to.tensor = from;
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::autodiff::{Tape, Var};
 use crate::error::{Error, Result};
-use crate::nn::{Module, Pass};
+use crate::nn::{Entry, Module, Pass};
 use crate::optim::Optimizer;
 use crate::real::Real;
 use crate::tensor::{Tensor, memory};
@@ -77,7 +77,7 @@ fn check_finite<F: Real>(
     if !loss.is_finite() {
         return refuse("loss".to_owned(), loss.to_string());
     }
-    for ((name, _), gradient) in model.parameters().into_iter().zip(gradients) {
+    for (Entry { name, .. }, gradient) in model.parameters().into_iter().zip(gradients) {
         if let Some(found) = gradient.iter().find(|x| !x.is_finite()) {
             return refuse(format!("gradient of {name}"), found.to_string());
         }

@@ -7,7 +7,7 @@ use super::{
 use crate::autodiff::Tape;
 use crate::error::{Error, Result, printable};
 use crate::kernels::update::sum_of_squares;
-use crate::nn::{Module, Pass, Updates, mix};
+use crate::nn::{Module, Pass, Updates, entries, mix};
 use crate::optim::{Optimizer, Plateau};
 use crate::real::Real;
 use crate::store::{self, Place};
@@ -60,7 +60,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
                 return Err(Error::invalid(name, rule, format!("{value:e}")));
             }
         }
-        let names = model.parameters().into_iter().map(|(name, _)| name);
+        let names = model.parameters().into_iter().map(|p| p.name);
         Ok(Self {
             history: History::new(names.collect()),
             optimizer: config.optimizer(&model),
@@ -102,7 +102,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// The state of the run. This is cheap: the parameters are shared until the next step.
     pub fn state(&self) -> TrainState<F> {
         let (mut parameters, mut states) = (Vec::new(), Vec::new());
-        for entry in self.model.entries() {
+        for entry in entries(&self.model) {
             let list = match entry.is_trained() {
                 true => &mut parameters,
                 false => &mut states,
@@ -334,8 +334,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         };
         *clock = Instant::now();
         if self.history.push(record, &self.config.best_by) {
-            let entries = self.model.entries();
-            self.best = entries.into_iter().map(|e| e.tensor.clone()).collect();
+            let entries = entries(&self.model).into_iter();
+            self.best = entries.map(|e| e.tensor.clone()).collect();
         }
         Ok(())
     }

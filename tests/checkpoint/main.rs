@@ -45,12 +45,8 @@ fn fit<F: Real>(set: &Dataset, trainer: &mut Run<F>) {
 
 fn bits<F: Real>(trainer: &Run<F>) -> Vec<u64> {
     let best = trainer.best_model();
-    let all = trainer
-        .model()
-        .parameters()
-        .into_iter()
-        .chain(best.parameters());
-    all.flat_map(|(_, p)| p.iter().map(|x| x.as_f64().to_bits()).collect::<Vec<_>>())
+    let all = trainer.model().tensors().into_iter().chain(best.tensors());
+    all.flat_map(|p| p.iter().map(|x| x.as_f64().to_bits()).collect::<Vec<_>>())
         .collect()
 }
 

@@ -40,7 +40,7 @@ pub fn loss<F: Real>(net: &impl Composition<F>) -> f64 {
 
 /// The names of its parameters.
 pub fn names<F: Real>(net: &impl Module<F>) -> Vec<String> {
-    net.parameters().into_iter().map(|(name, _)| name).collect()
+    net.parameters().into_iter().map(|p| p.name).collect()
 }
 
 /// Each law as its name and its formula.

@@ -219,7 +219,7 @@ fn sums_of_biases_and_weights_beside_an_identity_are_listed() {
     }
     let formula = |config: GraphNetConfig, name: &str| {
         let net = GraphNet::<f64>::new(config, 0).expect("a valid configuration");
-        let names: Vec<String> = net.parameters().into_iter().map(|(n, _)| n).collect();
+        let names: Vec<String> = net.parameters().into_iter().map(|p| p.name).collect();
         let laws = net.laws();
         let law = laws.iter().find(|law| law.name == name);
         law.unwrap_or_else(|| panic!("no {name}: {laws:?}"))
@@ -307,7 +307,7 @@ fn edge_features_tie_keys_to_values() {
         }
     }
     let net = OnEdges::<f64>::draw(options(1, Heads::Concatenate, true), 0);
-    let names: Vec<String> = net.parameters().into_iter().map(|(n, _)| n).collect();
+    let names: Vec<String> = net.parameters().into_iter().map(|p| p.name).collect();
     let shown: Vec<String> = (net.laws().iter()).map(|law| law.formula(&names)).collect();
     assert_eq!(
         shown,
@@ -346,7 +346,7 @@ fn n_an_identity_map_breaks_the_law_between_two_layers() {
                 ..gcnii(shared)
             };
             let net = loud(config, seed);
-            let names: Vec<String> = net.parameters().into_iter().map(|(n, _)| n).collect();
+            let names: Vec<String> = net.parameters().into_iter().map(|p| p.name).collect();
             let (params, tensors) = (Params::of(&net), net.tensors());
             let weight = |l: usize| {
                 let name = format!("net.layers.{l}.map.weight");

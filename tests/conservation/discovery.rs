@@ -5,7 +5,7 @@ use crate::nets::Net;
 use crate::training::{How, Rule, train};
 use emmy::init;
 use emmy::nn::{
-    Activation, BatchNorm, FeedForward, FeedForwardConfig, Linear, Module, Trace, discover,
+    Activation, BatchNorm, Entry, FeedForward, FeedForwardConfig, Linear, Module, Trace, discover,
 };
 use emmy::symmetry::{self, Discovery, Function, Generator, Layout, Search};
 
@@ -194,7 +194,7 @@ fn a_pre_norm_block_has_sixteen_laws_and_fifteen_with_an_eps() {
 #[test]
 fn the_balance_of_a_mean_is_found() {
     let net = make("preln-block", 0.01);
-    let named = |(name, t): (String, &emmy::Tensor<f64>)| (name, t.shape().to_vec());
+    let named = |p: Entry<&emmy::Tensor<f64>>| (p.name, p.tensor.shape().to_vec());
     let layout = Layout::new(net.parameters().into_iter().map(named));
     let function = Function::new(layout, |tape, vars, seed| {
         net.forward(&emmy::nn::Pass::bound(tape, &*net, vars), seed)
@@ -238,7 +238,7 @@ fn watched(name: &str) -> Vec<Generator> {
     let net = &*make(name, 0.0);
     if LONG.contains(&name) {
         let laws = Trace::of(net, |pass| net.forward(pass, 0)).laws();
-        let named = |(name, t): (String, &emmy::Tensor<f64>)| (name, t.shape().to_vec());
+        let named = |p: Entry<&emmy::Tensor<f64>>| (p.name, p.tensor.shape().to_vec());
         let layout = Layout::new(net.parameters().into_iter().map(named));
         return laws
             .iter()

@@ -6,8 +6,8 @@ use crate::support::*;
 use emmy::graph::{Duplicates, Graph, SelfLoops};
 use emmy::init::Initialization;
 use emmy::nn::{
-    Activation, AttentionOptions, Conv, Gatv2Conv, GraphNet, GraphNetConfig, Heads, Module, Pass,
-    Trace, Traced,
+    Activation, AttentionOptions, Conv, Entry, Gatv2Conv, GraphNet, GraphNetConfig, Heads, Module,
+    Pass, Trace, Traced,
 };
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::symmetry::{Law, Side};
@@ -183,8 +183,8 @@ impl Heads2 {
         let parameters = self.parameters();
         ["first", "last"].map(|layer| {
             let name = format!("{layer}.source.weight");
-            let of = |((found, w), g): (&(String, &Tensor<f64>), &Tensor<f64>)| {
-                (*found == name).then(|| (*w * g).iter().copied().collect())
+            let of = |(p, g): (&Entry<&Tensor<f64>>, &Tensor<f64>)| {
+                (p.name == name).then(|| (p.tensor * g).iter().copied().collect())
             };
             let mut found = parameters.iter().zip(&gradients).filter_map(of);
             found.next().expect("a weight")

@@ -24,7 +24,7 @@ fn names(laws: &[Law]) -> Vec<&str> {
 
 /// The first law of a network as a formula, with `layers.0` written 0 and so on.
 fn formula(net: &GraphNet<f64>, law: &Law) -> String {
-    let names = net.parameters().into_iter().map(|(name, _)| name);
+    let names = net.parameters().into_iter().map(|p| p.name);
     let names: Vec<String> = names.map(|n| n.replace("layers.", "")).collect();
     law.formula(&names)
 }

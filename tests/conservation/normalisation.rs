@@ -8,7 +8,7 @@ use crate::compositions::{Composition, any_loss, conserved, incoming, linear, na
 use emmy::init::{self, Rng};
 use emmy::nn::{
     Activation, BatchNorm, Layer, Linear, Module, Norm, NormLayer, PairMode, PairNorm, Params,
-    Pass, Role, Trace,
+    Pass, Role, Trace, entries_mut,
 };
 use emmy::symmetry::Law;
 use emmy::{Real, Tensor, Var};
@@ -17,7 +17,10 @@ use proptest::prelude::*;
 /// A norm with gains about 1 and biases about 0.
 pub fn drawn<F: Real>(norm: Norm, width: usize, rng: &mut Rng) -> NormLayer<F> {
     let mut layer = norm.build(width, &mut init::rng(0));
-    for entry in layer.entries_mut().into_iter().filter(|e| e.is_trained()) {
+    for entry in entries_mut(&mut layer)
+        .into_iter()
+        .filter(|e| e.is_trained())
+    {
         let about = if entry.role == Role::Gain { 1.0 } else { 0.0 };
         let shape = entry.tensor.shape().to_vec();
         *entry.tensor = init::normal::<F>(&shape, 0.5, rng) + F::of(about);
@@ -99,8 +102,9 @@ impl Case {
     fn has_gain(self) -> bool {
         self.norm
             .build::<f64>(1, &mut init::rng(0))
-            .roles()
-            .contains(&Role::Gain)
+            .parameters()
+            .iter()
+            .any(|p| p.role == Role::Gain)
     }
 
     /// The names of all its laws, from the rows of the theory.
@@ -292,9 +296,8 @@ fn batch_norm_with_running_statistics_has_its_laws_in_training() {
         assert_eq!(laws, without.laws());
         vanishes(&net, &laws, 1e-10);
         let tape = emmy::Tape::new();
-        let vars = net.vars(&tape);
-        let loss = net.loss(&Pass::bound(&tape, &net, &vars));
-        let gradients = emmy::autodiff::grad(loss, &vars);
+        let pass = Pass::differentiable(&tape, &net);
+        let gradients = emmy::autodiff::grad(net.loss(&pass), pass.vars());
         let worst = |law: &Law| law.measure(&net.tensors(), &gradients).worst();
         assert!(
             worst(&laws[0]) > 1e-2,

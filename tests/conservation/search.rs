@@ -1,7 +1,7 @@
 //! The search for laws itself: what it audits, its generators, what it refuses, random networks.
 
 use emmy::init;
-use emmy::nn::{Activation, Mlp, Module, discover};
+use emmy::nn::{Activation, Entry, Mlp, Module, discover};
 use emmy::symmetry::{
     self, Ansatz, Function, Generator, Law, Layout, Search, Slice, Symmetry, Term,
 };
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 #[test]
 fn declared_laws_are_audited() {
     let net = Mlp::<f64>::new(&[3, 4, 2], Activation::Identity, false, &mut init::rng(0));
-    let named = |(name, t): (String, &emmy::Tensor<f64>)| (name, t.shape().to_vec());
+    let named = |p: Entry<&emmy::Tensor<f64>>| (p.name, p.tensor.shape().to_vec());
     let layout = Layout::new(net.parameters().into_iter().map(named));
     let function = Function::new(layout, |tape, vars, seed| {
         let x = tape.constant(init::normal(&[5, 3], 1.0, &mut init::rng(seed)));
@@ -208,7 +208,7 @@ proptest! {
     #[test]
     fn no_law_is_listed_that_a_fresh_point_breaks(case in random()) {
         let net = Mlp::<f64>::new(&case.widths, case.activation, case.bias, &mut init::rng(0));
-        let named = |(name, t): (String, &emmy::Tensor<f64>)| (name, t.shape().to_vec());
+        let named = |p: Entry<&emmy::Tensor<f64>>| (p.name, p.tensor.shape().to_vec());
         let layout = Layout::new(net.parameters().into_iter().map(named));
         let function = Function::new(layout, |tape, vars, seed| {
             let x = init::normal(&[4, case.widths[0]], 1.0, &mut init::rng(seed));

@@ -245,7 +245,7 @@ pub fn of_neurons(net: &impl Traced<f64>) -> Vec<Law> {
 /// layer's target weight.
 pub fn printed(net: &GraphNet<f64>, law: &Law) -> Law {
     let target = format!("layers.{}.target.weight", law.layer);
-    let names: Vec<String> = net.parameters().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = net.parameters().into_iter().map(|p| p.name).collect();
     let mut printed = law.clone();
     printed.terms.retain(|t| names[t.slice.parameter] != target);
     assert_eq!(printed.terms.len() + 1, law.terms.len());

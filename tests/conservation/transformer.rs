@@ -5,7 +5,7 @@ mod model;
 
 use crate::compositions::{drifts, fails, gradients, names, stays, vanishes};
 use emmy::linalg;
-use emmy::nn::Module;
+use emmy::nn::{Module, parameter_count};
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::symmetry::{Law, Symmetry};
 use model::{BARE, DEEP, EPS, Plan, STREAM, Transformer, rms};
@@ -169,7 +169,7 @@ fn dimension(laws: &[Law]) -> usize {
 /// The dimension of the space orthogonal to the gradients of the net on twice as many data sets as
 /// it has parameters.
 fn blind_directions(net: &Transformer<f64>) -> usize {
-    let count = net.parameter_count();
+    let count = parameter_count(net);
     let gradient = |seed| -> Vec<f64> {
         let gradients = gradients(&net.clone().on(seed));
         gradients.iter().flat_map(|g| g.iter().copied()).collect()

@@ -430,7 +430,7 @@ fn pretrained_weights_are_read_under_both_names() {
     // More places than the encoder has, and other words.
     let mut bert = Bert::<f32>::new(BertConfig::new(99, 40, 2, 2, 8), 5).unwrap();
     let rng = &mut init::rng(6);
-    for entry in emmy::nn::Module::entries_mut(&mut bert) {
+    for entry in emmy::nn::entries_mut(&mut bert) {
         let near = init::normal::<f32>(entry.tensor.shape(), 0.4, rng);
         *entry.tensor = (&*entry.tensor + &near).into_shared();
     }

@@ -4,7 +4,7 @@
 use super::networks::*;
 use emmy::graph::Neighbourhood;
 use emmy::init::{Initialization, TargetInit, WeightInit};
-use emmy::nn::{Activation, Conv, GraphNetConfig, Module, Pass, Traced};
+use emmy::nn::{Activation, Conv, GraphNetConfig, Module, Pass, Traced, entries_mut};
 use emmy::{Tape, Tensor, data, init};
 use ndarray::{Array2, concatenate, s};
 
@@ -151,9 +151,9 @@ fn difference(a: &Tensor<f64>, b: &Tensor<f64>) -> f64 {
 
 /// Halves every weight but the first: without the ReLU a pair holds (u, −u), whose difference is 2u.
 fn halve(model: &mut impl Module<f64>) {
-    for (name, weight) in model.parameters_mut() {
-        if !name.starts_with("layers.0.") {
-            *weight = weight.mapv(|x| x / 2.0).into_shared();
+    for p in entries_mut(model) {
+        if !p.name.starts_with("layers.0.") {
+            *p.tensor = p.tensor.mapv(|x| x / 2.0).into_shared();
         }
     }
 }

@@ -36,13 +36,13 @@ pub fn mlp<F: Real>(widths: &[usize], activation: Activation, bias: bool) -> Mlp
 /// A parameter of this name as a matrix.
 pub fn matrix(model: &impl Module<f64>, name: &str) -> ndarray::Array2<f64> {
     let all = model.parameters();
-    let (_, found) = (all.iter().find(|(n, _)| n == name)).unwrap_or_else(|| {
+    let found = (all.iter().find(|p| p.name == name)).unwrap_or_else(|| {
         panic!(
             "no {name} among {:?}",
-            all.iter().map(|p| &p.0).collect::<Vec<_>>()
+            all.iter().map(|p| &p.name).collect::<Vec<_>>()
         )
     });
-    found
+    (found.tensor)
         .view()
         .into_dimensionality::<Ix2>()
         .unwrap()

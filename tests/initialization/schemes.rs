@@ -3,13 +3,13 @@
 use super::networks::*;
 use emmy::init;
 use emmy::init::{Initialization, WeightInit};
-use emmy::nn::{Activation, Conv, GraphNetConfig, Module, Traced};
+use emmy::nn::{Activation, Conv, Entry, GraphNetConfig, Module, Traced};
 
 /// The standard deviation about 0 of all entries of parameters whose names have this ending.
 fn deviation(model: &impl Module<f64>, ending: &str) -> f64 {
     let all = model.parameters();
-    let found: Vec<f64> = (all.iter().filter(|(name, _)| name.ends_with(ending)))
-        .flat_map(|(_, p)| p.iter().copied())
+    let found: Vec<f64> = (all.iter().filter(|p| p.name.ends_with(ending)))
+        .flat_map(|p| p.tensor.iter().copied())
         .collect();
     (found.iter().map(|x| x * x).sum::<f64>() / found.len() as f64).sqrt()
 }
@@ -69,10 +69,10 @@ fn attention_is_xavier_in_every_layer_or_zero() {
         for conv in [Conv::GAT, SHARED, SEPARATE] {
             let mut net = graph_net::<f64>(config(conv, 3, 4, 2));
             scheme.apply(&mut net, 0).unwrap();
-            for (parameter, a) in net.parameters() {
-                if parameter.contains("att") {
-                    let zero = a.iter().all(|&a| a == 0.0);
-                    assert_eq!(zero, name != "xavier", "{name}, {parameter}");
+            for p in net.parameters() {
+                if p.name.contains("att") {
+                    let zero = p.tensor.iter().all(|&a| a == 0.0);
+                    assert_eq!(zero, name != "xavier", "{name}, {}", p.name);
                 }
             }
         }
@@ -92,8 +92,8 @@ fn biases_and_skip_connections_are_zero_and_weights_are_not() {
                 *p = init::normal(p.shape(), 1.0, &mut init::rng(1));
             }
             scheme.apply(&mut net, 0).unwrap();
-            for (name, p) in net.parameters() {
-                let zero = p.iter().all(|&x| x == 0.0);
+            for Entry { name, tensor, .. } in net.parameters() {
+                let zero = tensor.iter().all(|&x| x == 0.0);
                 let expected = name.ends_with("bias") || name.ends_with("residual");
                 assert!(name.contains("att") || zero == expected, "{name}");
             }

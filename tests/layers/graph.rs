@@ -7,7 +7,7 @@ use emmy::graph::generators::random_graph;
 use emmy::init;
 use emmy::nn::{
     Activation, AttentionOptions, Conv, Ends, GatConv, Gatv2Conv, GcnConv, GraphNet,
-    GraphNetConfig, Heads, Module, Norm, Omega, Pass,
+    GraphNetConfig, Heads, Module, Norm, Omega, Pass, parameter_count,
 };
 use emmy::sparse::Csr;
 use emmy::{Graph, Tape, Tensor};
@@ -81,7 +81,7 @@ fn every() -> Vec<GraphNetConfig> {
 fn network(config: GraphNetConfig) -> GraphNet<f64> {
     let mut net = GraphNet::new(config, 3).unwrap();
     let rng = &mut init::rng(9);
-    for (_, parameter) in net.parameters_mut() {
+    for parameter in net.tensors_mut() {
         if parameter.ndim() == 1 {
             *parameter = init::normal(parameter.shape(), 0.3, rng);
         }
@@ -182,12 +182,12 @@ fn without_self_loops_and_neighbours_only_bias_and_residual_remain() {
         let net = network(config);
         let y = logits(&net, &loners, &features(3, 1));
         let parameters = net.parameters();
-        let (_, bias) = parameters
+        let bias = parameters
             .iter()
-            .find(|(name, _)| name == "layers.0.bias")
+            .find(|p| p.name == "layers.0.bias")
             .unwrap();
         for row in y.rows() {
-            assert_eq!(row.into_dyn(), bias.view(), "{conv:?}");
+            assert_eq!(row.into_dyn(), bias.tensor.view(), "{conv:?}");
         }
     }
 }
@@ -217,7 +217,7 @@ fn sparse_features_give_what_dense_ones_give() {
         for (k, (g, h)) in g.iter().zip(&h).enumerate() {
             let size = h.fold(1.0_f64, |m, x| m.max(x.abs()));
             approx::assert_abs_diff_eq!(g, h, epsilon = 1e-12 * size);
-            let name = &net.parameters()[k].0;
+            let name = &net.parameters()[k].name;
             // Softmax does not change if one number is added to all scores.
             assert!(
                 name.ends_with("key.bias") || h.iter().any(|x| *x != 0.0),
@@ -327,8 +327,8 @@ fn the_configuration_reaches_the_layers_and_the_seed_decides_the_rest() {
         let drawn = |seed| {
             let net = GraphNet::<f64>::new(config, seed).unwrap();
             let drawn = net.parameters().into_iter();
-            let drawn = drawn.filter(|(name, _)| !name.ends_with("omega"));
-            drawn.map(|(_, p)| p.clone()).collect::<Vec<_>>()
+            let drawn = drawn.filter(|p| !p.name.ends_with("omega"));
+            drawn.map(|p| p.tensor.clone()).collect::<Vec<_>>()
         };
         assert_eq!(drawn(1), drawn(1));
         assert!(drawn(1).iter().zip(&drawn(2)).all(|(a, b)| a != b));
@@ -405,7 +405,7 @@ fn a_shared_parameter_collects_both_gradients() {
 fn names_of_parameters_are_paths() {
     let config = GraphNetConfig::gatv2(INPUTS, CLASSES).attending(|a| a.residual = true);
     let net = GraphNet::<f32>::new(config, 0).unwrap();
-    let names: Vec<String> = net.parameters().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = net.parameters().into_iter().map(|p| p.name).collect();
     let layer = [
         "source.weight",
         "source.bias",
@@ -422,7 +422,7 @@ fn names_of_parameters_are_paths() {
     let [d, h] = [INPUTS, 64];
     let first = 2 * (d * h + h) + h + d * h + h;
     let last = 2 * (h * CLASSES + CLASSES) + CLASSES + h * CLASSES + CLASSES;
-    assert_eq!(net.parameter_count(), first + last);
+    assert_eq!(parameter_count(&net), first + last);
 }
 
 #[test]

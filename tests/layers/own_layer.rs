@@ -122,7 +122,7 @@ fn it_has_laws_a_bound_and_a_summary() {
     let gradients = pass.gradients(loss);
     let laws = net.laws();
     assert_eq!(laws.len(), 1);
-    let names: Vec<String> = net.parameters().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = net.parameters().into_iter().map(|p| p.name).collect();
     assert_eq!(
         laws[0].formula(&names),
         "⟨layers.0.map.weight[j,:], G⟩ + ⟨layers.0.map.bias[j], G⟩ − ⟨layers.1.map.weight[:,j], G⟩ = 0"

@@ -3,7 +3,7 @@
 
 use approx::assert_abs_diff_eq;
 use emmy::autodiff::grad;
-use emmy::nn::{Activation, Layer};
+use emmy::nn::{Activation, Layer, entries, parameter_count};
 use emmy::nn::{Fields, LayerNorm, Linear, Mlp, Module, Params, Pass, Role, Trace, Traced};
 use emmy::tensor::tensor;
 use emmy::{Real, Tape, Tensor, Var, init};
@@ -136,7 +136,7 @@ fn a_parameter_in_two_places_is_one_variable() {
 fn given_variables_stand_for_the_model() {
     let model = linear(0);
     let tape = Tape::new();
-    let theta = model.vars(&tape);
+    let theta = Pass::differentiable(&tape, &model).vars().to_vec();
     let pass = Pass::bound(&tape, &model, &theta);
     let y = model.forward(&pass, features(&tape)).tanh().sum_all();
     let expected = {
@@ -184,10 +184,10 @@ fn state_is_saved_and_not_trained() {
         gain: tensor(&[2], vec![1.0, 3.0]),
     };
     let x = tensor(&[2, 2], vec![1.0, 2.0, 3.0, 6.0]);
-    let names: Vec<String> = layer.entries().into_iter().map(|e| e.name).collect();
+    let names: Vec<String> = entries(&layer).into_iter().map(|e| e.name).collect();
     assert_eq!(names, ["gain", "mean"]);
-    assert_eq!(layer.roles(), [Role::Gain]);
-    assert_eq!(layer.parameter_count(), 2);
+    assert_eq!(layer.parameters()[0].role, Role::Gain);
+    assert_eq!(parameter_count(&layer), 2);
 
     let tape = Tape::new();
     let pass = Pass::train(&tape, &layer, 0);
@@ -232,7 +232,7 @@ fn a_gain_survives_initialisation_and_biases_start_at_zero() {
         norm: LayerNorm::new(3),
         last: linear(1),
     };
-    for (_, p) in net.parameters_mut() {
+    for p in net.tensors_mut() {
         p.mapv_inplace(|x| x + 0.5);
     }
     let trace = Trace::of(&net, |pass| {
@@ -289,11 +289,7 @@ total                               67
 #[test]
 fn lists_options_boxes_and_pairs_hold_modules() {
     let both = (Some(linear(0)), Box::new([linear(1), linear(2)]));
-    let names: Vec<String> = both
-        .parameters()
-        .into_iter()
-        .map(|(name, _)| name)
-        .collect();
+    let names: Vec<String> = both.parameters().into_iter().map(|p| p.name).collect();
     assert_eq!(
         names,
         [
@@ -305,9 +301,10 @@ fn lists_options_boxes_and_pairs_hold_modules() {
             "1.1.bias"
         ]
     );
-    assert_eq!(both.roles()[..2], [Role::Weight, Role::Bias]);
+    let roles = both.parameters().into_iter().map(|p| p.role);
+    assert!(roles.take(2).eq([Role::Weight, Role::Bias]));
     fn counted(model: &dyn Module<f64>) -> usize {
-        model.parameter_count()
+        parameter_count(model)
     }
     assert_eq!(counted(&both), 36);
     let _: fn(&mut Fields<&Tensor<f64>>) = |_| ();

@@ -168,7 +168,7 @@ fn parameters_begin_as_those_of_pytorch() {
     let found: Vec<_> = lstm
         .parameters()
         .into_iter()
-        .map(|(n, p)| (n, p.shape().to_vec()))
+        .map(|p| (p.name, p.tensor.shape().to_vec()))
         .collect();
     let expected = [
         ("layers.0.weight_ih", vec![64, 3]),

@@ -5,7 +5,7 @@ use super::support::{cases, near, tokens};
 use emmy::lipschitz::{Lp, Objective, Search, Upper, jacobian_norm, quotient};
 use emmy::nn::{
     AlmostOrthogonal, AttentionConfig, CertifiedConfig, CertifiedEnsemble, CertifiedLanguageModel,
-    Contraction, Module, MultiHeadAttention, Pass, Trace,
+    Contraction, Module, MultiHeadAttention, Pass, Trace, entries_mut,
 };
 use emmy::ops::attention::Mask;
 use emmy::{Tape, Tensor, Var, init};
@@ -109,7 +109,7 @@ fn the_constant_holds_whatever_the_weights_are() {
                 assert!(last < 0.5 * first, "{first} {last}");
             }
             _ => {
-                for entry in model.entries_mut() {
+                for entry in entries_mut(&mut model) {
                     if entry.name.ends_with("gain") {
                         entry.tensor.mapv_inplace(|x| -50.0 * x);
                     }

@@ -196,8 +196,8 @@ fn of_layers_and_models() {
                 $name,
                 3,
                 &|x| {
-                    let theta = emmy::nn::Module::vars(&$layer, x.tape());
-                    $layer.forward(&Pass::bound(x.tape(), &$layer, &theta), x)
+                    let pass = Pass::differentiable(x.tape(), &$layer);
+                    $layer.forward(&pass, x)
                 },
                 $has,
             )

@@ -136,8 +136,8 @@ impl Layer {
         let parameters = module.parameters();
         let mut operands = vec![x];
         operands.extend(self.order().iter().map(|name| {
-            let (_, p) = parameters.iter().find(|(n, _)| n == name).unwrap();
-            pass.param(p)
+            let own = parameters.iter().find(|p| p.name == *name);
+            pass.param(own.unwrap().tensor)
         }));
         let mut outputs = vec![fused(&module, &pass, x)];
         if let (Some(edges), Some(alpha)) = (&self.edges, &self.alpha) {

@@ -92,7 +92,7 @@ fn decay_can_differ_by_paths() {
         ..TrainConfig::default()
     };
     let net = setting(0.2).net();
-    let names: Vec<_> = net.parameters().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<_> = net.parameters().into_iter().map(|p| p.name).collect();
     let by = |lambda: &dyn Fn(&str) -> f64| {
         let optimizer = Optimizer::<f64>::new(Algorithm::ADAM).weight_decay(0.25);
         optimizer.decay_each(&names, |name| lambda(name))
@@ -147,7 +147,7 @@ fn decay_can_be_left_to_roles() {
         });
         let (gradients, moved) = &steps(config)[1];
         let net = setting(0.2).net();
-        let names = net.parameters().into_iter().map(|(name, _)| name);
+        let names = net.parameters().into_iter().map(|p| p.name);
         let by_more = |(_, (g, m)): &(String, (&Tensor<f64>, &Tensor<f64>))| {
             (*g - *m).iter().any(|d| d.abs() > 1e-9)
         };
@@ -156,9 +156,9 @@ fn decay_can_be_left_to_roles() {
     };
     let net = setting(0.2).net();
     let with = |roles: &[Role]| -> Vec<String> {
-        let named = net.parameters().into_iter().zip(net.roles());
-        let chosen = named.filter(|(_, role)| roles.contains(role));
-        chosen.map(|((name, _), _)| name).collect()
+        let parameters = net.parameters().into_iter();
+        let chosen = parameters.filter(|p| roles.contains(&p.role));
+        chosen.map(|p| p.name).collect()
     };
     for roles in [
         vec![Role::Weight],

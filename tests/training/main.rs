@@ -113,7 +113,7 @@ fn parameters(model: &impl Module<f64>) -> Vec<Tensor<f64>> {
     model
         .parameters()
         .into_iter()
-        .map(|(_, p)| p.clone())
+        .map(|p| p.tensor.clone())
         .collect()
 }
 

@@ -100,7 +100,7 @@ impl Observer<f64, Net> for Tampering<'_> {
 fn tampered(changes: Vec<(usize, [usize; 2], f64)>) -> Worst {
     let setting = setting(0.0);
     let net = setting.net();
-    assert_eq!(net.parameters()[0].0, "layers.0.source.weight");
+    assert_eq!(net.parameters()[0].name, "layers.0.source.weight");
     let mut monitor = LawMonitor::new(net.laws());
     let tampering = Tampering {
         monitor: &mut monitor,

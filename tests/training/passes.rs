@@ -30,7 +30,7 @@ fn plain_descent_is_the_loop_written_out() {
         assert_eq!((step.step, step.epoch), (k + 1, k + 1));
         assert_eq!((step.loss, step.lr), (loss.item(), 0.5));
         drop(pass);
-        for ((_, p), g) in net.parameters_mut().into_iter().zip(&gradients) {
+        for (p, g) in net.tensors_mut().into_iter().zip(&gradients) {
             *p = (&*p - (g + &*p * 0.01) * 0.5).into_shared();
         }
         for (norm, g) in step.gradient_norms.iter().zip(&gradients) {

@@ -68,7 +68,7 @@ fn a_sample_is_what_it_says() {
     let laws = net.laws();
     let (recording, pages) = recorded(&setting, net.clone(), 5);
     assert!(laws.iter().map(|law| &law.name).eq(&recording.laws));
-    let names: Vec<String> = net.parameters().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = net.parameters().into_iter().map(|p| p.name).collect();
     assert_eq!(recording.parameters, names);
     for sample in &recording.samples {
         let page = &pages[sample.epoch - 1];
@@ -115,7 +115,7 @@ fn an_attention_that_begins_with_0_has_no_relative_gradient_there() {
     let mut net = setting.net();
     let at = |name: &str| {
         (net.parameters().iter())
-            .position(|(n, _)| n == name)
+            .position(|p| p.name == name)
             .unwrap()
     };
     let (a, bias) = (at("layers.0.att"), at("layers.1.bias"));
@@ -177,7 +177,8 @@ fn a_recording_is_kept_and_read_again() {
 fn a_recording_says_what_each_parameter_is_for() {
     let net = setting(0.0).net();
     let recording = Recorder::new(&net, net.laws(), 5).into_recording();
-    assert_eq!(recording.roles, net.roles());
+    let roles: Vec<Role> = net.parameters().iter().map(|p| p.role).collect();
+    assert_eq!(recording.roles, roles);
     let attention = recording
         .roles
         .iter()

@@ -42,16 +42,12 @@ fn chosen_parameters_decay_as_if_all_did_and_the_others_as_if_none() {
 #[test]
 fn a_choice_by_role_is_one_by_name() {
     let layer = Linear::<f64>::new(2, 3, true, &mut emmy::init::rng(0));
-    let names: Vec<String> = layer
-        .parameters()
-        .into_iter()
-        .map(|(name, _)| name)
-        .collect();
+    let names: Vec<String> = layer.parameters().into_iter().map(|p| p.name).collect();
     let decay = || Optimizer::<f64>::new(Algorithm::SGD).weight_decay(0.1);
-    let by_role = decay().decay_only(layer.roles(), |role| role == Role::Weight);
+    let by_role = decay().decay_only(layer.parameters(), |p| p.role == Role::Weight);
     let by_name = decay().decay_only(&names, |name| name == "weight");
     assert!(by_role.same_rule(&by_name) && !by_role.same_rule(&decay()));
-    assert!(!by_role.same_rule(&decay().decay_only(layer.roles(), |role| role == Role::Bias)));
+    assert!(!by_role.same_rule(&decay().decay_only(layer.parameters(), |p| p.role == Role::Bias)));
 }
 
 #[test]

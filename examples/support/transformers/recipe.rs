@@ -5,7 +5,9 @@ use crate::support::args::typed;
 use crate::support::memory::Blocks;
 use clap::ValueEnum;
 use emmy::nn::contra::After;
-use emmy::nn::{BlockConfig, BlockContra, ContraConfig, ContraPlace, Module, Norm, Role};
+use emmy::nn::{
+    BlockConfig, BlockContra, ContraConfig, ContraPlace, Module, Norm, Role, entries_mut,
+};
 use emmy::optim::{Algorithm, Clip, Decay, Schedule, Unit};
 use emmy::train::TrainConfig;
 use emmy::{Error, Result};
@@ -180,7 +182,7 @@ impl Recipe {
     /// Scales the weights of a new model, which are N(0, 0.02²), to the standard deviation of the recipe.
     pub fn begin(&self, model: &mut impl Module<f32>) {
         let factor = (self.std / 0.02) as f32;
-        for entry in model.entries_mut() {
+        for entry in entries_mut(model) {
             if matches!(entry.role, Role::Weight | Role::Table) {
                 *entry.tensor = entry.tensor.mapv(|w| factor * w).into_shared();
             }

@@ -4,7 +4,7 @@ use super::layers::Layers;
 use super::recipe::Recipe;
 use crate::support::diverged;
 use crate::support::paper::Progress;
-use emmy::nn::{Module, Pass};
+use emmy::nn::{Module, Pass, parameter_count};
 use emmy::train::{Batches, Loss, Metrics, Observer, Point, Task, Trainer, metrics};
 use emmy::{Result, Tape, Var};
 use serde::{Deserialize, Serialize};
@@ -165,7 +165,7 @@ pub fn train<M: Module<f32>, E: Examples<M>>(
     progress: &Progress,
 ) -> Result<Outcome> {
     let course = Course { examples, recipe };
-    let parameters = model.parameter_count();
+    let parameters = parameter_count(&model);
     let looked_at = LOOKED_AT.min(examples.classes(Part::Test).len());
     let looked_at: Vec<usize> = (0..looked_at).collect();
     let start = examples.layers(&model, &looked_at);

@@ -94,12 +94,12 @@ impl Log {
         ports: Option<Ports>,
     ) -> usize {
         let own = layer.parameters();
-        let numbers = own.iter().filter_map(|(_, p)| pass.params().find(p));
+        let numbers = own.iter().filter_map(|own| pass.params().find(own.tensor));
         let parameters: Vec<usize> = numbers.collect();
         // A name in the model is the path of the layer, followed by the name within the layer.
-        let path = (own.first().zip(parameters.first())).map_or("", |((name, _), &number)| {
+        let path = (own.first().zip(parameters.first())).map_or("", |(own, &number)| {
             let full = &self.names[number];
-            full.strip_suffix(name.as_str()).unwrap_or(full)
+            full.strip_suffix(own.name.as_str()).unwrap_or(full)
         });
         self.calls.push(Call {
             parent: self.open.last().copied(),

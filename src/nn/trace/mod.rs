@@ -172,9 +172,8 @@ impl Trace {
     ) -> Self {
         let tape = Tape::new();
         let (mut trace, input, output) = {
-            let theta = model.vars(&tape);
+            let mut pass = Pass::differentiable(&tape, model);
             let x = x.map(|x| tape.var(x.clone()));
-            let mut pass = Pass::bound(&tape, model, &theta);
             pass.log = Some(RefCell::new(Log::new(trained_names(model))));
             let y = forward(&pass, x);
             (Self::read(model, pass, vec![y.id]), x.map(|x| x.id), y.id)
@@ -189,8 +188,7 @@ impl Trace {
         mut pass: Pass<'_, '_, F>,
         outputs: Vec<usize>,
     ) -> Self {
-        let entries = model.entries();
-        let trained = || entries.iter().filter(|e| e.is_trained());
+        let trained = model.parameters();
         let tape = pass.tape();
         let parameters: Vec<usize> = pass.vars().iter().map(|v| v.id).collect();
         let log = pass.log.take().expect("it was put there").into_inner();
@@ -204,9 +202,9 @@ impl Trace {
             }
         };
         Self {
-            names: trained_names(model),
-            roles: trained().map(|e| e.role).collect(),
-            shapes: trained().map(|e| e.tensor.shape().to_vec()).collect(),
+            roles: trained.iter().map(|p| p.role).collect(),
+            shapes: trained.iter().map(|p| p.tensor.shape().to_vec()).collect(),
+            names: trained.into_iter().map(|p| p.name).collect(),
             calls: log.calls,
             nodes: (0..tape.len()).map(node).collect(),
             outputs,
@@ -245,9 +243,7 @@ fn ports(trace: &Trace, call: usize) -> &Ports {
 }
 
 fn trained_names<F: Real>(model: &(impl Module<F> + ?Sized)) -> Vec<String> {
-    let entries = model.entries();
-    let trained = entries.iter().filter(|e| e.is_trained());
-    trained.map(|e| e.name.clone()).collect()
+    model.parameters().into_iter().map(|p| p.name).collect()
 }
 
 /// A model that can be traced on a sample that it makes itself, so its laws can be listed without

@@ -1,7 +1,7 @@
 //! The first values of the weights of transformers.
 
 use crate::init::{self, Rng};
-use crate::nn::{Module, Role};
+use crate::nn::{Module, Role, entries_mut};
 use crate::real::Real;
 
 /// Draws every weight and table of `model` from N(0, std²), the weights that add to the residual stream
@@ -11,7 +11,7 @@ use crate::real::Real;
 /// Radford et al., "Language Models are Unsupervised Multitask Learners" (GPT-2), 2019, Section 2.3: std
 /// 0.02, and 0.02/√(2L) for the 2L parts that add to the stream of a model with L layers.
 pub(super) fn normal<F: Real>(model: &mut impl Module<F>, std: f64, residual: f64, rng: &mut Rng) {
-    for entry in model.entries_mut() {
+    for entry in entries_mut(model) {
         let adds = ["output.weight", "down.weight"]
             .iter()
             .any(|end| entry.name.ends_with(end));

@@ -335,7 +335,7 @@ impl Weights {
 
 /// Replaces tensors of a model by the given values; a number says which tensor each value belongs to.
 fn put<F: Real>(mut values: BTreeMap<usize, Tensor<F>>, model: &mut (impl Module<F> + ?Sized)) {
-    for (number, tensor) in in_order(model).into_iter().enumerate() {
+    for (number, tensor) in in_order(model).enumerate() {
         if let Some(value) = values.remove(&number) {
             *tensor = value;
         }

@@ -4,7 +4,7 @@ use super::torch::{case, twin};
 use super::*;
 use crate::TempDir;
 use emmy::graph::{Duplicates, Neighbourhood, SelfLoops};
-use emmy::nn::Module;
+use emmy::nn::entries_mut;
 use emmy::nn::{
     AttentionConfig, BatchNorm, BlockConfig, GatedGraphConv, GatedGraphOptions, GcniiConv,
     GcniiOptions, GinConv, GinOptions, Gru, Heads, Lstm, MultiHeadAttention, RmsNorm, SgcConv,
@@ -85,7 +85,7 @@ fn attention_to_a_memory_of_another_width() {
         ("out_proj.bias", vec![4]),
     ];
     assert_eq!(keys, expected.map(|(name, shape)| (name.to_owned(), shape)));
-    for entry in layer.entries_mut() {
+    for entry in entries_mut(&mut layer) {
         *entry.tensor = init::normal(entry.tensor.shape(), 1.0, &mut init::rng(5));
     }
     let folder = TempDir::new().unwrap();

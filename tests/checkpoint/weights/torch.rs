@@ -5,7 +5,7 @@
 use super::*;
 use crate::reference::{self, Stored};
 use emmy::graph::{Duplicates, SelfLoops};
-use emmy::nn::{AttentionOptions, Conv, GraphNet, GraphNetConfig, Heads, Module};
+use emmy::nn::{AttentionOptions, Conv, GraphNet, GraphNetConfig, Heads, Module, entries_mut};
 use emmy::store::weights::{self, Weights};
 use emmy::{Graph, Tape};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ fn output<M: Module<f64>>(
 /// Other numbers in every tensor, positive ones in every state.
 fn redraw(model: &mut impl Module<f64>) {
     let rng = &mut init::rng(77);
-    for entry in model.entries_mut() {
+    for entry in entries_mut(model) {
         let drawn = init::normal(entry.tensor.shape(), 0.7, rng);
         *entry.tensor = match entry.is_trained() {
             true => drawn,

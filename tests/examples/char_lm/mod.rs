@@ -212,8 +212,8 @@ fn the_summary_and_the_sample_are_those_of_the_saved_model() {
     let text = text::from_file(&folder.path().join("text")).unwrap();
     let config = LanguageConfig::gpt(text.symbol_count(), 8, 1, 2, 8);
     let mut model = LanguageModel::<f64>::new(config, 1).unwrap();
-    for ((name, to), from) in model.parameters_mut().into_iter().zip(&state.best) {
-        assert_eq!(to.shape(), from.shape(), "{name}");
+    for (to, from) in model.tensors_mut().into_iter().zip(&state.best) {
+        assert_eq!(to.shape(), from.shape());
         *to = from.clone();
     }
     let logits = |symbols: &[usize]| {

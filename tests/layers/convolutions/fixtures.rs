@@ -57,8 +57,8 @@ impl Case {
         let args: Vec<_> = self.args.iter().map(|x| tape.var(x.tensor())).collect();
         let named = layer.parameters();
         let parameter = |name: &String| {
-            let (_, p) = named.iter().find(|(n, _)| n == name).expect("a parameter");
-            pass.param(p)
+            let own = named.iter().find(|p| p.name == *name);
+            pass.param(own.expect("a parameter").tensor)
         };
         let operands: Vec<_> = (args.iter().copied())
             .chain(self.order.iter().map(parameter))
@@ -177,7 +177,7 @@ fn parts_of_a_layer_are_named_after_their_fields() {
     let rng = &mut init::rng(0);
     let layer = TransformerConv::<f64>::new(3, 2, Some(1), TransformerOptions::DEFAULT, rng);
     let Linear { weight, .. } = &layer.query;
-    let (name, first) = layer.parameters().swap_remove(0);
-    assert_eq!((name.as_str(), first), ("query.weight", weight));
+    let first = layer.parameters().swap_remove(0);
+    assert_eq!((&*first.name, first.tensor), ("query.weight", weight));
     assert_eq!(layer.parameters().len(), 9);
 }

@@ -81,15 +81,14 @@ fn norms_are_pytorchs() {
         let tape = Tape::new();
         let x = tape.var(case.x.tensor());
         // An evaluation in which derivatives by parameters can be had too.
-        let vars = layer.vars(&tape);
         let training = case.training.unwrap_or(true);
         let pass = match training {
             true => Pass::train(&tape, &layer, 0),
-            false => Pass::bound(&tape, &layer, &vars),
+            false => Pass::differentiable(&tape, &layer),
         };
         let y = layer.forward(&pass, x);
         close(&y.value(), &case.value, &what);
-        let names = layer.parameters().into_iter().map(|(name, _)| name);
+        let names = layer.parameters().into_iter().map(|p| p.name);
         let own: BTreeMap<String, Var<'_, f64>> = names.zip(pass.vars().iter().copied()).collect();
         // The script lists them in the order gain, bias, share.
         let listed = ["gain", "bias", "share"].iter().filter_map(|n| own.get(*n));
@@ -129,10 +128,9 @@ fn spectral_normalisation_is_pytorchs() {
             right: state["right"].tensor(),
         };
         let tape = Tape::new();
-        let vars = layer.vars(&tape);
         let pass = match case.training {
             Some(true) => Pass::train(&tape, &layer, 0),
-            _ => Pass::bound(&tape, &layer, &vars),
+            _ => Pass::differentiable(&tape, &layer),
         };
         let y = layer.forward(&pass);
         close(&y.value(), &case.value, &what);

@@ -4,7 +4,7 @@ use super::{KINDS, pairs, run, x};
 use emmy::autodiff::{check_grads, grad};
 use emmy::nn::{
     BatchNorm, GraphNorm, LayerNorm, Linear, Module, Norm, NormLayer, PairEps, PairMode, PairNorm,
-    Pass, RmsNorm,
+    Params, Pass, RmsNorm, entries,
 };
 use emmy::{Tape, Tensor, Var, init};
 
@@ -117,13 +117,10 @@ fn an_evaluation_of_batch_norm_leaves_its_state_and_does_not_mix_rows() {
     for seed in 0..5 {
         step(&mut norm, true, &x(&[8, 3], seed));
     }
-    let before: Vec<_> = norm.states().into_iter().cloned().collect();
+    let before = norm.clone();
     let data = x(&[4, 3], 7);
     let all = step(&mut norm, false, &data);
-    assert_eq!(
-        norm.states().into_iter().cloned().collect::<Vec<_>>(),
-        before
-    );
+    assert_eq!(Params::of(&norm).states(), Params::of(&before).states());
     for i in 0..4 {
         let one = data
             .slice_axis(ndarray::Axis(0), (i..i + 1).into())
@@ -136,7 +133,7 @@ fn an_evaluation_of_batch_norm_leaves_its_state_and_does_not_mix_rows() {
                 .all(|(a, b)| a == b)
         );
     }
-    let names: Vec<String> = norm.entries().into_iter().map(|e| e.name).collect();
+    let names: Vec<String> = entries(&norm).into_iter().map(|e| e.name).collect();
     assert_eq!(names, ["gain", "bias", "running.mean", "running.variance"]);
     assert_eq!(norm.parameters().len(), 2);
 }

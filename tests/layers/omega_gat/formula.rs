@@ -7,7 +7,7 @@ use emmy::autodiff::check_grads;
 use emmy::graph::Neighbourhood;
 use emmy::graph::generators::random_graph;
 use emmy::init;
-use emmy::nn::{AttentionOptions, GatConv, Gatv2Conv, Heads, Module, Omega, Pass};
+use emmy::nn::{AttentionOptions, GatConv, Gatv2Conv, Heads, Module, Omega, Pass, entries_mut};
 use emmy::{Graph, Tape, Tensor};
 use ndarray::{Array2, Axis};
 
@@ -166,8 +166,8 @@ fn with_one_it_is_attention_and_with_zero_the_linear_map_to_the_bit() {
 fn there_are_as_many_omegas_as_configured() {
     for net in networks() {
         let shapes: Vec<Vec<usize>> = (net.parameters().into_iter())
-            .filter(|(name, _)| name.ends_with("omega"))
-            .map(|(_, p)| p.shape().to_vec())
+            .filter(|p| p.name.ends_with("omega"))
+            .map(|p| p.tensor.shape().to_vec())
             .collect();
         let expected = match net.config.conv.attention().unwrap().omega.unwrap() {
             Omega::Layer => vec![vec![1]; 3],
@@ -225,9 +225,9 @@ fn constant_rows_stay_constant_for_every_omega() {
     let x = Tensor::from_shape_fn(vec![15, INPUTS], |at| row[[0, at[1]]]);
     for net in networks() {
         let mut plain = net.clone();
-        for (name, parameter) in plain.parameters_mut() {
-            if name.ends_with("omega") {
-                parameter.fill(1.0);
+        for p in entries_mut(&mut plain) {
+            if p.name.ends_with("omega") {
+                p.tensor.fill(1.0);
             }
         }
         let expected = logits(&plain, &graph, &x);

@@ -153,7 +153,7 @@ fn every_head_has_its_law_and_omega_is_in_none() {
             );
             let parameters = net.parameters();
             for term in net.laws().iter().flat_map(|law| &law.terms) {
-                let name = &parameters[term.slice.parameter].0;
+                let name = &parameters[term.slice.parameter].name;
                 assert!(!name.ends_with("omega"), "{name}");
             }
         }
@@ -189,7 +189,7 @@ fn a_law_that_scaled_omega_too_would_fail() {
         let case = plain_case(conv, Omega::Channel, Activation::Relu);
         let net = case.network::<f64>();
         let (_, gradients) = case.loss(&net);
-        let names: Vec<String> = net.parameters().into_iter().map(|(name, _)| name).collect();
+        let names: Vec<String> = net.parameters().into_iter().map(|p| p.name).collect();
         let omega = names.iter().position(|n| n == "layers.0.omega").unwrap();
         // The first law is that of the first head, whose ω come first.
         let mut law = net.laws().remove(0);

@@ -1,7 +1,10 @@
 //! The networks of the tests.
 
 use crate::support::INPUTS;
-use emmy::nn::{AttentionOptions, Conv, GraphNet, GraphNetConfig, Heads, Module, Omega, Pass};
+use emmy::nn::{
+    AttentionOptions, Conv, Entry, GraphNet, GraphNetConfig, Heads, Module, Omega, Pass,
+    entries_mut,
+};
 use emmy::{Graph, Real, Tape, Tensor, init};
 use ndarray::{Array2, Ix2};
 
@@ -22,12 +25,12 @@ pub fn options(omega: Omega, heads: usize, join: Heads) -> AttentionOptions {
 /// ω on both sides of 0 and of 1, biases that are not 0.
 pub fn unsettle<F: Real>(model: &mut impl Module<F>, seed: u64) {
     let rng = &mut init::rng(seed);
-    for (name, parameter) in model.parameters_mut() {
+    for Entry { name, tensor, .. } in entries_mut(model) {
         if name.ends_with("omega") {
-            *parameter = init::uniform(parameter.shape(), 1.5, rng);
-            parameter.mapv_inplace(|x| x + F::of(0.5));
+            *tensor = init::uniform(tensor.shape(), 1.5, rng);
+            tensor.mapv_inplace(|x| x + F::of(0.5));
         } else if name.ends_with("bias") {
-            *parameter = init::normal(parameter.shape(), 0.3, rng);
+            *tensor = init::normal(tensor.shape(), 0.3, rng);
         }
     }
 }

@@ -33,13 +33,12 @@ fn compare<M: Module<f64>>(
 ) {
     fill(&mut layer, &case.parameters);
     let tape = Tape::new();
-    let parameters = layer.vars(&tape);
-    let pass = Pass::bound(&tape, &layer, &parameters);
+    let pass = Pass::differentiable(&tape, &layer);
     let x = tape.var(case.x.tensor());
     let state: Vec<_> = case.state.iter().map(|s| tape.var(s.tensor())).collect();
     let y = forward(&layer, &pass, x, &state);
     close(&y.value(), &case.value, &case.kind);
-    let xs = [vec![x], state, parameters].concat();
+    let xs = [&[x], &state[..], pass.vars()].concat();
     check_derivatives(y, &xs, &case.derivatives, &case.kind);
 }
 

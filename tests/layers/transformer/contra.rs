@@ -5,7 +5,7 @@ use emmy::linalg::effective_rank;
 use emmy::nn::{
     Bert, BertConfig, BlockConfig, BlockContra, ContraConfig, ContraPlace, LanguageConfig,
     LanguageModel, Module, Norm, Pass, Role, Transformer, TransformerBlock, VisionConfig,
-    VisionTransformer,
+    VisionTransformer, entries_mut,
 };
 use emmy::ops::attention::Mask;
 use emmy::store::weights;
@@ -192,7 +192,7 @@ fn a_cache_is_refused() {
 /// Gives the weights of a new model the gain that they have at `reference` neurons.
 fn widen(model: &mut impl Module<f64>, reference: f64, width: usize) {
     let factor = (reference / width as f64).sqrt();
-    for entry in model.entries_mut() {
+    for entry in entries_mut(model) {
         if matches!(entry.role, Role::Weight | Role::Table) {
             *entry.tensor = entry.tensor.mapv(|w| factor * w).into_shared();
         }

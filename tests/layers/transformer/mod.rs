@@ -18,7 +18,7 @@ pub fn layer(change: impl Fn(&mut AttentionConfig)) -> MultiHeadAttention<f64> {
     let mut config = AttentionConfig::new(8, 4);
     change(&mut config);
     let mut layer = MultiHeadAttention::new(config, &mut init::rng(3)).unwrap();
-    for (k, (_, p)) in layer.parameters_mut().into_iter().enumerate() {
+    for (k, p) in layer.tensors_mut().into_iter().enumerate() {
         *p = draw(p.shape(), k as u64);
     }
     layer

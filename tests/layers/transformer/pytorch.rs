@@ -57,7 +57,7 @@ impl Case {
         let y = forward(&module, &pass, &inputs);
         let what = format!("{} {}", self.kind, self.config);
         close(&y.value(), &self.value, &what);
-        let names = module.parameters().into_iter().map(|(name, _)| name);
+        let names = module.parameters().into_iter().map(|p| p.name);
         let mut named: Vec<_> = names.zip(pass.vars().iter().copied()).collect();
         named.sort_by(|a, b| a.0.cmp(&b.0));
         let xs: Vec<_> = (inputs.into_iter())

@@ -19,7 +19,7 @@ fn counts(how: &Sampling, logits: &[f64]) -> Vec<usize> {
 /// A model whose logits differ by several units, so that it prefers some symbols.
 fn model() -> LanguageModel<f64> {
     let mut model = LanguageModel::new(LanguageConfig::gpt(7, 6, 2, 2, 8), 1).unwrap();
-    for (k, (_, p)) in model.parameters_mut().into_iter().enumerate() {
+    for (k, p) in model.tensors_mut().into_iter().enumerate() {
         *p = init::normal(p.shape(), 1.0, &mut init::rng(k as u64));
     }
     model

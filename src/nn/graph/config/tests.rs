@@ -20,7 +20,7 @@ fn weights_are_counted_from_above() {
         for residual in [false, true] {
             let config = kind.attending(|options| options.residual = residual);
             let net = GraphNet::<f32>::new(config, 0).unwrap();
-            let matrices = (net.entries().into_iter())
+            let matrices = (net.parameters().into_iter())
                 .filter(|entry| matches!(entry.role, Role::Weight | Role::Skip))
                 .filter(|entry| entry.tensor.ndim() == 2);
             let built: usize = matrices.map(|entry| entry.tensor.len()).sum();
