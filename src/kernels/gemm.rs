@@ -11,9 +11,11 @@
 
 mod factors;
 mod micro;
+mod panels;
 
 use factors::Order;
 pub(super) use factors::{Left, Right};
+pub(super) use panels::CUT;
 
 use super::{arch, par};
 use crate::real::Real;
@@ -25,9 +27,6 @@ use std::ops::Range;
 
 /// Multiply-adds below which a product is not cut.
 const WHOLE: usize = 2 * PART;
-
-/// A multiple of the columns of a panel on every processor. The columns of a right factor may be cut here.
-pub(super) const CUT: usize = 64;
 
 /// The least number of multiply-adds of a task. They take some ten microseconds.
 const PART: usize = 1 << 20;
@@ -69,7 +68,7 @@ pub fn matmul_into<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) {
     );
     let [mut space, mut other] = [Buffer::default(), Buffer::default()];
     let left = Left::of(a, &mut space);
-    let [panel, .., vector] = micro::widths::<F>();
+    let [panel, .., vector] = panels::widths::<F>();
     if n < vector && m >= panel && left.order == Order::Columns {
         // A row of the output would fill a part of a vector. The transpose of the product, aᵀ to the right,
         // fills whole panels, and has the same sums.
@@ -101,7 +100,7 @@ pub(super) fn multiply<F: Real>(
         return;
     }
     // A microkernel works on whole vectors, also where there are fewer columns.
-    let [.., vector] = micro::widths::<F>();
+    let [.., vector] = panels::widths::<F>();
     let work = m.saturating_mul(n.max(vector)).saturating_mul(k);
     let threads = rayon::current_num_threads();
     let whole = work < WHOLE || threads == 1;
@@ -115,7 +114,7 @@ pub(super) fn multiply<F: Real>(
         (2 * threads).min(work / PART)
     };
     if m >= n || count == 1 {
-        let height = m.div_ceil(count).next_multiple_of(micro::ROWS);
+        let height = m.div_ceil(count).next_multiple_of(panels::ROWS);
         let strips = out.chunks_mut(height * n).enumerate().collect();
         par::map(strips, work, |(number, out)| {
             let rows = number * height..m.min((number + 1) * height);

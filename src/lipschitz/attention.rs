@@ -16,9 +16,10 @@
 //! Dot-product attention has no constant on all inputs (Kim et al., "The Lipschitz Constant of
 //! Self-Attention", ICML 2021, Theorem 3.1).
 
-use super::bound::{Matrix, Tree};
-use super::rules::{Rule, number, root, sum};
-use super::walk::{Domain, Slot, product};
+use super::known::{Domain, Slot};
+use super::matrix::Matrix;
+use super::rule::Rule;
+use super::tree::{Tree, number, product, root, sum};
 use crate::autodiff::{Kind, Map as LinearMap, Tape, Var};
 use crate::linalg::{Lp, Upper};
 use crate::ops::attention::{Compared, DenseAttention};
@@ -38,11 +39,11 @@ pub(super) fn bound<F: Real>(
     rule: &Rule<'_, '_, F>,
     scores: &Scores<'_>,
 ) -> Result<Rc<Tree>, String> {
-    let walk = rule.walk;
-    if walk.p != Lp::Two {
+    let known = rule.known;
+    if known.p != Lp::Two {
         return Err(format!(
             "attention, which has bounds in the 2-norm only, not for p = {}",
-            walk.p
+            known.p
         ));
     }
     if rule.constants[3..].iter().any(Option::is_some) {
@@ -55,7 +56,7 @@ pub(super) fn bound<F: Real>(
         Some((p, _)) if p > 0.0 => (1.0 - p).recip().next_up(),
         _ => 1.0,
     };
-    if dropped > 1.0 && walk.domain == Domain::Here {
+    if dropped > 1.0 && known.domain == Domain::Here {
         return Err("attention with dropout, which has no bound at a point".into());
     }
     let apart = of_parts(rule, scores)?;
@@ -68,18 +69,18 @@ pub(super) fn bound<F: Real>(
 
 /// From the constants of queries, keys and values.
 fn of_parts<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<Rc<Tree>, String> {
-    let walk = rule.walk;
+    let known = rule.known;
     let [n, heads, groups] = sizes(rule);
     let share = heads / groups.max(1);
-    let [of_q, of_k, of_v] = match walk.domain {
+    let [of_q, of_k, of_v] = match known.domain {
         Domain::Here => at_point(rule, scores)?.map(|x| Rc::new(Tree::Here(x))),
         _ => {
             // ‖C_i‖ and λ₁(Σ_i) are at most the products of the largest rows.
             let row = |k: usize, name: &str| {
                 let id = rule.arg(k);
-                match walk.moves(id) {
+                match known.moves(id) {
                     false => Ok(Rc::new(Tree::MaxRow(id))),
-                    true => walk.reach(id).row.ok_or(format!(
+                    true => known.reach(id).row.ok_or(format!(
                         "attention by dot products, whose {name} depend on the input and have no limits \
                          (it has a bound behind a norm, or on `Domain::Rows`)"
                     )),
@@ -124,12 +125,12 @@ fn scale(scores: &Scores<'_>) -> Rc<Tree> {
 ///
 /// On the inputs with ‖u_j‖ ≤ R, Σ_i(u) ≤ R², W_Kᵀ q_i ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖ and c ≤ n.
 fn of_self<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Option<Rc<Tree>> {
-    let walk = rule.walk;
+    let known = rule.known;
     let maps = [0, 1, 2].map(|k| map_of(rule, rule.arg(k)));
     let [Some(q), Some(k), Some(v)] = maps else {
         return None;
     };
-    let Slot::Moves(own) = walk.slot(q.from) else {
+    let Slot::Moves(own) = known.slot(q.from) else {
         return None;
     };
     if k.from != q.from || v.from != q.from {
@@ -137,13 +138,13 @@ fn of_self<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Option<Rc<Tr
     }
     let [n, heads, groups] = sizes(rule);
     let share = heads / groups.max(1);
-    let of_heads: Vec<Rc<Tree>> = match walk.domain {
+    let of_heads: Vec<Rc<Tree>> = match known.domain {
         Domain::Here => {
             let each = at_point_of_self(rule, scores, [&q, &k, &v])?;
             each.into_iter().map(|x| Rc::new(Tree::Here(x))).collect()
         }
         _ => {
-            let row = walk.reach(q.from).row?;
+            let row = known.reach(q.from).row?;
             let of = |h: usize| {
                 let (w_q, w_k) = (q.head(h, heads), k.head(h / share, groups));
                 let value = Rc::new(Tree::Norm(Lp::Two, vec![v.head(h / share, groups)]));
@@ -198,23 +199,23 @@ impl Map {
 
 /// The map that computed an operand of attention: x Wᵀ, a bias that is added, and the split into heads.
 fn map_of<F: Real>(rule: &Rule<'_, '_, F>, mut id: usize) -> Option<Map> {
-    let walk = rule.walk;
+    let known = rule.known;
     let mut bias = None;
     // An operation on constants records no arguments.
-    while walk.moves(id) {
-        let node = walk.tape.node(id);
+    while known.moves(id) {
+        let node = known.tape.node(id);
         match node.kind {
             Kind::Linear(LinearMap::Reshape) if bias.is_none() => id = node.args[0],
-            Kind::Add if bias.is_none() && !walk.moves(node.args[1]) => {
+            Kind::Add if bias.is_none() && !known.moves(node.args[1]) => {
                 bias = Some(node.args[1]);
                 id = node.args[0];
             }
-            Kind::MatMul { transposed: true } if !walk.moves(node.args[1]) => {
+            Kind::MatMul { transposed: true } if !known.moves(node.args[1]) => {
                 return Some(Map {
                     from: node.args[0],
                     weight: node.args[1],
                     bias,
-                    rows: walk.tape.node(node.args[1]).value.shape()[0],
+                    rows: known.tape.node(node.args[1]).value.shape()[0],
                 });
             }
             _ => return None,
@@ -241,7 +242,7 @@ impl Point {
 }
 
 fn points<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<Vec<Point>, String> {
-    let tape = rule.walk.tape;
+    let tape = rule.known.tape;
     let args = tape.node(rule.id).args.clone();
     if args.len() > 3 {
         return Err("attention with summands or factors of its scores, at a point".into());
@@ -340,7 +341,7 @@ fn at_point_of_self<F: Real>(
     let s = scores.options.scale.abs();
     let mut worst = vec![0.0f64; heads];
     let weight = |map: &Map, h: usize, heads: usize| {
-        map.head(h, heads).values(rule.walk.tape).swap_remove(0)
+        map.head(h, heads).values(rule.known.tape).swap_remove(0)
     };
     for point in points(rule, scores).ok()? {
         let h = point.head;

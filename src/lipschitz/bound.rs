@@ -1,15 +1,14 @@
-//! A bound as a formula: a tree of numbers and of norms of matrices on a tape, with sums, products and
-//! maxima of them.
+//! A bound: its formula, and the certified number that it evaluates to.
 
-use super::rescale::Pair;
-use super::rows::Rows;
-use crate::autodiff::{Function, Tape, Var};
+use super::differentiate;
+use super::matrix::{Matrix, finite, product_norm};
+use super::tree::Tree;
+use crate::autodiff::{Tape, Var};
 use crate::linalg::{Interval, Lower, Lp, Upper, frobenius_norm};
 use crate::real::Real;
-use ndarray::{Array2, Ix2};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ops::{Add, Mul, Range};
+use std::ops::{Add, Mul};
 use std::rc::Rc;
 
 /// An upper bound of a Lipschitz constant, as a formula over the tensors of a tape.
@@ -21,100 +20,6 @@ use std::rc::Rc;
 pub struct Bound<'t, F: Real> {
     pub(super) tape: &'t Tape<F>,
     pub(super) tree: Rc<Tree>,
-}
-
-/// The formula. Nodes of the tape are numbers here, so that a tree may be noted on the tape itself.
-#[derive(Debug)]
-pub(crate) enum Tree {
-    Number(Upper),
-    /// ‖M‖_p of a product M of matrices.
-    Norm(Lp, Vec<Matrix>),
-    /// The largest entry in size.
-    MaxAbs(usize),
-    /// The largest 2-norm of a row.
-    MaxRow(usize),
-    Sum(Vec<Rc<Tree>>),
-    Product(Vec<Rc<Tree>>),
-    Max(Vec<Rc<Tree>>),
-    /// The smallest of several bounds of one quantity.
-    Min(Vec<Rc<Tree>>),
-    /// √Σ a².
-    Hypot(Vec<Rc<Tree>>),
-    Sqrt(Rc<Tree>),
-    /// Two linear maps with an activation between them.
-    Pair(Pair),
-    /// The reciprocal of the smallest entry in size.
-    Recip(usize),
-    /// The largest slope of a function for arguments that are at least this number, and in size at most that.
-    Steepest(Function, f64, Rc<Tree>),
-    /// A number that a computation at the recorded point gives; it has no formula on the tape.
-    Here(Upper),
-    /// The norm of the Jacobian at the recorded point, row by row.
-    Rows(Rc<Rows>),
-}
-
-/// A matrix on the tape, or some of its rows; or a batch of matrices, of which the largest norm counts.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Matrix {
-    pub node: usize,
-    /// Rows that are taken, if not all.
-    pub rows: Option<Range<usize>>,
-    pub transposed: bool,
-}
-
-impl Matrix {
-    pub fn t(mut self) -> Self {
-        self.transposed = !self.transposed;
-        self
-    }
-
-    /// The matrices as they are in the product, in `f64`.
-    pub fn values<F: Real>(&self, tape: &Tape<F>) -> Vec<Array2<f64>> {
-        let value = tape.node(self.node).value.mapv(Real::as_f64);
-        let shape = value.shape().to_vec();
-        let (m, n) = match shape[..] {
-            [n] => (1, n),
-            [.., m, n] => (m, n),
-            [] => (1, 1),
-        };
-        let batch = value.len().checked_div(m * n).unwrap_or(0);
-        let all = value.as_standard_layout().into_owned();
-        let all = all.into_shape_with_order((batch, m, n)).expect("as many");
-        let each = all.outer_iter().map(|a| {
-            let a = match &self.rows {
-                Some(rows) => a.slice(ndarray::s![rows.clone(), ..]).to_owned(),
-                None => a.to_owned(),
-            };
-            if self.transposed {
-                a.reversed_axes()
-            } else {
-                a
-            }
-        });
-        each.collect()
-    }
-
-    /// The matrix as a variable.
-    pub fn var<'t, F: Real>(&self, tape: &'t Tape<F>) -> Var<'t, F> {
-        let mut a = tape.handle(self.node);
-        if a.ndim() < 2 {
-            a = a.reshape(&[1, a.len()]);
-        }
-        if let Some(rows) = &self.rows {
-            a = a.slice(-2, rows.clone());
-        }
-        if self.transposed { a.t() } else { a }
-    }
-}
-
-impl From<usize> for Matrix {
-    fn from(node: usize) -> Self {
-        Self {
-            node,
-            rows: None,
-            transposed: false,
-        }
-    }
 }
 
 impl<'t, F: Real> Bound<'t, F> {
@@ -189,7 +94,7 @@ impl<'t, F: Real> Bound<'t, F> {
     /// # Errors
     /// If the bound was computed at a point ([`Domain::Here`](super::Domain)): such a bound is a number only.
     pub fn var(&self) -> crate::Result<Var<'t, F>> {
-        super::differentiate::var(self)
+        differentiate::var(self.tape, &self.tree)
     }
 
     /// The interval of this bound and a lower bound that was found.
@@ -328,53 +233,4 @@ fn size(x: f64) -> Upper {
         true => Upper::INFINITE,
         false => Upper::new(x.abs()),
     }
-}
-
-fn finite<'a>(mut x: impl Iterator<Item = &'a f64>) -> bool {
-    x.all(|x| x.is_finite())
-}
-
-/// An upper bound of ‖A₁ A₂ …‖_p: the norm of the product with its rounding error, or the product of the
-/// norms if that is smaller. Each factor is a batch, and batches of several matrices are combined one by one.
-pub(super) fn product_norm(p: Lp, factors: &[Vec<Array2<f64>>]) -> Upper {
-    let sound = |a: &Array2<f64>| match finite(a.iter()) {
-        true => p.matrix(a.view()),
-        false => Upper::INFINITE,
-    };
-    let worst = |batch: &Vec<Array2<f64>>| batch.iter().map(sound).fold(Upper::ZERO, Upper::max);
-    let apart: Upper = factors.iter().map(worst).product();
-    if factors.len() < 2 || !apart.is_finite() {
-        return apart;
-    }
-    let count = factors.iter().map(Vec::len).max().unwrap_or(0);
-    if factors.iter().any(|f| f.len() != count && f.len() != 1) {
-        return apart;
-    }
-    let together = (0..count).map(|k| {
-        let each: Vec<&Array2<f64>> = factors.iter().map(|f| &f[k % f.len()]).collect();
-        let (product, error) = multiply(&each);
-        // ‖E‖_p ≤ √size ‖E‖_F covers all three norms.
-        let spread = match p {
-            Lp::Two => Upper::ONE,
-            _ => Upper::new(product.len() as f64).sqrt(),
-        };
-        sound(&product) + error * spread
-    });
-    together.fold(Upper::ZERO, Upper::max).min(apart)
-}
-
-/// A₁ A₂ …, and a bound of the Frobenius norm of its rounding error.
-pub(super) fn multiply(factors: &[&Array2<f64>]) -> (Array2<f64>, Upper) {
-    let mut product = factors[0].clone();
-    let mut error = Upper::ZERO;
-    for b in &factors[1..] {
-        let (size, next) = (frobenius_norm(product.view()), frobenius_norm(b.view()));
-        let gamma = (product.ncols() + 2) as f64 * f64::EPSILON;
-        error = error * next + Upper::new(gamma) * size * next;
-        product = crate::kernels::gemm::matmul(product.view(), b.view());
-    }
-    (
-        product.into_dimensionality::<Ix2>().expect("a matrix"),
-        error,
-    )
 }

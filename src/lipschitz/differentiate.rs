@@ -1,23 +1,19 @@
 //! A bound as a variable.
 
-use super::bound::{Bound, Matrix, Tree};
+use super::matrix::{norm, product};
+use super::tree::Tree;
 use crate::autodiff::{Tape, Var};
 use crate::error::{Error, Result};
-use crate::linalg::Lp;
 use crate::real::Real;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Squarings of the Gram matrix: the norm is overestimated by a factor of at most n^(2^−12), 1.003 for n =
-/// 100 000, and by much less if the singular values differ.
-const SQUARINGS: u32 = 10;
-
-pub(super) fn var<'t, F: Real>(bound: &Bound<'t, F>) -> Result<Var<'t, F>> {
+pub(super) fn var<'t, F: Real>(tape: &'t Tape<F>, tree: &Rc<Tree>) -> Result<Var<'t, F>> {
     let mut writer = Writer {
-        tape: bound.tape,
+        tape,
         known: HashMap::new(),
     };
-    writer.write(&bound.tree)
+    writer.write(tree)
 }
 
 struct Writer<'t, F: Real> {
@@ -76,44 +72,4 @@ impl<'t, F: Real> Writer<'t, F> {
         }
         Ok(values.into_iter().reduce(join).expect("at least one part"))
     }
-}
-
-pub(super) fn product<'t, F: Real>(tape: &'t Tape<F>, factors: &[Matrix]) -> Var<'t, F> {
-    let factors = factors.iter().map(|m| m.var(tape));
-    factors.reduce(Var::matmul).expect("at least one factor")
-}
-
-/// ‖A‖_p, the largest of a batch.
-pub(super) fn norm<F: Real>(p: Lp, a: Var<'_, F>) -> Var<'_, F> {
-    match p {
-        Lp::One => a.abs().sum(&[-2], false).max_all(),
-        Lp::Inf => a.abs().sum(&[-1], false).max_all(),
-        Lp::Two => spectral(a),
-    }
-}
-
-/// σ_max by Gram iteration: with G₀ = AᵀA and G_{k+1} = (G_k/‖G_k‖_F)², ln σ_max² ≈ Σ 2⁻ᵏ ln ‖G_k‖_F.
-fn spectral<F: Real>(a: Var<'_, F>) -> Var<'_, F> {
-    let shape = a.shape();
-    let n = shape.len();
-    let mut g = match shape[n - 2] < shape[n - 1] {
-        true => a.matmul(a.t()),
-        false => a.t().matmul(a),
-    };
-    let size = |g: Var<'_, F>| g.value().iter().all(|x| *x == F::zero());
-    if size(g) {
-        // The derivative of a norm at 0 is 0.
-        return g.sum_all();
-    }
-    let mut log = None;
-    for k in 0..=SQUARINGS {
-        let norm = g.norm(&[-2, -1], true);
-        let term = norm.ln().scale(F::of(0.5f64.powi(k as i32)));
-        log = Some(log.map_or(term, |log: Var<'_, F>| log + term));
-        if k < SQUARINGS {
-            let unit = g / norm;
-            g = unit.matmul(unit);
-        }
-    }
-    log.expect("a term").scale(F::of(0.5)).exp().max_all()
 }

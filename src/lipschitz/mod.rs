@@ -14,28 +14,34 @@
 //! the function in exact arithmetic, with the weights as stored.
 
 mod attention;
+mod blocks;
 mod bound;
 mod differentiate;
 mod estimate;
 mod invert;
+mod known;
+mod matrix;
 mod pieces;
 mod products;
 mod reach;
 mod rescale;
 mod rows;
+mod rule;
 mod rules;
 mod search;
 mod softmax;
 mod sparse;
+mod tree;
 mod walk;
 
 pub use bound::Bound;
 pub use estimate::{Jacobian, jacobian_norm, local, quotient};
 pub use invert::{Inverse, invert, iterate};
+pub use known::Domain;
 pub use pieces::Pieces;
 pub use search::{Found, Objective, Search};
 pub use softmax::softmax_norm;
-pub use walk::{Domain, bound, state, state_here};
 pub(crate) use walk::{Unbounded, Walk};
+pub use walk::{bound, state, state_here};
 
 pub use crate::linalg::{Interval, Lower, Lp, Upper};

@@ -1,9 +1,10 @@
 //! Matrix products: the norm of a map, and a smaller bound if the map follows another map.
 
-use super::bound::{Matrix, Tree};
+use super::known::{Domain, Slot};
+use super::matrix::Matrix;
 use super::rescale::Pair;
-use super::rules::{Outcome, Rule, number, root, sum};
-use super::walk::{Domain, Slot, product};
+use super::rule::{Outcome, Rule};
+use super::tree::{Tree, number, product, root, sum};
 use crate::autodiff::Kind;
 use crate::linalg::Lp;
 use crate::real::Real;
@@ -40,10 +41,10 @@ impl<F: Real> Rule<'_, '_, F> {
                         rows: None,
                         transposed,
                     };
-                    if self.walk.domain == Domain::Here {
+                    if self.known.domain == Domain::Here {
                         return Ok(Rc::new(Tree::Norm(self.p(), vec![matrix])));
                     }
-                    let reach = self.walk.reach(id);
+                    let reach = self.known.reach(id);
                     let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
                     let missing =
                         "a product of two matrices that depend on the input and have no limits";
@@ -87,12 +88,12 @@ impl<F: Real> Rule<'_, '_, F> {
     /// The bound of W₂ σ(W₁ u) with respect to u, times the constant of u, if the first operand of this
     /// product is such an activation; likewise of a product of two linear maps.
     fn tightened(&self, w2: Matrix) -> Option<Rc<Tree>> {
-        if self.walk.tape.node(w2.node).value.ndim() != 2 {
+        if self.known.tape.node(w2.node).value.ndim() != 2 {
             return None;
         }
         let (z, slopes) = self.activation(self.arg(0));
         let (u, w1) = self.affine(z)?;
-        let Slot::Moves(own) = self.walk.slot(u) else {
+        let Slot::Moves(own) = self.known.slot(u) else {
             return None;
         };
         let tree = match slopes {
@@ -110,7 +111,7 @@ impl<F: Real> Rule<'_, '_, F> {
     /// The argument of the activation that computed this node, and its slopes; the node itself if there is
     /// none. Dropout is not looked through.
     fn activation(&self, mut id: usize) -> (usize, Option<[f64; 2]>) {
-        let tape = self.walk.tape;
+        let tape = self.known.tape;
         while matches!(tape.node(id).kind, Kind::Alias) {
             id = tape.node(id).args[0];
         }
@@ -125,18 +126,18 @@ impl<F: Real> Rule<'_, '_, F> {
 
     /// u and W, if this node is u Wᵀ + b with fixed W and b.
     fn affine(&self, mut id: usize) -> Option<(usize, Matrix)> {
-        let tape = self.walk.tape;
+        let tape = self.known.tape;
         loop {
             let node = tape.node(id);
             match node.kind {
                 Kind::Add
-                    if !self.walk.moves(node.args[1])
+                    if !self.known.moves(node.args[1])
                         && self.size_of(id) == self.size_of(node.args[0]) =>
                 {
                     id = node.args[0];
                 }
                 Kind::MatMul { transposed }
-                    if self.walk.moves(node.args[0]) && !self.walk.moves(node.args[1]) =>
+                    if self.known.moves(node.args[0]) && !self.known.moves(node.args[1]) =>
                 {
                     let (u, w) = (node.args[0], Matrix::from(node.args[1]));
                     let single = tape.node(w.node).value.ndim() == 2;
@@ -149,6 +150,6 @@ impl<F: Real> Rule<'_, '_, F> {
     }
 
     fn size_of(&self, id: usize) -> usize {
-        self.walk.tape.node(id).value.len()
+        self.known.tape.node(id).value.len()
     }
 }

@@ -1,21 +1,12 @@
 //! The reach of values: bounds of their entries and rows. Operations whose slope grows with their argument
 //! need them.
 
-use super::bound::Tree;
-use super::walk::{Domain, Slot, Walk, product};
+use super::known::{Domain, Known, Reach, Slot};
+use super::tree::{Tree, product};
 use crate::autodiff::{Kind, Map};
 use crate::linalg::{Lp, Upper};
 use crate::real::Real;
 use std::rc::Rc;
-
-/// Bounds of the values of a node for all inputs of the domain, as far as they are known.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Reach {
-    /// The largest 2-norm of a row, along the last axis.
-    pub row: Option<Rc<Tree>>,
-    /// The largest entry in size.
-    pub entry: Option<Rc<Tree>>,
-}
 
 fn number(x: Upper) -> Rc<Tree> {
     Rc::new(Tree::Number(x))
@@ -68,23 +59,23 @@ impl Reach {
     }
 
     /// The reach of node `id`, from those of its arguments.
-    pub fn of<F: Real>(walk: &Walk<'_, F>, id: usize) -> Self {
-        if walk.domain == Domain::Here {
-            return Self::of_input(walk.domain, id);
+    pub fn of<F: Real>(known: &Known<'_, F>, id: usize) -> Self {
+        if known.domain == Domain::Here {
+            return Self::of_input(known.domain, id);
         }
-        let node = walk.tape.node(id);
+        let node = known.tape.node(id);
         let shape = node.value.shape();
         let d = shape.last().copied().unwrap_or(1);
         // A fixed operand reaches as far as its entries.
         let arg = |k: usize| {
             let a = node.args[k];
-            match walk.slot(a) {
+            match known.slot(a) {
                 Slot::Fixed => Self::of_input(Domain::Here, a),
-                _ => walk.reach(a),
+                _ => known.reach(a),
             }
         };
         let width = |k: usize| {
-            let value = &walk.tape.node(node.args[k]).value;
+            let value = &known.tape.node(node.args[k]).value;
             value.shape().last().copied().unwrap_or(1)
         };
         let reach = match &node.kind {
@@ -138,7 +129,7 @@ impl Reach {
                     Map::Broadcast => Self { row: None, ..a },
                     Map::Sum | Map::SumTo => {
                         let terms =
-                            walk.tape.node(node.args[0]).value.len() / node.value.len().max(1);
+                            known.tape.node(node.args[0]).value.len() / node.value.len().max(1);
                         let terms = number(Upper::new(terms as f64));
                         Self {
                             row: None,
@@ -191,7 +182,7 @@ impl Reach {
                     entry: None,
                 }
             }
-            Kind::MatMul { .. } if !walk.moves(node.args[1]) => {
+            Kind::MatMul { .. } if !known.moves(node.args[1]) => {
                 let norm = Tree::Norm(Lp::Two, vec![node.args[1].into()]);
                 Self {
                     row: arg(0).row.map(|row| product(vec![Rc::new(norm), row])),
@@ -237,13 +228,32 @@ impl Reach {
     }
 }
 
-/// A number that no entry of node `id` is below, for all inputs: 0 for squares and what is made of them. It
-/// is −∞ if none is known.
-pub(super) fn least<F: Real>(walk: &Walk<'_, F>, id: usize) -> f64 {
+/// A number that no entry of node `id` is below, for all inputs; −∞ if none is known.
+pub(super) fn least<F: Real>(known: &Known<'_, F>, id: usize) -> f64 {
+    if let Some(&found) = known.least.borrow().get(&id) {
+        return found;
+    }
+    let found = match known.moves(id) {
+        true => of_operation(known, id),
+        false => {
+            let value = &known.tape.node(id).value;
+            let least = |m: f64, x: &F| match x.is_nan() {
+                true => f64::NEG_INFINITY,
+                false => m.min(x.as_f64()),
+            };
+            value.iter().fold(f64::INFINITY, least)
+        }
+    };
+    known.least.borrow_mut().insert(id, found);
+    found
+}
+
+/// The same from the operands of an operation: 0 for squares and what is made of them.
+fn of_operation<F: Real>(known: &Known<'_, F>, id: usize) -> f64 {
     const NONE: f64 = f64::NEG_INFINITY;
-    let node = walk.tape.node(id);
-    let arg = |k: usize| walk.least(node.args[k]);
-    let elements = |id: usize| walk.tape.node(id).value.len();
+    let node = known.tape.node(id);
+    let arg = |k: usize| least(known, node.args[k]);
+    let elements = |id: usize| known.tape.node(id).value.len();
     // Of a sum of entries, some of which may be left out.
     let of_sum = |least: f64| if least >= 0.0 { 0.0 } else { NONE };
     match &node.kind {

@@ -23,8 +23,7 @@
 //! maximum (Nesterov, "Semidefinite relaxation and nonconvex quadratic optimization", 1998). A ReLU network
 //! with linearly independent rows of W₁ reaches the maximum.
 
-use super::bound::{Matrix, multiply};
-use super::differentiate;
+use super::matrix::{self, Matrix, multiply};
 use crate::autodiff::{Tape, Var};
 use crate::kernels::gemm::matmul;
 use crate::linalg::{Lp, Upper, frobenius_norm, scale};
@@ -99,7 +98,7 @@ impl Pair {
         let product = w2.matmul(w1);
         if self.p != Lp::Two {
             let bent = w2.abs().matmul(w1.abs());
-            return differentiate::norm(self.p, product.abs().scale(c.abs()) + bent.scale(r));
+            return matrix::norm(self.p, product.abs().scale(c.abs()) + bent.scale(r));
         }
         let (a, b) = (&self.first.values(tape)[0], &self.second.values(tape)[0]);
         let scaled = Scaled::new(a, b, &multiply(&[b, a]).0, parts);
@@ -111,8 +110,8 @@ impl Pair {
         let one = tape.constant(Array2::eye(b.nrows()).into_dyn().into_shared());
         let a = Var::concat(&[product, w1], 0).index_select(0, &live[..]);
         let b = Var::concat(&[one.scale(c), w2.scale(r)], 1).index_select(1, &live[..]);
-        differentiate::norm(Lp::Two, b / d(&[1, live.len()]))
-            * differentiate::norm(Lp::Two, a * d(&[live.len(), 1]))
+        matrix::norm(Lp::Two, b / d(&[1, live.len()]))
+            * matrix::norm(Lp::Two, a * d(&[live.len(), 1]))
     }
 }
 

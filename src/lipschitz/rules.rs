@@ -4,10 +4,12 @@
 //! result is never too small.
 
 use super::attention::{self, Scores};
-use super::bound::Tree;
+use super::known::{Domain, Known, Slot};
+use super::reach::least;
+use super::rule::{Outcome, Rule};
 use super::softmax::softmax_norm;
 use super::sparse::{self, degrees};
-use super::walk::{Domain, Slot, Walk, product};
+use super::tree::{Tree, number, product, root, sum};
 use crate::autodiff::{Function, Kind, Map};
 use crate::linalg::{Lower, Lp, Upper};
 use crate::real::Real;
@@ -15,7 +17,7 @@ use std::rc::Rc;
 
 /// The constant of node `id`, from the constants of its arguments, at least one of which depends on the
 /// input.
-pub(super) fn derive<F: Real>(walk: &Walk<'_, F>, id: usize, slots: &[Slot]) -> Slot {
+pub(super) fn derive<F: Real>(known: &Known<'_, F>, id: usize, slots: &[Slot]) -> Slot {
     let constants: Vec<Option<Rc<Tree>>> = slots
         .iter()
         .map(|slot| match slot {
@@ -24,7 +26,7 @@ pub(super) fn derive<F: Real>(walk: &Walk<'_, F>, id: usize, slots: &[Slot]) -> 
         })
         .collect();
     let rule = Rule {
-        walk,
+        known,
         id,
         constants,
     };
@@ -41,64 +43,9 @@ pub(super) fn derive<F: Real>(walk: &Walk<'_, F>, id: usize, slots: &[Slot]) -> 
     }
 }
 
-pub(super) fn number(x: f64) -> Rc<Tree> {
-    Rc::new(Tree::Number(Upper::new(x)))
-}
-
-pub(super) fn root(x: usize) -> Rc<Tree> {
-    Rc::new(Tree::Number(Upper::new(x as f64).sqrt()))
-}
-
-/// One operation whose operands are bounded or fixed.
-pub(super) struct Rule<'w, 't, F: Real> {
-    pub walk: &'w Walk<'t, F>,
-    pub id: usize,
-    /// The constants of the operands; `None` for fixed ones.
-    pub constants: Vec<Option<Rc<Tree>>>,
-}
-
-pub(super) type Outcome = Result<Rc<Tree>, String>;
-
 impl<F: Real> Rule<'_, '_, F> {
-    pub fn arg(&self, k: usize) -> usize {
-        self.walk.tape.node(self.id).args[k]
-    }
-
-    pub fn shape(&self, id: usize) -> Vec<usize> {
-        self.walk.tape.node(id).value.shape().to_vec()
-    }
-
-    pub fn p(&self) -> Lp {
-        self.walk.p
-    }
-
-    /// The constant of the first operand, times a factor.
-    fn times(&self, factor: Rc<Tree>) -> Outcome {
-        let own = self.constants[0]
-            .clone()
-            .ok_or("its first operand is fixed")?;
-        Ok(product(vec![factor, own]))
-    }
-
-    /// The norm of a linear map that copies each input to at most `copies` places, or adds at most `copies`
-    /// inputs in each place: `copies`, √`copies` or 1.
-    pub fn copies(&self, count: usize, p: Lp) -> Rc<Tree> {
-        match p {
-            Lp::One => number(count as f64),
-            Lp::Two => root(count),
-            Lp::Inf => number(1.0),
-        }
-    }
-
-    /// The factor of broadcasting operand k to the shape of the output.
-    fn repeated(&self, k: usize) -> Rc<Tree> {
-        let (from, to) = (self.shape(self.arg(k)), self.shape(self.id));
-        let count = |s: &[usize]| s.iter().product::<usize>().max(1);
-        self.copies(count(&to) / count(&from), self.p())
-    }
-
     fn apply(&self) -> Outcome {
-        let node = self.walk.tape.node(self.id);
+        let node = self.known.tape.node(self.id);
         match &node.kind {
             Kind::Alias
             | Kind::Stated(_)
@@ -121,7 +68,7 @@ impl<F: Real> Rule<'_, '_, F> {
                 transposed,
             } => sparse::matrix_product(self, pattern, *transposed),
             Kind::SampledProduct(pattern) => sparse::sampled(self, pattern),
-            Kind::Softmax if self.walk.domain == Domain::Here => {
+            Kind::Softmax if self.known.domain == Domain::Here => {
                 let y = node.value.mapv(Real::as_f64);
                 let last = ndarray::Axis(y.ndim() - 1);
                 let norms = y.lanes(last).into_iter().map(|p| {
@@ -223,9 +170,9 @@ impl<F: Real> Rule<'_, '_, F> {
         for (k, own) in self.constants.iter().enumerate() {
             let Some(own) = own else { continue };
             let other = self.arg(1 - k);
-            let limit = match self.walk.moves(other) {
+            let limit = match self.known.moves(other) {
                 false => Rc::new(Tree::MaxAbs(other)),
-                true => (self.walk.reach(other).entry).ok_or(
+                true => (self.known.reach(other).entry).ok_or(
                     "a product of two operands that depend on the input and have no limits",
                 )?,
             };
@@ -238,17 +185,17 @@ impl<F: Real> Rule<'_, '_, F> {
     /// ([`Domain::Here`]), or it has a positive lower limit.
     fn quotient(&self) -> Outcome {
         let (a, b) = (self.arg(0), self.arg(1));
-        let least = self.walk.least(b);
-        let recip = match self.walk.moves(b) && self.walk.domain != Domain::Here {
+        let least = least(self.known, b);
+        let recip = match self.known.moves(b) && self.known.domain != Domain::Here {
             false => Rc::new(Tree::Recip(b)),
             true if least > 0.0 => Rc::new(Tree::Number(Upper::ONE / Lower::new(least))),
             true => return Err("a division by something that depends on the input".into()),
         };
         let mut parts = Vec::new();
         if let Some(own) = &self.constants[1] {
-            let limit = match self.walk.moves(a) && self.walk.domain != Domain::Here {
+            let limit = match self.known.moves(a) && self.known.domain != Domain::Here {
                 false => Rc::new(Tree::MaxAbs(a)),
-                true => (self.walk.reach(a).entry)
+                true => (self.known.reach(a).entry)
                     .ok_or("a division of something that has no limits by something that depends on the input")?,
             };
             let own = Rc::clone(own);
@@ -269,15 +216,15 @@ impl<F: Real> Rule<'_, '_, F> {
     /// LayerNorm and RMSNorm: their Jacobian is diag(γ) (a projection) / √(var + ε), or in place of the
     /// projection a matrix between 0 and one.
     fn row_norm(&self, centred: bool, eps: f64, gain: bool) -> Outcome {
-        let node = self.walk.tape.node(self.id);
-        if node.args[1..].iter().any(|&a| self.walk.moves(a)) {
+        let node = self.known.tape.node(self.id);
+        if node.args[1..].iter().any(|&a| self.known.moves(a)) {
             return Err("its gain depends on the input".into());
         }
         let shape = node.value.shape().to_vec();
         let d = shape.last().copied().unwrap_or(1);
-        let least = match self.walk.domain {
+        let least = match self.known.domain {
             Domain::Here => {
-                let x = self.walk.tape.node(node.args[0]).value.mapv(Real::as_f64);
+                let x = self.known.tape.node(node.args[0]).value.mapv(Real::as_f64);
                 let moments = x
                     .lanes(ndarray::Axis(shape.len() - 1))
                     .into_iter()
@@ -293,7 +240,7 @@ impl<F: Real> Rule<'_, '_, F> {
         };
         let inner = least + eps;
         if inner <= 0.0 {
-            return Err(match self.walk.domain {
+            return Err(match self.known.domain {
                 Domain::Here => "its input has a row without variance, and ε is 0".into(),
                 _ => "ε is 0, and an input may have any variance".into(),
             });
@@ -305,7 +252,7 @@ impl<F: Real> Rule<'_, '_, F> {
             _ => Upper::new(d as f64).sqrt(),
         };
         let gain = gain.then(|| Rc::new(Tree::MaxAbs(node.args[1])));
-        let scale = Rc::new(match self.walk.domain {
+        let scale = Rc::new(match self.known.domain {
             Domain::Here => Tree::Here(scale * spread),
             _ => Tree::Number(scale * spread),
         });
@@ -316,9 +263,9 @@ impl<F: Real> Rule<'_, '_, F> {
     /// arguments, or over those between their limits.
     fn steepest(&self, function: &Function) -> Outcome {
         let x = self.arg(0);
-        let walk = self.walk;
-        if walk.domain == Domain::Here {
-            let value = walk.tape.node(x).value.mapv(Real::as_f64);
+        let known = self.known;
+        if known.domain == Domain::Here {
+            let value = known.tape.node(x).value.mapv(Real::as_f64);
             let slopes = value
                 .iter()
                 .flat_map(|&x| function.slope_at(x))
@@ -331,13 +278,13 @@ impl<F: Real> Rule<'_, '_, F> {
         if function.steepest().is_finite() {
             return Ok(number(function.steepest()));
         }
-        let least = walk.least(x);
+        let least = least(known, x);
         let above = function.slopes_on(least, f64::INFINITY);
         let above = above[0].abs().max(above[1].abs());
         if least.is_finite() && above.is_finite() {
             return Ok(number(above));
         }
-        let reach = walk.reach(x).entry.filter(|_| function.turns.is_some());
+        let reach = known.reach(x).entry.filter(|_| function.turns.is_some());
         let reach = reach.ok_or_else(|| {
             "its slope has no limit for the arguments that it may get".to_string()
         })?;
@@ -351,7 +298,7 @@ impl<F: Real> Rule<'_, '_, F> {
     /// √(a Σ z² + b) with a, b ≥ 0, a norm of z: its gradient has the 2-norm √a at most. A sum over m entries
     /// has √(a m) for p = ∞.
     fn norm(&self) -> Option<Rc<Tree>> {
-        let tape = self.walk.tape;
+        let tape = self.known.tape;
         let mut id = match &tape.node(self.id).kind {
             Kind::Entrywise(function) if function.power == Some(0.5) => self.arg(0),
             _ => return None,
@@ -369,7 +316,7 @@ impl<F: Real> Rule<'_, '_, F> {
             }
             id = node.args[0];
         };
-        let Slot::Moves(own) = self.walk.slot(z) else {
+        let Slot::Moves(own) = self.known.slot(z) else {
             return None;
         };
         let size = |id: usize| tape.node(id).value.len();
@@ -400,11 +347,4 @@ fn most_frequent(indices: &[usize]) -> usize {
         *counts.entry(index).or_insert(0usize) += 1;
     }
     counts.into_values().max().unwrap_or(0)
-}
-
-pub(super) fn sum(mut parts: Vec<Rc<Tree>>) -> Rc<Tree> {
-    match parts.len() {
-        1 => parts.swap_remove(0),
-        _ => Rc::new(Tree::Sum(parts)),
-    }
 }

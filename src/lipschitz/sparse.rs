@@ -1,8 +1,8 @@
 //! The norms of constant sparse matrices, and of the operations along a pattern.
 
-use super::bound::Tree;
-use super::rules::{Outcome, Rule, number, root, sum};
-use super::walk::{Domain, product};
+use super::known::Domain;
+use super::rule::{Outcome, Rule};
+use super::tree::{Tree, number, product, root, sum};
 use crate::linalg::{Lp, Upper, scale};
 use crate::real::Real;
 use crate::sparse::Pattern;
@@ -12,19 +12,19 @@ use std::rc::Rc;
 /// s_e = ⟨a_i, b_j⟩: with ‖a_i‖ ≤ A and ‖b_j‖ ≤ B, the entries of row i move by at most √(entries of the row)
 /// B ‖da_i‖ + A (Σ ‖db_j‖²)^½.
 pub(super) fn sampled<F: Real>(rule: &Rule<'_, '_, F>, pattern: &Pattern) -> Outcome {
-    let walk = rule.walk;
+    let known = rule.known;
     let (rows, columns) = degrees(pattern);
-    if walk.p != Lp::Two {
+    if known.p != Lp::Two {
         return Err(format!(
             "products along edges, which have bounds in the 2-norm only, not for p = {}",
-            walk.p
+            known.p
         ));
     }
     let row = |k: usize| {
         let id = rule.arg(k);
-        match walk.moves(id) {
+        match known.moves(id) {
             false => Ok(Rc::new(Tree::MaxRow(id))),
-            true => (walk.reach(id).row)
+            true => (known.reach(id).row)
                 .ok_or("products along edges of rows that depend on the input and have no limits"),
         }
     };
@@ -43,7 +43,7 @@ pub(super) fn matrix_product<F: Real>(
     pattern: &Pattern,
     transposed: bool,
 ) -> Outcome {
-    let (walk, p) = (rule.walk, rule.walk.p);
+    let (known, p) = (rule.known, rule.known.p);
     let (s, x) = (rule.arg(0), rule.arg(1));
     let (mut rows, mut columns) = degrees(pattern);
     if transposed {
@@ -51,8 +51,8 @@ pub(super) fn matrix_product<F: Real>(
     }
     let mut parts = Vec::new();
     if let Some(own) = &rule.constants[1] {
-        let norm = if !walk.moves(s) || walk.domain == Domain::Here {
-            let values = walk.tape.node(s).value.mapv(Real::as_f64);
+        let norm = if !known.moves(s) || known.domain == Domain::Here {
+            let values = known.tape.node(s).value.mapv(Real::as_f64);
             let heads = values.shape().get(1).copied().unwrap_or(1);
             let values: Vec<f64> = values.iter().copied().collect();
             let one = |h: usize| {
@@ -63,7 +63,7 @@ pub(super) fn matrix_product<F: Real>(
                 (0..heads).map(one).fold(Upper::ZERO, Upper::max),
             ))
         } else {
-            let entry = walk.reach(s).entry;
+            let entry = known.reach(s).entry;
             let entry =
                 entry.ok_or("a sparse matrix whose values depend on the input, without limits")?;
             let count = match p {
@@ -76,13 +76,13 @@ pub(super) fn matrix_product<F: Real>(
         parts.push(product(vec![norm, Rc::clone(own)]));
     }
     if let Some(own) = &rule.constants[0] {
-        let limits = match walk.moves(x) {
+        let limits = match known.moves(x) {
             false => (
                 Some(Rc::new(Tree::MaxRow(x))),
                 Some(Rc::new(Tree::MaxAbs(x))),
             ),
             true => {
-                let reach = walk.reach(x);
+                let reach = known.reach(x);
                 (reach.row, reach.entry)
             }
         };

@@ -1,10 +1,10 @@
 //! The walk along a tape, from an input to an output: at each operation the bound of its value follows from
 //! the bounds of its operands.
 
-use super::bound::{Bound, Tree};
-use super::reach::{self, Reach};
-use super::rows::Rows;
-use super::rules;
+use super::bound::Bound;
+use super::known::{Domain, Known, Reach, Slot};
+use super::tree::{Tree, product};
+use super::{rows, rules};
 use crate::autodiff::{Kind, Statement, Tape, Var};
 use crate::error::{Error, Result};
 use crate::linalg::{Lp, Upper};
@@ -12,38 +12,6 @@ use crate::real::Real;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-
-/// The inputs for which a bound holds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Domain {
-    /// All inputs.
-    Everywhere,
-    /// The inputs whose rows (along the last axis) have 2-norms of at most this radius.
-    Rows(f64),
-    /// The recorded input alone: a bound of the Jacobian there.
-    ///
-    /// An activation has the slope of each entry there (ReLU: 0 or 1; a smooth one: its derivative), at a kink
-    /// any slope between the two one-sided ones. Where maps act on each row on its own (linear maps,
-    /// activations, sums and products entry by entry), they are multiplied out with these slopes, row by row:
-    /// the bound of a network of such maps is the norm of its Jacobian. It is a product of norms, and larger,
-    /// where rows mix (attention, graphs), at norms such as LayerNorm, and where the blocks of all rows together
-    /// have more than 2²⁰ entries. It never exceeds the bound for [`Everywhere`](Self::Everywhere).
-    ///
-    /// It uses the values of the forward pass, and has their rounding error: an argument next to a kink may be
-    /// on its other side. Record in `f64` if that matters.
-    Here,
-}
-
-/// What is known of a node with respect to the input.
-#[derive(Clone)]
-pub(super) enum Slot {
-    /// It does not depend on the input.
-    Fixed,
-    /// It depends on the input, with this constant.
-    Moves(Rc<Tree>),
-    /// It depends on the input, and this operation has no bound, for this reason.
-    Unbounded { node: usize, reason: String },
-}
 
 /// A bound that a layer declares for its output with respect to some nodes together, for all inputs.
 #[derive(Debug)]
@@ -111,31 +79,25 @@ impl Unbounded {
 
 /// The state of a walk.
 pub(crate) struct Walk<'t, F: Real> {
-    pub(super) tape: &'t Tape<F>,
-    pub(super) p: Lp,
-    pub(super) domain: Domain,
+    known: Known<'t, F>,
     /// The next node to be examined.
     next: usize,
-    /// What is known of the nodes that were examined; those that are not here are fixed.
-    slots: HashMap<usize, Slot>,
-    reaches: HashMap<usize, Reach>,
-    /// The lower limits of entries that were asked for.
-    least: RefCell<HashMap<usize, f64>>,
-    /// The Jacobian at the recorded input, row by row, where it is known.
-    rows: HashMap<usize, Rc<Rows>>,
 }
 
 impl<'t, F: Real> Walk<'t, F> {
     pub fn new(x: Var<'t, F>, p: Lp, domain: Domain) -> Self {
-        Self {
+        let known = Known {
             tape: x.tape(),
             p,
             domain,
-            next: x.id + 1,
             slots: [(x.id, Slot::Moves(Rc::new(Tree::Number(Upper::ONE))))].into(),
             reaches: [(x.id, Reach::of_input(domain, x.id))].into(),
             least: RefCell::new([(x.id, f64::NEG_INFINITY)].into()),
             rows: HashMap::new(),
+        };
+        Self {
+            known,
+            next: x.id + 1,
         }
     }
 
@@ -145,39 +107,29 @@ impl<'t, F: Real> Walk<'t, F> {
             self.examine(id);
         }
         self.next = self.next.max(y + 1);
-        let tree = match self.slot(y) {
+        let tree = match self.known.slot(y) {
             Slot::Fixed => Rc::new(Tree::Number(Upper::ZERO)),
             Slot::Moves(tree) => tree,
             Slot::Unbounded { node, reason } => return Err(Unbounded { node, reason }),
         };
         Ok(Bound {
-            tape: self.tape,
+            tape: self.known.tape,
             tree,
         })
     }
 
-    pub(super) fn slot(&self, id: usize) -> Slot {
-        self.slots.get(&id).cloned().unwrap_or(Slot::Fixed)
-    }
-
-    /// Whether the node depends on the input.
-    pub fn moves(&self, id: usize) -> bool {
-        !matches!(self.slot(id), Slot::Fixed)
-    }
-
-    /// The Jacobian of a node row by row.
-    pub(super) fn rows(&self, id: usize) -> Option<&Rows> {
-        self.rows.get(&id).map(Rc::as_ref)
-    }
-
     /// The bound at the recorded input by its Jacobian, row by row, if that is known.
     fn by_rows(&mut self, id: usize, slot: Slot) -> Slot {
-        let here = self.domain == Domain::Here;
-        let Some(rows) = here.then(|| Rows::of(self, id)).flatten().map(Rc::new) else {
+        let here = self.known.domain == Domain::Here;
+        let Some(rows) = here
+            .then(|| rows::of(&self.known, id))
+            .flatten()
+            .map(Rc::new)
+        else {
             return slot;
         };
-        self.rows.insert(id, Rc::clone(&rows));
-        let Slot::Moves(own) = self.slot(rows.from) else {
+        self.known.rows.insert(id, Rc::clone(&rows));
+        let Slot::Moves(own) = self.known.slot(rows.from) else {
             return slot;
         };
         let tree = product(vec![Rc::new(Tree::Rows(rows)), own]);
@@ -187,55 +139,30 @@ impl<'t, F: Real> Walk<'t, F> {
         })
     }
 
-    /// How far the entries of a node reach.
-    pub(super) fn reach(&self, id: usize) -> Reach {
-        self.reaches.get(&id).cloned().unwrap_or_default()
-    }
-
-    /// A number that no entry of a node is below, for all inputs; −∞ if none is known.
-    pub(super) fn least(&self, id: usize) -> f64 {
-        if let Some(&known) = self.least.borrow().get(&id) {
-            return known;
-        }
-        let least = match self.moves(id) {
-            true => reach::least(self, id),
-            false => {
-                let value = &self.tape.node(id).value;
-                let least = |m: f64, x: &F| match x.is_nan() {
-                    true => f64::NEG_INFINITY,
-                    false => m.min(x.as_f64()),
-                };
-                value.iter().fold(f64::INFINITY, least)
-            }
-        };
-        self.least.borrow_mut().insert(id, least);
-        least
-    }
-
     /// Examines a node whose arguments have been examined.
     fn examine(&mut self, id: usize) {
-        let args = self.tape.node(id).args.clone();
-        let slots: Vec<Slot> = args.iter().map(|&a| self.slot(a)).collect();
+        let args = self.known.tape.node(id).args.clone();
+        let slots: Vec<Slot> = args.iter().map(|&a| self.known.slot(a)).collect();
         if slots.iter().all(|s| matches!(s, Slot::Fixed)) {
             return;
         }
         let stated = self.stated(id);
         let (opaque, reference) = {
-            let node = self.tape.node(id);
+            let node = self.known.tape.node(id);
             let opaque = matches!(node.kind, Kind::Opaque(_));
             (opaque, node.reference.clone().filter(|_| opaque))
         };
         let mut reach = None;
         let derived = if let Some(reference) = reference {
             // The composition that defines the operation, at the end of the tape.
-            let mark = self.tape.len();
-            let args: Vec<Var<'t, F>> = args.iter().map(|&a| self.tape.handle(a)).collect();
+            let mark = self.known.tape.len();
+            let args: Vec<Var<'t, F>> = args.iter().map(|&a| self.known.tape.handle(a)).collect();
             let y = reference(&args).id;
             for inner in mark..=y {
                 self.examine(inner);
             }
-            reach = Some(self.reach(y));
-            self.slot(y)
+            reach = Some(self.known.reach(y));
+            self.known.slot(y)
         } else if opaque {
             Slot::Unbounded {
                 node: id,
@@ -245,7 +172,7 @@ impl<'t, F: Real> Walk<'t, F> {
                         .into(),
             }
         } else {
-            rules::derive(self, id, &slots)
+            rules::derive(&self.known, id, &slots)
         };
         let slot = match (stated, derived) {
             (Some(stated), Slot::Moves(derived)) => {
@@ -259,30 +186,30 @@ impl<'t, F: Real> Walk<'t, F> {
             (None, derived) => derived,
         };
         let slot = self.by_rows(id, slot);
-        let reach = reach.unwrap_or_else(|| Reach::of(self, id));
-        self.slots.insert(id, slot);
-        self.reaches.insert(id, reach);
+        let reach = reach.unwrap_or_else(|| Reach::of(&self.known, id));
+        self.known.slots.insert(id, slot);
+        self.known.reaches.insert(id, reach);
     }
 
     /// The bound that a layer declares for this node.
     fn stated(&self, id: usize) -> Option<Rc<Tree>> {
-        let Kind::Stated(Statement(statement)) = self.tape.node(id).kind.clone() else {
+        let Kind::Stated(Statement(statement)) = self.known.tape.node(id).kind.clone() else {
             return None;
         };
         let note = statement.downcast::<Stated>().ok()?;
-        if note.here && self.domain != Domain::Here {
+        if note.here && self.known.domain != Domain::Here {
             return None;
         }
-        let (_, own) = note.bounds.iter().find(|(p, _)| *p == self.p)?;
+        let (_, own) = note.bounds.iter().find(|(p, _)| *p == self.known.p)?;
         let mut parts = Vec::new();
         for &of in &note.of {
-            match self.slot(of) {
+            match self.known.slot(of) {
                 Slot::Moves(tree) => parts.push(tree),
                 Slot::Fixed => {}
                 Slot::Unbounded { .. } => return None,
             }
         }
-        let together = match (parts.len(), self.p) {
+        let together = match (parts.len(), self.known.p) {
             (0, _) => return None,
             (1, _) => parts.swap_remove(0),
             (_, Lp::One) => Rc::new(Tree::Sum(parts)),
@@ -350,15 +277,4 @@ fn stated<'t, F: Real>(
     let of = xs.iter().map(|x| x.id).collect();
     let statement = Statement(Rc::new(Stated { of, bounds, here }));
     y.unary(Kind::Stated(statement), y.value(), |p| p.gy())
-}
-
-/// A product of trees; factors of 1 are left out.
-pub(super) fn product(factors: Vec<Rc<Tree>>) -> Rc<Tree> {
-    let is_one = |t: &Rc<Tree>| matches!(&**t, Tree::Number(x) if *x == Upper::ONE);
-    let mut rest: Vec<Rc<Tree>> = factors.into_iter().filter(|t| !is_one(t)).collect();
-    match rest.len() {
-        0 => Rc::new(Tree::Number(Upper::ONE)),
-        1 => rest.swap_remove(0),
-        _ => Rc::new(Tree::Product(rest)),
-    }
 }

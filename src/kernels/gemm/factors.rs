@@ -1,6 +1,6 @@
 //! The two factors of a product, in the orders in which the microkernels read them.
 
-use super::micro::{ROWS, widths};
+use super::panels::{ROWS, widths};
 use crate::kernels::{par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};

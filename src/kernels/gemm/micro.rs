@@ -12,13 +12,11 @@
 //! on its place, nor on how the product is cut, nor on the width of the vectors. They differ only on a
 //! processor that has no fused multiply-add.
 
-use super::CUT;
 use super::factors::{Left, Order, Right};
-use crate::kernels::arch;
+use super::panels::{CUT, ROWS, vectors};
 use crate::real::Real;
 use crate::tensor::memory;
 use pulp::{Simd, WithSimd};
-use std::marker::PhantomData;
 use std::ops::Range;
 
 /// K. A microkernel reads a part of a panel once per M rows, so a part of this length stays in the cache.
@@ -30,33 +28,6 @@ const ACROSS: usize = 512;
 
 /// Elements between copied rows, so that the rows begin in different lines of the cache.
 const PAD: usize = 16;
-
-/// The largest M.
-pub(super) const ROWS: usize = 6;
-
-/// The numbers of columns for which there is a microkernel on this processor. The first is that of a panel.
-pub(super) fn widths<F: Real>() -> [usize; 3] {
-    struct Ask<F>(PhantomData<F>);
-    impl<F: Real> WithSimd for Ask<F> {
-        type Output = [usize; 3];
-
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, _: S) -> [usize; 3] {
-            vectors::<S>().map(|v| v * F::lanes::<S>())
-        }
-    }
-    arch().dispatch(Ask(PhantomData::<F>))
-}
-
-/// Vectors per row of a panel, and of the narrower microkernels for the last panel.
-#[inline(always)]
-const fn vectors<S: Simd>() -> [usize; 3] {
-    match (S::IS_SCALAR, S::F32_LANES) {
-        (true, _) => [8, 4, 2],
-        (_, 16) => [4, 2, 1],
-        _ => [2, 1, 1],
-    }
-}
 
 /// A product of the rows of a left factor with some columns of a right one, over a range of the inner
 /// dimension; see [`super::product`].

@@ -1,0 +1,86 @@
+//! What is known of the nodes of a tape with respect to an input: their constants, how far their values reach,
+//! and their Jacobians row by row.
+
+use super::blocks::Rows;
+use super::tree::Tree;
+use crate::autodiff::Tape;
+use crate::linalg::Lp;
+use crate::real::Real;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// The inputs for which a bound holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Domain {
+    /// All inputs.
+    Everywhere,
+    /// The inputs whose rows (along the last axis) have 2-norms of at most this radius.
+    Rows(f64),
+    /// The recorded input alone: a bound of the Jacobian there.
+    ///
+    /// An activation has the slope of each entry there (ReLU: 0 or 1; a smooth one: its derivative), at a kink
+    /// any slope between the two one-sided ones. Where maps act on each row on its own (linear maps,
+    /// activations, sums and products entry by entry), they are multiplied out with these slopes, row by row:
+    /// the bound of a network of such maps is the norm of its Jacobian. It is a product of norms, and larger,
+    /// where rows mix (attention, graphs), at norms such as LayerNorm, and where the blocks of all rows together
+    /// have more than 2²⁰ entries. It never exceeds the bound for [`Everywhere`](Self::Everywhere).
+    ///
+    /// It uses the values of the forward pass, and has their rounding error: an argument next to a kink may be
+    /// on its other side. Record in `f64` if that matters.
+    Here,
+}
+
+/// What is known of a node with respect to the input.
+#[derive(Clone)]
+pub(super) enum Slot {
+    /// It does not depend on the input.
+    Fixed,
+    /// It depends on the input, with this constant.
+    Moves(Rc<Tree>),
+    /// It depends on the input, and this operation has no bound, for this reason.
+    Unbounded { node: usize, reason: String },
+}
+
+/// Bounds of the values of a node for all inputs of the domain, as far as they are known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reach {
+    /// The largest 2-norm of a row, along the last axis.
+    pub row: Option<Rc<Tree>>,
+    /// The largest entry in size.
+    pub entry: Option<Rc<Tree>>,
+}
+
+/// What is known of the nodes that were examined; those that are not here are fixed.
+pub(super) struct Known<'t, F: Real> {
+    pub tape: &'t Tape<F>,
+    pub p: Lp,
+    pub domain: Domain,
+    pub slots: HashMap<usize, Slot>,
+    pub reaches: HashMap<usize, Reach>,
+    /// The lower limits of entries that were asked for.
+    pub least: RefCell<HashMap<usize, f64>>,
+    /// The Jacobian at the recorded input, row by row, where it is known.
+    pub rows: HashMap<usize, Rc<Rows>>,
+}
+
+impl<F: Real> Known<'_, F> {
+    pub fn slot(&self, id: usize) -> Slot {
+        self.slots.get(&id).cloned().unwrap_or(Slot::Fixed)
+    }
+
+    /// Whether the node depends on the input.
+    pub fn moves(&self, id: usize) -> bool {
+        !matches!(self.slot(id), Slot::Fixed)
+    }
+
+    /// The Jacobian of a node row by row.
+    pub fn rows(&self, id: usize) -> Option<&Rows> {
+        self.rows.get(&id).map(Rc::as_ref)
+    }
+
+    /// How far the entries of a node reach.
+    pub fn reach(&self, id: usize) -> Reach {
+        self.reaches.get(&id).cloned().unwrap_or_default()
+    }
+}
