@@ -79,7 +79,10 @@ fn refused<T: DeserializeOwned + Debug>(body: &[u8], at: u64, why: &str) {
     let message = error.to_string();
     assert!(message.contains(why), "{message}");
     assert!(message.contains(std::any::type_name::<T>()), "{message}");
-    assert!(matches!(error, Error::Format { byte, .. } if byte == 28 + at), "{message}");
+    assert!(
+        matches!(error, Error::Format { byte, .. } if byte == 28 + at),
+        "{message}"
+    );
 }
 
 #[test]

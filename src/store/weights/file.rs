@@ -311,10 +311,7 @@ impl Weights {
         if !is_read(stored.dtype) {
             return Ok(None);
         }
-        let (from, to) = (
-            stored.data_offsets.0 as u64,
-            stored.data_offsets.1 as u64,
-        );
+        let (from, to) = (stored.data_offsets.0 as u64, stored.data_offsets.1 as u64);
         let mut file = &self.file;
         let mut bytes = Vec::new();
         let read = file
