@@ -6,11 +6,11 @@
 //! with `f32` and with `f64`.
 //!
 //! Nothing in this file ever runs. A kernel that is missing here works in the same way, but each program
-//! compiles it again.
+//! compiles it again; `tests/kernels/instances.rs` finds it.
 
 use crate::autodiff::{Tape, Var, grad, grad_graph, vjp};
 use crate::graph::Neighbourhood;
-
+use crate::kernels::update::sum_of_squares;
 use crate::nn::{GraphNet, Gru, GruCell, Lstm, LstmCell, Module, Pass, Traced};
 use crate::ops::attention::{Compared, DenseAttention, EdgeAttention, Mask};
 use crate::ops::recurrent;
@@ -76,6 +76,7 @@ fn of_shapes<'t, F: Real>(x: Var<'t, F>, shape: &[usize]) -> Var<'t, F> {
     let y = y.unsqueeze(0).squeeze(0).permute(&[0]).transpose(0, 1).t();
     let y = y.slice(0, 0..1).pad(0, 0, 1);
     let y = y.index_select(0, [0]).index_add(0, [0], 1);
+    let y = y.rotate_planes(0, 1.0);
     Var::concat(&[x, Var::stack(&[x, y], 0)], 0)
 }
 
@@ -122,7 +123,8 @@ fn of_edges<'t, F: Real>(x: Var<'t, F>, matrix: &Csr<F>, pattern: &Arc<Pattern>)
 fn descent<F: Real>(mut tensors: Vec<Tensor<F>>) {
     let gradients = tensors.clone();
     let mut optimizer = Optimizer::new(Algorithm::ADAM);
-    optimizer.step(&mut tensors, &gradients, 0.1);
+    let lr = sum_of_squares::<F>(&[]);
+    optimizer.step(&mut tensors, &gradients, lr);
 }
 
 /// The networks that the examples train.

@@ -261,6 +261,3 @@ fn item<'a, F>(mut x: ArrayViewD<'a, F>, index: &[usize]) -> ArrayView2<'a, F> {
 fn two<F>(x: ArrayViewD<'_, F>) -> ArrayView2<'_, F> {
     x.into_dimensionality().expect("two dimensions")
 }
-
-#[cfg(test)]
-mod tests;

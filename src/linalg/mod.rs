@@ -19,9 +19,6 @@ mod interval;
 mod norms;
 mod null_space;
 
-#[cfg(test)]
-mod tests;
-
 pub use interval::{Interval, Lower, Upper};
 pub use norms::{
     Lp, frobenius_norm, infinity_two_norm, one_norm, power_iteration, spectral_norm,

@@ -514,22 +514,3 @@ impl Activation {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::autodiff::{Var, check_kind};
-    use crate::tensor::{Tensor, tensor};
-
-    fn check(f: for<'t> fn(Var<'t, f64>) -> Var<'t, f64>, x: Tensor<f64>) {
-        check_kind(|x| f(x[0]), &[x]).unwrap();
-    }
-
-    /// The functions that only compositions and derivatives record.
-    #[test]
-    fn functions_that_are_not_public_are_what_they_say() {
-        let positive = tensor(&[3], vec![0.3, 2.0, 17.0]);
-        check(|x| x.sqrt_or_zero(), positive.clone());
-        check(|x| x.recip_or_zero(), positive);
-        check(|x| x.normal_density(), tensor(&[3], vec![0.3, -2.0, 4.0]));
-    }
-}

@@ -413,6 +413,3 @@ fn horner<F: Format>(x: F, c: &[F]) -> F {
     let (&last, rest) = c.split_last().expect("a polynomial has coefficients");
     rest.iter().rev().fold(last, |sum, &c| sum * x + c)
 }
-
-#[cfg(test)]
-mod tests;

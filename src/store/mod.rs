@@ -10,11 +10,17 @@
 //! | byte | size | what |
 //! |---|---|---|
 //! | 0 | 8 | `emmy\r\n\x1a\n`, which breaks when a file is mangled as text |
-//! | 8 | 4 | version of the format, 4 |
+//! | 8 | 4 | version of the format, 5 |
 //! | 12 | 4 | type of the numbers, `f32 ` or `f64 ` |
 //! | 16 | 8 | length of the body |
 //! | 24 | 4 | CRC-32 (IEEE) of the body |
-//! | 28 | | the body, in the standard configuration of bincode 2 |
+//! | 28 | | the body, in the [format of postcard](https://postcard.jamesmunns.com/wire-format) |
+//!
+//! The checksum finds damage; it does not keep anyone from forging a file. Nothing in a body is believed before it
+//! is there: postcard compares the length of a string with the bytes that are left before it allocates, and serde
+//! allocates at most 1 MiB for the stated length of a list, the rest as the elements come. So reading a body needs
+//! memory for what is in it, whatever lengths it states. (bincode 2 allocates a string before it reads it, and its
+//! limit is a constant of a type, the same for the smallest file and for the largest.)
 //!
 //! A checkpoint is written to a temporary file beside its place, synced and renamed. So at any moment,
 //! whatever fails, the path holds the old checkpoint or the new one. A symbolic link stays, and the file that
@@ -30,7 +36,6 @@
 //! The lock ends when the [`Place`] is dropped or the process ends, in whatever way. Some file systems have
 //! no locks: there only the check for another file is made. Systems other than Unix have neither check.
 
-mod body;
 mod place;
 pub mod weights;
 
@@ -44,11 +49,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"emmy\r\n\x1a\n";
-const VERSION: u32 = 4;
-
-/// The version before: the state of a run, the only content of such files, ended before its last field, the largest
-/// δ. It is read as `None`, a byte 0.
-const BEFORE: u32 = 3;
+const VERSION: u32 = 5;
 const HEADER: usize = 28;
 
 /// The size of the largest body that is read: 4 GiB.
@@ -92,20 +93,19 @@ impl Place {
     /// As [`save`]; and [`Error::Invalid`] if the file there is not the one that was saved last, or a file is there
     /// where nothing was when the place was taken.
     pub fn save<F: Real>(&mut self, value: &impl Serialize) -> Result<()> {
-        let body = bincode::serde::encode_to_vec(value, bincode::config::standard())
+        let body = postcard::to_stdvec(value)
             .map_err(|e| Error::io(self.0.path(), std::io::Error::other(e)))?;
         let mut header = Vec::with_capacity(HEADER);
         header.extend(MAGIC);
         header.extend(VERSION.to_le_bytes());
-        header.extend(float_name::<F>());
+        header.extend(float_name(F::NAME));
         header.extend((body.len() as u64).to_le_bytes());
         header.extend(crc32fast::hash(&body).to_le_bytes());
         self.0.write(&[&header, &body])
     }
 }
 
-/// Writes `value`, whose numbers are of type `F`, once. A run that saves repeatedly keeps a [`Place`]. The
-/// elements of a list must have at least one byte each; elements of type `()` have none.
+/// Writes `value`, whose numbers are of type `F`, once. A run that saves repeatedly keeps a [`Place`].
 ///
 /// # Errors
 /// [`Error::Io`] if the file cannot be written, or `path` is there and not a regular file (renaming would put
@@ -122,7 +122,31 @@ pub fn save<F: Real>(path: &Path, value: &impl Serialize) -> Result<()> {
 /// [`Error::Io`] if the file cannot be read or is not a regular file (reading a pipe or a device may never
 /// end); [`Error::Format`] with the byte and the expectation if it is not a checkpoint, of another version or
 /// another type of numbers, cut short, too long, or damaged anywhere.
+///
+/// A forged file may state an endless list of values that have no bytes, such as `()`. Reading it needs no memory,
+/// but does not end: load such a type only from files that you trust.
 pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let body = body(path, F::NAME)?;
+    let mut reader = postcard::Deserializer::from_bytes(&body);
+    let value = T::deserialize(&mut reader);
+    let left = reader.finalize().map_or(0, <[u8]>::len);
+    let (expected, found) = match value {
+        Ok(value) if left == 0 => return Ok(value),
+        Ok(_) => (
+            "the end of what was saved".to_owned(),
+            format!("{left} bytes more"),
+        ),
+        Err(why) => (
+            format!("a {}", std::any::type_name::<T>()),
+            format!("something else: {why}"),
+        ),
+    };
+    let at = HEADER + body.len() - left;
+    Err(Error::format(path, at as u64, expected, found))
+}
+
+/// The body of a checkpoint with numbers of this type: all but its meaning has been checked.
+fn body(path: &Path, numbers: &str) -> Result<Vec<u8>> {
     let io = |e| Error::io(path, e);
     let wrong = |byte: u64, expected: String, found: String| {
         Err(Error::format(path, byte, expected, found))
@@ -165,20 +189,23 @@ pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
             "the end of the file".into(),
         );
     };
-    if ![VERSION, BEFORE].contains(&version) {
+    if version != VERSION {
         let found = match version {
             1 => "version 1, of an emmy that counted epochs only: train again, or resume with that emmy"
                 .to_owned(),
             2 => "version 2, of an emmy with one weight decay and fewer options of layers: train again, or resume with that emmy"
                 .to_owned(),
+            3 | 4 => format!(
+                "version {version}, of an emmy that wrote with bincode: train again, or resume with that emmy"
+            ),
             other => other.to_string(),
         };
         return wrong(8, format!("version {VERSION}"), found);
     }
-    if float != float_name::<F>() {
+    if float != float_name(numbers) {
         return wrong(
             12,
-            format!("numbers of type {}", F::NAME),
+            format!("numbers of type {numbers}"),
             format!("{:?}", float.escape_ascii().to_string()),
         );
     }
@@ -208,26 +235,11 @@ pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
             format!("{found:08x}: it is damaged"),
         );
     }
-    if version == BEFORE {
-        body.push(0);
-    }
-    match body::decode(&body) {
-        Ok((value, read)) if read == body.len() => Ok(value),
-        Ok((_, read)) => wrong(
-            (HEADER + read) as u64,
-            "the end of what was saved".into(),
-            format!("{} bytes more", body.len() - read),
-        ),
-        Err((at, why)) => wrong(
-            (HEADER + at) as u64,
-            format!("a {}", std::any::type_name::<T>()),
-            why,
-        ),
-    }
+    Ok(body)
 }
 
-fn float_name<F: Real>() -> [u8; 4] {
+fn float_name(numbers: &str) -> [u8; 4] {
     let mut name = *b"    ";
-    name[..F::NAME.len()].copy_from_slice(F::NAME.as_bytes());
+    name[..numbers.len()].copy_from_slice(numbers.as_bytes());
     name
 }

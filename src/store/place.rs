@@ -9,8 +9,7 @@
 
 use super::MAGIC;
 use crate::error::{Error, Result, printable};
-use fs4::fs_std::FileExt;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -194,10 +193,10 @@ fn lock(file: &File) -> Lock {
     if !cfg!(unix) {
         return Lock::Unknown;
     }
-    match FileExt::try_lock_exclusive(file) {
-        Ok(true) => Lock::Own,
-        Ok(false) => Lock::Another,
-        Err(_) => Lock::Unknown,
+    match file.try_lock() {
+        Ok(()) => Lock::Own,
+        Err(TryLockError::WouldBlock) => Lock::Another,
+        Err(TryLockError::Error(_)) => Lock::Unknown,
     }
 }
 
@@ -324,33 +323,4 @@ fn sync_folder(path: &Path) -> io::Result<()> {
         File::open(folder(path))?.sync_all()?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A temporary file takes its place only if this succeeds.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn what_cannot_be_written_or_synced_is_an_error() {
-        let open = |device| OpenOptions::new().write(true).open(device).unwrap();
-        // Every write to this device fails for lack of space …
-        let error = fill(&mut open("/dev/full"), &[b"x"]).unwrap_err();
-        assert!(error.to_string().contains("space"), "{error}");
-        // … and this one takes every write, and cannot be synced.
-        assert!(fill(&mut open("/dev/null"), &[b"x"]).is_err());
-    }
-
-    #[test]
-    fn names_of_temporary_files_are_short_and_of_one_place() {
-        let of = |name: &str| family(Path::new(name)).unwrap();
-        assert!(of("folder/run.ckpt").starts_with("run.ckpt."));
-        assert_eq!(of("a/run.ckpt"), of("b/run.ckpt"));
-        let long = "ü".repeat(120);
-        assert!(of(&long).len() < 80);
-        // The same beginning, and another place.
-        assert_ne!(of(&long), of(&format!("{long}x")));
-        assert!(family(Path::new("/")).is_err());
-    }
 }

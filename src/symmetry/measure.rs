@@ -289,7 +289,3 @@ impl Slice {
         add_pairs(x, y, self.stretches(), self.shape[2].max(1), out, f);
     }
 }
-
-#[cfg(test)]
-#[allow(clippy::needless_range_loop, reason = "neurons are numbered")]
-mod tests;

@@ -8,6 +8,7 @@ mod kills;
 mod reference;
 mod resuming;
 mod saving;
+mod values;
 mod weights;
 
 use emmy::data::{self, Dataset};

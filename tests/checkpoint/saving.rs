@@ -199,7 +199,6 @@ fn a_name_may_be_as_long_as_the_system_allows() {
 #[cfg(unix)]
 #[test]
 fn what_killed_runs_left_is_removed_and_nothing_else() {
-    use fs4::fs_std::FileExt;
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
     let name = |of: &str, random: &str| {
@@ -223,7 +222,7 @@ fn what_killed_runs_left_is_removed_and_nothing_else() {
     std::os::unix::fs::symlink("run.ckpt.tmp", folder.path().join(&linked)).unwrap();
     // A temporary file that another run is writing at this moment.
     let writer = std::fs::File::open(folder.path().join(&written)).unwrap();
-    assert!(writer.try_lock_exclusive().unwrap());
+    writer.try_lock().unwrap();
     store::save::<f32>(&path, &1_u8).unwrap();
     others.extend([linked, "run.ckpt".to_owned()]);
     others.sort();

@@ -13,12 +13,14 @@ mod drift;
 mod errata;
 mod experts;
 mod failing;
+mod formulas;
 mod gated;
 mod handmade;
 mod invariance;
 mod layers;
 mod lists;
 mod means;
+mod measures;
 #[allow(dead_code, reason = "the example shows more of them")]
 #[path = "../../examples/laws/models.rs"]
 mod models;
@@ -27,15 +29,18 @@ mod nets;
 mod networks;
 mod normalisation;
 mod own_operations;
+mod passages;
 mod plain;
 mod problems;
 mod recurrent;
 mod runs;
 mod score_norms;
 mod search;
+mod slices;
 mod streams;
 mod sums;
 mod support;
+mod totals;
 #[allow(dead_code, reason = "the example shows more of it")]
 #[path = "../../examples/laws/training.rs"]
 mod training;

@@ -337,9 +337,7 @@ fn change_checkpoint(bytes: &mut Vec<u8>, rng: &mut Rng) {
         match rng.random_range(0..3) {
             // A number in the encoding of lengths.
             0 if !body.is_empty() => {
-                let width = rng.random_range(0..4);
-                let mut number = vec![251 + width];
-                number.extend(&telling(rng).to_le_bytes()[..(2 << width).min(8)]);
+                let number = postcard::to_stdvec(&telling(rng)).unwrap();
                 body.splice(part(&body, 9, rng), number);
             }
             1 if !body.is_empty() => {

@@ -2,15 +2,18 @@
 
 mod cora_like;
 mod dataset;
+mod errors;
 mod files;
 mod fuzzing;
 mod generators;
 mod graph;
 mod hostile_files;
+mod idx;
 mod lookup_order;
 #[cfg(target_os = "linux")]
 mod memory;
 mod ogb;
 mod published;
 mod small_files;
+mod strokes;
 mod text;

@@ -1,10 +1,11 @@
 //! The known numbers of the public data sets. If the folder with the files is missing, the tests
 //! say so and pass.
 
-use crate::files::{REQUIRED, published};
+use crate::files::{REQUIRED, pickle, published};
 use emmy::Error;
-use emmy::data::{self, Dataset, Direction, Name, Options, Split};
+use emmy::data::{self, Dataset, Direction, Name, Options, Split, planetoid};
 use std::path::PathBuf;
+use tempfile::TempDir;
 
 fn options(folder: PathBuf) -> Options {
     Options {
@@ -367,4 +368,43 @@ fn missing_data_are_an_error_where_they_are_required() {
         assert!(err.contains(expected), "{required:?}: {out}\n{err}");
         assert!(out.contains("running 1 test"), "{out}");
     }
+}
+
+/// PubMed with a stand-in for its largest part: the features of the nodes that are neither trained nor tested on,
+/// here none at all.
+#[test]
+fn pubmed_assembles_around_a_stand_in_for_the_largest_part() {
+    let Some(folder) = published() else { return };
+    let stand_in = TempDir::new().unwrap();
+    for part in planetoid::PARTS {
+        let name = planetoid::file_name("pubmed", part);
+        let to = stand_in.path().join(&name);
+        match part {
+            "allx" => std::fs::write(to, pickle::csr(500, &vec![vec![]; 18717])).unwrap(),
+            _ => drop(std::fs::copy(folder.join("planetoid").join(&name), to).unwrap()),
+        }
+    }
+    let set = planetoid::load(stand_in.path(), "pubmed").unwrap();
+    let sizes = (set.nodes(), set.feature_count(), set.classes);
+    assert_eq!(sizes, (19717, 500, 3));
+    assert_eq!(set.graph.edges(), 88648);
+    assert!(set.graph.is_symmetric() && set.graph.self_loops() == 0);
+    assert!(set.graph.isolated().is_empty());
+    assert!(set.graph.components().iter().all(|&c| c == 0));
+    assert_eq!(set.graph.in_degrees().into_iter().max(), Some(171));
+    let homophily = set.graph.edge_homophily(&set.labels).unwrap();
+    assert!((homophily - 0.8024).abs() < 5e-5, "{homophily}");
+    assert_eq!(set.class_sizes(), [4103, 7739, 7875]);
+    assert_eq!(set.splits[0].counts(), [60, 500, 1000]);
+    let tested = &set.splits[0].test;
+    let of_class = |c| {
+        (0..set.nodes())
+            .filter(|&i| tested[i] && set.labels[i] == c)
+            .count()
+    };
+    assert_eq!([0, 1, 2].map(of_class), [180, 413, 407]);
+    // The features of the tested nodes, and no others.
+    assert_eq!(set.features.pattern.nnz(), 50140);
+    let words = |i| set.features.pattern.row(i).count();
+    assert!((0..set.nodes()).all(|i| tested[i] || words(i) == 0));
 }

@@ -1,6 +1,8 @@
 //! Initialisation of networks.
 
 mod balance;
+mod blocks;
+mod draws;
 mod looks_linear;
 mod networks;
 mod procedure;

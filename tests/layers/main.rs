@@ -1,6 +1,7 @@
 //! The layers, and the passes over models that are made of them.
 
 mod attention;
+mod configurations;
 mod convolutions;
 mod graph;
 mod local_constants;

@@ -209,6 +209,31 @@ fn l2_attention_with_tied_weights_is_lipschitz() {
     }
 }
 
+/// With all norms 1 and d = 1, the constant in the norm ‖·‖_∞ is 4 φ⁻¹(n − 1) + 1.
+#[test]
+fn the_constant_has_the_inverse_of_phi() {
+    let mut f = layer(AttentionConfig::l2(1, 1), 0);
+    for map in [&mut f.query, &mut f.value, &mut f.output] {
+        map.weight.fill(1.0);
+    }
+    let inverse = |n: usize| {
+        let tape = Tape::new();
+        let constant = f.lipschitz(&Pass::eval(&tape, &f), n, Lp::Inf).unwrap();
+        (constant.upper().get() - 1.0) / 4.0
+    };
+    assert!(inverse(1).abs() < 1e-14);
+    for n in [1, 2, 5, 9, 29, 99, 999, 1_000_000] {
+        let x = inverse(n + 1);
+        let back = x * (x + 1.0).exp() / n as f64;
+        assert!(
+            (1.0 - 1e-13..1.0 + 1e-11).contains(&back),
+            "φ({x}) is {back} of {n}"
+        );
+    }
+    // The printed value at N = 10 would be 1.1569.
+    assert!((inverse(10) - 1.1010).abs() < 5e-5);
+}
+
 /// E3: with ‖W_Q‖₂² under the root, as printed, the bound is too small: F is quadratic in W_Q.
 #[test]
 fn the_printed_bound_in_the_two_norm_is_too_small() {

@@ -7,6 +7,8 @@ mod engine;
 mod extremes;
 mod fixtures;
 mod kinds;
+mod literals;
+mod means;
 mod named_panics;
 mod passages;
 #[path = "../fixtures/mod.rs"]

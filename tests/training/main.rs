@@ -1,11 +1,17 @@
 //! The training loop.
 
 mod batches;
+mod changes;
+mod classify;
 mod clipping;
 mod cora_like;
+mod counts;
 mod handmade;
+mod histories;
 mod monitoring;
+mod next_symbol;
 mod observers;
+mod orders;
 mod passes;
 mod recording;
 mod rules;

@@ -4,8 +4,7 @@ use super::cell::{Cell, Finished, Runs};
 use super::merge::{Conflict, merge};
 use crate::support::note;
 use emmy::{Error, Result};
-use fs4::fs_std::FileExt;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -62,12 +61,16 @@ impl<C: Cell> Results<C> {
         let mut file = (OpenOptions::new().read(true).append(true).create(true))
             .open(path)
             .map_err(io)?;
-        if !FileExt::try_lock_exclusive(&file).map_err(io)? {
-            return Err(Error::invalid(
-                path.display().to_string(),
-                "a file that nobody else is adding to",
-                "another run of this program",
-            ));
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::invalid(
+                    path.display().to_string(),
+                    "a file that nobody else is adding to",
+                    "another run of this program",
+                ));
+            }
+            Err(TryLockError::Error(e)) => return Err(io(e)),
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io)?;

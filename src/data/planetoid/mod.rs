@@ -14,8 +14,6 @@
 
 mod assemble;
 mod test_index;
-#[cfg(test)]
-mod tests;
 
 use super::dataset::Dataset;
 use super::files::read_bounded;

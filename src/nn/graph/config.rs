@@ -1,8 +1,6 @@
 //! The configuration of a graph network.
 
 mod presets;
-#[cfg(test)]
-mod tests;
 
 use super::{AttentionOptions, Conv, Heads, Site};
 use crate::error::{Result, Rules};

@@ -1,7 +1,7 @@
 //! Reading a file of weights: first its header, then the tensors that are requested.
 
-use super::header::{self, Header, Stored};
-use super::numbers::Numbers;
+use super::header;
+use super::numbers::{self, Numbers, is_read};
 use super::plan::{Key, plan};
 use super::{Misshapen, Missing, Report, Unexpected};
 use crate::data::files::open_regular;
@@ -9,6 +9,7 @@ use crate::error::{Error, Result, printable};
 use crate::nn::{Module, in_order};
 use crate::real::Real;
 use crate::tensor::{Tensor, tensor};
+use safetensors::tensor::{Metadata, TensorInfo};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -51,9 +52,11 @@ const LONGEST: usize = 120;
 pub struct Weights {
     path: PathBuf,
     file: File,
-    header: Header,
-    /// The tensors by name.
-    places: BTreeMap<String, usize>,
+    header: Metadata,
+    /// The names of the tensors, in the order of their numbers.
+    names: Vec<String>,
+    /// The first byte of the numbers.
+    start: u64,
 }
 
 impl Weights {
@@ -65,43 +68,43 @@ impl Weights {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let mut file = open_regular(path)?;
-        let header = header::read(path, &mut file)?;
-        let names = header.tensors.iter().enumerate();
-        let places = names.map(|(k, tensor)| (tensor.key.clone(), k)).collect();
+        let (header, start) = header::read(path, &mut file)?;
         Ok(Self {
             path: path.to_owned(),
             file,
+            names: header.offset_keys(),
             header,
-            places,
+            start,
         })
     }
 
-    /// The names of the tensors, in the order of the file.
+    /// The names of the tensors, in the order of their numbers in the file.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.header.tensors.iter().map(|tensor| tensor.key.as_str())
+        self.names.iter().map(String::as_str)
     }
 
     /// The shape of a tensor.
     pub fn shape(&self, key: &str) -> Option<&[usize]> {
-        Some(&self.find(key)?.shape)
+        Some(&self.header.info(key)?.shape)
     }
 
     /// The type of the numbers of a tensor, such as `"F32"`.
-    pub fn dtype(&self, key: &str) -> Option<&str> {
-        Some(self.find(key)?.dtype.name)
+    pub fn dtype(&self, key: &str) -> Option<String> {
+        Some(self.header.info(key)?.dtype.to_string())
     }
 
     /// The number of entries of all tensors together.
     pub fn count(&self) -> u64 {
-        let bits = |t: &Stored| (t.place.1 - t.place.0) * 8 / t.dtype.bits;
-        self.header.tensors.iter().map(bits).sum()
+        let tensors = self.keys().filter_map(|key| self.shape(key));
+        tensors
+            .map(|shape| shape.iter().product::<usize>() as u64)
+            .sum()
     }
 
     /// The text that the header has under a name.
     pub fn metadata(&self, name: &str) -> Option<&str> {
-        let mut texts = self.header.metadata.iter();
-        let (_, text) = texts.find(|(key, _)| key == name)?;
-        Some(text)
+        let texts = self.header.metadata().as_ref()?;
+        texts.get(name).map(String::as_str)
     }
 
     /// The type of the model, if the file is one of this crate.
@@ -134,14 +137,13 @@ impl Weights {
             let what = format!("{} in {}", printable(key), printable(&self.path));
             Error::invalid(what, expected, found)
         };
-        let Some(stored) = self.find(key) else {
+        let Some(stored) = self.header.info(key) else {
             return Err(refuse("a tensor", "no such name".into()));
         };
-        if !stored.dtype.is_read() {
+        let Some(numbers) = self.read::<F>(key, stored)? else {
             let expected = "numbers of type F64, F32, F16 or BF16";
-            return Err(refuse(expected, stored.dtype.name.into()));
-        }
-        let numbers = self.read::<F>(stored)?;
+            return Err(refuse(expected, stored.dtype.to_string()));
+        };
         if numbers.overflowing > 0 {
             let expected = format!("numbers in the range of {}", F::NAME);
             return Err(refuse(&expected, format!("{} others", numbers.overflowing)));
@@ -195,17 +197,13 @@ impl Weights {
         Ok(report)
     }
 
-    fn find(&self, key: &str) -> Option<&Stored> {
-        Some(&self.header.tensors[*self.places.get(key)?])
-    }
-
     /// The report on names, shapes and types.
     #[inline(never)]
     fn against<F: Real>(&self, keys: &[Key<F>]) -> Report {
         let mut report = Report::default();
         for key in keys {
             let name = key.name.clone();
-            match self.find(&key.name) {
+            match self.header.info(&key.name) {
                 None => match self.other_name(key, keys) {
                     Some(there) => report.once.push((name, there.name.clone())),
                     None => report.missing.push(Missing {
@@ -213,8 +211,8 @@ impl Weights {
                         shape: key.shape.clone(),
                     }),
                 },
-                Some(stored) if !stored.dtype.is_read() => {
-                    report.mistyped.push((name, stored.dtype.name.into()));
+                Some(stored) if !is_read(stored.dtype) => {
+                    report.mistyped.push((name, stored.dtype.to_string()));
                 }
                 Some(stored) if wide(&stored.shape).ne(wide(&key.shape)) => {
                     report.misshapen.push(Misshapen {
@@ -227,14 +225,13 @@ impl Weights {
             }
         }
         let known: BTreeSet<_> = keys.iter().map(|key| key.name.as_str()).collect();
-        for stored in &self.header.tensors {
-            let key = stored.key.clone();
+        for key in self.names.iter().cloned() {
             if known.contains(&*key) {
                 continue;
             } else if key.rsplit('.').next() == Some(IGNORED) {
                 report.ignored.push(key);
             } else {
-                let shape = stored.shape.clone();
+                let shape = self.shape(&key).expect("it is in the file").to_vec();
                 let nearest = match report.unexpected.len() < COMPARED {
                     true => nearest(&key, &shape, &report.missing),
                     false => None,
@@ -253,7 +250,7 @@ impl Weights {
     /// programs that write a tensor once although PyTorch has two names for it. Such programs leave out a
     /// whole field. If the file has other tensors of the same field, `key` is missing.
     fn other_name<'k, F: Real>(&self, key: &Key<F>, keys: &'k [Key<F>]) -> Option<&'k Key<F>> {
-        let is_there = |other: &&Key<F>| self.find(&other.name).is_some();
+        let is_there = |other: &&Key<F>| self.header.info(&other.name).is_some();
         let numbers: BTreeSet<_> = key.numbers().collect();
         let holds = |other: &&Key<F>| numbers.is_subset(&other.numbers().collect());
         let there = keys.iter().filter(is_there).find(holds)?;
@@ -282,8 +279,8 @@ impl Weights {
         let names: BTreeSet<_> = fitting.iter().cloned().collect();
         let mut values: BTreeMap<usize, (Tensor<F>, &str)> = BTreeMap::new();
         for key in keys.iter().filter(|key| names.contains(&key.name)) {
-            let stored = self.find(&key.name).expect("it fits");
-            let numbers = self.read::<F>(stored)?;
+            let stored = self.header.info(&key.name).expect("it fits");
+            let numbers = self.read::<F>(&key.name, stored)?.expect("it fits");
             if numbers.not_finite > 0 {
                 let count = numbers.not_finite;
                 report.not_finite.push((key.name.clone(), count));
@@ -308,20 +305,23 @@ impl Weights {
         Ok((report, values.map(|(k, (value, _))| (k, value)).collect()))
     }
 
-    /// The numbers of a tensor whose type can be read.
+    /// The numbers of a tensor, if numbers of its type can be those of a model.
     #[inline(never)]
-    fn read<F: Real>(&self, stored: &Stored) -> Result<Numbers<F>> {
-        let (from, to) = stored.place;
+    fn read<F: Real>(&self, key: &str, stored: &TensorInfo) -> Result<Option<Numbers<F>>> {
+        if !is_read(stored.dtype) {
+            return Ok(None);
+        }
+        let (from, to) = (stored.data_offsets.0 as u64, stored.data_offsets.1 as u64);
         let mut file = &self.file;
         let mut bytes = Vec::new();
         let read = file
-            .seek(SeekFrom::Start(self.header.start + from))
+            .seek(SeekFrom::Start(self.start + from))
             .and_then(|_| file.take(to - from).read_to_end(&mut bytes));
         read.map_err(|e| Error::io(&self.path, e))?;
         if bytes.len() as u64 != to - from {
             // The file had this length when it was opened.
-            let byte = self.header.start + from + bytes.len() as u64;
-            let expected = format!("the numbers of {}", stored.key);
+            let byte = self.start + from + bytes.len() as u64;
+            let expected = format!("the numbers of {key}");
             return Err(Error::format(
                 &self.path,
                 byte,
@@ -329,7 +329,7 @@ impl Weights {
                 "the end of the file",
             ));
         }
-        Ok(stored.dtype.decode(&bytes))
+        Ok(numbers::decode(stored.dtype, &bytes))
     }
 }
 

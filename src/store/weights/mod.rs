@@ -111,7 +111,7 @@ fn write<F: Real>(path: &Path, model: &str, keys: &[Key<F>], config: String) -> 
     let tensors: Vec<_> = (keys.iter().zip(&encoded))
         .map(|(key, bytes)| (key.name.as_str(), key.shape.as_slice(), bytes.len()))
         .collect();
-    let header = header::write(&metadata, &tensors, &numbers::name_of::<F>())
+    let header = header::write(&metadata, &tensors, numbers::dtype_of::<F>())
         .map_err(|e| not_json("header", path, &e))?;
     let parts = std::iter::once(&header).chain(&encoded);
     let parts: Vec<_> = parts.map(Vec::as_slice).collect();

@@ -26,6 +26,46 @@ fn panics(model: &impl Module<f64>, why: &str) {
 }
 
 #[test]
+fn patterns_take_the_place_of_fields() {
+    struct Leaf {
+        gain: Tensor<f64>,
+        b: Tensor<f64>,
+    }
+    emmy::module!(Leaf for f64: gain as "weight", b);
+    struct Glued {
+        inner: Leaf,
+        second: Leaf,
+    }
+    emmy::module!(Glued for f64: inner as "*", second as "x_*");
+    struct Net {
+        net: Glued,
+        a: Glued,
+        blocks: Vec<Leaf>,
+        map: Leaf,
+    }
+    emmy::module!(Net for f64: net as "*", a, blocks as "h#", map as "*1");
+    let leaf = || Leaf {
+        gain: numbers(&[1]),
+        b: numbers(&[1]),
+    };
+    let glued = || Glued {
+        inner: leaf(),
+        second: leaf(),
+    };
+    let net = Net {
+        net: glued(),
+        a: glued(),
+        blocks: vec![leaf(), leaf()],
+        map: leaf(),
+    };
+    let glued = ["weight", "b", "x_weight", "x_b"];
+    let inside = ["a.weight", "a.b", "a.x_weight", "a.x_b"];
+    let blocks = ["h0.weight", "h0.b", "h1.weight", "h1.b"];
+    let expected = [&glued[..], &inside, &blocks, &["weight1", "b1"]].concat();
+    assert_eq!(names(&net), expected);
+}
+
+#[test]
 fn maps_joined_in_one_tensor_are_its_rows_in_the_order_of_the_fields() {
     let attention = SelfAttention::<f64>::new(4, &mut init::rng(3));
     let expected = [

@@ -181,7 +181,7 @@ fn a_file_rebuilds_its_model() {
         (Some("GraphNet"), Some("pt"))
     );
     assert_eq!(file.count(), parameter_count(&net) as u64);
-    assert_eq!(file.dtype("convs.0.att"), Some("F64"));
+    assert_eq!(file.dtype("convs.0.att").as_deref(), Some("F64"));
     assert_eq!(file.keys().next(), Some("convs.0.lin_l.weight"));
 
     // Files with a configuration of another type, of another form, and without one.

@@ -1,9 +1,8 @@
 //! δ and c against sums by the formula.
 
-use super::*;
-use crate::autodiff::Tape;
-use crate::tensor::tensor;
-use crate::{init, symmetry};
+use emmy::symmetry::{self, Law, Slice, Symmetry, Term};
+use emmy::tensor::{Tensor, tensor};
+use emmy::{Tape, init};
 
 /// Sums over every entry by its three indices; lengths that fill no whole number of lanes.
 #[test]
@@ -17,7 +16,7 @@ fn sums_are_those_of_the_formula() {
     ];
     let rng = &mut init::rng(3);
     let mut draw = || {
-        let draw = |s: &Slice| init::normal::<f32>(&[s.len()], 1.0, rng);
+        let draw = |s: &Slice| init::normal::<f32>(&[s.shape.iter().product()], 1.0, rng);
         slices.iter().map(draw).collect::<Vec<Tensor<f32>>>()
     };
     let (theta, g) = (draw(), draw());

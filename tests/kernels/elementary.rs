@@ -1,4 +1,6 @@
-use super::*;
+//! Errors of the elementary functions, in units of the last place.
+
+use emmy::real::Elementary;
 
 /// The distance of `got` from `exact` in units in the last place of `f32`; infinite where one is NaN or
 /// infinite and the other not.

@@ -1,7 +1,23 @@
-use super::*;
-use crate::kernels::testing::{bits, data};
-use crate::tensor::tensor;
-use ndarray::Array3;
+//! Products of matrices: every element is the sum that is stated.
+
+use crate::support::{bits, data};
+use emmy::Real;
+use emmy::kernels::gemm::{matmul, matmul_batched};
+use emmy::kernels::par;
+use emmy::tensor::{Tensor, tensor};
+use ndarray::{Array2, Array3, ArrayView2, ArrayViewD, Axis, Ix2};
+use std::ops::Range;
+
+/// The length of the parts of an inner dimension.
+const INNER: usize = 512;
+
+/// One matrix of a batch.
+fn item<'a>(mut x: ArrayViewD<'a, f64>, index: &[usize]) -> ArrayView2<'a, f64> {
+    for &i in index {
+        x = x.index_axis_move(Axis(0), i);
+    }
+    x.into_dimensionality::<Ix2>().unwrap()
+}
 
 fn naive(a: ArrayView2<f64>, b: ArrayView2<f64>) -> Array2<f64> {
     Array2::from_shape_fn((a.nrows(), b.ncols()), |(i, j)| {

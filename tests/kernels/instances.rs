@@ -1,0 +1,83 @@
+//! Generic code that is marked `#[inline(never)]` is compiled in the library, for `f32` and for `f64`: because
+//! `src/instances.rs` uses it. A program then links to these copies. What is not there works in the same way, but
+//! each program compiles it again, and nobody would notice.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// All files of Rust below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in folder.read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => sources(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+/// The names of a path in a symbol, each with its length before it: `4emmy7kernels4spmm`.
+fn mangled<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let name = |name: &str| format!("{}{name}", name.len());
+    names.into_iter().map(name).collect()
+}
+
+/// The marked functions: their module, as in a symbol, and their name.
+fn marked() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let mut found = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let module = file.strip_prefix(&root).unwrap().with_extension("");
+        let names = module.iter().map(|part| part.to_str().unwrap());
+        let names = names.filter(|part| !["mod", "instances"].contains(part));
+        let module = mangled(["emmy"].into_iter().chain(names));
+        for part in text.split("#[inline(never)]\n").skip(1) {
+            let (_, after) = part.split_once("fn ").unwrap();
+            let end = after.find(['<', '(']).unwrap();
+            found.push((module.clone(), after[..end].to_owned()));
+        }
+    }
+    found
+}
+
+/// The symbols of the library that this program was linked to, the newest one beside it.
+fn symbols() -> BTreeSet<String> {
+    let program = std::env::current_exe().unwrap();
+    let beside = program.parent().unwrap().read_dir().unwrap();
+    let libraries = beside.map(|entry| entry.unwrap().path()).filter(|path| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.starts_with("libemmy-") && name.ends_with(".rlib")
+    });
+    let newest = libraries.max_by_key(|path| path.metadata().unwrap().modified().unwrap());
+    let bytes = std::fs::read(newest.expect("the library")).unwrap();
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$.".contains(byte);
+    let words = bytes.split(|byte| !is_part(byte));
+    let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
+    words.filter(|word| word.contains("4emmy")).collect()
+}
+
+#[test]
+fn what_is_marked_is_compiled_in_the_library_for_both_types() {
+    let (marked, symbols) = (marked(), symbols());
+    assert!(marked.len() > 50, "{} functions are marked", marked.len());
+    let missing = marked.into_iter().filter(|(module, name)| {
+        // The hash after the name differs from type to type.
+        let name = mangled([name.as_str()]) + "17h";
+        let copies = symbols.iter().filter(|symbol| {
+            let path = symbol.split_once(module.as_str());
+            path.is_some_and(|(_, rest)| rest.contains(&name) && !rest.contains("closure"))
+        });
+        let instances = mangled(["instances"]) + "17h";
+        copies.count() < if name == instances { 1 } else { 2 }
+    });
+    let missing: Vec<_> = missing
+        .map(|(module, name)| format!("{module}: {name}"))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "src/instances.rs uses not all of them: {missing:#?}"
+    );
+}
