@@ -45,6 +45,7 @@ pub mod nn;
 pub mod ops;
 pub mod optim;
 pub mod real;
+pub mod registry;
 pub mod sparse;
 pub mod store;
 pub mod symmetry;

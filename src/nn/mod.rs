@@ -82,8 +82,8 @@ pub use graph::{
     AnyGraphConv, Around, AttentionOptions, Conv, ConvOptions, Ends, GatConv, GatedGraphConv,
     GatedGraphOptions, Gatv2Conv, Gatv2Options, GcnConv, GcnOptions, GcniiConv, GcniiOptions,
     GinConv, GinOptions, GraphConv, GraphLayer, GraphNet, GraphNetConfig, Heads, MOST_LAYERS,
-    MOST_WEIGHTS, Omega, Registered, SageConv, SageOptions, SgcConv, SgcOptions, Site,
-    TransformerConv, TransformerOptions,
+    MOST_WEIGHTS, Omega, SageConv, SageOptions, SgcConv, SgcOptions, Site, TransformerConv,
+    TransformerOptions,
 };
 pub use input::Input;
 pub use invertible::{ContractiveFeedForward, InvertibleBlock, InvertibleEncoder};
@@ -93,8 +93,9 @@ pub use module::{Entry, Fields, Module, Role};
 pub(crate) use module::{in_order, places};
 pub use norm::contra;
 pub use norm::{
-    ActNorm, BatchNorm, ContraConfig, ContraNorm, DiffGroupNorm, GraphNorm, LayerNorm, Norm,
-    NormLayer, PairEps, PairMode, PairNorm, RmsNorm, Running, Spectral,
+    ActNorm, AnyNorm, BatchNorm, ContraConfig, ContraNorm, DiffGroupNorm, GraphNorm, LayerNorm,
+    Norm, NormContext, NormLayer, NormOptions, Normalizer, PairEps, PairMode, PairNorm, RmsNorm,
+    Running, Spectral,
 };
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};

@@ -231,7 +231,8 @@ impl GraphNetConfig {
             width: self.classes,
             first: true,
         })?;
-        self.norm.map_or(Ok(()), |norm| norm.validate())?;
+        let wide = self.conv.output(self.hidden);
+        self.norm.map_or(Ok(()), |norm| norm.validate(wide))?;
         let (found, classes) = (self.last.output(self.classes), self.classes);
         let rule = format!("{classes} numbers per node, one per class: average its heads");
         let fits = found == classes || self.ends.output;

@@ -27,20 +27,19 @@ pub use gcnii::{GcniiConv, GcniiOptions};
 pub use ggnn::{GatedGraphConv, GatedGraphOptions};
 pub use gin::{GinConv, GinOptions};
 pub use heads::{AttentionOptions, Heads};
-pub use kind::{Conv, ConvOptions, Registered, Site};
+pub use kind::{Conv, ConvOptions, Site};
 pub use network::GraphNet;
 pub use omega::Omega;
 pub use sage::{SageConv, SageOptions};
 pub use sgc::{SgcConv, SgcOptions};
 pub use transformer::{TransformerConv, TransformerOptions};
 
-use super::{Input, Layer, Params, Pass};
+use super::{Input, Layer, Pass};
 use crate::autodiff::Var;
 use crate::graph::Neighbourhood;
 use crate::ops::Sparse;
 use crate::real::Real;
 use crate::sparse::Pattern;
-use crate::symmetry::Ports;
 use crate::tensor::Tensor;
 use std::any::Any;
 use std::fmt;
@@ -73,7 +72,7 @@ use std::sync::Arc;
 /// net.layers[0] = Box::new(MeanConv { map });
 /// # Ok::<(), emmy::Error>(())
 /// ```
-pub trait GraphConv<F: Real>: Layer<F> + AnyGraphConv<F> + fmt::Debug + Send + Sync {
+pub trait GraphConv<F: Real>: Layer<F> + AnyGraphConv<F> + Any + fmt::Debug + Send + Sync {
     /// The output `[n, out]` on a graph.
     ///
     /// # Panics
@@ -86,22 +85,15 @@ pub trait GraphConv<F: Real>: Layer<F> + AnyGraphConv<F> + fmt::Debug + Send + S
     ) -> Var<'t, F>;
 }
 
-/// What every [`GraphConv`] with `Clone` has: a copy of its own type, and the way back to this type.
+/// What every [`GraphConv`] with `Clone` has: a copy of its own type.
 pub trait AnyGraphConv<F: Real> {
     /// A copy of the layer.
     fn boxed(&self) -> GraphLayer<F>;
-
-    /// The layer as a value of any type, for `downcast_ref`.
-    fn as_any(&self) -> &dyn Any;
 }
 
-impl<F: Real, L: GraphConv<F> + Clone + 'static> AnyGraphConv<F> for L {
+impl<F: Real, L: GraphConv<F> + Clone> AnyGraphConv<F> for L {
     fn boxed(&self) -> GraphLayer<F> {
         Box::new(self.clone())
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -111,12 +103,6 @@ pub type GraphLayer<F> = Box<dyn GraphConv<F>>;
 impl<F: Real> Clone for GraphLayer<F> {
     fn clone(&self) -> Self {
         (**self).boxed()
-    }
-}
-
-impl<F: Real> Layer<F> for GraphLayer<F> {
-    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
-        (**self).ports(params)
     }
 }
 
@@ -137,8 +123,9 @@ impl<F: Real> dyn GraphConv<F> {
     }
 
     /// The layer, if it is of this type.
-    pub fn downcast_ref<L: GraphConv<F> + 'static>(&self) -> Option<&L> {
-        self.as_any().downcast_ref()
+    pub fn downcast_ref<L: GraphConv<F>>(&self) -> Option<&L> {
+        let any: &dyn Any = self;
+        any.downcast_ref()
     }
 }
 

@@ -4,7 +4,7 @@ use super::row_axes;
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::lipschitz::{Bound, Lower, Lp, Upper, state, state_here};
-use crate::nn::{Fields, Layer, Module, Params, Pass};
+use crate::nn::{Fields, Layer, Module, NormContext, Normalizer, Params, Pass};
 use crate::real::Real;
 use crate::symmetry::{Change, Passage, Ports, Way};
 use crate::tensor::Tensor;
@@ -179,5 +179,11 @@ impl<F: Real> Module<F> for PairNorm {
 impl<F: Real> Layer<F> for PairNorm {
     fn ports(&self, _: &Params<'_, F>) -> Option<Ports> {
         Some(Ports::passing(self.passage()))
+    }
+}
+
+impl<F: Real> Normalizer<F> for PairNorm {
+    fn on<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, _: NormContext<'_, F>) -> Var<'t, F> {
+        self.forward(pass, x)
     }
 }

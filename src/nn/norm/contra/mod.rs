@@ -8,7 +8,7 @@ use super::behind;
 use crate::autodiff::Var;
 use crate::graph::Neighbourhood;
 use crate::lipschitz::{Bound, Lp, state_here};
-use crate::nn::{Layer, LayerNorm, Params, Pass};
+use crate::nn::{Layer, LayerNorm, NormContext, Normalizer, Params, Pass};
 use crate::ops::attention::{Compared, DenseAttention, Mask};
 use crate::real::Real;
 use crate::symmetry::{Change, Passage, Ports, Way};
@@ -171,6 +171,21 @@ impl<F: Real> Layer<F> for ContraNorm<F> {
             None => (None, None),
         };
         Some(behind(params, self.passage(), gain, bias))
+    }
+}
+
+impl<F: Real> Normalizer<F> for ContraNorm<F> {
+    fn on<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        context: NormContext<'_, F>,
+    ) -> Var<'t, F> {
+        match context {
+            NormContext::None => self.forward(pass, x),
+            NormContext::Graph(neighbours) => self.on_graph(pass, x, neighbours),
+            NormContext::Tokens(mask) => self.masked(pass, x, mask),
+        }
     }
 }
 
