@@ -35,6 +35,7 @@ pub mod autodiff;
 pub mod collapse;
 pub mod data;
 pub mod error;
+mod files;
 pub mod graph;
 pub mod init;
 mod instances;

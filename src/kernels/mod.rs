@@ -17,7 +17,6 @@ pub mod gemm;
 pub mod index;
 pub mod map;
 pub mod norm;
-pub(crate) mod pairs;
 pub mod par;
 pub mod random;
 pub mod recurrent;

@@ -61,7 +61,6 @@ mod params;
 mod pass;
 mod recurrent;
 mod sampling;
-mod score_norm;
 mod torch;
 mod trace;
 mod transformer;
@@ -69,7 +68,7 @@ mod transformer;
 pub(crate) use crate::kernels::random::mix;
 pub use crate::ops::Activation;
 pub use attention::{
-    AttentionConfig, Contraction, Invariance, KeyValues, MultiHeadAttention, Score,
+    AttentionConfig, Contraction, Invariance, KeyValues, LipschitzNorm, MultiHeadAttention, Score,
     ScoreNormalizer, sinusoidal,
 };
 pub use certified::{
@@ -101,7 +100,6 @@ pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
 pub use recurrent::{Gru, GruCell, Lstm, LstmCell, LstmState};
 pub use sampling::Sampling;
-pub use score_norm::LipschitzNorm;
 pub use torch::TorchName;
 pub(crate) use torch::TorchPlace;
 pub use trace::{Call, Collapse, Constant, Constants, Measures, Summary, Trace, Traced};

@@ -10,6 +10,8 @@
 //! The products are closed under differentiation: spmm ⇄ sddmm, gather ⇄ segment sum. A constant matrix never
 //! becomes dense, and its own derivative is never computed.
 
+mod matrix;
+
 use crate::autodiff::{Kind, Var};
 use crate::kernels::spmm as kernel;
 use crate::real::Real;
@@ -18,7 +20,8 @@ use crate::tensor::contiguous;
 use crate::tensor::memory::Buffer;
 use std::sync::Arc;
 
-pub use super::matrix::Sparse;
+pub use matrix::Sparse;
+
 pub use super::segment::{
     gather_columns, gather_rows, segment_max, segment_mean, segment_softmax, segment_sum,
     segment_sum_columns,

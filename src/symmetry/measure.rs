@@ -1,9 +1,11 @@
 //! δ, c and drift in plain numbers: sums are in `f64` for parameters of either type.
 
+mod pairs;
+
 use super::{Law, Side, Slice, Symmetry, Term};
-use crate::kernels::pairs::add_pairs;
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
+use pairs::add_pairs;
 
 /// δ of a law at one point, and the size of its terms.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,11 +4,13 @@ mod cache;
 mod config;
 mod laws;
 mod lipschitz;
+mod lipschitz_norm;
 mod normalizer;
 mod positions;
 
 pub use cache::KeyValues;
 pub use config::{AttentionConfig, Contraction, Score};
+pub use lipschitz_norm::LipschitzNorm;
 pub use normalizer::{Invariance, ScoreNormalizer};
 pub use positions::sinusoidal;
 

@@ -1,8 +1,6 @@
 //! A sparse matrix as one object: pattern and values, with the operations on them as methods.
 
-use super::sparse::{
-    Side, product_shape, segment_softmax, segment_sum, segment_sum_columns, spmm, spmm_t,
-};
+use super::{Side, product_shape, segment_softmax, segment_sum, segment_sum_columns, spmm, spmm_t};
 use crate::autodiff::{Tape, Var};
 use crate::real::Real;
 use crate::sparse::{Csr, Pattern};
