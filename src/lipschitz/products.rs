@@ -2,7 +2,7 @@
 
 use super::bound::{Matrix, Tree};
 use super::rescale::Pair;
-use super::rules::{Outcome, Rule, number, root, sum};
+use super::rules::{Rule, TreeResult, number, root, sum};
 use super::walk::{Domain, Slot, product};
 use crate::autodiff::Kind;
 use crate::linalg::Lp;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 impl<F: Real> Rule<'_, '_, F> {
     /// a b, or a bᵀ: a matrix product, also of batches.
-    pub(super) fn matrix_product(&self, transposed: bool) -> Outcome {
+    pub(super) fn matrix_product(&self, transposed: bool) -> TreeResult {
         let (a, b) = (self.arg(0), self.arg(1));
         let (sa, sb) = (self.shape(a), self.shape(b));
         let out = self.shape(self.id);
@@ -34,7 +34,7 @@ impl<F: Real> Rule<'_, '_, F> {
                 Rc::clone(own),
             ])),
             (Some(own_a), Some(own_b)) => {
-                let of = |id: usize, shape: &[usize], transposed: bool| -> Outcome {
+                let of = |id: usize, shape: &[usize], transposed: bool| -> TreeResult {
                     let matrix = Matrix {
                         node: id,
                         rows: None,

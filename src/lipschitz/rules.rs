@@ -57,7 +57,7 @@ pub(super) struct Rule<'w, 't, F: Real> {
     pub constants: Vec<Option<Rc<Tree>>>,
 }
 
-pub(super) type Outcome = Result<Rc<Tree>, String>;
+pub(super) type TreeResult = Result<Rc<Tree>, String>;
 
 impl<F: Real> Rule<'_, '_, F> {
     pub fn arg(&self, k: usize) -> usize {
@@ -73,7 +73,7 @@ impl<F: Real> Rule<'_, '_, F> {
     }
 
     /// The constant of the first operand, times a factor.
-    fn times(&self, factor: Rc<Tree>) -> Outcome {
+    fn times(&self, factor: Rc<Tree>) -> TreeResult {
         let own = self.constants[0]
             .clone()
             .ok_or("its first operand is fixed")?;
@@ -97,11 +97,11 @@ impl<F: Real> Rule<'_, '_, F> {
         self.copies(count(&to) / count(&from), self.p())
     }
 
-    fn apply(&self) -> Outcome {
+    fn apply(&self) -> TreeResult {
         let node = self.walk.tape.node(self.id);
         match &node.kind {
             Kind::Alias
-            | Kind::Stated(_)
+            | Kind::Declared(_)
             | Kind::AddScalar(_)
             | Kind::Extremum { .. }
             | Kind::SegmentMax
@@ -185,7 +185,7 @@ impl<F: Real> Rule<'_, '_, F> {
     }
 
     /// a + b, or one of the two entry by entry, or both side by side.
-    fn joined(&self, how: Joined) -> Outcome {
+    fn joined(&self, how: Joined) -> TreeResult {
         let concat = how == Joined::Concat;
         let parts = self.constants.iter().enumerate().filter_map(|(k, own)| {
             let own = own.clone()?;
@@ -218,7 +218,7 @@ impl<F: Real> Rule<'_, '_, F> {
     }
 
     /// a ⊙ b: the constant of each, times the reach of the other.
-    fn entrywise_product(&self) -> Outcome {
+    fn entrywise_product(&self) -> TreeResult {
         let mut parts = Vec::new();
         for (k, own) in self.constants.iter().enumerate() {
             let Some(own) = own else { continue };
@@ -236,7 +236,7 @@ impl<F: Real> Rule<'_, '_, F> {
 
     /// a / b: the constant of a by 1/|b|, and that of b by |a|/b². Either b is fixed, or its values are known
     /// ([`Domain::Here`]), or it has a positive lower limit.
-    fn quotient(&self) -> Outcome {
+    fn quotient(&self) -> TreeResult {
         let (a, b) = (self.arg(0), self.arg(1));
         let least = self.walk.least(b);
         let recip = match self.walk.moves(b) && self.walk.domain != Domain::Here {
@@ -268,7 +268,7 @@ impl<F: Real> Rule<'_, '_, F> {
 
     /// LayerNorm and RMSNorm: their Jacobian is diag(γ) (a projection) / √(var + ε), or in place of the
     /// projection a matrix between 0 and one.
-    fn row_norm(&self, centred: bool, eps: f64, gain: bool) -> Outcome {
+    fn row_norm(&self, centred: bool, eps: f64, gain: bool) -> TreeResult {
         let node = self.walk.tape.node(self.id);
         if node.args[1..].iter().any(|&a| self.walk.moves(a)) {
             return Err("its gain depends on the input".into());
@@ -314,7 +314,7 @@ impl<F: Real> Rule<'_, '_, F> {
 
     /// The largest slope of a function of each entry: over the entries at the recorded input, over all
     /// arguments, or over those between their limits.
-    fn steepest(&self, function: &Function) -> Outcome {
+    fn steepest(&self, function: &Function) -> TreeResult {
         let x = self.arg(0);
         let walk = self.walk;
         if walk.domain == Domain::Here {

@@ -1,7 +1,7 @@
 //! The norms of constant sparse matrices, and of the operations along a pattern.
 
 use super::bound::Tree;
-use super::rules::{Outcome, Rule, number, root, sum};
+use super::rules::{Rule, TreeResult, number, root, sum};
 use super::walk::{Domain, product};
 use crate::linalg::{Lp, Upper, scale};
 use crate::real::Real;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 /// s_e = ⟨a_i, b_j⟩: with ‖a_i‖ ≤ A and ‖b_j‖ ≤ B, the entries of row i move by at most √(entries of the row)
 /// B ‖da_i‖ + A (Σ ‖db_j‖²)^½.
-pub(super) fn sampled<F: Real>(rule: &Rule<'_, '_, F>, pattern: &Pattern) -> Outcome {
+pub(super) fn sampled<F: Real>(rule: &Rule<'_, '_, F>, pattern: &Pattern) -> TreeResult {
     let walk = rule.walk;
     let (rows, columns) = degrees(pattern);
     if walk.p != Lp::Two {
@@ -42,7 +42,7 @@ pub(super) fn matrix_product<F: Real>(
     rule: &Rule<'_, '_, F>,
     pattern: &Pattern,
     transposed: bool,
-) -> Outcome {
+) -> TreeResult {
     let (walk, p) = (rule.walk, rule.walk.p);
     let (s, x) = (rule.arg(0), rule.arg(1));
     let (mut rows, mut columns) = degrees(pattern);

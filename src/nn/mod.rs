@@ -78,11 +78,11 @@ pub use discover::discover;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use graph::{
-    AnyGraphConv, Around, AttentionOptions, Conv, ConvOptions, Ends, GatConv, GatedGraphConv,
+    AnyGraphConv, AttentionOptions, Conv, ConvOptions, EndMaps, GatConv, GatedGraphConv,
     GatedGraphOptions, Gatv2Conv, Gatv2Options, GcnConv, GcnOptions, GcniiConv, GcniiOptions,
-    GinConv, GinOptions, GraphConv, GraphLayer, GraphNet, GraphNetConfig, Heads, MOST_LAYERS,
-    MOST_WEIGHTS, Omega, SageConv, SageOptions, SgcConv, SgcOptions, Site, TransformerConv,
-    TransformerOptions,
+    GinConv, GinOptions, GraphContext, GraphConv, GraphLayer, GraphNet, GraphNetConfig, Heads,
+    MOST_LAYERS, MOST_WEIGHTS, Omega, SageConv, SageOptions, SgcConv, SgcOptions, Site,
+    TransformerConv, TransformerOptions,
 };
 pub use input::Input;
 pub use invertible::{ContractiveFeedForward, InvertibleBlock, InvertibleEncoder};

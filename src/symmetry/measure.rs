@@ -12,7 +12,7 @@ use pairs::add_pairs;
 pub struct Residual {
     /// δ, one number per neuron; for a matrix row by row.
     pub delta: Vec<f64>,
-    /// Σ |w θ G| over all terms of δ; for a translation Σ |G|, that of a [yardstick](super::Term::yardstick)
+    /// Σ |w θ G| over all terms of δ; for a translation Σ |G|, that of a [reference](super::Term::reference)
     /// too.
     pub size: Vec<f64>,
 }

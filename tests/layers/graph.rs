@@ -6,7 +6,7 @@ use emmy::autodiff::grad;
 use emmy::graph::generators::random_graph;
 use emmy::init;
 use emmy::nn::{
-    Activation, AttentionOptions, Conv, Ends, GatConv, Gatv2Conv, GcnConv, GraphNet,
+    Activation, AttentionOptions, Conv, EndMaps, GatConv, Gatv2Conv, GcnConv, GraphNet,
     GraphNetConfig, Heads, Module, Norm, Omega, Pass,
 };
 use emmy::sparse::Csr;
@@ -60,7 +60,7 @@ fn others() -> Vec<GraphNetConfig> {
             layers: 3,
             residual: Some(1),
             norm: Some(Norm::LAYER),
-            ends: Ends::LINEAR,
+            ends: EndMaps::LINEAR,
             ..GraphNetConfig::transformer(INPUTS, CLASSES)
         },
     ];

@@ -2,7 +2,7 @@
 //! operands are scaled, mixed, rotated and shifted, and the output must change as claimed.
 
 use crate::registry::{Case, Sampler, operations};
-use emmy::nn::contra::{After, Step, UnitRows};
+use emmy::nn::contra::{After, StepSize, UnitRows};
 use emmy::nn::{
     ContraConfig, ContraNorm, GraphNorm, Layer, LayerNorm, Norm, PairEps, PairMode, PairNorm,
     Params, Pass, Trace,
@@ -337,7 +337,7 @@ fn contra_norms(eps: f64) -> impl Iterator<Item = ContraConfig> {
             ..ContraConfig::regularized(0.4)
         },
         ContraConfig {
-            step: Step::Learnt,
+            step: StepSize::Learnt,
             ..ContraConfig::stopped(0.4)
         },
     ];

@@ -19,7 +19,7 @@ mod sage;
 mod sgc;
 mod transformer;
 
-pub use config::{Ends, GraphNetConfig, MOST_LAYERS, MOST_WEIGHTS};
+pub use config::{EndMaps, GraphNetConfig, MOST_LAYERS, MOST_WEIGHTS};
 pub use gat::GatConv;
 pub use gatv2::{Gatv2Conv, Gatv2Options};
 pub use gcn::{GcnConv, GcnOptions};
@@ -49,7 +49,7 @@ use std::sync::Arc;
 /// a graph. [`ConvOptions`] says how a configuration builds such layers.
 ///
 /// ```
-/// use emmy::{Real, Var, nn::{Around, GraphConv, GraphNet, GraphNetConfig, Input, Layer, Linear, Pass}};
+/// use emmy::{Real, Var, nn::{GraphContext, GraphConv, GraphNet, GraphNetConfig, Input, Layer, Linear, Pass}};
 ///
 /// /// y_i = W (mean of x_j over the neighbours j of i) + b.
 /// #[derive(Debug, Clone)]
@@ -61,8 +61,8 @@ use std::sync::Arc;
 /// impl<F: Real> Layer<F> for MeanConv<F> {}
 ///
 /// impl<F: Real> GraphConv<F> for MeanConv<F> {
-///     fn on<'t>(&self, pass: &Pass<'t, '_, F>, x: Input<'t, F>, around: Around<'_, 't, F>) -> Var<'t, F> {
-///         let mean = pass.tape().sparse(around.neighbours.mean());
+///     fn on<'t>(&self, pass: &Pass<'t, '_, F>, x: Input<'t, F>, context: GraphContext<'_, 't, F>) -> Var<'t, F> {
+///         let mean = pass.tape().sparse(context.neighbours.mean());
 ///         pass.call(self, &[x.var()], || mean.matmul(self.map.forward(pass, x)))
 ///     }
 /// }
@@ -81,7 +81,7 @@ pub trait GraphConv<F: Real>: Layer<F> + AnyGraphConv<F> + Any + fmt::Debug + Se
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        around: Around<'_, 't, F>,
+        context: GraphContext<'_, 't, F>,
     ) -> Var<'t, F>;
 }
 
@@ -107,7 +107,7 @@ impl<F: Real> Clone for GraphLayer<F> {
 }
 
 impl<F: Real> dyn GraphConv<F> {
-    /// The layer's output, `[n, out]`. `around` is a [`Neighbourhood`], alone or with the other inputs of the
+    /// The layer's output, `[n, out]`. `context` is a [`Neighbourhood`], alone or with the other inputs of the
     /// layer.
     ///
     /// # Panics
@@ -117,9 +117,9 @@ impl<F: Real> dyn GraphConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: impl Into<Input<'t, F>>,
-        around: impl Into<Around<'a, 't, F>>,
+        context: impl Into<GraphContext<'a, 't, F>>,
     ) -> Var<'t, F> {
-        self.on(pass, x.into(), around.into())
+        self.on(pass, x.into(), context.into())
     }
 
     /// The layer, if it is of this type.
@@ -131,14 +131,14 @@ impl<F: Real> dyn GraphConv<F> {
 
 /// What a layer of a network may read besides its input.
 #[derive(Debug, Clone, Copy)]
-pub struct Around<'a, 't, F: Real> {
+pub struct GraphContext<'a, 't, F: Real> {
     /// The edges: which nodes receive messages from which.
     pub neighbours: &'a Neighbourhood<F>,
     /// x₀, the first hidden representation of the network: the output of the linear map before its layers.
     pub first: Option<Var<'t, F>>,
 }
 
-impl<'a, F: Real> From<&'a Neighbourhood<F>> for Around<'a, '_, F> {
+impl<'a, F: Real> From<&'a Neighbourhood<F>> for GraphContext<'a, '_, F> {
     fn from(neighbours: &'a Neighbourhood<F>) -> Self {
         Self {
             neighbours,
