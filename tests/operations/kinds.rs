@@ -350,7 +350,7 @@ fn no_reader_of_the_tape_matches_on_a_name() {
             let (code, _) = text.split_once("#[cfg(test)]").unwrap_or((&text, ""));
             let lines = code.lines().map(str::trim);
             let lines: Vec<_> = lines.filter(|line| !line.starts_with("//")).collect();
-            let reads = ["Kind::", ".kind", ".operations()", ".node("];
+            let reads = ["Kind", ".kind", ".operations()", ".node("];
             if !lines.iter().any(|l| reads.iter().any(|r| l.contains(r))) {
                 continue;
             }

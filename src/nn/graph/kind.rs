@@ -116,7 +116,7 @@ pub trait ConvOptions: fmt::Debug + Send + Sync + 'static {
 }
 
 /// [`ConvOptions`] of any type.
-pub trait AnyOptions: fmt::Debug + Send + Sync {
+pub trait AnyConvOptions: fmt::Debug + Send + Sync {
     fn build_f32(&self, at: Site, rng: &mut Rng) -> GraphLayer<f32>;
     fn build_f64(&self, at: Site, rng: &mut Rng) -> GraphLayer<f64>;
     fn validate(&self, at: Site) -> Result<()>;
@@ -129,7 +129,7 @@ pub trait AnyOptions: fmt::Debug + Send + Sync {
     fn set_steps(&mut self, steps: usize) -> bool;
 }
 
-impl<O: ConvOptions> AnyOptions for O {
+impl<O: ConvOptions> AnyConvOptions for O {
     fn build_f32(&self, at: Site, rng: &mut Rng) -> GraphLayer<f32> {
         self.build::<f32>(at, rng).boxed()
     }
@@ -194,7 +194,7 @@ pub enum Conv {
     /// Gated graph network, [`GatedGraphConv`](super::GatedGraphConv).
     GatedGraph(GatedGraphOptions),
     /// A layer of another crate, under the name that [`Conv::register`] gave it.
-    Registered(Registered<dyn AnyOptions>),
+    Registered(Registered<dyn AnyConvOptions>),
 }
 
 impl Conv {
@@ -213,7 +213,7 @@ impl Conv {
         })
     }
 
-    fn options(&self) -> &dyn AnyOptions {
+    fn options(&self) -> &dyn AnyConvOptions {
         match self {
             Self::Gcn(options) => options,
             Self::Gat(options) => options,
@@ -229,7 +229,7 @@ impl Conv {
     }
 
     /// The options; those of a registered kind do not change.
-    fn options_mut(&mut self) -> Option<&mut dyn AnyOptions> {
+    fn options_mut(&mut self) -> Option<&mut dyn AnyConvOptions> {
         Some(match self {
             Self::Gcn(options) => options,
             Self::Gat(options) => options,
@@ -343,9 +343,9 @@ impl Conv {
     }
 }
 
-static REGISTRY: Registry<dyn AnyOptions> = Registry::new("graph layers", "Conv::register");
+static REGISTRY: Registry<dyn AnyConvOptions> = Registry::new("graph layers", "Conv::register");
 
-impl Family for dyn AnyOptions {
+impl Family for dyn AnyConvOptions {
     fn registry() -> &'static Registry<Self> {
         &REGISTRY
     }

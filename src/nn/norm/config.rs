@@ -57,7 +57,7 @@ pub trait NormOptions: fmt::Debug + Send + Sync + 'static {
 }
 
 /// [`NormOptions`] of any type.
-pub trait AnyOptions: fmt::Debug + Send + Sync {
+pub trait AnyNormOptions: fmt::Debug + Send + Sync {
     /// A norm of `f32`.
     fn build_f32(&self, width: usize, rng: &mut Rng) -> NormLayer<f32>;
     /// A norm of `f64`.
@@ -66,7 +66,7 @@ pub trait AnyOptions: fmt::Debug + Send + Sync {
     fn validate(&self, width: usize) -> Result<()>;
 }
 
-impl<O: NormOptions> AnyOptions for O {
+impl<O: NormOptions> AnyNormOptions for O {
     fn build_f32(&self, width: usize, rng: &mut Rng) -> NormLayer<f32> {
         Box::new(self.build::<f32>(width, rng))
     }
@@ -135,7 +135,7 @@ pub enum Norm {
         scale: f64,
     },
     /// A norm of another crate, under the name that [`Norm::register`] gave it.
-    Registered(Registered<dyn AnyOptions>),
+    Registered(Registered<dyn AnyNormOptions>),
 }
 
 impl Norm {
@@ -258,9 +258,9 @@ impl Norm {
     }
 }
 
-static REGISTRY: Registry<dyn AnyOptions> = Registry::new("norms", "Norm::register");
+static REGISTRY: Registry<dyn AnyNormOptions> = Registry::new("norms", "Norm::register");
 
-impl Family for dyn AnyOptions {
+impl Family for dyn AnyNormOptions {
     fn registry() -> &'static Registry<Self> {
         &REGISTRY
     }

@@ -53,8 +53,8 @@ pub trait Normalizer<F: Real>: Layer<F> + AnyNorm<F> + Any + fmt::Debug + Send +
         context: NormContext<'_, F>,
     ) -> Var<'t, F>;
 
-    /// Whether a row of the output depends on other rows of the input. A block of a transformer that gets tokens
-    /// one by one ([`continued`](crate::nn::TransformerBlock::continued)) refuses a norm that says so, since
+    /// Whether in an evaluation a row of the output depends on other rows of the input. A block of a transformer
+    /// that gets tokens one by one ([`continued`](crate::nn::TransformerBlock::continued)) refuses a norm that says so, since
     /// its cache does not hold those rows.
     fn mixes_rows(&self) -> bool {
         true
