@@ -10,7 +10,7 @@ mod support;
 use clap::Parser;
 use emmy::autodiff::vjp;
 use emmy::nn::{ContraConfig, Pass};
-use emmy::ops::attention::{Compared, DenseAttention, Mask};
+use emmy::ops::attention::{DenseAttention, Mask, Qkv};
 use emmy::{Tape, Tensor, Var, init};
 use std::process::{Command, ExitCode};
 
@@ -108,7 +108,7 @@ fn compute(tokens: usize, by_parts: bool) {
     let [q, k, v] = [0, 1, 2].map(|seed| tape.var(init::normal(&shape, 1.0, &mut init::rng(seed))));
     let y = match by_parts {
         true => composed(q, k, v),
-        false => DenseAttention::new(WIDTH, Mask::none()).attend(Compared::new(q, k, v)),
+        false => DenseAttention::new(WIDTH, Mask::none()).attend(Qkv::new(q, k, v)),
     };
     vjp(y, &[q, k, v], &Tensor::ones(&shape[..]));
 }

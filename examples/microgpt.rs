@@ -6,7 +6,7 @@
 
 use emmy::autodiff::grad;
 use emmy::nn::Sampling;
-use emmy::ops::attention::{Compared, DenseAttention, Mask};
+use emmy::ops::attention::{DenseAttention, Mask, Qkv};
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::rand::seq::SliceRandom;
 use emmy::{Error, Tape, Tensor, Var, data, init};
@@ -33,7 +33,7 @@ fn gpt<'t>(p: &[Var<'t, f32>], letters: &[usize]) -> Var<'t, f32> {
         mask: Mask::causal(),
         dropout: None,
     };
-    let y = attention.attend(Compared::new(heads(p[2]), heads(p[3]), heads(p[4]))); // [n, 4, 4]
+    let y = attention.attend(Qkv::new(heads(p[2]), heads(p[3]), heads(p[4]))); // [n, 4, 4]
     let x = x + y.reshape(&[n, WIDTH]).linear(p[5]);
 
     // Feed-forward layer: each letter is mapped separately.

@@ -11,10 +11,8 @@ use std::ffi::OsStr;
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
-mod report;
 mod rules;
 
-pub use report::{Misshapen, Missing, Report, Unexpected};
 pub use rules::Rules;
 
 /// The result of anything that reads files or user data.
@@ -72,8 +70,9 @@ pub enum Error {
     Weights {
         /// The file.
         file: PathBuf,
-        /// Which tensors, and why.
-        report: Box<Report>,
+        /// Which tensors, and why: a [`Report`](crate::store::weights::Report), which
+        /// [`Report::of`](crate::store::weights::Report::of) finds.
+        report: Box<dyn std::error::Error + Send + Sync>,
     },
 
     /// A model has no Lipschitz bound, because an operation has none.
@@ -110,12 +109,12 @@ pub enum Error {
 const MOST_QUOTED: usize = 600;
 
 /// A text as it may stand in a message; only the beginning of a long one.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     beginning(text, MOST_QUOTED)
 }
 
 /// The first characters of a text as they may stand in a message, and how many more there are.
-fn beginning(text: &str, most: usize) -> String {
+pub(crate) fn beginning(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => printable(text),
         Some((end, _)) => {

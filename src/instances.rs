@@ -12,7 +12,7 @@ use crate::autodiff::{Tape, Var, grad, grad_graph, vjp};
 use crate::graph::Neighbourhood;
 use crate::kernels::update::sum_of_squares;
 use crate::nn::{GraphNet, Gru, GruCell, Lstm, LstmCell, Module, Pass, Traced};
-use crate::ops::attention::{Compared, DenseAttention, EdgeAttention, Mask};
+use crate::ops::attention::{DenseAttention, EdgeAttention, Mask, Qkv};
 use crate::ops::recurrent;
 use crate::ops::sparse::{self, Sparse};
 use crate::optim::{Algorithm, Optimizer};
@@ -113,7 +113,7 @@ fn of_edges<'t, F: Real>(x: Var<'t, F>, matrix: &Csr<F>, pattern: &Arc<Pattern>)
     let y = y + attention.gat_coefficients(x, x, x, None);
     let y = y + attention.gatv2_coefficients(x, x, x, None);
     let dense = DenseAttention::new(1, Mask::none());
-    let x = Compared::new(x, x, x);
+    let x = Qkv::new(x, x, x);
     y + dense.attend(x)
         + dense.attention_coefficients(x)
         + dense.log_sum_exp(x)

@@ -6,7 +6,7 @@ use emmy::autodiff::vjp;
 use emmy::graph::generators::random_graph;
 use emmy::kernels::attention::half_scores;
 use emmy::nn::{ContraConfig, Pass};
-use emmy::ops::attention::{Compared, DenseAttention, EdgeAttention, Mask};
+use emmy::ops::attention::{DenseAttention, EdgeAttention, Mask, Qkv};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -155,7 +155,7 @@ fn dense() -> Vec<Kernel> {
             let tape = Tape::new();
             let [q, k, v] = inputs.each_ref().map(|x| tape.var(x.clone()));
             let y = match fused {
-                true => DenseAttention::new(width, Mask::none()).attend(Compared::new(q, k, v)),
+                true => DenseAttention::new(width, Mask::none()).attend(Qkv::new(q, k, v)),
                 false => {
                     let [q, k, v] = [q, k, v].map(|z| z.transpose(0, 1));
                     let scores = q.matmul(k.t()) / (width as f32).sqrt();

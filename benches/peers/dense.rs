@@ -11,7 +11,7 @@ use clap::Parser;
 use emmy::autodiff::vjp;
 use emmy::kernels::par;
 use emmy::nn::{Activation, ContraConfig, LayerNorm, Linear, Lstm, Mlp, Module, Pass};
-use emmy::ops::attention::{Compared, DenseAttention, Mask};
+use emmy::ops::attention::{DenseAttention, Mask, Qkv};
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::tensor::{scalar, tensor};
 use emmy::{Tape, Tensor, Var, init, train};
@@ -272,9 +272,9 @@ fn fused_attention(by_distance: bool) -> Step {
         let tape = Tape::new();
         let [q, k, v] = inputs.each_ref().map(|x| tape.var(x));
         let beta = by_distance.then(|| k.square().sum(&[-1], false).scale(-0.5));
-        let y = attention.attend(Compared {
+        let y = attention.attend(Qkv {
             beta,
-            ..Compared::new(q, k, v)
+            ..Qkv::new(q, k, v)
         });
         differentiate(y, &[q, k, v], &c, &mut |x| {
             look(&x.clone().permuted_axes(vec![0, 2, 1, 3]))
@@ -378,7 +378,7 @@ impl Block {
     /// The same as one operation.
     fn attend_fused([q, k, v]: [Var<'_, f32>; 3]) -> Var<'_, f32> {
         let width = q.shape()[3];
-        DenseAttention::new(width, Mask::none()).attend(Compared::new(q, k, v))
+        DenseAttention::new(width, Mask::none()).attend(Qkv::new(q, k, v))
     }
 
     /// x ← x + attention(LN x), x ← x + W₂ gelu(W₁ LN x), for x `[batch, positions, width]`.

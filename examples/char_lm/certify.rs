@@ -1,7 +1,7 @@
 //! How far the logits of the certified model can move.
 
 use emmy::data::text::Text;
-use emmy::lipschitz::{Lower, Objective, Search, local};
+use emmy::lipschitz::{Ascent, Lower, Objective, local};
 use emmy::nn::{CertifiedEnsemble, Pass};
 use emmy::{Real, Result, Tape, Tensor};
 use serde::Serialize;
@@ -70,10 +70,10 @@ impl Certificate {
             .iter()
             .map(at)
             .fold(Lower::ZERO, |a, b| if b > a { b } else { a });
-        let search = Search {
+        let search = Ascent {
             steps: STEPS,
             rate: 0.03 * scale,
-            ..Search::new(Objective::Two, 0)
+            ..Ascent::new(Objective::Two, 0)
         };
         let found = search.from(starts, |x| net.of_embedded(&Pass::eval(x.tape(), net), x));
         let symbols: Vec<usize> = (0..net.config().symbols).collect();

@@ -8,7 +8,7 @@ use crate::trees;
 use clap::ValueEnum;
 use emmy::data::Dataset;
 use emmy::nn::{
-    Activation, AttentionOptions, Conv, Ends, GatedGraphOptions, GcniiOptions, GinOptions,
+    Activation, AttentionOptions, Conv, EndMaps, GatedGraphOptions, GcniiOptions, GinOptions,
     GraphNetConfig, LipschitzNorm, Norm, PairNorm, TransformerOptions,
 };
 use emmy::optim::{Algorithm, Plateau};
@@ -286,8 +286,8 @@ impl Cell {
             conv,
             last: conv,
             ends: match self.model {
-                Model::Gcnii => Ends::ACTIVATED,
-                _ => Ends::LINEAR,
+                Model::Gcnii => EndMaps::ACTIVATED,
+                _ => EndMaps::LINEAR,
             },
             norm: match self.norm {
                 Normaliser::Layer => Some(Norm::LAYER),

@@ -49,7 +49,7 @@ impl<F: Real> DeepNet<F> {
             if config.ends.activated {
                 x = config.activation.apply(x);
             }
-            let around = emmy::nn::Around {
+            let around = emmy::nn::GraphContext {
                 neighbours,
                 first: Some(x),
             };

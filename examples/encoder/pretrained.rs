@@ -1,6 +1,6 @@
 //! Pretrained encoders: files of safetensors.
 
-use emmy::nn::{Bert, Linear, NormLayer};
+use emmy::nn::{Bert, ContraNorm, LayerNorm, Linear, NormLayer};
 use emmy::store::weights::Weights;
 use emmy::{Error, Result, Tensor};
 use serde::{Deserialize, Serialize};
@@ -137,13 +137,13 @@ impl File<'_> {
     }
 
     fn norm(&self, name: &str, into: &mut NormLayer<f32>) -> Result<()> {
-        let norm = match into {
-            NormLayer::Layer(norm) => norm,
-            NormLayer::Contra(contra) => match &mut contra.norm {
-                Some(norm) => norm,
-                None => return Ok(()),
-            },
-            _ => return Ok(()),
+        let norm = match into.downcast_ref::<ContraNorm<f32>>() {
+            Some(_) => (into.downcast_mut::<ContraNorm<f32>>()).and_then(|c| c.norm.as_mut()),
+            None => into.downcast_mut(),
+        };
+        let norm: &mut LayerNorm<f32> = match norm {
+            Some(norm) => norm,
+            None => return Ok(()),
         };
         for (ending, tensor) in [("weight", &mut norm.gain), ("bias", &mut norm.bias)] {
             if let Some(tensor) = tensor {

@@ -1,7 +1,7 @@
 //! The laws that a search finds in a model, as text for readers and as JSON for programs.
 
 use crate::models::Model;
-use emmy::symmetry::{Ansatz, Discovery, Found};
+use emmy::symmetry::{Ansatz, Discovery, FoundLaw};
 use serde_json::{Value, json};
 
 /// The names of the columns.
@@ -55,7 +55,7 @@ fn verdict(found: &Discovery) -> String {
 }
 
 /// A law as a line under its model.
-pub fn law(law: &Found) -> String {
+pub fn law(law: &FoundLaw) -> String {
     match &law.declared {
         Some(name) => format!("    {name}: {}", law.formula),
         None => format!("    {}", law.formula),

@@ -4,7 +4,7 @@
 use super::Cli;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
 use crate::support::{args::Figures, figures, note, say};
-use emmy::lipschitz::{Domain, Lp, Objective, Search, bound};
+use emmy::lipschitz::{Ascent, Domain, Lp, Objective, bound};
 use emmy::nn::{AttentionConfig, MultiHeadAttention, Pass};
 use emmy::ops::attention::Mask;
 use emmy::{Result, Tape, Tensor, Var, init};
@@ -79,11 +79,11 @@ fn found(cli: &Cli, f: &MultiHeadAttention<f64>, n: usize, p: Lp) -> Result<f64>
         Lp::Two => Objective::Two,
         _ => Objective::Row(0),
     };
-    let search = Search {
+    let search = Ascent {
         restarts: cli.restarts.unwrap_or(if n > 100 { 3 } else { 10 }),
         steps: if n > 100 { 30 } else { 200 },
         rate: 0.05,
-        ..Search::new(objective, cli.seed)
+        ..Ascent::new(objective, cli.seed)
     };
     let random = (0..search.restarts as u64).map(|k| {
         let rng = &mut init::rng(cli.seed.wrapping_add(k));

@@ -172,7 +172,8 @@ impl paper::Cell for Cell {
             let found = self.dropout.to_string();
             return Err(Error::invalid("--dropout", "a probability, 0 to 1", found));
         }
-        self.norm().map_or(Ok(()), |norm| norm.validate())?;
+        self.norm()
+            .map_or(Ok(()), |norm| norm.validate(self.width))?;
         let network = GraphNetConfig {
             hidden: self.width,
             layers: self.layers,

@@ -41,7 +41,7 @@ impl<F: Real> DeepGcn<F> {
     /// If the options of the norm are not valid.
     pub fn new(cell: &Cell, inputs: usize, classes: usize) -> Result<Self> {
         let norm = cell.norm();
-        norm.map_or(Ok(()), |norm| norm.validate())?;
+        norm.map_or(Ok(()), |norm| norm.validate(cell.width))?;
         let rng = &mut init::rng(cell.seed);
         let width = |l: usize| if l == 0 { inputs } else { cell.width };
         let hidden = cell.layers - 1;

@@ -63,7 +63,7 @@ where
     match kind {
         Kind::Entrywise(function) => entrywise(&f, &function, &args[0]),
         Kind::Linear(map) => linear(&f, &map, &args[0]),
-        Kind::Alias | Kind::Stated(_) => same(name, &y, &args[0]),
+        Kind::Alias | Kind::Declared(_) => same(name, &y, &args[0]),
         Kind::Scale(c) => same(name, &y, &(&args[0] * c)),
         Kind::AddScalar(c) => same(name, &y, &(&args[0] + c)),
         Kind::Add => same(name, &y, &(&args[0] + &args[1])),

@@ -26,8 +26,8 @@ pub enum Kind {
     Constant,
     /// y = x, another node for the same value.
     Alias,
-    /// y = x, with a bound that `lipschitz::state` declares.
-    Stated(Statement),
+    /// y = x, with a bound that `lipschitz::declare` declares.
+    Declared(Declaration),
     /// y = f(x), entry by entry.
     Entrywise(Function),
     /// y = c x.
@@ -180,9 +180,9 @@ pub enum Choice {
     Where,
 }
 
-/// A bound that `lipschitz::state` declares; it alone reads it.
+/// A bound that `lipschitz::declare` declares; it alone reads it.
 #[derive(Clone)]
-pub struct Statement(pub(crate) Rc<dyn Any>);
+pub struct Declaration(pub(crate) Rc<dyn Any>);
 
 impl Kind {
     /// The name, for messages and counts.
@@ -190,7 +190,7 @@ impl Kind {
         match self {
             Self::Variable => "var",
             Self::Constant => "constant",
-            Self::Alias | Self::Stated(_) => "alias",
+            Self::Alias | Self::Declared(_) => "alias",
             Self::Entrywise(function) => function.name,
             Self::Scale(-1.0) => "neg",
             Self::Scale(_) => "scale",

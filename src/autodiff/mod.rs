@@ -26,6 +26,6 @@ pub use function::Function;
 pub(crate) use function::{about, kink};
 pub use fused::{Fused, checkpoint, fused};
 pub use grad::{grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
-pub use kind::{Choice, Kind, Map, Statement};
+pub use kind::{Choice, Declaration, Kind, Map};
 pub use tape::{Tape, Vjp};
 pub use var::Var;

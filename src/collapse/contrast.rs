@@ -8,7 +8,7 @@
 
 use super::{sizes, unit_rows};
 use crate::autodiff::Var;
-use crate::ops::attention::{Compared, DenseAttention, Mask};
+use crate::ops::attention::{DenseAttention, Mask, Qkv};
 use crate::real::Real;
 use crate::sparse::Pattern;
 
@@ -122,7 +122,7 @@ fn log_sums<'t, F: Real>(op: &'static str, h: Var<'t, F>, tau: f64, own: bool) -
         dropout: None,
     };
     let one_head = h.unsqueeze(-2);
-    let all = Compared::new(one_head, one_head, one_head);
+    let all = Qkv::new(one_head, one_head, one_head);
     attention.log_sum_exp(all).reshape(&[n])
 }
 

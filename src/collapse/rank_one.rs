@@ -68,8 +68,8 @@ pub fn rank_one_distance<F: Real>(x: &Tensor<F>) -> Interval {
         (low + column.fold(f64::NEG_INFINITY, |m, x| m.max(*x))) / 2.0
     });
     let means = a.mean_axis(Axis(0)).expect("there are rows");
-    let of_means = Residual::at(&a, &means).size();
-    let apart = (Residual::at(&a, &medians).columns.sqrt()) * (diameter(&a) / 2.0).sqrt();
+    let of_means = Remainder::at(&a, &means).size();
+    let apart = (Remainder::at(&a, &medians).columns.sqrt()) * (diameter(&a) / 2.0).sqrt();
     let lower = match n {
         1 => 0.0,
         _ => apart.max(of_means / (2.0 - 2.0 / n as f64)),
@@ -77,14 +77,14 @@ pub fn rank_one_distance<F: Real>(x: &Tensor<F>) -> Interval {
     let mut upper = of_means;
     let mut best = means;
     for start in [medians, middles] {
-        let size = Residual::at(&a, &start).size();
+        let size = Remainder::at(&a, &start).size();
         if size < upper {
             (upper, best) = (size, start);
         }
     }
     let mut x = best;
     for _ in 0..STEPS {
-        let residual = Residual::at(&a, &x);
+        let residual = Remainder::at(&a, &x);
         let (size, slope) = (residual.size(), residual.slope(&a, &x));
         upper = upper.min(size);
         let steepness = slope.dot(&slope);
@@ -102,14 +102,14 @@ pub fn rank_one_distance<F: Real>(x: &Tensor<F>) -> Interval {
 }
 
 /// X − 1xᵀ: its norms, and where they are attained.
-struct Residual {
+struct Remainder {
     columns: f64,
     rows: f64,
     column: usize,
     row: usize,
 }
 
-impl Residual {
+impl Remainder {
     fn at(a: &Array2<f64>, x: &Array1<f64>) -> Self {
         let size = (a - x).mapv(f64::abs);
         let largest = |axis| {

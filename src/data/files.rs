@@ -7,8 +7,8 @@
 //! network with 64 channels in `f32` stays below 2 GB (`tests/data/memory.rs`).
 
 use crate::error::{Error, Result};
+use crate::files::open_regular;
 use flate2::read::GzDecoder;
-use std::fs::{self, File, Metadata};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -26,24 +26,6 @@ pub(super) const MAX_EDGES: usize = 1 << 20;
 
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-
-/// Opens a regular file, and nothing else: a pipe or a device may keep a reader waiting, or never end.
-///
-/// # Errors
-/// [`Error::Io`] if it is not a regular file or cannot be opened.
-pub(crate) fn open_regular(path: &Path) -> Result<File> {
-    let io = |e| Error::io(path, e);
-    let check = |found: Metadata| match found.is_file() {
-        true => Ok(()),
-        false => Err(io(std::io::Error::other("not a regular file"))),
-    };
-    // Looked at before it is opened, since opening a pipe waits for a writer, and after, since another file
-    // may have come in its place.
-    check(fs::metadata(path).map_err(io)?)?;
-    let file = File::open(path).map_err(io)?;
-    check(file.metadata().map_err(io)?)?;
-    Ok(file)
-}
 
 /// The content of a regular file of at most `limit` bytes.
 pub(super) fn read_bounded(path: &Path, limit: usize) -> Result<Vec<u8>> {

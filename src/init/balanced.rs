@@ -261,16 +261,14 @@ impl Neuron<'_> {
             return Ok(());
         }
         let (name, j, n) = (&self.law.name, self.j + 1, self.law.neurons());
-        let flows = match side {
-            Side::Incoming => "flows into it",
-            Side::Attention => "weighs it",
-            Side::Outgoing => "flows out of it",
+        let entries = match side {
+            Side::Incoming => "incoming entries",
+            Side::Attention => "attention entries",
+            Side::Outgoing => "outgoing entries",
         };
         Err(Error::invalid(
             format!("balancing {name}, number {j} of {n}"),
-            format!(
-                "what {flows} to be finite and not all zero, to scale it to squared norm {wanted}"
-            ),
+            format!("{entries} that can be scaled to squared norm {wanted}: finite, not all zero"),
             format!("squared norm {found}"),
         ))
     }

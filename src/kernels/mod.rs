@@ -7,7 +7,7 @@
 //! - parallel loops write disjoint parts of their output, or reduce over chunks whose size does not depend on
 //!   the number of threads, combined in order ([`par`]);
 //! - a sum that is vectorised runs in a fixed number of lanes, written out as an array, and products are not
-//!   fused with sums. The exception are dense products ([`gemm`]), which use fused multiply-adds on every
+//!   fused with sums. Dense products ([`gemm`]) are the exception: they use fused multiply-adds on every
 //!   processor that has them, among them all with vectors of 256 bits or more.
 // Lanes and operands are numbered; an index says more than an iterator there.
 #![allow(clippy::needless_range_loop)]
@@ -17,7 +17,6 @@ pub mod gemm;
 pub mod index;
 pub mod map;
 pub mod norm;
-pub(crate) mod pairs;
 pub mod par;
 pub mod random;
 pub mod recurrent;

@@ -116,7 +116,7 @@ impl<F: Real> RowNorm<'_, F> {
         let parts = gx.chunks_mut(size).zip(x.chunks(size)).zip(gy.chunks(size));
         let tasks = parts.zip(moments.chunks(2 * chunk)).collect();
         let sums = par::map(tasks, 2 * COST * x.len(), |(((gx, x), gy), moments)| {
-            let part = Part {
+            let part = RowChunk {
                 x,
                 gy,
                 moments,
@@ -145,7 +145,7 @@ impl<F: Real> RowNorm<'_, F> {
 }
 
 /// Some rows.
-struct Part<'a, F> {
+struct RowChunk<'a, F> {
     x: &'a [F],
     gy: &'a [F],
     moments: &'a [F],
@@ -153,7 +153,7 @@ struct Part<'a, F> {
     centred: bool,
 }
 
-impl<F: Real> Part<'_, F> {
+impl<F: Real> RowChunk<'_, F> {
     /// Writes x̄; the sums of γ̄ and β̄ over these rows, with `P`.
     #[inline(always)]
     fn backward<const P: bool>(&self, gx: &mut [F]) -> (Vec<F>, Vec<F>) {

@@ -55,7 +55,7 @@ impl Upper {
         self.0
     }
 
-    /// Whether it states something.
+    /// Whether the bound is finite; an infinite one excludes nothing.
     pub fn is_finite(self) -> bool {
         self.0.is_finite()
     }

@@ -22,7 +22,7 @@ use super::rule::Rule;
 use super::tree::{Tree, number, product, root, sum};
 use crate::autodiff::{Kind, Map as LinearMap, Tape, Var};
 use crate::linalg::{Lp, Upper};
-use crate::ops::attention::{Compared, DenseAttention};
+use crate::ops::attention::{DenseAttention, Qkv};
 use crate::real::Real;
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, Axis, Ix2};
 use std::rc::Rc;
@@ -225,7 +225,7 @@ fn map_of<F: Real>(rule: &Rule<'_, '_, F>, mut id: usize) -> Option<Map> {
 }
 
 /// Coefficients, queries, keys and values of attention at the recorded input, item by item and head by head.
-struct Point {
+struct RecordedHead {
     head: usize,
     p: Array2<f64>,
     q: Array2<f64>,
@@ -233,7 +233,7 @@ struct Point {
     v: Array2<f64>,
 }
 
-impl Point {
+impl RecordedHead {
     /// √c.
     fn spread(&self) -> f64 {
         let columns = self.p.sum_axis(Axis(0));
@@ -241,7 +241,7 @@ impl Point {
     }
 }
 
-fn points<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<Vec<Point>, String> {
+fn points<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<Vec<RecordedHead>, String> {
     let tape = rule.known.tape;
     let args = tape.node(rule.id).args.clone();
     if args.len() > 3 {
@@ -250,9 +250,7 @@ fn points<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<Vec<Po
     // A separate tape: this one is being read.
     let aside = Tape::new();
     let [q, k, v] = [0, 1, 2].map(|k| aside.constant(tape.handle(args[k]).value()));
-    let alpha = scores
-        .options
-        .attention_coefficients(Compared::new(q, k, v));
+    let alpha = scores.options.attention_coefficients(Qkv::new(q, k, v));
     // The axes in front as one.
     let flat = |x: Var<'_, F>| -> ArrayD<f64> {
         let shape = x.shape();
@@ -281,7 +279,7 @@ fn points<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<Vec<Po
             .index_axis(Axis(0), item)
             .index_axis(Axis(0), head)
             .to_owned();
-        Point {
+        RecordedHead {
             head,
             p: p.into_dimensionality().expect("a matrix"),
             q: rows(&q, item, head),

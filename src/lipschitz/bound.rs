@@ -83,7 +83,7 @@ impl<'t, F: Real> Bound<'t, F> {
 
     /// The certified number. Every step is rounded up, so it holds for the tensors as stored.
     pub fn upper(&self) -> Upper {
-        Reader::new(self.tape).upper(&self.tree)
+        Evaluator::new(self.tape).upper(&self.tree)
     }
 
     /// The formula as a variable of shape `[]`, in the model's own type and rounded to nearest.
@@ -142,13 +142,13 @@ impl<F: Real> std::fmt::Debug for Bound<'_, F> {
 }
 
 /// Reads trees as certified numbers; a tree that several others share is read once.
-pub(super) struct Reader<'t, F: Real> {
+pub(super) struct Evaluator<'t, F: Real> {
     tape: &'t Tape<F>,
     known: RefCell<HashMap<*const Tree, Upper>>,
     norms: RefCell<Vec<(Lp, Vec<Matrix>, Upper)>>,
 }
 
-impl<'t, F: Real> Reader<'t, F> {
+impl<'t, F: Real> Evaluator<'t, F> {
     pub fn new(tape: &'t Tape<F>) -> Self {
         Self {
             tape,

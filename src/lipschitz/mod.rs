@@ -4,8 +4,8 @@
 //! - [`bound`] reads an upper bound off the tape between an input and an output, for p = 1, 2, ∞, for all
 //!   inputs, for inputs of limited size, or at one input ([`Domain`]). The result is a formula ([`Bound`]).
 //!   Its certified number is rounded up ([`Upper`]); as a variable it can be differentiated. A layer whose
-//!   constant is proven by a theorem declares it ([`state`]).
-//! - [`local`] and [`Search`] find lower bounds ([`Lower`]): the norm of a Jacobian, also at the worst input
+//!   constant is proven by a theorem declares it ([`declare`]).
+//! - [`local`] and [`Ascent`] find lower bounds ([`Lower`]): the norm of a Jacobian, also at the worst input
 //!   that gradient ascent finds. [`Pieces`] searches for the steepest linear piece of a network with one
 //!   layer of ReLUs. [`quotient`] is the simplest lower bound.
 //! - [`invert`] inverts x + g(x) by a fixed-point iteration if g is certified to be a contraction.
@@ -39,9 +39,9 @@ pub use estimate::{Jacobian, jacobian_norm, local, quotient};
 pub use invert::{Inverse, invert, iterate};
 pub use known::Domain;
 pub use pieces::Pieces;
-pub use search::{Found, Objective, Search};
+pub use search::{Ascent, Objective, Steepest};
 pub use softmax::softmax_norm;
 pub(crate) use walk::{Unbounded, Walk};
-pub use walk::{bound, state, state_here};
+pub use walk::{bound, declare, declare_here};
 
 pub use crate::linalg::{Interval, Lower, Lp, Upper};

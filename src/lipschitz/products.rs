@@ -3,7 +3,7 @@
 use super::known::{Domain, Slot};
 use super::matrix::Matrix;
 use super::rescale::Pair;
-use super::rule::{Outcome, Rule};
+use super::rule::{TreeResult, Rule};
 use super::tree::{Tree, number, product, root, sum};
 use crate::autodiff::Kind;
 use crate::linalg::Lp;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 impl<F: Real> Rule<'_, '_, F> {
     /// a b, or a bᵀ: a matrix product, also of batches.
-    pub(super) fn matrix_product(&self, transposed: bool) -> Outcome {
+    pub(super) fn matrix_product(&self, transposed: bool) -> TreeResult {
         let (a, b) = (self.arg(0), self.arg(1));
         let (sa, sb) = (self.shape(a), self.shape(b));
         let out = self.shape(self.id);
@@ -35,7 +35,7 @@ impl<F: Real> Rule<'_, '_, F> {
                 Rc::clone(own),
             ])),
             (Some(own_a), Some(own_b)) => {
-                let of = |id: usize, shape: &[usize], transposed: bool| -> Outcome {
+                let of = |id: usize, shape: &[usize], transposed: bool| -> TreeResult {
                     let matrix = Matrix {
                         node: id,
                         rows: None,

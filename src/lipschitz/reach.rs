@@ -79,7 +79,7 @@ impl Reach {
             value.shape().last().copied().unwrap_or(1)
         };
         let reach = match &node.kind {
-            Kind::Alias | Kind::Stated(_) => arg(0),
+            Kind::Alias | Kind::Declared(_) => arg(0),
             Kind::Entrywise(function) => {
                 let [low, high] = function.range;
                 let most = low.abs().max(high.abs());
@@ -257,7 +257,7 @@ fn of_operation<F: Real>(known: &Known<'_, F>, id: usize) -> f64 {
     // Of a sum of entries, some of which may be left out.
     let of_sum = |least: f64| if least >= 0.0 { 0.0 } else { NONE };
     match &node.kind {
-        Kind::Alias | Kind::Stated(_) | Kind::Extremum { .. } => arg(0),
+        Kind::Alias | Kind::Declared(_) | Kind::Extremum { .. } => arg(0),
         Kind::Entrywise(function) => function.range[0],
         &Kind::Scale(c) if c >= 0.0 && arg(0) > NONE => {
             (c * arg(0)).next_down().max(of_sum(arg(0)))

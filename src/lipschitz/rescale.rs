@@ -177,7 +177,10 @@ impl Scaled {
     /// and the search follows it with momentum. The exponents of the Schatten norms grow during the search:
     /// these norms are never below ‖·‖₂, so the smallest product of all steps counts.
     fn scales(&self) -> Array1<f64> {
-        let (into, out) = (Rows::new(self.a.clone()), Rows::new(self.b.t().to_owned()));
+        let (into, out) = (
+            RescaledRows::new(self.a.clone()),
+            RescaledRows::new(self.b.t().to_owned()),
+        );
         // Equal norms in and out: optimal for the Frobenius norm.
         let equal = |x: f64| Some(0.25 * x.ln()).filter(|s| s.is_finite());
         let mut s = (out.squares() / into.squares()).mapv(|x| equal(x).unwrap_or(0.0));
@@ -200,13 +203,13 @@ impl Scaled {
 }
 
 /// A matrix whose rows are rescaled.
-struct Rows {
+struct RescaledRows {
     a: Array2<f64>,
     /// A Aᵀ, if A has fewer rows than columns.
     gram: Option<Array2<f64>>,
 }
 
-impl Rows {
+impl RescaledRows {
     fn new(a: Array2<f64>) -> Self {
         let gram = (a.nrows() < a.ncols()).then(|| matmul(a.view(), a.t()));
         Self { a, gram }

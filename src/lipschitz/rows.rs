@@ -27,7 +27,7 @@ pub(super) fn of<F: Real>(known: &Known<'_, F>, id: usize) -> Option<Rows> {
         Some(table(value.broadcast(node.value.shape())?.to_owned()))
     };
     let found = match &node.kind {
-        Kind::Alias | Kind::Stated(_) | Kind::AddScalar(_) => arg(0)?,
+        Kind::Alias | Kind::Declared(_) | Kind::AddScalar(_) => arg(0)?,
         &Kind::Scale(c) => arg(0)?.scaled(c),
         Kind::Add | Kind::Subtract => {
             let second = |rows: Rows| match node.kind {

@@ -14,7 +14,7 @@ pub(super) struct Rule<'w, 't, F: Real> {
     pub constants: Vec<Option<Rc<Tree>>>,
 }
 
-pub(super) type Outcome = Result<Rc<Tree>, String>;
+pub(super) type TreeResult = Result<Rc<Tree>, String>;
 
 impl<F: Real> Rule<'_, '_, F> {
     pub fn arg(&self, k: usize) -> usize {
@@ -30,7 +30,7 @@ impl<F: Real> Rule<'_, '_, F> {
     }
 
     /// The constant of the first operand, times a factor.
-    pub fn times(&self, factor: Rc<Tree>) -> Outcome {
+    pub fn times(&self, factor: Rc<Tree>) -> TreeResult {
         let own = self.constants[0]
             .clone()
             .ok_or("its first operand is fixed")?;

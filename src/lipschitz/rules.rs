@@ -6,7 +6,7 @@
 use super::attention::{self, Scores};
 use super::known::{Domain, Known, Slot};
 use super::reach::least;
-use super::rule::{Outcome, Rule};
+use super::rule::{TreeResult, Rule};
 use super::softmax::softmax_norm;
 use super::sparse::{self, degrees};
 use super::tree::{Tree, number, product, root, sum};
@@ -44,11 +44,11 @@ pub(super) fn derive<F: Real>(known: &Known<'_, F>, id: usize, slots: &[Slot]) -
 }
 
 impl<F: Real> Rule<'_, '_, F> {
-    fn apply(&self) -> Outcome {
+    fn apply(&self) -> TreeResult {
         let node = self.known.tape.node(self.id);
         match &node.kind {
             Kind::Alias
-            | Kind::Stated(_)
+            | Kind::Declared(_)
             | Kind::AddScalar(_)
             | Kind::Extremum { .. }
             | Kind::SegmentMax
@@ -132,7 +132,7 @@ impl<F: Real> Rule<'_, '_, F> {
     }
 
     /// a + b, or one of the two entry by entry, or both side by side.
-    fn joined(&self, how: Joined) -> Outcome {
+    fn joined(&self, how: Joined) -> TreeResult {
         let concat = how == Joined::Concat;
         let parts = self.constants.iter().enumerate().filter_map(|(k, own)| {
             let own = own.clone()?;
@@ -165,7 +165,7 @@ impl<F: Real> Rule<'_, '_, F> {
     }
 
     /// a ⊙ b: the constant of each, times the reach of the other.
-    fn entrywise_product(&self) -> Outcome {
+    fn entrywise_product(&self) -> TreeResult {
         let mut parts = Vec::new();
         for (k, own) in self.constants.iter().enumerate() {
             let Some(own) = own else { continue };
@@ -183,7 +183,7 @@ impl<F: Real> Rule<'_, '_, F> {
 
     /// a / b: the constant of a by 1/|b|, and that of b by |a|/b². Either b is fixed, or its values are known
     /// ([`Domain::Here`]), or it has a positive lower limit.
-    fn quotient(&self) -> Outcome {
+    fn quotient(&self) -> TreeResult {
         let (a, b) = (self.arg(0), self.arg(1));
         let least = least(self.known, b);
         let recip = match self.known.moves(b) && self.known.domain != Domain::Here {
@@ -215,7 +215,7 @@ impl<F: Real> Rule<'_, '_, F> {
 
     /// LayerNorm and RMSNorm: their Jacobian is diag(γ) (a projection) / √(var + ε), or in place of the
     /// projection a matrix between 0 and one.
-    fn row_norm(&self, centred: bool, eps: f64, gain: bool) -> Outcome {
+    fn row_norm(&self, centred: bool, eps: f64, gain: bool) -> TreeResult {
         let node = self.known.tape.node(self.id);
         if node.args[1..].iter().any(|&a| self.known.moves(a)) {
             return Err("its gain depends on the input".into());
@@ -261,7 +261,7 @@ impl<F: Real> Rule<'_, '_, F> {
 
     /// The largest slope of a function of each entry: over the entries at the recorded input, over all
     /// arguments, or over those between their limits.
-    fn steepest(&self, function: &Function) -> Outcome {
+    fn steepest(&self, function: &Function) -> TreeResult {
         let x = self.arg(0);
         let known = self.known;
         if known.domain == Domain::Here {

@@ -24,7 +24,7 @@ pub enum Objective {
 /// Gradient ascent (Adam) on ‖J(x)‖ over x from several starts: Kim et al., "The Lipschitz Constant of
 /// Self-Attention", ICML 2021, Appendix H. It needs second derivatives.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Search {
+pub struct Ascent {
     /// The norm.
     pub objective: Objective,
     /// The number of random starts.
@@ -43,14 +43,14 @@ pub struct Search {
 
 /// The result of a search.
 #[derive(Debug, Clone)]
-pub struct Found<F> {
+pub struct Steepest<F> {
     /// The largest norm.
     pub lower: Lower,
     /// The input where it was found.
     pub at: Tensor<F>,
 }
 
-impl Search {
+impl Ascent {
     /// 10 starts of 200 steps with rate 0.05.
     pub fn new(objective: Objective, seed: u64) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Search {
         &self,
         shape: &[usize],
         f: impl for<'t> Fn(Var<'t, F>) -> Var<'t, F> + Sync,
-    ) -> Found<F> {
+    ) -> Steepest<F> {
         let starts = (0..self.restarts as u64).map(|k| {
             let seed = crate::kernels::random::mix(self.seed, k);
             init::normal(shape, self.spread, &mut init::rng(seed))
@@ -86,7 +86,7 @@ impl Search {
         &self,
         starts: Vec<Tensor<F>>,
         f: impl for<'t> Fn(Var<'t, F>) -> Var<'t, F> + Sync,
-    ) -> Found<F> {
+    ) -> Steepest<F> {
         self.guided(starts, &f, &f)
     }
 
@@ -101,8 +101,8 @@ impl Search {
         starts: Vec<Tensor<F>>,
         f: impl for<'t> Fn(Var<'t, F>) -> Var<'t, F> + Sync,
         guide: impl for<'t> Fn(Var<'t, F>) -> Var<'t, F> + Sync,
-    ) -> Found<F> {
-        assert!(!starts.is_empty(), "Search: it needs at least one start");
+    ) -> Steepest<F> {
+        assert!(!starts.is_empty(), "Ascent: it needs at least one start");
         let found: Vec<_> = (starts.into_par_iter().enumerate())
             .map(|(k, x)| self.climb(x, &f, &guide, k as u64))
             .collect();
@@ -119,10 +119,10 @@ impl Search {
         f: &(impl for<'t> Fn(Var<'t, F>) -> Var<'t, F> + Sync),
         guide: &(impl for<'t> Fn(Var<'t, F>) -> Var<'t, F> + Sync),
         k: u64,
-    ) -> Found<F> {
+    ) -> Steepest<F> {
         let mut x = start;
         self.confine(&mut x);
-        let mut best = Found {
+        let mut best = Steepest {
             lower: Lower::ZERO,
             at: x.clone(),
         };
@@ -160,7 +160,7 @@ impl Search {
                 }
             };
             if norm > best.lower {
-                best = Found {
+                best = Steepest {
                     lower: norm,
                     at: x.clone(),
                 };

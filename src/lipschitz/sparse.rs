@@ -1,7 +1,7 @@
 //! The norms of constant sparse matrices, and of the operations along a pattern.
 
 use super::known::Domain;
-use super::rule::{Outcome, Rule};
+use super::rule::{TreeResult, Rule};
 use super::tree::{Tree, number, product, root, sum};
 use crate::linalg::{Lp, Upper, scale};
 use crate::real::Real;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 /// s_e = ⟨a_i, b_j⟩: with ‖a_i‖ ≤ A and ‖b_j‖ ≤ B, the entries of row i move by at most √(entries of the row)
 /// B ‖da_i‖ + A (Σ ‖db_j‖²)^½.
-pub(super) fn sampled<F: Real>(rule: &Rule<'_, '_, F>, pattern: &Pattern) -> Outcome {
+pub(super) fn sampled<F: Real>(rule: &Rule<'_, '_, F>, pattern: &Pattern) -> TreeResult {
     let known = rule.known;
     let (rows, columns) = degrees(pattern);
     if known.p != Lp::Two {
@@ -42,7 +42,7 @@ pub(super) fn matrix_product<F: Real>(
     rule: &Rule<'_, '_, F>,
     pattern: &Pattern,
     transposed: bool,
-) -> Outcome {
+) -> TreeResult {
     let (known, p) = (rule.known, rule.known.p);
     let (s, x) = (rule.arg(0), rule.arg(1));
     let (mut rows, mut columns) = degrees(pattern);

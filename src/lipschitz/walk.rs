@@ -5,7 +5,7 @@ use super::bound::Bound;
 use super::known::{Domain, Known, Reach, Slot};
 use super::tree::{Tree, product};
 use super::{rows, rules};
-use crate::autodiff::{Kind, Statement, Tape, Var};
+use crate::autodiff::{Kind, Declaration, Tape, Var};
 use crate::error::{Error, Result};
 use crate::linalg::{Lp, Upper};
 use crate::real::Real;
@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 /// A bound that a layer declares for its output with respect to some nodes together, for all inputs.
 #[derive(Debug)]
-pub(crate) struct Stated {
+pub(crate) struct Declared {
     of: Vec<usize>,
     bounds: Vec<(Lp, Rc<Tree>)>,
     /// Whether they hold at the recorded input alone.
@@ -168,7 +168,7 @@ impl<'t, F: Real> Walk<'t, F> {
                 node: id,
                 reason:
                     "an operation that says nothing of itself; its `Kind` can say what it is, or \
-                         `lipschitz::state` state a bound of it"
+                         `lipschitz::declare` declare a bound of it"
                         .into(),
             }
         } else {
@@ -193,10 +193,10 @@ impl<'t, F: Real> Walk<'t, F> {
 
     /// The bound that a layer declares for this node.
     fn stated(&self, id: usize) -> Option<Rc<Tree>> {
-        let Kind::Stated(Statement(statement)) = self.known.tape.node(id).kind.clone() else {
+        let Kind::Declared(Declaration(statement)) = self.known.tape.node(id).kind.clone() else {
             return None;
         };
-        let note = statement.downcast::<Stated>().ok()?;
+        let note = statement.downcast::<Declared>().ok()?;
         if note.here && self.known.domain != Domain::Here {
             return None;
         }
@@ -225,14 +225,14 @@ impl<'t, F: Real> Walk<'t, F> {
 /// Returns y; use it in place of the argument.
 ///
 /// ```
-/// use emmy::{Tape, kernels::map, lipschitz::{Bound, Domain, Lp, Upper, bound, state}, tensor::tensor};
+/// use emmy::{Tape, kernels::map, lipschitz::{Bound, Domain, Lp, Upper, bound, declare}, tensor::tensor};
 /// let tape = Tape::<f64>::new();
 /// let x = tape.var(tensor(&[2], vec![0.3, 4.0]));
 /// // atan, whose slope is at most 1.
 /// let y = x.unary("atan", map::unary(&x.value(), f64::atan), |p| {
 ///     p.gy() / p.x().square().add_scalar(1.0)
 /// });
-/// let y = state(y, &[x], Lp::ALL.map(|p| (p, Bound::number(&tape, Upper::ONE))));
+/// let y = declare(y, &[x], Lp::ALL.map(|p| (p, Bound::number(&tape, Upper::ONE))));
 /// assert_eq!(bound(y, x, Lp::Two, Domain::Everywhere)?.upper(), Upper::ONE);
 /// # Ok::<(), emmy::Error>(())
 /// ```
@@ -240,12 +240,12 @@ impl<'t, F: Real> Walk<'t, F> {
 /// # Panics
 /// If the variables are on different tapes.
 #[track_caller]
-pub fn state<'t, F: Real>(
+pub fn declare<'t, F: Real>(
     y: Var<'t, F>,
     xs: &[Var<'t, F>],
     bounds: impl IntoIterator<Item = (Lp, Bound<'t, F>)>,
 ) -> Var<'t, F> {
-    stated("lipschitz::state", y, xs, bounds, false)
+    stated("lipschitz::declare", y, xs, bounds, false)
 }
 
 /// The same for bounds of the Jacobian at the recorded values alone ([`Domain::Here`]).
@@ -253,12 +253,12 @@ pub fn state<'t, F: Real>(
 /// # Panics
 /// If the variables are on different tapes.
 #[track_caller]
-pub fn state_here<'t, F: Real>(
+pub fn declare_here<'t, F: Real>(
     y: Var<'t, F>,
     xs: &[Var<'t, F>],
     bounds: impl IntoIterator<Item = (Lp, Bound<'t, F>)>,
 ) -> Var<'t, F> {
-    stated("lipschitz::state_here", y, xs, bounds, true)
+    stated("lipschitz::declare_here", y, xs, bounds, true)
 }
 
 #[track_caller]
@@ -275,6 +275,6 @@ fn stated<'t, F: Real>(
     }
     let bounds = bounds.into_iter().map(|(p, b)| (p, b.tree)).collect();
     let of = xs.iter().map(|x| x.id).collect();
-    let statement = Statement(Rc::new(Stated { of, bounds, here }));
-    y.unary(Kind::Stated(statement), y.value(), |p| p.gy())
+    let statement = Declaration(Rc::new(Declared { of, bounds, here }));
+    y.unary(Kind::Declared(statement), y.value(), |p| p.gy())
 }

@@ -2,7 +2,7 @@
 
 use super::{Entry, Module, Pass, Trace};
 use crate::autodiff::Var;
-use crate::symmetry::{self, Discovery, Function, Layout, Search};
+use crate::symmetry::{self, Discovery, Layout, ParametricFunction, Search};
 
 /// Searches for the conservation laws of a model that hold for every loss of its outputs, computes an upper
 /// bound on their number, and compares them with the laws that its [`Trace`] declares.
@@ -33,7 +33,7 @@ pub fn discover<M: Module<f64> + Sync + ?Sized>(
     let declared = Trace::of(model, |pass| forward(pass, 0)).laws();
     let named = |p: Entry<&crate::Tensor<f64>>| (p.name, p.tensor.shape().to_vec());
     let layout = Layout::new(model.parameters().into_iter().map(named));
-    let function = Function::new(layout, |tape, vars, seed| {
+    let function = ParametricFunction::new(layout, |tape, vars, seed| {
         forward(&Pass::bound_as(tape, model, vars, Some(seed)), seed)
     });
     symmetry::discover(&function, &declared, search)

@@ -62,7 +62,6 @@ mod params;
 mod pass;
 mod recurrent;
 mod sampling;
-mod score_norm;
 mod torch;
 mod trace;
 mod transformer;
@@ -70,7 +69,7 @@ mod transformer;
 pub(crate) use crate::kernels::random::mix;
 pub use crate::ops::Activation;
 pub use attention::{
-    AttentionConfig, Contraction, Invariance, KeyValues, MultiHeadAttention, Score,
+    AttentionConfig, Contraction, Invariance, KeyValues, LipschitzNorm, MultiHeadAttention, Score,
     ScoreNormalizer, sinusoidal,
 };
 pub use certified::{
@@ -81,10 +80,10 @@ pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use fields::{Entry, Fields, Role};
 pub use graph::{
-    AnyGraphConv, Around, AttentionOptions, Conv, ConvOptions, Ends, GatConv, GatedGraphConv,
+    AnyGraphConv, AttentionOptions, Conv, ConvOptions, EndMaps, GatConv, GatedGraphConv,
     GatedGraphOptions, Gatv2Conv, Gatv2Options, GcnConv, GcnOptions, GcniiConv, GcniiOptions,
-    GinConv, GinOptions, GraphConv, GraphLayer, GraphNet, GraphNetConfig, Heads, MOST_LAYERS,
-    MOST_WEIGHTS, Omega, Registered, SageConv, SageOptions, SgcConv, SgcOptions, Site,
+    GinConv, GinOptions, GraphContext, GraphConv, GraphLayer, GraphNet, GraphNetConfig, Heads,
+    MOST_LAYERS, MOST_WEIGHTS, Omega, SageConv, SageOptions, SgcConv, SgcOptions, Site,
     TransformerConv, TransformerOptions,
 };
 pub use input::Input;
@@ -95,14 +94,14 @@ pub use module::{Module, entries, entries_mut, parameter_count};
 pub(crate) use module::{in_order, places};
 pub use norm::contra;
 pub use norm::{
-    ActNorm, BatchNorm, ContraConfig, ContraNorm, DiffGroupNorm, GraphNorm, LayerNorm, Norm,
-    NormLayer, PairEps, PairMode, PairNorm, RmsNorm, Running, Spectral,
+    ActNorm, AnyNorm, BatchNorm, ContraConfig, ContraNorm, DiffGroupNorm, GraphNorm, LayerNorm,
+    Norm, NormContext, NormLayer, NormOptions, Normalizer, PairEps, PairMode, PairNorm, RmsNorm,
+    Running, Spectral,
 };
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};
 pub use recurrent::{Gru, GruCell, Lstm, LstmCell, LstmState};
 pub use sampling::Sampling;
-pub use score_norm::LipschitzNorm;
 pub use torch::TorchName;
 pub(crate) use torch::TorchPlace;
 pub use trace::{Call, Collapse, Constant, Constants, Measures, Summary, Trace, Traced};

@@ -25,6 +25,12 @@ pub trait Layer<F: Real>: Module<F> {
     }
 }
 
+impl<F: Real, L: Layer<F> + ?Sized> Layer<F> for Box<L> {
+    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
+        (**self).ports(params)
+    }
+}
+
 /// One forward pass over a model: a tape, the model's parameters on it, the mode (training or
 /// evaluation), and a source of seeds.
 ///

@@ -36,7 +36,7 @@ impl<'t, F: Real> Var<'t, F> {
 
     #[track_caller]
     fn row_norm(self, centred: bool, gain: Option<Self>, bias: Option<Self>, eps: F) -> Self {
-        let norm = Norm {
+        let norm = FusedRowNorm {
             centred,
             eps,
             gain: gain.is_some(),
@@ -60,14 +60,14 @@ impl<'t, F: Real> Var<'t, F> {
 }
 
 /// The fused operation. Its operands are x, then γ and β as far as they are there.
-struct Norm<F> {
+struct FusedRowNorm<F> {
     centred: bool,
     eps: F,
     gain: bool,
     bias: bool,
 }
 
-impl<F: Real> Norm<F> {
+impl<F: Real> FusedRowNorm<F> {
     fn kind(&self) -> Kind {
         Kind::RowNorm {
             centred: self.centred,
@@ -95,7 +95,7 @@ impl<F: Real> Norm<F> {
     }
 }
 
-impl<F: Real> Fused<F> for Norm<F> {
+impl<F: Real> Fused<F> for FusedRowNorm<F> {
     /// The mean and 1 / √(var + ε) of each row.
     type Saved = Buffer<F>;
 

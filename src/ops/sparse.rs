@@ -10,6 +10,8 @@
 //! The products are closed under differentiation: spmm ⇄ sddmm, gather ⇄ segment sum. A constant matrix never
 //! becomes dense, and its own derivative is never computed.
 
+mod matrix;
+
 use crate::autodiff::{Kind, Var};
 use crate::kernels::spmm as kernel;
 use crate::real::Real;
@@ -18,7 +20,8 @@ use crate::tensor::contiguous;
 use crate::tensor::memory::Buffer;
 use std::sync::Arc;
 
-pub use super::matrix::Sparse;
+pub use matrix::Sparse;
+
 pub use super::segment::{
     gather_columns, gather_rows, segment_max, segment_mean, segment_softmax, segment_sum,
     segment_sum_columns,
@@ -33,7 +36,7 @@ pub use super::segment::{
 /// If the shapes do not fit.
 #[track_caller]
 pub fn spmm<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>) -> Var<'t, F> {
-    let (heads, d, shape) = product_shape("spmm", pattern, Side::Rows, s, x);
+    let (heads, d, shape) = product_shape("spmm", pattern, Orientation::Plain, s, x);
     let y = with_slices(s, x, |s, x| kernel::spmm(pattern, s, x, heads, d));
     let (for_s, for_x) = (Arc::clone(pattern), Arc::clone(pattern));
     s.binary(
@@ -56,7 +59,7 @@ pub fn spmm<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>) -
 /// If the shapes do not fit.
 #[track_caller]
 pub fn spmm_t<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>) -> Var<'t, F> {
-    let (heads, d, shape) = product_shape("spmm_t", pattern, Side::Columns, s, x);
+    let (heads, d, shape) = product_shape("spmm_t", pattern, Orientation::Transposed, s, x);
     let y = with_slices(s, x, |s, x| kernel::spmm_t(pattern, s, x, heads, d));
     let (for_s, for_x) = (Arc::clone(pattern), Arc::clone(pattern));
     s.binary(
@@ -133,11 +136,11 @@ fn with_slices<F: Real>(
     )
 }
 
-/// Whether a product has the rows of S or those of Sᵀ.
+/// Whether S or Sᵀ is multiplied.
 #[derive(Clone, Copy)]
-pub(super) enum Side {
-    Rows,
-    Columns,
+pub(super) enum Orientation {
+    Plain,
+    Transposed,
 }
 
 /// Heads, width and output shape of a product of a sparse matrix or its transpose.
@@ -145,14 +148,14 @@ pub(super) enum Side {
 pub(super) fn product_shape<F: Real>(
     op: &str,
     pattern: &Pattern,
-    side: Side,
+    orientation: Orientation,
     s: Var<'_, F>,
     x: Var<'_, F>,
 ) -> (usize, usize, Vec<usize>) {
     s.tape().accept(op, &[x]);
-    let (to, from) = match side {
-        Side::Rows => pattern.shape(),
-        Side::Columns => (pattern.cols(), pattern.rows()),
+    let (to, from) = match orientation {
+        Orientation::Plain => pattern.shape(),
+        Orientation::Transposed => (pattern.cols(), pattern.rows()),
     };
     let (ss, sx, nnz) = (s.shape(), x.shape(), pattern.nnz());
     let heads = if ss.len() == 2 { ss[1] } else { 1 };

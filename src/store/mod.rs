@@ -39,8 +39,8 @@
 mod place;
 pub mod weights;
 
-use crate::data::files::open_regular;
 use crate::error::{Error, Result};
+use crate::files::open_regular;
 use crate::real::Real;
 use place::{Kind, Slot};
 use serde::Serialize;

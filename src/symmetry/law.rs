@@ -144,9 +144,9 @@ impl Term {
     }
 
     /// A term of entries that do not change, w = 0: it adds nothing to δ. In a law of
-    /// [`Symmetry::Translation`] about single entries, no other gradient cancels theirs. The gradient of the
-    /// yardstick gives the scale in comparison with which their gradient vanishes.
-    pub fn yardstick(slice: Slice) -> Self {
+    /// [`Symmetry::Translation`] about single entries, no other gradient cancels theirs. The gradient of
+    /// these entries gives the size in comparison with which their gradient is zero.
+    pub fn reference(slice: Slice) -> Self {
         Self {
             slice,
             side: Side::Incoming,

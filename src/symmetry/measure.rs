@@ -1,16 +1,18 @@
 //! δ, c and drift in plain numbers: sums are in `f64` for parameters of either type.
 
+mod pairs;
+
 use super::{Law, Side, Slice, Symmetry, Term};
-use crate::kernels::pairs::add_pairs;
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
+use pairs::add_pairs;
 
 /// δ of a law at one point, and the size of its terms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Residual {
     /// δ, one number per neuron; for a matrix row by row.
     pub delta: Vec<f64>,
-    /// Σ |w θ G| over all terms of δ; for a translation Σ |G|, that of a [yardstick](super::Term::yardstick)
+    /// Σ |w θ G| over all terms of δ; for a translation Σ |G|, that of a [reference](super::Term::reference)
     /// too.
     pub size: Vec<f64>,
 }

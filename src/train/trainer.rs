@@ -32,7 +32,7 @@ pub struct Trainer<F: Real, M> {
 }
 
 /// The results of a training pass at the present parameters.
-struct Found<F: Real> {
+struct PassResults<F: Real> {
     loss: f64,
     metrics: Metrics,
     /// The evaluation of the same point, if the pass gave it for free.
@@ -242,7 +242,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     }
 
     /// A training pass over a batch.
-    fn look<T: Task<F, M>>(&self, task: &T, batch: &T::Batch) -> Found<F> {
+    fn look<T: Task<F, M>>(&self, task: &T, batch: &T::Batch) -> PassResults<F> {
         let tape = Tape::new();
         let seed = mix(self.config.seed, self.history.steps.len() as u64);
         let pass = Pass::train(&tape, &self.model, seed);
@@ -252,7 +252,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
             true => pass.gradients(loss.value),
             false => Vec::new(),
         };
-        Found {
+        PassResults {
             loss: value,
             metrics: loss.metrics,
             evaluation: loss.evaluation,
@@ -264,7 +264,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     }
 
     /// The step that follows from a training pass.
-    fn step(&mut self, found: Found<F>, observer: &mut impl Observer<F, M>) -> Result<()> {
+    fn step(&mut self, found: PassResults<F>, observer: &mut impl Observer<F, M>) -> Result<()> {
         let (epochs, steps) = (self.history.epochs(), self.history.steps.len());
         if !found.loss.is_finite() {
             let what = match epochs == steps {

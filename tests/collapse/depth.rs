@@ -10,7 +10,7 @@ use emmy::collapse::{
 use emmy::graph::generators::{karate_club, random_graph};
 use emmy::linalg;
 use emmy::ndarray::{Array2, s};
-use emmy::ops::attention::{Compared, DenseAttention, Mask};
+use emmy::ops::attention::{DenseAttention, Mask, Qkv};
 use emmy::{Graph, Tape, Var};
 
 fn propagation(graph: &Graph) -> Array2<f64> {
@@ -145,7 +145,7 @@ impl Head {
         let mut attention = DenseAttention::new(d, Mask::none());
         attention.scale = 1.0;
         attention
-            .attend(Compared::new(heads(q), heads(x), heads(v)))
+            .attend(Qkv::new(heads(q), heads(x), heads(v)))
             .squeeze(1)
     }
 

@@ -7,7 +7,7 @@ use emmy::collapse::{
 use emmy::graph::generators::karate_club;
 use emmy::lipschitz::Lp;
 use emmy::nn::{BlockConfig, GraphNet, GraphNetConfig, Layer, Linear, Pass, Trace, Transformer};
-use emmy::ops::attention::{Compared, DenseAttention, Mask};
+use emmy::ops::attention::{DenseAttention, Mask, Qkv};
 use emmy::sparse::Csr;
 use emmy::{Real, Tape, Var, init};
 
@@ -93,8 +93,8 @@ impl<F: Real> Head<F> {
                 .constant(vec![F::of(0.5); x.shape()[0]])
                 .unsqueeze(1);
             let attention = DenseAttention::new(4, Mask::none());
-            let once = attention.attend(Compared::new(q, k, x.unsqueeze(1)));
-            let mut cooler = Compared::new(q, k, once);
+            let once = attention.attend(Qkv::new(q, k, x.unsqueeze(1)));
+            let mut cooler = Qkv::new(q, k, once);
             cooler.t = Some(t);
             attention.attend(cooler).squeeze(1)
         })

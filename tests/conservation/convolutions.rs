@@ -7,7 +7,7 @@ use crate::support::{amplify, draw_all};
 use emmy::graph::Neighbourhood;
 use emmy::graph::generators::{path, random_graph};
 use emmy::nn::{
-    Activation, Conv, ConvOptions, Ends, GcniiOptions, GraphNet, GraphNetConfig, Heads, Linear,
+    Activation, Conv, ConvOptions, EndMaps, GcniiOptions, GraphNet, GraphNetConfig, Heads, Linear,
     Module, Norm, Params, Pass, Trace, Traced, TransformerConv, TransformerOptions, discover,
 };
 use emmy::symmetry::{Discovery, Law, Search, Side, Symmetry, Term};
@@ -117,7 +117,7 @@ fn listed_laws_hold() {
         small(GraphNetConfig::sgc(3, 2)),
         gin(),
         GraphNetConfig {
-            ends: Ends::NONE,
+            ends: EndMaps::NONE,
             ..gin()
         },
         deep(gcnii(true)),
@@ -125,7 +125,7 @@ fn listed_laws_hold() {
         small(GraphNetConfig::ggnn(3, 2)),
         GraphNetConfig {
             residual: Some(2),
-            ends: Ends::LINEAR,
+            ends: EndMaps::LINEAR,
             ..deep(small(GraphNetConfig::gcn(3, 2)))
         },
         GraphNetConfig {
@@ -135,7 +135,7 @@ fn listed_laws_hold() {
         GraphNetConfig {
             norm: Some(Norm::LAYER),
             residual: Some(1),
-            ends: Ends::ACTIVATED,
+            ends: EndMaps::ACTIVATED,
             ..deep(transformer(|o| o.heads = 2))
         },
     ];

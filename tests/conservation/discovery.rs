@@ -7,7 +7,7 @@ use emmy::init;
 use emmy::nn::{
     Activation, BatchNorm, Entry, FeedForward, FeedForwardConfig, Linear, Module, Trace, discover,
 };
-use emmy::symmetry::{self, Discovery, Function, Generator, Layout, Search};
+use emmy::symmetry::{self, Discovery, Generator, Layout, ParametricFunction, Search};
 
 fn search(net: &dyn Net, how: &Search) -> Discovery {
     discover(net, how, |pass, seed| net.forward(pass, seed))
@@ -185,7 +185,7 @@ fn a_pre_norm_block_has_sixteen_laws_and_fifteen_with_an_eps() {
     for (eps, laws) in [(0.0, 16), (0.01, 15)] {
         let found = search(&*make("preln-block", eps), &Search::default());
         assert_eq!((found.found, found.upper), (laws, Some(laws)), "{eps}");
-        let scale = |law: &symmetry::Found| law.declared.as_deref() == Some("embed, scale");
+        let scale = |law: &symmetry::FoundLaw| law.declared.as_deref() == Some("embed, scale");
         assert_eq!(found.laws.iter().any(scale), eps == 0.0);
     }
 }
@@ -196,7 +196,7 @@ fn the_balance_of_a_mean_is_found() {
     let net = make("preln-block", 0.01);
     let named = |p: Entry<&emmy::Tensor<f64>>| (p.name, p.tensor.shape().to_vec());
     let layout = Layout::new(net.parameters().into_iter().map(named));
-    let function = Function::new(layout, |tape, vars, seed| {
+    let function = ParametricFunction::new(layout, |tape, vars, seed| {
         net.forward(&emmy::nn::Pass::bound(tape, &*net, vars), seed)
     });
     let found = symmetry::discover(&function, &[], &Search::default());

@@ -159,7 +159,7 @@ fn no_term_can_be_left_out() {
                     measure(&less, &net, &gradients).worst()
                 };
                 for (i, law) in net.laws().iter().enumerate() {
-                    // A yardstick adds nothing to δ.
+                    // A reference adds nothing to δ.
                     let counts = |&k: &usize| law.terms[k].weight != 0.0;
                     let each = (0..law.terms.len()).filter(counts);
                     let each: Vec<f64> = each.map(|k| less(law, k)).collect();

@@ -61,7 +61,7 @@ fn a_translation_has_weights_and_a_yardstick() {
     let terms = vec![
         Term::incoming(Slice::new(0, [1, 2, 1])),
         Term::outgoing(Slice::new(1, [1, 2, 1])).times(2.0),
-        Term::yardstick(Slice::new(2, [1, 2, 3])),
+        Term::reference(Slice::new(2, [1, 2, 3])),
     ];
     let law = Law::new("shift", 1, Symmetry::Translation, terms);
     let a = tensor(&[2], vec![1.0, 2.0]);

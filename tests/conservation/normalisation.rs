@@ -138,7 +138,7 @@ impl Case {
                 laws.extend(linear.then_some("first, turns"));
                 laws.extend(offset.filter(|_| !scs));
             }
-            Norm::Contra(_) | Norm::DiffGroup { .. } => {
+            Norm::Contra(_) | Norm::DiffGroup { .. } | Norm::Registered(_) => {
                 unreachable!("they are not drawn here; `lists_through_norms_are_whole` has them")
             }
         }
@@ -347,9 +347,8 @@ fn a_norm_and_its_configuration_have_the_same_laws() {
         ..CASE
     }
     .draw::<f64>();
-    let NormLayer::Batch(BatchNorm { gain, bias, .. }) = &net.norm else {
-        panic!("a batch norm")
-    };
+    let norm: Option<&BatchNorm<f64>> = net.norm.downcast_ref();
+    let BatchNorm { gain, bias, .. } = norm.expect("a batch norm");
     let params = Params::of(&net);
     let own = [gain, bias].map(|p| params.rows(p.as_ref().expect("γ and β")));
     let ports = net.norm.ports(&params).expect("those of a norm");

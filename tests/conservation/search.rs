@@ -3,7 +3,7 @@
 use emmy::init;
 use emmy::nn::{Activation, Entry, Mlp, Module, discover};
 use emmy::symmetry::{
-    self, Ansatz, Function, Generator, Law, Layout, Search, Slice, Symmetry, Term,
+    self, Ansatz, Generator, Law, Layout, ParametricFunction, Search, Slice, Symmetry, Term,
 };
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn declared_laws_are_audited() {
     let net = Mlp::<f64>::new(&[3, 4, 2], Activation::Identity, false, &mut init::rng(0));
     let named = |p: Entry<&emmy::Tensor<f64>>| (p.name, p.tensor.shape().to_vec());
     let layout = Layout::new(net.parameters().into_iter().map(named));
-    let function = Function::new(layout, |tape, vars, seed| {
+    let function = ParametricFunction::new(layout, |tape, vars, seed| {
         let x = tape.constant(init::normal(&[5, 3], 1.0, &mut init::rng(seed)));
         x.matmul(vars[0].t()).matmul(vars[1].t())
     });
@@ -158,13 +158,13 @@ fn networks_that_were_searched_wrongly_once() {
 #[should_panic(expected = "discover: a derivative of the outputs is not a finite number")]
 fn a_function_without_numbers_is_refused() {
     let layout = Layout::new([("w".to_owned(), vec![2])]);
-    let function = Function::new(layout, |_, vars, _| vars[0].scale(f64::NAN).exp());
+    let function = ParametricFunction::new(layout, |_, vars, _| vars[0].scale(f64::NAN).exp());
     let _ = symmetry::discover(&function, &[], &Search::default());
 }
 
 #[test]
 fn a_function_without_parameters_has_no_laws() {
-    let function = Function::new(Layout::new([]), |tape, _, _| tape.scalar(1.0));
+    let function = ParametricFunction::new(Layout::new([]), |tape, _, _| tape.scalar(1.0));
     let found = symmetry::discover(&function, &[], &Search::default());
     assert_eq!(
         (found.parameters, found.found, found.upper),
@@ -210,7 +210,7 @@ proptest! {
         let net = Mlp::<f64>::new(&case.widths, case.activation, case.bias, &mut init::rng(0));
         let named = |p: Entry<&emmy::Tensor<f64>>| (p.name, p.tensor.shape().to_vec());
         let layout = Layout::new(net.parameters().into_iter().map(named));
-        let function = Function::new(layout, |tape, vars, seed| {
+        let function = ParametricFunction::new(layout, |tape, vars, seed| {
             let x = init::normal(&[4, case.widths[0]], 1.0, &mut init::rng(seed));
             net.forward(&emmy::nn::Pass::bound(tape, &net, vars), tape.constant(x))
         });

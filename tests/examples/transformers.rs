@@ -2,7 +2,7 @@
 
 use crate::{command, json, refused, succeeded};
 use emmy::data::images;
-use emmy::nn::{Bert, BertConfig, Linear, NormLayer};
+use emmy::nn::{Bert, BertConfig, LayerNorm, Linear, NormLayer};
 use emmy::store::weights;
 use emmy::{Tensor, init};
 use serde_json::Value;
@@ -397,9 +397,7 @@ fn named(bert: &Bert<f32>) -> Vec<(String, Tensor<f32>)> {
     }
     linear("pooler.dense".into(), &bert.pooler);
     let mut norm = |name: String, norm: &NormLayer<f32>| {
-        let NormLayer::Layer(norm) = norm else {
-            panic!("a LayerNorm");
-        };
+        let norm: &LayerNorm<f32> = norm.downcast_ref().expect("a LayerNorm");
         out.push((format!("bert.{name}.weight"), norm.gain.clone().unwrap()));
         out.push((format!("bert.{name}.bias"), norm.bias.clone().unwrap()));
     };

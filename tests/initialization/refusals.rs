@@ -24,7 +24,7 @@ fn an_identity_without_entries_to_scale_is_refused_by_name() {
     refused(
         Initialization::IDENTITY_BAL,
         &[4, 4, 5, 3, 2],
-        "balancing layer 2, neurons, number 4 of 5: expected what flows out of it",
+        "balancing layer 2, neurons, number 4 of 5: expected outgoing entries",
     );
     // From right to left, rows are missing.
     let backwards = Initialization {
@@ -37,7 +37,7 @@ fn an_identity_without_entries_to_scale_is_refused_by_name() {
     refused(
         backwards,
         &[4, 3, 5, 2],
-        "balancing layer 2, neurons, number 4 of 5: expected what flows into it",
+        "balancing layer 2, neurons, number 4 of 5: expected incoming entries",
     );
     // Without balancing there is nothing to refuse. Nothing is refused either if all incoming
     // entries are zero: the outgoing entries then become zero.
@@ -116,8 +116,8 @@ fn a_first_layer_of_zeros_or_worse_is_refused() {
     let error = balance([0.0; 2], 0.0).unwrap_err();
     assert_eq!(
         error,
-        "balancing layer 1, neurons, number 1 of 2: expected what flows into it to be finite and not all zero, to scale it to squared \
-         norm 2, found squared norm 0"
+        "balancing layer 1, neurons, number 1 of 2: expected incoming entries that can be scaled to squared norm 2: \
+         finite, not all zero, found squared norm 0"
     );
     assert!(
         balance([f64::NAN, 1.0], 0.0)

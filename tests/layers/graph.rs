@@ -6,8 +6,13 @@ use emmy::autodiff::grad;
 use emmy::graph::generators::random_graph;
 use emmy::init;
 use emmy::nn::{
+<<<<<<< HEAD
     Activation, AttentionOptions, Conv, Ends, GatConv, Gatv2Conv, GcnConv, GraphNet,
     GraphNetConfig, Heads, Module, Norm, Omega, Pass, parameter_count,
+=======
+    Activation, AttentionOptions, Conv, EndMaps, GatConv, Gatv2Conv, GcnConv, GraphNet,
+    GraphNetConfig, Heads, Module, Norm, Omega, Pass,
+>>>>>>> norms
 };
 use emmy::sparse::Csr;
 use emmy::{Graph, Tape, Tensor};
@@ -60,7 +65,7 @@ fn others() -> Vec<GraphNetConfig> {
             layers: 3,
             residual: Some(1),
             norm: Some(Norm::LAYER),
-            ends: Ends::LINEAR,
+            ends: EndMaps::LINEAR,
             ..GraphNetConfig::transformer(INPUTS, CLASSES)
         },
     ];

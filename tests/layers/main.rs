@@ -8,6 +8,7 @@ mod local_constants;
 mod norms;
 mod omega_gat;
 mod own_layer;
+mod own_norm;
 mod passes;
 mod recurrent;
 #[path = "../fixtures/mod.rs"]

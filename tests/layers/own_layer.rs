@@ -5,8 +5,8 @@ use emmy::error::Rules;
 use emmy::init::Rng;
 use emmy::lipschitz::Lp;
 use emmy::nn::{
-    Around, Conv, ConvOptions, GraphConv, GraphNet, GraphNetConfig, Input, Layer, Linear, Module,
-    Pass, Site, Trace, Traced,
+    Conv, ConvOptions, GraphContext, GraphConv, GraphNet, GraphNetConfig, Input, Layer, Linear,
+    Module, Pass, Site, Trace, Traced,
 };
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::store::{self, weights};
@@ -26,9 +26,9 @@ impl<F: Real> GraphConv<F> for MeanConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        around: Around<'_, 't, F>,
+        context: GraphContext<'_, 't, F>,
     ) -> Var<'t, F> {
-        let mean = pass.tape().sparse(around.neighbours.mean());
+        let mean = pass.tape().sparse(context.neighbours.mean());
         pass.call(self, &[x.var()], || {
             let mixed = mean.matmul(x.to_dense());
             self.map.forward(pass, mixed)

@@ -2,7 +2,7 @@
 //! bounds.
 
 use super::support::{cases, near, tokens};
-use emmy::lipschitz::{Lp, Objective, Search, Upper, jacobian_norm, quotient};
+use emmy::lipschitz::{Ascent, Lp, Objective, Upper, jacobian_norm, quotient};
 use emmy::nn::{
     AlmostOrthogonal, AttentionConfig, CertifiedConfig, CertifiedEnsemble, CertifiedLanguageModel,
     Contraction, Module, MultiHeadAttention, Pass, Trace, entries_mut,
@@ -129,10 +129,10 @@ fn the_constant_holds_whatever_the_weights_are() {
         let v = tape.var(x.clone());
         let here = jacobian_norm(logits(&model, v), v, Lp::Two).0.lower.get();
         near(interval.lower.get(), here, 1e-3);
-        let search = Search {
+        let search = Ascent {
             steps: 5,
             rate: 0.05 * model.config.scale(),
-            ..Search::new(Objective::Two, 0)
+            ..Ascent::new(Objective::Two, 0)
         };
         let found = search
             .from(vec![x.clone()], |x| logits(&model, x))

@@ -171,9 +171,9 @@ fn transformer_scores_have_a_constant() {
         let (q, k, v) = (part(0, m), part(m, m + n), part(m + n, m + 2 * n));
         use emmy::nn::ScoreNormalizer;
         let t = LipschitzNorm::DOT.temperature(q, k, v);
-        let compared = emmy::ops::attention::Compared {
+        let compared = emmy::ops::attention::Qkv {
             t: Some(t),
-            ..emmy::ops::attention::Compared::new(q, k, v)
+            ..emmy::ops::attention::Qkv::new(q, k, v)
         };
         let y = emmy::ops::attention::DenseAttention::new(d, Mask::none()).attend(compared);
         let found = norm(y, all);

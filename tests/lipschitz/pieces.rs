@@ -2,7 +2,7 @@
 
 use crate::cases::{cases, near};
 use emmy::kernels::par;
-use emmy::lipschitz::{Domain, Lp, Objective, Pieces, Search, bound, jacobian_norm};
+use emmy::lipschitz::{Ascent, Domain, Lp, Objective, Pieces, bound, jacobian_norm};
 use emmy::ndarray::{Array1, Array2, Axis, Ix2, array, concatenate};
 use emmy::{Tape, Tensor, Var, init};
 
@@ -142,11 +142,11 @@ fn the_interval_is_narrow() {
             found <= bound && bound <= most * found,
             "{found} and {bound}"
         );
-        let search = Search {
+        let search = Ascent {
             restarts: 4,
             steps: 60,
             rate: 0.1,
-            ..Search::new(Objective::Two, 0)
+            ..Ascent::new(Objective::Two, 0)
         };
         let starts = (0..4).map(|k| init::normal(&[1, 80], 1.0, &mut init::rng(k)));
         let ascent = search.guided(

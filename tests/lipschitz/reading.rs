@@ -1,6 +1,6 @@
 //! Bounds that are read off a tape: the number, the formula, and the error if there is no bound.
 
-use emmy::lipschitz::{Bound, Domain, Lp, Upper, bound, state};
+use emmy::lipschitz::{Bound, Domain, Lp, Upper, bound, declare};
 use emmy::{Error, Tape, Var, autodiff::grad, init, ndarray::array, nn::Trace, tensor::tensor};
 
 fn near(x: f64, y: f64, tolerance: f64) {
@@ -108,14 +108,14 @@ fn an_operation_without_a_bound_is_named() {
     let own = x.unary("relu", x.value(), |p| p.gy());
     assert!(error(own).contains("an operation that says nothing of itself"));
     // The same operation with a bound that its author declares.
-    let own = state(own, &[x], [(Lp::Two, Bound::number(&tape, Upper::ONE))]);
+    let own = declare(own, &[x], [(Lp::Two, Bound::number(&tape, Upper::ONE))]);
     let read = bound(own * 2.0, x, Lp::Two, Domain::Everywhere).unwrap();
     assert_eq!(read.upper().get(), 2.0);
     assert!(error(x * x).contains("have no limits"));
     // The name of such an operation says nothing about its values either: a product with it has no limits.
     let limited = x.tanh();
     let named = limited.unary("tanh", limited.value() * 100.0, |p| p.gy() * 100.0);
-    let named = state(
+    let named = declare(
         named,
         &[limited],
         [(Lp::Two, Bound::number(&tape, Upper::new(100.0)))],

@@ -4,7 +4,7 @@
 use super::support::{cases, near, tokens};
 use emmy::autodiff::jacobian;
 use emmy::lipschitz::{
-    Domain, Lp, Objective, Search, bound, invert, iterate, jacobian_norm, quotient,
+    Ascent, Domain, Lp, Objective, bound, invert, iterate, jacobian_norm, quotient,
 };
 use emmy::ndarray::Ix2;
 use emmy::nn::{AttentionConfig, MultiHeadAttention, Pass, Score, Trace};
@@ -270,12 +270,12 @@ fn the_bound_is_tight_up_to_a_constant() {
     let mut f = scalar(Score::L2Tied, 1.0);
     f.config.metric_values = true;
     for (n, least, most) in [(2, 1.55, 2.12), (10, 4.2, 5.41)] {
-        let search = Search {
+        let search = Ascent {
             restarts: 6,
             steps: 150,
             spread: 2.0,
             rate: 0.1,
-            ..Search::new(Objective::Row(0), 0)
+            ..Ascent::new(Objective::Row(0), 0)
         };
         let found = search.run(&[n, 1], |x| run(&f, x, &Mask::none()));
         let tape = Tape::new();

@@ -4,7 +4,7 @@
 use crate::registry::operations;
 use emmy::autodiff::{checkpoint, grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
 use emmy::ops::Sparse;
-use emmy::ops::attention::{Compared, DenseAttention, DotAttention, EdgeAttention, Mask};
+use emmy::ops::attention::{DenseAttention, DotAttention, EdgeAttention, Mask, Qkv};
 use emmy::ops::recurrent::{gru, lstm};
 use emmy::ops::sparse::{
     gather_columns, gather_rows, sddmm, sddmm_add, segment_max, segment_mean, segment_softmax,
@@ -290,27 +290,27 @@ const ATTENTION: &[Refused] = &[
     ("gatv2_coefficients", TAPES, |t| { t.square(None).gatv2_coefficients(t.x(&[2, 2, 5]), t.y(&[2, 2, 5]), t.x(&[2, 5]), None); }),
     ("rotate_planes", "x has shape [2, 4], it must be [.., n, heads, d]", |t| { t.x(&[2, 4]).rotate_planes(0, 10.0); }),
     ("rotate_planes", "x has shape [2, 2, 5]: the width 5 of a head is odd", |t| { t.x(&[2, 2, 5]).rotate_planes(0, 10.0); }),
-    ("attend", "q [2, 2, 5], k [2, 2, 5], v [3, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared::new(z, z, t.x(&[3, 2, 5]))); }),
-    ("attend", "q [2, 2, 5], k [2, 2, 4], v [2, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared::new(z, t.x(&[2, 2, 4]), z)); }),
-    ("attend", "q [2, 3, 5], k [2, 2, 5], v [2, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared::new(t.x(&[2, 3, 5]), z, z)); }),
-    ("attend", "q [2, 5], k [2, 5], v [2, 5]: they must be", |t| { let z = t.x(&[2, 5]); dense(None).attend(Compared::new(z, z, z)); }),
-    ("attend", TAPES, |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared::new(z, t.y(&[2, 2, 5]), z)); }),
-    ("attend", "β has shape [2], it must be [2, 2]", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared { beta: Some(t.x(&[2])), ..Compared::new(z, z, z) }); }),
-    ("attend", "t has shape [3, 2], it must be [2, 2]", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Compared { t: Some(t.x(&[3, 2])), ..Compared::new(z, z, z) }); }),
-    ("attend", "the dropout probability 2 is not within", |t| { let z = t.x(&[2, 2, 5]); dense(Some((2.0, 0))).attend(Compared::new(z, z, z)); }),
-    ("attend", "the mask has 1 lengths for 2 items", |t| { let z = t.x(&[2, 2, 2, 5]); masked(Mask::lengths(&[1])).attend(Compared::new(z, z, z)); }),
-    ("attend", "the mask has a length of 3, there are 2 keys", |t| { let z = t.x(&[1, 2, 2, 5]); masked(Mask::lengths(&[3])).attend(Compared::new(z, z, z)); }),
-    ("attend", "the mask has shape [2, 3], it must be [2, 2] or [1, 2, 2]", |t| { let z = t.x(&[2, 2, 5]); masked(Mask::allowed(Tensor::from_elem(&[2, 3][..], true))).attend(Compared::new(z, z, z)); }),
-    ("attend", "a pattern of (2, 3) for 2 items of 2 queries and 2 keys", |t| { let z = t.x(&[2, 2, 2, 5]); masked(Mask::edges(t.pattern.clone())).attend(Compared::new(z, z, z)); }),
-    ("attention_coefficients", "q [2, 5], k [2, 5], v [2, 5]: they must be", |t| { let z = t.x(&[2, 5]); dense(None).attention_coefficients(Compared::new(z, z, z)); }),
-    ("attention_coefficients", TAPES, |t| { let z = t.x(&[2, 2, 5]); dense(None).attention_coefficients(Compared::new(z, t.y(&[2, 2, 5]), z)); }),
-    ("log_sum_exp", "q [2, 5], k [2, 5], v [2, 5]: they must be", |t| { let z = t.x(&[2, 5]); dense(None).log_sum_exp(Compared::new(z, z, z)); }),
+    ("attend", "q [2, 2, 5], k [2, 2, 5], v [3, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Qkv::new(z, z, t.x(&[3, 2, 5]))); }),
+    ("attend", "q [2, 2, 5], k [2, 2, 4], v [2, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Qkv::new(z, t.x(&[2, 2, 4]), z)); }),
+    ("attend", "q [2, 3, 5], k [2, 2, 5], v [2, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Qkv::new(t.x(&[2, 3, 5]), z, z)); }),
+    ("attend", "q [2, 5], k [2, 5], v [2, 5]: they must be", |t| { let z = t.x(&[2, 5]); dense(None).attend(Qkv::new(z, z, z)); }),
+    ("attend", TAPES, |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Qkv::new(z, t.y(&[2, 2, 5]), z)); }),
+    ("attend", "β has shape [2], it must be [2, 2]", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Qkv { beta: Some(t.x(&[2])), ..Qkv::new(z, z, z) }); }),
+    ("attend", "t has shape [3, 2], it must be [2, 2]", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Qkv { t: Some(t.x(&[3, 2])), ..Qkv::new(z, z, z) }); }),
+    ("attend", "the dropout probability 2 is not within", |t| { let z = t.x(&[2, 2, 5]); dense(Some((2.0, 0))).attend(Qkv::new(z, z, z)); }),
+    ("attend", "the mask has 1 lengths for 2 items", |t| { let z = t.x(&[2, 2, 2, 5]); masked(Mask::lengths(&[1])).attend(Qkv::new(z, z, z)); }),
+    ("attend", "the mask has a length of 3, there are 2 keys", |t| { let z = t.x(&[1, 2, 2, 5]); masked(Mask::lengths(&[3])).attend(Qkv::new(z, z, z)); }),
+    ("attend", "the mask has shape [2, 3], it must be [2, 2] or [1, 2, 2]", |t| { let z = t.x(&[2, 2, 5]); masked(Mask::allowed(Tensor::from_elem(&[2, 3][..], true))).attend(Qkv::new(z, z, z)); }),
+    ("attend", "a pattern of (2, 3) for 2 items of 2 queries and 2 keys", |t| { let z = t.x(&[2, 2, 2, 5]); masked(Mask::edges(t.pattern.clone())).attend(Qkv::new(z, z, z)); }),
+    ("attention_coefficients", "q [2, 5], k [2, 5], v [2, 5]: they must be", |t| { let z = t.x(&[2, 5]); dense(None).attention_coefficients(Qkv::new(z, z, z)); }),
+    ("attention_coefficients", TAPES, |t| { let z = t.x(&[2, 2, 5]); dense(None).attention_coefficients(Qkv::new(z, t.y(&[2, 2, 5]), z)); }),
+    ("log_sum_exp", "q [2, 5], k [2, 5], v [2, 5]: they must be", |t| { let z = t.x(&[2, 5]); dense(None).log_sum_exp(Qkv::new(z, z, z)); }),
     ("attend_symmetric", "u [2, 5], z [3, 5]: they must be [.., n, d] and [.., n, e]", |t| { dense(None).attend_symmetric(t.x(&[2, 5]), t.x(&[3, 5])); }),
     ("attend_symmetric", TAPES, |t| { dense(None).attend_symmetric(t.x(&[2, 5]), t.y(&[2, 5])); }),
     ("attend_symmetric", "the mask leaves out the edges of a pattern of (2, 3); it must be (2, 2)", |t| { masked(Mask::all_but(t.pattern.clone())).attend_symmetric(t.x(&[2, 5]), t.x(&[2, 5])); }),
-    ("log_sum_exp", TAPES, |t| { let z = t.x(&[2, 2, 5]); dense(None).log_sum_exp(Compared::new(z, t.y(&[2, 2, 5]), z)); }),
-    ("log_sum_exp", "the mask is a set of edges; it must be one of all pairs", |t| { let z = t.x(&[2, 2, 5]); masked(Mask::edges(t.square(None).pattern)).log_sum_exp(Compared::new(z, z, z)); }),
-    ("attend", "the mask leaves out the edges of a pattern of (2, 3); it must be (2, 2)", |t| { let z = t.x(&[2, 2, 5]); masked(Mask::all_but(t.pattern.clone())).attend(Compared::new(z, z, z)); }),
+    ("log_sum_exp", TAPES, |t| { let z = t.x(&[2, 2, 5]); dense(None).log_sum_exp(Qkv::new(z, t.y(&[2, 2, 5]), z)); }),
+    ("log_sum_exp", "the mask is a set of edges; it must be one of all pairs", |t| { let z = t.x(&[2, 2, 5]); masked(Mask::edges(t.square(None).pattern)).log_sum_exp(Qkv::new(z, z, z)); }),
+    ("attend", "the mask leaves out the edges of a pattern of (2, 3); it must be (2, 2)", |t| { let z = t.x(&[2, 2, 5]); masked(Mask::all_but(t.pattern.clone())).attend(Qkv::new(z, z, z)); }),
     ("gatv2_coefficients", "t has shape [], it must be [targets, heads], here [2, 2]", |t| { t.square(None).gatv2_coefficients(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[2, 5]), Some(t.x(&[]))); }),
 ];
 

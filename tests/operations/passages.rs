@@ -2,10 +2,10 @@
 //! operands are scaled, mixed, rotated and shifted, and the output must change as claimed.
 
 use crate::registry::{Case, Sampler, operations};
-use emmy::nn::contra::{After, Step, UnitRows};
+use emmy::nn::contra::{After, StepSize, UnitRows};
 use emmy::nn::{
-    ContraConfig, Layer, LayerNorm, Norm, NormLayer, PairEps, PairMode, PairNorm, Params, Pass,
-    Trace,
+    ContraConfig, ContraNorm, GraphNorm, Layer, LayerNorm, Norm, PairEps, PairMode, PairNorm,
+    Params, Pass, Trace,
 };
 use emmy::symmetry::{Change, Passage, Ports, Term, Way};
 use emmy::{Tape, Tensor, Var, init};
@@ -337,7 +337,7 @@ fn contra_norms(eps: f64) -> impl Iterator<Item = ContraConfig> {
             ..ContraConfig::regularized(0.4)
         },
         ContraConfig {
-            step: Step::Learnt,
+            step: StepSize::Learnt,
             ..ContraConfig::stopped(0.4)
         },
     ];
@@ -374,10 +374,10 @@ fn the_passages_of_norms_are_true_and_complete() {
         norms.extend(contra_norms(eps).map(Norm::Contra));
         for norm in norms {
             let mut layer = norm.build::<f64>(5, &mut init::rng(0));
-            if let NormLayer::Graph(norm) = &mut layer {
+            if let Some(norm) = layer.downcast_mut::<GraphNorm<f64>>() {
                 norm.share.fill(0.6);
             }
-            if let NormLayer::Contra(norm) = &mut layer {
+            if let Some(norm) = layer.downcast_mut::<ContraNorm<f64>>() {
                 norm.step = norm
                     .step
                     .as_ref()

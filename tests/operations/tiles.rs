@@ -3,7 +3,7 @@
 
 use emmy::autodiff::vjp;
 use emmy::init;
-use emmy::ops::attention::{Compared, DenseAttention, Mask};
+use emmy::ops::attention::{DenseAttention, Mask, Qkv};
 use emmy::tensor::tensor;
 use emmy::{Tape, Tensor, Var};
 
@@ -30,7 +30,7 @@ fn data() -> [Tensor<f64>; 6] {
 }
 
 /// softmax, dropout, product with the values of the head's group.
-fn composed<'t>(attention: &DenseAttention, x: Compared<'t, f64>) -> Var<'t, f64> {
+fn composed<'t>(attention: &DenseAttention, x: Qkv<'t, f64>) -> Var<'t, f64> {
     let v = x.v.permute(&[0, 2, 1, 3]);
     let alpha = attention.attention_coefficients(x);
     let alpha = match attention.dropout {
@@ -66,10 +66,10 @@ fn dense_attention_over_several_tiles_is_its_composition() {
             let run = |fused: bool| {
                 let tape = Tape::new();
                 let xs = [&q, &k, &v, &beta, &t].map(|x| tape.var(x));
-                let x = Compared {
+                let x = Qkv {
                     beta: Some(xs[3]),
                     t: Some(xs[4]),
-                    ..Compared::new(xs[0], xs[1], xs[2])
+                    ..Qkv::new(xs[0], xs[1], xs[2])
                 };
                 let y = match fused {
                     true => attention.attend(x),

@@ -1,6 +1,6 @@
 //! A cache of the keys and values of the tokens so far.
 
-use crate::ops::attention::Compared;
+use crate::ops::attention::Qkv;
 use crate::real::Real;
 use crate::tensor::Tensor;
 use ndarray::Axis;
@@ -35,7 +35,7 @@ impl<F: Real> KeyValues<F> {
 
     /// Adds the keys and values of new tokens; returns k, v and β of all tokens.
     #[track_caller]
-    pub(super) fn extend(&mut self, new: Compared<'_, F>) -> [Tensor<F>; 3] {
+    pub(super) fn extend(&mut self, new: Qkv<'_, F>) -> [Tensor<F>; 3] {
         let axis = Axis(new.k.ndim() - 3);
         let beta = new.beta.map_or_else(
             || Tensor::zeros(&new.k.shape()[..axis.index() + 2]),

@@ -198,7 +198,7 @@ impl<F: Real> MultiHeadAttention<F> {
                 // No other gradient cancels this one; it is compared with the gradient of the weight.
                 let terms = vec![
                     Term::incoming(params.rows(bias)),
-                    Term::yardstick(params.rows(&map.weight)),
+                    Term::reference(params.rows(&map.weight)),
                 ];
                 Law::new(name, 1, Symmetry::Translation, terms)
             };

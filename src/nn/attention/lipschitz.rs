@@ -3,9 +3,9 @@
 
 use super::{MultiHeadAttention, Score};
 use crate::autodiff::Var;
-use crate::lipschitz::{Bound, Lp, Upper, state};
+use crate::lipschitz::{Bound, Lp, Upper, declare};
 use crate::nn::{Linear, Pass};
-use crate::ops::attention::Compared;
+use crate::ops::attention::Qkv;
 use crate::real::Real;
 
 impl<F: Real> MultiHeadAttention<F> {
@@ -62,7 +62,7 @@ impl<F: Real> MultiHeadAttention<F> {
     }
 
     /// The heads of an attention with a score normaliser, with the constant that the normaliser guarantees.
-    pub(super) fn normalized<'t>(&self, x: Compared<'t, F>, heads: Var<'t, F>) -> Var<'t, F> {
+    pub(super) fn normalized<'t>(&self, x: Qkv<'t, F>, heads: Var<'t, F>) -> Var<'t, F> {
         let (k, q) = (x.k.shape(), x.q.shape());
         let (n, m) = (k[k.len() - 3], q[q.len() - 3]);
         let c = &self.config;
@@ -74,7 +74,7 @@ impl<F: Real> MultiHeadAttention<F> {
         // The heads of a group share keys and values.
         let constant = constant * Upper::new((c.heads / c.groups) as f64).sqrt();
         let bound = Bound::number(heads.tape(), constant);
-        state(heads, &[x.q, x.k, x.v], [(Lp::Two, bound)])
+        declare(heads, &[x.q, x.k, x.v], [(Lp::Two, bound)])
     }
 
     /// The output y of self-attention of x; its constants are declared if it has any.
@@ -90,7 +90,7 @@ impl<F: Real> MultiHeadAttention<F> {
         }
         let n = x.shape()[x.ndim() - 2];
         let of = |p| Some((p, self.lipschitz(pass, n, p)?));
-        state(y, &[x], [Lp::Two, Lp::Inf].into_iter().filter_map(of))
+        declare(y, &[x], [Lp::Two, Lp::Inf].into_iter().filter_map(of))
     }
 }
 

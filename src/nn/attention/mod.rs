@@ -4,11 +4,13 @@ mod cache;
 mod config;
 mod laws;
 mod lipschitz;
+mod lipschitz_norm;
 mod normalizer;
 mod positions;
 
 pub use cache::KeyValues;
 pub use config::{AttentionConfig, Contraction, Score};
+pub use lipschitz_norm::LipschitzNorm;
 pub use normalizer::{Invariance, ScoreNormalizer};
 pub use positions::sinusoidal;
 
@@ -17,7 +19,7 @@ use crate::autodiff::Var;
 use crate::error::Result;
 use crate::init::Rng;
 use crate::linalg::Upper;
-use crate::ops::attention::{Compared, DenseAttention, Mask};
+use crate::ops::attention::{DenseAttention, Mask, Qkv};
 use crate::real::Real;
 use crate::symmetry::{Passage, Ports, Reader};
 use std::sync::Arc;
@@ -165,7 +167,7 @@ impl<F: Real> MultiHeadAttention<F> {
         pass.call(self, &[x, x], || {
             let new = self.compare(pass, x, x, cache.len());
             let [k, v, beta] = cache.extend(new);
-            let all = Compared {
+            let all = Qkv {
                 k: pass.tape().constant(k),
                 v: pass.tape().constant(v),
                 beta: new.beta.map(|_| pass.tape().constant(beta)),
@@ -183,7 +185,7 @@ impl<F: Real> MultiHeadAttention<F> {
         x: Var<'t, F>,
         y: Var<'t, F>,
         start: usize,
-    ) -> Compared<'t, F> {
+    ) -> Qkv<'t, F> {
         let c = &self.config;
         let split = |z: Var<'t, F>, heads: usize, width: usize| {
             let shape = z.shape();
@@ -205,7 +207,7 @@ impl<F: Real> MultiHeadAttention<F> {
         let distance = c.score != Score::Dot;
         let beta = distance.then(|| k.square().sum(&[-1], false).scale(F::of(-0.5)));
         let t = self.normalizer.as_ref().map(|n| n.temperature(q, k, v));
-        Compared { q, k, v, beta, t }
+        Qkv { q, k, v, beta, t }
     }
 
     /// Values y A_h W_Vᵀ + b_V of each head, A_h = W_Qᵀ W_Q / √d: q_h (W_Q W_Vᵀ) / √d, q_h without bias.

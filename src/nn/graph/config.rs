@@ -20,7 +20,7 @@ pub const MOST_WEIGHTS: f64 = 4_294_967_296.0;
 
 /// The linear maps at the two ends of a [`GraphNet`](super::GraphNet), before and after its layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ends {
+pub struct EndMaps {
     /// Whether there is a map from the features to `hidden` neurons before the first layer. Its output is x₀.
     pub input: bool,
     /// Whether σ follows this map.
@@ -31,7 +31,7 @@ pub struct Ends {
     pub bias: bool,
 }
 
-impl Ends {
+impl EndMaps {
     /// No maps: the layers are the whole network.
     pub const NONE: Self = Self {
         input: false,
@@ -78,7 +78,7 @@ pub struct GraphNetConfig {
     /// Kind and options of the last layer; without effect if there is a linear map after the layers.
     pub last: Conv,
     /// The linear maps before and after the layers.
-    pub ends: Ends,
+    pub ends: EndMaps,
     /// The norm after each hidden layer, before σ.
     pub norm: Option<Norm>,
     /// r: every r hidden layers, the representation of r layers before is added.
@@ -229,7 +229,8 @@ impl GraphNetConfig {
             width: self.classes,
             first: true,
         })?;
-        self.norm.map_or(Ok(()), |norm| norm.validate())?;
+        let wide = self.conv.output(self.hidden);
+        self.norm.map_or(Ok(()), |norm| norm.validate(wide))?;
         let (found, classes) = (self.last.output(self.classes), self.classes);
         let rule = format!("{classes} numbers per node, one per class: average its heads");
         let fits = found == classes || self.ends.output;

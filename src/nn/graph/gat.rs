@@ -1,11 +1,11 @@
 //! Graph attention, version 1.
 
 use super::heads::{AttentionOptions, HeadParts, Heads, aggregate};
-use super::{Around, ConvOptions, GraphConv, Site};
+use super::{ConvOptions, GraphContext, GraphConv, Site};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::init::{self, Rng};
-use crate::lipschitz::{Bound, Lp, state};
+use crate::lipschitz::{Bound, Lp, declare};
 use crate::nn::{Input, Layer, Params, Pass};
 use crate::ops::Sparse;
 use crate::ops::attention::EdgeAttention;
@@ -164,7 +164,7 @@ impl<F: Real> GatConv<F> {
         let gentle = self.options.slope.abs() <= 1.0;
         let constant = norm.constant_of_gat(edges).filter(|_| alone && gentle);
         let y = match constant {
-            Some(c) => state(y, &[z], [(Lp::Two, Bound::number(y.tape(), c))]),
+            Some(c) => declare(y, &[z], [(Lp::Two, Bound::number(y.tape(), c))]),
             None => y,
         };
         (y, None)
@@ -272,7 +272,7 @@ impl<F: Real> GraphConv<F> for GatConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        around: Around<'_, 't, F>,
+        around: GraphContext<'_, 't, F>,
     ) -> Var<'t, F> {
         self.forward(pass, x, around.neighbours.pattern())
     }

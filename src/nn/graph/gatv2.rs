@@ -1,7 +1,7 @@
 //! Graph attention, version 2.
 
 use super::heads::{AttentionOptions, HeadParts, Heads, aggregate, moves, sums_to_one};
-use super::{Around, ConvOptions, GraphConv, Site};
+use super::{ConvOptions, GraphContext, GraphConv, Site};
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::init::{self, Rng};
@@ -271,7 +271,7 @@ impl<F: Real> GraphConv<F> for Gatv2Conv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        around: Around<'_, 't, F>,
+        around: GraphContext<'_, 't, F>,
     ) -> Var<'t, F> {
         self.forward(pass, x, around.neighbours.pattern())
     }

@@ -1,6 +1,6 @@
 //! Graph convolution.
 
-use super::{Around, ConvOptions, GraphConv, Site};
+use super::{ConvOptions, GraphContext, GraphConv, Site};
 use crate::autodiff::Var;
 use crate::init::Rng;
 use crate::nn::linear::{Linear, add_bias, affine};
@@ -99,8 +99,8 @@ impl<F: Real> GraphConv<F> for GcnConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        around: Around<'_, 't, F>,
+        context: GraphContext<'_, 't, F>,
     ) -> Var<'t, F> {
-        self.forward(pass, x, around.neighbours.symmetric_norm())
+        self.forward(pass, x, context.neighbours.symmetric_norm())
     }
 }

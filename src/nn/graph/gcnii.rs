@@ -1,6 +1,6 @@
 //! Graph convolution with initial residual and identity map.
 
-use super::{Around, ConvOptions, GraphConv, Site};
+use super::{ConvOptions, GraphContext, GraphConv, Site};
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::init::Rng;
@@ -184,16 +184,16 @@ impl<F: Real> GraphConv<F> for GcniiConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        around: Around<'_, 't, F>,
+        context: GraphContext<'_, 't, F>,
     ) -> Var<'t, F> {
-        let Some(first) = around.first else {
+        let Some(first) = context.first else {
             panic!("GcniiConv: it needs x₀, the first hidden representation, and there is none")
         };
         self.forward(
             pass,
             x.to_dense(),
             first,
-            around.neighbours.symmetric_norm(),
+            context.neighbours.symmetric_norm(),
         )
     }
 }

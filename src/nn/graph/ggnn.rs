@@ -1,7 +1,7 @@
 //! Gated graph network.
 
 use super::sgc::check_steps;
-use super::{Around, ConvOptions, GraphConv, Site, sum_over};
+use super::{ConvOptions, GraphContext, GraphConv, Site, sum_over};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::graph::Neighbourhood;
@@ -121,8 +121,8 @@ impl<F: Real> GraphConv<F> for GatedGraphConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        around: Around<'_, 't, F>,
+        context: GraphContext<'_, 't, F>,
     ) -> Var<'t, F> {
-        self.forward(pass, x.to_dense(), around.neighbours)
+        self.forward(pass, x.to_dense(), context.neighbours)
     }
 }

@@ -1,6 +1,6 @@
 //! Graph isomorphism network.
 
-use super::{Around, ConvOptions, GraphConv, Site, sum_over};
+use super::{ConvOptions, GraphContext, GraphConv, Site, sum_over};
 use crate::autodiff::Var;
 use crate::graph::Neighbourhood;
 use crate::init::{self, Rng};
@@ -137,8 +137,8 @@ impl<F: Real> GraphConv<F> for GinConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        around: Around<'_, 't, F>,
+        context: GraphContext<'_, 't, F>,
     ) -> Var<'t, F> {
-        self.forward(pass, x, around.neighbours)
+        self.forward(pass, x, context.neighbours)
     }
 }

@@ -4,15 +4,12 @@ use super::{
     AnyGraphConv, AttentionOptions, GatedGraphOptions, Gatv2Options, GcnOptions, GcniiOptions,
     GinOptions, GraphConv, GraphLayer, Heads, SageOptions, SgcOptions, TransformerOptions,
 };
-use crate::error::{Error, Result, Rules};
+use crate::error::{Result, Rules};
 use crate::init::Rng;
 use crate::real::Real;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::any::Any;
-use std::collections::BTreeMap;
+use crate::registry::{Family, Registered, Registry, same_type};
+use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 
 /// Where a layer stands in its network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +116,7 @@ pub trait ConvOptions: fmt::Debug + Send + Sync + 'static {
 }
 
 /// [`ConvOptions`] of any type.
-trait AnyOptions: fmt::Debug + Send + Sync {
+pub trait AnyConvOptions: fmt::Debug + Send + Sync {
     fn build_f32(&self, at: Site, rng: &mut Rng) -> GraphLayer<f32>;
     fn build_f64(&self, at: Site, rng: &mut Rng) -> GraphLayer<f64>;
     fn validate(&self, at: Site) -> Result<()>;
@@ -132,7 +129,7 @@ trait AnyOptions: fmt::Debug + Send + Sync {
     fn set_steps(&mut self, steps: usize) -> bool;
 }
 
-impl<O: ConvOptions> AnyOptions for O {
+impl<O: ConvOptions> AnyConvOptions for O {
     fn build_f32(&self, at: Site, rng: &mut Rng) -> GraphLayer<f32> {
         self.build::<f32>(at, rng).boxed()
     }
@@ -197,7 +194,7 @@ pub enum Conv {
     /// Gated graph network, [`GatedGraphConv`](super::GatedGraphConv).
     GatedGraph(GatedGraphOptions),
     /// A layer of another crate, under the name that [`Conv::register`] gave it.
-    Registered(Registered),
+    Registered(Registered<dyn AnyConvOptions>),
 }
 
 impl Conv {
@@ -216,7 +213,7 @@ impl Conv {
         })
     }
 
-    fn options(&self) -> &dyn AnyOptions {
+    fn options(&self) -> &dyn AnyConvOptions {
         match self {
             Self::Gcn(options) => options,
             Self::Gat(options) => options,
@@ -227,12 +224,12 @@ impl Conv {
             Self::Gcnii(options) => options,
             Self::Transformer(options) => options,
             Self::GatedGraph(options) => options,
-            Self::Registered(kind) => kind.options,
+            Self::Registered(kind) => kind.options(),
         }
     }
 
     /// The options; those of a registered kind do not change.
-    fn options_mut(&mut self) -> Option<&mut dyn AnyOptions> {
+    fn options_mut(&mut self) -> Option<&mut dyn AnyConvOptions> {
         Some(match self {
             Self::Gcn(options) => options,
             Self::Gat(options) => options,
@@ -249,12 +246,10 @@ impl Conv {
 
     /// A layer of this kind with freshly drawn parameters.
     pub fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> GraphLayer<F> {
-        // There are two types of numbers, and a trait object cannot have a generic function.
-        let built: Box<dyn Any> = match size_of::<F>() {
-            4 => Box::new(self.options().build_f32(at, rng)),
-            _ => Box::new(self.options().build_f64(at, rng)),
-        };
-        *built.downcast().expect("f32 has 4 bytes, f64 has 8")
+        match size_of::<F>() {
+            4 => same_type(self.options().build_f32(at, rng)),
+            _ => same_type(self.options().build_f64(at, rng)),
+        }
     }
 
     /// Checks whether a layer of this kind can be built at this place.
@@ -335,17 +330,7 @@ impl Conv {
     /// # Errors
     /// If the name is empty, or registered already.
     pub fn register(name: impl Into<String>, options: impl ConvOptions) -> Result<Self> {
-        let name = name.into();
-        let rules = Rules("graph layers");
-        rules.hold(!name.is_empty(), "name", "a name", "an empty text")?;
-        let mut kinds = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
-        let free = !kinds.contains_key(name.as_str());
-        rules.hold(free, "name", "one that is not registered", &name)?;
-        let kind = Registered {
-            name: name.leak(),
-            options: Box::leak(Box::new(options)),
-        };
-        kinds.insert(kind.name, kind);
+        let kind = REGISTRY.add(name, Box::new(options))?;
         Ok(Self::Registered(kind))
     }
 
@@ -354,64 +339,14 @@ impl Conv {
     /// # Errors
     /// If there is none; the message lists those that are registered.
     pub fn registered(name: &str) -> Result<Self> {
-        let kinds = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
-        let names = || kinds.keys().copied().collect::<Vec<_>>();
-        let kind = kinds.get(name).copied().ok_or_else(|| {
-            let rule = match &names()[..] {
-                [] => "a name given to Conv::register before; there is none".to_owned(),
-                names => format!(
-                    "a name given to Conv::register before: {}",
-                    names.join(", ")
-                ),
-            };
-            Error::invalid("graph layers: name", rule, name)
-        })?;
-        Ok(Self::Registered(kind))
+        REGISTRY.find(name).map(Self::Registered)
     }
 }
 
-/// The kinds that were registered, by their names.
-static REGISTERED: Mutex<BTreeMap<&'static str, Registered>> = Mutex::new(BTreeMap::new());
+static REGISTRY: Registry<dyn AnyConvOptions> = Registry::new("graph layers", "Conv::register");
 
-/// A kind of layers of another crate: its name, and options that do not change.
-#[derive(Clone, Copy)]
-pub struct Registered {
-    name: &'static str,
-    options: &'static dyn AnyOptions,
-}
-
-impl Registered {
-    /// The name.
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-}
-
-impl PartialEq for Registered {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl fmt::Debug for Registered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}, {:?}", self.name, self.options)
-    }
-}
-
-impl Serialize for Registered {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name)
-    }
-}
-
-impl<'de> Deserialize<'de> for Registered {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        match Conv::registered(&name) {
-            Ok(Conv::Registered(kind)) => Ok(kind),
-            Ok(_) => unreachable!("`registered` gives registered kinds"),
-            Err(error) => Err(D::Error::custom(error)),
-        }
+impl Family for dyn AnyConvOptions {
+    fn registry() -> &'static Registry<Self> {
+        &REGISTRY
     }
 }

@@ -19,7 +19,7 @@ mod sage;
 mod sgc;
 mod transformer;
 
-pub use config::{Ends, GraphNetConfig, MOST_LAYERS, MOST_WEIGHTS};
+pub use config::{EndMaps, GraphNetConfig, MOST_LAYERS, MOST_WEIGHTS};
 pub use gat::GatConv;
 pub use gatv2::{Gatv2Conv, Gatv2Options};
 pub use gcn::{GcnConv, GcnOptions};
@@ -27,20 +27,19 @@ pub use gcnii::{GcniiConv, GcniiOptions};
 pub use ggnn::{GatedGraphConv, GatedGraphOptions};
 pub use gin::{GinConv, GinOptions};
 pub use heads::{AttentionOptions, Heads};
-pub use kind::{Conv, ConvOptions, Registered, Site};
+pub use kind::{Conv, ConvOptions, Site};
 pub use network::GraphNet;
 pub use omega::Omega;
 pub use sage::{SageConv, SageOptions};
 pub use sgc::{SgcConv, SgcOptions};
 pub use transformer::{TransformerConv, TransformerOptions};
 
-use super::{Input, Layer, Params, Pass};
+use super::{Input, Layer, Pass};
 use crate::autodiff::Var;
 use crate::graph::Neighbourhood;
 use crate::ops::Sparse;
 use crate::real::Real;
 use crate::sparse::Pattern;
-use crate::symmetry::Ports;
 use crate::tensor::Tensor;
 use std::any::Any;
 use std::fmt;
@@ -50,7 +49,7 @@ use std::sync::Arc;
 /// a graph. [`ConvOptions`] says how a configuration builds such layers.
 ///
 /// ```
-/// use emmy::{Real, Var, nn::{Around, GraphConv, GraphNet, GraphNetConfig, Input, Layer, Linear, Pass}};
+/// use emmy::{Real, Var, nn::{GraphContext, GraphConv, GraphNet, GraphNetConfig, Input, Layer, Linear, Pass}};
 ///
 /// /// y_i = W (mean of x_j over the neighbours j of i) + b.
 /// #[derive(Debug, Clone)]
@@ -62,8 +61,8 @@ use std::sync::Arc;
 /// impl<F: Real> Layer<F> for MeanConv<F> {}
 ///
 /// impl<F: Real> GraphConv<F> for MeanConv<F> {
-///     fn on<'t>(&self, pass: &Pass<'t, '_, F>, x: Input<'t, F>, around: Around<'_, 't, F>) -> Var<'t, F> {
-///         let mean = pass.tape().sparse(around.neighbours.mean());
+///     fn on<'t>(&self, pass: &Pass<'t, '_, F>, x: Input<'t, F>, context: GraphContext<'_, 't, F>) -> Var<'t, F> {
+///         let mean = pass.tape().sparse(context.neighbours.mean());
 ///         pass.call(self, &[x.var()], || mean.matmul(self.map.forward(pass, x)))
 ///     }
 /// }
@@ -73,7 +72,7 @@ use std::sync::Arc;
 /// net.layers[0] = Box::new(MeanConv { map });
 /// # Ok::<(), emmy::Error>(())
 /// ```
-pub trait GraphConv<F: Real>: Layer<F> + AnyGraphConv<F> + fmt::Debug + Send + Sync {
+pub trait GraphConv<F: Real>: Layer<F> + AnyGraphConv<F> + Any + fmt::Debug + Send + Sync {
     /// The output `[n, out]` on a graph.
     ///
     /// # Panics
@@ -82,26 +81,19 @@ pub trait GraphConv<F: Real>: Layer<F> + AnyGraphConv<F> + fmt::Debug + Send + S
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        around: Around<'_, 't, F>,
+        context: GraphContext<'_, 't, F>,
     ) -> Var<'t, F>;
 }
 
-/// What every [`GraphConv`] with `Clone` has: a copy of its own type, and the way back to this type.
+/// What every [`GraphConv`] with `Clone` has: a copy of its own type.
 pub trait AnyGraphConv<F: Real> {
     /// A copy of the layer.
     fn boxed(&self) -> GraphLayer<F>;
-
-    /// The layer as a value of any type, for `downcast_ref`.
-    fn as_any(&self) -> &dyn Any;
 }
 
-impl<F: Real, L: GraphConv<F> + Clone + 'static> AnyGraphConv<F> for L {
+impl<F: Real, L: GraphConv<F> + Clone> AnyGraphConv<F> for L {
     fn boxed(&self) -> GraphLayer<F> {
         Box::new(self.clone())
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -114,14 +106,8 @@ impl<F: Real> Clone for GraphLayer<F> {
     }
 }
 
-impl<F: Real> Layer<F> for GraphLayer<F> {
-    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
-        (**self).ports(params)
-    }
-}
-
 impl<F: Real> dyn GraphConv<F> {
-    /// The layer's output, `[n, out]`. `around` is a [`Neighbourhood`], alone or with the other inputs of the
+    /// The layer's output, `[n, out]`. `context` is a [`Neighbourhood`], alone or with the other inputs of the
     /// layer.
     ///
     /// # Panics
@@ -131,27 +117,28 @@ impl<F: Real> dyn GraphConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: impl Into<Input<'t, F>>,
-        around: impl Into<Around<'a, 't, F>>,
+        context: impl Into<GraphContext<'a, 't, F>>,
     ) -> Var<'t, F> {
-        self.on(pass, x.into(), around.into())
+        self.on(pass, x.into(), context.into())
     }
 
     /// The layer, if it is of this type.
-    pub fn downcast_ref<L: GraphConv<F> + 'static>(&self) -> Option<&L> {
-        self.as_any().downcast_ref()
+    pub fn downcast_ref<L: GraphConv<F>>(&self) -> Option<&L> {
+        let any: &dyn Any = self;
+        any.downcast_ref()
     }
 }
 
 /// What a layer of a network may read besides its input.
 #[derive(Debug, Clone, Copy)]
-pub struct Around<'a, 't, F: Real> {
+pub struct GraphContext<'a, 't, F: Real> {
     /// The edges: which nodes receive messages from which.
     pub neighbours: &'a Neighbourhood<F>,
     /// x₀, the first hidden representation of the network: the output of the linear map before its layers.
     pub first: Option<Var<'t, F>>,
 }
 
-impl<'a, F: Real> From<&'a Neighbourhood<F>> for Around<'a, '_, F> {
+impl<'a, F: Real> From<&'a Neighbourhood<F>> for GraphContext<'a, '_, F> {
     fn from(neighbours: &'a Neighbourhood<F>) -> Self {
         Self {
             neighbours,

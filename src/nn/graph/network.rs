@@ -1,6 +1,6 @@
 //! A network of graph layers.
 
-use super::{Around, GraphLayer, GraphNetConfig};
+use super::{GraphContext, GraphLayer, GraphNetConfig};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::graph::{Duplicates, Graph, Neighbourhood, SelfLoops};
@@ -15,11 +15,11 @@ use crate::tensor::Tensor;
 ///
 /// | part | when | what |
 /// |---|---|---|
-/// | map before the layers | [`Ends::input`](super::Ends) | dropout → linear map → σ, if it is activated; its output is x₀ |
+/// | map before the layers | [`EndMaps::input`](super::EndMaps) | dropout → linear map → σ, if it is activated; its output is x₀ |
 /// | hidden layer | all layers except the last; all layers if there is a map after them | as above |
 /// | residual | [`residual`](GraphNetConfig::residual) = r | every r layers x ← x + x_old, x_old ← x |
 /// | last layer | if there is no map after the layers | dropout → layer |
-/// | map after the layers | [`Ends::output`](super::Ends) | dropout → linear map |
+/// | map after the layers | [`EndMaps::output`](super::EndMaps) | dropout → linear map |
 ///
 /// x_old starts as the first representation that has the width of the hidden layers: x₀ if it has this width,
 /// else the output of the first layer. Dropout of the features, before the first layer or map, can be
@@ -108,7 +108,7 @@ impl<F: Real> GraphNet<F> {
     ) -> Var<'t, F> {
         let config = &self.config;
         let dropout = Dropout { p: config.dropout };
-        let mut around = Around::from(neighbours);
+        let mut context = GraphContext::from(neighbours);
         let mut x = match config.input_dropout {
             true => dropout.forward(pass, x),
             false => x,
@@ -118,13 +118,13 @@ impl<F: Real> GraphNet<F> {
             if config.ends.activated {
                 first = config.activation.apply(first);
             }
-            around.first = Some(first);
+            context.first = Some(first);
             x = dropout.forward(pass, first);
         }
         let hidden = self.layers.len() - usize::from(self.output.is_none());
-        let mut residual = Residual::new(config, around.first);
+        let mut residual = SkipConnection::new(config, context.first);
         for (l, layer) in self.layers[..hidden].iter().enumerate() {
-            let mut y = layer.forward(pass, x, around);
+            let mut y = layer.forward(pass, x, context);
             if let Some(norm) = self.norms.get(l) {
                 y = norm.on_graph(pass, y, neighbours);
             }
@@ -133,19 +133,19 @@ impl<F: Real> GraphNet<F> {
         }
         match &self.output {
             Some(map) => map.forward(pass, x),
-            None => self.layers[hidden].forward(pass, x, around),
+            None => self.layers[hidden].forward(pass, x, context),
         }
     }
 }
 
 /// x_old of residuals with a period, and the number of layers since x_old was set.
-struct Residual<'t, F: Real> {
+struct SkipConnection<'t, F: Real> {
     period: Option<usize>,
     old: Option<Var<'t, F>>,
     since: usize,
 }
 
-impl<'t, F: Real> Residual<'t, F> {
+impl<'t, F: Real> SkipConnection<'t, F> {
     fn new(config: &GraphNetConfig, first: Option<Var<'t, F>>) -> Self {
         let width = config.conv.output(config.hidden);
         Self {

@@ -1,6 +1,6 @@
 //! GraphSAGE with the mean as aggregator.
 
-use super::{Around, ConvOptions, GraphConv, Site};
+use super::{ConvOptions, GraphContext, GraphConv, Site};
 use crate::autodiff::Var;
 use crate::graph::Neighbourhood;
 use crate::init::{self, Rng};
@@ -117,8 +117,8 @@ impl<F: Real> GraphConv<F> for SageConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        around: Around<'_, 't, F>,
+        context: GraphContext<'_, 't, F>,
     ) -> Var<'t, F> {
-        self.forward(pass, x, around.neighbours)
+        self.forward(pass, x, context.neighbours)
     }
 }

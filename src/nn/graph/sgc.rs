@@ -1,6 +1,6 @@
 //! Simple graph convolution: propagation without weights, then one linear map.
 
-use super::{Around, ConvOptions, GraphConv, MOST_LAYERS, Site};
+use super::{ConvOptions, GraphContext, GraphConv, MOST_LAYERS, Site};
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::init::Rng;
@@ -168,8 +168,8 @@ impl<F: Real> GraphConv<F> for SgcConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        around: Around<'_, 't, F>,
+        context: GraphContext<'_, 't, F>,
     ) -> Var<'t, F> {
-        self.forward(pass, x, around.neighbours.symmetric_norm())
+        self.forward(pass, x, context.neighbours.symmetric_norm())
     }
 }

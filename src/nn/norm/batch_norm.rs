@@ -3,7 +3,7 @@
 use super::{affine, behind, check_width, row_axes};
 use crate::autodiff::Var;
 use crate::init;
-use crate::nn::{Layer, Params, Pass};
+use crate::nn::{Layer, NormContext, Normalizer, Params, Pass};
 use crate::real::Real;
 use crate::symmetry::{Passage, Ports};
 use crate::tensor::Tensor;
@@ -156,5 +156,15 @@ impl<F: Real> Layer<F> for BatchNorm<F> {
             self.gain.as_ref(),
             self.bias.as_ref(),
         ))
+    }
+}
+
+impl<F: Real> Normalizer<F> for BatchNorm<F> {
+    fn on<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, _: NormContext<'_, F>) -> Var<'t, F> {
+        self.forward(pass, x)
+    }
+
+    fn mixes_rows(&self) -> bool {
+        self.running.is_none()
     }
 }

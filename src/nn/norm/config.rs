@@ -1,19 +1,84 @@
 //! Norms that a configuration can name.
 
 use super::{
-    BatchNorm, ContraConfig, ContraNorm, DiffGroupNorm, GraphNorm, LayerNorm, PairMode, PairNorm,
-    RmsNorm, Running,
+    BatchNorm, ContraConfig, DiffGroupNorm, GraphNorm, LayerNorm, NormLayer, Normalizer, PairMode,
+    PairNorm, RmsNorm, Running,
 };
-use crate::autodiff::Var;
 use crate::error::{Result, Rules};
-use crate::graph::Neighbourhood;
 use crate::init::Rng;
-use crate::nn::{Fields, Layer, Module, Params, Pass};
-use crate::ops::attention::Mask;
 use crate::real::Real;
-use crate::symmetry::Ports;
-use crate::tensor::Tensor;
+use crate::registry::{Family, Registered, Registry, same_type};
 use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The options of a kind of norms of another crate, and how a norm is built from them. [`Norm::register`] gives
+/// them a name.
+///
+/// ```
+/// use emmy::nn::{GraphNet, GraphNetConfig, LayerNorm, Norm, NormOptions};
+/// use emmy::{Real, init::Rng};
+///
+/// /// LayerNorm whose γ starts at 2.
+/// #[derive(Debug)]
+/// struct Doubled;
+///
+/// impl NormOptions for Doubled {
+///     type Layer<F: Real> = LayerNorm<F>;
+///
+///     fn build<F: Real>(&self, width: usize, _: &mut Rng) -> LayerNorm<F> {
+///         let mut norm = LayerNorm::new(width);
+///         norm.gain = norm.gain.map(|gain| gain + F::one());
+///         norm
+///     }
+/// }
+///
+/// let norm = Norm::register("doubled", Doubled)?;
+/// let config = GraphNetConfig { norm: Some(norm), ..GraphNetConfig::gcn(34, 2) };
+/// let net = GraphNet::<f32>::new(config, 0)?;
+/// let first: &LayerNorm<f32> = net.norms[0].downcast_ref().unwrap();
+/// assert_eq!(first.gain.as_ref().unwrap()[0], 2.0);
+/// # Ok::<(), emmy::Error>(())
+/// ```
+pub trait NormOptions: fmt::Debug + Send + Sync + 'static {
+    /// The norm.
+    type Layer<F: Real>: Normalizer<F>;
+
+    /// A norm for rows of `width` features.
+    fn build<F: Real>(&self, width: usize, rng: &mut Rng) -> Self::Layer<F>;
+
+    /// Checks whether a norm of rows of `width` features can be built.
+    ///
+    /// # Errors
+    /// If an option breaks its rule, or the width does not fit; the message names the option.
+    fn validate(&self, width: usize) -> Result<()> {
+        let _ = width;
+        Ok(())
+    }
+}
+
+/// [`NormOptions`] of any type.
+pub trait AnyNormOptions: fmt::Debug + Send + Sync {
+    /// A norm of `f32`.
+    fn build_f32(&self, width: usize, rng: &mut Rng) -> NormLayer<f32>;
+    /// A norm of `f64`.
+    fn build_f64(&self, width: usize, rng: &mut Rng) -> NormLayer<f64>;
+    /// [`NormOptions::validate`].
+    fn validate(&self, width: usize) -> Result<()>;
+}
+
+impl<O: NormOptions> AnyNormOptions for O {
+    fn build_f32(&self, width: usize, rng: &mut Rng) -> NormLayer<f32> {
+        Box::new(self.build::<f32>(width, rng))
+    }
+
+    fn build_f64(&self, width: usize, rng: &mut Rng) -> NormLayer<f64> {
+        Box::new(self.build::<f64>(width, rng))
+    }
+
+    fn validate(&self, width: usize) -> Result<()> {
+        NormOptions::validate(self, width)
+    }
+}
 
 /// A kind of norm with its options, as a configuration holds it; [`build`](Self::build) makes the layer.
 ///
@@ -69,6 +134,8 @@ pub enum Norm {
         /// λ.
         scale: f64,
     },
+    /// A norm of another crate, under the name that [`Norm::register`] gave it.
+    Registered(Registered<dyn AnyNormOptions>),
 }
 
 impl Norm {
@@ -99,18 +166,18 @@ impl Norm {
     pub const PAIR: Self = Self::Pair(PairNorm::new(PairMode::Pn));
 
     /// A layer of this kind for rows of `width` features, with γ = 1, β = 0 and α = 1. Only groups that are
-    /// learnt need random numbers.
+    /// learnt, and norms of other crates, may need random numbers.
     pub fn build<F: Real>(&self, width: usize, rng: &mut Rng) -> NormLayer<F> {
         match *self {
             Self::Layer { eps, gain, bias } => {
                 let whole = LayerNorm::new(width);
-                NormLayer::Layer(LayerNorm {
+                Box::new(LayerNorm {
                     gain: whole.gain.filter(|_| gain),
                     bias: whole.bias.filter(|_| bias),
                     eps,
                 })
             }
-            Self::Rms { eps, gain } => NormLayer::Rms(RmsNorm {
+            Self::Rms { eps, gain } => Box::new(RmsNorm {
                 gain: RmsNorm::new(width).gain.filter(|_| gain),
                 eps,
             }),
@@ -120,7 +187,7 @@ impl Norm {
                 momentum,
             } => {
                 let whole = BatchNorm::new(width);
-                NormLayer::Batch(BatchNorm {
+                Box::new(BatchNorm {
                     gain: whole.gain.filter(|_| affine),
                     bias: whole.bias.filter(|_| affine),
                     running: momentum.map(|_| Running::new(width)),
@@ -128,24 +195,29 @@ impl Norm {
                     eps,
                 })
             }
-            Self::Graph { eps } => NormLayer::Graph(GraphNorm {
+            Self::Graph { eps } => Box::new(GraphNorm {
                 eps,
                 ..GraphNorm::new(width)
             }),
-            Self::Pair(norm) => NormLayer::Pair(norm),
-            Self::Contra(config) => NormLayer::Contra(config.build(width)),
+            Self::Pair(norm) => Box::new(norm),
+            Self::Contra(config) => Box::new(config.build(width)),
             Self::DiffGroup { groups, scale } => {
-                NormLayer::DiffGroup(DiffGroupNorm::new(width, groups, scale, rng))
+                Box::new(DiffGroupNorm::new(width, groups, scale, rng))
             }
+            Self::Registered(kind) => match size_of::<F>() {
+                4 => same_type(kind.options().build_f32(width, rng)),
+                _ => same_type(kind.options().build_f64(width, rng)),
+            },
         }
     }
 
-    /// Checks the options.
+    /// Checks whether a norm of rows of `width` features can be built.
     ///
     /// # Errors
     /// If ε is not a finite number of at least 0, a momentum is not within 0 ≤ m ≤ 1, a scale is not finite,
-    /// there is no group, or the options of ContraNorm break [a rule](ContraConfig::validate).
-    pub fn validate(&self) -> Result<()> {
+    /// there is no group, or the options of ContraNorm ([`ContraConfig::validate`]) or of a norm of another
+    /// crate ([`NormOptions::validate`]) break a rule.
+    pub fn validate(&self, width: usize) -> Result<()> {
         match *self {
             Self::Layer { eps, .. } => Rules("LayerNorm").from_zero("eps", eps),
             Self::Rms { eps, .. } => Rules("RmsNorm").from_zero("eps", eps),
@@ -161,96 +233,35 @@ impl Norm {
                 }
                 rules.from_zero("eps", eps)
             }
+            Self::Registered(kind) => kind.options().validate(width),
         }
     }
-}
 
-/// A norm of the kind that a [`Norm`] names.
-#[derive(Debug, Clone)]
-pub enum NormLayer<F: Real> {
-    /// Over the features of each row.
-    Layer(LayerNorm<F>),
-    /// Over the features of each row, without the mean.
-    Rms(RmsNorm<F>),
-    /// Each feature over the rows.
-    Batch(BatchNorm<F>),
-    /// Each feature over the nodes of a graph.
-    Graph(GraphNorm<F>),
-    /// All nodes of a graph together.
-    Pair(PairNorm),
-    /// A step that moves rows apart.
-    Contra(ContraNorm<F>),
-    /// The nodes of a graph by groups that are learnt.
-    DiffGroup(DiffGroupNorm<F>),
-}
-
-/// `$body` with the layer of whatever kind as `$norm`.
-macro_rules! of_any_kind {
-    ($layer:expr, $norm:ident => $body:expr) => {
-        match $layer {
-            Self::Layer($norm) => $body,
-            Self::Rms($norm) => $body,
-            Self::Batch($norm) => $body,
-            Self::Graph($norm) => $body,
-            Self::Pair($norm) => $body,
-            Self::Contra($norm) => $body,
-            Self::DiffGroup($norm) => $body,
-        }
-    };
-}
-
-impl<F: Real> NormLayer<F> {
-    /// y, with the shape of x.
+    /// Gives a kind of norms of another crate a name. A configuration names the kind by the result; a saved
+    /// configuration holds the name alone, so the options belong to the name, and a program that loads the
+    /// configuration registers the same name with the same options before. Names and options stay for the
+    /// life of the process.
     ///
-    /// # Panics
-    /// If the shape of x does not fit.
-    #[track_caller]
-    pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
-        of_any_kind!(self, norm => norm.forward(pass, x))
+    /// # Errors
+    /// If the name is empty, or registered already.
+    pub fn register(name: impl Into<String>, options: impl NormOptions) -> Result<Self> {
+        let kind = REGISTRY.add(name, Box::new(options))?;
+        Ok(Self::Registered(kind))
     }
 
-    /// y for the nodes of a graph; some forms of [`ContraNorm`] need the graph.
+    /// The kind that was registered under this name.
     ///
-    /// # Panics
-    /// If the shape of x does not fit.
-    #[track_caller]
-    pub fn on_graph<'t>(
-        &self,
-        pass: &Pass<'t, '_, F>,
-        x: Var<'t, F>,
-        neighbours: &Neighbourhood<F>,
-    ) -> Var<'t, F> {
-        match self {
-            Self::Contra(norm) => norm.on_graph(pass, x, neighbours),
-            _ => self.forward(pass, x),
-        }
-    }
-
-    /// y for tokens, of which each sees the tokens that `mask` shows it; only [`ContraNorm`] uses the mask.
-    ///
-    /// # Panics
-    /// If the shape of x or the mask does not fit.
-    #[track_caller]
-    pub fn masked<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, mask: &Mask) -> Var<'t, F> {
-        match self {
-            Self::Contra(norm) => norm.masked(pass, x, mask),
-            _ => self.forward(pass, x),
-        }
+    /// # Errors
+    /// If there is none; the message lists those that are registered.
+    pub fn registered(name: &str) -> Result<Self> {
+        REGISTRY.find(name).map(Self::Registered)
     }
 }
 
-impl<F: Real> Module<F> for NormLayer<F> {
-    fn collect<'a>(&'a self, out: &mut Fields<&'a Tensor<F>>) {
-        of_any_kind!(self, norm => norm.collect(out));
-    }
+static REGISTRY: Registry<dyn AnyNormOptions> = Registry::new("norms", "Norm::register");
 
-    fn collect_mut<'a>(&'a mut self, out: &mut Fields<&'a mut Tensor<F>>) {
-        of_any_kind!(self, norm => norm.collect_mut(out));
-    }
-}
-
-impl<F: Real> Layer<F> for NormLayer<F> {
-    fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
-        of_any_kind!(self, norm => norm.ports(params))
+impl Family for dyn AnyNormOptions {
+    fn registry() -> &'static Registry<Self> {
+        &REGISTRY
     }
 }

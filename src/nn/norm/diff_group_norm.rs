@@ -1,11 +1,9 @@
 //! Group normalisation whose groups are learnt.
 
-use super::BatchNorm;
-use super::row_axes;
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::init::Rng;
-use crate::nn::{Layer, Linear, Params, Pass};
+use crate::nn::{BatchNorm, Layer, Linear, NormContext, Normalizer, Params, Pass};
 use crate::real::Real;
 use crate::symmetry::{Law, Ports, Symmetry, Term};
 
@@ -56,7 +54,10 @@ impl<F: Real> DiffGroupNorm<F> {
     #[track_caller]
     pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
         let shape = x.shape();
-        row_axes("DiffGroupNorm", &shape);
+        assert!(
+            shape.len() >= 2,
+            "DiffGroupNorm: x has shape {shape:?}, it must be [.., rows, features]"
+        );
         let (rows, width) = shape.split_at(shape.len() - 1);
         let groups = self.groups.weight.shape()[0];
         pass.call(self, &[x], || {
@@ -73,7 +74,7 @@ impl<F: Real> DiffGroupNorm<F> {
     ///
     /// # Errors
     /// If there is no group, or λ is not a finite number.
-    pub(super) fn validate(groups: usize, scale: f64) -> Result<()> {
+    pub fn validate(groups: usize, scale: f64) -> Result<()> {
         let rules = Rules("DiffGroupNorm");
         rules.sizes(&[("groups", groups)])?;
         rules.finite("scale", scale)
@@ -98,5 +99,11 @@ impl<F: Real> Layer<F> for DiffGroupNorm<F> {
             inside: vec![Law::new("shares", 0, Symmetry::Translation, shares)],
             ..Ports::opaque(1)
         })
+    }
+}
+
+impl<F: Real> Normalizer<F> for DiffGroupNorm<F> {
+    fn on<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, _: NormContext<'_, F>) -> Var<'t, F> {
+        self.forward(pass, x)
     }
 }

@@ -3,7 +3,7 @@
 use super::{affine, behind, check_width, row_axes};
 use crate::autodiff::Var;
 use crate::init;
-use crate::nn::{Layer, Params, Pass};
+use crate::nn::{Layer, NormContext, Normalizer, Params, Pass};
 use crate::real::Real;
 use crate::symmetry::{Change, Passage, Ports, Way};
 use crate::tensor::Tensor;
@@ -78,5 +78,11 @@ impl<F: Real> Layer<F> for GraphNorm<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         let passage = Passage::feature_norm(self.eps).with(Change::Offset, Way::Breaks);
         Some(behind(params, passage, Some(&self.gain), Some(&self.bias)))
+    }
+}
+
+impl<F: Real> Normalizer<F> for GraphNorm<F> {
+    fn on<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, _: NormContext<'_, F>) -> Var<'t, F> {
+        self.forward(pass, x)
     }
 }

@@ -3,7 +3,7 @@
 use super::{behind, check_width};
 use crate::autodiff::Var;
 use crate::init;
-use crate::nn::{Layer, Params, Pass};
+use crate::nn::{Layer, NormContext, Normalizer, Params, Pass};
 use crate::real::Real;
 use crate::symmetry::{Passage, Ports};
 use crate::tensor::Tensor;
@@ -76,5 +76,15 @@ impl<F: Real> Layer<F> for LayerNorm<F> {
             self.gain.as_ref(),
             self.bias.as_ref(),
         ))
+    }
+}
+
+impl<F: Real> Normalizer<F> for LayerNorm<F> {
+    fn on<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, _: NormContext<'_, F>) -> Var<'t, F> {
+        self.forward(pass, x)
+    }
+
+    fn mixes_rows(&self) -> bool {
+        false
     }
 }

@@ -9,9 +9,10 @@
 //! | [`DiffGroupNorm`] | each feature over the rows, group by group | none is known |
 //! | [`ContraNorm`] | no size: moves each row away from similar rows | the step rotates with its input |
 //!
-//! Factors are removed only if ε = 0. [`Norm`] names one of these norms in a configuration. There are two
-//! more: [`ActNorm`] is an affine map whose parameters start from data, [`Spectral`] is a weight divided by
-//! an estimate of its norm.
+//! Factors are removed only if ε = 0. [`Norm`] names one of these norms in a configuration, and a network holds it
+//! as a [`NormLayer`]. A norm of another crate has [`Normalizer`], as these norms have, and its options
+//! [`NormOptions`]; [`Norm::register`] gives them a name. There are two more layers: [`ActNorm`] is an affine map
+//! whose parameters start from data, [`Spectral`] is a weight divided by an estimate of its norm.
 
 mod act_norm;
 mod batch_norm;
@@ -20,17 +21,19 @@ pub mod contra;
 mod diff_group_norm;
 mod graph_norm;
 mod layer_norm;
+mod normalizer;
 mod pair_norm;
 mod rms_norm;
 mod spectral;
 
 pub use act_norm::ActNorm;
 pub use batch_norm::{BatchNorm, Running};
-pub use config::{Norm, NormLayer};
+pub use config::{Norm, NormOptions};
 pub use contra::{ContraConfig, ContraNorm};
 pub use diff_group_norm::DiffGroupNorm;
 pub use graph_norm::GraphNorm;
 pub use layer_norm::LayerNorm;
+pub use normalizer::{AnyNorm, NormContext, Normalizer};
 pub use pair_norm::{PairEps, PairMode, PairNorm};
 pub use rms_norm::RmsNorm;
 pub use spectral::Spectral;
@@ -40,6 +43,9 @@ use crate::autodiff::Var;
 use crate::real::Real;
 use crate::symmetry::{Passage, Ports, Reader, Term, offsets};
 use crate::tensor::Tensor;
+
+/// A norm of any kind, as a network holds it.
+pub type NormLayer<F> = Box<dyn Normalizer<F>>;
 
 /// The ports of γ ⊙ z + β, where z is the input after a norm with this `passage` (its effect on symmetries).
 /// With γ, the output is a new stream. Without γ, it is the stream of the input after the norm; a β without γ

@@ -3,8 +3,8 @@
 use super::row_axes;
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
-use crate::lipschitz::{Bound, Lower, Lp, Upper, state, state_here};
-use crate::nn::{Fields, Layer, Module, Params, Pass};
+use crate::lipschitz::{Bound, Lower, Lp, Upper, declare, declare_here};
+use crate::nn::{Fields, Layer, Module, NormContext, Normalizer, Params, Pass};
 use crate::real::Real;
 use crate::symmetry::{Change, Passage, Ports, Way};
 use crate::tensor::Tensor;
@@ -138,7 +138,7 @@ impl PairNorm {
     fn stated<'t, F: Real>(&self, y: Var<'t, F>, x: Var<'t, F>, size: Var<'t, F>) -> Var<'t, F> {
         let s = Upper::new(self.scale.abs());
         let here = Bound::recip(size) * s;
-        let y = state_here(y, &[x], [(Lp::Two, here)]);
+        let y = declare_here(y, &[x], [(Lp::Two, here)]);
         let least = match self.reading {
             PairEps::UnderRoot => F::of(self.eps).as_f64().sqrt() * (1.0 - 1e-15),
             PairEps::BesideNorm => F::of(self.eps).as_f64(),
@@ -147,7 +147,7 @@ impl PairNorm {
         let global = global
             .is_finite()
             .then(|| (Lp::Two, Bound::number(y.tape(), global)));
-        state(y, &[x], global)
+        declare(y, &[x], global)
     }
 
     /// Checks the options.
@@ -179,5 +179,11 @@ impl<F: Real> Module<F> for PairNorm {
 impl<F: Real> Layer<F> for PairNorm {
     fn ports(&self, _: &Params<'_, F>) -> Option<Ports> {
         Some(Ports::passing(self.passage()))
+    }
+}
+
+impl<F: Real> Normalizer<F> for PairNorm {
+    fn on<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, _: NormContext<'_, F>) -> Var<'t, F> {
+        self.forward(pass, x)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{behind, check_width};
 use crate::autodiff::Var;
-use crate::nn::{Layer, Params, Pass};
+use crate::nn::{Layer, NormContext, Normalizer, Params, Pass};
 use crate::real::Real;
 use crate::symmetry::{Passage, Ports};
 use crate::tensor::Tensor;
@@ -64,5 +64,15 @@ impl<F: Real> Layer<F> for RmsNorm<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         let passage = Passage::rms_norm(self.eps);
         Some(behind(params, passage, self.gain.as_ref(), None))
+    }
+}
+
+impl<F: Real> Normalizer<F> for RmsNorm<F> {
+    fn on<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, _: NormContext<'_, F>) -> Var<'t, F> {
+        self.forward(pass, x)
+    }
+
+    fn mixes_rows(&self) -> bool {
+        false
     }
 }

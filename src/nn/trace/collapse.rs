@@ -7,7 +7,7 @@ use crate::collapse::{
 };
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::ops::attention::Compared;
+use crate::ops::attention::Qkv;
 use crate::real::Real;
 use crate::tensor::Tensor;
 use ndarray::Axis;
@@ -180,7 +180,7 @@ impl<F: Real> Measured for Tape<F> {
         };
         let mut operands = args.iter().map(|&id| self.handle(id));
         let mut next = || operands.next().expect("as many operands as the kind says");
-        let compared = Compared {
+        let compared = Qkv {
             q: next(),
             k: next(),
             v: next(),

@@ -195,7 +195,7 @@ fn join(node: &Node, shapes: &[&[usize]]) -> Join {
         Kind::Multiply => Join::Product(1.0),
         Kind::Divide => Join::Product(-1.0),
         Kind::Choice(_) => Join::Choice,
-        Kind::Alias | Kind::Stated(_) => Join::One(Passage::CARRIES),
+        Kind::Alias | Kind::Declared(_) => Join::One(Passage::CARRIES),
         &Kind::Scale(c) => Join::One(times(c)),
         Kind::AddScalar(0.0) => Join::One(Passage::CARRIES),
         Kind::AddScalar(_) => Join::One(

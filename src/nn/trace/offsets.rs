@@ -221,7 +221,7 @@ impl<'a> Offsets<'a> {
             .flat_map(|&(offset, w)| offset.terms.iter().map(move |t| t.clone().times(w)))
             .collect();
         for (offset, _) in used.iter() {
-            let beside = yardstick(ports(self.trace, offset.call), &offset.terms[0].slice);
+            let beside = reference(ports(self.trace, offset.call), &offset.terms[0].slice);
             if let Some(beside) = beside.filter(|beside| !terms.contains(beside)) {
                 terms.push(beside);
             }
@@ -252,9 +252,9 @@ fn subtract(x: &mut [f64], factor: f64, y: &[f64]) {
 
 /// The weight beside a bias: in comparison with the gradient of the weight, one can see that the gradient of
 /// the bias vanishes, or those of several biases together where each is a rounding error alone.
-fn yardstick(ports: &Ports, bias: &Slice) -> Option<Term> {
+fn reference(ports: &Ports, bias: &Slice) -> Option<Term> {
     let beside = ports.writers.iter().map(|t| &t.slice);
     let mut weights =
         beside.filter(|s| s.parameter != bias.parameter && s.neurons() == bias.neurons());
-    weights.next().map(|slice| Term::yardstick(slice.clone()))
+    weights.next().map(|slice| Term::reference(slice.clone()))
 }

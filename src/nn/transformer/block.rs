@@ -158,9 +158,9 @@ impl BlockConfig {
     pub fn validate(&self) -> Result<()> {
         self.attention.validate()?;
         self.feed_forward.validate()?;
-        self.norm.validate()?;
-        self.contra.map_or(Ok(()), |c| c.norm.validate())?;
         let (rules, width) = (Rules("block"), self.attention.width);
+        self.norm.validate(width)?;
+        self.contra.map_or(Ok(()), |c| c.norm.validate())?;
         let mut widths = vec![
             ("attention: memory", self.attention.memory),
             ("attention: out", self.attention.out),
@@ -277,7 +277,8 @@ impl<F: Real> TransformerBlock<F> {
     /// The output of a causal block without memory for tokens that follow those in `cache`.
     ///
     /// # Panics
-    /// If the shapes do not fit, or the block has attention to a memory or ContraNorm.
+    /// If the shapes do not fit, or the block has attention to a memory, ContraNorm, or a norm that
+    /// [mixes rows](crate::nn::Normalizer::mixes_rows).
     #[track_caller]
     pub fn continued<'t>(
         &self,
@@ -290,8 +291,8 @@ impl<F: Real> TransformerBlock<F> {
             "TransformerBlock: it attends to a memory, which a cache does not hold"
         );
         assert!(
-            self.contra.is_none() && !matches!(self.norm1, NormLayer::Contra(_)),
-            "TransformerBlock: ContraNorm compares with all tokens before, which a cache does not hold"
+            self.contra.is_none() && !self.norm1.mixes_rows(),
+            "TransformerBlock: its norm reads all tokens before, which a cache does not hold"
         );
         pass.call(self, &[x], || {
             let attend = |x| self.attention.continued(pass, x, cache);

@@ -11,7 +11,7 @@ use crate::tensor::{Tensor, contiguous, tensor};
 
 /// Queries, keys and values, with optional β and t.
 #[derive(Debug, Clone, Copy)]
-pub struct Compared<'t, F: Real> {
+pub struct Qkv<'t, F: Real> {
     /// q.
     pub q: Var<'t, F>,
     /// k.
@@ -24,7 +24,7 @@ pub struct Compared<'t, F: Real> {
     pub t: Option<Var<'t, F>>,
 }
 
-impl<'t, F: Real> Compared<'t, F> {
+impl<'t, F: Real> Qkv<'t, F> {
     /// Without β and t.
     pub fn new(q: Var<'t, F>, k: Var<'t, F>, v: Var<'t, F>) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl DenseAttention {
     /// # Panics
     /// If the shapes do not fit, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
     #[track_caller]
-    pub fn attend<'t, F: Real>(&self, x: Compared<'t, F>) -> Var<'t, F> {
+    pub fn attend<'t, F: Real>(&self, x: Qkv<'t, F>) -> Var<'t, F> {
         let sizes = self.check("attend", &x);
         if self.mask.pattern().is_some() {
             return self.along_edges(&x, sizes);
@@ -70,7 +70,7 @@ impl DenseAttention {
     /// # Panics
     /// If the shapes do not fit, or the tapes differ.
     #[track_caller]
-    pub fn attention_coefficients<'t, F: Real>(&self, x: Compared<'t, F>) -> Var<'t, F> {
+    pub fn attention_coefficients<'t, F: Real>(&self, x: Qkv<'t, F>) -> Var<'t, F> {
         let sizes = self.check("attention_coefficients", &x);
         if self.mask.pattern().is_some() {
             return self.edge_coefficients(&x, sizes);
@@ -80,8 +80,8 @@ impl DenseAttention {
         self.dense_coefficients(&x, sizes).reshape(&shape)
     }
 
-    pub(super) fn operation<F: Real>(&self, x: &Compared<'_, F>) -> Operation {
-        Operation {
+    pub(super) fn operation<F: Real>(&self, x: &Qkv<'_, F>) -> FusedAttention {
+        FusedAttention {
             attention: self.clone(),
             with_beta: x.beta.is_some(),
             with_t: x.t.is_some(),
@@ -89,7 +89,7 @@ impl DenseAttention {
     }
 
     #[track_caller]
-    pub(super) fn check<F: Real>(&self, op: &str, x: &Compared<'_, F>) -> Sizes {
+    pub(super) fn check<F: Real>(&self, op: &str, x: &Qkv<'_, F>) -> Sizes {
         let all = x.operands();
         x.q.tape().accept(op, &all[1..]);
         let (q, k, v) = (x.q.shape(), x.k.shape(), x.v.shape());
@@ -137,7 +137,7 @@ impl DenseAttention {
     }
 
     /// α `[items, H, n, m]`, composed.
-    fn dense_coefficients<'t, F: Real>(&self, x: &Compared<'t, F>, s: Sizes) -> Var<'t, F> {
+    fn dense_coefficients<'t, F: Real>(&self, x: &Qkv<'t, F>, s: Sizes) -> Var<'t, F> {
         let scores = self.scores(x, s);
         match self.mask.to_dense(s.items, s.n, s.m) {
             Some(mask) => scores.softmax_masked(-1, &mask),
@@ -146,7 +146,7 @@ impl DenseAttention {
     }
 
     /// The scores `[items, H, n, m]` of all pairs, those that the mask hides included.
-    pub(super) fn scores<'t, F: Real>(&self, x: &Compared<'t, F>, s: Sizes) -> Var<'t, F> {
+    pub(super) fn scores<'t, F: Real>(&self, x: &Qkv<'t, F>, s: Sizes) -> Var<'t, F> {
         let Sizes {
             items,
             n,
@@ -174,7 +174,7 @@ impl DenseAttention {
     }
 
     /// y, composed.
-    fn composed<'t, F: Real>(&self, x: &Compared<'t, F>, s: Sizes) -> Var<'t, F> {
+    fn composed<'t, F: Real>(&self, x: &Qkv<'t, F>, s: Sizes) -> Var<'t, F> {
         let (items, share) = (s.items, s.share());
         let alpha = self.dense_coefficients(x, s);
         let alpha = match self.dropout {
@@ -190,7 +190,7 @@ impl DenseAttention {
     }
 
     /// α `[nnz, H]` over the edges of the mask.
-    fn edge_coefficients<'t, F: Real>(&self, x: &Compared<'t, F>, s: Sizes) -> Var<'t, F> {
+    fn edge_coefficients<'t, F: Real>(&self, x: &Qkv<'t, F>, s: Sizes) -> Var<'t, F> {
         let edges = self.mask.pattern().expect("a set of edges");
         let q = x.q.reshape(&[s.n, s.heads, s.width]);
         let mut scores = sddmm(edges, q, s.for_each_head(x.k, s.width));
@@ -205,7 +205,7 @@ impl DenseAttention {
         segment_softmax(edges, scores)
     }
 
-    fn along_edges<'t, F: Real>(&self, x: &Compared<'t, F>, s: Sizes) -> Var<'t, F> {
+    fn along_edges<'t, F: Real>(&self, x: &Qkv<'t, F>, s: Sizes) -> Var<'t, F> {
         let edges = self.mask.pattern().expect("a set of edges");
         let along = DotAttention {
             pattern: edges.clone(),
@@ -245,19 +245,19 @@ impl Sizes {
 }
 
 /// The fused operation. Its operands are q, k, v, then β and t if there are any.
-pub(super) struct Operation {
+pub(super) struct FusedAttention {
     pub attention: DenseAttention,
     pub with_beta: bool,
     pub with_t: bool,
 }
 
-impl Operation {
-    pub(super) fn compared<'t, F: Real>(&self, args: &[Var<'t, F>]) -> Compared<'t, F> {
+impl FusedAttention {
+    pub(super) fn qkv<'t, F: Real>(&self, args: &[Var<'t, F>]) -> Qkv<'t, F> {
         let (main, beta, t) = self.sorted(args);
-        Compared {
+        Qkv {
             beta: beta.copied(),
             t: t.copied(),
-            ..Compared::new(main[0], main[1], main[2])
+            ..Qkv::new(main[0], main[1], main[2])
         }
     }
 
@@ -308,7 +308,7 @@ impl Operation {
     }
 }
 
-impl<F: Real> Fused<F> for Operation {
+impl<F: Real> Fused<F> for FusedAttention {
     /// ℓ, the logarithm of the sum of exponentials per query and head.
     type Saved = Buffer<F>;
 
@@ -353,7 +353,7 @@ impl<F: Real> Fused<F> for Operation {
     }
 
     fn reference<'t>(&self, args: &[Var<'t, F>]) -> Var<'t, F> {
-        let x = self.compared(args);
+        let x = self.qkv(args);
         let sizes = self.attention.check("attend", &x);
         self.attention.composed(&x, sizes)
     }

@@ -1,7 +1,7 @@
 //! The logarithm of the sums that a softmax divides by.
 
-use super::dense::Operation;
-use super::{Compared, DenseAttention, slice};
+use super::dense::FusedAttention;
+use super::{DenseAttention, Qkv, slice};
 use crate::autodiff::{Fused, Kind, Var, fused};
 use crate::kernels::attention::dense::{Dense, Operands, Outcome};
 use crate::real::Real;
@@ -18,8 +18,8 @@ impl DenseAttention {
     /// # Panics
     /// If the shapes do not fit, the tapes differ, or the mask is a set of edges.
     #[track_caller]
-    pub fn log_sum_exp<'t, F: Real>(&self, x: Compared<'t, F>) -> Var<'t, F> {
-        let x = Compared { v: x.k, ..x };
+    pub fn log_sum_exp<'t, F: Real>(&self, x: Qkv<'t, F>) -> Var<'t, F> {
+        let x = Qkv { v: x.k, ..x };
         self.check("log_sum_exp", &x);
         assert!(
             self.mask.pattern().is_none(),
@@ -33,7 +33,7 @@ impl DenseAttention {
 }
 
 /// Its operands are q, k, then β and t if there are any.
-struct LogSumExp(Operation);
+struct LogSumExp(FusedAttention);
 
 impl LogSumExp {
     /// The operands of attention, with the keys for values.
@@ -100,7 +100,7 @@ impl<F: Real> Fused<F> for LogSumExp {
     }
 
     fn reference<'t>(&self, args: &[Var<'t, F>]) -> Var<'t, F> {
-        let x = self.0.compared(&Self::with_values(args));
+        let x = self.0.qkv(&Self::with_values(args));
         let attention = &self.0.attention;
         let sizes = attention.check("log_sum_exp", &x);
         let scores = attention.scores(&x, sizes);

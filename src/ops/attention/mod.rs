@@ -11,7 +11,7 @@ mod log_sum_exp;
 mod symmetric;
 
 pub use crate::kernels::attention::{DenseAttention, Mask};
-pub use dense::Compared;
+pub use dense::Qkv;
 pub use edge_dot::DotAttention;
 pub use edges::EdgeAttention;
 

@@ -1,6 +1,6 @@
 //! Attention whose queries are its keys.
 
-use super::{Compared, DenseAttention, slice};
+use super::{DenseAttention, Qkv, slice};
 use crate::autodiff::{Fused, Kind, Var, fused};
 use crate::kernels::attention::symmetric::Symmetric;
 use crate::real::Real;
@@ -36,7 +36,7 @@ impl DenseAttention {
         let rows = of_u[of_u.len() - 2];
         let items = of_u[..of_u.len() - 2].iter().product();
         self.mask.check("attend_symmetric", items, rows, rows);
-        let operation = Operation(self.clone());
+        let operation = FusedSymmetric(self.clone());
         let exact = contiguous(&u.value());
         match operation.serves()
             && operation
@@ -51,9 +51,9 @@ impl DenseAttention {
 }
 
 /// The fused operation of u and z.
-struct Operation(DenseAttention);
+struct FusedSymmetric(DenseAttention);
 
-impl Operation {
+impl FusedSymmetric {
     /// Whether the options allow the kernel.
     fn serves(&self) -> bool {
         let DenseAttention {
@@ -87,7 +87,7 @@ struct Saved<F: Real> {
     weights: [Vec<F>; 2],
 }
 
-impl<F: Real> Fused<F> for Operation {
+impl<F: Real> Fused<F> for FusedSymmetric {
     type Saved = Saved<F>;
 
     fn kind(&self) -> Kind {
@@ -124,7 +124,7 @@ impl<F: Real> Fused<F> for Operation {
     fn reference<'t>(&self, args: &[Var<'t, F>]) -> Var<'t, F> {
         let one_head = |x: Var<'t, F>| x.unsqueeze(-2);
         let (u, z) = (one_head(args[0]), one_head(args[1]));
-        let y = self.0.attend(Compared::new(u, u, z));
+        let y = self.0.attend(Qkv::new(u, u, z));
         y.reshape(&args[1].shape())
     }
 }

@@ -50,9 +50,10 @@ mod file;
 mod header;
 mod numbers;
 mod plan;
+mod report;
 
-pub use crate::error::{Misshapen, Missing, Report, Unexpected};
 pub use file::Weights;
+pub use report::{Misshapen, Missing, Report, Unexpected};
 
 use super::place::{Kind, Slot};
 use crate::error::{Error, Result, printable};

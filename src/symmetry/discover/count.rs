@@ -1,6 +1,6 @@
 //! An upper bound on the number of laws.
 
-use super::Function;
+use super::ParametricFunction;
 use super::span::{Span, norm};
 use crate::autodiff::{Tape, Var, grad_graph, jvp_graph, vjp_graph};
 use crate::init::{self, Rng};
@@ -27,7 +27,7 @@ const VANISHING: f64 = 1e-10;
 /// every point it is an upper bound on the number of independent laws. The computation stops when it reaches
 /// `found`, a lower bound.
 pub(super) fn upper_bound(
-    function: &Function<'_>,
+    function: &ParametricFunction<'_>,
     found: usize,
     brackets: usize,
     seed: u64,
@@ -60,7 +60,7 @@ pub(super) fn upper_bound(
 
 /// The rank at a point, bracket by bracket.
 struct Rank<'a> {
-    function: &'a Function<'a>,
+    function: &'a ParametricFunction<'a>,
     theta: Vec<f64>,
     seed: u64,
     /// The depth of the next brackets; 0 for gradients.
@@ -69,7 +69,7 @@ struct Rank<'a> {
 }
 
 impl<'a> Rank<'a> {
-    fn new(function: &'a Function<'a>, mut rng: Rng, seed: u64) -> Self {
+    fn new(function: &'a ParametricFunction<'a>, mut rng: Rng, seed: u64) -> Self {
         Self {
             theta: function.draw(&mut rng),
             function,
@@ -111,7 +111,7 @@ impl<'a> Rank<'a> {
 ///
 /// [Z, X] = DZ·X − DX·Z; X is a gradient, so DX is symmetric.
 fn field(
-    function: &Function<'_>,
+    function: &ParametricFunction<'_>,
     theta: &[f64],
     depth: usize,
     seed: u64,

@@ -1,6 +1,6 @@
 //! Generators with unknown entries, and the equations that symmetries solve.
 
-use super::{Fresh, Function, Generator, Layout, name};
+use super::{Fresh, Generator, Layout, ParametricFunction, name};
 use crate::kernels::random::mix;
 use crate::linalg;
 use ndarray::{Array2, Axis};
@@ -129,7 +129,7 @@ const ROUNDS: usize = 6;
 /// A point at which much of a network is dead gives little information. If a combination solves all equations
 /// and fails at a fresh point, there were too few equations; then their number grows by half.
 pub(super) fn symmetries(
-    function: &Function<'_>,
+    function: &ParametricFunction<'_>,
     candidates: &[Generator],
     fresh: &Fresh,
     seed: u64,

@@ -35,12 +35,12 @@ pub type Forward<'a> =
     dyn for<'t> Fn(&'t Tape<f64>, &[Var<'t, f64>], u64) -> Var<'t, f64> + Sync + 'a;
 
 /// A function of parameters and random data.
-pub struct Function<'a> {
+pub struct ParametricFunction<'a> {
     layout: Layout,
     forward: Box<Forward<'a>>,
 }
 
-impl<'a> Function<'a> {
+impl<'a> ParametricFunction<'a> {
     /// `forward` computes outputs of any shape from variables for the parameters of `layout`, on data that it
     /// draws from its last argument, a seed. If the data do not depend on the seed, the laws are those for
     /// these data.
@@ -155,7 +155,7 @@ impl Default for Search {
 
 /// A law that was found: one conserved quantity of gradient flow.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct FoundLaw {
     /// The name of the declared law that it belongs to; `None` if it is not declared.
     pub declared: Option<String>,
     /// Its generator.
@@ -179,7 +179,7 @@ pub struct Discovery {
     pub upper: Option<usize>,
     /// The laws found, each independent of the others: first the declared laws, then those that are not
     /// declared.
-    pub laws: Vec<Found>,
+    pub laws: Vec<FoundLaw>,
     /// A basis of the generators found, each with a conserved quantity; it may have more elements than there
     /// are independent laws: a product of two conserved quantities is conserved.
     pub generators: Vec<Generator>,
@@ -205,7 +205,7 @@ impl Discovery {
     }
 
     /// The laws that are not declared.
-    pub fn discovered(&self) -> impl Iterator<Item = &Found> {
+    pub fn discovered(&self) -> impl Iterator<Item = &FoundLaw> {
         self.laws.iter().filter(|law| law.declared.is_none())
     }
 }
@@ -222,12 +222,12 @@ const TOLERANCE: f64 = 1e-10;
 /// If derivatives of the outputs are not finite at random points.
 ///
 /// ```
-/// use emmy::symmetry::{Function, Layout, Search, discover};
+/// use emmy::symmetry::{Layout, ParametricFunction, Search, discover};
 /// use emmy::init;
 /// // f(θ, x) = relu(x W₁ᵀ) W₂ᵀ, 2-3-2.
 /// let shapes = [("W1", vec![3, 2]), ("W2", vec![2, 3])];
 /// let layout = Layout::new(shapes.map(|(name, shape)| (name.to_owned(), shape)));
-/// let net = Function::new(layout, |tape, w, seed| {
+/// let net = ParametricFunction::new(layout, |tape, w, seed| {
 ///     let x = tape.constant(init::normal(&[4, 2], 1.0, &mut init::rng(seed)));
 ///     x.matmul(w[0].t()).relu().matmul(w[1].t())
 /// });
@@ -236,7 +236,7 @@ const TOLERANCE: f64 = 1e-10;
 /// assert_eq!(laws.found, 3);
 /// assert_eq!(laws.laws[0].formula, "⟨W1[0,:], G⟩ − ⟨W2[:,0], G⟩ = 0");
 /// ```
-pub fn discover(function: &Function<'_>, declared: &[Law], search: &Search) -> Discovery {
+pub fn discover(function: &ParametricFunction<'_>, declared: &[Law], search: &Search) -> Discovery {
     let layout = &function.layout;
     let ansatz = search.ansatz.unwrap_or_else(|| Ansatz::affordable(layout));
     let seed = |k| mix(search.seed, k);
@@ -308,7 +308,7 @@ struct Fresh(Vec<(Vec<f64>, Vec<f64>)>);
 impl Fresh {
     const POINTS: u64 = 16;
 
-    fn new(function: &Function<'_>, seed: u64) -> Self {
+    fn new(function: &ParametricFunction<'_>, seed: u64) -> Self {
         Self(
             (0..Self::POINTS)
                 .map(|k| function.point(mix(seed, k)))
@@ -335,7 +335,7 @@ impl Contained {
     fn new(
         laws: &[Generator],
         symmetries: &[Generator],
-        function: &Function<'_>,
+        function: &ParametricFunction<'_>,
         seed: u64,
     ) -> Self {
         let count = laws.len() + symmetries.len();

@@ -1,6 +1,6 @@
 //! Sparse generators, and the laws that are not declared.
 
-use super::{Found, Generator, Layout, Span};
+use super::{FoundLaw, Generator, Layout, Span};
 use ndarray::{Array2, Zip, s};
 use std::collections::BTreeMap;
 
@@ -67,13 +67,13 @@ pub(super) fn independent(
     named: &[(String, Generator)],
     layout: &Layout,
     theta: &[f64],
-) -> Vec<Found> {
+) -> Vec<FoundLaw> {
     let count = found.len();
     let mut known = Span::new();
-    let mut out: Vec<Found> = Vec::new();
+    let mut out: Vec<FoundLaw> = Vec::new();
     for (name, generator) in named {
         if known.add(super::direction(generator, theta, count), 0.0) {
-            out.push(Found {
+            out.push(FoundLaw {
                 declared: Some(name.clone()),
                 generator: generator.clone(),
                 formula: generator.formula(layout),
@@ -94,7 +94,7 @@ pub(super) fn independent(
             let before = out.iter().map(|f| &f.generator).collect();
             let generator = simplified(generator, before, layout);
             let formula = generator.formula(layout);
-            out.push(Found {
+            out.push(FoundLaw {
                 declared: None,
                 generator,
                 formula,

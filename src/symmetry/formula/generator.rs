@@ -8,15 +8,15 @@ const MOST: usize = 12;
 
 /// A part of a formula: its factor, the text after the factor, and the number of entries that are not written
 /// out, or 1.
-type Part = (f64, String, usize);
+type Summand = (f64, String, usize);
 
 /// A part that stands for many entries.
-fn many(count: usize, what: &str) -> Part {
+fn many(count: usize, what: &str) -> Summand {
     (1.0, format!("({count} {what})"), count)
 }
 
 /// A part that is written out.
-fn one(weight: f64, what: String) -> Part {
+fn one(weight: f64, what: String) -> Summand {
     (weight, what, 1)
 }
 
@@ -43,8 +43,8 @@ impl Generator {
         (parts.iter().map(|part| part.2).sum(), self.entries())
     }
 
-    fn parts(&self, layout: &Layout) -> Vec<Part> {
-        let mut parts: Vec<Part> = Vec::new();
+    fn parts(&self, layout: &Layout) -> Vec<Summand> {
+        let mut parts: Vec<Summand> = Vec::new();
         for k in 0..layout.shapes().len() {
             let range = layout.start(k)..layout.start(k) + layout.size(k);
             let inside = |i: &usize| range.contains(i);
@@ -87,7 +87,7 @@ impl Generator {
 }
 
 /// Parts with their signs and factors.
-fn written(parts: &[Part]) -> String {
+fn written(parts: &[Summand]) -> String {
     let mut out = String::new();
     for (weight, what, _) in parts {
         let sign = match (out.is_empty(), *weight < 0.0) {
@@ -115,7 +115,7 @@ struct Block<'a> {
 
 impl Block<'_> {
     /// The entries of B within the parameter, by the first description that fits all of them.
-    fn products(&self, entries: &BTreeMap<(usize, usize), f64>) -> Vec<Part> {
+    fn products(&self, entries: &BTreeMap<(usize, usize), f64>) -> Vec<Summand> {
         if entries.is_empty() {
             return Vec::new();
         }
@@ -171,7 +171,7 @@ impl Block<'_> {
     }
 
     /// b within the parameter.
-    fn sums(&self, entries: &BTreeMap<usize, f64>) -> Vec<Part> {
+    fn sums(&self, entries: &BTreeMap<usize, f64>) -> Vec<Summand> {
         let [rows, columns] = self.size;
         let Some(&first) = entries.values().next() else {
             return Vec::new();

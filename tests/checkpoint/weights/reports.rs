@@ -1,10 +1,14 @@
 //! The description of a model in its file, and the reports on files that do not fit.
 
 use super::*;
+<<<<<<< HEAD
 use emmy::Error;
 use emmy::nn::{GraphNet, GraphNetConfig, Module, parameter_count};
+=======
+use emmy::nn::{GraphNet, GraphNetConfig, Module};
+>>>>>>> norms
 use emmy::store::Place;
-use emmy::store::weights::{self, Report, Weights};
+use emmy::store::weights::{self, Misshapen, Report, Weights};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -64,9 +68,7 @@ fn one_report_names_all_that_does_not_fit_and_nothing_is_changed() {
     assert_eq!(lines, expected);
     let after: Vec<_> = model.tensors().into_iter().cloned().collect();
     assert_eq!(after, before);
-    let Error::Weights { report, .. } = error else {
-        panic!("{error}")
-    };
+    let report = Report::of(&error).expect("that of `load_into`");
     assert_eq!(report.fitting, ["same.weight", "same.bias"]);
     assert!(!report.fits());
 
@@ -75,6 +77,17 @@ fn one_report_names_all_that_does_not_fit_and_nothing_is_changed() {
     assert_eq!(file.load_matching(&mut model).unwrap(), *report);
     assert_eq!(model.same.weight, file.get::<f64>("same.weight").unwrap());
     assert_eq!(model.tensors()[2..], before[2..].iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_long_shape_is_cut() {
+    let mut report = Report::default();
+    report.misshapen.push(Misshapen {
+        key: "weight".into(),
+        expected: vec![2],
+        found: vec![1; 100_000],
+    });
+    assert!(report.to_string().chars().count() < 1000, "{report}");
 }
 
 #[test]

@@ -85,7 +85,7 @@ pub fn idle_bias<F: Real>(
     let law = |bias: &Tensor<F>| {
         let terms = vec![
             Term::incoming(slots.rows(bias)),
-            Term::yardstick(slots.rows(&map.weight)),
+            Term::reference(slots.rows(&map.weight)),
         ];
         Law::new(name, layer, Symmetry::Translation, terms)
     };

@@ -63,14 +63,14 @@ impl<F: Real> Network<F> for Normalised<F> {
 }
 
 fn pair<F: Real>() -> NormLayer<F> {
-    NormLayer::Pair(PairNorm {
+    Box::new(PairNorm {
         eps: 0.0,
         ..PairNorm::new(PairMode::Pn)
     })
 }
 
 fn feature<F: Real>() -> NormLayer<F> {
-    NormLayer::Batch(BatchNorm::plain(0.0))
+    Box::new(BatchNorm::<F>::plain(0.0))
 }
 
 proptest! {

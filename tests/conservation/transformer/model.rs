@@ -4,7 +4,7 @@ use crate::compositions::{Composition, linear};
 use crate::layers::{Attention, FeedForward, Reach, Score, Shape, Sizes};
 use crate::normalisation::drawn;
 use emmy::init::{self, Rng};
-use emmy::nn::{Activation, Linear, Norm, NormLayer, Pass, Trace};
+use emmy::nn::{Activation, LayerNorm, Linear, Norm, NormLayer, Pass, Trace};
 use emmy::symmetry::Law;
 use emmy::{Real, Tensor, Var};
 
@@ -143,7 +143,7 @@ impl<F: Real> Transformer<F> {
         let blocks = self.blocks.iter_mut();
         let norms = blocks.flat_map(|block| [&mut block.norm1, &mut block.norm2]);
         for norm in norms.chain([&mut self.last]) {
-            if let NormLayer::Layer(norm) = norm {
+            if let Some(norm) = norm.downcast_mut::<LayerNorm<F>>() {
                 norm.eps = eps;
             }
         }

@@ -4,9 +4,9 @@ use crate::support::{INPUTS, features};
 use emmy::graph::Neighbourhood;
 use emmy::graph::generators::random_graph;
 use emmy::nn::{
-    Around, Conv, Ends, GatedGraphConv, GatedGraphOptions, GcniiConv, GcniiOptions, GraphConv,
-    GraphNet, GraphNetConfig, Norm, PairMode, PairNorm, Pass, SgcOptions, TransformerConv,
-    TransformerOptions,
+    Conv, EndMaps, GatedGraphConv, GatedGraphOptions, GcniiConv, GcniiOptions, GraphContext,
+    GraphConv, GraphNet, GraphNetConfig, Norm, PairMode, PairNorm, Pass, SgcOptions,
+    TransformerConv, TransformerOptions,
 };
 use emmy::{Tape, init};
 
@@ -21,7 +21,7 @@ fn a_network_that_cannot_be_is_an_error_that_says_why() {
         gcnii.of(Conv::Gcnii(options))
     };
     let without = |config| GraphNetConfig {
-        ends: Ends::NONE,
+        ends: EndMaps::NONE,
         ..config
     };
     for (config, message) in [
@@ -31,9 +31,9 @@ fn a_network_that_cannot_be_is_an_error_that_says_why() {
         ),
         (
             GraphNetConfig {
-                ends: Ends {
+                ends: EndMaps {
                     output: false,
-                    ..Ends::ACTIVATED
+                    ..EndMaps::ACTIVATED
                 },
                 ..gcnii
             },
@@ -94,7 +94,7 @@ fn gcnii_without_a_first_representation() {
     let tape = Tape::new();
     let pass = Pass::eval(&tape, &layer);
     let x = tape.constant(features(12, 1));
-    let _ = layer.on(&pass, x.into(), Around::from(&neighbours));
+    let _ = layer.on(&pass, x.into(), GraphContext::from(&neighbours));
 }
 
 #[test]

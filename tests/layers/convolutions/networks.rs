@@ -3,7 +3,8 @@
 use crate::support::{INPUTS, features};
 use emmy::graph::generators::random_graph;
 use emmy::nn::{
-    Activation, Around, Conv, Ends, GcniiConv, GraphNet, GraphNetConfig, Module, Norm, Pass,
+    Activation, Conv, EndMaps, GcniiConv, GraphContext, GraphNet, GraphNetConfig, Module, Norm,
+    Pass,
 };
 use emmy::{Tape, Var, init};
 
@@ -21,7 +22,12 @@ fn a_network_is_its_parts_in_the_documented_order() {
         activation: Activation::Tanh,
         ..GraphNetConfig::gcn(INPUTS, CLASSES)
     };
-    for ends in [Ends::NONE, Ends::LINEAR, Ends::ACTIVATED, Ends::OUTPUT] {
+    for ends in [
+        EndMaps::NONE,
+        EndMaps::LINEAR,
+        EndMaps::ACTIVATED,
+        EndMaps::OUTPUT,
+    ] {
         for norm in [None, Some(Norm::LAYER), Some(Norm::PAIR)] {
             for period in [None, Some(1), Some(2)] {
                 let config = GraphNetConfig {
@@ -132,11 +138,11 @@ fn layers_of_gcnii_know_their_numbers_and_the_first_representation() {
     let [x, a, b] =
         [1, 2, 3].map(|seed| tape.constant(init::normal(&[NODES, 64], 1.0, &mut init::rng(seed))));
     let of = |first| {
-        let around = Around {
+        let context = GraphContext {
             neighbours: &neighbours,
             first: Some(first),
         };
-        net.layers[3].forward(&pass, x, around).value()
+        net.layers[3].forward(&pass, x, context).value()
     };
     assert_ne!(of(a), of(b));
 }

@@ -4,7 +4,7 @@
 use super::x;
 use emmy::autodiff::{check_grads, grad};
 use emmy::graph::{Duplicates, Neighbourhood, SelfLoops};
-use emmy::nn::contra::{After, Between, Step, Tau, Terms, UnitRows};
+use emmy::nn::contra::{After, Between, StepSize, Tau, Terms, UnitRows};
 use emmy::nn::{
     ContraConfig, ContraNorm, DiffGroupNorm, GraphNet, GraphNetConfig, Module, Norm, Pass,
 };
@@ -26,7 +26,8 @@ fn forms() -> Vec<ContraConfig> {
                         After::LayerNorm { eps: 0.1 },
                         After::UnitRows,
                     ][k % 3];
-                    let step = [Step::Fixed, Step::Learnt, Step::LearntExponent][k / 3 % 3];
+                    let step =
+                        [StepSize::Fixed, StepSize::Learnt, StepSize::LearntExponent][k / 3 % 3];
                     all.push(ContraConfig {
                         terms,
                         rows,
@@ -105,7 +106,7 @@ fn expected(
                 Between::Features => (0..d).map(|j| summed[i][j] * weight(j, k)).sum(),
             };
             let s = match (&layer.step, c.step) {
-                (Some(s), Step::LearntExponent) => s[k].exp(),
+                (Some(s), StepSize::LearntExponent) => s[k].exp(),
                 (Some(s), _) => s[k],
                 (None, _) => c.scale,
             };
@@ -320,7 +321,7 @@ fn options_that_make_no_sense_are_refused() {
         "ContraNorm: temperature",
     );
     let exponent = ContraConfig {
-        step: Step::LearntExponent,
+        step: StepSize::LearntExponent,
         ..ContraConfig::new(0.0)
     };
     refused(exponent, "its logarithm is trained");

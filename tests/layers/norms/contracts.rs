@@ -1,25 +1,25 @@
 //! Configurations, and inputs that are refused.
 
 use super::{KINDS, pairs, run, x};
+<<<<<<< HEAD
 use emmy::nn::{ActNorm, Norm, PairNorm, Pass, Spectral, entries};
 use emmy::{Tape, Tensor, init, tensor::tensor};
+=======
+use emmy::nn::{ActNorm, ContraConfig, Module, Norm, PairNorm, Pass, Spectral};
+use emmy::{Tape, Tensor, init, store, tensor::tensor};
+>>>>>>> norms
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[test]
 fn configurations_are_read_written_and_checked() {
     let pairs = pairs().into_iter().map(Norm::Pair);
     for norm in KINDS.into_iter().chain(pairs) {
-        norm.validate().unwrap();
+        norm.validate(3).unwrap();
         let text = serde_json::to_string(&norm).unwrap();
         assert_eq!(serde_json::from_str::<Norm>(&text).unwrap(), norm, "{text}");
         let layer = norm.build::<f64>(3, &mut init::rng(0));
         assert_eq!(run(&layer, &x(&[4, 3], 0)).shape(), [4, 3]);
     }
-    let text = serde_json::to_string(&Norm::PAIR).unwrap();
-    assert_eq!(
-        text,
-        r#"{"pair":{"mode":"pn","scale":1.0,"eps":1e-6,"reading":"under-root"}}"#
-    );
     let batch = |momentum| Norm::Batch {
         eps: 1e-5,
         affine: true,
@@ -49,7 +49,7 @@ fn configurations_are_read_written_and_checked() {
             "PairNorm: scale: expected a finite number, found inf",
         ),
     ] {
-        assert_eq!(norm.validate().unwrap_err().to_string(), says);
+        assert_eq!(norm.validate(3).unwrap_err().to_string(), says);
     }
     let without = |norm: Norm| entries(&norm.build::<f64>(3, &mut init::rng(0))).len();
     assert_eq!(
@@ -77,6 +77,49 @@ fn configurations_are_read_written_and_checked() {
         }),
         0
     );
+}
+
+/// The names and the positions under which saved configurations hold the norms.
+#[test]
+fn saved_norms_keep_their_form() {
+    let saved = [
+        (
+            Norm::LAYER,
+            r#"{"layer":{"eps":0.00001,"gain":true,"bias":true}}"#,
+        ),
+        (Norm::RMS, r#"{"rms":{"eps":1e-6,"gain":true}}"#),
+        (
+            Norm::BATCH,
+            r#"{"batch":{"eps":0.00001,"affine":true,"momentum":0.1}}"#,
+        ),
+        (Norm::GRAPH, r#"{"graph":{"eps":0.00001}}"#),
+        (
+            Norm::PAIR,
+            r#"{"pair":{"mode":"pn","scale":1.0,"eps":1e-6,"reading":"under-root"}}"#,
+        ),
+        (
+            Norm::Contra(ContraConfig::new(0.5)),
+            r#"{"contra":{"scale":0.5,"step":"fixed","temperature":1.0,"tau":"both","terms":"rows","#,
+        ),
+        (
+            Norm::DiffGroup {
+                groups: 3,
+                scale: 0.1,
+            },
+            r#"{"diff-group":{"groups":3,"scale":0.1}}"#,
+        ),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("norm.ckpt");
+    for (position, (norm, text)) in saved.into_iter().enumerate() {
+        let found = serde_json::to_string(&norm).unwrap();
+        assert!(found.starts_with(text), "{found}");
+        assert_eq!(serde_json::from_str::<Norm>(&found).unwrap(), norm);
+        // The body of a checkpoint begins at byte 28, and an enumeration with the number of its variant.
+        store::save::<f64>(&path, &norm).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(usize::from(bytes[28]), position, "{text}");
+    }
 }
 
 /// The message of a contract violation.

@@ -1,7 +1,7 @@
 //! Values, derivatives and state of PyTorch and PyTorch Geometric.
 
 use crate::reference::{Derivatives, Stored, check_derivatives, close, fill, read};
-use emmy::nn::{Module, Norm, NormLayer, PairMode, PairNorm, Pass, Running, Spectral};
+use emmy::nn::{BatchNorm, Module, Norm, NormLayer, PairMode, PairNorm, Pass, Running, Spectral};
 use emmy::{Tape, Var, init};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ impl Case {
         };
         let mut layer = norm.build(width, &mut init::rng(0));
         fill(&mut layer, &self.parameters);
-        if let (NormLayer::Batch(norm), Some(state)) = (&mut layer, &self.state) {
+        if let (Some(norm), Some(state)) = (layer.downcast_mut::<BatchNorm<f64>>(), &self.state) {
             norm.running = Some(Running {
                 mean: state["mean"].tensor(),
                 variance: state["variance"].tensor(),
@@ -96,7 +96,7 @@ fn norms_are_pytorchs() {
         check_derivatives(y, &xs, &case.derivatives, &what);
         let updates = pass.into_updates();
         updates.apply(&mut layer);
-        if let (NormLayer::Batch(norm), Some(after)) = (&layer, &case.after) {
+        if let (Some(norm), Some(after)) = (layer.downcast_ref::<BatchNorm<f64>>(), &case.after) {
             let running = norm.running.as_ref().expect("running statistics");
             close(&running.mean, &after["mean"], &what);
             close(&running.variance, &after["variance"], &what);

@@ -60,7 +60,7 @@ fn where_the_eps_stands_matters() {
                 reading,
                 ..PairNorm::new(mode)
             };
-            run(&NormLayer::Pair(norm), &data)
+            run(&(Box::new(norm) as NormLayer<f64>), &data)
         };
         let apart = |eps| {
             let (a, b) = (y(eps, PairEps::UnderRoot), y(eps, PairEps::BesideNorm));
@@ -79,7 +79,7 @@ fn what_pair_norm_promises() {
             eps: 0.0,
             ..PairNorm::new(mode)
         };
-        run(&NormLayer::Pair(norm), &data)
+        run(&(Box::new(norm) as NormLayer<f64>), &data)
     };
     let lengths = |y: &Tensor<f64>| -> Vec<f64> {
         y.outer_iter()

@@ -3,7 +3,7 @@
 use super::reference::build;
 use super::{Case, Operation, Sampler, function};
 use emmy::kernels::random::Dropout;
-use emmy::ops::attention::{Compared, DenseAttention, Mask};
+use emmy::ops::attention::{DenseAttention, Mask, Qkv};
 use emmy::sparse::Pattern;
 use emmy::tensor::{Tensor, tensor};
 use std::rc::Rc;
@@ -112,14 +112,14 @@ fn setting(d: &mut Sampler, on_edges: bool) -> Setting {
     }
 }
 
-fn compared<'t, F: emmy::Real>(x: &[emmy::Var<'t, F>], with: [bool; 2]) -> Compared<'t, F> {
+fn compared<'t, F: emmy::Real>(x: &[emmy::Var<'t, F>], with: [bool; 2]) -> Qkv<'t, F> {
     let mut extra = x[3..].iter().copied();
     let mut next = |there: bool| if there { extra.next() } else { None };
     let [beta, t] = with.map(&mut next);
-    Compared {
+    Qkv {
         beta,
         t,
-        ..Compared::new(x[0], x[1], x[2])
+        ..Qkv::new(x[0], x[1], x[2])
     }
 }
 

@@ -1,6 +1,6 @@
 //! The networks of the papers that introduced the layers.
 
-use super::{Ends, GraphNetConfig};
+use super::{EndMaps, GraphNetConfig};
 use crate::nn::Activation;
 use crate::nn::graph::{
     AttentionOptions, Conv, GatedGraphOptions, Gatv2Options, GcniiOptions, GinOptions, SageOptions,
@@ -17,7 +17,7 @@ impl GraphNetConfig {
             layers: 2,
             conv: Conv::GCN,
             last: Conv::GCN,
-            ends: Ends::NONE,
+            ends: EndMaps::NONE,
             norm: None,
             residual: None,
             activation: Activation::Relu,
@@ -84,7 +84,7 @@ impl GraphNetConfig {
         };
         Self {
             hidden: 64,
-            ends: Ends::OUTPUT,
+            ends: EndMaps::OUTPUT,
             self_loops: false,
             ..Self::gcn(inputs, classes).of(Conv::Gin(options))
         }
@@ -97,7 +97,7 @@ impl GraphNetConfig {
             hidden: 64,
             layers: 64,
             dropout: 0.6,
-            ends: Ends::ACTIVATED,
+            ends: EndMaps::ACTIVATED,
             ..Self::gcn(inputs, classes).of(Conv::Gcnii(GcniiOptions::DEFAULT))
         }
     }
@@ -126,7 +126,7 @@ impl GraphNetConfig {
         Self {
             hidden: 64,
             layers: 1,
-            ends: Ends::LINEAR,
+            ends: EndMaps::LINEAR,
             self_loops: false,
             ..Self::gcn(inputs, classes).of(Conv::GatedGraph(GatedGraphOptions { steps: 2 }))
         }

@@ -142,7 +142,7 @@ impl<F: Real> TransformerConv<F> {
         if let Some(bias) = self.key.bias.as_ref().filter(|_| !divided) {
             let terms = [
                 Term::incoming(params.rows(bias)),
-                Term::yardstick(params.rows(&self.key.weight)),
+                Term::reference(params.rows(&self.key.weight)),
             ];
             let name = "bias of the keys";
             laws.push(Law::new(name, 0, Symmetry::Translation, terms.into()));

@@ -2,11 +2,11 @@
 
 mod laws;
 
-use super::{Around, ConvOptions, GraphConv, Heads, Site};
+use super::{ConvOptions, GraphContext, GraphConv, Heads, Site};
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::init::{self, Rng};
-use crate::lipschitz::{Bound, Lp, state};
+use crate::lipschitz::{Bound, Lp, declare};
 use crate::nn::{Dropout, Input, Linear, LipschitzNorm, Params, Pass};
 use crate::ops::Sparse;
 use crate::ops::attention::DotAttention;
@@ -247,7 +247,7 @@ impl<F: Real> TransformerConv<F> {
         let plain = self.edge.is_none() && attention.dropout.is_none();
         let norm = self.options.score_norm.filter(|_| plain);
         match norm.and_then(|norm| norm.constant_of_dot(&attention.pattern)) {
-            Some(c) => state(y, &qkv, [(Lp::Two, Bound::number(y.tape(), c))]),
+            Some(c) => declare(y, &qkv, [(Lp::Two, Bound::number(y.tape(), c))]),
             None => y,
         }
     }
@@ -348,7 +348,7 @@ impl<F: Real> GraphConv<F> for TransformerConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        around: Around<'_, 't, F>,
+        around: GraphContext<'_, 't, F>,
     ) -> Var<'t, F> {
         self.forward(pass, x, around.neighbours.pattern(), None)
     }

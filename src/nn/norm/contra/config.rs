@@ -28,7 +28,7 @@ pub struct ContraConfig {
     /// s.
     pub scale: f64,
     /// Whether s is trained.
-    pub step: Step,
+    pub step: StepSize,
     /// τ.
     pub temperature: f64,
     /// Where τ stands.
@@ -52,7 +52,7 @@ pub struct ContraConfig {
 /// Whether s is trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Step {
+pub enum StepSize {
     /// It is a constant.
     Fixed,
     /// One parameter s per feature.
@@ -127,7 +127,7 @@ impl ContraConfig {
     pub const fn stopped(scale: f64) -> Self {
         Self {
             scale,
-            step: Step::Fixed,
+            step: StepSize::Fixed,
             temperature: 1.0,
             tau: Tau::Both,
             terms: Terms::Rows,
@@ -222,9 +222,9 @@ impl ContraConfig {
     /// A layer for rows of `width` features.
     pub fn build<F: Real>(&self, width: usize) -> ContraNorm<F> {
         let start = match self.step {
-            Step::Fixed => None,
-            Step::Learnt => Some(self.scale),
-            Step::LearntExponent => Some(self.scale.ln()),
+            StepSize::Fixed => None,
+            StepSize::Learnt => Some(self.scale),
+            StepSize::LearntExponent => Some(self.scale.ln()),
         };
         let norm = match self.after {
             After::LayerNorm { eps } => Some(LayerNorm {
@@ -249,7 +249,7 @@ impl ContraConfig {
     pub fn validate(&self) -> Result<()> {
         let rules = Rules("ContraNorm");
         rules.finite("s", self.scale)?;
-        let trained = self.step == Step::LearntExponent;
+        let trained = self.step == StepSize::LearntExponent;
         let rule = "above 0, since its logarithm is trained";
         rules.hold(!trained || self.scale > 0.0, "s", rule, self.scale)?;
         rules.above_zero("temperature", self.temperature)?;
@@ -281,7 +281,10 @@ mod tests {
 
     #[test]
     fn a_learnt_step_starts_as_its_scale() {
-        for (step, start) in [(Step::Learnt, 0.25), (Step::LearntExponent, 0.25_f64.ln())] {
+        for (step, start) in [
+            (StepSize::Learnt, 0.25),
+            (StepSize::LearntExponent, 0.25_f64.ln()),
+        ] {
             let config = ContraConfig {
                 step,
                 ..ContraConfig::new(0.25)

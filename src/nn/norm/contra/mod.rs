@@ -2,14 +2,14 @@
 
 mod config;
 
-pub use config::{After, Between, ContraConfig, Step, Tau, Terms, UnitRows};
+pub use config::{After, Between, ContraConfig, StepSize, Tau, Terms, UnitRows};
 
 use super::behind;
 use crate::autodiff::Var;
 use crate::graph::Neighbourhood;
-use crate::lipschitz::{Bound, Lp, state_here};
-use crate::nn::{Layer, LayerNorm, Params, Pass};
-use crate::ops::attention::{Compared, DenseAttention, Mask};
+use crate::lipschitz::{Bound, Lp, declare_here};
+use crate::nn::{Layer, LayerNorm, NormContext, Normalizer, Params, Pass};
+use crate::ops::attention::{DenseAttention, Mask, Qkv};
 use crate::real::Real;
 use crate::symmetry::{Change, Passage, Ports, Way};
 use crate::tensor::{Tensor, scalar};
@@ -137,8 +137,8 @@ impl<F: Real> ContraNorm<F> {
         };
         let step = pass.param(step);
         let s = match c.step {
-            Step::LearntExponent => step.exp(),
-            Step::Learnt | Step::Fixed => step,
+            StepSize::LearntExponent => step.exp(),
+            StepSize::Learnt | StepSize::Fixed => step,
         };
         let off = s * sum.scale(F::of(outside.recip()));
         match c.identity {
@@ -150,7 +150,7 @@ impl<F: Real> ContraNorm<F> {
     fn passage(&self) -> Passage {
         let c = &self.config;
         let mut passage = Passage::BREAKS;
-        if c.between == Between::Rows && c.step == Step::Fixed {
+        if c.between == Between::Rows && c.step == StepSize::Fixed {
             passage = passage.with(Change::Turn, Way::Carries(1.0));
         }
         if c.rows == UnitRows::Compared {
@@ -174,6 +174,21 @@ impl<F: Real> Layer<F> for ContraNorm<F> {
     }
 }
 
+impl<F: Real> Normalizer<F> for ContraNorm<F> {
+    fn on<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Var<'t, F>,
+        context: NormContext<'_, F>,
+    ) -> Var<'t, F> {
+        match context {
+            NormContext::None => self.forward(pass, x),
+            NormContext::Graph(neighbours) => self.on_graph(pass, x, neighbours),
+            NormContext::Tokens(mask) => self.masked(pass, x, mask),
+        }
+    }
+}
+
 /// D⁻¹A z, AD⁻¹ z or their sum, A = exp(uuᵀ/τ) over the pairs that the mask allows.
 fn of_rows<'t, F: Real>(
     u: Var<'t, F>,
@@ -192,9 +207,9 @@ fn of_rows<'t, F: Real>(
     // it divides by.
     let by_columns = || {
         let one_head = u.unsqueeze(-2);
-        let all = Compared::new(one_head, one_head, z.unsqueeze(-2));
+        let all = Qkv::new(one_head, one_head, z.unsqueeze(-2));
         let lse = attention.log_sum_exp(all);
-        let offset = Compared {
+        let offset = Qkv {
             beta: Some(lse.scale(F::of(-tau))),
             ..all
         };
@@ -224,5 +239,5 @@ fn unit_rows<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
     let least = x.tape().constant(scalar(F::of(LEAST)));
     let size = x.norm(&[-1], true).maximum(least);
     // The derivative of the direction is a projection divided by the size.
-    state_here(x / size, &[x], [(Lp::Two, Bound::recip(size))])
+    declare_here(x / size, &[x], [(Lp::Two, Bound::recip(size))])
 }

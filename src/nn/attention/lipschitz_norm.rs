@@ -1,6 +1,6 @@
 //! LipschitzNorm: attention whose scores are divided by a bound of their size.
 
-use super::attention::{Invariance, ScoreNormalizer};
+use super::{Invariance, ScoreNormalizer};
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::linalg::Upper;

@@ -1,7 +1,7 @@
 //! A sparse matrix as one object: pattern and values, with the operations on them as methods.
 
-use super::sparse::{
-    Side, product_shape, segment_softmax, segment_sum, segment_sum_columns, spmm, spmm_t,
+use super::{
+    Orientation, product_shape, segment_softmax, segment_sum, segment_sum_columns, spmm, spmm_t,
 };
 use crate::autodiff::{Tape, Var};
 use crate::real::Real;
@@ -66,7 +66,13 @@ impl<'t, F: Real> Sparse<'t, F> {
     /// If the shapes do not fit.
     #[track_caller]
     pub fn matmul(&self, x: Var<'t, F>) -> Var<'t, F> {
-        product_shape("Sparse::matmul", &self.pattern, Side::Rows, self.values, x);
+        product_shape(
+            "Sparse::matmul",
+            &self.pattern,
+            Orientation::Plain,
+            self.values,
+            x,
+        );
         spmm(&self.pattern, self.values, x)
     }
 
@@ -79,7 +85,7 @@ impl<'t, F: Real> Sparse<'t, F> {
         product_shape(
             "Sparse::t_matmul",
             &self.pattern,
-            Side::Columns,
+            Orientation::Transposed,
             self.values,
             x,
         );

@@ -1,6 +1,6 @@
 //! Sums over pairs of numbers, in `f64` for either type of numbers.
 
-use super::{LANES, fold, simd};
+use crate::kernels::{LANES, fold, simd};
 use crate::real::Real;
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use std::ops::Range;
 ///
 /// # Panics
 /// If a stretch is not within x and y, or an `out` does not have one number per run.
-pub(crate) fn add_pairs<F: Real, const K: usize>(
+pub(super) fn add_pairs<F: Real, const K: usize>(
     x: &[F],
     y: &[F],
     stretches: impl Iterator<Item = Range<usize>>,

@@ -1,6 +1,6 @@
 //! How the tensors of a file compare with those of a model.
 
-use super::{beginning, quoted};
+use crate::error::{Error, beginning, quoted};
 use std::fmt::{self, Display, Formatter};
 
 /// The most lines of each kind in a message.
@@ -69,6 +69,14 @@ pub struct Misshapen {
 }
 
 impl Report {
+    /// The report in the error of a file whose tensors are not those of the model.
+    pub fn of(error: &Error) -> Option<&Self> {
+        match error {
+            Error::Weights { report, .. } => report.downcast_ref(),
+            _ => None,
+        }
+    }
+
     /// Whether every tensor of the model is in the file, and no other.
     pub fn fits(&self) -> bool {
         self.missing.is_empty()
@@ -128,6 +136,8 @@ fn lines<T>(
         more => write!(f, "\n  {kind:<11} … and {more} more"),
     }
 }
+
+impl std::error::Error for Report {}
 
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
