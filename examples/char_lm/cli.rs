@@ -6,7 +6,7 @@ use clap::builder::{ArgPredicate, NonEmptyStringValueParser, RangedU64ValueParse
 use clap::{Parser, ValueEnum};
 use emmy::data::text::{self, Symbol, Text};
 use emmy::nn::Role;
-use emmy::optim::{Algorithm, Clip, Decay, Schedule, Unit};
+use emmy::optim::{AdamW, Algorithm, Clip, Decay, Schedule, Unit};
 use emmy::train::{BestBy, TrainConfig};
 use emmy::{Error, Result};
 use std::path::PathBuf;
@@ -276,11 +276,11 @@ impl Cli {
     /// The training, of as many epochs as there are evaluations.
     pub fn training(&self) -> TrainConfig {
         TrainConfig {
-            algorithm: Algorithm::AdamW {
+            algorithm: Algorithm::AdamW(AdamW {
                 beta1: 0.9,
                 beta2: 0.99,
                 eps: 1e-8,
-            },
+            }),
             lr: self.lr,
             weight_decay: 0.1,
             // Parameters with one axis (gains and biases) do not decay.

@@ -9,7 +9,7 @@ use emmy::Result;
 use emmy::data::text::{self, Text};
 use emmy::lipschitz::Lp;
 use emmy::nn::{AttentionConfig, Contraction, LanguageConfig, Role};
-use emmy::optim::{Algorithm, Clip};
+use emmy::optim::{AdamW, Algorithm, Clip};
 use emmy::train::{BestBy, TrainConfig};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -168,11 +168,11 @@ impl Cell {
     /// The training, an epoch per evaluation.
     pub fn training(&self) -> TrainConfig {
         TrainConfig {
-            algorithm: Algorithm::AdamW {
+            algorithm: Algorithm::AdamW(AdamW {
                 beta1: 0.9,
                 beta2: 0.99,
                 eps: 1e-8,
-            },
+            }),
             lr: self.lr,
             weight_decay: 0.1,
             decay_roles: Some(vec![Role::Weight, Role::Table]),

@@ -44,11 +44,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"emmy\r\n\x1a\n";
-const VERSION: u32 = 4;
-
-/// The version before: the state of a run, the only content of such files, ended before its last field, the largest
-/// δ. It is read as `None`, a byte 0.
-const BEFORE: u32 = 3;
+const VERSION: u32 = 5;
 const HEADER: usize = 28;
 
 /// The size of the largest body that is read: 4 GiB.
@@ -165,12 +161,13 @@ pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
             "the end of the file".into(),
         );
     };
-    if ![VERSION, BEFORE].contains(&version) {
+    if version != VERSION {
         let found = match version {
             1 => "version 1, of an emmy that counted epochs only: train again, or resume with that emmy"
                 .to_owned(),
             2 => "version 2, of an emmy with one weight decay and fewer options of layers: train again, or resume with that emmy"
                 .to_owned(),
+            3 | 4 => format!("version {version}, of an emmy with three optimisers: train again, or resume with that emmy"),
             other => other.to_string(),
         };
         return wrong(8, format!("version {VERSION}"), found);
@@ -207,9 +204,6 @@ pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
             format!("a body with the checksum {crc:08x}"),
             format!("{found:08x}: it is damaged"),
         );
-    }
-    if version == BEFORE {
-        body.push(0);
     }
     match body::decode(&body) {
         Ok((value, read)) if read == body.len() => Ok(value),

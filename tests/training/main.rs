@@ -6,6 +6,7 @@ mod cora_like;
 mod handmade;
 mod monitoring;
 mod observers;
+mod optimisers;
 mod passes;
 mod recording;
 mod rules;
@@ -19,7 +20,7 @@ use emmy::graph::Neighbourhood;
 use emmy::nn::{
     AttentionOptions, Conv, Gatv2Options, GraphNet, GraphNetConfig, Linear, Module, Pass, Traced,
 };
-use emmy::optim::{Algorithm, Clip, Decay, Optimizer, Plateau, Schedule, Unit};
+use emmy::optim::{Algorithm, Clip, Decay, Optimizer, Plateau, Schedule, Sgd, Unit};
 use emmy::sparse::Csr;
 use emmy::train::{
     BestBy, NodeClassification, Observer, Point, Record, StepRecord, Task, TrainConfig, Trainer,
