@@ -51,7 +51,7 @@ pub struct Source {
     pub name: &'static str,
     /// The name as it is written in prose: `Cora`, `CiteSeer`.
     pub title: &'static str,
-    /// About how many nodes, and edges counted in both directions, for estimates before any data are loaded.
+    /// The numbers of nodes, and of edges counted in both directions: for estimates before any data are loaded.
     pub size: [u64; 2],
     /// Whether neighbours rarely share a class.
     pub heterophilic: bool,
@@ -119,11 +119,11 @@ pub static ALL: [Source; 12] = [
     Source::planetoid("cora", "Cora", [2_708, 10_556]),
     Source::planetoid("citeseer", "CiteSeer", [3_327, 9_104]),
     Source::planetoid("pubmed", "PubMed", [19_717, 88_648]),
-    Source::heterophilic("chameleon", "Chameleon", [2_277, 62_792]),
-    Source::heterophilic("squirrel", "Squirrel", [5_201, 396_846]),
-    Source::heterophilic("actor", "Actor", [7_600, 53_411]),
-    Source::heterophilic("cornell", "Cornell", [183, 560]),
-    Source::heterophilic("texas", "Texas", [183, 560]),
+    Source::heterophilic("chameleon", "Chameleon", [2_277, 62_742]),
+    Source::heterophilic("squirrel", "Squirrel", [5_201, 396_706]),
+    Source::heterophilic("actor", "Actor", [7_600, 53_318]),
+    Source::heterophilic("cornell", "Cornell", [183, 554]),
+    Source::heterophilic("texas", "Texas", [183, 558]),
     Source::heterophilic("wisconsin", "Wisconsin", [251, 900]),
     Source {
         name: "ogbn-arxiv",
