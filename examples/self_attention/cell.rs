@@ -4,6 +4,7 @@ use crate::run::Outcome;
 use crate::support::args::typed;
 use crate::support::memory::Blocks;
 use crate::support::paper::{self, Progress};
+use crate::support::texts;
 use clap::ValueEnum;
 use emmy::Result;
 use emmy::data::text::{self, Text};
@@ -58,8 +59,8 @@ pub enum Dataset {
     Ptb,
     /// Tiny Shakespeare
     Shakespeare,
-    /// The documents of this project, which need no file
-    Book,
+    /// Alice's Adventures in Wonderland, which needs no file
+    Alice,
 }
 
 impl Dataset {
@@ -71,7 +72,7 @@ impl Dataset {
         match self {
             Self::Ptb => "ptb",
             Self::Shakespeare => "shakespeare",
-            Self::Book => "book",
+            Self::Alice => "alice",
         }
     }
 }
@@ -116,7 +117,7 @@ impl paper::Cell for Cell {
         match self.dataset {
             Dataset::Ptb => text::penn_treebank(folder),
             Dataset::Shakespeare => text::tiny_shakespeare(folder),
-            Dataset::Book => Ok(text::book()),
+            Dataset::Alice => Ok(texts::alice()),
         }
     }
 

@@ -33,6 +33,7 @@ fn every_option_of_model_and_training_makes_a_difference() {
         "--weight-decay 0.1",
         "--optimizer sgd",
         "--optimizer adamw",
+        "--optimizer muon",
         "--dropout 0.2",
         "--hidden 5",
         "--heads 3",
