@@ -7,7 +7,7 @@
 use emmy::autodiff::grad;
 use emmy::nn::Sampling;
 use emmy::ops::attention::{DenseAttention, Mask, Qkv};
-use emmy::optim::{Algorithm, Optimizer};
+use emmy::optim::{Adam, Algorithm, Optimizer};
 use emmy::rand::seq::SliceRandom;
 use emmy::{Error, Tape, Tensor, Var, data, init};
 use std::collections::BTreeSet;
@@ -78,7 +78,7 @@ fn main() -> emmy::Result<()> {
 
     // Training. A step is one name: the loss, its gradient, an update with a rate that falls to 0.
     let (beta1, beta2, eps) = (0.85, 0.99, 1e-8);
-    let mut adam = Optimizer::new(Algorithm::Adam { beta1, beta2, eps });
+    let mut adam = Optimizer::new(Algorithm::Adam(Adam { beta1, beta2, eps }));
     let (start, mut sum) = (Instant::now(), 0.0);
     for step in 0..STEPS {
         let name = names[step % names.len()].chars();

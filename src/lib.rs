@@ -9,13 +9,13 @@
 //!
 //! | floor | room | what lives there |
 //! |---|---|---|
-//! | 0 | [`real`] [`error`] [`tensor`] [`sparse`] | scalars, errors, dense arrays and shape rules, sparse patterns |
+//! | 0 | [`real`] [`error`] [`registry`] [`tensor`] [`sparse`] | scalars, errors, names for kinds of other crates, dense arrays and shape rules, sparse patterns |
 //! | 1 | [`kernels`] [`linalg`] | arithmetic without derivatives; threads and vector units; QR, singular values, norms of matrices from above |
 //! | 2 | [`autodiff`] | tape, handles, gradients, products with Jacobian and Hessian, checkpoints, fused operations |
 //! | 3 | [`ops`] | the operations, value and derivative side by side |
-//! | 4 | [`graph`] [`init`] [`optim`] [`symmetry`] [`lipschitz`] [`collapse`] | validated graphs and generators; initialisers; optimisers and schedules; the vocabulary of laws, and the search for them; Lipschitz bounds read off a tape, and searches from below; measures of oversmoothing |
+//! | 4 | [`graph`] [`init`] [`symmetry`] [`lipschitz`] [`collapse`] | validated graphs and generators; initialisers; the vocabulary of laws, and the search for them; Lipschitz bounds read off a tape, and searches from below; measures of oversmoothing |
 //! | 5 | [`nn`] | layers and models; the pass over a model, and the trace that laws are read off |
-//! | 6 | [`data`] [`train`] [`store`] | loaders and synthetic sets; tasks and the training loop; checkpoints and weights |
+//! | 6 | [`data`] [`optim`] [`train`] [`store`] | loaders and synthetic sets; optimisers and schedules; tasks and the training loop; checkpoints and weights |
 //!
 //! `src/instances.rs` lists the generic code that the library compiles once for all programs.
 //!

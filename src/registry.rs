@@ -1,5 +1,6 @@
 //! Names for kinds that other crates add: of graph layers ([`Conv::register`](crate::nn::Conv::register)), of
-//! norms ([`Norm::register`](crate::nn::Norm::register)).
+//! norms ([`Norm::register`](crate::nn::Norm::register)), of optimisers
+//! ([`Algorithm::register`](crate::optim::Algorithm::register)).
 //!
 //! A configuration is data: it is copied, compared and saved. A kind of another crate joins it under a name, and
 //! a [`Registry`] holds what the name stands for, the options from which layers are built. A saved

@@ -3,7 +3,8 @@
 
 use crate::{D, Kernel, N, WORDS, drop_tensor, normal};
 use emmy::Tape;
-use emmy::kernels::{map, random, reduce, softmax, update};
+use emmy::kernels::{map, random, reduce, softmax};
+use emmy::optim::{Algorithm, Optimizer, Sgd};
 use emmy::tensor::{contiguous, tensor};
 use std::hint::black_box;
 
@@ -11,19 +12,10 @@ pub fn kernels() -> Vec<Kernel> {
     let (x, y, bias) = (normal(&[N, D], 1), normal(&[N, D], 2), normal(&[D], 3));
     let bytes = (4 * N * D) as f64;
     let logits = normal(&[N, 7], 4);
-    let (mut p, g) = (normal(&[WORDS * D], 5), normal(&[WORDS * D], 6));
-    let (mut m, mut v) = (vec![0.0_f32; p.len()], vec![0.0_f32; p.len()]);
-    let adam = update::Adam {
-        lr: 1e-9,
-        decay: 0.0,
-        shrink: 1.0,
-        one_minus_beta1: 0.1,
-        beta2: 0.999,
-        one_minus_beta2: 0.001,
-        root: 1.0,
-        eps: 1e-8,
+    let momentum = Sgd {
+        momentum: 0.9,
+        nesterov: true,
     };
-    let parameters = p.len();
     let [x0, x1, x2, x3, x4, x5] = std::array::from_fn(|_| x.clone());
     let plain = x.clone();
     vec![
@@ -76,43 +68,8 @@ pub fn kernels() -> Vec<Kernel> {
                 black_box(softmax::logsumexp_rows(logits.as_slice().unwrap(), 7));
             })
         },
-        {
-            let (mut p, mut v, g) = (
-                normal(&[WORDS * D], 7),
-                vec![0.0_f32; WORDS * D],
-                normal(&[WORDS * D], 8),
-            );
-            let momentum = update::Momentum {
-                lr: 1e-9,
-                decay: 0.0,
-                momentum: 0.9,
-                nesterov: true,
-            };
-            Kernel::new(
-                "momentum, 1433 × 64",
-                0.0,
-                (20 * WORDS * D) as f64,
-                move || {
-                    update::momentum(
-                        p.as_slice_mut().unwrap(),
-                        &mut v,
-                        g.as_slice().unwrap(),
-                        momentum,
-                    );
-                },
-            )
-        },
-        {
-            let (mut p, g) = (normal(&[WORDS * D], 7), normal(&[WORDS * D], 8));
-            Kernel::new(
-                "plain descent, 1433 × 64",
-                0.0,
-                (12 * WORDS * D) as f64,
-                move || {
-                    update::descend(p.as_slice_mut().unwrap(), g.as_slice().unwrap(), 1e-9, 0.0);
-                },
-            )
-        },
+        update("momentum", Algorithm::Sgd(momentum), 20),
+        update("plain descent", Algorithm::SGD, 12),
         {
             let logits = logits.clone();
             let name = "log-softmax, 7 classes";
@@ -127,20 +84,8 @@ pub fn kernels() -> Vec<Kernel> {
         masked_softmax(),
         index_select(),
         index_add(),
-        Kernel::new(
-            "Adam, 1433 × 64",
-            0.0,
-            (28 * parameters) as f64,
-            move || {
-                update::adam(
-                    p.as_slice_mut().unwrap(),
-                    &mut m,
-                    &mut v,
-                    g.as_slice().unwrap(),
-                    adam,
-                );
-            },
-        ),
+        update("Adam", Algorithm::ADAM, 28),
+        update("Muon", Algorithm::MUON, 28),
         {
             let w = normal(&[D, WORDS], 9);
             Kernel::new(
@@ -153,6 +98,21 @@ pub fn kernels() -> Vec<Kernel> {
             )
         },
     ]
+}
+
+/// One step of an optimiser for a matrix, which touches so many bytes per number; with Muon, also the products of
+/// five steps of Newton–Schulz.
+fn update(name: &str, algorithm: Algorithm, bytes: usize) -> Kernel {
+    let (mut p, g) = (normal(&[WORDS, D], 7), normal(&[WORDS, D], 8));
+    let mut optimizer = Optimizer::new(algorithm);
+    let work = match algorithm {
+        Algorithm::Muon(muon) => muon.steps * 2 * D * D * (2 * WORDS + D),
+        _ => 0,
+    };
+    let name = format!("{name}, 1433 × 64");
+    Kernel::new(name, work as f64, (bytes * WORDS * D) as f64, move || {
+        optimizer.step([&mut p], std::slice::from_ref(&g), 1e-9);
+    })
 }
 
 /// Operations rather than kernels from here on: what a user calls, on a tape of its own.

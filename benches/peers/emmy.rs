@@ -7,7 +7,7 @@
 mod support;
 
 use clap::Parser;
-use emmy::data::{self, Dataset, Name, Options};
+use emmy::data::{self, Dataset, Options};
 use emmy::kernels::par;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass};
 use emmy::optim::{Algorithm, Optimizer};
@@ -85,7 +85,7 @@ fn main() -> Result<()> {
         folder: cli.data.clone(),
         ..Options::default()
     };
-    let set = match data::load(Name::Cora, &options) {
+    let set = match data::load("cora", &options) {
         Err(emmy::Error::NotFound { .. }) if cli.data.is_none() => data::cora_like(0),
         found => found?,
     };

@@ -18,14 +18,14 @@ mod tables;
 
 use cell::Cell;
 use clap::Parser;
-use emmy::data::Name;
+use emmy::data::Source;
 use emmy::init::Initialization;
 use emmy::{Error, Result};
 use plan::{Choice, LOSS_THRESHOLD, Plan};
 use run::{Run, Runs};
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use support::args::{self, Float, at_least_zero, initializations};
+use support::args::{self, Float, at_least_zero, initializations, sources};
 use support::figures::Figure;
 use support::paper::{self, Cell as _, Filter, Options, Paper, Part, Shown};
 use support::report::mean_std;
@@ -44,8 +44,8 @@ struct Cli {
     figures: Vec<u32>,
 
     /// Only these data sets
-    #[arg(long = "dataset", value_name = "NAME")]
-    datasets: Vec<Name>,
+    #[arg(long = "dataset", value_name = "NAME", value_parser = sources())]
+    datasets: Vec<&'static Source>,
 
     /// Only these numbers of layers
     #[arg(long = "layers", value_name = "L")]
@@ -127,7 +127,7 @@ impl Cli {
             seeds: self.options.seeds(seeds),
             epochs: self.epochs.unwrap_or(epochs),
             datasets: (self.datasets.iter())
-                .map(|name| name.as_str().to_owned())
+                .map(|set| set.name.to_owned())
                 .collect(),
             layers: self.layers.clone(),
             inits: names.map(str::to_owned).collect(),
@@ -148,7 +148,7 @@ impl Cli {
         let inits = (self.inits.iter().filter_map(|init| init.name()))
             .map(|name| Filter::new("--init", name, move |c: &Cell| c.init == name));
         Filter::each("--dataset", &self.datasets, |c: &Cell, x| {
-            c.dataset == x.as_str()
+            c.dataset == x.name
         })
         .chain(Filter::each("--layers", &self.layers, |c: &Cell, &x| {
             c.layers == x
@@ -237,7 +237,7 @@ fn run(cli: &Cli) -> Result<()> {
             false => say(summary)?,
         }
     }
-    let named = cli.datasets.iter().map(|name| name.as_str().to_owned());
+    let named = cli.datasets.iter().map(|set| set.name.to_owned());
     let settings = choice.settings();
     paper::reproduce(&Balance { settings }, &parts, named.collect(), &cli.options)
 }

@@ -6,7 +6,7 @@ use crate::dynamics::Dynamics;
 use crate::support;
 use crate::support::args::features;
 use crate::support::paper::{self, Cell as _, Progress};
-use emmy::data::{self, Dataset, Direction, Name, Options, Split};
+use emmy::data::{self, Dataset, Direction, Options, Split};
 use emmy::init::Initialization;
 use emmy::nn::{GraphNet, Module, Role, Summary, Trace, Traced};
 use emmy::train::{LawMonitor, NodeClassification, Recorder, Trainer, Worst, each_epoch};
@@ -74,7 +74,7 @@ impl Prepared {
             direction,
             ..Options::default()
         };
-        let set = data::load(cell.dataset.parse::<Name>()?, &options)?;
+        let set = data::load(&cell.dataset, &options)?;
         let mut split = set.split(cell.split)?.clone();
         if cell.without_isolated {
             split = set.without_isolated(&split);

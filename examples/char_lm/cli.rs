@@ -1,12 +1,12 @@
 //! The options of the command line, and the text and the training that they choose.
 
 use crate::support::args::{Figures, Float, MOST_SEED, folder, probability, threads};
-use crate::support::note;
+use crate::support::{note, texts};
 use clap::builder::{ArgPredicate, NonEmptyStringValueParser, RangedU64ValueParser};
 use clap::{Parser, ValueEnum};
 use emmy::data::text::{self, Symbol, Text};
 use emmy::nn::Role;
-use emmy::optim::{Algorithm, Clip, Decay, Schedule, Unit};
+use emmy::optim::{AdamW, Algorithm, Clip, Decay, Schedule, Unit};
 use emmy::train::{BestBy, TrainConfig};
 use emmy::{Error, Result};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub struct Cli {
     #[arg(long, value_name = "DIR", value_parser = folder())]
     pub data: Option<PathBuf>,
 
-    /// Text [default: shakespeare with --data, else book]
+    /// Text [default: shakespeare with --data, else alice]
     #[arg(long, value_name = "NAME")]
     pub dataset: Option<Dataset>,
 
@@ -184,8 +184,8 @@ pub enum Dataset {
     Shakespeare,
     /// Penn Treebank, ptb/ptb.*.txt, character by character
     Ptb,
-    /// The documents of this project, which need no file
-    Book,
+    /// Alice's Adventures in Wonderland, which needs no file
+    Alice,
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
@@ -241,16 +241,16 @@ impl Cli {
         match (self.dataset, folder) {
             (Some(Dataset::Shakespeare), _) | (None, Some(_)) => text::tiny_shakespeare(folder),
             (Some(Dataset::Ptb), _) => text::penn_treebank(folder),
-            (Some(Dataset::Book), _) => Ok(text::book()),
+            (Some(Dataset::Alice), _) => Ok(texts::alice()),
             (None, None) => {
-                let book = text::book();
+                let alice = texts::alice();
                 note(format_args!(
                     "no text was given (--data DIR, --dataset NAME or --text FILE): \
-                     learning the project's own book, {} characters. With the default options this takes about \
+                     learning Alice's Adventures in Wonderland, {} characters. With the default options this takes about \
                      30 s on two processors",
-                    book.train.len() + book.validation.len()
+                    alice.train.len() + alice.validation.len()
                 ));
-                Ok(book)
+                Ok(alice)
             }
         }
     }
@@ -276,11 +276,11 @@ impl Cli {
     /// The training, of as many epochs as there are evaluations.
     pub fn training(&self) -> TrainConfig {
         TrainConfig {
-            algorithm: Algorithm::AdamW {
+            algorithm: Algorithm::AdamW(AdamW {
                 beta1: 0.9,
                 beta2: 0.99,
                 eps: 1e-8,
-            },
+            }),
             lr: self.lr,
             weight_decay: 0.1,
             // Parameters with one axis (gains and biases) do not decay.

@@ -185,6 +185,8 @@ pub enum Optimizer {
     Sgd,
     Adam,
     Adamw,
+    /// Newton–Schulz on matrices, AdamW for the other parameters
+    Muon,
 }
 
 impl Cli {
@@ -327,6 +329,7 @@ impl Cli {
                 Optimizer::Sgd => Algorithm::SGD,
                 Optimizer::Adam => Algorithm::ADAM,
                 Optimizer::Adamw => Algorithm::ADAMW,
+                Optimizer::Muon => Algorithm::MUON,
             },
             lr: self.lr.unwrap_or(lr),
             weight_decay: self.weight_decay.unwrap_or(weight_decay),

@@ -20,7 +20,7 @@ mod trees;
 
 use cell::{Cell, Model, Normaliser};
 use clap::{Parser, ValueEnum};
-use emmy::data::Name;
+use emmy::data;
 use emmy::{Error, Result};
 use plan::{Choice, Plan, Settings};
 use run::{Run, Runs};
@@ -147,8 +147,8 @@ fn dataset(text: &str) -> Result<String, String> {
         None if text.starts_with("trees") => {
             Err("trees have depths trees-2 to trees-10".to_owned())
         }
-        None => match text.parse::<Name>() {
-            Ok(name) => Ok(name.as_str().to_owned()),
+        None => match data::find(text) {
+            Ok(set) => Ok(set.name.to_owned()),
             Err(error) => Err(error.to_string()),
         },
     }

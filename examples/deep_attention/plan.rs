@@ -7,7 +7,6 @@ use crate::numbers::{self, Variant};
 use crate::support::args::{Float, typed};
 use crate::support::paper;
 use crate::trees;
-use emmy::data::Name;
 
 /// One number of a table or a figure, and the table or the figure.
 pub type Entry = paper::Entry<Cell>;
@@ -357,7 +356,7 @@ impl Choice {
     pub fn demonstration(&self) -> Plan {
         Plan {
             title: "Twenty layers of graph attention on cora-like, with LipschitzNorm and without: test accuracy (%)".into(),
-            entries: self.exploding(Name::CoraLike.as_str(), 60),
+            entries: self.exploding("cora-like", 60),
         }
     }
 
@@ -368,7 +367,7 @@ impl Choice {
             if given.is_empty() { default } else { given }.to_vec()
         }
         let mut entries = Vec::new();
-        for dataset in or(&self.datasets, &[Name::CoraLike.as_str().to_owned()]) {
+        for dataset in or(&self.datasets, &["cora-like".to_owned()]) {
             for missing in or(&self.missing, &[0.0]) {
                 for model in or(&self.models, &[Model::Gat]) {
                     let default = if model.attends() {

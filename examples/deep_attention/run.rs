@@ -5,7 +5,7 @@ use crate::net::{DeepNet, features};
 use crate::support;
 use crate::support::paper::{self, Progress};
 use crate::trees;
-use emmy::data::{self, Dataset, Name, Options, Split};
+use emmy::data::{self, Dataset, Options, Split};
 use emmy::train::{History, NodeClassification, Trainer, each_epoch};
 use emmy::{Real, Result, init};
 use rand::seq::SliceRandom;
@@ -83,7 +83,7 @@ impl Prepared {
                     folder: folder.map(Path::to_owned),
                     ..Options::default()
                 };
-                data::load(cell.dataset.parse::<Name>()?, &options)?
+                data::load(&cell.dataset, &options)?
             }
         };
         let split = set.split(0)?.clone();

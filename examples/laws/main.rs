@@ -60,7 +60,7 @@ struct Cli {
     #[arg(long, default_value = "descent", requires = "train")]
     rule: Rule,
 
-    /// Learning rate [default: 0.05; 0.01 for adam]
+    /// Learning rate [default: 0.05; 0.01 for adam and adamw; 0.02 for muon]
     #[arg(long, value_name = "RATE", value_parser = at_least_zero, allow_negative_numbers = true, requires = "train")]
     lr: Option<f64>,
 

@@ -3,7 +3,7 @@
 use crate::nets::Net;
 use clap::ValueEnum;
 use emmy::nn::Pass;
-use emmy::optim::{Algorithm, Clip, Optimizer};
+use emmy::optim::{Algorithm, Clip, Optimizer, Sgd};
 use emmy::symmetry::{Drift, Generator};
 use emmy::{Tape, Tensor, init};
 
@@ -19,6 +19,8 @@ pub enum Rule {
     /// AdamW with gradients clipped to a norm of 0.1; it has no formula either
     #[value(name = "adamw")]
     AdamW,
+    /// Muon, which has no formula either
+    Muon,
 }
 
 /// The norm to which gradients are clipped.
@@ -32,6 +34,7 @@ impl Rule {
         match self {
             Self::Descent | Self::Momentum => 0.05,
             Self::Adam | Self::AdamW => 0.01,
+            Self::Muon => 0.02,
         }
     }
 
@@ -41,6 +44,7 @@ impl Rule {
             Self::Momentum => "gradient descent with momentum",
             Self::Adam => "Adam",
             Self::AdamW => "AdamW with clipped gradients",
+            Self::Muon => "Muon",
         }
     }
 
@@ -49,19 +53,20 @@ impl Rule {
         match self {
             Self::Descent => Some(0.0),
             Self::Momentum => Some(MOMENTUM),
-            Self::Adam | Self::AdamW => None,
+            Self::Adam | Self::AdamW | Self::Muon => None,
         }
     }
 
     fn algorithm(self) -> Algorithm {
         match self {
             Self::Descent => Algorithm::SGD,
-            Self::Momentum => Algorithm::Sgd {
+            Self::Momentum => Algorithm::Sgd(Sgd {
                 momentum: MOMENTUM,
                 nesterov: false,
-            },
+            }),
             Self::Adam => Algorithm::ADAM,
             Self::AdamW => Algorithm::ADAMW,
+            Self::Muon => Algorithm::MUON,
         }
     }
 }
@@ -140,7 +145,7 @@ pub fn train(net: &mut dyn Net, how: &How, laws: &[Generator]) -> Run {
             let norm = Clip::GlobalNorm(CLIP).apply(&mut gradients);
             run.clipped += usize::from(norm > CLIP);
         }
-        optimizer.step(net.tensors_mut(), &gradients, how.lr);
+        optimizer.step_model(net, &gradients, how.lr);
         run.conserved.push(conserved(&flat(&net.tensors())));
         if let (Some(all), Some(momentum)) = (&mut run.predicted, how.rule.momentum()) {
             for drift in &mut drifts {

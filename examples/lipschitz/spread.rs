@@ -3,7 +3,7 @@
 
 use super::Cli;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
-use crate::support::{args::Figures, figures, note, say};
+use crate::support::{args::Figures, figures, note, say, texts};
 use emmy::data::text::{self, Text};
 use emmy::nn::{AttentionConfig, LanguageConfig, LanguageModel, Pass};
 use emmy::ops::attention::Mask;
@@ -31,7 +31,7 @@ const REACH: f64 = 10.0;
 pub fn run(cli: &Cli) -> Result<()> {
     let text = match cli.data.as_deref() {
         Some(folder) => text::penn_treebank(Some(folder))?,
-        None => text::book(),
+        None => texts::alice(),
     };
     note(format_args!("training on {}", text.source));
     if !cli.json {

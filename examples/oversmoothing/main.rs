@@ -22,7 +22,7 @@ mod tables;
 
 use cell::{Cell, Method, Split};
 use clap::{Parser, ValueEnum};
-use emmy::data::Name;
+use emmy::data;
 use emmy::{Error, Result};
 use plan::{Choice, Plan};
 use run::{Run, Runs};
@@ -123,8 +123,8 @@ Exit code: 0; 1 if an error stops the program, all runs diverge, or a figure can
 come before figures); 2 for a wrong argument.";
 
 fn dataset(text: &str) -> Result<String, String> {
-    match text.parse::<Name>() {
-        Ok(name) => Ok(name.as_str().to_owned()),
+    match data::find(text) {
+        Ok(set) => Ok(set.name.to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -4,7 +4,6 @@ use crate::cell::{Cell, Method, Split};
 use crate::numbers;
 use crate::support::args::Float;
 use crate::support::paper;
-use emmy::data::Name;
 
 /// One number of a table, and the table.
 pub type Entry = paper::Entry<Cell>;
@@ -126,7 +125,7 @@ impl Choice {
             ..self.clone()
         };
         let methods = [Method::None, Method::Layer, Method::Pair, Method::Contra];
-        let set = [Name::CoraLike.as_str().to_owned()];
+        let set = ["cora-like".to_owned()];
         Plan {
             title: "Eight layers of graph convolution on cora-like: test accuracy (%)".into(),
             entries: choice.grid(&set, &methods, &[8], 60),
@@ -135,7 +134,7 @@ impl Choice {
 
     /// The cells that the command line names. Defaults: Cora-like, all methods of the table, 8 layers.
     pub fn named(&self) -> Plan {
-        let set = [Name::CoraLike.as_str().to_owned()];
+        let set = ["cora-like".to_owned()];
         let methods = [Method::None, Method::Layer, Method::Pair, Method::Contra];
         Plan {
             title: "Test accuracy (%)".into(),

@@ -6,7 +6,7 @@ use crate::support;
 use crate::support::args::features;
 use crate::support::paper::{self, Progress};
 use emmy::collapse::{Spectrum, cosine_similarity, value};
-use emmy::data::{self, Dataset, Name, Options, Split};
+use emmy::data::{self, Dataset, Options, Split};
 use emmy::graph::Neighbourhood;
 use emmy::train::{NodeClassification, Trainer, each_epoch};
 use emmy::{Real, Result, Tensor};
@@ -64,11 +64,11 @@ impl Prepared {
             folder: folder.map(Path::to_owned),
             ..Options::default()
         };
-        let name = cell.dataset.parse::<Name>()?;
-        let set = data::load(name, &options)?;
+        let source = data::find(&cell.dataset)?;
+        let set = source.load(&options)?;
         let mut split = set.split(0)?.clone();
         // The splits of the heterophilic sets cover all nodes already.
-        if cell.split == Nodes::Published && !name.is_heterophilic() {
+        if cell.split == Nodes::Published && !source.heterophilic {
             split.test = (0..set.nodes())
                 .map(|i| !split.train[i] && !split.val[i])
                 .collect();

@@ -4,12 +4,13 @@ use crate::run::Outcome;
 use crate::support::args::typed;
 use crate::support::memory::Blocks;
 use crate::support::paper::{self, Progress};
+use crate::support::texts;
 use clap::ValueEnum;
 use emmy::Result;
 use emmy::data::text::{self, Text};
 use emmy::lipschitz::Lp;
 use emmy::nn::{AttentionConfig, Contraction, LanguageConfig, Role};
-use emmy::optim::{Algorithm, Clip};
+use emmy::optim::{AdamW, Algorithm, Clip};
 use emmy::train::{BestBy, TrainConfig};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -58,8 +59,8 @@ pub enum Dataset {
     Ptb,
     /// Tiny Shakespeare
     Shakespeare,
-    /// The documents of this project, which need no file
-    Book,
+    /// Alice's Adventures in Wonderland, which needs no file
+    Alice,
 }
 
 impl Dataset {
@@ -71,7 +72,7 @@ impl Dataset {
         match self {
             Self::Ptb => "ptb",
             Self::Shakespeare => "shakespeare",
-            Self::Book => "book",
+            Self::Alice => "alice",
         }
     }
 }
@@ -116,7 +117,7 @@ impl paper::Cell for Cell {
         match self.dataset {
             Dataset::Ptb => text::penn_treebank(folder),
             Dataset::Shakespeare => text::tiny_shakespeare(folder),
-            Dataset::Book => Ok(text::book()),
+            Dataset::Alice => Ok(texts::alice()),
         }
     }
 
@@ -168,11 +169,11 @@ impl Cell {
     /// The training, an epoch per evaluation.
     pub fn training(&self) -> TrainConfig {
         TrainConfig {
-            algorithm: Algorithm::AdamW {
+            algorithm: Algorithm::AdamW(AdamW {
                 beta1: 0.9,
                 beta2: 0.99,
                 eps: 1e-8,
-            },
+            }),
             lr: self.lr,
             weight_decay: 0.1,
             decay_roles: Some(vec![Role::Weight, Role::Table]),

@@ -2,8 +2,8 @@
 //! how well deep transformers with three kinds of attention train with a fixed learning rate, at sizes that
 //! train in minutes. The example `lipschitz` has Figures 2, 3 and 5.
 //!
-//! Without arguments, `cargo run --release --example self_attention` trains two depths on the project's own
-//! book; `--table 1` and `--figure 4` run the paper's depths on Penn Treebank.
+//! Without arguments, `cargo run --release --example self_attention` trains two depths on Alice's
+//! Adventures in Wonderland; `--table 1` and `--figure 4` run the paper's depths on Penn Treebank.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -45,7 +45,7 @@ struct Cli {
     #[arg(long = "layers", value_name = "L", value_parser = clap::value_parser!(u32).range(1..=1000))]
     layers: Vec<u32>,
 
-    /// Text [default: ptb for the table and the figure, else book]
+    /// Text [default: ptb for the table and the figure, else alice]
     #[arg(long, value_name = "NAME")]
     dataset: Option<cell::Dataset>,
 
@@ -120,7 +120,7 @@ impl Cli {
             (given, _) => given,
         };
         let text = if quick {
-            cell::Dataset::Book
+            cell::Dataset::Alice
         } else {
             cell::Dataset::Ptb
         };

@@ -3,7 +3,7 @@
 use super::note;
 use clap::builder::{PathBufValueParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Arg, Args, Parser, ValueEnum};
-use emmy::data::{self, Dataset, Name, Options};
+use emmy::data::{self, Dataset, Direction, Options, Source, csv};
 use emmy::init::Initialization;
 use emmy::sparse::Csr;
 use emmy::{Error, Real, Result};
@@ -28,8 +28,34 @@ pub struct Data {
     pub folder: Option<PathBuf>,
 
     /// Data set [default: cora; cora-like if it is not found]
-    #[arg(long = "dataset", value_name = "NAME", value_parser = names())]
-    pub name: Option<Name>,
+    #[arg(long = "dataset", value_name = "NAME", value_parser = sources())]
+    pub name: Option<&'static Source>,
+
+    /// A graph of your own: its edge list in CSV, a line per edge with the ids of source and target
+    #[arg(long, value_name = "FILE", requires = "nodes", conflicts_with_all = ["folder", "name"])]
+    pub edges: Option<PathBuf>,
+
+    /// The table of its nodes in CSV: the id, features, a column "label", and perhaps a column "split" with train,
+    /// val and test; without it, the split is drawn
+    #[arg(long, value_name = "FILE", requires = "edges")]
+    pub nodes: Option<PathBuf>,
+
+    /// Column of the labels in --nodes
+    #[arg(
+        long,
+        value_name = "COLUMN",
+        requires = "nodes",
+        default_value = "label"
+    )]
+    pub label: String,
+
+    /// The files of --edges and --nodes have no line of names: ids are in the first column, labels in the last
+    #[arg(long, requires = "nodes", conflicts_with = "label")]
+    pub no_header: bool,
+
+    /// The edges of --edges lead one way
+    #[arg(long, requires = "nodes")]
+    pub directed: bool,
 
     /// Number of the split, from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -100,21 +126,49 @@ impl Data {
     /// The chosen data set. If neither a name nor a folder is given and Cora is not found, it is cora-like,
     /// and a line on standard error says so.
     pub fn load(&self) -> Result<Dataset> {
+        if let (Some(edges), Some(nodes)) = (&self.edges, &self.nodes) {
+            let set = csv::load(edges, nodes, &self.columns())?;
+            set.split(self.split)?;
+            return Ok(set);
+        }
         let options = Options {
             folder: self.folder.clone(),
             ..Options::default()
         };
-        let set = match data::load(self.name.unwrap_or(Name::Cora), &options) {
+        let found = match self.name {
+            Some(source) => source.load(&options),
+            None => data::load("cora", &options),
+        };
+        let set = match found {
             Err(Error::NotFound { what, .. }) if self.name.is_none() && self.folder.is_none() => {
                 note(format_args!(
                     "{what} was not found (say where with --data DIR): training on the generated cora-like instead."
                 ));
-                data::load(Name::CoraLike, &options)?
+                data::load("cora-like", &options)?
             }
             found => found?,
         };
         set.split(self.split)?;
         Ok(set)
+    }
+
+    /// How `--edges` and `--nodes` are read.
+    fn columns(&self) -> csv::Options {
+        let options = match self.no_header {
+            true => csv::Options::without_headers(),
+            false => csv::Options {
+                label: csv::Column::Named(self.label.clone()),
+                ..csv::Options::default()
+            },
+        };
+        let direction = match self.directed {
+            true => Direction::Directed,
+            false => Direction::Symmetrised,
+        };
+        csv::Options {
+            direction,
+            ..options
+        }
     }
 }
 
@@ -124,14 +178,12 @@ pub fn typed(value: &impl ValueEnum) -> String {
     value.get_name().to_owned()
 }
 
-/// The features for training, as in the papers: rows that sum to one for the citation sets,
-/// features as published for the others.
+/// The features for training, as in the papers: rows that sum to one where features are words, else features as
+/// they are in the files.
 pub fn features<F: Real>(set: &Dataset) -> Csr<F> {
-    let name = set.name.parse::<Name>();
-    if name.is_ok_and(|name| name.is_heterophilic() || name == Name::Karate) {
-        set.raw_features()
-    } else {
-        set.normalized_features()
+    match data::find(&set.name).is_ok_and(|source| source.counts_words) {
+        true => set.normalized_features(),
+        false => set.raw_features(),
     }
 }
 
@@ -209,10 +261,11 @@ pub fn check_loss_threshold(threshold: Option<f64>, classes: usize) -> Result<()
     }
 }
 
-fn names() -> impl TypedValueParser<Value = Name> {
+/// Every data set of the library.
+pub fn sources() -> impl TypedValueParser<Value = &'static Source> {
     use clap::builder::PossibleValuesParser;
-    let all = PossibleValuesParser::new(Name::ALL.map(Name::as_str));
-    all.try_map(|name| name.parse::<Name>())
+    let all = PossibleValuesParser::new(data::ALL.each_ref().map(|set| set.name));
+    all.try_map(|name| data::find(&name))
 }
 
 /// Every initialisation with a name.

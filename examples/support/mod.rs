@@ -16,6 +16,7 @@ pub mod plot;
 pub mod progress;
 pub mod report;
 pub mod sizes;
+pub mod texts;
 pub mod transformers;
 
 use emmy::train::History;

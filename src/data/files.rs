@@ -6,7 +6,7 @@
 //! than there is. So each size has a limit, well above the published sets; within all of them, training a
 //! network with 64 channels in `f32` stays below 2 GB (`tests/data/memory.rs`).
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, printable};
 use crate::files::open_regular;
 use flate2::read::GzDecoder;
 use std::io::{BufRead, BufReader, Read};
@@ -70,6 +70,17 @@ pub(super) fn open_unpacked(path: &Path) -> Result<(Box<dyn BufRead>, bool)> {
         true => (Box::new(BufReader::new(GzDecoder::new(file))), true),
         false => (Box::new(file), false),
     })
+}
+
+/// What is wrong in a line of a text, from 1.
+pub(super) fn at_line(
+    path: &Path,
+    line: u64,
+    expected: impl Into<String>,
+    found: impl Into<String>,
+) -> Error {
+    let what = format!("{}: line {line}", printable(path));
+    Error::invalid(what, expected.into(), found.into())
 }
 
 /// A string from a file as it may stand in a message: short, and without control characters.

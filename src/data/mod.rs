@@ -1,12 +1,13 @@
 //! Data sets for node classification: the public benchmark files, and sets that need no file. Texts are in
 //! [`text`], images in [`images`].
 //!
-//! [`load`] gives any of them by its [`Name`]:
+//! [`load`] gives any of them by its name; [`ALL`] is the table of names, files and readers, and [`Source`] says how to
+//! add a set. A graph of your own, an edge list and a table of nodes, is read by [`csv::load`].
 //!
 //! ```
-//! use emmy::data::{self, Name, Options};
+//! use emmy::data::{self, Options};
 //!
-//! let karate = data::load(Name::Karate, &Options::default())?;
+//! let karate = data::load("karate", &Options::default())?;
 //! assert_eq!((karate.nodes(), karate.classes), (34, 2));
 //! # Ok::<(), emmy::Error>(())
 //! ```
@@ -20,35 +21,37 @@
 //! |---|---|---|
 //! | Cora, CiteSeer, PubMed | [`planetoid`] | `ind.NAME.*` |
 //! | Chameleon, Squirrel, Actor, Cornell, Texas, Wisconsin | [`heterophilic`] | `NAME.npz` |
-//! | sets of the Open Graph Benchmark | [`ogb`] | a folder of CSV files |
+//! | ogbn-arxiv and other sets of the Open Graph Benchmark | [`ogb`] | a folder of CSV files |
+//! | your own | [`csv`] | an edge list and a table of nodes |
 //! | cora-like | [`cora_like`](fn@cora_like) | none: a seeded contextual block model |
 //! | karate | [`karate`] | none: Zachary's karate club |
 
 mod cora_like;
+pub mod csv;
 mod dataset;
 pub(crate) mod files;
 pub mod heterophilic;
 pub mod images;
 mod karate;
 pub mod locate;
-mod name;
 pub mod ogb;
 mod pickle;
 pub mod planetoid;
+mod source;
 pub mod text;
 
 pub use cora_like::cora_like;
 pub use dataset::{Dataset, Split};
 pub use karate::karate;
-pub use name::Name;
+pub use source::{ALL, Files, Source, find};
 
 use crate::error::Result;
 use std::path::PathBuf;
 
-/// How the edges of a heterophilic file are read. The files hold each edge once, as (u, v) with u < v.
+/// How the edges of a file are read that has each edge once. Heterophilic files have (u, v) with u < v.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Direction {
-    /// Both u → v and v → u, as upstream's own loader does.
+    /// Both u → v and v → u, as upstream's own loader of heterophilic files does.
     #[default]
     Symmetrised,
     /// u → v alone, as the code of "Are GATs Out of Balance?" (NeurIPS 2023) reads them: many nodes then
@@ -61,34 +64,18 @@ pub enum Direction {
 pub struct Options {
     /// The folder to look in; `None` stands for the folders that [`locate`] names.
     pub folder: Option<PathBuf>,
-    /// How the edges of heterophilic files are read; the other sets are undirected.
+    /// How the edges of heterophilic files and of those of the Open Graph Benchmark are read; the other sets are
+    /// undirected.
     pub direction: Direction,
     /// The seed of `cora-like`; the other sets have none.
     pub seed: u64,
 }
 
-/// Loads a data set.
+/// Loads the data set with this name; [`ALL`] lists them.
 ///
 /// # Errors
-/// [`Error::NotFound`](crate::Error::NotFound) if its files are in none of the places; an error with file,
-/// byte and expectation if a file is damaged.
-pub fn load(name: Name, options: &Options) -> Result<Dataset> {
-    let roots = locate::roots(options.folder.as_deref());
-    match name {
-        Name::Cora | Name::CiteSeer | Name::PubMed => {
-            let folder = locate::planetoid(&roots, name.as_str(), name.title())?;
-            planetoid::load(&folder, name.as_str())
-        }
-        Name::Chameleon
-        | Name::Squirrel
-        | Name::Actor
-        | Name::Cornell
-        | Name::Texas
-        | Name::Wisconsin => {
-            let folder = locate::heterophilic(&roots, name.as_str())?;
-            heterophilic::load(&folder, name.as_str(), options.direction)
-        }
-        Name::CoraLike => Ok(cora_like(options.seed)),
-        Name::Karate => Ok(karate()),
-    }
+/// If no set has this name. [`Error::NotFound`](crate::Error::NotFound) if its files are in none of the places; an
+/// error with file, byte and expectation if a file is damaged.
+pub fn load(name: &str, options: &Options) -> Result<Dataset> {
+    find(name)?.load(options)
 }

@@ -13,14 +13,30 @@
 //! Hu et al., "Open Graph Benchmark: Datasets for Machine Learning on Graphs", NeurIPS 2020. Sets with
 //! several labels per node or features of edges are not read.
 
-use super::files::open_unpacked;
-use super::{Dataset, Direction, Split};
+use super::files::{at_line, open_unpacked};
+use super::{Dataset, Direction, Files, Split};
 use crate::error::{Error, Result};
 use crate::graph::{Duplicates, Graph, SelfLoops};
 use crate::sparse::{Csr, Pattern};
 use crate::tensor::tensor;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
+
+/// The files of ogbn-arxiv, as `ogb` unpacks them.
+pub const ARXIV: Files = Files {
+    names: &[
+        "raw/num-node-list.csv.gz|raw/num-node-list.csv",
+        "raw/num-edge-list.csv.gz|raw/num-edge-list.csv",
+        "raw/edge.csv.gz|raw/edge.csv",
+        "raw/node-feat.csv.gz|raw/node-feat.csv",
+        "raw/node-label.csv.gz|raw/node-label.csv",
+        "split/time/train.csv.gz|split/time/train.csv",
+        "split/time/valid.csv.gz|split/time/valid.csv",
+        "split/time/test.csv.gz|split/time/test.csv",
+    ],
+    folders: &["ogbn_arxiv", "ogb/ogbn_arxiv", "dataset/ogbn_arxiv", ""],
+    address: "https://ogb.stanford.edu/docs/nodeprop/#ogbn-arxiv",
+};
 
 /// The most bytes of a file, decompressed: those of ogbn-products' features, about 2.5 GB, are too many.
 const MOST_BYTES: usize = 1 << 31;
@@ -145,9 +161,7 @@ impl Lines {
 
     /// What is wrong with the last line.
     fn wrong(&self, expected: impl Into<String>, found: impl Into<String>) -> Error {
-        let path = crate::error::printable(&self.path);
-        let what = format!("{path}: line {}", self.number.max(1));
-        Error::invalid(what, expected.into(), found.into())
+        at_line(&self.path, self.number.max(1) as u64, expected, found)
     }
 
     /// The whole number in the next line, which is below `limit`; `None` at the end of the file.

@@ -1,78 +1,17 @@
-//! Gradient descent with momentum, Adam, AdamW.
+//! An algorithm, and the state of all parameters.
 
+use super::{Algorithm, Parameter, Rates};
 use crate::error::{Error, Result, Rules};
-use crate::kernels::update;
+use crate::nn::{Module, Role};
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
 use serde::{Deserialize, Serialize};
-
-/// The rule of an update. Constants as in PyTorch's `torch.optim`, and with its values.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Algorithm {
-    /// Gradient descent: v ← μ v + g, p ← p − η v; with Nesterov's look-ahead p ← p − η (g + μ v).
-    Sgd {
-        /// μ; 0 for plain descent, which keeps no state
-        momentum: f64,
-        /// Whether to look ahead (Sutskever et al., 2013).
-        nesterov: bool,
-    },
-    /// Adam (Kingma and Ba, 2015, algorithm 1); weight decay is added to the gradient.
-    Adam {
-        /// β₁
-        beta1: f64,
-        /// β₂
-        beta2: f64,
-        /// ε
-        eps: f64,
-    },
-    /// AdamW (Loshchilov and Hutter, 2019, algorithm 2): Adam with weight decay apart from the gradient, p ←
-    /// (1 − η λ) p.
-    AdamW {
-        /// β₁
-        beta1: f64,
-        /// β₂
-        beta2: f64,
-        /// ε
-        eps: f64,
-    },
-}
-
-impl Algorithm {
-    /// Plain gradient descent.
-    pub const SGD: Self = Self::Sgd {
-        momentum: 0.0,
-        nesterov: false,
-    };
-
-    /// Adam with β₁ = 0.9, β₂ = 0.999, ε = 10⁻⁸.
-    pub const ADAM: Self = Self::Adam {
-        beta1: 0.9,
-        beta2: 0.999,
-        eps: 1e-8,
-    };
-
-    /// AdamW with β₁ = 0.9, β₂ = 0.999, ε = 10⁻⁸.
-    pub const ADAMW: Self = Self::AdamW {
-        beta1: 0.9,
-        beta2: 0.999,
-        eps: 1e-8,
-    };
-
-    /// How many numbers of state it keeps for each number of a parameter.
-    fn slots(self) -> usize {
-        match self {
-            Self::Sgd { momentum: 0.0, .. } => 0,
-            Self::Sgd { .. } => 1,
-            Self::Adam { .. } | Self::AdamW { .. } => 2,
-        }
-    }
-}
 
 /// The largest weight decay. Beside a larger one the gradient of the loss is nothing, and its square can
 /// exceed the range of `f32`: such a run would learn nothing without a sign of it.
 const MOST_DECAY: f64 = 1e6;
 
-/// A [`Algorithm`] with weight decay, and its state: plain data, which a checkpoint holds.
+/// An [`Algorithm`] with weight decay, and its state: plain data, which a checkpoint holds.
 ///
 /// ```
 /// use emmy::optim::{Algorithm, Optimizer};
@@ -90,11 +29,11 @@ pub struct Optimizer<F: Real> {
     weight_decay: f64,
     /// λ of each parameter; empty: `weight_decay` for all.
     decays: Vec<f64>,
+    /// The role of each parameter; empty: [`Role::Weight`] for all.
+    roles: Vec<Role>,
     steps: u64,
-    /// The velocity, or Adam's m: one list a parameter, made at the first step.
-    first: Vec<Vec<F>>,
-    /// Adam's v.
-    second: Vec<Vec<F>>,
+    /// The state of each parameter, made at the first step.
+    state: Vec<Vec<Vec<F>>>,
 }
 
 impl<F: Real> Optimizer<F> {
@@ -104,14 +43,25 @@ impl<F: Real> Optimizer<F> {
             algorithm,
             weight_decay: 0.0,
             decays: Vec::new(),
+            roles: Vec::new(),
             steps: 0,
-            first: Vec::new(),
-            second: Vec::new(),
+            state: Vec::new(),
+        }
+    }
+
+    /// The same for parameters with these roles ([`Module::roles`]), in the model's order. Some rules treat the
+    /// parameters of different roles differently, such as [`Muon`](super::Muon).
+    /// [`train::step`](crate::train::step()) and [`Trainer`](crate::train::Trainer) do this; without roles each
+    /// parameter is a [`Role::Weight`].
+    pub fn of_roles(self, roles: impl IntoIterator<Item = Role>) -> Self {
+        Self {
+            roles: roles.into_iter().collect(),
+            ..self
         }
     }
 
     /// The same with weight decay λ: the gradient of ½ λ ‖p‖² is added (SGD, Adam), or p shrinks by η λ p
-    /// (AdamW).
+    /// (AdamW, Muon).
     pub fn weight_decay(self, lambda: f64) -> Self {
         Self {
             weight_decay: lambda,
@@ -174,61 +124,81 @@ impl<F: Real> Optimizer<F> {
             && self.decays == other.decays
     }
 
-    /// Checks the constants: 0 ≤ μ, 0 ≤ λ, 0 ≤ β < 1, 0 ≤ ε, all finite, and Nesterov only with momentum.
+    /// Checks the options of the algorithm, and 0 ≤ λ ≤ 10⁶.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the first that breaks its rule.
     pub fn validate(&self) -> Result<()> {
-        let rules = Rules("");
         for &lambda in self.decays.iter().chain([&self.weight_decay]) {
             let holds = (0.0..=MOST_DECAY).contains(&lambda);
-            rules.hold(holds, "weight decay", "a number, 0 to 10⁶", lambda)?;
+            Rules("").hold(holds, "weight decay", "a number, 0 to 10⁶", lambda)?;
         }
-        match self.algorithm {
-            Algorithm::Sgd { momentum, nesterov } => {
-                rules.from_zero("momentum", momentum)?;
-                let holds = !nesterov || momentum > 0.0;
-                rules.hold(holds, "Nesterov's look-ahead", "momentum", "none")
-            }
-            Algorithm::Adam { beta1, beta2, eps } | Algorithm::AdamW { beta1, beta2, eps } => {
-                for (name, beta) in [("β₁", beta1), ("β₂", beta2)] {
-                    rules.hold((0.0..1.0).contains(&beta), name, "0 ≤ β < 1", beta)?;
-                }
-                rules.from_zero("ε", eps)
-            }
-        }
+        self.algorithm.validate()
     }
 
-    /// Checks that the state is one for parameters of these sizes; for states that come from a file.
+    /// Checks that the state is one for the parameters of this model; for states that come from a file.
     ///
     /// # Errors
     /// [`Error::Invalid`] if it is not.
-    pub fn check_sizes(&self, sizes: &[usize]) -> Result<()> {
-        let fits = |slot: usize, state: &Vec<Vec<F>>| {
-            if self.steps == 0 || self.algorithm.slots() < slot {
-                return state.is_empty();
-            }
-            state.iter().map(Vec::len).eq(sizes.iter().copied())
+    pub fn check_state(&self, model: &impl Module<F>) -> Result<()> {
+        let (tensors, roles) = (model.tensors(), model.roles());
+        let decays = self.decays.is_empty() || self.decays.len() == tensors.len();
+        let told = self.roles.is_empty() || self.roles == roles;
+        let rule = self.algorithm.rule::<F>();
+        let lengths = |state: &[Vec<F>]| state.iter().map(Vec::len).collect::<Vec<_>>();
+        let mut pairs = tensors.iter().zip(&self.state).enumerate();
+        let state = match self.steps {
+            0 => self.state.is_empty(),
+            _ => self.state.len() == tensors.len(),
         };
-        let decays = self.decays.is_empty() || self.decays.len() == sizes.len();
-        if fits(1, &self.first) && fits(2, &self.second) && decays {
+        let fits = pairs.all(|(k, (p, state))| {
+            let of = self.parameter(k, p.shape());
+            let values = contiguous(p);
+            let start = rule.start(of, values.as_slice().expect("contiguous"));
+            lengths(&start) == lengths(state)
+        });
+        if decays && told && state && fits {
             return Ok(());
         }
+        let shapes: Vec<_> = tensors.iter().map(|p| p.shape()).collect();
         Err(Error::invalid(
             "state of the optimiser",
-            format!("that of parameters with {sizes:?} elements"),
+            format!("that of parameters with the shapes {shapes:?}"),
             "another",
         ))
     }
 
+    /// What the rule knows of parameter `k`.
+    fn parameter<'a>(&self, k: usize, shape: &'a [usize]) -> Parameter<'a> {
+        let role = self.roles.get(k).copied().unwrap_or_default();
+        Parameter { role, shape }
+    }
+
+    /// [`step`](Self::step) for the parameters of a model, whose roles are taken from it before the first step.
+    ///
+    /// # Panics
+    /// As [`step`](Self::step).
+    #[track_caller]
+    pub fn step_model(
+        &mut self,
+        model: &mut (impl Module<F> + ?Sized),
+        gradients: &[Tensor<F>],
+        lr: f64,
+    ) {
+        if self.steps == 0 && self.roles.is_empty() {
+            self.roles = model.roles();
+        }
+        self.step(model.tensors_mut(), gradients, lr);
+    }
+
     /// One update of every parameter by its gradient, with learning rate η = `lr`.
     ///
-    /// A parameter whose data nothing else shares is changed in place, in one pass; nothing is allocated
-    /// after the first step. The constants are computed in `f64` and rounded once.
+    /// A parameter whose data nothing else shares is changed in place.
     ///
     /// # Panics
     /// If there is not one gradient of the same shape for each parameter, the parameters are not those of the
-    /// first step, or [`decay_each`](Self::decay_each) is for another number of parameters.
+    /// first step, or [`decay_each`](Self::decay_each) or [`of_roles`](Self::of_roles) is for another number of
+    /// parameters.
     #[track_caller]
     pub fn step<'a>(
         &mut self,
@@ -236,23 +206,18 @@ impl<F: Real> Optimizer<F> {
         gradients: &[Tensor<F>],
         lr: f64,
     ) {
-        assert!(
-            self.decays.is_empty() || self.decays.len() == gradients.len(),
-            "step: weight decay for {} parameters, the gradients are of {}",
-            self.decays.len(),
-            gradients.len()
-        );
-        if self.steps == 0 {
-            let zeros = || {
-                gradients
-                    .iter()
-                    .map(|g| vec![F::zero(); g.len()])
-                    .collect::<Vec<_>>()
-            };
-            let slots = self.algorithm.slots();
-            self.first = if slots > 0 { zeros() } else { Vec::new() };
-            self.second = if slots > 1 { zeros() } else { Vec::new() };
+        for (what, told) in [
+            ("weight decay for", self.decays.len()),
+            ("roles of", self.roles.len()),
+        ] {
+            assert!(
+                told == 0 || told == gradients.len(),
+                "step: {what} {told} parameters, the gradients are of {}",
+                gradients.len()
+            );
         }
+        let rule = self.algorithm.rule::<F>();
+        let is_first = self.steps == 0;
         self.steps += 1;
         let mut count = 0;
         for (k, p) in parameters.into_iter().enumerate() {
@@ -266,7 +231,25 @@ impl<F: Real> Optimizer<F> {
                 p.shape(),
                 g.shape()
             );
-            self.update(k, p, g, lr);
+            if !p.is_standard_layout() {
+                *p = contiguous(p);
+            }
+            let (g, of) = (contiguous(g), self.parameter(k, g.shape()));
+            let g = g.as_slice().expect("contiguous");
+            let p = p.as_slice_mut().expect("contiguous");
+            if is_first {
+                self.state.push(rule.start(of, p));
+            }
+            let known = self.state.len();
+            let Some(state) = self.state.get_mut(k) else {
+                panic!("step: parameter {k}, the first step had {known} parameters");
+            };
+            let at = Rates {
+                lr,
+                decay: self.decays.get(k).copied().unwrap_or(self.weight_decay),
+                step: self.steps,
+            };
+            rule.update(of, p, g, state, at);
             count = k + 1;
         }
         assert!(
@@ -275,59 +258,4 @@ impl<F: Real> Optimizer<F> {
             gradients.len()
         );
     }
-
-    /// The update of parameter `k`.
-    #[track_caller]
-    #[inline(never)]
-    fn update(&mut self, k: usize, p: &mut Tensor<F>, g: &Tensor<F>, lr: f64) {
-        if !p.is_standard_layout() {
-            *p = contiguous(p);
-        }
-        let g = contiguous(g);
-        let g = g.as_slice().expect("contiguous");
-        let p = p.as_slice_mut().expect("contiguous");
-        let decay = self.decays.get(k).copied().unwrap_or(self.weight_decay);
-        let (algorithm, t) = (self.algorithm, self.steps);
-        match algorithm {
-            Algorithm::Sgd { momentum: 0.0, .. } => {
-                update::descend(p, g, F::of(lr), F::of(decay));
-            }
-            Algorithm::Sgd { momentum, nesterov } => {
-                let c = update::Momentum {
-                    lr: F::of(lr),
-                    decay: F::of(decay),
-                    momentum: F::of(momentum),
-                    nesterov,
-                };
-                update::momentum(p, state(&mut self.first, k), g, c);
-            }
-            Algorithm::Adam { beta1, beta2, eps } | Algorithm::AdamW { beta1, beta2, eps } => {
-                let apart = matches!(algorithm, Algorithm::AdamW { .. });
-                let power = |beta: f64| beta.powf(t as f64);
-                let c = update::Adam {
-                    lr: F::of(lr / (1.0 - power(beta1))),
-                    decay: F::of(if apart { 0.0 } else { decay }),
-                    shrink: F::of(if apart { 1.0 - lr * decay } else { 1.0 }),
-                    one_minus_beta1: F::of(1.0 - beta1),
-                    beta2: F::of(beta2),
-                    one_minus_beta2: F::of(1.0 - beta2),
-                    root: F::of((1.0 - power(beta2)).sqrt()),
-                    eps: F::of(eps),
-                };
-                let (m, v) = (state(&mut self.first, k), state(&mut self.second, k));
-                update::adam(p, m, v, g, c);
-            }
-        }
-    }
-}
-
-/// The state of parameter `k`.
-#[track_caller]
-fn state<F>(states: &mut [Vec<F>], k: usize) -> &mut [F] {
-    let count = states.len();
-    // A panic in a closure would name this line, not the caller's.
-    let Some(state) = states.get_mut(k) else {
-        panic!("step: parameter {k}, the first step had {count} parameters");
-    };
-    state
 }

@@ -195,9 +195,7 @@ fn body(path: &Path, numbers: &str) -> Result<Vec<u8>> {
                 .to_owned(),
             2 => "version 2, of an emmy with one weight decay and fewer options of layers: train again, or resume with that emmy"
                 .to_owned(),
-            3 | 4 => format!(
-                "version {version}, of an emmy that wrote with bincode: train again, or resume with that emmy"
-            ),
+            3 | 4 => format!("version {version}, of an emmy with three optimisers: train again, or resume with that emmy"),
             other => other.to_string(),
         };
         return wrong(8, format!("version {VERSION}"), found);

@@ -105,6 +105,7 @@ impl TrainConfig {
     /// The optimiser of a model before its first step.
     pub fn optimizer<F: Real>(&self, model: &impl Module<F>) -> Optimizer<F> {
         let optimizer = Optimizer::new(self.algorithm).weight_decay(self.weight_decay);
+        let optimizer = optimizer.of_roles(model.roles());
         if self.decay_roles.is_none() && self.decay_paths.is_empty() {
             return optimizer;
         }

@@ -20,13 +20,14 @@ use ndarray::ArrayView1;
 /// estimates both losses from windows that are drawn anew each time.
 ///
 /// ```
-/// use emmy::data::text;
+/// use emmy::data::text::Text;
 /// use emmy::nn::{LanguageConfig, LanguageModel};
 /// use emmy::train::{BestBy, NextSymbol, TrainConfig, Trainer};
 ///
-/// let book = text::book();
-/// let config = LanguageConfig::gpt(book.symbol_count(), 8, 1, 2, 8);
-/// let task = NextSymbol::new(&book, config.context, 4, |net: &LanguageModel<f32>, pass, symbols, sequences|
+/// let verse = "Twinkle, twinkle, little bat! How I wonder what you're at! ".repeat(10);
+/// let text = Text::split("verse", &verse)?;
+/// let config = LanguageConfig::gpt(text.symbol_count(), 8, 1, 2, 8);
+/// let task = NextSymbol::new(&text, config.context, 4, |net: &LanguageModel<f32>, pass, symbols, sequences|
 /// {
 ///     net.forward(pass, symbols, sequences)
 /// })?

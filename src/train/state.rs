@@ -73,8 +73,7 @@ impl<F: Real> TrainState<F> {
                 "others",
             ));
         }
-        let sizes: Vec<usize> = self.parameters.iter().map(|(_, p)| p.len()).collect();
-        self.optimizer.check_sizes(&sizes)?;
+        self.optimizer.check_state(model)?;
         // With an optimiser in the state before the first step the run could continue, but with another
         // result.
         let (expected, found) = (self.steps(), self.optimizer.steps());

@@ -57,7 +57,7 @@ pub fn step<F: Real, M: Module<F>>(
     let updates = pass.into_updates();
     // The tape shares the parameters; without it they are updated in place.
     drop(tape);
-    optimizer.step(model.tensors_mut(), &gradients, lr);
+    optimizer.step_model(model, &gradients, lr);
     gradients.into_iter().for_each(memory::recycle);
     updates.apply(model);
     Ok(value)

@@ -297,8 +297,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         if let Some(clip) = self.config.clip {
             clip.apply(&mut gradients);
         }
-        self.optimizer
-            .step(self.model.tensors_mut(), &gradients, lr);
+        self.optimizer.step_model(&mut self.model, &gradients, lr);
         gradients.into_iter().for_each(memory::recycle);
         found.updates.apply(&mut self.model);
         Ok(())

@@ -104,8 +104,8 @@ fn earlier_versions_of_the_format_are_refused_with_a_sentence() {
     for (version, what) in [
         (1, "that counted epochs only"),
         (2, "with one weight decay and fewer options of layers"),
-        (3, "that wrote with bincode"),
-        (4, "that wrote with bincode"),
+        (3, "with three optimisers"),
+        (4, "with three optimisers"),
     ] {
         bytes[8] = version;
         std::fs::write(&path, &bytes).unwrap();

@@ -13,7 +13,7 @@ mod weights;
 
 use emmy::data::{self, Dataset};
 use emmy::nn::{Activation, GraphNet, GraphNetConfig, Module, Traced};
-use emmy::optim::{Algorithm, Optimizer, Plateau};
+use emmy::optim::{Algorithm, Optimizer, Plateau, Sgd};
 use emmy::store::{self, Place};
 use emmy::train::{LawMonitor, NodeClassification, TrainConfig, TrainState, Trainer};
 use emmy::{Error, Real};

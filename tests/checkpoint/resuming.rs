@@ -44,12 +44,13 @@ fn resumed_in_the_same_bits<F: Real>(train: TrainConfig) {
 fn a_run_stopped_and_resumed_ends_in_the_same_bits() {
     for algorithm in [
         Algorithm::SGD,
-        Algorithm::Sgd {
+        Algorithm::Sgd(Sgd {
             momentum: 0.9,
             nesterov: true,
-        },
+        }),
         Algorithm::ADAM,
         Algorithm::ADAMW,
+        Algorithm::MUON,
     ] {
         let train = TrainConfig {
             algorithm,

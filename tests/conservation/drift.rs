@@ -5,7 +5,7 @@ use crate::handmade::Normed;
 use crate::support::*;
 use emmy::Tensor;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Traced};
-use emmy::optim::{Algorithm, Clip, Optimizer};
+use emmy::optim::{Algorithm, Clip, Optimizer, Sgd};
 use emmy::symmetry::Law;
 
 const STEPS: usize = 100;
@@ -232,10 +232,10 @@ fn of_momentum_is_known_too() {
             let problem = example(4, Loss::CrossEntropy, 3);
             let mut net = net(conv, LEAKY, true);
             let laws = of_neurons(&net);
-            let method = Algorithm::Sgd {
+            let method = Algorithm::Sgd(Sgd {
                 momentum,
                 nesterov: false,
-            };
+            });
             let mut optimizer = Optimizer::new(method).weight_decay(decay);
             let start = balances(&net, &laws);
             let (mut c, mut q) = (start.clone(), vec![0.0; start.len()]);
@@ -301,10 +301,10 @@ fn of_gradients_clipped_by_their_norm_is_known_too() {
 
 #[test]
 fn of_other_optimisers_is_not_that_and_their_steps_keep_the_law() {
-    let momentum = Algorithm::Sgd {
+    let momentum = Algorithm::Sgd(Sgd {
         momentum: 0.9,
         nesterov: false,
-    };
+    });
     for method in [momentum, Algorithm::ADAM, Algorithm::ADAMW] {
         for (activation, conv) in [(LEAKY, CONVS[2]), (Activation::Identity, CONVS[0])] {
             let problem = example(4, Loss::CrossEntropy, 3);

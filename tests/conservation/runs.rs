@@ -3,7 +3,7 @@
 use crate::support::*;
 use emmy::data;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass, Traced};
-use emmy::optim::{Algorithm, Optimizer};
+use emmy::optim::{Algorithm, Optimizer, Sgd};
 use emmy::symmetry::{Law, Symmetry};
 use emmy::{Real, Tape};
 
@@ -83,10 +83,10 @@ fn config(conv: Conv, dropout: f64) -> GraphNetConfig {
 
 #[test]
 fn laws_hold_in_every_epoch() {
-    let momentum = Algorithm::Sgd {
+    let momentum = Algorithm::Sgd(Sgd {
         momentum: 0.9,
         nesterov: true,
-    };
+    });
     for conv in CONVS {
         for (method, lr) in [
             (Algorithm::SGD, 0.1),

@@ -1,6 +1,6 @@
 //! The rules of a data set, and the sets that need no file.
 
-use emmy::data::{self, Dataset, Name, Options, Split};
+use emmy::data::{self, Dataset, Options, Split};
 use emmy::graph::{Duplicates, Graph, SelfLoops};
 use emmy::sparse::Csr;
 use emmy::tensor::tensor;
@@ -103,17 +103,36 @@ fn masks_are_of_this_set() {
 }
 
 #[test]
-fn names_are_parsed_as_they_are_printed() {
-    for name in Name::ALL {
-        assert_eq!(name.to_string().parse::<Name>().unwrap(), name);
+fn sets_are_found_by_their_names() {
+    for set in &data::ALL {
+        assert_eq!(data::find(set.name).unwrap().title, set.title);
+        let files = set.files.names.is_empty();
+        assert_eq!(files, ["cora-like", "karate"].contains(&set.name));
     }
-    let message = "Cora!".parse::<Name>().unwrap_err().to_string();
+    let message = data::find("Cora!").unwrap_err().to_string();
     assert!(message.contains("cora, citeseer, pubmed"), "{message}");
 }
 
 #[test]
+fn sizes_in_the_table_are_those_of_the_sets() {
+    let folder = crate::files::published();
+    for set in &data::ALL {
+        let options = Options {
+            folder: folder.clone(),
+            ..Options::default()
+        };
+        // Sets that are not here have nothing to compare with.
+        if let Ok(found) = set.load(&options) {
+            assert_eq!(found.name, set.name);
+            let size = [found.nodes(), found.graph.edges()].map(|count| count as u64);
+            assert_eq!(size, set.size, "{}", set.name);
+        }
+    }
+}
+
+#[test]
 fn the_karate_club_has_one_labelled_leader_per_faction() {
-    let set = data::load(Name::Karate, &Options::default()).unwrap();
+    let set = data::load("karate", &Options::default()).unwrap();
     assert_eq!(
         (set.nodes(), set.feature_count(), set.graph.edges()),
         (34, 34, 156)
@@ -135,9 +154,9 @@ fn the_karate_club_has_one_labelled_leader_per_faction() {
 
 #[test]
 fn six_sets_are_heterophilic() {
-    let names: Vec<&str> = (Name::ALL.into_iter())
-        .filter(|name| name.is_heterophilic())
-        .map(Name::as_str)
+    let names: Vec<&str> = (data::ALL.iter())
+        .filter(|set| set.heterophilic)
+        .map(|set| set.name)
         .collect();
     let six = [
         "chameleon",

@@ -3,7 +3,7 @@
 #![cfg(unix)]
 
 use crate::files::npz;
-use emmy::data::{self, Name, Options};
+use emmy::data::{self, Options};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -21,7 +21,7 @@ fn load_and_tell() {
         folder: (!folder.is_empty()).then(|| folder.into()),
         ..Options::default()
     };
-    match data::load(Name::Texas, &options) {
+    match data::load("texas", &options) {
         Ok(set) => println!("found labels {:?}", set.labels),
         Err(e) => println!("{e}"),
     }
@@ -81,7 +81,7 @@ fn the_variable_comes_before_the_cache_and_a_folder_given_is_the_only_place() {
     // The data are in no place: the error names every place and the address.
     let message = places.load(Some(named), None);
     for part in [
-        "the data set texas (the file texas.npz) was not found",
+        "the data set Texas (the file texas.npz) was not found",
         named.join("heterophilic").to_str().unwrap(),
         places.cache().join("heterophilic").to_str().unwrap(),
         data::heterophilic::ADDRESS,

@@ -1,6 +1,7 @@
 //! Graphs, data sets, and the readers of their files.
 
 mod cora_like;
+mod csv;
 mod dataset;
 mod errors;
 mod files;

@@ -1,4 +1,4 @@
-//! Texts: the published ones with their known counts, files that are refused, the book.
+//! Texts: the published ones with their known counts, files that are refused.
 
 use crate::files::{published, refused};
 use emmy::Error;
@@ -194,24 +194,4 @@ fn a_text_takes_given_symbols() {
         let error = error.unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");
     }
-}
-
-#[test]
-fn the_book_is_all_documents_in_order() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
-    let mut chapters: Vec<_> = (docs.read_dir().unwrap())
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
-        .collect();
-    chapters.sort();
-    let whole: String = (chapters.iter())
-        .map(|path| std::fs::read_to_string(path).unwrap())
-        .collect();
-    let book = text::book();
-    let found = [&book.train[..], &book.validation].concat();
-    // A new chapter is to be listed in src/data/text/book.rs.
-    assert!(book.decode(&found) == whole, "{chapters:?}");
-    assert_eq!(book, text::book());
-    assert_eq!(book.train.len(), whole.chars().count() * 9 / 10);
-    assert!(book.symbols.is_sorted_by(|a, b| a < b));
 }

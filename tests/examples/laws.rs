@@ -79,6 +79,7 @@ fn a_training_is_drawn() {
         ("momentum", true),
         ("adam", false),
         ("adamw", false),
+        ("muon", false),
     ] {
         let args = [
             "--model", "linear", "--train", "50", "--rule", rule, "--json",

@@ -24,6 +24,7 @@ mod self_attention;
 mod support;
 mod transformers;
 
+use emmy::data::text::{self, Text};
 use emmy::data::{Dataset, Options};
 use emmy::nn::{GraphNet, GraphNetConfig, Pass};
 use emmy::sparse::Csr;
@@ -32,6 +33,21 @@ use emmy::{Tape, store};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
+
+/// The text that programs learn if none is named.
+fn alice() -> Text {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/texts/alice.txt");
+    text::from_file(&path).unwrap()
+}
+
+/// Losses that documents print depend on each of its characters.
+#[test]
+fn the_text_of_the_examples_is_what_it_was() {
+    let text = alice();
+    let whole = text.decode(&[&text.train[..], &text.validation].concat());
+    assert_eq!((whole.len(), text.symbol_count()), (148_331, 70));
+    assert_eq!(crc32fast::hash(whole.as_bytes()), 0x9c18_5309);
+}
 
 /// The program as cargo has built it beside this test.
 fn program(name: &str) -> PathBuf {

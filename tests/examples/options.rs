@@ -33,6 +33,7 @@ fn every_option_of_model_and_training_makes_a_difference() {
         "--weight-decay 0.1",
         "--optimizer sgd",
         "--optimizer adamw",
+        "--optimizer muon",
         "--dropout 0.2",
         "--hidden 5",
         "--heads 3",
@@ -157,7 +158,7 @@ fn citation_sets_are_learnt_from_rows_that_sum_to_one_and_the_others_as_publishe
             folder: Some(folder.path().to_path_buf()),
             ..Options::default()
         };
-        emmy::data::load(name.parse().unwrap(), &options).unwrap()
+        emmy::data::load(name, &options).unwrap()
     };
     for (name, normalised) in [("texas", false), ("cora-like", true)] {
         let args = ["--data", ".", "--dataset", name, "--model", "gcn"];
@@ -353,4 +354,56 @@ fn options_of_habit_are_understood() {
         &cora(&folder, &["--lr", "-1"]),
         "expected a number, at least 0, found -1",
     );
+}
+
+/// A graph of one's own, an edge list and a table in CSV, is trained on like any other; features are taken as they
+/// are, and what is wrong in a file is told with its line.
+#[test]
+fn a_graph_in_csv_is_trained_on() {
+    let folder = TempDir::new().unwrap();
+    let karate = emmy::data::karate();
+    let (mut edges, mut nodes) = (
+        "from,to\n".to_owned(),
+        "member,leads,joins,faction\n".to_owned(),
+    );
+    let pattern = karate.graph.pattern();
+    for (row, column) in pattern.rows_of().iter().zip(pattern.indices()) {
+        edges += &format!("m{column},m{row}\n");
+    }
+    for (i, faction) in karate.labels.iter().enumerate() {
+        let [leads, joins] = [i == 0, i == 33].map(u8::from);
+        nodes += &format!("m{i},{leads},{joins},faction {faction}\n");
+    }
+    std::fs::write(folder.path().join("edges.csv"), &edges).unwrap();
+    std::fs::write(folder.path().join("nodes.csv"), &nodes).unwrap();
+    let files = ["--edges", "edges.csv", "--nodes", "nodes.csv"];
+    let labelled = [&files[..], &["--label", "faction"]].concat();
+    let how = [
+        "--model", "gcn", "--lr", "0.05", "--epochs", "100", "--json",
+    ];
+    let (out, _) = succeeded(&cora(&folder, &[&labelled[..], &how].concat()));
+    let run = &json(&out)[0];
+    assert_eq!(run["dataset"], "nodes.csv");
+    // 34 members: 20 train, 6 validate, 8 test.
+    assert!(run["test_acc"].as_f64().unwrap() >= 0.75, "{run}");
+    assert!(run["max_delta"].as_f64().unwrap() < 1e-3, "{run}");
+
+    let without = |text: &str| text.split_once('\n').unwrap().1.to_owned();
+    std::fs::write(folder.path().join("edges.csv"), without(&edges)).unwrap();
+    std::fs::write(folder.path().join("nodes.csv"), without(&nodes)).unwrap();
+    let headless = [&files[..], &["--no-header", "--directed"]].concat();
+    let (again, _) = succeeded(&cora(&folder, &[&headless[..], &how].concat()));
+    // Both directions are in the list.
+    assert_eq!(json(&again)[0]["test_acc"], run["test_acc"]);
+
+    let output = cora(&folder, &[&labelled[..], &how].concat());
+    let rule = "nodes.csv: line 1: expected a column \"faction\" with the labels";
+    refused(&output, rule);
+    for wrong in [
+        &files[..2],
+        &files[2..],
+        &[&files[..], &["--dataset", "karate"]].concat(),
+    ] {
+        assert_eq!(cora(&folder, wrong).status.code(), Some(2), "{wrong:?}");
+    }
 }

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_run_saved_and_resumed_ends_where_an_unbroken_one_does() {
     let folder = TempDir::new().unwrap();
-    for optimizer in ["adam", "sgd", "adamw"] {
+    for optimizer in ["adam", "sgd", "adamw", "muon"] {
         let start = |more: &[&str]| {
             let args = ["--dataset", "karate", "--optimizer", optimizer];
             cora(

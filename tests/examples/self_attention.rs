@@ -7,7 +7,7 @@ use tempfile::TempDir;
 fn run(folder: &TempDir, more: &[&str]) -> Output {
     let small = [
         "--dataset",
-        "book",
+        "alice",
         "--width",
         "8",
         "--steps",
@@ -84,14 +84,14 @@ fn losses_are_shown_beside_the_frequencies_of_the_characters() {
     let folder = TempDir::new().unwrap();
     let args = ["--width", "8", "--steps", "4", "--layers", "1"];
     let (out, err) = succeeded(&command("self_attention", &folder, &args).output().unwrap());
-    let book = emmy::data::text::book();
-    let mut counts = vec![1.0_f64; book.symbol_count()];
-    for &symbol in &book.train {
+    let alice = crate::alice();
+    let mut counts = vec![1.0_f64; alice.symbol_count()];
+    for &symbol in &alice.train {
         counts[usize::from(symbol)] += 1.0;
     }
     let all: f64 = counts.iter().sum();
-    let nats = (book.validation.iter()).map(|&symbol| (all / counts[usize::from(symbol)]).ln());
-    let mean = nats.sum::<f64>() / book.validation.len() as f64;
+    let nats = (alice.validation.iter()).map(|&symbol| (all / counts[usize::from(symbol)]).ln());
+    let mean = nats.sum::<f64>() / alice.validation.len() as f64;
     let said = format!("the frequencies of the characters alone give {mean:.3}");
     assert!(out.contains(&said), "{said}: {out}");
     assert!(err.contains(" s on two processors"), "{err}");

@@ -6,13 +6,8 @@ use emmy::autodiff::grad;
 use emmy::graph::generators::random_graph;
 use emmy::init;
 use emmy::nn::{
-<<<<<<< HEAD
-    Activation, AttentionOptions, Conv, Ends, GatConv, Gatv2Conv, GcnConv, GraphNet,
-    GraphNetConfig, Heads, Module, Norm, Omega, Pass, parameter_count,
-=======
     Activation, AttentionOptions, Conv, EndMaps, GatConv, Gatv2Conv, GcnConv, GraphNet,
-    GraphNetConfig, Heads, Module, Norm, Omega, Pass,
->>>>>>> norms
+    GraphNetConfig, Heads, Module, Norm, Omega, Pass, parameter_count,
 };
 use emmy::sparse::Csr;
 use emmy::{Graph, Tape, Tensor};

@@ -6,7 +6,7 @@ use crate::reference::{Derivatives, Stored, check_derivatives, close, fill, read
 use emmy::graph::{Duplicates, SelfLoops};
 use emmy::nn::{AttentionOptions, GatConv, Gatv2Conv, GcnConv, Heads, Module, Pass};
 use emmy::ops::Sparse;
-use emmy::optim::{Algorithm, Decay, Optimizer, Plateau, Schedule};
+use emmy::optim::{Algorithm, Decay, Muon, Optimizer, Plateau, Schedule, Sgd};
 use emmy::tensor::tensor;
 use emmy::{Graph, Tape, Var, init};
 use serde::Deserialize;
@@ -256,12 +256,18 @@ fn optimisers_are_pytorchs() {
     let mut count = 0;
     for case in cases.iter().filter(|c| !c.steps.is_empty()) {
         let method = match case.name.as_str() {
-            "sgd" => Algorithm::Sgd {
+            "sgd" => Algorithm::Sgd(Sgd {
                 momentum: case.number("momentum"),
                 nesterov: case.config["nesterov"].as_bool().unwrap(),
-            },
+            }),
             "adam" => Algorithm::ADAM,
             "adamw" => Algorithm::ADAMW,
+            "muon" => Algorithm::Muon(Muon {
+                momentum: case.number("momentum"),
+                nesterov: case.config["nesterov"].as_bool().unwrap(),
+                rest: case.number("rest"),
+                ..Muon::DEFAULT
+            }),
             other => panic!("{other}"),
         };
         let mut optimizer = Optimizer::new(method).weight_decay(case.number("weight_decay"));
@@ -279,7 +285,7 @@ fn optimisers_are_pytorchs() {
         }
         count += 1;
     }
-    assert_eq!(count, 8);
+    assert_eq!(count, 11);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod histories;
 mod monitoring;
 mod next_symbol;
 mod observers;
+mod optimisers;
 mod orders;
 mod passes;
 mod recording;
@@ -25,7 +26,7 @@ use emmy::graph::Neighbourhood;
 use emmy::nn::{
     AttentionOptions, Conv, Gatv2Options, GraphNet, GraphNetConfig, Linear, Module, Pass, Traced,
 };
-use emmy::optim::{Algorithm, Clip, Decay, Optimizer, Plateau, Schedule, Unit};
+use emmy::optim::{Algorithm, Clip, Decay, Optimizer, Plateau, Schedule, Sgd, Unit};
 use emmy::sparse::Csr;
 use emmy::train::{
     BestBy, NodeClassification, Observer, Point, Record, StepRecord, Task, TrainConfig, Trainer,

@@ -121,10 +121,10 @@ fn senseless_requests_are_refused() {
             ..good.clone()
         },
         TrainConfig {
-            algorithm: Algorithm::Sgd {
+            algorithm: Algorithm::Sgd(Sgd {
                 momentum: 0.0,
                 nesterov: true,
-            },
+            }),
             ..good.clone()
         },
         TrainConfig {

@@ -2,14 +2,14 @@
 
 use emmy::Tensor;
 use emmy::nn::{Linear, Module, Role};
-use emmy::optim::{Algorithm, Optimizer};
+use emmy::optim::{Algorithm, Optimizer, Sgd};
 
 #[test]
 fn chosen_parameters_decay_as_if_all_did_and_the_others_as_if_none() {
-    let momentum = Algorithm::Sgd {
+    let momentum = Algorithm::Sgd(Sgd {
         momentum: 0.9,
         nesterov: false,
-    };
+    });
     for algorithm in [Algorithm::SGD, momentum, Algorithm::ADAM, Algorithm::ADAMW] {
         let all = Optimizer::<f64>::new(algorithm).weight_decay(0.3);
         let run = |mut optimizer: Optimizer<f64>| {

@@ -9,7 +9,7 @@ mod tables;
 use super::cell::{Cell, Kind, Rule, Select};
 use crate::support::args::Float;
 use crate::support::paper;
-use emmy::data::Name;
+use emmy::data;
 use emmy::nn::Activation;
 
 /// One number of a table or a figure, and the table or the figure.
@@ -48,7 +48,7 @@ pub const SCHEMES: [(&str, &str); 4] = [
 
 /// Whether a set is one of the heterophilic ones, which have their own learning rates and ten splits.
 fn is_heterophilic(dataset: &str) -> bool {
-    dataset.parse().is_ok_and(Name::is_heterophilic)
+    data::find(dataset).is_ok_and(|set| set.heterophilic)
 }
 
 /// η of gradient descent (section 3). The paper gives none for L = 64 and 80; we take that of L =
@@ -178,7 +178,7 @@ impl Choice {
         for (init, name) in [SCHEMES[0], SCHEMES[2], SCHEMES[3]] {
             let cell = Cell {
                 record_every: Some(5),
-                ..self.cell(Name::CoraLike.as_str(), 10, init, Rule::Sgd)
+                ..self.cell("cora-like", 10, init, Rule::Sgd)
             };
             entries.extend(self.entry("L=10", name, None, &cell));
         }
@@ -197,7 +197,7 @@ impl Choice {
             [] => default.iter().map(|&s| s.to_owned()).collect(),
             given => given.to_vec(),
         };
-        let datasets = or(&self.datasets, &[Name::CoraLike.as_str()]);
+        let datasets = or(&self.datasets, &["cora-like"]);
         let inits = or(&self.inits, &["xavier", "bal-x", "bal-o"]);
         let layers = match &self.layers[..] {
             [] => vec![10],

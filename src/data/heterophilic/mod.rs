@@ -15,9 +15,9 @@
 mod npy;
 mod npz;
 
-use super::Direction;
 use super::dataset::{Dataset, Split};
 use super::files::{MAX_CLASSES, MAX_EDGES, MAX_FEATURES, MAX_NODES, read_bounded};
+use super::{Direction, Files};
 use crate::error::Result;
 use crate::graph::{Duplicates, Graph, SelfLoops};
 use crate::sparse::{Csr, Pattern};
@@ -27,6 +27,13 @@ use std::path::Path;
 /// The folder in which upstream publishes the files.
 pub const ADDRESS: &str =
     "https://raw.githubusercontent.com/yandex-research/heterophilous-graphs/main/data/";
+
+/// The file of a set.
+pub const FILES: Files = Files {
+    names: &["NAME.npz"],
+    folders: &["heterophilic", ""],
+    address: ADDRESS,
+};
 
 /// Splits per set.
 const SPLITS: usize = 10;

@@ -13,13 +13,13 @@ mod strokes;
 pub use idx::{read_images, read_labels};
 pub use strokes::{SHAPES, strokes};
 
-use super::locate;
+use super::{Files, locate};
 use crate::error::{Error, Result};
 use crate::init;
 use crate::real::Real;
 use crate::tensor::Tensor;
 use rand::seq::SliceRandom;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Grey images of one size, each with a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,14 +131,22 @@ pub enum Part {
     Test,
 }
 
-impl Part {
-    fn prefix(self) -> &'static str {
-        match self {
-            Self::Train => "train",
-            Self::Test => "t10k",
-        }
-    }
-}
+const TRAIN: Files = Files {
+    names: &[
+        "train-images-idx3-ubyte.gz|train-images-idx3-ubyte",
+        "train-labels-idx1-ubyte.gz|train-labels-idx1-ubyte",
+    ],
+    folders: &["NAME", "NAME-t10k", ""],
+    address: ADDRESS,
+};
+
+const TEST: Files = Files {
+    names: &[
+        "t10k-images-idx3-ubyte.gz|t10k-images-idx3-ubyte",
+        "t10k-labels-idx1-ubyte.gz|t10k-labels-idx1-ubyte",
+    ],
+    ..TRAIN
+};
 
 /// Loads a part of an image set from `folder`, or where data are looked for ([`locate`]): `set` is the name
 /// of the folder below, such as `mnist`.
@@ -147,37 +155,19 @@ impl Part {
 /// [`Error::NotFound`] if the files are in none of the places; an error with file, byte and expectation if
 /// one is damaged.
 pub fn load(folder: Option<&Path>, set: &str, part: Part) -> Result<Images> {
-    let roots = locate::roots(folder);
-    let folders: Vec<PathBuf> = roots
-        .iter()
-        .flat_map(|root| {
-            [
-                root.join(set),
-                root.join(format!("{set}-t10k")),
-                root.clone(),
-            ]
-        })
-        .collect();
-    let find = |folder: &Path, kind: &str| {
-        let name = format!("{}-{kind}-ubyte", part.prefix());
-        let candidates = [folder.join(format!("{name}.gz")), folder.join(name)];
-        candidates.into_iter().find(|path| path.is_file())
+    let files = match part {
+        Part::Train => TRAIN,
+        Part::Test => TEST,
     };
-    for folder in &folders {
-        if let (Some(images), Some(labels)) =
-            (find(folder, "images-idx3"), find(folder, "labels-idx1"))
-        {
-            let (height, width, pixels) = read_images(&images)?;
-            let labels = read_labels(&labels)?;
-            return Images::new(height, width, pixels, labels);
-        }
-    }
-    let prefix = part.prefix();
-    Err(Error::NotFound {
-        what: format!(
-            "the set of images {set} ({prefix}-images-idx3-ubyte and {prefix}-labels-idx1-ubyte, also with .gz)"
-        ),
-        looked: folders,
-        address: format!("{ADDRESS}{prefix}-images-idx3-ubyte.gz"),
-    })
+    let roots = locate::roots(folder);
+    let folder = files.find(&roots, &format!("the set of images {set}"), set, set)?;
+    let find = |names: &str| {
+        names
+            .split('|')
+            .map(|name| folder.join(name))
+            .find(|path| path.is_file())
+    };
+    let [images, labels] = [0, 1].map(|k| find(files.names[k]).unwrap_or_default());
+    let (height, width, pixels) = read_images(&images)?;
+    Images::new(height, width, pixels, read_labels(&labels)?)
 }

@@ -15,6 +15,7 @@
 mod assemble;
 mod test_index;
 
+use super::Files;
 use super::dataset::Dataset;
 use super::files::read_bounded;
 use super::pickle::{self, Pickle};
@@ -27,6 +28,22 @@ pub const PARTS: [&str; 8] = ["x", "tx", "allx", "y", "ty", "ally", "graph", "te
 
 /// The folder in which upstream publishes the files.
 pub const ADDRESS: &str = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data/";
+
+/// The eight files of a set.
+pub const FILES: Files = Files {
+    names: &[
+        "ind.NAME.x",
+        "ind.NAME.tx",
+        "ind.NAME.allx",
+        "ind.NAME.y",
+        "ind.NAME.ty",
+        "ind.NAME.ally",
+        "ind.NAME.graph",
+        "ind.NAME.test.index",
+    ],
+    folders: &["planetoid", "", "TITLE/raw", "NAME/raw", "raw"],
+    address: ADDRESS,
+};
 
 /// The name of a file: `ind.cora.allx`.
 pub fn file_name(name: &str, part: &str) -> String {

@@ -2,12 +2,18 @@
 
 use super::Text;
 use crate::data::files::read_bounded;
-use crate::data::locate;
+use crate::data::{Files, locate};
 use crate::error::{Error, Result, printable};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The longest file that is read: 256 MiB.
 const LIMIT: usize = 1 << 28;
+
+const SHAKESPEARE: Files = Files {
+    names: &["input.txt"],
+    folders: &["NAME", ""],
+    address: "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/",
+};
 
 /// Tiny Shakespeare (Karpathy's char-rnn), 1 115 394 characters of 65 symbols: the first 1 003 854 train, the
 /// other 111 540 validate, as in nanoGPT.
@@ -18,15 +24,10 @@ const LIMIT: usize = 1 << 28;
 /// [`Error::NotFound`] if `input.txt` is in no folder `tinyshakespeare`, nor in the places themselves; or as
 /// [`from_file`].
 pub fn tiny_shakespeare(folder: Option<&Path>) -> Result<Text> {
-    let address =
-        "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/";
-    let set = Set {
-        title: "Tiny Shakespeare",
-        folder: "tinyshakespeare",
-        files: &["input.txt"],
-        address,
-    };
-    let path = set.find(folder)?.join(set.files[0]);
+    let roots = locate::roots(folder);
+    let what = "the text Tiny Shakespeare";
+    let path = SHAKESPEARE.find(&roots, what, "tinyshakespeare", "Tiny Shakespeare")?;
+    let path = path.join(SHAKESPEARE.names[0]);
     Text::split("tinyshakespeare", &read(&path)?)
 }
 
@@ -52,34 +53,4 @@ pub fn read(path: &Path) -> Result<String> {
         let found = format!("the byte 0x{:02x}", error.as_bytes()[byte]);
         Error::format(path, byte as u64, "text in UTF-8", found)
     })
-}
-
-/// Files that belong together.
-pub(super) struct Set {
-    pub title: &'static str,
-    pub folder: &'static str,
-    pub files: &'static [&'static str],
-    pub address: &'static str,
-}
-
-impl Set {
-    /// The first folder that has all the files.
-    pub fn find(&self, folder: Option<&Path>) -> Result<PathBuf> {
-        let roots = locate::roots(folder);
-        let places = |root: &PathBuf| [root.join(self.folder), root.clone()];
-        let folders: Vec<PathBuf> = roots.iter().flat_map(places).collect();
-        let whole = |folder: &&PathBuf| self.files.iter().all(|file| folder.join(file).is_file());
-        if let Some(folder) = folders.iter().find(whole) {
-            return Ok(folder.clone());
-        }
-        let files = self.files.join(", ");
-        let addresses: Vec<_> = (self.files.iter())
-            .map(|file| self.address.to_owned() + file)
-            .collect();
-        Err(Error::NotFound {
-            what: format!("the text {} ({files})", self.title),
-            looked: folders,
-            address: addresses.join("\n  "),
-        })
-    }
 }

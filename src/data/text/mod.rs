@@ -6,32 +6,30 @@
 //! | Tiny Shakespeare | [`tiny_shakespeare`], `tinyshakespeare/input.txt` | 65 |
 //! | Penn Treebank, character by character | [`penn_treebank`], `ptb/ptb.{train,valid,test}.txt` | 50 |
 //! | any file in UTF-8 | [`from_file`] | its characters |
-//! | the documents of this project | [`book`] | their characters |
 //!
 //! Files are looked for where those of the graphs are ([`locate`](super::locate)): in a folder of their own,
 //! or in the folder itself.
 //!
 //! ```
-//! use emmy::data::text::{self, Windows};
+//! use emmy::data::text::{Text, Windows};
 //!
-//! let book = text::book();
-//! let word = book.encode("word", "graph")?;
-//! assert_eq!(book.decode(&word), "graph");
+//! let verse = "Twinkle, twinkle, little bat! How I wonder what you're at!";
+//! let text = Text::split("verse", verse)?; // a file: text::from_file
+//! let word = text.encode("word", "bat")?;
+//! assert_eq!(text.decode(&word), "bat");
 //!
 //! // Two windows of eight characters each, and the character that follows.
-//! let windows = Windows::new("training text", book.train.len(), 8)?;
+//! let windows = Windows::new("training text", text.train.len(), 8)?;
 //! for start in windows.random(2, &mut emmy::init::rng(0)) {
-//!     println!("{:?}", book.decode(&book.train[start..start + 9]));
+//!     println!("{:?}", text.decode(&text.train[start..start + 9]));
 //! }
 //! # Ok::<(), emmy::Error>(())
 //! ```
 
-mod book;
 mod files;
 mod penn;
 mod windows;
 
-pub use book::book;
 pub use files::{from_file, read, tiny_shakespeare};
 pub use penn::penn_treebank;
 pub use windows::{Window, Windows};

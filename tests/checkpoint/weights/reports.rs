@@ -1,12 +1,8 @@
 //! The description of a model in its file, and the reports on files that do not fit.
 
 use super::*;
-<<<<<<< HEAD
 use emmy::Error;
 use emmy::nn::{GraphNet, GraphNetConfig, Module, parameter_count};
-=======
-use emmy::nn::{GraphNet, GraphNetConfig, Module};
->>>>>>> norms
 use emmy::store::Place;
 use emmy::store::weights::{self, Misshapen, Report, Weights};
 use proptest::prelude::*;

@@ -7,13 +7,12 @@ mod refusals;
 mod resuming;
 
 use super::*;
-use emmy::data::text;
 use emmy::nn::{LanguageConfig, LanguageModel, Module};
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// A model of some hundred parameters, for some steps of the book.
+/// A model of some hundred parameters, for some steps of Alice's Adventures.
 const TINY: [&str; 19] = [
     "--layers",
     "1",
@@ -95,18 +94,18 @@ fn run(folder: &TempDir, more: &[&str]) -> (Vec<Value>, String) {
 }
 
 #[test]
-fn without_options_it_learns_the_book_and_says_so() {
+fn without_options_it_learns_alice_and_says_so() {
     let folder = TempDir::new().unwrap();
     let args: Vec<&str> = TINY
         .into_iter()
         .filter(|option| *option != "--json")
         .collect();
     let (out, err) = succeeded(&char_lm(&folder, &args));
-    let book = text::book();
-    let count = book.train.len() + book.validation.len();
-    let said = format!("learning the project's own book, {count} characters");
+    let alice = crate::alice();
+    let count = alice.train.len() + alice.validation.len();
+    let said = format!("learning Alice's Adventures in Wonderland, {count} characters");
     assert!(err.contains(&said), "{err}");
-    let head = format!("book: {} characters to train", book.train.len());
+    let head = format!("alice: {} characters to train", alice.train.len());
     assert!(out.starts_with(&head), "{out}");
     for part in [
         "transformer: 1 layers of width 8",
@@ -116,10 +115,10 @@ fn without_options_it_learns_the_book_and_says_so() {
     ] {
         assert!(out.contains(part), "{part}: {out}");
     }
-    // If the book is named, the result is the same.
+    // If this text is named, the result is the same.
     let (named, err) = succeeded(&char_lm(
         &folder,
-        &[&args[..], &["--dataset", "book"]].concat(),
+        &[&args[..], &["--dataset", "alice"]].concat(),
     ));
     assert!(named.starts_with(&head) && err.is_empty(), "{named}\n{err}");
 }
@@ -134,7 +133,7 @@ fn a_text_that_is_named_gets_the_whole_recipe() {
     let (out, err) = succeeded(&char_lm(&folder, &short));
     assert!(out.contains("transformer: 2 layers of width 64"), "{out}");
     assert!(err.contains("about 30 s on two processors"), "{err}");
-    for named in [["--text", "text"], ["--dataset", "book"]] {
+    for named in [["--text", "text"], ["--dataset", "alice"]] {
         let (out, _) = succeeded(&char_lm(&folder, &[&short[..], &named].concat()));
         assert!(out.contains("transformer: 4 layers of width 128"), "{out}");
     }

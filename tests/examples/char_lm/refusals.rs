@@ -29,10 +29,10 @@ fn wrong_input_is_refused_with_a_reason() {
             "binary: byte 9: expected text in UTF-8, found the byte 0xff",
         ),
         (
-            &["--text", "empty", "--dataset", "book"],
+            &["--text", "empty", "--dataset", "alice"],
             "cannot be used with",
         ),
-        (&["--dataset", "hamlet"], "shakespeare, ptb, book"),
+        (&["--dataset", "hamlet"], "shakespeare, ptb, alice"),
         (&["--data", "nowhere"], "nowhere"),
         (
             &["--data", "folder"],

@@ -1,13 +1,8 @@
 //! Configurations, and inputs that are refused.
 
 use super::{KINDS, pairs, run, x};
-<<<<<<< HEAD
-use emmy::nn::{ActNorm, Norm, PairNorm, Pass, Spectral, entries};
-use emmy::{Tape, Tensor, init, tensor::tensor};
-=======
-use emmy::nn::{ActNorm, ContraConfig, Module, Norm, PairNorm, Pass, Spectral};
+use emmy::nn::{ActNorm, ContraConfig, Norm, PairNorm, Pass, Spectral, entries};
 use emmy::{Tape, Tensor, init, store, tensor::tensor};
->>>>>>> norms
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[test]

@@ -1,0 +1,73 @@
+//! Lines with fields, and the numbers of lines.
+
+use crate::data::files::{at_line, read_unpacked};
+use crate::error::{Error, Result};
+use ::csv::{Reader, ReaderBuilder, StringRecord, Trim};
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+/// The most bytes of a file, decompressed.
+const MOST_BYTES: usize = 1 << 31;
+
+/// A file of lines with fields.
+pub(super) struct Lines {
+    path: PathBuf,
+    reader: Reader<Cursor<Vec<u8>>>,
+    /// The fields of the last line that was read.
+    pub record: StringRecord,
+}
+
+impl Lines {
+    pub fn open(path: &Path, delimiter: u8) -> Result<Self> {
+        let bytes = read_unpacked(path, MOST_BYTES)?;
+        if let Err(error) = std::str::from_utf8(&bytes) {
+            let line = line_at(&bytes, error.valid_up_to());
+            let found = format!("the byte 0x{:02x}", bytes[error.valid_up_to()]);
+            return Err(at_line(path, line, "text in UTF-8", found));
+        }
+        let mut builder = ReaderBuilder::new();
+        builder.has_headers(false).flexible(true);
+        builder.trim(Trim::All).delimiter(delimiter);
+        Ok(Self {
+            path: path.to_owned(),
+            reader: builder.from_reader(Cursor::new(bytes)),
+            record: StringRecord::new(),
+        })
+    }
+
+    /// Reads the next line that is not empty; `false` at the end of the file.
+    pub fn next(&mut self) -> Result<bool> {
+        loop {
+            let is_there = self.reader.read_record(&mut self.record);
+            let is_there = is_there.map_err(|e| self.wrong("fields", e.to_string()))?;
+            // A line of blanks is one empty field.
+            if !is_there || self.record.len() > 1 || !self.record[0].is_empty() {
+                return Ok(is_there);
+            }
+        }
+    }
+
+    /// The place of the last line that was read, or of empty lines before it, in bytes.
+    pub fn byte(&self) -> usize {
+        let at = self.record.position().map_or(0, ::csv::Position::byte);
+        at as usize
+    }
+
+    /// The number of the line at or after this byte, from 1.
+    pub fn number(&self, byte: usize) -> u64 {
+        let bytes = self.reader.get_ref().get_ref();
+        let empty = |b: &&u8| matches!(b, b'\n' | b'\r');
+        let skipped = bytes[byte..].iter().take_while(empty).count();
+        line_at(bytes, byte + skipped)
+    }
+
+    /// What is wrong with the last line.
+    pub fn wrong(&self, expected: impl Into<String>, found: impl Into<String>) -> Error {
+        at_line(&self.path, self.number(self.byte()), expected, found)
+    }
+}
+
+/// The number of the line of a byte, from 1.
+fn line_at(bytes: &[u8], byte: usize) -> u64 {
+    1 + bytes[..byte].iter().filter(|b| **b == b'\n').count() as u64
+}
