@@ -3,13 +3,10 @@
 use super::Text;
 
 /// The chapters, in the order of their names.
-const CHAPTERS: [&str; 10] = [
+const CHAPTERS: [&str; 7] = [
     include_str!("../../../docs/attention.md"),
-    include_str!("../../../docs/clusters.md"),
     include_str!("../../../docs/collapse.md"),
     include_str!("../../../docs/conservation.md"),
-    include_str!("../../../docs/deep_attention.md"),
-    include_str!("../../../docs/deep_transformers.md"),
     include_str!("../../../docs/engine.md"),
     include_str!("../../../docs/errata.md"),
     include_str!("../../../docs/lipschitz.md"),
