@@ -8,10 +8,12 @@
 //! [`support::paper`].
 
 pub mod balance;
+pub mod certified;
 pub mod char_lm;
 pub mod cora;
 pub mod deep_attention;
 pub mod encoder;
+pub mod invertible;
 pub mod laws;
 pub mod lipschitz;
 pub mod oversmoothing;

@@ -31,8 +31,6 @@
 //! | [`Spectral`] | W / uᵀ W v | Miyato et al., ICLR 2018 |
 //! | [`MultiHeadAttention`] with a [`Contraction`], [`ContractiveFeedForward`] | c f(x) / L, L a bound of f's constant | Kim et al., ICML 2021 |
 //! | [`InvertibleEncoder`] | x + a(x), x + g(x) that contract, [`ActNorm`] | Behrmann et al., ICML 2019 |
-//! | [`AlmostOrthogonal`] | x (D W)ᵀ + b, ‖D W‖₂ ≤ 1 | Prach and Lampert, ECCV 2022 |
-//! | [`CertifiedBlock`], [`CertifiedLanguageModel`], [`CertifiedEnsemble`] | x + c f(x) with a known constant | |
 //! | [`LipschitzNorm`] | scores of attention divided by a bound of their size | Dasoulas et al., ICML 2021 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
@@ -44,7 +42,6 @@
 //! pass ([`Trace`]).
 
 mod attention;
-mod certified;
 mod declare;
 mod discover;
 mod dropout;
@@ -53,7 +50,6 @@ mod fields;
 mod graph;
 mod initialize;
 mod input;
-mod invertible;
 mod linear;
 mod mlp;
 mod module;
@@ -73,9 +69,6 @@ pub use attention::{
     AttentionConfig, Contraction, Invariance, KeyValues, MultiHeadAttention, Score,
     ScoreNormalizer, sinusoidal,
 };
-pub use certified::{
-    AlmostOrthogonal, CertifiedBlock, CertifiedConfig, CertifiedEnsemble, CertifiedLanguageModel,
-};
 pub use discover::discover;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
@@ -88,7 +81,6 @@ pub use graph::{
     TransformerConv, TransformerOptions,
 };
 pub use input::Input;
-pub use invertible::{ContractiveFeedForward, InvertibleBlock, InvertibleEncoder};
 pub use linear::Linear;
 pub use mlp::Mlp;
 pub use module::{Module, entries, entries_mut, parameter_count};

@@ -1,6 +1,6 @@
 //! How far parameters have moved, counted as in "Are GATs Out of Balance?" (section 7).
 
-use emmy::train::{Change, Spread, change};
+use super::entries::{Change, Spread, change};
 use emmy::{Real, Tensor};
 use serde::{Deserialize, Serialize};
 

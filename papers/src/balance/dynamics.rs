@@ -1,6 +1,7 @@
 //! A recorded training as figures store it: the spread over neurons in place of every neuron.
 
-use emmy::train::{History, Recording, Spread};
+use super::entries::Spread;
+use emmy::train::{History, Recording};
 use serde::{Deserialize, Serialize};
 
 /// Samples of a training.

@@ -1,12 +1,13 @@
 //! "Are GATs Out of Balance?" (Mustafa, Bojchevski and Burkholz, NeurIPS 2023), reproduced.
 //!
-//! Without arguments, `cargo run --release --example balance` trains ten layers of graph attention on a
+//! Without arguments, `cargo run --release -p papers -- balance` trains ten layers of graph attention on a
 //! generated data set, with the usual and with the balanced initialisations, and draws the difference.
 //! `--table` and `--figure` run the paper's tables and figures; `--help` lists the other options.
 
 mod cell;
 mod change;
 mod dynamics;
+pub mod entries;
 mod figures;
 mod numbers;
 mod plan;

@@ -1,8 +1,9 @@
 //! How far the logits of the certified model can move.
 
+use crate::certified::CertifiedEnsemble;
 use emmy::data::text::Text;
 use emmy::lipschitz::{Lower, Objective, Search, local};
-use emmy::nn::{CertifiedEnsemble, Pass};
+use emmy::nn::Pass;
 use emmy::{Real, Result, Tape, Tensor};
 use serde::Serialize;
 

@@ -1,11 +1,12 @@
 //! The output of `--watch` at each evaluation: how far the logits can move if the embedded characters move,
 //! and how many directions the characters of a sequence still have after each layer.
 
+use crate::certified::CertifiedEnsemble;
 use crate::char_lm::model::CharModel;
 use emmy::data::text::Text;
 use emmy::linalg::effective_rank;
 use emmy::lipschitz::Lp;
-use emmy::nn::{CertifiedEnsemble, LanguageModel, Pass, Trace};
+use emmy::nn::{LanguageModel, Pass, Trace};
 use emmy::ops::attention::Mask;
 use emmy::{Real, Tape, Tensor};
 use serde::Serialize;

@@ -1,5 +1,6 @@
 //! The mean of several trained models (`--mean-of`).
 
+use crate::certified::{CertifiedEnsemble, CertifiedLanguageModel};
 use crate::char_lm::cli::Cli;
 use crate::char_lm::description;
 use crate::char_lm::evaluate::Quality;
@@ -7,7 +8,7 @@ use crate::char_lm::model::CharModel;
 use crate::char_lm::outcome::Outcome;
 use crate::char_lm::written::write;
 use emmy::data::text::{Symbol, Text};
-use emmy::nn::{CertifiedEnsemble, CertifiedLanguageModel, Pass, parameter_count};
+use emmy::nn::{Pass, parameter_count};
 use emmy::train::{NextSymbol, TrainState};
 use emmy::{Error, Real, Result, Var, store};
 use std::time::Instant;

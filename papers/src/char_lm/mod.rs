@@ -1,7 +1,7 @@
 //! Trains a model that writes text character by character: a transformer, one with L2 attention, an LSTM,
 //! or a model with a certified Lipschitz constant; or evaluates the mean of several such models.
 //!
-//! `cargo run --release --example char_lm` trains a small model on the project's own book; with `--data DIR` it
+//! `cargo run --release -p papers -- char_lm` trains a small model on the project's own book; with `--data DIR` it
 //! learns Tiny Shakespeare, like nanoGPT's recipe for a laptop; `--help` lists all options.
 
 mod certify;

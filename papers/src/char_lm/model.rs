@@ -1,13 +1,13 @@
 //! The models: a transformer, long short-term memory, or a model with a certified Lipschitz constant.
 
+use crate::certified::{CertifiedConfig, CertifiedEnsemble, CertifiedLanguageModel};
 use crate::char_lm::cli::{Cli, Model, NormOrder};
 use crate::support::memory;
 use emmy::data::text::Text;
 use emmy::lipschitz::Lp;
 use emmy::nn::{
-    CertifiedConfig, CertifiedEnsemble, CertifiedLanguageModel, Contraction, Dropout, Embedding,
-    Fields, KeyValues, LanguageConfig, LanguageModel, Layer, Linear, Lstm, LstmState, Module, Pass,
-    Score, Trace,
+    Contraction, Dropout, Embedding, Fields, KeyValues, LanguageConfig, LanguageModel, Layer,
+    Linear, Lstm, LstmState, Module, Pass, Score, Trace,
 };
 use emmy::{Real, Result, Tape, Tensor, Var, init};
 

@@ -1,6 +1,6 @@
 //! Trains a graph network to predict the topics of papers from their words and citations.
 //!
-//! `cargo run --release --example cora` trains a graph attention network on Cora if it is found, else on a
+//! `cargo run --release -p papers -- cora` trains a graph attention network on Cora if it is found, else on a
 //! generated data set like Cora; `--help` lists all options.
 
 mod cli;

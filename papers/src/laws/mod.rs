@@ -1,9 +1,9 @@
 //! The conservation laws of small models, found with nothing but their forward functions.
 //!
 //! ```sh
-//! cargo run --release --example laws
-//! cargo run --release --example laws -- --model preln-block --eps 0.01 --laws
-//! cargo run --release --example laws -- --model gatv2 --train 200 --rule momentum
+//! cargo run --release -p papers -- laws
+//! cargo run --release -p papers -- laws --model preln-block --eps 0.01 --laws
+//! cargo run --release -p papers -- laws --model gatv2 --train 200 --rule momentum
 //! ```
 
 mod audit;

@@ -1,6 +1,6 @@
 //! Lipschitz constants as intervals: a proven upper bound, and a lower bound that was found.
 //!
-//! - `cargo run --release --example lipschitz` prints the interval of a small network with ReLU, layer by
+//! - `cargo run --release -p papers -- lipschitz` prints the interval of a small network with ReLU, layer by
 //!   layer; `--model` chooses another, `--weights FILE` reads a chain of linear maps, or a language model, from a
 //!   file of weights.
 //! - `--certify mnist` trains a network on handwritten digits and bounds how far its outputs can move.

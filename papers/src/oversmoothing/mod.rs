@@ -1,7 +1,7 @@
 //! The graph networks of "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond" (Guo,
 //! Wang, Du and Wang, ICLR 2023), reproduced.
 //!
-//! Without arguments, `cargo run --release --example oversmoothing` trains eight layers of graph convolution
+//! Without arguments, `cargo run --release -p papers -- oversmoothing` trains eight layers of graph convolution
 //! on a generated data set, without a norm and with three norms, and shows the ranks of its layers.
 //! `--table 3` runs the paper's table, `--dataset cora --norm contra --layers 8 --seeds 5` names a cell;
 //! `--figure 1` draws collapse in the plane, `--figure circle` the ranks of attention alone and together with

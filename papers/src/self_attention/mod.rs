@@ -2,7 +2,7 @@
 //! how well deep transformers with three kinds of attention train with a fixed learning rate, at sizes that
 //! train in minutes. The example `lipschitz` has Figures 2, 3 and 5.
 //!
-//! Without arguments, `cargo run --release --example self_attention` trains two depths on the project's own
+//! Without arguments, `cargo run --release -p papers -- self_attention` trains two depths on the project's own
 //! book; `--table 1` and `--figure 4` run the paper's depths on Penn Treebank.
 
 mod cell;

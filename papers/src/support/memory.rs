@@ -20,7 +20,7 @@ const OF_A_LAYER: f64 = 16_384.0;
 const OF_A_RUN: f64 = 8_388_608.0;
 
 /// Numbers held for each output of a layer and each node: the values on the way to the output, dropout and
-/// activation included, and gradients. They are measured, and rounded up; `tests/examples/memory.rs` compares
+/// activation included, and gradients. They are measured, and rounded up; `tests/commands/memory.rs` compares
 /// them with the memory that programs use.
 fn of_a_neuron(conv: &Conv) -> f64 {
     match conv {
@@ -85,7 +85,7 @@ pub struct Blocks {
 }
 
 /// Numbers held for each parameter of a block: as [`OF_A_PARAMETER`], and buffers of products, which are
-/// kept. This number and the next two are measured, and rounded up; `tests/examples/memory.rs` compares them
+/// kept. This number and the next two are measured, and rounded up; `tests/commands/memory.rs` compares them
 /// with the memory that programs use.
 const OF_A_BLOCK_PARAMETER: f64 = 12.0;
 

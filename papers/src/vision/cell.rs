@@ -1,5 +1,6 @@
 //! Everything that decides the result of one run, and the run.
 
+use super::strokes::strokes;
 use crate::support::paper::{self, Progress};
 use crate::support::transformers::show::Deep;
 use crate::support::transformers::{Examples, Layers, Outcome, Part, Recipe, train};
@@ -61,7 +62,7 @@ impl Prepared {
     /// for training.
     fn load(dataset: &str, folder: Option<&Path>) -> Result<Self> {
         if dataset == "strokes" {
-            let all = images::strokes(DRAWN[0] + DRAWN[1], SEED);
+            let all = strokes(DRAWN[0] + DRAWN[1], SEED);
             let part = |from: usize, to: usize| all.select(&(from..to).collect::<Vec<_>>());
             return Self::new(&part(0, DRAWN[0]), &part(DRAWN[0], DRAWN[0] + DRAWN[1]));
         }

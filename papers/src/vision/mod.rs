@@ -1,13 +1,14 @@
 //! "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond" (Guo, Wang, Du and Wang, ICLR
 //! 2023) on images: vision transformers with ContraNorm and without.
 //!
-//! Without arguments, `cargo run --release --example vision` trains eight blocks on generated images and
+//! Without arguments, `cargo run --release -p papers -- vision` trains eight blocks on generated images and
 //! draws how far their tokens have collapsed in each layer. `--table 2` and `--figure 2` or `3` are those of
 //! the paper, at a size that trains on a CPU; `--depth 12 --norm contra --s 0.2 --seeds 3 --json` names a
 //! cell.
 
 mod cell;
 mod plan;
+pub mod strokes;
 
 use crate::support::figures::Figure;
 use crate::support::note;

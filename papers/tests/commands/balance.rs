@@ -1,5 +1,6 @@
 //! `balance`: cells, its file of results, its arguments; its output is tested in the module below.
 
+mod entries;
 mod shown;
 
 use crate::files::{self, npz};

@@ -2,7 +2,7 @@
 
 use crate::transformers::write;
 use crate::{command, files, json, refused, succeeded};
-use emmy::data::images;
+use papers::vision::strokes::strokes;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -59,7 +59,7 @@ fn certified(objects: &[Value], accuracy: f64, most: f64) {
 fn a_classifier_of_generated_digits_is_certified() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
-    write(&data.join("mnist"), "t10k", &images::strokes(1400, 1));
+    write(&data.join("mnist"), "t10k", &strokes(1400, 1));
     let args = [
         "--certify",
         "mnist",

@@ -1,6 +1,9 @@
-//! The subcommands of `papers` as programs.
+//! The subcommands of `papers` as programs, and the layers and data that only they have.
 
 mod balance;
+#[path = "../../../tests/cases/mod.rs"]
+mod cases;
+mod certified;
 mod char_lm;
 mod deep_attention;
 mod diverging;
@@ -8,6 +11,7 @@ mod diverging;
 mod files;
 #[cfg(unix)]
 mod interrupts;
+mod invertible;
 mod laws;
 mod lipschitz;
 mod memory;
@@ -20,13 +24,14 @@ mod refusals;
 mod resuming;
 mod runner;
 mod self_attention;
+mod strokes;
 mod transformers;
 
 use emmy::data::{Dataset, Options};
 use emmy::nn::{GraphNet, GraphNetConfig, Pass};
 use emmy::sparse::Csr;
 use emmy::train::TrainState;
-use emmy::{Tape, store};
+use emmy::{Tape, Tensor, init, store};
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -40,6 +45,11 @@ fn command(name: &str, folder: &TempDir, args: &[&str]) -> Command {
     isolate(&mut command, folder);
     command.arg(name).args(args);
     command
+}
+
+/// n tokens of d features, standard normal.
+fn tokens(n: usize, d: usize, seed: u64) -> Tensor<f64> {
+    init::normal(&[n, d], 1.0, &mut init::rng(seed))
 }
 
 /// Lets a command run in an isolated folder: without data files of the user, and without the environment

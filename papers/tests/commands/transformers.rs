@@ -1,10 +1,11 @@
 //! `vision` and `encoder`: cells, the table and the figures of "ContraNorm" on transformers, on small plans.
 
 use crate::{command, json, refused, succeeded};
-use emmy::data::images;
+use emmy::data::images::Images;
 use emmy::nn::{Bert, BertConfig, Linear, NormLayer};
 use emmy::store::weights;
 use emmy::{Tensor, init};
+use papers::vision::strokes::strokes;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Output;
@@ -164,7 +165,7 @@ fn without_data_images_are_drawn_and_a_line_says_so() {
 }
 
 /// Writes images as idx files.
-pub fn write(folder: &Path, prefix: &str, set: &images::Images) {
+pub fn write(folder: &Path, prefix: &str, set: &Images) {
     std::fs::create_dir_all(folder).unwrap();
     let head = |numbers: &[usize]| -> Vec<u8> {
         let numbers = numbers.iter().map(|&n| u32::try_from(n).unwrap());
@@ -181,7 +182,7 @@ fn files_are_read() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     let place = data.to_str().unwrap().to_owned();
-    write(&data.join("mnist"), "t10k", &images::strokes(60, 1));
+    write(&data.join("mnist"), "t10k", &strokes(60, 1));
     let args = ["--data", &place, "--depth", "1", "--norm", "none"];
     let (_, err) = succeeded(&run("vision", &folder, &args));
     assert!(
@@ -190,12 +191,8 @@ fn files_are_read() {
         ),
         "{err}"
     );
-    write(
-        &data.join("fashion-mnist"),
-        "train",
-        &images::strokes(50, 1),
-    );
-    write(&data.join("fashion-mnist"), "t10k", &images::strokes(20, 2));
+    write(&data.join("fashion-mnist"), "train", &strokes(50, 1));
+    write(&data.join("fashion-mnist"), "t10k", &strokes(20, 2));
     let args = [&args[..], &["--dataset", "fashion-mnist"]].concat();
     let (_, err) = succeeded(&run("vision", &folder, &args));
     assert!(!err.contains("only the test images"), "{err}");

@@ -2,11 +2,11 @@
 
 use super::colour_of;
 use crate::balance::dynamics::{Dynamics, Sample};
+use crate::balance::entries::Spread;
 use crate::balance::plan::Plan;
 use crate::balance::run::Runs;
 use crate::support::figures::Figure;
 use crate::support::plot::{Axis, Mark, Panel, Series, shade};
-use emmy::train::Spread;
 
 /// Loss, accuracy and degree of balance of the demonstration.
 pub fn demonstration(plan: &Plan, runs: &Runs) -> Option<Figure> {

@@ -1,14 +1,14 @@
 //! A residual block whose constant is known without its weights.
 
 use super::AlmostOrthogonal;
-use crate::autodiff::Var;
-use crate::error::Result;
-use crate::init::Rng;
-use crate::lipschitz::Lp;
-use crate::nn::{AttentionConfig, Contraction, Layer, MultiHeadAttention, Pass};
-use crate::ops::attention::Mask;
-use crate::real::Real;
-use crate::tensor::Tensor;
+use emmy::Var;
+use emmy::error::Result;
+use emmy::init::Rng;
+use emmy::lipschitz::Lp;
+use emmy::nn::{AttentionConfig, Contraction, Layer, MultiHeadAttention, Pass};
+use emmy::ops::attention::Mask;
+use emmy::real::Real;
+use emmy::tensor::Tensor;
 
 /// x ← x + c_a a(x), x ← x + c_g g(x), with contractive attention a (optional) and the normalised
 /// feed-forward layer g(x) = V₂ relu(V₁ x + b). The constants of a and g are at most 1, so the constant of
@@ -37,7 +37,7 @@ pub struct CertifiedBlock<F: Real> {
     /// f of the attention and of the feed-forward layer.
     pub factors: [f64; 2],
 }
-crate::module!(CertifiedBlock: attention, up, down, attention_gain = Gain, gain = Gain);
+emmy::module!(CertifiedBlock: attention, up, down, attention_gain = Gain, gain = Gain);
 
 impl<F: Real> CertifiedBlock<F> {
     /// A block for causal sequences of at most `context` tokens, with `sizes` = \[features, hidden neurons\],

@@ -1,13 +1,13 @@
 //! The model as a whole.
 
 use super::{AlmostOrthogonal, CertifiedBlock};
-use crate::autodiff::{Tape, Var};
-use crate::error::{Error, Result, Rules};
-use crate::init;
-use crate::lipschitz::{Domain, Lp, Upper, bound};
-use crate::nn::{Dropout, Embedding, Layer, Pass};
-use crate::real::Real;
-use crate::tensor::Tensor;
+use emmy::error::{Error, Result, Rules};
+use emmy::init;
+use emmy::lipschitz::{Domain, Lp, Upper, bound};
+use emmy::nn::{Dropout, Embedding, Layer, Pass};
+use emmy::real::Real;
+use emmy::tensor::Tensor;
+use emmy::{Tape, Var};
 use serde::{Deserialize, Serialize};
 
 /// The configuration of a [`CertifiedLanguageModel`]. Start from [`new`](Self::new), and change fields.
@@ -133,7 +133,8 @@ impl CertifiedConfig {
 ///
 /// ```
 /// use emmy::lipschitz::Lp;
-/// use emmy::nn::{CertifiedConfig, CertifiedLanguageModel, Pass, Trace};
+/// use emmy::nn::{Pass, Trace};
+/// use papers::certified::{CertifiedConfig, CertifiedLanguageModel};
 /// use emmy::Tape;
 /// let model = CertifiedLanguageModel::<f64>::new(CertifiedConfig::new(10, 8, 1, 16), 0)?;
 /// let tape = Tape::new();
@@ -159,7 +160,7 @@ pub struct CertifiedLanguageModel<F: Real> {
     /// Sizes and options.
     pub config: CertifiedConfig,
 }
-crate::module!(CertifiedLanguageModel: tokens, input, blocks, head, bias = Bias; state scale);
+emmy::module!(CertifiedLanguageModel: tokens, input, blocks, head, bias = Bias; state scale);
 
 /// The part of L that is reserved for rounding errors.
 const MARGIN: f64 = 1e-3;

@@ -1,8 +1,6 @@
 //! The change of parameters since the start of a training, entry by entry.
 
-use super::recorder::ratio;
-use crate::real::Real;
-use crate::tensor::Tensor;
+use emmy::{Real, Tensor};
 use serde::{Deserialize, Serialize};
 
 /// The change from initial entries w₀ to later entries w*. In "Are GATs Out of Balance?", Figures 3a, 4a, 8
@@ -34,7 +32,10 @@ pub fn change<F: Real>(initial: &Tensor<F>, last: &Tensor<F>) -> Change {
         magnitude: pairs().map(|(w, _)| w.abs()).collect(),
         absolute: pairs().map(|(w, w0)| (w - w0).abs()).collect(),
         relative: pairs()
-            .map(|(w, w0)| ratio((w - w0).abs(), w.abs()))
+            .map(|(w, w0)| match w == w0 {
+                true => 0.0,
+                false => (w - w0).abs() / w.abs(),
+            })
             .collect(),
     }
 }

@@ -1,8 +1,8 @@
 //! Images that need no file: ten shapes, drawn with strokes.
 
-use super::Images;
-use crate::init::{self, Rng};
-use crate::kernels::random::mix;
+use emmy::data::images::Images;
+use emmy::init::{self, Rng};
+use emmy::kernels::random::mix;
 use rand::RngExt;
 use std::f64::consts::PI;
 
@@ -25,7 +25,7 @@ type Point = [f64; 2];
 /// and k alone, so that the first images of a larger set are those of a smaller one.
 ///
 /// ```
-/// use emmy::data::images::strokes;
+/// use papers::vision::strokes::strokes;
 /// let images = strokes(25, 7);
 /// assert_eq!((images.len(), images.classes()), (25, 10));
 /// assert_eq!(images, strokes(30, 7).select(&(0..25).collect::<Vec<_>>()));

@@ -4,14 +4,14 @@ mod feed_forward;
 
 pub use feed_forward::ContractiveFeedForward;
 
-use super::{ActNorm, AttentionConfig, Layer, MultiHeadAttention, Pass};
-use crate::autodiff::{Tape, Var};
-use crate::error::Result;
-use crate::init::Rng;
-use crate::lipschitz::{Inverse, Lp, Upper, invert};
-use crate::ops::attention::Mask;
-use crate::real::Real;
-use crate::tensor::Tensor;
+use emmy::error::Result;
+use emmy::init::Rng;
+use emmy::lipschitz::{Inverse, Lp, Upper, invert};
+use emmy::nn::{ActNorm, AttentionConfig, Layer, Module, MultiHeadAttention, Pass};
+use emmy::ops::attention::Mask;
+use emmy::real::Real;
+use emmy::tensor::Tensor;
+use emmy::{Tape, Var};
 
 /// x ← s ⊙ x + b, x ← x + a(x), x ← x + g(x): activation normalisation, contractive attention a and a
 /// contractive feed-forward layer g, each of which can be inverted.
@@ -24,7 +24,7 @@ pub struct InvertibleBlock<F: Real> {
     /// g.
     pub feed_forward: ContractiveFeedForward<F>,
 }
-crate::module!(InvertibleBlock: norm, attention, feed_forward);
+emmy::module!(InvertibleBlock: norm, attention, feed_forward);
 
 /// Invertible blocks one after the other.
 ///
@@ -32,7 +32,8 @@ crate::module!(InvertibleBlock: norm, attention, feed_forward);
 /// Lipschitz Constant of Self-Attention", ICML 2021, Section 5.2.
 ///
 /// ```
-/// use emmy::{Tape, init, nn::{InvertibleEncoder, Pass}};
+/// use emmy::{Tape, init, nn::Pass};
+/// use papers::invertible::InvertibleEncoder;
 /// let rng = &mut init::rng(0);
 /// let mut net = InvertibleEncoder::<f64>::new(2, [6, 2, 12], 0.6, rng)?;
 /// let x = init::normal(&[5, 6], 1.0, rng);
@@ -48,7 +49,7 @@ pub struct InvertibleEncoder<F: Real> {
     /// The blocks, first to last.
     pub blocks: Vec<InvertibleBlock<F>>,
 }
-crate::module!(InvertibleEncoder: blocks);
+emmy::module!(InvertibleEncoder: blocks);
 
 impl<F: Real> InvertibleEncoder<F> {
     /// `layers` blocks for tokens with `sizes` = \[features, heads, hidden neurons\], whose residuals have
@@ -59,7 +60,7 @@ impl<F: Real> InvertibleEncoder<F> {
     pub fn new(layers: usize, sizes: [usize; 3], factor: f64, rng: &mut Rng) -> Result<Self> {
         if !(factor > 0.0 && factor < 1.0) {
             let found = factor.to_string();
-            return Err(crate::Error::invalid(
+            return Err(emmy::Error::invalid(
                 "invertible encoder: factor",
                 "0 < c < 1",
                 found,
@@ -210,7 +211,7 @@ fn smallest<F: Real>(norm: &ActNorm<F>) -> f64 {
 }
 
 /// A layer's output in an evaluation.
-fn evaluated<F: Real, M: super::Module<F>>(
+fn evaluated<F: Real, M: Module<F>>(
     layer: &M,
     x: &Tensor<F>,
     f: impl for<'t, 'm> Fn(&Pass<'t, 'm, F>, Var<'t, F>) -> Var<'t, F>,

@@ -1,8 +1,8 @@
-//! Drawn images.
+//! The generated images of `vision`.
 
-use emmy::data::images::{SHAPES, strokes};
+use papers::vision::strokes::{SHAPES, strokes};
 
-/// The pixels of a row, and of a column.
+/// Rows and columns of an image.
 const SIDE: usize = 28;
 
 #[test]

@@ -1,11 +1,11 @@
 //! Several certified models as one.
 
 use super::{CertifiedConfig, CertifiedLanguageModel};
-use crate::autodiff::Var;
-use crate::error::{Error, Result};
-use crate::lipschitz::Upper;
-use crate::nn::{Layer, Pass};
-use crate::real::Real;
+use emmy::Var;
+use emmy::error::{Error, Result};
+use emmy::lipschitz::Upper;
+use emmy::nn::{Layer, Pass};
+use emmy::real::Real;
 
 /// The mean of the logits of M models ("members"), each with its own vectors of symbols:
 ///
@@ -25,7 +25,8 @@ use crate::real::Real;
 ///
 /// ```
 /// use emmy::lipschitz::Upper;
-/// use emmy::nn::{CertifiedConfig, CertifiedEnsemble, CertifiedLanguageModel, Pass};
+/// use emmy::nn::Pass;
+/// use papers::certified::{CertifiedConfig, CertifiedEnsemble, CertifiedLanguageModel};
 /// use emmy::Tape;
 /// let member = |seed| CertifiedLanguageModel::<f64>::new(CertifiedConfig::new(10, 8, 1, 16), seed);
 /// let model = CertifiedEnsemble::of(vec![member(0)?, member(1)?, member(2)?, member(3)?])?;
@@ -39,7 +40,7 @@ use crate::real::Real;
 pub struct CertifiedEnsemble<F: Real> {
     members: Vec<CertifiedLanguageModel<F>>,
 }
-crate::module!(CertifiedEnsemble: members);
+emmy::module!(CertifiedEnsemble: members);
 
 impl<F: Real> CertifiedEnsemble<F> {
     /// The mean of these models.

@@ -1,7 +1,7 @@
-//! How parameters change, counted by hand.
+//! The change of parameters, counted by hand.
 
 use emmy::tensor::tensor;
-use emmy::train::{Change, Spread, change};
+use papers::balance::entries::{Change, Spread, change};
 
 #[test]
 fn counted_by_hand() {

@@ -1,11 +1,11 @@
 //! An affine map whose weight has norm at most 1.
 
-use crate::autodiff::Var;
-use crate::init::{self, Rng};
-use crate::nn::{Layer, Params, Pass};
-use crate::real::Real;
-use crate::symmetry::{Law, Ports, Symmetry, Term};
-use crate::tensor::Tensor;
+use emmy::Var;
+use emmy::init::{self, Rng};
+use emmy::nn::{Layer, Params, Pass};
+use emmy::real::Real;
+use emmy::symmetry::{Law, Ports, Symmetry, Term};
+use emmy::tensor::Tensor;
 
 /// y = x (D W)ᵀ + b with D_ii = (Σ_j |W Wᵀ|_ij)^(−½): an affine map with ‖D W‖₂ ≤ 1 for every W. If W has
 /// more rows than columns, W D is used in place of D W, with WᵀW in place of W Wᵀ.
@@ -32,7 +32,7 @@ pub struct AlmostOrthogonal<F: Real> {
     /// b.
     pub bias: Option<Tensor<F>>,
 }
-crate::module!(AlmostOrthogonal: weight = Weight, bias = Bias);
+emmy::module!(AlmostOrthogonal: weight = Weight, bias = Bias);
 
 /// The number that is added to each sum of |W Wᵀ|.
 const LEAST: f64 = 1e-12;

@@ -1,11 +1,11 @@
 //! A feed-forward layer that is a contraction.
 
-use crate::autodiff::Var;
-use crate::error::{Error, Result};
-use crate::init::Rng;
-use crate::lipschitz::{Bound, Lp, Upper};
-use crate::nn::{FeedForward, FeedForwardConfig, Layer, Pass};
-use crate::real::Real;
+use emmy::Var;
+use emmy::error::{Error, Result};
+use emmy::init::Rng;
+use emmy::lipschitz::{Bound, Lp, Upper};
+use emmy::nn::{FeedForward, FeedForwardConfig, Layer, Pass};
+use emmy::real::Real;
 
 /// y = c g(x) / (‖W_down‖₂ ‖W_up‖₂): a feed-forward layer g with ReLU divided by a bound of its constant, so
 /// that the constant of y in the 2-norm is at most c.
@@ -22,7 +22,7 @@ pub struct ContractiveFeedForward<F: Real> {
     /// Whether the divisor is a constant for derivatives.
     pub stop_gradient: bool,
 }
-crate::module!(ContractiveFeedForward: feed_forward);
+emmy::module!(ContractiveFeedForward: feed_forward);
 
 impl<F: Real> ContractiveFeedForward<F> {
     /// A layer of `hidden` neurons with biases.

@@ -1,14 +1,17 @@
 //! The language model with a chosen constant: its parts, its certificate during the training, and lower
 //! bounds.
 
-use super::support::{cases, near, tokens};
+use crate::cases::{cases, near};
+use crate::tokens;
 use emmy::lipschitz::{Lp, Objective, Search, Upper, jacobian_norm, quotient};
 use emmy::nn::{
-    AlmostOrthogonal, AttentionConfig, CertifiedConfig, CertifiedEnsemble, CertifiedLanguageModel,
-    Contraction, Module, MultiHeadAttention, Pass, Trace, entries_mut,
+    AttentionConfig, Contraction, Module, MultiHeadAttention, Pass, Trace, entries_mut,
 };
 use emmy::ops::attention::Mask;
 use emmy::{Tape, Tensor, Var, init};
+use papers::certified::{
+    AlmostOrthogonal, CertifiedConfig, CertifiedEnsemble, CertifiedLanguageModel,
+};
 
 type Model = CertifiedLanguageModel<f64>;
 
