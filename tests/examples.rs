@@ -115,3 +115,81 @@ fn microgpt_learns_names_in_a_thousand_steps() {
     let (help, _) = succeeded(&run("microgpt", &folder, &["--help"]));
     assert!(help.starts_with("microgpt [FILE]: "), "{help}");
 }
+
+/// The same keys as those of `papers -- cora --json`.
+#[test]
+fn cora_prints_an_object_per_run_and_draws_it() {
+    let folder = TempDir::new().unwrap();
+    let args = "--dataset cora-like --model gcn --epochs 3 --seeds 2 --json";
+    let args: Vec<&str> = args.split(' ').collect();
+    let (out, err) = succeeded(&run("cora", &folder, &args));
+    let lines: Vec<serde_json::Value> = (out.lines())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let keys = |k: usize| -> Vec<&str> {
+        let object = lines[k].as_object().unwrap();
+        object.keys().map(String::as_str).collect()
+    };
+    assert_eq!(lines.len(), 3);
+    let of_a_run = "activation best_epoch dataset epochs final_loss init layers max_delta model \
+                    ms_per_epoch seed stopped test_acc val_acc";
+    let of_all = "dataset diverged init layers model ms_per_epoch seeds summary test_acc_mean \
+                  test_acc_std";
+    assert_eq!(keys(1).join(" "), of_a_run);
+    assert_eq!(keys(2).join(" "), of_all);
+    assert!(lines[0]["max_delta"].as_f64().unwrap() < 1e-4, "{out}");
+    for seed in 0..2 {
+        let name = format!("figures/cora-like-gcn-seed{seed}.svg");
+        assert!(err.contains(&name), "{err}");
+        let figure = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert!(figure.starts_with("<svg") && figure.matches(" L").count() == 9);
+    }
+    for wrong in [&["--model", "none"][..], &["--none"], &["--epochs", "many"]] {
+        let output = run("cora", &folder, wrong);
+        assert!(!output.status.success() && output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn balance_compares_two_initialisations() {
+    let folder = TempDir::new().unwrap();
+    let (out, _) = succeeded(&run("balance", &folder, &["3", "4"]));
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines[1].starts_with("xavier ") && lines[2].starts_with("bal-o "));
+    for line in &lines[1..] {
+        let delta: f64 = line.split_whitespace().last().unwrap().parse().unwrap();
+        assert!(delta < 1e-4, "{line}");
+    }
+    refused(&run("balance", &folder, &["many"]), "two numbers");
+}
+
+#[test]
+fn laws_finds_what_is_declared_and_four_more() {
+    let folder = TempDir::new().unwrap();
+    let (out, _) = succeeded(&run("laws", &folder, &[]));
+    let line = |start: &str| out.lines().find(|line| line.starts_with(start)).unwrap();
+    assert!(line("perceptron with ReLU").contains("declared 9, found 9, at most 9"));
+    assert!(line("perceptron with tanh").contains("declared 0, found 0, at most 0"));
+    assert!(line("x + W x").contains("declared 0, found 4, at most 4"));
+    assert_eq!(out.matches("not declared").count(), 4, "{out}");
+}
+
+#[test]
+fn lipschitz_is_smaller_if_it_is_a_part_of_the_loss() {
+    let folder = TempDir::new().unwrap();
+    let (out, _) = succeeded(&run("lipschitz", &folder, &[]));
+    let accuracies = out.lines().filter(|line| line.contains("test accuracy"));
+    assert_eq!(accuracies.count(), 3, "{out}");
+}
+
+#[test]
+fn char_lm_writes_with_the_characters_of_its_text() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("text"), "to and fro, ".repeat(200)).unwrap();
+    let (out, _) = succeeded(&run("char_lm", &folder, &["text", "20"]));
+    assert!(out.contains("step    20: validation loss "), "{out}");
+    let written = out.lines().last().unwrap();
+    assert!(written.chars().count() > 250, "{out}");
+    assert!(written.chars().all(|c| "to andfr,".contains(c)), "{out}");
+    refused(&run("char_lm", &folder, &["text", "none"]), "above 0");
+}

@@ -29,8 +29,7 @@
 //! | [`Gru`], [`GruCell`] | h' = (1 − z) ⊙ n + z ⊙ h | Cho et al., EMNLP 2014 |
 //! | [`ActNorm`] | s x + b, which starts from data | Kingma and Dhariwal, NeurIPS 2018 |
 //! | [`Spectral`] | W / uᵀ W v | Miyato et al., ICLR 2018 |
-//! | [`MultiHeadAttention`] with a [`Contraction`], [`ContractiveFeedForward`] | c f(x) / L, L a bound of f's constant | Kim et al., ICML 2021 |
-//! | [`InvertibleEncoder`] | x + a(x), x + g(x) that contract, [`ActNorm`] | Behrmann et al., ICML 2019 |
+//! | [`MultiHeadAttention`] with a [`Contraction`] | c f(x) / L, L a bound of f's constant | Kim et al., ICML 2021 |
 //! | [`LipschitzNorm`] | scores of attention divided by a bound of their size | Dasoulas et al., ICML 2021 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
