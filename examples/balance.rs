@@ -31,7 +31,7 @@ fn main() -> Result<()> {
         *number = given.parse().map_err(wrong)?;
     }
     let [layers, epochs] = numbers;
-    eprintln!("{layers} layers, {epochs} epochs: about 15 s on two processors with the defaults");
+    eprintln!("{layers} layers, {epochs} epochs: about 20 s on two processors with the defaults");
     let inits = ["xavier", "bal-o"];
     // Each training has a thread.
     let outcomes = thread::scope(|scope| {
