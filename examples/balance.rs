@@ -79,7 +79,7 @@ fn train(init: &str, layers: usize, epochs: usize) -> Result<Outcome> {
     let mut trainer = Trainer::new(net, training)?;
     let told = each_epoch(|trainer: &Trainer<f32, GraphNet<f32>>, _| {
         let history = trainer.history();
-        if history.epochs() % 100 == 0 {
+        if history.epochs().is_multiple_of(100) {
             let loss = history.training_loss(history.epochs());
             eprintln!("{init}: epoch {}, loss {loss:.3}", history.epochs());
         }

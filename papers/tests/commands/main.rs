@@ -5,6 +5,7 @@ mod balance;
 mod cases;
 mod certified;
 mod char_lm;
+mod committed;
 mod deep_attention;
 mod diverging;
 #[path = "../../../tests/data/files/mod.rs"]
