@@ -7,47 +7,59 @@
 #[path = "support/mod.rs"]
 mod support;
 
-use clap::Parser;
 use emmy::autodiff::vjp;
 use emmy::nn::{ContraConfig, Pass};
 use emmy::ops::attention::{DenseAttention, Mask, Qkv};
 use emmy::{Tape, Tensor, Var, init};
 use std::process::{Command, ExitCode};
+use support::options::{self, list, value};
 
 /// Heads, and the width of each.
 const HEADS: usize = 8;
 const WIDTH: usize = 64;
 
-/// Measure the peak memory of attention
-#[derive(Parser)]
+const HELP: &str = "Measure the peak memory of attention
+
+  --tokens <N,..>  Numbers of tokens [default: 1024,4096,16384]
+  --composed <N>   Most tokens for which the composition is measured: its memory grows with their square [default: 4096]
+  --nodes <N,..>   Numbers of nodes for ContraNorm [default: 2708,8000,20000]";
+
 struct Cli {
-    /// Numbers of tokens
-    #[arg(long, value_delimiter = ',', default_values_t = [1024, 4096, 16384])]
     tokens: Vec<usize>,
-
-    /// Most tokens for which the composition is measured: its memory grows with their square
-    #[arg(long, default_value_t = 4096)]
     composed: usize,
-
-    /// Numbers of nodes for ContraNorm
-    #[arg(long, value_delimiter = ',', default_values_t = [2708, 8000, 20000])]
     nodes: Vec<usize>,
-
     /// Compute once with so many tokens and print the peak in kB
-    #[arg(long, hide = true)]
     once: Option<usize>,
-
     /// Of ContraNorm
-    #[arg(long, hide = true)]
     contra: bool,
-
     /// Composed of products and a softmax
-    #[arg(long, hide = true)]
     by_parts: bool,
+}
 
-    /// What cargo passes to a bench
-    #[arg(long, hide = true)]
-    bench: bool,
+impl Cli {
+    fn parse() -> Self {
+        let mut cli = Self {
+            tokens: vec![1024, 4096, 16384],
+            composed: 4096,
+            nodes: vec![2708, 8000, 20000],
+            once: None,
+            contra: false,
+            by_parts: false,
+        };
+        options::read(HELP, |name, parser| {
+            match name {
+                "tokens" => cli.tokens = list(parser)?,
+                "composed" => cli.composed = value(parser)?,
+                "nodes" => cli.nodes = list(parser)?,
+                "once" => cli.once = Some(value(parser)?),
+                "contra" => cli.contra = true,
+                "by-parts" => cli.by_parts = true,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        });
+        cli
+    }
 }
 
 fn main() -> ExitCode {

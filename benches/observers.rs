@@ -5,7 +5,9 @@
 //! and without it, and has the noise of both; the second is the share of the time spent in the observer
 //! itself.
 
-use clap::Parser;
+#[path = "support/mod.rs"]
+mod support;
+
 use emmy::data::{self, Dataset};
 use emmy::graph::Neighbourhood;
 use emmy::kernels::par;
@@ -17,29 +19,42 @@ use emmy::train::{
 };
 use emmy::{Error, Result};
 use std::time::{Duration, Instant};
+use support::options::{self, list, value};
 
-/// Time training with and without observers
-#[derive(Parser)]
+const HELP: &str = "Time training with and without observers
+
+  --threads <N,..>  Numbers of threads [default: 1,4]
+  --epochs <N>      Epochs of a turn [default: 100]
+  --turns <N>       Turns of each [default: 5]
+  --every <N>       Epochs from sample to sample [default: 25]";
+
 struct Cli {
-    /// Numbers of threads
-    #[arg(long, default_value = "1,4", value_delimiter = ',')]
     threads: Vec<usize>,
-
-    /// Epochs of a turn
-    #[arg(long, default_value_t = 100)]
     epochs: usize,
-
-    /// Turns of each
-    #[arg(long, default_value_t = 5)]
     turns: usize,
-
-    /// Epochs from sample to sample
-    #[arg(long, default_value_t = 25)]
     every: usize,
+}
 
-    /// What cargo passes to a bench
-    #[arg(long, hide = true)]
-    bench: bool,
+impl Cli {
+    fn parse() -> Self {
+        let mut cli = Self {
+            threads: vec![1, 4],
+            epochs: 100,
+            turns: 5,
+            every: 25,
+        };
+        options::read(HELP, |name, parser| {
+            match name {
+                "threads" => cli.threads = list(parser)?,
+                "epochs" => cli.epochs = value(parser)?,
+                "turns" => cli.turns = value(parser)?,
+                "every" => cli.every = value(parser)?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        });
+        cli
+    }
 }
 
 type Net = GraphNet<f32>;

@@ -5,7 +5,6 @@
 
 mod support;
 
-use clap::Parser;
 use emmy::autodiff::vjp;
 use emmy::graph::generators::random_graph;
 use emmy::kernels::par;
@@ -13,29 +12,38 @@ use emmy::ops::attention::EdgeAttention;
 use emmy::tensor::memory;
 use emmy::{Tape, init};
 use std::process::Command;
+use support::options::{self, list, value};
 
-/// Time propagation and attention on graphs of growing size
-#[derive(Parser)]
+const HELP: &str = "Time propagation and attention on graphs of growing size
+
+  --edges <EDGES>  Numbers of edges [default: 10000,100000,1000000,10000000]
+  --threads <N>    Threads; 0 for one per processor [default: 0]";
+
 struct Cli {
-    /// Numbers of edges
-    #[arg(
-        long,
-        default_value = "10000,100000,1000000,10000000",
-        value_delimiter = ','
-    )]
     edges: Vec<usize>,
-
-    /// Threads; 0 for one per processor
-    #[arg(long, default_value_t = 0)]
     threads: usize,
-
     /// One size in this process
-    #[arg(long, hide = true)]
     single: bool,
+}
 
-    /// What cargo passes to a bench
-    #[arg(long, hide = true)]
-    bench: bool,
+impl Cli {
+    fn parse() -> Self {
+        let mut cli = Self {
+            edges: vec![10_000, 100_000, 1_000_000, 10_000_000],
+            threads: 0,
+            single: false,
+        };
+        options::read(HELP, |name, parser| {
+            match name {
+                "edges" => cli.edges = list(parser)?,
+                "threads" => cli.threads = value(parser)?,
+                "single" => cli.single = true,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        });
+        cli
+    }
 }
 
 const D: usize = 64;

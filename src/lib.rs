@@ -81,17 +81,8 @@ mod book {
     #[doc = include_str!("../docs/attention.md")]
     mod attention {}
 
-    #[doc = include_str!("../docs/clusters.md")]
-    mod clusters {}
-
     #[doc = include_str!("../docs/collapse.md")]
     mod collapse {}
-
-    #[doc = include_str!("../docs/deep_attention.md")]
-    mod deep_attention {}
-
-    #[doc = include_str!("../docs/deep_transformers.md")]
-    mod deep_transformers {}
 
     #[doc = include_str!("../docs/lipschitz.md")]
     mod lipschitz {}

@@ -17,12 +17,12 @@ mod sparse;
 #[path = "../support/mod.rs"]
 mod support;
 
-use clap::Parser;
 use emmy::kernels::par;
 use emmy::tensor::memory;
 use emmy::{Real, Tensor, init};
 use std::hint::black_box;
 use support::Limits;
+use support::options::{self, list, value};
 
 /// Nodes, width, entries of the features: Cora's.
 const N: usize = 2708;
@@ -66,24 +66,36 @@ impl Kernel {
     }
 }
 
-/// Time every kernel beside its floor and a baseline
-#[derive(Parser)]
+const HELP: &str = "Time every kernel beside its floor and a baseline
+
+  --threads <N,..>  Numbers of threads [default: 1 and one per processor]
+  --only <TEXT>     Rows whose names contain this
+  --seconds <S>     Seconds per measurement, at least [default: 0.05]";
+
 struct Cli {
-    /// Numbers of threads; 1 and one per processor without it
-    #[arg(long, value_delimiter = ',', default_values_t = [1, processors()])]
     threads: Vec<usize>,
-
-    /// Rows whose names contain this
-    #[arg(long, default_value = "")]
     only: String,
-
-    /// Seconds per measurement, at least
-    #[arg(long, default_value_t = 0.05)]
     seconds: f64,
+}
 
-    /// What cargo passes to a bench
-    #[arg(long, hide = true)]
-    bench: bool,
+impl Cli {
+    fn parse() -> Self {
+        let mut cli = Self {
+            threads: vec![1, processors()],
+            only: String::new(),
+            seconds: 0.05,
+        };
+        options::read(HELP, |name, parser| {
+            match name {
+                "threads" => cli.threads = list(parser)?,
+                "only" => cli.only = value(parser)?,
+                "seconds" => cli.seconds = value(parser)?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        });
+        cli
+    }
 }
 
 fn processors() -> usize {

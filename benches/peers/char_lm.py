@@ -1,4 +1,4 @@
-"""Trains the laptop recipe of `examples/char_lm` in PyTorch and in `emmy`, in turns; see README.md.
+"""Trains the laptop recipe of `papers -- char_lm` in PyTorch and in `emmy`, in turns; see README.md.
 
 Both sides train 4 layers of width 128 with 4 heads on tiny Shakespeare, 12 windows of 64 characters per step, with
 AdamW, and are evaluated on the whole of the validation text, window by window. The printed times are the median of a
@@ -107,7 +107,7 @@ def pytorch(path, seed, steps):
 
 
 def emmy(data, seed, steps, threads):
-    command = ["cargo", "run", "-q", "--release", "--example", "char_lm", "--", "--data", str(data), "--json"]
+    command = ["cargo", "run", "-q", "--release", "-p", "papers", "--", "char_lm", "--data", str(data), "--json"]
     command += ["--seed", str(seed), "--steps", str(steps), "--threads", str(threads), "--figures", "none"]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT)
     summary = json.loads(done.stdout.splitlines()[-1])
@@ -122,7 +122,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    subprocess.run(["cargo", "build", "-q", "--release", "--example", "char_lm"], check=True, cwd=ROOT)
+    subprocess.run(["cargo", "build", "-q", "--release", "-p", "papers"], check=True, cwd=ROOT)
     data = args.data.resolve()
     print("| seed | parameters | PyTorch ms per step | emmy ms per step | emmy / PyTorch | PyTorch loss | emmy loss |")
     print("|---:|---:|---:|---:|---:|---:|---:|")

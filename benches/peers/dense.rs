@@ -7,7 +7,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-use clap::Parser;
 use emmy::autodiff::vjp;
 use emmy::kernels::par;
 use emmy::nn::{Activation, ContraConfig, LayerNorm, Linear, Lstm, Mlp, Module, Pass};
@@ -16,29 +15,42 @@ use emmy::optim::{Algorithm, Optimizer};
 use emmy::tensor::{scalar, tensor};
 use emmy::{Tape, Tensor, Var, init, train};
 use support::Limits;
+use support::options::{self, list, value};
 
-/// Time dense work
-#[derive(Parser)]
+const HELP: &str = "Time dense work
+
+  --threads <N,..>  Numbers of threads [default: 1,4]
+  --row <NAME,..>   Rows; all without it
+  --seconds <S>     Seconds per row [default: 2]
+  --memory          Measure the peak memory of some steps of the named rows, in place of their time";
+
 struct Cli {
-    /// Numbers of threads
-    #[arg(long, default_value = "1,4", value_delimiter = ',')]
     threads: Vec<usize>,
-
-    /// Rows; all without it
-    #[arg(long, value_delimiter = ',')]
     row: Vec<String>,
-
-    /// Seconds per row
-    #[arg(long, default_value_t = 2.0)]
     seconds: f64,
-
-    /// Measure the peak memory of some steps of one row, in place of their time
-    #[arg(long, requires = "row")]
     memory: bool,
+}
 
-    /// What cargo passes to a bench
-    #[arg(long, hide = true)]
-    bench: bool,
+impl Cli {
+    fn parse() -> Self {
+        let mut cli = Self {
+            threads: vec![1, 4],
+            row: Vec::new(),
+            seconds: 2.0,
+            memory: false,
+        };
+        options::read(HELP, |name, parser| {
+            match name {
+                "threads" => cli.threads = list(parser)?,
+                "row" => cli.row = list(parser)?,
+                "seconds" => cli.seconds = value(parser)?,
+                "memory" => cli.memory = true,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        });
+        cli
+    }
 }
 
 /// One step of a row. It shows its results (the output, then the gradients) to the function it is given, and

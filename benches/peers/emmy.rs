@@ -6,7 +6,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-use clap::Parser;
 use emmy::data::{self, Dataset, Options};
 use emmy::kernels::par;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass};
@@ -15,29 +14,42 @@ use emmy::sparse::Csr;
 use emmy::{Result, Tape};
 use std::path::PathBuf;
 use support::Limits;
+use support::options::{self, list, value};
 
-/// Time training steps on Cora
-#[derive(Parser)]
+const HELP: &str = "Time training steps on Cora
+
+  --data <DIR>      Folder with Cora; without it, the generated cora-like
+  --threads <N,..>  Numbers of threads [default: 1,4]
+  --row <NAME,..>   Rows; all without it
+  --seconds <S>     Seconds per row [default: 2]";
+
 struct Cli {
-    /// Folder with Cora; without it, the generated cora-like
-    #[arg(long)]
     data: Option<PathBuf>,
-
-    /// Numbers of threads
-    #[arg(long, default_value = "1,4", value_delimiter = ',')]
     threads: Vec<usize>,
-
-    /// Rows; all without it
-    #[arg(long, value_delimiter = ',')]
     row: Vec<String>,
-
-    /// Seconds a row
-    #[arg(long, default_value_t = 2.0)]
     seconds: f64,
+}
 
-    /// What cargo passes to a bench
-    #[arg(long, hide = true)]
-    bench: bool,
+impl Cli {
+    fn parse() -> Self {
+        let mut cli = Self {
+            data: None,
+            threads: vec![1, 4],
+            row: Vec::new(),
+            seconds: 2.0,
+        };
+        options::read(HELP, |name, parser| {
+            match name {
+                "data" => cli.data = Some(value(parser)?),
+                "threads" => cli.threads = list(parser)?,
+                "row" => cli.row = list(parser)?,
+                "seconds" => cli.seconds = value(parser)?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        });
+        cli
+    }
 }
 
 /// A row: name, network, optimiser with its learning rate.

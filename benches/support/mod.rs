@@ -1,6 +1,8 @@
 //! The hardware's limits, measured in the same run as what is held against them.
 #![allow(dead_code, reason = "each bench uses the part it needs")]
 
+pub mod options;
+
 use rayon::prelude::*;
 use std::hint::black_box;
 use std::time::Instant;

@@ -111,7 +111,7 @@ pub fn dropout<F: Real>(x: &Tensor<F>, p: f64, seed: u64) -> Tensor<F> {
 
 /// One well-mixed number from a seed and a counter: number `k` of SplitMix64 (Steele, Lea, Flood 2014).
 #[inline(always)]
-pub(crate) fn mix(seed: u64, k: u64) -> u64 {
+pub fn mix(seed: u64, k: u64) -> u64 {
     let x = seed.wrapping_add(k.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -29,10 +29,7 @@
 //! | [`Gru`], [`GruCell`] | h' = (1 − z) ⊙ n + z ⊙ h | Cho et al., EMNLP 2014 |
 //! | [`ActNorm`] | s x + b, which starts from data | Kingma and Dhariwal, NeurIPS 2018 |
 //! | [`Spectral`] | W / uᵀ W v | Miyato et al., ICLR 2018 |
-//! | [`MultiHeadAttention`] with a [`Contraction`], [`ContractiveFeedForward`] | c f(x) / L, L a bound of f's constant | Kim et al., ICML 2021 |
-//! | [`InvertibleEncoder`] | x + a(x), x + g(x) that contract, [`ActNorm`] | Behrmann et al., ICML 2019 |
-//! | [`AlmostOrthogonal`] | x (D W)ᵀ + b, ‖D W‖₂ ≤ 1 | Prach and Lampert, ECCV 2022 |
-//! | [`CertifiedBlock`], [`CertifiedLanguageModel`], [`CertifiedEnsemble`] | x + c f(x) with a known constant | |
+//! | [`MultiHeadAttention`] with a [`Contraction`] | c f(x) / L, L a bound of f's constant | Kim et al., ICML 2021 |
 //! | [`LipschitzNorm`] | scores of attention divided by a bound of their size | Dasoulas et al., ICML 2021 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
@@ -44,7 +41,6 @@
 //! pass ([`Trace`]).
 
 mod attention;
-mod certified;
 mod declare;
 mod discover;
 mod dropout;
@@ -53,7 +49,6 @@ mod fields;
 mod graph;
 mod initialize;
 mod input;
-mod invertible;
 mod linear;
 mod mlp;
 mod module;
@@ -72,9 +67,6 @@ pub use attention::{
     AttentionConfig, Contraction, Invariance, KeyValues, LipschitzNorm, MultiHeadAttention, Score,
     ScoreNormalizer, sinusoidal,
 };
-pub use certified::{
-    AlmostOrthogonal, CertifiedBlock, CertifiedConfig, CertifiedEnsemble, CertifiedLanguageModel,
-};
 pub use discover::discover;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
@@ -87,7 +79,6 @@ pub use graph::{
     TransformerConv, TransformerOptions,
 };
 pub use input::Input;
-pub use invertible::{ContractiveFeedForward, InvertibleBlock, InvertibleEncoder};
 pub use linear::Linear;
 pub use mlp::Mlp;
 pub use module::{Module, entries, entries_mut, parameter_count};

@@ -33,7 +33,6 @@
 //! A loop written by hand takes its steps with [`step()`].
 
 mod batches;
-mod change;
 mod classify;
 mod config;
 mod history;
@@ -49,7 +48,6 @@ mod task;
 mod trainer;
 
 pub use batches::Batches;
-pub use change::{Change, Spread, change};
 pub use classify::Classify;
 pub use config::{BestBy, TrainConfig};
 pub use history::{History, Record, StepRecord};

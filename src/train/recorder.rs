@@ -109,7 +109,7 @@ impl Norms {
 }
 
 /// a / b, and 0 / 0 = 0.
-pub(super) fn ratio(a: f64, b: f64) -> f64 {
+fn ratio(a: f64, b: f64) -> f64 {
     if a == 0.0 { 0.0 } else { a / b }
 }
 

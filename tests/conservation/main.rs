@@ -21,10 +21,10 @@ mod layers;
 mod lists;
 mod means;
 mod measures;
-#[allow(dead_code, reason = "the example shows more of them")]
-#[path = "../../examples/laws/models.rs"]
+#[allow(dead_code, reason = "the program shows more of them")]
+#[path = "../../papers/src/laws/models.rs"]
 mod models;
-#[path = "../../examples/laws/nets.rs"]
+#[path = "../../papers/src/laws/nets.rs"]
 mod nets;
 mod networks;
 mod normalisation;
@@ -41,7 +41,7 @@ mod streams;
 mod sums;
 mod support;
 mod totals;
-#[allow(dead_code, reason = "the example shows more of it")]
-#[path = "../../examples/laws/training.rs"]
+#[allow(dead_code, reason = "the program shows more of it")]
+#[path = "../../papers/src/laws/training.rs"]
 mod training;
 mod transformer;

@@ -16,5 +16,4 @@ mod memory;
 mod ogb;
 mod published;
 mod small_files;
-mod strokes;
 mod text;

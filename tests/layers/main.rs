@@ -14,5 +14,7 @@ mod recurrent;
 #[path = "../fixtures/mod.rs"]
 mod reference;
 mod sage;
+#[path = "../../papers/src/vision/strokes.rs"]
+mod strokes;
 mod support;
 mod transformer;

@@ -2,7 +2,6 @@
 
 #[path = "../cases/mod.rs"]
 mod cases;
-mod certified;
 mod here;
 mod layers;
 mod magnitudes;

@@ -1,7 +1,6 @@
 //! The training loop.
 
 mod batches;
-mod changes;
 mod classify;
 mod clipping;
 mod cora_like;

@@ -4,14 +4,10 @@
 //! |---|---|---|
 //! | MNIST, Fashion-MNIST, any other in the format | `mnist/`, `fashion-mnist/`, or the folder itself | `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-…`; with or without `.gz` |
 //! | the 10 000 test digits of MNIST alone | `mnist-t10k/` | `t10k-…` |
-//!
-//! [`strokes`] draws images that need no file.
 
 mod idx;
-mod strokes;
 
 pub use idx::{read_images, read_labels};
-pub use strokes::{SHAPES, strokes};
 
 use super::{Files, locate};
 use crate::error::{Error, Result};

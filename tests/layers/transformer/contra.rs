@@ -242,7 +242,7 @@ fn a_deep_encoder_collapses_and_contranorm_prevents_it() {
 /// The same for a vision transformer, whose stream loses a fifth of its rank.
 #[test]
 fn a_deep_vision_transformer_collapses_and_contranorm_prevents_it() {
-    let images = emmy::data::images::strokes(10, 1).rows::<f64>();
+    let images = crate::strokes::strokes(10, 1).rows::<f64>();
     let images = images.into_shape_with_order(vec![10, 1, 28, 28]).unwrap();
     let of = |contra: Option<BlockContra>, seed: u64| {
         let mut config = VisionConfig::new(28, 1, 7, 10, 24, 4, 32);

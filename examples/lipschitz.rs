@@ -1,0 +1,90 @@
+//! How far can an output move if the input moves? The Lipschitz constant of a network of your own as an
+//! interval: the upper end is proven, the lower end comes from a perturbation that was found. Then the bound
+//! becomes a part of the loss, and the network is trained to be steady.
+//!
+//! `cargo run --release --example lipschitz`; `cargo run --release -p papers -- lipschitz` has more models,
+//! files of weights, images, and figures.
+
+use emmy::init;
+use emmy::lipschitz::{Domain, Lp, bound};
+use emmy::nn::{Linear, Pass, Trace};
+use emmy::optim::{Algorithm, Optimizer};
+use emmy::train::{self, metrics};
+use emmy::{Real, Result, Tensor, Var};
+
+/// y = W₃ σ(W₂ σ(W₁ x)) with σ = relu.
+struct Net<F: Real> {
+    first: Linear<F>,
+    second: Linear<F>,
+    third: Linear<F>,
+}
+emmy::module!(Net: first, second, third);
+
+impl<F: Real> Net<F> {
+    fn new(input: usize, classes: usize, seed: u64) -> Self {
+        let rng = &mut init::rng(seed);
+        Self {
+            first: Linear::new(input, 32, true, rng),
+            second: Linear::new(32, 32, true, rng),
+            third: Linear::new(32, classes, true, rng),
+        }
+    }
+
+    fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+        let h = self.first.forward(pass, x).relu();
+        let h = self.second.forward(pass, h).relu();
+        self.third.forward(pass, h)
+    }
+}
+
+/// The members of two clubs: points around two circles, one within the other.
+fn circles(count: usize, seed: u64) -> (Tensor<f64>, Vec<usize>) {
+    let noise = init::normal::<f64>(&[count, 2], 0.1, &mut init::rng(seed));
+    let labels: Vec<usize> = (0..count).map(|k| k % 2).collect();
+    let point = |k: usize| {
+        let (sin, cos) = (k as f64).sin_cos();
+        let radius = 1.0 + labels[k] as f64;
+        [radius * cos + noise[[k, 0]], radius * sin + noise[[k, 1]]]
+    };
+    let points = (0..count).flat_map(point).collect();
+    (emmy::tensor::tensor(&[count, 2], points), labels)
+}
+
+/// Trains with the loss cross-entropy + `weight` · bound, and prints what came out.
+fn run(weight: f64) -> Result<()> {
+    let (x, labels) = circles(200, 1);
+    let (x_test, labels_test) = circles(200, 2);
+    let mut net = Net::<f64>::new(2, 2, 0);
+    let mut optimizer = Optimizer::new(Algorithm::ADAM);
+    for step in 0..200 {
+        train::step(&mut net, &mut optimizer, 0.02, step, |net, pass| {
+            let x = pass.tape().var(x.clone());
+            let y = net.forward(pass, x);
+            let loss = y.cross_entropy(&labels, None);
+            // The bound is a formula of the weights, read off the tape; it has a derivative.
+            let bound = bound(y, x, Lp::Two, Domain::Everywhere).and_then(|bound| bound.var());
+            loss + bound
+                .expect("every operation here has a bound")
+                .scale(weight)
+        })?;
+    }
+    let trace = Trace::at(&net, &x_test, |pass, x| net.forward(pass, x));
+    let tape = emmy::Tape::new();
+    let logits = net.forward(&Pass::eval(&tape, &net), tape.constant(x_test.clone()));
+    let all = vec![true; labels_test.len()];
+    let accuracy = metrics::accuracy(&logits.value(), &labels_test, &all);
+    println!("\nweight of the bound {weight}: test accuracy {accuracy:.3}");
+    println!(
+        "constant of the network, p = 2: {}",
+        trace.lipschitz(Lp::Two)?
+    );
+    println!("{}", trace.lipschitz_by_layer(Lp::Two, Domain::Everywhere)?);
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    for weight in [0.0, 0.01] {
+        run(weight)?;
+    }
+    Ok(())
+}

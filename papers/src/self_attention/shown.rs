@@ -1,0 +1,106 @@
+//! The table beside the paper's numbers, and the figure.
+
+use crate::self_attention::cell::{Cell, INTERVAL};
+use crate::self_attention::run::Run;
+use crate::support::figures::Figure;
+use crate::support::paper::table::{Spread, Style, grid, values};
+use crate::support::paper::{Plan, Runs, Shown};
+use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series, shade};
+
+const STYLE: Style = Style {
+    spread: Spread::Deviation,
+    decimals: 3,
+    difference: false,
+    absent: "diverged",
+};
+
+/// The test losses, then the gradients of the first and the last block.
+pub fn tables(plan: &Plan<Cell>, runs: &Runs<Cell>) -> String {
+    let losses = values(plan, runs, STYLE, |run| run.outcome.test_loss);
+    let gradients = grid(plan, runs, |found, _| {
+        let Some(run) = found.first() else {
+            return String::new();
+        };
+        let at = |epoch: Option<&Vec<Option<f32>>>| {
+            let number = |x: Option<&Option<f32>>| match x {
+                Some(Some(x)) => format!("{x:.1e}"),
+                _ => "–".to_owned(),
+            };
+            epoch.map_or("–".to_owned(), |norms| {
+                format!("{} {}", number(norms.first()), number(norms.last()))
+            })
+        };
+        let norms = &run.outcome.gradients;
+        format!("{}; {}", at(norms.first()), at(norms.last()))
+    });
+    let entries = plan.entries.iter();
+    let all: Vec<&Run> = entries.flat_map(|e| runs.among(&e.cells)).collect();
+    let minutes = all.iter().map(|run| run.seconds).sum::<f64>() / 60.0;
+    let settings = plan.entries.first().and_then(|e| e.cells.first());
+    let settings = settings.map_or(String::new(), |c| {
+        format!(", width {}, {} steps, η {}", c.width, c.steps, c.lr)
+    });
+    let unigram = all.iter().find_map(|run| run.outcome.unigram_loss);
+    let unigram = unigram.map_or(String::new(), |loss| {
+        format!("; the frequencies of the characters alone give {loss:.3}")
+    });
+    let beside = match plan.entries.iter().any(|entry| entry.paper.is_some()) {
+        true => ": ours (the paper's)",
+        false => "",
+    };
+    format!(
+        "{}{settings}{beside}\n\n{losses}\n\
+         Norm of the gradient of the first and the last block: over the first {INTERVAL} steps; over the last\n\n\
+         {gradients}\n{} runs, {minutes:.1} min in all{unigram}\n",
+        plan.title,
+        all.len(),
+    )
+}
+
+/// Figure 4: validation loss over the steps, one panel per kind of attention, one curve per depth.
+pub fn figure(shown: Shown, plan: &Plan<Cell>, runs: &Runs<Cell>) -> Option<Figure> {
+    let rows = plan.rows();
+    let found = plan.first_runs(runs);
+    let unigram = found.iter().find_map(|(_, run)| run.outcome.unigram_loss);
+    let losses = found.iter().flat_map(|(_, run)| run.outcome.curve.iter());
+    let losses = losses.flatten().map(|&y| f64::from(y)).chain(unigram);
+    let (least, top) = losses.fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), y| {
+        (a.min(y), b.max(y))
+    });
+    let last = found
+        .iter()
+        .map(|(_, run)| run.cell.steps)
+        .max()
+        .unwrap_or(1);
+    let panels = plan.columns().into_iter().map(|column| {
+        let y = Axis::new("validation loss (nats per character)");
+        let y = y.within(least.min(top) - 0.05..top + 0.05);
+        let x = Axis::new("step").within(0.0..f64::from(last));
+        let mut panel = Panel::new(column, x, y);
+        if let Some(loss) = unigram {
+            let line = Mark::Dashes(vec![(0.0, loss), (f64::from(last), loss)]);
+            let name = "frequencies of characters";
+            panel.series.push(Series::new(name, COLOURS[6], line));
+        }
+        for (entry, run) in found.iter().filter(|(entry, _)| entry.column == column) {
+            let points = run.outcome.curve.iter().enumerate().filter_map(|(k, y)| {
+                let step = (k + 1) * INTERVAL.min(run.cell.steps) as usize;
+                Some((step as f64, f64::from((*y)?)))
+            });
+            let place = rows.iter().position(|row| *row == entry.row).unwrap_or(0);
+            let colour = shade(place, rows.len());
+            let mark = Mark::Line(points.collect());
+            panel.series.push(Series::new(&entry.row, colour, mark));
+        }
+        panel
+    });
+    let (name, title) = match shown {
+        Shown::Figure(number) => (
+            format!("self-attention-figure-{number}"),
+            format!("Figure {number}: training"),
+        ),
+        _ => ("self-attention".to_owned(), "Training".to_owned()),
+    };
+    let title = title + " by depth, post-norm, fixed learning rate";
+    Figure::new(&name, &title, 3, panels.collect())
+}

@@ -1,0 +1,35 @@
+//! The committed results are read by the subcommands that made them, and have the numbers of the chapters.
+
+use super::*;
+
+#[test]
+fn committed_results_are_shown() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+    for (program, args, number) in [
+        (
+            "balance",
+            "--table 2 --dataset cora --seeds 3",
+            "79.6 ± 2.2",
+        ),
+        (
+            "deep_attention",
+            "--dataset cora --model gat --norm lipschitz --layers 15 --seeds 3",
+            "76.3 ± 0.6",
+        ),
+        ("self_attention", "--table 1", "2.374"),
+        (
+            "oversmoothing",
+            "--dataset cora --norm contra --layers 8 --s 1 --seeds 5",
+            "74.7 ± 1.1",
+        ),
+        ("vision", "--table 2 --depth 24 --seeds 3", "79.3 ± 2.1"),
+        ("encoder", "--table 6 --task entailment --depth 24", "75.1"),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let file = results.join(format!("{program}.jsonl"));
+        let mut args: Vec<&str> = args.split(' ').collect();
+        args.extend(["--show", "--results", file.to_str().unwrap()]);
+        let (out, _) = succeeded(&command(program, &folder, &args).output().unwrap());
+        assert!(out.contains(number), "{program}: {out}");
+    }
+}

@@ -1,0 +1,199 @@
+//! `lipschitz`: the promised keys of JSON, and a certificate of a small classifier.
+
+use crate::transformers::write;
+use crate::{command, files, json, refused, succeeded};
+use papers::vision::strokes::strokes;
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn number(object: &Value, key: &str) -> f64 {
+    object[key]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{key} of {object}"))
+}
+
+fn run(folder: &TempDir, args: &[&str]) -> Vec<Value> {
+    let out = command("lipschitz", folder, args).output().unwrap();
+    json(&succeeded(&out).0)
+}
+
+/// The lower ends of Figure 2 are at least those of the paper's claim.
+#[test]
+fn figure_two_has_an_object_per_number_of_tokens() {
+    let folder = TempDir::new().unwrap();
+    let args = [
+        "--figure", "2", "--tokens", "2,10,30", "--p", "inf", "--json",
+    ];
+    let objects = run(&folder, &args);
+    for (object, (n, least)) in objects.iter().zip([(2, 1.55), (10, 4.2), (30, 6.5)]) {
+        assert_eq!((&object["figure"], &object["n"]), (&2.into(), &n.into()));
+        assert_eq!(object["p"], "∞");
+        let (lower, upper) = (number(object, "lower"), number(object, "upper"));
+        assert!(least <= lower && lower <= upper, "{object}");
+    }
+    assert_eq!(objects.len(), 3);
+}
+
+/// A line per logit and one for all, with narrow intervals.
+fn certified(objects: &[Value], accuracy: f64, most: f64) {
+    let names: Vec<_> = objects
+        .iter()
+        .map(|o| o["logit"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "all"]
+    );
+    for object in objects {
+        let [lower, upper, product] = ["lower", "upper", "product"].map(|k| number(object, k));
+        assert!(lower <= upper && upper <= most * lower, "{object}");
+        assert!(
+            upper < product && number(object, "accuracy") >= accuracy,
+            "{object}"
+        );
+        assert!(number(object, "seconds") > 0.0);
+    }
+}
+
+#[test]
+fn a_classifier_of_generated_digits_is_certified() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    write(&data.join("mnist"), "t10k", &strokes(1400, 1));
+    let args = [
+        "--certify",
+        "mnist",
+        "--hidden",
+        "32",
+        "--epochs",
+        "20",
+        "--json",
+    ];
+    let args = [&args[..], &["--data", data.to_str().unwrap()]].concat();
+    let objects = run(&folder, &args);
+    certified(&objects, 0.4, 1.1);
+    assert_eq!(run(&folder, &args)[10]["lower"], objects[10]["lower"]);
+    let none = [&args[..], &["--restarts", "0"]].concat();
+    let out = command("lipschitz", &folder, &none).output().unwrap();
+    refused(&out, "--restarts: expected at least 1");
+}
+
+#[test]
+fn a_classifier_of_mnist_is_certified() {
+    let Some(data) = files::published() else {
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let args = [
+        "--certify",
+        "mnist",
+        "--json",
+        "--data",
+        data.to_str().unwrap(),
+    ];
+    certified(&run(&folder, &args), 0.94, 1.03);
+}
+
+/// A safetensors file of zeros and ones.
+fn chain(folder: &TempDir, tensors: &[(&str, &[usize])], metadata: &str) -> String {
+    let (mut header, mut bytes) = (
+        vec![format!("\"__metadata__\": {{{metadata}}}")],
+        Vec::new(),
+    );
+    for (name, shape) in tensors {
+        let from = bytes.len();
+        let count = shape.iter().product::<usize>();
+        bytes.extend((0..count).flat_map(|k| f32::from(k as u8 % 2).to_le_bytes()));
+        let to = bytes.len();
+        header.push(format!(
+            "\"{name}\": {{\"dtype\": \"F32\", \"shape\": {shape:?}, \"data_offsets\": [{from}, {to}]}}"
+        ));
+    }
+    let header = format!("{{{}}}", header.join(", "));
+    let path = folder.path().join("chain.safetensors");
+    let length = (header.len() as u64).to_le_bytes();
+    std::fs::write(&path, [&length[..], header.as_bytes(), &bytes].concat()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_chain_of_linear_maps_is_read_from_a_file() {
+    let folder = TempDir::new().unwrap();
+    let names: [&[(&str, &[usize])]; 3] = [
+        &[
+            ("10.weight", &[2, 5]),
+            ("2.weight", &[5, 8]),
+            ("2.bias", &[5]),
+            ("0.weight", &[8, 4]),
+        ],
+        &[
+            ("fc2.weight", &[3, 6]),
+            ("fc1.weight", &[6, 4]),
+            ("fc1.bias", &[6]),
+        ],
+        &[("layers.1.weight", &[3, 6]), ("layers.0.weight", &[6, 4])],
+    ];
+    for tensors in names {
+        let path = chain(&folder, tensors, "");
+        for activation in ["relu", "tanh"] {
+            let args = ["--weights", &path, "--activation", activation, "--json"];
+            let objects = run(&folder, &args);
+            let whole = objects.last().unwrap();
+            assert_eq!(whole["layer"], "model");
+            assert!(number(whole, "lower") <= number(whole, "upper"), "{whole}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_chain_or_has_no_effect_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let refuse = |tensors: &[(&str, &[usize])], metadata: &str, message: &str| {
+        let path = chain(&folder, tensors, metadata);
+        let out = command("lipschitz", &folder, &["--weights", &path])
+            .output()
+            .unwrap();
+        refused(&out, message);
+    };
+    let wrong: &[(&str, &[usize])] = &[("fc1.weight", &[8, 4]), ("fc2.weight", &[3, 7])];
+    refuse(wrong, "", "expected fc2.weight of shape [_, 8]");
+    refuse(
+        &[("conv.weight", &[2, 4, 3])],
+        "",
+        "conv.weight as a matrix",
+    );
+    refuse(
+        &[("fc.weight", &[2, 4]), ("norm.scale", &[2])],
+        "",
+        "found norm.scale",
+    );
+    refuse(
+        &[("table", &[2, 4])],
+        "",
+        "linear maps, whose names end in `weight`",
+    );
+    // A configuration of far more numbers than the file has.
+    let config = emmy::nn::LanguageConfig::gpt(1 << 25, 1 << 25, 2, 2, 1 << 25);
+    let config = serde_json::to_string(&config).unwrap().replace('"', "\\\"");
+    let metadata = format!("\"model\": \"LanguageModel\", \"config\": \"{config}\"");
+    refuse(
+        &[("tokens.weight", &[2, 2])],
+        &metadata,
+        "one of a model with the 4 numbers of the file",
+    );
+    for (args, message) in [
+        (
+            &["--hidden", "3"][..],
+            "--hidden: expected to be given with --certify only",
+        ),
+        (
+            &["--figure", "3", "--p", "2"],
+            "--p: expected to be given with",
+        ),
+    ] {
+        refused(
+            &command("lipschitz", &folder, args).output().unwrap(),
+            message,
+        );
+    }
+}
