@@ -229,6 +229,7 @@ impl Reach {
             | Kind::SampledProduct(_)
             | Kind::LogSoftmax
             | Kind::LogSumExp
+            | Kind::EdgeAttention { .. }
             | Kind::Opaque(_)
             | Kind::Variable
             | Kind::Constant => Self::default(),
@@ -291,6 +292,7 @@ pub(super) fn least<F: Real>(walk: &Walk<'_, F>, id: usize) -> f64 {
         | Kind::LogSoftmax
         | Kind::LogSumExp
         | Kind::RowNorm { .. }
+        | Kind::EdgeAttention { .. }
         | Kind::Opaque(_)
         | Kind::Variable
         | Kind::Constant => NONE,

@@ -93,6 +93,7 @@ impl Rows {
             | Kind::SegmentSoftmax
             | Kind::RowNorm { .. }
             | Kind::Attention { .. }
+            | Kind::EdgeAttention { .. }
             | Kind::Opaque(_) => return None,
         };
         let sound =
