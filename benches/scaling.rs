@@ -8,7 +8,7 @@ mod support;
 use emmy::autodiff::vjp;
 use emmy::graph::generators::random_graph;
 use emmy::kernels::par;
-use emmy::ops::attention::EdgeAttention;
+use emmy::ops::attention::{EdgeAttention, EdgeOperands, LeakySum};
 use emmy::tensor::memory;
 use emmy::{Tape, init};
 use std::process::Command;
@@ -84,7 +84,6 @@ fn single(edges: usize) {
         .expect("one head");
     let attention = EdgeAttention {
         pattern: adjacency.pattern.clone(),
-        slope: 0.2,
         dropout: None,
     };
     let times = if edges > 1_000_000 { 3 } else { 10 };
@@ -99,7 +98,7 @@ fn single(edges: usize) {
     let (gatv2, _) = support::time(times, 0.0, || {
         let tape = Tape::new();
         let (z, a) = (tape.var(z.clone()), tape.var(a.clone()));
-        let y = attention.gatv2(z, z, a, None);
+        let y = attention.attend(LeakySum { slope: 0.2 }, EdgeOperands::gatv2(z, z, a));
         vjp(y, &[z, a], &y.value())
             .into_iter()
             .for_each(memory::recycle);

@@ -12,7 +12,9 @@ use crate::autodiff::{Tape, Var, grad, grad_graph, vjp};
 use crate::graph::Neighbourhood;
 use crate::kernels::update::sum_of_squares;
 use crate::nn::{GraphNet, Gru, GruCell, Lstm, LstmCell, Module, Pass, Traced};
-use crate::ops::attention::{DenseAttention, EdgeAttention, Mask, Qkv};
+use crate::ops::attention::{
+    Qkv, DenseAttention, EdgeAttention, EdgeOperands, LeakySum, Mask,
+};
 use crate::ops::recurrent;
 use crate::ops::sparse::{self, Sparse};
 use crate::optim::{Algorithm, Optimizer};
@@ -106,12 +108,10 @@ fn of_edges<'t, F: Real>(x: Var<'t, F>, matrix: &Csr<F>, pattern: &Arc<Pattern>)
     let y = y + m.row_sums() + m.column_sums() + m.to_dense();
     let attention = EdgeAttention {
         pattern: pattern.clone(),
-        slope: F::one(),
         dropout: None,
     };
-    let y = y + attention.gat(x, x, x, Some(x)) + attention.gatv2(x, x, x, Some(x));
-    let y = y + attention.gat_coefficients(x, x, x, None);
-    let y = y + attention.gatv2_coefficients(x, x, x, None);
+    let (score, operands) = (LeakySum { slope: F::one() }, EdgeOperands::gat(x, x, x));
+    let y = y + attention.attend(score, operands) + attention.coefficients(&score, operands);
     let dense = DenseAttention::new(1, Mask::none());
     let x = Qkv::new(x, x, x);
     y + dense.attend(x)

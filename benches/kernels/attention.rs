@@ -1,14 +1,107 @@
 //! Attention over edges and between all tokens, fused, against the compositions.
 
 use crate::{D, Kernel, N, PAIRS, drop_tensor, normal};
-use emmy::Tape;
 use emmy::autodiff::vjp;
 use emmy::graph::generators::random_graph;
 use emmy::kernels::attention::half_scores;
 use emmy::nn::{ContraConfig, Pass};
-use emmy::ops::attention::{DenseAttention, EdgeAttention, Mask, Qkv};
+use emmy::ops::attention::{
+    Qkv, DenseAttention, EdgeAttention, EdgeOperands, EdgeScore, LeakySum, Mask,
+};
+use emmy::{Real, Tape, Var};
 use std::hint::black_box;
 use std::sync::Arc;
+
+/// f(k, q) = k q: a score of one's own. On rows of length 1 it is their cosine.
+#[derive(Clone, Copy)]
+struct Product;
+
+impl<F: Real> EdgeScore<F> for Product {
+    fn name(&self) -> &'static str {
+        "product"
+    }
+
+    #[inline(always)]
+    fn value(&self, k: F, q: F) -> F {
+        k * q
+    }
+
+    #[inline(always)]
+    fn pull(&self, g: F, k: F, q: F) -> [F; 3] {
+        [g * k * q, g * q, g * k]
+    }
+
+    fn compose<'t>(&self, k: Var<'t, F>, q: Var<'t, F>) -> Var<'t, F> {
+        k * q
+    }
+}
+
+/// An attention of the values z with vectors a and b and a temperature, fused or composed.
+type Attend =
+    for<'t> fn(&EdgeAttention, bool, [Var<'t, f32>; 3], Option<Var<'t, f32>>) -> Var<'t, f32>;
+
+/// The kinds of attention along edges that are timed.
+const ALONG_EDGES: [(&str, Attend); 4] = [
+    ("GAT", |edges, fused, [z, a, b], t| {
+        along(
+            edges,
+            fused,
+            LEAKY,
+            EdgeOperands {
+                t,
+                ..EdgeOperands::gat(z, a, b)
+            },
+        )
+    }),
+    ("GATv2", |edges, fused, [z, a, _], t| {
+        along(
+            edges,
+            fused,
+            LEAKY,
+            EdgeOperands {
+                t,
+                ..EdgeOperands::gatv2(z, z, a)
+            },
+        )
+    }),
+    ("own score", |edges, fused, [z, a, _], t| {
+        along(
+            edges,
+            fused,
+            Product,
+            EdgeOperands {
+                t,
+                ..EdgeOperands::gatv2(z, z, a)
+            },
+        )
+    }),
+    ("cosine", |edges, fused, [z, _, _], t| {
+        let unit = z / z.norm(&[2], true);
+        along(
+            edges,
+            fused,
+            Product,
+            EdgeOperands {
+                t,
+                ..EdgeOperands::new(unit, unit, z)
+            },
+        )
+    }),
+];
+
+const LEAKY: LeakySum<f32> = LeakySum { slope: 0.2 };
+
+fn along<'t>(
+    edges: &EdgeAttention,
+    fused: bool,
+    score: impl EdgeScore<f32>,
+    x: EdgeOperands<'t, f32>,
+) -> Var<'t, f32> {
+    match fused {
+        true => edges.attend(score, x),
+        false => edges.combine(edges.coefficients(&score, x), x.v, None),
+    }
+}
 
 pub fn kernels() -> Vec<Kernel> {
     let pattern = Arc::clone(random_graph(N, PAIRS, 1).with_self_loops().pattern());
@@ -17,10 +110,9 @@ pub fn kernels() -> Vec<Kernel> {
     for (heads, width) in [(1, 64), (8, 8)] {
         let row = 4.0 * D as f64;
         let pass = edges * (4.0 + 4.0 * heads as f64 + row) + N as f64 * row;
-        for version in [1, 2] {
-            let attention = EdgeAttention::<f32> {
+        for (name, attend) in ALONG_EDGES {
+            let attention = EdgeAttention {
                 pattern: Arc::clone(&pattern),
-                slope: 0.2,
                 dropout: None,
             };
             let z = normal(&[N, heads, width], 1);
@@ -28,32 +120,14 @@ pub fn kernels() -> Vec<Kernel> {
             let (gy, t) = (normal(&[N, heads, width], 4), normal(&[N, heads], 5));
             let step = move |fused: bool, tempered: bool, backward: bool| {
                 let tape = Tape::new();
-                let (z, a, b) = (
-                    tape.var(z.clone()),
-                    tape.var(a.clone()),
-                    tape.var(b.clone()),
-                );
+                let operands = [&z, &a, &b].map(|x| tape.var(x.clone()));
                 let t = tempered.then(|| tape.var(t.clone()));
-                let y = match (version, fused) {
-                    (1, true) => attention.gat(z, a, b, t),
-                    (_, true) => attention.gatv2(z, z, a, t),
-                    (1, false) => {
-                        let alpha = attention.gat_coefficients(z, a, b, t);
-                        emmy::ops::sparse::spmm(&attention.pattern, alpha, z)
-                    }
-                    (_, false) => {
-                        let alpha = attention.gatv2_coefficients(z, z, a, t);
-                        emmy::ops::sparse::spmm(&attention.pattern, alpha, z)
-                    }
-                };
+                let y = attend(&attention, fused, operands, t);
                 if backward {
-                    let mut operands = vec![z, a];
-                    operands.extend((version == 1).then_some(b));
-                    operands.extend(t);
-                    vjp(y, &operands, &gy).into_iter().for_each(drop_tensor);
+                    let wanted: Vec<_> = operands.into_iter().chain(t).collect();
+                    vjp(y, &wanted, &gy).into_iter().for_each(drop_tensor);
                 }
             };
-            let name = if version == 1 { "GAT" } else { "GATv2" };
             for (what, backward, passes) in
                 [("forward", false, 1.0), ("forward and backward", true, 3.0)]
             {

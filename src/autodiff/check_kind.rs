@@ -104,6 +104,7 @@ where
         | Kind::SegmentSoftmax
         | Kind::RowNorm { .. }
         | Kind::Attention { .. }
+        | Kind::EdgeAttention { .. }
         | Kind::Opaque(_) => Ok(()),
     }
 }

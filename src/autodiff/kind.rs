@@ -105,6 +105,14 @@ pub enum Kind {
         /// Whether t is there.
         t: bool,
     },
+    /// Attention along the edges of a graph: means of the rows of the first operand, v, with weights that a
+    /// score computes.
+    EdgeAttention {
+        /// The name of the score.
+        score: &'static str,
+        /// Whether the score reads other operands than v alone.
+        apart: bool,
+    },
     /// An operation of this name that says nothing of itself.
     Opaque(&'static str),
 }
@@ -224,6 +232,7 @@ impl Kind {
             Self::RowNorm { centred: true, .. } => "layer_norm",
             Self::RowNorm { centred: false, .. } => "rms_norm",
             Self::Attention { .. } => "attend",
+            Self::EdgeAttention { score, .. } => score,
             Self::Opaque(name) => name,
         }
     }

@@ -4,8 +4,8 @@
 //! | letter | shape | meaning |
 //! |---|---|---|
 //! | columns | entries of the row | their columns j |
-//! | c, g | [entries of the row, H] | a factor for every entry and head |
-//! | x, zs, zt | [.., H, D] | rows to choose from, by j |
+//! | c | [entries of the row, H] | a factor for every entry and head |
+//! | x | [.., H, D] | rows to choose from, by j |
 //! | out | [H, D] | the sums of the row |
 //!
 //! One loop ([`over_entries`]) serves all of these sums. Every sum runs in the order of the entries, however
@@ -14,22 +14,30 @@
 use super::axpy;
 use crate::real::Real;
 
-/// The terms that one entry adds to N sums, for K parts of C columns; the first column is number `at`. The
-/// entry has a row x, and a factor c per part.
+/// The terms that one entry adds to N sums, for K heads and C columns of each. The entry has a row x, and a
+/// factor c per head.
 ///
 /// The sums are passed and returned by value, so that the compiler keeps them in registers.
 pub(super) trait Step<F, const N: usize> {
     fn add<const K: usize, const C: usize>(
         &self,
         c: &[F; K],
-        at: usize,
+        at: Place,
         x: &Block<F, K, C>,
         sums: [Block<F, K, C>; N],
     ) -> [Block<F, K, C>; N];
 }
 
-/// K parts of C columns.
-type Block<F, const K: usize, const C: usize> = [[F; C]; K];
+/// The column j of an entry; the first head of a block, and the first of its columns in a row of all heads.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub entry: usize,
+    pub head: usize,
+    pub column: usize,
+}
+
+/// C columns of K heads.
+pub(super) type Block<F, const K: usize, const C: usize> = [[F; C]; K];
 
 /// Σ c x[j].
 struct WeightedSum;
@@ -39,7 +47,7 @@ impl<F: Real> Step<F, 1> for WeightedSum {
     fn add<const K: usize, const C: usize>(
         &self,
         c: &[F; K],
-        _: usize,
+        _: Place,
         x: &Block<F, K, C>,
         [mut sum]: [Block<F, K, C>; 1],
     ) -> [Block<F, K, C>; 1] {
@@ -49,71 +57,6 @@ impl<F: Real> Step<F, 1> for WeightedSum {
             }
         }
         [sum]
-    }
-}
-
-/// Σ g LeakyReLU'(t) and Σ g LeakyReLU(t), with t = zs[j] + zt: the sums from which the adjoints of the
-/// target and of the attention vector follow; g are the adjoints of GATv2's scores.
-pub(super) struct ScoreAdjoints<'a, F> {
-    pub zt: &'a [F],
-    pub slope: F,
-}
-
-impl<F: Real> Step<F, 2> for ScoreAdjoints<'_, F> {
-    #[inline(always)]
-    fn add<const K: usize, const C: usize>(
-        &self,
-        g: &[F; K],
-        at: usize,
-        zs: &Block<F, K, C>,
-        [mut gates, mut values]: [Block<F, K, C>; 2],
-    ) -> [Block<F, K, C>; 2] {
-        let zt = block::<F, K, C>(self.zt, at);
-        for k in 0..K {
-            for l in 0..C {
-                // The value of a LeakyReLU is its derivative times its argument.
-                let t = zs[k][l] + zt[k][l];
-                let step = if t > F::zero() {
-                    g[k]
-                } else {
-                    g[k] * self.slope
-                };
-                gates[k][l] += step;
-                values[k][l] += step * t;
-            }
-        }
-        [gates, values]
-    }
-}
-
-/// Σ g LeakyReLU'(zs + zt[i]) over the entries (i, j) of the column of a source j: the sum for the adjoint of
-/// the source.
-pub(super) struct SourceAdjoints<'a, F> {
-    pub zs: &'a [F],
-    pub slope: F,
-}
-
-impl<F: Real> Step<F, 1> for SourceAdjoints<'_, F> {
-    #[inline(always)]
-    fn add<const K: usize, const C: usize>(
-        &self,
-        g: &[F; K],
-        at: usize,
-        zt: &Block<F, K, C>,
-        [mut gates]: [Block<F, K, C>; 1],
-    ) -> [Block<F, K, C>; 1] {
-        let zs = block::<F, K, C>(self.zs, at);
-        for k in 0..K {
-            for l in 0..C {
-                let t = zs[k][l] + zt[k][l];
-                gates[k][l] += if t > F::zero() {
-                    g[k]
-                } else {
-                    g[k] * self.slope
-                };
-            }
-        }
-        [gates]
     }
 }
 
@@ -140,7 +83,8 @@ impl<F> Out<'_, F> {
 
 /// Writes or adds to `out` the N sums over all entries that `step` forms, each of the shape [H, D].
 ///
-/// Four heads of 8 columns make a block; other heads are cut into blocks of 64, 16, 8, 4, 2 and 1.
+/// Four heads of 8 columns make a block, and so do up to eight heads of one column; other heads are cut into
+/// blocks of 64, 16, 8, 4, 2 and 1.
 #[inline(always)]
 pub(super) fn over_entries<F: Real, const N: usize>(
     columns: &[u32],
@@ -169,6 +113,15 @@ pub(super) fn over_entries<F: Real, const N: usize>(
             head += 4;
             continue;
         }
+        if d == 1 {
+            head += match heads - head {
+                8.. => walk.block::<8, 1, N>(head, 0, &mut out),
+                4.. => walk.block::<4, 1, N>(head, 0, &mut out),
+                2.. => walk.block::<2, 1, N>(head, 0, &mut out),
+                _ => walk.block::<1, 1, N>(head, 0, &mut out),
+            };
+            continue;
+        }
         let mut at = 0;
         while at < d {
             at += match d - at {
@@ -195,7 +148,7 @@ struct Walk<'a, F, S> {
 }
 
 impl<F: Real, S> Walk<'_, F, S> {
-    /// Runs over the entries for C columns, from `at` on, of each of K heads. Returns C.
+    /// Runs over the entries for C columns, from `at` on, of each of K heads. Returns the number of sums, K C.
     #[inline(always)]
     fn block<const K: usize, const C: usize, const N: usize>(
         &self,
@@ -210,8 +163,13 @@ impl<F: Real, S> Walk<'_, F, S> {
         let at = head * self.d + at;
         let mut sums = [[[F::zero(); C]; K]; N];
         for (&j, c) in self.columns.iter().zip(self.c.chunks_exact(self.heads)) {
+            let place = Place {
+                entry: j as usize,
+                head,
+                column: at,
+            };
             let x = block(self.x, j as usize * w + at);
-            sums = self.step.add(part(c, head), at, x, sums);
+            sums = self.step.add(part(c, head), place, x, sums);
         }
         for n in 0..N {
             let sum = sums[n].as_flattened();
@@ -220,7 +178,7 @@ impl<F: Real, S> Walk<'_, F, S> {
                 Out::Add(out) => axpy(F::one(), sum, &mut out[at..][..K * C]),
             }
         }
-        C
+        K * C
     }
 }
 
@@ -250,7 +208,7 @@ pub(super) fn collect<'a, F: Real>(
 
 /// The K × C elements from `start` on.
 #[inline(always)]
-fn block<F, const K: usize, const C: usize>(x: &[F], start: usize) -> &Block<F, K, C> {
+pub(super) fn block<F, const K: usize, const C: usize>(x: &[F], start: usize) -> &Block<F, K, C> {
     let (parts, _) = x[start..].as_chunks();
     parts.first_chunk().expect("a whole row")
 }

@@ -220,6 +220,7 @@ impl Reach {
             | Kind::SampledProduct(_)
             | Kind::LogSoftmax
             | Kind::LogSumExp
+            | Kind::EdgeAttention { .. }
             | Kind::Opaque(_)
             | Kind::Variable
             | Kind::Constant => Self::default(),
@@ -301,6 +302,7 @@ fn of_operation<F: Real>(known: &Known<'_, F>, id: usize) -> f64 {
         | Kind::LogSoftmax
         | Kind::LogSumExp
         | Kind::RowNorm { .. }
+        | Kind::EdgeAttention { .. }
         | Kind::Opaque(_)
         | Kind::Variable
         | Kind::Constant => NONE,

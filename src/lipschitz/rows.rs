@@ -79,6 +79,7 @@ pub(super) fn of<F: Real>(known: &Known<'_, F>, id: usize) -> Option<Rows> {
         | Kind::SegmentSoftmax
         | Kind::RowNorm { .. }
         | Kind::Attention { .. }
+        | Kind::EdgeAttention { .. }
         | Kind::Opaque(_) => return None,
     };
     found.is_finite().then_some(found)

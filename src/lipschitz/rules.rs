@@ -98,7 +98,7 @@ impl<F: Real> Rule<'_, '_, F> {
                 let t = t.then(|| node.args[3 + usize::from(*beta)]);
                 attention::bound(self, &Scores { options, t })
             }
-            Kind::Opaque(_) | Kind::Variable | Kind::Constant => {
+            Kind::EdgeAttention { .. } | Kind::Opaque(_) | Kind::Variable | Kind::Constant => {
                 Err("nothing is known of it".into())
             }
         }

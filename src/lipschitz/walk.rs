@@ -149,7 +149,7 @@ impl<'t, F: Real> Walk<'t, F> {
         let stated = self.stated(id);
         let (opaque, reference) = {
             let node = self.known.tape.node(id);
-            let opaque = matches!(node.kind, Kind::Opaque(_));
+            let opaque = matches!(node.kind, Kind::EdgeAttention { .. } | Kind::Opaque(_));
             (opaque, node.reference.clone().filter(|_| opaque))
         };
         let mut reach = None;

@@ -5,7 +5,7 @@ use crate::handmade::Gram;
 use crate::support::*;
 use emmy::autodiff::{check_grads, grad, grad_graph};
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass, Traced};
-use emmy::ops::attention::EdgeAttention;
+use emmy::ops::attention::{EdgeAttention, EdgeOperands, LeakySum};
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::symmetry::{self, Law, Side, Slice, Symmetry, Term};
 use emmy::{Tape, Tensor, Var, init};
@@ -84,11 +84,13 @@ fn the_measured_values_are_those_on_the_tape() {
 
 /// Two layers on variables: GATv2 with shared weights and two heads of two neurons, ReLU, a matrix.
 /// Parameters W, a, V.
-fn loss_of<'t>(args: &[Var<'t, f64>], x: &Tensor<f64>, edges: &EdgeAttention<f64>) -> Var<'t, f64> {
+fn loss_of<'t>(args: &[Var<'t, f64>], x: &Tensor<f64>, edges: &EdgeAttention) -> Var<'t, f64> {
     let x = args[0].tape().constant(x.clone());
     let n = x.shape()[0];
     let z = x.linear(args[0]).reshape(&[n, 2, 2]);
-    let h = edges.gatv2(z, z, args[1], None).reshape(&[n, 4]);
+    let score = LeakySum { slope: 0.2 };
+    let h = edges.attend(score, EdgeOperands::gatv2(z, z, args[1]));
+    let h = h.reshape(&[n, 4]);
     let y = h.leaky_relu(0.3).linear(args[2]);
     y.tanh().sum_all() + (y * y).mean(&[], false)
 }
@@ -118,7 +120,6 @@ fn broken() -> Vec<Law> {
 fn both_have_the_derivatives_that_differences_show() {
     let edges = EdgeAttention {
         pattern: Arc::clone(example(3, Loss::Smooth, 1).graph.pattern()),
-        slope: 0.2,
         dropout: None,
     };
     let rng = &mut init::rng(4);
@@ -143,7 +144,7 @@ fn both_have_the_derivatives_that_differences_show() {
 fn check(
     law: &Law,
     x: &Tensor<f64>,
-    edges: &EdgeAttention<f64>,
+    edges: &EdgeAttention,
     args: &[Tensor<f64>],
 ) -> emmy::Result<()> {
     check_grads(

@@ -1,7 +1,7 @@
 //! Operands that an operation refuses: the panic names the operation, the shapes and the rule. NaN
 //! is not refused; it stays NaN.
 
-use emmy::ops::attention::EdgeAttention;
+use emmy::ops::attention::{EdgeAttention, EdgeOperands, LeakySum};
 use emmy::ops::sparse::spmm;
 use emmy::sparse::Pattern;
 use emmy::tensor::tensor;
@@ -98,24 +98,24 @@ fn sparse_products_and_attention_refuse_operands_that_would_broadcast() {
     let pattern = Pattern::from_pairs(2, 2, &[(0, 0), (1, 0)]).unwrap();
     let edges = EdgeAttention {
         pattern: pattern.clone(),
-        slope: 0.2,
         dropout: None,
     };
     panics("spmm: values []", |t| {
         spmm(&pattern, z(t, &[]), z(t, &[2, 3, 1]));
     });
-    panics(
-        "gatv2_attention: z_s [2, 2, 3], z_t [2, 2, 3], a [1, 3]",
-        |t| {
-            let x = z(t, &[2, 2, 3]);
-            edges.gatv2(x, x, z(t, &[1, 3]), None);
-        },
-    );
-    panics("gatv2_coefficients: z_s [2, 2, 3], z_t [2, 1, 3]", |t| {
-        edges.gatv2_coefficients(z(t, &[2, 2, 3]), z(t, &[2, 1, 3]), z(t, &[2, 3]), None);
+    let score = LeakySum { slope: 0.2 };
+    panics("EdgeAttention::attend: a has shape [1, 3]", |t| {
+        let x = z(t, &[2, 2, 3]);
+        edges.attend(score, EdgeOperands::gatv2(x, x, z(t, &[1, 3])));
+    });
+    panics("EdgeAttention::coefficients: q has shape [2, 1, 3]", |t| {
+        let (source, target) = (z(t, &[2, 2, 3]), z(t, &[2, 1, 3]));
+        let operands = EdgeOperands::gatv2(source, target, z(t, &[2, 3]));
+        edges.coefficients(&score, operands);
     });
     panics("different tapes", |t| {
         let other = Tape::new();
-        edges.gatv2(z(t, &[2, 2, 3]), z(&other, &[2, 2, 3]), z(t, &[2, 3]), None);
+        let (source, target) = (z(t, &[2, 2, 3]), z(&other, &[2, 2, 3]));
+        edges.attend(score, EdgeOperands::gatv2(source, target, z(t, &[2, 3])));
     });
 }

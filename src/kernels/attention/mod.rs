@@ -4,11 +4,12 @@
 //! | letter | shape | meaning |
 //! |---|---|---|
 //! | pattern | n × m, nnz entries | entry k = (i, j): target i hears source j |
-//! | z, zs | [m, H, D] | projected sources |
-//! | zt | [n, H, D] | projected targets |
-//! | a | [H, D] | attention vector (GATv2) |
-//! | s_src, s_tgt | [m, H], [n, H] | halves of the score (GAT) |
-//! | e | [nnz, H] | scores |
+//! | k | [m, H, K] | rows of the sources that a score reads |
+//! | q | [n, H, K] | rows of the targets that it reads |
+//! | a | [H, K] | attention vector |
+//! | f | | a function of two numbers |
+//! | e | [nnz, H] | scores Σ_c a[h, c] f(k[j, h, c], q[i, h, c]) |
+//! | v | [m, H, D] | values: rows of the sources of which means are taken |
 //! | t | [n, H] | inverse temperature: multiplies all scores of a target; optional, 1 if absent |
 //! | α | [nnz, H] | coefficients softmaxⱼ(tᵢ eᵢⱼ), before dropout |
 //! | y, gy | [n, H, D] | output and its adjoint |
@@ -16,47 +17,46 @@
 //! Dropout multiplies coefficient (k, h) by the factor of element k H + h. A target without neighbours gets
 //! zeros.
 //!
-//! The cost is memory traffic: each pass fetches one row of a neighbour per edge. The adjoints of targets are
-//! computed by rows and those of sources by columns, so that each thread writes rows of its own. GATv2 needs
-//! a pass of each kind. The adjoints of targets in GAT have one number per head, so that one pass by columns
-//! is enough.
+//! GAT has K = 1 and f = LeakyReLU(k + q), where k and q are the two [halves](half_scores) of its score; GATv2
+//! has the same f with k = v, and for shared weights k = q = v.
+//!
+//! The cost is memory traffic: a pass fetches rows of neighbours for each edge. The adjoints of targets are
+//! computed by rows and those of sources by columns, so that each thread writes rows of its own. The first of
+//! the two passes also computes the adjoints of the scores, ⟨gyᵢ, vⱼ⟩ among them: by rows where k = v, so that
+//! one fetch of vⱼ serves both; else by columns, where the fetch of gyᵢ serves the adjoint of v too.
 
 pub mod dense;
-mod gat;
-mod gatv2;
+mod edges;
 mod halves;
 mod heads;
 mod options;
+mod steps;
+
 pub mod symmetric;
 #[cfg(test)]
 mod tests;
 
-pub use gat::{Gat, GatAdjoints};
-pub use gatv2::{GatV2, GatV2Adjoints};
+pub use edges::{Adjoints, Backward, Operands, Rows};
 pub use halves::{half_scores, half_scores_backward};
 pub use options::{DenseAttention, Mask};
 
 use super::random::Dropout;
-use super::rows::Out;
-use super::spmm::check;
-use super::{axpy, par, rows, segment, simd};
+use super::{axpy, par, rows, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory::{self, Buffer};
-use heads::{dot_heads, scale_entries};
+use heads::dot_heads;
 use std::ops::Range;
 
 /// The edges, sizes and options of a fused attention.
 #[derive(Debug, Clone, Copy)]
-pub struct Attention<'a, F> {
+pub struct Attention<'a> {
     /// The edges.
     pub pattern: &'a Pattern,
     /// H, the number of heads.
     pub heads: usize,
-    /// D, the width of each head.
+    /// D, the width of each head of the values.
     pub width: usize,
-    /// The slope of the LeakyReLU for negative arguments.
-    pub slope: F,
     /// Dropout of the coefficients.
     pub dropout: Dropout,
 }
@@ -67,9 +67,9 @@ struct Block {
     entries: Range<usize>,
 }
 
-/// An output of a pass, with its number of elements per row and per entry; one of the two is 0.
-struct Output<'a, T> {
-    data: &'a mut [T],
+/// An output of a pass, with its number of elements per row and per entry; at least one of the two is 0.
+struct Output<'a, F> {
+    data: &'a mut [F],
     row: usize,
     entry: usize,
 }
@@ -85,8 +85,12 @@ impl Block {
     }
 }
 
-impl<'a, T> Output<'a, T> {
-    fn by_row(data: &'a mut [T], row: usize) -> Self {
+impl<'a, F> Output<'a, F> {
+    fn none() -> Self {
+        Self::by_row(&mut [], 0)
+    }
+
+    fn by_row(data: &'a mut [F], row: usize) -> Self {
         Self {
             data,
             row,
@@ -94,7 +98,7 @@ impl<'a, T> Output<'a, T> {
         }
     }
 
-    fn by_entry(data: &'a mut [T], entry: usize) -> Self {
+    fn by_entry(data: &'a mut [F], entry: usize) -> Self {
         Self {
             data,
             row: 0,
@@ -102,21 +106,20 @@ impl<'a, T> Output<'a, T> {
         }
     }
 
-    fn cut(self, blocks: &[Block]) -> Vec<&'a mut [T]> {
+    fn cut(self, blocks: &[Block]) -> impl Iterator<Item = &'a mut [F]> + use<'a, F> {
         let size = |b: &Block| b.rows.len() * self.row + b.entries.len() * self.entry;
-        par::carve(self.data, blocks.iter().map(size))
+        par::carve(self.data, blocks.iter().map(size)).into_iter()
     }
 }
 
-impl<F: Real> Attention<'_, F> {
+impl Attention<'_> {
     /// One parallel pass over the rows of `pattern` (the edges or their transpose): calls `f(heads, width,
-    /// block, part of first, part of second)` for each block of rows and returns the results in order.
-    fn pass<A: Send, B: Send, R: Send>(
+    /// block, parts of the outputs)` for each block of rows and returns the results in order.
+    fn pass<F: Real, R: Send, const N: usize>(
         &self,
         pattern: &Pattern,
-        first: Output<A>,
-        second: Output<B>,
-        f: impl Fn(usize, usize, Block, &mut [A], &mut [B]) -> R + Sync,
+        outputs: [Output<F>; N],
+        f: impl Fn(usize, usize, Block, [&mut [F]; N]) -> R + Sync,
     ) -> Vec<R> {
         if self.heads == 0 {
             return Vec::new();
@@ -131,67 +134,24 @@ impl<F: Real> Attention<'_, F> {
                 rows,
             })
             .collect();
-        let parts = first.cut(&blocks).into_iter().zip(second.cut(&blocks));
-        let tasks: Vec<_> = blocks.into_iter().zip(parts).collect();
+        let mut parts = outputs.map(|output| output.cut(&blocks));
+        let mut next = || {
+            parts
+                .each_mut()
+                .map(|parts| parts.next().expect("a part per block"))
+        };
+        let tasks = blocks.into_iter().map(|block| (block, next())).collect();
         let work = pattern.rows() * row + pattern.nnz() * entry;
-        par::map(tasks, work, |(block, (first, second))| {
+        par::map(tasks, work, |(block, parts)| {
             simd(
                 #[inline(always)]
-                || f(self.heads, self.width, block, first, second),
+                || f(self.heads, self.width, block, parts),
             )
         })
     }
 
-    /// yᵢₕ = Σⱼ drop(α)ᵢⱼₕ zⱼₕ with α = softmaxⱼ(tᵢₕ eᵢⱼₕ), where `score(i, j, e)` writes the H scores of an
-    /// edge to e. Returns y and α.
-    fn attend(
-        &self,
-        z: &[F],
-        t: Option<&[F]>,
-        score: impl Fn(usize, usize, &mut [F]) + Sync,
-    ) -> (Buffer<F>, Buffer<F>) {
-        let (p, w) = (self.pattern, self.row_len());
-        let mut y = memory::scratch(p.rows() * w);
-        let mut alpha = memory::scratch(p.nnz() * self.heads);
-        self.pass(
-            p,
-            Output::by_row(&mut y, w),
-            Output::by_entry(&mut alpha, self.heads),
-            #[inline(always)]
-            |heads, d, block, y, alpha| {
-                let w = heads * d;
-                for i in block.rows.clone() {
-                    let (sources, own) = block.row(p, i, heads);
-                    let own = &mut alpha[own];
-                    for (&j, scores) in sources.iter().zip(own.chunks_exact_mut(heads)) {
-                        score(i, j as usize, scores);
-                    }
-                    if let Some(t) = t {
-                        scale_entries(own, &t[i * heads..][..heads]);
-                    }
-                }
-                segment::softmax_block(p, block.rows.clone(), alpha, heads);
-                let mut dropped = Vec::new();
-                let kept = if self.dropout.is_none() {
-                    alpha
-                } else {
-                    dropped.resize(alpha.len(), F::zero());
-                    let first = block.entries.start * heads;
-                    self.dropout.apply(alpha, first, &mut dropped);
-                    &mut dropped
-                };
-                for (row, i) in block.rows.clone().enumerate() {
-                    let (sources, own) = block.row(p, i, heads);
-                    let y = Out::Set(&mut y[row * w..][..w]);
-                    rows::weighted_sum(sources, &kept[own], z, heads, y);
-                }
-            },
-        );
-        (y, alpha)
-    }
-
     /// ⟨x[i, h, :], y[i, h, :]⟩ per target and head, shape [n, H].
-    fn dots(&self, x: &[F], y: &[F]) -> Buffer<F> {
+    fn dots<F: Real>(&self, x: &[F], y: &[F]) -> Buffer<F> {
         let (heads, w) = (self.heads, self.row_len());
         let mut out = memory::zeros(self.pattern.rows() * heads);
         if w == 0 {
@@ -214,7 +174,7 @@ impl<F: Real> Attention<'_, F> {
     }
 
     /// drop(α): α itself without dropout, otherwise computed into `space`.
-    fn kept<'a>(&self, alpha: &'a [F], space: &'a mut Buffer<F>) -> &'a [F] {
+    fn kept<'a, F: Real>(&self, alpha: &'a [F], space: &'a mut Buffer<F>) -> &'a [F] {
         if self.dropout.is_none() {
             return alpha;
         }
@@ -230,7 +190,7 @@ impl<F: Real> Attention<'_, F> {
     ///
     /// One short loop copies them all, so that the scattered fetches overlap.
     #[inline(always)]
-    fn of_columns<'s>(&self, block: &Block, x: &[F], space: &'s mut Vec<F>) -> &'s [F] {
+    fn of_columns<'s, F: Real>(&self, block: &Block, x: &[F], space: &'s mut Vec<F>) -> &'s [F] {
         let entries = &self.pattern.transposed().entry[block.entries.clone()];
         rows::collect(entries, x, self.heads, space)
     }
@@ -239,41 +199,6 @@ impl<F: Real> Attention<'_, F> {
     fn row_len(&self) -> usize {
         self.heads * self.width
     }
-
-    #[track_caller]
-    fn check_sources(&self, op: &str, name: &str, x: &[F]) {
-        check(op, name, x, &[self.pattern.cols(), self.heads, self.width]);
-    }
-
-    #[track_caller]
-    fn check_targets(&self, op: &str, name: &str, x: &[F]) {
-        check(op, name, x, &[self.pattern.rows(), self.heads, self.width]);
-    }
-
-    #[track_caller]
-    fn check_temperature(&self, op: &str, t: Option<&[F]>) {
-        if let Some(t) = t {
-            check(op, "t", t, &[self.pattern.rows(), self.heads]);
-        }
-    }
-
-    #[track_caller]
-    fn check_backward(&self, op: &str, back: &Backward<F>) {
-        check(op, "alpha", back.alpha, &[self.pattern.nnz(), self.heads]);
-        self.check_targets(op, "y", back.y);
-        self.check_targets(op, "gy", back.gy);
-    }
-}
-
-/// The operands of the adjoints besides those of the forward kernel: its results, and the adjoint of y.
-#[derive(Debug, Clone, Copy)]
-pub struct Backward<'a, F> {
-    /// The coefficients, shape [nnz, H].
-    pub alpha: &'a [F],
-    /// The output, shape [n, H, D].
-    pub y: &'a [F],
-    /// The adjoint of y, shape [n, H, D].
-    pub gy: &'a [F],
 }
 
 /// a + b.

@@ -1,6 +1,5 @@
 //! The fused kernels against loops that follow the formulas, and the adjoints against central differences.
 
-use super::heads::leaky;
 use super::*;
 use crate::kernels::testing::{bits, close, data, pattern};
 use std::sync::Arc;
@@ -28,6 +27,7 @@ struct Case {
     zs: Vec<f64>,
     zt: Vec<f64>,
     a: Vec<f64>,
+    ones: Vec<f64>,
     s_src: Vec<f64>,
     s_tgt: Vec<f64>,
     gy: Vec<f64>,
@@ -44,6 +44,7 @@ fn case(n: usize, m: usize, nnz: usize, heads: usize, d: usize, p: f64) -> Case 
         zs: data(m * w, 2),
         zt: data(n * w, 3),
         a: data(w, 4),
+        ones: vec![1.0; heads],
         s_src: data(m * heads, 5),
         s_tgt: data(n * heads, 6),
         gy: data(n * w, 7),
@@ -65,32 +66,55 @@ impl Case {
         [self, with_t]
     }
 
-    fn attention(&self) -> Attention<'_, f64> {
+    fn attention(&self) -> Attention<'_> {
         Attention {
             pattern: &self.pattern,
             heads: self.heads,
             width: self.d,
-            slope: 0.2,
             dropout: self.dropout,
         }
     }
 
-    fn gat(&self) -> Gat<'_, f64> {
-        Gat {
-            z: &self.zs,
-            s_src: &self.s_src,
-            s_tgt: &self.s_tgt,
+    fn gat(&self) -> Operands<'_, f64> {
+        Operands {
+            v: &self.zs,
+            rows: Rows::Apart {
+                k: &self.s_src,
+                q: &self.s_tgt,
+                width: 1,
+            },
+            a: &self.ones,
             t: self.t.as_deref(),
         }
     }
 
-    fn gatv2(&self) -> GatV2<'_, f64> {
-        GatV2 {
-            zs: &self.zs,
-            zt: &self.zt,
+    fn gatv2(&self) -> Operands<'_, f64> {
+        Operands {
+            v: &self.zs,
+            rows: Rows::Targets(&self.zt),
             a: &self.a,
             t: self.t.as_deref(),
         }
+    }
+
+    /// GATv2 with shared weights, zt = zs.
+    fn shared(&self) -> Operands<'_, f64> {
+        Operands {
+            rows: Rows::Values,
+            ..self.gatv2()
+        }
+    }
+
+    /// The value and the adjoints.
+    fn run(&self, x: Operands<f64>) -> (Buffer<f64>, Buffer<f64>, Adjoints<f64>) {
+        let (y, alpha) = self.attention().forward(x, leaky_sum);
+        let back = Backward {
+            alpha: &alpha,
+            y: &y,
+            gy: &self.gy,
+        };
+        let g = self.attention().backward(x, back, pull);
+        (y, alpha, g)
     }
 
     /// Output and coefficients from scores (entry, head), before t, by the definition.
@@ -140,6 +164,20 @@ impl Case {
     }
 }
 
+/// f(k, q) = LeakyReLU(k + q).
+fn leaky_sum<F: Real>(k: F, q: F) -> F {
+    leaky(k + q, F::of(0.2))
+}
+
+fn pull<F: Real>(g: F, k: F, q: F) -> [F; 3] {
+    let step = if k + q > F::zero() { g } else { g * F::of(0.2) };
+    [step * (k + q), step, step]
+}
+
+fn leaky<F: Real>(x: F, slope: F) -> F {
+    if x > F::zero() { x } else { slope * x }
+}
+
 fn inner(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
@@ -186,11 +224,11 @@ fn forward_is_the_definition() {
         for (heads, d) in SIZES {
             for p in [0.0, 0.6] {
                 for case in case(n, m, nnz, heads, d, p).both() {
-                    let (y, alpha) = case.attention().gat(case.gat());
+                    let (y, alpha) = case.attention().forward(case.gat(), leaky_sum);
                     let (expected_y, expected_alpha) = case.naive_gat();
                     close(&alpha, &expected_alpha, 1e-14);
                     close(&y, &expected_y, 1e-13);
-                    let (y, alpha) = case.attention().gatv2(case.gatv2());
+                    let (y, alpha) = case.attention().forward(case.gatv2(), leaky_sum);
                     let (expected_y, expected_alpha) = case.naive_gatv2();
                     close(&alpha, &expected_alpha, 1e-13);
                     close(&y, &expected_y, 1e-12);
@@ -210,8 +248,8 @@ fn large_scores_do_not_overflow() {
     case.a.iter_mut().for_each(|a| *a *= 1e150);
     case.s_src.iter_mut().for_each(|s| *s *= 1e300);
     for (_, alpha) in [
-        case.attention().gat(case.gat()),
-        case.attention().gatv2(case.gatv2()),
+        case.attention().forward(case.gat(), leaky_sum),
+        case.attention().forward(case.gatv2(), leaky_sum),
     ] {
         assert!(alpha.iter().all(|a| (0.0..=1.0).contains(a)));
     }
@@ -223,19 +261,13 @@ fn the_adjoints_of_gat_are_differences() {
         for (heads, d) in [(1, 64), (8, 8), (2, 3), (2, 0), (0, 2)] {
             for p in [0.0, 0.5] {
                 for mut case in case(n, m, nnz, heads, d, p).both() {
-                    let (y, alpha) = case.attention().gat(case.gat());
-                    let back = Backward {
-                        alpha: &alpha,
-                        y: &y,
-                        gy: &case.gy,
-                    };
-                    let got = case.attention().gat_backward(case.gat(), back);
+                    let (_, _, got) = case.run(case.gat());
                     let loss = |c: &Case| inner(&c.naive_gat().0, &c.gy);
-                    close(&got.z, &differences(&mut case, |c| &mut c.zs, loss), 1e-8);
+                    close(&got.v, &differences(&mut case, |c| &mut c.zs, loss), 1e-8);
                     let by_s_src = differences(&mut case, |c| &mut c.s_src, loss);
-                    close(&got.s_src, &by_s_src, 1e-8);
+                    close(&got.k, &by_s_src, 1e-8);
                     let by_s_tgt = differences(&mut case, |c| &mut c.s_tgt, loss);
-                    close(&got.s_tgt, &by_s_tgt, 1e-8);
+                    close(&got.q, &by_s_tgt, 1e-8);
                     close(&got.t, &by_temperature(&mut case, loss), 1e-8);
                 }
             }
@@ -249,16 +281,10 @@ fn the_adjoints_of_gatv2_are_differences() {
         for (heads, d) in [(1, 64), (8, 8), (2, 3), (2, 0), (0, 2)] {
             for p in [0.0, 0.5] {
                 for mut case in case(n, m, nnz, heads, d, p).both() {
-                    let (y, alpha) = case.attention().gatv2(case.gatv2());
-                    let back = Backward {
-                        alpha: &alpha,
-                        y: &y,
-                        gy: &case.gy,
-                    };
-                    let got = case.attention().gatv2_backward(case.gatv2(), back);
+                    let (_, _, got) = case.run(case.gatv2());
                     let loss = |c: &Case| inner(&c.naive_gatv2().0, &c.gy);
-                    close(&got.zs, &differences(&mut case, |c| &mut c.zs, loss), 1e-8);
-                    close(&got.zt, &differences(&mut case, |c| &mut c.zt, loss), 1e-8);
+                    close(&got.v, &differences(&mut case, |c| &mut c.zs, loss), 1e-8);
+                    close(&got.q, &differences(&mut case, |c| &mut c.zt, loss), 1e-8);
                     close(&got.a, &differences(&mut case, |c| &mut c.a, loss), 1e-8);
                     close(&got.t, &by_temperature(&mut case, loss), 1e-8);
                 }
@@ -272,21 +298,10 @@ fn shared_weights_sum_both_adjoints() {
     for (heads, d) in SIZES {
         for mut case in case(25, 25, 120, heads, d, 0.3).both() {
             case.zt = case.zs.clone();
-            let (y, alpha) = case.attention().gatv2(case.gatv2());
-            let back = Backward {
-                alpha: &alpha,
-                y: &y,
-                gy: &case.gy,
-            };
-            let apart = case.attention().gatv2_backward(case.gatv2(), back);
-            let shared = (case.attention()).gatv2_backward_shared(
-                &case.zs,
-                &case.a,
-                case.t.as_deref(),
-                back,
-            );
-            let sum: Vec<f64> = apart.zs.iter().zip(&apart.zt).map(|(s, t)| s + t).collect();
-            close(&shared.zs, &sum, 1e-13);
+            let (_, _, apart) = case.run(case.gatv2());
+            let (_, _, shared) = case.run(case.shared());
+            let sum: Vec<f64> = apart.v.iter().zip(&apart.q).map(|(v, q)| v + q).collect();
+            close(&shared.v, &sum, 1e-13);
             assert_eq!(shared.a, apart.a);
             assert_eq!(shared.t, apart.t);
         }
@@ -298,30 +313,12 @@ fn a_temperature_of_one_gives_the_bits_of_none() {
     for (heads, d) in SIZES {
         for p in [0.0, 0.6] {
             let mut case = case(40, 40, 300, heads, d, p);
-            // The values and adjoints of all three scores.
             let run = |case: &Case| {
-                let attention = case.attention();
-                let (y, alpha) = attention.gat(case.gat());
-                let back = Backward {
-                    alpha: &alpha,
-                    y: &y,
-                    gy: &case.gy,
-                };
-                let g = attention.gat_backward(case.gat(), back);
-                let mut all = vec![bits(&y), bits(&alpha)];
-                all.extend([&g.z, &g.s_src, &g.s_tgt].map(bits));
-                let (y, alpha) = attention.gatv2(case.gatv2());
-                let back = Backward {
-                    alpha: &alpha,
-                    y: &y,
-                    gy: &case.gy,
-                };
-                let apart = attention.gatv2_backward(case.gatv2(), back);
-                all.extend([&y, &alpha, &apart.zs, &apart.zt, &apart.a].map(bits));
-                let t = case.t.as_deref();
-                let shared = attention.gatv2_backward_shared(&case.zs, &case.a, t, back);
-                all.extend([&shared.zs, &shared.a].map(bits));
-                all
+                let all = [case.gat(), case.gatv2(), case.shared()].map(|x| {
+                    let (y, alpha, g) = case.run(x);
+                    [&y, &alpha, &g.v, &g.k, &g.q, &g.a].map(|x| bits(x))
+                });
+                all.concat()
             };
             let without = run(&case);
             case.t = Some(vec![1.0; 40 * heads]);
@@ -333,82 +330,47 @@ fn a_temperature_of_one_gives_the_bits_of_none() {
 #[test]
 fn bits_do_not_depend_on_threads() {
     for (heads, d) in [(1, 64), (8, 8), (3, 7)] {
-        let (n, w) = (900, heads * d);
-        let pattern = pattern(n, n, 9000, 1);
-        let attention = Attention {
-            pattern: &pattern,
-            heads,
-            width: d,
-            slope: 0.2_f32,
-            dropout: Dropout::new(0.6, 5),
-        };
-        let (z, a): (Vec<f32>, Vec<f32>) = (data(n * w, 2), data(w, 3));
-        let (s, gy): (Vec<f32>, Vec<f32>) = (data(n * heads, 4), data(n * w, 5));
-        let t: Vec<f32> = data(n * heads, 6);
-        let t = Some(&t[..]);
-        let run = |threads| {
-            par::with_threads(threads, || {
-                let args = Gat {
-                    z: &z,
-                    s_src: &s,
-                    s_tgt: &s,
-                    t,
-                };
-                let (y, alpha) = attention.gat(args);
-                let g1 = attention.gat_backward(
-                    args,
-                    Backward {
-                        alpha: &alpha,
-                        y: &y,
-                        gy: &gy,
-                    },
+        let case = case(900, 900, 9000, heads, d, 0.6);
+        for case in case.both() {
+            let run = |threads| {
+                par::with_threads(threads, || {
+                    let all = [case.gat(), case.gatv2(), case.shared()].map(|x| {
+                        let (y, alpha, g) = case.run(x);
+                        [&y, &alpha, &g.v, &g.k, &g.q, &g.a, &g.t].map(|x| bits(x))
+                    });
+                    all.concat()
+                })
+            };
+            let one = run(1);
+            for threads in 2..=4 {
+                assert_eq!(
+                    run(threads),
+                    one,
+                    "{heads} heads of {d} on {threads} threads"
                 );
-                let (y2, alpha2) = attention.gatv2(GatV2 {
-                    zs: &z,
-                    zt: &z,
-                    a: &a,
-                    t,
-                });
-                let back = Backward {
-                    alpha: &alpha2,
-                    y: &y2,
-                    gy: &gy,
-                };
-                let g2 = attention.gatv2_backward_shared(&z, &a, t, back);
-                [
-                    &y, &alpha, &g1.z, &g1.s_src, &g1.s_tgt, &g1.t, &y2, &alpha2, &g2.zs, &g2.a,
-                    &g2.t,
-                ]
-                .map(bits)
-            })
-        };
-        let one = run(1);
-        for threads in 2..=4 {
-            assert_eq!(
-                run(threads),
-                one,
-                "{heads} heads of {d} on {threads} threads"
-            );
+            }
         }
     }
 }
 
 #[test]
-#[should_panic(expected = "gat: t must have shape [5, 2]")]
+#[should_panic(expected = "edge attention: t must have shape [5, 2]")]
 fn the_temperature_must_have_a_number_per_target_and_head() {
     let case = case(5, 5, 10, 2, 3, 0.0);
-    case.attention().gat(Gat {
+    let x = Operands {
         t: Some(&[1.0; 5]),
         ..case.gat()
-    });
+    };
+    case.attention().forward(x, leaky_sum);
 }
 
 #[test]
-#[should_panic(expected = "gatv2: zt must have shape [5, 2, 3]")]
+#[should_panic(expected = "edge attention: q must have shape [5, 2, 3]")]
 fn sizes_must_agree() {
     let case = case(5, 5, 10, 2, 3, 0.0);
-    case.attention().gatv2(GatV2 {
-        zt: &[0.0; 3],
+    let x = Operands {
+        rows: Rows::Targets(&[0.0; 3]),
         ..case.gatv2()
-    });
+    };
+    case.attention().forward(x, leaky_sum);
 }

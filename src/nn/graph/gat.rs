@@ -1,14 +1,14 @@
 //! Graph attention, version 1.
 
-use super::heads::{AttentionOptions, HeadParts, Heads, aggregate};
-use super::{ConvOptions, GraphContext, GraphConv, Site};
+use super::heads::{self, AttentionOptions, HeadConv, HeadParts, Heads, WithHeads};
+use super::{GraphContext, ConvOptions, GraphConv, Site};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::init::{self, Rng};
 use crate::lipschitz::{Bound, Lp, declare};
 use crate::nn::{Input, Layer, Params, Pass};
 use crate::ops::Sparse;
-use crate::ops::attention::EdgeAttention;
+use crate::ops::attention::{EdgeAttention, EdgeOperands, Ends};
 use crate::ops::sparse::{gather_columns, gather_rows, segment_softmax};
 use crate::real::Real;
 use crate::sparse::Pattern;
@@ -37,8 +37,8 @@ use std::sync::Arc;
 /// Geometric adds them in the layer. Initialisation, bias and residual are as in PyTorch
 /// Geometric's `GATConv`.
 ///
-/// The layer runs a fused kernel. [`EdgeAttention::gat_coefficients`] is the formula of α in four lines of
-/// operations on whole arrays, to read and to look at α; tests compare the two.
+/// The layer runs a fused kernel for the score [`LeakySum`](crate::ops::attention::LeakySum);
+/// [`EdgeAttention::coefficients`] are α by operations on whole arrays; tests compare the two.
 #[derive(Debug, Clone)]
 pub struct GatConv<F: Real> {
     /// W: row h·C + c holds the incoming weights of neuron c of head h.
@@ -91,83 +91,31 @@ impl<F: Real> GatConv<F> {
         x: impl Into<Input<'t, F>>,
         edges: &Arc<Pattern>,
     ) -> Var<'t, F> {
-        self.attend(pass, x.into(), edges, None)
+        let heads = |attention: &EdgeAttention, x| (self.heads(attention, x), ());
+        heads::forward(self, pass, x.into(), edges, heads).0
     }
 
-    /// The output with scores t_ih e_ijh in place of e_ijh. t `[n, H]` holds one number per target
-    /// and head: the factor by which a normaliser multiplies the scores.
-    ///
-    /// # Panics
-    /// If the shapes do not fit.
-    #[track_caller]
-    pub fn forward_with_temperature<'t>(
-        &self,
-        pass: &Pass<'t, '_, F>,
-        x: impl Into<Input<'t, F>>,
-        edges: &Arc<Pattern>,
-        t: Var<'t, F>,
-    ) -> Var<'t, F> {
-        let (found, expected) = (t.shape(), [edges.rows(), self.options.heads]);
-        assert!(
-            found == expected,
-            "GatConv: t has shape {found:?}, it must be [nodes, heads], {expected:?}"
-        );
-        self.attend(pass, x.into(), edges, Some(t))
-    }
-
-    #[track_caller]
-    fn attend<'t>(
-        &self,
-        pass: &Pass<'t, '_, F>,
-        x: Input<'t, F>,
-        edges: &Arc<Pattern>,
-        t: Option<Var<'t, F>>,
-    ) -> Var<'t, F> {
-        x.check_nodes("GatConv", edges.cols());
-        x.check_features("GatConv", self.weight.shape()[1]);
-        let inputs: Vec<_> = std::iter::once(x.var()).chain(t).collect();
-        pass.call(self, &inputs, || {
-            let attention = self.options.edges(pass, edges);
-            let [z, a_s, a_t] = self.project(pass, &x);
-            let y = match self.options.score_norm {
-                None => attention.gat(z, a_s, a_t, t),
-                Some(_) => self.normalized(&attention, [z, a_s, a_t], t).0,
-            };
-            self.options.finish(pass, &self.parts(), (y, z), &x)
-        })
-    }
-
-    /// The heads and the coefficients under LipschitzNorm, times a further temperature if there is one. The
-    /// computation is fused, except with the divisors of the published code.
-    fn normalized<'t>(
-        &self,
-        attention: &EdgeAttention<F>,
-        [z, a_s, a_t]: [Var<'t, F>; 3],
-        t: Option<Var<'t, F>>,
-    ) -> (Var<'t, F>, Option<Var<'t, F>>) {
-        let norm = self.options.score_norm.expect("the caller saw it");
-        let edges = &attention.pattern;
+    /// The heads; under LipschitzNorm, which multiplies the scores. The computation is fused, except with the
+    /// divisors of the published code.
+    fn heads<'t>(&self, attention: &EdgeAttention, x: EdgeOperands<'t, F>) -> Var<'t, F> {
+        let (score, edges, z) = (self.options.score(), &attention.pattern, x.v);
+        let (Some(norm), Ends::Halves { a_s, a_t }) = (self.options.score_norm, x.ends) else {
+            return attention.attend(score, x);
+        };
         if norm.published {
             let factors = norm.of_edges(edges, z, [a_s, a_t]);
-            let score = |a: Var<'t, F>| (z * a).sum(&[2], false);
-            let scores = gather_columns(edges, score(a_s)) + gather_rows(edges, score(a_t));
-            let mut scores = scores.leaky_relu(attention.slope) * factors;
-            if let Some(t) = t {
-                scores = scores * gather_rows(edges, t);
-            }
-            let alpha = segment_softmax(edges, scores);
-            return (aggregate(attention, alpha, z).0, Some(alpha));
+            let half = |a: Var<'t, F>| (z * a).sum(&[2], false);
+            let scores = gather_columns(edges, half(a_s)) + gather_rows(edges, half(a_t));
+            let alpha = segment_softmax(edges, scores.leaky_relu(score.slope) * factors);
+            return attention.combine(alpha, z, None);
         }
-        let own = norm.of_targets(edges, z, [a_s, a_t]);
-        let y = attention.gat(z, a_s, a_t, Some(t.map_or(own, |t| own * t)));
-        let alone = t.is_none() && attention.dropout.is_none();
-        let gentle = self.options.slope.abs() <= 1.0;
-        let constant = norm.constant_of_gat(edges).filter(|_| alone && gentle);
-        let y = match constant {
+        let t = Some(norm.of_targets(edges, z, [a_s, a_t]));
+        let y = attention.attend(score, EdgeOperands { t, ..x });
+        let gentle = attention.dropout.is_none() && self.options.slope.abs() <= 1.0;
+        match norm.constant_of_gat(edges).filter(|_| gentle) {
             Some(c) => declare(y, &[z], [(Lp::Two, Bound::number(y.tape(), c))]),
             None => y,
-        };
-        (y, None)
+        }
     }
 
     /// The output, and the coefficients α before dropout as a sparse matrix with H values per entry.
@@ -181,33 +129,36 @@ impl<F: Real> GatConv<F> {
         x: impl Into<Input<'t, F>>,
         edges: &Arc<Pattern>,
     ) -> (Var<'t, F>, Sparse<'t, F>) {
-        let x = x.into();
-        x.check_nodes("GatConv", edges.cols());
-        x.check_features("GatConv", self.weight.shape()[1]);
-        pass.call(self, &[x.var()], || {
-            let attention = self.options.edges(pass, edges);
-            let [z, a_s, a_t] = self.project(pass, &x);
+        heads::forward(self, pass, x.into(), edges, |attention, x| {
             let t = self.options.score_norm.map(|norm| {
                 assert!(
                     !norm.published,
                     "GatConv: coefficients of the published LipschitzNorm"
                 );
-                norm.of_targets(edges, z, [a_s, a_t])
+                let Ends::Halves { a_s, a_t } = x.ends else {
+                    unreachable!("the operands of GAT are halves")
+                };
+                norm.of_targets(edges, x.v, [a_s, a_t])
             });
-            let alpha = attention.gat_coefficients(z, a_s, a_t, t);
-            let (y, alpha) = aggregate(&attention, alpha, z);
-            (self.options.finish(pass, &self.parts(), (y, z), &x), alpha)
+            heads::with_coefficients(&self.options, attention, EdgeOperands { t, ..x })
         })
+    }
+}
+
+impl<F: Real> HeadConv<F> for GatConv<F> {
+    fn options(&self) -> &AttentionOptions {
+        &self.options
+    }
+
+    fn ports_on(&self, params: &Params<'_, F>, _: &Pattern) -> Option<Ports> {
+        self.ports(params)
     }
 
     /// z = W x `[n, H, C]`, a_s and a_t.
-    fn project<'t>(&self, pass: &Pass<'t, '_, F>, x: &Input<'t, F>) -> [Var<'t, F>; 3] {
+    fn operands<'t>(&self, pass: &Pass<'t, '_, F>, x: &Input<'t, F>) -> EdgeOperands<'t, F> {
         let z = self.options.split(x.linear(pass.param(&self.weight)));
-        [
-            z,
-            pass.param(&self.att_source),
-            pass.param(&self.att_target),
-        ]
+        let [a_s, a_t] = [&self.att_source, &self.att_target].map(|a| pass.param(a));
+        EdgeOperands::gat(z, a_s, a_t)
     }
 
     fn parts(&self) -> HeadParts<'_, F> {

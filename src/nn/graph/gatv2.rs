@@ -1,12 +1,15 @@
 //! Graph attention, version 2.
 
-use super::heads::{AttentionOptions, HeadParts, Heads, aggregate, moves, sums_to_one};
-use super::{ConvOptions, GraphContext, GraphConv, Site};
+use super::heads::{
+    self, AttentionOptions, HeadConv, HeadParts, Heads, WithHeads, moves, sums_to_one,
+};
+use super::{GraphContext, ConvOptions, GraphConv, Site};
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::init::{self, Rng};
 use crate::nn::{Input, Layer, Linear, Params, Pass};
 use crate::ops::Sparse;
+use crate::ops::attention::{EdgeAttention, EdgeOperands};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::symmetry::Ports;
@@ -98,48 +101,8 @@ impl<F: Real> Gatv2Conv<F> {
         x: impl Into<Input<'t, F>>,
         edges: &Arc<Pattern>,
     ) -> Var<'t, F> {
-        self.attend(pass, x.into(), edges, None)
-    }
-
-    /// The output with scores t_ih e_ijh in place of e_ijh. t `[n, H]` holds one number per target
-    /// and head: the factor by which a normaliser multiplies the scores.
-    ///
-    /// # Panics
-    /// If the shapes do not fit.
-    #[track_caller]
-    pub fn forward_with_temperature<'t>(
-        &self,
-        pass: &Pass<'t, '_, F>,
-        x: impl Into<Input<'t, F>>,
-        edges: &Arc<Pattern>,
-        t: Var<'t, F>,
-    ) -> Var<'t, F> {
-        let (found, expected) = (t.shape(), [edges.rows(), self.options.heads]);
-        assert!(
-            found == expected,
-            "Gatv2Conv: t has shape {found:?}, it must be [nodes, heads], {expected:?}"
-        );
-        self.attend(pass, x.into(), edges, Some(t))
-    }
-
-    #[track_caller]
-    fn attend<'t>(
-        &self,
-        pass: &Pass<'t, '_, F>,
-        x: Input<'t, F>,
-        edges: &Arc<Pattern>,
-        t: Option<Var<'t, F>>,
-    ) -> Var<'t, F> {
-        x.check_nodes("Gatv2Conv", edges.cols());
-        x.check_features("Gatv2Conv", self.source.weight.shape()[1]);
-        let inputs: Vec<_> = std::iter::once(x.var()).chain(t).collect();
-        let ports = |params: &Params<'_, F>| self.ports_on(params, edges);
-        pass.call_with(self, &inputs, ports, || {
-            let attention = self.options.edges(pass, edges);
-            let (z_s, z_t) = self.project(pass, &x);
-            let y = attention.gatv2(z_s, z_t, pass.param(&self.att), t);
-            self.options.finish(pass, &self.parts(), (y, z_s), &x)
-        })
+        let heads = |attention: &EdgeAttention, x| (attention.attend(self.options.score(), x), ());
+        heads::forward(self, pass, x.into(), edges, heads).0
     }
 
     /// The output, and the coefficients α before dropout as a sparse matrix with H values per entry.
@@ -153,27 +116,40 @@ impl<F: Real> Gatv2Conv<F> {
         x: impl Into<Input<'t, F>>,
         edges: &Arc<Pattern>,
     ) -> (Var<'t, F>, Sparse<'t, F>) {
-        let x = x.into();
-        x.check_nodes("Gatv2Conv", edges.cols());
-        x.check_features("Gatv2Conv", self.source.weight.shape()[1]);
-        let ports = |params: &Params<'_, F>| self.ports_on(params, edges);
-        pass.call_with(self, &[x.var()], ports, || {
-            let attention = self.options.edges(pass, edges);
-            let (z_s, z_t) = self.project(pass, &x);
-            let alpha = attention.gatv2_coefficients(z_s, z_t, pass.param(&self.att), None);
-            let (y, alpha) = aggregate(&attention, alpha, z_s);
-            (
-                self.options.finish(pass, &self.parts(), (y, z_s), &x),
-                alpha,
-            )
+        heads::forward(self, pass, x.into(), edges, |attention, x| {
+            heads::with_coefficients(&self.options, attention, x)
         })
     }
+}
 
-    /// z_s = W_s x and z_t = W_t x, both `[n, H, C]`; with shared weights the same variable.
-    fn project<'t>(&self, pass: &Pass<'t, '_, F>, x: &Input<'t, F>) -> (Var<'t, F>, Var<'t, F>) {
+impl<F: Real> HeadConv<F> for Gatv2Conv<F> {
+    fn options(&self) -> &AttentionOptions {
+        &self.options
+    }
+
+    /// The ports on a graph. If each row of α sums to one, a number that b_s adds to all messages is added to
+    /// the output, and if b_t subtracts it again, the scores stay as they are.
+    fn ports_on(&self, params: &Params<'_, F>, edges: &Pattern) -> Option<Ports> {
+        let mut ports = self.ports(params)?;
+        let target = self.target.as_ref().and_then(|map| map.bias.as_ref());
+        if let (Some(source), Some(target)) = (&self.source.bias, target)
+            && self.omega.is_none()
+            && sums_to_one(self.options.dropout, edges)
+        {
+            let AttentionOptions { join, heads, .. } = self.options;
+            let moved = |bias, sign| moves(params, bias, join, heads, sign);
+            let both = moved(source, 1.0).into_iter().zip(moved(target, -1.0));
+            ports.offsets.extend(both.map(|(a, b)| vec![a, b]));
+        }
+        Some(ports)
+    }
+
+    /// z_s = W_s x and z_t = W_t x, both `[n, H, C]`, with shared weights the same variable; and a.
+    fn operands<'t>(&self, pass: &Pass<'t, '_, F>, x: &Input<'t, F>) -> EdgeOperands<'t, F> {
         let project = |map: &Linear<F>| self.options.split(map.forward(pass, x.clone()));
         let z_s = project(&self.source);
-        (z_s, self.target.as_ref().map_or(z_s, project))
+        let z_t = self.target.as_ref().map_or(z_s, project);
+        EdgeOperands::gatv2(z_s, z_t, pass.param(&self.att))
     }
 
     fn parts(&self) -> HeadParts<'_, F> {
@@ -194,25 +170,6 @@ impl<F: Real> Gatv2Conv<F> {
 impl<F: Real> Layer<F> for Gatv2Conv<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         Some(self.options.ports(params, self.parts()))
-    }
-}
-
-impl<F: Real> Gatv2Conv<F> {
-    /// The ports on a graph. If each row of α sums to one, a number that b_s adds to all messages is added to
-    /// the output, and if b_t subtracts it again, the scores stay as they are.
-    fn ports_on(&self, params: &Params<'_, F>, edges: &Pattern) -> Option<Ports> {
-        let mut ports = self.ports(params)?;
-        let target = self.target.as_ref().and_then(|map| map.bias.as_ref());
-        if let (Some(source), Some(target)) = (&self.source.bias, target)
-            && self.omega.is_none()
-            && sums_to_one(self.options.dropout, edges)
-        {
-            let AttentionOptions { join, heads, .. } = self.options;
-            let moved = |bias, sign| moves(params, bias, join, heads, sign);
-            let both = moved(source, 1.0).into_iter().zip(moved(target, -1.0));
-            ports.offsets.extend(both.map(|(a, b)| vec![a, b]));
-        }
-        Some(ports)
     }
 }
 

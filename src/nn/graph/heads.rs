@@ -1,4 +1,5 @@
-//! The parts that the two attention layers share: options, and how heads are joined.
+//! What the attention layers share: options, how heads are split and joined, and the forward function of GAT
+//! and GATv2.
 
 use super::ConvOptions;
 use super::omega::propagate;
@@ -6,10 +7,10 @@ use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::init::{self, Rng};
 use crate::nn::linear::{add_bias, shifts};
-use crate::nn::{Dropout, Input, LipschitzNorm, Omega, Params, Pass};
+use crate::nn::pass::kind_of;
+use crate::nn::{Dropout, Input, Layer, LipschitzNorm, Omega, Params, Pass};
 use crate::ops::Sparse;
-use crate::ops::attention::EdgeAttention;
-use crate::ops::sparse::spmm;
+use crate::ops::attention::{EdgeAttention, EdgeOperands, LeakySum};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::symmetry::{Law, Passage, Ports, Reader, Symmetry, Term, offsets};
@@ -71,9 +72,8 @@ impl AttentionOptions {
 
     /// The rules of the options of GAT and of GATv2.
     pub(super) fn check(&self) -> Result<()> {
+        self.check_heads()?;
         let rules = Rules("network");
-        rules.sizes(&[("heads", self.heads)])?;
-        rules.probability("attention dropout", self.dropout)?;
         rules.finite("slope", self.slope)?;
         let Some(norm) = &self.score_norm else {
             return Ok(());
@@ -105,24 +105,11 @@ impl AttentionOptions {
         self.bias.then(|| init::zeros(&[self.output(width)]))
     }
 
-    /// The attention of one pass. With dropout, this draws the seed of the next mask.
-    pub(super) fn edges<F: Real>(
-        &self,
-        pass: &Pass<'_, '_, F>,
-        pattern: &Arc<Pattern>,
-    ) -> EdgeAttention<F> {
-        let dropout = Dropout { p: self.dropout };
-        EdgeAttention {
-            pattern: Arc::clone(pattern),
+    /// The score f(k, q) = LeakyReLU(k + q).
+    pub(super) fn score<F: Real>(&self) -> LeakySum<F> {
+        LeakySum {
             slope: F::of(self.slope),
-            dropout: dropout.seed(pass).map(|seed| (self.dropout, seed)),
         }
-    }
-
-    /// `[n, H·C]` seen as `[n, H, C]`.
-    pub(super) fn split<'t, F: Real>(&self, z: Var<'t, F>) -> Var<'t, F> {
-        let shape = z.shape();
-        z.reshape(&[shape[0], self.heads, shape[1] / self.heads.max(1)])
     }
 
     /// The layer's output from the heads y = α z and from z, both `[n, H, C]`: ω combines the two,
@@ -135,12 +122,7 @@ impl AttentionOptions {
         (y, z): (Var<'t, F>, Var<'t, F>),
         x: &Input<'t, F>,
     ) -> Var<'t, F> {
-        let y = propagate(pass, parts.omega, y, z);
-        let shape = y.shape();
-        let y = match self.join {
-            Heads::Average if self.heads > 1 => y.mean(&[1], false),
-            _ => y.reshape(&[shape[0], shape[1] * shape[2]]),
-        };
+        let y = self.joined(propagate(pass, parts.omega, y, z));
         let y = match parts.residual {
             Some(v) => y + x.linear(pass.param(v)),
             None => y,
@@ -160,10 +142,7 @@ impl AttentionOptions {
     /// entries, so that neither size matters to α: the neurons of a head can be rescaled together, and its
     /// attention entries on their own.
     pub(super) fn ports<F: Real>(&self, params: &Params<'_, F>, parts: HeadParts<'_, F>) -> Ports {
-        let (groups, heads) = match self.join {
-            Heads::Concatenate => (1, self.heads),
-            Heads::Average => (self.heads, 1),
-        };
+        let (groups, heads) = self.shared();
         let width = parts.attention[0].len() / groups;
         let per_head = |p: &&Tensor<F>| params.grouped(p, groups, width);
         // In the divisors of the published code, all heads share the norms.
@@ -206,6 +185,103 @@ impl AttentionOptions {
     }
 }
 
+/// What all layers with attention do with their heads.
+pub(super) trait WithHeads: ConvOptions {
+    /// The probability of dropping an attention coefficient.
+    fn dropout(&self) -> f64;
+
+    /// The rules of heads and dropout.
+    fn check_heads(&self) -> Result<()> {
+        let rules = Rules("network");
+        rules.sizes(&[("heads", self.heads())])?;
+        rules.probability("attention dropout", self.dropout())
+    }
+
+    /// The attention of one pass. With dropout, this draws the seed of the next mask.
+    fn edges<F: Real>(&self, pass: &Pass<'_, '_, F>, pattern: &Arc<Pattern>) -> EdgeAttention {
+        let p = self.dropout();
+        EdgeAttention {
+            pattern: Arc::clone(pattern),
+            dropout: Dropout { p }.seed(pass).map(|seed| (p, seed)),
+        }
+    }
+
+    /// `[n, H·C]` seen as `[n, H, C]`.
+    fn split<'t, F: Real>(&self, z: Var<'t, F>) -> Var<'t, F> {
+        let (shape, heads) = (z.shape(), self.heads());
+        z.reshape(&[shape[0], heads, shape[1] / heads.max(1)])
+    }
+
+    /// `[n, H, C]`, joined: `[n, H·C]` or `[n, C]`.
+    fn joined<'t, F: Real>(&self, y: Var<'t, F>) -> Var<'t, F> {
+        let shape = y.shape();
+        match self.join() {
+            Heads::Average if self.heads() > 1 => y.mean(&[1], false),
+            _ => y.reshape(&[shape[0], shape[1] * shape[2]]),
+        }
+    }
+
+    /// How many heads share each neuron of the output, and how many have neurons of their own.
+    fn shared(&self) -> (usize, usize) {
+        match self.join() {
+            Heads::Concatenate => (1, self.heads()),
+            Heads::Average => (self.heads(), 1),
+        }
+    }
+}
+
+impl WithHeads for AttentionOptions {
+    fn dropout(&self) -> f64 {
+        self.dropout
+    }
+}
+
+/// A layer with the attention of GAT or GATv2: what the two say of themselves for [`forward`].
+pub(super) trait HeadConv<F: Real>: Layer<F> {
+    fn options(&self) -> &AttentionOptions;
+
+    fn parts(&self) -> HeadParts<'_, F>;
+
+    /// The ports on a graph.
+    fn ports_on(&self, params: &Params<'_, F>, edges: &Pattern) -> Option<Ports>;
+
+    /// The operands of the attention; v is z.
+    fn operands<'t>(&self, pass: &Pass<'t, '_, F>, x: &Input<'t, F>) -> EdgeOperands<'t, F>;
+}
+
+/// The forward function of GAT and GATv2: the layer's output, and what `heads` returns with the heads.
+#[track_caller]
+pub(super) fn forward<'t, F: Real, R>(
+    layer: &impl HeadConv<F>,
+    pass: &Pass<'t, '_, F>,
+    x: Input<'t, F>,
+    edges: &Arc<Pattern>,
+    heads: impl FnOnce(&EdgeAttention, EdgeOperands<'t, F>) -> (Var<'t, F>, R),
+) -> (Var<'t, F>, R) {
+    let (name, parts) = (kind_of(layer), layer.parts());
+    x.check_nodes(name, edges.cols());
+    x.check_features(name, parts.weights[0].shape()[1]);
+    let ports = |params: &Params<'_, F>| layer.ports_on(params, edges);
+    pass.call_with(layer, &[x.var()], ports, || {
+        let attention = layer.options().edges(pass, edges);
+        let operands = layer.operands(pass, &x);
+        let (y, more) = heads(&attention, operands);
+        let y = layer.options().finish(pass, &parts, (y, operands.v), &x);
+        (y, more)
+    })
+}
+
+/// The heads from their coefficients α, and α as a sparse matrix.
+pub(super) fn with_coefficients<'t, F: Real>(
+    options: &AttentionOptions,
+    edges: &EdgeAttention,
+    x: EdgeOperands<'t, F>,
+) -> (Var<'t, F>, Sparse<'t, F>) {
+    let alpha = edges.coefficients(&options.score(), x);
+    let y = edges.combine(alpha, x.v, None);
+    (y, Sparse::new(&edges.pattern, alpha))
+}
+
 /// Whether each row of α sums to one: every node has a neighbour, and no coefficient is dropped.
 pub(super) fn sums_to_one(dropout: f64, edges: &Pattern) -> bool {
     dropout == 0.0 && edges.has_no_empty_row()
@@ -246,18 +322,4 @@ pub(super) struct HeadParts<'a, F: Real> {
     pub linear_scores: bool,
     /// The norm by which the scores are divided.
     pub score_norm: Option<LipschitzNorm>,
-}
-
-/// Σ_j drop(α)_ij z_j for given coefficients α, and α as a sparse matrix.
-pub(super) fn aggregate<'t, F: Real>(
-    edges: &EdgeAttention<F>,
-    alpha: Var<'t, F>,
-    z: Var<'t, F>,
-) -> (Var<'t, F>, Sparse<'t, F>) {
-    let dropped = match edges.dropout {
-        Some((p, seed)) => alpha.dropout(p, seed),
-        None => alpha,
-    };
-    let y = spmm(&edges.pattern, dropped, z);
-    (y, Sparse::new(&edges.pattern, alpha))
 }

@@ -86,6 +86,8 @@ enum Join {
     Product(f64),
     /// A matrix product: the first operand maps the rows of the second.
     Propagation,
+    /// Means of rows of the first operand, with weights computed from the others.
+    Means,
     /// A norm of the first operand; then gain and bias, if there are more operands.
     Norm(Passage),
     /// Nothing is known.
@@ -128,6 +130,14 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
                 (Way::Absorbs, b) => b,
                 (Way::Carries(_), Way::Absorbs) => a,
                 _ => Way::Breaks,
+            });
+            of(both).shift_anew(id).offset_anew(id)
+        }
+        Join::Means => {
+            let rows = first.passage.then(Passage::ROWS);
+            let others = operands[1..].iter();
+            let both = others.fold(rows, |all, r| {
+                all.zip(r.passage.then(Passage::BREAKS), |_, a, b| worse(a, b))
             });
             of(both).shift_anew(id).offset_anew(id)
         }
@@ -217,6 +227,7 @@ fn join(node: &Node, shapes: &[&[usize]]) -> Join {
             true => Passage::layer_norm(eps),
             false => Passage::rms_norm(eps),
         }),
+        Kind::EdgeAttention { apart: true, .. } => Join::Means,
         Kind::LogSumExp => Join::One(Passage::BREAKS.with(Change::Shift, Way::Carries(1.0))),
         Kind::Extremum { .. } => reduction(false, from, to),
         Kind::SegmentMax if from.len() >= 2 => Join::One(Passage::homogeneous(1.0)),
@@ -230,6 +241,7 @@ fn join(node: &Node, shapes: &[&[usize]]) -> Join {
         | Kind::SampledProduct(_)
         | Kind::SegmentSoftmax
         | Kind::Attention { .. }
+        | Kind::EdgeAttention { apart: false, .. }
         | Kind::Opaque(_)
         | Kind::Variable
         | Kind::Constant => Join::Unknown,

@@ -1,6 +1,6 @@
 //! Attention between queries and keys.
 
-use super::{DenseAttention, DotAttention, Mask, slice};
+use super::{DenseAttention, EdgeAttention, Mask, slice};
 use crate::autodiff::{Fused, Kind, Var, fused};
 use crate::kernels::attention::dense::{Dense, Operands, Outcome};
 use crate::kernels::random::Dropout;
@@ -207,12 +207,12 @@ impl DenseAttention {
 
     fn along_edges<'t, F: Real>(&self, x: &Qkv<'t, F>, s: Sizes) -> Var<'t, F> {
         let edges = self.mask.pattern().expect("a set of edges");
-        let along = DotAttention {
+        let along = EdgeAttention {
             pattern: edges.clone(),
             dropout: self.dropout,
         };
         let alpha = self.edge_coefficients(x, s);
-        let y = along.dot_combine(alpha, s.for_each_head(x.v, s.value_width), None);
+        let y = along.combine(alpha, s.for_each_head(x.v, s.value_width), None);
         let lead = x.q.ndim() - 3;
         let shape = [&x.q.shape()[..lead], &[s.n, s.heads, s.value_width]].concat();
         y.reshape(&shape)

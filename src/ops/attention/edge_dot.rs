@@ -9,30 +9,19 @@
 //! | e | `[nnz, H, D]` | terms of the edges, in the order of the entries of the pattern; optional |
 //! | α | `[nnz, H]` | coefficients |
 
+use super::EdgeAttention;
 use crate::autodiff::Var;
-use crate::ops::sparse::{gather_rows, sddmm, segment_softmax, segment_sum, spmm};
+use crate::ops::sparse::{gather_rows, sddmm, segment_softmax};
 use crate::real::Real;
-use crate::sparse::Pattern;
-use std::sync::Arc;
 
-/// The edges of a dot-product attention, and the dropout of its coefficients.
-///
-/// The score of an edge without a term e is one product ⟨q_i, k_j⟩, taken along the edges
-/// ([`sddmm`]); nothing of size nnz · H · D is stored. Terms of the edges cost as many numbers as they have.
-#[derive(Debug, Clone)]
-pub struct DotAttention {
-    /// The edges: rows are targets, columns sources.
-    pub pattern: Arc<Pattern>,
-    /// Dropout of the coefficients: probability and seed.
-    pub dropout: Option<(f64, u64)>,
-}
-
-impl DotAttention {
+impl EdgeAttention {
     /// y_i = Σ_j drop(α)_ij (v_j + e_ij) with α_i = softmax_j(⟨q_i, k_j + e_ij⟩ / √D), for each head; shape
     /// `[n, H, C]`. A target without neighbours gets zeros.
     ///
     /// Shi et al., "Masked Label Prediction: Unified Message Passing Model for Semi-Supervised
-    /// Classification", IJCAI 2021, Eq. (3) and (4).
+    /// Classification", IJCAI 2021, Eq. (3) and (4). The score of an edge without a term e is one product
+    /// ⟨q_i, k_j⟩, taken along the edges ([`sddmm`]); nothing of size nnz · H · D is stored. Terms of the edges
+    /// cost as many numbers as they have.
     ///
     /// # Panics
     /// If the shapes do not fit, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
@@ -44,10 +33,10 @@ impl DotAttention {
         v: Var<'t, F>,
         e: Option<Var<'t, F>>,
     ) -> Var<'t, F> {
-        self.check_scores("dot_attention", q, k, e);
-        self.check_values("dot_attention", q.shape()[1], v, e);
-        q.tape().accept("dot_attention", &[v]);
-        self.dot_combine(self.dot_coefficients(q, k, e), v, e)
+        self.check_scores("dot", q, k, e);
+        self.check_values("dot", q.shape()[1], v, e);
+        q.tape().accept("dot", &[v]);
+        self.combine(self.dot_coefficients(q, k, e), v, e)
     }
 
     /// The coefficients α of [`dot`](Self::dot) before dropout, shape `[nnz, H]`.
@@ -71,35 +60,6 @@ impl DotAttention {
         segment_softmax(&self.pattern, scores.scale(width.sqrt().recip()))
     }
 
-    /// Σ_j drop(α)_ij (v_j + e_ij) for given coefficients α, shape `[n, H, C]`.
-    ///
-    /// # Panics
-    /// If the shapes do not fit, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
-    #[track_caller]
-    pub fn dot_combine<'t, F: Real>(
-        &self,
-        alpha: Var<'t, F>,
-        v: Var<'t, F>,
-        e: Option<Var<'t, F>>,
-    ) -> Var<'t, F> {
-        let (found, nnz) = (alpha.shape(), self.pattern.nnz());
-        assert!(
-            found.len() == 2 && found[0] == nnz,
-            "dot_combine: α has shape {found:?}, it must be [{nnz}, heads]"
-        );
-        self.check_values("dot_combine", found[1], v, e);
-        alpha.tape().accept("dot_combine", &[v]);
-        let alpha = match self.dropout {
-            Some((p, seed)) => alpha.dropout(p, seed),
-            None => alpha,
-        };
-        let y = spmm(&self.pattern, alpha, v);
-        match e {
-            Some(e) => y + segment_sum(&self.pattern, alpha.unsqueeze(2) * e),
-            None => y,
-        }
-    }
-
     #[track_caller]
     fn check_scores<F: Real>(&self, op: &str, q: Var<'_, F>, k: Var<'_, F>, e: Option<Var<'_, F>>) {
         q.tape().accept(op, &[k]);
@@ -115,28 +75,6 @@ impl DotAttention {
         assert!(
             found == expected,
             "{op}: e has shape {found:?}, it must be [edges, heads, width], here {expected:?}"
-        );
-    }
-
-    #[track_caller]
-    fn check_values<F: Real>(&self, op: &str, heads: usize, v: Var<'_, F>, e: Option<Var<'_, F>>) {
-        let (shape, m) = (v.shape(), self.pattern.cols());
-        assert!(
-            shape.len() == 3 && shape[..2] == [m, heads],
-            "{op}: v has shape {shape:?}, it must be [{m}, {heads}, width]"
-        );
-        if let Some((p, _)) = self.dropout {
-            assert!(
-                (0.0..=1.0).contains(&p),
-                "{op}: the dropout probability {p} is not within 0 ≤ p ≤ 1"
-            );
-        }
-        let Some(e) = e else { return };
-        v.tape().accept(op, &[e]);
-        let (found, expected) = (e.shape(), [self.pattern.nnz(), heads, shape[2]]);
-        assert!(
-            found == expected,
-            "{op}: e has shape {found:?}, it must be [edges, heads, width of v], here {expected:?}"
         );
     }
 }

@@ -1,19 +1,22 @@
 //! Attention: fused operations, and the compositions that define them.
 //!
-//! [`DenseAttention`] compares all queries with all keys, under a [`Mask`]; [`EdgeAttention`] computes the
-//! scores of GAT and GATv2 over the edges of a graph, [`DotAttention`] those of queries and keys with terms
-//! of the edges themselves.
+//! [`DenseAttention`] compares all queries with all keys, under a [`Mask`]. [`EdgeAttention`] compares the two
+//! ends of the edges of a graph, by any [`EdgeScore`], or by dot products with terms of the edges themselves.
 
 mod dense;
 mod edge_dot;
 mod edges;
+mod fusion;
 mod log_sum_exp;
+mod operands;
+mod score;
 mod symmetric;
 
 pub use crate::kernels::attention::{DenseAttention, Mask};
 pub use dense::Qkv;
-pub use edge_dot::DotAttention;
 pub use edges::EdgeAttention;
+pub use operands::{EdgeOperands, Ends};
+pub use score::{EdgeScore, LeakySum};
 
 use crate::tensor::Tensor;
 

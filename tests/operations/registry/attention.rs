@@ -2,8 +2,9 @@
 
 use super::reference::build;
 use super::{Case, Operation, Sampler, function};
+use emmy::autodiff::Var;
 use emmy::kernels::random::Dropout;
-use emmy::ops::attention::EdgeAttention;
+use emmy::ops::attention::{EdgeAttention, EdgeOperands, EdgeScore, LeakySum};
 use emmy::real::Real;
 use emmy::sparse::Pattern;
 use emmy::tensor::Tensor;
@@ -41,10 +42,9 @@ fn setting(d: &mut Sampler) -> Setting {
 }
 
 impl Setting {
-    fn edges<F: Real>(&self) -> EdgeAttention<F> {
+    fn edges(&self) -> EdgeAttention {
         EdgeAttention {
             pattern: Arc::clone(&self.pattern),
-            slope: F::of(SLOPE),
             dropout: self.dropout,
         }
     }
@@ -168,10 +168,23 @@ fn with_temperature(
     args
 }
 
+fn leaky_sum<F: Real>() -> LeakySum<F> {
+    LeakySum {
+        slope: F::of(SLOPE),
+    }
+}
+
 fn gat(d: &mut Sampler, tempered: bool) -> Case {
     let s = Rc::new(setting(d));
     let args = with_temperature(&s, s.gat_args(d), d, tempered);
-    let function = function!([s] | x | s.edges::<F>().gat(x[0], x[1], x[2], x.get(3).copied()));
+    let function = function!(
+        [s] | x | {
+            let t = x.get(3).copied();
+            let operands = EdgeOperands::gat(x[0], x[1], x[2]);
+            s.edges()
+                .attend(leaky_sum::<F>(), EdgeOperands { t, ..operands })
+        }
+    );
     Case::new(args, function, move |x| {
         s.aggregate(&s.gat(&x[0], &x[1], &x[2], x.get(3)), &x[0])
     })
@@ -181,9 +194,12 @@ fn gat_coefficients(d: &mut Sampler, tempered: bool) -> Case {
     let s = Rc::new(setting(d));
     let args = with_temperature(&s, s.gat_args(d), d, tempered);
     let function = function!(
-        [s] | x
-            | s.edges::<F>()
-                .gat_coefficients(x[0], x[1], x[2], x.get(3).copied())
+        [s] | x | {
+            let t = x.get(3).copied();
+            let operands = EdgeOperands::gat(x[0], x[1], x[2]);
+            s.edges()
+                .coefficients(&leaky_sum::<F>(), EdgeOperands { t, ..operands })
+        }
     );
     Case::new(args, function, move |x| {
         s.gat(&x[0], &x[1], &x[2], x.get(3))
@@ -193,7 +209,14 @@ fn gat_coefficients(d: &mut Sampler, tempered: bool) -> Case {
 fn gatv2(d: &mut Sampler, tempered: bool) -> Case {
     let s = Rc::new(setting(d));
     let args = with_temperature(&s, s.gatv2_args(d), d, tempered);
-    let function = function!([s] | x | s.edges::<F>().gatv2(x[0], x[1], x[2], x.get(3).copied()));
+    let function = function!(
+        [s] | x | {
+            let t = x.get(3).copied();
+            let operands = EdgeOperands::gatv2(x[0], x[1], x[2]);
+            s.edges()
+                .attend(leaky_sum::<F>(), EdgeOperands { t, ..operands })
+        }
+    );
     Case::new(args, function, move |x| {
         s.aggregate(&s.gatv2(&x[0], &x[1], &x[2], x.get(3)), &x[0])
     })
@@ -205,7 +228,14 @@ fn gatv2_shared(d: &mut Sampler, tempered: bool) -> Case {
     let shape = [s.pattern.rows(), s.heads, s.width];
     let args = vec![projected(d, &shape, 0.03), d.signed(&shape[1..])];
     let args = with_temperature(&s, args, d, tempered);
-    let function = function!([s] | x | s.edges::<F>().gatv2(x[0], x[0], x[1], x.get(2).copied()));
+    let function = function!(
+        [s] | x | {
+            let t = x.get(2).copied();
+            let operands = EdgeOperands::gatv2(x[0], x[0], x[1]);
+            s.edges()
+                .attend(leaky_sum::<F>(), EdgeOperands { t, ..operands })
+        }
+    );
     Case::new(args, function, move |x| {
         s.aggregate(&s.gatv2(&x[0], &x[0], &x[1], x.get(2)), &x[0])
     })
@@ -215,12 +245,68 @@ fn gatv2_coefficients(d: &mut Sampler, tempered: bool) -> Case {
     let s = Rc::new(setting(d));
     let args = with_temperature(&s, s.gatv2_args(d), d, tempered);
     let function = function!(
-        [s] | x
-            | s.edges::<F>()
-                .gatv2_coefficients(x[0], x[1], x[2], x.get(3).copied())
+        [s] | x | {
+            let t = x.get(3).copied();
+            let operands = EdgeOperands::gatv2(x[0], x[1], x[2]);
+            s.edges()
+                .coefficients(&leaky_sum::<F>(), EdgeOperands { t, ..operands })
+        }
     );
     Case::new(args, function, move |x| {
         s.gatv2(&x[0], &x[1], &x[2], x.get(3))
+    })
+}
+
+/// f(k, q) = sin(k) q: a score that is not symmetric, on rows of another width than the values.
+struct Sine;
+
+impl<F: Real> EdgeScore<F> for Sine {
+    fn name(&self) -> &'static str {
+        "sine"
+    }
+
+    fn value(&self, k: F, q: F) -> F {
+        k.sin() * q
+    }
+
+    fn pull(&self, g: F, k: F, q: F) -> [F; 3] {
+        [g * k.sin() * q, g * k.cos() * q, g * k.sin()]
+    }
+
+    fn compose<'t>(&self, k: Var<'t, F>, q: Var<'t, F>) -> Var<'t, F> {
+        k.sin() * q
+    }
+}
+
+/// Values, and other rows that the score reads; with a and t, or without.
+fn apart(d: &mut Sampler, with: bool) -> Case {
+    let s = Rc::new(setting(d));
+    let (n, read) = (s.pattern.rows(), d.one_of(&[1, 3, 8, 17]));
+    let mut args = vec![d.signed(&[n, s.heads, s.width])];
+    args.extend([(); 2].map(|()| d.signed(&[n, s.heads, read])));
+    if with {
+        args.push(d.signed(&[s.heads, read]));
+        args.push(d.signed(&[n, s.heads]));
+    }
+    let function = function!(
+        [s] | x | {
+            let operands = EdgeOperands {
+                a: x.get(3).copied(),
+                t: x.get(4).copied(),
+                ..EdgeOperands::new(x[2], x[1], x[0])
+            };
+            s.edges().attend(Sine, operands)
+        }
+    );
+    Case::new(args, function, move |x| {
+        let score = |i, j, h| {
+            let term = |c| {
+                let a = x.get(3).map_or(1.0, |a| a[[h, c]]);
+                a * x[1][[j, h, c]].sin() * x[2][[i, h, c]]
+            };
+            (0..read).map(term).sum()
+        };
+        s.aggregate(&s.coefficients(x.get(4), score), &x[0])
     })
 }
 
@@ -229,13 +315,21 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![
         operation("gat", |d| gat(d, false)),
         operation("gat", |d| gat(d, true)),
-        operation("gat_coefficients", |d| gat_coefficients(d, false)),
-        operation("gat_coefficients", |d| gat_coefficients(d, true)),
         operation("gatv2", |d| gatv2(d, false)),
         operation("gatv2", |d| gatv2(d, true)),
         operation("gatv2", |d| gatv2_shared(d, false)),
         operation("gatv2", |d| gatv2_shared(d, true)),
-        operation("gatv2_coefficients", |d| gatv2_coefficients(d, false)),
-        operation("gatv2_coefficients", |d| gatv2_coefficients(d, true)),
+        operation("EdgeAttention::attend", |d| apart(d, false)),
+        operation("EdgeAttention::attend", |d| apart(d, true)),
+        operation("EdgeAttention::coefficients", |d| {
+            gat_coefficients(d, false)
+        }),
+        operation("EdgeAttention::coefficients", |d| gat_coefficients(d, true)),
+        operation("EdgeAttention::coefficients", |d| {
+            gatv2_coefficients(d, false)
+        }),
+        operation("EdgeAttention::coefficients", |d| {
+            gatv2_coefficients(d, true)
+        }),
     ]
 }

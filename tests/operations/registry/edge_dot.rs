@@ -3,14 +3,14 @@
 use super::reference::build;
 use super::{Case, Operation, Sampler, function};
 use emmy::kernels::random::Dropout;
-use emmy::ops::attention::DotAttention;
+use emmy::ops::attention::EdgeAttention;
 use emmy::sparse::Pattern;
 use emmy::tensor::Tensor;
 use std::rc::Rc;
 
 /// The quantities drawn for every case: a pattern, heads, width, dropout, terms of edges or none.
 struct Setting {
-    edges: DotAttention,
+    edges: EdgeAttention,
     heads: usize,
     width: usize,
     terms: bool,
@@ -23,7 +23,7 @@ fn setting(d: &mut Sampler, terms: bool) -> Setting {
     pairs.retain(|&(i, j)| (i == 0 && j < 2) || (i + 1 < n && d.flag()));
     let seed = d.seed();
     Setting {
-        edges: DotAttention {
+        edges: EdgeAttention {
             pattern: Pattern::from_pairs(n, m, &pairs).unwrap_or_else(|e| panic!("{e}")),
             dropout: d.flag().then_some((0.3, seed)),
         },
@@ -117,7 +117,7 @@ fn combine(d: &mut Sampler, terms: bool) -> Case {
     let (nnz, m) = (s.edges.pattern.nnz(), s.edges.pattern.cols());
     let mut args = vec![d.signed(&[nnz, s.heads]), d.signed(&s.shape(m))];
     args.extend(s.drawn_terms(d));
-    let function = function!([s] | x | s.edges.dot_combine(x[0], x[1], x.get(2).copied()));
+    let function = function!([s] | x | s.edges.combine(x[0], x[1], x.get(2).copied()));
     Case::new(args, function, move |x| s.sum(&x[0], &x[1], x.get(2)))
 }
 
@@ -128,7 +128,7 @@ pub(super) fn operations() -> Vec<Operation> {
         operation("dot", |d| attend(d, true)),
         operation("dot_coefficients", |d| coefficients(d, false)),
         operation("dot_coefficients", |d| coefficients(d, true)),
-        operation("dot_combine", |d| combine(d, false)),
-        operation("dot_combine", |d| combine(d, true)),
+        operation("combine", |d| combine(d, false)),
+        operation("combine", |d| combine(d, true)),
     ]
 }

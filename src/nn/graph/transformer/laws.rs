@@ -2,7 +2,7 @@
 
 use super::TransformerConv;
 use crate::nn::graph::Heads;
-use crate::nn::graph::heads::{moves, sums_to_one};
+use crate::nn::graph::heads::{WithHeads, moves, sums_to_one};
 use crate::nn::{Layer, Linear, Params};
 use crate::real::Real;
 use crate::sparse::Pattern;
@@ -12,11 +12,7 @@ use crate::tensor::Tensor;
 impl<F: Real> Layer<F> for TransformerConv<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         let divided = self.options.score_norm.is_some();
-        let (averaged, heads) = match self.options.join {
-            Heads::Concatenate => (false, self.options.heads),
-            Heads::Average => (true, 1),
-        };
-        let groups = if averaged { self.options.heads } else { 1 };
+        let (groups, heads) = self.options.shared();
         let width = self.query.weight.shape()[0] / groups;
         let per_head = |p: &Tensor<F>| params.grouped(p, groups, width);
         let of = |map: &Linear<F>| {

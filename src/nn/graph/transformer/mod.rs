@@ -2,14 +2,15 @@
 
 mod laws;
 
-use super::{ConvOptions, GraphContext, GraphConv, Heads, Site};
+use super::heads::WithHeads;
+use super::{GraphContext, ConvOptions, GraphConv, Heads, Site};
 use crate::autodiff::Var;
-use crate::error::{Result, Rules};
+use crate::error::Result;
 use crate::init::{self, Rng};
 use crate::lipschitz::{Bound, Lp, declare};
-use crate::nn::{Dropout, Input, Linear, LipschitzNorm, Params, Pass};
+use crate::nn::{Input, Linear, LipschitzNorm, Params, Pass};
 use crate::ops::Sparse;
-use crate::ops::attention::DotAttention;
+use crate::ops::attention::EdgeAttention;
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::Tensor;
@@ -169,7 +170,7 @@ impl<F: Real> TransformerConv<F> {
         self.check(&x, edges, e);
         let ports = |params: &Params<'_, F>| self.ports_on(params, edges);
         pass.call_with(self, &inputs(&x, e), ports, || {
-            let attention = self.attention(pass, edges);
+            let attention = self.options.edges(pass, edges);
             let Projected { q, k, v, e } = self.project(pass, &x, e);
             let y = attention.dot(self.scaled(edges, q, k, v), k, v, e);
             self.finish(pass, self.stated(&attention, [q, k, v], y), &x)
@@ -192,10 +193,10 @@ impl<F: Real> TransformerConv<F> {
         self.check(&x, edges, e);
         let ports = |params: &Params<'_, F>| self.ports_on(params, edges);
         pass.call_with(self, &inputs(&x, e), ports, || {
-            let attention = self.attention(pass, edges);
+            let attention = self.options.edges(pass, edges);
             let Projected { q, k, v, e } = self.project(pass, &x, e);
             let alpha = attention.dot_coefficients(self.scaled(edges, q, k, v), k, e);
-            let y = self.finish(pass, attention.dot_combine(alpha, v, e), &x);
+            let y = self.finish(pass, attention.combine(alpha, v, e), &x);
             (y, Sparse::new(edges, alpha))
         })
     }
@@ -211,15 +212,6 @@ impl<F: Real> TransformerConv<F> {
             found == expected,
             "TransformerConv: features of the edges {found:?}, the layer reads {expected:?}"
         );
-    }
-
-    /// The attention of one pass. With dropout, this draws the seed of the next mask.
-    fn attention(&self, pass: &Pass<'_, '_, F>, edges: &Arc<Pattern>) -> DotAttention {
-        let p = self.options.dropout;
-        DotAttention {
-            pattern: Arc::clone(edges),
-            dropout: Dropout { p }.seed(pass).map(|seed| (p, seed)),
-        }
     }
 
     /// The queries, times the factor of LipschitzNorm and √D if there is one.
@@ -240,7 +232,7 @@ impl<F: Real> TransformerConv<F> {
     /// The heads, with the constant that LipschitzNorm gives them.
     fn stated<'t>(
         &self,
-        attention: &DotAttention,
+        attention: &EdgeAttention,
         qkv: [Var<'t, F>; 3],
         y: Var<'t, F>,
     ) -> Var<'t, F> {
@@ -258,17 +250,13 @@ impl<F: Real> TransformerConv<F> {
         x: &Input<'t, F>,
         e: Option<Var<'t, F>>,
     ) -> Projected<'t, F> {
-        let split = |z: Var<'t, F>| {
-            let shape = z.shape();
-            z.reshape(&[shape[0], self.options.heads, shape[1] / self.options.heads])
-        };
-        let map = |map: &Linear<F>| split(map.forward(pass, x.clone()));
+        let map = |map: &Linear<F>| self.options.split(map.forward(pass, x.clone()));
         let weight = self.edge.as_ref().map(|w| pass.param(w));
         Projected {
             q: map(&self.query),
             k: map(&self.key),
             v: map(&self.value),
-            e: e.zip(weight).map(|(e, w)| split(e.linear(w))),
+            e: e.zip(weight).map(|(e, w)| self.options.split(e.linear(w))),
         }
     }
 
@@ -279,11 +267,7 @@ impl<F: Real> TransformerConv<F> {
         heads: Var<'t, F>,
         x: &Input<'t, F>,
     ) -> Var<'t, F> {
-        let shape = heads.shape();
-        let a = match self.options.join {
-            Heads::Average if self.options.heads > 1 => heads.mean(&[1], false),
-            _ => heads.reshape(&[shape[0], shape[1] * shape[2]]),
-        };
+        let a = self.options.joined(heads);
         let Some(skip) = &self.skip else { return a };
         let r = skip.forward(pass, x.clone());
         match &self.gate {
@@ -311,9 +295,7 @@ impl ConvOptions for TransformerOptions {
     }
 
     fn validate(&self, _: Site) -> Result<()> {
-        let rules = Rules("network");
-        rules.sizes(&[("heads", self.heads)])?;
-        rules.probability("attention dropout", self.dropout)?;
+        self.check_heads()?;
         self.score_norm.map_or(Ok(()), |norm| norm.validate())
     }
 
@@ -339,6 +321,12 @@ impl ConvOptions for TransformerOptions {
 
     fn set_dropout(&mut self, p: f64) {
         self.dropout = p;
+    }
+}
+
+impl WithHeads for TransformerOptions {
+    fn dropout(&self) -> f64 {
+        self.dropout
     }
 }
 

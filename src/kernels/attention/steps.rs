@@ -1,0 +1,115 @@
+//! The sums of the adjoints of one node over its edges: of a target over its sources, of a source over its
+//! targets. Letters: see the table of [the parent module](super).
+//!
+//! `pull(g, k, q)` returns g f, g ∂f/∂k and g ∂f/∂q. The factors a stand outside the sums.
+
+use crate::kernels::rows::{Block, Place, Step, block, part};
+use crate::real::Real;
+
+/// Σ t g ∂f/∂q and Σ g f over the sources of a target: the sums from which the adjoints of q, of a and of t
+/// follow. T says whether there is a t.
+pub(super) struct OfTarget<'a, F, P, const T: bool> {
+    /// The row q of the target.
+    pub q: &'a [F],
+    /// The numbers t of the target.
+    pub t: &'a [F],
+    pub pull: &'a P,
+}
+
+impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 2> for OfTarget<'_, F, P, T> {
+    #[inline(always)]
+    fn add<const K: usize, const C: usize>(
+        &self,
+        g: &[F; K],
+        at: Place,
+        k: &Block<F, K, C>,
+        [mut targets, mut values]: [Block<F, K, C>; 2],
+    ) -> [Block<F, K, C>; 2] {
+        let q = block::<F, K, C>(self.q, at.column);
+        for h in 0..K {
+            for c in 0..C {
+                let [value, _, of_q] = (self.pull)(g[h], k[h][c], q[h][c]);
+                targets[h][c] += if T { of_q * self.t[at.head + h] } else { of_q };
+                values[h][c] += value;
+            }
+        }
+        [targets, values]
+    }
+}
+
+/// Σ t g ∂f/∂k over the targets of a source: the sum for the adjoint of k. T says whether there is a t.
+pub(super) struct OfSource<'a, F, P, const T: bool> {
+    /// The row k of the source.
+    pub k: &'a [F],
+    /// The numbers t of all targets.
+    pub t: &'a [F],
+    pub heads: usize,
+    pub pull: &'a P,
+}
+
+impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 1> for OfSource<'_, F, P, T> {
+    #[inline(always)]
+    fn add<const K: usize, const C: usize>(
+        &self,
+        g: &[F; K],
+        at: Place,
+        q: &Block<F, K, C>,
+        [mut sources]: [Block<F, K, C>; 1],
+    ) -> [Block<F, K, C>; 1] {
+        let k = block::<F, K, C>(self.k, at.column);
+        let t = match T {
+            true => *part(self.t, at.entry * self.heads + at.head),
+            false => [F::one(); K],
+        };
+        for h in 0..K {
+            for c in 0..C {
+                let [_, of_k, _] = (self.pull)(g[h], k[h][c], q[h][c]);
+                sources[h][c] += if T { of_k * t[h] } else { of_k };
+            }
+        }
+        [sources]
+    }
+}
+
+/// Replaces ⟨gy, v⟩ of some entries by the adjoint of their scores t e, kept ⟨gy, v⟩ − α ⟨gy, y⟩, per head;
+/// `mean(k)` is ⟨gy, y⟩ of the target of entry k.
+#[inline(always)]
+pub(super) fn score_adjoints<'a, F: Real>(
+    heads: usize,
+    alpha: &[F],
+    kept: &[F],
+    mean: impl Fn(usize) -> &'a [F],
+    g: &mut [F],
+) {
+    let mut at = 0;
+    while at < heads {
+        at += match heads - at {
+            8.. => of_heads::<F, 8>(heads, at, alpha, kept, &mean, g),
+            4.. => of_heads::<F, 4>(heads, at, alpha, kept, &mean, g),
+            2.. => of_heads::<F, 2>(heads, at, alpha, kept, &mean, g),
+            _ => of_heads::<F, 1>(heads, at, alpha, kept, &mean, g),
+        };
+    }
+}
+
+/// The same for C heads from `at` on. Returns C.
+#[inline(always)]
+fn of_heads<'a, F: Real, const C: usize>(
+    heads: usize,
+    at: usize,
+    alpha: &[F],
+    kept: &[F],
+    mean: &impl Fn(usize) -> &'a [F],
+    g: &mut [F],
+) -> usize {
+    let weights = alpha.chunks_exact(heads).zip(kept.chunks_exact(heads));
+    for (k, (g, (alpha, kept))) in g.chunks_exact_mut(heads).zip(weights).enumerate() {
+        let (alpha, kept) = (*part::<F, C>(alpha, at), *part::<F, C>(kept, at));
+        let mean = *part::<F, C>(mean(k), at);
+        let g = g[at..].first_chunk_mut::<C>().expect("a whole row");
+        for l in 0..C {
+            g[l] = kept[l] * g[l] - alpha[l] * mean[l];
+        }
+    }
+    C
+}

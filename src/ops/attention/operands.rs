@@ -1,0 +1,154 @@
+//! The operands of an attention along edges. Letters: see the table of [`EdgeAttention`](super::EdgeAttention).
+
+use super::EdgeScore;
+use crate::autodiff::Var;
+use crate::ops::sparse::{gather_columns, gather_rows};
+use crate::real::Real;
+use crate::sparse::Pattern;
+
+/// The values, and what the score of an edge reads.
+///
+/// | letter | shape | meaning |
+/// |---|---|---|
+/// | v | `[m, H, D]` | values of the sources, H heads of width D |
+/// | k, q | `[m, H, K]`, `[n, H, K]` | rows of sources and targets that the score compares |
+/// | a | `[H, K]` | the attention vector; `None` stands for 1 |
+/// | t | `[n, H]` | inverse temperature, multiplies all scores of a target; `None` stands for 1 |
+///
+/// Normalisers of the scores use t, any real numbers: with t_i = 1 / c_i the scores of target i are divided by
+/// c_i, as in Dasoulas et al., "Lipschitz Normalization for Self-Attention Layers with Application to Graph
+/// Neural Networks", ICML 2021, Eq. (11) and (15). The division may stand before or after the LeakyReLU, since
+/// LeakyReLU(e / c) = LeakyReLU(e) / c for c > 0.
+#[derive(Debug, Clone, Copy)]
+pub struct EdgeOperands<'t, F: Real> {
+    /// v.
+    pub v: Var<'t, F>,
+    /// k and q.
+    pub ends: Ends<'t, F>,
+    /// a.
+    pub a: Option<Var<'t, F>>,
+    /// t.
+    pub t: Option<Var<'t, F>>,
+}
+
+/// The rows k and q of both ends of an edge.
+#[derive(Debug, Clone, Copy)]
+pub enum Ends<'t, F: Real> {
+    /// These rows. Where k is the same variable as v, as in GATv2, one pass fetches both.
+    Rows {
+        /// k, shape `[m, H, K]`.
+        k: Var<'t, F>,
+        /// q, shape `[n, H, K]`.
+        q: Var<'t, F>,
+    },
+    /// One number per head, K = 1: k_j = ⟨a_s, v_j⟩ and q_i = ⟨a_t, v_i⟩, on a square pattern.
+    Halves {
+        /// For sources, shape `[H, D]`.
+        a_s: Var<'t, F>,
+        /// For targets, shape `[H, D]`.
+        a_t: Var<'t, F>,
+    },
+}
+
+impl<'t, F: Real> EdgeOperands<'t, F> {
+    /// Rows k, q and values v, without a and t.
+    pub fn new(q: Var<'t, F>, k: Var<'t, F>, v: Var<'t, F>) -> Self {
+        Self {
+            v,
+            ends: Ends::Rows { k, q },
+            a: None,
+            t: None,
+        }
+    }
+
+    /// Those of GAT: with [`LeakySum`](super::LeakySum) the scores are LeakyReLU(⟨a_s, z_j⟩ + ⟨a_t, z_i⟩).
+    ///
+    /// Veličković et al., "Graph Attention Networks", ICLR 2018, Eq. (1) to (4); their score aᵀ[Wh_i ‖ Wh_j]
+    /// is split into one half per end of the edge.
+    pub fn gat(z: Var<'t, F>, a_s: Var<'t, F>, a_t: Var<'t, F>) -> Self {
+        Self {
+            v: z,
+            ends: Ends::Halves { a_s, a_t },
+            a: None,
+            t: None,
+        }
+    }
+
+    /// Those of GATv2: with [`LeakySum`](super::LeakySum) the scores are ⟨a, LeakyReLU(z_s,j + z_t,i)⟩.
+    ///
+    /// Brody et al., "How Attentive are Graph Attention Networks?", ICLR 2022, Eq. (7). For shared weights
+    /// pass the same variable as z_s and z_t; the kernel then computes its derivative in one buffer.
+    pub fn gatv2(z_s: Var<'t, F>, z_t: Var<'t, F>, a: Var<'t, F>) -> Self {
+        Self {
+            a: Some(a),
+            ..Self::new(z_t, z_s, z_s)
+        }
+    }
+
+    /// The scores e by ordinary operations.
+    pub(super) fn scores(
+        &self,
+        score: &impl EdgeScore<F>,
+        pattern: &std::sync::Arc<Pattern>,
+    ) -> Var<'t, F> {
+        let (k, q) = match self.ends {
+            Ends::Rows { k, q } => (k, q),
+            Ends::Halves { a_s, a_t } => {
+                let half = |a: Var<'t, F>| (self.v * a).sum(&[2], true);
+                (half(a_s), half(a_t))
+            }
+        };
+        let f = score.compose(gather_columns(pattern, k), gather_rows(pattern, q));
+        let terms = match self.a {
+            Some(a) => f * a,
+            None => f,
+        };
+        terms.sum(&[2], false)
+    }
+
+    #[track_caller]
+    pub(super) fn check(&self, op: &str, pattern: &Pattern) {
+        let (n, m) = pattern.shape();
+        let (tape, v) = (self.v.tape(), self.v.shape());
+        let fits = v.len() == 3 && v[0] == m;
+        assert!(
+            fits,
+            "{op}: v has shape {v:?}, it must be [{m}, heads, width]"
+        );
+        let heads = v[1];
+        let check = |name: &str, x: Var<'_, F>, expected: &[usize], axes: &str| {
+            let found = x.shape();
+            assert!(
+                found == expected,
+                "{op}: {name} has shape {found:?}, it must be {axes}, here {expected:?}"
+            );
+        };
+        let width = match self.ends {
+            Ends::Rows { k, q } => {
+                tape.accept(op, &[k, q]);
+                let width = k.shape().last().copied().unwrap_or(0);
+                check("k", k, &[m, heads, width], "[sources, heads, width]");
+                check("q", q, &[n, heads, width], "[targets, heads, width of k]");
+                width
+            }
+            Ends::Halves { a_s, a_t } => {
+                tape.accept(op, &[a_s, a_t]);
+                assert!(
+                    n == m,
+                    "{op}: halves of scores on a pattern of {n} × {m}, which must be square"
+                );
+                check("a_s", a_s, &v[1..], "[heads, width]");
+                check("a_t", a_t, &v[1..], "[heads, width]");
+                1
+            }
+        };
+        if let Some(a) = self.a {
+            tape.accept(op, &[a]);
+            check("a", a, &[heads, width], "[heads, width of k]");
+        }
+        if let Some(t) = self.t {
+            tape.accept(op, &[t]);
+            check("t", t, &[n, heads], "[targets, heads]");
+        }
+    }
+}
