@@ -81,7 +81,7 @@ pub use graph::{
 pub use input::Input;
 pub use linear::Linear;
 pub use mlp::Mlp;
-pub use module::{Module, entries, entries_mut, parameter_count};
+pub use module::{Module, entries, entries_mut, parameter_count, roles};
 pub(crate) use module::{in_order, places};
 pub use norm::contra;
 pub use norm::{

@@ -1,6 +1,6 @@
 //! Layers and models as owners of parameters, each with a name and a role.
 
-use super::fields::{Entry, Fields};
+use super::fields::{Entry, Fields, Role};
 use super::torch::TorchPlace;
 use crate::real::Real;
 use crate::tensor::Tensor;
@@ -67,6 +67,11 @@ pub fn entries_mut<F: Real>(model: &mut (impl Module<F> + ?Sized)) -> Vec<Entry<
 /// The number of scalars in all parameters of a model.
 pub fn parameter_count<F: Real>(model: &(impl Module<F> + ?Sized)) -> usize {
     model.tensors().iter().map(|p| p.len()).sum()
+}
+
+/// The role of every parameter of a model, in the model's order.
+pub fn roles<F: Real>(model: &(impl Module<F> + ?Sized)) -> Vec<Role> {
+    model.parameters().into_iter().map(|p| p.role).collect()
 }
 
 /// Every tensor of a model, parameters and state, in the order of the fields.

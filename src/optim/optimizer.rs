@@ -2,7 +2,7 @@
 
 use super::{Algorithm, Parameter, Rates};
 use crate::error::{Error, Result, Rules};
-use crate::nn::{Module, Role};
+use crate::nn::{self, Module, Role};
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ impl<F: Real> Optimizer<F> {
         }
     }
 
-    /// The same for parameters with these roles ([`Module::roles`]), in the model's order. Some rules treat the
+    /// The same for parameters with these roles ([`nn::roles`]), in the model's order. Some rules treat the
     /// parameters of different roles differently, such as [`Muon`](super::Muon).
     /// [`train::step`](crate::train::step()) and [`Trainer`](crate::train::Trainer) do this; without roles each
     /// parameter is a [`Role::Weight`].
@@ -141,7 +141,7 @@ impl<F: Real> Optimizer<F> {
     /// # Errors
     /// [`Error::Invalid`] if it is not.
     pub fn check_state(&self, model: &impl Module<F>) -> Result<()> {
-        let (tensors, roles) = (model.tensors(), model.roles());
+        let (tensors, roles) = (model.tensors(), nn::roles(model));
         let decays = self.decays.is_empty() || self.decays.len() == tensors.len();
         let told = self.roles.is_empty() || self.roles == roles;
         let rule = self.algorithm.rule::<F>();
@@ -186,7 +186,7 @@ impl<F: Real> Optimizer<F> {
         lr: f64,
     ) {
         if self.steps == 0 && self.roles.is_empty() {
-            self.roles = model.roles();
+            self.roles = nn::roles(model);
         }
         self.step(model.tensors_mut(), gradients, lr);
     }

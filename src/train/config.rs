@@ -1,7 +1,7 @@
 //! How to train.
 
 use crate::error::{Error, Result, Rules};
-use crate::nn::{Entry, Module, Role};
+use crate::nn::{self, Entry, Module, Role};
 use crate::optim::{Algorithm, Clip, Optimizer, Plateau, Schedule};
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,7 @@ impl TrainConfig {
     /// The optimiser of a model before its first step.
     pub fn optimizer<F: Real>(&self, model: &impl Module<F>) -> Optimizer<F> {
         let optimizer = Optimizer::new(self.algorithm).weight_decay(self.weight_decay);
-        let optimizer = optimizer.of_roles(model.roles());
+        let optimizer = optimizer.of_roles(nn::roles(model));
         if self.decay_roles.is_none() && self.decay_paths.is_empty() {
             return optimizer;
         }

@@ -393,7 +393,7 @@ fn states_that_a_rule_does_not_have_are_refused() {
         optimizer: serde_json::from_str(&text).unwrap(),
         ..state.clone()
     });
-    let roles = setting.net().roles();
+    let roles = emmy::nn::roles(&setting.net());
     let text = serde_json::to_string(&state.optimizer).unwrap();
     let (from, to) = (
         serde_json::to_string(&roles).unwrap(),
