@@ -4,7 +4,7 @@ use super::{Layer, Params, Pass};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
 use crate::real::Real;
-use crate::symmetry::{Ports, Slice, Term, offsets};
+use crate::symmetry::Ports;
 use crate::tensor::Tensor;
 
 /// y_k = W[i_k, :], a learnt vector per item.
@@ -47,14 +47,6 @@ impl<F: Real> Embedding<F> {
 impl<F: Real> Layer<F> for Embedding<F> {
     /// Column j of the table writes neuron j, in every row.
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
-        let columns = params.columns(&self.weight);
-        let [count, width, _] = columns.shape;
-        Some(Ports {
-            shifts: vec![Slice::new(columns.parameter, [1, count, width])],
-            offsets: offsets([columns.clone()]),
-            writers: vec![Term::incoming(columns)],
-            mixes: true,
-            ..Ports::opaque(0)
-        })
+        Some(Ports::writes([params.columns(&self.weight)]))
     }
 }

@@ -4,7 +4,7 @@ use super::{Input, Layer, Params, Pass};
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
 use crate::real::Real;
-use crate::symmetry::{Ports, Slice};
+use crate::symmetry::Ports;
 use crate::tensor::Tensor;
 
 /// y = x Wᵀ + b.
@@ -62,20 +62,8 @@ pub(super) fn affine<F: Real>(
     weight: &Tensor<F>,
     bias: Option<&Tensor<F>>,
 ) -> Ports {
-    let bias = bias.map(|b| (params.rows(b), params.whole(b)));
-    Ports::affine(params.rows(weight), params.columns(weight), bias)
-}
-
-/// The slices whose shift adds the same number to all outputs of a row: the columns of a weight
-/// that is used nowhere else, and a bias as a whole.
-pub(super) fn shifts<F: Real>(
-    params: &Params<'_, F>,
-    weight: Option<&Tensor<F>>,
-    bias: Option<&Tensor<F>>,
-) -> Vec<Slice> {
-    let weight = weight.map(|w| params.columns(w));
-    let bias = bias.map(|b| params.whole(b));
-    weight.into_iter().chain(bias).collect()
+    let written = std::iter::once(weight).chain(bias);
+    Ports::writes(written.map(|p| params.rows(p))).reads([params.columns(weight)])
 }
 
 /// y + b along the last axis.

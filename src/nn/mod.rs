@@ -50,6 +50,7 @@ mod graph;
 mod initialize;
 mod input;
 mod linear;
+mod log;
 mod mlp;
 mod module;
 mod norm;
@@ -80,6 +81,7 @@ pub use graph::{
 };
 pub use input::Input;
 pub use linear::Linear;
+pub use log::Call;
 pub use mlp::Mlp;
 pub use module::{Module, entries, entries_mut, parameter_count, roles};
 pub(crate) use module::{in_order, places};
@@ -95,7 +97,7 @@ pub use recurrent::{Gru, GruCell, Lstm, LstmCell, LstmState};
 pub use sampling::Sampling;
 pub use torch::TorchName;
 pub(crate) use torch::TorchPlace;
-pub use trace::{Call, Collapse, Constant, Constants, Measures, Summary, Trace, Traced};
+pub use trace::{Collapse, Constant, Constants, Measures, Summary, Trace, Traced};
 pub use transformer::{
     Bert, BertConfig, BlockConfig, BlockContra, ContraPlace, DropPath, FeedForward,
     FeedForwardConfig, LanguageConfig, LanguageModel, Positions, Transformer, TransformerBlock,

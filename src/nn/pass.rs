@@ -1,8 +1,8 @@
 //! A forward pass over a model: its parameters on a tape, seeds for random operations, and a log of
 //! calls if a trace is taken.
 
+use super::log::{Log, kind_of};
 use super::module::states_mut;
-use super::trace::Log;
 use super::{Entry, Module, Params};
 use crate::autodiff::{Tape, Var, grad};
 use crate::kernels::random::mix;
@@ -16,9 +16,10 @@ use std::cell::{Cell, RefCell};
 /// The forward function is an ordinary function that wraps its body in [`Pass::call`]. The ports
 /// are read when a [`Trace`](super::Trace) is taken.
 pub trait Layer<F: Real>: Module<F> {
-    /// How the layer takes part in conservation laws: which of its parameters write and read neurons. A layer
-    /// without ports is transparent: the calls inside it are examined one by one. Calls inside a layer with
-    /// ports are not examined.
+    /// How the layer takes part in conservation laws: which of its parameters write and read neurons
+    /// (`Ports::writes(..).reads(..)`); a trace reads the rest off the call. A layer without ports is
+    /// transparent: the calls inside it are examined one by one. Calls inside a layer with ports are not
+    /// examined.
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         let _ = params;
         None
@@ -294,7 +295,9 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         }
         let Some(log) = &self.log else { return body() };
         let ports = ports(&self.params);
-        let call = log.borrow_mut().open(self, layer, inputs, ports);
+        let call = log
+            .borrow_mut()
+            .open(layer, &self.params, inputs, self.tape.len(), ports);
         let result = body();
         log.borrow_mut().close(call, result.output());
         result
@@ -359,11 +362,4 @@ impl<F: Real> Updates<F> {
             }
         }
     }
-}
-
-/// The name of a layer's type, without modules and type parameters.
-pub(super) fn kind_of<L: ?Sized>(_: &L) -> &'static str {
-    let name = std::any::type_name::<L>();
-    let bare = name.split('<').next().unwrap_or(name);
-    bare.rsplit("::").next().unwrap_or(bare)
 }

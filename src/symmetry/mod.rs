@@ -48,6 +48,5 @@ pub use generator::{Drift, Generator, Layout};
 pub use law::{Law, Side, Slice, Symmetry, Term};
 pub use measure::Residual;
 pub use passage::{Change, Passage, Way};
-pub(crate) use ports::offsets;
 pub use ports::{Ports, Reader};
 pub use tape::{balance, delta};

@@ -10,21 +10,12 @@ pub struct Reader {
     pub passage: Passage,
     /// The entries of the layer's parameters that belong to each input neuron: columns of weights.
     pub terms: Vec<Term>,
-    /// Whether these entries can compensate a change by any matrix: true for columns of weights, false for a
-    /// gain.
+    /// Whether these entries can compensate a change by any matrix, as the columns of weights can. A trace
+    /// finds this where the input meets nothing but products with these weights.
     pub mixes: bool,
 }
 
 impl Reader {
-    /// The columns of weights, which read the input as it is.
-    pub fn linear(columns: impl IntoIterator<Item = Slice>) -> Self {
-        Self {
-            passage: Passage::CARRIES,
-            terms: columns.into_iter().map(Term::outgoing).collect(),
-            mixes: true,
-        }
-    }
-
     /// No parameter: the output is the input after `passage`.
     pub fn passing(passage: Passage) -> Self {
         Self {
@@ -37,8 +28,23 @@ impl Reader {
 
 /// How a layer takes part in conservation laws.
 ///
+/// A layer states what writes and what reads:
+///
+/// ```
+/// use emmy::symmetry::{Ports, Slice};
+/// // y = x Wᵀ + b with W [5, 3], the first parameter of a model, and b [5], the second: row j of W and entry j
+/// // of b write output neuron j, column i of W reads input neuron i.
+/// let rows = [Slice::new(0, [1, 5, 3]), Slice::new(1, [1, 5, 1])];
+/// let ports = Ports::writes(rows).reads([Slice::new(0, [5, 3, 1])]);
+/// assert_eq!(ports.parameters(), [0, 1]);
+/// ```
+///
 /// `writers` write the neurons of the output. A layer without writers makes no new neurons: its output is its
 /// first input after a [`Passage`].
+///
+/// The fields `mixes`, `shifts` and `offsets` say what else is known. A [`Trace`](crate::nn::Trace) completes
+/// them from the operations between the parameters and the output of the recorded call, so that a layer
+/// states only what these do not show.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ports {
     /// The entries that write each output neuron, and the entries that weigh it in the layer's attention.
@@ -65,29 +71,12 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// An affine map: rows of `weight` and entries of `bias` write, columns of `weight` read.
-    ///
-    /// `rows` and `columns` are the weight read both ways, `whole` is the bias read as one neuron.
-    pub fn affine(rows: Slice, columns: Slice, bias: Option<(Slice, Slice)>) -> Self {
-        let (entries, whole) = bias.unzip();
-        let written = std::iter::once(rows).chain(entries.clone());
+    /// A layer whose output neurons are written by these slices: rows of weights, entries of biases. It
+    /// reads nothing yet.
+    pub fn writes(rows: impl IntoIterator<Item = Slice>) -> Self {
         Self {
-            writers: written.map(Term::incoming).collect(),
-            shifts: std::iter::once(columns.clone()).chain(whole).collect(),
-            readers: vec![Reader::linear([columns])],
-            heads: 1,
-            mixes: true,
-            offsets: offsets(entries),
-            together: 1,
-            inside: Vec::new(),
-        }
-    }
-
-    /// A layer whose parameters have no part in the laws: its output is its first input after `passage`.
-    pub fn passing(passage: Passage) -> Self {
-        Self {
-            writers: Vec::new(),
-            readers: vec![Reader::passing(passage)],
+            writers: rows.into_iter().map(Term::incoming).collect(),
+            readers: Vec::new(),
             heads: 1,
             mixes: false,
             shifts: Vec::new(),
@@ -97,11 +86,34 @@ impl Ports {
         }
     }
 
+    /// The same with one more input, whose neurons are read by these slices: columns of weights.
+    pub fn reads(self, columns: impl IntoIterator<Item = Slice>) -> Self {
+        self.reads_after(Passage::CARRIES, columns)
+    }
+
+    /// The same with one more input that is read after an operation with this `passage`, such as a norm.
+    pub fn reads_after(
+        mut self,
+        passage: Passage,
+        columns: impl IntoIterator<Item = Slice>,
+    ) -> Self {
+        self.readers.push(Reader {
+            terms: columns.into_iter().map(Term::outgoing).collect(),
+            ..Reader::passing(passage)
+        });
+        self
+    }
+
+    /// A layer whose parameters have no part in the laws: its output is its first input after `passage`.
+    pub fn passing(passage: Passage) -> Self {
+        Self::writes([]).reads_after(passage, [])
+    }
+
     /// A layer of which nothing is known: no law goes through it.
     pub fn opaque(inputs: usize) -> Self {
         Self {
             readers: vec![Reader::passing(Passage::BREAKS); inputs],
-            ..Self::passing(Passage::BREAKS)
+            ..Self::writes([])
         }
     }
 
@@ -117,10 +129,4 @@ impl Ports {
         numbers.dedup();
         numbers
     }
-}
-
-/// The changes of single biases, for [`Ports::offsets`].
-pub(crate) fn offsets(biases: impl IntoIterator<Item = Slice>) -> Vec<Vec<Term>> {
-    let alone = |bias| vec![Term::incoming(bias)];
-    biases.into_iter().map(alone).collect()
 }

@@ -199,7 +199,7 @@ fn sizes_sum_what_delta_sums() {
 }
 
 #[test]
-#[should_panic(expected = "a tensor of shape [4] is not a parameter of the model of this pass")]
+#[should_panic(expected = "a tensor of shape [4, 3] is not a parameter of the model of this pass")]
 fn a_layer_names_only_parameters_of_the_model() {
     let net: Mlp<f64> = mlp(&[3, 4, 2], Activation::Relu, true, 1);
     let copy = net.clone();

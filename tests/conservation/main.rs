@@ -31,6 +31,7 @@ mod normalisation;
 mod own_operations;
 mod passages;
 mod plain;
+mod ports;
 mod problems;
 mod recurrent;
 mod runs;

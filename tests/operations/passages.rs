@@ -7,7 +7,7 @@ use emmy::nn::{
     ContraConfig, ContraNorm, GraphNorm, Layer, LayerNorm, Norm, PairEps, PairMode, PairNorm,
     Params, Pass, Trace,
 };
-use emmy::symmetry::{Change, Passage, Ports, Term, Way};
+use emmy::symmetry::{Change, Passage, Ports, Way};
 use emmy::{Tape, Tensor, Var, init};
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ emmy::module!(Source for f64: value);
 
 impl Layer<f64> for Source {
     fn ports(&self, params: &Params<'_, f64>) -> Option<Ports> {
+        // Also tensors with another number of axes than two may be mixed.
         Some(Ports {
-            writers: vec![Term::incoming(params.columns(&self.value))],
             mixes: true,
-            ..Ports::opaque(0)
+            ..Ports::writes([params.columns(&self.value)])
         })
     }
 }

@@ -21,7 +21,7 @@ use crate::init::Rng;
 use crate::linalg::Upper;
 use crate::ops::attention::{DenseAttention, Mask, Qkv};
 use crate::real::Real;
-use crate::symmetry::{Passage, Ports, Reader};
+use crate::symmetry::Ports;
 use std::sync::Arc;
 
 /// y = [head 1, .., head H] W_Oᵀ + b_O with head h = softmax(scores of q_h and k_h) v_h: each token gathers
@@ -304,24 +304,18 @@ fn tokens_of<F: Real>(x: Var<'_, F>) -> usize {
 
 impl<F: Real> Layer<F> for MultiHeadAttention<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
-        let read = |maps: Vec<&Linear<F>>| {
-            Reader::linear(maps.into_iter().map(|map| params.columns(&map.weight)))
+        let read = |map: &Linear<F>| params.columns(&map.weight);
+        let written = std::iter::once(&self.output.weight).chain(&self.output.bias);
+        let output = Ports {
+            inside: self.inside(params),
+            ..Ports::writes(written.map(|p| params.rows(p)))
         };
-        let asked = self.key.iter().chain([&self.value]).collect();
         // A is multiplied between the input and W_V, and contains W_Q twice: no law of the input's neurons is
         // known.
         if self.config.metric_values {
-            return Some(Ports {
-                readers: vec![Reader::passing(Passage::BREAKS); 2],
-                inside: self.inside(params),
-                ..self.output.ports(params)?
-            });
+            return Some(output);
         }
-        let output = self.output.ports(params)?;
-        Some(Ports {
-            readers: vec![read(vec![&self.query]), read(asked)],
-            inside: self.inside(params),
-            ..output
-        })
+        let asked = self.key.iter().chain([&self.value]);
+        Some(output.reads([read(&self.query)]).reads(asked.map(read)))
     }
 }

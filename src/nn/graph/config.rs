@@ -2,20 +2,16 @@
 
 mod presets;
 
-use super::{AttentionOptions, Conv, Heads, Site};
+use super::{AttentionOptions, Conv, Heads, MOST_LAYERS, Site};
 use crate::error::{Result, Rules};
 use crate::graph::{Graph, Neighbourhood};
 use crate::nn::{Activation, Norm};
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
 
-/// The most layers of a [`GraphNet`](super::GraphNet): the time to find its laws grows with the square of the
-/// number of layers.
-pub const MOST_LAYERS: usize = 1 << 12;
-
 /// The most entries that the weights of a [`GraphNet`](super::GraphNet) have, 2³²: 16 GiB of `f32` before the
 /// first gradient. [`GraphNetConfig::weight_count`] is compared with it before anything is built;
-/// [`parameter_count`](crate::nn::Module::parameter_count) counts what was built.
+/// [`parameter_count`](crate::nn::parameter_count) counts what was built.
 pub const MOST_WEIGHTS: f64 = 4_294_967_296.0;
 
 /// The linear maps at the two ends of a [`GraphNet`](super::GraphNet), before and after its layers.

@@ -1,7 +1,7 @@
 //! Graph attention, version 1.
 
-use super::heads::{self, AttentionOptions, HeadConv, HeadParts, Heads, WithHeads};
-use super::{GraphContext, ConvOptions, GraphConv, Site};
+use super::heads::{self, AttentionOptions, HeadConv, HeadParts, WithHeads};
+use super::{ConvOptions, GraphContext, GraphConv, Heads, Site};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::init::{self, Rng};

@@ -1,9 +1,9 @@
 //! Graph attention, version 2.
 
 use super::heads::{
-    self, AttentionOptions, HeadConv, HeadParts, Heads, WithHeads, moves, sums_to_one,
+    self, AttentionOptions, HeadConv, HeadParts, WithHeads, moves, sums_to_one,
 };
-use super::{GraphContext, ConvOptions, GraphConv, Site};
+use super::{ConvOptions, GraphContext, GraphConv, Heads, Site};
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::init::{self, Rng};

@@ -140,6 +140,7 @@ impl<F: Real> Layer<F> for GcniiConv<F> {
                 _ => Passage::CARRIES,
             },
             terms: vec![Term::outgoing(params.columns(weight)).beside_identity(c)],
+            // The pass shows h and h Wᵀ, not W + c I.
             mixes: true,
         };
         let weights = || std::iter::once(&self.map).chain(&self.initial);
@@ -151,8 +152,7 @@ impl<F: Real> Layer<F> for GcniiConv<F> {
                 reader(first, self.options.alpha),
             ],
             mixes: true,
-            shifts: weights().map(|map| params.columns(&map.weight)).collect(),
-            ..Ports::opaque(0)
+            ..Ports::writes([])
         })
     }
 }

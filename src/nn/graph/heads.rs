@@ -1,32 +1,22 @@
 //! What the attention layers share: options, how heads are split and joined, and the forward function of GAT
 //! and GATv2.
 
-use super::ConvOptions;
 use super::omega::propagate;
+use super::options::{ConvOptions, Heads};
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::init::{self, Rng};
-use crate::nn::linear::{add_bias, shifts};
-use crate::nn::pass::kind_of;
+use crate::nn::linear::add_bias;
+use crate::nn::log::kind_of;
 use crate::nn::{Dropout, Input, Layer, LipschitzNorm, Omega, Params, Pass};
 use crate::ops::Sparse;
 use crate::ops::attention::{EdgeAttention, EdgeOperands, LeakySum};
 use crate::real::Real;
 use crate::sparse::Pattern;
-use crate::symmetry::{Law, Passage, Ports, Reader, Symmetry, Term, offsets};
+use crate::symmetry::{Law, Ports, Symmetry, Term};
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// How the outputs of H heads of width C are joined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Heads {
-    /// They are concatenated: width H·C, column h·C + c for neuron c of head h.
-    Concatenate,
-    /// Their mean is taken: width C.
-    Average,
-}
 
 /// The options of [`GatConv`](crate::nn::GatConv) and [`Gatv2Conv`](crate::nn::Gatv2Conv); the
 /// defaults are those of PyTorch Geometric's layers.
@@ -165,22 +155,18 @@ impl AttentionOptions {
         let read = parts.weights.iter().copied().chain(parts.residual);
         Ports {
             writers: incoming.chain(attention).collect(),
-            // If a temperature depends on a stream, the stream has no laws.
-            readers: vec![
-                Reader::linear(read.map(|w| params.columns(w))),
-                Reader::passing(Passage::BREAKS),
-            ],
             heads,
+            // The products with the attention vectors stand inside the scores.
             mixes: divided.is_none()
                 && parts.linear_scores
                 && parts.omega.is_none_or(|omega| omega.len() == 1),
-            shifts: shifts(params, parts.residual, parts.bias),
-            offsets: offsets(parts.bias.map(|b| params.rows(b))),
             together: divided.map_or(1, |shared| match self.join {
                 Heads::Concatenate => shared * width / self.heads,
                 Heads::Average => width,
             }),
             inside: divided.map(sizes).into_iter().collect(),
+            // If a temperature depends on a stream, the stream has no laws.
+            ..Ports::writes([]).reads(read.map(|w| params.columns(w)))
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::init::{self, Rng};
 use crate::nn::linear::add_bias;
 use crate::nn::{Input, Layer, Params, Pass};
 use crate::real::Real;
-use crate::symmetry::{Ports, Reader, Term, offsets};
+use crate::symmetry::Ports;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
@@ -82,16 +82,8 @@ impl<F: Real> Layer<F> for SageConv<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         let weights = [&self.neighbours, &self.root];
         let written = weights.into_iter().chain(&self.bias);
-        Some(Ports {
-            writers: written.map(|p| Term::incoming(params.rows(p))).collect(),
-            readers: vec![Reader::linear(weights.map(|w| params.columns(w)))],
-            shifts: (weights.map(|w| params.columns(w)).into_iter())
-                .chain(self.bias.iter().map(|b| params.whole(b)))
-                .collect(),
-            offsets: offsets(self.bias.as_ref().map(|b| params.rows(b))),
-            mixes: true,
-            ..Ports::opaque(0)
-        })
+        let read = weights.map(|w| params.columns(w));
+        Some(Ports::writes(written.map(|p| params.rows(p))).reads(read))
     }
 }
 

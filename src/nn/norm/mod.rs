@@ -41,7 +41,7 @@ pub use spectral::Spectral;
 use super::{Params, Pass};
 use crate::autodiff::Var;
 use crate::real::Real;
-use crate::symmetry::{Passage, Ports, Reader, Term, offsets};
+use crate::symmetry::{Passage, Ports};
 use crate::tensor::Tensor;
 
 /// A norm of any kind, as a network holds it.
@@ -63,17 +63,7 @@ fn behind<F: Real>(
         };
     };
     let written = std::iter::once(gain).chain(bias);
-    Ports {
-        writers: written.map(|p| Term::incoming(params.rows(p))).collect(),
-        readers: vec![Reader {
-            passage,
-            terms: vec![Term::outgoing(params.rows(gain))],
-            mixes: false,
-        }],
-        shifts: bias.map(|b| params.whole(b)).into_iter().collect(),
-        offsets: offsets(bias.map(|b| params.rows(b))),
-        ..Ports::opaque(0)
-    }
+    Ports::writes(written.map(|p| params.rows(p))).reads_after(passage, [params.rows(gain)])
 }
 
 /// γ ⊙ z + β, each of the two if it is there.

@@ -20,7 +20,7 @@ use super::Params;
 use crate::autodiff::Var;
 use crate::init::{self, Rng};
 use crate::real::Real;
-use crate::symmetry::{Law, Ports, Reader, Symmetry, Term};
+use crate::symmetry::{Law, Ports, Symmetry, Term};
 use crate::tensor::Tensor;
 use std::ops::Range;
 
@@ -103,11 +103,8 @@ fn gated<F: Real>(
 ) -> Ports {
     let [b_i, b_h] = biases.map(|b| params.rows(b).narrow(added.clone()));
     let terms = vec![Term::incoming(b_i), Term::incoming(b_h).times(-1.0)];
-    let mut ports = Ports::opaque(inputs - 1);
-    let columns = params.columns(weight_ih);
-    ports.readers.push(Reader::linear([columns]));
-    ports
-        .inside
-        .push(Law::new("biases", 0, Symmetry::Translation, terms));
-    ports
+    Ports {
+        inside: vec![Law::new("biases", 0, Symmetry::Translation, terms)],
+        ..Ports::opaque(inputs - 1).reads([params.columns(weight_ih)])
+    }
 }

@@ -33,7 +33,15 @@ impl Relation {
         offset_base: usize::MAX,
     };
 
-    fn behind(self, passage: Passage) -> Self {
+    /// The relation of a node that changes in an unknown way.
+    pub const BROKEN: Self = Self {
+        stream: Some(0),
+        passage: Passage::BREAKS,
+        ..Self::FIXED
+    };
+
+    /// The relation behind an operation with this passage.
+    pub fn behind(self, passage: Passage) -> Self {
         Self {
             passage: self.passage.then(passage),
             ..self
@@ -88,8 +96,8 @@ enum Join {
     Propagation,
     /// Means of rows of the first operand, with weights computed from the others.
     Means,
-    /// A norm of the first operand; then gain and bias, if there are more operands.
-    Norm(Passage),
+    /// A norm of the first operand; then a gain, if it is there, and a bias, if there is a further operand.
+    Norm(Passage, bool),
     /// Nothing is known.
     Unknown,
 }
@@ -168,14 +176,18 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
                 ..first
             }
         }
-        Join::Norm(passage) => match &operands[1..] {
-            [] => first.behind(passage),
-            // After these norms the only change that can arrive is a rotation, which no gain carries.
-            others => of(others.iter().fold(
-                first.passage.then(passage).then(Passage::BREAKS),
-                |all, other| all.zip(other.passage.then(Passage::BREAKS), |_, a, b| worse(a, b)),
-            )),
-        },
+        Join::Norm(passage, gain) => {
+            let mut found = first.behind(passage);
+            if gain {
+                let (a, b) = (found.passage, reached(1).passage);
+                let gained = a.zip(b, |change, a, b| product(change, a, b, 1.0, [false; 2]));
+                found = of(gained).shift_anew(id).offset_anew(id);
+            }
+            match 1 + usize::from(gain) {
+                bias if bias < operands.len() => sum(id, found, reached(bias), 1.0),
+                _ => found,
+            }
+        }
         Join::Rows => {
             let mut passage = first.passage;
             for other in &operands[1..] {
@@ -223,11 +235,16 @@ fn join(node: &Node, shapes: &[&[usize]]) -> Join {
                 .with(Change::Shift, Way::Absorbs)
                 .with(Change::Mean, Way::Absorbs),
         ),
-        &Kind::RowNorm { centred, eps, .. } => Join::Norm(match centred {
-            true => Passage::layer_norm(eps),
-            false => Passage::rms_norm(eps),
-        }),
         Kind::EdgeAttention { apart: true, .. } => Join::Means,
+        &Kind::RowNorm {
+            centred, eps, gain, ..
+        } => {
+            let norm = match centred {
+                true => Passage::layer_norm(eps),
+                false => Passage::rms_norm(eps),
+            };
+            Join::Norm(norm, gain)
+        }
         Kind::LogSumExp => Join::One(Passage::BREAKS.with(Change::Shift, Way::Carries(1.0))),
         Kind::Extremum { .. } => reduction(false, from, to),
         Kind::SegmentMax if from.len() >= 2 => Join::One(Passage::homogeneous(1.0)),
@@ -257,6 +274,11 @@ fn linear(map: &Map, from: &[usize], to: &[usize]) -> Join {
         Map::Sum => reduction(true, from, to),
         Map::Broadcast => Join::One(broadcast(from, to)),
         Map::Reshape if from.last() == to.last() && !from.is_empty() => Join::One(Passage::CARRIES),
+        // The neurons as groups, each of which is a row.
+        Map::Reshape if splits(from, to) => {
+            Join::Of(only_all().with(Change::Shift, Way::Carries(1.0)))
+        }
+        Map::Permute { last: true } => Join::Of(Passage::CARRIES),
         Map::Select { axis, .. } | Map::Slice { axis } if !last(axis) => Join::Of(Passage::CARRIES),
         Map::Scatter { axis, .. } | Map::Pad { axis } if !last(axis) => Join::Of(Passage::ROWS),
         Map::GatherRows(_) | Map::GatherColumns(_) if matrix => Join::Of(Passage::CARRIES),
@@ -339,6 +361,13 @@ fn broadcast(from: &[usize], to: &[usize]) -> Passage {
         (a, b) if a == b => Passage::CARRIES,
         _ => total().with(Change::Shift, Way::Carries(1.0)),
     }
+}
+
+/// Whether a reshape only splits the axis of the neurons.
+fn splits(from: &[usize], to: &[usize]) -> bool {
+    let neurons = from.last().copied().unwrap_or(1);
+    let kept = rows(from).len();
+    kept < to.len() && to[..kept] == *rows(from) && to[kept..].iter().product::<usize>() == neurons
 }
 
 /// The axes that number the rows.

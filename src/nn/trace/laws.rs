@@ -3,7 +3,7 @@
 use super::centred::of_readers;
 use super::offsets::of_offsets;
 use super::streams::{Edge, Stream, Streams};
-use super::{Trace, ports, spoken};
+use super::{Trace, ports};
 use crate::symmetry::{Change, Law, Passage, Slice, Symmetry, Term, Way};
 
 impl Trace {
@@ -30,9 +30,6 @@ impl Trace {
     /// side lacks (separate weights), Theorem 6.4 (heads) are the first row between two graph layers. The
     /// list also has the laws that layers state about the parameters inside them. An unknown operation
     /// between layers ends all laws of its stream, so every law in the list holds.
-    ///
-    /// # Panics
-    /// If a layer states ports that do not fit the shapes of its inputs and output.
     pub fn laws(&self) -> Vec<Law> {
         self.laws_seen(Passage::CARRIES, false)
     }
@@ -387,15 +384,4 @@ fn as_one_neuron(term: &Term) -> Option<Term> {
         slice,
         ..term.clone()
     })
-}
-
-impl super::Call {
-    /// The name of the layer for readers: the path of its fields, or its type if it has no
-    /// parameters.
-    pub(super) fn title(&self) -> String {
-        match self.path.is_empty() {
-            true => self.kind.to_owned(),
-            false => spoken(&self.path),
-        }
-    }
 }

@@ -7,23 +7,21 @@
 
 mod centred;
 mod collapse;
+mod complete;
 mod glue;
 mod laws;
 mod lipschitz;
-mod log;
 mod offsets;
 mod shared;
 mod streams;
 mod summary;
 mod weights;
 
-pub(in crate::nn) use log::Log;
-
 pub use collapse::{Collapse, Measures};
 pub use lipschitz::{Constant, Constants};
-pub use log::Call;
 pub use summary::Summary;
 
+use super::log::{Call, Log, spoken};
 use super::{Module, Pass, Role};
 use crate::autodiff::{Function, Kind, Tape, Var};
 use crate::real::Real;
@@ -106,6 +104,9 @@ impl Trace {
     ///
     /// Return the outputs of a model to get the laws that hold for every loss; return a loss to get
     /// the laws of that loss too.
+    ///
+    /// # Panics
+    /// If a layer states ports that do not fit the shapes of its inputs and output.
     pub fn of<F: Real>(
         model: &(impl Module<F> + ?Sized),
         forward: impl for<'t, 'm> FnOnce(&Pass<'t, 'm, F>) -> Var<'t, F>,
@@ -201,7 +202,7 @@ impl Trace {
                 parameter: parameters.iter().position(|&p| p == id),
             }
         };
-        Self {
+        let mut trace = Self {
             roles: trained.iter().map(|p| p.role).collect(),
             shapes: trained.iter().map(|p| p.tensor.shape().to_vec()).collect(),
             names: trained.into_iter().map(|p| p.name).collect(),
@@ -209,7 +210,9 @@ impl Trace {
             nodes: (0..tape.len()).map(node).collect(),
             outputs,
             sample: None,
-        }
+        };
+        complete::complete(&mut trace);
+        trace
     }
 
     /// The calls of layers, in the order in which they began.
@@ -261,23 +264,4 @@ pub trait Traced<F: Real>: Module<F> {
     fn softmax_laws(&self) -> Vec<crate::symmetry::Law> {
         self.trace().softmax_laws()
     }
-}
-
-/// A path in words: `layers.0` is layer 1, `blocks.2.norm` is block 3, norm.
-fn spoken(path: &str) -> String {
-    let mut out: Vec<String> = Vec::new();
-    for part in path.split('.').filter(|part| !part.is_empty()) {
-        match (part.parse::<usize>(), out.pop()) {
-            (Ok(k), Some(list)) => {
-                out.push(format!(
-                    "{} {}",
-                    list.strip_suffix('s').unwrap_or(&list),
-                    k + 1
-                ));
-            }
-            (Ok(k), None) => out.push(format!("{}", k + 1)),
-            (Err(_), last) => out.extend(last.into_iter().chain([part.to_owned()])),
-        }
-    }
-    out.join(", ")
 }

@@ -6,7 +6,7 @@ use emmy::init::{self, Rng};
 use emmy::nn::{Layer, Linear, Params, Pass};
 use emmy::ops::sparse::{gather_columns, gather_rows, segment_softmax, spmm};
 use emmy::sparse::Pattern;
-use emmy::symmetry::{Ports, Reader};
+use emmy::symmetry::Ports;
 use emmy::tensor::tensor;
 use emmy::{Real, Tensor, Var};
 use std::sync::Arc;
@@ -118,15 +118,13 @@ impl<F: Real> Attention<F> {
 
 impl<F: Real> Layer<F> for Attention<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
-        let read = |maps: Vec<&Linear<F>>| {
-            Reader::linear(maps.into_iter().map(|map| params.columns(&map.weight)))
-        };
-        let of_y = self.key.iter().chain([&self.value]).collect();
-        let output = self.output.ports(params)?;
+        let read = |map: &Linear<F>| params.columns(&map.weight);
+        let of_y = self.key.iter().chain([&self.value]);
+        let written = std::iter::once(&self.output.weight).chain(&self.output.bias);
+        let ports = Ports::writes(written.map(|p| params.rows(p)));
         Some(Ports {
-            readers: vec![read(vec![&self.query]), read(of_y)],
             inside: self.inside(params),
-            ..output
+            ..ports.reads([read(&self.query)]).reads(of_y.map(read))
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Affine maps, and their terms in laws.
 
-use emmy::nn::{Layer, Linear, Params};
+use emmy::nn::{Linear, Params};
 use emmy::symmetry::{Law, Slice, Symmetry, Term};
 use emmy::{Real, Tensor, init};
 use std::ops::Range;
@@ -66,12 +66,9 @@ pub fn shifts<F: Real>(
     map: &Linear<F>,
 ) -> Vec<Law> {
     let law = |slice| Law::new(name, layer, Symmetry::Translation, incoming([slice]));
-    map.ports(slots)
-        .expect("ports of an affine map")
-        .shifts
-        .into_iter()
-        .map(law)
-        .collect()
+    let weight = std::iter::once(slots.columns(&map.weight));
+    let slices = weight.chain(map.bias.iter().map(|b| slots.whole(b)));
+    slices.map(law).collect()
 }
 
 /// b of a map if it has no effect at all: the gradient of each of its entries is zero. It is compared with

@@ -6,7 +6,7 @@ use crate::nn::graph::heads::{WithHeads, moves, sums_to_one};
 use crate::nn::{Layer, Linear, Params};
 use crate::real::Real;
 use crate::sparse::Pattern;
-use crate::symmetry::{Law, Ports, Reader, Slice, Symmetry, Term, offsets};
+use crate::symmetry::{Law, Ports, Slice, Symmetry, Term};
 use crate::tensor::Tensor;
 
 impl<F: Real> Layer<F> for TransformerConv<F> {
@@ -39,31 +39,24 @@ impl<F: Real> Layer<F> for TransformerConv<F> {
         let maps = [&self.query, &self.key, &self.value]
             .into_iter()
             .chain(&self.skip);
-        let read = |w: &Tensor<F>| params.columns(w);
-        let mut readers = vec![Reader::linear(maps.map(|map| read(&map.weight)))];
-        readers.extend(self.edge.iter().map(|w| Reader::linear([read(w)])));
-        let free = self.gate.is_none();
-        let skip = self.skip.as_ref().filter(|_| free);
-        let bias = skip.and_then(|map| map.bias.as_ref());
+        let mut ports = Ports::writes([]).reads(maps.map(|map| params.columns(&map.weight)));
+        if let Some(edge) = &self.edge {
+            ports = ports.reads([params.columns(edge)]);
+        }
         Some(Ports {
             writers: (incoming.into_iter().map(Term::incoming))
                 .chain(attention.into_iter().map(Term::attention))
                 .collect(),
-            readers,
             heads,
-            // Everything else reads neurons through products.
+            // Everything else reads neurons through products, in the gate and in the scores.
             mixes: !divided,
-            shifts: if free {
-                self.shifts(params)
-            } else {
-                Vec::new()
-            },
-            offsets: offsets(bias.map(|b| params.rows(b))),
+            shifts: self.shifts(params),
             together: match divided {
                 true => width / heads,
                 false => 1,
             },
             inside: self.inside(params),
+            ..ports
         })
     }
 }
@@ -85,22 +78,14 @@ impl<F: Real> TransformerConv<F> {
         Some(ports)
     }
 
-    /// The slices whose shift adds the same number to all outputs of a row, if there is no gate. Coefficients
-    /// differ from head to head. So only b_v can shift concatenated heads alike, because each row of α sums
-    /// to one (without dropout).
+    /// The shift that the operations do not show: coefficients differ from head to head, but without dropout
+    /// each row of α sums to one, so that b_v shifts concatenated heads alike. A gate reads the heads too.
     fn shifts(&self, params: &Params<'_, F>) -> Vec<Slice> {
-        let alike = self.options.join == Heads::Average || self.options.heads == 1;
-        let values = alike.then(|| params.columns(&self.value.weight));
-        let constant = alike || self.options.dropout == 0.0;
-        let bias = self.value.bias.as_ref().filter(|_| constant);
-        let skip = self.skip.iter().flat_map(|map| {
-            let bias = map.bias.iter().map(|b| params.whole(b));
-            std::iter::once(params.columns(&map.weight)).chain(bias)
-        });
-        (values.into_iter())
-            .chain(bias.map(|b| params.whole(b)))
-            .chain(skip)
-            .collect()
+        let o = &self.options;
+        let concatenated = o.join == Heads::Concatenate && o.heads > 1;
+        let alike = concatenated && o.dropout == 0.0 && self.gate.is_none();
+        let bias = self.value.bias.as_ref().filter(|_| alike);
+        bias.map(|b| params.whole(b)).into_iter().collect()
     }
 
     /// The parts of the gate's weight for a, r and a − r, one entry per neuron of the output.

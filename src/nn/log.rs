@@ -1,8 +1,6 @@
 //! The log of a pass: the calls of layers, in order.
 
-use super::super::pass::kind_of;
-use super::super::{Layer, Pass};
-use super::Node;
+use super::{Module, Params};
 use crate::autodiff::Var;
 use crate::real::Real;
 use crate::symmetry::Ports;
@@ -25,44 +23,18 @@ pub struct Call {
     /// The ports of the layer; none if the calls inside it have them.
     pub ports: Option<Ports>,
     /// The nodes of its inputs, of its output, and all nodes that it recorded.
-    pub(super) inputs: Vec<usize>,
-    pub(super) output: usize,
-    pub(super) nodes: Range<usize>,
+    pub(in crate::nn) inputs: Vec<usize>,
+    pub(in crate::nn) output: usize,
+    pub(in crate::nn) nodes: Range<usize>,
 }
 
 impl Call {
-    /// Panics if the ports contradict the shapes of the call.
-    pub(super) fn check(&self, ports: &Ports, nodes: &[Node]) {
-        let name = self.title();
-        let refuse = |what: &str, found: usize, of: &str, expected: usize| {
-            assert!(
-                found == expected,
-                "{name}: ports with {what} of {found} neurons, {of} has {expected}"
-            );
-        };
-        let width = |node: usize| nodes[node].shape.last().copied().unwrap_or(1);
-        for term in &ports.writers {
-            refuse(
-                "a writer",
-                term.slice.neurons(),
-                "the output",
-                width(self.output),
-            );
-            assert!(
-                ports.heads > 0 && term.slice.neurons().is_multiple_of(ports.heads),
-                "{name}: ports with {} heads for {} neurons",
-                ports.heads,
-                term.slice.neurons()
-            );
-        }
-        for (reader, &node) in ports.readers.iter().zip(&self.inputs) {
-            // Constants are not checked, nor are sparse matrices, whose nodes hold only the stored
-            // values.
-            if !nodes[node].args.is_empty() && nodes[node].shape.len() > 1 {
-                for term in &reader.terms {
-                    refuse("a reader", term.slice.neurons(), "the input", width(node));
-                }
-            }
+    /// The name of the layer for readers: the path of its fields, or its type if it has no
+    /// parameters.
+    pub(in crate::nn) fn title(&self) -> String {
+        match self.path.is_empty() {
+            true => self.kind.to_owned(),
+            false => spoken(&self.path),
         }
     }
 }
@@ -71,13 +43,13 @@ impl Call {
 #[derive(Debug)]
 pub struct Log {
     /// The names of the model's parameters.
-    pub(super) names: Vec<String>,
-    pub(super) calls: Vec<Call>,
+    pub(in crate::nn) names: Vec<String>,
+    pub(in crate::nn) calls: Vec<Call>,
     open: Vec<usize>,
 }
 
 impl Log {
-    pub(super) fn new(names: Vec<String>) -> Self {
+    pub(in crate::nn) fn new(names: Vec<String>) -> Self {
         Self {
             names,
             calls: Vec::new(),
@@ -85,16 +57,17 @@ impl Log {
         }
     }
 
-    /// Records the beginning of a call, and returns the number of the call.
+    /// Records the beginning of a call, before node `start`, and returns the number of the call.
     pub(in crate::nn) fn open<F: Real>(
         &mut self,
-        pass: &Pass<'_, '_, F>,
-        layer: &(impl Layer<F> + ?Sized),
+        layer: &(impl Module<F> + ?Sized),
+        params: &Params<'_, F>,
         inputs: &[Var<'_, F>],
+        start: usize,
         ports: Option<Ports>,
     ) -> usize {
         let own = layer.parameters();
-        let numbers = own.iter().filter_map(|own| pass.params().find(own.tensor));
+        let numbers = own.iter().filter_map(|own| params.find(own.tensor));
         let parameters: Vec<usize> = numbers.collect();
         // A name in the model is the path of the layer, followed by the name within the layer.
         let path = (own.first().zip(parameters.first())).map_or("", |(own, &number)| {
@@ -110,7 +83,7 @@ impl Log {
             ports,
             inputs: inputs.iter().map(|x| x.id).collect(),
             output: 0,
-            nodes: pass.tape().len()..0,
+            nodes: start..0,
         });
         self.open.push(self.calls.len() - 1);
         self.calls.len() - 1
@@ -125,4 +98,30 @@ impl Log {
         entry.output = output.id;
         entry.nodes.end = output.tape().len();
     }
+}
+
+/// The name of a layer's type, without modules and type parameters.
+pub(super) fn kind_of<L: ?Sized>(_: &L) -> &'static str {
+    let name = std::any::type_name::<L>();
+    let bare = name.split('<').next().unwrap_or(name);
+    bare.rsplit("::").next().unwrap_or(bare)
+}
+
+/// A path in words: `layers.0` is layer 1, `blocks.2.norm` is block 3, norm.
+pub(super) fn spoken(path: &str) -> String {
+    let mut out: Vec<String> = Vec::new();
+    for part in path.split('.').filter(|part| !part.is_empty()) {
+        match (part.parse::<usize>(), out.pop()) {
+            (Ok(k), Some(list)) => {
+                out.push(format!(
+                    "{} {}",
+                    list.strip_suffix('s').unwrap_or(&list),
+                    k + 1
+                ));
+            }
+            (Ok(k), None) => out.push(format!("{}", k + 1)),
+            (Err(_), last) => out.extend(last.into_iter().chain([part.to_owned()])),
+        }
+    }
+    out.join(", ")
 }
