@@ -19,20 +19,13 @@ pub use scheme::{
     AttentionInit, Initialization, LayerWeights, TargetInit, WeightInit, WeightOrder,
 };
 
+pub(crate) use crate::kernels::draw::gauss;
+pub use crate::kernels::draw::{Rng, normal, rng, uniform};
+
 use crate::linalg;
 use crate::real::Real;
 use crate::tensor::{Tensor, tensor};
 use ndarray::Array2;
-use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
-
-/// The generator behind all initialisers: ChaCha with 8 rounds, the same numbers on every machine.
-pub type Rng = rand_chacha::ChaCha8Rng;
-
-/// A generator from a seed.
-pub fn rng(seed: u64) -> Rng {
-    Rng::seed_from_u64(seed)
-}
 
 /// (fan_in, fan_out) of a weight.
 ///
@@ -51,16 +44,6 @@ pub fn fans(shape: &[usize]) -> (usize, usize) {
 /// Zeros.
 pub fn zeros<F: Real>(shape: &[usize]) -> Tensor<F> {
     Tensor::zeros(shape)
-}
-
-/// Independent draws from N(0, std²).
-pub fn normal<F: Real>(shape: &[usize], std: f64, rng: &mut Rng) -> Tensor<F> {
-    draw(shape, || std * gauss(rng))
-}
-
-/// Independent draws from U(−bound, bound).
-pub fn uniform<F: Real>(shape: &[usize], bound: f64, rng: &mut Rng) -> Tensor<F> {
-    draw(shape, || bound * (2.0 * rng.random::<f64>() - 1.0))
 }
 
 /// N(0, gain² · 2 / (fan_in + fan_out)): the variance of activations and of gradients stays about the same
@@ -129,19 +112,4 @@ fn xavier_std(shape: &[usize]) -> f64 {
 fn kaiming_std(shape: &[usize], slope: f64) -> f64 {
     let (fan_in, _) = fans(shape);
     (2.0 / ((1.0 + slope * slope) * fan_in.max(1) as f64)).sqrt()
-}
-
-fn draw<F: Real>(shape: &[usize], mut next: impl FnMut() -> f64) -> Tensor<F> {
-    let count = shape.iter().product();
-    tensor(
-        shape,
-        std::iter::repeat_with(|| F::of(next()))
-            .take(count)
-            .collect(),
-    )
-}
-
-/// One draw from N(0, 1).
-pub(crate) fn gauss(rng: &mut Rng) -> f64 {
-    StandardNormal.sample(rng)
 }

@@ -13,6 +13,7 @@
 #![allow(clippy::needless_range_loop)]
 
 pub mod attention;
+pub mod draw;
 pub mod gemm;
 pub mod index;
 pub mod map;

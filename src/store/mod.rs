@@ -42,13 +42,12 @@ pub mod weights;
 use crate::error::{Error, Result};
 use crate::files::open_regular;
 use crate::real::Real;
-use place::{Kind, Slot};
+use place::{Kind, MAGIC, Slot};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-const MAGIC: [u8; 8] = *b"emmy\r\n\x1a\n";
 const VERSION: u32 = 5;
 const HEADER: usize = 28;
 

@@ -7,7 +7,6 @@
 //! file at the place locked, or finds a file that was not there when it began and that it did not write, there
 //! is, or was, another run.
 
-use super::MAGIC;
 use crate::error::{Error, Result, printable};
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -15,6 +14,9 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+/// The first bytes of a checkpoint.
+pub(super) const MAGIC: [u8; 8] = *b"emmy\r\n\x1a\n";
 
 /// One file is written at a time: threads that save to one place take turns.
 static WRITING: Mutex<()> = Mutex::new(());

@@ -1,10 +1,9 @@
 //! A check of the conservation laws at every step.
 
-use super::{Observer, Point};
+use super::{Observer, Point, Worst};
 use crate::error::Result;
 use crate::real::Real;
 use crate::symmetry::{Law, Residual};
-use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 
 /// Measures every law at every step and keeps the largest relative δ.
@@ -32,26 +31,6 @@ use std::cell::RefCell;
 pub struct LawMonitor {
     laws: Vec<Law>,
     worst: RefCell<Option<Worst>>,
-}
-
-/// The largest relative δ, and the law, the neuron and the epoch where it was measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Worst {
-    /// |δ| / Σ|w θ G|.
-    pub delta: f64,
-    /// The name of the law.
-    pub law: String,
-    /// The number of the neuron among those of the law, from 0; for a matrix the row.
-    pub neuron: usize,
-    /// The number of the epoch, from 1.
-    pub epoch: usize,
-    /// Σ|w θ G| of the neuron relative to the largest of any neuron in that epoch. If this is less than the
-    /// rounding error ε of the numbers, δ may be only a rounding error, as large as its terms: large
-    /// contributions to G cancel and leave rounding errors
-    /// ([`Residual::worst_above`](crate::symmetry::Residual::worst_above)). `None` if all gradients are zero,
-    /// and in files of an earlier version, which did not record it.
-    #[serde(default)]
-    pub share: Option<f64>,
 }
 
 impl LawMonitor {

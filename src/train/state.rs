@@ -1,6 +1,6 @@
 //! The state of a run.
 
-use super::{History, Worst};
+use super::History;
 use crate::error::{Error, Result};
 use crate::nn::{Entry, Module, entries, entries_mut};
 use crate::optim::{Optimizer, Plateau};
@@ -36,6 +36,26 @@ pub struct TrainState<F: Real> {
     /// The largest relative δ of the steps so far, where the conservation laws are watched. The trainer does not
     /// know it: who saves the state takes it from the [`LawMonitor`](super::LawMonitor::worst).
     pub worst: Option<Worst>,
+}
+
+/// The largest relative δ, and the law, the neuron and the epoch where it was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Worst {
+    /// |δ| / Σ|w θ G|.
+    pub delta: f64,
+    /// The name of the law.
+    pub law: String,
+    /// The number of the neuron among those of the law, from 0; for a matrix the row.
+    pub neuron: usize,
+    /// The number of the epoch, from 1.
+    pub epoch: usize,
+    /// Σ|w θ G| of the neuron relative to the largest of any neuron in that epoch. If this is less than the
+    /// rounding error ε of the numbers, δ may be only a rounding error, as large as its terms: large
+    /// contributions to G cancel and leave rounding errors
+    /// ([`Residual::worst_above`](crate::symmetry::Residual::worst_above)). `None` if all gradients are zero,
+    /// and in files of an earlier version, which did not record it.
+    #[serde(default)]
+    pub share: Option<f64>,
 }
 
 impl<F: Real> TrainState<F> {

@@ -3,7 +3,7 @@
 use super::ParametricFunction;
 use super::span::{Span, norm};
 use crate::autodiff::{Tape, Var, grad_graph, jvp_graph, vjp_graph};
-use crate::init::{self, Rng};
+use crate::kernels::draw::{self, Rng};
 use crate::kernels::random::mix;
 use rayon::prelude::*;
 
@@ -36,7 +36,7 @@ pub(super) fn upper_bound(
     let most = d - found;
     let mut points: Vec<Rank> = Vec::new();
     for k in 0..POINTS {
-        let mut point = Rank::new(function, init::rng(mix(seed, 2 * k)), mix(seed, 2 * k + 1));
+        let mut point = Rank::new(function, draw::rng(mix(seed, 2 * k)), mix(seed, 2 * k + 1));
         if point.deepen(most) >= most {
             return found;
         }

@@ -25,7 +25,7 @@ pub use find::Ansatz;
 
 use super::{Generator, Law, Layout};
 use crate::autodiff::{Tape, Var, vjp};
-use crate::init::{self, Rng};
+use crate::kernels::draw::{self, Rng};
 use crate::kernels::random::mix;
 use crate::tensor::{Tensor, tensor};
 use span::Span;
@@ -76,7 +76,7 @@ impl<'a> ParametricFunction<'a> {
                 0 | 1 => 4,
                 _ => self.layout.matrix(k)[1].max(1),
             };
-            theta.extend(init::normal::<f64>(shape, (fan_in as f64).powf(-0.5), rng));
+            theta.extend(draw::normal::<f64>(shape, (fan_in as f64).powf(-0.5), rng));
         }
         theta
     }
@@ -86,7 +86,7 @@ impl<'a> ParametricFunction<'a> {
     fn point(&self, seed: u64) -> (Vec<f64>, Vec<f64>) {
         const TRIES: u64 = 50;
         let draw = |k| {
-            let theta = self.draw(&mut init::rng(mix(seed, 2 * k)));
+            let theta = self.draw(&mut draw::rng(mix(seed, 2 * k)));
             let gradient = self.gradient(&theta, mix(seed, 2 * k + 1));
             (theta, gradient)
         };
@@ -122,7 +122,7 @@ impl<'a> ParametricFunction<'a> {
         let y = (self.forward)(tape, vars, mix(seed, 0));
         (
             y,
-            init::normal(&y.shape(), 1.0, &mut init::rng(mix(seed, 1))),
+            draw::normal(&y.shape(), 1.0, &mut draw::rng(mix(seed, 1))),
         )
     }
 }
@@ -249,7 +249,7 @@ pub fn discover(function: &ParametricFunction<'_>, declared: &[Law], search: &Se
             find::symmetries(function, &all, &fresh, seed(1)).generators
         }
     };
-    let theta = function.draw(&mut init::rng(seed(2)));
+    let theta = function.draw(&mut draw::rng(seed(2)));
     let most = space.generators.len();
     let found = span_of(&space.generators, &theta, most);
     let upper = (layout.len() <= search.count_up_to)
@@ -339,7 +339,7 @@ impl Contained {
         seed: u64,
     ) -> Self {
         let count = laws.len() + symmetries.len();
-        let rng = &mut init::rng(seed);
+        let rng = &mut draw::rng(seed);
         let points = 0..2 + count / function.layout.len().max(1);
         let mut out = Self {
             points: points.map(|_| function.draw(rng)).collect(),
