@@ -43,7 +43,8 @@ pub mod text;
 pub use cora_like::cora_like;
 pub use dataset::{Dataset, Split};
 pub use karate::karate;
-pub use source::{ALL, Files, Source, find};
+pub use locate::Files;
+pub use source::{ALL, Source, find};
 
 use crate::error::Result;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! The table of nodes.
 
 use super::lines::Lines;
-use super::{Column, Options};
+use super::options::{Column, Options};
 use crate::error::{Error, Result, printable};
 use std::collections::HashMap;
 use std::path::Path;
