@@ -12,9 +12,7 @@ use crate::autodiff::{Tape, Var, grad, grad_graph, vjp};
 use crate::graph::Neighbourhood;
 use crate::kernels::update::sum_of_squares;
 use crate::nn::{GraphNet, Gru, GruCell, Lstm, LstmCell, Module, Pass, Traced};
-use crate::ops::attention::{
-    Qkv, DenseAttention, EdgeAttention, EdgeOperands, LeakySum, Mask,
-};
+use crate::ops::attention::{DenseAttention, EdgeAttention, EdgeOperands, LeakySum, Mask, Qkv};
 use crate::ops::recurrent;
 use crate::ops::sparse::{self, Sparse};
 use crate::optim::{Algorithm, Optimizer};

@@ -6,7 +6,7 @@ use emmy::graph::generators::random_graph;
 use emmy::kernels::attention::half_scores;
 use emmy::nn::{ContraConfig, Pass};
 use emmy::ops::attention::{
-    Qkv, DenseAttention, EdgeAttention, EdgeOperands, EdgeScore, LeakySum, Mask,
+    DenseAttention, EdgeAttention, EdgeOperands, EdgeScore, LeakySum, Mask, Qkv,
 };
 use emmy::{Real, Tape, Var};
 use std::hint::black_box;

@@ -241,7 +241,10 @@ impl RecordedHead {
     }
 }
 
-fn points<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<Vec<RecordedHead>, String> {
+fn points<F: Real>(
+    rule: &Rule<'_, '_, F>,
+    scores: &Scores<'_>,
+) -> Result<Vec<RecordedHead>, String> {
     let tape = rule.known.tape;
     let args = tape.node(rule.id).args.clone();
     if args.len() > 3 {

@@ -3,7 +3,7 @@
 use super::known::{Domain, Slot};
 use super::matrix::Matrix;
 use super::rescale::Pair;
-use super::rule::{TreeResult, Rule};
+use super::rule::{Rule, TreeResult};
 use super::tree::{Tree, number, product, root, sum};
 use crate::autodiff::Kind;
 use crate::linalg::Lp;

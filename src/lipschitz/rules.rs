@@ -6,7 +6,7 @@
 use super::attention::{self, Scores};
 use super::known::{Domain, Known, Slot};
 use super::reach::least;
-use super::rule::{TreeResult, Rule};
+use super::rule::{Rule, TreeResult};
 use super::softmax::softmax_norm;
 use super::sparse::{self, degrees};
 use super::tree::{Tree, number, product, root, sum};

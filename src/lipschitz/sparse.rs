@@ -1,7 +1,7 @@
 //! The norms of constant sparse matrices, and of the operations along a pattern.
 
 use super::known::Domain;
-use super::rule::{TreeResult, Rule};
+use super::rule::{Rule, TreeResult};
 use super::tree::{Tree, number, product, root, sum};
 use crate::linalg::{Lp, Upper, scale};
 use crate::real::Real;

@@ -5,7 +5,7 @@ use super::bound::Bound;
 use super::known::{Domain, Known, Reach, Slot};
 use super::tree::{Tree, product};
 use super::{rows, rules};
-use crate::autodiff::{Kind, Declaration, Tape, Var};
+use crate::autodiff::{Declaration, Kind, Tape, Var};
 use crate::error::{Error, Result};
 use crate::linalg::{Lp, Upper};
 use crate::real::Real;

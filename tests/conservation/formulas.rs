@@ -70,7 +70,7 @@ fn a_translation_shifts_one_or_many() {
     assert_eq!(formula(Symmetry::Translation, whole), "Σ G of b = 0");
     let entries = vec![
         Term::incoming(Slice::new(3, [1, 3, 1])),
-        Term::yardstick(Slice::new(0, [1, 3, 4])),
+        Term::reference(Slice::new(0, [1, 3, 4])),
     ];
     assert_eq!(formula(Symmetry::Translation, entries), "G of b[j] = 0");
 }

@@ -6,7 +6,7 @@ use emmy::init::Rng;
 use emmy::lipschitz::{Domain, Lp};
 use emmy::nn::{
     GraphNet, GraphNetConfig, LanguageConfig, LanguageModel, Layer, Module, Norm, NormContext,
-    NormOptions, Normalizer, Params, Pass, Trace, Traced,
+    NormOptions, Normalizer, Params, Pass, Trace, Traced, entries_mut,
 };
 use emmy::ops::attention::Mask;
 use emmy::optim::{Algorithm, Optimizer};
@@ -141,7 +141,7 @@ fn a_network_with_it_has_laws_a_bound_and_a_summary() {
     let loss = net.forward(&pass, x, &neighbours).tanh().sum_all();
     let gradients = pass.gradients(loss);
     let laws = net.laws();
-    let names: Vec<String> = net.parameters().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = net.parameters().into_iter().map(|p| p.name).collect();
     let formulas: Vec<String> = laws.iter().map(|law| law.formula(&names)).collect();
     assert_eq!(
         formulas,
@@ -209,11 +209,7 @@ fn a_language_model_with_it_is_trained_saved_and_continued() {
     let pass = Pass::train(&tape, &model, 0);
     let loss = of_text(&model, &pass);
     let gradients = pass.gradients(loss);
-    let names: Vec<String> = model
-        .parameters()
-        .into_iter()
-        .map(|(name, _)| name)
-        .collect();
+    let names: Vec<String> = model.parameters().into_iter().map(|p| p.name).collect();
     let trace = Trace::of(&model, |pass| of_text(&model, pass));
     let laws = trace.laws();
     let balanced = laws
@@ -279,12 +275,10 @@ fn it_is_told_what_its_rows_are() {
     let plain = GraphNetConfig::gcn(set.feature_count(), set.classes).without_dropout();
     let with = |norm| {
         let mut net = GraphNet::<f64>::new(GraphNetConfig { norm, ..plain }, 0).unwrap();
-        for bias in net
-            .entries_mut()
-            .into_iter()
-            .filter(|e| e.name.ends_with("bias"))
-        {
-            bias.tensor.fill(0.0);
+        for p in entries_mut(&mut net) {
+            if p.name.ends_with("bias") {
+                p.tensor.fill(0.0);
+            }
         }
         logits(&net)
     };

@@ -4,7 +4,7 @@
 use crate::registry::operations;
 use emmy::autodiff::{checkpoint, grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
 use emmy::ops::Sparse;
-use emmy::ops::attention::{Qkv, DenseAttention, EdgeAttention, EdgeOperands, LeakySum, Mask};
+use emmy::ops::attention::{DenseAttention, EdgeAttention, EdgeOperands, LeakySum, Mask, Qkv};
 use emmy::ops::recurrent::{gru, lstm};
 use emmy::ops::sparse::{
     gather_columns, gather_rows, sddmm, sddmm_add, segment_max, segment_mean, segment_softmax,

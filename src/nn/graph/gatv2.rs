@@ -1,8 +1,6 @@
 //! Graph attention, version 2.
 
-use super::heads::{
-    self, AttentionOptions, HeadConv, HeadParts, WithHeads, moves, sums_to_one,
-};
+use super::heads::{self, AttentionOptions, HeadConv, HeadParts, WithHeads, moves, sums_to_one};
 use super::{ConvOptions, GraphContext, GraphConv, Heads, Site};
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};

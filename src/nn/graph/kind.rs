@@ -5,7 +5,7 @@ use super::{
     AnyGraphConv, AttentionOptions, GatedGraphOptions, Gatv2Options, GcnOptions, GcniiOptions,
     GinOptions, GraphLayer, SageOptions, SgcOptions, TransformerOptions,
 };
-use crate::error::{Result, Rules};
+use crate::error::Result;
 use crate::init::Rng;
 use crate::real::Real;
 use crate::registry::{Family, Registered, Registry, same_type};

@@ -12,8 +12,7 @@
 //! | α | `[nnz, H]` | coefficients: softmax of the scores, or of t e, over each row |
 
 use super::{EdgeOperands, EdgeScore};
-use crate::autodiff::{Var, fused};
-use crate::ops::attention::fusion::Fusion;
+use crate::autodiff::Var;
 use crate::ops::sparse::{gather_rows, segment_softmax, segment_sum, spmm};
 use crate::real::Real;
 use crate::sparse::Pattern;
@@ -32,36 +31,6 @@ pub struct EdgeAttention {
 }
 
 impl EdgeAttention {
-    /// y_i = Σ_j drop(α)_ij v_j with α = softmax_j(t_i Σ_c a_c f(k_j, q_i)_c), for each head; shape
-    /// `[n, H, D]`. A target without neighbours gets zeros.
-    ///
-    /// ```
-    /// use emmy::ops::attention::{EdgeAttention, EdgeOperands, LeakySum};
-    /// use emmy::{Tape, data, init};
-    ///
-    /// let karate = data::karate();
-    /// let pattern = karate.graph.with_self_loops().pattern().clone();
-    /// let edges = EdgeAttention { pattern, dropout: None };
-    /// let tape = Tape::<f64>::new();
-    /// let draw = |shape: &[usize], seed| tape.var(init::normal(shape, 1.0, &mut init::rng(seed)));
-    /// let (z, a) = (draw(&[34, 2, 8], 0), draw(&[2, 8], 1));
-    /// let y = edges.attend(LeakySum { slope: 0.2 }, EdgeOperands::gatv2(z, z, a));
-    /// assert_eq!(y.shape(), [34, 2, 8]);
-    /// ```
-    ///
-    /// # Panics
-    /// If the shapes do not fit, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
-    #[track_caller]
-    pub fn attend<'t, F: Real>(
-        &self,
-        score: impl EdgeScore<F>,
-        x: EdgeOperands<'t, F>,
-    ) -> Var<'t, F> {
-        x.check("EdgeAttention::attend", &self.pattern);
-        self.check_dropout("EdgeAttention::attend");
-        fused(Fusion::new(self.clone(), score, &x), &x.list())
-    }
-
     /// The coefficients α of [`attend`](Self::attend) before dropout, shape `[nnz, H]`.
     ///
     /// # Panics
@@ -135,7 +104,7 @@ impl EdgeAttention {
     }
 
     #[track_caller]
-    fn check_dropout(&self, op: &str) {
+    pub(super) fn check_dropout(&self, op: &str) {
         if let Some((p, _)) = self.dropout {
             assert!(
                 (0.0..=1.0).contains(&p),

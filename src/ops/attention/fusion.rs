@@ -2,7 +2,7 @@
 //! [`EdgeAttention`](super::EdgeAttention).
 
 use super::{EdgeAttention, EdgeOperands, EdgeScore, Ends, slice};
-use crate::autodiff::{Fused, Kind, Var};
+use crate::autodiff::{Fused, Kind, Var, fused};
 use crate::kernels::attention::{
     Attention, Backward, Operands, Rows, half_scores, half_scores_backward,
 };
@@ -11,8 +11,40 @@ use crate::real::Real;
 use crate::tensor::memory::Buffer;
 use crate::tensor::{Tensor, contiguous};
 
+impl EdgeAttention {
+    /// y_i = Σ_j drop(α)_ij v_j with α = softmax_j(t_i Σ_c a_c f(k_j, q_i)_c), for each head; shape
+    /// `[n, H, D]`. A target without neighbours gets zeros.
+    ///
+    /// ```
+    /// use emmy::ops::attention::{EdgeAttention, EdgeOperands, LeakySum};
+    /// use emmy::{Tape, data, init};
+    ///
+    /// let karate = data::karate();
+    /// let pattern = karate.graph.with_self_loops().pattern().clone();
+    /// let edges = EdgeAttention { pattern, dropout: None };
+    /// let tape = Tape::<f64>::new();
+    /// let draw = |shape: &[usize], seed| tape.var(init::normal(shape, 1.0, &mut init::rng(seed)));
+    /// let (z, a) = (draw(&[34, 2, 8], 0), draw(&[2, 8], 1));
+    /// let y = edges.attend(LeakySum { slope: 0.2 }, EdgeOperands::gatv2(z, z, a));
+    /// assert_eq!(y.shape(), [34, 2, 8]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the shapes do not fit, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
+    #[track_caller]
+    pub fn attend<'t, F: Real>(
+        &self,
+        score: impl EdgeScore<F>,
+        x: EdgeOperands<'t, F>,
+    ) -> Var<'t, F> {
+        x.check("EdgeAttention::attend", &self.pattern);
+        self.check_dropout("EdgeAttention::attend");
+        fused(Fusion::new(self.clone(), score, &x), &x.list())
+    }
+}
+
 /// The operation. Its operands are v, then what `reads` names, then a and t as far as they are there.
-pub(super) struct Fusion<S> {
+struct Fusion<S> {
     edges: EdgeAttention,
     score: S,
     reads: Reads,
@@ -44,7 +76,7 @@ impl<'t, F: Real> EdgeOperands<'t, F> {
     }
 
     /// The operands of the operation.
-    pub(super) fn list(&self) -> Vec<Var<'t, F>> {
+    fn list(&self) -> Vec<Var<'t, F>> {
         let ends = match (self.reads(), self.ends) {
             (Reads::Values, _) => vec![],
             (Reads::Targets, Ends::Rows { q, .. }) => vec![q],
@@ -57,7 +89,7 @@ impl<'t, F: Real> EdgeOperands<'t, F> {
 }
 
 impl<S> Fusion<S> {
-    pub(super) fn new<F: Real>(edges: EdgeAttention, score: S, x: &EdgeOperands<'_, F>) -> Self {
+    fn new<F: Real>(edges: EdgeAttention, score: S, x: &EdgeOperands<'_, F>) -> Self {
         Self {
             edges,
             score,
@@ -115,7 +147,7 @@ impl<S> Fusion<S> {
 }
 
 /// The results of the forward kernel that the adjoint needs.
-pub(super) struct Saved<F: Real> {
+struct Saved<F: Real> {
     /// The coefficients.
     alpha: Buffer<F>,
     /// ⟨a_s, v⟩ and ⟨a_t, v⟩, if the score reads them.

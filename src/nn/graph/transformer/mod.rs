@@ -3,7 +3,7 @@
 mod laws;
 
 use super::heads::WithHeads;
-use super::{GraphContext, ConvOptions, GraphConv, Heads, Site};
+use super::{ConvOptions, GraphContext, GraphConv, Heads, Site};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::init::{self, Rng};
