@@ -1,7 +1,7 @@
 //! Trains a small transformer to write text, character by character.
 //!
-//! `cargo run --release --example char_lm [FILE [STEPS]]` learns any text file in UTF-8; without FILE, the
-//! chapters of this project, in half a minute. `cargo run --release -p papers -- char_lm` has other models,
+//! `cargo run --release --example char_lm [FILE [STEPS]]` learns any text file in UTF-8; without FILE, "Alice's
+//! Adventures in Wonderland", in half a minute. `cargo run --release -p papers -- char_lm` has other models,
 //! checkpoints and measurements.
 
 use emmy::data::text::{self, Text};
@@ -36,7 +36,7 @@ fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let text: Text = match arguments.next() {
         Some(path) => text::from_file(Path::new(&path))?,
-        None => text::book(),
+        None => Text::split("alice", include_str!("texts/alice.txt"))?,
     };
     let steps = match arguments.next() {
         Some(steps) => (steps.parse::<usize>().ok().filter(|n| *n > 0))

@@ -86,7 +86,7 @@ fn directed_edges_lead_from_source_to_target() {
     assert_ne!(pairs(&other), pairs(&straight));
 }
 
-/// What `cargo run --example cora -- --edges .. --nodes ..` gets for these sets.
+/// What `cargo run -p papers -- cora --edges .. --nodes ..` gets for these sets.
 #[test]
 fn a_set_that_is_written_comes_back() {
     for set in [karate(), cora_like(1)] {
