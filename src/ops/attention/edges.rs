@@ -4,12 +4,8 @@
 //! | letter | shape | meaning |
 //! |---|---|---|
 //! | pattern | n × m | entry (i, j): target i hears source j |
-//! | v | `[m, H, D]` | values of the sources, H heads of width D |
-//! | k, q | `[m, H, K]`, `[n, H, K]` | the rows of sources and targets that the score reads |
-//! | a | `[H, K]` | the attention vector |
-//! | e | `[nnz, H]` | scores e_ijh = Σ_c a_hc f(k_jhc, q_ihc) |
-//! | t | `[n, H]` | inverse temperature: multiplies all scores of a target, any real number; optional |
-//! | α | `[nnz, H]` | coefficients: softmax of the scores, or of t e, over each row |
+//! | v, k, q, a, t | | see [`EdgeOperands`] |
+//! | α | `[nnz, H]` | coefficients: softmax of t times the scores over each row |
 
 use super::{EdgeOperands, EdgeScore};
 use crate::autodiff::{Var, fused};
@@ -55,11 +51,12 @@ impl EdgeAttention {
     pub fn attend<'t, F: Real>(
         &self,
         score: impl EdgeScore<F>,
-        x: EdgeOperands<'t, F>,
+        x: EdgeOperands<Var<'t, F>>,
     ) -> Var<'t, F> {
         x.check("EdgeAttention::attend", &self.pattern);
         self.check_dropout("EdgeAttention::attend");
-        fused(Fusion::new(self.clone(), score, &x), &x.list())
+        let (fusion, operands) = Fusion::new(self.clone(), score, x);
+        fused(fusion, &operands)
     }
 
     /// The coefficients α of [`attend`](Self::attend) before dropout, shape `[nnz, H]`.
@@ -69,8 +66,8 @@ impl EdgeAttention {
     #[track_caller]
     pub fn coefficients<'t, F: Real>(
         &self,
-        score: &impl EdgeScore<F>,
-        x: EdgeOperands<'t, F>,
+        score: impl EdgeScore<F>,
+        x: EdgeOperands<Var<'t, F>>,
     ) -> Var<'t, F> {
         x.check("EdgeAttention::coefficients", &self.pattern);
         let e = x.scores(score, &self.pattern);
