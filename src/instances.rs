@@ -109,7 +109,7 @@ fn of_edges<'t, F: Real>(x: Var<'t, F>, matrix: &Csr<F>, pattern: &Arc<Pattern>)
         dropout: None,
     };
     let (score, operands) = (LeakySum { slope: F::one() }, EdgeOperands::gat(x, x, x));
-    let y = y + attention.attend(score, operands) + attention.coefficients(&score, operands);
+    let y = y + attention.attend(score, operands) + attention.coefficients(score, operands);
     let dense = DenseAttention::new(1, Mask::none());
     let x = Qkv::new(x, x, x);
     y + dense.attend(x)

@@ -41,7 +41,7 @@ type Attend =
     for<'t> fn(&EdgeAttention, bool, [Var<'t, f32>; 3], Option<Var<'t, f32>>) -> Var<'t, f32>;
 
 /// The kinds of attention along edges that are timed.
-const ALONG_EDGES: [(&str, Attend); 4] = [
+const ALONG_EDGES: [(&str, Attend); 5] = [
     ("GAT", |edges, fused, [z, a, b], t| {
         along(
             edges,
@@ -87,6 +87,15 @@ const ALONG_EDGES: [(&str, Attend); 4] = [
             },
         )
     }),
+    // Against the composition with a sampled product, which TransformerConv uses.
+    ("dot products", |edges, fused, [z, a, b], t| {
+        let q = t.map_or(z, |t| z * t.unsqueeze(2)) * a;
+        let k = z * b;
+        match fused {
+            true => edges.attend(Product, EdgeOperands::new(q, k, z)),
+            false => edges.dot(q, k, z, None),
+        }
+    }),
 ];
 
 const LEAKY: LeakySum<f32> = LeakySum { slope: 0.2 };
@@ -95,11 +104,11 @@ fn along<'t>(
     edges: &EdgeAttention,
     fused: bool,
     score: impl EdgeScore<f32>,
-    x: EdgeOperands<'t, f32>,
+    x: EdgeOperands<Var<'t, f32>>,
 ) -> Var<'t, f32> {
     match fused {
         true => edges.attend(score, x),
-        false => edges.combine(edges.coefficients(&score, x), x.v, None),
+        false => edges.combine(edges.coefficients(score, x), x.v, None),
     }
 }
 

@@ -83,8 +83,8 @@ impl<F> Out<'_, F> {
 
 /// Writes or adds to `out` the N sums over all entries that `step` forms, each of the shape [H, D].
 ///
-/// Four heads of 8 columns make a block, and so do up to eight heads of one column; other heads are cut into
-/// blocks of 64, 16, 8, 4, 2 and 1.
+/// Four heads of 8 columns make a block, and so do up to eight heads of one column; other heads are cut
+/// into blocks of 64, 16, 8, 4, 2 and 1.
 #[inline(always)]
 pub(super) fn over_entries<F: Real, const N: usize>(
     columns: &[u32],

@@ -9,6 +9,7 @@ mod norms;
 mod omega_gat;
 mod own_layer;
 mod own_norm;
+mod own_score;
 mod passes;
 mod recurrent;
 #[path = "../fixtures/mod.rs"]

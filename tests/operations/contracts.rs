@@ -111,7 +111,7 @@ fn sparse_products_and_attention_refuse_operands_that_would_broadcast() {
     panics("EdgeAttention::coefficients: q has shape [2, 1, 3]", |t| {
         let (source, target) = (z(t, &[2, 2, 3]), z(t, &[2, 1, 3]));
         let operands = EdgeOperands::gatv2(source, target, z(t, &[2, 3]));
-        edges.coefficients(&score, operands);
+        edges.coefficients(score, operands);
     });
     panics("different tapes", |t| {
         let other = Tape::new();

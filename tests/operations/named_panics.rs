@@ -271,9 +271,9 @@ const ATTENTION: &[Refused] = &[
     ("EdgeAttention::attend", "t has shape [2], it must be [targets, heads], here [2, 2]", |t| { t.edges(None).attend(LEAKY, EdgeOperands { t: Some(t.x(&[2])), ..EdgeOperands::gat(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.x(&[2, 5])) }); }),
     ("EdgeAttention::attend", TAPES, |t| { t.edges(None).attend(LEAKY, EdgeOperands { t: Some(t.y(&[2, 2])), ..EdgeOperands::gat(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.x(&[2, 5])) }); }),
     ("EdgeAttention::attend", "the dropout probability -0.5 is not within", |t| { t.edges(Some((-0.5, 0))).attend(LEAKY, EdgeOperands::gat(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.x(&[2, 5]))); }),
-    ("EdgeAttention::coefficients", "a_s has shape [5], it must be [heads, width], here [2, 5]", |t| { t.edges(None).coefficients(&LEAKY, EdgeOperands::gat(t.x(&[2, 2, 5]), t.x(&[5]), t.x(&[2, 5]))); }),
-    ("EdgeAttention::coefficients", TAPES, |t| { t.edges(None).coefficients(&LEAKY, EdgeOperands::gat(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.y(&[2, 5]))); }),
-    ("EdgeAttention::coefficients", "t has shape [2, 1], it must be [targets, heads], here [2, 2]", |t| { t.edges(None).coefficients(&LEAKY, EdgeOperands { t: Some(t.x(&[2, 1])), ..EdgeOperands::gat(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.x(&[2, 5])) }); }),
+    ("EdgeAttention::coefficients", "a_s has shape [5], it must be [heads, width], here [2, 5]", |t| { t.edges(None).coefficients(LEAKY, EdgeOperands::gat(t.x(&[2, 2, 5]), t.x(&[5]), t.x(&[2, 5]))); }),
+    ("EdgeAttention::coefficients", TAPES, |t| { t.edges(None).coefficients(LEAKY, EdgeOperands::gat(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.y(&[2, 5]))); }),
+    ("EdgeAttention::coefficients", "t has shape [2, 1], it must be [targets, heads], here [2, 2]", |t| { t.edges(None).coefficients(LEAKY, EdgeOperands { t: Some(t.x(&[2, 1])), ..EdgeOperands::gat(t.x(&[2, 2, 5]), t.x(&[2, 5]), t.x(&[2, 5])) }); }),
     ("EdgeAttention::attend", "q has shape [3, 2, 5], it must be [targets, heads, width of k], here [2, 2, 5]", |t| { t.edges(None).attend(LEAKY, EdgeOperands::gatv2(t.x(&[2, 2, 5]), t.x(&[3, 2, 5]), t.x(&[2, 5]))); }),
     ("EdgeAttention::attend", "a has shape [1, 5], it must be [heads, width of k], here [2, 5]", |t| { t.edges(None).attend(LEAKY, EdgeOperands::gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[1, 5]))); }),
     ("EdgeAttention::attend", TAPES, |t| { t.edges(None).attend(LEAKY, EdgeOperands::gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.y(&[2, 5]))); }),
@@ -281,8 +281,8 @@ const ATTENTION: &[Refused] = &[
     ("EdgeAttention::attend", TAPES, |t| { t.edges(None).attend(LEAKY, EdgeOperands { t: Some(t.y(&[2, 2])), ..EdgeOperands::gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[2, 5])) }); }),
     ("EdgeAttention::attend", "the dropout probability 2 is not within", |t| { let z = t.x(&[2, 2, 5]); t.edges(Some((2.0, 0))).attend(LEAKY, EdgeOperands::gatv2(z, z, t.x(&[2, 5]))); }),
     ("EdgeAttention::attend", "the dropout probability NaN is not within", |t| { t.edges(Some((f64::NAN, 0))).attend(LEAKY, EdgeOperands::gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[2, 5]))); }),
-    ("EdgeAttention::coefficients", "q has shape [2, 1, 5], it must be [targets, heads, width of k], here [2, 2, 5]", |t| { t.edges(None).coefficients(&LEAKY, EdgeOperands::gatv2(t.x(&[2, 2, 5]), t.x(&[2, 1, 5]), t.x(&[2, 5]))); }),
-    ("EdgeAttention::coefficients", TAPES, |t| { t.edges(None).coefficients(&LEAKY, EdgeOperands::gatv2(t.x(&[2, 2, 5]), t.y(&[2, 2, 5]), t.x(&[2, 5]))); }),
+    ("EdgeAttention::coefficients", "q has shape [2, 1, 5], it must be [targets, heads, width of k], here [2, 2, 5]", |t| { t.edges(None).coefficients(LEAKY, EdgeOperands::gatv2(t.x(&[2, 2, 5]), t.x(&[2, 1, 5]), t.x(&[2, 5]))); }),
+    ("EdgeAttention::coefficients", TAPES, |t| { t.edges(None).coefficients(LEAKY, EdgeOperands::gatv2(t.x(&[2, 2, 5]), t.y(&[2, 2, 5]), t.x(&[2, 5]))); }),
     ("EdgeAttention::attend", "k has shape [3, 2, 4], it must be [sources, heads, width], here [2, 2, 4]", |t| { let z = t.x(&[2, 2, 5]); t.edges(None).attend(LEAKY, EdgeOperands::new(z, t.x(&[3, 2, 4]), z)); }),
     ("EdgeAttention::attend", "halves of scores on a pattern of 2 × 3, which must be square", |t| { let a = t.x(&[2, 5]); EdgeAttention { pattern: t.pattern.clone(), dropout: None }.attend(LEAKY, EdgeOperands::gat(t.x(&[3, 2, 5]), a, a)); }),
     ("rotate_planes", "x has shape [2, 4], it must be [.., n, heads, d]", |t| { t.x(&[2, 4]).rotate_planes(0, 10.0); }),
@@ -308,7 +308,7 @@ const ATTENTION: &[Refused] = &[
     ("log_sum_exp", TAPES, |t| { let z = t.x(&[2, 2, 5]); dense(None).log_sum_exp(Qkv::new(z, t.y(&[2, 2, 5]), z)); }),
     ("log_sum_exp", "the mask is a set of edges; it must be one of all pairs", |t| { let z = t.x(&[2, 2, 5]); masked(Mask::edges(t.edges(None).pattern)).log_sum_exp(Qkv::new(z, z, z)); }),
     ("attend", "the mask leaves out the edges of a pattern of (2, 3); it must be (2, 2)", |t| { let z = t.x(&[2, 2, 5]); masked(Mask::all_but(t.pattern.clone())).attend(Qkv::new(z, z, z)); }),
-    ("EdgeAttention::coefficients", "t has shape [], it must be [targets, heads], here [2, 2]", |t| { t.edges(None).coefficients(&LEAKY, EdgeOperands { t: Some(t.x(&[])), ..EdgeOperands::gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[2, 5])) }); }),
+    ("EdgeAttention::coefficients", "t has shape [], it must be [targets, heads], here [2, 2]", |t| { t.edges(None).coefficients(LEAKY, EdgeOperands { t: Some(t.x(&[])), ..EdgeOperands::gatv2(t.x(&[2, 2, 5]), t.x(&[2, 2, 5]), t.x(&[2, 5])) }); }),
 ];
 
 #[rustfmt::skip]

@@ -1,104 +1,90 @@
 //! Sums over rows of the shape [H, D], one head after the other.
 
-use crate::kernels::rows::part;
-use crate::kernels::{LANES, fold};
+use crate::kernels::{LANES, dot, fold};
 use crate::real::Real;
-
-/// out[h] ← Σ_c term(x[h, c]) for every head, where x[h, c] are the elements of N rows.
-///
-/// Sixteen lanes are summed in a fixed order; heads of up to eight columns have code of their own. Loops in place
-/// of `map` and `fold`: a closure of the standard library may not be inlined, and is then compiled without vector
-/// instructions.
-#[inline(always)]
-pub(super) fn sum_heads<F: Real, const N: usize>(
-    d: usize,
-    rows: [&[F]; N],
-    out: &mut [F],
-    term: impl Fn([F; N]) -> F,
-) {
-    match d {
-        1 => {
-            let (eights, rest) = out.as_chunks_mut::<8>();
-            let done = 8 * eights.len();
-            for (k, out) in eights.iter_mut().enumerate() {
-                *out = lanes(&rows, 8 * k, [F::zero(); 8], &term);
-            }
-            for (h, out) in rest.iter_mut().enumerate() {
-                *out = F::zero() + term(elements(&rows, done + h));
-            }
-        }
-        ..8 => {
-            for (h, out) in out.iter_mut().enumerate() {
-                *out = F::zero();
-                for at in h * d..(h + 1) * d {
-                    *out += term(elements(&rows, at));
-                }
-            }
-        }
-        8 => {
-            for (h, out) in out.iter_mut().enumerate() {
-                *out = fold_eight(lanes::<F, 8, N>(&rows, h * 8, [F::zero(); 8], &term));
-            }
-        }
-        _ => {
-            for (h, out) in out.iter_mut().enumerate() {
-                let (mut at, end) = (h * d, (h + 1) * d);
-                let mut sums = [F::zero(); LANES];
-                while at + LANES <= end {
-                    sums = lanes(&rows, at, sums, &term);
-                    at += LANES;
-                }
-                for (sum, at) in sums.iter_mut().zip(at..end) {
-                    *sum += term(elements(&rows, at));
-                }
-                *out = fold(sums);
-            }
-        }
-    }
-}
-
-/// Adds the terms of L elements from `at` on to the sums.
-#[inline(always)]
-fn lanes<F: Real, const L: usize, const N: usize>(
-    rows: &[&[F]; N],
-    at: usize,
-    mut sums: [F; L],
-    term: &impl Fn([F; N]) -> F,
-) -> [F; L] {
-    let mut x = [[F::zero(); L]; N];
-    for n in 0..N {
-        x[n] = *part(rows[n], at);
-    }
-    for l in 0..L {
-        let mut own = [F::zero(); N];
-        for n in 0..N {
-            own[n] = x[n][l];
-        }
-        sums[l] += term(own);
-    }
-    sums
-}
-
-/// The element of each row at one place.
-#[inline(always)]
-fn elements<F: Real, const N: usize>(rows: &[&[F]; N], at: usize) -> [F; N] {
-    let mut x = [F::zero(); N];
-    for n in 0..N {
-        x[n] = rows[n][at];
-    }
-    x
-}
 
 /// out[h] ← ⟨x[h, :], y[h, :]⟩ for every head.
 #[inline(always)]
 pub(super) fn dot_heads<F: Real>(d: usize, x: &[F], y: &[F], out: &mut [F]) {
-    sum_heads(
-        d,
-        [x, y],
-        out,
-        #[inline(always)]
-        |[x, y]| x * y,
-    );
+    if d < 8 {
+        for (h, out) in out.iter_mut().enumerate() {
+            let terms = x[h * d..(h + 1) * d].iter().zip(&y[h * d..(h + 1) * d]);
+            *out = terms.fold(F::zero(), |s, (&x, &y)| s + x * y);
+        }
+        return;
+    }
+    if d == 8 {
+        let (x, y) = (x.as_chunks::<8>().0, y.as_chunks::<8>().0);
+        for ((out, x), y) in out.iter_mut().zip(x).zip(y) {
+            *out = fold_eight(std::array::from_fn(|l| x[l] * y[l]));
+        }
+        return;
+    }
+    for (h, out) in out.iter_mut().enumerate() {
+        let own = h * d..(h + 1) * d;
+        *out = dot(&x[own.clone()], &y[own]);
+    }
+}
+
+/// out[h] ← Σ_c a[h, c] f(k[h, c], q[h, c]) for every head.
+#[inline(always)]
+pub(super) fn score_heads<F: Real>(
+    d: usize,
+    [a, k, q]: [&[F]; 3],
+    out: &mut [F],
+    f: &impl Fn(F, F) -> F,
+) {
+    if d == 1 {
+        let heads = out.len();
+        let (a, k, q) = (&a[..heads], &k[..heads], &q[..heads]);
+        for h in 0..heads {
+            out[h] = a[h] * f(k[h], q[h]);
+        }
+        return;
+    }
+    if d < 8 {
+        for (h, out) in out.iter_mut().enumerate() {
+            let own = h * d..(h + 1) * d;
+            let terms = k[own.clone()].iter().zip(&q[own.clone()]).zip(&a[own]);
+            *out = terms.fold(F::zero(), |s, ((&k, &q), &a)| s + a * f(k, q));
+        }
+        return;
+    }
+    if d == 8 {
+        let (a, k, q) = (
+            a.as_chunks::<8>().0,
+            k.as_chunks::<8>().0,
+            q.as_chunks::<8>().0,
+        );
+        for (((out, k), q), a) in out.iter_mut().zip(k).zip(q).zip(a) {
+            *out = fold_eight(std::array::from_fn(|l| a[l] * f(k[l], q[l])));
+        }
+        return;
+    }
+    for (h, out) in out.iter_mut().enumerate() {
+        let own = h * d..(h + 1) * d;
+        *out = score(&a[own.clone()], &k[own.clone()], &q[own], f);
+    }
+}
+
+/// Σ_c a[c] f(k[c], q[c]) over slices of equal length, summed in sixteen lanes, then over the lanes in a
+/// fixed order.
+#[inline(always)]
+fn score<F: Real>(a: &[F], k: &[F], q: &[F], f: &impl Fn(F, F) -> F) -> F {
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (k, k_rest) = k.as_chunks::<LANES>();
+    let (q, q_rest) = q.as_chunks::<LANES>();
+    let mut lanes = [F::zero(); LANES];
+    for ((k, q), a) in k.iter().zip(q).zip(a) {
+        for l in 0..LANES {
+            lanes[l] += a[l] * f(k[l], q[l]);
+        }
+    }
+    let rest = k_rest.iter().zip(q_rest).zip(a_rest);
+    for (lane, ((&k, &q), &a)) in lanes.iter_mut().zip(rest) {
+        *lane += a * f(k, q);
+    }
+    fold(lanes)
 }
 
 /// x[h, :] ← t[h] x[h, :] for every head, x of the shape [H, D].

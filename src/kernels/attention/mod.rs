@@ -17,26 +17,27 @@
 //! Dropout multiplies coefficient (k, h) by the factor of element k H + h. A target without neighbours gets
 //! zeros.
 //!
-//! GAT has K = 1 and f = LeakyReLU(k + q), where k and q are the two [halves](half_scores) of its score; GATv2
-//! has the same f with k = v, and for shared weights k = q = v.
+//! GAT has K = 1 and f = LeakyReLU(k + q), where k and q are the two [halves](half_scores) of its score;
+//! GATv2 has the same f with k = v, and for shared weights k = q = v.
 //!
 //! The cost is memory traffic: a pass fetches rows of neighbours for each edge. The adjoints of targets are
 //! computed by rows and those of sources by columns, so that each thread writes rows of its own. The first of
-//! the two passes also computes the adjoints of the scores, ⟨gyᵢ, vⱼ⟩ among them: by rows where k = v, so that
-//! one fetch of vⱼ serves both; else by columns, where the fetch of gyᵢ serves the adjoint of v too.
+//! the two passes also computes the adjoints of the scores, ⟨gyᵢ, vⱼ⟩ among them: by rows where k = v, so
+//! that one fetch of vⱼ serves both; else by columns, where the fetch of gyᵢ serves the adjoint of v too.
 
 pub mod dense;
 mod edges;
 mod halves;
 mod heads;
 mod options;
+mod passes;
 mod steps;
 
 pub mod symmetric;
 #[cfg(test)]
 mod tests;
 
-pub use edges::{Adjoints, Backward, Operands, Rows};
+pub use edges::{Adjoints, Backward, Operands};
 pub use halves::{half_scores, half_scores_backward};
 pub use options::{DenseAttention, Mask};
 
@@ -86,10 +87,6 @@ impl Block {
 }
 
 impl<'a, F> Output<'a, F> {
-    fn none() -> Self {
-        Self::by_row(&mut [], 0)
-    }
-
     fn by_row(data: &'a mut [F], row: usize) -> Self {
         Self {
             data,

@@ -1,7 +1,8 @@
 //! The sums of the adjoints of one node over its edges: of a target over its sources, of a source over its
 //! targets. Letters: see the table of [the parent module](super).
 //!
-//! `pull(g, k, q)` returns g f, g ∂f/∂k and g ∂f/∂q. The factors a stand outside the sums.
+//! `pull(g, k, q)` returns g f, g ∂f/∂k and g ∂f/∂q. The factors a stand outside the sums. A step holds `pull`
+//! itself, not a reference, so that what it captures is in registers.
 
 use crate::kernels::rows::{Block, Place, Step, block, part};
 use crate::real::Real;
@@ -13,7 +14,7 @@ pub(super) struct OfTarget<'a, F, P, const T: bool> {
     pub q: &'a [F],
     /// The numbers t of the target.
     pub t: &'a [F],
-    pub pull: &'a P,
+    pub pull: P,
 }
 
 impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 2> for OfTarget<'_, F, P, T> {
@@ -26,10 +27,14 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 2> for OfTarget<'
         [mut targets, mut values]: [Block<F, K, C>; 2],
     ) -> [Block<F, K, C>; 2] {
         let q = block::<F, K, C>(self.q, at.column);
+        let t = match T {
+            true => *part(self.t, at.head),
+            false => [F::one(); K],
+        };
         for h in 0..K {
             for c in 0..C {
                 let [value, _, of_q] = (self.pull)(g[h], k[h][c], q[h][c]);
-                targets[h][c] += if T { of_q * self.t[at.head + h] } else { of_q };
+                targets[h][c] += if T { of_q * t[h] } else { of_q };
                 values[h][c] += value;
             }
         }
@@ -44,7 +49,7 @@ pub(super) struct OfSource<'a, F, P, const T: bool> {
     /// The numbers t of all targets.
     pub t: &'a [F],
     pub heads: usize,
-    pub pull: &'a P,
+    pub pull: P,
 }
 
 impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 1> for OfSource<'_, F, P, T> {

@@ -78,11 +78,8 @@ impl Case {
     fn gat(&self) -> Operands<'_, f64> {
         Operands {
             v: &self.zs,
-            rows: Rows::Apart {
-                k: &self.s_src,
-                q: &self.s_tgt,
-                width: 1,
-            },
+            k: Some(&self.s_src),
+            q: Some(&self.s_tgt),
             a: &self.ones,
             t: self.t.as_deref(),
         }
@@ -91,7 +88,8 @@ impl Case {
     fn gatv2(&self) -> Operands<'_, f64> {
         Operands {
             v: &self.zs,
-            rows: Rows::Targets(&self.zt),
+            k: None,
+            q: Some(&self.zt),
             a: &self.a,
             t: self.t.as_deref(),
         }
@@ -100,7 +98,7 @@ impl Case {
     /// GATv2 with shared weights, zt = zs.
     fn shared(&self) -> Operands<'_, f64> {
         Operands {
-            rows: Rows::Values,
+            q: None,
             ..self.gatv2()
         }
     }
@@ -369,7 +367,7 @@ fn the_temperature_must_have_a_number_per_target_and_head() {
 fn sizes_must_agree() {
     let case = case(5, 5, 10, 2, 3, 0.0);
     let x = Operands {
-        rows: Rows::Targets(&[0.0; 3]),
+        q: Some(&[0.0; 3]),
         ..case.gatv2()
     };
     case.attention().forward(x, leaky_sum);

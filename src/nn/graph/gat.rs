@@ -8,7 +8,7 @@ use crate::init::{self, Rng};
 use crate::lipschitz::{Bound, Lp, declare};
 use crate::nn::{Input, Layer, Params, Pass};
 use crate::ops::Sparse;
-use crate::ops::attention::{EdgeAttention, EdgeOperands, Ends};
+use crate::ops::attention::{EdgeAttention, EdgeOperands};
 use crate::ops::sparse::{gather_columns, gather_rows, segment_softmax};
 use crate::real::Real;
 use crate::sparse::Pattern;
@@ -91,17 +91,23 @@ impl<F: Real> GatConv<F> {
         x: impl Into<Input<'t, F>>,
         edges: &Arc<Pattern>,
     ) -> Var<'t, F> {
-        let heads = |attention: &EdgeAttention, x| (self.heads(attention, x), ());
+        let heads = |attention: &EdgeAttention, x| (self.heads(pass, attention, x), ());
         heads::forward(self, pass, x.into(), edges, heads).0
     }
 
     /// The heads; under LipschitzNorm, which multiplies the scores. The computation is fused, except with the
     /// divisors of the published code.
-    fn heads<'t>(&self, attention: &EdgeAttention, x: EdgeOperands<'t, F>) -> Var<'t, F> {
+    fn heads<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        attention: &EdgeAttention,
+        x: EdgeOperands<Var<'t, F>>,
+    ) -> Var<'t, F> {
         let (score, edges, z) = (self.options.score(), &attention.pattern, x.v);
-        let (Some(norm), Ends::Halves { a_s, a_t }) = (self.options.score_norm, x.ends) else {
+        let Some(norm) = self.options.score_norm else {
             return attention.attend(score, x);
         };
+        let [a_s, a_t] = self.vectors(pass);
         if norm.published {
             let factors = norm.of_edges(edges, z, [a_s, a_t]);
             let half = |a: Var<'t, F>| (z * a).sum(&[2], false);
@@ -116,6 +122,11 @@ impl<F: Real> GatConv<F> {
             Some(c) => declare(y, &[z], [(Lp::Two, Bound::number(y.tape(), c))]),
             None => y,
         }
+    }
+
+    /// a_s and a_t.
+    fn vectors<'t>(&self, pass: &Pass<'t, '_, F>) -> [Var<'t, F>; 2] {
+        [&self.att_source, &self.att_target].map(|a| pass.param(a))
     }
 
     /// The output, and the coefficients α before dropout as a sparse matrix with H values per entry.
@@ -135,10 +146,7 @@ impl<F: Real> GatConv<F> {
                     !norm.published,
                     "GatConv: coefficients of the published LipschitzNorm"
                 );
-                let Ends::Halves { a_s, a_t } = x.ends else {
-                    unreachable!("the operands of GAT are halves")
-                };
-                norm.of_targets(edges, x.v, [a_s, a_t])
+                norm.of_targets(edges, x.v, self.vectors(pass))
             });
             heads::with_coefficients(&self.options, attention, EdgeOperands { t, ..x })
         })
@@ -155,9 +163,9 @@ impl<F: Real> HeadConv<F> for GatConv<F> {
     }
 
     /// z = W x `[n, H, C]`, a_s and a_t.
-    fn operands<'t>(&self, pass: &Pass<'t, '_, F>, x: &Input<'t, F>) -> EdgeOperands<'t, F> {
+    fn operands<'t>(&self, pass: &Pass<'t, '_, F>, x: &Input<'t, F>) -> EdgeOperands<Var<'t, F>> {
         let z = self.options.split(x.linear(pass.param(&self.weight)));
-        let [a_s, a_t] = [&self.att_source, &self.att_target].map(|a| pass.param(a));
+        let [a_s, a_t] = self.vectors(pass);
         EdgeOperands::gat(z, a_s, a_t)
     }
 

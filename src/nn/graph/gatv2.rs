@@ -143,7 +143,7 @@ impl<F: Real> HeadConv<F> for Gatv2Conv<F> {
     }
 
     /// z_s = W_s x and z_t = W_t x, both `[n, H, C]`, with shared weights the same variable; and a.
-    fn operands<'t>(&self, pass: &Pass<'t, '_, F>, x: &Input<'t, F>) -> EdgeOperands<'t, F> {
+    fn operands<'t>(&self, pass: &Pass<'t, '_, F>, x: &Input<'t, F>) -> EdgeOperands<Var<'t, F>> {
         let project = |map: &Linear<F>| self.options.split(map.forward(pass, x.clone()));
         let z_s = project(&self.source);
         let z_t = self.target.as_ref().map_or(z_s, project);

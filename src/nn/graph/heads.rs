@@ -232,7 +232,7 @@ pub(super) trait HeadConv<F: Real>: Layer<F> {
     fn ports_on(&self, params: &Params<'_, F>, edges: &Pattern) -> Option<Ports>;
 
     /// The operands of the attention; v is z.
-    fn operands<'t>(&self, pass: &Pass<'t, '_, F>, x: &Input<'t, F>) -> EdgeOperands<'t, F>;
+    fn operands<'t>(&self, pass: &Pass<'t, '_, F>, x: &Input<'t, F>) -> EdgeOperands<Var<'t, F>>;
 }
 
 /// The forward function of GAT and GATv2: the layer's output, and what `heads` returns with the heads.
@@ -242,7 +242,7 @@ pub(super) fn forward<'t, F: Real, R>(
     pass: &Pass<'t, '_, F>,
     x: Input<'t, F>,
     edges: &Arc<Pattern>,
-    heads: impl FnOnce(&EdgeAttention, EdgeOperands<'t, F>) -> (Var<'t, F>, R),
+    heads: impl FnOnce(&EdgeAttention, EdgeOperands<Var<'t, F>>) -> (Var<'t, F>, R),
 ) -> (Var<'t, F>, R) {
     let (name, parts) = (kind_of(layer), layer.parts());
     x.check_nodes(name, edges.cols());
@@ -261,9 +261,9 @@ pub(super) fn forward<'t, F: Real, R>(
 pub(super) fn with_coefficients<'t, F: Real>(
     options: &AttentionOptions,
     edges: &EdgeAttention,
-    x: EdgeOperands<'t, F>,
+    x: EdgeOperands<Var<'t, F>>,
 ) -> (Var<'t, F>, Sparse<'t, F>) {
-    let alpha = edges.coefficients(&options.score(), x);
+    let alpha = edges.coefficients(options.score(), x);
     let y = edges.combine(alpha, x.v, None);
     (y, Sparse::new(&edges.pattern, alpha))
 }

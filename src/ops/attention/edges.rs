@@ -4,12 +4,8 @@
 //! | letter | shape | meaning |
 //! |---|---|---|
 //! | pattern | n × m | entry (i, j): target i hears source j |
-//! | v | `[m, H, D]` | values of the sources, H heads of width D |
-//! | k, q | `[m, H, K]`, `[n, H, K]` | the rows of sources and targets that the score reads |
-//! | a | `[H, K]` | the attention vector |
-//! | e | `[nnz, H]` | scores e_ijh = Σ_c a_hc f(k_jhc, q_ihc) |
-//! | t | `[n, H]` | inverse temperature: multiplies all scores of a target, any real number; optional |
-//! | α | `[nnz, H]` | coefficients: softmax of the scores, or of t e, over each row |
+//! | v, k, q, a, t | | see [`EdgeOperands`] |
+//! | α | `[nnz, H]` | coefficients: softmax of t times the scores over each row |
 
 use super::{EdgeOperands, EdgeScore};
 use crate::autodiff::Var;
@@ -38,8 +34,8 @@ impl EdgeAttention {
     #[track_caller]
     pub fn coefficients<'t, F: Real>(
         &self,
-        score: &impl EdgeScore<F>,
-        x: EdgeOperands<'t, F>,
+        score: impl EdgeScore<F>,
+        x: EdgeOperands<Var<'t, F>>,
     ) -> Var<'t, F> {
         x.check("EdgeAttention::coefficients", &self.pattern);
         let e = x.scores(score, &self.pattern);

@@ -3,9 +3,7 @@
 
 use super::{EdgeAttention, EdgeOperands, EdgeScore, Ends, slice};
 use crate::autodiff::{Fused, Kind, Var, fused};
-use crate::kernels::attention::{
-    Attention, Backward, Operands, Rows, half_scores, half_scores_backward,
-};
+use crate::kernels::attention::{Attention, Backward, Operands, half_scores, half_scores_backward};
 use crate::kernels::random::Dropout;
 use crate::real::Real;
 use crate::tensor::memory::Buffer;
@@ -35,75 +33,45 @@ impl EdgeAttention {
     pub fn attend<'t, F: Real>(
         &self,
         score: impl EdgeScore<F>,
-        x: EdgeOperands<'t, F>,
+        x: EdgeOperands<Var<'t, F>>,
     ) -> Var<'t, F> {
         x.check("EdgeAttention::attend", &self.pattern);
         self.check_dropout("EdgeAttention::attend");
-        fused(Fusion::new(self.clone(), score, &x), &x.list())
+        let (fusion, operands) = Fusion::new(self.clone(), score, x);
+        fused(fusion, &operands)
     }
 }
 
-/// The operation. Its operands are v, then what `reads` names, then a and t as far as they are there.
+/// The operation.
 struct Fusion<S> {
     edges: EdgeAttention,
     score: S,
-    reads: Reads,
-    with_a: bool,
-    with_t: bool,
-}
-
-/// The operands that give the rows k and q.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reads {
-    /// None: k = q = v.
-    Values,
-    /// q; k = v.
-    Targets,
-    /// k and q.
-    Rows,
-    /// a_s and a_t.
-    Halves,
-}
-
-impl<'t, F: Real> EdgeOperands<'t, F> {
-    fn reads(&self) -> Reads {
-        match self.ends {
-            Ends::Halves { .. } => Reads::Halves,
-            Ends::Rows { k, .. } if k.id != self.v.id => Reads::Rows,
-            Ends::Rows { q, .. } if q.id != self.v.id => Reads::Targets,
-            Ends::Rows { .. } => Reads::Values,
-        }
-    }
-
-    /// The operands of the operation.
-    fn list(&self) -> Vec<Var<'t, F>> {
-        let ends = match (self.reads(), self.ends) {
-            (Reads::Values, _) => vec![],
-            (Reads::Targets, Ends::Rows { q, .. }) => vec![q],
-            (_, Ends::Rows { k, q }) => vec![k, q],
-            (_, Ends::Halves { a_s, a_t }) => vec![a_s, a_t],
-        };
-        let first = std::iter::once(self.v);
-        first.chain(ends).chain(self.a).chain(self.t).collect()
-    }
+    /// The number of each operand; 0 is v, and so are k and q where they are the same variable.
+    numbers: EdgeOperands<usize>,
 }
 
 impl<S> Fusion<S> {
-    fn new<F: Real>(edges: EdgeAttention, score: S, x: &EdgeOperands<'_, F>) -> Self {
-        Self {
+    /// The operation, and its operands in order.
+    fn new<'t, F: Real>(
+        edges: EdgeAttention,
+        score: S,
+        x: EdgeOperands<Var<'t, F>>,
+    ) -> (Self, Vec<Var<'t, F>>) {
+        let mut operands: Vec<Var<'t, F>> = Vec::new();
+        // Nothing but v stands before k; and q is v only where k is.
+        let numbers = x.map(|operand| match &operands[..] {
+            [v] if v.id == operand.id => 0,
+            _ => {
+                operands.push(operand);
+                operands.len() - 1
+            }
+        });
+        let fusion = Self {
             edges,
             score,
-            reads: x.reads(),
-            with_a: x.a.is_some(),
-            with_t: x.t.is_some(),
-        }
-    }
-
-    /// a and t among the operands.
-    fn others<'a, T>(&self, args: &'a [T]) -> [Option<&'a T>; 2] {
-        let t = args.last().filter(|_| self.with_t);
-        let before = args.len() - usize::from(self.with_t);
-        [args[..before].last().filter(|_| self.with_a), t]
+            numbers,
+        };
+        (fusion, operands)
     }
 
     fn kernel<F: Real>(&self, v: &Tensor<F>) -> Attention<'_> {
@@ -116,32 +84,33 @@ impl<S> Fusion<S> {
         }
     }
 
-    /// The operands of the kernels. `ones` is space for an a that is not there, `halves` has k and q where they
-    /// are halves.
-    fn read<'a, F: Real>(
+    /// The operands of the kernels. `halves` has k and q where they are halves, `ones` is space for an a that
+    /// is not there.
+    fn operands<'a, F: Real>(
         &self,
         args: &'a [Tensor<F>],
         halves: &'a Option<[Buffer<F>; 2]>,
         ones: &'a mut Vec<F>,
     ) -> Operands<'a, F> {
-        let [a, t] = self.others(args).map(|x| x.map(slice));
-        let (rows, width) = match (self.reads, halves) {
-            (_, Some([k, q])) => (Rows::Apart { k, q, width: 1 }, 1),
-            (Reads::Values, _) => (Rows::Values, args[0].shape()[2]),
-            (Reads::Targets, _) => (Rows::Targets(slice(&args[1])), args[0].shape()[2]),
-            _ => {
-                let (k, q, width) = (slice(&args[1]), slice(&args[2]), args[1].shape()[2]);
-                (Rows::Apart { k, q, width }, width)
+        let x = |number: usize| slice(&args[number]);
+        let (k, q, width) = match (self.numbers.ends, halves) {
+            (Ends::Rows { k, q }, _) => {
+                let apart = |number: usize| (number > 0).then(|| x(number));
+                (apart(k), apart(q), args[k].shape()[2])
             }
+            (_, Some([k, q])) => (Some(&k[..]), Some(&q[..]), 1),
+            _ => unreachable!("halves are computed before"),
         };
+        let a = self.numbers.a.map(x);
         if a.is_none() {
             ones.resize(args[0].shape()[1] * width, F::one());
         }
         Operands {
-            v: slice(&args[0]),
-            rows,
+            v: x(0),
+            k,
+            q,
             a: a.unwrap_or(ones),
-            t,
+            t: self.numbers.t.map(x),
         }
     }
 }
@@ -160,21 +129,22 @@ impl<F: Real, S: EdgeScore<F>> Fused<F> for Fusion<S> {
     fn kind(&self) -> Kind {
         Kind::EdgeAttention {
             score: self.score.name(),
-            apart: self.reads == Reads::Rows,
+            apart: matches!(self.numbers.ends, Ends::Rows { k, .. } if k > 0),
         }
     }
 
     fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Saved<F>) {
         let args: Vec<_> = args.iter().map(contiguous).collect();
-        let (kernel, x) = (self.kernel(&args[0]), |k: usize| slice(&args[k]));
-        let halves =
-            (self.reads == Reads::Halves).then(|| half_scores(x(0), [x(1), x(2)], kernel.heads));
-        let mut ones = Vec::new();
-        let operands = self.read(&args, &halves, &mut ones);
+        let (kernel, x) = (self.kernel(&args[0]), |number: usize| slice(&args[number]));
+        let halves = match self.numbers.ends {
+            Ends::Rows { .. } => None,
+            Ends::Halves { a_s, a_t } => Some(half_scores(x(0), [x(a_s), x(a_t)], kernel.heads)),
+        };
+        let (score, mut ones) = (self.score, Vec::new());
         let (y, alpha) = kernel.forward(
-            operands,
+            self.operands(&args, &halves, &mut ones),
             #[inline(always)]
-            |k, q| self.score.value(k, q),
+            move |k, q| score.value(k, q),
         );
         let shape = [kernel.pattern.rows(), kernel.heads, kernel.width];
         (y.into_tensor(&shape), Saved { alpha, halves })
@@ -196,47 +166,33 @@ impl<F: Real, S: EdgeScore<F>> Fused<F> for Fusion<S> {
             y: slice(&y),
             gy: slice(&gy),
         };
-        let (kernel, x) = (self.kernel(&rows[0]), |k: usize| slice(&rows[k]));
-        let mut ones = Vec::new();
+        let (kernel, x) = (self.kernel(&rows[0]), |number: usize| slice(&rows[number]));
+        let (score, mut ones) = (self.score, Vec::new());
         let mut g = kernel.backward(
-            self.read(&rows, &saved.halves, &mut ones),
+            self.operands(&rows, &saved.halves, &mut ones),
             back,
             #[inline(always)]
-            |g, k, q| self.score.pull(g, k, q),
+            move |g, k, q| score.pull(g, k, q),
         );
-        let ends = match self.reads {
-            Reads::Values => vec![],
-            Reads::Targets => vec![g.q],
-            Reads::Rows => vec![g.k, g.q],
-            Reads::Halves => {
+        let ends = match self.numbers.ends {
+            Ends::Rows { k: 0, q: 0 } => vec![],
+            Ends::Rows { k: 0, .. } => vec![g.q],
+            Ends::Rows { .. } => vec![g.k, g.q],
+            Ends::Halves { a_s, a_t } => {
                 let both = [&*g.k, &*g.q];
-                half_scores_backward(x(0), [x(1), x(2)], kernel.heads, both, &mut g.v).into()
+                half_scores_backward(x(0), [x(a_s), x(a_t)], kernel.heads, both, &mut g.v).into()
             }
         };
-        let others = [self.with_a.then_some(g.a), self.with_t.then_some(g.t)];
         let adjoints = std::iter::once(g.v).chain(ends);
-        (adjoints.chain(others.into_iter().flatten()).zip(args))
+        let adjoints = adjoints.chain(self.numbers.a.map(|_| g.a));
+        (adjoints.chain(self.numbers.t.map(|_| g.t)).zip(args))
             .map(|(adjoint, arg)| Some(adjoint.into_tensor(arg.shape())))
             .collect()
     }
 
     fn reference<'t>(&self, args: &[Var<'t, F>]) -> Var<'t, F> {
-        let v = args[0];
-        let [a, t] = self.others(args).map(|x| x.copied());
-        let ends = match self.reads {
-            Reads::Values => Ends::Rows { k: v, q: v },
-            Reads::Targets => Ends::Rows { k: v, q: args[1] },
-            Reads::Rows => Ends::Rows {
-                k: args[1],
-                q: args[2],
-            },
-            Reads::Halves => Ends::Halves {
-                a_s: args[1],
-                a_t: args[2],
-            },
-        };
-        let x = EdgeOperands { v, ends, a, t };
-        let alpha = self.edges.coefficients(&self.score, x);
-        self.edges.combine(alpha, v, None)
+        let x = self.numbers.map(|number| args[number]);
+        let alpha = self.edges.coefficients(self.score, x);
+        self.edges.combine(alpha, x.v, None)
     }
 }

@@ -1,7 +1,7 @@
 //! Attention: fused operations, and the compositions that define them.
 //!
-//! [`DenseAttention`] compares all queries with all keys, under a [`Mask`]. [`EdgeAttention`] compares the two
-//! ends of the edges of a graph, by any [`EdgeScore`], or by dot products with terms of the edges themselves.
+//! [`DenseAttention`] compares all queries with all keys, under a [`Mask`]. [`EdgeAttention`] compares the
+//! two ends of the edges of a graph, by any [`EdgeScore`], or by dot products with terms of the edges.
 
 mod dense;
 mod edge_dot;

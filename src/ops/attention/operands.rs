@@ -1,10 +1,11 @@
-//! The operands of an attention along edges. Letters: see the table of [`EdgeAttention`](super::EdgeAttention).
+//! The operands of an attention along edges.
 
 use super::EdgeScore;
 use crate::autodiff::Var;
 use crate::ops::sparse::{gather_columns, gather_rows};
 use crate::real::Real;
 use crate::sparse::Pattern;
+use std::sync::Arc;
 
 /// The values, and what the score of an edge reads.
 ///
@@ -15,44 +16,44 @@ use crate::sparse::Pattern;
 /// | a | `[H, K]` | the attention vector; `None` stands for 1 |
 /// | t | `[n, H]` | inverse temperature, multiplies all scores of a target; `None` stands for 1 |
 ///
-/// Normalisers of the scores use t, any real numbers: with t_i = 1 / c_i the scores of target i are divided by
-/// c_i, as in Dasoulas et al., "Lipschitz Normalization for Self-Attention Layers with Application to Graph
-/// Neural Networks", ICML 2021, Eq. (11) and (15). The division may stand before or after the LeakyReLU, since
-/// LeakyReLU(e / c) = LeakyReLU(e) / c for c > 0.
+/// Normalisers of the scores use t, any real numbers: with t_i = 1 / c_i the scores of target i are divided
+/// by c_i, as in Dasoulas et al., "Lipschitz Normalization for Self-Attention Layers with Application to Graph
+/// Neural Networks", ICML 2021, Eq. (11) and (15). The division may stand before or after the LeakyReLU,
+/// since LeakyReLU(e / c) = LeakyReLU(e) / c for c > 0.
 #[derive(Debug, Clone, Copy)]
-pub struct EdgeOperands<'t, F: Real> {
+pub struct EdgeOperands<V> {
     /// v.
-    pub v: Var<'t, F>,
+    pub v: V,
     /// k and q.
-    pub ends: Ends<'t, F>,
+    pub ends: Ends<V>,
     /// a.
-    pub a: Option<Var<'t, F>>,
+    pub a: Option<V>,
     /// t.
-    pub t: Option<Var<'t, F>>,
+    pub t: Option<V>,
 }
 
 /// The rows k and q of both ends of an edge.
 #[derive(Debug, Clone, Copy)]
-pub enum Ends<'t, F: Real> {
+pub enum Ends<V> {
     /// These rows. Where k is the same variable as v, as in GATv2, one pass fetches both.
     Rows {
         /// k, shape `[m, H, K]`.
-        k: Var<'t, F>,
+        k: V,
         /// q, shape `[n, H, K]`.
-        q: Var<'t, F>,
+        q: V,
     },
     /// One number per head, K = 1: k_j = ⟨a_s, v_j⟩ and q_i = ⟨a_t, v_i⟩, on a square pattern.
     Halves {
         /// For sources, shape `[H, D]`.
-        a_s: Var<'t, F>,
+        a_s: V,
         /// For targets, shape `[H, D]`.
-        a_t: Var<'t, F>,
+        a_t: V,
     },
 }
 
-impl<'t, F: Real> EdgeOperands<'t, F> {
-    /// Rows k, q and values v, without a and t.
-    pub fn new(q: Var<'t, F>, k: Var<'t, F>, v: Var<'t, F>) -> Self {
+impl<V: Copy> EdgeOperands<V> {
+    /// Rows q and k and values v, without a and t.
+    pub fn new(q: V, k: V, v: V) -> Self {
         Self {
             v,
             ends: Ends::Rows { k, q },
@@ -65,7 +66,7 @@ impl<'t, F: Real> EdgeOperands<'t, F> {
     ///
     /// Veličković et al., "Graph Attention Networks", ICLR 2018, Eq. (1) to (4); their score aᵀ[Wh_i ‖ Wh_j]
     /// is split into one half per end of the edge.
-    pub fn gat(z: Var<'t, F>, a_s: Var<'t, F>, a_t: Var<'t, F>) -> Self {
+    pub fn gat(z: V, a_s: V, a_t: V) -> Self {
         Self {
             v: z,
             ends: Ends::Halves { a_s, a_t },
@@ -78,19 +79,33 @@ impl<'t, F: Real> EdgeOperands<'t, F> {
     ///
     /// Brody et al., "How Attentive are Graph Attention Networks?", ICLR 2022, Eq. (7). For shared weights
     /// pass the same variable as z_s and z_t; the kernel then computes its derivative in one buffer.
-    pub fn gatv2(z_s: Var<'t, F>, z_t: Var<'t, F>, a: Var<'t, F>) -> Self {
+    pub fn gatv2(z_s: V, z_t: V, a: V) -> Self {
         Self {
             a: Some(a),
             ..Self::new(z_t, z_s, z_s)
         }
     }
 
+    /// The same with other things in the places of these.
+    pub(super) fn map<U>(self, mut f: impl FnMut(V) -> U) -> EdgeOperands<U> {
+        EdgeOperands {
+            v: f(self.v),
+            ends: match self.ends {
+                Ends::Rows { k, q } => Ends::Rows { k: f(k), q: f(q) },
+                Ends::Halves { a_s, a_t } => Ends::Halves {
+                    a_s: f(a_s),
+                    a_t: f(a_t),
+                },
+            },
+            a: self.a.map(&mut f),
+            t: self.t.map(&mut f),
+        }
+    }
+}
+
+impl<'t, F: Real> EdgeOperands<Var<'t, F>> {
     /// The scores e by ordinary operations.
-    pub(super) fn scores(
-        &self,
-        score: &impl EdgeScore<F>,
-        pattern: &std::sync::Arc<Pattern>,
-    ) -> Var<'t, F> {
+    pub(super) fn scores(&self, score: impl EdgeScore<F>, pattern: &Arc<Pattern>) -> Var<'t, F> {
         let (k, q) = match self.ends {
             Ends::Rows { k, q } => (k, q),
             Ends::Halves { a_s, a_t } => {

@@ -6,19 +6,20 @@ use crate::real::Real;
 /// f of the score e_ijh = Σ_c a_hc f(k_jhc, q_ihc) of an edge from source j to target i, head by head.
 ///
 /// The columns of k (a row per source) and q (a row per target) are compared one by one; a is the attention
-/// vector. [`EdgeAttention::attend`](super::EdgeAttention::attend) computes the attention in one pass over the
-/// edges for every f: the loops are compiled for it.
+/// vector. [`EdgeAttention::attend`](super::EdgeAttention::attend) computes the attention in one pass over
+/// the edges for every f: the loops are compiled for it.
 ///
 /// The value and its derivatives stand in two forms. [`value`](Self::value) and [`pull`](Self::pull) are
 /// arithmetic, for the fused loops. [`compose`](Self::compose) is made of ordinary operations: higher
 /// derivatives and Lipschitz bounds are read from it. A test holds them together
-/// ([`check_grads`](crate::autodiff::check_grads); `tests/operations/edge_score.rs` is one).
+/// ([`check_grads`](crate::autodiff::check_grads); `tests/layers/own_score.rs` does this).
 ///
 /// ```
 /// use emmy::ops::attention::EdgeScore;
 /// use emmy::{Real, Var};
 ///
 /// /// −|k − q|: with a = 1 the distance of two rows, as a score.
+/// #[derive(Clone, Copy)]
 /// struct Distance;
 ///
 /// impl<F: Real> EdgeScore<F> for Distance {
@@ -42,7 +43,7 @@ use crate::real::Real;
 ///     }
 /// }
 /// ```
-pub trait EdgeScore<F: Real>: Send + Sync + 'static {
+pub trait EdgeScore<F: Real>: Copy + Send + Sync + 'static {
     /// The name, for messages and counts.
     fn name(&self) -> &'static str;
 

@@ -198,7 +198,7 @@ fn gat_coefficients(d: &mut Sampler, tempered: bool) -> Case {
             let t = x.get(3).copied();
             let operands = EdgeOperands::gat(x[0], x[1], x[2]);
             s.edges()
-                .coefficients(&leaky_sum::<F>(), EdgeOperands { t, ..operands })
+                .coefficients(leaky_sum::<F>(), EdgeOperands { t, ..operands })
         }
     );
     Case::new(args, function, move |x| {
@@ -249,7 +249,7 @@ fn gatv2_coefficients(d: &mut Sampler, tempered: bool) -> Case {
             let t = x.get(3).copied();
             let operands = EdgeOperands::gatv2(x[0], x[1], x[2]);
             s.edges()
-                .coefficients(&leaky_sum::<F>(), EdgeOperands { t, ..operands })
+                .coefficients(leaky_sum::<F>(), EdgeOperands { t, ..operands })
         }
     );
     Case::new(args, function, move |x| {
@@ -258,6 +258,7 @@ fn gatv2_coefficients(d: &mut Sampler, tempered: bool) -> Case {
 }
 
 /// f(k, q) = sin(k) q: a score that is not symmetric, on rows of another width than the values.
+#[derive(Clone, Copy)]
 struct Sine;
 
 impl<F: Real> EdgeScore<F> for Sine {

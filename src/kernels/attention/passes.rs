@@ -1,0 +1,212 @@
+//! The two passes that compute the adjoints of an attention along edges: by rows for what belongs to targets,
+//! by columns for what belongs to sources. Letters: see the table of [the parent module](super).
+
+use super::edges::{Adjoints, Backward, Operands};
+use super::heads::{dot_heads, scale_heads};
+use super::steps::{OfSource, OfTarget, score_adjoints};
+use super::{Attention, Output, add};
+use crate::kernels::axpy;
+use crate::kernels::rows::{self, Out};
+use crate::real::Real;
+use crate::tensor::memory::{self, Buffer};
+
+/// What both passes read.
+pub(super) struct Passes<'a, F, P> {
+    pub attention: &'a Attention<'a>,
+    pub x: Operands<'a, F>,
+    pub back: Backward<'a, F>,
+    /// drop(α).
+    pub kept: &'a [F],
+    /// K.
+    pub width: usize,
+    pub pull: P,
+}
+
+impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
+    /// Both passes. T says whether there is a t.
+    ///
+    /// The first pass computes the adjoints g of the scores t e, per entry and head: by rows in the order of
+    /// the entries, by columns in that of the transposed pattern. The second reads them.
+    pub fn run<const T: bool>(&self) -> Adjoints<F> {
+        let x = &self.x;
+        let mut g = memory::scratch(self.attention.pattern.nnz() * self.attention.heads);
+        let mut v = match (x.k, x.q) {
+            (None, Some(_)) => memory::zeros(x.v.len()),
+            _ => memory::scratch(x.v.len()),
+        };
+        let mut k = memory::scratch(x.k.map_or(0, <[F]>::len));
+        let mut q = memory::scratch(x.q.map_or(0, <[F]>::len));
+        let (a, t) = if x.k.is_some() {
+            self.sources::<T>(&mut v, &mut k, &mut g, None);
+            self.targets::<T>(&mut q, &mut [], Some(&g))
+        } else {
+            let gq = if x.q.is_some() { &mut q } else { &mut v };
+            let others = self.targets::<T>(gq, &mut g, None);
+            self.sources::<T>(&mut v, &mut k, &mut [], Some(&g));
+            others
+        };
+        Adjoints { v, k, q, a, t }
+    }
+
+    /// The pass by rows: writes the adjoint of q and returns those of a and of t. Computes `g`, unless it is
+    /// `known`.
+    fn targets<const T: bool>(
+        &self,
+        gq: &mut [F],
+        g: &mut [F],
+        known: Option<&[F]>,
+    ) -> (Buffer<F>, Buffer<F>) {
+        let (p, x, wide) = (self.attention.pattern, &self.x, self.width);
+        let (k, q, t) = (x.k.unwrap_or(x.v), x.q.unwrap_or(x.v), x.t.unwrap_or(&[]));
+        let (heads, own_w) = (self.attention.heads, self.attention.heads * wide);
+        let of_entry = if known.is_some() { 0 } else { heads };
+        let parts = self.attention.pass(
+            p,
+            [Output::by_row(gq, own_w), Output::by_entry(g, of_entry)],
+            #[inline(always)]
+            |heads, d, block, [gq, g]| {
+                let own_w = heads * wide;
+                let mut space = Vec::new();
+                let known = known.map(|g| {
+                    let entry = &p.transposed().pattern.transposed().entry;
+                    rows::collect(&entry[block.entries.clone()], g, heads, &mut space)
+                });
+                let mut ga = vec![F::zero(); own_w];
+                let mut mean = vec![F::zero(); heads];
+                // Used with a temperature: uᵢ of one target, and the adjoint of t for the rows of the block.
+                let mut u = vec![F::zero(); if T { own_w } else { 0 }];
+                let mut gt = vec![F::zero(); if T { block.rows.len() * heads } else { 0 }];
+                for (row, i) in block.rows.clone().enumerate() {
+                    let (sources, own) = block.row(p, i, heads);
+                    let g = match known {
+                        Some(g) => &g[own],
+                        None => {
+                            let g = &mut g[own];
+                            self.of_row(i, (heads, d), sources, &mut mean, g);
+                            g
+                        }
+                    };
+                    let step = OfTarget::<_, _, T> {
+                        q: &q[i * own_w..][..own_w],
+                        t: if T { &t[i * heads..][..heads] } else { &[] },
+                        pull: self.pull,
+                    };
+                    let gq = &mut gq[row * own_w..][..own_w];
+                    let values = if T {
+                        Out::Set(&mut u)
+                    } else {
+                        Out::Add(&mut ga)
+                    };
+                    rows::over_entries(sources, g, k, heads, [Out::Set(&mut *gq), values], &step);
+                    for (g, &a) in gq.iter_mut().zip(x.a) {
+                        *g *= a;
+                    }
+                    if T {
+                        dot_heads(wide, x.a, &u, &mut gt[row * heads..][..heads]);
+                        scale_heads(wide, &mut u, step.t);
+                        axpy(F::one(), &u, &mut ga);
+                    }
+                }
+                (ga, gt)
+            },
+        );
+        let (gas, gts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let ga = gas.into_iter().reduce(add);
+        let ga = ga.unwrap_or_else(|| vec![F::zero(); own_w]);
+        (ga.into(), gts.concat().into())
+    }
+
+    /// The adjoints of the scores of target i. `mean` is space for ⟨gyᵢ, yᵢ⟩.
+    #[inline(always)]
+    fn of_row(
+        &self,
+        i: usize,
+        (heads, d): (usize, usize),
+        sources: &[u32],
+        mean: &mut [F],
+        g: &mut [F],
+    ) {
+        let (w, Backward { alpha, y, gy }) = (heads * d, self.back);
+        let (y, gy) = (&y[i * w..][..w], &gy[i * w..][..w]);
+        dot_heads(d, gy, y, mean);
+        for (&j, dots) in sources.iter().zip(g.chunks_exact_mut(heads)) {
+            dot_heads(d, gy, &self.x.v[j as usize * w..][..w], dots);
+        }
+        let entries = self.attention.pattern.row(i);
+        let own = entries.start * heads..entries.end * heads;
+        let mean = &*mean;
+        score_adjoints(heads, &alpha[own.clone()], &self.kept[own], |_| mean, g);
+    }
+
+    /// The pass by columns: writes the adjoints of v and of k; where k = v, adds both to `gv`. Computes `g`,
+    /// unless it is `known`.
+    fn sources<const T: bool>(&self, gv: &mut [F], gk: &mut [F], g: &mut [F], known: Option<&[F]>) {
+        let (at, x, wide) = (self.attention, &self.x, self.width);
+        let (k, q, t) = (x.k.unwrap_or(x.v), x.q.unwrap_or(x.v), x.t.unwrap_or(&[]));
+        let Backward { alpha, y, gy } = self.back;
+        let p = &at.pattern.transposed().pattern;
+        let (of_row, of_entry) = match known {
+            Some(_) => (0, 0),
+            None => (at.heads * wide, at.heads),
+        };
+        let means = match known {
+            Some(_) => Buffer::default(),
+            None => at.dots(y, gy),
+        };
+        let outputs = [
+            Output::by_row(gv, at.row_len()),
+            Output::by_row(gk, of_row),
+            Output::by_entry(g, of_entry),
+        ];
+        at.pass(
+            p,
+            outputs,
+            #[inline(always)]
+            |heads, d, block, [gv, gk, g]| {
+                let (w, own_w) = (heads * d, heads * wide);
+                let (mut alphas, mut kepts, mut gs) = (Vec::new(), Vec::new(), Vec::new());
+                let kept = at.of_columns(&block, self.kept, &mut kepts);
+                let alpha = match known.is_none() && !at.dropout.is_none() {
+                    true => at.of_columns(&block, alpha, &mut alphas),
+                    false => kept,
+                };
+                let known = known.map(|g| at.of_columns(&block, g, &mut gs));
+                let mut through = vec![F::zero(); own_w];
+                for (row, j) in block.rows.clone().enumerate() {
+                    let (targets, own) = block.row(p, j, heads);
+                    let kept = &kept[own.clone()];
+                    let g = match known {
+                        Some(g) => &g[own],
+                        None => {
+                            let (v, g) = (&x.v[j * w..][..w], &mut g[own.clone()]);
+                            for (&i, dots) in targets.iter().zip(g.chunks_exact_mut(heads)) {
+                                dot_heads(d, &gy[i as usize * w..][..w], v, dots);
+                            }
+                            let mean = |k: usize| &means[targets[k] as usize * heads..][..heads];
+                            score_adjoints(heads, &alpha[own], kept, mean, g);
+                            g
+                        }
+                    };
+                    let step = OfSource::<_, _, T> {
+                        k: &k[j * own_w..][..own_w],
+                        t,
+                        heads,
+                        pull: self.pull,
+                    };
+                    rows::over_entries(targets, g, q, heads, [Out::Set(&mut through)], &step);
+                    for (through, &a) in through.iter_mut().zip(x.a) {
+                        *through *= a;
+                    }
+                    let gv = &mut gv[row * w..][..w];
+                    if x.k.is_some() {
+                        rows::weighted_sum(targets, kept, gy, heads, Out::Set(gv));
+                        gk[row * own_w..][..own_w].copy_from_slice(&through);
+                    } else {
+                        rows::weighted_sum(targets, kept, gy, heads, Out::Add(gv));
+                        axpy(F::one(), &through, gv);
+                    }
+                }
+            },
+        );
+    }
+}
