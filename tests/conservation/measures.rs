@@ -30,7 +30,7 @@ fn sums_are_those_of_the_formula() {
         let law = Law::new("all", 1, symmetry, terms.collect());
         let found = law.measure(&theta, &g);
         let balance = law.balance(&theta).unwrap();
-        for j in 0..neurons.len() {
+        for (j, balance) in balance.into_iter().enumerate() {
             let mut expected = [0.0; 3];
             for (k, slice) in slices.iter().enumerate() {
                 let [outer, width, inner] = slice.shape;
@@ -49,7 +49,7 @@ fn sums_are_those_of_the_formula() {
                     }
                 }
             }
-            let found = [found.delta[j], found.size[j], balance[j]];
+            let found = [found.delta[j], found.size[j], balance];
             approx::assert_relative_eq!(found[..], expected[..], max_relative = 1e-12);
         }
     }

@@ -1,7 +1,7 @@
 //! The known numbers of the public data sets. If the folder with the files is missing, the tests
 //! say so and pass.
 
-use crate::files::{REQUIRED, pickle, published};
+use crate::files::{REQUIRED, pickle, published, refused};
 use emmy::Error;
 use emmy::data::{self, Dataset, Direction, Options, Split, planetoid};
 use std::path::PathBuf;
@@ -370,20 +370,22 @@ fn missing_data_are_an_error_where_they_are_required() {
     }
 }
 
-/// PubMed with a stand-in for its largest part: the features of the nodes that are neither trained nor tested on,
-/// here none at all.
+/// PubMed with a stand-in for its largest part: the features of the nodes that are not tested on, here none at all.
 #[test]
 fn pubmed_assembles_around_a_stand_in_for_the_largest_part() {
     let Some(folder) = published() else { return };
     let stand_in = TempDir::new().unwrap();
-    for part in planetoid::PARTS {
+    let place = |part| stand_in.path().join(planetoid::file_name("pubmed", part));
+    for part in planetoid::PARTS.into_iter().filter(|part| *part != "allx") {
         let name = planetoid::file_name("pubmed", part);
-        let to = stand_in.path().join(&name);
-        match part {
-            "allx" => std::fs::write(to, pickle::csr(500, &vec![vec![]; 18717])).unwrap(),
-            _ => drop(std::fs::copy(folder.join("planetoid").join(&name), to).unwrap()),
-        }
+        std::fs::copy(folder.join("planetoid").join(name), place(part)).unwrap();
     }
+    let without_words = |rows| pickle::csr(500, &vec![vec![]; rows]);
+    std::fs::write(place("allx"), without_words(18717)).unwrap();
+    // The published features of the training nodes are not those of the stand-in.
+    let mixed = planetoid::load(stand_in.path(), "pubmed");
+    refused(mixed, "ind.pubmed.x", None, "row 0 to be that of part allx");
+    std::fs::write(place("x"), without_words(60)).unwrap();
     let set = planetoid::load(stand_in.path(), "pubmed").unwrap();
     let sizes = (set.nodes(), set.feature_count(), set.classes);
     assert_eq!(sizes, (19717, 500, 3));

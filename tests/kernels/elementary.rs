@@ -1,4 +1,8 @@
 //! Errors of the elementary functions, in units of the last place.
+#![allow(
+    clippy::excessive_precision,
+    reason = "constants as they were computed, with 50 digits"
+)]
 
 use emmy::real::Elementary;
 

@@ -154,7 +154,7 @@ fn descriptions_that_cannot_be_are_refused_with_their_byte() {
     refused(&file(metadata, 0), 29, "a map from texts to texts");
     // Brackets are counted, not descended into.
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
-    refused(&one(&deep), 13, "the dtype, shape and data_offsets of 'a'");
+    refused(&one(&deep), 14, "the dtype, shape and data_offsets of 'a'");
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("x.safetensors");
     let metadata = format!(r#"{{"__metadata__":{{"config":"{deep}"}}}}"#);
