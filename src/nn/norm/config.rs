@@ -125,7 +125,7 @@ pub enum Norm {
     },
     /// All nodes of a graph together, [`PairNorm`].
     Pair(PairNorm),
-    /// A step that moves rows apart, [`ContraNorm`].
+    /// A step that moves rows apart, [`ContraNorm`](super::ContraNorm).
     Contra(ContraConfig),
     /// The nodes of a graph by groups that are learnt, [`DiffGroupNorm`].
     DiffGroup {
