@@ -6,7 +6,7 @@
 
 use emmy::data::text::{self, Text};
 use emmy::nn::{LanguageConfig, LanguageModel, Pass, Role, Sampling};
-use emmy::optim::{Algorithm, Clip, Decay, Schedule, Unit};
+use emmy::optim::{AdamW, Algorithm, Clip, Decay, Schedule, Unit};
 use emmy::train::{BestBy, NextSymbol, TrainConfig, Trainer};
 use emmy::{Error, Result, Var};
 use std::path::Path;
@@ -55,11 +55,11 @@ fn main() -> Result<()> {
     let interval = INTERVAL.min(steps);
     let warm_up = 100.min(steps / 10);
     let training = TrainConfig {
-        algorithm: Algorithm::AdamW {
+        algorithm: Algorithm::AdamW(AdamW {
             beta1: 0.9,
             beta2: 0.99,
             eps: 1e-8,
-        },
+        }),
         lr: 4e-3,
         weight_decay: 0.1,
         // Gains and biases do not decay.

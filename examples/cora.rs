@@ -2,7 +2,7 @@
 //! conservation laws at every step. A program to copy and change; `cargo run --release -p papers -- cora` has
 //! more options, checkpoints and tables.
 
-use emmy::data::{self, Dataset, Name};
+use emmy::data::{self, Dataset};
 use emmy::nn::{GraphNet, GraphNetConfig, Traced};
 use emmy::train::{History, LawMonitor, NodeClassification, TrainConfig, Trainer};
 use emmy::{Error, Result};
@@ -21,7 +21,7 @@ const HELP: &str = "cora: trains a graph network, prints its test accuracy and d
 #[derive(Default)]
 struct Options {
     data: data::Options,
-    dataset: Option<Name>,
+    dataset: Option<String>,
     model: Option<String>,
     epochs: Option<usize>,
     seeds: Option<u64>,
@@ -33,7 +33,7 @@ fn options() -> std::result::Result<Options, lexopt::Error> {
     while let Some(option) = parser.next()? {
         match option {
             Long("data") => all.data.folder = Some(parser.value()?.into()),
-            Long("dataset") => all.dataset = Some(parser.value()?.parse()?),
+            Long("dataset") => all.dataset = Some(parser.value()?.string()?),
             Long("model") => all.model = Some(parser.value()?.string()?),
             Long("epochs") => all.epochs = Some(parser.value()?.parse()?),
             Long("seeds") => all.seeds = Some(parser.value()?.parse()?),
@@ -49,7 +49,7 @@ fn main() -> Result<()> {
         eprintln!("{wrong}\n\n{HELP}");
         std::process::exit(2)
     });
-    let set = match data::load(options.dataset.unwrap_or(Name::Cora), &options.data) {
+    let set = match data::load(options.dataset.as_deref().unwrap_or("cora"), &options.data) {
         Err(Error::NotFound { what, .. }) if options.dataset.is_none() => {
             eprintln!("{what} was not found (--data DIR): training on the generated cora-like");
             data::cora_like(0)

@@ -14,7 +14,7 @@ mod plan;
 mod run;
 mod tables;
 
-use crate::support::args::{Float, at_least_zero, initializations};
+use crate::support::args::{Float, at_least_zero, initializations, sources};
 use crate::support::figures::Figure;
 use crate::support::paper::{self, Cell as _, Filter, Options, Paper, Part, Shown};
 use crate::support::report::mean_std;

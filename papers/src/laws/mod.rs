@@ -109,7 +109,13 @@ impl From<Form> for Ansatz {
 // By hand, since the tests of `emmy` train with these rules too, and have no command line.
 impl ValueEnum for Rule {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Descent, Self::Momentum, Self::Adam, Self::AdamW]
+        &[
+            Self::Descent,
+            Self::Momentum,
+            Self::Adam,
+            Self::AdamW,
+            Self::Muon,
+        ]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -121,6 +127,7 @@ impl ValueEnum for Rule {
                 "adamw",
                 "AdamW with gradients clipped to a norm of 0.1; it has no formula either",
             ),
+            Self::Muon => ("muon", "Muon, which has no formula either"),
         };
         Some(PossibleValue::new(name).help(help))
     }
