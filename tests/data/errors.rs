@@ -1,6 +1,7 @@
 //! Messages of errors.
 
-use emmy::error::{Error, Misshapen, Report, printable};
+use emmy::error::{Error, printable};
+use emmy::store::weights::{Misshapen, Report};
 
 #[test]
 fn names_neither_break_a_line_nor_steer_a_terminal() {

@@ -42,8 +42,8 @@ use emmy::autodiff::{check_grads, vjp};
 use emmy::init::Rng;
 use emmy::kernels::par;
 use emmy::nn::{
-    Around, Conv, ConvOptions, GraphConv, GraphNet, GraphNetConfig, Input, Layer, Linear, Pass,
-    Site,
+    Conv, ConvOptions, GraphContext, GraphConv, GraphNet, GraphNetConfig, Input, Layer, Linear,
+    Pass, Site,
 };
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::sparse::Pattern;
@@ -224,7 +224,7 @@ impl<F: Real> GraphConv<F> for CosineConv<F> {
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
-        around: Around<'_, 't, F>,
+        around: GraphContext<'_, 't, F>,
     ) -> Var<'t, F> {
         let edges = EdgeAttention {
             pattern: Arc::clone(around.neighbours.pattern()),

@@ -1,7 +1,6 @@
 //! The description of a model in its file, and the reports on files that do not fit.
 
 use super::*;
-use emmy::Error;
 use emmy::nn::{GraphNet, GraphNetConfig, Module, parameter_count};
 use emmy::store::Place;
 use emmy::store::weights::{self, Misshapen, Report, Weights};
