@@ -119,23 +119,3 @@ impl Files {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_given_is_the_only_one() {
-        let roots = roots_from(Some(Path::new("d")), Some("v".into()), Some("c".into()));
-        assert_eq!(roots, [PathBuf::from("d")]);
-    }
-
-    #[test]
-    fn without_one_the_variable_comes_before_the_cache() {
-        let roots = roots_from(None, Some("v".into()), Some("c".into()));
-        assert_eq!(roots, [PathBuf::from("v"), Path::new("c").join("emmy")]);
-        let roots = roots_from(None, Some("".into()), Some("c".into()));
-        assert_eq!(roots, [Path::new("c").join("emmy")]);
-        assert!(roots_from(None, None, None).is_empty());
-    }
-}

@@ -168,19 +168,3 @@ pub fn find(name: &str) -> Result<&'static Source> {
         Error::invalid("data set", format!("one of {all}"), format!("{name:?}"))
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn without_any_place_the_error_says_so() {
-        for name in ["cora", "texas"] {
-            let set = find(name).unwrap();
-            let error = set.files.find(&[], "the set", set.name, set.title);
-            let message = error.unwrap_err().to_string();
-            assert!(message.contains("Looked in no place: no folder was given"));
-            assert!(message.contains("published at https://raw.githubusercontent.com/"));
-        }
-    }
-}

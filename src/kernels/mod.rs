@@ -27,8 +27,6 @@ mod rows;
 pub mod segment;
 pub mod softmax;
 pub mod spmm;
-#[cfg(test)]
-pub(crate) mod testing;
 pub mod update;
 
 use std::sync::OnceLock;

@@ -45,6 +45,20 @@ fn a_program_that_ends_with_an_error_prints_its_sentence() {
 }
 
 #[test]
+fn where_nothing_was_looked_at_the_message_says_so() {
+    let message = Error::NotFound {
+        what: "Cora".into(),
+        looked: Vec::new(),
+        address: "nowhere".into(),
+    };
+    let message = message.to_string();
+    assert!(
+        message.contains("Looked in no place: no folder was given"),
+        "{message}"
+    );
+}
+
+#[test]
 fn messages_quote_the_beginning_of_long_texts() {
     let long = "é".repeat(1_000_000);
     for error in [

@@ -17,3 +17,4 @@ mod ogb;
 mod published;
 mod small_files;
 mod text;
+mod windows;

@@ -1,6 +1,7 @@
 //! Arithmetic without a tape: kernels, linear algebra and tensors, against plain loops and known values. With
 //! `EMMY_VECTORS=256` the kernels run with AVX2, with `EMMY_VECTORS=none` without vectors.
 
+mod attention;
 mod elementary;
 mod gemm;
 mod index;

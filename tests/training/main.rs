@@ -2,6 +2,7 @@
 
 mod batches;
 mod classify;
+mod clip;
 mod clipping;
 mod cora_like;
 mod counts;
@@ -13,9 +14,11 @@ mod observers;
 mod optimisers;
 mod orders;
 mod passes;
+mod plateau;
 mod recording;
 mod rules;
 mod same_bits;
+mod schedule;
 mod troubles;
 mod weight_decay;
 

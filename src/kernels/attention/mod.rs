@@ -34,8 +34,6 @@ mod passes;
 mod steps;
 
 pub mod symmetric;
-#[cfg(test)]
-mod tests;
 
 pub use edges::{Adjoints, Backward, Operands};
 pub use halves::{half_scores, half_scores_backward};

@@ -378,6 +378,3 @@ fn sums<F: Real>(
         axpy(F::one(), &across, d.rows(j));
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -125,6 +125,3 @@ impl DenseMask<'_> {
         Some(&allowed[(item * queries + i) * keys..][..keys])
     }
 }
-
-#[cfg(test)]
-mod tests;

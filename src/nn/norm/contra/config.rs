@@ -274,23 +274,3 @@ impl ContraConfig {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_learnt_step_starts_as_its_scale() {
-        for (step, start) in [
-            (StepSize::Learnt, 0.25),
-            (StepSize::LearntExponent, 0.25_f64.ln()),
-        ] {
-            let config = ContraConfig {
-                step,
-                ..ContraConfig::new(0.25)
-            };
-            let layer = config.build::<f64>(3);
-            assert_eq!(layer.step, Some(Tensor::from_elem(vec![3], start)));
-        }
-    }
-}

@@ -1,6 +1,9 @@
-use super::*;
-use crate::kernels::par;
-use crate::kernels::testing::{bits, data};
+//! Attention of all queries to all keys, tile by tile.
+
+use crate::support::{bits, data};
+use emmy::kernels::attention::dense::{Dense, DenseMask, Operands, Outcome};
+use emmy::kernels::par;
+use emmy::kernels::random::Dropout;
 
 /// Several tiles of queries and of keys, the last ones not full, with every option.
 fn case(allowed: &[bool]) -> Dense<'_, f64> {
@@ -64,7 +67,8 @@ fn bits_do_not_depend_on_threads() {
 /// before is rescaled to nothing.
 #[test]
 fn the_maximum_may_come_last() {
-    let keys = 3 * TILE[1];
+    // Three tiles.
+    let keys = 3 * 256;
     let attention = Dense {
         batch: 1,
         queries: 1,

@@ -1,7 +1,11 @@
-use super::*;
-use crate::kernels::attention::dense::{Dense, DenseMask, Operands, Outcome};
-use crate::kernels::random::Dropout;
-use crate::kernels::testing::{bits, close, data};
+//! Attention whose queries are its keys.
+
+use crate::support::{bits, close, data};
+use emmy::kernels::attention::dense::{Dense, DenseMask, Operands, Outcome};
+use emmy::kernels::attention::symmetric::*;
+use emmy::kernels::par;
+use emmy::kernels::random::Dropout;
+use emmy::sparse::Pattern;
 use std::sync::Arc;
 
 const N: usize = 600;

@@ -1,7 +1,12 @@
 //! The fused kernels against loops that follow the formulas, and the adjoints against central differences.
 
-use super::*;
-use crate::kernels::testing::{bits, close, data, pattern};
+use crate::support::{bits, close, data, pattern};
+use emmy::Real;
+use emmy::kernels::attention::*;
+use emmy::kernels::par;
+use emmy::kernels::random::Dropout;
+use emmy::sparse::Pattern;
+use emmy::tensor::memory::Buffer;
 use std::sync::Arc;
 
 /// Heads and width per head: the sizes with code of their own, and others.
