@@ -1,6 +1,6 @@
 //! Trains a graph network to predict the topics of papers from their words and citations, and checks its
 //! conservation laws at every step. A program to copy and change; `cargo run --release -p papers -- cora` has
-//! more options, checkpoints and tables.
+//! more options, checkpoints and tables. `data::csv::load` reads a graph of your own.
 
 use emmy::data::{self, Dataset};
 use emmy::nn::{GraphNet, GraphNetConfig, Traced};
