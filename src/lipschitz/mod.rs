@@ -18,6 +18,7 @@ mod bound;
 mod differentiate;
 mod estimate;
 mod invert;
+pub mod joint;
 mod pieces;
 mod products;
 mod reach;

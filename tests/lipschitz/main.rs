@@ -4,6 +4,7 @@
 mod cases;
 mod certified;
 mod here;
+mod joint;
 mod layers;
 mod magnitudes;
 mod normalization;
