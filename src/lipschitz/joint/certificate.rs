@@ -58,6 +58,9 @@ impl Certificate {
 /// way of the proof; from the smallest on.
 const SLACK: [f64; 7] = [1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-2];
 
+/// L² is proven to this part of the smallest number that the multipliers prove.
+const SHARP: f64 = 2e-10;
+
 impl Network {
     /// The smallest L that the semidefinite relaxation proves, to about 10⁻⁵ of it, with its proof.
     ///
@@ -74,13 +77,20 @@ impl Network {
         };
         let found = search(self)
             .ok_or_else(|| refused("a network that is constant, or weights of extreme sizes"))?;
-        let proven = SLACK
-            .iter()
-            .map(|slack| (found.square * (1.0 + slack)).sqrt());
-        let mut proven = proven.filter(|l| self.proves(&found.multipliers, square_below(*l)));
-        let lipschitz = proven
-            .next()
-            .ok_or_else(|| refused("a matrix that is singular to rounding"))?;
+        let proves = |square: f64| self.proves(&found.multipliers, square_below(square.sqrt()));
+        let mut wide = SLACK.iter().map(|slack| found.square * (1.0 + slack));
+        let wide = wide.find(|square| proves(*square));
+        let mut square = wide.ok_or_else(|| refused("a matrix that is singular to rounding"))?;
+        let mut below = found.square * (1.0 - 1e-6);
+        while square - below > SHARP * square {
+            let middle = 0.5 * (square + below);
+            *if proves(middle) {
+                &mut square
+            } else {
+                &mut below
+            } = middle;
+        }
+        let lipschitz = square.sqrt();
         let mut rest = found.multipliers.into_iter();
         Ok(Certificate {
             norm: 2,
