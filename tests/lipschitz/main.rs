@@ -3,6 +3,7 @@
 #[path = "../cases/mod.rs"]
 mod cases;
 mod here;
+mod joint;
 mod layers;
 mod magnitudes;
 mod normalization;

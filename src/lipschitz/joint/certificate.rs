@@ -1,0 +1,169 @@
+//! A certificate: what one has to know besides the weights to check a Lipschitz constant.
+
+use super::Network;
+use super::search::search;
+use crate::error::{Error, Result, Rules};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// A proof that a network is L-Lipschitz in the 2-norm. Everyone who has the weights can check it with one Cholesky
+/// factorisation; the [module](super) says why it is a proof.
+///
+/// As JSON ([`to_json`](Self::to_json)) it is one object with these keys:
+///
+/// | key | what |
+/// |---|---|
+/// | `norm` | `2` |
+/// | `lipschitz` | L |
+/// | `slopes` | \[l, u\] of each neuron, one list per layer |
+/// | `multipliers` | λ of each neuron, one list per layer |
+/// | `weights` | [the digest](Network::digest) of the weights |
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Certificate {
+    /// The p of the norm, 2.
+    pub norm: u32,
+    /// L.
+    pub lipschitz: f64,
+    /// The slopes of each neuron, layer by layer.
+    pub slopes: Vec<Vec<[f64; 2]>>,
+    /// Λ, layer by layer.
+    pub multipliers: Vec<Vec<f64>>,
+    /// [`Network::digest`] of the network.
+    pub weights: String,
+}
+
+impl Certificate {
+    /// The certificate as JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("numbers and strings")
+    }
+
+    /// Reads what [`to_json`](Self::to_json) wrote. This checks the form alone; [`Network::verify`] is the proof.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if it is not JSON with the keys of a certificate; the message has the line and column.
+    pub fn from_json(text: &str) -> Result<Self> {
+        serde_json::from_str(text).map_err(|e| {
+            Error::invalid(
+                "certificate",
+                "JSON with the keys of a certificate",
+                e.to_string(),
+            )
+        })
+    }
+}
+
+/// The parts by which L² may be above the value that the search reached, so that rounding does not stand in the
+/// way of the proof; from the smallest on.
+const SLACK: [f64; 7] = [1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-2];
+
+/// L² is proven to this part of the smallest number that the multipliers prove.
+const SHARP: f64 = 2e-10;
+
+impl Network {
+    /// The smallest L that the semidefinite relaxation proves, to about 10⁻⁵ of it, with its proof.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the output does not depend on the input, or the numbers of the search or the proof
+    /// leave the range of `f64`, as for weights of extreme sizes.
+    pub fn certify(&self) -> Result<Certificate> {
+        let refused = |found| {
+            Error::invalid(
+                "network",
+                "a Lipschitz constant that can be certified",
+                found,
+            )
+        };
+        let found = search(self)
+            .ok_or_else(|| refused("a network that is constant, or weights of extreme sizes"))?;
+        let proves = |square: f64| self.proves(&found.multipliers, square_below(square.sqrt()));
+        let mut wide = SLACK.iter().map(|slack| found.square * (1.0 + slack));
+        let wide = wide.find(|square| proves(*square));
+        let mut square = wide.ok_or_else(|| refused("a matrix that is singular to rounding"))?;
+        let mut below = found.square * (1.0 - 1e-6);
+        while square - below > SHARP * square {
+            let middle = 0.5 * (square + below);
+            *if proves(middle) {
+                &mut square
+            } else {
+                &mut below
+            } = middle;
+        }
+        let lipschitz = square.sqrt();
+        let mut rest = found.multipliers.into_iter();
+        Ok(Certificate {
+            norm: 2,
+            lipschitz,
+            slopes: self.layers.iter().map(|l| l.slopes.clone()).collect(),
+            multipliers: self
+                .layers
+                .iter()
+                .map(|l| rest.by_ref().take(l.slopes.len()).collect())
+                .collect(),
+            weights: self.digest(),
+        })
+    }
+
+    /// Proves the certificate for this network anew: nothing but Λ and L is taken from it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if it is of other weights, slopes or another norm, a number is not positive and finite,
+    /// or Λ does not prove L.
+    pub fn verify(&self, certificate: &Certificate) -> Result<()> {
+        let rules = Rules("certificate");
+        let Certificate {
+            norm,
+            lipschitz,
+            slopes,
+            multipliers,
+            weights,
+        } = certificate;
+        rules.hold(*norm == 2, "norm", "2", norm)?;
+        let digest = self.digest();
+        rules.hold(
+            *weights == digest,
+            "weights",
+            format!("the digest {digest} of the network"),
+            weights,
+        )?;
+        let own = || self.layers.iter().map(|l| &l.slopes);
+        rules.hold(own().eq(slopes), "slopes", "those of the network", "others")?;
+        let lengths = multipliers.iter().map(Vec::len);
+        let as_many = lengths.eq(own().map(Vec::len));
+        rules.hold(as_many, "multipliers", "one per neuron", "another number")?;
+        let all = multipliers.concat();
+        for &x in all.iter().chain([lipschitz]) {
+            rules.hold(x > 0.0 && x.is_finite(), "number", "above 0 and finite", x)?;
+        }
+        let proven = self.proves(&all, square_below(*lipschitz));
+        rules.hold(
+            proven,
+            "L",
+            "a constant that the multipliers prove",
+            lipschitz,
+        )
+    }
+
+    /// SHA-256 of all maps, those of the layers first and in their order: for each matrix the number of the block
+    /// that it reads, of its rows and of its columns as 8 bytes, then its entries row by row as `f64`, all
+    /// little-endian; in hexadecimal digits.
+    pub fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        for (j, a) in self.maps() {
+            for n in [*j, a.nrows(), a.ncols()] {
+                hash.update((n as u64).to_le_bytes());
+            }
+            a.iter().for_each(|x| hash.update(x.to_le_bytes()));
+        }
+        hash.finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+}
+
+/// A number that is at most L².
+fn square_below(l: f64) -> f64 {
+    (l * l).next_down()
+}

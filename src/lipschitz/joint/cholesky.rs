@@ -1,0 +1,175 @@
+//! Symmetric matrices of blocks, of which most may be zero: their Cholesky factor and inverse, as fast as the
+//! products of blocks are. Nothing here is a proof.
+
+use crate::kernels::gemm::matmul;
+use ndarray::{Array2, ArrayView2, s};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A symmetric matrix by its blocks on and below the diagonal; blocks that are absent are zero.
+pub(super) struct Blocks {
+    /// The first row of each block, and the number of all rows.
+    starts: Vec<usize>,
+    /// The blocks of each column of blocks, by their row.
+    columns: Vec<BTreeMap<usize, Array2<f64>>>,
+}
+
+impl Blocks {
+    pub fn zeros(sizes: &[usize]) -> Self {
+        Self {
+            starts: starts(sizes),
+            columns: vec![BTreeMap::new(); sizes.len()],
+        }
+    }
+
+    /// The rows of block i.
+    pub fn rows(&self, i: usize) -> Range<usize> {
+        self.starts[i]..self.starts[i + 1]
+    }
+
+    /// Block (i, j), i ≥ j; zero if it was absent.
+    pub fn at(&mut self, i: usize, j: usize) -> &mut Array2<f64> {
+        let shape = (self.rows(i).len(), self.rows(j).len());
+        self.columns[j]
+            .entry(i)
+            .or_insert_with(|| Array2::zeros(shape))
+    }
+
+    /// The factor; `None` if the matrix is not positive definite, as far as this computation shows.
+    pub fn cholesky(mut self) -> Option<Factor> {
+        let mut inverses = Vec::with_capacity(self.columns.len());
+        for k in 0..self.columns.len() {
+            let mut column = std::mem::take(&mut self.columns[k]);
+            let pivot = column.get_mut(&k)?;
+            factor_block(pivot)?;
+            let inverse = inverse_of_lower(pivot);
+            for (_, block) in column.range_mut(k + 1..) {
+                *block = matmul(block.view(), inverse.t());
+            }
+            for (j, right) in column.range(k + 1..) {
+                for (i, left) in column.range(j..) {
+                    *self.at(*i, *j) -= &matmul(left.view(), right.t());
+                }
+            }
+            inverses.push(inverse);
+            self.columns[k] = column;
+        }
+        Some(Factor {
+            lower: self,
+            inverses,
+        })
+    }
+}
+
+/// The lower triangle L with L Lᵀ = A.
+pub(super) struct Factor {
+    lower: Blocks,
+    /// The inverses of the blocks on the diagonal of L.
+    inverses: Vec<Array2<f64>>,
+}
+
+impl Factor {
+    /// ln det A.
+    pub fn log_det(&self) -> f64 {
+        let pivots = self
+            .lower
+            .columns
+            .iter()
+            .enumerate()
+            .flat_map(|(k, column)| column[&k].diag().to_vec());
+        2.0 * pivots.map(f64::ln).sum::<f64>()
+    }
+
+    /// x ← A⁻¹ x, where the rows of x before block `first` are zero.
+    pub fn solve(&self, x: &mut Array2<f64>, first: usize) {
+        let count = self.inverses.len();
+        for k in first..count {
+            let solved = matmul(self.inverses[k].view(), x.slice(s![self.lower.rows(k), ..]));
+            for (i, block) in self.lower.columns[k].range(k + 1..) {
+                let mut rest = x.slice_mut(s![self.lower.rows(*i), ..]);
+                rest -= &matmul(block.view(), solved.view());
+            }
+            x.slice_mut(s![self.lower.rows(k), ..]).assign(&solved);
+        }
+        for k in (0..count).rev() {
+            let mut rest = x.slice(s![self.lower.rows(k), ..]).to_owned();
+            for (i, block) in self.lower.columns[k].range(k + 1..) {
+                rest -= &matmul(block.t(), x.slice(s![self.lower.rows(*i), ..]));
+            }
+            let solved = matmul(self.inverses[k].t(), rest.view());
+            x.slice_mut(s![self.lower.rows(k), ..]).assign(&solved);
+        }
+    }
+
+    /// A⁻¹.
+    pub fn inverse(&self) -> Array2<f64> {
+        let n = self.lower.starts[self.inverses.len()];
+        let mut all = Array2::zeros((n, n));
+        for k in 0..self.inverses.len() {
+            let rows = self.lower.rows(k);
+            let mut x = Array2::zeros((n, rows.len()));
+            x.slice_mut(s![rows.clone(), ..]).diag_mut().fill(1.0);
+            self.solve(&mut x, k);
+            all.slice_mut(s![.., rows]).assign(&x);
+        }
+        all
+    }
+}
+
+/// Where each of several blocks begins, and the end.
+pub(super) fn starts(sizes: &[usize]) -> Vec<usize> {
+    let ends = sizes.iter().scan(0, |end, n| {
+        *end += n;
+        Some(*end)
+    });
+    [0].into_iter().chain(ends).collect()
+}
+
+/// L of one block, in place; `None` if a pivot is not positive.
+fn factor_block(a: &mut Array2<f64>) -> Option<()> {
+    for i in 0..a.nrows() {
+        for j in 0..=i {
+            let rest = a[[i, j]] - a.slice(s![i, ..j]).dot(&a.slice(s![j, ..j]));
+            if i != j {
+                a[[i, j]] = rest / a[[j, j]];
+            } else if rest > 0.0 && rest.is_finite() {
+                a[[i, i]] = rest.sqrt();
+            } else {
+                return None;
+            }
+        }
+        a.slice_mut(s![i, i + 1..]).fill(0.0);
+    }
+    Some(())
+}
+
+/// L⁻¹ of a lower triangle L, row by row: row i of L⁻¹ is (e_i − Σ_{k<i} L_ik · row k) / L_ii.
+fn inverse_of_lower(l: &Array2<f64>) -> Array2<f64> {
+    let mut inverse = Array2::zeros(l.dim());
+    for i in 0..l.nrows() {
+        inverse[[i, i]] = 1.0;
+        for k in 0..i {
+            let (above, mut row) = inverse.multi_slice_mut((s![k, ..=k], s![i, ..=k]));
+            row.scaled_add(-l[[i, k]], &above);
+        }
+        inverse
+            .slice_mut(s![i, ..=i])
+            .mapv_inplace(|x| x / l[[i, i]]);
+    }
+    inverse
+}
+
+/// An approximation of the largest eigenvalue of a positive semidefinite matrix, by power iteration.
+pub(super) fn largest_eigenvalue(a: ArrayView2<'_, f64>) -> f64 {
+    let mut x = ndarray::Array1::from_shape_fn(a.nrows(), |i| 1.0 + (i * 7 % 11) as f64 / 11.0);
+    let mut value = 0.0;
+    for _ in 0..200 {
+        let y = a.dot(&x);
+        value = y.dot(&y).sqrt() / x.dot(&x).sqrt();
+        if value == 0.0 {
+            break;
+        }
+        x = y / value;
+    }
+    value
+}

@@ -1,0 +1,351 @@
+//! The search for multipliers: a barrier method with Newton steps.
+
+use super::cholesky::{Blocks, Factor, largest_eigenvalue, starts};
+use super::{Network, Read};
+use crate::kernels::gemm::matmul;
+use ndarray::{Array1, Array2, Axis, s};
+use std::ops::Range;
+
+/// The search ends when τ is above its smallest value by at most this part.
+const GAP: f64 = 1e-5;
+
+/// The factor by which the weight of τ grows.
+const GROWTH: f64 = 8.0;
+
+/// Newton's method at one weight ends when the square of the decrement is below this number, at the last weight
+/// below the second.
+const NEAR: f64 = 0.5;
+const NEAREST: f64 = 0.02;
+
+/// The most Newton steps. What is found until then is a bound too.
+const MOST_STEPS: usize = 2000;
+
+/// Multipliers, neuron by neuron, and the τ that they reach.
+pub(super) struct Found {
+    pub multipliers: Vec<f64>,
+    pub square: f64,
+}
+
+/// Multipliers with a small τ, for a network that is not constant; `None` if numbers overflow or vanish.
+pub(super) fn search(network: &Network) -> Option<Found> {
+    let network = network.with_fewer_inputs();
+    let barrier = Barrier::new(&network);
+    let mut at = Point {
+        multipliers: barrier.start()?,
+        square: 0.0,
+    };
+    at.square = 2.0 * barrier.reached(&at.multipliers)?;
+    if !(at.square > 0.0 && at.square.is_finite()) {
+        return None;
+    }
+    let degree = barrier.degree();
+    let mut weight = network.outputs() as f64 / at.square;
+    let mut steps = 0;
+    loop {
+        let last = degree / weight <= GAP * at.square;
+        let near = if last { NEAREST } else { NEAR };
+        while steps < MOST_STEPS {
+            steps += 1;
+            match barrier.newton(&at, weight, near) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        if last || steps == MOST_STEPS {
+            break;
+        }
+        weight *= GROWTH;
+    }
+    let square = barrier.reached(&at.multipliers)?;
+    Some(Found {
+        multipliers: at.multipliers,
+        square,
+    })
+}
+
+/// Λ and τ.
+struct Point {
+    multipliers: Vec<f64>,
+    square: f64,
+}
+
+/// −ln det P(Λ, τ), and −ln λ for neurons whose λ P does not keep positive.
+struct Barrier<'a> {
+    network: &'a Network,
+    sizes: Vec<usize>,
+    /// The first row of each block in P.
+    starts: Vec<usize>,
+    slopes: Vec<[f64; 2]>,
+    /// 1 for neurons with −ln λ, else 0. A diagonal entry of P is at most λ if l u ≤ 0, so only a neuron with
+    /// l u > 0 needs it.
+    logs: Vec<f64>,
+}
+
+impl<'a> Barrier<'a> {
+    fn new(network: &'a Network) -> Self {
+        let sizes = network.sizes();
+        let slopes: Vec<[f64; 2]> = network
+            .layers
+            .iter()
+            .flat_map(|l| l.slopes.iter().copied())
+            .collect();
+        let logs = slopes
+            .iter()
+            .map(|[l, u]| f64::from(u8::from(l * u > 0.0)))
+            .collect();
+        Self {
+            network,
+            starts: starts(&sizes),
+            sizes,
+            slopes,
+            logs,
+        }
+    }
+
+    /// N, the rows of P and the logarithms.
+    fn degree(&self) -> f64 {
+        self.starts[self.sizes.len()] as f64 + self.logs.iter().sum::<f64>()
+    }
+
+    /// The neurons of layer k, counted over all layers from 0.
+    fn neurons(&self, k: usize) -> Range<usize> {
+        self.starts[k + 1] - self.starts[1]..self.starts[k + 2] - self.starts[1]
+    }
+
+    /// The rows of block j in P.
+    fn rows(&self, j: usize) -> Range<usize> {
+        self.starts[j]..self.starts[j + 1]
+    }
+
+    /// M(Λ) of the first `layers` layers.
+    fn form(&self, multipliers: &[f64], layers: usize, sizes: &[usize]) -> Blocks {
+        let mut p = Blocks::zeros(sizes);
+        p.at(0, 0).diag_mut().fill(1.0);
+        for (k, layer) in self.network.layers[..layers].iter().enumerate() {
+            let own = &multipliers[self.neurons(k)];
+            for (d, l) in p.at(k + 1, k + 1).diag_mut().iter_mut().zip(own) {
+                *d += l;
+            }
+            let scaled = |a: &Array2<f64>, of: fn([f64; 2]) -> f64| {
+                let factors = layer
+                    .slopes
+                    .iter()
+                    .zip(own)
+                    .map(|(slopes, l)| of(*slopes) * l);
+                a * &factors.collect::<Array1<f64>>().insert_axis(Axis(1))
+            };
+            for (j, a) in &layer.reads {
+                *p.at(k + 1, *j) -= &scaled(a, |[l, u]| 0.5 * (l + u));
+            }
+            if layer.slopes.iter().all(|[l, u]| l * u == 0.0) {
+                continue;
+            }
+            for (i, a) in &layer.reads {
+                let a = scaled(a, |[l, u]| l * u);
+                for (j, b) in layer.reads.iter().filter(|(j, _)| j <= i) {
+                    *p.at(*i, *j) += &matmul(a.t(), b.view());
+                }
+            }
+        }
+        p
+    }
+
+    /// P(Λ, τ).
+    fn matrix(&self, at: &Point) -> Blocks {
+        let layers = self.network.layers.len();
+        let mut p = self.form(&at.multipliers, layers, &self.sizes);
+        for (j, c) in &self.network.output {
+            *p.at(layers + 1, *j) += c;
+        }
+        p.at(layers + 1, layers + 1).diag_mut().fill(at.square);
+        p
+    }
+
+    /// A M⁻¹ Aᵀ for maps A that read the first blocks.
+    fn through(&self, multipliers: &[f64], layers: usize, maps: &[Read]) -> Option<Array2<f64>> {
+        let factor = self
+            .form(multipliers, layers, &self.sizes[..=layers])
+            .cholesky()?;
+        let mut a = Array2::zeros((self.starts[layers + 1], maps[0].1.nrows()));
+        for (j, map) in maps {
+            let mut rows = a.slice_mut(s![self.rows(*j), ..]);
+            rows += &map.t();
+        }
+        let mut solved = a.clone();
+        factor.solve(&mut solved, 0);
+        Some(matmul(a.t(), solved.view()))
+    }
+
+    /// The smallest τ for these multipliers.
+    fn reached(&self, multipliers: &[f64]) -> Option<f64> {
+        let all = self.through(multipliers, self.network.layers.len(), &self.network.output)?;
+        Some(largest_eigenvalue(all.view()))
+    }
+
+    /// Multipliers for which M is positive definite, equal within each layer: about 2 / ‖A M⁻¹ Aᵀ‖, the choice of
+    /// ECLipsE-Fast (Xu and Sivaranjani, "ECLipsE", NeurIPS 2024), or a smaller number.
+    fn start(&self) -> Option<Vec<f64>> {
+        let mut all = Vec::new();
+        for (k, layer) in self.network.layers.iter().enumerate() {
+            let norm = largest_eigenvalue(self.through(&all, k, &layer.reads)?.view());
+            let steepest = layer
+                .slopes
+                .iter()
+                .map(|[l, u]| (u + l).powi(2).max((u - l).powi(2)));
+            let steepest = steepest.fold(f64::MIN_POSITIVE, f64::max);
+            let mut each = (2.0 / (norm * steepest)).min(1e100);
+            loop {
+                let mut next = all.clone();
+                next.extend(std::iter::repeat_n(each, layer.slopes.len()));
+                if self
+                    .form(&next, k + 1, &self.sizes[..k + 2])
+                    .cholesky()
+                    .is_some()
+                {
+                    all = next;
+                    break;
+                }
+                each *= 0.5;
+                if each < 1e-200 {
+                    return None;
+                }
+            }
+        }
+        Some(all)
+    }
+
+    /// The barrier at a point, and the factor of P; `None` outside its domain.
+    fn value(&self, at: &Point) -> Option<(f64, Factor)> {
+        if !(at.square > 0.0) || at.multipliers.iter().any(|l| !(*l > 0.0)) {
+            return None;
+        }
+        let factor = self.matrix(at).cholesky()?;
+        let logs: f64 = at
+            .multipliers
+            .iter()
+            .zip(&self.logs)
+            .map(|(l, of)| of * l.ln())
+            .sum();
+        Some((-factor.log_det() - logs, factor))
+    }
+
+    /// One Newton step on w τ + barrier, with a search along it; `None` if the point is near the minimum, or as
+    /// near as rounding allows.
+    fn newton(&self, at: &Point, weight: f64, near: f64) -> Option<Point> {
+        let (barrier, factor) = self.value(at)?;
+        let (gradient, hessian) = self.derivatives(at, weight, &factor.inverse());
+        let mut step = (-&gradient).insert_axis(Axis(1));
+        hessian.cholesky()?.solve(&mut step, 0);
+        let step = step.remove_axis(Axis(1));
+        let decrement = -gradient.dot(&step);
+        if decrement < near {
+            return None;
+        }
+        let before = weight * at.square + barrier;
+        let mut length = 1.0;
+        while length > 1e-8 {
+            let moved = |x: f64, by: f64| x * (1.0 + length * by);
+            let next = Point {
+                multipliers: at
+                    .multipliers
+                    .iter()
+                    .zip(&step)
+                    .map(|(l, d)| moved(*l, *d))
+                    .collect(),
+                square: moved(at.square, step[step.len() - 1]),
+            };
+            let value = self
+                .value(&next)
+                .map(|(barrier, _)| weight * next.square + barrier);
+            if value.is_some_and(|value| value <= before - 0.1 * length * decrement) {
+                return Some(next);
+            }
+            length *= 0.6;
+        }
+        None
+    }
+
+    /// Gradient and second derivatives in steps relative to Λ and τ: λ (1 + d).
+    fn derivatives(&self, at: &Point, weight: f64, inverse: &Array2<f64>) -> (Array1<f64>, Blocks) {
+        let layers = self.network.layers.len();
+        let n = self.slopes.len();
+        let output = self.rows(layers + 1);
+        // S F and S G, then Fᵀ S F, Fᵀ S G and Gᵀ S G.
+        let [sf, sg] = [0, 1].map(|end| self.times_vectors(inverse, end));
+        let [ff, fg, gg] =
+            [(0, &sf), (0, &sg), (1, &sg)].map(|(end, x)| self.vectors_times(end, x));
+        let l = &at.multipliers;
+        let own = inverse.slice(s![output.clone(), output.clone()]);
+
+        let mut gradient = Array1::zeros(n + 1);
+        for i in 0..n {
+            gradient[i] = -fg[[i, i]] * l[i] - self.logs[i];
+        }
+        gradient[n] = (weight - own.diag().sum()) * at.square;
+
+        let mut sizes = self.sizes[1..=layers].to_vec();
+        sizes.push(1);
+        let mut hessian = Blocks::zeros(&sizes);
+        for q in 0..layers {
+            let columns = self.neurons(q);
+            for p in q..layers {
+                let block = hessian.at(p, q);
+                for (a, i) in self.neurons(p).enumerate() {
+                    for (b, j) in columns.clone().enumerate() {
+                        let second = ff[[i, j]] * gg[[i, j]] + fg[[i, j]] * fg[[j, i]];
+                        block[[a, b]] = 0.5 * second * l[i] * l[j];
+                    }
+                }
+            }
+            let own = hessian.at(q, q);
+            for (d, i) in own.diag_mut().iter_mut().zip(columns.clone()) {
+                *d += self.logs[i];
+            }
+            let last = hessian.at(layers, q);
+            for (b, j) in columns.enumerate() {
+                let products = output.clone().map(|o| sf[[o, j]] * sg[[o, j]]);
+                last[[0, b]] = at.square * l[j] * products.sum::<f64>();
+            }
+        }
+        hessian.at(layers, layers)[[0, 0]] =
+            at.square.powi(2) * own.iter().map(|x| x * x).sum::<f64>();
+        (gradient, hessian)
+    }
+
+    /// S F (`end` 0) or S G (`end` 1), whose columns are the vectors f_i = e_i − l_i a_i or g_i = e_i − u_i a_i.
+    fn times_vectors(&self, inverse: &Array2<f64>, end: usize) -> Array2<f64> {
+        let neurons = self.starts[1]..self.starts[1] + self.slopes.len();
+        let mut product = inverse.slice(s![.., neurons]).to_owned();
+        self.each_map(end, |k, j, map| {
+            let mut columns = product.slice_mut(s![.., self.neurons(k)]);
+            columns -= &matmul(inverse.slice(s![.., self.rows(j)]), map.t());
+        });
+        product
+    }
+
+    /// Fᵀ X or Gᵀ X.
+    fn vectors_times(&self, end: usize, x: &Array2<f64>) -> Array2<f64> {
+        let neurons = self.starts[1]..self.starts[1] + self.slopes.len();
+        let mut product = x.slice(s![neurons, ..]).to_owned();
+        self.each_map(end, |k, j, map| {
+            let mut rows = product.slice_mut(s![self.neurons(k), ..]);
+            rows -= &matmul(map.view(), x.slice(s![self.rows(j), ..]));
+        });
+        product
+    }
+
+    /// Calls `with` for each map of layer k that reads block j, its rows multiplied by one end of the slopes,
+    /// where that is not zero.
+    fn each_map(&self, end: usize, mut with: impl FnMut(usize, usize, Array2<f64>)) {
+        for (k, layer) in self.network.layers.iter().enumerate() {
+            let factors: Array1<f64> = layer.slopes.iter().map(|slopes| slopes[end]).collect();
+            if factors.iter().any(|x| *x != 0.0) {
+                let factors = factors.insert_axis(Axis(1));
+                layer
+                    .reads
+                    .iter()
+                    .for_each(|(j, a)| with(k, *j, a * &factors));
+            }
+        }
+    }
+}
