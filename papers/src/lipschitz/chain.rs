@@ -123,7 +123,7 @@ pub fn trace(file: &Weights, path: &Path, between: Between, seed: u64) -> Result
 }
 
 /// Numbers in names count as numbers: layers.2 before layers.10.
-fn natural(a: &str, b: &str) -> Ordering {
+pub fn natural(a: &str, b: &str) -> Ordering {
     let parts = |text: &str| -> Vec<(bool, usize, String)> {
         let mut parts: Vec<(bool, usize, String)> = Vec::new();
         for c in text.chars() {

@@ -3,6 +3,8 @@
 //! - `cargo run --release -p papers -- lipschitz` prints the interval of a small network with ReLU, layer by
 //!   layer; `--model` chooses another, `--weights FILE` reads a chain of linear maps, or a language model, from a
 //!   file of weights.
+//! - `--networks DIR` bounds each network of linear maps and ReLUs in a folder as a whole, and writes certificates
+//!   that `cargo run --release --example verify` checks.
 //! - `--certify mnist` trains a network on handwritten digits and bounds how far its outputs can move.
 //! - `--figure 2`, `3` and `5` are those of Kim, Papamakarios and Mnih, "The Lipschitz Constant of
 //!   Self-Attention" (ICML 2021): the bound of L2 attention against the value that gradient ascent finds,
@@ -13,6 +15,7 @@ mod chain;
 mod growth;
 mod inversion;
 mod models;
+mod networks;
 mod spread;
 
 use crate::support::{args, say};
@@ -47,6 +50,14 @@ pub struct Cli {
     #[arg(long, value_parser = ["2", "3", "5"])]
     figure: Option<String>,
 
+    /// Print the joint bound of each chain of linear maps with ReLU in the safetensors files of this folder
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["model", "weights", "certify", "figure", "p", "radius"])]
+    networks: Option<PathBuf>,
+
+    /// Write the certificates of these bounds to this folder
+    #[arg(long, value_name = "DIR", requires = "networks")]
+    certificates: Option<PathBuf>,
+
     /// The norm: 1, 2 or inf (for a figure: only this one)
     #[arg(long, value_enum)]
     p: Option<Norm>,
@@ -59,7 +70,7 @@ pub struct Cli {
     #[arg(long, value_delimiter = ',')]
     tokens: Vec<usize>,
 
-    /// Starts of each search [default: 100 with --certify; else 2 to 10]
+    /// Starts of each search [default: 100 with --certify, 4 with --networks; else 2 to 10]
     #[arg(long)]
     restarts: Option<usize>,
 
@@ -157,6 +168,9 @@ impl Cli {
                 n.to_string(),
             ));
         }
+        if let Some(folder) = &self.networks {
+            return networks::run(self, folder);
+        }
         match (self.certify, self.figure.as_deref()) {
             (Some(Set::Mnist), _) => certify::run(self),
             (_, Some("2")) => growth::run(self),
@@ -194,8 +208,8 @@ impl Cli {
             (
                 "--restarts",
                 self.restarts.is_some(),
-                certify || figure == Some("2"),
-                "--certify or --figure 2",
+                certify || figure == Some("2") || self.networks.is_some(),
+                "--certify, --networks or --figure 2",
             ),
             (
                 "--data",
