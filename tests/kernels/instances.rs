@@ -82,3 +82,21 @@ fn what_is_marked_is_compiled_in_the_library_for_both_types() {
         "src/instances.rs uses not all of them: {missing:#?}"
     );
 }
+
+/// The library is compiled without its tests (`[lib] test = false`): one inside it would never run.
+#[test]
+fn no_test_stands_in_the_library() {
+    let mut files = Vec::new();
+    sources(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut files,
+    );
+    assert!(files.len() > 100, "{} files", files.len());
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let found = ["cfg(test)", "#[test]"]
+            .into_iter()
+            .find(|mark| text.contains(mark));
+        assert_eq!(found, None, "{}", file.display());
+    }
+}
