@@ -63,7 +63,8 @@ fn chain(path: &str, output: Option<usize>) -> Result<Vec<Array2<f64>>> {
 fn digest(chain: &[Array2<f64>]) -> String {
     let mut hash = Sha256::new();
     for (k, w) in chain.iter().enumerate() {
-        [k, w.nrows(), w.ncols()].map(|n| hash.update((n as u64).to_le_bytes()));
+        let sizes = [k, w.nrows(), w.ncols()].into_iter();
+        sizes.for_each(|n| hash.update((n as u64).to_le_bytes()));
         w.iter().for_each(|x| hash.update(x.to_le_bytes()));
     }
     let bytes = hash.finalize();
