@@ -19,8 +19,10 @@ pub struct Operands<'a, F> {
     pub k: Option<&'a [F]>,
     /// The rows of the targets that it reads, shape [n, H, K]; `None` where q = k = v, on a square pattern.
     pub q: Option<&'a [F]>,
-    /// The attention vector, shape [H, K].
-    pub a: &'a [F],
+    /// K.
+    pub width: usize,
+    /// The attention vector, shape [H, K]; `None` stands for 1.
+    pub a: Option<&'a [F]>,
     /// The inverse temperature, shape [n, H]; `None` stands for 1.
     pub t: Option<&'a [F]>,
 }
@@ -45,7 +47,7 @@ pub struct Adjoints<F: Real> {
     pub k: Buffer<F>,
     /// Of q; empty if q = v.
     pub q: Buffer<F>,
-    /// Of a.
+    /// Of a; empty without it.
     pub a: Buffer<F>,
     /// Of t; empty without a temperature.
     pub t: Buffer<F>,
@@ -64,8 +66,10 @@ impl Attention<'_> {
         f: impl Fn(F, F) -> F + Copy + Sync,
     ) -> (Buffer<F>, Buffer<F>) {
         self.check("edge attention", &x);
-        let (p, w, wide) = (self.pattern, self.row_len(), self.score_width(&x));
-        let (v, k, q, a) = (x.v, x.k.unwrap_or(x.v), x.q.unwrap_or(x.v), x.a);
+        let (p, w, wide) = (self.pattern, self.row_len(), x.width);
+        let (v, k, q) = (x.v, x.k.unwrap_or(x.v), x.q.unwrap_or(x.v));
+        let ones = self.ones(&x);
+        let a = x.a.unwrap_or(&ones);
         let mut y = memory::scratch(p.rows() * w);
         let mut alpha = memory::scratch(p.nnz() * self.heads);
         let outputs = [
@@ -141,12 +145,13 @@ impl Attention<'_> {
         check(op, "gy", back.gy, &[n, self.heads, self.width]);
         let mut space = Buffer::default();
         let kept = self.kept(back.alpha, &mut space);
+        let ones = self.ones(&x);
         let passes = Passes {
             attention: self,
             x,
             back,
             kept,
-            width: self.score_width(&x),
+            a: x.a.unwrap_or(&ones),
             pull,
         };
         match x.t {
@@ -155,14 +160,21 @@ impl Attention<'_> {
         }
     }
 
-    /// K.
-    fn score_width<F>(&self, x: &Operands<F>) -> usize {
-        x.a.len().checked_div(self.heads).unwrap_or(0)
+    /// What stands for an attention vector that is not there.
+    fn ones<F: Real>(&self, x: &Operands<F>) -> Vec<F> {
+        vec![
+            F::one();
+            if x.a.is_none() {
+                self.heads * x.width
+            } else {
+                0
+            }
+        ]
     }
 
     #[track_caller]
     fn check<F>(&self, op: &str, x: &Operands<F>) {
-        let ((n, m), h, width) = (self.pattern.shape(), self.heads, self.score_width(x));
+        let ((n, m), h, width) = (self.pattern.shape(), self.heads, x.width);
         assert!(
             x.k.is_none() || x.q.is_some(),
             "{op}: rows k apart from the values, and no q"
@@ -170,7 +182,9 @@ impl Attention<'_> {
         check(op, "v", x.v, &[m, h, self.width]);
         check(op, "k", x.k.unwrap_or(x.v), &[m, h, width]);
         check(op, "q", x.q.unwrap_or(x.v), &[n, h, width]);
-        check(op, "a", x.a, &[h, width]);
+        if let Some(a) = x.a {
+            check(op, "a", a, &[h, width]);
+        }
         if let Some(t) = x.t {
             check(op, "t", t, &[n, h]);
         }

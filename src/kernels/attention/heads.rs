@@ -35,10 +35,18 @@ pub(super) fn score_heads<F: Real>(
     f: &impl Fn(F, F) -> F,
 ) {
     if d == 1 {
-        let heads = out.len();
-        let (a, k, q) = (&a[..heads], &k[..heads], &q[..heads]);
-        for h in 0..heads {
-            out[h] = a[h] * f(k[h], q[h]);
+        let (eights, rest) = out.as_chunks_mut::<8>();
+        let done = 8 * eights.len();
+        let rows = (a.as_chunks::<8>().0.iter())
+            .zip(k.as_chunks::<8>().0)
+            .zip(q.as_chunks::<8>().0);
+        for (out, ((a, k), q)) in eights.iter_mut().zip(rows) {
+            for h in 0..8 {
+                out[h] = a[h] * f(k[h], q[h]);
+            }
+        }
+        for (h, out) in (done..).zip(rest) {
+            *out = a[h] * f(k[h], q[h]);
         }
         return;
     }

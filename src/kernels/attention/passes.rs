@@ -17,8 +17,8 @@ pub(super) struct Passes<'a, F, P> {
     pub back: Backward<'a, F>,
     /// drop(α).
     pub kept: &'a [F],
-    /// K.
-    pub width: usize,
+    /// a, or ones.
+    pub a: &'a [F],
     pub pull: P,
 }
 
@@ -56,7 +56,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
         g: &mut [F],
         known: Option<&[F]>,
     ) -> (Buffer<F>, Buffer<F>) {
-        let (p, x, wide) = (self.attention.pattern, &self.x, self.width);
+        let (p, x, wide) = (self.attention.pattern, &self.x, self.x.width);
         let (k, q, t) = (x.k.unwrap_or(x.v), x.q.unwrap_or(x.v), x.t.unwrap_or(&[]));
         let (heads, own_w) = (self.attention.heads, self.attention.heads * wide);
         let of_entry = if known.is_some() { 0 } else { heads };
@@ -71,7 +71,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                     let entry = &p.transposed().pattern.transposed().entry;
                     rows::collect(&entry[block.entries.clone()], g, heads, &mut space)
                 });
-                let mut ga = vec![F::zero(); own_w];
+                let mut ga = vec![F::zero(); if x.a.is_some() { own_w } else { 0 }];
                 let mut mean = vec![F::zero(); heads];
                 // Used with a temperature: uᵢ of one target, and the adjoint of t for the rows of the block.
                 let mut u = vec![F::zero(); if T { own_w } else { 0 }];
@@ -92,19 +92,22 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                         pull: self.pull,
                     };
                     let gq = &mut gq[row * own_w..][..own_w];
-                    let values = if T {
-                        Out::Set(&mut u)
-                    } else {
-                        Out::Add(&mut ga)
-                    };
-                    rows::over_entries(sources, g, k, heads, [Out::Set(&mut *gq), values], &step);
-                    for (g, &a) in gq.iter_mut().zip(x.a) {
-                        *g *= a;
-                    }
+                    let of_q = Out::Set(&mut *gq);
+                    // Three calls, so that each loop is compiled for its kinds of output.
                     if T {
-                        dot_heads(wide, x.a, &u, &mut gt[row * heads..][..heads]);
+                        let out = [of_q, Out::Set(&mut u)];
+                        rows::over_entries(sources, g, k, heads, out, &step);
+                        dot_heads(wide, self.a, &u, &mut gt[row * heads..][..heads]);
                         scale_heads(wide, &mut u, step.t);
                         axpy(F::one(), &u, &mut ga);
+                    } else if x.a.is_some() {
+                        let out = [of_q, Out::Add(&mut ga)];
+                        rows::over_entries(sources, g, k, heads, out, &step);
+                    } else {
+                        rows::over_entries(sources, g, k, heads, [of_q], &step);
+                    }
+                    for (g, &a) in gq.iter_mut().zip(self.a) {
+                        *g *= a;
                     }
                 }
                 (ga, gt)
@@ -112,7 +115,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
         );
         let (gas, gts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         let ga = gas.into_iter().reduce(add);
-        let ga = ga.unwrap_or_else(|| vec![F::zero(); own_w]);
+        let ga = ga.unwrap_or_else(|| vec![F::zero(); x.a.map_or(0, <[F]>::len)]);
         (ga.into(), gts.concat().into())
     }
 
@@ -141,7 +144,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
     /// The pass by columns: writes the adjoints of v and of k; where k = v, adds both to `gv`. Computes `g`,
     /// unless it is `known`.
     fn sources<const T: bool>(&self, gv: &mut [F], gk: &mut [F], g: &mut [F], known: Option<&[F]>) {
-        let (at, x, wide) = (self.attention, &self.x, self.width);
+        let (at, x, wide) = (self.attention, &self.x, self.x.width);
         let (k, q, t) = (x.k.unwrap_or(x.v), x.q.unwrap_or(x.v), x.t.unwrap_or(&[]));
         let Backward { alpha, y, gy } = self.back;
         let p = &at.pattern.transposed().pattern;
@@ -194,7 +197,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                         pull: self.pull,
                     };
                     rows::over_entries(targets, g, q, heads, [Out::Set(&mut through)], &step);
-                    for (through, &a) in through.iter_mut().zip(x.a) {
+                    for (through, &a) in through.iter_mut().zip(self.a) {
                         *through *= a;
                     }
                     let gv = &mut gv[row * w..][..w];

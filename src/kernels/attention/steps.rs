@@ -42,6 +42,21 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 2> for OfTarget<'
     }
 }
 
+/// The first of the two sums alone.
+impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 1> for OfTarget<'_, F, P, T> {
+    #[inline(always)]
+    fn add<const K: usize, const C: usize>(
+        &self,
+        g: &[F; K],
+        at: Place,
+        k: &Block<F, K, C>,
+        [targets]: [Block<F, K, C>; 1],
+    ) -> [Block<F, K, C>; 1] {
+        let [targets, _] = self.add(g, at, k, [targets, [[F::zero(); C]; K]]);
+        [targets]
+    }
+}
+
 /// Σ t g ∂f/∂k over the targets of a source: the sum for the adjoint of k. T says whether there is a t.
 pub(super) struct OfSource<'a, F, P, const T: bool> {
     /// The row k of the source.

@@ -84,13 +84,11 @@ impl<S> Fusion<S> {
         }
     }
 
-    /// The operands of the kernels. `halves` has k and q where they are halves, `ones` is space for an a that
-    /// is not there.
+    /// The operands of the kernels. `halves` has k and q where they are halves.
     fn operands<'a, F: Real>(
         &self,
         args: &'a [Tensor<F>],
         halves: &'a Option<[Buffer<F>; 2]>,
-        ones: &'a mut Vec<F>,
     ) -> Operands<'a, F> {
         let x = |number: usize| slice(&args[number]);
         let (k, q, width) = match (self.numbers.ends, halves) {
@@ -101,15 +99,12 @@ impl<S> Fusion<S> {
             (_, Some([k, q])) => (Some(&k[..]), Some(&q[..]), 1),
             _ => unreachable!("halves are computed before"),
         };
-        let a = self.numbers.a.map(x);
-        if a.is_none() {
-            ones.resize(args[0].shape()[1] * width, F::one());
-        }
         Operands {
             v: x(0),
             k,
             q,
-            a: a.unwrap_or(ones),
+            width,
+            a: self.numbers.a.map(x),
             t: self.numbers.t.map(x),
         }
     }
@@ -140,9 +135,9 @@ impl<F: Real, S: EdgeScore<F>> Fused<F> for Fusion<S> {
             Ends::Rows { .. } => None,
             Ends::Halves { a_s, a_t } => Some(half_scores(x(0), [x(a_s), x(a_t)], kernel.heads)),
         };
-        let (score, mut ones) = (self.score, Vec::new());
+        let score = self.score;
         let (y, alpha) = kernel.forward(
-            self.operands(&args, &halves, &mut ones),
+            self.operands(&args, &halves),
             #[inline(always)]
             move |k, q| score.value(k, q),
         );
@@ -167,9 +162,9 @@ impl<F: Real, S: EdgeScore<F>> Fused<F> for Fusion<S> {
             gy: slice(&gy),
         };
         let (kernel, x) = (self.kernel(&rows[0]), |number: usize| slice(&rows[number]));
-        let (score, mut ones) = (self.score, Vec::new());
+        let score = self.score;
         let mut g = kernel.backward(
-            self.operands(&rows, &saved.halves, &mut ones),
+            self.operands(&rows, &saved.halves),
             back,
             #[inline(always)]
             move |g, k, q| score.pull(g, k, q),

@@ -32,7 +32,6 @@ struct Case {
     zs: Vec<f64>,
     zt: Vec<f64>,
     a: Vec<f64>,
-    ones: Vec<f64>,
     s_src: Vec<f64>,
     s_tgt: Vec<f64>,
     gy: Vec<f64>,
@@ -49,7 +48,6 @@ fn case(n: usize, m: usize, nnz: usize, heads: usize, d: usize, p: f64) -> Case 
         zs: data(m * w, 2),
         zt: data(n * w, 3),
         a: data(w, 4),
-        ones: vec![1.0; heads],
         s_src: data(m * heads, 5),
         s_tgt: data(n * heads, 6),
         gy: data(n * w, 7),
@@ -85,7 +83,8 @@ impl Case {
             v: &self.zs,
             k: Some(&self.s_src),
             q: Some(&self.s_tgt),
-            a: &self.ones,
+            width: 1,
+            a: None,
             t: self.t.as_deref(),
         }
     }
@@ -95,7 +94,8 @@ impl Case {
             v: &self.zs,
             k: None,
             q: Some(&self.zt),
-            a: &self.a,
+            width: self.d,
+            a: Some(&self.a),
             t: self.t.as_deref(),
         }
     }
