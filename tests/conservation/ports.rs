@@ -137,8 +137,11 @@ impl Net {
         let gradients = pass.gradients((y * y).tanh().sum_all());
         let laws = Trace::of(self, |pass| self.forward(pass)).laws();
         for law in &laws {
-            let delta = law.measure(&self.tensors(), &gradients).worst();
-            assert!(delta < 1e-10, "{:?}, {}: {delta}", self.own.form, law.name);
+            // A gradient that vanishes alone is a rounding error, as large as its terms.
+            let found = law.measure(&self.tensors(), &gradients);
+            let small = |(delta, size): (&f64, &f64)| delta.abs() < 1e-12 * (1.0 + size);
+            let holds = found.delta.iter().zip(&found.size).all(small);
+            assert!(holds, "{:?}, {}: {found:?}", self.own.form, law.name);
         }
         let own = laws.into_iter().map(|law| law.name);
         own.filter(|name| name.starts_with("own")).collect()

@@ -29,14 +29,15 @@ pub mod dense;
 mod edges;
 mod halves;
 mod heads;
+mod operands;
 mod options;
 mod passes;
 mod steps;
 
 pub mod symmetric;
 
-pub use edges::{Adjoints, Backward, Operands};
 pub use halves::{half_scores, half_scores_backward};
+pub use operands::{Adjoints, Backward, Operands};
 pub use options::{DenseAttention, Mask};
 
 use super::random::Dropout;

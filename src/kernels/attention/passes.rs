@@ -1,8 +1,8 @@
 //! The two passes that compute the adjoints of an attention along edges: by rows for what belongs to targets,
 //! by columns for what belongs to sources. Letters: see the table of [the parent module](super).
 
-use super::edges::{Adjoints, Backward, Operands};
 use super::heads::{dot_heads, scale_heads};
+use super::operands::{Adjoints, Backward, Operands};
 use super::steps::{OfSource, OfTarget, score_adjoints};
 use super::{Attention, Output, add};
 use crate::kernels::axpy;
