@@ -34,7 +34,7 @@ impl Figure {
         })
     }
 
-    /// Draws the figure, see [`write`].
+    /// Draws the figure, see [`write()`].
     pub fn write(&self, figures: &Figures) -> Result<Vec<PathBuf>> {
         let (name, title) = (&self.name, &self.title);
         write(figures, name, self.size, title, self.columns, &self.panels)
