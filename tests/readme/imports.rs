@@ -90,7 +90,7 @@ fn paths(tree: &str) -> Vec<Module> {
 
 /// The paths that a module imports by `use`, each with whether it is public, and the paths from `crate` or
 /// `super` on in the rest of its code.
-fn named(code: &str) -> (Vec<(Module, bool)>, Vec<Module>) {
+fn named(code: &str) -> Named {
     let (mut imports, mut rest) = (Vec::new(), String::new());
     let mut statement: Option<String> = None;
     for line in code.lines() {
@@ -132,9 +132,12 @@ fn named(code: &str) -> (Vec<(Module, bool)>, Vec<Module>) {
     (imports, inline)
 }
 
+/// What a module imports, and whether it does so publicly; and the paths in its code.
+type Named = (Vec<(Module, bool)>, Vec<Module>);
+
 /// The modules and what they name.
 struct House {
-    names: BTreeMap<Module, (Vec<(Module, bool)>, Vec<Module>)>,
+    names: BTreeMap<Module, Named>,
 }
 
 impl House {

@@ -41,13 +41,13 @@ impl Attention<'_> {
             |heads, d, block, [y, alpha]| {
                 let (w, own_w) = (heads * d, heads * wide);
                 // A copy, so that what it captures is in registers.
-                let f = f;
+                let own_f = f;
                 for i in block.rows.clone() {
                     let (sources, own) = block.row(p, i, heads);
                     let (own, q) = (&mut alpha[own], &q[i * own_w..][..own_w]);
                     for (&j, scores) in sources.iter().zip(own.chunks_exact_mut(heads)) {
                         let k = &k[j as usize * own_w..][..own_w];
-                        score_heads(wide, [a, k, q], scores, &f);
+                        score_heads(wide, [a, k, q], scores, &own_f);
                     }
                     if let Some(t) = x.t {
                         scale_entries(own, &t[i * heads..][..heads]);

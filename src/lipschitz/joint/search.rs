@@ -216,7 +216,8 @@ impl<'a> Barrier<'a> {
 
     /// The barrier at a point, and the factor of P; `None` outside its domain.
     fn value(&self, at: &Point) -> Option<(f64, Factor)> {
-        if !(at.square > 0.0) || at.multipliers.iter().any(|l| !(*l > 0.0)) {
+        let positive = |x: f64| x > 0.0;
+        if !(positive(at.square) && at.multipliers.iter().all(|l| positive(*l))) {
             return None;
         }
         let factor = self.matrix(at).cholesky()?;

@@ -131,19 +131,17 @@ impl<'t, F: Real> EdgeOperands<Var<'t, F>> {
             "{op}: v has shape {v:?}, it must be [{m}, heads, width]"
         );
         let heads = v[1];
-        let check = |name: &str, x: Var<'_, F>, expected: &[usize], axes: &str| {
-            let found = x.shape();
-            assert!(
-                found == expected,
-                "{op}: {name} has shape {found:?}, it must be {axes}, here {expected:?}"
-            );
-        };
         let width = match self.ends {
             Ends::Rows { k, q } => {
                 tape.accept(op, &[k, q]);
                 let width = k.shape().last().copied().unwrap_or(0);
-                check("k", k, &[m, heads, width], "[sources, heads, width]");
-                check("q", q, &[n, heads, width], "[targets, heads, width of k]");
+                check_shape([op, "k"], k, &[m, heads, width], "[sources, heads, width]");
+                check_shape(
+                    [op, "q"],
+                    q,
+                    &[n, heads, width],
+                    "[targets, heads, width of k]",
+                );
                 width
             }
             Ends::Halves { a_s, a_t } => {
@@ -152,18 +150,27 @@ impl<'t, F: Real> EdgeOperands<Var<'t, F>> {
                     n == m,
                     "{op}: halves of scores on a pattern of {n} × {m}, which must be square"
                 );
-                check("a_s", a_s, &v[1..], "[heads, width]");
-                check("a_t", a_t, &v[1..], "[heads, width]");
+                check_shape([op, "a_s"], a_s, &v[1..], "[heads, width]");
+                check_shape([op, "a_t"], a_t, &v[1..], "[heads, width]");
                 1
             }
         };
         if let Some(a) = self.a {
             tape.accept(op, &[a]);
-            check("a", a, &[heads, width], "[heads, width of k]");
+            check_shape([op, "a"], a, &[heads, width], "[heads, width of k]");
         }
         if let Some(t) = self.t {
             tape.accept(op, &[t]);
-            check("t", t, &[n, heads], "[targets, heads]");
+            check_shape([op, "t"], t, &[n, heads], "[targets, heads]");
         }
     }
+}
+
+#[track_caller]
+fn check_shape<F: Real>([op, name]: [&str; 2], x: Var<'_, F>, expected: &[usize], axes: &str) {
+    let found = x.shape();
+    assert!(
+        found == expected,
+        "{op}: {name} has shape {found:?}, it must be {axes}, here {expected:?}"
+    );
 }

@@ -319,7 +319,7 @@ fn a_temperature_of_one_gives_the_bits_of_none() {
             let run = |case: &Case| {
                 let all = [case.gat(), case.gatv2(), case.shared()].map(|x| {
                     let (y, alpha, g) = case.run(x);
-                    [&y, &alpha, &g.v, &g.k, &g.q, &g.a].map(|x| bits(x))
+                    [&y, &alpha, &g.v, &g.k, &g.q, &g.a].map(bits)
                 });
                 all.concat()
             };
@@ -339,7 +339,7 @@ fn bits_do_not_depend_on_threads() {
                 par::with_threads(threads, || {
                     let all = [case.gat(), case.gatv2(), case.shared()].map(|x| {
                         let (y, alpha, g) = case.run(x);
-                        [&y, &alpha, &g.v, &g.k, &g.q, &g.a, &g.t].map(|x| bits(x))
+                        [&y, &alpha, &g.v, &g.k, &g.q, &g.a, &g.t].map(bits)
                     });
                     all.concat()
                 })
