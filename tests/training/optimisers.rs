@@ -386,6 +386,7 @@ fn states_that_a_rule_does_not_have_are_refused() {
         ..how(Algorithm::MUON, 3)
     };
     let adam = setting.fit(config).state().optimizer;
+    adam.check_state(&setting.net()).unwrap();
     let text = serde_json::to_string(&adam).unwrap();
     let muon = serde_json::to_string(&Algorithm::MUON).unwrap();
     let text = text.replace(&serde_json::to_string(&Algorithm::ADAM).unwrap(), &muon);
@@ -400,6 +401,10 @@ fn states_that_a_rule_does_not_have_are_refused() {
         serde_json::to_string(&vec![Role::Bias; roles.len()]).unwrap(),
     );
     assert!(text.contains(&from));
+    // The vectors of Adam's state have the same lengths, whatever the roles.
+    let told = serde_json::to_string(&adam).unwrap().replace(&from, &to);
+    let told: Optimizer<f64> = serde_json::from_str(&told).unwrap();
+    assert!(told.check_state(&setting.net()).is_err());
     let other = serde_json::from_str(&text.replace(&from, &to)).unwrap();
     refused(TrainState {
         optimizer: other,
