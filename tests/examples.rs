@@ -1,5 +1,9 @@
 //! The examples as programs.
 
+use emmy::init;
+use emmy::lipschitz::joint::{Certificate, Network};
+use emmy::nn::{Activation, Mlp};
+use emmy::store::weights;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -197,4 +201,62 @@ fn char_lm_writes_with_the_characters_of_its_text() {
     assert!(written.chars().count() > 250, "{out}");
     assert!(written.chars().all(|c| "to andfr,".contains(c)), "{out}");
     refused(&run("char_lm", &folder, &["text", "none"]), "above 0");
+}
+
+/// The weights of a chain in a file, and its certificate in another.
+fn certified(folder: &TempDir) -> (Network, Certificate) {
+    let rng = &mut init::rng(3);
+    let net = Mlp::<f64>::new(&[4, 7, 6, 3], Activation::Relu, true, rng);
+    weights::save(folder.path().join("net.safetensors"), &net, &()).unwrap();
+    let maps = net.layers.iter().map(|layer| layer.weight.to_owned());
+    let maps = maps.map(|w| w.into_owned().into_dimensionality().unwrap());
+    let network = Network::chain(maps.collect(), [0.0, 1.0]).unwrap();
+    let certificate = network.certify().unwrap();
+    (network, certificate)
+}
+
+/// Both verifiers, with this certificate: what each says. That in Python is left out where NumPy is not there.
+fn verifiers(folder: &TempDir, certificate: &Certificate, more: &[&str]) -> Vec<Output> {
+    std::fs::write(folder.path().join("proof.json"), certificate.to_json()).unwrap();
+    let args = [&["net.safetensors", "proof.json"], more].concat();
+    let mut all = vec![run("verify", folder, &args)];
+    let python = |args: &[&str]| {
+        let mut command = Command::new("python3");
+        command.current_dir(folder.path()).args(args).output()
+    };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify.py");
+    match python(&["-c", "import numpy"]) {
+        Ok(output) if output.status.success() => {
+            all.push(python(&[&[script], &args[..]].concat()).unwrap());
+        }
+        _ => eprintln!("skipped: docs/verify.py needs NumPy"),
+    }
+    all
+}
+
+#[test]
+fn a_certificate_is_verified_by_programs_that_share_no_code_with_the_search() {
+    let folder = TempDir::new().unwrap();
+    let (network, good) = certified(&folder);
+    for output in verifiers(&folder, &good, &[]) {
+        let (out, _) = succeeded(&output);
+        assert!(out.starts_with("verified: |f(x) - f(y)| <= "), "{out}");
+    }
+    let margin = network.one_output(1).certify().unwrap();
+    for output in verifiers(&folder, &margin, &["1"]) {
+        succeeded(&output);
+    }
+    let mut small = good.clone();
+    small.lipschitz *= 1.0 - 1e-9;
+    let mut other = good.clone();
+    other.multipliers[1][2] *= 1.5;
+    let mut digest = good.clone();
+    digest.weights = good.weights.replace(char::is_numeric, "0");
+    for wrong in [small, other, digest, margin] {
+        for output in verifiers(&folder, &wrong, &[]) {
+            let (out, err) = (text(&output.stdout), text(&output.stderr));
+            assert!(!output.status.success() && out.is_empty(), "{out}\n{err}");
+        }
+    }
+    refused(&run("verify", &folder, &["net.safetensors"]), "WEIGHTS");
 }

@@ -48,7 +48,8 @@ pub trait Module<F: Real> {
 ///
 /// ```
 /// use emmy::nn::{BatchNorm, entries};
-/// let names = entries(&BatchNorm::<f32>::new(3)).into_iter().map(|entry| entry.name);
+/// let norm = BatchNorm::<f32>::new(3);
+/// let names = entries(&norm).into_iter().map(|entry| entry.name);
 /// assert!(names.eq(["gain", "bias", "mean", "variance"]));
 /// ```
 pub fn entries<F: Real>(model: &(impl Module<F> + ?Sized)) -> Vec<Entry<&Tensor<F>>> {

@@ -158,7 +158,7 @@ fn a_data_set_asked_for_by_name_must_be_there() {
     let output = balance(&folder, &args);
     refused(
         &output,
-        "the data set Cora (the files ind.cora.*) was not found",
+        "the data set Cora (the files ind.cora.x, ind.cora.tx,",
     );
     assert!(!text(&output.stderr).contains("left out"));
     // Nothing is run, not even on the data sets that are found.

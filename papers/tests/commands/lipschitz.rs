@@ -2,6 +2,10 @@
 
 use crate::transformers::write;
 use crate::{command, files, json, refused, succeeded};
+use emmy::init;
+use emmy::lipschitz::joint::Certificate;
+use emmy::nn::{Activation, Mlp};
+use emmy::store::weights;
 use papers::vision::strokes::strokes;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -196,4 +200,40 @@ fn what_is_no_chain_or_has_no_effect_is_refused() {
             message,
         );
     }
+}
+
+/// A row per file of the folder, and certificates that are read again.
+#[test]
+fn networks_of_a_folder_are_bounded_as_wholes() {
+    let folder = TempDir::new().unwrap();
+    let nets = folder.path().join("nets");
+    std::fs::create_dir(&nets).unwrap();
+    for (name, widths) in [("net2", &[3, 5, 1][..]), ("net10", &[3, 6, 6, 2])] {
+        let net = Mlp::<f64>::new(widths, Activation::Relu, true, &mut init::rng(5));
+        weights::save(nets.join(format!("{name}.safetensors")), &net, &()).unwrap();
+    }
+    let args = ["--networks", "nets", "--certificates", "proofs", "--json"];
+    let rows = run(&folder, &args);
+    let names: Vec<_> = rows.iter().map(|row| row["net"].clone()).collect();
+    assert_eq!(names, ["net2", "net10"]);
+    for row in &rows {
+        let [lower, upper, product] = ["lower", "upper", "product"].map(|key| number(row, key));
+        assert!(
+            0.5 * upper < lower && lower <= upper && upper <= product,
+            "{row}"
+        );
+        assert_eq!(
+            (&row["verified"], &row["published"]),
+            (&true.into(), &Value::Null)
+        );
+        let path = folder
+            .path()
+            .join(format!("proofs/{}.json", row["net"].as_str().unwrap()));
+        let certificate = Certificate::from_json(&std::fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!(certificate.lipschitz, upper);
+    }
+    let empty = command("lipschitz", &folder, &["--networks", "proofs"])
+        .output()
+        .unwrap();
+    refused(&empty, "a folder with files NAME.safetensors");
 }

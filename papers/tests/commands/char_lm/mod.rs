@@ -390,7 +390,7 @@ fn penn_treebank_has_a_test_text() {
     let output = tiny(&folder, &["--dataset", "shakespeare", "--data", "."]);
     refused(
         &output,
-        "the text Tiny Shakespeare (input.txt) was not found",
+        "the text Tiny Shakespeare (the file input.txt) was not found",
     );
 }
 

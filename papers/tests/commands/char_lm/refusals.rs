@@ -36,7 +36,7 @@ fn wrong_input_is_refused_with_a_reason() {
         (&["--data", "nowhere"], "nowhere"),
         (
             &["--data", "folder"],
-            "Tiny Shakespeare (input.txt) was not found",
+            "Tiny Shakespeare (the file input.txt) was not found",
         ),
         (&["--dataset", "ptb"], "Penn Treebank"),
         (&["--prompt", "a €"], "--prompt: expected characters among"),
