@@ -50,7 +50,7 @@ pub trait Module<F: Real> {
 /// use emmy::nn::{BatchNorm, entries};
 /// let norm = BatchNorm::<f32>::new(3);
 /// let names = entries(&norm).into_iter().map(|entry| entry.name);
-/// assert!(names.eq(["gain", "bias", "mean", "variance"]));
+/// assert!(names.eq(["gain", "bias", "running.mean", "running.variance"]));
 /// ```
 pub fn entries<F: Real>(model: &(impl Module<F> + ?Sized)) -> Vec<Entry<&Tensor<F>>> {
     let mut out = Fields::new();
