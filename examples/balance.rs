@@ -1,12 +1,12 @@
 //! Why a deep graph attention network does not train, and what a conservation law does about it.
 //!
-//! Multiply the incoming weights of a neuron by λ and its outgoing ones by 1/λ: the network stays the same. So
-//! c = ‖incoming‖² − (attention)² − ‖outgoing‖² of each neuron is nearly constant during a training. With the
-//! usual weights c is far from 0, and ten layers hardly move. With balanced weights, c = 0, they learn (Mustafa,
-//! Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023).
+//! Multiply the incoming weights of a neuron by λ and its outgoing ones by 1/λ: the network stays the same.
+//! So c = ‖incoming‖² − (attention)² − ‖outgoing‖² of each neuron is nearly constant during a training.
+//! With the usual weights c is far from 0, and ten layers hardly move. With balanced weights, c = 0, they
+//! learn (Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023).
 //!
-//! `cargo run --release --example balance [LAYERS [EPOCHS]]`; the tables and figures of the paper are those of
-//! `cargo run --release -p papers -- balance`.
+//! `cargo run --release --example balance [LAYERS [EPOCHS]]`; the tables and figures of the paper are those
+//! of `cargo run --release -p papers -- balance`.
 
 use emmy::data;
 use emmy::init::Initialization;

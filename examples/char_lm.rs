@@ -1,8 +1,8 @@
 //! Trains a small transformer to write text, character by character.
 //!
-//! `cargo run --release --example char_lm [FILE [STEPS]]` learns any text file in UTF-8; without FILE, "Alice's
-//! Adventures in Wonderland", in half a minute. `cargo run --release -p papers -- char_lm` has other models,
-//! checkpoints and measurements.
+//! `cargo run --release --example char_lm [FILE [STEPS]]` learns any text file in UTF-8; without FILE,
+//! "Alice's Adventures in Wonderland", in half a minute. `cargo run --release -p papers -- char_lm` has
+//! other models, checkpoints and measurements.
 
 use emmy::data::text::{self, Text};
 use emmy::nn::{LanguageConfig, LanguageModel, Pass, Role, Sampling};
@@ -87,7 +87,8 @@ fn main() -> Result<()> {
         Ok(())
     })?;
 
-    // 300 characters, each drawn from what the model expects, with the keys and values of the earlier ones kept.
+    // 300 characters, each drawn from what the model expects, with the keys and values of the earlier ones
+    // kept.
     let how = Sampling {
         temperature: 0.8,
         top_k: Some(200),

@@ -1,8 +1,8 @@
 //! The conservation laws of networks of your own: read off a forward pass, searched for, and counted.
 //!
 //! A law is a quantity that gradient flow conserves for every loss of the outputs, whatever the data: for a
-//! neuron with ReLU ‖incoming weights‖² − ‖outgoing weights‖², since multiplying the first by λ and dividing the
-//! second by λ changes nothing.
+//! neuron with ReLU ‖incoming weights‖² − ‖outgoing weights‖², since multiplying the first by λ and
+//! dividing the second by λ changes nothing.
 //!
 //! `cargo run --release --example laws`; `cargo run --release -p papers -- laws` does it for 40 networks, and
 //! trains them and draws how far the laws drift.

@@ -1,10 +1,11 @@
-//! Verifies a certificate of a Lipschitz constant. This program shares no code with the search that found it: it
-//! forms one matrix from the weights and the certificate, and shows that it is positive definite.
+//! Verifies a certificate of a Lipschitz constant. This program shares no code with the search that found
+//! it: it forms one matrix from the weights and the certificate, and shows that it is positive definite.
 //!
 //! `cargo run --release --example verify -- WEIGHTS CERTIFICATE [OUTPUT]`
 //!
-//! WEIGHTS is a safetensors file with the matrices W₁, …, W_l of a chain W_l σ(… σ(W₁ x)), named `NAME.weight` and
-//! ordered by the numbers in their names; OUTPUT, counted from 0, takes one row of W_l. CERTIFICATE is JSON.
+//! WEIGHTS is a safetensors file with the matrices W₁, …, W_l of a chain W_l σ(… σ(W₁ x)), named
+//! `NAME.weight` and ordered by the numbers in their names; OUTPUT, counted from 0, takes one row of W_l.
+//! CERTIFICATE is JSON.
 //!
 //! With Λ the multipliers and l, u the slopes of the neurons, P is the symmetric matrix of blocks
 //!

@@ -2,9 +2,9 @@
 //! norms ([`Norm::register`](crate::nn::Norm::register)), of optimisers
 //! ([`Algorithm::register`](crate::optim::Algorithm::register)).
 //!
-//! A configuration is data: it is copied, compared and saved. A kind of another crate joins it under a name, and
-//! a [`Registry`] holds what the name stands for, the options from which layers are built. A saved
-//! configuration holds the name alone; a program that loads it registers the same name before.
+//! A configuration is data: it is copied, compared and saved. A kind of another crate joins it under a
+//! name, and a [`Registry`] holds what the name stands for, the options from which layers are built. A
+//! saved configuration holds the name alone; a program that loads it registers the same name before.
 //!
 //! ```
 //! use emmy::registry::{Family, Registered, Registry};
@@ -45,14 +45,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-/// The kinds of one family that were registered, by their names. `T` is the object-safe trait of their options.
+/// The kinds of one family that were registered, by their names. `T` is the object-safe trait of their
+/// options.
 pub struct Registry<T: ?Sized + 'static> {
     family: &'static str,
     door: &'static str,
     kinds: Mutex<BTreeMap<&'static str, Registered<T>>>,
 }
 
-/// A trait of options whose kinds have one registry; [`Registered`] looks up its name there when it is loaded.
+/// A trait of options whose kinds have one registry; [`Registered`] looks up its name there when it is
+/// loaded.
 pub trait Family: Send + Sync + 'static {
     /// The registry of the family.
     fn registry() -> &'static Registry<Self>;
@@ -105,8 +107,8 @@ impl<T: ?Sized> Registry<T> {
     }
 }
 
-/// A kind of another crate in a configuration: its name, and options that do not change. Kinds with the same name
-/// are equal, and the name alone is saved.
+/// A kind of another crate in a configuration: its name, and options that do not change. Kinds with the
+/// same name are equal, and the name alone is saved.
 pub struct Registered<T: ?Sized + 'static> {
     name: &'static str,
     options: &'static T,
@@ -159,8 +161,8 @@ impl<'de, T: Family + ?Sized> Deserialize<'de> for Registered<T> {
     }
 }
 
-/// `value`, whose type is `U`. A trait object cannot have a generic function, so options build a layer of `f32`
-/// or of `f64` in two functions, and generic code takes the one that it needs.
+/// `value`, whose type is `U`. A trait object cannot have a generic function, so options build a layer of
+/// `f32` or of `f64` in two functions, and generic code takes the one that it needs.
 ///
 /// # Panics
 /// If the types differ.

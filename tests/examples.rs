@@ -215,7 +215,8 @@ fn certified(folder: &TempDir) -> (Network, Certificate) {
     (network, certificate)
 }
 
-/// Both verifiers, with this certificate: what each says. That in Python is left out where NumPy is not there.
+/// Both verifiers, with this certificate: what each says. That in Python is left out where NumPy is not
+/// there.
 fn verifiers(folder: &TempDir, certificate: &Certificate, more: &[&str]) -> Vec<Output> {
     std::fs::write(folder.path().join("proof.json"), certificate.to_json()).unwrap();
     let args = [&["net.safetensors", "proof.json"], more].concat();

@@ -100,8 +100,8 @@ pub fn kernels() -> Vec<Kernel> {
     ]
 }
 
-/// One step of an optimiser for a matrix, which touches so many bytes per number; with Muon, also the products of
-/// five steps of Newton–Schulz.
+/// One step of an optimiser for a matrix, which touches so many bytes per number; with Muon, also the
+/// products of five steps of Newton–Schulz.
 fn update(name: &str, algorithm: Algorithm, bytes: usize) -> Kernel {
     let (mut p, g) = (normal(&[WORDS, D], 7), normal(&[WORDS, D], 8));
     let mut optimizer = Optimizer::new(algorithm);

@@ -3,8 +3,9 @@
 use lexopt::{Arg, Error, Parser, ValueExt};
 use std::str::FromStr;
 
-/// Reads the command line: `take` gets the name of each option and reads its value, or says `false` to a name
-/// that it does not know. `--help` prints `help` and ends the program, as a wrong option does with exit code 2.
+/// Reads the command line: `take` gets the name of each option and reads its value, or says `false` to a
+/// name that it does not know. `--help` prints `help` and ends the program, as a wrong option does with
+/// exit code 2.
 pub fn read(help: &str, mut take: impl FnMut(&str, &mut Parser) -> Result<bool, Error>) {
     if let Err(error) = all(help, &mut take) {
         eprintln!("error: {error}\n\n{help}");

@@ -121,8 +121,9 @@ fn operands<'t, F: Real>(op: &str, args: &[Var<'t, F>]) -> (&'t Tape<F>, Vec<Ten
     (first.tape, args.iter().map(|a| a.value()).collect())
 }
 
-/// Traces `f` on aliases of the arguments: the backward sweep stops at the aliases, and an argument that is given
-/// twice has two aliases, each with its own derivative. Returns the value and the aliases of the wanted arguments.
+/// Traces `f` on aliases of the arguments: the backward sweep stops at the aliases, and an argument that is
+/// given twice has two aliases, each with its own derivative. Returns the value and the aliases of the
+/// wanted arguments.
 fn trace<'t, F: Real>(
     p: &Vjp<'t, F>,
     f: impl FnOnce(&[Var<'t, F>]) -> Var<'t, F>,

@@ -5,9 +5,9 @@
 //! 3. then in `emmy` in the user's cache directory: `$XDG_CACHE_HOME` or `~/.cache` on Linux,
 //!    `~/Library/Caches` on macOS, the local application data on Windows.
 //!
-//! In each of these, the files of a set may lie in some folders: [`Files::folders`](super::Files::folders). Those of
-//! Planetoid sets are `planetoid/`, the place itself, and where PyTorch Geometric keeps them (`Cora/raw/` in a root,
-//! `raw/` in a data set's folder).
+//! In each of these, the files of a set may lie in some folders: [`Files::folders`](super::Files::folders).
+//! Those of Planetoid sets are `planetoid/`, the place itself, and where PyTorch Geometric keeps them
+//! (`Cora/raw/` in a root, `raw/` in a data set's folder).
 
 use crate::error::{Error, Result};
 use std::ffi::OsString;
@@ -39,8 +39,8 @@ fn roots_from(
 /// The files of a set. In all texts, `NAME` stands for the name of the set, and `TITLE` for its title.
 #[derive(Debug, Clone, Copy)]
 pub struct Files {
-    /// The files, by their paths in one folder. Where a file may have one of two names, these stand with `|` between
-    /// them: `edge.csv.gz|edge.csv`.
+    /// The files, by their paths in one folder. Where a file may have one of two names, these stand with
+    /// `|` between them: `edge.csv.gz|edge.csv`.
     pub names: &'static [&'static str],
     /// The folders in which they may lie together, best first, by their paths in one of the [places](self).
     pub folders: &'static [&'static str],

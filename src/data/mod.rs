@@ -1,8 +1,8 @@
 //! Data sets for node classification: the public benchmark files, and sets that need no file. Texts are in
 //! [`text`], images in [`images`].
 //!
-//! [`load`] gives any of them by its name; [`ALL`] is the table of names, files and readers, and [`Source`] says how to
-//! add a set. A graph of your own, an edge list and a table of nodes, is read by [`csv::load`].
+//! [`load`] gives any of them by its name; [`ALL`] is the table of names, files and readers, and [`Source`]
+//! says how to add a set. A graph of your own, an edge list and a table of nodes, is read by [`csv::load`].
 //!
 //! ```
 //! use emmy::data::{self, Options};
@@ -65,8 +65,8 @@ pub enum Direction {
 pub struct Options {
     /// The folder to look in; `None` stands for the folders that [`locate`] names.
     pub folder: Option<PathBuf>,
-    /// How the edges of heterophilic files and of those of the Open Graph Benchmark are read; the other sets are
-    /// undirected.
+    /// How the edges of heterophilic files and of those of the Open Graph Benchmark are read; the other
+    /// sets are undirected.
     pub direction: Direction,
     /// The seed of `cora-like`; the other sets have none.
     pub seed: u64,
@@ -75,8 +75,8 @@ pub struct Options {
 /// Loads the data set with this name; [`ALL`] lists them.
 ///
 /// # Errors
-/// If no set has this name. [`Error::NotFound`](crate::Error::NotFound) if its files are in none of the places; an
-/// error with file, byte and expectation if a file is damaged.
+/// If no set has this name. [`Error::NotFound`](crate::Error::NotFound) if its files are in none of the
+/// places; an error with file, byte and expectation if a file is damaged.
 pub fn load(name: &str, options: &Options) -> Result<Dataset> {
     find(name)?.load(options)
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// A data set before it is loaded: its names, its files and their reader.
 ///
-/// [`ALL`] are those that the library knows, by their names in [`load`](super::load). A set of your own is another
-/// value, which is looked for in the same places:
+/// [`ALL`] are those that the library knows, by their names in [`load`](super::load). A set of your own is
+/// another value, which is looked for in the same places:
 ///
 /// ```
 /// use emmy::data::{Files, Options, Source, csv};
@@ -43,15 +43,16 @@ use std::path::{Path, PathBuf};
 /// ```
 ///
 /// # A new set in the library
-/// Its reader is a file in `src/data`, with its [`Files`]; the set itself is a row of [`ALL`]. Programs list the sets
-/// of this table under `--dataset`.
+/// Its reader is a file in `src/data`, with its [`Files`]; the set itself is a row of [`ALL`]. Programs
+/// list the sets of this table under `--dataset`.
 #[derive(Debug, Clone, Copy)]
 pub struct Source {
     /// The name as it is typed and as it occurs in file names: `cora`, `cora-like`.
     pub name: &'static str,
     /// The name as it is written in prose: `Cora`, `CiteSeer`.
     pub title: &'static str,
-    /// The numbers of nodes, and of edges counted in both directions: for estimates before any data are loaded.
+    /// The numbers of nodes, and of edges counted in both directions: for estimates before any data are
+    /// loaded.
     pub size: [u64; 2],
     /// Whether neighbours rarely share a class.
     pub heterophilic: bool,

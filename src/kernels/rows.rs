@@ -148,7 +148,8 @@ struct Walk<'a, F, S> {
 }
 
 impl<F: Real, S> Walk<'_, F, S> {
-    /// Runs over the entries for C columns, from `at` on, of each of K heads. Returns the number of sums, K C.
+    /// Runs over the entries for C columns, from `at` on, of each of K heads. Returns the number of sums, K
+    /// C.
     #[inline(always)]
     fn block<const K: usize, const C: usize, const N: usize>(
         &self,

@@ -1,5 +1,5 @@
-//! Optimiser updates: one pass over a parameter, its gradient and its state, in place. The formulas are those of
-//! the rules in [`optim`](crate::optim).
+//! Optimiser updates: one pass over a parameter, its gradient and its state, in place. The formulas are
+//! those of the rules in [`optim`](crate::optim).
 
 use super::{LANES, fold, par, simd};
 use crate::real::Real;
@@ -34,9 +34,10 @@ pub fn sum_of_squares<F: Real>(x: &[F]) -> f64 {
     par::reduce(x.len(), CHUNK, 1, |r| part(&x[r]), |a, b| a + b).unwrap_or(0.0)
 }
 
-/// Runs an elementwise update over blocks, in parallel where that is worth a fork, with the vectors that the
-/// processor has. `f` gets the same part of each slice; a loop over the elements of these parts is all that it
-/// needs. Each element is computed on its own, so the numbers are the same on any number of threads.
+/// Runs an elementwise update over blocks, in parallel where that is worth a fork, with the vectors that
+/// the processor has. `f` gets the same part of each slice; a loop over the elements of these parts is all
+/// that it needs. Each element is computed on its own, so the numbers are the same on any number of
+/// threads.
 ///
 /// ```
 /// use emmy::kernels::update::blocks;

@@ -1,5 +1,5 @@
-//! What is known of the nodes of a tape with respect to an input: their constants, how far their values reach,
-//! and their Jacobians row by row.
+//! What is known of the nodes of a tape with respect to an input: their constants, how far their values
+//! reach, and their Jacobians row by row.
 
 use super::blocks::Rows;
 use super::tree::Tree;
@@ -19,15 +19,16 @@ pub enum Domain {
     Rows(f64),
     /// The recorded input alone: a bound of the Jacobian there.
     ///
-    /// An activation has the slope of each entry there (ReLU: 0 or 1; a smooth one: its derivative), at a kink
-    /// any slope between the two one-sided ones. Where maps act on each row on its own (linear maps,
-    /// activations, sums and products entry by entry), they are multiplied out with these slopes, row by row:
-    /// the bound of a network of such maps is the norm of its Jacobian. It is a product of norms, and larger,
-    /// where rows mix (attention, graphs), at norms such as LayerNorm, and where the blocks of all rows together
-    /// have more than 2²⁰ entries. It never exceeds the bound for [`Everywhere`](Self::Everywhere).
+    /// An activation has the slope of each entry there (ReLU: 0 or 1; a smooth one: its derivative), at a
+    /// kink any slope between the two one-sided ones. Where maps act on each row on its own (linear maps,
+    /// activations, sums and products entry by entry), they are multiplied out with these slopes, row by
+    /// row: the bound of a network of such maps is the norm of its Jacobian. It is a product of norms, and
+    /// larger, where rows mix (attention, graphs), at norms such as LayerNorm, and where the blocks of all
+    /// rows together have more than 2²⁰ entries. It never exceeds the bound for
+    /// [`Everywhere`](Self::Everywhere).
     ///
-    /// It uses the values of the forward pass, and has their rounding error: an argument next to a kink may be
-    /// on its other side. Record in `f64` if that matters.
+    /// It uses the values of the forward pass, and has their rounding error: an argument next to a kink may
+    /// be on its other side. Record in `f64` if that matters.
     Here,
 }
 

@@ -8,8 +8,8 @@
 //! - [`local`] and [`Ascent`] find lower bounds ([`Lower`]): the norm of a Jacobian, also at the worst input
 //!   that gradient ascent finds. [`Pieces`] searches for the steepest linear piece of a network with one
 //!   layer of ReLUs. [`quotient`] is the simplest lower bound.
-//! - [`joint`] bounds a whole network of linear maps and activations at once, far below the product of its layers'
-//!   constants, with a certificate that everyone can check.
+//! - [`joint`] bounds a whole network of linear maps and activations at once, far below the product of its
+//!   layers' constants, with a certificate that everyone can check.
 //! - [`invert`] inverts x + g(x) by a fixed-point iteration if g is certified to be a contraction.
 //!
 //! ‖f(x) − f(x′)‖_p ≤ L ‖x − x′‖_p, where a tensor counts as the vector of its entries. Bounds are those of

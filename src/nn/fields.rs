@@ -49,7 +49,8 @@ impl<R> Entry<R> {
 /// The tensors of a model while they are being listed. [`Module::collect`](super::Module::collect) adds them
 /// field by field.
 ///
-/// Only the fields are noted. The names of the tensors, here and in PyTorch, follow from them when someone asks.
+/// Only the fields are noted. The names of the tensors, here and in PyTorch, follow from them when someone
+/// asks.
 pub struct Fields<R> {
     /// Every field so far; the first is the model itself.
     fields: Vec<Field>,

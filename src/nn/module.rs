@@ -36,7 +36,8 @@ pub trait Module<F: Real> {
         out.split().0
     }
 
-    /// The tensor of each parameter, in the order of [`parameters`](Self::parameters), as a mutable reference.
+    /// The tensor of each parameter, in the order of [`parameters`](Self::parameters), as a mutable
+    /// reference.
     fn tensors_mut(&mut self) -> Vec<&mut Tensor<F>> {
         let mut out = Fields::new();
         self.collect_mut(&mut out);

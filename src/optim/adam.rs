@@ -23,8 +23,8 @@ pub struct Adam {
     pub eps: f64,
 }
 
-/// AdamW (Loshchilov and Hutter, 2019, algorithm 2): [`Adam`] with weight decay apart from the gradient, p ← (1 − η
-/// λ) p before the update, and d = g.
+/// AdamW (Loshchilov and Hutter, 2019, algorithm 2): [`Adam`] with weight decay apart from the gradient, p
+/// ← (1 − η λ) p before the update, and d = g.
 ///
 /// *State.* m and v.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -55,9 +55,9 @@ impl Algorithm {
     /// Muon with the constants of its authors.
     pub const MUON: Self = Self::Muon(Muon::DEFAULT);
 
-    /// Gives a rule of another crate a name. A configuration names the rule by the result. What is saved holds the
-    /// name alone, so the options belong to the name, and a program that loads it registers the same name with the
-    /// same options before. Names and options stay for the life of the process.
+    /// Gives a rule of another crate a name. A configuration names the rule by the result. What is saved
+    /// holds the name alone, so the options belong to the name, and a program that loads it registers the
+    /// same name with the same options before. Names and options stay for the life of the process.
     ///
     /// # Errors
     /// If an option breaks its rule, or the name is empty, or registered already.

@@ -1,10 +1,11 @@
 //! Optimisers, clipping, and learning-rate schedules.
 //!
-//! A [`Rule`] says how a parameter and its state change in a step: [`Sgd`], [`Adam`], [`AdamW`], [`Muon`], or one of
-//! your own. An [`Algorithm`] is a rule in a configuration. An [`Optimizer`] is an algorithm and the state of all
-//! parameters; [`step`](Optimizer::step) applies one update to parameters, in place. The learning rate is an
-//! argument of each step: a base rate times the factors of a [`Schedule`] (a function of the number of epochs or
-//! steps) and of a [`Plateau`] (which watches a loss). [`Clip`] makes gradients smaller before a step.
+//! A [`Rule`] says how a parameter and its state change in a step: [`Sgd`], [`Adam`], [`AdamW`], [`Muon`],
+//! or one of your own. An [`Algorithm`] is a rule in a configuration. An [`Optimizer`] is an algorithm and
+//! the state of all parameters; [`step`](Optimizer::step) applies one update to parameters, in place. The
+//! learning rate is an argument of each step: a base rate times the factors of a [`Schedule`] (a function
+//! of the number of epochs or steps) and of a [`Plateau`] (which watches a loss). [`Clip`] makes gradients
+//! smaller before a step.
 
 mod adam;
 mod algorithm;

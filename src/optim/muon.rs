@@ -9,27 +9,28 @@ use crate::real::Real;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
-/// Muon (Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024) for matrices, AdamW for
-/// every other parameter.
+/// Muon (Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024) for matrices,
+/// AdamW for every other parameter.
 ///
 /// m ← μ m + (1 − μ) g,   u = μ m + (1 − μ) g (Nesterov; without it u = m),
 ///
-/// p ← (1 − η λ) p − η √max(1, rows / columns) · O,   O ≈ U Vᵀ for the singular value decomposition u = U S Vᵀ.
+/// p ← (1 − η λ) p − η √max(1, rows / columns) · O,   O ≈ U Vᵀ for the singular value decomposition u = U S
+/// Vᵀ.
 ///
-/// A step moves every direction of a matrix by about the same amount; a gradient alone hardly moves the directions
-/// of small singular values.
+/// A step moves every direction of a matrix by about the same amount; a gradient alone hardly moves the
+/// directions of small singular values.
 ///
-/// *Newton–Schulz.* O comes from X = u / ‖u‖ by five steps of X ← a X + b (X Xᵀ) X + c (X Xᵀ)² X with (a, b, c) =
-/// (3.4445, −4.7750, 2.0315). These coefficients raise small singular values fast and do not converge: singular
-/// values of O lie between about 0.7 and 1.2.
+/// *Newton–Schulz.* O comes from X = u / ‖u‖ by five steps of X ← a X + b (X Xᵀ) X + c (X Xᵀ)² X with (a,
+/// b, c) = (3.4445, −4.7750, 2.0315). These coefficients raise small singular values fast and do not
+/// converge: singular values of O lie between about 0.7 and 1.2.
 ///
 /// *Matrices* are the parameters with the role [`Role::Weight`] and two axes, `[out, in]`; the
-/// [`Optimizer`](super::Optimizer) knows roles from the model. Biases, gains, tables, attention vectors and weights
-/// of skip connections have AdamW, with the learning rate `rest` · η. Jordan et al. leave the first and the last
-/// matrix of a network to AdamW too; here they are matrices like the others.
+/// [`Optimizer`](super::Optimizer) knows roles from the model. Biases, gains, tables, attention vectors and
+/// weights of skip connections have AdamW, with the learning rate `rest` · η. Jordan et al. leave the first
+/// and the last matrix of a network to AdamW too; here they are matrices like the others.
 ///
-/// PyTorch's `torch.optim.Muon` (2.9) has the same update and, by default (`adjust_lr_fn="original"`), the same
-/// scale. It computes O in `bfloat16`; here O has the type of the parameter.
+/// PyTorch's `torch.optim.Muon` (2.9) has the same update and, by default (`adjust_lr_fn="original"`), the
+/// same scale. It computes O in `bfloat16`; here O has the type of the parameter.
 ///
 /// *State.* m of a matrix; AdamW's two vectors of any other parameter.
 ///
@@ -66,8 +67,8 @@ pub struct Muon {
 }
 
 impl Muon {
-    /// The constants of the authors: μ = 0.95 with Nesterov's look-ahead, five steps; for the other parameters 0.015 η
-    /// (3·10⁻⁴ beside 0.02) and AdamW with β₁ = 0.9, β₂ = 0.95, ε = 10⁻¹⁰.
+    /// The constants of the authors: μ = 0.95 with Nesterov's look-ahead, five steps; for the other
+    /// parameters 0.015 η (3·10⁻⁴ beside 0.02) and AdamW with β₁ = 0.9, β₂ = 0.95, ε = 10⁻¹⁰.
     pub const DEFAULT: Self = Self {
         momentum: 0.95,
         nesterov: true,
@@ -164,7 +165,8 @@ fn subtract<F: Real>(p: &mut [F], o: &[F], shrink: F, lr: F) {
     });
 }
 
-/// The matrix whose singular vectors are those of u and whose singular values are all about 1; zero for u = 0.
+/// The matrix whose singular vectors are those of u and whose singular values are all about 1; zero for u =
+/// 0.
 fn orthogonalised<F: Real>(u: &[F], shape: (usize, usize), steps: usize) -> Array2<F> {
     let [a, b, c] = COEFFICIENTS.map(F::of);
     let u = ArrayView2::from_shape(shape, u).expect("as long as the shape says");

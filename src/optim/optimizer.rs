@@ -51,8 +51,8 @@ impl<F: Real> Optimizer<F> {
 
     /// The same for parameters with these roles ([`nn::roles`]), in the model's order. Some rules treat the
     /// parameters of different roles differently, such as [`Muon`](super::Muon).
-    /// [`train::step`](crate::train::step()) and [`Trainer`](crate::train::Trainer) do this; without roles each
-    /// parameter is a [`Role::Weight`].
+    /// [`train::step`](crate::train::step()) and [`Trainer`](crate::train::Trainer) do this; without roles
+    /// each parameter is a [`Role::Weight`].
     pub fn of_roles(self, roles: impl IntoIterator<Item = Role>) -> Self {
         Self {
             roles: roles.into_iter().collect(),
@@ -174,7 +174,8 @@ impl<F: Real> Optimizer<F> {
         Parameter { role, shape }
     }
 
-    /// [`step`](Self::step) for the parameters of a model, whose roles are taken from it before the first step.
+    /// [`step`](Self::step) for the parameters of a model, whose roles are taken from it before the first
+    /// step.
     ///
     /// # Panics
     /// As [`step`](Self::step).
@@ -196,9 +197,9 @@ impl<F: Real> Optimizer<F> {
     /// A parameter whose data nothing else shares is changed in place.
     ///
     /// # Panics
-    /// If there is not one gradient of the same shape for each parameter, the parameters are not those of the
-    /// first step, or [`decay_each`](Self::decay_each) or [`of_roles`](Self::of_roles) is for another number of
-    /// parameters.
+    /// If there is not one gradient of the same shape for each parameter, the parameters are not those of
+    /// the first step, or [`decay_each`](Self::decay_each) or [`of_roles`](Self::of_roles) is for another
+    /// number of parameters.
     #[track_caller]
     pub fn step<'a>(
         &mut self,

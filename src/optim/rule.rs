@@ -10,14 +10,14 @@ use std::fmt;
 /// changes.
 ///
 /// A rule treats one parameter at a time. What concerns all gradients at once, such as
-/// [`Clip`](super::Clip), comes before the step. The learning rate with its [`Schedule`](super::Schedule), the
-/// weight decay of each parameter and the number of steps come from the [`Optimizer`](super::Optimizer), which
-/// also holds the state.
+/// [`Clip`](super::Clip), comes before the step. The learning rate with its [`Schedule`](super::Schedule),
+/// the weight decay of each parameter and the number of steps come from the
+/// [`Optimizer`](super::Optimizer), which also holds the state.
 ///
 /// # A rule of your own
-/// Lion (Chen et al., "Symbolic Discovery of Optimization Algorithms", NeurIPS 2023): p ← (1 − η λ) p − η sign(β₁
-/// m + (1 − β₁) g), then m ← β₂ m + (1 − β₂) g. [`blocks`](crate::kernels::update::blocks) is the loop over the
-/// numbers, with threads and vector units; a plain loop gives the same numbers.
+/// Lion (Chen et al., "Symbolic Discovery of Optimization Algorithms", NeurIPS 2023): p ← (1 − η λ) p − η
+/// sign(β₁ m + (1 − β₁) g), then m ← β₂ m + (1 − β₂) g. [`blocks`](crate::kernels::update::blocks) is the
+/// loop over the numbers, with threads and vector units; a plain loop gives the same numbers.
 ///
 /// ```
 /// use emmy::kernels::update::blocks;
@@ -65,8 +65,9 @@ use std::fmt;
 /// # Ok::<(), emmy::Error>(())
 /// ```
 ///
-/// The result of [`Algorithm::register`](super::Algorithm::register) is an algorithm like any other: it goes into
-/// a [`TrainConfig`](crate::train::TrainConfig), and a checkpoint of its run is saved and resumed bit for bit.
+/// The result of [`Algorithm::register`](super::Algorithm::register) is an algorithm like any other: it
+/// goes into a [`TrainConfig`](crate::train::TrainConfig), and a checkpoint of its run is saved and resumed
+/// bit for bit.
 pub trait Rule: fmt::Debug + Clone + Send + Sync + 'static {
     /// Checks the options.
     ///
@@ -76,12 +77,12 @@ pub trait Rule: fmt::Debug + Clone + Send + Sync + 'static {
         Ok(())
     }
 
-    /// The state of a parameter with the values `p`, before its first step: vectors of any number and lengths,
-    /// which the parameter alone determines.
+    /// The state of a parameter with the values `p`, before its first step: vectors of any number and
+    /// lengths, which the parameter alone determines.
     fn start<F: Real>(&self, of: Parameter<'_>, p: &[F]) -> Vec<Vec<F>>;
 
-    /// One update of a parameter and its state by the gradient. Both are in row-major order, and as long as each
-    /// other.
+    /// One update of a parameter and its state by the gradient. Both are in row-major order, and as long as
+    /// each other.
     fn update<F: Real>(
         &self,
         of: Parameter<'_>,

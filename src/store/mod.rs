@@ -16,11 +16,12 @@
 //! | 24 | 4 | CRC-32 (IEEE) of the body |
 //! | 28 | | the body, in the [format of postcard](https://postcard.jamesmunns.com/wire-format) |
 //!
-//! The checksum finds damage; it does not keep anyone from forging a file. Nothing in a body is believed before it
-//! is there: postcard compares the length of a string with the bytes that are left before it allocates, and serde
-//! allocates at most 1 MiB for the stated length of a list, the rest as the elements come. So reading a body needs
-//! memory for what is in it, whatever lengths it states. (bincode 2 allocates a string before it reads it, and its
-//! limit is a constant of a type, the same for the smallest file and for the largest.)
+//! The checksum finds damage; it does not keep anyone from forging a file. Nothing in a body is believed
+//! before it is there: postcard compares the length of a string with the bytes that are left before it
+//! allocates, and serde allocates at most 1 MiB for the stated length of a list, the rest as the elements
+//! come. So reading a body needs memory for what is in it, whatever lengths it states. (bincode 2 allocates
+//! a string before it reads it, and its limit is a constant of a type, the same for the smallest file and
+//! for the largest.)
 //!
 //! A checkpoint is written to a temporary file beside its place, synced and renamed. So at any moment,
 //! whatever fails, the path holds the old checkpoint or the new one. A symbolic link stays, and the file that
@@ -28,13 +29,14 @@
 //! temporary file `NAME.CHECKSUM.RANDOM.tmp` stays; the next save to the same place removes it.
 //!
 //! # Two runs and one place
-//! Two runs that save to one path would replace each other's checkpoints. A run that keeps a [`Place`] holds
-//! an advisory lock (`flock`) on the file there. Another run that saves to the same path at that time gets an
-//! error, and the file stays as it is. If no file is there when both start, the run that saves second gets
-//! the error, also if the first has ended by then. A run also gets an error if the file is not the one that it
-//! saved last, for example after `mv`. A file of another kind is never replaced, unless it is empty.
-//! The lock ends when the [`Place`] is dropped or the process ends, in whatever way. Some file systems have
-//! no locks: there only the check for another file is made. Systems other than Unix have neither check.
+//! Two runs that save to one path would replace each other's checkpoints. A run that keeps a [`Place`]
+//! holds an advisory lock (`flock`) on the file there. Another run that saves to the same path at that time
+//! gets an error, and the file stays as it is. If no file is there when both start, the run that saves
+//! second gets the error, also if the first has ended by then. A run also gets an error if the file is not
+//! the one that it saved last, for example after `mv`. A file of another kind is never replaced, unless it
+//! is empty. The lock ends when the [`Place`] is dropped or the process ends, in whatever way. Some file
+//! systems have no locks: there only the check for another file is made. Systems other than Unix have
+//! neither check.
 
 mod place;
 pub mod weights;
@@ -78,8 +80,9 @@ impl Place {
     /// Takes the place. If a checkpoint is there, it stays as it is.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if another run saves to it, the file there is not a checkpoint, or `path` names no file.
-    /// [`Error::Io`] if what is there is not a regular file or cannot be opened, or its folder is not there.
+    /// [`Error::Invalid`] if another run saves to it, the file there is not a checkpoint, or `path` names
+    /// no file. [`Error::Io`] if what is there is not a regular file or cannot be opened, or its folder is
+    /// not there.
     pub fn take(path: impl Into<PathBuf>) -> Result<Self> {
         let mut slot = Slot::new(path.into(), Kind::CHECKPOINT);
         slot.take()?;
@@ -89,8 +92,8 @@ impl Place {
     /// Writes `value`, whose numbers are of type `F`, in place of what was saved before.
     ///
     /// # Errors
-    /// As [`save`]; and [`Error::Invalid`] if the file there is not the one that was saved last, or a file is there
-    /// where nothing was when the place was taken.
+    /// As [`save`]; and [`Error::Invalid`] if the file there is not the one that was saved last, or a file
+    /// is there where nothing was when the place was taken.
     pub fn save<F: Real>(&mut self, value: &impl Serialize) -> Result<()> {
         let body = postcard::to_stdvec(value)
             .map_err(|e| Error::io(self.0.path(), std::io::Error::other(e)))?;
@@ -122,8 +125,8 @@ pub fn save<F: Real>(path: &Path, value: &impl Serialize) -> Result<()> {
 /// end); [`Error::Format`] with the byte and the expectation if it is not a checkpoint, of another version or
 /// another type of numbers, cut short, too long, or damaged anywhere.
 ///
-/// A forged file may state an endless list of values that have no bytes, such as `()`. Reading it needs no memory,
-/// but does not end: load such a type only from files that you trust.
+/// A forged file may state an endless list of values that have no bytes, such as `()`. Reading it needs no
+/// memory, but does not end: load such a type only from files that you trust.
 pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
     let body = body(path, F::NAME)?;
     let mut reader = postcard::Deserializer::from_bytes(&body);

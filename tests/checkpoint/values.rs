@@ -1,4 +1,5 @@
-//! Every kind of value comes back from a checkpoint, and a body that is not that value is refused with its byte.
+//! Every kind of value comes back from a checkpoint, and a body that is not that value is refused with its
+//! byte.
 
 use super::*;
 use serde::de::{DeserializeOwned, IgnoredAny};

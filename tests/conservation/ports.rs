@@ -1,5 +1,5 @@
-//! A layer states what writes and what reads; the shifts, offsets and mixes follow from the recorded pass, where
-//! they hold, and nowhere else.
+//! A layer states what writes and what reads; the shifts, offsets and mixes follow from the recorded pass,
+//! where they hold, and nowhere else.
 
 use emmy::nn::{BatchNorm, Layer, LayerNorm, Linear, Module, Params, Pass, Trace};
 use emmy::symmetry::Ports;

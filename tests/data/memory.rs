@@ -257,8 +257,8 @@ fn wide_citation_sets_are_trained_on_and_never_dense() {
     assert!(said.contains("at most 65536 columns"), "{said}");
 }
 
-/// The work of a process of the test below: buffers of 512 MiB, no two of one length. Nothing is written to them,
-/// so they need addresses alone.
+/// The work of a process of the test below: buffers of 512 MiB, no two of one length. Nothing is written to
+/// them, so they need addresses alone.
 #[test]
 fn take_buffers_of_many_lengths() {
     if folder().is_none() {
@@ -279,8 +279,9 @@ fn buffers_that_wait_for_their_next_use_have_a_bound() {
     assert!((2048..3500).contains(&peak), "{peak} MiB");
 }
 
-/// The work of a process of the test below: two kinds of tapes, of 60 and 48 MiB, one of which comes every fourth
-/// time, with a hundred tapes without tensors between them. A buffer that is found has pages already.
+/// The work of a process of the test below: two kinds of tapes, of 60 and 48 MiB, one of which comes every
+/// fourth time, with a hundred tapes without tensors between them. A buffer that is found has pages
+/// already.
 #[test]
 fn take_buffers_tape_by_tape() {
     if folder().is_none() {

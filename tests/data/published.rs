@@ -370,7 +370,8 @@ fn missing_data_are_an_error_where_they_are_required() {
     }
 }
 
-/// PubMed with a stand-in for its largest part: the features of the nodes that are not tested on, here none at all.
+/// PubMed with a stand-in for its largest part: the features of the nodes that are not tested on, here none
+/// at all.
 #[test]
 fn pubmed_assembles_around_a_stand_in_for_the_largest_part() {
     let Some(folder) = published() else { return };

@@ -2,8 +2,8 @@
 
 use emmy::tensor::memory::{copy, recycle, scratch, zeros};
 
-// Lengths that no other test uses, since all threads share the pools. What the pools hold in all, and how long,
-// is tested in processes of their own, in `tests/data/memory.rs`.
+// Lengths that no other test uses, since all threads share the pools. What the pools hold in all, and how
+// long, is tested in processes of their own, in `tests/data/memory.rs`.
 
 #[test]
 fn what_is_given_back_comes_again() {

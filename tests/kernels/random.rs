@@ -27,7 +27,8 @@ fn correlation(a: &[bool], b: &[bool], q: f64) -> f64 {
     sum / (n.sqrt() * q * (1.0 - q))
 }
 
-/// The first numbers of SplitMix64 from 1234567, as its authors' code gives them: the seeds that a pass draws.
+/// The first numbers of SplitMix64 from 1234567, as its authors' code gives them: the seeds that a pass
+/// draws.
 #[test]
 fn numbers_are_those_of_splitmix64() {
     let known = [

@@ -1,5 +1,5 @@
-//! The bound of a whole network at once: never below what is found, at the value of the semidefinite program, and
-//! with certificates that refuse what they do not prove.
+//! The bound of a whole network at once: never below what is found, at the value of the semidefinite
+//! program, and with certificates that refuse what they do not prove.
 
 use crate::cases::cases;
 use emmy::Tensor;
@@ -39,8 +39,8 @@ fn norm(a: &Array2<f64>) -> f64 {
     y.dot(&y).sqrt()
 }
 
-/// The Jacobian W_l D … D W₁ for slopes that a search climbs by: one neuron after another takes the end of its
-/// range that makes the norm larger. No bound for all slopes may be below it.
+/// The Jacobian W_l D … D W₁ for slopes that a search climbs by: one neuron after another takes the end of
+/// its range that makes the norm larger. No bound for all slopes may be below it.
 fn steepest(weights: &[Array2<f64>], [low, high]: [f64; 2], seed: u64) -> f64 {
     let mut slopes: Vec<Array1<f64>> = weights[..weights.len() - 1]
         .iter()
@@ -116,8 +116,8 @@ fn the_bound_is_between_the_steepest_piece_and_the_product_of_norms() {
     }
 }
 
-/// With one output and one hidden layer the value is Shor's relaxation, at most √(π/2) times the largest norm of all
-/// patterns (Nesterov 1998), which a small layer lets us enumerate.
+/// With one output and one hidden layer the value is Shor's relaxation, at most √(π/2) times the largest
+/// norm of all patterns (Nesterov 1998), which a small layer lets us enumerate.
 #[test]
 fn one_layer_is_within_nesterovs_factor_of_all_patterns() {
     for slopes in RANGES {
@@ -172,8 +172,9 @@ fn residual_blocks_are_bounded_with_their_sum() {
     }
 }
 
-/// A chain whose second layer also reads the input, against the same network with the input carried through the
-/// first layer by pairs of ReLUs: relu(x) − relu(−x) = x is one of its pieces only, so the second bound is larger.
+/// A chain whose second layer also reads the input, against the same network with the input carried through
+/// the first layer by pairs of ReLUs: relu(x) − relu(−x) = x is one of its pieces only, so the second bound
+/// is larger.
 #[test]
 fn a_layer_may_read_all_blocks_before_it() {
     let [w1, w2, skip, w3] = [
@@ -271,8 +272,8 @@ fn a_certificate_of_something_else_is_refused() {
     assert!(Certificate::from_json("{\"norm\": 2}").is_err());
 }
 
-/// The proof is of the matrix, not of the search: for every L above the reached one these multipliers prove L, and
-/// for none below.
+/// The proof is of the matrix, not of the search: for every L above the reached one these multipliers prove
+/// L, and for none below.
 #[test]
 fn the_proof_ends_where_the_matrix_ceases_to_be_definite() {
     let net = Network::chain(weights(&[5, 7, 6, 3], 17), [-0.2, 1.0]).unwrap();

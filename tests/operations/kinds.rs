@@ -346,8 +346,9 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What an operation is stands in its kind: no reader of the tape compares texts. A reader is any file above the
-/// operations, or in the engine itself, that has to do with kinds or with the names of operations.
+/// What an operation is stands in its kind: no reader of the tape compares texts. A reader is any file
+/// above the operations, or in the engine itself, that has to do with kinds or with the names of
+/// operations.
 #[test]
 fn no_reader_of_the_tape_matches_on_a_name() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

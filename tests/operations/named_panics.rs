@@ -376,8 +376,8 @@ fn the_message_begins_with_the_operation_and_points_at_the_caller() {
 
 #[test]
 fn every_operation_that_can_be_refused_is_above() {
-    // These operations take one operand of any shape, and all numbers are allowed; `gat` and `gatv2` are operands
-    // of `EdgeAttention::attend`.
+    // These operations take one operand of any shape, and all numbers are allowed; `gat` and `gatv2` are
+    // operands of `EdgeAttention::attend`.
     let never = "gat gatv2 neg add_scalar sub_scalar scale div_scalar scalar_add scalar_sub scalar_mul scalar_div powf exp ln sqrt abs sin cos \
         tanh sigmoid relu leaky_relu elu gelu normal_cdf gelu_tanh silu mish hardtanh softplus square sum_all mean_all \
         max_all min_all frobenius_norm";

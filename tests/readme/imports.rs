@@ -10,8 +10,8 @@ type Module = Vec<String>;
 /// Who imports whom.
 type Imports = BTreeSet<(Module, Module)>;
 
-/// Pairs of files that import each other, each with the reason. Without the first's import of the second there
-/// is no circle.
+/// Pairs of files that import each other, each with the reason. Without the first's import of the second
+/// there is no circle.
 const ALLOWED: [(&str, &str, &str); 2] = [
     (
         "autodiff::tape",

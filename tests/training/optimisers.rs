@@ -1,5 +1,5 @@
-//! Optimisers as rules: formulas, a rule of a user's own from its first step to a resumed checkpoint, and the laws
-//! under Muon.
+//! Optimisers as rules: formulas, a rule of a user's own from its first step to a resumed checkpoint, and
+//! the laws under Muon.
 
 use super::*;
 use emmy::error::Rules;
@@ -174,8 +174,8 @@ fn adam_is_its_formula() {
     }
 }
 
-/// After Newton–Schulz all singular values are about 1, so a step without memory moves every direction of a matrix
-/// by about η.
+/// After Newton–Schulz all singular values are about 1, so a step without memory moves every direction of a
+/// matrix by about η.
 #[test]
 fn a_step_of_muon_moves_all_directions_alike() {
     let plain = Algorithm::Muon(Muon {
@@ -331,8 +331,9 @@ impl Observer<f64, Net> for &Drift {
     }
 }
 
-/// δ is a statement about every point, whatever steps lead from one to the next: it is 0 under Muon. c is conserved
-/// by the flow; steps of Muon are no small steps along the gradient, and c moves by a multiple of its size.
+/// δ is a statement about every point, whatever steps lead from one to the next: it is 0 under Muon. c is
+/// conserved by the flow; steps of Muon are no small steps along the gradient, and c moves by a multiple of
+/// its size.
 #[test]
 fn laws_hold_at_every_step_of_muon_while_c_drifts() {
     let mut setting = setting(0.0);

@@ -23,8 +23,8 @@ fn patience_cooldown_and_floor() {
     assert_eq!(factors, [1.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.3, 0.3, 0.3]);
 }
 
-/// PyTorch's `ReduceLROnPlateau(patience=0, eps=1e-8)` of a rate of 10⁻³ ends at 10⁻⁸: from there the rate would
-/// fall by 9·10⁻⁹.
+/// PyTorch's `ReduceLROnPlateau(patience=0, eps=1e-8)` of a rate of 10⁻³ ends at 10⁻⁸: from there the rate
+/// would fall by 9·10⁻⁹.
 #[test]
 fn changes_of_at_most_eps_are_not_made() {
     let after = |eps: f64| {

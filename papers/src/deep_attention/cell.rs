@@ -230,7 +230,8 @@ impl paper::Cell for Cell {
 }
 
 impl Cell {
-    /// The network of the cell, for a data set; [`DeepNet`](crate::deep_attention::net::DeepNet) has its order.
+    /// The network of the cell, for a data set; [`DeepNet`](crate::deep_attention::net::DeepNet) has its
+    /// order.
     ///
     /// # Errors
     /// If the normaliser is one of scores, and the model has none.

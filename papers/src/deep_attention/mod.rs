@@ -1,10 +1,10 @@
 //! "Lipschitz Normalization for Self-Attention Layers with Application to Graph Neural Networks" (Dasoulas,
 //! Scaman and Virmaux, ICML 2021), reproduced.
 //!
-//! Without arguments, `cargo run --release -p papers -- deep_attention` trains twenty layers of graph attention
-//! on a generated data set, with LipschitzNorm and without, and draws the gradients of every layer. `--table`
-//! and `--figure` run the paper's tables and figures;
-//! `--dataset cora --model gat --norm lipschitz --layers 15` names a cell.
+//! Without arguments, `cargo run --release -p papers -- deep_attention` trains twenty layers of graph
+//! attention on a generated data set, with LipschitzNorm and without, and draws the gradients of every
+//! layer. `--table` and `--figure` run the paper's tables and figures; `--dataset cora --model gat --norm
+//! lipschitz --layers 15` names a cell.
 
 mod cell;
 mod figures;

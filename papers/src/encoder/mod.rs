@@ -1,10 +1,10 @@
 //! "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond" (Guo, Wang, Du and Wang, ICLR
 //! 2023) on sentences: encoders like BERT with ContraNorm before the residual, after it, and without.
 //!
-//! Without arguments, `cargo run --release -p papers -- encoder` trains 24 blocks to tell which sentences of a
-//! small grammar are well-formed, with ContraNorm and without, and draws how far their tokens have collapsed in
-//! each layer. `--table 6` and `--figure 2` or `3` are those of the paper, at a size that trains on a CPU;
-//! `--depth 12 --norm contra --s 0.2 --seeds 3 --json` names a cell.
+//! Without arguments, `cargo run --release -p papers -- encoder` trains 24 blocks to tell which sentences
+//! of a small grammar are well-formed, with ContraNorm and without, and draws how far their tokens have
+//! collapsed in each layer. `--table 6` and `--figure 2` or `3` are those of the paper, at a size that
+//! trains on a CPU; `--depth 12 --norm contra --s 0.2 --seeds 3 --json` names a cell.
 
 mod cell;
 mod plan;

@@ -1,10 +1,10 @@
 //! Lipschitz constants as intervals: a proven upper bound, and a lower bound that was found.
 //!
-//! - `cargo run --release -p papers -- lipschitz` prints the interval of a small network with ReLU, layer by
-//!   layer; `--model` chooses another, `--weights FILE` reads a chain of linear maps, or a language model, from a
-//!   file of weights.
-//! - `--networks DIR` bounds each network of linear maps and ReLUs in a folder as a whole, and writes certificates
-//!   that `cargo run --release --example verify` checks.
+//! - `cargo run --release -p papers -- lipschitz` prints the interval of a small network with ReLU, layer
+//!   by layer; `--model` chooses another, `--weights FILE` reads a chain of linear maps, or a language
+//!   model, from a file of weights.
+//! - `--networks DIR` bounds each network of linear maps and ReLUs in a folder as a whole, and writes
+//!   certificates that `cargo run --release --example verify` checks.
 //! - `--certify mnist` trains a network on handwritten digits and bounds how far its outputs can move.
 //! - `--figure 2`, `3` and `5` are those of Kim, Papamakarios and Mnih, "The Lipschitz Constant of
 //!   Self-Attention" (ICML 2021): the bound of L2 attention against the value that gradient ascent finds,
@@ -33,8 +33,8 @@ pub struct Cli {
     #[arg(long, value_enum, default_value = "mlp", conflicts_with_all = ["certify", "figure"])]
     model: models::Model,
 
-    /// Read the weights from this safetensors file: of a chain of linear maps with an activation after each but
-    /// the last, in the natural order of their names; or of a language model that emmy wrote
+    /// Read the weights from this safetensors file: of a chain of linear maps with an activation after each
+    /// but the last, in the natural order of their names; or of a language model that emmy wrote
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "certify", "figure"])]
     weights: Option<PathBuf>,
 

@@ -1,5 +1,5 @@
-//! `--networks DIR`: the joint bound of each chain in a folder, beside the product of norms, a lower end that a
-//! search found, and published values.
+//! `--networks DIR`: the joint bound of each chain in a folder, beside the product of norms, a lower end
+//! that a search found, and published values.
 
 use super::Cli;
 use super::chain::natural;
@@ -131,8 +131,9 @@ fn measure(
 /// Steps of the search from one start.
 const STEPS: usize = 300;
 
-/// The largest norm of a Jacobian that a climb by random steps finds: a step that makes the norm larger is kept, and
-/// the steps become smaller after those that do not. Biases are left out, so the networks are those of the bound.
+/// The largest norm of a Jacobian that a climb by random steps finds: a step that makes the norm larger is
+/// kept, and the steps become smaller after those that do not. Biases are left out, so the networks are
+/// those of the bound.
 fn steepest(weights: &[Array2<f64>], starts: usize, seed: u64) -> f64 {
     let inputs = weights[0].ncols();
     let mut best = 0.0_f64;
@@ -185,8 +186,8 @@ fn published(folder: &Path) -> Result<serde_json::Map<String, serde_json::Value>
         .map_err(|e| Error::invalid(path.display().to_string(), "JSON, an object", e.to_string()))
 }
 
-/// The maps of a file in the natural order of their names: matrices `[out, in]`, and convolutions
-/// `[height, width, in, out]` or `[height, width, out]` with stride 1 on square images of the size that the map
+/// The maps of a file in the natural order of their names: matrices `[out, in]`, and convolutions `[height,
+/// width, in, out]` or `[height, width, out]` with stride 1 on square images of the size that the map
 /// behind them reads, filled up with zeros at the border.
 fn chain(path: &Path) -> Result<Vec<Array2<f64>>> {
     let file = Weights::open(path)?;
@@ -227,8 +228,8 @@ fn chain(path: &Path) -> Result<Vec<Array2<f64>>> {
     Ok(maps)
 }
 
-/// A convolution as a matrix. Pixels are counted column by column, the channels of a pixel follow one another: the
-/// order in which the published networks flatten their images.
+/// A convolution as a matrix. Pixels are counted column by column, the channels of a pixel follow one
+/// another: the order in which the published networks flatten their images.
 fn convolution(kernel: &emmy::ndarray::ArrayD<f64>, side: usize) -> Array2<f64> {
     let &[height, width, into, out] = kernel.shape() else {
         unreachable!("four axes");

@@ -1,11 +1,11 @@
 //! The graph networks of "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond" (Guo,
 //! Wang, Du and Wang, ICLR 2023), reproduced.
 //!
-//! Without arguments, `cargo run --release -p papers -- oversmoothing` trains eight layers of graph convolution
-//! on a generated data set, without a norm and with three norms, and shows the ranks of its layers.
-//! `--table 3` runs the paper's table, `--dataset cora --norm contra --layers 8 --seeds 5` names a cell;
-//! `--figure 1` draws collapse in the plane, `--figure circle` the ranks of attention alone and together with
-//! other layers.
+//! Without arguments, `cargo run --release -p papers -- oversmoothing` trains eight layers of graph
+//! convolution on a generated data set, without a norm and with three norms, and shows the ranks of its
+//! layers. `--table 3` runs the paper's table, `--dataset cora --norm contra --layers 8 --seeds 5` names a
+//! cell; `--figure 1` draws collapse in the plane, `--figure circle` the ranks of attention alone and
+//! together with other layers.
 
 mod cell;
 mod circle;

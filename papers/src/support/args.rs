@@ -35,8 +35,8 @@ pub struct Data {
     #[arg(long, value_name = "FILE", requires = "nodes", conflicts_with_all = ["folder", "name"])]
     pub edges: Option<PathBuf>,
 
-    /// The table of its nodes in CSV: the id, features, a column "label", and perhaps a column "split" with train,
-    /// val and test; without it, the split is drawn
+    /// The table of its nodes in CSV: the id, features, a column "label", and perhaps a column "split" with
+    /// train, val and test; without it, the split is drawn
     #[arg(long, value_name = "FILE", requires = "edges")]
     pub nodes: Option<PathBuf>,
 
@@ -49,7 +49,8 @@ pub struct Data {
     )]
     pub label: String,
 
-    /// The files of --edges and --nodes have no line of names: ids are in the first column, labels in the last
+    /// The files of --edges and --nodes have no line of names: ids are in the first column, labels in the
+    /// last
     #[arg(long, requires = "nodes", conflicts_with = "label")]
     pub no_header: bool,
 
@@ -178,8 +179,8 @@ pub fn typed(value: &impl ValueEnum) -> String {
     value.get_name().to_owned()
 }
 
-/// The features for training, as in the papers: rows that sum to one where features are words, else features as
-/// they are in the files.
+/// The features for training, as in the papers: rows that sum to one where features are words, else
+/// features as they are in the files.
 pub fn features<F: Real>(set: &Dataset) -> Csr<F> {
     match data::find(&set.name).is_ok_and(|source| source.counts_words) {
         true => set.normalized_features(),

@@ -356,8 +356,8 @@ fn options_of_habit_are_understood() {
     );
 }
 
-/// A graph of one's own, an edge list and a table in CSV, is trained on like any other; features are taken as they
-/// are, and what is wrong in a file is told with its line.
+/// A graph of one's own, an edge list and a table in CSV, is trained on like any other; features are taken
+/// as they are, and what is wrong in a file is told with its line.
 #[test]
 fn a_graph_in_csv_is_trained_on() {
     let folder = TempDir::new().unwrap();

@@ -37,12 +37,13 @@
 //! | [`split`](Options::split) | `train`, `val` (or `valid`, `validation`), `test`, or nothing; without this column the split is drawn |
 //! | every other | a feature, a finite number |
 //!
-//! Classes are numbered in the order of the labels: as numbers if all are whole numbers, else as texts. A split that
-//! is drawn has the shares [`Options::shares`] of each class, and follows from [`Options::seed`].
+//! Classes are numbered in the order of the labels: as numbers if all are whole numbers, else as texts. A
+//! split that is drawn has the shares [`Options::shares`] of each class, and follows from
+//! [`Options::seed`].
 //!
 //! # The edge list
-//! A line per edge with two fields, the ids of source and target. Edges that are listed twice count once; an edge
-//! from a node to itself is left out (layers that need self-loops add them).
+//! A line per edge with two fields, the ids of source and target. Edges that are listed twice count once;
+//! an edge from a node to itself is left out (layers that need self-loops add them).
 //!
 //! Fields may be in quotes, blanks around a field do not count, and both files may be compressed by gzip.
 
@@ -67,9 +68,9 @@ use table::{Part, Table};
 /// Reads a set from an edge list and a table of nodes.
 ///
 /// # Errors
-/// If a file cannot be read, or is not text in UTF-8; if a line is not what the [module](self) says; if a column is
-/// missing, an id occurs twice, or an edge names an id that no node has. The message names file and line, and what
-/// was expected there.
+/// If a file cannot be read, or is not text in UTF-8; if a line is not what the [module](self) says; if a
+/// column is missing, an id occurs twice, or an edge names an id that no node has. The message names file
+/// and line, and what was expected there.
 pub fn load(edges: &Path, nodes: &Path, options: &Options) -> Result<Dataset> {
     options.validate()?;
     let table = Table::read(nodes, options)?;

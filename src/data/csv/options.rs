@@ -33,7 +33,8 @@ pub struct Options {
     pub delimiter: u8,
     /// Whether an edge leads both ways; default: it does.
     pub direction: Direction,
-    /// The shares of a class that train and validate where the split is drawn, the rest tests; default 0.6 and 0.2
+    /// The shares of a class that train and validate where the split is drawn, the rest tests; default 0.6
+    /// and 0.2
     pub shares: [f64; 2],
     /// The seed of a split that is drawn; default 0
     pub seed: u64,
@@ -57,8 +58,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// For two files without names of columns: ids are in the first column, labels in the last, and the split is
-    /// drawn.
+    /// For two files without names of columns: ids are in the first column, labels in the last, and the
+    /// split is drawn.
     pub fn without_headers() -> Self {
         Self {
             header: false,

@@ -32,7 +32,8 @@ pub struct Backward<'a, F> {
     pub gy: &'a [F],
 }
 
-/// The adjoints of the operands of [`Attention::forward`](super::Attention::forward), each of the shape of its operand.
+/// The adjoints of the operands of [`Attention::forward`](super::Attention::forward), each of the shape of
+/// its operand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adjoints<F: Real> {
     /// Of v, and of what is the same as v.

@@ -1,8 +1,8 @@
 //! The sums of the adjoints of one node over its edges: of a target over its sources, of a source over its
 //! targets. Letters: see the table of [the parent module](super).
 //!
-//! `pull(g, k, q)` returns g f, g ∂f/∂k and g ∂f/∂q. The factors a stand outside the sums. A step holds `pull`
-//! itself, not a reference, so that what it captures is in registers.
+//! `pull(g, k, q)` returns g f, g ∂f/∂k and g ∂f/∂q. The factors a stand outside the sums. A step holds
+//! `pull` itself, not a reference, so that what it captures is in registers.
 
 use crate::kernels::rows::{Block, Place, Step, block, part};
 use crate::real::Real;

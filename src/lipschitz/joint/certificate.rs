@@ -6,8 +6,8 @@ use crate::error::{Error, Result, Rules};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// A proof that a network is L-Lipschitz in the 2-norm. Everyone who has the weights can check it with one Cholesky
-/// factorisation; the [module](super) says why it is a proof.
+/// A proof that a network is L-Lipschitz in the 2-norm. Everyone who has the weights can check it with one
+/// Cholesky factorisation; the [module](super) says why it is a proof.
 ///
 /// As JSON ([`to_json`](Self::to_json)) it is one object with these keys:
 ///
@@ -39,10 +39,12 @@ impl Certificate {
         serde_json::to_string(self).expect("numbers and strings")
     }
 
-    /// Reads what [`to_json`](Self::to_json) wrote. This checks the form alone; [`Network::verify`] is the proof.
+    /// Reads what [`to_json`](Self::to_json) wrote. This checks the form alone; [`Network::verify`] is the
+    /// proof.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it is not JSON with the keys of a certificate; the message has the line and column.
+    /// [`Error::Invalid`] if it is not JSON with the keys of a certificate; the message has the line and
+    /// column.
     pub fn from_json(text: &str) -> Result<Self> {
         serde_json::from_str(text).map_err(|e| {
             Error::invalid(
@@ -54,8 +56,8 @@ impl Certificate {
     }
 }
 
-/// The parts by which L² may be above the value that the search reached, so that rounding does not stand in the
-/// way of the proof; from the smallest on.
+/// The parts by which L² may be above the value that the search reached, so that rounding does not stand in
+/// the way of the proof; from the smallest on.
 const SLACK: [f64; 7] = [1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-2];
 
 /// L² is proven to this part of the smallest number that the multipliers prove.
@@ -65,8 +67,8 @@ impl Network {
     /// The smallest L that the semidefinite relaxation proves, to about 10⁻⁵ of it, with its proof.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the output does not depend on the input, or the numbers of the search or the proof
-    /// leave the range of `f64`, as for weights of extreme sizes.
+    /// [`Error::Invalid`] if the output does not depend on the input, or the numbers of the search or the
+    /// proof leave the range of `f64`, as for weights of extreme sizes.
     pub fn certify(&self) -> Result<Certificate> {
         let refused = |found| {
             Error::invalid(
@@ -108,8 +110,8 @@ impl Network {
     /// Proves the certificate for this network anew: nothing but Λ and L is taken from it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it is of other weights, slopes or another norm, a number is not positive and finite,
-    /// or Λ does not prove L.
+    /// [`Error::Invalid`] if it is of other weights, slopes or another norm, a number is not positive and
+    /// finite, or Λ does not prove L.
     pub fn verify(&self, certificate: &Certificate) -> Result<()> {
         let rules = Rules("certificate");
         let Certificate {
@@ -145,9 +147,9 @@ impl Network {
         )
     }
 
-    /// SHA-256 of all maps, those of the layers first and in their order: for each matrix the number of the block
-    /// that it reads, of its rows and of its columns as 8 bytes, then its entries row by row as `f64`, all
-    /// little-endian; in hexadecimal digits.
+    /// SHA-256 of all maps, those of the layers first and in their order: for each matrix the number of the
+    /// block that it reads, of its rows and of its columns as 8 bytes, then its entries row by row as
+    /// `f64`, all little-endian; in hexadecimal digits.
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
         for (j, a) in self.maps() {

@@ -2,7 +2,7 @@
 //! products of blocks are. Nothing here is a proof.
 
 use crate::kernels::gemm::matmul;
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array2, s};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -157,19 +157,4 @@ fn inverse_of_lower(l: &Array2<f64>) -> Array2<f64> {
             .mapv_inplace(|x| x / l[[i, i]]);
     }
     inverse
-}
-
-/// An approximation of the largest eigenvalue of a positive semidefinite matrix, by power iteration.
-pub(super) fn largest_eigenvalue(a: ArrayView2<'_, f64>) -> f64 {
-    let mut x = ndarray::Array1::from_shape_fn(a.nrows(), |i| 1.0 + (i * 7 % 11) as f64 / 11.0);
-    let mut value = 0.0;
-    for _ in 0..200 {
-        let y = a.dot(&x);
-        value = y.dot(&y).sqrt() / x.dot(&x).sqrt();
-        if value == 0.0 {
-            break;
-        }
-        x = y / value;
-    }
-    value
 }

@@ -16,28 +16,28 @@
 //!
 //! τ ‖Δv₀‖² − ‖Σ C_j Δv_j‖² ≥ τ (‖Δv₀‖² − Σ_i λ_i (Δv_i − l_i Δy_i)(u_i Δy_i − Δv_i)) − ‖Σ C_j Δv_j‖².
 //!
-//! The right side is a quadratic form in all Δv. If it is at least 0 everywhere, L² ≤ τ. By Schur's complement
-//! that is the case if
+//! The right side is a quadratic form in all Δv. If it is at least 0 everywhere, L² ≤ τ. By Schur's
+//! complement that is the case if
 //!
 //! P(Λ, τ) = \[ M(Λ), Cᵀ; C, τ I \] is positive definite,
 //! M(Λ) = diag(I, 0, …) + Σ_i λ_i ½ (f_i g_iᵀ + g_i f_iᵀ), f_i = e_i − l_i a_i, g_i = e_i − u_i a_i,
 //!
-//! where e_i is the unit vector of the neuron and a_i its row of weights: y_i = a_i · v + b_i. Biases have no
-//! part in it. M is a matrix of blocks, one per layer, and has a block (k, j) only if layer k reads layer j, or
-//! both are read by one layer: for a chain of layers it is block tridiagonal.
+//! where e_i is the unit vector of the neuron and a_i its row of weights: y_i = a_i · v + b_i. Biases have
+//! no part in it. M is a matrix of blocks, one per layer, and has a block (k, j) only if layer k reads
+//! layer j, or both are read by one layer: for a chain of layers it is block tridiagonal.
 //!
 //! # How Λ is found
-//! P is linear in Λ and τ. So the smallest τ is the value of a semidefinite program, and a barrier method finds
-//! it: minimise w τ − ln det P(Λ, τ) by Newton's method, for growing w. With S = P⁻¹ the gradient in λ_i is
-//! −f_iᵀ S g_i, and the second derivative in λ_i and λ_j is ½ (f_iᵀ S f_j g_iᵀ S g_j + f_iᵀ S g_j g_iᵀ S f_j).
-//! After the minimisation τ is at most N/w above the smallest value, where P has N rows.
+//! P is linear in Λ and τ. So the smallest τ is the value of a semidefinite program, and a barrier method
+//! finds it: minimise w τ − ln det P(Λ, τ) by Newton's method, for growing w. With S = P⁻¹ the gradient in
+//! λ_i is −f_iᵀ S g_i, and the second derivative in λ_i and λ_j is ½ (f_iᵀ S f_j g_iᵀ S g_j + f_iᵀ S g_j
+//! g_iᵀ S f_j). After the minimisation τ is at most N/w above the smallest value, where P has N rows.
 //!
 //! # What is proven
-//! The search is not trusted. [`Network::certify`] forms P(Λ, L²) from the weights as they are stored and shows
-//! that it is positive definite by a Cholesky factorisation in floating point with a margin for all rounding
-//! (Rump, "Verification of positive definiteness", BIT 46, 2006). A [`Certificate`] holds Λ and L; everyone who
-//! has the weights can check it with one factorisation ([`Network::verify`]; `examples/verify.rs` is a program of
-//! its own that shares no code with this module).
+//! The search is not trusted. [`Network::certify`] forms P(Λ, L²) from the weights as they are stored and
+//! shows that it is positive definite by a Cholesky factorisation in floating point with a margin for all
+//! rounding (Rump, "Verification of positive definiteness", BIT 46, 2006). A [`Certificate`] holds Λ and L;
+//! everyone who has the weights can check it with one factorisation ([`Network::verify`];
+//! `examples/verify.rs` is a program of its own that shares no code with this module).
 
 mod certificate;
 mod cholesky;
@@ -63,8 +63,8 @@ pub struct Neurons {
     pub slopes: Vec<[f64; 2]>,
 }
 
-/// A network of layers of neurons with linear maps between them; a layer may read all blocks before it, so that
-/// residual connections have their place.
+/// A network of layers of neurons with linear maps between them; a layer may read all blocks before it, so
+/// that residual connections have their place.
 ///
 /// ```
 /// use emmy::lipschitz::joint::Network;
@@ -84,20 +84,21 @@ pub struct Network {
     output: Vec<Read>,
 }
 
-/// The most neurons of a network whose bound is searched for. The search keeps some ten matrices of numbers of
-/// this size in both directions.
+/// The most neurons of a network whose bound is searched for. The search keeps some ten matrices of numbers
+/// of this size in both directions.
 const MOST_NEURONS: usize = 8192;
 
-/// The sizes of weights that the search and the proof accept, except 0: their products neither overflow nor vanish.
+/// The sizes of weights that the search and the proof accept, except 0: their products neither overflow nor
+/// vanish.
 const USUAL: std::ops::Range<f64> = 1e-60..1e60;
 
 impl Network {
     /// Layers of neurons behind `inputs` inputs, and the maps to the output.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there is no layer or no output, a map reads a block that is not before it or has
-    /// another shape than this block and its neurons say, a weight is not finite or above 10⁶⁰ or below 10⁻⁶⁰ in
-    /// size, a slope is not finite or l ≥ u, or there are more than 8192 neurons.
+    /// [`Error::Invalid`] if there is no layer or no output, a map reads a block that is not before it or
+    /// has another shape than this block and its neurons say, a weight is not finite or above 10⁶⁰ or below
+    /// 10⁻⁶⁰ in size, a slope is not finite or l ≥ u, or there are more than 8192 neurons.
     pub fn new(inputs: usize, layers: Vec<Neurons>, output: Vec<Read>) -> Result<Self> {
         let rules = Rules("network");
         let count = layers.iter().map(|l| l.slopes.len()).sum::<usize>();
@@ -129,8 +130,8 @@ impl Network {
         Ok(network)
     }
 
-    /// W_l σ(… σ(W₁ x + b₁) …) + b_l from W₁, …, W_l, each `[out, in]`, all neurons with the same slopes: \[0, 1\]
-    /// for ReLU.
+    /// W_l σ(… σ(W₁ x + b₁) …) + b_l from W₁, …, W_l, each `[out, in]`, all neurons with the same slopes:
+    /// \[0, 1\] for ReLU.
     ///
     /// # Errors
     /// As [`new`](Self::new); and if there are fewer than two matrices.
@@ -172,8 +173,8 @@ impl Network {
         self.with_outputs(|c| c.slice(s![row..=row, ..]).to_owned())
     }
 
-    /// The network with the difference of two outputs, f_a − f_b, as its output: a prediction a cannot change to b
-    /// within the distance (f_a − f_b) / L.
+    /// The network with the difference of two outputs, f_a − f_b, as its output: a prediction a cannot
+    /// change to b within the distance (f_a − f_b) / L.
     ///
     /// # Panics
     /// If one of them is not there.
@@ -214,8 +215,8 @@ impl Network {
             .collect()
     }
 
-    /// A network with the same constants whose inputs are not more than the rows of all maps that read the input.
-    /// With Q R = Aᵀ for these rows A, A x = Rᵀ (Qᵀ x), and Qᵀ has orthonormal rows.
+    /// A network with the same constants whose inputs are not more than the rows of all maps that read the
+    /// input. With Q R = Aᵀ for these rows A, A x = Rᵀ (Qᵀ x), and Qᵀ has orthonormal rows.
     fn with_fewer_inputs(&self) -> Self {
         let maps: Vec<ArrayView2<'_, f64>> = self
             .maps()

@@ -1,8 +1,9 @@
 //! The search for multipliers: a barrier method with Newton steps.
 
-use super::cholesky::{Blocks, Factor, largest_eigenvalue, starts};
+use super::cholesky::{Blocks, Factor, starts};
 use super::{Network, Read};
 use crate::kernels::gemm::matmul;
+use crate::linalg::power_iteration;
 use ndarray::{Array1, Array2, Axis, s};
 use std::ops::Range;
 
@@ -12,8 +13,8 @@ const GAP: f64 = 1e-5;
 /// The factor by which the weight of τ grows.
 const GROWTH: f64 = 8.0;
 
-/// Newton's method at one weight ends when the square of the decrement is below this number, at the last weight
-/// below the second.
+/// Newton's method at one weight ends when the square of the decrement is below this number, at the last
+/// weight below the second.
 const NEAR: f64 = 0.5;
 const NEAREST: f64 = 0.02;
 
@@ -179,15 +180,15 @@ impl<'a> Barrier<'a> {
     /// The smallest τ for these multipliers.
     fn reached(&self, multipliers: &[f64]) -> Option<f64> {
         let all = self.through(multipliers, self.network.layers.len(), &self.network.output)?;
-        Some(largest_eigenvalue(all.view()))
+        Some(largest_eigenvalue(&all))
     }
 
-    /// Multipliers for which M is positive definite, equal within each layer: about 2 / ‖A M⁻¹ Aᵀ‖, the choice of
-    /// ECLipsE-Fast (Xu and Sivaranjani, "ECLipsE", NeurIPS 2024), or a smaller number.
+    /// Multipliers for which M is positive definite, equal within each layer: about 2 / ‖A M⁻¹ Aᵀ‖, the
+    /// choice of ECLipsE-Fast (Xu and Sivaranjani, "ECLipsE", NeurIPS 2024), or a smaller number.
     fn start(&self) -> Option<Vec<f64>> {
         let mut all = Vec::new();
         for (k, layer) in self.network.layers.iter().enumerate() {
-            let norm = largest_eigenvalue(self.through(&all, k, &layer.reads)?.view());
+            let norm = largest_eigenvalue(&self.through(&all, k, &layer.reads)?);
             let steepest = layer
                 .slopes
                 .iter()
@@ -230,8 +231,8 @@ impl<'a> Barrier<'a> {
         Some((-factor.log_det() - logs, factor))
     }
 
-    /// One Newton step on w τ + barrier, with a search along it; `None` if the point is near the minimum, or as
-    /// near as rounding allows.
+    /// One Newton step on w τ + barrier, with a search along it; `None` if the point is near the minimum,
+    /// or as near as rounding allows.
     fn newton(&self, at: &Point, weight: f64, near: f64) -> Option<Point> {
         let (barrier, factor) = self.value(at)?;
         let (gradient, hessian) = self.derivatives(at, weight, &factor.inverse());
@@ -313,7 +314,8 @@ impl<'a> Barrier<'a> {
         (gradient, hessian)
     }
 
-    /// S F (`end` 0) or S G (`end` 1), whose columns are the vectors f_i = e_i − l_i a_i or g_i = e_i − u_i a_i.
+    /// S F (`end` 0) or S G (`end` 1), whose columns are the vectors f_i = e_i − l_i a_i or g_i = e_i − u_i
+    /// a_i.
     fn times_vectors(&self, inverse: &Array2<f64>, end: usize) -> Array2<f64> {
         let neurons = self.starts[1]..self.starts[1] + self.slopes.len();
         let mut product = inverse.slice(s![.., neurons]).to_owned();
@@ -349,4 +351,10 @@ impl<'a> Barrier<'a> {
             }
         }
     }
+}
+
+/// About the largest eigenvalue of a positive semidefinite matrix.
+fn largest_eigenvalue(a: &Array2<f64>) -> f64 {
+    let start = Array1::from_shape_fn(a.nrows(), |i| 1.0 + (i * 7 % 11) as f64 / 11.0);
+    power_iteration(a.view(), start.view(), 100).get()
 }

@@ -1,14 +1,15 @@
 //! The proof: P(Λ, τ) is positive definite, with all rounding accounted for.
 //!
 //! If the Cholesky factorisation of a matrix B in floating point runs to its end, then B + E = R Rᵀ with
-//! ‖E‖₂ ≤ γ tr B, where γ = (w + 2) u / (1 − 2 (w + 2) u), u = 2⁻⁵³ and w is the most terms of a sum (Demmel,
-//! "On floating point errors in Cholesky", 1989; Rump 2006). So B = fl(P̂ − c I) for a c above all errors proves
-//! that P is positive semidefinite. Rows and columns are scaled by powers of two first, which is exact, to a
-//! diagonal of about 1.
+//! ‖E‖₂ ≤ γ tr B, where γ = (w + 2) u / (1 − 2 (w + 2) u), u = 2⁻⁵³ and w is the most terms of a sum
+//! (Demmel, "On floating point errors in Cholesky", 1989; Rump 2006). So B = fl(P̂ − c I) for a c above all
+//! errors proves that P is positive semidefinite. Rows and columns are scaled by powers of two first, which
+//! is exact, to a diagonal of about 1.
 
 use super::cholesky::starts;
 use super::{Network, Read};
 use crate::kernels::gemm::matmul;
+use crate::linalg::gamma;
 use ndarray::{Array2, aview1};
 
 /// The unit of rounding, 2⁻⁵³.
@@ -136,15 +137,10 @@ impl Network {
 
     /// c: twice what can be wrong with the entries (their terms are rounded) and with the factorisation.
     fn margin_of_rounding(&self, rows: &[Row]) -> f64 {
-        // The most roundings of an entry: a sum over the neurons of a layer of products of up to four factors,
-        // and sums over layers.
-        let widest = self
-            .layers
-            .iter()
-            .map(|l| l.slopes.len())
-            .max()
-            .unwrap_or(0);
-        let roundings = (widest + 2 * self.maps().count() + 8) as f64;
+        // The most roundings of an entry: a sum over the neurons of a layer of products of up to four
+        // factors, and sums over layers.
+        let widest = self.layers.iter().map(|l| l.slopes.len()).max();
+        let roundings = (widest.unwrap_or(0) + 2 * self.maps().count() + 8) as f64;
         let mut wrong = vec![0.0; rows.len()];
         for (i, row) in rows.iter().enumerate() {
             for (j, size) in (row.first..).zip(&row.sizes) {
@@ -157,13 +153,13 @@ impl Network {
         // ‖E‖₂ ≤ ‖E‖_∞ of a symmetric matrix.
         let entries = 2.0 * roundings * UNIT * wrong.iter().copied().fold(0.0, f64::max);
         let trace: f64 = rows.iter().map(|r| r.entries[r.entries.len() - 1]).sum();
-        let terms = rows.iter().map(|r| r.entries.len()).max().unwrap_or(0) as f64 + 2.0;
-        let gamma = terms * UNIT / (1.0 - 2.0 * terms * UNIT);
-        2.0 * (entries + gamma * trace + 8.0 * UNIT)
+        let terms = gamma(rows.iter().map(|r| r.entries.len()).max().unwrap_or(0));
+        2.0 * (entries + terms / (1.0 - terms) * trace + 8.0 * UNIT)
     }
 }
 
-/// Adds Aᵀ diag(factors) B to the block that begins at this row and column, as far as it is below the diagonal.
+/// Adds Aᵀ diag(factors) B to the block that begins at this row and column, as far as it is below the
+/// diagonal.
 fn add_product(
     rows: &mut [Row],
     [top, left]: [usize; 2],

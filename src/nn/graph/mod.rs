@@ -109,8 +109,8 @@ impl<F: Real> Clone for GraphLayer<F> {
 }
 
 impl<F: Real> dyn GraphConv<F> {
-    /// The layer's output, `[n, out]`. `context` is a [`Neighbourhood`], alone or with the other inputs of the
-    /// layer.
+    /// The layer's output, `[n, out]`. `context` is a [`Neighbourhood`], alone or with the other inputs of
+    /// the layer.
     ///
     /// # Panics
     /// If the shapes do not fit, or the layer needs the first hidden representation and there is none.

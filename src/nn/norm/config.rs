@@ -11,8 +11,8 @@ use crate::registry::{Family, Registered, Registry, same_type};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The options of a kind of norms of another crate, and how a norm is built from them. [`Norm::register`] gives
-/// them a name.
+/// The options of a kind of norms of another crate, and how a norm is built from them. [`Norm::register`]
+/// gives them a name.
 ///
 /// ```
 /// use emmy::nn::{GraphNet, GraphNetConfig, LayerNorm, Norm, NormOptions};

@@ -9,10 +9,11 @@
 //! | [`DiffGroupNorm`] | each feature over the rows, group by group | none is known |
 //! | [`ContraNorm`] | no size: moves each row away from similar rows | the step rotates with its input |
 //!
-//! Factors are removed only if ε = 0. [`Norm`] names one of these norms in a configuration, and a network holds it
-//! as a [`NormLayer`]. A norm of another crate has [`Normalizer`], as these norms have, and its options
-//! [`NormOptions`]; [`Norm::register`] gives them a name. There are two more layers: [`ActNorm`] is an affine map
-//! whose parameters start from data, [`Spectral`] is a weight divided by an estimate of its norm.
+//! Factors are removed only if ε = 0. [`Norm`] names one of these norms in a configuration, and a network
+//! holds it as a [`NormLayer`]. A norm of another crate has [`Normalizer`], as these norms have, and its
+//! options [`NormOptions`]; [`Norm::register`] gives them a name. There are two more layers: [`ActNorm`] is
+//! an affine map whose parameters start from data, [`Spectral`] is a weight divided by an estimate of its
+//! norm.
 
 mod act_norm;
 mod batch_norm;

@@ -12,8 +12,8 @@ use std::fmt;
 /// A norm that a network can hold: any [`Layer`] with `Debug` and `Clone` that says what it computes.
 /// [`NormOptions`](super::NormOptions) says how a configuration builds such norms.
 ///
-/// ScaleNorm, y = g x / ‖x‖ with one trained number g (Nguyen and Salazar, "Transformers without Tears", IWSLT
-/// 2019, Eq. (5)), in a network whose configuration has no norm:
+/// ScaleNorm, y = g x / ‖x‖ with one trained number g (Nguyen and Salazar, "Transformers without Tears",
+/// IWSLT 2019, Eq. (5)), in a network whose configuration has no norm:
 ///
 /// ```
 /// use emmy::nn::{GraphNet, GraphNetConfig, Layer, NormContext, Normalizer, Pass};
@@ -53,9 +53,9 @@ pub trait Normalizer<F: Real>: Layer<F> + AnyNorm<F> + Any + fmt::Debug + Send +
         context: NormContext<'_, F>,
     ) -> Var<'t, F>;
 
-    /// Whether in an evaluation a row of the output depends on other rows of the input. A block of a transformer
-    /// that gets tokens one by one ([`continued`](crate::nn::TransformerBlock::continued)) refuses a norm that says so, since
-    /// its cache does not hold those rows.
+    /// Whether in an evaluation a row of the output depends on other rows of the input. A block of a
+    /// transformer that gets tokens one by one ([`continued`](crate::nn::TransformerBlock::continued))
+    /// refuses a norm that says so, since its cache does not hold those rows.
     fn mixes_rows(&self) -> bool {
         true
     }

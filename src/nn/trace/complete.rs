@@ -1,10 +1,10 @@
 //! What the operations of a call show of its ports: which changes of its parameters shift or offset the
 //! output, and where any matrix may mix neurons.
 //!
-//! A layer states which parameters write and which read. The rest is read off here: a change of one parameter,
-//! or of all that write, is followed through the call by the table of [`glue`](super::glue). A change that
-//! meets an operation of which the table knows nothing is left out, so a list of laws may be too short, but is
-//! never false.
+//! A layer states which parameters write and which read. The rest is read off here: a change of one
+//! parameter, or of all that write, is followed through the call by the table of [`glue`](super::glue). A
+//! change that meets an operation of which the table knows nothing is left out, so a list of laws may be
+//! too short, but is never false.
 
 use super::glue::{Relation, relate};
 use super::{Call, Node, Trace, ports};

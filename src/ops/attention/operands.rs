@@ -17,9 +17,9 @@ use std::sync::Arc;
 /// | t | `[n, H]` | inverse temperature, multiplies all scores of a target; `None` stands for 1 |
 ///
 /// Normalisers of the scores use t, any real numbers: with t_i = 1 / c_i the scores of target i are divided
-/// by c_i, as in Dasoulas et al., "Lipschitz Normalization for Self-Attention Layers with Application to Graph
-/// Neural Networks", ICML 2021, Eq. (11) and (15). The division may stand before or after the LeakyReLU,
-/// since LeakyReLU(e / c) = LeakyReLU(e) / c for c > 0.
+/// by c_i, as in Dasoulas et al., "Lipschitz Normalization for Self-Attention Layers with Application to
+/// Graph Neural Networks", ICML 2021, Eq. (11) and (15). The division may stand before or after the
+/// LeakyReLU, since LeakyReLU(e / c) = LeakyReLU(e) / c for c > 0.
 #[derive(Debug, Clone, Copy)]
 pub struct EdgeOperands<V> {
     /// v.

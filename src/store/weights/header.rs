@@ -6,9 +6,10 @@
 //! bytes after the header, and no byte twice. The header is at most 100 MB long, as for the other readers of
 //! the format.
 //!
-//! What a header means, and whether it is right, says the crate `safetensors`. Its functions for whole files
-//! are not used: its reader wants a file in memory with all its tensors, where a model may have a few of them,
-//! and its writer gives the texts in a random order, where the same model must give the same bytes.
+//! What a header means, and whether it is right, says the crate `safetensors`. Its functions for whole
+//! files are not used: its reader wants a file in memory with all its tensors, where a model may have a few
+//! of them, and its writer gives the texts in a random order, where the same model must give the same
+//! bytes.
 
 use crate::error::{Error, Result};
 use safetensors::Dtype;

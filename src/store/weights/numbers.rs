@@ -13,8 +13,8 @@ pub(super) struct Numbers<F> {
     pub overflowing: usize,
 }
 
-/// The numbers in `bytes`, each the nearest F to the one in the file; none if numbers of this type cannot be those
-/// of a model.
+/// The numbers in `bytes`, each the nearest F to the one in the file; none if numbers of this type cannot
+/// be those of a model.
 #[inline(never)]
 pub(super) fn decode<F: Real>(dtype: Dtype, bytes: &[u8]) -> Option<Numbers<F>> {
     Some(match dtype {
