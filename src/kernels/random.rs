@@ -5,16 +5,16 @@ use super::{par, simd};
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous, memory};
 
-/// Dropout: each element is kept with probability 1 − p and then scaled by 1 / (1 − p). Element `i` is kept
+/// The mask of a dropout: each element is kept with probability 1 − p and then scaled by 1 / (1 − p). Element `i` is kept
 /// if the hash of the seed and `i` is not below p 2³².
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Dropout {
+pub struct DropMask {
     p: f64,
     seed: u64,
 }
 
-impl Dropout {
-    /// Dropout of probability `p`; the same `seed` always drops the same elements.
+impl DropMask {
+    /// The mask with probability `p`; the same `seed` always drops the same elements.
     ///
     /// # Panics
     /// If `p` is not within 0 ≤ p ≤ 1.
@@ -96,7 +96,7 @@ impl Dropout {
 #[track_caller]
 #[inline(never)]
 pub fn dropout<F: Real>(x: &Tensor<F>, p: f64, seed: u64) -> Tensor<F> {
-    let dropout = Dropout::new(p, seed);
+    let dropout = DropMask::new(p, seed);
     if dropout.is_none() {
         return x.clone();
     }

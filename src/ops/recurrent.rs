@@ -9,7 +9,7 @@
 //! The input's part is one product for all steps, outside: x = (input) W_iᵀ + b_i.
 
 use crate::autodiff::{Fused, Kind, Var, fused};
-use crate::kernels::recurrent::{Adjoints, Gru, Lstm, LstmSaved, Sequence};
+use crate::kernels::recurrent::{Adjoints, GruOperands, LstmOperands, LstmSaved, Sequence};
 use crate::real::Real;
 use crate::tensor::memory::Buffer;
 use crate::tensor::{Tensor, contiguous};
@@ -230,8 +230,8 @@ fn listed<F: Real>(sizes: Sequence, gates: usize, g: Adjoints<F>) -> Vec<Option<
     out.into_iter().map(Some).collect()
 }
 
-fn lstm_args<F: Real>(args: &[Tensor<F>]) -> Lstm<'_, F> {
-    Lstm {
+fn lstm_args<F: Real>(args: &[Tensor<F>]) -> LstmOperands<'_, F> {
+    LstmOperands {
         x: slice(&args[0]),
         weight: slice(&args[1]),
         bias: slice(&args[2]),
@@ -240,8 +240,8 @@ fn lstm_args<F: Real>(args: &[Tensor<F>]) -> Lstm<'_, F> {
     }
 }
 
-fn gru_args<F: Real>(args: &[Tensor<F>]) -> Gru<'_, F> {
-    Gru {
+fn gru_args<F: Real>(args: &[Tensor<F>]) -> GruOperands<'_, F> {
+    GruOperands {
         x: slice(&args[0]),
         weight: slice(&args[1]),
         bias: slice(&args[2]),

@@ -42,7 +42,7 @@ impl Clip {
         match *self {
             Self::GlobalNorm(c) => {
                 let factor = c / (norm + 1e-6);
-                // A norm that is no number is not a small one.
+                // If the norm is NaN, so is the factor, and the gradients become NaN instead of passing unclipped.
                 if factor < 1.0 || factor.is_nan() {
                     let factor = F::of(factor);
                     scale(gradients, |x| x * factor);

@@ -37,7 +37,7 @@ pub struct Schedule {
     pub unit: Unit,
 }
 
-/// How a factor of 1 goes on.
+/// How the factor of the learning rate decreases after the warm-up, where it is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub enum Decay {
     /// 1

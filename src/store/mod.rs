@@ -10,18 +10,16 @@
 //! | byte | size | what |
 //! |---|---|---|
 //! | 0 | 8 | `emmy\r\n\x1a\n`, which breaks when a file is mangled as text |
-//! | 8 | 4 | version of the format, 5 |
+//! | 8 | 4 | version of the format, 6 |
 //! | 12 | 4 | type of the numbers, `f32 ` or `f64 ` |
 //! | 16 | 8 | length of the body |
 //! | 24 | 4 | CRC-32 (IEEE) of the body |
-//! | 28 | | the body, in the [format of postcard](https://postcard.jamesmunns.com/wire-format) |
+//! | 28 | | the body, in the format of bincode 2 with integers of fixed size |
 //!
 //! The checksum finds damage; it does not keep anyone from forging a file. Nothing in a body is believed
-//! before it is there: postcard compares the length of a string with the bytes that are left before it
-//! allocates, and serde allocates at most 1 MiB for the stated length of a list, the rest as the elements
-//! come. So reading a body needs memory for what is in it, whatever lengths it states. (bincode 2 allocates
-//! a string before it reads it, and its limit is a constant of a type, the same for the smallest file and
-//! for the largest.)
+//! before it is there: a string is allocated before it is read, and bincode refuses a length beyond a limit,
+//! which is at most 64 times the body (or 1 MiB); serde allocates at most 1 MiB for the stated length of a
+//! list, the rest as the elements come.
 //!
 //! A checkpoint is written to a temporary file beside its place, synced and renamed. So at any moment,
 //! whatever fails, the path holds the old checkpoint or the new one. A symbolic link stays, and the file that
@@ -44,17 +42,21 @@ pub mod weights;
 use crate::error::{Error, Result};
 use crate::files::open_regular;
 use crate::real::Real;
+use bincode::config::{Configuration, Fixint, LittleEndian};
 use place::{Kind, MAGIC, Slot};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const HEADER: usize = 28;
 
-/// The size of the largest body that is read: 4 GiB.
-const LIMIT: u64 = 1 << 32;
+/// How a body is written.
+const ENCODING: Configuration<LittleEndian, Fixint> = bincode::config::legacy();
+
+/// The size of the largest body that is read, in bytes.
+const LIMIT: u32 = u32::MAX;
 
 /// The place where one run saves, as long as this value lives; the [module](self) explains how other runs are
 /// kept away.
@@ -95,7 +97,7 @@ impl Place {
     /// As [`save`]; and [`Error::Invalid`] if the file there is not the one that was saved last, or a file
     /// is there where nothing was when the place was taken.
     pub fn save<F: Real>(&mut self, value: &impl Serialize) -> Result<()> {
-        let body = postcard::to_stdvec(value)
+        let body = bincode::serde::encode_to_vec(value, ENCODING)
             .map_err(|e| Error::io(self.0.path(), std::io::Error::other(e)))?;
         let mut header = Vec::with_capacity(HEADER);
         header.extend(MAGIC);
@@ -129,9 +131,14 @@ pub fn save<F: Real>(path: &Path, value: &impl Serialize) -> Result<()> {
 /// memory, but does not end: load such a type only from files that you trust.
 pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
     let body = body(path, F::NAME)?;
-    let mut reader = postcard::Deserializer::from_bytes(&body);
-    let value = T::deserialize(&mut reader);
-    let left = reader.finalize().map_or(0, <[u8]>::len);
+    // A limit is a constant of bincode's types. It counts what is read, so it must hold the whole body.
+    let mut rest = &body[..];
+    let value = match body.len() {
+        0..=0x10_0000 => decode::<T, 0x10_0000>(&mut rest),
+        0x10_0001..=0x400_0000 => decode::<T, 0x400_0000>(&mut rest),
+        _ => decode::<T, { LIMIT as usize }>(&mut rest),
+    };
+    let left = rest.len();
     let (expected, found) = match value {
         Ok(value) if left == 0 => return Ok(value),
         Ok(_) => (
@@ -145,6 +152,14 @@ pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
     };
     let at = HEADER + body.len() - left;
     Err(Error::format(path, at as u64, expected, found))
+}
+
+/// A value from the beginning of `bytes`, which is cut to what was not read. No stated length allocates more
+/// than `LIMIT` bytes.
+fn decode<T: DeserializeOwned, const LIMIT: usize>(
+    bytes: &mut &[u8],
+) -> std::result::Result<T, bincode::error::DecodeError> {
+    bincode::serde::decode_from_std_read(bytes, ENCODING.with_limit::<LIMIT>())
 }
 
 /// The body of a checkpoint with numbers of this type: all but its meaning has been checked.
@@ -198,6 +213,7 @@ fn body(path: &Path, numbers: &str) -> Result<Vec<u8>> {
             2 => "version 2, of an emmy with one weight decay and fewer options of layers: train again, or resume with that emmy"
                 .to_owned(),
             3 | 4 => format!("version {version}, of an emmy with three optimisers: train again, or resume with that emmy"),
+            5 => "version 5, of an emmy with another encoding: train again, or resume with that emmy".to_owned(),
             other => other.to_string(),
         };
         return wrong(8, format!("version {VERSION}"), found);
@@ -209,7 +225,7 @@ fn body(path: &Path, numbers: &str) -> Result<Vec<u8>> {
             format!("{:?}", float.escape_ascii().to_string()),
         );
     }
-    if length > LIMIT {
+    if length > u64::from(LIMIT) {
         return wrong(
             16,
             format!("a length of at most {LIMIT}"),

@@ -33,7 +33,7 @@ fn damaged_files_are_refused_with_byte_and_reason() {
     for (at, byte, reason) in [
         (0, 0, "emmy"),
         (7, 0, "emmy"),
-        (8, 8, "version 5"),
+        (8, 8, "version 6"),
         (12, 12, "numbers of type f32"),
         (23, 16, "a length of at most"),
         (24, 28, "checksum"),
@@ -73,10 +73,10 @@ fn a_false_length_in_a_checkpoint_costs_no_memory() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run.ckpt");
     store::save::<f32>(&path, &("gat on karate", 0_u64, 1_u64 << 60)).unwrap();
-    refused(&path, 28 + 15 + 9, "the end of buffer");
+    refused(&path, 28 + 8 + 13 + 8 + 8, "UnexpectedEnd");
     // A name of 2⁶² letters, of which one is there.
     store::save::<f32>(&path, &(1_u64 << 62, 0_u64)).unwrap();
-    refused(&path, 28 + 9, "the end of buffer");
+    refused(&path, 28 + 8, "LimitExceeded");
 }
 
 #[cfg(unix)]
@@ -100,17 +100,18 @@ fn earlier_versions_of_the_format_are_refused_with_a_sentence() {
     let path = folder.path().join("run.ckpt");
     checkpoint(&path);
     let mut bytes = std::fs::read(&path).unwrap();
-    assert_eq!(bytes[8..12], [5, 0, 0, 0]);
+    assert_eq!(bytes[8..12], [6, 0, 0, 0]);
     for (version, what) in [
         (1, "that counted epochs only"),
         (2, "with one weight decay and fewer options of layers"),
         (3, "with three optimisers"),
         (4, "with three optimisers"),
+        (5, "with another encoding"),
     ] {
         bytes[8] = version;
         std::fs::write(&path, &bytes).unwrap();
         let why =
-            format!("expected version 5, found version {version}, of an emmy {what}: train again");
+            format!("expected version 6, found version {version}, of an emmy {what}: train again");
         refused(&path, 8, &why);
     }
 }

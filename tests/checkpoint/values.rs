@@ -88,18 +88,32 @@ fn refused<T: DeserializeOwned + Debug>(body: &[u8], at: u64, why: &str) {
 
 #[test]
 fn what_is_wrong_is_said_with_its_byte() {
-    let longest = postcard::to_stdvec(&u64::MAX).unwrap();
-    let after = longest.len() as u64;
-    refused::<(u8, String)>(&[7, 5, b'a'], 2, "the end of buffer");
-    refused::<String>(&longest, after, "the end of buffer");
-    refused::<Vec<f32>>(&longest, after, "the end of buffer");
-    refused::<BTreeMap<u8, u8>>(&[9, 1, 1], 3, "the end of buffer");
-    refused::<(u8, f64)>(&[7, 1, 2], 1, "the end of buffer");
-    refused::<u16>(&[0xff, 0xff, 4], 3, "varint");
-    refused::<bool>(&[2], 1, "a bool that wasn't 0 or 1");
-    refused::<Option<u8>>(&[2], 1, "an Option");
-    refused::<String>(&[1, 0xff], 2, "utf-8");
-    refused::<char>(&[1, 0xff], 2, "unicode char");
-    refused::<Kind>(&[4], 1, "Deserialization Error");
-    refused::<IgnoredAny>(&[4], 0, "never implement");
+    let length = |n: u64, rest: &[u8]| [&n.to_le_bytes(), rest].concat();
+    refused::<(u8, String)>(&[&[7], &length(5, b"a")[..]].concat(), 9, "UnexpectedEnd");
+    refused::<String>(&length(u64::MAX, b""), 8, "LimitExceeded");
+    refused::<String>(&length(1 << 20, b""), 8, "LimitExceeded");
+    refused::<String>(&length(1 << 19, b""), 8, "UnexpectedEnd");
+    refused::<Vec<f32>>(&length(u64::MAX, b""), 8, "UnexpectedEnd");
+    refused::<BTreeMap<u8, u8>>(&length(9, &[1, 1]), 10, "UnexpectedEnd");
+    refused::<(u8, f64)>(&[7, 1, 2], 1, "UnexpectedEnd");
+    refused::<bool>(&[2], 1, "InvalidBooleanValue(2)");
+    refused::<Option<u8>>(&[2], 1, "Option");
+    refused::<String>(&length(1, &[0xff]), 9, "Utf8");
+    refused::<char>(&[0xff], 1, "InvalidCharEncoding");
+    refused::<Kind>(&[4, 0, 0, 0], 4, "variant index 4");
+    refused::<IgnoredAny>(&[4], 0, "AnyNotSupported");
+}
+
+#[test]
+fn a_body_of_every_size_fits_its_limit() {
+    for letters in [0x10_0000 - 8, 0x10_0000, 0x400_0000 - 8, 0x400_0000] {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("x.ckpt");
+        let value = "é".repeat(letters / 2);
+        store::save::<f32>(&path, &value).unwrap();
+        assert!(
+            store::load::<f32, String>(&path).unwrap() == value,
+            "{letters}"
+        );
+    }
 }

@@ -57,7 +57,7 @@ fn sums_are_those_of_the_formula() {
 
 /// a + t and b − 2t, and beside them c, with whose gradient δ is compared.
 #[test]
-fn a_translation_has_weights_and_a_yardstick() {
+fn a_translation_has_weights_and_a_scale() {
     let terms = vec![
         Term::incoming(Slice::new(0, [1, 2, 1])),
         Term::outgoing(Slice::new(1, [1, 2, 1])).times(2.0),

@@ -335,12 +335,8 @@ fn change_checkpoint(bytes: &mut Vec<u8>, rng: &mut Rng) {
     let mut body = bytes.split_off(HEADER);
     for _ in 0..rng.random_range(1..3) {
         match rng.random_range(0..3) {
-            // A number in the encoding of lengths.
-            0 if !body.is_empty() => {
-                let number = postcard::to_stdvec(&telling(rng)).unwrap();
-                body.splice(part(&body, 9, rng), number);
-            }
-            1 if !body.is_empty() => {
+            // A number of eight bytes as lengths are, or of four.
+            0 | 1 if !body.is_empty() => {
                 let at = rng.random_range(0..body.len());
                 overwrite(&mut body, at, telling(rng), rng);
             }

@@ -1,14 +1,14 @@
 //! Masks of dropout: as random as they should be, and the same however they are cut.
 
 use emmy::kernels::par;
-use emmy::kernels::random::{Dropout, dropout};
+use emmy::kernels::random::{DropMask, dropout};
 use emmy::nn::{Activation, Mlp, Pass};
 use emmy::tensor::{contiguous, tensor};
 use emmy::{Tape, init};
 use proptest::prelude::*;
 
 /// The share of kept elements among `n` from `first`.
-fn kept(dropout: Dropout, first: usize, n: usize) -> Vec<bool> {
+fn kept(dropout: DropMask, first: usize, n: usize) -> Vec<bool> {
     let mut out = vec![0.0; n];
     dropout.apply(&vec![1.0_f64; n], first, &mut out);
     out.into_iter().map(|x| x != 0.0).collect()
@@ -48,7 +48,7 @@ fn numbers_are_those_of_splitmix64() {
 fn as_many_are_dropped_as_asked_for() {
     let n = 200_000;
     for (k, p) in [0.0, 0.1, 0.5, 0.6, 0.97, 1.0].into_iter().enumerate() {
-        let mask = kept(Dropout::new(p, k as u64), 12_345, n);
+        let mask = kept(DropMask::new(p, k as u64), 12_345, n);
         let count = mask.iter().filter(|k| **k).count() as f64;
         let deviation = (n as f64 * p * (1.0 - p)).sqrt();
         assert!(
@@ -63,7 +63,7 @@ fn elements_and_seeds_are_uncorrelated() {
     let n = 200_000;
     for p in [0.1, 0.5, 0.6] {
         for seed in [0, 1, 2, 1 << 32, u64::MAX] {
-            let mask = kept(Dropout::new(p, seed), 0, n + 5000);
+            let mask = kept(DropMask::new(p, seed), 0, n + 5000);
             for lag in [1, 2, 3, 4, 8, 15, 16, 64, 1433, 4096] {
                 let z = correlation(&mask[..n], &mask[lag..lag + n], 1.0 - p);
                 assert!(
@@ -72,7 +72,7 @@ fn elements_and_seeds_are_uncorrelated() {
                 );
             }
             for other in [seed ^ 1, seed ^ 2, seed.wrapping_add(1 << 33), !seed] {
-                let second = kept(Dropout::new(p, other), 0, n);
+                let second = kept(DropMask::new(p, other), 0, n);
                 let z = correlation(&mask[..n], &second, 1.0 - p);
                 assert!(
                     z.abs() < 4.5,
@@ -85,7 +85,7 @@ fn elements_and_seeds_are_uncorrelated() {
 
 #[test]
 fn every_bit_of_the_index_changes_half_of_a_mask() {
-    let drop = Dropout::new(0.5, 7);
+    let drop = DropMask::new(0.5, 7);
     let is_kept = |i: u32| drop.factor::<f32>(i as usize) != 0.0;
     for bit in 0..32 {
         let indices = (0..16_384_u32).map(|i| i.wrapping_mul(0x9e37_79b1));
@@ -99,7 +99,7 @@ fn every_bit_of_the_index_changes_half_of_a_mask() {
 
 #[test]
 fn the_upper_half_of_the_index_counts() {
-    let drop = Dropout::new(0.5, 3);
+    let drop = DropMask::new(0.5, 3);
     let edge = u32::MAX as usize - 1000;
     let across = kept(drop, edge, 3000);
     for (k, &kept) in across.iter().enumerate() {
@@ -113,7 +113,7 @@ fn the_upper_half_of_the_index_counts() {
 proptest! {
     #[test]
     fn a_mask_can_be_made_in_parts(p in 0.0..=1.0_f64, seed: u64, cut in 0_usize..300) {
-        let drop = Dropout::new(p, seed);
+        let drop = DropMask::new(p, seed);
         let whole = kept(drop, 40, 300);
         prop_assert_eq!(&kept(drop, 40 + cut, 300 - cut), &whole[cut..]);
         let ones = tensor(&[300], vec![1.0_f32; 300]);
@@ -143,5 +143,5 @@ fn masks_do_not_depend_on_threads() {
 #[test]
 #[should_panic(expected = "dropout: the probability 1.5 is not within 0 ≤ p ≤ 1")]
 fn probabilities_are_checked() {
-    Dropout::new(1.5, 0);
+    DropMask::new(1.5, 0);
 }

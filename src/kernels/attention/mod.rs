@@ -40,7 +40,7 @@ pub use halves::{half_scores, half_scores_backward};
 pub use operands::{Adjoints, Backward, Operands};
 pub use options::{DenseAttention, Mask};
 
-use super::random::Dropout;
+use super::random::DropMask;
 use super::{axpy, par, rows, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
@@ -58,7 +58,7 @@ pub struct Attention<'a> {
     /// D, the width of each head of the values.
     pub width: usize,
     /// Dropout of the coefficients.
-    pub dropout: Dropout,
+    pub dropout: DropMask,
 }
 
 /// A block of rows of a pattern and their entries.

@@ -10,7 +10,7 @@ use crate::tensor::memory::{self, Buffer};
 
 /// The operands of [`Sequence::gru`].
 #[derive(Debug, Clone, Copy)]
-pub struct Gru<'a, F> {
+pub struct GruOperands<'a, F> {
     /// x, shape `[T, n, 3h]`; gates r, z, n.
     pub x: &'a [F],
     /// W, shape `[3h, h]`.
@@ -31,8 +31,8 @@ impl Sequence {
     /// If the length of an operand is not that of its shape, or T = 0.
     #[track_caller]
     #[inline(never)]
-    pub fn gru<F: Real>(&self, args: Gru<F>) -> (Buffer<F>, Buffer<F>) {
-        let Gru {
+    pub fn gru<F: Real>(&self, args: GruOperands<F>) -> (Buffer<F>, Buffer<F>) {
+        let GruOperands {
             x, weight, bias, ..
         } = args;
         self.check("gru", 3, [x, weight, bias], &[args.h]);
@@ -72,12 +72,12 @@ impl Sequence {
     #[inline(never)]
     pub fn gru_backward<F: Real>(
         &self,
-        args: Gru<F>,
+        args: GruOperands<F>,
         y: &[F],
         saved: &[F],
         gy: &[F],
     ) -> Adjoints<F> {
-        let Gru {
+        let GruOperands {
             x, weight, bias, ..
         } = args;
         self.check("gru_backward", 3, [x, weight, bias], &[args.h]);

@@ -10,7 +10,7 @@ use crate::tensor::memory::{self, Buffer};
 
 /// The operands of [`Sequence::lstm`].
 #[derive(Debug, Clone, Copy)]
-pub struct Lstm<'a, F> {
+pub struct LstmOperands<'a, F> {
     /// x, shape `[T, n, 4h]`; gates i, f, g, o.
     pub x: &'a [F],
     /// W, shape `[4h, h]`.
@@ -41,8 +41,8 @@ impl Sequence {
     /// If the length of an operand is not that of its shape, or T = 0.
     #[track_caller]
     #[inline(never)]
-    pub fn lstm<F: Real>(&self, args: Lstm<F>) -> (Buffer<F>, LstmSaved<F>) {
-        let Lstm {
+    pub fn lstm<F: Real>(&self, args: LstmOperands<F>) -> (Buffer<F>, LstmSaved<F>) {
+        let LstmOperands {
             x, weight, bias, ..
         } = args;
         self.check("lstm", 4, [x, weight, bias], &[args.h, args.c]);
@@ -90,12 +90,12 @@ impl Sequence {
     #[inline(never)]
     pub fn lstm_backward<F: Real>(
         &self,
-        args: Lstm<F>,
+        args: LstmOperands<F>,
         y: &[F],
         saved: &LstmSaved<F>,
         gy: &[F],
     ) -> Adjoints<F> {
-        let Lstm {
+        let LstmOperands {
             x, weight, bias, ..
         } = args;
         self.check("lstm_backward", 4, [x, weight, bias], &[args.h, args.c]);

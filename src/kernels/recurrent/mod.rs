@@ -15,8 +15,8 @@
 mod gru;
 mod lstm;
 
-pub use gru::Gru;
-pub use lstm::{Lstm, LstmSaved};
+pub use gru::GruOperands;
+pub use lstm::{LstmOperands, LstmSaved};
 
 use super::gemm::{self, Left, Right};
 use super::{par, simd};

@@ -165,7 +165,7 @@ impl AttentionOptions {
                 Heads::Average => width,
             }),
             inside: divided.map(sizes).into_iter().collect(),
-            // If a temperature depends on a stream, the stream has no laws.
+            // A temperature that is computed from a stream breaks the laws of this stream: it has no passage here.
             ..Ports::writes([]).reads(read.map(|w| params.columns(w)))
         }
     }

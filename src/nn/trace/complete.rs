@@ -220,7 +220,7 @@ impl Inside<'_> {
             let node = &self.nodes[id];
             let of = |arg: &usize| sides.get(arg).copied();
             if !node.args.iter().any(|arg| sides.contains_key(arg))
-                || self.made_good(node, weights, of)
+                || self.compensated(node, weights, of)
             {
                 continue;
             }
@@ -244,7 +244,7 @@ impl Inside<'_> {
     }
 
     /// Whether the node is x Wᵀ where x changes by a matrix, and W by its inverse.
-    fn made_good(
+    fn compensated(
         &self,
         node: &Node,
         weights: &[usize],

@@ -84,12 +84,12 @@ impl Trace {
         laws
     }
 
-    fn laws_seen(&self, sight: Passage, lenient: bool) -> Vec<Law> {
+    fn laws_seen(&self, sight: Passage, balancing: bool) -> Vec<Law> {
         // The mean and offsets are followed separately.
         let others: Vec<Change> = (Change::ALL.into_iter())
             .filter(|change| ![Change::Mean, Change::Offset].contains(change))
             .collect();
-        let streams = Streams::seen(self, sight, &others, lenient);
+        let streams = Streams::seen(self, sight, &others, balancing);
         // The laws are in the order of the calls that write; laws of the inside of a call come
         // first.
         let mut found: Vec<(usize, Law)> = Vec::new();
@@ -98,7 +98,7 @@ impl Trace {
             found.extend(laws.into_iter().map(|law| (stream.writers[0], law)));
         }
         // Where two streams are multiplied, each has its own law. Balanced initialisation leaves these out.
-        for &call in streams.multiplied.iter().filter(|_| !lenient) {
+        for &call in streams.multiplied.iter().filter(|_| !balancing) {
             let alone = Streams::alone(self, sight, call, Change::Each);
             let own = alone.written_by(call);
             let own = own.map(|(number, stream)| of_stream(&alone, number, stream, sight));
@@ -106,12 +106,12 @@ impl Trace {
         }
         // The mean is followed separately. If the mean is the only change that arrives, the mean alone makes
         // two streams one, and this must not remove other laws of either stream.
-        let means = Streams::seen(self, sight, &[Change::Mean], lenient);
+        let means = Streams::seen(self, sight, &[Change::Mean], balancing);
         for (number, stream) in means.all() {
             let law = of_mean(self, &streams, &means, number, stream);
             found.extend(law.map(|law| (stream.writers[0], law)));
         }
-        if !lenient {
+        if !balancing {
             found.extend(of_offsets(self, &streams.sound, sight));
         }
         found.sort_by_key(|(call, _)| *call);

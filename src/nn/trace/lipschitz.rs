@@ -11,13 +11,13 @@ use std::rc::Rc;
 
 /// The tape of a trace, and the nodes of its input, if there is one, and output.
 #[derive(Clone)]
-pub(super) struct Sample {
+pub(super) struct Recorded {
     pub(super) input: Option<usize>,
     output: usize,
     pub(super) tape: Rc<dyn Kept>,
 }
 
-impl Sample {
+impl Recorded {
     pub fn new<F: Real>(tape: Tape<F>, input: Option<usize>, output: usize) -> Self {
         Self {
             input,
@@ -27,9 +27,9 @@ impl Sample {
     }
 }
 
-impl fmt::Debug for Sample {
+impl fmt::Debug for Recorded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sample {:?} → {}", self.input, self.output)
+        write!(f, "Recorded {:?} → {}", self.input, self.output)
     }
 }
 
@@ -137,16 +137,16 @@ impl Trace {
     /// # Errors
     /// As [`lipschitz`](Self::lipschitz).
     pub fn lipschitz_on(&self, p: Lp, domain: Domain) -> Result<Interval> {
-        let (sample, x) = self.sample()?;
-        let y = sample.output;
-        let upper = sample.tape.upper(&[y], x, p, domain).swap_remove(0);
+        let (recorded, x) = self.recorded()?;
+        let y = recorded.output;
+        let upper = recorded.tape.upper(&[y], x, p, domain).swap_remove(0);
         let upper = upper.map_err(|unbounded| Error::Unbounded {
             place: self.place(unbounded.node),
-            operation: sample.tape.op(unbounded.node),
+            operation: recorded.tape.op(unbounded.node),
             reason: unbounded.reason,
         })?;
         Ok(Interval {
-            lower: sample.tape.lower(y, x, p),
+            lower: recorded.tape.lower(y, x, p),
             upper,
         })
     }
@@ -156,15 +156,15 @@ impl Trace {
     /// # Errors
     /// If the trace was not taken [at an input](Self::at).
     pub fn lipschitz_by_layer(&self, p: Lp, domain: Domain) -> Result<Constants> {
-        let (sample, input) = self.sample()?;
+        let (recorded, input) = self.recorded()?;
         let constant = |x: usize, y: usize, path: &str, kind, depth, domain| {
-            let upper = sample.tape.upper(&[y], x, p, domain).swap_remove(0);
+            let upper = recorded.tape.upper(&[y], x, p, domain).swap_remove(0);
             let reason = |u: Unbounded| format!("{}: {}", self.place(u.node), u.reason);
             Constant {
                 path: path.to_owned(),
                 kind,
                 depth,
-                lower: sample.tape.lower(y, x, p),
+                lower: recorded.tape.lower(y, x, p),
                 upper: upper.map_err(reason),
             }
         };
@@ -193,12 +193,12 @@ impl Trace {
             p,
             domain,
             layers: calls.collect(),
-            whole: constant(input, sample.output, "model", "", 0, domain),
+            whole: constant(input, recorded.output, "model", "", 0, domain),
         })
     }
 
-    fn sample(&self) -> Result<(&Sample, usize)> {
-        let found = self.sample.as_ref().and_then(|s| Some((s, s.input?)));
+    fn recorded(&self) -> Result<(&Recorded, usize)> {
+        let found = self.recorded.as_ref().and_then(|s| Some((s, s.input?)));
         found.ok_or_else(|| {
             Error::invalid(
                 "Lipschitz constant of a trace",

@@ -72,7 +72,7 @@ pub struct Trace {
     nodes: Vec<Node>,
     outputs: Vec<usize>,
     /// The tape itself and the node of the input, if the trace was taken of an evaluation.
-    sample: Option<lipschitz::Sample>,
+    recorded: Option<lipschitz::Recorded>,
 }
 
 /// A node of the tape, without its value.
@@ -179,7 +179,7 @@ impl Trace {
             let y = forward(&pass, x);
             (Self::read(model, pass, vec![y.id]), x.map(|x| x.id), y.id)
         };
-        trace.sample = Some(lipschitz::Sample::new(tape, input, output));
+        trace.recorded = Some(lipschitz::Recorded::new(tape, input, output));
         trace
     }
 
@@ -209,7 +209,7 @@ impl Trace {
             calls: log.calls,
             nodes: (0..tape.len()).map(node).collect(),
             outputs,
-            sample: None,
+            recorded: None,
         };
         complete::complete(&mut trace);
         trace

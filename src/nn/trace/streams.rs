@@ -33,8 +33,9 @@ pub(super) struct Edge {
 /// All streams of a pass.
 pub(super) struct Streams<'a> {
     pub(super) trace: &'a Trace,
-    /// Whether activations that are not homogeneous are treated as homogeneous.
-    lenient: bool,
+    /// Whether the laws are for balanced initialisation, which treats activations that are not homogeneous as
+    /// if they were.
+    balancing: bool,
     /// The one call whose neurons are followed; with `None` the neurons of all calls are followed.
     only: Option<usize>,
     /// For each kind of change, whether it is left out.
@@ -55,14 +56,14 @@ pub(super) struct Streams<'a> {
 
 impl<'a> Streams<'a> {
     /// The streams of a pass up to its outputs, without a loss, for the kinds of change in `kinds`.
-    pub fn of(trace: &'a Trace, kinds: &[Change], lenient: bool) -> Self {
-        Self::following(trace, None, kinds, lenient)
+    pub fn of(trace: &'a Trace, kinds: &[Change], balancing: bool) -> Self {
+        Self::following(trace, None, kinds, balancing)
     }
 
-    fn following(trace: &'a Trace, only: Option<usize>, kinds: &[Change], lenient: bool) -> Self {
+    fn following(trace: &'a Trace, only: Option<usize>, kinds: &[Change], balancing: bool) -> Self {
         let mut streams = Self {
             trace,
-            lenient,
+            balancing,
             only,
             omitted: Change::ALL.map(|change| !kinds.contains(&change)),
             centred: centred(&trace.nodes),
@@ -79,8 +80,8 @@ impl<'a> Streams<'a> {
     }
 
     /// The streams of a pass with a loss of its outputs; `sight` is the passage through the loss.
-    pub fn seen(trace: &'a Trace, sight: Passage, kinds: &[Change], lenient: bool) -> Self {
-        let mut streams = Self::of(trace, kinds, lenient);
+    pub fn seen(trace: &'a Trace, sight: Passage, kinds: &[Change], balancing: bool) -> Self {
+        let mut streams = Self::of(trace, kinds, balancing);
         streams.ends_at(sight);
         streams.shared();
         streams
@@ -166,8 +167,8 @@ impl<'a> Streams<'a> {
                 self.leaks(args, &declared);
                 let operands = self.operands(id);
                 let mut relation = relate(&trace.nodes, id, &operands);
-                if self.lenient {
-                    relation = leniently(&trace.nodes[id], &operands, relation);
+                if self.balancing {
+                    relation = as_if_homogeneous(&trace.nodes[id], &operands, relation);
                 }
                 if self.centred[id] && relation.passage.way(Change::Mean).carries() {
                     // The mean that would change is zero, so x − mean x absorbs the change.
@@ -244,7 +245,8 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// Drops all laws that involve a call: of its inside, of its inputs and of its output.
+    /// Drops every law that involves a call: those inside it, those of the streams that it reads, and those of
+    /// the stream that it writes.
     pub(super) fn give_up(&mut self, call: usize) {
         self.sound[call] = false;
         for &input in &self.trace.calls[call].inputs {
@@ -286,7 +288,7 @@ impl<'a> Streams<'a> {
             let passage = if passes && input == 0 {
                 passage
             } else {
-                let made_good = |change: Change, way: Way, _| match (change, way) {
+                let compensated = |change: Change, way: Way, _| match (change, way) {
                     (_, Way::Carries(_)) if reader.terms.is_empty() => Way::Breaks,
                     (Change::Mix | Change::Turn | Change::Mean, Way::Carries(_))
                         if !reader.mixes =>
@@ -296,7 +298,7 @@ impl<'a> Streams<'a> {
                     (Change::Shift | Change::Offset, Way::Carries(_)) => Way::Breaks,
                     (_, way) => way,
                 };
-                let passage = passage.zip(passage, made_good);
+                let passage = passage.zip(passage, compensated);
                 self.streams[stream].edges.push(Edge {
                     call: number,
                     input,
@@ -413,7 +415,7 @@ fn alike(kind: &Kind) -> bool {
 
 /// Treats activations that are not homogeneous as if they were of degree 1: f(x), and x times a
 /// gate of x.
-fn leniently(node: &Node, operands: &[Relation], found: Relation) -> Relation {
+fn as_if_homogeneous(node: &Node, operands: &[Relation], found: Relation) -> Relation {
     let as_degree_one = |operand: Relation| Relation {
         passage: operand.passage.then(Passage::homogeneous(1.0)),
         ..operand

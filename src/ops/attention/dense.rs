@@ -3,7 +3,7 @@
 use super::{DenseAttention, EdgeAttention, Mask, slice};
 use crate::autodiff::{Fused, Kind, Var, fused};
 use crate::kernels::attention::dense::{Dense, Operands, Outcome};
-use crate::kernels::random::Dropout;
+use crate::kernels::random::DropMask;
 use crate::ops::sparse::{gather_columns, gather_rows, sddmm, segment_softmax};
 use crate::real::Real;
 use crate::tensor::memory::Buffer;
@@ -280,7 +280,7 @@ impl FusedAttention {
             value_width: v[lead + 2],
             scale: F::of(self.attention.scale),
             mask: self.attention.mask.kernel(),
-            dropout: (self.attention.dropout).map_or(Dropout::NONE, |(p, s)| Dropout::new(p, s)),
+            dropout: (self.attention.dropout).map_or(DropMask::NONE, |(p, s)| DropMask::new(p, s)),
         }
     }
 

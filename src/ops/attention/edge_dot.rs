@@ -21,7 +21,7 @@ impl EdgeAttention {
     /// Shi et al., "Masked Label Prediction: Unified Message Passing Model for Semi-Supervised
     /// Classification", IJCAI 2021, Eq. (3) and (4). The score of an edge without a term e is one product
     /// ⟨q_i, k_j⟩, taken along the edges ([`sddmm`]); nothing of size nnz · H · D is stored. Terms of the
-    /// edges cost as many numbers as they have.
+    /// edges, e, take nnz · H · D numbers of memory.
     ///
     /// # Panics
     /// If the shapes do not fit, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.

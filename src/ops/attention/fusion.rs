@@ -4,7 +4,7 @@
 use super::{EdgeAttention, EdgeOperands, EdgeScore, Ends, slice};
 use crate::autodiff::{Fused, Kind, Var, fused};
 use crate::kernels::attention::{Attention, Backward, Operands, half_scores, half_scores_backward};
-use crate::kernels::random::Dropout;
+use crate::kernels::random::DropMask;
 use crate::real::Real;
 use crate::tensor::memory::Buffer;
 use crate::tensor::{Tensor, contiguous};
@@ -80,7 +80,7 @@ impl<S> Fusion<S> {
             pattern: &self.edges.pattern,
             heads: v.shape()[1],
             width: v.shape()[2],
-            dropout: dropout.map_or(Dropout::NONE, |(p, seed)| Dropout::new(p, seed)),
+            dropout: dropout.map_or(DropMask::NONE, |(p, seed)| DropMask::new(p, seed)),
         }
     }
 

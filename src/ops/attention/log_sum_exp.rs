@@ -45,7 +45,7 @@ impl LogSumExp {
     fn of<'a, F: Real>(&'a self, rows: &'a [Tensor<F>]) -> (Dense<'a, F>, Operands<'a, F>) {
         let kernel = Dense {
             value_width: 0,
-            dropout: crate::kernels::random::Dropout::NONE,
+            dropout: crate::kernels::random::DropMask::NONE,
             ..self.0.kernel(rows)
         };
         let operands = Operands {

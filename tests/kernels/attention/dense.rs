@@ -3,7 +3,7 @@
 use crate::support::{bits, data};
 use emmy::kernels::attention::dense::{Dense, DenseMask, Operands, Outcome};
 use emmy::kernels::par;
-use emmy::kernels::random::Dropout;
+use emmy::kernels::random::DropMask;
 
 /// Several tiles of queries and of keys, the last ones not full, with every option.
 fn case(allowed: &[bool]) -> Dense<'_, f64> {
@@ -22,7 +22,7 @@ fn case(allowed: &[bool]) -> Dense<'_, f64> {
             allowed: Some(allowed),
             except: None,
         },
-        dropout: Dropout::new(0.3, 9),
+        dropout: DropMask::new(0.3, 9),
     }
 }
 
@@ -79,7 +79,7 @@ fn the_maximum_may_come_last() {
         value_width: 1,
         scale: 1.0_f32,
         mask: DenseMask::default(),
-        dropout: Dropout::NONE,
+        dropout: DropMask::NONE,
     };
     let k: Vec<f32> = (0..keys).map(|j| j as f32).collect();
     let x = Operands {

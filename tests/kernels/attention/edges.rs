@@ -4,7 +4,7 @@ use crate::support::{bits, close, data, pattern};
 use emmy::Real;
 use emmy::kernels::attention::*;
 use emmy::kernels::par;
-use emmy::kernels::random::Dropout;
+use emmy::kernels::random::DropMask;
 use emmy::sparse::Pattern;
 use emmy::tensor::memory::Buffer;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct Case {
     pattern: Arc<Pattern>,
     heads: usize,
     d: usize,
-    dropout: Dropout,
+    dropout: DropMask,
     zs: Vec<f64>,
     zt: Vec<f64>,
     a: Vec<f64>,
@@ -44,7 +44,7 @@ fn case(n: usize, m: usize, nnz: usize, heads: usize, d: usize, p: f64) -> Case 
         pattern: pattern(n, m, nnz, 1),
         heads,
         d,
-        dropout: Dropout::new(p, 11),
+        dropout: DropMask::new(p, 11),
         zs: data(m * w, 2),
         zt: data(n * w, 3),
         a: data(w, 4),

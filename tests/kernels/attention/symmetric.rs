@@ -4,7 +4,7 @@ use crate::support::{bits, close, data};
 use emmy::kernels::attention::dense::{Dense, DenseMask, Operands, Outcome};
 use emmy::kernels::attention::symmetric::*;
 use emmy::kernels::par;
-use emmy::kernels::random::Dropout;
+use emmy::kernels::random::DropMask;
 use emmy::sparse::Pattern;
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ fn it_is_attention_between_all_pairs() {
                 except,
                 ..DenseMask::default()
             },
-            dropout: Dropout::NONE,
+            dropout: DropMask::NONE,
         };
         let x = Operands {
             q: &u,

@@ -1,7 +1,7 @@
 //! The backward pass: the coefficients of a tile are computed again from ℓ.
 
 use super::forward::scores;
-use super::tile::{Heads, Tile, left_of, rows_of};
+use super::tile::{HeadBlocks, Tile, left_of, rows_of};
 use super::{Dense, Operands, TILE};
 use crate::kernels::gemm::{Left, product};
 use crate::kernels::softmax::exponential;
@@ -69,13 +69,13 @@ struct Space<F: Real> {
 
 /// The right factors of the products.
 struct Factors<F: Real> {
-    q: Heads<F>,
-    k: Heads<F>,
+    q: HeadBlocks<F>,
+    k: HeadBlocks<F>,
     /// kᵀ.
-    keys: Heads<F>,
+    keys: HeadBlocks<F>,
     /// vᵀ.
-    values: Heads<F>,
-    gy: Heads<F>,
+    values: HeadBlocks<F>,
+    gy: HeadBlocks<F>,
 }
 
 impl<F: Real> Dense<'_, F> {
@@ -89,7 +89,7 @@ impl<F: Real> Dense<'_, F> {
         let tasks: Vec<_> = (0..pairs)
             .flat_map(|bg| ranges.iter().map(move |r| (bg, r.clone())))
             .collect();
-        let right = |x, axes, transposed| Heads::of(x, self.batch, axes, transposed);
+        let right = |x, axes, transposed| HeadBlocks::of(x, self.batch, axes, transposed);
         let factors = Factors {
             q: right(x.q, self.query_axes(), false),
             k: right(x.k, self.key_axes(), false),

@@ -1,6 +1,6 @@
 //! The forward pass.
 
-use super::tile::{Heads, Tile};
+use super::tile::{HeadBlocks, Tile};
 use super::{Dense, Operands, TILE};
 use crate::kernels::gemm::{Left, product};
 use crate::kernels::softmax::{exponentials, larger, largest};
@@ -45,8 +45,8 @@ impl<F: Real> Dense<'_, F> {
                 lse,
             })
             .collect();
-        let keys = Heads::of(x.k, self.batch, self.key_axes(), true);
-        let values = Heads::of(x.v, self.batch, self.value_axes(), false);
+        let keys = HeadBlocks::of(x.k, self.batch, self.key_axes(), true);
+        let values = HeadBlocks::of(x.v, self.batch, self.value_axes(), false);
         par::map(tasks, self.work(), |task| {
             self.rows(x, [&keys, &values], task)
         });
@@ -79,7 +79,7 @@ impl<F: Real> Dense<'_, F> {
     }
 
     /// The rows of one tile of queries: all tiles of keys in turn.
-    fn rows(&self, x: &Operands<'_, F>, [k, v]: [&Heads<F>; 2], task: Task<'_, F>) {
+    fn rows(&self, x: &Operands<'_, F>, [k, v]: [&HeadBlocks<F>; 2], task: Task<'_, F>) {
         let Task {
             item,
             head,

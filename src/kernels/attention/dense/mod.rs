@@ -24,7 +24,7 @@ pub(super) mod tile;
 
 pub use backward::{DenseAdjoints, Outcome};
 
-use crate::kernels::random::Dropout;
+use crate::kernels::random::DropMask;
 use crate::sparse::Pattern;
 use std::ops::Range;
 
@@ -54,7 +54,7 @@ pub struct Dense<'a, F> {
     /// Which keys a query may attend to.
     pub mask: DenseMask<'a>,
     /// Dropout of the coefficients.
-    pub dropout: Dropout,
+    pub dropout: DropMask,
 }
 
 /// Which keys a query may attend to: those that every part allows.

@@ -60,12 +60,12 @@ fn start<F>(
 
 /// An operand as the right factor of the products of each head of each item; packed once, since every tile
 /// needs it.
-pub(super) struct Heads<F: Real> {
+pub(super) struct HeadBlocks<F: Real> {
     all: Vec<Right<'static, F>>,
     heads: usize,
 }
 
-impl<F: Real> Heads<F> {
+impl<F: Real> HeadBlocks<F> {
     /// The rows of each head, or their transpose.
     pub fn of(x: &[F], batch: usize, axes: [usize; 3], transposed: bool) -> Self {
         let [rows, heads, width] = axes;
@@ -119,7 +119,7 @@ impl<F: Real> Dense<'_, F> {
     }
 
     /// q · k of a tile, row by row into `s`; `keys` are those of all heads, transposed.
-    pub(super) fn products(&self, q: &[F], keys: &Heads<F>, tile: &Tile, s: &mut [F]) {
+    pub(super) fn products(&self, q: &[F], keys: &HeadBlocks<F>, tile: &Tile, s: &mut [F]) {
         let (item, head, queries) = (tile.item, tile.head, tile.queries.clone());
         let q = left_of(q, self.query_axes(), item, head, queries);
         let k = keys.get(item, self.group(head));
