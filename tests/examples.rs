@@ -59,7 +59,7 @@ fn quickstart_finds_most_of_the_club() {
     let output = Command::new(program("quickstart")).output().unwrap();
     let (out, _) = succeeded(&output);
     assert!(out.ends_with("96 % of the others found\n"), "{out}");
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
     let readme = std::fs::read_to_string(readme).unwrap();
     assert!(readme.contains(&format!("```text\n{out}```")), "{out}");
 }
@@ -225,7 +225,7 @@ fn verifiers(folder: &TempDir, certificate: &Certificate, more: &[&str]) -> Vec<
         let mut command = Command::new("python3");
         command.current_dir(folder.path()).args(args).output()
     };
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/verify.py");
     match python(&["-c", "import numpy"]) {
         Ok(output) if output.status.success() => {
             all.push(python(&[&[script], &args[..]].concat()).unwrap());

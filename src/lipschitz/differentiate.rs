@@ -5,6 +5,7 @@ use super::tree::Tree;
 use crate::autodiff::{Tape, Var};
 use crate::error::{Error, Result};
 use crate::real::Real;
+use crate::tensor::scalar;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -27,7 +28,7 @@ impl<'t, F: Real> Writer<'t, F> {
             return Ok(known);
         }
         let value = match &**tree {
-            Tree::Number(x) => self.tape.constant(crate::tensor::scalar(F::of(x.get()))),
+            Tree::Number(x) => self.tape.constant(scalar(F::of(x.get()))),
             Tree::Here(_) | Tree::Rows(_) => {
                 return Err(Error::invalid(
                     "the bound as a variable",
@@ -55,6 +56,9 @@ impl<'t, F: Real> Writer<'t, F> {
             }
             Tree::Sqrt(part) => self.write(part)?.sqrt(),
             Tree::Pair(pair) => pair.var(self.tape),
+            // Where the search finds nothing, another bound is the smallest.
+            Tree::Joint(network) => (network.var(self.tape))
+                .unwrap_or_else(|| self.tape.constant(scalar(F::infinity()))),
             Tree::Recip(node) => self.tape.handle(*node).abs().min_all().powf(-F::one()),
         };
         self.known.insert(Rc::as_ptr(tree), value);

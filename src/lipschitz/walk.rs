@@ -2,6 +2,7 @@
 //! the bounds of its operands.
 
 use super::bound::Bound;
+use super::joint::read::{Recorded, is_part};
 use super::known::{Domain, Known, Reach, Slot};
 use super::tree::{Tree, product};
 use super::{rows, rules};
@@ -10,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::linalg::{Lp, Upper};
 use crate::real::Real;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// A bound that a layer declares for its output with respect to some nodes together, for all inputs.
@@ -82,6 +83,8 @@ pub(crate) struct Walk<'t, F: Real> {
     known: Known<'t, F>,
     /// The next node to be examined.
     next: usize,
+    /// The nodes whose networks were read.
+    joined: HashSet<usize>,
 }
 
 impl<'t, F: Real> Walk<'t, F> {
@@ -98,6 +101,7 @@ impl<'t, F: Real> Walk<'t, F> {
         Self {
             known,
             next: x.id + 1,
+            joined: HashSet::new(),
         }
     }
 
@@ -107,6 +111,7 @@ impl<'t, F: Real> Walk<'t, F> {
             self.examine(id);
         }
         self.next = self.next.max(y + 1);
+        self.join(y);
         let tree = match self.known.slot(y) {
             Slot::Fixed => Rc::new(Tree::Number(Upper::ZERO)),
             Slot::Moves(tree) => tree,
@@ -116,6 +121,24 @@ impl<'t, F: Real> Walk<'t, F> {
             tape: self.known.tape,
             tree,
         })
+    }
+
+    /// Adds the bound of the network that ends at a node, as a whole, to the node's bounds.
+    fn join(&mut self, id: usize) {
+        let Slot::Moves(composed) = self.known.slot(id) else {
+            return;
+        };
+        if !self.joined.insert(id) {
+            return;
+        }
+        let Some(network) = Recorded::ending_at(&self.known, id) else {
+            return;
+        };
+        if let Slot::Moves(own) = self.known.slot(network.input) {
+            let whole = product(vec![Rc::new(Tree::Joint(network)), own]);
+            let both = Rc::new(Tree::Min(vec![composed, whole]));
+            self.known.slots.insert(id, Slot::Moves(both));
+        }
     }
 
     /// The bound at the recorded input by its Jacobian, row by row, if that is known.
@@ -142,6 +165,9 @@ impl<'t, F: Real> Walk<'t, F> {
     /// Examines a node whose arguments have been examined.
     fn examine(&mut self, id: usize) {
         let args = self.known.tape.node(id).args.clone();
+        if !is_part(&self.known, id) {
+            args.iter().for_each(|&a| self.join(a));
+        }
         let slots: Vec<Slot> = args.iter().map(|&a| self.known.slot(a)).collect();
         if slots.iter().all(|s| matches!(s, Slot::Fixed)) {
             return;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// A file of PyTorch.
 fn fixture(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/weights");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/weights");
     folder.join(format!("{name}.safetensors"))
 }
 

@@ -409,7 +409,7 @@ fn files_that_are_almost_right_are_refused_or_read() {
 /// `tests/regressions/planetoid/PART@NAME`, `npz/NAME`, `checkpoint/NAME`.
 #[test]
 fn files_that_were_found_once_are_refused_or_read() {
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/regressions");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions");
     let files = Files::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kept"));
     let mut count = 0;
     for folder in ["planetoid", "npz", "checkpoint"] {

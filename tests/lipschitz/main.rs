@@ -12,3 +12,4 @@ mod reading;
 mod sandwich;
 mod self_attention;
 mod support;
+mod whole;

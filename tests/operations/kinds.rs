@@ -351,7 +351,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 /// operations.
 #[test]
 fn no_reader_of_the_tape_matches_on_a_name() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src");
     let mut readers = BTreeMap::new();
     for room in [
         "autodiff",

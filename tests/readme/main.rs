@@ -3,7 +3,7 @@
 mod imports;
 
 fn read(path: &str) -> String {
-    let path = format!("{}/{path}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
@@ -27,7 +27,9 @@ fn every_file_and_folder_it_names_is_there() {
         if target.is_empty() || target.contains("://") {
             continue;
         }
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(target);
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("..")
+            .join(target);
         assert!(path.exists(), "{target}");
         links += 1;
     }
@@ -37,7 +39,7 @@ fn every_file_and_folder_it_names_is_there() {
 #[test]
 fn every_room_of_the_house_is_on_its_map() {
     let readme = read("README.md");
-    for entry in std::fs::read_dir(format!("{}/src", env!("CARGO_MANIFEST_DIR"))).unwrap() {
+    for entry in std::fs::read_dir(format!("{}/../src", env!("CARGO_MANIFEST_DIR"))).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         if name != "lib.rs" {
             assert!(

@@ -41,7 +41,9 @@
 
 mod certificate;
 mod cholesky;
+pub(super) mod read;
 mod search;
+mod sensitivity;
 mod verify;
 
 pub use certificate::Certificate;
@@ -82,6 +84,8 @@ pub struct Network {
     inputs: usize,
     layers: Vec<Neurons>,
     output: Vec<Read>,
+    /// The most roundings that each weight has had: 0 if the weights are those that are stored.
+    roundings: usize,
 }
 
 /// The most neurons of a network whose bound is searched for. The search keeps some ten matrices of numbers
@@ -125,6 +129,7 @@ impl Network {
             inputs,
             layers,
             output,
+            roundings: 0,
         };
         network.maps().try_for_each(|(_, a)| check_weights(a))?;
         Ok(network)
@@ -216,8 +221,9 @@ impl Network {
     }
 
     /// A network with the same constants whose inputs are not more than the rows of all maps that read the
-    /// input. With Q R = Aᵀ for these rows A, A x = Rᵀ (Qᵀ x), and Qᵀ has orthonormal rows.
-    fn with_fewer_inputs(&self) -> Self {
+    /// input, and Q: with Q R = Aᵀ for these rows A, A x = Rᵀ (Qᵀ x), and Qᵀ has orthonormal rows. `None` for
+    /// Q if the network is the same.
+    fn with_fewer_inputs(&self) -> (Self, Option<Array2<f64>>) {
         let maps: Vec<ArrayView2<'_, f64>> = self
             .maps()
             .filter(|(j, _)| *j == 0)
@@ -225,10 +231,10 @@ impl Network {
             .collect();
         let rows: usize = maps.iter().map(ArrayView2::nrows).sum();
         if rows == 0 || rows >= self.inputs {
-            return self.clone();
+            return (self.clone(), None);
         }
         let all = concatenate(Axis(0), &maps).expect("equal widths");
-        let (_, r) = qr(all.t());
+        let (q, r) = qr(all.t());
         let mut first = 0;
         let mut reduced = Self {
             inputs: rows,
@@ -240,7 +246,7 @@ impl Network {
             *a = r.slice(s![.., first..end]).reversed_axes().to_owned();
             first = end;
         }
-        reduced
+        (reduced, Some(q))
     }
 }
 

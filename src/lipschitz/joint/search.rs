@@ -29,34 +29,9 @@ pub(super) struct Found {
 
 /// Multipliers with a small τ, for a network that is not constant; `None` if numbers overflow or vanish.
 pub(super) fn search(network: &Network) -> Option<Found> {
-    let network = network.with_fewer_inputs();
+    let (network, _) = network.with_fewer_inputs();
     let barrier = Barrier::new(&network);
-    let mut at = Point {
-        multipliers: barrier.start()?,
-        square: 0.0,
-    };
-    at.square = 2.0 * barrier.reached(&at.multipliers)?;
-    if !(at.square > 0.0 && at.square.is_finite()) {
-        return None;
-    }
-    let degree = barrier.degree();
-    let mut weight = network.outputs() as f64 / at.square;
-    let mut steps = 0;
-    loop {
-        let last = degree / weight <= GAP * at.square;
-        let near = if last { NEAREST } else { NEAR };
-        while steps < MOST_STEPS {
-            steps += 1;
-            match barrier.newton(&at, weight, near) {
-                Some(next) => at = next,
-                None => break,
-            }
-        }
-        if last || steps == MOST_STEPS {
-            break;
-        }
-        weight *= GROWTH;
-    }
+    let at = barrier.minimum()?;
     let square = barrier.reached(&at.multipliers)?;
     Some(Found {
         multipliers: at.multipliers,
@@ -65,13 +40,13 @@ pub(super) fn search(network: &Network) -> Option<Found> {
 }
 
 /// Λ and τ.
-struct Point {
-    multipliers: Vec<f64>,
-    square: f64,
+pub(super) struct Point {
+    pub multipliers: Vec<f64>,
+    pub square: f64,
 }
 
 /// −ln det P(Λ, τ), and −ln λ for neurons whose λ P does not keep positive.
-struct Barrier<'a> {
+pub(super) struct Barrier<'a> {
     network: &'a Network,
     sizes: Vec<usize>,
     /// The first row of each block in P.
@@ -83,7 +58,7 @@ struct Barrier<'a> {
 }
 
 impl<'a> Barrier<'a> {
-    fn new(network: &'a Network) -> Self {
+    pub fn new(network: &'a Network) -> Self {
         let sizes = network.sizes();
         let slopes: Vec<[f64; 2]> = network
             .layers
@@ -103,18 +78,48 @@ impl<'a> Barrier<'a> {
         }
     }
 
+    /// The point at which the barrier method ends: τ is near its smallest value.
+    pub fn minimum(&self) -> Option<Point> {
+        let mut at = Point {
+            multipliers: self.start()?,
+            square: 0.0,
+        };
+        at.square = 2.0 * self.reached(&at.multipliers)?;
+        if !(at.square > 0.0 && at.square.is_finite()) {
+            return None;
+        }
+        let degree = self.degree();
+        let mut weight = self.network.outputs() as f64 / at.square;
+        let mut steps = 0;
+        loop {
+            let last = degree / weight <= GAP * at.square;
+            let near = if last { NEAREST } else { NEAR };
+            while steps < MOST_STEPS {
+                steps += 1;
+                match self.newton(&at, weight, near) {
+                    Some(next) => at = next,
+                    None => break,
+                }
+            }
+            if last || steps == MOST_STEPS {
+                return Some(at);
+            }
+            weight *= GROWTH;
+        }
+    }
+
     /// N, the rows of P and the logarithms.
     fn degree(&self) -> f64 {
         self.starts[self.sizes.len()] as f64 + self.logs.iter().sum::<f64>()
     }
 
     /// The neurons of layer k, counted over all layers from 0.
-    fn neurons(&self, k: usize) -> Range<usize> {
+    pub fn neurons(&self, k: usize) -> Range<usize> {
         self.starts[k + 1] - self.starts[1]..self.starts[k + 2] - self.starts[1]
     }
 
     /// The rows of block j in P.
-    fn rows(&self, j: usize) -> Range<usize> {
+    pub fn rows(&self, j: usize) -> Range<usize> {
         self.starts[j]..self.starts[j + 1]
     }
 
@@ -152,7 +157,7 @@ impl<'a> Barrier<'a> {
     }
 
     /// P(Λ, τ).
-    fn matrix(&self, at: &Point) -> Blocks {
+    pub fn matrix(&self, at: &Point) -> Blocks {
         let layers = self.network.layers.len();
         let mut p = self.form(&at.multipliers, layers, &self.sizes);
         for (j, c) in &self.network.output {
@@ -178,7 +183,7 @@ impl<'a> Barrier<'a> {
     }
 
     /// The smallest τ for these multipliers.
-    fn reached(&self, multipliers: &[f64]) -> Option<f64> {
+    pub fn reached(&self, multipliers: &[f64]) -> Option<f64> {
         let all = self.through(multipliers, self.network.layers.len(), &self.network.output)?;
         Some(largest_eigenvalue(&all))
     }

@@ -140,7 +140,8 @@ impl Network {
         // The most roundings of an entry: a sum over the neurons of a layer of products of up to four
         // factors, and sums over layers.
         let widest = self.layers.iter().map(|l| l.slopes.len()).max();
-        let roundings = (widest.unwrap_or(0) + 2 * self.maps().count() + 8) as f64;
+        let own = widest.unwrap_or(0) + 2 * self.maps().count() + 8;
+        let roundings = (own + 2 * self.roundings) as f64;
         let mut wrong = vec![0.0; rows.len()];
         for (i, row) in rows.iter().enumerate() {
             for (j, size) in (row.first..).zip(&row.sizes) {

@@ -85,7 +85,7 @@ impl Trace {
         graph: Option<&Graph>,
         chosen: impl Fn(&Call) -> bool,
     ) -> Result<Collapse> {
-        let Some(sample) = &self.sample else {
+        let Some(recorded) = &self.recorded else {
             return Err(Error::invalid(
                 "collapse of a trace",
                 "a trace of an evaluation (`Trace::at`, `Trace::evaluated`)",
@@ -96,11 +96,11 @@ impl Trace {
         let mut measures = Vec::new();
         for call in self.calls.iter().filter(|call| chosen(call)) {
             let depth = std::iter::successors(call.parent, |&p| self.calls[p].parent).count();
-            let Some(mut found) = sample.tape.measures(call.output, graph) else {
+            let Some(mut found) = recorded.tape.measures(call.output, graph) else {
                 continue;
             };
             let inside = call.nodes.clone().filter_map(|node| {
-                *(similarities.entry(node)).or_insert_with(|| sample.tape.attention(node))
+                *(similarities.entry(node)).or_insert_with(|| recorded.tape.attention(node))
             });
             let inside: Vec<f64> = inside.collect();
             if !inside.is_empty() {
@@ -113,7 +113,9 @@ impl Trace {
                 ..found
             });
         }
-        let input = sample.input.and_then(|x| sample.tape.measures(x, graph));
+        let input = recorded
+            .input
+            .and_then(|x| recorded.tape.measures(x, graph));
         Ok(Collapse {
             input: input.map(|found| Measures {
                 path: "input".to_owned(),

@@ -3,7 +3,7 @@
 use super::reference::build;
 use super::{Case, Operation, Sampler, function};
 use emmy::autodiff::Var;
-use emmy::kernels::random::Dropout;
+use emmy::kernels::random::DropMask;
 use emmy::ops::attention::{EdgeAttention, EdgeOperands, EdgeScore, LeakySum};
 use emmy::real::Real;
 use emmy::sparse::Pattern;
@@ -80,7 +80,7 @@ impl Setting {
                 if i == index[0] {
                     let kept = match self.dropout {
                         Some((p, seed)) => {
-                            Dropout::new(p, seed).factor::<f64>(e * self.heads + index[1])
+                            DropMask::new(p, seed).factor::<f64>(e * self.heads + index[1])
                         }
                         None => 1.0,
                     };

@@ -2,7 +2,7 @@
 
 use super::reference::build;
 use super::{Case, Operation, Sampler, function};
-use emmy::kernels::random::Dropout;
+use emmy::kernels::random::DropMask;
 use emmy::ops::attention::{DenseAttention, Mask, Qkv};
 use emmy::sparse::Pattern;
 use emmy::tensor::{Tensor, tensor};
@@ -180,7 +180,7 @@ impl Setting {
             let term = |j: usize| {
                 let kept = match self.attention.dropout {
                     Some((p, seed)) if (self.sees)(b, i, j) => {
-                        Dropout::new(p, seed).factor::<f64>((self.number)([b, h, i, j]))
+                        DropMask::new(p, seed).factor::<f64>((self.number)([b, h, i, j]))
                     }
                     _ => 1.0,
                 };

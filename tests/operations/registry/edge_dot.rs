@@ -2,7 +2,7 @@
 
 use super::reference::build;
 use super::{Case, Operation, Sampler, function};
-use emmy::kernels::random::Dropout;
+use emmy::kernels::random::DropMask;
 use emmy::ops::attention::EdgeAttention;
 use emmy::sparse::Pattern;
 use emmy::tensor::Tensor;
@@ -84,7 +84,7 @@ impl Setting {
             let mut sum = 0.0;
             for (t, &(_, j)) in ends.iter().enumerate().filter(|(_, end)| end.0 == index[0]) {
                 let kept = match self.edges.dropout {
-                    Some((p, seed)) => Dropout::new(p, seed).factor::<f64>(t * self.heads + h),
+                    Some((p, seed)) => DropMask::new(p, seed).factor::<f64>(t * self.heads + h),
                     None => 1.0,
                 };
                 let term = e.map_or(0.0, |e| e[[t, h, c]]);

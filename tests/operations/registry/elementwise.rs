@@ -1,7 +1,7 @@
 //! Arithmetic, functions of one number, activations, dropout.
 
 use super::{Case, Function, Operation, Sampler, function, reference};
-use emmy::kernels::random::Dropout;
+use emmy::kernels::random::DropMask;
 use emmy::tensor::Tensor;
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -335,7 +335,7 @@ fn choices() -> Vec<Operation> {
                     vec![d.signed(&[n, 3])],
                     function!(|x| x[0].dropout(0.4, seed)),
                     move |x| {
-                        let mask = Dropout::new(0.4, seed);
+                        let mask = DropMask::new(0.4, seed);
                         reference::build(x[0].shape(), |index| {
                             x[0][index] * mask.factor::<f64>(index[0] * x[0].shape()[1] + index[1])
                         })
