@@ -193,7 +193,7 @@ impl<'t, F: Real> Evaluator<'t, F> {
             }
             Tree::Sqrt(part) => self.upper(part).sqrt(),
             Tree::Pair(pair) => pair.upper(self.tape),
-            Tree::Joint(network) => network.upper(self.tape),
+            Tree::Whole(network) => network.upper(self.tape),
             Tree::Rows(rows) => rows.norm(),
             Tree::Steepest(function, least, reach) => {
                 let reach = self.upper(reach).get();

@@ -57,7 +57,7 @@ impl<'t, F: Real> Writer<'t, F> {
             Tree::Sqrt(part) => self.write(part)?.sqrt(),
             Tree::Pair(pair) => pair.var(self.tape),
             // Where the search finds nothing, another bound is the smallest.
-            Tree::Joint(network) => (network.var(self.tape))
+            Tree::Whole(network) => (network.var(self.tape))
                 .unwrap_or_else(|| self.tape.constant(scalar(F::infinity()))),
             Tree::Recip(node) => self.tape.handle(*node).abs().min_all().powf(-F::one()),
         };

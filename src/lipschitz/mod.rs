@@ -27,6 +27,7 @@ mod matrix;
 mod pieces;
 mod products;
 mod reach;
+mod read;
 mod rescale;
 mod rows;
 mod rule;
@@ -36,6 +37,7 @@ mod softmax;
 mod sparse;
 mod tree;
 mod walk;
+mod whole;
 
 pub use bound::Bound;
 pub use estimate::{Jacobian, jacobian_norm, local, quotient};

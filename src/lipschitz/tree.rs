@@ -1,9 +1,9 @@
 //! The formula of a bound: a tree of numbers and of norms of matrices on a tape.
 
 use super::blocks::Rows;
-use super::joint::read::Recorded;
 use super::matrix::Matrix;
 use super::rescale::Pair;
+use super::whole::Whole;
 use crate::autodiff::Function;
 use crate::linalg::{Lp, Upper};
 use std::rc::Rc;
@@ -29,7 +29,7 @@ pub(crate) enum Tree {
     /// Two linear maps with an activation between them.
     Pair(Pair),
     /// A network of linear maps and activations, bounded as a whole.
-    Joint(Recorded),
+    Whole(Whole),
     /// The reciprocal of the smallest entry in size.
     Recip(usize),
     /// The largest slope of a function for arguments that are at least this number, and in size at most that.

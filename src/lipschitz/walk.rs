@@ -2,8 +2,8 @@
 //! the bounds of its operands.
 
 use super::bound::Bound;
-use super::joint::read::{Recorded, is_part};
 use super::known::{Domain, Known, Reach, Slot};
+use super::read::{is_part, network_at};
 use super::tree::{Tree, product};
 use super::{rows, rules};
 use crate::autodiff::{Declaration, Kind, Tape, Var};
@@ -131,11 +131,11 @@ impl<'t, F: Real> Walk<'t, F> {
         if !self.joined.insert(id) {
             return;
         }
-        let Some(network) = Recorded::ending_at(&self.known, id) else {
+        let Some(network) = network_at(&self.known, id) else {
             return;
         };
         if let Slot::Moves(own) = self.known.slot(network.input) {
-            let whole = product(vec![Rc::new(Tree::Joint(network)), own]);
+            let whole = product(vec![Rc::new(Tree::Whole(network)), own]);
             let both = Rc::new(Tree::Min(vec![composed, whole]));
             self.known.slots.insert(id, Slot::Moves(both));
         }

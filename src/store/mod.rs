@@ -147,7 +147,7 @@ pub fn load<F: Real, T: DeserializeOwned>(path: &Path) -> Result<T> {
         ),
         Err(why) => (
             format!("a {}", std::any::type_name::<T>()),
-            format!("something else: {why}"),
+            format!("something else: {}", reason(why)),
         ),
     };
     let at = HEADER + body.len() - left;
@@ -160,6 +160,17 @@ fn decode<T: DeserializeOwned, const LIMIT: usize>(
     bytes: &mut &[u8],
 ) -> std::result::Result<T, bincode::error::DecodeError> {
     bincode::serde::decode_from_std_read(bytes, ENCODING.with_limit::<LIMIT>())
+}
+
+/// Why a body is not the value that is expected.
+fn reason(error: bincode::error::DecodeError) -> String {
+    use bincode::error::DecodeError;
+    match error {
+        DecodeError::UnexpectedEnd { .. } | DecodeError::Io { .. } => "the end of the body".into(),
+        DecodeError::LimitExceeded => "a length that is beyond the body".into(),
+        DecodeError::OtherString(why) => why,
+        other => other.to_string(),
+    }
 }
 
 /// The body of a checkpoint with numbers of this type: all but its meaning has been checked.

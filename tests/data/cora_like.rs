@@ -113,7 +113,7 @@ fn nearest_mean(set: &Dataset, x: &[f64]) -> f64 {
 
 #[test]
 fn the_graph_tells_more_than_the_words() {
-    let seeds = 5;
+    let seeds = 2;
     let (mut words, mut two) = (0.0, 0.0);
     for seed in 0..seeds {
         let set = cora_like(seed);

@@ -90,7 +90,7 @@ fn apply(bytes: &mut Vec<u8>, damage: &[Damage]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn damaged_pickles_never_bring_the_reader_down(
@@ -148,7 +148,7 @@ fn every_truncation_is_refused() {
         let shortest_whole = whole.len() - usize::from(part == "test.index");
         // One part is cut at every byte, the others at every byte of both ends and at some places
         // in between.
-        let (ends, step) = if part == "y" { (0, 1) } else { (60, 61) };
+        let (ends, step) = if part == "y" { (0, 1) } else { (30, 97) };
         let ends = ends.min(shortest_whole / 2);
         let inner = (ends..shortest_whole - ends).step_by(step);
         for len in (0..ends)
@@ -163,7 +163,8 @@ fn every_truncation_is_refused() {
     }
     let folder = TempDir::new().unwrap();
     let whole = npz::archive(&npz::small_set());
-    for len in 0..whole.len() {
+    let ends = (0..100).chain(whole.len() - 300..whole.len());
+    for len in ends.chain((100..whole.len() - 300).step_by(11)) {
         let (file, byte) = place(npz_with(folder.path(), &whole[..len])).expect("cut short");
         assert!(file.ends_with("texas.npz") && byte <= len as u64);
     }

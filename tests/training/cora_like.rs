@@ -37,7 +37,7 @@ fn accuracy(set: &Dataset, graph: &Graph, layers: usize, seed: u64) -> f64 {
 
 #[test]
 fn networks_fare_as_on_cora() {
-    let seeds = 2;
+    let seeds = 1;
     let mean = |layers: usize, edges: bool| {
         let run = |seed| {
             let set = cora_like(seed);

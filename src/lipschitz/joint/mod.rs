@@ -41,12 +41,12 @@
 
 mod certificate;
 mod cholesky;
-pub(super) mod read;
 mod search;
 mod sensitivity;
 mod verify;
 
 pub use certificate::Certificate;
+pub(super) use sensitivity::sensitivity;
 
 use crate::error::{Error, Result, Rules};
 use crate::linalg::qr;
@@ -151,6 +151,12 @@ impl Network {
             reads: vec![(k, w)],
         });
         Self::new(inputs, layers.collect(), vec![(count, last)])
+    }
+
+    /// The same network, of which each weight was computed with at most so many roundings.
+    pub(super) fn with_roundings(mut self, roundings: usize) -> Self {
+        self.roundings = roundings;
+        self
     }
 
     /// The layers of neurons.

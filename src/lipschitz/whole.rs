@@ -1,0 +1,127 @@
+//! A network of linear maps and activations on a tape, and its bound as a whole: the certified number, and a
+//! variable.
+
+use super::joint::{self, Network, Neurons};
+use super::matrix::Matrix;
+use crate::autodiff::{Tape, Var};
+use crate::linalg::Upper;
+use crate::real::Real;
+use crate::tensor::scalar;
+use ndarray::Array2;
+
+/// A network on a tape, between a node and another.
+#[derive(Debug)]
+pub(super) struct Whole {
+    /// The node that is the input, block 0.
+    pub input: usize,
+    /// The length of its rows.
+    pub inputs: usize,
+    pub layers: Vec<Layer>,
+    pub output: Vec<Path>,
+}
+
+/// Neurons v = σ(y), all with the same slopes.
+#[derive(Debug, Clone)]
+pub(super) struct Layer {
+    pub reads: Vec<Path>,
+    pub count: usize,
+    pub slopes: [f64; 2],
+}
+
+/// A linear map of a block.
+#[derive(Debug, Clone)]
+pub(super) struct Path {
+    pub block: usize,
+    pub step: Step,
+}
+
+/// A factor times a matrix, or times the identity, and maps that mix rows.
+#[derive(Debug, Clone)]
+pub(super) struct Step {
+    pub factor: f64,
+    pub matrix: Option<Matrix>,
+    /// The nodes that are maps which mix rows.
+    pub mixing: Vec<usize>,
+}
+
+impl Step {
+    pub const IDENTITY: Self = Self {
+        factor: 1.0,
+        matrix: None,
+        mixing: Vec::new(),
+    };
+
+    /// x ↦ c x.
+    pub fn scale(factor: f64) -> Self {
+        Self {
+            factor,
+            ..Self::IDENTITY
+        }
+    }
+
+    /// The map that is this one first, then another; `None` for two matrices, whose product is rounded.
+    pub fn then(&self, next: &Self) -> Option<Self> {
+        if self.matrix.is_some() && next.matrix.is_some() {
+            return None;
+        }
+        Some(Self {
+            factor: self.factor * next.factor,
+            matrix: self.matrix.clone().or_else(|| next.matrix.clone()),
+            mixing: [&self.mixing[..], &next.mixing].concat(),
+        })
+    }
+}
+
+impl Whole {
+    /// The maps of all layers, then those of the output.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.layers
+            .iter()
+            .flat_map(|l| &l.reads)
+            .chain(&self.output)
+    }
+
+    /// The network with the values of the tape.
+    fn network<F: Real>(&self, tape: &Tape<F>) -> Option<Network> {
+        let mut sizes = vec![self.inputs];
+        sizes.extend(self.layers.iter().map(|l| l.count));
+        let read = |Path { block, step }: &Path| {
+            let map = match &step.matrix {
+                Some(matrix) => matrix.values(tape).swap_remove(0),
+                None => Array2::eye(sizes[*block]),
+            };
+            (*block, map * step.factor)
+        };
+        let reads = |paths: &[Path]| paths.iter().map(read).collect();
+        let layers = self.layers.iter().map(|layer| Neurons {
+            reads: reads(&layer.reads),
+            slopes: vec![layer.slopes; layer.count],
+        });
+        let network = Network::new(self.inputs, layers.collect(), reads(&self.output)).ok()?;
+        let exact = self.paths().all(|path| path.step.factor.abs() == 1.0);
+        // The factor may be a product, and its product with an entry is rounded once more.
+        Some(network.with_roundings(if exact { 0 } else { 4 }))
+    }
+
+    /// The proven constant; infinite if there is none.
+    pub fn upper<F: Real>(&self, tape: &Tape<F>) -> Upper {
+        let certificate = self
+            .network(tape)
+            .and_then(|network| network.certify().ok());
+        certificate.map_or(Upper::INFINITE, |c| Upper::new(c.lipschitz))
+    }
+
+    /// The constant as a variable. By the envelope theorem its derivative is that of the smallest τ with the
+    /// multipliers held fixed: the search is not differentiated. Second derivatives are 0.
+    pub fn var<'t, F: Real>(&self, tape: &'t Tape<F>) -> Option<Var<'t, F>> {
+        let (lipschitz, slopes) = joint::sensitivity(&self.network(tape)?)?;
+        let mut moved = tape.constant(scalar(F::zero()));
+        for (Path { step, .. }, slope) in self.paths().zip(slopes) {
+            let Some(matrix) = &step.matrix else { continue };
+            let slope = slope.mapv(|x| F::of(x * step.factor)).into_dyn();
+            moved = moved + (matrix.var(tape) * tape.constant(slope.into_shared())).sum_all();
+        }
+        let level = F::of(lipschitz) - moved.item();
+        Some(moved.add_scalar(level))
+    }
+}
