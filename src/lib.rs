@@ -1,26 +1,51 @@
-//! `emmy`: a deep-learning mini-framework in pure Rust, small enough to read and honest enough to trust.
+//! `emmy` is a deep-learning framework in pure Rust: an autodiff that can be read, graph networks and transformers
+//! on CPUs, and what can be read off a network, its conservation laws and a proven Lipschitz constant.
 //!
-//! A tape-based reverse-mode autodiff over dense ([`Tensor`]) and sparse ([`sparse`]) CPU tensors, with
-//! derivatives of any order, and on it graph networks trained on real data. Named after Emmy Noether: each
-//! symmetry of a network is a conservation law.
+//! ```
+//! use emmy::nn::{Activation, Mlp, Trace};
+//! use emmy::optim::{Algorithm, Optimizer};
+//! use emmy::{init, lipschitz::Lp, train};
 //!
-//! # The house
-//! A room uses the floors below it and its own, never one above.
+//! // A perceptron learns y = x₁ x₂.
+//! let x = init::normal::<f64>(&[50, 2], 1.0, &mut init::rng(0));
+//! let mut net = Mlp::new(&[2, 16, 1], Activation::Relu, true, &mut init::rng(1));
+//! let mut optimizer = Optimizer::new(Algorithm::ADAM);
+//! let mut losses = Vec::new();
+//! for step in 0..200 {
+//!     losses.push(train::step(&mut net, &mut optimizer, 0.01, step, |net, pass| {
+//!         let x = pass.tape().constant(x.clone());
+//!         let product = x.slice(1, 0..1) * x.slice(1, 1..2);
+//!         (net.forward(pass, x) - product).square().mean_all()
+//!     })?);
+//! }
+//! assert!(losses[199] < 0.05 * losses[0]);
 //!
-//! | floor | room | what lives there |
-//! |---|---|---|
-//! | 0 | [`real`] [`error`] [`registry`] [`tensor`] [`sparse`] | scalars, errors, names for kinds of other crates, dense arrays and shape rules, sparse patterns |
-//! | 1 | [`kernels`] [`linalg`] | arithmetic without derivatives; threads and vector units; QR, singular values, norms of matrices from above |
-//! | 2 | [`autodiff`] | tape, handles, gradients, products with Jacobian and Hessian, checkpoints, fused operations |
-//! | 3 | [`ops`] | the operations, value and derivative side by side |
-//! | 4 | [`graph`] [`init`] [`symmetry`] [`lipschitz`] [`collapse`] | validated graphs and generators; initialisers; the vocabulary of laws, and the search for them; Lipschitz bounds read off a tape, and searches from below; measures of oversmoothing |
-//! | 5 | [`nn`] | layers and models; the pass over a model, and the trace that laws are read off |
-//! | 6 | [`data`] [`optim`] [`train`] [`store`] | loaders and synthetic sets; optimisers and schedules; tasks and the training loop; checkpoints and weights |
+//! // What holds for its gradients, and how far its output can move.
+//! let trace = Trace::at(&net, &x, |pass, x| net.forward(pass, x));
+//! assert_eq!(trace.laws().len(), 1);
+//! assert!(trace.lipschitz(Lp::Two)?.upper.is_finite());
+//! # Ok::<(), emmy::Error>(())
+//! ```
 //!
-//! `src/instances.rs` lists the generic code that the library compiles once for all programs.
+//! # The book
+//! Each chapter is a page: [the engine](book::engine), [layers, passes, training](book::layers), [GCN and GAT from
+//! scratch](book::graphs), [attention](book::attention), [conservation](book::conservation), [Lipschitz
+//! constants](book::lipschitz), [collapse](book::collapse), [hyper-gradients](book::hypergradients), [your own
+//! model](book::own_model), and [weights in and out](book::weights).
 //!
-//! Start with [`Tape`] and [`Var`]; `docs/engine.md` explains how they work, `docs/conservation.md` what
-//! [`symmetry`] is about.
+//! # What is where
+//!
+//! | you want | look at |
+//! |---|---|
+//! | a computation and its derivatives | [`Tape`], [`Var`], [`autodiff`]; the operations: [`ops`] |
+//! | a layer, a model | [`nn`], which begins with a table of all layers |
+//! | a graph, a data set | [`Graph`], [`data`] |
+//! | to train | [`train::step()`], [`train::Trainer`], [`optim`], [`init`] |
+//! | to save, to load PyTorch's weights | [`store`], [`store::weights`] |
+//! | conservation laws | [`nn::Trace`], [`symmetry`] |
+//! | Lipschitz constants | [`nn::Trace`], [`lipschitz`] |
+//! | how alike rows become | [`collapse`] |
+//! | numbers, arrays, sparse matrices, decompositions | [`real`], [`tensor`], [`sparse`], [`linalg`] |
 //!
 //! # Features
 //! - `avx512` (default): 512-bit vectors where the processor has them, chosen at run time.
@@ -32,6 +57,8 @@
 #![warn(missing_docs)]
 
 pub mod autodiff;
+#[cfg(any(doc, doctest))]
+pub mod book;
 pub mod collapse;
 pub mod data;
 pub mod error;
@@ -65,28 +92,3 @@ pub use error::{Error, Result};
 pub use graph::Graph;
 pub use real::Real;
 pub use tensor::Tensor;
-
-/// The book and the README, so that their listings are compiled and run.
-#[cfg(doctest)]
-mod book {
-    #[doc = include_str!("../README.md")]
-    mod readme {}
-
-    #[doc = include_str!("../docs/engine.md")]
-    mod engine {}
-
-    #[doc = include_str!("../docs/conservation.md")]
-    mod conservation {}
-
-    #[doc = include_str!("../docs/attention.md")]
-    mod attention {}
-
-    #[doc = include_str!("../docs/collapse.md")]
-    mod collapse {}
-
-    #[doc = include_str!("../docs/lipschitz.md")]
-    mod lipschitz {}
-
-    #[doc = include_str!("../docs/weights.md")]
-    mod weights {}
-}

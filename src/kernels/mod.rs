@@ -1,6 +1,9 @@
 //! Arithmetic on slices and arrays, without derivatives. Only this module uses threads and vector
 //! instructions.
 //!
+//! An operation of your own computes its value with [`map`]; [`par`] sets the number of threads. The other kernels have
+//! no page: users meet them as operations ([`crate::ops`]).
+//!
 //! Two rules hold in every kernel, and together make results independent of the number of threads and of the
 //! width of the vectors:
 //!
@@ -12,21 +15,34 @@
 // Lanes and operands are numbered; an index says more than an iterator there.
 #![allow(clippy::needless_range_loop)]
 
+#[doc(hidden)]
 pub mod attention;
+#[doc(hidden)]
 pub mod draw;
+#[doc(hidden)]
 pub mod gemm;
+#[doc(hidden)]
 pub mod index;
 pub mod map;
+#[doc(hidden)]
 pub mod norm;
 pub mod par;
+#[doc(hidden)]
 pub mod random;
+#[doc(hidden)]
 pub mod recurrent;
+#[doc(hidden)]
 pub mod reduce;
+#[doc(hidden)]
 pub mod rotary;
 mod rows;
+#[doc(hidden)]
 pub mod segment;
+#[doc(hidden)]
 pub mod softmax;
+#[doc(hidden)]
 pub mod spmm;
+#[doc(hidden)]
 pub mod update;
 
 use std::sync::OnceLock;

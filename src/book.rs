@@ -1,0 +1,69 @@
+//! The book: how this library works, chapter by chapter.
+//!
+//! In reading order:
+//!
+//! 1. [The engine](engine): a computation is a list, and its derivative one loop backwards over it.
+//! 2. [Layers, passes, training](layers): a layer, a model, a loop of your own, the trainer, saving.
+//! 3. [GCN and GAT from scratch](graphs): two graph layers on five nodes, by hand and by the library.
+//! 4. [Attention](attention): queries, keys and values, masks, distances, attention along edges.
+//! 5. [Conservation](conservation): symmetries of a network, the laws that follow, how they are read.
+//! 6. [Lipschitz constants](lipschitz): how far an output can move, as a proven interval.
+//! 7. [Collapse](collapse): why the rows of a deep network become alike, and how to measure it.
+//! 8. [Hyper-gradients](hypergradients): the derivative of a training with respect to its settings.
+//! 9. [Your own model](own_model): your own layer, data and weights, with all that the library reads.
+//!
+//! An appendix is [Weights in and out](weights). Figures, the evidence behind the chapters, and a path through the
+//! source are in the repository, in `docs/`.
+
+// The compiler of the library does not see this file: it is for rustdoc, and for the tests of listings.
+
+/// A page per chapter: its summary, its name, its file in `docs/`.
+///
+/// A chapter links to another by a label, `[text][conservation]`, which the end of its file defines for readers of the
+/// repository (`[conservation]: conservation.md`). Here the label is defined before the chapter, as a page of rustdoc;
+/// the first definition counts. Pictures are not a part of the package: they are hidden.
+macro_rules! chapters {
+    ($($summary:literal $name:ident)*) => { $(
+        #[doc = $summary]
+        #[doc = "
+
+<style>.docblock img { display: none }</style>
+
+[contents]: crate::book
+[reading]: crate::book
+[engine]: crate::book::engine
+[layers]: crate::book::layers
+[graphs]: crate::book::graphs
+[attention]: crate::book::attention
+[conservation]: crate::book::conservation
+[lipschitz]: crate::book::lipschitz
+[collapse]: crate::book::collapse
+[hypergradients]: crate::book::hypergradients
+[own_model]: crate::book::own_model
+[weights]: crate::book::weights
+
+"]
+        #[doc = include_str!(concat!("../docs/", stringify!($name), ".md"))]
+        pub mod $name {}
+    )* }
+}
+
+chapters! {
+    "A computation is a list, and its derivative one loop backwards over it." engine
+    "A layer, a model, a loop of your own, the trainer, saving." layers
+    "Two graph layers on five nodes, by hand and by the library." graphs
+    "Queries, keys and values, masks, distances, attention along edges." attention
+    "Symmetries of a network, the laws that follow, how they are read." conservation
+    "How far an output can move, as a proven interval." lipschitz
+    "Why the rows of a deep network become alike, and how to measure it." collapse
+    "The derivative of a training with respect to its settings." hypergradients
+    "Your own layer, data and weights, with all that the library reads." own_model
+    "Files that PyTorch reads and writes." weights
+}
+
+/// Listings of documents that are not a part of the package.
+#[cfg(doctest)]
+mod repository {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+}

@@ -1,0 +1,79 @@
+//! Links between documents: the file is there, and so is the heading.
+
+use super::read;
+use std::path::{Path, PathBuf};
+
+/// The documents of the repository.
+fn documents() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut all: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(PathBuf::from).into();
+    for folder in ["docs", "docs/evidence", "papers", "papers/docs", "benches", "benches/peers"] {
+        let Ok(entries) = std::fs::read_dir(root.join(folder)) else { continue };
+        let names = entries.map(|entry| Path::new(folder).join(entry.unwrap().file_name()));
+        all.extend(names.filter(|name| name.extension().is_some_and(|end| end == "md")));
+    }
+    all.sort();
+    all
+}
+
+/// The text outside of listings.
+fn prose(text: &str) -> String {
+    let mut listing = false;
+    let lines = text.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        listing ^= fence;
+        !listing && !fence
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The targets of `[..](target)` and of `[..]: target`.
+fn targets(prose: &str) -> Vec<String> {
+    let inline = prose.split("](").skip(1);
+    let inline = inline.map(|rest| rest.split(')').next().unwrap());
+    let defined = prose.lines().filter(|line| line.starts_with('['));
+    let defined = defined.filter_map(|line| line.split_once("]: ")).map(|(_, target)| target);
+    let all = inline.chain(defined).map(|target| target.split(' ').next().unwrap().to_owned());
+    all.collect()
+}
+
+/// The anchor of a heading, as web pages make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().chars().filter_map(|c| match c {
+        ' ' => Some('-'),
+        c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c.to_ascii_lowercase()),
+        _ => None,
+    });
+    kept.collect::<String>().to_lowercase()
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut links, mut broken) = (0, Vec::new());
+    for document in documents() {
+        let text = read(document.to_str().unwrap());
+        for target in targets(&prose(&text)) {
+            if target.contains("://") || target.starts_with('<') {
+                continue;
+            }
+            links += 1;
+            let (file, place) = target.split_once('#').unwrap_or((&target, ""));
+            let path = match file {
+                "" => root.join(&document),
+                _ => root.join(document.parent().unwrap()).join(file),
+            };
+            let mut there = path.exists();
+            if there && !place.is_empty() && file.ends_with(".md") | file.is_empty() {
+                let text = prose(&std::fs::read_to_string(&path).unwrap());
+                let headings = text.lines().filter(|line| line.starts_with('#'));
+                there = headings.map(|line| anchor(line.trim_start_matches('#'))).any(|a| a == place);
+            }
+            if !there {
+                broken.push(format!("{}: {target}", document.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+    assert!(links > 100, "{links}");
+}
