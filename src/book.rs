@@ -21,11 +21,12 @@
 ///
 /// A chapter links to another by a label, `[text][conservation]`, which the end of its file defines for readers of the
 /// repository (`[conservation]: conservation.md`). Here the label is defined before the chapter, as a page of rustdoc;
-/// the first definition counts. Pictures are not a part of the package: they are hidden.
+/// the first definition counts. Pictures are not a part of the package: they are hidden. For tests the chapter stands
+/// alone, so that they are named by its file and lines.
 macro_rules! chapters {
     ($($summary:literal $name:ident)*) => { $(
-        #[doc = $summary]
-        #[doc = "
+        #[cfg_attr(not(doctest), doc = $summary)]
+        #[cfg_attr(not(doctest), doc = "
 
 <style>.docblock img { display: none }</style>
 
@@ -42,8 +43,10 @@ macro_rules! chapters {
 [own_model]: crate::book::own_model
 [weights]: crate::book::weights
 
-"]
+")]
         #[doc = include_str!(concat!("../docs/", stringify!($name), ".md"))]
+        // Indices of formulas, W[j,:], look like links. `tests/readme/links.rs` checks the labels.
+        #[allow(rustdoc::broken_intra_doc_links)]
         pub mod $name {}
     )* }
 }

@@ -7,8 +7,17 @@ fn chapters() -> Vec<String> {
     let contents = read("docs/README.md");
     let (_, part) = contents.split_once("## To learn").expect("the first part");
     let (part, _) = part.split_once("\n## ").expect("its end");
-    let entries = part.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
-    let names = entries.map(|line| line.split("](").nth(1).unwrap().split(".md)").next().unwrap());
+    let entries = part
+        .lines()
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    let names = entries.map(|line| {
+        line.split("](")
+            .nth(1)
+            .unwrap()
+            .split(".md)")
+            .next()
+            .unwrap()
+    });
     names.map(str::to_owned).collect()
 }
 
@@ -21,10 +30,16 @@ fn each_chapter_says_what_it_needs_and_ends_in_time() {
         let mut paragraphs = text.split("\n\n");
         let head: Vec<&str> = paragraphs.by_ref().take(2).collect();
         assert!(head[0].starts_with("# "), "{chapter}: a title");
-        assert!(head[1].starts_with("You need"), "{chapter}: what the reader needs");
+        assert!(
+            head[1].starts_with("You need"),
+            "{chapter}: what the reader needs"
+        );
         assert!(text.contains(".svg"), "{chapter}: a picture");
         let solutions = text.matches("<summary>Solution</summary>").count();
-        assert!((2..=4).contains(&solutions), "{chapter}: {solutions} solutions");
+        assert!(
+            (2..=4).contains(&solutions),
+            "{chapter}: {solutions} solutions"
+        );
     }
 }
 
@@ -35,12 +50,19 @@ fn the_chapters_are_named_in_one_order() {
     assert_eq!(chapters.len(), 10);
     let readme = read("README.md");
     let places: Vec<usize> = (chapters.iter())
-        .map(|c| readme.find(&format!("](docs/{c}.md)")).unwrap_or_else(|| panic!("README: {c}")))
+        .map(|c| {
+            readme
+                .find(&format!("](docs/{c}.md)"))
+                .unwrap_or_else(|| panic!("README: {c}"))
+        })
         .collect();
     assert!(places.is_sorted(), "{places:?}");
     let book = read("src/book.rs");
     let places: Vec<usize> = (chapters.iter())
-        .map(|c| book.find(&format!("mod {c} ")).unwrap_or_else(|| panic!("src/book.rs: {c}")))
+        .map(|c| {
+            book.find(&format!("mod {c} "))
+                .unwrap_or_else(|| panic!("src/book.rs: {c}"))
+        })
         .collect();
     assert!(places.is_sorted(), "{places:?}");
 }

@@ -6,9 +6,20 @@ use std::path::{Path, PathBuf};
 /// The documents of the repository.
 fn documents() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut all: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(PathBuf::from).into();
-    for folder in ["docs", "docs/evidence", "papers", "papers/docs", "benches", "benches/peers"] {
-        let Ok(entries) = std::fs::read_dir(root.join(folder)) else { continue };
+    let mut all: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+        .map(PathBuf::from)
+        .into();
+    for folder in [
+        "docs",
+        "docs/evidence",
+        "papers",
+        "papers/docs",
+        "benches",
+        "benches/peers",
+    ] {
+        let Ok(entries) = std::fs::read_dir(root.join(folder)) else {
+            continue;
+        };
         let names = entries.map(|entry| Path::new(folder).join(entry.unwrap().file_name()));
         all.extend(names.filter(|name| name.extension().is_some_and(|end| end == "md")));
     }
@@ -32,8 +43,12 @@ fn targets(prose: &str) -> Vec<String> {
     let inline = prose.split("](").skip(1);
     let inline = inline.map(|rest| rest.split(')').next().unwrap());
     let defined = prose.lines().filter(|line| line.starts_with('['));
-    let defined = defined.filter_map(|line| line.split_once("]: ")).map(|(_, target)| target);
-    let all = inline.chain(defined).map(|target| target.split(' ').next().unwrap().to_owned());
+    let defined = defined
+        .filter_map(|line| line.split_once("]: "))
+        .map(|(_, target)| target);
+    let all = inline
+        .chain(defined)
+        .map(|target| target.split(' ').next().unwrap().to_owned());
     all.collect()
 }
 
@@ -67,13 +82,19 @@ fn every_link_leads_somewhere() {
             if there && !place.is_empty() && file.ends_with(".md") | file.is_empty() {
                 let text = prose(&std::fs::read_to_string(&path).unwrap());
                 let headings = text.lines().filter(|line| line.starts_with('#'));
-                there = headings.map(|line| anchor(line.trim_start_matches('#'))).any(|a| a == place);
+                there = headings
+                    .map(|line| anchor(line.trim_start_matches('#')))
+                    .any(|a| a == place);
             }
             if !there {
                 broken.push(format!("{}: {target}", document.display()));
             }
         }
     }
-    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+    assert!(
+        broken.is_empty(),
+        "links that lead nowhere:\n{}",
+        broken.join("\n")
+    );
     assert!(links > 100, "{links}");
 }

@@ -71,5 +71,5 @@ fn the_functions_that_answer_are_there() {
             }
         }
     }
-    assert_eq!(functions, 5);
+    assert_eq!(functions, 6);
 }
