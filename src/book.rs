@@ -21,7 +21,7 @@
 ///
 /// A chapter links to another by a label, `[text][conservation]`, which the end of its file defines for readers of the
 /// repository (`[conservation]: conservation.md`). Here the label is defined before the chapter, as a page of rustdoc;
-/// the first definition counts. Pictures are not a part of the package: they are hidden. For tests the chapter stands
+/// the first definition counts. What has no page here, such as evidence, leads to the contents. Pictures are not a part of the package: they are hidden. For tests the chapter stands
 /// alone, so that they are named by its file and lines.
 macro_rules! chapters {
     ($($summary:literal $name:ident)*) => { $(
@@ -32,6 +32,17 @@ macro_rules! chapters {
 
 [contents]: crate::book
 [reading]: crate::book
+[errata]: crate::book
+[evidence]: crate::book
+[evidence_derivation]: crate::book
+[evidence_joint]: crate::book
+[evidence_operations]: crate::book
+[evidence_pairs]: crate::book
+[evidence_search]: crate::book
+[evidence_steps]: crate::book
+[evidence_transformers]: crate::book
+[paper]: crate::book
+[paper_transformers]: crate::book
 [engine]: crate::book::engine
 [layers]: crate::book::layers
 [graphs]: crate::book::graphs

@@ -54,8 +54,11 @@ fn refused(output: &Output, reason: &str) {
 }
 
 fn readme() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    std::fs::read_to_string(path).unwrap()
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let path = above
+        .map(|folder| folder.join("README.md"))
+        .find(|path| path.exists());
+    std::fs::read_to_string(path.unwrap()).unwrap()
 }
 
 /// README shows the last line that quickstart prints.

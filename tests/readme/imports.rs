@@ -48,7 +48,7 @@ fn sources() -> BTreeMap<Module, String> {
         }
     }
     let mut all = BTreeMap::new();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src");
+    let root = super::root().join("src");
     collect(&root, &Vec::new(), &mut all);
     all
 }

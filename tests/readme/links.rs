@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The documents of the repository.
 fn documents() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = super::root();
     let mut all: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
         .map(PathBuf::from)
         .into();
@@ -40,8 +40,7 @@ fn prose(text: &str) -> String {
 
 /// The targets of `[..](target)` and of `[..]: target`.
 fn targets(prose: &str) -> Vec<String> {
-    let inline = prose.split("](").skip(1);
-    let inline = inline.map(|rest| rest.split(')').next().unwrap());
+    let inline = inline_targets(prose);
     let defined = prose.lines().filter(|line| line.starts_with('['));
     let defined = defined
         .filter_map(|line| line.split_once("]: "))
@@ -50,6 +49,12 @@ fn targets(prose: &str) -> Vec<String> {
         .chain(defined)
         .map(|target| target.split(' ').next().unwrap().to_owned());
     all.collect()
+}
+
+/// The targets of `[..](target)`.
+fn inline_targets(prose: &str) -> impl Iterator<Item = &str> {
+    let inline = prose.split("](").skip(1);
+    inline.map(|rest| rest.split(')').next().unwrap())
 }
 
 /// The anchor of a heading, as web pages make it.
@@ -64,7 +69,7 @@ fn anchor(heading: &str) -> String {
 
 #[test]
 fn every_link_leads_somewhere() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = super::root();
     let (mut links, mut broken) = (0, Vec::new());
     for document in documents() {
         let text = read(document.to_str().unwrap());
@@ -97,4 +102,37 @@ fn every_link_leads_somewhere() {
         broken.join("\n")
     );
     assert!(links > 100, "{links}");
+}
+
+/// Links of a chapter are labels that `src/book.rs` defines anew, so that they lead to pages of rustdoc.
+#[test]
+fn links_of_chapters_have_labels_for_rustdoc() {
+    let book = read("src/book.rs");
+    let (_, list) = book.split_once("\nchapters! {").expect("the chapters");
+    let (list, _) = list.split_once("\n}").expect("their end");
+    let chapters = list
+        .lines()
+        .filter_map(|line| line.rsplit_once("\" "))
+        .map(|(_, name)| name);
+    let mut labels = 0;
+    for chapter in chapters {
+        let text = prose(&read(&format!("docs/{chapter}.md")));
+        for target in inline_targets(&text) {
+            let inside =
+                target.starts_with('#') || target.contains("://") || target.ends_with(".svg");
+            assert!(
+                inside,
+                "docs/{chapter}.md: a link to {target} without a label"
+            );
+        }
+        let defined = text.lines().filter(|line| line.starts_with('['));
+        for (label, _) in defined.filter_map(|line| line.split_once("]: ")) {
+            assert!(
+                book.contains(&format!("\n{label}]: crate::book")),
+                "src/book.rs: {label}]"
+            );
+            labels += 1;
+        }
+    }
+    assert!(labels > 10, "{labels}");
 }

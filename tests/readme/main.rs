@@ -5,9 +5,18 @@ mod imports;
 mod links;
 mod path;
 
+use std::path::{Path, PathBuf};
+
+/// The folder of the repository.
+fn root() -> PathBuf {
+    let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let found = above.find(|folder| folder.join("docs/README.md").exists());
+    found.expect("the folder of the repository").to_owned()
+}
+
 fn read(path: &str) -> String {
-    let path = format!("{}/{path}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
 #[test]
@@ -41,7 +50,7 @@ fn the_readme_is_short() {
 #[test]
 fn every_room_of_the_house_is_on_its_map() {
     let map = read("CONTRIBUTING.md");
-    for entry in std::fs::read_dir(format!("{}/src", env!("CARGO_MANIFEST_DIR"))).unwrap() {
+    for entry in std::fs::read_dir(root().join("src")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         if name != "lib.rs" {
             assert!(
