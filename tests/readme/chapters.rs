@@ -61,7 +61,7 @@ fn the_chapters_are_named_in_one_order() {
     let book = read("src/book.rs");
     let places: Vec<usize> = (chapters.iter())
         .map(|c| {
-            book.find(&format!("mod {c} "))
+            book.find(&format!("\" {c}\n"))
                 .unwrap_or_else(|| panic!("src/book.rs: {c}"))
         })
         .collect();
