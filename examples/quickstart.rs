@@ -15,8 +15,7 @@ emmy::module!(Net for f32: hidden, out);
 
 fn main() -> emmy::Result<()> {
     let club = data::karate();
-    let split = club.split(0)?;
-    let (features, adjacency) = (club.raw_features(), club.graph.gcn_norm());
+    let (split, features, graph) = (club.split(0)?, club.raw_features(), club.graph.gcn_norm());
     let rng = &mut init::rng(0);
     let hidden = GcnConv::new(club.feature_count(), 8, true, rng);
     let out = GcnConv::new(8, club.classes, true, rng);
@@ -27,8 +26,8 @@ fn main() -> emmy::Result<()> {
         // One step: a pass over the network on a fresh tape, the gradient of the loss, an update.
         let loss = train::step(&mut net, &mut optimizer, 0.01, epoch, |net, pass| {
             let x = pass.tape().sparse(&features);
-            let h = net.hidden.forward(pass, x, &adjacency).tanh();
-            let logits = net.out.forward(pass, h, &adjacency);
+            let h = net.hidden.forward(pass, x, &graph).tanh();
+            let logits = net.out.forward(pass, h, &graph);
             found = 100.0 * accuracy(&logits.value(), &club.labels, &split.test);
             logits.cross_entropy(&club.labels, Some(&split.train))
         })?;
