@@ -78,6 +78,9 @@ mod book {
     #[doc = include_str!("../docs/conservation.md")]
     mod conservation {}
 
+    #[doc = include_str!("../docs/balance.md")]
+    mod balance {}
+
     #[doc = include_str!("../docs/attention.md")]
     mod attention {}
 
@@ -89,4 +92,7 @@ mod book {
 
     #[doc = include_str!("../docs/weights.md")]
     mod weights {}
+
+    #[doc = include_str!("../docs/evidence/conservation.md")]
+    mod evidence_conservation {}
 }
