@@ -7,10 +7,11 @@
 //! 3. [GCN and GAT from scratch](graphs): two graph layers on five nodes, by hand and by the library.
 //! 4. [Attention](attention): queries, keys and values, masks, distances, attention along edges.
 //! 5. [Conservation](conservation): symmetries of a network, the laws that follow, how they are read.
-//! 6. [Lipschitz constants](lipschitz): how far an output can move, as a proven interval.
-//! 7. [Collapse](collapse): why the rows of a deep network become alike, and how to measure it.
-//! 8. [Hyper-gradients](hypergradients): the derivative of a training with respect to its settings.
-//! 9. [Your own model](own_model): your own layer, data and weights, with all that the library reads.
+//! 6. [Balanced initialisation](balance): what a law says about training a deep network.
+//! 7. [Lipschitz constants](lipschitz): how far an output can move, as a proven interval.
+//! 8. [Collapse](collapse): why the rows of a deep network become alike, and how to measure it.
+//! 9. [Hyper-gradients](hypergradients): the derivative of a training with respect to its settings.
+//! 10. [Your own model](own_model): your own layer, data and weights, with all that the library reads.
 //!
 //! An appendix is [Weights in and out](weights). Figures, the evidence behind the chapters, and a path through the
 //! source are in the repository, in `docs/`.
@@ -48,6 +49,7 @@ macro_rules! chapters {
 [graphs]: crate::book::graphs
 [attention]: crate::book::attention
 [conservation]: crate::book::conservation
+[balance]: crate::book::balance
 [lipschitz]: crate::book::lipschitz
 [collapse]: crate::book::collapse
 [hypergradients]: crate::book::hypergradients
@@ -68,6 +70,7 @@ chapters! {
     "Two graph layers on five nodes, by hand and by the library." graphs
     "Queries, keys and values, masks, distances, attention along edges." attention
     "Symmetries of a network, the laws that follow, how they are read." conservation
+    "What a law says about training a deep network." balance
     "How far an output can move, as a proven interval." lipschitz
     "Why the rows of a deep network become alike, and how to measure it." collapse
     "The derivative of a training with respect to its settings." hypergradients
@@ -80,4 +83,7 @@ chapters! {
 mod repository {
     #[doc = include_str!("../README.md")]
     mod readme {}
+
+    #[doc = include_str!("../docs/evidence/conservation.md")]
+    mod evidence_conservation {}
 }

@@ -29,9 +29,10 @@
 //!
 //! # The book
 //! Each chapter is a page: [the engine](book::engine), [layers, passes, training](book::layers), [GCN and GAT from
-//! scratch](book::graphs), [attention](book::attention), [conservation](book::conservation), [Lipschitz
-//! constants](book::lipschitz), [collapse](book::collapse), [hyper-gradients](book::hypergradients), [your own
-//! model](book::own_model), and [weights in and out](book::weights).
+//! scratch](book::graphs), [attention](book::attention), [conservation](book::conservation), [balanced
+//! initialisation](book::balance), [Lipschitz constants](book::lipschitz), [collapse](book::collapse),
+//! [hyper-gradients](book::hypergradients), [your own model](book::own_model), and [weights in and
+//! out](book::weights).
 //!
 //! # What is where
 //!

@@ -1,5 +1,5 @@
 """The graph network of ContraNorm's published code in PyTorch, on Cora: test accuracy after the last epoch on
-all nodes that neither train nor validate, one JSON object per run; see docs/collapse.md.
+all nodes that neither train nor validate, one JSON object per run; see papers/docs/oversmoothing.md.
 
 It is written after the published code (`gnn/` of PKU-ML/ContraNorm), with its settings: dropout, (A x) W + b,
 ContraNorm without neighbours, one LayerNorm for all layers, ReLU; Adam 0.005, weight decay 5e-4, 200 epochs.

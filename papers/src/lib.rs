@@ -71,6 +71,9 @@ impl Papers {
 /// The chapters, so that their listings are compiled and run.
 #[cfg(doctest)]
 mod chapters {
+    #[doc = include_str!("../docs/balance.md")]
+    mod balance {}
+
     #[doc = include_str!("../docs/clusters.md")]
     mod clusters {}
 
@@ -79,4 +82,10 @@ mod chapters {
 
     #[doc = include_str!("../docs/deep_transformers.md")]
     mod deep_transformers {}
+
+    #[doc = include_str!("../docs/oversmoothing.md")]
+    mod oversmoothing {}
+
+    #[doc = include_str!("../docs/self_attention.md")]
+    mod self_attention {}
 }

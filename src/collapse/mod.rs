@@ -18,7 +18,7 @@
 //!
 //! Guo, Wang, Du and Wang, "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond", ICLR
 //! 2023, unless another source is named. [`Trace::collapse`](crate::nn::Trace::collapse) reads the measures
-//! off a recorded pass, layer by layer; `docs/collapse.md` lists the paper's propositions and says which of
+//! off a recorded pass, layer by layer; `docs/evidence/collapse.md` lists the propositions and says which of
 //! them hold.
 
 mod contrast;

@@ -66,7 +66,7 @@ impl Way {
     }
 }
 
-/// What becomes of every kind of change; the rows of the table in `docs/conservation.md`.
+/// What becomes of every kind of change; the rows of the table in `docs/evidence/conservation.md`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Passage([Way; Change::ALL.len()]);
 

@@ -1,6 +1,6 @@
 //! Statements of "Are GATs Out of Balance?" (NeurIPS 2023) that do not hold as printed: each test checks the
 //! printed and the corrected statement. The whole list, with the statements that have no test, is in
-//! `docs/conservation.md`; Theorem 6.3 is in `failing.rs` and `invariance.rs`.
+//! `docs/evidence/conservation.md`; Theorem 6.3 is in `failing.rs` and `invariance.rs`.
 
 use crate::support::*;
 use emmy::graph::{Duplicates, Graph, SelfLoops};

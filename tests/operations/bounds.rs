@@ -1,5 +1,5 @@
 //! Lipschitz bounds of every registered operation, with respect to each of its operands: never below the norm
-//! of a Jacobian, and listed in `docs/lipschitz.md`.
+//! of a Jacobian, and listed in `docs/evidence/lipschitz.md`.
 
 use crate::registry::{Case, Sampler, operations};
 use emmy::autodiff::jacobian;
@@ -122,9 +122,9 @@ fn table(answers: &Answers) -> String {
 #[test]
 fn no_bound_is_too_small_and_the_chapter_lists_them() {
     let table = table(&answers());
-    let chapter = include_str!("../../docs/lipschitz.md");
+    let chapter = include_str!("../../docs/evidence/lipschitz.md");
     assert!(
         chapter.contains(&table),
-        "docs/lipschitz.md does not contain this table:\n{table}"
+        "docs/evidence/lipschitz.md does not contain this table:\n{table}"
     );
 }

@@ -212,7 +212,7 @@ fn no_claim_about_an_operation_is_false() {
             }
         }
     }
-    // The rows of the table in docs/conservation.md on which laws depend.
+    // The rows of the table in docs/evidence/conservation.md on which laws depend.
     for (name, change) in [
         ("relu", Change::Each),
         ("leaky_relu", Change::Each),

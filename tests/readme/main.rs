@@ -61,14 +61,14 @@ fn every_room_of_the_house_is_on_its_map() {
     }
 }
 
-/// The table of errata in the chapter on conservation names tests of `tests/conservation` as `file::test`.
+/// The table of errata in the evidence on conservation names tests of `tests/conservation` as `file::test`.
 #[test]
 fn every_test_that_the_errata_name_is_there() {
-    let chapter = read("docs/conservation.md");
+    let chapter = read("docs/evidence/conservation.md");
     let (_, errata) = chapter
-        .split_once("### Errata of the paper")
+        .split_once("## Errata of the paper")
         .expect("the table");
-    let (errata, _) = errata.split_once("\n### ").expect("its end");
+    let (errata, _) = errata.split_once("\n## ").expect("its end");
     let mut tests = 0;
     for name in errata.split('`').skip(1).step_by(2) {
         let Some((file, test)) = name.split_once("::") else {

@@ -1,5 +1,5 @@
 //! The effect of operations between layers on the symmetries of their operands: the table of
-//! `docs/conservation.md`.
+//! `docs/evidence/conservation.md`.
 //!
 //! The neurons of a stream are the entries of the last axis; the other axes number the rows. Each kind
 //! of operation has an answer. An operation of which nothing is known breaks everything, so a list of
