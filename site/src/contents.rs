@@ -9,10 +9,10 @@ pub const LANDING: &str = "README.md";
 pub const CONTENTS: &str = "docs/README.md";
 pub const READING: &str = "docs/reading.md";
 
-/// A chapter: an entry `3. [Title](file.md): sentence` of a list in the contents.
+/// A chapter: a link of the contents, as in `3. [Title](file.md): sentence`.
 pub struct Entry {
     pub path: String,
-    /// Its number, where the list is numbered.
+    /// The number of the item that begins with the link.
     pub number: Option<u64>,
     pub title: String,
 }
@@ -39,14 +39,11 @@ pub struct Evening {
 pub struct Contents {
     pub parts: Vec<Part>,
     pub evenings: Vec<Evening>,
-    /// Every chapter that the contents link to, in a list or elsewhere.
-    listed: BTreeSet<String>,
 }
 
 impl Contents {
     pub fn read(root: &Root) -> Result<Self, Problems> {
-        let mut listed = BTreeSet::new();
-        let parts = parts(root, &root.read(CONTENTS)?, &mut listed)?;
+        let parts = parts(root, &root.read(CONTENTS)?)?;
         if parts.is_empty() {
             return Err(Problems::one(
                 CONTENTS,
@@ -65,7 +62,6 @@ impl Contents {
         Ok(Self {
             parts,
             evenings,
-            listed,
         })
     }
 
@@ -76,10 +72,6 @@ impl Contents {
         let steps = self.reading().map(|step| &step.path);
         let rest = entries.map(|entry| &entry.path).chain(steps).cloned();
         first.into_iter().chain(rest).collect()
-    }
-
-    pub fn lists(&self, path: &str) -> bool {
-        self.listed.contains(path)
     }
 
     /// The files of the reading path in its order.
@@ -140,43 +132,41 @@ fn walk(text: &str, mut visit: impl FnMut(&str, usize, Event)) {
     }
 }
 
-fn parts(root: &Root, text: &str, listed: &mut BTreeSet<String>) -> Result<Vec<Part>, Problems> {
+/// The chapters by the headings of the contents. Every link to one is an entry, the first if there are several.
+fn parts(root: &Root, text: &str) -> Result<Vec<Part>, Problems> {
     let mut parts: Vec<Part> = Vec::new();
     let mut problems = Vec::new();
+    let mut known = BTreeSet::from([LANDING, CONTENTS].map(String::from));
     // The number of the item that begins here, and the entry whose title is being read.
     let mut lists: Vec<Option<u64>> = Vec::new();
-    let mut begins = false;
+    let mut number = None;
     let mut open: Option<Entry> = None;
     walk(text, |heading, line, event| match event {
         Event::Start(Tag::List(first)) => lists.push(first),
         Event::End(TagEnd::List(_)) => drop(lists.pop()),
-        Event::Start(Tag::Item) => begins = true,
-        Event::End(TagEnd::Item) => {
-            if let Some(Some(number)) = lists.last_mut() {
-                *number += 1;
-            }
+        Event::Start(Tag::Item) => {
+            let next = lists.last_mut().and_then(Option::as_mut);
+            number = next.map(|next| std::mem::replace(next, *next + 1));
         }
         Event::Start(Tag::Link { dest_url, .. }) => {
             let file = dest_url.split('#').next().unwrap_or_default();
             if file.ends_with(".md") && !file.contains("://") {
                 match root.resolve(CONTENTS, file) {
-                    Ok(path) => {
-                        listed.insert(path.clone());
-                        let number = lists.last().copied().flatten();
-                        open = begins.then_some(Entry {
+                    Ok(path) if known.insert(path.clone()) => {
+                        open = Some(Entry {
                             path,
-                            number,
+                            number: number.take(),
                             title: String::new(),
                         });
                     }
+                    Ok(_) => {}
                     Err(text) => problems.push(Problem::new(CONTENTS, line, text)),
                 }
             }
-            begins = false;
         }
         Event::Text(text) | Event::Code(text) => match &mut open {
             Some(entry) => entry.title += &text,
-            None => begins = false,
+            None => number = None,
         },
         Event::End(TagEnd::Link) => {
             if let Some(entry) = open.take() {

@@ -129,7 +129,7 @@ impl Book {
             }
         }
         for path in root.chapters()? {
-            if !contents.lists(&path) {
+            if contents.entry(&path).is_none() {
                 let text = format!("is not in the contents, {}", contents::CONTENTS);
                 problems.push(Problem::new(&path, 1, text));
             }
