@@ -125,6 +125,11 @@
       }
     });
 
+    // The column shows where one is.
+    const here = document.querySelector(".column [aria-current]");
+    const column = here && here.closest(".column");
+    if (column && here.offsetTop > column.clientHeight * 0.7) column.scrollTop = here.offsetTop - column.clientHeight / 3;
+
     const query = address.get("q");
     if (query) { input.value = query; search(); }
   });

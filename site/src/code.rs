@@ -58,11 +58,17 @@ pub fn beside(root: &Root, path: &str, text: &str) -> Body {
             .map(|n| mark(&mut body, n))
             .collect::<String>();
         let code = numbered(&mut body, &lines, row.code.clone());
+        // A field or a variant stands close to those around it.
+        let class = if defines(&lines[row.code.clone()]) {
+            "row"
+        } else {
+            "row close"
+        };
         body.html += &format!(
-            "<div class=\"row\">\n<div class=\"prose\">{marks}{}</div>\n<div class=\"side\">{code}</div>\n</div>\n",
+            "<div class=\"{class}\">\n<div class=\"prose\">{marks}{}</div>\n<div class=\"side\">{code}</div>\n</div>\n",
             prose.html
         );
-        let words = prose
+        let words: String = prose
             .sections
             .into_iter()
             .map(|section| section.text)
@@ -82,12 +88,39 @@ pub fn beside(root: &Root, path: &str, text: &str) -> Body {
     body
 }
 
+/// The first line that is neither blank, nor an attribute, nor a comment.
+fn first<'a>(lines: &[Line<'a>]) -> Option<&'a str> {
+    lines
+        .iter()
+        .map(|line| line.text.trim())
+        .find(|text| !text.is_empty() && !text.starts_with(['#', '/']))
+}
+
+/// Whether a function, type or block begins here.
+fn defines(lines: &[Line]) -> bool {
+    let words = [
+        "use",
+        "mod",
+        "fn",
+        "struct",
+        "enum",
+        "trait",
+        "impl",
+        "type",
+        "const",
+        "static",
+        "macro_rules!",
+    ];
+    first(lines).is_some_and(|text| {
+        text.split([' ', '<'])
+            .take(4)
+            .any(|word| words.contains(&word))
+    })
+}
+
 /// The name of the item that these lines begin with, as `fn attend`.
 fn item(lines: &[Line]) -> Option<String> {
-    let first = lines.iter().map(|line| line.text.trim());
-    let first = first
-        .into_iter()
-        .find(|text| !text.is_empty() && !text.starts_with(['#', '/']))?;
+    let first = first(lines)?;
     let end = first
         .find(['{', '(', '<', '=', ';', ':'])
         .unwrap_or(first.len());
@@ -103,21 +136,23 @@ fn mark(body: &mut Body, n: usize) -> String {
     html
 }
 
-/// Code with numbered lines; blank lines at either end are left out.
+/// Code with numbered lines; of blank lines at either end, the anchors are left.
 fn numbered(body: &mut Body, lines: &[Line], range: Range<usize>) -> String {
     let blank = |n: &usize| lines[*n].text.trim().is_empty();
     let first = range.start + range.clone().take_while(blank).count();
-    let last = range.end - range.clone().rev().take_while(blank).count();
-    if first >= last {
-        return String::new();
+    let last = first.max(range.end - range.clone().rev().take_while(blank).count());
+    let mut html: String = (range.start..first).map(|n| mark(body, n)).collect();
+    if first < last {
+        html += &format!("<pre class=\"numbered\" style=\"--first:{first}\"><code>");
+        for (n, line) in lines.iter().enumerate().take(last).skip(first) {
+            let id = format!("L{}", n + 1);
+            html += &format!("<span class=\"l\" id=\"{id}\">{}\n</span>", line.html);
+            body.anchors.insert(id);
+        }
+        html += "</code></pre>";
     }
-    let mut html = format!("<pre class=\"numbered\" style=\"--first:{first}\"><code>");
-    for (n, line) in lines.iter().enumerate().take(last).skip(first) {
-        let id = format!("L{}", n + 1);
-        html += &format!("<span class=\"l\" id=\"{id}\">{}\n</span>", line.html);
-        body.anchors.insert(id);
-    }
-    html + "</code></pre>"
+    html.extend((last..range.end).map(|n| mark(body, n)));
+    html
 }
 
 /// Any other file of text.

@@ -59,10 +59,7 @@ impl Contents {
                 "has no row `| [src/..](../src/..) | .. |`",
             ));
         }
-        Ok(Self {
-            parts,
-            evenings,
-        })
+        Ok(Self { parts, evenings })
     }
 
     /// The files from which all others are found.

@@ -8,6 +8,7 @@
 
 mod code;
 mod contents;
+mod formula;
 mod markdown;
 mod page;
 mod paths;

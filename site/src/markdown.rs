@@ -3,12 +3,14 @@
 //! pulldown-cmark reads and writes; between the two, headings get anchors, listings colours, tables a box that
 //! scrolls, and links their places in the site.
 
+use crate::formula;
 use crate::page::escape;
 use crate::paths::{Kind, Root};
 use crate::problem::Problem;
 use crate::rust;
 use pulldown_cmark::{
-    BrokenLink, CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html,
+    BrokenLink, CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset,
+    html,
 };
 use std::collections::BTreeSet;
 
@@ -51,7 +53,8 @@ pub struct Link {
 /// A chapter.
 pub fn chapter(root: &Root, path: &str, text: &str) -> Body {
     let mut writer = Writer::new(root, path, false);
-    for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
+    let parser = Parser::new_ext(text, options()).into_offset_iter();
+    for (event, range) in TextMergeWithOffset::new(parser) {
         writer.line = 1 + text[..range.start].matches('\n').count();
         writer.take(event);
     }
@@ -68,7 +71,7 @@ pub fn comment(root: &Root, path: &str, line: usize, text: &str) -> Body {
             .then(|| (CowStr::from(name.to_string()), "".into()))
     };
     let parser = Parser::new_with_broken_link_callback(text, options(), Some(&mut item));
-    for (event, range) in parser.into_offset_iter() {
+    for (event, range) in TextMergeWithOffset::new(parser.into_offset_iter()) {
         writer.line = line + text[..range.start].matches('\n').count();
         writer.take(event);
     }
@@ -76,7 +79,7 @@ pub fn comment(root: &Root, path: &str, line: usize, text: &str) -> Body {
 }
 
 fn options() -> Options {
-    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_FOOTNOTES
+    Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_SMART_PUNCTUATION
 }
 
 /// The anchor that GitHub gives a heading: small letters, hyphens for blanks, no signs.
@@ -250,8 +253,12 @@ impl<'r, 'a> Writer<'r, 'a> {
             }
             Event::Text(ref text) | Event::Code(ref text) => {
                 self.say(text);
-                if self.language.is_none() && self.image.is_none() {
-                    self.events.push(event);
+                if self.language.is_some() || self.image.is_some() {
+                    return;
+                }
+                match formula::html(text).filter(|_| matches!(event, Event::Text(_))) {
+                    Some(html) => self.events.push(Event::InlineHtml(html.into())),
+                    None => self.events.push(event),
                 }
             }
             Event::SoftBreak | Event::HardBreak => {

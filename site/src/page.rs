@@ -56,6 +56,15 @@ pub fn frame(root: &Root, contents: &Contents, path: &str, body: &Body) -> Strin
         ("contents", nav.href(CONTENTS)),
         ("reading", nav.href(READING)),
         ("column", column),
+        (
+            "folded",
+            if class == "beside" {
+                "The reading path"
+            } else {
+                "All chapters"
+            }
+            .to_owned(),
+        ),
         ("fold", fold),
         ("head", nav.head(step)),
         ("body", body.html.clone()),
@@ -111,7 +120,7 @@ impl Nav<'_> {
     fn entry(&self, to: &str, number: Option<u64>, title: &str) -> String {
         let here = to == self.path;
         let mark = if here { " aria-current=\"page\"" } else { "" };
-        let number = number.map_or(String::new(), |n| format!("<span class=\"no\">{n}</span> "));
+        let number = number.map_or(String::new(), |n| format!("<span class=\"no\">{n}</span>"));
         let (href, title) = (self.href(to), escape(title));
         let mut html = format!("<li><a href=\"{href}\"{mark}>{number}{title}</a>");
         let headings: Vec<_> = self.body.headings.iter().filter(|h| h.level == 2).collect();
@@ -196,11 +205,16 @@ impl Nav<'_> {
         };
         let lines = match self.body.anchors.len() {
             0 => String::new(),
-            n => format!("<span class=\"count\">{n} lines</span>"),
+            n => format!(" · {n} lines"),
         };
         let name = escape(name);
+        let about = if about.is_empty() {
+            about
+        } else {
+            format!("<p class=\"about\">{about}</p>\n")
+        };
         format!(
-            "<p class=\"eyebrow\">{eyebrow}</p>\n<h1 class=\"path\">{folders}{name}</h1>\n<p class=\"about\">{about} {lines}</p>\n"
+            "<p class=\"eyebrow\">{eyebrow}{lines}</p>\n<h1 class=\"path\">{folders}{name}</h1>\n{about}"
         )
     }
 

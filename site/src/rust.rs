@@ -86,7 +86,7 @@ fn token(s: &str) -> (&'static str, usize) {
                 s[3.min(s.len())..].find('\'').map_or(s.len(), |i| i + 4),
             ),
             _ if s[end.min(s.len())..].starts_with('\'') => ("s", end + 1),
-            _ => ("l", 1 + word(&s[1..])),
+            _ => ("t", 1 + word(&s[1..])),
         };
     }
     if first.is_ascii_digit() {
