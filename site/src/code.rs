@@ -1,5 +1,6 @@
 //! Source as pages: prose beside code, a listing, a folder.
 
+use crate::items::Items;
 use crate::markdown::{self, Body, Link, Section};
 use crate::page::escape;
 use crate::paths::{Kind, Root};
@@ -36,7 +37,7 @@ fn rows(lines: &[Line]) -> Vec<Row> {
 }
 
 /// A file of the reading path: documentation comments left, the code that they document right.
-pub fn beside(root: &Root, path: &str, text: &str) -> Body {
+pub fn beside(root: &Root, items: &Items, path: &str, text: &str) -> Body {
     let mut body = Body {
         title: path.into(),
         ..Body::default()
@@ -47,7 +48,7 @@ pub fn beside(root: &Root, path: &str, text: &str) -> Body {
             .iter()
             .filter_map(|line| line.doc)
             .collect();
-        let mut prose = markdown::comment(root, path, row.prose.start + 1, &docs.join("\n"));
+        let mut prose = markdown::comment(root, items, path, row.prose.start + 1, &docs.join("\n"));
         if body.description.is_empty() {
             body.description = std::mem::take(&mut prose.description);
         }

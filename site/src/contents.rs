@@ -165,6 +165,7 @@ fn parts(root: &Root, text: &str) -> Result<Vec<Part>, Problems> {
             Some(entry) => entry.title += &text,
             None => number = None,
         },
+        Event::SoftBreak => open.iter_mut().for_each(|entry| entry.title.push(' ')),
         Event::End(TagEnd::Link) => {
             if let Some(entry) = open.take() {
                 if parts.last().is_none_or(|part| part.title != heading) {

@@ -1,14 +1,15 @@
 //! The book as a web site: Markdown and source in, HTML out.
 //!
-//! It starts with the README and the contents ([`contents`]), turns what they link to into pages, and so on:
-//! a chapter ([`markdown`]), a file of the reading path with its prose beside it, another file, a folder
-//! ([`code`]). The place of a page is the place of its file, so relative links stay relative ([`paths`]). A
-//! link to a file or heading that is not there is an error. At last the pages get their frame ([`page`]) and
-//! the search its index ([`search`]).
+//! It starts with the README and the contents (`contents`), turns what they link to into pages, and so on: a
+//! chapter (`markdown`), a file of the reading path with its prose beside it, another file, a folder (`code`).
+//! The place of a page is the place of its file, so relative links stay relative (`paths`). A link to a file or
+//! heading that is not there is an error. At last the pages get their frame (`page`) and the search its index
+//! (`search`).
 
 mod code;
 mod contents;
 mod formula;
+mod items;
 mod markdown;
 mod page;
 mod paths;
@@ -19,6 +20,7 @@ mod search;
 pub use problem::{Problem, Problems};
 
 use contents::Contents;
+use items::Items;
 use markdown::Body;
 use paths::{Kind, Root};
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,6 +94,7 @@ impl Book {
             copies: BTreeSet::new(),
             links: 0,
         };
+        let items = Items::read(root, contents)?;
         let mut problems = Vec::new();
         let mut queue = contents.pages();
         while let Some(path) = queue.pop() {
@@ -106,7 +109,7 @@ impl Book {
                 Kind::Folder => code::folder(root, &path)?,
                 Kind::Chapter => markdown::chapter(root, &path, &root.read(&path)?),
                 Kind::Source => match contents.step(&path) {
-                    Some(_) => code::beside(root, &path, &root.read(&path)?),
+                    Some(_) => code::beside(root, &items, &path, &root.read(&path)?),
                     None => code::listing(&path, &root.read(&path)?),
                 },
             };

@@ -4,6 +4,7 @@
 //! scrolls, and links their places in the site.
 
 use crate::formula;
+use crate::items::Items;
 use crate::page::escape;
 use crate::paths::{Kind, Root};
 use crate::problem::Problem;
@@ -52,7 +53,7 @@ pub struct Link {
 
 /// A chapter.
 pub fn chapter(root: &Root, path: &str, text: &str) -> Body {
-    let mut writer = Writer::new(root, path, false);
+    let mut writer = Writer::new(root, path, None);
     let parser = Parser::new_ext(text, options()).into_offset_iter();
     for (event, range) in TextMergeWithOffset::new(parser) {
         writer.line = 1 + text[..range.start].matches('\n').count();
@@ -61,9 +62,10 @@ pub fn chapter(root: &Root, path: &str, text: &str) -> Body {
     writer.finish()
 }
 
-/// A documentation comment that begins in this line. Its links to items of Rust are only their text.
-pub fn comment(root: &Root, path: &str, line: usize, text: &str) -> Body {
-    let mut writer = Writer::new(root, path, true);
+/// A documentation comment that begins in this line. Its links lead to types of the reading path; those to other
+/// items of Rust are only their text.
+pub fn comment(root: &Root, items: &Items, path: &str, line: usize, text: &str) -> Body {
+    let mut writer = Writer::new(root, path, Some(items));
     let mut item = |link: BrokenLink| {
         let name = link.reference;
         // `[n, d]` is a shape.
@@ -127,8 +129,8 @@ pub fn listing(language: &str, text: &str) -> String {
 struct Writer<'r, 'a> {
     root: &'r Root,
     path: &'r str,
-    /// A comment, not a chapter.
-    comment: bool,
+    /// Of a comment, which types its links may mean.
+    items: Option<&'r Items>,
     line: usize,
     events: Vec<Event<'a>>,
     body: Body,
@@ -145,11 +147,11 @@ struct Writer<'r, 'a> {
 }
 
 impl<'r, 'a> Writer<'r, 'a> {
-    fn new(root: &'r Root, path: &'r str, comment: bool) -> Self {
+    fn new(root: &'r Root, path: &'r str, items: Option<&'r Items>) -> Self {
         Self {
             root,
             path,
-            comment,
+            items,
             line: 1,
             events: Vec::new(),
             body: Body {
@@ -198,7 +200,7 @@ impl<'r, 'a> Writer<'r, 'a> {
                 // What rustdoc takes for Rust.
                 let rust =
                     ["", "no_run", "should_panic", "compile_fail", "ignore"].contains(&&*language);
-                if self.comment && rust {
+                if self.items.is_some() && rust {
                     language = "rust".into();
                 }
                 let html = listing(&language, &self.text);
@@ -282,7 +284,7 @@ impl<'r, 'a> Writer<'r, 'a> {
     fn end_heading(&mut self, level: usize) {
         self.heading = false;
         let text = std::mem::take(&mut self.text);
-        if self.comment {
+        if self.items.is_some() {
             // Below the heading of the page, in small type.
             self.events[self.paragraph] = Event::Html("<p class=\"subhead\">".into());
             self.html("</p>\n");
@@ -348,9 +350,19 @@ impl<'r, 'a> Writer<'r, 'a> {
             Some((file, anchor)) => (file, Some(anchor)),
             None => (link, None),
         };
-        if self.comment && (file.contains("::") || !file.contains('.')) {
+        if let Some(items) = self.items
+            && (file.contains("::") || !file.contains('.'))
+        {
             // An item of Rust.
-            return None;
+            let (path, line) = items.find(file)?;
+            let anchor = format!("L{line}");
+            let address = format!("{}#{anchor}", self.root.href(self.path, path));
+            self.body.links.push(Link {
+                line: self.line,
+                path: path.clone(),
+                anchor: Some(anchor),
+            });
+            return Some(address);
         }
         let path = match file {
             "" => Ok(self.path.to_owned()),
@@ -435,7 +447,7 @@ impl<'r, 'a> Writer<'r, 'a> {
 
     fn finish(mut self) -> Body {
         html::push_html(&mut self.body.html, self.events.into_iter());
-        if !self.comment && self.body.title.is_empty() {
+        if !self.items.is_some() && self.body.title.is_empty() {
             let problem = Problem::new(self.path, 1, "has no heading `# Title`");
             self.body.problems.push(problem);
         }

@@ -140,8 +140,14 @@ impl Nav<'_> {
 
     fn list(&self, title: &str, entries: impl Iterator<Item = String>) -> String {
         let entries: String = entries.collect();
+        // Those without a number stand in line with the others.
+        let class = if entries.contains("class=\"no\"") {
+            " class=\"counted\""
+        } else {
+            ""
+        };
         format!(
-            "<p class=\"part\">{}</p>\n<ul>\n{entries}</ul>\n",
+            "<p class=\"part\">{}</p>\n<ul{class}>\n{entries}</ul>\n",
             escape(title)
         )
     }

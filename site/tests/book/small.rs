@@ -33,7 +33,7 @@ A *solution*.
 const SOURCE: &str = "\
 //! A crate, see [`Item`] and [the book](https://example.org).
 
-/// An item with [n, d] numbers, from [`crate::Item`](crate::Item).
+/// An item with [n, d] numbers, from [`crate::Item`](crate::Item); not [`Other`].
 pub struct Item<'a>(&'a str);
 
 const TEXT: &str = r#\"/// not
@@ -116,8 +116,8 @@ fn source_beside_prose() {
         "<p class=\"eyebrow\"><a href=\"../docs/reading.html\">Evening 1</a> · 1 of 1 · 7 lines</p>",
         "<h1 class=\"path\"><a href=\"files.html\">src</a>/<wbr>lib.rs</h1>",
         "<p class=\"about\">Item</p>",
-        "A crate, see <code>Item</code> and <a href=\"https://example.org\">the book</a>.",
-        "An item with [n, d] numbers, from <code>crate::Item</code>.",
+        "A crate, see <a href=\"lib.rs.html#L4\"><code>Item</code></a> and <a href=\"https://example.org\">the book</a>.",
+        "An item with [n, d] numbers, from <a href=\"lib.rs.html#L4\"><code>crate::Item</code></a>; not <code>Other</code>.",
         "<span class=\"l\" id=\"L4\"><i class=\"k\">pub</i> <i class=\"k\">struct</i> <i class=\"t\">Item</i>",
         // A string that looks like a comment stays code.
         "<span class=\"l\" id=\"L6\"><i class=\"k\">const</i> <i class=\"n\">TEXT</i>",
