@@ -2,12 +2,13 @@
 
 use crate::page::escape;
 
-/// HTML of a text with `y_i`, `softmax_j`, `e^x`, `10^-3`, `e^(s−M)`; `None` where there is nothing to raise or
-/// lower. A word takes an index of one letter or of digits, a letter also two: `snake_case` is no formula.
+/// HTML of a text with `y_i`, `softmax_j`, `‖x‖_p`, `e^x`, `10^-3`, `e^(s−M)`, `1 ± 2`, which stays in one line;
+/// `None` where there is none of these. A word takes an index of one letter or of digits, a letter also two: `snake_case` is no formula.
 pub fn html(text: &str) -> Option<String> {
     let mut out = String::new();
-    let mut rest = text;
-    let mut changed = false;
+    let glued = text.replace(" ± ", "\u{a0}±\u{a0}");
+    let mut rest = &*glued;
+    let mut changed = glued != text;
     while let Some(at) = rest.find(['_', '^']) {
         let (before, after) = (&rest[..at], &rest[at + 1..]);
         let lower = rest[at..].starts_with('_');
@@ -34,7 +35,7 @@ fn index<'a>(before: &str, after: &'a str, lower: bool) -> Option<(&'a str, usiz
     let base = before.len() - before.trim_end_matches(is_word).len();
     let base = &before[before.len() - base..];
     let base = base.chars().filter(|c| c.is_alphanumeric()).count();
-    if base == 0 && (lower || !before.ends_with([')', '|', 'ᵀ'])) {
+    if base == 0 && !before.ends_with([')', ']', '|', '‖', '⟩']) {
         return None;
     }
     for (open, close) in [('{', '}'), ('(', ')')] {
@@ -54,6 +55,6 @@ fn index<'a>(before: &str, after: &'a str, lower: bool) -> Option<(&'a str, usiz
     let (index, next) = after.split_at(end);
     let letters = index[sign..].chars().count();
     let digits = index[sign..].chars().all(|c| c.is_ascii_digit());
-    let short = digits || letters == 1 || (base == 1 && letters <= 2);
+    let short = digits || letters == 1 || (base <= 1 && letters <= 2);
     (letters > 0 && short && !next.starts_with('_')).then_some((index, end))
 }

@@ -15,6 +15,11 @@ use pulldown_cmark::{
 };
 use std::collections::BTreeSet;
 
+/// Folders whose files are linked where they are named: what is built, or written by a run, is not among them.
+const FOLDERS: [&str; 7] = [
+    "benches", "docs", "examples", "papers", "site", "src", "tests",
+];
+
 /// What stands in the frame of a page, and what others must know of it.
 #[derive(Default)]
 pub struct Body {
@@ -258,10 +263,12 @@ impl<'r, 'a> Writer<'r, 'a> {
                 if self.language.is_some() || self.image.is_some() {
                     return;
                 }
-                match formula::html(text).filter(|_| matches!(event, Event::Text(_))) {
-                    Some(html) => self.events.push(Event::InlineHtml(html.into())),
-                    None => self.events.push(event),
-                }
+                let html = match &event {
+                    Event::Code(text) => self.file(text),
+                    _ => formula::html(text),
+                };
+                self.events
+                    .push(html.map_or(event, |html| Event::InlineHtml(html.into())));
             }
             Event::SoftBreak | Event::HardBreak => {
                 self.say(" ");
@@ -395,6 +402,26 @@ impl<'r, 'a> Writer<'r, 'a> {
             anchor,
         });
         Some(address)
+    }
+
+    /// The name of a file or folder of the repository, as `src/ops/`, as a link to it.
+    fn file(&mut self, name: &str) -> Option<String> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+        let (first, _) = name.split_once('/')?;
+        let is_path = FOLDERS.contains(&first) && name.chars().all(is_name);
+        if !is_path || !self.links.is_empty() || self.heading {
+            return None;
+        }
+        let path = self.root.resolve("", name).ok()?;
+        let href = self.root.href(self.path, &path);
+        self.body.links.push(Link {
+            line: self.line,
+            path,
+            anchor: None,
+        });
+        Some(format!(
+            "<a class=\"file\" href=\"{href}\"><code>{name}</code></a>"
+        ))
     }
 
     /// An image of the repository, with the size that it states, so that the text below it does not jump.

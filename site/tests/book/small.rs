@@ -10,7 +10,7 @@ You need: nothing (5 minutes).
 
 ## Softmax's y_i, in `Rust` & x̄!
 
-It's e^(s−M), not snake_case: [lib](../src/lib.rs#L2), [again](#softmaxs-y_i-in-rust--x̄).
+It's e^(s−M), ‖x‖_p, α_ij = 1 ± 2, softmax_j, not snake_case: `src/` and `src/gone`, [lib](../src/lib.rs#L2), [again](#softmaxs-y_i-in-rust--x̄).
 
 ```rust
 # use hidden::Item;
@@ -95,7 +95,7 @@ fn a_chapter() {
         "<p class=\"eyebrow\">To learn · 1</p>",
         "<p class=\"need\">",
         "<h2 id=\"softmaxs-y_i-in-rust--x̄\">",
-        "It’s e<sup>s−M</sup>, not snake_case: <a href=\"../src/lib.rs.html#L2\">lib</a>",
+        "It’s e<sup>s−M</sup>, ‖x‖<sub>p</sub>, α<sub>ij</sub> = 1\u{a0}±\u{a0}2, softmax<sub>j</sub>, not snake_case: <a class=\"file\" href=\"../src/files.html\"><code>src/</code></a> and <code>src/gone</code>, <a href=\"../src/lib.rs.html#L2\">lib</a>",
         "<pre class=\"rust\"><code><i class=\"k\">let</i> answer: u32 = <i class=\"n\">42</i>; <i class=\"c\">// &quot;so&quot;</i></code></pre>",
         "<details><summary>Solution</summary>",
         "<p>A <em>solution</em>.</p>",
