@@ -58,3 +58,15 @@ fn index<'a>(before: &str, after: &'a str, lower: bool) -> Option<(&'a str, usiz
     let short = digits || letters == 1 || (base <= 1 && letters <= 2);
     (letters > 0 && short && !next.starts_with('_')).then_some((index, end))
 }
+
+/// Whether a paragraph is a formula in a line of its own: short, and no word before its relation.
+pub fn is_display(text: &str) -> bool {
+    let Some(at) = text.find(['=', '≤', '≥', '←', '≈']) else {
+        return false;
+    };
+    let mut words = text[..at]
+        .split(|c: char| !c.is_ascii_alphabetic())
+        .map(str::len);
+    let first = words.find(|&length| length > 0).unwrap_or(0);
+    text.chars().count() <= 160 && at > 0 && first <= 1 && words.all(|length| length < 4)
+}

@@ -333,8 +333,13 @@ impl<'r, 'a> Writer<'r, 'a> {
         if self.body.description.is_empty() {
             self.body.description.clone_from(&text);
         }
-        if text.starts_with("You need") {
-            self.events[self.paragraph] = Event::Html("<p class=\"need\">".into());
+        let class = match self.items {
+            None if text.starts_with("You need") => Some("need"),
+            None if formula::is_display(&text) => Some("formula"),
+            _ => None,
+        };
+        if let Some(class) = class {
+            self.events[self.paragraph] = Event::Html(format!("<p class=\"{class}\">").into());
         }
         self.events.push(event);
     }
@@ -474,7 +479,7 @@ impl<'r, 'a> Writer<'r, 'a> {
 
     fn finish(mut self) -> Body {
         html::push_html(&mut self.body.html, self.events.into_iter());
-        if !self.items.is_some() && self.body.title.is_empty() {
+        if self.items.is_none() && self.body.title.is_empty() {
             let problem = Problem::new(self.path, 1, "has no heading `# Title`");
             self.body.problems.push(problem);
         }

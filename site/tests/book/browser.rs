@@ -36,6 +36,7 @@ fn chromium(folder: &Path, address: &str, options: &[&str]) -> String {
             "--disable-gpu",
             "--hide-scrollbars",
             "--no-first-run",
+            "--disable-dev-shm-usage",
         ])
         // Pages from files may look into each other.
         .arg("--allow-file-access-from-files")

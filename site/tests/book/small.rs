@@ -17,6 +17,10 @@ It's e^(s−M), ‖x‖_p, α_ij = 1 ± 2, softmax_j, not snake_case: `src/` and
 let answer: u32 = 42; // \"so\"
 ```
 
+δ_j = 0 for every j.
+
+Take y = 1.
+
 <details><summary>Solution</summary>
 
 A *solution*.
@@ -97,6 +101,8 @@ fn a_chapter() {
         "<h2 id=\"softmaxs-y_i-in-rust--x̄\">",
         "It’s e<sup>s−M</sup>, ‖x‖<sub>p</sub>, α<sub>ij</sub> = 1\u{a0}±\u{a0}2, softmax<sub>j</sub>, not snake_case: <a class=\"file\" href=\"../src/files.html\"><code>src/</code></a> and <code>src/gone</code>, <a href=\"../src/lib.rs.html#L2\">lib</a>",
         "<pre class=\"rust\"><code><i class=\"k\">let</i> answer: u32 = <i class=\"n\">42</i>; <i class=\"c\">// &quot;so&quot;</i></code></pre>",
+        "<p class=\"formula\">δ<sub>j</sub> = 0 for every j.</p>",
+        "<p>Take y = 1.</p>",
         "<details><summary>Solution</summary>",
         "<p>A <em>solution</em>.</p>",
         "<figure><img src=\"figures/line.svg\" alt=\"A line\" width=\"10\" height=\"20\"><figcaption>A line</figcaption></figure>",
@@ -162,7 +168,7 @@ fn faults_are_found_with_file_and_line() {
             "docs/one.md",
             "line.svg",
             "curve.svg",
-            "docs/one.md:20: there is no docs/figures/curve.svg",
+            "docs/one.md:24: there is no docs/figures/curve.svg",
         ),
         (
             "docs/one.md",
@@ -174,7 +180,7 @@ fn faults_are_found_with_file_and_line() {
             "docs/one.md",
             "<summary>",
             "<summary><a href=\"x.md\">",
-            "docs/one.md:14: there is no docs/x.md",
+            "docs/one.md:18: there is no docs/x.md",
         ),
         (
             "docs/one.md",
