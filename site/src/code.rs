@@ -1,7 +1,8 @@
 //! Source as pages: prose beside code, a listing, a folder.
 
+use crate::body::{Body, Link, Section};
 use crate::items::Items;
-use crate::markdown::{self, Body, Link, Section};
+use crate::markdown;
 use crate::page::escape;
 use crate::paths::{Kind, Root};
 use crate::problem::Problems;

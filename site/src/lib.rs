@@ -6,6 +6,7 @@
 //! heading that is not there is an error. At last the pages get their frame (`page`) and the search its index
 //! (`search`).
 
+mod body;
 mod code;
 mod contents;
 mod formula;
@@ -19,9 +20,9 @@ mod search;
 
 pub use problem::{Problem, Problems};
 
+use body::Body;
 use contents::Contents;
 use items::Items;
-use markdown::Body;
 use paths::{Kind, Root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The frame around what a page says: head, bar, contents, the ways on.
 
+use crate::body::Body;
 use crate::contents::{CONTENTS, Contents, Evening, LANDING, READING};
-use crate::markdown::Body;
 use crate::paths::{Kind, Root, relative};
 
 const FRAME: &str = include_str!("../assets/frame.html");

@@ -1,8 +1,8 @@
 //! The index of the search: a script with one list, `[address, page, heading, text]` per section. A script can
 //! be loaded where the book is opened as a file, and data cannot.
 
+use crate::body::Body;
 use crate::contents::Contents;
-use crate::markdown::Body;
 use crate::paths::{Kind, Root};
 use std::collections::BTreeMap;
 
