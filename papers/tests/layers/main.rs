@@ -1,4 +1,4 @@
-//! The layers and losses that only the laboratory has.
+//! The layers, losses and searches that only the laboratory has.
 
 #[path = "../../../tests/cases/mod.rs"]
 mod cases;
@@ -11,6 +11,7 @@ mod layers {
     pub use crate::terms;
 }
 mod omega_gat;
+mod pieces;
 mod published;
 #[path = "../../../tests/collapse/support.rs"]
 #[allow(dead_code, reason = "the tests of the library need all of it")]
@@ -18,3 +19,5 @@ mod support;
 #[path = "../../../tests/conservation/layers/terms.rs"]
 #[allow(dead_code, reason = "the tests of the library need all of it")]
 pub mod terms;
+#[path = "../../../tests/lipschitz/two_layers.rs"]
+mod two_layers;
