@@ -162,7 +162,7 @@ fn identity<F: Real>(n: usize) -> Tensor<F> {
 
 /// The sizes of a matrix.
 #[track_caller]
-fn sizes(op: &str, shape: &[usize]) -> [usize; 2] {
+pub(crate) fn sizes(op: &str, shape: &[usize]) -> [usize; 2] {
     let &[n, d] = shape else {
         panic!("{op}: x must be a matrix [n, d], not {shape:?}")
     };
@@ -170,7 +170,7 @@ fn sizes(op: &str, shape: &[usize]) -> [usize; 2] {
 }
 
 /// x divided by its norms along an axis; zeros stay, and their derivative is 0.
-fn directions<F: Real>(x: Var<'_, F>, axis: isize) -> Var<'_, F> {
+pub(crate) fn directions<F: Real>(x: Var<'_, F>, axis: isize) -> Var<'_, F> {
     let size = x.norm(&[axis], true);
     let none = size.value().mapv(|s| F::of(f64::from(s == F::zero())));
     let none = x.tape().constant(none);

@@ -14,6 +14,7 @@ pub mod contrastive;
 pub mod cora;
 pub mod deep_attention;
 pub mod encoder;
+pub mod groups;
 pub mod invertible;
 pub mod laws;
 pub mod layers;

@@ -14,7 +14,6 @@
 //! | [`dirichlet_energy`], [`normalised_dirichlet_energy`] | ½ Σ_{j→i} ‖x_i − x_j‖², and with x/√degree | 0 |
 //! | [`uniformity`] | Σ_i ln Σ_j exp(x_i·x_j/τ), the loss of which ContraNorm is a step | large |
 //! | [`dimension_loss`] | tr((I − XXᵀ)²)/4 | large |
-//! | [`group_distances`], [`information_gain`] | of labelled rows; of rows and their inputs | 1; 0 |
 //!
 //! Guo, Wang, Du and Wang, "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond", ICLR
 //! 2023, unless another source is named. [`Trace::collapse`](crate::nn::Trace::collapse) reads the measures
@@ -22,7 +21,6 @@
 //! them hold.
 
 mod energy;
-mod groups;
 mod losses;
 mod rank_one;
 mod similarity;
@@ -30,7 +28,6 @@ mod spectrum;
 mod variance;
 
 pub use energy::{dirichlet_energy, normalised_dirichlet_energy};
-pub use groups::{GroupDistances, group_distances, information_gain};
 pub use losses::{dimension_loss, uniformity};
 pub use rank_one::{rank_one_distance, rank_one_norm, rank_one_residual};
 pub use similarity::{attention_similarity, cosine_similarity};

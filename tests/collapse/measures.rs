@@ -4,8 +4,8 @@ use super::support::{cases, centring, cosine, near, rows, shape, spread, tensor}
 use emmy::autodiff::{check_grads, grad};
 use emmy::collapse::{
     Spectrum, attention_similarity, centred, cosine_similarity, dimension_loss, dirichlet_energy,
-    group_distances, normalised_dirichlet_energy, rank_one_distance, rank_one_norm,
-    rank_one_residual, row_variance, uniformity, value, variance,
+    normalised_dirichlet_energy, rank_one_distance, rank_one_norm, rank_one_residual, row_variance,
+    uniformity, value, variance,
 };
 use emmy::graph::generators;
 use emmy::ndarray::{Array2, Axis, array};
@@ -157,7 +157,7 @@ fn measures_differentiate() {
     let x = init::normal::<f64>(&[5, 3], 1.0, &mut init::rng(3));
     let graph = generators::complete(5);
     type Measure<'a> = &'a dyn for<'t> Fn(&[Var<'t, f64>]) -> Var<'t, f64>;
-    let of_one: [(&str, Measure<'_>); 12] = [
+    let of_one: [(&str, Measure<'_>); 11] = [
         ("centred", &|x| centred(x[0]).square()),
         ("variance", &|x| variance(x[0])),
         ("row_variance", &|x| row_variance(x[0])),
@@ -169,20 +169,13 @@ fn measures_differentiate() {
         ("normalised", &|x| normalised_dirichlet_energy(x[0], &graph)),
         ("uniformity", &|x| uniformity(x[0], 0.5)),
         ("dimension_loss", &|x| dimension_loss(x[0])),
-        ("group ratio", &|x| {
-            group_distances(x[0], &[0, 1, 0, 1, 1]).ratio()
-        }),
     ];
     for (name, measure) in of_one {
         let checked = check_grads(measure, std::slice::from_ref(&x));
         checked.unwrap_or_else(|e| panic!("{name}: {e}"));
     }
     // Rows of zeros and equal rows: derivatives are 0, not NaN.
-    let flat: [Measure<'_>; 3] = [
-        &|x| cosine_similarity(x[0]),
-        &|x| rank_one_residual(x[0]),
-        &|x| group_distances(x[0], &[0, 1, 0]).within,
-    ];
+    let flat: [Measure<'_>; 2] = [&|x| cosine_similarity(x[0]), &|x| rank_one_residual(x[0])];
     for measure in flat {
         let tape = Tape::new();
         let x = tape.var(Tensor::<f64>::zeros(vec![3, 2]));

@@ -1,4 +1,4 @@
-//! The layers, losses and searches that only the laboratory has.
+//! The layers, losses, measures and searches that only the laboratory has.
 
 #[path = "../../../tests/cases/mod.rs"]
 mod cases;
@@ -7,6 +7,7 @@ mod cases;
 mod compositions;
 mod contrastive;
 mod diff_group_norm;
+mod groups;
 mod layers {
     pub use crate::terms;
 }
