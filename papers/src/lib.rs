@@ -10,11 +10,14 @@
 pub mod balance;
 pub mod certified;
 pub mod char_lm;
+pub mod contrastive;
 pub mod cora;
 pub mod deep_attention;
 pub mod encoder;
+pub mod groups;
 pub mod invertible;
 pub mod laws;
+pub mod layers;
 pub mod lipschitz;
 pub mod oversmoothing;
 pub mod self_attention;

@@ -12,28 +12,23 @@
 //! | [`rank_one_residual`], [`rank_one_distance`] | √(‖R‖₁‖R‖∞) of R = X − 1xᵀ | 0 |
 //! | [`cosine_similarity`], [`attention_similarity`] | mean over i < j of cos(x_i, x_j); of columns of attention | 1 |
 //! | [`dirichlet_energy`], [`normalised_dirichlet_energy`] | ½ Σ_{j→i} ‖x_i − x_j‖², and with x/√degree | 0 |
-//! | [`uniformity`], [`alignment`], [`contrastive`], [`simclr`] | the contrastive losses of "ContraNorm" | large |
-//! | [`dimension_loss`], [`cross_correlation`], [`barlow_twins`] | losses between features | large |
-//! | [`group_distances`], [`information_gain`] | of labelled rows; of rows and their inputs | 1; 0 |
+//! | [`uniformity`] | Σ_i ln Σ_j exp(x_i·x_j/τ), the loss of which ContraNorm is a step | large |
+//! | [`dimension_loss`] | tr((I − XXᵀ)²)/4 | large |
 //!
 //! Guo, Wang, Du and Wang, "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond", ICLR
 //! 2023, unless another source is named. [`Trace::collapse`](crate::nn::Trace::collapse) reads the measures
 //! off a recorded pass, layer by layer; `docs/evidence/collapse.md` lists the propositions and says which of
 //! them hold.
 
-mod contrast;
 mod energy;
-mod features;
-mod groups;
+mod losses;
 mod rank_one;
 mod similarity;
 mod spectrum;
 mod variance;
 
-pub use contrast::{alignment, contrastive, simclr, uniformity, uniformity_by_row};
 pub use energy::{dirichlet_energy, normalised_dirichlet_energy};
-pub use features::{barlow_twins, cross_correlation, dimension_loss};
-pub use groups::{GroupDistances, group_distances, information_gain};
+pub use losses::{dimension_loss, uniformity};
 pub use rank_one::{rank_one_distance, rank_one_norm, rank_one_residual};
 pub use similarity::{attention_similarity, cosine_similarity};
 pub use spectrum::Spectrum;

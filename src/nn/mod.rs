@@ -19,7 +19,6 @@
 //! | [`GcniiConv`] | ((1 − β) I + β W) ((1 − α) Â x + α x₀) | Chen et al., ICML 2020 |
 //! | [`TransformerConv`] | Σ_j α_ij (W_v x_j + W_e e_ij), dot-product attention | Shi et al., IJCAI 2021 |
 //! | [`GatedGraphConv`] | GRU(Σ_j W_k h_j, h_i), K times | Li et al., ICLR 2016 |
-//! | GAT and GATv2 with [`Omega`] | (I − Ω (I − α)) W x | Eliasof et al., ICML 2023 |
 //! | [`LayerNorm`] | γ (x − mean) / √(var + ε) + β, per row | Ba et al. 2016 |
 //! | [`RmsNorm`] | γ x / √(mean x² + ε), per row | Zhang and Sennrich, NeurIPS 2019 |
 //! | [`BatchNorm`] | γ (x − mean) / √(var + ε) + β, per feature | Ioffe and Szegedy, ICML 2015 |
@@ -76,8 +75,8 @@ pub use graph::{
     AnyGraphConv, AttentionOptions, Conv, ConvOptions, EndMaps, GatConv, GatedGraphConv,
     GatedGraphOptions, Gatv2Conv, Gatv2Options, GcnConv, GcnOptions, GcniiConv, GcniiOptions,
     GinConv, GinOptions, GraphContext, GraphConv, GraphLayer, GraphNet, GraphNetConfig, Heads,
-    MOST_LAYERS, MOST_WEIGHTS, Omega, SageConv, SageOptions, SgcConv, SgcOptions, Site,
-    TransformerConv, TransformerOptions,
+    MOST_LAYERS, MOST_WEIGHTS, SageConv, SageOptions, SgcConv, SgcOptions, Site, TransformerConv,
+    TransformerOptions,
 };
 pub use input::Input;
 pub use linear::Linear;
@@ -87,9 +86,8 @@ pub use module::{Module, entries, entries_mut, parameter_count, roles};
 pub(crate) use module::{in_order, places};
 pub use norm::contra;
 pub use norm::{
-    ActNorm, AnyNorm, BatchNorm, ContraConfig, ContraNorm, DiffGroupNorm, GraphNorm, LayerNorm,
-    Norm, NormContext, NormLayer, NormOptions, Normalizer, PairEps, PairMode, PairNorm, RmsNorm,
-    Running, Spectral,
+    ActNorm, AnyNorm, BatchNorm, ContraConfig, ContraNorm, GraphNorm, LayerNorm, Norm, NormContext,
+    NormLayer, NormOptions, Normalizer, PairEps, PairMode, PairNorm, RmsNorm, Running, Spectral,
 };
 pub use params::Params;
 pub use pass::{Layer, Output, Pass, Updates};

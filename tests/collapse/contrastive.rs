@@ -1,7 +1,7 @@
-//! Contrastive losses: Eq. (1) to (7) and (11).
+//! The uniformity loss: Eq. (3) to (7).
 
-use super::support::{alike, cases, gradient, largest, near, rows, shape, softmax, tensor, terms};
-use emmy::collapse::{alignment, contrastive, simclr, uniformity, uniformity_by_row, value};
+use super::support::{alike, cases, gradient, near, rows, shape, softmax, tensor, terms};
+use emmy::collapse::{uniformity, value};
 use emmy::ndarray::{Array2, Axis};
 use emmy::{Tape, Tensor, Var};
 
@@ -10,11 +10,6 @@ fn scores(h: &Array2<f64>, tau: f64) -> (Array2<f64>, Vec<f64>) {
     let a = (h.dot(&h.t()) / tau).mapv(f64::exp);
     let d = a.sum_axis(Axis(1)).to_vec();
     (a, d)
-}
-
-/// Σ_{k≠i} A_ik: the difference of the sum and A_ii would lose digits.
-fn others(a: &Array2<f64>, i: usize) -> f64 {
-    (0..a.ncols()).filter(|&k| k != i).map(|k| a[[i, k]]).sum()
 }
 
 fn temperature(seed: u64) -> f64 {
@@ -95,14 +90,6 @@ fn many_rows_are_computed_in_tiles() {
         &(first + second),
         1e-11,
     );
-    let positives: Vec<usize> = (0..600).map(|i| i ^ 1).collect();
-    let blocks = tape.no_grad(|| contrastive(x, &positives, 0.7).value());
-    for i in [0, 511, 512, 599] {
-        let alone = |k: usize| (h.row(i).dot(&h.row(k)) / 0.7).exp();
-        let rest: f64 = (0..600).filter(|&k| k != i).map(alone).sum();
-        let expected = -(alone(i ^ 1) / rest).ln();
-        near(blocks[[i]], expected, 1e-10);
-    }
 }
 
 /// A small step of Eq. (6) lowers the uniformity loss, and so does one of Eq. (7), whose direction is half of
@@ -128,112 +115,6 @@ fn small_steps_lower_the_uniformity_loss() {
     assert!(least > 0.7, "{least}");
 }
 
-/// Eq. (1) against Eq. (2): alignment + uniformity − L(i, i⁺) = −ln(1 − p_ii) > 0 with p_ii the share of k =
-/// i in the sum. For two rows L is always 0, and the two parts are not.
-#[test]
-fn the_split_into_alignment_and_uniformity_is_no_identity() {
-    for seed in cases(60) {
-        let (n, d, size) = shape(seed);
-        let (n, tau) = (n + 1, temperature(seed));
-        let h = rows(n, d, size.min(2.0), seed);
-        let positives: Vec<usize> = (0..n).map(|i| (i + 1) % n).collect();
-        let tape = Tape::new();
-        let x = tape.constant(tensor(&h));
-        let loss = contrastive(x, &positives, tau).value();
-        let parts = (alignment(x, &positives, tau) + uniformity_by_row(x, tau)).value();
-        let (a, sums) = scores(&h, tau);
-        for i in 0..n {
-            let expected = -(a[[i, positives[i]]] / others(&a, i)).ln();
-            assert!(
-                (loss[[i]] - expected).abs() < 1e-11 * (1.0 + expected.abs()),
-                "case {seed}"
-            );
-            let gap = -(others(&a, i) / sums[i]).ln();
-            let size = 1.0 + loss[[i]].abs() + parts[[i]].abs();
-            assert!(gap >= 0.0 && (parts[[i]] - loss[[i]] - gap).abs() < 1e-11 * size);
-            assert!(gap > 0.0 || a[[i, i]] < 1e-15 * sums[i], "case {seed}");
-        }
-        if n == 2 {
-            assert!(loss.iter().all(|x| x.abs() < 1e-12));
-        }
-    }
-}
-
-/// Appendix A: −1/(2n) Σ_{u ∈ V} ln( exp(u·u′/τ) / Σ_{v ≠ u} exp(u·v/τ) ), V both views with rows of length
-/// 1.
-#[test]
-fn the_loss_of_simclr() {
-    for seed in cases(30) {
-        let (n, d, size) = shape(seed);
-        let tau = temperature(seed);
-        let (a, b) = (rows(n, d, size, seed), rows(n, d, size, seed + 1000));
-        let unit = |x: &Array2<f64>, i: usize| {
-            let row = x.row(i);
-            &row / row.dot(&row).sqrt()
-        };
-        let all: Vec<_> = (0..2 * n)
-            .map(|k| if k < n { unit(&a, k) } else { unit(&b, k - n) })
-            .collect();
-        let mut expected = 0.0;
-        for (k, u) in all.iter().enumerate() {
-            let others = (0..2 * n).filter(|&v| v != k);
-            let sum: f64 = others.map(|v| (u.dot(&all[v]) / tau).exp()).sum();
-            let positive = u.dot(&all[(k + n) % (2 * n)]) / tau;
-            expected -= (positive - sum.ln()) / (2.0 * n as f64);
-        }
-        let tape = Tape::new();
-        let found = simclr(tape.constant(tensor(&a)), tape.constant(tensor(&b)), tau).item();
-        assert!(
-            (found - expected).abs() < 1e-12 * (1.0 + expected.abs()),
-            "{found} {expected}"
-        );
-    }
-}
-
-/// The derivative of this loss with respect to a row u, with its two parts s_v and t_v, and Eq. (11), the
-/// derivative of the uniformity part. Eq. (11) leaves out v = u; Eq. (4), which is said to share its form,
-/// does not.
-#[test]
-fn the_derivative_of_simclr() {
-    let (mut differ, mut all) = (0, 0);
-    for seed in cases(30) {
-        let (n, d, size) = shape(seed);
-        // With one pair there are no other rows, so the uniformity part is empty.
-        let (n, tau) = (n + 1, temperature(seed));
-        let u = rows(2 * n, d, size.min(2.0), seed);
-        let count = 2 * n;
-        let positives: Vec<usize> = (0..count).map(|k| (k + n) % count).collect();
-        let (a, _) = scores(&u, tau);
-        let share = |i: usize, v: usize| a[[i, v]] / others(&a, i);
-        let factor = 1.0 / (2.0 * tau * n as f64);
-        let uniform = Array2::from_shape_fn((count, d), |(i, c)| {
-            let others = (0..count).filter(|&v| v != i);
-            others
-                .map(|v| factor * (share(i, v) + share(v, i)) * u[[v, c]])
-                .sum()
-        });
-        let whole = Array2::from_shape_fn((count, d), |(i, c)| {
-            uniform[[i, c]] - 2.0 * factor * u[[positives[i], c]]
-        });
-        let near = |x: &Array2<f64>, y: &Array2<f64>| {
-            assert!(
-                largest(&(x - y)) < 1e-11 * (1.0 + largest(&u)) / tau,
-                "case {seed}"
-            );
-        };
-        let found = gradient(&u, |u| contrastive(u, &positives, tau).mean_all());
-        near(&found, &whole);
-        let found = gradient(&u, |u| {
-            (contrastive(u, &positives, tau) - alignment(u, &positives, tau)).mean_all()
-        });
-        near(&found, &uniform);
-        let with_itself = gradient(&u, |u| uniformity(u, tau)) / count as f64;
-        differ += u32::from(largest(&(&with_itself - &uniform)) > 0.01 * largest(&uniform));
-        all += 1;
-    }
-    assert!(2 * differ > all, "{differ} of {all}");
-}
-
 /// Contracts are kept with the name of the measure.
 #[test]
 fn operands_that_do_not_fit_are_refused() {
@@ -248,7 +129,7 @@ fn operands_that_do_not_fit_are_refused() {
             .downcast::<String>()
             .expect("a text")
     };
-    let refused: [(Measure<'_>, &str); 5] = [
+    let refused: [(Measure<'_>, &str); 2] = [
         (
             &|h| uniformity(h, 0.0),
             "uniformity: the temperature must be positive",
@@ -256,18 +137,6 @@ fn operands_that_do_not_fit_are_refused() {
         (
             &|h| uniformity(h.sum_all(), 1.0),
             "uniformity: x must be a matrix",
-        ),
-        (
-            &|h| contrastive(h, &[0, 0], 1.0),
-            "row 0 is its own positive",
-        ),
-        (
-            &|h| alignment(h, &[1], 1.0),
-            "alignment: 2 rows need 2 positives below 2",
-        ),
-        (
-            &|h| simclr(h, h.t(), 1.0),
-            "simclr: views of shapes [2, 3] and [3, 2]",
         ),
     ];
     for (f, expected) in refused {

@@ -10,7 +10,6 @@ mod errata;
 #[path = "../data/files/mod.rs"]
 mod files;
 mod forms;
-mod groups;
 mod invariance;
 mod layer;
 mod measures;

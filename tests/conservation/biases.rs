@@ -1,7 +1,7 @@
-//! Biases that move together without effect, and those of groups.
+//! Biases that move together without effect.
 
 use crate::compositions::{Composition, any_loss, conserved, is_whole, linear, listed};
-use emmy::nn::{BatchNorm, DiffGroupNorm, Linear, Pass, Trace, discover};
+use emmy::nn::{BatchNorm, Linear, Pass, Trace, discover};
 use emmy::symmetry::{Law, Search};
 use emmy::{Real, Tensor, Var, init};
 use proptest::prelude::*;
@@ -50,43 +50,6 @@ impl<F: Real> Composition<F> for Stream<F> {
     }
 }
 
-/// Two maps around a norm of learnt groups.
-#[derive(Debug, Clone)]
-struct Groups<F: Real> {
-    first: Linear<F>,
-    norm: DiffGroupNorm<F>,
-    last: Linear<F>,
-    seed: u64,
-}
-emmy::module!(Groups: first, norm, last);
-
-impl<F: Real> Groups<F> {
-    fn draw(seed: u64) -> Self {
-        let rng = &mut init::rng(seed);
-        let mut norm = DiffGroupNorm::new(3, 3, 0.5, rng);
-        // In every pass the statistics of its rows.
-        norm.norm.running = None;
-        Self {
-            first: linear(2, 3, true, rng),
-            norm,
-            last: linear(3, 2, true, rng),
-            seed,
-        }
-    }
-
-    fn output<'t>(&self, pass: &Pass<'t, '_, F>, seed: u64) -> Var<'t, F> {
-        let x: Tensor<F> = init::normal(&[7, 2], 1.0, &mut init::rng(seed));
-        let x = self.first.forward(pass, pass.tape().constant(x));
-        self.last.forward(pass, self.norm.forward(pass, x).relu())
-    }
-}
-
-impl<F: Real> Composition<F> for Groups<F> {
-    fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
-        any_loss(self.output(pass, self.seed), self.seed)
-    }
-}
-
 proptest! {
     #![proptest_config(crate::support::cases(20))]
 
@@ -109,18 +72,6 @@ proptest! {
         single.norms.iter_mut().for_each(|norm| norm.running = None);
         conserved(&net, &single, &laws);
     }
-
-    #[test]
-    fn groups_share_what_they_add(seed: u64) {
-        let net = Groups::<f64>::draw(seed);
-        let laws = Trace::of(&net, |pass| net.output(pass, seed)).laws();
-        prop_assert_eq!(listed(&net, &laws), [
-            "norm, shares: Σ G of norm.groups.weight[:,j] = 0",
-            "norm, biases: 2 G of norm.norm.bias[3+j] − 2 G of norm.norm.bias[j] = 0",
-            "norm, biases: 2 G of norm.norm.bias[6+j] − 2 G of norm.norm.bias[j] = 0",
-        ]);
-        conserved(&net, &Groups::<f32>::draw(seed), &laws);
-    }
 }
 
 /// The lists are whole: the search finds no other law.
@@ -133,9 +84,4 @@ fn lists_are_whole() {
         });
         is_whole(&found, count, &format!("stream, {normed}"));
     }
-    let net = Groups::<f64>::draw(0);
-    let found = discover(&net, &Search::default(), |pass, seed| {
-        net.output(pass, seed)
-    });
-    is_whole(&found, 3 + 6, "groups");
 }

@@ -1,7 +1,7 @@
 //! The laws that networks list hold for every parameter, graph, loss and float type.
 
 use crate::support::*;
-use emmy::nn::{Activation, Conv, GraphNetConfig, Mlp, Omega, Traced};
+use emmy::nn::{Activation, Conv, GraphNetConfig, Mlp, Traced};
 use emmy::symmetry::{Law, Symmetry};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -28,15 +28,11 @@ fn expected(config: &GraphNetConfig) -> [usize; 3] {
     let heads = attention.map_or(1, |a| a.heads);
     let neurons = (config.layers - 1) * heads;
     let linear = matches!(config.conv, Conv::Gcn(_) | Conv::Gat(_)) && config.dropout == 0.0;
-    // With an ω for each of several channels neurons are not treated alike.
-    let per_channel = attention.is_some_and(|a| a.omega == Some(Omega::Channel));
-    let alike = !per_channel || heads * config.hidden == 1;
-    let mixed = linear && config.activation == Activation::Identity && alike;
+    let mixed = linear && config.activation == Activation::Identity;
     let biases = match config.conv {
         Conv::Gatv2(options)
             if !options.shared
                 && options.attention.bias
-                && options.attention.omega.is_none()
                 && options.attention.dropout == 0.0
                 && config.self_loops =>
         {

@@ -138,7 +138,7 @@ impl Case {
                 laws.extend(linear.then_some("first, turns"));
                 laws.extend(offset.filter(|_| !scs));
             }
-            Norm::Contra(_) | Norm::DiffGroup { .. } | Norm::Registered(_) => {
+            Norm::Contra(_) | Norm::Registered(_) => {
                 unreachable!("they are not drawn here; `lists_through_norms_are_whole` has them")
             }
         }

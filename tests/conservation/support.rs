@@ -4,9 +4,7 @@
 pub use crate::problems::{Loss, Problem, example, problems};
 
 use emmy::init;
-use emmy::nn::{
-    Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Omega, Pass, Trace, Traced,
-};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Pass, Trace, Traced};
 use emmy::symmetry::{Law, Residual, Symmetry};
 use emmy::{Real, Tape, Tensor, Var};
 use proptest::prelude::*;
@@ -194,12 +192,9 @@ pub fn graph_nets() -> impl Strategy<Value = GraphNetConfig> {
     let conv = prop::sample::select(&CONVS[..]);
     let sizes = (1_usize..6, 2_usize..5, 2_usize..6, 1_usize..4, 1_usize..4);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
-    let rest = (
-        prop::sample::select(vec![0.2, -0.5, 0.0]),
-        prop::sample::select(vec![None, None, Some(Omega::Layer), Some(Omega::Channel)]),
-    );
-    (conv, sizes, homogeneous(), flags, rest).prop_map(
-        |(conv, (hidden, classes, layers, heads, output_heads), activation, flags, rest)| {
+    let slopes = prop::sample::select(vec![0.2, -0.5, 0.0]);
+    (conv, sizes, homogeneous(), flags, slopes).prop_map(
+        |(conv, (hidden, classes, layers, heads, output_heads), activation, flags, slope)| {
             GraphNetConfig {
                 hidden,
                 classes,
@@ -214,8 +209,7 @@ pub fn graph_nets() -> impl Strategy<Value = GraphNetConfig> {
             .attending(|a| {
                 a.dropout = 0.0;
                 a.residual = flags.1;
-                a.omega = rest.1;
-                a.slope = rest.0;
+                a.slope = slope;
             })
             .biased(flags.0)
         },

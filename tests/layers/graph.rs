@@ -7,7 +7,7 @@ use emmy::graph::generators::random_graph;
 use emmy::init;
 use emmy::nn::{
     Activation, AttentionOptions, Conv, EndMaps, GatConv, Gatv2Conv, GcnConv, GraphNet,
-    GraphNetConfig, Heads, Module, Norm, Omega, Pass, parameter_count,
+    GraphNetConfig, Heads, Module, Norm, Pass, parameter_count,
 };
 use emmy::sparse::Csr;
 use emmy::{Graph, Tape, Tensor};
@@ -302,7 +302,6 @@ fn the_configuration_reaches_the_layers_and_the_seed_decides_the_rest() {
             .attending(|a| {
                 a.dropout = 0.4;
                 a.residual = true;
-                a.omega = Some(Omega::Layer);
                 a.slope = 0.7;
             })
             .biased(false);
@@ -317,7 +316,6 @@ fn the_configuration_reaches_the_layers_and_the_seed_decides_the_rest() {
                 join: [Heads::Concatenate, Heads::Average][l],
                 bias: false,
                 residual: true,
-                omega: Some(Omega::Layer),
                 slope: 0.7,
                 dropout: 0.4,
                 score_norm: None,
@@ -327,7 +325,6 @@ fn the_configuration_reaches_the_layers_and_the_seed_decides_the_rest() {
         let drawn = |seed| {
             let net = GraphNet::<f64>::new(config, seed).unwrap();
             let drawn = net.parameters().into_iter();
-            let drawn = drawn.filter(|p| !p.name.ends_with("omega"));
             drawn.map(|p| p.tensor.clone()).collect::<Vec<_>>()
         };
         assert_eq!(drawn(1), drawn(1));

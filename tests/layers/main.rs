@@ -6,7 +6,6 @@ mod convolutions;
 mod graph;
 mod local_constants;
 mod norms;
-mod omega_gat;
 mod own_layer;
 mod own_norm;
 mod own_score;

@@ -12,4 +12,5 @@ mod reading;
 mod sandwich;
 mod self_attention;
 mod support;
+mod two_layers;
 mod whole;

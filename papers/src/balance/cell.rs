@@ -1,11 +1,12 @@
 //! Everything that decides the result of one run.
 
 use crate::balance::run::{Outcome, Prepared};
+use crate::layers::Omega;
 use crate::support::args::{Float, check_loss_threshold};
 use crate::support::paper::{self, Progress};
 use crate::support::{memory, sizes};
 use emmy::data::Dataset;
-use emmy::nn::{Activation, Conv, GraphNetConfig, LipschitzNorm, Omega};
+use emmy::nn::{Activation, Conv, GraphNetConfig, LipschitzNorm};
 use emmy::optim::Algorithm;
 use emmy::train::{BestBy, TrainConfig};
 use emmy::{Error, Result};
@@ -202,7 +203,7 @@ impl Cell {
     /// The network of the cell, for a data set.
     ///
     /// # Errors
-    /// If the width is not a multiple of the number of heads.
+    /// If the width is not a multiple of the number of heads, or a kind other than GATv2 has ω.
     pub fn network(&self, set: &Dataset) -> Result<GraphNetConfig> {
         if self.heads == 0 || !self.width.is_multiple_of(self.heads) {
             return Err(Error::invalid(
@@ -219,15 +220,15 @@ impl Cell {
             input_dropout: self.input_dropout,
             ..GraphNetConfig::gcn(set.feature_count(), set.classes)
         };
-        Ok(config
+        let config = config
             .of(self.conv.conv())
             .heads(self.heads, self.output_heads)
             .attending(|a| {
-                a.omega = self.omega;
                 a.score_norm = self.lipschitz.then_some(LipschitzNorm::GAT);
                 a.dropout = self.dropout;
             })
-            .biased(self.bias))
+            .biased(self.bias);
+        self.omega.map_or(Ok(config), |omega| omega.of(config))
     }
 
     /// The training of the cell.

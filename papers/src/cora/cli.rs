@@ -1,5 +1,6 @@
 //! The options of the command line, and the network and the training that they choose.
 
+use crate::layers::DiffGroupOptions;
 use crate::support::args::{Data, Runs, at_least_zero, initializations};
 use clap::{Args, ValueEnum};
 use emmy::data::Dataset;
@@ -290,10 +291,13 @@ impl Cli {
             NormOfNodes::PairSi => pair(PairMode::PnSi),
             NormOfNodes::Contra => Norm::Contra(ContraConfig::new(scale(0.5))),
             NormOfNodes::ContraV2 => Norm::Contra(ContraConfig::v2(scale(0.5))),
-            NormOfNodes::Dgn => Norm::DiffGroup {
-                groups: 10,
-                scale: scale(0.01),
-            },
+            NormOfNodes::Dgn => {
+                let options = DiffGroupOptions {
+                    groups: 10,
+                    scale: scale(0.01),
+                };
+                options.norm()
+            }
         }))
     }
 

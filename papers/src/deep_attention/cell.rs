@@ -2,6 +2,7 @@
 
 use crate::deep_attention::run::{Outcome, Prepared};
 use crate::deep_attention::trees;
+use crate::layers::published;
 use crate::support::args::{Float, typed};
 use crate::support::paper::{self, Progress};
 use crate::support::{memory, sizes};
@@ -242,8 +243,7 @@ impl Cell {
             return Err(Error::invalid(what, rule, self.model.to_string()));
         }
         let score_norm = |norm: LipschitzNorm| match self.norm {
-            Normaliser::Lipschitz => Some(norm),
-            Normaliser::LipschitzPublished => Some(norm.published()),
+            Normaliser::Lipschitz | Normaliser::LipschitzPublished => Some(norm),
             _ => None,
         };
         let (conv, layers) = match self.model {
@@ -278,6 +278,10 @@ impl Cell {
                 (Conv::Transformer(options), self.layers)
             }
             Model::Gcnii => (Conv::Gcnii(GcniiOptions::DEFAULT), self.layers),
+        };
+        let conv = match self.norm {
+            Normaliser::LipschitzPublished => published(conv),
+            _ => conv,
         };
         let config = GraphNetConfig {
             inputs: set.feature_count(),

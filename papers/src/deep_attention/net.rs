@@ -85,7 +85,7 @@ impl<F: Real> DeepNet<F> {
                 let own = &parameters[*k];
                 let rest = own.name.strip_prefix(&layer);
                 rest.is_some_and(|name| {
-                    let scored = name.starts_with("query") || name.starts_with("key");
+                    let scored = name.split('.').any(|part| part == "query" || part == "key");
                     scored || own.role == Role::Attention
                 })
             };

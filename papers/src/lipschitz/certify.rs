@@ -1,9 +1,9 @@
 //! A classifier of digits, and a proven interval for how far its logits can move.
 
-use super::Cli;
+use super::{Cli, Pieces};
 use crate::support::{note, say};
 use emmy::data::images::{self, Part};
-use emmy::lipschitz::{Domain, Interval, Lower, Lp, Pieces, bound, jacobian_norm};
+use emmy::lipschitz::{Domain, Interval, Lower, Lp, bound, jacobian_norm};
 use emmy::nn::{Activation, Mlp, Module, Pass};
 use emmy::train::{BestBy, Classify, TrainConfig, Trainer};
 use emmy::{Error, Result, Tape, Tensor, Var, init};

@@ -16,7 +16,10 @@ mod growth;
 mod inversion;
 mod models;
 mod networks;
+mod pieces;
 mod spread;
+
+pub use pieces::Pieces;
 
 use crate::support::{args, say};
 use clap::{Args, ValueEnum};

@@ -1,9 +1,9 @@
 //! The interval of a model, layer by layer.
 
-use super::{Cli, chain};
+use super::{Cli, Pieces, chain};
 use crate::support::say;
 use clap::ValueEnum;
-use emmy::lipschitz::{Domain, Lp, Pieces};
+use emmy::lipschitz::{Domain, Lp};
 use emmy::nn::{
     Activation, AttentionConfig, BlockConfig, Constants, GcnConv, LanguageConfig, LanguageModel,
     LipschitzNorm, Mlp, MultiHeadAttention, Pass, Positions, Trace, Transformer,

@@ -1,5 +1,6 @@
 //! The deep graph convolutional network of the paper, in the order of its published code.
 
+use crate::layers::DiffGroupOptions;
 use crate::oversmoothing::cell::{Cell, Method};
 use emmy::graph::Neighbourhood;
 use emmy::init::{self, Rng};
@@ -129,10 +130,13 @@ impl Cell {
             }),
             Method::ContraPaper => contra(ContraConfig::new(self.scale)),
             Method::ContraV2 => contra(ContraConfig::v2(self.scale)),
-            Method::Dgn => Some(Norm::DiffGroup {
-                groups: 10,
-                scale: self.scale,
-            }),
+            Method::Dgn => {
+                let options = DiffGroupOptions {
+                    groups: 10,
+                    scale: self.scale,
+                };
+                Some(options.norm())
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{Invariance, ScoreNormalizer};
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::linalg::Upper;
-use crate::ops::sparse::{gather_columns, gather_rows, segment_max};
+use crate::ops::sparse::{gather_columns, segment_max};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use serde::{Deserialize, Serialize};
@@ -32,9 +32,6 @@ use std::sync::Arc;
 pub struct LipschitzNorm {
     /// α: the scores are at most α in size.
     pub alpha: f64,
-    /// Whether to use the divisors of the paper's published code, which differ: see
-    /// [`published`](Self::published).
-    pub published: bool,
 }
 
 /// Added to divisors, as in the published code.
@@ -42,29 +39,10 @@ const EPS: f64 = 1e-12;
 
 impl LipschitzNorm {
     /// α = 1, for dot products.
-    pub const DOT: Self = Self {
-        alpha: 1.0,
-        published: false,
-    };
+    pub const DOT: Self = Self { alpha: 1.0 };
 
     /// α = ¼, the factor 4 of the published code, for GAT.
-    pub const GAT: Self = Self {
-        alpha: 0.25,
-        published: false,
-    };
-
-    /// The same with the divisors of the published code. For GAT it has one norm of a over all heads. It uses
-    /// the norm of the edge's own source in place of ‖z_i‖ of the target. It reads the maxima, a table of
-    /// nodes × heads, at the number of the target as if the table had one column, so that with several heads
-    /// target i gets the entry of node ⌊i/H⌋. For dot products, u is the norm of all queries of the graph,
-    /// each counted once per edge into it. No theorem applies to these divisors.
-    #[must_use]
-    pub fn published(self) -> Self {
-        Self {
-            published: true,
-            ..self
-        }
-    }
+    pub const GAT: Self = Self { alpha: 0.25 };
 
     /// Checks α.
     ///
@@ -98,25 +76,6 @@ impl LipschitzNorm {
         self.over(hypot(largest, sizes) * a)
     }
 
-    /// The factors of GAT's scores in the published code, per edge and head `[nnz, H]`.
-    ///
-    /// # Panics
-    /// If the shapes do not fit.
-    #[track_caller]
-    pub fn of_edges<'t, F: Real>(
-        &self,
-        edges: &Arc<Pattern>,
-        z: Var<'t, F>,
-        [a_s, a_t]: [Var<'t, F>; 2],
-    ) -> Var<'t, F> {
-        let (n, heads) = (z.shape()[0], z.shape()[1]);
-        let sources = gather_columns(edges, z.norm(&[2], false));
-        let table = segment_max(edges, sources).reshape(&[n * heads]);
-        let read = gather_rows(edges, table.slice(0, 0..n)).unsqueeze(1);
-        let a = Var::concat(&[a_s, a_t], 1).norm(&[], false);
-        self.over(hypot(read.broadcast_to(&sources.shape()), sources) * a)
-    }
-
     /// The factors of scores q_i · k_j on a graph, per target and head `[n, H]`, from q `[n, H, D]`, k `[m,
     /// H, D]` and v `[m, H, C]`.
     ///
@@ -132,45 +91,27 @@ impl LipschitzNorm {
     ) -> Var<'t, F> {
         let largest =
             |x: Var<'t, F>| segment_max(edges, gather_columns(edges, x.norm(&[2], false)));
-        let u = match self.published {
-            true => gather_rows(edges, q).norm(&[0, 2], false).unsqueeze(0),
-            false => q.norm(&[2], false),
-        };
-        self.over(largest_product(u, largest(k), largest(v)))
+        self.over(largest_product(q.norm(&[2], false), largest(k), largest(v)))
     }
 
     /// A bound of the constant of (Q, K, V) ↦ y of dense attention, n keys and m queries, in the Frobenius
     /// norm: cosh α √(m/n) + 2√2 α. The paper's Corollary 2 has e^(√3 α) √(m/n) + 2√6 α, which is larger.
     ///
-    /// `None` for the published divisors.
+    /// `None` without keys.
     pub fn constant(&self, n: usize, m: usize) -> Option<Upper> {
-        if self.published || n == 0 {
+        if n == 0 {
             return None;
         }
         let spread = Upper::rounded((m as f64 / n as f64).sqrt(), 4.0 * f64::EPSILON);
-        let slope = Upper::rounded(2.0 * 2f64.sqrt() * self.alpha, 8.0 * f64::EPSILON);
-        Some(self.level() * spread + slope)
+        Some(self.level() * spread + self.slope())
     }
 
     /// A bound of the constant of z ↦ y of GAT under this norm: cosh α/√n_i + 2√2 α for a target with n_i
     /// sources. Every node is in as many neighbourhoods as its column has entries, its own included.
     ///
-    /// `None` for the published divisors.
-    pub fn constant_of_gat(&self, edges: &Pattern) -> Option<Upper> {
-        let slope = Upper::rounded(2.0 * 2f64.sqrt() * self.alpha, 8.0 * f64::EPSILON);
-        self.constant_on(edges, slope)
-    }
-
-    /// A bound of the constant of (q, k, v) ↦ y of dot products on a graph: per target as
+    /// It is also a bound of the constant of (q, k, v) ↦ y of dot products on a graph: per target as
     /// [`constant`](Self::constant) with one query.
-    pub fn constant_of_dot(&self, edges: &Pattern) -> Option<Upper> {
-        self.constant_of_gat(edges)
-    }
-
-    fn constant_on(&self, edges: &Pattern, slope: Upper) -> Option<Upper> {
-        if self.published {
-            return None;
-        }
+    pub fn constant_on(&self, edges: &Pattern) -> Upper {
         let sizes = (0..edges.rows()).map(|i| edges.row(i).len());
         let least = sizes.filter(|&n| n > 0).min().unwrap_or(1);
         // A node is in the term of itself as a target, and in the terms of the targets to which it sends.
@@ -180,7 +121,12 @@ impl LipschitzNorm {
         }
         let most = counts.into_iter().max().unwrap_or(1);
         let spread = Upper::rounded((least as f64).sqrt().recip(), 4.0 * f64::EPSILON);
-        Some((self.level() * spread + slope) * Upper::new(most as f64).sqrt())
+        (self.level() * spread + self.slope()) * Upper::new(most as f64).sqrt()
+    }
+
+    /// 2√2 α.
+    fn slope(&self) -> Upper {
+        Upper::rounded(2.0 * 2f64.sqrt() * self.alpha, 8.0 * f64::EPSILON)
     }
 
     /// cosh α.

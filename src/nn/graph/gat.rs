@@ -9,7 +9,6 @@ use crate::lipschitz::{Bound, Lp, declare};
 use crate::nn::{Input, Layer, Params, Pass};
 use crate::ops::Sparse;
 use crate::ops::attention::{EdgeAttention, EdgeOperands};
-use crate::ops::sparse::{gather_columns, gather_rows, segment_softmax};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::symmetry::Ports;
@@ -29,7 +28,6 @@ use std::sync::Arc;
 /// | W | `[H·C, in]`, H heads of width C |
 /// | a_s, a_t | `[H, C]` |
 /// | α | `[edges, H]`, summing to 1 over the edges into a node |
-/// | ω | `[1]` or `[H, C]`, if configured |
 /// | b | `[H·C]`, averaged heads `[C]` |
 ///
 /// The edges are given as a pattern; its rows are the targets i. The layer adds no self-loops:
@@ -47,8 +45,6 @@ pub struct GatConv<F: Real> {
     pub att_source: Tensor<F>,
     /// a_t, for the target i, which receives the message.
     pub att_target: Tensor<F>,
-    /// ω of S_ω, which then replaces α: see [`Omega`](crate::nn::Omega).
-    pub omega: Option<Tensor<F>>,
     /// V of the residual x Vᵀ, `[output, in]`.
     pub residual: Option<Tensor<F>>,
     /// b, added after aggregation.
@@ -60,7 +56,6 @@ crate::module!(GatConv:
     weight = Weight as "lin.weight",
     att_source = Attention as "att_src" [_, 0, 1],
     att_target = Attention as "att_dst" [_, 0, 1],
-    omega = Gain,
     residual = Skip as "res.weight",
     bias = Bias,
 );
@@ -73,7 +68,6 @@ impl<F: Real> GatConv<F> {
             weight: init::xavier_uniform(&[heads * width, input], 1.0, rng),
             att_source: init::xavier_uniform(&[heads, width], 1.0, rng),
             att_target: init::xavier_uniform(&[heads, width], 1.0, rng),
-            omega: options.unit_omega(width),
             residual: options.draw_residual(input, width, rng),
             bias: options.zero_bias(width),
             options,
@@ -95,8 +89,7 @@ impl<F: Real> GatConv<F> {
         heads::forward(self, pass, x.into(), edges, heads).0
     }
 
-    /// The heads; under LipschitzNorm, which multiplies the scores. The computation is fused, except with the
-    /// divisors of the published code.
+    /// The heads; under LipschitzNorm, which multiplies the scores.
     fn heads<'t>(
         &self,
         pass: &Pass<'t, '_, F>,
@@ -107,21 +100,14 @@ impl<F: Real> GatConv<F> {
         let Some(norm) = self.options.score_norm else {
             return attention.attend(score, x);
         };
-        let [a_s, a_t] = self.vectors(pass);
-        if norm.published {
-            let factors = norm.of_edges(edges, z, [a_s, a_t]);
-            let half = |a: Var<'t, F>| (z * a).sum(&[2], false);
-            let scores = gather_columns(edges, half(a_s)) + gather_rows(edges, half(a_t));
-            let alpha = segment_softmax(edges, scores.leaky_relu(score.slope) * factors);
-            return attention.combine(alpha, z, None);
-        }
-        let t = Some(norm.of_targets(edges, z, [a_s, a_t]));
+        let t = Some(norm.of_targets(edges, z, self.vectors(pass)));
         let y = attention.attend(score, EdgeOperands { t, ..x });
         let gentle = attention.dropout.is_none() && self.options.slope.abs() <= 1.0;
-        match norm.constant_of_gat(edges).filter(|_| gentle) {
-            Some(c) => declare(y, &[z], [(Lp::Two, Bound::number(y.tape(), c))]),
-            None => y,
+        if !gentle {
+            return y;
         }
+        let constant = Bound::number(y.tape(), norm.constant_on(edges));
+        declare(y, &[z], [(Lp::Two, constant)])
     }
 
     /// a_s and a_t.
@@ -141,13 +127,8 @@ impl<F: Real> GatConv<F> {
         edges: &Arc<Pattern>,
     ) -> (Var<'t, F>, Sparse<'t, F>) {
         heads::forward(self, pass, x.into(), edges, |attention, x| {
-            let t = self.options.score_norm.map(|norm| {
-                assert!(
-                    !norm.published,
-                    "GatConv: coefficients of the published LipschitzNorm"
-                );
-                norm.of_targets(edges, x.v, self.vectors(pass))
-            });
+            let norm = self.options.score_norm;
+            let t = norm.map(|norm| norm.of_targets(edges, x.v, self.vectors(pass)));
             heads::with_coefficients(&self.options, attention, EdgeOperands { t, ..x })
         })
     }
@@ -174,7 +155,6 @@ impl<F: Real> HeadConv<F> for GatConv<F> {
             weights: vec![&self.weight],
             biases: Vec::new(),
             attention: vec![&self.att_source, &self.att_target],
-            omega: self.omega.as_ref(),
             residual: self.residual.as_ref(),
             bias: self.bias.as_ref(),
             linear_scores: true,

@@ -28,7 +28,6 @@ use std::sync::Arc;
 /// | W_s, W_t | `[H·C, in]`, H heads of width C |
 /// | a | `[H, C]` |
 /// | α | `[edges, H]`, summing to 1 over the edges into a node |
-/// | ω | `[1]` or `[H, C]`, if configured |
 /// | b | `[H·C]`, averaged heads `[C]` |
 ///
 /// As in PyTorch Geometric's `GATv2Conv`, `options.bias` switches on three biases: those of the two
@@ -49,8 +48,6 @@ pub struct Gatv2Conv<F: Real> {
     pub target: Option<Linear<F>>,
     /// a.
     pub att: Tensor<F>,
-    /// ω of S_ω, which then replaces α: see [`Omega`](crate::nn::Omega).
-    pub omega: Option<Tensor<F>>,
     /// V of the residual x Vᵀ, `[output, in]`.
     pub residual: Option<Tensor<F>>,
     /// b, added after aggregation.
@@ -62,7 +59,6 @@ crate::module!(Gatv2Conv:
     source as "lin_l",
     target as "lin_r" else source,
     att = Attention as "att" [_, 0, 1],
-    omega = Gain,
     residual = Skip as "res.weight",
     bias = Bias,
 );
@@ -81,7 +77,6 @@ impl<F: Real> Gatv2Conv<F> {
             source: Linear::new(input, heads * width, options.bias, rng),
             target: (!shared).then(|| Linear::new(input, heads * width, options.bias, rng)),
             att: init::xavier_uniform(&[heads, width], 1.0, rng),
-            omega: options.unit_omega(width),
             residual: options.draw_residual(input, width, rng),
             bias: options.zero_bias(width),
             options,
@@ -131,7 +126,6 @@ impl<F: Real> HeadConv<F> for Gatv2Conv<F> {
         let mut ports = self.ports(params)?;
         let target = self.target.as_ref().and_then(|map| map.bias.as_ref());
         if let (Some(source), Some(target)) = (&self.source.bias, target)
-            && self.omega.is_none()
             && sums_to_one(self.options.dropout, edges)
         {
             let AttentionOptions { join, heads, .. } = self.options;
@@ -156,7 +150,6 @@ impl<F: Real> HeadConv<F> for Gatv2Conv<F> {
             weights: maps().map(|map| &map.weight).collect(),
             biases: maps().filter_map(|map| map.bias.as_ref()).collect(),
             attention: vec![&self.att],
-            omega: self.omega.as_ref(),
             residual: self.residual.as_ref(),
             bias: self.bias.as_ref(),
             linear_scores: false,

@@ -1,14 +1,13 @@
 //! What the attention layers share: options, how heads are split and joined, and the forward function of GAT
 //! and GATv2.
 
-use super::omega::propagate;
 use super::options::{ConvOptions, Heads};
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::init::{self, Rng};
 use crate::nn::linear::add_bias;
 use crate::nn::log::kind_of;
-use crate::nn::{Dropout, Input, Layer, LipschitzNorm, Omega, Params, Pass};
+use crate::nn::{Dropout, Input, Layer, LipschitzNorm, Params, Pass};
 use crate::ops::Sparse;
 use crate::ops::attention::{EdgeAttention, EdgeOperands, LeakySum};
 use crate::real::Real;
@@ -30,13 +29,11 @@ pub struct AttentionOptions {
     pub bias: bool,
     /// Whether x Vᵀ is added to the output; V is a further weight, without bias.
     pub residual: bool,
-    /// Whether S_ω replaces α, as in ωGAT, and whether there is one ω per layer or per channel.
-    pub omega: Option<Omega>,
     /// The slope of the LeakyReLU in the score for negative arguments.
     pub slope: f64,
     /// The probability of dropping an attention coefficient in training.
     pub dropout: f64,
-    /// LipschitzNorm of the scores; GAT has it, GATv2 and ωGAT do not.
+    /// LipschitzNorm of the scores; GAT has it, GATv2 does not.
     #[serde(default)]
     pub score_norm: Option<LipschitzNorm>,
 }
@@ -54,7 +51,6 @@ impl AttentionOptions {
         join: Heads::Concatenate,
         bias: true,
         residual: false,
-        omega: None,
         slope: 0.2,
         dropout: 0.0,
         score_norm: None,
@@ -63,15 +59,8 @@ impl AttentionOptions {
     /// The rules of the options of GAT and of GATv2.
     pub(super) fn check(&self) -> Result<()> {
         self.check_heads()?;
-        let rules = Rules("network");
-        rules.finite("slope", self.slope)?;
-        let Some(norm) = &self.score_norm else {
-            return Ok(());
-        };
-        norm.validate()?;
-        let alone = self.omega.is_none();
-        let rule = "coefficients α, which ωGAT replaces";
-        rules.hold(alone, "score norm", rule, "ωGAT")
+        Rules("network").finite("slope", self.slope)?;
+        self.score_norm.map_or(Ok(()), |norm| norm.validate())
     }
 
     /// The residual weight, if there is one.
@@ -83,11 +72,6 @@ impl AttentionOptions {
     ) -> Option<Tensor<F>> {
         let shape = [self.output(width), input];
         (self.residual).then(|| init::xavier_uniform(&shape, 1.0, rng))
-    }
-
-    /// ω, if there is one.
-    pub(super) fn unit_omega<F: Real>(&self, width: usize) -> Option<Tensor<F>> {
-        self.omega.map(|omega| omega.ones(self.heads, width))
     }
 
     /// The bias after aggregation, if there is one.
@@ -102,17 +86,16 @@ impl AttentionOptions {
         }
     }
 
-    /// The layer's output from the heads y = α z and from z, both `[n, H, C]`: ω combines the two,
-    /// the heads are joined, residual and bias are added.
+    /// The layer's output from the heads y = α z, `[n, H, C]`: they are joined, residual and bias are added.
     #[track_caller]
     pub(super) fn finish<'t, F: Real>(
         &self,
         pass: &Pass<'t, '_, F>,
         parts: &HeadParts<'_, F>,
-        (y, z): (Var<'t, F>, Var<'t, F>),
+        y: Var<'t, F>,
         x: &Input<'t, F>,
     ) -> Var<'t, F> {
-        let y = self.joined(propagate(pass, parts.omega, y, z));
+        let y = self.joined(y);
         let y = match parts.residual {
             Some(v) => y + x.linear(pass.param(v)),
             None => y,
@@ -125,8 +108,7 @@ impl AttentionOptions {
     ///
     /// A score depends on a neuron of a head only through products of an attention entry and a
     /// homogeneous function of this neuron. So it does not change if the neuron is scaled up and
-    /// its attention entries are scaled down. ω multiplies the scaled neurons, and takes no part in
-    /// the laws. Averaged heads share the neuron: it is scaled in all heads.
+    /// its attention entries are scaled down. Averaged heads share the neuron: it is scaled in all heads.
     ///
     /// LipschitzNorm divides the scores of a head by a norm of all its neurons times one of its attention
     /// entries, so that neither size matters to α: the neurons of a head can be rescaled together, and its
@@ -135,19 +117,15 @@ impl AttentionOptions {
         let (groups, heads) = self.shared();
         let width = parts.attention[0].len() / groups;
         let per_head = |p: &&Tensor<F>| params.grouped(p, groups, width);
-        // In the divisors of the published code, all heads share the norms.
-        let divided = parts.score_norm.map(|norm| match norm.published {
-            true => self.heads,
-            false => 1,
-        });
+        let divided = parts.score_norm.is_some();
         let joined = parts.residual.into_iter().chain(parts.bias);
         let incoming = (parts.weights.iter().chain(&parts.biases).map(per_head))
             .chain(joined.map(|p| params.rows(p)))
             .map(Term::incoming);
         let scoring = parts.attention.iter().map(per_head);
-        let attention = scoring.filter(|_| divided.is_none()).map(Term::attention);
-        let sizes = |shared: usize| {
-            let of_heads = |p: &&Tensor<F>| params.grouped(p, 1, self.heads / shared);
+        let attention = scoring.filter(|_| !divided).map(Term::attention);
+        let sizes = || {
+            let of_heads = |p: &&Tensor<F>| params.grouped(p, 1, self.heads);
             let terms = parts.attention.iter().map(of_heads).map(Term::incoming);
             let name = "size of the attention vectors";
             Law::new(name, 0, Symmetry::Rescaling, terms.collect())
@@ -157,14 +135,9 @@ impl AttentionOptions {
             writers: incoming.chain(attention).collect(),
             heads,
             // The products with the attention vectors stand inside the scores.
-            mixes: divided.is_none()
-                && parts.linear_scores
-                && parts.omega.is_none_or(|omega| omega.len() == 1),
-            together: divided.map_or(1, |shared| match self.join {
-                Heads::Concatenate => shared * width / self.heads,
-                Heads::Average => width,
-            }),
-            inside: divided.map(sizes).into_iter().collect(),
+            mixes: !divided && parts.linear_scores,
+            together: if divided { width / heads } else { 1 },
+            inside: divided.then(sizes).into_iter().collect(),
             // A temperature that is computed from a stream breaks the laws of this stream: it has no passage here.
             ..Ports::writes([]).reads(read.map(|w| params.columns(w)))
         }
@@ -252,7 +225,7 @@ pub(super) fn forward<'t, F: Real, R>(
         let attention = layer.options().edges(pass, edges);
         let operands = layer.operands(pass, &x);
         let (y, more) = heads(&attention, operands);
-        let y = layer.options().finish(pass, &parts, (y, operands.v), &x);
+        let y = layer.options().finish(pass, &parts, y, &x);
         (y, more)
     })
 }
@@ -301,7 +274,6 @@ pub(super) struct HeadParts<'a, F: Real> {
     pub weights: Vec<&'a Tensor<F>>,
     pub biases: Vec<&'a Tensor<F>>,
     pub attention: Vec<&'a Tensor<F>>,
-    pub omega: Option<&'a Tensor<F>>,
     pub residual: Option<&'a Tensor<F>>,
     pub bias: Option<&'a Tensor<F>>,
     /// Whether scores depend on the neurons only through products with attention vectors.

@@ -1,8 +1,8 @@
 //! Norms that a configuration can name.
 
 use super::{
-    BatchNorm, ContraConfig, DiffGroupNorm, GraphNorm, LayerNorm, NormLayer, Normalizer, PairMode,
-    PairNorm, RmsNorm, Running,
+    BatchNorm, ContraConfig, GraphNorm, LayerNorm, NormLayer, Normalizer, PairMode, PairNorm,
+    RmsNorm, Running,
 };
 use crate::error::{Result, Rules};
 use crate::init::Rng;
@@ -127,13 +127,6 @@ pub enum Norm {
     Pair(PairNorm),
     /// A step that moves rows apart, [`ContraNorm`](super::ContraNorm).
     Contra(ContraConfig),
-    /// The nodes of a graph by groups that are learnt, [`DiffGroupNorm`].
-    DiffGroup {
-        /// G, the number of groups.
-        groups: usize,
-        /// λ.
-        scale: f64,
-    },
     /// A norm of another crate, under the name that [`Norm::register`] gave it.
     Registered(Registered<dyn AnyNormOptions>),
 }
@@ -165,8 +158,8 @@ impl Norm {
     /// PairNorm as published, mode PN with s = 1.
     pub const PAIR: Self = Self::Pair(PairNorm::new(PairMode::Pn));
 
-    /// A layer of this kind for rows of `width` features, with γ = 1, β = 0 and α = 1. Only groups that are
-    /// learnt, and norms of other crates, may need random numbers.
+    /// A layer of this kind for rows of `width` features, with γ = 1, β = 0 and α = 1. Only norms of other
+    /// crates may need random numbers.
     pub fn build<F: Real>(&self, width: usize, rng: &mut Rng) -> NormLayer<F> {
         match *self {
             Self::Layer { eps, gain, bias } => {
@@ -201,9 +194,6 @@ impl Norm {
             }),
             Self::Pair(norm) => Box::new(norm),
             Self::Contra(config) => Box::new(config.build(width)),
-            Self::DiffGroup { groups, scale } => {
-                Box::new(DiffGroupNorm::new(width, groups, scale, rng))
-            }
             Self::Registered(kind) => match size_of::<F>() {
                 4 => same_type(kind.options().build_f32(width, rng)),
                 _ => same_type(kind.options().build_f64(width, rng)),
@@ -215,7 +205,7 @@ impl Norm {
     ///
     /// # Errors
     /// If ε is not a finite number of at least 0, a momentum is not within 0 ≤ m ≤ 1, a scale is not finite,
-    /// there is no group, or the options of ContraNorm ([`ContraConfig::validate`]) or of a norm of another
+    /// or the options of ContraNorm ([`ContraConfig::validate`]) or of a norm of another
     /// crate ([`NormOptions::validate`]) break a rule.
     pub fn validate(&self, width: usize) -> Result<()> {
         match *self {
@@ -224,7 +214,6 @@ impl Norm {
             Self::Graph { eps } => Rules("GraphNorm").from_zero("eps", eps),
             Self::Pair(norm) => norm.validate(),
             Self::Contra(config) => config.validate(),
-            Self::DiffGroup { groups, scale } => DiffGroupNorm::<f64>::validate(groups, scale),
             Self::Batch { eps, momentum, .. } => {
                 let rules = Rules("BatchNorm");
                 if let Some(m) = momentum {

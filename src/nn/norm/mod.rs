@@ -6,7 +6,6 @@
 //! | [`RmsNorm`] | each row, only the size | rotates with its input |
 //! | [`BatchNorm`], [`GraphNorm`] | each feature over the rows | removes a neuron's offset and factor |
 //! | [`PairNorm`] | all rows together | rotates with its input, and removes an offset |
-//! | [`DiffGroupNorm`] | each feature over the rows, group by group | none is known |
 //! | [`ContraNorm`] | no size: moves each row away from similar rows | the step rotates with its input |
 //!
 //! Factors are removed only if ε = 0. [`Norm`] names one of these norms in a configuration, and a network
@@ -19,7 +18,6 @@ mod act_norm;
 mod batch_norm;
 mod config;
 pub mod contra;
-mod diff_group_norm;
 mod graph_norm;
 mod layer_norm;
 mod normalizer;
@@ -31,7 +29,6 @@ pub use act_norm::ActNorm;
 pub use batch_norm::{BatchNorm, Running};
 pub use config::{Norm, NormOptions};
 pub use contra::{ContraConfig, ContraNorm};
-pub use diff_group_norm::DiffGroupNorm;
 pub use graph_norm::GraphNorm;
 pub use layer_norm::LayerNorm;
 pub use normalizer::{AnyNorm, NormContext, Normalizer};

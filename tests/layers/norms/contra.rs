@@ -1,15 +1,12 @@
-//! ContraNorm in all its forms against loops from the formula; its derivatives, masks and refusals; and the
-//! norm of learnt groups.
+//! ContraNorm in all its forms against loops from the formula; its derivatives, masks and refusals.
 
 use super::x;
 use emmy::autodiff::{check_grads, grad};
 use emmy::graph::{Duplicates, Neighbourhood, SelfLoops};
 use emmy::nn::contra::{After, Between, StepSize, Tau, Terms, UnitRows};
-use emmy::nn::{
-    ContraConfig, ContraNorm, DiffGroupNorm, GraphNet, GraphNetConfig, Module, Norm, Pass,
-};
+use emmy::nn::{ContraConfig, ContraNorm, GraphNet, GraphNetConfig, Module, Norm, Pass};
 use emmy::ops::attention::Mask;
-use emmy::{Graph, Tape, Tensor, init};
+use emmy::{Graph, Tape, Tensor};
 
 const S: f64 = 0.4;
 
@@ -351,48 +348,6 @@ fn features_take_no_mask() {
         &x(&[1, 4, 3], 1),
         &Mask::lengths(&[2]),
     );
-}
-
-/// y = x + λ Σ_g BN_g(s_g ⊙ x) by loops.
-#[test]
-fn the_norm_of_learnt_groups_is_its_formula() {
-    let (n, d, groups, scale) = (7, 3, 2, 0.3);
-    let layer = DiffGroupNorm::<f64>::new(d, groups, scale, &mut init::rng(1));
-    let h = x(&[n, d], 9);
-    let tape = Tape::new();
-    let y = layer
-        .forward(&Pass::train(&tape, &layer, 0), tape.constant(&h))
-        .value();
-    let u = &layer.groups.weight;
-    let share = |i: usize, g: usize| {
-        let e = |g: usize| (0..d).map(|k| h[[i, k]] * u[[g, k]]).sum::<f64>().exp();
-        e(g) / (0..groups).map(e).sum::<f64>()
-    };
-    for i in 0..n {
-        for k in 0..d {
-            let term = |g: usize| {
-                let part = |i: usize| share(i, g) * h[[i, k]];
-                let mean = (0..n).map(part).sum::<f64>() / n as f64;
-                let var = (0..n).map(|i| (part(i) - mean).powi(2)).sum::<f64>() / n as f64;
-                (part(i) - mean) / (var + 1e-5).sqrt()
-            };
-            let expected = h[[i, k]] + scale * (0..groups).map(term).sum::<f64>();
-            assert!((y[[i, k]] - expected).abs() < 1e-12);
-        }
-    }
-    let inputs = [
-        vec![h.clone()],
-        layer.tensors().into_iter().cloned().collect(),
-    ]
-    .concat();
-    check_grads(
-        |args| {
-            let pass = Pass::bound(args[0].tape(), &layer, &args[1..]);
-            layer.forward(&pass, args[0])
-        },
-        &inputs,
-    )
-    .unwrap();
 }
 
 #[test]

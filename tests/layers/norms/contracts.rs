@@ -96,13 +96,6 @@ fn saved_norms_keep_their_form() {
             Norm::Contra(ContraConfig::new(0.5)),
             r#"{"contra":{"scale":0.5,"step":"fixed","temperature":1.0,"tau":"both","terms":"rows","#,
         ),
-        (
-            Norm::DiffGroup {
-                groups: 3,
-                scale: 0.1,
-            },
-            r#"{"diff-group":{"groups":3,"scale":0.1}}"#,
-        ),
     ];
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("norm.ckpt");

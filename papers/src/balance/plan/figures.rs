@@ -2,7 +2,7 @@
 
 use super::{Choice, Plan, SCHEMES};
 use crate::balance::cell::{Cell, Rule};
-use emmy::nn::Omega;
+use crate::layers::Omega;
 
 /// A curve, bar or panel: its row, its column, and the cell behind it.
 type Drawn = (String, String, Cell);

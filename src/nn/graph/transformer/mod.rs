@@ -238,10 +238,9 @@ impl<F: Real> TransformerConv<F> {
     ) -> Var<'t, F> {
         let plain = self.edge.is_none() && attention.dropout.is_none();
         let norm = self.options.score_norm.filter(|_| plain);
-        match norm.and_then(|norm| norm.constant_of_dot(&attention.pattern)) {
-            Some(c) => declare(y, &qkv, [(Lp::Two, Bound::number(y.tape(), c))]),
-            None => y,
-        }
+        let Some(norm) = norm else { return y };
+        let constant = Bound::number(y.tape(), norm.constant_on(&attention.pattern));
+        declare(y, &qkv, [(Lp::Two, constant)])
     }
 
     fn project<'t>(

@@ -1,4 +1,9 @@
-//! Contrastive losses: they pull rows that belong together close, and push all others apart.
+//! Contrastive losses: they pull rows that belong together close, and push all others apart. Losses between
+//! features: they make columns orthogonal.
+//!
+//! Guo, Wang, Du and Wang, "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond", ICLR
+//! 2023, explains ContraNorm by them, and trains with none. [`emmy::collapse::uniformity`] is the part of them
+//! of which ContraNorm is a step.
 //!
 //! | letter | shape | meaning |
 //! |---|---|---|
@@ -6,11 +11,10 @@
 //! | i⁺ | n numbers | the row that belongs to row i, its positive |
 //! | τ | number | temperature |
 
-use super::{sizes, unit_rows};
-use crate::autodiff::Var;
-use crate::ops::attention::{DenseAttention, Mask, Qkv};
-use crate::real::Real;
-use crate::sparse::Pattern;
+use emmy::ndarray::Array2;
+use emmy::ops::attention::{DenseAttention, Mask, Qkv};
+use emmy::sparse::Pattern;
+use emmy::{Real, Tensor, Var};
 
 /// L(i, i⁺) = −ln( exp(h_i·h_{i⁺}/τ) / (Σ_k exp(h_i·h_k/τ) − exp(h_i·h_i/τ)) ), Eq. (1), one per row: `[n]`.
 ///
@@ -51,38 +55,24 @@ pub fn uniformity_by_row<F: Real>(h: Var<'_, F>, tau: f64) -> Var<'_, F> {
     log_sums("uniformity_by_row", h, tau, true)
 }
 
-/// Σ_i ln Σ_j exp(h_i·h_j/τ), Eq. (3), shape `[n, d]` → `[]`. Its derivative is (D⁻¹A + AD⁻¹)H/τ with A_ij =
-/// exp(h_i·h_j/τ) and D its row sums, Eq. (5).
-///
-/// It lies between n ln n, its value for rows of zeros, and n (ln n + max‖h_i‖²/τ), its value for equal rows;
-/// a smaller value means more uniform rows. No matrix of n × n is stored.
-///
-/// # Panics
-/// If h is not a matrix, or τ is not positive.
-#[track_caller]
-pub fn uniformity<F: Real>(h: Var<'_, F>, tau: f64) -> Var<'_, F> {
-    log_sums("uniformity", h, tau, true).sum_all()
-}
-
 /// The loss of SimCLR (Chen et al., "A Simple Framework for Contrastive Learning of Visual Representations",
 /// ICML 2020, also called InfoNCE or NT-Xent; Appendix A): the mean of [`contrastive`] over the 2n rows of
 /// both views, brought to length 1. Row i of one view is the positive of row i of the other. Shapes `[n, d]`,
 /// twice, → `[]`.
 ///
 /// # Panics
-/// If the views are not matrices of the same shape, are on different tapes, or τ is not positive.
+/// If the views are not matrices of the same shape, or τ is not positive.
 #[track_caller]
 pub fn simclr<'t, F: Real>(a: Var<'t, F>, b: Var<'t, F>, tau: f64) -> Var<'t, F> {
     let [n, _] = same_shape("simclr", a, b);
-    let rows = unit_rows(Var::concat(&[a, b], 0));
+    let rows = directions(Var::concat(&[a, b], 0), -1);
     let positives: Vec<usize> = (n..2 * n).chain(0..n).collect();
     contrastive(rows, &positives, tau).mean_all()
 }
 
 /// The sizes of two views.
 #[track_caller]
-pub(super) fn same_shape<F: Real>(op: &str, a: Var<'_, F>, b: Var<'_, F>) -> [usize; 2] {
-    a.tape().accept(op, &[b]);
+fn same_shape<F: Real>(op: &str, a: Var<'_, F>, b: Var<'_, F>) -> [usize; 2] {
     let (left, right) = (a.shape(), b.shape());
     assert!(
         left == right,
@@ -134,4 +124,55 @@ fn inverse(op: &str, tau: f64) -> f64 {
         "{op}: the temperature must be positive, not {tau}"
     );
     tau.recip()
+}
+
+/// C_ij = Σ_b a_bi b_bj / (√Σ_b a_bi² √Σ_b b_bj²), the correlation below Eq. (29), shapes `[n, d]`, twice, →
+/// `[d, d]`. Features are not centred. A feature that is 0 everywhere has the correlation 0.
+///
+/// Zbontar et al., "Barlow Twins: Self-Supervised Learning via Redundancy Reduction", ICML 2021, whose code
+/// centres the features and divides by their standard deviation: to get the same, centre both views.
+///
+/// # Panics
+/// If the views are not matrices of the same shape.
+#[track_caller]
+pub fn cross_correlation<'t, F: Real>(a: Var<'t, F>, b: Var<'t, F>) -> Var<'t, F> {
+    same_shape("cross_correlation", a, b);
+    let [a, b] = [a, b].map(|x| directions(x, 0));
+    a.t().matmul(b)
+}
+
+/// Σ_i (1 − C_ii)² + λ Σ_i Σ_{j≠i} C_ij², Eq. (29), of [`cross_correlation`], → `[]`.
+///
+/// # Panics
+/// If the views are not matrices of the same shape.
+#[track_caller]
+pub fn barlow_twins<'t, F: Real>(a: Var<'t, F>, b: Var<'t, F>, lambda: f64) -> Var<'t, F> {
+    let [_, d] = same_shape("barlow_twins", a, b);
+    let c = cross_correlation(a, b);
+    let one = identity::<F>(d);
+    let weights = one.mapv(|x| F::of(lambda) + x * F::of(1.0 - lambda));
+    let tape = a.tape();
+    let gaps = (tape.constant(one) - c).square();
+    (gaps * tape.constant(weights.into_shared())).sum_all()
+}
+
+fn identity<F: Real>(n: usize) -> Tensor<F> {
+    Array2::eye(n).into_dyn().into_shared()
+}
+
+/// The sizes of a matrix.
+#[track_caller]
+pub(crate) fn sizes(op: &str, shape: &[usize]) -> [usize; 2] {
+    let &[n, d] = shape else {
+        panic!("{op}: x must be a matrix [n, d], not {shape:?}")
+    };
+    [n, d]
+}
+
+/// x divided by its norms along an axis; zeros stay, and their derivative is 0.
+pub(crate) fn directions<F: Real>(x: Var<'_, F>, axis: isize) -> Var<'_, F> {
+    let size = x.norm(&[axis], true);
+    let none = size.value().mapv(|s| F::of(f64::from(s == F::zero())));
+    let none = x.tape().constant(none);
+    (x - x * none) / (size + none)
 }

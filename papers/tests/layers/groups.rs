@@ -1,37 +1,10 @@
-//! Measures of two views and of labelled groups: correlations, distances, information.
+//! Measures of labelled groups: distances, information.
 
-use super::support::{cases, cosine, matrix, near, rows, shape, tensor};
-use emmy::Tape;
-use emmy::collapse::{barlow_twins, cross_correlation, group_distances, information_gain};
+use super::support::{cases, near, rotation, rows, tensor};
+use emmy::autodiff::{check_grads, grad};
 use emmy::ndarray::{Array2, Axis};
-
-/// C_ij and Eq. (29) by plain loops.
-#[test]
-fn barlow_twins_correlation_and_loss() {
-    for seed in cases(30) {
-        let (n, d, size) = shape(seed);
-        let (a, mut b) = (rows(n, d, size, seed), rows(n, d, 1.0, seed + 50));
-        if seed % 3 == 0 {
-            b.column_mut(0).fill(0.0);
-        }
-        let tape = Tape::new();
-        let (x, y) = (tape.constant(tensor(&a)), tape.constant(tensor(&b)));
-        let c = matrix(&cross_correlation(x, y).value());
-        let lambda = 0.3;
-        let mut loss = 0.0;
-        for i in 0..d {
-            for j in 0..d {
-                let expected = cosine(a.column(i), b.column(j));
-                assert!((c[[i, j]] - expected).abs() < 1e-12);
-                loss += match i == j {
-                    true => (1.0 - expected).powi(2),
-                    false => lambda * expected.powi(2),
-                };
-            }
-        }
-        near(barlow_twins(x, y, lambda).item(), loss, 1e-11);
-    }
-}
+use emmy::{Tape, Tensor};
+use papers::groups::{group_distances, information_gain};
 
 /// The group distances by plain loops over pairs, as in the published code; the ratio is at least 1.
 #[test]
@@ -123,4 +96,54 @@ fn the_gain_of_information() {
     let told = Array2::from_shape_fn((8, 2), |(i, k)| f64::from((i < 4) == (k == 0)));
     let found = information_gain(&tensor(&two), &tensor(&told), 0.1);
     assert!(found > 0.98 && found <= 1.0, "{found}");
+}
+
+/// First and second derivatives; at equal rows the derivative is 0, not NaN.
+#[test]
+fn distances_differentiate() {
+    let x = tensor(&rows(5, 3, 1.0, 3));
+    check_grads(|x| group_distances(x[0], &[0, 1, 0, 1, 1]).ratio(), &[x]).unwrap();
+    let tape = Tape::new();
+    let x = tape.var(Tensor::<f64>::zeros(vec![3, 2]));
+    let within = group_distances(x, &[0, 1, 0]).within;
+    assert!(grad(within, &[x])[0].iter().all(|g| *g == 0.0));
+}
+
+const N: usize = 8;
+
+/// The size of X and a rotation of its features do not change the ratio; an offset of all rows does. All
+/// three change the information gain of outputs, in some case.
+#[test]
+fn changes_that_leave_them_the_same() {
+    let mut broken = [0; 2];
+    for seed in cases(12) {
+        let x = rows(N, 4, 1.0, seed);
+        let labels: Vec<usize> = (0..N).map(|i| i % 3).collect();
+        let ratio = |x: &Array2<f64>| {
+            let tape = Tape::new();
+            let ratio = group_distances(tape.constant(tensor(x)), &labels).ratio();
+            ratio.item()
+        };
+        let gain = |x: &Array2<f64>| information_gain(&tensor(&x.mapv(f64::sin)), &tensor(x), 0.1);
+        near(ratio(&(&x * 3.0)), ratio(&x), 1e-9);
+        let turned = x.dot(&rotation(4, seed + 7));
+        near(ratio(&turned), ratio(&x), 1e-9);
+        let offset = ratio(&(&x + &rows(1, 4, 1.0, seed + 5)));
+        broken[0] += u32::from((offset - ratio(&x)).abs() > 1e-9);
+        broken[1] += u32::from((gain(&turned) - gain(&x)).abs() > 1e-9);
+    }
+    assert!(broken.iter().all(|&count| count > 0), "{broken:?}");
+}
+
+/// The information gain does not change with the size of the rows of its inputs, or with a rotation of its
+/// inputs.
+#[test]
+fn of_the_inputs_of_the_information_gain() {
+    for seed in cases(12) {
+        let (x, h) = (rows(N, 4, 1.0, seed), tensor(&rows(N, 3, 1.0, seed + 30)));
+        let of = |x: &Array2<f64>| information_gain(&tensor(x), &h, 0.1);
+        let lengths = rows(N, 1, 1.0, seed + 60).mapv(|x| 0.5 + x.abs());
+        near(of(&(&x * &lengths)), of(&x), 1e-9);
+        near(of(&x.dot(&rotation(4, seed))), of(&x), 1e-9);
+    }
 }

@@ -1,11 +1,10 @@
-//! Measures that need more than the rows: their classes, or the inputs from which they were computed.
+//! Measures of oversmoothing that need more than the rows: their classes, or the inputs from which they were
+//! computed.
 
-use super::{sizes, unit_rows};
-use crate::autodiff::{Tape, Var};
-use crate::kernels::gemm;
-use crate::real::Real;
-use crate::sparse::{Csr, Pattern};
-use crate::tensor::Tensor;
+use crate::contrastive::{directions, sizes};
+use emmy::kernels::gemm;
+use emmy::sparse::{Csr, Pattern};
+use emmy::{Real, Tape, Tensor, Var};
 use ndarray::{Array2, ArrayView2, Axis, Ix2, s};
 use std::collections::BTreeMap;
 
@@ -58,7 +57,7 @@ pub fn group_distances<'t, F: Real>(h: Var<'t, F>, labels: &[usize]) -> GroupDis
         std::iter::repeat_n(share, count)
     });
     let means = h.tape().sparse(&Csr::new(pattern, shares.collect()));
-    let unit = unit_rows(h);
+    let unit = directions(h, -1);
     let centres = means.matmul(unit);
     let away = unit - centres.index_select(0, class);
     let spread = means.matmul(away.square().sum(&[1], true));
@@ -99,7 +98,7 @@ pub fn information_gain<F: Real>(inputs: &Tensor<F>, outputs: &Tensor<F>, varian
         return f64::NAN;
     }
     let tape = Tape::new();
-    let unit = tape.no_grad(|| unit_rows(tape.constant(inputs.clone())).value());
+    let unit = tape.no_grad(|| directions(tape.constant(inputs.clone()), -1).value());
     let unit = unit.view().into_dimensionality::<Ix2>().expect("two axes");
     let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (i, row) in outputs.axis_iter(Axis(0)).enumerate() {

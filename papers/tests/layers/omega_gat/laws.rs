@@ -1,13 +1,13 @@
 //! The conservation laws of ωGAT: those of attention; ω occurs in none.
 
 use super::networks::*;
-use crate::support::{INPUTS, features};
 use emmy::graph::generators::random_graph;
 use emmy::init;
 use emmy::init::Initialization;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Omega, Pass, Traced};
-use emmy::symmetry::{Law, Symmetry, Term};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass, Traced};
+use emmy::symmetry::{Law, Term};
 use emmy::{Real, Tape, Tensor};
+use papers::layers::Omega;
 use proptest::prelude::*;
 
 /// A network, its data and its parameters.
@@ -42,13 +42,10 @@ fn cases() -> impl Strategy<Value = Case> {
             }
             .of(CONVS[conv])
             .heads(heads, output_heads)
-            .attending(|a| {
-                a.residual = residual;
-                a.omega = Some(OMEGAS[omega]);
-            })
+            .attending(|a| a.residual = residual)
             .biased(bias);
             Case {
-                config,
+                config: OMEGAS[omega].of(config).unwrap(),
                 nodes,
                 edges: (density * (nodes * (nodes - 1) / 2) as f64) as usize,
                 seed: seed.into(),
@@ -122,18 +119,21 @@ proptest! {
     }
 }
 
-/// A network of two layers with two heads each, on a graph with enough edges that every ω matters.
-fn plain_case(conv: Conv, omega: Omega, activation: Activation) -> Case {
+/// A network of two layers with two heads each.
+fn plain(conv: Conv) -> GraphNetConfig {
+    GraphNetConfig {
+        hidden: 4,
+        dropout: 0.0,
+        ..GraphNetConfig::gcn(INPUTS, CLASSES)
+    }
+    .of(conv)
+    .heads(2, 1)
+}
+
+/// The same with ω, on a graph with enough edges that every ω matters.
+fn plain_case(conv: Conv, omega: Omega) -> Case {
     Case {
-        config: GraphNetConfig {
-            activation,
-            hidden: 4,
-            dropout: 0.0,
-            ..GraphNetConfig::gcn(INPUTS, CLASSES)
-        }
-        .of(conv)
-        .heads(2, 1)
-        .attending(|a| a.omega = Some(omega)),
+        config: omega.of(plain(conv)).unwrap(),
         nodes: 12,
         edges: 30,
         seed: 7,
@@ -144,7 +144,7 @@ fn plain_case(conv: Conv, omega: Omega, activation: Activation) -> Case {
 fn every_head_has_its_law_and_omega_is_in_none() {
     for conv in CONVS {
         for omega in OMEGAS {
-            let case = plain_case(conv, omega, Activation::Relu);
+            let case = plain_case(conv, omega);
             let net = case.network::<f64>();
             let names: Vec<String> = net.laws().into_iter().map(|law| law.name).collect();
             assert_eq!(
@@ -165,9 +165,8 @@ fn balanced_initialisation_leaves_omega_and_starts_as_attention() {
     for scheme in [Initialization::BAL_X, Initialization::BAL_O] {
         for conv in CONVS {
             for omega in OMEGAS {
-                let case = plain_case(conv, omega, Activation::Relu);
-                let plain = case.config.attending(|a| a.omega = None);
-                let [(ours, net), (theirs, _)] = [case.config, plain].map(|config| {
+                let case = plain_case(conv, omega);
+                let [(ours, net), (theirs, _)] = [case.config, plain(conv)].map(|config| {
                     let mut net = GraphNet::<f64>::new(config, 1).unwrap();
                     scheme.apply(&mut net, 2).unwrap();
                     let graph = random_graph(12, 30, 7);
@@ -186,7 +185,7 @@ fn balanced_initialisation_leaves_omega_and_starts_as_attention() {
 #[test]
 fn a_law_that_scaled_omega_too_would_fail() {
     for conv in CONVS {
-        let case = plain_case(conv, Omega::Channel, Activation::Relu);
+        let case = plain_case(conv, Omega::Channel);
         let net = case.network::<f64>();
         let (_, gradients) = case.loss(&net);
         let names: Vec<String> = net.parameters().into_iter().map(|p| p.name).collect();
@@ -197,31 +196,5 @@ fn a_law_that_scaled_omega_too_would_fail() {
         law.terms.push(Term::incoming(slice).narrow(0..4));
         let worst = law.measure(&net.tensors(), &gradients).worst();
         assert!(worst > 1e-2, "{conv:?}: {worst}");
-    }
-}
-
-#[test]
-fn the_space_of_neurons_has_its_law_only_with_one_omega_per_layer() {
-    let linear = |omega| plain_case(Conv::GAT, omega, Activation::Identity);
-    let spaces = |case: &Case| {
-        let laws = case.measured::<f64>().into_iter();
-        let laws = laws.filter(|(law, _)| law.symmetry == Symmetry::Linear);
-        laws.map(|(law, worst)| {
-            assert!(worst < 1e-10, "{}: {worst}", law.name);
-            law
-        })
-        .collect::<Vec<_>>()
-    };
-    let laws = spaces(&linear(Omega::Layer));
-    assert_eq!(laws.len(), 2);
-    let case = linear(Omega::Channel);
-    assert!(spaces(&case).is_empty());
-    // The law would not hold with one ω per channel. ω is one parameter before the rest, so the numbers of
-    // the laws fit.
-    let net = case.network::<f64>();
-    let (_, gradients) = case.loss(&net);
-    for law in laws {
-        let worst = law.measure(&net.tensors(), &gradients).worst();
-        assert!(worst > 1e-2, "{}: {worst}", law.name);
     }
 }

@@ -1,11 +1,10 @@
 //! The linear pieces of x ↦ W₂ σ(W₁ x + b) for σ with two slopes, such as ReLU: a search for inputs where the
 //! function is steepest.
 
-use crate::init;
-use crate::kernels::gemm::matmul;
-use crate::kernels::random::mix;
-use crate::linalg::{eigh, svd};
-use crate::tensor::Tensor;
+use emmy::kernels::gemm::matmul;
+use emmy::kernels::random::mix;
+use emmy::linalg::{eigh, svd};
+use emmy::{Tensor, init};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use rand::RngExt;
 use rayon::prelude::*;

@@ -1,11 +1,12 @@
 //! Group normalisation whose groups are learnt.
 
-use crate::autodiff::Var;
-use crate::error::{Result, Rules};
-use crate::init::Rng;
-use crate::nn::{BatchNorm, Layer, Linear, NormContext, Normalizer, Params, Pass};
-use crate::real::Real;
-use crate::symmetry::{Law, Ports, Symmetry, Term};
+use emmy::error::Rules;
+use emmy::init::Rng;
+use emmy::nn::{
+    BatchNorm, Layer, Linear, Norm, NormContext, NormOptions, Normalizer, Params, Pass,
+};
+use emmy::symmetry::{Law, Ports, Symmetry, Term};
+use emmy::{Real, Result, Var};
 
 /// y = x + λ Σ_g BN_g(s_g ⊙ x) with s = softmax(x U): each node has a share in each of G groups, and each
 /// group is normalised separately, so that groups stay distinct.
@@ -34,7 +35,7 @@ pub struct DiffGroupNorm<F: Real> {
     /// λ.
     pub scale: f64,
 }
-crate::module!(DiffGroupNorm: groups as "lin", norm);
+emmy::module!(DiffGroupNorm: groups as "lin", norm);
 
 impl<F: Real> DiffGroupNorm<F> {
     /// A norm of `width` features with the given number of groups.
@@ -69,16 +70,6 @@ impl<F: Real> DiffGroupNorm<F> {
             x + of_groups.sum(&[-2], false).scale(F::of(self.scale))
         })
     }
-
-    /// Checks the options.
-    ///
-    /// # Errors
-    /// If there is no group, or λ is not a finite number.
-    pub fn validate(groups: usize, scale: f64) -> Result<()> {
-        let rules = Rules("DiffGroupNorm");
-        rules.sizes(&[("groups", groups)])?;
-        rules.finite("scale", scale)
-    }
 }
 
 impl<F: Real> Layer<F> for DiffGroupNorm<F> {
@@ -105,5 +96,37 @@ impl<F: Real> Layer<F> for DiffGroupNorm<F> {
 impl<F: Real> Normalizer<F> for DiffGroupNorm<F> {
     fn on<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, _: NormContext<'_, F>) -> Var<'t, F> {
         self.forward(pass, x)
+    }
+}
+
+/// The options of [`DiffGroupNorm`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DiffGroupOptions {
+    /// G, the number of groups.
+    pub groups: usize,
+    /// λ.
+    pub scale: f64,
+}
+
+impl DiffGroupOptions {
+    /// Norms of this kind, with a name for configurations.
+    pub fn norm(self) -> Norm {
+        super::norm(self)
+    }
+}
+
+impl NormOptions for DiffGroupOptions {
+    type Layer<F: Real> = DiffGroupNorm<F>;
+
+    fn build<F: Real>(&self, width: usize, rng: &mut Rng) -> DiffGroupNorm<F> {
+        DiffGroupNorm::new(width, self.groups, self.scale, rng)
+    }
+
+    /// # Errors
+    /// If there is no group, or λ is not a finite number.
+    fn validate(&self, _: usize) -> Result<()> {
+        let rules = Rules("DiffGroupNorm");
+        rules.sizes(&[("groups", self.groups)])?;
+        rules.finite("scale", self.scale)
     }
 }

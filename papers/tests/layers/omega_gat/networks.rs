@@ -1,23 +1,22 @@
 //! The networks of the tests.
 
-use crate::support::INPUTS;
 use emmy::nn::{
-    AttentionOptions, Conv, Entry, GraphNet, GraphNetConfig, Heads, Module, Omega, Pass,
-    entries_mut,
+    AttentionOptions, Conv, Entry, GraphNet, GraphNetConfig, Heads, Module, Pass, entries_mut,
 };
 use emmy::{Graph, Real, Tape, Tensor, init};
 use ndarray::{Array2, Ix2};
+use papers::layers::Omega;
 
-pub const CONVS: [Conv; 3] = [Conv::GAT, Conv::gatv2(true), Conv::gatv2(false)];
+pub const CONVS: [Conv; 2] = [Conv::gatv2(true), Conv::gatv2(false)];
 pub const OMEGAS: [Omega; 2] = [Omega::Layer, Omega::Channel];
+pub const INPUTS: usize = 5;
 pub const CLASSES: usize = 3;
 
-pub fn options(omega: Omega, heads: usize, join: Heads) -> AttentionOptions {
+pub fn options(heads: usize, join: Heads) -> AttentionOptions {
     AttentionOptions {
         heads,
         join,
         bias: false,
-        omega: Some(omega),
         ..AttentionOptions::default()
     }
 }
@@ -47,9 +46,8 @@ pub fn networks() -> Vec<GraphNet<f64>> {
                 ..GraphNetConfig::gcn(INPUTS, CLASSES)
             }
             .of(conv)
-            .heads(2, 3)
-            .attending(|a| a.omega = Some(omega));
-            let mut net = GraphNet::new(config, 3).unwrap();
+            .heads(2, 3);
+            let mut net = GraphNet::new(omega.of(config).unwrap(), 3).unwrap();
             unsettle(&mut net, 9);
             all.push(net);
         }
@@ -70,4 +68,9 @@ pub fn logits(net: &GraphNet<f64>, graph: &Graph, x: &Tensor<f64>) -> Array2<f64
 
 pub fn two(t: &Tensor<f64>) -> Array2<f64> {
     t.clone().into_dimensionality::<Ix2>().unwrap().into_owned()
+}
+
+/// Standard normal features.
+pub fn features(nodes: usize, seed: u64) -> Tensor<f64> {
+    init::normal(&[nodes, INPUTS], 1.0, &mut init::rng(seed))
 }

@@ -1,15 +1,15 @@
 //! Values, derivatives, and properties of the formula.
 
 use super::networks::*;
-use crate::support::{INPUTS, features};
 use approx::assert_abs_diff_eq;
 use emmy::autodiff::check_grads;
 use emmy::graph::Neighbourhood;
 use emmy::graph::generators::random_graph;
 use emmy::init;
-use emmy::nn::{AttentionOptions, GatConv, Gatv2Conv, Heads, Module, Omega, Pass, entries_mut};
+use emmy::nn::{AttentionOptions, Gatv2Conv, Heads, Module, Pass, entries_mut};
 use emmy::{Graph, Tape, Tensor};
 use ndarray::{Array2, Axis};
+use papers::layers::{Omega, OmegaConv};
 
 /// z − ω (z − S z) by a loop over edges, from the scores of head h on the edge j → i; then the heads joined.
 fn by_hand(
@@ -27,9 +27,9 @@ fn by_hand(
         let into_i = || edges().filter(|&(_, to)| to == i).map(|(j, _)| j);
         let total: f64 = into_i().map(weight).sum();
         let mean: f64 = into_i().map(|j| weight(j) / total * z[[j, k]]).sum();
-        let omega = match options.omega.unwrap() {
-            Omega::Layer => omega[[0]],
-            Omega::Channel => omega[[h, c]],
+        let omega = match omega.len() {
+            1 => omega[[0]],
+            _ => omega[[h, c]],
         };
         y[[i, k]] = own - omega * (own - mean);
     }
@@ -52,61 +52,34 @@ fn a_layer_is_its_formula() {
     assert!((0..15).any(|i| graph.pattern().row(i).is_empty()));
     let x = features(15, 4);
     let two_x = two(&x);
-    let (n, c) = (graph.nodes(), 3);
+    let c = 3;
     for (omega, heads, join) in [
         (Omega::Layer, 1, Heads::Concatenate),
         (Omega::Layer, 3, Heads::Average),
         (Omega::Channel, 3, Heads::Concatenate),
         (Omega::Channel, 2, Heads::Average),
     ] {
-        let options = options(omega, heads, join);
+        let options = options(heads, join);
         let tape = Tape::new();
         let x = tape.constant(x.clone());
-        let check = |found: [emmy::Var<'_, f64>; 2], expected: Array2<f64>| {
-            for found in found {
-                assert_abs_diff_eq!(two(&found.value()), expected, epsilon = 1e-13);
-            }
-        };
-
-        let mut gat = GatConv::<f64>::new(INPUTS, c, options, &mut init::rng(5));
-        unsettle(&mut gat, 6);
-        let z = two_x.dot(&two(&gat.weight).t());
-        let part = |a: &Tensor<f64>, h: usize, i: usize| -> f64 {
-            (0..c).map(|k| a[[h, k]] * z[[i, h * c + k]]).sum()
-        };
-        let expected = by_hand(
-            &graph,
-            &z,
-            (options, gat.omega.as_ref().unwrap()),
-            |h, j, i| leaky(part(&gat.att_source, h, j) + part(&gat.att_target, h, i)),
-        );
-        assert_eq!(expected.nrows(), n);
-        let pass = Pass::eval(&tape, &gat);
-        let plain = gat.forward(&pass, x, graph.pattern());
-        let (explained, _) = gat.forward_with_attention(&pass, x, graph.pattern());
-        check([plain, explained], expected);
-
         for shared in [true, false] {
-            let mut net = Gatv2Conv::<f64>::new(INPUTS, c, shared, options, &mut init::rng(5));
+            let gat = Gatv2Conv::<f64>::new(INPUTS, c, shared, options, &mut init::rng(5));
+            let mut net = OmegaConv::new(gat, omega);
             unsettle(&mut net, 6);
-            let z = two_x.dot(&two(&net.source.weight).t());
-            let target = net.target.as_ref().unwrap_or(&net.source);
+            let gat = &net.gat;
+            let z = two_x.dot(&two(&gat.source.weight).t());
+            let target = gat.target.as_ref().unwrap_or(&gat.source);
             let t = two_x.dot(&two(&target.weight).t());
-            let expected = by_hand(
-                &graph,
-                &z,
-                (options, net.omega.as_ref().unwrap()),
-                |h, j, i| {
-                    let at = |k: usize| h * c + k;
-                    (0..c)
-                        .map(|k| net.att[[h, k]] * leaky(z[[j, at(k)]] + t[[i, at(k)]]))
-                        .sum()
-                },
-            );
+            let expected = by_hand(&graph, &z, (options, &net.omega), |h, j, i| {
+                let at = |k: usize| h * c + k;
+                (0..c)
+                    .map(|k| gat.att[[h, k]] * leaky(z[[j, at(k)]] + t[[i, at(k)]]))
+                    .sum()
+            });
+            assert_eq!(expected.nrows(), graph.nodes());
             let pass = Pass::eval(&tape, &net);
-            let plain = net.forward(&pass, x, graph.pattern());
-            let (explained, _) = net.forward_with_attention(&pass, x, graph.pattern());
-            check([plain, explained], expected);
+            let found = net.forward(&pass, x, graph.pattern());
+            assert_abs_diff_eq!(two(&found.value()), expected, epsilon = 1e-13);
         }
     }
 }
@@ -115,48 +88,34 @@ fn a_layer_is_its_formula() {
 fn with_one_it_is_attention_and_with_zero_the_linear_map_to_the_bit() {
     let graph = random_graph(15, 30, 3).with_self_loops();
     let x = features(15, 4);
-    let made = |omega: Option<Omega>, shared: bool, value: f64| {
-        let options = AttentionOptions {
-            heads: 2,
-            residual: true,
-            omega,
-            ..AttentionOptions::default()
-        };
-        let rng = || init::rng(5);
-        let mut gat = GatConv::<f64>::new(INPUTS, 3, options, &mut rng());
-        let mut gatv2 = Gatv2Conv::<f64>::new(INPUTS, 3, shared, options, &mut rng());
-        gatv2.source.bias = Some(init::normal(&[6], 1.0, &mut init::rng(6)));
-        for omega in [&mut gat.omega, &mut gatv2.omega].into_iter().flatten() {
-            assert!(omega.iter().all(|&w| w == 1.0), "a fresh layer has ω = 1");
-            omega.fill(value);
-        }
-        (gat, gatv2)
-    };
     for omega in OMEGAS {
         for shared in [true, false] {
-            let tape = Tape::new();
-            let (x, edges) = (tape.constant(x.clone()), graph.pattern());
-            let both = (made(Some(omega), shared, 1.0), made(None, shared, 1.0));
-            let (pass, (one, none)) = (Pass::eval(&tape, &both), &both);
-            assert_eq!(
-                one.0.forward(&pass, x, edges).value(),
-                none.0.forward(&pass, x, edges).value()
+            let options = AttentionOptions {
+                heads: 2,
+                residual: true,
+                ..AttentionOptions::default()
+            };
+            let mut gat = Gatv2Conv::<f64>::new(INPUTS, 3, shared, options, &mut init::rng(5));
+            gat.source.bias = Some(init::normal(&[6], 1.0, &mut init::rng(6)));
+            let mut one = OmegaConv::new(gat, omega);
+            assert!(
+                one.omega.iter().all(|&w| w == 1.0),
+                "a fresh layer has ω = 1"
             );
+            let (tape, edges) = (Tape::new(), graph.pattern());
+            let x = tape.constant(x.clone());
+            let pass = Pass::eval(&tape, &one);
             assert_eq!(
-                one.1.forward(&pass, x, edges).value(),
-                none.1.forward(&pass, x, edges).value()
+                one.forward(&pass, x, edges).value(),
+                one.gat.forward(&pass, x, edges).value()
             );
 
-            let both = made(Some(omega), shared, 0.0);
-            let (pass, (gat, gatv2)) = (Pass::eval(&tape, &both), &both);
-            let map = |w: &Tensor<f64>| x.linear(tape.constant(w.clone()));
+            one.omega.fill(0.0);
+            let pass = Pass::eval(&tape, &one);
+            let residual = x.linear(tape.constant(one.gat.residual.clone().unwrap()));
             assert_eq!(
-                gat.forward(&pass, x, edges).value(),
-                (map(&gat.weight) + map(gat.residual.as_ref().unwrap())).value()
-            );
-            assert_eq!(
-                gatv2.forward(&pass, x, edges).value(),
-                (gatv2.source.forward(&pass, x) + map(gatv2.residual.as_ref().unwrap())).value()
+                one.forward(&pass, x, edges).value(),
+                (one.gat.source.forward(&pass, x) + residual).value()
             );
         }
     }
@@ -164,12 +123,12 @@ fn with_one_it_is_attention_and_with_zero_the_linear_map_to_the_bit() {
 
 #[test]
 fn there_are_as_many_omegas_as_configured() {
-    for net in networks() {
+    for (net, omega) in networks().iter().zip(OMEGAS.iter().cycle()) {
         let shapes: Vec<Vec<usize>> = (net.parameters().into_iter())
             .filter(|p| p.name.ends_with("omega"))
             .map(|p| p.tensor.shape().to_vec())
             .collect();
-        let expected = match net.config.conv.attention().unwrap().omega.unwrap() {
+        let expected = match omega {
             Omega::Layer => vec![vec![1]; 3],
             Omega::Channel => vec![vec![2, 4], vec![2, 4], vec![3, CLASSES]],
         };

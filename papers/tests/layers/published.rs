@@ -1,0 +1,167 @@
+//! LipschitzNorm with the divisors of the published code.
+
+use crate::compositions::{Composition, any_loss, conserved, is_whole};
+use crate::support::near;
+use emmy::graph::generators::path;
+use emmy::graph::{Duplicates, Neighbourhood, SelfLoops};
+use emmy::lipschitz::Lp;
+use emmy::nn::{
+    Activation, AttentionOptions, Conv, GraphNet, GraphNetConfig, Heads, LipschitzNorm, Module,
+    Pass, Trace, TransformerOptions, discover,
+};
+use emmy::symmetry::{Law, Search};
+use emmy::{Graph, Real, Tape, Tensor, Var, init};
+use papers::layers::{of_edges, published};
+
+/// E6: the published code divides by the norm of the edge's own source instead of the norm of the target. If
+/// the target is large and has no self-loop, its scores are not bounded.
+#[test]
+fn the_published_divisor_does_not_bound_the_scores() {
+    let graph = Graph::new(3, &[(0, 2), (1, 2)], Duplicates::Reject, SelfLoops::Reject).unwrap();
+    let edges = graph.pattern();
+    let tape = Tape::<f64>::new();
+    let score = |size: f64, published: bool| {
+        let z = emmy::tensor::tensor(&[3, 1, 1], vec![1.0, 2.0, size]);
+        let (z, a) = (
+            tape.constant(z),
+            tape.constant(emmy::tensor::tensor(&[1, 1], vec![1.0])),
+        );
+        let e = z.value()[[2, 0, 0]];
+        let factor = match published {
+            true => of_edges(LipschitzNorm::GAT, edges, z, [a, a]).value()[[0, 0]],
+            false => LipschitzNorm::GAT.of_targets(edges, z, [a, a]).value()[[2, 0]],
+        };
+        (e + 1.0) * factor
+    };
+    for size in [1.0, 1e3, 1e6] {
+        assert!(score(size, false) <= 0.25 * (1.0 + 1e-9));
+    }
+    let far = score(1e6, true);
+    assert!(far > 1e4, "{far}");
+    // With two heads the table of maxima is read at the wrong place: the entry of node ⌊i/H⌋.
+    let z = tape.constant(init::normal(&[3, 2, 1], 1.0, &mut init::rng(4)));
+    let a = tape.constant(emmy::tensor::tensor(&[2, 1], vec![1.0, 1.0]));
+    let factors = of_edges(LipschitzNorm::GAT, edges, z, [a, a]).value();
+    let squares = z.value().mapv(|z| z * z);
+    // Node 2 with two heads reads entry 2 of the flattened table: node 1, head 0, and node 1 has no
+    // neighbours.
+    let expected = 0.25 / (4f64.sqrt() * squares[[0, 1, 0]].sqrt());
+    near(factors[[0, 1]], expected, 1e-9);
+}
+
+/// Two layers of a kind on a path.
+fn config(conv: Conv, activation: Activation) -> GraphNetConfig {
+    GraphNetConfig {
+        hidden: 3,
+        activation,
+        ..GraphNetConfig::gcn(3, 2).without_dropout()
+    }
+    .of(conv)
+}
+
+fn gat(heads: usize, join: Heads) -> GraphNetConfig {
+    let options = AttentionOptions {
+        heads,
+        join,
+        residual: true,
+        score_norm: Some(LipschitzNorm::GAT),
+        ..AttentionOptions::DEFAULT
+    };
+    let last = AttentionOptions {
+        heads: 1,
+        join: Heads::Average,
+        ..options
+    };
+    GraphNetConfig {
+        conv: published(Conv::Gat(options)),
+        last: published(Conv::Gat(last)),
+        ..config(Conv::GAT, Activation::Relu)
+    }
+}
+
+fn transformer() -> GraphNetConfig {
+    let options = TransformerOptions {
+        score_norm: Some(LipschitzNorm::DOT),
+        ..TransformerOptions::DEFAULT
+    };
+    config(published(Conv::Transformer(options)), Activation::Relu)
+}
+
+#[derive(Debug, Clone)]
+struct OnPath<F: Real> {
+    net: GraphNet<F>,
+    seed: u64,
+}
+emmy::module!(OnPath: net);
+
+impl<F: Real> OnPath<F> {
+    fn draw(config: GraphNetConfig, seed: u64) -> Self {
+        let mut net = GraphNet::new(config, seed).expect("a valid configuration");
+        let rng = &mut init::rng(seed);
+        for p in net.tensors_mut() {
+            *p = init::normal(p.shape(), 1.0, rng);
+        }
+        Self { net, seed }
+    }
+
+    fn output<'t>(&self, pass: &Pass<'t, '_, F>, seed: u64) -> Var<'t, F> {
+        let neighbours: Neighbourhood<F> = self.net.config.neighbourhood(&path(8));
+        let x: Tensor<F> = init::normal(&[8, 3], 1.0, &mut init::rng(seed));
+        self.net.forward(pass, pass.tape().constant(x), &neighbours)
+    }
+
+    fn laws(&self) -> Vec<Law> {
+        Trace::of(self, |pass| self.output(pass, self.seed)).laws()
+    }
+}
+
+impl<F: Real> Composition<F> for OnPath<F> {
+    fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
+        any_loss(self.output(pass, self.seed), self.seed)
+    }
+}
+
+/// All heads share the norms: one law of all neurons, and one of all attention vectors.
+#[test]
+fn listed_laws_hold_and_are_all() {
+    for config in [
+        gat(2, Heads::Concatenate),
+        gat(2, Heads::Average),
+        transformer(),
+    ] {
+        for seed in 0..5 {
+            let net = OnPath::<f64>::draw(config, seed);
+            conserved(&net, &OnPath::<f32>::draw(config, seed), &net.laws());
+        }
+        let net = OnPath::<f64>::draw(config, 0);
+        let found = discover(&net, &Search::default(), |pass, seed| {
+            net.output(pass, seed)
+        });
+        is_whole(&found, found.declared, &format!("{:?}", config.conv));
+    }
+}
+
+#[test]
+fn there_is_no_bound() {
+    let edges = Neighbourhood::of(path(8).with_self_loops());
+    for config in [gat(1, Heads::Concatenate), transformer()] {
+        let net = OnPath::<f64>::draw(config, 0).net;
+        let x = init::normal(&[8, 3], 1.0, &mut init::rng(1));
+        let trace = Trace::at(&net, &x, |pass, x| net.forward(pass, x, &edges));
+        assert!(trace.lipschitz(Lp::Two).is_err());
+    }
+}
+
+/// Neighbourhoods of zeros have divisors of 0, and gradients that are numbers.
+#[test]
+fn neighbourhoods_of_zeros_have_gradients() {
+    for config in [gat(2, Heads::Concatenate), transformer()] {
+        let net = GraphNet::<f32>::new(config, 0).unwrap();
+        let tape = Tape::new();
+        let pass = Pass::train(&tape, &net, 0);
+        let x = tape.constant(Tensor::zeros(vec![8, 3]));
+        let loss = net.forward(&pass, x, &config.neighbourhood(&path(8)));
+        let all = pass.gradients(loss.sum_all());
+        assert!(all.iter().flatten().all(|g| g.is_finite()));
+    }
+}
