@@ -26,7 +26,6 @@ mod compositions;
 mod contracts;
 mod convolutions;
 mod differentiable;
-mod discovery;
 mod drift;
 mod errata;
 mod experts;
@@ -39,11 +38,6 @@ mod layers;
 mod lists;
 mod means;
 mod measures;
-#[allow(dead_code, reason = "the program shows more of them")]
-#[path = "../../papers/src/laws/models.rs"]
-mod models;
-#[path = "../../papers/src/laws/nets.rs"]
-mod nets;
 mod networks;
 mod normalisation;
 mod own_operations;
@@ -60,7 +54,4 @@ mod streams;
 mod sums;
 mod support;
 mod totals;
-#[allow(dead_code, reason = "the program shows more of it")]
-#[path = "../../papers/src/laws/training.rs"]
-mod training;
 mod transformer;

@@ -8,9 +8,9 @@
 
 mod audit;
 mod drawing;
-mod models;
-mod nets;
-mod training;
+pub mod models;
+pub mod nets;
+pub mod training;
 
 use crate::support::args::{Figures, MOST_SEED, at_least_zero, threads};
 use crate::support::{note, say};

@@ -1,4 +1,4 @@
-//! The layers, losses, measures and searches that only the laboratory has.
+//! The layers, losses, measures and searches that only the laboratory has, and the laws of its models.
 
 #[path = "../../../tests/cases/mod.rs"]
 mod cases;
@@ -8,6 +8,7 @@ mod compositions;
 mod contrastive;
 mod diff_group_norm;
 mod groups;
+mod laws;
 mod layers {
     pub use crate::terms;
 }

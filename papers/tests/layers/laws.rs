@@ -1,13 +1,13 @@
 //! The search for laws: the laws found in the small models hold, and there are no others.
 
-use crate::models::{MODELS, Options};
-use crate::nets::Net;
-use crate::training::{How, Rule, train};
 use emmy::init;
 use emmy::nn::{
     Activation, BatchNorm, Entry, FeedForward, FeedForwardConfig, Linear, Module, Trace, discover,
 };
 use emmy::symmetry::{self, Discovery, Generator, Layout, ParametricFunction, Search};
+use papers::laws::models::{MODELS, Options};
+use papers::laws::nets::Net;
+use papers::laws::training::{How, Rule, train};
 
 fn search(net: &dyn Net, how: &Search) -> Discovery {
     discover(net, how, |pass, seed| net.forward(pass, seed))
