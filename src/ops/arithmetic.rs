@@ -1,4 +1,4 @@
-//! + − × ÷ between tensors, with NumPy's broadcasting, and with scalars.
+//! The operations + − × ÷ between tensors, with NumPy's broadcasting, and with scalars.
 
 use crate::autodiff::{Kind, Var};
 use crate::kernels::map;
