@@ -181,16 +181,22 @@ fn losses_differentiate() {
     let x = init::normal::<f64>(&[5, 3], 1.0, &mut init::rng(3));
     let y = init::normal::<f64>(&[5, 3], 1.0, &mut init::rng(4));
     type Loss<'a> = &'a dyn for<'t> Fn(&[Var<'t, f64>]) -> Var<'t, f64>;
-    let all: [(&str, Loss<'_>); 5] = [
+    let of_one: [(&str, Loss<'_>); 2] = [
         ("contrastive", &|x| contrastive(x[0], &[1, 2, 3, 4, 0], 0.5)),
         ("alignment", &|x| {
             alignment(x[0], &[1, 2, 3, 4, 0], 0.5).square()
         }),
+    ];
+    for (name, loss) in of_one {
+        let checked = check_grads(loss, std::slice::from_ref(&x));
+        checked.unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+    let of_two: [(&str, Loss<'_>); 3] = [
         ("simclr", &|x| simclr(x[0], x[1], 0.5)),
         ("cross_correlation", &|x| cross_correlation(x[0], x[1])),
         ("barlow_twins", &|x| barlow_twins(x[0], x[1], 0.1)),
     ];
-    for (name, loss) in all {
+    for (name, loss) in of_two {
         let checked = check_grads(loss, &[x.clone(), y.clone()]);
         checked.unwrap_or_else(|e| panic!("{name}: {e}"));
     }
