@@ -1,7 +1,7 @@
 //! The attention along edges with a score Σ_c a[h, c] f(k[j, h, c], q[i, h, c]), for any function f of two
 //! numbers. Letters: see the table of [the parent module](super).
 
-use super::heads::{scale_entries, score_heads};
+use super::heads::{scale_entries, scores_of_row};
 use super::operands::{Adjoints, Backward, Operands};
 use super::passes::Passes;
 use super::{Attention, Output};
@@ -45,10 +45,7 @@ impl Attention<'_> {
                 for i in block.rows.clone() {
                     let (sources, own) = block.row(p, i, heads);
                     let (own, q) = (&mut alpha[own], &q[i * own_w..][..own_w]);
-                    for (&j, scores) in sources.iter().zip(own.chunks_exact_mut(heads)) {
-                        let k = &k[j as usize * own_w..][..own_w];
-                        score_heads(wide, [a, k, q], scores, &own_f);
-                    }
+                    scores_of_row((heads, wide), sources, [a, k, q], own, &own_f);
                     if let Some(t) = x.t {
                         scale_entries(own, &t[i * heads..][..heads]);
                     }

@@ -1,5 +1,6 @@
 //! Sums over rows of the shape [H, D], one head after the other.
 
+use crate::kernels::rows::part;
 use crate::kernels::{LANES, dot, fold};
 use crate::real::Real;
 
@@ -26,30 +27,57 @@ pub(super) fn dot_heads<F: Real>(d: usize, x: &[F], y: &[F], out: &mut [F]) {
     }
 }
 
-/// out[h] ← Σ_c a[h, c] f(k[h, c], q[h, c]) for every head.
+/// out[e, h] ← Σ_c a[h, c] f(k[j, h, c], q[h, c]) for every entry e from a source j, and every head.
 #[inline(always)]
-pub(super) fn score_heads<F: Real>(
-    d: usize,
+pub(super) fn scores_of_row<F: Real>(
+    (heads, d): (usize, usize),
+    sources: &[u32],
     [a, k, q]: [&[F]; 3],
     out: &mut [F],
     f: &impl Fn(F, F) -> F,
 ) {
-    if d == 1 {
-        let (eights, rest) = out.as_chunks_mut::<8>();
-        let done = 8 * eights.len();
-        let rows = (a.as_chunks::<8>().0.iter())
-            .zip(k.as_chunks::<8>().0)
-            .zip(q.as_chunks::<8>().0);
-        for (out, ((a, k), q)) in eights.iter_mut().zip(rows) {
-            for h in 0..8 {
-                out[h] = a[h] * f(k[h], q[h]);
-            }
-        }
-        for (h, out) in (done..).zip(rest) {
-            *out = a[h] * f(k[h], q[h]);
+    if d > 1 {
+        let w = heads * d;
+        for (&j, out) in sources.iter().zip(out.chunks_exact_mut(heads)) {
+            score_heads(d, [a, &k[j as usize * w..][..w], q], out, f);
         }
         return;
     }
+    let mut at = 0;
+    while at < heads {
+        let all = [a, k, q];
+        at += match heads - at {
+            8.. => scores_of_heads::<F, 8>((heads, at), sources, all, out, f),
+            4.. => scores_of_heads::<F, 4>((heads, at), sources, all, out, f),
+            2.. => scores_of_heads::<F, 2>((heads, at), sources, all, out, f),
+            _ => scores_of_heads::<F, 1>((heads, at), sources, all, out, f),
+        };
+    }
+}
+
+/// The same with one number per head, d = 1, for C heads from `at` on. Returns C.
+#[inline(always)]
+fn scores_of_heads<F: Real, const C: usize>(
+    (heads, at): (usize, usize),
+    sources: &[u32],
+    [a, k, q]: [&[F]; 3],
+    out: &mut [F],
+    f: &impl Fn(F, F) -> F,
+) -> usize {
+    let (a, q) = (*part::<F, C>(a, at), *part::<F, C>(q, at));
+    for (&j, out) in sources.iter().zip(out.chunks_exact_mut(heads)) {
+        let k = *part::<F, C>(k, j as usize * heads + at);
+        let out = out[at..].first_chunk_mut::<C>().expect("a whole row");
+        for l in 0..C {
+            out[l] = a[l] * f(k[l], q[l]);
+        }
+    }
+    C
+}
+
+/// out[h] ← Σ_c a[h, c] f(k[h, c], q[h, c]) for every head.
+#[inline(always)]
+fn score_heads<F: Real>(d: usize, [a, k, q]: [&[F]; 3], out: &mut [F], f: &impl Fn(F, F) -> F) {
     if d < 8 {
         for (h, out) in out.iter_mut().enumerate() {
             let own = h * d..(h + 1) * d;
