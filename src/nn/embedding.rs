@@ -10,6 +10,20 @@ use crate::tensor::Tensor;
 /// y_k = W[i_k, :], a learnt vector per item.
 ///
 /// W `[count, width]`, drawn from N(0, 1) as in PyTorch.
+///
+/// ```
+/// use emmy::{Tape, init, nn::{Embedding, Pass}, tensor::tensor};
+///
+/// let mut table = Embedding::<f64>::new(3, 2, &mut init::rng(0));
+/// table.weight = tensor(&[3, 2], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+/// let tape = Tape::new();
+/// let pass = Pass::train(&tape, &table, 0);
+/// let y = table.forward(&pass, &[2, 0, 2]);
+/// assert_eq!(y.value(), tensor(&[3, 2], vec![5.0, 6.0, 1.0, 2.0, 5.0, 6.0]));
+/// // Row 2 is used twice, row 1 not at all.
+/// let g = &pass.gradients(y.sum_all())[0];
+/// assert_eq!(g, tensor(&[3, 2], vec![1.0, 1.0, 0.0, 0.0, 2.0, 2.0]));
+/// ```
 #[derive(Debug, Clone)]
 pub struct Embedding<F: Real> {
     /// W, one row per item.

@@ -5,6 +5,22 @@ use crate::ops::Sparse;
 use crate::real::Real;
 
 /// Features of n nodes: dense `[n, d]`, or a sparse n × d matrix, which no layer converts to dense.
+///
+/// The same features, dense and sparse:
+///
+/// ```
+/// use emmy::{Tape, init, nn::{Linear, Pass}, sparse::Csr, tensor::tensor};
+///
+/// let mut layer = Linear::<f64>::new(3, 1, false, &mut init::rng(0));
+/// layer.weight = tensor(&[1, 3], vec![1.0, 10.0, 100.0]);
+/// let x = tensor(&[2, 3], vec![0.0, 5.0, 0.0, 2.0, 0.0, 3.0]);
+/// let tape = Tape::new();
+/// let pass = Pass::eval(&tape, &layer);
+/// let dense = layer.forward(&pass, tape.constant(x.clone()));
+/// let sparse = layer.forward(&pass, tape.sparse(&Csr::from_dense(&x)));
+/// assert_eq!(dense.value(), tensor(&[2, 1], vec![50.0, 302.0]));
+/// assert_eq!(sparse.value(), dense.value());
+/// ```
 #[derive(Debug, Clone)]
 pub enum Input<'t, F: Real> {
     /// A tensor `[n, d]`; [`Linear`](super::Linear) also takes `[.., d]`.

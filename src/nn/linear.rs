@@ -16,6 +16,18 @@ use crate::tensor::Tensor;
 /// | b | `[out]` |
 ///
 /// W starts Xavier-uniform, b starts at 0 (PyTorch's `Linear` draws both from U(−1/√in, 1/√in)).
+///
+/// ```
+/// use emmy::{Tape, init, nn::{Linear, Pass}, tensor::tensor};
+///
+/// let mut layer = Linear::<f64>::new(2, 3, true, &mut init::rng(0));
+/// layer.weight = tensor(&[3, 2], vec![1.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
+/// layer.bias = Some(tensor(&[3], vec![0.0, 0.0, 100.0]));
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[1, 2], vec![3.0, 4.0]));
+/// let y = layer.forward(&Pass::eval(&tape, &layer), x);
+/// assert_eq!(y.value(), tensor(&[1, 3], vec![3.0, 4.0, 107.0]));
+/// ```
 #[derive(Debug, Clone)]
 pub struct Linear<F: Real> {
     /// W: row i holds the incoming weights of neuron i.

@@ -7,6 +7,21 @@ use crate::symmetry::Ports;
 use std::ops::Range;
 
 /// One call of a layer.
+///
+/// A perceptron calls its two layers; the names of their parameters begin with the paths:
+///
+/// ```
+/// use emmy::{init, nn::{Activation, Mlp, Trace}};
+///
+/// let net = Mlp::<f64>::new(&[2, 3, 1], Activation::Relu, true, &mut init::rng(0));
+/// let x = init::normal(&[5, 2], 1.0, &mut init::rng(1));
+/// let trace = Trace::at(&net, &x, |pass, x| net.forward(pass, x));
+/// let [all, first, _] = trace.calls() else { unreachable!("three calls") };
+/// assert_eq!((all.kind, all.parent), ("Mlp", None));
+/// assert_eq!((first.kind, first.path.as_str(), first.parent), ("Linear", "layers.0", Some(0)));
+/// assert_eq!((&first.shape[..], &first.parameters[..]), (&[5, 3][..], &[0, 1][..]));
+/// assert_eq!(trace.names()[0], "layers.0.weight");
+/// ```
 #[derive(Debug, Clone)]
 pub struct Call {
     /// The number of the call that encloses this one.

@@ -9,6 +9,18 @@ use std::collections::BTreeMap;
 /// The parameters and state of a model, found by address: a layer passes references to its own
 /// fields. The model stays borrowed, so an address belongs to one tensor as long as this value
 /// exists.
+///
+/// ```
+/// use emmy::{init, nn::{Linear, Params}};
+///
+/// let layer = Linear::<f64>::new(2, 3, true, &mut init::rng(0));
+/// let params = Params::of(&layer);
+/// assert_eq!(params.tensors().len(), 2);
+/// assert_eq!(params.number(&layer.weight), 0);
+/// assert_eq!(params.find(layer.bias.as_ref().unwrap()), Some(1));
+/// // A copy is another tensor, at another address.
+/// assert_eq!(params.find(&layer.weight.clone()), None);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Params<'m, F: Real> {
     trained: Vec<&'m Tensor<F>>,

@@ -43,6 +43,17 @@ impl<F: Real> Mul for Var<'_, F> {
     type Output = Self;
 
     /// y = a ⊙ b,   ā = ȳ ⊙ b,   b̄ = ȳ ⊙ a   (summed over what was broadcast)
+    ///
+    /// ```
+    /// use emmy::{Tape, autodiff::grad, tensor::tensor};
+    /// let tape = Tape::new();
+    /// let a = tape.var(tensor(&[2, 2], vec![1.0_f64, 2.0, 3.0, 4.0]));
+    /// let b = tape.var(vec![10.0, 100.0]);
+    /// // b is broadcast to both rows of a, so its derivative is a sum over them.
+    /// let y = a * b;
+    /// assert_eq!(y.value(), tensor(&[2, 2], vec![10.0, 200.0, 30.0, 400.0]));
+    /// assert_eq!(grad(y.sum_all(), &[b])[0], tensor(&[2], vec![4.0, 6.0]));
+    /// ```
     #[track_caller]
     fn mul(self, b: Self) -> Self {
         let y = map::binary("mul", &self.value(), &b.value(), |a, b| a * b);
@@ -92,6 +103,14 @@ impl<F: Real> Var<'_, F> {
     }
 
     /// y = c x,   x̄ = c ȳ
+    ///
+    /// ```
+    /// use emmy::{Tape, tensor::tensor};
+    /// let tape = Tape::new();
+    /// let x = tape.var(vec![1.0_f64, 2.0]);
+    /// assert_eq!(x.scale(3.0).value(), tensor(&[2], vec![3.0, 6.0]));
+    /// assert_eq!((1.0 - x / 2.0).value(), tensor(&[2], vec![0.5, 0.0]));
+    /// ```
     pub fn scale(self, c: F) -> Self {
         let y = map::unary(&self.value(), move |x| x * c);
         self.unary(Kind::Scale(c.as_f64()), y, move |p| p.gy().scale(c))

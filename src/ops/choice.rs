@@ -9,6 +9,16 @@ impl<F: Real> Var<'_, F> {
     /// y = max(a, b), element by element with broadcasting;   the derivative goes to the larger one, half to
     /// each at a tie
     ///
+    /// ```
+    /// use emmy::{Tape, autodiff::grad, tensor::tensor};
+    /// let tape = Tape::new();
+    /// let a = tape.var(vec![1.0_f64, 5.0, 3.0]);
+    /// let b = tape.var(vec![4.0, 2.0, 3.0]);
+    /// let y = a.maximum(b);
+    /// assert_eq!(y.value(), tensor(&[3], vec![4.0, 5.0, 3.0]));
+    /// assert_eq!(grad(y.sum_all(), &[a])[0], tensor(&[3], vec![0.0, 1.0, 0.5]));
+    /// ```
+    ///
     /// # Panics
     /// If the shapes do not broadcast.
     #[track_caller]
@@ -44,6 +54,14 @@ impl<F: Real> Var<'_, F> {
 
     /// y = self where `condition` holds, else `other`, with broadcasting;   ȳ goes to the operand from which
     /// y came
+    ///
+    /// ```
+    /// use emmy::{Tape, tensor::tensor};
+    /// let tape = Tape::new();
+    /// let x = tape.var(vec![1.0_f64, 2.0, 3.0]);
+    /// let odd = tensor(&[3], vec![true, false, true]);
+    /// assert_eq!(x.where_(&odd, -x).value(), tensor(&[3], vec![1.0, -2.0, 3.0]));
+    /// ```
     ///
     /// # Panics
     /// If the shapes do not broadcast.

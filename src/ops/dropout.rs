@@ -11,6 +11,19 @@ impl<F: Real> Var<'_, F> {
     /// mask on any number of threads, and nothing is stored for the derivative. Srivastava et al., "Dropout",
     /// JMLR 2014, in its inverted form.
     ///
+    /// ```
+    /// use emmy::{Tape, Tensor};
+    /// let tape = Tape::new();
+    /// let x = tape.var(Tensor::<f64>::ones(vec![1000]));
+    /// assert_eq!(x.dropout(0.0, 7).value(), x.value());
+    /// // One element in four stays, four times as large: the mean is about 1.
+    /// let y = x.dropout(0.75, 7);
+    /// assert!(y.value().iter().all(|&y| y == 0.0 || y == 4.0));
+    /// assert!((y.mean_all().item() - 1.0).abs() < 0.2);
+    /// assert_eq!(x.dropout(0.75, 7).value(), y.value());
+    /// assert_ne!(x.dropout(0.75, 8).value(), y.value());
+    /// ```
+    ///
     /// # Panics
     /// If p is not within 0 ≤ p ≤ 1.
     #[track_caller]

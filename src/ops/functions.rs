@@ -155,6 +155,17 @@ impl<F: Real> Var<'_, F> {
     }
 
     /// y = tanh x,   x̄ = ȳ (1 − y²)
+    ///
+    /// ```
+    /// use emmy::{Tape, autodiff::grad};
+    /// let tape = Tape::new();
+    /// let x = tape.scalar(0.0_f64);
+    /// // All three rise through 0 or ½; their slopes there are 1, ¼ and ½.
+    /// for (y, value, slope) in [(x.tanh(), 0.0, 1.0), (x.sigmoid(), 0.5, 0.25), (x.gelu(), 0.0, 0.5)] {
+    ///     assert!((y.item() - value).abs() < 1e-12);
+    ///     assert!((grad(y, &[x])[0].first().unwrap() - slope).abs() < 1e-12);
+    /// }
+    /// ```
     pub fn tanh(self) -> Self {
         let function = Function {
             slopes: [0.0, 1.0],
@@ -185,6 +196,15 @@ impl<F: Real> Var<'_, F> {
     }
 
     /// y = max(x, 0),   x̄ = ȳ where x > 0, else 0
+    ///
+    /// ```
+    /// use emmy::{Tape, autodiff::grad, tensor::tensor};
+    /// let tape = Tape::new();
+    /// let x = tape.var(vec![-1.0_f64, 0.0, 2.0]);
+    /// assert_eq!(x.relu().value(), tensor(&[3], vec![0.0, 0.0, 2.0]));
+    /// assert_eq!(grad(x.relu().sum_all(), &[x])[0], tensor(&[3], vec![0.0, 0.0, 1.0]));
+    /// assert_eq!(x.leaky_relu(0.5).value(), tensor(&[3], vec![-0.5, 0.0, 2.0]));
+    /// ```
     pub fn relu(self) -> Self {
         let function = Function {
             negative_slope: Some(0.0),
@@ -444,6 +464,18 @@ fn density(x: f64) -> f64 {
 ///
 /// The first four are positively homogeneous ([`degree`](Self::degree)). The conservation laws of
 /// neurons rely on this property.
+///
+/// ```
+/// use emmy::{Tape, nn::Activation, tensor::tensor};
+/// let tape = Tape::new();
+/// let x = tape.var(vec![-1.0_f64, 3.0]);
+/// let y = Activation::ReluSquared.apply(x);
+/// assert_eq!(y.value(), tensor(&[2], vec![0.0, 9.0]));
+/// // Twice the argument, four times the value.
+/// assert_eq!(Activation::ReluSquared.apply(x * 2.0).value(), tensor(&[2], vec![0.0, 36.0]));
+/// assert_eq!(Activation::ReluSquared.degree(), Some(2));
+/// assert_eq!(Activation::Tanh.degree(), None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {

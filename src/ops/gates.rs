@@ -10,6 +10,14 @@ impl<F: Real> Var<'_, F> {
     ///
     /// The derivative of the piecewise linear activations.
     ///
+    /// ```
+    /// use emmy::{Tape, tensor::tensor};
+    /// let tape = Tape::new();
+    /// let x = tape.var(vec![1.0_f64, 2.0, 3.0]);
+    /// let m = tensor(&[3], vec![5.0, -5.0, 0.0]);
+    /// assert_eq!(x.gate(m, 0.5).value(), tensor(&[3], vec![1.0, 1.0, 1.5]));
+    /// ```
+    ///
     /// # Panics
     /// If m does not have the shape of x.
     #[track_caller]

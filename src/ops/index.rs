@@ -11,6 +11,17 @@ impl<F: Real> Var<'_, F> {
     /// y = the slices `indices` of x along `axis`, in that order, repeats allowed,   x̄ = ȳ added up at those
     /// places
     ///
+    /// ```
+    /// use emmy::{Tape, autodiff::grad, tensor::tensor};
+    /// let tape = Tape::new();
+    /// let x = tape.var(vec![10.0_f64, 20.0, 30.0]);
+    /// let y = x.index_select(0, vec![2, 0, 2]);
+    /// assert_eq!(y.value(), tensor(&[3], vec![30.0, 10.0, 30.0]));
+    /// assert_eq!(grad(y.sum_all(), &[x])[0], tensor(&[3], vec![1.0, 0.0, 2.0]));
+    /// // The adjoint: 10 and 30 are both added to place 0.
+    /// assert_eq!(x.index_add(0, vec![0, 1, 0], 2).value(), tensor(&[2], vec![40.0, 20.0]));
+    /// ```
+    ///
     /// # Panics
     /// If the axis or an index is out of range.
     #[track_caller]

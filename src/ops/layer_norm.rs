@@ -14,6 +14,18 @@ impl<'t, F: Real> Var<'t, F> {
     /// Shapes: x `[.., d]`, γ and β `[d]`. Ba, Kiros and Hinton, "Layer Normalization", 2016, Eq. (4). The
     /// variance is divided by d, as in PyTorch.
     ///
+    /// ```
+    /// use emmy::{Tape, tensor::tensor};
+    /// let tape = Tape::new();
+    /// let x = tape.var(tensor(&[1, 2], vec![1.0_f64, 3.0]));
+    /// // Mean 2, variance 1.
+    /// let z = x.layer_norm(None, None, 0.0);
+    /// assert_eq!(z.value(), tensor(&[1, 2], vec![-1.0, 1.0]));
+    /// let (gain, bias) = (tape.var(vec![2.0, 2.0]), tape.var(vec![5.0, 6.0]));
+    /// let y = x.layer_norm(Some(gain), Some(bias), 0.0);
+    /// assert_eq!(y.value(), tensor(&[1, 2], vec![3.0, 8.0]));
+    /// ```
+    ///
     /// # Panics
     /// If x has no axis, γ or β does not have the shape `[d]`, or ε is not at least 0.
     #[track_caller]

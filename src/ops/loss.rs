@@ -8,6 +8,19 @@ impl<F: Real> Var<'_, F> {
     /// The cross-entropy of logits x `[n, C]` with class labels: −mean (log softmax xᵢ) at labelᵢ over the
     /// rows i with `mask[i]` (all rows without a mask); shape `[]`.
     ///
+    /// Both classes of row 0 have the probability ½; row 1 does not take part.
+    ///
+    /// ```
+    /// use emmy::{Tape, autodiff::grad, tensor::tensor};
+    /// let tape = Tape::new();
+    /// let x = tape.var(tensor(&[2, 2], vec![7.0_f64, 7.0, 1.0, 2.0]));
+    /// let loss = x.cross_entropy(&[1, 0], Some(&[true, false]));
+    /// assert!((loss.item() - 2.0_f64.ln()).abs() < 1e-12);
+    /// // Probabilities less 1 at the label.
+    /// let g = &grad(loss, &[x])[0];
+    /// assert!(g.iter().zip([0.5, -0.5, 0.0, 0.0]).all(|(g, e)| (g - e).abs() < 1e-12));
+    /// ```
+    ///
     /// # Panics
     /// If x does not have two dimensions, there is not one label (and with a mask one flag) per row, the
     /// label of a row that takes part is not below C, or no row takes part.
@@ -29,6 +42,12 @@ impl<F: Real> Var<'_, F> {
     }
 
     /// The mean squared error, mean (x − target)² over all elements, shape `[]`; NaN over none
+    ///
+    /// ```
+    /// let tape = emmy::Tape::new();
+    /// let (x, target) = (tape.var(vec![1.0_f64, 5.0]), tape.constant(vec![0.0, 2.0]));
+    /// assert_eq!(x.mse(target).item(), 5.0); // (1² + 3²) / 2
+    /// ```
     ///
     /// # Panics
     /// If the shapes differ (a broadcast here is almost always a mistake), or the tapes differ.

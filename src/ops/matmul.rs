@@ -11,6 +11,19 @@ impl<F: Real> Var<'_, F> {
     /// Shapes `[.., m, k]` · `[.., k, n]` → `[.., m, n]`. Transposed operands are read in place, without a
     /// copy.
     ///
+    /// ```
+    /// use emmy::{Tape, autodiff::grad, tensor::tensor};
+    /// let tape = Tape::new();
+    /// let a = tape.var(tensor(&[2, 2], vec![1.0_f64, 2.0, 3.0, 4.0]));
+    /// let b = tape.var(tensor(&[2, 1], vec![1.0, 10.0]));
+    /// let y = a.matmul(b);
+    /// assert_eq!(y.value(), tensor(&[2, 1], vec![21.0, 43.0]));
+    /// // For ȳ = 1 each row of ā is bᵀ, and b̄ is the sum of the rows of a.
+    /// let g = grad(y.sum_all(), &[a, b]);
+    /// assert_eq!(g[0], tensor(&[2, 2], vec![1.0, 10.0, 1.0, 10.0]));
+    /// assert_eq!(g[1], tensor(&[2, 1], vec![4.0, 6.0]));
+    /// ```
+    ///
     /// # Panics
     /// If an operand has fewer than two dimensions, the inner dimensions differ, or the batch axes do not
     /// broadcast.

@@ -6,6 +6,17 @@ use crate::real::Real;
 impl<F: Real> Var<'_, F> {
     /// y = √(Σ x²) over `axes`,   x̄ = ȳ x / y, and 0 where y = 0. An empty list stands for all axes.
     ///
+    /// ```
+    /// use emmy::{Tape, autodiff::grad, tensor::tensor};
+    /// let tape = Tape::new();
+    /// let x = tape.var(tensor(&[2, 2], vec![3.0_f64, 4.0, 0.0, 0.0]));
+    /// let y = x.norm(&[1], false);
+    /// assert_eq!(y.value(), tensor(&[2], vec![5.0, 0.0]));
+    /// // x / y, and 0 for the row of zeros.
+    /// let g = &grad(y.sum_all(), &[x])[0];
+    /// assert!(g.iter().zip([0.6, 0.8, 0.0, 0.0]).all(|(g, e)| (g - e).abs() < 1e-12));
+    /// ```
+    ///
     /// # Panics
     /// If an axis is out of range or occurs twice.
     #[track_caller]

@@ -22,6 +22,21 @@ use crate::tensor::{Tensor, contiguous};
 /// Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997, with the forget gate of Gers et al., "Learning
 /// to Forget", 2000.
 ///
+/// With all weights and inputs 0, i = f = o = ½ and g = 0: a step halves c.
+///
+/// ```
+/// use emmy::{Tape, Tensor, ops::recurrent::lstm};
+/// let tape = Tape::new();
+/// let zeros = |shape: &[usize]| tape.var(Tensor::<f64>::zeros(shape));
+/// // One step of one row, width 1.
+/// let (x, weight, bias) = (zeros(&[1, 1, 4]), zeros(&[4, 1]), zeros(&[4]));
+/// let (h, c) = (zeros(&[1, 1]), zeros(&[1, 1]) + 2.0);
+/// let y = lstm(x, weight, bias, h, c).value();
+/// assert_eq!(y.shape(), [2, 1, 1]);
+/// assert!((y[[0, 0, 0]] - 0.5 * 1_f64.tanh()).abs() < 1e-12);
+/// assert!((y[[1, 0, 0]] - 1.0).abs() < 1e-12);
+/// ```
+///
 /// # Panics
 /// If the shapes do not fit, there is no step, or the tapes differ.
 #[track_caller]
@@ -43,6 +58,18 @@ pub fn lstm<'t, F: Real>(
 ///
 /// Cho et al., "Learning Phrase Representations using RNN Encoder–Decoder for Statistical Machine
 /// Translation", EMNLP 2014, in PyTorch's form: r multiplies h Wᵀ + b, not h.
+///
+/// With all weights and inputs 0, z = ½ and n = 0: a step halves h.
+///
+/// ```
+/// use emmy::{Tape, Tensor, ops::recurrent::gru};
+/// let tape = Tape::new();
+/// let zeros = |shape: &[usize]| tape.var(Tensor::<f64>::zeros(shape));
+/// // Two steps of one row, width 1.
+/// let y = gru(zeros(&[2, 1, 3]), zeros(&[3, 1]), zeros(&[3]), zeros(&[1, 1]) + 4.0).value();
+/// assert_eq!(y.shape(), [2, 1, 1]);
+/// assert!(y.iter().zip([2.0, 1.0]).all(|(y, e)| (y - e).abs() < 1e-12));
+/// ```
 ///
 /// # Panics
 /// If the shapes do not fit, there is no step, or the tapes differ.

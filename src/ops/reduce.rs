@@ -11,6 +11,17 @@ use crate::tensor::{Tensor, normalize_axes};
 impl<F: Real> Var<'_, F> {
     /// y = Σ x over `axes`,   x̄ = ȳ broadcast. An empty list stands for all axes.
     ///
+    /// ```
+    /// use emmy::{Tape, autodiff::grad, tensor::tensor};
+    /// let tape = Tape::new();
+    /// let x = tape.var(tensor(&[2, 2], vec![1.0_f64, 2.0, 3.0, 4.0]));
+    /// assert_eq!(x.sum(&[0], false).value(), tensor(&[2], vec![4.0, 6.0]));
+    /// assert_eq!(x.sum(&[1], true).value(), tensor(&[2, 1], vec![3.0, 7.0]));
+    /// assert_eq!(x.sum_all().item(), 10.0);
+    /// assert_eq!(grad(x.sum_all(), &[x])[0], tensor(&[2, 2], vec![1.0; 4]));
+    /// assert_eq!((x.mean_all().item(), x.slice(0, 0..1).var(&[], false).item()), (2.5, 0.25));
+    /// ```
+    ///
     /// # Panics
     /// If an axis is out of range or occurs twice.
     #[track_caller]
@@ -69,6 +80,15 @@ impl<F: Real> Var<'_, F> {
 
     /// y = max x over `axes`,   ȳ goes to the largest elements, in equal shares if there are several. An
     /// empty list stands for all axes; the maximum of nothing is −∞.
+    ///
+    /// ```
+    /// use emmy::{Tape, autodiff::grad, tensor::tensor};
+    /// let tape = Tape::new();
+    /// let x = tape.var(vec![1.0_f64, 3.0, 3.0]);
+    /// let y = x.max(&[0], false);
+    /// assert_eq!(y.item(), 3.0);
+    /// assert_eq!(grad(y, &[x])[0], tensor(&[3], vec![0.0, 0.5, 0.5]));
+    /// ```
     ///
     /// # Panics
     /// If an axis is out of range or occurs twice.

@@ -13,6 +13,19 @@ impl<F: Real> Var<'_, F> {
     /// "RoFormer", 2021, Eq. (15) with θ_p = base^(−2p/d), base 10000 in the paper. Its planes are pairs of
     /// neighbours; LLaMA's code pairs p with p + d/2, which is another order of the same planes.
     ///
+    /// One head of one plane, p = 0: whatever the base, the token at position i is turned by the angle i.
+    ///
+    /// ```
+    /// use emmy::{Tape, tensor::tensor};
+    /// let tape = Tape::new();
+    /// // Two tokens, one head, width 2.
+    /// let x = tape.var(tensor(&[2, 1, 2], vec![1.0_f64, 0.0, 1.0, 0.0]));
+    /// let y = x.rotate_planes(0, 10_000.0);
+    /// assert_eq!(y.shape(), [2, 1, 2]);
+    /// let expected = [1.0, 0.0, 1_f64.cos(), 1_f64.sin()];
+    /// assert!(y.value().iter().zip(expected).all(|(y, e)| (y - e).abs() < 1e-12));
+    /// ```
+    ///
     /// # Panics
     /// If x has fewer than three dimensions, or d is odd.
     #[track_caller]

@@ -29,6 +29,17 @@ pub fn gather_rows<'t, F: Real>(pattern: &Arc<Pattern>, x: Var<'t, F>) -> Var<'t
 
 /// y_e = x_j(e): x `[m, ..]` at the column of every entry, `[nnz, ..]`,   x̄ = ȳ summed over each column
 ///
+/// ```
+/// use emmy::{Tape, ops::sparse::{gather_columns, gather_rows}, sparse::Pattern, tensor::tensor};
+/// // Node 0 hears nodes 0 and 1, node 1 hears node 0.
+/// let edges = Pattern::from_pairs(2, 2, &[(0, 0), (0, 1), (1, 0)])?;
+/// let tape = Tape::new();
+/// let x = tape.var(vec![10.0_f64, 20.0]);
+/// assert_eq!(gather_columns(&edges, x).value(), tensor(&[3], vec![10.0, 20.0, 10.0]));
+/// assert_eq!(gather_rows(&edges, x).value(), tensor(&[3], vec![10.0, 10.0, 20.0]));
+/// # Ok::<(), emmy::Error>(())
+/// ```
+///
 /// # Panics
 /// If x does not have one row per column of the pattern.
 #[track_caller]
@@ -46,6 +57,18 @@ pub fn gather_columns<'t, F: Real>(pattern: &Arc<Pattern>, x: Var<'t, F>) -> Var
 }
 
 /// y_i = Σ v_e over the entries e of row i: v `[nnz, ..]` → `[n, ..]`,   v̄_e = ȳ_i(e)
+///
+/// ```
+/// use emmy::{Tape, ops::sparse::{segment_max, segment_mean, segment_sum}, sparse::Pattern, tensor::tensor};
+/// // Row 0 has two entries, row 1 one, row 2 none.
+/// let pattern = Pattern::from_pairs(3, 2, &[(0, 0), (0, 1), (1, 0)])?;
+/// let tape = Tape::new();
+/// let v = tape.var(vec![1.0_f64, 2.0, 5.0]);
+/// assert_eq!(segment_sum(&pattern, v).value(), tensor(&[3], vec![3.0, 5.0, 0.0]));
+/// assert_eq!(segment_mean(&pattern, v).value(), tensor(&[3], vec![1.5, 5.0, 0.0]));
+/// assert_eq!(segment_max(&pattern, v).value(), tensor(&[3], vec![2.0, 5.0, 0.0]));
+/// # Ok::<(), emmy::Error>(())
+/// ```
 ///
 /// # Panics
 /// If v does not have one row per entry.
@@ -125,6 +148,17 @@ pub fn segment_max<'t, F: Real>(pattern: &Arc<Pattern>, v: Var<'t, F>) -> Var<'t
 }
 
 /// y_e = e^(v_e) / Σ e^(v_e') over the entries of the same row: v `[nnz, ..]`,   v̄ = y ⊙ (ȳ − Σ_row ȳ y)
+///
+/// ```
+/// use emmy::{Tape, ops::sparse::segment_softmax, sparse::Pattern};
+/// // Two edges into node 0, one into node 1.
+/// let edges = Pattern::from_pairs(2, 2, &[(0, 0), (0, 1), (1, 0)])?;
+/// let tape = Tape::new();
+/// let scores = tape.var(vec![0.0, 3.0_f64.ln(), 7.0]);
+/// let alpha = segment_softmax(&edges, scores).value();
+/// assert!(alpha.iter().zip([0.25, 0.75, 1.0]).all(|(a, e)| (a - e).abs() < 1e-12));
+/// # Ok::<(), emmy::Error>(())
+/// ```
 ///
 /// # Panics
 /// If v does not have one row per entry.

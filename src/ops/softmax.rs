@@ -11,6 +11,17 @@ use ndarray::{Axis, IxDyn};
 impl<'t, F: Real> Var<'t, F> {
     /// y = e^x / Σ e^x along `axis`,   x̄ = y ⊙ (ȳ − Σ ȳ y)
     ///
+    /// ```
+    /// use emmy::Tape;
+    /// let tape = Tape::new();
+    /// let x = tape.var(vec![0.0, 3.0_f64.ln()]);
+    /// // e⁰ = 1 and 3, divided by their sum; a number added to all x changes nothing.
+    /// for y in [x.softmax(0), (x + 1000.0).softmax(0)] {
+    ///     assert!(y.value().iter().zip([0.25, 0.75]).all(|(y, e)| (y - e).abs() < 1e-12));
+    /// }
+    /// assert!((x.logsumexp(0, false).item() - 4.0_f64.ln()).abs() < 1e-12);
+    /// ```
+    ///
     /// # Panics
     /// If the axis is out of range.
     #[track_caller]
@@ -63,6 +74,15 @@ impl<'t, F: Real> Var<'t, F> {
     /// y = x − ln Σ e^x along `axis`,   x̄ = ȳ − e^y Σ ȳ
     ///
     /// Computed as (x − max x) − ln Σ e^(x − max x): large x do not cancel.
+    ///
+    /// ```
+    /// use emmy::{Tape, tensor::tensor};
+    /// let tape = Tape::new();
+    /// let x = tape.var(vec![1000.0_f64, 0.0]);
+    /// // The softmax is 1 and 0, whose logarithm would be −∞.
+    /// assert_eq!(x.softmax(0).value(), tensor(&[2], vec![1.0, 0.0]));
+    /// assert_eq!(x.log_softmax(0).value(), tensor(&[2], vec![0.0, -1000.0]));
+    /// ```
     ///
     /// # Panics
     /// If the axis is out of range.

@@ -32,6 +32,17 @@ pub use super::segment::{
 /// Values `[nnz]` and x `[m, d]` give `[n, d]`; values `[nnz, H]` and x `[m, H, d]` give `[n, H, d]`, one
 /// product per head.
 ///
+/// ```
+/// use emmy::{Tape, ops::sparse::spmm, sparse::Pattern, tensor::tensor};
+/// // S = [[1, 2], [0, 3]]: the entry that is 0 is not stored.
+/// let pattern = Pattern::from_pairs(2, 2, &[(0, 0), (0, 1), (1, 1)])?;
+/// let tape = Tape::new();
+/// let s = tape.var(vec![1.0_f64, 2.0, 3.0]);
+/// let x = tape.var(tensor(&[2, 1], vec![1.0, 10.0]));
+/// assert_eq!(spmm(&pattern, s, x).value(), tensor(&[2, 1], vec![21.0, 30.0]));
+/// # Ok::<(), emmy::Error>(())
+/// ```
+///
 /// # Panics
 /// If the shapes do not fit.
 #[track_caller]
@@ -77,6 +88,17 @@ pub fn spmm_t<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>)
 /// s = A Bᵀ at the entries of the pattern: s_e = ⟨a_i(e), b_j(e)⟩,   ā = S̄ b,   b̄ = S̄ᵀ a
 ///
 /// a `[n, d]` and b `[m, d]` give `[nnz]`; a `[n, H, d]` and b `[m, H, d]` give `[nnz, H]`.
+///
+/// ```
+/// use emmy::{Tape, ops::sparse::sddmm, sparse::Pattern, tensor::tensor};
+/// // Three of the four products a_i · b_j.
+/// let pattern = Pattern::from_pairs(2, 2, &[(0, 0), (0, 1), (1, 1)])?;
+/// let tape = Tape::new();
+/// let a = tape.var(tensor(&[2, 1], vec![1.0_f64, 2.0]));
+/// let b = tape.var(tensor(&[2, 1], vec![10.0, 20.0]));
+/// assert_eq!(sddmm(&pattern, a, b).value(), tensor(&[3], vec![10.0, 20.0, 40.0]));
+/// # Ok::<(), emmy::Error>(())
+/// ```
 ///
 /// # Panics
 /// If the shapes do not fit.

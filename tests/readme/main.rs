@@ -1,6 +1,7 @@
 //! The documents agree with the contents of the repository.
 
 mod chapters;
+mod examples;
 mod imports;
 mod links;
 mod path;

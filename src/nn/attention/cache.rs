@@ -7,6 +7,25 @@ use ndarray::Axis;
 
 /// The keys and values that an attention layer has computed from the tokens so far. Use one cache per layer
 /// and batch of sequences; see [`continued`](super::MultiHeadAttention::continued).
+///
+/// Two tokens, then one more: the third row is that of a pass over all three.
+///
+/// ```
+/// use emmy::nn::{AttentionConfig, KeyValues, MultiHeadAttention, Pass};
+/// use emmy::{Tape, init, ops::attention::Mask};
+///
+/// let layer = MultiHeadAttention::<f64>::new(AttentionConfig::new(4, 2), &mut init::rng(0))?;
+/// let tape = Tape::new();
+/// let pass = Pass::eval(&tape, &layer);
+/// let x = tape.constant(init::normal(&[3, 4], 1.0, &mut init::rng(1)));
+/// let whole = layer.forward(&pass, x, &Mask::causal());
+/// let mut cache = KeyValues::new();
+/// layer.continued(&pass, x.slice(0, 0..2), &mut cache);
+/// let last = layer.continued(&pass, x.slice(0, 2..3), &mut cache);
+/// assert_eq!((last.shape(), cache.len()), (vec![1, 4], 3));
+/// assert!((last - whole.slice(0, 2..3)).abs().max_all().item() < 1e-12);
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct KeyValues<F: Real> {
     /// k, v and β, each with the tokens along the same axis.

@@ -51,6 +51,24 @@ impl Contraction {
 
 /// The configuration of a [`MultiHeadAttention`](super::MultiHeadAttention). Start from
 /// [`new`](Self::new), and change fields.
+///
+/// Two heads of width 4 for tokens of 8 features; then with one key and one value for both heads (multi-query
+/// attention):
+///
+/// ```
+/// use emmy::{init, nn::{AttentionConfig, MultiHeadAttention}};
+///
+/// let usual = AttentionConfig::new(8, 2);
+/// assert_eq!((usual.key_width, usual.value_width), (4, 4));
+/// let shared = AttentionConfig { groups: 1, ..usual };
+/// let [usual, shared] = [usual, shared].map(|c| MultiHeadAttention::<f64>::new(c, &mut init::rng(0)));
+/// assert_eq!(usual?.keys().weight.shape(), [8, 8]);
+/// let shared = shared?;
+/// assert_eq!(shared.query.weight.shape(), [8, 8]);
+/// assert_eq!(shared.keys().weight.shape(), [4, 8]);
+/// assert!(AttentionConfig { groups: 3, ..shared.config }.validate().is_err());
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AttentionConfig {
     /// Features of the tokens x that have the queries.

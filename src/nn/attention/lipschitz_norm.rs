@@ -28,6 +28,25 @@ use std::sync::Arc;
 /// If all neurons of a head are multiplied by one number, the divisor is multiplied as the scores are, and α
 /// does not change. So a head has one conservation law in place of one per neuron. The size of GAT's
 /// attention vectors has no effect either: ⟨a_s, G⟩ + ⟨a_t, G⟩ = 0.
+///
+/// GAT on two connected nodes with z = 3 and z = 4, a_s = 1 and a_t = 0. The divisor of node 0 is √(4² + 3²)
+/// = 5, so the factor of its scores is ¼/5. Dense attention of four tokens has the constant cosh 1 + 2√2.
+///
+/// ```
+/// use emmy::graph::{Duplicates, SelfLoops};
+/// use emmy::{Graph, Tape, nn::LipschitzNorm, tensor::tensor};
+///
+/// let pair = Graph::new(2, &[(0, 1), (1, 0)], Duplicates::Reject, SelfLoops::Reject)?.with_self_loops();
+/// let tape = Tape::new();
+/// let z = tape.constant(tensor(&[2, 1, 1], vec![3.0_f64, 4.0]));
+/// let a = [1.0, 0.0].map(|a| tape.constant(tensor(&[1, 1], vec![a])));
+/// let factors = LipschitzNorm::GAT.of_targets(pair.pattern(), z, a);
+/// assert_eq!(factors.shape(), [2, 1]);
+/// assert!((factors.value()[[0, 0]] - 0.05).abs() < 1e-12);
+/// let constant = LipschitzNorm::DOT.constant(4, 4).unwrap().get();
+/// assert!((constant - 4.3715).abs() < 1e-4);
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LipschitzNorm {
     /// α: the scores are at most α in size.

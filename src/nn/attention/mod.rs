@@ -46,6 +46,25 @@ use std::sync::Arc;
 /// attend to no token is b_O; PyTorch gives NaN. Each weight starts Xavier-uniform, b at 0. PyTorch draws
 /// W_Q, W_K and W_V as one matrix (so they are smaller by √2 if they have one shape), and W_O from U(−1/√in,
 /// 1/√in).
+///
+/// With W_Q = 0 all scores are equal, and with W_V = W_O = 1 a token gets the mean of the tokens that it
+/// sees; under a causal mask these are itself and those before it.
+///
+/// ```
+/// use emmy::nn::{AttentionConfig, MultiHeadAttention, Pass};
+/// use emmy::{Tape, init, ops::attention::Mask, tensor::tensor};
+///
+/// let mut layer = MultiHeadAttention::<f64>::new(AttentionConfig::new(1, 1), &mut init::rng(0))?;
+/// layer.query.weight = tensor(&[1, 1], vec![0.0]);
+/// layer.value.weight = tensor(&[1, 1], vec![1.0]);
+/// layer.output.weight = tensor(&[1, 1], vec![1.0]);
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[3, 1], vec![2.0, 4.0, 6.0]));
+/// let y = layer.forward(&Pass::eval(&tape, &layer), x, &Mask::causal());
+/// assert_eq!(y.shape(), [3, 1]);
+/// assert!(y.value().iter().zip([2.0, 3.0, 4.0]).all(|(y, e)| (y - e).abs() < 1e-12));
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct MultiHeadAttention<F: Real> {
     /// W_Q and b_Q.

@@ -37,6 +37,29 @@ use std::sync::Arc;
 ///
 /// The layer runs a fused kernel for the score [`LeakySum`](crate::ops::attention::LeakySum);
 /// [`EdgeAttention::coefficients`] are α by operations on whole arrays; tests compare the two.
+///
+/// Two connected nodes with features 0 and 1, W = 1 and a_t = 0. The scores of the sources are 0 and a_s.
+/// With a_s = ln 3 their weights are ¼ and ¾, and so each node gets ¾; with a_s = 0 it would get the mean ½.
+///
+/// ```
+/// use emmy::graph::{Duplicates, SelfLoops};
+/// use emmy::nn::{AttentionOptions, GatConv, Pass};
+/// use emmy::{Graph, Tape, init, tensor::tensor};
+///
+/// let pair = Graph::new(2, &[(0, 1), (1, 0)], Duplicates::Reject, SelfLoops::Reject)?.with_self_loops();
+/// let mut layer = GatConv::<f64>::new(1, 1, AttentionOptions::DEFAULT, &mut init::rng(0));
+/// layer.weight = tensor(&[1, 1], vec![1.0]);
+/// layer.att_source = tensor(&[1, 1], vec![3.0_f64.ln()]);
+/// layer.att_target = tensor(&[1, 1], vec![0.0]);
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[2, 1], vec![0.0, 1.0]));
+/// let (y, alpha) = layer.forward_with_attention(&Pass::eval(&tape, &layer), x, pair.pattern());
+/// assert_eq!(y.shape(), [2, 1]);
+/// assert!(y.value().iter().all(|y| (y - 0.75).abs() < 1e-12));
+/// let expected = [0.25, 0.75, 0.25, 0.75];
+/// assert!(alpha.values.value().iter().zip(expected).all(|(a, e)| (a - e).abs() < 1e-12));
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct GatConv<F: Real> {
     /// W: row h·C + c holds the incoming weights of neuron c of head h.

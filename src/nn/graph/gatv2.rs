@@ -34,6 +34,30 @@ use std::sync::Arc;
 /// projections and one after aggregation. The edges are given as a pattern; its rows are the
 /// targets i. The layer adds no self-loops.
 ///
+/// Two connected nodes with features 0 and 1. With W_s = (1, −1), W_t = (−1, 1), slope 0 and both entries of
+/// a equal to −c, the score is −c |x_j − x_i|: each node prefers itself, which no GAT can do. With c = ln 3
+/// the weights are ¾ for itself and ¼ for the other.
+///
+/// ```
+/// use emmy::graph::{Duplicates, SelfLoops};
+/// use emmy::nn::{AttentionOptions, Gatv2Conv, Linear, Pass};
+/// use emmy::{Graph, Tape, init, tensor::tensor};
+///
+/// let pair = Graph::new(2, &[(0, 1), (1, 0)], Duplicates::Reject, SelfLoops::Reject)?.with_self_loops();
+/// let options = AttentionOptions { slope: 0.0, ..AttentionOptions::DEFAULT };
+/// let mut layer = Gatv2Conv::<f64>::new(1, 2, false, options, &mut init::rng(0));
+/// layer.source.weight = tensor(&[2, 1], vec![1.0, -1.0]);
+/// layer.target = Some(Linear { weight: tensor(&[2, 1], vec![-1.0, 1.0]), bias: None });
+/// layer.att = tensor(&[1, 2], vec![-3.0_f64.ln(); 2]);
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[2, 1], vec![0.0, 1.0]));
+/// let (y, alpha) = layer.forward_with_attention(&Pass::eval(&tape, &layer), x, pair.pattern());
+/// assert_eq!(y.shape(), [2, 2]);
+/// let expected = [0.75, 0.25, 0.25, 0.75];
+/// assert!(alpha.values.value().iter().zip(expected).all(|(a, e)| (a - e).abs() < 1e-12));
+/// # Ok::<(), emmy::Error>(())
+/// ```
+///
 /// # Conservation laws
 /// The rows of W_s, W_t and the biases write a neuron, a weighs it, and the next layer reads it ("Are GATs
 /// Out of Balance?", Theorem 6.3). With separate weights there is a law of the biases, G of b_s − G of b_t −

@@ -25,6 +25,25 @@ use serde::{Deserialize, Serialize};
 /// The two products are taken in the cheaper order, Â (x Wᵀ) or (Â x) Wᵀ. As in PyTorch Geometric's `GCNConv`
 /// the bias is added after propagation, W starts Xavier-uniform and b at 0; unlike there, the
 /// caller computes Â, once per graph.
+///
+/// Two connected nodes, from one feature to two: every entry of Â is ½, so each node gets the mean of both,
+/// times the weights 1 and 10.
+///
+/// ```
+/// use emmy::graph::{Duplicates, SelfLoops};
+/// use emmy::{Graph, Tape, init, nn::{GcnConv, Pass}, tensor::tensor};
+///
+/// let pair = Graph::new(2, &[(0, 1), (1, 0)], Duplicates::Reject, SelfLoops::Reject)?;
+/// let mut layer = GcnConv::<f64>::new(1, 2, true, &mut init::rng(0));
+/// layer.weight = tensor(&[2, 1], vec![1.0, 10.0]);
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[2, 1], vec![2.0, 4.0]));
+/// let y = layer.forward(&Pass::eval(&tape, &layer), x, &pair.gcn_norm());
+/// assert_eq!(y.shape(), [2, 2]);
+/// let expected = [3.0, 30.0, 3.0, 30.0];
+/// assert!(y.value().iter().zip(expected).all(|(y, e)| (y - e).abs() < 1e-12));
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct GcnConv<F: Real> {
     /// W: row i holds the incoming weights of neuron i.

@@ -29,6 +29,26 @@ use serde::{Deserialize, Serialize};
 /// As PyTorch Geometric's `GCN2Conv` with `layer` = l, where W and V are stored transposed; W and V start
 /// Xavier-uniform. There is no bias.
 ///
+/// Two connected nodes with the features 2 and 4, which are x₀ too. With W the identity y = h: a share 0.9 of
+/// the mean 3, and a share 0.1 of their own feature.
+///
+/// ```
+/// use emmy::graph::{Duplicates, SelfLoops};
+/// use emmy::nn::{GcniiConv, GcniiOptions, Pass};
+/// use emmy::{Graph, Tape, init, tensor::tensor};
+///
+/// let pair = Graph::new(2, &[(0, 1), (1, 0)], Duplicates::Reject, SelfLoops::Reject)?;
+/// let mut layer = GcniiConv::<f64>::new(1, 1, GcniiOptions::DEFAULT, &mut init::rng(0));
+/// layer.map.weight = tensor(&[1, 1], vec![1.0]);
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[2, 1], vec![2.0, 4.0]));
+/// let y = layer.forward(&Pass::eval(&tape, &layer), x, x, &pair.gcn_norm());
+/// assert_eq!(y.shape(), [2, 1]);
+/// assert!((y.value()[[0, 0]] - 2.9).abs() < 1e-12 && (y.value()[[1, 0]] - 3.1).abs() < 1e-12);
+/// assert!((layer.beta() - 1.5_f64.ln()).abs() < 1e-12);
+/// # Ok::<(), emmy::Error>(())
+/// ```
+///
 /// # Conservation laws
 /// (1 − β) I + β W is β (W + c I) with c = 1/β − 1, and takes part in laws as the weight of a graph
 /// convolution does: ⟨(W + c I)\[j,:\], G⟩ = ⟨W\[j,:\], G⟩ + c G\[j,j\] stands where ⟨W\[j,:\], G⟩ alone does

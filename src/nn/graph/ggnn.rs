@@ -25,6 +25,26 @@ use serde::{Deserialize, Serialize};
 /// As PyTorch Geometric's `GatedGraphConv`, where the W_k are stored transposed, one after the other. The
 /// paper has one W for all steps. All parameters start from U(−1/√d, 1/√d).
 ///
+/// With all weights 0, every gate of the unit is ½ and the state that it proposes is 0: each step halves h. x
+/// has one feature, h has two, so a column of zeros is added.
+///
+/// ```
+/// use emmy::graph::{Duplicates, Neighbourhood, SelfLoops};
+/// use emmy::nn::{GatedGraphConv, GatedGraphOptions, Pass, entries_mut};
+/// use emmy::{Graph, Tape, init, tensor::tensor};
+///
+/// let pair = Graph::new(2, &[(0, 1), (1, 0)], Duplicates::Reject, SelfLoops::Reject)?;
+/// let mut layer = GatedGraphConv::<f64>::new(2, GatedGraphOptions { steps: 2 }, &mut init::rng(0));
+/// for entry in entries_mut(&mut layer) {
+///     entry.tensor.fill(0.0);
+/// }
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[2, 1], vec![4.0, 8.0]));
+/// let y = layer.forward(&Pass::eval(&tape, &layer), x, &Neighbourhood::of(pair));
+/// assert_eq!(y.value(), tensor(&[2, 2], vec![1.0, 0.0, 2.0, 0.0]));
+/// # Ok::<(), emmy::Error>(())
+/// ```
+///
 /// # Conservation laws
 /// The layer is transparent. The sum of the messages is multiplied by the weight W_i of the unit, without a
 /// function in between. So the rows of all W_k are balanced against the columns of W_i, as matrices. The

@@ -26,6 +26,26 @@ use serde::{Deserialize, Serialize};
 /// model, without batch norm between the two layers. The sum commutes with W₁ and is computed on the narrower
 /// side of W₁. Weights start Xavier-uniform, biases at 0.
 ///
+/// A path of three nodes with the features 1, 2, 3; both weights are 1 and ε = 0. Each node gets the sum of
+/// itself and its neighbours.
+///
+/// ```
+/// use emmy::graph::{Duplicates, Neighbourhood, SelfLoops};
+/// use emmy::nn::{GinConv, GinOptions, Pass};
+/// use emmy::{Graph, Tape, init, tensor::tensor};
+///
+/// let path = Graph::new(3, &[(0, 1), (1, 2)], Duplicates::Reject, SelfLoops::Reject)?.symmetrise();
+/// let options = GinOptions { eps: true, bias: true };
+/// let mut layer = GinConv::<f64>::new(1, 1, options, &mut init::rng(0));
+/// layer.first.weight = tensor(&[1, 1], vec![1.0]);
+/// layer.second.weight = tensor(&[1, 1], vec![1.0]);
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[3, 1], vec![1.0, 2.0, 3.0]));
+/// let y = layer.forward(&Pass::eval(&tape, &layer), x, &Neighbourhood::of(path));
+/// assert_eq!(y.value(), tensor(&[3, 1], vec![3.0, 6.0, 5.0]));
+/// # Ok::<(), emmy::Error>(())
+/// ```
+///
 /// # Conservation laws
 /// The layer is transparent: the first map with its sum over neighbours, the ReLU and the second map are
 /// examined one by one, so the neurons between them have their law, W₁ against W₂. ε takes part in no law.

@@ -26,6 +26,24 @@ use serde::{Deserialize, Serialize};
 ///
 /// As PyTorch Geometric's `SAGEConv`, whose `lin_l` is W_n with b and whose `lin_r` is W_r. A node without
 /// neighbours has the mean 0. Weights start Xavier-uniform, b at 0.
+///
+/// A path of three nodes with the features 1, 2, 3. With W_n = 1 and W_r = 10 each node gets the mean of its
+/// neighbours, which is 2 for all three, and ten times its own feature.
+///
+/// ```
+/// use emmy::graph::{Duplicates, Neighbourhood, SelfLoops};
+/// use emmy::{Graph, Tape, init, nn::{Pass, SageConv}, tensor::tensor};
+///
+/// let path = Graph::new(3, &[(0, 1), (1, 2)], Duplicates::Reject, SelfLoops::Reject)?.symmetrise();
+/// let mut layer = SageConv::<f64>::new(1, 1, true, &mut init::rng(0));
+/// layer.neighbours = tensor(&[1, 1], vec![1.0]);
+/// layer.root = tensor(&[1, 1], vec![10.0]);
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[3, 1], vec![1.0, 2.0, 3.0]));
+/// let y = layer.forward(&Pass::eval(&tape, &layer), x, &Neighbourhood::of(path));
+/// assert_eq!(y.value(), tensor(&[3, 1], vec![12.0, 22.0, 32.0]));
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct SageConv<F: Real> {
     /// W_n.

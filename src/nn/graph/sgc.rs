@@ -29,6 +29,26 @@ use serde::{Deserialize, Serialize};
 /// the first pass in the layer (`cached`); here the caller computes it once
 /// ([`propagate`](Self::propagate)), and gives it to [`forward_propagated`](Self::forward_propagated). With
 /// few classes and sparse features the products of a pass cost less than a dense Â^K x Wᵀ.
+///
+/// A path of three nodes; only node 0 has a feature other than 0. After two steps it has reached node 2, over
+/// two edges whose entries of Â are both 1/√(2 · 3).
+///
+/// ```
+/// use emmy::graph::{Duplicates, SelfLoops};
+/// use emmy::nn::{Pass, SgcConv, SgcOptions};
+/// use emmy::{Graph, Tape, init, tensor::tensor};
+///
+/// let path = Graph::new(3, &[(0, 1), (1, 2)], Duplicates::Reject, SelfLoops::Reject)?.symmetrise();
+/// let options = SgcOptions { steps: 2, bias: true };
+/// let mut layer = SgcConv::<f64>::new(1, 1, options, &mut init::rng(0));
+/// layer.weight = tensor(&[1, 1], vec![1.0]);
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[3, 1], vec![1.0, 0.0, 0.0]));
+/// let y = layer.forward(&Pass::eval(&tape, &layer), x, &path.gcn_norm());
+/// assert_eq!(y.shape(), [3, 1]);
+/// assert!((y.value()[[2, 0]] - 1.0 / 6.0).abs() < 1e-12);
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct SgcConv<F: Real> {
     /// W: row i holds the incoming weights of neuron i.

@@ -30,6 +30,23 @@ use crate::tensor::Tensor;
 /// Hence two conservation laws of the layers that write x: the gradients of their biases are zero; with
 /// ε = 0, ⟨W\[j,:\], G⟩ is zero for each neuron j. γ and β are balanced against all parameters that read y.
 /// In an evaluation with running statistics the layer is an affine map, and these laws do not hold.
+///
+/// One feature with the values 1 and 3: mean 2, variance 1 (divided by n), 2 (divided by n − 1). The running
+/// statistics start at 0 and 1 and move one tenth of the way.
+///
+/// ```
+/// use emmy::{Tape, nn::{BatchNorm, Pass}, tensor::tensor};
+///
+/// let mut norm = BatchNorm::<f64>::new(1);
+/// let tape = Tape::new();
+/// let pass = Pass::train(&tape, &norm, 0);
+/// let y = norm.forward(&pass, tape.constant(tensor(&[2, 1], vec![1.0, 3.0])));
+/// assert_eq!(y.shape(), [2, 1]);
+/// assert!((y.value()[[0, 0]] + 1.0).abs() < 1e-5 && (y.value()[[1, 0]] - 1.0).abs() < 1e-5);
+/// pass.into_updates().apply(&mut norm);
+/// let running = norm.running.unwrap();
+/// assert!((running.mean[0] - 0.2).abs() < 1e-12 && (running.variance[0] - 1.1).abs() < 1e-12);
+/// ```
 #[derive(Debug, Clone)]
 pub struct BatchNorm<F: Real> {
     /// γ.

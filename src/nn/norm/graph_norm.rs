@@ -27,6 +27,22 @@ use crate::tensor::Tensor;
 /// With ε = 0 the output does not depend on the factor of a feature. Hence a conservation law of the layers
 /// that write x: with ε = 0, ⟨W\[j,:\], G⟩ is zero for each neuron j. Unless α = 1, the output depends on an
 /// offset of a feature. γ and β are balanced against all parameters that read y.
+///
+/// One feature, 1 and 7 at two nodes. With α = 1 the mean 4 is subtracted, and the rest ∓3 is divided by 3;
+/// with α = 0 only the size is removed, √(mean x²) = 5.
+///
+/// ```
+/// use emmy::{Tape, nn::{GraphNorm, Pass}, tensor::tensor};
+///
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[2, 1], vec![1.0, 7.0]));
+/// let mut norm = GraphNorm::<f64> { eps: 0.0, ..GraphNorm::new(1) };
+/// let y = norm.forward(&Pass::eval(&tape, &norm), x);
+/// assert_eq!(y.value(), tensor(&[2, 1], vec![-1.0, 1.0]));
+/// norm.share.fill(0.0);
+/// let y = norm.forward(&Pass::eval(&tape, &norm), x);
+/// assert_eq!(y.value(), tensor(&[2, 1], vec![0.2, 1.4]));
+/// ```
 #[derive(Debug, Clone)]
 pub struct GraphNorm<F: Real> {
     /// γ.

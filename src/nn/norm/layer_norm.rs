@@ -23,6 +23,24 @@ use crate::tensor::Tensor;
 /// conservation laws of the layers that write x: the gradient of each layer sums to zero over the
 /// neurons; with ε = 0, ⟨W, G⟩ summed over all parameters that write x is zero. γ and β are
 /// balanced against all parameters that read y.
+///
+/// The rows (1, 3) and (10, 30) differ in mean and size, which the norm removes: both get the mean 0 and the
+/// variance 1.
+///
+/// ```
+/// use emmy::{Tape, nn::{LayerNorm, Pass}, tensor::tensor};
+///
+/// let norm = LayerNorm::<f64>::plain(0.0);
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[2, 2], vec![1.0, 3.0, 10.0, 30.0]));
+/// let y = norm.forward(&Pass::eval(&tape, &norm), x);
+/// assert_eq!(y.shape(), [2, 2]);
+/// assert!(y.value().iter().zip([-1.0, 1.0, -1.0, 1.0]).all(|(y, e)| (y - e).abs() < 1e-12));
+/// // With γ and β, which start at 1 and 0, and ε = 10⁻⁵:
+/// let affine = LayerNorm::<f64>::new(2);
+/// let z = affine.forward(&Pass::eval(&tape, &affine), x);
+/// assert!((z - y).abs().max_all().item() < 1e-5);
+/// ```
 #[derive(Debug, Clone)]
 pub struct LayerNorm<F: Real> {
     /// γ.

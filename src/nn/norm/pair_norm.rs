@@ -36,6 +36,20 @@ use serde::{Deserialize, Serialize};
 /// = 0, on the size of x. Hence laws of the layers that write x: the gradients of their biases are zero; with
 /// ε = 0, ⟨W, G⟩ summed over all parameters that write x is zero, but not for a single neuron; if linear maps
 /// read the output, there is a matrix law of rotations.
+///
+/// The nodes (0, 0) and (6, 8) have the distance 5 from their mean (3, 4). After the norm the mean is 0, and
+/// the mean squared distance from it is s² = 1.
+///
+/// ```
+/// use emmy::{Tape, nn::{PairMode, PairNorm, Pass}, tensor::tensor};
+///
+/// let norm = PairNorm { eps: 0.0, ..PairNorm::new(PairMode::Pn) };
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[2, 2], vec![0.0_f64, 0.0, 6.0, 8.0]));
+/// let y = norm.forward(&Pass::eval(&tape, &norm), x);
+/// assert_eq!(y.value(), tensor(&[2, 2], vec![-0.6, -0.8, 0.6, 0.8]));
+/// assert!((y.square().sum_all().item() / 2.0 - 1.0).abs() < 1e-12);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairNorm {
     /// What is centred and what is scaled.

@@ -23,6 +23,19 @@ use crate::tensor::Tensor;
 /// laws of the layers that write x: with ε = 0, ⟨W, G⟩ summed over all parameters that write x is zero;
 /// without γ, if linear maps read the output, there is a matrix law of rotations. γ is balanced against all
 /// parameters that read y.
+///
+/// The mean square of (1, 7) is 25, so the row is divided by 5. The mean is not subtracted.
+///
+/// ```
+/// use emmy::{Tape, nn::{Pass, RmsNorm}, tensor::tensor};
+///
+/// let norm = RmsNorm::<f64>::plain(0.0);
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[2, 2], vec![1.0, 7.0, 10.0, 70.0]));
+/// let y = norm.forward(&Pass::eval(&tape, &norm), x);
+/// assert_eq!(y.shape(), [2, 2]);
+/// assert!(y.value().iter().zip([0.2, 1.4, 0.2, 1.4]).all(|(y, e)| (y - e).abs() < 1e-12));
+/// ```
 #[derive(Debug, Clone)]
 pub struct RmsNorm<F: Real> {
     /// γ.

@@ -4,6 +4,20 @@ use super::Trace;
 use std::fmt;
 
 /// The layers of a model in the order of their calls; displayed as a table.
+///
+/// ```
+/// use emmy::{init, nn::{Activation, Mlp, Trace}};
+///
+/// let net = Mlp::<f64>::new(&[2, 3, 1], Activation::Relu, true, &mut init::rng(0));
+/// let x = init::normal(&[5, 2], 1.0, &mut init::rng(1));
+/// let summary = Trace::at(&net, &x, |pass, x| net.forward(pass, x)).summary();
+/// // 2 · 3 + 3 in the first layer, 3 + 1 in the second.
+/// assert_eq!(summary.parameters, 13);
+/// let first = &summary.rows[1];
+/// assert_eq!((first.kind, first.path.as_str(), first.parameters), ("Linear", "layers.0", 9));
+/// assert_eq!(first.shape, [5, 3]);
+/// assert!(summary.to_string().contains("layers.0"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// One row per call.

@@ -68,6 +68,24 @@ impl BertConfig {
 ///
 /// Devlin et al., "BERT", NAACL 2019, Section 3. Weights start as N(0, 0.02²), as in BERT, whose code also
 /// cuts off the tails.
+///
+/// The blocks are post-norm, so each token of the output has the mean 0 and the variance 1 as long as γ = 1
+/// and β = 0.
+///
+/// ```
+/// use emmy::{Tape, nn::{Bert, BertConfig, Pass}, ops::attention::Mask};
+///
+/// // Ten symbols, at most eight per sequence; one block of two heads, width 4.
+/// let model = Bert::<f64>::new(BertConfig::new(10, 8, 1, 2, 4), 0)?;
+/// let tape = Tape::new();
+/// let pass = Pass::eval(&tape, &model);
+/// let tokens = model.forward(&pass, &[1, 2, 3], &[0, 0, 1], 1, &Mask::none());
+/// assert_eq!(tokens.shape(), [1, 3, 4]);
+/// assert!(tokens.mean(&[-1], false).abs().max_all().item() < 1e-12);
+/// assert!((tokens.var(&[-1], false) - 1.0).abs().max_all().item() < 1e-6);
+/// assert_eq!(model.pooled(&pass, tokens).shape(), [1, 4]);
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Bert<F: Real> {
     /// A vector per symbol.

@@ -28,6 +28,26 @@ use serde::{Deserialize, Serialize};
 /// compares the tokens that the mask of the self-attention lets see each other.
 ///
 /// x and the output have the shape `[.., n, width]`, the memory `[.., m, memory]`.
+///
+/// Each part adds to its input. If the last weight of both parts is 0, a pre-norm block is the identity:
+///
+/// ```
+/// use emmy::nn::{BlockConfig, Pass, TransformerBlock};
+/// use emmy::{Tape, init, ops::attention::Mask};
+///
+/// let config = BlockConfig::pre_norm_encoder(4, 2, 8);
+/// let mut block = TransformerBlock::<f64>::new(config, &mut init::rng(0))?;
+/// let tape = Tape::new();
+/// // Two items of three tokens.
+/// let x = tape.constant(init::normal(&[2, 3, 4], 1.0, &mut init::rng(1)));
+/// let y = block.forward(&Pass::eval(&tape, &block), x, &Mask::causal());
+/// assert_eq!(y.shape(), [2, 3, 4]);
+/// block.attention.output.weight.fill(0.0);
+/// block.feed_forward.down.weight.fill(0.0);
+/// let y = block.forward(&Pass::eval(&tape, &block), x, &Mask::causal());
+/// assert_eq!(y.value(), x.value());
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct TransformerBlock<F: Real> {
     /// Attention of the tokens to each other.

@@ -33,6 +33,27 @@ pub enum ContraPlace {
 /// The LayerNorm that ends Eq. (9) of the paper is that of the block, so forms without a norm of their own
 /// fit here, such as [`ContraConfig::text_code`] and [`ContraConfig::stopped`]. It compares the tokens that
 /// the mask lets see each other; the published code for text includes padding.
+///
+/// A pre-norm block whose two parts add 0, with ContraNorm after the residual: the output is ContraNorm of x,
+/// which takes away the part 2 that both rows share.
+///
+/// ```
+/// use emmy::nn::{BlockConfig, BlockContra, ContraConfig, ContraPlace, Pass, TransformerBlock};
+/// use emmy::{Tape, init, ops::attention::Mask, tensor::tensor};
+///
+/// let mut config = BlockConfig::pre_norm_encoder(2, 1, 4);
+/// let place = ContraPlace::AfterResidual;
+/// config.contra = Some(BlockContra { norm: ContraConfig::stopped(1.0), place });
+/// let mut block = TransformerBlock::<f64>::new(config, &mut init::rng(0))?;
+/// block.attention.output.weight.fill(0.0);
+/// block.feed_forward.down.weight.fill(0.0);
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[2, 2], vec![2.0, 1.0, 2.0, -1.0]));
+/// let y = block.forward(&Pass::eval(&tape, &block), x, &Mask::none()).value();
+/// assert!(y[[0, 0]].abs() < 1e-12 && y[[1, 0]].abs() < 1e-12);
+/// assert!((y[[0, 1]] - 2.0 / (2_f64.exp() + 1.0)).abs() < 1e-12);
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BlockContra {
     /// The layer.

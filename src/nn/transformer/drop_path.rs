@@ -11,6 +11,22 @@ use serde::{Deserialize, Serialize};
 ///
 /// Huang et al., "Deep Networks with Stochastic Depth", ECCV 2016, in the inverted form of the vision
 /// transformers that use it.
+///
+/// With p = ½ an item of ones becomes zeros or twos as a whole:
+///
+/// ```
+/// use emmy::{Tape, Tensor, init, nn::{DropPath, Linear, Pass}};
+///
+/// let (path, model) = (DropPath { p: 0.5 }, Linear::<f64>::new(1, 1, false, &mut init::rng(0)));
+/// let tape = Tape::new();
+/// let x = tape.constant(Tensor::ones(vec![20, 3]));
+/// let y = path.forward(&Pass::train(&tape, &model, 0), x).value();
+/// for item in y.rows() {
+///     assert!(item[0] == 0.0 || item[0] == 2.0);
+///     assert!(item.iter().all(|&y| y == item[0]));
+/// }
+/// assert_eq!(path.forward(&Pass::eval(&tape, &model), x).value(), x.value());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DropPath {
     /// p.

@@ -23,6 +23,22 @@ use serde::{Deserialize, Serialize};
 /// balanced against the columns of W_down if σ is homogeneous: ⟨W_up\[j,:\], G⟩ − k ⟨W_down\[:,j\], G⟩ = 0 for a σ of
 /// degree k. With a gate they are balanced for every σ, with k = 1, and the gate takes no part; if σ is homogeneous of
 /// degree k, the rows of W_gate have such a law of their own.
+///
+/// Two hidden neurons, relu(x) and relu(−x), whose sum is |x|:
+///
+/// ```
+/// use emmy::nn::{FeedForward, FeedForwardConfig, Pass};
+/// use emmy::{Tape, init, tensor::tensor};
+///
+/// let mut layer = FeedForward::<f64>::new(FeedForwardConfig::relu(1, 2), &mut init::rng(0))?;
+/// layer.up.weight = tensor(&[2, 1], vec![1.0, -1.0]);
+/// layer.down.weight = tensor(&[1, 2], vec![1.0, 1.0]);
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[2, 1], vec![-3.0, 2.0]));
+/// let y = layer.forward(&Pass::eval(&tape, &layer), x);
+/// assert_eq!(y.value(), tensor(&[2, 1], vec![3.0, 2.0]));
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct FeedForward<F: Real> {
     /// W_gate.

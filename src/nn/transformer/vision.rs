@@ -93,6 +93,27 @@ impl VisionConfig {
 /// | images | `[items, channels, height, width]` |
 /// | a patch as a token | `channels · patch · patch` numbers, row by row of each channel |
 /// | logits | `[items, classes]` |
+///
+/// An image of 4 × 4 pixels, cut into four patches of 2 × 2. With weights ¼ and without positions a token is
+/// the mean of its patch; the first patch has the pixels 0, 1, 4 and 5.
+///
+/// ```
+/// use emmy::{Tape, nn::{Pass, VisionConfig, VisionTransformer}, tensor::tensor};
+///
+/// // One channel, patches of 2, three classes, one block of one head, width 2.
+/// let config = VisionConfig { class_token: false, ..VisionConfig::new(4, 1, 2, 3, 1, 1, 2) };
+/// let mut model = VisionTransformer::<f64>::new(config, 0)?;
+/// model.patches.weight.fill(0.25);
+/// model.positions.weight.fill(0.0);
+/// let tape = Tape::new();
+/// let pass = Pass::eval(&tape, &model);
+/// let image = tape.constant(tensor(&[1, 1, 4, 4], (0..16).map(f64::from).collect()));
+/// let tokens = model.embedded(&pass, image);
+/// assert_eq!(tokens.shape(), [1, 4, 2]);
+/// assert_eq!(tokens.value()[[0, 0, 0]], 2.5);
+/// assert_eq!(model.forward(&pass, image).shape(), [1, 3]);
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct VisionTransformer<F: Real> {
     /// The map of a patch to a token.

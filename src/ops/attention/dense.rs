@@ -54,6 +54,23 @@ impl DenseAttention {
 
     /// y.
     ///
+    /// One query and two keys, one head of width 1. The scores are 0 and ln 3, so the mean has the weights ¼
+    /// and ¾.
+    ///
+    /// ```
+    /// use emmy::ops::attention::{DenseAttention, Mask, Qkv};
+    /// use emmy::{Tape, tensor::tensor};
+    ///
+    /// let tape = Tape::new();
+    /// let q = tape.var(tensor(&[1, 1, 1], vec![1.0]));
+    /// let k = tape.var(tensor(&[2, 1, 1], vec![0.0, 3.0_f64.ln()]));
+    /// let v = tape.var(tensor(&[2, 1, 1], vec![0.0, 4.0]));
+    /// let attention = DenseAttention::new(1, Mask::none());
+    /// let x = Qkv::new(q, k, v);
+    /// assert!((attention.attend(x).item() - 3.0).abs() < 1e-12);
+    /// assert_eq!(attention.attention_coefficients(x).shape(), [1, 1, 2]);
+    /// ```
+    ///
     /// # Panics
     /// If the shapes do not fit, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
     #[track_caller]

@@ -23,6 +23,23 @@ impl EdgeAttention {
     /// ⟨q_i, k_j⟩, taken along the edges ([`sddmm`]); nothing of size nnz · H · D is stored. Terms of the
     /// edges, e, take nnz · H · D numbers of memory.
     ///
+    /// Two nodes that hear each other and themselves. Both queries are 1 and the keys 0 and ln 3, so each
+    /// node gets ¼ of the first value and ¾ of the second.
+    ///
+    /// ```
+    /// use emmy::{Tape, ops::attention::EdgeAttention, sparse::Pattern, tensor::tensor};
+    ///
+    /// let pattern = Pattern::from_pairs(2, 2, &[(0, 0), (0, 1), (1, 0), (1, 1)])?;
+    /// let attention = EdgeAttention { pattern, dropout: None };
+    /// let tape = Tape::new();
+    /// let of = |numbers: [f64; 2]| tape.var(tensor(&[2, 1, 1], numbers.to_vec()));
+    /// let (q, k, v) = (of([1.0, 1.0]), of([0.0, 3.0_f64.ln()]), of([0.0, 4.0]));
+    /// let y = attention.dot(q, k, v, None);
+    /// assert_eq!(y.shape(), [2, 1, 1]);
+    /// assert!(y.value().iter().all(|y| (y - 3.0).abs() < 1e-12));
+    /// # Ok::<(), emmy::Error>(())
+    /// ```
+    ///
     /// # Panics
     /// If the shapes do not fit, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
     #[track_caller]

@@ -18,6 +18,27 @@ use std::sync::Arc;
 ///
 /// [`attend`](Self::attend) takes any score that compares the rows of two nodes column by column; no array of
 /// size edges × width is stored. [`dot`](Self::dot) has terms of the edges themselves.
+///
+/// Two nodes that hear each other and themselves, with the rows 0 and 1. The score of a source is ln 3 times
+/// its row, so the weights are ¼ and ¾.
+///
+/// ```
+/// use emmy::ops::attention::{EdgeAttention, EdgeOperands, LeakySum};
+/// use emmy::{Tape, sparse::Pattern, tensor::tensor};
+///
+/// let pattern = Pattern::from_pairs(2, 2, &[(0, 0), (0, 1), (1, 0), (1, 1)])?;
+/// let attention = EdgeAttention { pattern, dropout: None };
+/// let tape = Tape::new();
+/// let z = tape.var(tensor(&[2, 1, 1], vec![0.0, 1.0]));
+/// let [a_s, a_t] = [3.0_f64.ln(), 0.0].map(|a| tape.var(tensor(&[1, 1], vec![a])));
+/// let (score, x) = (LeakySum { slope: 0.2 }, EdgeOperands::gat(z, a_s, a_t));
+/// let alpha = attention.coefficients(score, x).value();
+/// assert!(alpha.iter().zip([0.25, 0.75, 0.25, 0.75]).all(|(a, e)| (a - e).abs() < 1e-12));
+/// let y = attention.attend(score, x);
+/// assert_eq!(y.shape(), [2, 1, 1]);
+/// assert!(y.value().iter().all(|y| (y - 0.75).abs() < 1e-12));
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct EdgeAttention {
     /// The edges: rows are targets, columns sources.

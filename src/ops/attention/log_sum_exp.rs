@@ -15,6 +15,18 @@ impl DenseAttention {
     /// With it a sum over keys need not be a mean: Σ_j exp(s_ij) v_j = e^ℓ_i y_i. The values do not matter,
     /// nor does dropout. Fused as [`attend`](Self::attend): no scores are stored.
     ///
+    /// ```
+    /// use emmy::ops::attention::{DenseAttention, Mask, Qkv};
+    /// use emmy::{Tape, tensor::tensor};
+    ///
+    /// let tape = Tape::new();
+    /// let q = tape.var(tensor(&[1, 1, 1], vec![1.0]));
+    /// let k = tape.var(tensor(&[2, 1, 1], vec![0.0, 3.0_f64.ln()]));
+    /// let l = DenseAttention::new(1, Mask::none()).log_sum_exp(Qkv::new(q, k, k));
+    /// assert_eq!(l.shape(), [1, 1]);
+    /// assert!((l.item() - 4.0_f64.ln()).abs() < 1e-12); // e⁰ + e^(ln 3)
+    /// ```
+    ///
     /// # Panics
     /// If the shapes do not fit, the tapes differ, or the mask is a set of edges.
     #[track_caller]

@@ -20,6 +20,26 @@ use std::sync::Arc;
 /// by c_i, as in Dasoulas et al., "Lipschitz Normalization for Self-Attention Layers with Application to
 /// Graph Neural Networks", ICML 2021, Eq. (11) and (15). The division may stand before or after the
 /// LeakyReLU, since LeakyReLU(e / c) = LeakyReLU(e) / c for c > 0.
+///
+/// With [`LeakySum`](super::LeakySum) of slope 0 and without a, the score of an edge is relu(k_j + q_i):
+///
+/// ```
+/// use emmy::ops::attention::{EdgeAttention, EdgeOperands, LeakySum};
+/// use emmy::{Tape, sparse::Pattern, tensor::tensor};
+///
+/// // One target, two sources.
+/// let pattern = Pattern::from_pairs(1, 2, &[(0, 0), (0, 1)])?;
+/// let attention = EdgeAttention { pattern, dropout: None };
+/// let tape = Tape::new();
+/// let q = tape.var(tensor(&[1, 1, 1], vec![0.0]));
+/// let k = tape.var(tensor(&[2, 1, 1], vec![-5.0, 3.0_f64.ln()]));
+/// let v = tape.var(tensor(&[2, 1, 2], vec![0.0, 4.0, 4.0, 0.0]));
+/// // Scores 0 and ln 3: the mean has the weights ¼ and ¾.
+/// let y = attention.attend(LeakySum { slope: 0.0 }, EdgeOperands::new(q, k, v));
+/// assert_eq!(y.shape(), [1, 1, 2]);
+/// assert!(y.value().iter().zip([3.0, 1.0]).all(|(y, e)| (y - e).abs() < 1e-12));
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct EdgeOperands<V> {
     /// v.

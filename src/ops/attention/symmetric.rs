@@ -20,6 +20,21 @@ impl DenseAttention {
     /// there is no dropout, the mask is none or leaves out a symmetric set of edges, and the rows do not
     /// differ so much in size that exponentials vanish; elsewhere this is `attend`.
     ///
+    /// Two rows at a right angle, c = ln 3: a row has the score ln 3 with itself and 0 with the other.
+    ///
+    /// ```
+    /// use emmy::ops::attention::{DenseAttention, Mask};
+    /// use emmy::{Tape, tensor::tensor};
+    ///
+    /// let attention = DenseAttention { scale: 3.0_f64.ln(), mask: Mask::none(), dropout: None };
+    /// let tape = Tape::new();
+    /// let u = tape.var(tensor(&[2, 2], vec![1.0_f64, 0.0, 0.0, 1.0]));
+    /// let z = tape.var(tensor(&[2, 1], vec![0.0, 4.0]));
+    /// let y = attention.attend_symmetric(u, z);
+    /// assert_eq!(y.shape(), [2, 1]);
+    /// assert!(y.value().iter().zip([1.0, 3.0]).all(|(y, e)| (y - e).abs() < 1e-12));
+    /// ```
+    ///
     /// # Panics
     /// If the shapes do not fit, or the tapes differ.
     #[track_caller]

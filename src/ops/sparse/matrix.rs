@@ -9,6 +9,19 @@ use crate::sparse::{Csr, Pattern};
 use std::sync::Arc;
 
 /// A sparse matrix on the tape.
+///
+/// ```
+/// use emmy::{Tape, sparse::Csr, tensor::tensor};
+/// let dense = tensor(&[2, 2], vec![1.0_f64, 2.0, 0.0, 3.0]);
+/// let tape = Tape::new();
+/// let s = tape.sparse(&Csr::from_dense(&dense));
+/// assert_eq!(s.values.shape(), [3]);
+/// let x = tape.constant(tensor(&[2, 1], vec![1.0, 10.0]));
+/// assert_eq!(s.matmul(x).value(), tensor(&[2, 1], vec![21.0, 30.0]));
+/// assert_eq!(s.t_matmul(x).value(), tensor(&[2, 1], vec![1.0, 32.0]));
+/// assert_eq!(s.row_sums().value(), tensor(&[2], vec![3.0, 3.0]));
+/// assert_eq!(s.to_dense().value(), dense);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Sparse<'t, F: Real> {
     /// Which entries exist.

@@ -44,6 +44,28 @@ use std::sync::Arc;
 /// the initialisation: weights start Xavier-uniform, biases at 0. The edges are given as a pattern; its rows
 /// are the targets i. The layer adds no self-loops; a node without neighbours has a_i = 0.
 ///
+/// Two connected nodes with the features 2 and 4. With W_q = 0 all scores are 0, so a_i is the mean 3; with
+/// W_r = 1 the feature of the node itself is added.
+///
+/// ```
+/// use emmy::graph::{Duplicates, SelfLoops};
+/// use emmy::nn::{Linear, Pass, TransformerConv, TransformerOptions};
+/// use emmy::{Graph, Tape, init, tensor::tensor};
+///
+/// let pair = Graph::new(2, &[(0, 1), (1, 0)], Duplicates::Reject, SelfLoops::Reject)?.with_self_loops();
+/// let options = TransformerOptions::DEFAULT;
+/// let mut layer = TransformerConv::<f64>::new(1, 1, None, options, &mut init::rng(0));
+/// layer.query.weight = tensor(&[1, 1], vec![0.0]);
+/// layer.value.weight = tensor(&[1, 1], vec![1.0]);
+/// layer.skip = Some(Linear { weight: tensor(&[1, 1], vec![1.0]), bias: None });
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[2, 1], vec![2.0, 4.0]));
+/// let y = layer.forward(&Pass::eval(&tape, &layer), x, pair.pattern(), None);
+/// assert_eq!(y.shape(), [2, 1]);
+/// assert!((y.value()[[0, 0]] - 5.0).abs() < 1e-12 && (y.value()[[1, 0]] - 7.0).abs() < 1e-12);
+/// # Ok::<(), emmy::Error>(())
+/// ```
+///
 /// # Conservation laws
 /// Without edge features, queries and keys of each head are balanced against each other, biases included,
 /// whatever follows the layer; the bias of the keys never moves. The rows of W_v, b_v, W_r and b_r write the

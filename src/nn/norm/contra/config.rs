@@ -23,6 +23,21 @@ use serde::{Deserialize, Serialize};
 /// | [`dual_code`](Self::dual_code) | (1 + s) H − s H softmax(ĤᵀĤ) | published, `ogbn-arxiv` |
 ///
 /// Ĥ has the rows of H at length 1.
+///
+/// The mean over a single row is the row itself: Eq. (7) gives (1 − s) H, Eq. (8) gives H.
+///
+/// ```
+/// use emmy::{Tape, nn::{ContraConfig, Pass}, tensor::tensor};
+///
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[1, 2], vec![2.0, 4.0]));
+/// let of = |config: ContraConfig| {
+///     let layer = config.build::<f64>(2);
+///     layer.forward(&Pass::eval(&tape, &layer), x).value()
+/// };
+/// assert_eq!(of(ContraConfig::stopped(0.5)), tensor(&[1, 2], vec![1.0, 2.0]));
+/// assert_eq!(of(ContraConfig::regularized(0.5)), x.value());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ContraConfig {
     /// s.

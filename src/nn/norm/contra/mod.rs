@@ -42,6 +42,22 @@ const LEAST: f64 = 1e-12;
 ///
 /// Lipschitz constants: like all attention by dot products, the step has no constant on all inputs. It has
 /// one if the rows are limited, and one at a point. A LayerNorm after it has one.
+///
+/// The rows (2, 1) and (2, −1), with s = τ = 1 and without a norm. Their products are 5 with themselves and 3
+/// with each other, so a row has the weight p = e²/(e² + 1) in its own mean. The part 2 that both share is
+/// gone; what distinguishes them stays, in the size 1 − (2p − 1) = 2/(e² + 1).
+///
+/// ```
+/// use emmy::{Tape, nn::{ContraConfig, Pass}, tensor::tensor};
+///
+/// let layer = ContraConfig::stopped(1.0).build::<f64>(2);
+/// let tape = Tape::new();
+/// let x = tape.constant(tensor(&[2, 2], vec![2.0, 1.0, 2.0, -1.0]));
+/// let y = layer.forward(&Pass::eval(&tape, &layer), x);
+/// assert_eq!(y.shape(), [2, 2]);
+/// let rest = 2.0 / (2_f64.exp() + 1.0);
+/// assert!(y.value().iter().zip([0.0, rest, 0.0, -rest]).all(|(y, e)| (y - e).abs() < 1e-12));
+/// ```
 #[derive(Debug, Clone)]
 pub struct ContraNorm<F: Real> {
     /// s, or ln s, per feature, where it is trained.

@@ -1,0 +1,73 @@
+//! Every layer and every family of operations has a listing in its documentation.
+
+use super::{read, root};
+use std::path::Path;
+
+/// Files of `src/ops` with public functions and without a listing, and why.
+const WITHOUT: [(&str, &str); 0] = [];
+
+/// The Rust files under a folder, as paths from the root of the repository.
+fn files(folder: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+        let entry = entry.unwrap();
+        let path = format!("{folder}/{}", entry.file_name().into_string().unwrap());
+        if entry.file_type().unwrap().is_dir() {
+            out.extend(files(&path));
+        } else if Path::new(&path).extension().is_some_and(|end| end == "rs") {
+            out.push(path);
+        }
+    }
+    out.sort();
+    out
+}
+
+fn has_listing(file: &str) -> bool {
+    let text = read(file);
+    let mut lines = text.lines().map(str::trim_start);
+    lines.any(|line| line.starts_with("/// ```") || line.starts_with("//! ```"))
+}
+
+/// The file that declares a layer has the listing; its `impl Layer` may be in another one.
+#[test]
+fn every_layer_has_an_example() {
+    let files = files("src/nn");
+    let mut layers = 0;
+    for file in &files {
+        for line in read(file).lines() {
+            let Some(name) = line.strip_prefix("impl<F: Real> Layer<F> for ") else {
+                continue;
+            };
+            let name: String = name.chars().take_while(|c| c.is_alphanumeric()).collect();
+            let declared = |file: &&String| {
+                let generic = format!("\npub struct {name}<");
+                let plain = format!("\npub struct {name} ");
+                let text = read(file);
+                text.contains(&generic) || text.contains(&plain)
+            };
+            let home = files.iter().find(declared);
+            let home = home.unwrap_or_else(|| panic!("{name} is not declared in src/nn"));
+            assert!(has_listing(home), "{home}: {name} has no example");
+            layers += 1;
+        }
+    }
+    assert!(layers > 25, "{layers}");
+}
+
+#[test]
+fn every_family_of_operations_has_an_example() {
+    let mut families = 0;
+    for file in files("src/ops") {
+        let public = |line: &str| line.trim_start().starts_with("pub fn ");
+        if !read(&file).lines().any(public) {
+            continue;
+        }
+        let excepted = WITHOUT.iter().any(|(name, _)| *name == file);
+        assert!(
+            has_listing(&file) != excepted,
+            "{file} has a public function: an example of it, or an exception, is missing or too much"
+        );
+        families += 1;
+    }
+    assert!(families > 20, "{families}");
+}
