@@ -76,6 +76,7 @@ proptest! {
 
 /// The lists are whole: the search finds no other law.
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn lists_are_whole() {
     for (normed, count) in [(false, 2 * 4 + 2 * 4), (true, 3 * 4 + 2 * 4 + 4)] {
         let net = Stream::<f64>::draw(normed, 0);

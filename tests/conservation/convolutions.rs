@@ -175,6 +175,7 @@ fn whole(found: &Discovery, what: &str) {
 
 /// A law of matrices with n neurons counts n (n + 1) / 2 times, for c is symmetric.
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn lists_are_whole() {
     let sgc = small(GraphNetConfig::sgc(3, 2));
     let two = GraphNetConfig { layers: 2, ..sgc };
@@ -202,6 +203,7 @@ fn lists_are_whole() {
 /// With a skip connection, the bias of the values adds a number to every node that has neighbours, and the
 /// bias of the skip adds one to all nodes. The identity beside a weight of GCNII counts with the weight.
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn sums_of_biases_and_weights_beside_an_identity_are_listed() {
     for (what, config, count) in [
         ("transformer", transformer(|_| ()), 12 + 4),

@@ -209,6 +209,7 @@ fn search(model: &impl Model) -> Discovery {
 /// These laws are all there are: those of the first map, of whose 2 × 2 matrix the symmetric part is
 /// conserved, and one per bias that is only added. No weight has a law of its own.
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn there_are_no_others() {
     let cases = [
         ("LSTM", search(&of_lstm(1)), [60, 3 + 8]),

@@ -105,12 +105,19 @@ fn search(config: GraphNetConfig) -> Discovery {
 /// The divisor and the scores are of the same degree in all neurons of a head together, and in its attention
 /// vectors.
 #[test]
-fn listed_laws_hold_and_are_all() {
-    for (what, config) in networks() {
+fn listed_laws_hold() {
+    for (_, config) in networks() {
         for seed in 0..5 {
             let net = OnPath::<f64>::draw(config, seed);
             conserved(&net, &OnPath::<f32>::draw(config, seed), &net.laws());
         }
+    }
+}
+
+#[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
+fn listed_laws_are_all() {
+    for (what, config) in networks() {
         let found = search(config);
         is_whole(&found, found.declared, what);
     }

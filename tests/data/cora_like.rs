@@ -112,6 +112,7 @@ fn nearest_mean(set: &Dataset, x: &[f64]) -> f64 {
 }
 
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn the_graph_tells_more_than_the_words() {
     let seeds = 2;
     let (mut words, mut two) = (0.0, 0.0);

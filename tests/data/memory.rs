@@ -145,6 +145,7 @@ fn train_on_changing_rows() {
 }
 
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn rows_that_change_from_step_to_step_do_not_fill_the_memory() {
     let folder = TempDir::new().unwrap();
     let said = within(700, "train_on_changing_rows", folder.path());
@@ -195,6 +196,7 @@ fn one_large_label_does_not_make_as_many_classes() {
 }
 
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn the_largest_archive_that_is_read_can_be_trained_on() {
     let folder = TempDir::new().unwrap();
     // All limits at once: 65 536 nodes, 2²⁰ edges, 256 classes, and features for the rest of the 64 MiB.
@@ -209,6 +211,7 @@ fn the_largest_archive_that_is_read_can_be_trained_on() {
 }
 
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn the_widest_archive_that_is_read_can_be_trained_on() {
     let folder = TempDir::new().unwrap();
     let (n, d) = (200, 1 << 16);

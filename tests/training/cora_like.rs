@@ -36,6 +36,7 @@ fn accuracy(set: &Dataset, graph: &Graph, layers: usize, seed: u64) -> f64 {
 }
 
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn networks_fare_as_on_cora() {
     let seeds = 1;
     let mean = |layers: usize, edges: bool| {

@@ -1,9 +1,10 @@
 //! A classifier of digits, and a proven interval for how far its logits can move.
 
+use super::robust::{Robust, network, robust};
 use super::{Cli, Pieces};
 use crate::support::{note, say};
 use emmy::data::images::{self, Part};
-use emmy::lipschitz::{Domain, Interval, Lower, Lp, bound, jacobian_norm};
+use emmy::lipschitz::{Domain, Interval, Lower, Lp, Upper, bound, jacobian_norm};
 use emmy::nn::{Activation, Mlp, Module, Pass};
 use emmy::train::{BestBy, Classify, TrainConfig, Trainer};
 use emmy::{Error, Result, Tape, Tensor, Var, init};
@@ -31,7 +32,7 @@ fn hidden(cli: &Cli) -> u32 {
 }
 
 pub fn run(cli: &Cli) -> Result<()> {
-    let (net, accuracy) = train(cli)?;
+    let (net, test, accuracy) = train(cli)?;
     if !cli.json {
         say(format_args!(
             "a network of 784-{}-10 with ReLU, {:.1} % of the {HELD_OUT} test digits right",
@@ -67,11 +68,52 @@ pub fn run(cli: &Cli) -> Result<()> {
             ))?,
         }
     }
+    tell_robust(cli, &net, &test)
+}
+
+/// A line of JSON: how many digits keep their class.
+#[derive(Serialize)]
+struct RobustLine {
+    epsilon: f64,
+    certified: f64,
+    attacked: f64,
+}
+
+/// Prints the interval of the accuracy for digits to which something of the size ε is added.
+fn tell_robust(cli: &Cli, net: &Mlp<f32>, test: &images::Images) -> Result<()> {
+    if !cli.json {
+        say("\n| ε, 2-norm | certified | under attack |\n|---|---:|---:|")?;
+    }
+    let rows = robust(
+        &widened(net)?,
+        &test.rows::<f64>(),
+        &test.classes_of(),
+        cli.seed,
+    )?;
+    for Robust {
+        size,
+        certified,
+        attacked,
+    } in rows
+    {
+        match cli.json {
+            true => cli.tell_json(&RobustLine {
+                epsilon: size,
+                certified,
+                attacked,
+            })?,
+            false => say(format_args!(
+                "| {size} | {:.1} % | {:.1} % |",
+                100.0 * certified,
+                100.0 * attacked
+            ))?,
+        }
+    }
     Ok(())
 }
 
-/// The network, and its accuracy on the digits that it has not seen.
-fn train(cli: &Cli) -> Result<(Mlp<f32>, f64)> {
+/// The network, the digits that it has not seen, and its accuracy on them.
+fn train(cli: &Cli) -> Result<(Mlp<f32>, images::Images, f64)> {
     let digits = images::load(cli.data.as_deref(), "mnist", Part::Test)?;
     let (train, test) = digits.split(HELD_OUT, cli.seed)?;
     let rng = &mut init::rng(cli.seed);
@@ -95,7 +137,7 @@ fn train(cli: &Cli) -> Result<(Mlp<f32>, f64)> {
     trainer.fit(&task, |_, _| Ok(()))?;
     let net = trainer.best_model();
     let (_, accuracy) = task.measure(&net);
-    Ok((net, accuracy))
+    Ok((net, test, accuracy))
 }
 
 fn classify<'t>(net: &Mlp<f32>, pass: &Pass<'t, '_, f32>, x: Var<'t, f32>) -> Var<'t, f32> {
@@ -133,6 +175,11 @@ fn certify(cli: &Cli, net: &Mlp<f32>, logit: Option<usize>) -> Result<(Interval,
         )?
         .upper()
     };
+    // For several outputs the multipliers of the network as a whole prove a smaller constant.
+    let upper = match logit {
+        None => upper.min(whole(&net)?),
+        Some(_) => upper,
+    };
     let product = {
         let norm = |w: &Tensor<f64>, rows: Option<usize>| {
             let w = w.view().into_dimensionality().expect("a matrix");
@@ -147,6 +194,12 @@ fn certify(cli: &Cli, net: &Mlp<f32>, logit: Option<usize>) -> Result<(Interval,
     };
     let lower = steepest(cli, &net, logit);
     Ok((Interval { lower, upper }, product))
+}
+
+/// The bound of the network as a whole.
+fn whole(net: &Mlp<f64>) -> Result<Upper> {
+    let certificate = network(net)?.certify()?;
+    Ok(Upper::new(certificate.lipschitz))
 }
 
 /// The largest norm of the Jacobian at the inputs that the search finds.

@@ -17,6 +17,7 @@ mod inversion;
 mod models;
 mod networks;
 mod pieces;
+mod robust;
 mod spread;
 
 pub use pieces::Pieces;

@@ -38,8 +38,22 @@ fn figure_two_has_an_object_per_number_of_tokens() {
     assert_eq!(objects.len(), 3);
 }
 
-/// A line per logit and one for all, with narrow intervals.
+/// A line per logit and one for all, with narrow intervals; then a line per ε, of which more digits change
+/// their class.
 fn certified(objects: &[Value], accuracy: f64, most: f64) {
+    let (objects, robust) = objects.split_at(11);
+    let mut before = [1.0, 1.0];
+    for (object, epsilon) in robust.iter().zip([0.1, 0.25, 0.5, 1.0]) {
+        let [size, certified, attacked] =
+            ["epsilon", "certified", "attacked"].map(|k| number(object, k));
+        assert!(size == epsilon && certified <= attacked, "{object}");
+        assert!(certified <= before[0] && attacked <= before[1], "{object}");
+        before = [certified, attacked];
+    }
+    assert!(
+        robust.len() == 4 && number(&robust[0], "certified") > 0.5 * accuracy,
+        "{robust:?}"
+    );
     let names: Vec<_> = objects
         .iter()
         .map(|o| o["logit"].as_str().unwrap())

@@ -36,7 +36,7 @@ pub(super) fn scores_of_row<F: Real>(
     out: &mut [F],
     f: &impl Fn(F, F) -> F,
 ) {
-    if d > 1 {
+    if d != 1 {
         let w = heads * d;
         for (&j, out) in sources.iter().zip(out.chunks_exact_mut(heads)) {
             score_heads(d, [a, &k[j as usize * w..][..w], q], out, f);
