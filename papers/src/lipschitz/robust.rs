@@ -3,6 +3,7 @@
 
 use emmy::autodiff::grad;
 use emmy::lipschitz::joint::Network;
+use emmy::ndarray::ArrayViewD;
 use emmy::nn::{Mlp, Pass};
 use emmy::{Error, Result, Tape, Tensor, init};
 use rayon::prelude::*;
@@ -70,13 +71,13 @@ pub fn robust(net: &Mlp<f64>, x: &Tensor<f64>, labels: &[usize], seed: u64) -> R
     let constants = constants(net)?;
     let clean = logits(net, x);
     let part = |count: usize| count as f64 / labels.len() as f64;
+    let holds = |row: ArrayViewD<'_, f64>, y: usize, size: f64| {
+        let mut others = (0..row.len()).filter(|&j| j != y);
+        others.all(|j| row[[y]] - row[[j]] > size * constants[y][j])
+    };
     let certified = |size: f64| {
         let rows = clean.outer_iter().zip(labels);
-        let holds = |(row, &y): &(emmy::ndarray::ArrayViewD<'_, f64>, &usize)| {
-            let mut others = (0..row.len()).filter(|j| *j != y);
-            others.all(|j| row[[y]] - row[[j]] > size * constants[y][j])
-        };
-        part(rows.filter(holds).count())
+        part(rows.filter(|(row, y)| holds(row.view(), **y, size)).count())
     };
     SIZES
         .map(|size| {
