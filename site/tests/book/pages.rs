@@ -135,9 +135,12 @@ fn the_reading_path_is_there_line_by_line() {
                 .split_once(&start)
                 .unwrap_or_else(|| panic!("{path}: no line {}", n + 1));
             match comment {
-                // Lines of examples that rustdoc hides, and addresses, are not printed.
+                // Lines of examples that rustdoc hides, what stands beside a fence, and addresses are not printed.
                 Some(comment)
-                    if comment.trim_start().starts_with("# ") || comment.contains("]: ") => {}
+                    if ["# ", "```"]
+                        .iter()
+                        .any(|mark| comment.trim_start().starts_with(mark))
+                        || comment.contains("]: ") => {}
                 Some(comment) => {
                     for word in without_addresses(comment).split(|c: char| !c.is_alphanumeric()) {
                         assert!(
