@@ -203,6 +203,28 @@ fn lipschitz_is_smaller_if_it_is_a_part_of_the_loss() {
     assert!(out.matches("test accuracy 1.000").count() == 2, "{out}");
 }
 
+/// The constant is proven, and more points are certified than without it.
+#[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
+fn robust_certifies_more_at_the_constant_one() {
+    let folder = TempDir::new().unwrap();
+    let (out, _) = succeeded(&run("robust", &folder, &[]));
+    let numbers = |start: &str| {
+        let line = out.lines().find(|line| line.starts_with(start)).unwrap();
+        ["constant ", "accuracy ", "0.2: "].map(|before| -> f64 {
+            let (_, after) = line.split_once(before).unwrap();
+            after.split(',').next().unwrap().parse().unwrap()
+        })
+    };
+    let ([_, accuracy, safe], [constant, kept_accuracy, kept_safe]) =
+        (numbers("free"), numbers("kept at 1"));
+    assert!((constant - 1.0).abs() < 1e-3, "{out}");
+    assert!(
+        kept_accuracy > accuracy - 0.02 && kept_safe > safe + 0.2,
+        "{out}"
+    );
+}
+
 #[test]
 fn char_lm_writes_with_the_characters_of_its_text() {
     let folder = TempDir::new().unwrap();
