@@ -1,6 +1,6 @@
-//! A network of four layers that is kept at the Lipschitz constant 1 while it is trained: its output is divided by
-//! the proven bound of the whole network, which has a derivative. What does it cost in accuracy, and what does it
-//! bring? Points are certified if no move of the length ε changes their class.
+//! A network of four layers that is kept at the Lipschitz constant 1 while it is trained: its output is
+//! divided by the proven bound of the whole network, which has a derivative. What does it cost in accuracy,
+//! and what does it bring? Points are certified if no move of the length ε changes their class.
 //!
 //! `cargo run --release --example robust`
 
@@ -14,7 +14,8 @@ use emmy::{Result, Tape, Tensor, Var, init, tensor::tensor};
 /// The length of the moves.
 const EPSILON: f64 = 0.2;
 
-/// Differences of 1 between the outputs count as 20 in the loss: a network with the constant 1 has small ones.
+/// Differences of 1 between the outputs count as 20 in the loss: a network with the constant 1 has small
+/// ones.
 const SHARPNESS: f64 = 20.0;
 
 struct Net {

@@ -13,17 +13,18 @@
 //! 9. [Hyper-gradients](hypergradients): the derivative of a training with respect to its settings.
 //! 10. [Your own model](own_model): your own layer, data and weights, with all that the library reads.
 //!
-//! An appendix is [Weights in and out](weights). Figures, the evidence behind the chapters, and a path through the
-//! source are in the repository, in `docs/`.
+//! An appendix is [Weights in and out](weights). Figures, the evidence behind the chapters, and a path
+//! through the source are in the repository, in `docs/`.
 
 // The compiler of the library does not see this file: it is for rustdoc, and for the tests of listings.
 
 /// A page per chapter: its summary, its name, its file in `docs/`.
 ///
-/// A chapter links to another by a label, `[text][conservation]`, which the end of its file defines for readers of the
-/// repository (`[conservation]: conservation.md`). Here the label is defined before the chapter, as a page of rustdoc;
-/// the first definition counts. What has no page here, such as evidence, leads to the contents. Pictures are not a part of the package: they are hidden. For tests the chapter stands
-/// alone, so that they are named by its file and lines.
+/// A chapter links to another by a label, `[text][conservation]`, which the end of its file defines for
+/// readers of the repository (`[conservation]: conservation.md`). Here the label is defined before the
+/// chapter, as a page of rustdoc; the first definition counts. What has no page here, such as evidence,
+/// leads to the contents. Pictures are not a part of the package: they are hidden. For tests the chapter
+/// stands alone, so that they are named by its file and lines.
 macro_rules! chapters {
     ($($summary:literal $name:ident)*) => { $(
         #[cfg_attr(not(doctest), doc = $summary)]

@@ -1,5 +1,6 @@
-//! `emmy` is a deep-learning framework in pure Rust: an autodiff that can be read, graph networks and transformers
-//! on CPUs, and what can be read off a network, its conservation laws and a proven Lipschitz constant.
+//! `emmy` is a deep-learning framework in pure Rust: an autodiff that can be read, graph networks and
+//! transformers on CPUs, and what can be read off a network, its conservation laws and a proven Lipschitz
+//! constant.
 //!
 //! ```
 //! use emmy::nn::{Activation, Mlp, Trace};
@@ -28,11 +29,11 @@
 //! ```
 //!
 //! # The book
-//! Each chapter is a page: [the engine](book::engine), [layers, passes, training](book::layers), [GCN and GAT from
-//! scratch](book::graphs), [attention](book::attention), [conservation](book::conservation), [balanced
-//! initialisation](book::balance), [Lipschitz constants](book::lipschitz), [collapse](book::collapse),
-//! [hyper-gradients](book::hypergradients), [your own model](book::own_model), and [weights in and
-//! out](book::weights).
+//! Each chapter is a page: [the engine](book::engine), [layers, passes, training](book::layers), [GCN and
+//! GAT from scratch](book::graphs), [attention](book::attention), [conservation](book::conservation),
+//! [balanced initialisation](book::balance), [Lipschitz constants](book::lipschitz),
+//! [collapse](book::collapse), [hyper-gradients](book::hypergradients), [your own model](book::own_model),
+//! and [weights in and out](book::weights).
 //!
 //! # What is where
 //!

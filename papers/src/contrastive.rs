@@ -1,9 +1,9 @@
 //! Contrastive losses: they pull rows that belong together close, and push all others apart. Losses between
 //! features: they make columns orthogonal.
 //!
-//! Guo, Wang, Du and Wang, "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond", ICLR
-//! 2023, explains ContraNorm by them, and trains with none. [`emmy::collapse::uniformity`] is the part of them
-//! of which ContraNorm is a step.
+//! Guo, Wang, Du and Wang, "ContraNorm: A Contrastive Learning Perspective on Oversmoothing and Beyond",
+//! ICLR 2023, explains ContraNorm by them, and trains with none. [`emmy::collapse::uniformity`] is the part
+//! of them of which ContraNorm is a step.
 //!
 //! | letter | shape | meaning |
 //! |---|---|---|

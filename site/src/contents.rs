@@ -129,7 +129,8 @@ fn walk(text: &str, mut visit: impl FnMut(&str, usize, Event)) {
     }
 }
 
-/// The chapters by the headings of the contents. Every link to one is an entry, the first if there are several.
+/// The chapters by the headings of the contents. Every link to one is an entry, the first if there are
+/// several.
 fn parts(root: &Root, text: &str) -> Result<Vec<Part>, Problems> {
     let mut parts: Vec<Part> = Vec::new();
     let mut problems = Vec::new();

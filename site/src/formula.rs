@@ -2,8 +2,9 @@
 
 use crate::page::escape;
 
-/// HTML of a text with `y_i`, `softmax_j`, `‖x‖_p`, `e^x`, `10^-3`, `e^(s−M)`, `1 ± 2`, which stays in one line;
-/// `None` where there is none of these. A word takes an index of one letter or of digits, a letter also two: `snake_case` is no formula.
+/// HTML of a text with `y_i`, `softmax_j`, `‖x‖_p`, `e^x`, `10^-3`, `e^(s−M)`, `1 ± 2`, which stays in one
+/// line; `None` where there is none of these. A word takes an index of one letter or of digits, a letter
+/// also two: `snake_case` is no formula.
 pub fn html(text: &str) -> Option<String> {
     let mut out = String::new();
     let glued = text.replace(" ± ", "\u{a0}±\u{a0}");

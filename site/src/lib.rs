@@ -1,10 +1,10 @@
 //! The book as a web site: Markdown and source in, HTML out.
 //!
-//! It starts with the README and the contents (`contents`), turns what they link to into pages, and so on: a
-//! chapter (`markdown`), a file of the reading path with its prose beside it, another file, a folder (`code`).
-//! The place of a page is the place of its file, so relative links stay relative (`paths`). A link to a file or
-//! heading that is not there is an error. At last the pages get their frame (`page`) and the search its index
-//! (`search`).
+//! It starts with the README and the contents (`contents`), turns what they link to into pages, and so on:
+//! a chapter (`markdown`), a file of the reading path with its prose beside it, another file, a folder
+//! (`code`). The place of a page is the place of its file, so relative links stay relative (`paths`). A
+//! link to a file or heading that is not there is an error. At last the pages get their frame (`page`) and
+//! the search its index (`search`).
 
 mod body;
 mod code;

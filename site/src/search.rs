@@ -1,5 +1,5 @@
-//! The index of the search: a script with one list, `[address, page, heading, text]` per section. A script can
-//! be loaded where the book is opened as a file, and data cannot.
+//! The index of the search: a script with one list, `[address, page, heading, text]` per section. A script
+//! can be loaded where the book is opened as a file, and data cannot.
 
 use crate::body::Body;
 use crate::contents::Contents;

@@ -6,8 +6,8 @@ use crate::ops::attention::{DenseAttention, Mask, Qkv};
 use crate::real::Real;
 use ndarray::Array2;
 
-/// Σ_i ln Σ_j exp(h_i·h_j/τ), Eq. (3), shape `[n, d]` → `[]`; the sums contain j = i. Its derivative is (D⁻¹A +
-/// AD⁻¹)H/τ with A_ij = exp(h_i·h_j/τ) and D its row sums, Eq. (5).
+/// Σ_i ln Σ_j exp(h_i·h_j/τ), Eq. (3), shape `[n, d]` → `[]`; the sums contain j = i. Its derivative is
+/// (D⁻¹A + AD⁻¹)H/τ with A_ij = exp(h_i·h_j/τ) and D its row sums, Eq. (5).
 ///
 /// It lies between n ln n, its value for rows of zeros, and n (ln n + max‖h_i‖²/τ), its value for equal rows;
 /// a smaller value means more uniform rows. Scores are computed tile by tile, for the derivative too, so no

@@ -1,8 +1,8 @@
 //! Arithmetic on slices and arrays, without derivatives. Only this module uses threads and vector
 //! instructions.
 //!
-//! An operation of your own computes its value with [`map`]; [`par`] sets the number of threads. The other kernels have
-//! no page: users meet them as operations ([`crate::ops`]).
+//! An operation of your own computes its value with [`map`]; [`par`] sets the number of threads. The other
+//! kernels have no page: users meet them as operations ([`crate::ops`]).
 //!
 //! Two rules hold in every kernel, and together make results independent of the number of threads and of the
 //! width of the vectors:
@@ -51,9 +51,9 @@ use std::sync::OnceLock;
 ///
 /// `f` and what it calls in loops must be inlined for this to have an effect: mark the closure and its
 /// helpers `#[inline(always)]`. The choice is made once; a call costs a few nanoseconds. On x86-64,
-/// `EMMY_VECTORS=256` chooses AVX2 also where there is AVX-512, and `EMMY_VECTORS=none` no vectors: for tests
-/// and for comparisons. Both vector units give the same bits. Without vectors, as on a processor without AVX2,
-/// a product is rounded before it is added, so results differ in their last digits.
+/// `EMMY_VECTORS=256` chooses AVX2 also where there is AVX-512, and `EMMY_VECTORS=none` no vectors: for
+/// tests and for comparisons. Both vector units give the same bits. Without vectors, as on a processor
+/// without AVX2, a product is rounded before it is added, so results differ in their last digits.
 ///
 /// # Panics
 /// If `EMMY_VECTORS` has another value, or the processor has no AVX2.

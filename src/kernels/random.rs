@@ -5,8 +5,8 @@ use super::{par, simd};
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous, memory};
 
-/// The mask of a dropout: each element is kept with probability 1 − p and then scaled by 1 / (1 − p). Element `i` is kept
-/// if the hash of the seed and `i` is not below p 2³².
+/// The mask of a dropout: each element is kept with probability 1 − p and then scaled by 1 / (1 − p).
+/// Element `i` is kept if the hash of the seed and `i` is not below p 2³².
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DropMask {
     p: f64,

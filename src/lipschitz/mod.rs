@@ -9,7 +9,7 @@
 //!   that gradient ascent finds. [`quotient`] is the simplest lower bound.
 //! - [`joint`] bounds a whole network of linear maps and activations at once, far below the product of its
 //!   layers' constants, with a certificate that everyone can check. [`bound`] does so for the networks of at
-//!   most 512 neurons that it finds between input and output; it then depends on the weights of all layers.
+//!   most 256 neurons that it finds between input and output; it then depends on the weights of all layers.
 //! - [`invert`] inverts x + g(x) by a fixed-point iteration if g is certified to be a contraction.
 //!
 //! ‖f(x) − f(x′)‖_p ≤ L ‖x − x′‖_p, where a tensor counts as the vector of its entries. Bounds are those of

@@ -5,13 +5,13 @@
 //! graph, S, mixes the rows instead. In a chain of layers with l u ≤ 0, S counts as a factor of the weights
 //! that it stands beside, its norm ‖S‖:
 //!
-//! Take the same multipliers for every row. The form P of all rows ([`joint`](super::joint)) is linear in each
-//! S, but for terms l u λ Aᵀ A ⊗ Sᵀ S, which are at least l u λ Aᵀ A ⊗ ‖S‖² I since l u ≤ 0. A matrix with
-//! ‖S‖ ≤ c is c times a part V* U V of a unitary matrix U (Halmos, "Normal dilations and extensions of
-//! operators", 1950), and the same part of a positive definite form is positive definite. So it is enough that
-//! P is so for unitary matrices. In a chain each block meets its two neighbours alone: block by block the
-//! unitary matrices become a change of basis, and P has the eigenvalues of the form of one row with c A in
-//! place of A. With a residual connection the blocks form circles, and this is not possible.
+//! Take the same multipliers for every row. The form P of all rows ([`joint`](super::joint)) is linear in
+//! each S, but for terms l u λ Aᵀ A ⊗ Sᵀ S, which are at least l u λ Aᵀ A ⊗ ‖S‖² I since l u ≤ 0. A matrix
+//! with ‖S‖ ≤ c is c times a part V* U V of a unitary matrix U (Halmos, "Normal dilations and extensions of
+//! operators", 1950), and the same part of a positive definite form is positive definite. So it is enough
+//! that P is so for unitary matrices. In a chain each block meets its two neighbours alone: block by block
+//! the unitary matrices become a change of basis, and P has the eigenvalues of the form of one row with c A
+//! in place of A. With a residual connection the blocks form circles, and this is not possible.
 
 use super::known::Known;
 use super::matrix::{Matrix, product_norm};
@@ -22,9 +22,10 @@ use crate::linalg::{Lp, Upper};
 use crate::real::Real;
 use std::collections::HashMap;
 
-/// The most neurons of a network whose bound is searched for unasked, as one of several bounds. It takes about
-/// a second.
-const MOST_NEURONS: usize = 512;
+/// The most neurons of a network whose bound is searched for unasked, as one of several bounds. The search
+/// takes about a second for so many, and six for twice as many; [`joint`](super::joint) itself has a limit of
+/// 8192.
+const MOST_NEURONS: usize = 256;
 
 /// What a node is in a network.
 enum Part {
@@ -36,15 +37,15 @@ enum Part {
     Sum(Vec<(usize, Step)>),
 }
 
-/// Whether a node belongs to a network of neurons and linear maps, so that a bound of a later node may take in
-/// more than this one.
+/// Whether a node belongs to a network of neurons and linear maps, so that a bound of a later node may take
+/// in more than this one.
 pub(super) fn is_part<F: Real>(known: &Known<'_, F>, id: usize) -> bool {
     !matches!(part(known, id), Part::Input)
 }
 
-/// The network that ends at node `y`, back to the first node that is not part of one; `None` if it has fewer
-/// than two layers of neurons and no residual connection (there are other bounds for these), two inputs, or too
-/// many neurons.
+/// The network that ends at node `y`, back to the first node that is not part of one; `None` if it has
+/// fewer than two layers of neurons and no residual connection (there are other bounds for these), two
+/// inputs, or too many neurons.
 pub(super) fn network_at<F: Real>(known: &Known<'_, F>, y: usize) -> Option<Whole> {
     if known.p != Lp::Two {
         return None;
@@ -88,6 +89,7 @@ fn without_mixing<F: Real>(mut network: Whole, tape: &Tape<F>) -> Option<Whole> 
     for Path { step, .. } in layers.chain(&mut network.output) {
         let norms = step.mixing.iter().map(|&id| norm_over_rows(tape, id));
         step.factor *= norms.product::<Upper>().get();
+        step.roundings += 1;
     }
     Some(network)
 }

@@ -39,6 +39,8 @@ pub(super) struct Path {
 #[derive(Debug, Clone)]
 pub(super) struct Step {
     pub factor: f64,
+    /// How often the factor was rounded.
+    pub roundings: usize,
     pub matrix: Option<Matrix>,
     /// The nodes that are maps which mix rows.
     pub mixing: Vec<usize>,
@@ -47,6 +49,7 @@ pub(super) struct Step {
 impl Step {
     pub const IDENTITY: Self = Self {
         factor: 1.0,
+        roundings: 0,
         matrix: None,
         mixing: Vec::new(),
     };
@@ -66,6 +69,7 @@ impl Step {
         }
         Some(Self {
             factor: self.factor * next.factor,
+            roundings: self.roundings + next.roundings + 1,
             matrix: self.matrix.clone().or_else(|| next.matrix.clone()),
             mixing: [&self.mixing[..], &next.mixing].concat(),
         })
@@ -98,9 +102,10 @@ impl Whole {
             slopes: vec![layer.slopes; layer.count],
         });
         let network = Network::new(self.inputs, layers.collect(), reads(&self.output)).ok()?;
-        let exact = self.paths().all(|path| path.step.factor.abs() == 1.0);
-        // The factor may be a product, and its product with an entry is rounded once more.
-        Some(network.with_roundings(if exact { 0 } else { 4 }))
+        // A product with ±1 is exact. That of any other factor with an entry is rounded once more.
+        let inexact = self.paths().filter(|path| path.step.factor.abs() != 1.0);
+        let roundings = inexact.map(|path| path.step.roundings + 1).max();
+        Some(network.with_roundings(roundings.unwrap_or(0)))
     }
 
     /// The proven constant; infinite if there is none.

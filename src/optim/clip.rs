@@ -42,7 +42,8 @@ impl Clip {
         match *self {
             Self::GlobalNorm(c) => {
                 let factor = c / (norm + 1e-6);
-                // If the norm is NaN, so is the factor, and the gradients become NaN instead of passing unclipped.
+                // If the norm is NaN, so is the factor, and the gradients become NaN instead of passing
+                // unclipped.
                 if factor < 1.0 || factor.is_nan() {
                     let factor = F::of(factor);
                     scale(gradients, |x| x * factor);

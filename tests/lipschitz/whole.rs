@@ -3,7 +3,7 @@
 use crate::cases::cases;
 use emmy::autodiff::grad;
 use emmy::init::{self, Rng};
-use emmy::lipschitz::joint::Network;
+use emmy::lipschitz::joint::{Network, Neurons};
 use emmy::lipschitz::{Domain, Lp, bound, local};
 use emmy::ndarray::{Array2, linalg::kron};
 use emmy::sparse::Csr;
@@ -61,8 +61,8 @@ fn a_chain_of_layers_has_the_bound_of_its_network() {
     }
 }
 
-/// The multipliers of one row prove the bound of all rows: the network of all nodes at once, whose multipliers
-/// are free, has a bound that is as large at most, and close to it.
+/// The multipliers of one row prove the bound of all rows: the network of all nodes at once, whose
+/// multipliers are free, has a bound that is as large at most, and close to it.
 #[test]
 fn a_propagation_over_a_graph_counts_with_its_norm() {
     for (k, slope) in [0.0, 0.2, -0.3].into_iter().enumerate() {
@@ -120,6 +120,36 @@ fn a_residual_connection_is_part_of_the_network() {
         assert!(
             found <= proven && proven < 0.95 * one * one,
             "{found}, {proven}, {one}"
+        );
+    }
+}
+
+/// With a residual connection the sign of an eigenvalue of the propagation counts: here −1 is one.
+#[test]
+fn a_residual_connection_beside_a_propagation_is_not_taken_for_a_chain() {
+    for seed in cases(10) {
+        let rng = &mut init::rng(seed);
+        let csr: Csr<f64> = graph::generators::path(4).symmetric_norm();
+        let weights = [draw(&[3, 2], rng), draw(&[2, 3], rng)];
+        let [_, proven] = interval(&draw(&[4, 2], rng), |x| {
+            let s = x.tape().sparse(&csr);
+            let [a, b] = weights.each_ref().map(|w| x.tape().constant(w.clone()));
+            x + s.matmul(x.linear(a)).relu().linear(b)
+        });
+        let s = matrix(&csr.to_dense());
+        let neurons = Neurons {
+            reads: vec![(0, kron(&s, &matrix(&weights[0])))],
+            slopes: vec![[0.0, 1.0]; 12],
+        };
+        let output = vec![
+            (0, Array2::eye(8)),
+            (1, kron(&Array2::eye(4), &matrix(&weights[1]))),
+        ];
+        let nodes = Network::new(8, vec![neurons], output).unwrap();
+        let free = nodes.certify().unwrap().lipschitz;
+        assert!(
+            free <= proven * (1.0 + 1e-4),
+            "{seed}: {free} above {proven}"
         );
     }
 }

@@ -63,9 +63,9 @@ pub fn of_edges<'t, F: Real>(
     over(norm, Var::concat(&both, -1).norm(&[-1], false) * a)
 }
 
-/// The factors of scores q_i · k_j, per target and head `[n, H]`: max{uv, uw, vw}⁻¹ α with v and w the largest
-/// norms of keys and values of the sources. u is the norm of all queries of the graph, each counted once per
-/// edge into it; the paper has ‖q_i‖.
+/// The factors of scores q_i · k_j, per target and head `[n, H]`: max{uv, uw, vw}⁻¹ α with v and w the
+/// largest norms of keys and values of the sources. u is the norm of all queries of the graph, each counted
+/// once per edge into it; the paper has ‖q_i‖.
 fn of_targets<'t, F: Real>(
     norm: LipschitzNorm,
     edges: &Arc<Pattern>,

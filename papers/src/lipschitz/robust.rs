@@ -1,5 +1,5 @@
-//! How many digits keep their class whatever is added to them: an interval, proven from below by the constants
-//! of differences of logits, and found from above by an attack.
+//! How many digits keep their class whatever is added to them: an interval, proven from below by the
+//! constants of differences of logits, and found from above by an attack.
 
 use emmy::autodiff::grad;
 use emmy::lipschitz::joint::Network;

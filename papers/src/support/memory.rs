@@ -34,8 +34,8 @@ fn of_a_neuron(conv: &Conv) -> f64 {
         Conv::Gcnii(_) => 20.0,
         Conv::GatedGraph(options) => 5.0 + 16.0 * options.steps as f64,
         Conv::Transformer(_) => 19.0,
-        // The layers of `crate::layers`: GATv2, two products and their sum; GAT and the graph transformer with
-        // published divisors.
+        // The layers of `crate::layers`: GATv2, two products and their sum; GAT and the graph transformer
+        // with published divisors.
         Conv::Registered(_) => 20.0,
     }
 }

@@ -121,9 +121,9 @@ impl<F: Real> Composition<F> for OnPath<F> {
     }
 }
 
-/// All heads of GAT share the norms: one law of all neurons, and one of all attention vectors. For dot products
-/// the search finds one more: here the norm u of all queries is larger than v and w, so that the divisor is u
-/// max{v, w}, and the size of the queries has no effect.
+/// All heads of GAT share the norms: one law of all neurons, and one of all attention vectors. For dot
+/// products the search finds one more: here the norm u of all queries is larger than v and w, so that the
+/// divisor is u max{v, w}, and the size of the queries has no effect.
 #[test]
 fn listed_laws_hold_and_are_all() {
     for (config, more) in [

@@ -6,7 +6,8 @@ use crate::page::escape;
 use crate::paths::Kind;
 use crate::problem::Problem;
 
-/// Folders whose files are linked where they are named: what is built, or written by a run, is not among them.
+/// Folders whose files are linked where they are named: what is built, or written by a run, is not among
+/// them.
 const FOLDERS: [&str; 7] = [
     "benches", "docs", "examples", "papers", "site", "src", "tests",
 ];

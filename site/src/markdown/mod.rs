@@ -1,7 +1,7 @@
 //! Markdown to HTML: chapters, and documentation comments.
 //!
-//! pulldown-cmark reads and writes; between the two, headings get anchors, listings colours, tables a box that
-//! scrolls, and links their places in the site.
+//! pulldown-cmark reads and writes; between the two, headings get anchors, listings colours, tables a box
+//! that scrolls, and links their places in the site.
 
 mod links;
 
@@ -29,8 +29,8 @@ pub fn chapter(root: &Root, path: &str, text: &str) -> Body {
     writer.finish()
 }
 
-/// A documentation comment that begins in this line. Its links lead to types of the reading path; those to other
-/// items of Rust are only their text.
+/// A documentation comment that begins in this line. Its links lead to types of the reading path; those to
+/// other items of Rust are only their text.
 pub fn comment(root: &Root, items: &Items, path: &str, line: usize, text: &str) -> Body {
     let mut writer = Writer::new(root, path, Some(items));
     let mut item = |link: BrokenLink| {

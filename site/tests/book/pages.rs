@@ -135,7 +135,8 @@ fn the_reading_path_is_there_line_by_line() {
                 .split_once(&start)
                 .unwrap_or_else(|| panic!("{path}: no line {}", n + 1));
             match comment {
-                // Lines of examples that rustdoc hides, what stands beside a fence, and addresses are not printed.
+                // Lines of examples that rustdoc hides, what stands beside a fence, and addresses are not
+                // printed.
                 Some(comment)
                     if ["# ", "```"]
                         .iter()

@@ -117,8 +117,8 @@ impl<F: Real> Symmetric<'_, F> {
         let mut a: Vec<F> = squares.map(|u| half * dot(u, u)).collect();
         a.resize(self.batch * self.rows, F::zero());
         let mut w = Vec::with_capacity(a.len());
-        // eˣ overflows at the end of EXP_RANGE. The exponents may use 0.4 of it, so that products of two weights
-        // and of weights with rows stay finite.
+        // eˣ overflows at the end of EXP_RANGE. The exponents may use 0.4 of it, so that products of two
+        // weights and of weights with rows stay finite.
         let limit = F::of(0.4) * F::EXP_RANGE[1];
         for a in a.chunks(self.rows.max(1)) {
             let most = a.iter().fold(F::zero(), |m, &a| m.max(a));

@@ -7,9 +7,9 @@ use ndarray::{Array1, Array2, Axis, s};
 
 /// L, and its derivative in each map, those of the layers first. `None` as for the search.
 ///
-/// The smallest value of w τ − ln det P(Λ, τ) changes with the weights W by −tr(S dP), S = P⁻¹ (the envelope
-/// theorem: Λ and τ are where their own derivatives are 0). τ is stationary, so w is the trace of the part of S
-/// that belongs to the outputs, and with Z = S / w
+/// The smallest value of w τ − ln det P(Λ, τ) changes with the weights W by −tr(S dP), S = P⁻¹ (the
+/// envelope theorem: Λ and τ are where their own derivatives are 0). τ is stationary, so w is the trace of
+/// the part of S that belongs to the outputs, and with Z = S / w
 ///
 /// dτ = −tr(Z dP) = Σ_i λ_i ((l_i + u_i) Z_i − 2 l_i u_i a_i Z) · da_i − 2 tr(Z_oᵀ dC),
 ///

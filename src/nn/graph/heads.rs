@@ -138,7 +138,8 @@ impl AttentionOptions {
             mixes: !divided && parts.linear_scores,
             together: if divided { width / heads } else { 1 },
             inside: divided.then(sizes).into_iter().collect(),
-            // A temperature that is computed from a stream breaks the laws of this stream: it has no passage here.
+            // A temperature that is computed from a stream breaks the laws of this stream: it has no
+            // passage here.
             ..Ports::writes([]).reads(read.map(|w| params.columns(w)))
         }
     }

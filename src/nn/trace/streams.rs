@@ -245,8 +245,8 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// Drops every law that involves a call: those inside it, those of the streams that it reads, and those of
-    /// the stream that it writes.
+    /// Drops every law that involves a call: those inside it, those of the streams that it reads, and those
+    /// of the stream that it writes.
     pub(super) fn give_up(&mut self, call: usize) {
         self.sound[call] = false;
         for &input in &self.trace.calls[call].inputs {
