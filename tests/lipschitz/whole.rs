@@ -214,8 +214,8 @@ fn the_bound_can_be_differentiated() {
         let expected = (moved(1e-2) - moved(-1e-2)) / 2e-2;
         let found = (gradient * &direction).sum();
         assert!(
-            (found - expected).abs() < 0.02 * upper,
-            "weight {k}: {found}, by differences {expected}"
+            (found - expected).abs() < 1e-3 * upper && expected.abs() > 5e-3 * upper,
+            "weight {k}: {found}, by differences {expected}, of {upper}"
         );
     }
 }
