@@ -45,7 +45,8 @@ pub(super) fn is_part<F: Real>(known: &Known<'_, F>, id: usize) -> bool {
 
 /// The network that ends at node `y`, back to the first node that is not part of one; `None` if it has
 /// fewer than two layers of neurons and no residual connection (there are other bounds for these), two
-/// inputs, or too many neurons.
+/// inputs, too many neurons, or two matrices without neurons between them: their product would be rounded. So
+/// a linear map behind a residual connection ends it.
 pub(super) fn network_at<F: Real>(known: &Known<'_, F>, y: usize) -> Option<Whole> {
     if known.p != Lp::Two {
         return None;
