@@ -196,14 +196,14 @@ fn the_bound_can_be_differentiated() {
         let tape = Tape::new();
         let x = tape.var(draw(&[2, 3], &mut init::rng(0)));
         let w: Vec<_> = weights.iter().map(|w| tape.var(w.clone())).collect();
-        let h = x - x.linear(w[0]).leaky_relu(-0.2).scale(0.7).linear(w[1]);
-        let y = h.linear(w[2]).relu().linear(w[3]);
+        let h = x.linear(w[0]).leaky_relu(-0.2).scale(0.7).linear(w[1]);
+        let y = h.relu().linear(w[2]).relu().linear(w[3]);
         let bound = bound(y, x, Lp::Two, Domain::Everywhere).unwrap();
         let value = bound.var().unwrap();
         (bound.upper().get(), value.item(), grad(value, &w))
     };
     let (upper, value, gradients) = level(&weights);
-    assert!((value / upper - 1.0).abs() < 1e-5, "{value} and {upper}");
+    assert!((value / upper - 1.0).abs() < 1e-4, "{value} and {upper}");
     for (k, gradient) in gradients.iter().enumerate() {
         let direction = draw(&shapes[k], rng);
         let moved = |by: f64| {
@@ -214,7 +214,7 @@ fn the_bound_can_be_differentiated() {
         let expected = (moved(1e-2) - moved(-1e-2)) / 2e-2;
         let found = (gradient * &direction).sum();
         assert!(
-            (found - expected).abs() < 1e-3 * upper && expected.abs() > 5e-3 * upper,
+            (found - expected).abs() < 5e-3 * upper && expected.abs() > 5e-3 * upper,
             "weight {k}: {found}, by differences {expected}, of {upper}"
         );
     }
