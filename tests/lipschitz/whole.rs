@@ -75,6 +75,9 @@ fn a_propagation_over_a_graph_counts_with_its_norm() {
             } else {
                 graph.gcn_norm()
             };
+            // Norms that are not 1.
+            let values = csr.values.iter().map(|x| 1.5 * x).collect();
+            let csr = Csr::new(csr.pattern.clone(), values);
             let weights = [draw(&[4, 3], rng), draw(&[4, 4], rng), draw(&[2, 4], rng)];
             let [found, proven] = interval(&draw(&[4, 3], rng), |x| {
                 let s = x.tape().sparse(&csr);
