@@ -172,7 +172,7 @@ fn main() -> Result<()> {
         .map_err(|e| Error::invalid(path, "a certificate as JSON", e.to_string()))?;
     let hidden = || chain[..chain.len() - 1].iter().map(|w| w.nrows());
     let numbers = || of.multipliers.iter().flatten().chain([&of.lipschitz]);
-    let ordered = |[l, u]: &[f64; 2]| l < u && l.is_finite() && u.is_finite();
+    let ordered = |[l, u]: &[f64; 2]| l <= u && l.is_finite() && u.is_finite();
     let of_chain = hidden().eq(of.multipliers.iter().map(Vec::len))
         && hidden().eq(of.slopes.iter().map(Vec::len))
         && of.weights == digest(&chain);

@@ -297,7 +297,7 @@ fn what_has_no_bound_says_why() {
     assert!(message(Network::chain(vec![w()], [0.0, 1.0])).contains("two matrices or more"));
     assert!(message(Network::chain(vec![w(), w()], [0.0, 1.0])).contains("[1, 1], found [1, 2]"));
     assert!(message(Network::chain(vec![w(), array![[f64::NAN]]], [0.0, 1.0])).contains("NaN"));
-    assert!(message(Network::chain(vec![w(), array![[1.0]]], [1.0, 1.0])).contains("slopes l < u"));
+    assert!(message(Network::chain(vec![w(), array![[1.0]]], [1.0, 0.5])).contains("slopes l ≤ u"));
     let zero = Network::chain(vec![w(), array![[0.0]]], [0.0, 1.0]).unwrap();
     assert!(zero.certify().unwrap_err().to_string().contains("constant"));
 }
@@ -313,4 +313,56 @@ fn margins_and_single_outputs_are_networks_of_their_own() {
     assert!(single.iter().all(|x| *x <= all * 1.000_01) && all <= sum.sqrt() * 1.000_01);
     let margin = l(&net.margin(0, 2));
     assert!(margin <= std::f64::consts::SQRT_2 * all * 1.000_01 && margin <= single[0] + single[2]);
+}
+
+/// Neurons with one slope are linear maps: the bound is that of the network in which they are multiplied out.
+#[test]
+fn neurons_with_one_slope_are_multiplied_out() {
+    for seed in 0..6 {
+        let [w1, w2, w3] = <[_; 3]>::try_from(weights(&[5, 6, 6, 2], 60 + seed)).unwrap();
+        let s = [0.0, 1.0, -0.7][seed as usize % 3];
+        let certified = |slopes: [Vec<[f64; 2]>; 2]| {
+            let maps = [w1.clone(), w2.clone()].into_iter().enumerate();
+            let layers = maps.zip(slopes).map(|((k, w), slopes)| Neurons {
+                reads: vec![(k, w)],
+                slopes,
+            });
+            let net = Network::new(5, layers.collect(), vec![(2, w3.clone())]).unwrap();
+            let certificate = net.certify().unwrap();
+            net.verify(&certificate).unwrap();
+            certificate.lipschitz
+        };
+        let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 3e-5, "{seed}: {a} {b}");
+
+        // All neurons of the second layer, then of both.
+        let product = w3.dot(&w2) * if s == 0.0 { 0.5 } else { s };
+        let second = [s, 0.5][usize::from(s == 0.0)];
+        let chain = Network::chain(vec![w1.clone(), product], [0.0, 1.0]).unwrap();
+        let own = certified([vec![[0.0, 1.0]; 6], vec![[second; 2]; 6]]);
+        near(own, chain.certify().unwrap().lipschitz);
+        let all = certified([vec![[1.0; 2]; 6], vec![[second; 2]; 6]]);
+        near(all, norm(&(w3.dot(&w2).dot(&w1) * second)));
+
+        // Two of the first layer: a layer of the others, whose values and the input the second layer reads.
+        let mut mixed = vec![[0.0, 1.0]; 6];
+        (mixed[1], mixed[4]) = ([s; 2], [1.0; 2]);
+        let rest = [0, 2, 3, 5];
+        let mut past = Array2::zeros((6, 5));
+        past.row_mut(1).assign(&(&w1.row(1) * s));
+        past.row_mut(4).assign(&w1.row(4));
+        let first = Neurons {
+            reads: vec![(0, w1.select(emmy::ndarray::Axis(0), &rest))],
+            slopes: vec![[0.0, 1.0]; 4],
+        };
+        let second = Neurons {
+            reads: vec![
+                (1, w2.select(emmy::ndarray::Axis(1), &rest)),
+                (0, w2.dot(&past)),
+            ],
+            slopes: vec![[0.0, 1.0]; 6],
+        };
+        let by_hand = Network::new(5, vec![first, second], vec![(2, w3.clone())]).unwrap();
+        let own = certified([mixed, vec![[0.0, 1.0]; 6]]);
+        near(own, by_hand.certify().unwrap().lipschitz);
+    }
 }

@@ -1,7 +1,7 @@
 //! A certificate: what one has to know besides the weights to check a Lipschitz constant.
 
 use super::Network;
-use super::search::search;
+use super::search::{Point, search};
 use crate::error::{Error, Result, Rules};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -77,23 +77,20 @@ impl Network {
                 found,
             )
         };
-        let found = search(self)
-            .ok_or_else(|| refused("a network that is constant, or weights of extreme sizes"))?;
-        let proves = |square: f64| self.proves(&found.multipliers, square_below(square.sqrt()));
-        let mut wide = SLACK.iter().map(|slack| found.square * (1.0 + slack));
-        let wide = wide.find(|square| proves(*square));
-        let mut square = wide.ok_or_else(|| refused("a matrix that is singular to rounding"))?;
-        let mut below = found.square * (1.0 - 1e-6);
-        while square - below > SHARP * square {
-            let middle = 0.5 * (square + below);
-            *if proves(middle) {
-                &mut square
-            } else {
-                &mut below
-            } = middle;
+        let all = search(self);
+        if all.is_empty() {
+            return Err(refused(
+                "a network that is constant, or weights of extreme sizes",
+            ));
         }
+        let proven = all.into_iter().filter_map(|at| self.proven(at));
+        let best = proven.min_by(|a, b| a.square.total_cmp(&b.square));
+        let Point {
+            multipliers,
+            square,
+        } = best.ok_or_else(|| refused("a matrix that is singular to rounding"))?;
         let lipschitz = square.sqrt();
-        let mut rest = found.multipliers.into_iter();
+        let mut rest = multipliers.into_iter();
         Ok(Certificate {
             norm: 2,
             lipschitz,
@@ -105,6 +102,23 @@ impl Network {
                 .collect(),
             weights: self.digest(),
         })
+    }
+
+    /// The point with the smallest τ that the proof accepts for its multipliers.
+    fn proven(&self, at: Point) -> Option<Point> {
+        let proves = |square: f64| self.proves(&at.multipliers, square_below(square.sqrt()));
+        let mut wide = SLACK.iter().map(|slack| at.square * (1.0 + slack));
+        let mut square = wide.find(|square| proves(*square))?;
+        let mut below = at.square * (1.0 - 1e-6);
+        while square - below > SHARP * square {
+            let middle = 0.5 * (square + below);
+            *if proves(middle) {
+                &mut square
+            } else {
+                &mut below
+            } = middle;
+        }
+        Some(Point { square, ..at })
     }
 
     /// Proves the certificate for this network anew: nothing but Λ and L is taken from it.

@@ -2,7 +2,7 @@
 //! products of blocks are. Nothing here is a proof.
 
 use crate::kernels::gemm::matmul;
-use ndarray::{Array2, s};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -40,9 +40,7 @@ impl Blocks {
         let mut inverses = Vec::with_capacity(self.columns.len());
         for k in 0..self.columns.len() {
             let mut column = std::mem::take(&mut self.columns[k]);
-            let pivot = column.get_mut(&k)?;
-            factor_block(pivot)?;
-            let inverse = inverse_of_lower(pivot);
+            let inverse = factor_block(column.get_mut(&k)?.view_mut())?;
             for (_, block) in column.range_mut(k + 1..) {
                 *block = matmul(block.view(), inverse.t());
             }
@@ -125,8 +123,37 @@ pub(super) fn starts(sizes: &[usize]) -> Vec<usize> {
     [0].into_iter().chain(ends).collect()
 }
 
-/// L of one block, in place; `None` if a pivot is not positive.
-fn factor_block(a: &mut Array2<f64>) -> Option<()> {
+/// Blocks of at most so many rows are factored entry by entry, larger ones by halves.
+const SMALL: usize = 48;
+
+/// L of one block, in place, and its inverse; `None` if a pivot is not positive.
+///
+/// By halves: L₁₁ L₁₁ᵀ = A₁₁, L₂₁ = A₂₁ L₁₁⁻ᵀ, L₂₂ L₂₂ᵀ = A₂₂ − L₂₁ L₂₁ᵀ, and block (2, 1) of the inverse is
+/// −L₂₂⁻¹ L₂₁ L₁₁⁻¹.
+fn factor_block(mut a: ArrayViewMut2<'_, f64>) -> Option<Array2<f64>> {
+    let n = a.nrows();
+    if n <= SMALL {
+        factor_small(&mut a)?;
+        return Some(inverse_of_lower(a.view()));
+    }
+    let half = n / 2;
+    let first = factor_block(a.slice_mut(s![..half, ..half]))?;
+    let below = matmul(a.slice(s![half.., ..half]), first.t());
+    a.slice_mut(s![..half, half..]).fill(0.0);
+    let mut rest = a.slice_mut(s![half.., half..]);
+    rest -= &matmul(below.view(), below.t());
+    let second = factor_block(rest)?;
+    let mut inverse = Array2::zeros((n, n));
+    let corner = matmul(second.view(), matmul(below.view(), first.view()).view());
+    inverse.slice_mut(s![half.., ..half]).assign(&-corner);
+    inverse.slice_mut(s![..half, ..half]).assign(&first);
+    inverse.slice_mut(s![half.., half..]).assign(&second);
+    a.slice_mut(s![half.., ..half]).assign(&below);
+    Some(inverse)
+}
+
+/// L, entry by entry, in place.
+fn factor_small(a: &mut ArrayViewMut2<'_, f64>) -> Option<()> {
     for i in 0..a.nrows() {
         for j in 0..=i {
             let rest = a[[i, j]] - a.slice(s![i, ..j]).dot(&a.slice(s![j, ..j]));
@@ -144,7 +171,7 @@ fn factor_block(a: &mut Array2<f64>) -> Option<()> {
 }
 
 /// L⁻¹ of a lower triangle L, row by row: row i of L⁻¹ is (e_i − Σ_{k<i} L_ik · row k) / L_ii.
-fn inverse_of_lower(l: &Array2<f64>) -> Array2<f64> {
+fn inverse_of_lower(l: ArrayView2<'_, f64>) -> Array2<f64> {
     let mut inverse = Array2::zeros(l.dim());
     for i in 0..l.nrows() {
         inverse[[i, i]] = 1.0;

@@ -41,6 +41,7 @@
 
 mod certificate;
 mod cholesky;
+mod fixed;
 mod search;
 mod sensitivity;
 mod verify;
@@ -61,7 +62,7 @@ pub type Read = (usize, Array2<f64>);
 pub struct Neurons {
     /// The maps A_j, each of an earlier block.
     pub reads: Vec<Read>,
-    /// The smallest and the largest slope of each neuron.
+    /// The smallest and the largest slope of each neuron. They may be equal: the neuron is a linear map then.
     pub slopes: Vec<[f64; 2]>,
 }
 
@@ -102,7 +103,7 @@ impl Network {
     /// # Errors
     /// [`Error::Invalid`] if there is no layer or no output, a map reads a block that is not before it or
     /// has another shape than this block and its neurons say, a weight is not finite or above 10⁶⁰ or below
-    /// 10⁻⁶⁰ in size, a slope is not finite or l ≥ u, or there are more than 8192 neurons.
+    /// 10⁻⁶⁰ in size, a slope is not finite or l > u, or there are more than 8192 neurons.
     pub fn new(inputs: usize, layers: Vec<Neurons>, output: Vec<Read>) -> Result<Self> {
         let rules = Rules("network");
         let count = layers.iter().map(|l| l.slopes.len()).sum::<usize>();
@@ -112,14 +113,10 @@ impl Network {
         for (k, layer) in layers.iter().enumerate() {
             let place = format!("layer {}", k + 1);
             check_reads(&place, &layer.reads, layer.slopes.len(), &sizes)?;
-            let sound = |[l, u]: &[f64; 2]| l.is_finite() && u.is_finite() && l < u;
+            let sound = |[l, u]: &[f64; 2]| l.is_finite() && u.is_finite() && l <= u;
             if let Some(found) = layer.slopes.iter().find(|slopes| !sound(slopes)) {
                 let found = format!("{found:?}");
-                return Err(Error::invalid(
-                    place,
-                    "slopes l < u, finite (a neuron with one slope is a linear map)",
-                    found,
-                ));
+                return Err(Error::invalid(place, "slopes l ≤ u, finite", found));
             }
             sizes.push(layer.slopes.len());
         }

@@ -1,7 +1,7 @@
 //! How the bound of a network changes with its weights.
 
 use super::Network;
-use super::search::Barrier;
+use super::search::{Barrier, minima};
 use crate::kernels::gemm::matmul;
 use ndarray::{Array1, Array2, Axis, s};
 
@@ -17,7 +17,8 @@ use ndarray::{Array1, Array2, Axis, s};
 pub(in crate::lipschitz) fn sensitivity(network: &Network) -> Option<(f64, Vec<Array2<f64>>)> {
     let (reduced, q) = network.with_fewer_inputs();
     let barrier = Barrier::new(&reduced);
-    let at = barrier.minimum()?;
+    let all = minima(&reduced)?.into_iter();
+    let at = all.min_by(|a, b| a.square.total_cmp(&b.square))?;
     let lipschitz = barrier.reached(&at.multipliers)?.sqrt();
     let mut z = barrier.matrix(&at).cholesky()?.inverse();
     let output = barrier.rows(reduced.layers.len() + 1);
