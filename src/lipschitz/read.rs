@@ -27,6 +27,9 @@ use std::collections::HashMap;
 /// 8192.
 const MOST_NEURONS: usize = 256;
 
+/// The slopes of neurons that are linear maps.
+const LINEAR: [f64; 2] = [1.0; 2];
+
 /// What a node is in a network.
 enum Part {
     /// Nothing that is known: the input of the network.
@@ -43,10 +46,10 @@ pub(super) fn is_part<F: Real>(known: &Known<'_, F>, id: usize) -> bool {
     !matches!(part(known, id), Part::Input)
 }
 
-/// The network that ends at node `y`, back to the first node that is not part of one; `None` if it has
-/// fewer than two layers of neurons and no residual connection (there are other bounds for these), two
-/// inputs, too many neurons, or two matrices without neurons between them: their product would be rounded. So
-/// a linear map behind a residual connection ends it.
+/// The network that ends at node `y`, back to the first node that is not part of one; `None` if it has one
+/// layer and no residual connection, or linear maps alone (there are other bounds for these), two inputs, or
+/// too many neurons. Between two matrices without an activation, as behind a residual connection, stands a
+/// layer of neurons with the one slope 1: their product would be rounded.
 pub(super) fn network_at<F: Real>(known: &Known<'_, F>, y: usize) -> Option<Whole> {
     if known.p != Lp::Two {
         return None;
@@ -59,9 +62,12 @@ pub(super) fn network_at<F: Real>(known: &Known<'_, F>, y: usize) -> Option<Whol
     };
     let output = reader.paths(y)?;
     let Reader { layers, input, .. } = reader;
-    let neurons: usize = layers.iter().map(|l| l.count).sum();
     let deep = layers.len() > 1 || layers.len() == 1 && output.len() > 1;
-    let input = input.filter(|_| deep && neurons <= MOST_NEURONS)?;
+    let all: usize = layers.iter().map(|l| l.count).sum();
+    let bent = layers.iter().filter(|l| l.slopes != LINEAR);
+    let bent: usize = bent.map(|l| l.count).sum();
+    let few = (1..=MOST_NEURONS).contains(&bent) && all <= 2 * MOST_NEURONS;
+    let input = input.filter(|_| deep && few)?;
     let network = Whole {
         input,
         inputs: width(known, input),
@@ -122,29 +128,40 @@ impl<F: Real> Reader<'_, '_, F> {
             }
             Part::Neurons(argument, slopes) => {
                 let reads = self.paths(argument)?;
-                self.layers.push(Layer {
-                    reads,
-                    count: width(self.known, id),
-                    slopes,
-                });
-                vec![Path {
-                    block: self.layers.len(),
-                    step: Step::IDENTITY,
-                }]
+                self.layer(id, reads, slopes)
             }
             Part::Sum(parts) => {
                 let mut sum = Vec::new();
                 for (id, next) in parts {
-                    for Path { block, step } in self.paths(id)? {
-                        let step = step.then(&next)?;
-                        sum.push(Path { block, step });
+                    let mut paths = self.paths(id)?;
+                    if next.matrix.is_some() && paths.iter().any(|p| p.step.matrix.is_some()) {
+                        paths = self.layer(id, paths, LINEAR);
+                        self.paths.insert(id, paths.clone());
                     }
+                    let paths = paths.into_iter();
+                    sum.extend(paths.map(|Path { block, step }| Path {
+                        block,
+                        step: step.then(&next),
+                    }));
                 }
                 sum
             }
         };
         self.paths.insert(id, paths.clone());
         Some(paths)
+    }
+
+    /// Adds the layer whose values are node `id`, and gives its values.
+    fn layer(&mut self, id: usize, reads: Vec<Path>, slopes: [f64; 2]) -> Vec<Path> {
+        self.layers.push(Layer {
+            reads,
+            count: width(self.known, id),
+            slopes,
+        });
+        vec![Path {
+            block: self.layers.len(),
+            step: Step::IDENTITY,
+        }]
     }
 }
 

@@ -62,17 +62,19 @@ impl Step {
         }
     }
 
-    /// The map that is this one first, then another; `None` for two matrices, whose product is rounded.
-    pub fn then(&self, next: &Self) -> Option<Self> {
-        if self.matrix.is_some() && next.matrix.is_some() {
-            return None;
-        }
-        Some(Self {
+    /// The map that is this one first, then another. One of them at most has a matrix: the product of two
+    /// would be rounded.
+    pub fn then(&self, next: &Self) -> Self {
+        assert!(
+            self.matrix.is_none() || next.matrix.is_none(),
+            "a step with two matrices"
+        );
+        Self {
             factor: self.factor * next.factor,
             roundings: self.roundings + next.roundings + 1,
             matrix: self.matrix.clone().or_else(|| next.matrix.clone()),
             mixing: [&self.mixing[..], &next.mixing].concat(),
-        })
+        }
     }
 }
 

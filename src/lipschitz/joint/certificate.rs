@@ -84,11 +84,12 @@ impl Network {
             ));
         }
         let proven = all.into_iter().filter_map(|at| self.proven(at));
-        let best = proven.min_by(|a, b| a.square.total_cmp(&b.square));
+        let best = proven.min_by(|(a, _), (b, _)| a.square.total_cmp(&b.square));
+        let (at, below) = best.ok_or_else(|| refused("a matrix that is singular to rounding"))?;
         let Point {
             multipliers,
             square,
-        } = best.ok_or_else(|| refused("a matrix that is singular to rounding"))?;
+        } = self.sharpened(at, below);
         let lipschitz = square.sqrt();
         let mut rest = multipliers.into_iter();
         Ok(Certificate {
@@ -104,21 +105,29 @@ impl Network {
         })
     }
 
-    /// The point with the smallest τ that the proof accepts for its multipliers.
-    fn proven(&self, at: Point) -> Option<Point> {
-        let proves = |square: f64| self.proves(&at.multipliers, square_below(square.sqrt()));
-        let mut wide = SLACK.iter().map(|slack| at.square * (1.0 + slack));
-        let mut square = wide.find(|square| proves(*square))?;
+    /// A τ that the multipliers prove, and one below it that they do not.
+    fn proven(&self, at: Point) -> Option<(Point, f64)> {
         let mut below = at.square * (1.0 - 1e-6);
-        while square - below > SHARP * square {
-            let middle = 0.5 * (square + below);
-            *if proves(middle) {
-                &mut square
-            } else {
-                &mut below
-            } = middle;
+        for slack in SLACK {
+            let square = at.square * (1.0 + slack);
+            if self.proves(&at.multipliers, square_below(square.sqrt())) {
+                return Some((Point { square, ..at }, below));
+            }
+            below = square;
         }
-        Some(Point { square, ..at })
+        None
+    }
+
+    /// About the smallest τ that the multipliers prove.
+    fn sharpened(&self, mut at: Point, mut below: f64) -> Point {
+        while at.square - below > SHARP * at.square {
+            let middle = 0.5 * (at.square + below);
+            match self.proves(&at.multipliers, square_below(middle.sqrt())) {
+                true => at.square = middle,
+                false => below = middle,
+            }
+        }
+        at
     }
 
     /// Proves the certificate for this network anew: nothing but Λ and L is taken from it.
