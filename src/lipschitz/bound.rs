@@ -92,7 +92,8 @@ impl<'t, F: Real> Bound<'t, F> {
     /// converged.
     ///
     /// # Errors
-    /// If the bound was computed at a point ([`Domain::Here`](super::Domain)): such a bound is a number only.
+    /// If the bound was computed at a point or on a ball around it ([`Domain::Here`](super::Domain),
+    /// [`Domain::Ball`](super::Domain)): such a bound is a number only.
     pub fn var(&self) -> crate::Result<Var<'t, F>> {
         differentiate::var(self.tape, &self.tree)
     }
@@ -193,12 +194,23 @@ impl<'t, F: Real> Evaluator<'t, F> {
             }
             Tree::Sqrt(part) => self.upper(part).sqrt(),
             Tree::Pair(pair) => pair.upper(self.tape),
-            Tree::Whole(network) => network.upper(self.tape),
+            Tree::Whole(network) => {
+                let radius = network.radius.as_ref().map(|radius| self.upper(radius));
+                network.upper(self.tape, radius)
+            }
             Tree::Rows(rows) => rows.norm(),
             Tree::Steepest(function, least, reach) => {
                 let reach = self.upper(reach).get();
                 let [low, high] = function.slopes_on(least.max(-reach), reach);
                 Upper::new(low.abs().max(high.abs()))
+            }
+            Tree::Near(function, node, distance) => {
+                let d = self.upper(distance).get();
+                let steepest = |x: &f64| {
+                    let [low, high] = function.slopes_on((x - d).next_down(), (x + d).next_up());
+                    Upper::new(low.abs().max(high.abs()))
+                };
+                (entries(*node).iter().map(steepest)).fold(Upper::ZERO, Upper::max)
             }
             Tree::Recip(node) => {
                 let least = entries(*node)

@@ -29,13 +29,8 @@ impl<'t, F: Real> Writer<'t, F> {
         }
         let value = match &**tree {
             Tree::Number(x) => self.tape.constant(scalar(F::of(x.get()))),
-            Tree::Here(_) | Tree::Rows(_) => {
-                return Err(Error::invalid(
-                    "the bound as a variable",
-                    "a bound that holds on a set of inputs",
-                    "a bound at one input, which is a number only",
-                ));
-            }
+            Tree::Here(_) | Tree::Rows(_) | Tree::Near(..) => return Err(at_one_input()),
+            Tree::Whole(network) if network.radius.is_some() => return Err(at_one_input()),
             Tree::Norm(p, factors) => norm(*p, product(self.tape, factors)),
             Tree::MaxAbs(node) => self.tape.handle(*node).abs().max_all(),
             Tree::MaxRow(node) => self.tape.handle(*node).norm(&[-1], false).max_all(),
@@ -76,4 +71,12 @@ impl<'t, F: Real> Writer<'t, F> {
         }
         Ok(values.into_iter().reduce(join).expect("at least one part"))
     }
+}
+
+fn at_one_input() -> Error {
+    Error::invalid(
+        "the bound as a variable",
+        "a bound that does not depend on the recorded input",
+        "a bound at one input, or on a ball around it, which is a number only",
+    )
 }

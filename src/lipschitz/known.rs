@@ -2,9 +2,9 @@
 //! reach, and their Jacobians row by row.
 
 use super::blocks::Rows;
-use super::tree::Tree;
+use super::tree::{Tree, product};
 use crate::autodiff::Tape;
-use crate::linalg::Lp;
+use crate::linalg::{Lp, Upper};
 use crate::real::Real;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,6 +17,18 @@ pub enum Domain {
     Everywhere,
     /// The inputs whose rows (along the last axis) have 2-norms of at most this radius.
     Rows(f64),
+    /// The inputs whose 2-norm distance from the recorded one is at most this radius, all entries of the
+    /// tensor counted as one vector.
+    ///
+    /// For p = 2, a value moves by at most its constant times the radius. So every activation has the slopes
+    /// between the arguments that it can have, entry by entry, and networks of linear maps and activations
+    /// are bounded as a whole with these slopes, which the bounds of the layers before give
+    /// ([`joint::Network::within`](super::joint::Network::within)). It never exceeds the bound for
+    /// [`Everywhere`](Self::Everywhere), and for a network of rows with one row whose neurons all keep
+    /// their slopes it is the norm of the Jacobian.
+    ///
+    /// Like [`Here`](Self::Here) it uses the values of the forward pass, with their rounding error.
+    Ball(f64),
     /// The recorded input alone: a bound of the Jacobian there.
     ///
     /// An activation has the slope of each entry there (ReLU: 0 or 1; a smooth one: its derivative), at a
@@ -73,6 +85,17 @@ impl<F: Real> Known<'_, F> {
     /// Whether the node depends on the input.
     pub fn moves(&self, id: usize) -> bool {
         !matches!(self.slot(id), Slot::Fixed)
+    }
+
+    /// On a ball, in the 2-norm: how far the values of a node can be from those that are recorded.
+    pub fn distance(&self, id: usize) -> Option<Rc<Tree>> {
+        match (self.domain, self.p, self.slot(id)) {
+            (Domain::Ball(radius), Lp::Two, Slot::Moves(own)) => {
+                let radius = Rc::new(Tree::Number(Upper::new(radius)));
+                Some(product(vec![radius, own]))
+            }
+            _ => None,
+        }
     }
 
     /// The Jacobian of a node row by row.

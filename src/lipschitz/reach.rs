@@ -28,7 +28,28 @@ impl Reach {
                 row: Some(number(Upper::new(radius))),
                 entry: Some(number(Upper::new(radius))),
             },
-            _ => Self::default(),
+            Domain::Ball(radius) => Self::near(id, number(Upper::new(radius))),
+            Domain::Everywhere => Self::default(),
+        }
+    }
+
+    /// The reach of a node whose values are within this 2-norm distance from those that are recorded.
+    fn near(id: usize, distance: Rc<Tree>) -> Self {
+        Self {
+            row: Some(sum(Rc::new(Tree::MaxRow(id)), Rc::clone(&distance))),
+            entry: Some(sum(Rc::new(Tree::MaxAbs(id)), distance)),
+        }
+    }
+
+    /// The smaller of two bounds each.
+    fn or(self, other: Self) -> Self {
+        let least = |a: Option<Rc<Tree>>, b: Option<Rc<Tree>>| match (a, b) {
+            (Some(a), Some(b)) => Some(Rc::new(Tree::Min(vec![a, b]))),
+            (a, b) => a.or(b),
+        };
+        Self {
+            row: least(self.row, other.row),
+            entry: least(self.entry, other.entry),
         }
     }
 
@@ -225,7 +246,11 @@ impl Reach {
             | Kind::Variable
             | Kind::Constant => Self::default(),
         };
-        reach.completed(d)
+        let reach = reach.completed(d);
+        match known.distance(id) {
+            Some(distance) => reach.or(Self::near(id, distance)),
+            None => reach,
+        }
     }
 }
 

@@ -13,11 +13,11 @@
 //! the unitary matrices become a change of basis, and P has the eigenvalues of the form of one row with c A
 //! in place of A. With a residual connection the blocks form circles, and this is not possible.
 
-use super::known::Known;
+use super::known::{Domain, Known};
 use super::matrix::{Matrix, product_norm};
 use super::sparse;
 use super::whole::{Layer, Path, Step, Whole};
-use crate::autodiff::{Kind, Map, Tape};
+use crate::autodiff::{Function, Kind, Map, Tape};
 use crate::linalg::{Lp, Upper};
 use crate::real::Real;
 use std::collections::HashMap;
@@ -34,8 +34,8 @@ const LINEAR: [f64; 2] = [1.0; 2];
 enum Part {
     /// Nothing that is known: the input of the network.
     Input,
-    /// σ of this node, with these slopes.
-    Neurons(usize, [f64; 2]),
+    /// σ of this node.
+    Neurons(usize, Function),
     /// A sum of maps of nodes, and of what does not depend on the input.
     Sum(Vec<(usize, Step)>),
 }
@@ -62,7 +62,8 @@ pub(super) fn network_at<F: Real>(known: &Known<'_, F>, y: usize) -> Option<Whol
     };
     let output = reader.paths(y)?;
     let Reader { layers, input, .. } = reader;
-    let deep = layers.len() > 1 || layers.len() == 1 && output.len() > 1;
+    let on_ball = matches!(known.domain, Domain::Ball(_));
+    let deep = layers.len() > 1 || layers.len() == 1 && (output.len() > 1 || on_ball);
     let all: usize = layers.iter().map(|l| l.count).sum();
     let bent = layers.iter().filter(|l| l.slopes != LINEAR);
     let bent: usize = bent.map(|l| l.count).sum();
@@ -73,6 +74,8 @@ pub(super) fn network_at<F: Real>(known: &Known<'_, F>, y: usize) -> Option<Whol
         inputs: width(known, input),
         layers,
         output,
+        mixes: false,
+        radius: None,
     };
     without_mixing(network, known.tape)
 }
@@ -88,6 +91,7 @@ fn without_mixing<F: Real>(mut network: Whole, tape: &Tape<F>) -> Option<Whole> 
         return None;
     }
     drop(reads);
+    network.mixes = true;
     for layer in &mut network.layers {
         let [l, u] = layer.slopes;
         layer.slopes = [l.min(0.0), u.max(0.0)];
@@ -126,16 +130,16 @@ impl<F: Real> Reader<'_, '_, F> {
                     step: Step::IDENTITY,
                 }]
             }
-            Part::Neurons(argument, slopes) => {
+            Part::Neurons(argument, function) => {
                 let reads = self.paths(argument)?;
-                self.layer(id, reads, slopes)
+                self.layer(id, reads, Some((argument, function)))
             }
             Part::Sum(parts) => {
                 let mut sum = Vec::new();
                 for (id, next) in parts {
                     let mut paths = self.paths(id)?;
                     if next.matrix.is_some() && paths.iter().any(|p| p.step.matrix.is_some()) {
-                        paths = self.layer(id, paths, LINEAR);
+                        paths = self.layer(id, paths, None);
                         self.paths.insert(id, paths.clone());
                     }
                     let paths = paths.into_iter();
@@ -152,11 +156,17 @@ impl<F: Real> Reader<'_, '_, F> {
     }
 
     /// Adds the layer whose values are node `id`, and gives its values.
-    fn layer(&mut self, id: usize, reads: Vec<Path>, slopes: [f64; 2]) -> Vec<Path> {
+    fn layer(
+        &mut self,
+        id: usize,
+        reads: Vec<Path>,
+        function: Option<(usize, Function)>,
+    ) -> Vec<Path> {
         self.layers.push(Layer {
             reads,
             count: width(self.known, id),
-            slopes,
+            slopes: function.as_ref().map_or(LINEAR, |(_, f)| f.slopes),
+            function,
         });
         vec![Path {
             block: self.layers.len(),
@@ -186,7 +196,7 @@ fn part<F: Real>(known: &Known<'_, F>, id: usize) -> Part {
         (Kind::Entrywise(function), _) => {
             let [l, u] = function.slopes;
             match l < u && function.steepest().is_finite() {
-                true => Part::Neurons(node.args[0], [l, u]),
+                true => Part::Neurons(node.args[0], *function),
                 false => Part::Input,
             }
         }

@@ -259,8 +259,8 @@ impl<F: Real> Rule<'_, '_, F> {
         self.times(product([Some(scale), gain].into_iter().flatten().collect()))
     }
 
-    /// The largest slope of a function of each entry: over the entries at the recorded input, over all
-    /// arguments, or over those between their limits.
+    /// The largest slope of a function of each entry: over the entries at the recorded input, near them, or
+    /// over all that are possible.
     fn steepest(&self, function: &Function) -> TreeResult {
         let x = self.arg(0);
         let known = self.known;
@@ -275,6 +275,18 @@ impl<F: Real> Rule<'_, '_, F> {
                 return Ok(Rc::new(Tree::Here(Upper::new(worst))));
             }
         }
+        let own = self.steepest_anywhere(function);
+        let Some(distance) = known.distance(x).filter(|_| function.turns.is_some()) else {
+            return own;
+        };
+        let near = Rc::new(Tree::Near(*function, x, distance));
+        Ok(own.map_or(Rc::clone(&near), |own| Rc::new(Tree::Min(vec![own, near]))))
+    }
+
+    /// The largest slope over all arguments, or over those between their limits.
+    fn steepest_anywhere(&self, function: &Function) -> TreeResult {
+        let x = self.arg(0);
+        let known = self.known;
         if function.steepest().is_finite() {
             return Ok(number(function.steepest()));
         }

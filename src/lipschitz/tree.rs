@@ -34,6 +34,9 @@ pub(crate) enum Tree {
     Recip(usize),
     /// The largest slope of a function for arguments that are at least this number, and in size at most that.
     Steepest(Function, f64, Rc<Tree>),
+    /// The largest slope of a function of each entry of a node, the entries up to this far from the recorded
+    /// ones.
+    Near(Function, usize, Rc<Tree>),
     /// A number that a computation at the recorded point gives; it has no formula on the tape.
     Here(Upper),
     /// The norm of the Jacobian at the recorded point, row by row.

@@ -7,7 +7,7 @@ use super::read::{is_part, network_at};
 use super::tree::{Tree, product};
 use super::{rows, rules};
 use crate::autodiff::{Declaration, Kind, Tape, Var};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Rules};
 use crate::linalg::{Lp, Upper};
 use crate::real::Real;
 use std::cell::RefCell;
@@ -44,7 +44,8 @@ pub(crate) struct Declared {
 /// ```
 ///
 /// # Errors
-/// If there is no bound for an operation between x and y; the message names it.
+/// If there is no bound for an operation between x and y; the message names it. If the radius of the domain
+/// is negative or not finite.
 ///
 /// # Panics
 /// If the variables are on different tapes.
@@ -56,6 +57,10 @@ pub fn bound<'t, F: Real>(
     domain: Domain,
 ) -> Result<Bound<'t, F>> {
     y.tape().accept("lipschitz::bound", &[x]);
+    if let Domain::Rows(radius) | Domain::Ball(radius) = domain {
+        let sound = radius >= 0.0 && radius.is_finite();
+        Rules("domain").hold(sound, "radius", "at least 0 and finite", radius)?;
+    }
     let mut walk = Walk::new(x, p, domain);
     walk.to(y.id)
         .map_err(|unbounded| unbounded.into_error(y.tape()))
@@ -131,10 +136,11 @@ impl<'t, F: Real> Walk<'t, F> {
         if !self.joined.insert(id) {
             return;
         }
-        let Some(network) = network_at(&self.known, id) else {
+        let Some(mut network) = network_at(&self.known, id) else {
             return;
         };
         if let Slot::Moves(own) = self.known.slot(network.input) {
+            network.radius = self.known.distance(network.input);
             let whole = product(vec![Rc::new(Tree::Whole(network)), own]);
             let both = Rc::new(Tree::Min(vec![composed, whole]));
             self.known.slots.insert(id, Slot::Moves(both));
@@ -212,8 +218,8 @@ impl<'t, F: Real> Walk<'t, F> {
             (None, derived) => derived,
         };
         let slot = self.by_rows(id, slot);
-        let reach = reach.unwrap_or_else(|| Reach::of(&self.known, id));
         self.known.slots.insert(id, slot);
+        let reach = reach.unwrap_or_else(|| Reach::of(&self.known, id));
         self.known.reaches.insert(id, reach);
     }
 

@@ -3,11 +3,14 @@
 
 use super::joint::{self, Network, Neurons};
 use super::matrix::Matrix;
-use crate::autodiff::{Tape, Var};
+use super::tree::Tree;
+use crate::autodiff::{Function, Tape, Var};
+use crate::error::Result;
 use crate::linalg::Upper;
 use crate::real::Real;
 use crate::tensor::scalar;
 use ndarray::Array2;
+use std::rc::Rc;
 
 /// A network on a tape, between a node and another.
 #[derive(Debug)]
@@ -18,6 +21,10 @@ pub(super) struct Whole {
     pub inputs: usize,
     pub layers: Vec<Layer>,
     pub output: Vec<Path>,
+    /// Whether maps that mix rows are among the factors.
+    pub mixes: bool,
+    /// How far the input can be from the recorded one, if it is on a ball around it.
+    pub radius: Option<Rc<Tree>>,
 }
 
 /// Neurons v = σ(y), all with the same slopes.
@@ -26,6 +33,8 @@ pub(super) struct Layer {
     pub reads: Vec<Path>,
     pub count: usize,
     pub slopes: [f64; 2],
+    /// The node of y, and σ; nothing for linear maps.
+    pub function: Option<(usize, Function)>,
 }
 
 /// A linear map of a block.
@@ -110,12 +119,48 @@ impl Whole {
         Some(network.with_roundings(roundings.unwrap_or(0)))
     }
 
-    /// The proven constant; infinite if there is none.
-    pub fn upper<F: Real>(&self, tape: &Tape<F>) -> Upper {
-        let certificate = self
-            .network(tape)
-            .and_then(|network| network.certify().ok());
-        certificate.map_or(Upper::INFINITE, |c| Upper::new(c.lipschitz))
+    /// The proven constant, on the ball of this radius if there is one; infinite if there is none.
+    pub fn upper<F: Real>(&self, tape: &Tape<F>, radius: Option<Upper>) -> Upper {
+        let Some(network) = self.network(tape) else {
+            return Upper::INFINITE;
+        };
+        let constant = |network: Network| network.lipschitz().unwrap_or(Upper::INFINITE);
+        let near = radius.filter(|radius| radius.is_finite()).map(|radius| {
+            let near = self.within(&network, tape, radius);
+            near.map_or(Upper::INFINITE, constant)
+        });
+        let everywhere = constant(network);
+        near.map_or(everywhere, |near| near.min(everywhere))
+    }
+
+    /// The network with the slopes that its neurons have on the ball of this radius, in any row.
+    fn within<F: Real>(&self, network: &Network, tape: &Tape<F>, radius: Upper) -> Result<Network> {
+        let arguments: Vec<Option<Array2<f64>>> = (self.layers.iter())
+            .map(|layer| {
+                let (node, _) = layer.function.as_ref()?;
+                let value = tape.node(*node).value.mapv(Real::as_f64);
+                let value = value.as_standard_layout().into_owned();
+                let rows = value.len() / layer.count.max(1);
+                let value = value.into_shape_with_order((rows, layer.count));
+                Some(value.expect("rows of neurons"))
+            })
+            .collect();
+        network.within(radius.get(), |k, i, distance| {
+            let layer = &self.layers[k];
+            let (Some((_, function)), Some(arguments)) = (&layer.function, &arguments[k]) else {
+                return layer.slopes;
+            };
+            let [mut low, mut high] = match self.mixes {
+                true => [0.0; 2],
+                false => [f64::INFINITY, f64::NEG_INFINITY],
+            };
+            for y in arguments.column(i) {
+                let ends = [(y - distance).next_down(), (y + distance).next_up()];
+                let [l, u] = function.slopes_on(ends[0], ends[1]);
+                (low, high) = (low.min(l), high.max(u));
+            }
+            [low, high]
+        })
     }
 
     /// The constant as a variable. By the envelope theorem its derivative is that of the smallest τ with the

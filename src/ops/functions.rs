@@ -10,7 +10,7 @@ use crate::autodiff::{Function, Var, about, checkpoint, kink};
 use crate::kernels::map;
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
-use std::f64::consts::{FRAC_2_PI, TAU};
+use std::f64::consts::{FRAC_2_PI, SQRT_2, TAU};
 
 /// A function of which nothing but its name is known so far.
 const fn named(name: &'static str) -> Function {
@@ -265,6 +265,8 @@ impl<F: Real> Var<'_, F> {
             // −0.1289041451 and 1.1289041451 at ∓√2.
             slopes: [-0.128_904_2, 1.128_904_2],
             slope: |_, x| about(distribution(x) + x * density(x)),
+            // Its derivative is (2 − x²) φ(x).
+            turns: Some(&[-SQRT_2, SQRT_2]),
             growth: Some(1.0),
             negative_slope: Some(0.0),
             ..named("gelu")
@@ -309,6 +311,8 @@ impl<F: Real> Var<'_, F> {
                 let s = sigmoid(x);
                 about(s + x * s * sigmoid(-x))
             },
+            // Its derivative has the sign of 2 − x tanh(x/2).
+            turns: Some(&[-2.399_357_280_515_467, 2.399_357_280_515_467]),
             growth: Some(1.0),
             negative_slope: Some(0.0),
             ..named("silu")

@@ -1,5 +1,6 @@
 //! Lipschitz constants: no bound is exceeded, and the theorems of two papers.
 
+mod ball;
 #[path = "../cases/mod.rs"]
 mod cases;
 mod here;

@@ -1,8 +1,9 @@
 //! A certificate: what one has to know besides the weights to check a Lipschitz constant.
 
 use super::Network;
-use super::search::{Point, search};
+use super::search::{Barrier, Point, search};
 use crate::error::{Error, Result, Rules};
+use crate::linalg::Upper;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -60,6 +61,9 @@ impl Certificate {
 /// the way of the proof; from the smallest on.
 const SLACK: [f64; 7] = [1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-2];
 
+/// In place of a τ that is 0.
+const TINY: f64 = 1e-100;
+
 /// L² is proven to this part of the smallest number that the multipliers prove.
 const SHARP: f64 = 2e-10;
 
@@ -103,6 +107,19 @@ impl Network {
                 .collect(),
             weights: self.digest(),
         })
+    }
+
+    /// A constant that these multipliers prove, to the smallest slack; infinite if they prove none.
+    pub(super) fn proven_with(&self, multipliers: &[f64]) -> Upper {
+        let (network, _) = self.with_fewer_inputs();
+        let reached = Barrier::new(&network).reached(multipliers);
+        let proven = reached.and_then(|square| {
+            self.proven(Point {
+                multipliers: multipliers.to_vec(),
+                square: square.max(TINY),
+            })
+        });
+        proven.map_or(Upper::INFINITE, |(at, _)| Upper::new(at.square.sqrt()))
     }
 
     /// A τ that the multipliers prove, and one below it that they do not.

@@ -39,6 +39,7 @@
 //! everyone who has the weights can check it with one factorisation ([`Network::verify`];
 //! `examples/verify.rs` is a program of its own that shares no code with this module).
 
+mod ball;
 mod certificate;
 mod cholesky;
 mod fixed;
