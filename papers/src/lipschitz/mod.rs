@@ -12,6 +12,8 @@
 
 mod certify;
 mod chain;
+mod closed_forms;
+mod files;
 mod growth;
 mod inversion;
 mod models;
@@ -62,6 +64,14 @@ pub struct Cli {
     #[arg(long, value_name = "DIR", requires = "networks")]
     certificates: Option<PathBuf>,
 
+    /// Approach the constants of these networks from both sides, by branch and bound; for small ones
+    #[arg(long, requires = "networks")]
+    exact: bool,
+
+    /// The most seconds of this for a network [default: 60]
+    #[arg(long, value_name = "S", requires = "exact", value_parser = seconds)]
+    seconds: Option<f64>,
+
     /// The norm: 1, 2 or inf (for a figure: only this one)
     #[arg(long, value_enum)]
     p: Option<Norm>,
@@ -95,7 +105,7 @@ pub struct Cli {
     seed: u64,
 
     /// Threads, at most 256; 0 for one per processor
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = args::threads())]
+    #[arg(long, value_name = "N", visible_alias = "jobs", default_value_t = 0, value_parser = args::threads())]
     threads: usize,
 
     /// Write figures (SVG and PNG) to this folder
@@ -105,6 +115,14 @@ pub struct Cli {
     /// Print JSON objects
     #[arg(long)]
     json: bool,
+}
+
+fn seconds(text: &str) -> std::result::Result<f64, String> {
+    let seconds = text.parse::<f64>().map_err(|e| e.to_string())?;
+    match seconds.is_finite() && seconds >= 0.0 {
+        true => Ok(seconds),
+        false => Err("a number, at least 0".into()),
+    }
 }
 
 /// The largest number of starts.

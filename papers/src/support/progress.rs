@@ -1,6 +1,6 @@
-//! A progress bar over the epochs of a run, on standard error; there is none if that is not a
-//! terminal.
+//! The progress of a run, on standard error; there is none if that is not a terminal.
 
+use emmy::lipschitz::Interval;
 use emmy::train::History;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -35,6 +35,34 @@ impl Epochs {
 }
 
 impl Drop for Epochs {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// The two ends of a number that a search brings together.
+pub struct Ends(ProgressBar);
+
+impl Ends {
+    pub fn new(what: &str) -> Self {
+        let style = ProgressStyle::with_template("{prefix} [{elapsed}] {pos} branches, {msg}")
+            .expect("a valid template");
+        let bar = ProgressBar::no_length().with_style(style);
+        bar.set_prefix(what.to_owned());
+        Self(bar)
+    }
+
+    pub fn show(&self, ends: &Interval, branches: usize) {
+        self.0.set_position(branches as u64);
+        self.0.set_message(format!(
+            "{:.6} to {:.6}",
+            ends.lower.get(),
+            ends.upper.get()
+        ));
+    }
+}
+
+impl Drop for Ends {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

@@ -126,7 +126,7 @@ impl Network {
     }
 
     /// The product of all maps and slopes of a network whose neurons have one slope each.
-    fn product(&self) -> Product {
+    pub(super) fn product(&self) -> Product {
         let mut values = vec![Product {
             value: Array2::eye(self.inputs),
             error: Upper::ZERO,
@@ -175,9 +175,9 @@ fn not_too_narrow([l, u]: [f64; 2], everywhere: [f64; 2]) -> [f64; 2] {
 }
 
 /// A product of matrices, and a bound of the Frobenius norm of its rounding error.
-struct Product {
-    value: Array2<f64>,
-    error: Upper,
+pub(super) struct Product {
+    pub value: Array2<f64>,
+    pub error: Upper,
 }
 
 impl Product {

@@ -114,6 +114,37 @@ pub(super) fn lifted(network: &Network, kept: &[Vec<usize>], rest: &Point) -> Ve
     SIZES.into_iter().filter_map(of_size).collect()
 }
 
+impl Network {
+    /// How much the bound may gain by the knowledge of a neuron's slope, for each neuron: λ times the smaller
+    /// of the two squares (Δv − l Δy)², (Δv − u Δy)² in the mean, for the Δv that the relaxation takes for
+    /// the worst. `None` as for the search.
+    pub(super) fn looseness(&self) -> Option<Vec<f64>> {
+        let Some(kept) = kept(self) else {
+            let barrier = Barrier::new(self);
+            return barrier.slack(&barrier.minimum()?);
+        };
+        let rest = without_fixed(self, &kept);
+        let barrier = Barrier::new(&rest);
+        let mut found = match rest.layers.is_empty() {
+            true => Vec::new(),
+            false => barrier.slack(&barrier.minimum()?)?,
+        }
+        .into_iter();
+        let all = self.layers.iter().zip(&kept);
+        let each = all.flat_map(|(layer, kept)| (0..layer.slopes.len()).map(|i| kept.contains(&i)));
+        Some(
+            each.map(|is_kept| {
+                if is_kept {
+                    found.next().unwrap_or(0.0)
+                } else {
+                    0.0
+                }
+            })
+            .collect(),
+        )
+    }
+}
+
 /// How large the terms are in which each neuron has a part, from the output to the first layer: with λ for
 /// the neurons that are kept, and their own parts for the others, Σ λ_j A_ji² + Σ C_oi² / τ.
 fn parts(network: &Network, barrier: &Barrier<'_>, multipliers: &[f64], square: f64) -> Vec<f64> {

@@ -43,11 +43,13 @@ mod ball;
 mod certificate;
 mod cholesky;
 mod fixed;
+mod pieces;
 mod search;
 mod sensitivity;
 mod verify;
 
 pub use certificate::Certificate;
+pub use pieces::{Branches, Pieces, Steep};
 pub(super) use sensitivity::sensitivity;
 
 use crate::error::{Error, Result, Rules};

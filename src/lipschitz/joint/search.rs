@@ -98,7 +98,7 @@ impl<'a> Barrier<'a> {
     }
 
     /// The point at which the barrier method ends: τ is near its smallest value.
-    fn minimum(&self) -> Option<Point> {
+    pub fn minimum(&self) -> Option<Point> {
         let mut at = Point {
             multipliers: self.start()?,
             square: 0.0,
@@ -336,6 +336,17 @@ impl<'a> Barrier<'a> {
         hessian.at(layers, layers)[[0, 0]] =
             at.square.powi(2) * own.iter().map(|x| x * x).sum::<f64>();
         (gradient, hessian)
+    }
+
+    /// For each neuron λ times the smaller of fᵀ S f and gᵀ S g, S = P⁻¹.
+    pub fn slack(&self, at: &Point) -> Option<Vec<f64>> {
+        let inverse = self.matrix(at).cholesky()?.inverse();
+        let [ff, gg] = [0, 1].map(|end| {
+            let half = self.times_vectors(&inverse, end);
+            self.vectors_times(end, &half).diag().to_owned()
+        });
+        let each = at.multipliers.iter().zip(ff.iter().zip(&gg));
+        Some(each.map(|(l, (f, g))| l * f.min(*g)).collect())
     }
 
     /// S F (`end` 0) or S G (`end` 1), whose columns are the vectors f_i = e_i − l_i a_i or g_i = e_i − u_i

@@ -1,0 +1,116 @@
+//! The nearest point of a polyhedron, or the constraints that leave it empty.
+
+use crate::linalg::qr;
+use ndarray::{Array1, Array2, Axis, s};
+
+/// Below this length a residual counts as zero.
+const ZERO: f64 = 1e-10;
+
+/// The most changes of the set of active constraints, per constraint.
+const MOST_CHANGES: usize = 8;
+
+/// What is found of {x : G x ≥ h}.
+pub(super) enum Found {
+    /// About its point with the smallest 2-norm.
+    Point(Array1<f64>),
+    /// It is empty as far as this computation shows: these rows of G have a combination with positive
+    /// factors that is 0, with a positive combination of h.
+    Contradiction(Vec<usize>),
+    /// Neither, after many steps.
+    Nothing,
+}
+
+/// Least distance programming by non-negative least squares (Lawson and Hanson, "Solving Least Squares
+/// Problems", 1974, chapter 23): with E = \[Gᵀ; hᵀ\], f = (0, …, 0, 1) and the u ≥ 0 that makes r = E u − f
+/// smallest, x = −r_{1…n} / r_{n+1}; if r = 0, u is the contradiction.
+pub(super) fn nearest(g: &Array2<f64>, h: &Array1<f64>) -> Found {
+    let (m, n) = g.dim();
+    let mut e = Array2::zeros((n + 1, m));
+    e.slice_mut(s![..n, ..]).assign(&g.t());
+    e.row_mut(n).assign(h);
+    let mut f = Array1::zeros(n + 1);
+    f[n] = 1.0;
+    let Some(u) = non_negative(&e, &f) else {
+        return Found::Nothing;
+    };
+    let r = e.dot(&u) - &f;
+    if r.dot(&r).sqrt() < ZERO {
+        let positive = u.iter().enumerate().filter(|(_, u)| **u > 0.0);
+        return Found::Contradiction(positive.map(|(i, _)| i).collect());
+    }
+    if r[n] == 0.0 {
+        return Found::Nothing;
+    }
+    Found::Point(r.slice(s![..n]).mapv(|x| -x / r[n]))
+}
+
+/// The u ≥ 0 that makes ‖E u − f‖ smallest; the columns of its positive entries are linearly independent.
+/// `None` if it is not found in a number of steps.
+fn non_negative(e: &Array2<f64>, f: &Array1<f64>) -> Option<Array1<f64>> {
+    let m = e.ncols();
+    let mut u = Array1::<f64>::zeros(m);
+    let mut active: Vec<usize> = Vec::new();
+    let mut steps = 0;
+    loop {
+        let gradient = e.t().dot(&(f - &e.dot(&u)));
+        let best = (0..m)
+            .filter(|i| !active.contains(i))
+            .max_by(|a, b| gradient[*a].total_cmp(&gradient[*b]));
+        let Some(next) = best.filter(|i| gradient[*i] > ZERO * ZERO) else {
+            return Some(u);
+        };
+        active.push(next);
+        loop {
+            steps += 1;
+            if steps > MOST_CHANGES * (m + 1) {
+                return None;
+            }
+            let Some(z) = least_squares(&e.select(Axis(1), &active), f) else {
+                // Its column depends on those that are active: nothing is gained by it.
+                active.pop();
+                return Some(u);
+            };
+            if z.iter().all(|z| *z > 0.0) {
+                u.fill(0.0);
+                active.iter().zip(&z).for_each(|(i, z)| u[*i] = *z);
+                break;
+            }
+            // As far towards z as all stay at least 0; those that reach 0 leave.
+            let part = (active.iter().zip(&z))
+                .filter(|(_, z)| **z <= 0.0)
+                .map(|(i, z)| u[*i] / (u[*i] - z))
+                .fold(1.0, f64::min);
+            for (i, z) in active.iter().zip(&z) {
+                u[*i] += part * (z - u[*i]);
+            }
+            active.retain(|i| {
+                let stays = u[*i] > 1e-14;
+                if !stays {
+                    u[*i] = 0.0;
+                }
+                stays
+            });
+            if active.is_empty() {
+                break;
+            }
+        }
+    }
+}
+
+/// The z that makes ‖A z − f‖ smallest; `None` if the columns depend on one another.
+fn least_squares(a: &Array2<f64>, f: &Array1<f64>) -> Option<Array1<f64>> {
+    if a.ncols() > a.nrows() {
+        return None;
+    }
+    let (q, r) = qr(a.view());
+    let mut z = q.t().dot(f);
+    let largest = r.diag().iter().fold(0.0_f64, |m, x| m.max(x.abs()));
+    for i in (0..z.len()).rev() {
+        if r[[i, i]].abs() <= 1e-13 * largest {
+            return None;
+        }
+        let known = r.slice(s![i, i + 1..]).dot(&z.slice(s![i + 1..]));
+        z[i] = (z[i] - known) / r[[i, i]];
+    }
+    Some(z)
+}
