@@ -3,6 +3,7 @@
 mod ball;
 #[path = "../cases/mod.rs"]
 mod cases;
+mod exact;
 mod here;
 mod joint;
 mod layers;

@@ -101,7 +101,7 @@ impl Network {
     }
 
     /// Whether every neuron has one slope.
-    fn is_linear(&self) -> bool {
+    pub(super) fn is_linear(&self) -> bool {
         let mut slopes = self.layers.iter().flat_map(|layer| &layer.slopes);
         slopes.all(|[l, u]| l == u)
     }

@@ -123,7 +123,7 @@ impl Network {
     }
 
     /// A τ that the multipliers prove, and one below it that they do not.
-    fn proven(&self, at: Point) -> Option<(Point, f64)> {
+    pub(super) fn proven(&self, at: Point) -> Option<(Point, f64)> {
         let mut below = at.square * (1.0 - 1e-6);
         for slack in SLACK {
             let square = at.square * (1.0 + slack);

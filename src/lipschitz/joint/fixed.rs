@@ -9,6 +9,7 @@
 use super::search::{Barrier, Point};
 use super::{Network, Neurons, Read};
 use crate::kernels::gemm::matmul;
+use crate::linalg::Upper;
 use ndarray::{Array2, Axis};
 use std::collections::BTreeMap;
 
@@ -115,33 +116,38 @@ pub(super) fn lifted(network: &Network, kept: &[Vec<usize>], rest: &Point) -> Ve
 }
 
 impl Network {
-    /// How much the bound may gain by the knowledge of a neuron's slope, for each neuron: λ times the smaller
-    /// of the two squares (Δv − l Δy)², (Δv − u Δy)² in the mean, for the Δv that the relaxation takes for
-    /// the worst. `None` as for the search.
-    pub(super) fn looseness(&self) -> Option<Vec<f64>> {
-        let Some(kept) = kept(self) else {
-            let barrier = Barrier::new(self);
-            return barrier.slack(&barrier.minimum()?);
-        };
+    /// A proven constant, and for each neuron how much may be gained by the knowledge of its slope: λ times
+    /// the smaller of the two squares (Δv − l Δy)² and (Δv − u Δy)² in the mean, for the Δv that the
+    /// relaxation takes for the worst.
+    pub(super) fn bounded(&self) -> (Upper, Vec<f64>) {
+        let none: Vec<f64> = self
+            .layers
+            .iter()
+            .flat_map(|l| vec![0.0; l.slopes.len()])
+            .collect();
+        if self.is_linear() {
+            return (self.lipschitz().unwrap_or(Upper::INFINITE), none);
+        }
+        self.relaxed().unwrap_or((Upper::INFINITE, none))
+    }
+
+    fn relaxed(&self) -> Option<(Upper, Vec<f64>)> {
+        let all = || self.layers.iter().map(|l| (0..l.slopes.len()).collect());
+        let kept = kept(self).unwrap_or_else(|| all().collect());
         let rest = without_fixed(self, &kept);
         let barrier = Barrier::new(&rest);
-        let mut found = match rest.layers.is_empty() {
-            true => Vec::new(),
-            false => barrier.slack(&barrier.minimum()?)?,
-        }
-        .into_iter();
-        let all = self.layers.iter().zip(&kept);
-        let each = all.flat_map(|(layer, kept)| (0..layer.slopes.len()).map(|i| kept.contains(&i)));
-        Some(
-            each.map(|is_kept| {
-                if is_kept {
-                    found.next().unwrap_or(0.0)
-                } else {
-                    0.0
-                }
-            })
-            .collect(),
-        )
+        let at = barrier.minimum()?;
+        let mut slack = barrier.slack(&at)?.into_iter();
+        let points = lifted(self, &kept, &at).into_iter();
+        let proven = points.filter_map(|at| self.proven(at));
+        let square = proven.map(|(at, _)| at.square).min_by(f64::total_cmp)?;
+        let layers = self.layers.iter().zip(&kept);
+        let is_kept = layers.flat_map(|(l, kept)| (0..l.slopes.len()).map(|i| kept.contains(&i)));
+        let scores = is_kept.map(|is_kept| match is_kept {
+            true => slack.next().unwrap_or(0.0),
+            false => 0.0,
+        });
+        Some((Upper::new(square.sqrt()), scores.collect()))
     }
 }
 

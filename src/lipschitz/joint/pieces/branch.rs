@@ -1,6 +1,7 @@
 //! Branch and bound: the Lipschitz constant of a network of few neurons, from both sides.
 
-use super::{Pattern, Pieces, Region, Steep};
+use super::region::Region;
+use super::{Pattern, Pieces, Steep};
 use crate::linalg::{Interval, Lower, Upper};
 use rayon::prelude::*;
 use std::cmp::Ordering;
@@ -172,12 +173,8 @@ fn child(pieces: &Pieces, pattern: Pattern, parent: Upper) -> Option<Child> {
 
 /// The joint bound of a branch, and the neuron by which to divide it.
 fn bounded(pieces: &Pieces, pattern: &Pattern) -> (Upper, Option<usize>) {
-    let network = pieces.under(pattern);
-    let upper = network.lipschitz().unwrap_or(Upper::INFINITE);
+    let (upper, scores) = pieces.under(pattern).bounded();
     let undecided = (0..pattern.len()).filter(|i| pattern[*i].is_none());
-    let scores = network
-        .looseness()
-        .unwrap_or_else(|| vec![0.0; pattern.len()]);
     let next = undecided.max_by(|a, b| scores[*a].total_cmp(&scores[*b]).then(b.cmp(a)));
     (upper, next)
 }

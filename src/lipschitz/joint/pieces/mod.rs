@@ -8,6 +8,7 @@
 mod branch;
 mod contradiction;
 mod nearest;
+mod region;
 
 pub use branch::Branches;
 
@@ -16,8 +17,7 @@ use super::ball::Product;
 use crate::error::{Result, Rules};
 use crate::linalg::{Lower, gamma, power_iteration, svd};
 use crate::{init, kernels::random::mix};
-use ndarray::{Array1, Array2, ArrayView1, Axis};
-use nearest::{Found, nearest};
+use ndarray::{Array1, ArrayView1};
 use rand::RngExt;
 use rayon::prelude::*;
 
@@ -56,15 +56,8 @@ pub struct Steep {
 /// Whether the argument of each neuron is positive, as far as it is decided.
 type Pattern = Vec<Option<bool>>;
 
-/// The argument of a neuron as a map of the input: a · x + b.
-#[derive(Debug, Clone)]
-struct Argument {
-    row: Array1<f64>,
-    constant: f64,
-}
-
-/// How far inside of its piece an input is, as a part of its own distance from the borders' origin.
-const INSIDE: f64 = 1e-7;
+/// How many patterns are tried for an input in one climb.
+const MOST_TRIES: usize = 200;
 
 impl Pieces {
     /// A network with one list of biases per layer. The slopes \[l, u\] of a neuron are those for negative and
@@ -112,7 +105,8 @@ impl Pieces {
     ///
     /// Each climb begins at a random input. It changes the slope of one neuron, the one that gains most, until
     /// none gains, first among all patterns, and takes the nearest input of the pattern at its end. If there
-    /// is none, it climbs again from the same input, and then each pattern must have an input.
+    /// is none, it climbs again from the same input, and then each pattern must have an input; up to 200
+    /// patterns are tried.
     pub fn climb(&self, starts: usize, seed: u64) -> Option<Steep> {
         // Only the part of the input that the first layers read counts.
         let (network, q) = self.network.with_fewer_inputs();
@@ -141,13 +135,21 @@ impl Pieces {
         let start = self.pattern(start.view())?;
         let free = self.climb_pattern(start.clone(), |_| true);
         self.input(&free).or_else(|| {
-            let end = self.climb_pattern(start, |pattern| self.input(pattern).is_some());
+            let mut tries = 0;
+            let end = self.climb_pattern(start, |pattern| {
+                tries += 1;
+                tries <= MOST_TRIES && self.input(pattern).is_some()
+            });
             self.input(&end)
         })
     }
 
     /// Changes one neuron after the other while that makes ‖J‖ larger, among the patterns that are allowed.
-    fn climb_pattern(&self, mut pattern: Pattern, allowed: impl Fn(&Pattern) -> bool) -> Pattern {
+    fn climb_pattern(
+        &self,
+        mut pattern: Pattern,
+        mut allowed: impl FnMut(&Pattern) -> bool,
+    ) -> Pattern {
         let (mut here, mut ends) = self.norm(&pattern);
         loop {
             let gains = self.gains(&pattern, &ends);
@@ -264,122 +266,4 @@ impl Pieces {
         }
         Some(pattern)
     }
-
-    /// About the nearest input of a pattern to 0, if one is found; its own pattern may differ where this one
-    /// is not decided.
-    fn input(&self, pattern: &Pattern) -> Option<Array1<f64>> {
-        match self.region(pattern) {
-            Region::Point(x) => self.agrees(&x, pattern).then_some(x),
-            _ => None,
-        }
-    }
-
-    /// Whether an input has the signs that are decided.
-    fn agrees(&self, input: &Array1<f64>, pattern: &Pattern) -> bool {
-        let own = self.pattern(input.view());
-        own.is_some_and(|own| {
-            let two = self.network.layers.iter().flat_map(|l| &l.slopes);
-            let mut both = own.iter().zip(pattern).zip(two);
-            both.all(|((own, on), [l, u])| on.is_none() || l == u || own == on)
-        })
-    }
-
-    /// The inputs for which the neurons whose arguments are affine under the pattern have its signs.
-    fn region(&self, pattern: &Pattern) -> Region {
-        let n = self.network.inputs;
-        let arguments = self.arguments(pattern);
-        let mut neurons = Vec::new();
-        let (mut rows, mut limits) = (Vec::new(), Vec::new());
-        for (i, (argument, on)) in arguments.iter().zip(pattern).enumerate() {
-            let (Some(Argument { row, constant }), Some(on)) = (argument, on) else {
-                continue;
-            };
-            let sign = if *on { 1.0 } else { -1.0 };
-            let norm = row.dot(row).sqrt();
-            let size = norm.max(constant.abs());
-            if size == 0.0 {
-                continue;
-            }
-            neurons.push(i);
-            rows.push(row * (sign / size));
-            limits.push(INSIDE - sign * constant / size);
-        }
-        if rows.is_empty() {
-            return Region::Point(Array1::zeros(n));
-        }
-        let mut g = Array2::zeros((rows.len(), n));
-        g.axis_iter_mut(Axis(0))
-            .zip(&rows)
-            .for_each(|(mut to, row)| to.assign(row));
-        match nearest(&g, &Array1::from(limits)) {
-            Found::Point(x) => Region::Point(x),
-            Found::Nothing => Region::Unknown,
-            Found::Contradiction(rows) => {
-                let rows: Vec<usize> = rows.into_iter().map(|r| neurons[r]).collect();
-                match contradiction::is_contradiction(self, pattern, &rows) {
-                    true => Region::Empty,
-                    false => Region::Unknown,
-                }
-            }
-        }
-    }
-
-    /// The argument of each neuron that has two slopes, where it is affine: where the neurons that it reads
-    /// are decided.
-    fn arguments(&self, pattern: &[Option<bool>]) -> Vec<Option<Argument>> {
-        let n = self.network.inputs;
-        let unit = |i: usize| {
-            let mut row = Array1::zeros(n);
-            row[i] = 1.0;
-            Some(Argument { row, constant: 0.0 })
-        };
-        let mut blocks: Vec<Vec<Option<Argument>>> = vec![(0..n).map(unit).collect()];
-        let mut all = Vec::new();
-        for (layer, bias) in self.network.layers.iter().zip(&self.biases) {
-            let mut values = Vec::new();
-            for (i, slopes) in layer.slopes.iter().enumerate() {
-                let mut sum = Some(Argument {
-                    row: Array1::zeros(n),
-                    constant: bias[i],
-                });
-                for (j, a) in &layer.reads {
-                    let terms = a.row(i).into_iter().zip(&blocks[*j]);
-                    for (weight, value) in terms.filter(|(w, _)| **w != 0.0) {
-                        sum = sum.zip(value.as_ref()).map(|(mut sum, value)| {
-                            sum.row.scaled_add(*weight, &value.row);
-                            sum.constant += weight * value.constant;
-                            sum
-                        });
-                    }
-                }
-                let slope = match pattern[all.len()] {
-                    _ if slopes[0] == slopes[1] => Some(slopes[0]),
-                    on => on.map(|on| slopes[usize::from(on)]),
-                };
-                values.push(match slope {
-                    Some(0.0) => Some(Argument {
-                        row: Array1::zeros(n),
-                        constant: 0.0,
-                    }),
-                    Some(slope) => sum.as_ref().map(|sum| Argument {
-                        row: &sum.row * slope,
-                        constant: sum.constant * slope,
-                    }),
-                    None => None,
-                });
-                all.push(sum.filter(|_| slopes[0] < slopes[1]));
-            }
-            blocks.push(values);
-        }
-        all
-    }
-}
-
-/// What is known of the inputs of a pattern.
-enum Region {
-    /// About the one nearest to 0.
-    Point(Array1<f64>),
-    /// There is no open set of them; proven.
-    Empty,
-    Unknown,
 }

@@ -34,8 +34,10 @@ pub(super) fn nearest(g: &Array2<f64>, h: &Array1<f64>) -> Found {
         return Found::Nothing;
     };
     let r = e.dot(&u) - &f;
-    if r.dot(&r).sqrt() < ZERO {
-        let positive = u.iter().enumerate().filter(|(_, u)| **u > 0.0);
+    if length(&r) < ZERO {
+        // Smaller factors are rounding.
+        let least = ZERO * u.iter().fold(0.0_f64, |m, u| m.max(*u));
+        let positive = u.iter().enumerate().filter(|(_, u)| **u > least);
         return Found::Contradiction(positive.map(|(i, _)| i).collect());
     }
     if r[n] == 0.0 {
@@ -44,32 +46,39 @@ pub(super) fn nearest(g: &Array2<f64>, h: &Array1<f64>) -> Found {
     Found::Point(r.slice(s![..n]).mapv(|x| -x / r[n]))
 }
 
+fn length(x: &Array1<f64>) -> f64 {
+    x.dot(x).sqrt()
+}
+
 /// The u ≥ 0 that makes ‖E u − f‖ smallest; the columns of its positive entries are linearly independent.
 /// `None` if it is not found in a number of steps.
 fn non_negative(e: &Array2<f64>, f: &Array1<f64>) -> Option<Array1<f64>> {
     let m = e.ncols();
     let mut u = Array1::<f64>::zeros(m);
     let mut active: Vec<usize> = Vec::new();
-    let mut steps = 0;
-    loop {
-        let gradient = e.t().dot(&(f - &e.dot(&u)));
+    // Those whose gradient is positive by rounding alone, until another one is taken in.
+    let mut barred: Vec<usize> = Vec::new();
+    for _ in 0..MOST_CHANGES * (m + 1) {
+        let rest = f - &e.dot(&u);
+        if length(&rest) < ZERO {
+            return Some(u);
+        }
+        let gradient = e.t().dot(&rest);
         let best = (0..m)
-            .filter(|i| !active.contains(i))
+            .filter(|i| !active.contains(i) && !barred.contains(i))
             .max_by(|a, b| gradient[*a].total_cmp(&gradient[*b]));
-        let Some(next) = best.filter(|i| gradient[*i] > ZERO * ZERO) else {
+        let Some(next) = best.filter(|i| gradient[*i] > 0.0) else {
             return Some(u);
         };
         active.push(next);
-        loop {
-            steps += 1;
-            if steps > MOST_CHANGES * (m + 1) {
-                return None;
-            }
-            let Some(z) = least_squares(&e.select(Axis(1), &active), f) else {
-                // Its column depends on those that are active: nothing is gained by it.
-                active.pop();
-                return Some(u);
-            };
+        let of_next = |z: Array1<f64>| z[z.len() - 1] > 0.0;
+        if !least_squares(&e.select(Axis(1), &active), f).is_some_and(of_next) {
+            active.pop();
+            barred.push(next);
+            continue;
+        }
+        barred.clear();
+        while let Some(z) = least_squares(&e.select(Axis(1), &active), f) {
             if z.iter().all(|z| *z > 0.0) {
                 u.fill(0.0);
                 active.iter().zip(&z).for_each(|(i, z)| u[*i] = *z);
@@ -83,18 +92,17 @@ fn non_negative(e: &Array2<f64>, f: &Array1<f64>) -> Option<Array1<f64>> {
             for (i, z) in active.iter().zip(&z) {
                 u[*i] += part * (z - u[*i]);
             }
+            let largest = active.iter().fold(0.0_f64, |m, i| m.max(u[*i]));
             active.retain(|i| {
-                let stays = u[*i] > 1e-14;
+                let stays = u[*i] > 1e-13 * largest;
                 if !stays {
                     u[*i] = 0.0;
                 }
                 stays
             });
-            if active.is_empty() {
-                break;
-            }
         }
     }
+    None
 }
 
 /// The z that makes ‖A z − f‖ smallest; `None` if the columns depend on one another.

@@ -1,0 +1,251 @@
+//! The search among linear pieces, and branch and bound: both ends meet at the constant that an enumeration
+//! finds.
+
+use crate::cases::cases;
+use emmy::init;
+use emmy::lipschitz::joint::{Branches, Network, Neurons, Pieces, Steep};
+use emmy::ndarray::{Array1, Array2, array};
+use emmy::rand::RngExt;
+use emmy::{Tensor, lipschitz::Interval};
+
+fn draw(rows: usize, columns: usize, seed: u64) -> Array2<f64> {
+    let x: Tensor<f64> = init::normal(&[rows, columns], 1.0, &mut init::rng(seed));
+    x.into_owned().into_dimensionality().unwrap()
+}
+
+/// A chain with biases.
+struct Chain {
+    weights: Vec<Array2<f64>>,
+    biases: Vec<Array1<f64>>,
+    slopes: [f64; 2],
+}
+
+impl Chain {
+    fn new(widths: &[usize], slopes: [f64; 2], seed: u64) -> Self {
+        let pairs = || widths.windows(2).zip(100 * seed..);
+        let hidden = widths.len() - 2;
+        Self {
+            weights: pairs().map(|(w, k)| draw(w[1], w[0], k)).collect(),
+            biases: (pairs().take(hidden))
+                .map(|(w, k)| draw(w[1], 1, k + 50).column(0).to_owned())
+                .collect(),
+            slopes,
+        }
+    }
+
+    fn pieces(&self) -> Pieces {
+        let network = Network::chain(self.weights.clone(), self.slopes).unwrap();
+        Pieces::new(network, self.biases.clone()).unwrap()
+    }
+
+    /// J at an input.
+    fn jacobian(&self, x: &Array1<f64>) -> Array2<f64> {
+        let (last, hidden) = self.weights.split_last().unwrap();
+        let (mut v, mut j) = (x.clone(), Array2::eye(x.len()));
+        for (w, b) in hidden.iter().zip(&self.biases) {
+            let y = w.dot(&v) + b;
+            let slopes = y.mapv(|y| self.slopes[usize::from(y > 0.0)]);
+            v = &y * &slopes;
+            j = w.dot(&j) * slopes.insert_axis(emmy::ndarray::Axis(1));
+        }
+        last.dot(&j)
+    }
+}
+
+/// ‖A‖₂ by the eigenvalues of AᵀA.
+fn norm(a: &Array2<f64>) -> f64 {
+    let (values, _) = emmy::linalg::eigh(a.t().dot(a).view());
+    values.iter().fold(0.0_f64, |m, x| m.max(*x)).sqrt()
+}
+
+fn bounded(pieces: Pieces) -> (Interval, Steep, usize) {
+    let mut branches = Branches::new(pieces, 0);
+    while branches.step(1e-7) {}
+    let steepest = branches.steepest().unwrap().clone();
+    (branches.interval(), steepest, branches.count())
+}
+
+fn meets(ends: &Interval, expected: f64, what: &str) {
+    let [lower, upper] = [ends.lower.get(), ends.upper.get()];
+    assert!(
+        lower <= expected * (1.0 + 1e-9) && expected <= upper * (1.0 + 1e-9),
+        "{what}: {expected} is not between {lower} and {upper}"
+    );
+    assert!(upper <= lower * (1.0 + 1e-6), "{what}: {lower} to {upper}");
+}
+
+/// With one input the pieces are intervals between the kinks, which one can walk along.
+#[test]
+fn with_one_input_the_constant_is_that_of_a_walk_along_all_pieces() {
+    let shapes: [&[usize]; 3] = [&[1, 8, 1], &[1, 5, 4, 2], &[1, 4, 4, 3, 1]];
+    for seed in cases(6) {
+        for (k, widths) in shapes.into_iter().enumerate() {
+            let chain = Chain::new(
+                widths,
+                [[0.0, 1.0], [0.2, 1.0]][k % 2],
+                10 * seed + k as u64,
+            );
+            // Pieces far away, then ever finer near 0: the walk halves intervals until both ends have the
+            // same slope and so has their middle, or they are short.
+            let mut largest = 0.0_f64;
+            let slope = |x: f64| norm(&chain.jacobian(&array![x]));
+            let mut walk = vec![(-1e3, 1e3, 0)];
+            while let Some((a, b, depth)) = walk.pop() {
+                largest = largest.max(slope(a)).max(slope(b));
+                let middle = 0.5 * (a + b);
+                if depth < 9 || slope(a) != slope(b) && depth < 40 {
+                    walk.extend([(a, middle, depth + 1), (middle, b, depth + 1)]);
+                }
+            }
+            let (ends, steepest, _) = bounded(chain.pieces());
+            let [lower, upper] = [ends.lower.get(), ends.upper.get()];
+            assert!(largest <= upper * (1.0 + 1e-9), "{largest} above {upper}");
+            assert!(upper <= lower * (1.0 + 1e-6), "{lower} to {upper}");
+            // A piece that the walk did not see is there nevertheless.
+            let there = norm(&chain.jacobian(&steepest.input));
+            assert!((there / lower - 1.0).abs() < 1e-9, "{there} and {lower}");
+        }
+    }
+}
+
+/// With one layer, and rows that are linearly independent, every pattern has inputs.
+#[test]
+fn with_independent_rows_the_constant_is_that_of_all_patterns() {
+    for seed in cases(6) {
+        for slopes in [[0.0, 1.0], [-0.3, 1.0]] {
+            let chain = Chain::new(&[9, 8, 2], slopes, 40 + seed);
+            let of = |pattern: usize| {
+                let diagonal = Array1::from_shape_fn(8, |i| slopes[pattern >> i & 1]);
+                let scaled = &chain.weights[0] * &diagonal.insert_axis(emmy::ndarray::Axis(1));
+                norm(&chain.weights[1].dot(&scaled))
+            };
+            let largest = (0..256).map(of).fold(0.0, f64::max);
+            let (ends, ..) = bounded(chain.pieces());
+            meets(&ends, largest, "one layer");
+        }
+    }
+}
+
+/// With fewer inputs than neurons many patterns have no input: the largest norm of all patterns is above the
+/// constant, and no input of many exceeds it.
+#[test]
+fn patterns_without_an_input_do_not_count() {
+    let mut apart = 0;
+    for seed in cases(6) {
+        let chain = Chain::new(&[2, 6, 5, 2], [0.0, 1.0], 70 + seed);
+        let (ends, steepest, _) = bounded(chain.pieces());
+        let there = norm(&chain.jacobian(&steepest.input));
+        meets(&ends, there, "two inputs");
+        let rng = &mut init::rng(seed);
+        let mut found = 0.0_f64;
+        for k in 0..20_000 {
+            let size = 10f64.powi(k % 5 - 2);
+            let x = Array1::from_shape_fn(2, |_| rng.random_range(-size..size));
+            found = found.max(norm(&chain.jacobian(&x)));
+        }
+        assert!(
+            found <= there * (1.0 + 1e-9) && found > 0.7 * there,
+            "{found} and {there}"
+        );
+        let all = (0..1usize << 11).map(|pattern| {
+            let slopes = Array1::from_shape_fn(11, |i| (pattern >> i & 1) as f64);
+            let column = |range| {
+                slopes
+                    .slice(range)
+                    .to_owned()
+                    .insert_axis(emmy::ndarray::Axis(1))
+            };
+            let [first, second] = [
+                column(emmy::ndarray::s![..6]),
+                column(emmy::ndarray::s![6..]),
+            ];
+            let w = &chain.weights;
+            let inner = w[1].dot(&(&w[0] * &first)) * second;
+            norm(&w[2].dot(&inner))
+        });
+        apart += usize::from(all.fold(0.0, f64::max) > 1.01 * there);
+    }
+    assert!(apart > 0, "no network whose steepest pattern has no input");
+}
+
+/// Residual connections, and neurons with one slope.
+#[test]
+fn networks_that_are_no_chains() {
+    for seed in 0..4 {
+        let [a, b, c] = [
+            draw(5, 2, 900 + seed),
+            draw(4, 5, 910 + seed),
+            draw(2, 4, 920 + seed),
+        ];
+        let skip = draw(2, 2, 930 + seed);
+        let neurons = |reads, slopes: [f64; 2], n| Neurons {
+            reads,
+            slopes: vec![slopes; n],
+        };
+        let layers = vec![
+            neurons(vec![(0, a.clone())], [0.0, 1.0], 5),
+            neurons(vec![(1, b.clone())], [1.0, 1.0], 4),
+            neurons(vec![(2, c.clone())], [0.1, 1.0], 2),
+        ];
+        let output = vec![(0, skip.clone()), (3, Array2::eye(2))];
+        let network = Network::new(2, layers, output).unwrap();
+        let bias = draw(5, 1, 940 + seed).column(0).to_owned();
+        let biases = vec![bias.clone(), Array1::zeros(4), Array1::zeros(2)];
+        let (ends, ..) = bounded(Pieces::new(network, biases).unwrap());
+        let jacobian = |x: &Array1<f64>| {
+            let slopes = (a.dot(x) + &bias).mapv(|y| f64::from(u8::from(y > 0.0)));
+            let inner = c.dot(&b);
+            let y = inner.dot(&((a.dot(x) + &bias) * &slopes));
+            let outer = y.mapv(|y| if y > 0.0 { 1.0 } else { 0.1 });
+            let axis = emmy::ndarray::Axis(1);
+            let first = &a * &slopes.insert_axis(axis);
+            inner.dot(&first) * outer.insert_axis(axis) + &skip
+        };
+        let rng = &mut init::rng(seed);
+        let points = (0..20_000).map(|k| {
+            let size = 10f64.powi(k % 4 - 1);
+            Array1::from_shape_fn(2, |_| rng.random_range(-size..size))
+        });
+        let found = points.map(|x| norm(&jacobian(&x))).fold(0.0, f64::max);
+        let [lower, upper] = [ends.lower.get(), ends.upper.get()];
+        assert!(upper <= lower * (1.0 + 1e-6), "{lower} to {upper}");
+        assert!(
+            found <= upper * (1.0 + 1e-9) && found > 0.97 * upper,
+            "{found} and {upper}"
+        );
+    }
+}
+
+/// Neither the number of threads nor a stop in between changes what is found.
+#[test]
+fn the_ends_do_not_depend_on_the_threads() {
+    let chain = Chain::new(&[3, 7, 6, 1], [0.0, 1.0], 5);
+    let run = |threads: usize| {
+        emmy::kernels::par::with_threads(threads, || {
+            let mut branches = Branches::new(chain.pieces(), 3);
+            for _ in 0..3 {
+                branches.step(0.0);
+            }
+            let ends = branches.interval();
+            (
+                ends.lower.get().to_bits(),
+                ends.upper.get().to_bits(),
+                branches.count(),
+            )
+        })
+    };
+    assert_eq!(run(1), run(3));
+}
+
+#[test]
+fn biases_that_do_not_fit_are_refused() {
+    let network =
+        || Network::chain(vec![array![[1.0], [2.0]], array![[1.0, 1.0]]], [0.0, 1.0]).unwrap();
+    let error = |biases| Pieces::new(network(), biases).unwrap_err().to_string();
+    assert!(error(vec![array![1.0]]).contains("one per neuron, [2]"));
+    assert!(error(vec![array![1.0, f64::NAN]]).contains("finite"));
+    // An input on a border is in no piece.
+    let pieces = Pieces::new(network(), vec![array![0.0, 1.0]]).unwrap();
+    assert!(pieces.at(array![0.0].view()).is_none());
+    assert!((pieces.at(array![1.0].view()).unwrap().get() - 3.0).abs() < 1e-12);
+}
