@@ -33,7 +33,7 @@
 //! GAT from scratch](book::graphs), [attention](book::attention), [conservation](book::conservation),
 //! [balanced initialisation](book::balance), [Lipschitz constants](book::lipschitz),
 //! [collapse](book::collapse), [hyper-gradients](book::hypergradients), [your own model](book::own_model),
-//! and [weights in and out](book::weights).
+//! [testing your own model](book::testing), and [weights in and out](book::weights).
 //!
 //! # What is where
 //!
@@ -47,10 +47,12 @@
 //! | conservation laws | [`nn::Trace`], [`symmetry`] |
 //! | Lipschitz constants | [`nn::Trace`], [`lipschitz`] |
 //! | how alike rows become | [`collapse`] |
+//! | your own model held against all this | [`testing`] |
 //! | numbers, arrays, sparse matrices, decompositions | [`real`], [`tensor`], [`sparse`], [`linalg`] |
 //!
 //! # Features
 //! - `avx512` (default): 512-bit vectors where the processor has them, chosen at run time.
+//! - `proptest`: strategies of proptest for property tests ([`testing`]).
 //! - `lapack`: QR, singular values and eigenvalues from LAPACK through `ndarray-linalg` and the system's
 //!   OpenBLAS.
 
@@ -80,6 +82,7 @@ pub mod sparse;
 pub mod store;
 pub mod symmetry;
 pub mod tensor;
+pub mod testing;
 pub mod train;
 
 #[doc(hidden)]

@@ -21,6 +21,7 @@ mod tape;
 mod var;
 
 pub use check::check_grads;
+pub(crate) use check::{Derivative, Order, compare_derivatives};
 pub use check_kind::check_kind;
 pub use function::Function;
 pub(crate) use function::{about, kink};

@@ -133,7 +133,7 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
 
     /// The same as a training pass with this seed, if there is one.
     #[track_caller]
-    pub(in crate::nn) fn bound_as(
+    pub(crate) fn bound_as(
         tape: &'t Tape<F>,
         model: &'m (impl Module<F> + ?Sized),
         vars: &[Var<'t, F>],

@@ -39,7 +39,8 @@ impl Residual {
         self.relative_above(floor).fold(0.0, larger)
     }
 
-    fn relative_above(&self, floor: f64) -> impl Iterator<Item = f64> {
+    /// The relative δ of every entry, relative to `floor` where the size is less than `floor`.
+    pub(crate) fn relative_above(&self, floor: f64) -> impl Iterator<Item = f64> {
         let ratio = move |(d, s): (&f64, &f64)| match *s {
             0.0 => 0.0,
             s if s < floor => d.abs() / floor,

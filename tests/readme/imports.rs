@@ -33,7 +33,7 @@ fn sources() -> BTreeMap<Module, String> {
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
             let own = match &*name {
                 "mod" | "lib" => module.clone(),
-                "tests" | "testing" => continue,
+                "tests" => continue,
                 _ => [&module[..], &[name]].concat(),
             };
             match path.is_dir() {

@@ -1,0 +1,255 @@
+//! An attack on a Lipschitz bound: ascent on inputs, then on pairs of inputs.
+
+use super::{Report, Row, Subject, Verdict};
+use crate::autodiff::{Tape, Var, grad};
+use crate::error::Error;
+use crate::init;
+use crate::kernels::random::mix;
+use crate::linalg::gamma;
+use crate::lipschitz::{Ascent, Lp, Objective, jacobian_norm};
+use crate::nn::Trace;
+use crate::real::Real;
+use crate::tensor::Tensor;
+
+/// How long a bound is attacked.
+///
+/// 1. From the subject's input, and from random ones, gradient ascent on the norm of the Jacobian
+///    ([`Ascent`]; for p = 1, where there is none, the norm at each start).
+/// 2. From the worst input and a point beside it, and from random pairs, gradient ascent on the quotient
+///    ln ‖f(x) − f(x′)‖ − ln ‖x − x′‖ over both.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Attack {
+    /// The number of random starts of each ascent.
+    pub restarts: usize,
+    /// Steps per start.
+    pub steps: usize,
+    /// The rate of Adam.
+    pub rate: f64,
+    /// The standard deviation of the entries of random starts.
+    pub spread: f64,
+}
+
+impl Default for Attack {
+    /// 3 starts of 60 steps.
+    fn default() -> Self {
+        Self {
+            restarts: 3,
+            steps: 60,
+            rate: 0.05,
+            spread: 1.0,
+        }
+    }
+}
+
+/// The largest number that an attack found, and how.
+struct Found {
+    value: f64,
+    how: String,
+}
+
+impl Found {
+    fn offer(&mut self, value: f64, how: impl FnOnce() -> String) {
+        if value > self.value {
+            *self = Self { value, how: how() };
+        }
+    }
+}
+
+/// Jacobians of at most so many entries are computed as a whole.
+const SMALL: usize = 1 << 16;
+
+impl Attack {
+    fn run<F: Real>(&self, subject: &Subject<'_, F>, x: &Tensor<F>, p: Lp) -> Found {
+        let draw = |k: u64| -> Tensor<F> {
+            init::normal(x.shape(), self.spread, &mut init::rng(mix(subject.seed, k)))
+        };
+        let mut starts = vec![x.clone()];
+        starts.extend((0..self.restarts as u64).map(draw));
+        let mut found = Found {
+            value: 0.0,
+            how: "nowhere".to_owned(),
+        };
+        let worst = match p {
+            Lp::One => {
+                let mut worst = x.clone();
+                for start in starts {
+                    let tape = Tape::new();
+                    let at = tape.var(start.clone());
+                    let y = subject.evaluate(at);
+                    if y.len() * start.len() > SMALL {
+                        continue;
+                    }
+                    let norm = jacobian_norm(y, at, p).0.lower.get();
+                    if norm > found.value {
+                        found.offer(norm, || "the Jacobian at an input".to_owned());
+                        worst = start;
+                    }
+                }
+                worst
+            }
+            Lp::Two | Lp::Inf => {
+                let objective = if p == Lp::Two {
+                    Objective::Two
+                } else {
+                    Objective::Inf
+                };
+                let ascent = Ascent {
+                    restarts: self.restarts,
+                    steps: self.steps,
+                    rate: self.rate,
+                    spread: self.spread,
+                    ..Ascent::new(objective, subject.seed)
+                };
+                let steepest = ascent.from(starts, |x| subject.evaluate(x));
+                found.offer(steepest.lower.get(), || {
+                    "the Jacobian after ascent".to_owned()
+                });
+                steepest.at
+            }
+        };
+        for k in 0..=self.restarts as u64 {
+            let offset = draw(1000 + k);
+            let (near, size) = match k {
+                0 => (worst.clone(), F::of(1e-3)),
+                _ => (draw(2000 + k), F::one()),
+            };
+            let other = (&near + &offset.mapv(|x| x * size)).into_shared();
+            let best = self.climb(subject, [near, other], p);
+            found.offer(best, || "a pair after ascent".to_owned());
+        }
+        found
+    }
+
+    /// The largest quotient on the way up from a pair.
+    fn climb<F: Real>(&self, subject: &Subject<'_, F>, mut pair: [Tensor<F>; 2], p: Lp) -> f64 {
+        let zeros = || pair.clone().map(|x| Tensor::<F>::zeros(x.raw_dim()));
+        let (mut mean, mut square) = (zeros(), zeros());
+        let mut best = 0.0f64;
+        for step in 0..=self.steps {
+            best = best.max(reached(subject, &pair, p));
+            if step == self.steps {
+                break;
+            }
+            let tape = Tape::new();
+            let at = pair.clone().map(|x| tape.var(x));
+            let [y, other] = at.map(|x| subject.evaluate(x));
+            let slope = size(y - other, p).ln() - size(at[0] - at[1], p).ln();
+            let gradient = grad(slope, &at);
+            let corrections = [0.9f64, 0.999].map(|b| F::of(1.0 - b.powi(step as i32 + 1)));
+            let (b1, b2, rate) = (F::of(0.9), F::of(0.999), F::of(self.rate));
+            for (k, gradient) in gradient.iter().enumerate() {
+                let moments = mean[k].iter_mut().zip(square[k].iter_mut());
+                for ((x, &g), (m, s)) in pair[k].iter_mut().zip(gradient).zip(moments) {
+                    if !g.is_finite() {
+                        continue;
+                    }
+                    *m = b1 * *m + (F::one() - b1) * g;
+                    *s = b2 * *s + (F::one() - b2) * g * g;
+                    *x +=
+                        rate * (*m / corrections[0]) / ((*s / corrections[1]).sqrt() + F::of(1e-8));
+                }
+            }
+        }
+        best
+    }
+}
+
+/// ‖f(x) − f(x′)‖ / ‖x − x′‖, less what rounding may have added: that of a chain of as many sums as the tape has
+/// operations, each of the length of the longest axis, relative to both values.
+fn reached<F: Real>(subject: &Subject<'_, F>, pair: &[Tensor<F>; 2], p: Lp) -> f64 {
+    let tape = Tape::new();
+    let [y, z] = [0, 1].map(|k| subject.evaluate(tape.var(pair[k].clone())));
+    let axes = (0..tape.len()).filter_map(|id| tape.node(id).value.shape().iter().copied().max());
+    let sums = tape.len() * axes.max().unwrap_or(1);
+    let unit = F::epsilon().as_f64() / f64::EPSILON;
+    let (y, z) = (y.value(), z.value());
+    let norm = |x: &Tensor<F>| p.of(x.iter().map(|x| x.as_f64()));
+    let apart =
+        |a: &Tensor<F>, b: &Tensor<F>| p.of(a.iter().zip(b).map(|(a, b)| a.as_f64() - b.as_f64()));
+    let moved = apart(&y, &z) - gamma(sums) * unit * (norm(&y) + norm(&z));
+    let found = moved / apart(&pair[0], &pair[1]);
+    if found.is_finite() { found } else { 0.0 }
+}
+
+/// ‖x‖_p on the tape.
+fn size<'t, F: Real>(x: Var<'t, F>, p: Lp) -> Var<'t, F> {
+    match p {
+        Lp::One => x.abs().sum_all(),
+        Lp::Two => x.square().sum_all().sqrt(),
+        Lp::Inf => x.abs().max_all(),
+    }
+}
+
+/// Reads the model's Lipschitz bound off an evaluation ([`Trace::lipschitz`]) and attacks it.
+///
+/// One row: found ≤ L, with r = found / L. A bound that nothing reaches is not wrong, but may be too large
+/// by 1 / r. An operation without a bound is unknown, with its place; so is a subject without an input.
+#[must_use]
+pub fn check_lipschitz<F: Real>(subject: &Subject<'_, F>, p: Lp, attack: &Attack) -> Report {
+    let read = match &subject.x {
+        Some(x) => {
+            let trace = Trace::at(subject.model, x, |pass, x| {
+                subject.output(pass, Some(x), None)
+            });
+            trace.lipschitz(p).map(|interval| interval.upper.get())
+        }
+        None => Err(Error::invalid(
+            "Lipschitz bound",
+            "a subject with an input",
+            "none",
+        )),
+    };
+    match read {
+        Ok(bound) => check_bound(subject, p, bound, attack),
+        Err(why) => {
+            let mut report = Report::new("lipschitz", subject.seed);
+            report.push(Row::without(formula(p), Verdict::Unknown, why.to_string()));
+            report
+        }
+    }
+}
+
+/// The same for a bound of your own.
+///
+/// ```
+/// use emmy::{init, lipschitz::Lp, nn::Linear, testing::{Attack, Subject, check_bound}};
+/// // A linear map whose largest singular value is 2.
+/// let mut net = Linear::<f64>::new(2, 2, false, &mut init::rng(0));
+/// net.weight = emmy::tensor::tensor(&[2, 2], vec![2.0, 0.0, 0.0, 1.0]);
+/// let x = init::normal(&[1, 2], 1.0, &mut init::rng(1));
+/// let subject = Subject::new(&net, &x, 7, |pass, x| net.forward(pass, x));
+/// assert!(check_bound(&subject, Lp::Two, 2.0, &Attack::default()).holds());
+/// assert!(!check_bound(&subject, Lp::Two, 1.9, &Attack::default()).holds());
+/// ```
+///
+/// # Panics
+/// If the subject has no input.
+#[track_caller]
+#[must_use]
+pub fn check_bound<F: Real>(
+    subject: &Subject<'_, F>,
+    p: Lp,
+    bound: f64,
+    attack: &Attack,
+) -> Report {
+    let mut report = Report::new("lipschitz", subject.seed);
+    let Some(x) = &subject.x else {
+        panic!("check_bound: a subject without an input");
+    };
+    let found = attack.run(subject, x, p);
+    report.push(Row::at_most(formula(p), found.how, [found.value, bound]));
+    report
+}
+
+fn formula(p: Lp) -> String {
+    format!("‖f(x) − f(x′)‖ ≤ L ‖x − x′‖, p = {p}")
+}
+
+/// Asserts that a default [`Attack`] does not break the Lipschitz bound that is read off the model.
+///
+/// # Panics
+/// If it does, or there is no bound; the message is the report of [`check_lipschitz`].
+#[track_caller]
+pub fn assert_lipschitz<F: Real>(subject: &Subject<'_, F>, p: Lp) -> Report {
+    check_lipschitz(subject, p, &Attack::default()).assert()
+}

@@ -1,0 +1,34 @@
+//! Strategies of [proptest](https://docs.rs/proptest) for models over graphs and rows: they shrink to small
+//! graphs, zeros, and few and narrow layers.
+//!
+//! ```
+//! use emmy::nn::{Activation, Mlp};
+//! use emmy::testing::proptest::prelude::*;
+//! use emmy::testing::{Subject, assert_laws, strategies::{features, seeds, widths}};
+//! use emmy::init;
+//!
+//! proptest! {
+//!     #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..Default::default() })]
+//!     // In a test of yours: #[test]
+//!     fn the_laws_of_a_perceptron(x in features::<f64>(4, 3), hidden in widths(1..4, 1..6), seed in seeds()) {
+//!         let sizes = [&[3], &hidden[..], &[2]].concat();
+//!         let net = Mlp::<f64>::new(&sizes, Activation::Relu, true, &mut init::rng(seed));
+//!         let report = assert_laws(&Subject::new(&net, &x, seed, |pass, x| net.forward(pass, x)));
+//!         prop_assume!(!report.is_vacuous());
+//!     }
+//! }
+//! the_laws_of_a_perceptron();
+//! ```
+
+mod graphs;
+mod models;
+mod numbers;
+
+pub use graphs::{
+    arbitrary_graphs, edge_lists, edgeless, graphs, paths, permutations, stars, stochastic_blocks,
+    trees,
+};
+pub use models::{
+    ACTIVATIONS, CONVS, Perceptron, activations, graph_nets, homogeneous, perceptrons,
+};
+pub use numbers::{features, losses, masks, problems, seeds, shapes, tensors, tensors_of, widths};

@@ -1,0 +1,216 @@
+//! Each check passes on what is right, and fails on what is wrong.
+
+use crate::wrong::{not_homogeneous, silent_relu, sine};
+use emmy::graph::generators::random_graph;
+use emmy::lipschitz::Lp;
+use emmy::nn::{Activation, GcnConv, LayerNorm, Linear, Mlp};
+use emmy::symmetry::Search;
+use emmy::testing::{
+    Attack, Loss, Report, Subject, Verdict, assert_complete, assert_drift, assert_equivariant,
+    assert_grads, assert_hessian, assert_invariant, assert_kind, assert_laws, assert_lipschitz,
+    assert_round_trip, assert_same_bits, check_complete, check_drift, check_equivariant,
+    check_invariant, check_kind, check_laws, check_lipschitz, check_round_trip, check_same_bits,
+};
+use emmy::{Real, Tensor, Var, init};
+
+fn normal<F: Real>(shape: &[usize], seed: u64) -> Tensor<F> {
+    init::normal(shape, 1.0, &mut init::rng(seed))
+}
+
+fn perceptron<F: Real>(activation: Activation) -> Mlp<F> {
+    let mut net = Mlp::new(&[3, 5, 4, 2], activation, true, &mut init::rng(0));
+    for layer in &mut net.layers {
+        let bias = layer.bias.as_mut().expect("with biases");
+        *bias = init::normal(bias.shape(), 0.5, &mut init::rng(1));
+    }
+    net
+}
+
+#[test]
+fn a_perceptron_passes_all() {
+    let net = perceptron::<f64>(Activation::LeakyRelu { slope: 0.2 });
+    let x = normal(&[6, 3], 2);
+    for loss in Loss::ALL {
+        let subject = Subject::new(&net, &x, 5, |pass, x| net.forward(pass, x)).with_loss(loss);
+        let report = assert_laws(&subject);
+        assert_eq!(
+            report.rows.len(),
+            2 + 2 * usize::from(loss.ignores_shifts()),
+            "{report}"
+        );
+        assert!(!report.is_vacuous());
+        let report = assert_drift(&subject, 0.05, 20);
+        assert_eq!(
+            report.rows.len(),
+            4 * (2 + 2 * usize::from(loss.ignores_shifts()))
+        );
+        assert!(report.with(Verdict::Holds).count() >= 8, "{report}");
+    }
+    let subject = Subject::new(&net, &x, 5, |pass, x| net.forward(pass, x));
+    assert_eq!(assert_invariant(&subject).with(Verdict::Holds).count(), 2);
+    assert_complete(&subject, &Search::default());
+    assert_grads(&subject);
+    assert_hessian(&subject);
+    assert_equivariant(&subject);
+    assert_same_bits(&subject);
+    for p in Lp::ALL {
+        let report = assert_lipschitz(&subject, p);
+        let r = report.rows[0].r.unwrap();
+        assert!(r > 0.1, "{report}");
+    }
+    let mut other = Mlp::new(&[3, 5, 4, 2], Activation::Relu, true, &mut init::rng(9));
+    let report = assert_round_trip(&net, &mut other);
+    // The file, six tensors, the names; all biases of the other model are zero.
+    assert_eq!(
+        (report.rows.len(), report.with(Verdict::Vacuous).count()),
+        (8, 0)
+    );
+    assert_eq!(other.layers[1].weight, net.layers[1].weight);
+}
+
+#[test]
+fn single_precision_passes_with_its_own_tolerance() {
+    let net = perceptron::<f32>(Activation::Relu);
+    let subject = Subject::new(&net, &normal(&[6, 3], 2), 5, |pass, x| net.forward(pass, x));
+    assert!(assert_laws(&subject).worst() > 1e-10);
+    assert_invariant(&subject);
+    assert_equivariant(&subject);
+    assert_lipschitz(&subject, Lp::Two);
+}
+
+/// An operation that says what is false: laws are read that do not hold.
+#[test]
+fn a_false_claim_fails_wherever_it_is_used() {
+    let layers = [(3, 5), (5, 2)].map(|(i, o)| Linear::<f64>::new(i, o, true, &mut init::rng(0)));
+    let (x, layers) = (normal(&[6, 3], 2), layers.to_vec());
+    let subject = Subject::new(&layers, &x, 5, |pass, x| {
+        let y = not_homogeneous(layers[0].forward(pass, x));
+        layers[1].forward(pass, y)
+    });
+    let fails = |report: Report| assert!(report.with(Verdict::Fails).count() > 0, "{report}");
+    fails(check_laws(&subject));
+    fails(check_invariant(&subject));
+    fails(check_drift(&subject, 0.05, 20));
+    fails(check_complete(&subject, &Search::default()));
+    let args = vec![normal(&[4, 2], 3)];
+    let operation = Subject::function(&args, 0, |x| not_homogeneous(x[0]));
+    let report = check_kind(&operation);
+    assert!(report.rows[0].note.contains("degree"), "{report}");
+    fails(report);
+    assert_kind(&Subject::function(&args, 0, |x| x[0].tanh()));
+}
+
+/// Two operations are not one, and have no kind to check.
+#[test]
+fn a_composition_is_not_an_operation() {
+    let args = vec![normal(&[4, 2], 3)];
+    assert!(!check_kind(&Subject::function(&args, 0, |x| x[0].tanh().exp())).holds());
+}
+
+/// An operation that says nothing ends the laws; the search finds those that are left out.
+#[test]
+fn laws_that_are_not_declared_are_found() {
+    let layers = vec![
+        Linear::<f64>::new(3, 5, true, &mut init::rng(0)),
+        Linear::new(5, 2, true, &mut init::rng(1)),
+    ];
+    let x = normal(&[6, 3], 2);
+    let subject = Subject::new(&layers, &x, 5, |pass, x| {
+        layers[1].forward(pass, silent_relu(layers[0].forward(pass, x)))
+    });
+    assert!(assert_laws(&subject).is_vacuous());
+    let report = check_complete(&subject, &Search::default());
+    let row = report
+        .with(Verdict::Fails)
+        .next()
+        .expect("laws are missing");
+    assert_eq!((row.left, row.right), (0.0, 5.0), "{report}");
+    assert!(row.note.contains("⟨0.weight[0,:], G⟩"), "{report}");
+    // Too large to be counted: unknown is not complete.
+    let search = Search {
+        count_up_to: 3,
+        ..Search::default()
+    };
+    let report = check_complete(&subject, &search);
+    assert_eq!(report.with(Verdict::Unknown).count(), 1, "{report}");
+}
+
+#[test]
+fn an_operation_without_a_bound_is_unknown() {
+    let layer = Linear::<f64>::new(3, 5, true, &mut init::rng(0));
+    let x = normal(&[6, 3], 2);
+    let subject = Subject::new(&layer, &x, 5, |pass, x| sine(layer.forward(pass, x), 1.0));
+    let report = check_lipschitz(&subject, Lp::Two, &Attack::default());
+    assert_eq!(report.rows[0].verdict, Verdict::Unknown);
+    assert!(report.rows[0].note.contains("sine"), "{report}");
+    let alone = Subject::without_input(&layer, 5, |pass| {
+        layer.forward(pass, pass.tape().constant(x.clone()))
+    });
+    assert!(!check_lipschitz(&alone, Lp::Two, &Attack::default()).holds());
+    assert!(!check_equivariant(&alone).holds());
+    assert_grads(&alone);
+}
+
+#[test]
+fn nodes_are_relabelled_with_their_graph() {
+    let graph = random_graph(8, 14, 3);
+    let layer = GcnConv::<f64>::new(3, 4, true, &mut init::rng(0));
+    let x = normal(&[8, 3], 1);
+    let on = |how: usize| {
+        let fixed = graph.gcn_norm::<f64>();
+        let subject = Subject::on_graph(&layer, &x, &graph, 4, |pass, x, graph| {
+            let y = layer.forward(pass, x, &graph.gcn_norm());
+            match how {
+                0 => y,
+                1 => y.sum(&[0], false),
+                // The graph stays behind.
+                2 => layer.forward(pass, x, &fixed),
+                // A position in the list.
+                _ => y + pass.tape().constant(normal(&[8, 1], 7)),
+            }
+        });
+        check_equivariant(&subject)
+    };
+    assert_eq!(
+        [0, 1, 2, 3].map(|how| on(how).holds()),
+        [true, true, false, false]
+    );
+}
+
+#[test]
+fn a_result_that_depends_on_threads_fails() {
+    let args = vec![normal::<f64>(&[4, 2], 3)];
+    let honest = Subject::function(&args, 0, |x| x[0].tanh());
+    assert_eq!(assert_same_bits(&honest).rows.len(), 3);
+    let threads = Subject::function(&args, 0, |x: &[Var<'_, f64>]| {
+        x[0] * (rayon::current_num_threads() as f64).sqrt()
+    });
+    assert_eq!(check_same_bits(&threads).with(Verdict::Fails).count(), 3);
+}
+
+#[test]
+fn a_file_of_another_shape_is_no_round_trip() {
+    let layer = Linear::<f64>::new(3, 5, false, &mut init::rng(0));
+    let mut same = layer.clone();
+    let report = check_round_trip(&layer, &mut same);
+    assert!(
+        report.holds() && report.with(Verdict::Vacuous).count() == 1,
+        "{report}"
+    );
+    let mut other = Linear::<f64>::new(3, 4, false, &mut init::rng(1));
+    assert!(!check_round_trip(&layer, &mut other).holds());
+}
+
+/// Dropout follows from the seed, and a norm over a batch is that of a training pass.
+#[test]
+fn passes_are_training_passes_with_one_seed() {
+    let layer = Linear::<f64>::new(3, 4, true, &mut init::rng(0));
+    let norm = LayerNorm::<f64>::new(4);
+    let model = (layer, norm);
+    let subject = Subject::new(&model, &normal(&[5, 3], 1), 3, |pass, x| {
+        let y = model.1.forward(pass, model.0.forward(pass, x));
+        y.dropout(0.4, pass.draw().expect("a training pass"))
+    });
+    assert_grads(&subject);
+    assert_laws(&subject);
+}
