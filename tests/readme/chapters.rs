@@ -43,11 +43,27 @@ fn each_chapter_says_what_it_needs_and_ends_in_time() {
     }
 }
 
+/// The test of a layer that a chapter shows is the one that a crate of its own runs.
+#[test]
+fn the_test_of_a_layer_is_a_test_that_runs() {
+    let (chapter, file) = (
+        read("docs/testing.md"),
+        read("tests/dependent/tests/layer.rs"),
+    );
+    let (_, test) = file.split_once("proptest! {").expect("the test");
+    assert!(
+        chapter.contains(test.trim_end()),
+        "docs/testing.md has not:\n{test}"
+    );
+    let lines = test.lines().filter(|line| line.starts_with("    "));
+    assert!(lines.count() <= 11, "ten lines, and the attribute");
+}
+
 /// README and the documentation of the crate name the chapters in the order of the contents.
 #[test]
 fn the_chapters_are_named_in_one_order() {
     let chapters = chapters();
-    assert_eq!(chapters.len(), 10);
+    assert_eq!(chapters.len(), 11);
     let readme = read("README.md");
     let (_, readme) = readme.split_once("## The book").expect("the section");
     let places: Vec<usize> = (chapters.iter())
