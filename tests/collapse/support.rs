@@ -2,6 +2,7 @@
 
 pub use crate::cases::{cases, near};
 use emmy::ndarray::{Array1, Array2, ArrayView1, Axis, Ix2};
+use emmy::nn::{ContraConfig, Pass};
 use emmy::{Tape, Tensor, Var, autodiff::grad, init, linalg};
 
 /// Two matrices agree to the given part of the largest entry.
@@ -63,6 +64,14 @@ pub fn softmax(x: &Array2<f64>) -> Array2<f64> {
 pub fn terms(h: &Array2<f64>, tau: f64) -> [Array2<f64>; 2] {
     let p = softmax(&(h.dot(&h.t()) / tau));
     [p.dot(h) / tau, p.t().dot(h) / tau]
+}
+
+/// (1 + s)H − s softmax(HHᵀ)H, Eq. (8), by the library's layer.
+pub fn step(h: &Array2<f64>, s: f64) -> Array2<f64> {
+    let layer = ContraConfig::regularized(s).build::<f64>(h.ncols());
+    let tape = Tape::new();
+    let pass = Pass::eval(&tape, &layer);
+    matrix(&layer.forward(&pass, tape.constant(tensor(h))).value())
 }
 
 /// I − eeᵀ with e = (1, …, 1)/√n: a matrix times it has rows less their mean.

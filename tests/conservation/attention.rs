@@ -10,7 +10,7 @@ use emmy::symmetry::Law;
 use proptest::prelude::*;
 
 /// C8 and C9, with C10 and C11 if there are biases and shared keys.
-fn both(layer: &Attention<f64>, slots: &Params<'_, f64>) -> Vec<Law> {
+fn both(layer: &Attention<'_, f64>, slots: &Params<'_, f64>) -> Vec<Law> {
     let queries = layer.queries_and_keys(slots, 1);
     [queries, layer.values_and_output(slots, 1)].concat()
 }
@@ -48,8 +48,8 @@ proptest! {
     }
 
     #[test]
-    fn c12_rotary_positions_leave_growth_and_turn_of_each_plane(case in cases(), bias: bool) {
-        let case = case.biased(bias).scored(Score::Rotary);
+    fn c12_rotary_positions_leave_growth_and_turn_of_each_plane(case in cases(), share in 1..3_usize, bias: bool) {
+        let case = case.biased(bias).shared(share).scored(Score::Rotary);
         case.sized(|s| Sizes { d_k: 2 * s.d_k, ..s }).conserves(|layer, slots| {
             let planes = [layer.planes(slots), layer.turns_of_planes(slots)].concat();
             [planes, layer.values_and_output(slots, 1)].concat()
@@ -57,19 +57,20 @@ proptest! {
     }
 
     #[test]
-    fn c13_normalised_queries_and_keys_conserve_their_size(case in cases(), bias: bool) {
+    fn c13_normalised_queries_and_keys_conserve_their_size(case in cases(), share in 1..3_usize, bias: bool) {
         // For a single number, or a single feature without bias, the output of a norm is only a
         // sign.
         let case = case.sized(|s| Sizes { d_x: s.d_x + 1, d_y: s.d_y + 1, d_k: s.d_k + 1, ..s });
-        case.biased(bias).scored(Score::Normalised).conserves(|layer, slots| {
+        case.biased(bias).shared(share).scored(Score::Normalised).conserves(|layer, slots| {
             [layer.sizes(slots), layer.turns(slots), layer.values_and_output(slots, 1)].concat()
         });
     }
 
     #[test]
     fn c14_distances_are_kept_by_turns_and_shifts(case in cases(), bias: bool, tied: bool) {
-        let case = Case { tied, ..case.sized(|s| Sizes { d_y: s.d_x, ..s }) };
-        case.biased(bias).scored(Score::Distance).conserves(|layer, slots| {
+        let score = if tied { Score::Tied } else { Score::Distance };
+        let case = case.sized(|s| Sizes { d_y: s.d_x, ..s });
+        case.biased(bias).scored(score).conserves(|layer, slots| {
             let isometries = [layer.turns(slots), layer.shifts(slots)].concat();
             [isometries, layer.values_and_output(slots, 1)].concat()
         });
@@ -79,10 +80,10 @@ proptest! {
 /// The formulas of the laws of a model with these layers.
 #[test]
 fn formulas() {
-    type Laws = fn(&Attention<f64>, &Params<'_, f64>) -> Vec<Law>;
+    type Laws = fn(&Attention<'_, f64>, &Params<'_, f64>) -> Vec<Law>;
     let show = |case: Case, laws: Laws, k: usize| {
         let net = case.draw::<f64>();
-        let law = &laws(&net.layer, &Params::of(&net))[k];
+        let law = &laws(&Attention(&net.layer), &Params::of(&net))[k];
         let names = law.formula(&names(&net.layer)).replace(".weight", "");
         format!("{}: {names}", law.name)
     };
@@ -142,20 +143,25 @@ fn formulas() {
         ),
         (
             one,
-            Attention::planes,
+            |layer, slots| layer.planes(slots),
             0,
             "head 1, planes: ⟨query[j,:], G⟩ − ⟨key[j,:], G⟩ = 0",
         ),
-        (CASE, Attention::sizes, 1, "heads, keys: ⟨key[j,:], G⟩ = 0"),
+        (
+            CASE,
+            |layer, slots| layer.sizes(slots),
+            1,
+            "heads, keys: ⟨key[j,:], G⟩ = 0",
+        ),
         (
             one,
-            Attention::turns,
+            |layer, slots| layer.turns(slots),
             0,
             "head 1, turns: (G queryᵀ − query Gᵀ) + (G keyᵀ − key Gᵀ) = 0",
         ),
         (
             one.biased(true),
-            Attention::shifts,
+            |layer, slots| layer.shifts(slots),
             0,
             "biases of queries and keys: G of query.bias[j] + G of key.bias[j] = 0",
         ),
@@ -169,13 +175,14 @@ fn formulas() {
 fn n_the_matrix_law_fails_behind_rotary_positions_norms_and_distances() {
     for score in [Score::Rotary, Score::Normalised, Score::Distance] {
         CASE.scored(score)
-            .violates(Attention::each_query_and_its_key);
+            .violates(|layer, slots| layer.each_query_and_its_key(slots));
     }
 }
 
 #[test]
 fn n_a_shared_key_is_not_balanced_against_one_of_its_queries() {
-    CASE.shared(2).violates(Attention::each_query_and_its_key);
+    CASE.shared(2)
+        .violates(|layer, slots| layer.each_query_and_its_key(slots));
 }
 
 #[test]
@@ -192,13 +199,14 @@ fn n_weights_without_their_biases_are_not_balanced() {
 
 #[test]
 fn n_the_bias_of_queries_does_move() {
-    let idle = |layer: &Attention<_>, slots: &Params<'_, _>| idle_bias("", 1, slots, &layer.query);
+    let idle =
+        |layer: &Attention<'_, _>, slots: &Params<'_, _>| idle_bias("", 1, slots, &layer.query);
     CASE.biased(true).violates(idle);
 }
 
 #[test]
 fn n_without_norms_queries_do_not_conserve_their_size() {
-    CASE.violates(Attention::sizes);
+    CASE.violates(|layer, slots| layer.sizes(slots));
 }
 
 #[test]

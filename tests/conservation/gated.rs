@@ -1,9 +1,9 @@
 //! Gated linear units: row C15.
 
 use crate::compositions::{Composition, any_loss, conserved, fails, names};
-use crate::layers::FeedForward;
+use crate::layers::{feed_forward, gate_and_down, up_and_down};
 use emmy::init;
-use emmy::nn::{Activation, Params, Pass};
+use emmy::nn::{Activation, FeedForward, Params, Pass, Trace};
 use emmy::symmetry::{Law, Term};
 use emmy::{Real, Tensor, Var};
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ fn draw<F: Real>(
 ) -> Alone<F> {
     let rng = &mut init::rng(seed);
     Alone {
-        unit: FeedForward::new(widths, gated, activation, bias, rng),
+        unit: feed_forward(widths, gated, activation, bias, rng),
         x: init::normal(&[n, widths[0]], 1.0, rng),
         seed,
     }
@@ -63,8 +63,16 @@ proptest! {
     ) {
         let net = draw::<f64>(n, widths, gated, activation, bias, seed);
         let slots = Params::of(&net);
-        let mut laws = net.unit.up_and_down(&slots, 1);
-        laws.extend(net.unit.gate_and_down(&slots, 1));
+        let mut laws = up_and_down(&net.unit, &slots, 1);
+        laws.extend(gate_and_down(&net.unit, &slots, 1));
+        // They are among those that are read off the pass; the others hold too.
+        let read = Trace::of(&net, |pass| net.loss(pass)).laws();
+        let formulas = |laws: &[Law]| -> Vec<String> {
+            laws.iter().map(|law| law.formula(&names(&net))).collect()
+        };
+        let of_pass = formulas(&read);
+        prop_assert!(formulas(&laws).iter().all(|law| of_pass.contains(law)), "{of_pass:?}");
+        laws.extend(read);
         conserved(&net, &draw::<f32>(n, widths, gated, activation, bias, seed), &laws);
     }
 }
@@ -75,11 +83,11 @@ fn formulas() {
     let slots = Params::of(&net);
     let show = |laws: Vec<Law>| laws[0].formula(&names(&net.unit));
     assert_eq!(
-        show(net.unit.up_and_down(&slots, 1)),
+        show(up_and_down(&net.unit, &slots, 1)),
         "⟨up.weight[j,:], G⟩ − ⟨down.weight[:,j], G⟩ = 0"
     );
     assert_eq!(
-        show(net.unit.gate_and_down(&slots, 1)),
+        show(gate_and_down(&net.unit, &slots, 1)),
         "⟨gate.weight[j,:], G⟩ − 2 ⟨down.weight[:,j], G⟩ = 0"
     );
 }
@@ -92,7 +100,7 @@ fn n_a_smooth_gate_takes_no_part() {
         let net = drawn(seed);
         let slots = Params::of(&net);
         let gate = net.unit.gate.as_ref().expect("a gate");
-        let mut laws = net.unit.up_and_down(&slots, 1);
+        let mut laws = up_and_down(&net.unit, &slots, 1);
         laws[0].terms.push(Term::incoming(slots.rows(&gate.weight)));
         (net, laws)
     });
@@ -100,7 +108,7 @@ fn n_a_smooth_gate_takes_no_part() {
         let net = drawn(seed);
         let slots = Params::of(&net);
         let gate = net.unit.gate.as_ref().expect("a gate");
-        let mut laws = net.unit.up_and_down(&slots, 1);
+        let mut laws = up_and_down(&net.unit, &slots, 1);
         laws[0].terms[0] = Term::incoming(slots.rows(&gate.weight));
         (net, laws)
     });

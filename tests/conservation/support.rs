@@ -1,17 +1,20 @@
 //! Tools for tests of laws: random networks with all parameters away from zero, and tolerances for
 //! δ.
 
-pub use crate::problems::{Loss, Problem, example, problems};
+pub use crate::problems::example;
+pub use emmy::testing::strategies::{CONVS, graph_nets, homogeneous, problems};
+pub use emmy::testing::{Loss, Problem, tolerance};
 
 use emmy::init;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Mlp, Module, Pass, Trace, Traced};
+use emmy::nn::{Activation, GraphNet, GraphNetConfig, Mlp, Module, Pass, Trace, Traced};
 use emmy::symmetry::{Law, Residual, Symmetry};
+use emmy::testing::{Subject, Verdict, check_laws_at, check_laws_of};
 use emmy::{Real, Tape, Tensor, Var};
 use proptest::prelude::*;
 use proptest::test_runner::contextualize_config;
 
 /// A network with outputs for a problem.
-pub trait Network<F: Real>: Module<F> {
+pub trait Network<F: Real>: Module<F> + Sync {
     fn outputs<'t>(&self, pass: &Pass<'t, '_, F>, problem: &Problem) -> Var<'t, F>;
 }
 
@@ -46,29 +49,15 @@ pub fn measure<F: Real>(law: &Law, net: &impl Module<F>, gradients: &[Tensor<F>]
     law.measure(&net.tensors(), gradients)
 }
 
-/// The tolerance for the relative δ of a law.
-///
-/// Single precision reaches it because features and parameters, and so all that is between, are of size about
-/// 1, whatever the depth: δ is a difference of sums of a few hundred products, each rounded to one part in
-/// 10⁷.
-pub fn tolerance<F: Real>() -> f64 {
-    if F::NAME == "f64" { 1e-10 } else { 1e-3 }
+/// A network on a problem, for the checks of the kit.
+pub fn subject<'a, F: Real>(net: &'a impl Network<F>, problem: &'a Problem) -> Subject<'a, F> {
+    Subject::without_input(net, problem.seed, |pass| net.outputs(pass, problem))
+        .with_loss(problem.loss)
 }
 
-/// The largest relative δ of any entry of any law at one point, up to what rounding leaves
-/// ([`Residual::worst_above`]): of the largest terms in the network, and of numbers too small to be of full
-/// precision; of a sum over classes, of p − y, for p and y are numbers of size up to 1 before they cancel.
+/// The largest relative δ of any entry of any law at one point, up to what rounding leaves.
 pub fn worst<F: Real>(laws: &[Law], net: &impl Module<F>, gradients: &[Tensor<F>]) -> f64 {
-    let all: Vec<Residual> = laws.iter().map(|l| measure(l, net, gradients)).collect();
-    let (epsilon, smallest) = (F::epsilon().as_f64(), F::min_positive_value().as_f64());
-    let rest = epsilon * largest(&all) + smallest;
-    let rest = |law: &Law| match law.symmetry {
-        Symmetry::Translation => 64.0 * epsilon,
-        _ => rest,
-    };
-    let each = laws.iter().zip(&all);
-    let each = each.map(|(law, m)| m.worst_above(rest(law) / tolerance::<F>()));
-    each.fold(0.0, worse)
+    check_laws_at(laws, net, gradients, 0).worst()
 }
 
 fn largest(all: &[Residual]) -> f64 {
@@ -102,15 +91,10 @@ pub fn holds_or_is_empty<F: Real>(
     net: &impl Network<F>,
     problem: &Problem,
 ) -> Vec<String> {
-    let (_, gradients) = point(net, problem);
-    let found = worst(laws, net, &gradients);
-    let name = F::NAME;
-    assert!(
-        found <= tolerance::<F>(),
-        "a relative δ of {found} in {name}"
-    );
-    let zero = |law: &&Law| measure(law, net, &gradients).size.iter().all(|&s| s == 0.0);
-    laws.iter().filter(zero).map(|l| l.name.clone()).collect()
+    let report = check_laws_of(&subject(net, problem), laws).assert();
+    let rows = laws.iter().zip(&report.rows);
+    let vacuous = rows.filter(|(_, row)| row.verdict == Verdict::Vacuous);
+    vacuous.map(|(law, _)| law.name.clone()).collect()
 }
 
 /// The share of all entries of δ that [`worst`] compares with their own terms: those of neurons that are
@@ -172,48 +156,6 @@ pub fn mlp<F: Real>(widths: &[usize], activation: Activation, bias: bool, seed: 
     let mut net = Mlp::new(widths, activation, bias, &mut init::rng(0));
     draw_all(&mut net, seed);
     net
-}
-
-/// The activations that are homogeneous of degree 1.
-pub fn homogeneous() -> impl Strategy<Value = Activation> {
-    prop::sample::select(vec![
-        Activation::Identity,
-        Activation::Relu,
-        Activation::LeakyRelu { slope: 0.2 },
-        Activation::LeakyRelu { slope: -0.5 },
-    ])
-}
-
-/// The kinds of graph layers.
-pub const CONVS: [Conv; 4] = [Conv::GCN, Conv::GAT, Conv::gatv2(true), Conv::gatv2(false)];
-
-/// Networks of all kinds of layers, without dropout; `inputs` is that of the problem, so set it.
-pub fn graph_nets() -> impl Strategy<Value = GraphNetConfig> {
-    let conv = prop::sample::select(&CONVS[..]);
-    let sizes = (1_usize..6, 2_usize..5, 2_usize..6, 1_usize..4, 1_usize..4);
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
-    let slopes = prop::sample::select(vec![0.2, -0.5, 0.0]);
-    (conv, sizes, homogeneous(), flags, slopes).prop_map(
-        |(conv, (hidden, classes, layers, heads, output_heads), activation, flags, slope)| {
-            GraphNetConfig {
-                hidden,
-                classes,
-                layers,
-                activation,
-                dropout: 0.0,
-                self_loops: flags.2,
-                ..GraphNetConfig::gcn(1, classes)
-            }
-            .of(conv)
-            .heads(heads, output_heads)
-            .attending(|a| {
-                a.dropout = 0.0;
-                a.residual = flags.1;
-                a.slope = slope;
-            })
-            .biased(flags.0)
-        },
-    )
 }
 
 /// Asserts that the median of relative δ is larger than `least`, as for a law that does not hold.

@@ -39,13 +39,13 @@ fn what_a_block_conserves() {
          ⟨norm1.gain[j], G⟩ + ⟨norm1.bias[j], G⟩ − ⟨query[:,j], G⟩ − ⟨key[:,j], G⟩ − ⟨value[:,j], G⟩ = 0",
         "block 1, attention, head 1, queries and keys: \
          G query[0..3,:]ᵀ + G query.bias[0..3]ᵀ − key[0..3,:] Gᵀ − key.bias[0..3] Gᵀ = 0",
-        "block 1, attention, head 2, queries and keys: \
-         G query[3..6,:]ᵀ + G query.bias[3..6]ᵀ − key[3..6,:] Gᵀ − key.bias[3..6] Gᵀ = 0",
-        "block 1, attention, bias of the keys: G of key.bias[j] = 0",
         "block 1, attention, head 1, values and output: \
          G value[0..2,:]ᵀ + G value.bias[0..2]ᵀ − output[:,0..2]ᵀ G = 0",
+        "block 1, attention, head 2, queries and keys: \
+         G query[3..6,:]ᵀ + G query.bias[3..6]ᵀ − key[3..6,:] Gᵀ − key.bias[3..6] Gᵀ = 0",
         "block 1, attention, head 2, values and output: \
          G value[2..4,:]ᵀ + G value.bias[2..4]ᵀ − output[:,2..4]ᵀ G = 0",
+        "block 1, attention, bias of the keys: G of key.bias[j] = 0",
         "block 1, norm2, neurons: \
          ⟨norm2.gain[j], G⟩ + ⟨norm2.bias[j], G⟩ − ⟨up[:,j], G⟩ − ⟨gate[:,j], G⟩ = 0",
         "block 1, forward, up, neurons: ⟨up[j,:], G⟩ + ⟨up.bias[j], G⟩ − ⟨down[:,j], G⟩ = 0",

@@ -2,6 +2,7 @@
 
 use emmy::graph::{Duplicates, Graph, SelfLoops};
 use emmy::sparse::Csr;
+use emmy::testing::strategies::{edge_lists, permutations};
 use emmy::{Error, Tensor};
 use proptest::prelude::*;
 
@@ -25,22 +26,16 @@ fn from_dense(a: &[Vec<f64>]) -> Graph {
     Graph::new(n, &edges, Duplicates::Reject, SelfLoops::Keep).unwrap()
 }
 
-/// Lists with duplicates, self-loops and isolated nodes.
-fn edge_lists() -> impl Strategy<Value = (usize, Vec<(u32, u32)>)> {
-    (1..12_usize).prop_flat_map(|n| {
-        let node = 0..n as u32;
-        (Just(n), prop::collection::vec((node.clone(), node), 0..40))
-    })
-}
-
+/// From lists with duplicates, self-loops and isolated nodes.
 fn graphs() -> impl Strategy<Value = Graph> {
-    edge_lists().prop_map(|(n, e)| Graph::new(n, &e, Duplicates::Merge, SelfLoops::Keep).unwrap())
+    edge_lists(1..12, 0..40)
+        .prop_map(|(n, e)| Graph::new(n, &e, Duplicates::Merge, SelfLoops::Keep).unwrap())
 }
 
 fn graph_and_permutation() -> impl Strategy<Value = (Graph, Vec<usize>)> {
     graphs().prop_flat_map(|g| {
-        let identity: Vec<usize> = (0..g.nodes()).collect();
-        (Just(g), Just(identity).prop_shuffle())
+        let n = g.nodes();
+        (Just(g), permutations(n))
     })
 }
 
@@ -155,7 +150,7 @@ fn permute_wants_a_permutation() {
 
 proptest! {
     #[test]
-    fn policies_keep_merge_and_remove((n, edges) in edge_lists()) {
+    fn policies_keep_merge_and_remove((n, edges) in edge_lists(1..12, 0..40)) {
         let merged = Graph::new(n, &edges, Duplicates::Merge, SelfLoops::Keep).unwrap();
         let mut expected = edges.clone();
         expected.sort_unstable_by_key(|&(s, t)| (t, s));

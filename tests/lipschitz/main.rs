@@ -1,5 +1,6 @@
 //! Lipschitz constants: no bound is exceeded, and the theorems of two papers.
 
+mod attacked;
 mod ball;
 #[path = "../cases/mod.rs"]
 mod cases;
@@ -14,5 +15,6 @@ mod reading;
 mod sandwich;
 mod self_attention;
 mod support;
+mod tightness;
 mod two_layers;
 mod whole;

@@ -1,8 +1,9 @@
 //! Attention layers drawn at random.
 
 use crate::compositions::{Composition, any_loss, conserved, fails};
-use crate::layers::{Attention, Reach, Score, Shape, Sizes};
-use emmy::nn::{Params, Pass};
+use crate::layers::{Attention, Score, Shape, Sizes, attention};
+use emmy::nn::{MultiHeadAttention, Params, Pass, Trace};
+use emmy::ops::attention::Mask;
 use emmy::symmetry::Law;
 use emmy::{Real, Tensor, Var, init};
 use proptest::prelude::*;
@@ -10,10 +11,11 @@ use proptest::prelude::*;
 /// An attention layer on random tokens, with a random loss of its outputs.
 #[derive(Debug, Clone)]
 pub struct Alone<F: Real> {
-    pub layer: Attention<F>,
+    pub layer: MultiHeadAttention<F>,
     x: Tensor<F>,
-    y: Tensor<F>,
-    reach: Reach,
+    /// `None` for tokens that attend to each other.
+    y: Option<Tensor<F>>,
+    mask: Mask,
     seed: u64,
 }
 emmy::module!(Alone: layer);
@@ -21,8 +23,9 @@ emmy::module!(Alone: layer);
 impl<F: Real> Composition<F> for Alone<F> {
     fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
         let constant = |x: &Tensor<F>| pass.tape().constant(x.clone());
-        let (x, y) = (constant(&self.x), constant(&self.y));
-        any_loss(self.layer.forward(pass, x, y, &self.reach), self.seed)
+        let x = constant(&self.x);
+        let y = self.y.as_ref().map_or(x, constant);
+        any_loss(self.layer.cross(pass, x, y, &self.mask), self.seed)
     }
 }
 
@@ -34,38 +37,39 @@ pub struct Case {
     pub sizes: Sizes,
     pub score: Score,
     pub shape: Shape,
-    pub tied: bool,
     pub seed: u64,
 }
 
 impl Case {
     pub fn draw<F: Real>(self) -> Alone<F> {
         let rng = &mut init::rng(self.seed);
-        let mut layer = Attention::new(self.sizes, self.score, rng);
-        if self.tied {
-            layer.key = None;
-        }
+        let layer = attention(self.sizes, self.score, rng);
+        let x = init::normal(&[self.n, self.sizes.d_x], 1.0, rng);
+        // One weight for both is for self-attention.
+        let other = self.score != Score::Tied;
+        let m = if other { self.m } else { self.n };
         Alone {
             layer,
-            x: init::normal(&[self.n, self.sizes.d_x], 1.0, rng),
-            y: init::normal(&[self.m, self.sizes.d_y], 1.0, rng),
-            reach: Reach::random(self.shape, self.n, self.m, rng),
+            x,
+            y: other.then(|| init::normal(&[m, self.sizes.d_y], 1.0, rng)),
+            mask: self.shape.draw(self.n, m, rng),
             seed: self.seed,
         }
     }
 
-    /// All laws named by `laws`, in both types.
-    pub fn conserves(self, laws: impl Fn(&Attention<f64>, &Params<'_, f64>) -> Vec<Law>) {
+    /// All laws named by `laws`, and those that are read off the pass, in both types.
+    pub fn conserves(self, laws: impl Fn(&Attention<'_, f64>, &Params<'_, f64>) -> Vec<Law>) {
         let net = self.draw::<f64>();
-        let laws = laws(&net.layer, &Params::of(&net));
+        let mut laws = laws(&Attention(&net.layer), &Params::of(&net));
+        laws.extend(Trace::of(&net, |pass| net.loss(pass)).laws());
         conserved(&net, &self.draw::<f32>(), &laws);
     }
 
     /// For twenty draws, whatever the seed of this.
-    pub fn violates(self, laws: impl Fn(&Attention<f64>, &Params<'_, f64>) -> Vec<Law>) {
+    pub fn violates(self, laws: impl Fn(&Attention<'_, f64>, &Params<'_, f64>) -> Vec<Law>) {
         fails(|seed| {
             let net = Self { seed, ..self }.draw::<f64>();
-            let laws = laws(&net.layer, &Params::of(&net));
+            let laws = laws(&Attention(&net.layer), &Params::of(&net));
             (net, laws)
         });
     }
@@ -87,7 +91,6 @@ pub const CASE: Case = Case {
     },
     score: Score::Dot,
     shape: Shape::Mask,
-    tied: false,
     seed: 0,
 };
 

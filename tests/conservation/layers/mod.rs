@@ -1,14 +1,12 @@
-//! Layers composed of the library's operations, with the laws they state. Tests use them too.
+//! Layers of the library with any options, and their laws written down by hand.
 
-// The example uses a part of them.
+// The tests of the laboratory use a part of them.
 #![allow(dead_code, unused_imports)]
 
 pub mod attention;
 mod attention_laws;
 mod feed_forward;
-pub mod norms;
 pub mod terms;
 
-pub use attention::{Attention, Reach, Score, Shape, Sizes};
-pub use feed_forward::FeedForward;
-pub use norms::Norm;
+pub use attention::{Attention, Score, Shape, Sizes, attention};
+pub use feed_forward::{feed_forward, gate_and_down, up_and_down};

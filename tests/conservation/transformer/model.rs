@@ -1,10 +1,13 @@
 //! The transformer and its laws.
 
 use crate::compositions::{Composition, linear};
-use crate::layers::{Attention, FeedForward, Reach, Score, Shape, Sizes};
+use crate::layers::{Score, Sizes, attention, feed_forward};
 use crate::normalisation::drawn;
 use emmy::init::{self, Rng};
-use emmy::nn::{Activation, LayerNorm, Linear, Norm, NormLayer, Pass, Trace};
+use emmy::nn::{
+    Activation, FeedForward, LayerNorm, Linear, MultiHeadAttention, Norm, NormLayer, Pass, Trace,
+};
+use emmy::ops::attention::Mask;
 use emmy::symmetry::Law;
 use emmy::{Real, Tensor, Var};
 
@@ -18,7 +21,7 @@ const CLASSES: usize = 3;
 #[derive(Debug, Clone)]
 pub struct Block<F: Real> {
     pub norm1: NormLayer<F>,
-    pub attention: Attention<F>,
+    pub attention: MultiHeadAttention<F>,
     pub norm2: NormLayer<F>,
     pub forward: FeedForward<F>,
 }
@@ -101,9 +104,9 @@ impl Plan {
         let widths = [STREAM, INSIDE, STREAM];
         Block {
             norm1: drawn(self.norm, STREAM, rng),
-            attention: Attention::new(sizes, Score::Dot, rng),
+            attention: attention(sizes, Score::Dot, rng),
             norm2: drawn(self.norm, STREAM, rng),
-            forward: FeedForward::new(widths, gated, activation, self.bias, rng),
+            forward: feed_forward(widths, gated, activation, self.bias, rng),
         }
     }
 
@@ -152,11 +155,10 @@ impl<F: Real> Transformer<F> {
 
     /// The outputs `[tokens, classes]`: the only description of the network.
     pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
-        let reach = Reach::random(Shape::Causal, TOKENS, TOKENS, &mut init::rng(0));
         let mut x = (self.embed).forward(pass, pass.tape().constant(self.tokens.clone()));
         for block in &self.blocks {
             let y = block.norm1.forward(pass, x);
-            x = x + block.attention.forward(pass, y, y, &reach);
+            x = x + block.attention.forward(pass, y, &Mask::causal());
             x = x + block.forward.forward(pass, block.norm2.forward(pass, x));
         }
         self.head.forward(pass, self.last.forward(pass, x))
