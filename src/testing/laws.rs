@@ -38,8 +38,8 @@ pub fn check_laws<F: Real>(subject: &Subject<'_, F>) -> Report {
 /// let subject = Subject::new(&net, &x, 7, |pass, x| net.forward(pass, x));
 /// let mut law = net.laws().remove(0);
 /// assert!(check_laws_of(&subject, &[law.clone()]).holds());
-/// // Without the term of the bias it is no law.
-/// law.terms.remove(1);
+/// // Without the weights that read the neurons it is no law.
+/// law.terms.pop();
 /// assert_eq!(check_laws_of(&subject, &[law]).rows[0].verdict, Verdict::Fails);
 /// ```
 #[must_use]

@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 /// let problem = Problem { graph: star(3), inputs: 2, sparse: false, loss: Loss::Smooth, seed: 7 };
 /// let x: Tensor<f64> = problem.features();
 /// assert_eq!(x.shape(), [4, 2]);
-/// assert_eq!(problem.input(&Tape::<f64>::new()).shape(), [4, 2]);
+/// assert_eq!(problem.input(&Tape::<f64>::new()).var().shape(), [4, 2]);
 /// ```
 #[derive(Debug, Clone)]
 pub struct Problem {
