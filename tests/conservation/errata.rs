@@ -261,3 +261,25 @@ fn the_degree_of_balance_is_no_derivative() {
     }
     typically(derivatives, 1e-2, "the derivative");
 }
+
+/// The largest half-width of a 95 % interval of n runs whose mean is m, for accuracies from 0 to 100: as many
+/// runs as possible at either end. The quantiles are those of Student's distribution.
+fn widest(mean: f64, runs: usize) -> f64 {
+    let quantile = [12.706, 4.303, 3.182, 2.776][runs - 2];
+    let total = mean * runs as f64;
+    let whole = (total / 100.0).floor();
+    let squares = whole * 100.0 * 100.0 + (total - 100.0 * whole).powi(2);
+    let variance = (squares - total * mean) / (runs as f64 - 1.0);
+    quantile * (variance / runs as f64).sqrt()
+}
+
+/// E23: the intervals of Table 7, as 37.3 ± 92.8 and 12.4 ± 42.7, are wider than those of five runs can be,
+/// or of four; those of three can be as wide.
+#[test]
+fn intervals_of_table_7_are_not_of_five_runs() {
+    for (mean, width) in [(37.3, 92.8), (12.4, 42.7)] {
+        assert!(width > widest(mean, 5) && width > widest(mean, 4), "{mean}");
+        assert!(width < widest(mean, 3), "{mean}");
+    }
+    assert!((widest(37.3, 5) - 63.7).abs() < 0.05 && (widest(37.3, 4) - 76.1).abs() < 0.05);
+}

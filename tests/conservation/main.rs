@@ -17,6 +17,10 @@
 //! | C16, C18, C19 | a linear map before LayerNorm, PairNorm, a norm per feature | ⟨W, G⟩ of all of it, or per row |
 //! | C17 | gain γ and bias β of a norm, and their readers | γ_i G + β_i G − ⟨W⁺\[:,i], G⟩ |
 //! | C20 | the classes before a softmax | 1ᵀ G |
+//! | C21 | a residual stream | Σ_writers ⟨W\[i,:], G⟩ − Σ_readers ⟨W\[:,i], G⟩ |
+//! | C22 | the mean of a stream that norms remove | Σ_writers ⟨P W, G⟩ − Σ_readers ⟨W P, G⟩, P = 11ᵀ/d |
+//! | C23 | a mixture of experts | those of each expert, and Σ_experts G of the gate |
+//! | C24 | sign descent, Muon | δ = 0, and nothing quadratic is conserved |
 
 mod arbitrary;
 mod attention;
@@ -30,6 +34,7 @@ mod drift;
 mod errata;
 mod experts;
 mod failing;
+mod fields;
 mod formulas;
 mod gated;
 mod handmade;
