@@ -285,10 +285,10 @@ fn cells(row: &Row) -> [String; 7] {
     ]
 }
 
-/// Six digits, without an exponent where that is short.
+/// Six digits, without an exponent where that is short; a count as such.
 fn short(x: f64) -> String {
     match x.abs() {
-        0.0 => "0".to_owned(),
+        size if size < 1e6 && x.fract() == 0.0 => format!("{:.0}", x + 0.0),
         size if (1e-3..1e6).contains(&size) => format!("{x:.6}"),
         _ => format!("{x:.5e}"),
     }

@@ -4,7 +4,7 @@
 use crate::support::*;
 use emmy::linalg;
 use emmy::ndarray::Array2;
-use emmy::nn::{Activation, GraphNetConfig, Module, Traced, roles};
+use emmy::nn::{Activation, GraphNetConfig, Traced, roles};
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::symmetry::Layout;
 use emmy::{Tensor, init};

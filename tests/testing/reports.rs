@@ -39,7 +39,7 @@ fn a_report_is_a_table() {
     let expected = "\
 example, seed 7: 2 of 3 statements hold, 1 as 0 = 0 or as nothing
          place         left   right     difference  statement
-holds    neuron 3  1.000000 = 1.000000  5.0e-14     a = b
+holds    neuron 3         1 = 1.000000  5.0e-14     a = b
 vacuous  neuron 4         0 = 0         0           a = b
 holds    an input  0.250000 ≤ 0.500000  r 0.5000    f ≤ L
 ";
@@ -65,14 +65,7 @@ fn a_failing_assertion_says_all() {
     assert_eq!(report.worst(), 0.2);
     let panic = std::panic::catch_unwind(|| report.assert()).unwrap_err();
     let message = panic.downcast_ref::<String>().unwrap();
-    for part in [
-        "c = d",
-        "neuron 5",
-        "2.000000 = 3.000000",
-        "seed 7",
-        "FAILS",
-        "repeat: ",
-    ] {
+    for part in ["c = d", "neuron 5", "2 = 3 ", "seed 7", "FAILS", "repeat: "] {
         assert!(message.contains(part), "{part}: {message}");
     }
 }
