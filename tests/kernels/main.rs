@@ -14,6 +14,7 @@ mod norm;
 mod norms;
 mod par;
 mod random;
+mod random_words;
 mod reduce;
 mod segment;
 mod shape;
