@@ -18,6 +18,7 @@ mod random_words;
 mod reduce;
 mod segment;
 mod shape;
+mod softmax;
 mod spmm;
 mod support;
 mod tensor;

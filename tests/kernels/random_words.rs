@@ -1,7 +1,7 @@
 //! The words behind masks of dropout are as good as random, by a suite of statistics that weak hashes fail.
 //!
 //! A statistic is a deviation from what independent uniform words have, in standard deviations. The suite has
-//! some nine thousand of them, and of so many true ones none exceeds 6 but with probability 2 · 10⁻⁵.
+//! some eight thousand of them, and of so many true ones none exceeds 6 but with probability 2 · 10⁻⁵.
 
 use emmy::kernels::random::bits;
 
