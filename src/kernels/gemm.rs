@@ -7,9 +7,11 @@
 //! | b | [k, n] or […, k, n] |
 //! | out | [m, n] or […, m, n] |
 //!
-//! How a product is cut changes no bit of it; `gemm/micro.rs` says why.
+//! How a product is cut changes no bit of it; `gemm/micro.rs` says why. Products with one to four rows have
+//! sums of their own where the right factor lies in columns (`gemm/few.rs`).
 
 mod factors;
+mod few;
 mod micro;
 mod panels;
 
@@ -35,6 +37,7 @@ const PART: usize = 1 << 20;
 ///
 /// The threads share the rows or the columns of the output. If the output is small and the inner dimension long
 /// (aᵀ b of two tall matrices), they share the parts of the inner dimension, whose products are then added.
+/// One to four rows times a transpose, x Wᵀ, are inner products, and nothing is copied.
 ///
 /// # Panics
 /// If the inner dimensions differ.
@@ -66,6 +69,9 @@ pub fn matmul_into<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) {
         "matmul_into: [{m}, {k}] · [{k2}, {n}] into {} elements",
         out.len()
     );
+    if few::product(a, b, out) {
+        return;
+    }
     let [mut space, mut other] = [Buffer::default(), Buffer::default()];
     let left = Left::of(a, &mut space);
     let [panel, .., vector] = panels::widths::<F>();

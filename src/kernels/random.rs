@@ -39,8 +39,7 @@ impl DropMask {
     /// The factor of element `i`: 0 or 1 / (1 − p).
     #[inline(always)]
     pub fn factor<F: Real>(self, i: usize) -> F {
-        let keys = Keys::new(self.seed, (i as u64 >> 32) as u32);
-        if self.p < 1.0 && bits(keys, i as u32) >= self.threshold() {
+        if self.p < 1.0 && bits(self.seed, i as u64) >= self.threshold() {
             F::of(1.0 / (1.0 - self.p))
         } else {
             F::zero()
@@ -74,10 +73,13 @@ impl DropMask {
             let (x, out) = (&x[at..at + run], &mut out[at..at + run]);
             simd(
                 #[inline(always)]
-                || {
-                    for (k, (x, out)) in x.iter().zip(out).enumerate() {
-                        let keep = bits(keys, low.wrapping_add(k as u32)) >= threshold;
-                        *out = if keep { *x * scale } else { F::zero() };
+                // By value, and the product before the choice: where a number is read only if an element is
+                // kept, there are no vectors for the loop on AVX2, which has no masks.
+                move || {
+                    for (k, (&x, out)) in x.iter().zip(out).enumerate() {
+                        let kept = word(keys, low.wrapping_add(k as u32)) >= threshold;
+                        let scaled = x * scale;
+                        *out = if kept { scaled } else { F::zero() };
                     }
                 },
             );
@@ -137,10 +139,24 @@ impl Keys {
     }
 }
 
-/// Thirty-two uniform bits. Three rounds of multiply and xor-shift, with a key before the first and before
-/// the second; 32-bit operations alone, so that sixteen run at a time.
+/// Thirty-two uniform bits: number `i` of stream `seed`, the same on every machine.
+///
+/// ```
+/// use emmy::kernels::random::bits;
+/// assert_eq!(bits(1, 5), bits(1, 5));
+/// assert_ne!(bits(1, 5), bits(2, 5));
+/// ```
 #[inline(always)]
-fn bits(keys: Keys, i: u32) -> u32 {
+pub fn bits(seed: u64, i: u64) -> u32 {
+    word(Keys::new(seed, (i >> 32) as u32), i as u32)
+}
+
+/// Number `i` of a stream. Three rounds of multiply and xor-shift with the constants of `triple32` (Wellons,
+/// hash-prospector, <https://github.com/skeeto/hash-prospector>), with a key before the first and before the
+/// second; 32-bit operations alone, which vectors of every width have. Two rounds do not pass
+/// `tests/kernels/random_words.rs`.
+#[inline(always)]
+fn word(keys: Keys, i: u32) -> u32 {
     let mut x = i ^ keys.enter;
     x = (x ^ (x >> 17)).wrapping_mul(0xed5a_d4bb);
     x = (x ^ (x >> 11))

@@ -12,24 +12,30 @@ use crate::tensor::memory::{self, Buffer};
 /// The cost of an exponential, in multiply-adds, for the decision to go parallel.
 const EXP: usize = 8;
 
+/// Elements whose exponentials one loop computes. The rows of class scores are short, and those of many rows
+/// fill its vectors; so few stay in the first-level cache.
+const AT_ONCE: usize = 1024;
+
 /// out[i, :] = softmax of row i; a row of −∞ alone gives 0.
 #[inline(never)]
 pub fn softmax_rows<F: Real>(x: &[F], w: usize) -> Buffer<F> {
+    let mut out = memory::scratch(x.len());
     each_row(
-        x,
-        w,
+        (x, w),
+        (&mut out, w),
         #[inline(always)]
-        |x, y| {
-            let shift = largest(x);
+        |row, y| {
             // No element has a share.
-            if shift == F::neg_infinity() {
+            if row.shift == F::neg_infinity() {
                 return y.fill(F::zero());
             }
-            y.copy_from_slice(x);
-            let share = exponentials(y, shift).recip();
-            y.iter_mut().for_each(|y| *y *= share);
+            let share = total(row.exponentials).recip();
+            for (y, &e) in y.iter_mut().zip(row.exponentials) {
+                *y = e * share;
+            }
         },
-    )
+    );
+    out
 }
 
 /// out[i, :] = ln softmax of row i = (x − max x) − ln Σ e^(x − max x); a row of −∞ alone gives −∞.
@@ -37,22 +43,22 @@ pub fn softmax_rows<F: Real>(x: &[F], w: usize) -> Buffer<F> {
 /// The largest element is taken off first. In x − ln Σ eˣ it would cancel, and with it the digits of large x.
 #[inline(never)]
 pub fn log_softmax_rows<F: Real>(x: &[F], w: usize) -> Buffer<F> {
+    let mut out = memory::scratch(x.len());
     each_row(
-        x,
-        w,
+        (x, w),
+        (&mut out, w),
         #[inline(always)]
-        |x, y| {
-            let shift = largest(x);
-            if shift == F::neg_infinity() {
-                return y.fill(shift);
+        |row, y| {
+            if row.shift == F::neg_infinity() {
+                return y.fill(row.shift);
             }
-            y.copy_from_slice(x);
-            let total = exponentials(y, shift).ln();
-            for (y, &x) in y.iter_mut().zip(x) {
-                *y = (x - shift) - total;
+            let total = total(row.exponentials).ln();
+            for (y, &x) in y.iter_mut().zip(row.x) {
+                *y = (x - row.shift) - total;
             }
         },
-    )
+    );
+    out
 }
 
 /// outᵢ = ln Σ e^x over row i; ±∞ if that is its largest element.
@@ -62,40 +68,78 @@ pub fn log_softmax_rows<F: Real>(x: &[F], w: usize) -> Buffer<F> {
 #[inline(never)]
 pub fn logsumexp_rows<F: Real>(x: &[F], w: usize) -> Vec<F> {
     let mut out = vec![F::zero(); x.len() / w];
-    par::rows(&mut out, 1, w * EXP, |first, block| {
-        for (row, out) in x[first * w..].chunks_exact(w).zip(block) {
-            let shift = largest(row);
-            *out = if shift.is_infinite() {
-                shift
+    each_row(
+        (x, w),
+        (&mut out, 1),
+        #[inline(always)]
+        |row, out| {
+            out[0] = if row.shift.is_infinite() {
+                row.shift
             } else {
-                shift + row.iter().map(|&x| (x - shift).exp_v()).sum::<F>().ln()
+                row.shift + row.exponentials.iter().copied().sum::<F>().ln()
             };
-        }
-    });
+        },
+    );
     out
 }
 
-/// `f(row of x, row of out)` for each row.
-fn each_row<F: Real>(x: &[F], w: usize, f: impl Fn(&[F], &mut [F]) + Sync) -> Buffer<F> {
-    let mut out = memory::scratch(x.len());
-    par::rows(&mut out, w, w * EXP, |first, block| {
-        let x = &x[first * w..][..block.len()];
+/// A row x with its largest element and e^(x − shift).
+struct Row<'a, F> {
+    x: &'a [F],
+    shift: F,
+    exponentials: &'a [F],
+}
+
+/// `f(row of x, row of out)` for each row; `x` and `out` come with the lengths of their rows.
+fn each_row<F: Real>(
+    (x, w): (&[F], usize),
+    (out, width): (&mut [F], usize),
+    f: impl Fn(Row<F>, &mut [F]) + Sync,
+) {
+    let rows = (AT_ONCE / w.max(1)).max(1);
+    par::rows(out, width, w * EXP, |first, block| {
         simd(
             #[inline(always)]
             || {
-                for (x, y) in x.chunks_exact(w).zip(block.chunks_exact_mut(w)) {
-                    f(x, y);
+                let (mut e, mut shifts) = (vec![F::zero(); rows * w], vec![F::zero(); rows]);
+                let groups = x[first * w..].chunks(rows * w);
+                for (x, out) in groups.zip(block.chunks_mut(rows * width)) {
+                    let x = &x[..out.len() / width * w];
+                    let e = &mut e[..x.len()];
+                    let both = x.chunks_exact(w).zip(e.chunks_exact_mut(w));
+                    for ((x, e), shift) in both.zip(&mut shifts) {
+                        *shift = largest(x);
+                        for (e, &x) in e.iter_mut().zip(x) {
+                            *e = x - *shift;
+                        }
+                    }
+                    e.iter_mut().for_each(|e| *e = exponential(*e));
+                    let both = x.chunks_exact(w).zip(e.chunks_exact(w)).zip(&shifts);
+                    for (((x, exponentials), &shift), out) in both.zip(out.chunks_exact_mut(width))
+                    {
+                        let row = Row {
+                            x,
+                            shift,
+                            exponentials,
+                        };
+                        f(row, out);
+                    }
                 }
             },
         )
     });
-    out
 }
 
 /// x ← e^(x − shift), and its sum.
 #[inline(always)]
 pub(super) fn exponentials<F: Real>(x: &mut [F], shift: F) -> F {
     x.iter_mut().for_each(|x| *x = exponential(*x - shift));
+    total(x)
+}
+
+/// The sum, in sixteen lanes if the row is long.
+#[inline(always)]
+fn total<F: Real>(x: &[F]) -> F {
     let (whole, rest) = x.as_chunks::<LANES>();
     // The lanes cost more than they save where rows are short.
     if whole.len() < 2 {
@@ -129,6 +173,9 @@ pub(super) fn larger<F: Real>(m: F, x: F) -> F {
 #[inline(always)]
 pub(super) fn largest<F: Real>(row: &[F]) -> F {
     let (whole, rest) = row.as_chunks::<LANES>();
+    if whole.is_empty() {
+        return rest.iter().fold(F::neg_infinity(), |m, &x| larger(m, x));
+    }
     let mut lanes = [F::neg_infinity(); LANES];
     for x in whole {
         for l in 0..LANES {

@@ -83,8 +83,9 @@ fn descend_with_momentum<F: Real>(
         for ((p, v), &g) in p.iter_mut().zip(v).zip(g) {
             let d = g + decay * *p;
             *v = mu * *v + d;
-            let u = if looks_ahead { d + ahead * *v } else { *v };
-            *p -= lr * u;
+            // The sum before the choice: what is read only in one case keeps AVX2 from its vectors.
+            let next = d + ahead * *v;
+            *p -= lr * if looks_ahead { next } else { *v };
         }
     });
 }

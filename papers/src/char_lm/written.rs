@@ -2,12 +2,13 @@
 
 use crate::char_lm::cli::Cli;
 use crate::char_lm::model::CharModel;
-use crate::support::note;
+use crate::support::{note, say};
 use emmy::data::text::{Symbol, Text};
 use emmy::nn::Sampling;
 use emmy::train::TrainState;
 use emmy::{Error, Real, Result, store};
 use std::path::Path;
+use std::time::Instant;
 
 /// Stands between the description of a run and the symbols of its model.
 const SYMBOLS: &str = "; symbols ";
@@ -122,15 +123,21 @@ pub fn write<F: Real>(
         seed: cli.seed,
     };
     let start: Vec<usize> = prompt.iter().map(|&symbol| symbol.into()).collect();
-    let mut memory = model.memory();
+    let (mut memory, began) = (model.memory(), Instant::now());
     let drawn = how.continuation(&start, cli.sample, model.most(), |symbols, anew| {
         if anew {
             memory = model.memory();
         }
         model.next(symbols, &mut memory)
     });
+    let seconds = began.elapsed().as_secs_f64();
     // The symbols of a text are below 2¹⁶.
     let drawn = drawn.iter().map(|&symbol| symbol as Symbol);
     let written: Vec<Symbol> = prompt.iter().copied().chain(drawn).collect();
-    cli.tell(format_args!("\n{}\n", text.decode(&written)))
+    cli.tell(format_args!("\n{}\n", text.decode(&written)))?;
+    if !cli.json && cli.sample > 0 {
+        let pace = cli.sample as f64 / seconds;
+        say(format_args!("{pace:.0} characters per second written"))?;
+    }
+    Ok(())
 }

@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// m, k, n, and whether a and b are transposes.
-const SHAPES: [([usize; 3], [bool; 2]); 20] = [
+const SHAPES: [([usize; 3], [bool; 2]); 26] = [
     ([64, 64, 64], [false, false]),
     ([128, 128, 128], [false, false]),
     ([256, 256, 256], [false, false]),
@@ -32,6 +32,12 @@ const SHAPES: [([usize; 3], [bool; 2]); 20] = [
     ([512, 768, 128], [true, false]),
     ([12, 128, 512], [false, true]),
     ([1, 128, 512], [false, true]),
+    ([1, 512, 128], [false, true]),
+    ([2, 128, 512], [false, true]),
+    ([4, 128, 512], [false, true]),
+    ([1, 2048, 2048], [false, true]),
+    ([1, 128, 512], [false, false]),
+    ([4, 128, 512], [false, false]),
 ];
 
 /// The time that a shape gets.

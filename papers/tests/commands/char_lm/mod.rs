@@ -111,6 +111,7 @@ fn without_options_it_learns_alice_and_says_so() {
         "validation ",
         "after ",
         "ms per step",
+        " characters per second written\n",
     ] {
         assert!(out.contains(part), "{part}: {out}");
     }
