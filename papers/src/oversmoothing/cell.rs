@@ -23,6 +23,8 @@ pub enum Method {
     Layer,
     /// PairNorm, mode PN
     Pair,
+    /// PairNorm, mode PN, then LayerNorm, as the published script runs it
+    PairLayer,
     /// PairNorm, mode PN-SI
     PairSi,
     /// PairNorm, mode PN-SCS
@@ -67,6 +69,7 @@ impl Method {
             Self::None => "GCN",
             Self::Layer => "+LayerNorm",
             Self::Pair => "+PairNorm",
+            Self::PairLayer => "+PairNorm, LayerNorm",
             Self::PairSi => "+PairNorm, SI",
             Self::PairScs => "+PairNorm, SCS",
             Self::Contra => "+ContraNorm",
@@ -78,7 +81,7 @@ impl Method {
 
     /// Whether the shared LayerNorm follows.
     pub fn has_layer_norm(self) -> bool {
-        matches!(self, Self::Layer | Self::Contra)
+        matches!(self, Self::Layer | Self::PairLayer | Self::Contra)
     }
 
     /// The scales among which the paper chooses; for DGN the scale of its own code.
