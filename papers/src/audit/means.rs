@@ -110,7 +110,7 @@ impl Grain {
         let fit = |&examples: &u32| {
             let misfits = cells.iter().filter(|c| !fits(&c.number, runs * examples));
             let name = |c: &&Printed| format!("{} {}: {}", c.row, c.column, c.number);
-            let others: Vec<String> = misfits.map(|cell| name(cell)).collect();
+            let others: Vec<String> = misfits.map(name).collect();
             let fitting = numbers.len() - others.len();
             let by_chance = at_least(fitting, numbers.len(), chance(decimals, runs * examples));
             Fit {
