@@ -7,6 +7,7 @@
 //! A paper is its cells, its numbers and its figures; what runs, divides and shows them is in
 //! [`support::paper`].
 
+pub mod audit;
 pub mod balance;
 pub mod certified;
 pub mod char_lm;
@@ -38,6 +39,7 @@ pub struct Papers {
 #[derive(Subcommand, Debug)]
 #[command(rename_all = "snake_case")]
 enum Program {
+    Audit(audit::Cli),
     Balance(balance::Cli),
     DeepAttention(deep_attention::Cli),
     SelfAttention(self_attention::Cli),
@@ -57,6 +59,7 @@ impl Papers {
     /// Those of the subcommand; `--help` of each says which exit code they have.
     pub fn run(&self) -> Result<()> {
         match &self.program {
+            Program::Audit(cli) => audit::run(cli),
             Program::Balance(cli) => balance::run(cli),
             Program::DeepAttention(cli) => deep_attention::run(cli),
             Program::SelfAttention(cli) => self_attention::run(cli),
@@ -74,6 +77,9 @@ impl Papers {
 /// The chapters, so that their listings are compiled and run.
 #[cfg(doctest)]
 mod chapters {
+    #[doc = include_str!("../docs/audit.md")]
+    mod audit {}
+
     #[doc = include_str!("../docs/balance.md")]
     mod balance {}
 

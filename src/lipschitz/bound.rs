@@ -194,8 +194,8 @@ impl<'t, F: Real> Evaluator<'t, F> {
             }
             Tree::Sqrt(part) => self.upper(part).sqrt(),
             Tree::Pair(pair) => pair.upper(self.tape),
-            Tree::Whole(network) => {
-                let radius = network.radius.as_ref().map(|radius| self.upper(radius));
+            Tree::Whole(network, radius) => {
+                let radius = radius.as_ref().map(|radius| self.upper(radius));
                 network.upper(self.tape, radius)
             }
             Tree::Rows(rows) => rows.norm(),

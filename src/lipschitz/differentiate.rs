@@ -30,7 +30,7 @@ impl<'t, F: Real> Writer<'t, F> {
         let value = match &**tree {
             Tree::Number(x) => self.tape.constant(scalar(F::of(x.get()))),
             Tree::Here(_) | Tree::Rows(_) | Tree::Near(..) => return Err(at_one_input()),
-            Tree::Whole(network) if network.radius.is_some() => return Err(at_one_input()),
+            Tree::Whole(_, Some(_)) => return Err(at_one_input()),
             Tree::Norm(p, factors) => norm(*p, product(self.tape, factors)),
             Tree::MaxAbs(node) => self.tape.handle(*node).abs().max_all(),
             Tree::MaxRow(node) => self.tape.handle(*node).norm(&[-1], false).max_all(),
@@ -52,7 +52,7 @@ impl<'t, F: Real> Writer<'t, F> {
             Tree::Sqrt(part) => self.write(part)?.sqrt(),
             Tree::Pair(pair) => pair.var(self.tape),
             // Where the search finds nothing, another bound is the smallest.
-            Tree::Whole(network) => (network.var(self.tape))
+            Tree::Whole(network, None) => (network.var(self.tape))
                 .unwrap_or_else(|| self.tape.constant(scalar(F::infinity()))),
             Tree::Recip(node) => self.tape.handle(*node).abs().min_all().powf(-F::one()),
         };

@@ -75,7 +75,6 @@ pub(super) fn network_at<F: Real>(known: &Known<'_, F>, y: usize) -> Option<Whol
         layers,
         output,
         mixes: false,
-        radius: None,
     };
     without_mixing(network, known.tape)
 }

@@ -28,8 +28,9 @@ pub(crate) enum Tree {
     Sqrt(Rc<Tree>),
     /// Two linear maps with an activation between them.
     Pair(Pair),
-    /// A network of linear maps and activations, bounded as a whole.
-    Whole(Whole),
+    /// A network of linear maps and activations, bounded as a whole; if its input is on a ball around the
+    /// recorded one, the second is the radius.
+    Whole(Whole, Option<Rc<Tree>>),
     /// The reciprocal of the smallest entry in size.
     Recip(usize),
     /// The largest slope of a function for arguments that are at least this number, and in size at most that.

@@ -136,12 +136,12 @@ impl<'t, F: Real> Walk<'t, F> {
         if !self.joined.insert(id) {
             return;
         }
-        let Some(mut network) = network_at(&self.known, id) else {
+        let Some(network) = network_at(&self.known, id) else {
             return;
         };
         if let Slot::Moves(own) = self.known.slot(network.input) {
-            network.radius = self.known.distance(network.input);
-            let whole = product(vec![Rc::new(Tree::Whole(network)), own]);
+            let radius = self.known.distance(network.input);
+            let whole = product(vec![Rc::new(Tree::Whole(network, radius)), own]);
             let both = Rc::new(Tree::Min(vec![composed, whole]));
             self.known.slots.insert(id, Slot::Moves(both));
         }

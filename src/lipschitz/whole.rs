@@ -3,14 +3,12 @@
 
 use super::joint::{self, Network, Neurons};
 use super::matrix::Matrix;
-use super::tree::Tree;
 use crate::autodiff::{Function, Tape, Var};
 use crate::error::Result;
 use crate::linalg::Upper;
 use crate::real::Real;
 use crate::tensor::scalar;
 use ndarray::Array2;
-use std::rc::Rc;
 
 /// A network on a tape, between a node and another.
 #[derive(Debug)]
@@ -23,8 +21,6 @@ pub(super) struct Whole {
     pub output: Vec<Path>,
     /// Whether maps that mix rows are among the factors.
     pub mixes: bool,
-    /// How far the input can be from the recorded one, if it is on a ball around it.
-    pub radius: Option<Rc<Tree>>,
 }
 
 /// Neurons v = σ(y), all with the same slopes.

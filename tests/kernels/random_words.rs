@@ -17,7 +17,10 @@ const SEEDS: [u64; 4] = [0, 1, 1 << 40, 0x0123_4567_89ab_cdef];
 const N: u64 = 1 << 15;
 
 /// A part of the suite.
-const PARTS: [(&str, fn(Words) -> Deviations); 8] = [
+type Part = fn(Words) -> Deviations;
+
+/// All parts.
+const PARTS: [(&str, Part); 8] = [
     ("moments", moments),
     ("bits", ones),
     ("runs", runs),

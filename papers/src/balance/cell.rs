@@ -6,7 +6,7 @@ use crate::support::args::{Float, check_loss_threshold};
 use crate::support::paper::{self, Progress};
 use crate::support::{memory, sizes};
 use emmy::data::Dataset;
-use emmy::nn::{Activation, Conv, GraphNetConfig, LipschitzNorm};
+use emmy::nn::{Activation, Conv, GraphNetConfig};
 use emmy::optim::Algorithm;
 use emmy::train::{BestBy, TrainConfig};
 use emmy::{Error, Result};
@@ -64,9 +64,6 @@ pub struct Cell {
     /// ω of ωGAT.
     #[serde(default)]
     pub omega: Option<Omega>,
-    /// Whether the scores of GAT have LipschitzNorm.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub lipschitz: bool,
     pub layers: usize,
     /// Width of a hidden layer, the sum over its heads.
     pub width: usize,
@@ -117,7 +114,6 @@ impl paper::Cell for Cell {
                 "separate weights".to_owned(),
             ),
             (self.omega.is_some(), "ω".to_owned()),
-            (self.lipschitz, "LipschitzNorm".to_owned()),
             (self.width != 64, format!("width {}", self.width)),
             (self.heads > 1, format!("{} heads", self.heads)),
             (self.activation == Activation::Elu, "ELU".to_owned()),
@@ -223,10 +219,7 @@ impl Cell {
         let config = config
             .of(self.conv.conv())
             .heads(self.heads, self.output_heads)
-            .attending(|a| {
-                a.score_norm = self.lipschitz.then_some(LipschitzNorm::GAT);
-                a.dropout = self.dropout;
-            })
+            .attending(|a| a.dropout = self.dropout)
             .biased(self.bias);
         self.omega.map_or(Ok(config), |omega| omega.of(config))
     }

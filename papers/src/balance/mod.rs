@@ -4,14 +4,14 @@
 //! generated data set, with the usual and with the balanced initialisations, and draws the difference.
 //! `--table` and `--figure` run the paper's tables and figures; `--help` lists the other options.
 
-mod cell;
+pub(crate) mod cell;
 mod change;
 mod dynamics;
 pub mod entries;
 mod figures;
-mod numbers;
-mod plan;
-mod run;
+pub(crate) mod numbers;
+pub(crate) mod plan;
+pub(crate) mod run;
 mod tables;
 
 use crate::support::args::{Float, at_least_zero, initializations, sources};

@@ -3,9 +3,13 @@
 use super::plan::Plan;
 use super::run::{Run, Runs};
 use crate::support::args::Float;
-use crate::support::paper::Cell as _;
-use crate::support::paper::table::{Spread, Style, grid, values};
+use crate::support::paper::table::{Spread, Style, grid, student, values};
+use crate::support::paper::{Cell as _, Number};
+use crate::support::report::mean_std;
 use std::fmt::Write;
+
+/// The runs behind a mean of the paper.
+const PAPER_RUNS: usize = 5;
 
 const STYLE: Style = Style {
     spread: Spread::Interval,
@@ -49,6 +53,7 @@ pub fn render(plan: &Plan, settings: &str, runs: &Runs) -> String {
         all.len(),
         largest_deltas(&whole)
     );
+    out += &outside(plan, runs);
     if !stopped.is_empty() {
         write!(
             out,
@@ -59,6 +64,37 @@ pub fn render(plan: &Plan, settings: &str, runs: &Runs) -> String {
         .expect("a string takes what it is given");
     }
     out + "\n"
+}
+
+/// Which of our means are more than two standard deviations of the paper's runs away from its mean; nothing if
+/// no number has an interval. The deviation of its five runs is that of its interval, h √5/2.776.
+///
+/// Whether intervals overlap says little where one of them is wide; this is a statement about the means.
+fn outside(plan: &Plan, runs: &Runs) -> String {
+    let compared = plan.entries.iter().filter_map(|entry| {
+        let paper = Number::parse(entry.paper.as_deref()?)?;
+        let known = runs.among(&entry.cells);
+        let values: Vec<f64> = known.iter().filter_map(|run| accuracy(run)).collect();
+        let ours = (!values.is_empty()).then(|| mean_std(&values).0)?;
+        let deviation = paper.spread? * (PAPER_RUNS as f64).sqrt() / student(PAPER_RUNS);
+        let is_outside = (ours - paper.mean).abs() > 4.0 * deviation + paper.half();
+        let name = format!("{}, {}: {ours:.1} ({paper})", entry.row, entry.column);
+        Some((is_outside, name))
+    });
+    let compared: Vec<(bool, String)> = compared.collect();
+    let outside = compared.iter().filter(|(is_outside, _)| *is_outside);
+    let outside: Vec<&str> = outside.map(|(_, name)| &**name).collect();
+    match (compared.len(), &outside[..]) {
+        (0, _) => String::new(),
+        (all, []) => format!(
+            "\nOf {all} means none is more than two standard deviations of the paper's runs from the paper's mean"
+        ),
+        (all, names) => format!(
+            "\nOf {all} means these {} are more than two standard deviations of the paper's runs from the paper's mean: {}",
+            names.len(),
+            names.join("; ")
+        ),
+    }
 }
 
 /// The three largest relative δ, with their runs; a δ that consists of rounding errors only is marked.

@@ -9,10 +9,10 @@
 mod cell;
 mod figures;
 mod net;
-mod numbers;
-mod plan;
-mod run;
-mod tables;
+pub(crate) mod numbers;
+pub(crate) mod plan;
+pub(crate) mod run;
+pub(crate) mod tables;
 mod trees;
 
 use crate::support::args::{Float, probability};

@@ -23,6 +23,8 @@ pub enum Method {
     Layer,
     /// PairNorm, mode PN
     Pair,
+    /// PairNorm, mode PN, then LayerNorm, as the published script runs it
+    PairLayer,
     /// PairNorm, mode PN-SI
     PairSi,
     /// PairNorm, mode PN-SCS
@@ -67,6 +69,7 @@ impl Method {
             Self::None => "GCN",
             Self::Layer => "+LayerNorm",
             Self::Pair => "+PairNorm",
+            Self::PairLayer => "+PairNorm, LayerNorm",
             Self::PairSi => "+PairNorm, SI",
             Self::PairScs => "+PairNorm, SCS",
             Self::Contra => "+ContraNorm",

@@ -7,15 +7,15 @@
 //! cell; `--figure 1` draws collapse in the plane, `--figure circle` the ranks of attention alone and
 //! together with other layers.
 
-mod cell;
+pub(crate) mod cell;
 mod circle;
 mod figures;
 mod net;
-mod numbers;
-mod plan;
+pub(crate) mod numbers;
+pub(crate) mod plan;
 mod plane;
-mod run;
-mod tables;
+pub(crate) mod run;
+pub(crate) mod tables;
 
 use crate::support::args::{Float, probability};
 use crate::support::figures::Figure;

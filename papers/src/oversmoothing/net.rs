@@ -120,7 +120,7 @@ impl Cell {
         use emmy::nn::{ContraConfig, contra::After};
         match self.method {
             Method::None | Method::Layer => None,
-            Method::Pair => pair(PairMode::Pn),
+            Method::Pair | Method::PairLayer => pair(PairMode::Pn),
             Method::PairSi => pair(PairMode::PnSi),
             Method::PairScs => pair(PairMode::PnScs),
             // Its LayerNorm is the shared one.

@@ -33,7 +33,7 @@ fn or<T: Clone>(given: &[T], default: &[T]) -> Vec<T> {
 
 impl Choice {
     /// The runs behind one number of the table: all scales, each once per seed.
-    fn cells(&self, dataset: &str, method: Method, layers: usize, epochs: usize) -> Vec<Cell> {
+    pub fn cells(&self, dataset: &str, method: Method, layers: usize, epochs: usize) -> Vec<Cell> {
         let has_scale = !matches!(method, Method::None | Method::Layer);
         let scales = match has_scale {
             true => or(&self.scales, &method.scales(layers)),
@@ -61,7 +61,12 @@ impl Choice {
 
     fn entry(&self, dataset: &str, method: Method, layers: usize, epochs: usize) -> Entry {
         let known = numbers::TABLE_3.iter().find(|(set, _)| *set == dataset);
-        let row = known.and_then(|(_, rows)| rows.iter().find(|(of, _)| *of == method));
+        // The paper has one row of PairNorm and does not say whether a LayerNorm follows.
+        let printed = match method {
+            Method::PairLayer => Method::Pair,
+            other => other,
+        };
+        let row = known.and_then(|(_, rows)| rows.iter().find(|(of, _)| *of == printed));
         let column = numbers::LAYERS.iter().position(|&l| l == layers);
         // The paper's numbers are for the test nodes of its own split.
         let paper = row

@@ -33,9 +33,12 @@ pub enum Attention {
     L2,
     /// The same divided by its Lipschitz bound in the ∞-norm
     Contractive,
+    /// By distances, with one weight for queries and keys and values as those of dot products
+    L2Plain,
 }
 
 impl Attention {
+    /// The kinds of the table.
     pub const ALL: [Self; 3] = [Self::Dot, Self::L2, Self::Contractive];
 
     pub fn printed(self) -> &'static str {
@@ -43,6 +46,7 @@ impl Attention {
             Self::Dot => "dot product",
             Self::L2 => "L2, W_Q = W_K",
             Self::Contractive => "contractive L2",
+            Self::L2Plain => "L2, plain values",
         }
     }
 
@@ -86,7 +90,22 @@ pub struct Cell {
     pub width: u32,
     pub steps: u32,
     pub lr: f64,
+    /// W_O of each attention is multiplied by this at the start; 0 is a start without attention.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub branch: f64,
+    /// The output of each attention is multiplied by this, in training and tests; 0 is no attention at all.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub factor: f64,
     pub seed: u64,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde asks for
+fn is_one(x: &f64) -> bool {
+    *x == 1.0
 }
 
 impl paper::Cell for Cell {
@@ -95,7 +114,18 @@ impl paper::Cell for Cell {
 
     fn title(&self) -> String {
         let (set, attention) = (self.dataset.name(), self.attention.printed());
-        format!("{set} {attention} L={}, seed {}", self.layers, self.seed)
+        let branch = match self.branch {
+            1.0 => String::new(),
+            factor => format!(", W_O × {factor} at the start"),
+        };
+        let factor = match self.factor {
+            1.0 => String::new(),
+            factor => format!(" × {factor}"),
+        };
+        format!(
+            "{set} {attention}{factor} L={} η={}{branch}, seed {}",
+            self.layers, self.lr, self.seed
+        )
     }
 
     /// The unit is one number of one neuron of one character.
@@ -155,6 +185,10 @@ impl Cell {
         config.block.attention = match self.attention {
             Attention::Dot => plain,
             Attention::L2 => AttentionConfig::l2(width, HEADS),
+            Attention::L2Plain => AttentionConfig {
+                metric_values: false,
+                ..AttentionConfig::l2(width, HEADS)
+            },
             Attention::Contractive => AttentionConfig {
                 contraction: Some(Contraction {
                     tokens: Some(CONTEXT),

@@ -6,9 +6,12 @@
 //! Adventures in Wonderland; `--table 1` and `--figure 4` run the paper's depths on Penn Treebank.
 
 mod cell;
-mod numbers;
+mod frequencies;
+pub(crate) mod numbers;
 mod run;
 mod shown;
+
+pub use frequencies::frequency_losses;
 
 use crate::support::figures::Figure;
 use crate::support::paper::{self, Entry, Filter, Options, Paper, Part, Plan, Runs, Shown};
@@ -56,6 +59,15 @@ pub struct Cli {
     #[arg(long, value_name = "RATE")]
     lr: Option<f64>,
 
+    /// Factor of W_O of each attention at the start; 0 starts without attention [default: 1]
+    #[arg(long, value_name = "FACTOR")]
+    branch: Option<f64>,
+
+    /// Factor of the output of each attention, in training and tests; 0 is a network without attention
+    /// [default: 1]
+    #[arg(long, value_name = "FACTOR")]
+    factor: Option<f64>,
+
     #[command(flatten)]
     options: Options,
 }
@@ -82,6 +94,12 @@ impl Cli {
     fn check(&self) -> Result<()> {
         if let Some(lr) = self.lr.filter(|lr| !(lr.is_finite() && *lr > 0.0)) {
             return Err(Error::invalid("--lr", "a number above 0", lr.to_string()));
+        }
+        for (option, value) in [("--branch", self.branch), ("--factor", self.factor)] {
+            if let Some(x) = value.filter(|x| !(x.is_finite() && *x >= 0.0)) {
+                let rule = "a number that is at least 0";
+                return Err(Error::invalid(option, rule, x.to_string()));
+            }
         }
         if let Some(steps) = self
             .steps
@@ -114,10 +132,11 @@ impl Cli {
         };
         let mut entries = Vec::new();
         for &layers in depths {
-            for attention in Attention::ALL {
-                if !self.models.is_empty() && !self.models.contains(&attention) {
-                    continue;
-                }
+            let kinds = match &self.models[..] {
+                [] => &Attention::ALL,
+                named => named,
+            };
+            for &attention in kinds {
                 let cell = |seed| Cell {
                     dataset: self.dataset.unwrap_or(text),
                     attention,
@@ -125,6 +144,8 @@ impl Cli {
                     width: self.width.unwrap_or(if quick { 32 } else { 64 }),
                     steps: self.steps.unwrap_or(if quick { 400 } else { 600 }),
                     lr: self.lr.unwrap_or(if quick { 2e-3 } else { 1e-3 }),
+                    branch: self.branch.unwrap_or(1.0),
+                    factor: self.factor.unwrap_or(1.0),
                     seed,
                 };
                 let paper = (!quick).then(|| numbers::table_1(attention, layers));
@@ -195,6 +216,8 @@ impl Paper for SelfAttention {
             "width": cell.width,
             "steps": cell.steps,
             "lr": cell.lr,
+            "branch": cell.branch,
+            "factor": cell.factor,
             "test_loss_mean": mean,
             "test_loss_std": std,
             "stopped": runs.iter().filter(|run| run.outcome.stopped.is_some()).count(),

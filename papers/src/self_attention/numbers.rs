@@ -6,7 +6,7 @@
 use crate::self_attention::cell::Attention;
 
 /// Layers, dot products, L2 with tied weights, contractive; a training that fails has no number.
-const TABLE_1: [(u32, [&str; 3]); 9] = [
+pub const TABLE_1: [(u32, [&str; 3]); 9] = [
     (2, ["1.061", "1.168", "1.246"]),
     (4, ["1.032", "1.040", "1.135"]),
     (6, ["1.021", "1.023", "1.103"]),
@@ -21,9 +21,10 @@ const TABLE_1: [(u32, [&str; 3]); 9] = [
 /// The number of a depth, if it has that depth.
 pub fn table_1(attention: Attention, layers: u32) -> Option<&'static str> {
     let (_, row) = TABLE_1.iter().find(|(depth, _)| *depth == layers)?;
-    Some(match attention {
-        Attention::Dot => row[0],
-        Attention::L2 => row[1],
-        Attention::Contractive => row[2],
-    })
+    match attention {
+        Attention::Dot => Some(row[0]),
+        Attention::L2 => Some(row[1]),
+        Attention::Contractive => Some(row[2]),
+        Attention::L2Plain => None,
+    }
 }

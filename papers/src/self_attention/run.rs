@@ -1,12 +1,14 @@
 //! The run of a cell, and its outcome.
 
 use crate::self_attention::cell::{BATCH, CONTEXT, Cell, INTERVAL};
+use crate::self_attention::frequency_losses;
 use crate::support;
 use crate::support::paper::{self, Progress};
 use emmy::data::text::{Symbol, Text};
 use emmy::nn::{LanguageModel, Pass};
+use emmy::ops::attention::Mask;
 use emmy::train::{History, NextSymbol, Trainer, each_epoch};
-use emmy::{Result, Var};
+use emmy::{Result, Tape, Var};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -24,9 +26,18 @@ pub struct Outcome {
     /// The test loss of the model of the best evaluation; `None` if no evaluation had a finite loss.
     pub test_loss: Option<f64>,
     pub val_loss: Option<f64>,
-    /// The test loss of a model that knows the frequencies of the training text's characters and nothing else.
+    /// The test losses of models that know the frequencies of the training text's characters, pairs, triples,
+    /// and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unigram_loss: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bigram_loss: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigram_loss: Option<f64>,
+    /// At the start, the output of the first block's attention relative to its input: the root mean square of
+    /// one divided by that of the other, on a window of the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch_size: Option<f64>,
     /// The steps of the best evaluation; 0 if there is none.
     pub best_step: usize,
     pub steps: usize,
@@ -48,13 +59,25 @@ impl fmt::Display for Outcome {
     }
 }
 
-fn forward<'t>(
+/// The logits of the model whose attention is multiplied by a factor: of post-norm blocks, as all of them are
+/// here.
+fn scaled<'t>(
     net: &LanguageModel<f32>,
     pass: &Pass<'t, '_, f32>,
     symbols: &[usize],
     sequences: usize,
+    factor: f32,
 ) -> Var<'t, f32> {
-    net.forward(pass, symbols, sequences)
+    let mut x = net.embedded(pass, symbols, sequences);
+    for block in &net.blocks.layers {
+        let y = block.attention.forward(pass, x, &Mask::causal());
+        x = block.norm1.forward(pass, x + y);
+        x = (block.norm2).forward(pass, x + block.feed_forward.forward(pass, x));
+    }
+    match &net.head {
+        Some(head) => head.forward(pass, x),
+        None => x.linear(pass.param(&net.tokens.weight)),
+    }
 }
 
 impl Cell {
@@ -63,10 +86,24 @@ impl Cell {
     /// # Errors
     /// If the cell is not valid. A loss that becomes infinite is an outcome, not an error.
     pub fn train(&self, text: &Text, progress: &Progress) -> Result<Outcome> {
-        let task = NextSymbol::new(text, CONTEXT, BATCH, forward)?
-            .steps_per_epoch(INTERVAL.min(self.steps) as usize)
-            .evaluated_on(EVALUATED);
-        let net = LanguageModel::<f32>::new(self.network(text), self.seed)?;
+        let factor = self.factor as f32;
+        let task = NextSymbol::new(
+            text,
+            CONTEXT,
+            BATCH,
+            |net: &LanguageModel<f32>, pass, symbols, n| match factor {
+                1.0 => net.forward(pass, symbols, n),
+                _ => scaled(net, pass, symbols, n, factor),
+            },
+        )?
+        .steps_per_epoch(INTERVAL.min(self.steps) as usize)
+        .evaluated_on(EVALUATED);
+        let mut net = LanguageModel::<f32>::new(self.network(text), self.seed)?;
+        for block in &mut net.blocks.layers {
+            let weight = &mut block.attention.output.weight;
+            *weight = weight.mapv(|w| w * self.branch as f32).into_shared();
+        }
+        let branch_size = branch_size(&net, &text.validation).map(|size| self.factor * size);
         let mut trainer = Trainer::new(net, self.training())?;
         let each = each_epoch(|_: &Trainer<f32, LanguageModel<f32>>, _| progress.step());
         let fitted = trainer.fit_observed(&task, each);
@@ -77,13 +114,17 @@ impl Cell {
             0 | 1 => &text.validation,
             _ => &text.test,
         };
+        let [unigram, bigram, trigram] = frequency_losses(text, part);
         let windows = TESTED.min(TESTED_PER_STEP * self.steps as usize);
         let finite = |x: f64| Some(x as f32).filter(|x| x.is_finite());
         let records = history.records.iter();
         Ok(Outcome {
             test_loss: best.map(|_| task.mean_loss(&trainer.best_model(), part, windows)),
             val_loss: best.map(|best| best.metrics["val_loss"]),
-            unigram_loss: Some(unigram_loss(text, part)),
+            unigram_loss: Some(unigram),
+            bigram_loss: Some(bigram),
+            trigram_loss: Some(trigram),
+            branch_size,
             best_step: best.map_or(0, |best| best.steps),
             steps: history.steps.len(),
             curve: records.map(|r| finite(r.metrics["val_loss"])).collect(),
@@ -93,15 +134,16 @@ impl Cell {
     }
 }
 
-/// The cross-entropy of a part of the text with the frequencies of the training text, each count one larger.
-fn unigram_loss(text: &Text, part: &[Symbol]) -> f64 {
-    let mut counts = vec![1.0; text.symbol_count()];
-    for &symbol in &text.train {
-        counts[usize::from(symbol)] += 1.0;
-    }
-    let all: f64 = counts.iter().sum();
-    let loss = |&symbol: &Symbol| -(counts[usize::from(symbol)] / all).ln();
-    part.iter().map(loss).sum::<f64>() / part.len() as f64
+/// See [`Outcome::branch_size`]; `None` if the text has no character.
+fn branch_size(net: &LanguageModel<f32>, text: &[Symbol]) -> Option<f64> {
+    let window: Vec<usize> = text.iter().take(CONTEXT).map(|&s| s.into()).collect();
+    let first = net.blocks.layers.first().filter(|_| !window.is_empty())?;
+    let tape = Tape::new();
+    let pass = Pass::eval(&tape, net);
+    let x = net.embedded(&pass, &window, 1);
+    let y = first.attention.forward(&pass, x, &Mask::causal());
+    let square = |x: Var<'_, f32>| x.value().iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
+    Some((square(y) / square(x)).sqrt()).filter(|size| size.is_finite())
 }
 
 /// Per evaluation, the mean norm of the gradient of each block over the steps before it.

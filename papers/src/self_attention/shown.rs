@@ -4,7 +4,7 @@ use crate::self_attention::cell::{Cell, INTERVAL};
 use crate::self_attention::run::Run;
 use crate::support::figures::Figure;
 use crate::support::paper::table::{Spread, Style, grid, values};
-use crate::support::paper::{Plan, Runs, Shown};
+use crate::support::paper::{Entry, Plan, Runs, Shown};
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series, shade};
 
 const STYLE: Style = Style {
@@ -33,6 +33,16 @@ pub fn tables(plan: &Plan<Cell>, runs: &Runs<Cell>) -> String {
         let norms = &run.outcome.gradients;
         format!("{}; {}", at(norms.first()), at(norms.last()))
     });
+    let sizes = grid(plan, runs, |found, _| {
+        let known = found.iter().find_map(|run| run.outcome.branch_size);
+        known.map_or(String::new(), |size| format!("{size:.1e}"))
+    });
+    let branches = match plan.entries.iter().any(|e| is_measured(runs, e)) {
+        true => format!(
+            "Size of the first block's attention at the start, relative to its input\n\n{sizes}\n"
+        ),
+        false => String::new(),
+    };
     let entries = plan.entries.iter();
     let all: Vec<&Run> = entries.flat_map(|e| runs.among(&e.cells)).collect();
     let minutes = all.iter().map(|run| run.seconds).sum::<f64>() / 60.0;
@@ -40,10 +50,13 @@ pub fn tables(plan: &Plan<Cell>, runs: &Runs<Cell>) -> String {
     let settings = settings.map_or(String::new(), |c| {
         format!(", width {}, {} steps, η {}", c.width, c.steps, c.lr)
     });
-    let unigram = all.iter().find_map(|run| run.outcome.unigram_loss);
-    let unigram = unigram.map_or(String::new(), |loss| {
-        format!("; the frequencies of the characters alone give {loss:.3}")
-    });
+    let known = frequencies(&all).into_iter();
+    let known = known.map(|(name, loss)| format!("{name} {loss:.3}"));
+    let known: Vec<String> = known.collect();
+    let known = match known.is_empty() {
+        true => String::new(),
+        false => format!("; the frequencies alone give, of {}", known.join(", of ")),
+    };
     let beside = match plan.entries.iter().any(|entry| entry.paper.is_some()) {
         true => ": ours (the paper's)",
         false => "",
@@ -51,19 +64,46 @@ pub fn tables(plan: &Plan<Cell>, runs: &Runs<Cell>) -> String {
     format!(
         "{}{settings}{beside}\n\n{losses}\n\
          Norm of the gradient of the first and the last block: over the first {INTERVAL} steps; over the last\n\n\
-         {gradients}\n{} runs, {minutes:.1} min in all{unigram}\n",
+         {gradients}\n{branches}{} runs, {minutes:.1} min in all{known}\n",
         plan.title,
         all.len(),
     )
+}
+
+/// Whether a run of an entry has measured its branch.
+fn is_measured(runs: &Runs<Cell>, entry: &Entry<Cell>) -> bool {
+    let mut found = runs.among(&entry.cells).into_iter();
+    found.any(|run| run.outcome.branch_size.is_some())
+}
+
+/// The test losses of the tables of frequencies that the runs know.
+fn frequencies(runs: &[&Run]) -> Vec<(&'static str, f64)> {
+    type Loss = fn(&Run) -> Option<f64>;
+    let losses: [(&str, Loss); 3] = [
+        ("characters", |run| run.outcome.unigram_loss),
+        ("pairs", |run| run.outcome.bigram_loss),
+        ("triples", |run| run.outcome.trigram_loss),
+    ];
+    let of = |(name, loss): (&'static str, Loss)| {
+        let known = runs.iter().find_map(|run| loss(run))?;
+        Some((name, known))
+    };
+    losses.into_iter().filter_map(of).collect()
 }
 
 /// Figure 4: validation loss over the steps, one panel per kind of attention, one curve per depth.
 pub fn figure(shown: Shown, plan: &Plan<Cell>, runs: &Runs<Cell>) -> Option<Figure> {
     let rows = plan.rows();
     let found = plan.first_runs(runs);
-    let unigram = found.iter().find_map(|(_, run)| run.outcome.unigram_loss);
+    let all: Vec<&Run> = plan
+        .entries
+        .iter()
+        .flat_map(|e| runs.among(&e.cells))
+        .collect();
+    let known = frequencies(&all);
     let losses = found.iter().flat_map(|(_, run)| run.outcome.curve.iter());
-    let losses = losses.flatten().map(|&y| f64::from(y)).chain(unigram);
+    let losses = losses.flatten().map(|&y| f64::from(y));
+    let losses = losses.chain(known.iter().map(|(_, loss)| *loss));
     let (least, top) = losses.fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), y| {
         (a.min(y), b.max(y))
     });
@@ -77,10 +117,11 @@ pub fn figure(shown: Shown, plan: &Plan<Cell>, runs: &Runs<Cell>) -> Option<Figu
         let y = y.within(least.min(top) - 0.05..top + 0.05);
         let x = Axis::new("step").within(0.0..f64::from(last));
         let mut panel = Panel::new(column, x, y);
-        if let Some(loss) = unigram {
+        for (k, &(what, loss)) in known.iter().enumerate() {
             let line = Mark::Dashes(vec![(0.0, loss), (f64::from(last), loss)]);
-            let name = "frequencies of characters";
-            panel.series.push(Series::new(name, COLOURS[6], line));
+            let name = format!("frequencies of {what}");
+            let colour = COLOURS[COLOURS.len() - 1 - k];
+            panel.series.push(Series::new(name, colour, line));
         }
         for (entry, run) in found.iter().filter(|(entry, _)| entry.column == column) {
             let points = run.outcome.curve.iter().enumerate().filter_map(|(k, y)| {

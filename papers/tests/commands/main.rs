@@ -1,5 +1,6 @@
 //! The subcommands of `papers` as programs, and the layers and data that only they have.
 
+mod audit;
 mod balance;
 #[path = "../../../tests/cases/mod.rs"]
 mod cases;

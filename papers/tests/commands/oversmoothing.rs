@@ -144,3 +144,46 @@ fn wrong_arguments_are_refused() {
         refused(&run(&folder, &args), part);
     }
 }
+
+/// PairNorm with the shared LayerNorm behind it: another network, beside the paper's one row of PairNorm.
+#[test]
+fn pair_norm_has_a_layer_norm_if_asked() {
+    let folder = TempDir::new().unwrap();
+    let args = small(&[
+        "--norm",
+        "pair",
+        "--norm",
+        "pair-layer",
+        "--s",
+        "1",
+        "--seeds",
+        "1",
+        "--json",
+    ]);
+    let (out, _) = succeeded(&run(&folder, &args));
+    let objects = json(&out);
+    let names: Vec<_> = objects
+        .iter()
+        .map(|x| x["norm"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["pair", "pair-layer"]);
+    let lines =
+        json(&std::fs::read_to_string(folder.path().join("results/oversmoothing.jsonl")).unwrap());
+    assert_eq!(lines.len(), 2);
+    assert_ne!(lines[0]["final_loss"], lines[1]["final_loss"]);
+    let args = [
+        "--dataset",
+        "cora",
+        "--norm",
+        "pair",
+        "--norm",
+        "pair-layer",
+        "--layers",
+        "2",
+    ];
+    let show = ["--s", "1", "--seeds", "1", "--json", "--show"];
+    let (out, _) = succeeded(&run(&folder, &[&args[..], &show].concat()));
+    for object in json(&out) {
+        assert_eq!(object["paper"], "75.32 ± 1.05", "{object}");
+    }
+}

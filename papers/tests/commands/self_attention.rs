@@ -1,6 +1,7 @@
 //! `self_attention`: the table and the figure of deep transformers, on small plans.
 
 use crate::{command, json, refused, succeeded};
+use papers::self_attention::frequency_losses;
 use std::process::Output;
 use tempfile::TempDir;
 
@@ -77,8 +78,8 @@ fn a_table_has_a_cell_per_depth_and_kind_of_attention() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
 }
 
-/// The loss of a model that knows only how frequent the characters are is printed and drawn, and a single
-/// evaluation is visible.
+/// The losses of models that know only how frequent characters, pairs and triples are are printed and drawn,
+/// and a single evaluation is visible.
 #[test]
 fn losses_are_shown_beside_the_frequencies_of_the_characters() {
     let folder = TempDir::new().unwrap();
@@ -92,12 +93,67 @@ fn losses_are_shown_beside_the_frequencies_of_the_characters() {
     let all: f64 = counts.iter().sum();
     let nats = (alice.validation.iter()).map(|&symbol| (all / counts[usize::from(symbol)]).ln());
     let mean = nats.sum::<f64>() / alice.validation.len() as f64;
-    let said = format!("the frequencies of the characters alone give {mean:.3}");
+    let said = format!("the frequencies alone give, of characters {mean:.3}, of pairs ");
+    assert!(out.contains(&said), "{said}: {out}");
+    let [_, pairs, triples] = frequency_losses(&alice, &alice.validation);
+    assert!(
+        mean > pairs + 0.3 && pairs > triples + 0.1,
+        "{mean} {pairs} {triples}"
+    );
+    let said = format!(", of pairs {pairs:.3}, of triples {triples:.3}");
     assert!(out.contains(&said), "{said}: {out}");
     assert!(err.contains(" s on two processors"), "{err}");
     let svg = std::fs::read_to_string(folder.path().join("figures/self-attention.svg")).unwrap();
-    assert_eq!(svg.matches("frequencies of characters").count(), 3);
+    for what in ["characters", "pairs", "triples"] {
+        assert_eq!(svg.matches(&format!("frequencies of {what}")).count(), 3);
+    }
     assert_eq!(svg.matches("<circle").count(), 3);
+}
+
+/// A factor of attention's output is that of its last weight at the start, and the size of attention that is
+/// printed has it. Without attention, nothing depends on its weights.
+#[test]
+fn attention_is_scaled() {
+    let folder = TempDir::new().unwrap();
+    let run = |more: &[&str]| {
+        let args = [&["--layers", "2", "--model", "dot"], more].concat();
+        let (out, _) = succeeded(&run(&folder, &args));
+        assert!(
+            out.contains("Size of the first block's attention at the start"),
+            "{out}"
+        );
+        let lines = std::fs::read_to_string(folder.path().join("results/self_attention.jsonl"));
+        let line = json(&lines.unwrap()).pop().unwrap();
+        [&line["branch_size"], &line["test_loss"]].map(|x| x.as_f64().unwrap())
+    };
+    let [size, loss] = run(&[]);
+    assert!(size > 1e-4, "{size}");
+    let [started, half] = run(&["--branch", "0.5"]);
+    let [scaled, other] = run(&["--factor", "0.5"]);
+    assert!((started / size - 0.5).abs() < 1e-6 && (scaled / size - 0.5).abs() < 1e-6);
+    assert!(loss != half && half != other && loss != other);
+    let [none, without] = run(&["--factor", "0"]);
+    let [_, also_without] = run(&["--factor", "0", "--branch", "0"]);
+    assert_eq!((none, without), (0.0, also_without));
+    let [none, begun] = run(&["--branch", "0"]);
+    assert!(none == 0.0 && begun != without);
+    refused(
+        &self::run(&folder, &["--factor", "-1"]),
+        "--factor: expected a number that is at least 0, found -1",
+    );
+}
+
+#[test]
+fn plain_values_are_a_kind_of_their_own() {
+    let folder = TempDir::new().unwrap();
+    let args = ["--layers", "2", "--model", "l2-plain", "--json"];
+    let (out, _) = succeeded(&run(&folder, &args));
+    let objects = json(&out);
+    assert_eq!(objects.len(), 1);
+    assert_eq!(
+        (&objects[0]["model"], &objects[0]["paper"]),
+        (&"l2-plain".into(), &serde_json::Value::Null)
+    );
 }
 
 #[test]

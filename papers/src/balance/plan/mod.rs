@@ -85,7 +85,6 @@ impl Choice {
             raw_features: self.raw_features && !is_heterophilic(dataset),
             conv: Kind::Gatv2 { shared: true },
             omega: None,
-            lipschitz: false,
             layers,
             width: 64,
             heads: 1,

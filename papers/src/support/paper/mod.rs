@@ -9,6 +9,7 @@ pub mod cell;
 pub mod curves;
 pub mod environment;
 pub mod merge;
+mod number;
 pub mod options;
 pub mod plan;
 pub mod pool;
@@ -18,6 +19,7 @@ mod show;
 pub mod table;
 
 pub use cell::{Cell, Finished, Progress, Runs};
+pub use number::Number;
 pub use options::Options;
 pub use plan::{Entry, Filter, Plan};
 

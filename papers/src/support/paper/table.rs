@@ -1,6 +1,7 @@
 //! Tables for readers: our mean over seeds, with the paper's number beside it.
 
 use super::cell::{Cell, Finished, Runs};
+use super::number::Number;
 use super::plan::Plan;
 use crate::support::report::mean_std;
 
@@ -11,12 +12,16 @@ const T: [f64; 29] = [
     2.052, 2.048, 2.045,
 ];
 
+/// Student's t at 0.975 for the interval of a mean of n values.
+pub fn student(n: usize) -> f64 {
+    T.get(n.wrapping_sub(2)).copied().unwrap_or(1.96)
+}
+
 /// Mean and half the width of the 95 % confidence interval; `None` for a single value.
 pub fn mean_interval(values: &[f64]) -> (f64, Option<f64>) {
     let (mean, std) = mean_std(values);
     let n = values.len();
-    let t = T.get(n.wrapping_sub(2)).copied().unwrap_or(1.96);
-    (mean, (n > 1).then(|| t * std / (n as f64).sqrt()))
+    (mean, (n > 1).then(|| student(n) * std / (n as f64).sqrt()))
 }
 
 /// The number after ±.
@@ -68,9 +73,9 @@ impl Style<'_> {
     /// The text of an entry: our values, the paper's number, the difference.
     pub fn entry(self, values: &[Option<f64>], asked: usize, paper: Option<&str>) -> String {
         let known: Vec<f64> = values.iter().flatten().copied().collect();
-        let difference = match (paper.and_then(printed), self.difference) {
+        let difference = match (paper.and_then(Number::parse), self.difference) {
             (Some(paper), true) if !known.is_empty() => {
-                format!(", {:+.*}", self.decimals, mean_std(&known).0 - paper)
+                format!(", {:+.*}", self.decimals, mean_std(&known).0 - paper.mean)
             }
             _ => String::new(),
         };
@@ -81,11 +86,6 @@ impl Style<'_> {
             (Some(ours), Some(paper)) => format!("{ours} ({paper}{difference})"),
         }
     }
-}
-
-/// The number at the beginning of a printed result: 73.00 for `73.00 ± 3.02`.
-pub fn printed(paper: &str) -> Option<f64> {
-    paper.split_whitespace().next()?.parse().ok()
 }
 
 /// A table of one value per run: our numbers beside the paper's.

@@ -1,9 +1,10 @@
 //! Numbers beside the paper's.
 
 use super::{Measured, Toy, toy};
+use papers::support::paper::Number;
 use papers::support::paper::cell::{Finished, Runs};
 use papers::support::paper::plan::{Entry, Plan};
-use papers::support::paper::table::{Spread, Style, printed, values};
+use papers::support::paper::table::{Spread, Style, values};
 
 const STYLE: Style = Style {
     spread: Spread::Deviation,
@@ -35,7 +36,7 @@ fn a_number_has_its_spread_the_papers_and_the_difference() {
         ..STYLE
     };
     assert_eq!(interval.entry(&two, 2, Some("1.25")), "1.50 ± 6.35 (1.25)");
-    assert_eq!(printed("OOM"), None);
+    assert_eq!(Number::parse("OOM"), None);
     assert_eq!(STYLE.entry(&two, 2, Some("OOM")), "1.50 ± 0.71 (OOM)");
 }
 

@@ -182,5 +182,6 @@ fn scaled(x: f64, shift: usize) -> BigInt {
     }
     let zeros = mantissa.trailing_zeros();
     let up = i64::from(exponent) + i64::from(zeros) + shift as i64;
-    BigInt::from(i64::from(sign)) * BigInt::from(mantissa >> zeros) << (up as usize)
+    let mantissa = BigInt::from(mantissa >> zeros) << (up as usize);
+    mantissa * i64::from(sign)
 }
