@@ -61,7 +61,7 @@ pub fn compare(
         }
     };
     let mut all: Vec<Likelihood> = settings.iter().map(of).collect();
-    all.sort_by(|a, b| a.log.total_cmp(&b.log));
+    all.sort_by(|a, b| b.log.total_cmp(&a.log));
     Some(Comparison {
         table: table.to_owned(),
         what: what.to_owned(),

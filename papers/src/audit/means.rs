@@ -43,7 +43,7 @@ pub fn chance(decimals: u32, denominator: u32) -> f64 {
         let (whole, rest) = (k * prints / denominator, k * prints % denominator);
         let (first, last) = match (2 * rest).cmp(&denominator) {
             Ordering::Less => (whole, whole),
-            Ordering::Equal => (whole + 1, whole + 1),
+            Ordering::Equal => (whole, whole + 1),
             Ordering::Greater => (whole + 1, whole + 1),
         };
         // Prints below `next` are counted.
@@ -184,11 +184,7 @@ pub fn constants(table: &Table, sizes: impl Fn(&str) -> Vec<u32>) -> Vec<Constan
         }
         let known = sizes(set);
         let fitting = |(number, _): &(Number, Vec<String>)| -> Vec<u32> {
-            known
-                .iter()
-                .copied()
-                .filter(|&m| fits(number, 5 * m))
-                .collect()
+            known.iter().copied().filter(|&m| fits(number, m)).collect()
         };
         let examples = prints.iter().map(fitting).collect();
         (!prints.is_empty()).then(|| Constant {

@@ -38,7 +38,7 @@ pub fn averages(table: &Table) -> Vec<Average> {
             row: row.to_owned(),
             printed: printed.number.clone(),
             computed,
-            holds: off <= 0.1 + rounding,
+            holds: off <= printed.number.half() + rounding,
         })
     };
     table.rows().into_iter().filter_map(of_row).collect()
@@ -93,7 +93,7 @@ fn of_pair(a: &Table, b: &Table, set: Option<&str>) -> Option<Shared> {
         let error = of(a, x).or(of(b, y))?;
         Some((x.number.mean - y.number.mean).abs() / (error * 2_f64.sqrt()))
     };
-    let equal = pairs.iter().filter(|(x, y)| x.number.mean == y.number.mean);
+    let equal = pairs.iter().filter(|(x, y)| x.number.agrees(&y.number));
     let place = |(x, _): &(&Printed, &Printed)| format!("{} {}", x.row, x.column);
     (!pairs.is_empty()).then(|| Shared {
         tables: [a.name(), b.name()],

@@ -23,7 +23,7 @@ pub fn largest_deviation(mean: f64, n: u32) -> f64 {
     let sum = n * mean;
     let full = (sum / 100.0).floor();
     let rest = sum - 100.0 * full;
-    let squares = 1e4 * full + 2.0 * rest * rest;
+    let squares = 1e4 * full + rest * rest;
     ((squares - sum * sum / n) / (n - 1.0)).max(0.0).sqrt()
 }
 

@@ -77,7 +77,7 @@ fn outside(plan: &Plan, runs: &Runs) -> String {
         let values: Vec<f64> = known.iter().filter_map(|run| accuracy(run)).collect();
         let ours = (!values.is_empty()).then(|| mean_std(&values).0)?;
         let deviation = paper.spread? * (PAPER_RUNS as f64).sqrt() / student(PAPER_RUNS);
-        let is_outside = (ours - paper.mean).abs() > 4.0 * deviation + paper.half();
+        let is_outside = (ours - paper.mean).abs() > 2.0 * deviation + paper.half();
         let name = format!("{}, {}: {ours:.1} ({paper})", entry.row, entry.column);
         Some((is_outside, name))
     });

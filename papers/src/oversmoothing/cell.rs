@@ -81,7 +81,7 @@ impl Method {
 
     /// Whether the shared LayerNorm follows.
     pub fn has_layer_norm(self) -> bool {
-        matches!(self, Self::Layer | Self::Contra)
+        matches!(self, Self::Layer | Self::PairLayer | Self::Contra)
     }
 
     /// The scales among which the paper chooses; for DGN the scale of its own code.

@@ -26,7 +26,7 @@ pub fn frequency_losses(text: &Text, part: &[Symbol]) -> [f64; 3] {
         let (tuples, known) = (counts(&text.train, n), counts(&text.train, n - 1));
         // The last n − 1 characters of the text are no beginning of a tuple.
         let end = (n > 1).then(|| &text.train[text.train.len().saturating_sub(n - 1)..]);
-        let symbols = 2.0 * text.symbol_count() as f64;
+        let symbols = text.symbol_count() as f64;
         let losses = part.windows(n).map(|tuple| {
             let before = &tuple[..n - 1];
             let ends = end.is_some_and(|end| end == before);

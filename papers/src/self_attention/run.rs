@@ -71,7 +71,7 @@ fn scaled<'t>(
     let mut x = net.embedded(pass, symbols, sequences);
     for block in &net.blocks.layers {
         let y = block.attention.forward(pass, x, &Mask::causal());
-        x = block.norm1.forward(pass, x + y);
+        x = block.norm1.forward(pass, x + y * factor);
         x = (block.norm2).forward(pass, x + block.feed_forward.forward(pass, x));
     }
     match &net.head {
