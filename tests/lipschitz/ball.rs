@@ -36,7 +36,7 @@ fn attack(f: &Net<'_>, center: &Tensor<f64>, radius: f64, seed: u64) -> f64 {
     let (mut best, mut size) = (norm(&x).max(norm(center)), radius);
     for _ in 0..40 {
         let next = inside(&(&x + &(draw(center.shape(), rng) * size)).into_shared());
-        let pair = quotient(|x| f(x), &x, &next, Lp::Two);
+        let pair = quotient(f, &x, &next, Lp::Two);
         let there = norm(&next);
         best = best.max(pair.get()).max(there);
         match there >= norm(&x) {
