@@ -52,6 +52,10 @@ pub struct Function {
     pub range: [f64; 2],
     /// c if |f(x)| ≤ c |x| for all x.
     pub growth: Option<f64>,
+    /// k if the computed value differs from f(x), for the computed argument x, by at most k roundings: by
+    /// k u |y| and k times the least normal number, u half the distance from 1 to the next number. 0 if it is
+    /// exact; none if the error is not known.
+    pub roundings: Option<u32>,
     /// The slope that initialisation assumes for negative arguments (He et al. 2015, Eq. (15)), if the
     /// function is an activation: that of a LeakyReLU, 0 for all others.
     pub negative_slope: Option<f64>,
@@ -73,6 +77,7 @@ impl Function {
             turns: None,
             range: [f64::NEG_INFINITY, f64::INFINITY],
             growth: None,
+            roundings: None,
             negative_slope: None,
         }
     }

@@ -10,10 +10,11 @@
 //! - [`joint`] bounds a whole network of linear maps and activations at once, far below the product of its
 //!   layers' constants, with a certificate that everyone can check. [`bound`] does so for the networks of at
 //!   most 256 neurons that it finds between input and output; it then depends on the weights of all layers.
+//! - [`rounding`] bounds how far the program that runs, in `f32` or `f64`, is from the exact function.
 //! - [`invert`] inverts x + g(x) by a fixed-point iteration if g is certified to be a contraction.
 //!
 //! ‖f(x) − f(x′)‖_p ≤ L ‖x − x′‖_p, where a tensor counts as the vector of its entries. Bounds are those of
-//! the function in exact arithmetic, with the weights as stored.
+//! the function in exact arithmetic, with the weights as stored; [`rounding`] has what holds for the program.
 
 mod attention;
 mod blocks;
@@ -28,6 +29,7 @@ mod products;
 mod reach;
 mod read;
 mod rescale;
+mod rounding;
 mod rows;
 mod rule;
 mod rules;
@@ -42,6 +44,8 @@ pub use bound::Bound;
 pub use estimate::{Jacobian, jacobian_norm, local, quotient};
 pub use invert::{Inverse, invert, iterate};
 pub use known::Domain;
+pub use rounding::{Rounding, rounding};
+pub(crate) use rounding::{check_radius, of_nodes};
 pub use search::{Ascent, Objective, Steepest};
 pub use softmax::softmax_norm;
 pub(crate) use walk::{Unbounded, Walk};

@@ -353,7 +353,7 @@ enum Joined {
 }
 
 /// How often the most frequent index occurs.
-fn most_frequent(indices: &[usize]) -> usize {
+pub(super) fn most_frequent(indices: &[usize]) -> usize {
     let mut counts = std::collections::HashMap::new();
     for &index in indices {
         *counts.entry(index).or_insert(0usize) += 1;

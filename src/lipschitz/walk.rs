@@ -74,7 +74,7 @@ pub(crate) struct Unbounded {
 }
 
 impl Unbounded {
-    fn into_error<F: Real>(self, tape: &Tape<F>) -> Error {
+    pub(super) fn into_error<F: Real>(self, tape: &Tape<F>) -> Error {
         Error::Unbounded {
             place: format!("operation {} of the tape", self.node),
             operation: tape.node(self.node).kind.name(),

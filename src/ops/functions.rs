@@ -46,6 +46,7 @@ impl<F: Real> Var<'_, F> {
                 _ => [f64::NEG_INFINITY, f64::INFINITY],
             },
             growth: (k == one).then_some(1.0),
+            roundings: (k == one + one || k == -one).then_some(1),
             ..named("powf")
         };
         self.unary(function, y, move |p| match k {
@@ -121,7 +122,10 @@ impl<F: Real> Var<'_, F> {
 
     /// y = |x|,   x̄ = ȳ sign x, and 0 at x = 0
     pub fn abs(self) -> Self {
-        let function = Function::bent("abs", -1.0, 1.0);
+        let function = Function {
+            roundings: Some(0),
+            ..Function::bent("abs", -1.0, 1.0)
+        };
         self.unary(function, map::unary(&self.value(), F::abs), |p| {
             let sign = |x: F| F::of(f64::from(x > F::zero()) - f64::from(x < F::zero()));
             p.gy() * p.tape().constant(map::unary(&p.x().value(), sign))
@@ -207,6 +211,7 @@ impl<F: Real> Var<'_, F> {
     /// ```
     pub fn relu(self) -> Self {
         let function = Function {
+            roundings: Some(0),
             negative_slope: Some(0.0),
             ..Function::bent("relu", 0.0, 1.0)
         };
@@ -221,6 +226,7 @@ impl<F: Real> Var<'_, F> {
     pub fn leaky_relu(self, slope: F) -> Self {
         let below = slope.as_f64();
         let function = Function {
+            roundings: Some(1),
             negative_slope: Some(below),
             ..Function::bent("leaky_relu", below, 1.0)
         };
@@ -429,6 +435,7 @@ fn square_root(name: &'static str) -> Function {
         // Where its domain ends.
         turns: Some(&[0.0]),
         range: [0.0, f64::INFINITY],
+        roundings: Some(1),
         ..named(name)
     }
 }
@@ -445,6 +452,7 @@ fn limits(name: &'static str, low: f64, high: f64) -> Function {
             _ => [0.0, 1.0],
         },
         range: [low, high],
+        roundings: Some(0),
         ..named(name)
     }
 }

@@ -12,6 +12,7 @@ mod magnitudes;
 mod normalization;
 mod pieces;
 mod reading;
+mod rounding;
 mod sandwich;
 mod self_attention;
 mod support;

@@ -14,5 +14,6 @@ mod passages;
 #[path = "../fixtures/mod.rs"]
 mod reference;
 mod registry;
+mod rounding;
 mod tiles;
 mod values;

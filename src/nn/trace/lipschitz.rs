@@ -4,7 +4,10 @@ use super::collapse::Measured;
 use super::{Call, Trace};
 use crate::autodiff::Tape;
 use crate::error::{Error, Result};
-use crate::lipschitz::{Domain, Interval, Lower, Lp, Unbounded, Upper, Walk, jacobian_norm, local};
+use crate::lipschitz::{
+    Domain, Interval, Lower, Lp, Rounding, Unbounded, Upper, Walk, check_radius, jacobian_norm,
+    local, of_nodes,
+};
 use crate::real::Real;
 use std::fmt;
 use std::rc::Rc;
@@ -42,6 +45,9 @@ pub(super) trait Kept: Measured {
     /// A lower bound of the norm of the Jacobian at the recorded input.
     fn lower(&self, y: usize, x: usize, p: Lp) -> Lower;
 
+    /// How far the computed output is from the exact one.
+    fn rounding(&self, y: usize, x: usize, radius: f64) -> Result<Rounding, Unbounded>;
+
     fn op(&self, node: usize) -> &'static str;
 }
 
@@ -75,6 +81,10 @@ impl<F: Real> Kept for Tape<F> {
         };
         self.truncate(mark);
         found
+    }
+
+    fn rounding(&self, y: usize, x: usize, radius: f64) -> Result<Rounding, Unbounded> {
+        of_nodes(self, y, x, radius)
     }
 
     fn op(&self, node: usize) -> &'static str {
@@ -140,15 +150,36 @@ impl Trace {
         let (recorded, x) = self.recorded()?;
         let y = recorded.output;
         let upper = recorded.tape.upper(&[y], x, p, domain).swap_remove(0);
-        let upper = upper.map_err(|unbounded| Error::Unbounded {
-            place: self.place(unbounded.node),
-            operation: recorded.tape.op(unbounded.node),
-            reason: unbounded.reason,
-        })?;
+        let upper = upper.map_err(|unbounded| self.error(recorded, unbounded))?;
         Ok(Interval {
             lower: recorded.tape.lower(y, x, p),
             upper,
         })
+    }
+
+    /// e, how far the output that the model's type of numbers computes is from the exact one
+    /// ([`crate::lipschitz::rounding`]), for each input whose rows are within `radius` of those of the
+    /// recorded one. With the constant L of [`lipschitz`](Self::lipschitz) the computed outputs ŷ have ‖ŷ(x) −
+    /// ŷ(x′)‖ ≤ L ‖x − x′‖ + e(x) + e(x′).
+    ///
+    /// ```
+    /// use emmy::{init, lipschitz::Lp, nn::{Activation, Mlp, Trace}};
+    /// let net = Mlp::<f32>::new(&[16, 64, 4], Activation::Relu, true, &mut init::rng(0));
+    /// let x = init::normal(&[8, 16], 1.0, &mut init::rng(1));
+    /// let trace = Trace::at(&net, &x, |pass, x| net.forward(pass, x));
+    /// let e = [0.0, 0.5].map(|radius| trace.rounding(radius).unwrap().norm(Lp::Two).get());
+    /// assert!(e[0] < e[1] && e[1] < 1e-3);
+    /// ```
+    ///
+    /// # Errors
+    /// If the rounding error of an operation between input and output is not known; the message names the
+    /// layer by its path. If the trace was not taken [at an input](Self::at), or the radius is not a finite
+    /// number of at least 0.
+    pub fn rounding(&self, radius: f64) -> Result<Rounding> {
+        let (recorded, x) = self.recorded()?;
+        check_radius(radius)?;
+        let found = recorded.tape.rounding(recorded.output, x, radius);
+        found.map_err(|unbounded| self.error(recorded, unbounded))
     }
 
     /// The constants of all layers, and of the model.
@@ -206,6 +237,14 @@ impl Trace {
                 "a trace that does not know its input",
             )
         })
+    }
+
+    fn error(&self, recorded: &Recorded, unbounded: Unbounded) -> Error {
+        Error::Unbounded {
+            place: self.place(unbounded.node),
+            operation: recorded.tape.op(unbounded.node),
+            reason: unbounded.reason,
+        }
     }
 
     /// The layer that recorded a node, in words.
