@@ -1,6 +1,6 @@
 //! Networks on a ball around one input, where many neurons can have one slope alone.
 
-use super::search::search;
+use super::fixed::search;
 use super::{Network, Neurons, Read};
 use crate::error::Result;
 use crate::kernels::gemm::matmul;

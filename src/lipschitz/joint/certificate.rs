@@ -1,7 +1,8 @@
 //! A certificate: what one has to know besides the weights to check a Lipschitz constant.
 
 use super::Network;
-use super::search::{Barrier, Point, search};
+use super::fixed::search;
+use super::search::{Barrier, Point};
 use crate::error::{Error, Result, Rules};
 use crate::linalg::Upper;
 use serde::{Deserialize, Serialize};

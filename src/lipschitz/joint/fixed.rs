@@ -20,8 +20,45 @@ const SIZES: [f64; 5] = [1e4, 1e5, 1e6, 1e7, 1e8];
 /// A value as a sum of maps of the blocks of another network.
 type Sum = BTreeMap<usize, Array2<f64>>;
 
+/// Points with a small τ, which is the one that their multipliers reach, for a network that is not constant:
+/// one, or several if there are neurons with one slope. Empty if numbers overflow or vanish.
+pub(super) fn search(network: &Network) -> Vec<Point> {
+    let (network, _) = network.with_fewer_inputs();
+    let barrier = Barrier::new(&network);
+    let reached = |at: Point| {
+        Some(Point {
+            square: barrier.reached(&at.multipliers)?,
+            ..at
+        })
+    };
+    let found = minima(&network).unwrap_or_default();
+    let found = found.into_iter().filter_map(reached);
+    found.filter(|at| at.square > 0.0).collect()
+}
+
+/// The points at which the barrier method ends, which differ in the multipliers of neurons that have one
+/// slope.
+pub(super) fn minima(network: &Network) -> Option<Vec<Point>> {
+    let Some(kept) = kept(network) else {
+        return Some(vec![Barrier::new(network).minimum()?]);
+    };
+    let rest = without_fixed(network, &kept);
+    let barrier = Barrier::new(&rest);
+    let at = match rest.layers.is_empty() {
+        true => Point {
+            square: barrier.reached(&[])?,
+            multipliers: Vec::new(),
+        },
+        false => barrier.minimum()?,
+    };
+    let gap = at.square - barrier.reached(&at.multipliers)?;
+    let mut all = lifted(network, &kept, &at);
+    all.iter_mut().for_each(|at| at.square += gap);
+    Some(all)
+}
+
 /// The neurons that have two slopes, in their order; `None` if all have.
-pub(super) fn kept(network: &Network) -> Option<Vec<Vec<usize>>> {
+fn kept(network: &Network) -> Option<Vec<Vec<usize>>> {
     let layers = network.layers.iter().map(|layer| {
         let neurons = layer.slopes.iter().enumerate();
         neurons
@@ -36,7 +73,7 @@ pub(super) fn kept(network: &Network) -> Option<Vec<Vec<usize>>> {
 }
 
 /// The network of the neurons that are kept; to rounding.
-pub(super) fn without_fixed(network: &Network, kept: &[Vec<usize>]) -> Network {
+fn without_fixed(network: &Network, kept: &[Vec<usize>]) -> Network {
     let sizes = network.sizes();
     let mut blocks = vec![Sum::from([(0, Array2::eye(network.inputs))])];
     let mut layers = Vec::new();
@@ -90,7 +127,7 @@ fn through(reads: &[Read], blocks: &[Sum]) -> Sum {
 }
 
 /// Points of the whole network, from that of the neurons that are kept: one per size of the other multipliers.
-pub(super) fn lifted(network: &Network, kept: &[Vec<usize>], rest: &Point) -> Vec<Point> {
+fn lifted(network: &Network, kept: &[Vec<usize>], rest: &Point) -> Vec<Point> {
     let barrier = Barrier::new(network);
     let mut multipliers = vec![0.0; barrier.neurons(network.layers.len() - 1).end];
     let mut found = rest.multipliers.iter();

@@ -1,7 +1,7 @@
 //! The search for multipliers: a barrier method with Newton steps.
 
 use super::cholesky::{Blocks, Factor, starts};
-use super::{Network, Read, fixed};
+use super::{Network, Read};
 use crate::kernels::gemm::matmul;
 use crate::linalg::power_iteration;
 use ndarray::{Array1, Array2, Axis, s};
@@ -20,43 +20,6 @@ const NEAREST: f64 = 0.02;
 
 /// The most Newton steps. What is found until then is a bound too.
 const MOST_STEPS: usize = 2000;
-
-/// Points with a small τ, which is the one that their multipliers reach, for a network that is not constant:
-/// one, or several if there are neurons with one slope. Empty if numbers overflow or vanish.
-pub(super) fn search(network: &Network) -> Vec<Point> {
-    let (network, _) = network.with_fewer_inputs();
-    let barrier = Barrier::new(&network);
-    let reached = |at: Point| {
-        Some(Point {
-            square: barrier.reached(&at.multipliers)?,
-            ..at
-        })
-    };
-    let found = minima(&network).unwrap_or_default();
-    let found = found.into_iter().filter_map(reached);
-    found.filter(|at| at.square > 0.0).collect()
-}
-
-/// The points at which the barrier method ends, which differ in the multipliers of neurons that have one
-/// slope.
-pub(super) fn minima(network: &Network) -> Option<Vec<Point>> {
-    let Some(kept) = fixed::kept(network) else {
-        return Some(vec![Barrier::new(network).minimum()?]);
-    };
-    let rest = fixed::without_fixed(network, &kept);
-    let barrier = Barrier::new(&rest);
-    let at = match rest.layers.is_empty() {
-        true => Point {
-            square: barrier.reached(&[])?,
-            multipliers: Vec::new(),
-        },
-        false => barrier.minimum()?,
-    };
-    let gap = at.square - barrier.reached(&at.multipliers)?;
-    let mut all = fixed::lifted(network, &kept, &at);
-    all.iter_mut().for_each(|at| at.square += gap);
-    Some(all)
-}
 
 /// Λ and τ.
 pub(super) struct Point {

@@ -1,7 +1,8 @@
 //! How the bound of a network changes with its weights.
 
 use super::Network;
-use super::search::{Barrier, minima};
+use super::fixed::minima;
+use super::search::Barrier;
 use crate::kernels::gemm::matmul;
 use ndarray::{Array1, Array2, Axis, s};
 

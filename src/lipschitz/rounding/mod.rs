@@ -18,6 +18,7 @@
 mod numbers;
 mod operations;
 mod rules;
+mod state;
 
 use super::walk::Unbounded;
 use crate::autodiff::{Tape, Var};
@@ -26,7 +27,7 @@ use crate::linalg::{Lp, Upper};
 use crate::real::Real;
 use crate::tensor::Tensor;
 use ndarray::{Array1, Axis};
-use rules::Entries;
+use state::Walk;
 use std::collections::HashMap;
 
 /// An upper bound of |f̂(x′) − f(x′)| for each entry of the output, for all x′ around a recorded input.
@@ -126,41 +127,6 @@ pub(crate) fn of_nodes<F: Real>(
         None => tape.node(y).value.mapv(|_| 0.0).into_shared(),
     };
     Ok(Rounding { entries })
-}
-
-/// The state of a walk from an input to an output.
-struct Walk<'t, F: Real> {
-    tape: &'t Tape<F>,
-    x: usize,
-    radius: f64,
-    /// The nodes that depend on the input.
-    known: HashMap<usize, Entries>,
-}
-
-impl<F: Real> Walk<'_, F> {
-    fn moves(&self, id: usize) -> bool {
-        self.known.contains_key(&id)
-    }
-
-    fn input(&self) -> Entries {
-        let value = self.absolute(self.x);
-        let radius = self.radius;
-        let size = match radius > 0.0 {
-            true => value.mapv(|x| (x + radius).next_up()).into_shared(),
-            false => value.clone(),
-        };
-        Entries {
-            error: value.mapv(|_| 0.0).into_shared(),
-            moved: value.mapv(|_| radius).into_shared(),
-            size,
-        }
-    }
-
-    /// |value| of a node.
-    fn absolute(&self, id: usize) -> Tensor<f64> {
-        let value = &self.tape.node(id).value;
-        value.mapv(|x| x.as_f64().abs()).into_shared()
-    }
 }
 
 /// Which of the nodes from x to y are made into y.

@@ -1,8 +1,8 @@
 //! The rounding errors of sums, products, functions and maps; the letters are those of `rules.rs`.
 
-use super::Walk;
 use super::numbers::{combine, pairs, raised, sums, times, tiny, unit};
 use super::rules::{Found, Made};
+use super::state::Walk;
 use crate::autodiff::{Function, Map, jvp};
 use crate::lipschitz::rules::most_frequent;
 use crate::lipschitz::sparse::degrees;

@@ -10,8 +10,8 @@
 //!
 //! At the recorded input alone, V is 0 and S is \|ŷ\|.
 
-use super::Walk;
 use super::numbers::{combine, heads, on_slices, pairs, raised, times, wide};
+use super::state::{Entries, Walk};
 use crate::autodiff::Kind;
 use crate::kernels::{gemm, reduce, spmm};
 use crate::linalg::frobenius_norm;
@@ -21,45 +21,6 @@ use crate::sparse::Pattern;
 use crate::tensor::memory::Buffer;
 use crate::tensor::{Tensor, tensor};
 use ndarray::{ArrayView1, Axis, Ix2};
-
-/// E, V and S of a node, of its shape.
-#[derive(Clone)]
-pub(super) struct Entries {
-    pub error: Tensor<f64>,
-    pub moved: Tensor<f64>,
-    pub size: Tensor<f64>,
-}
-
-impl Entries {
-    fn map(&self, f: impl Fn(&Tensor<f64>) -> Tensor<f64>) -> Self {
-        Self {
-            error: f(&self.error),
-            moved: f(&self.moved),
-            size: f(&self.size),
-        }
-    }
-
-    fn with(&self, b: &Self, f: impl Fn(&Tensor<f64>, &Tensor<f64>) -> Tensor<f64>) -> Self {
-        Self {
-            error: f(&self.error, &b.error),
-            moved: f(&self.moved, &b.moved),
-            size: f(&self.size, &b.size),
-        }
-    }
-
-    fn beside(parts: &[Self], axis: usize) -> Self {
-        let joined = |of: fn(&Self) -> &Tensor<f64>| {
-            let views: Vec<_> = parts.iter().map(|part| of(part).view()).collect();
-            let joined = ndarray::concatenate(Axis(axis), &views);
-            joined.expect("the shapes of the operation").into_shared()
-        };
-        Self {
-            error: joined(|e| &e.error),
-            moved: joined(|e| &e.moved),
-            size: joined(|e| &e.size),
-        }
-    }
-}
 
 pub(super) type Found<T> = Result<T, String>;
 
