@@ -94,9 +94,14 @@ fn no_test_stands_in_the_library() {
     assert!(files.len() > 100, "{} files", files.len());
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
+        // The documentation of `testing` shows tests of its readers.
+        let code = || {
+            text.lines()
+                .filter(|line| !line.trim_start().starts_with("//"))
+        };
         let found = ["cfg(test)", "#[test]"]
             .into_iter()
-            .find(|mark| text.contains(mark));
+            .find(|mark| code().any(|line| line.contains(mark)));
         assert_eq!(found, None, "{}", file.display());
     }
 }
