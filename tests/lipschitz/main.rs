@@ -13,6 +13,7 @@ mod normalization;
 mod pieces;
 mod reading;
 mod rounding;
+mod rounding_steps;
 mod sandwich;
 mod self_attention;
 mod support;

@@ -5,8 +5,7 @@ use emmy::data;
 use emmy::init::{self, Rng};
 use emmy::lipschitz::joint::Network;
 use emmy::lipschitz::{Lp, rounding};
-use emmy::nn::{Activation, AttentionConfig, GcnConv, Mlp, MultiHeadAttention, Pass, Trace};
-use emmy::ops::attention::Mask;
+use emmy::nn::{Activation, GcnConv, Mlp, Pass, Trace};
 use emmy::tensor::tensor;
 use emmy::{Real, Tape, Tensor, Var};
 
@@ -298,101 +297,6 @@ fn neighbours_break_the_constant_and_stay_within_the_statement() {
         }
     }
     assert!(broken > 20, "the constant alone was broken {broken} times");
-}
-
-fn refusal<F: Real>(
-    x: Tensor<F>,
-    radius: f64,
-    f: impl for<'t> Fn(Var<'t, F>) -> Var<'t, F>,
-) -> String {
-    let tape = Tape::new();
-    let x = tape.var(x);
-    rounding(f(x), x, radius).unwrap_err().to_string()
-}
-
-#[test]
-fn what_has_no_bound_is_refused_and_named() {
-    let x = || tensor(&[1, 2], vec![0.5_f32, -1.0]);
-    for (f, reason) in [
-        (
-            (|x| x.tanh()) as for<'t> fn(Var<'t, f32>) -> Var<'t, f32>,
-            "`tanh`: its rounding error is not known",
-        ),
-        (
-            |x| x.softmax(-1),
-            "`softmax`: the rounding errors of its exponentials",
-        ),
-        (
-            |x| x.layer_norm(None, None, 1e-5),
-            "`layer_norm`: the rounding errors of its moments",
-        ),
-        (|x| x.dropout(0.5, 0), "`dropout`: it is random"),
-        (
-            |x| (x * 1e30) * (x * 1e30),
-            "`mul`: a value or its rounding error is not finite",
-        ),
-        (
-            |x| x.abs().sqrt() / (x - x),
-            "`div`: a division by something that may be 0",
-        ),
-        (|x| (x * x - x * x).sqrt(), "`sqrt`: its slope has no limit"),
-    ] {
-        let said = refusal(x(), 0.0, f);
-        assert!(said.contains(reason), "{said}");
-    }
-    // Around an input, what may happen at another one.
-    for (f, reason) in [
-        (
-            (|x| x * 3e38) as for<'t> fn(Var<'t, f32>) -> Var<'t, f32>,
-            "may overflow at an input of the set",
-        ),
-        (
-            |x| x.tape().constant(vec![1.0_f32, 1.0]) / x,
-            "a division by something that may be 0",
-        ),
-    ] {
-        let tape = Tape::new();
-        let v = tape.var(x());
-        assert!(rounding(f(v), v, 0.0).is_ok());
-        let said = refusal(x(), 0.75, f);
-        assert!(said.contains(reason), "{said}");
-    }
-    assert!(refusal(x(), f64::NAN, |x| x.relu()).contains("a finite number of at least 0"));
-    // A model names its layer.
-    let layer =
-        MultiHeadAttention::<f32>::new(AttentionConfig::new(4, 2), &mut init::rng(0)).unwrap();
-    let tokens = init::normal(&[3, 4], 1.0, &mut init::rng(1));
-    let trace = Trace::at(&layer, &tokens, |pass, x| {
-        layer.forward(pass, x, &Mask::none())
-    });
-    let said = trace.rounding(0.0).unwrap_err().to_string();
-    assert!(
-        said.contains("MultiHeadAttention") && said.contains("`attend`"),
-        "{said}"
-    );
-}
-
-#[test]
-fn what_is_exact_has_no_error_and_what_is_fixed_has_none() {
-    let tape = Tape::<f32>::new();
-    let x = tape.var(tensor(&[2, 3], vec![1.5, -0.1, 0.3, 1e-30, -2.0, 7.0]));
-    for y in [
-        -x,
-        x.relu(),
-        x.t(),
-        x.slice(1, 0..2),
-        x.max(&[0], false),
-        x.clamp(-1.0, 0.25),
-        x.abs().maximum(x),
-    ] {
-        assert_eq!(rounding(y, x, 0.0).unwrap().norm(Lp::Inf).get(), 0.0);
-    }
-    let fixed = tape.constant(vec![0.1_f32, 0.2, 0.3]);
-    let product = fixed * fixed;
-    let error = rounding(x.relu() * 0.0 + product, x, 0.0).unwrap();
-    // The product is what it is; its sum with something that depends on x is rounded.
-    assert!(error.norm(Lp::Inf).get() < 1e-8);
-    assert_eq!(rounding(product, x, 0.0).unwrap().norm(Lp::Inf).get(), 0.0);
 }
 
 /// A graph network and an Mlp as modules, through their traces: the paths are those of `Trace::lipschitz`.

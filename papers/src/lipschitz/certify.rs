@@ -76,23 +76,25 @@ pub fn run(cli: &Cli) -> Result<()> {
 struct RobustLine {
     epsilon: f64,
     certified: f64,
+    executed: f64,
     attacked: f64,
 }
 
 /// Prints the interval of the accuracy for digits to which something of the size ε is added.
 fn tell_robust(cli: &Cli, net: &Mlp<f32>, test: &images::Images) -> Result<()> {
     if !cli.json {
-        say("\n| ε, 2-norm | certified | under attack |\n|---|---:|---:|")?;
+        say("\n| ε, 2-norm | certified | its program | under attack |\n|---|---:|---:|---:|")?;
     }
     let rows = robust(
-        &widened(net)?,
-        &test.rows::<f64>(),
+        (net, &widened(net)?),
+        &test.rows::<f32>(),
         &test.classes_of(),
         cli.seed,
     )?;
     for Robust {
         size,
         certified,
+        executed,
         attacked,
     } in rows
     {
@@ -100,11 +102,13 @@ fn tell_robust(cli: &Cli, net: &Mlp<f32>, test: &images::Images) -> Result<()> {
             true => cli.tell_json(&RobustLine {
                 epsilon: size,
                 certified,
+                executed,
                 attacked,
             })?,
             false => say(format_args!(
-                "| {size} | {:.1} % | {:.1} % |",
+                "| {size} | {:.1} % | {:.1} % | {:.1} % |",
                 100.0 * certified,
+                100.0 * executed,
                 100.0 * attacked
             ))?,
         }

@@ -1,11 +1,13 @@
 //! How many digits keep their class whatever is added to them: an interval, proven from below by the
-//! constants of differences of logits, and found from above by an attack.
+//! constants of differences of logits, and found from above by an attack. What is proven of the network in
+//! exact arithmetic is one thing, what its program in `f32` then does another: both are counted.
 
 use emmy::autodiff::grad;
 use emmy::lipschitz::joint::Network;
-use emmy::ndarray::ArrayViewD;
+use emmy::lipschitz::rounding;
+use emmy::ndarray::{Array2, Zip};
 use emmy::nn::{Mlp, Pass};
-use emmy::{Error, Result, Tape, Tensor, init};
+use emmy::{Error, Real, Result, Tape, Tensor, init};
 use rayon::prelude::*;
 
 /// The sizes ε of what is added, in the 2-norm.
@@ -18,8 +20,10 @@ const STEPS: usize = 20;
 /// The part of the digits whose class is right and stays so.
 pub struct Robust {
     pub size: f64,
-    /// Proven: every margin f_y − f_j exceeds its constant times ε.
+    /// Proven: every margin f_y − f_j of the exact network exceeds its constant times ε.
     pub certified: f64,
+    /// Proven for the program in `f32`: every margin exceeds that and its rounding errors around the image.
+    pub executed: f64,
     /// Those for which the attack found nothing.
     pub attacked: f64,
 }
@@ -66,29 +70,68 @@ fn margins(logits: &Tensor<f64>, labels: &[usize]) -> Vec<f64> {
     .collect()
 }
 
-/// The intervals for these images `[n, d]` and their classes.
-pub fn robust(net: &Mlp<f64>, x: &Tensor<f64>, labels: &[usize], seed: u64) -> Result<Vec<Robust>> {
-    let constants = constants(net)?;
-    let clean = logits(net, x);
+/// The logits of images, and how far they are from the exact ones if something of 2-norm `size` is added.
+fn errors<F: Real>(net: &Mlp<F>, x: &Tensor<F>, size: f64) -> Result<[Tensor<f64>; 2]> {
+    let tape = Tape::new();
+    let pass = Pass::differentiable(&tape, net);
+    let x = tape.var(x.clone());
+    let y = net.forward(&pass, x);
+    let errors = rounding(y, x, size)?.entries().clone();
+    Ok([y.value().mapv(Real::as_f64).into_shared(), errors])
+}
+
+/// Whether f_y − f_j exceeds ε L_yj and the errors of both, for every other j.
+fn holds(row: &[f64], errors: &[f64], y: usize, constants: &[f64], size: f64) -> bool {
+    let mut others = (0..row.len()).filter(|&j| j != y);
+    // Rounded so that a margin is never too large.
+    others.all(|j| {
+        let needed = (size * constants[j]).next_up() + (errors[y] + errors[j]).next_up();
+        (row[y] - row[j]).next_down() > needed.next_up()
+    })
+}
+
+/// The intervals for these images `[n, d]` and their classes, of a network in `f32` and the same in `f64`.
+pub fn robust(
+    (net, double): (&Mlp<f32>, &Mlp<f64>),
+    images: &Tensor<f32>,
+    labels: &[usize],
+    seed: u64,
+) -> Result<Vec<Robust>> {
+    let x = &images.mapv(f64::from).into_shared();
+    let constants = constants(double)?;
+    let [clean, exact] = errors(double, x, 0.0)?;
     let part = |count: usize| count as f64 / labels.len() as f64;
-    let holds = |row: ArrayViewD<'_, f64>, y: usize, size: f64| {
-        let mut others = (0..row.len()).filter(|&j| j != y);
-        others.all(|j| row[[y]] - row[[j]] > size * constants[y][j])
-    };
-    let certified = |size: f64| {
-        let rows = clean.outer_iter().zip(labels);
-        part(rows.filter(|(row, y)| holds(row.view(), **y, size)).count())
+    let certified = |size: f64, errors: &Tensor<f64>| {
+        let matrix = |x: &Tensor<f64>| -> Array2<f64> {
+            let rows = x.view().into_dimensionality();
+            rows.expect("a row per image")
+                .as_standard_layout()
+                .into_owned()
+        };
+        let (rows, errors) = (matrix(&clean), matrix(errors));
+        let rows = rows.outer_iter().zip(errors.outer_iter()).zip(labels);
+        part(
+            rows.filter(|((row, errors), y)| {
+                let [row, errors] = [row, errors].map(|x| x.as_slice().expect("a row"));
+                holds(row, errors, **y, &constants[**y], size)
+            })
+            .count(),
+        )
     };
     SIZES
         .map(|size| {
             let mut least = margins(&clean, labels);
             for start in 0..STARTS {
-                let found = attack(net, x, labels, size, seed * STARTS + start);
+                let found = attack(double, x, labels, size, seed * STARTS + start);
                 least.iter_mut().zip(found).for_each(|(a, b)| *a = a.min(b));
             }
+            let [_, of_program] = errors(net, images, size)?;
+            let of_both = Zip::from(&exact).and(&of_program);
+            let of_both = of_both.map_collect(|a, b| (a + b).next_up()).into_shared();
             let robust = Robust {
                 size,
-                certified: certified(size),
+                certified: certified(size, &exact),
+                executed: certified(size, &of_both),
                 attacked: part(least.iter().filter(|m| **m > 0.0).count()),
             };
             if robust.certified > robust.attacked {
