@@ -41,6 +41,7 @@ macro_rules! chapters {
 [evidence_joint]: crate::book
 [evidence_operations]: crate::book
 [evidence_pairs]: crate::book
+[evidence_program]: crate::book
 [evidence_search]: crate::book
 [evidence_steps]: crate::book
 [evidence_transformers]: crate::book

@@ -12,8 +12,9 @@ struct Argument {
     constant: f64,
 }
 
-/// How far inside of its piece an input is, as a part of its own distance from the borders' origin.
-const INSIDE: f64 = 1e-7;
+/// How far inside of its piece an input is to be, for rows of length 1. A small distance loses no thin piece; a
+/// large one has a contradiction that can be computed where all borders meet in 0.
+const INSIDE: [f64; 2] = [1e-7, 1e-2];
 
 /// What is known of the inputs of a pattern.
 pub(super) enum Region {
@@ -29,8 +30,8 @@ impl Pieces {
     /// is not decided.
     pub(super) fn input(&self, pattern: &Pattern) -> Option<Array1<f64>> {
         match self.region(pattern) {
-            Region::Point(x) => self.agrees(&x, pattern).then_some(x),
-            _ => None,
+            Region::Point(x) => Some(x),
+            Region::Empty | Region::Unknown => None,
         }
     }
 
@@ -62,7 +63,7 @@ impl Pieces {
             }
             neurons.push(i);
             rows.push(row * (sign / size));
-            limits.push(INSIDE - sign * constant / size);
+            limits.push(-sign * constant / size);
         }
         if rows.is_empty() {
             return Region::Point(Array1::zeros(n));
@@ -71,17 +72,20 @@ impl Pieces {
         g.axis_iter_mut(Axis(0))
             .zip(&rows)
             .for_each(|(mut to, row)| to.assign(row));
-        match nearest(&g, &Array1::from(limits)) {
-            Found::Point(x) => Region::Point(x),
-            Found::Nothing => Region::Unknown,
-            Found::Contradiction(rows) => {
-                let rows: Vec<usize> = rows.into_iter().map(|r| neurons[r]).collect();
-                match is_contradiction(self, pattern, &rows) {
-                    true => Region::Empty,
-                    false => Region::Unknown,
+        let limits = Array1::from(limits);
+        for inside in INSIDE {
+            match nearest(&g, &(&limits + inside)) {
+                Found::Point(x) if self.agrees(&x, pattern) => return Region::Point(x),
+                Found::Contradiction(rows) => {
+                    let rows: Vec<usize> = rows.into_iter().map(|r| neurons[r]).collect();
+                    if is_contradiction(self, pattern, &rows) {
+                        return Region::Empty;
+                    }
                 }
+                Found::Point(_) | Found::Nothing => {}
             }
         }
+        Region::Unknown
     }
 
     /// The argument of each neuron that has two slopes, where it is affine: where the neurons that it reads
