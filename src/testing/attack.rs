@@ -154,8 +154,8 @@ impl Attack {
     }
 }
 
-/// ‖f(x) − f(x′)‖ / ‖x − x′‖, less what rounding may have added: that of a chain of as many sums as the tape has
-/// operations, each of the length of the longest axis, relative to both values.
+/// ‖f(x) − f(x′)‖ / ‖x − x′‖, less what rounding may have added: that of a chain of as many sums as the
+/// tape has operations, each of the length of the longest axis, relative to both values.
 fn reached<F: Real>(subject: &Subject<'_, F>, pair: &[Tensor<F>; 2], p: Lp) -> f64 {
     let tape = Tape::new();
     let [y, z] = [0, 1].map(|k| subject.evaluate(tape.var(pair[k].clone())));

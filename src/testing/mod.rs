@@ -18,8 +18,8 @@
 //! | [`check_same_bits`] | [`assert_same_bits`] | the number of threads changes no bit |
 //! | [`check_round_trip`] | [`assert_round_trip`] | a file in between changes no bit; names of PyTorch |
 //!
-//! With the feature `proptest`, `testing::strategies` draws graphs, features, losses and models that shrink to the
-//! smallest case that still fails. [Testing your own model](crate::book::testing) is the chapter;
+//! With the feature `proptest`, `testing::strategies` draws graphs, features, losses and models that shrink
+//! to the smallest case that still fails. [Testing your own model](crate::book::testing) is the chapter;
 //! `cargo run --release --example check` shows all of it on one model.
 
 mod attack;

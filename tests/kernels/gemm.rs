@@ -70,8 +70,8 @@ fn equals_the_naive_product_for_every_layout() {
     }
 }
 
-/// An element as the module states it: parts of the inner dimension, each a sum in order; or sixteen sums, for
-/// few rows and a right factor in columns.
+/// An element as the module states it: parts of the inner dimension, each a sum in order; or sixteen sums,
+/// for few rows and a right factor in columns.
 fn stated<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, fused: bool) -> Array2<F> {
     let in_columns = b.t().is_standard_layout() && (1..=4).contains(&a.nrows()) && a.ncols() >= 64;
     Array2::from_shape_fn((a.nrows(), b.ncols()), |(i, j)| {

@@ -200,8 +200,8 @@ fn a_network_is_a_part_of_what_is_read() {
     }
 }
 
-/// The derivative of the bound in the weights is that of the certified number: of a chain, and of a network in
-/// which two matrices follow one another behind a residual connection.
+/// The derivative of the bound in the weights is that of the certified number: of a chain, and of a network
+/// in which two matrices follow one another behind a residual connection.
 #[test]
 fn the_bound_can_be_differentiated() {
     for residual in [false, true] {

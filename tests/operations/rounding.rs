@@ -11,8 +11,9 @@ const DRAWS: u64 = 12;
 /// Distances of inputs.
 const RADII: [f64; 2] = [0.0, 0.05];
 
-/// Operations with numbers that differ between the two types (a slope of 0.2, coefficients that are computed
-/// from fixed operands): f32 and f64 stand for two functions. `tests/lipschitz/rounding.rs` has the first two.
+/// Operations with numbers that differ between the two types (a slope of 0.2, coefficients that are
+/// computed from fixed operands): f32 and f64 stand for two functions. `tests/lipschitz/rounding.rs` has
+/// the first two.
 const APART: [&str; 4] = ["clamp", "leaky_relu", "combine", "dot"];
 
 /// The operations whose rounding error is known for each operand.

@@ -1,9 +1,9 @@
 //! `docs/evidence/statements.json`, a row per numbered law and erratum: every test that it names exists, and
 //! every mutant of a law is rejected by the check of laws that the statement itself passes.
 //!
-//! A mutant leaves a term of the law out (factor 0), puts it on the other side (factor −1), or multiplies its
-//! weight; or it is the same law for another loss. The mutant of an erratum is the printed statement, and that
-//! of C24 is written out: the test of that row compares it with the one that holds.
+//! A mutant leaves a term of the law out (factor 0), puts it on the other side (factor −1), or multiplies
+//! its weight; or it is the same law for another loss. The mutant of an erratum is the printed statement,
+//! and that of C24 is written out: the test of that row compares it with the one that holds.
 
 use emmy::graph::generators::random_graph;
 use emmy::nn::{

@@ -6,7 +6,8 @@
 /// One set: Xav, Bal_X, Bal_O, each for L = 2, 5, 10, 20, 40.
 pub type DepthRows = [[&'static str; 5]; 3];
 
-/// Table 2. It has no rows for Cora, whose accuracies are drawn in Figure 6; the numbers here are those of Table 3.
+/// Table 2. It has no rows for Cora, whose accuracies are drawn in Figure 6; the numbers here are those of
+/// Table 3.
 #[rustfmt::skip]
 pub const TABLE_2: [(&str, DepthRows); 9] = [
     ("cora", [
@@ -165,8 +166,8 @@ pub const TABLE_5: [(&str, [&str; 3]); 2] = [
     ("pubmed", ["78.38 ± 0.77", "78.52 ± 0.54", "78.56 ± 0.20"]),
 ];
 
-/// Table 6, the columns of Bal_O, for L = 2, 5, 10, 20, 40. The paper names no optimiser; by erratum E20 it is
-/// Adam.
+/// Table 6, the columns of Bal_O, for L = 2, 5, 10, 20, 40. The paper names no optimiser; by erratum E20 it
+/// is Adam.
 pub const TABLE_6: [(&str, [&str; 5]); 3] = [
     ("cora", ["79.5", "80.2", "79.6", "77.3", "75.9"]),
     ("citeseer", ["67.7", "67.7", "67.4", "66.3", "63.2"]),

@@ -66,8 +66,8 @@ pub fn render(plan: &Plan, settings: &str, runs: &Runs) -> String {
     out + "\n"
 }
 
-/// Which of our means are more than two standard deviations of the paper's runs away from its mean; nothing if
-/// no number has an interval. The deviation of its five runs is that of its interval, h √5/2.776.
+/// Which of our means are more than two standard deviations of the paper's runs away from its mean; nothing
+/// if no number has an interval. The deviation of its five runs is that of its interval, h √5/2.776.
 ///
 /// Whether intervals overlap says little where one of them is wide; this is a statement about the means.
 fn outside(plan: &Plan, runs: &Runs) -> String {

@@ -1,5 +1,5 @@
-//! `--networks DIR`: the joint bound of each chain in a folder, beside bounds in closed form, a lower end that
-//! a search found, and published values; with `--exact` also the ends that branch and bound reaches.
+//! `--networks DIR`: the joint bound of each chain in a folder, beside bounds in closed form, a lower end
+//! that a search found, and published values; with `--exact` also the ends that branch and bound reaches.
 
 use super::Cli;
 use super::chain::natural;

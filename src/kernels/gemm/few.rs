@@ -20,8 +20,8 @@ const TERMS: usize = 64;
 /// Columns whose sums are computed at once, so that no sum waits for itself.
 const COLUMNS: usize = 4;
 
-/// out ← a b, for so few rows and so many terms, where the columns of b follow one another without gaps. Returns
-/// whether that is so; if not, `out` stays as it is.
+/// out ← a b, for so few rows and so many terms, where the columns of b follow one another without gaps.
+/// Returns whether that is so; if not, `out` stays as it is.
 pub(super) fn product<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) -> bool {
     let (m, k) = a.dim();
     if m == 0 || m > ROWS || k < TERMS {

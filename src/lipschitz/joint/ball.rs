@@ -18,10 +18,11 @@ impl Network {
     /// slopes of neuron i of layer k (both from 0) if its argument is at most `distance` away from its value
     /// at this one input, called as `slopes(k, i, distance)`.
     ///
-    /// The distance is the radius times a Lipschitz constant of the argument: the norm of a row of weights in
-    /// the first layer, and the bound of the network before it, with the slopes that were found so far,
+    /// The distance is the radius times a Lipschitz constant of the argument: the norm of a row of weights
+    /// in the first layer, and the bound of the network before it, with the slopes that were found so far,
     /// in the others. So the more neurons are found to have one slope, the sharper is the bound of those
-    /// behind them. A range that is narrower than 3 · 10⁻⁴ of the largest slope of the neuron is widened to this.
+    /// behind them. A range that is narrower than 3 · 10⁻⁴ of the largest slope of the neuron is widened to
+    /// this.
     ///
     /// ```
     /// use emmy::lipschitz::joint::Network;

@@ -13,8 +13,8 @@ use crate::linalg::Upper;
 use ndarray::{Array2, Axis};
 use std::collections::BTreeMap;
 
-/// The sizes of λ that are tried, relative to the terms in which the neuron has a part: a larger one is nearer
-/// to the limit, and leaves less for the rounding of the proof.
+/// The sizes of λ that are tried, relative to the terms in which the neuron has a part: a larger one is
+/// nearer to the limit, and leaves less for the rounding of the proof.
 const SIZES: [f64; 5] = [1e4, 1e5, 1e6, 1e7, 1e8];
 
 /// A value as a sum of maps of the blocks of another network.
@@ -126,7 +126,8 @@ fn through(reads: &[Read], blocks: &[Sum]) -> Sum {
     sum
 }
 
-/// Points of the whole network, from that of the neurons that are kept: one per size of the other multipliers.
+/// Points of the whole network, from that of the neurons that are kept: one per size of the other
+/// multipliers.
 fn lifted(network: &Network, kept: &[Vec<usize>], rest: &Point) -> Vec<Point> {
     let barrier = Barrier::new(network);
     let mut multipliers = vec![0.0; barrier.neurons(network.layers.len() - 1).end];

@@ -159,8 +159,8 @@ impl Trace {
 
     /// e, how far the output that the model's type of numbers computes is from the exact one
     /// ([`crate::lipschitz::rounding`]), for each input whose rows are within `radius` of those of the
-    /// recorded one. With the constant L of [`lipschitz`](Self::lipschitz) the computed outputs ŷ have ‖ŷ(x) −
-    /// ŷ(x′)‖ ≤ L ‖x − x′‖ + e(x) + e(x′).
+    /// recorded one. With the constant L of [`lipschitz`](Self::lipschitz) the computed outputs ŷ have
+    /// ‖ŷ(x) − ŷ(x′)‖ ≤ L ‖x − x′‖ + e(x) + e(x′).
     ///
     /// ```
     /// use emmy::{init, lipschitz::Lp, nn::{Activation, Mlp, Trace}};

@@ -6,7 +6,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::ops::Range;
 
-/// Graphs of every family here, the simplest first: no edges, paths, stars, trees, blocks, and arbitrary ones.
+/// Graphs of every family here, the simplest first: no edges, paths, stars, trees, blocks, and arbitrary
+/// ones.
 pub fn graphs() -> impl Strategy<Value = Graph> {
     prop_oneof![
         1 => edgeless(1..6),

@@ -57,8 +57,9 @@ impl Case {
         }
     }
 
-    /// All laws named by `laws`, and those that are read off the pass, in both types. Those of biases alone are
-    /// left to their own tests: where every softmax selects one token, all gradients beside them are rounding.
+    /// All laws named by `laws`, and those that are read off the pass, in both types. Those of biases alone
+    /// are left to their own tests: where every softmax selects one token, all gradients beside them are
+    /// rounding.
     pub fn conserves(self, laws: impl Fn(&Attention<'_, f64>, &Params<'_, f64>) -> Vec<Law>) {
         let net = self.draw::<f64>();
         let mut laws = laws(&Attention(&net.layer), &Params::of(&net));

@@ -280,8 +280,8 @@ fn what_was_recorded_is_drawn() {
     assert_eq!(out, "Figure 5: no cell is finished\n");
 }
 
-/// Means of ours beside the spread of the paper's runs, ± 0.43 · √5/2.776 = 0.35 at 79.48: 80.0 is within two of
-/// them, 80.5 is not. A number without an interval is not compared.
+/// Means of ours beside the spread of the paper's runs, ± 0.43 · √5/2.776 = 0.35 at 79.48: 80.0 is within
+/// two of them, 80.5 is not. A number without an interval is not compared.
 #[test]
 fn means_outside_the_papers_deviation_are_named() {
     let folder = TempDir::new().unwrap();

@@ -1,9 +1,9 @@
 //! The linear pieces of a network with its biases: neurons x ↦ l x for x < 0 and u x for x > 0, such as ReLU.
 //!
-//! A pattern says of each neuron whether its argument is positive. On the inputs of one pattern the network is
-//! affine, so its Lipschitz constant is the largest norm of the Jacobians of all patterns that have an open
-//! set of inputs. [`Pieces::climb`] searches for an input where it is large, and [`Branches`] for the constant
-//! itself.
+//! A pattern says of each neuron whether its argument is positive. On the inputs of one pattern the network
+//! is affine, so its Lipschitz constant is the largest norm of the Jacobians of all patterns that have an
+//! open set of inputs. [`Pieces::climb`] searches for an input where it is large, and [`Branches`] for the
+//! constant itself.
 
 mod branch;
 mod contradiction;
@@ -60,8 +60,8 @@ type Pattern = Vec<Option<bool>>;
 const MOST_TRIES: usize = 200;
 
 impl Pieces {
-    /// A network with one list of biases per layer. The slopes \[l, u\] of a neuron are those for negative and
-    /// for positive arguments.
+    /// A network with one list of biases per layer. The slopes \[l, u\] of a neuron are those for negative
+    /// and for positive arguments.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) if there is not one bias per neuron, or one is not finite.
@@ -103,10 +103,10 @@ impl Pieces {
     /// An input where the network is steep, the steepest that a number of climbs find; `None` if none of them
     /// ends inside of a piece.
     ///
-    /// Each climb begins at a random input. It changes the slope of one neuron, the one that gains most, until
-    /// none gains, first among all patterns, and takes the nearest input of the pattern at its end. If there
-    /// is none, it climbs again from the same input, and then each pattern must have an input; up to 200
-    /// patterns are tried.
+    /// Each climb begins at a random input. It changes the slope of one neuron, the one that gains most,
+    /// until none gains, first among all patterns, and takes the nearest input of the pattern at its end.
+    /// If there is none, it climbs again from the same input, and then each pattern must have an input; up
+    /// to 200 patterns are tried.
     pub fn climb(&self, starts: usize, seed: u64) -> Option<Steep> {
         // Only the part of the input that the first layers read counts.
         let (network, q) = self.network.with_fewer_inputs();

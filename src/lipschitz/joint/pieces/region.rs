@@ -12,8 +12,8 @@ struct Argument {
     constant: f64,
 }
 
-/// How far inside of its piece an input is to be, for rows of length 1. A small distance loses no thin piece; a
-/// large one has a contradiction that can be computed where all borders meet in 0.
+/// How far inside of its piece an input is to be, for rows of length 1. A small distance loses no thin
+/// piece; a large one has a contradiction that can be computed where all borders meet in 0.
 const INSIDE: [f64; 2] = [1e-7, 1e-2];
 
 /// What is known of the inputs of a pattern.
