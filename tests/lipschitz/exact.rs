@@ -1,12 +1,13 @@
 //! The search among linear pieces, and branch and bound: both ends meet at the constant that an enumeration
 //! finds.
 
-use crate::cases::cases;
-use emmy::init;
+use crate::cases::{cases, near};
+use crate::two_layers::{Net, nets};
 use emmy::lipschitz::joint::{Branches, Network, Neurons, Pieces, Steep};
-use emmy::ndarray::{Array1, Array2, array};
+use emmy::lipschitz::{Ascent, Interval, Lp, Objective};
+use emmy::ndarray::{Array1, Array2, Axis, array, concatenate, s};
 use emmy::rand::RngExt;
-use emmy::{Tensor, lipschitz::Interval};
+use emmy::{Tensor, init};
 
 fn draw(rows: usize, columns: usize, seed: u64) -> Array2<f64> {
     let x: Tensor<f64> = init::normal(&[rows, columns], 1.0, &mut init::rng(seed));
@@ -46,7 +47,7 @@ impl Chain {
             let y = w.dot(&v) + b;
             let slopes = y.mapv(|y| self.slopes[usize::from(y > 0.0)]);
             v = &y * &slopes;
-            j = w.dot(&j) * slopes.insert_axis(emmy::ndarray::Axis(1));
+            j = w.dot(&j) * slopes.insert_axis(Axis(1));
         }
         last.dot(&j)
     }
@@ -116,7 +117,7 @@ fn with_independent_rows_the_constant_is_that_of_all_patterns() {
             let chain = Chain::new(&[9, 8, 2], slopes, 40 + seed);
             let of = |pattern: usize| {
                 let diagonal = Array1::from_shape_fn(8, |i| slopes[pattern >> i & 1]);
-                let scaled = &chain.weights[0] * &diagonal.insert_axis(emmy::ndarray::Axis(1));
+                let scaled = &chain.weights[0] * &diagonal.insert_axis(Axis(1));
                 norm(&chain.weights[1].dot(&scaled))
             };
             let largest = (0..256).map(of).fold(0.0, f64::max);
@@ -149,16 +150,8 @@ fn patterns_without_an_input_do_not_count() {
         );
         let all = (0..1usize << 11).map(|pattern| {
             let slopes = Array1::from_shape_fn(11, |i| (pattern >> i & 1) as f64);
-            let column = |range| {
-                slopes
-                    .slice(range)
-                    .to_owned()
-                    .insert_axis(emmy::ndarray::Axis(1))
-            };
-            let [first, second] = [
-                column(emmy::ndarray::s![..6]),
-                column(emmy::ndarray::s![6..]),
-            ];
+            let column = |range| slopes.slice(range).to_owned().insert_axis(Axis(1));
+            let [first, second] = [column(s![..6]), column(s![6..])];
             let w = &chain.weights;
             let inner = w[1].dot(&(&w[0] * &first)) * second;
             norm(&w[2].dot(&inner))
@@ -166,6 +159,72 @@ fn patterns_without_an_input_do_not_count() {
         apart += usize::from(all.fold(0.0, f64::max) > 1.01 * there);
     }
     assert!(apart > 0, "no network whose steepest pattern has no input");
+}
+
+fn pieces(net: &Net) -> Pieces {
+    let weights = vec![net.first.clone(), net.second.clone()];
+    let network = Network::chain(weights, [net.low, 1.0]).unwrap();
+    Pieces::new(network, vec![net.bias.clone()]).unwrap()
+}
+
+/// With linearly independent rows of W₁ the climbs reach the steepest of all pieces, and the function has an
+/// input there. With other rows they never claim more than the patterns have.
+#[test]
+fn climbs_find_the_steepest_piece() {
+    for (_, net) in nets(60) {
+        let found = pieces(&net).climb(24, 0).map_or(0.0, |f| f.lower.get());
+        let steepest = net.steepest(Lp::Two);
+        assert!(found <= steepest * (1.0 + 1e-12), "{found} and {steepest}");
+        if net.first.nrows() <= net.first.ncols() {
+            near(found, steepest, 1e-9);
+        }
+    }
+}
+
+/// In a network with too many pieces to try them all, the interval is narrow, and gradient ascent finds less.
+#[test]
+fn climbs_leave_a_narrow_interval() {
+    for (m, most) in [(1, 1.03), (4, 1.08)] {
+        let net = Net::new([80, 64, m], 0.0, 7);
+        let found = pieces(&net).climb(50, 0).unwrap().lower.get();
+        let bound = net.bound(Lp::Two);
+        assert!(
+            found <= bound && bound <= most * found,
+            "{found} and {bound}"
+        );
+        let search = Ascent {
+            restarts: 4,
+            steps: 60,
+            rate: 0.1,
+            ..Ascent::new(Objective::Two, 0)
+        };
+        let starts = (0..4).map(|k| init::normal(&[1, 80], 1.0, &mut init::rng(k)));
+        let ascent = search.guided(
+            starts.collect(),
+            |x| net.forward(x),
+            |x| net.output(net.hidden(x).scale(10.0).softplus().scale(0.1)),
+        );
+        let ascent = ascent.lower.get();
+        assert!(
+            ascent < found && ascent > 0.7 * found,
+            "{ascent} and {found}"
+        );
+    }
+}
+
+/// |w x| − |−w x| is 0 for all x. Two patterns of slopes would give another function, but no input has them.
+#[test]
+fn pieces_that_do_not_exist_are_not_found() {
+    for seed in cases(20) {
+        for size in [1e-6, 1.0, 1e3] {
+            let w = draw(1, 3, seed);
+            let first = concatenate![Axis(0), w, -&w];
+            let network = Network::chain(vec![first, array![[1.0, -1.0]]], [-size, size]).unwrap();
+            let pieces = Pieces::new(network, vec![Array1::zeros(2)]).unwrap();
+            let found = pieces.climb(8, seed).map_or(0.0, |f| f.lower.get());
+            assert!(found < 1e-12 * size, "{found}");
+        }
+    }
 }
 
 /// Residual connections, and neurons with one slope.
@@ -197,7 +256,7 @@ fn networks_that_are_no_chains() {
             let inner = c.dot(&b);
             let y = inner.dot(&((a.dot(x) + &bias) * &slopes));
             let outer = y.mapv(|y| if y > 0.0 { 1.0 } else { 0.1 });
-            let axis = emmy::ndarray::Axis(1);
+            let axis = Axis(1);
             let first = &a * &slopes.insert_axis(axis);
             inner.dot(&first) * outer.insert_axis(axis) + &skip
         };
@@ -231,6 +290,7 @@ fn the_ends_do_not_depend_on_the_threads() {
                 ends.lower.get().to_bits(),
                 ends.upper.get().to_bits(),
                 branches.count(),
+                chain.pieces().climb(9, 4).unwrap().input,
             )
         })
     };

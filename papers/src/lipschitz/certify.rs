@@ -1,10 +1,11 @@
 //! A classifier of digits, and a proven interval for how far its logits can move.
 
-use super::robust::{Robust, network, robust};
-use super::{Cli, Pieces};
+use super::Cli;
+use super::perceptron::{network, pieces};
+use super::robust::{Robust, robust};
 use crate::support::{note, say};
 use emmy::data::images::{self, Part};
-use emmy::lipschitz::{Domain, Interval, Lower, Lp, Upper, bound, jacobian_norm};
+use emmy::lipschitz::{Domain, Interval, Lower, Lp, Upper, bound};
 use emmy::nn::{Activation, Mlp, Module, Pass};
 use emmy::train::{BestBy, Classify, TrainConfig, Trainer};
 use emmy::{Error, Result, Tape, Tensor, Var, init};
@@ -196,7 +197,7 @@ fn certify(cli: &Cli, net: &Mlp<f32>, logit: Option<usize>) -> Result<(Interval,
         };
         norm(&net.layers[1].weight, logit) * norm(&net.layers[0].weight, None)
     };
-    let lower = steepest(cli, &net, logit);
+    let lower = steepest(cli, &net, logit)?;
     Ok((Interval { lower, upper }, product))
 }
 
@@ -207,35 +208,9 @@ fn whole(net: &Mlp<f64>) -> Result<Upper> {
 }
 
 /// The largest norm of the Jacobian at the inputs that the search finds.
-fn steepest(cli: &Cli, net: &Mlp<f64>, logit: Option<usize>) -> Lower {
-    let matrix = |k: usize| {
-        net.layers[k]
-            .weight
-            .view()
-            .into_dimensionality()
-            .expect("a matrix")
-    };
-    let (first, mut second) = (matrix(0), matrix(1));
-    if let Some(k) = logit {
-        second = second.slice_move(emmy::ndarray::s![k..k + 1, ..]);
-    }
-    let bias = net.layers[0].bias.as_ref().expect("a bias");
-    let pieces = Pieces {
-        first,
-        bias: bias.view().into_dimensionality().expect("a vector"),
-        second,
-        slopes: [0.0, 1.0],
-    };
-    let inputs = pieces.steep_inputs(cli.restarts.unwrap_or(100), cli.seed);
-    let norm = |x: Tensor<f64>| {
-        let tape = Tape::new();
-        let x = tape.var(x);
-        let pass = Pass::eval(&tape, net);
-        jacobian_norm(logits(net, &pass, x, logit), x, Lp::Two)
-            .0
-            .lower
-    };
-    inputs.into_iter().map(norm).fold(Lower::ZERO, Lower::max)
+fn steepest(cli: &Cli, net: &Mlp<f64>, logit: Option<usize>) -> Result<Lower> {
+    let found = pieces(net, logit)?.climb(cli.restarts.unwrap_or(100), cli.seed);
+    Ok(found.map_or(Lower::ZERO, |steep| steep.lower))
 }
 
 /// The same weights in `f64`, exactly.

@@ -18,11 +18,9 @@ mod growth;
 mod inversion;
 mod models;
 mod networks;
-mod pieces;
+mod perceptron;
 mod robust;
 mod spread;
-
-pub use pieces::Pieces;
 
 use crate::support::{args, say};
 use clap::{Args, ValueEnum};

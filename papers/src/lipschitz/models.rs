@@ -1,6 +1,7 @@
 //! The interval of a model, layer by layer.
 
-use super::{Cli, Pieces, chain};
+use super::perceptron::pieces;
+use super::{Cli, chain};
 use crate::support::say;
 use clap::ValueEnum;
 use emmy::lipschitz::{Domain, Lp};
@@ -11,7 +12,7 @@ use emmy::nn::{
 use emmy::ops::attention::Mask;
 use emmy::store::weights::Weights;
 use emmy::{Error, Result, Tape, Tensor, init};
-use ndarray::ArrayView2;
+use ndarray::Axis;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -115,7 +116,7 @@ fn trace(model: Model, seed: u64) -> Result<Trace> {
         )?,
         Model::Mlp => {
             let net = Mlp::<f64>::new(&[width, width, 4], Activation::Relu, true, rng);
-            let x = steepest(&net, seed).unwrap_or(x);
+            let x = steepest(&net, seed)?.unwrap_or(x);
             Trace::at(&net, &x, |pass, x| net.forward(pass, x))
         }
         Model::Gcn => {
@@ -133,20 +134,9 @@ fn trace(model: Model, seed: u64) -> Result<Trace> {
 }
 
 /// An input in the steepest linear piece that the search finds, from which the lower end then starts.
-fn steepest(net: &Mlp<f64>, seed: u64) -> Option<Tensor<f64>> {
-    let [first, second] = &net.layers[..] else {
-        return None;
-    };
-    fn matrix(w: &Tensor<f64>) -> Option<ArrayView2<'_, f64>> {
-        w.view().into_dimensionality().ok()
-    }
-    let pieces = Pieces {
-        first: matrix(&first.weight)?,
-        bias: first.bias.as_ref()?.view().into_dimensionality().ok()?,
-        second: matrix(&second.weight)?,
-        slopes: [0.0, 1.0],
-    };
-    pieces.steep_inputs(100, seed).into_iter().next()
+fn steepest(net: &Mlp<f64>, seed: u64) -> Result<Option<Tensor<f64>>> {
+    let found = pieces(net, None)?.climb(100, seed);
+    Ok(found.map(|steep| steep.input.insert_axis(Axis(0)).into_dyn().into_shared()))
 }
 
 /// A file of weights: a language model if its header says so, else a chain of linear maps.

@@ -2,8 +2,8 @@
 //! constants of differences of logits, and found from above by an attack. What is proven of the network in
 //! exact arithmetic is one thing, what its program in `f32` then does another: both are counted.
 
+use super::perceptron::network;
 use emmy::autodiff::grad;
-use emmy::lipschitz::joint::Network;
 use emmy::lipschitz::rounding;
 use emmy::ndarray::{Array2, Zip};
 use emmy::nn::{Mlp, Pass};
@@ -26,13 +26,6 @@ pub struct Robust {
     pub executed: f64,
     /// Those for which the attack found nothing.
     pub attacked: f64,
-}
-
-/// The matrices of a network with ReLU.
-pub fn network(net: &Mlp<f64>) -> Result<Network> {
-    let weights = net.layers.iter().map(|layer| layer.weight.to_owned());
-    let matrices = weights.map(|w| w.into_dimensionality().expect("a matrix"));
-    Network::chain(matrices.collect(), [0.0, 1.0])
 }
 
 /// L_ab, the constant of f_a − f_b, for all pairs of logits.

@@ -13,7 +13,6 @@ mod layers {
     pub use crate::terms;
 }
 mod omega_gat;
-mod pieces;
 mod published;
 #[path = "../../../tests/collapse/support.rs"]
 #[allow(dead_code, reason = "the tests of the library need all of it")]
@@ -21,5 +20,3 @@ mod support;
 #[path = "../../../tests/conservation/layers/terms.rs"]
 #[allow(dead_code, reason = "the tests of the library need all of it")]
 pub mod terms;
-#[path = "../../../tests/lipschitz/two_layers.rs"]
-mod two_layers;

@@ -137,7 +137,7 @@ impl Network {
     }
 
     /// About the smallest τ that the multipliers prove.
-    fn sharpened(&self, mut at: Point, mut below: f64) -> Point {
+    pub(super) fn sharpened(&self, mut at: Point, mut below: f64) -> Point {
         while at.square - below > SHARP * at.square {
             let middle = 0.5 * (at.square + below);
             match self.proves(&at.multipliers, square_below(middle.sqrt())) {

@@ -178,7 +178,9 @@ impl Network {
         let mut slack = barrier.slack(&at)?.into_iter();
         let points = lifted(self, &kept, &at).into_iter();
         let proven = points.filter_map(|at| self.proven(at));
-        let square = proven.map(|(at, _)| at.square).min_by(f64::total_cmp)?;
+        let best = proven.min_by(|(a, _), (b, _)| a.square.total_cmp(&b.square));
+        let (at, below) = best?;
+        let square = self.sharpened(at, below).square;
         let layers = self.layers.iter().zip(&kept);
         let is_kept = layers.flat_map(|(l, kept)| (0..l.slopes.len()).map(|i| kept.contains(&i)));
         let scores = is_kept.map(|is_kept| match is_kept {

@@ -1,7 +1,6 @@
 //! The nearest point of a polyhedron, or the constraints that leave it empty.
 
-use crate::linalg::qr;
-use ndarray::{Array1, Array2, Axis, s};
+use ndarray::{Array1, Array2, s};
 
 /// Below this length a residual counts as zero.
 const ZERO: f64 = 1e-10;
@@ -55,7 +54,7 @@ fn length(x: &Array1<f64>) -> f64 {
 fn non_negative(e: &Array2<f64>, f: &Array1<f64>) -> Option<Array1<f64>> {
     let m = e.ncols();
     let mut u = Array1::<f64>::zeros(m);
-    let mut active: Vec<usize> = Vec::new();
+    let mut active = Columns::default();
     // Those whose gradient is positive by rounding alone, until another one is taken in.
     let mut barred: Vec<usize> = Vec::new();
     for _ in 0..MOST_CHANGES * (m + 1) {
@@ -65,60 +64,98 @@ fn non_negative(e: &Array2<f64>, f: &Array1<f64>) -> Option<Array1<f64>> {
         }
         let gradient = e.t().dot(&rest);
         let best = (0..m)
-            .filter(|i| !active.contains(i) && !barred.contains(i))
+            .filter(|i| !active.places.contains(i) && !barred.contains(i))
             .max_by(|a, b| gradient[*a].total_cmp(&gradient[*b]));
         let Some(next) = best.filter(|i| gradient[*i] > 0.0) else {
             return Some(u);
         };
-        active.push(next);
-        let of_next = |z: Array1<f64>| z[z.len() - 1] > 0.0;
-        if !least_squares(&e.select(Axis(1), &active), f).is_some_and(of_next) {
-            active.pop();
+        let gains = |z: Vec<f64>| z[z.len() - 1] > 0.0;
+        if !active.push(next, e) || !gains(active.least_squares(f)) {
+            active.keep(e, |i| i != next);
             barred.push(next);
             continue;
         }
         barred.clear();
-        while let Some(z) = least_squares(&e.select(Axis(1), &active), f) {
+        loop {
+            let z = active.least_squares(f);
             if z.iter().all(|z| *z > 0.0) {
                 u.fill(0.0);
-                active.iter().zip(&z).for_each(|(i, z)| u[*i] = *z);
+                (active.places.iter().zip(&z)).for_each(|(i, z)| u[*i] = *z);
                 break;
             }
             // As far towards z as all stay at least 0; those that reach 0 leave.
-            let part = (active.iter().zip(&z))
+            let part = (active.places.iter().zip(&z))
                 .filter(|(_, z)| **z <= 0.0)
                 .map(|(i, z)| u[*i] / (u[*i] - z))
                 .fold(1.0, f64::min);
-            for (i, z) in active.iter().zip(&z) {
+            for (i, z) in active.places.iter().zip(&z) {
                 u[*i] += part * (z - u[*i]);
             }
-            let largest = active.iter().fold(0.0_f64, |m, i| m.max(u[*i]));
-            active.retain(|i| {
-                let stays = u[*i] > 1e-13 * largest;
-                if !stays {
-                    u[*i] = 0.0;
-                }
-                stays
-            });
+            let largest = active.places.iter().fold(0.0_f64, |m, i| m.max(u[*i]));
+            let old = active.places.clone();
+            active.keep(e, |i| u[i] > 1e-13 * largest);
+            let left = old.into_iter().filter(|i| !active.places.contains(i));
+            left.for_each(|i| u[i] = 0.0);
         }
     }
     None
 }
 
-/// The z that makes ‖A z − f‖ smallest; `None` if the columns depend on one another.
-fn least_squares(a: &Array2<f64>, f: &Array1<f64>) -> Option<Array1<f64>> {
-    if a.ncols() > a.nrows() {
-        return None;
-    }
-    let (q, r) = qr(a.view());
-    let mut z = q.t().dot(f);
-    let largest = r.diag().iter().fold(0.0_f64, |m, x| m.max(x.abs()));
-    for i in (0..z.len()).rev() {
-        if r[[i, i]].abs() <= 1e-13 * largest {
-            return None;
+/// Some columns of a matrix, linearly independent, as Q R with orthonormal columns of Q.
+#[derive(Default)]
+struct Columns {
+    places: Vec<usize>,
+    q: Vec<Array1<f64>>,
+    /// The columns of R, from the top to the diagonal.
+    r: Vec<Vec<f64>>,
+}
+
+impl Columns {
+    /// Adds a column; false, and nothing is added, if it depends on those that are there.
+    fn push(&mut self, place: usize, e: &Array2<f64>) -> bool {
+        let mut rest = e.column(place).to_owned();
+        let size = length(&rest);
+        let mut r = vec![0.0; self.q.len()];
+        // Twice, against rounding.
+        for _ in 0..2 {
+            for (q, r) in self.q.iter().zip(&mut r) {
+                let part = q.dot(&rest);
+                *r += part;
+                rest.scaled_add(-part, q);
+            }
         }
-        let known = r.slice(s![i, i + 1..]).dot(&z.slice(s![i + 1..]));
-        z[i] = (z[i] - known) / r[[i, i]];
+        let left = length(&rest);
+        if left <= 1e-13 * size {
+            return false;
+        }
+        r.push(left);
+        self.places.push(place);
+        self.q.push(rest / left);
+        self.r.push(r);
+        true
     }
-    Some(z)
+
+    /// Keeps some columns.
+    fn keep(&mut self, e: &Array2<f64>, keep: impl Fn(usize) -> bool) {
+        let Some(first) = self.places.iter().position(|i| !keep(*i)) else {
+            return;
+        };
+        let behind: Vec<usize> = self.places.drain(first..).filter(|i| keep(*i)).collect();
+        self.q.truncate(first);
+        self.r.truncate(first);
+        for place in behind {
+            self.push(place, e);
+        }
+    }
+
+    /// The z that makes ‖A z − f‖ smallest for these columns A.
+    fn least_squares(&self, f: &Array1<f64>) -> Vec<f64> {
+        let mut z: Vec<f64> = self.q.iter().map(|q| q.dot(f)).collect();
+        for k in (0..z.len()).rev() {
+            z[k] /= self.r[k][k];
+            let own = z[k];
+            (z[..k].iter_mut().zip(&self.r[k])).for_each(|(z, r)| *z -= own * r);
+        }
+        z
+    }
 }
