@@ -2,7 +2,7 @@
 
 use crate::char_lm::cli::Cli;
 use crate::char_lm::model::CharModel;
-use crate::support::{note, say};
+use crate::support::note;
 use emmy::data::text::{Symbol, Text};
 use emmy::nn::Sampling;
 use emmy::train::TrainState;
@@ -137,7 +137,8 @@ pub fn write<F: Real>(
     cli.tell(format_args!("\n{}\n", text.decode(&written)))?;
     if !cli.json && cli.sample > 0 {
         let pace = cli.sample as f64 / seconds;
-        say(format_args!("{pace:.0} characters per second written"))?;
+        // Beside the text, not in it.
+        note(format_args!("{pace:.0} characters per second written"));
     }
     Ok(())
 }
