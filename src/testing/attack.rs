@@ -8,6 +8,7 @@ use crate::kernels::random::mix;
 use crate::linalg::gamma;
 use crate::lipschitz::{Ascent, Lp, Objective, jacobian_norm};
 use crate::nn::Trace;
+use crate::optim::{Algorithm, Optimizer};
 use crate::real::Real;
 use crate::tensor::Tensor;
 
@@ -122,8 +123,7 @@ impl Attack {
 
     /// The largest quotient on the way up from a pair.
     fn climb<F: Real>(&self, subject: &Subject<'_, F>, mut pair: [Tensor<F>; 2], p: Lp) -> f64 {
-        let zeros = || pair.clone().map(|x| Tensor::<F>::zeros(x.raw_dim()));
-        let (mut mean, mut square) = (zeros(), zeros());
+        let mut optimizer = Optimizer::new(Algorithm::ADAM);
         let mut best = 0.0f64;
         for step in 0..=self.steps {
             best = best.max(reached(subject, &pair, p));
@@ -134,21 +134,11 @@ impl Attack {
             let at = pair.clone().map(|x| tape.var(x));
             let [y, other] = at.map(|x| subject.evaluate(x));
             let slope = size(y - other, p).ln() - size(at[0] - at[1], p).ln();
-            let gradient = grad(slope, &at);
-            let corrections = [0.9f64, 0.999].map(|b| F::of(1.0 - b.powi(step as i32 + 1)));
-            let (b1, b2, rate) = (F::of(0.9), F::of(0.999), F::of(self.rate));
-            for (k, gradient) in gradient.iter().enumerate() {
-                let moments = mean[k].iter_mut().zip(square[k].iter_mut());
-                for ((x, &g), (m, s)) in pair[k].iter_mut().zip(gradient).zip(moments) {
-                    if !g.is_finite() {
-                        continue;
-                    }
-                    *m = b1 * *m + (F::one() - b1) * g;
-                    *s = b2 * *s + (F::one() - b2) * g * g;
-                    *x +=
-                        rate * (*m / corrections[0]) / ((*s / corrections[1]).sqrt() + F::of(1e-8));
-                }
-            }
+            // The optimiser descends. Where two values are equal there is no slope.
+            let upward = |g: F| if g.is_finite() { -g } else { F::zero() };
+            let gradients = grad(slope, &at).into_iter();
+            let gradients: Vec<_> = gradients.map(|g| g.mapv(upward).into_shared()).collect();
+            optimizer.step(pair.iter_mut(), &gradients, self.rate);
         }
         best
     }

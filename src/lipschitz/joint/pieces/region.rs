@@ -29,7 +29,8 @@ impl Pieces {
     /// About the nearest input of a pattern to 0, if one is found; its own pattern may differ where this one
     /// is not decided.
     pub(super) fn input(&self, pattern: &Pattern) -> Option<Array1<f64>> {
-        match self.region(pattern) {
+        // A search needs no proof that there is none.
+        match self.region_by(pattern, |_| true) {
             Region::Point(x) => Some(x),
             Region::Empty | Region::Unknown => None,
         }
@@ -47,6 +48,11 @@ impl Pieces {
 
     /// The inputs for which the neurons whose arguments are affine under the pattern have its signs.
     pub(super) fn region(&self, pattern: &Pattern) -> Region {
+        self.region_by(pattern, |neurons| is_contradiction(self, pattern, neurons))
+    }
+
+    /// The same; the second argument says whether the signs of these neurons are a contradiction.
+    fn region_by(&self, pattern: &Pattern, is_empty: impl Fn(&[usize]) -> bool) -> Region {
         let n = self.network.inputs;
         let arguments = self.arguments(pattern);
         let mut neurons = Vec::new();
@@ -78,7 +84,7 @@ impl Pieces {
                 Found::Point(x) if self.agrees(&x, pattern) => return Region::Point(x),
                 Found::Contradiction(rows) => {
                     let rows: Vec<usize> = rows.into_iter().map(|r| neurons[r]).collect();
-                    if is_contradiction(self, pattern, &rows) {
+                    if is_empty(&rows) {
                         return Region::Empty;
                     }
                 }
