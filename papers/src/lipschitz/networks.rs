@@ -108,7 +108,14 @@ pub fn run(cli: &Cli, folder: &Path) -> Result<()> {
 impl Row {
     fn line(&self) -> String {
         let published = self.published.map_or("–".into(), number);
-        let ratio = self.upper / self.lower;
+        // No input inside of a piece was found.
+        let [lower, ratio] = match self.lower > 0.0 {
+            true => [
+                number(self.lower),
+                format!("{:.3}", self.upper / self.lower),
+            ],
+            false => ["–".into(), "–".into()],
+        };
         let exact = self.exact.as_ref().map_or(String::new(), |exact| {
             let ends = match exact.met {
                 true => format!("{:.5}", exact.upper),
@@ -122,14 +129,13 @@ impl Row {
             eclipse_fast,
             lip_lt,
             upper,
-            lower,
             seconds,
             ..
         } = self;
-        let [product, eclipse_fast, lip_lt, upper, lower] =
-            [product, eclipse_fast, lip_lt, upper, lower].map(|x| number(*x));
+        let [product, eclipse_fast, lip_lt, upper] =
+            [product, eclipse_fast, lip_lt, upper].map(|x| number(*x));
         format!(
-            "| {net} | {product} | {eclipse_fast} | {lip_lt} | {published} | {upper} | {lower} | {ratio:.3} \
+            "| {net} | {product} | {eclipse_fast} | {lip_lt} | {published} | {upper} | {lower} | {ratio} \
              | {seconds:.2} |{exact}"
         )
     }
