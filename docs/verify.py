@@ -46,8 +46,11 @@ add(len(w), len(w) - 1, w[-1], abs(w[-1]))
 
 scale = np.exp2(np.round(-0.5 * np.log2(np.diag(p))))
 p, sizes = (np.tril(x) + np.tril(x, -1).T for x in (p * np.outer(scale, scale), sizes * np.outer(scale, scale)))
-n, unit = len(p) + 8, 2.0 ** -53
-margin = 2 * unit * (2 * n * sizes.sum(1).max() + n / (1 - 2 * n * unit) * np.trace(p) + 8)
+first = [np.flatnonzero(row)[0] for row in p]
+n, unit, root = max(np.arange(1, len(p) + 1) - first) + 8, 2.0 ** -53, np.sqrt(np.diag(p))
+inside = np.array([np.arange(len(p)) >= j for j in first])
+wrong = 2 * n * sizes + n / (1 - 2 * n * unit) * np.outer(root, root) * (inside & inside.T)
+margin = 2 * unit * (wrong.sum(1).max() + 8)
 try:
     np.linalg.cholesky(p - margin * np.eye(len(p)))
     print(f"verified: |f(x) - f(y)| <= {c['lipschitz']} |x - y| for the slopes of the certificate")

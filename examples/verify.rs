@@ -116,28 +116,33 @@ fn form(chain: &[Array2<f64>], of: &Certificate) -> (Triangle, Triangle) {
 
 /// Whether P is positive definite: its Cholesky factorisation runs to the end after a margin for all rounding
 /// errors is taken from the diagonal (Rump, BIT 46, 2006). Powers of two scale the diagonal to about 1 first.
-fn is_positive_definite((mut p, mut sizes): (Triangle, Triangle)) -> bool {
+fn is_positive_definite((mut p, sizes): (Triangle, Triangle)) -> bool {
     let n = p.len();
     let scale = |i: usize| (-0.5 * p[i][i].log2()).round().exp2();
     let scales: Vec<f64> = (0..n).map(scale).collect();
+    // Entries before the first that is not zero stay zero.
+    let not_zero = |row: &Vec<f64>| row.iter().position(|x| *x != 0.0).unwrap_or(0);
+    let first: Vec<usize> = p.iter().map(not_zero).collect();
+    // 2⁻⁵³, and the most roundings of a sum of products of five factors.
+    let longest = (0..n).map(|i| i + 1 - first[i]).max().unwrap_or(0);
+    let (unit, count) = (0.5 * f64::EPSILON, (longest + 8) as f64);
+    let roots: Vec<f64> = (0..n).map(|i| p[i][i].sqrt() * scales[i]).collect();
+    let of_factors = count / (1.0 - 2.0 * count * unit);
     let mut wrong = vec![0.0; n];
     for i in 0..n {
         for j in 0..=i {
             p[i][j] *= scales[i] * scales[j];
-            sizes[i][j] *= scales[i] * scales[j];
-            wrong[i] += sizes[i][j];
-            wrong[j] += if i == j { 0.0 } else { sizes[i][j] };
+            let mut each = 2.0 * count * sizes[i][j] * scales[i] * scales[j];
+            each += if j < first[i] {
+                0.0
+            } else {
+                of_factors * roots[i] * roots[j]
+            };
+            wrong[i] += each;
+            wrong[j] += if i == j { 0.0 } else { each };
         }
     }
-    // 2⁻⁵³, and the most roundings of a sum of n products of five factors.
-    let (unit, count) = (0.5 * f64::EPSILON, (n + 8) as f64);
-    let trace: f64 = (0..n).map(|i| p[i][i]).sum();
-    let entries = 2.0 * count * wrong.into_iter().fold(0.0, f64::max);
-    let factors = count / (1.0 - 2.0 * count * unit) * trace;
-    let margin = 2.0 * unit * (entries + factors + 8.0);
-    // Entries before the first that is not zero stay zero.
-    let not_zero = |row: &Vec<f64>| row.iter().position(|x| *x != 0.0).unwrap_or(0);
-    let first: Vec<usize> = p.iter().map(not_zero).collect();
+    let margin = 2.0 * unit * (wrong.into_iter().fold(0.0, f64::max) + 8.0);
     for i in 0..n {
         p[i][i] -= margin;
         for j in first[i]..=i {

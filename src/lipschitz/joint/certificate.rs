@@ -62,6 +62,10 @@ impl Certificate {
 /// the way of the proof; from the smallest on.
 const SLACK: [f64; 7] = [1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-2];
 
+/// A certificate is written with this many times the margin that its verification needs, so that other programs,
+/// which bound the rounding in another way, accept it too.
+const CARE: f64 = 4.0;
+
 /// In place of a τ that is 0.
 const TINY: f64 = 1e-100;
 
@@ -128,7 +132,7 @@ impl Network {
         let mut below = at.square * (1.0 - 1e-6);
         for slack in SLACK {
             let square = at.square * (1.0 + slack);
-            if self.proves(&at.multipliers, square_below(square.sqrt())) {
+            if self.proves(&at.multipliers, square_below(square.sqrt()), CARE) {
                 return Some((Point { square, ..at }, below));
             }
             below = square;
@@ -140,7 +144,7 @@ impl Network {
     pub(super) fn sharpened(&self, mut at: Point, mut below: f64) -> Point {
         while at.square - below > SHARP * at.square {
             let middle = 0.5 * (at.square + below);
-            match self.proves(&at.multipliers, square_below(middle.sqrt())) {
+            match self.proves(&at.multipliers, square_below(middle.sqrt()), CARE) {
                 true => at.square = middle,
                 false => below = middle,
             }
@@ -179,7 +183,7 @@ impl Network {
         for &x in all.iter().chain([lipschitz]) {
             rules.hold(x > 0.0 && x.is_finite(), "number", "above 0 and finite", x)?;
         }
-        let proven = self.proves(&all, square_below(*lipschitz));
+        let proven = self.proves(&all, square_below(*lipschitz), 1.0);
         rules.hold(
             proven,
             "L",

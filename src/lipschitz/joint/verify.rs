@@ -1,10 +1,11 @@
 //! The proof: P(Λ, τ) is positive definite, with all rounding accounted for.
 //!
 //! If the Cholesky factorisation of a matrix B in floating point runs to its end, then B + E = R Rᵀ with
-//! ‖E‖₂ ≤ γ tr B, where γ = (w + 2) u / (1 − 2 (w + 2) u), u = 2⁻⁵³ and w is the most terms of a sum
-//! (Demmel, "On floating point errors in Cholesky", 1989; Rump 2006). So B = fl(P̂ − c I) for a c above all
-//! errors proves that P is positive semidefinite. Rows and columns are scaled by powers of two first, which
-//! is exact, to a diagonal of about 1.
+//! |E_ij| ≤ γ √(B_ii B_jj), where γ = (w + 2) u / (1 − 2 (w + 2) u), u = 2⁻⁵³ and w is the most terms of a
+//! sum (Demmel, "On floating point errors in Cholesky", 1989; Rump 2006). Before the first entry of a row
+//! that is not zero nothing is computed, and E is 0. So B = fl(P̂ − c I) for a c above the largest sum of a
+//! row of all errors proves that P is positive semidefinite. Rows and columns are scaled by powers of two
+//! first, which is exact, to a diagonal of about 1.
 
 use super::cholesky::starts;
 use super::{Network, Read};
@@ -31,8 +32,9 @@ impl Row {
 }
 
 impl Network {
-    /// Whether these multipliers prove L² ≤ `square`, by a factorisation with a margin for rounding.
-    pub(super) fn proves(&self, multipliers: &[f64], square: f64) -> bool {
+    /// Whether these multipliers prove L² ≤ `square`, by a factorisation with so many times the margin for
+    /// rounding.
+    pub(super) fn proves(&self, multipliers: &[f64], square: f64, margins: f64) -> bool {
         let mut rows = self.form(multipliers, square);
         let diagonal = |rows: &[Row]| {
             rows.iter()
@@ -54,7 +56,7 @@ impl Network {
                 *size *= scales[i] * scale;
             }
         }
-        let margin = self.margin_of_rounding(&rows);
+        let margin = margins * self.margin_of_rounding(&rows);
         for row in &mut rows {
             let last = row.entries.len() - 1;
             row.entries[last] -= margin;
@@ -142,20 +144,23 @@ impl Network {
         let widest = self.layers.iter().map(|l| l.slopes.len()).max();
         let own = widest.unwrap_or(0) + 2 * self.maps().count() + 8;
         let roundings = (own + 2 * self.roundings) as f64;
+        let terms = gamma(rows.iter().map(|r| r.entries.len()).max().unwrap_or(0));
+        let of_factors = terms / (1.0 - terms);
+        let roots: Vec<f64> = (rows.iter())
+            .map(|r| r.entries[r.entries.len() - 1].sqrt())
+            .collect();
         let mut wrong = vec![0.0; rows.len()];
         for (i, row) in rows.iter().enumerate() {
             for (j, size) in (row.first..).zip(&row.sizes) {
-                wrong[i] += size;
+                let each = 2.0 * roundings * UNIT * size + of_factors * roots[i] * roots[j];
+                wrong[i] += each;
                 if j != i {
-                    wrong[j] += size;
+                    wrong[j] += each;
                 }
             }
         }
         // ‖E‖₂ ≤ ‖E‖_∞ of a symmetric matrix.
-        let entries = 2.0 * roundings * UNIT * wrong.iter().copied().fold(0.0, f64::max);
-        let trace: f64 = rows.iter().map(|r| r.entries[r.entries.len() - 1]).sum();
-        let terms = gamma(rows.iter().map(|r| r.entries.len()).max().unwrap_or(0));
-        2.0 * (entries + terms / (1.0 - terms) * trace + 8.0 * UNIT)
+        2.0 * (wrong.iter().copied().fold(0.0, f64::max) + 8.0 * UNIT)
     }
 }
 
