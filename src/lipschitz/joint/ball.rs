@@ -116,9 +116,7 @@ impl Network {
                 .map(|row| Lp::Two.matrix(row.insert_axis(Axis(0))) + error)
                 .collect();
         }
-        // Of several, neither the largest multipliers nor the smallest.
-        let mut all = search(self);
-        let at = (!all.is_empty()).then(|| all.swap_remove(all.len() / 2));
+        let at = self.best(search(self)).map(|(at, _)| at);
         let prove = |i: usize| match &at {
             Some(at) => self.one_output(i).proven_with(&at.multipliers),
             None => Upper::INFINITE,

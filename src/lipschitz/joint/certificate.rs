@@ -92,8 +92,7 @@ impl Network {
                 "a network that is constant, or weights of extreme sizes",
             ));
         }
-        let proven = all.into_iter().filter_map(|at| self.proven(at));
-        let best = proven.min_by(|(a, _), (b, _)| a.square.total_cmp(&b.square));
+        let best = self.best(all);
         let (at, below) = best.ok_or_else(|| refused("a matrix that is singular to rounding"))?;
         let Point {
             multipliers,
@@ -127,8 +126,28 @@ impl Network {
         proven.map_or(Upper::INFINITE, |(at, _)| Upper::new(at.square.sqrt()))
     }
 
+    /// The smallest τ that one of these points proves, which come in the order of their τ, and one below it
+    /// that its multipliers do not prove.
+    pub(super) fn best(&self, points: Vec<Point>) -> Option<(Point, f64)> {
+        let mut best: Option<(Point, f64)> = None;
+        for at in points {
+            if best
+                .as_ref()
+                .is_some_and(|(best, _)| best.square <= at.square)
+            {
+                break;
+            }
+            let proven = self.proven(at);
+            best = match (best, proven) {
+                (Some(a), Some(b)) if a.0.square <= b.0.square => Some(a),
+                (a, b) => b.or(a),
+            };
+        }
+        best
+    }
+
     /// A τ that the multipliers prove, and one below it that they do not.
-    pub(super) fn proven(&self, at: Point) -> Option<(Point, f64)> {
+    fn proven(&self, at: Point) -> Option<(Point, f64)> {
         let mut below = at.square * (1.0 - 1e-6);
         for slack in SLACK {
             let square = at.square * (1.0 + slack);

@@ -20,8 +20,9 @@ const SIZES: [f64; 5] = [1e4, 1e5, 1e6, 1e7, 1e8];
 /// A value as a sum of maps of the blocks of another network.
 type Sum = BTreeMap<usize, Array2<f64>>;
 
-/// Points with a small τ, which is the one that their multipliers reach, for a network that is not constant:
-/// one, or several if there are neurons with one slope. Empty if numbers overflow or vanish.
+/// Points with a small τ, which is the one that their multipliers reach, for a network that is not constant;
+/// from the smallest τ on, but some may be lost in the rounding of the proof. Empty if numbers overflow or
+/// vanish.
 pub(super) fn search(network: &Network) -> Vec<Point> {
     let (network, _) = network.with_fewer_inputs();
     let barrier = Barrier::new(&network);
@@ -33,14 +34,16 @@ pub(super) fn search(network: &Network) -> Vec<Point> {
     };
     let found = minima(&network).unwrap_or_default();
     let found = found.into_iter().filter_map(reached);
-    found.filter(|at| at.square > 0.0).collect()
+    let mut found: Vec<Point> = found.filter(|at| at.square > 0.0).collect();
+    found.sort_by(|a, b| a.square.total_cmp(&b.square));
+    found
 }
 
-/// The points at which the barrier method ends, which differ in the multipliers of neurons that have one
-/// slope.
+/// The last points of the barrier method; or if there are neurons that have one slope, the last one with
+/// several sizes of their multipliers.
 pub(super) fn minima(network: &Network) -> Option<Vec<Point>> {
     let Some(kept) = kept(network) else {
-        return Some(vec![Barrier::new(network).minimum()?]);
+        return Barrier::new(network).path();
     };
     let rest = without_fixed(network, &kept);
     let barrier = Barrier::new(&rest);
@@ -176,10 +179,9 @@ impl Network {
         let barrier = Barrier::new(&rest);
         let at = barrier.minimum()?;
         let mut slack = barrier.slack(&at)?.into_iter();
-        let points = lifted(self, &kept, &at).into_iter();
-        let proven = points.filter_map(|at| self.proven(at));
-        let best = proven.min_by(|(a, _), (b, _)| a.square.total_cmp(&b.square));
-        let (at, below) = best?;
+        let mut points = lifted(self, &kept, &at);
+        points.sort_by(|a, b| a.square.total_cmp(&b.square));
+        let (at, below) = self.best(points)?;
         let square = self.sharpened(at, below).square;
         let layers = self.layers.iter().zip(&kept);
         let is_kept = layers.flat_map(|(l, kept)| (0..l.slopes.len()).map(|i| kept.contains(&i)));

@@ -10,6 +10,9 @@ use std::ops::Range;
 /// The search ends when τ is above its smallest value by at most this part.
 const GAP: f64 = 1e-5;
 
+/// Points whose τ is above its smallest value by at most this part are kept on the way.
+const WIDEST: f64 = 0.1;
+
 /// The factor by which the weight of τ grows.
 const GROWTH: f64 = 8.0;
 
@@ -22,6 +25,7 @@ const NEAREST: f64 = 0.02;
 const MOST_STEPS: usize = 2000;
 
 /// Λ and τ.
+#[derive(Clone)]
 pub(super) struct Point {
     pub multipliers: Vec<f64>,
     pub square: f64,
@@ -62,6 +66,12 @@ impl<'a> Barrier<'a> {
 
     /// The point at which the barrier method ends: τ is near its smallest value.
     pub fn minimum(&self) -> Option<Point> {
+        self.path()?.pop()
+    }
+
+    /// The last points of the barrier method, one per weight of τ. The earlier ones have a larger τ, and P is
+    /// further from singular there.
+    pub fn path(&self) -> Option<Vec<Point>> {
         let mut at = Point {
             multipliers: self.start()?,
             square: 0.0,
@@ -72,7 +82,7 @@ impl<'a> Barrier<'a> {
         }
         let degree = self.degree();
         let mut weight = self.network.outputs() as f64 / at.square;
-        let mut steps = 0;
+        let (mut steps, mut path) = (0, Vec::new());
         loop {
             let last = degree / weight <= GAP * at.square;
             let near = if last { NEAREST } else { NEAR };
@@ -83,8 +93,11 @@ impl<'a> Barrier<'a> {
                     None => break,
                 }
             }
+            if degree / weight <= WIDEST * at.square || steps == MOST_STEPS {
+                path.push(at.clone());
+            }
             if last || steps == MOST_STEPS {
-                return Some(at);
+                return Some(path);
             }
             weight *= GROWTH;
         }
