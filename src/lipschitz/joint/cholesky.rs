@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A symmetric matrix by its blocks on and below the diagonal; blocks that are absent are zero.
+#[derive(Clone)]
 pub(super) struct Blocks {
     /// The first row of each block, and the number of all rows.
     starts: Vec<usize>,
@@ -33,6 +34,15 @@ impl Blocks {
         self.columns[j]
             .entry(i)
             .or_insert_with(|| Array2::zeros(shape))
+    }
+
+    /// The matrix with its diagonal raised by this part of it.
+    pub fn damped(&self, by: f64) -> Self {
+        let mut damped = self.clone();
+        for k in 0..self.columns.len() {
+            damped.at(k, k).diag_mut().mapv_inplace(|x| x * (1.0 + by));
+        }
+        damped
     }
 
     /// The factor; `None` if the matrix is not positive definite, as far as this computation shows.

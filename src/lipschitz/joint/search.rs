@@ -21,6 +21,10 @@ const GROWTH: f64 = 8.0;
 const NEAR: f64 = 0.5;
 const NEAREST: f64 = 0.02;
 
+/// By how much the diagonal of the second derivatives is raised, from the first number on, until they are
+/// positive definite in spite of rounding.
+const DAMPING: [f64; 6] = [0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0];
+
 /// The most Newton steps. What is found until then is a bound too.
 const MOST_STEPS: usize = 2000;
 
@@ -237,7 +241,8 @@ impl<'a> Barrier<'a> {
         let (barrier, factor) = self.value(at)?;
         let (gradient, hessian) = self.derivatives(at, weight, &factor.inverse());
         let mut step = (-&gradient).insert_axis(Axis(1));
-        hessian.cholesky()?.solve(&mut step, 0);
+        let mut factors = DAMPING.iter().map(|by| hessian.damped(*by).cholesky());
+        factors.find_map(|factor| factor)?.solve(&mut step, 0);
         let step = step.remove_axis(Axis(1));
         let decrement = -gradient.dot(&step);
         if decrement < near {
