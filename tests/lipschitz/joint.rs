@@ -332,7 +332,7 @@ fn neurons_with_one_slope_are_multiplied_out() {
             net.verify(&certificate).unwrap();
             certificate.lipschitz
         };
-        let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 3e-5, "{seed}: {a} {b}");
+        let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 6e-5, "{seed}: {a} {b}");
 
         // All neurons of the second layer, then of both.
         let product = w3.dot(&w2) * if s == 0.0 { 0.5 } else { s };

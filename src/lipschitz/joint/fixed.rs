@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// The sizes of λ that are tried, relative to the terms in which the neuron has a part: a larger one is
 /// nearer to the limit, and leaves less for the rounding of the proof.
-const SIZES: [f64; 5] = [1e4, 1e5, 1e6, 1e7, 1e8];
+const SIZES: [f64; 8] = [1e4, 3e4, 1e5, 3e5, 1e6, 3e6, 1e7, 1e8];
 
 /// A value as a sum of maps of the blocks of another network.
 type Sum = BTreeMap<usize, Array2<f64>>;
