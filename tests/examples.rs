@@ -191,6 +191,7 @@ fn laws_finds_what_is_declared_and_three_more() {
 }
 
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn lipschitz_is_smaller_if_it_is_a_part_of_the_loss() {
     let folder = TempDir::new().unwrap();
     let (out, _) = succeeded(&run("lipschitz", &folder, &[]));

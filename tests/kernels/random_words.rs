@@ -237,6 +237,7 @@ fn congruential(seed: u64, i: u64) -> u32 {
 
 /// Generators with a fault, and parts of the suite that find it.
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn weak_words_fail_the_suite() {
     let weak: [(&str, Words, &[&str]); 7] = [
         ("two rounds", &two_rounds, &["avalanche"]),

@@ -78,7 +78,7 @@ fn layers<'t>(
 
 #[test]
 fn a_bound_on_a_ball_is_between_what_is_found_there_and_the_bound_everywhere() {
-    for seed in cases(4) {
+    for seed in cases(1) {
         let rng = &mut init::rng(seed);
         let weights = [draw(&[8, 4], rng), draw(&[8, 8], rng), draw(&[2, 8], rng)];
         let x = draw(&[1, 4], rng);

@@ -21,7 +21,7 @@ fn three(x: &Tensor<f64>, p: Lp, f: impl for<'t> Fn(Var<'t, f64>) -> Var<'t, f64
 fn a_network_of_rows_has_the_norm_of_its_jacobian() {
     let shapes: [&[usize]; 4] = [&[5, 12, 3], &[4, 8, 8, 2], &[6, 10, 10, 10, 1], &[3, 20, 3]];
     let mut gains = Vec::new();
-    for seed in cases(6) {
+    for seed in cases(4) {
         let rng = &mut init::rng(seed);
         let widths = shapes[seed as usize % 4];
         for rows in [1, 3] {
