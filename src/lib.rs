@@ -64,29 +64,27 @@ pub mod autodiff;
 #[cfg(any(doc, doctest))]
 pub mod book;
 pub mod collapse;
-pub mod data;
-pub mod error;
-mod files;
-pub mod graph;
 pub mod init;
 mod instances;
-pub mod kernels;
-pub mod linalg;
 pub mod lipschitz;
 pub mod nn;
 pub mod ops;
 pub mod optim;
-pub mod real;
 pub mod registry;
-pub mod sparse;
 pub mod store;
 pub mod symmetry;
-pub mod tensor;
 pub mod testing;
 pub mod train;
 
 #[doc(hidden)]
 pub use instances::instances;
+
+// The floors below, which are crates of their own: what is computed with, and graphs and data sets.
+use emmy_base::files;
+#[doc(inline)]
+pub use emmy_base::{error, kernels, linalg, real, sparse, tensor};
+#[doc(inline)]
+pub use emmy_data::{data, graph};
 
 // Tensors are ndarray's, generators of random numbers rand's: who uses them needs the same versions.
 pub use ndarray;

@@ -3,8 +3,8 @@
 //! The laws of a trace and the bounds of `lipschitz` are matches over [`Kind`] without a case for the rest: a
 //! kind that one of them does not answer does not compile.
 
+use super::DenseAttention;
 use super::function::Function;
-use crate::kernels::attention::DenseAttention;
 use crate::sparse::Pattern;
 use std::any::Any;
 use std::fmt;

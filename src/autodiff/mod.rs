@@ -10,6 +10,7 @@
 //!   number.
 //! - [`check_grads`]: derivatives held against differences.
 
+mod attention;
 mod check;
 mod check_kind;
 mod function;
@@ -20,6 +21,8 @@ mod path;
 mod tape;
 mod var;
 
+#[doc(hidden)]
+pub use attention::DenseAttention;
 pub use check::check_grads;
 pub(crate) use check::{Derivative, Order, compare_derivatives};
 pub use check_kind::check_kind;

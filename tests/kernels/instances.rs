@@ -22,18 +22,35 @@ fn mangled<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(name).collect()
 }
 
+/// The folders of the library, with the crates that they are.
+const CRATES: [(&str, &str); 3] = [
+    ("../base/src", "emmy_base"),
+    ("../data/src", "emmy_data"),
+    ("../src", "emmy"),
+];
+
+/// All files of the library, each with its folder and crate.
+fn files() -> Vec<(PathBuf, PathBuf, &'static str)> {
+    let of = |(folder, name): (&str, &'static str)| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let mut found = Vec::new();
+        sources(&root, &mut found);
+        found
+            .into_iter()
+            .map(move |file| (root.clone(), file, name))
+    };
+    CRATES.into_iter().flat_map(of).collect()
+}
+
 /// The marked functions: their module, as in a symbol, and their name.
 fn marked() -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src");
-    let mut files = Vec::new();
-    sources(&root, &mut files);
     let mut found = Vec::new();
-    for file in files {
+    for (root, file, library) in files() {
         let text = std::fs::read_to_string(&file).unwrap();
         let module = file.strip_prefix(&root).unwrap().with_extension("");
         let names = module.iter().map(|part| part.to_str().unwrap());
         let names = names.filter(|part| !["mod", "instances"].contains(part));
-        let module = mangled(["emmy"].into_iter().chain(names));
+        let module = mangled([library].into_iter().chain(names));
         for part in text.split("#[inline(never)]\n").skip(1) {
             let (_, after) = part.split_once("fn ").unwrap();
             let end = after.find(['<', '(']).unwrap();
@@ -55,7 +72,12 @@ fn symbols() -> BTreeSet<String> {
     let bytes = std::fs::read(newest.expect("the library")).unwrap();
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$.".contains(byte);
     let words = bytes.split(|byte| !is_part(byte));
-    let ours = words.filter(|word| word.starts_with(b"_ZN4emmy"));
+    let ours = words.filter(|word| {
+        let mut begins = CRATES
+            .map(|(_, name)| format!("_ZN{}", mangled([name])))
+            .into_iter();
+        begins.any(|begin| word.starts_with(begin.as_bytes()))
+    });
     ours.map(|word| String::from_utf8_lossy(word).into_owned())
         .collect()
 }
@@ -86,13 +108,9 @@ fn what_is_marked_is_compiled_in_the_library_for_both_types() {
 /// The library is compiled without its tests (`[lib] test = false`): one inside it would never run.
 #[test]
 fn no_test_stands_in_the_library() {
-    let mut files = Vec::new();
-    sources(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../src"),
-        &mut files,
-    );
+    let files = files();
     assert!(files.len() > 100, "{} files", files.len());
-    for file in files {
+    for (_, file, _) in files {
         let text = std::fs::read_to_string(&file).unwrap();
         // The documentation of `testing` shows tests of its readers.
         let code = || {

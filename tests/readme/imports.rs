@@ -1,4 +1,4 @@
-//! What the files of `src/` import from each other: rooms use their own floor and those below, and neither
+//! What the files of the library import from each other: rooms use their own floor and those below, and neither
 //! rooms nor files import each other in a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,14 +42,17 @@ fn sources() -> BTreeMap<Module, String> {
                     let text = std::fs::read_to_string(path).unwrap();
                     let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
                     let lines = code.lines().map(|line| line.split("//").next().unwrap());
-                    all.insert(own, lines.collect::<Vec<_>>().join("\n"));
+                    // Each crate of the library has a root.
+                    let text = all.entry(own).or_default();
+                    *text += &lines.collect::<Vec<_>>().join("\n");
                 }
             }
         }
     }
     let mut all = BTreeMap::new();
-    let root = super::root().join("src");
-    collect(&root, &Vec::new(), &mut all);
+    for root in super::SOURCES {
+        collect(&super::root().join(root), &Vec::new(), &mut all);
+    }
     all
 }
 

@@ -8,6 +8,9 @@ mod path;
 
 use std::path::{Path, PathBuf};
 
+/// The folders of the library, each the source of a crate.
+const SOURCES: [&str; 3] = ["base/src", "data/src", "src"];
+
 /// The folder of the repository.
 fn root() -> PathBuf {
     let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
@@ -51,12 +54,12 @@ fn the_readme_is_short() {
 #[test]
 fn every_room_of_the_house_is_on_its_map() {
     let map = read("CONTRIBUTING.md");
-    for entry in std::fs::read_dir(root().join("src")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if name != "lib.rs" {
+    for folder in SOURCES {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
             assert!(
-                map.contains(&format!("(src/{name}")),
-                "{name} is not on the map"
+                name == "lib.rs" || map.contains(&format!("({folder}/{name}")),
+                "{folder}/{name} is not on the map"
             );
         }
     }

@@ -12,7 +12,9 @@ mod operands;
 mod score;
 mod symmetric;
 
-pub use crate::kernels::attention::{DenseAttention, Mask};
+#[doc(inline)]
+pub use crate::autodiff::DenseAttention;
+pub use crate::kernels::attention::Mask;
 pub use dense::Qkv;
 pub use edges::EdgeAttention;
 pub use operands::{EdgeOperands, Ends};

@@ -238,7 +238,8 @@ fn symmetrize(g: &mut Array2<f64>) {
 }
 
 /// The smallest power of two that no entry exceeds in size; 0 if all entries are 0.
-pub(crate) fn scale(a: ArrayView2<'_, f64>) -> f64 {
+#[doc(hidden)]
+pub fn scale(a: ArrayView2<'_, f64>) -> f64 {
     match a.fold(0.0_f64, |m, x| m.max(x.abs())) {
         0.0 => 0.0,
         x => power_of_two(x),
@@ -251,7 +252,8 @@ fn power_of_two(x: f64) -> f64 {
 }
 
 /// γ_n, rounded up: the relative error of a sum of n products in any order.
-pub(crate) fn gamma(n: usize) -> f64 {
+#[doc(hidden)]
+pub fn gamma(n: usize) -> f64 {
     let nu = (n + 2) as f64 * (f64::EPSILON / 2.0);
     (nu / (1.0 - nu)).next_up()
 }

@@ -29,16 +29,16 @@ pub mod dense;
 mod edges;
 mod halves;
 mod heads;
+mod mask;
 mod operands;
-mod options;
 mod passes;
 mod steps;
 
 pub mod symmetric;
 
 pub use halves::{half_scores, half_scores_backward};
+pub use mask::Mask;
 pub use operands::{Adjoints, Backward, Operands};
-pub use options::{DenseAttention, Mask};
 
 use super::random::DropMask;
 use super::{axpy, par, rows, simd};

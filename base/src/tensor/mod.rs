@@ -6,7 +6,7 @@
 pub mod memory;
 mod shape;
 
-pub(crate) use shape::elements;
+pub use shape::elements;
 pub use shape::{Sizes, broadcast_shapes, contiguous, normalize_axes, normalize_axis};
 
 use ndarray::{ArcArray, Array, ArrayView, Dimension, IxDyn};

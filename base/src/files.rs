@@ -8,7 +8,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`Error::Io`] if it is not a regular file or cannot be opened.
-pub(crate) fn open_regular(path: &Path) -> Result<File> {
+pub fn open_regular(path: &Path) -> Result<File> {
     let io = |e| Error::io(path, e);
     let check = |found: Metadata| match found.is_file() {
         true => Ok(()),

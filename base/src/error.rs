@@ -70,8 +70,7 @@ pub enum Error {
     Weights {
         /// The file.
         file: PathBuf,
-        /// Which tensors, and why: a [`Report`](crate::store::weights::Report), which
-        /// [`Report::of`](crate::store::weights::Report::of) finds.
+        /// Which tensors, and why: the report of `store::weights`, which its `Report::of` finds.
         report: Box<dyn std::error::Error + Send + Sync>,
     },
 
@@ -109,12 +108,14 @@ pub enum Error {
 const MOST_QUOTED: usize = 600;
 
 /// A text as it may stand in a message; only the beginning of a long one.
-pub(crate) fn quoted(text: &str) -> String {
+#[doc(hidden)]
+pub fn quoted(text: &str) -> String {
     beginning(text, MOST_QUOTED)
 }
 
 /// The first characters of a text as they may stand in a message, and how many more there are.
-pub(crate) fn beginning(text: &str, most: usize) -> String {
+#[doc(hidden)]
+pub fn beginning(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => printable(text),
         Some((end, _)) => {

@@ -1,7 +1,7 @@
 //! Parts of a text of one length.
 
 use crate::error::{Error, Result};
-use crate::init::Rng;
+use crate::kernels::draw::Rng;
 use rand::RngExt;
 
 /// The windows of a text: `context` symbols from a start on, and the symbol that follows each.

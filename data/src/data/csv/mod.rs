@@ -56,7 +56,7 @@ pub use options::{Column, Options};
 use super::{Dataset, Direction, Split};
 use crate::error::{Error, Result, printable};
 use crate::graph::{Duplicates, Graph, SelfLoops};
-use crate::init;
+use crate::kernels::draw;
 use crate::sparse::{Csr, Pattern};
 use crate::tensor::tensor;
 use lines::Lines;
@@ -184,7 +184,7 @@ fn drawn(names: &[String], labels: &[usize], classes: usize, options: &Options) 
     {
         members[labels[node]].push(node);
     }
-    let mut rng = init::rng(options.seed);
+    let mut rng = draw::rng(options.seed);
     let [mut train, mut val, mut test] = [const { Vec::new() }; 3];
     for mut class in members {
         class.shuffle(&mut rng);

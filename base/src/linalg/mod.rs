@@ -24,7 +24,7 @@ pub use norms::{
     Lp, frobenius_norm, infinity_two_norm, one_norm, power_iteration, spectral_norm,
     two_infinity_norm,
 };
-pub(crate) use norms::{gamma, scale};
+pub use norms::{gamma, scale};
 pub use null_space::{NullSpace, null_space};
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Zip};

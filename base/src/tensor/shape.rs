@@ -38,8 +38,9 @@ pub fn broadcast_shapes(op: &str, a: &[usize], b: &[usize]) -> Vec<usize> {
 /// # Panics
 /// If they are more than memory can have addresses for; the message names the operation `op`. A size 0 does not
 /// allow the other sizes to be larger.
+#[doc(hidden)]
 #[track_caller]
-pub(crate) fn elements(op: &str, shape: &[usize]) -> usize {
+pub fn elements(op: &str, shape: &[usize]) -> usize {
     let mut count = 1_usize;
     for &size in shape {
         count = match count.checked_mul(size.max(1)) {

@@ -2,7 +2,7 @@
 //! instructions.
 //!
 //! An operation of your own computes its value with [`map`]; [`par`] sets the number of threads. The other
-//! kernels have no page: users meet them as operations ([`crate::ops`]).
+//! kernels have no page: users meet them as operations (`emmy::ops`).
 //!
 //! Two rules hold in every kernel, and together make results independent of the number of threads and of the
 //! width of the vectors:
@@ -103,11 +103,13 @@ pub(crate) fn dot<F: crate::Real>(a: &[F], b: &[F]) -> F {
 }
 
 /// The number of lanes of a vectorised sum: one 512-bit register of `f32`.
-pub(crate) const LANES: usize = 16;
+#[doc(hidden)]
+pub const LANES: usize = 16;
 
 /// The sum of sixteen lanes, by halves.
 #[inline(always)]
-pub(crate) fn fold<F: crate::Real>(lanes: [F; LANES]) -> F {
+#[doc(hidden)]
+pub fn fold<F: crate::Real>(lanes: [F; LANES]) -> F {
     // Each half an array of its own, so that it stays in a register.
     let eight: [F; 8] = std::array::from_fn(|l| lanes[l] + lanes[l + 8]);
     let four: [F; 4] = std::array::from_fn(|l| eight[l] + eight[l + 4]);

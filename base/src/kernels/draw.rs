@@ -34,6 +34,6 @@ fn draw<F: Real>(shape: &[usize], mut next: impl FnMut() -> f64) -> Tensor<F> {
 }
 
 /// One draw from N(0, 1).
-pub(crate) fn gauss(rng: &mut Rng) -> f64 {
+pub fn gauss(rng: &mut Rng) -> f64 {
     StandardNormal.sample(rng)
 }

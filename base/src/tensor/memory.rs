@@ -124,7 +124,8 @@ pub fn release() {
 }
 
 /// Notes that a tape has ended.
-pub(crate) fn end_of_tape<F: Real>() {
+#[doc(hidden)]
+pub fn end_of_tape<F: Real>() {
     with_pool(Pool::<F>::age);
 }
 

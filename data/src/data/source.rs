@@ -43,7 +43,7 @@ use std::path::{Path, PathBuf};
 /// ```
 ///
 /// # A new set in the library
-/// Its reader is a file in `src/data`, with its [`Files`]; the set itself is a row of [`ALL`]. Programs
+/// Its reader is a file in `data/src/data`, with its [`Files`]; the set itself is a row of [`ALL`]. Programs
 /// list the sets of this table under `--dataset`.
 #[derive(Debug, Clone, Copy)]
 pub struct Source {

@@ -11,7 +11,7 @@ pub use idx::{read_images, read_labels};
 
 use super::{Files, locate};
 use crate::error::{Error, Result};
-use crate::init;
+use crate::kernels::draw;
 use crate::real::Real;
 use crate::tensor::Tensor;
 use rand::seq::SliceRandom;
@@ -109,7 +109,7 @@ impl Images {
             ));
         }
         let mut order: Vec<usize> = (0..self.len()).collect();
-        order.shuffle(&mut init::rng(seed));
+        order.shuffle(&mut draw::rng(seed));
         let (train, test) = order.split_at(self.len() - held_out);
         Ok((self.select(train), self.select(test)))
     }

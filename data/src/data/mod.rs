@@ -29,7 +29,8 @@
 mod cora_like;
 pub mod csv;
 mod dataset;
-pub(crate) mod files;
+#[doc(hidden)]
+pub mod files;
 pub mod heterophilic;
 pub mod images;
 mod karate;

@@ -1,5 +1,5 @@
 //! Optimiser updates: one pass over a parameter, its gradient and its state, in place. The formulas are
-//! those of the rules in [`optim`](crate::optim).
+//! those of the rules in `emmy::optim`.
 
 use super::{LANES, fold, par, simd};
 use crate::real::Real;

@@ -1,0 +1,10 @@
+//! Graphs and data sets of [`emmy`](https://docs.rs/emmy), which has both modules under the same names; use
+//! this crate through it.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod data;
+pub mod graph;
+
+use emmy_base::{error, files, kernels, real, sparse, tensor};
