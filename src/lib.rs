@@ -70,7 +70,6 @@ pub mod lipschitz;
 pub mod nn;
 pub mod ops;
 pub mod optim;
-pub mod registry;
 pub mod store;
 pub mod symmetry;
 pub mod testing;
@@ -82,7 +81,7 @@ pub use instances::instances;
 // The floors below, which are crates of their own: what is computed with, and graphs and data sets.
 use emmy_base::files;
 #[doc(inline)]
-pub use emmy_base::{error, kernels, linalg, real, sparse, tensor};
+pub use emmy_base::{error, kernels, linalg, real, registry, sparse, tensor};
 #[doc(inline)]
 pub use emmy_data::{data, graph};
 

@@ -10,6 +10,7 @@
 //! | [`kernels`] | arithmetic on slices and arrays: the only place with threads and vector instructions |
 //! | [`linalg`] | norms and factorisations, rounded where a proof needs it |
 //! | [`error`](mod@error) | why a file or a value was refused |
+//! | [`registry`] | names for kinds that other crates add |
 
 // `forbid` is more than the slices of ndarray's macro allow.
 #![deny(unsafe_code)]
@@ -21,6 +22,7 @@ pub mod files;
 pub mod kernels;
 pub mod linalg;
 pub mod real;
+pub mod registry;
 pub mod sparse;
 pub mod tensor;
 

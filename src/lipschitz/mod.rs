@@ -22,7 +22,6 @@ mod bound;
 mod differentiate;
 mod estimate;
 mod invert;
-pub mod joint;
 mod known;
 mod matrix;
 mod products;
@@ -41,6 +40,8 @@ mod walk;
 mod whole;
 
 pub use bound::Bound;
+#[doc(inline)]
+pub use emmy_certificates::joint;
 pub use estimate::{Jacobian, jacobian_norm, local, quotient};
 pub use invert::{Inverse, invert, iterate};
 pub use known::Domain;

@@ -23,8 +23,9 @@ fn mangled<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// The folders of the library, with the crates that they are.
-const CRATES: [(&str, &str); 3] = [
+const CRATES: [(&str, &str); 4] = [
     ("../base/src", "emmy_base"),
+    ("../certificates/src", "emmy_certificates"),
     ("../data/src", "emmy_data"),
     ("../src", "emmy"),
 ];

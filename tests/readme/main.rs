@@ -9,7 +9,7 @@ mod path;
 use std::path::{Path, PathBuf};
 
 /// The folders of the library, each the source of a crate.
-const SOURCES: [&str; 3] = ["base/src", "data/src", "src"];
+const SOURCES: [&str; 4] = ["base/src", "certificates/src", "data/src", "src"];
 
 /// The folder of the repository.
 fn root() -> PathBuf {

@@ -15,7 +15,8 @@ use ndarray::{Array1, Array2, Axis, s};
 /// dτ = −tr(Z dP) = Σ_i λ_i ((l_i + u_i) Z_i − 2 l_i u_i a_i Z) · da_i − 2 tr(Z_oᵀ dC),
 ///
 /// where Z_i is row i of Z at the values that a_i reads, and Z_o its rows at the outputs.
-pub(in crate::lipschitz) fn sensitivity(network: &Network) -> Option<(f64, Vec<Array2<f64>>)> {
+#[doc(hidden)]
+pub fn sensitivity(network: &Network) -> Option<(f64, Vec<Array2<f64>>)> {
     let (reduced, q) = network.with_fewer_inputs();
     let barrier = Barrier::new(&reduced);
     let all = minima(&reduced)?.into_iter();

@@ -1,9 +1,9 @@
 //! The search for an input where a network is steep, from pattern to pattern.
 
 use super::{Pattern, Pieces, Steep};
-use crate::init;
+use crate::joint::Read;
+use crate::kernels::draw;
 use crate::kernels::{gemm::matmul, random::mix};
-use crate::lipschitz::joint::Read;
 use ndarray::{Array1, Array2, Axis};
 use rand::RngExt;
 use rayon::prelude::*;
@@ -68,7 +68,7 @@ impl Pieces {
 
     /// The pattern of a random input.
     fn start(&self, seed: u64) -> Option<Pattern> {
-        let rng = &mut init::rng(seed);
+        let rng = &mut draw::rng(seed);
         let size = 4f64.powi(rng.random_range(-2..3));
         let start = Array1::from_shape_fn(self.network.inputs, |_| rng.random_range(-size..size));
         self.pattern(start.view())

@@ -1,6 +1,5 @@
-//! Names for kinds that other crates add: of graph layers ([`Conv::register`](crate::nn::Conv::register)), of
-//! norms ([`Norm::register`](crate::nn::Norm::register)), of optimisers
-//! ([`Algorithm::register`](crate::optim::Algorithm::register)).
+//! Names for kinds that other crates add: of graph layers (`nn::Conv::register`), of norms
+//! (`nn::Norm::register`), of optimisers (`optim::Algorithm::register`).
 //!
 //! A configuration is data: it is copied, compared and saved. A kind of another crate joins it under a
 //! name, and a [`Registry`] holds what the name stands for, the options from which layers are built. A
@@ -166,7 +165,8 @@ impl<'de, T: Family + ?Sized> Deserialize<'de> for Registered<T> {
 ///
 /// # Panics
 /// If the types differ.
-pub(crate) fn same_type<T: 'static, U: 'static>(value: T) -> U {
+#[doc(hidden)]
+pub fn same_type<T: 'static, U: 'static>(value: T) -> U {
     let any: Box<dyn Any> = Box::new(value);
     *any.downcast().expect("the type of the caller's numbers")
 }

@@ -50,7 +50,8 @@ mod verify;
 
 pub use certificate::Certificate;
 pub use pieces::{Branches, Pieces, Steep};
-pub(super) use sensitivity::sensitivity;
+#[doc(hidden)]
+pub use sensitivity::sensitivity;
 
 use crate::error::{Error, Result, Rules};
 use crate::linalg::qr;
@@ -154,7 +155,8 @@ impl Network {
     }
 
     /// The same network, of which each weight was computed with at most so many roundings.
-    pub(super) fn with_roundings(mut self, roundings: usize) -> Self {
+    #[doc(hidden)]
+    pub fn with_roundings(mut self, roundings: usize) -> Self {
         self.roundings = roundings;
         self
     }
