@@ -72,11 +72,11 @@ pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use fields::{Entry, Fields, Role};
 pub use graph::{
-    AnyGraphConv, AttentionOptions, Conv, ConvOptions, EndMaps, GatConv, GatedGraphConv,
-    GatedGraphOptions, Gatv2Conv, Gatv2Options, GcnConv, GcnOptions, GcniiConv, GcniiOptions,
-    GinConv, GinOptions, GraphContext, GraphConv, GraphLayer, GraphNet, GraphNetConfig, Heads,
-    MOST_LAYERS, MOST_WEIGHTS, SageConv, SageOptions, SgcConv, SgcOptions, Site, TransformerConv,
-    TransformerOptions,
+    AnyGraphConv, AttentionOptions, CommonOptions, Conv, ConvOptions, EndMaps, GatConv,
+    GatedGraphConv, GatedGraphOptions, Gatv2Conv, Gatv2Options, GcnConv, GcnOptions, GcniiConv,
+    GcniiOptions, GinConv, GinOptions, GraphContext, GraphConv, GraphLayer, GraphNet,
+    GraphNetConfig, Heads, MOST_LAYERS, MOST_WEIGHTS, SageConv, SageOptions, SgcConv, SgcOptions,
+    Site, TransformerConv, TransformerOptions,
 };
 pub use input::Input;
 pub use linear::Linear;

@@ -61,7 +61,8 @@ fn gat(heads: usize, averaged: bool) -> GraphNetConfig {
     .attending(|a| a.residual = true)
     .biased(true);
     if averaged {
-        config.conv.set_heads(heads, Heads::Average);
+        let joined = config.conv.common().heads.expect("attention");
+        (*joined.0, *joined.1) = (heads, Heads::Average);
     }
     config
 }

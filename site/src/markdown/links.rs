@@ -9,7 +9,16 @@ use crate::problem::Problem;
 /// Folders whose files are linked where they are named: what is built, or written by a run, is not among
 /// them.
 const FOLDERS: [&str; 10] = [
-    "base", "benches", "certificates", "data", "docs", "examples", "papers", "site", "src", "tests",
+    "base",
+    "benches",
+    "certificates",
+    "data",
+    "docs",
+    "examples",
+    "papers",
+    "site",
+    "src",
+    "tests",
 ];
 
 impl Writer<'_, '_> {

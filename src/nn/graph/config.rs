@@ -96,7 +96,9 @@ impl GraphNetConfig {
     pub fn depth(mut self, depth: usize) -> Self {
         let mut stepped = false;
         for conv in [&mut self.conv, &mut self.last] {
-            stepped |= conv.set_steps(depth);
+            if let Some(steps) = conv.common().steps {
+                (*steps, stepped) = (depth, true);
+            }
         }
         let layers = if stepped { self.layers } else { depth };
         Self { layers, ..self }
@@ -112,8 +114,15 @@ impl GraphNetConfig {
     /// The same with `hidden` heads per hidden layer, concatenated, and `last` heads in the last layer,
     /// averaged. Layers without attention stay as they are.
     pub fn heads(mut self, hidden: usize, last: usize) -> Self {
-        self.conv.set_heads(hidden, Heads::Concatenate);
-        self.last.set_heads(last, Heads::Average);
+        let ends = [
+            (&mut self.conv, hidden, Heads::Concatenate),
+            (&mut self.last, last, Heads::Average),
+        ];
+        for (conv, number, join) in ends {
+            if let Some(heads) = conv.common().heads {
+                (*heads.0, *heads.1) = (number, join);
+            }
+        }
         self
     }
 
@@ -126,8 +135,9 @@ impl GraphNetConfig {
 
     /// The same with this probability of dropping an attention coefficient in all layers that have attention.
     pub fn attention_dropout(mut self, p: f64) -> Self {
-        self.conv.set_dropout(p);
-        self.last.set_dropout(p);
+        for conv in [&mut self.conv, &mut self.last] {
+            conv.common().dropout.into_iter().for_each(|q| *q = p);
+        }
         self
     }
 
@@ -154,8 +164,9 @@ impl GraphNetConfig {
     /// The same with or without biases of the layers and of the maps before and after them. A gated unit
     /// keeps its biases.
     pub fn biased(mut self, bias: bool) -> Self {
-        self.conv.set_bias(bias);
-        self.last.set_bias(bias);
+        for conv in [&mut self.conv, &mut self.last] {
+            conv.common().bias.into_iter().for_each(|b| *b = bias);
+        }
         self.ends.bias = bias;
         self
     }

@@ -1,7 +1,7 @@
 //! Graph attention, version 1.
 
 use super::heads::{self, AttentionOptions, HeadConv, HeadParts, WithHeads};
-use super::{ConvOptions, GraphContext, GraphConv, Heads, Site};
+use super::{CommonOptions, ConvOptions, GraphContext, GraphConv, Heads, Site};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::init::{self, Rng};
@@ -215,16 +215,13 @@ impl ConvOptions for AttentionOptions {
         self.join
     }
 
-    fn set_heads(&mut self, heads: usize, join: Heads) {
-        (self.heads, self.join) = (heads, join);
-    }
-
-    fn set_bias(&mut self, bias: bool) {
-        self.bias = bias;
-    }
-
-    fn set_dropout(&mut self, p: f64) {
-        self.dropout = p;
+    fn common(&mut self) -> CommonOptions<'_> {
+        CommonOptions {
+            heads: Some((&mut self.heads, &mut self.join)),
+            bias: Some(&mut self.bias),
+            dropout: Some(&mut self.dropout),
+            steps: None,
+        }
     }
 }
 

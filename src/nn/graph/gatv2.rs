@@ -1,7 +1,7 @@
 //! Graph attention, version 2.
 
 use super::heads::{self, AttentionOptions, HeadConv, HeadParts, WithHeads, moves, sums_to_one};
-use super::{ConvOptions, GraphContext, GraphConv, Heads, Site};
+use super::{CommonOptions, ConvOptions, GraphContext, GraphConv, Heads, Site};
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::init::{self, Rng};
@@ -224,16 +224,8 @@ impl ConvOptions for Gatv2Options {
         self.attention.join
     }
 
-    fn set_heads(&mut self, heads: usize, join: Heads) {
-        (self.attention.heads, self.attention.join) = (heads, join);
-    }
-
-    fn set_bias(&mut self, bias: bool) {
-        self.attention.bias = bias;
-    }
-
-    fn set_dropout(&mut self, p: f64) {
-        self.attention.dropout = p;
+    fn common(&mut self) -> CommonOptions<'_> {
+        self.attention.common()
     }
 }
 

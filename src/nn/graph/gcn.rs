@@ -1,6 +1,6 @@
 //! Graph convolution.
 
-use super::{ConvOptions, GraphContext, GraphConv, Site};
+use super::{CommonOptions, ConvOptions, GraphContext, GraphConv, Site};
 use crate::autodiff::Var;
 use crate::init::Rng;
 use crate::nn::linear::{Linear, add_bias, affine};
@@ -107,8 +107,11 @@ impl ConvOptions for GcnOptions {
         GcnConv::new(at.input, at.width, self.bias, rng)
     }
 
-    fn set_bias(&mut self, bias: bool) {
-        self.bias = bias;
+    fn common(&mut self) -> CommonOptions<'_> {
+        CommonOptions {
+            bias: Some(&mut self.bias),
+            ..CommonOptions::default()
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Gated graph network.
 
 use super::sgc::check_steps;
-use super::{ConvOptions, GraphContext, GraphConv, Site, sum_over};
+use super::{CommonOptions, ConvOptions, GraphContext, GraphConv, Site, sum_over};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::graph::Neighbourhood;
@@ -129,9 +129,11 @@ impl ConvOptions for GatedGraphOptions {
         self.steps.saturating_add(6)
     }
 
-    fn set_steps(&mut self, steps: usize) -> bool {
-        self.steps = steps;
-        true
+    fn common(&mut self) -> CommonOptions<'_> {
+        CommonOptions {
+            steps: Some(&mut self.steps),
+            ..CommonOptions::default()
+        }
     }
 }
 

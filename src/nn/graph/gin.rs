@@ -1,6 +1,6 @@
 //! Graph isomorphism network.
 
-use super::{ConvOptions, GraphContext, GraphConv, Site, sum_over};
+use super::{CommonOptions, ConvOptions, GraphContext, GraphConv, Site, sum_over};
 use crate::autodiff::Var;
 use crate::graph::Neighbourhood;
 use crate::init::{self, Rng};
@@ -146,8 +146,11 @@ impl ConvOptions for GinOptions {
         2
     }
 
-    fn set_bias(&mut self, bias: bool) {
-        self.bias = bias;
+    fn common(&mut self) -> CommonOptions<'_> {
+        CommonOptions {
+            bias: Some(&mut self.bias),
+            ..CommonOptions::default()
+        }
     }
 }
 

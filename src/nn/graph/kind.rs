@@ -1,6 +1,6 @@
 //! The kinds of graph layers that a configuration can name.
 
-use super::options::{ConvOptions, Heads, Site};
+use super::options::{CommonOptions, ConvOptions, Site};
 use super::{
     AnyGraphConv, AttentionOptions, GatedGraphOptions, Gatv2Options, GcnOptions, GcniiOptions,
     GinOptions, GraphLayer, SageOptions, SgcOptions, TransformerOptions,
@@ -20,10 +20,7 @@ pub trait AnyConvOptions: fmt::Debug + Send + Sync {
     fn heads(&self) -> usize;
     fn output(&self, width: usize) -> usize;
     fn weights(&self) -> usize;
-    fn set_heads(&mut self, heads: usize, join: Heads);
-    fn set_bias(&mut self, bias: bool);
-    fn set_dropout(&mut self, p: f64);
-    fn set_steps(&mut self, steps: usize) -> bool;
+    fn common(&mut self) -> CommonOptions<'_>;
 }
 
 impl<O: ConvOptions> AnyConvOptions for O {
@@ -51,20 +48,8 @@ impl<O: ConvOptions> AnyConvOptions for O {
         ConvOptions::weights(self)
     }
 
-    fn set_heads(&mut self, heads: usize, join: Heads) {
-        ConvOptions::set_heads(self, heads, join);
-    }
-
-    fn set_bias(&mut self, bias: bool) {
-        ConvOptions::set_bias(self, bias);
-    }
-
-    fn set_dropout(&mut self, p: f64) {
-        ConvOptions::set_dropout(self, p);
-    }
-
-    fn set_steps(&mut self, steps: usize) -> bool {
-        ConvOptions::set_steps(self, steps)
+    fn common(&mut self) -> CommonOptions<'_> {
+        ConvOptions::common(self)
     }
 }
 
@@ -173,32 +158,9 @@ impl Conv {
         self.options().weights()
     }
 
-    /// Sets the number of heads and how they are joined. Layers without attention and registered kinds stay as
-    /// they are.
-    pub fn set_heads(&mut self, heads: usize, join: Heads) {
-        if let Some(options) = self.options_mut() {
-            options.set_heads(heads, join);
-        }
-    }
-
-    /// Sets whether layers of this kind have biases; registered kinds stay as they are.
-    pub fn set_bias(&mut self, bias: bool) {
-        if let Some(options) = self.options_mut() {
-            options.set_bias(bias);
-        }
-    }
-
-    /// Sets the probability of dropping an attention coefficient. Layers without attention and registered kinds
-    /// stay as they are.
-    pub fn set_dropout(&mut self, p: f64) {
-        if let Some(options) = self.options_mut() {
-            options.set_dropout(p);
-        }
-    }
-
-    /// Sets the number of steps of a layer that propagates several times; whether the layer is one.
-    pub fn set_steps(&mut self, steps: usize) -> bool {
-        self.options_mut().is_some_and(|o| o.set_steps(steps))
+    /// The options that other kinds have too, to be changed; those of a registered kind do not change.
+    pub fn common(&mut self) -> CommonOptions<'_> {
+        self.options_mut().map(|o| o.common()).unwrap_or_default()
     }
 
     /// The options of GAT's attention, if the layer has one.

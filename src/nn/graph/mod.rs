@@ -29,7 +29,7 @@ pub use gin::{GinConv, GinOptions};
 pub use heads::AttentionOptions;
 pub use kind::Conv;
 pub use network::GraphNet;
-pub use options::{ConvOptions, Heads, MOST_LAYERS, Site};
+pub use options::{CommonOptions, ConvOptions, Heads, MOST_LAYERS, Site};
 pub use sage::{SageConv, SageOptions};
 pub use sgc::{SgcConv, SgcOptions};
 pub use transformer::{TransformerConv, TransformerOptions};

@@ -58,11 +58,24 @@ impl Site {
     }
 }
 
+/// Options that several kinds have, each a reference into the options of a kind; a kind leaves out what it does
+/// not have. Functions of [`GraphNetConfig`](super::GraphNetConfig) such as
+/// [`without_dropout`](super::GraphNetConfig::without_dropout) change them in all layers.
+#[derive(Debug, Default)]
+pub struct CommonOptions<'a> {
+    /// H, the number of heads, and how they are joined.
+    pub heads: Option<(&'a mut usize, &'a mut Heads)>,
+    /// Whether there are biases.
+    pub bias: Option<&'a mut bool>,
+    /// The probability of dropping an attention coefficient in training.
+    pub dropout: Option<&'a mut f64>,
+    /// The number of steps of a layer that propagates several times.
+    pub steps: Option<&'a mut usize>,
+}
+
 /// The options of a kind of graph layers, and how a layer is built from them.
 ///
-/// Only the layer's type and [`build`](Self::build) are required. The functions that set an option are called
-/// by functions of [`GraphNetConfig`](super::GraphNetConfig) that change all layers, such as
-/// [`without_dropout`](super::GraphNetConfig::without_dropout); a kind without this option ignores them.
+/// Only the layer's type and [`build`](Self::build) are required.
 pub trait ConvOptions: fmt::Debug + Send + Sync + 'static {
     /// The layer.
     type Layer<F: Real>: GraphConv<F>;
@@ -103,24 +116,8 @@ pub trait ConvOptions: fmt::Debug + Send + Sync + 'static {
         1
     }
 
-    /// Sets the number of heads and how they are joined.
-    fn set_heads(&mut self, heads: usize, join: Heads) {
-        let _ = (heads, join);
-    }
-
-    /// Sets whether the layer has biases.
-    fn set_bias(&mut self, bias: bool) {
-        let _ = bias;
-    }
-
-    /// Sets the probability of dropping an attention coefficient in training.
-    fn set_dropout(&mut self, p: f64) {
-        let _ = p;
-    }
-
-    /// Sets the number of steps of a layer that propagates several times; whether the layer is one.
-    fn set_steps(&mut self, steps: usize) -> bool {
-        let _ = steps;
-        false
+    /// The options that other kinds have too, to be changed.
+    fn common(&mut self) -> CommonOptions<'_> {
+        CommonOptions::default()
     }
 }

@@ -1,6 +1,6 @@
 //! GraphSAGE with the mean as aggregator.
 
-use super::{ConvOptions, GraphContext, GraphConv, Site};
+use super::{CommonOptions, ConvOptions, GraphContext, GraphConv, Site};
 use crate::autodiff::Var;
 use crate::graph::Neighbourhood;
 use crate::init::{self, Rng};
@@ -116,8 +116,11 @@ impl ConvOptions for SageOptions {
         2
     }
 
-    fn set_bias(&mut self, bias: bool) {
-        self.bias = bias;
+    fn common(&mut self) -> CommonOptions<'_> {
+        CommonOptions {
+            bias: Some(&mut self.bias),
+            ..CommonOptions::default()
+        }
     }
 }
 

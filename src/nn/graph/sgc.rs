@@ -1,6 +1,6 @@
 //! Simple graph convolution: propagation without weights, then one linear map.
 
-use super::{ConvOptions, GraphContext, GraphConv, MOST_LAYERS, Site};
+use super::{CommonOptions, ConvOptions, GraphContext, GraphConv, MOST_LAYERS, Site};
 use crate::autodiff::Var;
 use crate::error::{Result, Rules};
 use crate::init::Rng;
@@ -172,13 +172,12 @@ impl ConvOptions for SgcOptions {
         check_steps(self.steps, 0)
     }
 
-    fn set_bias(&mut self, bias: bool) {
-        self.bias = bias;
-    }
-
-    fn set_steps(&mut self, steps: usize) -> bool {
-        self.steps = steps;
-        true
+    fn common(&mut self) -> CommonOptions<'_> {
+        CommonOptions {
+            bias: Some(&mut self.bias),
+            steps: Some(&mut self.steps),
+            ..CommonOptions::default()
+        }
     }
 }
 

@@ -60,8 +60,9 @@ impl LanguageConfig {
     /// Checks whether a model can be built.
     ///
     /// # Errors
-    /// If a size is 0, the blocks are not [valid](BlockConfig::validate) blocks without memory, or their ContraNorm
-    /// compares features.
+    /// If a size is 0, the blocks are not [valid](BlockConfig::validate) blocks without memory, their norm has
+    /// statistics over rows, or their ContraNorm compares features. A norm of another crate is trusted to let no
+    /// symbol see those after it.
     pub fn validate(&self) -> Result<()> {
         let rules = Rules("language model");
         rules.sizes(&[
@@ -73,10 +74,14 @@ impl LanguageConfig {
         let rule = "none: a language model attends to its own tokens";
         rules.hold(alone, "cross-attention", rule, "one")?;
         self.block.validate()?;
-        let norm = match self.block.norm {
-            Norm::Contra(config) => Some(config),
-            _ => None,
+        let (norm, over_rows) = match self.block.norm {
+            Norm::Contra(config) => (Some(config), false),
+            Norm::Batch { .. } | Norm::Graph { .. } | Norm::Pair(_) => (None, true),
+            Norm::Layer { .. } | Norm::Rms { .. } | Norm::Registered(_) => (None, false),
         };
+        let rule = "one of each symbol alone, or ContraNorm: a symbol must not see those after it";
+        let found = "statistics over all symbols";
+        rules.hold(!over_rows, "norm", rule, found)?;
         let mut norms = norm.into_iter().chain(self.block.contra.map(|c| c.norm));
         let of_rows = norms.all(|config| config.between == Between::Rows);
         let rule = "comparison of rows: a symbol must not see those after it";

@@ -3,8 +3,8 @@
 use super::{draw, layer};
 use emmy::nn::{
     AttentionConfig, BertConfig, BlockConfig, BlockContra, ContraConfig, ContraPlace, FeedForward,
-    FeedForwardConfig, LanguageConfig, LanguageModel, MultiHeadAttention, Norm, Pass, Score,
-    Transformer, TransformerBlock, VisionConfig,
+    FeedForwardConfig, LanguageConfig, LanguageModel, MultiHeadAttention, Norm, PairNorm, Pass,
+    Score, Transformer, TransformerBlock, VisionConfig,
 };
 use emmy::ops::attention::Mask;
 use emmy::{Tape, Tensor, init};
@@ -106,6 +106,27 @@ fn configurations_that_cannot_be_built_are_refused() {
         .validate()
         .is_err()
     );
+    // Their statistics are those of all symbols.
+    for norm in [
+        Norm::BATCH,
+        Norm::Graph { eps: 1e-5 },
+        Norm::Pair(PairNorm::pyg(false)),
+    ] {
+        let block = BlockConfig {
+            norm,
+            ..BlockConfig::pre_norm_encoder(4, 1, 4)
+        };
+        assert!(block.validate().is_ok());
+        let config = LanguageConfig {
+            block,
+            ..LanguageConfig::gpt(3, 8, 1, 1, 4)
+        };
+        let error = config.validate().unwrap_err().to_string();
+        assert!(
+            error.starts_with("language model: norm: expected one of each symbol alone"),
+            "{error}"
+        );
+    }
     // Features are those of all symbols, so this ContraNorm would see the next ones.
     let features = ContraConfig::dual_code(1.0);
     let plain = BlockConfig::pre_norm_encoder(4, 1, 4);

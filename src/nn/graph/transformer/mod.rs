@@ -3,7 +3,7 @@
 mod laws;
 
 use super::heads::WithHeads;
-use super::{ConvOptions, GraphContext, GraphConv, Heads, Site};
+use super::{CommonOptions, ConvOptions, GraphContext, GraphConv, Heads, Site};
 use crate::autodiff::Var;
 use crate::error::Result;
 use crate::init::{self, Rng};
@@ -332,16 +332,13 @@ impl ConvOptions for TransformerOptions {
         self.join
     }
 
-    fn set_heads(&mut self, heads: usize, join: Heads) {
-        (self.heads, self.join) = (heads, join);
-    }
-
-    fn set_bias(&mut self, bias: bool) {
-        self.bias = bias;
-    }
-
-    fn set_dropout(&mut self, p: f64) {
-        self.dropout = p;
+    fn common(&mut self) -> CommonOptions<'_> {
+        CommonOptions {
+            heads: Some((&mut self.heads, &mut self.join)),
+            bias: Some(&mut self.bias),
+            dropout: Some(&mut self.dropout),
+            steps: None,
+        }
     }
 }
 
