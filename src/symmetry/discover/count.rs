@@ -17,8 +17,9 @@ const PATIENCE: usize = 32;
 /// dead, or always on, for all data.
 const POINTS: u64 = 24;
 
-/// The number of these points, those with the largest rank, at which brackets are computed.
-const BEST: usize = 3;
+/// The number of these points, those with the largest rank, at which brackets are computed, one after the
+/// other until the bound is reached. With few neurons, most points have one that is always on or always off.
+const BEST: usize = 12;
 
 /// If a bracket, relative to the size of its two terms, is at most this number, it is rounding.
 const VANISHING: f64 = 1e-10;
@@ -54,8 +55,14 @@ pub(super) fn upper_bound(
         }
         point.span.rank()
     };
-    let ranks = best.map(rank);
-    d - ranks.fold(0, usize::max)
+    let mut largest = 0;
+    for point in best {
+        largest = largest.max(rank(point));
+        if largest >= most {
+            break;
+        }
+    }
+    d - largest
 }
 
 /// The rank at a point, bracket by bracket.
