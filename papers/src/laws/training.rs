@@ -96,21 +96,18 @@ pub struct Run {
     pub predicted: Option<Vec<Vec<f64>>>,
 }
 
+/// The squared error of a model on one sample of data with random targets, both of `seed`, and its gradients.
+pub fn gradient_at(net: &dyn Net, seed: u64) -> (f64, Vec<Tensor<f64>>) {
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, net, 0);
+    let y = net.forward(&pass, seed);
+    let target = init::normal(&y.shape(), 1.0, &mut init::rng(seed ^ 0x7a26e7));
+    let loss = y.mse(tape.constant(target));
+    (loss.item(), pass.gradients(loss))
+}
+
 /// Trains a model to fit random targets on one sample of data.
 pub fn train(net: &mut dyn Net, how: &How, laws: &[Generator]) -> Run {
-    let target = {
-        let tape = Tape::new();
-        let y = net.forward(&Pass::eval(&tape, net), how.seed);
-        init::normal(&y.shape(), 1.0, &mut init::rng(how.seed ^ 0x7a26e7))
-    };
-    let point = |net: &dyn Net| -> (f64, Vec<Tensor<f64>>) {
-        let tape = Tape::new();
-        let pass = Pass::train(&tape, net, 0);
-        let loss = net
-            .forward(&pass, how.seed)
-            .mse(tape.constant(target.clone()));
-        (loss.item(), pass.gradients(loss))
-    };
     let mut optimizer = Optimizer::new(how.rule.algorithm()).weight_decay(how.decay);
     let start = flat(&net.tensors());
     let mut drifts: Vec<Drift> = match how.rule.momentum() {
@@ -128,7 +125,7 @@ pub fn train(net: &mut dyn Net, how: &How, laws: &[Generator]) -> Run {
         predicted: how.rule.momentum().map(|_| vec![predicted(&drifts)]),
     };
     for _ in 0..how.steps {
-        let (loss, mut gradients) = point(net);
+        let (loss, mut gradients) = gradient_at(net, how.seed);
         // The limit is below the largest number, since products overflow before.
         if !(loss.is_finite() && loss < 1e100) {
             run.diverged = true;
