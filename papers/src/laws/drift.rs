@@ -9,13 +9,14 @@
 
 use super::models::{Model, Options};
 use super::nets::Net;
-use super::training::{How, Rule, apart, gradient_at, train};
+use super::training::{How, Rule, apart, gradient_at, loss, train};
 use crate::support::args::Figures;
 use crate::support::figures;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
-use emmy::nn::discover;
+use emmy::autodiff::{grad, grad_graph};
+use emmy::nn::{Pass, discover};
 use emmy::symmetry::{Generator, Search};
-use emmy::{Result, Tensor, init};
+use emmy::{Result, Tape, Tensor, init};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -32,20 +33,26 @@ const SMALL: f64 = 0.25;
 
 /// The training with one learning rate.
 pub struct Point {
-    /// η λ/2.
+    /// η λ/2, λ at the start.
     pub share: f64,
     /// η.
     pub lr: f64,
+    /// What there is after the time T; `None` if the training diverged.
+    pub end: Option<End>,
+}
+
+/// The end of a training.
+pub struct End {
     /// max_j |c_j(T) − c_j(0)|.
     pub moved: f64,
     /// How far c is from c(0) + η² S, relative.
     pub off: f64,
     /// Σ_j |c_j(T)| / Σ_j |c_j(0)|.
     pub imbalance: f64,
-    /// λ at the end, times η/2; `None` if the training diverged.
-    pub sharpness: Option<f64>,
-    /// The loss at the end.
-    pub loss: Option<f64>,
+    /// η λ/2, λ at the end.
+    pub sharpness: f64,
+    /// The loss.
+    pub loss: f64,
 }
 
 /// A model with all learning rates.
@@ -55,35 +62,25 @@ pub struct Study {
     points: Vec<Point>,
 }
 
-/// λ, the eigenvalue of the Hessian of largest size at the parameters of a model, by power iteration on
-/// differences of gradients. It moves the parameters.
-fn sharpness(net: &mut dyn Net, seed: u64) -> f64 {
-    const STEP: f64 = 1e-5;
-    let theta: Vec<Tensor<f64>> = net.tensors().into_iter().cloned().collect();
+/// λ, the eigenvalue of the Hessian of largest size at the parameters of a model, by power iteration.
+fn sharpness(net: &dyn Net, seed: u64) -> f64 {
     let size = |x: &[Tensor<f64>]| {
         let squares = x.iter().map(|x| x.mapv(|x| x * x).sum());
         squares.sum::<f64>().sqrt()
     };
     let rng = &mut init::rng(seed);
-    let draw = |p: &Tensor<f64>| init::normal(p.shape(), 1.0, rng);
-    let mut v: Vec<Tensor<f64>> = theta.iter().map(draw).collect();
+    let shapes = net.tensors().into_iter();
+    let mut v: Vec<Tensor<f64>> = shapes.map(|p| init::normal(p.shape(), 1.0, rng)).collect();
     let mut found = 0.0;
-    for _ in 0..60 {
+    for _ in 0..100 {
         let norm = size(&v).max(f64::MIN_POSITIVE);
-        let mut at = |sign: f64| {
-            for ((p, start), v) in net.tensors_mut().into_iter().zip(&theta).zip(&v) {
-                *p = start.clone();
-                p.scaled_add(sign * STEP / norm, v);
-            }
-            gradient_at(net, seed).1
-        };
-        let (up, down) = (at(1.0), at(-1.0));
-        let difference = |(a, b): (&Tensor<f64>, &Tensor<f64>)| (a - b) / (2.0 * STEP);
-        v = up
-            .iter()
-            .zip(&down)
-            .map(|pair| difference(pair).into_shared())
-            .collect();
+        let tape = Tape::new();
+        let pass = Pass::train(&tape, net, 0);
+        let gradient = grad_graph(loss(net, &pass, seed), pass.vars());
+        let along = gradient.iter().zip(&v);
+        let along = along.map(|(g, v)| (*g * tape.constant(v.mapv(|x| x / norm))).sum_all());
+        let along = along.reduce(|a, b| a + b).expect("a parameter");
+        v = grad(along, pass.vars());
         found = size(&v);
     }
     found
@@ -114,7 +111,7 @@ impl Study {
         let net = fresh();
         let found = discover(&*net, &how, |pass, seed| net.forward(pass, seed));
         let laws: Vec<Generator> = found.laws.into_iter().map(|law| law.generator).collect();
-        let edge = 2.0 / sharpness(&mut *fresh(), options.seed);
+        let edge = 2.0 / sharpness(&*fresh(), options.seed);
         let points = RATES.map(|share| {
             let how = How {
                 steps: (TIME / (share * edge)).round().max(1.0) as u64,
@@ -126,15 +123,17 @@ impl Study {
             let mut net = fresh();
             let run = train(&mut *net, &how, &laws);
             let (start, end) = (&run.conserved[0], run.conserved.last().expect("the start"));
-            let loss = (!run.diverged).then(|| gradient_at(&*net, options.seed).0);
-            Point {
-                share,
-                lr: how.lr,
+            let end = End {
                 moved: apart(start, end),
                 off: run.off().unwrap_or(f64::NAN),
                 imbalance: imbalance(end) / imbalance(start),
-                sharpness: loss.map(|_| sharpness(&mut *net, options.seed) * how.lr / 2.0),
-                loss: loss.filter(|loss| loss.is_finite()),
+                sharpness: sharpness(&*net, options.seed) * how.lr / 2.0,
+                loss: gradient_at(&*net, options.seed).0,
+            };
+            Point {
+                share,
+                lr: how.lr,
+                end: (!run.diverged && end.loss.is_finite()).then_some(end),
             }
         });
         Self {
@@ -146,46 +145,43 @@ impl Study {
 
     /// The exponent of max |c(T) − c(0)| over η at small learning rates.
     pub fn exponent(&self) -> f64 {
-        let small = self
-            .points
-            .iter()
-            .filter(|p| p.share <= SMALL && p.moved > 0.0);
-        exponent(&small.map(|p| (p.lr, p.moved)).collect::<Vec<_>>())
+        let small = self.points.iter().filter(|p| p.share <= SMALL);
+        let moved = small.filter_map(|p| Some((p.lr, p.end.as_ref()?.moved)));
+        exponent(&moved.collect::<Vec<_>>())
     }
 
     /// The table.
     pub fn lines(&self) -> String {
         let mut out = format!(
-            "{}: {} laws, c(T) − c(0) ~ η^{:.2} for η ≤ {SMALL} · 2/λ\n    η λ/2       η    max |c(T) − c(0)|  \
-             off the sum  Σ|c(T)|/Σ|c(0)|  η λ(T)/2      loss\n",
+            "{}: {} laws, c(T) − c(0) ~ η^{:.2} for η ≤ {SMALL} · 2/λ\n    η λ/2       η  max |c(T) − c(0)|  off \
+             the sum  Σ|c(T)|/Σ|c(0)|  η λ(T)/2     loss",
             self.name,
             self.laws,
             self.exponent()
         );
         for p in &self.points {
-            let or = |x: Option<f64>, of: fn(f64) -> String| x.map_or("diverged".to_owned(), of);
-            out += &format!(
-                "    {:<7.4} {:>8.4}  {:>17.3e}  {:>11.0e}  {:>15.3}  {:>8}  {:>8}\n",
-                p.share,
-                p.lr,
-                p.moved,
-                p.off,
-                p.imbalance,
-                or(p.sharpness, |x| format!("{x:.3}")),
-                or(p.loss, |x| format!("{x:.1e}")),
-            );
+            out += &format!("\n    {:<7.4} {:>7.4}  ", p.share, p.lr);
+            out += &match &p.end {
+                None => "diverged".to_owned(),
+                Some(end) => format!(
+                    "{:>17.3e}  {:>11.0e}  {:>15.3}  {:>8.3}  {:>7.1e}",
+                    end.moved, end.off, end.imbalance, end.sharpness, end.loss,
+                ),
+            };
         }
-        out.trim_end().to_owned()
+        out
     }
 
     /// The same as an object.
     pub fn json(&self) -> Value {
-        let point = |p: &Point| {
+        let end = |end: &End| {
             json!({
-                "share": p.share, "lr": p.lr, "moved": p.moved, "off": p.off,
-                "imbalance": p.imbalance, "sharpness": p.sharpness, "loss": p.loss,
+                "moved": end.moved, "off": end.off, "imbalance": end.imbalance,
+                "sharpness": end.sharpness, "loss": end.loss,
             })
         };
+        let point =
+            |p: &Point| json!({"share": p.share, "lr": p.lr, "end": p.end.as_ref().map(end)});
         let points: Vec<Value> = self.points.iter().map(point).collect();
         json!({"model": self.name, "laws": self.laws, "exponent": self.exponent(), "points": points})
     }
@@ -193,14 +189,15 @@ impl Study {
 
 /// Draws the moves of c and the imbalances of all models over η; the path of the figure.
 pub fn draw(studies: &[Study], figures: &Figures) -> Result<Option<PathBuf>> {
-    let panel = |title: &str, label: &str, of: fn(&Point) -> f64| Panel {
+    let panel = |title: &str, label: &str, of: fn(&End) -> f64| Panel {
         title: title.to_owned(),
         x: Axis::new("log₁₀ of η λ/2"),
         y: Axis::new(label),
         series: (studies.iter().zip(COLOURS.iter().cycle()))
             .map(|(study, colour)| {
-                let kept = study.points.iter().filter(|p| p.loss.is_some());
-                let points = kept.map(|p| (p.share.log10(), of(p).max(1e-18).log10()));
+                let ends = study.points.iter();
+                let ends = ends.filter_map(|p| Some((p.share.log10(), p.end.as_ref()?)));
+                let points = ends.map(|(x, end)| (x, of(end).max(1e-18).log10()));
                 let name = format!("{}, exponent {:.2}", study.name, study.exponent());
                 Series::new(name, *colour, Mark::Line(points.collect()))
             })

@@ -262,12 +262,9 @@ pub fn run(cli: &Cli) -> Result<()> {
         {
             tell(&audit::law(law))?;
         }
-        broken.extend(
-            found
-                .broken
-                .iter()
-                .map(|law| format!("{}: {law}", model.name)),
-        );
+        // Along another field a declared law need not be a conserved quantity.
+        let declared = (found.broken.iter()).filter(|_| cli.field.is_none());
+        broken.extend(declared.map(|law| format!("{}: {law}", model.name)));
         let mut object = json(model, &found, seconds);
         if let Some(steps) = cli.train {
             let how = How {

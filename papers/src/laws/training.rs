@@ -4,7 +4,7 @@ use super::nets::Net;
 use emmy::nn::Pass;
 use emmy::optim::{Algorithm, Clip, Optimizer, Sgd};
 use emmy::symmetry::{Drift, Generator};
-use emmy::{Tape, Tensor, init};
+use emmy::{Tape, Tensor, Var, init};
 
 /// The rule of the steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,13 +96,18 @@ pub struct Run {
     pub predicted: Option<Vec<Vec<f64>>>,
 }
 
-/// The squared error of a model on one sample of data with random targets, both of `seed`, and its gradients.
+/// The squared error of a model on one sample of data with random targets, both of `seed`.
+pub fn loss<'t>(net: &dyn Net, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64> {
+    let y = net.forward(pass, seed);
+    let target = init::normal(&y.shape(), 1.0, &mut init::rng(seed ^ 0x7a26e7));
+    y.mse(pass.tape().constant(target))
+}
+
+/// The same, and its gradients.
 pub fn gradient_at(net: &dyn Net, seed: u64) -> (f64, Vec<Tensor<f64>>) {
     let tape = Tape::new();
     let pass = Pass::train(&tape, net, 0);
-    let y = net.forward(&pass, seed);
-    let target = init::normal(&y.shape(), 1.0, &mut init::rng(seed ^ 0x7a26e7));
-    let loss = y.mse(tape.constant(target));
+    let loss = loss(net, &pass, seed);
     (loss.item(), pass.gradients(loss))
 }
 

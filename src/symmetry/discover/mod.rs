@@ -178,6 +178,8 @@ pub struct Discovery {
     pub parameters: usize,
     /// The form of the generators.
     pub ansatz: Ansatz,
+    /// The vector field.
+    pub field: Field,
     /// The number of declared laws.
     pub declared: usize,
     /// The number of laws found: a lower bound on the number of all laws.
@@ -286,6 +288,7 @@ pub fn discover(function: &ParametricFunction<'_>, declared: &[Law], search: &Se
     Discovery {
         parameters: layout.len(),
         ansatz,
+        field,
         declared: laws.iter().filter(|law| law.declared.is_some()).count(),
         found: found.rank(),
         upper,
