@@ -43,7 +43,7 @@ mod ports;
 mod sum;
 mod tape;
 
-pub use discover::{Ansatz, Discovery, FoundLaw, ParametricFunction, Search, discover};
+pub use discover::{Ansatz, Discovery, Field, FoundLaw, ParametricFunction, Search, discover};
 pub use generator::{Drift, Generator, Layout};
 pub use law::{Law, Side, Slice, Symmetry, Term};
 pub use measure::Residual;

@@ -1,5 +1,6 @@
 //! An attack on a Lipschitz bound: ascent on inputs, then on pairs of inputs.
 
+use super::worst_weights;
 use super::{Report, Row, Subject, Verdict};
 use crate::autodiff::{Tape, Var, grad};
 use crate::error::Error;
@@ -18,6 +19,9 @@ use crate::tensor::Tensor;
 ///    ([`Ascent`]; for p = 1, where there is none, the norm at each start).
 /// 2. From the worst input and a point beside it, and from random pairs, gradient ascent on the quotient
 ///    ln ‖f(x) − f(x′)‖ − ln ‖x − x′‖ over both.
+/// 3. With [`weights`](Self::weights), from the same pairs, gradient ascent on the quotient over the bound, ln
+///    ‖f(x) − f(x′)‖ − ln ‖x − x′‖ − ln L, over both and over the parameters. A bound of the form L(θ) is
+///    attacked with the weights for which it is worst.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attack {
     /// The number of random starts of each ascent.
@@ -28,16 +32,19 @@ pub struct Attack {
     pub rate: f64,
     /// The standard deviation of the entries of random starts.
     pub spread: f64,
+    /// Whether the parameters climb too.
+    pub weights: bool,
 }
 
 impl Default for Attack {
-    /// 3 starts of 60 steps.
+    /// 3 starts of 60 steps, with the subject's parameters.
     fn default() -> Self {
         Self {
             restarts: 3,
             steps: 60,
             rate: 0.05,
             spread: 1.0,
+            weights: false,
         }
     }
 }
@@ -60,7 +67,13 @@ impl Found {
 const SMALL: usize = 1 << 16;
 
 impl Attack {
-    fn run<F: Real>(&self, subject: &Subject<'_, F>, x: &Tensor<F>, p: Lp) -> Found {
+    /// The largest quotient at the subject's parameters, and the pairs from which the ascent began.
+    fn run<F: Real>(
+        &self,
+        subject: &Subject<'_, F>,
+        x: &Tensor<F>,
+        p: Lp,
+    ) -> (Found, Vec<[Tensor<F>; 2]>) {
         let draw = |k: u64| -> Tensor<F> {
             init::normal(x.shape(), self.spread, &mut init::rng(mix(subject.seed, k)))
         };
@@ -108,17 +121,43 @@ impl Attack {
                 steepest.at
             }
         };
-        for k in 0..=self.restarts as u64 {
+        let pair = |k: u64| {
             let offset = draw(1000 + k);
             let (near, size) = match k {
                 0 => (worst.clone(), F::of(1e-3)),
                 _ => (draw(2000 + k), F::one()),
             };
             let other = (&near + &offset.mapv(|x| x * size)).into_shared();
-            let best = self.climb(subject, [near, other], p);
+            [near, other]
+        };
+        let pairs: Vec<_> = (0..=self.restarts as u64).map(pair).collect();
+        for pair in &pairs {
+            let best = self.climb(subject, pair.clone(), p);
             found.offer(best, || "a pair after ascent".to_owned());
         }
-        found
+        (found, pairs)
+    }
+
+    /// The row of a bound that is `bound` at the subject's parameters, and `given` for all others, or else
+    /// read off the model anew.
+    #[track_caller]
+    fn row<F: Real>(&self, subject: &Subject<'_, F>, p: Lp, bound: f64, given: Option<f64>) -> Row {
+        let Some(x) = &subject.x else {
+            panic!("check_bound: a subject without an input");
+        };
+        let (found, pairs) = self.run(subject, x, p);
+        let mut worst = [found.value, bound];
+        let mut how = found.how;
+        if self.weights {
+            for pair in pairs {
+                let climbed = worst_weights::climb(self, subject, pair, p, given);
+                if climbed[0] / climbed[1] > worst[0] / worst[1] {
+                    worst = climbed;
+                    how = "a pair and weights after ascent".to_owned();
+                }
+            }
+        }
+        Row::at_most(formula(p), how, worst)
     }
 
     /// The largest quotient on the way up from a pair.
@@ -144,11 +183,21 @@ impl Attack {
     }
 }
 
-/// ‖f(x) − f(x′)‖ / ‖x − x′‖, less what rounding may have added: that of a chain of as many sums as the
+/// ‖f(x) − f(x′)‖ / ‖x − x′‖ of an evaluation f, less what rounding may have added: that of a chain of as many sums as the
 /// tape has operations, each of the length of the longest axis, relative to both values.
 fn reached<F: Real>(subject: &Subject<'_, F>, pair: &[Tensor<F>; 2], p: Lp) -> f64 {
     let tape = Tape::new();
-    let [y, z] = [0, 1].map(|k| subject.evaluate(tape.var(pair[k].clone())));
+    let values = [0, 1].map(|k| subject.evaluate(tape.var(pair[k].clone())));
+    steepness(&tape, values, pair, p)
+}
+
+/// The quotient of two values on a tape, as [`reached`].
+pub(super) fn steepness<'t, F: Real>(
+    tape: &'t Tape<F>,
+    [y, z]: [Var<'t, F>; 2],
+    pair: &[Tensor<F>; 2],
+    p: Lp,
+) -> f64 {
     let axes = (0..tape.len()).filter_map(|id| tape.node(id).value.shape().iter().copied().max());
     let sums = tape.len() * axes.max().unwrap_or(1);
     let unit = F::epsilon().as_f64() / f64::EPSILON;
@@ -162,7 +211,7 @@ fn reached<F: Real>(subject: &Subject<'_, F>, pair: &[Tensor<F>; 2], p: Lp) -> f
 }
 
 /// ‖x‖_p on the tape.
-fn size<'t, F: Real>(x: Var<'t, F>, p: Lp) -> Var<'t, F> {
+pub(super) fn size<'t, F: Real>(x: Var<'t, F>, p: Lp) -> Var<'t, F> {
     match p {
         Lp::One => x.abs().sum_all(),
         Lp::Two => x.square().sum_all().sqrt(),
@@ -189,17 +238,15 @@ pub fn check_lipschitz<F: Real>(subject: &Subject<'_, F>, p: Lp, attack: &Attack
             "none",
         )),
     };
-    match read {
-        Ok(bound) => check_bound(subject, p, bound, attack),
-        Err(why) => {
-            let mut report = Report::new("lipschitz", subject.seed);
-            report.push(Row::without(formula(p), Verdict::Unknown, why.to_string()));
-            report
-        }
-    }
+    let mut report = Report::new("lipschitz", subject.seed);
+    report.push(match read {
+        Ok(bound) => attack.row(subject, p, bound, None),
+        Err(why) => Row::without(formula(p), Verdict::Unknown, why.to_string()),
+    });
+    report
 }
 
-/// The same for a bound of your own.
+/// The same for a bound of your own. With [`Attack::weights`] it must hold for all parameters.
 ///
 /// ```
 /// use emmy::{init, lipschitz::Lp, nn::Linear, testing::{Attack, Subject, check_bound}};
@@ -223,11 +270,7 @@ pub fn check_bound<F: Real>(
     attack: &Attack,
 ) -> Report {
     let mut report = Report::new("lipschitz", subject.seed);
-    let Some(x) = &subject.x else {
-        panic!("check_bound: a subject without an input");
-    };
-    let found = attack.run(subject, x, p);
-    report.push(Row::at_most(formula(p), found.how, [found.value, bound]));
+    report.push(attack.row(subject, p, bound, Some(bound)));
     report
 }
 

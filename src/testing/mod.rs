@@ -33,6 +33,7 @@ mod same;
 #[cfg(feature = "proptest")]
 pub mod strategies;
 mod subject;
+mod worst_weights;
 
 pub use attack::{Attack, assert_lipschitz, check_bound, check_lipschitz};
 pub use derivatives::{

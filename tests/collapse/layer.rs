@@ -6,7 +6,8 @@ use emmy::collapse::{Spectrum, uniformity, value, variance};
 use emmy::lipschitz::{Domain, Lp, bound, jacobian_norm};
 use emmy::nn::contra::Tau;
 use emmy::nn::{
-    AttentionConfig, ContraConfig, ContraNorm, Linear, Module, MultiHeadAttention, Pass, Trace,
+    AttentionConfig, ContraConfig, ContraNorm, LayerNorm, Linear, Module, MultiHeadAttention, Pass,
+    Trace,
 };
 use emmy::ops::attention::Mask;
 use emmy::{Tape, Tensor, Var, init};
@@ -172,5 +173,54 @@ fn it_holds_the_rank_of_deep_attention() {
         let (with, spread) = ranks(Some(ContraConfig::vision_code(0.9)), seed);
         assert!(alone < 1.01, "{alone}");
         assert!(with > 3.0 && spread > 1.0, "{with} {spread}");
+    }
+}
+
+/// E22: behind a LayerNorm rows have the norm √d, and the largest entry of a row of HHᵀ is by far that of the
+/// row itself. So softmax(HHᵀ) is nearly I and Eq. (9) as printed takes (1 − s) H, which LayerNorm makes H
+/// again: it acts only on rows that are nearly alike, d (1 − cos) below about ln n. The published code compares
+/// rows of length 1: its softmax is nearly uniform, and its step moves all rows. In deep attention with
+/// residuals the printed layer holds some rank, after most of it is lost, and that of the code more.
+#[test]
+fn the_printed_layer_changes_little_behind_a_layer_norm() {
+    let (tokens, width, depth) = (24, 64, 12);
+    let norm = |x: &Tensor<f64>| {
+        let layer = LayerNorm::<f64>::new(width);
+        let tape = Tape::new();
+        let y = layer.forward(&Pass::eval(&tape, &layer), tape.constant(x));
+        y.value()
+    };
+    let size = |x: &Tensor<f64>| x.mapv(|x| x * x).sum().sqrt();
+    let (printed, code) = (ContraConfig::new(0.5), ContraConfig::vision_code(0.5));
+    let moved = |config: ContraConfig, h: &Tensor<f64>| {
+        let y = norm(&apply(&config.build(width), h));
+        size(&(&y - h).into_shared()) / size(h)
+    };
+    let ranks = |contra: Option<ContraConfig>, seed: u64| {
+        let rng = &mut init::rng(seed);
+        let mut x = norm(&rows(&[tokens, width], 1.0, seed + 50));
+        for _ in 0..depth {
+            let layer =
+                MultiHeadAttention::<f64>::new(AttentionConfig::new(width, 2), rng).unwrap();
+            let tape = Tape::new();
+            let at = tape.constant(&x);
+            let y = layer.forward(&Pass::eval(&tape, &layer), at, &Mask::none()) + at;
+            x = norm(&y.value());
+            if let Some(contra) = contra {
+                x = norm(&apply(&contra.build(width), &x));
+            }
+        }
+        Spectrum::of(&x).effective_rank()
+    };
+    for seed in 0..4 {
+        let h = norm(&rows(&[tokens, width], 1.0, seed));
+        let [little, much] = [printed, code].map(|config| moved(config, &h));
+        let [alone, as_printed, as_coded] =
+            [None, Some(printed), Some(code)].map(|c| ranks(c, seed));
+        assert!(little < 1e-4 && much > 0.02, "{little} {much}");
+        assert!(
+            alone < as_printed && as_printed < 0.7 * as_coded,
+            "{alone} {as_printed} {as_coded}"
+        );
     }
 }

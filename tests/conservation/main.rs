@@ -45,6 +45,7 @@ mod means;
 mod measures;
 mod networks;
 mod normalisation;
+mod one_reader;
 mod own_operations;
 mod passages;
 mod plain;

@@ -15,6 +15,7 @@ mod reading;
 mod rounding;
 mod rounding_steps;
 mod sandwich;
+mod scores;
 mod self_attention;
 mod support;
 mod tightness;

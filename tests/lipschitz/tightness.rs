@@ -3,6 +3,7 @@
 //! Theorem 3.2 is 4x + 1, so less than 2 above it, for every odd N.
 
 use emmy::autodiff::vjp;
+use emmy::lipschitz::{Ascent, Domain, Lp, Objective, bound, jacobian_norm};
 use emmy::nn::{AttentionConfig, MultiHeadAttention, Pass, Score};
 use emmy::ops::attention::Mask;
 use emmy::tensor::tensor;
@@ -55,4 +56,103 @@ fn the_constant_is_less_than_two_above_an_input() {
         let bound = 4.0 * x + 1.0;
         assert!(found <= bound && bound - found < 2.0, "N = {tokens}");
     }
+}
+
+/// Castin, Ablin and Peyré, "How Smooth Is Attention?" (ICML 2024): on inputs of at most R the constant of
+/// dot-product attention grows as √n, as long as n is below e^(2γR²). With A = W_QᵀW_K = −γ and V = 1 in one
+/// dimension, one token at R and n − 1 at −R: the others see the one with the weight p = 1/(1 + (n − 1)
+/// e^(−2γR²)), so all of them follow it, and ‖J‖₂ ≥ √(n − 1) p. Their upper bound is √3 (R⁴ (4n + 1) γ² + n)^½,
+/// and that of [`Domain::Rows`] is √n (1 + γR²) + γR².
+#[test]
+fn dot_products_grow_as_the_root_of_the_number_of_tokens() {
+    let config = AttentionConfig {
+        bias: false,
+        ..AttentionConfig::new(1, 1)
+    };
+    let mut layer = MultiHeadAttention::<f64>::new(config, &mut init::rng(0)).unwrap();
+    let one = tensor(&[1, 1], vec![1.0]);
+    layer.query.weight = one.clone();
+    layer.value.weight = one.clone();
+    layer.output.weight = one.clone();
+    layer.key.as_mut().expect("not tied").weight = -one;
+    let (gamma, radius) = (1.0f64, 2.5f64);
+    let square = gamma * radius * radius;
+    let mut found = Vec::new();
+    for n in [3, 9, 33, 129, 513] {
+        let place = |k: usize| if k == 0 { radius } else { -radius };
+        let tape = Tape::new();
+        let pass = Pass::eval(&tape, &layer);
+        let x = tape.var(tensor(&[n, 1], (0..n).map(place).collect()));
+        let y = layer.forward(&pass, x, &Mask::none());
+        let norm = jacobian_norm(y, x, Lp::Two).0.lower.get();
+        let (m, size) = (n as f64 - 1.0, n as f64);
+        let least = m.sqrt() / (1.0 + m * (-2.0 * square).exp());
+        let printed = 3f64.sqrt() * (square * square * (4.0 * size + 1.0) + size).sqrt();
+        let read = bound(y, x, Lp::Two, Domain::Rows(radius))
+            .unwrap()
+            .upper()
+            .get();
+        println!("n = {n}: {least:.3} ≤ {norm:.3} ≤ {read:.3}, printed {printed:.3}");
+        assert!(least <= norm * (1.0 + 1e-9) && norm <= read && norm <= printed);
+        found.push(norm);
+    }
+    // Four times as many tokens, twice the norm.
+    assert!(
+        found.windows(2).all(|pair| pair[1] > 1.9 * pair[0]),
+        "{found:?}"
+    );
+}
+
+/// How the constant of L2 attention grows with N for p = 2 is open; the bound of Theorem 3.2 is √N (4 φ⁻¹(N − 1)
+/// + 1). What ascent finds with one number per token and all weights 1 grows as N^0.33. That is no proof.
+#[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
+fn growth_in_the_two_norm_by_search() {
+    let config = AttentionConfig {
+        score: Score::L2,
+        bias: false,
+        ..AttentionConfig::new(1, 1)
+    };
+    let mut layer = MultiHeadAttention::<f64>::new(config, &mut init::rng(0)).unwrap();
+    let one = tensor(&[1, 1], vec![1.0]);
+    layer.query.weight = one.clone();
+    layer.value.weight = one.clone();
+    layer.output.weight = one.clone();
+    layer.key.as_mut().expect("not tied").weight = one;
+    let mut points = Vec::new();
+    for n in [2, 4, 8, 16, 32, 64] {
+        let search = Ascent {
+            restarts: 6,
+            steps: 150,
+            spread: 1.5,
+            ..Ascent::new(Objective::Two, 3)
+        };
+        // Besides random starts the input of the ∞-norm: half of the tokens at a, half at −a, one at 0.
+        let a = (1.0 + inverse_of_phi(n as f64 - 1.0)).sqrt();
+        let place = |k: usize| f64::from(k > 0) * if k % 2 == 0 { a } else { -a };
+        let mut starts = vec![tensor(&[n, 1], (0..n).map(place).collect())];
+        starts.extend(
+            (0..search.restarts as u64)
+                .map(|k| init::normal(&[n, 1], search.spread, &mut init::rng(k))),
+        );
+        let steepest = search.from(starts, |x| {
+            layer.forward(&Pass::eval(x.tape(), &layer), x, &Mask::none())
+        });
+        let found = steepest.lower.get();
+        let bound = (n as f64).sqrt() * (4.0 * inverse_of_phi(n as f64 - 1.0) + 1.0);
+        println!(
+            "N = {n}: found {found:.3}, bound {bound:.3}, found/√N {:.3}",
+            found / (n as f64).sqrt()
+        );
+        assert!(found <= bound);
+        points.push((n as f64, found));
+    }
+    let [(n, first), .., (m, last)] = points[..] else {
+        unreachable!()
+    };
+    println!("exponent of N: {:.3}", (last / first).ln() / (m / n).ln());
+    assert!(
+        points.windows(2).all(|pair| pair[1].1 > pair[0].1),
+        "{points:?}"
+    );
 }

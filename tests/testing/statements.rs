@@ -1,9 +1,14 @@
-//! `docs/evidence/statements.json`, a row per numbered law and erratum: every test that it names exists, and
-//! every mutant of a law is rejected by the check of laws that the statement itself passes.
+//! `docs/evidence/statements.json`, a row per numbered law, erratum, and statement of the four papers: every
+//! test that it names exists, and every mutant is rejected by the check that the statement itself passes.
 //!
-//! A mutant leaves a term of the law out (factor 0), puts it on the other side (factor −1), or multiplies
-//! its weight; or it is the same law for another loss. The mutant of an erratum is the printed statement,
-//! and that of C24 is written out: the test of that row compares it with the one that holds.
+//! A mutant of a law leaves a term out (factor 0), puts it on the other side (factor −1), or multiplies its
+//! weight; or it is the same law for another loss. The mutant of a bound has another number in it (`checks`).
+//! The mutant of an erratum is the printed statement, and that of C24 is written out: the test of that row
+//! compares it with the one that holds. Definitions, and steps of a proof that has a row, have no mutant.
+
+mod checks;
+mod tables;
+mod tight;
 
 use emmy::graph::generators::random_graph;
 use emmy::nn::{
@@ -21,10 +26,16 @@ use std::path::Path;
 #[derive(Deserialize)]
 struct Row {
     id: String,
+    /// The table of the chapter.
+    table: String,
+    /// Paper, number and equations; not for a law or an erratum that has its number.
+    place: Option<String>,
     statement: String,
     holds: String,
+    /// More about how it holds.
+    says: Option<String>,
     tests: Vec<String>,
-    mutant: Mutant,
+    mutant: Option<Mutant>,
 }
 
 #[derive(Deserialize)]
@@ -32,6 +43,10 @@ struct Row {
 enum Mutant {
     Printed {
         printed: String,
+    },
+    Check {
+        check: String,
+        change: f64,
     },
     Term {
         model: String,
@@ -49,14 +64,14 @@ enum Mutant {
 impl Mutant {
     fn model(&self) -> Option<(&str, &str)> {
         match self {
-            Self::Printed { .. } => None,
+            Self::Printed { .. } | Self::Check { .. } => None,
             Self::Term { model, law, .. } | Self::Loss { model, law, .. } => Some((model, law)),
         }
     }
 
     fn change(&self, law: &mut Law, other: &mut Loss) {
         match self {
-            Self::Printed { .. } => {}
+            Self::Printed { .. } | Self::Check { .. } => {}
             Self::Loss { loss, .. } => {
                 let named = |of: &Loss| format!("{of:?}") == *loss;
                 *other = Loss::ALL.into_iter().find(named).expect("a loss");
@@ -85,36 +100,80 @@ fn rows() -> Vec<Row> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// `conservation::errata::name` is a function in `tests/conservation/errata.rs`.
+/// `conservation::errata::name` is a function in `tests/conservation/errata.rs`, and `tests/..` a file or a
+/// folder.
 fn exists(test: &str) -> bool {
+    if test.starts_with("tests/") {
+        return root().join(test).exists();
+    }
     let parts: Vec<&str> = test.split("::").collect();
     let (name, modules) = parts.split_last().expect("a name");
-    let folder = match modules[0] {
-        "papers" => format!("papers/tests/{}.rs", modules[1..].join("/")),
+    let file = match modules.split_first() {
+        Some((&"papers", modules)) => format!("papers/tests/{}.rs", modules.join("/")),
         _ => format!("tests/{}.rs", modules.join("/")),
     };
-    let text = std::fs::read_to_string(root().join(folder)).unwrap_or_default();
+    let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
     text.contains(&format!("fn {name}("))
 }
 
 #[test]
 fn every_test_of_a_statement_exists() {
     let rows = rows();
-    let laws = rows.iter().filter(|row| row.id.starts_with('C')).count();
-    assert_eq!((laws, rows.len() - laws), (25, 22));
+    let count = |table: &str| rows.iter().filter(|row| row.table == table).count();
+    assert_eq!((count("laws"), count("errata")), (25, 24));
+    // The theorems, lemmas, propositions, corollaries and procedures of the papers have mutants.
+    let numbered = [
+        "Theorem",
+        "Lemma",
+        "Proposition",
+        "Corollary",
+        "Procedure",
+        "Remark 2",
+    ];
     for row in &rows {
-        assert!(!row.statement.is_empty() && ["yes", "corrected"].contains(&&*row.holds));
+        let known = ["yes", "corrected", "open", "definition"].contains(&&*row.holds);
+        assert!(!row.statement.is_empty() && known, "{}", row.id);
+        assert!(!row.tests.is_empty(), "{}: no test", row.id);
         for test in &row.tests {
             assert!(exists(test), "{}: {test}", row.id);
         }
-        // E20 is about printed numbers.
-        assert!(!row.tests.is_empty() || row.id == "E20", "{}", row.id);
-        if let Mutant::Printed { printed } = &row.mutant {
-            let of_law = row.id.starts_with('C') && row.id != "C24";
+        let place = row.place.as_deref().unwrap_or_default();
+        let of_number = numbered.iter().any(|kind| place.contains(kind));
+        let of_law = row.table == "laws" || row.table == "errata";
+        assert!(row.mutant.is_some() || !(of_number || of_law), "{}", row.id);
+        if let Some(Mutant::Printed { printed }) = &row.mutant {
+            let of_law = row.table == "laws" && row.id != "C24";
             assert!(!printed.is_empty() && !of_law, "{}", row.id);
         }
     }
+    let mut ids: Vec<&str> = rows.iter().map(|row| &*row.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), rows.len());
     assert!(!exists("conservation::errata::no_such_test") && !exists("conservation::none::x"));
+}
+
+/// A statement that is no law of a layer holds with 1, and not with the number of its mutant.
+#[test]
+fn every_mutant_of_a_bound_is_rejected() {
+    let mut mutants = 0;
+    for row in rows() {
+        let Some(Mutant::Check { check, change }) = &row.mutant else {
+            continue;
+        };
+        mutants += 1;
+        assert!(
+            checks::holds(check, 1.0),
+            "{}: {check} does not hold",
+            row.id
+        );
+        assert!(
+            !checks::holds(check, *change),
+            "{}: {check} holds with {change}",
+            row.id
+        );
+    }
+    assert_eq!(mutants, 29);
 }
 
 /// The report of one law that is read off a pass of a model, mutated or not.
@@ -296,7 +355,8 @@ fn every_mutant_of_a_law_is_rejected() {
     const DRAWS: u64 = 20;
     let mut mutants = 0;
     for row in rows() {
-        let Some((model, law)) = row.mutant.model() else {
+        let Some((mutant, (model, law))) = row.mutant.as_ref().and_then(|m| Some((m, m.model()?)))
+        else {
             continue;
         };
         mutants += 1;
@@ -312,12 +372,12 @@ fn every_mutant_of_a_law_is_rejected() {
             "{}: {holds} of 20",
             row.id
         );
-        let fails = count(Some(&row.mutant), Verdict::Fails);
+        let fails = count(Some(mutant), Verdict::Fails);
         assert!(
             fails > 15,
             "{}: the mutant fails in {fails} of 20 draws",
             row.id
         );
     }
-    assert_eq!(mutants, 24);
+    assert_eq!(mutants, 29);
 }

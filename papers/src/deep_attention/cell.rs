@@ -2,7 +2,7 @@
 
 use crate::deep_attention::run::{Outcome, Prepared};
 use crate::deep_attention::trees;
-use crate::layers::published;
+use crate::layers::{PublishedOptions, published};
 use crate::support::args::{Float, typed};
 use crate::support::paper::{self, Progress};
 use crate::support::{memory, sizes};
@@ -280,7 +280,7 @@ impl Cell {
             Model::Gcnii => (Conv::Gcnii(GcniiOptions::DEFAULT), self.layers),
         };
         let conv = match self.norm {
-            Normaliser::LipschitzPublished => published(conv),
+            Normaliser::LipschitzPublished => published(conv, PublishedOptions::default()),
             _ => conv,
         };
         let config = GraphNetConfig {

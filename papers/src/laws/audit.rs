@@ -1,7 +1,7 @@
 //! The laws that a search finds in a model, as text for readers and as JSON for programs.
 
 use crate::laws::models::Model;
-use emmy::symmetry::{Ansatz, Discovery, FoundLaw};
+use emmy::symmetry::{Ansatz, Discovery, Field, FoundLaw};
 use serde_json::{Value, json};
 
 /// The names of the columns.
@@ -24,6 +24,7 @@ pub fn line(name: &str, found: &Discovery, seconds: f64) -> String {
 fn verdict(found: &Discovery) -> String {
     let beside = found.discovered().count();
     let mut out = match (found.upper, found.ansatz) {
+        (None, _) if found.field != Field::Gradient => "along another field".to_owned(),
         (None, ansatz) => {
             let form = match ansatz {
                 Ansatz::Full => "quadratic laws",
@@ -46,8 +47,9 @@ fn verdict(found: &Discovery) -> String {
     if beside > 0 {
         out += &format!(", {beside} not declared:");
     }
+    let of_gradient = found.field == Field::Gradient;
     for (what, laws) in [("false", &found.broken), ("not found", &found.missing)] {
-        if !laws.is_empty() {
+        if of_gradient && !laws.is_empty() {
             out += &format!("; declared and {what}: {}", laws.join("; "));
         }
     }

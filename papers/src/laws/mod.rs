@@ -4,10 +4,13 @@
 //! cargo run --release -p papers -- laws
 //! cargo run --release -p papers -- laws --model preln-block --eps 0.01 --laws
 //! cargo run --release -p papers -- laws --model gatv2 --train 200 --rule momentum
+//! cargo run --release -p papers -- laws --drift
+//! cargo run --release -p papers -- laws --field muon
 //! ```
 
 mod audit;
 mod drawing;
+mod drift;
 pub mod models;
 pub mod nets;
 pub mod training;
@@ -18,7 +21,7 @@ use audit::{json, line};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use emmy::nn::discover;
-use emmy::symmetry::{Ansatz, Search};
+use emmy::symmetry::{self, Ansatz, Search};
 use emmy::{Error, Result};
 use models::{MODELS, Model, Options};
 use std::time::Instant;
@@ -48,6 +51,15 @@ pub struct Cli {
     /// Form of the laws that are searched for [default: the most general one that is affordable]
     #[arg(long)]
     form: Option<Form>,
+
+    /// What η does to c: gradient descent for a fixed time with learning rates below and beyond the edge of
+    /// stability [default models: mlp, gcn, gat, encoder]
+    #[arg(long, conflicts_with_all = ["train", "laws", "form", "all", "field"])]
+    drift: bool,
+
+    /// Search for what is conserved along another vector field than the gradient's
+    #[arg(long, conflicts_with_all = ["train", "all"])]
+    field: Option<Field>,
 
     /// Train each model for N steps and draw δ, c and the exact drift
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -152,6 +164,48 @@ fn names() -> impl TypedValueParser<Value = &'static Model> {
         .map(|name| (MODELS.iter().find(|m| m.name == name)).expect("a possible value"))
 }
 
+/// A vector field of the parameters, made of the gradient.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    /// The sign of each entry: Adam without memory
+    Sign,
+    /// The nearest orthogonal matrix to each matrix, and the sign of each other entry: Muon without memory
+    Muon,
+}
+
+impl From<Field> for symmetry::Field {
+    fn from(field: Field) -> Self {
+        match field {
+            Field::Sign => Self::Sign,
+            Field::Muon => Self::Polar,
+        }
+    }
+}
+
+/// `--drift`.
+fn drift(cli: &Cli, options: Options) -> Result<()> {
+    const DEFAULT: [&str; 4] = ["mlp", "gcn", "gat", "encoder"];
+    let chosen: Vec<&Model> = match &cli.models[..] {
+        [] => (MODELS.iter())
+            .filter(|m| DEFAULT.contains(&m.name))
+            .collect(),
+        named => named.to_vec(),
+    };
+    let mut studies = Vec::new();
+    for model in chosen {
+        let study = drift::Study::of(model, options);
+        match cli.json {
+            true => say(study.json())?,
+            false => say(study.lines())?,
+        }
+        studies.push(study);
+    }
+    if let Some(path) = drift::draw(&studies, &cli.figures)? {
+        note(&format!("figure: {}", path.display()));
+    }
+    Ok(())
+}
+
 /// Runs what the arguments ask for.
 pub fn run(cli: &Cli) -> Result<()> {
     if cli.threads > 0 {
@@ -163,8 +217,12 @@ pub fn run(cli: &Cli) -> Result<()> {
         eps: cli.eps,
         seed: cli.seed,
     };
+    if cli.drift {
+        return drift(cli, options);
+    }
     let search = Search {
         ansatz: cli.form.map(Ansatz::from),
+        field: cli.field.map_or(symmetry::Field::Gradient, Into::into),
         seed: cli.seed,
         ..Search::default()
     };
@@ -204,12 +262,9 @@ pub fn run(cli: &Cli) -> Result<()> {
         {
             tell(&audit::law(law))?;
         }
-        broken.extend(
-            found
-                .broken
-                .iter()
-                .map(|law| format!("{}: {law}", model.name)),
-        );
+        // Along another field a declared law need not be a conserved quantity.
+        let declared = (found.broken.iter()).filter(|_| cli.field.is_none());
+        broken.extend(declared.map(|law| format!("{}: {law}", model.name)));
         let mut object = json(model, &found, seconds);
         if let Some(steps) = cli.train {
             let how = How {

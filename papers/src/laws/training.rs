@@ -4,7 +4,7 @@ use super::nets::Net;
 use emmy::nn::Pass;
 use emmy::optim::{Algorithm, Clip, Optimizer, Sgd};
 use emmy::symmetry::{Drift, Generator};
-use emmy::{Tape, Tensor, init};
+use emmy::{Tape, Tensor, Var, init};
 
 /// The rule of the steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,21 +96,23 @@ pub struct Run {
     pub predicted: Option<Vec<Vec<f64>>>,
 }
 
+/// The squared error of a model on one sample of data with random targets, both of `seed`.
+pub fn loss<'t>(net: &dyn Net, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64> {
+    let y = net.forward(pass, seed);
+    let target = init::normal(&y.shape(), 1.0, &mut init::rng(seed ^ 0x7a26e7));
+    y.mse(pass.tape().constant(target))
+}
+
+/// The same, and its gradients.
+pub fn gradient_at(net: &dyn Net, seed: u64) -> (f64, Vec<Tensor<f64>>) {
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, net, 0);
+    let loss = loss(net, &pass, seed);
+    (loss.item(), pass.gradients(loss))
+}
+
 /// Trains a model to fit random targets on one sample of data.
 pub fn train(net: &mut dyn Net, how: &How, laws: &[Generator]) -> Run {
-    let target = {
-        let tape = Tape::new();
-        let y = net.forward(&Pass::eval(&tape, net), how.seed);
-        init::normal(&y.shape(), 1.0, &mut init::rng(how.seed ^ 0x7a26e7))
-    };
-    let point = |net: &dyn Net| -> (f64, Vec<Tensor<f64>>) {
-        let tape = Tape::new();
-        let pass = Pass::train(&tape, net, 0);
-        let loss = net
-            .forward(&pass, how.seed)
-            .mse(tape.constant(target.clone()));
-        (loss.item(), pass.gradients(loss))
-    };
     let mut optimizer = Optimizer::new(how.rule.algorithm()).weight_decay(how.decay);
     let start = flat(&net.tensors());
     let mut drifts: Vec<Drift> = match how.rule.momentum() {
@@ -128,7 +130,7 @@ pub fn train(net: &mut dyn Net, how: &How, laws: &[Generator]) -> Run {
         predicted: how.rule.momentum().map(|_| vec![predicted(&drifts)]),
     };
     for _ in 0..how.steps {
-        let (loss, mut gradients) = point(net);
+        let (loss, mut gradients) = gradient_at(net, how.seed);
         // The limit is below the largest number, since products overflow before.
         if !(loss.is_finite() && loss < 1e100) {
             run.diverged = true;

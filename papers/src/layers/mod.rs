@@ -10,7 +10,9 @@ mod published;
 
 pub use diff_group_norm::{DiffGroupNorm, DiffGroupOptions};
 pub use omega::{Omega, OmegaConv, OmegaOptions};
-pub use published::{PublishedGatConv, PublishedTransformerConv, of_edges, published};
+pub use published::{
+    PublishedGatConv, PublishedOptions, PublishedTransformerConv, of_edges, published,
+};
 
 use emmy::nn::{AttentionOptions, Conv, ConvOptions, Heads, Input, Norm, NormOptions, Pass};
 use emmy::ops::attention::EdgeAttention;

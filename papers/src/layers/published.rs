@@ -11,7 +11,7 @@ use emmy::nn::{
     AttentionOptions, Conv, ConvOptions, GatConv, GraphContext, GraphConv, Heads, Input, Layer,
     Linear, LipschitzNorm, Params, Pass, Site, TransformerConv, TransformerOptions,
 };
-use emmy::ops::sparse::{gather_columns, gather_rows, segment_max, segment_softmax};
+use emmy::ops::sparse::{gather_columns, gather_rows, segment_max, segment_mean, segment_softmax};
 use emmy::sparse::Pattern;
 use emmy::symmetry::{Law, Ports, Symmetry, Term};
 use emmy::{Real, Result, Var};
@@ -20,11 +20,24 @@ use std::sync::Arc;
 /// Added to divisors.
 const EPS: f64 = 1e-12;
 
+/// The options of the published class, `LipschitzNorm(recenter, scale_individually)`; its programs set neither.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PublishedOptions {
+    /// `scale_individually`: a norm of the attention vectors per head, in place of one over all heads.
+    pub individually: bool,
+    /// `recenter`: the mean over the sources of a target is subtracted from the vectors whose norms are in
+    /// its divisor. The scores are those of the vectors as they are. (The published line subtracts a row per
+    /// target from a row per edge, which stops with an error; this is what its comment says.)
+    pub recenter: bool,
+}
+
 /// The same layers with the published divisors, if they are GAT or the graph transformer with a
-/// [`LipschitzNorm`]; other layers as they are.
-pub fn published(conv: Conv) -> Conv {
+/// [`LipschitzNorm`]; other layers as they are. The options are those of GAT's class.
+pub fn published(conv: Conv, divisors: PublishedOptions) -> Conv {
     match conv {
-        Conv::Gat(options) if options.score_norm.is_some() => super::conv(PublishedGat(options)),
+        Conv::Gat(options) if options.score_norm.is_some() => {
+            super::conv(PublishedGat(options, divisors))
+        }
         Conv::Transformer(options) if options.score_norm.is_some() => {
             super::conv(PublishedTransformer(options))
         }
@@ -41,7 +54,7 @@ fn over<F: Real>(norm: LipschitzNorm, c: Var<'_, F>) -> Var<'_, F> {
 
 /// The factors of GAT's scores, per edge and head `[nnz, H]`, from z `[n, H, C]` and a_s, a_t `[H, C]`.
 ///
-/// There is one norm of a over all heads. The norm of the edge's own source stands in place of ‖z_i‖ of the
+/// There is one norm of a over all heads, if not [`individually`](PublishedOptions::individually). The norm of the edge's own source stands in place of ‖z_i‖ of the
 /// target. The maxima, a table of nodes × heads, are read at the number of the target as if the table had one
 /// column, so that with several heads target i gets the entry of node ⌊i/H⌋.
 ///
@@ -49,16 +62,23 @@ fn over<F: Real>(norm: LipschitzNorm, c: Var<'_, F>) -> Var<'_, F> {
 /// If the shapes do not fit.
 #[track_caller]
 pub fn of_edges<'t, F: Real>(
-    norm: LipschitzNorm,
+    (norm, divisors): (LipschitzNorm, PublishedOptions),
     edges: &Arc<Pattern>,
     z: Var<'t, F>,
     [a_s, a_t]: [Var<'t, F>; 2],
 ) -> Var<'t, F> {
     let (n, heads) = (z.shape()[0], z.shape()[1]);
-    let sources = gather_columns(edges, z.norm(&[2], false));
+    let sources = match divisors.recenter {
+        true => {
+            let all = gather_columns(edges, z);
+            (all - gather_rows(edges, segment_mean(edges, all))).norm(&[2], false)
+        }
+        false => gather_columns(edges, z.norm(&[2], false)),
+    };
     let table = segment_max(edges, sources).reshape(&[n * heads]);
     let read = gather_rows(edges, table.slice(0, 0..n)).unsqueeze(1);
-    let a = Var::concat(&[a_s, a_t], 1).norm(&[], false);
+    let axes: &[isize] = if divisors.individually { &[1] } else { &[] };
+    let a = Var::concat(&[a_s, a_t], 1).norm(axes, false);
     let both = [read.broadcast_to(&sources.shape()), sources].map(|x| x.unsqueeze(-1));
     over(norm, Var::concat(&both, -1).norm(&[-1], false) * a)
 }
@@ -80,18 +100,25 @@ fn of_targets<'t, F: Real>(
 /// [`GatConv`] with the published divisors.
 ///
 /// All heads share the norms in the divisors. So all neurons of the layer have one law together, and so have
-/// the attention vectors of all heads.
+/// the attention vectors of all heads, or those of each head if they are scaled individually.
 #[derive(Debug, Clone)]
 pub struct PublishedGatConv<F: Real> {
     /// The layer, with a [`LipschitzNorm`].
     pub gat: GatConv<F>,
+    /// The divisors.
+    pub divisors: PublishedOptions,
 }
 emmy::module!(PublishedGatConv: gat as "*");
 
 impl<F: Real> Layer<F> for PublishedGatConv<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         let ports = self.gat.ports(params)?;
-        let all = |p| Term::incoming(params.grouped(p, 1, 1));
+        let vectors = if self.divisors.individually {
+            ports.heads
+        } else {
+            1
+        };
+        let all = |p| Term::incoming(params.grouped(p, 1, vectors));
         let vectors = [&self.gat.att_source, &self.gat.att_target].map(all);
         let name = "size of the attention vectors";
         Some(Ports {
@@ -117,7 +144,7 @@ impl<F: Real> GraphConv<F> for PublishedGatConv<F> {
             let attention = edge_attention(pass, options.dropout, edges);
             let z = heads_of(x.linear(pass.param(&self.gat.weight)), options.heads);
             let [a_s, a_t] = [&self.gat.att_source, &self.gat.att_target].map(|a| pass.param(a));
-            let factors = of_edges(norm, edges, z, [a_s, a_t]);
+            let factors = of_edges((norm, self.divisors), edges, z, [a_s, a_t]);
             let half = |a: Var<'t, F>| (z * a).sum(&[2], false);
             let scores = gather_columns(edges, half(a_s)) + gather_rows(edges, half(a_t));
             let scores = scores.leaky_relu(F::of(options.slope)) * factors;
@@ -130,7 +157,7 @@ impl<F: Real> GraphConv<F> for PublishedGatConv<F> {
 
 /// The options of [`PublishedGatConv`].
 #[derive(Debug, Clone, Copy)]
-struct PublishedGat(AttentionOptions);
+struct PublishedGat(AttentionOptions, PublishedOptions);
 
 impl ConvOptions for PublishedGat {
     type Layer<F: Real> = PublishedGatConv<F>;
@@ -138,6 +165,7 @@ impl ConvOptions for PublishedGat {
     fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> PublishedGatConv<F> {
         PublishedGatConv {
             gat: self.0.build(at, rng),
+            divisors: self.1,
         }
     }
 

@@ -4,7 +4,7 @@ use emmy::init;
 use emmy::nn::{
     Activation, BatchNorm, Entry, FeedForward, FeedForwardConfig, Linear, Module, Trace, discover,
 };
-use emmy::symmetry::{self, Discovery, Generator, Layout, ParametricFunction, Search};
+use emmy::symmetry::{self, Discovery, Field, Generator, Layout, ParametricFunction, Search};
 use papers::laws::models::{MODELS, Options};
 use papers::laws::nets::Net;
 use papers::laws::training::{How, Rule, train};
@@ -18,17 +18,18 @@ fn make(name: &str, eps: f64) -> Box<dyn Net> {
     (model.make)(Options { eps, seed: 0 })
 }
 
-/// Models whose search takes a minute.
-const LONG: [&str; 5] = [
-    "gatv2-10-layers",
-    "language-model",
-    "bert",
-    "decoder",
-    "vision-transformer",
+/// Models whose search takes minutes together: parameters, laws, and those among them that are declared.
+const LONG: [(&str, [usize; 3]); 5] = [
+    ("gatv2-10-layers", [34823, 576, 576]),
+    ("language-model", [72, 27, 27]),
+    ("bert", [78, 24, 24]),
+    ("decoder", [90, 39, 39]),
+    ("vision-transformer", [65, 26, 26]),
 ];
 
-/// Models whose upper bound is one more than the number of laws found: there may be a law of another form.
-const ONE_MORE: [&str; 1] = ["gin"];
+fn is_long(name: &str) -> bool {
+    LONG.iter().any(|(long, _)| *long == name)
+}
 
 /// The other small models: parameters, laws, and those among them that are declared.
 const EXPECTED: [(&str, [usize; 3]); 34] = [
@@ -68,30 +69,44 @@ const EXPECTED: [(&str, [usize; 3]); 34] = [
     ("encoder", [60, 16, 16]),
 ];
 
-/// The declared laws are among those found, and there are no others. The next tests show which laws are not
-/// declared.
+/// The declared laws are among those found, and there are no others, as far as they are counted.
+fn whole(name: &str, expected: [usize; 3]) {
+    let found = search(&*make(name, 0.0), &Search::default());
+    let counts = [found.parameters, found.found, found.declared];
+    assert_eq!(counts, expected, "{name}");
+    let counted = found.parameters <= Search::default().count_up_to;
+    // A gain that one neuron reads has a law more, which is not quadratic (`one_reader` of the library's tests).
+    let most = found.found + usize::from(name == "decoder");
+    assert_eq!(found.upper, counted.then_some(most), "{name}");
+    assert!(
+        found.broken.is_empty() && found.missing.is_empty(),
+        "{name}: {found:?}"
+    );
+    assert!(found.max_delta <= 1e-10, "{name}: {:e}", found.max_delta);
+    let (zero, other) = found.gap;
+    assert!(
+        zero < 1e-12 && other > 1e-5,
+        "{name}: gap {zero:e} to {other:e}"
+    );
+    assert_eq!(found.laws.len(), found.found, "{name}");
+}
+
+/// The next tests show which laws are not declared.
 #[test]
 fn every_list_is_whole() {
-    let others = |m: &&str| !LONG.contains(m);
+    let others = |m: &&str| !is_long(m);
     let names: Vec<&str> = MODELS.iter().map(|m| m.name).filter(others).collect();
     assert_eq!(names, EXPECTED.map(|(name, _)| name));
     for (name, expected) in EXPECTED {
-        let found = search(&*make(name, 0.0), &Search::default());
-        let counts = [found.parameters, found.found, found.declared];
-        assert_eq!(counts, expected, "{name}");
-        let most = found.found + usize::from(ONE_MORE.contains(&name));
-        assert_eq!(found.upper, Some(most), "{name}");
-        assert!(
-            found.broken.is_empty() && found.missing.is_empty(),
-            "{name}: {found:?}"
-        );
-        assert!(found.max_delta <= 1e-10, "{name}: {:e}", found.max_delta);
-        let (zero, other) = found.gap;
-        assert!(
-            zero < 1e-12 && other > 1e-5,
-            "{name}: gap {zero:e} to {other:e}"
-        );
-        assert_eq!(found.laws.len(), found.found, "{name}");
+        whole(name, expected);
+    }
+}
+
+#[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
+fn every_long_list_is_whole() {
+    for (name, expected) in LONG {
+        whole(name, expected);
     }
 }
 
@@ -236,7 +251,7 @@ fn a_search_is_reproducible() {
 /// long.
 fn watched(name: &str) -> Vec<Generator> {
     let net = &*make(name, 0.0);
-    if LONG.contains(&name) {
+    if is_long(name) {
         let laws = Trace::of(net, |pass| net.forward(pass, 0)).laws();
         let named = |p: Entry<&emmy::Tensor<f64>>| (p.name, p.tensor.shape().to_vec());
         let layout = Layout::new(net.parameters().into_iter().map(named));
@@ -280,5 +295,32 @@ fn the_laws_hold_along_every_training() {
             assert!(laws.is_empty() || run.moved() > 1e-6, "{name}, {rule:?}");
             assert!(rule != Rule::AdamW || run.clipped > 0, "{name}");
         }
+    }
+}
+
+/// What signs and orthogonal steps conserve: not the balances, but what rests on gradients that are zero or equal.
+/// Of the LSTM the difference of its two biases is left along signs; before a LayerNorm, along orthogonal
+/// steps, the sum over the neurons.
+#[test]
+fn few_quantities_survive_along_other_fields() {
+    let count = |name: &str, field: Field| {
+        let how = Search {
+            field,
+            ..Search::default()
+        };
+        let found = search(&*make(name, 0.0), &how);
+        assert_eq!(found.upper.is_some(), field == Field::Gradient);
+        found.found
+    };
+    for (name, expected) in [
+        ("mlp", [5, 0, 0]),
+        ("gat", [3, 0, 0]),
+        ("linear", [10, 0, 0]),
+        ("lstm", [8, 8, 8]),
+        ("attention", [6, 0, 0]),
+    ] {
+        let found = [Field::Gradient, Field::Sign, Field::Polar].map(|field| count(name, field));
+        println!("{name}: {found:?}");
+        assert_eq!(found, expected, "{name}");
     }
 }

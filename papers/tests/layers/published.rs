@@ -11,7 +11,13 @@ use emmy::nn::{
 };
 use emmy::symmetry::{Law, Search};
 use emmy::{Graph, Real, Tape, Tensor, Var, init};
-use papers::layers::{of_edges, published};
+use papers::layers::{PublishedOptions, of_edges, published};
+
+/// As the published programs have it.
+const PLAIN: PublishedOptions = PublishedOptions {
+    individually: false,
+    recenter: false,
+};
 
 /// E6: the published code divides by the norm of the edge's own source instead of the norm of the target. If
 /// the target is large and has no self-loop, its scores are not bounded.
@@ -28,7 +34,7 @@ fn the_published_divisor_does_not_bound_the_scores() {
         );
         let e = z.value()[[2, 0, 0]];
         let factor = match published {
-            true => of_edges(LipschitzNorm::GAT, edges, z, [a, a]).value()[[0, 0]],
+            true => of_edges((LipschitzNorm::GAT, PLAIN), edges, z, [a, a]).value()[[0, 0]],
             false => LipschitzNorm::GAT.of_targets(edges, z, [a, a]).value()[[2, 0]],
         };
         (e + 1.0) * factor
@@ -41,12 +47,55 @@ fn the_published_divisor_does_not_bound_the_scores() {
     // With two heads the table of maxima is read at the wrong place: the entry of node ⌊i/H⌋.
     let z = tape.constant(init::normal(&[3, 2, 1], 1.0, &mut init::rng(4)));
     let a = tape.constant(emmy::tensor::tensor(&[2, 1], vec![1.0, 1.0]));
-    let factors = of_edges(LipschitzNorm::GAT, edges, z, [a, a]).value();
+    let factors = of_edges((LipschitzNorm::GAT, PLAIN), edges, z, [a, a]).value();
     let squares = z.value().mapv(|z| z * z);
     // Node 2 with two heads reads entry 2 of the flattened table: node 1, head 0, and node 1 has no
     // neighbours.
     let expected = 0.25 / (4f64.sqrt() * squares[[0, 1, 0]].sqrt());
     near(factors[[0, 1]], expected, 1e-9);
+}
+
+const INDIVIDUAL: PublishedOptions = PublishedOptions {
+    individually: true,
+    recenter: false,
+};
+
+const RECENTRED: PublishedOptions = PublishedOptions {
+    individually: true,
+    recenter: true,
+};
+
+/// `scale_individually`: a head of small vectors keeps its own norm. `recenter`: a shift of all nodes changes
+/// no divisor.
+#[test]
+fn the_options_of_the_published_class() {
+    let graph = Graph::new(2, &[(0, 1), (1, 0)], Duplicates::Reject, SelfLoops::Reject).unwrap();
+    let graph = graph.with_self_loops();
+    let edges = graph.pattern();
+    let tape = Tape::<f64>::new();
+    let [z, a_s, a_t] = [(2, 3), (1, 4), (1, 5)].map(|(n, seed)| {
+        let shape: &[usize] = if n == 2 { &[2, 2, 3] } else { &[2, 3] };
+        tape.constant(init::normal(shape, 1.0, &mut init::rng(seed)))
+    });
+    let factors =
+        |divisors, z| of_edges((LipschitzNorm::GAT, divisors), edges, z, [a_s, a_t]).value();
+    let (plain, own) = (factors(PLAIN, z), factors(INDIVIDUAL, z));
+    let squares = |k: usize| {
+        let of_head = |a: Tensor<f64>| -> f64 { a.iter().skip(3 * k).take(3).map(|a| a * a).sum() };
+        of_head(a_s.value()) + of_head(a_t.value())
+    };
+    for k in 0..2 {
+        let expected = ((squares(0) + squares(1)) / squares(k)).sqrt();
+        near(own[[1, k]] / plain[[1, k]], expected, 1e-9);
+    }
+    let moved = z + tape.constant(init::normal(&[1, 2, 3], 5.0, &mut init::rng(6)));
+    let (here, there) = (factors(RECENTRED, z), factors(RECENTRED, moved));
+    assert!((&here - &there).iter().all(|d| d.abs() < 1e-9));
+    assert!(
+        (&own - &factors(INDIVIDUAL, moved))
+            .iter()
+            .any(|d| d.abs() > 1e-3)
+    );
 }
 
 /// Two layers of a kind on a path.
@@ -59,7 +108,7 @@ fn config(conv: Conv, activation: Activation) -> GraphNetConfig {
     .of(conv)
 }
 
-fn gat(heads: usize, join: Heads) -> GraphNetConfig {
+fn gat(heads: usize, join: Heads, divisors: PublishedOptions) -> GraphNetConfig {
     let options = AttentionOptions {
         heads,
         join,
@@ -73,8 +122,8 @@ fn gat(heads: usize, join: Heads) -> GraphNetConfig {
         ..options
     };
     GraphNetConfig {
-        conv: published(Conv::Gat(options)),
-        last: published(Conv::Gat(last)),
+        conv: published(Conv::Gat(options), divisors),
+        last: published(Conv::Gat(last), divisors),
         ..config(Conv::GAT, Activation::Relu)
     }
 }
@@ -84,7 +133,10 @@ fn transformer() -> GraphNetConfig {
         score_norm: Some(LipschitzNorm::DOT),
         ..TransformerOptions::DEFAULT
     };
-    config(published(Conv::Transformer(options)), Activation::Relu)
+    config(
+        published(Conv::Transformer(options), PLAIN),
+        Activation::Relu,
+    )
 }
 
 #[derive(Debug, Clone)]
@@ -127,8 +179,10 @@ impl<F: Real> Composition<F> for OnPath<F> {
 #[test]
 fn listed_laws_hold_and_are_all() {
     for (config, more) in [
-        (gat(2, Heads::Concatenate), 0),
-        (gat(2, Heads::Average), 0),
+        (gat(2, Heads::Concatenate, PLAIN), 0),
+        (gat(2, Heads::Average, PLAIN), 0),
+        (gat(2, Heads::Concatenate, INDIVIDUAL), 0),
+        (gat(2, Heads::Average, RECENTRED), 0),
         (transformer(), 1),
     ] {
         for seed in 0..5 {
@@ -148,7 +202,7 @@ fn listed_laws_hold_and_are_all() {
 #[test]
 fn there_is_no_bound() {
     let edges = Neighbourhood::of(path(8).with_self_loops());
-    for config in [gat(1, Heads::Concatenate), transformer()] {
+    for config in [gat(1, Heads::Concatenate, PLAIN), transformer()] {
         let net = OnPath::<f64>::draw(config, 0).net;
         let x = init::normal(&[8, 3], 1.0, &mut init::rng(1));
         let trace = Trace::at(&net, &x, |pass, x| net.forward(pass, x, &edges));
@@ -159,7 +213,7 @@ fn there_is_no_bound() {
 /// Neighbourhoods of zeros have divisors of 0, and gradients that are numbers.
 #[test]
 fn neighbourhoods_of_zeros_have_gradients() {
-    for config in [gat(2, Heads::Concatenate), transformer()] {
+    for config in [gat(2, Heads::Concatenate, RECENTRED), transformer()] {
         let net = GraphNet::<f32>::new(config, 0).unwrap();
         let tape = Tape::new();
         let pass = Pass::train(&tape, &net, 0);

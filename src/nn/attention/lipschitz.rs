@@ -5,7 +5,7 @@ use super::{MultiHeadAttention, Score};
 use crate::autodiff::Var;
 use crate::lipschitz::{Bound, Lp, Upper, declare};
 use crate::nn::{Linear, Pass};
-use crate::ops::attention::Qkv;
+use crate::ops::attention::{Mask, Qkv};
 use crate::real::Real;
 
 impl<F: Real> MultiHeadAttention<F> {
@@ -62,11 +62,17 @@ impl<F: Real> MultiHeadAttention<F> {
     }
 
     /// The heads of an attention with a score normaliser, with the constant that the normaliser guarantees.
-    pub(super) fn normalized<'t>(&self, x: Qkv<'t, F>, heads: Var<'t, F>) -> Var<'t, F> {
+    /// It has none behind a mask: if all n queries see one key, V ↦ y has the constant √n.
+    pub(super) fn normalized<'t>(
+        &self,
+        x: Qkv<'t, F>,
+        heads: Var<'t, F>,
+        mask: &Mask,
+    ) -> Var<'t, F> {
         let (k, q) = (x.k.shape(), x.q.shape());
         let (n, m) = (k[k.len() - 3], q[q.len() - 3]);
         let c = &self.config;
-        let plain = c.score == Score::Dot && c.dropout == 0.0;
+        let plain = c.score == Score::Dot && c.dropout == 0.0 && mask.is_none();
         let normalizer = self.normalizer.as_ref().filter(|_| plain);
         let Some(constant) = normalizer.and_then(|normalizer| normalizer.constant(n, m)) else {
             return heads;

@@ -139,7 +139,7 @@ impl<F: Real> MultiHeadAttention<F> {
         pass.call(self, &[x, y], || {
             let compared = self.compare(pass, x, y, 0);
             let heads = self.attention(pass, mask).attend(compared);
-            let heads = self.normalized(compared, heads);
+            let heads = self.normalized(compared, heads, mask);
             let joined = self.join(pass, heads);
             self.contracted(pass, self.stated(pass, joined, x, y), tokens_of(y))
         })

@@ -49,7 +49,7 @@ pub trait ScoreNormalizer<F: Real>: Debug + Send + Sync {
     fn temperature<'t>(&self, q: Var<'t, F>, k: Var<'t, F>, v: Var<'t, F>) -> Var<'t, F>;
 
     /// A bound of the Lipschitz constant of (q, k, v) ↦ y of one head with scores q · k / √d, for n keys and
-    /// m queries, in the Frobenius norm; `None` if none is proven.
+    /// m queries without a mask, in the Frobenius norm; `None` if none is proven.
     fn constant(&self, n: usize, m: usize) -> Option<Upper> {
         let _ = (n, m);
         None

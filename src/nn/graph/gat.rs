@@ -129,7 +129,7 @@ impl<F: Real> GatConv<F> {
         if !gentle {
             return y;
         }
-        let constant = Bound::number(y.tape(), norm.constant_on(edges));
+        let constant = Bound::number(y.tape(), norm.constant_of_gat(edges, self.options.slope));
         declare(y, &[z], [(Lp::Two, constant)])
     }
 

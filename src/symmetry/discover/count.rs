@@ -20,6 +20,10 @@ const POINTS: u64 = 24;
 /// The number of these points, those with the largest rank, at which brackets are computed.
 const BEST: usize = 3;
 
+/// The number of points in all, if the bound is not reached before. With few neurons, at most points one of
+/// them is always on or always off.
+const ALL: u64 = 120;
+
 /// If a bracket, relative to the size of its two terms, is at most this number, it is rounding.
 const VANISHING: f64 = 1e-10;
 
@@ -54,8 +58,21 @@ pub(super) fn upper_bound(
         }
         point.span.rank()
     };
-    let ranks = best.map(rank);
-    d - ranks.fold(0, usize::max)
+    let mut largest = 0;
+    for point in best {
+        largest = largest.max(rank(point));
+        if largest >= most {
+            return found;
+        }
+    }
+    for k in POINTS..ALL {
+        let mut point = Rank::new(function, draw::rng(mix(seed, 2 * k)), mix(seed, 2 * k + 1));
+        largest = largest.max(point.deepen(most));
+        if largest >= most {
+            return found;
+        }
+    }
+    d - largest
 }
 
 /// The rank at a point, bracket by bracket.

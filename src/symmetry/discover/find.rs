@@ -1,6 +1,6 @@
 //! Generators with unknown entries, and the equations that symmetries solve.
 
-use super::{Fresh, Generator, Layout, ParametricFunction, name};
+use super::{Field, Fresh, Generator, Layout, ParametricFunction, name};
 use crate::kernels::random::mix;
 use crate::linalg;
 use ndarray::{Array2, Axis};
@@ -129,14 +129,14 @@ const ROUNDS: usize = 6;
 /// A point at which much of a network is dead gives little information. If a combination solves all equations
 /// and fails at a fresh point, there were too few equations; then their number grows by half.
 pub(super) fn symmetries(
-    function: &ParametricFunction<'_>,
+    (function, field): (&ParametricFunction<'_>, Field),
     candidates: &[Generator],
     fresh: &Fresh,
     seed: u64,
 ) -> Symmetries {
     let n = candidates.len();
     let equation = |k: usize| -> Vec<f64> {
-        let (theta, gradient) = function.point(mix(seed, k as u64));
+        let (theta, gradient) = function.point(field, mix(seed, k as u64));
         let mut row: Vec<f64> = (candidates.iter())
             .map(|c| c.delta(&theta, &gradient).0)
             .collect();

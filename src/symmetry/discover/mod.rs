@@ -17,10 +17,12 @@
 //! the networks are written by hand.
 
 mod count;
+mod field;
 mod find;
 mod name;
 mod span;
 
+pub use field::Field;
 pub use find::Ansatz;
 
 use super::{Generator, Law, Layout};
@@ -81,9 +83,9 @@ impl<'a> ParametricFunction<'a> {
         theta
     }
 
-    /// A random θ and the gradient there. If the whole gradient is zero, as in a network with a layer of dead
-    /// neurons, another θ is drawn.
-    fn point(&self, seed: u64) -> (Vec<f64>, Vec<f64>) {
+    /// A random θ and the vector of the field there. If the whole gradient is zero, as in a network with a
+    /// layer of dead neurons, another θ is drawn.
+    fn point(&self, field: Field, seed: u64) -> (Vec<f64>, Vec<f64>) {
         const TRIES: u64 = 50;
         let draw = |k| {
             let theta = self.draw(&mut draw::rng(mix(seed, 2 * k)));
@@ -100,7 +102,9 @@ impl<'a> ParametricFunction<'a> {
             finite(&point),
             "discover: a derivative of the outputs is not a finite number at {TRIES} random points"
         );
-        point
+        let (theta, gradient) = point;
+        let vector = field.of(&self.layout, gradient);
+        (theta, vector)
     }
 
     fn variables<'t>(&self, tape: &'t Tape<f64>, theta: &[f64]) -> Vec<Var<'t, f64>> {
@@ -133,6 +137,8 @@ pub struct Search {
     /// The form of the generators; `None` is the most general one that is affordable
     /// ([`Ansatz::affordable`]).
     pub ansatz: Option<Ansatz>,
+    /// The vector field; laws are those of [`Field::Gradient`].
+    pub field: Field,
     /// The largest number of parameters for which the upper bound is computed; the cost grows with the cube
     /// of this number.
     pub count_up_to: usize,
@@ -146,6 +152,7 @@ impl Default for Search {
     fn default() -> Self {
         Self {
             ansatz: None,
+            field: Field::Gradient,
             count_up_to: 1500,
             brackets: 4,
             seed: 0,
@@ -171,6 +178,8 @@ pub struct Discovery {
     pub parameters: usize,
     /// The form of the generators.
     pub ansatz: Ansatz,
+    /// The vector field.
+    pub field: Field,
     /// The number of declared laws.
     pub declared: usize,
     /// The number of laws found: a lower bound on the number of all laws.
@@ -186,7 +195,8 @@ pub struct Discovery {
     /// A basis of the symmetries between the rows or the columns of single parameters, including those
     /// without a conserved quantity: rotations. Empty if there are too many unknowns.
     pub symmetries: Vec<Generator>,
-    /// The names of declared laws that a random point breaks.
+    /// The names of declared laws that a random point breaks; along another field than the gradient's, those
+    /// whose quantities are not conserved.
     pub broken: Vec<String>,
     /// The names of declared laws that the generators found do not contain.
     pub missing: Vec<String>,
@@ -240,19 +250,22 @@ pub fn discover(function: &ParametricFunction<'_>, declared: &[Law], search: &Se
     let layout = &function.layout;
     let ansatz = search.ansatz.unwrap_or_else(|| Ansatz::affordable(layout));
     let seed = |k| mix(search.seed, k);
-    let fresh = Fresh::new(function, seed(4));
-    let space = find::symmetries(function, &ansatz.candidates(layout, true), &fresh, seed(0));
+    let field = search.field;
+    let fresh = Fresh::new(function, field, seed(4));
+    let along = (function, field);
+    let space = find::symmetries(along, &ansatz.candidates(layout, true), &fresh, seed(0));
     let symmetries = match Ansatz::Matrices.unknowns(layout) <= Ansatz::MOST {
         false => Vec::new(),
         true => {
             let all = Ansatz::Matrices.candidates(layout, false);
-            find::symmetries(function, &all, &fresh, seed(1)).generators
+            find::symmetries(along, &all, &fresh, seed(1)).generators
         }
     };
     let theta = function.draw(&mut draw::rng(seed(2)));
     let most = space.generators.len();
     let found = span_of(&space.generators, &theta, most);
-    let upper = (layout.len() <= search.count_up_to)
+    // The brackets are those of gradients.
+    let upper = (field == Field::Gradient && layout.len() <= search.count_up_to)
         .then(|| count::upper_bound(function, found.rank(), search.brackets, seed(3)));
     let (mut broken, mut missing, mut named) = (Vec::new(), Vec::new(), Vec::new());
     let contained = Contained::new(&space.generators, &symmetries, function, seed(5));
@@ -268,13 +281,14 @@ pub fn discover(function: &ParametricFunction<'_>, declared: &[Law], search: &Se
         }
     }
     let laws = name::independent(&space.generators, &named, layout, &theta);
-    let unseen = Fresh::new(function, seed(6));
+    let unseen = Fresh::new(function, field, seed(6));
     let max_delta = (space.generators.iter())
         .map(|g| unseen.worst(g))
         .fold(0.0, f64::max);
     Discovery {
         parameters: layout.len(),
         ansatz,
+        field,
         declared: laws.iter().filter(|law| law.declared.is_some()).count(),
         found: found.rank(),
         upper,
@@ -308,10 +322,10 @@ struct Fresh(Vec<(Vec<f64>, Vec<f64>)>);
 impl Fresh {
     const POINTS: u64 = 16;
 
-    fn new(function: &ParametricFunction<'_>, seed: u64) -> Self {
+    fn new(function: &ParametricFunction<'_>, field: Field, seed: u64) -> Self {
         Self(
             (0..Self::POINTS)
-                .map(|k| function.point(mix(seed, k)))
+                .map(|k| function.point(field, mix(seed, k)))
                 .collect(),
         )
     }

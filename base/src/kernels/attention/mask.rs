@@ -33,6 +33,19 @@ impl Mask {
         Self::default()
     }
 
+    /// Whether every query sees every key.
+    pub fn is_none(&self) -> bool {
+        let Self {
+            causal,
+            lengths,
+            allowed,
+            except,
+            edges,
+        } = self;
+        let none = lengths.is_none() && allowed.is_none() && except.is_none() && edges.is_none();
+        !causal && none
+    }
+
     /// Query i sees the keys j ≤ i + m − n, for n queries and m keys: the last query sees all keys. With as
     /// many queries as keys, a token sees itself and what stands before it.
     pub fn causal() -> Self {
