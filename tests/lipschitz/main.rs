@@ -5,6 +5,7 @@ mod ball;
 #[path = "../cases/mod.rs"]
 mod cases;
 mod exact;
+mod heads;
 mod here;
 mod joint;
 mod kept;
