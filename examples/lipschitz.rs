@@ -3,14 +3,19 @@
 //! becomes a part of the loss, and the network is trained to be steady.
 //!
 //! `cargo run --release --example lipschitz`; `cargo run --release -p papers -- lipschitz` has more models,
-//! files of weights, images, and figures.
+//! files of weights, images, and figures. `--networks DIR --json` prints the interval of each chain of matrices with
+//! ReLU in the safetensors files of a folder.
 
 use emmy::init;
-use emmy::lipschitz::{Domain, Lp, bound};
+use emmy::lipschitz::joint::{Network, Pieces};
+use emmy::lipschitz::{Domain, Lp, Upper, bound};
 use emmy::nn::{Linear, Pass, Trace};
 use emmy::optim::{Algorithm, Optimizer};
+use emmy::store::weights::Weights;
 use emmy::train::{self, metrics};
-use emmy::{Real, Result, Tensor, Var};
+use emmy::{Error, Real, Result, Tensor, Var};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// y = W₃ σ(W₂ σ(W₁ x)) with σ = relu.
 struct Net<F: Real> {
@@ -85,9 +90,60 @@ fn run(weight: f64) -> Result<()> {
     Ok(())
 }
 
-fn main() -> Result<()> {
-    for weight in [0.0, 0.01] {
-        run(weight)?;
-    }
+/// Prints what is known of the network in a file: the product of norms, and both ends of its constant.
+fn interval(path: &Path) -> Result<()> {
+    let file = Weights::open(path)?;
+    let mut names: Vec<&str> = file
+        .keys()
+        .filter_map(|k| k.strip_suffix("weight"))
+        .collect();
+    // `linear_2` before `linear_10`.
+    names.sort_by_key(|name| (name.len(), *name));
+    let matrix = |name: &&str| {
+        let w = file.get::<f64>(&format!("{name}weight"))?.into_owned();
+        let refuse = |_| Error::invalid(path.display().to_string(), "matrices [out, in]", *name);
+        w.into_dimensionality().map_err(refuse)
+    };
+    let weights = names.iter().map(matrix).collect::<Result<Vec<_>>>()?;
+    let hidden = &names[..names.len().saturating_sub(1)];
+    let bias = |name: &&str| Ok(file.get(&format!("{name}bias"))?.iter().copied().collect());
+    let biases = hidden.iter().map(bias).collect::<Result<_>>()?;
+    let product: Upper = weights.iter().map(|w| Lp::Two.matrix(w.view())).product();
+    let start = Instant::now();
+    let network = Network::chain(weights, [0.0, 1.0])?;
+    let certificate = network.certify()?;
+    let seconds = start.elapsed().as_secs_f64();
+    let verified = network.verify(&certificate).is_ok();
+    let found = Pieces::new(network, biases)?.climb(4, 0);
+    let lower = found.map_or(0.0, |found| found.lower.get());
+    let (product, upper) = (product.get(), certificate.lipschitz);
+    let net = path.file_stem().unwrap_or_default().to_string_lossy();
+    println!(
+        "{{\"net\":{net:?},\"product\":{product},\"upper\":{upper},\"lower\":{lower},\
+         \"seconds\":{seconds},\"verified\":{verified}}}"
+    );
     Ok(())
+}
+
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match &args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => [0.0, 0.01].into_iter().try_for_each(run),
+        ["--networks", folder, "--json"] => {
+            let files = std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))?;
+            let mut files: Vec<PathBuf> = files.filter_map(|f| Some(f.ok()?.path())).collect();
+            files.retain(|path| path.extension().is_some_and(|end| end == "safetensors"));
+            files.sort();
+            for path in files {
+                // A file that is no chain of matrices is left out.
+                interval(&path).unwrap_or_else(|e| eprintln!("{e}"));
+            }
+            Ok(())
+        }
+        _ => Err(Error::invalid(
+            "arguments",
+            "none, or --networks DIR --json",
+            args.join(" "),
+        )),
+    }
 }

@@ -250,6 +250,28 @@ fn certified(folder: &TempDir) -> (Network, Certificate) {
     (network, certificate)
 }
 
+/// The chain of the file, as an object with both ends; a file that is no chain is left out, by name.
+#[test]
+fn lipschitz_prints_the_intervals_of_a_folder_of_networks() {
+    let folder = TempDir::new().unwrap();
+    let (_, certificate) = certified(&folder);
+    std::fs::write(folder.path().join("other.safetensors"), "nothing").unwrap();
+    let (out, err) = succeeded(&run("lipschitz", &folder, &["--networks", ".", "--json"]));
+    assert!(err.contains("other.safetensors"), "{err}");
+    let found: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&out).unwrap();
+    let mut keys: Vec<&str> = found.keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    let expected = ["lower", "net", "product", "seconds", "upper", "verified"];
+    assert_eq!(keys, expected);
+    let number = |key: &str| found[key].as_f64().unwrap();
+    assert_eq!(found["net"], "net");
+    assert_eq!(found["verified"], true);
+    assert_eq!(number("upper"), certificate.lipschitz);
+    assert!(0.5 * number("upper") < number("lower") && number("lower") <= number("upper"));
+    assert!(number("upper") < number("product"));
+    refused(&run("lipschitz", &folder, &["--networks"]), "--json");
+}
+
 /// Both verifiers, with this certificate: what each says. That in Python is left out where NumPy is not
 /// there.
 fn verifiers(folder: &TempDir, certificate: &Certificate, more: &[&str]) -> Vec<Output> {

@@ -16,6 +16,7 @@
 //! Dot-product attention has no constant on all inputs (Kim et al., "The Lipschitz Constant of
 //! Self-Attention", ICML 2021, Theorem 3.1).
 
+use super::heads::HeadMaps;
 use super::known::{Domain, Slot};
 use super::matrix::Matrix;
 use super::rule::Rule;
@@ -136,7 +137,7 @@ fn of_self<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Option<Rc<Tr
     if k.from != q.from || v.from != q.from {
         return None;
     }
-    let [n, heads, groups] = sizes(rule);
+    let [_, heads, groups] = sizes(rule);
     let share = heads / groups.max(1);
     let of_heads: Vec<Rc<Tree>> = match known.domain {
         Domain::Here => {
@@ -144,37 +145,78 @@ fn of_self<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Option<Rc<Tr
             each.into_iter().map(|x| Rc::new(Tree::Here(x))).collect()
         }
         _ => {
-            let row = known.reach(q.from).row?;
-            let of = |h: usize| {
-                let (w_q, w_k) = (q.head(h, heads), k.head(h / share, groups));
-                let value = Rc::new(Tree::Norm(Lp::Two, vec![v.head(h / share, groups)]));
-                let form = Rc::new(Tree::Norm(Lp::Two, vec![w_k.clone().t(), w_q]));
-                let asked = product(vec![form.clone(), row.clone()]);
-                let asked = match q.bias {
-                    // ‖W_Kᵀ b‖ ≤ ‖W_K‖ ‖b‖, the bias of all heads together.
-                    Some(bias) => {
-                        let key = Rc::new(Tree::Norm(Lp::Two, vec![w_k]));
-                        sum(vec![asked, product(vec![key, Rc::new(Tree::MaxRow(bias))])])
-                    }
-                    None => asked,
-                };
-                let s = scale(scores);
-                sum(vec![
-                    product(vec![root(n), value.clone()]),
-                    product(vec![
-                        s.clone(),
-                        value.clone(),
-                        form,
-                        row.clone(),
-                        row.clone(),
-                    ]),
-                    product(vec![s, root(n), asked, value, row.clone()]),
-                ])
+            let means = means(rule, scores, [&q, &k])?;
+            let of = |(h, mean): (usize, Rc<Tree>)| {
+                let value = v.head(h / share, groups);
+                let value = Rc::new(Tree::Norm(Lp::Two, vec![value]));
+                product(vec![value, mean])
             };
-            (0..heads).map(of).collect()
+            means.into_iter().enumerate().map(of).collect()
         }
     };
     Some(product(vec![Rc::new(Tree::Hypot(of_heads)), own]))
+}
+
+/// c_h: the constants in u of the means P_h u of each head, on inputs of limited size.
+fn means<F: Real>(
+    rule: &Rule<'_, '_, F>,
+    scores: &Scores<'_>,
+    [q, k]: [&Map; 2],
+) -> Option<Vec<Rc<Tree>>> {
+    let [n, heads, groups] = sizes(rule);
+    let share = heads / groups.max(1);
+    let row = rule.known.reach(q.from).row?;
+    let of = |h: usize| {
+        let (w_q, w_k) = (q.head(h, heads), k.head(h / share, groups));
+        let form = Rc::new(Tree::Norm(Lp::Two, vec![w_k.clone().t(), w_q]));
+        let asked = product(vec![form.clone(), row.clone()]);
+        let asked = match q.bias {
+            // ‖W_Kᵀ b‖ ≤ ‖W_K‖ ‖b‖, the bias of all heads together.
+            Some(bias) => {
+                let key = Rc::new(Tree::Norm(Lp::Two, vec![w_k]));
+                sum(vec![asked, product(vec![key, Rc::new(Tree::MaxRow(bias))])])
+            }
+            None => asked,
+        };
+        let s = scale(scores);
+        sum(vec![
+            root(n),
+            product(vec![s.clone(), form, row.clone(), row.clone()]),
+            product(vec![s, root(n), asked, row.clone()]),
+        ])
+    };
+    Some((0..heads).map(of).collect())
+}
+
+/// The constant of W_O times the heads side by side, on inputs of limited size, for q, k and v that are maps of one
+/// operand ([`HeadMaps`]); `None` elsewhere.
+pub(super) fn behind<F: Real>(
+    rule: &Rule<'_, '_, F>,
+    scores: &Scores<'_>,
+    output: Matrix,
+) -> Option<Rc<Tree>> {
+    let known = rule.known;
+    let dropped = matches!(scores.options.dropout, Some((p, _)) if p > 0.0);
+    if known.p != Lp::Two || known.domain == Domain::Here || dropped {
+        return None;
+    }
+    let [q, k, v] = [0, 1, 2].map(|k| map_of(rule, rule.arg(k)));
+    let (q, k, v) = (q?, k?, v?);
+    let Slot::Moves(own) = known.slot(q.from) else {
+        return None;
+    };
+    if k.from != q.from || v.from != q.from {
+        return None;
+    }
+    let [_, heads, groups] = sizes(rule);
+    let maps = Tree::Heads(HeadMaps {
+        output,
+        value: v.weight,
+        heads,
+        share: heads / groups.max(1),
+    });
+    let means = Rc::new(Tree::Hypot(means(rule, scores, [&q, &k])?));
+    Some(product(vec![Rc::new(maps), means, own]))
 }
 
 /// An operand that is a linear map of another and is split into heads.

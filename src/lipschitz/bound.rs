@@ -194,6 +194,7 @@ impl<'t, F: Real> Evaluator<'t, F> {
             }
             Tree::Sqrt(part) => self.upper(part).sqrt(),
             Tree::Pair(pair) => pair.upper(self.tape),
+            Tree::Heads(maps) => maps.upper(self.tape),
             Tree::Whole(network, radius) => {
                 let radius = radius.as_ref().map(|radius| self.upper(radius));
                 network.upper(self.tape, radius)

@@ -51,6 +51,7 @@ impl<'t, F: Real> Writer<'t, F> {
             }
             Tree::Sqrt(part) => self.write(part)?.sqrt(),
             Tree::Pair(pair) => pair.var(self.tape),
+            Tree::Heads(maps) => maps.var(self.tape),
             // Where the search finds nothing, another bound is the smallest.
             Tree::Whole(network, None) => (network.var(self.tape))
                 .unwrap_or_else(|| self.tape.constant(scalar(F::infinity()))),

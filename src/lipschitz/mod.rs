@@ -21,6 +21,7 @@ mod blocks;
 mod bound;
 mod differentiate;
 mod estimate;
+mod heads;
 mod invert;
 mod known;
 mod matrix;

@@ -1,11 +1,12 @@
 //! Matrix products: the norm of a map, and a smaller bound if the map follows another map.
 
+use super::attention::{self, Scores};
 use super::known::{Domain, Slot};
 use super::matrix::Matrix;
 use super::rescale::Pair;
 use super::rule::{Rule, TreeResult};
 use super::tree::{Tree, number, product, root, sum};
-use crate::autodiff::Kind;
+use crate::autodiff::{Kind, Map};
 use crate::linalg::Lp;
 use crate::real::Real;
 use std::rc::Rc;
@@ -79,10 +80,44 @@ impl<F: Real> Rule<'_, '_, F> {
     fn mapped(&self, map: Matrix, own: Rc<Tree>) -> Rc<Tree> {
         let norm = Tree::Norm(self.p(), vec![map.clone()]);
         let plain = product(vec![Rc::new(norm), own]);
-        match self.tightened(map) {
+        let tight = self.tightened(map.clone());
+        match tight.or_else(|| self.behind_attention(map)) {
             Some(tight) => Rc::new(Tree::Min(vec![plain, tight])),
             None => plain,
         }
+    }
+
+    /// The bound of the heads of attention behind W_O, if the first operand of this product is that: one head
+    /// beside the other.
+    fn behind_attention(&self, w_o: Matrix) -> Option<Rc<Tree>> {
+        let tape = self.known.tape;
+        let side_by_side = self.arg(0);
+        let node = tape.node(side_by_side);
+        let id = *node.args.first()?;
+        let kind = &tape.node(id).kind;
+        let (
+            Kind::Linear(Map::Reshape),
+            Kind::Attention {
+                options,
+                beta: false,
+                t: false,
+            },
+        ) = (&node.kind, kind)
+        else {
+            return None;
+        };
+        let [width, all] = [side_by_side, id].map(|id| tape.node(id).value.shape().to_vec());
+        let [.., heads, d] = all[..] else { return None };
+        let single = tape.node(w_o.node).value.ndim() == 2;
+        if !single || width.last() != Some(&(heads * d)) {
+            return None;
+        }
+        let rule = Rule {
+            known: self.known,
+            id,
+            constants: Vec::new(),
+        };
+        attention::behind(&rule, &Scores { options, t: None }, w_o)
     }
 
     /// The bound of W₂ σ(W₁ u) with respect to u, times the constant of u, if the first operand of this

@@ -20,7 +20,7 @@ use super::whole::{Layer, Path, Step, Whole};
 use crate::autodiff::{Function, Kind, Map, Tape};
 use crate::linalg::{Lp, Upper};
 use crate::real::Real;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The most neurons of a network whose bound is searched for unasked, as one of several bounds. The search
 /// takes about a second for so many, and six for twice as many; [`joint`](super::joint) itself has a limit of
@@ -60,6 +60,10 @@ pub(super) fn network_at<F: Real>(known: &Known<'_, F>, y: usize) -> Option<Whol
         paths: HashMap::new(),
         input: None,
     };
+    // In the order of the tape, since a walk back from y would go as deep as the network.
+    for id in ancestors(known, y) {
+        reader.paths(id)?;
+    }
     let output = reader.paths(y)?;
     let Reader { layers, input, .. } = reader;
     let on_ball = matches!(known.domain, Domain::Ball(_));
@@ -77,6 +81,21 @@ pub(super) fn network_at<F: Real>(known: &Known<'_, F>, y: usize) -> Option<Whol
         mixes: false,
     };
     without_mixing(network, known.tape)
+}
+
+/// The nodes of the network that ends at node `y`.
+fn ancestors<F: Real>(known: &Known<'_, F>, y: usize) -> BTreeSet<usize> {
+    let (mut all, mut next) = (BTreeSet::new(), vec![y]);
+    while let Some(id) = next.pop() {
+        if all.insert(id) {
+            match part(known, id) {
+                Part::Input => {}
+                Part::Neurons(argument, _) => next.push(argument),
+                Part::Sum(parts) => next.extend(parts.into_iter().map(|(id, _)| id)),
+            }
+        }
+    }
+    all
 }
 
 /// The network of one row, in which maps that mix rows are factors; `None` where that is not sound.

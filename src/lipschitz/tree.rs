@@ -1,6 +1,7 @@
 //! The formula of a bound: a tree of numbers and of norms of matrices on a tape.
 
 use super::blocks::Rows;
+use super::heads::HeadMaps;
 use super::matrix::Matrix;
 use super::rescale::Pair;
 use super::whole::Whole;
@@ -28,6 +29,8 @@ pub(crate) enum Tree {
     Sqrt(Rc<Tree>),
     /// Two linear maps with an activation between them.
     Pair(Pair),
+    /// The linear maps around attention.
+    Heads(HeadMaps),
     /// A network of linear maps and activations, bounded as a whole; if its input is on a ball around the
     /// recorded one, the second is the radius.
     Whole(Whole, Option<Rc<Tree>>),

@@ -5,11 +5,14 @@ mod ball;
 #[path = "../cases/mod.rs"]
 mod cases;
 mod exact;
+mod heads;
 mod here;
 mod joint;
+mod kept;
 mod layers;
 mod magnitudes;
 mod normalization;
+mod norms;
 mod pieces;
 mod reading;
 mod rounding;

@@ -79,6 +79,27 @@ impl Network {
     /// [`Error::Invalid`] if the output does not depend on the input, or the numbers of the search or the
     /// proof leave the range of `f64`, as for weights of extreme sizes.
     pub fn certify(&self) -> Result<Certificate> {
+        let Point {
+            multipliers,
+            square,
+        } = self.proven_point()?;
+        let lipschitz = square.sqrt();
+        let mut rest = multipliers.into_iter();
+        Ok(Certificate {
+            norm: 2,
+            lipschitz,
+            slopes: self.layers.iter().map(|l| l.slopes.clone()).collect(),
+            multipliers: self
+                .layers
+                .iter()
+                .map(|l| rest.by_ref().take(l.slopes.len()).collect())
+                .collect(),
+            weights: self.digest(),
+        })
+    }
+
+    /// The smallest τ that is found, with multipliers that prove it.
+    pub(super) fn proven_point(&self) -> Result<Point> {
         let refused = |found| {
             Error::invalid(
                 "network",
@@ -94,23 +115,7 @@ impl Network {
         }
         let best = self.best(all);
         let (at, below) = best.ok_or_else(|| refused("a matrix that is singular to rounding"))?;
-        let Point {
-            multipliers,
-            square,
-        } = self.sharpened(at, below);
-        let lipschitz = square.sqrt();
-        let mut rest = multipliers.into_iter();
-        Ok(Certificate {
-            norm: 2,
-            lipschitz,
-            slopes: self.layers.iter().map(|l| l.slopes.clone()).collect(),
-            multipliers: self
-                .layers
-                .iter()
-                .map(|l| rest.by_ref().take(l.slopes.len()).collect())
-                .collect(),
-            weights: self.digest(),
-        })
+        Ok(self.sharpened(at, below))
     }
 
     /// A constant that these multipliers prove, to the smallest slack; infinite if they prove none.

@@ -27,6 +27,7 @@ pub(super) fn search(network: &Network) -> Vec<Point> {
     let (network, _) = network.with_fewer_inputs();
     let barrier = Barrier::new(&network);
     let reached = |at: Point| {
+        let at = barrier.of_size_one(at);
         Some(Point {
             square: barrier.reached(&at.multipliers)?,
             ..at
@@ -60,12 +61,12 @@ pub(super) fn minima(network: &Network) -> Option<Vec<Point>> {
     Some(all)
 }
 
-/// The neurons that have two slopes, in their order; `None` if all have.
+/// The neurons that have two slopes, and inputs with multipliers, in their order; `None` if all have.
 fn kept(network: &Network) -> Option<Vec<Vec<usize>>> {
     let layers = network.layers.iter().map(|layer| {
         let neurons = layer.slopes.iter().enumerate();
         neurons
-            .filter(|(_, [l, u])| l < u)
+            .filter(|(_, [l, u])| l < u || layer.reads.is_empty())
             .map(|(i, _)| i)
             .collect::<Vec<_>>()
     });

@@ -43,6 +43,7 @@ mod ball;
 mod certificate;
 mod cholesky;
 mod fixed;
+mod norms;
 mod pieces;
 mod search;
 mod sensitivity;

@@ -45,6 +45,9 @@ pub(super) struct Barrier<'a> {
     /// 1 for neurons with −ln λ, else 0. A diagonal entry of P is at most λ if l u ≤ 0, so only a neuron with
     /// l u > 0 needs it.
     logs: Vec<f64>,
+    /// What a multiplier costs: 1 for the inputs of a network that have multipliers, which are neurons that read
+    /// nothing, else 0.
+    costs: Vec<f64>,
 }
 
 impl<'a> Barrier<'a> {
@@ -59,8 +62,13 @@ impl<'a> Barrier<'a> {
             .iter()
             .map(|[l, u]| f64::from(u8::from(l * u > 0.0)))
             .collect();
+        let costs = network.layers.iter().flat_map(|layer| {
+            let cost = f64::from(u8::from(layer.reads.is_empty()));
+            std::iter::repeat_n(cost, layer.slopes.len())
+        });
         Self {
             network,
+            costs: costs.collect(),
             starts: starts(&sizes),
             sizes,
             slopes,
@@ -84,6 +92,11 @@ impl<'a> Barrier<'a> {
         if !(at.square > 0.0 && at.square.is_finite()) {
             return None;
         }
+        let size = self.size(&at);
+        if size > 0.0 {
+            // Where τ Σ t is the smallest for its sum τ + Σ t, both are equal.
+            at = scaled(&at, (at.square / size).sqrt());
+        }
         let degree = self.degree();
         let mut weight = self.network.outputs() as f64 / at.square;
         let (mut steps, mut path) = (0, Vec::new());
@@ -105,6 +118,25 @@ impl<'a> Barrier<'a> {
             }
             weight *= GROWTH;
         }
+    }
+
+    /// Σ t, over the inputs that have multipliers.
+    fn size(&self, at: &Point) -> f64 {
+        let each = at.multipliers.iter().zip(&self.costs);
+        each.map(|(l, cost)| cost * l).sum()
+    }
+
+    /// The point with Σ t = 1 that proves the same, if there are such inputs.
+    pub fn of_size_one(&self, at: Point) -> Point {
+        match self.size(&at) {
+            size if size > 0.0 => scaled(&at, size.recip()),
+            _ => at,
+        }
+    }
+
+    /// What is minimised, but for the barrier: τ, or τ + Σ t.
+    fn cost(&self, at: &Point) -> f64 {
+        at.square + self.size(at)
     }
 
     /// N, the rows of P and the logarithms.
@@ -192,6 +224,10 @@ impl<'a> Barrier<'a> {
     fn start(&self) -> Option<Vec<f64>> {
         let mut all = Vec::new();
         for (k, layer) in self.network.layers.iter().enumerate() {
+            if layer.reads.is_empty() {
+                all.extend(std::iter::repeat_n(1.0, layer.slopes.len()));
+                continue;
+            }
             let norm = largest_eigenvalue(&self.through(&all, k, &layer.reads)?);
             let steepest = layer
                 .slopes
@@ -235,7 +271,7 @@ impl<'a> Barrier<'a> {
         Some((-factor.log_det() - logs, factor))
     }
 
-    /// One Newton step on w τ + barrier, with a search along it; `None` if the point is near the minimum,
+    /// One Newton step on w (τ + Σ t) + barrier, with a search along it; `None` if the point is near the minimum,
     /// or as near as rounding allows.
     fn newton(&self, at: &Point, weight: f64, near: f64) -> Option<Point> {
         let (barrier, factor) = self.value(at)?;
@@ -248,7 +284,7 @@ impl<'a> Barrier<'a> {
         if decrement < near {
             return None;
         }
-        let before = weight * at.square + barrier;
+        let before = weight * self.cost(at) + barrier;
         let mut length = 1.0;
         while length > 1e-8 {
             let moved = |x: f64, by: f64| x * (1.0 + length * by);
@@ -263,7 +299,7 @@ impl<'a> Barrier<'a> {
             };
             let value = self
                 .value(&next)
-                .map(|(barrier, _)| weight * next.square + barrier);
+                .map(|(barrier, _)| weight * self.cost(&next) + barrier);
             if value.is_some_and(|value| value <= before - 0.1 * length * decrement) {
                 return Some(next);
             }
@@ -286,7 +322,7 @@ impl<'a> Barrier<'a> {
 
         let mut gradient = Array1::zeros(n + 1);
         for i in 0..n {
-            gradient[i] = -fg[[i, i]] * l[i] - self.logs[i];
+            gradient[i] = (weight * self.costs[i] - fg[[i, i]]) * l[i] - self.logs[i];
         }
         gradient[n] = (weight - own.diag().sum()) * at.square;
 
@@ -366,6 +402,14 @@ impl<'a> Barrier<'a> {
                     .for_each(|(j, a)| with(k, *j, a * &factors));
             }
         }
+    }
+}
+
+/// Λ c and τ / c, which prove the same.
+fn scaled(at: &Point, c: f64) -> Point {
+    Point {
+        multipliers: at.multipliers.iter().map(|l| l * c).collect(),
+        square: at.square / c,
     }
 }
 

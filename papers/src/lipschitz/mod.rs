@@ -4,12 +4,15 @@
 //!   by layer; `--model` chooses another, `--weights FILE` reads a chain of linear maps, or a language
 //!   model, from a file of weights.
 //! - `--networks DIR` bounds each network of linear maps and ReLUs in a folder as a whole, and writes
-//!   certificates that `cargo run --release --example verify` checks.
+//!   certificates that `cargo run --release --example verify` checks; with `--p 1` or `--p inf` in this norm.
+//! - `--blocks` prints the bounds of attention and of transformer blocks on rows of limited size, beside what
+//!   gradient ascent finds.
 //! - `--certify mnist` trains a network on handwritten digits and bounds how far its outputs can move.
 //! - `--figure 2`, `3` and `5` are those of Kim, Papamakarios and Mnih, "The Lipschitz Constant of
 //!   Self-Attention" (ICML 2021): the bound of L2 attention against the value that gradient ascent finds,
 //!   inversion, and the spread of outputs.
 
+mod blocks;
 mod certify;
 mod chain;
 mod closed_forms;
@@ -20,6 +23,7 @@ mod models;
 mod networks;
 mod perceptron;
 mod robust;
+mod signs;
 mod spread;
 
 use crate::support::{args, say};
@@ -55,15 +59,20 @@ pub struct Cli {
     figure: Option<String>,
 
     /// Print the joint bound of each chain of linear maps with ReLU in the safetensors files of this folder
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["model", "weights", "certify", "figure", "p", "radius"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["model", "weights", "certify", "figure", "radius"])]
     networks: Option<PathBuf>,
 
+    /// Print the bounds of attention and of transformer blocks on inputs of limited size, beside what a search
+    /// finds
+    #[arg(long, conflicts_with_all = ["model", "weights", "certify", "figure", "networks", "p"])]
+    blocks: bool,
+
     /// Write the certificates of these bounds to this folder
-    #[arg(long, value_name = "DIR", requires = "networks")]
+    #[arg(long, value_name = "DIR", requires = "networks", conflicts_with = "p")]
     certificates: Option<PathBuf>,
 
     /// Approach the constants of these networks from both sides, by branch and bound; for small ones
-    #[arg(long, requires = "networks")]
+    #[arg(long, requires = "networks", conflicts_with = "p")]
     exact: bool,
 
     /// The most seconds of this for a network [default: 60]
@@ -82,7 +91,7 @@ pub struct Cli {
     #[arg(long, value_delimiter = ',')]
     tokens: Vec<usize>,
 
-    /// Starts of each search [default: 100 with --certify, 4 with --networks; else 2 to 10]
+    /// Starts of each search [default: 100 with --certify, 4 with --networks, 8 with --p too, 4 with --blocks; else 2 to 10]
     #[arg(long)]
     restarts: Option<usize>,
 
@@ -189,7 +198,13 @@ impl Cli {
             ));
         }
         if let Some(folder) = &self.networks {
-            return networks::run(self, folder);
+            return match self.norms(&[Lp::Two])[0] {
+                Lp::Two => networks::run(self, folder),
+                p => signs::run(self, folder, p),
+            };
+        }
+        if self.blocks {
+            return blocks::run(self);
         }
         match (self.certify, self.figure.as_deref()) {
             (Some(Set::Mnist), _) => certify::run(self),
@@ -223,13 +238,13 @@ impl Cli {
                 "--p",
                 self.p.is_some(),
                 matches!(figure, None | Some("2")),
-                "--model, --weights or --figure 2",
+                "--model, --weights, --networks or --figure 2",
             ),
             (
                 "--restarts",
                 self.restarts.is_some(),
-                certify || figure == Some("2") || self.networks.is_some(),
-                "--certify, --networks or --figure 2",
+                certify || figure == Some("2") || self.networks.is_some() || self.blocks,
+                "--certify, --networks, --blocks or --figure 2",
             ),
             (
                 "--data",

@@ -54,6 +54,31 @@ const PUBLISHED_OUTPUT: usize = 7;
 
 /// Prints a row per file.
 pub fn run(cli: &Cli, folder: &Path) -> Result<()> {
+    if !cli.json {
+        let columns = "| network | product | ECLipsE-Fast | LipLT | LipSDP, published | joint, proven | found | \
+                       proven / found | seconds |";
+        let exact = ["", " exact | branches | seconds |"][usize::from(cli.exact)];
+        say(format!("{columns}{exact}"))?;
+        let exact = ["", "---:|---:|---:|"][usize::from(cli.exact)];
+        say(format!(
+            "|---|---:|---:|---:|---:|---:|---:|---:|---:|{exact}"
+        ))?;
+    }
+    each(folder, |name, chain, published| {
+        let row = measure(cli, name, chain, published)?;
+        match cli.json {
+            true => cli.tell_json(&row),
+            false => say(row.line()),
+        }
+    })
+}
+
+/// Calls `of` for the network of each file of the folder: with its name, its maps, and the published value of
+/// LipSDP if there is one, which is that of one output, as the maps then are.
+pub fn each(
+    folder: &Path,
+    mut of: impl FnMut(String, Chain, Option<f64>) -> Result<()>,
+) -> Result<()> {
     let listing = std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))?;
     let mut files: Vec<PathBuf> = listing
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -69,16 +94,6 @@ pub fn run(cli: &Cli, folder: &Path) -> Result<()> {
         ));
     }
     let published = published(folder)?;
-    if !cli.json {
-        let columns = "| network | product | ECLipsE-Fast | LipLT | LipSDP, published | joint, proven | found | \
-                       proven / found | seconds |";
-        let exact = ["", " exact | branches | seconds |"][usize::from(cli.exact)];
-        say(format!("{columns}{exact}"))?;
-        let exact = ["", "---:|---:|---:|"][usize::from(cli.exact)];
-        say(format!(
-            "|---|---:|---:|---:|---:|---:|---:|---:|---:|{exact}"
-        ))?;
-    }
     for path in files {
         let name = path
             .file_stem()
@@ -96,11 +111,7 @@ pub fn run(cli: &Cli, folder: &Path) -> Result<()> {
                 .slice(s![PUBLISHED_OUTPUT..=PUBLISHED_OUTPUT, ..])
                 .to_owned();
         }
-        let row = measure(cli, name, chain, published)?;
-        match cli.json {
-            true => cli.tell_json(&row)?,
-            false => say(row.line())?,
-        }
+        of(name, chain, published)?;
     }
     Ok(())
 }
@@ -142,7 +153,7 @@ impl Row {
 }
 
 /// Six digits.
-fn number(x: f64) -> String {
+pub fn number(x: f64) -> String {
     match x.abs() {
         size if (1e-3..1e6).contains(&size) => {
             let digits = 5 - size.log10().floor() as i32;

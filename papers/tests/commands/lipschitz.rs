@@ -248,8 +248,31 @@ fn networks_of_a_folder_are_bounded_as_wholes() {
         let certificate = Certificate::from_json(&std::fs::read_to_string(path).unwrap()).unwrap();
         assert_eq!(certificate.lipschitz, upper);
     }
+    for p in ["1", "inf"] {
+        for row in run(&folder, &["--networks", "nets", "--p", p, "--json"]) {
+            let [lower, upper, product] =
+                ["lower", "upper", "product"].map(|key| number(&row, key));
+            assert!(
+                0.5 * upper < lower && lower <= upper && upper <= product,
+                "{row}"
+            );
+        }
+    }
     let empty = command("lipschitz", &folder, &["--networks", "proofs"])
         .output()
         .unwrap();
     refused(&empty, "a folder with files NAME.safetensors");
+}
+
+/// What ascent finds is below what is proven, and dot products have no bound on all inputs.
+#[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
+fn blocks_of_a_transformer_are_bounded_on_limited_rows() {
+    let folder = TempDir::new().unwrap();
+    let args = ["--blocks", "--radius", "2", "--restarts", "1", "--json"];
+    let rows = run(&folder, &args);
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        assert!(number(&row, "lower") <= number(&row, "upper"), "{row}");
+    }
 }

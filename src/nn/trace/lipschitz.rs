@@ -49,6 +49,8 @@ pub(super) trait Kept: Measured {
     fn rounding(&self, y: usize, x: usize, radius: f64) -> Result<Rounding, Unbounded>;
 
     fn op(&self, node: usize) -> &'static str;
+
+    fn is_constant(&self, node: usize) -> bool;
 }
 
 /// Jacobians of at most so many entries are computed as a whole.
@@ -90,9 +92,13 @@ impl<F: Real> Kept for Tape<F> {
     fn op(&self, node: usize) -> &'static str {
         self.node(node).kind.name()
     }
+
+    fn is_constant(&self, node: usize) -> bool {
+        !self.handle(node).is_differentiable()
+    }
 }
 
-/// The constant of one layer: of its output with respect to its first input.
+/// The constant of one layer: of its output with respect to the first of its inputs that is no constant.
 #[derive(Debug, Clone)]
 pub struct Constant {
     /// The path of fields that leads to the layer.
@@ -205,7 +211,9 @@ impl Trace {
             other => other,
         };
         let calls = self.calls.iter().filter_map(|call| {
-            let x = *call.inputs.first()?;
+            // The first state of a recurrent layer is a constant, for example.
+            let mut inputs = call.inputs.iter();
+            let x = *inputs.find(|x| !recorded.tape.is_constant(**x))?;
             // The layer depends on constants only, or its output is its input.
             if x < input || call.output <= x {
                 return None;
