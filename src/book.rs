@@ -83,9 +83,12 @@ chapters! {
     "Files that PyTorch reads and writes." weights
 }
 
-/// Listings of documents that are not a part of the package.
+/// Listings of documents that are no chapters.
 #[cfg(doctest)]
 mod repository {
+    #[doc = include_str!("package.md")]
+    mod package {}
+
     #[doc = include_str!("../README.md")]
     mod readme {}
 

@@ -104,6 +104,21 @@ fn every_link_leads_somewhere() {
     assert!(links > 100, "{links}");
 }
 
+/// A registry knows no address of the repository: a relative link would lead nowhere there.
+#[test]
+fn links_of_the_package_are_whole_addresses() {
+    let page = read("src/package.md");
+    let links = targets(&prose(&page));
+    assert!(links.len() > 5, "{links:?}");
+    for link in links {
+        let chapter = link.strip_prefix("https://docs.rs/emmy/latest/emmy/book/");
+        let name = chapter
+            .unwrap_or_else(|| panic!("{link}"))
+            .trim_end_matches('/');
+        read(&format!("docs/{name}.md"));
+    }
+}
+
 /// Links of a chapter are labels that `src/book.rs` defines anew, so that they lead to pages of rustdoc.
 #[test]
 fn links_of_chapters_have_labels_for_rustdoc() {
