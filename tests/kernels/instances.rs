@@ -73,11 +73,9 @@ fn symbols() -> BTreeSet<String> {
     let bytes = std::fs::read(newest.expect("the library")).unwrap();
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$.".contains(byte);
     let words = bytes.split(|byte| !is_part(byte));
+    let begins = CRATES.map(|(_, name)| format!("_ZN{}", mangled([name])));
     let ours = words.filter(|word| {
-        let mut begins = CRATES
-            .map(|(_, name)| format!("_ZN{}", mangled([name])))
-            .into_iter();
-        begins.any(|begin| word.starts_with(begin.as_bytes()))
+        word.starts_with(b"_ZN") && begins.iter().any(|begin| word.starts_with(begin.as_bytes()))
     });
     ours.map(|word| String::from_utf8_lossy(word).into_owned())
         .collect()
