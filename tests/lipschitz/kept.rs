@@ -26,7 +26,7 @@ const ROWS: usize = 5;
 const WIDTH: usize = 4;
 const CLASSES: usize = 3;
 
-/// By model and layer: for p = 1, 2 and ∞, each of the domains; none where there is no bound.
+/// By model and layer: for p = 1, 2 and ∞, of a model for each of the domains; none where there is no bound.
 type Bounds = BTreeMap<String, Vec<Option<f64>>>;
 
 const DOMAINS: [Domain; 4] = [
@@ -36,16 +36,21 @@ const DOMAINS: [Domain; 4] = [
     Domain::Here,
 ];
 
+/// The bounds of the whole on each domain, and those of its layers on all inputs.
 fn record(all: &mut Bounds, name: &str, trace: &Trace) {
     for p in Lp::ALL {
         for domain in DOMAINS {
-            let table = trace.lipschitz_by_layer(p, domain).unwrap();
-            for layer in table.layers.iter().chain([&table.whole]) {
-                let upper = layer.upper.as_ref().ok().filter(|u| u.is_finite());
-                // Several calls of one layer are told apart by their order.
-                let key = format!("{name} | {}", layer.path);
-                all.entry(key).or_default().push(upper.map(|u| u.get()));
-            }
+            let upper = trace.lipschitz_on(p, domain).ok().map(|found| found.upper);
+            let upper = upper.filter(|upper| upper.is_finite());
+            let row = all.entry(name.to_owned()).or_default();
+            row.push(upper.map(|upper| upper.get()));
+        }
+        let table = trace.lipschitz_by_layer(p, Domain::Everywhere).unwrap();
+        for layer in table.layers.iter().filter(|layer| !layer.path.is_empty()) {
+            let upper = layer.upper.as_ref().ok().filter(|u| u.is_finite());
+            // Several calls of one layer are told apart by their order.
+            let row = all.entry(format!("{name} | {}", layer.path)).or_default();
+            row.push(upper.map(|u| u.get()));
         }
     }
 }
