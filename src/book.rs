@@ -37,6 +37,7 @@ macro_rules! chapters {
 [reading]: crate::book
 [errata]: crate::book
 [evidence]: crate::book
+[evidence_angles]: crate::book
 [evidence_derivation]: crate::book
 [evidence_joint]: crate::book
 [evidence_operations]: crate::book

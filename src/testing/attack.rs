@@ -1,12 +1,11 @@
 //! An attack on a Lipschitz bound: ascent on inputs, then on pairs of inputs.
 
-use super::worst_weights;
-use super::{Report, Row, Subject, Verdict};
-use crate::autodiff::{Tape, Var, grad};
+use super::quotient::{size, steepness};
+use super::{Report, Row, Subject, Verdict, worst_weights};
+use crate::autodiff::{Tape, grad};
 use crate::error::Error;
 use crate::init;
 use crate::kernels::random::mix;
-use crate::linalg::gamma;
 use crate::lipschitz::{Ascent, Lp, Objective, jacobian_norm};
 use crate::nn::Trace;
 use crate::optim::{Algorithm, Optimizer};
@@ -150,7 +149,8 @@ impl Attack {
         let mut how = found.how;
         if self.weights {
             for pair in pairs {
-                let climbed = worst_weights::climb(self, subject, pair, p, given);
+                let climbed =
+                    worst_weights::climb((self.steps, self.rate), subject, pair, p, given);
                 if climbed[0] / climbed[1] > worst[0] / worst[1] {
                     worst = climbed;
                     how = "a pair and weights after ascent".to_owned();
@@ -183,40 +183,11 @@ impl Attack {
     }
 }
 
-/// ‖f(x) − f(x′)‖ / ‖x − x′‖ of an evaluation f, less what rounding may have added: that of a chain of as many sums as the
-/// tape has operations, each of the length of the longest axis, relative to both values.
+/// [`steepness`] of an evaluation.
 fn reached<F: Real>(subject: &Subject<'_, F>, pair: &[Tensor<F>; 2], p: Lp) -> f64 {
     let tape = Tape::new();
     let values = [0, 1].map(|k| subject.evaluate(tape.var(pair[k].clone())));
     steepness(&tape, values, pair, p)
-}
-
-/// The quotient of two values on a tape, as [`reached`].
-pub(super) fn steepness<'t, F: Real>(
-    tape: &'t Tape<F>,
-    [y, z]: [Var<'t, F>; 2],
-    pair: &[Tensor<F>; 2],
-    p: Lp,
-) -> f64 {
-    let axes = (0..tape.len()).filter_map(|id| tape.node(id).value.shape().iter().copied().max());
-    let sums = tape.len() * axes.max().unwrap_or(1);
-    let unit = F::epsilon().as_f64() / f64::EPSILON;
-    let (y, z) = (y.value(), z.value());
-    let norm = |x: &Tensor<F>| p.of(x.iter().map(|x| x.as_f64()));
-    let apart =
-        |a: &Tensor<F>, b: &Tensor<F>| p.of(a.iter().zip(b).map(|(a, b)| a.as_f64() - b.as_f64()));
-    let moved = apart(&y, &z) - gamma(sums) * unit * (norm(&y) + norm(&z));
-    let found = moved / apart(&pair[0], &pair[1]);
-    if found.is_finite() { found } else { 0.0 }
-}
-
-/// ‖x‖_p on the tape.
-pub(super) fn size<'t, F: Real>(x: Var<'t, F>, p: Lp) -> Var<'t, F> {
-    match p {
-        Lp::One => x.abs().sum_all(),
-        Lp::Two => x.square().sum_all().sqrt(),
-        Lp::Inf => x.abs().max_all(),
-    }
 }
 
 /// Reads the model's Lipschitz bound off an evaluation ([`Trace::lipschitz`]) and attacks it.

@@ -28,6 +28,7 @@ mod laws;
 mod loss;
 mod motion;
 mod problem;
+mod quotient;
 mod report;
 mod same;
 #[cfg(feature = "proptest")]

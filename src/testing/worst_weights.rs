@@ -1,7 +1,7 @@
 //! An attack on a Lipschitz bound over pairs of inputs and over the parameters together.
 
 use super::Subject;
-use super::attack::{Attack, size, steepness};
+use super::quotient::{size, steepness};
 use crate::autodiff::{Tape, grad};
 use crate::lipschitz::{Bound, Domain, Lp, bound};
 use crate::nn::Pass;
@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 /// The quotient and the bound at the pair and the parameters on the way up whose ratio is the largest; from
 /// the subject's parameters and this pair. The bound is `given`, or read off the model at every step.
 pub(super) fn climb<F: Real>(
-    attack: &Attack,
+    (steps, rate): (usize, f64),
     subject: &Subject<'_, F>,
     pair: [Tensor<F>; 2],
     p: Lp,
@@ -22,7 +22,7 @@ pub(super) fn climb<F: Real>(
     let mut all = pair.to_vec();
     all.extend(subject.parameters());
     let mut best = [0.0, 1.0];
-    for step in 0..=attack.steps {
+    for step in 0..=steps {
         let tape = Tape::new();
         let at: Vec<_> = all.iter().map(|x| tape.var(x.clone())).collect();
         let pass = Pass::bound_as(&tape, subject.model, &at[2..], None);
@@ -45,7 +45,7 @@ pub(super) fn climb<F: Real>(
         if number.is_finite() && found / number > best[0] / best[1] {
             best = [found, number];
         }
-        if step == attack.steps {
+        if step == steps {
             break;
         }
         let mut slope = size(values[0] - values[1], p).ln() - size(at[0] - at[1], p).ln();
@@ -56,7 +56,7 @@ pub(super) fn climb<F: Real>(
         let upward = |g: F| if g.is_finite() { -g } else { F::zero() };
         let gradients = grad(slope, &at).into_iter();
         let gradients: Vec<_> = gradients.map(|g| g.mapv(upward).into_shared()).collect();
-        optimizer.step(all.iter_mut(), &gradients, attack.rate);
+        optimizer.step(all.iter_mut(), &gradients, rate);
     }
     best
 }

@@ -129,7 +129,7 @@ fn growth_in_the_two_norm_by_search() {
         };
         // Besides random starts the input of the ∞-norm: half of the tokens at a, half at −a, one at 0.
         let a = (1.0 + inverse_of_phi(n as f64 - 1.0)).sqrt();
-        let place = |k: usize| f64::from(k > 0) * if k % 2 == 0 { a } else { -a };
+        let place = |k: usize| f64::from(k > 0) * if k.is_multiple_of(2) { a } else { -a };
         let mut starts = vec![tensor(&[n, 1], (0..n).map(place).collect())];
         starts.extend(
             (0..search.restarts as u64)

@@ -201,7 +201,7 @@ fn drift(cli: &Cli, options: Options) -> Result<()> {
         studies.push(study);
     }
     if let Some(path) = drift::draw(&studies, &cli.figures)? {
-        note(&format!("figure: {}", path.display()));
+        note(format!("figure: {}", path.display()));
     }
     Ok(())
 }

@@ -113,10 +113,9 @@ emmy::module!(PublishedGatConv: gat as "*");
 impl<F: Real> Layer<F> for PublishedGatConv<F> {
     fn ports(&self, params: &Params<'_, F>) -> Option<Ports> {
         let ports = self.gat.ports(params)?;
-        let vectors = if self.divisors.individually {
-            ports.heads
-        } else {
-            1
+        let vectors = match self.divisors.individually {
+            true => self.gat.options.heads,
+            false => 1,
         };
         let all = |p| Term::incoming(params.grouped(p, 1, vectors));
         let vectors = [&self.gat.att_source, &self.gat.att_target].map(all);

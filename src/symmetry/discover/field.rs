@@ -1,7 +1,7 @@
 //! Vector fields of the parameters that are made of the gradient.
 
+use super::Layout;
 use crate::linalg::svd;
-use crate::symmetry::Layout;
 use ndarray::Array2;
 
 /// The direction in which the parameters move.
