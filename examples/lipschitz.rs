@@ -3,8 +3,8 @@
 //! becomes a part of the loss, and the network is trained to be steady.
 //!
 //! `cargo run --release --example lipschitz`; `cargo run --release -p papers -- lipschitz` has more models,
-//! files of weights, images, and figures. `--networks DIR --json` prints the interval of each chain of matrices with
-//! ReLU in the safetensors files of a folder.
+//! files of weights, images, and figures. `--networks DIR --json` prints the interval of each chain of
+//! matrices with ReLU in the safetensors files of a folder.
 
 use emmy::init;
 use emmy::lipschitz::joint::{Network, Pieces};

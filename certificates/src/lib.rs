@@ -1,5 +1,6 @@
-//! Certified Lipschitz constants of whole networks. A network is given as matrices and slopes, whatever made it;
-//! [`emmy`](https://docs.rs/emmy) reads it off a recorded pass, and shows this module as `emmy::lipschitz::joint`.
+//! Certified Lipschitz constants of whole networks. A network is given as matrices and slopes, whatever
+//! made it; [`emmy`](https://docs.rs/emmy) reads it off a recorded pass, and shows this module as
+//! `emmy::lipschitz::joint`.
 
 // `forbid` is more than the slices of ndarray's macro allow.
 #![deny(unsafe_code)]

@@ -188,8 +188,8 @@ fn means<F: Real>(
     Some((0..heads).map(of).collect())
 }
 
-/// The constant of W_O times the heads side by side, on inputs of limited size, for q, k and v that are maps of one
-/// operand ([`HeadMaps`]); `None` elsewhere.
+/// The constant of W_O times the heads side by side, on inputs of limited size, for q, k and v that are
+/// maps of one operand ([`HeadMaps`]); `None` elsewhere.
 pub(super) fn behind<F: Real>(
     rule: &Rule<'_, '_, F>,
     scores: &Scores<'_>,

@@ -1,7 +1,7 @@
 //! The linear maps around attention: W_V of each head before it, and W_O behind all heads.
 //!
-//! y = Σ_h W_O^h W_V^h Z_h + constant, where Z_h = P_h u are means of the inputs u by the coefficients of head h,
-//! and W_O^h the columns of W_O that read it. With constants c_h of Z_h in u,
+//! y = Σ_h W_O^h W_V^h Z_h + constant, where Z_h = P_h u are means of the inputs u by the coefficients of
+//! head h, and W_O^h the columns of W_O that read it. With constants c_h of Z_h in u,
 //!
 //! L ≤ ‖\[W_O^1 W_V^1, …, W_O^H W_V^H\]‖ √Σ c_h².
 //!

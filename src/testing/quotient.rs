@@ -6,8 +6,9 @@ use crate::lipschitz::Lp;
 use crate::real::Real;
 use crate::tensor::Tensor;
 
-/// ‖f(x) − f(x′)‖ / ‖x − x′‖ of two values on a tape, less what rounding may have added: that of a chain of as
-/// many sums as the tape has operations, each of the length of the longest axis, relative to both values.
+/// ‖f(x) − f(x′)‖ / ‖x − x′‖ of two values on a tape, less what rounding may have added: that of a chain of
+/// as many sums as the tape has operations, each of the length of the longest axis, relative to both
+/// values.
 pub(super) fn steepness<'t, F: Real>(
     tape: &'t Tape<F>,
     [y, z]: [Var<'t, F>; 2],

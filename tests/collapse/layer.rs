@@ -176,11 +176,12 @@ fn it_holds_the_rank_of_deep_attention() {
     }
 }
 
-/// E22: behind a LayerNorm rows have the norm √d, and the largest entry of a row of HHᵀ is by far that of the
-/// row itself. So softmax(HHᵀ) is nearly I and Eq. (9) as printed takes (1 − s) H, which LayerNorm makes H
-/// again: it acts only on rows that are nearly alike, d (1 − cos) below about ln n. The published code compares
-/// rows of length 1: its softmax is nearly uniform, and its step moves all rows. In deep attention with
-/// residuals the printed layer holds some rank, after most of it is lost, and that of the code more.
+/// E22: behind a LayerNorm rows have the norm √d, and the largest entry of a row of HHᵀ is by far that of
+/// the row itself. So softmax(HHᵀ) is nearly I and Eq. (9) as printed takes (1 − s) H, which LayerNorm
+/// makes H again: it acts only on rows that are nearly alike, d (1 − cos) below about ln n. The published
+/// code compares rows of length 1: its softmax is nearly uniform, and its step moves all rows. In deep
+/// attention with residuals the printed layer holds some rank, after most of it is lost, and that of the
+/// code more.
 #[test]
 fn the_printed_layer_changes_little_behind_a_layer_norm() {
     let (tokens, width, depth) = (24, 64, 12);

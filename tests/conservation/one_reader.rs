@@ -1,14 +1,15 @@
 //! A law that is not quadratic. It was found as the difference between the upper bound of the search and the
 //! laws of the model `decoder`.
 //!
-//! A LayerNorm with gain γ and without bias is read by one neuron with weights w and by nothing else, as by the
-//! queries of a head of width 1. Its rows z have the sum 0, so the neuron Σ_i w_i γ_i z_i does not change if one
-//! number is added to all w_i γ_i. G of w_i is γ_i g_i and G of γ_i is w_i g_i, with Σ_i g_i = 0. So
+//! A LayerNorm with gain γ and without bias is read by one neuron with weights w and by nothing else, as by
+//! the queries of a head of width 1. Its rows z have the sum 0, so the neuron Σ_i w_i γ_i z_i does not
+//! change if one number is added to all w_i γ_i. G of w_i is γ_i g_i and G of γ_i is w_i g_i, with Σ_i g_i
+//! = 0. So
 //!
 //! Σ_i (w_i G_γi − γ_i G_wi) / (w_i² − γ_i²) = 0,
 //!
-//! and gradient flow conserves c = Σ_i ½ ln |(w_i + γ_i) / (w_i − γ_i)|: of the hyperbola w_i² − γ_i² on which
-//! each pair moves (C17) it is the sum of the angles.
+//! and gradient flow conserves c = Σ_i ½ ln |(w_i + γ_i) / (w_i − γ_i)|: of the hyperbola w_i² − γ_i² on
+//! which each pair moves (C17) it is the sum of the angles.
 
 use emmy::autodiff::grad;
 use emmy::nn::{Activation, LayerNorm, Linear, Mlp, Module, Pass, discover};

@@ -75,7 +75,10 @@ fn symbols() -> BTreeSet<String> {
     let words = bytes.split(|byte| !is_part(byte));
     let begins = CRATES.map(|(_, name)| format!("_ZN{}", mangled([name])));
     let ours = words.filter(|word| {
-        word.starts_with(b"_ZN") && begins.iter().any(|begin| word.starts_with(begin.as_bytes()))
+        word.starts_with(b"_ZN")
+            && begins
+                .iter()
+                .any(|begin| word.starts_with(begin.as_bytes()))
     });
     ours.map(|word| String::from_utf8_lossy(word).into_owned())
         .collect()

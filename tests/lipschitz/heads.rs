@@ -24,8 +24,8 @@ fn bounds(f: &Attention) -> [f64; 2] {
     [bound.upper().get(), bound.var().unwrap().item()]
 }
 
-/// v → g v and W_O → W_O g⁻¹ for a diagonal g that stretches one value of a head by 10 and another by 0.1: the
-/// product of the norms of both maps becomes larger, and the bound stays.
+/// v → g v and W_O → W_O g⁻¹ for a diagonal g that stretches one value of a head by 10 and another by 0.1:
+/// the product of the norms of both maps becomes larger, and the bound stays.
 #[test]
 fn a_basis_of_the_values_changes_nothing() {
     for seed in cases(4) {
@@ -46,8 +46,8 @@ fn a_basis_of_the_values_changes_nothing() {
     }
 }
 
-/// No input with such rows that ascent finds has a larger Jacobian. With large values and small scores it comes
-/// near.
+/// No input with such rows that ascent finds has a larger Jacobian. With large values and small scores it
+/// comes near.
 #[test]
 fn ascent_does_not_exceed_the_bound() {
     for seed in cases(3) {

@@ -20,8 +20,8 @@ fn weights(widths: &[usize], seed: u64) -> Vec<Array2<f64>> {
         .collect()
 }
 
-/// The largest norm of `jacobian` over all patterns of slopes that are at an end of their range. It is convex in
-/// each slope, so no other pattern has a larger one.
+/// The largest norm of `jacobian` over all patterns of slopes that are at an end of their range. It is
+/// convex in each slope, so no other pattern has a larger one.
 fn of_all_patterns(
     neurons: usize,
     slopes: [f64; 2],

@@ -70,7 +70,8 @@ impl Subject<'_> {
                     p,
                     seed,
                 );
-                // Quotients of near and of distant points, both of which are moved so that the quotient grows.
+                // Quotients of near and of distant points, both of which are moved so that the quotient
+                // grows.
                 for size in [1e-4, 0.3, 3.0] {
                     let step = init::normal::<f64>(&self.shape[..], size, rng);
                     let other = confined(&x + &step, radius);

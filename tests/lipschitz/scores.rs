@@ -1,5 +1,5 @@
-//! Theorems 2 and 3 of "Lipschitz Normalization for Self-Attention Layers" (Dasoulas, Scaman and Virmaux, ICML
-//! 2021) for scores that are not linear, attacked over inputs and weights.
+//! Theorems 2 and 3 of "Lipschitz Normalization for Self-Attention Layers" (Dasoulas, Scaman and Virmaux,
+//! ICML 2021) for scores that are not linear, attacked over inputs and weights.
 
 use super::support::tokens;
 use emmy::lipschitz::{Domain, Lp, bound};

@@ -59,10 +59,10 @@ fn the_constant_is_less_than_two_above_an_input() {
 }
 
 /// Castin, Ablin and Peyré, "How Smooth Is Attention?" (ICML 2024): on inputs of at most R the constant of
-/// dot-product attention grows as √n, as long as n is below e^(2γR²). With A = W_QᵀW_K = −γ and V = 1 in one
-/// dimension, one token at R and n − 1 at −R: the others see the one with the weight p = 1/(1 + (n − 1)
-/// e^(−2γR²)), so all of them follow it, and ‖J‖₂ ≥ √(n − 1) p. Their upper bound is √3 (R⁴ (4n + 1) γ² + n)^½,
-/// and that of [`Domain::Rows`] is √n (1 + γR²) + γR².
+/// dot-product attention grows as √n, as long as n is below e^(2γR²). With A = W_QᵀW_K = −γ and V = 1 in
+/// one dimension, one token at R and n − 1 at −R: the others see the one with the weight p = 1/(1 + (n − 1)
+/// e^(−2γR²)), so all of them follow it, and ‖J‖₂ ≥ √(n − 1) p. Their upper bound is √3 (R⁴ (4n + 1) γ² +
+/// n)^½, and that of [`Domain::Rows`] is √n (1 + γR²) + γR².
 #[test]
 fn dot_products_grow_as_the_root_of_the_number_of_tokens() {
     let config = AttentionConfig {
@@ -103,8 +103,9 @@ fn dot_products_grow_as_the_root_of_the_number_of_tokens() {
     );
 }
 
-/// How the constant of L2 attention grows with N for p = 2 is open; the bound of Theorem 3.2 is √N (4 φ⁻¹(N − 1)
-/// + 1). What ascent finds with one number per token and all weights 1 grows as N^0.33. That is no proof.
+/// How the constant of L2 attention grows with N for p = 2 is open; the bound of Theorem 3.2 is √N (4 φ⁻¹(N
+/// − 1) + 1). What ascent finds with one number per token and all weights 1 grows as N^0.33. That is no
+/// proof.
 #[test]
 #[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn growth_in_the_two_norm_by_search() {

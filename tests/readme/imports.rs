@@ -1,5 +1,5 @@
-//! What the files of the library import from each other: rooms use their own floor and those below, and neither
-//! rooms nor files import each other in a circle.
+//! What the files of the library import from each other: rooms use their own floor and those below, and
+//! neither rooms nor files import each other in a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

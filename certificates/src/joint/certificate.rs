@@ -62,8 +62,8 @@ impl Certificate {
 /// the way of the proof; from the smallest on.
 const SLACK: [f64; 7] = [1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-2];
 
-/// A certificate is written with this many times the margin that its verification needs, so that other programs,
-/// which bound the rounding in another way, accept it too.
+/// A certificate is written with this many times the margin that its verification needs, so that other
+/// programs, which bound the rounding in another way, accept it too.
 const CARE: f64 = 4.0;
 
 /// In place of a τ that is 0.

@@ -7,11 +7,12 @@
 //!
 //! The left side is what P proves with diag(t) in the place of I, the block of the inputs. So an input is a
 //! neuron with slopes 0 that reads nothing: its f and g are e_i, and its multiplier is t_i. P grows with
-//! (t, Λ, 1/τ) together, so the smallest τ Σ t is found by the smallest τ + Σ t, which is linear; the search and
-//! the proof stay as they are. Since each Δx_i² is at most 1, this is Shor's relaxation of the largest y over
-//! all signs of the inputs and all slopes of the neurons. With one layer of neurons that is a bilinear form in
-//! signs, so by Grothendieck's inequality the bound is at most 1.7823 times the largest ‖W₂ diag(s) W₁‖_∞
-//! (Krivine, "Constantes de Grothendieck et fonctions de type positif sur les sphères", 1979).
+//! (t, Λ, 1/τ) together, so the smallest τ Σ t is found by the smallest τ + Σ t, which is linear; the
+//! search and the proof stay as they are. Since each Δx_i² is at most 1, this is Shor's relaxation of the
+//! largest y over all signs of the inputs and all slopes of the neurons. With one layer of neurons that is
+//! a bilinear form in signs, so by Grothendieck's inequality the bound is at most 1.7823 times the largest
+//! ‖W₂ diag(s) W₁‖_∞ (Krivine, "Constantes de Grothendieck et fonctions de type positif sur les sphères",
+//! 1979).
 //!
 //! # p = 1
 //! Between two inputs the outputs differ by J Δx, where J = Σ A ⋯ is the product of all maps with some slope
@@ -24,8 +25,8 @@ use crate::linalg::{Lp, Upper};
 use ndarray::Array2;
 
 impl Network {
-    /// The proven Lipschitz constant in the norm ‖·‖_p: [`lipschitz`](Self::lipschitz) for p = 2; a search per
-    /// output for p = ∞, and per input for p = 1.
+    /// The proven Lipschitz constant in the norm ‖·‖_p: [`lipschitz`](Self::lipschitz) for p = 2; a search
+    /// per output for p = ∞, and per input for p = 1.
     ///
     /// ```
     /// use emmy::lipschitz::{Lp, joint::Network};

@@ -45,8 +45,8 @@ pub(super) struct Barrier<'a> {
     /// 1 for neurons with −ln λ, else 0. A diagonal entry of P is at most λ if l u ≤ 0, so only a neuron with
     /// l u > 0 needs it.
     logs: Vec<f64>,
-    /// What a multiplier costs: 1 for the inputs of a network that have multipliers, which are neurons that read
-    /// nothing, else 0.
+    /// What a multiplier costs: 1 for the inputs of a network that have multipliers, which are neurons that
+    /// read nothing, else 0.
     costs: Vec<f64>,
 }
 
@@ -271,8 +271,8 @@ impl<'a> Barrier<'a> {
         Some((-factor.log_det() - logs, factor))
     }
 
-    /// One Newton step on w (τ + Σ t) + barrier, with a search along it; `None` if the point is near the minimum,
-    /// or as near as rounding allows.
+    /// One Newton step on w (τ + Σ t) + barrier, with a search along it; `None` if the point is near the
+    /// minimum, or as near as rounding allows.
     fn newton(&self, at: &Point, weight: f64, near: f64) -> Option<Point> {
         let (barrier, factor) = self.value(at)?;
         let (gradient, hessian) = self.derivatives(at, weight, &factor.inverse());

@@ -76,8 +76,8 @@ pub struct Options {
 /// Loads the data set with this name; [`ALL`] lists them.
 ///
 /// # Errors
-/// If no set has this name. [`Error::NotFound`](crate::error::Error::NotFound) if its files are in none of the
-/// places; an error with file, byte and expectation if a file is damaged.
+/// If no set has this name. [`Error::NotFound`](crate::error::Error::NotFound) if its files are in none of
+/// the places; an error with file, byte and expectation if a file is damaged.
 pub fn load(name: &str, options: &Options) -> Result<Dataset> {
     find(name)?.load(options)
 }

@@ -2,10 +2,11 @@
 //! beyond the edge of stability.
 //!
 //! A step of descent moves c of each law by exactly η² γ, γ the same signed sum of squares of the gradient
-//! ([`Drift`](emmy::symmetry::Drift)). So c(T) − c(0) = η² S(η) with S = Σ_t γ_t, law by law. D. N. Medeiros
-//! ("Conservation Law Breaking at the Edge of Stability", arXiv 2604.07405) has this decomposition for the sums
-//! over layers of ReLU networks without biases, and measures exponents of η from 1.1 to 1.6. With T fixed, S is
-//! proportional to 1/η as long as the steps follow the flow, so the exponent is 1 for small η.
+//! ([`Drift`](emmy::symmetry::Drift)). So c(T) − c(0) = η² S(η) with S = Σ_t γ_t, law by law. D. N.
+//! Medeiros ("Conservation Law Breaking at the Edge of Stability", arXiv 2604.07405) has this decomposition
+//! for the sums over layers of ReLU networks without biases, and measures exponents of η from 1.1 to 1.6.
+//! With T fixed, S is proportional to 1/η as long as the steps follow the flow, so the exponent is 1 for
+//! small η.
 
 use super::models::{Model, Options};
 use super::nets::Net;

@@ -20,14 +20,15 @@ use std::sync::Arc;
 /// Added to divisors.
 const EPS: f64 = 1e-12;
 
-/// The options of the published class, `LipschitzNorm(recenter, scale_individually)`; its programs set neither.
+/// The options of the published class, `LipschitzNorm(recenter, scale_individually)`; its programs set
+/// neither.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PublishedOptions {
     /// `scale_individually`: a norm of the attention vectors per head, in place of one over all heads.
     pub individually: bool,
     /// `recenter`: the mean over the sources of a target is subtracted from the vectors whose norms are in
     /// its divisor. The scores are those of the vectors as they are. (The published line subtracts a row per
-    /// target from a row per edge, which stops with an error; this is what its comment says.)
+    /// target from a row per edge, which stops with an error; this is what is evidently meant.)
     pub recenter: bool,
 }
 
@@ -54,9 +55,10 @@ fn over<F: Real>(norm: LipschitzNorm, c: Var<'_, F>) -> Var<'_, F> {
 
 /// The factors of GAT's scores, per edge and head `[nnz, H]`, from z `[n, H, C]` and a_s, a_t `[H, C]`.
 ///
-/// There is one norm of a over all heads, if not [`individually`](PublishedOptions::individually). The norm of the edge's own source stands in place of ‖z_i‖ of the
-/// target. The maxima, a table of nodes × heads, are read at the number of the target as if the table had one
-/// column, so that with several heads target i gets the entry of node ⌊i/H⌋.
+/// There is one norm of a over all heads, if not [`individually`](PublishedOptions::individually). The norm
+/// of the edge's own source stands in place of ‖z_i‖ of the target. The maxima, a table of nodes × heads,
+/// are read at the number of the target as if the table had one column, so that with several heads target i
+/// gets the entry of node ⌊i/H⌋.
 ///
 /// # Panics
 /// If the shapes do not fit.

@@ -31,21 +31,22 @@ struct Line {
 
 /// What is bounded.
 enum Subject {
-    Attention(MultiHeadAttention<f64>),
-    Block(TransformerBlock<f64>),
+    Attention(Box<MultiHeadAttention<f64>>),
+    Block(Box<TransformerBlock<f64>>),
 }
 
 impl Subject {
     fn forward<'t>(&self, x: Var<'t, f64>) -> Var<'t, f64> {
         let mask = Mask::none();
         match self {
-            Self::Attention(layer) => layer.forward(&Pass::eval(x.tape(), layer), x, &mask),
-            Self::Block(block) => block.forward(&Pass::eval(x.tape(), block), x, &mask),
+            Self::Attention(layer) => layer.forward(&Pass::eval(x.tape(), &**layer), x, &mask),
+            Self::Block(block) => block.forward(&Pass::eval(x.tape(), &**block), x, &mask),
         }
     }
 }
 
-/// Attention by dot products and by distances: alone, and in blocks with LayerNorm before and after its parts.
+/// Attention by dot products and by distances: alone, and in blocks with LayerNorm before and after its
+/// parts.
 fn subjects(seed: u64) -> Result<Vec<(&'static str, Subject)>> {
     let (dot, l2) = (
         AttentionConfig::new(WIDTH, HEADS),
@@ -53,7 +54,7 @@ fn subjects(seed: u64) -> Result<Vec<(&'static str, Subject)>> {
     );
     let attention = |config| {
         let layer = MultiHeadAttention::new(config, &mut init::rng(seed))?;
-        Ok::<_, emmy::Error>(Subject::Attention(layer))
+        Ok::<_, emmy::Error>(Subject::Attention(Box::new(layer)))
     };
     let block = |attention, norm_first| {
         let config = BlockConfig {
@@ -62,7 +63,7 @@ fn subjects(seed: u64) -> Result<Vec<(&'static str, Subject)>> {
             ..BlockConfig::pre_norm_encoder(WIDTH, HEADS, HIDDEN)
         };
         let block = TransformerBlock::new(config, &mut init::rng(seed))?;
-        Ok::<_, emmy::Error>(Subject::Block(block))
+        Ok::<_, emmy::Error>(Subject::Block(Box::new(block)))
     };
     Ok(vec![
         ("dot products", attention(dot)?),

@@ -62,8 +62,8 @@ pub struct Cli {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["model", "weights", "certify", "figure", "radius"])]
     networks: Option<PathBuf>,
 
-    /// Print the bounds of attention and of transformer blocks on inputs of limited size, beside what a search
-    /// finds
+    /// Print the bounds of attention and of transformer blocks on inputs of limited size, beside what a
+    /// search finds
     #[arg(long, conflicts_with_all = ["model", "weights", "certify", "figure", "networks", "p"])]
     blocks: bool,
 
@@ -91,7 +91,8 @@ pub struct Cli {
     #[arg(long, value_delimiter = ',')]
     tokens: Vec<usize>,
 
-    /// Starts of each search [default: 100 with --certify, 4 with --networks, 8 with --p too, 4 with --blocks; else 2 to 10]
+    /// Starts of each search [default: 100 with --certify, 4 with --networks, 8 with --p too, 4 with
+    /// --blocks; else 2 to 10]
     #[arg(long)]
     restarts: Option<usize>,
 

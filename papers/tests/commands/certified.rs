@@ -155,10 +155,10 @@ fn the_constant_holds_whatever_the_weights_are() {
     }
 }
 
-/// The constant attacked. With the weights of the start the ascent over inputs finds little of it; over inputs
-/// and weights together 0.94. So the constant that is promised for all weights cannot be lowered by much. At
-/// the start the loose factor is attention (printed: found 0.02 of the proven 1, in a residual with c = 30),
-/// which is divided by a bound that is for all weights and inputs too.
+/// The constant attacked. With the weights of the start the ascent over inputs finds little of it; over
+/// inputs and weights together 0.94. So the constant that is promised for all weights cannot be lowered by
+/// much. At the start the loose factor is attention (printed: found 0.02 of the proven 1, in a residual
+/// with c = 30), which is divided by a bound that is for all weights and inputs too.
 #[test]
 #[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn the_constant_is_attacked() {

@@ -75,7 +75,8 @@ fn whole(name: &str, expected: [usize; 3]) {
     let counts = [found.parameters, found.found, found.declared];
     assert_eq!(counts, expected, "{name}");
     let counted = found.parameters <= Search::default().count_up_to;
-    // A gain that one neuron reads has a law more, which is not quadratic (`one_reader` of the library's tests).
+    // A gain that one neuron reads has a law more, which is not quadratic (`one_reader` of the library's
+    // tests).
     let most = found.found + usize::from(name == "decoder");
     assert_eq!(found.upper, counted.then_some(most), "{name}");
     assert!(
@@ -114,8 +115,8 @@ fn formulas(found: &Discovery) -> Vec<&str> {
     found.discovered().map(|law| &*law.formula).collect()
 }
 
-/// A gated layer whose activation is homogeneous has two laws per neuron: up against down, and gate against k · down.
-/// Both are read off the pass, and there is no other.
+/// A gated layer whose activation is homogeneous has two laws per neuron: up against down, and gate against
+/// k · down. Both are read off the pass, and there is no other.
 #[test]
 fn a_homogeneous_gate_has_a_law_of_its_own() {
     for (activation, laws) in [
@@ -149,8 +150,9 @@ fn a_homogeneous_gate_has_a_law_of_its_own() {
     }
 }
 
-/// A batch norm with running statistics: the list and the search are of training passes, where the norm uses the
-/// statistics of the batch. In an evaluation it is an affine map, and half of these laws would not hold.
+/// A batch norm with running statistics: the list and the search are of training passes, where the norm
+/// uses the statistics of the batch. In an evaluation it is an affine map, and half of these laws would not
+/// hold.
 #[test]
 fn laws_before_a_batch_norm_are_those_of_training() {
     struct Normed {
@@ -185,7 +187,8 @@ fn laws_before_a_batch_norm_are_those_of_training() {
     });
     let names: Vec<String> = evaluated.laws().into_iter().map(|law| law.name).collect();
     assert_eq!(names, ["norm, neurons"]);
-    // Per neuron: the bias does not move, the size of its row does not, and the gain is balanced against its reader.
+    // Per neuron: the bias does not move, the size of its row does not, and the gain is balanced against
+    // its reader.
     assert_eq!(
         (found.declared, found.found, found.upper),
         (12, 12, Some(12)),
@@ -298,9 +301,9 @@ fn the_laws_hold_along_every_training() {
     }
 }
 
-/// What signs and orthogonal steps conserve: not the balances, but what rests on gradients that are zero or equal.
-/// Of the LSTM the difference of its two biases is left along signs; before a LayerNorm, along orthogonal
-/// steps, the sum over the neurons.
+/// What signs and orthogonal steps conserve: not the balances, but what rests on gradients that are zero or
+/// equal. Of the LSTM the difference of its two biases is left along signs; before a LayerNorm, along
+/// orthogonal steps, the sum over the neurons.
 #[test]
 fn few_quantities_survive_along_other_fields() {
     let count = |name: &str, field: Field| {

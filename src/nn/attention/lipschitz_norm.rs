@@ -24,9 +24,9 @@ use std::sync::Arc;
 /// | q_i · k_j, on a graph | the same, u = ‖q_i‖, v and w over the sources j of target i | (19) |
 /// | ⟨a_s, z_j⟩ + ⟨a_t, z_i⟩ (GAT) | ‖(a_s, a_t)‖ √(max_j ‖z_j‖² + ‖z_i‖²) | (17) on pairs |
 ///
-/// The first two are [`attend`](Self::attend) and [`attend_linear`](Self::attend_linear), the others options
-/// of layers. The scores then have no 1/√d. LeakyReLU(e/c) is LeakyReLU(e)/c, so it does not matter that GAT's scores
-/// are divided after the LeakyReLU. A score of 0/0 is set to 0.
+/// The first two are [`attend`](Self::attend) and [`attend_linear`](Self::attend_linear), the others
+/// options of layers. The scores then have no 1/√d. LeakyReLU(e/c) is LeakyReLU(e)/c, so it does not matter
+/// that GAT's scores are divided after the LeakyReLU. A score of 0/0 is set to 0.
 ///
 /// If all neurons of a head are multiplied by one number, the divisor is multiplied as the scores are, and α
 /// does not change. So a head has one conservation law in place of one per neuron. The size of GAT's
@@ -130,8 +130,8 @@ impl LipschitzNorm {
     /// | x | `[n, d]` |
     /// | y | `[m, d]` |
     ///
-    /// Scores −‖x_j − z_i‖ of three inputs and two fixed points z: a row moves by at most max_j ‖h_j‖, so L is
-    /// √2.
+    /// Scores −‖x_j − z_i‖ of three inputs and two fixed points z: a row moves by at most max_j ‖h_j‖, so L
+    /// is √2.
     ///
     /// ```
     /// use emmy::lipschitz::{Domain, Lp, bound};
@@ -194,8 +194,8 @@ impl LipschitzNorm {
         Some(self.beside(self.size(n, m)?))
     }
 
-    /// A bound of the constant of [`attend`](Self::attend), S + 2α with S² = min{(m + sinh² α)/n, m}. The paper's Theorem 3
-    /// has e^α √(m/n) + √8 α, which is larger.
+    /// A bound of the constant of [`attend`](Self::attend), S + 2α with S² = min{(m + sinh² α)/n, m}. The
+    /// paper's Theorem 3 has e^α √(m/n) + √8 α, which is larger.
     ///
     /// `None` without inputs.
     pub fn constant_of_scores(&self, n: usize, m: usize) -> Option<Upper> {
@@ -210,8 +210,8 @@ impl LipschitzNorm {
         Some(self.size(n, m)? + self.times(1.0 + 0.5f64.sqrt()))
     }
 
-    /// A bound of the constant of z ↦ y of GAT under this norm, whose LeakyReLU has the slope s, |s| ≤ 1. With
-    /// r = (1 + max{s, 0})/2, half the range of the scores over α, it is
+    /// A bound of the constant of z ↦ y of GAT under this norm, whose LeakyReLU has the slope s, |s| ≤ 1.
+    /// With r = (1 + max{s, 0})/2, half the range of the scores over α, it is
     ///
     /// min{cosh(r α)/√n_i, 1} + α (√(½ + ((1 − s)/2)²) + √2 r)
     ///

@@ -58,8 +58,8 @@ impl Site {
     }
 }
 
-/// Options that several kinds have, each a reference into the options of a kind; a kind leaves out what it does
-/// not have. Functions of [`GraphNetConfig`](super::GraphNetConfig) such as
+/// Options that several kinds have, each a reference into the options of a kind; a kind leaves out what it
+/// does not have. Functions of [`GraphNetConfig`](super::GraphNetConfig) such as
 /// [`without_dropout`](super::GraphNetConfig::without_dropout) change them in all layers.
 #[derive(Debug, Default)]
 pub struct CommonOptions<'a> {

@@ -6,9 +6,9 @@ use ndarray::Array2;
 
 /// The direction in which the parameters move.
 ///
-/// A quadratic c = ½ θᵀBθ + bᵀθ is conserved along a field V if ⟨Bθ + b, V⟩ = 0. For the gradient these are the
-/// laws. For another field there are fewer: what is left rests on entries, or combinations of rows, whose
-/// gradients are zero or equal, not on a sum of products that cancels.
+/// A quadratic c = ½ θᵀBθ + bᵀθ is conserved along a field V if ⟨Bθ + b, V⟩ = 0. For the gradient these are
+/// the laws. For another field there are fewer: what is left rests on entries, or combinations of rows,
+/// whose gradients are zero or equal, not on a sum of products that cancels.
 ///
 /// ```
 /// use emmy::symmetry::{Field, Layout, ParametricFunction, Search, discover};
@@ -29,8 +29,8 @@ pub enum Field {
     Gradient,
     /// The sign of each entry of G: the first step of Adam.
     Sign,
-    /// U Vᵀ of each matrix G = U S Vᵀ, singular values of zero left out, and the signs of other parameters: the
-    /// first step of Muon with exact orthogonal matrices.
+    /// U Vᵀ of each matrix G = U S Vᵀ, singular values of zero left out, and the signs of other parameters:
+    /// the first step of Muon with exact orthogonal matrices.
     Polar,
 }
 

@@ -18,10 +18,11 @@ impl Pieces {
     /// An input where the network is steep, the steepest that a number of climbs find; `None` if none of them
     /// ends inside of a piece.
     ///
-    /// Each climb begins with the pattern of a random input. It changes the slope of one neuron, the one that
-    /// gains most, until none gains. The steepest of the patterns at the ends is taken that has an input. From
-    /// the inputs at which steeper ones without an input began, it climbs again, and each pattern must have
-    /// an input then; up to 100 patterns are tried. The result does not depend on the number of threads.
+    /// Each climb begins with the pattern of a random input. It changes the slope of one neuron, the one
+    /// that gains most, until none gains. The steepest of the patterns at the ends is taken that has an
+    /// input. From the inputs at which steeper ones without an input began, it climbs again, and each
+    /// pattern must have an input then; up to 100 patterns are tried. The result does not depend on the
+    /// number of threads.
     pub fn climb(&self, starts: usize, seed: u64) -> Option<Steep> {
         // Only the part of the input that the first layers read counts.
         let (network, q) = self.network.with_fewer_inputs();

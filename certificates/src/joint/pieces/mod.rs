@@ -59,7 +59,8 @@ impl Pieces {
     /// and for positive arguments.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::error::Error::Invalid) if there is not one bias per neuron, or one is not finite.
+    /// [`Error::Invalid`](crate::error::Error::Invalid) if there is not one bias per neuron, or one is not
+    /// finite.
     pub fn new(network: Network, biases: Vec<Array1<f64>>) -> Result<Self> {
         let rules = Rules("biases");
         let lengths = network.layers().iter().map(|l| l.slopes.len());
