@@ -54,6 +54,7 @@ const PUBLISHED_OUTPUT: usize = 7;
 
 /// Prints a row per file.
 pub fn run(cli: &Cli, folder: &Path) -> Result<()> {
+    let networks = networks(folder)?;
     if !cli.json {
         let columns = "| network | product | ECLipsE-Fast | LipLT | LipSDP, published | joint, proven | found | \
                        proven / found | seconds |";
@@ -64,21 +65,26 @@ pub fn run(cli: &Cli, folder: &Path) -> Result<()> {
             "|---|---:|---:|---:|---:|---:|---:|---:|---:|{exact}"
         ))?;
     }
-    each(folder, |name, chain, published| {
-        let row = measure(cli, name, chain, published)?;
+    for network in networks {
+        let row = measure(cli, network?)?;
         match cli.json {
-            true => cli.tell_json(&row),
-            false => say(row.line()),
+            true => cli.tell_json(&row)?,
+            false => say(row.line())?,
         }
-    })
+    }
+    Ok(())
 }
 
-/// Calls `of` for the network of each file of the folder: with its name, its maps, and the published value of
-/// LipSDP if there is one, which is that of one output, as the maps then are.
-pub fn each(
-    folder: &Path,
-    mut of: impl FnMut(String, Chain, Option<f64>) -> Result<()>,
-) -> Result<()> {
+/// A network of a folder.
+pub struct Named {
+    pub name: String,
+    pub chain: Chain,
+    /// The published value of LipSDP, which is that of one output, as the maps then are.
+    pub published: Option<f64>,
+}
+
+/// The networks of the files of a folder, each read when it is asked for.
+pub fn networks(folder: &Path) -> Result<impl Iterator<Item = Result<Named>>> {
     let listing = std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))?;
     let mut files: Vec<PathBuf> = listing
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -94,14 +100,10 @@ pub fn each(
         ));
     }
     let published = published(folder)?;
-    for path in files {
-        let name = path
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+    Ok(files.into_iter().map(move |path| {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let published = published
-            .get(&name)
+            .get(&*name)
             .and_then(|values| values["LipSDP"].as_f64());
         let mut chain = chain(&path)?;
         if published.is_some()
@@ -111,9 +113,12 @@ pub fn each(
                 .slice(s![PUBLISHED_OUTPUT..=PUBLISHED_OUTPUT, ..])
                 .to_owned();
         }
-        of(name, chain, published)?;
-    }
-    Ok(())
+        Ok(Named {
+            name: name.into_owned(),
+            chain,
+            published,
+        })
+    }))
 }
 
 impl Row {
@@ -163,8 +168,12 @@ pub fn number(x: f64) -> String {
     }
 }
 
-fn measure(cli: &Cli, net: String, chain: Chain, published: Option<f64>) -> Result<Row> {
-    let Chain { weights, biases } = chain;
+fn measure(cli: &Cli, network: Named) -> Result<Row> {
+    let Named {
+        name: net,
+        chain: Chain { weights, biases },
+        published,
+    } = network;
     let product: Upper = weights.iter().map(|w| Lp::Two.matrix(w.view())).product();
     let network = Network::chain(weights.clone(), [0.0, 1.0])?;
     let start = Instant::now();

@@ -3,7 +3,7 @@
 
 use super::Cli;
 use super::files::Chain;
-use super::networks::{each, number};
+use super::networks::{Named, networks, number};
 use crate::support::say;
 use emmy::lipschitz::joint::Network;
 use emmy::lipschitz::{Lp, Upper};
@@ -33,13 +33,17 @@ struct Row {
 
 /// Prints a row per file.
 pub fn run(cli: &Cli, folder: &Path, p: Lp) -> Result<()> {
+    let networks = networks(folder)?;
     if !cli.json {
         say(format_args!(
             "| network, p = {p} | product | joint, proven | found | proven / found | seconds |\n\
              |---|---:|---:|---:|---:|---:|"
         ))?;
     }
-    each(folder, |net, chain, _| {
+    for network in networks {
+        let Named {
+            name: net, chain, ..
+        } = network?;
         let product: Upper = chain.weights.iter().map(|w| p.matrix(w.view())).product();
         let network = Network::chain(chain.weights.clone(), [0.0, 1.0])?;
         let start = Instant::now();
@@ -49,21 +53,23 @@ pub fn run(cli: &Cli, folder: &Path, p: Lp) -> Result<()> {
         let product = product.get();
         if cli.json {
             let p = p.to_string();
-            return cli.tell_json(&Row {
+            cli.tell_json(&Row {
                 net,
                 p,
                 product,
                 upper,
                 lower,
                 seconds,
-            });
+            })?;
+            continue;
         }
         let ratio = upper / lower;
         let [product, upper, lower] = [product, upper, lower].map(number);
         say(format_args!(
             "| {net} | {product} | {upper} | {lower} | {ratio:.3} | {seconds:.2} |"
-        ))
-    })
+        ))?;
+    }
+    Ok(())
 }
 
 /// The largest norm of a Jacobian that random steps from random inputs find.
