@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// attention vectors has no effect either: ⟨a_s, G⟩ + ⟨a_t, G⟩ = 0.
 ///
 /// GAT on two connected nodes with z = 3 and z = 4, a_s = 1 and a_t = 0. The divisor of node 0 is √(4² + 3²)
-/// = 5, so the factor of its scores is ¼/5. Dense attention of four tokens has a constant of at most 3.04.
+/// = 5, so the factor of its scores is ¼/5. Dense attention of four tokens has a constant of at most 3.03.
 ///
 /// ```
 /// use emmy::graph::{Duplicates, SelfLoops};
@@ -47,7 +47,7 @@ use std::sync::Arc;
 /// assert_eq!(factors.shape(), [2, 1]);
 /// assert!((factors.value()[[0, 0]] - 0.05).abs() < 1e-12);
 /// let constant = LipschitzNorm::DOT.constant(4, 4).unwrap().get();
-/// assert!((constant - 3.0284).abs() < 1e-4);
+/// assert!((constant - 3.0274).abs() < 1e-4);
 /// # Ok::<(), emmy::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
