@@ -38,6 +38,7 @@ fn climbing(steps: usize) -> Attack {
 }
 
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn softmax_and_layer_norm_are_reached() {
     let none: Vec<Tensor<f64>> = Vec::new();
     for (p, least) in [(Lp::One, 0.9), (Lp::Two, 0.99), (Lp::Inf, 0.9)] {
@@ -140,6 +141,7 @@ fn normalised_scores_are_attacked() {
 }
 
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn a_contrastive_step_is_attacked() {
     // Without a constant for all inputs: behind a LayerNorm, whose rows are limited.
     reached(0.075, "ContraNorm behind LayerNorm", |seed| {

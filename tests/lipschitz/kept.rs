@@ -1,8 +1,8 @@
 //! No bound becomes looser: the bounds of the library's layers and models, as they were when they were last
 //! written to a file.
 //!
-//! `EMMY_UPDATE=1 cargo test -p tests --test lipschitz kept` writes the file anew, after bounds became
-//! sharper or there are more models.
+//! `EMMY_UPDATE=1 cargo test -p tests --test lipschitz kept -- --include-ignored` writes the file anew, after
+//! bounds became sharper or there are more models.
 
 use emmy::graph::{Graph, generators::random_graph};
 use emmy::lipschitz::{Domain, Lp};
@@ -255,6 +255,7 @@ fn graphs(all: &mut Bounds) {
 }
 
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn no_bound_is_looser_than_before() {
     let mut present = Bounds::new();
     perceptrons(&mut present);

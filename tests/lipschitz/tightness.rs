@@ -64,6 +64,7 @@ fn the_constant_is_less_than_two_above_an_input() {
 /// e^(−2γR²)), so all of them follow it, and ‖J‖₂ ≥ √(n − 1) p. Their upper bound is √3 (R⁴ (4n + 1) γ² +
 /// n)^½, and that of [`Domain::Rows`] is √n (1 + γR²) + γR².
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn dot_products_grow_as_the_root_of_the_number_of_tokens() {
     let config = AttentionConfig {
         bias: false,
