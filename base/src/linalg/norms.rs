@@ -9,7 +9,7 @@ use super::interval::{Lower, Upper};
 use crate::kernels::gemm::matmul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 
-/// The norm ‖·‖_p of vectors, for p = 1, 2, ∞, and the operator norm that it induces on matrices: ‖A‖_1 is
+/// The norm ‖·‖_p of vectors, for p = 1, 2, ∞, and the operator norm that it induces on matrices: ‖A‖₁ is
 /// the largest sum of a column, ‖A‖_∞ of a row (of absolute values), ‖A‖₂ the largest singular value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
