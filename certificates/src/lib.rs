@@ -8,4 +8,5 @@
 
 pub mod joint;
 
+// The modules name them `crate::error` and so on, as those of emmy do.
 use emmy_base::{error, kernels, linalg};

@@ -7,4 +7,5 @@
 pub mod data;
 pub mod graph;
 
+// The modules name them `crate::error` and so on, as those of emmy do.
 use emmy_base::{error, files, kernels, real, sparse, tensor};

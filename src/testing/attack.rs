@@ -18,8 +18,8 @@ use crate::tensor::Tensor;
 ///    ([`Ascent`]; for p = 1, where there is none, the norm at each start).
 /// 2. From the worst input and a point beside it, and from random pairs, gradient ascent on the quotient
 ///    ln ‖f(x) − f(x′)‖ − ln ‖x − x′‖ over both.
-/// 3. With [`weights`](Self::weights), from the same pairs, gradient ascent on the quotient over the bound, ln
-///    ‖f(x) − f(x′)‖ − ln ‖x − x′‖ − ln L, over both and over the parameters. A bound of the form L(θ) is
+/// 3. With [`weights`](Self::weights), from the same pairs, gradient ascent on the quotient over the bound,
+///    ln ‖f(x) − f(x′)‖ − ln ‖x − x′‖ − ln L, over both and over the parameters. A bound of the form L(θ) is
 ///    attacked with the weights for which it is worst.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attack {

@@ -18,19 +18,25 @@ fn inverse_of_phi(n: f64) -> f64 {
     x
 }
 
-#[test]
-fn the_constant_is_less_than_two_above_an_input() {
+/// Attention with one head of one number, without biases, all weights 1.
+fn with_weights_of_one(score: Score) -> MultiHeadAttention<f64> {
     let config = AttentionConfig {
-        score: Score::L2,
+        score,
         bias: false,
         ..AttentionConfig::new(1, 1)
     };
-    let mut layer = MultiHeadAttention::<f64>::new(config, &mut init::rng(0)).unwrap();
+    let mut layer = MultiHeadAttention::new(config, &mut init::rng(0)).unwrap();
     let one = tensor(&[1, 1], vec![1.0]);
     layer.query.weight = one.clone();
     layer.value.weight = one.clone();
     layer.output.weight = one.clone();
     layer.key.as_mut().expect("not tied").weight = one;
+    layer
+}
+
+#[test]
+fn the_constant_is_less_than_two_above_an_input() {
+    let layer = with_weights_of_one(Score::L2);
     for tokens in [3, 11, 101, 10_001, 1_000_001] {
         let x = inverse_of_phi(tokens as f64 - 1.0);
         let far = (1.0 + x).sqrt();
@@ -66,16 +72,8 @@ fn the_constant_is_less_than_two_above_an_input() {
 #[test]
 #[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn dot_products_grow_as_the_root_of_the_number_of_tokens() {
-    let config = AttentionConfig {
-        bias: false,
-        ..AttentionConfig::new(1, 1)
-    };
-    let mut layer = MultiHeadAttention::<f64>::new(config, &mut init::rng(0)).unwrap();
-    let one = tensor(&[1, 1], vec![1.0]);
-    layer.query.weight = one.clone();
-    layer.value.weight = one.clone();
-    layer.output.weight = one.clone();
-    layer.key.as_mut().expect("not tied").weight = -one;
+    let mut layer = with_weights_of_one(Score::Dot);
+    layer.key.as_mut().expect("not tied").weight = tensor(&[1, 1], vec![-1.0]);
     let (gamma, radius) = (1.0f64, 2.5f64);
     let square = gamma * radius * radius;
     let mut found = Vec::new();
@@ -110,17 +108,7 @@ fn dot_products_grow_as_the_root_of_the_number_of_tokens() {
 #[test]
 #[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn growth_in_the_two_norm_by_search() {
-    let config = AttentionConfig {
-        score: Score::L2,
-        bias: false,
-        ..AttentionConfig::new(1, 1)
-    };
-    let mut layer = MultiHeadAttention::<f64>::new(config, &mut init::rng(0)).unwrap();
-    let one = tensor(&[1, 1], vec![1.0]);
-    layer.query.weight = one.clone();
-    layer.value.weight = one.clone();
-    layer.output.weight = one.clone();
-    layer.key.as_mut().expect("not tied").weight = one;
+    let layer = with_weights_of_one(Score::L2);
     let mut points = Vec::new();
     for n in [2, 4, 8, 16, 32, 64] {
         let search = Ascent {

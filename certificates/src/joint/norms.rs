@@ -32,8 +32,8 @@ impl Network {
     /// use emmy::lipschitz::{Lp, joint::Network};
     /// use ndarray::array;
     ///
-    /// // relu(x₁ + x₂) + relu(x₁ − x₂) has the constant 2 in both norms. For p = ∞ the product of norms is 4, and
-    /// // the bound is 1 + √2.
+    /// // relu(x₁ + x₂) + relu(x₁ − x₂) has the constant 2 in both norms. For p = ∞ the product of norms
+    /// // is 4, and the bound is 1 + √2.
     /// let w1 = array![[1.0, 1.0], [1.0, -1.0]];
     /// let net = Network::chain(vec![w1, array![[1.0, 1.0]]], [0.0, 1.0])?;
     /// let [one, all] = [net.lipschitz_in(Lp::One)?, net.lipschitz_in(Lp::Inf)?];

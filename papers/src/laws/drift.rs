@@ -14,7 +14,7 @@ use super::training::{How, Rule, apart, gradient_at, loss, train};
 use crate::support::args::Figures;
 use crate::support::figures;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
-use emmy::autodiff::{grad, grad_graph};
+use emmy::autodiff::hvp;
 use emmy::nn::{Pass, discover};
 use emmy::symmetry::{Generator, Search};
 use emmy::{Result, Tape, Tensor, init};
@@ -77,11 +77,11 @@ fn sharpness(net: &dyn Net, seed: u64) -> f64 {
         let norm = size(&v).max(f64::MIN_POSITIVE);
         let tape = Tape::new();
         let pass = Pass::train(&tape, net, 0);
-        let gradient = grad_graph(loss(net, &pass, seed), pass.vars());
-        let along = gradient.iter().zip(&v);
-        let along = along.map(|(g, v)| (*g * tape.constant(v.mapv(|x| x / norm))).sum_all());
-        let along = along.reduce(|a, b| a + b).expect("a parameter");
-        v = grad(along, pass.vars());
+        let unit: Vec<Tensor<f64>> = v
+            .iter()
+            .map(|v| v.mapv(|x| x / norm).into_shared())
+            .collect();
+        v = hvp(loss(net, &pass, seed), pass.vars(), &unit);
         found = size(&v);
     }
     found

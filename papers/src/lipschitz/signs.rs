@@ -6,10 +6,10 @@ use super::files::Chain;
 use super::networks::{Named, networks, number};
 use crate::support::say;
 use emmy::lipschitz::joint::Network;
-use emmy::lipschitz::{Lp, Upper};
-use emmy::ndarray::{Array1, Array2, Axis};
+use emmy::lipschitz::{Lp, Upper, jacobian_norm};
+use emmy::nn::{Activation, Linear, Mlp, Pass};
 use emmy::rand::RngExt;
-use emmy::{Result, Tensor, init};
+use emmy::{Result, Tape, Tensor, init};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Instant;
@@ -74,14 +74,29 @@ pub fn run(cli: &Cli, folder: &Path, p: Lp) -> Result<()> {
 
 /// The largest norm of a Jacobian that random steps from random inputs find.
 fn steepest(chain: &Chain, p: Lp, starts: usize, seed: u64) -> f64 {
-    let norm = |x: &Array1<f64>| p.matrix(jacobian(chain, x).view()).get();
+    let maps = chain.weights.iter().zip(&chain.biases);
+    let maps = maps.map(|(w, b)| Linear {
+        weight: w.clone().into_dyn().into_shared(),
+        bias: Some(b.clone().into_dyn().into_shared()),
+    });
+    let net = Mlp {
+        layers: maps.collect(),
+        activation: Activation::Relu,
+    };
+    let norm = |x: &Tensor<f64>| {
+        let tape = Tape::new();
+        let x = tape.var(x.clone());
+        let y = net.forward(&Pass::eval(&tape, &net), x);
+        jacobian_norm(y, x, p).0.lower.get()
+    };
     let from = |k: usize| {
         let rng = &mut init::rng(seed.wrapping_mul(1000) + k as u64);
         let mut size = 4f64.powi(rng.random_range(-2..2));
-        let mut at = normal(chain.weights[0].ncols(), size, rng);
+        let shape = [1, chain.weights[0].ncols()];
+        let mut at: Tensor<f64> = init::normal(&shape, size, rng);
         let mut best = norm(&at);
         for _ in 0..STEPS {
-            let next = &at + &normal(at.len(), size, rng);
+            let next = (&at + &init::normal::<f64>(&shape, size, rng)).into_shared();
             match norm(&next) {
                 found if found > best => (best, at) = (found, next),
                 // A smaller step after one that gains nothing, and a large one again in the end.
@@ -91,26 +106,4 @@ fn steepest(chain: &Chain, p: Lp, starts: usize, seed: u64) -> f64 {
         best
     };
     (0..starts).map(from).fold(0.0, f64::max)
-}
-
-fn normal(n: usize, size: f64, rng: &mut init::Rng) -> Array1<f64> {
-    let x: Tensor<f64> = init::normal(&[n], size, rng);
-    x.iter().copied().collect()
-}
-
-/// W_l D … D W₁ at an input.
-fn jacobian(chain: &Chain, x: &Array1<f64>) -> Array2<f64> {
-    let (mut x, mut j) = (x.clone(), None);
-    let last = chain.weights.len() - 1;
-    for (k, (w, b)) in chain.weights.iter().zip(&chain.biases).enumerate() {
-        let y = w.dot(&x) + b;
-        let mut next = j.map_or_else(|| w.clone(), |j: Array2<f64>| w.dot(&j));
-        if k < last {
-            let on = y.mapv(|y| f64::from(u8::from(y > 0.0)));
-            next *= &on.insert_axis(Axis(1));
-        }
-        x = y.mapv(|y| y.max(0.0));
-        j = Some(next);
-    }
-    j.expect("a map")
 }

@@ -9,6 +9,7 @@ mod char_lm;
 mod committed;
 mod deep_attention;
 mod diverging;
+mod encoder;
 #[path = "../../../tests/data/files/mod.rs"]
 mod files;
 #[cfg(unix)]

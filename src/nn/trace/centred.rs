@@ -3,7 +3,8 @@
 //! Each row of the output of a LayerNorm without gain sums to zero. If a weight W reads nothing else, the
 //! same number can be added to all entries of a row, W → W + t e_r 1ᵀ, and no output changes.
 
-use super::glue::{Relation, relate};
+use super::glue::relate;
+use super::relation::Relation;
 use super::{Node, Trace, spoken};
 use crate::autodiff::Kind;
 use crate::symmetry::{Change, Law, Passage, Slice, Symmetry, Term, Way};

@@ -6,7 +6,8 @@
 //! change that meets an operation of which the table knows nothing is left out, so a list of laws may be
 //! too short, but is never false.
 
-use super::glue::{Relation, relate};
+use super::glue::relate;
+use super::relation::Relation;
 use super::{Call, Node, Trace, ports};
 use crate::autodiff::{Kind, Map};
 use crate::symmetry::{Change, Passage, Ports, Side, Slice, Term, Way};

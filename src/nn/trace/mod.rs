@@ -12,6 +12,7 @@ mod glue;
 mod laws;
 mod lipschitz;
 mod offsets;
+mod relation;
 mod shared;
 mod streams;
 mod summary;

@@ -1,6 +1,7 @@
 //! Numbers that biases add to neurons, the same in all rows, and the sums of them that nothing notices.
 
-use super::glue::{Relation, relate};
+use super::glue::relate;
+use super::relation::Relation;
 use super::{Trace, ports};
 use crate::symmetry::{Change, Law, Passage, Ports, Slice, Symmetry, Term, Way};
 use std::collections::BTreeMap;

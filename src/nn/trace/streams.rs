@@ -1,7 +1,8 @@
 //! Streams: neurons that layers write, operations pass on, and other layers read.
 
 use super::centred::centred;
-use super::glue::{Relation, relate};
+use super::glue::relate;
+use super::relation::Relation;
 use super::{Call, Node, Trace};
 use crate::autodiff::{Function, Kind};
 use crate::symmetry::{Change, Passage, Reader, Way};
