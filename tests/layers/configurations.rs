@@ -37,6 +37,19 @@ fn weights_are_counted_from_above() {
     }
 }
 
+/// A network of every kind.
+const PRESETS: [fn(usize, usize) -> GraphNetConfig; 9] = [
+    GraphNetConfig::gcn,
+    GraphNetConfig::gat,
+    GraphNetConfig::gatv2,
+    GraphNetConfig::sage,
+    GraphNetConfig::sgc,
+    GraphNetConfig::gin,
+    GraphNetConfig::gcnii,
+    GraphNetConfig::transformer,
+    GraphNetConfig::ggnn,
+];
+
 #[test]
 fn without_dropout_a_training_pass_is_an_evaluation() {
     let graph = Graph::new(
@@ -47,18 +60,7 @@ fn without_dropout_a_training_pass_is_an_evaluation() {
     );
     let graph = graph.unwrap();
     let x = Tensor::from_shape_fn(vec![4, 5], |at| (at[0] * 5 + at[1]) as f64 * 0.1 - 1.0);
-    let presets: [fn(usize, usize) -> GraphNetConfig; 9] = [
-        GraphNetConfig::gcn,
-        GraphNetConfig::gat,
-        GraphNetConfig::gatv2,
-        GraphNetConfig::sage,
-        GraphNetConfig::sgc,
-        GraphNetConfig::gin,
-        GraphNetConfig::gcnii,
-        GraphNetConfig::transformer,
-        GraphNetConfig::ggnn,
-    ];
-    for preset in presets {
+    for preset in PRESETS {
         let output = |config: GraphNetConfig, training: bool| {
             let net = GraphNet::<f64>::new(config, 0).unwrap();
             let tape = Tape::new();
@@ -82,6 +84,41 @@ fn without_dropout_a_training_pass_is_an_evaluation() {
             has_dropout,
             "{config:?}"
         );
+    }
+}
+
+/// Biases, heads and steps are set by one function for all kinds.
+#[test]
+fn what_kinds_have_in_common_reaches_their_layers() {
+    for preset in PRESETS {
+        let config = preset(5, 3);
+        let biases = |config: GraphNetConfig| {
+            let net = GraphNet::<f32>::new(config, 0).unwrap();
+            let all = net.parameters().into_iter();
+            all.filter(|entry| entry.role == Role::Bias).count()
+        };
+        // A gated unit keeps its biases.
+        let kept = match config.conv {
+            Conv::GatedGraph(_) => 2,
+            _ => 0,
+        };
+        assert_eq!(biases(config.biased(false)), kept, "{config:?}");
+        assert!(biases(config.biased(true)) > kept, "{config:?}");
+
+        let attends = matches!(
+            config.conv,
+            Conv::Gat(_) | Conv::Gatv2(_) | Conv::Transformer(_)
+        );
+        let heads = config.heads(3, 2);
+        let expected = if attends { [3, 2] } else { [1, 1] };
+        assert_eq!([heads.conv.heads(), heads.last.heads()], expected);
+        assert_eq!(heads.last.output(7), 7, "{config:?}");
+
+        let propagates = matches!(config.conv, Conv::Sgc(_) | Conv::GatedGraph(_));
+        let layers = if propagates { config.layers } else { 11 };
+        let deep = config.depth(11);
+        assert_eq!(deep.layers, layers, "{config:?}");
+        assert_eq!(format!("{:?}", deep.conv).contains("steps: 11"), propagates);
     }
 }
 
