@@ -49,7 +49,7 @@ impl<F: Real> Linear<F> {
     /// x Wᵀ + b.
     ///
     /// # Panics
-    /// If the number of features of x is not the number of columns of W.
+    /// If the number of features of x is not the number of columns of W, or b is not one number per row of W.
     #[track_caller]
     pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: impl Into<Input<'t, F>>) -> Var<'t, F> {
         let x = x.into();
@@ -79,14 +79,21 @@ pub(super) fn affine<F: Real>(
 }
 
 /// y + b along the last axis.
+///
+/// # Panics
+/// If there is not one number per neuron: with one neuron a longer b would be broadcast.
 #[track_caller]
 pub(super) fn add_bias<'t, F: Real>(
     pass: &Pass<'t, '_, F>,
     y: Var<'t, F>,
     bias: Option<&Tensor<F>>,
 ) -> Var<'t, F> {
-    match bias {
-        Some(b) => y + pass.param(b),
-        None => y,
-    }
+    let Some(b) = bias else { return y };
+    let (neurons, found) = (y.shape().last().copied(), b.shape());
+    assert!(
+        found.len() == 1 && found.first().copied() == neurons,
+        "bias: it has the shape {found:?}, and there are {} neurons: it must be one number per neuron",
+        neurons.unwrap_or(0)
+    );
+    y + pass.param(b)
 }

@@ -309,3 +309,18 @@ fn lists_options_boxes_and_pairs_hold_modules() {
     assert_eq!(counted(&both), 36);
     let _: fn(&mut Fields<&Tensor<f64>>) = |_| ();
 }
+
+/// With one neuron such a bias would be broadcast, and the layer would have three outputs.
+#[test]
+#[should_panic(
+    expected = "bias: it has the shape [3], and there are 1 neurons: it must be one number per neuron"
+)]
+fn a_bias_of_another_length_is_refused() {
+    let map = Linear::<f64> {
+        weight: Tensor::ones(vec![1, 2]),
+        bias: Some(Tensor::ones(vec![3])),
+    };
+    let tape = Tape::new();
+    let x = tape.constant(Tensor::ones(vec![4, 2]));
+    map.forward(&Pass::eval(&tape, &map), x);
+}

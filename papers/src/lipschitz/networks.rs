@@ -7,6 +7,7 @@ use super::closed_forms::{eclipse_fast, lip_lt};
 use super::files::{Chain, chain};
 use crate::support::progress::Ends;
 use crate::support::say;
+use emmy::error::Rules;
 use emmy::lipschitz::joint::{Branches, Network, Pieces};
 use emmy::lipschitz::{Lp, Upper};
 use emmy::ndarray::s;
@@ -107,11 +108,14 @@ pub fn networks(folder: &Path) -> Result<impl Iterator<Item = Result<Named>>> {
             .and_then(|values| values["LipSDP"].as_f64());
         let mut chain = chain(&path)?;
         if published.is_some()
-            && let Some(last) = chain.weights.last_mut()
+            && let (Some(last), Some(bias)) = (chain.weights.last_mut(), chain.biases.last_mut())
         {
-            *last = last
-                .slice(s![PUBLISHED_OUTPUT..=PUBLISHED_OUTPUT, ..])
-                .to_owned();
+            let (own, rows) = (PUBLISHED_OUTPUT..=PUBLISHED_OUTPUT, last.nrows());
+            let rule = "networks with output 8, of which the values are";
+            let found = format!("{name}, which has {rows} outputs");
+            Rules("published.json").hold(rows > PUBLISHED_OUTPUT, "networks", rule, found)?;
+            *last = last.slice(s![own.clone(), ..]).to_owned();
+            *bias = bias.slice(s![own]).to_owned();
         }
         Ok(Named {
             name: name.into_owned(),

@@ -258,6 +258,26 @@ fn networks_of_a_folder_are_bounded_as_wholes() {
             );
         }
     }
+    // With a published value, which is that of output 8, the network has this output alone.
+    let published = |name: &str| {
+        let text = format!("{{\"{name}\": {{\"LipSDP\": 1.5}}}}");
+        std::fs::write(nets.join("published.json"), text).unwrap();
+    };
+    let net = Mlp::<f64>::new(&[3, 5, 10], Activation::Relu, true, &mut init::rng(6));
+    weights::save(nets.join("net3.safetensors"), &net, &()).unwrap();
+    published("net3");
+    for p in ["1", "2", "inf"] {
+        let rows = run(&folder, &["--networks", "nets", "--p", p, "--json"]);
+        let row = rows.iter().find(|row| row["net"] == "net3").unwrap();
+        let [lower, upper] = ["lower", "upper"].map(|key| number(row, key));
+        assert!(0.5 * upper < lower && lower <= upper, "{row}");
+    }
+    published("net2");
+    let few = command("lipschitz", &folder, &["--networks", "nets", "--json"])
+        .output()
+        .unwrap();
+    let message = "published.json: networks: expected networks with output 8, of which the values are, found net2";
+    refused(&few, message);
     let empty = command("lipschitz", &folder, &["--networks", "proofs"])
         .output()
         .unwrap();
