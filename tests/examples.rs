@@ -180,6 +180,7 @@ fn balance_compares_two_initialisations() {
 }
 
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn laws_finds_what_is_declared_and_three_more() {
     let folder = TempDir::new().unwrap();
     let (out, _) = succeeded(&run("laws", &folder, &[]));

@@ -146,7 +146,7 @@ fn listed_laws_hold() {
             ..config
         };
         for config in [config, identity] {
-            for seed in 0..6 {
+            for seed in crate::cases::cases(6) {
                 let net = draw::<f64>(config, seed);
                 let mut laws = net.net.laws();
                 if seed % 3 == 0 {
@@ -303,7 +303,7 @@ fn edge_features_tie_keys_to_values() {
         options(2, Heads::Concatenate, true),
         options(2, Heads::Average, true),
     ] {
-        for seed in 0..6 {
+        for seed in crate::cases::cases(6) {
             let net = OnEdges::<f64>::draw(options, seed);
             conserved(&net, &OnEdges::<f32>::draw(options, seed), &net.laws());
         }

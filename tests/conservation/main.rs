@@ -25,6 +25,8 @@
 mod arbitrary;
 mod attention;
 mod biases;
+#[path = "../cases/mod.rs"]
+mod cases;
 mod chains;
 mod compositions;
 mod contracts;

@@ -314,7 +314,7 @@ impl Composition<f64> for Pair<f64> {
 #[test]
 fn a_weight_that_reads_anything_else_has_no_law_of_rows() {
     for way in 0..14 {
-        for seed in 0..6 {
+        for seed in crate::cases::cases(6) {
             let rng = &mut init::rng(seed);
             let (first, last) = (linear(3, 5, true, rng), linear(5, 2, true, rng));
             let net = Pair {

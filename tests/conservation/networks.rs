@@ -156,7 +156,7 @@ proptest! {
 fn of_many_layers() {
     for conv in CONVS {
         for (layers, heads) in [(20, 2), (40, 1), (80, 1)] {
-            for seed in 0..4 {
+            for seed in crate::cases::cases(4) {
                 let problem = example(4, Loss::CrossEntropy, seed);
                 let config = GraphNetConfig {
                     layers,

@@ -287,7 +287,7 @@ fn batch_norm_with_running_statistics_has_its_laws_in_training() {
         affine: true,
         momentum,
     };
-    for seed in 0..10 {
+    for seed in crate::cases::cases(10) {
         let [net, without] = [Some(0.1), None].map(|momentum| {
             let norm = with(momentum);
             Case { norm, seed, ..CASE }.draw::<f64>()

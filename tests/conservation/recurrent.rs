@@ -155,7 +155,7 @@ fn states(mut model: impl Model, expected: &[&str]) {
     let laws = laws(&model);
     let names: Vec<&str> = laws.iter().map(|law| &*law.name).collect();
     assert_eq!(names, expected);
-    for seed in 0..20 {
+    for seed in crate::cases::cases(20) {
         draw_all(&mut model, seed);
         let gradients = gradients(&model, seed);
         for law in &laws {
@@ -240,7 +240,7 @@ fn the_biases_of_the_new_value_of_a_gru_have_no_law() {
         term.slice.range = 4..6;
     }
     let mut found = Vec::new();
-    for seed in 0..20 {
+    for seed in crate::cases::cases(20) {
         draw_all(&mut model, seed);
         found.extend(measure(&wrong, &model, &gradients(&model, seed)).relative());
     }
@@ -260,7 +260,7 @@ fn the_neurons_of_a_recurrent_layer_have_no_law() {
     let terms = incoming.into_iter().chain([outgoing]).collect();
     let wrong = Law::new("wrong", 1, Symmetry::Rescaling, terms);
     let mut found = Vec::new();
-    for seed in 0..20 {
+    for seed in crate::cases::cases(20) {
         draw_all(&mut model, seed);
         found.extend(measure(&wrong, &model, &gradients(&model, seed)).relative());
     }

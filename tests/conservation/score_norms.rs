@@ -108,7 +108,7 @@ fn search(config: GraphNetConfig) -> Discovery {
 #[test]
 fn listed_laws_hold() {
     for (_, config) in networks() {
-        for seed in 0..5 {
+        for seed in crate::cases::cases(5) {
             let net = OnPath::<f64>::draw(config, seed);
             conserved(&net, &OnPath::<f32>::draw(config, seed), &net.laws());
         }

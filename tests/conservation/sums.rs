@@ -46,7 +46,7 @@ fn same(a: f64, b: f64) {
 /// parameter times its relative gradient: Σ_j w_ij² (g_ij/w_ij) − a_i² (g_i/a_i) = Σ_k w_ki² (g_ki/w_ki).
 #[test]
 fn by_relative_gradients() {
-    for seed in 0..20 {
+    for seed in crate::cases::cases(20) {
         let net = net(4, 1, Activation::Relu, seed);
         let (_, g) = point(&net, &example(4, Loss::ALL[0], seed));
         let weights = |l: usize| {

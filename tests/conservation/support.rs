@@ -1,6 +1,7 @@
 //! Tools for tests of laws: random networks with all parameters away from zero, and tolerances for
 //! δ.
 
+use crate::cases::number;
 pub use crate::problems::example;
 pub use emmy::testing::strategies::{CONVS, graph_nets, homogeneous, problems};
 pub use emmy::testing::{Loss, Problem, tolerance};
@@ -211,14 +212,14 @@ pub fn stays(net: &mut impl Network<f64>, problem: &Problem, moves: &[(&Law, usi
     }
 }
 
-/// The number of cases of a property. Failing cases are not stored, since a case is determined by
-/// its seed.
+/// The number of cases of a property, of which `cargo test` runs half ([`number`]). Failing cases are not
+/// stored, since a case is determined by its seed.
 ///
 /// A property that discards the cases where a law holds by 0 = 0 fails if they are more than half as many as
 /// those to be tried (and twenty, for a run of few cases).
 pub fn cases(cases: u32) -> ProptestConfig {
     let config = contextualize_config(ProptestConfig {
-        cases,
+        cases: number(cases.into()) as u32,
         failure_persistence: None,
         ..ProptestConfig::default()
     });

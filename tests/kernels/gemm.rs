@@ -181,23 +181,23 @@ fn bits_do_not_depend_on_threads() {
         (64, 5000, 5),
     ] {
         let (a, b) = (matrix(m, k, 3), matrix(k, n, 4));
-        let single = |x: &Array2<f64>| x.mapv(|x| x as f32);
+        let single = |x: &ArrayView2<f64>| x.mapv(|x| x as f32);
         let (at, bt) = (
             a.t().as_standard_layout().to_owned(),
             b.t().as_standard_layout().to_owned(),
         );
+        let doubles = [
+            (a.view(), b.view()),
+            (at.t(), b.view()),
+            (a.view(), bt.t()),
+            (at.t(), bt.t()),
+        ];
+        let singles = doubles.map(|(a, b)| [single(&a), single(&b)]);
         let all = || {
-            let f32s = [
-                (a.view(), b.view()),
-                (at.t(), b.view()),
-                (a.view(), bt.t()),
-                (at.t(), bt.t()),
-            ];
-            f32s.map(|(a, b)| {
-                let doubles = bits(matmul(a, b).iter());
-                let (a, b) = (single(&a.to_owned()), single(&b.to_owned()));
-                [doubles, bits(matmul(a.view(), b.view()).iter())]
-            })
+            let of_singles = singles
+                .each_ref()
+                .map(|[a, b]| bits(matmul(a.view(), b.view()).iter()));
+            (doubles.map(|(a, b)| bits(matmul(a, b).iter())), of_singles)
         };
         let one = par::with_threads(1, all);
         for t in 2..=4 {

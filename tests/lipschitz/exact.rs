@@ -1,7 +1,8 @@
 //! The search among linear pieces, and branch and bound: both ends meet at the constant that an enumeration
 //! finds.
 
-use crate::cases::{cases, near};
+use crate::cases::cases;
+use crate::near::near;
 use crate::two_layers::{Net, nets};
 use emmy::lipschitz::joint::{Branches, Network, Neurons, Pieces, Steep};
 use emmy::lipschitz::{Ascent, Interval, Lp, Objective};
@@ -90,11 +91,12 @@ fn with_one_input_the_constant_is_that_of_a_walk_along_all_pieces() {
             // same slope and so has their middle, or they are short.
             let mut largest = 0.0_f64;
             let slope = |x: f64| norm(&chain.jacobian(&array![x]));
-            let mut walk = vec![(-1e3, 1e3, 0)];
+            let at = |x: f64| (x, slope(x));
+            let mut walk = vec![(at(-1e3), at(1e3), 0)];
             while let Some((a, b, depth)) = walk.pop() {
-                largest = largest.max(slope(a)).max(slope(b));
-                let middle = 0.5 * (a + b);
-                if depth < 9 || slope(a) != slope(b) && depth < 40 {
+                largest = largest.max(a.1).max(b.1);
+                if depth < 9 || a.1 != b.1 && depth < 40 {
+                    let middle = at(0.5 * (a.0 + b.0));
                     walk.extend([(a, middle, depth + 1), (middle, b, depth + 1)]);
                 }
             }
@@ -230,7 +232,7 @@ fn pieces_that_do_not_exist_are_not_found() {
 /// Residual connections, and neurons with one slope.
 #[test]
 fn networks_that_are_no_chains() {
-    for seed in 0..4 {
+    for seed in cases(4) {
         let [a, b, c] = [
             draw(5, 2, 900 + seed),
             draw(4, 5, 910 + seed),

@@ -121,7 +121,7 @@ fn the_bound_is_between_the_steepest_piece_and_the_product_of_norms() {
 #[test]
 fn one_layer_is_within_nesterovs_factor_of_all_patterns() {
     for slopes in RANGES {
-        for seed in 0..6 {
+        for seed in cases(6) {
             let weights = weights(&[3, 8, 1], 40 + seed);
             let norm_of = |pattern: usize| {
                 let slope = |i: usize| slopes[pattern >> i & 1];
@@ -142,7 +142,7 @@ fn one_layer_is_within_nesterovs_factor_of_all_patterns() {
 #[test]
 fn residual_blocks_are_bounded_with_their_sum() {
     // x + W₂ relu(W₁ x), as one map of the input and the neurons.
-    for seed in 0..8 {
+    for seed in cases(8) {
         let [w1, w2] = [matrix(6, 4, 300 + seed), matrix(4, 6, 400 + seed)];
         let layers = vec![Neurons {
             reads: vec![(0, w1.clone())],
@@ -318,7 +318,7 @@ fn margins_and_single_outputs_are_networks_of_their_own() {
 /// Neurons with one slope are linear maps: the bound is that of the network in which they are multiplied out.
 #[test]
 fn neurons_with_one_slope_are_multiplied_out() {
-    for seed in 0..6 {
+    for seed in cases(6) {
         let [w1, w2, w3] = <[_; 3]>::try_from(weights(&[5, 6, 6, 2], 60 + seed)).unwrap();
         let s = [0.0, 1.0, -0.7][seed as usize % 3];
         let certified = |slopes: [Vec<[f64; 2]>; 2]| {

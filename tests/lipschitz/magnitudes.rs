@@ -1,13 +1,13 @@
 //! Weights of every size that an `f64` can have: no panic, and no interval that contradicts itself.
 
+use crate::cases::cases;
 use emmy::lipschitz::{Domain, Lp, bound, local};
 use emmy::nn::{Activation, BlockConfig, GcnConv, Mlp, Module, Trace, Transformer};
 use emmy::ops::attention::Mask;
 use emmy::{Tape, Tensor, init, linalg::svd};
 
-const EXPONENTS: [i32; 17] = [
-    -300, -200, -160, -155, -100, -78, -50, -20, 0, 20, 50, 78, 100, 150, 160, 200, 300,
-];
+/// Near ±154 the square of a weight leaves the range of an `f64`, near ±77 the product of four.
+const EXPONENTS: [i32; 11] = [-300, -160, -155, -78, -20, 0, 20, 78, 150, 160, 300];
 
 fn check(trace: &Trace, what: &str) {
     for p in Lp::ALL {
@@ -100,7 +100,7 @@ fn bounds_scale_with_the_weights() {
 /// rounding.
 #[test]
 fn what_is_found_is_rounded_down() {
-    for seed in 0..200 {
+    for seed in cases(200) {
         let rng = &mut init::rng(seed);
         let w = init::normal::<f64>(&[5, 4], 1.0, rng);
         // The norm in twice the digits would be needed; a column of one entry has its entry as norm.

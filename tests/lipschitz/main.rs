@@ -11,6 +11,8 @@ mod joint;
 mod kept;
 mod layers;
 mod magnitudes;
+#[path = "../cases/near.rs"]
+mod near;
 mod normalization;
 mod norms;
 mod pieces;

@@ -2,6 +2,7 @@
 //! ICML 2021) for scores that are not linear, attacked over inputs and weights.
 
 use super::support::tokens;
+use crate::cases::cases;
 use emmy::lipschitz::{Domain, Lp, bound};
 use emmy::nn::{Activation, LipschitzNorm, Mlp, Pass};
 use emmy::tensor::{scalar, tensor};
@@ -117,7 +118,7 @@ fn the_conditions_of_theorem_2() {
         Scores::Contrasted,
         Scores::Common,
     ] {
-        for seed in 0..20 {
+        for seed in cases(20) {
             let (n, m, d) = (4, 2, 2);
             let net = weights(scores, m, d, seed);
             // g and c at x.

@@ -101,7 +101,7 @@ fn the_jacobian_of_dot_product_attention() {
 #[test]
 fn dot_product_attention_is_not_lipschitz() {
     let f = scalar(Score::Dot, 1.0);
-    for seed in 0..20 {
+    for seed in cases(20) {
         let mut x = tokens(6, 1, seed) * (1.0 + seed as f64);
         x[[2, 0]] = 0.0;
         let tape = Tape::new();

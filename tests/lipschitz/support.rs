@@ -1,6 +1,7 @@
 //! Tools that several tests use.
 
-pub use crate::cases::{cases, near};
+pub use crate::cases::cases;
+pub use crate::near::near;
 use emmy::{Tensor, init};
 
 /// n tokens of d features, standard normal.

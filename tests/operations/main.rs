@@ -1,6 +1,8 @@
 //! The engine and the operations: values, derivatives, errors, and the claims of a trace about them.
 
 mod bounds;
+#[path = "../cases/mod.rs"]
+mod cases;
 mod check_grads;
 mod contracts;
 mod engine;

@@ -112,7 +112,7 @@ fn n_without_attention_or_neuron_by_neuron() {
             options: Default::default(),
         };
         let (mut weights, mut single) = (Vec::new(), Vec::new());
-        for seed in 0..10 {
+        for seed in crate::cases::cases(10) {
             let problem = example(4, Loss::Smooth, seed);
             let net = Normalised::<f64>::new(&made, 4, feature(), seed);
             let mut law = net.neurons();

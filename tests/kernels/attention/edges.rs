@@ -345,7 +345,7 @@ fn bits_do_not_depend_on_threads() {
                 })
             };
             let one = run(1);
-            for threads in 2..=4 {
+            for threads in [2, 3] {
                 assert_eq!(
                     run(threads),
                     one,
