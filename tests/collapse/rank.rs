@@ -148,7 +148,7 @@ fn lemma_b_3() {
         rank(&Array2::from_diag(&roots))
     };
     let mut seen = 0;
-    for seed in cases(200) {
+    for seed in 0..200 {
         let n = 2 + seed as usize % 5;
         let draw = rows(n, 2, 1.0, seed).mapv(f64::abs);
         let mut lambda: Vec<f64> = draw.column(0).to_vec();

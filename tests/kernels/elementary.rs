@@ -111,6 +111,7 @@ fn check(
 }
 
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn errors_are_as_small_as_promised_over_all_numbers() {
     check("exp", f32::exp_v, f64::exp_v, f64::exp, 1.0);
     check("exp_m1", f32::exp_m1_v, f64::exp_m1_v, f64::exp_m1, 2.0);

@@ -209,6 +209,7 @@ fn largest(deviations: Deviations) -> (String, f64) {
 }
 
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn words_pass_the_suite() {
     for (part, of) in PARTS {
         let (what, deviation) = largest(of(&bits));
