@@ -1,26 +1,33 @@
 //! Cost against the number of edges: forward and backward of a GCN propagation and of a GATv2 attention, 64 wide, one head, `f32`, on
 //! random graphs with ten edges a node, and the most memory the process ever held. Each size runs in a process of its own.
 //!
-//! `cargo bench --bench scaling`, or with `-- --edges 10000,100000` for other sizes.
+//! `cargo bench --bench scaling`, or with `-- --edges 10000,100000` for other sizes, and
+//! `-- --graph grid --order shuffled` for another graph or order of its nodes.
 
 mod support;
 
 use emmy::autodiff::vjp;
-use emmy::graph::generators::random_graph;
+use emmy::graph::Graph;
+use emmy::graph::generators::{grid, random_graph};
 use emmy::kernels::par;
 use emmy::ops::attention::{EdgeAttention, EdgeOperands, LeakySum};
 use emmy::tensor::memory;
 use emmy::{Tape, init};
+use rand::seq::SliceRandom;
 use std::process::Command;
 use support::options::{self, list, value};
 
 const HELP: &str = "Time propagation and attention on graphs of growing size
 
   --edges <EDGES>  Numbers of edges [default: 10000,100000,1000000,10000000]
+  --graph <GRAPH>  random, with ten edges per node, or grid, a square with four [default: random]
+  --order <ORDER>  Numbers of the nodes: given, shuffled, degree, or cuthill-mckee of shuffled ones [default: given]
   --threads <N>    Threads; 0 for one per processor [default: 0]";
 
 struct Cli {
     edges: Vec<usize>,
+    graph: String,
+    order: String,
     threads: usize,
     /// One size in this process
     single: bool,
@@ -30,12 +37,16 @@ impl Cli {
     fn parse() -> Self {
         let mut cli = Self {
             edges: vec![10_000, 100_000, 1_000_000, 10_000_000],
+            graph: "random".to_owned(),
+            order: "given".to_owned(),
             threads: 0,
             single: false,
         };
         options::read(HELP, |name, parser| {
             match name {
                 "edges" => cli.edges = list(parser)?,
+                "graph" => cli.graph = value(parser)?,
+                "order" => cli.order = value(parser)?,
                 "threads" => cli.threads = value(parser)?,
                 "single" => cli.single = true,
                 _ => return Ok(false),
@@ -51,7 +62,7 @@ const D: usize = 64;
 fn main() {
     let cli = Cli::parse();
     if cli.single {
-        return par::with_threads(cli.threads, || single(cli.edges[0]));
+        return par::with_threads(cli.threads, || single(&cli));
     }
     println!("| edges | nodes | GCN ms | ns per edge | GATv2 ms | ns per edge | peak memory MB |");
     println!("|---:|---:|---:|---:|---:|---:|---:|");
@@ -64,6 +75,10 @@ fn main() {
                 &edges.to_string(),
                 "--threads",
                 &cli.threads.to_string(),
+                "--graph",
+                &cli.graph,
+                "--order",
+                &cli.order,
             ])
             .status();
         let status = status.unwrap_or_else(|e| panic!("{}: {e}", program.display()));
@@ -71,9 +86,33 @@ fn main() {
     }
 }
 
-fn single(edges: usize) {
-    let nodes = edges / 10;
-    let graph = random_graph(nodes, edges / 2, 1);
+/// The graph of the options, with about so many edges.
+fn graph(cli: &Cli, edges: usize) -> Graph {
+    let graph = match cli.graph.as_str() {
+        "random" => random_graph(edges / 10, edges / 2, 1),
+        "grid" => {
+            let side = (edges as f64 / 4.0).sqrt() as usize;
+            grid(side, side)
+        }
+        other => panic!("--graph {other}: expected random or grid"),
+    };
+    let shuffled = || {
+        let mut to: Vec<_> = (0..graph.nodes()).collect();
+        to.shuffle(&mut init::rng(3));
+        graph.permute(&to)
+    };
+    match cli.order.as_str() {
+        "given" => graph,
+        "shuffled" => shuffled(),
+        "degree" => shuffled().permute(&shuffled().by_degree()),
+        "cuthill-mckee" => shuffled().permute(&shuffled().cuthill_mckee()),
+        other => panic!("--order {other}: expected given, shuffled, degree or cuthill-mckee"),
+    }
+}
+
+fn single(cli: &Cli) {
+    let graph = graph(cli, cli.edges[0]);
+    let (nodes, edges) = (graph.nodes(), graph.edges());
     let adjacency = graph.gcn_norm::<f32>();
     let rng = &mut init::rng(2);
     let z = init::normal(&[nodes, 1, D], 1.0, rng);

@@ -4,6 +4,7 @@ use emmy::graph::{Duplicates, Graph, SelfLoops};
 use emmy::sparse::Csr;
 use emmy::testing::strategies::{edge_lists, permutations};
 use emmy::{Error, Tensor};
+use ndarray::Axis;
 use proptest::prelude::*;
 
 /// A_ij = 1 for the edge j → i.
@@ -142,6 +143,46 @@ fn homophily_and_components_of_a_known_graph() {
     assert_eq!(g.symmetrise().edges(), 7);
 }
 
+/// A shuffled path becomes a path again, and a shuffled grid of 8 × 20 about as narrow as its short side: at
+/// most two diagonals of it stand between neighbours.
+#[test]
+fn cuthill_and_mckee_find_the_layout_of_a_path_and_of_a_grid() {
+    use emmy::graph::generators::{grid, path};
+    for (graph, narrow) in [(path(50), 1), (grid(8, 20), 16)] {
+        let n = graph.nodes();
+        // 7 divides neither number of nodes.
+        let to: Vec<_> = (0..n).map(|i| 7 * i % n).collect();
+        let shuffled = graph.permute(&to);
+        assert!(shuffled.bandwidth() > narrow);
+        let found = shuffled.permute(&shuffled.cuthill_mckee());
+        assert!(found.bandwidth() <= narrow, "{}", found.bandwidth());
+    }
+    let empty = Graph::new(0, &[], Duplicates::Reject, SelfLoops::Keep).unwrap();
+    assert!(empty.cuthill_mckee().is_empty() && empty.bandwidth() == 0);
+    // Two nodes without edges, and edges in one direction.
+    let parts = Graph::new(5, &[(4, 0), (2, 4)], Duplicates::Reject, SelfLoops::Keep).unwrap();
+    assert_eq!(parts.permute(&parts.cuthill_mckee()).bandwidth(), 1);
+}
+
+/// Everything that belongs to a node moves with it.
+#[test]
+fn a_data_set_is_renumbered_whole() {
+    let club = emmy::data::karate();
+    let to = club.graph.cuthill_mckee();
+    let moved = club.permute(&to);
+    let (before, after) = (club.features.to_dense(), moved.features.to_dense());
+    for (i, &k) in to.iter().enumerate() {
+        assert_eq!(club.labels[i], moved.labels[k]);
+        assert_eq!(before.index_axis(Axis(0), i), after.index_axis(Axis(0), k));
+        for (a, b) in club.splits.iter().zip(&moved.splits) {
+            for (a, b) in [(&a.train, &b.train), (&a.val, &b.val), (&a.test, &b.test)] {
+                assert_eq!(a[i], b[k]);
+            }
+        }
+    }
+    assert_eq!(moved.graph, club.graph.permute(&to));
+}
+
 #[test]
 #[should_panic(expected = "a permutation of 0..3 is needed")]
 fn permute_wants_a_permutation() {
@@ -206,6 +247,15 @@ proptest! {
         let mut back = vec![0; to.len()];
         for (i, &k) in to.iter().enumerate() { back[k] = i; }
         prop_assert_eq!(moved.permute(&back), g);
+    }
+
+    #[test]
+    fn orders_are_permutations(g in graphs()) {
+        for to in [g.cuthill_mckee(), g.by_degree()] {
+            prop_assert_eq!(g.permute(&to).edges(), g.edges());
+        }
+        let degrees = g.permute(&g.by_degree()).out_degrees();
+        prop_assert!(degrees.is_sorted_by(|a, b| a >= b));
     }
 
     #[test]

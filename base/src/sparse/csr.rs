@@ -84,6 +84,27 @@ impl<F: Real> Csr<F> {
         out
     }
 
+    /// The given rows, one after the other.
+    ///
+    /// # Panics
+    /// If there is no row with a given number, or the result has more than 2³² − 1 entries.
+    #[track_caller]
+    pub fn select_rows(&self, rows: &[usize]) -> Self {
+        let mut indptr = vec![0];
+        let (mut indices, mut values) = (Vec::new(), Vec::new());
+        for &i in rows {
+            let count = self.pattern.rows();
+            assert!(i < count, "select_rows: row {i}, there are {count}");
+            let entries = self.pattern.row(i);
+            indices.extend_from_slice(&self.pattern.indices()[entries.clone()]);
+            values.extend(entries.map(|e| self.values[[e]]));
+            indptr.push(indices.len());
+        }
+        let pattern = Pattern::new(rows.len(), self.pattern.cols(), indptr, indices)
+            .unwrap_or_else(|e| panic!("select_rows: {e}"));
+        Self::new(pattern, values)
+    }
+
     /// The same matrix in the other float type.
     pub fn cast<G: Real>(&self) -> Csr<G> {
         Csr {

@@ -193,6 +193,40 @@ impl Dataset {
         split
     }
 
+    /// The same set with its nodes renumbered: node i becomes node `to[i]`, with its edges, features, label
+    /// and masks.
+    ///
+    /// ```
+    /// let club = emmy::data::karate();
+    /// let close = club.permute(&club.graph.cuthill_mckee());
+    /// assert!(close.graph.bandwidth() < club.graph.bandwidth());
+    /// ```
+    ///
+    /// # Panics
+    /// If `to` is not a permutation of 0..n.
+    #[track_caller]
+    pub fn permute(&self, to: &[usize]) -> Self {
+        let graph = self.graph.permute(to);
+        let mut from = vec![0; to.len()];
+        for (i, &k) in to.iter().enumerate() {
+            from[k] = i;
+        }
+        let moved = |mask: &[bool]| from.iter().map(|&i| mask[i]).collect();
+        let splits = self.splits.iter().map(|split| Split {
+            train: moved(&split.train),
+            val: moved(&split.val),
+            test: moved(&split.test),
+        });
+        Self {
+            name: self.name.clone(),
+            graph,
+            features: self.features.select_rows(&from),
+            labels: from.iter().map(|&i| self.labels[i]).collect(),
+            classes: self.classes,
+            splits: splits.collect(),
+        }
+    }
+
     /// The features as they are, as numbers of type `F`.
     pub fn raw_features<F: Real>(&self) -> Csr<F> {
         self.features.cast()

@@ -11,6 +11,7 @@
 //! | `transform` | symmetrise, self-loops, permutation of nodes, disjoint union |
 //! | `measure` | degrees, symmetry, homophily, components |
 //! | `norm` | D^-½ (A + I) D^-½ and D⁻¹ (A + I) |
+//! | `order` | orders of the nodes in which neighbours are close in memory |
 //! | `neighbourhood` | the edges in the forms that layers ask for |
 //! | [`generators`] | seeded random graphs, grids, trees, the karate club |
 
@@ -18,6 +19,7 @@ pub mod generators;
 mod measure;
 mod neighbourhood;
 mod norm;
+mod order;
 mod structure;
 mod transform;
 

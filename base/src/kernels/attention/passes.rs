@@ -3,10 +3,11 @@
 
 use super::heads::{dot_heads, scale_heads};
 use super::operands::{Adjoints, Backward, Operands};
-use super::steps::{OfSource, OfTarget, score_adjoints};
+use super::steps::{OfSource, OfTarget, of_both_ends, score_adjoints};
 use super::{Attention, Output, add};
 use crate::kernels::axpy;
 use crate::kernels::rows::{self, Out};
+use crate::kernels::segment::segment_sum_t;
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 
@@ -26,7 +27,8 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
     /// Both passes. T says whether there is a t.
     ///
     /// The first pass computes the adjoints g of the scores t e, per entry and head: by rows in the order of
-    /// the entries, by columns in that of the transposed pattern. The second reads them.
+    /// the entries, by columns in that of the transposed pattern. The second reads them. Where the first has
+    /// computed the terms of the adjoint of q ([`one_number`](Self::one_number)), they are only summed.
     pub fn run<const T: bool>(&self) -> Adjoints<F> {
         let x = &self.x;
         let mut g = memory::scratch(self.attention.pattern.nnz() * self.attention.heads);
@@ -38,7 +40,13 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
         let mut q = memory::scratch(x.q.map_or(0, <[F]>::len));
         let (a, t) = if x.k.is_some() {
             self.sources::<T>(&mut v, &mut k, &mut g, None);
-            self.targets::<T>(&mut q, &mut [], Some(&g))
+            if self.one_number() {
+                let by_column = &self.attention.pattern.transposed().pattern;
+                q = segment_sum_t(by_column, &g, self.attention.heads);
+                Default::default()
+            } else {
+                self.targets::<T>(&mut q, &mut [], Some(&g))
+            }
         } else {
             let gq = if x.q.is_some() { &mut q } else { &mut v };
             let others = self.targets::<T>(gq, &mut g, None);
@@ -46,6 +54,12 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
             others
         };
         Adjoints { v, k, q, a, t }
+    }
+
+    /// Whether each end of an edge has one number per head (K = 1), with no factor a or t, as in GAT. Then g
+    /// ∂f/∂q is one number per entry and head too, and takes the place of g.
+    fn one_number(&self) -> bool {
+        self.x.width == 1 && self.x.a.is_none() && self.x.t.is_none()
     }
 
     /// The pass by rows: writes the adjoint of q and returns those of a and of t. Computes `g`, unless it is
@@ -142,12 +156,13 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
     }
 
     /// The pass by columns: writes the adjoints of v and of k; where k = v, adds both to `gv`. Computes `g`,
-    /// unless it is `known`.
+    /// unless it is `known`, or in its place the terms of the adjoint of q.
     fn sources<const T: bool>(&self, gv: &mut [F], gk: &mut [F], g: &mut [F], known: Option<&[F]>) {
         let (at, x, wide) = (self.attention, &self.x, self.x.width);
         let (k, q, t) = (x.k.unwrap_or(x.v), x.q.unwrap_or(x.v), x.t.unwrap_or(&[]));
         let Backward { alpha, y, gy } = self.back;
         let p = &at.pattern.transposed().pattern;
+        let one_number = known.is_none() && self.one_number();
         let (of_row, of_entry) = match known {
             Some(_) => (0, 0),
             None => (at.heads * wide, at.heads),
@@ -175,9 +190,12 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                 };
                 let known = known.map(|g| at.of_columns(&block, g, &mut gs));
                 let mut through = vec![F::zero(); own_w];
+                // A copy, so that what it captures is in registers.
+                let pull = self.pull;
                 for (row, j) in block.rows.clone().enumerate() {
                     let (targets, own) = block.row(p, j, heads);
                     let kept = &kept[own.clone()];
+                    let k = &k[j * own_w..][..own_w];
                     let g = match known {
                         Some(g) => &g[own],
                         None => {
@@ -187,16 +205,17 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                             }
                             let mean = |k: usize| &means[targets[k] as usize * heads..][..heads];
                             score_adjoints(heads, &alpha[own], kept, mean, g);
+                            if one_number {
+                                of_both_ends(targets, g, [k, q], &mut through, &pull);
+                            }
                             g
                         }
                     };
-                    let step = OfSource::<_, _, T> {
-                        k: &k[j * own_w..][..own_w],
-                        t,
-                        heads,
-                        pull: self.pull,
-                    };
-                    rows::over_entries(targets, g, q, heads, [Out::Set(&mut through)], &step);
+                    if !one_number {
+                        let step = OfSource::<_, _, T> { k, t, heads, pull };
+                        let out = [Out::Set(&mut through)];
+                        rows::over_entries(targets, g, q, heads, out, &step);
+                    }
                     for (through, &a) in through.iter_mut().zip(self.a) {
                         *through *= a;
                     }

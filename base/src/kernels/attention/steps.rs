@@ -91,6 +91,53 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 1> for OfSource<'
     }
 }
 
+/// For one number per head at each end (K = 1): `sums` ← Σ g ∂f/∂k over the targets of a source, and every g
+/// is replaced by g ∂f/∂q. `k` is the row of the source, `q` the rows of all targets.
+#[inline(always)]
+pub(super) fn of_both_ends<F: Real>(
+    targets: &[u32],
+    g: &mut [F],
+    [k, q]: [&[F]; 2],
+    sums: &mut [F],
+    pull: &impl Fn(F, F, F) -> [F; 3],
+) {
+    let mut at = 0;
+    while at < sums.len() {
+        at += match sums.len() - at {
+            8.. => both_ends_of::<F, 8>(at, targets, g, [k, q], sums, pull),
+            4.. => both_ends_of::<F, 4>(at, targets, g, [k, q], sums, pull),
+            2.. => both_ends_of::<F, 2>(at, targets, g, [k, q], sums, pull),
+            _ => both_ends_of::<F, 1>(at, targets, g, [k, q], sums, pull),
+        };
+    }
+}
+
+/// The same for C heads from `at` on. Returns C.
+#[inline(always)]
+fn both_ends_of<F: Real, const C: usize>(
+    at: usize,
+    targets: &[u32],
+    g: &mut [F],
+    [k, q]: [&[F]; 2],
+    sums: &mut [F],
+    pull: &impl Fn(F, F, F) -> [F; 3],
+) -> usize {
+    let heads = sums.len();
+    let k = *part::<F, C>(k, at);
+    let mut sum = [F::zero(); C];
+    for (&i, g) in targets.iter().zip(g.chunks_exact_mut(heads)) {
+        let q = part::<F, C>(q, i as usize * heads + at);
+        let g = g[at..].first_chunk_mut::<C>().expect("a whole row");
+        for l in 0..C {
+            let [_, of_k, of_q] = pull(g[l], k[l], q[l]);
+            sum[l] += of_k;
+            g[l] = of_q;
+        }
+    }
+    sums[at..][..C].copy_from_slice(&sum);
+    C
+}
+
 /// Replaces ⟨gy, v⟩ of some entries by the adjoint of their scores t e, kept ⟨gy, v⟩ − α ⟨gy, y⟩, per head;
 /// `mean(k)` is ⟨gy, y⟩ of the target of entry k.
 #[inline(always)]
