@@ -278,6 +278,32 @@ fn the_adjoints_of_gat_are_differences() {
     }
 }
 
+/// f(k, q) = k q², one number per end and head: unlike those of GAT, its derivatives by the two ends differ.
+#[test]
+fn the_two_ends_of_an_edge_are_not_confused() {
+    for (n, m, nnz) in [(6, 6, 20), (4, 7, 15)] {
+        for heads in [1, 2, 3, 8, 15] {
+            for mut case in case(n, m, nnz, heads, 2, 0.0).both() {
+                let f = |k: f64, q: f64| k * q * q;
+                let forward = move |c: &Case| c.attention().forward(c.gat(), f);
+                let (y, alpha) = forward(&case);
+                let back = Backward {
+                    alpha: &alpha,
+                    y: &y,
+                    gy: &case.gy,
+                };
+                let pull = |g: f64, k: f64, q: f64| [g * f(k, q), g * q * q, 2.0 * g * k * q];
+                let got = case.attention().backward(case.gat(), back, pull);
+                let loss = |c: &Case| inner(&forward(c).0, &c.gy);
+                let by_source = differences(&mut case, |c| &mut c.s_src, loss);
+                close(&got.k, &by_source, 1e-8);
+                let by_target = differences(&mut case, |c| &mut c.s_tgt, loss);
+                close(&got.q, &by_target, 1e-8);
+            }
+        }
+    }
+}
+
 #[test]
 fn the_adjoints_of_gatv2_are_differences() {
     for (n, m, nnz) in [(6, 6, 20), (4, 7, 15), (1, 1, 1), (3, 2, 0), (0, 2, 0)] {
