@@ -1,4 +1,5 @@
 //! What tests with many random cases share.
+#![allow(dead_code, reason = "each test program uses the part it needs")]
 
 use std::ops::Range;
 
@@ -14,4 +15,13 @@ pub fn number(count: u64) -> u64 {
 /// The seeds of the cases that run.
 pub fn cases(count: u64) -> Range<u64> {
     0..number(count)
+}
+
+/// Requires |x − y| ≤ tolerance · |y|.
+#[track_caller]
+pub fn near(x: f64, y: f64, tolerance: f64) {
+    assert!(
+        (x - y).abs() <= tolerance * y.abs().max(1e-300),
+        "{x} and {y}"
+    );
 }

@@ -13,8 +13,6 @@ mod forms;
 mod invariance;
 mod layer;
 mod measures;
-#[path = "../cases/near.rs"]
-mod near;
 mod rank;
 mod reading;
 mod support;

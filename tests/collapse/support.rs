@@ -1,7 +1,6 @@
 //! Tools that several tests use.
 
-pub use crate::cases::cases;
-pub use crate::near::near;
+pub use crate::cases::{cases, near};
 use emmy::ndarray::{Array1, Array2, ArrayView1, Axis, Ix2};
 use emmy::nn::{ContraConfig, Pass};
 use emmy::{Tape, Tensor, Var, autodiff::grad, init, linalg};

@@ -1,8 +1,7 @@
 //! The search among linear pieces, and branch and bound: both ends meet at the constant that an enumeration
 //! finds.
 
-use crate::cases::cases;
-use crate::near::near;
+use crate::cases::{cases, near};
 use crate::two_layers::{Net, nets};
 use emmy::lipschitz::joint::{Branches, Network, Neurons, Pieces, Steep};
 use emmy::lipschitz::{Ascent, Interval, Lp, Objective};

@@ -11,8 +11,6 @@ mod joint;
 mod kept;
 mod layers;
 mod magnitudes;
-#[path = "../cases/near.rs"]
-mod near;
 mod normalization;
 mod norms;
 mod pieces;

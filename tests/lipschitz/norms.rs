@@ -1,7 +1,6 @@
 //! The joint bound for p = 1 and p = ∞: against all patterns of slopes and all signs of inputs.
 
-use crate::cases::cases;
-use crate::near::near;
+use crate::cases::{cases, near};
 use emmy::lipschitz::Lp;
 use emmy::lipschitz::joint::{Network, Neurons};
 use emmy::ndarray::{Array1, Array2, Axis, array};

@@ -1,6 +1,6 @@
 //! Networks with one layer of ReLUs: the bound of all their linear pieces.
 
-use crate::near::near;
+use crate::cases::near;
 use crate::two_layers::{Net, nets};
 use emmy::lipschitz::Lp;
 

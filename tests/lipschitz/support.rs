@@ -1,7 +1,6 @@
 //! Tools that several tests use.
 
-pub use crate::cases::cases;
-pub use crate::near::near;
+pub use crate::cases::{cases, near};
 use emmy::{Tensor, init};
 
 /// n tokens of d features, standard normal.
