@@ -203,7 +203,7 @@ impl Dataset {
     /// ```
     ///
     /// # Panics
-    /// If `to` is not a permutation of 0..n.
+    /// If `to` is not a permutation of 0..n, or there is not one label and one flag per node.
     #[track_caller]
     pub fn permute(&self, to: &[usize]) -> Self {
         let graph = self.graph.permute(to);
