@@ -13,6 +13,7 @@ use emmy::kernels::par;
 use emmy::ops::attention::{EdgeAttention, EdgeOperands, LeakySum};
 use emmy::tensor::memory;
 use emmy::{Tape, init};
+use lexopt::{Error, Parser};
 use rand::seq::SliceRandom;
 use std::process::Command;
 use support::options::{self, list, value};
@@ -45,8 +46,8 @@ impl Cli {
         options::read(HELP, |name, parser| {
             match name {
                 "edges" => cli.edges = list(parser)?,
-                "graph" => cli.graph = value(parser)?,
-                "order" => cli.order = value(parser)?,
+                "graph" => cli.graph = one_of(&GRAPHS, parser)?,
+                "order" => cli.order = one_of(&ORDERS, parser)?,
                 "threads" => cli.threads = value(parser)?,
                 "single" => cli.single = true,
                 _ => return Ok(false),
@@ -58,6 +59,18 @@ impl Cli {
 }
 
 const D: usize = 64;
+
+const GRAPHS: [&str; 2] = ["random", "grid"];
+const ORDERS: [&str; 4] = ["given", "shuffled", "degree", "cuthill-mckee"];
+
+/// The value of an option that has few.
+fn one_of(names: &[&str], parser: &mut Parser) -> Result<String, Error> {
+    let found: String = value(parser)?;
+    match names.contains(&found.as_str()) {
+        true => Ok(found),
+        false => Err(format!("{found}: expected one of {}", names.join(", ")).into()),
+    }
+}
 
 fn main() {
     let cli = Cli::parse();
@@ -94,7 +107,7 @@ fn graph(cli: &Cli, edges: usize) -> Graph {
             let side = (edges as f64 / 4.0).sqrt() as usize;
             grid(side, side)
         }
-        other => panic!("--graph {other}: expected random or grid"),
+        other => unreachable!("{other} is none of {GRAPHS:?}"),
     };
     let shuffled = || {
         let mut to: Vec<_> = (0..graph.nodes()).collect();
@@ -106,7 +119,7 @@ fn graph(cli: &Cli, edges: usize) -> Graph {
         "shuffled" => shuffled(),
         "degree" => shuffled().permute(&shuffled().by_degree()),
         "cuthill-mckee" => shuffled().permute(&shuffled().cuthill_mckee()),
-        other => panic!("--order {other}: expected given, shuffled, degree or cuthill-mckee"),
+        other => unreachable!("{other} is none of {ORDERS:?}"),
     }
 }
 
