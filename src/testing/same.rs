@@ -3,6 +3,7 @@
 use super::laws::largest;
 use super::{Report, Row, Subject, Verdict};
 use crate::error::Result;
+use crate::graph::inverse;
 use crate::init;
 use crate::kernels::{par::with_threads, random::mix};
 use crate::nn::{Module, Pass, entries, entries_mut};
@@ -35,10 +36,7 @@ pub fn check_equivariant<F: Real>(subject: &Subject<'_, F>) -> Report {
     if to.is_sorted() {
         to.reverse();
     }
-    let mut from = vec![0; n];
-    for (i, &k) in to.iter().enumerate() {
-        from[k] = i;
-    }
+    let from = inverse(&to);
     let renamed = |x: &Tensor<F>| x.select(ndarray::Axis(0), &from).into_shared();
     let value = |x: Tensor<F>, graph| {
         let tape = Tape::new();

@@ -1,6 +1,6 @@
 //! The algebra of laws of any shape, for any parameters and any G, even if the laws do not hold.
 
-use crate::support::{SYMMETRIES, cases, refs};
+use crate::support::{SYMMETRIES, proptest_cases, refs};
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::symmetry::{self, Law, Side, Slice, Symmetry, Term};
 use emmy::{Real, Tape, Tensor, init};
@@ -176,7 +176,7 @@ fn transformed(any: &Any, theta: &[Tensor<f64>], entry: usize, t: f64) -> Vec<Te
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(proptest_cases(300))]
 
     #[test]
     fn delta_and_size_are_their_definition((any, seed) in (laws(), any::<u64>())) {

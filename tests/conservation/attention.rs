@@ -16,7 +16,7 @@ fn both(layer: &Attention<'_, f64>, slots: &Params<'_, f64>) -> Vec<Law> {
 }
 
 proptest! {
-    #![proptest_config(crate::support::cases(60))]
+    #![proptest_config(crate::support::proptest_cases(60))]
 
     #[test]
     fn c8_queries_are_balanced_against_keys(case in cases()) {

@@ -51,7 +51,7 @@ impl<F: Real> Composition<F> for Stream<F> {
 }
 
 proptest! {
-    #![proptest_config(crate::support::cases(20))]
+    #![proptest_config(crate::support::proptest_cases(20))]
 
     /// What one writer adds, the next can subtract, since between them every reader is a norm.
     #[test]

@@ -113,7 +113,7 @@ fn chain<F: Real>(all: &[Made], activation: Activation, inputs: usize, seed: u64
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(proptest_cases(300))]
 
     /// C6: an averaged neuron is scaled in all its heads at once, and has one law; neurons of heads side by
     /// side have one each.

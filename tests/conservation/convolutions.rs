@@ -2,6 +2,7 @@
 //! C1 through GCNII's identity map (row N), C8 with edge features, the law of neurons that a gate reads
 //! without the gate's weight.
 
+use crate::cases::cases;
 use crate::compositions::{Composition, any_loss, conserved, fails};
 use crate::support::{amplify, draw_all};
 use emmy::graph::Neighbourhood;
@@ -146,7 +147,7 @@ fn listed_laws_hold() {
             ..config
         };
         for config in [config, identity] {
-            for seed in crate::cases::cases(6) {
+            for seed in cases(6) {
                 let net = draw::<f64>(config, seed);
                 let mut laws = net.net.laws();
                 if seed % 3 == 0 {
@@ -303,7 +304,7 @@ fn edge_features_tie_keys_to_values() {
         options(2, Heads::Concatenate, true),
         options(2, Heads::Average, true),
     ] {
-        for seed in crate::cases::cases(6) {
+        for seed in cases(6) {
             let net = OnEdges::<f64>::draw(options, seed);
             conserved(&net, &OnEdges::<f32>::draw(options, seed), &net.laws());
         }

@@ -2,6 +2,7 @@
 //! printed and the corrected statement. The whole list, with the statements that have no test, is in
 //! `docs/evidence/conservation.md`; Theorem 6.3 is in `failing.rs` and `invariance.rs`.
 
+use crate::cases::cases;
 use crate::support::*;
 use emmy::graph::{Duplicates, Graph, SelfLoops};
 use emmy::init::Initialization;
@@ -226,7 +227,7 @@ fn side(law: &Law, side: Side, net: &GraphNet<f64>, gradients: &[Tensor<f64>]) -
 #[test]
 fn a_neuron_has_one_entry_of_the_attention_vector() {
     let mut printed = Vec::new();
-    for seed in crate::cases::cases(10) {
+    for seed in cases(10) {
         let (net, problem) = (small(seed), example(4, Loss::Smooth, seed));
         holds(&net.laws(), &net, &problem);
         let (_, gradients) = point(&net, &problem);
@@ -246,7 +247,7 @@ fn a_neuron_has_one_entry_of_the_attention_vector() {
 #[test]
 fn the_degree_of_balance_is_no_derivative() {
     let mut derivatives = Vec::new();
-    for seed in crate::cases::cases(10) {
+    for seed in cases(10) {
         let (mut net, problem) = (small(seed), example(4, Loss::Smooth, seed));
         (Initialization::BAL_X.apply(&mut net, seed)).expect("a scheme that applies");
         let (_, gradients) = point(&net, &problem);

@@ -65,7 +65,7 @@ impl<F: Real> Composition<F> for Experts<F> {
 }
 
 proptest! {
-    #![proptest_config(crate::support::cases(60))]
+    #![proptest_config(crate::support::proptest_cases(60))]
 
     #[test]
     fn c23_each_expert_keeps_its_laws_and_the_gate_sums_to_zero(

@@ -51,7 +51,7 @@ const ALL: [Activation; 7] = [
 ];
 
 proptest! {
-    #![proptest_config(crate::support::cases(60))]
+    #![proptest_config(crate::support::proptest_cases(60))]
 
     #[test]
     fn c15_up_is_balanced_against_down_whatever_the_gate(

@@ -1,5 +1,6 @@
 //! Two small models for the symmetries that no network lists: rotation, and scaling of a whole matrix.
 
+use crate::cases::cases;
 use crate::support::*;
 use emmy::init;
 use emmy::nn::{Linear, Params, Pass};
@@ -74,7 +75,7 @@ impl<F: Real> Normed<F> {
 
 #[test]
 fn what_is_seen_through_products_may_be_turned() {
-    for seed in crate::cases::cases(20) {
+    for seed in cases(20) {
         let problem = example(4, Loss::ALL[seed as usize % 5], seed);
         let net = Gram::<f64>::new(4, 3, seed);
         holds(&[net.law()], &net, &problem);
@@ -86,7 +87,7 @@ fn what_is_seen_through_products_may_be_turned() {
 #[test]
 fn what_is_normalised_may_be_scaled_as_a_whole_and_no_neuron_alone() {
     let mut alone = Vec::new();
-    for seed in crate::cases::cases(20) {
+    for seed in cases(20) {
         let problem = example(4, Loss::ALL[seed as usize % 5], seed);
         let net = Normed::<f64>::new(4, 3, seed);
         holds(&[net.law()], &net, &problem);

@@ -40,7 +40,7 @@ fn moved(
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(proptest_cases(300))]
 
     #[test]
     fn of_graph_networks(

@@ -1,5 +1,6 @@
 //! C22: the mean of a stream, which norms remove, and weights that read rows of mean zero.
 
+use crate::cases::cases;
 use crate::compositions::{Composition, any_loss, conserved, fails, linear, names, vanishes};
 use emmy::autodiff::checkpoint;
 use emmy::init;
@@ -166,7 +167,7 @@ fn drawn() -> impl Strategy<Value = Case> {
 }
 
 proptest! {
-    #![proptest_config(crate::support::cases(60))]
+    #![proptest_config(crate::support::proptest_cases(60))]
 
     #[test]
     fn c22_the_mean_of_a_stream_read_raw_is_a_channel_of_its_own(
@@ -314,7 +315,7 @@ impl Composition<f64> for Pair<f64> {
 #[test]
 fn a_weight_that_reads_anything_else_has_no_law_of_rows() {
     for way in 0..14 {
-        for seed in crate::cases::cases(6) {
+        for seed in cases(6) {
             let rng = &mut init::rng(seed);
             let (first, last) = (linear(3, 5, true, rng), linear(5, 2, true, rng));
             let net = Pair {

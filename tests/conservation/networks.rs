@@ -1,5 +1,6 @@
 //! The laws that networks list hold for every parameter, graph, loss and float type.
 
+use crate::cases::cases;
 use crate::support::*;
 use emmy::nn::{Activation, Conv, GraphNetConfig, Mlp, Traced};
 use emmy::symmetry::{Law, Symmetry};
@@ -78,7 +79,7 @@ fn check_graph_net(config: GraphNetConfig, problem: &Problem, seed: u64) -> Vec<
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(proptest_cases(300))]
 
     /// C1, and C2 where σ is the identity.
     #[test]
@@ -156,7 +157,7 @@ proptest! {
 fn of_many_layers() {
     for conv in CONVS {
         for (layers, heads) in [(20, 2), (40, 1), (80, 1)] {
-            for seed in crate::cases::cases(4) {
+            for seed in cases(4) {
                 let problem = example(4, Loss::CrossEntropy, seed);
                 let config = GraphNetConfig {
                     layers,

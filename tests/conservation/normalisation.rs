@@ -222,7 +222,7 @@ fn eps() -> impl Strategy<Value = f64> {
 }
 
 proptest! {
-    #![proptest_config(crate::support::cases(60))]
+    #![proptest_config(crate::support::proptest_cases(60))]
 
     #[test]
     fn c16_before_layer_norm_shift_and_with_eps_zero_scale_are_free(case in cases(), eps in eps(), affine: bool) {

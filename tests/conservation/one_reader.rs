@@ -11,6 +11,7 @@
 //! and gradient flow conserves c = Σ_i ½ ln |(w_i + γ_i) / (w_i − γ_i)|: of the hyperbola w_i² − γ_i² on
 //! which each pair moves (C17) it is the sum of the angles.
 
+use crate::cases::cases;
 use emmy::autodiff::grad;
 use emmy::nn::{Activation, LayerNorm, Linear, Mlp, Module, Pass, discover};
 use emmy::symmetry::Search;
@@ -99,7 +100,7 @@ impl Net {
 /// δ = 0 with one reader and without a bias; with two readers, or with a bias, there is no such law.
 #[test]
 fn a_gain_that_one_neuron_reads_has_a_law_of_angles() {
-    for seed in crate::cases::cases(20) {
+    for seed in cases(20) {
         let delta = Net::new(1, false, seed).delta(seed);
         assert!(delta < 1e-9, "seed {seed}: {delta}");
     }
@@ -131,7 +132,7 @@ fn the_bound_counts_it() {
 /// Along gradient flow, by steps of Runge and Kutta.
 #[test]
 fn gradient_flow_conserves_the_sum_of_the_angles() {
-    for seed in crate::cases::cases(5) {
+    for seed in cases(5) {
         let mut net = Net::new(1, false, seed);
         let (start, h) = (net.conserved(), 1e-3);
         let first = net.parameters();

@@ -1,5 +1,6 @@
 //! Networks as users write them: a struct and a forward function, without any statement about laws.
 
+use crate::cases::cases;
 use crate::compositions::listed;
 use crate::support::*;
 use emmy::nn::Module;
@@ -59,7 +60,7 @@ fn a_network_of_ones_own_gets_its_laws() {
         "norm, neurons: ⟨norm.gain[j], G⟩ + ⟨norm.bias[j], G⟩ − ⟨inner.weight[:,j], G⟩ = 0",
         "inner, neurons: ⟨inner.weight[j,:], G⟩ + ⟨inner.bias[j], G⟩ − ⟨last.weight[:,j], G⟩ = 0",
     ];
-    for seed in crate::cases::cases(20) {
+    for seed in cases(20) {
         let problem = example(4, Loss::ALL[seed as usize % 5], seed);
         for eps in [0.0, 1e-5] {
             let net = Plain::<f64>::new(4, eps, seed);
@@ -114,7 +115,7 @@ fn a_norm_written_with_operations_is_read_like_a_layer() {
         draw_all(&mut net, seed);
         net
     };
-    for seed in crate::cases::cases(10) {
+    for seed in cases(10) {
         let problem = example(4, Loss::Smooth, seed);
         for (eps, scales) in [(0.0, 1), (0.1, 0)] {
             let net = draw(eps, seed);
@@ -178,7 +179,7 @@ impl<F: Real> Network<F> for Tied<F> {
 fn weights_in_two_places_have_no_false_laws() {
     // The number of laws of each way.
     for (way, expected) in [(0, 1), (1, 1), (2, 1), (3, 0)] {
-        for seed in crate::cases::cases(20) {
+        for seed in cases(20) {
             let problem = example(4, Loss::ALL[seed as usize % 5], seed);
             let rng = &mut init::rng(0);
             let mut net = Tied::<f64> {
@@ -228,7 +229,7 @@ fn a_tied_head_leaves_the_laws_inside_the_blocks() {
         ),
         (true, vec!["up, neurons"]),
     ] {
-        for seed in crate::cases::cases(10) {
+        for seed in cases(10) {
             let rng = &mut init::rng(0);
             let mut net = TiedHead::<f64> {
                 table: Embedding::new(6, 4, rng),

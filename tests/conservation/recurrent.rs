@@ -1,6 +1,7 @@
 //! The laws of LSTM and GRU: those that the layers state hold, there are no others, and they fail where a
 //! gate treats the two biases differently.
 
+use crate::cases::cases;
 use crate::support::{draw_all, measure, typically};
 use emmy::nn::{
     Gru, GruCell, Layer, LayerNorm, Linear, Lstm, LstmCell, Module, Params, Pass, Trace, discover,
@@ -155,7 +156,7 @@ fn states(mut model: impl Model, expected: &[&str]) {
     let laws = laws(&model);
     let names: Vec<&str> = laws.iter().map(|law| &*law.name).collect();
     assert_eq!(names, expected);
-    for seed in crate::cases::cases(20) {
+    for seed in cases(20) {
         draw_all(&mut model, seed);
         let gradients = gradients(&model, seed);
         for law in &laws {
@@ -240,7 +241,7 @@ fn the_biases_of_the_new_value_of_a_gru_have_no_law() {
         term.slice.range = 4..6;
     }
     let mut found = Vec::new();
-    for seed in crate::cases::cases(20) {
+    for seed in cases(20) {
         draw_all(&mut model, seed);
         found.extend(measure(&wrong, &model, &gradients(&model, seed)).relative());
     }
@@ -260,7 +261,7 @@ fn the_neurons_of_a_recurrent_layer_have_no_law() {
     let terms = incoming.into_iter().chain([outgoing]).collect();
     let wrong = Law::new("wrong", 1, Symmetry::Rescaling, terms);
     let mut found = Vec::new();
-    for seed in crate::cases::cases(20) {
+    for seed in cases(20) {
         draw_all(&mut model, seed);
         found.extend(measure(&wrong, &model, &gradients(&model, seed)).relative());
     }

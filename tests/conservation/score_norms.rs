@@ -1,5 +1,6 @@
 //! Laws under LipschitzNorm, whose divisors depend on all neurons of a head.
 
+use crate::cases::cases;
 use crate::compositions::{Composition, any_loss, conserved, is_whole, linear, names};
 use emmy::graph::Neighbourhood;
 use emmy::graph::generators::path;
@@ -108,7 +109,7 @@ fn search(config: GraphNetConfig) -> Discovery {
 #[test]
 fn listed_laws_hold() {
     for (_, config) in networks() {
-        for seed in crate::cases::cases(5) {
+        for seed in cases(5) {
             let net = OnPath::<f64>::draw(config, seed);
             conserved(&net, &OnPath::<f32>::draw(config, seed), &net.laws());
         }
@@ -236,7 +237,7 @@ impl<F: Real> Composition<F> for Attends<F> {
 }
 
 proptest! {
-    #![proptest_config(crate::support::cases(20))]
+    #![proptest_config(crate::support::proptest_cases(20))]
 
     #[test]
     fn queries_keys_values_and_output_have_one_factor(seed: u64, heads in 1_usize..3, bias: bool) {

@@ -201,7 +201,7 @@ fn random() -> impl Strategy<Value = Random> {
 }
 
 proptest! {
-    #![proptest_config(crate::support::cases(40))]
+    #![proptest_config(crate::support::proptest_cases(40))]
 
     /// Every listed law holds at fresh points, every declared law is found, and the lower bound is at most
     /// the upper bound.

@@ -1,5 +1,6 @@
 //! C21: layers that are tied by skip connections have one common law, and no separate laws.
 
+use crate::cases::cases;
 use crate::chains::{Made, made};
 use crate::support::*;
 use emmy::graph::Neighbourhood;
@@ -110,7 +111,7 @@ fn blocks() -> impl Strategy<Value = Vec<Made>> {
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(proptest_cases(300))]
 
     #[test]
     fn of_graph_layers_have_one_law_per_coordinate(
@@ -151,7 +152,7 @@ fn the_layers_of_a_stream_have_no_laws_of_their_own() {
         for kind in 0..CONVS.len() {
             // For each pair of neighbouring layers alone.
             let mut found = vec![Vec::new(); 4];
-            for seed in crate::cases::cases(10) {
+            for seed in cases(10) {
                 let activation = Activation::LeakyRelu { slope: 0.2 };
                 let net = Stream::<f64>::new(&blocks_of(kind, 3), 4, skip, activation, seed);
                 let problem = example(4, Loss::Smooth, seed);
@@ -203,7 +204,7 @@ fn no_writer_or_reader_of_a_stream_can_be_left_out() {
 #[test]
 fn the_stream_of_a_linear_network_may_be_mixed() {
     for skip in [Skip::Behind, Skip::Before, Skip::Map(0.4)] {
-        for seed in crate::cases::cases(10) {
+        for seed in cases(10) {
             let net = Stream::<f64>::new(&blocks_of(0, 3), 4, skip, Activation::Identity, seed);
             let problem = example(4, Loss::Smooth, seed);
             let laws = trace_on(&net, &problem).laws();

@@ -1,5 +1,6 @@
 //! Sums of laws over a layer, and over all layers.
 
+use crate::cases::cases;
 use crate::support::*;
 use emmy::Tensor;
 use emmy::ndarray::Axis;
@@ -46,7 +47,7 @@ fn same(a: f64, b: f64) {
 /// parameter times its relative gradient: Σ_j w_ij² (g_ij/w_ij) − a_i² (g_i/a_i) = Σ_k w_ki² (g_ki/w_ki).
 #[test]
 fn by_relative_gradients() {
-    for seed in crate::cases::cases(20) {
+    for seed in cases(20) {
         let net = net(4, 1, Activation::Relu, seed);
         let (_, g) = point(&net, &example(4, Loss::ALL[0], seed));
         let weights = |l: usize| {
@@ -78,7 +79,7 @@ fn by_relative_gradients() {
 }
 
 proptest! {
-    #![proptest_config(cases(100))]
+    #![proptest_config(proptest_cases(100))]
 
     /// Eq. (9): ⟨W¹, G⟩ − Σ_l ⟨a^l, G⟩ − ⟨W^L, G⟩ = 0, the sum over all hidden neurons.
     #[test]

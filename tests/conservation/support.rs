@@ -84,7 +84,7 @@ pub fn holds<F: Real>(laws: &[Law], net: &impl Network<F>, problem: &Problem) {
 ///
 /// This is for networks drawn at random, where a layer of ReLU may be dead or no edge may lead to a node. A
 /// property test asks with `prop_assume!` that there are none: proptest then draws another case in place of
-/// this one, and fails if it has to do so too often ([`cases`]).
+/// this one, and fails if it has to do so too often ([`proptest_cases`]).
 #[track_caller]
 #[must_use]
 pub fn holds_or_is_empty<F: Real>(
@@ -217,7 +217,7 @@ pub fn stays(net: &mut impl Network<f64>, problem: &Problem, moves: &[(&Law, usi
 ///
 /// A property that discards the cases where a law holds by 0 = 0 fails if they are more than half as many as
 /// those to be tried (and twenty, for a run of few cases).
-pub fn cases(cases: u32) -> ProptestConfig {
+pub fn proptest_cases(cases: u32) -> ProptestConfig {
     let config = contextualize_config(ProptestConfig {
         cases: number(cases.into()) as u32,
         failure_persistence: None,

@@ -3,6 +3,7 @@
 
 mod model;
 
+use crate::cases::cases;
 use crate::compositions::{drifts, fails, gradients, names, stays, vanishes};
 use emmy::linalg;
 use emmy::nn::{Module, parameter_count};
@@ -60,7 +61,7 @@ fn what_a_block_conserves() {
 fn all_laws_of_a_transformer_hold_at_once() {
     for plan in [DEEP, EPS, BARE] {
         let mut sizes: Vec<Vec<f64>> = Vec::new();
-        for seed in crate::cases::cases(20) {
+        for seed in cases(20) {
             let net = plan.draw::<f64>(seed);
             let laws = net.laws();
             vanishes(&net, &laws, 1e-10);

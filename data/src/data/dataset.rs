@@ -6,7 +6,7 @@
 //! | d | features per node |
 
 use crate::error::{Error, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, inverse};
 use crate::real::Real;
 use crate::sparse::{Csr, Pattern};
 
@@ -207,10 +207,7 @@ impl Dataset {
     #[track_caller]
     pub fn permute(&self, to: &[usize]) -> Self {
         let graph = self.graph.permute(to);
-        let mut from = vec![0; to.len()];
-        for (i, &k) in to.iter().enumerate() {
-            from[k] = i;
-        }
+        let from = inverse(to);
         let moved = |mask: &[bool]| from.iter().map(|&i| mask[i]).collect();
         let splits = self.splits.iter().map(|split| Split {
             train: moved(&split.train),

@@ -24,4 +24,5 @@ mod structure;
 mod transform;
 
 pub use neighbourhood::Neighbourhood;
+pub use order::inverse;
 pub use structure::{Duplicates, Graph, SelfLoops};

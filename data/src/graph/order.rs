@@ -11,8 +11,8 @@ impl Graph {
     /// directions.
     ///
     /// Returns the new number of each node, as [`permute`](Self::permute) takes it. Takes O(n log n + m log m)
-    /// steps for n nodes and m edges. It helps where a graph is laid out in few dimensions, such as a mesh or
-    /// a road network, and its numbering does not show it.
+    /// steps for n nodes and m edges. A pass over a grid whose nodes have random numbers is 4 times as fast
+    /// with this order, one over a random graph 1.2 times (`benches/README.md`).
     ///
     /// ```
     /// use emmy::graph::generators::cycle;
@@ -42,18 +42,18 @@ impl Graph {
             }
         }
         sequence.reverse();
-        numbers(&sequence)
+        inverse(&sequence)
     }
 
     /// The order of descending out-degree: the rows that most edges read come first and are close together.
     ///
-    /// Returns the new number of each node, as [`permute`](Self::permute) takes it. It helps where few nodes
-    /// have most of the edges.
+    /// Returns the new number of each node, as [`permute`](Self::permute) takes it. It is meant for graphs in
+    /// which few nodes have most of the edges; no such graph was measured.
     pub fn by_degree(&self) -> Vec<usize> {
         let degrees = self.out_degrees();
         let mut sequence: Vec<_> = (0..self.nodes()).collect();
         sequence.sort_by_key(|&i| Reverse(degrees[i]));
-        numbers(&sequence)
+        inverse(&sequence)
     }
 
     /// The largest |i − j| of an edge j → i; 0 without edges.
@@ -63,11 +63,24 @@ impl Graph {
     }
 }
 
-/// The place of each node in a sequence of all.
-fn numbers(sequence: &[usize]) -> Vec<usize> {
-    let mut to = vec![0; sequence.len()];
-    for (k, &i) in sequence.iter().enumerate() {
-        to[i] = k;
+/// The inverse of a permutation: where `to[i]` is the new number of node i, the old number of each new one.
+///
+/// ```
+/// assert_eq!(emmy::graph::inverse(&[2, 0, 1]), [1, 2, 0]);
+/// ```
+///
+/// # Panics
+/// If `to` is not a permutation of 0..n.
+#[track_caller]
+pub fn inverse(to: &[usize]) -> Vec<usize> {
+    let n = to.len();
+    let mut from = vec![usize::MAX; n];
+    for (i, &k) in to.iter().enumerate() {
+        assert!(
+            k < n && from[k] == usize::MAX,
+            "new numbers: {k} (for node {i}) is out of range or taken: a permutation of 0..{n} is needed"
+        );
+        from[k] = i;
     }
-    to
+    from
 }

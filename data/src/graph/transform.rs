@@ -1,6 +1,6 @@
 //! Graphs made from other graphs.
 
-use super::Graph;
+use super::{Graph, inverse};
 use std::sync::Arc;
 
 impl Graph {
@@ -84,14 +84,7 @@ impl Graph {
     pub fn permute(&self, to: &[usize]) -> Self {
         let n = self.nodes();
         assert_eq!(to.len(), n, "permute: {n} nodes need as many new numbers");
-        let mut from = vec![usize::MAX; n];
-        for (i, &k) in to.iter().enumerate() {
-            assert!(
-                k < n && from[k] == usize::MAX,
-                "permute: {k} (for node {i}) is out of range or taken: a permutation of 0..{n} is needed"
-            );
-            from[k] = i;
-        }
+        let from = inverse(to);
         let mut indices = Vec::with_capacity(self.edges());
         let mut indptr = vec![0];
         for &i in &from {

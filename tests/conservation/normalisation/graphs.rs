@@ -1,6 +1,7 @@
 //! A graph layer before a norm: C18 and C19 with attention, whose scores a factor of the weights must not
 //! change either.
 
+use crate::cases::cases;
 use crate::chains::{Made, made};
 use crate::support::*;
 use emmy::graph::Neighbourhood;
@@ -74,7 +75,7 @@ fn feature<F: Real>() -> NormLayer<F> {
 }
 
 proptest! {
-    #![proptest_config(cases(100))]
+    #![proptest_config(proptest_cases(100))]
 
     // At least four inputs: with two weights the law leaves one free, and sometimes the remaining
     // gradient is as small as its rounding error.
@@ -112,7 +113,7 @@ fn n_without_attention_or_neuron_by_neuron() {
             options: Default::default(),
         };
         let (mut weights, mut single) = (Vec::new(), Vec::new());
-        for seed in crate::cases::cases(10) {
+        for seed in cases(10) {
             let problem = example(4, Loss::Smooth, seed);
             let net = Normalised::<f64>::new(&made, 4, feature(), seed);
             let mut law = net.neurons();

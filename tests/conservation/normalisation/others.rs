@@ -112,7 +112,7 @@ impl<F: Real> Composition<F> for Critic<F> {
 }
 
 proptest! {
-    #![proptest_config(crate::support::cases(30))]
+    #![proptest_config(crate::support::proptest_cases(30))]
 
     #[test]
     fn act_norm_is_balanced_on_both_sides(seed: u64) {
