@@ -376,7 +376,7 @@ fn almost(kind: Kind, good: &[u8], rng: &mut Rng) -> Vec<u8> {
 #[test]
 fn files_that_are_almost_right_are_refused_or_read() {
     let number = |name: &str, default| std::env::var(name).map_or(default, |s| s.parse().unwrap());
-    let time = Duration::from_secs(number("EMMY_FUZZ_SECONDS", 2));
+    let time = Duration::from_secs(number("EMMY_FUZZ_SECONDS", 1));
     let rng = &mut init::rng(number("EMMY_FUZZ_SEED", 0));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzzing");
     let files = Files::new(folder.join("set"));

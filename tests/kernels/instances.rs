@@ -61,26 +61,33 @@ fn marked() -> Vec<(String, String)> {
     found
 }
 
-/// The symbols of the library that this program was linked to, the newest one beside it.
+/// The symbols that the crates of the library define: for each, the newest archive beside this program.
 fn symbols() -> BTreeSet<String> {
+    CRATES
+        .iter()
+        .flat_map(|(_, name)| symbols_of(name))
+        .collect()
+}
+
+fn symbols_of(library: &str) -> Vec<String> {
     let program = std::env::current_exe().unwrap();
     let beside = program.parent().unwrap().read_dir().unwrap();
     let libraries = beside.map(|entry| entry.unwrap().path()).filter(|path| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        name.starts_with("libemmy-") && name.ends_with(".rlib")
+        name.starts_with(&format!("lib{library}-")) && name.ends_with(".rlib")
     });
     let newest = libraries.max_by_key(|path| path.metadata().unwrap().modified().unwrap());
-    let bytes = std::fs::read(newest.expect("the library")).unwrap();
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$.".contains(byte);
-    let words = bytes.split(|byte| !is_part(byte));
-    let begins = CRATES.map(|(_, name)| format!("_ZN{}", mangled([name])));
-    let ours = words.filter(|word| {
-        word.starts_with(b"_ZN")
-            && begins
-                .iter()
-                .any(|begin| word.starts_with(begin.as_bytes()))
-    });
-    ours.map(|word| String::from_utf8_lossy(word).into_owned())
+    let archive = std::fs::read(newest.expect("the library")).unwrap();
+    // The first member of an archive is the list of its symbols. Its head has 60 bytes and states its length; then
+    // come their number n, n addresses of 4 bytes each, and n names, each with a zero behind it.
+    let (head, rest) = archive[8..].split_at(60);
+    let length = std::str::from_utf8(&head[48..58]).unwrap().trim();
+    let list = &rest[..length.parse::<usize>().unwrap()];
+    let count = u32::from_be_bytes(*list.first_chunk().unwrap()) as usize;
+    let names = list[4 + 4 * count..].split(|&byte| byte == 0).take(count);
+    names
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .filter(|name| name.starts_with("_ZN"))
         .collect()
 }
 

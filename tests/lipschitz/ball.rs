@@ -85,7 +85,7 @@ fn a_bound_on_a_ball_is_between_what_is_found_there_and_the_bound_everywhere() {
         for (k, net) in nets(&weights).iter().enumerate() {
             let everywhere = upper(net, &x, Domain::Everywhere);
             let mut before = 0.0;
-            for radius in [0.0, 1e-3, 0.05, 0.3, 1.0, 100.0] {
+            for radius in [0.0, 1e-3, 0.1, 1.0, 100.0] {
                 let on_ball = upper(&net, &x, Domain::Ball(radius));
                 let found = attack(net, &x, radius, 7 * seed + k as u64);
                 assert!(

@@ -1,6 +1,7 @@
 //! The claims of the trace about operations between layers, compared with the operations: real
 //! operands are scaled, mixed, rotated and shifted, and the output must change as claimed.
 
+use crate::cases::cases;
 use crate::registry::{Case, Sampler, operations};
 use emmy::nn::contra::{After, StepSize, UnitRows};
 use emmy::nn::{
@@ -184,7 +185,7 @@ fn no_claim_about_an_operation_is_false() {
     // The number of claims that a change arrives or is absorbed, per operation and kind of change.
     let mut claims: BTreeMap<(&str, Change), usize> = BTreeMap::new();
     for operation in operations() {
-        for seed in 0..60 {
+        for seed in cases(60) {
             let case = (operation.draw)(&mut Sampler::new(seed));
             let n = case.args.len();
             let mut choices: Vec<Vec<bool>> =
