@@ -94,8 +94,8 @@ fn laws_hold_in_every_epoch() {
             (Algorithm::ADAM, 0.01),
         ] {
             check::<f64>(config(conv, 0.0), method, lr);
-            check::<f32>(config(conv, 0.0), method, lr);
         }
+        check::<f32>(config(conv, 0.0), Algorithm::ADAM, 0.01);
     }
 }
 
