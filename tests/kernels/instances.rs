@@ -69,6 +69,7 @@ fn symbols() -> BTreeSet<String> {
         .collect()
 }
 
+/// The symbols that one crate defines.
 fn symbols_of(library: &str) -> Vec<String> {
     let program = std::env::current_exe().unwrap();
     let beside = program.parent().unwrap().read_dir().unwrap();
@@ -78,8 +79,8 @@ fn symbols_of(library: &str) -> Vec<String> {
     });
     let newest = libraries.max_by_key(|path| path.metadata().unwrap().modified().unwrap());
     let archive = std::fs::read(newest.expect("the library")).unwrap();
-    // The first member of an archive is the list of its symbols. Its head has 60 bytes and states its length; then
-    // come their number n, n addresses of 4 bytes each, and n names, each with a zero behind it.
+    // The first member of an archive is the list of its symbols. Its head has 60 bytes and states its length.
+    // Then come their number n, n addresses of 4 bytes each, and n names, each with a zero behind it.
     let (head, rest) = archive[8..].split_at(60);
     let length = std::str::from_utf8(&head[48..58]).unwrap().trim();
     let list = &rest[..length.parse::<usize>().unwrap()];

@@ -1,7 +1,7 @@
 //! Bounds on a ball around one input: never below what is found on it, never above the bound for all inputs,
 //! and the norm of the Jacobian where no neuron can change its slope.
 
-use crate::cases::{cases, number};
+use crate::cases::cases;
 use emmy::init::{self, Rng};
 use emmy::lipschitz::{Domain, Lp, bound, jacobian_norm, quotient};
 use emmy::{Tape, Tensor, Var};
@@ -78,21 +78,18 @@ fn layers<'t>(
 
 #[test]
 fn a_bound_on_a_ball_is_between_what_is_found_there_and_the_bound_everywhere() {
-    let rng = &mut init::rng(0);
-    let weights = [draw(&[8, 4], rng), draw(&[8, 8], rng), draw(&[2, 8], rng)];
-    let x = draw(&[1, 4], rng);
-    // One case per network.
-    let nets = nets(&weights);
-    for (k, net) in nets
-        .iter()
-        .enumerate()
-        .take(number(nets.len() as u64) as usize)
-    {
+    // One network per case.
+    for seed in cases(6) {
+        let rng = &mut init::rng(seed);
+        let weights = [draw(&[8, 4], rng), draw(&[8, 8], rng), draw(&[2, 8], rng)];
+        let x = draw(&[1, 4], rng);
+        let (nets, k) = (nets(&weights), seed as usize % 6);
+        let net = &nets[k];
         let everywhere = upper(net, &x, Domain::Everywhere);
         let mut before = 0.0;
         for radius in [0.0, 1e-3, 0.1, 1.0, 100.0] {
             let on_ball = upper(&net, &x, Domain::Ball(radius));
-            let found = attack(net, &x, radius, k as u64);
+            let found = attack(net, &x, radius, seed);
             assert!(
                 found <= on_ball * (1.0 + 1e-9) && on_ball <= everywhere,
                 "net {k}, radius {radius}: found {found}, {on_ball}, everywhere {everywhere}"

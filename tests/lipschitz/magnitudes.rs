@@ -6,8 +6,8 @@ use emmy::nn::{Activation, BlockConfig, GcnConv, Mlp, Module, Trace, Transformer
 use emmy::ops::attention::Mask;
 use emmy::{Tape, Tensor, init, linalg::svd};
 
-/// Near ±154 the square of a weight leaves the range of an `f64`, near ±77 the product of four. In short runs the
-/// first of them are taken.
+/// Near ±154 the square of a weight leaves the range of an `f64`, near ±77 the product of four. In
+/// short runs the first of them are taken.
 const EXPONENTS: [i32; 11] = [300, -160, 78, -300, 160, -78, -155, 150, -20, 20, 0];
 
 fn check(trace: &Trace, what: &str) {
