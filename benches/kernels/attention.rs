@@ -87,13 +87,13 @@ const ALONG_EDGES: [(&str, Attend); 5] = [
             },
         )
     }),
-    // Against the composition with a sampled product, which TransformerConv uses.
+    // Against the composition with a sampled product.
     ("dot products", |edges, fused, [z, a, b], t| {
         let q = t.map_or(z, |t| z * t.unsqueeze(2)) * a;
         let k = z * b;
         match fused {
-            true => edges.attend(Product, EdgeOperands::new(q, k, z)),
-            false => edges.dot(q, k, z, None),
+            true => edges.dot(q, k, z, None),
+            false => edges.combine(edges.dot_coefficients(q, k, None), z, None),
         }
     }),
 ];

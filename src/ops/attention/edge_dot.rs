@@ -9,7 +9,7 @@
 //! | e | `[nnz, H, D]` | terms of the edges, in the order of the entries of the pattern; optional |
 //! | α | `[nnz, H]` | coefficients |
 
-use super::EdgeAttention;
+use super::{EdgeAttention, EdgeOperands, ScaledProduct};
 use crate::autodiff::Var;
 use crate::ops::sparse::{gather_rows, sddmm, segment_softmax};
 use crate::real::Real;
@@ -19,9 +19,8 @@ impl EdgeAttention {
     /// `[n, H, C]`. A target without neighbours gets zeros.
     ///
     /// Shi et al., "Masked Label Prediction: Unified Message Passing Model for Semi-Supervised
-    /// Classification", IJCAI 2021, Eq. (3) and (4). The score of an edge without a term e is one product
-    /// ⟨q_i, k_j⟩, taken along the edges ([`sddmm`]); nothing of size nnz · H · D is stored. Terms of the
-    /// edges, e, take nnz · H · D numbers of memory.
+    /// Classification", IJCAI 2021, Eq. (3) and (4). Without terms e this is [`attend`](Self::attend) with
+    /// [`ScaledProduct`], one fused operation. With them it is composed, from arrays of nnz · H · D numbers.
     ///
     /// Two nodes that hear each other and themselves. Both queries are 1 and the keys 0 and ln 3, so each
     /// node gets ¼ of the first value and ¾ of the second.
@@ -53,7 +52,13 @@ impl EdgeAttention {
         self.check_scores("dot", q, k, e);
         self.check_values("dot", q.shape()[1], v, e);
         q.tape().accept("dot", &[v]);
-        self.combine(self.dot_coefficients(q, k, e), v, e)
+        match e {
+            Some(_) => self.combine(self.dot_coefficients(q, k, e), v, e),
+            None => self.attend(
+                ScaledProduct { scale: scale(q) },
+                EdgeOperands::new(q, k, v),
+            ),
+        }
     }
 
     /// The coefficients α of [`dot`](Self::dot) before dropout, shape `[nnz, H]`.
@@ -73,8 +78,7 @@ impl EdgeAttention {
             Some(e) => products + (gather_rows(&self.pattern, q) * e).sum(&[2], false),
             None => products,
         };
-        let width = F::of(q.shape()[2] as f64);
-        segment_softmax(&self.pattern, scores.scale(width.sqrt().recip()))
+        segment_softmax(&self.pattern, scores.scale(scale(q)))
     }
 
     #[track_caller]
@@ -94,4 +98,9 @@ impl EdgeAttention {
             "{op}: e has shape {found:?}, it must be [edges, heads, width], here {expected:?}"
         );
     }
+}
+
+/// 1/√D.
+fn scale<F: Real>(q: Var<'_, F>) -> F {
+    F::of(q.shape()[2] as f64).sqrt().recip()
 }

@@ -18,7 +18,7 @@ pub use crate::kernels::attention::Mask;
 pub use dense::Qkv;
 pub use edges::EdgeAttention;
 pub use operands::{EdgeOperands, Ends};
-pub use score::{EdgeScore, LeakySum};
+pub use score::{EdgeScore, LeakySum, ScaledProduct};
 
 use crate::tensor::Tensor;
 

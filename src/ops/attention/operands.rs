@@ -2,7 +2,6 @@
 
 use super::EdgeScore;
 use crate::autodiff::Var;
-use crate::ops::sparse::{gather_columns, gather_rows};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use std::sync::Arc;
@@ -133,12 +132,7 @@ impl<'t, F: Real> EdgeOperands<Var<'t, F>> {
                 (half(a_s), half(a_t))
             }
         };
-        let f = score.compose(gather_columns(pattern, k), gather_rows(pattern, q));
-        let terms = match self.a {
-            Some(a) => f * a,
-            None => f,
-        };
-        terms.sum(&[2], false)
+        score.compose_scores(pattern, [k, q], self.a)
     }
 
     #[track_caller]

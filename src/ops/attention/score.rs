@@ -1,7 +1,10 @@
 //! The scores of edges: a function of two numbers, summed over the columns of both ends.
 
 use crate::autodiff::Var;
+use crate::ops::sparse::{gather_columns, gather_rows, sddmm};
 use crate::real::Real;
+use crate::sparse::Pattern;
+use std::sync::Arc;
 
 /// f of the score e_ijh = Σ_c a_hc f(k_jhc, q_ihc) of an edge from source j to target i, head by head.
 ///
@@ -55,6 +58,66 @@ pub trait EdgeScore<F: Real>: Copy + Send + Sync + 'static {
 
     /// f by ordinary operations, entry by entry.
     fn compose<'t>(&self, k: Var<'t, F>, q: Var<'t, F>) -> Var<'t, F>;
+
+    /// The scores e by ordinary operations, shape `[nnz, H]`, for rows k `[m, H, K]` and q `[n, H, K]`.
+    ///
+    /// As provided, this fetches both rows for every edge, nnz · H · K numbers each. A score that knows an
+    /// operation with less memory overrides it.
+    fn compose_scores<'t>(
+        &self,
+        pattern: &Arc<Pattern>,
+        [k, q]: [Var<'t, F>; 2],
+        a: Option<Var<'t, F>>,
+    ) -> Var<'t, F> {
+        let f = self.compose(gather_columns(pattern, k), gather_rows(pattern, q));
+        let terms = match a {
+            Some(a) => f * a,
+            None => f,
+        };
+        terms.sum(&[2], false)
+    }
+}
+
+/// f(k, q) = s k q, the score of dot products: with a = 1 the score of an edge is s ⟨q_i, k_j⟩.
+#[derive(Debug, Clone, Copy)]
+pub struct ScaledProduct<F> {
+    /// s; 1/√K in Shi et al., IJCAI 2021, Eq. (3).
+    pub scale: F,
+}
+
+impl<F: Real> EdgeScore<F> for ScaledProduct<F> {
+    fn name(&self) -> &'static str {
+        "scaled_product"
+    }
+
+    #[inline(always)]
+    fn value(&self, k: F, q: F) -> F {
+        self.scale * k * q
+    }
+
+    #[inline(always)]
+    fn pull(&self, g: F, k: F, q: F) -> [F; 3] {
+        let step = g * self.scale;
+        [step * k * q, step * q, step * k]
+    }
+
+    fn compose<'t>(&self, k: Var<'t, F>, q: Var<'t, F>) -> Var<'t, F> {
+        (k * q).scale(self.scale)
+    }
+
+    /// Products along the edges ([`sddmm`]); nothing of size nnz · H · K is stored.
+    fn compose_scores<'t>(
+        &self,
+        pattern: &Arc<Pattern>,
+        [k, q]: [Var<'t, F>; 2],
+        a: Option<Var<'t, F>>,
+    ) -> Var<'t, F> {
+        let q = match a {
+            Some(a) => q * a,
+            None => q,
+        };
+        sddmm(pattern, q, k).scale(self.scale)
+    }
 }
 
 /// f(k, q) = LeakyReLU(k + q), the score of GAT and GATv2.

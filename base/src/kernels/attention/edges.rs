@@ -1,7 +1,7 @@
 //! The attention along edges with a score Σ_c a[h, c] f(k[j, h, c], q[i, h, c]), for any function f of two
 //! numbers. Letters: see the table of [the parent module](super).
 
-use super::heads::{scale_entries, scores_of_row};
+use super::heads::{scale_entries, scores};
 use super::operands::{Adjoints, Backward, Operands};
 use super::passes::Passes;
 use super::{Attention, Output};
@@ -26,8 +26,6 @@ impl Attention<'_> {
         self.check("edge attention", &x);
         let (p, w, wide) = (self.pattern, self.row_len(), x.width);
         let (v, k, q) = (x.v, x.k.unwrap_or(x.v), x.q.unwrap_or(x.v));
-        let ones = self.ones(&x);
-        let a = x.a.unwrap_or(&ones);
         let mut y = memory::scratch(p.rows() * w);
         let mut alpha = memory::scratch(p.nnz() * self.heads);
         let outputs = [
@@ -39,16 +37,23 @@ impl Attention<'_> {
             outputs,
             #[inline(always)]
             |heads, d, block, [y, alpha]| {
-                let (w, own_w) = (heads * d, heads * wide);
+                let w = heads * d;
+                let ends = [p.rows_of(), p.indices()].map(|all| &all[block.entries.clone()]);
                 // A copy, so that what it captures is in registers.
-                let own_f = f;
-                for i in block.rows.clone() {
-                    let (sources, own) = block.row(p, i, heads);
-                    let (own, q) = (&mut alpha[own], &q[i * own_w..][..own_w]);
-                    scores_of_row((heads, wide), sources, [a, k, q], own, &own_f);
-                    if let Some(t) = x.t {
-                        scale_entries(own, &t[i * heads..][..heads]);
+                let f = f;
+                // Without a, q takes its place, which nothing reads.
+                match x.a {
+                    Some(a) => {
+                        let term = |a: F, k, q| a * f(k, q);
+                        scores((heads, wide), ends, [a, k, q], alpha, &term);
                     }
+                    None => {
+                        let term = |_, k, q| f(k, q);
+                        scores((heads, wide), ends, [q, k, q], alpha, &term);
+                    }
+                }
+                if let Some(t) = x.t {
+                    scale_entries(heads, ends[0], t, alpha);
                 }
                 segment::softmax_block(p, block.rows.clone(), alpha, heads);
                 let mut dropped = Vec::new();
@@ -100,7 +105,10 @@ impl Attention<'_> {
         check(op, "gy", back.gy, &[n, self.heads, self.width]);
         let mut space = Buffer::default();
         let kept = self.kept(back.alpha, &mut space);
-        let ones = self.ones(&x);
+        let ones = match x.a {
+            Some(_) => Vec::new(),
+            None => vec![F::one(); self.heads * x.width],
+        };
         let passes = Passes {
             attention: self,
             x,
@@ -113,18 +121,6 @@ impl Attention<'_> {
             None => passes.run::<false>(),
             Some(_) => passes.run::<true>(),
         }
-    }
-
-    /// What stands for an attention vector that is not there.
-    fn ones<F: Real>(&self, x: &Operands<F>) -> Vec<F> {
-        vec![
-            F::one();
-            if x.a.is_none() {
-                self.heads * x.width
-            } else {
-                0
-            }
-        ]
     }
 
     #[track_caller]

@@ -27,19 +27,24 @@ pub(super) fn dot_heads<F: Real>(d: usize, x: &[F], y: &[F], out: &mut [F]) {
     }
 }
 
-/// out[e, h] ← Σ_c a[h, c] f(k[j, h, c], q[h, c]) for every entry e from a source j, and every head.
+/// out[e, h] ← Σ_c f(a[h, c], k[j, h, c], q[i, h, c]) for every entry e from a source j to a target i, and
+/// every head. `ends` has the targets and the sources of the entries.
+///
+/// One loop runs over all entries: rows of a graph are short, and a loop for each costs a wrong guess of its
+/// end by the processor.
 #[inline(always)]
-pub(super) fn scores_of_row<F: Real>(
+pub(super) fn scores<F: Real>(
     (heads, d): (usize, usize),
-    sources: &[u32],
+    ends: [&[u32]; 2],
     [a, k, q]: [&[F]; 3],
     out: &mut [F],
-    f: &impl Fn(F, F) -> F,
+    f: &impl Fn(F, F, F) -> F,
 ) {
     if d != 1 {
         let w = heads * d;
-        for (&j, out) in sources.iter().zip(out.chunks_exact_mut(heads)) {
-            score_heads(d, [a, &k[j as usize * w..][..w], q], out, f);
+        for ((&i, &j), out) in entries(ends).zip(out.chunks_exact_mut(heads)) {
+            let own = [a, &k[j as usize * w..][..w], &q[i as usize * w..][..w]];
+            score_heads(d, own, out, f);
         }
         return;
     }
@@ -47,10 +52,10 @@ pub(super) fn scores_of_row<F: Real>(
     while at < heads {
         let all = [a, k, q];
         at += match heads - at {
-            8.. => scores_of_heads::<F, 8>((heads, at), sources, all, out, f),
-            4.. => scores_of_heads::<F, 4>((heads, at), sources, all, out, f),
-            2.. => scores_of_heads::<F, 2>((heads, at), sources, all, out, f),
-            _ => scores_of_heads::<F, 1>((heads, at), sources, all, out, f),
+            8.. => scores_of_heads::<F, 8>((heads, at), ends, all, out, f),
+            4.. => scores_of_heads::<F, 4>((heads, at), ends, all, out, f),
+            2.. => scores_of_heads::<F, 2>((heads, at), ends, all, out, f),
+            _ => scores_of_heads::<F, 1>((heads, at), ends, all, out, f),
         };
     }
 }
@@ -59,30 +64,37 @@ pub(super) fn scores_of_row<F: Real>(
 #[inline(always)]
 fn scores_of_heads<F: Real, const C: usize>(
     (heads, at): (usize, usize),
-    sources: &[u32],
+    ends: [&[u32]; 2],
     [a, k, q]: [&[F]; 3],
     out: &mut [F],
-    f: &impl Fn(F, F) -> F,
+    f: &impl Fn(F, F, F) -> F,
 ) -> usize {
-    let (a, q) = (*part::<F, C>(a, at), *part::<F, C>(q, at));
-    for (&j, out) in sources.iter().zip(out.chunks_exact_mut(heads)) {
-        let k = *part::<F, C>(k, j as usize * heads + at);
+    let a = *part::<F, C>(a, at);
+    for ((&i, &j), out) in entries(ends).zip(out.chunks_exact_mut(heads)) {
+        let k = part::<F, C>(k, j as usize * heads + at);
+        let q = part::<F, C>(q, i as usize * heads + at);
         let out = out[at..].first_chunk_mut::<C>().expect("a whole row");
         for l in 0..C {
-            out[l] = a[l] * f(k[l], q[l]);
+            out[l] = f(a[l], k[l], q[l]);
         }
     }
     C
 }
 
-/// out[h] ← Σ_c a[h, c] f(k[h, c], q[h, c]) for every head.
+/// The pairs of targets and sources.
 #[inline(always)]
-fn score_heads<F: Real>(d: usize, [a, k, q]: [&[F]; 3], out: &mut [F], f: &impl Fn(F, F) -> F) {
+fn entries<'a>([targets, sources]: [&'a [u32]; 2]) -> impl Iterator<Item = (&'a u32, &'a u32)> {
+    targets.iter().zip(sources)
+}
+
+/// out[h] ← Σ_c f(a[h, c], k[h, c], q[h, c]) for every head.
+#[inline(always)]
+fn score_heads<F: Real>(d: usize, [a, k, q]: [&[F]; 3], out: &mut [F], f: &impl Fn(F, F, F) -> F) {
     if d < 8 {
         for (h, out) in out.iter_mut().enumerate() {
             let own = h * d..(h + 1) * d;
             let terms = k[own.clone()].iter().zip(&q[own.clone()]).zip(&a[own]);
-            *out = terms.fold(F::zero(), |s, ((&k, &q), &a)| s + a * f(k, q));
+            *out = terms.fold(F::zero(), |s, ((&k, &q), &a)| s + f(a, k, q));
         }
         return;
     }
@@ -93,7 +105,7 @@ fn score_heads<F: Real>(d: usize, [a, k, q]: [&[F]; 3], out: &mut [F], f: &impl 
             q.as_chunks::<8>().0,
         );
         for (((out, k), q), a) in out.iter_mut().zip(k).zip(q).zip(a) {
-            *out = fold_eight(std::array::from_fn(|l| a[l] * f(k[l], q[l])));
+            *out = fold_eight(std::array::from_fn(|l| f(a[l], k[l], q[l])));
         }
         return;
     }
@@ -103,22 +115,22 @@ fn score_heads<F: Real>(d: usize, [a, k, q]: [&[F]; 3], out: &mut [F], f: &impl 
     }
 }
 
-/// Σ_c a[c] f(k[c], q[c]) over slices of equal length, summed in sixteen lanes, then over the lanes in a
+/// Σ_c f(a[c], k[c], q[c]) over slices of equal length, summed in sixteen lanes, then over the lanes in a
 /// fixed order.
 #[inline(always)]
-fn score<F: Real>(a: &[F], k: &[F], q: &[F], f: &impl Fn(F, F) -> F) -> F {
+fn score<F: Real>(a: &[F], k: &[F], q: &[F], f: &impl Fn(F, F, F) -> F) -> F {
     let (a, a_rest) = a.as_chunks::<LANES>();
     let (k, k_rest) = k.as_chunks::<LANES>();
     let (q, q_rest) = q.as_chunks::<LANES>();
     let mut lanes = [F::zero(); LANES];
     for ((k, q), a) in k.iter().zip(q).zip(a) {
         for l in 0..LANES {
-            lanes[l] += a[l] * f(k[l], q[l]);
+            lanes[l] += f(a[l], k[l], q[l]);
         }
     }
     let rest = k_rest.iter().zip(q_rest).zip(a_rest);
     for (lane, ((&k, &q), &a)) in lanes.iter_mut().zip(rest) {
-        *lane += a * f(k, q);
+        *lane += f(a, k, q);
     }
     fold(lanes)
 }
@@ -133,11 +145,11 @@ pub(super) fn scale_heads<F: Real>(d: usize, x: &mut [F], t: &[F]) {
     }
 }
 
-/// x[k, h] ← t[h] x[k, h] for every entry k and head, x of the shape [entries, H].
+/// x[e, h] ← t[i, h] x[e, h] for every entry e to a target i, and every head.
 #[inline(always)]
-pub(super) fn scale_entries<F: Real>(x: &mut [F], t: &[F]) {
-    for x in x.chunks_exact_mut(t.len()) {
-        for (x, &t) in x.iter_mut().zip(t) {
+pub(super) fn scale_entries<F: Real>(heads: usize, targets: &[u32], t: &[F], x: &mut [F]) {
+    for (&i, x) in targets.iter().zip(x.chunks_exact_mut(heads)) {
+        for (x, &t) in x.iter_mut().zip(&t[i as usize * heads..]) {
             *x *= t;
         }
     }
