@@ -38,22 +38,23 @@ impl Attention<'_> {
             #[inline(always)]
             |heads, d, block, [y, alpha]| {
                 let w = heads * d;
-                let ends = [p.rows_of(), p.indices()].map(|all| &all[block.entries.clone()]);
+                let edges = || (p, block.rows.clone());
                 // A copy, so that what it captures is in registers.
                 let f = f;
                 // Without a, q takes its place, which nothing reads.
                 match x.a {
                     Some(a) => {
                         let term = |a: F, k, q| a * f(k, q);
-                        scores((heads, wide), ends, [a, k, q], alpha, &term);
+                        scores((heads, wide), edges(), [a, k, q], alpha, &term);
                     }
                     None => {
                         let term = |_, k, q| f(k, q);
-                        scores((heads, wide), ends, [q, k, q], alpha, &term);
+                        scores((heads, wide), edges(), [q, k, q], alpha, &term);
                     }
                 }
                 if let Some(t) = x.t {
-                    scale_entries(heads, ends[0], t, alpha);
+                    let targets = &p.rows_of()[block.entries.clone()];
+                    scale_entries(heads, targets, t, alpha);
                 }
                 segment::softmax_block(p, block.rows.clone(), alpha, heads);
                 let mut dropped = Vec::new();

@@ -3,6 +3,8 @@
 use crate::kernels::rows::part;
 use crate::kernels::{LANES, dot, fold};
 use crate::real::Real;
+use crate::sparse::Pattern;
+use std::ops::Range;
 
 /// out[h] ← ⟨x[h, :], y[h, :]⟩ for every head.
 #[inline(always)]
@@ -27,64 +29,66 @@ pub(super) fn dot_heads<F: Real>(d: usize, x: &[F], y: &[F], out: &mut [F]) {
     }
 }
 
-/// out[e, h] ← Σ_c f(a[h, c], k[j, h, c], q[i, h, c]) for every entry e from a source j to a target i, and
-/// every head. `ends` has the targets and the sources of the entries.
+/// out[e, h] ← Σ_c f(a[h, c], k[j, h, c], q[i, h, c]) for every entry e from a source j to a target i in
+/// `rows`, and every head.
 ///
-/// One loop runs over all entries: rows of a graph are short, and a loop for each costs a wrong guess of its
-/// end by the processor.
+/// The rows of a graph are short, and the processor guesses the end of the loop over each wrong. So one loop
+/// runs over the entries of all rows. With one number per head, d = 1, an entry costs so little that it is
+/// cheaper to load those of the target once per row.
 #[inline(always)]
 pub(super) fn scores<F: Real>(
     (heads, d): (usize, usize),
-    ends: [&[u32]; 2],
+    (pattern, rows): (&Pattern, Range<usize>),
     [a, k, q]: [&[F]; 3],
     out: &mut [F],
     f: &impl Fn(F, F, F) -> F,
 ) {
+    let w = heads * d;
     if d != 1 {
-        let w = heads * d;
-        for ((&i, &j), out) in entries(ends).zip(out.chunks_exact_mut(heads)) {
+        let entries = pattern.indptr()[rows.start]..pattern.indptr()[rows.end];
+        let [targets, sources] =
+            [pattern.rows_of(), pattern.indices()].map(|all| &all[entries.clone()]);
+        for ((&i, &j), out) in targets.iter().zip(sources).zip(out.chunks_exact_mut(heads)) {
             let own = [a, &k[j as usize * w..][..w], &q[i as usize * w..][..w]];
             score_heads(d, own, out, f);
         }
         return;
     }
-    let mut at = 0;
-    while at < heads {
-        let all = [a, k, q];
-        at += match heads - at {
-            8.. => scores_of_heads::<F, 8>((heads, at), ends, all, out, f),
-            4.. => scores_of_heads::<F, 4>((heads, at), ends, all, out, f),
-            2.. => scores_of_heads::<F, 2>((heads, at), ends, all, out, f),
-            _ => scores_of_heads::<F, 1>((heads, at), ends, all, out, f),
-        };
+    let mut rest = out;
+    for i in rows {
+        let sources = &pattern.indices()[pattern.row(i)];
+        let (own, others) = rest.split_at_mut(sources.len() * heads);
+        rest = others;
+        let (all, mut at) = ([a, k, &q[i * heads..][..heads]], 0);
+        while at < heads {
+            at += match heads - at {
+                8.. => scores_of_heads::<F, 8>((heads, at), sources, all, own, f),
+                4.. => scores_of_heads::<F, 4>((heads, at), sources, all, own, f),
+                2.. => scores_of_heads::<F, 2>((heads, at), sources, all, own, f),
+                _ => scores_of_heads::<F, 1>((heads, at), sources, all, own, f),
+            };
+        }
     }
 }
 
-/// The same with one number per head, d = 1, for C heads from `at` on. Returns C.
+/// The same for one target with d = 1, for C heads from `at` on. Returns C.
 #[inline(always)]
 fn scores_of_heads<F: Real, const C: usize>(
     (heads, at): (usize, usize),
-    ends: [&[u32]; 2],
+    sources: &[u32],
     [a, k, q]: [&[F]; 3],
     out: &mut [F],
     f: &impl Fn(F, F, F) -> F,
 ) -> usize {
-    let a = *part::<F, C>(a, at);
-    for ((&i, &j), out) in entries(ends).zip(out.chunks_exact_mut(heads)) {
-        let k = part::<F, C>(k, j as usize * heads + at);
-        let q = part::<F, C>(q, i as usize * heads + at);
+    let (a, q) = (*part::<F, C>(a, at), *part::<F, C>(q, at));
+    for (&j, out) in sources.iter().zip(out.chunks_exact_mut(heads)) {
+        let k = *part::<F, C>(k, j as usize * heads + at);
         let out = out[at..].first_chunk_mut::<C>().expect("a whole row");
         for l in 0..C {
             out[l] = f(a[l], k[l], q[l]);
         }
     }
     C
-}
-
-/// The pairs of targets and sources.
-#[inline(always)]
-fn entries<'a>([targets, sources]: [&'a [u32]; 2]) -> impl Iterator<Item = (&'a u32, &'a u32)> {
-    targets.iter().zip(sources)
 }
 
 /// out[h] ← Σ_c f(a[h, c], k[h, c], q[h, c]) for every head.
