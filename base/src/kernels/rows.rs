@@ -190,7 +190,7 @@ pub(super) fn collect<'a, F: Real>(
     x: &[F],
     w: usize,
     space: &'a mut Vec<F>,
-) -> &'a [F] {
+) -> &'a mut [F] {
     space.resize(rows.len() * w, F::zero());
     let starts = rows.iter().map(|&row| row as usize * w);
     match w {

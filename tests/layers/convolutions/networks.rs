@@ -101,8 +101,8 @@ fn dropout_stands_before_every_layer_and_map() {
         (GraphNetConfig::gin(INPUTS, CLASSES), 2 + 1),
         (GraphNetConfig::ggnn(INPUTS, CLASSES), 1 + 1 + 1),
         (GraphNetConfig::sgc(INPUTS, CLASSES), 0),
-        // Before two layers, and of the coefficients of each.
-        (GraphNetConfig::transformer(INPUTS, CLASSES), 2 + 2),
+        // That of the coefficients is a part of each attention.
+        (GraphNetConfig::transformer(INPUTS, CLASSES), 2),
     ] {
         let net = GraphNet::<f64>::new(config, 0).unwrap();
         let count = |input_dropout: bool| {

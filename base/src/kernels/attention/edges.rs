@@ -110,12 +110,14 @@ impl Attention<'_> {
             Some(_) => Vec::new(),
             None => vec![F::one(); self.heads * x.width],
         };
+        let means = self.dots(back.y, back.gy);
         let passes = Passes {
             attention: self,
             x,
             back,
             kept,
             a: x.a.unwrap_or(&ones),
+            means: &means,
             pull,
         };
         match x.t {

@@ -29,12 +29,35 @@ pub(super) fn dot_heads<F: Real>(d: usize, x: &[F], y: &[F], out: &mut [F]) {
     }
 }
 
-/// out[e, h] ← Σ_c f(a[h, c], k[j, h, c], q[i, h, c]) for every entry e from a source j to a target i in
-/// `rows`, and every head.
+/// out[e, h] ← ⟨x[i, h, :], y[j, h, :]⟩ for every entry e = (i, j) in `rows`, and every head.
 ///
 /// The rows of a graph are short, and the processor guesses the end of the loop over each wrong. So one loop
-/// runs over the entries of all rows. With one number per head, d = 1, an entry costs so little that it is
-/// cheaper to load those of the target once per row.
+/// runs over the entries of all rows.
+#[inline(always)]
+pub(super) fn dots<F: Real>(
+    (heads, d): (usize, usize),
+    edges: (&Pattern, Range<usize>),
+    [x, y]: [&[F]; 2],
+    out: &mut [F],
+) {
+    let w = heads * d;
+    for ((i, j), out) in ends(edges).zip(out.chunks_exact_mut(heads)) {
+        dot_heads(d, &x[i * w..][..w], &y[j * w..][..w], out);
+    }
+}
+
+/// The row and the column of every entry in some rows of a pattern.
+#[inline(always)]
+fn ends((pattern, rows): (&Pattern, Range<usize>)) -> impl Iterator<Item = (usize, usize)> {
+    let entries = pattern.indptr()[rows.start]..pattern.indptr()[rows.end];
+    let [rows, columns] = [pattern.rows_of(), pattern.indices()];
+    let pairs = rows[entries.clone()].iter().zip(&columns[entries]);
+    pairs.map(|(&i, &j)| (i as usize, j as usize))
+}
+
+/// out[e, h] ← Σ_c f(a[h, c], k[j, h, c], q[i, h, c]) for every entry e from a source j to a target i in
+/// `rows`, and every head. The loop is that of [`dots`]; but with one number per head, d = 1, an entry costs
+/// so little that it is cheaper to load the numbers of its target once per row.
 #[inline(always)]
 pub(super) fn scores<F: Real>(
     (heads, d): (usize, usize),
@@ -45,11 +68,8 @@ pub(super) fn scores<F: Real>(
 ) {
     let w = heads * d;
     if d != 1 {
-        let entries = pattern.indptr()[rows.start]..pattern.indptr()[rows.end];
-        let [targets, sources] =
-            [pattern.rows_of(), pattern.indices()].map(|all| &all[entries.clone()]);
-        for ((&i, &j), out) in targets.iter().zip(sources).zip(out.chunks_exact_mut(heads)) {
-            let own = [a, &k[j as usize * w..][..w], &q[i as usize * w..][..w]];
+        for ((i, j), out) in ends((pattern, rows)).zip(out.chunks_exact_mut(heads)) {
+            let own = [a, &k[j * w..][..w], &q[i * w..][..w]];
             score_heads(d, own, out, f);
         }
         return;

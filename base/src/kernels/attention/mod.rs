@@ -186,7 +186,12 @@ impl Attention<'_> {
     ///
     /// One short loop copies them all, so that the scattered fetches overlap.
     #[inline(always)]
-    fn of_columns<'s, F: Real>(&self, block: &Block, x: &[F], space: &'s mut Vec<F>) -> &'s [F] {
+    fn of_columns<'s, F: Real>(
+        &self,
+        block: &Block,
+        x: &[F],
+        space: &'s mut Vec<F>,
+    ) -> &'s mut [F] {
         let entries = &self.pattern.transposed().entry[block.entries.clone()];
         rows::collect(entries, x, self.heads, space)
     }

@@ -1,7 +1,7 @@
 //! The two passes that compute the adjoints of an attention along edges: by rows for what belongs to targets,
 //! by columns for what belongs to sources. Letters: see the table of [the parent module](super).
 
-use super::heads::{dot_heads, scale_heads};
+use super::heads::{dot_heads, dots, scale_heads};
 use super::operands::{Adjoints, Backward, Operands};
 use super::steps::{OfSource, OfTarget, of_both_ends, score_adjoints};
 use super::{Attention, Output, add};
@@ -20,6 +20,8 @@ pub(super) struct Passes<'a, F, P> {
     pub kept: &'a [F],
     /// a, or ones.
     pub a: &'a [F],
+    /// ⟨gyᵢ, yᵢ⟩, shape [n, H].
+    pub means: &'a [F],
     pub pull: P,
 }
 
@@ -81,25 +83,27 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
             |heads, d, block, [gq, g]| {
                 let own_w = heads * wide;
                 let mut space = Vec::new();
-                let known = known.map(|g| {
-                    let entry = &p.transposed().pattern.transposed().entry;
-                    rows::collect(&entry[block.entries.clone()], g, heads, &mut space)
-                });
                 let mut ga = vec![F::zero(); if x.a.is_some() { own_w } else { 0 }];
-                let mut mean = vec![F::zero(); heads];
                 // Used with a temperature: uᵢ of one target, and the adjoint of t for the rows of the block.
                 let mut u = vec![F::zero(); if T { own_w } else { 0 }];
                 let mut gt = vec![F::zero(); if T { block.rows.len() * heads } else { 0 }];
+                let g = match known {
+                    Some(g) => {
+                        let entry = &p.transposed().pattern.transposed().entry;
+                        rows::collect(&entry[block.entries.clone()], g, heads, &mut space)
+                    }
+                    None => {
+                        let own = block.entries.start * heads..block.entries.end * heads;
+                        let weights = [&self.back.alpha[own.clone()], &self.kept[own]];
+                        let targets = &p.rows_of()[block.entries.clone()];
+                        dots((heads, d), (p, block.rows.clone()), [self.back.gy, x.v], g);
+                        self.of_scores(heads, targets, weights, g);
+                        g
+                    }
+                };
                 for (row, i) in block.rows.clone().enumerate() {
                     let (sources, own) = block.row(p, i, heads);
-                    let g = match known {
-                        Some(g) => &g[own],
-                        None => {
-                            let g = &mut g[own];
-                            self.of_row(i, (heads, d), sources, &mut mean, g);
-                            g
-                        }
-                    };
+                    let g = &g[own];
                     let step = OfTarget::<_, _, T> {
                         q: &q[i * own_w..][..own_w],
                         t: if T { &t[i * heads..][..heads] } else { &[] },
@@ -133,26 +137,12 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
         (ga.into(), gts.concat().into())
     }
 
-    /// The adjoints of the scores of target i. `mean` is space for ⟨gyᵢ, yᵢ⟩.
+    /// The adjoints of the scores t e of some entries, from ⟨gyᵢ, vⱼ⟩ in `g`. `weights` are their α and
+    /// drop(α).
     #[inline(always)]
-    fn of_row(
-        &self,
-        i: usize,
-        (heads, d): (usize, usize),
-        sources: &[u32],
-        mean: &mut [F],
-        g: &mut [F],
-    ) {
-        let (w, Backward { alpha, y, gy }) = (heads * d, self.back);
-        let (y, gy) = (&y[i * w..][..w], &gy[i * w..][..w]);
-        dot_heads(d, gy, y, mean);
-        for (&j, dots) in sources.iter().zip(g.chunks_exact_mut(heads)) {
-            dot_heads(d, gy, &self.x.v[j as usize * w..][..w], dots);
-        }
-        let entries = self.attention.pattern.row(i);
-        let own = entries.start * heads..entries.end * heads;
-        let mean = &*mean;
-        score_adjoints(heads, &alpha[own.clone()], &self.kept[own], |_| mean, g);
+    fn of_scores(&self, heads: usize, targets: &[u32], [alpha, kept]: [&[F]; 2], g: &mut [F]) {
+        let mean = |k: usize| &self.means[targets[k] as usize * heads..][..heads];
+        score_adjoints(heads, alpha, kept, mean, g);
     }
 
     /// The pass by columns: writes the adjoints of v and of k; where k = v, adds both to `gv`. Computes `g`,
@@ -160,16 +150,12 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
     fn sources<const T: bool>(&self, gv: &mut [F], gk: &mut [F], g: &mut [F], known: Option<&[F]>) {
         let (at, x, wide) = (self.attention, &self.x, self.x.width);
         let (k, q, t) = (x.k.unwrap_or(x.v), x.q.unwrap_or(x.v), x.t.unwrap_or(&[]));
-        let Backward { alpha, y, gy } = self.back;
+        let Backward { alpha, gy, .. } = self.back;
         let p = &at.pattern.transposed().pattern;
         let one_number = known.is_none() && self.one_number();
         let (of_row, of_entry) = match known {
             Some(_) => (0, 0),
             None => (at.heads * wide, at.heads),
-        };
-        let means = match known {
-            Some(_) => Buffer::default(),
-            None => at.dots(y, gy),
         };
         let outputs = [
             Output::by_row(gv, at.row_len()),
@@ -183,12 +169,20 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
             |heads, d, block, [gv, gk, g]| {
                 let (w, own_w) = (heads * d, heads * wide);
                 let (mut alphas, mut kepts, mut gs) = (Vec::new(), Vec::new(), Vec::new());
-                let kept = at.of_columns(&block, self.kept, &mut kepts);
+                let kept = &*at.of_columns(&block, self.kept, &mut kepts);
                 let alpha = match known.is_none() && !at.dropout.is_none() {
                     true => at.of_columns(&block, alpha, &mut alphas),
                     false => kept,
                 };
-                let known = known.map(|g| at.of_columns(&block, g, &mut gs));
+                let g = match known {
+                    Some(g) => at.of_columns(&block, g, &mut gs),
+                    None => {
+                        let targets = &p.indices()[block.entries.clone()];
+                        dots((heads, d), (p, block.rows.clone()), [x.v, gy], g);
+                        self.of_scores(heads, targets, [alpha, kept], g);
+                        g
+                    }
+                };
                 let mut through = vec![F::zero(); own_w];
                 // A copy, so that what it captures is in registers.
                 let pull = self.pull;
@@ -196,22 +190,10 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                     let (targets, own) = block.row(p, j, heads);
                     let kept = &kept[own.clone()];
                     let k = &k[j * own_w..][..own_w];
-                    let g = match known {
-                        Some(g) => &g[own],
-                        None => {
-                            let (v, g) = (&x.v[j * w..][..w], &mut g[own.clone()]);
-                            for (&i, dots) in targets.iter().zip(g.chunks_exact_mut(heads)) {
-                                dot_heads(d, &gy[i as usize * w..][..w], v, dots);
-                            }
-                            let mean = |k: usize| &means[targets[k] as usize * heads..][..heads];
-                            score_adjoints(heads, &alpha[own], kept, mean, g);
-                            if one_number {
-                                of_both_ends(targets, g, [k, q], &mut through, &pull);
-                            }
-                            g
-                        }
-                    };
-                    if !one_number {
+                    let g = &mut g[own];
+                    if one_number {
+                        of_both_ends(targets, g, [k, q], &mut through, &pull);
+                    } else {
                         let step = OfSource::<_, _, T> { k, t, heads, pull };
                         let out = [Out::Set(&mut through)];
                         rows::over_entries(targets, g, q, heads, out, &step);
