@@ -36,15 +36,16 @@ fn of_type<F: Real>(cli: &Cli) -> Result<()> {
     }
     let set = cli.data.load()?;
     let config = cli.network(&set)?;
-    memory::check::<F>(&config, &set)?;
+    let memory = memory::check::<F>(&config, &set)?;
     args::check_loss_threshold(cli.loss_threshold, set.classes)?;
     if let Some(choice) = cli.said_choice() {
         note(choice);
     }
     if cli.runs.summary {
         let table = format!(
-            "{}\n{}",
+            "{}\n{}\n{}",
             summary::<F>(&set, config)?,
+            memory::said(memory),
             interval::<F>(&set, config)?
         );
         match cli.runs.json {

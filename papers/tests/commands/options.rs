@@ -261,6 +261,10 @@ fn a_summary_is_a_table_of_the_layers_on_the_data() {
         let found = out.lines().any(|line| words(line) == words(row));
         assert!(found, "{row}: {out}");
     }
+    assert!(
+        out.contains("\nmemory: at most 0.01 GiB to train it, estimated; this machine has "),
+        "{out}"
+    );
     let (out, err) = succeeded(&cora(&folder, &[&args[..], &["--json"]].concat()));
     assert_eq!(json(&out).len(), 2);
     assert!(err.contains("layers.1") && err.contains("total"), "{err}");

@@ -29,6 +29,20 @@ pub(super) fn dot_heads<F: Real>(d: usize, x: &[F], y: &[F], out: &mut [F]) {
     }
 }
 
+/// out[e, h] ← ⟨x[h, :], y[j, h, :]⟩ for every entry e with the column j, and every head.
+#[inline(always)]
+pub(super) fn dots_of_row<F: Real>(
+    (heads, d): (usize, usize),
+    columns: &[u32],
+    [x, y]: [&[F]; 2],
+    out: &mut [F],
+) {
+    let w = heads * d;
+    for (&j, out) in columns.iter().zip(out.chunks_exact_mut(heads)) {
+        dot_heads(d, x, &y[j as usize * w..][..w], out);
+    }
+}
+
 /// out[e, h] ← ⟨x[i, h, :], y[j, h, :]⟩ for every entry e = (i, j) in `rows`, and every head.
 ///
 /// The rows of a graph are short, and the processor guesses the end of the loop over each wrong. So one loop
@@ -56,8 +70,8 @@ fn ends((pattern, rows): (&Pattern, Range<usize>)) -> impl Iterator<Item = (usiz
 }
 
 /// out[e, h] ← Σ_c f(a[h, c], k[j, h, c], q[i, h, c]) for every entry e from a source j to a target i in
-/// `rows`, and every head. The loop is that of [`dots`]; but with one number per head, d = 1, an entry costs
-/// so little that it is cheaper to load the numbers of its target once per row.
+/// `rows`, and every head. The loop is that of [`dots`]; but heads of at most 8 columns cost so little that it
+/// is cheaper to load those of a target once per row.
 #[inline(always)]
 pub(super) fn scores<F: Real>(
     (heads, d): (usize, usize),
@@ -67,7 +81,7 @@ pub(super) fn scores<F: Real>(
     f: &impl Fn(F, F, F) -> F,
 ) {
     let w = heads * d;
-    if d != 1 {
+    if d > 8 {
         for ((i, j), out) in ends((pattern, rows)).zip(out.chunks_exact_mut(heads)) {
             let own = [a, &k[j * w..][..w], &q[i * w..][..w]];
             score_heads(d, own, out, f);
@@ -79,19 +93,39 @@ pub(super) fn scores<F: Real>(
         let sources = &pattern.indices()[pattern.row(i)];
         let (own, others) = rest.split_at_mut(sources.len() * heads);
         rest = others;
-        let (all, mut at) = ([a, k, &q[i * heads..][..heads]], 0);
-        while at < heads {
-            at += match heads - at {
-                8.. => scores_of_heads::<F, 8>((heads, at), sources, all, own, f),
-                4.. => scores_of_heads::<F, 4>((heads, at), sources, all, own, f),
-                2.. => scores_of_heads::<F, 2>((heads, at), sources, all, own, f),
-                _ => scores_of_heads::<F, 1>((heads, at), sources, all, own, f),
-            };
-        }
+        scores_of_row((heads, d), sources, [a, k, &q[i * w..][..w]], own, f);
     }
 }
 
-/// The same for one target with d = 1, for C heads from `at` on. Returns C.
+/// The same for one target, whose row is q.
+#[inline(always)]
+fn scores_of_row<F: Real>(
+    (heads, d): (usize, usize),
+    sources: &[u32],
+    [a, k, q]: [&[F]; 3],
+    out: &mut [F],
+    f: &impl Fn(F, F, F) -> F,
+) {
+    if d != 1 {
+        let w = heads * d;
+        for (&j, out) in sources.iter().zip(out.chunks_exact_mut(heads)) {
+            score_heads(d, [a, &k[j as usize * w..][..w], q], out, f);
+        }
+        return;
+    }
+    let mut at = 0;
+    while at < heads {
+        let all = [a, k, q];
+        at += match heads - at {
+            8.. => scores_of_heads::<F, 8>((heads, at), sources, all, out, f),
+            4.. => scores_of_heads::<F, 4>((heads, at), sources, all, out, f),
+            2.. => scores_of_heads::<F, 2>((heads, at), sources, all, out, f),
+            _ => scores_of_heads::<F, 1>((heads, at), sources, all, out, f),
+        };
+    }
+}
+
+/// The same with d = 1, for C heads from `at` on. Returns C.
 #[inline(always)]
 fn scores_of_heads<F: Real, const C: usize>(
     (heads, at): (usize, usize),

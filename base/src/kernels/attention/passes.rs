@@ -1,7 +1,7 @@
 //! The two passes that compute the adjoints of an attention along edges: by rows for what belongs to targets,
 //! by columns for what belongs to sources. Letters: see the table of [the parent module](super).
 
-use super::heads::{dot_heads, dots, scale_heads};
+use super::heads::{dot_heads, dots, dots_of_row, scale_heads};
 use super::operands::{Adjoints, Backward, Operands};
 use super::steps::{OfSource, OfTarget, of_both_ends, score_adjoints};
 use super::{Attention, Output, add};
@@ -87,23 +87,25 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                 // Used with a temperature: uᵢ of one target, and the adjoint of t for the rows of the block.
                 let mut u = vec![F::zero(); if T { own_w } else { 0 }];
                 let mut gt = vec![F::zero(); if T { block.rows.len() * heads } else { 0 }];
-                let g = match known {
-                    Some(g) => {
-                        let entry = &p.transposed().pattern.transposed().entry;
-                        rows::collect(&entry[block.entries.clone()], g, heads, &mut space)
-                    }
-                    None => {
-                        let own = block.entries.start * heads..block.entries.end * heads;
-                        let weights = [&self.back.alpha[own.clone()], &self.kept[own]];
-                        let targets = &p.rows_of()[block.entries.clone()];
-                        dots((heads, d), (p, block.rows.clone()), [self.back.gy, x.v], g);
-                        self.of_scores(heads, targets, weights, g);
-                        g
-                    }
-                };
+                let known = known.map(|g| {
+                    let entry = &p.transposed().pattern.transposed().entry;
+                    rows::collect(&entry[block.entries.clone()], g, heads, &mut space)
+                });
                 for (row, i) in block.rows.clone().enumerate() {
                     let (sources, own) = block.row(p, i, heads);
-                    let g = &g[own];
+                    let g = match &known {
+                        Some(g) => &g[own],
+                        None => {
+                            // Row by row, so that vⱼ is still near in the sums below.
+                            let (entries, g) = (p.row(i), &mut g[own]);
+                            let gy = &self.back.gy[i * heads * d..][..heads * d];
+                            dots_of_row((heads, d), sources, [gy, x.v], g);
+                            let all = entries.start * heads..entries.end * heads;
+                            let weights = [&self.back.alpha[all.clone()], &self.kept[all]];
+                            self.of_scores(heads, &p.rows_of()[entries], weights, g);
+                            g
+                        }
+                    };
                     let step = OfTarget::<_, _, T> {
                         q: &q[i * own_w..][..own_w],
                         t: if T { &t[i * heads..][..heads] } else { &[] },
@@ -138,7 +140,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
     }
 
     /// The adjoints of the scores t e of some entries, from ⟨gyᵢ, vⱼ⟩ in `g`. `weights` are their α and
-    /// drop(α).
+    /// drop(α), `targets` their rows i.
     #[inline(always)]
     fn of_scores(&self, heads: usize, targets: &[u32], [alpha, kept]: [&[F]; 2], g: &mut [F]) {
         let mean = |k: usize| &self.means[targets[k] as usize * heads..][..heads];
