@@ -43,35 +43,12 @@ pub(super) fn dots_of_row<F: Real>(
     }
 }
 
-/// out[e, h] ← ⟨x[i, h, :], y[j, h, :]⟩ for every entry e = (i, j) in `rows`, and every head.
-///
-/// The rows of a graph are short, and the processor guesses the end of the loop over each wrong. So one loop
-/// runs over the entries of all rows.
-#[inline(always)]
-pub(super) fn dots<F: Real>(
-    (heads, d): (usize, usize),
-    edges: (&Pattern, Range<usize>),
-    [x, y]: [&[F]; 2],
-    out: &mut [F],
-) {
-    let w = heads * d;
-    for ((i, j), out) in ends(edges).zip(out.chunks_exact_mut(heads)) {
-        dot_heads(d, &x[i * w..][..w], &y[j * w..][..w], out);
-    }
-}
-
-/// The row and the column of every entry in some rows of a pattern.
-#[inline(always)]
-fn ends((pattern, rows): (&Pattern, Range<usize>)) -> impl Iterator<Item = (usize, usize)> {
-    let entries = pattern.indptr()[rows.start]..pattern.indptr()[rows.end];
-    let [rows, columns] = [pattern.rows_of(), pattern.indices()];
-    let pairs = rows[entries.clone()].iter().zip(&columns[entries]);
-    pairs.map(|(&i, &j)| (i as usize, j as usize))
-}
-
 /// out[e, h] ← Σ_c f(a[h, c], k[j, h, c], q[i, h, c]) for every entry e from a source j to a target i in
-/// `rows`, and every head. The loop is that of [`dots`]; but heads of at most 8 columns cost so little that it
-/// is cheaper to load those of a target once per row.
+/// `rows`, and every head.
+///
+/// The rows of a graph are short, and the processor guesses the end of a loop over each wrong. So one loop runs
+/// over the entries of all rows; but heads of at most 8 columns cost so little that it is cheaper to load those
+/// of a target once per row.
 #[inline(always)]
 pub(super) fn scores<F: Real>(
     (heads, d): (usize, usize),
@@ -82,8 +59,11 @@ pub(super) fn scores<F: Real>(
 ) {
     let w = heads * d;
     if d > 8 {
-        for ((i, j), out) in ends((pattern, rows)).zip(out.chunks_exact_mut(heads)) {
-            let own = [a, &k[j * w..][..w], &q[i * w..][..w]];
+        let entries = pattern.indptr()[rows.start]..pattern.indptr()[rows.end];
+        let ends = [pattern.rows_of(), pattern.indices()].map(|all| all[entries.clone()].iter());
+        let [targets, sources] = ends;
+        for ((&i, &j), out) in targets.zip(sources).zip(out.chunks_exact_mut(heads)) {
+            let own = [a, &k[j as usize * w..][..w], &q[i as usize * w..][..w]];
             score_heads(d, own, out, f);
         }
         return;

@@ -1,7 +1,7 @@
 //! The two passes that compute the adjoints of an attention along edges: by rows for what belongs to targets,
 //! by columns for what belongs to sources. Letters: see the table of [the parent module](super).
 
-use super::heads::{dot_heads, dots, dots_of_row, scale_heads};
+use super::heads::{dot_heads, dots_of_row, scale_heads};
 use super::operands::{Adjoints, Backward, Operands};
 use super::steps::{OfSource, OfTarget, of_both_ends, score_adjoints};
 use super::{Attention, Output, add};
@@ -96,12 +96,11 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                     let g = match &known {
                         Some(g) => &g[own],
                         None => {
-                            // Row by row, so that vⱼ is still near in the sums below.
                             let (entries, g) = (p.row(i), &mut g[own]);
-                            let gy = &self.back.gy[i * heads * d..][..heads * d];
-                            dots_of_row((heads, d), sources, [gy, x.v], g);
                             let all = entries.start * heads..entries.end * heads;
                             let weights = [&self.back.alpha[all.clone()], &self.kept[all]];
+                            let gy = &self.back.gy[i * heads * d..][..heads * d];
+                            dots_of_row((heads, d), sources, [gy, x.v], g);
                             self.of_scores(heads, &p.rows_of()[entries], weights, g);
                             g
                         }
@@ -178,21 +177,19 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                 };
                 let g = match known {
                     Some(g) => at.of_columns(&block, g, &mut gs),
-                    None => {
-                        let targets = &p.indices()[block.entries.clone()];
-                        dots((heads, d), (p, block.rows.clone()), [x.v, gy], g);
-                        self.of_scores(heads, targets, [alpha, kept], g);
-                        g
-                    }
+                    None => g,
                 };
                 let mut through = vec![F::zero(); own_w];
                 // A copy, so that what it captures is in registers.
                 let pull = self.pull;
                 for (row, j) in block.rows.clone().enumerate() {
                     let (targets, own) = block.row(p, j, heads);
-                    let kept = &kept[own.clone()];
+                    let (alpha, kept, g) = (&alpha[own.clone()], &kept[own.clone()], &mut g[own]);
                     let k = &k[j * own_w..][..own_w];
-                    let g = &mut g[own];
+                    if known.is_none() {
+                        dots_of_row((heads, d), targets, [&x.v[j * w..][..w], gy], g);
+                        self.of_scores(heads, targets, [alpha, kept], g);
+                    }
                     if one_number {
                         of_both_ends(targets, g, [k, q], &mut through, &pull);
                     } else {
