@@ -176,9 +176,9 @@ impl paper::Cell for Cell {
         let set = data.set();
         let network = self.network(set)?;
         match self.float {
-            Float::F32 => memory::check::<f32>(&network, set),
-            Float::F64 => memory::check::<f64>(&network, set),
-        }?;
+            Float::F32 => memory::check::<f32>(&network, set)?,
+            Float::F64 => memory::check::<f64>(&network, set)?,
+        }
         check_loss_threshold(self.loss_threshold, set.classes)?;
         self.training().validate()
     }

@@ -36,7 +36,7 @@ fn of_type<F: Real>(cli: &Cli) -> Result<()> {
     }
     let set = cli.data.load()?;
     let config = cli.network(&set)?;
-    let memory = memory::check::<F>(&config, &set)?;
+    memory::check::<F>(&config, &set)?;
     args::check_loss_threshold(cli.loss_threshold, set.classes)?;
     if let Some(choice) = cli.said_choice() {
         note(choice);
@@ -45,7 +45,7 @@ fn of_type<F: Real>(cli: &Cli) -> Result<()> {
         let table = format!(
             "{}\n{}\n{}",
             summary::<F>(&set, config)?,
-            memory::said(memory),
+            memory::estimate::<F>(&config, &set),
             interval::<F>(&set, config)?
         );
         match cli.runs.json {

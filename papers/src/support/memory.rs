@@ -50,25 +50,21 @@ const ASSUMED: f64 = 17_179_869_184.0;
 
 const GIB: f64 = 1_073_741_824.0;
 
-/// Refuses a network whose training on a data set needs more memory than the machine has; otherwise returns
-/// the need in bytes. It is estimated from above: it counts parameters, neurons of nodes, heads of edges,
-/// features, and layers.
-pub fn check<F: Real>(config: &GraphNetConfig, set: &Dataset) -> Result<f64> {
+/// Refuses a network whose training on a data set needs more memory than the machine has. The need is
+/// estimated from above: it counts parameters, neurons of nodes, heads of edges, features, and layers.
+pub fn check<F: Real>(config: &GraphNetConfig, set: &Dataset) -> Result<()> {
     config.validate()?;
     let (parameters, layers) = (config.weight_count(), config.layers);
     let what = format!("at most {parameters:.1e} parameters in {layers} layers");
-    let needed = needed::<F>(config, set);
-    fits(needed, &what)?;
-    Ok(needed)
+    fits(needed::<F>(config, set), &what)
 }
 
-/// The need of a training in words.
-pub fn said(needed: f64) -> String {
-    let there = physical();
+/// The need that [`check`] compares with the memory of the machine, in words.
+pub fn estimate<F: Real>(config: &GraphNetConfig, set: &Dataset) -> String {
     format!(
         "memory: at most {:.2} GiB to train it, estimated; this machine has {:.1} GiB",
-        needed / GIB,
-        there / GIB
+        needed::<F>(config, set) / GIB,
+        physical() / GIB
     )
 }
 
