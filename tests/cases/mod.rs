@@ -3,12 +3,12 @@
 
 use std::ops::Range;
 
-/// How many of the `count` cases of a test run: a quarter of them, rounded up, so that nobody waits long for
+/// How many of the `count` cases of a test run: an eighth of them, rounded up, so that nobody waits long for
 /// `cargo test`. `EMMY_CASES=1` runs all, as CI does; `EMMY_CASES=100` runs 100 times as many.
 pub fn number(count: u64) -> u64 {
     match std::env::var("EMMY_CASES") {
         Ok(times) => count * times.parse::<u64>().expect("EMMY_CASES: a number"),
-        Err(_) => count.div_ceil(4),
+        Err(_) => count.div_ceil(8),
     }
 }
 

@@ -212,7 +212,7 @@ pub fn stays(net: &mut impl Network<f64>, problem: &Problem, moves: &[(&Law, usi
     }
 }
 
-/// The number of cases of a property, of which `cargo test` runs a quarter ([`number`]). Failing cases are not
+/// The number of cases of a property, of which `cargo test` runs an eighth ([`number`]). Failing cases are not
 /// stored, since a case is determined by its seed.
 ///
 /// A property that discards the cases where a law holds by 0 = 0 fails if they are more than half as many as

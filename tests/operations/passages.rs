@@ -185,7 +185,8 @@ fn no_claim_about_an_operation_is_false() {
     // The number of claims that a change arrives or is absorbed, per operation and kind of change.
     let mut claims: BTreeMap<(&str, Change), usize> = BTreeMap::new();
     for operation in operations() {
-        for seed in cases(60) {
+        // The eighth that `cargo test` draws still meets every claim.
+        for seed in cases(120) {
             let case = (operation.draw)(&mut Sampler::new(seed));
             let n = case.args.len();
             let mut choices: Vec<Vec<bool>> =
