@@ -40,15 +40,15 @@ impl Attention<'_> {
                 let w = heads * d;
                 let edges = || (p, block.rows.clone());
                 // A copy, so that what it captures is in registers.
-                let f = f;
+                let own_f = f;
                 // Without a, q takes its place, which nothing reads.
                 match x.a {
                     Some(a) => {
-                        let term = |a: F, k, q| a * f(k, q);
+                        let term = |a: F, k, q| a * own_f(k, q);
                         scores((heads, wide), edges(), [a, k, q], alpha, &term);
                     }
                     None => {
-                        let term = |_, k, q| f(k, q);
+                        let term = |_, k, q| own_f(k, q);
                         scores((heads, wide), edges(), [q, k, q], alpha, &term);
                     }
                 }
