@@ -258,6 +258,42 @@ fn large_scores_do_not_overflow() {
     }
 }
 
+/// Where one coefficient is 1 and the others are 0, the adjoints of the scores are 0; with dropout they are so
+/// up to rounding, relative to ⟨|gyᵢ|, |vⱼ|⟩.
+#[test]
+fn a_saturated_softmax_passes_no_adjoint() {
+    let product = |k: f64, q: f64| k * q;
+    let pull = |g: f64, k: f64, q: f64| [g * k * q, g * q, g * k];
+    for p in [0.0, 0.3] {
+        let mut case = case(20, 20, 100, 2, 8, p);
+        let (k, q) = (case.zs.clone(), case.zt.clone());
+        let k: Vec<f64> = k.iter().map(|k| 1e8 * k).collect();
+        let v = std::mem::take(&mut case.zs);
+        let x = Operands {
+            v: &v,
+            k: Some(&k),
+            q: Some(&q),
+            width: 8,
+            a: None,
+            t: None,
+        };
+        let attention = case.attention();
+        let (y, alpha) = attention.forward(x, product);
+        assert!(alpha.iter().all(|&a| a == 0.0 || a == 1.0));
+        let back = Backward {
+            alpha: &alpha,
+            y: &y,
+            gy: &case.gy,
+        };
+        let gk = attention.backward(x, back, pull).k;
+        let most = gk.iter().fold(0.0_f64, |most, g| most.max(g.abs()));
+        match p {
+            0.0 => assert_eq!(most, 0.0),
+            _ => assert!(most < 1e-13, "{most}"),
+        }
+    }
+}
+
 #[test]
 fn the_adjoints_of_gat_are_differences() {
     for (n, m, nnz) in [(6, 6, 20), (4, 7, 15), (1, 1, 1), (3, 2, 0), (0, 2, 0)] {

@@ -88,6 +88,9 @@ impl Attention<'_> {
     /// - a ⊙ Σᵢ tᵢ g ∂f/∂k of kⱼ,
     /// - Σᵢ drop(α) gyᵢ of vⱼ.
     ///
+    /// Where one α of a target is 1, its g are exactly 0; with dropout they are 0 up to the rounding of
+    /// ⟨gyᵢ, yᵢ⟩.
+    ///
     /// # Panics
     /// If the length of an operand is not that of its shape.
     #[track_caller]
