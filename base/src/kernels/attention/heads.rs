@@ -46,9 +46,8 @@ pub(super) fn dots_of_row<F: Real>(
 /// out[e, h] ← Σ_c f(a[h, c], k[j, h, c], q[i, h, c]) for every entry e from a source j to a target i in
 /// `rows`, and every head.
 ///
-/// The rows of a graph are short, and the processor guesses the end of a loop over each wrong. So one loop runs
-/// over the entries of all rows; but heads of at most 8 columns cost so little that it is cheaper to load those
-/// of a target once per row.
+/// One loop runs over the entries of all rows: rows are short, and the processor mispredicts where each ends.
+/// Heads of at most 8 columns have a loop per row, since it is cheaper there to load those of the target once.
 #[inline(always)]
 pub(super) fn scores<F: Real>(
     (heads, d): (usize, usize),
