@@ -212,8 +212,8 @@ pub fn stays(net: &mut impl Network<f64>, problem: &Problem, moves: &[(&Law, usi
     }
 }
 
-/// The number of cases of a property, of which `cargo test` runs an eighth ([`number`]). Failing cases are not
-/// stored, since a case is determined by its seed.
+/// The number of cases of a property, of which `cargo test` runs an eighth ([`number`]). Failing cases are
+/// not stored, since a case is determined by its seed.
 ///
 /// A property that discards the cases where a law holds by 0 = 0 fails if they are more than half as many as
 /// those to be tried (and twenty, for a run of few cases).

@@ -78,30 +78,29 @@ fn layers<'t>(
 
 #[test]
 fn a_bound_on_a_ball_is_between_what_is_found_there_and_the_bound_everywhere() {
-    // One network per case.
-    for seed in cases(6) {
+    for seed in cases(1) {
         let rng = &mut init::rng(seed);
         let weights = [draw(&[8, 4], rng), draw(&[8, 8], rng), draw(&[2, 8], rng)];
         let x = draw(&[1, 4], rng);
-        let (nets, k) = (nets(&weights), seed as usize % 6);
-        let net = &nets[k];
-        let everywhere = upper(net, &x, Domain::Everywhere);
-        let mut before = 0.0;
-        for radius in [0.0, 1e-3, 0.1, 1.0, 100.0] {
-            let on_ball = upper(&net, &x, Domain::Ball(radius));
-            let found = attack(net, &x, radius, seed);
-            assert!(
-                found <= on_ball * (1.0 + 1e-9) && on_ball <= everywhere,
-                "net {k}, radius {radius}: found {found}, {on_ball}, everywhere {everywhere}"
-            );
-            // A larger ball has a larger bound, but for the accuracy of the search, which is less where
-            // slopes are nearly fixed.
-            let accuracy = if k == 2 || k == 3 { 0.02 } else { 1e-4 };
-            assert!(
-                before <= on_ball * (1.0 + accuracy),
-                "net {k}, radius {radius}: {before} then {on_ball}"
-            );
-            before = on_ball;
+        for (k, net) in nets(&weights).iter().enumerate() {
+            let everywhere = upper(net, &x, Domain::Everywhere);
+            let mut before = 0.0;
+            for radius in [0.0, 1e-3, 0.1, 1.0, 100.0] {
+                let on_ball = upper(&net, &x, Domain::Ball(radius));
+                let found = attack(net, &x, radius, 7 * seed + k as u64);
+                assert!(
+                    found <= on_ball * (1.0 + 1e-9) && on_ball <= everywhere,
+                    "net {k}, radius {radius}: found {found}, {on_ball}, everywhere {everywhere}"
+                );
+                // A larger ball has a larger bound, but for the accuracy of the search, which is less where
+                // slopes are nearly fixed.
+                let accuracy = if k == 2 || k == 3 { 0.02 } else { 1e-4 };
+                assert!(
+                    before <= on_ball * (1.0 + accuracy),
+                    "net {k}, radius {radius}: {before} then {on_ball}"
+                );
+                before = on_ball;
+            }
         }
     }
 }

@@ -258,8 +258,8 @@ fn large_scores_do_not_overflow() {
     }
 }
 
-/// Where one coefficient is 1 and the others are 0, the adjoints of the scores are 0; with dropout they are so
-/// up to rounding, relative to ⟨|gyᵢ|, |vⱼ|⟩.
+/// Where one coefficient is 1 and the others are 0, the adjoints of the scores are 0: exactly without dropout,
+/// and up to rounding with it.
 #[test]
 fn a_saturated_softmax_passes_no_adjoint() {
     let product = |k: f64, q: f64| k * q;

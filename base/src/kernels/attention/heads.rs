@@ -46,8 +46,9 @@ pub(super) fn dots_of_row<F: Real>(
 /// out[e, h] ← Σ_c f(a[h, c], k[j, h, c], q[i, h, c]) for every entry e from a source j to a target i in
 /// `rows`, and every head.
 ///
-/// One loop runs over the entries of all rows: rows are short, and the processor mispredicts where each ends.
-/// Heads of at most 8 columns have a loop per row, since it is cheaper there to load those of the target once.
+/// One loop over the entries of all rows is faster than a loop per row, perhaps because rows are short and the
+/// processor mispredicts where each ends. With heads of at most 8 columns a loop per row is faster: it loads q
+/// once per row.
 #[inline(always)]
 pub(super) fn scores<F: Real>(
     (heads, d): (usize, usize),

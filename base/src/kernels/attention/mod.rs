@@ -18,7 +18,7 @@
 //! zeros.
 //!
 //! GAT has K = 1 and f = LeakyReLU(k + q), where k and q are the two [halves](half_scores) of its score;
-//! GATv2 has the same f with k = v, and for shared weights k = q = v.
+//! GATv2 has the same f with k = v, and for shared weights k = q = v. Dot products have f = s k q.
 //!
 //! The cost is memory traffic: a pass fetches rows of neighbours for each edge. The adjoints of targets are
 //! computed by rows and those of sources by columns, so that each thread writes rows of its own. The first of
