@@ -88,10 +88,10 @@ impl Factor {
         2.0 * pivots.map(f64::ln).sum::<f64>()
     }
 
-    /// x ← A⁻¹ x, where the rows of x before block `first` are zero.
-    pub fn solve(&self, x: &mut Array2<f64>, first: usize) {
+    /// x ← A⁻¹ x.
+    pub fn solve(&self, x: &mut Array2<f64>) {
         let count = self.inverses.len();
-        for k in first..count {
+        for k in 0..count {
             let solved = matmul(self.inverses[k].view(), x.slice(s![self.lower.rows(k), ..]));
             for (i, block) in self.lower.columns[k].range(k + 1..) {
                 let mut rest = x.slice_mut(s![self.lower.rows(*i), ..]);
@@ -109,16 +109,31 @@ impl Factor {
         }
     }
 
-    /// A⁻¹.
+    /// A⁻¹ = S. From L Lᵀ S = 1 follows S L = L⁻ᵀ, whose blocks below the diagonal are 0. So with B_i = L_ik
+    /// L_kk⁻¹ for the blocks below the diagonal of column k, from the last column to the first:
+    /// S_jk = −Σ_i S_ji B_i for j > k, and S_kk = L_kk⁻ᵀ L_kk⁻¹ − Σ_i B_iᵀ S_ik.
     pub fn inverse(&self) -> Array2<f64> {
         let n = self.lower.starts[self.inverses.len()];
         let mut all = Array2::zeros((n, n));
-        for k in 0..self.inverses.len() {
-            let rows = self.lower.rows(k);
-            let mut x = Array2::zeros((n, rows.len()));
-            x.slice_mut(s![rows.clone(), ..]).diag_mut().fill(1.0);
-            self.solve(&mut x, k);
-            all.slice_mut(s![.., rows]).assign(&x);
+        for (k, own) in self.inverses.iter().enumerate().rev() {
+            let (rows, column) = (self.lower.rows(k), &self.lower.columns[k]);
+            let factors: Vec<_> = column
+                .range(k + 1..)
+                .map(|(i, block)| (self.lower.rows(*i), matmul(block.view(), own.view())))
+                .collect();
+            let mut below = Array2::zeros((n - rows.end, rows.len()));
+            for (i, b) in &factors {
+                below -= &matmul(all.slice(s![rows.end.., i.clone()]), b.view());
+            }
+            let mut corner = matmul(own.t(), own.view());
+            for (i, b) in &factors {
+                let of_i = below.slice(s![i.start - rows.end..i.end - rows.end, ..]);
+                corner -= &matmul(b.t(), of_i);
+            }
+            all.slice_mut(s![rows.end.., rows.clone()]).assign(&below);
+            all.slice_mut(s![rows.clone(), rows.end..])
+                .assign(&below.t());
+            all.slice_mut(s![rows.clone(), rows]).assign(&corner);
         }
         all
     }
