@@ -213,6 +213,36 @@ fn climbs_leave_a_narrow_interval() {
     }
 }
 
+/// A contracting network with 16 layers and negative biases is constant at inputs of the size of its biases.
+/// The search finds an input where it is not, and where it is steeper than at as many random inputs
+/// far from 0.
+#[test]
+fn climbs_find_where_a_deep_network_is_not_constant() {
+    for seed in cases(4) {
+        let mut widths = vec![8; 18];
+        (widths[0], widths[17]) = (6, 2);
+        let mut net = Chain::new(&widths, [0.0, 1.0], seed);
+        net.weights.iter_mut().for_each(|w| *w *= 0.25);
+        net.biases.iter_mut().for_each(|b| *b = -b.mapv(f64::abs));
+        let random = |size: f64| {
+            let steepest = (0..8).map(|k| {
+                let x = draw(6, 1, 1000 + k).column(0).to_owned() * size;
+                norm(&net.jacobian(&x))
+            });
+            steepest.fold(0.0, f64::max)
+        };
+        assert_eq!(random(1.0), 0.0);
+        let Steep { input, lower } = net.pieces().climb(8, seed).expect("an input");
+        let found = norm(&net.jacobian(&input));
+        near(lower.get(), found, 1e-6);
+        let [far, bound] = [
+            random(1e12),
+            net.pieces().network().lipschitz().unwrap().get(),
+        ];
+        assert!(far < found && found <= bound, "{far}, {found} and {bound}");
+    }
+}
+
 /// |w x| − |−w x| is 0 for all x. Two patterns of slopes would give another function, but no input has them.
 #[test]
 fn pieces_that_do_not_exist_are_not_found() {

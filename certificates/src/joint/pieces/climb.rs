@@ -14,15 +14,30 @@ const STEPS: usize = 8;
 /// How many patterns are tried for an input in one climb.
 const MOST_TRIES: usize = 100;
 
+/// How often an input at which the network is constant is multiplied by 4.
+const MOST_OUTWARD: usize = 200;
+
+/// The direction in which a network with given slopes is steepest, and the derivatives along it.
+pub(super) struct Steepest {
+    /// The derivatives of each layer's arguments in the input.
+    pub arguments: Vec<Array2<f64>>,
+    /// The derivatives of uᵀ f in the values of each block.
+    pub backward: Vec<Array1<f64>>,
+    /// Jᵀ u.
+    pub along: Array1<f64>,
+    /// The left singular vector of the largest singular value.
+    pub u: Array1<f64>,
+}
+
 impl Pieces {
     /// An input where the network is steep, the steepest that a number of climbs find; `None` if none of them
     /// ends inside of a piece.
     ///
-    /// Each climb begins with the pattern of a random input. It changes the slope of one neuron, the one
-    /// that gains most, until none gains. The steepest of the patterns at the ends is taken that has an
-    /// input. From the inputs at which steeper ones without an input began, it climbs again, and each
-    /// pattern must have an input then; up to 100 patterns are tried. The result does not depend on the
-    /// number of threads.
+    /// Each start is a random input, and the input to which gradient ascent leads from it. A climb begins
+    /// with the pattern of one of them. It changes the slope of one neuron, the one that gains most, until
+    /// none gains. The steepest of the patterns at the ends is taken that has an input. From the inputs at
+    /// which steeper ones without an input began, it climbs again, and each pattern must have an input then;
+    /// up to 100 patterns are tried. The result does not depend on the number of threads.
     pub fn climb(&self, starts: usize, seed: u64) -> Option<Steep> {
         // Only the part of the input that the first layers read counts.
         let (network, q) = self.network.with_fewer_inputs();
@@ -31,13 +46,19 @@ impl Pieces {
             biases: self.biases.clone(),
         };
         let seeds: Vec<u64> = (0..starts as u64).map(|k| mix(seed, k)).collect();
-        let free = |seed: &u64| {
-            let start = reduced.start(*seed)?;
-            let (pattern, norm) = reduced.climb_pattern(start.clone(), |_| true);
-            Some((norm, pattern, start))
+        let free = |seed: &u64| -> Vec<(f64, Pattern, Pattern)> {
+            let Some((input, start)) = reduced.start(*seed) else {
+                return Vec::new();
+            };
+            let ascended = reduced.pattern(reduced.ascend(input).view());
+            let starts = [Some(start), ascended].into_iter().flatten();
+            let climbed = starts.map(|start| {
+                let (pattern, norm) = reduced.climb_pattern(start.clone(), |_| true);
+                (norm, pattern, start)
+            });
+            climbed.collect()
         };
-        let ends: Vec<Option<_>> = seeds.par_iter().map(free).collect();
-        let mut ends: Vec<(f64, Pattern, Pattern)> = ends.into_iter().flatten().collect();
+        let mut ends: Vec<_> = seeds.par_iter().flat_map_iter(free).collect();
         ends.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         ends.dedup_by(|a, b| a.1 == b.1);
         let input = ends
@@ -67,12 +88,24 @@ impl Pieces {
             .reduce(|a, b| if b.lower.get() > a.lower.get() { b } else { a })
     }
 
-    /// The pattern of a random input.
-    fn start(&self, seed: u64) -> Option<Pattern> {
+    /// A random input at which the Jacobian is not 0, and its pattern.
+    ///
+    /// Where all neurons of a layer are off, a network is constant. In a deep network that is so at most
+    /// inputs whose size is that of the biases; far from 0 the biases matter less. So an input where the
+    /// network is constant is multiplied by 4 until it is not.
+    fn start(&self, seed: u64) -> Option<(Array1<f64>, Pattern)> {
         let rng = &mut draw::rng(seed);
         let size = 4f64.powi(rng.random_range(-2..3));
-        let start = Array1::from_shape_fn(self.network.inputs, |_| rng.random_range(-size..size));
-        self.pattern(start.view())
+        let mut at = Array1::from_shape_fn(self.network.inputs, |_| rng.random_range(-size..size));
+        for _ in 0..MOST_OUTWARD {
+            let pattern = self.pattern(at.view())?;
+            let (_, jacobian) = self.derivatives(&self.slopes(&pattern));
+            if jacobian.iter().any(|x| *x != 0.0) {
+                return Some((at, pattern));
+            }
+            at *= 4.0;
+        }
+        None
     }
 
     /// Changes one neuron after the other while that makes ‖J‖ larger, among the patterns that are allowed;
@@ -100,16 +133,34 @@ impl Pieces {
         }
     }
 
-    /// About ‖J‖, the gain in ‖Jᵀu‖² of a change of each neuron's slope, and u, the left singular vector,
-    /// which a few steps of a power iteration improve.
+    /// About ‖J‖, the gain in ‖Jᵀu‖² of a change of each neuron's slope, and u.
     ///
     /// If the slope changes by c, J becomes J + c b aᵀ, with a the derivative of the neuron's argument in the
     /// input, and b that of the outputs in its value. So the gain is 2 c (u·b) (a·Jᵀu) + c² (u·b)² ‖a‖², and
     /// ‖J‖² becomes larger by that at least.
     fn gains(&self, pattern: &Pattern, u: Option<Array1<f64>>) -> (f64, Vec<f64>, Array1<f64>) {
-        let network = &self.network;
         let slopes = self.slopes(pattern);
-        let (arguments, jacobian) = self.derivatives(&slopes);
+        let Steepest {
+            arguments,
+            backward,
+            along,
+            u,
+        } = self.steepest(&slopes, u);
+        let mut gains = Vec::new();
+        for (k, layer) in self.network.layers.iter().enumerate() {
+            for (i, [low, high]) in layer.slopes.iter().enumerate() {
+                let a = arguments[k].row(i);
+                let by = (low + high - 2.0 * slopes[k][i]) * backward[k + 1][i];
+                gains.push(2.0 * by * a.dot(&along) + by * by * a.dot(&a));
+            }
+        }
+        (along.dot(&along).sqrt(), gains, u)
+    }
+
+    /// The steepest direction, which a few steps of a power iteration from `u` improve.
+    pub(super) fn steepest(&self, slopes: &[Array1<f64>], u: Option<Array1<f64>>) -> Steepest {
+        let network = &self.network;
+        let (arguments, jacobian) = self.derivatives(slopes);
         let mut u = u.unwrap_or_else(|| Array1::from_elem(jacobian.nrows(), 1.0));
         let mut along = jacobian.t().dot(&u);
         for _ in 0..if u.len() > 1 { STEPS } else { 1 } {
@@ -121,7 +172,6 @@ impl Pieces {
             u = next / size;
             along = jacobian.t().dot(&u);
         }
-        // Derivatives of uᵀ f in the values.
         let sizes = network.sizes();
         let mut backward: Vec<Array1<f64>> = sizes.iter().map(|n| Array1::zeros(*n)).collect();
         for (j, c) in &network.output {
@@ -133,15 +183,12 @@ impl Pieces {
                 backward[*j] += &a.t().dot(&own);
             }
         }
-        let mut gains = Vec::new();
-        for (k, layer) in network.layers.iter().enumerate() {
-            for (i, [low, high]) in layer.slopes.iter().enumerate() {
-                let a = arguments[k].row(i);
-                let by = (low + high - 2.0 * slopes[k][i]) * backward[k + 1][i];
-                gains.push(2.0 * by * a.dot(&along) + by * by * a.dot(&a));
-            }
+        Steepest {
+            arguments,
+            backward,
+            along,
+            u,
         }
-        (along.dot(&along).sqrt(), gains, u)
     }
 
     /// The derivatives in the input, of the arguments of each layer and of the outputs.

@@ -5,6 +5,7 @@
 //! open set of inputs. [`Pieces::climb`] searches for an input where it is large, and [`Branches`] for the
 //! constant itself.
 
+mod ascent;
 mod branch;
 mod climb;
 mod contradiction;
