@@ -33,11 +33,11 @@ impl Pieces {
     /// An input where the network is steep, the steepest that a number of climbs find; `None` if none of them
     /// ends inside of a piece.
     ///
-    /// Each start is a random input, and the input to which gradient ascent leads from it. A climb begins
-    /// with the pattern of one of them. It changes the slope of one neuron, the one that gains most, until
-    /// none gains. The steepest of the patterns at the ends is taken that has an input. From the inputs at
-    /// which steeper ones without an input began, it climbs again, and each pattern must have an input then;
-    /// up to 100 patterns are tried. The result does not depend on the number of threads.
+    /// Each climb begins with the pattern of a random input. It changes the slope of one neuron, the one
+    /// that gains most, until none gains. The steepest of the patterns at the ends is taken that has an
+    /// input. From the inputs at which steeper ones without an input began, and from those to which
+    /// gradient ascent leads from them, it climbs again, and each pattern must have an input then; up to
+    /// 100 patterns are tried. The result does not depend on the number of threads.
     pub fn climb(&self, starts: usize, seed: u64) -> Option<Steep> {
         // Only the part of the input that the first layers read counts.
         let (network, q) = self.network.with_fewer_inputs();
@@ -46,33 +46,35 @@ impl Pieces {
             biases: self.biases.clone(),
         };
         let seeds: Vec<u64> = (0..starts as u64).map(|k| mix(seed, k)).collect();
-        let free = |seed: &u64| -> Vec<(f64, Pattern, Pattern)> {
-            let Some((input, start)) = reduced.start(*seed) else {
-                return Vec::new();
-            };
-            let ascended = reduced.pattern(reduced.ascend(input).view());
-            let starts = [Some(start), ascended].into_iter().flatten();
-            let climbed = starts.map(|start| {
-                let (pattern, norm) = reduced.climb_pattern(start.clone(), |_| true);
-                (norm, pattern, start)
-            });
-            climbed.collect()
+        let free = |seed: &u64| {
+            let (input, start) = reduced.start(*seed)?;
+            let (pattern, norm) = reduced.climb_pattern(start.clone(), |_| true);
+            Some((norm, pattern, start, input))
         };
-        let mut ends: Vec<_> = seeds.par_iter().flat_map_iter(free).collect();
+        let ends: Vec<Option<_>> = seeds.par_iter().map(free).collect();
+        let mut ends: Vec<(f64, Pattern, Pattern, Array1<f64>)> =
+            ends.into_iter().flatten().collect();
         ends.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         ends.dedup_by(|a, b| a.1 == b.1);
         let input = ends
             .iter()
-            .position(|(_, end, _)| reduced.input(end).is_some());
+            .position(|(_, end, ..)| reduced.input(end).is_some());
         let before = input.unwrap_or(ends.len());
-        let again = ends[..before].par_iter().map(|(.., start)| {
+        let among_inputs = |start: Pattern| {
             let mut tries = 0;
             let allowed = |pattern: &Pattern| {
                 tries += 1;
                 tries <= MOST_TRIES && reduced.input(pattern).is_some()
             };
-            reduced.climb_pattern(start.clone(), allowed).0
-        });
+            reduced.climb_pattern(start, allowed).0
+        };
+        let again = ends[..before]
+            .par_iter()
+            .flat_map_iter(|(.., start, input)| {
+                let ascended = reduced.pattern(reduced.ascend(input.clone()).view());
+                let starts = [Some(start.clone()), ascended].into_iter().flatten();
+                starts.map(among_inputs)
+            });
         let mut patterns: Vec<Pattern> = again.collect();
         patterns.extend(input.map(|k| ends[k].1.clone()));
         let steep = |pattern: &Pattern| {
