@@ -129,33 +129,30 @@ impl Network {
     /// A neuron of slope 0 passes nothing on. Its row and its columns are 0 here, which makes the norms of the
     /// maps smaller, and with them the bound of the rounding errors: by many orders of size in a deep network.
     pub(super) fn product(&self) -> Product {
-        let slopes = self.layers.iter().map(|layer| &layer.slopes);
-        let slopes = slopes.map(|each| each.iter().map(|[_, u]| *u).collect::<Array1<f64>>());
-        let mut factors = vec![Array1::ones(self.inputs)];
-        factors.extend(slopes);
-        let passing = |reads: &[Read], rows: &Array1<f64>| -> Vec<Read> {
-            let passes = |slopes: &Array1<f64>| slopes.mapv(|s| f64::from(u8::from(s != 0.0)));
-            let rows = passes(rows).insert_axis(Axis(1));
-            let maps = reads.iter();
-            maps.map(|(j, a)| (*j, a * &passes(&factors[*j]) * &rows))
-                .collect()
+        let slopes = |layer: &Neurons| layer.slopes.iter().map(|[_, u]| *u).collect();
+        let slopes: Vec<Array1<f64>> = self.layers.iter().map(slopes).collect();
+        let mut passes = vec![Array1::ones(self.inputs)];
+        let on = |each: &Array1<f64>| each.mapv(|slope| f64::from(u8::from(slope != 0.0)));
+        passes.extend(slopes.iter().map(on));
+        passes.push(Array1::ones(self.outputs()));
+        let passing = |reads: &[Read], block: usize| -> Vec<Read> {
+            let rows = passes[block].view().insert_axis(Axis(1));
+            let maps = reads.iter().map(|(j, a)| (*j, a * &passes[*j] * rows));
+            maps.collect()
         };
         let mut values = vec![Product {
             value: Array2::eye(self.inputs),
             error: Upper::ZERO,
         }];
-        for (layer, slopes) in self.layers.iter().zip(&factors[1..]) {
-            let mut own = self.sum(&passing(&layer.reads, slopes), &values);
-            let sizes = slopes.iter().map(|s| Upper::new(s.abs()));
+        for (k, layer) in self.layers.iter().enumerate() {
+            let mut own = self.sum(&passing(&layer.reads, k + 1), &values);
+            let sizes = slopes[k].iter().map(|s| Upper::new(s.abs()));
             let steepest = sizes.fold(Upper::ZERO, Upper::max);
             own.error = own.error * steepest + own.size() * steepest * Upper::new(f64::EPSILON);
-            own.value *= &slopes.view().insert_axis(Axis(1));
+            own.value *= &slopes[k].view().insert_axis(Axis(1));
             values.push(own);
         }
-        self.sum(
-            &passing(&self.output, &Array1::ones(self.outputs())),
-            &values,
-        )
+        self.sum(&passing(&self.output, self.layers.len() + 1), &values)
     }
 
     /// Σ A_j V_j.

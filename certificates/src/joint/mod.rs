@@ -31,8 +31,8 @@
 //! finds it: minimise w τ − ln det P(Λ, τ) by Newton's method, for growing w. With S = P⁻¹ the gradient in
 //! λ_i is −f_iᵀ S g_i, and the second derivative in λ_i and λ_j is ½ (f_iᵀ S f_j g_iᵀ S g_j + f_iᵀ S g_j
 //! g_iᵀ S f_j). After the minimisation τ is at most N/w above the smallest value, where P has N rows.
-//! No step ends next to where P is singular, and before each w the smallest τ for the present Λ is
-//! computed: in deep networks both together make the search many times as fast.
+//! A deep network would need many steps at the first w. So no step ends next to where P is singular, and
+//! after each w the search computes the smallest τ for the Λ that it has.
 //!
 //! # What is proven
 //! The search is not trusted. [`Network::certify`] forms P(Λ, L²) from the weights as they are stored and

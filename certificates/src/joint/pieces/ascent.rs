@@ -12,9 +12,10 @@ const STEPS: usize = 20;
 /// The length of a step at temperature 1, as a part of the length of the input.
 const STEP: f64 = 0.1;
 
-/// The slopes of a layer at an input, and their derivatives in its arguments.
+/// The smooth slopes of a layer at an input.
 struct Smooth {
     slopes: Array1<f64>,
+    /// The derivative of each slope in its neuron's argument.
     bends: Array1<f64>,
 }
 
@@ -24,7 +25,8 @@ impl Pieces {
     /// ‖J‖ is constant on each piece, so its own gradient leads nowhere. A slope l + (u − l) σ(y / T r) of a
     /// neuron with the argument y has one, where r is the root mean square of the arguments of its layer: in
     /// a deep network their sizes differ by many orders. T falls until the slopes are nearly those of the
-    /// pieces. The length of a step is fixed, as the size of the gradient differs by many orders too.
+    /// pieces. Only the
+    /// direction of the gradient counts, since its size differs by many orders too.
     pub(super) fn ascend(&self, mut at: Array1<f64>) -> Array1<f64> {
         let mut u = None;
         for round in 0..TEMPERATURES {
@@ -32,15 +34,16 @@ impl Pieces {
             for _ in 0..STEPS {
                 let layers = self.smooth(&at, temperature);
                 let slopes: Vec<_> = layers.iter().map(|layer| layer.slopes.clone()).collect();
-                let steepest = self.steepest(&slopes, u.take());
+                let direction = self.direction(&slopes, u.take());
                 // The derivative of ‖J‖² / 2 in a slope is (b · u) (a · Jᵀu). The arguments change with the
                 // input by a.
                 let mut gradient = Array1::zeros(at.len());
-                for (k, a) in steepest.arguments.iter().enumerate() {
-                    let by = a.dot(&steepest.along) * &steepest.backward[k + 1] * &layers[k].bends;
+                for (k, a) in direction.arguments.iter().enumerate() {
+                    let by =
+                        a.dot(&direction.along) * &direction.backward[k + 1] * &layers[k].bends;
                     gradient += &a.t().dot(&by);
                 }
-                u = Some(steepest.u);
+                u = Some(direction.u);
                 let size = gradient.dot(&gradient).sqrt();
                 if size == 0.0 || !size.is_finite() {
                     break;
@@ -52,6 +55,7 @@ impl Pieces {
         at
     }
 
+    /// The layers with slopes l + (u − l) σ(y / T r), at an input.
     fn smooth(&self, at: &Array1<f64>, temperature: f64) -> Vec<Smooth> {
         let mut values = vec![at.clone()];
         let mut layers = Vec::new();

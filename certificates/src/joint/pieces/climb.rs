@@ -18,7 +18,7 @@ const MOST_TRIES: usize = 100;
 const MOST_OUTWARD: usize = 200;
 
 /// The direction in which a network with given slopes is steepest, and the derivatives along it.
-pub(super) struct Steepest {
+pub(super) struct Direction {
     /// The derivatives of each layer's arguments in the input.
     pub arguments: Vec<Array2<f64>>,
     /// The derivatives of uᵀ f in the values of each block.
@@ -27,6 +27,16 @@ pub(super) struct Steepest {
     pub along: Array1<f64>,
     /// The left singular vector of the largest singular value.
     pub u: Array1<f64>,
+}
+
+/// A climb through all patterns, whether they have an input or not.
+struct Climbed {
+    /// The random input at which it began, and its pattern.
+    input: Array1<f64>,
+    start: Pattern,
+    /// The pattern at its end, and about its ‖J‖.
+    end: Pattern,
+    norm: f64,
 }
 
 impl Pieces {
@@ -48,18 +58,22 @@ impl Pieces {
         let seeds: Vec<u64> = (0..starts as u64).map(|k| mix(seed, k)).collect();
         let free = |seed: &u64| {
             let (input, start) = reduced.start(*seed)?;
-            let (pattern, norm) = reduced.climb_pattern(start.clone(), |_| true);
-            Some((norm, pattern, start, input))
+            let (end, norm) = reduced.climb_pattern(start.clone(), |_| true);
+            Some(Climbed {
+                input,
+                start,
+                end,
+                norm,
+            })
         };
-        let ends: Vec<Option<_>> = seeds.par_iter().map(free).collect();
-        let mut ends: Vec<(f64, Pattern, Pattern, Array1<f64>)> =
-            ends.into_iter().flatten().collect();
-        ends.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-        ends.dedup_by(|a, b| a.1 == b.1);
-        let input = ends
+        let climbed: Vec<Option<_>> = seeds.par_iter().map(free).collect();
+        let mut climbed: Vec<Climbed> = climbed.into_iter().flatten().collect();
+        climbed.sort_by(|a, b| b.norm.total_cmp(&a.norm).then_with(|| a.end.cmp(&b.end)));
+        climbed.dedup_by(|a, b| a.end == b.end);
+        let first = climbed
             .iter()
-            .position(|(_, end, ..)| reduced.input(end).is_some());
-        let before = input.unwrap_or(ends.len());
+            .position(|climbed| reduced.input(&climbed.end).is_some());
+        let before = first.unwrap_or(climbed.len());
         let among_inputs = |start: Pattern| {
             let mut tries = 0;
             let allowed = |pattern: &Pattern| {
@@ -68,15 +82,14 @@ impl Pieces {
             };
             reduced.climb_pattern(start, allowed).0
         };
-        let again = ends[..before]
-            .par_iter()
-            .flat_map_iter(|(.., start, input)| {
-                let ascended = reduced.pattern(reduced.ascend(input.clone()).view());
-                let starts = [Some(start.clone()), ascended].into_iter().flatten();
-                starts.map(among_inputs)
-            });
+        let again = climbed[..before].par_iter().flat_map_iter(|climbed| {
+            let ascended = reduced.ascend(climbed.input.clone());
+            let ascended = reduced.pattern(ascended.view());
+            let starts = [Some(climbed.start.clone()), ascended];
+            starts.into_iter().flatten().map(among_inputs)
+        });
         let mut patterns: Vec<Pattern> = again.collect();
-        patterns.extend(input.map(|k| ends[k].1.clone()));
+        patterns.extend(first.map(|k| climbed[k].end.clone()));
         let steep = |pattern: &Pattern| {
             let found = reduced.input(pattern)?;
             let input = match &q {
@@ -142,12 +155,12 @@ impl Pieces {
     /// ‖J‖² becomes larger by that at least.
     fn gains(&self, pattern: &Pattern, u: Option<Array1<f64>>) -> (f64, Vec<f64>, Array1<f64>) {
         let slopes = self.slopes(pattern);
-        let Steepest {
+        let Direction {
             arguments,
             backward,
             along,
             u,
-        } = self.steepest(&slopes, u);
+        } = self.direction(&slopes, u);
         let mut gains = Vec::new();
         for (k, layer) in self.network.layers.iter().enumerate() {
             for (i, [low, high]) in layer.slopes.iter().enumerate() {
@@ -160,7 +173,7 @@ impl Pieces {
     }
 
     /// The steepest direction, which a few steps of a power iteration from `u` improve.
-    pub(super) fn steepest(&self, slopes: &[Array1<f64>], u: Option<Array1<f64>>) -> Steepest {
+    pub(super) fn direction(&self, slopes: &[Array1<f64>], u: Option<Array1<f64>>) -> Direction {
         let network = &self.network;
         let (arguments, jacobian) = self.derivatives(slopes);
         let mut u = u.unwrap_or_else(|| Array1::from_elem(jacobian.nrows(), 1.0));
@@ -185,7 +198,7 @@ impl Pieces {
                 backward[*j] += &a.t().dot(&own);
             }
         }
-        Steepest {
+        Direction {
             arguments,
             backward,
             along,
