@@ -214,15 +214,17 @@ fn climbs_leave_a_narrow_interval() {
 }
 
 /// A contracting network with 16 layers and negative biases is constant at inputs of the size of its biases.
-/// The search finds an input where it is not, and where it is steeper than at as many random inputs
-/// far from 0.
+/// The search finds an input where it is at least twice as steep as at as many random inputs far from 0. The
+/// lower end is almost the norm of the Jacobian there, which is only about 10⁻⁵.
 #[test]
 fn climbs_find_where_a_deep_network_is_not_constant() {
-    for seed in cases(4) {
-        let mut widths = vec![8; 18];
+    for seed in cases(6) {
+        let mut widths = vec![24; 18];
         (widths[0], widths[17]) = (6, 2);
         let mut net = Chain::new(&widths, [0.0, 1.0], seed);
-        net.weights.iter_mut().for_each(|w| *w *= 0.25);
+        net.weights
+            .iter_mut()
+            .for_each(|w| *w *= 0.7 / 24f64.sqrt());
         net.biases.iter_mut().for_each(|b| *b = -b.mapv(f64::abs));
         let random = |size: f64| {
             let steepest = (0..8).map(|k| {
@@ -232,14 +234,16 @@ fn climbs_find_where_a_deep_network_is_not_constant() {
             steepest.fold(0.0, f64::max)
         };
         assert_eq!(random(1.0), 0.0);
-        let Steep { input, lower } = net.pieces().climb(8, seed).expect("an input");
+        let pieces = net.pieces();
+        let Steep { input, lower } = pieces.climb(8, seed).expect("an input");
         let found = norm(&net.jacobian(&input));
-        near(lower.get(), found, 1e-6);
-        let [far, bound] = [
-            random(1e12),
-            net.pieces().network().lipschitz().unwrap().get(),
-        ];
-        assert!(far < found && found <= bound, "{far}, {found} and {bound}");
+        let lost = 1.0 - lower.get() / found;
+        assert!((-1e-12..3e-9).contains(&lost), "{lost} of {found}");
+        let [far, bound] = [random(1e12), pieces.network().lipschitz().unwrap().get()];
+        assert!(
+            2.0 * far < found && found <= bound,
+            "{far}, {found} and {bound}"
+        );
     }
 }
 
