@@ -1,5 +1,6 @@
 //! Networks on a ball around one input, where many neurons can have one slope alone.
 
+use super::certificate::CARE;
 use super::fixed::search;
 use super::{Network, Neurons, Read};
 use crate::error::Result;
@@ -116,7 +117,7 @@ impl Network {
                 .map(|row| Lp::Two.matrix(row.insert_axis(Axis(0))) + error)
                 .collect();
         }
-        let at = self.best(search(self)).map(|(at, _)| at);
+        let at = self.best(search(self), CARE).map(|(at, _)| at);
         let prove = |i: usize| match &at {
             Some(at) => self.one_output(i).proven_with(&at.multipliers),
             None => Upper::INFINITE,

@@ -64,7 +64,7 @@ const SLACK: [f64; 7] = [1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-2];
 
 /// A certificate is written with this many times the margin that its verification needs, so that other
 /// programs, which bound the rounding in another way, accept it too.
-const CARE: f64 = 4.0;
+pub(super) const CARE: f64 = 4.0;
 
 /// In place of a τ that is 0.
 const TINY: f64 = 1e-100;
@@ -113,9 +113,9 @@ impl Network {
                 "a network that is constant, or weights of extreme sizes",
             ));
         }
-        let best = self.best(all);
+        let best = self.best(all, CARE);
         let (at, below) = best.ok_or_else(|| refused("a matrix that is singular to rounding"))?;
-        Ok(self.sharpened(at, below))
+        Ok(self.sharpened(at, below, CARE))
     }
 
     /// A constant that these multipliers prove, to the smallest slack; infinite if they prove none.
@@ -123,17 +123,18 @@ impl Network {
         let (network, _) = self.with_fewer_inputs();
         let reached = Barrier::new(&network).reached(multipliers);
         let proven = reached.and_then(|square| {
-            self.proven(Point {
+            let at = Point {
                 multipliers: multipliers.to_vec(),
                 square: square.max(TINY),
-            })
+            };
+            self.proven(at, CARE)
         });
         proven.map_or(Upper::INFINITE, |(at, _)| Upper::new(at.square.sqrt()))
     }
 
     /// The smallest τ that one of these points proves, which come in the order of their τ, and one below it
-    /// that its multipliers do not prove.
-    pub(super) fn best(&self, points: Vec<Point>) -> Option<(Point, f64)> {
+    /// that its multipliers do not prove, with so many times the margin for rounding.
+    pub(super) fn best(&self, points: Vec<Point>, margins: f64) -> Option<(Point, f64)> {
         let mut best: Option<(Point, f64)> = None;
         for at in points {
             if best
@@ -142,7 +143,7 @@ impl Network {
             {
                 break;
             }
-            let proven = self.proven(at);
+            let proven = self.proven(at, margins);
             best = match (best, proven) {
                 (Some(a), Some(b)) if a.0.square <= b.0.square => Some(a),
                 (a, b) => b.or(a),
@@ -152,11 +153,11 @@ impl Network {
     }
 
     /// A τ that the multipliers prove, and one below it that they do not.
-    fn proven(&self, at: Point) -> Option<(Point, f64)> {
+    fn proven(&self, at: Point, margins: f64) -> Option<(Point, f64)> {
         let mut below = at.square * (1.0 - 1e-6);
         for slack in SLACK {
             let square = at.square * (1.0 + slack);
-            if self.proves(&at.multipliers, square_below(square.sqrt()), CARE) {
+            if self.proves(&at.multipliers, square_below(square.sqrt()), margins) {
                 return Some((Point { square, ..at }, below));
             }
             below = square;
@@ -165,10 +166,10 @@ impl Network {
     }
 
     /// About the smallest τ that the multipliers prove.
-    pub(super) fn sharpened(&self, mut at: Point, mut below: f64) -> Point {
+    pub(super) fn sharpened(&self, mut at: Point, mut below: f64, margins: f64) -> Point {
         while at.square - below > SHARP * at.square {
             let middle = 0.5 * (at.square + below);
-            match self.proves(&at.multipliers, square_below(middle.sqrt()), CARE) {
+            match self.proves(&at.multipliers, square_below(middle.sqrt()), margins) {
                 true => at.square = middle,
                 false => below = middle,
             }

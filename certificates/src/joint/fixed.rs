@@ -182,8 +182,10 @@ impl Network {
         let mut slack = barrier.slack(&at)?.into_iter();
         let mut points = lifted(self, &kept, &at);
         points.sort_by(|a, b| a.square.total_cmp(&b.square));
-        let (at, below) = self.best(points)?;
-        let square = self.sharpened(at, below).square;
+        // No certificate is written. With a wider margin than the proof needs, branches whose constant is the
+        // largest one to rounding would have to be divided further.
+        let (at, below) = self.best(points, 1.0)?;
+        let square = self.sharpened(at, below, 1.0).square;
         let layers = self.layers.iter().zip(&kept);
         let is_kept = layers.flat_map(|(l, kept)| (0..l.slopes.len()).map(|i| kept.contains(&i)));
         let scores = is_kept.map(|is_kept| match is_kept {
