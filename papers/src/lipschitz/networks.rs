@@ -132,7 +132,10 @@ impl Row {
         let [lower, ratio] = match self.lower > 0.0 {
             true => [
                 number(self.lower),
-                format!("{:.3}", self.upper / self.lower),
+                match self.upper / self.lower {
+                    small if small < 1e3 => format!("{small:.3}"),
+                    large => number(large),
+                },
             ],
             false => ["–".into(), "–".into()],
         };
