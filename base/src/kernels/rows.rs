@@ -84,7 +84,8 @@ impl<F> Out<'_, F> {
 /// Writes or adds to `out` the N sums over all entries that `step` forms, each of the shape [H, D].
 ///
 /// Four heads of 8 columns make a block, and so do up to eight heads of one column; other heads are cut
-/// into blocks of 64, 16, 8, 4, 2 and 1.
+/// into blocks of 64, 16, 8, 4, 2 and 1. Two sums of 64 columns would take all 16 registers of AVX2: they are
+/// cut into blocks of 32.
 #[inline(always)]
 pub(super) fn over_entries<F: Real, const N: usize>(
     columns: &[u32],
@@ -125,7 +126,8 @@ pub(super) fn over_entries<F: Real, const N: usize>(
         let mut at = 0;
         while at < d {
             at += match d - at {
-                64.. => walk.block::<1, 64, N>(head, at, &mut out),
+                64.. if N == 1 => walk.block::<1, 64, N>(head, at, &mut out),
+                32.. if N > 1 => walk.block::<1, 32, N>(head, at, &mut out),
                 16.. => walk.block::<1, 16, N>(head, at, &mut out),
                 8.. => walk.block::<1, 8, N>(head, at, &mut out),
                 4.. => walk.block::<1, 4, N>(head, at, &mut out),

@@ -4,6 +4,7 @@
 use super::heads::{scale_entries, scores};
 use super::operands::{Adjoints, Backward, Operands};
 use super::passes::Passes;
+use super::steps::Temperatures;
 use super::{Attention, Output};
 use crate::kernels::rows::{self, Out};
 use crate::kernels::segment;
@@ -109,24 +110,19 @@ impl Attention<'_> {
         check(op, "gy", back.gy, &[n, self.heads, self.width]);
         let mut space = Buffer::default();
         let kept = self.kept(back.alpha, &mut space);
-        let ones = match x.a {
-            Some(_) => Vec::new(),
-            None => vec![F::one(); self.heads * x.width],
-        };
+        let ones = vec![F::one(); self.heads * x.width.max(1)];
         let means = self.dots(back.y, back.gy);
-        let passes = Passes {
+        Passes {
             attention: self,
             x,
             back,
             kept,
             a: x.a.unwrap_or(&ones),
+            t: Temperatures::new(x.t, &ones[..self.heads]),
             means: &means,
             pull,
-        };
-        match x.t {
-            None => passes.run::<false>(),
-            Some(_) => passes.run::<true>(),
         }
+        .run()
     }
 
     #[track_caller]

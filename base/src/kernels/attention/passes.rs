@@ -3,7 +3,7 @@
 
 use super::heads::{dot_heads, dots_of_row, scale_heads};
 use super::operands::{Adjoints, Backward, Operands};
-use super::steps::{OfSource, OfTarget, of_both_ends, score_adjoints};
+use super::steps::{OfSource, OfTarget, Temperatures, of_both_ends, score_adjoints};
 use super::{Attention, Output, add};
 use crate::kernels::axpy;
 use crate::kernels::rows::{self, Out};
@@ -20,18 +20,20 @@ pub(super) struct Passes<'a, F, P> {
     pub kept: &'a [F],
     /// a, or ones.
     pub a: &'a [F],
+    /// t, or ones.
+    pub t: Temperatures<'a, F>,
     /// ⟨gyᵢ, yᵢ⟩, shape [n, H].
     pub means: &'a [F],
     pub pull: P,
 }
 
 impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
-    /// Both passes. T says whether there is a t.
+    /// Both passes.
     ///
     /// The first pass computes the adjoints g of the scores t e, per entry and head: by rows in the order of
     /// the entries, by columns in that of the transposed pattern. The second reads them. Where the first has
     /// computed the terms of the adjoint of q ([`one_number`](Self::one_number)), they are only summed.
-    pub fn run<const T: bool>(&self) -> Adjoints<F> {
+    pub fn run(&self) -> Adjoints<F> {
         let x = &self.x;
         let mut g = memory::scratch(self.attention.pattern.nnz() * self.attention.heads);
         let mut v = match (x.k, x.q) {
@@ -41,18 +43,18 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
         let mut k = memory::scratch(x.k.map_or(0, <[F]>::len));
         let mut q = memory::scratch(x.q.map_or(0, <[F]>::len));
         let (a, t) = if x.k.is_some() {
-            self.sources::<T>(&mut v, &mut k, &mut g, None);
+            self.sources(&mut v, &mut k, &mut g, None);
             if self.one_number() {
                 let by_column = &self.attention.pattern.transposed().pattern;
                 q = segment_sum_t(by_column, &g, self.attention.heads);
                 Default::default()
             } else {
-                self.targets::<T>(&mut q, &mut [], Some(&g))
+                self.targets(&mut q, &mut [], Some(&g))
             }
         } else {
             let gq = if x.q.is_some() { &mut q } else { &mut v };
-            let others = self.targets::<T>(gq, &mut g, None);
-            self.sources::<T>(&mut v, &mut k, &mut [], Some(&g));
+            let others = self.targets(gq, &mut g, None);
+            self.sources(&mut v, &mut k, &mut [], Some(&g));
             others
         };
         Adjoints { v, k, q, a, t }
@@ -66,14 +68,9 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
 
     /// The pass by rows: writes the adjoint of q and returns those of a and of t. Computes `g`, unless it is
     /// `known`.
-    fn targets<const T: bool>(
-        &self,
-        gq: &mut [F],
-        g: &mut [F],
-        known: Option<&[F]>,
-    ) -> (Buffer<F>, Buffer<F>) {
+    fn targets(&self, gq: &mut [F], g: &mut [F], known: Option<&[F]>) -> (Buffer<F>, Buffer<F>) {
         let (p, x, wide) = (self.attention.pattern, &self.x, self.x.width);
-        let (k, q, t) = (x.k.unwrap_or(x.v), x.q.unwrap_or(x.v), x.t.unwrap_or(&[]));
+        let (k, q) = (x.k.unwrap_or(x.v), x.q.unwrap_or(x.v));
         let (heads, own_w) = (self.attention.heads, self.attention.heads * wide);
         let of_entry = if known.is_some() { 0 } else { heads };
         let parts = self.attention.pass(
@@ -83,10 +80,13 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
             |heads, d, block, [gq, g]| {
                 let own_w = heads * wide;
                 let mut space = Vec::new();
-                let mut ga = vec![F::zero(); if x.a.is_some() { own_w } else { 0 }];
-                // Used with a temperature: uᵢ of one target, and the adjoint of t for the rows of the block.
-                let mut u = vec![F::zero(); if T { own_w } else { 0 }];
-                let mut gt = vec![F::zero(); if T { block.rows.len() * heads } else { 0 }];
+                // uᵢ of one target, used with a or t; the adjoint of t for the rows of the block.
+                let zeros = |wanted: bool, len: usize| vec![F::zero(); usize::from(wanted) * len];
+                let (has_a, has_t) = (x.a.is_some(), x.t.is_some());
+                let (mut u, mut ga) = (zeros(has_a || has_t, own_w), zeros(has_a, own_w));
+                let mut gt = zeros(has_t, block.rows.len() * heads);
+                // A copy, so that what it captures is in registers.
+                let pull = self.pull;
                 let known = known.map(|g| {
                     let entry = &p.transposed().pattern.transposed().entry;
                     rows::collect(&entry[block.entries.clone()], g, heads, &mut space)
@@ -105,25 +105,25 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                             g
                         }
                     };
-                    let step = OfTarget::<_, _, T> {
-                        q: &q[i * own_w..][..own_w],
-                        t: if T { &t[i * heads..][..heads] } else { &[] },
-                        pull: self.pull,
-                    };
+                    let (q, t) = (&q[i * own_w..][..own_w], self.t.of(i));
                     let gq = &mut gq[row * own_w..][..own_w];
-                    let of_q = Out::Set(&mut *gq);
-                    // Three calls, so that each loop is compiled for its kinds of output.
-                    if T {
-                        let out = [of_q, Out::Set(&mut u)];
+                    // Three calls, so that each loop is compiled for its sums.
+                    if has_t {
+                        let step = OfTarget::<_, _, true> { q, t, pull };
+                        let out = [Out::Set(&mut *gq), Out::Set(&mut u)];
                         rows::over_entries(sources, g, k, heads, out, &step);
                         dot_heads(wide, self.a, &u, &mut gt[row * heads..][..heads]);
-                        scale_heads(wide, &mut u, step.t);
-                        axpy(F::one(), &u, &mut ga);
-                    } else if x.a.is_some() {
-                        let out = [of_q, Out::Add(&mut ga)];
+                        scale_heads(wide, &mut u, &t[..heads]);
+                    } else if has_a {
+                        let step = OfTarget::<_, _, false> { q, t, pull };
+                        let out = [Out::Set(&mut *gq), Out::Set(&mut u)];
                         rows::over_entries(sources, g, k, heads, out, &step);
                     } else {
-                        rows::over_entries(sources, g, k, heads, [of_q], &step);
+                        let step = OfTarget::<_, _, false> { q, t, pull };
+                        rows::over_entries(sources, g, k, heads, [Out::Set(&mut *gq)], &step);
+                    }
+                    if has_a {
+                        axpy(F::one(), &u, &mut ga);
                     }
                     for (g, &a) in gq.iter_mut().zip(self.a) {
                         *g *= a;
@@ -148,9 +148,9 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
 
     /// The pass by columns: writes the adjoints of v and of k; where k = v, adds both to `gv`. Computes `g`,
     /// unless it is `known`, or in its place the terms of the adjoint of q.
-    fn sources<const T: bool>(&self, gv: &mut [F], gk: &mut [F], g: &mut [F], known: Option<&[F]>) {
+    fn sources(&self, gv: &mut [F], gk: &mut [F], g: &mut [F], known: Option<&[F]>) {
         let (at, x, wide) = (self.attention, &self.x, self.x.width);
-        let (k, q, t) = (x.k.unwrap_or(x.v), x.q.unwrap_or(x.v), x.t.unwrap_or(&[]));
+        let (k, q) = (x.k.unwrap_or(x.v), x.q.unwrap_or(x.v));
         let Backward { alpha, gy, .. } = self.back;
         let p = &at.pattern.transposed().pattern;
         let one_number = known.is_none() && self.one_number();
@@ -193,7 +193,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                     if one_number {
                         of_both_ends(targets, g, [k, q], &mut through, &pull);
                     } else {
-                        let step = OfSource::<_, _, T> { k, t, heads, pull };
+                        let step = OfSource { k, t: self.t, pull };
                         let out = [Out::Set(&mut through)];
                         rows::over_entries(targets, g, q, heads, out, &step);
                     }

@@ -7,8 +7,32 @@
 use crate::kernels::rows::{Block, Place, Step, block, part};
 use crate::real::Real;
 
+/// The factors t of all targets, or one row of ones for all.
+#[derive(Clone, Copy)]
+pub(super) struct Temperatures<'a, F> {
+    data: &'a [F],
+    /// The distance of the rows of two targets: H, or 0.
+    stride: usize,
+}
+
+impl<'a, F> Temperatures<'a, F> {
+    /// `t` of the shape [n, H]; without it, `ones` of the shape [H].
+    pub fn new(t: Option<&'a [F]>, ones: &'a [F]) -> Self {
+        Self {
+            data: t.unwrap_or(ones),
+            stride: if t.is_some() { ones.len() } else { 0 },
+        }
+    }
+
+    /// The numbers of target i.
+    #[inline(always)]
+    pub fn of(self, i: usize) -> &'a [F] {
+        &self.data[i * self.stride..]
+    }
+}
+
 /// Σ t g ∂f/∂q and Σ g f over the sources of a target: the sums from which the adjoints of q, of a and of t
-/// follow. T says whether there is a t.
+/// follow. T says whether there is a t, which takes a register in the loop.
 pub(super) struct OfTarget<'a, F, P, const T: bool> {
     /// The row q of the target.
     pub q: &'a [F],
@@ -27,10 +51,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 2> for OfTarget<'
         [mut targets, mut values]: [Block<F, K, C>; 2],
     ) -> [Block<F, K, C>; 2] {
         let q = block::<F, K, C>(self.q, at.column);
-        let t = match T {
-            true => *part(self.t, at.head),
-            false => [F::one(); K],
-        };
+        let t = part::<F, K>(self.t, at.head);
         for h in 0..K {
             for c in 0..C {
                 let [value, _, of_q] = (self.pull)(g[h], k[h][c], q[h][c]);
@@ -43,7 +64,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 2> for OfTarget<'
 }
 
 /// The first of the two sums alone.
-impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 1> for OfTarget<'_, F, P, T> {
+impl<F: Real, P: Fn(F, F, F) -> [F; 3]> Step<F, 1> for OfTarget<'_, F, P, false> {
     #[inline(always)]
     fn add<const K: usize, const C: usize>(
         &self,
@@ -57,17 +78,16 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 1> for OfTarget<'
     }
 }
 
-/// Σ t g ∂f/∂k over the targets of a source: the sum for the adjoint of k. T says whether there is a t.
-pub(super) struct OfSource<'a, F, P, const T: bool> {
+/// Σ t g ∂f/∂k over the targets of a source: the sum for the adjoint of k.
+pub(super) struct OfSource<'a, F, P> {
     /// The row k of the source.
     pub k: &'a [F],
     /// The numbers t of all targets.
-    pub t: &'a [F],
-    pub heads: usize,
+    pub t: Temperatures<'a, F>,
     pub pull: P,
 }
 
-impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 1> for OfSource<'_, F, P, T> {
+impl<F: Real, P: Fn(F, F, F) -> [F; 3]> Step<F, 1> for OfSource<'_, F, P> {
     #[inline(always)]
     fn add<const K: usize, const C: usize>(
         &self,
@@ -77,14 +97,11 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 1> for OfSource<'
         [mut sources]: [Block<F, K, C>; 1],
     ) -> [Block<F, K, C>; 1] {
         let k = block::<F, K, C>(self.k, at.column);
-        let t = match T {
-            true => *part(self.t, at.entry * self.heads + at.head),
-            false => [F::one(); K],
-        };
+        let t = part::<F, K>(self.t.of(at.entry), at.head);
         for h in 0..K {
             for c in 0..C {
                 let [_, of_k, _] = (self.pull)(g[h], k[h][c], q[h][c]);
-                sources[h][c] += if T { of_k * t[h] } else { of_k };
+                sources[h][c] += of_k * t[h];
             }
         }
         [sources]
