@@ -210,6 +210,19 @@ impl Reach {
                     entry: None,
                 }
             }
+            // ‖aᵢ B‖ ≤ ‖aᵢ‖ ‖B‖_F, and ‖B‖_F² is at most the number of rows times the largest ‖bⱼ‖²; an
+            // entry of A Bᵀ is a product of two rows.
+            Kind::MatMul { transposed } => {
+                let b = known.tape.node(node.args[1]);
+                let rows = b.value.shape().iter().rev().nth(1).copied().unwrap_or(1);
+                let rows = number(Upper::new(rows as f64).sqrt());
+                let both = arg(0).row.zip(arg(1).row);
+                let entry = both.clone().filter(|_| *transposed);
+                Self {
+                    row: both.map(|(a, b)| product(vec![a, rows, b])),
+                    entry: entry.map(|(a, b)| product(vec![a, b])),
+                }
+            }
             Kind::Softmax => Self {
                 row: Some(number(Upper::ONE)),
                 entry: Some(number(Upper::ONE)),
@@ -235,8 +248,7 @@ impl Reach {
                     entry: entries.map(|(a, b)| Rc::new(Tree::Max(vec![a, b]))),
                 }
             }
-            Kind::MatMul { .. }
-            | Kind::Divide
+            Kind::Divide
             | Kind::SparseProduct { .. }
             | Kind::SampledProduct(_)
             | Kind::LogSoftmax

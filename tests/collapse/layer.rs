@@ -103,6 +103,7 @@ fn its_laws() {
     }
     let turns = "first, turns";
     assert_eq!(laws(ContraConfig::stopped(0.4)), [turns]);
+    assert_eq!(laws(ContraConfig::dimension(0.4)), [turns]);
     assert_eq!(laws(ContraConfig::text_code(0.4)), ["first, scale", turns]);
     assert_eq!(laws(ContraConfig::new(0.4)), ["step, neurons"]);
     assert_eq!(laws(ContraConfig::v2(0.4)), ["step, neurons"]);
@@ -126,7 +127,11 @@ fn its_lipschitz_constants() {
         let ratio = stretch(r) / (0.5 * 2.0 / 3.0 * r * r);
         assert!((0.9..1.2).contains(&ratio), "{r}: {ratio}");
     }
-    for config in [ContraConfig::regularized(0.5), ContraConfig::stopped(0.5)] {
+    for config in [
+        ContraConfig::regularized(0.5),
+        ContraConfig::stopped(0.5),
+        ContraConfig::dimension(0.5),
+    ] {
         let layer = config.build::<f64>(3);
         for seed in 0..20 {
             let x = rows(&[5, 3], 0.7, seed);

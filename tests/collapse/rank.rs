@@ -1,12 +1,13 @@
 //! Proposition 2 and Lemma B.3: dimensional collapse. E4, E8, E10.
 
-use super::support::{alike, cases, gradient, near, rotation, rows, shape, tensor};
+use super::support::{alike, cases, gradient, moved, near, rotation, rows, shape, tensor};
 use emmy::collapse::{Spectrum, dimension_loss, value};
 use emmy::ndarray::{Array1, Array2, array};
+use emmy::nn::ContraConfig;
 
-/// Eq. (10), (1 + s)H − s HHᵀH, as a step of descent on the library's dimension loss (E8).
+/// Eq. (10), (1 + s)H − s HHᵀH, by the library's layer.
 fn update(h: &Array2<f64>, s: f64) -> Array2<f64> {
-    h - gradient(h, dimension_loss) * s
+    moved(ContraConfig::dimension(s), h)
 }
 
 fn rank(h: &Array2<f64>) -> f64 {
@@ -186,11 +187,13 @@ fn the_derivative_of_the_dimension_loss() {
         );
         let s = 0.05;
         let step = &h - &(found * s);
-        assert!(
-            (&step - &(&h * (1.0 + s) - h.dot(&h.t()).dot(&h) * s))
-                .iter()
-                .all(|x| x.abs() < 1e-10 * (1.0 + size.powi(3)))
-        );
+        for by_layer in [update(&h, s), &h * (1.0 + s) - h.dot(&h.t()).dot(&h) * s] {
+            assert!(
+                (&step - &by_layer)
+                    .iter()
+                    .all(|x| x.abs() < 1e-10 * (1.0 + size.powi(3)))
+            );
+        }
         let s = 1e-3 / (1.0 + h.mapv(|x| x * x).sum());
         let moved = value(&tensor(&update(&h, s)), dimension_loss);
         assert!(moved <= trace * (1.0 + 1e-12), "{trace} → {moved}");

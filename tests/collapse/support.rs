@@ -68,7 +68,12 @@ pub fn terms(h: &Array2<f64>, tau: f64) -> [Array2<f64>; 2] {
 
 /// (1 + s)H − s softmax(HHᵀ)H, Eq. (8), by the library's layer.
 pub fn step(h: &Array2<f64>, s: f64) -> Array2<f64> {
-    let layer = ContraConfig::regularized(s).build::<f64>(h.ncols());
+    moved(ContraConfig::regularized(s), h)
+}
+
+/// The output of the library's layer for the rows h.
+pub fn moved(config: ContraConfig, h: &Array2<f64>) -> Array2<f64> {
+    let layer = config.build::<f64>(h.ncols());
     let tape = Tape::new();
     let pass = Pass::eval(&tape, &layer);
     matrix(&layer.forward(&pass, tape.constant(tensor(h))).value())

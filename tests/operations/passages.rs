@@ -334,6 +334,7 @@ fn contra_norms(eps: f64) -> impl Iterator<Item = ContraConfig> {
         ContraConfig::full(0.4),
         ContraConfig::graph_code(0.4),
         ContraConfig::dual_code(0.4),
+        ContraConfig::dimension(0.4),
         ContraConfig {
             rows: UnitRows::Summed,
             ..ContraConfig::regularized(0.4)

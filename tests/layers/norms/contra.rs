@@ -13,7 +13,7 @@ const S: f64 = 0.4;
 /// All combinations of the options that change the value.
 fn forms() -> Vec<ContraConfig> {
     let mut all = Vec::new();
-    for terms in [Terms::Rows, Terms::Columns, Terms::Both] {
+    for terms in [Terms::Rows, Terms::Columns, Terms::Both, Terms::Products] {
         for rows in [UnitRows::Never, UnitRows::Compared, UnitRows::Summed] {
             for between in [Between::Rows, Between::Features] {
                 for tau in [Tau::Both, Tau::Outside, Tau::Inside] {
@@ -84,6 +84,9 @@ fn expected(
     };
     let degree = |i: usize| (0..size).map(|j| a(i, j)).sum::<f64>();
     let weight = |i: usize, j: usize| {
+        if c.terms == Terms::Products {
+            return dot(&things[i], &things[j]) / inside;
+        }
         let by_rows = if degree(i) > 0.0 {
             a(i, j) / degree(i)
         } else {
@@ -92,7 +95,7 @@ fn expected(
         match c.terms {
             Terms::Rows => by_rows,
             Terms::Columns => a(i, j) / degree(j),
-            Terms::Both => by_rows + a(i, j) / degree(j),
+            Terms::Both | Terms::Products => by_rows + a(i, j) / degree(j),
         }
     };
     let mut out = h.to_vec();
@@ -183,6 +186,7 @@ fn items_of_a_batch_are_apart() {
         ContraConfig::new(S),
         ContraConfig::full(S),
         ContraConfig::v2(S),
+        ContraConfig::dimension(S),
     ] {
         let layer = config.build::<f64>(4);
         let all = value(&layer, &h, &Mask::none());
@@ -329,6 +333,11 @@ fn options_that_make_no_sense_are_refused() {
     refused(ContraConfig { between, ..graph }, "comparison of features");
     let terms = Terms::Both;
     refused(ContraConfig { terms, ..graph }, "sums by columns");
+    let terms = Terms::Products;
+    refused(
+        ContraConfig { terms, ..graph },
+        "products without a softmax",
+    );
     graph.validate().unwrap();
 }
 
@@ -345,6 +354,16 @@ fn neighbours_need_a_graph() {
 fn features_take_no_mask() {
     value(
         &ContraConfig::v2(S).build(3),
+        &x(&[1, 4, 3], 1),
+        &Mask::lengths(&[2]),
+    );
+}
+
+#[test]
+#[should_panic(expected = "products are summed over all rows, a mask has no meaning")]
+fn products_take_no_mask() {
+    value(
+        &ContraConfig::dimension(S).build(3),
         &x(&[1, 4, 3], 1),
         &Mask::lengths(&[2]),
     );

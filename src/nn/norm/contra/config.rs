@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 /// | [`full`](Self::full) | H − s/τ (D⁻¹A + AD⁻¹) H | Eq. (6), a whole step of descent |
 /// | [`stopped`](Self::stopped) | H − s/τ D⁻¹A H | Eq. (7) |
 /// | [`regularized`](Self::regularized) | (1 + s) H − s/τ D⁻¹A H | Eq. (8) |
+/// | [`dimension`](Self::dimension) | (1 + s) H − s HHᵀH | Eq. (10), descent of the dimension loss |
 /// | [`unit`](Self::unit) | rows of the output of length 1 in place of LayerNorm | Table 4, L₂N |
 /// | [`v2`](Self::v2) | LayerNorm(H − s/τ H softmax(HᵀH/τ)) | Eq. (30), linear in the number of rows |
 /// | [`graph_code`](Self::graph_code) | (1 + s) H − s softmax(ĤĤᵀ) H without neighbours, then LayerNorm | published, `gnn` |
@@ -98,6 +99,8 @@ pub enum Terms {
     Columns,
     /// Both, the gradient of the uniformity loss.
     Both,
+    /// HHᵀH/τ, with the scalar products themselves in place of their softmax.
+    Products,
 }
 
 /// Whether rows have length 1 inside the sums.
@@ -174,6 +177,31 @@ impl ContraConfig {
     /// Eq. (8) with τ = 1.
     pub const fn regularized(scale: f64) -> Self {
         Self {
+            identity: true,
+            ..Self::stopped(scale)
+        }
+    }
+
+    /// Eq. (10): H + s (I − HHᵀ) H, a step of descent of the
+    /// [`dimension_loss`](crate::collapse::dimension_loss) ‖I − HHᵀ‖²/4, whose gradient is −(I − HHᵀ) H.
+    ///
+    /// A singular value σ of H becomes σ (1 + s − s σ²), with the same singular vectors. If 1 + s ≥ 3 s σ_max²,
+    /// the effective rank does not fall (Proposition 2, whose printed condition, without the 3, is too weak).
+    /// Work and memory are linear in the number of rows.
+    ///
+    /// ```
+    /// use emmy::{Tape, nn::{ContraConfig, Pass}, tensor::tensor};
+    ///
+    /// // Singular values 1 and ½, s = ½: they become 1 and ½ (3/2 − 1/8).
+    /// let layer = ContraConfig::dimension(0.5).build::<f64>(2);
+    /// let tape = Tape::new();
+    /// let x = tape.constant(tensor(&[2, 2], vec![1.0, 0.0, 0.0, 0.5]));
+    /// let y = layer.forward(&Pass::eval(&tape, &layer), x);
+    /// assert_eq!(y.value(), tensor(&[2, 2], vec![1.0, 0.0, 0.0, 0.6875]));
+    /// ```
+    pub const fn dimension(scale: f64) -> Self {
+        Self {
+            terms: Terms::Products,
             identity: true,
             ..Self::stopped(scale)
         }
@@ -259,8 +287,8 @@ impl ContraConfig {
     ///
     /// # Errors
     /// If s is not finite, or not above 0 where its logarithm is trained; if τ is not a finite number above
-    /// 0; if ε is negative; if neighbours are to be left out of a comparison of features or of sums by
-    /// columns.
+    /// 0; if ε is negative; if neighbours are to be left out of a comparison of features, of sums by
+    /// columns, or of products.
     pub fn validate(&self) -> Result<()> {
         let rules = Rules("ContraNorm");
         rules.finite("s", self.scale)?;
@@ -272,7 +300,11 @@ impl ContraConfig {
             let rule = "comparison of rows and sums by rows, where neighbours are left out";
             let of_rows = self.between != Between::Features;
             rules.hold(of_rows, "form", rule, "comparison of features")?;
-            rules.hold(self.terms == Terms::Rows, "form", rule, "sums by columns")?;
+            let found = match self.terms {
+                Terms::Products => "products without a softmax",
+                _ => "sums by columns",
+            };
+            rules.hold(self.terms == Terms::Rows, "form", rule, found)?;
         }
         match self.after {
             After::LayerNorm { eps } => rules.from_zero("eps", eps),

@@ -105,11 +105,10 @@ impl<F: Real> ContraNorm<F> {
     }
 
     /// y if row i is compared only with the rows that `mask` lets it see, for example without padding. If
-    /// features are compared, a mask has no meaning.
+    /// features are compared, or all rows by their products, a mask has no meaning.
     ///
     /// # Panics
-    /// As [`forward`](Self::forward); if the mask does not fit, or if features are compared and the mask
-    /// hides rows.
+    /// As [`forward`](Self::forward); if the mask does not fit, or if it has no meaning and hides rows.
     #[track_caller]
     pub fn masked<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>, mask: &Mask) -> Var<'t, F> {
         let shape = x.shape();
@@ -137,15 +136,20 @@ impl<F: Real> ContraNorm<F> {
             compared
         };
         let summed = unit.filter(|_| c.rows == UnitRows::Summed).unwrap_or(x);
+        let no_mask = match (c.between, c.terms) {
+            (Between::Features, _) => Some("features are compared"),
+            (_, Terms::Products) => Some("products are summed over all rows"),
+            _ => None,
+        };
+        if let Some(reason) = no_mask {
+            assert!(
+                !mask.restricts(),
+                "ContraNorm: {reason}, a mask has no meaning"
+            );
+        }
         let sum = match c.between {
             Between::Rows => of_rows(compared, summed, c.terms, inside, mask),
-            Between::Features => {
-                assert!(
-                    !mask.restricts(),
-                    "ContraNorm: features are compared, a mask has no meaning"
-                );
-                of_features(compared, summed, c.terms, inside)
-            }
+            Between::Features => of_features(compared, summed, c.terms, inside),
         };
         let Some(step) = &self.step else {
             let own = if c.identity { 1.0 + c.scale } else { 1.0 };
@@ -205,7 +209,7 @@ impl<F: Real> Normalizer<F> for ContraNorm<F> {
     }
 }
 
-/// D⁻¹A z, AD⁻¹ z or their sum, A = exp(uuᵀ/τ) over the pairs that the mask allows.
+/// D⁻¹A z, AD⁻¹ z or their sum, A = exp(uuᵀ/τ) over the pairs that the mask allows; or uuᵀz/τ.
 fn of_rows<'t, F: Real>(
     u: Var<'t, F>,
     z: Var<'t, F>,
@@ -236,16 +240,18 @@ fn of_rows<'t, F: Real>(
         Terms::Rows => by_rows(),
         Terms::Columns => by_columns(),
         Terms::Both => by_rows() + by_columns(),
+        Terms::Products => u.matmul(u.t().matmul(z)).scale(F::of(tau.recip())),
     }
 }
 
-/// z P with P = softmax(uᵀu/τ) over rows, over columns, or their sum.
+/// z P with P = softmax(uᵀu/τ) over rows, over columns, or their sum; or P = uᵀu/τ.
 fn of_features<'t, F: Real>(u: Var<'t, F>, z: Var<'t, F>, terms: Terms, tau: f64) -> Var<'t, F> {
     let scores = u.t().matmul(u).scale(F::of(tau.recip()));
     let p = match terms {
         Terms::Rows => scores.softmax(-1),
         Terms::Columns => scores.softmax(-2),
         Terms::Both => scores.softmax(-1) + scores.softmax(-2),
+        Terms::Products => scores,
     };
     z.matmul(p)
 }
