@@ -131,6 +131,7 @@ fn with_independent_rows_the_constant_is_that_of_all_patterns() {
 /// Branches whose constant is the largest one up to rounding are closed, not divided further: 214 branches do
 /// here, and 3 854 where each is proven with four times the margin for rounding.
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn branches_as_steep_as_the_steepest_are_closed() {
     let chain = Chain::new(&[11, 12, 12, 1], [0.0, 1.0], 1);
     let mut branches = Branches::new(chain.pieces(), 0);
@@ -227,6 +228,7 @@ fn climbs_leave_a_narrow_interval() {
 /// The search finds an input where it is at least twice as steep as at as many random inputs far from 0. The
 /// lower end is almost the norm of the Jacobian there, which is only about 10⁻⁵.
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn climbs_find_where_a_deep_network_is_not_constant() {
     for seed in cases(6) {
         let mut widths = vec![24; 18];

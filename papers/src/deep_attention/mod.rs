@@ -8,6 +8,7 @@
 
 mod cell;
 mod figures;
+mod growth;
 mod net;
 pub(crate) mod numbers;
 pub(crate) mod plan;
@@ -62,6 +63,11 @@ pub struct Cli {
     /// Residuals in the cells that the arguments name
     #[arg(long, conflicts_with_all = ["tables", "figures"])]
     residual: bool,
+
+    /// Train nothing; print by how much the layers of the cells that the arguments name stretch features and
+    /// gradients at the start, measured and predicted
+    #[arg(long, conflicts_with_all = ["tables", "figures", "show", "shard"])]
+    growth: bool,
 
     /// Maximum number of epochs
     #[arg(long, value_name = "N")]
@@ -164,7 +170,8 @@ impl Cli {
     fn is_demonstration(&self) -> bool {
         let parts = self.tables.is_empty() && self.figures.is_empty();
         let sets = self.datasets.is_empty() && self.models.is_empty() && self.norms.is_empty();
-        parts && sets && self.layers.is_empty() && self.missing.is_empty() && !self.residual
+        let cells = self.layers.is_empty() && self.missing.is_empty() && !self.residual;
+        parts && sets && cells && !self.growth
     }
 
     /// The cells that the arguments choose.
@@ -323,6 +330,11 @@ impl Paper for DeepAttention {
 pub fn run(cli: &Cli) -> Result<()> {
     let choice = cli.choice()?;
     let parts = paper::chosen(cli.parts(&choice), cli.filters(), &cli.options)?;
+    if cli.growth {
+        return parts
+            .iter()
+            .try_for_each(|part| growth::run(&part.plan, &cli.options));
+    }
     let count = match choice.seeds.len() {
         1 => ", 1 seed".to_owned(),
         n => format!(", {n} seeds"),

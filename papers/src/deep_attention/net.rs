@@ -2,7 +2,9 @@
 
 use emmy::data::Dataset;
 use emmy::graph::Neighbourhood;
-use emmy::nn::{Dropout, GraphNet, GraphNetConfig, Layer, Module, Norm, Pass, Role};
+use emmy::nn::{
+    Dropout, GraphContext, GraphNet, GraphNetConfig, Input, Layer, Linear, Module, Norm, Pass, Role,
+};
 use emmy::{Real, Result, Var};
 
 /// A [`GraphNet`] whose parts are in the order of the published `DeepGAT` and `DeepGT`:
@@ -16,6 +18,14 @@ pub struct DeepNet<F: Real> {
     pub net: GraphNet<F>,
 }
 emmy::module!(DeepNet: net);
+
+/// What the layers of a [`DeepNet`] read and return.
+pub struct Through<'t, F: Real> {
+    /// The input of each layer, before and after dropout.
+    pub inputs: Vec<[Var<'t, F>; 2]>,
+    /// The output of the last layer.
+    pub last: Var<'t, F>,
+}
 
 impl<F: Real> Layer<F> for DeepNet<F> {}
 
@@ -33,46 +43,64 @@ impl<F: Real> DeepNet<F> {
     pub fn forward<'t>(
         &self,
         pass: &Pass<'t, '_, F>,
-        x: impl Into<emmy::nn::Input<'t, F>>,
+        x: impl Into<Input<'t, F>>,
         neighbours: &Neighbourhood<F>,
     ) -> Var<'t, F> {
-        let Self { net } = self;
-        let config = &net.config;
-        let (input, output) = match (&net.input, &net.output) {
-            (Some(input), Some(output)) => (input, output),
-            _ => panic!("DeepNet: a network without linear maps at its ends"),
-        };
-        let dropout = Dropout { p: config.dropout };
         let x = x.into();
         pass.call(self, &[x.var()], || {
-            let mut x = input.forward(pass, x);
-            if config.ends.activated {
+            let through = self.through(pass, x, neighbours);
+            self.ends().1.forward(pass, through.last)
+        })
+    }
+
+    /// The linear maps before and after the layers.
+    fn ends(&self) -> (&Linear<F>, &Linear<F>) {
+        match (&self.net.input, &self.net.output) {
+            (Some(input), Some(output)) => (input, output),
+            _ => panic!("DeepNet: a network without linear maps at its ends"),
+        }
+    }
+
+    /// The way of a data set's features through the layers, without the linear map after them.
+    pub fn through<'t>(
+        &self,
+        pass: &Pass<'t, '_, F>,
+        x: Input<'t, F>,
+        neighbours: &Neighbourhood<F>,
+    ) -> Through<'t, F> {
+        let Self { net } = self;
+        let config = &net.config;
+        let dropout = Dropout { p: config.dropout };
+        let mut x = self.ends().0.forward(pass, x);
+        if config.ends.activated {
+            x = config.activation.apply(x);
+        }
+        let around = GraphContext {
+            neighbours,
+            first: Some(x),
+        };
+        let mut inputs = Vec::new();
+        for (l, layer) in net.layers.iter().enumerate() {
+            let into = x;
+            let dropped = dropout.forward(pass, x);
+            inputs.push([x, dropped.var()]);
+            x = layer.forward(pass, dropped, around);
+            let norm = net.norms.get(l);
+            let stands_behind = matches!(config.norm, Some(Norm::Pair(_)));
+            if let Some(norm) = norm.filter(|_| !stands_behind) {
+                x = norm.forward(pass, x);
+            }
+            if l + 1 < net.layers.len() {
                 x = config.activation.apply(x);
             }
-            let around = emmy::nn::GraphContext {
-                neighbours,
-                first: Some(x),
-            };
-            for (l, layer) in net.layers.iter().enumerate() {
-                let into = x;
-                x = layer.forward(pass, dropout.forward(pass, x), around);
-                let norm = net.norms.get(l);
-                let stands_behind = matches!(config.norm, Some(Norm::Pair(_)));
-                if let Some(norm) = norm.filter(|_| !stands_behind) {
-                    x = norm.forward(pass, x);
-                }
-                if l + 1 < net.layers.len() {
-                    x = config.activation.apply(x);
-                }
-                if let Some(norm) = norm.filter(|_| stands_behind) {
-                    x = norm.forward(pass, x);
-                }
-                if config.residual.is_some() && into.shape() == x.shape() {
-                    x = x + into;
-                }
+            if let Some(norm) = norm.filter(|_| stands_behind) {
+                x = norm.forward(pass, x);
             }
-            output.forward(pass, x)
-        })
+            if config.residual.is_some() && into.shape() == x.shape() {
+                x = x + into;
+            }
+        }
+        Through { inputs, last: x }
     }
 
     /// The numbers of the parameters of each layer that make up its attention: a_s and a_t of GAT, queries

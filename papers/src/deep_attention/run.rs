@@ -94,9 +94,13 @@ impl Prepared {
         &self.set
     }
 
+    pub fn split(&self) -> &Split {
+        &self.split
+    }
+
     /// The nodes whose features are erased: a part of the nodes outside the training set, drawn anew for
     /// every seed.
-    fn erased(&self, percent: f64, seed: u64) -> Vec<bool> {
+    pub fn erased(&self, percent: f64, seed: u64) -> Vec<bool> {
         let others = |&i: &usize| !self.split.train[i];
         let mut nodes: Vec<usize> = (0..self.set.nodes()).filter(others).collect();
         nodes.shuffle(&mut init::rng(seed));

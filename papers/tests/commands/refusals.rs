@@ -213,6 +213,11 @@ fn options_without_effect_and_sizes_without_end_are_refused() {
             "--trees: expected trees",
         ),
         (
+            "deep_attention",
+            "--dataset karate --model gcn --layers 2 --growth",
+            "--growth: expected --model gat with --norm none or --norm lipschitz",
+        ),
+        (
             "oversmoothing",
             "--dataset karate --norm none --layers 2 --s 0.5",
             "--s: expected a norm with a scale",

@@ -1,0 +1,331 @@
+//! How much the layers of a network at its start stretch the features and the gradients: measured, and
+//! predicted from second moments.
+//!
+//! | letter | meaning |
+//! |---|---|
+//! | x_j | row j of the input of a layer, before dropout |
+//! | g_i | row i of the gradient of the output of a layer |
+//! | α | coefficients of attention, without dropout |
+//! | p, p′ | dropout of the input of a layer, and of coefficients |
+//! | v | variance of the entries of W, 2/(inputs + outputs) |
+//!
+//! A layer computes σ(y_i) with y_i = W Σ_j drop(α)_ij drop(x)_j, plus x_i with a residual connection. Over
+//! dropout, and over a random W that α does not depend on, y_i has independent entries of mean 0 and variance
+//!
+//! s_i² = v (‖Σ_j α_ij x_j‖² + (1/((1 − p)(1 − p′)) − 1) Σ_j α_ij² ‖x_j‖²).
+//!
+//! With normal entries, E‖σ(y_i)‖² is the number of outputs times E σ(s_i z)². A gradient that passes through
+//! the values, not through the scores, has at x_j the mean square
+//!
+//! inputs · v · E‖Σ_i drop(α)_ij σ′(y_i) ⊙ g_i‖²/(1 − p),
+//!
+//! where σ′ is independent from entry to entry. What gradients grow beyond this passes through the scores.
+//!
+//! The concentration Σ_ij α_ij² ‖x_j‖² / Σ_j ‖x_j‖² is 1/deg if attention is a mean over deg neighbours, 1 if each
+//! node listens to itself alone, and more if several nodes listen to a node with large features alone.
+
+use super::cell::{Cell, Model, Normaliser};
+use super::net::{DeepNet, features};
+use super::plan::{Entry, Plan};
+use super::run::Prepared;
+use crate::support::args::Float;
+use crate::support::paper::{Cell as _, Options};
+use crate::support::{note, say};
+use emmy::autodiff::grad;
+use emmy::ndarray::{Array1, Array2, ArrayView2, Axis, Ix2, s};
+use emmy::nn::{Activation, GatConv, Input, Pass};
+use emmy::sparse::Pattern;
+use emmy::{Error, Real, Result, Tape, Tensor};
+use serde::Serialize;
+
+/// Natural logarithms of how much each layer stretches, and the concentration of its attention, for one seed
+/// or as means over seeds.
+#[derive(Clone, Default)]
+struct Stretch {
+    features: Vec<f64>,
+    features_predicted: Vec<f64>,
+    gradients: Vec<f64>,
+    gradients_predicted: Vec<f64>,
+    concentration: Vec<f64>,
+}
+
+/// A line of JSON: factors by layer, first to last.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    cell: &'a Cell,
+    seeds: usize,
+    features: Vec<f64>,
+    features_predicted: Vec<f64>,
+    gradients: Vec<f64>,
+    gradients_predicted: Vec<f64>,
+    concentration: Vec<f64>,
+}
+
+/// Prints one line per entry of the plan.
+///
+/// # Errors
+/// If a cell is not one of graph attention without a norm of rows, or its data are not found.
+pub fn run(plan: &Plan, options: &Options) -> Result<()> {
+    for entry in &plan.entries {
+        entry.cells.iter().try_for_each(check)?;
+    }
+    if !options.json {
+        say(
+            "| network | features | predicted | gradients | predicted | concentration, first to last |\n|---|---|---|---|---|---|",
+        )?;
+    }
+    for entry in &plan.entries {
+        let Entry {
+            row, column, cells, ..
+        } = entry;
+        note(format_args!("{row}, {column}: {} seeds", cells.len()));
+        let folder = options.data.as_deref();
+        let of = |cell: &Cell| {
+            let data = cell.load(folder)?;
+            cell.check(&data)?;
+            match cell.float {
+                Float::F32 => stretch::<f32>(cell, &data),
+                Float::F64 => stretch::<f64>(cell, &data),
+            }
+        };
+        let all: Vec<Stretch> = cells.iter().map(of).collect::<Result<_>>()?;
+        let mean = Stretch::mean(&all);
+        say(match options.json {
+            true => serde_json::to_string(&mean.line(&cells[0], cells.len())).expect("numbers"),
+            false => format!("| {row}, {column} | {} |", mean.row()),
+        })?;
+    }
+    Ok(())
+}
+
+/// Only graph attention whose rows are not normalised has the recursion.
+fn check(cell: &Cell) -> Result<()> {
+    if cell.model == Model::Gat && matches!(cell.norm, Normaliser::None | Normaliser::Lipschitz) {
+        return Ok(());
+    }
+    let rule = "--model gat with --norm none or --norm lipschitz";
+    let found = format!("{} with {}", cell.model, cell.norm);
+    Err(Error::invalid("--growth", rule, found))
+}
+
+/// The stretch of the network of a cell at its start, in a pass of training.
+fn stretch<F: Real>(cell: &Cell, data: &Prepared) -> Result<Stretch> {
+    let set = data.set();
+    let config = cell.network(set)?;
+    let net = DeepNet::<F>::new(config, cell.seed)?;
+    let neighbours = config.neighbourhood(&set.graph);
+    let x = features::<F>(set, cell.normalized, &data.erased(cell.missing, cell.seed));
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, &net, cell.seed);
+    let through = net.through(&pass, Input::from(tape.sparse(&x)), &neighbours);
+    let logits = (net.net.output.as_ref())
+        .expect("a linear map after the layers")
+        .forward(&pass, through.last);
+    let loss = logits.cross_entropy(&set.labels, Some(&data.split().train));
+    let mut states: Vec<_> = through.inputs.iter().map(|[x, _]| *x).collect();
+    states.push(through.last);
+    let gradients: Vec<_> = grad(loss, &states).iter().map(numbers).collect();
+    let states: Vec<_> = states.iter().map(|x| numbers(&x.value())).collect();
+    let constant = Pass::eval(&tape, &net);
+    let mut found = Stretch::default();
+    for (l, layer) in net.net.layers.iter().enumerate() {
+        let conv: &GatConv<F> = layer.downcast_ref().expect("graph attention");
+        let [_, dropped] = &through.inputs[l];
+        let (_, alpha) = conv.forward_with_attention(&constant, *dropped, neighbours.pattern());
+        let predicted = Predicted::of(
+            cell,
+            match l + 1 < net.net.layers.len() {
+                true => config.activation,
+                false => Activation::Identity,
+            },
+            (neighbours.pattern(), &numbers(&alpha.values.value())),
+            [&states[l], &gradients[l + 1]],
+        );
+        let logarithm = |after: f64, before: f64| (after / before).ln() / 2.0;
+        let [before, after] = [l, l + 1].map(|l| square(&states[l]));
+        let [of_input, of_output] = [l, l + 1].map(|l| square(&gradients[l]));
+        found.features.push(logarithm(after, before));
+        (found.features_predicted).push(logarithm(predicted.features, before));
+        found.gradients.push(logarithm(of_input, of_output));
+        (found.gradients_predicted).push(logarithm(predicted.gradients, of_output));
+        found.concentration.push(predicted.concentration);
+    }
+    Ok(found)
+}
+
+/// The predicted sums of squares behind a layer, and the concentration of its attention.
+struct Predicted {
+    features: f64,
+    gradients: f64,
+    concentration: f64,
+}
+
+impl Predicted {
+    /// For coefficients `[nnz, H]` of the edges, the input of a layer and the gradient of its output.
+    fn of(
+        cell: &Cell,
+        activation: Activation,
+        (edges, alpha): (&Pattern, &Array2<f64>),
+        [x, g]: [&Array2<f64>; 2],
+    ) -> Self {
+        let (heads, width) = (alpha.ncols(), g.ncols() / alpha.ncols());
+        let variance = 2.0 / (x.ncols() + g.ncols()) as f64;
+        let [kept, of_coefficients] = [cell.dropout, cell.attention_dropout].map(|p| 1.0 - p);
+        let residual = cell.residual && x.ncols() == g.ncols();
+        let [mut features, mut gradients] = match residual {
+            true => [square(x), square(g)],
+            false => [0.0; 2],
+        };
+        let mut concentrated = 0.0;
+        let of_x = sizes(x.view());
+        for h in 0..heads {
+            let own = s![.., h * width..(h + 1) * width];
+            let ends = || edges.rows_of().iter().zip(edges.indices());
+            let ahead = || ends().zip(alpha.column(h)).map(|((&i, &j), &a)| (i, j, a));
+            let back = ahead().map(|(i, j, a)| (j, i, a));
+
+            let apart = &of_x * ((kept * of_coefficients).recip() - 1.0);
+            let of_y = (means(ahead(), x.view(), &apart) * variance).mapv(f64::sqrt);
+            let normal = Normal::of(activation, &of_y);
+            features += width as f64 * normal.square.sum();
+            if residual {
+                features += 2.0 * normal.mean.dot(&x.slice(own).sum_axis(Axis(1)));
+            }
+            concentrated += ahead()
+                .map(|(_, j, a)| a * a * of_x[j as usize])
+                .sum::<f64>();
+
+            let g = g.slice(own);
+            let slope = normal.slope.view().insert_axis(Axis(1));
+            let apart =
+                sizes(g) * (normal.slope_square / of_coefficients - &normal.slope * &normal.slope);
+            let sum = means(back, (&g * &slope).view(), &apart).sum();
+            gradients += x.ncols() as f64 * variance * sum / kept;
+        }
+        Self {
+            features,
+            gradients,
+            concentration: concentrated / (heads as f64 * square(x)),
+        }
+    }
+}
+
+/// ‖Σ_j a_ij x_j‖² + Σ_j a_ij² apart_j per node i, for entries (i, j, a_ij).
+fn means(
+    entries: impl Iterator<Item = (u32, u32, f64)>,
+    x: ArrayView2<'_, f64>,
+    apart: &Array1<f64>,
+) -> Array1<f64> {
+    let mut mixed = Array2::<f64>::zeros(x.raw_dim());
+    let mut out = Array1::<f64>::zeros(x.nrows());
+    for (i, j, a) in entries {
+        let [i, j] = [i, j].map(|node| node as usize);
+        mixed.row_mut(i).scaled_add(a, &x.row(j));
+        out[i] += a * a * apart[j];
+    }
+    out + sizes(mixed.view())
+}
+
+/// E σ(s z), E σ(s z)², E σ′(s z) and E σ′(s z)² over a normal z of variance 1, for several s.
+struct Normal {
+    mean: Array1<f64>,
+    square: Array1<f64>,
+    slope: Array1<f64>,
+    slope_square: Array1<f64>,
+}
+
+impl Normal {
+    /// By sums over 401 values of z from −8 to 8, of which one is 0, where slopes may jump.
+    fn of(activation: Activation, sizes: &Array1<f64>) -> Self {
+        let z = Array1::linspace(-8.0, 8.0, 401);
+        let weights = z.mapv(|z: f64| (-z * z / 2.0).exp());
+        let weights = &weights / weights.sum();
+        let tape = Tape::new();
+        let all = &sizes.view().insert_axis(Axis(1)) * &z;
+        let x = tape.var(all.into_dyn().into_shared());
+        let y = activation.apply(x);
+        let slopes = numbers(&grad(y.sum_all(), &[x])[0]);
+        let y = numbers(&y.value());
+        let square = |x: f64| x * x;
+        Self {
+            mean: y.dot(&weights),
+            square: y.mapv(square).dot(&weights),
+            slope: slopes.dot(&weights),
+            slope_square: slopes.mapv(square).dot(&weights),
+        }
+    }
+}
+
+/// ‖x_i‖² per row.
+fn sizes(x: ArrayView2<'_, f64>) -> Array1<f64> {
+    x.rows().into_iter().map(|row| row.dot(&row)).collect()
+}
+
+fn square(x: &Array2<f64>) -> f64 {
+    sizes(x.view()).sum()
+}
+
+fn numbers<F: Real>(x: &Tensor<F>) -> Array2<f64> {
+    let numbers = x.mapv(|x| x.as_f64());
+    numbers.into_dimensionality::<Ix2>().expect("rows")
+}
+
+impl Stretch {
+    /// Its parts.
+    fn parts(&self) -> [&Vec<f64>; 5] {
+        [
+            &self.features,
+            &self.features_predicted,
+            &self.gradients,
+            &self.gradients_predicted,
+            &self.concentration,
+        ]
+    }
+
+    /// The means by layer.
+    fn mean(all: &[Self]) -> Self {
+        let [
+            features,
+            features_predicted,
+            gradients,
+            gradients_predicted,
+            concentration,
+        ] = std::array::from_fn(|part| {
+            let of = |l: usize| all.iter().map(|one| one.parts()[part][l]).sum::<f64>();
+            let layers = all.first().map_or(0, |one| one.features.len());
+            (0..layers).map(|l| of(l) / all.len() as f64).collect()
+        });
+        Self {
+            features,
+            features_predicted,
+            gradients,
+            gradients_predicted,
+            concentration,
+        }
+    }
+
+    /// Cells of a table: the factors of all layers together.
+    fn row(&self) -> String {
+        let [factors @ .., concentration] = self.parts();
+        let all = factors.map(|logs| format!("{:.1e}", logs.iter().sum::<f64>().exp()));
+        let [first, .., last] = concentration[..] else {
+            let only = concentration.first().copied().unwrap_or(f64::NAN);
+            return format!("{} | {only:.2}", all.join(" | "));
+        };
+        format!("{} | {first:.2} to {last:.2}", all.join(" | "))
+    }
+
+    fn line<'a>(&self, cell: &'a Cell, seeds: usize) -> Line<'a> {
+        let factors = |logs: &[f64]| logs.iter().map(|log| log.exp()).collect();
+        Line {
+            cell,
+            seeds,
+            features: factors(&self.features),
+            features_predicted: factors(&self.features_predicted),
+            gradients: factors(&self.gradients),
+            gradients_predicted: factors(&self.gradients_predicted),
+            concentration: self.concentration.clone(),
+        }
+    }
+}
