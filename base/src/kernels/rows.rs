@@ -83,7 +83,7 @@ impl<F> Out<'_, F> {
 
 /// Writes or adds to `out` the N sums over all entries that `step` forms, each of the shape [H, D].
 ///
-/// Four heads of 8 columns make a block, and so do up to eight heads of one column; other heads are cut
+/// Four heads of 8 columns make a block, and so do eight or four heads of one column; other heads are cut
 /// into blocks of 64, 16, 8, 4, 2 and 1. Two sums of 64 columns would take all 16 registers of AVX2: they are
 /// cut into blocks of 32.
 #[inline(always)]
@@ -109,17 +109,16 @@ pub(super) fn over_entries<F: Real, const N: usize>(
     };
     let (d, mut head) = (walk.d, 0);
     while head < heads {
-        if d == 8 && heads - head >= 4 {
+        let left = heads - head;
+        if d == 8 && left >= 4 {
             walk.block::<4, 8, N>(head, 0, &mut out);
             head += 4;
             continue;
         }
-        if d == 1 {
-            head += match heads - head {
+        if d == 1 && left >= 4 {
+            head += match left {
                 8.. => walk.block::<8, 1, N>(head, 0, &mut out),
-                4.. => walk.block::<4, 1, N>(head, 0, &mut out),
-                2.. => walk.block::<2, 1, N>(head, 0, &mut out),
-                _ => walk.block::<1, 1, N>(head, 0, &mut out),
+                _ => walk.block::<4, 1, N>(head, 0, &mut out),
             };
             continue;
         }

@@ -106,21 +106,20 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                         }
                     };
                     let (q, t) = (&q[i * own_w..][..own_w], self.t.of(i));
+                    // A step of its own per loop, so that what it holds is in registers.
+                    let step = || OfTarget { q, t, pull };
                     let gq = &mut gq[row * own_w..][..own_w];
-                    // Three calls, so that each loop is compiled for its sums.
-                    if has_t {
-                        let step = OfTarget::<_, _, true> { q, t, pull };
+                    // Two calls, so that each loop is compiled for its number of sums.
+                    if has_a || has_t {
                         let out = [Out::Set(&mut *gq), Out::Set(&mut u)];
-                        rows::over_entries(sources, g, k, heads, out, &step);
+                        rows::over_entries(sources, g, k, heads, out, &step());
+                    } else {
+                        let out = [Out::Set(&mut *gq)];
+                        rows::over_entries(sources, g, k, heads, out, &step());
+                    }
+                    if has_t {
                         dot_heads(wide, self.a, &u, &mut gt[row * heads..][..heads]);
                         scale_heads(wide, &mut u, &t[..heads]);
-                    } else if has_a {
-                        let step = OfTarget::<_, _, false> { q, t, pull };
-                        let out = [Out::Set(&mut *gq), Out::Set(&mut u)];
-                        rows::over_entries(sources, g, k, heads, out, &step);
-                    } else {
-                        let step = OfTarget::<_, _, false> { q, t, pull };
-                        rows::over_entries(sources, g, k, heads, [Out::Set(&mut *gq)], &step);
                     }
                     if has_a {
                         axpy(F::one(), &u, &mut ga);
@@ -201,12 +200,15 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                         *through *= a;
                     }
                     let gv = &mut gv[row * w..][..w];
-                    if x.k.is_some() {
-                        rows::weighted_sum(targets, kept, gy, heads, Out::Set(gv));
-                        gk[row * own_w..][..own_w].copy_from_slice(&through);
-                    } else {
-                        rows::weighted_sum(targets, kept, gy, heads, Out::Add(gv));
-                        axpy(F::one(), &through, gv);
+                    // One call, so that its loops are compiled once.
+                    let out = match x.k.is_some() {
+                        true => Out::Set(&mut *gv),
+                        false => Out::Add(&mut *gv),
+                    };
+                    rows::weighted_sum(targets, kept, gy, heads, out);
+                    match x.k.is_some() {
+                        true => gk[row * own_w..][..own_w].copy_from_slice(&through),
+                        false => axpy(F::one(), &through, gv),
                     }
                 }
             },

@@ -32,8 +32,8 @@ impl<'a, F> Temperatures<'a, F> {
 }
 
 /// Σ t g ∂f/∂q and Σ g f over the sources of a target: the sums from which the adjoints of q, of a and of t
-/// follow. T says whether there is a t, which takes a register in the loop.
-pub(super) struct OfTarget<'a, F, P, const T: bool> {
+/// follow.
+pub(super) struct OfTarget<'a, F, P> {
     /// The row q of the target.
     pub q: &'a [F],
     /// The numbers t of the target.
@@ -41,7 +41,7 @@ pub(super) struct OfTarget<'a, F, P, const T: bool> {
     pub pull: P,
 }
 
-impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 2> for OfTarget<'_, F, P, T> {
+impl<F: Real, P: Fn(F, F, F) -> [F; 3]> Step<F, 2> for OfTarget<'_, F, P> {
     #[inline(always)]
     fn add<const K: usize, const C: usize>(
         &self,
@@ -55,7 +55,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 2> for OfTarget<'
         for h in 0..K {
             for c in 0..C {
                 let [value, _, of_q] = (self.pull)(g[h], k[h][c], q[h][c]);
-                targets[h][c] += if T { of_q * t[h] } else { of_q };
+                targets[h][c] += of_q * t[h];
                 values[h][c] += value;
             }
         }
@@ -64,7 +64,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3], const T: bool> Step<F, 2> for OfTarget<'
 }
 
 /// The first of the two sums alone.
-impl<F: Real, P: Fn(F, F, F) -> [F; 3]> Step<F, 1> for OfTarget<'_, F, P, false> {
+impl<F: Real, P: Fn(F, F, F) -> [F; 3]> Step<F, 1> for OfTarget<'_, F, P> {
     #[inline(always)]
     fn add<const K: usize, const C: usize>(
         &self,
