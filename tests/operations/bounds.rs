@@ -4,7 +4,7 @@
 use crate::registry::{Case, Sampler, operations};
 use emmy::autodiff::jacobian;
 use emmy::lipschitz::{Domain, Lp, Upper, bound};
-use emmy::{Tape, Tensor, ndarray};
+use emmy::{Tape, Tensor, Var, ndarray};
 use std::collections::BTreeMap;
 
 /// The draws of each operation.
@@ -127,4 +127,30 @@ fn no_bound_is_too_small_and_the_chapter_lists_them() {
         chapter.contains(&table),
         "docs/evidence/lipschitz.md does not contain this table:\n{table}"
     );
+}
+
+/// X ↦ XXᵀX on rows with ‖xᵢ‖ ≤ r. At n equal rows of this size its derivative in direction X is 3 n r² X; with one
+/// column the bound is this number, with more it is not below.
+#[test]
+fn a_product_of_three_is_as_steep_as_its_bound_at_equal_rows() {
+    let orders: [for<'t> fn(Var<'t, f64>) -> Var<'t, f64>; 3] = [
+        |x| x.matmul(x.t().matmul(x)),
+        |x| x.matmul(x.t()).matmul(x),
+        |x| x.linear(x).matmul(x),
+    ];
+    for (n, d) in [(1, 1), (4, 1), (16, 1), (16, 2), (3, 4)] {
+        let r = 0.7;
+        let tape = Tape::new();
+        let x = tape.var(Tensor::from_elem(vec![n, d], r / (d as f64).sqrt()));
+        let steepest = 3.0 * n as f64 * r * r;
+        for product in orders {
+            let y = product(x);
+            let found = bound(y, x, Lp::Two, Domain::Rows(r)).unwrap().upper().get();
+            assert!(found >= steepest, "{n} × {d}: {found} < {steepest}");
+            assert!(
+                d > 1 || found < steepest * (1.0 + 1e-9),
+                "{n}: {found} > {steepest}"
+            );
+        }
+    }
 }
