@@ -210,8 +210,8 @@ impl Reach {
                     entry: None,
                 }
             }
-            // ‖aᵢ B‖ ≤ ‖aᵢ‖ ‖B‖_F, and ‖B‖_F² is at most the number of rows times the largest ‖bⱼ‖²; an
-            // entry of A Bᵀ is a product of two rows.
+            // ‖aᵢ B‖ ≤ ‖aᵢ‖ ‖B‖_F, and ‖B‖_F² ≤ rows · max ‖bⱼ‖². An entry of A Bᵀ is a product of
+            // two rows.
             Kind::MatMul { transposed } => {
                 let b = known.tape.node(node.args[1]);
                 let rows = b.value.shape().iter().rev().nth(1).copied().unwrap_or(1);

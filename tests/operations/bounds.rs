@@ -129,8 +129,8 @@ fn no_bound_is_too_small_and_the_chapter_lists_them() {
     );
 }
 
-/// X ↦ XXᵀX on rows with ‖xᵢ‖ ≤ r. At n equal rows of this size its derivative in direction X is 3 n r² X; with one
-/// column the bound is this number, with more it is not below.
+/// X ↦ XXᵀX on rows with ‖xᵢ‖ ≤ r. At n equal rows of this size its derivative in direction X is 3 n r² X.
+/// With one column the bound is this number; with more columns it is not below.
 #[test]
 fn a_product_of_three_is_as_steep_as_its_bound_at_equal_rows() {
     let orders: [for<'t> fn(Var<'t, f64>) -> Var<'t, f64>; 3] = [

@@ -10,19 +10,21 @@
 //! | v | variance of the entries of W, 2/(inputs + outputs) |
 //!
 //! A layer computes σ(y_i) with y_i = W Σ_j drop(α)_ij drop(x)_j, plus x_i with a residual connection. Over
-//! dropout, and over a random W that α does not depend on, y_i has independent entries of mean 0 and variance
+//! dropout, and over a random W that α does not depend on, the entries of y_i are independent, with mean 0
+//! and the variance
 //!
 //! s_i² = v (‖Σ_j α_ij x_j‖² + (1/((1 − p)(1 − p′)) − 1) Σ_j α_ij² ‖x_j‖²).
 //!
-//! With normal entries, E‖σ(y_i)‖² is the number of outputs times E σ(s_i z)². A gradient that passes through
-//! the values, not through the scores, has at x_j the mean square
+//! If they are normal, E‖σ(y_i)‖² is the number of outputs times E σ(s_i z)². The part of the gradient that
+//! passes through the values, not through the scores, has at x_j the mean square
 //!
 //! inputs · v · E‖Σ_i drop(α)_ij σ′(y_i) ⊙ g_i‖²/(1 − p),
 //!
-//! where σ′ is independent from entry to entry. What gradients grow beyond this passes through the scores.
+//! if σ′ is independent of g and from entry to entry.
 //!
-//! The concentration Σ_ij α_ij² ‖x_j‖² / Σ_j ‖x_j‖² is 1/deg if attention is a mean over deg neighbours, 1 if each
-//! node listens to itself alone, and more if several nodes listen to a node with large features alone.
+//! The concentration of attention is Σ_ij α_ij² ‖x_j‖² / Σ_j ‖x_j‖². It is 1/deg if attention is a mean over
+//! deg neighbours, 1 if each node listens to itself alone, and more than 1 if several nodes listen only to one
+//! node with large features.
 
 use super::cell::{Cell, Model, Normaliser};
 use super::net::{DeepNet, features};
@@ -38,9 +40,9 @@ use emmy::sparse::Pattern;
 use emmy::{Error, Real, Result, Tape, Tensor};
 use serde::Serialize;
 
-/// Natural logarithms of how much each layer stretches, and the concentration of its attention, for one seed
-/// or as means over seeds.
-#[derive(Clone, Default)]
+/// By layer, first to last: how much it stretches, and the concentration of its attention; for one seed, or
+/// geometric means over seeds.
+#[derive(Default, Serialize)]
 struct Stretch {
     features: Vec<f64>,
     features_predicted: Vec<f64>,
@@ -49,17 +51,14 @@ struct Stretch {
     concentration: Vec<f64>,
 }
 
-/// A line of JSON: factors by layer, first to last.
+/// A line of JSON.
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(flatten)]
     cell: &'a Cell,
     seeds: usize,
-    features: Vec<f64>,
-    features_predicted: Vec<f64>,
-    gradients: Vec<f64>,
-    gradients_predicted: Vec<f64>,
-    concentration: Vec<f64>,
+    #[serde(flatten)]
+    stretch: &'a Stretch,
 }
 
 /// Prints one line per entry of the plan.
@@ -92,7 +91,14 @@ pub fn run(plan: &Plan, options: &Options) -> Result<()> {
         let all: Vec<Stretch> = cells.iter().map(of).collect::<Result<_>>()?;
         let mean = Stretch::mean(&all);
         say(match options.json {
-            true => serde_json::to_string(&mean.line(&cells[0], cells.len())).expect("numbers"),
+            true => {
+                let line = Line {
+                    cell: &cells[0],
+                    seeds: cells.len(),
+                    stretch: &mean,
+                };
+                serde_json::to_string(&line).expect("numbers")
+            }
             false => format!("| {row}, {column} | {} |", mean.row()),
         })?;
     }
@@ -142,13 +148,13 @@ fn stretch<F: Real>(cell: &Cell, data: &Prepared) -> Result<Stretch> {
             (neighbours.pattern(), &numbers(&alpha.values.value())),
             [&states[l], &gradients[l + 1]],
         );
-        let logarithm = |after: f64, before: f64| (after / before).ln() / 2.0;
+        let ratio = |after: f64, before: f64| (after / before).sqrt();
         let [before, after] = [l, l + 1].map(|l| square(&states[l]));
         let [of_input, of_output] = [l, l + 1].map(|l| square(&gradients[l]));
-        found.features.push(logarithm(after, before));
-        (found.features_predicted).push(logarithm(predicted.features, before));
-        found.gradients.push(logarithm(of_input, of_output));
-        (found.gradients_predicted).push(logarithm(predicted.gradients, of_output));
+        found.features.push(ratio(after, before));
+        (found.features_predicted).push(ratio(predicted.features, before));
+        found.gradients.push(ratio(of_input, of_output));
+        (found.gradients_predicted).push(ratio(predicted.gradients, of_output));
         found.concentration.push(predicted.concentration);
     }
     Ok(found)
@@ -272,60 +278,38 @@ fn numbers<F: Real>(x: &Tensor<F>) -> Array2<f64> {
 }
 
 impl Stretch {
-    /// Its parts.
-    fn parts(&self) -> [&Vec<f64>; 5] {
-        [
+    /// The geometric means by layer.
+    fn mean(all: &[Self]) -> Self {
+        let of = |part: fn(&Self) -> &Vec<f64>| {
+            let layers = all.first().map_or(0, |one| part(one).len());
+            let logs = |l: usize| all.iter().map(|one| part(one)[l].ln()).sum::<f64>();
+            (0..layers)
+                .map(|l| (logs(l) / all.len() as f64).exp())
+                .collect()
+        };
+        Self {
+            features: of(|one| &one.features),
+            features_predicted: of(|one| &one.features_predicted),
+            gradients: of(|one| &one.gradients),
+            gradients_predicted: of(|one| &one.gradients_predicted),
+            concentration: of(|one| &one.concentration),
+        }
+    }
+
+    /// Cells of a table: the factors of all layers together, and the concentration.
+    fn row(&self) -> String {
+        let factors = [
             &self.features,
             &self.features_predicted,
             &self.gradients,
             &self.gradients_predicted,
-            &self.concentration,
-        ]
-    }
-
-    /// The means by layer.
-    fn mean(all: &[Self]) -> Self {
-        let [
-            features,
-            features_predicted,
-            gradients,
-            gradients_predicted,
-            concentration,
-        ] = std::array::from_fn(|part| {
-            let of = |l: usize| all.iter().map(|one| one.parts()[part][l]).sum::<f64>();
-            let layers = all.first().map_or(0, |one| one.features.len());
-            (0..layers).map(|l| of(l) / all.len() as f64).collect()
-        });
-        Self {
-            features,
-            features_predicted,
-            gradients,
-            gradients_predicted,
-            concentration,
-        }
-    }
-
-    /// Cells of a table: the factors of all layers together.
-    fn row(&self) -> String {
-        let [factors @ .., concentration] = self.parts();
-        let all = factors.map(|logs| format!("{:.1e}", logs.iter().sum::<f64>().exp()));
-        let [first, .., last] = concentration[..] else {
-            let only = concentration.first().copied().unwrap_or(f64::NAN);
-            return format!("{} | {only:.2}", all.join(" | "));
+        ];
+        let all = factors.map(|factors| format!("{:.1e}", factors.iter().product::<f64>()));
+        let concentration = match self.concentration[..] {
+            [first, .., last] => format!("{first:.2} to {last:.2}"),
+            [only] => format!("{only:.2}"),
+            [] => "–".to_owned(),
         };
-        format!("{} | {first:.2} to {last:.2}", all.join(" | "))
-    }
-
-    fn line<'a>(&self, cell: &'a Cell, seeds: usize) -> Line<'a> {
-        let factors = |logs: &[f64]| logs.iter().map(|log| log.exp()).collect();
-        Line {
-            cell,
-            seeds,
-            features: factors(&self.features),
-            features_predicted: factors(&self.features_predicted),
-            gradients: factors(&self.gradients),
-            gradients_predicted: factors(&self.gradients_predicted),
-            concentration: self.concentration.clone(),
-        }
+        format!("{} | {concentration}", all.join(" | "))
     }
 }

@@ -66,7 +66,8 @@ pub struct Cli {
 
     /// Train nothing; print by how much the layers of the cells that the arguments name stretch features and
     /// gradients at the start, measured and predicted
-    #[arg(long, conflicts_with_all = ["tables", "figures", "show", "shard"])]
+    #[arg(long, conflicts_with_all = ["tables", "figures", "show", "shard", "results", "jobs", "threads",
+        "epochs", "lr", "rate", "weight_decay"])]
     growth: bool,
 
     /// Maximum number of epochs

@@ -182,11 +182,12 @@ impl ContraConfig {
         }
     }
 
-    /// Eq. (10): H + s (I − HHᵀ) H, a step of descent of the
+    /// Eq. (10): H + s (I − HHᵀ) H with τ = 1. It is a step of descent of the
     /// [`dimension_loss`](crate::collapse::dimension_loss) ‖I − HHᵀ‖²/4, whose gradient is −(I − HHᵀ) H.
     ///
-    /// A singular value σ of H becomes σ (1 + s − s σ²), with the same singular vectors. If 1 + s ≥ 3 s σ_max²,
-    /// the effective rank does not fall (Proposition 2, whose printed condition, without the 3, is too weak).
+    /// A singular value σ of H becomes σ (1 + s − s σ²), and its singular vectors stay. The effective rank
+    /// does not fall if 1 + s ≥ 3 s σ_max². (The condition that Proposition 2 prints has σ_max² in place of
+    /// 3 σ_max² and is too weak.)
     /// Work and memory are linear in the number of rows.
     ///
     /// ```

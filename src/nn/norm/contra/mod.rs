@@ -141,12 +141,11 @@ impl<F: Real> ContraNorm<F> {
             (_, Terms::Products) => Some("products are summed over all rows"),
             _ => None,
         };
-        if let Some(reason) = no_mask {
-            assert!(
-                !mask.restricts(),
-                "ContraNorm: {reason}, a mask has no meaning"
-            );
-        }
+        assert!(
+            no_mask.is_none() || !mask.restricts(),
+            "ContraNorm: {}, a mask has no meaning",
+            no_mask.unwrap_or_default()
+        );
         let sum = match c.between {
             Between::Rows => of_rows(compared, summed, c.terms, inside, mask),
             Between::Features => of_features(compared, summed, c.terms, inside),
