@@ -19,6 +19,11 @@ use crate::real::Real;
 ///
 /// The sums are passed and returned by value, so that the compiler keeps them in registers.
 pub(super) trait Step<F, const N: usize> {
+    /// How many heads of 8 columns make a block, 2 or 4. Four are faster where the factor of a head is only
+    /// multiplied by its columns; from more arithmetic with it the compiler makes vectors of one column of four
+    /// heads.
+    const HEADS: usize = 2;
+
     fn add<const K: usize, const C: usize>(
         &self,
         c: &[F; K],
@@ -43,6 +48,8 @@ pub(super) type Block<F, const K: usize, const C: usize> = [[F; C]; K];
 struct WeightedSum;
 
 impl<F: Real> Step<F, 1> for WeightedSum {
+    const HEADS: usize = 4;
+
     #[inline(always)]
     fn add<const K: usize, const C: usize>(
         &self,
@@ -83,17 +90,16 @@ impl<F> Out<'_, F> {
 
 /// Writes or adds to `out` the N sums over all entries that `step` forms, each of the shape [H, D].
 ///
-/// Four heads of 8 columns make a block, and so do eight or four heads of one column; other heads are cut
-/// into blocks of 64, 16, 8, 4, 2 and 1. Two sums of 64 columns would take all 16 registers of AVX2: they are
-/// cut into blocks of 32.
+/// Some heads of 8 columns make a block ([`Step::HEADS`]), and so do eight or four heads of one column; other
+/// heads are cut into blocks of the [`widest`] and of 16, 8, 4, 2 and 1.
 #[inline(always)]
-pub(super) fn over_entries<F: Real, const N: usize>(
+pub(super) fn over_entries<F: Real, S: Step<F, N>, const N: usize>(
     columns: &[u32],
     c: &[F],
     x: &[F],
     heads: usize,
     mut out: [Out<F>; N],
-    step: &impl Step<F, N>,
+    step: &S,
 ) {
     let w = out[0].data().len();
     if w == 0 {
@@ -110,9 +116,12 @@ pub(super) fn over_entries<F: Real, const N: usize>(
     let (d, mut head) = (walk.d, 0);
     while head < heads {
         let left = heads - head;
-        if d == 8 && left >= 4 {
-            walk.block::<4, 8, N>(head, 0, &mut out);
-            head += 4;
+        if d == 8 && left >= S::HEADS {
+            match S::HEADS {
+                2 => walk.block::<2, 8, N>(head, 0, &mut out),
+                _ => walk.block::<4, 8, N>(head, 0, &mut out),
+            };
+            head += S::HEADS;
             continue;
         }
         if d == 1 && left >= 4 {
@@ -125,8 +134,12 @@ pub(super) fn over_entries<F: Real, const N: usize>(
         let mut at = 0;
         while at < d {
             at += match d - at {
-                64.. if N == 1 => walk.block::<1, 64, N>(head, at, &mut out),
-                32.. if N > 1 => walk.block::<1, 32, N>(head, at, &mut out),
+                64.. if const { widest::<F, N>() == 64 } => {
+                    walk.block::<1, 64, N>(head, at, &mut out)
+                }
+                32.. if const { widest::<F, N>() == 32 } => {
+                    walk.block::<1, 32, N>(head, at, &mut out)
+                }
                 16.. => walk.block::<1, 16, N>(head, at, &mut out),
                 8.. => walk.block::<1, 8, N>(head, at, &mut out),
                 4.. => walk.block::<1, 4, N>(head, at, &mut out),
@@ -136,6 +149,12 @@ pub(super) fn over_entries<F: Real, const N: usize>(
         }
         head += 1;
     }
+}
+
+/// The most columns of a block whose N sums take half of the 16 registers of AVX2, of 32 bytes each; the
+/// other half is for what a step computes.
+const fn widest<F, const N: usize>() -> usize {
+    8 * 32 / (N * size_of::<F>())
 }
 
 /// The operands of [`over_entries`].

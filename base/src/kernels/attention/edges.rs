@@ -1,13 +1,13 @@
 //! The attention along edges with a score Σ_c a[h, c] f(k[j, h, c], q[i, h, c]), for any function f of two
 //! numbers. Letters: see the table of [the parent module](super).
 
-use super::heads::{scale_entries, scores};
+use super::Attention;
+use super::blocks::Output;
+use super::heads::scores;
 use super::operands::{Adjoints, Backward, Operands};
 use super::passes::Passes;
 use super::steps::Temperatures;
-use super::{Attention, Output};
-use crate::kernels::rows::{self, Out};
-use crate::kernels::segment;
+use crate::kernels::simd;
 use crate::kernels::spmm::check;
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
@@ -33,47 +33,28 @@ impl Attention<'_> {
             Output::by_row(&mut y, w),
             Output::by_entry(&mut alpha, self.heads),
         ];
-        self.pass(
-            p,
-            outputs,
-            #[inline(always)]
-            |heads, d, block, [y, alpha]| {
-                let w = heads * d;
-                let edges = || (p, block.rows.clone());
-                // A copy, so that what it captures is in registers.
-                let own_f = f;
-                // Without a, q takes its place, which nothing reads.
-                match x.a {
-                    Some(a) => {
-                        let term = |a: F, k, q| a * own_f(k, q);
-                        scores((heads, wide), edges(), [a, k, q], alpha, &term);
+        self.pass(p, outputs, |block, [y, alpha]| {
+            let (heads, edges) = (self.heads, (p, block.rows.clone()));
+            simd(
+                #[inline(always)]
+                || {
+                    // A copy, so that what it captures is in registers.
+                    let own_f = f;
+                    // Without a, q takes its place, which nothing reads.
+                    match x.a {
+                        Some(a) => {
+                            let term = |a: F, k, q| a * own_f(k, q);
+                            scores((heads, wide), edges, [a, k, q], alpha, &term);
+                        }
+                        None => {
+                            let term = |_, k, q| own_f(k, q);
+                            scores((heads, wide), edges, [q, k, q], alpha, &term);
+                        }
                     }
-                    None => {
-                        let term = |_, k, q| own_f(k, q);
-                        scores((heads, wide), edges(), [q, k, q], alpha, &term);
-                    }
-                }
-                if let Some(t) = x.t {
-                    let targets = &p.rows_of()[block.entries.clone()];
-                    scale_entries(heads, targets, t, alpha);
-                }
-                segment::softmax_block(p, block.rows.clone(), alpha, heads);
-                let mut dropped = Vec::new();
-                let kept = if self.dropout.is_none() {
-                    alpha
-                } else {
-                    dropped.resize(alpha.len(), F::zero());
-                    let first = block.entries.start * heads;
-                    self.dropout.apply(alpha, first, &mut dropped);
-                    &mut dropped
-                };
-                for (row, i) in block.rows.clone().enumerate() {
-                    let (sources, own) = block.row(p, i, heads);
-                    let y = Out::Set(&mut y[row * w..][..w]);
-                    rows::weighted_sum(sources, &kept[own], v, heads, y);
-                }
-            },
-        );
+                },
+            );
+            self.means(&block, x.t, v, [y, alpha]);
+        });
         (y, alpha)
     }
 

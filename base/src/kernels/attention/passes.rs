@@ -1,13 +1,14 @@
 //! The two passes that compute the adjoints of an attention along edges: by rows for what belongs to targets,
 //! by columns for what belongs to sources. Letters: see the table of [the parent module](super).
 
-use super::heads::{dot_heads, dots_of_row, scale_heads};
+use super::blocks::{OfScores, Output};
+use super::heads::{dot_heads, scale_heads};
 use super::operands::{Adjoints, Backward, Operands};
-use super::steps::{OfSource, OfTarget, Temperatures, of_both_ends, score_adjoints};
-use super::{Attention, Output, add};
-use crate::kernels::axpy;
+use super::steps::{OfSource, OfTarget, Temperatures, of_both_ends};
+use super::{Attention, add};
 use crate::kernels::rows::{self, Out};
 use crate::kernels::segment::segment_sum_t;
+use crate::kernels::{axpy, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 
@@ -76,59 +77,64 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
         let parts = self.attention.pass(
             p,
             [Output::by_row(gq, own_w), Output::by_entry(g, of_entry)],
-            #[inline(always)]
-            |heads, d, block, [gq, g]| {
-                let own_w = heads * wide;
+            |block, [gq, g]| {
                 let mut space = Vec::new();
-                // uᵢ of one target, used with a or t; the adjoint of t for the rows of the block.
-                let zeros = |wanted: bool, len: usize| vec![F::zero(); usize::from(wanted) * len];
-                let (has_a, has_t) = (x.a.is_some(), x.t.is_some());
-                let (mut u, mut ga) = (zeros(has_a || has_t, own_w), zeros(has_a, own_w));
-                let mut gt = zeros(has_t, block.rows.len() * heads);
-                // A copy, so that what it captures is in registers.
-                let pull = self.pull;
-                let known = known.map(|g| {
-                    let entry = &p.transposed().pattern.transposed().entry;
-                    rows::collect(&entry[block.entries.clone()], g, heads, &mut space)
-                });
-                for (row, i) in block.rows.clone().enumerate() {
-                    let (sources, own) = block.row(p, i, heads);
-                    let g = match &known {
-                        Some(g) => &g[own],
-                        None => {
-                            let (entries, g) = (p.row(i), &mut g[own]);
-                            let all = entries.start * heads..entries.end * heads;
-                            let weights = [&self.back.alpha[all.clone()], &self.kept[all]];
-                            let gy = &self.back.gy[i * heads * d..][..heads * d];
-                            dots_of_row((heads, d), sources, [gy, x.v], g);
-                            self.of_scores(heads, &p.rows_of()[entries], weights, g);
-                            g
+                let g = match known {
+                    Some(g) => {
+                        let entry = &p.transposed().pattern.transposed().entry;
+                        &*rows::collect(&entry[block.entries.clone()], g, heads, &mut space)
+                    }
+                    None => {
+                        let own = block.entries.start * heads..block.entries.end * heads;
+                        let of_scores = OfScores {
+                            ends: [self.back.gy, x.v],
+                            weights: [&self.back.alpha[own.clone()], &self.kept[own]],
+                            targets: &p.rows_of()[block.entries.clone()],
+                            means: self.means,
+                        };
+                        self.attention.of_scores(&block, of_scores, g);
+                        g
+                    }
+                };
+                simd(
+                    #[inline(always)]
+                    || {
+                        // uᵢ of one target, used with a or t; the adjoint of t for the rows of the block.
+                        let zeros =
+                            |wanted: bool, len: usize| vec![F::zero(); usize::from(wanted) * len];
+                        let (has_a, has_t) = (x.a.is_some(), x.t.is_some());
+                        let (mut u, mut ga) = (zeros(has_a || has_t, own_w), zeros(has_a, own_w));
+                        let mut gt = zeros(has_t, block.rows.len() * heads);
+                        // A copy, so that what it captures is in registers.
+                        let pull = self.pull;
+                        for (row, i) in block.rows.clone().enumerate() {
+                            let (sources, own) = block.row(i, heads);
+                            let (g, q, t) = (&g[own], &q[i * own_w..][..own_w], self.t.of(i));
+                            // A step of its own per loop, so that what it holds is in registers.
+                            let step = || OfTarget { q, t, pull };
+                            let gq = &mut gq[row * own_w..][..own_w];
+                            // Two calls, so that each loop is compiled for its number of sums.
+                            if has_a || has_t {
+                                let out = [Out::Set(&mut *gq), Out::Set(&mut u)];
+                                rows::over_entries(sources, g, k, heads, out, &step());
+                            } else {
+                                let out = [Out::Set(&mut *gq)];
+                                rows::over_entries(sources, g, k, heads, out, &step());
+                            }
+                            if has_t {
+                                dot_heads(wide, self.a, &u, &mut gt[row * heads..][..heads]);
+                                scale_heads(wide, &mut u, &t[..heads]);
+                            }
+                            if has_a {
+                                axpy(F::one(), &u, &mut ga);
+                            }
+                            for (g, &a) in gq.iter_mut().zip(self.a) {
+                                *g *= a;
+                            }
                         }
-                    };
-                    let (q, t) = (&q[i * own_w..][..own_w], self.t.of(i));
-                    // A step of its own per loop, so that what it holds is in registers.
-                    let step = || OfTarget { q, t, pull };
-                    let gq = &mut gq[row * own_w..][..own_w];
-                    // Two calls, so that each loop is compiled for its number of sums.
-                    if has_a || has_t {
-                        let out = [Out::Set(&mut *gq), Out::Set(&mut u)];
-                        rows::over_entries(sources, g, k, heads, out, &step());
-                    } else {
-                        let out = [Out::Set(&mut *gq)];
-                        rows::over_entries(sources, g, k, heads, out, &step());
-                    }
-                    if has_t {
-                        dot_heads(wide, self.a, &u, &mut gt[row * heads..][..heads]);
-                        scale_heads(wide, &mut u, &t[..heads]);
-                    }
-                    if has_a {
-                        axpy(F::one(), &u, &mut ga);
-                    }
-                    for (g, &a) in gq.iter_mut().zip(self.a) {
-                        *g *= a;
-                    }
-                }
-                (ga, gt)
+                        (ga, gt)
+                    },
+                )
             },
         );
         let (gas, gts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
@@ -137,81 +143,71 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
         (ga.into(), gts.concat().into())
     }
 
-    /// The adjoints of the scores t e of some entries, from ⟨gyᵢ, vⱼ⟩ in `g`. `weights` are their α and
-    /// drop(α), `targets` their rows i.
-    #[inline(always)]
-    fn of_scores(&self, heads: usize, targets: &[u32], [alpha, kept]: [&[F]; 2], g: &mut [F]) {
-        let mean = |k: usize| &self.means[targets[k] as usize * heads..][..heads];
-        score_adjoints(heads, alpha, kept, mean, g);
-    }
-
     /// The pass by columns: writes the adjoints of v and of k; where k = v, adds both to `gv`. Computes `g`,
     /// unless it is `known`, or in its place the terms of the adjoint of q.
     fn sources(&self, gv: &mut [F], gk: &mut [F], g: &mut [F], known: Option<&[F]>) {
-        let (at, x, wide) = (self.attention, &self.x, self.x.width);
+        let (at, x, heads) = (self.attention, &self.x, self.attention.heads);
+        let own_w = heads * x.width;
         let (k, q) = (x.k.unwrap_or(x.v), x.q.unwrap_or(x.v));
         let Backward { alpha, gy, .. } = self.back;
         let p = &at.pattern.transposed().pattern;
         let one_number = known.is_none() && self.one_number();
         let (of_row, of_entry) = match known {
             Some(_) => (0, 0),
-            None => (at.heads * wide, at.heads),
+            None => (own_w, heads),
         };
         let outputs = [
             Output::by_row(gv, at.row_len()),
             Output::by_row(gk, of_row),
             Output::by_entry(g, of_entry),
         ];
-        at.pass(
-            p,
-            outputs,
-            #[inline(always)]
-            |heads, d, block, [gv, gk, g]| {
-                let (w, own_w) = (heads * d, heads * wide);
-                let (mut alphas, mut kepts, mut gs) = (Vec::new(), Vec::new(), Vec::new());
-                let kept = &*at.of_columns(&block, self.kept, &mut kepts);
-                let alpha = match known.is_none() && !at.dropout.is_none() {
-                    true => at.of_columns(&block, alpha, &mut alphas),
-                    false => kept,
-                };
-                let g = match known {
-                    Some(g) => at.of_columns(&block, g, &mut gs),
-                    None => g,
-                };
-                let mut through = vec![F::zero(); own_w];
-                // A copy, so that what it captures is in registers.
-                let pull = self.pull;
-                for (row, j) in block.rows.clone().enumerate() {
-                    let (targets, own) = block.row(p, j, heads);
-                    let (alpha, kept, g) = (&alpha[own.clone()], &kept[own.clone()], &mut g[own]);
-                    let k = &k[j * own_w..][..own_w];
-                    if known.is_none() {
-                        dots_of_row((heads, d), targets, [&x.v[j * w..][..w], gy], g);
-                        self.of_scores(heads, targets, [alpha, kept], g);
-                    }
-                    if one_number {
-                        of_both_ends(targets, g, [k, q], &mut through, &pull);
-                    } else {
-                        let step = OfSource { k, t: self.t, pull };
-                        let out = [Out::Set(&mut through)];
-                        rows::over_entries(targets, g, q, heads, out, &step);
-                    }
-                    for (through, &a) in through.iter_mut().zip(self.a) {
-                        *through *= a;
-                    }
-                    let gv = &mut gv[row * w..][..w];
-                    // One call, so that its loops are compiled once.
-                    let out = match x.k.is_some() {
-                        true => Out::Set(&mut *gv),
-                        false => Out::Add(&mut *gv),
+        at.pass(p, outputs, |block, [gv, gk, g]| {
+            let (mut alphas, mut kepts, mut gs) = (Vec::new(), Vec::new(), Vec::new());
+            let kept = &*at.of_columns(&block, self.kept, &mut kepts);
+            let g = match known {
+                Some(g) => at.of_columns(&block, g, &mut gs),
+                None => {
+                    let alpha = match at.dropout.is_none() {
+                        true => kept,
+                        false => at.of_columns(&block, alpha, &mut alphas),
                     };
-                    rows::weighted_sum(targets, kept, gy, heads, out);
-                    match x.k.is_some() {
-                        true => gk[row * own_w..][..own_w].copy_from_slice(&through),
-                        false => axpy(F::one(), &through, gv),
-                    }
+                    let of_scores = OfScores {
+                        ends: [x.v, gy],
+                        weights: [alpha, kept],
+                        targets: &p.indices()[block.entries.clone()],
+                        means: self.means,
+                    };
+                    at.of_scores(&block, of_scores, g);
+                    g
                 }
-            },
-        );
+            };
+            at.weighted_sums(&block, kept, gy, gv, x.k.is_none());
+            let mut through = vec![F::zero(); own_w];
+            simd(
+                #[inline(always)]
+                || {
+                    // A copy, so that what it captures is in registers.
+                    let pull = self.pull;
+                    for (row, j) in block.rows.clone().enumerate() {
+                        let (targets, own) = block.row(j, heads);
+                        let (g, k) = (&mut g[own], &k[j * own_w..][..own_w]);
+                        if one_number {
+                            of_both_ends(targets, g, [k, q], &mut through, &pull);
+                        } else {
+                            let step = OfSource { k, t: self.t, pull };
+                            let out = [Out::Set(&mut through)];
+                            rows::over_entries(targets, g, q, heads, out, &step);
+                        }
+                        for (through, &a) in through.iter_mut().zip(self.a) {
+                            *through *= a;
+                        }
+                        match x.k.is_some() {
+                            true => gk[row * own_w..][..own_w].copy_from_slice(&through),
+                            false => axpy(F::one(), &through, &mut gv[row * own_w..][..own_w]),
+                        }
+                    }
+                },
+            );
+        });
     }
 }

@@ -155,41 +155,40 @@ fn both_ends_of<F: Real, const C: usize>(
     C
 }
 
-/// Replaces ⟨gy, v⟩ of some entries by the adjoint of their scores t e, kept ⟨gy, v⟩ − α ⟨gy, y⟩, per head;
-/// `mean(k)` is ⟨gy, y⟩ of the target of entry k.
+/// Replaces ⟨gyᵢ, vⱼ⟩ of some entries by the adjoint of their scores t e, drop(α) ⟨gyᵢ, vⱼ⟩ − α ⟨gyᵢ, yᵢ⟩, per
+/// head. `targets` are their rows i, `weights` their α and drop(α), `means` ⟨gyᵢ, yᵢ⟩ of all targets.
 #[inline(always)]
-pub(super) fn score_adjoints<'a, F: Real>(
+pub(super) fn score_adjoints<F: Real>(
     heads: usize,
-    alpha: &[F],
-    kept: &[F],
-    mean: impl Fn(usize) -> &'a [F],
+    targets: &[u32],
+    weights: [&[F]; 2],
+    means: &[F],
     g: &mut [F],
 ) {
     let mut at = 0;
     while at < heads {
         at += match heads - at {
-            8.. => of_heads::<F, 8>(heads, at, alpha, kept, &mean, g),
-            4.. => of_heads::<F, 4>(heads, at, alpha, kept, &mean, g),
-            2.. => of_heads::<F, 2>(heads, at, alpha, kept, &mean, g),
-            _ => of_heads::<F, 1>(heads, at, alpha, kept, &mean, g),
+            8.. => of_heads::<F, 8>((heads, at), targets, weights, means, g),
+            4.. => of_heads::<F, 4>((heads, at), targets, weights, means, g),
+            2.. => of_heads::<F, 2>((heads, at), targets, weights, means, g),
+            _ => of_heads::<F, 1>((heads, at), targets, weights, means, g),
         };
     }
 }
 
 /// The same for C heads from `at` on. Returns C.
 #[inline(always)]
-fn of_heads<'a, F: Real, const C: usize>(
-    heads: usize,
-    at: usize,
-    alpha: &[F],
-    kept: &[F],
-    mean: &impl Fn(usize) -> &'a [F],
+fn of_heads<F: Real, const C: usize>(
+    (heads, at): (usize, usize),
+    targets: &[u32],
+    [alpha, kept]: [&[F]; 2],
+    means: &[F],
     g: &mut [F],
 ) -> usize {
     let weights = alpha.chunks_exact(heads).zip(kept.chunks_exact(heads));
-    for (k, (g, (alpha, kept))) in g.chunks_exact_mut(heads).zip(weights).enumerate() {
+    for ((&i, g), (alpha, kept)) in targets.iter().zip(g.chunks_exact_mut(heads)).zip(weights) {
         let (alpha, kept) = (*part::<F, C>(alpha, at), *part::<F, C>(kept, at));
-        let mean = *part::<F, C>(mean(k), at);
+        let mean = *part::<F, C>(means, i as usize * heads + at);
         let g = g[at..].first_chunk_mut::<C>().expect("a whole row");
         for l in 0..C {
             g[l] = kept[l] * g[l] - alpha[l] * mean[l];

@@ -1,0 +1,201 @@
+//! Passes over blocks of rows, and the steps that are the same for every score. Letters: see the table of
+//! [the parent module](super).
+//!
+//! These steps are marked `#[inline(never)]`: they are compiled once per type of numbers, not for every score.
+
+use super::Attention;
+use super::heads::{dots_of_row, scale_entries};
+use super::steps::score_adjoints;
+use crate::kernels::rows::{self, Out};
+use crate::kernels::{par, segment, simd};
+use crate::real::Real;
+use crate::sparse::Pattern;
+use std::ops::Range;
+
+/// A block of rows of a pattern (the edges or their transpose) and their entries.
+pub(super) struct Block<'a> {
+    pub pattern: &'a Pattern,
+    pub rows: Range<usize>,
+    pub entries: Range<usize>,
+}
+
+impl<'a> Block<'a> {
+    /// Row i: the columns of its entries, and the range within the block of their elements, H each.
+    #[inline(always)]
+    pub fn row(&self, i: usize, heads: usize) -> (&'a [u32], Range<usize>) {
+        let entries = self.pattern.row(i);
+        let [start, end] = [entries.start, entries.end].map(|e| (e - self.entries.start) * heads);
+        (&self.pattern.indices()[entries], start..end)
+    }
+}
+
+/// An output of a pass, with its number of elements per row and per entry; at least one of the two is 0.
+pub(super) struct Output<'a, F> {
+    data: &'a mut [F],
+    row: usize,
+    entry: usize,
+}
+
+impl<'a, F> Output<'a, F> {
+    pub fn by_row(data: &'a mut [F], row: usize) -> Self {
+        Self {
+            data,
+            row,
+            entry: 0,
+        }
+    }
+
+    pub fn by_entry(data: &'a mut [F], entry: usize) -> Self {
+        Self {
+            data,
+            row: 0,
+            entry,
+        }
+    }
+
+    fn cut(self, blocks: &[Block]) -> impl Iterator<Item = &'a mut [F]> + use<'a, F> {
+        let size = |b: &Block| b.rows.len() * self.row + b.entries.len() * self.entry;
+        par::carve(self.data, blocks.iter().map(size)).into_iter()
+    }
+}
+
+/// What the adjoints of the scores of a block follow from.
+pub(super) struct OfScores<'a, F> {
+    /// gy and v, shape [.., H, D]: first the one with the rows of the pattern, gy for the edges, v for their
+    /// transpose.
+    pub ends: [&'a [F]; 2],
+    /// α and drop(α) of the entries of the block.
+    pub weights: [&'a [F]; 2],
+    /// The target i of every entry of the block.
+    pub targets: &'a [u32],
+    /// ⟨gyᵢ, yᵢ⟩, shape [n, H].
+    pub means: &'a [F],
+}
+
+impl Attention<'_> {
+    /// One parallel pass over the rows of `pattern` (the edges or their transpose): calls `f(block, parts of
+    /// the outputs)` for each block of rows and returns the results in order.
+    pub(super) fn pass<'p, F: Real, R: Send, const N: usize>(
+        &self,
+        pattern: &'p Pattern,
+        outputs: [Output<F>; N],
+        f: impl Fn(Block<'p>, [&mut [F]; N]) -> R + Sync,
+    ) -> Vec<R> {
+        if self.heads == 0 {
+            return Vec::new();
+        }
+        let indptr = pattern.indptr();
+        // A row costs its own load and store, an entry a few operations per element of the neighbour.
+        let (row, entry) = (2 * self.row_len() + 10, 3 * self.row_len() + 10);
+        let blocks: Vec<_> = par::row_blocks(pattern, row, entry)
+            .into_iter()
+            .map(|rows| Block {
+                pattern,
+                entries: indptr[rows.start]..indptr[rows.end],
+                rows,
+            })
+            .collect();
+        let mut parts = outputs.map(|output| output.cut(&blocks));
+        let mut next = || {
+            parts
+                .each_mut()
+                .map(|parts| parts.next().expect("a part per block"))
+        };
+        let tasks = blocks.into_iter().map(|block| (block, next())).collect();
+        let work = pattern.rows() * row + pattern.nnz() * entry;
+        par::map(tasks, work, |(block, parts)| f(block, parts))
+    }
+
+    /// Turns the scores e of a block into α, and writes the rows of y: Σⱼ drop(α)ᵢⱼ vⱼ.
+    #[inline(never)]
+    pub(super) fn means<F: Real>(
+        &self,
+        block: &Block,
+        t: Option<&[F]>,
+        v: &[F],
+        [y, alpha]: [&mut [F]; 2],
+    ) {
+        let (heads, rows) = (self.heads, block.rows.clone());
+        simd(
+            #[inline(always)]
+            || {
+                if let Some(t) = t {
+                    let targets = &block.pattern.rows_of()[block.entries.clone()];
+                    scale_entries(heads, targets, t, alpha);
+                }
+                segment::softmax_block(block.pattern, rows, alpha, heads);
+            },
+        );
+        let mut dropped = Vec::new();
+        let kept = if self.dropout.is_none() {
+            &*alpha
+        } else {
+            dropped.resize(alpha.len(), F::zero());
+            let first = block.entries.start * heads;
+            self.dropout.apply(alpha, first, &mut dropped);
+            &dropped
+        };
+        self.weighted_sums(block, kept, v, y, false);
+    }
+
+    /// out[i, h, :] ← Σ c[e, h] x[j, h, :] over the entries e = (i, j) of every row of a block, both of the
+    /// shape [.., H, D]; with `add` the sums are added to `out`.
+    #[inline(never)]
+    pub(super) fn weighted_sums<F: Real>(
+        &self,
+        block: &Block,
+        c: &[F],
+        x: &[F],
+        out: &mut [F],
+        add: bool,
+    ) {
+        let (heads, w) = (self.heads, self.row_len());
+        if w == 0 {
+            return;
+        }
+        simd(
+            #[inline(always)]
+            || {
+                for (i, out) in block.rows.clone().zip(out.chunks_exact_mut(w)) {
+                    let (columns, own) = block.row(i, heads);
+                    let out = match add {
+                        true => Out::Add(out),
+                        false => Out::Set(out),
+                    };
+                    rows::weighted_sum(columns, &c[own], x, heads, out);
+                }
+            },
+        );
+    }
+
+    /// The adjoints g of the scores t e of a block: drop(α) ⟨gyᵢ, vⱼ⟩ − α ⟨gyᵢ, yᵢ⟩ per entry and head.
+    #[inline(never)]
+    pub(super) fn of_scores<F: Real>(&self, block: &Block, x: OfScores<F>, g: &mut [F]) {
+        let (heads, d, w) = (self.heads, self.width, self.row_len());
+        let [of_row, of_entry] = x.ends;
+        simd(
+            #[inline(always)]
+            || {
+                for i in block.rows.clone() {
+                    let (columns, own) = block.row(i, heads);
+                    let ends = [&of_row[i * w..][..w], of_entry];
+                    dots_of_row((heads, d), columns, ends, &mut g[own]);
+                }
+                score_adjoints(heads, x.targets, x.weights, x.means, g);
+            },
+        );
+    }
+
+    /// The values of x for the entries of a block of columns, in their order, copied to `space`.
+    ///
+    /// One short loop copies them all, so that the scattered fetches overlap.
+    pub(super) fn of_columns<'s, F: Real>(
+        &self,
+        block: &Block,
+        x: &[F],
+        space: &'s mut Vec<F>,
+    ) -> &'s mut [F] {
+        let entries = &self.pattern.transposed().entry[block.entries.clone()];
+        rows::collect(entries, x, self.heads, space)
+    }
+}
