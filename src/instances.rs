@@ -11,7 +11,7 @@
 use crate::autodiff::{Tape, Var, grad, grad_graph, vjp};
 use crate::graph::Neighbourhood;
 use crate::kernels::update::sum_of_squares;
-use crate::nn::{GraphNet, Gru, GruCell, Lstm, LstmCell, Module, Pass, Traced};
+use crate::nn::{GraphNet, GraphNetConfig, Gru, GruCell, Lstm, LstmCell, Module, Pass, Traced};
 use crate::ops::attention::{DenseAttention, EdgeAttention, EdgeOperands, LeakySum, Mask, Qkv};
 use crate::ops::recurrent;
 use crate::ops::sparse::{self, Sparse};
@@ -126,7 +126,8 @@ fn descent<F: Real>(mut tensors: Vec<Tensor<F>>) {
 }
 
 /// The networks that the examples train.
-fn network<F: Real>(mut net: GraphNet<F>, x: Tensor<F>, neighbours: &Neighbourhood<F>) {
+fn network<F: Real>(config: GraphNetConfig, x: Tensor<F>, neighbours: &Neighbourhood<F>) {
+    let mut net = GraphNet::<F>::new(config, 0).expect("a valid configuration");
     let tape = Tape::new();
     for pass in [Pass::train(&tape, &net, 0), Pass::eval(&tape, &net)] {
         let y = net.forward(&pass, tape.constant(x.clone()), neighbours);

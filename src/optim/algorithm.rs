@@ -95,6 +95,8 @@ impl Algorithm {
     }
 
     /// The rule for numbers of one type.
+    // Not inlined: a program that calls it would compile all rules again.
+    #[inline(never)]
     pub(super) fn rule<F: Real>(&self) -> Box<dyn RuleOf<F>> {
         match size_of::<F>() {
             4 => same_type(self.any().of_f32()),

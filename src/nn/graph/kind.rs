@@ -127,6 +127,8 @@ impl Conv {
     }
 
     /// A layer of this kind with freshly drawn parameters.
+    // Not inlined: a program that calls it would compile all kinds of layers again.
+    #[inline(never)]
     pub fn build<F: Real>(&self, at: Site, rng: &mut Rng) -> GraphLayer<F> {
         match size_of::<F>() {
             4 => same_type(self.options().build_f32(at, rng)),
