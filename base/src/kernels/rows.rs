@@ -19,9 +19,9 @@ use crate::real::Real;
 ///
 /// The sums are passed and returned by value, so that the compiler keeps them in registers.
 pub(super) trait Step<F, const N: usize> {
-    /// How many heads of 8 columns make a block, 2 or 4. Four are faster where the factor of a head is only
-    /// multiplied by its columns; from more arithmetic with it the compiler makes vectors of one column of four
-    /// heads.
+    /// How many heads of 8 columns make a block, 2 or 4. A weighted sum is faster with 4. A step that computes
+    /// more with the factors c is faster with 2: of 4 heads the compiler puts the same column into one vector,
+    /// and moves each number to its place.
     const HEADS: usize = 2;
 
     fn add<const K: usize, const C: usize>(

@@ -1,12 +1,12 @@
-//! Passes over blocks of rows, and the steps that are the same for every score. Letters: see the table of
+//! Passes over blocks of rows, and the steps of a pass that do not call the score. Letters: see the table of
 //! [the parent module](super).
 //!
-//! These steps are marked `#[inline(never)]`: they are compiled once per type of numbers, not for every score.
+//! These steps are marked `#[inline(never)]`: the compiler makes one copy per type of numbers, and not one per
+//! score.
 
 use super::Attention;
 use super::heads::{dots_of_row, scale_entries};
-use super::steps::score_adjoints;
-use crate::kernels::rows::{self, Out};
+use crate::kernels::rows::{self, Out, part};
 use crate::kernels::{par, segment, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
@@ -59,10 +59,10 @@ impl<'a, F> Output<'a, F> {
     }
 }
 
-/// What the adjoints of the scores of a block follow from.
-pub(super) struct OfScores<'a, F> {
-    /// gy and v, shape [.., H, D]: first the one with the rows of the pattern, gy for the edges, v for their
-    /// transpose.
+/// The operands of [`Attention::score_adjoints`].
+pub(super) struct ScoreAdjoints<'a, F> {
+    /// gy and v, both of the shape [.., H, D]. The first is read by row of the pattern: gy for the edges, v for
+    /// their transpose.
     pub ends: [&'a [F]; 2],
     /// α and drop(α) of the entries of the block.
     pub weights: [&'a [F]; 2],
@@ -106,9 +106,9 @@ impl Attention<'_> {
         par::map(tasks, work, |(block, parts)| f(block, parts))
     }
 
-    /// Turns the scores e of a block into α, and writes the rows of y: Σⱼ drop(α)ᵢⱼ vⱼ.
+    /// Replaces the scores e of a block, in `alpha`, by α, and writes the rows of y: Σⱼ drop(α)ᵢⱼ vⱼ.
     #[inline(never)]
-    pub(super) fn means<F: Real>(
+    pub(super) fn softmax_and_sums<F: Real>(
         &self,
         block: &Block,
         t: Option<&[F]>,
@@ -170,7 +170,7 @@ impl Attention<'_> {
 
     /// The adjoints g of the scores t e of a block: drop(α) ⟨gyᵢ, vⱼ⟩ − α ⟨gyᵢ, yᵢ⟩ per entry and head.
     #[inline(never)]
-    pub(super) fn of_scores<F: Real>(&self, block: &Block, x: OfScores<F>, g: &mut [F]) {
+    pub(super) fn score_adjoints<F: Real>(&self, block: &Block, x: ScoreAdjoints<F>, g: &mut [F]) {
         let (heads, d, w) = (self.heads, self.width, self.row_len());
         let [of_row, of_entry] = x.ends;
         simd(
@@ -181,7 +181,7 @@ impl Attention<'_> {
                     let ends = [&of_row[i * w..][..w], of_entry];
                     dots_of_row((heads, d), columns, ends, &mut g[own]);
                 }
-                score_adjoints(heads, x.targets, x.weights, x.means, g);
+                from_products(heads, x.targets, x.weights, x.means, g);
             },
         );
     }
@@ -198,4 +198,46 @@ impl Attention<'_> {
         let entries = &self.pattern.transposed().entry[block.entries.clone()];
         rows::collect(entries, x, self.heads, space)
     }
+}
+
+/// Replaces ⟨gyᵢ, vⱼ⟩ of some entries by the adjoint of their scores. `targets` are their rows i, `weights` their
+/// α and drop(α), `means` the numbers ⟨gyᵢ, yᵢ⟩ of all targets.
+#[inline(always)]
+fn from_products<F: Real>(
+    heads: usize,
+    targets: &[u32],
+    weights: [&[F]; 2],
+    means: &[F],
+    g: &mut [F],
+) {
+    let mut at = 0;
+    while at < heads {
+        at += match heads - at {
+            8.. => of_heads::<F, 8>((heads, at), targets, weights, means, g),
+            4.. => of_heads::<F, 4>((heads, at), targets, weights, means, g),
+            2.. => of_heads::<F, 2>((heads, at), targets, weights, means, g),
+            _ => of_heads::<F, 1>((heads, at), targets, weights, means, g),
+        };
+    }
+}
+
+/// The same for C heads from `at` on. Returns C.
+#[inline(always)]
+fn of_heads<F: Real, const C: usize>(
+    (heads, at): (usize, usize),
+    targets: &[u32],
+    [alpha, kept]: [&[F]; 2],
+    means: &[F],
+    g: &mut [F],
+) -> usize {
+    let weights = alpha.chunks_exact(heads).zip(kept.chunks_exact(heads));
+    for ((&i, g), (alpha, kept)) in targets.iter().zip(g.chunks_exact_mut(heads)).zip(weights) {
+        let (alpha, kept) = (*part::<F, C>(alpha, at), *part::<F, C>(kept, at));
+        let mean = *part::<F, C>(means, i as usize * heads + at);
+        let g = g[at..].first_chunk_mut::<C>().expect("a whole row");
+        for l in 0..C {
+            g[l] = kept[l] * g[l] - alpha[l] * mean[l];
+        }
+    }
+    C
 }

@@ -53,7 +53,7 @@ impl Attention<'_> {
                     }
                 },
             );
-            self.means(&block, x.t, v, [y, alpha]);
+            self.softmax_and_sums(&block, x.t, v, [y, alpha]);
         });
         (y, alpha)
     }

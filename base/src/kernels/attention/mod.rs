@@ -22,11 +22,11 @@
 //!
 //! The cost is memory traffic: a pass fetches rows of neighbours for each edge. The adjoints of targets are
 //! computed by rows and those of sources by columns, so that each thread writes rows of its own. The first of
-//! the two passes also computes the adjoints of the scores, ⟨gyᵢ, vⱼ⟩ among them: by rows where k = v, so
-//! that the rows vⱼ of a block are fetched to the cache for both; else by columns, where the rows gyᵢ serve
-//! the adjoint of v too.
+//! the two passes also computes the adjoints of the scores, ⟨gyᵢ, vⱼ⟩ among them: by rows where k = v, since
+//! both of its sums read the rows vⱼ; else by columns, since the adjoint of v reads the rows gyᵢ too.
 //!
-//! A pass goes over a block of rows in steps, and only those with f are compiled for each score.
+//! A pass takes a block of rows through several steps. The steps that call f are compiled once per score, the
+//! others once.
 
 mod blocks;
 pub mod dense;

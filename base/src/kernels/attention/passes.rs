@@ -1,7 +1,7 @@
 //! The two passes that compute the adjoints of an attention along edges: by rows for what belongs to targets,
 //! by columns for what belongs to sources. Letters: see the table of [the parent module](super).
 
-use super::blocks::{OfScores, Output};
+use super::blocks::{Output, ScoreAdjoints};
 use super::heads::{dot_heads, scale_heads};
 use super::operands::{Adjoints, Backward, Operands};
 use super::steps::{OfSource, OfTarget, Temperatures, of_both_ends};
@@ -86,13 +86,13 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                     }
                     None => {
                         let own = block.entries.start * heads..block.entries.end * heads;
-                        let of_scores = OfScores {
+                        let operands = ScoreAdjoints {
                             ends: [self.back.gy, x.v],
                             weights: [&self.back.alpha[own.clone()], &self.kept[own]],
                             targets: &p.rows_of()[block.entries.clone()],
                             means: self.means,
                         };
-                        self.attention.of_scores(&block, of_scores, g);
+                        self.attention.score_adjoints(&block, operands, g);
                         g
                     }
                 };
@@ -171,13 +171,13 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                         true => kept,
                         false => at.of_columns(&block, alpha, &mut alphas),
                     };
-                    let of_scores = OfScores {
+                    let operands = ScoreAdjoints {
                         ends: [x.v, gy],
                         weights: [alpha, kept],
                         targets: &p.indices()[block.entries.clone()],
                         means: self.means,
                     };
-                    at.of_scores(&block, of_scores, g);
+                    at.score_adjoints(&block, operands, g);
                     g
                 }
             };
