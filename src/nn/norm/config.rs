@@ -160,6 +160,8 @@ impl Norm {
 
     /// A layer of this kind for rows of `width` features, with γ = 1, β = 0 and α = 1. Only norms of other
     /// crates may need random numbers.
+    // Not inlined: a program that calls it would compile all norms again.
+    #[inline(never)]
     pub fn build<F: Real>(&self, width: usize, rng: &mut Rng) -> NormLayer<F> {
         match *self {
             Self::Layer { eps, gain, bias } => {
