@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::linalg::Lp;
 use crate::tensor::{Tensor, tensor};
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 /// Rounding errors, relative to the numbers that are compared.

@@ -83,14 +83,14 @@ impl<F: Real> Tape<F> {
     /// assert_eq!(tape.var(array![[1.0, 2.0], [3.0, 4.0]]).shape(), [2, 2]);
     /// ```
     pub fn var(&self, value: impl IntoTensor<F>) -> Var<'_, F> {
-        self.push(Kind::Variable, Args::new(), value.into_tensor(), None, true)
+        self.push(Kind::Variable, &[], value.into_tensor(), None, true)
     }
 
     /// A constant: no derivative flows into it, and operations on constants alone are recorded without
     /// derivatives.
     pub fn constant(&self, value: impl IntoTensor<F>) -> Var<'_, F> {
         let value = value.into_tensor();
-        self.push(Kind::Constant, Args::new(), value, None, false)
+        self.push(Kind::Constant, &[], value, None, false)
     }
 
     /// A variable of shape `[]`.
@@ -124,6 +124,9 @@ impl<F: Real> Tape<F> {
     }
 
     /// Appends an operation, with its rule if any argument is differentiable.
+    ///
+    /// Compiled for every rule: what does not depend on the rule stands in [`is_recorded`](Self::is_recorded)
+    /// and [`push`](Self::push).
     #[track_caller]
     #[inline(never)]
     pub(crate) fn record<'t>(
@@ -134,11 +137,17 @@ impl<F: Real> Tape<F> {
         rule: impl for<'a> Fn(&Vjp<'a, F>) -> Terms<'a, F> + 'static,
     ) -> Var<'t, F> {
         let kind = kind.into();
-        self.accept(kind.name(), args);
-        let on = self.recording.get() && args.iter().any(|a| a.is_differentiable());
-        let ids = args.iter().filter(|_| on).map(|a| a.id).collect();
+        let on = self.is_recorded(kind.name(), args);
         let rule = on.then(|| Rc::new(rule) as Rule<F>);
-        self.push(kind, ids, value, rule, on)
+        self.push(kind, args, value, rule, on)
+    }
+
+    /// Whether an operation on these arguments keeps its rule.
+    #[track_caller]
+    #[inline(never)]
+    fn is_recorded(&self, op: &str, args: &[Var<'_, F>]) -> bool {
+        self.accept(op, args);
+        self.recording.get() && args.iter().any(|a| a.is_differentiable())
     }
 
     /// Refuses operands of another tape. Compositions of operations call it too; otherwise the message would
@@ -151,14 +160,18 @@ impl<F: Real> Tape<F> {
         );
     }
 
+    /// Appends a node. Arguments are kept if a derivative can flow through it.
+    #[inline(never)]
     fn push(
         &self,
         kind: Kind,
-        args: Args,
+        args: &[Var<'_, F>],
         value: Tensor<F>,
         rule: Option<Rule<F>>,
         differentiable: bool,
     ) -> Var<'_, F> {
+        let args = if differentiable { args } else { &[] };
+        let args = args.iter().map(|a| a.id).collect();
         let mut nodes = self.nodes.borrow_mut();
         nodes.push(Node {
             kind,

@@ -72,6 +72,7 @@ struct Field {
 }
 
 impl<R> Fields<R> {
+    #[inline(never)]
     pub(super) fn new() -> Self {
         let model = Field {
             parent: 0,
@@ -154,6 +155,7 @@ impl<R> Fields<R> {
     }
 
     /// The parameters, and the state.
+    #[inline(never)]
     pub(super) fn split(self) -> (Vec<R>, Vec<R>) {
         let (mut trained, mut states) = (Vec::new(), Vec::new());
         for (role, tensor) in self.tensors() {
@@ -166,6 +168,7 @@ impl<R> Fields<R> {
     }
 
     /// The tensors with names and roles, each once: parameters, then state, each in the order of the fields.
+    #[inline(never)]
     pub(super) fn entries(self) -> Vec<Entry<R>> {
         let Self {
             fields, tensors, ..
@@ -181,6 +184,7 @@ impl<R> Fields<R> {
 
     /// The tensors in the order of the fields, each with its place in PyTorch; one that has two names there
     /// stands here twice.
+    #[inline(never)]
     pub(super) fn places(self) -> Vec<(Entry<R>, TorchPlace)> {
         let Self {
             fields, tensors, ..

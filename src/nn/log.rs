@@ -1,9 +1,10 @@
 //! The log of a pass: the calls of layers, in order.
 
-use super::{Module, Params};
+use super::{Entry, Params};
 use crate::autodiff::Var;
 use crate::real::Real;
 use crate::symmetry::Ports;
+use crate::tensor::Tensor;
 use std::ops::Range;
 
 /// One call of a layer.
@@ -72,16 +73,17 @@ impl Log {
         }
     }
 
-    /// Records the beginning of a call, before node `start`, and returns the number of the call.
+    /// Records the beginning of a call of a layer of type `kind` with the parameters `own`, before node
+    /// `start`, and returns the number of the call.
     pub(in crate::nn) fn open<F: Real>(
         &mut self,
-        layer: &(impl Module<F> + ?Sized),
+        kind: &'static str,
+        own: &[Entry<&Tensor<F>>],
         params: &Params<'_, F>,
         inputs: &[Var<'_, F>],
         start: usize,
         ports: Option<Ports>,
     ) -> usize {
-        let own = layer.parameters();
         let numbers = own.iter().filter_map(|own| params.find(own.tensor));
         let parameters: Vec<usize> = numbers.collect();
         // A name in the model is the path of the layer, followed by the name within the layer.
@@ -92,7 +94,7 @@ impl Log {
         self.calls.push(Call {
             parent: self.open.last().copied(),
             path: path.trim_end_matches('.').to_owned(),
-            kind: kind_of(layer),
+            kind,
             shape: Vec::new(),
             parameters,
             ports,
@@ -117,7 +119,10 @@ impl Log {
 
 /// The name of a layer's type, without modules and type parameters.
 pub(super) fn kind_of<L: ?Sized>(_: &L) -> &'static str {
-    let name = std::any::type_name::<L>();
+    bare(std::any::type_name::<L>())
+}
+
+fn bare(name: &'static str) -> &'static str {
     let bare = name.split('<').next().unwrap_or(name);
     bare.rsplit("::").next().unwrap_or(bare)
 }

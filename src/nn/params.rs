@@ -82,6 +82,12 @@ impl<'m, F: Real> Params<'m, F> {
         }
     }
 
+    /// Which of these tensors is the first that is not a parameter of the model.
+    #[inline(never)]
+    pub(super) fn first_stranger(&self, tensors: &[&Tensor<F>]) -> Option<usize> {
+        tensors.iter().position(|p| self.find(p).is_none())
+    }
+
     /// The message about a tensor that does not belong to the model.
     pub(super) fn stranger(&self, tensor: &Tensor<F>) -> String {
         let shape = tensor.shape();

@@ -288,19 +288,47 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         ports: impl FnOnce(&Params<'_, F>) -> Option<Ports>,
         body: impl FnOnce() -> R,
     ) -> R {
-        if let Some(k) = (layer.tensors().iter()).position(|p| self.params.find(p).is_none()) {
+        if let Some(k) = self.params.first_stranger(&layer.tensors()) {
             let Entry { name, tensor, .. } = layer.parameters().swap_remove(k);
-            let what = self.params.stranger(tensor);
-            panic!("{}: its `{name}` is a stranger: {what}", kind_of(layer));
+            self.refuse(kind_of(layer), &name, tensor);
         }
-        let Some(log) = &self.log else { return body() };
+        if self.log.is_none() {
+            return body();
+        }
         let ports = ports(&self.params);
-        let call = log
-            .borrow_mut()
-            .open(layer, &self.params, inputs, self.tape.len(), ports);
+        let call = self.open(kind_of(layer), &layer.parameters(), inputs, ports);
         let result = body();
-        log.borrow_mut().close(call, result.output());
+        self.close(call, result.output());
         result
+    }
+
+    /// What [`call_with`](Self::call_with) does, as far as it is the same for every type of layers.
+    #[track_caller]
+    #[inline(never)]
+    fn refuse(&self, kind: &str, name: &str, tensor: &Tensor<F>) -> ! {
+        let what = self.params.stranger(tensor);
+        panic!("{kind}: its `{name}` is a stranger: {what}");
+    }
+
+    /// Records the beginning of a call.
+    #[inline(never)]
+    fn open(
+        &self,
+        kind: &'static str,
+        own: &[Entry<&Tensor<F>>],
+        inputs: &[Var<'t, F>],
+        ports: Option<Ports>,
+    ) -> Option<usize> {
+        let mut log = self.log.as_ref()?.borrow_mut();
+        Some(log.open(kind, own, &self.params, inputs, self.tape.len(), ports))
+    }
+
+    /// Records the end of a call.
+    #[inline(never)]
+    fn close(&self, call: Option<usize>, output: Var<'t, F>) {
+        if let (Some(log), Some(call)) = (&self.log, call) {
+            log.borrow_mut().close(call, output);
+        }
     }
 
     /// ∂loss/∂θ for every parameter θ of the model, in its order; zeros for a parameter that the

@@ -4,7 +4,7 @@ use approx::assert_abs_diff_eq;
 use emmy::linalg::{effective_rank, eigh, null_space, qr, svd};
 use ndarray::{Array1, Array2, array};
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 fn gaussian(m: usize, n: usize, seed: u64) -> Array2<f64> {

@@ -7,7 +7,7 @@ use ndarray::{Array2, array};
 use rand::{RngExt, SeedableRng};
 
 fn random(m: usize, n: usize, seed: u64) -> Array2<f64> {
-    let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+    let mut rng = rand::rngs::ChaCha8Rng::seed_from_u64(seed);
     Array2::from_shape_simple_fn((m, n), || rng.random_range(-1.0..1.0))
 }
 

@@ -3,7 +3,7 @@
 use emmy::rand::{RngExt, SeedableRng};
 use emmy::real::Real;
 use emmy::sparse::Pattern;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 use std::sync::Arc;
 
 /// `n` numbers uniform in [−1, 1).

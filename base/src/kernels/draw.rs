@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 
 /// The generator behind all initialisers: ChaCha with 8 rounds, the same numbers on every machine.
-pub type Rng = rand_chacha::ChaCha8Rng;
+pub type Rng = rand::rngs::ChaCha8Rng;
 
 /// A generator from a seed.
 pub fn rng(seed: u64) -> Rng {

@@ -130,7 +130,7 @@ fn collect<F: Real, const N: usize>(
         return out.into_tensor(shape);
     }
     let (dense, loops) = prepare(shape, xs);
-    let data: [&[F]; N] = std::array::from_fn(|k| elements(&dense[k]));
+    let data = elements(&dense);
     let (inner, outer) = loops.split_last().expect("at least one loop");
     // Without outer loops there is one run, which may be cut anywhere.
     let flat = outer.is_empty();
@@ -150,6 +150,7 @@ fn collect<F: Real, const N: usize>(
 }
 
 /// The operands without gaps and reversed axes, and the loops over them.
+#[inline(never)]
 fn prepare<F: Real, const N: usize>(
     shape: &[usize],
     xs: [&Tensor<F>; N],
@@ -165,9 +166,11 @@ fn prepare<F: Real, const N: usize>(
     (dense, loops)
 }
 
-/// The elements in the order of memory.
-fn elements<F>(x: &Tensor<F>) -> &[F] {
-    x.as_slice_memory_order().expect("no gaps")
+/// The elements of each operand, in the order of memory.
+#[inline(never)]
+fn elements<F, const N: usize>(xs: &[Tensor<F>; N]) -> [&[F]; N] {
+    xs.each_ref()
+        .map(|x| x.as_slice_memory_order().expect("no gaps"))
 }
 
 /// Where the operands stand at the given turn: of the outer loops, or of the only one.

@@ -2,9 +2,9 @@
 
 use emmy::sparse::Pattern;
 use emmy::tensor::{Tensor, tensor};
+use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
 
 /// A source of shapes, operands and patterns, the same for the same seed.

@@ -15,8 +15,8 @@ mod words;
 
 use super::{Dataset, Split};
 use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 
 /// Nodes of each class, as in Cora.
 const CLASS_SIZES: [usize; 7] = [351, 217, 418, 818, 426, 298, 180];

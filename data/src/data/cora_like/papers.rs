@@ -3,8 +3,8 @@
 use super::{CLASS_SIZES, EDGES, EDGES_WITHIN, Model, NODES};
 use crate::graph::{Duplicates, Graph, SelfLoops};
 use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 use std::collections::HashSet;
 
 /// A node before it has edges and words.

@@ -4,9 +4,9 @@ use super::papers::{Paper, Weighted, first_subtopics};
 use super::{CLASS_SIZES, Model, NODES, NON_ZEROS, WORDS};
 use crate::sparse::{Csr, Pattern};
 use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use rand::seq::index::sample;
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, LogNormal, Normal};
 
 /// The spread σ of the popularity of words, ln π ~ N(0, σ²): the most frequent word of Cora is in 1083 nodes,

@@ -1,8 +1,8 @@
 //! Seeded random graphs, drawn in expected time linear in nodes and edges.
 
 use super::{Graph, undirected};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 /// An undirected graph drawn uniformly from all those with exactly this many undirected edges (Erdős and
 /// Rényi's G(n, m)).
