@@ -114,6 +114,7 @@ fn a_gain_that_one_neuron_reads_has_a_law_of_angles() {
 /// It is the one law more that the upper bound allows and that no quadratic form is: with two readers the
 /// bound is reached.
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn the_bound_counts_it() {
     let found = |readers: usize| {
         let net = Net::new(readers, false, 0);

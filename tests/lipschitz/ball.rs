@@ -77,6 +77,7 @@ fn layers<'t>(
 }
 
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn a_bound_on_a_ball_is_between_what_is_found_there_and_the_bound_everywhere() {
     for seed in cases(1) {
         let rng = &mut init::rng(seed);
