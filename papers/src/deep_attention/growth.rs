@@ -33,11 +33,11 @@ use super::run::Prepared;
 use crate::support::args::Float;
 use crate::support::paper::{Cell as _, Options};
 use crate::support::{note, say};
-use emmy::autodiff::grad;
+use emmy::autodiff::{grad, vjp};
 use emmy::ndarray::{Array1, Array2, ArrayView2, Axis, Ix2, s};
 use emmy::nn::{Activation, GatConv, Input, Pass};
 use emmy::sparse::Pattern;
-use emmy::{Error, Real, Result, Tape, Tensor};
+use emmy::{Error, Real, Result, Tape, Tensor, Var};
 use serde::Serialize;
 
 /// By layer, first to last: how much it stretches, and the concentration of its attention; for one seed, or
@@ -48,6 +48,8 @@ struct Stretch {
     features_predicted: Vec<f64>,
     gradients: Vec<f64>,
     gradients_predicted: Vec<f64>,
+    /// If the coefficients of every layer are held constant in the backward pass.
+    gradients_with_fixed_coefficients: Vec<f64>,
     concentration: Vec<f64>,
 }
 
@@ -71,7 +73,7 @@ pub fn run(plan: &Plan, options: &Options) -> Result<()> {
     }
     if !options.json {
         say(
-            "| network | features | predicted | gradients | predicted | concentration, first to last |\n|---|---|---|---|---|---|",
+            "| network | features | predicted | gradients | α held constant | predicted | concentration, first to last |\n|---|---|---|---|---|---|---|",
         )?;
     }
     for entry in &plan.entries {
@@ -124,40 +126,74 @@ fn stretch<F: Real>(cell: &Cell, data: &Prepared) -> Result<Stretch> {
     let x = features::<F>(set, cell.normalized, &data.erased(cell.missing, cell.seed));
     let tape = Tape::new();
     let pass = Pass::train(&tape, &net, cell.seed);
-    let through = net.through(&pass, Input::from(tape.sparse(&x)), &neighbours);
+    let mut alphas = Vec::new();
+    let through = net.through(
+        &pass,
+        Input::from(tape.sparse(&x)),
+        &neighbours,
+        |layer, x, around| {
+            let conv: &GatConv<F> = layer.downcast_ref().expect("graph attention");
+            let (y, alpha) = conv.forward_with_attention(&pass, x, around.neighbours.pattern());
+            alphas.push(alpha.values);
+            y
+        },
+    );
     let logits = (net.net.output.as_ref())
         .expect("a linear map after the layers")
         .forward(&pass, through.last);
     let loss = logits.cross_entropy(&set.labels, Some(&data.split().train));
-    let mut states: Vec<_> = through.inputs.iter().map(|[x, _]| *x).collect();
+    let mut states = through.inputs;
     states.push(through.last);
-    let gradients: Vec<_> = grad(loss, &states).iter().map(numbers).collect();
+    let gradients = grad(loss, &states);
+    let fixed = with_fixed_coefficients(&states, &alphas, gradients[alphas.len()].clone());
+    let [gradients, fixed] =
+        [gradients, fixed].map(|all| all.iter().map(numbers).collect::<Vec<_>>());
     let states: Vec<_> = states.iter().map(|x| numbers(&x.value())).collect();
-    let constant = Pass::eval(&tape, &net);
     let mut found = Stretch::default();
-    for (l, layer) in net.net.layers.iter().enumerate() {
-        let conv: &GatConv<F> = layer.downcast_ref().expect("graph attention");
-        let [_, dropped] = &through.inputs[l];
-        let (_, alpha) = conv.forward_with_attention(&constant, *dropped, neighbours.pattern());
+    for (l, alpha) in alphas.iter().enumerate() {
         let predicted = Predicted::of(
             cell,
-            match l + 1 < net.net.layers.len() {
+            match l + 1 < alphas.len() {
                 true => config.activation,
                 false => Activation::Identity,
             },
-            (neighbours.pattern(), &numbers(&alpha.values.value())),
+            (neighbours.pattern(), &numbers(&alpha.value())),
             [&states[l], &gradients[l + 1]],
         );
         let ratio = |after: f64, before: f64| (after / before).sqrt();
         let [before, after] = [l, l + 1].map(|l| square(&states[l]));
         let [of_input, of_output] = [l, l + 1].map(|l| square(&gradients[l]));
+        let [fixed_input, fixed_output] = [l, l + 1].map(|l| square(&fixed[l]));
         found.features.push(ratio(after, before));
         (found.features_predicted).push(ratio(predicted.features, before));
         found.gradients.push(ratio(of_input, of_output));
         (found.gradients_predicted).push(ratio(predicted.gradients, of_output));
+        (found.gradients_with_fixed_coefficients).push(ratio(fixed_input, fixed_output));
         found.concentration.push(predicted.concentration);
     }
     Ok(found)
+}
+
+/// The gradients with respect to the `states` before, between and after the layers if the coefficients α of
+/// every layer are held constant, for the gradient `last` with respect to the last state. What passes through
+/// the coefficients of a layer is subtracted from the whole.
+fn with_fixed_coefficients<'t, F: Real>(
+    states: &[Var<'t, F>],
+    alphas: &[Var<'t, F>],
+    last: Tensor<F>,
+) -> Vec<Tensor<F>> {
+    let mut out = vec![last];
+    for (ends, &alpha) in states.windows(2).zip(alphas).rev() {
+        let &[x, y] = ends else {
+            unreachable!("windows of two")
+        };
+        let g = out.last().expect("the gradient of the output");
+        let all = vjp(y, &[x, alpha], g);
+        let through_scores = vjp(alpha, &[x], &all[1]);
+        out.push((&all[0] - &through_scores[0]).into_shared());
+    }
+    out.reverse();
+    out
 }
 
 /// The predicted sums of squares behind a layer, and the concentration of its attention.
@@ -292,6 +328,7 @@ impl Stretch {
             features_predicted: of(|one| &one.features_predicted),
             gradients: of(|one| &one.gradients),
             gradients_predicted: of(|one| &one.gradients_predicted),
+            gradients_with_fixed_coefficients: of(|one| &one.gradients_with_fixed_coefficients),
             concentration: of(|one| &one.concentration),
         }
     }
@@ -302,6 +339,7 @@ impl Stretch {
             &self.features,
             &self.features_predicted,
             &self.gradients,
+            &self.gradients_with_fixed_coefficients,
             &self.gradients_predicted,
         ];
         let all = factors.map(|factors| format!("{:.1e}", factors.iter().product::<f64>()));

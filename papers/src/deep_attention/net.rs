@@ -3,7 +3,8 @@
 use emmy::data::Dataset;
 use emmy::graph::Neighbourhood;
 use emmy::nn::{
-    Dropout, GraphContext, GraphNet, GraphNetConfig, Input, Layer, Linear, Module, Norm, Pass, Role,
+    Dropout, GraphContext, GraphLayer, GraphNet, GraphNetConfig, Input, Layer, Linear, Module,
+    Norm, Pass, Role,
 };
 use emmy::{Real, Result, Var};
 
@@ -21,8 +22,8 @@ emmy::module!(DeepNet: net);
 
 /// What the layers of a [`DeepNet`] read and return.
 pub struct Through<'t, F: Real> {
-    /// The input of each layer, before and after dropout.
-    pub inputs: Vec<[Var<'t, F>; 2]>,
+    /// The input of each layer, before dropout.
+    pub inputs: Vec<Var<'t, F>>,
     /// The output of the last layer.
     pub last: Var<'t, F>,
 }
@@ -48,7 +49,9 @@ impl<F: Real> DeepNet<F> {
     ) -> Var<'t, F> {
         let x = x.into();
         pass.call(self, &[x.var()], || {
-            let through = self.through(pass, x, neighbours);
+            let through = self.through(pass, x, neighbours, |layer, x, around| {
+                layer.forward(pass, x, around)
+            });
             self.ends().1.forward(pass, through.last)
         })
     }
@@ -61,12 +64,14 @@ impl<F: Real> DeepNet<F> {
         }
     }
 
-    /// The way of a data set's features through the layers, without the linear map after them.
+    /// The way of a data set's features through the layers, each computed by `run`, without the linear map
+    /// after them.
     pub fn through<'t>(
         &self,
         pass: &Pass<'t, '_, F>,
         x: Input<'t, F>,
         neighbours: &Neighbourhood<F>,
+        mut run: impl FnMut(&GraphLayer<F>, Input<'t, F>, GraphContext<'_, 't, F>) -> Var<'t, F>,
     ) -> Through<'t, F> {
         let Self { net } = self;
         let config = &net.config;
@@ -83,8 +88,8 @@ impl<F: Real> DeepNet<F> {
         for (l, layer) in net.layers.iter().enumerate() {
             let into = x;
             let dropped = dropout.forward(pass, x);
-            inputs.push([x, dropped.var()]);
-            x = layer.forward(pass, dropped, around);
+            inputs.push(x);
+            x = run(layer, dropped, around);
             let norm = net.norms.get(l);
             let stands_behind = matches!(config.norm, Some(Norm::Pair(_)));
             if let Some(norm) = norm.filter(|_| !stands_behind) {
