@@ -125,8 +125,8 @@ impl<F: Real> Tape<F> {
 
     /// Appends an operation, with its rule if any argument is differentiable.
     ///
-    /// Compiled for every rule: what does not depend on the rule stands in [`is_recorded`](Self::is_recorded)
-    /// and [`push`](Self::push).
+    /// The compiler makes a copy of this function per rule. What does not depend on the rule stands in
+    /// [`is_recorded`](Self::is_recorded) and [`push`](Self::push), of which there is one copy per float type.
     #[track_caller]
     #[inline(never)]
     pub(crate) fn record<'t>(

@@ -122,6 +122,7 @@ pub(super) fn kind_of<L: ?Sized>(_: &L) -> &'static str {
     bare(std::any::type_name::<L>())
 }
 
+/// `Linear` for `emmy::nn::linear::Linear<f32>`.
 fn bare(name: &'static str) -> &'static str {
     let bare = name.split('<').next().unwrap_or(name);
     bare.rsplit("::").next().unwrap_or(bare)

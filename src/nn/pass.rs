@@ -302,7 +302,7 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         result
     }
 
-    /// What [`call_with`](Self::call_with) does, as far as it is the same for every type of layers.
+    /// Panics: the tensor `name` of a layer is not a parameter of the model of this pass.
     #[track_caller]
     #[inline(never)]
     fn refuse(&self, kind: &str, name: &str, tensor: &Tensor<F>) -> ! {
