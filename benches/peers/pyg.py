@@ -1,4 +1,13 @@
-"""Milliseconds a training step takes in PyTorch Geometric, row by row as `emmy.rs` does it; see README.md."""
+"""Milliseconds a training step takes in PyTorch Geometric, row by row as `emmy.rs` does it; see README.md.
+
+`--form` chooses how the network is written:
+
+- `usual`: as the documentation of PyTorch Geometric writes it;
+- `compiled`: the same through `torch.compile`;
+- `best`: the features are a sparse matrix, the adjacency of a GCN is a sparse matrix with its norms, and the
+  self-loops of a GAT are added once, not in each step;
+- `best-compiled`: the last through `torch.compile`.
+"""
 
 import argparse
 import json
@@ -10,6 +19,10 @@ import torch
 import torch.nn.functional as F
 from steps import time_steps
 from torch_geometric.nn import GATConv, GATv2Conv, GCNConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import add_self_loops
+
+FORMS = ["usual", "compiled", "best", "best-compiled"]
 
 # A name, the kind of layer, its number, width of a head, heads, dropout, optimiser with its learning rate.
 ROWS = [
@@ -45,28 +58,93 @@ def cora(folder):
     return torch.tensor(x, dtype=torch.float32), edges, torch.tensor(y), torch.tensor(train)
 
 
+class Product(torch.autograd.Function):
+    """A B of a sparse matrix A without a gradient; the adjoint of B is the product with its transpose."""
+
+    @staticmethod
+    def forward(ctx, matrix, transposed, b):
+        ctx.transposed = transposed
+        return matrix @ b
+
+    @staticmethod
+    def backward(ctx, g):
+        return None, None, ctx.transposed @ g
+
+
+def by_rows(places, values, shape):
+    """The sparse matrix with these entries, by rows."""
+    return torch.sparse_coo_tensor(places, values, shape).coalesce().to_sparse_csr()
+
+
+def with_values(matrix, values):
+    """A sparse matrix with the places of another."""
+    return torch.sparse_csr_tensor(matrix.crow_indices(), matrix.col_indices(), values, matrix.shape)
+
+
+class Features:
+    """Features as a sparse matrix, and its transpose."""
+
+    def __init__(self, x):
+        places = x.nonzero().t()
+        self.matrix = by_rows(places, x[*places], x.shape)
+        # Entry k of the transpose is entry `order[k]` of the matrix.
+        numbers = torch.arange(1.0, places.shape[1] + 1)
+        transposed = by_rows(places.flip(0), numbers, x.shape[::-1])
+        self.order = transposed.values().long() - 1
+        self.transposed = with_values(transposed, self.matrix.values()[self.order])
+
+    def times(self, weight, dropout):
+        """The product with a weight, after dropout, which leaves zeros as they are."""
+        if not dropout:
+            return Product.apply(self.matrix, self.transposed, weight)
+        values = F.dropout(self.matrix.values(), dropout)
+        matrix, transposed = with_values(self.matrix, values), with_values(self.transposed, values[self.order])
+        return Product.apply(matrix, transposed, weight)
+
+
+class SparseGcn(torch.nn.Module):
+    """A layer of a GCN, with the adjacency and its norms as one sparse matrix, which is symmetric."""
+
+    def __init__(self, inputs, out):
+        super().__init__()
+        layer = GCNConv(inputs, out)
+        self.lin, self.bias = layer.lin, layer.bias
+
+    def forward(self, x, adjacency):
+        return Product.apply(adjacency, adjacency, self.lin(x)) + self.bias
+
+
 class Net(torch.nn.Module):
-    def __init__(self, kind, layers, width, heads, dropout, inputs, classes):
+    def __init__(self, kind, layers, width, heads, dropout, inputs, classes, best):
         super().__init__()
         self.kind, self.dropout = kind, dropout
-        self.layers = torch.nn.ModuleList()
+        self.layers, self.first = torch.nn.ModuleList(), None
         for l in range(layers):
             last = l + 1 == layers
             out = classes if last else width
             if kind == "gcn":
-                self.layers.append(GCNConv(inputs, out, cached=True))
+                self.layers.append(SparseGcn(inputs, out) if best else GCNConv(inputs, out, cached=True))
                 inputs = out
             else:
                 options = {"heads": 1 if last else heads, "concat": not last, "dropout": dropout}
+                options["add_self_loops"] = not best
                 if kind == "gat":
                     self.layers.append(GATConv(inputs, out, **options))
                 else:
                     self.layers.append(GATv2Conv(inputs, out, share_weights=True, bias=False, **options))
                 inputs = out * heads
+        if best:
+            # The linear map of the first layer is the product of sparse features with its weight.
+            first = self.layers[0]
+            self.first = (first.lin_l if kind == "gatv2" else first.lin).weight
+            for name in ["lin_l", "lin_r"] if kind == "gatv2" else ["lin"]:
+                setattr(first, name, torch.nn.Identity())
 
     def forward(self, x, edges):
+        if self.first is not None:
+            x = x.times(self.first.t(), self.dropout)
         for l, layer in enumerate(self.layers):
-            if self.dropout:
+            if self.dropout and (self.first is None or l > 0):
                 x = F.dropout(x, self.dropout, self.training)
             x = layer(x, edges)
             if l + 1 < len(self.layers):
@@ -74,25 +152,39 @@ class Net(torch.nn.Module):
         return x
 
 
-def run(row, data, threads, seconds):
+def best_inputs(kind, x, edges):
+    """Sparse features, and what the layers read of the edges: the adjacency of a GCN, or edges with self-loops."""
+    nodes = len(x)
+    if kind == "gcn":
+        places, norms = gcn_norm(edges, num_nodes=nodes)
+        return Features(x), by_rows(places, norms, [nodes, nodes])
+    edges, _ = add_self_loops(edges, num_nodes=nodes)
+    return Features(x), edges[:, edges[1].argsort(stable=True)]
+
+
+def run(row, data, form, threads, seconds):
     name, kind, layers, width, heads, dropout, optimiser, lr = row
     x, edges, y, train = data
     torch.manual_seed(0)
     torch.set_num_threads(threads)
-    net = Net(kind, layers, width, heads, dropout, x.shape[1], int(y.max()) + 1).train()
+    best = form.startswith("best")
+    net = Net(kind, layers, width, heads, dropout, x.shape[1], int(y.max()) + 1, best).train()
     make = torch.optim.Adam if optimiser == "adam" else torch.optim.SGD
     optimiser = make(net.parameters(), lr=lr, weight_decay=5e-4)
+    if best:
+        x, edges = best_inputs(kind, x, edges)
+    called = torch.compile(net) if form.endswith("compiled") else net
     loss = None
 
     def step():
         nonlocal loss
         optimiser.zero_grad()
-        loss = F.cross_entropy(net(x, edges)[train], y[train])
+        loss = F.cross_entropy(called(x, edges)[train], y[train])
         loss.backward()
         optimiser.step()
 
     ms = time_steps(step, 20, seconds)
-    line = {"who": "pyg", "dataset": "cora", "row": name, "threads": threads, **ms, "loss": loss.item()}
+    line = {"who": f"pyg-{form}", "dataset": "cora", "row": name, "threads": threads, **ms, "loss": loss.item()}
     print(json.dumps(line), flush=True)
 
 
@@ -101,13 +193,14 @@ def main():
     parser.add_argument("--data", required=True, help="folder with the files ind.cora.*, or one with planetoid/ in it")
     parser.add_argument("--threads", default="1,4")
     parser.add_argument("--row", default="", help="rows, with commas; all without it")
+    parser.add_argument("--form", choices=FORMS, default="usual", help="how the network is written")
     parser.add_argument("--seconds", type=float, default=2.0)
     args = parser.parse_args()
     data = cora(args.data)
     for threads in map(int, args.threads.split(",")):
         for row in ROWS:
             if not args.row or row[0] in args.row.split(","):
-                run(row, data, threads, args.seconds)
+                run(row, data, args.form, threads, args.seconds)
 
 
 if __name__ == "__main__":

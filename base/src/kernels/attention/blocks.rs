@@ -168,7 +168,8 @@ impl Attention<'_> {
         );
     }
 
-    /// The adjoints g of the scores t e of a block: drop(α) ⟨gyᵢ, vⱼ⟩ − α ⟨gyᵢ, yᵢ⟩ per entry and head.
+    /// The adjoints g of the scores t e of a block: drop(α) ⟨gyᵢ, vⱼ⟩ − α ⟨gyᵢ, yᵢ⟩ per entry and head, and 0
+    /// where α = 1.
     #[inline(never)]
     pub(super) fn score_adjoints<F: Real>(&self, block: &Block, x: ScoreAdjoints<F>, g: &mut [F]) {
         let (heads, d, w) = (self.heads, self.width, self.row_len());
@@ -202,6 +203,9 @@ impl Attention<'_> {
 
 /// Replaces ⟨gyᵢ, vⱼ⟩ of some entries by the adjoint of their scores. `targets` are their rows i, `weights` their
 /// α and drop(α), `means` the numbers ⟨gyᵢ, yᵢ⟩ of all targets.
+///
+/// Where α = 1, y is drop(1) vⱼ with every element rounded. The two products then differ by rounding alone, and
+/// the factors that follow may be large: the adjoint is set to the 0 that it is.
 #[inline(always)]
 fn from_products<F: Real>(
     heads: usize,
@@ -236,7 +240,12 @@ fn of_heads<F: Real, const C: usize>(
         let mean = *part::<F, C>(means, i as usize * heads + at);
         let g = g[at..].first_chunk_mut::<C>().expect("a whole row");
         for l in 0..C {
-            g[l] = kept[l] * g[l] - alpha[l] * mean[l];
+            let difference = kept[l] * g[l] - alpha[l] * mean[l];
+            g[l] = if alpha[l] == F::one() {
+                F::zero()
+            } else {
+                difference
+            };
         }
     }
     C

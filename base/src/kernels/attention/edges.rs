@@ -70,8 +70,7 @@ impl Attention<'_> {
     /// - a ⊙ Σᵢ tᵢ g ∂f/∂k of kⱼ,
     /// - Σᵢ drop(α) gyᵢ of vⱼ.
     ///
-    /// Where one α of a target is 1, its g are exactly 0; with dropout they are 0 up to the rounding of
-    /// ⟨gyᵢ, yᵢ⟩.
+    /// Where one α of a target is 1, its g is exactly 0, with dropout too.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape.
