@@ -24,15 +24,26 @@ def lines(command, environment):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-def sides(peers, emmy, threads):
-    """The commands of a turn with additions to the environment: PyTorch, other peers, our side last.
+# The ways in which `pyg.py` writes a network.
+FORMS = ["usual", "compiled", "best", "best-compiled"]
+
+# Vectors of 256 bits: in `emmy`, in PyTorch's own kernels, and in the products of its two libraries.
+NARROW = {
+    "EMMY_VECTORS": "256",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+}
+
+
+def sides(pytorch, others, threads):
+    """The commands of a turn with additions to the environment: those of PyTorch, then the others.
 
     PyTorch's threads wait for each other by spinning. Where anything else wants a core, that makes a step many
     times slower; waiting passively costs little and does not. The better of the two counts.
     """
-    peer, *others = peers
-    passive = [(peer, {"OMP_WAIT_POLICY": "passive"})] if int(threads) > 1 else []
-    return [(peer, {}), *passive, *((other, {}) for other in others), (emmy, {})]
+    policies = [{}, {"OMP_WAIT_POLICY": "passive"}] if int(threads) > 1 else [{}]
+    return [*((command, policy) for command in pytorch for policy in policies), *((other, {}) for other in others)]
 
 
 def measure(sides, rounds):
@@ -64,10 +75,23 @@ def difference(a, b):
     return largest
 
 
-def graph_line(peer, emmy):
+def graph_line(best):
     """The columns of a training step on a graph."""
-    p, e, floor = peer["ms_min"], emmy["ms_min"], emmy["floor_ms"]
-    return f"{p:.2f} | {e:.2f} | {p / e:.1f} | {floor:.2f} | {e / floor:.1f}"
+    forms = [best[f"pyg-{form}"] for form in FORMS]
+    same_start(forms)
+    usual, compiled, *best_forms = (form["ms_min"] for form in forms)
+    e, floor = best["emmy"]["ms_min"], best["emmy"]["floor_ms"]
+    opponent = min(usual, compiled, *best_forms)
+    times = f"{usual:.2f} | {compiled:.2f} | {min(best_forms):.2f} | {e:.2f}"
+    return f"{times} | {usual / e:.1f} | {opponent / e:.1f} | {floor:.2f} | {e / floor:.1f}"
+
+
+def same_start(forms):
+    """Ends the program if the forms of one network have not the same loss at the start, where nothing is random."""
+    first, *others = ([form["row"], form["first_loss"]] for form in forms)
+    for row, loss in others:
+        if "dropout" not in row and abs(loss - first[1]) > TOLERANCE * first[1]:
+            sys.exit(f"{row}: the forms of one network begin with different losses, {first[1]} and {loss}")
 
 
 def agreeing(peer, emmy):
@@ -78,8 +102,9 @@ def agreeing(peer, emmy):
     return found
 
 
-def dense_line(peer, emmy):
+def dense_line(best):
     """The columns of dense work."""
+    peer, emmy = best["pytorch"], best["emmy"]
     found = agreeing(peer, emmy)
     (p, p_median), (e, e_median) = ((side["ms_min"], side["ms_median"]) for side in (peer, emmy))
     times = f"{p:.2f} | {p_median:.2f} | {e:.2f} | {e_median:.2f} | {e / p:.2f}"
@@ -92,11 +117,12 @@ def memory(side):
     return "unknown" if side["mb"] is None else f"{side['mb']:.0f}"
 
 
-def candle_line(candle, peer, emmy):
+def candle_line(best):
     """The columns of candle, whose results are held against both others."""
-    if candle is None:
+    if "candle" not in best:
         return "| | | |"
-    found = max(agreeing(candle, peer), agreeing(candle, emmy))
+    candle, emmy = best["candle"], best["emmy"]
+    found = max(agreeing(candle, best["pytorch"]), agreeing(candle, emmy))
     c, e = candle["ms_min"], emmy["ms_min"]
     return f"{c:.2f} | {candle['ms_median']:.2f} | {e / c:.2f} | {memory(candle)} | {found:.0e}"
 
@@ -104,8 +130,9 @@ def candle_line(candle, peer, emmy):
 class Set(NamedTuple):
     """Rows that are measured alike."""
 
-    # The peer's script, and our bench.
+    # The peer's script with its options, one list per form, and our bench.
     script: str
+    forms: list[list[str]]
     bench: str
     # The name of each row on the peer's side and on ours.
     rows: list[tuple[str, str]]
@@ -128,6 +155,7 @@ CANDLE_COLUMNS = ["candle ms", "median", "emmy / candle", "candle MB", "differen
 SETS = {
     "graphs": Set(
         "pyg.py",
+        [["--form", form] for form in FORMS],
         "peers",
         alike(
             "gcn-2x16-dropout",
@@ -139,11 +167,15 @@ SETS = {
             "gatv2-2x64",
             "gatv2-10x64",
         ),
-        ["PyG ms", "emmy ms", "PyG / emmy", "floor ms", "emmy / floor"],
+        [
+            *("PyG ms", "compiled ms", "best ms", "emmy ms", "PyG / emmy", "best of all / emmy"),
+            *("floor ms", "emmy / floor"),
+        ],
         graph_line,
     ),
     "dense": Set(
         "dense.py",
+        [[]],
         "peers_dense",
         [
             *alike("product-1024x1024x1024", "product-2048x512x2048", "product-2048x2048x2048"),
@@ -169,8 +201,11 @@ def main():
     parser.add_argument("--row", default="", help="rows, with commas; all without it")
     parser.add_argument("--rounds", type=int, default=3, help="turns; the best of each side counts")
     parser.add_argument("--seconds", default="1")
+    parser.add_argument("--vectors", choices=["256"], help="vectors of 256 bits on both sides, as without AVX-512")
     args = parser.parse_args()
     chosen = SETS[args.set]
+    if args.vectors:
+        os.environ.update(NARROW)
     data = []
     if args.set == "graphs":
         if args.data is None:
@@ -195,18 +230,16 @@ def main():
         for theirs, ours in chosen.rows:
             if args.row and theirs not in args.row.split(","):
                 continue
-            peers = [[*peer, *options, "--row", theirs]]
+            pytorch = [[*peer, *form, *options, "--row", theirs] for form in chosen.forms]
+            others = [[*emmy, *options, "--row", ours]]
             if args.candle and theirs in CANDLE:
-                peers.append([*candle, "--", *options, "--row", theirs])
-            mine = [*emmy, *options, "--row", ours]
-            best = measure(sides(peers, mine, threads), args.rounds)
+                others.append([*candle, "--", *options, "--row", theirs])
+            best = measure(sides(pytorch, others, threads), args.rounds)
             if args.set == "dense":
-                for command in [*peers, mine]:
+                for command in [*pytorch, *others]:
                     (line,) = lines([*command, "--memory"], {})
                     best[line["who"]]["mb"] = line["mb"]
-            e, c = best.pop("emmy"), best.pop("candle", None)
-            (p,) = best.values()
-            line = chosen.line(p, e) + (f" | {candle_line(c, p, e)}" if args.candle else "")
+            line = chosen.line(best) + (f" | {candle_line(best)}" if args.candle else "")
             print(f"| {theirs} | {threads} | {line} |", flush=True)
 
 

@@ -23,7 +23,7 @@ class Turns(unittest.TestCase):
         self.pyg, self.emmy = [sys.executable, "-c", PEER], [sys.executable, "-c", OURS]
 
     def best(self, threads):
-        best = compare.measure(compare.sides([self.pyg], self.emmy, threads), 1)
+        best = compare.measure(compare.sides([self.pyg], [self.emmy], threads), 1)
         return best["pyg"]["ms_min"], best["emmy"]["ms_min"]
 
     def test_threads_that_spin_do_not_count_against_the_peer(self):
@@ -33,7 +33,13 @@ class Turns(unittest.TestCase):
         self.assertEqual(self.best("1"), (500.0, 2.0))
 
     def test_our_side_runs_in_the_environment_as_it_is(self):
-        self.assertEqual(compare.sides([self.pyg, ["other"]], self.emmy, "4")[-2:], [(["other"], {}), (self.emmy, {})])
+        sides = compare.sides([self.pyg], [self.emmy, ["other"]], "4")
+        self.assertEqual(sides[-2:], [(self.emmy, {}), (["other"], {})])
+
+    def test_every_form_of_the_peer_may_wait_passively(self):
+        sides = compare.sides([["usual"], ["best"]], [self.emmy], "2")
+        passive = [command for command, environment in sides if environment]
+        self.assertEqual(passive, [["usual"], ["best"]])
 
 
 class Agreement(unittest.TestCase):
@@ -72,19 +78,22 @@ class Agreement(unittest.TestCase):
     def test_a_row_whose_sides_differ_ends_the_program(self):
         peer = self.line((1.0, 0.5))
         with self.assertRaises(SystemExit) as ended:
-            compare.dense_line(peer, self.line((1.0, 0.501)))
+            compare.dense_line({"pytorch": peer, "emmy": self.line((1.0, 0.501))})
         self.assertIn("differ by 1.0e-03", str(ended.exception))
-        self.assertIn("| 1.00 | 0.50 | 25 % | 8 | 8 | 0e+00", compare.dense_line(peer, peer))
+        same = {"pytorch": peer, "emmy": peer}
+        self.assertIn("| 1.00 | 0.50 | 25 % | 8 | 8 | 0e+00", compare.dense_line(same))
         unknown = {**peer, "mb": None}
-        self.assertIn("| unknown | 8 |", compare.dense_line(unknown, peer))
+        self.assertIn("| unknown | 8 |", compare.dense_line({"pytorch": unknown, "emmy": peer}))
 
     def test_candle_is_held_against_both_sides(self):
         one, other = self.line((1.0, 0.5)), self.line((1.0, 0.501))
-        for sides in [(other, one, one), (one, other, one), (one, one, other)]:
+        same = {"candle": one, "pytorch": one, "emmy": one}
+        for side in same:
             with self.assertRaises(SystemExit):
-                compare.candle_line(*sides)
-        self.assertIn("| 1.00 | 8 | 0e+00", compare.candle_line(one, one, one))
-        self.assertEqual(compare.candle_line(None, one, one).count("|") + 1, len(compare.CANDLE_COLUMNS))
+                compare.candle_line({**same, side: other})
+        self.assertIn("| 1.00 | 8 | 0e+00", compare.candle_line(same))
+        del same["candle"]
+        self.assertEqual(compare.candle_line(same).count("|") + 1, len(compare.CANDLE_COLUMNS))
 
 
 class Rows(unittest.TestCase):
@@ -105,8 +114,27 @@ class Rows(unittest.TestCase):
 
     def test_a_line_fills_its_columns(self):
         line = {"ms_min": 2.0, "ms_median": 3.0, "floor_ms": 1.0, "mb": 1.0, "checks": [[1.0, 0.5]]}
+        line.update(row="gcn", first_loss=1.9)
+        best = dict.fromkeys(["pytorch", "emmy", *(f"pyg-{form}" for form in compare.FORMS)], line)
         for chosen in compare.SETS.values():
-            self.assertEqual(len(chosen.line(line, line).split("|")), len(chosen.columns))
+            self.assertEqual(len(chosen.line(best).split("|")), len(chosen.columns))
+
+    def forms(self, row, **changes):
+        """A line per form of the peer, and ours; `changes` are those of the form `best`."""
+        line = {"row": row, "ms_min": 20.0, "first_loss": 1.9, "floor_ms": 1.0}
+        return {**{f"pyg-{form}": line for form in compare.FORMS}, "pyg-best": {**line, **changes}, "emmy": line}
+
+    def test_the_strongest_form_is_the_opponent(self):
+        for form in compare.FORMS:
+            best = self.forms("gcn")
+            best[f"pyg-{form}"] = {**best["emmy"], "ms_min": 10.0}
+            self.assertEqual(compare.graph_line(best).split(" | ")[5], "0.5")
+
+    def test_all_forms_are_one_network(self):
+        with self.assertRaises(SystemExit):
+            compare.graph_line(self.forms("gcn", first_loss=1.8))
+        # Masks of dropout differ.
+        compare.graph_line(self.forms("gcn-dropout", first_loss=1.8))
 
 
 if __name__ == "__main__":

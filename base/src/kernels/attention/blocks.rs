@@ -70,6 +70,9 @@ pub(super) struct ScoreAdjoints<'a, F> {
     pub targets: &'a [u32],
     /// ⟨gyᵢ, yᵢ⟩, shape [n, H].
     pub means: &'a [F],
+    /// Where wanted: the rows Σ drop(α) x[j, h, :] of the block, x the second of the two ends. Each row of x is
+    /// then read for both while it is near.
+    pub sums: Option<&'a mut [F]>,
 }
 
 impl Attention<'_> {
@@ -171,16 +174,25 @@ impl Attention<'_> {
     /// The adjoints g of the scores t e of a block: drop(α) ⟨gyᵢ, vⱼ⟩ − α ⟨gyᵢ, yᵢ⟩ per entry and head, and 0
     /// where α = 1.
     #[inline(never)]
-    pub(super) fn score_adjoints<F: Real>(&self, block: &Block, x: ScoreAdjoints<F>, g: &mut [F]) {
+    pub(super) fn score_adjoints<F: Real>(
+        &self,
+        block: &Block,
+        mut x: ScoreAdjoints<F>,
+        g: &mut [F],
+    ) {
         let (heads, d, w) = (self.heads, self.width, self.row_len());
         let [of_row, of_entry] = x.ends;
         simd(
             #[inline(always)]
             || {
-                for i in block.rows.clone() {
+                for (row, i) in block.rows.clone().enumerate() {
                     let (columns, own) = block.row(i, heads);
                     let ends = [&of_row[i * w..][..w], of_entry];
-                    dots_of_row((heads, d), columns, ends, &mut g[own]);
+                    dots_of_row((heads, d), columns, ends, &mut g[own.clone()]);
+                    if let Some(sums) = &mut x.sums {
+                        let out = Out::Set(&mut sums[row * w..][..w]);
+                        rows::weighted_sum(columns, &x.weights[1][own], of_entry, heads, out);
+                    }
                 }
                 from_products(heads, x.targets, x.weights, x.means, g);
             },

@@ -91,6 +91,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                             weights: [&self.back.alpha[own.clone()], &self.kept[own]],
                             targets: &p.rows_of()[block.entries.clone()],
                             means: self.means,
+                            sums: None,
                         };
                         self.attention.score_adjoints(&block, operands, g);
                         g
@@ -165,7 +166,10 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
             let (mut alphas, mut kepts, mut gs) = (Vec::new(), Vec::new(), Vec::new());
             let kept = &*at.of_columns(&block, self.kept, &mut kepts);
             let g = match known {
-                Some(g) => at.of_columns(&block, g, &mut gs),
+                Some(g) => {
+                    at.weighted_sums(&block, kept, gy, gv, true);
+                    at.of_columns(&block, g, &mut gs)
+                }
                 None => {
                     let alpha = match at.dropout.is_none() {
                         true => kept,
@@ -176,12 +180,12 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                         weights: [alpha, kept],
                         targets: &p.indices()[block.entries.clone()],
                         means: self.means,
+                        sums: Some(&mut *gv),
                     };
                     at.score_adjoints(&block, operands, g);
                     g
                 }
             };
-            at.weighted_sums(&block, kept, gy, gv, x.k.is_none());
             let mut through = vec![F::zero(); own_w];
             simd(
                 #[inline(always)]
@@ -192,12 +196,13 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                         let (targets, own) = block.row(j, heads);
                         let (g, k) = (&mut g[own], &k[j * own_w..][..own_w]);
                         if one_number {
-                            of_both_ends(targets, g, [k, q], &mut through, &pull);
-                        } else {
-                            let step = OfSource { k, t: self.t, pull };
-                            let out = [Out::Set(&mut through)];
-                            rows::over_entries(targets, g, q, heads, out, &step);
+                            let gk = &mut gk[row * own_w..][..own_w];
+                            of_both_ends(targets, g, [k, q], gk, &pull);
+                            continue;
                         }
+                        let step = OfSource { k, t: self.t, pull };
+                        let out = [Out::Set(&mut through)];
+                        rows::over_entries(targets, g, q, heads, out, &step);
                         for (through, &a) in through.iter_mut().zip(self.a) {
                             *through *= a;
                         }
