@@ -117,14 +117,24 @@ def memory(side):
     return "unknown" if side["mb"] is None else f"{side['mb']:.0f}"
 
 
-def candle_line(best):
-    """The columns of candle, whose results are held against both others."""
-    if "candle" not in best:
+def other_line(name, best):
+    """The columns of another framework, whose results are held against PyTorch's and ours."""
+    if name not in best:
         return "| | | |"
-    candle, emmy = best["candle"], best["emmy"]
-    found = max(agreeing(candle, best["pytorch"]), agreeing(candle, emmy))
-    c, e = candle["ms_min"], emmy["ms_min"]
-    return f"{c:.2f} | {candle['ms_median']:.2f} | {e / c:.2f} | {memory(candle)} | {found:.0e}"
+    other, emmy = best[name], best["emmy"]
+    found = max(agreeing(other, best["pytorch"]), agreeing(other, emmy))
+    o, e = other["ms_min"], emmy["ms_min"]
+    return f"{o:.2f} | {other['ms_median']:.2f} | {e / o:.2f} | {memory(other)} | {found:.0e}"
+
+
+def other_command(name):
+    """Builds the crate of another framework and returns the command that runs it."""
+    # Beside our own build, where nobody looks for a workspace.
+    folder = os.environ.get("PEERS_TARGET_DIR", str(ROOT / "target"))
+    manifest = ["--manifest-path", str(HERE / name / "Cargo.toml"), "--target-dir", f"{folder}/{name}"]
+    command = ["cargo", "run", "-q", "--release", *manifest, "--"]
+    subprocess.run([*command, "--help"], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    return command
 
 
 class Set(NamedTuple):
@@ -145,12 +155,18 @@ def alike(*rows):
     return [(row, row) for row in rows]
 
 
-# The rows that candle's side has too, and its columns.
-CANDLE = {
-    *("product-1024x1024x1024", "product-2048x512x2048", "product-2048x2048x2048"),
-    *("block-8x256x512", "mlp-784-512-512-10"),
+# The rows of dense work that other frameworks have too; each has a crate of its own in a folder of its name.
+PRODUCTS = ["product-1024x1024x1024", "product-2048x512x2048", "product-2048x2048x2048"]
+OTHERS = {
+    "candle": {*PRODUCTS, "block-8x256x512", "mlp-784-512-512-10"},
+    "burn": {*PRODUCTS, "mlp-784-512-512-10", "chain-999"},
 }
-CANDLE_COLUMNS = ["candle ms", "median", "emmy / candle", "candle MB", "difference"]
+
+
+def other_columns(name):
+    """The names of the columns of another framework."""
+    return [f"{name} ms", "median", f"emmy / {name}", f"{name} MB", "difference"]
+
 
 SETS = {
     "graphs": Set(
@@ -195,7 +211,8 @@ SETS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--set", choices=SETS, default="graphs", help="training on graphs, or dense work")
-    parser.add_argument("--candle", action="store_true", help="candle as a third side of dense work")
+    for name in OTHERS:
+        parser.add_argument(f"--{name}", action="store_true", help=f"{name} as another side of dense work")
     parser.add_argument("--data", type=pathlib.Path, help="folder with Cora; the rows on graphs need it")
     parser.add_argument("--threads", default="1,4")
     parser.add_argument("--row", default="", help="rows, with commas; all without it")
@@ -214,15 +231,11 @@ def main():
     subprocess.run(["cargo", "build", "--release", "--bench", chosen.bench], check=True, cwd=ROOT)
     emmy = ["cargo", "bench", "-q", "--bench", chosen.bench, "--"]
     peer = [sys.executable, str(HERE / chosen.script)]
-    columns = chosen.columns
-    if args.candle:
-        if args.set != "dense":
-            parser.error("candle has no rows on graphs")
-        # Beside our own build, where nobody looks for a workspace.
-        folder = ["--target-dir", os.environ.get("CANDLE_TARGET_DIR", str(ROOT / "target" / "candle"))]
-        candle = ["cargo", "run", "-q", "--release", "--manifest-path", str(HERE / "candle" / "Cargo.toml"), *folder]
-        subprocess.run([*candle, "--", "--help"], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
-        columns = columns + CANDLE_COLUMNS
+    asked = [name for name in OTHERS if getattr(args, name)]
+    if asked and args.set != "dense":
+        parser.error(f"{asked[0]} has no rows on graphs")
+    commands = {name: other_command(name) for name in asked}
+    columns = [*chosen.columns, *(column for name in asked for column in other_columns(name))]
     print(f"| row | threads | {' | '.join(columns)} |")
     print(f"|---|---:|{'---:|' * len(columns)}")
     for threads in args.threads.split(","):
@@ -232,14 +245,15 @@ def main():
                 continue
             pytorch = [[*peer, *form, *options, "--row", theirs] for form in chosen.forms]
             others = [[*emmy, *options, "--row", ours]]
-            if args.candle and theirs in CANDLE:
-                others.append([*candle, "--", *options, "--row", theirs])
+            for name, command in commands.items():
+                if theirs in OTHERS[name]:
+                    others.append([*command, *options, "--row", theirs])
             best = measure(sides(pytorch, others, threads), args.rounds)
             if args.set == "dense":
                 for command in [*pytorch, *others]:
                     (line,) = lines([*command, "--memory"], {})
                     best[line["who"]]["mb"] = line["mb"]
-            line = chosen.line(best) + (f" | {candle_line(best)}" if args.candle else "")
+            line = " | ".join([chosen.line(best), *(other_line(name, best) for name in asked)])
             print(f"| {theirs} | {threads} | {line} |", flush=True)
 
 

@@ -85,15 +85,15 @@ class Agreement(unittest.TestCase):
         unknown = {**peer, "mb": None}
         self.assertIn("| unknown | 8 |", compare.dense_line({"pytorch": unknown, "emmy": peer}))
 
-    def test_candle_is_held_against_both_sides(self):
+    def test_another_framework_is_held_against_both_sides(self):
         one, other = self.line((1.0, 0.5)), self.line((1.0, 0.501))
         same = {"candle": one, "pytorch": one, "emmy": one}
         for side in same:
             with self.assertRaises(SystemExit):
-                compare.candle_line({**same, side: other})
-        self.assertIn("| 1.00 | 8 | 0e+00", compare.candle_line(same))
+                compare.other_line("candle", {**same, side: other})
+        self.assertIn("| 1.00 | 8 | 0e+00", compare.other_line("candle", same))
         del same["candle"]
-        self.assertEqual(compare.candle_line(same).count("|") + 1, len(compare.CANDLE_COLUMNS))
+        self.assertEqual(compare.other_line("candle", same).count("|") + 1, len(compare.other_columns("candle")))
 
 
 class Rows(unittest.TestCase):
@@ -108,9 +108,10 @@ class Rows(unittest.TestCase):
             self.assertEqual([row for row, _ in chosen.rows], theirs)
             self.assertEqual(list(dict.fromkeys(row for _, row in chosen.rows)), self.names(ours))
 
-    def test_candles_rows_are_rows_of_the_table(self):
-        self.assertEqual(set(self.names("candle/src/main.rs")), compare.CANDLE)
-        self.assertLessEqual(compare.CANDLE, {row for row, _ in compare.SETS["dense"].rows})
+    def test_the_rows_of_other_frameworks_are_rows_of_the_table(self):
+        for name, rows in compare.OTHERS.items():
+            self.assertEqual(set(self.names(f"{name}/src/main.rs")), rows)
+            self.assertLessEqual(rows, {row for row, _ in compare.SETS["dense"].rows})
 
     def test_a_line_fills_its_columns(self):
         line = {"ms_min": 2.0, "ms_median": 3.0, "floor_ms": 1.0, "mb": 1.0, "checks": [[1.0, 0.5]]}

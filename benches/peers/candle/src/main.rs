@@ -2,40 +2,18 @@
 //!
 //! One JSON object per row on standard output, as there; see `../README.md`.
 
+#[path = "../../steps.rs"]
+mod steps;
+
 use candle_core::{DType, Device, Result, Tensor, Var};
 use candle_nn::ops::{layer_norm_slow, softmax};
 use candle_nn::optim::{AdamW, Optimizer, ParamsAdamW};
 use candle_nn::{loss::cross_entropy, Linear, Module};
-use clap::Parser;
-use std::time::Instant;
+use steps::{COTANGENT, WEIGHTS};
 
-/// Time dense work in candle
-#[derive(Parser)]
-struct Cli {
-    /// The number of threads
-    #[arg(long, default_value_t = 1)]
-    threads: usize,
+type Step = steps::Step<Tensor, candle_core::Error>;
 
-    /// Rows, with commas; all without it
-    #[arg(long, value_delimiter = ',')]
-    row: Vec<String>,
-
-    /// Seconds per row
-    #[arg(long, default_value_t = 2.0)]
-    seconds: f64,
-
-    /// Measure the peak memory of some steps of one row, in place of their time
-    #[arg(long, requires = "row")]
-    memory: bool,
-}
-
-/// One step of a row, with its results: the output, then the gradients.
-type Step = Box<dyn FnMut() -> Result<Vec<Tensor>>>;
-
-/// The name of a row, the number of steps whose results are checked, and what makes the step.
-type Row = (&'static str, usize, fn() -> Result<Step>);
-
-const ROWS: [Row; 5] = [
+const ROWS: [steps::Row<Tensor, candle_core::Error>; 5] = [
     ("product-1024x1024x1024", 1, || product(1024, 1024, 1024)),
     ("product-2048x512x2048", 1, || product(2048, 512, 2048)),
     ("product-2048x2048x2048", 1, || product(2048, 2048, 2048)),
@@ -43,91 +21,14 @@ const ROWS: [Row; 5] = [
     ("mlp-784-512-512-10", 10, mlp),
 ];
 
-// Numbers of the sequences; `dense.rs` has the same. Inputs count from 0, weights from WEIGHTS.
-const COTANGENT: usize = 8;
-const CHECK: usize = 9;
-const WEIGHTS: usize = 10;
-
 fn main() -> Result<()> {
-    let cli = Cli::parse();
-    // Both the pool of rayon and candle's products ask for it, when they are first used.
-    std::env::set_var("RAYON_NUM_THREADS", cli.threads.to_string());
-    for (name, checked, make) in ROWS {
-        if !cli.row.is_empty() && !cli.row.iter().any(|row| row == name) {
-            continue;
-        }
-        let before = resident("VmRSS");
-        let mut step = make()?;
-        if cli.memory {
-            let _ = std::fs::write("/proc/self/clear_refs", "5");
-            for _ in 0..3 {
-                step()?;
-            }
-            let kb = resident("VmHWM").zip(before).map(|(most, before)| most - before);
-            let mb = kb.map(|kb| kb as f64 / 1024.0);
-            let line = serde_json::json!({"who": "candle", "row": name, "threads": cli.threads, "mb": mb});
-            println!("{line}");
-            continue;
-        }
-        let mut checks = Vec::new();
-        for _ in 0..checked {
-            for result in step()? {
-                checks.push(check(&result)?);
-            }
-        }
-        let (min, median) = time(10, cli.seconds, &mut step)?;
-        let ms = |s: f64| (s * 1e6).round() / 1e3;
-        println!(
-            "{}",
-            serde_json::json!({
-                "who": "candle", "row": name, "threads": cli.threads,
-                "ms_min": ms(min), "ms_median": ms(median), "checks": checks,
-            })
-        );
-    }
-    Ok(())
+    steps::run("candle", &ROWS, |x| x.flatten_all()?.to_vec1())
 }
 
-/// Seconds that `step` takes: minimum and median over at least `times` runs and `seconds` of them.
-fn time(times: usize, seconds: f64, step: &mut Step) -> Result<(f64, f64)> {
-    step()?;
-    let (mut samples, begin) = (Vec::new(), Instant::now());
-    while samples.len() < times || begin.elapsed().as_secs_f64() < seconds {
-        let start = Instant::now();
-        step()?;
-        samples.push(start.elapsed().as_secs_f64());
-    }
-    samples.sort_by(f64::total_cmp);
-    Ok((samples[0], samples[samples.len() / 2]))
-}
-
-/// A size of this process in kB, where the system tells (Linux): `VmRSS`, resident now, or `VmHWM`, the most
-/// that was resident so far.
-fn resident(name: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with(name))?;
-    line.split_whitespace().nth(1)?.parse().ok()
-}
-
-/// Numbers in (−scale, scale) that look random: the fractional parts of 10⁴ sin(k + 0.37 · sequence).
+/// The numbers of a sequence as a tensor.
 fn numbers(shape: &[usize], sequence: usize, scale: f64) -> Result<Tensor> {
-    let number = |k: usize| {
-        let x = 1e4 * (k as f64 + 0.37 * sequence as f64).sin();
-        (scale * (2.0 * (x - x.floor()) - 1.0)) as f32
-    };
-    let all: Vec<f32> = (0..shape.iter().product()).map(number).collect();
+    let all = steps::numbers(shape.iter().product(), sequence, scale);
     Tensor::from_vec(all, shape, &Device::Cpu)
-}
-
-/// The norm of a result, and its inner product with fixed numbers.
-fn check(x: &Tensor) -> Result<[f64; 2]> {
-    let flat = |x: &Tensor| x.flatten_all()?.to_dtype(DType::F64)?.to_vec1::<f64>();
-    let (x, weights) = (flat(x)?, flat(&numbers(x.dims(), CHECK, 1.0)?)?);
-    let terms = x.iter().zip(&weights);
-    let [square, product] = terms.fold([0.0, 0.0], |[square, product], (x, w)| {
-        [square + x * x, product + w * x]
-    });
-    Ok([square.sqrt(), product])
 }
 
 /// a b, m × k times k × n, without a derivative.
