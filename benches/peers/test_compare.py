@@ -44,7 +44,7 @@ class Turns(unittest.TestCase):
 
 class Agreement(unittest.TestCase):
     def line(self, *checks):
-        measured = {"ms_min": 2.0, "ms_median": 3.0, "floor_ms": 0.5, "mb": 8.2}
+        measured = {"who": "emmy", "ms_min": 2.0, "ms_median": 3.0, "floor_ms": 0.5, "mb": 8.2}
         return {**measured, "checks": [list(check) for check in checks]}
 
     def difference(self, a, b):
@@ -96,6 +96,15 @@ class Agreement(unittest.TestCase):
         self.assertEqual(compare.other_line("candle", same).count("|") + 1, len(compare.other_columns("candle")))
 
 
+    def test_only_burns_adam_may_differ_by_more(self):
+        one, other = self.line((1.0, 0.5)), self.line((1.0, 0.5005))
+        row = {"row": "mlp-784-512-512-10"}
+        self.assertAlmostEqual(compare.agreeing({**other, **row, "who": "burn"}, one), 5e-4)
+        for who, row in [("candle", row), ("burn", {"row": "chain-999"})]:
+            with self.assertRaises(SystemExit):
+                compare.agreeing({**other, **row, "who": who}, one)
+
+
 class Rows(unittest.TestCase):
     def names(self, file):
         """The names of rows in a source: strings with a hyphen that begin an item of a list."""
@@ -115,7 +124,7 @@ class Rows(unittest.TestCase):
 
     def test_a_line_fills_its_columns(self):
         line = {"ms_min": 2.0, "ms_median": 3.0, "floor_ms": 1.0, "mb": 1.0, "checks": [[1.0, 0.5]]}
-        line.update(row="gcn", first_loss=1.9)
+        line.update(who="emmy", row="gcn", first_loss=1.9)
         best = dict.fromkeys(["pytorch", "emmy", *(f"pyg-{form}" for form in compare.FORMS)], line)
         for chosen in compare.SETS.values():
             self.assertEqual(len(chosen.line(best).split("|")), len(chosen.columns))
