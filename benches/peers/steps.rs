@@ -59,7 +59,9 @@ pub fn run<T, E: Debug>(
             for _ in 0..3 {
                 step()?;
             }
-            let kb = resident("VmHWM").zip(before).map(|(most, before)| most - before);
+            let kb = resident("VmHWM")
+                .zip(before)
+                .map(|(most, before)| most - before);
             line["mb"] = kb.map(|kb| kb as f64 / 1024.0).into();
             println!("{line}");
             continue;
@@ -113,7 +115,10 @@ pub fn numbers(len: usize, sequence: usize, scale: f64) -> Vec<f32> {
 /// The norm of a result, and its inner product with fixed numbers.
 fn check(x: &[f32]) -> [f64; 2] {
     let weights = numbers(x.len(), CHECK, 1.0);
-    let terms = x.iter().zip(&weights).map(|(&x, &w)| (f64::from(x), f64::from(w)));
+    let terms = x
+        .iter()
+        .zip(&weights)
+        .map(|(&x, &w)| (f64::from(x), f64::from(w)));
     let [square, product] = terms.fold([0.0, 0.0], |[square, product], (x, w)| {
         [square + x * x, product + w * x]
     });
