@@ -153,7 +153,7 @@ class Net(torch.nn.Module):
 
 
 def best_inputs(kind, x, edges):
-    """Sparse features, and what the layers read of the edges: the adjacency of a GCN, or edges with self-loops."""
+    """Sparse features, and what the layers read: the adjacency of a GCN, or edges with self-loops."""
     nodes = len(x)
     if kind == "gcn":
         places, norms = gcn_norm(edges, num_nodes=nodes)

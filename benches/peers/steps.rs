@@ -1,5 +1,5 @@
-//! What the sides in Rust share: options, numbers, how a step is measured and its results are checked. `steps.py` and
-//! `dense.py` do the same.
+//! What the sides of candle and burn share: options, numbers, how a step is measured, and how its results are
+//! checked. `steps.py` and `dense.py` do the same.
 
 use clap::Parser;
 use std::fmt::Debug;
@@ -36,8 +36,8 @@ pub type Step<T, E> = Box<dyn FnMut() -> Result<Vec<T>, E>>;
 /// The name of a row, the number of steps whose results are checked, and what makes the step.
 pub type Row<T, E> = (&'static str, usize, fn() -> Result<Step<T, E>, E>);
 
-/// Measures the rows that the command line names and prints a JSON object per row. `values` returns the numbers
-/// of a result.
+/// Measures the rows that the command line names and prints a JSON object per row. `values` returns the
+/// numbers of a result.
 pub fn run<T, E: Debug>(
     who: &str,
     rows: &[Row<T, E>],

@@ -126,7 +126,7 @@ impl<F: Real> Tape<F> {
     /// Appends an operation, with its rule if any argument is differentiable.
     ///
     /// The compiler makes a copy of this function per rule. What does not depend on the rule stands in
-    /// [`is_recorded`](Self::is_recorded) and [`push`](Self::push), of which there is one copy per float type.
+    /// [`is_recorded`](Self::is_recorded) and [`push`](Self::push), with one copy per float type.
     #[track_caller]
     #[inline(never)]
     pub(crate) fn record<'t>(

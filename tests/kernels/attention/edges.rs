@@ -258,8 +258,8 @@ fn large_scores_do_not_overflow() {
     }
 }
 
-/// Where one coefficient is 1 and the others are 0, the adjoints of the scores are exactly 0, with dropout too:
-/// where the first pass goes by columns, and where it goes by rows.
+/// Where one coefficient is 1 and the others are 0, the adjoints of scores are exactly 0, with dropout too.
+/// The first pass goes by columns if the rows k are given, and by rows if they are those of v.
 #[test]
 fn a_saturated_softmax_passes_no_adjoint() {
     let product = |k: f64, q: f64| k * q;

@@ -70,8 +70,8 @@ pub(super) struct ScoreAdjoints<'a, F> {
     pub targets: &'a [u32],
     /// ⟨gyᵢ, yᵢ⟩, shape [n, H].
     pub means: &'a [F],
-    /// Where wanted: the rows Σ drop(α) x[j, h, :] of the block, x the second of the two ends. Each row of x is
-    /// then read for both while it is near.
+    /// If wanted, the rows Σ drop(α) x[j, h, :] of the block, where x is the second of the two ends. Each row of
+    /// x then serves both uses while it is in the cache.
     pub sums: Option<&'a mut [F]>,
 }
 
@@ -216,8 +216,8 @@ impl Attention<'_> {
 /// Replaces ⟨gyᵢ, vⱼ⟩ of some entries by the adjoint of their scores. `targets` are their rows i, `weights` their
 /// α and drop(α), `means` the numbers ⟨gyᵢ, yᵢ⟩ of all targets.
 ///
-/// Where α = 1, y is drop(1) vⱼ with every element rounded. The two products then differ by rounding alone, and
-/// the factors that follow may be large: the adjoint is set to the 0 that it is.
+/// Where α = 1, y is drop(1) vⱼ with every element rounded, so the two products differ by rounding alone. The
+/// exact adjoint is 0, and later factors may be large, so it is set to 0.
 #[inline(always)]
 fn from_products<F: Real>(
     heads: usize,

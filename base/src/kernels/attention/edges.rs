@@ -70,7 +70,7 @@ impl Attention<'_> {
     /// - a ⊙ Σᵢ tᵢ g ∂f/∂k of kⱼ,
     /// - Σᵢ drop(α) gyᵢ of vⱼ.
     ///
-    /// Where one α of a target is 1, its g is exactly 0, with dropout too.
+    /// Where α is 1, g is exactly 0, with dropout too.
     ///
     /// # Panics
     /// If the length of an operand is not that of its shape.

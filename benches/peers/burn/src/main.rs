@@ -59,8 +59,8 @@ struct Perceptron<B: Backend> {
     layers: Vec<Linear<B>>,
 }
 
-/// A training step of a perceptron 784-512-512-10 with ReLU on 256 samples: cross-entropy and Adam. Its result is
-/// the loss.
+/// A training step of a perceptron 784-512-512-10 with ReLU on 256 samples: cross-entropy and Adam. Its
+/// result is the loss.
 fn mlp() -> Result<Step, Infallible> {
     let x: Tensor<Taped, 2> = numbers([256, 784], 0, 1.0);
     let labels: Vec<i64> = (0..256).map(|i| 7 * i % 10).collect();
