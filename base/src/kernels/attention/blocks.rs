@@ -70,8 +70,8 @@ pub(super) struct ScoreAdjoints<'a, F> {
     pub targets: &'a [u32],
     /// ⟨gyᵢ, yᵢ⟩, shape [n, H].
     pub means: &'a [F],
-    /// If wanted, the rows Σ drop(α) x[j, h, :] of the block, where x is the second of the two ends. Each row of
-    /// x then serves both uses while it is in the cache.
+    /// If wanted, the rows Σ drop(α) x[j, h, :] of the block, where x is the second of the two ends. Each row
+    /// of x then serves both uses while it is in the cache.
     pub sums: Option<&'a mut [F]>,
 }
 
