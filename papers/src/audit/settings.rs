@@ -143,6 +143,7 @@ fn methods(runs: &oversmoothing::run::Runs) -> Vec<Comparison> {
         methods: Vec::new(),
         layers: Vec::new(),
         split: oversmoothing::cell::Split::Published,
+        raw_features: false,
         scales: Vec::new(),
         epochs: None,
         hidden: None,

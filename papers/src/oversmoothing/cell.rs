@@ -100,6 +100,9 @@ impl Method {
 pub struct Cell {
     pub dataset: String,
     pub split: Split,
+    /// Whether features are used as they are in the files, although the published code makes rows sum to one.
+    #[serde(default)]
+    pub raw_features: bool,
     pub method: Method,
     /// s of PairNorm and ContraNorm, λ of DGN; 0 if there is none.
     pub scale: f64,
@@ -126,8 +129,12 @@ impl paper::Cell for Cell {
             Split::Published => "",
             Split::Public => ", public split",
         };
+        let features = match self.raw_features {
+            true => ", raw features",
+            false => "",
+        };
         format!(
-            "{} {}{scale} L={}{split}, seed {}",
+            "{} {}{scale} L={}{split}{features}, seed {}",
             self.dataset,
             self.method.printed(),
             self.layers,

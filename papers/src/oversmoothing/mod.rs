@@ -59,6 +59,10 @@ pub struct Cli {
     #[arg(long, default_value = "published")]
     split: Split,
 
+    /// Use features as they are in the files, instead of rows that sum to one
+    #[arg(long)]
+    raw_features: bool,
+
     /// Scale s of PairNorm and ContraNorm, λ of DGN; if given several times, the best is chosen [default: the
     /// best of 0.2, 0.5, 0.8, 1; DGN 0.001 below six layers, else 0.03]
     #[arg(long = "s", value_name = "S", allow_negative_numbers = true)]
@@ -103,8 +107,8 @@ enum Drawn {
 }
 
 const SETTINGS: &str = "Settings, unless given, are those of the published code: Adam, learning rate 0.005, weight decay 5e-4, 200
-epochs, width 32, dropout 0.6 of the input of every layer, D^-1(A + I), rows of features that sum to 1 on
-citation sets, five runs. s is chosen among 0.2, 0.5, 0.8 and 1.
+epochs, width 32, dropout 0.6 of the input of every layer, D^-1(A + I), rows of features that sum to 1, five
+runs. s is chosen among 0.2, 0.5, 0.8 and 1.
 
 contra is the layer of the published code, contra-paper that of Eq. (9). --split published tests all nodes
 outside the training and validation sets, as the published code does (the paper says 60/20/20); --split public
@@ -150,6 +154,7 @@ impl Cli {
             methods: self.norms.clone(),
             layers: self.layers.clone(),
             split: self.split,
+            raw_features: self.raw_features,
             scales: self.scales.clone(),
             epochs: self.epochs,
             hidden: self.hidden,
@@ -233,6 +238,7 @@ impl Paper for Oversmoothing {
             "norm": cell.method,
             "layers": cell.layers,
             "split": cell.split,
+            "raw_features": cell.raw_features,
             "s": scale(&chosen),
             "seeds": chosen.len(),
             "test_acc_mean": mean,

@@ -17,6 +17,7 @@ pub struct Choice {
     pub methods: Vec<Method>,
     pub layers: Vec<usize>,
     pub split: Split,
+    pub raw_features: bool,
     /// The scales to choose among; if empty, those of the paper.
     pub scales: Vec<f64>,
     pub epochs: Option<usize>,
@@ -42,6 +43,7 @@ impl Choice {
         let of = |scale: f64, seed: u64| Cell {
             dataset: dataset.to_owned(),
             split: self.split,
+            raw_features: self.raw_features,
             method,
             scale,
             layers,
@@ -76,8 +78,12 @@ impl Choice {
             Split::Published => "",
             Split::Public => ", public split",
         };
+        let features = match self.raw_features {
+            true => ", raw features",
+            false => "",
+        };
         Entry {
-            row: format!("{dataset} {}{split}", method.printed()),
+            row: format!("{dataset} {}{split}{features}", method.printed()),
             column: format!("L={layers}"),
             paper: paper.filter(|_| self.split == Split::Published),
             cells: self.cells(dataset, method, layers, epochs),

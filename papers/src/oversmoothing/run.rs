@@ -3,7 +3,6 @@
 use crate::oversmoothing::cell::{Cell, Split as Nodes};
 use crate::oversmoothing::net::DeepGcn;
 use crate::support;
-use crate::support::args::features;
 use crate::support::paper::{self, Progress};
 use emmy::collapse::{Spectrum, cosine_similarity, value};
 use emmy::data::{self, Dataset, Options, Split};
@@ -85,7 +84,10 @@ impl Cell {
     pub fn train<F: Real>(&self, data: &Prepared, progress: &Progress) -> Result<Outcome> {
         let Prepared { set, split } = data;
         let net = DeepGcn::<F>::new(self, set.feature_count(), set.classes)?;
-        let x = features::<F>(set);
+        let x = match self.raw_features {
+            true => set.raw_features::<F>(),
+            false => set.normalized_features(),
+        };
         let neighbours = Neighbourhood::of(set.graph.with_self_loops());
         let task = NodeClassification::new(&set.labels, split, |net: &DeepGcn<F>, pass| {
             net.forward(pass, pass.tape().sparse(&x), &neighbours, &mut |_| {})

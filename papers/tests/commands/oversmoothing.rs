@@ -1,5 +1,6 @@
 //! `oversmoothing`: cells, tables and figures of the graph networks of ContraNorm, on small plans.
 
+use crate::files::npz;
 use crate::{command, json, refused, succeeded};
 use std::process::Output;
 use tempfile::TempDir;
@@ -186,4 +187,33 @@ fn pair_norm_has_a_layer_norm_if_asked() {
     for object in json(&out) {
         assert_eq!(object["paper"], "75.32 ± 1.05", "{object}");
     }
+}
+
+/// Rows of features sum to one on every graph, as in the published code, unless raw features are asked for.
+#[test]
+fn features_are_normalised_on_heterophilic_graphs_too() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let twos: Vec<u8> = [2.0f32; 18]
+        .into_iter()
+        .flat_map(f32::to_le_bytes)
+        .collect();
+    let features = npz::npy("<f4", false, "(6, 3)", &twos);
+    let set = npz::with("node_features.npy", features);
+    std::fs::write(data.join("texas.npz"), set).unwrap();
+    let texas = "--data data --dataset texas --norm none --layers 3 --epochs 4 --seeds 1";
+    let texas: Vec<&str> = texas.split(' ').collect();
+    let (normalised, _) = succeeded(&run(&folder, &texas));
+    let (raw, _) = succeeded(&run(&folder, &[&texas[..], &["--raw-features"]].concat()));
+    assert!(raw.contains("texas GCN, raw features"), "{raw}");
+    assert!(!normalised.contains("raw features"), "{normalised}");
+    let lines =
+        json(&std::fs::read_to_string(folder.path().join("results/oversmoothing.jsonl")).unwrap());
+    let [first, second] = &lines[..] else {
+        panic!("two runs: {lines:?}");
+    };
+    let raw = |line: &serde_json::Value| line["cell"]["raw_features"].as_bool();
+    assert_eq!((raw(first), raw(second)), (Some(false), Some(true)));
+    assert_ne!(first["final_loss"], second["final_loss"]);
 }
