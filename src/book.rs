@@ -12,7 +12,7 @@
 //! 8. [Collapse](collapse): why the rows of a deep network become alike, and how to measure it.
 //! 9. [Hyper-gradients](hypergradients): the derivative of a training with respect to its settings.
 //! 10. [Your own model](own_model): your own layer, data and weights, with all that the library reads.
-//! 11. [Testing your own model](testing): your own layer held against the theorems in ten lines.
+//! 11. [Testing your own model](testing): your own layer tested against the theorems in ten lines.
 //!
 //! An appendix is [Weights in and out](weights). Figures, the evidence behind the chapters, and a path
 //! through the source are in the repository, in `docs/`.
@@ -80,7 +80,7 @@ chapters! {
     "Why the rows of a deep network become alike, and how to measure it." collapse
     "The derivative of a training with respect to its settings." hypergradients
     "Your own layer, data and weights, with all that the library reads." own_model
-    "Your own layer held against the theorems in ten lines." testing
+    "Your own layer tested against the theorems in ten lines." testing
     "Files that PyTorch reads and writes." weights
 }
 

@@ -47,7 +47,7 @@
 //! | conservation laws | [`nn::Trace`], [`symmetry`] |
 //! | Lipschitz constants | [`nn::Trace`], [`lipschitz`] |
 //! | how alike rows become | [`collapse`] |
-//! | your own model held against all this | [`testing`] |
+//! | to test your own model against all this | [`testing`] |
 //! | numbers, arrays, sparse matrices, decompositions | [`real`], [`tensor`], [`sparse`], [`linalg`] |
 //!
 //! # Features

@@ -17,6 +17,15 @@ use crate::tensor::Tensor;
 ///
 /// An x on which y does not depend gets zeros.
 ///
+/// ```
+/// use emmy::{Tape, autodiff::grad};
+/// let tape = Tape::new();
+/// let (x, w) = (tape.var(vec![1.0_f64, 2.0]), tape.var(vec![3.0, 4.0]));
+/// let g = grad((x * w).sum_all(), &[x, w]);
+/// assert_eq!(g[0].as_slice(), Some(&[3.0, 4.0][..]));
+/// assert_eq!(g[1].as_slice(), Some(&[1.0, 2.0][..]));
+/// ```
+///
 /// # Panics
 /// If y has not exactly one element, or an x is a constant or stands on another tape.
 #[track_caller]
@@ -73,7 +82,17 @@ pub fn vjp_graph<'t, F: Real>(y: Var<'t, F>, xs: &[Var<'t, F>], u: Var<'t, F>) -
 }
 
 /// The Jacobian–vector product Σ ∂y/∂x · v, by two pullbacks: uᵀJ is linear in u, and its derivative along v
-/// is Jv.
+/// is Jv. It has the shape of y.
+///
+/// ```
+/// use emmy::{Tape, autodiff::{hvp, jvp}, tensor::tensor};
+/// let tape = Tape::new();
+/// let x = tape.var(vec![1.0_f64, 2.0]);
+/// let v = [tensor(&[2], vec![1.0, 1.0])];
+/// let y = x * x * x;
+/// assert_eq!(jvp(y, &[x], &v).as_slice(), Some(&[3.0, 12.0][..])); // 3 x² v
+/// assert_eq!(hvp(y.sum_all(), &[x], &v)[0].as_slice(), Some(&[6.0, 12.0][..])); // 6 x v
+/// ```
 ///
 /// # Panics
 /// If there is not one `v` per x, of the shape of this x, or an x is a constant or stands on another tape.

@@ -8,6 +8,19 @@ use std::fmt;
 /// A differentiable tensor: a handle to a node on a [`Tape`], free to copy.
 ///
 /// Operations are methods and operators (see [`crate::ops`]); each appends a node and returns its handle.
+/// Operands must stand on one tape, else an operation panics. A handle cannot outlive its tape; its
+/// [`value`](Self::value) can.
+///
+/// ```
+/// use emmy::{Tape, Tensor, Var};
+/// fn length(x: Var<'_, f64>) -> Var<'_, f64> {
+///     (x * x).sum_all().sqrt()
+/// }
+/// let tape = Tape::new();
+/// let y: Tensor<f64> = length(tape.var(vec![3.0, 4.0])).value();
+/// drop(tape);
+/// assert_eq!(y[[]], 5.0);
+/// ```
 #[derive(Clone, Copy)]
 pub struct Var<'t, F: Real> {
     pub(crate) tape: &'t Tape<F>,

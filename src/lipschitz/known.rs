@@ -11,6 +11,17 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// The inputs for which a bound holds.
+///
+/// ```
+/// use emmy::{Tape, lipschitz::{Domain, Lp, bound}};
+/// let tape = Tape::new();
+/// let x = tape.var(vec![0.5_f64]);
+/// let y = x.square();
+/// assert!(bound(y, x, Lp::Two, Domain::Everywhere).is_err()); // |2x| has none
+/// let within_3 = bound(y, x, Lp::Two, Domain::Rows(3.0))?;
+/// assert!((within_3.upper().get() - 6.0).abs() < 1e-9);
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Domain {
     /// All inputs.

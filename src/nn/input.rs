@@ -91,7 +91,7 @@ impl<'t, F: Real> Input<'t, F> {
         };
         assert!(
             found.len() >= 2 && found.last() == Some(&expected),
-            "{layer}: x has shape {found:?}, the weight reads {expected} features: x must be [.., {expected}]"
+            "{layer}: x has shape {found:?}, the weight reads {expected} features: x must be [.., n, {expected}]"
         );
     }
 

@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 ///
 /// | letter | shape |
 /// |---|---|
-/// | x | `[n, in]` dense or sparse, or `[.., in]` dense |
+/// | x | `[n, in]` dense or sparse, or `[.., n, in]` dense |
 /// | W | `[out, in]` |
 /// | b | `[out]` |
 ///

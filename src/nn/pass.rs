@@ -180,7 +180,7 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         &self.params
     }
 
-    /// The variables (in an evaluation: the constants) that stand for the parameters, in the model's order.
+    /// The variables (in a pass of [`Pass::eval`]: the constants) that stand for the parameters, in the model's order.
     pub fn vars(&self) -> &[Var<'t, F>] {
         &self.vars
     }
@@ -204,7 +204,7 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         self.draws.get() > 0
     }
 
-    /// The variable (in an evaluation: the constant) that stands for a parameter. Two calls for one
+    /// The variable (in a pass of [`Pass::eval`]: the constant) that stands for a parameter. Two calls for one
     /// parameter return the same variable, so shared weights need no special treatment.
     ///
     /// # Panics
@@ -340,7 +340,7 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
     pub fn gradients(&self, loss: Var<'t, F>) -> Vec<Tensor<F>> {
         assert!(
             self.is_training(),
-            "gradients: an evaluation binds parameters as constants; begin with Pass::train"
+            "gradients: this is no training pass; begin with Pass::train, or use autodiff::grad(loss, pass.vars())"
         );
         grad(loss, &self.vars)
     }

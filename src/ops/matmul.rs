@@ -46,7 +46,7 @@ impl<F: Real> Var<'_, F> {
         )
     }
 
-    /// y = x Wᵀ over the last axis: `[.., in]` · `[out, in]` → `[.., out]`,   x̄ = ȳ W,   W̄ = ȳᵀ x
+    /// y = x Wᵀ over the last axis: `[.., n, in]` · `[out, in]` → `[.., n, out]`,   x̄ = ȳ W,   W̄ = ȳᵀ x
     ///
     /// The product of a layer, whose weight is stored `[out, in]`. It equals `x.matmul(w.t())`, but the
     /// derivative of the weight has the memory layout of the weight.
@@ -58,7 +58,7 @@ impl<F: Real> Var<'_, F> {
         let (x_shape, w_shape) = (self.shape(), w.shape());
         assert!(
             x_shape.len() >= 2 && w_shape.len() == 2 && x_shape.last() == w_shape.last(),
-            "linear: x {x_shape:?}, weight {w_shape:?}: x must be [.., in], the weight [out, in]"
+            "linear: x {x_shape:?}, weight {w_shape:?}: x must be [.., n, in], the weight [out, in]"
         );
         let y = gemm::matmul_batched(&self.value(), &w.value().reversed_axes());
         self.binary(

@@ -211,6 +211,17 @@ impl<'t, F: Real> Var<'t, F> {
 
     /// y = the xs one behind the other along `axis`,   x̄ₖ = its part of ȳ
     ///
+    /// Shapes are equal except along `axis`, where the sizes add up.
+    ///
+    /// ```
+    /// use emmy::{Tape, Var};
+    /// let tape = Tape::new();
+    /// let (a, b) = (tape.var(vec![1.0_f64]), tape.var(vec![2.0, 3.0]));
+    /// let y = Var::concat(&[a, b], 0);
+    /// assert_eq!(y.value().as_slice(), Some(&[1.0, 2.0, 3.0][..]));
+    /// assert_eq!(y.slice(0, 1..3).value().as_slice(), Some(&[2.0, 3.0][..]));
+    /// ```
+    ///
     /// # Panics
     /// If there is no x, the axis is out of range, shapes differ elsewhere than in `axis`, or the xs stand on
     /// different tapes.

@@ -239,6 +239,20 @@ pub enum Symmetry {
 }
 
 /// A symmetry of a network, and so an identity between its parameters and gradients: δ = 0.
+///
+/// ```
+/// use emmy::nn::{Activation, Mlp, Module, Pass, Traced};
+/// use emmy::{Tape, init};
+/// let net = Mlp::<f64>::new(&[3, 4, 2], Activation::Relu, true, &mut init::rng(0));
+/// let law = net.laws().remove(0);
+/// let tape = Tape::new();
+/// let pass = Pass::train(&tape, &net, 0);
+/// let x = tape.constant(init::normal(&[5, 3], 1.0, &mut init::rng(1)));
+/// let gradients = pass.gradients(net.forward(&pass, x).square().sum_all());
+/// assert!(law.measure(&net.tensors(), &gradients).worst() < 1e-12);
+/// // One c per hidden neuron: what gradient descent hardly changes.
+/// assert_eq!(law.balance(&net.tensors()).unwrap().len(), 4);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Law {
     /// The name for readers: "layer 3, head 2, neurons".

@@ -194,6 +194,8 @@ fn reached<F: Real>(subject: &Subject<'_, F>, pair: &[Tensor<F>; 2], p: Lp) -> f
 ///
 /// One row: found ≤ L, with r = found / L. A bound that nothing reaches is not wrong, but may be too large
 /// by 1 / r. An operation without a bound is unknown, with its place; so is a subject without an input.
+///
+/// [`Subject`](super::Subject) has an example.
 #[must_use]
 pub fn check_lipschitz<F: Real>(subject: &Subject<'_, F>, p: Lp, attack: &Attack) -> Report {
     let read = match &subject.x {

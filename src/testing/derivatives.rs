@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 ///
 /// A row per argument, at its worst entry. A parameter on which the output does not depend is vacuous. It
 /// takes two passes per entry.
+///
+/// [`Subject`](super::Subject) has an example.
 #[must_use]
 pub fn check_grads(subject: &Subject<'_, f64>) -> Report {
     let mut report = Report::new("grads", subject.seed);
@@ -35,6 +37,8 @@ pub fn assert_grads(subject: &Subject<'_, f64>) -> Report {
 /// and ⟨v, H w⟩ with ⟨w, H v⟩.
 ///
 /// Where f is linear in an argument and in all others, H w is zero: those rows are vacuous.
+///
+/// [`Subject`](super::Subject) has an example.
 #[must_use]
 pub fn check_hessian(subject: &Subject<'_, f64>) -> Report {
     let mut report = Report::new("hessian", subject.seed);

@@ -24,6 +24,8 @@ pub fn tolerance<F: Real>() -> f64 {
 /// sign and that of the others. Terms that are smaller than the rounding of the largest in the network count
 /// as that rounding ([`Residual::worst_above`]). A law all of whose terms are zero, as for dead neurons, is
 /// vacuous, and so is a model without laws.
+///
+/// [`Subject`](super::Subject) has an example.
 #[must_use]
 pub fn check_laws<F: Real>(subject: &Subject<'_, F>) -> Report {
     check_laws_of(subject, &subject.laws())
@@ -160,6 +162,8 @@ pub fn assert_laws<F: Real>(subject: &Subject<'_, F>) -> Report {
 ///
 /// Rows: a row per declared law that a random point breaks or that the search does not find; the number
 /// declared = the number found, the number found = the upper bound.
+///
+/// [`Subject`](super::Subject) has an example.
 #[must_use]
 pub fn check_complete(subject: &Subject<'_, f64>, search: &Search) -> Report {
     let mut report = Report::new("complete", search.seed);

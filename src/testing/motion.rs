@@ -57,6 +57,8 @@ impl Descent {
 ///
 /// A row per law and way, at the entry that is worst, relative to the size of the terms of c. It is vacuous
 /// if c did not move and was not to move.
+///
+/// [`Subject`](super::Subject) has an example.
 #[must_use]
 pub fn check_drift(subject: &Subject<'_, f64>, lr: f64, steps: usize) -> Report {
     let mut report = Report::new("drift", subject.seed);
@@ -159,6 +161,8 @@ const MOST: usize = 16;
 ///
 /// A row per law, at the entry of δ (of at most 16 of a law) that changes an output most, relative to the
 /// largest output. It is vacuous if no parameter was moved.
+///
+/// [`Subject`](super::Subject) has an example.
 #[must_use]
 pub fn check_invariant<F: Real>(subject: &Subject<'_, F>) -> Report {
     let mut report = Report::new("invariant", subject.seed);

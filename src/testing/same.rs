@@ -19,6 +19,8 @@ use std::path::PathBuf;
 ///
 /// An output that has not a row per row of the input, such as a mean over nodes, must stay as it is. The
 /// statement is about models that see their rows as a set: not about positions or causal masks.
+///
+/// [`Subject`](super::Subject) has an example.
 #[must_use]
 pub fn check_equivariant<F: Real>(subject: &Subject<'_, F>) -> Report {
     let mut report = Report::new("equivariant", subject.seed);

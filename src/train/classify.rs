@@ -12,7 +12,24 @@ use crate::tensor::Tensor;
 /// The loss is the mean cross-entropy of a batch. An evaluation gives `val_loss` and `val_acc` on the part
 /// that is held out.
 ///
-/// `forward` computes the logits `[batch, classes]` of examples `[batch, ..]`.
+/// `forward` computes the logits `[batch, classes]` of examples `[batch, ..]`; the closure names its model.
+///
+/// ```
+/// use emmy::nn::{Activation, Mlp};
+/// use emmy::train::{Classify, TrainConfig, Trainer};
+/// use emmy::init;
+/// let points = |seed| {
+///     let x = init::normal::<f64>(&[64, 2], 1.0, &mut init::rng(seed));
+///     let inside: Vec<usize> = x.outer_iter().map(|p| usize::from(p[0].hypot(p[1]) < 1.2)).collect();
+///     (x, inside)
+/// };
+/// let task = Classify::new(points(0), points(1), 16, |net: &Mlp<f64>, pass, x| net.forward(pass, x))?;
+/// let net = Mlp::new(&[2, 16, 2], Activation::Relu, true, &mut init::rng(2));
+/// let mut trainer = Trainer::new(net, TrainConfig { epochs: 50, ..TrainConfig::default() })?;
+/// trainer.fit(&task, |_, _| Ok(()))?;
+/// assert!(trainer.history().best().expect("it ran").metrics["val_acc"] > 0.8);
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Classify<F: Real, L> {
     train: (Tensor<F>, Vec<usize>),

@@ -19,7 +19,8 @@ use std::time::Instant;
 /// A model in training.
 ///
 /// Each epoch has one step per batch of the task (the loss of the batch, its gradient, an update), and then
-/// an evaluation.
+/// an evaluation. The [module](super) has an example with a graph, [`Classify`](super::Classify) one with
+/// arrays.
 #[derive(Debug, Clone)]
 pub struct Trainer<F: Real, M> {
     model: M,
@@ -83,6 +84,32 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
 
     /// Continues from `state`. Learning rate, schedule, clipping and the rules that stop are those of this
     /// trainer.
+    ///
+    /// ```
+    /// use emmy::nn::{GraphNet, GraphNetConfig, Module};
+    /// use emmy::train::{NodeClassification, TrainConfig, TrainState, Trainer};
+    /// use emmy::{data, store};
+    /// let club = data::karate();
+    /// let config = GraphNetConfig::gcn(club.feature_count(), club.classes);
+    /// let (x, neighbours) = (club.raw_features(), config.neighbourhood(&club.graph));
+    /// let task = NodeClassification::new(&club.labels, club.split(0)?, |net: &GraphNet<f32>, pass| {
+    ///     net.forward(pass, pass.tape().sparse(&x), &neighbours)
+    /// })?;
+    /// let of = |epochs| Trainer::new(GraphNet::new(config, 0)?, TrainConfig { epochs, ..TrainConfig::default() });
+    /// let mut first = of(5)?;
+    /// first.fit(&task, |_, _| Ok(()))?;
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let path = folder.path().join("run.ckpt");
+    /// store::save::<f32>(&path, &first.state())?;
+    ///
+    /// // Five epochs and five are ten, bit for bit.
+    /// let (mut second, mut whole) = (of(10)?, of(10)?);
+    /// second.resume(store::load::<f32, TrainState<f32>>(&path)?)?;
+    /// second.fit(&task, |_, _| Ok(()))?;
+    /// whole.fit(&task, |_, _| Ok(()))?;
+    /// assert_eq!(second.model().tensors(), whole.model().tensors());
+    /// # Ok::<(), emmy::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If it is the state of another model, another description, another seed or another rule of updates. The
@@ -175,7 +202,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// Trains until the configured number of epochs is reached or a rule stops the training. `observe` sees
     /// every finished epoch, for progress bars and checkpoints, and may end the training with an error.
     ///
-    /// A last epoch whose evaluation is not finite is no error, since no step follows it: look at
+    /// Unlike in [`step()`](super::step()), gradients are not checked: one that is not finite shows in the loss of
+    /// the next step. A last epoch whose evaluation is not finite is no error, since no step follows it: look at
     /// [`History::last`]. It is never the best ([`History::best`]).
     ///
     /// # Errors

@@ -226,12 +226,12 @@ const MOST_SQUARINGS: usize = 30;
 /// A gain that is not worth another squaring.
 const ACCURACY: f64 = 1e-10;
 
-/// (G + Gᵀ)/2: the exact product is symmetric, and the error bound is not changed by the mean.
+/// G with its upper triangle copied to the lower: the exact product is symmetric, and each half is within the
+/// error bound.
 fn symmetrize(g: &mut Array2<f64>) {
     let n = g.nrows();
     for i in 0..n {
         for j in 0..i {
-            // One of the two suffices: each is within the error bound.
             g[[i, j]] = g[[j, i]];
         }
     }

@@ -11,7 +11,16 @@ pub use shape::{Sizes, broadcast_shapes, contiguous, normalize_axes, normalize_a
 
 use ndarray::{ArcArray, Array, ArrayView, Dimension, IxDyn};
 
-/// A dense array of scalars `F`, of any number of dimensions; clones share their data.
+/// A dense array of scalars `F`, of any number of dimensions; clones share their data. It is an array of
+/// ndarray, with its indices and its arithmetic.
+///
+/// ```
+/// use emmy::{Tensor, tensor::tensor};
+/// let x: Tensor<f32> = tensor(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+/// assert_eq!((x.shape(), x[[1, 0]]), (&[2, 3][..], 4.0));
+/// let y: Tensor<f32> = (&x + &x).into_shared();
+/// assert_eq!(y.sum(), 42.0);
+/// ```
 pub type Tensor<F> = ArcArray<F, IxDyn>;
 
 /// A tensor of shape `[]` that holds `x`.
@@ -22,7 +31,8 @@ pub fn scalar<F: Clone>(x: F) -> Tensor<F> {
 /// A tensor of the given shape from its elements in row-major order.
 ///
 /// # Panics
-/// If the number of elements of `data` is not the product of `shape`, or that product has no number.
+/// If the number of elements of `data` is not the product of `shape`, or that product is larger than memory can
+/// address.
 #[track_caller]
 pub fn tensor<F>(shape: &[usize], data: Vec<F>) -> Tensor<F> {
     let (want, have) = (shape::elements("tensor", shape), data.len());

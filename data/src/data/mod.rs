@@ -15,7 +15,8 @@
 //! Files are read as upstream publishes them, by Rust code alone. Nothing in them is trusted: every offset,
 //! length and number is checked before it is used, and a file whose content is not as expected gives an error
 //! with file, byte and expectation. The sizes that a file may declare are limited, so that what is read can
-//! be trained on as well: at most 65 536 nodes, 65 536 features of a node, 1 048 576 edges and 256 classes.
+//! be trained on as well: for Planetoid and heterophilic files to 65 536 nodes, 65 536 features of a node,
+//! 1 048 576 edges and 256 classes; [`ogb`] and [`csv`] have larger limits.
 //!
 //! | set | from | file |
 //! |---|---|---|

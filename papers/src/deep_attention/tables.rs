@@ -2,9 +2,7 @@
 
 use crate::deep_attention::plan::Plan;
 use crate::deep_attention::run::{Run, Runs};
-use crate::support::paper::table::{Spread, Style, effort, grid};
-use crate::support::report::mean_std;
-use std::collections::BTreeMap;
+use crate::support::paper::table::{Spread, Style, best, effort, grid};
 
 const STYLE: Style = Style {
     spread: Spread::Deviation,
@@ -23,25 +21,11 @@ pub fn accuracy(run: &Run) -> Option<f64> {
     value.map(|accuracy| 100.0 * accuracy)
 }
 
-/// The runs of the depth with the largest mean validation accuracy, the smaller depth of equals; runs without
-/// an accuracy count as 0.
+/// The runs of the depth with the largest mean validation accuracy ([`best`]); runs without an accuracy count
+/// as 0.
 pub fn of_chosen_depth<'a>(runs: &[&'a Run]) -> Vec<&'a Run> {
-    let mut depths: BTreeMap<usize, Vec<&'a Run>> = BTreeMap::new();
-    for run in runs {
-        depths.entry(run.cell.layers).or_default().push(run);
-    }
-    let score = |runs: &[&Run]| {
-        let values: Vec<f64> = runs
-            .iter()
-            .map(|run| run.outcome.val_acc.unwrap_or(0.0))
-            .collect();
-        mean_std(&values).0
-    };
-    let better = |best: Vec<&'a Run>, next: Vec<&'a Run>| match score(&next) > score(&best) {
-        true => next,
-        false => best,
-    };
-    depths.into_values().reduce(better).unwrap_or_default()
+    let score = |run: &Run| run.outcome.val_acc.unwrap_or(0.0);
+    best(runs, |run| run.cell.layers, score)
 }
 
 /// The tables of a plan: accuracies beside the paper's, then epochs, time and gradients.

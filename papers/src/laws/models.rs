@@ -105,7 +105,7 @@ pub struct Model {
 
 macro_rules! models {
     ($($name:literal, $about:literal: |$o:ident, $rng:ident| $make:expr;)*) => {
-        /// All small models.
+        /// All models; one is large, `gatv2-10-layers`.
         pub const MODELS: &[Model] = &[$(Model {
             name: $name,
             about: $about,

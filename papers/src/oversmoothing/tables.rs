@@ -3,7 +3,7 @@
 use crate::oversmoothing::numbers::is_constant;
 use crate::oversmoothing::plan::Plan;
 use crate::oversmoothing::run::{Run, Runs};
-use crate::support::paper::table::{Spread, Style, effort, grid};
+use crate::support::paper::table::{Spread, Style, best, effort, grid};
 use crate::support::report::mean_std;
 
 const STYLE: Style = Style {
@@ -39,30 +39,9 @@ impl Way {
         score.unwrap_or(0.0)
     }
 
-    /// The runs of the chosen s, the first of equals. A scale with fewer finished runs than another is not
-    /// chosen: one lucky run would beat five.
+    /// The runs of the chosen s ([`best`]).
     pub fn chosen<'a>(self, runs: &[&'a Run]) -> Vec<&'a Run> {
-        let mut groups: Vec<Vec<&'a Run>> = Vec::new();
-        for &run in runs {
-            match groups
-                .iter_mut()
-                .find(|g| g[0].cell.scale == run.cell.scale)
-            {
-                Some(group) => group.push(run),
-                None => groups.push(vec![run]),
-            }
-        }
-        let most = groups.iter().map(Vec::len).max();
-        groups.retain(|group| Some(group.len()) == most);
-        let score = |runs: &[&Run]| {
-            let values: Vec<f64> = runs.iter().map(|run| self.score(run)).collect();
-            mean_std(&values).0
-        };
-        let better = |best: Vec<&'a Run>, next: Vec<&'a Run>| match score(&next) > score(&best) {
-            true => next,
-            false => best,
-        };
-        groups.into_iter().reduce(better).unwrap_or_default()
+        best(runs, |run| run.cell.scale, |run| self.score(run))
     }
 }
 

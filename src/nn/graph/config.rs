@@ -59,6 +59,13 @@ impl EndMaps {
 /// The configuration of a [`GraphNet`](super::GraphNet). Start from the constructor of a kind
 /// ([`gcn`](Self::gcn), [`gat`](Self::gat), [`gcnii`](Self::gcnii), ..), and change fields. All kinds but
 /// [`sgc`](Self::sgc) have dropout; [`without_dropout`](Self::without_dropout) turns all of it off.
+///
+/// ```
+/// use emmy::nn::{GraphNet, GraphNetConfig};
+/// let config = GraphNetConfig { layers: 4, hidden: 32, ..GraphNetConfig::gcn(10, 3) };
+/// assert_eq!(GraphNet::<f32>::new(config.without_dropout(), 0)?.layers.len(), 4);
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GraphNetConfig {
     /// Features per node.

@@ -157,3 +157,24 @@ pub fn markdown(lines: &[Vec<String>]) -> String {
     }
     out
 }
+
+/// The runs with the setting (a depth, a scale) of the largest mean score, the smallest of equals. A setting
+/// with fewer finished runs than another is not chosen: one lucky run would beat five.
+pub fn best<'a, R, K: PartialOrd>(
+    runs: &[&'a R],
+    setting: impl Fn(&R) -> K,
+    score: impl Fn(&R) -> f64,
+) -> Vec<&'a R> {
+    let mut sorted = runs.to_vec();
+    sorted.sort_by(|a, b| {
+        let order = setting(a).partial_cmp(&setting(b));
+        order.expect("settings are ordered")
+    });
+    let groups = sorted.chunk_by(|a, b| setting(a) == setting(b));
+    let most = groups.clone().map(<[_]>::len).max();
+    let mean = |group: &[&R]| group.iter().map(|run| score(run)).sum::<f64>() / group.len() as f64;
+    let chosen = groups
+        .filter(|group| Some(group.len()) == most)
+        .reduce(|best, next| if mean(next) > mean(best) { next } else { best });
+    chosen.unwrap_or_default().to_vec()
+}
