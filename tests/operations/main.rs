@@ -5,12 +5,13 @@ mod bounds;
 mod cases;
 mod check_grads;
 mod contracts;
+mod conventions;
 mod engine;
 mod extremes;
 mod fixtures;
 mod kinds;
 mod literals;
-mod means;
+
 mod named_panics;
 mod passages;
 #[path = "../fixtures/mod.rs"]
