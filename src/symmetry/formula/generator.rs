@@ -148,14 +148,9 @@ impl Block<'_> {
             };
             a.into_iter().map(part).collect::<Vec<_>>()
         };
-        let shorter = |a: &Option<BTreeMap<_, _>>, b: &Option<BTreeMap<_, _>>| match (a, b) {
-            (Some(a), Some(b)) => a.len() <= b.len(),
-            (a, _) => a.is_some(),
-        };
-        let found = match shorter(&by_rows, &by_columns) {
-            true => by_rows.map(|a| lines(a, &|i| self.row(i))),
-            false => by_columns.map(|a| lines(a, &|i| self.column(i))),
-        };
+        // Only a multiple of the identity fits both.
+        let found = by_rows.map(|a| lines(a, &|i| self.row(i)));
+        let found = found.or_else(|| by_columns.map(|a| lines(a, &|j| self.column(j))));
         if let Some(lines) = found.filter(|lines| lines.len() <= MOST) {
             return lines;
         }
@@ -200,7 +195,7 @@ impl Block<'_> {
             lines.into_iter().map(part).collect::<Vec<_>>()
         };
         let found = by_rows.map(|l| named(l, &|i| self.row(i)));
-        let found = found.or(by_columns.map(|l| named(l, &|i| self.column(i))));
+        let found = found.or_else(|| by_columns.map(|l| named(l, &|j| self.column(j))));
         if let Some(lines) = found.filter(|lines| lines.len() <= MOST) {
             return lines;
         }
