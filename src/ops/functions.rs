@@ -3,7 +3,7 @@
 //!
 //! A new function is one method here and one entry in the registry of the tests. Laws, Lipschitz bounds and
 //! initialisation read its [`Function`]; `tests/operations/kinds.rs` compares that with numbers. An
-//! activation has one line more in [`Activation`], at the end.
+//! activation also has a variant in [`Activation`], at the end, with its arms in `apply` and `degree`.
 
 use super::gates::within;
 use crate::autodiff::{Function, Var, about, checkpoint, kink};
