@@ -94,3 +94,34 @@ fn a_translation_has_weights_and_a_scale() {
     assert_eq!(b, tensor(&[2], vec![10.0, 19.0]));
     assert_eq!(c, tensor(&[2, 3], vec![1.0; 6]));
 }
+
+/// A neuron whose terms are all zero has a relative δ of 0; one with a small size is relative to the floor.
+#[test]
+fn a_relative_delta_has_a_floor() {
+    let residual = symmetry::Residual {
+        delta: vec![0.0, 1.0, -3.0],
+        size: vec![0.0, 2.0, 4.0],
+    };
+    assert_eq!(residual.relative(), [0.0, 0.5, 0.75]);
+    assert_eq!(residual.worst(), 0.75);
+    assert_eq!(residual.worst_above(10.0), 0.3);
+    let dead = symmetry::Residual {
+        delta: vec![0.0],
+        size: vec![0.0],
+    };
+    assert_eq!((dead.worst(), dead.worst_above(1.0)), (0.0, 0.0));
+}
+
+/// The same for a generator, whose floor is the largest derivative times its largest entry.
+#[test]
+fn the_relative_delta_of_a_generator_has_a_floor() {
+    let generator = symmetry::Generator::new(vec![(0, 0, 2.0), (1, 1, -2.0)], vec![(2, 1.0)]);
+    let theta = [3.0, 1.0, 5.0];
+    // 2 · 3 · 1 − 2 · 1 · 2 + 1 · (−1) = 1, and the sizes are 6 + 4 + 1.
+    assert_eq!(generator.delta(&theta, &[1.0, 2.0, -1.0]), (1.0, 11.0));
+    assert_eq!(generator.relative(&theta, &[1.0, 2.0, -1.0]), 1.0 / 11.0);
+    // Its terms are 0.75; the largest derivative, which it does not touch, is 50, and 50 · 2 = 100.
+    let theta = [3.0, 1.0, 5.0, 9.0];
+    assert_eq!(generator.relative(&theta, &[0.125, 0.0, 0.0, 50.0]), 0.0075);
+    assert_eq!(generator.relative(&theta, &[0.0; 4]), 0.0);
+}

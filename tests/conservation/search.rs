@@ -50,6 +50,25 @@ fn declared_laws_are_audited() {
     assert!(!found.is_complete());
 }
 
+/// Weights that are multiples of 1/12 up to rounding are exactly these.
+#[test]
+fn a_found_law_has_exact_weights() {
+    let shapes = [("w", vec![1, 2]), ("v", vec![1, 1])];
+    let layout = Layout::new(shapes.map(|(name, shape)| (name.to_owned(), shape)));
+    // y = (x wᵀ)² v³, which λw and λ^(−⅔)v do not change.
+    let function = ParametricFunction::new(layout, |tape, vars, seed| {
+        let x = tape.constant(init::normal(&[5, 2], 1.0, &mut init::rng(seed)));
+        let [w, v] = [vars[0], vars[1]];
+        x.matmul(w.t()).square().matmul(v * v * v)
+    });
+    let found = symmetry::discover(&function, &[], &Search::default());
+    assert_eq!((found.found, found.upper), (1, Some(1)));
+    let law = &found.laws[0];
+    let weights = [(0, 0, 1.0), (1, 1, 1.0), (2, 2, -8.0 / 12.0)];
+    assert_eq!(law.generator.matrix(), weights);
+    assert_eq!(law.formula, "⟨w, G⟩ − 0.6667 ⟨v, G⟩ = 0");
+}
+
 /// Generators state entry by entry what a law states for slices.
 #[test]
 fn a_law_is_the_sum_of_its_generators() {

@@ -391,3 +391,25 @@ fn no_reader_of_the_tape_matches_on_a_name() {
         assert!(compares_a_text(line), "{line}");
     }
 }
+
+/// Where a function bends, its slope at the point may be any between those of its two sides.
+#[test]
+fn at_a_kink_the_slope_is_that_of_either_side() {
+    type Bent = for<'t> fn(Var<'t, f64>) -> Var<'t, f64>;
+    let bent: [(&str, f64, Bent, f64); 8] = [
+        ("relu", 0.0, |x| x.relu(), 1.0),
+        ("leaky_relu", 0.0, |x| x.leaky_relu(-3.0), 3.0),
+        ("elu", 0.0, |x| x.elu(2.0), 2.0),
+        ("abs", 0.0, |x| x.abs(), 1.0),
+        ("clamp, low", -0.5, |x| x.clamp(-0.5, 2.0), 1.0),
+        ("clamp, high", 2.0, |x| x.clamp(-0.5, 2.0), 1.0),
+        ("clamp to one number", 2.0, |x| x.clamp(2.0, 2.0), 0.0),
+        ("hardtanh", 1.0, |x| x.hardtanh(), 1.0),
+    ];
+    for (name, at, function, expected) in bent {
+        let tape = Tape::new();
+        let x = tape.var(vec![at]);
+        let found = bound(function(x), x, Lp::Two, Domain::Here).unwrap();
+        assert_eq!(found.upper().get(), expected, "{name}");
+    }
+}
