@@ -3,10 +3,10 @@
 
 use crate::handmade::Normed;
 use crate::support::*;
-use emmy::Tensor;
 use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Traced};
 use emmy::optim::{Algorithm, Clip, Optimizer, Sgd};
-use emmy::symmetry::{Drift, Law, Layout};
+use emmy::symmetry::{Drift, Generator, Law, Layout};
+use emmy::{Tensor, init};
 
 const STEPS: usize = 100;
 const LR: f64 = 0.1;
@@ -269,6 +269,45 @@ fn of_momentum_is_known_too() {
 
 /// Clipping by the norm of all gradients multiplies them by one number: δ stays zero, and the formula of
 /// plain descent holds for the clipped gradients. Neither is true for clipping entry by entry.
+/// c = ½ θᵀBθ + bᵀθ with B, with b, and with both, for gradients that are orthogonal to Bθ + b and else random.
+#[test]
+fn of_every_generator_is_that_of_its_c() {
+    let matrix = vec![(0, 0, 1.0), (1, 2, -2.0), (2, 1, -2.0), (3, 3, 0.5)];
+    let vector = vec![(1, 3.0), (4, -1.0)];
+    for (matrix, vector) in [
+        (matrix.clone(), Vec::new()),
+        (Vec::new(), vector.clone()),
+        (matrix, vector),
+    ] {
+        let generator = Generator::new(matrix, vector);
+        for (momentum, decay) in [(0.0, 0.0), (0.9, 0.0), (0.0, 0.1), (0.9, 0.1)] {
+            let rng = &mut init::rng(5);
+            let draw =
+                |rng: &mut init::Rng| init::normal::<f64>(&[5], 1.0, rng).into_iter().collect();
+            let mut theta: Vec<f64> = draw(rng);
+            let mut velocity = vec![0.0; 5];
+            let mut drift = Drift::new(&generator, &theta);
+            for _ in 0..20 {
+                let direction = generator.direction(&theta);
+                let mut gradient: Vec<f64> = draw(rng);
+                let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+                let share = dot(&gradient, &direction) / dot(&direction, &direction);
+                gradient
+                    .iter_mut()
+                    .zip(&direction)
+                    .for_each(|(g, d)| *g -= share * d);
+                drift.step(&theta, &gradient, LR, momentum, decay);
+                for ((v, g), x) in velocity.iter_mut().zip(&gradient).zip(&mut theta) {
+                    *v = momentum * *v + g + decay * *x;
+                    *x -= LR * *v;
+                }
+            }
+            let (c, predicted) = (generator.conserved(&theta), drift.conserved());
+            approx::assert_relative_eq!(predicted, c, max_relative = 1e-12, epsilon = 1e-12);
+        }
+    }
+}
+
 #[test]
 fn of_gradients_clipped_by_their_norm_is_known_too() {
     for (clip, known) in [(Clip::GlobalNorm(0.1), true), (Clip::Value(0.01), false)] {

@@ -125,3 +125,16 @@ fn the_relative_delta_of_a_generator_has_a_floor() {
     assert_eq!(generator.relative(&theta, &[0.125, 0.0, 0.0, 50.0]), 0.0075);
     assert_eq!(generator.relative(&theta, &[0.0; 4]), 0.0);
 }
+
+#[test]
+fn generators_add_up() {
+    let a = symmetry::Generator::new(vec![(1, 0, 1.0), (0, 1, 1.0)], vec![(2, 3.0)]);
+    let b = symmetry::Generator::new(vec![(1, 0, -2.0), (1, 1, 5.0)], Vec::new());
+    assert_eq!((a.entries(), a.largest()), (3, 3.0));
+    assert!(a.is_conserving(1e-9) && !b.is_conserving(1e-9));
+    let sum = symmetry::Generator::combination([(2.0, &a), (1.0, &b)]);
+    // The entry (1, 0) is 2 − 2 = 0, and is not kept.
+    assert_eq!(sum.matrix(), [(0, 1, 2.0), (1, 1, 5.0)]);
+    assert_eq!(sum.vector(), [(2, 6.0)]);
+    assert_eq!(sum.direction(&[1.0, 10.0, 0.0]), [20.0, 50.0, 6.0]);
+}

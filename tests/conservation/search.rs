@@ -50,6 +50,22 @@ fn declared_laws_are_audited() {
     assert!(!found.is_complete());
 }
 
+/// W `[2, 3]` and b `[3]`: 9 entries, two matrices of 2 and 3, of 3 and 1 rows and columns.
+#[test]
+fn a_form_has_so_many_unknowns() {
+    let shapes = [("W", vec![2, 3]), ("b", vec![3])];
+    let layout = Layout::new(shapes.map(|(name, shape)| (name.to_owned(), shape)));
+    assert_eq!((layout.len(), layout.is_empty()), (9, false));
+    assert!(Layout::new([]).is_empty());
+    for (form, unknowns) in [
+        (Ansatz::Full, 9 * 10 / 2 + 9),
+        (Ansatz::Matrices, 9 + (3 + 6) + (6 + 1)),
+        (Ansatz::Neurons, 2 * (2 + 3) + 2 * (3 + 1)),
+    ] {
+        assert_eq!(form.unknowns(&layout), unknowns, "{form:?}");
+    }
+}
+
 /// Weights that are multiples of 1/12 up to rounding are exactly these.
 #[test]
 fn a_found_law_has_exact_weights() {
