@@ -1,6 +1,7 @@
 //! A graph layer of a user's own inside a `GraphNet`: built from a configuration, trained, saved and loaded,
 //! with laws, a Lipschitz bound and a summary.
 
+use crate::support::{is_saved_and_loaded, logits, train_on_karate};
 use emmy::error::Rules;
 use emmy::init::Rng;
 use emmy::lipschitz::Lp;
@@ -8,9 +9,7 @@ use emmy::nn::{
     Conv, ConvOptions, GraphContext, GraphConv, GraphNet, GraphNetConfig, Input, Layer, Linear,
     Module, Pass, Site, Trace, Traced,
 };
-use emmy::optim::{Algorithm, Optimizer};
-use emmy::store::{self, weights};
-use emmy::{Real, Result, Tape, Tensor, Var, data, train};
+use emmy::{Real, Result, Tape, Var, data};
 
 /// y_i = W (mean of x_j over the neighbours j of i) + b.
 #[derive(Debug, Clone)]
@@ -65,49 +64,11 @@ fn config(name: &str) -> GraphNetConfig {
         .without_dropout()
 }
 
-fn logits(net: &GraphNet<f64>) -> Tensor<f64> {
-    let karate = data::karate();
-    let tape = Tape::new();
-    let x = tape.sparse(&karate.raw_features());
-    let neighbours = net.config.neighbourhood(&karate.graph);
-    net.forward(&Pass::eval(&tape, net), x, &neighbours).value()
-}
-
 #[test]
 fn it_is_trained_saved_and_loaded() {
-    let config = config("mean, trained");
-    let mut net = GraphNet::<f64>::new(config, 1).unwrap();
-    let set = data::karate();
-    let neighbours = config.neighbourhood(&set.graph);
-    let mut optimizer = Optimizer::new(Algorithm::ADAM);
-    let mut losses = Vec::new();
-    for step in 0..60 {
-        let found = train::step(&mut net, &mut optimizer, 0.02, step, |net, pass| {
-            let x = pass.tape().sparse(&set.raw_features());
-            net.forward(pass, x, &neighbours)
-                .cross_entropy(&set.labels, None)
-        });
-        losses.push(found.unwrap());
-    }
-    assert!(
-        losses[59] < 0.2 * losses[0],
-        "{} to {}",
-        losses[0],
-        losses[59]
-    );
-
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("net.safetensors");
-    weights::save(&path, &net, &config).unwrap();
-    let loaded = weights::load(&path, |config| GraphNet::<f64>::new(config, 0)).unwrap();
-    assert_eq!(loaded.config, config);
-    assert_eq!(logits(&loaded), logits(&net));
-    assert_eq!(logits(&net.clone()), logits(&net));
-
-    // The configuration alone, in a checkpoint.
-    let path = folder.path().join("config.ckpt");
-    store::save::<f64>(&path, &config).unwrap();
-    assert_eq!(store::load::<f64, GraphNetConfig>(&path).unwrap(), config);
+    let mut net = GraphNet::<f64>::new(config("mean, trained"), 1).unwrap();
+    train_on_karate(&mut net);
+    is_saved_and_loaded(&net);
 }
 
 #[test]
