@@ -24,7 +24,7 @@ def pyg(args):
     from pyg import Net, cora
 
     torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
+    torch.manual_seed(args.seed)
     x, edges, y, train = cora(args.data)
     nodes = len(y)
     validate = torch.zeros(nodes, dtype=torch.bool)
@@ -114,6 +114,7 @@ def main():
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--init", choices=["xavier", "bal-o"], default="bal-o")
     parser.add_argument("--evaluate", choices=["again", "reuse"], help="run PyTorch Geometric alone, once")
+    parser.add_argument("--seed", type=int, default=0, help="of PyTorch Geometric with --evaluate")
     args = parser.parse_args()
     if args.evaluate:
         return pyg(args)

@@ -13,6 +13,9 @@
 //!
 //! L ≤ √c L_v + s max_i ‖C_i‖ L_q + s √c max_i (‖q_i‖ √λ₁(Σ_i)) L_k.
 //!
+//! On inputs whose values, keys and queries have rows of at most V, K and Q, c ≤ n and ‖C_i‖ ≤ V K. There the
+//! last part is s √(n/2) Q V L_k, since Σ_j P_ij² ‖v_j − m_i‖² ≤ V²/2 (docs/proofs.md).
+//!
 //! Dot-product attention has no constant on all inputs (Kim et al., "The Lipschitz Constant of
 //! Self-Attention", ICML 2021, Theorem 3.1).
 
@@ -91,7 +94,7 @@ fn of_parts<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<Rc<T
             let [q, k, v] = [row(0, "queries")?, row(1, "keys")?, row(2, "values")?];
             [
                 product(vec![scale.clone(), v.clone(), k]),
-                product(vec![scale, root(n), q, v]),
+                product(vec![scale, root_of_half(n), q, v]),
                 root(n),
             ]
         }
@@ -110,6 +113,11 @@ fn sizes<F: Real>(rule: &Rule<'_, '_, F>) -> [usize; 3] {
     [q[q.len() - 3], q[q.len() - 2], k[k.len() - 2]]
 }
 
+/// √(n/2).
+fn root_of_half(n: usize) -> Rc<Tree> {
+    Rc::new(Tree::Number(Upper::new(n as f64 / 2.0).sqrt()))
+}
+
 /// s.
 fn scale(scores: &Scores<'_>) -> Rc<Tree> {
     let scale = number(scores.options.scale.abs());
@@ -124,7 +132,7 @@ fn scale(scores: &Scores<'_>) -> Rc<Tree> {
 ///
 /// L_h ≤ √c ‖W_V‖ + s max_i ‖W_V Σ_i(u) A‖ + s √c max_i (‖W_Kᵀ q_i‖ √λ₁(Σ_i)), L ≤ √Σ_h L_h² L_u.
 ///
-/// On the inputs with ‖u_j‖ ≤ R, Σ_i(u) ≤ R², W_Kᵀ q_i ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖ and c ≤ n.
+/// On the inputs with ‖u_j‖ ≤ R, Σ_i(u) ≤ R², W_Kᵀ q_i ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖, c ≤ n, and the last part has √(n/2) R.
 fn of_self<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Option<Rc<Tree>> {
     let known = rule.known;
     let maps = [0, 1, 2].map(|k| map_of(rule, rule.arg(k)));
@@ -182,7 +190,7 @@ fn means<F: Real>(
         sum(vec![
             root(n),
             product(vec![s.clone(), form, row.clone(), row.clone()]),
-            product(vec![s, root(n), asked, row.clone()]),
+            product(vec![s, root_of_half(n), asked, row.clone()]),
         ])
     };
     Some((0..heads).map(of).collect())

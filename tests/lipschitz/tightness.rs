@@ -5,7 +5,7 @@
 use emmy::autodiff::vjp;
 use emmy::lipschitz::{Ascent, Domain, Lp, Objective, bound, jacobian_norm};
 use emmy::nn::{AttentionConfig, MultiHeadAttention, Pass, Score};
-use emmy::ops::attention::Mask;
+use emmy::ops::attention::{DenseAttention, Mask, Qkv};
 use emmy::tensor::tensor;
 use emmy::{Tape, init};
 
@@ -68,7 +68,7 @@ fn the_constant_is_less_than_two_above_an_input() {
 /// dot-product attention grows as √n, as long as n is below e^(2γR²). With A = W_QᵀW_K = −γ and V = 1 in
 /// one dimension, one token at R and n − 1 at −R: the others see the one with the weight p = 1/(1 + (n − 1)
 /// e^(−2γR²)), so all of them follow it, and ‖J‖₂ ≥ √(n − 1) p. Their upper bound is √3 (R⁴ (4n + 1) γ² +
-/// n)^½, and that of [`Domain::Rows`] is √n (1 + γR²) + γR².
+/// n)^½, and that of [`Domain::Rows`] is √n (1 + γR²/√2) + γR².
 #[test]
 #[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn dot_products_grow_as_the_root_of_the_number_of_tokens() {
@@ -93,6 +93,8 @@ fn dot_products_grow_as_the_root_of_the_number_of_tokens() {
             .get();
         println!("n = {n}: {least:.3} ≤ {norm:.3} ≤ {read:.3}, printed {printed:.3}");
         assert!(least <= norm * (1.0 + 1e-9) && norm <= read && norm <= printed);
+        let ours = size.sqrt() * (1.0 + square / 2f64.sqrt()) + square;
+        approx::assert_relative_eq!(read, ours, max_relative = 1e-9);
         found.push(norm);
     }
     // Four times as many tokens, twice the norm.
@@ -100,6 +102,25 @@ fn dot_products_grow_as_the_root_of_the_number_of_tokens() {
         found.windows(2).all(|pair| pair[1] > 1.9 * pair[0]),
         "{found:?}"
     );
+}
+
+/// The part of the keys in the constant of dot products, s √(n/2) Q V, is reached: two keys at 0, values ±V, and
+/// all n queries alike.
+#[test]
+fn the_part_of_the_keys_is_reached() {
+    let tape = Tape::new();
+    for n in [1, 5, 40] {
+        let queries = [3.0, 0.0].repeat(n);
+        let q = tape.constant(tensor(&[n, 1, 2], queries));
+        let v = tape.constant(tensor(&[2, 1, 1], vec![2.0, -2.0]));
+        let k = tape.var(tensor(&[2, 1, 2], vec![0.0; 4]));
+        let y = DenseAttention::new(2, Mask::none()).attend(Qkv::new(q, k, v));
+        let found = jacobian_norm(y, k, Lp::Two).0.lower.get();
+        let proven = bound(y, k, Lp::Two, Domain::Rows(1.0)).unwrap();
+        let expected = (n as f64 / 2.0).sqrt() * 3.0 * 2.0 / 2f64.sqrt();
+        approx::assert_relative_eq!(proven.upper().get(), expected, max_relative = 1e-12);
+        approx::assert_relative_eq!(found, expected, max_relative = 1e-9);
+    }
 }
 
 /// How the constant of L2 attention grows with N for p = 2 is open; the bound of Theorem 3.2 is √N (4 φ⁻¹(N
