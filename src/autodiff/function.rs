@@ -91,8 +91,16 @@ impl Function {
             slope: |f, x| kink(x, f.parameters),
             turns: Some(&[0.0]),
             range: [
-                if below > 0.0 { f64::NEG_INFINITY } else { 0.0 },
-                f64::INFINITY,
+                if below > 0.0 || above < 0.0 {
+                    f64::NEG_INFINITY
+                } else {
+                    0.0
+                },
+                if below < 0.0 || above > 0.0 {
+                    f64::INFINITY
+                } else {
+                    0.0
+                },
             ],
             growth: Some(below.abs().max(above.abs())),
             ..Self::named(name)

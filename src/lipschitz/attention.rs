@@ -56,11 +56,8 @@ pub(super) fn bound<F: Real>(
         );
     }
     // Dropout multiplies each coefficient by 0 or by this factor: values of their own for each query.
-    let dropped = match scores.options.dropout {
-        Some((p, _)) if p > 0.0 => (1.0 - p).recip().next_up(),
-        _ => 1.0,
-    };
-    if dropped > 1.0 && known.domain == Domain::Here {
+    let kept = kept(scores.options);
+    if kept > Upper::ONE && known.domain == Domain::Here {
         return Err("attention with dropout, which has no bound at a point".into());
     }
     let apart = of_parts(rule, scores)?;
@@ -68,7 +65,15 @@ pub(super) fn bound<F: Real>(
         Some(together) => Rc::new(Tree::Min(vec![apart, together])),
         None => apart,
     };
-    Ok(product(vec![number(dropped), bound]))
+    Ok(product(vec![Rc::new(Tree::Number(kept)), bound]))
+}
+
+/// The factor of the coefficients that dropout keeps.
+pub(super) fn kept(options: &DenseAttention) -> Upper {
+    match options.dropout {
+        Some((p, _)) if p > 0.0 => Upper::new((1.0 - p).recip().next_up()),
+        _ => Upper::ONE,
+    }
 }
 
 /// From the constants of queries, keys and values.
@@ -135,10 +140,7 @@ fn scale(scores: &Scores<'_>) -> Rc<Tree> {
 /// On the inputs with ‖u_j‖ ≤ R, Σ_i(u) ≤ R², W_Kᵀ q_i ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖, c ≤ n, and the last part has √(n/2) R.
 fn of_self<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Option<Rc<Tree>> {
     let known = rule.known;
-    let maps = [0, 1, 2].map(|k| map_of(rule, rule.arg(k)));
-    let [Some(q), Some(k), Some(v)] = maps else {
-        return None;
-    };
+    let [q, k, v] = maps_of(rule)?;
     let Slot::Moves(own) = known.slot(q.from) else {
         return None;
     };
@@ -208,8 +210,7 @@ pub(super) fn behind<F: Real>(
     if known.p != Lp::Two || known.domain == Domain::Here || dropped {
         return None;
     }
-    let [q, k, v] = [0, 1, 2].map(|k| map_of(rule, rule.arg(k)));
-    let (q, k, v) = (q?, k?, v?);
+    let [q, k, v] = maps_of(rule)?;
     let Slot::Moves(own) = known.slot(q.from) else {
         return None;
     };
@@ -247,25 +248,52 @@ impl Map {
     }
 }
 
-/// The map that computed an operand of attention: x Wᵀ, a bias that is added, and the split into heads.
-fn map_of<F: Real>(rule: &Rule<'_, '_, F>, mut id: usize) -> Option<Map> {
+/// The maps that computed queries, keys and values.
+fn maps_of<F: Real>(rule: &Rule<'_, '_, F>) -> Option<[Map; 3]> {
+    // A constant per position in keys and values is no part of a linear map: it counts in C_i and Σ_i.
+    let [q, k, v] = [(0, true), (1, false), (2, false)];
+    let of = |(k, per_position)| map_of(rule, rule.arg(k), per_position);
+    Some([of(q)?, of(k)?, of(v)?])
+}
+
+/// The map that computed an operand `[.., n, H, d]` of attention: x Wᵀ, a bias that is added, and the split of
+/// the last axis into heads.
+fn map_of<F: Real>(rule: &Rule<'_, '_, F>, mut id: usize, per_position: bool) -> Option<Map> {
     let known = rule.known;
+    let operand = rule.shape(id);
+    let (&[heads, d], row) = operand
+        .split_last_chunk::<2>()
+        .map(|(row, last)| (last, row))?;
+    let whole = [row, &[heads * d]].concat();
+    // The axes of one row: heads and their width, behind the split the last one alone.
+    let mut axes = 2;
     let mut bias = None;
     // An operation on constants records no arguments.
     while known.moves(id) {
         let node = known.tape.node(id);
         match node.kind {
-            Kind::Linear(LinearMap::Reshape) if bias.is_none() => id = node.args[0],
+            Kind::Linear(LinearMap::Reshape)
+                if bias.is_none() && axes == 2 && rule.shape(node.args[0]) == whole =>
+            {
+                id = node.args[0];
+                axes = 1;
+            }
             Kind::Add if bias.is_none() && !known.moves(node.args[1]) => {
+                let added = rule.shape(node.args[1]);
+                let in_front = &added[..added.len().saturating_sub(axes)];
+                if !per_position && in_front.iter().any(|&n| n != 1) {
+                    return None;
+                }
                 bias = Some(node.args[1]);
                 id = node.args[0];
             }
             Kind::MatMul { transposed: true } if !known.moves(node.args[1]) => {
-                return Some(Map {
+                let rows = known.tape.node(node.args[1]).value.shape()[0];
+                return (rows == heads * d && (axes == 1 || heads == 1)).then_some(Map {
                     from: node.args[0],
                     weight: node.args[1],
                     bias,
-                    rows: known.tape.node(node.args[1]).value.shape()[0],
+                    rows,
                 });
             }
             _ => return None,

@@ -52,7 +52,13 @@ impl Rows {
     }
 
     pub fn plus(self, other: Self) -> Option<Self> {
-        let count = self.blocks.len().max(other.blocks.len());
+        let counts = [self.blocks.len(), other.blocks.len()];
+        // Without rows on one side there are none.
+        let count = if counts.contains(&0) {
+            0
+        } else {
+            counts[0].max(counts[1])
+        };
         let size = self.blocks.first().map_or(0, |(c, _)| c.len());
         if self.from != other.from || count * size > MOST {
             return None;

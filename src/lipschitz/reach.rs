@@ -1,6 +1,7 @@
 //! The reach of values: bounds of their entries and rows. Operations whose slope grows with their argument
 //! need them.
 
+use super::attention;
 use super::known::{Domain, Known, Reach, Slot};
 use super::tree::{Tree, product};
 use crate::autodiff::{Kind, Map};
@@ -138,10 +139,12 @@ impl Reach {
                         row: a.row.filter(|_| *last),
                         entry: a.entry,
                     },
-                    Map::Slice { .. }
-                    | Map::Pad { .. }
-                    | Map::GatherRows(_)
-                    | Map::GatherColumns(_) => a,
+                    Map::Slice { .. } | Map::Pad { .. } => a,
+                    // A vector is one row, whose entries may be gathered twice.
+                    Map::GatherRows(_) | Map::GatherColumns(_) => Self {
+                        row: a.row.filter(|_| shape.len() > 1),
+                        entry: a.entry,
+                    },
                     // Columns may be chosen twice.
                     Map::Select { axis, .. } => Self {
                         row: a.row.filter(|_| axis + 1 < shape.len()),
@@ -232,8 +235,8 @@ impl Reach {
                 row: None,
                 ..arg(0)
             },
-            // Means of the rows of v, whose axes are those of q.
-            Kind::Attention { .. } => arg(2),
+            // Means of the rows of v, whose axes are those of q; dropout multiplies what stays.
+            Kind::Attention { options, .. } => arg(2).times(&number(attention::kept(options))),
             Kind::Concat { .. } => {
                 let all: Option<Vec<_>> = (0..node.args.len()).map(|k| arg(k).entry).collect();
                 Self {

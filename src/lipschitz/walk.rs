@@ -26,7 +26,7 @@ pub(crate) struct Declared {
 /// ‖y(x) − y(x′)‖_p ≤ L ‖x − x′‖_p for all x and x′ of the domain, read off the tape between x and y.
 ///
 /// Tensors count as vectors: for p = 2 the norm of a matrix is the Frobenius norm. Everything on the tape
-/// that does not depend on x is held fixed.
+/// that does not depend on x is held fixed; so is what was detached ([`Var::detach`], [`Tape::no_grad`]).
 ///
 /// ```
 /// use emmy::{Tape, init, lipschitz::{Domain, Lp, bound}, nn::{Linear, Pass}};
@@ -45,7 +45,7 @@ pub(crate) struct Declared {
 ///
 /// # Errors
 /// If there is no bound for an operation between x and y; the message names it. If the radius of the domain
-/// is negative or not finite.
+/// is negative or not finite. If x is a constant: what is computed from it is not recorded.
 ///
 /// # Panics
 /// If the variables are on different tapes.
@@ -57,6 +57,7 @@ pub fn bound<'t, F: Real>(
     domain: Domain,
 ) -> Result<Bound<'t, F>> {
     y.tape().accept("lipschitz::bound", &[x]);
+    recorded(x)?;
     if let Domain::Rows(radius) | Domain::Ball(radius) = domain {
         let sound = radius >= 0.0 && radius.is_finite();
         Rules("domain").hold(sound, "radius", "at least 0 and finite", radius)?;
@@ -64,6 +65,12 @@ pub fn bound<'t, F: Real>(
     let mut walk = Walk::new(x, p, domain);
     walk.to(y.id)
         .map_err(|unbounded| unbounded.into_error(y.tape()))
+}
+
+/// Whether operations on x are recorded.
+pub(super) fn recorded<F: Real>(x: Var<'_, F>) -> Result<()> {
+    let is_variable = x.is_differentiable();
+    Rules("the input").hold(is_variable, "x", "a variable (Tape::var)", "a constant")
 }
 
 /// An operation without a bound.

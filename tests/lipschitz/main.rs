@@ -23,4 +23,5 @@ mod self_attention;
 mod support;
 mod tightness;
 mod two_layers;
+mod unusual;
 mod whole;

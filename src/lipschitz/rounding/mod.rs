@@ -20,7 +20,7 @@ mod operations;
 mod rules;
 mod state;
 
-use super::walk::Unbounded;
+use super::walk::{Unbounded, recorded};
 use crate::autodiff::{Tape, Var};
 use crate::error::{Error, Result};
 use crate::linalg::{Lp, Upper};
@@ -83,6 +83,7 @@ impl Rounding {
 pub fn rounding<F: Real>(y: Var<'_, F>, x: Var<'_, F>, radius: f64) -> Result<Rounding> {
     y.tape().accept("lipschitz::rounding", &[x]);
     let tape = y.tape();
+    recorded(x)?;
     check_radius(radius)?;
     of_nodes(tape, y.id, x.id, radius).map_err(|unbounded| unbounded.into_error(tape))
 }
