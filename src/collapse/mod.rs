@@ -36,8 +36,8 @@ pub use variance::{centred, row_variance, variance};
 
 use crate::autodiff::{Tape, Var};
 use crate::real::Real;
-use crate::tensor::Tensor;
-use ndarray::{Array2, Ix2};
+use crate::tensor::{Tensor, tensor};
+use ndarray::{Array2, ArrayView1, Ix2};
 
 /// The number that a measure gives for an array.
 ///
@@ -75,7 +75,22 @@ fn matrix<F: Real>(op: &str, x: &Tensor<F>) -> Array2<f64> {
     x.into_dimensionality::<Ix2>().expect("two axes")
 }
 
-/// Rows of length 1; rows of zeros stay, and their derivative is 0.
+/// Rows of length 1; rows of zeros stay, and their derivative is 0. A power of two brings the largest entry of
+/// a row near 1 first, so that no square is 0 or infinite.
 fn unit_rows<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
+    let value = x.value();
+    let mut shape = value.shape().to_vec();
+    *shape.last_mut().expect("an axis of rows") = 1;
+    let most = F::max_value().as_f64().log2().floor() - 4.0;
+    let power = |row: ArrayView1<'_, F>| {
+        let largest = row.fold(0.0_f64, |m, x| m.max(x.as_f64().abs()));
+        let exponent = match largest > 0.0 && largest.is_finite() {
+            true => largest.log2().floor().clamp(-most, most) as i32,
+            false => 0,
+        };
+        F::of(2f64.powi(-exponent))
+    };
+    let powers = value.rows().into_iter().map(power).collect();
+    let x = x * x.tape().constant(tensor(&shape, powers));
     x * x.norm(&[-1], true).recip_or_zero()
 }

@@ -1,6 +1,6 @@
 //! How a whole network starts.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Rules};
 use crate::init::{self, Balancing, Position, Rng};
 use crate::real::Real;
 use crate::symmetry::Law;
@@ -228,7 +228,13 @@ impl Initialization {
                 fresh[k] = init::zeros(fresh[k].shape());
             }
             for (k, &(weight, heads)) in layer.weights.iter().enumerate() {
-                if k == 0 || self.target == TargetInit::Balanced {
+                let is_matrix = fresh[weight].ndim() >= 2;
+                let rule = "two axes [out, in] or more; a vector states another role";
+                let found = format!("shape {:?}", fresh[weight].shape());
+                Rules("initialisation").hold(is_matrix, "weight", rule, found)?;
+                // Only a layer with attention vectors has a target.
+                let is_target = k > 0 && !layer.attention.is_empty();
+                if !is_target || self.target == TargetInit::Balanced {
                     let shape = fresh[weight].shape();
                     fresh[weight] = self.base.draw(shape, heads, position, order.slope, rng);
                 }

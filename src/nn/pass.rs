@@ -227,6 +227,18 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         self.states[self.state_number("state", state)]
     }
 
+    /// A tensor of state as the last [`update`](Self::update) of this pass left it, for a layer that runs twice
+    /// in one pass.
+    ///
+    /// # Panics
+    /// If the tensor is not state of the model.
+    #[track_caller]
+    pub fn updated(&self, state: &Tensor<F>) -> Tensor<F> {
+        let number = self.state_number("updated", state);
+        let updates = self.updates.borrow();
+        updates[number].as_ref().unwrap_or(state).clone()
+    }
+
     /// Replaces a tensor of state after the pass, when [`into_updates`](Self::into_updates) is applied to the
     /// model.
     ///

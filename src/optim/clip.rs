@@ -38,7 +38,10 @@ impl Clip {
             }
             squares += sum_of_squares(g.as_slice().expect("contiguous"));
         }
-        let norm = squares.sqrt();
+        let norm = match squares {
+            f64::INFINITY => scaled_norm(gradients),
+            _ => squares.sqrt(),
+        };
         match *self {
             Self::GlobalNorm(c) => {
                 let factor = c / (norm + 1e-6);
@@ -73,6 +76,13 @@ impl Clip {
         let (Self::GlobalNorm(c) | Self::Value(c)) = *self;
         Rules("").above_zero("clip", c)
     }
+}
+
+/// The norm of gradients whose squares are too large to be summed; infinite if an entry is.
+fn scaled_norm<F: Real>(gradients: &[Tensor<F>]) -> f64 {
+    let all = || gradients.iter().flatten().map(|g| g.as_f64().abs());
+    let largest = all().fold(0.0, f64::max);
+    largest * all().map(|g| (g / largest).powi(2)).sum::<f64>().sqrt()
 }
 
 fn scale<F: Real>(gradients: &mut [Tensor<F>], f: impl Fn(F) -> F) {

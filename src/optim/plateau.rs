@@ -33,7 +33,7 @@ pub struct Plateau {
     pub least: f64,
     /// The largest change of the rate that is not made; default 10⁻⁸. It is no part of a checkpoint: a resumed run
     /// has that of its own configuration.
-    #[serde(skip, default = "least_change")]
+    #[serde(with = "in_text", default = "least_change")]
     pub eps: f64,
     /// What it has seen.
     pub state: PlateauState,
@@ -43,6 +43,7 @@ pub struct Plateau {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PlateauState {
     factor: f64,
+    #[serde(with = "or_infinite")]
     best: f64,
     bad: usize,
     cooling: usize,
@@ -50,6 +51,44 @@ pub struct PlateauState {
 
 fn least_change() -> f64 {
     1e-8
+}
+
+/// A number that stands in configurations as text, and takes no byte of a checkpoint.
+mod in_text {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(x: &f64, to: S) -> Result<S::Ok, S::Error> {
+        match to.is_human_readable() {
+            true => x.serialize(to),
+            false => to.serialize_unit(),
+        }
+    }
+
+    pub fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<f64, D::Error> {
+        match from.is_human_readable() {
+            true => f64::deserialize(from),
+            false => <()>::deserialize(from).map(|()| super::least_change()),
+        }
+    }
+}
+
+/// A number that may be infinite, which JSON has as null.
+mod or_infinite {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(x: &f64, to: S) -> Result<S::Ok, S::Error> {
+        match to.is_human_readable() {
+            true => x.is_finite().then_some(*x).serialize(to),
+            false => x.serialize(to),
+        }
+    }
+
+    pub fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<f64, D::Error> {
+        match from.is_human_readable() {
+            true => Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY)),
+            false => f64::deserialize(from),
+        }
+    }
 }
 
 impl Default for PlateauState {

@@ -39,7 +39,7 @@
 mod place;
 pub mod weights;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Rules};
 use crate::files::open_regular;
 use crate::real::Real;
 use bincode::config::{Configuration, Fixint, LittleEndian};
@@ -94,11 +94,14 @@ impl Place {
     /// Writes `value`, whose numbers are of type `F`, in place of what was saved before.
     ///
     /// # Errors
-    /// As [`save`]; and [`Error::Invalid`] if the file there is not the one that was saved last, or a file
-    /// is there where nothing was when the place was taken.
+    /// As [`save`]; and [`Error::Invalid`] if the file there is not the one that was saved last, a file is there
+    /// where nothing was when the place was taken, or the value has 4 GiB or more.
     pub fn save<F: Real>(&mut self, value: &impl Serialize) -> Result<()> {
         let body = bincode::serde::encode_to_vec(value, ENCODING)
             .map_err(|e| Error::io(self.0.path(), std::io::Error::other(e)))?;
+        let rule = format!("at most {LIMIT} bytes, which can be read again");
+        let is_readable = body.len() as u64 <= u64::from(LIMIT);
+        Rules("checkpoint").hold(is_readable, "size", rule, body.len())?;
         let mut header = Vec::with_capacity(HEADER);
         header.extend(MAGIC);
         header.extend(VERSION.to_le_bytes());

@@ -193,7 +193,8 @@ fn reached<F: Real>(subject: &Subject<'_, F>, pair: &[Tensor<F>; 2], p: Lp) -> f
 /// Reads the model's Lipschitz bound off an evaluation ([`Trace::lipschitz`]) and attacks it.
 ///
 /// One row: found ≤ L, with r = found / L. A bound that nothing reaches is not wrong, but may be too large
-/// by 1 / r. An operation without a bound is unknown, with its place; so is a subject without an input.
+/// by 1 / r. An operation without a bound is unknown, with its place; so is an infinite bound, and a subject
+/// without an input.
 ///
 /// [`Subject`](super::Subject) has an example.
 #[must_use]
@@ -213,7 +214,12 @@ pub fn check_lipschitz<F: Real>(subject: &Subject<'_, F>, p: Lp, attack: &Attack
     };
     let mut report = Report::new("lipschitz", subject.seed);
     report.push(match read {
-        Ok(bound) => attack.row(subject, p, bound, None),
+        Ok(bound) if bound.is_finite() => attack.row(subject, p, bound, None),
+        Ok(_) => Row::without(
+            formula(p),
+            Verdict::Unknown,
+            "the bound is infinite".to_owned(),
+        ),
         Err(why) => Row::without(formula(p), Verdict::Unknown, why.to_string()),
     });
     report

@@ -1,5 +1,6 @@
 //! Classification of examples, in batches.
 
+use super::metrics::predictions;
 use super::{Batches, Loss, Metrics, Task};
 use crate::autodiff::{Tape, Var};
 use crate::error::{Error, Result};
@@ -95,15 +96,9 @@ impl<F: Real, L> Classify<F, L> {
             let logits = (self.forward)(model, &pass, some);
             let wanted: Vec<usize> = rows.iter().map(|&k| classes[k]).collect();
             loss += logits.cross_entropy(&wanted, None).item().as_f64() * rows.len() as f64;
-            let value = logits.value();
-            let best = value.rows().into_iter().map(|row| {
-                let largest = row
-                    .iter()
-                    .enumerate()
-                    .reduce(|a, b| if b.1 > a.1 { b } else { a });
-                largest.map(|(k, _)| k)
-            });
-            right += best.zip(&wanted).filter(|(k, c)| *k == Some(**c)).count();
+            let found = predictions(&logits.value());
+            let right_here = found.iter().zip(&wanted).filter(|(k, c)| **k == Some(**c));
+            right += right_here.count();
         }
         let n = classes.len() as f64;
         (loss / n, right as f64 / n)

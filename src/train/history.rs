@@ -78,6 +78,18 @@ impl History {
         better
     }
 
+    /// Whether the best epoch is that which `best_by` chooses.
+    pub(super) fn is_best_by(&self, best_by: &BestBy) -> bool {
+        let mut again = Self::new(self.names.clone());
+        for record in &self.records {
+            if record.metrics.get(best_by.metric()).is_none() {
+                return false;
+            }
+            again.push(record.clone(), best_by);
+        }
+        again.best == self.best
+    }
+
     /// Checks that this is a history of a model with parameters of these names; for histories that come from
     /// a file.
     ///

@@ -5,7 +5,7 @@ use super::{
     each_epoch, state::restore,
 };
 use crate::autodiff::Tape;
-use crate::error::{Error, Result, printable};
+use crate::error::{Error, Result, Rules, printable};
 use crate::kernels::update::sum_of_squares;
 use crate::nn::{Module, Pass, Updates, entries, mix};
 use crate::optim::{Optimizer, Plateau};
@@ -112,10 +112,13 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// ```
     ///
     /// # Errors
-    /// If it is the state of another model, another description, another seed or another rule of updates. The
-    /// trainer is then unchanged.
+    /// If it is the state of another model, another description, another seed or another rule of updates, or its
+    /// best epoch is another than that which this trainer's rule chooses. The trainer is then unchanged.
     pub fn resume(&mut self, state: TrainState<F>) -> Result<()> {
         state.check_run(&self.state(), &self.model)?;
+        let rule = format!("the best by {}", self.config.best_by.metric());
+        let is_same = state.history.is_best_by(&self.config.best_by);
+        Rules("checkpoint of another run").hold(is_same, "best epoch", rule, "another")?;
         let tensors = state.parameters.into_iter().chain(state.states);
         restore(&mut self.model, tensors.map(|(_, tensor)| tensor));
         self.best = state.best;
@@ -243,11 +246,12 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
                 self.step(found, &mut observer)?;
             }
             let epoch = self.history.epochs() + 1;
-            batches = batches_of(task, self.config.seed, epoch)?;
-            // If passes are evaluations too, the first pass of the next epoch is the evaluation of this
-            // epoch.
-            if is_evaluation && epoch < self.config.epochs {
-                ahead = batches.peek().map(|first| self.look(task, first));
+            if epoch < self.config.epochs {
+                batches = batches_of(task, self.config.seed, epoch)?;
+                // If passes are evaluations too, the first pass of the next epoch is the evaluation of this
+                // epoch.
+                let first = batches.peek().filter(|_| is_evaluation);
+                ahead = first.map(|first| self.look(task, first));
             }
             let evaluation = ahead.as_ref().and_then(|found| found.evaluation.clone());
             let metrics = evaluation.unwrap_or_else(|| task.evaluate(&self.model));

@@ -1,6 +1,7 @@
 //! A run continues from its own checkpoint, and from no other.
 
 use super::*;
+use emmy::train::BestBy;
 
 fn resumed_in_the_same_bits<F: Real>(train: TrainConfig) {
     let set = data::karate();
@@ -284,4 +285,38 @@ fn another_run_is_refused_with_what_differs() {
     let state = trainer::<f32>(&set, with(3)).state();
     let message = trainer::<f32>(&set, with(4)).resume(state).unwrap_err();
     assert!(message.to_string().contains("rule of updates"), "{message}");
+}
+
+/// The best weights of the file are those that the other rule chose.
+#[test]
+fn another_rule_of_the_best_epoch_is_refused() {
+    let set = data::karate();
+    let by = |best_by| TrainConfig {
+        best_by,
+        epochs: 12,
+        ..TrainConfig::default()
+    };
+    let mut run = trainer::<f64>(&set, by(BestBy::LOSS));
+    fit(&set, &mut run);
+    let state = run.state();
+    let best = |by: BestBy| {
+        let value = |r: &emmy::train::Record| r.metrics[by.metric()];
+        let records = &run.history().records;
+        let first = |best: usize, k: usize| {
+            let better = by.is_better(value(&records[k]), value(&records[best]));
+            if better { k } else { best }
+        };
+        (0..records.len()).fold(0, first)
+    };
+    assert_ne!(
+        best(BestBy::LOSS),
+        best(BestBy::ACCURACY),
+        "another seed is needed"
+    );
+    let mut same = trainer::<f64>(&set, by(BestBy::LOSS));
+    same.resume(state.clone()).unwrap();
+    let mut other = trainer::<f64>(&set, by(BestBy::ACCURACY));
+    let error = other.resume(state).unwrap_err().to_string();
+    assert!(error.contains("best epoch"), "{error}");
+    assert_eq!(other.history().epochs(), 0);
 }

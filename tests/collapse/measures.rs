@@ -182,3 +182,16 @@ fn measures_differentiate() {
         assert!(grad(measure(&[x]), &[x])[0].iter().all(|g| *g == 0.0));
     }
 }
+
+/// Rows of one direction have the similarity 1, however short or long they are.
+#[test]
+fn similarity_does_not_depend_on_the_size_of_rows() {
+    for size in [1e-30_f32, 1e-10, 1.0, 1e25, 1e37] {
+        let rows = [1.0, 2.0, 2.0, 4.0, 0.5, 1.0].map(|x: f32| x * size);
+        let found = value(
+            &emmy::tensor::tensor(&[3, 2], rows.to_vec()),
+            cosine_similarity,
+        );
+        assert!((found - 1.0).abs() < 1e-6, "{size:e}: {found}");
+    }
+}

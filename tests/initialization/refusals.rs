@@ -1,9 +1,13 @@
 //! Networks that cannot be balanced, and the error messages.
 
 use super::networks::*;
-use emmy::init;
-use emmy::init::{Balancing, Beta, Initialization, Order};
-use emmy::nn::{Activation, Module, Traced};
+use emmy::init::{Balancing, Beta, Initialization, Order, TargetInit};
+use emmy::nn::{
+    Activation, AttentionConfig, Layer, Module, MultiHeadAttention, Params, Trace, Traced,
+};
+use emmy::ops::attention::Mask;
+use emmy::symmetry::Ports;
+use emmy::{Tensor, init};
 
 #[track_caller]
 fn refused(scheme: Initialization, widths: &[usize], reason: &str) {
@@ -149,4 +153,51 @@ fn an_unknown_name_is_answered_with_those_that_are_known() {
     assert!(
         error.contains("one of xavier, xavier-zero, bal-x, bal-o") && error.contains("\"xavir\"")
     );
+}
+
+/// A vector that is said to be a matrix.
+struct Vector {
+    weight: Tensor<f64>,
+}
+emmy::module!(Vector for f64: weight);
+
+impl Layer<f64> for Vector {
+    fn ports(&self, params: &Params<'_, f64>) -> Option<Ports> {
+        Some(Ports::writes([params.rows(&self.weight)]))
+    }
+}
+
+#[test]
+fn a_vector_among_the_weights_is_refused() {
+    let mut net = Vector {
+        weight: init::zeros(&[3]),
+    };
+    let trace = Trace::of(&net, |pass| {
+        pass.call(&net, &[], || pass.param(&net.weight).square())
+    });
+    let order = trace.weight_order();
+    let error = Initialization::XAVIER.draw(&order, &mut net.tensors_mut(), 0);
+    let text = error.unwrap_err().to_string();
+    assert!(text.contains("two axes [out, in]"), "{text}");
+}
+
+/// Only a layer with attention vectors has a target, whose weight may start at zero.
+#[test]
+fn a_target_of_zero_leaves_other_layers_alone() {
+    let zero = Initialization {
+        target: TargetInit::Zero,
+        ..Initialization::XAVIER
+    };
+    let rng = &mut init::rng(0);
+    let config = AttentionConfig::new(8, 2);
+    let mut attention = MultiHeadAttention::<f64>::new(config, rng).unwrap();
+    let x = init::normal(&[1, 3, 8], 1.0, rng);
+    let order = Trace::at(&attention, &x, |pass, x| {
+        attention.forward(pass, x, &Mask::none())
+    })
+    .weight_order();
+    zero.draw(&order, &mut attention.tensors_mut(), 1).unwrap();
+    for map in [&attention.query, &attention.value, &attention.output] {
+        assert!(map.weight.iter().any(|w| *w != 0.0));
+    }
 }

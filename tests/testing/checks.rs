@@ -214,3 +214,15 @@ fn passes_are_training_passes_with_one_seed() {
     assert_grads(&subject);
     assert_laws(&subject);
 }
+
+/// Every number is below an infinite bound: that is no test.
+#[test]
+fn an_infinite_bound_is_unknown() {
+    let mut net = Linear::<f64>::new(2, 2, false, &mut init::rng(0));
+    net.weight[[0, 0]] = f64::INFINITY;
+    let x = init::normal(&[1, 2], 1.0, &mut init::rng(1));
+    let subject = Subject::new(&net, &x, 7, |pass, x| net.forward(pass, x));
+    let report = check_lipschitz(&subject, Lp::Two, &Attack::default());
+    assert_eq!(report.rows[0].verdict, Verdict::Unknown, "{report}");
+    assert!(!report.holds());
+}

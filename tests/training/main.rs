@@ -20,6 +20,7 @@ mod rules;
 mod same_bits;
 mod schedule;
 mod troubles;
+mod unusual;
 mod weight_decay;
 
 use emmy::autodiff::grad;

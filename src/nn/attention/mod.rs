@@ -174,7 +174,8 @@ impl<F: Real> MultiHeadAttention<F> {
     /// computed again. No derivative flows into the cache.
     ///
     /// # Panics
-    /// If the shapes do not fit each other or the cache.
+    /// If the shapes do not fit each other or the cache, or the layer has a score normaliser: its divisor would
+    /// be that of the new tokens alone.
     #[track_caller]
     pub fn continued<'t>(
         &self,
@@ -183,6 +184,10 @@ impl<F: Real> MultiHeadAttention<F> {
         cache: &mut KeyValues<F>,
     ) -> Var<'t, F> {
         self.check(x, x);
+        assert!(
+            self.normalizer.is_none(),
+            "continued: a score normaliser divides by a bound of all tokens, those in the cache too"
+        );
         pass.call(self, &[x, x], || {
             let new = self.compare(pass, x, x, cache.len());
             let [k, v, beta] = cache.extend(new);
@@ -274,7 +279,11 @@ impl<F: Real> MultiHeadAttention<F> {
         };
         let n = n.max(c.tokens.unwrap_or(0));
         let bound = self.lipschitz(pass, n, c.p).and_then(|b| b.var().ok());
-        let mut bound = bound.expect("a valid configuration has a constant");
+        let mut bound = bound.unwrap_or_else(|| {
+            panic!(
+                "attention that contracts: there is no bound to divide by with a score normaliser"
+            )
+        });
         if c.stop_gradient {
             bound = bound.detach();
         }

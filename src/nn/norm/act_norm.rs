@@ -122,10 +122,16 @@ impl<F: Real> ActNorm<F> {
             variance.iter().all(|v| v.is_finite()),
             "ActNorm: the variances of x are not finite numbers"
         );
-        let moments = mean.iter().zip(&variance);
+        // By the entries themselves: the mean of equal numbers may be rounded.
+        let first: Vec<F> = x.iter().take(mean.len()).copied().collect();
+        let mut same = vec![true; first.len()];
+        for (k, &x) in x.iter().enumerate() {
+            same[k % first.len()] &= x == first[k % first.len()];
+        }
+        let moments = mean.iter().zip(&variance).zip(same);
         let parameters = self.scale.iter_mut().zip(&mut self.bias);
-        for ((scale, bias), (&mean, &variance)) in parameters.zip(moments) {
-            let one = variance == F::zero();
+        for ((scale, bias), ((&mean, &variance), same)) in parameters.zip(moments) {
+            let one = same || variance == F::zero();
             *scale = if one {
                 F::one()
             } else {

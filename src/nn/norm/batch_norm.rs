@@ -156,7 +156,7 @@ impl<F: Real> BatchNorm<F> {
     /// r ← (1 − m) r + m c x after the pass.
     fn follow(&self, pass: &Pass<'_, '_, F>, running: &Tensor<F>, x: Var<'_, F>, c: f64) {
         let (keep, take) = (F::of(1.0 - self.momentum), F::of(self.momentum * c));
-        let mut new = running.clone();
+        let mut new = pass.updated(running);
         for (r, &x) in new.iter_mut().zip(&x.value()) {
             *r = keep * *r + take * x;
         }

@@ -87,7 +87,7 @@ impl<F: Real> Spectral<F> {
             weight,
         };
         for _ in 0..FIRST {
-            (new.left, new.right) = new.iterated();
+            (new.left, new.right) = new.iterated(&new.right);
         }
         new
     }
@@ -109,7 +109,7 @@ impl<F: Real> Spectral<F> {
             let w = pass.param(&self.weight);
             let [u, v] = match pass.is_training() {
                 true => {
-                    let (left, right) = self.iterated();
+                    let (left, right) = self.iterated(&pass.updated(&self.right));
                     pass.update(&self.left, left.clone());
                     pass.update(&self.right, right.clone());
                     [left, right].map(|x| pass.tape().constant(x))
@@ -124,11 +124,11 @@ impl<F: Real> Spectral<F> {
     }
 
     /// u and v after one iteration.
-    fn iterated(&self) -> (Tensor<F>, Tensor<F>) {
+    fn iterated(&self, right: &Tensor<F>) -> (Tensor<F>, Tensor<F>) {
         let sides = sides(self.weight.shape());
         let matrix = shaped(&self.weight, &sides);
         let [out, input] = sides;
-        let left = unit(&matmul_batched(&matrix, &shaped(&self.right, &[input, 1])));
+        let left = unit(&matmul_batched(&matrix, &shaped(right, &[input, 1])));
         let right = unit(&matmul_batched(
             &matrix.clone().reversed_axes(),
             &shaped(&left, &[out, 1]),

@@ -208,7 +208,7 @@ impl Trace {
         };
         // A limit of the inputs of the model is not a limit of the inputs of a layer.
         let inner = match domain {
-            Domain::Rows(_) => Domain::Everywhere,
+            Domain::Rows(_) | Domain::Ball(_) => Domain::Everywhere,
             other => other,
         };
         let calls = self.calls.iter().filter_map(|call| {

@@ -173,14 +173,27 @@ impl BlockConfig {
     /// Checks whether a block can be built.
     ///
     /// # Errors
-    /// If a part is not valid, the parts do not have the same width, or a probability is not within 0 ≤ p ≤
-    /// 1.
+    /// If a part is not valid, the parts do not have the same width, a probability is not within 0 ≤ p ≤ 1, or a
+    /// ContraNorm leaves neighbours out.
     pub fn validate(&self) -> Result<()> {
         self.attention.validate()?;
         self.feed_forward.validate()?;
         let (rules, width) = (Rules("block"), self.attention.width);
         self.norm.validate(width)?;
         self.contra.map_or(Ok(()), |c| c.norm.validate())?;
+        let norm = match self.norm {
+            Norm::Contra(config) => Some(config),
+            _ => None,
+        };
+        let mut norms = norm.into_iter().chain(self.contra.map(|c| c.norm));
+        let compared = !norms.any(|config| config.without_neighbours);
+        let rule = "comparison with all tokens, which have no neighbours";
+        rules.hold(
+            compared,
+            "ContraNorm",
+            rule,
+            "comparison without neighbours",
+        )?;
         let mut widths = vec![
             ("attention: memory", self.attention.memory),
             ("attention: out", self.attention.out),

@@ -4,7 +4,7 @@ use super::{BlockConfig, Transformer, start};
 use crate::autodiff::{Tape, Var};
 use crate::error::{Result, Rules};
 use crate::init;
-use crate::nn::contra::Between;
+use crate::nn::contra::{Between, Terms};
 use crate::nn::{Dropout, Embedding, KeyValues, Layer, Linear, Norm, Pass, Sampling, sinusoidal};
 use crate::ops::attention::Mask;
 use crate::real::Real;
@@ -61,7 +61,7 @@ impl LanguageConfig {
     ///
     /// # Errors
     /// If a size is 0, the blocks are not [valid](BlockConfig::validate) blocks without memory, their norm
-    /// has statistics over rows, or their ContraNorm compares features. A norm of another crate is trusted
+    /// has statistics over rows, or their ContraNorm compares features or takes products. A norm of another crate is trusted
     /// to let no symbol see those after it.
     pub fn validate(&self) -> Result<()> {
         let rules = Rules("language model");
@@ -82,8 +82,14 @@ impl LanguageConfig {
         let rule = "one of each symbol alone, or ContraNorm: a symbol must not see those after it";
         let found = "statistics over all symbols";
         rules.hold(!over_rows, "norm", rule, found)?;
-        let mut norms = norm.into_iter().chain(self.block.contra.map(|c| c.norm));
-        let of_rows = norms.all(|config| config.between == Between::Rows);
+        let norms: Vec<_> = norm
+            .into_iter()
+            .chain(self.block.contra.map(|c| c.norm))
+            .collect();
+        let softmax = norms.iter().all(|config| config.terms != Terms::Products);
+        let rule = "a softmax, whose rows a mask can hide";
+        rules.hold(softmax, "ContraNorm", rule, "products without a softmax")?;
+        let of_rows = norms.iter().all(|config| config.between == Between::Rows);
         let rule = "comparison of rows: a symbol must not see those after it";
         let found = "comparison of features, which are those of all symbols";
         rules.hold(of_rows, "ContraNorm", rule, found)

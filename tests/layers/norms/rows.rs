@@ -206,3 +206,19 @@ fn a_constant_input_or_gain_costs_no_derivative() {
     assert_eq!(grad(both(v, tape.constant(&gain)), &[v])[0], whole[0]);
     assert_eq!(grad(both(tape.constant(&data), g), &[g])[0], whole[1]);
 }
+
+/// Two runs in one pass follow both means, one after the other, as in PyTorch.
+#[test]
+fn batch_norm_follows_every_run_of_a_pass() {
+    let mut norm = BatchNorm::<f64>::new(2);
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, &norm, 0);
+    for rows in [vec![1.0, 0.0, 3.0, 0.0], vec![6.0, 0.0, 8.0, 0.0]] {
+        norm.forward(&pass, tape.constant(emmy::tensor::tensor(&[2, 2], rows)));
+    }
+    pass.into_updates().apply(&mut norm);
+    let running = norm.running.as_ref().unwrap();
+    // The means are 2 and 7.
+    let expected = 0.9 * (0.9 * 0.0 + 0.1 * 2.0) + 0.1 * 7.0;
+    assert!((running.mean[[0]] - expected).abs() < 1e-15, "{running:?}");
+}

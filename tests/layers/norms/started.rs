@@ -54,6 +54,31 @@ fn a_feature_that_never_changes_starts_with_scale_one() {
     let mut norm = ActNorm::<f64>::new(2);
     norm.initialize(&tensor(&[3, 2], vec![5.0, 1.0, 5.0, 2.0, 5.0, 6.0]));
     assert_eq!((norm.scale[[0]], norm.bias[[0]]), (1.0, -5.0));
+    // The mean of three times 0.1 is rounded, so the variance is not 0.
+    norm.initialize(&tensor(&[3, 2], vec![0.1, 1.0, 0.1, 2.0, 0.1, 6.0]));
+    assert_eq!(norm.scale[[0]], 1.0);
+    assert!((norm.bias[[0]] + 0.1).abs() < 1e-15);
+}
+
+/// In one pass a layer may run twice: the second run goes on where the first one stopped.
+#[test]
+fn state_is_updated_by_every_run_of_a_pass() {
+    let mut weight = Spectral::new(x(&[4, 3], 5), &mut init::rng(6));
+    // Far from the singular vectors, so that every step moves.
+    weight.right = tensor(&[3], vec![1.0, 0.0, 0.0]);
+    let mut twice = weight.clone();
+    for _ in 0..2 {
+        let tape = Tape::new();
+        let pass = Pass::train(&tape, &weight, 0);
+        weight.forward(&pass);
+        pass.into_updates().apply(&mut weight);
+    }
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, &twice, 0);
+    twice.forward(&pass);
+    twice.forward(&pass);
+    pass.into_updates().apply(&mut twice);
+    assert_eq!((twice.left, twice.right), (weight.left, weight.right));
 }
 
 /// The estimate is a lower bound, so the norm of the normalised weight is never less than 1; with enough

@@ -1,6 +1,7 @@
 //! Scores, masks, caches and score normalisers, compared with their formulas.
 
 use super::{draw, layer, near, value};
+use emmy::lipschitz::Lp;
 use emmy::nn::{
     AttentionConfig, Invariance, KeyValues, LanguageConfig, LanguageModel, MultiHeadAttention,
     Pass, Score, ScoreNormalizer,
@@ -188,4 +189,34 @@ fn a_score_normaliser_multiplies_the_scores() {
     let scores = q.permute(&[1, 0, 2]).matmul(k.permute(&[1, 2, 0]));
     let scores = scores * t.permute(&[1, 0, 2]).scale(0.5_f64.sqrt());
     near(&alpha.value(), &scores.softmax(-1).value());
+}
+
+fn bounded() -> MultiHeadAttention<f64> {
+    let mut layer = layer(|_| ());
+    layer.normalizer = Some(Arc::new(Bounded));
+    layer
+}
+
+/// The divisor of a normaliser is that of all tokens, which a cache does not have.
+#[test]
+#[should_panic(expected = "continued: a score normaliser")]
+fn a_cache_and_a_score_normaliser_do_not_go_together() {
+    let layer = bounded();
+    let tape = Tape::new();
+    let pass = Pass::eval(&tape, &layer);
+    let x = tape.constant(draw(&[1, 2, 8], 5));
+    layer.continued(&pass, x, &mut KeyValues::new());
+}
+
+/// A layer that contracts is divided by its bound, which it does not have with a normaliser.
+#[test]
+#[should_panic(expected = "there is no bound to divide by with a score normaliser")]
+fn a_contraction_and_a_score_normaliser_do_not_go_together() {
+    let mut layer = layer(|c| *c = AttentionConfig::contractive(8, 2, 0.5, Lp::Two));
+    layer.normalizer = Some(Arc::new(Bounded));
+    let x = draw(&[1, 2, 8], 5);
+    value(&layer, |pass| {
+        let x = pass.tape().constant(x.clone());
+        layer.forward(pass, x, &Mask::none())
+    });
 }

@@ -267,3 +267,20 @@ fn a_deep_vision_transformer_collapses_and_contranorm_prevents_it() {
         assert!(held[24] > 0.9 * held[0], "{held:?}");
     }
 }
+
+/// Forms of ContraNorm that need all rows, or a graph, are refused before a model is built.
+#[test]
+fn forms_that_tokens_cannot_have_are_refused() {
+    for (norm, part) in [
+        (ContraConfig::dimension(0.5), "products without a softmax"),
+        (
+            ContraConfig::graph_code(0.5),
+            "comparison without neighbours",
+        ),
+    ] {
+        let mut config = LanguageConfig::gpt(7, 6, 2, 2, 8);
+        config.block.norm = Norm::Contra(norm);
+        let error = config.validate().unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}

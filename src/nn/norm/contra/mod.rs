@@ -77,11 +77,16 @@ impl<F: Real> ContraNorm<F> {
     /// neighbours out: then call [`on_graph`](Self::on_graph).
     #[track_caller]
     pub fn forward<'t>(&self, pass: &Pass<'t, '_, F>, x: Var<'t, F>) -> Var<'t, F> {
+        self.needs_no_graph();
+        self.masked(pass, x, &Mask::none())
+    }
+
+    #[track_caller]
+    fn needs_no_graph(&self) {
         assert!(
             !self.config.without_neighbours,
             "ContraNorm: it leaves neighbours out, so it needs their graph: call on_graph"
         );
-        self.masked(pass, x, &Mask::none())
     }
 
     /// y for the nodes of a graph. The edges matter if the options leave neighbours out: then a row is
@@ -203,7 +208,10 @@ impl<F: Real> Normalizer<F> for ContraNorm<F> {
         match context {
             NormContext::None => self.forward(pass, x),
             NormContext::Graph(neighbours) => self.on_graph(pass, x, neighbours),
-            NormContext::Tokens(mask) => self.masked(pass, x, mask),
+            NormContext::Tokens(mask) => {
+                self.needs_no_graph();
+                self.masked(pass, x, mask)
+            }
         }
     }
 }
