@@ -279,9 +279,12 @@ fn map_of<F: Real>(rule: &Rule<'_, '_, F>, mut id: usize, per_position: bool) ->
                 axes = 1;
             }
             Kind::Add if bias.is_none() && !known.moves(node.args[1]) => {
-                let added = rule.shape(node.args[1]);
-                let in_front = &added[..added.len().saturating_sub(axes)];
-                if !per_position && in_front.iter().any(|&n| n != 1) {
+                let (all, added) = (rule.shape(id), rule.shape(node.args[1]));
+                let in_front = added.len().checked_sub(axes)?;
+                // Of full width: a number that is broadcast has another norm than the bias that it is.
+                let is_whole = added[in_front..] == all[all.len() - axes..];
+                let is_same = added[..in_front].iter().all(|&n| n == 1);
+                if !is_whole || !(per_position || is_same) {
                     return None;
                 }
                 bias = Some(node.args[1]);

@@ -131,6 +131,7 @@ pub(super) fn product<'t, F: Real>(tape: &'t Tape<F>, factors: &[Matrix]) -> Var
 /// ‖A‖_p, the largest of a batch.
 pub(super) fn norm<F: Real>(p: Lp, a: Var<'_, F>) -> Var<'_, F> {
     match p {
+        _ if a.is_empty() => a.sum_all(),
         Lp::One => a.abs().sum(&[-2], false).max_all(),
         Lp::Inf => a.abs().sum(&[-1], false).max_all(),
         Lp::Two => spectral(a),

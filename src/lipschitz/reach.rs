@@ -190,6 +190,10 @@ impl Reach {
                     entry: entry.map(times),
                 }
             }
+            // A gain that depends on the input is as large as it is at the recorded one there alone.
+            Kind::RowNorm { .. } if node.args[1..].iter().any(|&a| known.moves(a)) => {
+                Self::default()
+            }
             Kind::RowNorm { gain, bias, .. } => {
                 let root = number(Upper::new(d as f64).sqrt());
                 let of_gain = gain.then(|| Rc::new(Tree::MaxAbs(node.args[1])));

@@ -63,8 +63,12 @@ impl Pair {
     }
 
     pub fn upper<F: Real>(&self, tape: &Tape<F>) -> Upper {
-        let (first, second) = (self.first.values(tape), self.second.values(tape));
-        let [first, second] = [first, second].map(|mut w| sized(w.swap_remove(0)));
+        let [first, second] = [&self.first, &self.second].map(|w| w.values(tape).pop());
+        // Without a neuron between them the product is 0.
+        let (Some(first), Some(second)) = (first, second) else {
+            return Upper::ZERO;
+        };
+        let [first, second] = [first, second].map(sized);
         let (Some((w1, s1)), Some((w2, s2))) = (first, second) else {
             return Upper::INFINITE;
         };
@@ -100,8 +104,11 @@ impl Pair {
             let bent = w2.abs().matmul(w1.abs());
             return matrix::norm(self.p, product.abs().scale(c.abs()) + bent.scale(r));
         }
-        let (a, b) = (&self.first.values(tape)[0], &self.second.values(tape)[0]);
-        let scaled = Scaled::new(a, b, &multiply(&[b, a]).0, parts);
+        let [a, b] = [&self.first, &self.second].map(|w| w.values(tape).pop());
+        let (Some(a), Some(b)) = (a, b) else {
+            return matrix::norm(Lp::Two, product);
+        };
+        let scaled = Scaled::new(&a, &b, &multiply(&[&b, &a]).0, parts);
         let live = &scaled.live;
         let d = |shape: &[usize]| {
             let d = scaled.scales().mapv(F::of).into_dyn().into_shared();

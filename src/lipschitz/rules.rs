@@ -230,9 +230,13 @@ impl<F: Real> Rule<'_, '_, F> {
                     .into_iter()
                     .map(|row| {
                         let mean = if centred { row.sum() / d as f64 } else { 0.0 };
-                        row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / d as f64
+                        let square = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / d as f64;
+                        // The error of the mean adds its square, and each difference its rounding.
+                        let largest = row.fold(0.0f64, |m, x| m.max(x.abs()));
+                        let wrong = (d + 2) as f64 * f64::EPSILON * largest;
+                        let root = square.sqrt() - if centred { 2.0 * wrong } else { 0.0 };
+                        root.max(0.0).powi(2)
                     });
-                // Rounding: the computed variance is a sum of squares, up to the error of the mean.
                 let least = moments.fold(f64::MAX, |m, x| if x.is_nan() { 0.0 } else { m.min(x) });
                 least * (1.0 - 1e-9)
             }

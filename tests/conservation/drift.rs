@@ -285,7 +285,7 @@ fn of_every_generator_is_that_of_its_c() {
             let draw =
                 |rng: &mut init::Rng| init::normal::<f64>(&[5], 1.0, rng).into_iter().collect();
             let mut theta: Vec<f64> = draw(rng);
-            let mut velocity = vec![0.0; 5];
+            let mut velocity = [0.0; 5];
             let mut drift = Drift::new(&generator, &theta);
             for _ in 0..20 {
                 let direction = generator.direction(&theta);

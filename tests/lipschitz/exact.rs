@@ -355,3 +355,54 @@ fn biases_that_do_not_fit_are_refused() {
     assert!(pieces.at(array![0.0].view()).is_none());
     assert!((pieces.at(array![1.0].view()).unwrap().get() - 3.0).abs() < 1e-12);
 }
+
+/// 3x − 3 relu(x) + 3 relu(−x) is 0 everywhere; at an input that is no number, or whose arguments are none, no
+/// pattern is certain.
+#[test]
+fn an_input_without_numbers_has_no_pattern() {
+    let neurons = |a| Neurons {
+        reads: vec![(0, a)],
+        slopes: vec![[0.0, 1.0]; 2],
+    };
+    let zero = vec![(0, array![[3.0]]), (1, array![[-3.0, 3.0]])];
+    let network = Network::new(1, vec![neurons(array![[1.0], [-1.0]])], zero).unwrap();
+    let pieces = Pieces::new(network, vec![array![0.0, 0.0]]).unwrap();
+    assert!(pieces.at(array![f64::NAN].view()).is_none());
+    let large = array![[9e59, 9e59], [9e59, 9e59]];
+    let network = Network::new(2, vec![neurons(large)], vec![(1, array![[1.0, 1.0]])]).unwrap();
+    let pieces = Pieces::new(network, vec![array![0.0, 0.0]]).unwrap();
+    assert!(pieces.at(array![1e300, -1e300].view()).is_none());
+}
+
+/// The sign of a sum of many reads is not certain where it may be rounding.
+#[test]
+fn the_rounding_of_many_reads_counts() {
+    let mut reads = vec![(0, array![[1e-16]]); 200];
+    reads.push((0, array![[-(1.0 + 1e-14)]]));
+    let neurons = Neurons {
+        reads,
+        slopes: vec![[0.0, 1.0]],
+    };
+    let network = Network::new(1, vec![neurons], vec![(1, array![[1.0]])]).unwrap();
+    let pieces = Pieces::new(network, vec![array![1.0]]).unwrap();
+    // Exactly 1 + 2e-14 − (1 + 1e-14) > 0; added one by one it is below 0.
+    assert!(pieces.at(array![1.0].view()).is_none());
+}
+
+/// Neurons with one slope each are a linear map: nothing is left to divide.
+#[test]
+fn a_network_without_a_kink_is_bounded_at_once() {
+    let neurons = Neurons {
+        reads: vec![(0, array![[1.0], [1.0]])],
+        slopes: vec![[1.0, 1.0]; 2],
+    };
+    for (output, constant) in [(array![[1.0, -1.0]], 0.0), (array![[1.0, 2.0]], 3.0)] {
+        let network = Network::new(1, vec![neurons.clone()], vec![(1, output)]).unwrap();
+        let pieces = Pieces::new(network, vec![array![0.0, 0.0]]).unwrap();
+        let mut branches = Branches::new(pieces, 0);
+        while branches.step(0.0) {}
+        let ends = branches.interval();
+        assert!(ends.lower.get() <= constant && constant <= ends.upper.get());
+        assert!(ends.upper.get() <= constant + 1e-12);
+    }
+}

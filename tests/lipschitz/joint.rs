@@ -366,3 +366,25 @@ fn neurons_with_one_slope_are_multiplied_out() {
         near(own, by_hand.certify().unwrap().lipschitz);
     }
 }
+
+/// Slopes whose product is too small for a number are not slopes of 0: the constant is 10⁻⁸⁰.
+#[test]
+fn slopes_whose_product_vanishes_are_no_proof() {
+    let net = Network::new(
+        1,
+        vec![Neurons {
+            reads: vec![(0, array![[9e59]])],
+            slopes: vec![[-1e-200, 1e-200]],
+        }],
+        vec![(1, array![[9e59]])],
+    )
+    .unwrap();
+    let false_one = Certificate {
+        norm: 2,
+        lipschitz: 2e-90,
+        slopes: vec![vec![[-1e-200, 1e-200]]],
+        multipliers: vec![vec![1e300]],
+        weights: net.digest(),
+    };
+    assert!(net.verify(&false_one).is_err());
+}

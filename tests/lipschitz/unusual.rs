@@ -174,3 +174,70 @@ fn a_residual_of_no_rows() {
         }
     }
 }
+
+/// A number that is added to all entries of a query is a bias of that many entries.
+#[test]
+fn attention_with_a_bias_that_is_broadcast() {
+    let (tape, d, at) = (Tape::new(), 16, [2, 1, 16]);
+    let columns = |[a, b]: [f64; 2]| {
+        let rows = [a, b].repeat(d);
+        tape.constant(tensor(&[d, 2], rows))
+    };
+    let mut unit = vec![0.0; 2 * d];
+    (unit[0], unit[3]) = (1.0, 1.0);
+    let w_v = tape.constant(tensor(&[d, 2], unit));
+    let x = tape.var(tensor(&[2, 2], vec![0.0, 0.999, 0.0, -0.999]));
+    let bias = tape.constant(vec![5.0]);
+    let q = x.linear(columns([0.0, 0.0]));
+    let (k, v) = (
+        x.linear(columns([0.25, 0.0])).reshape(&at),
+        x.linear(w_v).reshape(&at),
+    );
+    for q in [
+        (q + bias).reshape(&at),
+        q.reshape(&at) + bias,
+        q.reshape(&at) + bias.reshape(&[1, 1]),
+    ] {
+        let y = DenseAttention::new(d, Mask::none()).attend(Qkv::new(q, k, v));
+        let [found, proven] = sides(y, x, 1.0);
+        assert!(found > 5.0 && found <= proven, "{found} and {proven}");
+    }
+}
+
+/// Between two maps without a neuron nothing passes.
+#[test]
+fn a_hidden_layer_without_neurons() {
+    let tape = Tape::new();
+    let x = tape.var(tensor(&[2, 3], vec![1.0; 6]));
+    let [first, second] = [[0, 3], [2, 0]].map(|at| tape.var(tensor(&at, Vec::<f64>::new())));
+    for p in [Lp::One, Lp::Two, Lp::Inf] {
+        let y = x.linear(first).relu().linear(second);
+        let bound = bound(y, x, p, Domain::Everywhere).unwrap();
+        assert_eq!(
+            (bound.upper().get(), bound.var().unwrap().item()),
+            (0.0, 0.0)
+        );
+    }
+}
+
+/// The computed variance of a row of equal numbers is not always 0.
+#[test]
+fn a_norm_of_a_row_without_variance_has_no_bound() {
+    let tape = Tape::new();
+    for (row, may_pass) in [
+        (vec![0.1; 3], false),
+        (vec![1e8, 1e8, 1e8 + 2f64.powi(-26)], true),
+    ] {
+        let x = tape.var(tensor(&[1, 3], row.clone()));
+        let y = x.layer_norm(None, None, 0.0);
+        match bound(y, x, Lp::Two, Domain::Here) {
+            Ok(bound) => {
+                // The exact variance of (0, 0, δ) is 2δ²/9.
+                let variance = 2.0 * (row[2] - row[0]).powi(2) / 9.0;
+                let upper = bound.upper().get();
+                assert!(may_pass && upper >= 1.0 / variance.sqrt(), "{upper}");
+            }
+            Err(error) => assert!(error.to_string().contains("without variance"), "{error}"),
+        }
+    }
+}

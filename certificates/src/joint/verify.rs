@@ -97,12 +97,12 @@ impl Network {
                     }
                 }
             }
-            if layer.slopes.iter().any(|[l, u]| l * u != 0.0) {
+            if (layer.slopes.iter()).any(|&[l, u]| product_below(l, u) != 0.0) {
                 let factors: Vec<f64> = layer
                     .slopes
                     .iter()
                     .zip(own)
-                    .map(|([l, u], m)| l * u * m)
+                    .map(|([l, u], m)| product_below(*l, *u) * m)
                     .collect();
                 for (i, a) in &layer.reads {
                     for (j, b) in layer.reads.iter().filter(|(j, _)| j <= i) {
@@ -161,6 +161,15 @@ impl Network {
         }
         // ‖E‖₂ ≤ ‖E‖_∞ of a symmetric matrix.
         2.0 * (wrong.iter().copied().fold(0.0, f64::max) + 8.0 * UNIT)
+    }
+}
+
+/// l u, or less where the product of a negative and a positive slope is too small for a normal number: without
+/// it the form would be larger than it is.
+fn product_below(l: f64, u: f64) -> f64 {
+    match l * u {
+        x if l < 0.0 && u > 0.0 => x.min(-f64::MIN_POSITIVE),
+        x => x,
     }
 }
 

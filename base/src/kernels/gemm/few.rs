@@ -51,7 +51,7 @@ pub(super) fn product<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]
             out,
         });
     });
-    if m > 1 {
+    if m > 1 && b.ncols() > 0 {
         for (r, row) in out.chunks_exact_mut(b.ncols()).enumerate() {
             for (out, column) in row.iter_mut().zip(turned.chunks_exact(m)) {
                 *out = column[r];

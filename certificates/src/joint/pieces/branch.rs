@@ -67,9 +67,14 @@ impl Branches {
             pattern,
             next,
         };
+        // Without a neuron to decide there is nothing to divide.
+        let (open, closed) = match first.next {
+            Some(_) => (BinaryHeap::from([first]), Upper::ZERO),
+            None => (BinaryHeap::new(), first.upper),
+        };
         Self {
-            open: BinaryHeap::from([first]),
-            closed: Upper::ZERO,
+            open,
+            closed,
             steepest: pieces.climb(CLIMBS, seed),
             count: 1,
             pieces,

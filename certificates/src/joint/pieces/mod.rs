@@ -123,17 +123,21 @@ impl Pieces {
         let mut pattern = Vec::new();
         for (layer, bias) in self.network.layers.iter().zip(&self.biases) {
             let mut y = bias.clone();
-            let mut error = bias.mapv(|b| 2.0 * f64::EPSILON * b.abs());
+            // The sums of the reads are added one after the other.
+            let reads = layer.reads.len();
+            let mut error = bias.mapv(|b| (2 + reads) as f64 * f64::EPSILON * b.abs());
             for (j, a) in &layer.reads {
                 let (value, wrong) = &values[*j];
                 y += &a.dot(value);
                 let sizes = a.mapv(f64::abs);
-                let terms = 4.0 * gamma(a.ncols() + 2);
+                let terms = 4.0 * gamma(a.ncols() + 2 + reads);
                 error += &(sizes.dot(&value.mapv(f64::abs)) * terms + sizes.dot(wrong) * 1.001);
             }
             let mut slopes = Array1::zeros(y.len());
             for (i, range) in layer.slopes.iter().enumerate() {
-                if range[0] < range[1] && y[i].abs() <= error[i] {
+                // Also if one of both is no number.
+                let is_certain = y[i].abs() > error[i];
+                if range[0] < range[1] && !is_certain {
                     return None;
                 }
                 slopes[i] = range[usize::from(y[i] > 0.0)];
