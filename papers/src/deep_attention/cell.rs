@@ -116,6 +116,9 @@ pub struct Cell {
     /// Whether the rows of features sum to 1, although the published code uses features as published.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub normalized: bool,
+    /// Whether linear maps start as in the published code, uniform in ±1/√inputs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub published_start: bool,
     pub model: Model,
     pub norm: Normaliser,
     pub residual: bool,
@@ -153,8 +156,13 @@ impl paper::Cell for Cell {
         } else {
             ""
         };
+        let start = if self.published_start {
+            ", published start"
+        } else {
+            ""
+        };
         format!(
-            "{} {}{}{residual} L={}{missing}{features}, seed {}",
+            "{} {}{}{residual} L={}{missing}{features}{start}, seed {}",
             self.dataset,
             self.model.printed(),
             self.norm.printed(),

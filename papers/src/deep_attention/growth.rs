@@ -121,7 +121,7 @@ fn check(cell: &Cell) -> Result<()> {
 fn stretch<F: Real>(cell: &Cell, data: &Prepared) -> Result<Stretch> {
     let set = data.set();
     let config = cell.network(set)?;
-    let net = DeepNet::<F>::new(config, cell.seed)?;
+    let net = DeepNet::<F>::new(config, cell.seed, cell.published_start)?;
     let neighbours = config.neighbourhood(&set.graph);
     let x = features::<F>(set, cell.normalized, &data.erased(cell.missing, cell.seed));
     let tape = Tape::new();

@@ -107,6 +107,11 @@ pub struct Cli {
     #[arg(long)]
     normalized_features: bool,
 
+    /// Start linear maps as the published code does, W and b uniform in ±1/√inputs: those before and after the
+    /// layers, and those of a graph transformer
+    #[arg(long)]
+    published_start: bool,
+
     /// Trees per depth
     #[arg(long, value_name = "N")]
     trees: Option<usize>,
@@ -206,6 +211,7 @@ impl Cli {
                 weight_decay: self.weight_decay,
                 plateau: self.rate.map(|rate| rate == Rate::Falling),
                 normalized: self.normalized_features,
+                published_start: self.published_start,
                 trees: self.trees,
                 float: self.float,
             },

@@ -2,9 +2,10 @@
 
 use emmy::data::Dataset;
 use emmy::graph::Neighbourhood;
+use emmy::init;
 use emmy::nn::{
     Dropout, GraphContext, GraphLayer, GraphNet, GraphNetConfig, Input, Layer, Linear, Module,
-    Norm, Pass, Role,
+    Norm, Pass, Role, entries_mut,
 };
 use emmy::{Real, Result, Var};
 
@@ -31,12 +32,28 @@ pub struct Through<'t, F: Real> {
 impl<F: Real> Layer<F> for DeepNet<F> {}
 
 impl<F: Real> DeepNet<F> {
-    /// A network with freshly drawn parameters.
+    /// A network with freshly drawn parameters. With `published_start` linear maps are drawn as by PyTorch's
+    /// `nn.Linear`, W and b uniform in ±1/√inputs, as in the published code; the weights of graph attention,
+    /// which are Glorot-uniform there too, are not drawn again.
     ///
     /// # Errors
     /// If the configuration is not valid.
-    pub fn new(config: GraphNetConfig, seed: u64) -> Result<Self> {
-        let net = GraphNet::new(config, seed)?;
+    pub fn new(config: GraphNetConfig, seed: u64, published_start: bool) -> Result<Self> {
+        let mut net = GraphNet::new(config, seed)?;
+        if published_start {
+            let maps = ["input", "output", "query", "key", "value", "skip"];
+            let rng = &mut init::rng(!seed);
+            let mut bound = 0.0;
+            for entry in entries_mut(&mut net) {
+                // The bias of a map follows its weight.
+                if entry.name.split('.').any(|part| maps.contains(&part)) {
+                    if let [_, inputs] = entry.tensor.shape() {
+                        bound = (*inputs as f64).sqrt().recip();
+                    }
+                    *entry.tensor = init::uniform(entry.tensor.shape(), bound, rng);
+                }
+            }
+        }
         Ok(Self { net })
     }
 

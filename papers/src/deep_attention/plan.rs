@@ -60,6 +60,7 @@ pub struct Settings {
     pub weight_decay: Option<f64>,
     pub plateau: Option<bool>,
     pub normalized: bool,
+    pub published_start: bool,
     pub trees: Option<usize>,
     pub float: Option<Float>,
 }
@@ -76,6 +77,7 @@ impl Settings {
             weight_decay: self.weight_decay.unwrap_or(cell.weight_decay),
             plateau: self.plateau.unwrap_or(cell.plateau),
             normalized: self.normalized,
+            published_start: self.published_start,
             trees: cell.trees.map(|count| self.trees.unwrap_or(count)),
             float: self.float.unwrap_or(cell.float),
             ..cell
@@ -104,6 +106,8 @@ impl Settings {
         tell("rate", self.plateau.map(rate));
         let rows = self.normalized.then(|| "rows that sum to 1".to_owned());
         tell("features with", rows);
+        let start = self.published_start.then(|| "as published".to_owned());
+        tell("start", start);
         tell("trees", self.trees.map(|n| n.to_string()));
         tell("float", self.float.map(|float| typed(&float)));
         out
@@ -119,6 +123,7 @@ impl Choice {
             trees: of_trees.then_some(500),
             missing: 0.0,
             normalized: false,
+            published_start: false,
             model,
             norm,
             residual: false,

@@ -1,6 +1,7 @@
 //! `deep_attention`: cells, tables and figures of the paper about LipschitzNorm, on small plans.
 
 use crate::{command, json, refused, succeeded};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Output;
 use tempfile::TempDir;
@@ -119,6 +120,24 @@ fn normalised_features_are_another_cell() {
     assert_ne!(of(false), of(true));
 }
 
+/// Linear maps that start as in the published code are smaller, and another cell.
+#[test]
+fn a_published_start_is_another_cell() {
+    let folder = TempDir::new().unwrap();
+    let usual = small(&["--model", "gt", "--norm", "none", "--layers", "2"]);
+    let published = [&usual[..], &["--published-start"]].concat();
+    succeeded(&deep(&folder, &usual));
+    let (out, err) = succeeded(&deep(&folder, &published));
+    assert!(err.contains("GT L=2, published start, seed"), "{err}");
+    assert!(out.contains(", start as published"), "{out}");
+    let lines = outcomes(&folder);
+    let losses: BTreeSet<String> = lines
+        .iter()
+        .map(|line| line["final_loss"].to_string())
+        .collect();
+    assert_eq!((lines.len(), losses.len()), (4, 4));
+}
+
 #[test]
 fn every_model_takes_its_normalisers() {
     let folder = TempDir::new().unwrap();
@@ -154,7 +173,7 @@ fn every_model_takes_its_normalisers() {
     // Each setting makes another run.
     let lines = outcomes(&folder);
     let losses = lines.iter().map(|line| line["final_loss"].to_string());
-    let losses: std::collections::BTreeSet<String> = losses.collect();
+    let losses: BTreeSet<String> = losses.collect();
     assert_eq!((lines.len(), losses.len()), (24, 24));
 }
 
