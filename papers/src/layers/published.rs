@@ -216,9 +216,8 @@ impl<F: Real> GraphConv<F> for PublishedTransformerConv<F> {
             let attention = edge_attention(pass, options.dropout, edges);
             let of = |map: &Linear<F>| heads_of(map.forward(pass, x.clone()), options.heads);
             let [q, k, v] = [&self.conv.query, &self.conv.key, &self.conv.value].map(of);
-            // The scores are divided by the root, which the factor cancels.
-            let root = F::of((q.shape()[2] as f64).sqrt());
-            let factors = of_targets(norm, edges, [q, k, v]).scale(root);
+            // The scores are divided by √d, and by the divisor.
+            let factors = of_targets(norm, edges, [q, k, v]);
             let y = attention.dot(q * factors.unsqueeze(2), k, v, None);
             let y = y.reshape(&[y.shape()[0], y.shape()[1] * y.shape()[2]]);
             match &self.conv.skip {
