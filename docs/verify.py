@@ -36,6 +36,8 @@ add(0, 0, np.eye(start[1]), np.eye(start[1]))
 for k, a in enumerate(w[:-1]):
     (low, high), m = np.array(c["slopes"][k]).T, np.array(c["multipliers"][k])
     assert (m > 0).all() and (low <= high).all() and len(m) == len(a)
+    # A product that is too small for a number would be missing in P.
+    assert ((low >= 0) | (high <= 0) | (low * high <= -np.finfo(float).tiny)).all()
     middle, product = -(0.5 * (low + high) * m)[:, None] * a, (low * high * m)[:, None] * a
     add(k + 1, k + 1, np.diag(m), np.diag(m))
     add(k + 1, k, middle, abs(middle))

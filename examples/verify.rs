@@ -177,7 +177,9 @@ fn main() -> Result<()> {
         .map_err(|e| Error::invalid(path, "a certificate as JSON", e.to_string()))?;
     let hidden = || chain[..chain.len() - 1].iter().map(|w| w.nrows());
     let numbers = || of.multipliers.iter().flatten().chain([&of.lipschitz]);
-    let ordered = |[l, u]: &[f64; 2]| l <= u && l.is_finite() && u.is_finite();
+    // A product that is too small for a number would be missing in P.
+    let kept = |[l, u]: &[f64; 2]| *l >= 0.0 || *u <= 0.0 || l * u <= -f64::MIN_POSITIVE;
+    let ordered = |s: &[f64; 2]| s[0] <= s[1] && s.iter().all(|x| x.is_finite()) && kept(s);
     let of_chain = hidden().eq(of.multipliers.iter().map(Vec::len))
         && hidden().eq(of.slopes.iter().map(Vec::len))
         && of.weights == digest(&chain);
