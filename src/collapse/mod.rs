@@ -75,8 +75,8 @@ fn matrix<F: Real>(op: &str, x: &Tensor<F>) -> Array2<f64> {
     x.into_dimensionality::<Ix2>().expect("two axes")
 }
 
-/// Rows of length 1; rows of zeros stay, and their derivative is 0. A power of two brings the largest entry of
-/// a row near 1 first, so that no square is 0 or infinite.
+/// Rows of length 1; rows of zeros stay, and their derivative is 0. A power of two brings the largest entry
+/// of a row near 1 first, so that no square is 0 or infinite.
 fn unit_rows<F: Real>(x: Var<'_, F>) -> Var<'_, F> {
     let value = x.value();
     let mut shape = value.shape().to_vec();

@@ -25,6 +25,7 @@ mod heads;
 mod invert;
 mod known;
 mod matrix;
+mod operands;
 mod products;
 mod reach;
 mod read;

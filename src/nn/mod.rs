@@ -33,7 +33,7 @@
 //! | [`ContraNorm`] | LayerNorm(H − s/τ softmax(HHᵀ/τ) H), and more forms | Guo et al., ICLR 2023 |
 //! | [`FeedForward`] | σ(x W_upᵀ) W_downᵀ, also gated | Vaswani et al. 2017; Shazeer 2020 |
 //! | [`TransformerBlock`], [`Transformer`] | x + f(norm x), or norm(x + f(x)) | Vaswani et al. 2017; Xiong et al. 2020 |
-//! | [`LanguageModel`], [`VisionTransformer`], [`Bert`] | models with a [`Transformer`] | Radford et al. 2019; Dosovitskiy et al., ICLR 2021; Devlin et al., NAACL 2019 |
+//! | [`LanguageModel`], [`VisionTransformer`], [`Bert`] | models with a [`Transformer`] | GPT-2 2019; ViT 2021; BERT 2019 |
 //! | [`Mlp`] | a stack of [`Linear`] | |
 //! | [`GraphNet`] | a stack of graph layers | |
 //!

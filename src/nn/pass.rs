@@ -180,7 +180,8 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         &self.params
     }
 
-    /// The variables (in a pass of [`Pass::eval`]: the constants) that stand for the parameters, in the model's order.
+    /// The variables (in a pass of [`Pass::eval`]: the constants) that stand for the parameters, in the
+    /// model's order.
     pub fn vars(&self) -> &[Var<'t, F>] {
         &self.vars
     }
@@ -204,8 +205,8 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         self.draws.get() > 0
     }
 
-    /// The variable (in a pass of [`Pass::eval`]: the constant) that stands for a parameter. Two calls for one
-    /// parameter return the same variable, so shared weights need no special treatment.
+    /// The variable (in a pass of [`Pass::eval`]: the constant) that stands for a parameter. Two calls for
+    /// one parameter return the same variable, so shared weights need no special treatment.
     ///
     /// # Panics
     /// If the tensor is not a parameter of the model: a temporary, a copy, or a field that `module!` does not
@@ -227,8 +228,8 @@ impl<'t, 'm, F: Real> Pass<'t, 'm, F> {
         self.states[self.state_number("state", state)]
     }
 
-    /// A tensor of state as the last [`update`](Self::update) of this pass left it, for a layer that runs twice
-    /// in one pass.
+    /// A tensor of state as the last [`update`](Self::update) of this pass left it, for a layer that runs
+    /// twice in one pass.
     ///
     /// # Panics
     /// If the tensor is not state of the model.

@@ -94,8 +94,8 @@ impl Place {
     /// Writes `value`, whose numbers are of type `F`, in place of what was saved before.
     ///
     /// # Errors
-    /// As [`save`]; and [`Error::Invalid`] if the file there is not the one that was saved last, a file is there
-    /// where nothing was when the place was taken, or the value has 4 GiB or more.
+    /// As [`save`]; and [`Error::Invalid`] if the file there is not the one that was saved last, a file is
+    /// there where nothing was when the place was taken, or the value has 4 GiB or more.
     pub fn save<F: Real>(&mut self, value: &impl Serialize) -> Result<()> {
         let body = bincode::serde::encode_to_vec(value, ENCODING)
             .map_err(|e| Error::io(self.0.path(), std::io::Error::other(e)))?;

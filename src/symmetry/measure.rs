@@ -52,8 +52,8 @@ impl Residual {
 
 impl Law {
     /// δ at a point: the parameters of a model and ∂L/∂θ of each, in the model's order. For a rescaling
-    /// δ_j = Σ w ⟨M_j, N_j⟩ over the terms, with N = ∂L/∂M; the table at [`symmetry`](crate::symmetry) has the
-    /// others.
+    /// δ_j = Σ w ⟨M_j, N_j⟩ over the terms, with N = ∂L/∂M; the table at [`symmetry`](crate::symmetry) has
+    /// the others.
     ///
     /// # Panics
     /// If a parameter or gradient is missing or has another number of entries than the law says.

@@ -95,7 +95,10 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// let task = NodeClassification::new(&club.labels, club.split(0)?, |net: &GraphNet<f32>, pass| {
     ///     net.forward(pass, pass.tape().sparse(&x), &neighbours)
     /// })?;
-    /// let of = |epochs| Trainer::new(GraphNet::new(config, 0)?, TrainConfig { epochs, ..TrainConfig::default() });
+    /// let of = |epochs| {
+    ///     let config_of = TrainConfig { epochs, ..TrainConfig::default() };
+    ///     Trainer::new(GraphNet::new(config, 0)?, config_of)
+    /// };
     /// let mut first = of(5)?;
     /// first.fit(&task, |_, _| Ok(()))?;
     /// let folder = tempfile::tempdir().unwrap();
@@ -112,8 +115,8 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// ```
     ///
     /// # Errors
-    /// If it is the state of another model, another description, another seed or another rule of updates, or its
-    /// best epoch is another than that which this trainer's rule chooses. The trainer is then unchanged.
+    /// If it is the state of another model, another description, another seed or another rule of updates, or
+    /// its best epoch is another than that which this trainer's rule chooses. The trainer is then unchanged.
     pub fn resume(&mut self, state: TrainState<F>) -> Result<()> {
         state.check_run(&self.state(), &self.model)?;
         let rule = format!("the best by {}", self.config.best_by.metric());
@@ -205,9 +208,9 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// Trains until the configured number of epochs is reached or a rule stops the training. `observe` sees
     /// every finished epoch, for progress bars and checkpoints, and may end the training with an error.
     ///
-    /// Unlike in [`step()`](super::step()), gradients are not checked: one that is not finite shows in the loss of
-    /// the next step. A last epoch whose evaluation is not finite is no error, since no step follows it: look at
-    /// [`History::last`]. It is never the best ([`History::best`]).
+    /// Unlike in [`step()`](super::step()), gradients are not checked: one that is not finite shows in the
+    /// loss of the next step. A last epoch whose evaluation is not finite is no error, since no step follows
+    /// it: look at [`History::last`]. It is never the best ([`History::best`]).
     ///
     /// # Errors
     /// If an epoch has no batch, the loss is not a finite number (the model is then as it was before that

@@ -269,7 +269,8 @@ fn of_momentum_is_known_too() {
 
 /// Clipping by the norm of all gradients multiplies them by one number: δ stays zero, and the formula of
 /// plain descent holds for the clipped gradients. Neither is true for clipping entry by entry.
-/// c = ½ θᵀBθ + bᵀθ with B, with b, and with both, for gradients that are orthogonal to Bθ + b and else random.
+/// c = ½ θᵀBθ + bᵀθ with B, with b, and with both, for gradients that are orthogonal to Bθ + b and else
+/// random.
 #[test]
 fn of_every_generator_is_that_of_its_c() {
     let matrix = vec![(0, 0, 1.0), (1, 2, -2.0), (2, 1, -2.0), (3, 3, 0.5)];

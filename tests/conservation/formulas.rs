@@ -75,8 +75,8 @@ fn a_translation_shifts_one_or_many() {
     assert_eq!(formula(Symmetry::Translation, entries), "G of b[j] = 0");
 }
 
-/// The formula of a generator of W `[2, 3]` (entries 0 to 5), b `[3]` (6 to 8), s `[1]` (9), V `[4, 4]` (10 to
-/// 25) and U `[13, 2]` (26 to 51).
+/// The formula of a generator of W `[2, 3]` (entries 0 to 5), b `[3]` (6 to 8), s `[1]` (9), V `[4, 4]` (10
+/// to 25) and U `[13, 2]` (26 to 51).
 fn generated(matrix: &[(usize, usize, f64)], vector: &[(usize, f64)]) -> String {
     let shapes: [(&str, &[usize]); 5] = [
         ("W", &[2, 3]),

@@ -356,8 +356,8 @@ fn biases_that_do_not_fit_are_refused() {
     assert!((pieces.at(array![1.0].view()).unwrap().get() - 3.0).abs() < 1e-12);
 }
 
-/// 3x − 3 relu(x) + 3 relu(−x) is 0 everywhere; at an input that is no number, or whose arguments are none, no
-/// pattern is certain.
+/// 3x − 3 relu(x) + 3 relu(−x) is 0 everywhere; at an input that is no number, or whose arguments are none,
+/// no pattern is certain.
 #[test]
 fn an_input_without_numbers_has_no_pattern() {
     let neurons = |a| Neurons {

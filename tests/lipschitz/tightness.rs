@@ -104,8 +104,8 @@ fn dot_products_grow_as_the_root_of_the_number_of_tokens() {
     );
 }
 
-/// The part of the keys in the constant of dot products, s √(n/2) Q V, is reached: two keys at 0, values ±V, and
-/// all n queries alike.
+/// The part of the keys in the constant of dot products, s √(n/2) Q V, is reached: two keys at 0, values ±V,
+/// and all n queries alike.
 #[test]
 fn the_part_of_the_keys_is_reached() {
     let tape = Tape::new();

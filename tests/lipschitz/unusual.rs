@@ -1,5 +1,5 @@
-//! Bounds where an operand is unusual: constants per position, rows chosen twice, dropped coefficients, inputs
-//! that no tape records. Each was too small once.
+//! Bounds where an operand is unusual: constants per position, rows chosen twice, dropped coefficients,
+//! inputs that no tape records. Each was too small once.
 
 use emmy::autodiff::Function;
 use emmy::kernels::map;

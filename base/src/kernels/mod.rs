@@ -1,5 +1,5 @@
-//! Arithmetic on slices and arrays; no tape records it. Fused operations have their forward and backward loops
-//! here. Only this module uses threads and vector instructions.
+//! Arithmetic on slices and arrays; no tape records it. Fused operations have their forward and backward
+//! loops here. Only this module uses threads and vector instructions.
 //!
 //! An operation of your own computes its value with [`map`]; [`par`] sets the number of threads. The other
 //! kernels have no page: users meet them as operations (`emmy::ops`).

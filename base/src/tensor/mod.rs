@@ -31,8 +31,8 @@ pub fn scalar<F: Clone>(x: F) -> Tensor<F> {
 /// A tensor of the given shape from its elements in row-major order.
 ///
 /// # Panics
-/// If the number of elements of `data` is not the product of `shape`, or that product is larger than memory can
-/// address.
+/// If the number of elements of `data` is not the product of `shape`, or that product is larger than memory
+/// can address.
 #[track_caller]
 pub fn tensor<F>(shape: &[usize], data: Vec<F>) -> Tensor<F> {
     let (want, have) = (shape::elements("tensor", shape), data.len());

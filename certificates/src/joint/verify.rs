@@ -164,8 +164,8 @@ impl Network {
     }
 }
 
-/// l u, or less where the product of a negative and a positive slope is too small for a normal number: without
-/// it the form would be larger than it is.
+/// l u, or less where the product of a negative and a positive slope is too small for a normal number:
+/// without it the form would be larger than it is.
 fn product_below(l: f64, u: f64) -> f64 {
     match l * u {
         x if l < 0.0 && u > 0.0 => x.min(-f64::MIN_POSITIVE),

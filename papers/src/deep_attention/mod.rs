@@ -107,8 +107,8 @@ pub struct Cli {
     #[arg(long)]
     normalized_features: bool,
 
-    /// Start linear maps as the published code does, W and b uniform in ±1/√inputs: those before and after the
-    /// layers, and those of a graph transformer
+    /// Start linear maps as the published code does, W and b uniform in ±1/√inputs: those before and after
+    /// the layers, and those of a graph transformer
     #[arg(long)]
     published_start: bool,
 

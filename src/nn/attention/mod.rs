@@ -174,8 +174,8 @@ impl<F: Real> MultiHeadAttention<F> {
     /// computed again. No derivative flows into the cache.
     ///
     /// # Panics
-    /// If the shapes do not fit each other or the cache, or the layer has a score normaliser: its divisor would
-    /// be that of the new tokens alone.
+    /// If the shapes do not fit each other or the cache, or the layer has a score normaliser: its divisor
+    /// would be that of the new tokens alone.
     #[track_caller]
     pub fn continued<'t>(
         &self,

@@ -75,8 +75,8 @@ impl Trace {
         self.collapse_where(graph, |_| true)
     }
 
-    /// The same for the calls that are chosen, such as `|call| call.kind == "TransformerBlock"`. Singular values are the
-    /// expensive part: their time grows with n d min(n, d).
+    /// The same for the calls that are chosen, such as `|call| call.kind == "TransformerBlock"`. Singular
+    /// values are the expensive part: their time grows with n d min(n, d).
     ///
     /// # Errors
     /// As [`collapse`](Self::collapse).

@@ -128,8 +128,8 @@ pub struct Constants {
 
 impl Trace {
     /// The Lipschitz constant of the model in the norm ‖·‖_p as an interval: the proven bound for all inputs
-    /// ([`crate::lipschitz::bound`]), and the norm of the Jacobian at the recorded one. For p = 1 and p = ∞ the
-    /// lower end is 0 if outputs times inputs exceed 2²⁰.
+    /// ([`crate::lipschitz::bound`]), and the norm of the Jacobian at the recorded one. For p = 1 and p = ∞
+    /// the lower end is 0 if outputs times inputs exceed 2²⁰.
     ///
     /// ```
     /// use emmy::{init, lipschitz::Lp, nn::{Linear, Trace}};

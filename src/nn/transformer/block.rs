@@ -173,8 +173,8 @@ impl BlockConfig {
     /// Checks whether a block can be built.
     ///
     /// # Errors
-    /// If a part is not valid, the parts do not have the same width, a probability is not within 0 ≤ p ≤ 1, or a
-    /// ContraNorm leaves neighbours out.
+    /// If a part is not valid, the parts do not have the same width, a probability is not within 0 ≤ p ≤ 1,
+    /// or a ContraNorm leaves neighbours out.
     pub fn validate(&self) -> Result<()> {
         self.attention.validate()?;
         self.feed_forward.validate()?;

@@ -61,8 +61,8 @@ impl LanguageConfig {
     ///
     /// # Errors
     /// If a size is 0, the blocks are not [valid](BlockConfig::validate) blocks without memory, their norm
-    /// has statistics over rows, or their ContraNorm compares features or takes products. A norm of another crate is trusted
-    /// to let no symbol see those after it.
+    /// has statistics over rows, or their ContraNorm compares features or takes products. A norm of another
+    /// crate is trusted to let no symbol see those after it.
     pub fn validate(&self) -> Result<()> {
         let rules = Rules("language model");
         rules.sizes(&[
