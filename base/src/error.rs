@@ -52,16 +52,17 @@ pub enum Error {
 
     /// A data set is in none of the places where it was looked for.
     #[error(
-        "{} was not found. Looked in{}\nIt is published at {address}",
+        "{} was not found. Looked in{}{}",
         printable(what),
-        places(looked)
+        places(looked),
+        published(address)
     )]
     NotFound {
         /// The data set that was looked for.
         what: String,
         /// Every place that was tried.
         looked: Vec<PathBuf>,
-        /// The public address to get it from.
+        /// The public address to get it from; empty if none is known.
         address: String,
     },
 
@@ -122,6 +123,14 @@ pub fn beginning(text: &str, most: usize) -> String {
             let more = text[end..].chars().count();
             format!("{}… ({more} more characters)", printable(&text[..end]))
         }
+    }
+}
+
+/// The line with an address, if there is one.
+fn published(address: &str) -> String {
+    match address {
+        "" => String::new(),
+        address => format!("\nIt is published at {address}"),
     }
 }
 

@@ -117,7 +117,8 @@ impl<F: Real> Tape<F> {
         counts
     }
 
-    /// Runs `f` without recording derivatives: everything made inside is a constant. Use it for evaluation.
+    /// Runs `f` without recording derivatives: what operations make inside is a
+    /// constant. ([`var`](Self::var) makes a variable there too.) Use it for evaluation.
     pub fn no_grad<R>(&self, f: impl FnOnce() -> R) -> R {
         let _guard = self.set_recording(false);
         f()

@@ -5,7 +5,7 @@
 //! initialisation read its [`Function`]; `tests/operations/kinds.rs` compares that with numbers. An
 //! activation also has a variant in [`Activation`], at the end, with its arms in `apply` and `degree`.
 
-use super::gates::within;
+use super::gates::{FAR, within};
 use crate::autodiff::{Function, Var, about, checkpoint, kink};
 use crate::kernels::map;
 use crate::real::Real;
@@ -301,10 +301,12 @@ impl<F: Real> Var<'_, F> {
             ..named("gelu_tanh")
         };
         checkpoint(function, &[self], |x| {
-            let x = x[0];
-            let cube = x * x.square();
-            let inner = (x + cube * F::of(0.044_715)) * F::of(FRAC_2_PI.sqrt());
-            x * (inner.tanh() + F::one()) * F::of(0.5)
+            // The tanh is ±1 far before the cube overflows.
+            let far = F::of(FAR);
+            let near = x[0].clamp(-far, far);
+            let cube = near * near.square();
+            let inner = (near + cube * F::of(0.044_715)) * F::of(FRAC_2_PI.sqrt());
+            x[0].clamp(-far, F::infinity()) * (inner.tanh() + F::one()) * F::of(0.5)
         })
     }
 

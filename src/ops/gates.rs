@@ -80,15 +80,16 @@ impl<F: Real> Var<'_, F> {
             z,
             |p| p.gy().gelu_gate(p.b()),
             |p| {
-                let bend = -p.b().square() + F::of(2.0);
-                p.gy() * p.a() * bend * p.b().normal_density()
+                let x = p.b().clamp(-F::of(FAR), F::of(FAR));
+                let bend = -x.square() + F::of(2.0);
+                p.gy() * p.a() * bend * x.normal_density()
             },
         )
     }
 }
 
 /// |x| from which Φ(−|x|) and φ(x) are 0 in both types.
-const FAR: f64 = 64.0;
+pub(super) const FAR: f64 = 64.0;
 
 /// x limited to −FAR ≤ x ≤ high, so that infinite x do not make ∞ · 0. NaN stays.
 #[inline(always)]

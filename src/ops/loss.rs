@@ -57,15 +57,26 @@ impl<F: Real> Var<'_, F> {
         (self - target).square().mean_all()
     }
 
-    /// The binary cross-entropy of logits x with targets t in 0 ≤ t ≤ 1: mean (softplus(x) − t x) over all
-    /// elements, shape `[]`; NaN over none
+    /// The binary cross-entropy of logits x with targets t in 0 ≤ t ≤ 1: mean ((1 − t) softplus(x) + t
+    /// softplus(−x)) over all elements, shape `[]`; NaN over none
+    ///
+    /// This is −t ln σ(x) − (1 − t) ln σ(−x). In the shorter softplus(x) − t x the digits of predictions that
+    /// are certain and right would cancel.
+    ///
+    /// ```
+    /// let tape = emmy::Tape::new();
+    /// let (x, target) = (tape.var(vec![0.0, 36.0_f64]), tape.constant(vec![1.0, 1.0]));
+    /// let expected = (2_f64.ln() + (-36.0_f64).exp()) / 2.0;
+    /// assert!((x.bce_with_logits(target).item() - expected).abs() < 1e-15);
+    /// ```
     ///
     /// # Panics
     /// If the shapes or the tapes differ.
     #[track_caller]
     pub fn bce_with_logits(self, target: Self) -> Self {
         alike("bce_with_logits", self, target);
-        (self.softplus() - target * self).mean_all()
+        let (no, yes) = (self.softplus(), (-self).softplus());
+        ((-target + F::one()) * no + target * yes).mean_all()
     }
 
     /// The rows that take part, and their labels. Few rows of a graph are labelled. They are selected first,

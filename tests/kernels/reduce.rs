@@ -2,7 +2,8 @@
 
 use crate::support::{bits, data};
 use emmy::kernels::par;
-use emmy::kernels::reduce::{max, min, sum};
+use emmy::kernels::reduce::{max, min, sum, sum_to};
+use emmy::sparse::Pattern;
 use emmy::tensor::{Tensor, tensor};
 use ndarray::Axis;
 use proptest::prelude::*;
@@ -90,4 +91,25 @@ fn bits_do_not_depend_on_threads() {
 #[should_panic(expected = "axis 2 is outside a tensor of 2 dimensions")]
 fn axes_must_exist() {
     sum(&tensor(&[1, 1], vec![0.0]), &[2]);
+}
+
+/// A pattern that is too large is refused before anything is allocated.
+#[test]
+fn a_pattern_of_too_many_rows_is_refused() {
+    for rows in [usize::MAX, usize::MAX - 1, 1 << 32] {
+        for (n, m) in [(rows, 1), (1, rows)] {
+            let error = Pattern::from_pairs(n, m, &[]).unwrap_err().to_string();
+            assert!(
+                error.contains("at most 4294967295 rows, columns"),
+                "{error}"
+            );
+        }
+    }
+}
+
+/// Nothing is summed, and nothing is laid out anew.
+#[test]
+fn a_sum_to_the_same_shape_of_columns() {
+    let x = tensor(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).reversed_axes();
+    assert_eq!(sum_to(&x, &[3, 2]), x);
 }

@@ -347,3 +347,72 @@ fn slices_are_selected_and_added_one_by_one() {
         tensor(&[2], vec![2.0, 2.0])
     );
 }
+
+#[test]
+fn the_sum_in_a_logsumexp_goes_on_behind_two_to_24() {
+    let tape = Tape::new();
+    let count = (1 << 25) + 1;
+    let y = tape
+        .constant(Tensor::<f32>::zeros(vec![count]))
+        .logsumexp(0, false);
+    near(y.item(), (count as f64).ln(), 1e-6);
+}
+
+/// A prediction that is certain and right has a small loss, and a small derivative.
+#[test]
+fn binary_cross_entropy_of_certain_predictions() {
+    fn check<F: Real>(sizes: &[f64], tolerance: f64) {
+        for &size in sizes {
+            for (x, t) in [(size, 1.0), (-size, 0.0)] {
+                let tape = Tape::new();
+                let [x, t] = [x, t].map(|x| tape.var(tensor(&[1], vec![F::of(x)])));
+                let loss = x.bce_with_logits(t);
+                let small = (-size).exp();
+                near(loss.item(), small.ln_1p(), tolerance);
+                let sign = if t.item() > F::zero() { -1.0 } else { 1.0 };
+                near(
+                    grad(loss, &[x])[0][0],
+                    sign * small / (1.0 + small),
+                    tolerance,
+                );
+            }
+        }
+    }
+    check::<f32>(&[1.0, 10.0, 15.0, 20.0], 1e-6);
+    check::<f64>(&[1.0, 20.0, 36.0], 1e-14);
+}
+
+#[test]
+fn derivatives_of_gelu_far_away() {
+    for x in [2e19_f32, 1e20, 1e30] {
+        let both: [fn(Var<'_, f32>) -> Var<'_, f32>; 2] = [|x| x.gelu_tanh(), |x| x.gelu()];
+        for f in both {
+            assert_eq!(derivatives(x, 2, f), [x, 1.0, 0.0]);
+            let below = derivatives(-x, 2, f);
+            assert!(below.iter().all(|&y| y == 0.0), "{below:?}");
+        }
+    }
+}
+
+#[test]
+fn a_segment_without_finite_scores_has_no_shares() {
+    use emmy::ops::sparse::segment_softmax;
+    use emmy::sparse::Pattern;
+    let edges = Pattern::from_pairs(2, 2, &[(0, 0), (0, 1), (1, 0)]).unwrap();
+    for width in [1, 2, 3] {
+        let tape = Tape::new();
+        let scores = [-INF, -INF, 5.0].map(|s| vec![s; width]).concat();
+        let y = segment_softmax(&edges, tape.var(tensor(&[3, width], scores)));
+        let expected = [0.0, 0.0, 1.0].map(|s| vec![s; width]).concat();
+        assert_eq!(y.value(), tensor(&[3, width], expected));
+    }
+}
+
+#[test]
+fn a_size_that_is_too_large_is_not_the_open_one() {
+    let refused = std::panic::catch_unwind(|| {
+        let tape = Tape::new();
+        tape.var(vec![1.0; 4]).reshape(&[usize::MAX, 2]).len()
+    });
+    assert!(refused.is_err());
+}

@@ -18,5 +18,6 @@ mod passages;
 mod reference;
 mod registry;
 mod rounding;
+mod scores;
 mod tiles;
 mod values;

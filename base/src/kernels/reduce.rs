@@ -1,7 +1,9 @@
 //! Sums and extrema over axes.
 //!
-//! A sum runs in sixteen lanes over blocks of fixed size whose sums are added in pairs: the order, and with
-//! it every bit, is fixed, and the rounding error grows with the logarithm of the length.
+//! A sum runs in sixteen lanes over blocks of fixed size: the order, and with it every bit, is fixed. The sums
+//! of blocks within 2¹⁶ contiguous elements are added in pairs, so there the rounding error grows with the
+//! logarithm of the length. Sums of more elements, and sums of rows, add those of 2¹⁶ elements, or of 64 rows,
+//! one after the other.
 
 use super::{LANES, fold, par, simd};
 use crate::real::Real;
@@ -40,11 +42,10 @@ pub fn sum_to<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
     let stretched =
         |axis: usize| axis < leading || (shape[axis - leading] == 1 && x.shape()[axis] != 1);
     let axes: Vec<usize> = (0..x.ndim()).filter(|&axis| stretched(axis)).collect();
-    let sums = if axes.is_empty() {
-        x.clone()
-    } else {
-        sum(x, &axes)
-    };
+    if axes.is_empty() {
+        return x.clone();
+    }
+    let sums = sum(x, &axes);
     sums.into_shape_with_order(IxDyn(shape))
         .expect("axes of size 1 more or less")
 }

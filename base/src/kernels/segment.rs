@@ -50,7 +50,8 @@ pub fn segment_max<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Buffer<F> {
     by_row(pattern, None, v, w, F::neg_infinity(), larger)
 }
 
-/// p[e, :] = exp(s[e, :] − max) / Σ exp(s − max) over the row of e, shape [nnz, w].
+/// p[e, :] = exp(s[e, :] − max) / Σ exp(s − max) over the row of e, shape [nnz, w]; 0 where all of the row
+/// are −∞.
 ///
 /// # Panics
 /// If the length of `scores` is not nnz × w.
@@ -161,10 +162,20 @@ fn by_columns<F: Real>(p: &mut [F], w: usize, what: Softmax) {
 #[inline(always)]
 fn columns<F: Real, const C: usize>(p: &mut [F], w: usize, at: usize, what: Softmax) -> usize {
     let by: [F; C] = match what {
-        Softmax::Shift => fold(p, w, at, F::neg_infinity(), larger),
+        // A column of −∞ alone stays, and becomes 0.
+        Softmax::Shift => {
+            let tops: [F; C] = fold(p, w, at, F::neg_infinity(), larger);
+            tops.map(|top| {
+                if top == F::neg_infinity() {
+                    F::zero()
+                } else {
+                    top
+                }
+            })
+        }
         Softmax::Normalise => {
             let sums: [F; C] = fold(p, w, at, F::zero(), |sum, x| sum + x);
-            std::array::from_fn(|l| sums[l].recip())
+            sums.map(|sum| if sum == F::zero() { sum } else { sum.recip() })
         }
     };
     for row in p.chunks_exact_mut(w) {

@@ -76,7 +76,7 @@ pub fn logsumexp_rows<F: Real>(x: &[F], w: usize) -> Vec<F> {
             out[0] = if row.shift.is_infinite() {
                 row.shift
             } else {
-                row.shift + row.exponentials.iter().copied().sum::<F>().ln()
+                row.shift + total(row.exponentials).ln()
             };
         },
     );

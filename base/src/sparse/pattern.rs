@@ -46,14 +46,7 @@ impl Pattern {
         indptr: Vec<usize>,
         indices: Vec<u32>,
     ) -> Result<Arc<Self>> {
-        let limit = u32::MAX as usize;
-        if rows > limit || cols > limit || indices.len() > limit {
-            return Err(Error::invalid(
-                "sparse pattern",
-                format!("at most {limit} rows, columns and entries"),
-                format!("{rows} × {cols} with {} entries", indices.len()),
-            ));
-        }
+        check_sizes(rows, cols, indices.len())?;
         if indptr.len() != rows + 1
             || indptr.first() != Some(&0)
             || indptr.last() != Some(&indices.len())
@@ -103,6 +96,7 @@ impl Pattern {
     /// # Errors
     /// If a pair is out of range, or a size exceeds 2³² − 1.
     pub fn from_pairs(rows: usize, cols: usize, pairs: &[(usize, usize)]) -> Result<Arc<Self>> {
+        check_sizes(rows, cols, 0)?;
         if let Some((k, &(i, j))) = pairs
             .iter()
             .enumerate()
@@ -270,3 +264,15 @@ impl PartialEq for Pattern {
 }
 
 impl Eq for Pattern {}
+
+fn check_sizes(rows: usize, cols: usize, entries: usize) -> Result<()> {
+    let limit = u32::MAX as usize;
+    if rows > limit || cols > limit || entries > limit {
+        return Err(Error::invalid(
+            "sparse pattern",
+            format!("at most {limit} rows, columns and entries"),
+            format!("{rows} × {cols} with {entries} entries"),
+        ));
+    }
+    Ok(())
+}

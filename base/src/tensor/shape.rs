@@ -96,7 +96,9 @@ pub trait Sizes {
 
 impl Sizes for [usize] {
     fn sizes(&self) -> Vec<isize> {
-        self.iter().map(|&size| size as isize).collect()
+        // A size that is too large stays one: it must not become −1.
+        let size = |&size: &usize| isize::try_from(size).unwrap_or(isize::MAX);
+        self.iter().map(size).collect()
     }
 }
 

@@ -2,11 +2,10 @@
 
 use super::{DenseAttention, EdgeAttention, Mask, slice};
 use crate::autodiff::{Fused, Kind, Var, fused};
-use crate::kernels::attention::dense::{Dense, Operands, Outcome};
+use crate::kernels::attention::dense::{Dense, LogSums, Operands, Outcome};
 use crate::kernels::random::DropMask;
 use crate::ops::sparse::{gather_columns, gather_rows, sddmm, segment_softmax};
 use crate::real::Real;
-use crate::tensor::memory::Buffer;
 use crate::tensor::{Tensor, contiguous, tensor};
 
 /// Queries, keys and values, with optional β and t.
@@ -155,15 +154,18 @@ impl DenseAttention {
 
     /// α `[items, H, n, m]`, composed.
     fn dense_coefficients<'t, F: Real>(&self, x: &Qkv<'t, F>, s: Sizes) -> Var<'t, F> {
-        let scores = self.scores(x, s);
-        match self.mask.to_dense(s.items, s.n, s.m) {
-            Some(mask) => scores.softmax_masked(-1, &mask),
-            None => scores.softmax(-1),
+        match self.scores(x, s) {
+            (scores, Some(mask)) => scores.softmax_masked(-1, &mask),
+            (scores, None) => scores.softmax(-1),
         }
     }
 
-    /// The scores `[items, H, n, m]` of all pairs, those that the mask hides included.
-    pub(super) fn scores<'t, F: Real>(&self, x: &Qkv<'t, F>, s: Sizes) -> Var<'t, F> {
+    /// The scores `[items, H, n, m]` of all pairs, and a mask of those that count, if others are among them.
+    pub(super) fn scores<'t, F: Real>(
+        &self,
+        x: &Qkv<'t, F>,
+        s: Sizes,
+    ) -> (Var<'t, F>, Option<Tensor<bool>>) {
         let Sizes {
             items,
             n,
@@ -183,11 +185,26 @@ impl DenseAttention {
             scores = scores + beta.permute(&[0, 2, 3, 4, 1]);
         }
         let mut scores = scores.scale(F::of(self.scale));
+        let mut mask = self.mask.to_dense(items, n, m);
         if let Some(t) = x.t {
+            // A score that does not count may be infinite. It must not be a factor in the derivative by t.
+            let infinite = scores.value().iter().any(|s| s.is_infinite());
+            if infinite {
+                let all = scores.reshape(&[items, heads, n, m]).value();
+                let mut counts = all.mapv(|s| s != F::neg_infinity());
+                if let Some(mask) = &mask {
+                    counts.zip_mut_with(mask, |counts, &sees| *counts &= sees);
+                }
+                let shape = scores.shape();
+                let kept = (counts.view().into_shape_with_order(&shape[..])).expect("all scores");
+                let zeros = x.q.tape().constant(Tensor::zeros(&shape[..]));
+                scores = scores.where_(&kept.to_shared(), zeros);
+                mask = Some(counts.into_shared());
+            }
             let t = t.reshape(&[items, n, groups, share, 1]);
             scores = scores * t.permute(&[0, 2, 3, 1, 4]);
         }
-        scores.reshape(&[items, heads, n, m])
+        (scores.reshape(&[items, heads, n, m]), mask)
     }
 
     /// y, composed.
@@ -327,7 +344,7 @@ impl FusedAttention {
 
 impl<F: Real> Fused<F> for FusedAttention {
     /// ℓ, the logarithm of the sum of exponentials per query and head.
-    type Saved = Buffer<F>;
+    type Saved = LogSums<F>;
 
     fn kind(&self) -> Kind {
         Kind::Attention {
@@ -337,7 +354,7 @@ impl<F: Real> Fused<F> for FusedAttention {
         }
     }
 
-    fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Buffer<F>) {
+    fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, LogSums<F>) {
         let rows: Vec<_> = args.iter().map(contiguous).collect();
         let (y, lse) = self.kernel(args).forward(&self.operands(&rows));
         let mut shape = args[0].shape().to_vec();
@@ -350,7 +367,7 @@ impl<F: Real> Fused<F> for FusedAttention {
         &self,
         args: &[Tensor<F>],
         y: &Tensor<F>,
-        lse: &Buffer<F>,
+        lse: &LogSums<F>,
         gy: &Tensor<F>,
         _: &[bool],
     ) -> Vec<Option<Tensor<F>>> {

@@ -133,7 +133,10 @@ impl<F: Real, S: EdgeScore<F>> Fused<F> for Fusion<S> {
         let (kernel, x) = (self.kernel(&args[0]), |number: usize| slice(&args[number]));
         let halves = match self.numbers.ends {
             Ends::Rows { .. } => None,
-            Ends::Halves { a_s, a_t } => Some(half_scores(x(0), [x(a_s), x(a_t)], kernel.heads)),
+            Ends::Halves { a_s, a_t } => {
+                let n = args[0].shape()[0];
+                Some(half_scores(n, x(0), [x(a_s), x(a_t)], kernel.heads))
+            }
         };
         let score = self.score;
         let (y, alpha) = kernel.forward(

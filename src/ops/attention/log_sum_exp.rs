@@ -3,9 +3,8 @@
 use super::dense::FusedAttention;
 use super::{DenseAttention, Qkv, slice};
 use crate::autodiff::{Fused, Kind, Var, fused};
-use crate::kernels::attention::dense::{Dense, Operands, Outcome};
+use crate::kernels::attention::dense::{Dense, LogSums, Operands, Outcome};
 use crate::real::Real;
-use crate::tensor::memory::Buffer;
 use crate::tensor::{Tensor, contiguous, tensor};
 
 impl DenseAttention {
@@ -70,19 +69,19 @@ impl LogSumExp {
 
 impl<F: Real> Fused<F> for LogSumExp {
     /// ℓ as the kernel has it, `[items, H, n]`.
-    type Saved = Buffer<F>;
+    type Saved = LogSums<F>;
 
     fn kind(&self) -> Kind {
         Kind::Opaque("log_sum_exp")
     }
 
-    fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, Buffer<F>) {
+    fn forward(&self, args: &[Tensor<F>]) -> (Tensor<F>, LogSums<F>) {
         let rows: Vec<_> = Self::with_values(args).iter().map(contiguous).collect();
         let (kernel, operands) = self.of(&rows);
         let (_, lse) = kernel.forward(&operands);
         let shape = &args[0].shape()[..args[0].ndim() - 1];
         (
-            tensor(shape, swapped(&lse, kernel.heads, kernel.queries)),
+            tensor(shape, swapped(&lse.rounded, kernel.heads, kernel.queries)),
             lse,
         )
     }
@@ -91,7 +90,7 @@ impl<F: Real> Fused<F> for LogSumExp {
         &self,
         args: &[Tensor<F>],
         _: &Tensor<F>,
-        lse: &Buffer<F>,
+        lse: &LogSums<F>,
         gy: &Tensor<F>,
         _: &[bool],
     ) -> Vec<Option<Tensor<F>>> {
@@ -115,10 +114,9 @@ impl<F: Real> Fused<F> for LogSumExp {
         let x = self.0.qkv(&Self::with_values(args));
         let attention = &self.0.attention;
         let sizes = attention.check("log_sum_exp", &x);
-        let scores = attention.scores(&x, sizes);
-        let lse = match attention.mask.to_dense(sizes.items, sizes.n, sizes.m) {
-            Some(mask) => scores.logsumexp_masked(-1, &mask, false),
-            None => scores.logsumexp(-1, false),
+        let lse = match attention.scores(&x, sizes) {
+            (scores, Some(mask)) => scores.logsumexp_masked(-1, &mask, false),
+            (scores, None) => scores.logsumexp(-1, false),
         };
         let shape = x.q.shape();
         lse.transpose(-1, -2).reshape(&shape[..shape.len() - 1])

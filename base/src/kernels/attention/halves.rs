@@ -13,12 +13,15 @@ use crate::tensor::memory::{self, Buffer};
 /// [n, H]. z has shape [n, H, D], a has [H, D].
 ///
 /// # Panics
-/// If the length of `z` is not a multiple of that of `a`, or that of `a` not of `heads`.
+/// If the length of `z` is not n times that of each `a`, or that of `a` not a multiple of `heads`.
 #[track_caller]
 #[inline(never)]
-pub fn half_scores<F: Real>(z: &[F], a: [&[F]; 2], heads: usize) -> [Buffer<F>; 2] {
+pub fn half_scores<F: Real>(n: usize, z: &[F], a: [&[F]; 2], heads: usize) -> [Buffer<F>; 2] {
     let (w, d) = row_of(z, a, heads);
-    let n = z.len().checked_div(w).unwrap_or(0);
+    check("half_scores", "z", z, &[n, w]);
+    if z.is_empty() {
+        return [memory::zeros(n * heads), memory::zeros(n * heads)];
+    }
     let mut s = [memory::scratch(n * heads), memory::scratch(n * heads)];
     let [first, second] = &mut s;
     let rows = par::chunks(n, ROWS);
@@ -103,7 +106,7 @@ const ROWS: usize = 512;
 #[track_caller]
 fn row_of<F>(z: &[F], a: [&[F]; 2], heads: usize) -> (usize, usize) {
     let w = a[0].len();
-    let fits = (heads > 0 && w.is_multiple_of(heads) && a[1].len() == w)
+    let fits = (w.is_multiple_of(heads) && a[1].len() == w)
         && (w > 0 && z.len().is_multiple_of(w) || z.is_empty());
     assert!(
         fits,
@@ -111,5 +114,5 @@ fn row_of<F>(z: &[F], a: [&[F]; 2], heads: usize) -> (usize, usize) {
         z.len(),
         a[1].len()
     );
-    (w, w / heads)
+    (w, w.checked_div(heads).unwrap_or(0))
 }

@@ -1,6 +1,6 @@
 //! The backward pass: the coefficients of a tile are computed again from ℓ.
 
-use super::forward::scores;
+use super::forward::{LogSums, scores};
 use super::tile::{HeadBlocks, Tile, left_of, rows_of};
 use super::{Dense, Operands, TILE};
 use crate::kernels::gemm::{Left, product};
@@ -30,11 +30,11 @@ pub struct DenseAdjoints<F: Real> {
 
 /// The results of the forward pass, and their adjoints.
 #[derive(Debug, Clone, Copy)]
-pub struct Outcome<'a, F> {
+pub struct Outcome<'a, F: Real> {
     /// y.
     pub y: &'a [F],
     /// ℓ.
-    pub lse: &'a [F],
+    pub lse: &'a LogSums<F>,
     /// gy.
     pub gy: &'a [F],
     /// gℓ; absent where nothing but y is used.
@@ -228,7 +228,7 @@ impl<F: Real> Dense<'_, F> {
                         &mut gp[r * w..][..w],
                     );
                     let number = (item * self.heads + head) * self.queries + i;
-                    let lse = out.lse[number];
+                    let (lse, rest) = (out.lse.rounded[number], out.lse.rest[number]);
                     if lse == F::neg_infinity() {
                         s.fill(F::zero());
                         p.fill(F::zero());
@@ -238,7 +238,8 @@ impl<F: Real> Dense<'_, F> {
                     p.copy_from_slice(s);
                     scores(p, beta, factor);
                     self.hide(tile, i, p);
-                    p.iter_mut().for_each(|p| *p = exponential(*p - lse));
+                    p.iter_mut()
+                        .for_each(|p| *p = exponential((*p - lse) - rest));
                     let (y, gy) = (y.row(r), gy.row(r));
                     let own = dot(y.to_slice().expect("a row"), gy.to_slice().expect("a row"));
                     let own = own - out.glse.map_or(F::zero(), |g| g[number]);
@@ -247,9 +248,15 @@ impl<F: Real> Dense<'_, F> {
                         self.dropout.apply(gp, self.number(tile, i), &mut row[..w]);
                         gp.copy_from_slice(&row[..w]);
                     }
-                    // The adjoint of a score.
+                    // The adjoint of a score. A key that is the only one has none: the rounding of the
+                    // difference must not stand in its place, since later factors may be large.
                     for (gp, &p) in gp.iter_mut().zip(&*p) {
-                        *gp = p * (*gp - own);
+                        let g = p * (*gp - own);
+                        *gp = if p == F::one() && out.glse.is_none() {
+                            F::zero()
+                        } else {
+                            g
+                        };
                     }
                     if let Some(t) = part.t.get_mut(at + r) {
                         let mut sum = F::zero();

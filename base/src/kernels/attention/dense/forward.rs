@@ -8,6 +8,19 @@ use crate::kernels::{par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 
+/// ℓ per query, `[B, H, n]`.
+#[derive(Debug)]
+pub struct LogSums<F: Real> {
+    /// ℓ, rounded.
+    pub rounded: Buffer<F>,
+    /// What rounding took from ℓ where |ℓ| ≥ 2⁹, else 0. Without it the coefficients that are computed again
+    /// from ℓ would have a relative error of |ℓ| units of rounding.
+    pub rest: Buffer<F>,
+}
+
+/// |ℓ| from which the rest is kept.
+const LARGE: f64 = 512.0;
+
 /// The queries of one tile, with the part of the output that they write.
 struct Task<'a, F> {
     item: usize,
@@ -15,25 +28,27 @@ struct Task<'a, F> {
     first: usize,
     /// The rows of y, one after the other, of this head alone.
     y: &'a mut [F],
-    /// ℓ.
-    lse: &'a mut [F],
+    /// ℓ, and its rest.
+    lse: [&'a mut [F]; 2],
 }
 
 impl<F: Real> Dense<'_, F> {
     /// y [B, n, H, e] and ℓ [B, H, n].
     #[inline(never)]
-    pub fn forward(&self, x: &Operands<'_, F>) -> (Buffer<F>, Buffer<F>) {
+    pub fn forward(&self, x: &Operands<'_, F>) -> (Buffer<F>, LogSums<F>) {
         let (n, e) = (self.queries, self.value_width);
         let rows = self.batch * self.heads * n;
         // Each task writes rows of one head, so y is first made head by head: [B, H, n, e].
         let mut by_head = memory::scratch(rows * e);
-        let mut lse = memory::scratch(rows);
+        let (mut rounded, mut rest) = (memory::scratch(rows), memory::scratch(rows));
         let sizes = |width: usize| {
             let tiles = (0..self.batch * self.heads).flat_map(move |_| par::chunks(n, TILE[0]));
             tiles.map(move |tile| tile.len() * width)
         };
         let parts = par::carve(&mut by_head, sizes(e)).into_iter();
-        let parts = parts.zip(par::carve(&mut lse, sizes(1)));
+        let lse =
+            (par::carve(&mut rounded, sizes(1)).into_iter()).zip(par::carve(&mut rest, sizes(1)));
+        let parts = parts.zip(lse);
         let starts = (0..self.batch * self.heads)
             .flat_map(|bh| (0..n).step_by(TILE[0]).map(move |first| (bh, first)));
         let tasks: Vec<_> = (starts.zip(parts))
@@ -42,7 +57,7 @@ impl<F: Real> Dense<'_, F> {
                 head: bh % self.heads,
                 first,
                 y,
-                lse,
+                lse: lse.into(),
             })
             .collect();
         let keys = HeadBlocks::of(x.k, self.batch, self.key_axes(), true);
@@ -51,7 +66,7 @@ impl<F: Real> Dense<'_, F> {
             self.rows(x, [&keys, &values], task)
         });
         let y = self.heads_last(&by_head);
-        (y, lse)
+        (y, LogSums { rounded, rest })
     }
 
     /// Multiply-adds of the forward pass.
@@ -85,9 +100,9 @@ impl<F: Real> Dense<'_, F> {
             head,
             first,
             y,
-            lse,
+            lse: [top, rest],
         } = task;
-        let (rows, e) = (lse.len(), self.value_width);
+        let (rows, e) = (top.len(), self.value_width);
         let queries = first..first + rows;
         let reach = self.reach(item, &queries);
         let wide = reach.min(TILE[1]);
@@ -95,7 +110,8 @@ impl<F: Real> Dense<'_, F> {
         let mut dropped = None;
         let mut space = vec![F::zero(); wide];
         // The running maximum is ℓ until the sum is known.
-        let (top, mut sum) = (lse, vec![F::zero(); rows]);
+        let mut sum = vec![F::zero(); rows];
+        rest.fill(F::zero());
         top.fill(F::neg_infinity());
         for keys in par::chunks(reach, TILE[1]) {
             let tile = Tile {
@@ -153,7 +169,11 @@ impl<F: Real> Dense<'_, F> {
             } else {
                 let share = sum.recip();
                 y.iter_mut().for_each(|y| *y *= share);
-                *top += sum.ln();
+                let (largest, added) = (*top, sum.ln());
+                *top = largest + added;
+                if top.abs() >= F::of(LARGE) {
+                    rest[r] = (largest - *top) + added;
+                }
             }
         }
     }

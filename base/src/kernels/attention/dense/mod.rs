@@ -23,6 +23,7 @@ mod forward;
 pub(super) mod tile;
 
 pub use backward::{DenseAdjoints, Outcome};
+pub use forward::LogSums;
 
 use crate::kernels::random::DropMask;
 use crate::sparse::Pattern;
