@@ -63,3 +63,4 @@ mod sums;
 mod support;
 mod totals;
 mod transformer;
+mod unusual;

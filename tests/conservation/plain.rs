@@ -316,7 +316,7 @@ fn streams_that_cannot_be_followed_have_no_laws() {
         let rng = &mut init::rng(0);
         let mut net = Sly::<f64> {
             first: Linear::new(4, 5, true, rng),
-            layer: Linear::new(5, 5, true, rng),
+            layer: Linear::new(5, 5, false, rng),
             last: Linear::new(5, 3, true, rng),
             way,
         };

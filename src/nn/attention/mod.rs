@@ -188,7 +188,9 @@ impl<F: Real> MultiHeadAttention<F> {
             self.normalizer.is_none(),
             "continued: a score normaliser divides by a bound of all tokens, those in the cache too"
         );
-        pass.call(self, &[x, x], || {
+        // The keys and values of the cache do not follow a change of the parameters.
+        let ports = |_: &Params<'_, F>| Some(Ports::opaque(2));
+        pass.call_with(self, &[x, x], ports, || {
             let new = self.compare(pass, x, x, cache.len());
             let [k, v, beta] = cache.extend(new);
             let all = Qkv {

@@ -10,7 +10,7 @@ use super::glue::relate;
 use super::relation::Relation;
 use super::{Call, Node, Trace, ports};
 use crate::autodiff::{Kind, Map};
-use crate::symmetry::{Change, Passage, Ports, Side, Slice, Term, Way};
+use crate::symmetry::{Change, Passage, Ports, Reader, Side, Slice, Term, Way};
 use std::collections::BTreeMap;
 
 /// Checks and completes the ports of every declared call.
@@ -21,6 +21,12 @@ pub(super) fn complete(trace: &mut Trace) {
         let inside = Inside {
             nodes: &trace.nodes,
             call: &trace.calls[call],
+        };
+        let (inputs, count) = (&trace.calls[call].inputs, stated.readers.len());
+        let stated = &match inside.uses_all(stated) {
+            true => inside.as_read(stated),
+            // What writes or reads without a derivative, say detached, is held fixed by the tape alone.
+            false => Ports::opaque(count.max(inputs.len())),
         };
         let mut all = stated.clone();
         let (shifts, offsets) = inside.of_single_parameters();
@@ -44,6 +50,12 @@ fn check(call: &Call, ports: &Ports, nodes: &[Node]) {
             "{name}: ports with {what} of {found} neurons, {of} has {expected}"
         );
     };
+    let reads = ports.readers.first().is_some_and(|r| !r.terms.is_empty());
+    assert!(
+        !(ports.writers.is_empty() && reads),
+        "{name}: ports whose first input is read by parameters, and that nothing writes: what writes the output \
+         must be stated too"
+    );
     let width = |node: usize| nodes[node].shape.last().copied().unwrap_or(1);
     for term in &ports.writers {
         refuse(
@@ -101,6 +113,35 @@ struct Inside<'a> {
 }
 
 impl Inside<'_> {
+    /// Whether an operation of the call has this node as an operand, or it is the output.
+    fn uses(&self, id: usize) -> bool {
+        let mut inside = self.nodes[self.call.nodes.clone()].iter();
+        id == self.call.output || inside.any(|node| node.args.contains(&id))
+    }
+
+    /// Whether the call uses every parameter that writes or reads.
+    fn uses_all(&self, ports: &Ports) -> bool {
+        let read = ports.readers.iter().flat_map(|reader| &reader.terms);
+        let mut named = ports.writers.iter().chain(read);
+        let own = self.parameters();
+        let output = self.nodes[self.call.output].parameter;
+        named.all(|term| {
+            let number = term.slice.parameter;
+            own.contains_key(&number) || output == Some(number)
+        })
+    }
+
+    /// The ports without the parameters that read an input of which the call uses no more than its value.
+    fn as_read(&self, ports: &Ports) -> Ports {
+        let mut ports = ports.clone();
+        for (reader, &input) in ports.readers.iter_mut().zip(&self.call.inputs) {
+            if !reader.terms.is_empty() && !self.uses(input) {
+                *reader = Reader::passing(Passage::BREAKS);
+            }
+        }
+        ports
+    }
+
     /// The parameters that the call uses: their numbers and nodes, in the order of the model.
     fn parameters(&self) -> BTreeMap<usize, usize> {
         let used = self.nodes[self.call.nodes.clone()].iter();

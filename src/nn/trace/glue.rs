@@ -62,7 +62,7 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
         passage,
         ..first
     };
-    match join(node, &shapes) {
+    match known(join(node, &shapes), operands.len()) {
         Join::One(passage) => first.behind(passage),
         Join::Of(passage) => first.behind(passage).shift_anew(id),
         Join::Propagation => {
@@ -90,7 +90,7 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
                 (a.passage).zip(b.passage, |change, a, b| product(change, a, b, sign, alike));
             of(passage).shift_anew(id).offset_anew(id)
         }
-        Join::Sum(c) => sum(id, reached(0), reached(1), c),
+        Join::Sum(c) => sum(id, reached(0), reached(1), c, node.epsilon),
         Join::Choice => {
             let first = reached(0);
             let mut passage = first.passage;
@@ -118,7 +118,7 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
                 found = of(gained).shift_anew(id).offset_anew(id);
             }
             match 1 + usize::from(gain) {
-                bias if bias < operands.len() => sum(id, found, reached(bias), 1.0),
+                bias if bias < operands.len() => sum(id, found, reached(bias), 1.0, node.epsilon),
                 _ => found,
             }
         }
@@ -139,6 +139,18 @@ pub(super) fn relate(nodes: &[Node], id: usize, operands: &[Relation]) -> Relati
             let broken = operands.iter().map(|r| r.passage.then(Passage::BREAKS));
             of(broken.fold(Passage::ABSORBS, |all, p| all.zip(p, |_, a, b| worse(a, b))))
         }
+    }
+}
+
+/// Of an operation with fewer operands than its kind has, nothing is known.
+fn known(join: Join, operands: usize) -> Join {
+    let needed = match join {
+        Join::Sum(_) | Join::Product(_) | Join::Propagation | Join::Norm(_, true) => 2,
+        _ => 1,
+    };
+    match operands >= needed {
+        true => join,
+        false => Join::Unknown,
     }
 }
 
@@ -206,7 +218,9 @@ fn linear(map: &Map, from: &[usize], to: &[usize]) -> Join {
     let matrix = from.len() >= 2;
     match *map {
         Map::Sum => reduction(true, from, to),
-        Map::Broadcast => Join::One(broadcast(from, to)),
+        Map::Broadcast if rows(from) == rows(to) => Join::One(broadcast(from, to)),
+        // A repeated row gets the shift of the row that it repeats.
+        Map::Broadcast => Join::Of(broadcast(from, to)),
         Map::Reshape if from.last() == to.last() && !from.is_empty() => Join::One(Passage::CARRIES),
         // The neurons as groups, each of which is a row.
         Map::Reshape if splits(from, to) => {
@@ -233,8 +247,12 @@ fn linear(map: &Map, from: &[usize], to: &[usize]) -> Join {
     }
 }
 
-/// A sum (`sums`), a maximum or a minimum over axes, which remain with size 1.
+/// A sum (`sums`), a maximum or a minimum over axes, which remain with size 1. Where they do not, the shapes
+/// do not say which they were.
 fn reduction(sums: bool, from: &[usize], to: &[usize]) -> Join {
+    if from.len() != to.len() {
+        return Join::Of(only_all());
+    }
     let reduced = |k: usize| from[k] != to[k];
     let rows = (0..from.len().saturating_sub(1)).any(reduced);
     let neurons = from.len().checked_sub(1).is_some_and(reduced);

@@ -134,17 +134,22 @@ impl Trace {
         laws
     }
 
-    /// Whether no other call uses the parameters of a call.
+    /// Whether nothing else uses the parameters of a call: no other call, and not the loss.
     fn used_once(&self, call: usize) -> bool {
         let own = &self.calls[call];
         let parameters = ports(self, call).parameters();
-        self.nodes.iter().enumerate().all(|(id, node)| {
-            let uses = |&arg: &usize| {
-                let parameter = self.nodes[arg].parameter;
-                parameter.is_some_and(|p| parameters.contains(&p))
-            };
-            own.nodes.contains(&id) || !node.args.iter().any(uses)
-        })
+        let is_own = |node: usize| {
+            let parameter = self.nodes[node].parameter;
+            parameter.is_some_and(|p| parameters.contains(&p))
+        };
+        let mut outputs = self.outputs.iter();
+        if outputs.any(|&y| y != own.output && is_own(y)) {
+            return false;
+        }
+        self.nodes
+            .iter()
+            .enumerate()
+            .all(|(id, node)| own.nodes.contains(&id) || !node.args.iter().any(|&arg| is_own(arg)))
     }
 
     /// The number of a call among those that write neurons, from 1.
@@ -187,7 +192,7 @@ fn of_stream(streams: &Streams<'_>, number: usize, stream: &Stream, sight: Passa
                     Law::new(format!("{whose}, {what}"), layer, symmetry, terms.clone())
                 };
                 laws.push(law("neurons", Symmetry::Rescaling));
-                if allows(Change::Mix) {
+                if allows(Change::Mix) && alike_heads(trace, stream) {
                     laws.push(law("space of neurons", Symmetry::Linear));
                 }
             }
@@ -203,14 +208,19 @@ fn of_stream(streams: &Streams<'_>, number: usize, stream: &Stream, sight: Passa
             ));
         }
     }
-    if allows(Change::Turn) && !allows(Change::Mix) {
+    if allows(Change::Turn) && !allows(Change::Mix) && alike_heads(trace, stream) {
         let terms = terms(trace, stream, Change::Turn);
-        laws.push(Law::new(
-            format!("{name}, turns"),
-            layer,
-            Symmetry::Rotation,
-            terms,
-        ));
+        for (whose, terms) in per_head(trace, stream, &name, &terms) {
+            // A single neuron does not turn.
+            if terms[0].neurons() > 1 {
+                laws.push(Law::new(
+                    format!("{whose}, turns"),
+                    layer,
+                    Symmetry::Rotation,
+                    terms,
+                ));
+            }
+        }
     }
     laws.extend(shifts(streams, number, stream, sight));
     laws
@@ -329,6 +339,14 @@ fn without_cancelled(terms: Vec<Term>) -> Vec<Term> {
     terms.iter().map(plain).collect()
 }
 
+/// Whether all writers have the same number of heads. Within a head, neurons can be mixed; between heads that
+/// overlap, they cannot.
+fn alike_heads(trace: &Trace, stream: &Stream) -> bool {
+    let heads = ports(trace, stream.writers[0]).heads;
+    let mut writers = stream.writers.iter();
+    writers.all(|&c| ports(trace, c).heads == heads)
+}
+
 /// The terms of each head with its name, if all writers have the same number of heads.
 fn per_head(
     trace: &Trace,
@@ -337,8 +355,7 @@ fn per_head(
     terms: &[Term],
 ) -> Vec<(String, Vec<Term>)> {
     let heads = ports(trace, stream.writers[0]).heads;
-    let same = |&c: &usize| ports(trace, c).heads == heads;
-    if heads == 1 || !stream.writers.iter().all(same) {
+    if heads == 1 || !alike_heads(trace, stream) {
         return vec![(name.to_owned(), terms.to_vec())];
     }
     let width = terms[0].slice.neurons() / heads;

@@ -84,6 +84,8 @@ struct Node {
     shape: Vec<usize>,
     /// The number of the parameter, if the node is one.
     parameter: Option<usize>,
+    /// ε of its numbers.
+    epsilon: f64,
 }
 
 impl Node {
@@ -201,6 +203,7 @@ impl Trace {
                 args: node.args.to_vec(),
                 shape: node.value.shape().to_vec(),
                 parameter: parameters.iter().position(|&p| p == id),
+                epsilon: F::epsilon().as_f64(),
             }
         };
         let mut trace = Self {

@@ -91,8 +91,8 @@ pub(super) fn equal(a: Way, b: Way) -> Way {
     if a == b { a } else { Way::Breaks }
 }
 
-/// The relation of a + c b.
-pub(super) fn sum(id: usize, a: Relation, b: Relation, c: f64) -> Relation {
+/// The relation of a + c b, computed with rounding errors of ε.
+pub(super) fn sum(id: usize, a: Relation, b: Relation, c: f64, epsilon: f64) -> Relation {
     let passage = a
         .passage
         .zip(b.passage, |change, x, y| match (change, x, y) {
@@ -102,7 +102,7 @@ pub(super) fn sum(id: usize, a: Relation, b: Relation, c: f64) -> Relation {
             {
                 let total = x + c * y;
                 // The factor 1/d of a mean is rounded in the type of the model.
-                match total.abs() <= 1e-6 * (x.abs() + y.abs()) {
+                match total.abs() <= 8.0 * epsilon * (x.abs() + y.abs()) {
                     true => Way::Absorbs,
                     false => Way::Carries(total),
                 }

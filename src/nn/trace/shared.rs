@@ -23,6 +23,23 @@ impl Streams<'_> {
                 }
             }
         }
+        // The loss uses outputs. (A parameter that a layer gives as its output is the stream of this layer.)
+        for &output in &trace.outputs {
+            let is_of_layer = declared.iter().any(|&c| trace.calls[c].output == output);
+            if let Some(parameter) = trace.nodes[output].parameter.filter(|_| !is_of_layer) {
+                users[parameter].push(None);
+            }
+        }
+        for &call in &declared {
+            let own = ports(trace, call).parameters();
+            let inputs = trace.calls[call].inputs.iter();
+            // What a layer reads of its own parameters, its ports do not say.
+            for parameter in inputs.filter_map(|&input| trace.nodes[input].parameter) {
+                if own.contains(&parameter) {
+                    users[parameter].push(None);
+                }
+            }
+        }
         for (parameter, users) in users.iter().enumerate() {
             let named = |c: &usize| ports(trace, *c).parameters().contains(&parameter);
             let naming: Vec<usize> = declared.iter().copied().filter(named).collect();
@@ -61,8 +78,11 @@ impl Streams<'_> {
 
     /// Ties two calls with the same ports: their outputs are one stream, and so are their inputs.
     fn tie(&mut self, a: usize, b: usize) {
-        if let (Some(x), Some(y)) = (self.written[a], self.written[b]) {
-            self.unite(x, y);
+        match (self.written[a], self.written[b]) {
+            (Some(x), Some(y)) => self.unite(x, y),
+            // Only the neurons of one of the calls are followed, and the other would change too.
+            (Some(stream), None) | (None, Some(stream)) => self.breaks_all(self.root(stream)),
+            (None, None) => {}
         }
         let trace = self.trace;
         let inputs = trace.calls[a].inputs.iter().zip(&trace.calls[b].inputs);
