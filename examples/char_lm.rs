@@ -52,7 +52,10 @@ fn main() -> Result<()> {
         text.train.len()
     );
 
-    let interval = INTERVAL.min(steps);
+    // Evaluations at equal distances; `steps` are rounded down to a multiple of their number.
+    let epochs = steps.div_ceil(INTERVAL);
+    let interval = steps / epochs;
+    let steps = epochs * interval;
     let warm_up = 100.min(steps / 10);
     let training = TrainConfig {
         algorithm: Algorithm::AdamW(AdamW {
@@ -73,7 +76,7 @@ fn main() -> Result<()> {
             },
             unit: Unit::Steps,
         },
-        epochs: steps / interval,
+        epochs,
         best_by: BestBy::LOSS,
         ..TrainConfig::default()
     };

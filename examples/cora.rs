@@ -100,7 +100,7 @@ fn run(options: &Options, set: &Dataset, seed: u64) -> Result<Value> {
     let net = GraphNet::<f32>::new(config, seed)?;
     // The second list: laws of a loss that stays the same if one number is added to all logits.
     let laws = LawMonitor::new([net.laws(), net.softmax_laws()].concat());
-    let (x, neighbours) = (set.normalized_features(), config.neighbourhood(&set.graph));
+    let (x, neighbours) = (data::features(set), config.neighbourhood(&set.graph));
     let task = NodeClassification::new(&set.labels, set.split(0)?, |net: &GraphNet<f32>, pass| {
         net.forward(pass, pass.tape().sparse(&x), &neighbours)
     })?;

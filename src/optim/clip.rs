@@ -29,7 +29,8 @@ impl Clip {
     /// Clips the gradients of all parameters; returns ‖g‖ before, summed in `f64` in the order of the
     /// parameters.
     ///
-    /// A norm that is not finite gives gradients that are not.
+    /// With [`GlobalNorm`](Self::GlobalNorm), a norm that is not finite gives gradients that are not;
+    /// [`Value`](Self::Value) clips what is infinite, and NaN stays.
     pub fn apply<F: Real>(&self, gradients: &mut [Tensor<F>]) -> f64 {
         let mut squares = 0.0;
         for g in gradients.iter_mut() {
@@ -82,6 +83,9 @@ impl Clip {
 fn scaled_norm<F: Real>(gradients: &[Tensor<F>]) -> f64 {
     let all = || gradients.iter().flatten().map(|g| g.as_f64().abs());
     let largest = all().fold(0.0, f64::max);
+    if largest.is_infinite() {
+        return largest;
+    }
     largest * all().map(|g| (g / largest).powi(2)).sum::<f64>().sqrt()
 }
 

@@ -124,6 +124,15 @@ impl<F: Real> Optimizer<F> {
             && self.decays == other.decays
     }
 
+    /// What [`same_rule`](Self::same_rule) compares, for a message.
+    pub(crate) fn rule(&self) -> String {
+        let (decay, each) = (self.weight_decay, &self.decays);
+        match each.is_empty() {
+            true => format!("{:?}, weight decay {decay}", self.algorithm),
+            false => format!("{:?}, weight decays {each:?}", self.algorithm),
+        }
+    }
+
     /// Checks the options of the algorithm, and 0 ≤ λ ≤ 10⁶.
     ///
     /// # Errors
@@ -197,9 +206,9 @@ impl<F: Real> Optimizer<F> {
     /// A parameter whose data nothing else shares is changed in place.
     ///
     /// # Panics
-    /// If there is not one gradient of the same shape for each parameter, the parameters are not those of
-    /// the first step, or [`decay_each`](Self::decay_each) or [`of_roles`](Self::of_roles) is for another
-    /// number of parameters.
+    /// If there is not one gradient of the same shape for each parameter, there are more parameters than in
+    /// the first step, the algorithm keeps a state of a parameter that has another size now, or
+    /// [`decay_each`](Self::decay_each) or [`of_roles`](Self::of_roles) is for another number of parameters.
     #[track_caller]
     pub fn step<'a>(
         &mut self,

@@ -147,12 +147,16 @@ impl Plateau {
 
     /// Whether the other has the same constants that a checkpoint keeps, whatever it has seen.
     pub fn same_rule(&self, other: &Self) -> bool {
-        let rule = |plateau: &Self| Self {
+        self.rule() == other.rule()
+    }
+
+    /// The constants that a checkpoint keeps.
+    pub(crate) fn rule(&self) -> Self {
+        Self {
             state: PlateauState::default(),
             eps: 0.0,
-            ..*plateau
-        };
-        rule(self) == rule(other)
+            ..*self
+        }
     }
 
     /// Checks the constants: 0 ≤ γ < 1, 0 ≤ threshold < 1, 0 ≤ least ≤ 1, 0 ≤ eps.

@@ -32,27 +32,31 @@ const LINKS: usize = 40;
 #[derive(Debug)]
 pub(super) struct Kind {
     name: &'static str,
-    /// Whether a file whose first bytes are these is of this kind.
-    begins: fn(&[u8]) -> bool,
+    /// Whether a file of this length whose first bytes are these is of this kind.
+    begins: fn(&[u8], u64) -> bool,
 }
 
 impl Kind {
     pub(super) const CHECKPOINT: Self = Self {
         name: "checkpoint",
-        begins: |bytes| bytes.starts_with(&MAGIC),
+        begins: |bytes, _| bytes.starts_with(&MAGIC),
     };
 
     /// The length of the header, then the header, a map in JSON.
     pub(super) const WEIGHTS: Self = Self {
         name: "file of weights",
-        begins: |bytes| bytes.get(8) == Some(&b'{'),
+        begins: |bytes, length| {
+            let header = bytes.first_chunk().map(|&first| u64::from_le_bytes(first));
+            bytes.get(8) == Some(&b'{') && header.is_some_and(|header| header <= length)
+        },
     };
 
     /// Whether a file is of this kind, or empty.
     fn fits(&self, file: &File) -> io::Result<bool> {
+        let length = file.metadata()?.len();
         let mut begin = Vec::new();
         file.take(16).read_to_end(&mut begin)?;
-        Ok(begin.is_empty() || (self.begins)(&begin))
+        Ok(begin.is_empty() || (self.begins)(&begin, length))
     }
 }
 

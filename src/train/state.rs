@@ -133,8 +133,12 @@ impl<F: Real> TrainState<F> {
             _ => false,
         };
         if !self.optimizer.same_rule(&other.optimizer) || !same_plateau {
-            let rule = |s: &Self| format!("{:?}, plateau {:?}", s.optimizer.algorithm(), s.plateau);
-            return Err(differs("rule of updates", rule(other), rule(self)));
+            let rule = |s: &Self| {
+                let plateau = s.plateau.as_ref().map(Plateau::rule);
+                format!("{}, plateau {plateau:?}", s.optimizer.rule())
+            };
+            let (expected, found) = from_difference(&rule(other), &rule(self));
+            return Err(differs("rule of updates", expected, found));
         }
         Ok(())
     }

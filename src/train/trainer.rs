@@ -8,7 +8,7 @@ use crate::autodiff::Tape;
 use crate::error::{Error, Result, Rules, printable};
 use crate::kernels::update::sum_of_squares;
 use crate::nn::{Module, Pass, Updates, entries, mix};
-use crate::optim::{Optimizer, Plateau};
+use crate::optim::{Clip, Optimizer, Plateau};
 use crate::real::Real;
 use crate::store::{self, Place};
 use crate::tensor::{Tensor, contiguous, memory};
@@ -47,13 +47,17 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     ///
     /// # Errors
     /// If the configuration is not valid or names a path that the model does not have, or if the learning
-    /// rate or a weight decay is not 0 but would be rounded to 0 in `F`.
+    /// rate, a weight decay or the bound of clipping is not 0 but would be rounded to 0 in `F`.
     pub fn new(model: M, config: TrainConfig) -> Result<Self> {
         config.validate()?;
         config.validate_for(&model)?;
         let decays = config.decay_paths.iter().map(|&(_, lambda)| lambda);
         let decays = std::iter::once(config.weight_decay).chain(decays);
+        let clip = config.clip.map(|clip| match clip {
+            Clip::GlobalNorm(c) | Clip::Value(c) => ("clip", c),
+        });
         let constants = std::iter::once(("learning rate", config.lr))
+            .chain(clip)
             .chain(decays.map(|lambda| ("weight decay", lambda)));
         for (name, value) in constants {
             if value != 0.0 && F::of(value) == F::zero() {

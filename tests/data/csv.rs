@@ -222,7 +222,48 @@ fn refusal(edges: impl AsRef<[u8]>, nodes: impl AsRef<[u8]>, options: &Options) 
 #[test]
 fn what_is_wrong_is_told_with_file_line_and_rule() {
     let table = |rest: &str| format!("id,x,label\na,1,0\nb,2,1\n{rest}");
-    let cases: [(&str, String, &str); 18] = [
+    let cases: [(&str, String, &str); 26] = [
+        (
+            "a,b\n",
+            table(""),
+            "edges.csv: line 1: expected a first line with names of the two columns; a list without one has \
+             edge_header: false, found an edge, \"a\" to \"b\"",
+        ),
+        (
+            "f,t\r\ra,b\rb,zed\r",
+            table(""),
+            "edges.csv: line 4: expected the id of a node of the table, found \"zed\"",
+        ),
+        (
+            "f,t\na, \"b\"\n",
+            table(""),
+            "edges.csv: line 2: expected a quote that begins its field, found a blank before it",
+        ),
+        (
+            "f,t\na,b\n",
+            table("c,1,\"0\nd,1,0\n"),
+            "nodes.csv: line 4: expected a quote that ends the field, found the end of the file",
+        ),
+        (
+            "f,t\na,b\n",
+            table("\"two\nlines\",1,0\n\"d,\n\",1,\" no \"\"end\"\"\n"),
+            "nodes.csv: line 7: expected a quote that ends the field",
+        ),
+        (
+            "f,t\na,b\n",
+            "id,x,label,label\na,1,0,0\n".into(),
+            "nodes.csv: line 1: expected one column \"label\", found two, columns 3 and 4",
+        ),
+        (
+            "f,t\na,b\n",
+            "id,split,label,split\na,train,0,1\n".into(),
+            "nodes.csv: line 1: expected one column \"split\", found two, columns 2 and 4",
+        ),
+        (
+            "f,t\na,b\n",
+            table("c,1,0\t \"\n").replace(',', ";"),
+            "nodes.csv: line 1: expected a column \"label\"",
+        ),
         (
             "f,t\na,b\nb,zed\n",
             table(""),
@@ -393,6 +434,16 @@ fn a_column_of_numbers_is_no_column_of_classes() {
     assert!(
         message.starts_with("nodes.csv: line 1026: expected labels of at most 1024 classes"),
         "{message}"
+    );
+    // A class has two spellings, and a node no label.
+    let mut nodes = "id,x,label\n".to_owned();
+    for i in 0..1024 {
+        writeln!(nodes, "{i},1,{i}").unwrap();
+    }
+    let set = read("f,t\n1,2\n", nodes + "a,1,007\nb,1,\n").unwrap();
+    assert_eq!(
+        (set.classes, set.labels[1024], set.labels[1025]),
+        (1024, 7, 0)
     );
 }
 

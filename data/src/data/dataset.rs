@@ -59,7 +59,8 @@ pub struct Dataset {
     pub graph: Graph,
     /// Features as published, n × d.
     pub features: Csr<f32>,
-    /// The class of each node, below `classes`.
+    /// The class of each node, below `classes`; 0 for a node without a label, which is in no part of a
+    /// split.
     pub labels: Vec<usize>,
     /// The number of classes.
     pub classes: usize,
@@ -143,7 +144,7 @@ impl Dataset {
         self.features.pattern.cols()
     }
 
-    /// The number of nodes of each class.
+    /// The number of nodes of each class. Nodes without a label count as class 0.
     pub fn class_sizes(&self) -> Vec<usize> {
         let mut sizes = vec![0; self.classes];
         for &label in &self.labels {

@@ -46,7 +46,7 @@ pub use cora_like::cora_like;
 pub use dataset::{Dataset, Split};
 pub use karate::karate;
 pub use locate::Files;
-pub use source::{ALL, Source, find};
+pub use source::{ALL, Source, features, find};
 
 use crate::error::Result;
 use std::path::PathBuf;

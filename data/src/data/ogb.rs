@@ -276,10 +276,10 @@ fn labels(folder: &Path, nodes: usize) -> Result<(Vec<usize>, usize)> {
 /// The nodes of a part of a split.
 fn part(folder: &Path, name: &str, nodes: usize) -> Result<Vec<usize>> {
     let mut lines = Lines::open(folder, name)?;
-    let mut part = Vec::new();
+    let (mut part, mut is_listed) = (Vec::new(), vec![false; nodes]);
     while let Some(node) = lines.whole(nodes)? {
-        if part.len() == nodes {
-            return Err(lines.wrong(format!("at most {nodes} nodes, each once"), "more"));
+        if std::mem::replace(&mut is_listed[node], true) {
+            return Err(lines.wrong("a node that no line before has", node.to_string()));
         }
         part.push(node);
     }

@@ -2,6 +2,8 @@
 
 use super::{Dataset, Files, Options, cora_like, heterophilic, karate, locate, ogb, planetoid};
 use crate::error::{Error, Result};
+use crate::real::Real;
+use crate::sparse::Csr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -168,4 +170,20 @@ pub fn find(name: &str) -> Result<&'static Source> {
         let all = ALL.each_ref().map(|set| set.name).join(", ");
         Error::invalid("data set", format!("one of {all}"), format!("{name:?}"))
     })
+}
+
+/// The features on which networks are trained in the papers: rows that sum to one
+/// ([`Dataset::normalized_features`]) if the name is that of a set whose features [count
+/// words](Source::counts_words), else features as published.
+///
+/// ```
+/// use emmy::data;
+/// let club = data::karate(); // its features are one unit vector per node
+/// assert_eq!(data::features::<f32>(&club), club.raw_features());
+/// ```
+pub fn features<F: Real>(set: &Dataset) -> Csr<F> {
+    match find(&set.name).is_ok_and(|source| source.counts_words) {
+        true => set.normalized_features(),
+        false => set.raw_features(),
+    }
 }

@@ -4,7 +4,6 @@ use crate::balance::cell::Cell;
 use crate::balance::change::{LayerChange, layer_changes};
 use crate::balance::dynamics::Dynamics;
 use crate::support;
-use crate::support::args::features;
 use crate::support::paper::{self, Cell as _, Progress};
 use emmy::data::{self, Dataset, Direction, Options, Split};
 use emmy::init::Initialization;
@@ -97,7 +96,7 @@ impl Cell {
         let set = &data.set;
         let config = self.network(set)?;
         let net = GraphNet::<f32>::new(config, self.seed)?;
-        let (x, neighbours) = (features::<f32>(set), config.neighbourhood(&set.graph));
+        let (x, neighbours) = (data::features::<f32>(set), config.neighbourhood(&set.graph));
         let trace = Trace::of(&net, |pass| {
             net.forward(pass, pass.tape().sparse(&x), &neighbours)
         });
@@ -123,7 +122,7 @@ impl Cell {
         let mut recorder = (self.record_every).map(|every| Recorder::new(&net, laws, every));
         let x = match self.raw_features {
             true => set.raw_features(),
-            false => features::<F>(set),
+            false => data::features::<F>(set),
         };
         let neighbours = network.neighbourhood(&set.graph);
         let task = NodeClassification::new(&set.labels, split, |net: &GraphNet<F>, pass| {

@@ -15,7 +15,7 @@ mod watch;
 mod written;
 
 use crate::support::args::Float;
-use crate::support::{diverged, interrupt, note, say};
+use crate::support::{checksum, diverged, interrupt, note, say};
 pub use cli::Cli;
 use emmy::data::text::Text;
 use emmy::nn::{Pass, parameter_count};
@@ -211,15 +211,11 @@ fn description(cli: &Cli, text: &Text) -> String {
     let [train, validation, test] =
         [&text.train, &text.validation, &text.test].map(|part| part.len());
     let described = format!(
-        "{} of {train} + {validation} + {test} characters, {} with {} layers of width {}, {} heads, \
-         norm {:?}, dropout {}, context {}, {} windows per step, {} batches per evaluation, \
-         learning rate {}, {:?}",
+        "{} of {train} + {validation} + {test} characters (CRC-32 {:08x}), {}, dropout {}, \
+         context {}, {} windows per step, {} batches per evaluation, learning rate {}, {:?}",
         text.source,
-        cli.model_name(),
-        cli.layers,
-        cli.width,
-        cli.heads(),
-        cli.norm.unwrap_or(cli::NormOrder::Pre),
+        checksum::of_text(text),
+        written::of_model(cli),
         cli.dropout,
         cli.context,
         cli.batch,

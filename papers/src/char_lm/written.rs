@@ -1,6 +1,6 @@
 //! Writing a text with a trained model, and checkpoints as beginnings of other work (`--load`).
 
-use crate::char_lm::cli::Cli;
+use crate::char_lm::cli::{Cli, NormOrder};
 use crate::char_lm::model::CharModel;
 use crate::support::note;
 use emmy::data::text::{Symbol, Text};
@@ -17,6 +17,14 @@ const SYMBOLS: &str = "; symbols ";
 pub fn with_symbols(description: String, text: &Text) -> String {
     let symbols: String = text.symbols.iter().collect();
     description + SYMBOLS + &serde_json::to_string(&symbols).expect("a string")
+}
+
+/// What a run says of its model in its description.
+pub fn of_model(cli: &Cli) -> String {
+    let norm = cli.norm.unwrap_or(NormOrder::Pre);
+    let (name, heads) = (cli.model_name(), cli.heads());
+    let (layers, width) = (cli.layers, cli.width);
+    format!("{name} with {layers} layers of width {width}, {heads} heads, norm {norm:?}")
 }
 
 /// A checkpoint that is read: its file, its state, the symbols of its model.
@@ -75,17 +83,17 @@ impl<F: Real> Checkpoint<F> {
     /// # Errors
     /// If the options describe another model, or there was no evaluation yet.
     pub fn restore(&self, cli: &Cli, model: &mut CharModel<F>) -> Result<()> {
-        if self.state.check_model(model).is_ok() {
-            return self.state.restore_best(model);
-        }
-        let (layers, width) = (cli.layers, cli.width);
-        let rule = format!(
-            "those of a {} with {layers} layers of width {width} (--model, --layers, --width and others must be \
-             those of the run)",
-            cli.model_name()
-        );
         let run = self.state.description.split(SYMBOLS).next();
         let found = run.unwrap_or_default();
+        let described = of_model(cli);
+        // Models with the same tensors may compute different functions.
+        let same = found.contains(&format!(", {described},"));
+        if same && self.state.check_model(model).is_ok() {
+            return self.state.restore_best(model);
+        }
+        let rule = format!(
+            "those of a {described} (--model, --layers, --width and others must be those of the run)"
+        );
         Err(Error::invalid(
             format!("{}: weights", self.file),
             rule,
@@ -96,6 +104,18 @@ impl<F: Real> Checkpoint<F> {
 
 /// Writes a text with the model of a checkpoint, and trains nothing.
 pub fn only<F: Real>(cli: &Cli, checkpoint: &Checkpoint<F>) -> Result<()> {
+    for (option, is_given) in [
+        ("--save", cli.save.is_some()),
+        ("--summary", cli.summary),
+        ("--watch", cli.watch),
+        ("--json", cli.json),
+    ] {
+        if is_given {
+            let rule =
+                "--text FILE, --data DIR or --dataset NAME, without which nothing is trained";
+            return Err(Error::invalid(option, rule, "--load alone"));
+        }
+    }
     let text = checkpoint.no_text()?;
     let prompt = cli.prompt(&text)?;
     let mut model = CharModel::new(cli, &text)?;

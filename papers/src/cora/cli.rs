@@ -263,7 +263,26 @@ impl Cli {
         .attention_dropout(dropout)
         .biased(!self.no_bias);
         config.validate()?;
+        self.check_residual(&config)?;
         Ok(config)
+    }
+
+    /// Refuses a period of residuals that is too long for a single sum.
+    fn check_residual(&self, config: &GraphNetConfig) -> Result<()> {
+        let hidden = config.layers - usize::from(!config.ends.output);
+        // The map before the layers gives a first summand, if it has their width; else the first layer does.
+        let is_mapped = config.ends.input && config.conv.output(config.hidden) == config.hidden;
+        let most = hidden.saturating_sub(usize::from(!is_mapped));
+        match self.residual {
+            Some(period) if period > most => {
+                let rule = match most {
+                    0 => "more --layers: no two hidden layers are there to be added".to_owned(),
+                    most => format!("a period of at most {most}, since {hidden} layers are hidden"),
+                };
+                Err(Error::invalid("--residual", rule, period.to_string()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The norm after hidden layers.

@@ -7,10 +7,10 @@ mod cli;
 mod outcome;
 mod watch;
 
-use crate::support::args::{self, Float, features};
-use crate::support::{diverged, interrupt, memory, note, progress::Epochs, report, say};
+use crate::support::args::{self, Float};
+use crate::support::{checksum, diverged, interrupt, memory, note, progress::Epochs, report, say};
 pub use cli::Cli;
-use emmy::data::Dataset;
+use emmy::data::{self, Dataset};
 use emmy::lipschitz::Lp;
 use emmy::nn::{GraphNet, GraphNetConfig, Pass, Trace, Traced};
 use emmy::train::{LawMonitor, NodeClassification, TrainState, Trainer, each_epoch, metrics};
@@ -99,8 +99,9 @@ fn prepare<F: Real>(
     }
     let of_the_net = serde_json::to_string(&config).expect("numbers and names");
     let description = format!(
-        "{}, split {}, learning rate {}, initialisation {}, {of_the_net}",
+        "{} (CRC-32 {:08x}), split {}, learning rate {}, initialisation {}, {of_the_net}",
         set.name,
+        checksum::of_graph(set, set.split(cli.data.split)?),
         cli.data.split,
         training.lr,
         cli.init_name().unwrap_or("of the layers")
@@ -134,7 +135,7 @@ fn prepare<F: Real>(
 /// The layers of the network as a table, with the shapes that they have on this data set.
 fn summary<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<emmy::nn::Summary> {
     let net = GraphNet::<F>::new(config, 0)?;
-    let (x, neighbours) = (features::<F>(set), config.neighbourhood(&set.graph));
+    let (x, neighbours) = (data::features::<F>(set), config.neighbourhood(&set.graph));
     let trace = Trace::of(&net, |pass| {
         net.forward(pass, pass.tape().sparse(&x), &neighbours)
     });
@@ -157,7 +158,7 @@ fn interval<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<String> {
     }
     let net = GraphNet::<F>::new(config, 0)?;
     let (x, neighbours) = (
-        features::<F>(set).to_dense(),
+        data::features::<F>(set).to_dense(),
         config.neighbourhood(&set.graph),
     );
     let trace = Trace::at(&net, &x, |pass, x| net.forward(pass, x, &neighbours));
@@ -170,7 +171,7 @@ fn interval<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<String> {
 /// Trains one network.
 fn train<F: Real>(cli: &Cli, set: &Dataset, config: GraphNetConfig, seed: u64) -> Result<Run> {
     let (mut trainer, monitor) = prepare::<F>(cli, set, config, seed)?;
-    let x = features::<F>(set);
+    let x = data::features::<F>(set);
     let neighbours = config.neighbourhood(&set.graph);
     let split = set.split(cli.data.split)?;
     let task = NodeClassification::new(&set.labels, split, |net: &GraphNet<F>, pass| {

@@ -86,14 +86,18 @@ pub fn summarize(cli: &Cli, set: &Dataset, outcomes: &[Outcome]) -> Result<()> {
     if cli.runs.json {
         print_json(&summary)?;
     } else if let (Some(mean), Some(std), 2..) = (test_acc_mean, test_acc_std, outcomes.len()) {
+        // One run has no spread.
+        let spread = match reached {
+            1 => String::new(),
+            _ => format!(" ± {:.1}", 100.0 * std),
+        };
         let diverged = match summary.diverged {
             0 => String::new(),
             n => format!("; {n} of {} diverged", outcomes.len()),
         };
         say(format_args!(
-            "mean of {reached} seeds: test accuracy {:.1} ± {:.1} %{diverged}",
-            100.0 * mean,
-            100.0 * std
+            "mean of {reached} seeds: test accuracy {:.1}{spread} %{diverged}",
+            100.0 * mean
         ))?;
     }
     match reached {

@@ -84,6 +84,7 @@ impl Choice {
         let mut entries = Vec::new();
         for variant in self.variants() {
             let row = ROWS.iter().position(|place| *place == variant.place);
+            let row = row.filter(|_| variant.is_printed(SCALE));
             for task in self.tasks() {
                 for depth in self.arguments.depths_or(&DEPTHS) {
                     let of_task = TABLE_6[usize::from(task == Task::Entailment)];

@@ -5,8 +5,7 @@ use clap::builder::{PathBufValueParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Arg, Args, Command, Parser, ValueEnum};
 use emmy::data::{self, Dataset, Direction, Options, Source, csv};
 use emmy::init::Initialization;
-use emmy::sparse::Csr;
-use emmy::{Error, Real, Result};
+use emmy::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io::Write;
@@ -128,7 +127,11 @@ impl Data {
     /// and a line on standard error says so.
     pub fn load(&self) -> Result<Dataset> {
         if let (Some(edges), Some(nodes)) = (&self.edges, &self.nodes) {
-            let set = csv::load(edges, nodes, &self.columns())?;
+            let mut set = csv::load(edges, nodes, &self.columns())?;
+            // A name of a known set would say how its features are to be treated.
+            if data::find(&set.name).is_ok() {
+                set.name += " (CSV)";
+            }
             set.split(self.split)?;
             return Ok(set);
         }
@@ -177,15 +180,6 @@ impl Data {
 pub fn typed(value: &impl ValueEnum) -> String {
     let value = value.to_possible_value().expect("no variant is skipped");
     value.get_name().to_owned()
-}
-
-/// The features for training, as in the papers: rows that sum to one where features are words, else
-/// features as they are in the files.
-pub fn features<F: Real>(set: &Dataset) -> Csr<F> {
-    match data::find(&set.name).is_ok_and(|source| source.counts_words) {
-        true => set.normalized_features(),
-        false => set.raw_features(),
-    }
 }
 
 /// The command line. `--help` and `--version` end the program; a wrong argument ends it with exit code 2.

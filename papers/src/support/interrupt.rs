@@ -66,10 +66,15 @@ pub fn goes_on(save: Option<&Path>) -> String {
     let mut words = Vec::new();
     let mut all = std::env::args_os();
     while let Some(word) = all.next() {
-        if word == "--resume" {
-            all.next();
-        } else if !word.to_string_lossy().starts_with("--resume=") {
-            words.push(word);
+        let text = word.to_string_lossy();
+        // The checkpoint has the weights with which the run began.
+        match text.split_once('=').map_or(&*text, |(name, _)| name) {
+            "--resume" | "--load" => {
+                if !text.contains('=') {
+                    all.next();
+                }
+            }
+            _ => words.push(word),
         }
     }
     words.extend(["--resume".into(), saved.into()]);

@@ -3,6 +3,7 @@
 
 pub mod args;
 mod both;
+pub mod checksum;
 pub mod figures;
 mod image;
 pub mod interrupt;

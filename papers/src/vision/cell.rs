@@ -68,8 +68,10 @@ impl Prepared {
         }
         match images::load(folder, dataset, images::Part::Train) {
             Ok(train) => Self::new(&train, &images::load(folder, dataset, images::Part::Test)?),
-            Err(Error::NotFound { .. }) => {
-                let all = images::load(folder, dataset, images::Part::Test)?;
+            Err(error @ Error::NotFound { .. }) => {
+                let all = images::load(folder, dataset, images::Part::Test);
+                // If the test images are not found either, the message is about all.
+                let Ok(all) = all else { return Err(error) };
                 let (train, test) = all.split(all.len() / 10, SEED)?;
                 crate::support::note(format_args!(
                     "{dataset}: only the test images were found; {} of them are for training, {} for the test",

@@ -73,11 +73,8 @@ impl Cli {
     /// The images to train on: those that are named, else MNIST, else generated images, with a line on
     /// standard error.
     fn datasets(&self) -> Result<Vec<String>> {
-        if !self.datasets.is_empty() || self.options.show {
-            let default = || vec!["mnist".to_owned()];
-            return Ok(Some(self.datasets.clone())
-                .filter(|d| !d.is_empty())
-                .unwrap_or_else(default));
+        if !self.datasets.is_empty() {
+            return Ok(self.datasets.clone());
         }
         let folder = self.options.data.as_deref();
         match images::load(folder, "mnist", images::Part::Test) {

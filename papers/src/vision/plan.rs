@@ -82,7 +82,9 @@ impl Choice {
     pub fn table(&self) -> Plan {
         let paper = |depth: usize, variant: &Variant| {
             let of_depth = TABLE_2.iter().find(|(l, _)| *l == depth)?;
-            Some(of_depth.1[usize::from(variant.place.is_some())])
+            variant
+                .is_printed(SCALE)
+                .then_some(of_depth.1[usize::from(variant.place.is_some())])
         };
         let depths = self.arguments.depths_or(&DEPTHS);
         Plan {

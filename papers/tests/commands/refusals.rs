@@ -104,6 +104,14 @@ fn wrong_input_gets_a_clear_error() {
             "--heads: expected --layers 2 or more",
         ),
         (
+            &["--residual", "--dataset", "karate"],
+            "--residual: expected more --layers: no two hidden layers are there to be added, found 1",
+        ),
+        (
+            &["--layers", "4", "--residual", "3", "--dataset", "karate"],
+            "--residual: expected a period of at most 2, since 3 layers are hidden, found 3",
+        ),
+        (
             &[
                 "--layers",
                 "1",

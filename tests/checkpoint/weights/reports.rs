@@ -233,6 +233,14 @@ fn a_place_that_a_run_holds_is_refused() {
         "{error}"
     );
     assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    // Nor is a text that has a bracket where the header of weights begins.
+    let text = folder.path().join("results");
+    std::fs::write(&text, "{\"cell\":{\"task\":1}}\n").unwrap();
+    let error = weights::save(&text, &mlp::<f32>(0), &()).unwrap_err();
+    assert!(
+        error.to_string().contains("a file of another kind"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -128,6 +128,10 @@ fn read_edges(
             }
         };
         if std::mem::take(&mut is_header) {
+            if ids.contains_key(source) && ids.contains_key(target) {
+                let rule = "a first line with names of the two columns; a list without one has edge_header: false";
+                return Err(lines.wrong(rule, format!("an edge, {source:?} to {target:?}")));
+            }
             continue;
         }
         let node = |id: &str| {

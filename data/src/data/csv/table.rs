@@ -3,7 +3,7 @@
 use super::lines::Lines;
 use super::options::{Column, Options};
 use crate::error::{Error, Result, printable};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// The most classes: with more, the column of labels is one of numbers that nobody classifies.
@@ -48,9 +48,19 @@ impl Columns {
     /// From the first line.
     fn find(lines: &Lines, options: &Options) -> Result<Self> {
         let first = &lines.record;
+        let named = |name: &str| -> Result<Option<usize>> {
+            let mut places = (0..first.len()).filter(|&k| &first[k] == name);
+            match (places.next(), places.next()) {
+                (Some(a), Some(b)) => Err(lines.wrong(
+                    format!("one column {name:?}"),
+                    format!("two, columns {} and {}", a + 1, b + 1),
+                )),
+                (found, _) => Ok(found),
+            }
+        };
         let place = |column: &Column, what: &str| -> Result<usize> {
             let found = match column {
-                Column::Named(name) if options.header => first.iter().position(|f| f == name),
+                Column::Named(name) if options.header => named(name)?,
                 Column::Named(_) => None,
                 Column::Number(number) => number.checked_sub(1).filter(|k| *k < first.len()),
                 Column::Last => first.len().checked_sub(1),
@@ -73,7 +83,7 @@ impl Columns {
         let (id, label) = (place(&options.id, "ids")?, place(&options.label, "labels")?);
         let split = match &options.split {
             Some(column) => Some(place(column, "split")?),
-            None if options.header => first.iter().position(|name| name == "split"),
+            None if options.header => named("split")?,
             None => None,
         };
         let names = first
@@ -105,6 +115,12 @@ impl Columns {
     }
 }
 
+/// A label, numbers in one spelling.
+fn class(label: &str) -> String {
+    let number = label.parse::<i64>().ok();
+    number.map_or_else(|| label.to_owned(), |number| number.to_string())
+}
+
 impl Table {
     pub fn read(path: &Path, options: &Options) -> Result<Self> {
         let mut lines = Lines::open(path, options.delimiter)?;
@@ -130,12 +146,14 @@ impl Table {
         if options.header && !lines.next()? {
             return Err(none(path));
         }
-        let (mut classes, mut places) = (HashMap::new(), Vec::new());
+        let (mut classes, mut places) = (HashSet::new(), Vec::new());
         loop {
             table.add(&lines, &columns, &places)?;
             places.push(lines.byte());
             let label = table.labels.last().expect("just added");
-            *classes.entry(label.clone()).or_insert(0) += 1;
+            if !label.is_empty() {
+                classes.insert(class(label));
+            }
             if classes.len() > MOST_CLASSES {
                 let rule = format!("labels of at most {MOST_CLASSES} classes");
                 return Err(lines.wrong(rule, format!("another one, {label:?}")));
@@ -144,7 +162,6 @@ impl Table {
                 break;
             }
         }
-        classes.remove("");
         match classes.is_empty() {
             false => Ok(table),
             true => Err(Error::invalid(

@@ -118,6 +118,9 @@ impl Images {
 /// The public address of MNIST's files, without their names.
 pub const ADDRESS: &str = "https://ossci-datasets.s3.amazonaws.com/mnist/";
 
+/// The public address of the files of Fashion-MNIST.
+const FASHION: &str = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/";
+
 /// Which images of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -133,7 +136,7 @@ const TRAIN: Files = Files {
         "train-labels-idx1-ubyte.gz|train-labels-idx1-ubyte",
     ],
     folders: &["NAME", "NAME-t10k", ""],
-    address: ADDRESS,
+    address: "",
 };
 
 const TEST: Files = Files {
@@ -151,9 +154,17 @@ const TEST: Files = Files {
 /// [`Error::NotFound`] if the files are in none of the places; an error with file, byte and expectation if
 /// one is damaged.
 pub fn load(folder: Option<&Path>, set: &str, part: Part) -> Result<Images> {
-    let files = match part {
-        Part::Train => TRAIN,
-        Part::Test => TEST,
+    let files = Files {
+        // Of other sets none is known.
+        address: match set {
+            "mnist" => ADDRESS,
+            "fashion-mnist" => FASHION,
+            _ => "",
+        },
+        ..match part {
+            Part::Train => TRAIN,
+            Part::Test => TEST,
+        }
     };
     let roots = locate::roots(folder);
     let folder = files.find(&roots, &format!("the set of images {set}"), set, set)?;

@@ -91,6 +91,15 @@ impl Variant {
         }
     }
 
+    /// Whether the paper's numbers are of this variant: none, or that of its code with its s.
+    pub fn is_printed(&self, s: f64) -> bool {
+        match self.norm {
+            Normaliser::None => true,
+            Normaliser::Contra => self.s == Some(s),
+            Normaliser::ContraPaper | Normaliser::ContraV2 => false,
+        }
+    }
+
     /// ContraNorm without the LayerNorm of Eq. (9), since the block has one; `published` is the form of the
     /// code for this model.
     fn form(&self, published: fn(f64) -> ContraConfig) -> Option<ContraConfig> {

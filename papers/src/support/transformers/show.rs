@@ -120,6 +120,7 @@ pub fn object<C: Deep>(cell: &C, runs: &[&Finished<C>]) -> Value {
         "attention_similarity": layers(&|o| &o.end.attention_similarity),
         "attention_similarity_start": layers(&|o| &o.start.attention_similarity),
         "variance_share": layers(&|o| &o.end.variance_share),
+        "variance_share_start": layers(&|o| &o.start.variance_share),
         "stopped": runs.iter().filter(|run| run.outcome.stopped.is_some()).count(),
     })
 }

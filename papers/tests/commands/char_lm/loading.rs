@@ -69,6 +69,41 @@ fn a_checkpoint_writes_without_a_text() {
         &char_lm(&folder, &wider),
         "run.ckpt: weights: expected those of a transformer with 1 layers of width 16",
     );
+    // The same tensors, other functions.
+    let load = [
+        "--layers",
+        "1",
+        "--width",
+        "8",
+        "--context",
+        "8",
+        "--load",
+        "run.ckpt",
+    ];
+    for (options, expected) in [
+        (&["--heads", "1"][..], "width 8, 1 heads, norm Pre (--model"),
+        (
+            &["--heads", "2", "--norm", "post"],
+            "width 8, 2 heads, norm Post (--model",
+        ),
+        (
+            &["--heads", "2", "--model", "l2"],
+            "those of a l2 with 1 layers",
+        ),
+    ] {
+        refused(&char_lm(&folder, &[&load[..], options].concat()), expected);
+    }
+    for option in ["--summary", "--watch", "--json"] {
+        refused(
+            &write(&folder, &[option]),
+            "without which nothing is trained",
+        );
+    }
+    let saves = write(&folder, &["--save", "new.ckpt"]);
+    refused(
+        &saves,
+        "--save: expected --text FILE, --data DIR or --dataset NAME",
+    );
 }
 
 #[test]
