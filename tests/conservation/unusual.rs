@@ -300,6 +300,9 @@ impl Layer<f64> for Affine {
     }
 }
 
+/// What an own layer of a chain computes from its input.
+type Body = for<'t> fn(&Pass<'t, '_, f64>, &Chain, Var<'t, f64>) -> Var<'t, f64>;
+
 struct Chain {
     first: Linear<f64>,
     own: Affine,
@@ -318,7 +321,7 @@ fn a_layer_may_use_values_without_their_derivatives() {
         },
         last: linear(4, 2, 34),
     };
-    let body: [for<'t> fn(&Pass<'t, '_, f64>, &Chain, Var<'t, f64>) -> Var<'t, f64>; 4] = [
+    let body: [Body; 4] = [
         |pass, net, x| x.linear(pass.param(&net.own.w)) + pass.param(&net.own.b),
         |pass, net, x| x.linear(pass.param(&net.own.w).detach()) + pass.param(&net.own.b),
         |pass, net, x| x.detach().linear(pass.param(&net.own.w)) + pass.param(&net.own.b),

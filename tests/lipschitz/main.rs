@@ -14,6 +14,7 @@ mod magnitudes;
 mod normalization;
 mod norms;
 mod pieces;
+mod programs;
 mod reading;
 mod rounding;
 mod rounding_steps;

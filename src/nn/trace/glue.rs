@@ -258,16 +258,7 @@ fn reduction(sums: bool, from: &[usize], to: &[usize]) -> Join {
     let neurons = from.len().checked_sub(1).is_some_and(reduced);
     let count = |axes: &[usize]| axes.iter().product::<usize>() as f64;
     let d = from.last().copied().unwrap_or(1) as f64;
-    let n = if from.is_empty() {
-        1.0
-    } else {
-        count(&from[..from.len() - 1])
-    };
-    let m = if to.is_empty() {
-        1.0
-    } else {
-        count(&to[..to.len() - 1])
-    };
+    let (n, m) = (count(self::rows(from)), count(self::rows(to)));
     // If an axis of the rows has size 1, the shapes do not show whether it was reduced.
     let single = from.len() > 1 && from[..from.len() - 1].contains(&1);
     let passage = match (neurons, rows, sums) {
