@@ -33,15 +33,16 @@ def add(i, j, x, size):
     p[block(i), block(j)] += x
     sizes[block(i), block(j)] += size
 add(0, 0, np.eye(start[1]), np.eye(start[1]))
+# A product may be too small for a number. The factors behind it make this error larger.
+tiny = 4 * np.finfo(float).tiny
 for k, a in enumerate(w[:-1]):
     (low, high), m = np.array(c["slopes"][k]).T, np.array(c["multipliers"][k])
     assert (m > 0).all() and (low <= high).all() and len(m) == len(a)
-    # A product that is too small for a number would be missing in P.
-    assert ((low >= 0) | (high <= 0) | (low * high <= -np.finfo(float).tiny)).all()
     middle, product = -(0.5 * (low + high) * m)[:, None] * a, (low * high * m)[:, None] * a
     add(k + 1, k + 1, np.diag(m), np.diag(m))
-    add(k + 1, k, middle, abs(middle))
-    add(k, k, a.T @ product, abs(a).T @ abs(product))
+    behind = tiny * (m + 1)[:, None] * (abs(a) + 1)
+    add(k + 1, k, middle, abs(middle) + behind)
+    add(k, k, a.T @ product, abs(a).T @ abs(product) + (abs(a) + 1).T @ behind)
 tau = np.nextafter(c["lipschitz"] ** 2, 0) * np.eye(len(w[-1]))
 add(len(w), len(w), tau, tau)
 add(len(w), len(w) - 1, w[-1], abs(w[-1]))

@@ -81,11 +81,13 @@ fn form(chain: &[Array2<f64>], of: &Certificate) -> (Triangle, Triangle) {
     let rows = inputs + chain.iter().map(|w| w.nrows()).sum::<usize>();
     let zeros: Triangle = (0..rows).map(|i| vec![0.0; i + 1]).collect();
     let (mut p, mut sizes) = (zeros.clone(), zeros);
-    let mut add = |i: usize, j: usize, x: f64| {
+    // A product may be too small for a number. The factors behind it make this error larger; `behind` is their
+    // size.
+    let mut add = |i: usize, j: usize, x: f64, behind: f64| {
         p[i][j] += x;
-        sizes[i][j] += x.abs();
+        sizes[i][j] += x.abs() + 4.0 * f64::MIN_POSITIVE * behind;
     };
-    (0..inputs).for_each(|i| add(i, i, 1.0));
+    (0..inputs).for_each(|i| add(i, i, 1.0, 0.0));
     let (mut left, mut top) = (0, inputs);
     for (k, w) in chain.iter().enumerate() {
         for (i, row) in w.outer_iter().enumerate() {
@@ -100,12 +102,15 @@ fn form(chain: &[Array2<f64>], of: &Certificate) -> (Triangle, Triangle) {
             } else {
                 of.lipschitz.powi(2).next_down()
             };
-            add(top + i, top + i, own);
+            add(top + i, top + i, own, 0.0);
             for (j, x) in row.iter().enumerate() {
-                add(top + i, left + j, -0.5 * (l + u) * m * x);
-                let before = row.iter().take(if l * u == 0.0 { 0 } else { j + 1 });
+                let behind = (m + 1.0) * (x.abs() + 1.0);
+                add(top + i, left + j, -0.5 * (l + u) * m * x, behind);
+                let has_product = l != 0.0 && u != 0.0;
+                let before = row.iter().take(if has_product { j + 1 } else { 0 });
                 for (c, y) in before.enumerate() {
-                    add(left + j, left + c, l * u * m * x * y);
+                    let behind = behind * (y.abs() + 1.0);
+                    add(left + j, left + c, l * u * m * x * y, behind);
                 }
             }
         }
@@ -177,9 +182,7 @@ fn main() -> Result<()> {
         .map_err(|e| Error::invalid(path, "a certificate as JSON", e.to_string()))?;
     let hidden = || chain[..chain.len() - 1].iter().map(|w| w.nrows());
     let numbers = || of.multipliers.iter().flatten().chain([&of.lipschitz]);
-    // A product that is too small for a number would be missing in P.
-    let kept = |[l, u]: &[f64; 2]| *l >= 0.0 || *u <= 0.0 || l * u <= -f64::MIN_POSITIVE;
-    let ordered = |s: &[f64; 2]| s[0] <= s[1] && s.iter().all(|x| x.is_finite()) && kept(s);
+    let ordered = |s: &[f64; 2]| s[0] <= s[1] && s.iter().all(|x| x.is_finite());
     let of_chain = hidden().eq(of.multipliers.iter().map(Vec::len))
         && hidden().eq(of.slopes.iter().map(Vec::len))
         && of.weights == digest(&chain);

@@ -62,42 +62,60 @@ pub fn rank_one_distance<F: Real>(x: &Tensor<F>) -> Interval {
     );
     let finite = a.iter().all(|x| x.is_finite());
     assert!(finite, "rank_one_distance: every entry must be finite");
+    let largest = |a: &Array2<f64>| a.fold(0.0, |m: f64, x| m.max(x.abs()));
+    // A power of two near the largest entry, so that nothing overflows.
+    let unit = match largest(&a) {
+        0.0 => 1.0,
+        largest => largest.log2().floor().exp2(),
+    };
+    // What all rows have in common is in 1xᵀ. Without it rounding errors are relative to the differences.
+    let a = a / unit;
+    let a = &a - &a.row(0);
     let medians = a.map_axis(Axis(0), median);
     let middles = a.map_axis(Axis(0), |column| {
         let low = column.fold(f64::INFINITY, |m, x| m.min(*x));
         (low + column.fold(f64::NEG_INFINITY, |m, x| m.max(*x))) / 2.0
     });
     let means = a.mean_axis(Axis(0)).expect("there are rows");
-    let of_means = Remainder::at(&a, &means).size();
-    let apart = (Remainder::at(&a, &medians).columns.sqrt()) * (diameter(&a) / 2.0).sqrt();
+    // The rounding errors of an entry of X − 1xᵀ, x the mean, and of the sums of n or d of them.
+    let count = [n, d].map(|n| n as f64);
+    let error = (count[0] + count[1]) * (count[0] + 8.0) * f64::EPSILON * largest(&a);
+    let less = |x: f64| (x - error).max(0.0).sqrt();
+    let at_means = Remainder::at(&a, &means);
+    let apart = less(Remainder::at(&a, &medians).columns) * less(diameter(&a)) / 2_f64.sqrt();
+    let near = less(at_means.columns) * less(at_means.rows) / (2.0 - 2.0 / count[0]);
     let lower = match n {
         1 => 0.0,
-        _ => apart.max(of_means / (2.0 - 2.0 / n as f64)),
+        _ => apart.max(near),
     };
-    let mut upper = of_means;
+    let mut upper = at_means.size();
+    let mut sums = [at_means.columns, at_means.rows];
     let mut best = means;
     for start in [medians, middles] {
-        let size = Remainder::at(&a, &start).size();
-        if size < upper {
-            (upper, best) = (size, start);
+        let found = Remainder::at(&a, &start);
+        if found.size() < upper {
+            (upper, sums, best) = (found.size(), [found.columns, found.rows], start);
         }
     }
     let mut x = best;
     for _ in 0..STEPS {
         let residual = Remainder::at(&a, &x);
         let (size, slope) = (residual.size(), residual.slope(&a, &x));
-        upper = upper.min(size);
+        if size < upper {
+            (upper, sums) = (size, [residual.columns, residual.rows]);
+        }
         let steepness = slope.dot(&slope);
         if size <= lower || steepness == 0.0 {
             break;
         }
         x.scaled_add(-(size - lower) / steepness, &slope);
     }
-    // The relative rounding error of a sum of n or d sizes, and of the mean.
-    let error = 4.0 * (n + d) as f64 * f64::EPSILON;
+    let above = (sums[0] + error).sqrt() * (sums[1] + error).sqrt();
+    // The last roundings, those of the factor 2(1 − 1/n) among them.
+    let last = 8.0 * f64::EPSILON;
     Interval {
-        lower: Lower::new(lower * (1.0 - error).max(0.0)),
-        upper: Upper::rounded(upper, error.min(0.5)),
+        lower: Lower::new((lower * (1.0 - last) * unit).min(f64::MAX)),
+        upper: Upper::new(above * (1.0 + last) * unit),
     }
 }
 

@@ -144,6 +144,10 @@ impl Attack {
         let Some(x) = &subject.x else {
             panic!("check_bound: a subject without an input");
         };
+        if x.is_empty() {
+            let what = "the input is empty".to_owned();
+            return Row::without(formula(p), Verdict::Vacuous, what);
+        }
         let (found, pairs) = self.run(subject, x, p);
         let mut worst = [found.value, bound];
         let mut how = found.how;

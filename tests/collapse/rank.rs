@@ -1,7 +1,7 @@
 //! Proposition 2 and Lemma B.3: dimensional collapse. E4, E8, E10.
 
 use super::support::{alike, cases, gradient, moved, near, rotation, rows, shape, tensor};
-use emmy::collapse::{Spectrum, dimension_loss, value};
+use emmy::collapse::{Spectrum, dimension_loss, rank_one_distance, value};
 use emmy::ndarray::{Array1, Array2, array};
 use emmy::nn::ContraConfig;
 
@@ -200,4 +200,42 @@ fn the_derivative_of_the_dimension_loss() {
     }
     let found = gradient(&array![[0.5]], dimension_loss);
     assert_eq!(found[[0, 0]], -0.375);
+}
+
+/// min_x √(‖X − 1xᵀ‖₁ ‖X − 1xᵀ‖∞) of one column is √(Σ|aᵢ − m| · max |aᵢ − x|) at its best x, searched for on
+/// a grid of differences; far from 0 it is that of the same differences.
+#[test]
+fn the_distance_of_rows_far_from_zero_is_within_its_interval() {
+    let distance = |numbers: &[f64]| {
+        let x = emmy::tensor::tensor(&[numbers.len(), 1], numbers.to_vec());
+        let interval = rank_one_distance(&x);
+        [interval.lower.get(), interval.upper.get()]
+    };
+    assert_eq!(distance(&[0.1; 3]), [0.0, 0.0]);
+    // Differences of halves are exact beside 2⁵⁰, and so is their distance.
+    for (near, seed) in [[0.0, 1.5, 4.0], [0.0, 0.5, 0.5], [3.0, 0.0, 2.5]]
+        .iter()
+        .zip(0..)
+    {
+        let true_one = (0..=4000).map(|k| {
+            let x = f64::from(k) / 1000.0;
+            let away = near.map(|a| (a - x).abs());
+            (away.iter().sum::<f64>() * away.iter().fold(0.0, |m: f64, a| m.max(*a))).sqrt()
+        });
+        let true_one = true_one.fold(f64::INFINITY, f64::min);
+        for offset in [0.0, 2_f64.powi(50), -2_f64.powi(50)] {
+            let [lower, upper] = distance(&near.map(|a| a + offset));
+            assert!(
+                lower <= true_one * (1.0 + 1e-12) && upper >= true_one * (1.0 - 1e-3),
+                "{seed}, {offset}: {lower} {true_one} {upper}"
+            );
+        }
+    }
+    for size in [1e308, 1e-310] {
+        let [lower, upper] = distance(&[size, -size, 0.0]);
+        assert!(
+            lower <= upper && lower > 0.9 * size && lower.is_finite(),
+            "{lower} {upper}"
+        );
+    }
 }

@@ -264,3 +264,23 @@ proptest! {
         }
     }
 }
+
+/// A neuron that is cut off far away has a law on the points that a search draws first; other points break it.
+#[test]
+fn a_law_that_unseen_points_break_is_not_listed() {
+    let shapes = [("W1", vec![3, 2]), ("W2", vec![2, 3])];
+    let layout = Layout::new(shapes.map(|(name, shape)| (name.to_owned(), shape)));
+    for seed in 0..4 {
+        let net = ParametricFunction::new(layout.clone(), |tape, w, seed| {
+            let x = tape.constant(init::normal(&[4, 2], 1.0, &mut init::rng(seed)));
+            x.matmul(w[0].t()).clamp(0.0, 2.5).matmul(w[1].t())
+        });
+        let search = Search {
+            seed,
+            ..Search::default()
+        };
+        let found = symmetry::discover(&net, &[], &search);
+        assert!(found.laws.is_empty(), "{seed}: {:?}", found.laws[0].formula);
+        assert!(found.max_delta <= 1e-9);
+    }
+}

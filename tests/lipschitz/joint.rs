@@ -367,24 +367,33 @@ fn neurons_with_one_slope_are_multiplied_out() {
     }
 }
 
-/// Slopes whose product is too small for a number are not slopes of 0: the constant is 10⁻⁸⁰.
+/// What is too small for a number is not 0: the constants are 10⁻⁸⁰ and 6.5 · 10¹⁵⁹.
 #[test]
-fn slopes_whose_product_vanishes_are_no_proof() {
-    let net = Network::new(
-        1,
-        vec![Neurons {
-            reads: vec![(0, array![[9e59]])],
-            slopes: vec![[-1e-200, 1e-200]],
-        }],
-        vec![(1, array![[9e59]])],
-    )
-    .unwrap();
-    let false_one = Certificate {
-        norm: 2,
-        lipschitz: 2e-90,
-        slopes: vec![vec![[-1e-200, 1e-200]]],
-        multipliers: vec![vec![1e300]],
-        weights: net.digest(),
+fn products_that_vanish_are_no_proof() {
+    let check = |weights: &[f64], slopes: [f64; 2], multiplier: f64, claimed: f64| {
+        let (last, hidden) = weights.split_last().unwrap();
+        let layer = |(k, &w): (usize, &f64)| Neurons {
+            reads: vec![(k, array![[w]])],
+            slopes: vec![slopes],
+        };
+        let layers = hidden.iter().enumerate().map(layer).collect();
+        let output = vec![(hidden.len(), array![[*last]])];
+        let net = Network::new(1, layers, output).unwrap();
+        let false_one = Certificate {
+            norm: 2,
+            lipschitz: claimed,
+            slopes: vec![vec![slopes]; hidden.len()],
+            multipliers: vec![vec![multiplier]; hidden.len()],
+            weights: net.digest(),
+        };
+        assert!(net.verify(&false_one).is_err());
     };
-    assert!(net.verify(&false_one).is_err());
+    check(&[9e59, 9e59], [-1e-200, 1e-200], 1e300, 2e-90);
+    let deep = [9e59, 9e59, 9e59, 9e59, 9e59, 1.1e-60];
+    check(
+        &deep,
+        [0.0, 1e-16],
+        f64::MIN_POSITIVE,
+        1.4748588722936858e94,
+    );
 }

@@ -111,6 +111,10 @@ pub fn effective_rank_of(s: ArrayView1<'_, f64>) -> f64 {
     if total == 0.0 {
         return 0.0;
     }
+    if total.is_infinite() {
+        let largest = s.fold(0.0, |m: f64, &s| m.max(s));
+        return effective_rank_of((&s / largest).view());
+    }
     let entropy: f64 = (s.iter().map(|s| s / total))
         .filter(|p| *p > 0.0)
         .map(|p| -p * p.ln())

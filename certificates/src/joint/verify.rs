@@ -16,6 +16,10 @@ use ndarray::{Array2, aview1};
 /// The unit of rounding, 2⁻⁵³.
 const UNIT: f64 = 0.5 * f64::EPSILON;
 
+/// A product may be too small for a number, and is then wrong by up to 2⁻¹⁰⁷⁴: this many units of rounding. The
+/// factors behind it make this error larger.
+const TINY: f64 = 4.0 * f64::MIN_POSITIVE;
+
 /// A symmetric matrix: of row i the entries from column `first` to the diagonal.
 struct Row {
     first: usize,
@@ -91,18 +95,18 @@ impl Network {
                 let row = &mut rows[starts[k + 1] + i];
                 row.add(starts[k + 1] + i, l, l);
                 let factor = -0.5 * (slopes[0] + slopes[1]) * l;
+                let tiny = TINY * (l + 1.0);
                 for (j, a) in &layer.reads {
                     for (column, x) in (starts[*j]..).zip(a.row(i)) {
-                        row.add(column, factor * x, (factor * x).abs());
+                        let size = (factor * x).abs() + tiny * (x.abs() + 1.0);
+                        row.add(column, factor * x, size);
                     }
                 }
             }
-            if (layer.slopes.iter()).any(|&[l, u]| product_below(l, u) != 0.0) {
-                let factors: Vec<f64> = layer
-                    .slopes
-                    .iter()
-                    .zip(own)
-                    .map(|([l, u], m)| product_below(*l, *u) * m)
+            if (layer.slopes.iter()).any(|&[l, u]| l != 0.0 && u != 0.0) {
+                let factors = layer.slopes.iter().zip(own);
+                let factors: Vec<[f64; 2]> = factors
+                    .map(|([l, u], m)| [l * u * m, TINY * (m + 1.0)])
                     .collect();
                 for (i, a) in &layer.reads {
                     for (j, b) in layer.reads.iter().filter(|(j, _)| j <= i) {
@@ -164,32 +168,22 @@ impl Network {
     }
 }
 
-/// l u, or less where the product of a negative and a positive slope is too small for a normal number:
-/// without it the form would be larger than it is.
-fn product_below(l: f64, u: f64) -> f64 {
-    match l * u {
-        x if l < 0.0 && u > 0.0 => x.min(-f64::MIN_POSITIVE),
-        x => x,
-    }
-}
-
-/// Adds Aᵀ diag(factors) B to the block that begins at this row and column, as far as it is below the
-/// diagonal.
+/// Adds Aᵀ diag(f) B to the block that begins at this row and column, as far as it is below the diagonal. With
+/// each f stands what the error of a product with it may be.
 fn add_product(
     rows: &mut [Row],
     [top, left]: [usize; 2],
     [a, b]: [&Array2<f64>; 2],
-    factors: &[f64],
+    factors: &[[f64; 2]],
 ) {
-    let scaled = |map: &Array2<f64>, size: fn(f64) -> f64| {
-        let mut map = map.mapv(size);
-        map.outer_iter_mut()
-            .zip(factors)
-            .for_each(|(mut row, f)| row *= size(*f));
-        map
-    };
-    let values = matmul(scaled(a, |x| x).t(), b.view());
-    let sizes = matmul(scaled(a, f64::abs).t(), b.mapv(f64::abs).view());
+    let (mut scaled, mut large) = (a.clone(), a.mapv(f64::abs));
+    let rows_of_both = scaled.outer_iter_mut().zip(large.outer_iter_mut());
+    for ((mut row, mut large), [f, tiny]) in rows_of_both.zip(factors) {
+        row *= *f;
+        large.mapv_inplace(|x| f.abs() * x + tiny * (x + 1.0));
+    }
+    let values = matmul(scaled.t(), b.view());
+    let sizes = matmul(large.t(), b.mapv(f64::abs).view()) + TINY * a.nrows() as f64;
     for ((i, j), value) in values.indexed_iter() {
         if left + j <= top + i {
             rows[top + i].add(left + j, *value, sizes[[i, j]]);

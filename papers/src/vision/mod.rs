@@ -76,6 +76,18 @@ impl Cli {
         if !self.datasets.is_empty() {
             return Ok(self.datasets.clone());
         }
+        if self.options.show {
+            // What was run, MNIST if both were.
+            let has = |name: &str| {
+                let line = format!("\"dataset\":\"{name}\"");
+                let files = self.options.named("vision").into_iter();
+                let mut texts = files.filter_map(|file| std::fs::read_to_string(file).ok());
+                texts.any(|text| text.contains(&line))
+            };
+            let strokes = has("strokes") && !has("mnist");
+            let name = if strokes { "strokes" } else { "mnist" };
+            return Ok(vec![name.to_owned()]);
+        }
         let folder = self.options.data.as_deref();
         match images::load(folder, "mnist", images::Part::Test) {
             Ok(_) => Ok(vec!["mnist".to_owned()]),

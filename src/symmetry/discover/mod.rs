@@ -226,7 +226,9 @@ const TOLERANCE: f64 = 1e-10;
 /// Searches for the conservation laws of a function that hold for every loss of its outputs, and compares
 /// them with those that are `declared`.
 ///
-/// The result is numerical: it holds at random, hence generic, points, up to rounding errors.
+/// The result is numerical: it holds at random points, up to rounding errors. For functions that are analytic
+/// this is all points but a set of measure zero. Where a function has pieces (clamp, thresholds), a law that
+/// only a piece breaks on which none of the points lies is listed; and an effect below rounding is no effect.
 ///
 /// # Panics
 /// If derivatives of the outputs are not finite at random points.
@@ -251,9 +253,12 @@ pub fn discover(function: &ParametricFunction<'_>, declared: &[Law], search: &Se
     let ansatz = search.ansatz.unwrap_or_else(|| Ansatz::affordable(layout));
     let seed = |k| mix(search.seed, k);
     let field = search.field;
-    let fresh = Fresh::new(function, field, seed(4));
+    let fresh = Fresh::new(function, field, 16, seed(4));
     let along = (function, field);
-    let space = find::symmetries(along, &ansatz.candidates(layout, true), &fresh, seed(0));
+    let mut space = find::symmetries(along, &ansatz.candidates(layout, true), &fresh, seed(0));
+    // Where a function has pieces, the points of the equations may all lie on some of them.
+    let unseen = Fresh::new(function, field, 64, seed(6));
+    (space.generators).retain(|generator| unseen.worst(generator) <= TOLERANCE);
     let symmetries = match Ansatz::Matrices.unknowns(layout) <= Ansatz::MOST {
         false => Vec::new(),
         true => {
@@ -280,9 +285,10 @@ pub fn discover(function: &ParametricFunction<'_>, declared: &[Law], search: &Se
             named.extend(conserving.into_iter().map(|g| (law.name.clone(), g)));
         }
     }
-    let laws = name::independent(&space.generators, &named, layout, &theta);
-    let unseen = Fresh::new(function, field, seed(6));
-    let max_delta = (space.generators.iter())
+    let holds = |generator: &Generator| unseen.worst(generator) <= TOLERANCE;
+    let laws = name::independent(&space.generators, &named, layout, &theta, holds);
+    let of_laws = laws.iter().map(|law| &law.generator);
+    let max_delta = (space.generators.iter().chain(of_laws))
         .map(|g| unseen.worst(g))
         .fold(0.0, f64::max);
     Discovery {
@@ -320,20 +326,19 @@ fn direction(generator: &Generator, theta: &[f64], count: usize) -> Vec<f64> {
 struct Fresh(Vec<(Vec<f64>, Vec<f64>)>);
 
 impl Fresh {
-    const POINTS: u64 = 16;
-
-    fn new(function: &ParametricFunction<'_>, field: Field, seed: u64) -> Self {
-        Self(
-            (0..Self::POINTS)
-                .map(|k| function.point(field, mix(seed, k)))
-                .collect(),
-        )
+    fn new(function: &ParametricFunction<'_>, field: Field, points: u64, seed: u64) -> Self {
+        let points = (0..points).map(|k| function.point(field, mix(seed, k)));
+        Self(points.collect())
     }
 
-    /// The largest relative δ.
+    /// The largest relative δ; infinite if one is no number.
     fn worst(&self, generator: &Generator) -> f64 {
         let one = |(theta, gradient): &(Vec<f64>, Vec<f64>)| generator.relative(theta, gradient);
-        self.0.iter().map(one).fold(0.0, f64::max)
+        let all = self.0.iter().map(one);
+        all.fold(
+            0.0,
+            |m, x| if x.is_nan() { f64::INFINITY } else { m.max(x) },
+        )
     }
 }
 

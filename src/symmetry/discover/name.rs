@@ -61,12 +61,14 @@ pub(super) fn neat(generator: &Generator) -> Option<Generator> {
     Some(if exact { scaled.map(snap) } else { scaled })
 }
 
-/// Of the named laws, then of the laws found: those that are independent, at θ, of the ones before them.
+/// Of the named laws, then of the laws found: those that are independent, at θ, of the ones before them, as short
+/// as they `hold`.
 pub(super) fn independent(
     found: &[Generator],
     named: &[(String, Generator)],
     layout: &Layout,
     theta: &[f64],
+    holds: impl Fn(&Generator) -> bool,
 ) -> Vec<FoundLaw> {
     let count = found.len();
     let mut known = Span::new();
@@ -92,7 +94,12 @@ pub(super) fn independent(
     for generator in others {
         if known.add(super::direction(generator, theta, count), 0.0) {
             let before = out.iter().map(|f| &f.generator).collect();
-            let generator = simplified(generator, before, layout);
+            // What is left of a difference may be rounding that was made large.
+            let simple = simplified(generator, before, layout);
+            let generator = match holds(&simple) {
+                true => simple,
+                false => generator.clone(),
+            };
             let formula = generator.formula(layout);
             out.push(FoundLaw {
                 declared: None,

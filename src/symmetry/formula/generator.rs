@@ -86,6 +86,15 @@ impl Generator {
     }
 }
 
+/// About five digits, with an exponent where the number is far from 1.
+fn short(w: f64) -> String {
+    let text = match (1e-3..1e6).contains(&w) {
+        true => format!("{w:.4}"),
+        false => return format!("{w:.4e}"),
+    };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// Parts with their signs and factors.
 fn written(parts: &[Summand]) -> String {
     let mut out = String::new();
@@ -99,7 +108,7 @@ fn written(parts: &[Summand]) -> String {
         let factor = match weight.abs() {
             w if (w - 1.0).abs() < 1e-9 => String::new(),
             w if (w - w.round()).abs() < 1e-9 => format!("{w:.0} "),
-            w => format!("{} ", format!("{w:.4}").trim_end_matches('0')),
+            w => format!("{} ", short(w)),
         };
         out += &format!("{sign}{factor}{what}");
     }
