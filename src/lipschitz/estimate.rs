@@ -87,8 +87,8 @@ pub type Jacobian = Array2<f64>;
 /// An interval of ‖J‖_p for J = ∂y/∂x at the recorded x, computed from the whole matrix: for small maps.
 /// Returns the matrix too.
 ///
-/// The bounds are those of the computed matrix, whose entries have the rounding error of the model's type. If
-/// an entry is not finite, nothing is known: \[0, ∞\].
+/// The upper bound is that of the computed matrix, whose entries have the rounding error of the model's type. From
+/// the lower bound this error is subtracted, as in [`local`]. If an entry is not finite, nothing is known: \[0, ∞\].
 ///
 /// # Panics
 /// If the variables are on different tapes.
@@ -117,6 +117,7 @@ pub fn jacobian_norm<F: Real>(y: Var<'_, F>, x: Var<'_, F>, p: Lp) -> (Interval,
         _ if upper.is_finite() => Lower::rounded(upper.get(), 4.0 * gamma(m.max(n))),
         _ => Lower::ZERO,
     };
+    let lower = Lower::rounded(lower.get(), rounding(y, x));
     (Interval { lower, upper }, j)
 }
 

@@ -80,11 +80,15 @@ pub fn check_laws_at<F: Real>(
         let floor = rest / tolerance::<F>();
         let k = largest(found.relative_above(floor));
         let left = terms_of_one_sign(law, &theta, gradients)[k];
-        let sides = [left, left - found.delta[k]];
-        let dead = found.size.iter().filter(|&&size| size == 0.0).count();
-        let size = match dead == law.entries() {
-            true => 0.0,
-            false => found.size[k].max(floor),
+        // Gradients that are less than what may be left of 1 say nothing.
+        let nothing = match law.symmetry {
+            Symmetry::Translation => rest,
+            _ => 0.0,
+        };
+        let dead = found.size.iter().filter(|&&size| size <= nothing).count();
+        let (sides, size) = match dead == law.entries() {
+            true => ([0.0; 2], 0.0),
+            false => ([left, left - found.delta[k]], found.size[k].max(floor)),
         };
         let (formula, place) = (law.formula(&names), place(law, k));
         let row = Row::equal(formula, place, sides, size, tolerance::<F>());

@@ -3,13 +3,14 @@
 use crate::wrong::{not_homogeneous, silent_relu, sine};
 use emmy::graph::generators::random_graph;
 use emmy::lipschitz::Lp;
-use emmy::nn::{Activation, GcnConv, LayerNorm, Linear, Mlp};
-use emmy::symmetry::Search;
+use emmy::nn::{Activation, GcnConv, LayerNorm, Linear, Mlp, Trace};
+use emmy::symmetry::{Law, Search, Slice, Symmetry, Term};
 use emmy::testing::{
     Attack, Loss, Report, Subject, Verdict, assert_complete, assert_drift, assert_equivariant,
     assert_grads, assert_hessian, assert_invariant, assert_kind, assert_laws, assert_lipschitz,
     assert_round_trip, assert_same_bits, check_complete, check_drift, check_equivariant,
-    check_invariant, check_kind, check_laws, check_lipschitz, check_round_trip, check_same_bits,
+    check_invariant, check_kind, check_laws, check_laws_of, check_lipschitz, check_round_trip,
+    check_same_bits,
 };
 use emmy::{Real, Tensor, Var, init};
 
@@ -225,4 +226,54 @@ fn an_infinite_bound_is_unknown() {
     let report = check_lipschitz(&subject, Lp::Two, &Attack::default());
     assert_eq!(report.rows[0].verdict, Verdict::Unknown, "{report}");
     assert!(!report.holds());
+}
+
+/// The Jacobian of a model of singles has rounding errors. They are not an excess over the bound.
+#[test]
+fn the_bound_of_a_linear_net_of_singles_holds() {
+    for seed in 0..40 {
+        let net = Mlp::<f32>::new(
+            &[2, 3, 2],
+            Activation::Identity,
+            false,
+            &mut init::rng(seed),
+        );
+        let x = init::normal(&[1, 2], 1.0, &mut init::rng(100 + seed));
+        for p in Lp::ALL {
+            let trace = Trace::at(&net, &x, |pass, x| net.forward(pass, x));
+            let interval = trace.lipschitz(p).unwrap();
+            assert!(
+                interval.lower.get() <= interval.upper.get(),
+                "{seed}, {p}: {interval}"
+            );
+            let subject = Subject::new(&net, &x, seed, |pass, x| net.forward(pass, x));
+            let attack = Attack {
+                restarts: 1,
+                steps: 5,
+                ..Attack::default()
+            };
+            let report = check_lipschitz(&subject, p, &attack);
+            assert!(report.holds(), "{seed}, {p}: {report}");
+        }
+    }
+}
+
+/// A false law is not said to hold because all gradients are tiny.
+#[test]
+fn a_false_shift_of_a_small_output_does_not_hold() {
+    for (size, holds) in [(1.0, false), (1e-12, false), (1e-15, true), (1e-20, true)] {
+        let net = Mlp::<f64>::new(&[3, 4, 2], Activation::Tanh, false, &mut init::rng(0));
+        let x = init::normal(&[5, 3], 1.0, &mut init::rng(1));
+        let subject = Subject::new(&net, &x, 2, |pass, x| net.forward(pass, x).scale(size));
+        let shift = Law::new(
+            "shift".to_owned(),
+            1,
+            Symmetry::Translation,
+            vec![Term::incoming(Slice::new(0, [1, 4, 3]))],
+        );
+        let report = check_laws_of(&subject, &[shift]);
+        assert_eq!(report.holds(), holds, "{size}: {report}");
+        let vacuous = report.with(Verdict::Vacuous).count();
+        assert_eq!(vacuous, usize::from(holds), "{size}: {report}");
+    }
 }

@@ -80,15 +80,16 @@ pub struct Perceptron {
 }
 
 impl Perceptron {
-    /// The network from `inputs` to `outputs` features.
+    /// The network from `inputs` to `outputs` features. Its biases are drawn too: at 0 they would leave the
+    /// neurons behind a dead layer at a kink.
     pub fn build<F: Real>(&self, inputs: usize, outputs: usize) -> Mlp<F> {
         let widths = [&[inputs], &self.hidden[..], &[outputs]].concat();
-        Mlp::new(
-            &widths,
-            self.activation,
-            self.bias,
-            &mut init::rng(self.seed),
-        )
+        let rng = &mut init::rng(self.seed);
+        let mut net = Mlp::new(&widths, self.activation, self.bias, rng);
+        for bias in net.layers.iter_mut().filter_map(|l| l.bias.as_mut()) {
+            *bias = init::normal(bias.shape(), 0.3, rng);
+        }
+        net
     }
 }
 
