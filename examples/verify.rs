@@ -81,8 +81,8 @@ fn form(chain: &[Array2<f64>], of: &Certificate) -> (Triangle, Triangle) {
     let rows = inputs + chain.iter().map(|w| w.nrows()).sum::<usize>();
     let zeros: Triangle = (0..rows).map(|i| vec![0.0; i + 1]).collect();
     let (mut p, mut sizes) = (zeros.clone(), zeros);
-    // A product may be too small for a number. The factors behind it make this error larger; `behind` is their
-    // size.
+    // A product may be too small for a number. The factors that follow make this error larger; `behind` is
+    // their size.
     let mut add = |i: usize, j: usize, x: f64, behind: f64| {
         p[i][j] += x;
         sizes[i][j] += x.abs() + 4.0 * f64::MIN_POSITIVE * behind;

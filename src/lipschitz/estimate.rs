@@ -87,8 +87,9 @@ pub type Jacobian = Array2<f64>;
 /// An interval of ‖J‖_p for J = ∂y/∂x at the recorded x, computed from the whole matrix: for small maps.
 /// Returns the matrix too.
 ///
-/// The upper bound is that of the computed matrix, whose entries have the rounding error of the model's type. From
-/// the lower bound this error is subtracted, as in [`local`]. If an entry is not finite, nothing is known: \[0, ∞\].
+/// The upper bound is that of the computed matrix, whose entries have the rounding error of the model's type.
+/// From the lower bound this error is subtracted, as in [`local`]. If an entry is not finite, nothing is
+/// known: \[0, ∞\].
 ///
 /// # Panics
 /// If the variables are on different tapes.

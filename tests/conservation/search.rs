@@ -265,7 +265,8 @@ proptest! {
     }
 }
 
-/// A neuron that is cut off far away has a law on the points that a search draws first; other points break it.
+/// A neuron that is cut off far away has a law on the points that a search draws first. Other points break
+/// it.
 #[test]
 fn a_law_that_unseen_points_break_is_not_listed() {
     let shapes = [("W1", vec![3, 2]), ("W2", vec![2, 3])];

@@ -1,9 +1,9 @@
 //! Sums and extrema over axes.
 //!
-//! A sum runs in sixteen lanes over blocks of fixed size: the order, and with it every bit, is fixed. The sums
-//! of blocks within 2¹⁶ contiguous elements are added in pairs, so there the rounding error grows with the
-//! logarithm of the length. Sums of more elements, and sums of rows, add those of 2¹⁶ elements, or of 64 rows,
-//! one after the other.
+//! A sum runs in sixteen lanes over blocks of fixed size: the order, and with it every bit, is fixed. Within
+//! 2¹⁶ contiguous elements the sums of blocks are added in pairs, so the rounding error grows with the
+//! logarithm of the length. Sums of 2¹⁶ elements each, and sums of 64 rows each, are added one after the
+//! other.
 
 use super::{LANES, fold, par, simd};
 use crate::real::Real;

@@ -16,8 +16,8 @@ use ndarray::{Array2, aview1};
 /// The unit of rounding, 2⁻⁵³.
 const UNIT: f64 = 0.5 * f64::EPSILON;
 
-/// A product may be too small for a number, and is then wrong by up to 2⁻¹⁰⁷⁴: this many units of rounding. The
-/// factors behind it make this error larger.
+/// A product may be too small for a number. It is then wrong by up to 2⁻¹⁰⁷⁴, which is less than a unit of
+/// rounding of this size. The factors that follow make this error larger.
 const TINY: f64 = 4.0 * f64::MIN_POSITIVE;
 
 /// A symmetric matrix: of row i the entries from column `first` to the diagonal.
@@ -168,8 +168,8 @@ impl Network {
     }
 }
 
-/// Adds Aᵀ diag(f) B to the block that begins at this row and column, as far as it is below the diagonal. With
-/// each f stands what the error of a product with it may be.
+/// Adds Aᵀ diag(f) B to the block that begins at this row and column, as far as it is below the diagonal.
+/// The second number of each factor is the size of the error that f has if a product was too small.
 fn add_product(
     rows: &mut [Row],
     [top, left]: [usize; 2],

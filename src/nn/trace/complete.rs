@@ -25,7 +25,7 @@ pub(super) fn complete(trace: &mut Trace) {
         let (inputs, count) = (&trace.calls[call].inputs, stated.readers.len());
         let stated = &match inside.uses_all(stated) {
             true => inside.as_read(stated),
-            // What writes or reads without a derivative, say detached, is held fixed by the tape alone.
+            // The call uses a parameter without its derivative, say detached: no law holds.
             false => Ports::opaque(count.max(inputs.len())),
         };
         let mut all = stated.clone();

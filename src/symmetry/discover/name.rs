@@ -61,8 +61,8 @@ pub(super) fn neat(generator: &Generator) -> Option<Generator> {
     Some(if exact { scaled.map(snap) } else { scaled })
 }
 
-/// Of the named laws, then of the laws found: those that are independent, at θ, of the ones before them, as short
-/// as they `hold`.
+/// Of the named laws, then of the laws found: those that are independent, at θ, of the ones before them.
+/// Each found law is written as shortly as possible; a shorter one is taken only if it `holds`.
 pub(super) fn independent(
     found: &[Generator],
     named: &[(String, Generator)],

@@ -1,11 +1,11 @@
 //! Draws programs: operations of the library in any order, with operands of any origin.
 
 use super::families;
+use super::sampler::Sampler;
 use emmy::sparse::Pattern;
 use emmy::tensor::{Tensor, tensor};
 use emmy::{Tape, Var};
-use rand::rngs::ChaCha8Rng;
-use rand::{RngExt, SeedableRng};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 pub type V<'t> = Var<'t, f64>;
@@ -13,30 +13,34 @@ pub type V<'t> = Var<'t, f64>;
 /// Values of at most so many entries are kept.
 const MOST: usize = 64;
 
-/// A source of numbers and shapes, the same for the same seed.
-pub struct Draw(ChaCha8Rng);
+/// The source of operands of the registry of operations, with other shapes and with numbers of any size.
+pub struct Draw(Sampler);
+
+impl Deref for Draw {
+    type Target = Sampler;
+
+    fn deref(&self) -> &Sampler {
+        &self.0
+    }
+}
+
+impl DerefMut for Draw {
+    fn deref_mut(&mut self) -> &mut Sampler {
+        &mut self.0
+    }
+}
 
 impl Draw {
     pub fn new(seed: u64) -> Self {
-        Self(ChaCha8Rng::seed_from_u64(seed))
-    }
-
-    /// A whole number, low ≤ k ≤ high.
-    pub fn count(&mut self, low: usize, high: usize) -> usize {
-        self.0.random_range(low..=high)
-    }
-
-    pub fn flag(&mut self) -> bool {
-        self.0.random()
-    }
-
-    pub fn seed(&mut self) -> u64 {
-        self.0.random()
+        Self(Sampler::new(seed))
     }
 
     /// From 0 to 1.
-    pub fn unit(&mut self) -> f64 {
-        self.0.random()
+    fn unit(&mut self) -> f64 {
+        self.uniform(&[], 0.0, 1.0)
+            .first()
+            .copied()
+            .expect("a number")
     }
 
     /// From −1 to 1.
@@ -61,16 +65,6 @@ impl Draw {
     pub fn shape(&mut self) -> Vec<usize> {
         let ndim = self.count(1, 3);
         (0..ndim).map(|_| self.count(1, 3)).collect()
-    }
-
-    /// An axis, counted from either end.
-    pub fn axis(&mut self, ndim: usize) -> isize {
-        let axis = self.count(0, ndim - 1) as isize;
-        if self.flag() {
-            axis
-        } else {
-            axis - ndim as isize
-        }
     }
 
     pub fn axes(&mut self, ndim: usize) -> Vec<isize> {

@@ -118,7 +118,7 @@ impl Lines {
     }
 }
 
-/// Where a place of a line is.
+/// Where in a field a byte is.
 #[derive(Clone, Copy)]
 enum Quoting {
     /// At the start of a field.
