@@ -53,6 +53,7 @@ mod passages;
 mod plain;
 mod ports;
 mod problems;
+mod programs;
 mod recurrent;
 mod runs;
 mod score_norms;

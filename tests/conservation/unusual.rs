@@ -13,7 +13,7 @@ use emmy::tensor::scalar;
 use emmy::testing::tolerance;
 use emmy::{Tape, Tensor, Var, init};
 
-fn normal(shape: &[usize], seed: u64) -> Tensor<f64> {
+pub fn normal(shape: &[usize], seed: u64) -> Tensor<f64> {
     init::normal(shape, 1.0, &mut init::rng(seed))
 }
 
@@ -23,7 +23,7 @@ fn linear(inputs: usize, outputs: usize, seed: u64) -> Linear<f64> {
     layer
 }
 
-fn drawn(layer: &mut impl Module<f64>, seed: u64) {
+pub fn drawn(layer: &mut impl Module<f64>, seed: u64) {
     for (k, tensor) in layer.tensors_mut().into_iter().enumerate() {
         *tensor = normal(tensor.shape(), 100 * seed + k as u64);
     }
@@ -35,7 +35,7 @@ fn data<'t>(pass: &Pass<'t, '_, f64>, rows: usize, seed: u64) -> Var<'t, f64> {
 }
 
 /// A random smooth function of all outputs, or of their softmax.
-fn loss<'t>(outputs: &[Var<'t, f64>], softmax: bool) -> Var<'t, f64> {
+pub fn loss<'t>(outputs: &[Var<'t, f64>], softmax: bool) -> Var<'t, f64> {
     let mut total = outputs[0].tape().constant(scalar(0.0));
     for (k, &y) in outputs.iter().enumerate() {
         let y = if softmax { y.log_softmax(-1) } else { y };

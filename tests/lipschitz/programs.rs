@@ -6,17 +6,15 @@
 //! inputs to which random steps lead from the worst of these. Other tests draw what a user would write; seven
 //! bounds that were too small were found in passes that nobody would.
 
-mod families;
-mod machine;
-#[allow(dead_code, reason = "the registry of operations uses the rest")]
-#[path = "../../operations/registry/sampler.rs"]
-mod sampler;
+#[path = "../programs/mod.rs"]
+mod drawn;
 
 use crate::support::cases;
+use drawn::{Draw, Program};
 use emmy::autodiff::jacobian;
 use emmy::lipschitz::{Domain, Lp, bound};
 use emmy::{Tape, Tensor, ndarray};
-use machine::{Draw, Program};
+
 use ndarray::{Array2, Axis};
 
 /// Steps of the ascent from the worst input, where this has at least a fifth of the bound.

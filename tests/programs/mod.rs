@@ -1,10 +1,14 @@
 //! Draws programs: operations of the library in any order, with operands of any origin.
+#![allow(dead_code, reason = "each test program uses the part it needs")]
 
-use super::families;
-use super::sampler::Sampler;
+mod families;
+#[path = "../operations/registry/sampler.rs"]
+mod sampler;
+
 use emmy::sparse::Pattern;
 use emmy::tensor::{Tensor, tensor};
 use emmy::{Tape, Var};
+use sampler::Sampler;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -104,10 +108,24 @@ pub struct Machine<'t> {
     pub d: Draw,
     pool: Vec<V<'t>>,
     /// What was done, for messages.
-    done: Vec<String>,
+    pub done: Vec<String>,
 }
 
 impl<'t> Machine<'t> {
+    /// The next choices follow from the seed.
+    pub fn new(input: V<'t>, seed: u64) -> Self {
+        Self {
+            tape: input.tape(),
+            d: Draw::new(seed),
+            pool: vec![input],
+            done: Vec::new(),
+        }
+    }
+
+    pub fn last(&self) -> V<'t> {
+        *self.pool.last().expect("the input")
+    }
+
     /// A value, one of the latest more often than others.
     pub fn any(&mut self) -> V<'t> {
         let last = self.pool.len() - 1;
@@ -159,7 +177,16 @@ impl<'t> Machine<'t> {
         self.operand(&narrower)
     }
 
-    fn step(&mut self) {
+    /// Keeps what was made, if it has entries and not too many.
+    pub fn keep(&mut self, made: Option<(String, V<'t>)>) {
+        if let Some((name, y)) = made.filter(|(_, y)| (1..=MOST).contains(&y.len())) {
+            self.done.push(format!("{name} → {:?}", y.shape()));
+            self.pool.push(y);
+        }
+    }
+
+    /// An operation, if the one that is drawn fits.
+    pub fn step(&mut self) {
         let x = self.any();
         let made = match self.d.count(0, 9) {
             0 => families::function(self, x),
@@ -171,10 +198,7 @@ impl<'t> Machine<'t> {
             8 => families::sparse(self, x),
             _ => families::attention(self),
         };
-        if let Some((name, y)) = made.filter(|(_, y)| (1..=MOST).contains(&y.len())) {
-            self.done.push(format!("{name} → {:?}", y.shape()));
-            self.pool.push(y);
-        }
+        self.keep(made);
     }
 }
 
@@ -193,18 +217,13 @@ impl Program {
 
     /// The last value, and what was done.
     pub fn run<'t>(&self, x: V<'t>) -> (V<'t>, Vec<String>) {
-        let mut machine = Machine {
-            tape: x.tape(),
-            d: Draw::new(!self.seed),
-            pool: vec![x],
-            done: Vec::new(),
-        };
+        let mut machine = Machine::new(x, !self.seed);
         // Not every operation fits every value.
         for _ in 0..4 * self.steps {
             if machine.done.len() < self.steps {
                 machine.step();
             }
         }
-        (*machine.pool.last().expect("the input"), machine.done)
+        (machine.last(), machine.done)
     }
 }

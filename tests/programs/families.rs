@@ -1,6 +1,6 @@
 //! Operations by family, each with whatever operands fit; none if x does not.
 
-use super::machine::{Machine, V};
+use super::{Machine, V};
 use emmy::Var;
 use emmy::ops::attention::{
     DenseAttention, EdgeAttention, EdgeOperands, LeakySum, Mask, Qkv, ScaledProduct,
