@@ -58,6 +58,7 @@ mod recurrent;
 mod runs;
 mod score_norms;
 mod search;
+mod searched;
 mod slices;
 mod streams;
 mod sums;

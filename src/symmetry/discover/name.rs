@@ -90,7 +90,8 @@ pub(super) fn independent(
             .chain(g.vector().first().map(|e| e.0))
             .min()
     };
-    others.sort_by_key(|g| (g.entries(), first(g)));
+    // G = 0 says more than ⟨θ, G⟩ = 0.
+    others.sort_by_key(|g| (g.entries(), !g.matrix().is_empty(), first(g)));
     for generator in others {
         if known.add(super::direction(generator, theta, count), 0.0) {
             let before = out.iter().map(|f| &f.generator).collect();
