@@ -112,26 +112,14 @@ pub(super) fn independent(
     out
 }
 
-/// If there are at most so many other laws, they are also tried two at a time.
-const PAIRED: usize = 100;
-
-/// The generator minus multiples of one or two others, as long as this shortens its formula.
+/// The generator minus multiples of others, as long as this shortens its formula.
 fn simplified(generator: &Generator, others: Vec<&Generator>, layout: &Layout) -> Generator {
     let mut best = generator.clone();
     let mut shortest = best.length(layout);
-    // Two at a time: one alone might first make the formula longer.
-    let pairs: Vec<Generator> = match others.len() <= PAIRED {
-        true => (others.iter().enumerate())
-            .flat_map(|(k, a)| others[..k].iter().map(move |b| (a, b)))
-            .flat_map(|(a, b)| {
-                [1.0, -1.0].map(|sign| Generator::combination([(1.0, *a), (sign, *b)]))
-            })
-            .collect(),
-        false => Vec::new(),
-    };
     loop {
         let before = shortest;
-        for other in others.iter().copied().chain(&pairs) {
+        for &other in &others {
+            // A sum may be shorter too: all rows of a weight are the weight.
             for share in ratios(&best, other).into_iter().chain([1.0, -1.0]) {
                 let less = Generator::combination([(1.0, &best), (-share, other)]);
                 if let Some(less) = neat(&less).filter(|less| less.length(layout) < shortest) {
