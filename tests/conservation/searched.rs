@@ -3,7 +3,8 @@
 use emmy::Var;
 use emmy::init;
 use emmy::symmetry::{
-    Ansatz, Discovery, Law, Layout, ParametricFunction, Search, Slice, Symmetry, Term, discover,
+    Ansatz, Discovery, Field, Law, Layout, ParametricFunction, Search, Slice, Symmetry, Term,
+    discover,
 };
 use emmy::tensor::scalar;
 
@@ -161,5 +162,29 @@ fn every_form_finds_what_it_can_express() {
             );
             assert_eq!(found.laws.len(), count);
         }
+    }
+}
+
+/// softmax(x W + a + b). The gradients of a and b are equal, and so are their signs. Those of a, and of each row
+/// of W, sum to zero: the nearest orthogonal matrix keeps this, signs do not.
+#[test]
+fn equal_gradients_have_equal_signs() {
+    let shapes: [&[usize]; 3] = [&[3], &[3], &[3, 3]];
+    let function = ParametricFunction::new(layout(&shapes), |tape, theta, seed| {
+        let x = tape.constant(init::normal(&[5, 3], 1.0, &mut init::rng(seed)));
+        (x.matmul(theta[2]) + theta[0] + theta[1]).softmax(-1)
+    });
+    for (field, count) in [
+        (Field::Gradient, 3 + 1 + 3),
+        (Field::Sign, 3),
+        (Field::Polar, 3 + 3),
+    ] {
+        let search = Search {
+            field,
+            ..Search::default()
+        };
+        let found = discover(&function, &[], &search);
+        let upper = (field == Field::Gradient).then_some(count);
+        assert_eq!((found.found, found.upper), (count, upper), "{field:?}");
     }
 }
