@@ -9,6 +9,7 @@ pub use emmy::testing::{Loss, Problem, tolerance};
 use emmy::init;
 use emmy::nn::{Activation, GraphNet, GraphNetConfig, Mlp, Module, Pass, Trace, Traced};
 use emmy::symmetry::{Law, Residual, Symmetry};
+use emmy::tensor::scalar;
 use emmy::testing::{Subject, Verdict, check_laws_at, check_laws_of};
 use emmy::{Real, Tape, Tensor, Var};
 use proptest::prelude::*;
@@ -136,6 +137,23 @@ pub fn draw_all<F: Real>(net: &mut impl Module<F>, seed: u64) {
         };
         *parameter = init::normal(&shape, std, rng);
     }
+}
+
+/// Normal numbers of variance 1.
+pub fn normal(shape: &[usize], seed: u64) -> Tensor<f64> {
+    init::normal(shape, 1.0, &mut init::rng(seed))
+}
+
+/// A random smooth function of all outputs, or of their softmax.
+pub fn loss_of<'t>(outputs: &[Var<'t, f64>], softmax: bool) -> Var<'t, f64> {
+    let mut total = outputs[0].tape().constant(scalar(0.0));
+    for (k, &y) in outputs.iter().enumerate() {
+        let y = if softmax { y.log_softmax(-1) } else { y };
+        let draw = |j: u64| (y.tape()).constant(normal(&y.shape(), 5000 + 10 * k as u64 + j));
+        let wave = (y * draw(0) + draw(1)).sin().sum_all();
+        total = total + wave + (y * draw(2)).square().sum_all().add_scalar(1.0).ln();
+    }
+    total
 }
 
 /// Multiplies every parameter by `factor`.

@@ -1,6 +1,7 @@
 //! Laws where a pass is unusual: parameters among the outputs or inputs, layers used twice, heads of several
 //! numbers, copies without derivatives. For each of these a law was listed once that does not hold.
 
+use crate::support::{draw_all, loss_of, normal};
 use emmy::autodiff::Map;
 use emmy::nn::{
     AttentionConfig, AttentionOptions, GatConv, KeyValues, Layer, Linear, Module,
@@ -9,41 +10,18 @@ use emmy::nn::{
 use emmy::ops::attention::Mask;
 use emmy::sparse::Pattern;
 use emmy::symmetry::Ports;
-use emmy::tensor::scalar;
 use emmy::testing::tolerance;
 use emmy::{Tape, Tensor, Var, init};
 
-pub fn normal(shape: &[usize], seed: u64) -> Tensor<f64> {
-    init::normal(shape, 1.0, &mut init::rng(seed))
-}
-
 fn linear(inputs: usize, outputs: usize, seed: u64) -> Linear<f64> {
     let mut layer = Linear::new(inputs, outputs, true, &mut init::rng(seed));
-    drawn(&mut layer, seed);
+    draw_all(&mut layer, seed);
     layer
-}
-
-pub fn drawn(layer: &mut impl Module<f64>, seed: u64) {
-    for (k, tensor) in layer.tensors_mut().into_iter().enumerate() {
-        *tensor = normal(tensor.shape(), 100 * seed + k as u64);
-    }
 }
 
 /// Rows of the data, as a constant.
 fn data<'t>(pass: &Pass<'t, '_, f64>, rows: usize, seed: u64) -> Var<'t, f64> {
     pass.tape().constant(normal(&[rows, 3], 1000 + seed))
-}
-
-/// A random smooth function of all outputs, or of their softmax.
-pub fn loss<'t>(outputs: &[Var<'t, f64>], softmax: bool) -> Var<'t, f64> {
-    let mut total = outputs[0].tape().constant(scalar(0.0));
-    for (k, &y) in outputs.iter().enumerate() {
-        let y = if softmax { y.log_softmax(-1) } else { y };
-        let draw = |j: u64| (y.tape()).constant(normal(&y.shape(), 5000 + 10 * k as u64 + j));
-        let wave = (y * draw(0) + draw(1)).sin().sum_all();
-        total = total + wave + (y * draw(2)).square().sum_all().add_scalar(1.0).ln();
-    }
-    total
 }
 
 /// Every law that is listed holds. Returns their names.
@@ -57,7 +35,7 @@ fn names_of_true_laws(
     for (laws, softmax) in &lists {
         let tape = Tape::new();
         let pass = Pass::train(&tape, model, 0);
-        let gradients = pass.gradients(loss(&forward(&pass), *softmax));
+        let gradients = pass.gradients(loss_of(&forward(&pass), *softmax));
         for law in laws {
             let found = law.measure(&model.tensors(), &gradients);
             for (delta, size) in found.delta.iter().zip(&found.size) {
@@ -170,7 +148,7 @@ fn heads_of_several_numbers_may_be_added() {
         map: linear(3, 4, 5),
         last: linear(4, 2, 6),
     };
-    drawn(&mut net, 7);
+    draw_all(&mut net, 7);
     let sum = |which: usize| {
         names_of_true_laws(&net, |pass| {
             let x = data(pass, 4, 0);
@@ -211,7 +189,7 @@ fn layers_may_read_themselves_and_a_cache() {
         attention: MultiHeadAttention::new(config, &mut init::rng(3)).unwrap(),
         map: linear(3, 4, 8),
     };
-    drawn(&mut net, 9);
+    draw_all(&mut net, 9);
     names_of_true_laws(&net, |pass| {
         let mut cache = KeyValues::new();
         let mut continued = |seed| {

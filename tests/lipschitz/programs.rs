@@ -14,7 +14,6 @@ use drawn::{Draw, Program};
 use emmy::autodiff::jacobian;
 use emmy::lipschitz::{Domain, Lp, bound};
 use emmy::{Tape, Tensor, ndarray};
-
 use ndarray::{Array2, Axis};
 
 /// Steps of the ascent from the worst input, where this has at least a fifth of the bound.

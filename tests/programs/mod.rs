@@ -185,6 +185,15 @@ impl<'t> Machine<'t> {
         }
     }
 
+    /// Takes so many steps. Not every operation fits every value, so some steps make nothing; there may be fewer.
+    pub fn run(&mut self, steps: usize, mut step: impl FnMut(&mut Self)) {
+        for _ in 0..4 * steps {
+            if self.done.len() < steps {
+                step(self);
+            }
+        }
+    }
+
     /// An operation, if the one that is drawn fits.
     pub fn step(&mut self) {
         let x = self.any();
@@ -218,12 +227,7 @@ impl Program {
     /// The last value, and what was done.
     pub fn run<'t>(&self, x: V<'t>) -> (V<'t>, Vec<String>) {
         let mut machine = Machine::new(x, !self.seed);
-        // Not every operation fits every value.
-        for _ in 0..4 * self.steps {
-            if machine.done.len() < self.steps {
-                machine.step();
-            }
-        }
+        machine.run(self.steps, Machine::step);
         (machine.last(), machine.done)
     }
 }

@@ -1,7 +1,7 @@
 //! Layers that a user might write, each with its ports.
 
-use super::super::unusual::normal;
 use super::drawn::Draw;
+use crate::support::normal;
 use emmy::nn::{Layer, Params, Pass};
 use emmy::symmetry::{Passage, Ports, Slice};
 use emmy::{Tensor, Var};

@@ -96,7 +96,7 @@ fn points_without_numbers_are_drawn_again() {
     assert!(found.is_complete());
 }
 
-/// Nothing changes a parameter that the outputs do not have.
+/// A parameter that changes no output has no gradient.
 #[test]
 fn parameters_without_effect_are_constant() {
     let none = ParametricFunction::new(layout(&[&[2]]), |tape, theta, _| {
@@ -107,8 +107,9 @@ fn parameters_without_effect_are_constant() {
     assert!(found.is_complete());
 }
 
-/// f = (a, b + a c + ½ a² d): ∂f₁ = e_a. The field ∂f₂ along a has the derivatives (d, 0, 1, a) and
-/// (0, 0, 0, 1): one new direction per bracket, until no law can be left.
+/// f = (a, b + a c + ½ a² d). The gradient of the first output is the direction of a. Along it, the gradient of
+/// the second has the derivatives (d, 0, 1, a) and (0, 0, 0, 1). So each bracket adds a direction, until no law
+/// can be left.
 #[test]
 fn each_bracket_lowers_the_upper_bound() {
     let shapes: [&[usize]; 4] = [&[1]; 4];
@@ -137,7 +138,7 @@ fn linear() -> ParametricFunction<'static> {
     })
 }
 
-/// Rows that sum to zero before a norm: a law per row, by a shift of the whole row.
+/// A softmax does not see a number that is added to a whole row of W: a law per row.
 fn normed() -> ParametricFunction<'static> {
     ParametricFunction::new(layout(&[&[3, 2]]), |tape, theta: &[Var<'_, f64>], seed| {
         let x = tape.constant(init::normal(&[5, 3], 1.0, &mut init::rng(seed)));
@@ -165,8 +166,8 @@ fn every_form_finds_what_it_can_express() {
     }
 }
 
-/// softmax(x W + a + b). The gradients of a and b are equal, and so are their signs. Those of a, and of each row
-/// of W, sum to zero: the nearest orthogonal matrix keeps this, signs do not.
+/// softmax(x W + a + b). The gradients of a and b are equal, and so are their signs. The gradients of a sum to
+/// zero, and so do those of each row of W. The nearest orthogonal matrix keeps the sums of rows; signs do not.
 #[test]
 fn equal_gradients_have_equal_signs() {
     let shapes: [&[usize]; 3] = [&[3], &[3], &[3, 3]];
