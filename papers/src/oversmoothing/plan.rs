@@ -63,9 +63,9 @@ impl Choice {
 
     fn entry(&self, dataset: &str, method: Method, layers: usize, epochs: usize) -> Entry {
         let known = numbers::TABLE_3.iter().find(|(set, _)| *set == dataset);
-        // The paper has one row of PairNorm and does not say whether a LayerNorm follows.
+        // The paper has one row of PairNorm and does not say of which mode, or whether a LayerNorm follows.
         let printed = match method {
-            Method::PairLayer => Method::Pair,
+            Method::PairSi | Method::PairScs | Method::PairLayer => Method::Pair,
             other => other,
         };
         let row = known.and_then(|(_, rows)| rows.iter().find(|(of, _)| *of == printed));
@@ -108,21 +108,22 @@ impl Choice {
         entries
     }
 
-    /// Table 3, with DGN as a row of its own.
+    /// The methods of Table 3, with DGN as a row of its own.
+    const METHODS: [Method; 5] = [
+        Method::None,
+        Method::Layer,
+        Method::Pair,
+        Method::Contra,
+        Method::Dgn,
+    ];
+
     pub fn table_3(&self) -> Plan {
         let sets: Vec<_> = numbers::TABLE_3.map(|(set, _)| set.to_owned()).into();
-        let methods = [
-            Method::None,
-            Method::Layer,
-            Method::Pair,
-            Method::Contra,
-            Method::Dgn,
-        ];
         Plan {
             title: "Table 3: test accuracy (%) of a graph convolutional network by depth".into(),
             entries: self.grid(
                 &or(&self.datasets, &sets),
-                &or(&self.methods, &methods),
+                &or(&self.methods, &Self::METHODS),
                 &or(&self.layers, &numbers::LAYERS),
                 200,
             ),
@@ -146,12 +147,11 @@ impl Choice {
     /// The cells that the command line names. Defaults: Cora-like, all methods of the table, 8 layers.
     pub fn named(&self) -> Plan {
         let set = ["cora-like".to_owned()];
-        let methods = [Method::None, Method::Layer, Method::Pair, Method::Contra];
         Plan {
             title: "Test accuracy (%)".into(),
             entries: self.grid(
                 &or(&self.datasets, &set),
-                &or(&self.methods, &methods),
+                &or(&self.methods, &Self::METHODS),
                 &or(&self.layers, &[8]),
                 200,
             ),

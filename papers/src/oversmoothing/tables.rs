@@ -45,6 +45,18 @@ impl Way {
     }
 }
 
+/// Whether there are runs with other scales, all of which have fewer runs than the chosen one: then no accuracy
+/// decided.
+fn has_most_runs(chosen: &[&Run], found: &[&Run]) -> bool {
+    let scale = chosen.first().map(|run| run.cell.scale);
+    let mut others = found
+        .iter()
+        .filter(|run| Some(run.cell.scale) != scale)
+        .peekable();
+    let runs_of = |of: f64| found.iter().filter(|run| run.cell.scale == of).count();
+    others.peek().is_some() && others.all(|run| runs_of(run.cell.scale) < chosen.len())
+}
+
 /// Whether every run predicts one class for all nodes.
 pub fn all_constant(runs: &[&Run]) -> bool {
     !runs.is_empty() && runs.iter().all(|run| run.outcome.constant.is_some())
@@ -77,7 +89,14 @@ pub fn render(plan: &Plan, settings: &str, runs: &Runs) -> String {
             let mark = |is: bool| if is { "†" } else { "" };
             let ours = STYLE.entry(&values, asked, None) + mark(all_constant(&chosen));
             let scale = match chosen.first() {
-                Some(run) if run.cell.scale != 0.0 => format!(", s={}", run.cell.scale),
+                Some(run) if run.cell.scale != 0.0 => {
+                    let mark = if has_most_runs(&chosen, found) {
+                        "‡"
+                    } else {
+                        ""
+                    };
+                    format!(", s={}{mark}", run.cell.scale)
+                }
                 _ => String::new(),
             };
             let paper = paper.map(|paper| format!("({paper}{})", mark(is_constant(paper))));
@@ -121,7 +140,8 @@ pub fn render(plan: &Plan, settings: &str, runs: &Runs) -> String {
         "{}{settings}{beside}\n\n\
          s chosen on the validation nodes, accuracy at the best validation epoch\n\n{}\n\
          As published: s chosen on the test nodes, accuracy after the last epoch\n\n{}\n\
-         † the network predicts one class for all nodes in every run; in the paper, numbers without any deviation\n\n\
+         † the network predicts one class for all nodes in every run; in the paper, numbers without any deviation\n\
+         ‡ each other s has fewer runs and was not compared\n\n\
          Effective rank and mean cosine similarity after the last hidden layer, s chosen on the validation nodes\n\n{ranks}\n\
          {}\n",
         plan.title,
