@@ -97,8 +97,8 @@ fn pairwise<F: Real>(x: &[F]) -> F {
                 lanes[l] += row[l];
             }
         }
-        for (lane, &x) in lanes.iter_mut().zip(rest) {
-            *lane += x;
+        for l in 0..rest.len().min(LANES) {
+            lanes[l] += rest[l];
         }
         sums.push(fold(lanes));
     }
@@ -127,13 +127,9 @@ fn sum_rows<F: Real>(x: &[F], out: &mut [F]) {
                 for rows in x[r.start * w..r.end * w].chunks(RUN * w) {
                     run.fill(F::zero());
                     for row in rows.chunks_exact(w) {
-                        for (s, &x) in run.iter_mut().zip(row) {
-                            *s += x;
-                        }
+                        accumulate(&mut run, row);
                     }
-                    for (s, &x) in total.iter_mut().zip(&run) {
-                        *s += x;
-                    }
+                    accumulate(&mut total, &run);
                 }
                 total
             },
@@ -145,14 +141,20 @@ fn sum_rows<F: Real>(x: &[F], out: &mut [F]) {
         w,
         part,
         |mut a, b| {
-            for (a, b) in a.iter_mut().zip(b) {
-                *a += b;
-            }
+            accumulate(&mut a, &b);
             a
         },
     );
     if let Some(total) = total {
         out.copy_from_slice(&total);
+    }
+}
+
+/// sum ← sum + x.
+#[inline(always)]
+pub(super) fn accumulate<F: Real>(sum: &mut [F], x: &[F]) {
+    for i in 0..sum.len().min(x.len()) {
+        sum[i] += x[i];
     }
 }
 
@@ -175,10 +177,8 @@ fn extremum<F: Real>(
                         lanes[l] = pick(lanes[l], row[l]);
                     }
                 }
-                lanes
-                    .into_iter()
-                    .chain(rest.iter().copied())
-                    .fold(init, &pick)
+                let of_lanes = lanes.iter().fold(init, |m, &x| pick(m, x));
+                rest.iter().fold(of_lanes, |m, &x| pick(m, x))
             },
         )
     };
@@ -187,8 +187,8 @@ fn extremum<F: Real>(
             #[inline(always)]
             || {
                 for row in x.chunks_exact(out.len()) {
-                    for (m, &x) in out.iter_mut().zip(row) {
-                        *m = pick(*m, x);
+                    for i in 0..out.len().min(row.len()) {
+                        out[i] = pick(out[i], row[i]);
                     }
                 }
             },
