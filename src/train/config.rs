@@ -70,7 +70,7 @@ pub struct TrainConfig {
     pub plateau: Option<Plateau>,
     /// The most epochs to train.
     pub epochs: usize,
-    /// Stop after so many epochs without a better epoch.
+    /// Stop after so many epochs without a better epoch, at least 1.
     pub patience: Option<usize>,
     /// Stop after an epoch whose mean training loss
     /// ([`History::training_loss`](super::History::training_loss)) is below this number.
@@ -144,6 +144,7 @@ impl TrainConfig {
         let rules = Rules("");
         rules.from_zero("learning rate", self.lr)?;
         rules.finite("loss threshold", self.loss_threshold.unwrap_or(0.0))?;
+        rules.sizes(&[("patience", self.patience.unwrap_or(1))])?;
         let optimizer = Optimizer::<f64>::new(self.algorithm);
         let lambdas = self.decay_paths.iter().map(|&(_, lambda)| lambda);
         let optimizer = optimizer.weight_decay(self.weight_decay);

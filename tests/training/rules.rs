@@ -59,6 +59,13 @@ fn rules_that_stop() {
     let (last, before) = sated.history().steps.split_last().unwrap();
     assert!(last.loss < 0.05 && before.iter().all(|r| r.loss >= 0.05));
 
+    let impatient = TrainConfig {
+        patience: Some(0),
+        ..long.clone()
+    };
+    let message = impatient.validate().unwrap_err().to_string();
+    assert!(message.contains("patience"), "{message}");
+
     let none = setting.fit(TrainConfig { epochs: 0, ..long });
     assert_eq!(none.history().epochs(), 0);
     assert_eq!(parameters(&none.best_model()), parameters(&setting.net()));

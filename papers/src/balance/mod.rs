@@ -96,8 +96,8 @@ A cell runs five times as in the paper, once in the demonstration, unless --seed
 A data set named by --dataset must be found. Other data sets that are not found are left out, with a line on
 standard error.
 
-Exit code: 0; 1 if an error stops the program, all runs diverge, or a figure cannot be written (results and tables
-come before figures); 2 for a wrong argument.";
+Exit code: 0; 1 if an error stops the program, no data set is found, all runs diverge, or a figure cannot be
+written (results and tables come before figures); 2 for a wrong argument.";
 
 impl Cli {
     /// Whether the arguments name no table, figure or cell. Then the demonstration is run.
@@ -197,7 +197,6 @@ impl Paper for Balance {
 
     fn json(&self, cell: &Cell, runs: &[&Run]) -> Value {
         let known: Vec<f64> = runs.iter().filter_map(|run| run.outcome.test_acc).collect();
-        // Without runs the mean is NaN, which is written as null.
         let (mean, std) = mean_std(&known);
         let deltas = runs.iter().filter_map(|run| run.outcome.max_delta);
         let stopped = runs.iter().filter(|run| run.outcome.stopped.is_some());
@@ -207,7 +206,7 @@ impl Paper for Balance {
             "init": cell.init,
             "optimizer": cell.optimizer,
             "test_acc_mean": mean,
-            "test_acc_std": if known.is_empty() { f64::NAN } else { std },
+            "test_acc_std": std,
             "max_delta": deltas.reduce(f64::max),
             "stopped": stopped.count(),
         })

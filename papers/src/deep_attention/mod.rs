@@ -146,8 +146,8 @@ the last step.
 A data set named by --dataset must be found. Other data sets that are not found are left out, with a line on
 standard error.
 
-Exit code: 0; 1 if an error stops the program, all runs diverge, or a figure cannot be written (results and tables
-come before figures); 2 for a wrong argument.";
+Exit code: 0; 1 if an error stops the program, no data set is found, all runs diverge, or a figure cannot be
+written (results and tables come before figures); 2 for a wrong argument.";
 
 fn dataset(text: &str) -> Result<String, String> {
     match trees::depth(text) {
@@ -305,9 +305,7 @@ impl Paper for DeepAttention {
         let layers = chosen.first().map_or(cell.layers, |run| run.cell.layers);
         let of = |value: &dyn Fn(&Run) -> Option<f64>| {
             let known: Vec<f64> = chosen.iter().filter_map(|run| value(run)).collect();
-            let (mean, std) = mean_std(&known);
-            // Without runs both are NaN, which is written as null.
-            (mean, if known.is_empty() { f64::NAN } else { std })
+            mean_std(&known)
         };
         let largest = |value: &dyn Fn(&Run) -> Option<f64>| {
             chosen.iter().filter_map(|run| value(run)).reduce(f64::max)

@@ -178,6 +178,10 @@ impl paper::Cell for Cell {
                 return Err(Error::invalid(what, "1 to 4096", value.to_string()));
             }
         }
+        if self.layers == 1 && self.method != Method::None {
+            let rule = "at least 2 with a norm, which follows a hidden layer";
+            return Err(Error::invalid("--layers", rule, "1"));
+        }
         if !(0.0..=1.0).contains(&self.dropout) {
             let found = self.dropout.to_string();
             return Err(Error::invalid("--dropout", "a probability, 0 to 1", found));

@@ -120,8 +120,8 @@ published_test_acc_mean is the accuracy after the last epoch with s chosen by th
 A data set named by --dataset must be found. Other data sets that are not found are left out, with a line on
 standard error.
 
-Exit code: 0; 1 if an error stops the program, all runs diverge, or a figure cannot be written (results and tables
-come before figures); 2 for a wrong argument.";
+Exit code: 0; 1 if an error stops the program, no data set is found, all runs diverge, or a figure cannot be
+written (results and tables come before figures); 2 for a wrong argument.";
 
 fn dataset(text: &str) -> Result<String, String> {
     match data::find(text) {
@@ -223,8 +223,7 @@ impl Paper for Oversmoothing {
             let known = chosen.iter().filter_map(|run| way.accuracy(run));
             let known: Vec<f64> = known.collect();
             let (mean, std) = mean_std(&known);
-            // Without runs both are NaN, which is written as null.
-            (chosen, mean, if known.is_empty() { f64::NAN } else { std })
+            (chosen, mean, std)
         };
         let (chosen, mean, std) = of(Way::Validation);
         let (published, published_mean, published_std) = of(Way::Published);

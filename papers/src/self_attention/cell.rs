@@ -114,18 +114,9 @@ impl paper::Cell for Cell {
 
     fn title(&self) -> String {
         let (set, attention) = (self.dataset.name(), self.attention.printed());
-        let branch = match self.branch {
-            1.0 => String::new(),
-            factor => format!(", W_O × {factor} at the start"),
-        };
-        let factor = match self.factor {
-            1.0 => String::new(),
-            factor => format!(" × {factor}"),
-        };
-        format!(
-            "{set} {attention}{factor} L={} η={}{branch}, seed {}",
-            self.layers, self.lr, self.seed
-        )
+        let (layers, lr, scales) = (self.layers, self.lr, self.scales());
+        let seed = self.seed;
+        format!("{set} {attention} L={layers} η={lr}{scales}, seed {seed}")
     }
 
     /// The unit is one number of one neuron of one character.
@@ -176,6 +167,25 @@ impl paper::Cell for Cell {
 }
 
 impl Cell {
+    /// What the runs of a table have in common, for its title.
+    pub fn settings(&self) -> String {
+        let (set, scales) = (self.dataset.name(), self.scales());
+        let (width, steps, lr) = (self.width, self.steps, self.lr);
+        format!(", {set}, width {width}, {steps} steps, η {lr}{scales}")
+    }
+
+    /// The factors of attention that are not 1.
+    fn scales(&self) -> String {
+        let mut out = String::new();
+        if self.branch != 1.0 {
+            out += &format!(", W_O × {} at the start", self.branch);
+        }
+        if self.factor != 1.0 {
+            out += &format!(", attention × {}", self.factor);
+        }
+        out
+    }
+
     /// The model.
     pub fn network(&self, text: &Text) -> LanguageConfig {
         let (layers, width) = (self.layers as usize, self.width as usize);

@@ -80,8 +80,8 @@ runs once, unless --seeds says otherwise.
 
 The paper's models have 2 to 18 layers; it prints losses of about 1.0, without a unit.
 
-Exit code: 0; 1 if an error stops the program, all runs diverge, or a figure cannot be written; 2 for
-a wrong argument.";
+Exit code: 0; 1 if an error stops the program, no data set is found, all runs diverge, or a figure cannot be
+written; 2 for a wrong argument.";
 
 /// The depths here; the paper has 2, 4, .., 18.
 const DEPTHS: [u32; 5] = [2, 4, 6, 8, 12];
@@ -148,7 +148,9 @@ impl Cli {
                     factor: self.factor.unwrap_or(1.0),
                     seed,
                 };
-                let paper = (!quick).then(|| numbers::table_1(attention, layers));
+                // The paper's networks have their attention, as it is drawn.
+                let as_there = !quick && self.branch.is_none() && self.factor.is_none();
+                let paper = as_there.then(|| numbers::table_1(attention, layers));
                 entries.push(Entry {
                     row: format!("L={layers}"),
                     column: attention.printed().to_owned(),

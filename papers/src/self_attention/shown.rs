@@ -47,9 +47,7 @@ pub fn tables(plan: &Plan<Cell>, runs: &Runs<Cell>) -> String {
     let all: Vec<&Run> = entries.flat_map(|e| runs.among(&e.cells)).collect();
     let minutes = all.iter().map(|run| run.seconds).sum::<f64>() / 60.0;
     let settings = plan.entries.first().and_then(|e| e.cells.first());
-    let settings = settings.map_or(String::new(), |c| {
-        format!(", width {}, {} steps, η {}", c.width, c.steps, c.lr)
-    });
+    let settings = settings.map_or(String::new(), Cell::settings);
     let known = frequencies(&all).into_iter();
     let known = known.map(|(name, loss)| format!("{name} {loss:.3}"));
     let known: Vec<String> = known.collect();

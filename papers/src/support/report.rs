@@ -4,12 +4,17 @@ use emmy::train::metrics::precision_recall;
 use ndarray::Array2;
 use std::fmt::Write;
 
-/// Mean and sample standard deviation (0 of a single value).
+/// Mean and sample standard deviation. The deviation of a single value is NaN, and so are both of none; JSON
+/// writes it as null.
 pub fn mean_std(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
-    (mean, (squares / (n - 1.0).max(1.0)).sqrt())
+    let variance = match values.len() {
+        0 | 1 => f64::NAN,
+        _ => squares / (n - 1.0),
+    };
+    (mean, variance.sqrt())
 }
 
 /// A confusion matrix with the recall and the precision of each class.

@@ -137,9 +137,16 @@ fn outcomes_of(text: &str) -> Vec<serde_json::Value> {
 fn data_that_are_not_there_are_named_and_left_out() {
     let folder = TempDir::new().unwrap();
     let args = ["--table", "6", "--layers", "2", "--epochs", "1"];
-    let (out, err) = succeeded(&balance(&folder, &args));
+    let output = balance(&folder, &args);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(err.matches("left out").count(), 3, "{err}");
     assert!(out.contains("no cell is finished"), "{out}");
+    // Nothing ran, so a script must see that the command failed.
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(
+        err.contains("data: expected the data set of at least one run"),
+        "{err}"
+    );
 }
 
 #[test]

@@ -136,6 +136,7 @@ fn wrong_arguments_are_refused() {
     for (args, part) in [
         (vec!["--s", "-1", "--norm", "contra"], "--s"),
         (vec!["--layers", "0"], "--layers"),
+        (vec!["--layers", "1"], "--layers: expected at least 2"),
         (vec!["--epochs", "0"], "--epochs"),
         (vec!["--dropout", "2", "--layers", "2"], "--dropout"),
         (vec!["--hidden", "0", "--layers", "2"], "--hidden"),

@@ -2,6 +2,7 @@
 
 use crate::{command, json, refused, succeeded};
 use papers::self_attention::frequency_losses;
+use serde_json::Value;
 use std::process::Output;
 use tempfile::TempDir;
 
@@ -122,6 +123,13 @@ fn attention_is_scaled() {
             out.contains("Size of the first block's attention at the start"),
             "{out}"
         );
+        for option in more.chunks(2) {
+            let title = match option[0] {
+                "--branch" => format!("W_O × {} at the start", option[1]),
+                _ => format!("attention × {}", option[1]),
+            };
+            assert!(out.contains(&title), "{title}: {out}");
+        }
         let lines = std::fs::read_to_string(folder.path().join("results/self_attention.jsonl"));
         let line = json(&lines.unwrap()).pop().unwrap();
         [&line["branch_size"], &line["test_loss"]].map(|x| x.as_f64().unwrap())
@@ -137,6 +145,13 @@ fn attention_is_scaled() {
     assert_eq!((none, without), (0.0, also_without));
     let [none, begun] = run(&["--branch", "0"]);
     assert!(none == 0.0 && begun != without);
+    // The paper's number stands beside the paper's network alone.
+    for (more, paper) in [("", "1.061".into()), (" --factor 0", Value::Null)] {
+        let args = format!("--layers 2 --model dot --json{more}");
+        let args: Vec<&str> = args.split(' ').collect();
+        let (out, _) = succeeded(&self::run(&folder, &args));
+        assert_eq!(json(&out)[0]["paper"], paper, "{out}");
+    }
     refused(
         &self::run(&folder, &["--factor", "-1"]),
         "--factor: expected a number that is at least 0, found -1",
@@ -152,7 +167,7 @@ fn plain_values_are_a_kind_of_their_own() {
     assert_eq!(objects.len(), 1);
     assert_eq!(
         (&objects[0]["model"], &objects[0]["paper"]),
-        (&"l2-plain".into(), &serde_json::Value::Null)
+        (&"l2-plain".into(), &Value::Null)
     );
 }
 

@@ -157,7 +157,7 @@ impl BlockConfig {
         Self { dropout: p, ..self }
     }
 
-    /// The same with or without biases in all maps and in the norms.
+    /// The same with or without biases in all maps and in LayerNorm; other norms keep what they have.
     pub fn biased(mut self, on: bool) -> Self {
         self.attention.bias = on;
         self.feed_forward.bias = on;

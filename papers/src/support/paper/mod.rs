@@ -124,8 +124,8 @@ pub fn chosen<'a, C: Cell + 'a>(
 ///
 /// # Errors
 /// If a cell cannot be run, a file cannot be read or written, or results contradict each other. If a figure
-/// cannot be written, all else is still shown. If all runs that are shown diverged: the exit code of every program
-/// is 1 then, and 0 if one run has a result.
+/// cannot be written, all else is still shown. If no data set was found, or all runs that are shown diverged: the
+/// exit code of every program is 1 then, and 0 if one run has a result.
 pub fn reproduce<P: Paper>(
     paper: &P,
     parts: &[Part<P::Cell>],
@@ -145,6 +145,10 @@ pub fn reproduce<P: Paper>(
     let stopped: Vec<bool> = found
         .map(|run| P::Cell::stopped(&run.outcome).is_some())
         .collect();
+    if stopped.is_empty() && !options.show && !interrupt::asked() {
+        let rule = "the data set of at least one run";
+        return Err(Error::invalid("data", rule, "none"));
+    }
     match !stopped.is_empty() && stopped.iter().all(|stopped| *stopped) {
         true => Err(Error::invalid("runs", "one that does not diverge", "none")),
         false => Ok(()),

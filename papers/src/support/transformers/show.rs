@@ -82,11 +82,7 @@ pub fn tables<C: Deep>(
 pub fn object<C: Deep>(cell: &C, runs: &[&Finished<C>]) -> Value {
     let of = |value: &dyn Fn(&Outcome) -> Option<f64>| {
         let known: Vec<f64> = runs.iter().filter_map(|run| value(&run.outcome)).collect();
-        // Without runs both are NaN, which is written as null.
-        match known.is_empty() {
-            true => (f64::NAN, f64::NAN),
-            false => mean_std(&known),
-        }
+        mean_std(&known)
     };
     let layers = |value: &dyn Fn(&Outcome) -> &Vec<Option<f32>>| {
         let lists: Vec<_> = runs.iter().map(|run| value(&run.outcome)).collect();
