@@ -97,8 +97,8 @@ fn pairwise<F: Real>(x: &[F]) -> F {
                 lanes[l] += row[l];
             }
         }
-        for l in 0..rest.len().min(LANES) {
-            lanes[l] += rest[l];
+        for (lane, &x) in lanes.iter_mut().zip(rest) {
+            *lane += x;
         }
         sums.push(fold(lanes));
     }
@@ -127,9 +127,13 @@ fn sum_rows<F: Real>(x: &[F], out: &mut [F]) {
                 for rows in x[r.start * w..r.end * w].chunks(RUN * w) {
                     run.fill(F::zero());
                     for row in rows.chunks_exact(w) {
-                        accumulate(&mut run, row);
+                        for (s, &x) in run.iter_mut().zip(row) {
+                            *s += x;
+                        }
                     }
-                    accumulate(&mut total, &run);
+                    for (s, &x) in total.iter_mut().zip(&run) {
+                        *s += x;
+                    }
                 }
                 total
             },
@@ -141,20 +145,14 @@ fn sum_rows<F: Real>(x: &[F], out: &mut [F]) {
         w,
         part,
         |mut a, b| {
-            accumulate(&mut a, &b);
+            for (a, b) in a.iter_mut().zip(b) {
+                *a += b;
+            }
             a
         },
     );
     if let Some(total) = total {
         out.copy_from_slice(&total);
-    }
-}
-
-/// sum ← sum + x.
-#[inline(always)]
-pub(super) fn accumulate<F: Real>(sum: &mut [F], x: &[F]) {
-    for i in 0..sum.len().min(x.len()) {
-        sum[i] += x[i];
     }
 }
 
@@ -177,7 +175,7 @@ fn extremum<F: Real>(
                         lanes[l] = pick(lanes[l], row[l]);
                     }
                 }
-                let of_lanes = lanes.iter().fold(init, |m, &x| pick(m, x));
+                let of_lanes = lanes.into_iter().fold(init, &pick);
                 rest.iter().fold(of_lanes, |m, &x| pick(m, x))
             },
         )
@@ -187,8 +185,8 @@ fn extremum<F: Real>(
             #[inline(always)]
             || {
                 for row in x.chunks_exact(out.len()) {
-                    for i in 0..out.len().min(row.len()) {
-                        out[i] = pick(out[i], row[i]);
+                    for (m, &x) in out.iter_mut().zip(row) {
+                        *m = pick(*m, x);
                     }
                 }
             },

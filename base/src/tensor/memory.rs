@@ -278,14 +278,12 @@ impl<'a, F: Real> IntoIterator for &'a Buffer<F> {
 
 impl<F: Real> Deref for Buffer<F> {
     type Target = [F];
-    #[inline]
     fn deref(&self) -> &[F] {
         &self.data[self.start..][..self.len]
     }
 }
 
 impl<F: Real> DerefMut for Buffer<F> {
-    #[inline]
     fn deref_mut(&mut self) -> &mut [F] {
         &mut self.data[self.start..][..self.len]
     }

@@ -157,8 +157,8 @@ fn transpose<F: Real>(x: &[F], n: usize, m: usize) -> Buffer<F> {
         for left in (0..m).step_by(TILE) {
             for j in left..m.min(left + TILE) {
                 let out = &mut out[j * n..][top..n.min(top + TILE)];
-                for k in 0..out.len() {
-                    out[k] = x[(top + k) * m + j];
+                for (i, out) in (top..).zip(out) {
+                    *out = x[i * m + j];
                 }
             }
         }

@@ -76,9 +76,11 @@ impl Attention<'_> {
             simd(
                 #[inline(always)]
                 || {
-                    for (k, out) in block.chunks_exact_mut(heads).enumerate() {
-                        let at = (first + k) * w;
-                        dot_heads(self.width, &x[at..][..w], &y[at..][..w], out);
+                    let rows = x[first * w..]
+                        .chunks_exact(w)
+                        .zip(y[first * w..].chunks_exact(w));
+                    for (out, (x, y)) in block.chunks_exact_mut(heads).zip(rows) {
+                        dot_heads(self.width, x, y, out);
                     }
                 },
             )

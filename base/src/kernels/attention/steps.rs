@@ -4,8 +4,7 @@
 //! `pull(g, k, q)` returns g f, g ∂f/∂k and g ∂f/∂q. The factors a stand outside the sums. A step holds
 //! `pull` itself, not a reference, so that what it captures is in registers.
 
-use crate::kernels::pairs;
-use crate::kernels::rows::{Block, Place, Step, block, part, part_mut};
+use crate::kernels::rows::{Block, Place, Step, block, part};
 use crate::real::Real;
 
 /// The factors t of all targets, or one row of ones for all.
@@ -143,15 +142,15 @@ fn both_ends_of<F: Real, const C: usize>(
     let heads = sums.len();
     let k = *part::<F, C>(k, at);
     let mut sum = [F::zero(); C];
-    for (&i, g) in pairs(targets.iter(), g.chunks_exact_mut(heads)) {
+    for (&i, g) in targets.iter().zip(g.chunks_exact_mut(heads)) {
         let q = part::<F, C>(q, i as usize * heads + at);
-        let g = part_mut::<F, C>(g, at);
+        let g = g[at..].first_chunk_mut::<C>().expect("a whole row");
         for l in 0..C {
             let [_, of_k, of_q] = pull(g[l], k[l], q[l]);
             sum[l] += of_k;
             g[l] = of_q;
         }
     }
-    *part_mut(sums, at) = sum;
+    sums[at..][..C].copy_from_slice(&sum);
     C
 }
