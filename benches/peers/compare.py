@@ -32,8 +32,9 @@ ROUNDED = {("burn", "mlp-784-512-512-10"): 1e-3}
 # The ways in which `pyg.py` writes a network.
 FORMS = ["usual", "compiled", "best", "best-compiled"]
 
-# Vectors of 256 bits: in `emmy`, in PyTorch's own kernels, and in the products of its two libraries. What
-# `torch.compile` made for wider vectors must not be found: it reads beyond the end.
+# Vectors of 256 bits: in `emmy`, in PyTorch's own kernels, and in the products of its two libraries. Kernels that
+# `torch.compile` keeps are in a folder of their own: with those of wider vectors a run ended with an index out
+# of bounds.
 NARROW = {
     "TORCHINDUCTOR_CACHE_DIR": os.path.join(tempfile.gettempdir(), "torchinductor-256"),
     "EMMY_VECTORS": "256",

@@ -57,9 +57,9 @@ pub enum Decay {
         /// The factor it ends at.
         end: f64,
     },
-    /// √(over / (over + k)): where `over` is the length of the warm-up, the factor of the Transformer,
-    /// √(warm_up / K) after K steps in all (Vaswani et al., "Attention Is All You Need", NeurIPS 2017, Eq.
-    /// (3), whose K counts from 1)
+    /// √(over / (over + k)). Where `over` is the length of the warm-up, this is √(warm_up / K) after K steps
+    /// in all: the factor of the Transformer one step later (Vaswani et al., "Attention Is All You Need",
+    /// NeurIPS 2017, Eq. (3), has it in step K, counted from 1)
     InverseSqrt {
         /// Epochs or steps in which the square of the factor halves.
         over: usize,

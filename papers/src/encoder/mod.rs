@@ -78,8 +78,8 @@ test_mcc_mean, final_loss_mean, erank_last, pretrained, stopped; by layer erank,
 variance_share (entry 0 is before the first block) and attention_similarity (one per block), with the ending
 _start before training; part, row, column, paper.
 
-Exit code: 0; 1 if an error stops the program, no data set is found, all runs diverge, or a figure cannot be
-written; 2 for a wrong argument.";
+Exit code: 0; 1 if an error stops the program, all runs diverge, or a figure cannot be written; 2 for a
+wrong argument.";
 
 impl Cli {
     fn is_demonstration(&self) -> bool {

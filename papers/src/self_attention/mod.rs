@@ -148,7 +148,7 @@ impl Cli {
                     factor: self.factor.unwrap_or(1.0),
                     seed,
                 };
-                // The paper's networks have their attention, as it is drawn.
+                // The paper does not scale its attention.
                 let as_there = !quick && self.branch.is_none() && self.factor.is_none();
                 let paper = as_there.then(|| numbers::table_1(attention, layers));
                 entries.push(Entry {

@@ -4,8 +4,8 @@ use emmy::train::metrics::precision_recall;
 use ndarray::Array2;
 use std::fmt::Write;
 
-/// Mean and sample standard deviation. The deviation of a single value is NaN, and so are both of none; JSON
-/// writes it as null.
+/// Mean and sample standard deviation. The deviation of a single value is NaN, and both are NaN without a
+/// value; JSON writes NaN as null.
 pub fn mean_std(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;

@@ -66,8 +66,8 @@ part, row, column, paper.
 A data set named by --dataset must be found. If only its 10 000 test images are there, a tenth of them are
 used for the test and the others for training.
 
-Exit code: 0; 1 if an error stops the program, no data set is found, all runs diverge, or a figure cannot be
-written; 2 for a wrong argument.";
+Exit code: 0; 1 if an error stops the program, all runs diverge, or a figure cannot be written; 2 for a
+wrong argument.";
 
 impl Cli {
     /// The images to train on: those that are named, else MNIST, else generated images, with a line on

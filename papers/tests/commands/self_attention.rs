@@ -151,6 +151,8 @@ fn attention_is_scaled() {
         let args: Vec<&str> = args.split(' ').collect();
         let (out, _) = succeeded(&self::run(&folder, &args));
         assert_eq!(json(&out)[0]["paper"], paper, "{out}");
+        // One run has no deviation.
+        assert_eq!(json(&out)[0]["test_loss_std"], Value::Null, "{out}");
     }
     refused(
         &self::run(&folder, &["--factor", "-1"]),

@@ -124,8 +124,8 @@ pub fn chosen<'a, C: Cell + 'a>(
 ///
 /// # Errors
 /// If a cell cannot be run, a file cannot be read or written, or results contradict each other. If a figure
-/// cannot be written, all else is still shown. If no data set was found, or all runs that are shown diverged: the
-/// exit code of every program is 1 then, and 0 if one run has a result.
+/// cannot be written, all else is still shown. If no data set was found, or all runs that are shown diverged:
+/// the exit code of every program is 1 then, and 0 if one run has a result.
 pub fn reproduce<P: Paper>(
     paper: &P,
     parts: &[Part<P::Cell>],
