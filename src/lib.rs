@@ -60,7 +60,6 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
-pub mod autodiff;
 #[cfg(any(doc, doctest))]
 pub mod book;
 pub mod collapse;
@@ -68,7 +67,6 @@ pub mod init;
 mod instances;
 pub mod lipschitz;
 pub mod nn;
-pub mod ops;
 pub mod optim;
 pub mod store;
 pub mod symmetry;
@@ -84,6 +82,8 @@ use emmy_base::files;
 pub use emmy_base::{error, kernels, linalg, real, registry, sparse, tensor};
 #[doc(inline)]
 pub use emmy_data::{data, graph};
+#[doc(inline)]
+pub use emmy_engine::{autodiff, ops};
 
 // Tensors are ndarray's, generators of random numbers rand's: who uses them needs the same versions.
 pub use ndarray;

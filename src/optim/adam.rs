@@ -132,12 +132,12 @@ fn descend<F: Real>(p: &mut [F], g: &[F], state: &mut [Vec<F>], c: Constants<F>)
         unreachable!("`start` makes m and v")
     };
     blocks([p, m, v], g, |[p, m, v], g| {
-        for (((p, m), v), &g) in p.iter_mut().zip(m).zip(v).zip(g) {
-            let x = *p * c.shrink;
-            let d = g + c.decay * x;
-            *m += c.one_minus_beta1 * (d - *m);
-            *v = c.beta2 * *v + c.one_minus_beta2 * d * d;
-            *p = x - c.lr * *m / (v.sqrt() / c.root + c.eps);
+        for i in 0..p.len().min(m.len()).min(v.len()).min(g.len()) {
+            let x = p[i] * c.shrink;
+            let d = g[i] + c.decay * x;
+            m[i] += c.one_minus_beta1 * (d - m[i]);
+            v[i] = c.beta2 * v[i] + c.one_minus_beta2 * d * d;
+            p[i] = x - c.lr * m[i] / (v[i].sqrt() / c.root + c.eps);
         }
     });
 }

@@ -140,7 +140,7 @@ impl Rule for Muon {
         let orthogonal = orthogonal.as_slice().expect("contiguous");
         let shrink = F::of(1.0 - at.lr * at.decay);
         let scale = (rows as f64 / columns as f64).max(1.0).sqrt();
-        subtract(p, orthogonal, shrink, F::of(at.lr * scale));
+        combine(p, orthogonal, [shrink, F::of(-at.lr * scale)]);
     }
 }
 
@@ -148,19 +148,19 @@ impl Rule for Muon {
 #[inline(never)]
 fn average<F: Real>(m: &mut [F], u: &mut [F], g: &[F], [one_minus_mu, ahead]: [F; 2]) {
     blocks([m, u], g, |[m, u], g| {
-        for ((m, u), &g) in m.iter_mut().zip(u).zip(g) {
-            *m += one_minus_mu * (g - *m);
-            *u = g + ahead * (*m - g);
+        for i in 0..m.len().min(u.len()).min(g.len()) {
+            m[i] += one_minus_mu * (g[i] - m[i]);
+            u[i] = g[i] + ahead * (m[i] - g[i]);
         }
     });
 }
 
-/// p ← shrink · p − lr · o
+/// p ← c p + d o
 #[inline(never)]
-fn subtract<F: Real>(p: &mut [F], o: &[F], shrink: F, lr: F) {
+fn combine<F: Real>(p: &mut [F], o: &[F], [c, d]: [F; 2]) {
     blocks([p], o, |[p], o| {
-        for (p, &o) in p.iter_mut().zip(o) {
-            *p = shrink * *p - lr * o;
+        for i in 0..p.len().min(o.len()) {
+            p[i] = c * p[i] + d * o[i];
         }
     });
 }
@@ -176,13 +176,18 @@ fn orthogonalised<F: Real>(u: &[F], shape: (usize, usize), steps: usize) -> Arra
     };
     let norm = sum_of_squares(u.as_slice().expect("row-major")).sqrt();
     let norm = F::of(norm.max(LEAST_NORM));
-    let mut x = wide.mapv(|u| u / norm);
+    let mut x = wide.as_standard_layout().into_owned();
+    x.iter_mut().for_each(|x| *x /= norm);
+    let add = |to: &mut Array2<F>, from: &Array2<F>, factors| {
+        let to = to.as_slice_mut().expect("row-major");
+        combine(to, from.as_slice().expect("row-major"), factors);
+    };
     for _ in 0..steps {
         let gram = matmul(x.view(), x.t());
         let mut factor = matmul(gram.view(), gram.view());
-        factor.zip_mut_with(&gram, |y, &gram| *y = b * gram + c * *y);
+        add(&mut factor, &gram, [c, b]);
         let y = matmul(factor.view(), x.view());
-        x.zip_mut_with(&y, |x, &y| *x = a * *x + y);
+        add(&mut x, &y, [a, F::one()]);
     }
     match shape.0 > shape.1 {
         true => x.reversed_axes().as_standard_layout().into_owned(),

@@ -65,8 +65,8 @@ impl Rule for Sgd {
 #[inline(never)]
 fn descend<F: Real>(p: &mut [F], g: &[F], lr: F, decay: F) {
     blocks([p], g, |[p], g| {
-        for (p, &g) in p.iter_mut().zip(g) {
-            *p -= lr * (g + decay * *p);
+        for i in 0..p.len().min(g.len()) {
+            p[i] -= lr * (g[i] + decay * p[i]);
         }
     });
 }
@@ -80,12 +80,12 @@ fn descend_with_momentum<F: Real>(
 ) {
     let looks_ahead = ahead != F::zero();
     blocks([p, v], g, |[p, v], g| {
-        for ((p, v), &g) in p.iter_mut().zip(v).zip(g) {
-            let d = g + decay * *p;
-            *v = mu * *v + d;
+        for i in 0..p.len().min(v.len()).min(g.len()) {
+            let d = g[i] + decay * p[i];
+            v[i] = mu * v[i] + d;
             // The sum before the choice: what is read only in one case keeps AVX2 from its vectors.
-            let next = d + ahead * *v;
-            *p -= lr * if looks_ahead { next } else { *v };
+            let next = d + ahead * v[i];
+            p[i] -= lr * if looks_ahead { next } else { v[i] };
         }
     });
 }

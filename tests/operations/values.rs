@@ -238,7 +238,7 @@ proptest! {
 /// The names that the sources record, in `.unary("name", …)`, `named("name")` and similar calls and in the
 /// table of kinds, and the names of public functions of operations.
 fn named_in_the_sources() -> (BTreeSet<String>, BTreeSet<String>) {
-    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../src");
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/src");
     let (mut recorded, mut public) = (BTreeSet::new(), BTreeSet::new());
     let mut paths = vec![source.join("ops"), source.join("autodiff/kind.rs")];
     while let Some(path) = paths.pop() {
@@ -305,17 +305,27 @@ fn an_operation_that_is_not_registered_is_found() {
     let missing: Vec<_> = in_sources.difference(&recorded).collect();
     assert!(
         missing.is_empty(),
-        "recorded by src/ops, reached by no entry of the registry: {missing:?}"
+        "recorded by engine/src/ops, reached by no entry of the registry: {missing:?}"
     );
-    // These are constructors, the two ways to define an operation, and methods of `Activation`.
-    let exempt = ["new", "sparse", "unary", "binary", "apply", "degree"]
-        .map(String::from)
-        .into();
+    // These are constructors, the two ways to define an operation, and methods of `Activation`. The last two are
+    // hidden: measures of collapse use them, and are tested.
+    let exempt = [
+        "new",
+        "sparse",
+        "unary",
+        "binary",
+        "apply",
+        "degree",
+        "sqrt_or_zero",
+        "recip_or_zero",
+    ]
+    .map(String::from)
+    .into();
     let unregistered: Vec<_> = (public.difference(&exempt))
         .filter(|name| !registered.contains(*name))
         .collect();
     assert!(
         unregistered.is_empty(),
-        "public in src/ops, not in the registry: {unregistered:?}"
+        "public in engine/src/ops, not in the registry: {unregistered:?}"
     );
 }

@@ -3,7 +3,7 @@
 use super::{read, root};
 use std::path::Path;
 
-/// Files of `src/ops` with public functions and without a listing, and why.
+/// Files of `engine/src/ops` with public functions and without a listing, and why.
 const WITHOUT: [(&str, &str); 0] = [];
 
 /// The Rust files under a folder, as paths from the root of the repository.
@@ -57,7 +57,7 @@ fn every_layer_has_an_example() {
 #[test]
 fn every_family_of_operations_has_an_example() {
     let mut families = 0;
-    for file in files("src/ops") {
+    for file in files("engine/src/ops") {
         let public = |line: &str| line.trim_start().starts_with("pub fn ");
         if !read(&file).lines().any(public) {
             continue;

@@ -9,7 +9,13 @@ mod path;
 use std::path::{Path, PathBuf};
 
 /// The folders of the library, each the source of a crate.
-const SOURCES: [&str; 4] = ["base/src", "certificates/src", "data/src", "src"];
+const SOURCES: [&str; 5] = [
+    "base/src",
+    "certificates/src",
+    "data/src",
+    "engine/src",
+    "src",
+];
 
 /// The folder of the repository.
 fn root() -> PathBuf {

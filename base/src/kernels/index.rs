@@ -3,6 +3,7 @@
 //! A tensor is seen as three axes `[outer, n, w]`, row-major: the middle one is indexed, and the last holds
 //! the elements that lie side by side.
 
+use super::reduce::accumulate;
 use super::{par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
@@ -47,14 +48,13 @@ pub fn add<F: Real>(x: &[F], shape: [usize; 3], indices: &[usize], size: usize) 
         return y;
     }
     par::rows(&mut y, size * w, n * w, |first, block| {
-        let x = x[first * n * w..].chunks_exact(n * w);
         simd(
             #[inline(always)]
             || {
-                for (y, x) in block.chunks_exact_mut(size * w).zip(x) {
-                    for (&i, x) in indices.iter().zip(x.chunks_exact(w)) {
-                        let y = &mut y[i * w..][..w];
-                        y.iter_mut().zip(x).for_each(|(y, &x)| *y += x);
+                for (o, y) in block.chunks_exact_mut(size * w).enumerate() {
+                    let x = &x[(first + o) * n * w..][..n * w];
+                    for (k, &i) in indices.iter().enumerate() {
+                        accumulate(&mut y[i * w..][..w], &x[k * w..][..w]);
                     }
                 }
             },

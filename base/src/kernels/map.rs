@@ -77,7 +77,7 @@ pub fn add_assign<F: Real>(a: &mut Tensor<F>, b: &Tensor<F>) {
             let b = &b[first..first + a.len()];
             simd(
                 #[inline(always)]
-                || a.iter_mut().zip(b).for_each(|(a, &b)| *a += b),
+                || super::reduce::accumulate(a, b),
             )
         });
     }
@@ -174,6 +174,7 @@ fn elements<F, const N: usize>(xs: &[Tensor<F>; N]) -> [&[F]; N] {
 }
 
 /// Where the operands stand at the given turn: of the outer loops, or of the only one.
+#[inline(always)]
 fn start<const N: usize>(loops: &[Loop<N>], mut turn: usize) -> [usize; N] {
     let mut at = [0; N];
     let outer = match loops {
@@ -246,28 +247,28 @@ fn plain<F: Real, const N: usize, const CONSTANT: usize>(
     };
     let (a, b, c) = (operand(0), operand(1), operand(2));
     let zero = F::zero();
-    // Iterators where the compiler sees that nothing is out of bounds.
+    // The least of the lengths shows the compiler that nothing is out of bounds.
     match (N, CONSTANT) {
         (1, 0) => {
-            for (y, &a) in out.iter_mut().zip(a) {
-                *y = f(a, zero, zero);
+            for i in 0..len.min(a.len()) {
+                out[i] = f(a[i], zero, zero);
             }
         }
         (2, 0) => {
-            for ((y, &a), &b) in out.iter_mut().zip(a).zip(b) {
-                *y = f(a, b, zero);
+            for i in 0..len.min(a.len()).min(b.len()) {
+                out[i] = f(a[i], b[i], zero);
             }
         }
         (2, 1) => {
             let a = a[0];
-            for (y, &b) in out.iter_mut().zip(b) {
-                *y = f(a, b, zero);
+            for i in 0..len.min(b.len()) {
+                out[i] = f(a, b[i], zero);
             }
         }
         (2, 2) => {
             let b = b[0];
-            for (y, &a) in out.iter_mut().zip(a) {
-                *y = f(a, b, zero);
+            for i in 0..len.min(a.len()) {
+                out[i] = f(a[i], b, zero);
             }
         }
         _ => {

@@ -91,15 +91,31 @@ pub(crate) fn dot<F: crate::Real>(a: &[F], b: &[F]) -> F {
     let (a, a_rest) = a.as_chunks::<LANES>();
     let (b, b_rest) = b.as_chunks::<LANES>();
     let mut lanes = [F::zero(); LANES];
-    for (a, b) in a.iter().zip(b) {
+    for k in 0..a.len().min(b.len()) {
+        for l in 0..LANES {
+            lanes[l] += a[k][l] * b[k][l];
+        }
+    }
+    if !a_rest.is_empty() {
+        let (a, b) = (padded(a_rest), padded(b_rest));
         for l in 0..LANES {
             lanes[l] += a[l] * b[l];
         }
     }
-    for (lane, (&a, &b)) in lanes.iter_mut().zip(a_rest.iter().zip(b_rest)) {
-        *lane += a * b;
-    }
     fold(lanes)
+}
+
+/// Fewer than sixteen numbers, and zeros behind them.
+///
+/// A loop over these numbers alone would index the lanes of a sum by a variable, which keeps the lanes out of
+/// registers.
+#[inline(always)]
+pub(crate) fn padded<F: crate::Real>(x: &[F]) -> [F; LANES] {
+    let mut all = [F::zero(); LANES];
+    for l in 0..x.len().min(LANES) {
+        all[l] = x[l];
+    }
+    all
 }
 
 /// The number of lanes of a vectorised sum: one 512-bit register of `f32`.
@@ -110,16 +126,61 @@ pub const LANES: usize = 16;
 #[inline(always)]
 #[doc(hidden)]
 pub fn fold<F: crate::Real>(lanes: [F; LANES]) -> F {
+    fold_by(
+        lanes,
+        #[inline(always)]
+        |a, b| a + b,
+    )
+}
+
+/// Sixteen lanes combined by `f`: the two halves, then those of the result.
+#[inline(always)]
+pub(crate) fn fold_by<F: crate::Real>(lanes: [F; LANES], f: impl Fn(F, F) -> F) -> F {
     // Each half an array of its own, so that it stays in a register.
-    let eight: [F; 8] = std::array::from_fn(|l| lanes[l] + lanes[l + 8]);
-    let four: [F; 4] = std::array::from_fn(|l| eight[l] + eight[l + 4]);
-    (four[0] + four[2]) + (four[1] + four[3])
+    let mut eight = [F::zero(); 8];
+    for l in 0..8 {
+        eight[l] = f(lanes[l], lanes[l + 8]);
+    }
+    fold_eight(eight, f)
+}
+
+/// The same for eight lanes.
+#[inline(always)]
+pub(crate) fn fold_eight<F: crate::Real>(x: [F; 8], f: impl Fn(F, F) -> F) -> F {
+    let mut four = [F::zero(); 4];
+    for l in 0..4 {
+        four[l] = f(x[l], x[l + 4]);
+    }
+    f(f(four[0], four[2]), f(four[1], four[3]))
+}
+
+/// The elements of two iterators in pairs, for loops around a vectorised loop.
+///
+/// The standard library's `zip` is a call that is inlined only by an optimisation across the parts of a crate,
+/// which takes the compiler long; without it nothing behind the call has vectors.
+#[inline(always)]
+pub(crate) fn pairs<A: Iterator, B: Iterator>(
+    mut a: A,
+    mut b: B,
+) -> impl Iterator<Item = (A::Item, B::Item)> {
+    std::iter::from_fn(
+        #[inline(always)]
+        move || Some((a.next()?, b.next()?)),
+    )
+}
+
+/// y ← x ⊙ y; x has at least as many elements.
+#[inline(always)]
+pub(crate) fn multiply<F: crate::Real>(y: &mut [F], x: &[F]) {
+    for i in 0..x.len().min(y.len()) {
+        y[i] *= x[i];
+    }
 }
 
 /// y ← y + a x for slices of equal length.
 #[inline(always)]
 pub(crate) fn axpy<F: crate::Real>(a: F, x: &[F], y: &mut [F]) {
-    for (y, &x) in y.iter_mut().zip(x) {
-        *y += a * x;
+    for i in 0..x.len().min(y.len()) {
+        y[i] += a * x[i];
     }
 }

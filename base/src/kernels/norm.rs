@@ -14,6 +14,7 @@
 //!
 //! A row is read more than once, but from the memory once: it stays in the first cache.
 
+use super::reduce::accumulate;
 use super::{LANES, fold, par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
@@ -80,12 +81,14 @@ impl<F: Real> RowNorm<'_, F> {
     #[inline(always)]
     fn write(&self, [x, gain, bias]: [&[F]; 3], y: &mut [F], moments: &mut [F]) {
         let w = self.width;
-        let rows = x.chunks_exact(w).zip(y.chunks_exact_mut(w));
-        for ((x, y), moments) in rows.zip(moments.chunks_exact_mut(2)) {
+        let (gain, bias) = (&gain[..w], &bias[..w]);
+        for (k, y) in y.chunks_exact_mut(w).enumerate() {
+            let x = &x[k * w..][..w];
             let (mean, r) = self.moments(x);
-            moments.copy_from_slice(&[mean, r]);
-            for (((y, &x), &gain), &bias) in y.iter_mut().zip(x).zip(gain).zip(bias) {
-                *y = (x - mean) * r * gain + bias;
+            moments[2 * k] = mean;
+            moments[2 * k + 1] = r;
+            for i in 0..w {
+                y[i] = (x[i] - mean) * r * gain[i] + bias[i];
             }
         }
     }
@@ -137,8 +140,8 @@ impl<F: Real> RowNorm<'_, F> {
             bias: vec![F::zero(); if parameters { w } else { 0 }],
         };
         for (gain, bias) in sums {
-            add(&mut out.gain, &gain);
-            add(&mut out.bias, &bias);
+            accumulate(&mut out.gain, &gain);
+            accumulate(&mut out.bias, &bias);
         }
         out
     }
@@ -162,17 +165,13 @@ impl<F: Real> RowChunk<'_, F> {
         let (mut gain, mut bias) = (vec![F::zero(); len], vec![F::zero(); len]);
         let (mut run_gain, mut run_bias) = (gain.clone(), bias.clone());
         let share = F::of(w as f64).recip();
-        let runs = self.x.chunks(RUN * w).zip(self.gy.chunks(RUN * w));
-        let runs = runs.zip(self.moments.chunks(2 * RUN));
-        for (((x, gy), moments), gx) in runs.zip(gx.chunks_mut(RUN * w)) {
+        for (run, gx) in gx.chunks_mut(RUN * w).enumerate() {
             run_gain.fill(F::zero());
             run_bias.fill(F::zero());
-            let rows = x.chunks_exact(w).zip(gy.chunks_exact(w));
-            let rows = rows
-                .zip(moments.chunks_exact(2))
-                .zip(gx.chunks_exact_mut(w));
-            for (((x, gy), moments), gx) in rows {
-                let (mean, r) = (moments[0], moments[1]);
+            for (k, gx) in gx.chunks_exact_mut(w).enumerate() {
+                let k = run * RUN + k;
+                let (x, gy) = (&self.x[k * w..][..w], &self.gy[k * w..][..w]);
+                let (mean, r) = (self.moments[2 * k], self.moments[2 * k + 1]);
                 let run = [&mut run_gain[..], &mut run_bias];
                 let [along, total] = sums::<F, P>(x, gy, self.gain, [mean, r], run);
                 let along = along * share;
@@ -181,13 +180,13 @@ impl<F: Real> RowChunk<'_, F> {
                 } else {
                     F::zero()
                 };
-                let operands = x.iter().zip(gy).zip(self.gain);
-                for (gx, ((&x, &gy), &gain)) in gx.iter_mut().zip(operands) {
-                    *gx = r * (gy * gain - total - (x - mean) * r * along);
+                for i in 0..w {
+                    let scaled = gy[i] * self.gain[i];
+                    gx[i] = r * (scaled - total - (x[i] - mean) * r * along);
                 }
             }
-            add(&mut gain, &run_gain);
-            add(&mut bias, &run_bias);
+            accumulate(&mut gain, &run_gain);
+            accumulate(&mut bias, &run_bias);
         }
         (gain, bias)
     }
@@ -254,11 +253,4 @@ fn sum<F: Real, const SQUARED: bool>(x: &[F], mean: F) -> F {
         lanes[l] += if SQUARED { x * x } else { x };
     }
     fold(lanes)
-}
-
-#[inline(always)]
-fn add<F: Real>(sum: &mut [F], x: &[F]) {
-    for (sum, &x) in sum.iter_mut().zip(x) {
-        *sum += x;
-    }
 }

@@ -76,10 +76,10 @@ impl DropMask {
                 // By value, and the product before the choice: where a number is read only if an element is
                 // kept, there are no vectors for the loop on AVX2, which has no masks.
                 move || {
-                    for (k, (&x, out)) in x.iter().zip(out).enumerate() {
+                    for k in 0..x.len().min(out.len()) {
                         let kept = word(keys, low.wrapping_add(k as u32)) >= threshold;
-                        let scaled = x * scale;
-                        *out = if kept { scaled } else { F::zero() };
+                        let scaled = x[k] * scale;
+                        out[k] = if kept { scaled } else { F::zero() };
                     }
                 },
             );

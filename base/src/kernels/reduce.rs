@@ -5,7 +5,7 @@
 //! logarithm of the length. Sums of 2¹⁶ elements each, and sums of 64 rows each, are added one after the
 //! other.
 
-use super::{LANES, fold, par, simd};
+use super::{LANES, fold, fold_by, padded, par, simd};
 use crate::real::Real;
 use crate::tensor::{Tensor, broadcast_shapes, contiguous, tensor};
 use ndarray::IxDyn;
@@ -76,6 +76,12 @@ pub fn min<F: Real>(x: &Tensor<F>, axes: &[usize]) -> Tensor<F> {
 /// Σ x, in a fixed order.
 #[inline(never)]
 pub fn sum_slice<F: Real>(x: &[F]) -> F {
+    if x.len() <= RUN * LANES {
+        return simd(
+            #[inline(always)]
+            || of_run(x),
+        );
+    }
     let part = |x: &[F]| {
         simd(
             #[inline(always)]
@@ -90,17 +96,7 @@ pub fn sum_slice<F: Real>(x: &[F]) -> F {
 fn pairwise<F: Real>(x: &[F]) -> F {
     let mut sums = Vec::with_capacity(x.len() / (RUN * LANES) + 1);
     for run in x.chunks(RUN * LANES) {
-        let mut lanes = [F::zero(); LANES];
-        let (rows, rest) = run.as_chunks::<LANES>();
-        for row in rows {
-            for l in 0..LANES {
-                lanes[l] += row[l];
-            }
-        }
-        for (lane, &x) in lanes.iter_mut().zip(rest) {
-            *lane += x;
-        }
-        sums.push(fold(lanes));
+        sums.push(of_run(run));
     }
     while sums.len() > 1 {
         for k in 0..sums.len() / 2 {
@@ -115,6 +111,25 @@ fn pairwise<F: Real>(x: &[F]) -> F {
     sums.first().copied().unwrap_or_else(F::zero)
 }
 
+/// Σ x in lanes, for at most [`RUN`] elements per lane.
+#[inline(always)]
+fn of_run<F: Real>(x: &[F]) -> F {
+    let mut lanes = [F::zero(); LANES];
+    let (rows, rest) = x.as_chunks::<LANES>();
+    for row in rows {
+        for l in 0..LANES {
+            lanes[l] += row[l];
+        }
+    }
+    if !rest.is_empty() {
+        let rest = padded(rest);
+        for l in 0..LANES {
+            lanes[l] += rest[l];
+        }
+    }
+    fold(lanes)
+}
+
 /// out ← Σ over the rows of x, each of the length of `out`.
 fn sum_rows<F: Real>(x: &[F], out: &mut [F]) {
     let w = out.len();
@@ -127,13 +142,9 @@ fn sum_rows<F: Real>(x: &[F], out: &mut [F]) {
                 for rows in x[r.start * w..r.end * w].chunks(RUN * w) {
                     run.fill(F::zero());
                     for row in rows.chunks_exact(w) {
-                        for (s, &x) in run.iter_mut().zip(row) {
-                            *s += x;
-                        }
+                        accumulate(&mut run, row);
                     }
-                    for (s, &x) in total.iter_mut().zip(&run) {
-                        *s += x;
-                    }
+                    accumulate(&mut total, &run);
                 }
                 total
             },
@@ -145,14 +156,20 @@ fn sum_rows<F: Real>(x: &[F], out: &mut [F]) {
         w,
         part,
         |mut a, b| {
-            for (a, b) in a.iter_mut().zip(b) {
-                *a += b;
-            }
+            accumulate(&mut a, &b);
             a
         },
     );
     if let Some(total) = total {
         out.copy_from_slice(&total);
+    }
+}
+
+/// sum ← sum + x.
+#[inline(always)]
+pub(super) fn accumulate<F: Real>(sum: &mut [F], x: &[F]) {
+    for i in 0..sum.len().min(x.len()) {
+        sum[i] += x[i];
     }
 }
 
@@ -175,8 +192,14 @@ fn extremum<F: Real>(
                         lanes[l] = pick(lanes[l], row[l]);
                     }
                 }
-                let of_lanes = lanes.into_iter().fold(init, &pick);
-                rest.iter().fold(of_lanes, |m, &x| pick(m, x))
+                // Through memory: the compiler would cut the lanes of the loop into the pieces that are
+                // combined here.
+                let lanes = std::hint::black_box(lanes);
+                let mut picked = fold_by(lanes, |a, b| pick(a, b));
+                for &x in rest {
+                    picked = pick(picked, x);
+                }
+                picked
             },
         )
     };
@@ -185,8 +208,8 @@ fn extremum<F: Real>(
             #[inline(always)]
             || {
                 for row in x.chunks_exact(out.len()) {
-                    for (m, &x) in out.iter_mut().zip(row) {
-                        *m = pick(*m, x);
+                    for i in 0..out.len().min(row.len()) {
+                        out[i] = pick(out[i], row[i]);
                     }
                 }
             },

@@ -40,10 +40,12 @@ impl Rotary {
             for (row, out) in rows {
                 let turns = &turns[(first + row) % n * (d / 2)..][..d / 2];
                 let x = &x[(first + row) * heads * d..][..heads * d];
-                for (x, out) in x.chunks_exact(d).zip(out.chunks_exact_mut(d)) {
-                    let planes = x.as_chunks::<2>().0.iter().zip(out.as_chunks_mut::<2>().0);
-                    for ((x, out), &[cos, sin]) in planes.zip(turns) {
-                        *out = [x[0] * cos - x[1] * sin, x[0] * sin + x[1] * cos];
+                for h in 0..heads {
+                    let x = x[h * d..][..d].as_chunks::<2>().0;
+                    let out = out[h * d..][..d].as_chunks_mut::<2>().0;
+                    for k in 0..turns.len().min(x.len()).min(out.len()) {
+                        let ([a, b], [cos, sin]) = (x[k], turns[k]);
+                        out[k] = [a * cos - b * sin, a * sin + b * cos];
                     }
                 }
             }

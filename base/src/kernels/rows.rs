@@ -11,7 +11,7 @@
 //! One loop ([`over_entries`]) serves all of these sums. Every sum runs in the order of the entries, however
 //! wide the blocks are.
 
-use super::axpy;
+use super::pairs;
 use crate::real::Real;
 
 /// The terms that one entry adds to N sums, for K heads and C columns of each. The entry has a row x, and a
@@ -183,7 +183,7 @@ impl<F: Real, S> Walk<'_, F, S> {
         let w = self.heads * self.d;
         let at = head * self.d + at;
         let mut sums = [[[F::zero(); C]; K]; N];
-        for (&j, c) in self.columns.iter().zip(self.c.chunks_exact(self.heads)) {
+        for (&j, c) in pairs(self.columns.iter(), self.c.chunks_exact(self.heads)) {
             let place = Place {
                 entry: j as usize,
                 head,
@@ -193,10 +193,18 @@ impl<F: Real, S> Walk<'_, F, S> {
             sums = self.step.add(part(c, head), place, x, sums);
         }
         for n in 0..N {
-            let sum = sums[n].as_flattened();
-            match &mut out[n] {
-                Out::Set(out) => out[at..][..K * C].copy_from_slice(sum),
-                Out::Add(out) => axpy(F::one(), sum, &mut out[at..][..K * C]),
+            for k in 0..K {
+                let at = at + k * C;
+                let sum = sums[n][k];
+                match &mut out[n] {
+                    Out::Set(out) => *part_mut(out, at) = sum,
+                    Out::Add(out) => {
+                        let out = part_mut::<F, C>(out, at);
+                        for c in 0..C {
+                            out[c] += sum[c];
+                        }
+                    }
+                }
             }
         }
         K * C
@@ -211,18 +219,29 @@ pub(super) fn collect<'a, F: Real>(
     w: usize,
     space: &'a mut Vec<F>,
 ) -> &'a mut [F] {
-    space.resize(rows.len() * w, F::zero());
-    let starts = rows.iter().map(|&row| row as usize * w);
+    let len = rows.len() * w;
+    if space.len() < len {
+        space.resize(len, F::zero());
+    }
+    let space = &mut space[..len];
     match w {
         0 => {}
         // Known sizes need no call for each copy.
-        1 => starts.zip(&mut *space).for_each(|(at, out)| *out = x[at]),
-        8 => starts
-            .zip(space.as_chunks_mut().0)
-            .for_each(|(at, out)| *out = *part::<F, 8>(x, at)),
-        _ => starts
-            .zip(space.chunks_exact_mut(w))
-            .for_each(|(at, out)| out.copy_from_slice(&x[at..at + w])),
+        1 => {
+            for (&row, out) in pairs(rows.iter(), space.iter_mut()) {
+                *out = x[row as usize];
+            }
+        }
+        8 => {
+            for (&row, out) in pairs(rows.iter(), space.as_chunks_mut().0.iter_mut()) {
+                *out = *part::<F, 8>(x, row as usize * 8);
+            }
+        }
+        _ => {
+            for (&row, out) in pairs(rows.iter(), space.chunks_exact_mut(w)) {
+                out.copy_from_slice(&x[row as usize * w..][..w]);
+            }
+        }
     }
     space
 }
@@ -232,6 +251,12 @@ pub(super) fn collect<'a, F: Real>(
 pub(super) fn block<F, const K: usize, const C: usize>(x: &[F], start: usize) -> &Block<F, K, C> {
     let (parts, _) = x[start..].as_chunks();
     parts.first_chunk().expect("a whole row")
+}
+
+/// The C elements from `start` on, to write.
+#[inline(always)]
+pub(super) fn part_mut<F, const C: usize>(x: &mut [F], start: usize) -> &mut [F; C] {
+    x[start..].first_chunk_mut().expect("a whole row")
 }
 
 /// The C elements from `start` on.

@@ -104,8 +104,8 @@ fn gather<F: Real>(index: &[u32], x: &[F], w: usize) -> Buffer<F> {
     }
     let mut out = memory::scratch(index.len() * w);
     par::rows(&mut out, w, w, |first, part| {
-        for (out, &k) in part.chunks_exact_mut(w).zip(&index[first..]) {
-            out.copy_from_slice(&x[k as usize * w..][..w]);
+        for (e, out) in part.chunks_exact_mut(w).enumerate() {
+            out.copy_from_slice(&x[index[first + e] as usize * w..][..w]);
         }
     });
     out
@@ -161,25 +161,21 @@ fn by_columns<F: Real>(p: &mut [F], w: usize, what: Softmax) {
 /// Applies a step to C columns from `at` on. Returns C.
 #[inline(always)]
 fn columns<F: Real, const C: usize>(p: &mut [F], w: usize, at: usize, what: Softmax) -> usize {
-    let by: [F; C] = match what {
-        // A column of −∞ alone stays, and becomes 0.
-        Softmax::Shift => {
-            let tops: [F; C] = fold(p, w, at, F::neg_infinity(), larger);
-            tops.map(|top| {
-                if top == F::neg_infinity() {
-                    F::zero()
-                } else {
-                    top
-                }
-            })
-        }
-        Softmax::Normalise => {
-            let sums: [F; C] = fold(p, w, at, F::zero(), |sum, x| sum + x);
-            sums.map(|sum| if sum == F::zero() { sum } else { sum.recip() })
-        }
+    let mut by: [F; C] = match what {
+        Softmax::Shift => fold(p, w, at, F::neg_infinity(), larger),
+        Softmax::Normalise => fold(p, w, at, F::zero(), |sum, x| sum + x),
     };
+    for by in &mut by {
+        *by = match what {
+            // A column of −∞ alone stays, and becomes 0.
+            Softmax::Shift if *by == F::neg_infinity() => F::zero(),
+            Softmax::Shift => *by,
+            Softmax::Normalise if *by == F::zero() => *by,
+            Softmax::Normalise => by.recip(),
+        };
+    }
     for row in p.chunks_exact_mut(w) {
-        let row = row[at..].first_chunk_mut::<C>().expect("a whole row");
+        let row = rows::part_mut::<F, C>(row, at);
         for l in 0..C {
             match what {
                 Softmax::Shift => row[l] -= by[l],
@@ -199,10 +195,14 @@ fn fold<F: Real, const C: usize>(
     init: F,
     f: impl Fn(F, F) -> F,
 ) -> [F; C] {
-    p.chunks_exact(w).fold([init; C], |all, row| {
-        let row: &[F; C] = row[at..].first_chunk().expect("a whole row");
-        std::array::from_fn(|l| f(all[l], row[l]))
-    })
+    let mut all = [init; C];
+    for row in p.chunks_exact(w) {
+        let row = rows::part::<F, C>(row, at);
+        for l in 0..C {
+            all[l] = f(all[l], row[l]);
+        }
+    }
+    all
 }
 
 /// The larger number. A NaN may be lost here, but it makes its column NaN through the sum.
@@ -234,8 +234,8 @@ fn by_row<F: Real>(
             #[inline(always)]
             || {
                 let mut moved = Vec::new();
-                for (i, out) in range.zip(part.chunks_exact_mut(w)) {
-                    let row = pattern.row(i);
+                for (k, out) in part.chunks_exact_mut(w).enumerate() {
+                    let row = pattern.row(range.start + k);
                     let v = match entry {
                         None => &v[row.start * w..row.end * w],
                         Some(entry) => rows::collect(&entry[row], v, w, &mut moved),
@@ -259,6 +259,6 @@ fn by_row<F: Real>(
 /// out[at..] ← x. Returns the number of elements written.
 #[inline(always)]
 fn write<F: Real, const C: usize>(out: &mut [F], at: usize, x: [F; C]) -> usize {
-    out[at..][..C].copy_from_slice(&x);
+    *rows::part_mut(out, at) = x;
     C
 }

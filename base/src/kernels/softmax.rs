@@ -30,8 +30,8 @@ pub fn softmax_rows<F: Real>(x: &[F], w: usize) -> Buffer<F> {
                 return y.fill(F::zero());
             }
             let share = total(row.exponentials).recip();
-            for (y, &e) in y.iter_mut().zip(row.exponentials) {
-                *y = e * share;
+            for i in 0..y.len().min(row.exponentials.len()) {
+                y[i] = row.exponentials[i] * share;
             }
         },
     );
@@ -53,8 +53,8 @@ pub fn log_softmax_rows<F: Real>(x: &[F], w: usize) -> Buffer<F> {
                 return y.fill(row.shift);
             }
             let total = total(row.exponentials).ln();
-            for (y, &x) in y.iter_mut().zip(row.x) {
-                *y = (x - row.shift) - total;
+            for i in 0..y.len().min(row.x.len()) {
+                y[i] = (row.x[i] - row.shift) - total;
             }
         },
     );
@@ -102,25 +102,24 @@ fn each_row<F: Real>(
             #[inline(always)]
             || {
                 let (mut e, mut shifts) = (vec![F::zero(); rows * w], vec![F::zero(); rows]);
-                let groups = x[first * w..].chunks(rows * w);
-                for (x, out) in groups.zip(block.chunks_mut(rows * width)) {
-                    let x = &x[..out.len() / width * w];
+                for (group, out) in block.chunks_mut(rows * width).enumerate() {
+                    let rows_here = out.len() / width;
+                    let x = &x[(first + group * rows) * w..][..rows_here * w];
                     let e = &mut e[..x.len()];
-                    let both = x.chunks_exact(w).zip(e.chunks_exact_mut(w));
-                    for ((x, e), shift) in both.zip(&mut shifts) {
-                        *shift = largest(x);
-                        for (e, &x) in e.iter_mut().zip(x) {
-                            *e = x - *shift;
+                    for r in 0..rows_here {
+                        let (x, e) = (&x[r * w..][..w], &mut e[r * w..][..w]);
+                        let shift = largest(x);
+                        shifts[r] = shift;
+                        for i in 0..w {
+                            e[i] = x[i] - shift;
                         }
                     }
                     e.iter_mut().for_each(|e| *e = exponential(*e));
-                    let both = x.chunks_exact(w).zip(e.chunks_exact(w)).zip(&shifts);
-                    for (((x, exponentials), &shift), out) in both.zip(out.chunks_exact_mut(width))
-                    {
+                    for (r, out) in out.chunks_exact_mut(width).enumerate() {
                         let row = Row {
-                            x,
-                            shift,
-                            exponentials,
+                            x: &x[r * w..][..w],
+                            shift: shifts[r],
+                            exponentials: &e[r * w..][..w],
                         };
                         f(row, out);
                     }
@@ -182,5 +181,6 @@ pub(super) fn largest<F: Real>(row: &[F]) -> F {
             lanes[l] = larger(lanes[l], x[l]);
         }
     }
-    (lanes.iter().chain(rest)).fold(F::neg_infinity(), |m, &x| larger(m, x))
+    let of_lanes = lanes.iter().fold(F::neg_infinity(), |m, &x| larger(m, x));
+    rest.iter().fold(of_lanes, |m, &x| larger(m, x))
 }

@@ -61,10 +61,9 @@ pub fn sddmm<F: Real>(pattern: &Pattern, a: &[F], b: &[F], heads: usize, d: usiz
             || {
                 for (k, out) in part.chunks_exact_mut(heads).enumerate() {
                     let (i, j) = (rows_of[first + k] as usize, indices[first + k] as usize);
-                    let a = a[i * width..][..width].chunks_exact(d);
-                    let b = b[j * width..][..width].chunks_exact(d);
-                    for (out, (a, b)) in out.iter_mut().zip(a.zip(b)) {
-                        *out = dot(a, b);
+                    let (a, b) = (&a[i * width..][..width], &b[j * width..][..width]);
+                    for (h, out) in out.iter_mut().enumerate() {
+                        *out = dot(&a[h * d..][..d], &b[h * d..][..d]);
                     }
                 }
             },
@@ -96,8 +95,8 @@ fn product<F: Real>(
             #[inline(always)]
             || {
                 let mut moved = Vec::new();
-                for (i, out) in range.zip(part.chunks_exact_mut(width)) {
-                    let row = pattern.row(i);
+                for (k, out) in part.chunks_exact_mut(width).enumerate() {
+                    let row = pattern.row(range.start + k);
                     let v = match entry {
                         None => &v[row.start * heads..row.end * heads],
                         Some(entry) => rows::collect(&entry[row.clone()], v, heads, &mut moved),

@@ -21,8 +21,8 @@ pub fn sum_of_squares<F: Real>(x: &[F]) -> f64 {
                         lanes[l] += row[l].as_f64() * row[l].as_f64();
                     }
                 }
-                for (lane, x) in lanes.iter_mut().zip(rest) {
-                    *lane += x.as_f64() * x.as_f64();
+                for l in 0..rest.len().min(LANES) {
+                    lanes[l] += rest[l].as_f64() * rest[l].as_f64();
                 }
                 fold(lanes)
             },

@@ -298,7 +298,7 @@ pub trait Elementary: Format {
         let inverse = (a + k).recip();
         let w = (alpha * a - k) * inverse;
         // In two parts: a loop over 23 coefficients is not unrolled, and then not vectorised.
-        let [even, odd] = Self::TAIL.map(|c| horner(w * w, c));
+        let (even, odd) = (horner(w * w, Self::TAIL[0]), horner(w * w, Self::TAIL[1]));
         let tail = gauss.times((even + w * odd) * inverse);
         if self > Self::zero() {
             Self::one() - tail
@@ -410,6 +410,11 @@ fn halves<F: Format>(k: F) -> [F; 2] {
 /// Σ cₖ xᵏ.
 #[inline(always)]
 fn horner<F: Format>(x: F, c: &[F]) -> F {
-    let (&last, rest) = c.split_last().expect("a polynomial has coefficients");
-    rest.iter().rev().fold(last, |sum, &c| sum * x + c)
+    let mut k = c.len() - 1;
+    let mut sum = c[k];
+    while k > 0 {
+        k -= 1;
+        sum = sum * x + c[k];
+    }
+    sum
 }

@@ -133,7 +133,10 @@ pub fn end_of_tape<F: Real>() {
 pub fn zeros<F: Real>(len: usize) -> Buffer<F> {
     let (mut buffer, used) = fetch(len);
     if used {
-        buffer.fill(F::zero());
+        // Unlike `fill`, which is not always inlined, this becomes the system's fastest way to write zeros.
+        for x in buffer.iter_mut() {
+            *x = F::zero();
+        }
     }
     buffer
 }
@@ -278,12 +281,14 @@ impl<'a, F: Real> IntoIterator for &'a Buffer<F> {
 
 impl<F: Real> Deref for Buffer<F> {
     type Target = [F];
+    #[inline]
     fn deref(&self) -> &[F] {
         &self.data[self.start..][..self.len]
     }
 }
 
 impl<F: Real> DerefMut for Buffer<F> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [F] {
         &mut self.data[self.start..][..self.len]
     }

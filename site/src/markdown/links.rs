@@ -8,12 +8,13 @@ use crate::problem::Problem;
 
 /// Folders whose files are linked where they are named: what is built, or written by a run, is not among
 /// them.
-const FOLDERS: [&str; 10] = [
+const FOLDERS: [&str; 11] = [
     "base",
     "benches",
     "certificates",
     "data",
     "docs",
+    "engine",
     "examples",
     "papers",
     "site",

@@ -6,8 +6,8 @@
 
 use super::Attention;
 use super::heads::{dots_of_row, scale_entries};
-use crate::kernels::rows::{self, Out, part};
-use crate::kernels::{par, segment, simd};
+use crate::kernels::rows::{self, Out, part, part_mut};
+use crate::kernels::{pairs, par, segment, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use std::ops::Range;
@@ -24,8 +24,9 @@ impl<'a> Block<'a> {
     #[inline(always)]
     pub fn row(&self, i: usize, heads: usize) -> (&'a [u32], Range<usize>) {
         let entries = self.pattern.row(i);
-        let [start, end] = [entries.start, entries.end].map(|e| (e - self.entries.start) * heads);
-        (&self.pattern.indices()[entries], start..end)
+        let at = |entry: usize| (entry - self.entries.start) * heads;
+        let own = at(entries.start)..at(entries.end);
+        (&self.pattern.indices()[entries], own)
     }
 }
 
@@ -159,8 +160,8 @@ impl Attention<'_> {
         simd(
             #[inline(always)]
             || {
-                for (i, out) in block.rows.clone().zip(out.chunks_exact_mut(w)) {
-                    let (columns, own) = block.row(i, heads);
+                for (k, out) in out.chunks_exact_mut(w).enumerate() {
+                    let (columns, own) = block.row(block.rows.start + k, heads);
                     let out = match add {
                         true => Out::Add(out),
                         false => Out::Set(out),
@@ -246,11 +247,12 @@ fn of_heads<F: Real, const C: usize>(
     means: &[F],
     g: &mut [F],
 ) -> usize {
-    let weights = alpha.chunks_exact(heads).zip(kept.chunks_exact(heads));
-    for ((&i, g), (alpha, kept)) in targets.iter().zip(g.chunks_exact_mut(heads)).zip(weights) {
+    let weights = pairs(alpha.chunks_exact(heads), kept.chunks_exact(heads));
+    let own = pairs(targets.iter(), g.chunks_exact_mut(heads));
+    for ((&i, g), (alpha, kept)) in pairs(own, weights) {
         let (alpha, kept) = (*part::<F, C>(alpha, at), *part::<F, C>(kept, at));
         let mean = *part::<F, C>(means, i as usize * heads + at);
-        let g = g[at..].first_chunk_mut::<C>().expect("a whole row");
+        let g = part_mut::<F, C>(g, at);
         for l in 0..C {
             let difference = kept[l] * g[l] - alpha[l] * mean[l];
             g[l] = if alpha[l] == F::one() {

@@ -33,13 +33,10 @@ pub fn half_scores<F: Real>(n: usize, z: &[F], a: [&[F]; 2], heads: usize) -> [B
         simd(
             #[inline(always)]
             || {
-                let z = z[rows.start * w..rows.end * w].chunks_exact(w);
-                let s = first
-                    .chunks_exact_mut(heads)
-                    .zip(second.chunks_exact_mut(heads));
-                for (z, (first, second)) in z.zip(s) {
-                    dot_heads(d, z, a[0], first);
-                    dot_heads(d, z, a[1], second);
+                for (k, i) in rows.enumerate() {
+                    let z = &z[i * w..][..w];
+                    dot_heads(d, z, a[0], &mut first[k * heads..][..heads]);
+                    dot_heads(d, z, a[1], &mut second[k * heads..][..heads]);
                 }
             },
         )
@@ -77,19 +74,20 @@ pub fn half_scores_backward<F: Real>(
         simd(
             #[inline(always)]
             || {
-                for (i, gz) in rows.clone().zip(gz.chunks_exact_mut(w)) {
+                for (row, gz) in gz.chunks_exact_mut(w).enumerate() {
+                    let i = rows.start + row;
                     for k in 0..2 {
                         let gs = &gs[k][i * heads..][..heads];
                         rows::weighted_sum(&[0], gs, a[k], heads, Out::Add(gz));
                     }
                 }
                 let numbers: Vec<u32> = rows.clone().map(|i| i as u32).collect();
-                gs.map(|gs| {
-                    let mut ga = vec![F::zero(); w];
-                    let gs = &gs[rows.start * heads..rows.end * heads];
-                    rows::weighted_sum(&numbers, gs, z, heads, Out::Set(&mut ga));
-                    ga
-                })
+                let mut sums = [vec![F::zero(); w], vec![F::zero(); w]];
+                for k in 0..2 {
+                    let gs = &gs[k][rows.start * heads..rows.end * heads];
+                    rows::weighted_sum(&numbers, gs, z, heads, Out::Set(&mut sums[k]));
+                }
+                sums
             },
         )
     });

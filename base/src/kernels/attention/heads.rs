@@ -1,7 +1,7 @@
 //! Sums over rows of the shape [H, D], one head after the other.
 
-use crate::kernels::rows::part;
-use crate::kernels::{LANES, dot, fold};
+use crate::kernels::rows::{part, part_mut};
+use crate::kernels::{LANES, dot, fold, fold_eight, multiply, padded, pairs};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use std::ops::Range;
@@ -11,15 +11,22 @@ use std::ops::Range;
 pub(super) fn dot_heads<F: Real>(d: usize, x: &[F], y: &[F], out: &mut [F]) {
     if d < 8 {
         for (h, out) in out.iter_mut().enumerate() {
-            let terms = x[h * d..(h + 1) * d].iter().zip(&y[h * d..(h + 1) * d]);
-            *out = terms.fold(F::zero(), |s, (&x, &y)| s + x * y);
+            let (x, y) = (&x[h * d..][..d], &y[h * d..][..d]);
+            *out = F::zero();
+            for c in 0..d {
+                *out += x[c] * y[c];
+            }
         }
         return;
     }
     if d == 8 {
         let (x, y) = (x.as_chunks::<8>().0, y.as_chunks::<8>().0);
-        for ((out, x), y) in out.iter_mut().zip(x).zip(y) {
-            *out = fold_eight(std::array::from_fn(|l| x[l] * y[l]));
+        for h in 0..out.len().min(x.len()).min(y.len()) {
+            let mut terms = [F::zero(); 8];
+            for c in 0..8 {
+                terms[c] = x[h][c] * y[h][c];
+            }
+            out[h] = fold_eight(terms, |a, b| a + b);
         }
         return;
     }
@@ -38,7 +45,7 @@ pub(super) fn dots_of_row<F: Real>(
     out: &mut [F],
 ) {
     let w = heads * d;
-    for (&j, out) in columns.iter().zip(out.chunks_exact_mut(heads)) {
+    for (&j, out) in pairs(columns.iter(), out.chunks_exact_mut(heads)) {
         dot_heads(d, x, &y[j as usize * w..][..w], out);
     }
 }
@@ -60,9 +67,9 @@ pub(super) fn scores<F: Real>(
     let w = heads * d;
     if d > 8 {
         let entries = pattern.indptr()[rows.start]..pattern.indptr()[rows.end];
-        let ends = [pattern.rows_of(), pattern.indices()].map(|all| all[entries.clone()].iter());
-        let [targets, sources] = ends;
-        for ((&i, &j), out) in targets.zip(sources).zip(out.chunks_exact_mut(heads)) {
+        let targets = pattern.rows_of()[entries.clone()].iter();
+        let ends = pairs(targets, pattern.indices()[entries].iter());
+        for ((&i, &j), out) in pairs(ends, out.chunks_exact_mut(heads)) {
             let own = [a, &k[j as usize * w..][..w], &q[i as usize * w..][..w]];
             score_heads(d, own, out, f);
         }
@@ -88,7 +95,7 @@ fn scores_of_row<F: Real>(
 ) {
     if d != 1 {
         let w = heads * d;
-        for (&j, out) in sources.iter().zip(out.chunks_exact_mut(heads)) {
+        for (&j, out) in pairs(sources.iter(), out.chunks_exact_mut(heads)) {
             score_heads(d, [a, &k[j as usize * w..][..w], q], out, f);
         }
         return;
@@ -115,9 +122,9 @@ fn scores_of_heads<F: Real, const C: usize>(
     f: &impl Fn(F, F, F) -> F,
 ) -> usize {
     let (a, q) = (*part::<F, C>(a, at), *part::<F, C>(q, at));
-    for (&j, out) in sources.iter().zip(out.chunks_exact_mut(heads)) {
+    for (&j, out) in pairs(sources.iter(), out.chunks_exact_mut(heads)) {
         let k = *part::<F, C>(k, j as usize * heads + at);
-        let out = out[at..].first_chunk_mut::<C>().expect("a whole row");
+        let out = part_mut::<F, C>(out, at);
         for l in 0..C {
             out[l] = f(a[l], k[l], q[l]);
         }
@@ -130,9 +137,11 @@ fn scores_of_heads<F: Real, const C: usize>(
 fn score_heads<F: Real>(d: usize, [a, k, q]: [&[F]; 3], out: &mut [F], f: &impl Fn(F, F, F) -> F) {
     if d < 8 {
         for (h, out) in out.iter_mut().enumerate() {
-            let own = h * d..(h + 1) * d;
-            let terms = k[own.clone()].iter().zip(&q[own.clone()]).zip(&a[own]);
-            *out = terms.fold(F::zero(), |s, ((&k, &q), &a)| s + f(a, k, q));
+            let (a, k, q) = (&a[h * d..][..d], &k[h * d..][..d], &q[h * d..][..d]);
+            *out = F::zero();
+            for c in 0..d {
+                *out += f(a[c], k[c], q[c]);
+            }
         }
         return;
     }
@@ -142,8 +151,13 @@ fn score_heads<F: Real>(d: usize, [a, k, q]: [&[F]; 3], out: &mut [F], f: &impl 
             k.as_chunks::<8>().0,
             q.as_chunks::<8>().0,
         );
-        for (((out, k), q), a) in out.iter_mut().zip(k).zip(q).zip(a) {
-            *out = fold_eight(std::array::from_fn(|l| f(a[l], k[l], q[l])));
+        let heads = a.len().min(k.len()).min(q.len());
+        for h in 0..out.len().min(heads) {
+            let mut terms = [F::zero(); 8];
+            for c in 0..8 {
+                terms[c] = f(a[h][c], k[h][c], q[h][c]);
+            }
+            out[h] = fold_eight(terms, |a, b| a + b);
         }
         return;
     }
@@ -161,14 +175,17 @@ fn score<F: Real>(a: &[F], k: &[F], q: &[F], f: &impl Fn(F, F, F) -> F) -> F {
     let (k, k_rest) = k.as_chunks::<LANES>();
     let (q, q_rest) = q.as_chunks::<LANES>();
     let mut lanes = [F::zero(); LANES];
-    for ((k, q), a) in k.iter().zip(q).zip(a) {
+    for n in 0..a.len().min(k.len()).min(q.len()) {
         for l in 0..LANES {
-            lanes[l] += f(a[l], k[l], q[l]);
+            lanes[l] += f(a[n][l], k[n][l], q[n][l]);
         }
     }
-    let rest = k_rest.iter().zip(q_rest).zip(a_rest);
-    for (lane, ((&k, &q), &a)) in lanes.iter_mut().zip(rest) {
-        *lane += f(a, k, q);
+    if !a_rest.is_empty() {
+        let (a, k, q) = (padded(a_rest), padded(k_rest), padded(q_rest));
+        for l in 0..LANES {
+            let term = f(a[l], k[l], q[l]);
+            lanes[l] += if l < a_rest.len() { term } else { F::zero() };
+        }
     }
     fold(lanes)
 }
@@ -186,16 +203,7 @@ pub(super) fn scale_heads<F: Real>(d: usize, x: &mut [F], t: &[F]) {
 /// x[e, h] ← t[i, h] x[e, h] for every entry e to a target i, and every head.
 #[inline(always)]
 pub(super) fn scale_entries<F: Real>(heads: usize, targets: &[u32], t: &[F], x: &mut [F]) {
-    for (&i, x) in targets.iter().zip(x.chunks_exact_mut(heads)) {
-        for (x, &t) in x.iter_mut().zip(&t[i as usize * heads..]) {
-            *x *= t;
-        }
+    for (&i, x) in pairs(targets.iter(), x.chunks_exact_mut(heads)) {
+        multiply(x, &t[i as usize * heads..]);
     }
-}
-
-/// The sum of eight numbers: adds the two halves, then those of the result.
-#[inline(always)]
-fn fold_eight<F: Real>(x: [F; 8]) -> F {
-    let four: [F; 4] = std::array::from_fn(|l| x[l] + x[l + 4]);
-    (four[0] + four[2]) + (four[1] + four[3])
 }

@@ -76,11 +76,9 @@ impl Attention<'_> {
             simd(
                 #[inline(always)]
                 || {
-                    let rows = x[first * w..]
-                        .chunks_exact(w)
-                        .zip(y[first * w..].chunks_exact(w));
-                    for (out, (x, y)) in block.chunks_exact_mut(heads).zip(rows) {
-                        dot_heads(self.width, x, y, out);
+                    for (k, out) in block.chunks_exact_mut(heads).enumerate() {
+                        let at = (first + k) * w;
+                        dot_heads(self.width, &x[at..][..w], &y[at..][..w], out);
                     }
                 },
             )

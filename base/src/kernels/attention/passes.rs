@@ -8,7 +8,7 @@ use super::steps::{OfSource, OfTarget, Temperatures, of_both_ends};
 use super::{Attention, add};
 use crate::kernels::rows::{self, Out};
 use crate::kernels::segment::segment_sum_t;
-use crate::kernels::{axpy, simd};
+use crate::kernels::{axpy, multiply, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 
@@ -129,9 +129,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                             if has_a {
                                 axpy(F::one(), &u, &mut ga);
                             }
-                            for (g, &a) in gq.iter_mut().zip(self.a) {
-                                *g *= a;
-                            }
+                            multiply(gq, self.a);
                         }
                         (ga, gt)
                     },
@@ -203,9 +201,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                         let step = OfSource { k, t: self.t, pull };
                         let out = [Out::Set(&mut through)];
                         rows::over_entries(targets, g, q, heads, out, &step);
-                        for (through, &a) in through.iter_mut().zip(self.a) {
-                            *through *= a;
-                        }
+                        multiply(&mut through, self.a);
                         match x.k.is_some() {
                             true => gk[row * own_w..][..own_w].copy_from_slice(&through),
                             false => axpy(F::one(), &through, &mut gv[row * own_w..][..own_w]),

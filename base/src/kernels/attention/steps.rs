@@ -4,7 +4,8 @@
 //! `pull(g, k, q)` returns g f, g ∂f/∂k and g ∂f/∂q. The factors a stand outside the sums. A step holds
 //! `pull` itself, not a reference, so that what it captures is in registers.
 
-use crate::kernels::rows::{Block, Place, Step, block, part};
+use crate::kernels::pairs;
+use crate::kernels::rows::{Block, Place, Step, block, part, part_mut};
 use crate::real::Real;
 
 /// The factors t of all targets, or one row of ones for all.
@@ -142,15 +143,15 @@ fn both_ends_of<F: Real, const C: usize>(
     let heads = sums.len();
     let k = *part::<F, C>(k, at);
     let mut sum = [F::zero(); C];
-    for (&i, g) in targets.iter().zip(g.chunks_exact_mut(heads)) {
+    for (&i, g) in pairs(targets.iter(), g.chunks_exact_mut(heads)) {
         let q = part::<F, C>(q, i as usize * heads + at);
-        let g = g[at..].first_chunk_mut::<C>().expect("a whole row");
+        let g = part_mut::<F, C>(g, at);
         for l in 0..C {
             let [_, of_k, of_q] = pull(g[l], k[l], q[l]);
             sum[l] += of_k;
             g[l] = of_q;
         }
     }
-    sums[at..][..C].copy_from_slice(&sum);
+    *part_mut(sums, at) = sum;
     C
 }

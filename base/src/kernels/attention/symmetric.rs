@@ -21,7 +21,7 @@
 use super::dense::TILE;
 use crate::kernels::gemm::{CUT, Left, Right, product};
 use crate::kernels::softmax::exponential;
-use crate::kernels::{axpy, dot, par, simd};
+use crate::kernels::{axpy, dot, multiply, par, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory::{self, Buffer};
@@ -225,9 +225,7 @@ impl<F: Real> Symmetric<'_, F> {
                 simd(
                     #[inline(always)]
                     || {
-                        for (t, &e) in t[..size].iter_mut().zip(&tile[..size]) {
-                            *t *= e;
-                        }
+                        multiply(&mut t[..size], &tile);
                     },
                 );
                 both(&t[..size], [i, j], u, &mut gu);
@@ -305,9 +303,10 @@ impl<F: Real> Symmetric<'_, F> {
         simd(
             #[inline(always)]
             || {
-                for (row, &a) in tile.chunks_exact_mut(j.len()).zip(&item.a[i.clone()]) {
-                    for (s, &b) in row.iter_mut().zip(across) {
-                        *s = exponential(scale * *s - a - b);
+                for (r, &a) in item.a[i.clone()].iter().enumerate() {
+                    let row = &mut tile[r * across.len()..][..across.len()];
+                    for k in 0..across.len() {
+                        row[k] = exponential(scale * row[k] - a - across[k]);
                     }
                 }
             },
@@ -364,13 +363,11 @@ fn sums<F: Real>(
     simd(
         #[inline(always)]
         || {
-            let rows = tile.chunks_exact(j.len()).zip(of_i);
-            for ((row, &w), d) in rows.zip(own) {
+            for (r, d) in own.iter_mut().enumerate() {
+                let row = &tile[r * j.len()..][..j.len()];
                 *d += dot(row, of_j);
                 if mirrored {
-                    for (sum, &e) in across.iter_mut().zip(row) {
-                        *sum += w * e;
-                    }
+                    axpy(of_i[r], row, &mut across);
                 }
             }
         },

@@ -210,15 +210,17 @@ impl<'a, F: Real> Lines<'a, F> {
     fn copy(&self, columns: Range<usize>, out: &mut [F], stride: usize) {
         match self {
             Self::Rows(lines) => {
-                for (line, out) in lines.iter().zip(out.chunks_mut(stride)) {
-                    out[..columns.len()].copy_from_slice(&line[columns.clone()]);
+                for (k, line) in lines.iter().enumerate() {
+                    let out = &mut out[k * stride..][..columns.len()];
+                    out.copy_from_slice(&line[columns.clone()]);
                 }
             }
             Self::Columns(lines) => transpose(&lines[columns], out, stride),
             Self::Neither(x) => {
-                for (row, out) in x.rows().into_iter().zip(out.chunks_mut(stride)) {
-                    for (j, out) in columns.clone().zip(out) {
-                        *out = row[j];
+                for (k, row) in x.rows().into_iter().enumerate() {
+                    let out = &mut out[k * stride..][..columns.len()];
+                    for (l, out) in out.iter_mut().enumerate() {
+                        *out = row[columns.start + l];
                     }
                 }
             }
@@ -238,8 +240,8 @@ fn transpose<F: Real>(lines: &[&[F]], out: &mut [F], stride: usize) {
                 if let Ok(lines) = <&[&[F]; BLOCK]>::try_from(lines) {
                     while p + BLOCK <= len {
                         let mut block = [[F::zero(); BLOCK]; BLOCK];
-                        for (block, line) in block.iter_mut().zip(lines) {
-                            *block = *line[p..].first_chunk().expect("a block");
+                        for l in 0..BLOCK {
+                            block[l] = *lines[l][p..].first_chunk().expect("a block");
                         }
                         for q in 0..BLOCK {
                             let out = &mut out[(p + q) * stride + first..];

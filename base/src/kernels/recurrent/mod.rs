@@ -127,10 +127,12 @@ impl Sequence {
 }
 
 /// Part t of x, parts of `len` elements.
+#[inline(always)]
 fn part<F>(x: &[F], t: usize, len: usize) -> &[F] {
     &x[t * len..][..len]
 }
 
+#[inline(always)]
 fn part_mut<F>(x: &mut [F], t: usize, len: usize) -> &mut [F] {
     &mut x[t * len..][..len]
 }
@@ -190,15 +192,15 @@ fn set<F: Copy, const N: usize>(out: &mut [F], xs: [&[F]; N], f: impl Fn([F; N])
 /// out ← f(out, xs), element by element; each x begins with as many elements as out has.
 #[inline(always)]
 fn change<F: Copy, const N: usize>(out: &mut [F], xs: [&[F]; N], f: impl Fn(F, [F; N]) -> F) {
-    let xs: [&[F]; N] = std::array::from_fn(
-        #[inline(always)]
-        |k| &xs[k][..out.len()],
-    );
+    let mut xs = xs;
+    for k in 0..N {
+        xs[k] = &xs[k][..out.len()];
+    }
     for j in 0..out.len() {
-        let at: [F; N] = std::array::from_fn(
-            #[inline(always)]
-            |k| xs[k][j],
-        );
+        let mut at = [out[j]; N];
+        for k in 0..N {
+            at[k] = xs[k][j];
+        }
         out[j] = f(out[j], at);
     }
 }
@@ -206,10 +208,11 @@ fn change<F: Copy, const N: usize>(out: &mut [F], xs: [&[F]; N], f: impl Fn(F, [
 /// The N gates of row `row`, each of `w` neurons.
 #[inline(always)]
 fn gates<F, const N: usize>(x: &[F], row: usize, w: usize) -> [&[F]; N] {
-    std::array::from_fn(
-        #[inline(always)]
-        |k| &x[(row * N + k) * w..][..w],
-    )
+    let mut gates: [&[F]; N] = [&[]; N];
+    for k in 0..N {
+        gates[k] = &x[(row * N + k) * w..][..w];
+    }
+    gates
 }
 
 /// The N gates of a row.

@@ -63,7 +63,7 @@ where
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub enum Order {
     /// ∇s₀ with differences of s₀.
     First,
     /// ∇s₁, the Hessian of s₀ times w, with differences of s₁.
@@ -74,16 +74,20 @@ pub(crate) enum Order {
 
 /// One derivative beside the number that it is compared with.
 #[derive(Debug, Clone)]
-pub(crate) struct Derivative {
+pub struct Derivative {
+    /// Which derivative.
     pub order: Order,
-    /// The argument, and the place in it.
+    /// The number of the argument.
     pub argument: usize,
+    /// The place in the argument.
     pub entry: Vec<usize>,
     /// What differences, or reverse mode, say.
     pub expected: f64,
+    /// What the derivative is.
     pub derivative: f64,
     /// The largest derivative with respect to the same argument.
     pub scale: f64,
+    /// How far they may lie apart.
     pub tolerance: f64,
 }
 
@@ -115,7 +119,7 @@ impl Derivative {
 
 /// Makes the comparisons of [`check_grads`] of these orders, and gives each to `each`, up to its first error.
 /// Returns whether f has an output at all.
-pub(crate) fn compare_derivatives<G>(
+pub fn compare_derivatives<G>(
     f: &G,
     args: &[Tensor<f64>],
     orders: &[Order],

@@ -12,7 +12,7 @@ impl<F: Real> Var<'_, F> {
     /// argument, a [`Vjp`].
     ///
     /// `kind` says what the operation is. A name alone says nothing: then no conservation law of a
-    /// [`Trace`](crate::nn::Trace) passes through it, and it has no Lipschitz bound. A
+    /// `Trace` passes through it, and it has no Lipschitz bound. A
     /// [`Function`](crate::autodiff::Function) or a [linear map](crate::autodiff::Map) has both;
     /// [`check_kind`](crate::autodiff::check_kind) compares what is said with numbers.
     ///

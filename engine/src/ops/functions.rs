@@ -100,7 +100,8 @@ impl<F: Real> Var<'_, F> {
 
     /// y = √x,   x̄ = ȳ / 2y, and 0 where y = 0: the convention for norms, where √ alone would give an
     /// infinity
-    pub(crate) fn sqrt_or_zero(self) -> Self {
+    #[doc(hidden)]
+    pub fn sqrt_or_zero(self) -> Self {
         let function = square_root("sqrt_or_zero");
         self.unary(function, map::unary(&self.value(), F::sqrt), |p| {
             (p.gy() * p.y().recip_or_zero()).scale(F::of(0.5))
@@ -108,7 +109,8 @@ impl<F: Real> Var<'_, F> {
     }
 
     /// y = 1/x, and 0 where x = 0,   x̄ = −ȳ y²
-    pub(crate) fn recip_or_zero(self) -> Self {
+    #[doc(hidden)]
+    pub fn recip_or_zero(self) -> Self {
         let recip = |x: F| if x == F::zero() { x } else { x.recip() };
         let function = Function {
             degree: Some(-1.0),

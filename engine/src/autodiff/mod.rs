@@ -24,7 +24,8 @@ mod var;
 #[doc(hidden)]
 pub use attention::DenseAttention;
 pub use check::check_grads;
-pub(crate) use check::{Derivative, Order, compare_derivatives};
+#[doc(hidden)]
+pub use check::{Derivative, Order, compare_derivatives};
 pub use check_kind::check_kind;
 pub use function::Function;
 pub(crate) use function::{about, kink};

@@ -18,7 +18,6 @@ use std::sync::Arc;
 /// passes. An operation that says that it is a [`Function`] of each entry, or a linear map, gets both.
 /// [`check_kind`](super::check_kind) compares what it says with numbers.
 #[derive(Clone)]
-#[non_exhaustive]
 pub enum Kind {
     /// A variable: a leaf with derivatives.
     Variable,
@@ -119,7 +118,6 @@ pub enum Kind {
 
 /// A linear map of one operand.
 #[derive(Clone)]
-#[non_exhaustive]
 pub enum Map {
     /// Sums over axes, which stay with size 1.
     Sum,
@@ -190,7 +188,7 @@ pub enum Choice {
 
 /// A bound that `lipschitz::declare` declares; it alone reads it.
 #[derive(Clone)]
-pub struct Declaration(pub(crate) Rc<dyn Any>);
+pub struct Declaration(#[doc(hidden)] pub Rc<dyn Any>);
 
 impl Kind {
     /// The name, for messages and counts.

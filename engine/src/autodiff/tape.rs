@@ -9,10 +9,10 @@ use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 
 /// The number of a node on its tape.
-pub(crate) type NodeId = usize;
+pub type NodeId = usize;
 
 /// The arguments of a node; two or three are the common case and need no allocation.
-pub(crate) type Args = SmallVec<[NodeId; 3]>;
+pub type Args = SmallVec<[NodeId; 3]>;
 
 /// The derivative rule of a node, which passes its adjoint on: one term for each argument that is
 /// [wanted](Vjp::wanted).
@@ -20,15 +20,16 @@ pub(crate) type Args = SmallVec<[NodeId; 3]>;
 /// A term is the adjoint of the output, ȳ = ∂L/∂y, times the derivative of y with respect to that argument. A
 /// rule may capture owned data only (an axis, an `Arc<Pattern>`), never a [`Var`]: handles come from the
 /// [`Vjp`] it receives.
-pub(crate) type Rule<F> = Rc<dyn for<'t> Fn(&Vjp<'t, F>) -> Terms<'t, F>>;
+pub type Rule<F> = Rc<dyn for<'t> Fn(&Vjp<'t, F>) -> Terms<'t, F>>;
 
 /// A composition of operations.
-pub(crate) type Reference<F> = dyn for<'t> Fn(&[Var<'t, F>]) -> Var<'t, F>;
+pub type Reference<F> = dyn for<'t> Fn(&[Var<'t, F>]) -> Var<'t, F>;
 
 /// The terms that a rule returns, in the order of the arguments.
-pub(crate) type Terms<'t, F> = Vec<Option<Var<'t, F>>>;
+pub type Terms<'t, F> = Vec<Option<Var<'t, F>>>;
 
-pub(crate) struct Node<F: Real> {
+/// One operation on a tape, as laws and bounds read it.
+pub struct Node<F: Real> {
     pub kind: Kind,
     pub value: Tensor<F>,
     pub args: Args,
@@ -153,8 +154,9 @@ impl<F: Real> Tape<F> {
 
     /// Refuses operands of another tape. Compositions of operations call it too; otherwise the message would
     /// name their first operation.
+    #[doc(hidden)]
     #[track_caller]
-    pub(crate) fn accept(&self, op: &str, args: &[Var<'_, F>]) {
+    pub fn accept(&self, op: &str, args: &[Var<'_, F>]) {
         assert!(
             args.iter().all(|a| std::ptr::eq(a.tape, self)),
             "{op}: the operands stand on different tapes"
@@ -188,12 +190,15 @@ impl<F: Real> Tape<F> {
         }
     }
 
-    pub(crate) fn node(&self, id: NodeId) -> Ref<'_, Node<F>> {
+    /// The node with this number.
+    #[doc(hidden)]
+    pub fn node(&self, id: NodeId) -> Ref<'_, Node<F>> {
         Ref::map(self.nodes.borrow(), |nodes| &nodes[id])
     }
 
     /// The handle to a node.
-    pub(crate) fn handle(&self, id: NodeId) -> Var<'_, F> {
+    #[doc(hidden)]
+    pub fn handle(&self, id: NodeId) -> Var<'_, F> {
         Var { tape: self, id }
     }
 
@@ -203,8 +208,9 @@ impl<F: Real> Tape<F> {
     }
 
     /// Frees every node from `mark` on. Handles to them must not be used again.
+    #[doc(hidden)]
     #[inline(never)]
-    pub(crate) fn truncate(&self, mark: NodeId) {
+    pub fn truncate(&self, mark: NodeId) {
         // Moved out first: a node's drop may run code, and must not find the arena borrowed.
         let freed = self.nodes.borrow_mut().split_off(mark);
         for node in freed {
@@ -225,7 +231,8 @@ impl<F: Real> Tape<F> {
 
     /// Runs `f` in a scratch region: the nodes that `f` appends are freed when it returns, so it must return
     /// plain values.
-    pub(crate) fn scratch<R: 'static>(&self, recording: bool, f: impl FnOnce() -> R) -> R {
+    #[doc(hidden)]
+    pub fn scratch<R: 'static>(&self, recording: bool, f: impl FnOnce() -> R) -> R {
         let mark = self.len();
         let _guard = self.set_recording(recording);
         let result = f();

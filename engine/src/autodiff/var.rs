@@ -24,7 +24,8 @@ use std::fmt;
 #[derive(Clone, Copy)]
 pub struct Var<'t, F: Real> {
     pub(crate) tape: &'t Tape<F>,
-    pub(crate) id: NodeId,
+    #[doc(hidden)]
+    pub id: NodeId,
 }
 
 impl<'t, F: Real> Var<'t, F> {
