@@ -112,9 +112,7 @@ pub(crate) fn dot<F: crate::Real>(a: &[F], b: &[F]) -> F {
 #[inline(always)]
 pub(crate) fn padded<F: crate::Real>(x: &[F]) -> [F; LANES] {
     let mut all = [F::zero(); LANES];
-    for l in 0..x.len().min(LANES) {
-        all[l] = x[l];
-    }
+    all[..x.len()].copy_from_slice(x);
     all
 }
 

@@ -15,7 +15,7 @@
 //! A row is read more than once, but from the memory once: it stays in the first cache.
 
 use super::reduce::accumulate;
-use super::{LANES, fold, par, simd};
+use super::{LANES, fold, padded, par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 
@@ -165,6 +165,7 @@ impl<F: Real> RowChunk<'_, F> {
         let (mut gain, mut bias) = (vec![F::zero(); len], vec![F::zero(); len]);
         let (mut run_gain, mut run_bias) = (gain.clone(), bias.clone());
         let share = F::of(w as f64).recip();
+        let row_gain = &self.gain[..w];
         for (run, gx) in gx.chunks_mut(RUN * w).enumerate() {
             run_gain.fill(F::zero());
             run_bias.fill(F::zero());
@@ -173,7 +174,7 @@ impl<F: Real> RowChunk<'_, F> {
                 let (x, gy) = (&self.x[k * w..][..w], &self.gy[k * w..][..w]);
                 let (mean, r) = (self.moments[2 * k], self.moments[2 * k + 1]);
                 let run = [&mut run_gain[..], &mut run_bias];
-                let [along, total] = sums::<F, P>(x, gy, self.gain, [mean, r], run);
+                let [along, total] = sums::<F, P>(x, gy, row_gain, [mean, r], run);
                 let along = along * share;
                 let total = if self.centred {
                     total * share
@@ -181,7 +182,7 @@ impl<F: Real> RowChunk<'_, F> {
                     F::zero()
                 };
                 for i in 0..w {
-                    let scaled = gy[i] * self.gain[i];
+                    let scaled = gy[i] * row_gain[i];
                     gx[i] = r * (scaled - total - (x[i] - mean) * r * along);
                 }
             }
@@ -217,21 +218,28 @@ fn sums<F: Real, const P: bool>(
             along[l] += g * ((x[l] - mean) * r);
         }
         if P {
-            let (run_gain, run_bias) = (&mut run_gain[k], &mut run_bias[k]);
+            // Copies, which overlap with nothing.
+            let (mut of_gain, mut of_bias) = (run_gain[k], run_bias[k]);
             for l in 0..LANES {
-                run_gain[l] += gy[l] * ((x[l] - mean) * r);
-                run_bias[l] += gy[l];
+                of_gain[l] += gy[l] * ((x[l] - mean) * r);
+                of_bias[l] += gy[l];
             }
+            (run_gain[k], run_bias[k]) = (of_gain, of_bias);
         }
     }
-    for l in 0..x_rest.len() {
-        let (z, gy) = ((x_rest[l] - mean) * r, gy_rest[l]);
-        let g = gy * gain_rest[l];
-        total[l] += g;
-        along[l] += g * z;
+    if !x_rest.is_empty() {
+        let (x, gy, gain) = (padded(x_rest), padded(gy_rest), padded(gain_rest));
+        for l in 0..LANES {
+            let inside = l < x_rest.len();
+            let (z, g) = ((x[l] - mean) * r, gy[l] * gain[l]);
+            total[l] += if inside { g } else { F::zero() };
+            along[l] += if inside { g * z } else { F::zero() };
+        }
         if P {
-            run_gain_rest[l] += gy * z;
-            run_bias_rest[l] += gy;
+            for l in 0..x_rest.len() {
+                run_gain_rest[l] += gy_rest[l] * ((x_rest[l] - mean) * r);
+                run_bias_rest[l] += gy_rest[l];
+            }
         }
     }
     [fold(along), fold(total)]
@@ -248,9 +256,13 @@ fn sum<F: Real, const SQUARED: bool>(x: &[F], mean: F) -> F {
             lanes[l] += if SQUARED { x * x } else { x };
         }
     }
-    for l in 0..rest.len() {
-        let x = rest[l] - mean;
-        lanes[l] += if SQUARED { x * x } else { x };
+    if !rest.is_empty() {
+        let x = padded(rest);
+        for l in 0..LANES {
+            let x = x[l] - mean;
+            let term = if SQUARED { x * x } else { x };
+            lanes[l] += if l < rest.len() { term } else { F::zero() };
+        }
     }
     fold(lanes)
 }

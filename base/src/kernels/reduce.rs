@@ -179,7 +179,7 @@ fn extremum<F: Real>(
     x: &Tensor<F>,
     axes: &[usize],
     init: F,
-    pick: impl Fn(F, F) -> F + Sync,
+    pick: impl Fn(F, F) -> F + Copy + Sync,
 ) -> Tensor<F> {
     let slice = |x: &[F]| {
         simd(
@@ -195,7 +195,7 @@ fn extremum<F: Real>(
                 // Through memory: the compiler would cut the lanes of the loop into the pieces that are
                 // combined here.
                 let lanes = std::hint::black_box(lanes);
-                let mut picked = fold_by(lanes, |a, b| pick(a, b));
+                let mut picked = fold_by(lanes, pick);
                 for &x in rest {
                     picked = pick(picked, x);
                 }

@@ -1,7 +1,7 @@
 //! Optimiser updates: one pass over a parameter, its gradient and its state, in place. The formulas are
 //! those of the rules in `emmy::optim`.
 
-use super::{LANES, fold, par, simd};
+use super::{LANES, fold, padded, par, simd};
 use crate::real::Real;
 
 /// Elements in one block of a parallel update, and in one chunk of a sum of squares.
@@ -21,7 +21,8 @@ pub fn sum_of_squares<F: Real>(x: &[F]) -> f64 {
                         lanes[l] += row[l].as_f64() * row[l].as_f64();
                     }
                 }
-                for l in 0..rest.len().min(LANES) {
+                let rest = padded(rest);
+                for l in 0..LANES {
                     lanes[l] += rest[l].as_f64() * rest[l].as_f64();
                 }
                 fold(lanes)

@@ -5,7 +5,7 @@
 //! sums by halves. So the bits of an element depend neither on the width of the vectors nor on the number of
 //! threads.
 
-use crate::kernels::{LANES, arch, fold, par};
+use crate::kernels::{LANES, arch, fold, padded, par};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 use ndarray::ArrayView2;
@@ -127,9 +127,9 @@ fn inner_products<F: Real, S: Simd, const V: usize>(
         }
     }
     if !x_rest.is_empty() {
-        let x = filled(x_rest);
+        let x = padded(x_rest);
         for c in 0..COLUMNS {
-            add_products::<F, S, V>(simd, &x, &filled(split[c].1), &mut sums[c]);
+            add_products::<F, S, V>(simd, &x, &padded(split[c].1), &mut sums[c]);
         }
     }
     sums.map(|sum| {
@@ -151,12 +151,4 @@ fn add_products<F: Real, S: Simd, const V: usize>(
     for v in 0..V {
         sums[v] = F::multiply_add(simd, x[v], y[v], sums[v]);
     }
-}
-
-/// Fewer than sixteen numbers, and zeros.
-#[inline(always)]
-fn filled<F: Real>(rest: &[F]) -> [F; LANES] {
-    let mut all = [F::zero(); LANES];
-    all[..rest.len()].copy_from_slice(rest);
-    all
 }

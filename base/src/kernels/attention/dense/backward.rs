@@ -4,6 +4,7 @@ use super::forward::{LogSums, scores};
 use super::tile::{HeadBlocks, Tile, left_of, rows_of};
 use super::{Dense, Operands, TILE};
 use crate::kernels::gemm::{Left, product};
+use crate::kernels::reduce::accumulate;
 use crate::kernels::softmax::exponential;
 use crate::kernels::{axpy, dot, par, simd};
 use crate::real::Real;
@@ -250,9 +251,10 @@ impl<F: Real> Dense<'_, F> {
                     }
                     // The adjoint of a score. A key that is the only one has none: the rounding of the
                     // difference must not stand in its place, since later factors may be large.
-                    for (gp, &p) in gp.iter_mut().zip(&*p) {
-                        let g = p * (*gp - own);
-                        *gp = if p == F::one() && out.glse.is_none() {
+                    let without_glse = out.glse.is_none();
+                    for j in 0..gp.len().min(p.len()) {
+                        let g = p[j] * (gp[j] - own);
+                        gp[j] = if p[j] == F::one() && without_glse {
                             F::zero()
                         } else {
                             g
@@ -260,19 +262,19 @@ impl<F: Real> Dense<'_, F> {
                     }
                     if let Some(t) = part.t.get_mut(at + r) {
                         let mut sum = F::zero();
-                        for (j, (&s, &g)) in s.iter().zip(&*gp).enumerate() {
+                        for j in 0..s.len().min(gp.len()) {
                             // A score that the mask hides may be infinite: it has no share.
-                            if g != F::zero() {
-                                sum += g * (s + beta.map_or(F::zero(), |b| b[j]));
+                            if gp[j] != F::zero() {
+                                sum += gp[j] * (s[j] + beta.map_or(F::zero(), |b| b[j]));
                             }
                         }
                         *t += self.scale * sum;
                     }
-                    for (s, &g) in s.iter_mut().zip(&*gp) {
-                        *s = factor * g;
+                    for j in 0..s.len().min(gp.len()) {
+                        s[j] = factor * gp[j];
                     }
-                    for (b, &g) in part.beta[..].iter_mut().skip(tile.keys.start).zip(&*s) {
-                        *b += g;
+                    if let Some(beta) = part.beta.get_mut(tile.keys.start..) {
+                        accumulate(beta, s);
                     }
                     if drops {
                         self.dropout.apply(p, self.number(tile, i), &mut row[..w]);

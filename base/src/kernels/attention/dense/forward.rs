@@ -184,8 +184,8 @@ impl<F: Real> Dense<'_, F> {
 pub(super) fn scores<F: Real>(s: &mut [F], beta: Option<&[F]>, factor: F) {
     match beta {
         Some(beta) => {
-            for (s, &beta) in s.iter_mut().zip(beta) {
-                *s = factor * (*s + beta);
+            for j in 0..s.len().min(beta.len()) {
+                s[j] = factor * (s[j] + beta[j]);
             }
         }
         None => s.iter_mut().for_each(|s| *s *= factor),

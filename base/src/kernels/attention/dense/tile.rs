@@ -137,8 +137,9 @@ impl<F: Real> Dense<'_, F> {
         let beta = x.beta?;
         let group = self.group(tile.head);
         let space = &mut space[..tile.keys.len()];
-        for (j, out) in tile.keys.clone().zip(&mut *space) {
-            *out = beta[(tile.item * self.keys + j) * self.groups + group];
+        for j in 0..space.len() {
+            let key = tile.item * self.keys + tile.keys.start + j;
+            space[j] = beta[key * self.groups + group];
         }
         Some(space)
     }
@@ -159,8 +160,13 @@ impl<F: Real> Dense<'_, F> {
         let seen = reach.saturating_sub(tile.keys.start).min(row.len());
         row[seen..].fill(F::neg_infinity());
         if let Some(allowed) = self.mask.row(tile.item, i, self.queries, self.keys) {
-            for (x, &keep) in row.iter_mut().zip(&allowed[tile.keys.clone()]) {
-                *x = if keep { *x } else { F::neg_infinity() };
+            let allowed = &allowed[tile.keys.clone()];
+            for j in 0..row.len().min(allowed.len()) {
+                row[j] = if allowed[j] {
+                    row[j]
+                } else {
+                    F::neg_infinity()
+                };
             }
         }
         for &j in self.mask.excepted(i, &tile.keys) {
