@@ -77,7 +77,9 @@ fn main() {
     if cli.single {
         return par::with_threads(cli.threads, || single(&cli));
     }
-    println!("| edges | nodes | GCN ms | ns per edge | GATv2 ms | ns per edge | peak memory MB |");
+    println!(
+        "| edges | nodes | GCN ms | ns per entry | GATv2 ms | ns per entry | peak memory MB |"
+    );
     println!("|---:|---:|---:|---:|---:|---:|---:|");
     let program = std::env::current_exe().expect("this program has a path");
     for edges in cli.edges {

@@ -135,14 +135,14 @@ fn table(threads: usize, cli: &Cli) {
         limits.cache / 1e9,
         limits.memory / 1e9
     );
-    println!("| kernel | µs | floor µs | times floor | times faster than baseline |");
+    println!("| kernel | µs | floor µs | times floor | times faster than baseline (one thread) |");
     println!("|---|---:|---:|---:|---:|");
     let chosen = |kernel: &Kernel| kernel.name.contains(&cli.only);
     for mut kernel in kernels().into_iter().filter(chosen) {
         let (best, _) = support::time(30, cli.seconds, &mut kernel.run);
         let floor = kernel.floor(limits);
         let gain = (kernel.baseline.as_mut()).map_or("–".to_owned(), |baseline| {
-            let (plain, _) = support::time(10, cli.seconds, baseline);
+            let (plain, _) = support::time(30, cli.seconds, baseline);
             format!("{:.1}", plain / best)
         });
         println!(

@@ -107,9 +107,9 @@ def pytorch(path, seed, steps):
 
 
 def emmy(data, seed, steps, threads):
-    command = ["cargo", "run", "-q", "--release", "-p", "papers", "--", "char_lm", "--data", str(data), "--json"]
+    command = ["cargo", "run", "-q", "--profile", "bench", "-p", "papers", "--", "char_lm", "--data", str(data), "--json"]
     command += ["--seed", str(seed), "--steps", str(steps), "--threads", str(threads), "--figures", "none"]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     summary = json.loads(done.stdout.splitlines()[-1])
     return {"parameters": summary["parameters"], "ms": summary["ms_per_step"], "val_loss": summary["val_loss"]}
 
@@ -122,7 +122,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    subprocess.run(["cargo", "build", "-q", "--release", "-p", "papers"], check=True, cwd=ROOT)
+    subprocess.run(["cargo", "build", "-q", "--profile", "bench", "-p", "papers"], check=True, cwd=ROOT)
     data = args.data.resolve()
     print("| seed | parameters | PyTorch ms per step | emmy ms per step | emmy / PyTorch | PyTorch loss | emmy loss |")
     print("|---:|---:|---:|---:|---:|---:|---:|")

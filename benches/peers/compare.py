@@ -233,11 +233,13 @@ def main():
     if args.vectors:
         os.environ.update(NARROW)
     data = []
+    if unknown := set(args.row.split(",")) - {"", *(theirs for theirs, _ in chosen.rows)}:
+        parser.error(f"there is no row {', '.join(sorted(unknown))}; rows: {', '.join(theirs for theirs, _ in chosen.rows)}")
     if args.set == "graphs":
         if args.data is None:
             parser.error("the rows on graphs need --data")
         data = ["--data", str(args.data.resolve())]
-    subprocess.run(["cargo", "build", "--release", "--bench", chosen.bench], check=True, cwd=ROOT)
+    subprocess.run(["cargo", "bench", "--no-run", "--bench", chosen.bench], check=True, cwd=ROOT)
     emmy = ["cargo", "bench", "-q", "--bench", chosen.bench, "--"]
     peer = [sys.executable, str(HERE / chosen.script)]
     asked = [name for name in OTHERS if getattr(args, name)]

@@ -88,7 +88,7 @@ def emmy(args):
     """Seconds of the same training by `papers -- balance`."""
     with tempfile.TemporaryDirectory() as folder:
         results = pathlib.Path(folder) / "results.jsonl"
-        command = ["cargo", "run", "-q", "--release", "-p", "papers", "--", "balance", "--data", str(args.data.resolve())]
+        command = ["cargo", "run", "-q", "--profile", "bench", "-p", "papers", "--", "balance", "--data", str(args.data.resolve())]
         command += ["--dataset", "cora", "--layers", str(args.layers), "--init", args.init, "--seeds", "1"]
         command += ["--epochs", str(args.epochs), "--loss-threshold", "0", "--lr", str(args.lr)]
         command += ["--jobs", "1", "--threads", str(args.threads)]

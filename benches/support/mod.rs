@@ -41,7 +41,7 @@ fn peak() -> f64 {
     let operations: usize = (0..threads)
         .into_par_iter()
         .with_max_len(1)
-        .map(|_| pulp::Arch::new().dispatch(Chains))
+        .map(|_| emmy::kernels::arch().dispatch(Chains))
         .sum();
     operations as f64 / start.elapsed().as_secs_f64()
 }
@@ -80,7 +80,7 @@ fn stream(len: usize) -> f64 {
     let rounds = ((8 << 20) / len).max(1);
     let start = Instant::now();
     arrays.par_iter_mut().with_max_len(1).for_each(|(x, y)| {
-        pulp::Arch::new().dispatch(
+        emmy::kernels::arch().dispatch(
             #[inline(always)]
             || {
                 for _ in 0..rounds {

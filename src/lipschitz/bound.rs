@@ -37,7 +37,7 @@ impl<'t, F: Real> Bound<'t, F> {
 
     /// ‖A‖_p of a matrix, the largest of a batch `[.., m, n]`.
     pub fn norm(p: Lp, a: Var<'t, F>) -> Self {
-        Self::of(a.tape(), Tree::Norm(p, vec![a.id.into()]))
+        Self::of(a.tape(), Tree::Norm(p, vec![a.id().into()]))
     }
 
     /// ‖A Bᵀ …‖_p of a product of matrices, from the first to the last.
@@ -45,18 +45,18 @@ impl<'t, F: Real> Bound<'t, F> {
     /// # Panics
     /// If there is none.
     pub fn norm_of_product(p: Lp, factors: &[Var<'t, F>]) -> Self {
-        let matrices = factors.iter().map(|a| a.id.into()).collect();
+        let matrices = factors.iter().map(|a| a.id().into()).collect();
         Self::of(factors[0].tape(), Tree::Norm(p, matrices))
     }
 
     /// max |a_i|: the norm, for every p, of a product with a entry by entry.
     pub fn max_abs(a: Var<'t, F>) -> Self {
-        Self::of(a.tape(), Tree::MaxAbs(a.id))
+        Self::of(a.tape(), Tree::MaxAbs(a.id()))
     }
 
     /// 1 / min |a_i|: the norm, for every p, of a division by a entry by entry.
     pub fn recip(a: Var<'t, F>) -> Self {
-        Self::of(a.tape(), Tree::Recip(a.id))
+        Self::of(a.tape(), Tree::Recip(a.id()))
     }
 
     /// √ of a bound.

@@ -62,7 +62,7 @@ pub(super) fn singular<F: Real>(
 /// A relative error of a norm of J v: that of the sums on the way from x to y, in the model's type, and of
 /// two norms and a division in `f64`.
 pub(super) fn rounding<F: Real>(y: Var<'_, F>, x: Var<'_, F>) -> f64 {
-    let nodes = x.id..y.id + 1;
+    let nodes = x.id()..y.id() + 1;
     let longest = nodes.clone().filter_map(|id| {
         let node = y.tape().node(id);
         node.value.shape().iter().copied().max()

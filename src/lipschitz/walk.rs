@@ -63,7 +63,7 @@ pub fn bound<'t, F: Real>(
         Rules("domain").hold(sound, "radius", "at least 0 and finite", radius)?;
     }
     let mut walk = Walk::new(x, p, domain);
-    walk.to(y.id)
+    walk.to(y.id())
         .map_err(|unbounded| unbounded.into_error(y.tape()))
 }
 
@@ -105,14 +105,14 @@ impl<'t, F: Real> Walk<'t, F> {
             tape: x.tape(),
             p,
             domain,
-            slots: [(x.id, Slot::Moves(Rc::new(Tree::Number(Upper::ONE))))].into(),
-            reaches: [(x.id, Reach::of_input(domain, x.id))].into(),
-            least: RefCell::new([(x.id, f64::NEG_INFINITY)].into()),
+            slots: [(x.id(), Slot::Moves(Rc::new(Tree::Number(Upper::ONE))))].into(),
+            reaches: [(x.id(), Reach::of_input(domain, x.id()))].into(),
+            least: RefCell::new([(x.id(), f64::NEG_INFINITY)].into()),
             rows: HashMap::new(),
         };
         Self {
             known,
-            next: x.id + 1,
+            next: x.id() + 1,
             joined: HashSet::new(),
         }
     }
@@ -196,7 +196,7 @@ impl<'t, F: Real> Walk<'t, F> {
             // The composition that defines the operation, at the end of the tape.
             let mark = self.known.tape.len();
             let args: Vec<Var<'t, F>> = args.iter().map(|&a| self.known.tape.handle(a)).collect();
-            let y = reference(&args).id;
+            let y = reference(&args).id();
             for inner in mark..=y {
                 self.examine(inner);
             }
@@ -232,10 +232,10 @@ impl<'t, F: Real> Walk<'t, F> {
 
     /// The bound that a layer declares for this node.
     fn stated(&self, id: usize) -> Option<Rc<Tree>> {
-        let Kind::Declared(Declaration(statement)) = self.known.tape.node(id).kind.clone() else {
+        let Kind::Declared(declaration) = self.known.tape.node(id).kind.clone() else {
             return None;
         };
-        let note = statement.downcast::<Declared>().ok()?;
+        let note = declaration.statement().downcast::<Declared>().ok()?;
         if note.here && self.known.domain != Domain::Here {
             return None;
         }
@@ -313,7 +313,7 @@ fn stated<'t, F: Real>(
         return y;
     }
     let bounds = bounds.into_iter().map(|(p, b)| (p, b.tree)).collect();
-    let of = xs.iter().map(|x| x.id).collect();
-    let statement = Declaration(Rc::new(Declared { of, bounds, here }));
+    let of = xs.iter().map(|x| x.id()).collect();
+    let statement = Declaration::new(Rc::new(Declared { of, bounds, here }));
     y.unary(Kind::Declared(statement), y.value(), |p| p.gy())
 }

@@ -98,7 +98,7 @@ impl Log {
             shape: Vec::new(),
             parameters,
             ports,
-            inputs: inputs.iter().map(|x| x.id).collect(),
+            inputs: inputs.iter().map(|x| x.id()).collect(),
             output: 0,
             nodes: start..0,
         });
@@ -112,7 +112,7 @@ impl Log {
             .truncate(self.open.iter().position(|&c| c == call).unwrap_or(0));
         let entry = &mut self.calls[call];
         entry.shape = output.shape();
-        entry.output = output.id;
+        entry.output = output.id();
         entry.nodes.end = output.tape().len();
     }
 }

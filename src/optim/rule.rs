@@ -48,10 +48,10 @@ use std::fmt;
 ///         let (shrink, lr) = (F::of(1.0 - at.lr * at.decay), F::of(at.lr));
 ///         let (beta1, beta2) = (F::of(self.beta1), F::of(self.beta2));
 ///         blocks([p, &mut state[0]], g, |[p, m], g| {
-///             for ((p, m), &g) in p.iter_mut().zip(m).zip(g) {
-///                 let u = beta1 * *m + (F::one() - beta1) * g;
-///                 *p = *p * shrink - lr * if u == F::zero() { u } else { u.signum() };
-///                 *m = beta2 * *m + (F::one() - beta2) * g;
+///             for i in 0..g.len() {
+///                 let u = beta1 * m[i] + (F::one() - beta1) * g[i];
+///                 p[i] = p[i] * shrink - lr * if u == F::zero() { u } else { u.signum() };
+///                 m[i] = beta2 * m[i] + (F::one() - beta2) * g[i];
 ///             }
 ///         });
 ///     }

@@ -175,7 +175,7 @@ pub fn check_kind(subject: &Subject<'_, f64>) -> Report {
     let tape = Tape::new();
     let vars: Vec<_> = args.iter().map(|x| tape.var(x.clone())).collect();
     let y = subject.apply(&vars);
-    let name = tape.node(y.id).kind.name();
+    let name = tape.node(y.id()).kind.name();
     let found = kind(|x| subject.apply(x), &args);
     let row = Row::fact(
         "what the operation says of itself",

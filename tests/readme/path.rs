@@ -39,7 +39,7 @@ fn entry(line: &str) -> Option<(&str, &str)> {
 fn the_line_counts_of_the_reading_path_are_those_of_the_files() {
     let page = read("docs/reading.md");
     let present = counted(&page);
-    assert!(present.matches("/src/").count() > 25);
+    assert!(present.lines().filter_map(entry).count() > 25);
     if std::env::var_os("EMMY_UPDATE").is_some() {
         std::fs::write(super::root().join("docs/reading.md"), &present).unwrap();
         return;

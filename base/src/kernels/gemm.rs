@@ -19,7 +19,7 @@ use factors::Order;
 pub(super) use factors::{Left, Right};
 pub(super) use panels::CUT;
 
-use super::{arch, par};
+use super::{accumulate, arch, par};
 use crate::real::Real;
 use crate::tensor::{Tensor, broadcast_shapes, memory};
 use memory::Buffer;
@@ -164,9 +164,7 @@ fn inner_parts<F: Real>(
         .expect("the inner dimension is not empty");
     out.copy_from_slice(first);
     for part in rest {
-        for (out, &x) in out.iter_mut().zip(part.iter()) {
-            *out += x;
-        }
+        accumulate(out, part);
     }
 }
 

@@ -3,7 +3,7 @@
 //! A tensor is seen as three axes `[outer, n, w]`, row-major: the middle one is indexed, and the last holds
 //! the elements that lie side by side.
 
-use super::reduce::accumulate;
+use super::accumulate;
 use super::{par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};

@@ -77,7 +77,7 @@ pub fn add_assign<F: Real>(a: &mut Tensor<F>, b: &Tensor<F>) {
             let b = &b[first..first + a.len()];
             simd(
                 #[inline(always)]
-                || super::reduce::accumulate(a, b),
+                || super::accumulate(a, b),
             )
         });
     }

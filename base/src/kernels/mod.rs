@@ -63,8 +63,9 @@ pub fn simd<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// The vector unit that all kernels use.
+#[doc(hidden)]
 #[inline(always)]
-fn arch() -> pulp::Arch {
+pub fn arch() -> pulp::Arch {
     static CHOSEN: OnceLock<pulp::Arch> = OnceLock::new();
     *CHOSEN.get_or_init(chosen)
 }
@@ -124,11 +125,7 @@ pub const LANES: usize = 16;
 #[inline(always)]
 #[doc(hidden)]
 pub fn fold<F: crate::Real>(lanes: [F; LANES]) -> F {
-    fold_by(
-        lanes,
-        #[inline(always)]
-        |a, b| a + b,
-    )
+    fold_by(lanes, F::add)
 }
 
 /// Sixteen lanes combined by `f`: the two halves, then those of the result.
@@ -169,9 +166,17 @@ pub(crate) fn pairs<A: Iterator, B: Iterator>(
 
 /// y ← x ⊙ y; x has at least as many elements.
 #[inline(always)]
-pub(crate) fn multiply<F: crate::Real>(y: &mut [F], x: &[F]) {
+pub(crate) fn scale_by<F: crate::Real>(y: &mut [F], x: &[F]) {
     for i in 0..x.len().min(y.len()) {
         y[i] *= x[i];
+    }
+}
+
+/// y ← y + x; the shorter slice ends it.
+#[inline(always)]
+pub(crate) fn accumulate<F: crate::Real>(y: &mut [F], x: &[F]) {
+    for i in 0..y.len().min(x.len()) {
+        y[i] += x[i];
     }
 }
 

@@ -14,7 +14,7 @@
 //!
 //! A row is read more than once, but from the memory once: it stays in the first cache.
 
-use super::reduce::accumulate;
+use super::accumulate;
 use super::{LANES, fold, padded, par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
@@ -165,7 +165,7 @@ impl<F: Real> RowChunk<'_, F> {
         let (mut gain, mut bias) = (vec![F::zero(); len], vec![F::zero(); len]);
         let (mut run_gain, mut run_bias) = (gain.clone(), bias.clone());
         let share = F::of(w as f64).recip();
-        let row_gain = &self.gain[..w];
+        let row_gain = self.gain;
         for (run, gx) in gx.chunks_mut(RUN * w).enumerate() {
             run_gain.fill(F::zero());
             run_bias.fill(F::zero());

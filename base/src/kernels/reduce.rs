@@ -5,7 +5,7 @@
 //! logarithm of the length. Sums of 2¹⁶ elements each, and sums of 64 rows each, are added one after the
 //! other.
 
-use super::{LANES, fold, fold_by, padded, par, simd};
+use super::{LANES, accumulate, fold, fold_by, padded, par, simd};
 use crate::real::Real;
 use crate::tensor::{Tensor, broadcast_shapes, contiguous, tensor};
 use ndarray::IxDyn;
@@ -50,7 +50,8 @@ pub fn sum_to<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
         .expect("axes of size 1 more or less")
 }
 
-/// y = max x over the given axes, which stay with size 1; −∞ over no elements, NaN if one of them is NaN.
+/// y = max x over the given axes, which stay with size 1; −∞ over no elements, NaN if one of them is NaN. Of +0 and −0
+/// it is either.
 ///
 /// # Panics
 /// If an axis is out of range.
@@ -162,14 +163,6 @@ fn sum_rows<F: Real>(x: &[F], out: &mut [F]) {
     );
     if let Some(total) = total {
         out.copy_from_slice(&total);
-    }
-}
-
-/// sum ← sum + x.
-#[inline(always)]
-pub(super) fn accumulate<F: Real>(sum: &mut [F], x: &[F]) {
-    for i in 0..sum.len().min(x.len()) {
-        sum[i] += x[i];
     }
 }
 

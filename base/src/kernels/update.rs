@@ -44,8 +44,8 @@ pub fn sum_of_squares<F: Real>(x: &[F]) -> f64 {
 /// use emmy::kernels::update::blocks;
 /// let (mut p, g) = ([1.0, 2.0, 3.0], [10.0, 20.0, 30.0]);
 /// blocks([&mut p], &g, |[p], g| {
-///     for (p, &g) in p.iter_mut().zip(g) {
-///         *p -= 0.1 * g;
+///     for i in 0..g.len() {
+///         p[i] -= 0.1 * g[i];
 ///     }
 /// });
 /// assert_eq!(p, [0.0, 0.0, 0.0]);

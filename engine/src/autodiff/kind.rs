@@ -188,7 +188,19 @@ pub enum Choice {
 
 /// A bound that `lipschitz::declare` declares; it alone reads it.
 #[derive(Clone)]
-pub struct Declaration(#[doc(hidden)] pub Rc<dyn Any>);
+pub struct Declaration(Rc<dyn Any>);
+
+impl Declaration {
+    #[doc(hidden)]
+    pub fn new(statement: Rc<dyn Any>) -> Self {
+        Self(statement)
+    }
+
+    #[doc(hidden)]
+    pub fn statement(self) -> Rc<dyn Any> {
+        self.0
+    }
+}
 
 impl Kind {
     /// The name, for messages and counts.

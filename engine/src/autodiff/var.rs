@@ -24,11 +24,16 @@ use std::fmt;
 #[derive(Clone, Copy)]
 pub struct Var<'t, F: Real> {
     pub(crate) tape: &'t Tape<F>,
-    #[doc(hidden)]
-    pub id: NodeId,
+    pub(crate) id: NodeId,
 }
 
 impl<'t, F: Real> Var<'t, F> {
+    /// The number of its node on the tape.
+    #[doc(hidden)]
+    pub fn id(self) -> NodeId {
+        self.id
+    }
+
     /// The tape it stands on.
     pub fn tape(self) -> &'t Tape<F> {
         self.tape

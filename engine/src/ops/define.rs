@@ -11,8 +11,8 @@ impl<F: Real> Var<'_, F> {
     /// derivatives of any order follow; it may capture owned data only, and gets ȳ, y and x from its
     /// argument, a [`Vjp`].
     ///
-    /// `kind` says what the operation is. A name alone says nothing: then no conservation law of a
-    /// `Trace` passes through it, and it has no Lipschitz bound. A
+    /// `kind` says what the operation is. A name alone says nothing: then no conservation law of an
+    /// `emmy::nn::Trace` passes through it, and it has no Lipschitz bound. A
     /// [`Function`](crate::autodiff::Function) or a [linear map](crate::autodiff::Map) has both;
     /// [`check_kind`](crate::autodiff::check_kind) compares what is said with numbers.
     ///

@@ -88,7 +88,7 @@ impl Writer<'_, '_> {
         Some(address)
     }
 
-    /// The name of a file or folder of the repository, as `src/ops/`, as a link to it.
+    /// The name of a file or folder of the repository, as `src/nn/`, as a link to it.
     pub(super) fn file(&mut self, name: &str) -> Option<String> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
         let (first, _) = name.split_once('/')?;

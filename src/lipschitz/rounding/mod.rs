@@ -85,7 +85,7 @@ pub fn rounding<F: Real>(y: Var<'_, F>, x: Var<'_, F>, radius: f64) -> Result<Ro
     let tape = y.tape();
     recorded(x)?;
     check_radius(radius)?;
-    of_nodes(tape, y.id, x.id, radius).map_err(|unbounded| unbounded.into_error(tape))
+    of_nodes(tape, y.id(), x.id(), radius).map_err(|unbounded| unbounded.into_error(tape))
 }
 
 pub(crate) fn check_radius(radius: f64) -> Result<()> {

@@ -91,7 +91,7 @@ impl<F: Real> MultiHeadAttention<F> {
         x: Var<'t, F>,
         memory: Var<'t, F>,
     ) -> Var<'t, F> {
-        if !self.config.is_lipschitz() || x.id != memory.id || !x.is_differentiable() {
+        if !self.config.is_lipschitz() || x.id() != memory.id() || !x.is_differentiable() {
             return y;
         }
         let n = x.shape()[x.ndim() - 2];

@@ -310,7 +310,7 @@ impl<F: Real> MultiHeadAttention<F> {
     #[track_caller]
     fn check(&self, x: Var<'_, F>, y: Var<'_, F>) {
         assert!(
-            self.key.is_some() || x.id == y.id,
+            self.key.is_some() || x.id() == y.id(),
             "MultiHeadAttention: one weight for queries and keys is for self-attention, x and y are two variables"
         );
         let (x, y, c) = (x.shape(), y.shape(), &self.config);

@@ -125,7 +125,7 @@ impl Trace {
         let tape = Tape::new();
         let mut pass = Pass::train(&tape, model, 0);
         pass.log = Some(RefCell::new(Log::new(trained_names(model))));
-        let outputs = forward(&pass).iter().map(|y| y.id).collect();
+        let outputs = forward(&pass).iter().map(|y| y.id()).collect();
         Self::read(model, pass, outputs)
     }
 
@@ -180,7 +180,11 @@ impl Trace {
             let x = x.map(|x| tape.var(x.clone()));
             pass.log = Some(RefCell::new(Log::new(trained_names(model))));
             let y = forward(&pass, x);
-            (Self::read(model, pass, vec![y.id]), x.map(|x| x.id), y.id)
+            (
+                Self::read(model, pass, vec![y.id()]),
+                x.map(|x| x.id()),
+                y.id(),
+            )
         };
         trace.recorded = Some(lipschitz::Recorded::new(tape, input, output));
         trace
@@ -194,7 +198,7 @@ impl Trace {
     ) -> Self {
         let trained = model.parameters();
         let tape = pass.tape();
-        let parameters: Vec<usize> = pass.vars().iter().map(|v| v.id).collect();
+        let parameters: Vec<usize> = pass.vars().iter().map(|v| v.id()).collect();
         let log = pass.log.take().expect("it was put there").into_inner();
         let node = |id| {
             let node = tape.node(id);

@@ -1,7 +1,7 @@
 //! Sums over rows of the shape [H, D], one head after the other.
 
 use crate::kernels::rows::{part, part_mut};
-use crate::kernels::{LANES, dot, fold, fold_eight, multiply, padded, pairs};
+use crate::kernels::{LANES, dot, fold, fold_eight, pairs, scale_by};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub(super) fn dot_heads<F: Real>(d: usize, x: &[F], y: &[F], out: &mut [F]) {
             for c in 0..8 {
                 terms[c] = x[h][c] * y[h][c];
             }
-            out[h] = fold_eight(terms, |a, b| a + b);
+            out[h] = fold_eight(terms, F::add);
         }
         return;
     }
@@ -157,7 +157,7 @@ fn score_heads<F: Real>(d: usize, [a, k, q]: [&[F]; 3], out: &mut [F], f: &impl 
             for c in 0..8 {
                 terms[c] = f(a[h][c], k[h][c], q[h][c]);
             }
-            out[h] = fold_eight(terms, |a, b| a + b);
+            out[h] = fold_eight(terms, F::add);
         }
         return;
     }
@@ -181,10 +181,13 @@ fn score<F: Real>(a: &[F], k: &[F], q: &[F], f: &impl Fn(F, F, F) -> F) -> F {
         }
     }
     if !a_rest.is_empty() {
-        let (a, k, q) = (padded(a_rest), padded(k_rest), padded(q_rest));
+        // An array of its own: with an index that varies, the lanes would not stay in registers.
+        let mut terms = [F::zero(); LANES];
+        for l in 0..a_rest.len().min(k_rest.len()).min(q_rest.len()) {
+            terms[l] = f(a_rest[l], k_rest[l], q_rest[l]);
+        }
         for l in 0..LANES {
-            let term = f(a[l], k[l], q[l]);
-            lanes[l] += if l < a_rest.len() { term } else { F::zero() };
+            lanes[l] += terms[l];
         }
     }
     fold(lanes)
@@ -204,6 +207,6 @@ pub(super) fn scale_heads<F: Real>(d: usize, x: &mut [F], t: &[F]) {
 #[inline(always)]
 pub(super) fn scale_entries<F: Real>(heads: usize, targets: &[u32], t: &[F], x: &mut [F]) {
     for (&i, x) in pairs(targets.iter(), x.chunks_exact_mut(heads)) {
-        multiply(x, &t[i as usize * heads..]);
+        scale_by(x, &t[i as usize * heads..]);
     }
 }

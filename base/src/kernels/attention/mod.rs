@@ -45,7 +45,7 @@ pub use mask::Mask;
 pub use operands::{Adjoints, Backward, Operands};
 
 use super::random::DropMask;
-use super::{axpy, par, simd};
+use super::{accumulate, par, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory::{self, Buffer};
@@ -107,6 +107,6 @@ impl Attention<'_> {
 
 /// a + b.
 fn add<F: Real>(mut a: Vec<F>, b: Vec<F>) -> Vec<F> {
-    axpy(F::one(), &b, &mut a);
+    accumulate(&mut a, &b);
     a
 }

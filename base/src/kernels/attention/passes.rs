@@ -8,7 +8,7 @@ use super::steps::{OfSource, OfTarget, Temperatures, of_both_ends};
 use super::{Attention, add};
 use crate::kernels::rows::{self, Out};
 use crate::kernels::segment::segment_sum_t;
-use crate::kernels::{axpy, multiply, simd};
+use crate::kernels::{accumulate, scale_by, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 
@@ -127,9 +127,9 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                                 scale_heads(wide, &mut u, &t[..heads]);
                             }
                             if has_a {
-                                axpy(F::one(), &u, &mut ga);
+                                accumulate(&mut ga, &u);
                             }
-                            multiply(gq, self.a);
+                            scale_by(gq, self.a);
                         }
                         (ga, gt)
                     },
@@ -201,10 +201,10 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                         let step = OfSource { k, t: self.t, pull };
                         let out = [Out::Set(&mut through)];
                         rows::over_entries(targets, g, q, heads, out, &step);
-                        multiply(&mut through, self.a);
+                        scale_by(&mut through, self.a);
                         match x.k.is_some() {
                             true => gk[row * own_w..][..own_w].copy_from_slice(&through),
-                            false => axpy(F::one(), &through, &mut gv[row * own_w..][..own_w]),
+                            false => accumulate(&mut gv[row * own_w..][..own_w], &through),
                         }
                     }
                 },

@@ -21,7 +21,7 @@
 use super::dense::TILE;
 use crate::kernels::gemm::{CUT, Left, Right, product};
 use crate::kernels::softmax::exponential;
-use crate::kernels::{axpy, dot, multiply, par, simd};
+use crate::kernels::{accumulate, axpy, dot, par, scale_by, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory::{self, Buffer};
@@ -99,7 +99,7 @@ impl<F: Real> Sums<F> {
                     let out = &mut block[(start - first) * width..];
                     simd(
                         #[inline(always)]
-                        || axpy(F::one(), from, out),
+                        || accumulate(out, from),
                     );
                 }
             });
@@ -225,7 +225,7 @@ impl<F: Real> Symmetric<'_, F> {
                 simd(
                     #[inline(always)]
                     || {
-                        multiply(&mut t[..size], &tile);
+                        scale_by(&mut t[..size], &tile);
                     },
                 );
                 both(&t[..size], [i, j], u, &mut gu);
@@ -373,6 +373,6 @@ fn sums<F: Real>(
         },
     );
     if mirrored {
-        axpy(F::one(), &across, d.rows(j));
+        accumulate(d.rows(j), &across);
     }
 }

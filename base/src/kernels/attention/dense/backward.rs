@@ -4,9 +4,8 @@ use super::forward::{LogSums, scores};
 use super::tile::{HeadBlocks, Tile, left_of, rows_of};
 use super::{Dense, Operands, TILE};
 use crate::kernels::gemm::{Left, product};
-use crate::kernels::reduce::accumulate;
 use crate::kernels::softmax::exponential;
-use crate::kernels::{axpy, dot, par, simd};
+use crate::kernels::{accumulate, dot, par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 use std::ops::Range;
@@ -130,8 +129,8 @@ impl<F: Real> Dense<'_, F> {
             }
             for j in 0..m {
                 let to = (item * m + j) * g + group;
-                axpy(F::one(), &part.k[j * d..][..d], &mut all.k[to * d..][..d]);
-                axpy(F::one(), &part.v[j * e..][..e], &mut all.v[to * e..][..e]);
+                accumulate(&mut all.k[to * d..][..d], &part.k[j * d..][..d]);
+                accumulate(&mut all.v[to * e..][..e], &part.v[j * e..][..e]);
                 if !part.beta.is_empty() {
                     all.beta[to] += part.beta[j];
                 }
