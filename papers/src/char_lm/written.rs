@@ -1,6 +1,6 @@
 //! Writing a text with a trained model, and checkpoints as beginnings of other work (`--load`).
 
-use crate::char_lm::cli::{Cli, NormOrder};
+use crate::char_lm::cli::{Cli, Model, NormOrder};
 use crate::char_lm::model::CharModel;
 use crate::support::note;
 use emmy::data::text::{Symbol, Text};
@@ -86,13 +86,16 @@ impl<F: Real> Checkpoint<F> {
         let run = self.state.description.split(SYMBOLS).next();
         let found = run.unwrap_or_default();
         let described = of_model(cli);
-        // Models with the same tensors may compute different functions.
-        let same = found.contains(&format!(", {described},"));
+        // Models with the same tensors may compute different functions. The certified one divides its attention by a
+        // bound for this many characters.
+        let context = format!(" context {},", cli.context);
+        let fits = cli.model != Model::Certified || found.contains(&context);
+        let same = fits && found.contains(&format!(", {described},"));
         if same && self.state.check_model(model).is_ok() {
             return self.state.restore_best(model);
         }
         let rule = format!(
-            "those of a {described} (--model, --layers, --width and others must be those of the run)"
+            "those of a {described} (--model, --layers, --width, --context and others must be those of the run)"
         );
         Err(Error::invalid(
             format!("{}: weights", self.file),

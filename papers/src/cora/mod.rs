@@ -46,7 +46,7 @@ fn of_type<F: Real>(cli: &Cli) -> Result<()> {
             "{}\n{}\n{}",
             summary::<F>(&set, config)?,
             memory::estimate::<F>(&config, &set),
-            interval::<F>(&set, config)?
+            interval(&set, config, &start::<F>(cli, config, cli.runs.seed)?)?
         );
         match cli.runs.json {
             true => note(table),
@@ -93,10 +93,7 @@ fn prepare<F: Real>(
     seed: u64,
 ) -> Result<(Trainer<F, GraphNet<F>>, LawMonitor)> {
     let training = cli.training(seed);
-    let mut net = GraphNet::<F>::new(config, seed)?;
-    if let Some(init) = cli.init {
-        init.apply(&mut net, seed)?;
-    }
+    let net = start::<F>(cli, config, seed)?;
     let of_the_net = serde_json::to_string(&config).expect("numbers and names");
     let description = format!(
         "{} (CRC-32 {:08x}), split {}, learning rate {}, initialisation {}, {of_the_net}",
@@ -132,6 +129,15 @@ fn prepare<F: Real>(
     Ok((trainer, LawMonitor::resumed(laws, worst)))
 }
 
+/// The network before it is trained.
+fn start<F: Real>(cli: &Cli, config: GraphNetConfig, seed: u64) -> Result<GraphNet<F>> {
+    let mut net = GraphNet::new(config, seed)?;
+    if let Some(init) = cli.init {
+        init.apply(&mut net, seed)?;
+    }
+    Ok(net)
+}
+
 /// The layers of the network as a table, with the shapes that they have on this data set.
 fn summary<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<emmy::nn::Summary> {
     let net = GraphNet::<F>::new(config, 0)?;
@@ -148,7 +154,7 @@ fn summary<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<emmy::nn::S
 ///
 /// The features are dense here, since the interval is about all of them, zeros included. On one slow core it
 /// takes 4 s for Cora and 13 s for CiteSeer; sets with more features than 2²⁴ are left out.
-fn interval<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<String> {
+fn interval<F: Real>(set: &Dataset, config: GraphNetConfig, net: &GraphNet<F>) -> Result<String> {
     const MOST: usize = 1 << 24;
     let numbers = set.nodes().saturating_mul(set.feature_count());
     if numbers > MOST {
@@ -156,12 +162,11 @@ fn interval<F: Real>(set: &Dataset, config: GraphNetConfig) -> Result<String> {
             "Lipschitz constant: not looked for, {numbers} features are more than {MOST}"
         ));
     }
-    let net = GraphNet::<F>::new(config, 0)?;
     let (x, neighbours) = (
         data::features::<F>(set).to_dense(),
         config.neighbourhood(&set.graph),
     );
-    let trace = Trace::at(&net, &x, |pass, x| net.forward(pass, x, &neighbours));
+    let trace = Trace::at(net, &x, |pass, x| net.forward(pass, x, &neighbours));
     Ok(match trace.lipschitz(Lp::Two) {
         Ok(interval) => format!("Lipschitz constant at the start, p = 2: {interval}"),
         Err(error) => format!("Lipschitz constant: no bound. {error}"),

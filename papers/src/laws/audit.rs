@@ -66,6 +66,8 @@ pub fn law(law: &FoundLaw) -> String {
 
 /// The object of a model.
 pub fn json(model: &Model, found: &Discovery, seconds: f64) -> Value {
+    // What is declared holds along the gradient; along another field it need not.
+    let of_gradient = found.field == Field::Gradient;
     let formulas: Vec<&str> = found.discovered().map(|law| &*law.formula).collect();
     json!({
         "model": model.name,
@@ -74,13 +76,18 @@ pub fn json(model: &Model, found: &Discovery, seconds: f64) -> Value {
         "declared": found.declared,
         "found": found.found,
         "upper": found.upper,
-        "complete": found.is_complete(),
+        "field": match found.field {
+            Field::Gradient => "gradient",
+            Field::Sign => "sign",
+            Field::Polar => "muon",
+        },
+        "complete": of_gradient.then(|| found.is_complete()),
         "max_delta": found.max_delta,
         "seconds": seconds,
         "form": format!("{:?}", found.ansatz).to_lowercase(),
         "gap": [found.gap.0, found.gap.1],
         "discovered": formulas,
-        "false": found.broken,
-        "not_found": found.missing,
+        "false": of_gradient.then_some(&found.broken),
+        "not_found": of_gradient.then_some(&found.missing),
     })
 }

@@ -17,7 +17,7 @@ use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
 use emmy::autodiff::hvp;
 use emmy::nn::{Pass, discover};
 use emmy::symmetry::{Generator, Search};
-use emmy::{Result, Tape, Tensor, init};
+use emmy::{Error, Result, Tape, Tensor, init};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -103,7 +103,10 @@ fn exponent(points: &[(f64, f64)]) -> f64 {
 
 impl Study {
     /// Trains the model once per learning rate.
-    pub fn of(model: &Model, options: Options) -> Self {
+    ///
+    /// # Errors
+    /// If the search finds no law: then nothing drifts.
+    pub fn of(model: &Model, options: Options) -> Result<Self> {
         let fresh = || (model.make)(options);
         let how = Search {
             brackets: 0,
@@ -112,6 +115,10 @@ impl Study {
         let net = fresh();
         let found = discover(&*net, &how, |pass, seed| net.forward(pass, seed));
         let laws: Vec<Generator> = found.laws.into_iter().map(|law| law.generator).collect();
+        if laws.is_empty() {
+            let found = format!("{}, which has none", model.name);
+            return Err(Error::invalid("--drift", "a model with a law", found));
+        }
         let edge = 2.0 / sharpness(&*fresh(), options.seed);
         let points = RATES.map(|share| {
             let how = How {
@@ -137,11 +144,11 @@ impl Study {
                 end: (!run.diverged && end.loss.is_finite()).then_some(end),
             }
         });
-        Self {
+        Ok(Self {
             name: model.name,
             laws: laws.len(),
             points: points.into(),
-        }
+        })
     }
 
     /// The exponent of max |c(T) − c(0)| over η at small learning rates.

@@ -193,7 +193,7 @@ fn drift(cli: &Cli, options: Options) -> Result<()> {
     };
     let mut studies = Vec::new();
     for model in chosen {
-        let study = drift::Study::of(model, options);
+        let study = drift::Study::of(model, options)?;
         match cli.json {
             true => say(study.json())?,
             false => say(study.lines())?,

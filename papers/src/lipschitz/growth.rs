@@ -3,7 +3,7 @@
 
 use super::Cli;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
-use crate::support::{args::Figures, figures, note, say};
+use crate::support::{figures, note, say};
 use emmy::lipschitz::{Ascent, Domain, Lp, Objective, bound};
 use emmy::nn::{AttentionConfig, MultiHeadAttention, Pass};
 use emmy::ops::attention::Mask;
@@ -130,10 +130,9 @@ fn draw(cli: &Cli, lines: &[Line]) -> Result<()> {
     if panels.is_empty() {
         return Ok(());
     }
-    let folder = Figures::Folder(cli.figures.clone());
     let size = (560 * panels.len() as u32, 420);
     for path in figures::write(
-        &folder,
+        &cli.figures,
         "lipschitz-2",
         size,
         "Kim et al., Figure 2",

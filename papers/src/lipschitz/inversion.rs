@@ -4,7 +4,7 @@
 
 use super::Cli;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
-use crate::support::{args::Figures, figures, note, say};
+use crate::support::{figures, note, say};
 use emmy::lipschitz::{Lp, Upper, invert};
 use emmy::nn::{AttentionConfig, MultiHeadAttention, Pass};
 use emmy::ops::attention::Mask;
@@ -164,9 +164,8 @@ fn draw(cli: &Cli, lines: &[Line]) -> Result<()> {
             .collect();
         panel
     });
-    let folder = Figures::Folder(cli.figures.clone());
     for path in figures::write(
-        &folder,
+        &cli.figures,
         "lipschitz-3",
         (1500, 420),
         "Kim et al., Figure 3",

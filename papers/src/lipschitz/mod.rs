@@ -109,16 +109,16 @@ pub struct Cli {
     data: Option<PathBuf>,
 
     /// Seed of all random numbers
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=u64::from(u32::MAX)))]
     seed: u64,
 
     /// Threads, at most 256; 0 for one per processor
     #[arg(long, value_name = "N", visible_alias = "jobs", default_value_t = 0, value_parser = args::threads())]
     threads: usize,
 
-    /// Write figures (SVG and PNG) to this folder
+    /// Write figures (SVG and PNG) to this folder; none to draw none
     #[arg(long, value_name = "DIR", default_value = "target/figures")]
-    figures: PathBuf,
+    figures: args::Figures,
 
     /// Print JSON objects
     #[arg(long)]

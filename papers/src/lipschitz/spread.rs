@@ -3,7 +3,7 @@
 
 use super::Cli;
 use crate::support::plot::{Axis, COLOURS, Mark, Panel, Series};
-use crate::support::{args::Figures, figures, note, say, texts};
+use crate::support::{figures, note, say, texts};
 use emmy::data::text::{self, Text};
 use emmy::nn::{AttentionConfig, LanguageConfig, LanguageModel, Pass};
 use emmy::ops::attention::Mask;
@@ -156,9 +156,8 @@ fn draw(cli: &Cli, x: &Tensor<f32>, outputs: &[(&'static str, Tensor<f32>)]) -> 
             panel
         })
         .collect();
-    let folder = Figures::Folder(cli.figures.clone());
     for path in figures::write(
-        &folder,
+        &cli.figures,
         "lipschitz-5",
         (1500, 420),
         "Kim et al., Figure 5",

@@ -1,6 +1,6 @@
 //! The example that searches for laws.
 
-use super::{command, succeeded, text};
+use super::{command, refused, succeeded, text};
 use serde_json::Value;
 use std::process::Output;
 use tempfile::TempDir;
@@ -161,4 +161,29 @@ fn all_models_are_not_some_models() {
     let output = laws(&folder, &["--all", "--model", "linear"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("cannot be used with"));
+}
+
+/// Along another field the laws that layers declare need not hold: the object says neither that they do nor that
+/// they do not.
+#[test]
+fn an_object_names_its_field() {
+    let folder = TempDir::new().unwrap();
+    let args = ["--model", "linear", "--json"];
+    let (out, _) = succeeded(&laws(&folder, &args));
+    assert_eq!(objects(&out)[0]["field"], "gradient");
+    let (out, _) = succeeded(&laws(&folder, &[&args[..], &["--field", "sign"]].concat()));
+    let found = &objects(&out)[0];
+    assert_eq!(found["field"], "sign");
+    for key in ["complete", "false", "not_found"] {
+        assert_eq!(found[key], Value::Null, "{key}");
+    }
+}
+
+#[test]
+fn what_has_no_law_does_not_drift() {
+    let folder = TempDir::new().unwrap();
+    refused(
+        &laws(&folder, &["--drift", "--model", "mlp-gelu"]),
+        "--drift: expected a model with a law, found mlp-gelu, which has none",
+    );
 }

@@ -36,6 +36,16 @@ fn figure_two_has_an_object_per_number_of_tokens() {
         assert!(least <= lower && lower <= upper, "{object}");
     }
     assert_eq!(objects.len(), 3);
+    let drawn = || {
+        folder
+            .path()
+            .join("target/figures/lipschitz-2.svg")
+            .exists()
+    };
+    assert!(drawn());
+    std::fs::remove_dir_all(folder.path().join("target")).unwrap();
+    run(&folder, &[&args[..], &["--figures", "none"]].concat());
+    assert!(!drawn() && !folder.path().join("none").exists());
 }
 
 /// A line per logit and one for all, with narrow intervals; then a line per ε, of which more digits change

@@ -228,6 +228,15 @@ fn scores_are_normalised_where_there_are_some() {
         assert_ne!(plain, normalised, "{model}");
     }
     assert!(run(&["--model", "gcn"]).1.contains(bound));
+    // Of the network that is trained: with its start and its seed.
+    let of = |more: &[&str]| {
+        let said = run(&[&["--model", "gcn"], more].concat()).1;
+        let line = said.lines().find(|line| line.contains(bound));
+        line.expect("the constant").to_owned()
+    };
+    let usual = of(&[]);
+    assert_ne!(of(&["--init", "bal-o"]), usual);
+    assert_ne!(of(&["--seed", "1"]), usual);
     refused(
         &cora(&folder, &["--model", "gatv2", "--score-norm", "lipschitz"]),
         "--score-norm: expected --model gat or gt, found gatv2",

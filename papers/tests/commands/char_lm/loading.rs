@@ -155,3 +155,17 @@ fn a_checkpoint_learns_another_text_of_its_symbols() {
         refused(&tiny(&folder, args), reason);
     }
 }
+
+/// No tensor of the certified model depends on the context, but its attention is divided by a bound that does.
+#[test]
+fn a_certified_model_keeps_its_context() {
+    let folder = TempDir::new().unwrap();
+    run(&folder, &["--model", "certified", "--save", "run.ckpt"]);
+    let model = ["--model", "certified", "--layers", "1", "--width", "8"];
+    let load = |context| {
+        let more = ["--heads", "2", "--load", "run.ckpt", "--context", context];
+        char_lm(&folder, &[&model[..], &more].concat())
+    };
+    succeeded(&load("8"));
+    refused(&load("16"), "--context and others must be those of the run");
+}
