@@ -4,7 +4,7 @@ use crate::body::{Body, Link, Section};
 use crate::items::Items;
 use crate::markdown;
 use crate::page::escape;
-use crate::paths::{Kind, Root};
+use crate::paths::{Kind, Root, below};
 use crate::problem::Problems;
 use crate::rust::{self, Line};
 use std::ops::Range;
@@ -191,7 +191,7 @@ pub fn folder(root: &Root, path: &str) -> Result<Body, Problems> {
     let [folders, files] = root.entries(path)?;
     for (names, end) in [(folders, "/"), (files, "")] {
         for name in names {
-            let entry = format!("{path}/{name}");
+            let entry = below(path, &name);
             let name = escape(&name) + end;
             body.html += &match root.kind(&entry) {
                 // Data; what a chapter links to is copied.

@@ -171,7 +171,11 @@ impl Book {
 fn write(out: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<(), Problems> {
     let place = out.display().to_string();
     let fault = |e: std::io::Error| Problems::one(&place, 0, e.to_string());
-    if out.join("book.css").is_file() {
+    // What a site has, and the folder of this program's own assets has not.
+    let is_site = ["index.html", "index.js", "book.css"]
+        .iter()
+        .all(|file| out.join(file).is_file());
+    if is_site {
         std::fs::remove_dir_all(out).map_err(fault)?;
     } else if out
         .read_dir()

@@ -28,6 +28,14 @@ pub enum Kind {
 /// The repository.
 pub struct Root(PathBuf);
 
+/// A file or folder in a folder, which is "" for the repository itself.
+pub fn below(folder: &str, name: &str) -> String {
+    match folder {
+        "" => name.to_owned(),
+        _ => format!("{folder}/{name}"),
+    }
+}
+
 impl Root {
     pub fn new(path: &Path) -> Self {
         Self(path.to_owned())
@@ -104,7 +112,7 @@ impl Root {
 
     /// What a link to this path opens: of a folder, as on GitHub, its README.
     pub fn opened(&self, path: String) -> String {
-        let readme = format!("{path}/README.md");
+        let readme = below(&path, "README.md");
         if self.at(&readme).is_file() {
             readme
         } else {

@@ -110,7 +110,7 @@ impl Writer<'_, '_> {
 
     /// An image of the repository, with the size that it states, so that the text below it does not jump.
     pub(super) fn image(&mut self, source: &str, alt: &str) -> String {
-        if source.contains("://") {
+        if source.contains(':') {
             self.problem(format!("{source}: images come from the repository"));
             return String::new();
         }
@@ -118,6 +118,10 @@ impl Writer<'_, '_> {
             return String::new();
         };
         let path = &self.body.links.last().expect("the image").path;
+        if self.root.kind(path) != Kind::Copy {
+            self.problem(format!("{source}: is no image"));
+            return String::new();
+        }
         let bytes = self.root.bytes(path);
         let head = String::from_utf8_lossy(&bytes[..bytes.len().min(600)]);
         let head = head
@@ -135,7 +139,11 @@ impl Writer<'_, '_> {
             (Some(width), Some(height)) => format!(" width=\"{width}\" height=\"{height}\""),
             _ => String::new(),
         };
-        format!("<img src=\"{address}\" alt=\"{}\"{size}>", escape(alt))
+        format!(
+            "<img src=\"{}\" alt=\"{}\"{size}>",
+            escape(&address),
+            escape(alt)
+        )
     }
 
     /// HTML in Markdown, with its links replaced.

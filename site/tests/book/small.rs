@@ -172,6 +172,18 @@ fn faults_are_found_with_file_and_line() {
         ),
         (
             "docs/one.md",
+            "figures/line.svg",
+            "figures",
+            "docs/one.md:24: figures: is no image",
+        ),
+        (
+            "docs/one.md",
+            "figures/line.svg",
+            "mailto:a@b.c",
+            "docs/one.md:24: mailto:a@b.c: images come from the repository",
+        ),
+        (
+            "docs/one.md",
             "../src",
             "../../src",
             "docs/one.md:7: ../../src/lib.rs leaves the repository",
@@ -247,6 +259,11 @@ fn the_program_fails_with_its_faults() {
         "README.md:3: there is no gone\nthe site was not built: 1 fault\n"
     );
     assert_eq!((code, written), (Some(1), false));
+    for (option, code) in [("--help", 0), ("--hlep", 2)] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_site"));
+        let run = program.arg(option).output().unwrap();
+        assert_eq!(run.status.code(), Some(code), "{option}");
+    }
 }
 
 #[test]
@@ -259,4 +276,8 @@ fn a_folder_of_somebody_else_is_left_alone() {
         .to_string();
     assert!(fault.contains("is not empty"), "{fault}");
     assert!(out.path().join("thesis.txt").exists());
+    // The assets of the site are no site.
+    std::fs::rename(out.path().join("thesis.txt"), out.path().join("book.css")).unwrap();
+    assert!(site::build(repository().path(), out.path()).is_err());
+    assert!(out.path().join("book.css").exists());
 }
