@@ -184,6 +184,9 @@ impl Cli {
             ));
         }
         self.check_effects()?;
+        if self.figure.is_some() && self.p == Some(Norm::One) {
+            return Err(Error::invalid("--p", "2 or inf for --figure 2", "1"));
+        }
         if let Some(0) = self.restarts {
             return Err(Error::invalid("--restarts", "at least 1", "0"));
         }

@@ -6,9 +6,9 @@ use super::chain::natural;
 use super::closed_forms::{eclipse_fast, lip_lt};
 use super::files::{Chain, chain};
 use crate::support::progress::Ends;
-use crate::support::say;
+use crate::support::{note, say};
 use emmy::error::Rules;
-use emmy::lipschitz::joint::{Branches, Network, Pieces};
+use emmy::lipschitz::joint::{Branches, Certificate, Network, Pieces};
 use emmy::lipschitz::{Lp, Upper};
 use emmy::ndarray::s;
 use emmy::{Error, Result};
@@ -30,7 +30,7 @@ struct Row {
     lower: f64,
     /// Of the search for multipliers and its proof.
     seconds: f64,
-    /// Whether the certificate was verified again, from its file.
+    /// Whether the certificate was verified again, from its text.
     verified: bool,
     /// The value of LipSDP that is published, where there is one.
     published: Option<f64>,
@@ -191,7 +191,15 @@ fn measure(cli: &Cli, network: Named) -> Result<Row> {
         let path = folder.join(format!("{net}.json"));
         std::fs::write(&path, certificate.to_json()).map_err(|e| Error::io(&path, e))?;
     }
-    let verified = network.verify(&certificate).is_ok();
+    // As a reader does: from the text.
+    let verified = Certificate::from_json(&certificate.to_json())
+        .and_then(|read| network.verify(&read))
+        .is_ok();
+    if !verified {
+        note(format_args!(
+            "{net}: its certificate does not pass the check"
+        ));
+    }
     let hidden = biases.len() - 1;
     let pieces = Pieces::new(network, biases.into_iter().take(hidden).collect())?;
     let steepest = pieces.climb(cli.restarts.unwrap_or(4), cli.seed);

@@ -36,6 +36,12 @@ fn figure_two_has_an_object_per_number_of_tokens() {
         assert!(least <= lower && lower <= upper, "{object}");
     }
     assert_eq!(objects.len(), 3);
+    refused(
+        &command("lipschitz", &folder, &["--figure", "2", "--p", "1"])
+            .output()
+            .unwrap(),
+        "--p: expected 2 or inf for --figure 2, found 1",
+    );
     let drawn = || {
         folder
             .path()
