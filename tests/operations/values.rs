@@ -307,8 +307,8 @@ fn an_operation_that_is_not_registered_is_found() {
         missing.is_empty(),
         "recorded by engine/src/ops, reached by no entry of the registry: {missing:?}"
     );
-    // These are constructors, the two ways to define an operation, and methods of `Activation`. The last two are
-    // hidden: measures of collapse use them, and are tested.
+    // These are constructors, the two ways to define an operation, and methods of `Activation`. The last two
+    // are hidden; the tests of the measures of collapse, which use them, cover them.
     let exempt = [
         "new",
         "sparse",

@@ -4,6 +4,8 @@
 //! An operation of your own computes its value with [`map`]; [`par`] sets the number of threads. The other
 //! kernels have no page: users meet them as operations (`emmy::ops`).
 //!
+//! A vectorised loop runs over indices: `zip`, and `map` and `from_fn` of arrays, stay calls in release builds.
+//!
 //! Two rules hold in every kernel, and together make results independent of the number of threads and of the
 //! width of the vectors:
 //!
@@ -151,8 +153,8 @@ pub(crate) fn fold_eight<F: crate::Real>(x: [F; 8], f: impl Fn(F, F) -> F) -> F 
 
 /// The elements of two iterators in pairs, for loops around a vectorised loop.
 ///
-/// The standard library's `zip` is a call that is inlined only by an optimisation across the parts of a crate,
-/// which takes the compiler long; without it nothing behind the call has vectors.
+/// The standard library's `zip` is a call. Only optimisation across the parts of a crate (`lto`) inlines it,
+/// and release builds here have none; behind a call nothing has vectors.
 #[inline(always)]
 pub(crate) fn pairs<A: Iterator, B: Iterator>(
     mut a: A,

@@ -50,8 +50,8 @@ pub fn sum_to<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
         .expect("axes of size 1 more or less")
 }
 
-/// y = max x over the given axes, which stay with size 1; −∞ over no elements, NaN if one of them is NaN. Of +0 and −0
-/// it is either.
+/// y = max x over the given axes, which stay with size 1; −∞ over no elements, NaN if one of them is NaN. If
+/// the largest elements are +0 and −0, y is one of them.
 ///
 /// # Panics
 /// If an axis is out of range.

@@ -86,8 +86,8 @@ impl<F: Real> Checkpoint<F> {
         let run = self.state.description.split(SYMBOLS).next();
         let found = run.unwrap_or_default();
         let described = of_model(cli);
-        // Models with the same tensors may compute different functions. The certified one divides its attention by a
-        // bound for this many characters.
+        // Models with the same tensors may compute different functions. The certified one divides its
+        // attention by a bound for this many characters.
         let context = format!(" context {},", cli.context);
         let fits = cli.model != Model::Certified || found.contains(&context);
         let same = fits && found.contains(&format!(", {described},"));

@@ -163,8 +163,8 @@ fn all_models_are_not_some_models() {
     assert!(text(&output.stderr).contains("cannot be used with"));
 }
 
-/// Along another field the laws that layers declare need not hold: the object says neither that they do nor that
-/// they do not.
+/// Along another field the laws that layers declare need not hold. The object says neither that they hold nor
+/// that they do not.
 #[test]
 fn an_object_names_its_field() {
     let folder = TempDir::new().unwrap();

@@ -438,3 +438,30 @@ fn sizes_must_agree() {
     };
     case.attention().forward(x, leaky_sum);
 }
+
+/// The scores are summed in lanes of sixteen: what fills the last of them up is not data, and f never sees it.
+#[test]
+fn the_score_sees_nothing_but_data() {
+    for d in [9, 16, 20, 33] {
+        let pattern = Pattern::from_pairs(2, 2, &[(0, 0), (0, 1), (1, 1)]).unwrap();
+        let attention = Attention {
+            pattern: &pattern,
+            heads: 1,
+            width: d,
+            dropout: DropMask::NONE,
+        };
+        let v = vec![1.5; 2 * d];
+        let x = Operands {
+            v: &v,
+            k: None,
+            q: None,
+            width: d,
+            a: None,
+            t: None,
+        };
+        attention.forward(x, |k: f64, q: f64| {
+            assert_eq!((k, q), (1.5, 1.5), "d = {d}");
+            k * q
+        });
+    }
+}

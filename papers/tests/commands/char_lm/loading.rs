@@ -156,7 +156,8 @@ fn a_checkpoint_learns_another_text_of_its_symbols() {
     }
 }
 
-/// No tensor of the certified model depends on the context, but its attention is divided by a bound that does.
+/// No tensor of the certified model depends on the context, but the bound by which its attention is divided
+/// does.
 #[test]
 fn a_certified_model_keeps_its_context() {
     let folder = TempDir::new().unwrap();
