@@ -119,7 +119,7 @@ fn each_bracket_lowers_the_upper_bound() {
         };
         Var::concat(&[a, b + a * c + (a * a * d).scale(0.5)], 0)
     });
-    for brackets in 0..=4 {
+    for brackets in 0..=3 {
         let search = Search {
             brackets,
             ..Search::default()

@@ -135,6 +135,7 @@ fn n_with_gains_the_stream_does_not_turn() {
 /// The directions in which no loss on any data changes are orthogonal to the gradients of any number of
 /// losses. Their number agrees with the laws, so the list is complete.
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn the_list_is_complete() {
     for gated in [&[true], &[false]] {
         // Nothing but matrices, and a draw without dead neurons: no more and no less.

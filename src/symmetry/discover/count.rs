@@ -99,25 +99,34 @@ impl<'a> Rank<'a> {
     /// Adds vectors of one more bracket until the rank no longer grows or reaches `most`; returns the rank.
     ///
     /// Vectors with a large new part are taken first: if a direction has few correct digits, all later
-    /// directions have few too. A direction that is too weak to be distinguished from rounding is left out;
-    /// this makes the bound larger.
+    /// directions have few too. The vectors at the end of a level, whose new part was too small for it, are the
+    /// first of the next level. A direction that is too weak to be distinguished from rounding is left out; this
+    /// makes the bound larger.
     fn deepen(&mut self, most: usize) -> usize {
         let (depth, seed) = (self.depth, mix(self.seed, self.depth as u64));
         self.depth += 1;
         let mut next = 0;
+        let mut waiting: Vec<Option<(Vec<f64>, f64)>> = Vec::new();
         for least in [1e-2_f64, 1e-4, 1e-6] {
-            let mut idle = 0;
-            while self.span.rank() < most && idle < PATIENCE {
-                let fields: Vec<Option<(Vec<f64>, f64)>> = (next..next + BATCH)
-                    .into_par_iter()
-                    .map(|k| field(self.function, &self.theta, depth, mix(seed, k)))
-                    .collect();
-                next += BATCH;
-                for found in fields {
-                    let new = found.is_some_and(|(v, noise)| self.span.add(v, least.max(noise)));
-                    idle = if new { 0 } else { idle + 1 };
+            let mut idle = Vec::new();
+            while self.span.rank() < most && idle.len() < PATIENCE {
+                if waiting.is_empty() {
+                    waiting = (next..next + BATCH)
+                        .into_par_iter()
+                        .map(|k| field(self.function, &self.theta, depth, mix(seed, k)))
+                        .collect();
+                    next += BATCH;
+                }
+                for found in std::mem::take(&mut waiting) {
+                    let new = (found.as_ref())
+                        .is_some_and(|(v, noise)| self.span.add(v, least.max(*noise)));
+                    match new {
+                        true => idle.clear(),
+                        false => idle.push(found),
+                    }
                 }
             }
+            waiting = idle;
         }
         self.span.rank()
     }

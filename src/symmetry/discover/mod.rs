@@ -312,7 +312,7 @@ pub fn discover(function: &ParametricFunction<'_>, declared: &[Law], search: &Se
 fn span_of(generators: &[Generator], theta: &[f64], count: usize) -> Span {
     let mut span = Span::new();
     for generator in generators {
-        span.add(direction(generator, theta, count), 0.0);
+        span.add(&direction(generator, theta, count), 0.0);
     }
     span
 }
@@ -367,10 +367,10 @@ impl Contained {
             all: Span::new(),
         };
         for generator in laws {
-            out.laws.add(out.at_points(generator), 0.0);
+            out.laws.add(&out.at_points(generator), 0.0);
         }
         for generator in laws.iter().chain(symmetries) {
-            out.all.add(out.at_points(generator), 0.0);
+            out.all.add(&out.at_points(generator), 0.0);
         }
         out
     }

@@ -74,7 +74,7 @@ pub(super) fn independent(
     let mut known = Span::new();
     let mut out: Vec<FoundLaw> = Vec::new();
     for (name, generator) in named {
-        if known.add(super::direction(generator, theta, count), 0.0) {
+        if known.add(&super::direction(generator, theta, count), 0.0) {
             out.push(FoundLaw {
                 declared: Some(name.clone()),
                 generator: generator.clone(),
@@ -93,7 +93,7 @@ pub(super) fn independent(
     // G = 0 says more than ⟨θ, G⟩ = 0.
     others.sort_by_key(|g| (g.entries(), !g.matrix().is_empty(), first(g)));
     for generator in others {
-        if known.add(super::direction(generator, theta, count), 0.0) {
+        if known.add(&super::direction(generator, theta, count), 0.0) {
             let before = out.iter().map(|f| &f.generator).collect();
             // What is left of a difference may be rounding that was made large.
             let simple = simplified(generator, before, layout);

@@ -28,7 +28,7 @@ impl Span {
 
     /// Adds a vector if more than `least` of its length is orthogonal to the span; returns whether it was
     /// added.
-    pub fn add(&mut self, vector: Vec<f64>, least: f64) -> bool {
+    pub fn add(&mut self, vector: &[f64], least: f64) -> bool {
         let Some((rest, left)) = self.rest(vector) else {
             return false;
         };
@@ -44,18 +44,17 @@ impl Span {
 
     /// Whether a vector lies in the span; true of zero.
     pub fn contains(&self, vector: &[f64]) -> bool {
-        self.rest(vector.to_vec())
-            .is_none_or(|(_, left)| left <= NEW)
+        self.rest(vector).is_none_or(|(_, left)| left <= NEW)
     }
 
     /// The part of a vector that is orthogonal to the span, as a unit vector, and its length relative to the
     /// vector's length; `None` for the zero vector.
-    fn rest(&self, v: Vec<f64>) -> Option<(Array1<f64>, f64)> {
-        let before = norm(&v);
+    fn rest(&self, v: &[f64]) -> Option<(Array1<f64>, f64)> {
+        let before = norm(v);
         if before == 0.0 {
             return None;
         }
-        let mut v = Array1::from_vec(v) / before;
+        let mut v = Array1::from_vec(v.to_vec()) / before;
         // The second pass removes the rounding errors of the first.
         for _ in 0..2 {
             for e in &self.basis {

@@ -201,6 +201,7 @@ fn unit_rows(scale: f64) -> ContraConfig {
 /// For batch norm without running statistics: the search runs evaluations, in which they would make it an
 /// affine map.
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn lists_through_norms_are_whole() {
     let rms = |gain| Norm::Rms { eps: 0.0, gain };
     for (norm, laws) in [
