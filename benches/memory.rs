@@ -1,16 +1,22 @@
-//! Peak memory of attention and of ContraNorm, forward and backward, at growing numbers of tokens: as one
-//! operation, and composed.
+//! Peak memory of training steps, beside what a step must hold; and of attention and of ContraNorm, forward and
+//! backward, at growing numbers of tokens: as one operation, and composed.
 //!
-//! `cargo bench --bench memory` prints the table. Each number is the peak of a process of its own, less that
-//! of one that computes nothing (Linux: `VmHWM`).
+//! `cargo bench --bench memory` prints the tables. Each number is the peak of a process of its own, less that
+//! of one that computes nothing (Linux: `VmHWM`). What a step must hold are the parameters, their gradients and
+//! the moments of Adam, the inputs, and the values of all operations of the forward pass.
 
 #[path = "support/mod.rs"]
 mod support;
 
 use emmy::autodiff::vjp;
-use emmy::nn::{ContraConfig, Pass};
+use emmy::graph::generators::random_graph;
+use emmy::nn::{
+    ContraConfig, Conv, GraphNet, GraphNetConfig, LanguageConfig, LanguageModel, Module, Pass,
+};
 use emmy::ops::attention::{DenseAttention, Mask, Qkv};
+use emmy::optim::{Algorithm, Optimizer};
 use emmy::{Tape, Tensor, Var, init};
+use std::collections::HashMap;
 use std::process::{Command, ExitCode};
 use support::options::{self, list, value};
 
@@ -22,13 +28,17 @@ const HELP: &str = "Measure the peak memory of attention
 
   --tokens <N,..>  Numbers of tokens [default: 1024,4096,16384]
   --composed <N>   Most tokens for which the composition is measured: its memory grows with their square [default: 4096]
-  --nodes <N,..>   Numbers of nodes for ContraNorm [default: 2708,8000,20000]";
+  --nodes <N,..>   Numbers of nodes for ContraNorm [default: 2708,8000,20000]
+  --edges <N>      Edges of the graph of the training steps, with a tenth as many nodes [default: 1000000]";
 
 struct Cli {
     tokens: Vec<usize>,
     composed: usize,
     nodes: Vec<usize>,
-    /// Compute once with so many tokens and print the peak in kB
+    edges: usize,
+    /// Train this model for two steps and print the peak and what a step must hold, in bytes
+    step: Option<String>,
+    /// Compute once with so many tokens and print the peak
     once: Option<usize>,
     /// Of ContraNorm
     contra: bool,
@@ -42,6 +52,8 @@ impl Cli {
             tokens: vec![1024, 4096, 16384],
             composed: 4096,
             nodes: vec![2708, 8000, 20000],
+            edges: 1_000_000,
+            step: None,
             once: None,
             contra: false,
             by_parts: false,
@@ -51,6 +63,8 @@ impl Cli {
                 "tokens" => cli.tokens = list(parser)?,
                 "composed" => cli.composed = value(parser)?,
                 "nodes" => cli.nodes = list(parser)?,
+                "edges" => cli.edges = value(parser)?,
+                "step" => cli.step = Some(value(parser)?),
                 "once" => cli.once = Some(value(parser)?),
                 "contra" => cli.contra = true,
                 "by-parts" => cli.by_parts = true,
@@ -64,34 +78,50 @@ impl Cli {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Some(model) = &cli.step {
+        return print_with_peak(train(model, cli.edges));
+    }
     if let Some(tokens) = cli.once {
         match cli.contra {
             true => contra(tokens, cli.by_parts),
             false => compute(tokens, cli.by_parts),
         }
-        return match support::resident("VmHWM") {
-            Some(kilobytes) => {
-                println!("{kilobytes}");
-                ExitCode::SUCCESS
-            }
-            None => ExitCode::FAILURE,
-        };
+        return print_with_peak(0);
     }
-    let Some(nothing) = measure(0, false, false) else {
+    let Some([nothing, _]) = measure(&["--once", "0"]) else {
         eprintln!("the peak memory of a process is not known on this system");
         return ExitCode::FAILURE;
     };
+    let mb = |peak: u64| format!("{:.0}", peak.saturating_sub(nothing) as f64 / 1e6);
+    println!(
+        "| a training step | must hold, MB | peak, MB | peak / must hold |\n|---|---:|---:|---:|"
+    );
+    for model in MODELS {
+        let edges = cli.edges.to_string();
+        let Some([peak, held]) = measure(&["--step", model, "--edges", &edges]) else {
+            eprintln!("{model}: its process ended without a result");
+            return ExitCode::FAILURE;
+        };
+        let ratio = peak.saturating_sub(nothing) as f64 / held as f64;
+        println!(
+            "| {model} | {:.0} | {} | {ratio:.2} |",
+            held as f64 / 1e6,
+            mb(peak)
+        );
+    }
+    println!();
     for (what, of_contra, rows) in [
         ("attention: tokens", false, &cli.tokens),
         ("ContraNorm: nodes", true, &cli.nodes),
     ] {
         println!("| {what} | one operation, MB | composed, MB |\n|---:|---:|---:|");
         for &rows in rows {
-            let show = |by_parts| {
-                let peak = measure(rows, by_parts, of_contra);
-                peak.map_or("–".to_owned(), |kb| {
-                    format!("{:.0}", kb.saturating_sub(nothing) as f64 / 1e3)
-                })
+            let show = |by_parts: bool| {
+                let rows = rows.to_string();
+                let mut options = vec!["--once", &rows];
+                options.extend(by_parts.then_some("--by-parts"));
+                options.extend(of_contra.then_some("--contra"));
+                measure(&options).map_or("failed".to_owned(), |[peak, _]| mb(peak))
             };
             let composed = match rows <= cli.composed {
                 true => show(true),
@@ -104,14 +134,112 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The peak of a process that computes once, in kB.
-fn measure(tokens: usize, by_parts: bool, contra: bool) -> Option<usize> {
+/// Prints the peak of this process and another number, both in bytes.
+fn print_with_peak(other: u64) -> ExitCode {
+    match support::resident("VmHWM") {
+        Some(peak) => {
+            println!("{peak} {other}");
+            ExitCode::SUCCESS
+        }
+        None => ExitCode::FAILURE,
+    }
+}
+
+/// The two numbers that a process of its own prints.
+fn measure(options: &[&str]) -> Option<[u64; 2]> {
     let mut command = Command::new(std::env::current_exe().ok()?);
-    command.args(["--once", &tokens.to_string()]);
-    command.args(by_parts.then_some("--by-parts"));
-    command.args(contra.then_some("--contra"));
-    let output = command.output().ok()?;
-    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+    let output = command.args(options).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let (first, second) = text.trim().split_once(' ')?;
+    Some([first.parse().ok()?, second.parse().ok()?])
+}
+
+/// The networks of `peers`, and a language model of four blocks of width 256 on 16 windows of 256 symbols.
+const MODELS: [&str; 7] = [
+    "gcn-2x64",
+    "gcn-10x64",
+    "gat-2x8x8",
+    "gat-10x8x8",
+    "gatv2-2x64",
+    "gatv2-10x64",
+    "language-4x256",
+];
+
+/// Two steps with Adam. Returns the bytes that a step must hold.
+fn train(model: &str, edges: usize) -> u64 {
+    if model == "language-4x256" {
+        let net = LanguageModel::<f32>::new(LanguageConfig::gpt(65, 256, 4, 4, 256), 0);
+        let symbols: Vec<usize> = (0..16 * 256).map(|k| k * 31 % 65).collect();
+        return steps(net.expect("valid sizes"), 0, |net, pass| {
+            let logits = net.forward(pass, &symbols, 16);
+            logits
+                .reshape(&[16 * 256, 65])
+                .cross_entropy(&symbols, None)
+        });
+    }
+    let nodes = edges / 10;
+    let plain = GraphNetConfig {
+        hidden: 64,
+        dropout: 0.0,
+        ..GraphNetConfig::gcn(64, 7)
+    };
+    let (conv, layers) = model.split_once('-').expect("the name of a model");
+    let config = match conv {
+        "gcn" => plain,
+        "gat" => GraphNetConfig { hidden: 8, ..plain }
+            .of(Conv::gat())
+            .heads(8, 1)
+            .attending(|a| a.dropout = 0.0),
+        _ => plain
+            .of(Conv::gatv2(true))
+            .heads(1, 1)
+            .attending(|a| a.dropout = 0.0),
+    };
+    let layers = layers.split('x').next().and_then(|n| n.parse().ok());
+    let config = GraphNetConfig {
+        layers: layers.expect("a number of layers"),
+        ..config
+    };
+    let adjacency = config.neighbourhood(&random_graph(nodes, edges / 2, 1));
+    let x = init::normal::<f32>(&[nodes, 64], 1.0, &mut init::rng(0));
+    let labels: Vec<usize> = (0..nodes).map(|i| i % 7).collect();
+    let net = GraphNet::<f32>::new(config, 0).expect("a valid network");
+    // Of the graph, an entry has two indices, and a value; by rows and by columns.
+    let inputs = 24 * edges;
+    steps(net, inputs, |net, pass| {
+        net.forward(pass, pass.tape().constant(x.clone()), &adjacency)
+            .cross_entropy(&labels, None)
+    })
+}
+
+/// Two steps of a model; the bytes that a step must hold, beside those of its `inputs`.
+fn steps<M: Module<f32>>(
+    mut net: M,
+    inputs: usize,
+    loss: impl for<'t, 'm> Fn(&M, &Pass<'t, 'm, f32>) -> Var<'t, f32>,
+) -> u64 {
+    let mut optimizer = Optimizer::new(Algorithm::ADAM);
+    let mut held = 0;
+    for epoch in 0..2 {
+        let tape = Tape::new();
+        let pass = Pass::train(&tape, &net, epoch);
+        let loss = loss(&net, &pass);
+        // Views of one buffer count once.
+        let mut values = HashMap::new();
+        for id in 0..tape.len() {
+            let value = &tape.node(id).value;
+            values.insert(value.as_ptr(), value.len());
+        }
+        let parameters: usize = net.tensors().iter().map(|p| p.len()).sum();
+        // The parameters themselves are values of the tape.
+        let numbers = values.values().sum::<usize>() + 3 * parameters;
+        held = (4 * numbers + inputs) as u64;
+        let gradients = pass.gradients(loss);
+        drop(pass);
+        drop(tape);
+        optimizer.step(net.tensors_mut(), &gradients, 1e-3);
+    }
+    held
 }
 
 fn compute(tokens: usize, by_parts: bool) {

@@ -12,7 +12,7 @@ use emmy::symmetry::Search;
 use emmy::testing::{
     Attack, Report, Subject, check_complete, check_drift, check_equivariant, check_grads,
     check_hessian, check_invariant, check_kind, check_laws, check_lipschitz, check_round_trip,
-    check_same_bits,
+    check_same_bits, check_torch_names,
 };
 use emmy::{Error, Graph, Result, Var, init};
 
@@ -72,6 +72,16 @@ fn main() -> Result<()> {
         check_kind(&operation),
         check_same_bits(&subject),
         check_round_trip(&net, &mut other),
+        // From the `state_dict` of a module with two `GCNConv` of PyTorch Geometric.
+        check_torch_names(
+            &net,
+            &[
+                ("hidden.lin.weight", &[5, 4]),
+                ("hidden.bias", &[5]),
+                ("out.lin.weight", &[3, 5]),
+                ("out.bias", &[3]),
+            ],
+        ),
     ];
     reports.extend(Lp::ALL.map(|p| check_lipschitz(&subject, p, &Attack::default())));
     for report in &reports {

@@ -43,6 +43,7 @@ macro_rules! chapters {
 [evidence_operations]: crate::book
 [evidence_pairs]: crate::book
 [evidence_program]: crate::book
+[evidence_rotations]: crate::book
 [evidence_search]: crate::book
 [evidence_steps]: crate::book
 [evidence_transformers]: crate::book

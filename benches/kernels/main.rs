@@ -79,6 +79,10 @@ struct Cli {
 }
 
 impl Cli {
+    fn chooses(&self, kernel: &Kernel) -> bool {
+        kernel.name.contains(&self.only)
+    }
+
     fn parse() -> Self {
         let mut cli = Self {
             threads: vec![1, processors()],
@@ -122,6 +126,10 @@ fn kernels() -> Vec<Kernel> {
 
 fn main() {
     let cli = Cli::parse();
+    if !kernels().iter().any(|kernel| cli.chooses(kernel)) {
+        eprintln!("error: --only {}: no row has this in its name", cli.only);
+        std::process::exit(2);
+    }
     for threads in cli.threads.clone() {
         par::with_threads(threads, || table(threads, &cli));
     }
@@ -137,8 +145,7 @@ fn table(threads: usize, cli: &Cli) {
     );
     println!("| kernel | µs | floor µs | times floor | times faster than baseline (one thread) |");
     println!("|---|---:|---:|---:|---:|");
-    let chosen = |kernel: &Kernel| kernel.name.contains(&cli.only);
-    for mut kernel in kernels().into_iter().filter(chosen) {
+    for mut kernel in kernels().into_iter().filter(|kernel| cli.chooses(kernel)) {
         let (best, _) = support::time(30, cli.seconds, &mut kernel.run);
         let floor = kernel.floor(limits);
         let gain = (kernel.baseline.as_mut()).map_or("–".to_owned(), |baseline| {

@@ -2,14 +2,16 @@
 
 Both sides train 4 layers of width 128 with 4 heads on tiny Shakespeare, 12 windows of 64 characters per step, with
 AdamW, and are evaluated on the whole of the validation text, window by window. The printed times are the median of a
-step without evaluations.
+step without evaluations. With `--write` the two sides write a text, one character after the other.
 """
 
 import argparse
 import json
 import math
 import pathlib
+import re
 import subprocess
+import tempfile
 import time
 
 import torch
@@ -29,11 +31,17 @@ class Block(nn.Module):
         self.up = nn.Linear(WIDTH, 4 * WIDTH, bias=False)
         self.down = nn.Linear(4 * WIDTH, WIDTH, bias=False)
 
-    def forward(self, x):
+    def forward(self, x, cache=None):
+        """With a cache, a dictionary, the keys and values that it holds come first, and the new ones are added to it."""
         b, t, _ = x.shape
         qkv = self.qkv(self.norm1(x)).split(WIDTH, dim=2)
         q, k, v = (z.view(b, t, HEADS, WIDTH // HEADS).transpose(1, 2) for z in qkv)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        if cache:
+            k, v = torch.cat([cache["k"], k], 2), torch.cat([cache["v"], v], 2)
+        # A character behind a cache sees all keys; several are the first of their window.
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=not cache)
+        if cache is not None:
+            cache.update(k=k, v=v)
         x = x + self.out(y.transpose(1, 2).reshape(b, t, WIDTH))
         return x + self.down(F.gelu(self.up(self.norm2(x))))
 
@@ -52,10 +60,10 @@ class Model(nn.Module):
                 adds = name.endswith(("out.weight", "down.weight"))
                 nn.init.normal_(p, std=0.02 / math.sqrt(2 * LAYERS) if adds else 0.02)
 
-    def forward(self, symbols):
-        x = self.tokens(symbols) + self.positions.weight[: symbols.shape[1]]
-        for block in self.blocks:
-            x = block(x)
+    def forward(self, symbols, caches=None, start=0):
+        x = self.tokens(symbols) + self.positions.weight[start : start + symbols.shape[1]]
+        for block, cache in zip(self.blocks, caches or [None] * LAYERS):
+            x = block(x, cache)
         return F.linear(self.norm(x), self.tokens.weight)
 
 
@@ -106,8 +114,56 @@ def pytorch(path, seed, steps):
     return {"parameters": parameters, "ms": 1e3 * sorted(times)[steps // 2], "val_loss": whole_loss(model, validation)}
 
 
+def drawn(logits):
+    """A character of the 40 most likely ones, at the temperature 0.8."""
+    values, places = (logits / 0.8).topk(40)
+    return places[torch.multinomial(values.softmax(0), 1)]
+
+
+@torch.no_grad()
+def write(model, count, cached):
+    """Characters per second. Without a cache each character reads its window anew, as nanoGPT does; with one, a full
+    window is read anew from its middle on."""
+    model.eval()
+    text, first, read_to, start = torch.zeros(1, dtype=torch.int64), 0, 0, time.perf_counter()
+    caches = [{} for _ in range(LAYERS)]
+    for _ in range(count):
+        if not cached:
+            logits = model(text[None, -CONTEXT:])
+        else:
+            if len(text) - first > CONTEXT:
+                first = read_to = len(text) - CONTEXT // 2
+                caches = [{} for _ in range(LAYERS)]
+            logits = model(text[None, read_to:], caches, read_to - first)
+            read_to = len(text)
+        text = torch.cat([text, drawn(logits[0, -1])])
+    return count / (time.perf_counter() - start)
+
+
+CHAR_LM = ["cargo", "run", "-q", "--profile", "bench", "-p", "papers", "--", "char_lm"]
+
+
+def writing(data, count, threads, rounds):
+    """Prints the most characters per second of each side, in turns."""
+    symbols = len(set((data / "tinyshakespeare" / "input.txt").read_text()))
+    best = [0.0, 0.0, 0.0]
+    with tempfile.TemporaryDirectory() as folder:
+        # How fast a model writes does not depend on how long it was trained.
+        checkpoint = ["--threads", str(threads), "--figures", "none"]
+        train = [*CHAR_LM, "--data", str(data), "--steps", "2", "--sample", "1", "--save", f"{folder}/model", *checkpoint]
+        subprocess.run(train, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(rounds):
+            paces = [write(Model(symbols), count, cached) for cached in (False, True)]
+            command = [*CHAR_LM, "--load", f"{folder}/model", "--sample", str(count), "--top-k", "40", "--threads", str(threads)]
+            done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+            paces.append(float(re.search(r"(\d+) characters per second", done.stderr)[1]))
+            best = [max(pair) for pair in zip(best, paces)]
+    print("| threads | PyTorch, window anew | PyTorch, cache | emmy, cache | emmy / the faster |\n|---:|---:|---:|---:|---:|")
+    print(f"| {threads} | {best[0]:.0f} | {best[1]:.0f} | {best[2]:.0f} | {best[2] / max(best[:2]):.1f} |")
+
+
 def emmy(data, seed, steps, threads):
-    command = ["cargo", "run", "-q", "--profile", "bench", "-p", "papers", "--", "char_lm", "--data", str(data), "--json"]
+    command = [*CHAR_LM, "--data", str(data), "--json"]
     command += ["--seed", str(seed), "--steps", str(steps), "--threads", str(threads), "--figures", "none"]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     summary = json.loads(done.stdout.splitlines()[-1])
@@ -120,10 +176,14 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--write", type=int, metavar="COUNT", help="write so many characters in place of training")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of --write; the best of each side counts")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     subprocess.run(["cargo", "build", "-q", "--profile", "bench", "-p", "papers"], check=True, cwd=ROOT)
     data = args.data.resolve()
+    if args.write:
+        return writing(data, args.write, args.threads, args.rounds)
     print("| seed | parameters | PyTorch ms per step | emmy ms per step | emmy / PyTorch | PyTorch loss | emmy loss |")
     print("|---:|---:|---:|---:|---:|---:|---:|")
     losses = []

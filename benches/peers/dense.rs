@@ -153,6 +153,7 @@ const WEIGHTS: usize = 10;
 
 fn main() {
     let cli = Cli::parse();
+    options::known("row", &cli.row, &ROWS.map(|(name, ..)| name));
     for &threads in &cli.threads {
         par::with_threads(threads, || {
             for (name, checked, work, make) in ROWS {
@@ -165,14 +166,14 @@ fn main() {
                     // The inputs are made in a wider format, whose memory does not count.
                     support::forget_peak();
                     (0..3).for_each(|_| step(&mut |_| ()));
-                    let kb = support::resident("VmHWM")
+                    let bytes = support::resident("VmHWM")
                         .zip(before)
                         .map(|(most, before)| most - before);
                     println!(
                         "{}",
                         serde_json::json!({
                             "who": "emmy", "row": name, "threads": threads,
-                            "mb": kb.map(|kb| kb as f64 / 1024.0),
+                            "mb": bytes.map(|bytes| bytes as f64 / 1e6),
                         })
                     );
                     continue;

@@ -101,6 +101,8 @@ fn main() -> Result<()> {
         Err(emmy::Error::NotFound { .. }) if cli.data.is_none() => data::cora_like(0),
         found => found?,
     };
+    let names: Vec<_> = rows(&set).iter().map(|(name, ..)| *name).collect();
+    options::known("row", &cli.row, &names);
     for &threads in &cli.threads {
         par::with_threads(threads, || -> Result<()> {
             let limits = Limits::measure();

@@ -19,7 +19,7 @@ def resident(name):
     """Megabytes of this process: `VmRSS`, resident now, or `VmHWM`, the most that was resident (Linux)."""
     with open("/proc/self/status") as status:
         (line,) = (line for line in status if line.startswith(name))
-    return int(line.split()[1]) / 1024
+    return int(line.split()[1]) * 1024 / 1e6
 
 
 def forget_peak():

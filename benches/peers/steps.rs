@@ -62,7 +62,7 @@ pub fn run<T, E: Debug>(
             let kb = resident("VmHWM")
                 .zip(before)
                 .map(|(most, before)| most - before);
-            line["mb"] = kb.map(|kb| kb as f64 / 1024.0).into();
+            line["mb"] = kb.map(|kb| kb as f64 * 1.024e-3).into();
             println!("{line}");
             continue;
         }

@@ -29,6 +29,11 @@ impl Limits {
     }
 }
 
+/// Bytes per second from main memory, of arrays that no cache holds: 512 MiB on each thread.
+pub fn memory() -> f64 {
+    best(5, || stream(64 << 20))
+}
+
 /// The largest of several measurements: noise only ever takes away.
 fn best(times: usize, f: impl Fn() -> f64) -> f64 {
     (0..times).map(|_| f()).fold(0.0, f64::max)
@@ -109,12 +114,13 @@ pub fn time(times: usize, seconds: f64, mut f: impl FnMut()) -> (f64, f64) {
     (samples[0], samples[samples.len() / 2])
 }
 
-/// A size of this process in kB, where the system tells (Linux): `VmRSS`, resident now, or `VmHWM`, the most
-/// that was resident so far, or since [`forget_peak`].
+/// Bytes of this process, where the system tells (Linux): `VmRSS`, resident now, or `VmHWM`, the most that was
+/// resident so far, or since [`forget_peak`].
 pub fn resident(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with(name))?;
-    line.split_whitespace().nth(1)?.parse().ok()
+    let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(1024 * kibibytes)
 }
 
 /// Lets `VmHWM` begin anew with what is resident now.

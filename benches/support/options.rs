@@ -53,3 +53,11 @@ where
     let parts = text.split(',').map(std::ffi::OsString::from);
     parts.map(|part| part.parse()).collect()
 }
+
+/// Ends the program with exit code 2 if a value of an option is none of the names that there are.
+pub fn known(option: &str, asked: &[String], names: &[&str]) {
+    if let Some(unknown) = asked.iter().find(|asked| !names.contains(&asked.as_str())) {
+        eprintln!("error: --{option} {unknown}: expected {}", names.join(", "));
+        std::process::exit(2);
+    }
+}

@@ -15,10 +15,14 @@ use crate::tensor::Tensor;
 /// How long a bound is attacked.
 ///
 /// 1. From the subject's input, and from random ones, gradient ascent on the norm of the Jacobian
-///    ([`Ascent`]; for p = 1, where there is none, the norm at each start).
-/// 2. From the worst input and a point beside it, and from random pairs, gradient ascent on the quotient
+///    ([`Ascent`]; for p = 1, where there is none, the norm at each start, and nothing for a Jacobian of more
+///    than 2¹⁶ entries).
+/// 2. From the worst of these inputs, a search without gradients: each step tries a random change of some
+///    entries, and keeps it if the norm grows. The Jacobian of a network of ReLUs is constant between kinks, so
+///    its gradient is zero, and only this step leaves the piece at the start.
+/// 3. From the worst input and a point beside it, and from random pairs, gradient ascent on the quotient
 ///    ln ‖f(x) − f(x′)‖ − ln ‖x − x′‖ over both.
-/// 3. With [`weights`](Self::weights), from the same pairs, gradient ascent on the quotient over the bound,
+/// 4. With [`weights`](Self::weights), from the same pairs, gradient ascent on the quotient over the bound,
 ///    ln ‖f(x) − f(x′)‖ − ln ‖x − x′‖ − ln L, over both and over the parameters. A bound of the form L(θ) is
 ///    attacked with the weights for which it is worst.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,16 +52,36 @@ impl Default for Attack {
     }
 }
 
-/// The largest number that an attack found, and how.
-struct Found {
+/// The largest number that an attack found, how, and at which inputs.
+struct Found<F> {
     value: f64,
-    how: String,
+    how: &'static str,
+    at: Vec<Tensor<F>>,
 }
 
-impl Found {
-    fn offer(&mut self, value: f64, how: impl FnOnce() -> String) {
+impl<F: Real> Found<F> {
+    fn offer(&mut self, value: f64, how: &'static str, at: &[Tensor<F>]) {
         if value > self.value {
-            *self = Self { value, how: how() };
+            *self = Self {
+                value,
+                how,
+                at: at.to_vec(),
+            };
+        }
+    }
+
+    /// The inputs, if they are short enough to be read.
+    fn inputs(&self) -> String {
+        const MOST: usize = 32;
+        let numbers: usize = self.at.iter().map(Tensor::len).sum();
+        match numbers {
+            1..=MOST => self
+                .at
+                .iter()
+                .map(|x| format!("at {x:?}"))
+                .collect::<Vec<_>>()
+                .join(", "),
+            _ => String::new(),
         }
     }
 }
@@ -72,7 +96,7 @@ impl Attack {
         subject: &Subject<'_, F>,
         x: &Tensor<F>,
         p: Lp,
-    ) -> (Found, Vec<[Tensor<F>; 2]>) {
+    ) -> (Found<F>, Vec<[Tensor<F>; 2]>) {
         let draw = |k: u64| -> Tensor<F> {
             init::normal(x.shape(), self.spread, &mut init::rng(mix(subject.seed, k)))
         };
@@ -80,46 +104,31 @@ impl Attack {
         starts.extend((0..self.restarts as u64).map(draw));
         let mut found = Found {
             value: 0.0,
-            how: "nowhere".to_owned(),
+            how: "nowhere",
+            at: Vec::new(),
         };
-        let worst = match p {
+        match p {
             Lp::One => {
-                let mut worst = x.clone();
                 for start in starts {
-                    let tape = Tape::new();
-                    let at = tape.var(start.clone());
-                    let y = subject.evaluate(at);
-                    if y.len() * start.len() > SMALL {
-                        continue;
-                    }
-                    let norm = jacobian_norm(y, at, p).0.lower.get();
-                    if norm > found.value {
-                        found.offer(norm, || "the Jacobian at an input".to_owned());
-                        worst = start;
-                    }
+                    let norm = self.norm(subject, &start, p);
+                    found.offer(norm, "the Jacobian at an input", &[start]);
                 }
-                worst
             }
             Lp::Two | Lp::Inf => {
-                let objective = if p == Lp::Two {
-                    Objective::Two
-                } else {
-                    Objective::Inf
-                };
-                let ascent = Ascent {
-                    restarts: self.restarts,
-                    steps: self.steps,
-                    rate: self.rate,
-                    spread: self.spread,
-                    ..Ascent::new(objective, subject.seed)
-                };
-                let steepest = ascent.from(starts, |x| subject.evaluate(x));
-                found.offer(steepest.lower.get(), || {
-                    "the Jacobian after ascent".to_owned()
-                });
-                steepest.at
+                let steepest = self
+                    .ascent(p, self.steps, subject.seed)
+                    .from(starts, |x| subject.evaluate(x));
+                let at = [steepest.at];
+                found.offer(steepest.lower.get(), "the Jacobian after ascent", &at);
             }
-        };
+        }
+        self.wander(
+            subject,
+            found.at.first().unwrap_or(x).clone(),
+            p,
+            &mut found,
+        );
+        let worst = found.at.first().unwrap_or(x).clone();
         let pair = |k: u64| {
             let offset = draw(1000 + k);
             let (near, size) = match k {
@@ -131,10 +140,71 @@ impl Attack {
         };
         let pairs: Vec<_> = (0..=self.restarts as u64).map(pair).collect();
         for pair in &pairs {
-            let best = self.climb(subject, pair.clone(), p);
-            found.offer(best, || "a pair after ascent".to_owned());
+            let (best, at) = self.climb(subject, pair.clone(), p);
+            found.offer(best, "a pair after ascent", &at);
         }
         (found, pairs)
+    }
+
+    fn ascent(&self, p: Lp, steps: usize, seed: u64) -> Ascent {
+        let objective = match p {
+            Lp::Inf => Objective::Inf,
+            _ => Objective::Two,
+        };
+        Ascent {
+            restarts: self.restarts,
+            steps,
+            rate: self.rate,
+            spread: self.spread,
+            ..Ascent::new(objective, seed)
+        }
+    }
+
+    /// A lower bound of the norm of the Jacobian at x; 0 for p = 1 if the Jacobian is too large to be computed
+    /// as a whole.
+    fn norm<F: Real>(&self, subject: &Subject<'_, F>, x: &Tensor<F>, p: Lp) -> f64 {
+        if p != Lp::One {
+            let here = self.ascent(p, 0, subject.seed);
+            let here = here.from(vec![x.clone()], |x| subject.evaluate(x));
+            return here.lower.get();
+        }
+        let tape = Tape::new();
+        let at = tape.var(x.clone());
+        let y = subject.evaluate(at);
+        match y.len() * x.len() {
+            0..=SMALL => jacobian_norm(y, at, p).0.lower.get(),
+            _ => 0.0,
+        }
+    }
+
+    /// A search for a larger norm of the Jacobian without gradients, from `best` on: twice as many tries as an
+    /// ascent has steps, each a change of a part of the entries by up to three times the spread.
+    fn wander<F: Real>(
+        &self,
+        subject: &Subject<'_, F>,
+        mut best: Tensor<F>,
+        p: Lp,
+        found: &mut Found<F>,
+    ) {
+        for k in 0..2 * self.steps as u64 {
+            let rng = &mut init::rng(mix(subject.seed, 3000 + k));
+            let [offset, chosen]: [Tensor<F>; 2] =
+                [self.spread, 1.0].map(|spread| init::normal(best.shape(), spread, rng));
+            let size = F::of([0.3, 1.0, 3.0][k as usize % 3]);
+            // A sixth of the entries, or about half of them.
+            let least = F::of([1.0, 0.0][(k / 3) as usize % 2]);
+            let mut tried = best.clone();
+            tried.zip_mut_with(&offset, |x, &by| *x += size * by);
+            let moves = chosen.iter().map(|&c| c >= least);
+            let kept = tried.iter_mut().zip(&best).zip(moves);
+            kept.filter(|(_, moves)| !moves)
+                .for_each(|((x, &old), _)| *x = old);
+            let norm = self.norm(subject, &tried, p);
+            if norm > found.value {
+                found.offer(norm, "the Jacobian after a search", &[tried.clone()]);
+                best = tried;
+            }
+        }
     }
 
     /// The row of a bound that is `bound` at the subject's parameters, and `given` for all others, or else
@@ -148,6 +218,11 @@ impl Attack {
             let what = "the input is empty".to_owned();
             return Row::without(formula(p), Verdict::Vacuous, what);
         }
+        let y = subject.evaluate(Tape::new().constant(x.clone())).value();
+        if !y.iter().all(|y| y.is_finite()) {
+            let what = "an output at the input of the subject is not finite";
+            return Row::without(formula(p), Verdict::Unknown, what);
+        }
         let (found, pairs) = self.run(subject, x, p);
         let mut worst = [found.value, bound];
         let mut how = found.how;
@@ -157,19 +232,31 @@ impl Attack {
                     worst_weights::climb((self.steps, self.rate), subject, pair, p, given);
                 if climbed[0] / climbed[1] > worst[0] / worst[1] {
                     worst = climbed;
-                    how = "a pair and weights after ascent".to_owned();
+                    how = "a pair and weights after ascent";
                 }
             }
         }
-        Row::at_most(formula(p), how, worst)
+        let row = Row::at_most(formula(p), how, worst);
+        match row.verdict {
+            Verdict::Fails => row.noting(found.inputs()),
+            _ => row,
+        }
     }
 
-    /// The largest quotient on the way up from a pair.
-    fn climb<F: Real>(&self, subject: &Subject<'_, F>, mut pair: [Tensor<F>; 2], p: Lp) -> f64 {
+    /// The largest quotient on the way up from a pair, and the pair that has it.
+    fn climb<F: Real>(
+        &self,
+        subject: &Subject<'_, F>,
+        mut pair: [Tensor<F>; 2],
+        p: Lp,
+    ) -> (f64, [Tensor<F>; 2]) {
         let mut optimizer = Optimizer::new(Algorithm::ADAM);
-        let mut best = 0.0f64;
+        let mut best = (0.0, pair.clone());
         for step in 0..=self.steps {
-            best = best.max(reached(subject, &pair, p));
+            let here = reached(subject, &pair, p);
+            if here > best.0 {
+                best = (here, pair.clone());
+            }
             if step == self.steps {
                 break;
             }
@@ -216,7 +303,8 @@ pub fn check_lipschitz<F: Real>(subject: &Subject<'_, F>, p: Lp, attack: &Attack
             "none",
         )),
     };
-    let mut report = Report::new("lipschitz", subject.seed);
+    let mut report =
+        Report::new("lipschitz", subject.seed).with_options(format_args!("{attack:?}"));
     report.push(match read {
         Ok(bound) if bound.is_finite() => attack.row(subject, p, bound, None),
         Ok(_) => Row::without(
@@ -252,7 +340,8 @@ pub fn check_bound<F: Real>(
     bound: f64,
     attack: &Attack,
 ) -> Report {
-    let mut report = Report::new("lipschitz", subject.seed);
+    let options = format!("a bound of {bound:?}, p = {p}, {attack:?}");
+    let mut report = Report::new("lipschitz", subject.seed).with_options(options);
     report.push(attack.row(subject, p, bound, Some(bound)));
     report
 }

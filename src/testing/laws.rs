@@ -48,6 +48,7 @@ pub fn check_laws<F: Real>(subject: &Subject<'_, F>) -> Report {
 pub fn check_laws_of<F: Real>(subject: &Subject<'_, F>, laws: &[Law]) -> Report {
     let (_, gradients) = subject.point(&subject.parameters());
     check_laws_at(laws, subject.model, &gradients, subject.seed)
+        .with_options(format_args!("loss {:?}", subject.loss))
 }
 
 /// The same for gradients at hand, as in a training loop; `seed` is what the report names.
@@ -162,7 +163,8 @@ pub fn assert_laws<F: Real>(subject: &Subject<'_, F>) -> Report {
 
 /// Searches for laws with nothing but the forward function, counts how many there can be, and compares with
 /// those that are read off the pass ([`discover`]). The input is drawn anew, in the shape of the subject's;
-/// the parameters too.
+/// the parameters too. What the forward function has of its own stays, such as a graph or symbols: the laws
+/// are those for these data, of which there may be more than for all.
 ///
 /// Rows: a row per declared law that a random point breaks or that the search does not find; the number
 /// declared = the number found, the number found = the upper bound.
@@ -170,7 +172,7 @@ pub fn assert_laws<F: Real>(subject: &Subject<'_, F>) -> Report {
 /// [`Subject`](super::Subject) has an example.
 #[must_use]
 pub fn check_complete(subject: &Subject<'_, f64>, search: &Search) -> Report {
-    let mut report = Report::new("complete", search.seed);
+    let mut report = Report::new("complete", search.seed).with_options(format_args!("{search:?}"));
     let found = discover(subject.model, search, |pass: &Pass<'_, '_, f64>, seed| {
         let draw = |x: &Tensor<f64>| init::normal(x.shape(), 1.0, &mut init::rng(mix(seed, 0)));
         let x: Option<Var<'_, f64>> = subject.x.as_ref().map(|x| pass.tape().constant(draw(x)));

@@ -2,6 +2,7 @@
 
 use crate::autodiff::Var;
 use crate::init;
+use crate::kernels::random::mix;
 use crate::real::Real;
 use crate::tensor::Tensor;
 
@@ -54,8 +55,11 @@ impl Loss {
         };
         let constant = |k: u64| y.tape().constant(draw(k));
         let labels = || -> Vec<usize> {
-            let label = |i: usize| (7 * i as u64).wrapping_add(seed) as usize % shape[1];
-            (0..shape[0]).map(label).collect()
+            let &[rows, classes] = &shape[..] else {
+                panic!("{self:?}: outputs of shape {shape:?}, a row of logits per label is needed");
+            };
+            let label = |i: usize| mix(seed, i as u64) as usize % classes;
+            (0..rows).map(label).collect()
         };
         let half = || -> Vec<bool> { (0..shape[0]).map(|i| i % 2 == 0).collect() };
         match self {

@@ -16,7 +16,8 @@
 //! | [`check_equivariant`] | [`assert_equivariant`] | f(P x, P A Pᵀ) = P f(x, A) |
 //! | [`check_kind`] | [`assert_kind`] | what an operation says of itself |
 //! | [`check_same_bits`] | [`assert_same_bits`] | the number of threads changes no bit |
-//! | [`check_round_trip`] | [`assert_round_trip`] | a file in between changes no bit; names of PyTorch |
+//! | [`check_round_trip`] | [`assert_round_trip`] | a file in between changes no bit |
+//! | [`check_torch_names`] | [`assert_torch_names`] | the names and shapes of PyTorch's `state_dict` |
 //!
 //! With the feature `proptest`, `testing::strategies` draws graphs, features, losses and models that shrink
 //! to the smallest case that still fails. [Testing your own model](crate::book::testing) is the chapter;
@@ -49,8 +50,8 @@ pub use motion::{Descent, assert_drift, assert_invariant, check_drift, check_inv
 pub use problem::Problem;
 pub use report::{Relation, Report, Row, Verdict};
 pub use same::{
-    assert_equivariant, assert_round_trip, assert_same_bits, check_equivariant, check_round_trip,
-    check_same_bits,
+    assert_equivariant, assert_round_trip, assert_same_bits, assert_torch_names, check_equivariant,
+    check_round_trip, check_same_bits, check_torch_names,
 };
 pub use subject::Subject;
 

@@ -53,7 +53,8 @@ pub struct Row {
 
 impl Row {
     /// left = right, where the sides are sums of terms of this size. It fails if the difference is more than
-    /// `tolerance` times the size, or not a number; it is vacuous if the size is 0.
+    /// `tolerance` times the size, or not a number; it is vacuous if the size is 0, and unknown if the size is
+    /// infinite.
     pub fn equal(
         statement: impl Into<String>,
         place: impl Into<String>,
@@ -64,6 +65,7 @@ impl Row {
         let apart = (left - right).abs();
         let difference = if apart == 0.0 { 0.0 } else { apart / size };
         let verdict = match difference <= tolerance {
+            true if size == f64::INFINITY => Verdict::Unknown,
             true if size == 0.0 => Verdict::Vacuous,
             true => Verdict::Holds,
             false => Verdict::Fails,
@@ -82,7 +84,8 @@ impl Row {
         }
     }
 
-    /// found ≤ bound, exactly: neither side is rounded in the other's favour.
+    /// found ≤ bound, exactly: neither side is rounded in the other's favour. It is vacuous if nothing was
+    /// found, and unknown if the bound is infinite.
     pub fn at_most(
         statement: impl Into<String>,
         place: impl Into<String>,
@@ -98,10 +101,11 @@ impl Row {
             difference: if holds { 0.0 } else { found / bound - 1.0 },
             tolerance: 0.0,
             r: Some(found / bound),
-            verdict: match (holds, found == 0.0) {
-                (true, true) => Verdict::Vacuous,
-                (true, false) => Verdict::Holds,
-                _ => Verdict::Fails,
+            verdict: match holds {
+                true if bound == f64::INFINITY => Verdict::Unknown,
+                true if found == 0.0 => Verdict::Vacuous,
+                true => Verdict::Holds,
+                false => Verdict::Fails,
             },
             note: String::new(),
         }
@@ -118,7 +122,7 @@ impl Row {
         )
     }
 
-    /// A statement that could not be decided, or tests nothing.
+    /// A statement that could not be decided, or tests nothing; it has no sides.
     pub(super) fn without(
         statement: impl Into<String>,
         verdict: Verdict,
@@ -126,7 +130,8 @@ impl Row {
     ) -> Self {
         Self {
             verdict,
-            difference: 0.0,
+            left: f64::NAN,
+            right: f64::NAN,
             ..Self::fact(statement, "", true)
         }
         .noting(why)
@@ -173,6 +178,14 @@ impl Report {
             check,
             seed,
             rows: Vec::new(),
+        }
+    }
+
+    /// The same with the options of the check in its instructions to repeat it.
+    pub(super) fn with_options(self, options: impl fmt::Display) -> Self {
+        Self {
+            repeat: format!("{}, {options}", self.repeat),
+            ..self
         }
     }
 
@@ -274,12 +287,17 @@ fn cells(row: &Row) -> [String; 7] {
         true => row.statement.clone(),
         false => format!("{} ({})", row.statement, row.note),
     };
+    let mut sides = [row.left, row.right].map(short);
+    if row.verdict == Verdict::Fails && sides[0] == sides[1] {
+        sides = [row.left, row.right].map(|x| format!("{x:?}"));
+    }
+    let [left, right] = sides;
     [
         verdict.to_owned(),
         row.place.clone(),
-        short(row.left),
+        left,
         relation.to_owned(),
-        short(row.right),
+        right,
         difference,
         statement,
     ]
@@ -288,6 +306,7 @@ fn cells(row: &Row) -> [String; 7] {
 /// Six digits, without an exponent where that is short; a count as such.
 fn short(x: f64) -> String {
     match x.abs() {
+        size if size.is_nan() => "–".to_owned(),
         size if size < 1e6 && x.fract() == 0.0 => format!("{:.0}", x + 0.0),
         size if (1e-3..1e6).contains(&size) => format!("{x:.6}"),
         _ => format!("{x:.5e}"),

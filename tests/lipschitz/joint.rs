@@ -1,7 +1,7 @@
 //! The bound of a whole network at once: never below what is found, at the value of the semidefinite
 //! program, and with certificates that refuse what they do not prove.
 
-use crate::cases::cases;
+use crate::support::{cases, matrix, weights};
 use emmy::Tensor;
 use emmy::init;
 use emmy::lipschitz::joint::{Certificate, Network, Neurons};
@@ -15,18 +15,6 @@ const RANGES: [[f64; 2]; 5] = [
     [-1.0, 1.0],
     [0.5, 2.0],
 ];
-
-fn matrix(rows: usize, columns: usize, seed: u64) -> Array2<f64> {
-    let x: Tensor<f64> = init::normal(&[rows, columns], 1.0, &mut init::rng(seed));
-    x.into_owned().into_dimensionality().unwrap()
-}
-
-fn weights(widths: &[usize], seed: u64) -> Vec<Array2<f64>> {
-    let pairs = widths.windows(2).enumerate();
-    pairs
-        .map(|(k, w)| matrix(w[1], w[0], 100 * seed + k as u64))
-        .collect()
-}
 
 /// ‖A‖₂ by power iteration: a value from below.
 fn norm(a: &Array2<f64>) -> f64 {

@@ -1,24 +1,11 @@
 //! The joint bound for p = 1 and p = ∞: against all patterns of slopes and all signs of inputs.
 
-use crate::cases::{cases, near};
+use crate::support::{cases, matrix, near, weights};
 use emmy::lipschitz::Lp;
 use emmy::lipschitz::joint::{Network, Neurons};
 use emmy::ndarray::{Array1, Array2, Axis, array};
-use emmy::{Tensor, init};
 
 const NORMS: [Lp; 2] = [Lp::One, Lp::Inf];
-
-fn matrix(rows: usize, columns: usize, seed: u64) -> Array2<f64> {
-    let x: Tensor<f64> = init::normal(&[rows, columns], 1.0, &mut init::rng(seed));
-    x.into_owned().into_dimensionality().unwrap()
-}
-
-fn weights(widths: &[usize], seed: u64) -> Vec<Array2<f64>> {
-    let pairs = widths.windows(2).enumerate();
-    pairs
-        .map(|(k, w)| matrix(w[1], w[0], 100 * seed + k as u64))
-        .collect()
-}
 
 /// The largest norm of `jacobian` over all patterns of slopes that are at an end of their range. It is
 /// convex in each slope, so no other pattern has a larger one.

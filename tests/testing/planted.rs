@@ -123,6 +123,39 @@ fn a_law_with_a_term_left_out() {
     assert!(tried > 20, "{tried}");
 }
 
+/// Σ relu(x_k − 1) of six numbers: √6, 1 and 6 where all are above 1, for p = 2, 1 and ∞. Elsewhere the
+/// Jacobian is smaller, and constant between kinks, so that no gradient leads there.
+#[test]
+fn a_bound_that_is_reached_behind_kinks() {
+    let none: Vec<Tensor<f64>> = Vec::new();
+    for (p, constant) in [(Lp::Two, 6f64.sqrt()), (Lp::Inf, 6.0)] {
+        let attacked = |seed: u64, bound: f64| {
+            let x = init::normal(&[1, 6], 1.0, &mut init::rng(seed));
+            let subject = Subject::new(&none, &x, seed, |_, x| {
+                x.add_scalar(-1.0).relu().sum(&[1], true)
+            });
+            check_bound(&subject, p, bound, &Attack::default())
+        };
+        attacked(0, constant).assert();
+        assert!(caught(|seed| attacked(seed, 0.9 * constant)) <= 20, "{p}");
+    }
+}
+
+/// The same error is caught in single precision.
+#[test]
+fn a_bound_of_singles_that_is_ten_percent_too_small() {
+    let none: Vec<Tensor<f32>> = Vec::new();
+    for p in Lp::ALL {
+        let attacked = |seed: u64, bound: f64| {
+            let x = init::normal(&[3, 4], 1.0, &mut init::rng(seed));
+            let subject = Subject::new(&none, &x, seed, |_, x| x.softmax(-1));
+            check_bound(&subject, p, bound, &Attack::default())
+        };
+        attacked(0, 0.5).assert();
+        assert!(caught(|seed| attacked(seed, 0.45)) <= 20, "p = {p}");
+    }
+}
+
 /// Bounds that an operation declares for itself, and bounds of one's own.
 #[test]
 fn a_bound_that_is_ten_percent_too_small() {

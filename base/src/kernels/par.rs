@@ -5,6 +5,7 @@
 
 use crate::sparse::Pattern;
 use rayon::prelude::*;
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Mutex;
 
@@ -73,10 +74,24 @@ pub fn with_threads<R: Send>(n: usize, f: impl FnOnce() -> R + Send) -> R {
     out
 }
 
+thread_local! {
+    static FORKED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How often an operation that this thread began was worth a fork.
+#[doc(hidden)]
+pub fn forked() -> u64 {
+    FORKED.get()
+}
+
 /// Whether `work` elementary operations are worth a fork.
 #[inline]
 fn forks(work: usize) -> bool {
-    work >= FORK && rayon::current_num_threads() > 1
+    let forks = work >= FORK && rayon::current_num_threads() > 1;
+    if forks {
+        FORKED.set(FORKED.get() + 1);
+    }
+    forks
 }
 
 /// Calls `f(first_row, block)` on blocks of whole rows of `out`, in parallel.

@@ -20,8 +20,11 @@ const TRIED: usize = 2001;
 /// scales, its range and growth, difference quotients and derivatives within its slopes, everywhere, on
 /// intervals and at points: at the entries of the argument, and at 2001 arguments around them, of their sign
 /// if they have the same. A [`Map`] must be linear, and the norms of a user's own map at least those of its
-/// matrix. Sums, products and choices must be what they are called. Nothing is compared for an operation that
-/// says nothing of itself, and for kinds that only this crate's own operations have, such as a softmax.
+/// matrix. Sums, products and choices must be what they are called. An operation with a declared bound is
+/// checked without it.
+///
+/// Returns whether there was a claim to compare: not for an operation that says nothing of itself, nor for
+/// kinds that only this crate's own operations have, such as a softmax.
 ///
 /// ```
 /// use emmy::autodiff::{Function, check_kind};
@@ -39,17 +42,23 @@ const TRIED: usize = 2001;
 /// # Errors
 /// The first claim that is false, with the arguments and both numbers; if `f` is not one operation on its
 /// arguments.
-pub fn check_kind<G>(f: G, args: &[Tensor<f64>]) -> Result<()>
+pub fn check_kind<G>(f: G, args: &[Tensor<f64>]) -> Result<bool>
 where
     G: for<'t> Fn(&[Var<'t, f64>]) -> Var<'t, f64>,
 {
     let tape = Tape::new();
     let vars: Vec<_> = args.iter().map(|x| tape.var(x.clone())).collect();
     let y = f(&vars);
+    let is_argument = |id: usize| vars.iter().any(|v| v.id == id);
     let kind = {
-        let node = tape.node(y.id);
-        let single = node.args.iter().all(|&a| vars.iter().any(|v| v.id == a));
-        if !single || vars.iter().any(|v| v.id == y.id) {
+        let mut node = tape.node(y.id);
+        while let Kind::Declared(_) = node.kind
+            && !is_argument(node.args[0])
+        {
+            node = tape.node(node.args[0]);
+        }
+        let single = node.args.iter().all(|&a| is_argument(a));
+        if !single || is_argument(y.id) {
             return Err(Error::invalid(
                 "check_kind",
                 "one operation on the arguments",
@@ -60,7 +69,8 @@ where
     };
     let y = y.value();
     let (name, of) = (kind.name(), |x: &[Tensor<f64>]| value(&f, x));
-    match kind {
+    let compared = match kind {
+        Kind::Entrywise(function) if claims_nothing(&function) => return Ok(false),
         Kind::Entrywise(function) => entrywise(&f, &function, &args[0]),
         Kind::Linear(map) => linear(&f, &map, &args[0]),
         Kind::Alias | Kind::Declared(_) => same(name, &y, &args[0]),
@@ -105,8 +115,19 @@ where
         | Kind::RowNorm { .. }
         | Kind::Attention { .. }
         | Kind::EdgeAttention { .. }
-        | Kind::Opaque(_) => Ok(()),
-    }
+        | Kind::Opaque(_) => return Ok(false),
+    };
+    compared.map(|()| true)
+}
+
+/// Whether only the name of a function is known.
+fn claims_nothing(function: &Function) -> bool {
+    let infinite = |[low, high]: [f64; 2]| low == f64::NEG_INFINITY && high == f64::INFINITY;
+    let claims = [function.degree, function.power, function.growth];
+    claims.iter().all(Option::is_none)
+        && infinite(function.slopes)
+        && infinite(function.range)
+        && function.slope_at(0.5).iter().all(|slope| slope.is_nan())
 }
 
 fn value<G>(f: &G, args: &[Tensor<f64>]) -> Tensor<f64>
@@ -176,6 +197,7 @@ where
     };
     let mut arguments: Vec<f64> = x.iter().copied().filter(|x| x.is_finite()).collect();
     let most = arguments.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    let most = if most == 0.0 { 1.0 } else { most };
     let low = match arguments.iter().all(|&x| x > 0.0) {
         true => 0.01 * most,
         false => -3.0 * most,

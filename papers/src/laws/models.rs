@@ -16,7 +16,7 @@ fn mlp(widths: &[usize], activation: Activation, bias: bool, rng: &mut Rng) -> M
 
 /// A network of graph layers on a path of eight nodes. On a path features mix slowly, so that neighbours
 /// still differ in deep layers, and attention matters.
-fn graph(change: impl Fn(GraphNetConfig) -> GraphNetConfig) -> OnGraph {
+fn graph(options: Options, change: impl Fn(GraphNetConfig) -> GraphNetConfig) -> OnGraph {
     let base = GraphNetConfig {
         hidden: 3,
         activation: Activation::Relu,
@@ -27,7 +27,7 @@ fn graph(change: impl Fn(GraphNetConfig) -> GraphNetConfig) -> OnGraph {
     let graph = generators::path(8);
     OnGraph {
         neighbours: config.neighbourhood(&graph),
-        net: GraphNet::new(config, 0).expect("a valid configuration"),
+        net: GraphNet::new(config, options.seed).expect("a valid configuration"),
     }
 }
 
@@ -42,8 +42,12 @@ fn on_citations(config: GraphNetConfig, base: GraphNetConfig) -> GraphNetConfig 
 }
 
 /// The same with attention layers.
-fn attending(conv: Conv, change: impl Fn(GraphNetConfig) -> GraphNetConfig) -> OnGraph {
-    graph(|base| {
+fn attending(
+    options: Options,
+    conv: Conv,
+    change: impl Fn(GraphNetConfig) -> GraphNetConfig,
+) -> OnGraph {
+    graph(options, |base| {
         let config = change(base.of(conv));
         config.attending(|options| options.dropout = 0.0)
     })
@@ -124,54 +128,59 @@ models! {
     "mlp-gelu", "4-5-3, GELU, biases": |o, rng| mlp(&[4, 5, 3], Activation::Gelu, true, rng);
     "mlp-deep", "9-9-9-9-9, ReLU": |o, rng| mlp(&[9, 9, 9, 9, 9], Activation::Relu, false, rng);
     "linear", "3-4-2, no activation": |o, rng| mlp(&[3, 4, 2], Activation::Identity, false, rng);
-    "gcn", "2 layers": |o, rng| graph(|base| base);
-    "sage", "2 layers": |o, rng| graph(|base| GraphNetConfig {
+    "gcn", "2 layers": |o, rng| graph(o, |base| base);
+    "sage", "2 layers": |o, rng| graph(o, |base| GraphNetConfig {
         self_loops: false,
         ..base.of(Conv::Sage(SageOptions { bias: true }))
     });
-    "gat", "2 layers, 1 head": |o, rng| attending(Conv::GAT, |base| base);
+    "gat", "2 layers, 1 head": |o, rng| attending(o, Conv::GAT, |base| base);
     "gat-2-heads", "2 layers, 2 heads side by side": |o, rng| attending(
+        o,
         Conv::Gat(AttentionOptions { heads: 2, ..AttentionOptions::DEFAULT }),
         |base| GraphNetConfig { hidden: 2, ..base },
     );
     "gatv2", "2 layers, shared weights": |o, rng| attending(
+        o,
         gatv2(true, AttentionOptions::DEFAULT),
         |base| base,
     );
     "gatv2-separate", "2 layers, separate weights": |o, rng| attending(
+        o,
         gatv2(false, AttentionOptions::DEFAULT),
         |base| base,
     );
     "heads-averaged", "2 layers of GATv2, 2 heads averaged": |o, rng| {
         let options = AttentionOptions { heads: 2, join: Heads::Average, ..AttentionOptions::DEFAULT };
-        attending(gatv2(true, options), |base| GraphNetConfig {
+        attending(o, gatv2(true, options), |base| GraphNetConfig {
             hidden: 2,
             conv: gatv2(true, options),
             ..base
         })
     };
-    "sgc", "2 propagations, 1 map": |o, rng| graph(|base| on_citations(GraphNetConfig::sgc(3, 2), base));
-    "gin", "2 layers, ε trained": |o, rng| graph(|base| GraphNetConfig {
+    "sgc", "2 propagations, 1 map": |o, rng| graph(o, |base| on_citations(GraphNetConfig::sgc(3, 2), base));
+    "gin", "2 layers, ε trained": |o, rng| graph(o, |base| GraphNetConfig {
         hidden: 2,
         ..on_citations(GraphNetConfig::gin(3, 2), base)
     });
-    "gcnii", "2 layers between linear maps": |o, rng| graph(|base| GraphNetConfig {
+    "gcnii", "2 layers between linear maps": |o, rng| graph(o, |base| GraphNetConfig {
         layers: 2,
         ..on_citations(GraphNetConfig::gcnii(3, 2), base)
     });
-    "ggnn", "2 steps of a gated unit between linear maps": |o, rng| graph(|base| GraphNetConfig {
+    "ggnn", "2 steps of a gated unit between linear maps": |o, rng| graph(o, |base| GraphNetConfig {
         hidden: 2,
         ..on_citations(GraphNetConfig::ggnn(3, 2), base)
     });
-    "graph-transformer", "2 layers, 1 head, skip connections": |o, rng| graph(|base| GraphNetConfig {
+    "graph-transformer", "2 layers, 1 head, skip connections": |o, rng| graph(o, |base| GraphNetConfig {
         hidden: 2,
         ..on_citations(GraphNetConfig::transformer(3, 2), base).heads(1, 1)
     });
     "gatv2-10-layers", "10 layers of width 64, as in the demonstration of `balance`": |o, rng| attending(
+        o,
         gatv2(true, AttentionOptions { bias: false, ..AttentionOptions::DEFAULT }),
         |base| GraphNetConfig { inputs: 16, hidden: 64, classes: 7, layers: 10, ..base },
     );
     "gatv2-deep", "10 layers of width 3, LeakyReLU": |o, rng| attending(
+        o,
         gatv2(true, AttentionOptions { bias: false, ..AttentionOptions::DEFAULT }),
         |base| GraphNetConfig { layers: 10, activation: Activation::LeakyRelu { slope: 0.2 }, ..base },
     );

@@ -18,6 +18,18 @@ fn make(name: &str, eps: f64) -> Box<dyn Net> {
     (model.make)(Options { eps, seed: 0 })
 }
 
+#[test]
+fn a_seed_draws_the_parameters_of_every_model() {
+    for model in MODELS {
+        let drawn = [0, 1].map(|seed| {
+            let net = (model.make)(Options { eps: 0.0, seed });
+            let bits = net.tensors().into_iter().map(|p| p.mapv(f64::to_bits));
+            bits.collect::<Vec<_>>()
+        });
+        assert_ne!(drawn[0], drawn[1], "{}", model.name);
+    }
+}
+
 /// Models whose search takes minutes together: parameters, laws, and those among them that are declared.
 const LONG: [(&str, [usize; 3]); 5] = [
     ("gatv2-10-layers", [34823, 576, 576]),

@@ -7,7 +7,7 @@ use crate::real::Real;
 use proptest::prelude::*;
 
 /// Activations of every kind.
-pub const ACTIVATIONS: [Activation; 9] = [
+pub const ACTIVATIONS: [Activation; 12] = [
     Activation::Identity,
     Activation::Relu,
     Activation::LeakyRelu { slope: 0.2 },
@@ -17,6 +17,9 @@ pub const ACTIVATIONS: [Activation; 9] = [
     Activation::Silu,
     Activation::Softplus,
     Activation::Tanh,
+    Activation::Sigmoid,
+    Activation::Mish,
+    Activation::HardTanh,
 ];
 
 /// Activations of every kind, the identity first.

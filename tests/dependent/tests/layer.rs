@@ -60,7 +60,7 @@ proptest! {
     fn the_layer_holds(graph in graphs(), seed in seeds()) {
         let (net, x) = (Net::new(seed), init::normal(&[graph.nodes(), 3], 1.0, &mut init::rng(seed)));
         let subject = Subject::on_graph(&net, &x, &graph, seed, |pass, x, graph| net.forward(pass, x, graph));
-        assert_laws(&subject);
+        prop_assume!(!assert_laws(&subject).is_vacuous());
         assert_invariant(&subject);
         assert_grads(&subject);
         assert_equivariant(&subject);
