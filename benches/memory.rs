@@ -187,7 +187,7 @@ fn train(model: &str, edges: usize) -> u64 {
     let config = match conv {
         "gcn" => plain,
         "gat" => GraphNetConfig { hidden: 8, ..plain }
-            .of(Conv::gat())
+            .of(Conv::GAT)
             .heads(8, 1)
             .attending(|a| a.dropout = 0.0),
         _ => plain

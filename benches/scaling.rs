@@ -179,7 +179,7 @@ fn single(cli: &Cli) {
         println!(
             "{}",
             serde_json::json!({
-                "who": "emmy", "edges": edges, "nodes": nodes, "threads": par::threads(),
+                "who": "emmy", "edges": edges, "nodes": nodes, "threads": rayon::current_num_threads(),
                 "gcn_ms": gcn * 1e3, "gatv2_ms": gatv2 * 1e3, "mb": megabytes,
                 "gcn_bytes_per_s": gcn_rate, "gatv2_bytes_per_s": gatv2_rate, "memory_bytes_per_s": memory,
             })
