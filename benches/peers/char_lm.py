@@ -154,7 +154,9 @@ def writing(data, count, threads, rounds):
         subprocess.run(train, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(rounds):
             paces = [write(Model(symbols), count, cached) for cached in (False, True)]
-            command = [*CHAR_LM, "--load", f"{folder}/model", "--sample", str(count), "--top-k", "40", "--threads", str(threads)]
+            sizes = {"layers": LAYERS, "heads": HEADS, "width": WIDTH, "context": CONTEXT}
+            options = {**sizes, "load": f"{folder}/model", "sample": count, "top-k": 40, "threads": threads}
+            command = [*CHAR_LM, *(part for name, value in options.items() for part in (f"--{name}", str(value)))]
             done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
             paces.append(float(re.search(r"(\d+) characters per second", done.stderr)[1]))
             best = [max(pair) for pair in zip(best, paces)]
