@@ -17,9 +17,10 @@ use crate::tensor::Tensor;
 /// 1. From the subject's input, and from random ones, gradient ascent on the norm of the Jacobian
 ///    ([`Ascent`]; for p = 1, where there is none, the norm at each start, and nothing for a Jacobian of more
 ///    than 2¹⁶ entries).
-/// 2. From the worst of these inputs, a search without gradients: each step tries a random change of some
-///    entries, and keeps it if the norm grows. The Jacobian of a network of ReLUs is constant between kinks, so
-///    its gradient is zero, and only this step leaves the piece at the start.
+/// 2. Where the ascent did not move, and for p = 1, a search without gradients from the worst of these inputs:
+///    each step tries a random change of some entries, and keeps it if the norm grows. The Jacobian of a network
+///    of ReLUs is constant between kinks, so its gradient is zero, and only this step leaves the piece at the
+///    start.
 /// 3. From the worst input and a point beside it, and from random pairs, gradient ascent on the quotient
 ///    ln ‖f(x) − f(x′)‖ − ln ‖x − x′‖ over both.
 /// 4. With [`weights`](Self::weights), from the same pairs, gradient ascent on the quotient over the bound,
@@ -107,27 +108,32 @@ impl Attack {
             how: "nowhere",
             at: Vec::new(),
         };
-        match p {
+        let moved = match p {
             Lp::One => {
                 for start in starts {
                     let norm = self.norm(subject, &start, p);
                     found.offer(norm, "the Jacobian at an input", &[start]);
                 }
+                false
             }
             Lp::Two | Lp::Inf => {
                 let steepest = self
                     .ascent(p, self.steps, subject.seed)
-                    .from(starts, |x| subject.evaluate(x));
+                    .from(starts.clone(), |x| subject.evaluate(x));
+                let moved = !starts.contains(&steepest.at);
                 let at = [steepest.at];
                 found.offer(steepest.lower.get(), "the Jacobian after ascent", &at);
+                moved
             }
+        };
+        if !moved {
+            self.wander(
+                subject,
+                found.at.first().unwrap_or(x).clone(),
+                p,
+                &mut found,
+            );
         }
-        self.wander(
-            subject,
-            found.at.first().unwrap_or(x).clone(),
-            p,
-            &mut found,
-        );
         let worst = found.at.first().unwrap_or(x).clone();
         let pair = |k: u64| {
             let offset = draw(1000 + k);

@@ -8,8 +8,8 @@
 //! |---|---|---|
 //! | [`check_laws`], [`check_laws_of`], [`check_laws_at`] | [`assert_laws`] | δ = 0 for every law that is read off a pass, and for a loss |
 //! | [`check_complete`] | [`assert_complete`] | there are no other laws: search and count |
-//! | [`check_drift`] | [`assert_drift`] | c after steps of descent, with momentum, decay and clipping, is what [`Drift`](crate::symmetry::Drift) predicts |
-//! | [`check_invariant`] | [`assert_invariant`] | moving along the symmetry of a law changes no output |
+//! | [`check_drift`], [`check_drift_of`] | [`assert_drift`] | c after steps of descent, with momentum, decay and clipping, is what [`Drift`](crate::symmetry::Drift) predicts |
+//! | [`check_invariant`], [`check_invariant_of`] | [`assert_invariant`] | moving along the symmetry of a law changes no output |
 //! | [`check_lipschitz`], [`check_bound`] | [`assert_lipschitz`] | no attack exceeds the bound; r = found / bound |
 //! | [`check_grads`] | [`assert_grads`] | ∂f = differences of f; ⟨u, J w⟩ = ⟨Jᵀu, w⟩ |
 //! | [`check_hessian`] | [`assert_hessian`] | H w = differences of ∂f; H = Hᵀ |
@@ -46,7 +46,10 @@ pub use laws::{
     tolerance,
 };
 pub use loss::Loss;
-pub use motion::{Descent, assert_drift, assert_invariant, check_drift, check_invariant};
+pub use motion::{
+    Descent, assert_drift, assert_invariant, check_drift, check_drift_of, check_invariant,
+    check_invariant_of,
+};
 pub use problem::Problem;
 pub use report::{Relation, Report, Row, Verdict};
 pub use same::{

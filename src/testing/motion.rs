@@ -61,13 +61,18 @@ impl Descent {
 /// [`Subject`](super::Subject) has an example.
 #[must_use]
 pub fn check_drift(subject: &Subject<'_, f64>, lr: f64, steps: usize) -> Report {
-    let options = format_args!("lr {lr}, {steps} steps, loss {:?}", subject.loss).to_string();
+    check_drift_of(subject, &subject.laws(), lr, steps)
+}
+
+/// The same for given laws, such as one that was written by hand.
+#[must_use]
+pub fn check_drift_of(subject: &Subject<'_, f64>, laws: &[Law], lr: f64, steps: usize) -> Report {
+    let options = format!("lr {lr}, {steps} steps, loss {:?}", subject.loss);
     let mut report = Report::new("drift", subject.seed).with_options(options);
-    let laws = subject.laws();
     let parameters = subject.model.parameters().into_iter();
     let layout = Layout::new(parameters.map(|p| (p.name, p.tensor.shape().to_vec())));
     for descent in Descent::ALL {
-        for row in drifted(subject, &laws, &layout, descent, lr, steps) {
+        for row in drifted(subject, laws, &layout, descent, lr, steps) {
             report.push(row);
         }
     }
@@ -185,6 +190,13 @@ const MOST: usize = 16;
 /// [`Subject`](super::Subject) has an example.
 #[must_use]
 pub fn check_invariant<F: Real>(subject: &Subject<'_, F>) -> Report {
+    // Those of the outputs: the laws of a loss of softmax change them.
+    check_invariant_of(subject, &subject.trace().laws())
+}
+
+/// The same for given laws, such as one that was written by hand.
+#[must_use]
+pub fn check_invariant_of<F: Real>(subject: &Subject<'_, F>, laws: &[Law]) -> Report {
     let mut report = Report::new("invariant", subject.seed);
     let alone = |law: &Law, entry: usize, t: f64| -> Vec<Tensor<F>> {
         let single = |term: &Term| {
@@ -198,8 +210,6 @@ pub fn check_invariant<F: Real>(subject: &Subject<'_, F>) -> Report {
         };
         law.terms.iter().map(single).collect()
     };
-    // Those of the outputs: the laws of a loss of softmax change them.
-    let laws = subject.trace().laws();
     if laws.is_empty() {
         report.push(none());
     }
@@ -207,7 +217,7 @@ pub fn check_invariant<F: Real>(subject: &Subject<'_, F>) -> Report {
     let y = subject.value(&theta);
     let size = y.iter().fold(0.0, |m: f64, y| m.max(y.as_f64().abs()));
     let tolerance = if F::NAME == "f64" { 1e-9 } else { 1e-3 };
-    for law in &laws {
+    for law in laws {
         let all = law.entries();
         let mut worst: Option<Row> = None;
         for k in 0..all.min(MOST) {

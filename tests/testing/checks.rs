@@ -9,8 +9,9 @@ use emmy::testing::{
     Attack, Loss, Report, Subject, Verdict, assert_complete, assert_drift, assert_equivariant,
     assert_grads, assert_hessian, assert_invariant, assert_kind, assert_laws, assert_lipschitz,
     assert_round_trip, assert_same_bits, assert_torch_names, check_bound, check_complete,
-    check_drift, check_equivariant, check_grads, check_invariant, check_kind, check_laws,
-    check_laws_of, check_lipschitz, check_round_trip, check_same_bits, check_torch_names,
+    check_drift, check_drift_of, check_equivariant, check_grads, check_invariant,
+    check_invariant_of, check_kind, check_laws, check_laws_of, check_lipschitz, check_round_trip,
+    check_same_bits, check_torch_names,
 };
 use emmy::{Real, Tensor, Var, init};
 
@@ -93,6 +94,11 @@ fn a_false_claim_fails_wherever_it_is_used() {
     fails(check_invariant(&subject));
     fails(check_drift(&subject, 0.05, 20));
     fails(check_complete(&subject, &Search::default()));
+    // Each of them takes a law of one's own.
+    let laws = subject.laws();
+    fails(check_invariant_of(&subject, &laws));
+    fails(check_drift_of(&subject, &laws, 0.05, 20));
+    assert!(check_drift_of(&subject, &[], 0.05, 20).is_vacuous());
     let args = vec![normal(&[4, 2], 3)];
     let operation = Subject::function(&args, 0, |x| not_homogeneous(x[0]));
     let report = check_kind(&operation);
