@@ -210,14 +210,14 @@ fn along_gradient_flow_there_is_none() {
             }
             apart(&balances(&net, &laws), &start)
         };
-        let drifts = [25, 50, 100].map(|steps| after(steps, false));
+        let drifts = [50, 100, 200].map(|steps| after(steps, false));
         for pair in drifts.windows(2) {
             let ratio = pair[0] / pair[1];
             assert!((ratio - 2.0).abs() < 0.1, "{conv:?}: {drifts:?}");
         }
         assert!(drifts[2] > 1e-6, "{conv:?}: {drifts:?}");
         let flow = after(200, true);
-        assert!(flow < 1e-10, "{conv:?}: {flow} along the flow");
+        assert!(flow < 1e-9, "{conv:?}: {flow} along the flow");
     }
 }
 
@@ -311,7 +311,7 @@ fn of_every_generator_is_that_of_its_c() {
 
 #[test]
 fn of_gradients_clipped_by_their_norm_is_known_too() {
-    for (clip, known) in [(Clip::GlobalNorm(0.1), true), (Clip::Value(0.01), false)] {
+    for (clip, known) in [(Clip::GlobalNorm(0.05), true), (Clip::Value(0.01), false)] {
         for conv in CONVS {
             let problem = example(4, Loss::CrossEntropy, 3);
             let mut net = net(conv, LEAKY, true);

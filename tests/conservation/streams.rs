@@ -177,7 +177,7 @@ fn no_writer_or_reader_of_a_stream_can_be_left_out() {
         for kind in 0..CONVS.len() {
             let activation = Activation::LeakyRelu { slope: 0.2 };
             let net = Stream::<f64>::new(&blocks_of(kind, 2), 4, skip, activation, 1);
-            let problem = example(4, Loss::Tasks, 1);
+            let problems = [1, 2, 3].map(|seed| example(4, Loss::Tasks, seed));
             let ports = net.ports();
             let all: Vec<&Ports> = ports.iter().collect();
             let (writers, readers) = (&all[..3], &all[1..]);
@@ -193,7 +193,8 @@ fn no_writer_or_reader_of_a_stream_can_be_left_out() {
                 ];
                 for law in laws {
                     let name = format!("{skip:?}, {kind}: {} {k}", law.name);
-                    typically(spread(&[law], &net, &problem), 0.01, &name);
+                    let found = problems.iter().map(|p| spread(&[law.clone()], &net, p));
+                    typically(found.flatten().collect(), 0.01, &name);
                 }
             }
         }
