@@ -193,7 +193,9 @@ fn no_writer_or_reader_of_a_stream_can_be_left_out() {
                 ];
                 for law in laws {
                     let name = format!("{skip:?}, {kind}: {} {k}", law.name);
-                    let found = problems.iter().map(|p| spread(&[law.clone()], &net, p));
+                    let found = problems
+                        .iter()
+                        .map(|p| spread(std::slice::from_ref(&law), &net, p));
                     typically(found.flatten().collect(), 0.01, &name);
                 }
             }
