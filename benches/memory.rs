@@ -1,9 +1,9 @@
-//! Peak memory of training steps, beside what a step must hold; and of attention and of ContraNorm, forward and
-//! backward, at growing numbers of tokens: as one operation, and composed.
+//! Peak memory of training steps, beside what a step must hold; and of attention and of ContraNorm, forward
+//! and backward, at growing numbers of tokens: as one operation, and composed.
 //!
-//! `cargo bench --bench memory` prints the tables. Each number is the peak of a process of its own, less that
-//! of one that computes nothing (Linux: `VmHWM`). What a step must hold are the parameters, their gradients and
-//! the moments of Adam, the inputs, and the values of all operations of the forward pass.
+//! `cargo bench --bench memory` prints the tables. Each number is the peak of a process of its own, less
+//! that of one that computes nothing (Linux: `VmHWM`). What a step must hold are the parameters, their
+//! gradients and the moments of Adam, the inputs, and the values of all operations of the forward pass.
 
 #[path = "support/mod.rs"]
 mod support;

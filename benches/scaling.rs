@@ -1,10 +1,11 @@
-//! Time by the number of edges: forward and backward of a GCN propagation and of a GATv2 attention, 64 wide, one
-//! head, `f32`, on random graphs with ten edges per node, and the most memory that the process ever held. Each
-//! size runs in a process of its own.
+//! Time by the number of edges: forward and backward of a GCN propagation and of a GATv2 attention, 64
+//! wide, one head, `f32`, on random graphs with ten edges per node, and the most memory that the process
+//! ever held. Each size runs in a process of its own.
 //!
-//! The bytes that an operation moves at least are divided by its time, and by the bandwidth of the main memory,
-//! measured in the same process. They are those of the floor of `peers`: per pass over the entries a column, a
-//! value and a row of features each, and each row of the output once; two passes of GCN, three of GATv2.
+//! The bytes that an operation moves at least are divided by its time, and by the bandwidth of the main
+//! memory, measured in the same process. They are those of the floor of `peers`: per pass over the entries
+//! a column, a value and a row of features each, and each row of the output once; two passes of GCN, three
+//! of GATv2.
 //!
 //! `cargo bench --bench scaling`, or with `-- --edges 10000,100000` for other sizes, and
 //! `-- --graph grid --order shuffled` for another graph or order of its nodes.

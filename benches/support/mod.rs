@@ -114,8 +114,8 @@ pub fn time(times: usize, seconds: f64, mut f: impl FnMut()) -> (f64, f64) {
     (samples[0], samples[samples.len() / 2])
 }
 
-/// Bytes of this process, where the system tells (Linux): `VmRSS`, resident now, or `VmHWM`, the most that was
-/// resident so far, or since [`forget_peak`].
+/// Bytes of this process, where the system tells (Linux): `VmRSS`, resident now, or `VmHWM`, the most that
+/// was resident so far, or since [`forget_peak`].
 pub fn resident(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with(name))?;

@@ -17,10 +17,10 @@ use crate::tensor::Tensor;
 /// 1. From the subject's input, and from random ones, gradient ascent on the norm of the Jacobian
 ///    ([`Ascent`]; for p = 1, where there is none, the norm at each start, and nothing for a Jacobian of more
 ///    than 2¹⁶ entries).
-/// 2. Where the ascent did not move, and for p = 1, a search without gradients from the worst of these inputs:
-///    each step tries a random change of some entries, and keeps it if the norm grows. The Jacobian of a network
-///    of ReLUs is constant between kinks, so its gradient is zero, and only this step leaves the piece at the
-///    start.
+/// 2. Where the ascent did not move, and for p = 1, a search without gradients from the worst of these
+///    inputs: each step tries a random change of some entries, and keeps it if the norm grows. The Jacobian
+///    of a network of ReLUs is constant between kinks, so its gradient is zero, and only this step leaves
+///    the piece at the start.
 /// 3. From the worst input and a point beside it, and from random pairs, gradient ascent on the quotient
 ///    ln ‖f(x) − f(x′)‖ − ln ‖x − x′‖ over both.
 /// 4. With [`weights`](Self::weights), from the same pairs, gradient ascent on the quotient over the bound,
@@ -166,8 +166,8 @@ impl Attack {
         }
     }
 
-    /// A lower bound of the norm of the Jacobian at x; 0 for p = 1 if the Jacobian is too large to be computed
-    /// as a whole.
+    /// A lower bound of the norm of the Jacobian at x; 0 for p = 1 if the Jacobian is too large to be
+    /// computed as a whole.
     fn norm<F: Real>(&self, subject: &Subject<'_, F>, x: &Tensor<F>, p: Lp) -> f64 {
         if p != Lp::One {
             let here = self.ascent(p, 0, subject.seed);
@@ -183,8 +183,8 @@ impl Attack {
         }
     }
 
-    /// A search for a larger norm of the Jacobian without gradients, from `best` on: twice as many tries as an
-    /// ascent has steps, each a change of a part of the entries by up to three times the spread.
+    /// A search for a larger norm of the Jacobian without gradients, from `best` on: twice as many tries as
+    /// an ascent has steps, each a change of a part of the entries by up to three times the spread.
     fn wander<F: Real>(
         &self,
         subject: &Subject<'_, F>,

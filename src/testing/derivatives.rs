@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 /// is one whose derivative is so small beside the outputs that the rounding of a difference hides an error of
 /// a thousandth. It takes two passes per entry.
 ///
-/// At a kink, such as a ReLU at exactly 0, the difference lies between the two slopes, and the row fails: give
-/// a model with biases that are not zero, or inputs without rows of zeros.
+/// At a kink, such as a ReLU at exactly 0, the difference lies between the two slopes, and the row fails:
+/// give a model with biases that are not zero, or inputs without rows of zeros.
 ///
 /// [`Subject`](super::Subject) has an example.
 #[must_use]

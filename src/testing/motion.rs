@@ -183,9 +183,9 @@ const MOST: usize = 16;
 /// outputs: none may change. It uses no derivative, so it finds what a wrong gradient and a wrong law hide
 /// from each other.
 ///
-/// A row per law, at the entry of δ that changes an output most, relative to the largest output; of a law with
-/// more than 16 entries, 16 are drawn. It is vacuous if no parameter was moved, and if each parameter alone
-/// could be moved without an effect, as those of a dead neuron.
+/// A row per law, at the entry of δ that changes an output most, relative to the largest output; of a law
+/// with more than 16 entries, 16 are drawn. It is vacuous if no parameter was moved, and if each parameter
+/// alone could be moved without an effect, as those of a dead neuron.
 ///
 /// [`Subject`](super::Subject) has an example.
 #[must_use]
@@ -223,7 +223,7 @@ pub fn check_invariant_of<F: Real>(subject: &Subject<'_, F>, laws: &[Law]) -> Re
         for k in 0..all.min(MOST) {
             let entry = match all <= MOST {
                 true => k,
-                false => mix(subject.seed ^ 0x656e_7472, k as u64) as usize % all,
+                false => mix(mix(subject.seed, 1), k as u64) as usize % all,
             };
             let drawn = mix(subject.seed, entry as u64);
             let size_of_step = 0.2 + 0.6 * (drawn >> 11) as f64 / (1_u64 << 53) as f64;

@@ -52,9 +52,9 @@ pub struct Row {
 }
 
 impl Row {
-    /// left = right, where the sides are sums of terms of this size. It fails if the difference is more than
-    /// `tolerance` times the size, or not a number; it is vacuous if the size is 0, and unknown if the size is
-    /// infinite.
+    /// left = right, where the sides are sums of terms of this size. It fails if the difference is more
+    /// than `tolerance` times the size, or not a number; it is vacuous if the size is 0, and unknown if the
+    /// size is infinite.
     pub fn equal(
         statement: impl Into<String>,
         place: impl Into<String>,

@@ -1,6 +1,7 @@
 //! Generic code that is marked `#[inline(never)]` is compiled in the library, for `f32` and for `f64`. The
 //! reason is that `engine/src/instances.rs` or `src/instances.rs` uses it. A program then links to these
-//! copies. What is not there works in the same way, but each program compiles it again, and nobody would notice.
+//! copies. What is not there works in the same way, but each program compiles it again, and nobody would
+//! notice.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -60,8 +60,8 @@ fn answers() -> Answers {
     answers
 }
 
-/// Compares the bounds on each domain with the norms of the Jacobian at the drawn point. Returns whether there
-/// is a bound for p = 2.
+/// Compares the bounds on each domain with the norms of the Jacobian at the drawn point. Returns whether
+/// there is a bound for p = 2.
 fn check(name: &str, case: &Case, k: usize, seed: u64, domains: [Domain; 3]) -> [bool; 3] {
     let bounds = domains.map(|domain| Lp::ALL.map(|p| upper(case, k, p, domain)));
     if bounds.iter().flatten().any(Option::is_some) {

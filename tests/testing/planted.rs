@@ -123,7 +123,7 @@ fn a_law_with_a_term_left_out() {
     assert!(tried > 20, "{tried}");
 }
 
-/// Σ relu(x_k − 1) of six numbers: √6, 1 and 6 where all are above 1, for p = 2, 1 and ∞. Elsewhere the
+/// Σ relu(x_k − 1) of six numbers: √6 and 6 where all are above 1, for p = 2 and ∞. Elsewhere the
 /// Jacobian is smaller, and constant between kinks, so that no gradient leads there.
 #[test]
 fn a_bound_that_is_reached_behind_kinks() {

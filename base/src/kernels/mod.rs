@@ -4,7 +4,8 @@
 //! An operation of your own computes its value with [`map`]; [`par`] sets the number of threads. The other
 //! kernels have no page: users meet them as operations (`emmy::ops`).
 //!
-//! A vectorised loop runs over indices: `zip`, and `map` and `from_fn` of arrays, stay calls in release builds.
+//! A vectorised loop runs over indices: `zip`, and `map` and `from_fn` of arrays, stay calls in release
+//! builds.
 //!
 //! Two rules hold in every kernel, and together make results independent of the number of threads and of the
 //! width of the vectors:

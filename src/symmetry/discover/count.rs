@@ -99,9 +99,9 @@ impl<'a> Rank<'a> {
     /// Adds vectors of one more bracket until the rank no longer grows or reaches `most`; returns the rank.
     ///
     /// Vectors with a large new part are taken first: if a direction has few correct digits, all later
-    /// directions have few too. The vectors at the end of a level, whose new part was too small for it, are the
-    /// first of the next level. A direction that is too weak to be distinguished from rounding is left out; this
-    /// makes the bound larger.
+    /// directions have few too. The vectors at the end of a level, whose new part was too small for it, are
+    /// the first of the next level. A direction that is too weak to be distinguished from rounding is left
+    /// out; this makes the bound larger.
     fn deepen(&mut self, most: usize) -> usize {
         let (depth, seed) = (self.depth, mix(self.seed, self.depth as u64));
         self.depth += 1;

@@ -439,7 +439,8 @@ fn sizes_must_agree() {
     case.attention().forward(x, leaky_sum);
 }
 
-/// The scores are summed in lanes of sixteen: what fills the last of them up is not data, and f never sees it.
+/// The scores are summed in lanes of sixteen: what fills the last of them up is not data, and f never sees
+/// it.
 #[test]
 fn the_score_sees_nothing_but_data() {
     for d in [9, 16, 20, 33] {

@@ -94,8 +94,8 @@ fn theorem_3_1(change: f64) -> bool {
     })
 }
 
-/// The row of the Jacobian of `docs/proofs.md` (a constant less than two above an input) at N = 2 001, against
-/// f (4x + 1).
+/// The row of the Jacobian of `docs/proofs.md` (a constant less than two above an input) at N = 2 001,
+/// against f (4x + 1).
 fn theorem_3_2(change: f64) -> bool {
     let (n, layer) = (2_001, ones(Score::L2));
     let mut x = (n as f64).ln();

@@ -1,6 +1,6 @@
-//! Attention between all queries and all keys, fused: tile by tile, with a running maximum and a running sum
-//! per query, so that no array of size queries × keys is ever stored. Dao, "FlashAttention-2",
-//! 2023, Algorithms 1 and 2, on a CPU.
+//! Attention between all queries and all keys, fused: tile by tile, with a running maximum and a running
+//! sum per query, so that no array of size queries × keys is ever stored. Dao, "FlashAttention-2", 2023,
+//! Algorithms 1 and 2, on a CPU.
 //!
 //! | letter | shape | meaning |
 //! |---|---|---|
