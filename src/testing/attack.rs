@@ -1,6 +1,6 @@
 //! An attack on a Lipschitz bound: ascent on inputs, then on pairs of inputs.
 
-use super::quotient::{size, steepness};
+use super::quotient::{Steepness, size, steepness};
 use super::{Report, Row, Subject, Verdict, worst_weights};
 use crate::autodiff::{Tape, grad};
 use crate::error::Error;
@@ -242,9 +242,16 @@ impl Attack {
                 }
             }
         }
+        let rounding = match &found.at[..] {
+            [x, other] => reached(subject, &[x.clone(), other.clone()], p).rounding,
+            _ => 0.0,
+        };
         let row = Row::at_most(formula(p), how, worst);
         match row.verdict {
             Verdict::Fails => row.noting(found.inputs()),
+            _ if rounding > 0.01 * found.value => row.noting(format!(
+                "{rounding:.1e} less than was measured, which may be rounding"
+            )),
             _ => row,
         }
     }
@@ -259,7 +266,7 @@ impl Attack {
         let mut optimizer = Optimizer::new(Algorithm::ADAM);
         let mut best = (0.0, pair.clone());
         for step in 0..=self.steps {
-            let here = reached(subject, &pair, p);
+            let here = reached(subject, &pair, p).found;
             if here > best.0 {
                 best = (here, pair.clone());
             }
@@ -281,7 +288,7 @@ impl Attack {
 }
 
 /// [`steepness`] of an evaluation.
-fn reached<F: Real>(subject: &Subject<'_, F>, pair: &[Tensor<F>; 2], p: Lp) -> f64 {
+fn reached<F: Real>(subject: &Subject<'_, F>, pair: &[Tensor<F>; 2], p: Lp) -> Steepness {
     let tape = Tape::new();
     let values = [0, 1].map(|k| subject.evaluate(tape.var(pair[k].clone())));
     steepness(&tape, values, pair, p)

@@ -6,15 +6,23 @@ use crate::lipschitz::Lp;
 use crate::real::Real;
 use crate::tensor::Tensor;
 
-/// ‖f(x) − f(x′)‖ / ‖x − x′‖ of two values on a tape, less what rounding may have added: that of a chain of
-/// as many sums as the tape has operations, each of the length of the longest axis, relative to both
-/// values.
+/// ‖f(x) − f(x′)‖ / ‖x − x′‖ of a pair.
+#[derive(Default)]
+pub(super) struct Steepness {
+    /// The quotient, less what rounding may have added.
+    pub found: f64,
+    /// What rounding may have added.
+    pub rounding: f64,
+}
+
+/// The quotient of two values on a tape. Rounding may have added that of a chain of as many sums as the tape
+/// has operations, each of the length of the longest axis, relative to both values.
 pub(super) fn steepness<'t, F: Real>(
     tape: &'t Tape<F>,
     [y, z]: [Var<'t, F>; 2],
     pair: &[Tensor<F>; 2],
     p: Lp,
-) -> f64 {
+) -> Steepness {
     let axes = (0..tape.len()).filter_map(|id| tape.node(id).value.shape().iter().copied().max());
     let sums = tape.len() * axes.max().unwrap_or(1);
     let unit = F::epsilon().as_f64() / f64::EPSILON;
@@ -22,9 +30,13 @@ pub(super) fn steepness<'t, F: Real>(
     let norm = |x: &Tensor<F>| p.of(x.iter().map(|x| x.as_f64()));
     let apart =
         |a: &Tensor<F>, b: &Tensor<F>| p.of(a.iter().zip(b).map(|(a, b)| a.as_f64() - b.as_f64()));
-    let moved = apart(&y, &z) - gamma(sums) * unit * (norm(&y) + norm(&z));
-    let found = moved / apart(&pair[0], &pair[1]);
-    if found.is_finite() { found } else { 0.0 }
+    let between = apart(&pair[0], &pair[1]);
+    let rounding = gamma(sums) * unit * (norm(&y) + norm(&z)) / between;
+    let found = apart(&y, &z) / between - rounding;
+    match found.is_finite() {
+        true => Steepness { found, rounding },
+        false => Steepness::default(),
+    }
 }
 
 /// ‖x‖_p on the tape.

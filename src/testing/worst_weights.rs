@@ -41,7 +41,7 @@ pub(super) fn climb<F: Real>(
             (None, given) => given.expect("a bound"),
         };
         let here = [&all[0], &all[1]].map(Clone::clone);
-        let found = steepness(&tape, values, &here, p);
+        let found = steepness(&tape, values, &here, p).found;
         if number.is_finite() && found / number > best[0] / best[1] {
             best = [found, number];
         }

@@ -44,7 +44,7 @@ proptest! {
 
     #[test]
     fn of_graph_networks(
-        (problem, config, seed, moves) in (problems(), graph_nets(), any::<u64>(), moves()),
+        (problem, config, seed, moves) in (problems(), homogeneous_graph_nets(), any::<u64>(), moves()),
         dropout in prop::sample::select(vec![0.0, 0.0, 0.3]),
     ) {
         let config = GraphNetConfig { inputs: problem.inputs, dropout, ..config }.attending(|a| a.dropout = dropout);

@@ -105,14 +105,14 @@ proptest! {
     /// C1 for GCN, C3 for GATv2 with shared weights, C4 for GAT, C5 for separate weights, C6 for heads side
     /// by side, C7 for biases, and the terms of a residual x Vᵀ.
     #[test]
-    fn of_graph_networks((problem, config, seed) in (problems(), graph_nets(), any::<u64>())) {
+    fn of_graph_networks((problem, config, seed) in (problems(), homogeneous_graph_nets(), any::<u64>())) {
         prop_assume!(check_graph_net(config, &problem, seed).is_empty());
     }
 
     /// C1k for all kinds of layers.
     #[test]
     fn of_graph_networks_with_an_activation_of_degree_two(
-        (problem, config, seed, layers) in (problems(), graph_nets(), any::<u64>(), 2_usize..4),
+        (problem, config, seed, layers) in (problems(), homogeneous_graph_nets(), any::<u64>(), 2_usize..4),
     ) {
         let config = GraphNetConfig { activation: RELU_SQUARED, layers, ..config };
         prop_assume!(check_graph_net(config, &problem, seed).is_empty());
@@ -121,7 +121,7 @@ proptest! {
     /// A mask is one more function of single neurons, and of the coefficients of a head as a whole.
     #[test]
     fn in_training_passes_with_dropout(
-        (problem, config, seed) in (problems(), graph_nets(), any::<u64>()),
+        (problem, config, seed) in (problems(), homogeneous_graph_nets(), any::<u64>()),
         (dropout, attention_dropout) in (prop::sample::select(vec![0.0, 0.3]), 0.1..0.6),
     ) {
         let config = GraphNetConfig { dropout, ..config }.attending(|a| a.dropout = attention_dropout);
@@ -131,7 +131,7 @@ proptest! {
     /// C20.
     #[test]
     fn of_outputs_that_a_loss_sees_only_up_to_a_shift(
-        (problem, config, seed, masked) in (problems(), graph_nets(), any::<u64>(), any::<bool>()),
+        (problem, config, seed, masked) in (problems(), homogeneous_graph_nets(), any::<u64>(), any::<bool>()),
     ) {
         let config = GraphNetConfig { inputs: problem.inputs, ..config };
         let loss = if masked { Loss::Masked } else { Loss::CrossEntropy };

@@ -3,7 +3,7 @@
 
 use crate::cases::number;
 pub use crate::problems::example;
-pub use emmy::testing::strategies::{CONVS, graph_nets, homogeneous, problems};
+pub use emmy::testing::strategies::{CONVS, homogeneous, homogeneous_graph_nets, problems};
 pub use emmy::testing::{Loss, Problem, tolerance};
 
 use emmy::init;

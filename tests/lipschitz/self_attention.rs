@@ -218,7 +218,9 @@ fn the_constant_has_the_inverse_of_phi() {
     }
     let inverse = |n: usize| {
         let tape = Tape::new();
-        let constant = f.lipschitz(&Pass::eval(&tape, &f), n, Lp::Inf).unwrap();
+        let constant = f
+            .lipschitz(&Pass::eval(&tape, &f), n, Lp::Inf, None)
+            .unwrap();
         (constant.upper().get() - 1.0) / 4.0
     };
     assert!(inverse(1).abs() < 1e-14);

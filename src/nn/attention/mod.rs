@@ -141,7 +141,8 @@ impl<F: Real> MultiHeadAttention<F> {
             let heads = self.attention(pass, mask).attend(compared);
             let heads = self.normalized(compared, heads, mask);
             let joined = self.join(pass, heads);
-            self.contracted(pass, self.stated(pass, joined, x, y), tokens_of(y))
+            let joined = self.stated(pass, joined, x, y, mask);
+            self.contracted(pass, joined, tokens_of(y))
         })
     }
 
@@ -164,7 +165,7 @@ impl<F: Real> MultiHeadAttention<F> {
             let attention = self.attention(pass, mask);
             let alpha = attention.attention_coefficients(compared);
             let joined = self.join(pass, attention.attend(compared));
-            let joined = self.stated(pass, joined, x, y);
+            let joined = self.stated(pass, joined, x, y, mask);
             (self.contracted(pass, joined, tokens_of(y)), alpha)
         })
     }
@@ -280,7 +281,9 @@ impl<F: Real> MultiHeadAttention<F> {
             return y;
         };
         let n = n.max(c.tokens.unwrap_or(0));
-        let bound = self.lipschitz(pass, n, c.p).and_then(|b| b.var().ok());
+        let bound = self
+            .lipschitz(pass, n, c.p, None)
+            .and_then(|b| b.var().ok());
         let mut bound = bound.unwrap_or_else(|| {
             panic!(
                 "attention that contracts: there is no bound to divide by with a score normaliser"

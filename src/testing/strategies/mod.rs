@@ -20,15 +20,19 @@
 //! the_laws_of_a_perceptron();
 //! ```
 
+mod graph_nets;
 mod graphs;
 mod models;
 mod numbers;
+mod transformers;
 
+pub use graph_nets::{CONVS, graph_nets, homogeneous_graph_nets};
 pub use graphs::{
     arbitrary_graphs, edge_lists, edgeless, graphs, paths, permutations, stars, stochastic_blocks,
     trees,
 };
 pub use models::{
-    ACTIVATIONS, CONVS, Perceptron, activations, graph_nets, homogeneous, perceptrons,
+    ACTIVATIONS, Perceptron, activations, contra_norms, homogeneous, norms, perceptrons, row_norms,
 };
 pub use numbers::{features, losses, masks, problems, seeds, shapes, tensors, tensors_of, widths};
+pub use transformers::{blocks, language_models, self_attentions};

@@ -1,8 +1,8 @@
-//! Models of the library, as descriptions that shrink.
+//! Activations, norms and perceptrons, as descriptions that shrink.
 
 use super::numbers::widths;
 use crate::init;
-use crate::nn::{Activation, Conv, GraphNetConfig, Mlp};
+use crate::nn::{Activation, ContraConfig, Mlp, Norm, PairMode, PairNorm};
 use crate::real::Real;
 use proptest::prelude::*;
 
@@ -37,36 +37,52 @@ pub fn homogeneous() -> impl Strategy<Value = Activation> {
     ])
 }
 
-/// The kinds of graph layers that [`graph_nets`] draws.
-pub const CONVS: [Conv; 4] = [Conv::GCN, Conv::GAT, Conv::gatv2(true), Conv::gatv2(false)];
+/// ε of a norm.
+fn eps() -> impl Strategy<Value = f64> {
+    prop::sample::select(vec![0.1, 1e-5])
+}
 
-/// Networks of graph layers without dropout. `inputs` is that of the problem, so set it.
-pub fn graph_nets() -> impl Strategy<Value = GraphNetConfig> {
-    let conv = prop::sample::select(&CONVS[..]);
-    let sizes = (1_usize..6, 2_usize..5, 2_usize..6, 1_usize..4, 1_usize..4);
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
-    let slopes = prop::sample::select(vec![0.2, -0.5, 0.0]);
-    (conv, sizes, homogeneous(), flags, slopes).prop_map(
-        |(conv, (hidden, classes, layers, heads, output_heads), activation, flags, slope)| {
-            GraphNetConfig {
-                hidden,
-                classes,
-                layers,
-                activation,
-                dropout: 0.0,
-                self_loops: flags.2,
-                ..GraphNetConfig::gcn(1, classes)
-            }
-            .of(conv)
-            .heads(heads, output_heads)
-            .attending(|a| {
-                a.dropout = 0.0;
-                a.residual = flags.1;
-                a.slope = slope;
-            })
-            .biased(flags.0)
-        },
-    )
+/// Norms of each row alone: LayerNorm and RMSNorm.
+pub fn row_norms() -> impl Strategy<Value = Norm> {
+    prop_oneof![
+        (eps(), any::<bool>()).prop_map(|(eps, gain)| Norm::Rms { eps, gain }),
+        (eps(), any::<bool>(), any::<bool>()).prop_map(|(eps, gain, bias)| Norm::Layer {
+            eps,
+            gain,
+            bias
+        }),
+    ]
+}
+
+/// Norms of every kind, those of each row first. Batch norm is without running statistics.
+pub fn norms() -> impl Strategy<Value = Norm> {
+    let modes = prop::sample::select(&[PairMode::Pn, PairMode::PnSi, PairMode::PnScs][..]);
+    prop_oneof![
+        2 => row_norms(),
+        1 => eps().prop_map(|eps| Norm::Graph { eps }),
+        1 => (eps(), any::<bool>()).prop_map(|(eps, affine)| Norm::Batch {
+            eps,
+            affine,
+            momentum: None
+        }),
+        1 => (eps(), modes).prop_map(|(eps, mode)| {
+            Norm::Pair(PairNorm { eps, ..PairNorm::new(mode) })
+        }),
+        1 => contra_norms().prop_map(Norm::Contra),
+    ]
+}
+
+/// ContraNorm with a step 0.1 to 1, with and without the norm at its end.
+pub fn contra_norms() -> impl Strategy<Value = ContraConfig> {
+    let forms = [
+        ContraConfig::stopped,
+        ContraConfig::regularized,
+        ContraConfig::new,
+        ContraConfig::unit,
+        ContraConfig::text_code,
+    ];
+    let form = prop::sample::select(forms.to_vec());
+    (form, 0.1..1.0_f64).prop_map(|(form, scale)| form(scale))
 }
 
 /// The description of a perceptron.

@@ -35,15 +35,16 @@ impl Mask {
 
     /// Whether every query sees every key.
     pub fn is_none(&self) -> bool {
-        let Self {
-            causal,
-            lengths,
-            allowed,
-            except,
-            edges,
-        } = self;
-        let none = lengths.is_none() && allowed.is_none() && except.is_none() && edges.is_none();
-        !causal && none
+        !self.restricts()
+    }
+
+    /// Whether it is [`causal`](Self::causal), and forbids nothing else.
+    pub fn is_causal(&self) -> bool {
+        let rest = Self {
+            causal: false,
+            ..self.clone()
+        };
+        self.causal && rest.is_none()
     }
 
     /// Query i sees the keys j ≤ i + m − n, for n queries and m keys: the last query sees all keys. With as
@@ -135,14 +136,14 @@ impl Mask {
 
     /// Whether it forbids anything, for some sizes.
     pub fn restricts(&self) -> bool {
-        let parts = [
-            self.causal,
-            self.lengths.is_some(),
-            self.allowed.is_some(),
-            self.except.is_some(),
-            self.edges.is_some(),
-        ];
-        parts.contains(&true)
+        let Self {
+            causal,
+            lengths,
+            allowed,
+            except,
+            edges,
+        } = self;
+        *causal || lengths.is_some() || allowed.is_some() || except.is_some() || edges.is_some()
     }
 
     /// The mask `[items, 1, n, m]` or `[1, 1, n, m]` where it restricts anything.

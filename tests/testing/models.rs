@@ -1,0 +1,136 @@
+//! Every model that the strategies draw passes the checks of the kit.
+
+use crate::cases::number;
+use emmy::nn::{
+    Activation, GraphNet, GraphNetConfig, Gru, LanguageModel, Lstm, Module, MultiHeadAttention,
+    TransformerBlock,
+};
+use emmy::ops::attention::Mask;
+use emmy::testing::strategies::{
+    blocks, graph_nets, language_models, problems, seeds, self_attentions,
+};
+use emmy::testing::{
+    Problem, Subject, assert_equivariant, assert_grads, assert_invariant, assert_laws,
+    assert_round_trip,
+};
+use emmy::{Real, Tensor, init};
+use proptest::prelude::*;
+
+/// The model with its parameters of zeros drawn: a bias of 0 leaves the neurons behind a dead layer at a kink.
+fn drawn<F: Real, M: Module<F>>(mut model: M, seed: u64) -> M {
+    let rng = &mut init::rng(seed);
+    for parameter in model.tensors_mut() {
+        if parameter.iter().all(|x| *x == F::zero()) {
+            *parameter = init::normal(parameter.shape(), 0.3, rng);
+        }
+    }
+    model
+}
+
+fn normal<F: Real>(shape: &[usize], seed: u64) -> Tensor<F> {
+    init::normal(shape, 1.0, &mut init::rng(seed))
+}
+
+/// Derivatives are compared with differences, which a kink within a step would make wrong.
+fn smooth(activation: Activation) -> Activation {
+    match activation {
+        Activation::Relu | Activation::LeakyRelu { .. } | Activation::HardTanh => Activation::Tanh,
+        other => other,
+    }
+}
+
+fn graph_net<F: Real>(config: GraphNetConfig, problem: &Problem) -> GraphNet<F> {
+    let config = GraphNetConfig {
+        inputs: problem.inputs,
+        ..config
+    };
+    drawn(GraphNet::new(config, problem.seed).expect("valid"), 3)
+}
+
+/// Outputs of a graph network on the problem's graph, or the same relabelled.
+fn on_graph<'a, F: Real>(net: &'a GraphNet<F>, problem: &Problem) -> Subject<'a, F> {
+    Subject::on_graph(
+        net,
+        &problem.features(),
+        &problem.graph,
+        problem.seed,
+        |pass, x, graph| net.forward(pass, x, &net.config.neighbourhood(graph)),
+    )
+    .with_loss(problem.loss)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: number(240) as u32, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn graph_networks(config in graph_nets(), problem in problems(), seed in seeds()) {
+        let net = graph_net::<f64>(config, &problem);
+        let subject = on_graph(&net, &problem);
+        assert_laws(&subject);
+        assert_invariant(&subject);
+        assert_equivariant(&subject);
+        let single = graph_net::<f32>(config, &problem);
+        assert_equivariant(&on_graph(&single, &problem));
+        let mut other = GraphNet::new(net.config, seed).expect("valid");
+        assert_round_trip(&net, &mut other);
+    }
+
+    #[test]
+    fn derivatives_of_graph_networks(config in graph_nets(), problem in problems()) {
+        let problem = Problem { sparse: false, ..problem };
+        let activation = smooth(config.activation);
+        let net = graph_net::<f64>(GraphNetConfig { activation, ..config }, &problem);
+        assert_grads(&on_graph(&net, &problem));
+    }
+
+    #[test]
+    fn self_attention(config in self_attentions(), batch in 1_usize..3, n in 1_usize..6, seed in seeds()) {
+        let layer = drawn(MultiHeadAttention::<f64>::new(config, &mut init::rng(seed)).expect("valid"), 3);
+        let x = normal(&[batch, n, config.width], seed);
+        let subject = Subject::new(&layer, &x, seed, |pass, x| layer.forward(pass, x, &Mask::none()));
+        assert_laws(&subject);
+        assert_invariant(&subject);
+        assert_grads(&subject);
+        if config.rotary.is_none() {
+            assert_equivariant(&subject);
+        }
+    }
+
+    #[test]
+    fn blocks_of_a_transformer(config in blocks(), n in 1_usize..6, seed in seeds()) {
+        let block = drawn(TransformerBlock::<f64>::new(config, &mut init::rng(seed)).expect("valid"), 3);
+        let x = normal(&[n, config.attention.width], seed);
+        let subject = Subject::new(&block, &x, seed, |pass, x| block.forward(pass, x, &Mask::none()));
+        assert_laws(&subject);
+        assert_invariant(&subject);
+        if config.attention.rotary.is_none() {
+            assert_equivariant(&subject);
+        }
+        let mut other = TransformerBlock::new(config, &mut init::rng(seed + 1)).expect("valid");
+        assert_round_trip(&block, &mut other);
+    }
+
+    #[test]
+    fn language(config in language_models(), seed in seeds()) {
+        let model = drawn(LanguageModel::<f64>::new(config, seed).expect("valid"), 3);
+        let symbols: Vec<usize> = (0..config.context).map(|k| (k * k + 1) % config.symbols).collect();
+        let subject = Subject::without_input(&model, seed, |pass| model.forward(pass, &symbols, 1));
+        assert_laws(&subject);
+        assert_invariant(&subject);
+    }
+
+    #[test]
+    fn recurrent(inputs in 1_usize..4, hidden in 1_usize..5, layers in 1_usize..3, steps in 1_usize..5, seed in seeds()) {
+        let rng = &mut init::rng(seed);
+        let (lstm, gru) = (Lstm::<f64>::new(inputs, hidden, layers, rng), Gru::new(inputs, hidden, layers, rng));
+        let x = normal(&[2, steps, inputs], seed);
+        let all = [
+            Subject::new(&lstm, &x, seed, |pass, x| lstm.forward(pass, x, None).0),
+            Subject::new(&gru, &x, seed, |pass, x| gru.forward(pass, x, None).0),
+        ];
+        for subject in &all {
+            assert_laws(subject);
+            assert_grads(subject);
+        }
+    }
+}
