@@ -60,7 +60,7 @@ fn on_graph<'a, F: Real>(net: &'a GraphNet<F>, problem: &Problem) -> Subject<'a,
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: number(240) as u32, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: number(100) as u32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn graph_networks(config in graph_nets(), problem in problems(), seed in seeds()) {
