@@ -242,13 +242,14 @@ impl Attack {
                 }
             }
         }
+        let own = how == found.how;
         let rounding = match &found.at[..] {
-            [x, other] => reached(subject, &[x.clone(), other.clone()], p).rounding,
+            [x, other] if own => reached(subject, &[x.clone(), other.clone()], p).rounding,
             _ => 0.0,
         };
         let row = Row::at_most(formula(p), how, worst);
         match row.verdict {
-            Verdict::Fails => row.noting(found.inputs()),
+            Verdict::Fails if own => row.noting(found.inputs()),
             _ if rounding > 0.01 * found.value => row.noting(format!(
                 "{rounding:.1e} less than was measured, which may be rounding"
             )),

@@ -15,8 +15,8 @@ pub(super) struct Steepness {
     pub rounding: f64,
 }
 
-/// The quotient of two values on a tape. Rounding may have added that of a chain of as many sums as the tape
-/// has operations, each of the length of the longest axis, relative to both values.
+/// The quotient of two values on a tape. What rounding may have added is estimated as the error of a chain of
+/// sums: as many as the tape has operations, each as long as the longest axis, relative to both values.
 pub(super) fn steepness<'t, F: Real>(
     tape: &'t Tape<F>,
     [y, z]: [Var<'t, F>; 2],

@@ -9,6 +9,7 @@ use emmy::lipschitz::{
 use emmy::ndarray::Ix2;
 use emmy::nn::{AttentionConfig, MultiHeadAttention, Pass, Score, Trace};
 use emmy::ops::attention::Mask;
+use emmy::sparse::Pattern;
 use emmy::{Tape, Tensor, Var, init, tensor::tensor};
 
 type Attention = MultiHeadAttention<f64>;
@@ -174,7 +175,7 @@ fn weights_that_are_not_zero_may_still_give_a_linear_map() {
     assert!(norm_at(&f, &(tokens(5, 2, 1) * 100.0).into_shared()) < 1e-9);
 }
 
-/// Theorem 3.2 in both norms, with and without masks: no Jacobian and no quotient exceeds the bound.
+/// Theorem 3.2 in both norms, without a mask and with a causal one: no Jacobian and no quotient exceeds the bound.
 #[test]
 fn l2_attention_with_tied_weights_is_lipschitz() {
     for seed in cases(30) {
@@ -206,6 +207,48 @@ fn l2_attention_with_tied_weights_is_lipschitz() {
                 );
             }
         }
+    }
+}
+
+/// Padding hides a token from itself. At (R, −R, 0) the third token, which sees the first two alone, has the
+/// derivative 2R² with respect to itself.
+#[test]
+fn a_token_that_does_not_see_itself_has_no_constant() {
+    let mut f = layer(AttentionConfig::l2(1, 1), 0);
+    for map in [&mut f.query, &mut f.value, &mut f.output] {
+        map.weight.fill(1.0);
+    }
+    let edges = |list: &[(usize, usize)]| Pattern::from_pairs(3, 3, list).unwrap();
+    let without_last = tensor(
+        &[3, 3],
+        vec![true, true, true, true, true, true, true, true, false],
+    );
+    let hiding = [
+        Mask::lengths(&[2]),
+        Mask::allowed(without_last),
+        Mask::edges(edges(&[(0, 0), (1, 1), (2, 0), (2, 1)])),
+        Mask::all_but(edges(&[(2, 2)])),
+    ];
+    for mask in hiding {
+        for far in [1.0, 10.0] {
+            let tape = Tape::new();
+            let x = tape.var(tensor(&[3, 1], vec![far, -far, 0.0]));
+            let y = run(&f, x, &mask);
+            near(jacobian(y, x)[[2, 0, 2, 0]], 2.0 * far * far, 1e-12);
+            for p in [Lp::Two, Lp::Inf] {
+                assert!(bound(y, x, p, Domain::Everywhere).is_err(), "{mask:?}");
+            }
+        }
+    }
+    let showing = [
+        Mask::lengths(&[3]),
+        Mask::edges(edges(&[(0, 0), (0, 2), (1, 1), (2, 1), (2, 2)])),
+        Mask::all_but(edges(&[(0, 1), (1, 2)])).with_lengths(&[3]),
+    ];
+    for mask in showing {
+        let tape = Tape::new();
+        let x = tape.var(tensor(&[3, 1], vec![1.0, -1.0, 0.0]));
+        assert!(bound(run(&f, x, &mask), x, Lp::Inf, Domain::Everywhere).is_ok());
     }
 }
 

@@ -1,7 +1,7 @@
 //! How tight the constant of L2 attention is. In the ∞-norm, in one dimension with weights 1, `docs/proofs.md`
 //! has inputs whose Jacobian has the norm 4x + 2/(1 + x) − 1, where x e^(x + 1) = N − 1. The bound of
 //! Theorem 3.2 is 4x + 1, so less than 2 above it, for every odd N. In the 2-norm it has a bound that grows as
-//! N^¼ log N, and inputs that reach N^¼.
+//! N^¼ log N, and inputs at which the norm of the Jacobian grows as N^¼.
 
 use super::support::{cases, tokens};
 use emmy::autodiff::{jvp, vjp};
@@ -132,7 +132,7 @@ fn columns(tokens: usize, causal: bool) -> [f64; 2] {
     let n = tokens as f64 - 1.0;
     let t = match causal {
         false => (2.0 * n - 1.0).sqrt(),
-        true => (4.0 * n - 2.0).sqrt().min(n),
+        true => (4.0 * n - 3.0).sqrt().min(n),
     };
     let own = if causal { 1.0 } else { 1.0 / (1.0 + t) };
     let x = (t / n).min(inverse_of_phi(1.0));
@@ -149,7 +149,8 @@ fn of_the_layer(tokens: usize, mask: &Mask) -> f64 {
     bound.expect("tied weights").upper().get()
 }
 
-/// With all weights 1 the constant is √c + 2v + 2√(v c′); behind another mask it is the paper's.
+/// With all weights 1 the constant is √c + 2v + 2√(v c′); behind another mask that hides no token from itself it is
+/// the paper's, and behind one that does there is none.
 #[test]
 fn the_constant_in_the_two_norm() {
     approx::assert_relative_eq!(of_the_layer(1, &Mask::none()), 1.0, max_relative = 1e-11);
@@ -163,47 +164,67 @@ fn the_constant_in_the_two_norm() {
             let most = if causal { 0.79 } else { 0.71 };
             assert!(ours <= most * paper, "N = {n}: {ours} and {paper}");
         }
-        let padded = of_the_layer(n, &Mask::lengths(&[1]));
-        approx::assert_relative_eq!(padded, paper, max_relative = 1e-11);
+        let whole = of_the_layer(n, &Mask::lengths(&[n]));
+        approx::assert_relative_eq!(whole, paper, max_relative = 1e-11);
     }
-    let share = of_the_layer(64, &Mask::none()) / of_the_layer(64, &Mask::lengths(&[1]));
-    assert!((0.235..0.245).contains(&share), "{share}");
+    let paper = of_the_layer(64, &Mask::lengths(&[64]));
+    for (mask, expected) in [(Mask::none(), 0.245), (Mask::causal(), 0.257)] {
+        let share = of_the_layer(64, &mask) / paper;
+        assert!((share - expected).abs() < 5e-4, "{share}");
+    }
 }
 
 /// The columns of P, and those weighted by squared distances, over random tokens, tokens around one of them in
-/// orthogonal directions, and a crowd in their middle. With two tokens both limits are reached.
+/// orthogonal directions, and a crowd in their middle; and the step of the proof: with q = 1/P_ik − 1 in
+/// growing order, the sum of the first 1/q is at most the last q, or twice that with a causal mask. With two
+/// tokens the limits are reached.
 #[test]
 fn columns_of_distance_attention_are_limited() {
-    let sums = |z: &[Vec<f64>], causal: bool| {
-        let apart =
-            |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
-        let mut all = vec![[0.0; 2]; z.len()];
+    let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+    // P, and the squared distances, of the tokens that see each token.
+    let seen = |z: &[Vec<f64>], causal: bool| {
+        let mut all = vec![Vec::new(); z.len()];
         for i in 0..z.len() {
             let seen = if causal { i + 1 } else { z.len() };
             let distances: Vec<f64> = z[..seen].iter().map(|other| apart(&z[i], other)).collect();
             let total: f64 = distances.iter().map(|d| (-d).exp()).sum();
-            for (column, d) in all.iter_mut().zip(distances) {
-                let p = (-d).exp() / total;
-                *column = [column[0] + p, column[1] + p * d];
+            for (k, d) in distances.into_iter().enumerate() {
+                all[k].push((i, (-d).exp() / total, d));
             }
         }
-        [0, 1].map(|k| all.iter().map(|column| column[k]).fold(0.0, f64::max))
+        all
     };
-    let mut most = [0.0f64; 2];
+    let mut most = [[0.0f64; 2]; 2];
     let mut hold = |z: &[Vec<f64>]| {
         for causal in [false, true] {
-            let (found, limit) = (sums(z, causal), columns(z.len(), causal));
-            for k in 0..2 {
-                let what = ["P", "P times squared distances"][k];
-                assert!(
-                    found[k] <= limit[k] * (1.0 + 1e-12),
-                    "{} tokens, causal: {causal}: {} of {what}, at most {}",
-                    z.len(),
-                    found[k],
-                    limit[k]
-                );
-                if z.len() == 2 && !causal {
-                    most[k] = most[k].max(found[k] / limit[k]);
+            let limit = columns(z.len(), causal);
+            for (k, column) in seen(z, causal).into_iter().enumerate() {
+                let sums = [
+                    column.iter().map(|(_, p, _)| p).sum::<f64>(),
+                    column.iter().map(|(_, p, d)| p * d).sum::<f64>(),
+                ];
+                for (which, (found, limit)) in sums.into_iter().zip(limit).enumerate() {
+                    assert!(
+                        found <= limit * (1.0 + 1e-12),
+                        "{} tokens, causal: {causal}: {found}, at most {limit}",
+                        z.len()
+                    );
+                    if z.len() == 2 {
+                        let most = &mut most[usize::from(causal)][which];
+                        *most = most.max(found / limit);
+                    }
+                }
+                let others = column.iter().filter(|(i, _, _)| *i != k);
+                let mut q: Vec<f64> = others.map(|(_, p, _)| 1.0 / p - 1.0).collect();
+                q.sort_by(f64::total_cmp);
+                let mut sum = 0.0;
+                for q in q {
+                    sum += 1.0 / q;
+                    let limit = if causal { 2.0 * q } else { q };
+                    assert!(
+                        sum <= limit * (1.0 + 1e-9),
+                        "causal: {causal}: {sum} and {limit}"
+                    );
                 }
             }
         }
@@ -211,12 +232,8 @@ fn columns_of_distance_attention_are_limited() {
     for seed in cases(200) {
         let (n, d) = (2 + seed as usize % 30, 1 + seed as usize % 5);
         let x = tokens(n, d, seed) * (0.2 + 0.1 * (seed % 37) as f64);
-        hold(
-            &x.rows()
-                .into_iter()
-                .map(|row| row.to_vec())
-                .collect::<Vec<_>>(),
-        );
+        let rows: Vec<_> = x.rows().into_iter().map(|row| row.to_vec()).collect();
+        hold(&rows);
     }
     for step in 1..40 {
         let far = 0.08 * f64::from(step);
@@ -227,11 +244,11 @@ fn columns_of_distance_attention_are_limited() {
             hold(&z);
         }
     }
-    assert!(most.iter().all(|&r| r > 0.999), "{most:?}");
+    assert!(most.iter().flatten().all(|&r| r > 0.998), "{most:?}");
 }
 
 /// 2√n tokens in one place, and n around them, at √(½ ln n) in orthogonal directions. If the crowd moves
-/// together in one more direction, all others follow it by half: ‖J‖₂ ≥ n^¼/√8, and the width is n + 1.
+/// together in one more direction, all others follow it by more than half of it: ‖J‖₂ ≥ n^¼/√8, and the width is n + 1.
 #[test]
 fn the_constant_in_the_two_norm_grows_at_least_as_a_fourth_root() {
     for n in [4_usize, 16, 64, 256] {
@@ -308,7 +325,9 @@ fn growth_in_the_two_norm_by_search() {
     let [(n, first), .., (m, last)] = points[..] else {
         unreachable!()
     };
-    println!("exponent of N: {:.3}", (last / first).ln() / (m / n).ln());
+    let exponent = (last / first).ln() / (m / n).ln();
+    println!("exponent of N: {exponent:.3}");
+    assert!((0.3..0.36).contains(&exponent));
     assert!(
         points.windows(2).all(|pair| pair[1].1 > pair[0].1),
         "{points:?}"

@@ -107,6 +107,48 @@ fn a_false_claim_fails_wherever_it_is_used() {
     assert_kind(&Subject::function(&args, 0, |x| x[0].tanh()));
 }
 
+/// Σ_j (x_i + x_j) − n x_i − Σ_j x_j is 0, so what is computed is rounding, and its order says nothing.
+#[test]
+fn outputs_that_are_rounding_test_nothing() {
+    fn rest(x: Var<'_, f64>) -> Var<'_, f64> {
+        (x + x.t()).sum(&[1], true) - x.scale(7.0) - x.sum(&[0], true)
+    }
+    let none: Vec<Tensor<f64>> = Vec::new();
+    let x = normal(&[7, 1], 1);
+    let subject = Subject::new(&none, &x, 0, |_, x| rest(x));
+    let report = check_equivariant(&subject);
+    assert!(
+        report.is_vacuous() && report.to_string().contains("rounding"),
+        "{report}"
+    );
+    // An error that is larger than this rounding is found.
+    let places = normal(&[7, 1], 2);
+    let wrong = Subject::new(&none, &x, 0, |_, x| {
+        rest(x) + x.tape().constant(places.clone()).scale(1e-10)
+    });
+    assert!(!check_equivariant(&wrong).holds());
+}
+
+/// In single precision a part of x + 1000 is rounding, and so is a part of its quotient. The Jacobian is too
+/// large to be computed as a whole.
+#[test]
+fn an_attack_says_what_may_be_rounding() {
+    let none: Vec<Tensor<f32>> = Vec::new();
+    let subject = Subject::new(&none, &normal(&[300, 1], 1), 0, |_, x| x.add_scalar(1e3));
+    let report = check_bound(&subject, Lp::One, 2.0, &attack(0, 5));
+    let r = report.rows[0].r.expect("a bound");
+    assert!(report.holds() && (0.2..0.495).contains(&r), "{report}");
+    assert!(report.rows[0].note.contains("may be rounding"), "{report}");
+}
+
+fn attack(restarts: usize, steps: usize) -> Attack {
+    Attack {
+        restarts,
+        steps,
+        ..Attack::default()
+    }
+}
+
 /// Two operations are not one, and have no kind to check.
 #[test]
 fn a_composition_is_not_an_operation() {

@@ -1,4 +1,4 @@
-//! Every model that the strategies draw passes the checks of the kit.
+//! Models that the strategies draw, and recurrent layers, pass the checks of the kit.
 
 use crate::cases::number;
 use emmy::nn::{
@@ -16,7 +16,7 @@ use emmy::testing::{
 use emmy::{Real, Tensor, init};
 use proptest::prelude::*;
 
-/// The model with its parameters of zeros drawn: a bias of 0 leaves the neurons behind a dead layer at a kink.
+/// The model with random numbers in each parameter that is all zero: a bias of 0 leaves the neurons behind a dead layer at a kink.
 fn drawn<F: Real, M: Module<F>>(mut model: M, seed: u64) -> M {
     let rng = &mut init::rng(seed);
     for parameter in model.tensors_mut() {

@@ -18,7 +18,8 @@ pub enum Score {
 }
 
 /// Attention divided by L(θ, n), an upper bound of its Lipschitz constant: y = c F(x) / L(θ, n), so that the
-/// constant of y in the norm ‖·‖_p is at most c.
+/// constant of y in the norm ‖·‖_p is at most c, if each token sees itself: behind a mask that hides a token
+/// from itself, such as padding, F has no constant.
 ///
 /// Kim et al., "The Lipschitz Constant of Self-Attention", ICML 2021, Section 5.1. If c < 1, the map x ↦ x +
 /// y can be inverted ([`crate::lipschitz::invert`]). With c = 1 it may have no inverse, which the paper does

@@ -10,7 +10,8 @@ use crate::real::Real;
 
 impl<F: Real> MultiHeadAttention<F> {
     /// The constant in the norm ‖·‖_p, p = 2 or ∞, of self-attention of n tokens, before it is divided by a
-    /// [contraction](super::AttentionConfig::contraction); with this mask, or with any if it is `None`:
+    /// [contraction](super::AttentionConfig::contraction); with this mask, or if it is `None`, with any under
+    /// which each token sees itself:
     ///
     /// Lip_∞ ≤ (4v + 1/√d) ‖W_O‖_∞ max_h ‖W_Q^h‖_1 ‖W_Q^h‖_∞ max_h ‖W_V^h‖_∞,
     /// Lip₂ ≤ √(n/d) (4v + 1) √(Σ_h ‖W_Q^h‖₂⁴ ‖W_V^h‖₂²) ‖W_O‖₂,
@@ -20,11 +21,13 @@ impl<F: Real> MultiHeadAttention<F> {
     /// quadratic in W_Q. The paper's weights are the transposes of ours.
     ///
     /// Without a mask, and with a causal one, √n (4v + 1) in the second line becomes √c + 2v + 2√(v c′), which
-    /// grows as n^¼ log n: at most 0.71 of it without a mask, for n > 1, and 0.24 for 64 tokens.
-    /// [Proofs](crate::book::proofs) has c, c′ and the proof.
+    /// grows as n^¼ log n: at most 0.71 of it for n > 1 (0.79 with a causal mask), and 0.245 of it for 64 tokens
+    /// (0.257). `docs/proofs.md` has c, c′ and the proof.
     ///
     /// `None` for a configuration without a constant
-    /// ([`AttentionConfig::is_lipschitz`](super::AttentionConfig::is_lipschitz)), and for p = 1.
+    /// ([`AttentionConfig::is_lipschitz`](super::AttentionConfig::is_lipschitz)), for p = 1, and for a mask that
+    /// hides a token from itself, as padding does: a token that sees two others and not itself follows the
+    /// nearer one, and its derivative grows with their distance.
     pub fn lipschitz<'t>(
         &self,
         pass: &Pass<'t, '_, F>,
@@ -33,7 +36,8 @@ impl<F: Real> MultiHeadAttention<F> {
         mask: Option<&Mask>,
     ) -> Option<Bound<'t, F>> {
         let c = &self.config;
-        if !c.is_lipschitz() || self.normalizer.is_some() {
+        let hides = mask.is_some_and(|mask| !mask.shows_own(n));
+        if !c.is_lipschitz() || self.normalizer.is_some() || hides {
             return None;
         }
         let (d, tape) = (c.key_width as f64, pass.tape());
@@ -45,7 +49,7 @@ impl<F: Real> MultiHeadAttention<F> {
         let output = Bound::norm(p, pass.param(&self.output.weight));
         let number = |x: Upper| Bound::number(tape, x);
         let growth = Upper::new(4.0) * inverse_phi(n.max(1) - 1);
-        let reciprocal = Upper::rounded(d.sqrt().recip(), 4.0 * f64::EPSILON);
+        let reciprocal = Upper::rounded(d.sqrt().recip(), 4.0 * F::epsilon().as_f64());
         match p {
             Lp::One => None,
             Lp::Inf => {
@@ -124,7 +128,7 @@ fn of_means(n: usize, pairs: f64) -> Upper {
     }
     let (v, others) = (inverse_phi(others), others as f64);
     // Σ 1/q of the rows that see one row is at most t.
-    let t = (pairs * (2.0 * others - 1.0)).sqrt().min(others);
+    let t = (2.0 * pairs * (others - 1.0) + 1.0).sqrt().min(others);
     let own = if pairs == 1.0 { 1.0 / (1.0 + t) } else { 1.0 };
     let column = own + others * t / (others + t);
     // −x ln x / (1 + x) is concave, and largest at x = φ⁻¹(1).

@@ -18,7 +18,7 @@ const NETWORKS: [fn(usize, usize) -> GraphNetConfig; 9] = [
 ];
 
 /// Networks of graph layers of every kind, with the linear maps that they need at their ends, and with any
-/// activation, norm and residual; without dropout. `inputs` is that of the problem, so set it.
+/// activation, norm and residual; without dropout. `inputs` is 1: set it to that of the problem.
 ///
 /// ```
 /// use emmy::nn::{GraphNet, GraphNetConfig};
@@ -72,7 +72,7 @@ pub fn graph_nets() -> impl Strategy<Value = GraphNetConfig> {
 pub const CONVS: [Conv; 4] = [Conv::GCN, Conv::GAT, Conv::gatv2(true), Conv::gatv2(false)];
 
 /// Networks of the layers [`CONVS`] with a homogeneous activation, so that every hidden neuron has a law;
-/// without dropout. `inputs` is that of the problem, so set it.
+/// without dropout. `inputs` is 1: set it to that of the problem.
 pub fn homogeneous_graph_nets() -> impl Strategy<Value = GraphNetConfig> {
     let conv = prop::sample::select(&CONVS[..]);
     let sizes = (1_usize..6, 2_usize..5, 2_usize..6, 1_usize..4, 1_usize..4);

@@ -8,8 +8,8 @@ use crate::nn::{
 };
 use proptest::prelude::*;
 
-/// Self-attention of every kind, dot products first: by distances too, with keys shared by heads, rotary
-/// positions, normalised queries, and divided by its Lipschitz constant; without dropout.
+/// Self-attention, dot products first: by distances too, with keys shared by heads, rotary positions, normalised
+/// queries, and divided by a bound of its Lipschitz constant; without score normalisers and dropout.
 pub fn self_attentions() -> impl Strategy<Value = AttentionConfig> {
     attentions_of(1_usize..7)
 }
@@ -53,7 +53,7 @@ fn attentions_of(width: impl Strategy<Value = usize>) -> impl Strategy<Value = A
     )
 }
 
-/// Blocks of an encoder with self-attention of every kind: pre-norm and post-norm, with and without gates
+/// Blocks of an encoder with such self-attention: pre-norm and post-norm, with and without gates
 /// and ContraNorm; without dropout.
 pub fn blocks() -> impl Strategy<Value = BlockConfig> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());

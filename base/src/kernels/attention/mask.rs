@@ -47,6 +47,33 @@ impl Mask {
         self.causal && rest.is_none()
     }
 
+    /// Whether each of n tokens that attend to each other may attend to itself, in every item of a batch.
+    ///
+    /// ```
+    /// use emmy::ops::attention::Mask;
+    ///
+    /// assert!(Mask::causal().shows_own(3));
+    /// // The third token is padding.
+    /// assert!(!Mask::lengths(&[2]).shows_own(3));
+    /// ```
+    pub fn shows_own(&self, n: usize) -> bool {
+        let Self {
+            causal: _,
+            lengths,
+            allowed,
+            except,
+            edges,
+        } = self;
+        let on_diagonal = |k: usize| (k % (n * n)).is_multiple_of(n + 1);
+        let own =
+            |a: &Tensor<bool>| (a.iter().enumerate()).all(|(k, &sees)| sees || !on_diagonal(k));
+        let find = |p: &Pattern, i: usize| p.find(i, i).is_some();
+        (lengths.as_ref()).is_none_or(|lengths| lengths.iter().all(|&length| length >= n))
+            && allowed.as_ref().is_none_or(own)
+            && (except.as_ref()).is_none_or(|p| (0..n).all(|i| !find(p, i)))
+            && (edges.as_ref()).is_none_or(|p| (0..n).all(|i| find(p, i)))
+    }
+
     /// Query i sees the keys j ≤ i + m − n, for n queries and m keys: the last query sees all keys. With as
     /// many queries as keys, a token sees itself and what stands before it.
     pub fn causal() -> Self {
