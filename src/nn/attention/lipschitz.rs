@@ -28,6 +28,9 @@ impl<F: Real> MultiHeadAttention<F> {
     /// ([`AttentionConfig::is_lipschitz`](super::AttentionConfig::is_lipschitz)), for p = 1, and for a mask that
     /// hides a token from itself, as padding does: a token that sees two others and not itself follows the
     /// nearer one, and its derivative grows with their distance.
+    ///
+    /// # Panics
+    /// If the mask is made of edges between fewer than n tokens.
     pub fn lipschitz<'t>(
         &self,
         pass: &Pass<'t, '_, F>,

@@ -56,6 +56,9 @@ impl Mask {
     /// // The third token is padding.
     /// assert!(!Mask::lengths(&[2]).shows_own(3));
     /// ```
+    ///
+    /// # Panics
+    /// If it is made of edges between fewer than n tokens.
     pub fn shows_own(&self, n: usize) -> bool {
         let Self {
             causal: _,
