@@ -22,10 +22,10 @@ use std::path::PathBuf;
 /// fewer axes than the input may do either. The statement is about models that see their rows as a set: not
 /// about positions or causal masks.
 ///
-/// It also measures how far the outputs move if each entry of the input changes by rounding. A difference of up
-/// to 30 times this counts as rounding. If the outputs themselves are not a hundred times larger than that,
-/// such a difference tests nothing, and the row is vacuous. A norm over nodes that are all alike gives such
-/// outputs.
+/// It also measures how far the outputs move if each entry of the input changes by rounding. A difference of
+/// up to 30 times this counts as rounding. If the outputs themselves are not a hundred times larger than
+/// that, such a difference tests nothing, and the row is vacuous. A norm over nodes that are all alike gives
+/// such outputs.
 ///
 /// [`Subject`](super::Subject) has an example.
 #[must_use]
@@ -109,8 +109,8 @@ pub fn check_equivariant<F: Real>(subject: &Subject<'_, F>) -> Report {
     report
 }
 
-/// How far an output of f moves if each entry of x is multiplied by 1 + δ, |δ| ≤ ε, where an entry 0 stays: the
-/// largest of three draws.
+/// How far an output of f moves if each entry of x is multiplied by 1 + δ, |δ| ≤ ε, where an entry 0 stays:
+/// the largest of three draws.
 fn moved_by_rounding<F: Real>(
     subject: &Subject<'_, F>,
     x: &Tensor<F>,

@@ -1,7 +1,7 @@
 //! Tools for tests of laws: random networks with all parameters away from zero, and tolerances for
 //! δ.
 
-use crate::cases::number;
+pub use crate::cases::proptest_cases;
 pub use crate::problems::example;
 pub use emmy::testing::strategies::{CONVS, homogeneous, homogeneous_graph_nets, problems};
 pub use emmy::testing::{Loss, Problem, tolerance};
@@ -12,8 +12,6 @@ use emmy::symmetry::{Law, Residual, Symmetry};
 use emmy::tensor::scalar;
 use emmy::testing::{Subject, Verdict, check_laws_at, check_laws_of};
 use emmy::{Real, Tape, Tensor, Var};
-use proptest::prelude::*;
-use proptest::test_runner::contextualize_config;
 
 /// A network with outputs for a problem.
 pub trait Network<F: Real>: Module<F> + Sync {
@@ -227,23 +225,6 @@ pub fn stays(net: &mut impl Network<f64>, problem: &Problem, moves: &[(&Law, usi
             "{}, entry {entry}, by {t}: {before} became {after}",
             law.name
         );
-    }
-}
-
-/// The number of cases of a property, of which `cargo test` runs an eighth ([`number`]). Failing cases are
-/// not stored, since a case is determined by its seed.
-///
-/// A property that discards the cases where a law holds by 0 = 0 fails if they are more than half as many as
-/// those to be tried (and twenty, for a run of few cases).
-pub fn proptest_cases(cases: u32) -> ProptestConfig {
-    let config = contextualize_config(ProptestConfig {
-        cases: number(cases.into()) as u32,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    });
-    ProptestConfig {
-        max_global_rejects: config.cases / 2 + 20,
-        ..config
     }
 }
 

@@ -212,7 +212,7 @@ impl<F: Real> Normalizer<F> for Seen {
         x.scale(F::of(match context {
             NormContext::None => 1.0,
             NormContext::Graph(neighbours) => neighbours.nodes() as f64,
-            NormContext::Tokens(mask) => f64::from(u8::from(mask.restricts())) + 2.0,
+            NormContext::Tokens(mask) => f64::from(u8::from(!mask.is_none())) + 2.0,
         }))
     }
 }

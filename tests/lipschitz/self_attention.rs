@@ -175,7 +175,8 @@ fn weights_that_are_not_zero_may_still_give_a_linear_map() {
     assert!(norm_at(&f, &(tokens(5, 2, 1) * 100.0).into_shared()) < 1e-9);
 }
 
-/// Theorem 3.2 in both norms, without a mask and with a causal one: no Jacobian and no quotient exceeds the bound.
+/// Theorem 3.2 in both norms, without a mask and with a causal one: no Jacobian and no quotient exceeds the
+/// bound.
 #[test]
 fn l2_attention_with_tied_weights_is_lipschitz() {
     for seed in cases(30) {

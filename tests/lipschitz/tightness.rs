@@ -1,7 +1,7 @@
-//! How tight the constant of L2 attention is. In the ∞-norm, in one dimension with weights 1, `docs/proofs.md`
-//! has inputs whose Jacobian has the norm 4x + 2/(1 + x) − 1, where x e^(x + 1) = N − 1. The bound of
-//! Theorem 3.2 is 4x + 1, so less than 2 above it, for every odd N. In the 2-norm it has a bound that grows as
-//! N^¼ log N, and inputs at which the norm of the Jacobian grows as N^¼.
+//! How tight the constant of L2 attention is (`docs/proofs.md`). In the ∞-norm, in one dimension with weights
+//! 1, there are inputs whose Jacobian has the norm 4x + 2/(1 + x) − 1, where x e^(x + 1) = N − 1. The bound of
+//! Theorem 3.2 is 4x + 1, so less than 2 above it, for every odd N. In the 2-norm it has a bound that grows
+//! as N^¼ log N, and inputs at which the norm of the Jacobian grows as N^¼.
 
 use super::support::{cases, tokens};
 use emmy::autodiff::{jvp, vjp};
@@ -126,8 +126,8 @@ fn the_part_of_the_keys_is_reached() {
     }
 }
 
-/// c and c′ of `docs/proofs.md`: the most that a column of P_ij ∝ e^(−‖z_i − z_j‖²), and of P_ij ‖z_i − z_j‖²,
-/// can sum to; without a mask, and with a causal one.
+/// c and c′ of `docs/proofs.md`: the most that a column of P_ij ∝ e^(−‖z_i − z_j‖²), and of P_ij ‖z_i −
+/// z_j‖², can sum to; without a mask, and with a causal one.
 fn columns(tokens: usize, causal: bool) -> [f64; 2] {
     let n = tokens as f64 - 1.0;
     let t = match causal {
@@ -149,8 +149,8 @@ fn of_the_layer(tokens: usize, mask: &Mask) -> f64 {
     bound.expect("tied weights").upper().get()
 }
 
-/// With all weights 1 the constant is √c + 2v + 2√(v c′); behind another mask that hides no token from itself it is
-/// the paper's, and behind one that does there is none.
+/// With all weights 1 the constant is √c + 2v + 2√(v c′). Behind another mask that hides no token from itself
+/// it is the paper's.
 #[test]
 fn the_constant_in_the_two_norm() {
     approx::assert_relative_eq!(of_the_layer(1, &Mask::none()), 1.0, max_relative = 1e-11);
@@ -174,10 +174,10 @@ fn the_constant_in_the_two_norm() {
     }
 }
 
-/// The columns of P, and those weighted by squared distances, over random tokens, tokens around one of them in
-/// orthogonal directions, and a crowd in their middle; and the step of the proof: with q = 1/P_ik − 1 in
-/// growing order, the sum of the first 1/q is at most the last q, or twice that with a causal mask. With two
-/// tokens the limits are reached.
+/// The columns of P, and those weighted by squared distances, of random tokens, of tokens around one in
+/// orthogonal directions, and of tokens around a crowd. They are at most c and c′, which two tokens reach. The
+/// step of the proof holds too: with q = 1/P_ik − 1 in growing order, the sum of the first 1/q is at most the
+/// last q, or twice that with a causal mask.
 #[test]
 fn columns_of_distance_attention_are_limited() {
     let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
@@ -247,8 +247,9 @@ fn columns_of_distance_attention_are_limited() {
     assert!(most.iter().flatten().all(|&r| r > 0.998), "{most:?}");
 }
 
-/// 2√n tokens in one place, and n around them, at √(½ ln n) in orthogonal directions. If the crowd moves
-/// together in one more direction, all others follow it by more than half of it: ‖J‖₂ ≥ n^¼/√8, and the width is n + 1.
+/// 2√n tokens in one place, and n around them, at √(½ ln n) in orthogonal directions; the width is n + 1. If
+/// the crowd moves together in one more direction, all others follow it by more than half of it: ‖J‖₂ ≥
+/// n^¼/√8.
 #[test]
 fn the_constant_in_the_two_norm_grows_at_least_as_a_fourth_root() {
     for n in [4_usize, 16, 64, 256] {
@@ -281,9 +282,7 @@ fn the_constant_in_the_two_norm_grows_at_least_as_a_fourth_root() {
             .sum()
             .sqrt();
         let least = (n as f64).powf(0.25) / 8f64.sqrt();
-        let [c, squares] = columns(crowd + n, false);
-        let v = inverse_of_phi((crowd + n) as f64 - 1.0);
-        let most = c.sqrt() + 2.0 * v + 2.0 * (v * squares).sqrt();
+        let most = of_the_layer(crowd + n, &Mask::none());
         println!("N = {}: {least:.3} ≤ {found:.3} ≤ {most:.3}", crowd + n);
         assert!(least <= found && found <= most);
     }

@@ -1,6 +1,6 @@
 //! Models that the strategies draw, and recurrent layers, pass the checks of the kit.
 
-use crate::cases::number;
+use crate::cases::proptest_cases;
 use emmy::nn::{
     Activation, GraphNet, GraphNetConfig, Gru, LanguageModel, Lstm, Module, MultiHeadAttention,
     Norm, TransformerBlock,
@@ -16,7 +16,8 @@ use emmy::testing::{
 use emmy::{Real, Tensor, init};
 use proptest::prelude::*;
 
-/// The model with random numbers in each parameter that is all zero: a bias of 0 leaves the neurons behind a dead layer at a kink.
+/// The model with random numbers in each parameter that is all zero: a bias of 0 leaves the neurons behind a
+/// dead layer at a kink.
 fn drawn<F: Real, M: Module<F>>(mut model: M, seed: u64) -> M {
     let rng = &mut init::rng(seed);
     for parameter in model.tensors_mut() {
@@ -37,6 +38,11 @@ fn smooth(activation: Activation) -> Activation {
         Activation::Relu | Activation::LeakyRelu { .. } | Activation::HardTanh => Activation::Tanh,
         other => other,
     }
+}
+
+/// Batch norm refuses the statistics of a single row.
+fn is_defined(config: GraphNetConfig, problem: &Problem) -> bool {
+    problem.graph.nodes() > 1 || !matches!(config.norm, Some(Norm::Batch { .. }))
 }
 
 fn graph_net<F: Real>(config: GraphNetConfig, problem: &Problem) -> GraphNet<F> {
@@ -60,12 +66,11 @@ fn on_graph<'a, F: Real>(net: &'a GraphNet<F>, problem: &Problem) -> Subject<'a,
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: number(100) as u32, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(proptest_cases(100))]
 
     #[test]
     fn graph_networks(config in graph_nets(), problem in problems(), seed in seeds()) {
-        // Statistics of a single row are refused.
-        prop_assume!(problem.graph.nodes() > 1 || !matches!(config.norm, Some(Norm::Batch { .. })));
+        prop_assume!(is_defined(config, &problem));
         let net = graph_net::<f64>(config, &problem);
         let subject = on_graph(&net, &problem);
         assert_laws(&subject);
@@ -79,7 +84,7 @@ proptest! {
 
     #[test]
     fn derivatives_of_graph_networks(config in graph_nets(), problem in problems()) {
-        prop_assume!(problem.graph.nodes() > 1 || !matches!(config.norm, Some(Norm::Batch { .. })));
+        prop_assume!(is_defined(config, &problem));
         let problem = Problem { sparse: false, ..problem };
         let activation = smooth(config.activation);
         let net = graph_net::<f64>(GraphNetConfig { activation, ..config }, &problem);

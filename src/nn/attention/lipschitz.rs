@@ -20,14 +20,14 @@ impl<F: Real> MultiHeadAttention<F> {
     /// paper prints W₀(n/e), which is larger, and ‖W_Q‖₂² in the second line, which is too small, since F is
     /// quadratic in W_Q. The paper's weights are the transposes of ours.
     ///
-    /// Without a mask, and with a causal one, √n (4v + 1) in the second line becomes √c + 2v + 2√(v c′), which
-    /// grows as n^¼ log n: at most 0.71 of it for n > 1 (0.79 with a causal mask), and 0.245 of it for 64 tokens
-    /// (0.257). `docs/proofs.md` has c, c′ and the proof.
+    /// Without a mask, and with a causal one, √n (4v + 1) in the second line becomes √c + 2v + 2√(v c′). This
+    /// grows as n^¼ log n. For n > 1 it is at most 0.71 of the first (0.79 with a causal mask), for 64 tokens
+    /// 0.245 of it (0.257). `docs/proofs.md` has c, c′ and the proof.
     ///
     /// `None` for a configuration without a constant
-    /// ([`AttentionConfig::is_lipschitz`](super::AttentionConfig::is_lipschitz)), for p = 1, and for a mask that
-    /// hides a token from itself, as padding does: a token that sees two others and not itself follows the
-    /// nearer one, and its derivative grows with their distance.
+    /// ([`AttentionConfig::is_lipschitz`](super::AttentionConfig::is_lipschitz)), and for p = 1. Also for a mask
+    /// that hides a token from itself, as padding does: the output of a token that sees two others alone is
+    /// close to the nearer one, and its derivative between them grows with their distance.
     ///
     /// # Panics
     /// If the mask is made of edges between fewer than n tokens.
@@ -72,8 +72,8 @@ impl<F: Real> MultiHeadAttention<F> {
                     })
                     .collect();
                 let of_means = match mask {
-                    Some(mask) if mask.is_none() => of_means(n, 1.0),
-                    Some(mask) if mask.is_causal() => of_means(n, 2.0),
+                    Some(mask) if mask.is_none() => of_means(n, false),
+                    Some(mask) if mask.is_causal() => of_means(n, true),
                     _ => Upper::new(n as f64).sqrt() * (growth + Upper::ONE),
                 };
                 Some(number(of_means * reciprocal) * Bound::hypot(&heads) * output)
@@ -122,17 +122,17 @@ impl<F: Real> MultiHeadAttention<F> {
 }
 
 /// √c + 2v + 2√(v c′), the constant of z ↦ Σ_j P_ij z_j in the 2-norm for n rows z_i and P_ij ∝ e^(−‖z_i −
-/// z_j‖²). `pairs` is 1 if every row sees every other, 2 if of two rows one sees the other; every row sees
-/// itself.
-fn of_means(n: usize, pairs: f64) -> Upper {
+/// z_j‖²). Every row sees all rows or, with a causal mask, itself and those before it.
+fn of_means(n: usize, causal: bool) -> Upper {
     let others = n.max(1) - 1;
     if others == 0 {
         return Upper::ONE;
     }
     let (v, others) = (inverse_phi(others), others as f64);
     // Σ 1/q of the rows that see one row is at most t.
-    let t = (2.0 * pairs * (others - 1.0) + 1.0).sqrt().min(others);
-    let own = if pairs == 1.0 { 1.0 / (1.0 + t) } else { 1.0 };
+    let step = if causal { 4.0 } else { 2.0 };
+    let t = (step * (others - 1.0) + 1.0).sqrt().min(others);
+    let own = if causal { 1.0 } else { 1.0 / (1.0 + t) };
     let column = own + others * t / (others + t);
     // −x ln x / (1 + x) is concave, and largest at x = φ⁻¹(1).
     let x = (t / others).min(inverse_phi(1).get());

@@ -298,8 +298,8 @@ impl<F: Real> MultiHeadAttention<F> {
     }
 
     /// An upper bound of c: the constant of a layer that contracts, in the norm of the contraction, up to the
-    /// rounding of L in the type of the model. `None` for any other layer. It holds without a mask, and with any
-    /// under which each token sees itself; padding hides a token from itself.
+    /// rounding of L in the type of the model. `None` for any other layer. It holds without a mask, and with
+    /// any under which each token sees itself; padding hides a token from itself.
     /// [`Trace::lipschitz`](crate::nn::Trace::lipschitz) certifies a model that contains it.
     pub fn contraction(&self) -> Option<Upper> {
         let c = self.config.contraction?;

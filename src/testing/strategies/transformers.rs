@@ -8,8 +8,8 @@ use crate::nn::{
 };
 use proptest::prelude::*;
 
-/// Self-attention, dot products first: by distances too, with keys shared by heads, rotary positions, normalised
-/// queries, and divided by a bound of its Lipschitz constant; without score normalisers and dropout.
+/// Self-attention by dot products, and by distances; with keys shared by heads, rotary positions, normalised
+/// queries, and divided by a bound of its Lipschitz constant. Without score normalisers and dropout.
 pub fn self_attentions() -> impl Strategy<Value = AttentionConfig> {
     attentions_of(1_usize..7)
 }

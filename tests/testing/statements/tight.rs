@@ -19,7 +19,7 @@ pub fn holds(name: &str, change: f64) -> bool {
         "theorem 3.1" => theorem_3_1(change),
         "theorem 3.2, ∞" => theorem_3_2(change),
         "theorem 3.2, 2" => one_token(change),
-        "columns" => columns(change),
+        "two tokens" => two_tokens(change),
         "lemma f.1" => lemma_f_1(change),
         "theorem 1" => heads(change),
         "lemma 1" => lemma_1(change),
@@ -128,19 +128,18 @@ fn one_token(change: f64) -> bool {
     interval.lower.get() <= change * interval.upper.get()
 }
 
-/// The columns of the coefficients of two tokens, and of those times squared distances: at most f c = f, and f
-/// c′ = f x with x e^(x + 1) = 1. The second is reached at the squared distance 1 + x.
-fn columns(change: f64) -> bool {
-    let x = 0.278_464_542_761_073_8_f64;
-    let far = (1.0 + x).sqrt();
-    let layer = ones(Score::L2);
-    let tape = Tape::new();
-    let both = tape.constant(tensor(&[2, 1], vec![0.0, far]));
-    let pass = Pass::eval(&tape, &layer);
-    let (_, p) = layer.with_coefficients(&pass, both, both, &Mask::none());
-    let p = p.reshape(&[2, 2]).value();
-    let within = |found: f64, limit: f64| found <= change * limit * (1.0 + 1e-12);
-    within(p[[0, 0]] + p[[1, 0]], 1.0) && within(p[[1, 0]] * far * far, x)
+/// Two tokens of one number at a distance of 1.406849, all weights 1: ‖J‖₂ = 1.6016, against f times the bound
+/// 2.114.
+fn two_tokens(change: f64) -> bool {
+    let mut layer =
+        MultiHeadAttention::<f64>::new(AttentionConfig::l2(1, 1), &mut init::rng(0)).unwrap();
+    for map in [&mut layer.query, &mut layer.value, &mut layer.output] {
+        map.weight.fill(1.0);
+    }
+    let x = tensor(&[2, 1], vec![0.0, 1.406849]);
+    let trace = Trace::at(&layer, &x, |pass, x| layer.forward(pass, x, &Mask::none()));
+    let interval = trace.lipschitz(Lp::Two).unwrap();
+    interval.lower.get() <= change * interval.upper.get()
 }
 
 /// Untied weights 1 and −1 at x = (t, −3t): the variance is f 4t², and J_00 grows with it.

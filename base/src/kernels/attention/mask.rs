@@ -35,7 +35,15 @@ impl Mask {
 
     /// Whether every query sees every key.
     pub fn is_none(&self) -> bool {
-        !self.restricts()
+        let Self {
+            causal,
+            lengths,
+            allowed,
+            except,
+            edges,
+        } = self;
+        let none = lengths.is_none() && allowed.is_none() && except.is_none() && edges.is_none();
+        none && !causal
     }
 
     /// Whether it is [`causal`](Self::causal), and forbids nothing else.
@@ -164,21 +172,9 @@ impl Mask {
         self.except.as_deref().filter(|_| !others)
     }
 
-    /// Whether it forbids anything, for some sizes.
-    pub fn restricts(&self) -> bool {
-        let Self {
-            causal,
-            lengths,
-            allowed,
-            except,
-            edges,
-        } = self;
-        *causal || lengths.is_some() || allowed.is_some() || except.is_some() || edges.is_some()
-    }
-
     /// The mask `[items, 1, n, m]` or `[1, 1, n, m]` where it restricts anything.
     pub fn to_dense(&self, items: usize, n: usize, m: usize) -> Option<Tensor<bool>> {
-        if !self.restricts() {
+        if self.is_none() {
             return None;
         }
         let kernel = self.kernel();

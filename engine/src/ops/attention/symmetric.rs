@@ -78,7 +78,7 @@ impl FusedSymmetric {
         } = &self.0;
         let masked = match mask.excepted() {
             Some(pattern) => pattern.is_symmetric(),
-            None => !mask.restricts(),
+            None => mask.is_none(),
         };
         *scale > 0.0 && dropout.is_none() && masked
     }

@@ -147,7 +147,7 @@ impl<F: Real> ContraNorm<F> {
             _ => None,
         };
         assert!(
-            no_mask.is_none() || !mask.restricts(),
+            no_mask.is_none() || mask.is_none(),
             "ContraNorm: {}, a mask has no meaning",
             no_mask.unwrap_or_default()
         );
