@@ -189,10 +189,6 @@ impl Cli {
         }
         let tables = self.tables.iter().map(|_| choice.table_3());
         Part::asked_for(tables, std::iter::empty(), || choice.named())
-            .into_iter()
-            // Ranks by layer are drawn beside every table.
-            .map(|part| Part::new(Shown::Demonstration, part.plan))
-            .collect()
     }
 }
 
@@ -213,6 +209,7 @@ impl Paper for Oversmoothing {
         tables::render(plan, &self.settings, runs)
     }
 
+    /// The ranks by layer, beside every table.
     fn figure(&self, _: Shown, plan: &Plan, runs: &Runs) -> Option<Figure> {
         figures::ranks(plan, runs)
     }

@@ -64,6 +64,7 @@ pub trait Paper {
 /// How a plan is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
+    /// A table, and the figure that the program has beside it, if any.
     Table,
     /// The figure of this number in the paper.
     Figure(u32),

@@ -42,12 +42,9 @@ pub fn show<P: Paper>(
     // If one figure cannot be written, the others are still drawn.
     let mut undrawn = None;
     for Part { plan, shown } in parts {
-        if *shown == Shown::Table {
-            continue;
-        }
         let label = shown.label();
         let Some(figure) = paper.figure(*shown, plan, runs) else {
-            if *shown != Shown::Demonstration {
+            if let Shown::Figure(_) = shown {
                 tell(format!("{}: no cell is finished", plan.title))?;
             }
             continue;
