@@ -76,6 +76,14 @@ fn ask_prints_layers_laws_and_an_interval() {
     assert!(readme().contains(&format!("```text\n{out}```")), "{out}");
 }
 
+#[test]
+fn check_holds_a_model_against_every_statement() {
+    let (out, err) = succeeded(&Command::new(program("check")).output().unwrap());
+    // The checks of the testing kit that take a model, and the attack in three norms.
+    assert_eq!(out.matches(" statements hold").count(), 14, "{out}");
+    assert!(err.is_empty() && !out.contains("fails"), "{out}\n{err}");
+}
+
 #[cfg(unix)]
 #[test]
 fn quickstart_ends_quietly_if_nobody_reads_on() {
