@@ -102,7 +102,7 @@ fn epochs(runs: &deep_attention::run::Runs) -> Vec<Comparison> {
         norms: Vec::new(),
         layers: Vec::new(),
         missing: Vec::new(),
-        residual: false,
+        residual: None,
         settings: deep_attention::plan::Settings::default(),
     };
     let of_table = |number: u32| {

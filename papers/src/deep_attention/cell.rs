@@ -1,5 +1,6 @@
 //! Everything that decides the result of one run.
 
+use crate::deep_attention::net::Place;
 use crate::deep_attention::run::{Outcome, Prepared};
 use crate::deep_attention::trees;
 use crate::layers::{PublishedOptions, published};
@@ -84,6 +85,15 @@ impl Model {
     }
 }
 
+/// The ending of the name of a network with residuals.
+pub fn ending(residual: bool, place: Option<Place>) -> String {
+    match (residual, place) {
+        (false, _) => String::new(),
+        (true, None) => "-res".to_owned(),
+        (true, Some(place)) => format!("-res, {}", typed(&place)),
+    }
+}
+
 impl Normaliser {
     /// The ending of a model's name in the paper.
     pub fn printed(self) -> &'static str {
@@ -122,6 +132,9 @@ pub struct Cell {
     pub model: Model,
     pub norm: Normaliser,
     pub residual: bool,
+    /// Where residuals are added, if not at the usual place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
     /// Layers; for GGNN the steps of its one layer.
     pub layers: usize,
     /// Width of a head; heads are concatenated.
@@ -150,7 +163,7 @@ impl paper::Cell for Cell {
             0.0 => String::new(),
             percent => format!(", {percent} % missing"),
         };
-        let residual = if self.residual { "-res" } else { "" };
+        let residual = ending(self.residual, self.place);
         let features = if self.normalized {
             ", rows sum to 1"
         } else {

@@ -30,7 +30,7 @@ use super::cell::{Cell, Model, Normaliser};
 use super::net::{DeepNet, features};
 use super::plan::{Entry, Plan};
 use super::run::Prepared;
-use crate::support::args::Float;
+use crate::support::args::{Float, typed};
 use crate::support::paper::{Cell as _, Options};
 use crate::support::{note, say};
 use emmy::autodiff::{grad, vjp};
@@ -109,6 +109,10 @@ pub fn run(plan: &Plan, options: &Options) -> Result<()> {
 
 /// Only graph attention whose rows are not normalised has the recursion.
 fn check(cell: &Cell) -> Result<()> {
+    if let Some(place) = &cell.place {
+        let rule = "residuals at their usual place, with --growth";
+        return Err(Error::invalid("--residual", rule, typed(place)));
+    }
     if cell.model == Model::Gat && matches!(cell.norm, Normaliser::None | Normaliser::Lipschitz) {
         return Ok(());
     }

@@ -24,6 +24,7 @@ use cell::{Cell, Model, Normaliser};
 use clap::{Args, ValueEnum};
 use emmy::data;
 use emmy::{Error, Result};
+use net::Place;
 use plan::{Choice, Plan, Settings};
 use run::{Run, Runs};
 use serde_json::{Value, json};
@@ -60,9 +61,11 @@ pub struct Cli {
     #[arg(long = "missing", value_name = "PERCENT", value_parser = percent)]
     missing: Vec<f64>,
 
-    /// Residuals in the cells that the arguments name
-    #[arg(long, conflicts_with_all = ["tables", "figures"])]
-    residual: bool,
+    /// Residuals in the cells that the arguments name: `--residual`, or `--residual=PLACE` for another place than
+    /// behind the activation
+    #[arg(long, value_name = "PLACE", num_args = 0..=1, require_equals = true, default_missing_value = "last",
+        conflicts_with_all = ["tables", "figures"])]
+    residual: Option<Place>,
 
     /// Train nothing; print by how much the layers of the cells that the arguments name stretch features and
     /// gradients at the start, measured and predicted
@@ -176,7 +179,7 @@ impl Cli {
     fn is_demonstration(&self) -> bool {
         let parts = self.tables.is_empty() && self.figures.is_empty();
         let sets = self.datasets.is_empty() && self.models.is_empty() && self.norms.is_empty();
-        let cells = self.layers.is_empty() && self.missing.is_empty() && !self.residual;
+        let cells = self.layers.is_empty() && self.missing.is_empty() && self.residual.is_none();
         parts && sets && cells && !self.growth
     }
 
@@ -318,6 +321,7 @@ impl Paper for DeepAttention {
             "norm": cell.norm,
             "layers": layers,
             "residual": cell.residual,
+            "place": cell.place,
             "missing": cell.missing,
             "seeds": chosen.len(),
             "test_acc_mean": test_acc_mean,

@@ -1,5 +1,6 @@
 //! The deep network of the paper, in the order of its published code.
 
+use clap::ValueEnum;
 use emmy::data::Dataset;
 use emmy::graph::Neighbourhood;
 use emmy::init;
@@ -8,16 +9,31 @@ use emmy::nn::{
     Norm, Pass, Role, entries_mut,
 };
 use emmy::{Real, Result, Var};
+use serde::{Deserialize, Serialize};
 
 /// A [`GraphNet`] whose parts are in the order of the published `DeepGAT` and `DeepGT`:
 ///
 /// linear → L × (dropout → layer → LayerNorm → σ → PairNorm → + x) → linear
 ///
 /// There is no σ after the last layer. x is the input of the layer; it is added if the network has residuals
-/// and the widths are equal.
+/// and the widths are equal. The published code has no residuals; [`Place`] names other ways to add them.
 #[derive(Debug, Clone)]
 pub struct DeepNet<F: Real> {
     pub net: GraphNet<F>,
+    place: Place,
+}
+
+/// Where a residual is added. y is what LayerNorm, or else the layer, returns.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// σ(y) + x
+    #[default]
+    Last,
+    /// σ(y + x)
+    BeforeActivation,
+    /// σ(y) + dropout(x), the x that the layer reads
+    Dropped,
 }
 emmy::module!(DeepNet: net);
 
@@ -54,7 +70,15 @@ impl<F: Real> DeepNet<F> {
                 }
             }
         }
-        Ok(Self { net })
+        Ok(Self {
+            net,
+            place: Place::default(),
+        })
+    }
+
+    /// The same network with its residuals at this place.
+    pub fn with_residuals(self, place: Place) -> Self {
+        Self { place, ..self }
     }
 
     /// The logits `[n, classes]` on a data set with these features.
@@ -90,7 +114,7 @@ impl<F: Real> DeepNet<F> {
         neighbours: &Neighbourhood<F>,
         mut run: impl FnMut(&GraphLayer<F>, Input<'t, F>, GraphContext<'_, 't, F>) -> Var<'t, F>,
     ) -> Through<'t, F> {
-        let Self { net } = self;
+        let Self { net, place } = self;
         let config = &net.config;
         let dropout = Dropout { p: config.dropout };
         let mut x = self.ends().0.forward(pass, x);
@@ -103,14 +127,22 @@ impl<F: Real> DeepNet<F> {
         };
         let mut inputs = Vec::new();
         for (l, layer) in net.layers.iter().enumerate() {
-            let into = x;
             let dropped = dropout.forward(pass, x);
             inputs.push(x);
+            let residual = match place {
+                Place::Dropped => dropped.var(),
+                Place::Last | Place::BeforeActivation => x,
+            };
             x = run(layer, dropped, around);
             let norm = net.norms.get(l);
             let stands_behind = matches!(config.norm, Some(Norm::Pair(_)));
             if let Some(norm) = norm.filter(|_| !stands_behind) {
                 x = norm.forward(pass, x);
+            }
+            let has_residual = config.residual.is_some() && residual.shape() == x.shape();
+            let before = *place == Place::BeforeActivation;
+            if has_residual && before {
+                x = x + residual;
             }
             if l + 1 < net.layers.len() {
                 x = config.activation.apply(x);
@@ -118,8 +150,8 @@ impl<F: Real> DeepNet<F> {
             if let Some(norm) = norm.filter(|_| stands_behind) {
                 x = norm.forward(pass, x);
             }
-            if config.residual.is_some() && into.shape() == x.shape() {
-                x = x + into;
+            if has_residual && !before {
+                x = x + residual;
             }
         }
         Through { inputs, last: x }

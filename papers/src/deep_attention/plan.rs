@@ -2,7 +2,8 @@
 //!
 //! Where paper and published code give no setting, a comment states our choice.
 
-use crate::deep_attention::cell::{Cell, Model, Normaliser};
+use crate::deep_attention::cell::{Cell, Model, Normaliser, ending};
+use crate::deep_attention::net::Place;
 use crate::deep_attention::numbers::{self, Variant};
 use crate::deep_attention::trees;
 use crate::support::args::{Float, typed};
@@ -43,8 +44,8 @@ pub struct Choice {
     pub norms: Vec<Normaliser>,
     pub layers: Vec<usize>,
     pub missing: Vec<f64>,
-    /// Whether cells that the command line names have residuals.
-    pub residual: bool,
+    /// Where cells that the command line names have residuals, if they have some.
+    pub residual: Option<Place>,
     pub settings: Settings,
 }
 
@@ -127,6 +128,7 @@ impl Choice {
             model,
             norm,
             residual: false,
+            place: None,
             layers,
             width: if of_trees { 32 } else { 64 },
             // One head: with more, the maxima that the published code divides by are read at wrong nodes.
@@ -384,10 +386,11 @@ impl Choice {
                         for layers in or(&self.layers, &[15]) {
                             let cell = Cell {
                                 missing,
-                                residual: self.residual,
+                                residual: self.residual.is_some(),
+                                place: self.residual.filter(|place| *place != Place::default()),
                                 ..self.cell(&dataset, (model, norm), layers)
                             };
-                            let ending = if self.residual { "-res" } else { "" };
+                            let ending = ending(cell.residual, cell.place);
                             let row =
                                 format!("{dataset} {missing} % {}{ending}", name((model, norm)));
                             entries.extend(self.entry(row, format!("L={layers}"), None, [cell]));

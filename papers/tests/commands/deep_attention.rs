@@ -165,7 +165,13 @@ fn every_model_takes_its_normalisers() {
     objects.extend(run(&[], &of_scores, &["gat", "gt"]));
     let more = ["--residual", "--missing", "50", "--heads", "2"];
     objects.extend(run(&more, &of_scores, &["gat", "gt"]));
-    assert_eq!(objects.len(), 24);
+    for place in ["before-activation", "dropped"] {
+        let residual = format!("--residual={place}");
+        let of_place = run(&[&residual], &of_scores, &["gat"]);
+        assert!(of_place.iter().all(|object| object["place"] == place));
+        objects.extend(of_place);
+    }
+    assert_eq!(objects.len(), 30);
     for object in objects {
         assert_eq!(object["stopped"], 0, "{object}");
         assert!(object["test_acc_mean"].as_f64().is_some(), "{object}");
@@ -174,7 +180,22 @@ fn every_model_takes_its_normalisers() {
     let lines = outcomes(&folder);
     let losses = lines.iter().map(|line| line["final_loss"].to_string());
     let losses: BTreeSet<String> = losses.collect();
-    assert_eq!((lines.len(), losses.len()), (24, 24));
+    assert_eq!((lines.len(), losses.len()), (30, 30));
+}
+
+/// Without dropout, x with dropout is x.
+#[test]
+fn without_dropout_two_places_of_a_residual_are_the_same() {
+    let loss = |residual: &str| {
+        let folder = TempDir::new().unwrap();
+        let mut args = small(&["--model", "gat", "--norm", "none", residual]);
+        args.extend(["--dropout", "0"]);
+        succeeded(&deep(&folder, &args));
+        outcomes(&folder)[0]["final_loss"].to_string()
+    };
+    let [usual, last, dropped, before] = ["", "=last", "=dropped", "=before-activation"]
+        .map(|place| loss(&format!("--residual{place}")));
+    assert!(usual == last && usual == dropped && usual != before);
 }
 
 #[test]
@@ -203,6 +224,11 @@ fn scores_are_normalised_only_where_there_are_some() {
         (vec!["--dropout", "2"], "not a probability"),
         (vec!["--table", "3", "--layers", "7"], "Table 3"),
         (vec!["--table", "1", "--residual"], "cannot be used with"),
+        (vec!["--residual=first"], "possible values: last"),
+        (
+            vec!["--growth", "--residual=dropped"],
+            "--residual: expected residuals at their usual place, with --growth, found dropped",
+        ),
     ] {
         refused(&deep(&folder, &args), reason);
     }
