@@ -1,5 +1,5 @@
-//! Graph layers under changes of the graph that must not matter: isolated nodes, graphs side by side; and fast
-//! paths compared with plain ones.
+//! Graph layers under changes of the graph that must not matter: isolated nodes, graphs side by side; and
+//! fast paths compared with plain ones.
 
 use crate::support::{INPUTS, features};
 use emmy::autodiff::grad;

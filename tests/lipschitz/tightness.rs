@@ -1,7 +1,7 @@
 //! How tight the constant of L2 attention is (`docs/proofs.md`). In the ∞-norm, in one dimension with weights
-//! 1, there are inputs whose Jacobian has the norm 4x + 2/(1 + x) − 1, where x e^(x + 1) = N − 1. The bound of
-//! Theorem 3.2 is 4x + 1, so less than 2 above it, for every odd N. In the 2-norm it has a bound that grows
-//! as N^¼ log N, and inputs at which the norm of the Jacobian grows as N^¼.
+//! 1, there are inputs whose Jacobian has the norm 4x + 2/(1 + x) − 1, where x e^(x + 1) = N − 1. The bound
+//! of Theorem 3.2 is 4x + 1, so less than 2 above it, for every odd N. In the 2-norm it has a bound that
+//! grows as N^¼ log N, and inputs at which the norm of the Jacobian grows as N^¼.
 
 use super::support::{cases, tokens};
 use emmy::autodiff::{jvp, vjp};
@@ -175,9 +175,9 @@ fn the_constant_in_the_two_norm() {
 }
 
 /// The columns of P, and those weighted by squared distances, of random tokens, of tokens around one in
-/// orthogonal directions, and of tokens around a crowd. They are at most c and c′, which two tokens reach. The
-/// step of the proof holds too: with q = 1/P_ik − 1 in growing order, the sum of the first 1/q is at most the
-/// last q, or twice that with a causal mask.
+/// orthogonal directions, and of tokens around a crowd. They are at most c and c′, which two tokens reach.
+/// The step of the proof holds too: with q = 1/P_ik − 1 in growing order, the sum of the first 1/q is at most
+/// the last q, or twice that with a causal mask.
 #[test]
 fn columns_of_distance_attention_are_limited() {
     let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>();

@@ -86,11 +86,11 @@ impl Model {
 }
 
 /// The ending of the name of a network with residuals.
-pub fn ending(residual: bool, place: Option<Place>) -> String {
+pub fn ending(residual: bool, place: Place) -> String {
     match (residual, place) {
         (false, _) => String::new(),
-        (true, None) => "-res".to_owned(),
-        (true, Some(place)) => format!("-res, {}", typed(&place)),
+        (true, Place::Last) => "-res".to_owned(),
+        (true, place) => format!("-res, {}", typed(&place)),
     }
 }
 
@@ -132,9 +132,9 @@ pub struct Cell {
     pub model: Model,
     pub norm: Normaliser,
     pub residual: bool,
-    /// Where residuals are added, if not at the usual place.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    /// Where residuals are added.
+    #[serde(default, skip_serializing_if = "Place::is_last")]
+    pub place: Place,
     /// Layers; for GGNN the steps of its one layer.
     pub layers: usize,
     /// Width of a head; heads are concatenated.

@@ -109,9 +109,9 @@ pub fn run(plan: &Plan, options: &Options) -> Result<()> {
 
 /// Only graph attention whose rows are not normalised has the recursion.
 fn check(cell: &Cell) -> Result<()> {
-    if let Some(place) = &cell.place {
+    if !cell.place.is_last() {
         let rule = "residuals at their usual place, with --growth";
-        return Err(Error::invalid("--residual", rule, typed(place)));
+        return Err(Error::invalid("--residual", rule, typed(&cell.place)));
     }
     if cell.model == Model::Gat && matches!(cell.norm, Normaliser::None | Normaliser::Lipschitz) {
         return Ok(());

@@ -61,7 +61,7 @@ pub struct Cli {
     #[arg(long = "missing", value_name = "PERCENT", value_parser = percent)]
     missing: Vec<f64>,
 
-    /// Residuals in the cells that the arguments name: `--residual`, or `--residual=PLACE` for another place than
+    /// Residuals in the cells that the arguments name; `--residual=PLACE` adds them at another place than
     /// behind the activation
     #[arg(long, value_name = "PLACE", num_args = 0..=1, require_equals = true, default_missing_value = "last",
         conflicts_with_all = ["tables", "figures"])]

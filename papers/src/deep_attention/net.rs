@@ -23,7 +23,9 @@ pub struct DeepNet<F: Real> {
     place: Place,
 }
 
-/// Where a residual is added. y is what LayerNorm, or else the layer, returns.
+emmy::module!(DeepNet: net);
+
+/// Where a residual is added. y is what LayerNorm returns, or the layer if there is no LayerNorm.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
@@ -35,7 +37,13 @@ pub enum Place {
     /// σ(y) + dropout(x), the x that the layer reads
     Dropped,
 }
-emmy::module!(DeepNet: net);
+
+impl Place {
+    /// Whether it is the place of the tables.
+    pub fn is_last(&self) -> bool {
+        *self == Self::Last
+    }
+}
 
 /// What the layers of a [`DeepNet`] read and return.
 pub struct Through<'t, F: Real> {
@@ -72,7 +80,7 @@ impl<F: Real> DeepNet<F> {
         }
         Ok(Self {
             net,
-            place: Place::default(),
+            place: Place::Last,
         })
     }
 

@@ -128,7 +128,7 @@ impl Choice {
             model,
             norm,
             residual: false,
-            place: None,
+            place: Place::Last,
             layers,
             width: if of_trees { 32 } else { 64 },
             // One head: with more, the maxima that the published code divides by are read at wrong nodes.
@@ -251,7 +251,7 @@ impl Choice {
                     residual,
                     ..self.cell(dataset, (Model::Gat, norm), layers)
                 };
-                let row = name((Model::Gat, norm)) + if residual { "-res" } else { "" };
+                let row = name((Model::Gat, norm)) + &ending(residual, Place::Last);
                 let column = format!("{dataset} L={layers}");
                 entries.extend(self.entry(row, column, Some(paper), [cell]));
             }
@@ -387,7 +387,7 @@ impl Choice {
                             let cell = Cell {
                                 missing,
                                 residual: self.residual.is_some(),
-                                place: self.residual.filter(|place| *place != Place::default()),
+                                place: self.residual.unwrap_or_default(),
                                 ..self.cell(&dataset, (model, norm), layers)
                             };
                             let ending = ending(cell.residual, cell.place);

@@ -121,8 +121,8 @@ impl Cell {
     pub fn train<F: Real>(&self, data: &Prepared, progress: &Progress) -> Result<Outcome> {
         let Prepared { set, split } = data;
         let network = self.network(set)?;
-        let net = DeepNet::<F>::new(network, self.seed, self.published_start)?
-            .with_residuals(self.place.unwrap_or_default());
+        let net =
+            DeepNet::<F>::new(network, self.seed, self.published_start)?.with_residuals(self.place);
         let (all, attention) = (net.layers(), net.attention());
         let scored = match attention.iter().all(Vec::is_empty) {
             true => all.clone(),

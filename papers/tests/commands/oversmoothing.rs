@@ -29,7 +29,9 @@ fn a_cell_is_named_and_answered_with_one_object() {
     let args = small(&[
         "--norm", "contra", "--s", "0.2", "--s", "1", "--seeds", "2", "--json",
     ]);
-    let (out, _) = succeeded(&run(&folder, &args));
+    let (out, err) = succeeded(&run(&folder, &args));
+    // Only the demonstration says how long the demonstration takes.
+    assert!(!err.contains("on two processors"), "{err}");
     let [object] = &json(&out)[..] else {
         panic!("one object: {out}");
     };

@@ -128,8 +128,8 @@ fn one_token(change: f64) -> bool {
     interval.lower.get() <= change * interval.upper.get()
 }
 
-/// Two tokens of one number at a distance of 1.406849, all weights 1: ‖J‖₂ = 1.6016, against f times the bound
-/// 2.114.
+/// Two tokens of one number at a distance of 1.406849, all weights 1: ‖J‖₂ = 1.6016, against f times the
+/// bound 2.114.
 fn two_tokens(change: f64) -> bool {
     let mut layer =
         MultiHeadAttention::<f64>::new(AttentionConfig::l2(1, 1), &mut init::rng(0)).unwrap();
