@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use emmy::nn::{Activation, Layer, Linear, Mlp, Module, Params, Trace, Traced};
-use emmy::symmetry::{self, Law, Ports, Residual, Slice, Symmetry, Term};
+use emmy::symmetry::{self, Law, Layout, Ports, Residual, Slice, Symmetry, Term};
 use emmy::tensor::tensor;
 use emmy::{Tape, Tensor, init};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -94,6 +94,23 @@ fn entries_must_be_those_of_the_law() {
                 drop(law.drift(&vec![0.0; wrong], &good, 0.1, 0.0))
             });
         }
+    }
+}
+
+/// One generator per entry of δ. A rotation of two neurons has one plane, with two entries of opposite sign.
+#[test]
+fn a_law_has_a_generator_per_entry_or_plane() {
+    let shapes = [("in", vec![2, 3]), ("out", vec![4, 2])];
+    let layout = Layout::new(shapes.map(|(name, shape)| (name.to_owned(), shape)));
+    for (symmetry, count) in [
+        (Symmetry::Rescaling, 2),
+        (Symmetry::Translation, 2),
+        (Symmetry::Linear, 4),
+        (Symmetry::Rotation, 1),
+    ] {
+        let all = law(symmetry).generators(&layout);
+        assert_eq!(all.len(), count, "{symmetry:?}");
+        assert!(all.iter().all(|g| g.entries() > 0), "{symmetry:?}");
     }
 }
 
