@@ -97,7 +97,8 @@ fn entries_must_be_those_of_the_law() {
     }
 }
 
-/// One generator per entry of δ. A rotation of two neurons has one plane, with two entries of opposite sign.
+/// One generator per entry of δ. A rotation of two neurons has one plane:
+/// its matrix is −1 times its transpose.
 #[test]
 fn a_law_has_a_generator_per_entry_or_plane() {
     let shapes = [("in", vec![2, 3]), ("out", vec![4, 2])];
@@ -112,6 +113,9 @@ fn a_law_has_a_generator_per_entry_or_plane() {
         assert_eq!(all.len(), count, "{symmetry:?}");
         assert!(all.iter().all(|g| g.entries() > 0), "{symmetry:?}");
     }
+    let turn = law(Symmetry::Rotation).generators(&layout).remove(0);
+    let opposite = |&(i, j, w): &(usize, usize, f64)| turn.matrix().contains(&(j, i, -w));
+    assert!(turn.matrix().iter().all(opposite));
 }
 
 /// The panic points at the line of the caller.

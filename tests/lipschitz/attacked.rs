@@ -143,8 +143,7 @@ fn normalised_scores_are_attacked() {
 #[test]
 #[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn a_contrastive_step_is_attacked() {
-    // Without a constant for all inputs: behind a LayerNorm, whose rows are limited. The largest part is reached
-    // with a small gain, where the softmax is flat.
+    // Without a constant for all inputs: behind a LayerNorm, whose rows are limited.
     for (least, attack, what) in [
         (
             0.09,

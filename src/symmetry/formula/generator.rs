@@ -225,10 +225,7 @@ impl Block<'_> {
     }
 
     fn column(&self, j: usize) -> String {
-        match self.size {
-            [_, 1] => self.name.to_owned(),
-            _ => format!("{}[:,{j}]", self.name),
-        }
+        format!("{}[:,{j}]", self.name)
     }
 
     fn entry(&self, e: usize) -> String {

@@ -5,8 +5,9 @@ use crate::{json, succeeded};
 use tempfile::TempDir;
 
 /// With one layer and attention that is nearly a mean, the mean of 20 draws is within 3 % of the predictions.
-/// The features of 15 layers are within a factor of 1.5. If the coefficients are held constant, gradients grow
-/// as the features do. Only without LipschitzNorm do they grow far beyond this, and is attention concentrated.
+/// The features of 15 layers are within a factor of 1.5. If the coefficients are held constant, gradients
+/// grow as the features do. Only without LipschitzNorm do they grow far beyond this, and is attention
+/// concentrated.
 #[test]
 fn features_and_gradients_grow_as_second_moments_predict() {
     let folder = TempDir::new().unwrap();
