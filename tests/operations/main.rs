@@ -8,6 +8,7 @@ mod contracts;
 mod conventions;
 mod engine;
 mod extremes;
+mod facts;
 mod fixtures;
 mod kinds;
 mod literals;

@@ -42,6 +42,7 @@ impl<F: Real> Var<'_, F> {
             },
             turns: Some(&[0.0]),
             range: match k {
+                k if k == F::zero() => [1.0; 2],
                 k if k == one + one => [0.0, f64::INFINITY],
                 _ => [f64::NEG_INFINITY, f64::INFINITY],
             },
@@ -114,7 +115,10 @@ impl<F: Real> Var<'_, F> {
         let recip = |x: F| if x == F::zero() { x } else { x.recip() };
         let function = Function {
             degree: Some(-1.0),
-            slopes: [f64::NEG_INFINITY, f64::INFINITY],
+            slope: |_, x| about(-(x * x).recip()),
+            // Where it jumps, and its slope is not known.
+            turns: Some(&[0.0]),
+            roundings: Some(1),
             ..named("recip_or_zero")
         };
         self.unary(function, map::unary(&self.value(), recip), |p| {
