@@ -13,8 +13,10 @@
 //!
 //! L ≤ √c L_v + s max_i ‖C_i‖ L_q + s √c max_i (‖q_i‖ √λ₁(Σ_i)) L_k.
 //!
-//! On inputs whose values, keys and queries have rows of at most V, K and Q, c ≤ n and ‖C_i‖ ≤ V K. There the
-//! last part is s √(n/2) Q V L_k, since Σ_j P_ij² ‖v_j − m_i‖² ≤ V²/2 (docs/proofs.md).
+//! On inputs whose values, keys and queries have rows of at most V, K and Q, ‖C_i‖ ≤ V K, and the scores of a
+//! query differ by at most r = 2 s (Q K + max |β_j|). There [`shares`](super::shares) limits the other two
+//! parts: a bound σ of ‖P‖₂ stands for √c, and the last part is s σ′ Q V L_k with a bound σ′² of Σ_ij P_ij²
+//! ‖v_j − m_i‖² / V². They are √n and √(n/2) where scores are large.
 //!
 //! Dot-product attention has no constant on all inputs (Kim et al., "The Lipschitz Constant of
 //! Self-Attention", ICML 2021, Theorem 3.1).
@@ -24,6 +26,7 @@ use super::known::{Domain, Slot};
 use super::matrix::Matrix;
 use super::operands::{Map, maps_of};
 use super::rule::Rule;
+use super::shares::{Share, Shares};
 use super::tree::{Tree, number, product, root, sum};
 use crate::autodiff::{Tape, Var};
 use crate::linalg::{Lp, Upper};
@@ -32,9 +35,10 @@ use crate::real::Real;
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, Axis, Ix2};
 use std::rc::Rc;
 
-/// How queries are compared with keys: the options, and the node of t if it is there.
+/// How queries are compared with keys: the options, and the nodes of β and t if they are there.
 pub(super) struct Scores<'a> {
     pub options: &'a DenseAttention,
+    pub beta: Option<usize>,
     pub t: Option<usize>,
 }
 
@@ -80,7 +84,7 @@ pub(super) fn kept(options: &DenseAttention) -> Upper {
 /// From the constants of queries, keys and values.
 fn of_parts<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<Rc<Tree>, String> {
     let known = rule.known;
-    let [n, heads, groups] = sizes(rule);
+    let [_, heads, groups] = sizes(rule);
     let share = heads / groups.max(1);
     let [of_q, of_k, of_v] = match known.domain {
         Domain::Here => at_point(rule, scores)?.map(|x| Rc::new(Tree::Here(x))),
@@ -98,10 +102,11 @@ fn of_parts<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<Rc<T
             };
             let scale = scale(scores);
             let [q, k, v] = [row(0, "queries")?, row(1, "keys")?, row(2, "values")?];
+            let [all, halves] = shares(rule, scores, product(vec![q.clone(), k.clone()]));
             [
                 product(vec![scale.clone(), v.clone(), k]),
-                product(vec![scale, root_of_half(n), q, v]),
-                root(n),
+                product(vec![scale, halves, q, v]),
+                all,
             ]
         }
     };
@@ -119,9 +124,17 @@ fn sizes<F: Real>(rule: &Rule<'_, '_, F>) -> [usize; 3] {
     [q[q.len() - 3], q[q.len() - 2], k[k.len() - 2]]
 }
 
-/// √(n/2).
-fn root_of_half(n: usize) -> Rc<Tree> {
-    Rc::new(Tree::Number(Upper::new(n as f64 / 2.0).sqrt()))
+/// σ and σ′, if no product of a query and a key is larger than `size`.
+fn shares<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>, size: Rc<Tree>) -> [Rc<Tree>; 2] {
+    let ([n, ..], k) = (sizes(rule), rule.shape(rule.arg(1)));
+    let size = match scores.beta {
+        Some(beta) => sum(vec![size, Rc::new(Tree::MaxAbs(beta))]),
+        None => size,
+    };
+    let range = product(vec![number(2.0), scale(scores), size]);
+    let (mask, queries) = (&scores.options.mask, [n, k[k.len() - 3]]);
+    [Share::Coefficients, Share::Deviations]
+        .map(|of| Rc::new(Tree::Shares(Shares::new(of, mask, queries, range.clone()))))
 }
 
 /// s.
@@ -138,8 +151,9 @@ fn scale(scores: &Scores<'_>) -> Rc<Tree> {
 ///
 /// L_h ≤ √c ‖W_V‖ + s max_i ‖W_V Σ_i(u) A‖ + s √c max_i (‖W_Kᵀ q_i‖ √λ₁(Σ_i)), L ≤ √Σ_h L_h² L_u.
 ///
-/// On the inputs with ‖u_j‖ ≤ R, Σ_i(u) ≤ R², W_Kᵀ q_i ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖, c ≤ n, and the last part has
-/// √(n/2) R.
+/// On the inputs with ‖u_j‖ ≤ R, Σ_i(u) ≤ R² and W_Kᵀ q_i ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖, which times 2 s R limits how
+/// far the scores of a query differ: a bias of the keys adds one number to all of them. Then σ stands for √c,
+/// and σ′ R for √c √λ₁(Σ_i).
 fn of_self<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Option<Rc<Tree>> {
     let known = rule.known;
     let [q, k, v] = maps_of(rule)?;
@@ -175,7 +189,7 @@ fn means<F: Real>(
     scores: &Scores<'_>,
     [q, k]: [&Map; 2],
 ) -> Option<Vec<Rc<Tree>>> {
-    let [n, heads, groups] = sizes(rule);
+    let [_, heads, groups] = sizes(rule);
     let share = heads / groups.max(1);
     let row = rule.known.reach(q.from).row?;
     let of = |h: usize| {
@@ -191,10 +205,11 @@ fn means<F: Real>(
             None => asked,
         };
         let s = scale(scores);
+        let [all, halves] = shares(rule, scores, product(vec![asked.clone(), row.clone()]));
         sum(vec![
-            root(n),
+            all,
             product(vec![s.clone(), form, row.clone(), row.clone()]),
-            product(vec![s, root_of_half(n), asked, row.clone()]),
+            product(vec![s, halves, asked, row.clone()]),
         ])
     };
     Some((0..heads).map(of).collect())

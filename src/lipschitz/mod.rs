@@ -35,6 +35,7 @@ mod rows;
 mod rule;
 mod rules;
 mod search;
+mod shares;
 mod softmax;
 mod sparse;
 mod tree;

@@ -117,7 +117,12 @@ impl<F: Real> Rule<'_, '_, F> {
             id,
             constants: Vec::new(),
         };
-        attention::behind(&rule, &Scores { options, t: None }, w_o)
+        let scores = Scores {
+            options,
+            beta: None,
+            t: None,
+        };
+        attention::behind(&rule, &scores, w_o)
     }
 
     /// The bound of W₂ σ(W₁ u) with respect to u, times the constant of u, if the first operand of this

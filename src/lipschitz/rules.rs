@@ -96,7 +96,8 @@ impl<F: Real> Rule<'_, '_, F> {
             } => self.row_norm(centred, eps, gain),
             Kind::Attention { options, beta, t } => {
                 let t = t.then(|| node.args[3 + usize::from(*beta)]);
-                attention::bound(self, &Scores { options, t })
+                let beta = beta.then(|| node.args[3]);
+                attention::bound(self, &Scores { options, beta, t })
             }
             Kind::EdgeAttention { .. } | Kind::Opaque(_) | Kind::Variable | Kind::Constant => {
                 Err("nothing is known of it".into())

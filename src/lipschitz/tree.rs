@@ -4,6 +4,7 @@ use super::blocks::Rows;
 use super::heads::HeadMaps;
 use super::matrix::Matrix;
 use super::rescale::Pair;
+use super::shares::Shares;
 use super::whole::Whole;
 use crate::autodiff::Function;
 use crate::linalg::{Lp, Upper};
@@ -29,6 +30,8 @@ pub(crate) enum Tree {
     Sqrt(Rc<Tree>),
     /// Two linear maps with an activation between them.
     Pair(Pair),
+    /// How much of a value the queries of an attention take together.
+    Shares(Shares),
     /// The linear maps around attention.
     Heads(HeadMaps),
     /// A network of linear maps and activations, bounded as a whole; if its input is on a ball around the

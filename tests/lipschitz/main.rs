@@ -21,6 +21,7 @@ mod rounding_steps;
 mod sandwich;
 mod scores;
 mod self_attention;
+mod shares;
 mod support;
 mod tightness;
 mod two_layers;

@@ -71,7 +71,8 @@ fn the_constant_is_less_than_two_above_an_input() {
 /// dot-product attention grows as √n, as long as n is below e^(2γR²). With A = W_QᵀW_K = −γ and V = 1 in
 /// one dimension, one token at R and n − 1 at −R: the others see the one with the weight p = 1/(1 + (n − 1)
 /// e^(−2γR²)), so all of them follow it, and ‖J‖₂ ≥ √(n − 1) p. Their upper bound is √3 (R⁴ (4n + 1) γ² +
-/// n)^½, and that of [`Domain::Rows`] is √n (1 + γR²/√2) + γR².
+/// n)^½, and that of [`Domain::Rows`] is σ + γR² + σ′ γR² with σ² = n min(p, cosh²(γR²) / n) and σ′² = n
+/// min(½, p).
 #[test]
 #[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn dot_products_grow_as_the_root_of_the_number_of_tokens() {
@@ -96,7 +97,9 @@ fn dot_products_grow_as_the_root_of_the_number_of_tokens() {
             .get();
         println!("n = {n}: {least:.3} ≤ {norm:.3} ≤ {read:.3}, printed {printed:.3}");
         assert!(least <= norm * (1.0 + 1e-9) && norm <= read && norm <= printed);
-        let ours = size.sqrt() * (1.0 + square / 2f64.sqrt()) + square;
+        let share = 1.0 / (1.0 + m * (-2.0 * square).exp());
+        let coefficients = (size * share).min(square.cosh().powi(2)).sqrt();
+        let ours = coefficients + square + (size * share.min(0.5)).sqrt() * square;
         approx::assert_relative_eq!(read, ours, max_relative = 1e-9);
         found.push(norm);
     }

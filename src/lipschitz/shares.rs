@@ -1,0 +1,98 @@
+//! How much of the values the queries of an attention take together, if their scores are limited.
+//!
+//! In the letters of [`attention`](super::attention): where the scores of a query and its m_i keys differ by
+//! at most r, none of the keys has more than π_i = 1 / (1 + (m_i − 1) e⁻ʳ), since each of the others has at
+//! least e⁻ʳ of the largest coefficient. So (docs/proofs.md)
+//!
+//! ‖P‖₂² ≤ Σ_i min(π_i, cosh²(r/2) / m_i), and Σ_j P_ij² ‖v_j − m_i‖² ≤ min(½, π_i) V².
+
+use super::tree::Tree;
+use crate::autodiff::{Tape, Var};
+use crate::kernels::attention::Mask;
+use crate::linalg::{Lower, Upper};
+use crate::real::Real;
+use crate::tensor::{scalar, tensor};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// What is summed over the queries.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Share {
+    /// Σ_j P_ij².
+    Coefficients,
+    /// Σ_j P_ij² ‖v_j − m_i‖², for values of at most 1.
+    Deviations,
+}
+
+/// The root of the sum of a share over the queries.
+#[derive(Debug)]
+pub(super) struct Shares {
+    of: Share,
+    /// r.
+    range: Rc<Tree>,
+    /// The number of queries for each number of keys that a query sees.
+    queries: BTreeMap<usize, usize>,
+}
+
+/// A range at which cosh² has no part any more, and is a number in `f32` too.
+const WIDE: f64 = 80.0;
+
+impl Shares {
+    /// For n queries of m keys.
+    pub fn new(of: Share, mask: &Mask, [n, m]: [usize; 2], range: Rc<Tree>) -> Self {
+        let mut queries = BTreeMap::new();
+        for i in 0..n {
+            let seen = match mask {
+                mask if mask.is_none() => m,
+                mask if mask.is_causal() => (i + 1 + m).saturating_sub(n),
+                // How many keys another mask leaves is not counted: π is 1.
+                _ => 1,
+            };
+            // A query without keys takes nothing.
+            if seen > 0 {
+                *queries.entry(seen).or_insert(0) += 1;
+            }
+        }
+        Self { of, range, queries }
+    }
+
+    pub fn range(&self) -> &Rc<Tree> {
+        &self.range
+    }
+
+    pub fn upper(&self, range: Upper) -> Upper {
+        // With the error of the exponential, and of the sum after it.
+        let least = (-range.get()).exp() * (1.0 - 1e-14);
+        let even = Upper::rounded((0.5 * range.get()).cosh(), 1e-14).square();
+        let of = |(&keys, &queries): (&usize, &usize)| {
+            let whole = (1.0 + (keys - 1) as f64 * least) * (1.0 - 1e-15);
+            let largest = Upper::ONE / Lower::new(whole);
+            let other = match self.of {
+                Share::Coefficients => even / Lower::new(keys as f64),
+                Share::Deviations => Upper::new(0.5),
+            };
+            Upper::new(queries as f64) * largest.min(other)
+        };
+        self.queries.iter().map(of).sum::<Upper>().sqrt()
+    }
+
+    pub fn var<'t, F: Real>(&self, tape: &'t Tape<F>, range: Var<'t, F>) -> Var<'t, F> {
+        let vector = |x: Vec<F>| tape.constant(tensor(&[x.len()], x));
+        let number = |x: usize| F::of(x as f64);
+        let keys: Vec<F> = self.queries.keys().map(|&m| number(m)).collect();
+        let others = vector(keys.iter().map(|&m| m - F::one()).collect());
+        let queries = vector(self.queries.values().map(|&n| number(n)).collect());
+        let largest = ((-range).exp() * others)
+            .add_scalar(F::one())
+            .powf(-F::one());
+        let other = match self.of {
+            Share::Coefficients => {
+                let half = range.clamp(F::zero(), F::of(WIDE)).scale(F::of(0.5));
+                let even = (half.exp() + (-half).exp()).scale(F::of(0.5)).square();
+                even / vector(keys)
+            }
+            Share::Deviations => tape.constant(scalar(F::of(0.5))),
+        };
+        (largest.minimum(other) * queries).sum_all().sqrt_or_zero()
+    }
+}
