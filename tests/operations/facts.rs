@@ -2,7 +2,7 @@
 //! bound or a law, and no check of what is said would notice.
 
 use crate::registry::{Sampler, operations};
-use emmy::autodiff::{Function, Kind, grad};
+use emmy::autodiff::{Function, Kind, grad, grad_graph};
 use emmy::tensor::tensor;
 use emmy::{Real, Tape, Var};
 use std::collections::BTreeSet;
@@ -59,6 +59,10 @@ fn cases() -> Vec<Case> {
         case!("clamp", true, |x| x.clamp(-0.5, 2.0)),
         case!("hardtanh", true, |x| x.hardtanh()),
         case!("normal_cdf", true, |x| x.normal_cdf()),
+        // The derivative of the one above, which nothing else records.
+        case!("normal_density", true, |x| {
+            grad_graph(x.normal_cdf().sum_all(), &[x])[0]
+        }),
     ]
 }
 
@@ -81,9 +85,12 @@ fn run<F: Real>(f: for<'t> fn(Var<'t, F>) -> Var<'t, F>, x: &[F]) -> (Function, 
     let tape = Tape::new();
     let x = tape.var(tensor(&[x.len()], x.to_vec()));
     let y = f(x);
-    let Kind::Entrywise(function) = tape.node(y.id()).kind.clone() else {
-        panic!("not a function of each entry")
+    let function_of = |id| match tape.node(id).kind {
+        Kind::Entrywise(function) => Some(function),
+        _ => None,
     };
+    let last = (0..=y.id()).rev().find_map(function_of);
+    let function = last.expect("a function of each entry");
     let slopes = grad(y.sum_all(), &[x]).swap_remove(0);
     let numbers = |values: &emmy::Tensor<F>| values.iter().copied().collect();
     (function, numbers(&y.value()), numbers(&slopes))
@@ -129,11 +136,12 @@ fn every_registered_function_is_tried() {
     }
 }
 
-/// `said` is not wider than `shown`, but for the distance of tried arguments.
+/// `said` contains `shown`, and is not wider but for the distance of the tried arguments.
 fn assert_as_sharp(name: &str, what: &str, said: [f64; 2], shown: [f64; 2]) {
-    let slack = |x: f64| 2e-3 * (1.0 + x.abs());
+    let apart = [shown[0] - said[0], said[1] - shown[1]];
+    let slack = shown.map(|x| 2e-3 * (1.0 + x.abs()));
     assert!(
-        said[0] >= shown[0] - slack(shown[0]) && said[1] <= shown[1] + slack(shown[1]),
+        (0..2).all(|k| -1e-9 <= apart[k] && apart[k] <= slack[k]),
         "{name} says {what} {said:?}, numbers show {shown:?}"
     );
 }
@@ -193,6 +201,17 @@ fn a_function_says_its_slope_at_an_argument_and_on_an_interval() {
                 assert!(close, "{}: slope at {x} is {low} to {high}", case.name);
             }
         }
+        let [low, high] = function.slope_at(f64::NAN);
+        let unknown = low.is_nan() && high.is_nan();
+        let constant = function.slopes[0] == function.slopes[1];
+        assert!(unknown || constant, "{}: slope at NaN", case.name);
+        if function.slopes.iter().all(|slope| slope.is_finite()) {
+            assert!(
+                slopes.iter().all(|slope| slope.is_finite()),
+                "{}",
+                case.name
+            );
+        }
         assert_eq!(
             function.turns.is_none(),
             NO_TURNS.contains(&case.name),
@@ -222,6 +241,32 @@ fn a_function_says_its_slope_at_an_argument_and_on_an_interval() {
                 }
             }
         }
+    }
+}
+
+/// The slope for negative arguments that initialisation assumes makes a function an activation.
+#[test]
+fn activations_say_that_they_are() {
+    let others = [
+        "power",
+        "exp",
+        "ln",
+        "sqrt",
+        "recip",
+        "abs",
+        "sin",
+        "cos",
+        "clamp",
+        "normal_density",
+    ];
+    for case in cases() {
+        let (function, ..) = run(case.f64, &[0.5]);
+        let expected = match case.name {
+            "leaky_relu 0.25" => Some(0.25),
+            "leaky_relu -3" => Some(-3.0),
+            name => (!others.iter().any(|other| name.starts_with(other))).then_some(0.0),
+        };
+        assert_eq!(function.negative_slope, expected, "{}", case.name);
     }
 }
 

@@ -290,6 +290,7 @@ const ATTENTION: &[Refused] = &[
     ("attend", "q [2, 2, 5], k [2, 2, 5], v [3, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Qkv::new(z, z, t.x(&[3, 2, 5]))); }),
     ("attend", "q [2, 2, 5], k [2, 2, 4], v [2, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Qkv::new(z, t.x(&[2, 2, 4]), z)); }),
     ("attend", "q [2, 3, 5], k [2, 2, 5], v [2, 2, 5]: they must be", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Qkv::new(t.x(&[2, 3, 5]), z, z)); }),
+    ("attend", "q [2, 3, 5], k [2, 0, 5], v [2, 0, 5]: they must be", |t| { let z = t.x(&[2, 0, 5]); dense(None).attend(Qkv::new(t.x(&[2, 3, 5]), z, z)); }),
     ("attend", "q [2, 5], k [2, 5], v [2, 5]: they must be", |t| { let z = t.x(&[2, 5]); dense(None).attend(Qkv::new(z, z, z)); }),
     ("attend", TAPES, |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Qkv::new(z, t.y(&[2, 2, 5]), z)); }),
     ("attend", "β has shape [2], it must be [2, 2]", |t| { let z = t.x(&[2, 2, 5]); dense(None).attend(Qkv { beta: Some(t.x(&[2])), ..Qkv::new(z, z, z) }); }),

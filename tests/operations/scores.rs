@@ -137,5 +137,7 @@ fn halves_of_nothing() {
         for g in grad(y.sum_all(), &[z, a]) {
             assert!(g.is_empty());
         }
+        let y = DenseAttention::new(1, Mask::none()).attend(Qkv::new(z, z, z));
+        assert_eq!(y.shape(), [3, heads, width]);
     }
 }

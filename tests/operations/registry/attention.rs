@@ -4,7 +4,7 @@ use super::reference::build;
 use super::{Case, Operation, Sampler, function};
 use emmy::autodiff::Var;
 use emmy::kernels::random::DropMask;
-use emmy::ops::attention::{EdgeAttention, EdgeOperands, EdgeScore, LeakySum};
+use emmy::ops::attention::{EdgeAttention, EdgeOperands, EdgeScore, LeakySum, ScaledProduct};
 use emmy::real::Real;
 use emmy::sparse::Pattern;
 use emmy::tensor::Tensor;
@@ -279,8 +279,8 @@ impl<F: Real> EdgeScore<F> for Sine {
     }
 }
 
-/// Values, and other rows that the score reads; with a and t, or without.
-fn apart(d: &mut Sampler, with: bool) -> Case {
+/// Values, and other rows that the score reads, [`Sine`] or products of a scale; with a and t, or without.
+fn apart(d: &mut Sampler, with: bool, scale: Option<f64>) -> Case {
     let s = Rc::new(setting(d));
     let (n, read) = (s.pattern.rows(), d.one_of(&[1, 3, 8, 17]));
     let mut args = vec![d.signed(&[n, s.heads, s.width])];
@@ -296,14 +296,18 @@ fn apart(d: &mut Sampler, with: bool) -> Case {
                 t: x.get(4).copied(),
                 ..EdgeOperands::new(x[2], x[1], x[0])
             };
-            s.edges().attend(Sine, operands)
+            match scale.map(F::of) {
+                None => s.edges().attend(Sine, operands),
+                Some(scale) => s.edges().attend(ScaledProduct { scale }, operands),
+            }
         }
     );
     Case::new(args, function, move |x| {
         let score = |i, j, h| {
             let term = |c| {
                 let a = x.get(3).map_or(1.0, |a| a[[h, c]]);
-                a * x[1][[j, h, c]].sin() * x[2][[i, h, c]]
+                let k = x[1][[j, h, c]];
+                a * scale.map_or(k.sin(), |scale| scale * k) * x[2][[i, h, c]]
             };
             (0..read).map(term).sum()
         };
@@ -320,8 +324,10 @@ pub(super) fn operations() -> Vec<Operation> {
         operation("gatv2", |d| gatv2(d, true)),
         operation("gatv2", |d| gatv2_shared(d, false)),
         operation("gatv2", |d| gatv2_shared(d, true)),
-        operation("EdgeAttention::attend", |d| apart(d, false)),
-        operation("EdgeAttention::attend", |d| apart(d, true)),
+        operation("EdgeAttention::attend", |d| apart(d, false, None)),
+        operation("EdgeAttention::attend", |d| apart(d, true, None)),
+        operation("EdgeAttention::attend", |d| apart(d, false, Some(0.7))),
+        operation("EdgeAttention::attend", |d| apart(d, true, Some(0.7))),
         operation("EdgeAttention::coefficients", |d| {
             gat_coefficients(d, false)
         }),
