@@ -4,6 +4,7 @@
 use super::likelihood::{Comparison, Setting, compare};
 use super::printed::Table;
 use crate::balance::cell::Rule;
+use crate::balance::plan::is_heterophilic;
 use crate::oversmoothing::cell::Method;
 use crate::oversmoothing::tables::Way;
 use crate::support::args::Float;
@@ -33,22 +34,23 @@ fn runs<C: Cell>(folder: &Path, name: &str) -> Result<Runs<C>> {
 /// # Errors
 /// If a file of results cannot be read.
 pub fn all(tables: &[Table], folder: &Path) -> Result<Vec<Comparison>> {
-    let mut out = optimisers(tables, &runs(folder, "balance")?);
+    let mut out = networks(tables, &runs(folder, "balance")?);
     out.extend(epochs(&runs(folder, "deep_attention")?));
     out.extend(methods(&runs(folder, "oversmoothing")?));
     Ok(out)
 }
 
-/// The optimiser behind each table of the network of Table 2, per data set.
-fn optimisers(tables: &[Table], runs: &balance::run::Runs) -> Vec<Comparison> {
-    let choice = balance::plan::Choice {
+/// What is open of each table of the network of Table 2, per data set: the optimiser, and for heterophilic
+/// graphs, which have one table, whether edges are read in both directions.
+fn networks(tables: &[Table], runs: &balance::run::Runs) -> Vec<Comparison> {
+    let choice = |directed| balance::plan::Choice {
         seeds: (0..SEEDS).collect(),
         epochs: 5000,
         datasets: Vec::new(),
         layers: Vec::new(),
         inits: Vec::new(),
         float: Float::F32,
-        directed: false,
+        directed,
         raw_features: false,
         lr: None,
         loss_threshold: balance::plan::LOSS_THRESHOLD,
@@ -65,12 +67,12 @@ fn optimisers(tables: &[Table], runs: &balance::run::Runs) -> Vec<Comparison> {
                     Some((cell.number.clone(), *init, layers))
                 })
                 .collect();
-            let of_rule = |(rule, name): (Rule, &str)| Setting {
+            let of_way = |(name, rule, directed): (&str, Rule, bool)| Setting {
                 name: name.to_owned(),
                 ours: (cells.iter())
                     .map(|(_, init, layers)| {
-                        let cell = choice.cell(set, *layers, init, rule);
-                        let seeded = choice.seeds.iter().map(|&seed| balance::cell::Cell {
+                        let cell = choice(directed).cell(set, *layers, init, rule);
+                        let seeded = (0..SEEDS).map(|seed| balance::cell::Cell {
                             seed,
                             ..cell.clone()
                         });
@@ -79,14 +81,23 @@ fn optimisers(tables: &[Table], runs: &balance::run::Runs) -> Vec<Comparison> {
                     })
                     .collect(),
             };
-            let rules = [(Rule::Sgd, "gradient descent"), (Rule::Adam, "Adam")].map(of_rule);
+            let ways = match is_heterophilic(set) {
+                true => [
+                    ("both directions", Rule::Sgd, false),
+                    ("one direction", Rule::Sgd, true),
+                ],
+                false => [
+                    ("gradient descent", Rule::Sgd, false),
+                    ("Adam", Rule::Adam, false),
+                ],
+            };
             let printed: Vec<Number> = cells.iter().map(|(number, ..)| number.clone()).collect();
             out.extend(compare(
                 &table.name(),
                 set,
                 &printed,
                 table.runs.unwrap_or(RUNS),
-                &rules,
+                &ways.map(of_way),
             ));
         }
     }

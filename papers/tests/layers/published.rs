@@ -6,12 +6,12 @@ use emmy::graph::generators::path;
 use emmy::graph::{Duplicates, Neighbourhood, SelfLoops};
 use emmy::lipschitz::Lp;
 use emmy::nn::{
-    Activation, AttentionOptions, Conv, GraphNet, GraphNetConfig, Heads, LipschitzNorm, Module,
-    Pass, Trace, TransformerOptions, discover,
+    Activation, AttentionOptions, Conv, GraphLayer, GraphNet, GraphNetConfig, Heads, Linear,
+    LipschitzNorm, Module, Pass, Trace, TransformerConv, TransformerOptions, discover,
 };
 use emmy::symmetry::{Law, Search};
 use emmy::{Graph, Real, Tape, Tensor, Var, init};
-use papers::layers::{PublishedOptions, of_edges, published};
+use papers::layers::{PublishedOptions, PublishedTransformerConv, of_edges, published};
 
 /// As the published programs have it.
 const PLAIN: PublishedOptions = PublishedOptions {
@@ -170,6 +170,69 @@ impl<F: Real> OnPath<F> {
 impl<F: Real> Composition<F> for OnPath<F> {
     fn loss<'t>(&self, pass: &Pass<'t, '_, F>) -> Var<'t, F> {
         any_loss(self.output(pass, self.seed), self.seed)
+    }
+}
+
+/// The graph transformer from its formulas: scores ⟨q_i, k_j⟩ / √D times α / max{uv, uw, vw}, where u is the
+/// norm of the queries of all edges, and v and w are the largest of the keys and values of a target's sources.
+#[test]
+fn the_published_graph_transformer_by_loops() {
+    let (n, heads, width) = (6, 2, 3);
+    let pairs = [(0, 2), (1, 2), (2, 0), (2, 1), (3, 2), (3, 4), (4, 3)];
+    let graph = Graph::new(n, &pairs, Duplicates::Reject, SelfLoops::Reject).unwrap();
+    let options = TransformerOptions {
+        heads,
+        score_norm: Some(LipschitzNorm::DOT),
+        ..TransformerOptions::DEFAULT
+    };
+    let rng = &mut init::rng(2);
+    let mut conv = TransformerConv::<f64>::new(4, width, None, options, rng);
+    for p in conv.tensors_mut() {
+        *p = init::normal(p.shape(), 1.0, rng);
+    }
+    let layer = PublishedTransformerConv { conv };
+    let boxed: GraphLayer<f64> = Box::new(layer.clone());
+    let tape = Tape::new();
+    let pass = Pass::eval(&tape, &boxed);
+    let x = tape.constant(init::normal(&[n, 4], 1.0, rng));
+    let around = Neighbourhood::of(graph.clone());
+    let y = boxed.forward(&pass, x, &around).value();
+
+    let of_layer = Pass::eval(&tape, &layer);
+    let map = |linear: &Linear<f64>| linear.forward(&of_layer, x).value();
+    let PublishedTransformerConv { conv } = &layer;
+    let [q, k, v] = [&conv.query, &conv.key, &conv.value].map(map);
+    let skip = map(conv.skip.as_ref().unwrap());
+    let row = |x: &Tensor<f64>, i: usize, h: usize| -> Vec<f64> {
+        (0..width).map(|c| x[[i, h * width + c]]).collect()
+    };
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let norm = |a: Vec<f64>| dot(&a, &a).sqrt();
+    let pattern = graph.pattern();
+    for h in 0..heads {
+        let targets = pattern.rows_of().iter().map(|&i| row(&q, i as usize, h));
+        let u = targets.map(|q| dot(&q, &q)).sum::<f64>().sqrt();
+        for i in 0..n {
+            let sources = pattern.indices()[pattern.row(i)]
+                .iter()
+                .map(|&j| j as usize);
+            let largest = |x: &Tensor<f64>| {
+                let norms = sources.clone().map(|j| norm(row(x, j, h)));
+                norms.fold(0.0, f64::max)
+            };
+            let (v_most, w_most) = (largest(&k), largest(&v));
+            let divisor = (u * v_most).max(u * w_most).max(v_most * w_most);
+            let score = |j: usize| {
+                let product = dot(&row(&q, i, h), &row(&k, j, h));
+                (LipschitzNorm::DOT.alpha * product / divisor / (width as f64).sqrt()).exp()
+            };
+            let total: f64 = sources.clone().map(score).sum();
+            for c in 0..width {
+                let at = h * width + c;
+                let mean: f64 = sources.clone().map(|j| score(j) / total * v[[j, at]]).sum();
+                near(y[[i, at]], mean + skip[[i, at]], 1e-9);
+            }
+        }
     }
 }
 

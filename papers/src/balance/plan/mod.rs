@@ -47,7 +47,7 @@ pub const SCHEMES: [(&str, &str); 4] = [
 ];
 
 /// Whether a set is one of the heterophilic ones, which have their own learning rates and ten splits.
-fn is_heterophilic(dataset: &str) -> bool {
+pub fn is_heterophilic(dataset: &str) -> bool {
     data::find(dataset).is_ok_and(|set| set.heterophilic)
 }
 
