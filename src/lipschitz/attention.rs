@@ -134,7 +134,7 @@ fn shares<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>, size: Rc<Tree>) 
     let range = product(vec![number(2.0), scale(scores), size]);
     let (mask, queries) = (&scores.options.mask, [n, k[k.len() - 3]]);
     [Share::Coefficients, Share::Deviations]
-        .map(|of| Rc::new(Tree::Shares(Shares::new(of, mask, queries, range.clone()))))
+        .map(|of| Rc::new(Tree::Shares(Shares::new(of, mask, queries), range.clone())))
 }
 
 /// s.

@@ -194,7 +194,7 @@ impl<'t, F: Real> Evaluator<'t, F> {
             }
             Tree::Sqrt(part) => self.upper(part).sqrt(),
             Tree::Pair(pair) => pair.upper(self.tape),
-            Tree::Shares(shares) => shares.upper(self.upper(shares.range())),
+            Tree::Shares(shares, range) => shares.upper(self.upper(range)),
             Tree::Heads(maps) => maps.upper(self.tape),
             Tree::Whole(network, radius) => {
                 let radius = radius.as_ref().map(|radius| self.upper(radius));

@@ -51,10 +51,7 @@ impl<'t, F: Real> Writer<'t, F> {
             }
             Tree::Sqrt(part) => self.write(part)?.sqrt(),
             Tree::Pair(pair) => pair.var(self.tape),
-            Tree::Shares(shares) => {
-                let range = self.write(shares.range())?;
-                shares.var(self.tape, range)
-            }
+            Tree::Shares(shares, range) => shares.var(self.tape, self.write(range)?),
             Tree::Heads(maps) => maps.var(self.tape),
             // Where the search finds nothing, another bound is the smallest.
             Tree::Whole(network, None) => (network.var(self.tape))

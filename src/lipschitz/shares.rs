@@ -6,14 +6,12 @@
 //!
 //! ‖P‖₂² ≤ Σ_i min(π_i, cosh²(r/2) / m_i), and Σ_j P_ij² ‖v_j − m_i‖² ≤ min(½, π_i) V².
 
-use super::tree::Tree;
 use crate::autodiff::{Tape, Var};
 use crate::kernels::attention::Mask;
 use crate::linalg::{Lower, Upper};
 use crate::real::Real;
 use crate::tensor::{scalar, tensor};
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 /// What is summed over the queries.
 #[derive(Debug, Clone, Copy)]
@@ -28,8 +26,6 @@ pub(super) enum Share {
 #[derive(Debug)]
 pub(super) struct Shares {
     of: Share,
-    /// r.
-    range: Rc<Tree>,
     /// The number of queries for each number of keys that a query sees.
     queries: BTreeMap<usize, usize>,
 }
@@ -39,27 +35,23 @@ const WIDE: f64 = 80.0;
 
 impl Shares {
     /// For n queries of m keys.
-    pub fn new(of: Share, mask: &Mask, [n, m]: [usize; 2], range: Rc<Tree>) -> Self {
+    pub fn new(of: Share, mask: &Mask, [n, m]: [usize; 2]) -> Self {
+        let (none, causal) = (mask.is_none(), mask.is_causal());
+        let seen = |i: usize| match (none, causal) {
+            (true, _) => m,
+            (_, true) => (i + 1 + m).saturating_sub(n),
+            // How many keys another mask leaves is not counted: π is 1.
+            _ => 1,
+        };
         let mut queries = BTreeMap::new();
-        for i in 0..n {
-            let seen = match mask {
-                mask if mask.is_none() => m,
-                mask if mask.is_causal() => (i + 1 + m).saturating_sub(n),
-                // How many keys another mask leaves is not counted: π is 1.
-                _ => 1,
-            };
-            // A query without keys takes nothing.
-            if seen > 0 {
-                *queries.entry(seen).or_insert(0) += 1;
-            }
+        // A query without keys takes nothing.
+        for keys in (0..n).map(seen).filter(|&keys| keys > 0) {
+            *queries.entry(keys).or_insert(0) += 1;
         }
-        Self { of, range, queries }
+        Self { of, queries }
     }
 
-    pub fn range(&self) -> &Rc<Tree> {
-        &self.range
-    }
-
+    /// For scores that differ by at most `range`.
     pub fn upper(&self, range: Upper) -> Upper {
         // With the error of the exponential, and of the sum after it.
         let least = (-range.get()).exp() * (1.0 - 1e-14);
@@ -76,6 +68,7 @@ impl Shares {
         self.queries.iter().map(of).sum::<Upper>().sqrt()
     }
 
+    /// The same as a variable.
     pub fn var<'t, F: Real>(&self, tape: &'t Tape<F>, range: Var<'t, F>) -> Var<'t, F> {
         let vector = |x: Vec<F>| tape.constant(tensor(&[x.len()], x));
         let number = |x: usize| F::of(x as f64);

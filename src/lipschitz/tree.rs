@@ -30,8 +30,8 @@ pub(crate) enum Tree {
     Sqrt(Rc<Tree>),
     /// Two linear maps with an activation between them.
     Pair(Pair),
-    /// How much of a value the queries of an attention take together.
-    Shares(Shares),
+    /// How much of the values the queries of an attention take together; the second is how far scores differ.
+    Shares(Shares, Rc<Tree>),
     /// The linear maps around attention.
     Heads(HeadMaps),
     /// A network of linear maps and activations, bounded as a whole; if its input is on a ball around the
