@@ -13,8 +13,8 @@
 //!
 //! L ≤ √c L_v + s max_i ‖C_i‖ L_q + s √c max_i (‖q_i‖ √λ₁(Σ_i)) L_k.
 //!
-//! On inputs whose values, keys and queries have rows of at most V, K and Q, ‖C_i‖ ≤ V K, and the scores of a
-//! query differ by at most r = 2 s (Q K + max |β_j|). There [`shares`](super::shares) limits the other two
+//! On inputs whose values, keys and queries have rows of at most V, K and Q, ‖C_i‖ ≤ V K, and the scores of
+//! a query differ by at most r = 2 s (Q K + max |β_j|). There [`shares`](super::shares) limits the other two
 //! parts: a bound σ of ‖P‖₂ stands for √c, and the last part is s σ′ Q V L_k with a bound σ′² of Σ_ij P_ij²
 //! ‖v_j − m_i‖² / V². They are √n and √(n/2) where scores are large.
 //!
@@ -151,9 +151,9 @@ fn scale(scores: &Scores<'_>) -> Rc<Tree> {
 ///
 /// L_h ≤ √c ‖W_V‖ + s max_i ‖W_V Σ_i(u) A‖ + s √c max_i (‖W_Kᵀ q_i‖ √λ₁(Σ_i)), L ≤ √Σ_h L_h² L_u.
 ///
-/// On the inputs with ‖u_j‖ ≤ R, Σ_i(u) ≤ R² and W_Kᵀ q_i ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖, which times 2 s R limits how
-/// far the scores of a query differ: a bias of the keys adds one number to all of them. Then σ stands for √c,
-/// and σ′ R for √c √λ₁(Σ_i).
+/// On the inputs with ‖u_j‖ ≤ R, Σ_i(u) ≤ R² and W_Kᵀ q_i ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖. This number times 2 s R limits
+/// how far the scores of a query differ; a bias of the keys adds one number to all of them. Then σ stands
+/// for √c, and σ′ R for √c √λ₁(Σ_i).
 fn of_self<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Option<Rc<Tree>> {
     let known = rule.known;
     let [q, k, v] = maps_of(rule)?;

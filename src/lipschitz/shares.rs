@@ -1,7 +1,7 @@
-//! How much of the values the queries of an attention take together, if their scores are limited.
+//! How much of the values all queries of an attention take, if their scores are limited.
 //!
-//! In the letters of [`attention`](super::attention): where the scores of a query and its m_i keys differ by
-//! at most r, none of the keys has more than π_i = 1 / (1 + (m_i − 1) e⁻ʳ), since each of the others has at
+//! In the letters of [`attention`](super::attention): let the scores of query i and its m_i keys differ by at
+//! most r. Then none of the keys has more than π_i = 1 / (1 + (m_i − 1) e⁻ʳ), since each of the others has at
 //! least e⁻ʳ of the largest coefficient. So (docs/proofs.md)
 //!
 //! ‖P‖₂² ≤ Σ_i min(π_i, cosh²(r/2) / m_i), and Σ_j P_ij² ‖v_j − m_i‖² ≤ min(½, π_i) V².
@@ -30,7 +30,7 @@ pub(super) struct Shares {
     queries: BTreeMap<usize, usize>,
 }
 
-/// A range at which cosh² has no part any more, and is a number in `f32` too.
+/// A range from which on cosh² is not the smaller term, and at which it does not overflow in `f32`.
 const WIDE: f64 = 80.0;
 
 impl Shares {

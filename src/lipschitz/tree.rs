@@ -30,7 +30,8 @@ pub(crate) enum Tree {
     Sqrt(Rc<Tree>),
     /// Two linear maps with an activation between them.
     Pair(Pair),
-    /// How much of the values the queries of an attention take together; the second is how far scores differ.
+    /// How much of the values all queries of an attention take; the second is how far the scores of a query
+    /// differ.
     Shares(Shares, Rc<Tree>),
     /// The linear maps around attention.
     Heads(HeadMaps),

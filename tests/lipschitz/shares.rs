@@ -1,5 +1,5 @@
-//! Attention by dot products with limited scores, which differ by at most r for one query: none of its m keys
-//! has more than π = 1 / (1 + (m − 1) e⁻ʳ), and the squares of the coefficients have a sum of at most
+//! Attention by dot products with limited scores. If the scores of a query differ by at most r, none of its m
+//! keys has more than π = 1 / (1 + (m − 1) e⁻ʳ), and the squares of the coefficients have a sum of at most
 //! cosh²(r/2) / m (`docs/proofs.md`).
 
 use super::support::tokens;
@@ -47,8 +47,8 @@ fn share(r: f64, m: usize) -> f64 {
         .min((0.5 * r).cosh().powi(2) / m)
 }
 
-/// One query whose scores are ±s: the bound is the norm of its coefficients where a part 1 / (1 + e²ˢ) of the
-/// keys has the score s, here one of four for e²ˢ = 3, and nearly where one key takes all.
+/// One query whose scores are ±s. The bound is the norm of its coefficients if a part 1 / (1 + e²ˢ) of the
+/// keys has the score s, here one of four for e²ˢ = 3. It is nearly this norm if one key takes all.
 #[test]
 fn the_constant_of_one_query_is_reached() {
     let at = 0.5 * 3f64.ln();

@@ -66,8 +66,8 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// The functions for which it is not known between which arguments the slope is monotone: waves have
-/// infinitely many turns, limits turn at their own arguments, and two sums of products have no proof.
+/// The functions that do not say between which arguments their slope is monotone. For sin and cos these are
+/// infinitely many, for clamp and hardtanh their own limits, and for the last two nobody has proven them here.
 const NO_TURNS: [&str; 6] = ["sin", "cos", "clamp", "hardtanh", "gelu_tanh", "mish"];
 
 /// Arguments of sizes from 10^`low` to 10^`high`, 100 per decade, 0, and if defined their negatives.

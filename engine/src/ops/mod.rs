@@ -28,6 +28,7 @@
 //! The operation also needs an entry in the registry (`tests/operations/registry`), which every generic test
 //! walks: how to draw operands, and the value by a plain loop.
 
+mod activation;
 mod arithmetic;
 pub mod attention;
 mod choice;
@@ -48,5 +49,5 @@ mod shape;
 mod softmax;
 pub mod sparse;
 
-pub use functions::Activation;
+pub use activation::Activation;
 pub use sparse::Sparse;

@@ -1,5 +1,5 @@
 //! The settings that printed tables leave open, and our runs under each: the optimiser of "Are GATs Out of
-//! Balance?", and the epoch of the two papers on deep graph networks.
+//! Balance?" and the direction of its edges, and the epoch of the two papers on deep graph networks.
 
 use super::likelihood::{Comparison, Setting, compare};
 use super::printed::Table;

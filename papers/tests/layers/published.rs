@@ -173,8 +173,9 @@ impl<F: Real> Composition<F> for OnPath<F> {
     }
 }
 
-/// The graph transformer from its formulas: scores ⟨q_i, k_j⟩ / √D times α / max{uv, uw, vw}, where u is the
-/// norm of the queries of all edges, and v and w are the largest of the keys and values of a target's sources.
+/// The graph transformer from its formulas. The scores ⟨q_i, k_j⟩ / √D are multiplied by α / max{uv, uw, vw}:
+/// u is the norm of the queries of all edges, v and w are the largest norms of the keys and the values of a
+/// target's sources.
 #[test]
 fn the_published_graph_transformer_by_loops() {
     let (n, heads, width) = (6, 2, 3);
