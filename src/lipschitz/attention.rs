@@ -151,9 +151,9 @@ fn scale(scores: &Scores<'_>) -> Rc<Tree> {
 ///
 /// L_h ≤ √c ‖W_V‖ + s max_i ‖W_V Σ_i(u) A‖ + s √c max_i (‖W_Kᵀ q_i‖ √λ₁(Σ_i)), L ≤ √Σ_h L_h² L_u.
 ///
-/// On the inputs with ‖u_j‖ ≤ R, Σ_i(u) ≤ R² and W_Kᵀ q_i ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖. This number times 2 s R limits
-/// how far the scores of a query differ; a bias of the keys adds one number to all of them. Then σ stands
-/// for √c, and σ′ R for √c √λ₁(Σ_i).
+/// On the inputs with ‖u_j‖ ≤ R, Σ_i(u) ≤ R² and W_Kᵀ q_i ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖. This number times 2 s R
+/// limits how far the scores of a query differ; a bias of the keys adds one number to all of them. Then σ
+/// stands for √c, and σ′ R for √c √λ₁(Σ_i).
 fn of_self<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Option<Rc<Tree>> {
     let known = rule.known;
     let [q, k, v] = maps_of(rule)?;

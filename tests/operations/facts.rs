@@ -67,7 +67,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// The functions that do not say between which arguments their slope is monotone. For sin and cos these are
-/// infinitely many, for clamp and hardtanh their own limits, and for the last two nobody has proven them here.
+/// infinitely many, for clamp and hardtanh their own limits; for the last two there is no proof of them here.
 const NO_TURNS: [&str; 6] = ["sin", "cos", "clamp", "hardtanh", "gelu_tanh", "mish"];
 
 /// Arguments of sizes from 10^`low` to 10^`high`, 100 per decade, 0, and if defined their negatives.
