@@ -30,7 +30,12 @@ use emmy::Result;
 
 /// Papers reproduced, and tools for networks and their laws
 #[derive(Parser, Debug)]
-#[command(name = "papers", version, propagate_version = true)]
+#[command(
+    name = "papers",
+    version,
+    propagate_version = true,
+    args_override_self = true
+)]
 pub struct Papers {
     #[command(subcommand)]
     program: Program,

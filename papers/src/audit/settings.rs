@@ -43,14 +43,14 @@ pub fn all(tables: &[Table], folder: &Path) -> Result<Vec<Comparison>> {
 /// What is open of each table of the network of Table 2, per data set: the optimiser, and for heterophilic
 /// graphs, which have one table, whether edges are read in both directions.
 fn networks(tables: &[Table], runs: &balance::run::Runs) -> Vec<Comparison> {
-    let choice = |directed| balance::plan::Choice {
+    let choice = |both_directions| balance::plan::Choice {
         seeds: (0..SEEDS).collect(),
         epochs: 5000,
         datasets: Vec::new(),
         layers: Vec::new(),
         inits: Vec::new(),
         float: Float::F32,
-        directed,
+        both_directions,
         raw_features: false,
         lr: None,
         loss_threshold: balance::plan::LOSS_THRESHOLD,
@@ -67,11 +67,11 @@ fn networks(tables: &[Table], runs: &balance::run::Runs) -> Vec<Comparison> {
                     Some((cell.number.clone(), *init, layers))
                 })
                 .collect();
-            let of_way = |(name, rule, directed): (&str, Rule, bool)| Setting {
+            let of_way = |(name, rule, both): (&str, Rule, bool)| Setting {
                 name: name.to_owned(),
                 ours: (cells.iter())
                     .map(|(_, init, layers)| {
-                        let cell = choice(directed).cell(set, *layers, init, rule);
+                        let cell = choice(both).cell(set, *layers, init, rule);
                         let seeded = (0..SEEDS).map(|seed| balance::cell::Cell {
                             seed,
                             ..cell.clone()
@@ -83,8 +83,8 @@ fn networks(tables: &[Table], runs: &balance::run::Runs) -> Vec<Comparison> {
             };
             let ways = match is_heterophilic(set) {
                 true => [
-                    ("both directions", Rule::Sgd, false),
-                    ("one direction", Rule::Sgd, true),
+                    ("both directions", Rule::Sgd, true),
+                    ("one direction", Rule::Sgd, false),
                 ],
                 false => [
                     ("gradient descent", Rule::Sgd, false),

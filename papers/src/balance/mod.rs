@@ -24,7 +24,7 @@ use clap::Args;
 use emmy::data::Source;
 use emmy::init::Initialization;
 use emmy::{Error, Result};
-use plan::{Choice, LOSS_THRESHOLD, Plan};
+use plan::{Choice, LOSS_THRESHOLD, Plan, is_heterophilic};
 use run::{Run, Runs};
 use serde_json::{Value, json};
 
@@ -65,10 +65,9 @@ pub struct Cli {
     #[arg(long, value_name = "LOSS", default_value_t = LOSS_THRESHOLD, value_parser = at_least_zero)]
     loss_threshold: f64,
 
-    /// Read heterophilic graphs as directed, as the published code does, instead of in both
-    /// directions
+    /// Read the edges of heterophilic graphs in both directions, instead of in one as the published code does
     #[arg(long)]
-    directed: bool,
+    both_directions: bool,
 
     /// Use features as published, instead of rows that sum to one
     #[arg(long)]
@@ -122,7 +121,7 @@ impl Cli {
             layers: self.layers.clone(),
             inits: names.map(str::to_owned).collect(),
             float: self.float,
-            directed: self.directed,
+            both_directions: self.both_directions,
             raw_features: self.raw_features,
             lr: self.lr,
             loss_threshold: self.loss_threshold,
@@ -145,10 +144,10 @@ impl Cli {
         }))
         .chain(inits)
         .chain(Filter::used(
-            "--directed",
-            self.directed.then_some("given"),
+            "--both-directions",
+            self.both_directions.then_some("given"),
             "a heterophilic data set in a chosen cell",
-            |c: &Cell| c.directed,
+            |c: &Cell| is_heterophilic(&c.dataset),
         ))
         .chain(Filter::used(
             "--raw-features",

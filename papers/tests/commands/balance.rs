@@ -332,26 +332,28 @@ fn graphs_and_features_are_read_as_asked() {
         let (out, _) = succeeded(&balance(&folder, &[&args, &run, more].concat()));
         (out, outcomes(&folder).remove(0))
     };
-    let option = |dataset, option: &str, key, title: &str| {
+    let option = |dataset, option: &str, key, then: bool, title: &str| {
         let (plain_title, plain) = one(dataset, &[]);
         let (with_title, with) = one(dataset, &[option]);
         assert_eq!(
             (&plain["cell"][key], &with["cell"][key]),
-            (&false.into(), &true.into())
+            (&(!then).into(), &then.into())
         );
         assert_ne!(plain["final_loss"], with["final_loss"], "{option}");
         assert!(with_title.contains(title), "{with_title}");
         assert!(!plain_title.contains(title), "{plain_title}");
     };
-    option("texas", "--directed", "directed", ", directed graphs");
+    let both = ", edges in both directions";
+    option("texas", "--both-directions", "directed", false, both);
     option(
         "cora",
         "--raw-features",
         "raw_features",
+        true,
         ", features as published",
     );
     // A citation graph has no direction, and the other data sets have features as published anyway.
-    for (dataset, option) in [("cora", "--directed"), ("texas", "--raw-features")] {
+    for (dataset, option) in [("cora", "--both-directions"), ("texas", "--raw-features")] {
         let args = [
             "--dataset",
             dataset,

@@ -2,6 +2,49 @@
 
 use super::*;
 
+/// What the commands of `results/README.md` call in place of cargo: the program, which runs nothing.
+const SHOW: &str = r#"set -e
+cargo() {
+    shift 5 # run --release -p papers --
+    echo "$@"
+    "$PROGRAM" "$@" --show
+}
+"#;
+
+#[cfg(unix)]
+#[test]
+fn the_commands_of_the_results_find_every_cell_finished() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+    let document = std::fs::read_to_string(results.join("README.md")).unwrap();
+    let blocks = document
+        .split("```sh\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap());
+    let script = blocks
+        .fold(SHOW.to_owned(), |script, block| script + block)
+        .replace("--data DIR", "--data .")
+        .replace("papers/results", results.to_str().unwrap());
+    let folder = TempDir::new().unwrap();
+    let mut shell = Command::new("bash");
+    shell
+        .args(["-c", &script])
+        .env("PROGRAM", PROGRAM)
+        .current_dir(&folder);
+    let (out, _) = succeeded(&shell.output().unwrap());
+    let mut command = "";
+    for line in out.lines() {
+        match line.starts_with("| ") {
+            // A dash is a cell without a run, and "n=" a cell with fewer runs than asked for.
+            true => assert!(
+                !line.contains("| –") && !line.contains("n="),
+                "{command}\n{line}"
+            ),
+            false if line.contains(" --results ") => command = line,
+            false => {}
+        }
+    }
+}
+
 #[test]
 fn committed_results_are_shown() {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");

@@ -232,8 +232,8 @@ fn options_without_effect_and_sizes_without_end_are_refused() {
         ),
         (
             "balance",
-            "--dataset karate --layers 2 --directed",
-            "--directed: expected a heterophilic data set",
+            "--dataset karate --layers 2 --both-directions",
+            "--both-directions: expected a heterophilic data set",
         ),
         (
             "vision",
