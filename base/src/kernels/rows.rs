@@ -91,7 +91,7 @@ impl<F> Out<'_, F> {
 /// Writes or adds to `out` the N sums over all entries that `step` forms, each of the shape [H, D].
 ///
 /// Some heads of 8 columns make a block ([`Step::HEADS`]), and so do eight or four heads of one column; other
-/// heads are cut into blocks of the [`widest`] and of 16, 8, 4, 2 and 1.
+/// heads are cut into blocks of the [`widest`] and of 16, 8, 7, 4, 2 and 1.
 #[inline(always)]
 pub(super) fn over_entries<F: Real, S: Step<F, N>, const N: usize>(
     columns: &[u32],
@@ -142,6 +142,8 @@ pub(super) fn over_entries<F: Real, S: Step<F, N>, const N: usize>(
                 }
                 16.. => walk.block::<1, 16, N>(head, at, &mut out),
                 8.. => walk.block::<1, 8, N>(head, at, &mut out),
+                // One loop over the entries in place of three.
+                7 => walk.block::<1, 7, N>(head, at, &mut out),
                 4.. => walk.block::<1, 4, N>(head, at, &mut out),
                 2.. => walk.block::<1, 2, N>(head, at, &mut out),
                 _ => walk.block::<1, 1, N>(head, at, &mut out),
