@@ -31,7 +31,7 @@ use std::ops::Range;
 const WHOLE: usize = 2 * PART;
 
 /// The least number of multiply-adds of a task. They take some ten microseconds.
-const PART: usize = 1 << 20;
+const PART: usize = 1 << 19;
 
 /// out = a b for two matrices, with any strides.
 ///

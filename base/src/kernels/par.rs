@@ -10,11 +10,11 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 /// Elementary operations below which a loop stays on its thread: a fork costs some ten microseconds.
-pub const FORK: usize = 100_000;
+pub const FORK: usize = 50_000;
 
 /// Elementary operations in one block of a parallel loop: large against the cost of handing it out, small
 /// enough to balance.
-const BLOCK: usize = 50_000;
+const BLOCK: usize = 25_000;
 
 /// The most threads of a pool.
 pub const MOST_THREADS: usize = 1024;

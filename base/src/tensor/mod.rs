@@ -7,6 +7,7 @@ pub mod memory;
 mod shape;
 
 pub use shape::elements;
+pub(crate) use shape::transpose;
 pub use shape::{Sizes, broadcast_shapes, contiguous, normalize_axes, normalize_axis};
 
 use ndarray::{ArcArray, Array, ArrayView, Dimension, IxDyn};

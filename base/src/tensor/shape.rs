@@ -4,7 +4,7 @@
 //! file, not the caller's.
 
 use super::Tensor;
-use super::memory::{self, Buffer};
+use super::memory;
 use crate::real::Real;
 
 /// The common shape of two operands under NumPy's rule: shapes are aligned at the right, and in each place
@@ -143,25 +143,44 @@ pub fn contiguous<F: Real>(x: &Tensor<F>) -> Tensor<F> {
     }
     let turned = x.view().reversed_axes();
     match (turned.to_slice(), x.shape()) {
-        (Some(data), &[rows, cols]) => transpose(data, cols, rows).into_tensor(&[rows, cols]),
+        (Some(data), &[rows, cols]) if !data.is_empty() => {
+            let lines: Vec<&[F]> = data.chunks_exact(rows).collect();
+            let mut out = memory::scratch(data.len());
+            transpose(&lines, &mut out, cols);
+            out.into_tensor(&[rows, cols])
+        }
         _ => x.as_standard_layout().into_owned().into_shared(),
     }
 }
 
-/// The transpose of a matrix of n × m, tile by tile: a tile's rows and columns both fit in the first-level
-/// cache.
-fn transpose<F: Real>(x: &[F], n: usize, m: usize) -> Buffer<F> {
-    const TILE: usize = 16;
-    let mut out = memory::scratch(n * m);
-    for top in (0..n).step_by(TILE) {
-        for left in (0..m).step_by(TILE) {
-            for j in left..m.min(left + TILE) {
-                let out = &mut out[j * n..][top..n.min(top + TILE)];
-                for (i, out) in (top..).zip(out) {
-                    *out = x[i * m + j];
+/// out[p, l] = lines[l][p], for lines of equal length and rows of `out` that begin `stride` elements apart.
+/// Blocks of 16 × 16 elements are transposed in vectors.
+#[inline(always)]
+pub(crate) fn transpose<F: Real>(lines: &[&[F]], out: &mut [F], stride: usize) {
+    const BLOCK: usize = 16;
+    let len = lines.first().map_or(0, |line| line.len());
+    for (number, lines) in lines.chunks(BLOCK).enumerate() {
+        let (first, mut p) = (number * BLOCK, 0);
+        if let Ok(lines) = <&[&[F]; BLOCK]>::try_from(lines) {
+            while p + BLOCK <= len {
+                let mut block = [[F::zero(); BLOCK]; BLOCK];
+                for l in 0..BLOCK {
+                    block[l] = *lines[l][p..].first_chunk().expect("a block");
                 }
+                for q in 0..BLOCK {
+                    let out = &mut out[(p + q) * stride + first..];
+                    let out: &mut [F; BLOCK] = out.first_chunk_mut().expect("a block");
+                    for l in 0..BLOCK {
+                        out[l] = block[l][q];
+                    }
+                }
+                p += BLOCK;
+            }
+        }
+        for p in p..len {
+            for (l, line) in lines.iter().enumerate() {
+                out[p * stride + first + l] = line[p];
             }
         }
     }
-    out
 }

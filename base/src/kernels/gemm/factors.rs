@@ -4,6 +4,7 @@ use super::panels::{ROWS, widths};
 use crate::kernels::{par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
+use crate::tensor::transpose;
 use ndarray::ArrayView2;
 use std::ops::Range;
 
@@ -182,9 +183,6 @@ impl<'a, F: Real> Right<'a, F> {
     }
 }
 
-/// Rows and columns of a block that is transposed at once.
-const BLOCK: usize = 16;
-
 /// A matrix with its rows as slices, or its columns, or neither.
 enum Lines<'a, F> {
     Rows(Vec<&'a [F]>),
@@ -215,7 +213,10 @@ impl<'a, F: Real> Lines<'a, F> {
                     out.copy_from_slice(&line[columns.clone()]);
                 }
             }
-            Self::Columns(lines) => transpose(&lines[columns], out, stride),
+            Self::Columns(lines) => simd(
+                #[inline(always)]
+                || transpose(&lines[columns], out, stride),
+            ),
             Self::Neither(x) => {
                 for (k, row) in x.rows().into_iter().enumerate() {
                     let out = &mut out[k * stride..][..columns.len()];
@@ -226,39 +227,4 @@ impl<'a, F: Real> Lines<'a, F> {
             }
         }
     }
-}
-
-/// out[p, l] = lines[l][p], for lines of equal length and rows of `out` that begin `stride` elements apart.
-/// Blocks of 16 × 16 elements are transposed in vectors.
-fn transpose<F: Real>(lines: &[&[F]], out: &mut [F], stride: usize) {
-    let len = lines.first().map_or(0, |line| line.len());
-    simd(
-        #[inline(always)]
-        || {
-            for (number, lines) in lines.chunks(BLOCK).enumerate() {
-                let (first, mut p) = (number * BLOCK, 0);
-                if let Ok(lines) = <&[&[F]; BLOCK]>::try_from(lines) {
-                    while p + BLOCK <= len {
-                        let mut block = [[F::zero(); BLOCK]; BLOCK];
-                        for l in 0..BLOCK {
-                            block[l] = *lines[l][p..].first_chunk().expect("a block");
-                        }
-                        for q in 0..BLOCK {
-                            let out = &mut out[(p + q) * stride + first..];
-                            let out: &mut [F; BLOCK] = out.first_chunk_mut().expect("a block");
-                            for l in 0..BLOCK {
-                                out[l] = block[l][q];
-                            }
-                        }
-                        p += BLOCK;
-                    }
-                }
-                for p in p..len {
-                    for (l, line) in lines.iter().enumerate() {
-                        out[p * stride + first + l] = line[p];
-                    }
-                }
-            }
-        },
-    );
 }
