@@ -79,33 +79,34 @@ impl Cli {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     if let Some(model) = &cli.step {
-        return print_with_peak(train(model, cli.edges));
+        return train(model, cli.edges).map_or(ExitCode::FAILURE, print_with_peak);
     }
     if let Some(tokens) = cli.once {
         match cli.contra {
             true => contra(tokens, cli.by_parts),
             false => compute(tokens, cli.by_parts),
         }
-        return print_with_peak(0);
+        return print_with_peak([0, 0]);
     }
-    let Some([nothing, _]) = measure(&["--once", "0"]) else {
+    let Some([nothing, ..]) = measure(&["--once", "0"]) else {
         eprintln!("the peak memory of a process is not known on this system");
         return ExitCode::FAILURE;
     };
     let mb = |peak: u64| format!("{:.0}", peak.saturating_sub(nothing) as f64 / 1e6);
     println!(
-        "| a training step | must hold, MB | peak, MB | peak / must hold |\n|---|---:|---:|---:|"
+        "| a training step | must hold, MB | peak of forward, MB | peak, MB | peak / must hold |\n|---|---:|---:|---:|---:|"
     );
     for model in MODELS {
         let edges = cli.edges.to_string();
-        let Some([peak, held]) = measure(&["--step", model, "--edges", &edges]) else {
+        let Some([peak, forward, held]) = measure(&["--step", model, "--edges", &edges]) else {
             eprintln!("{model}: its process ended without a result");
             return ExitCode::FAILURE;
         };
         let ratio = peak.saturating_sub(nothing) as f64 / held as f64;
         println!(
-            "| {model} | {:.0} | {} | {ratio:.2} |",
+            "| {model} | {:.0} | {} | {} | {ratio:.2} |",
             held as f64 / 1e6,
+            mb(forward),
             mb(peak)
         );
     }
@@ -121,7 +122,7 @@ fn main() -> ExitCode {
                 let mut options = vec!["--once", &rows];
                 options.extend(by_parts.then_some("--by-parts"));
                 options.extend(of_contra.then_some("--contra"));
-                measure(&options).map_or("failed".to_owned(), |[peak, _]| mb(peak))
+                measure(&options).map_or("failed".to_owned(), |[peak, ..]| mb(peak))
             };
             let composed = match rows <= cli.composed {
                 true => show(true),
@@ -134,24 +135,24 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Prints the peak of this process and another number, both in bytes.
-fn print_with_peak(other: u64) -> ExitCode {
+/// Prints the peak of this process and other numbers, in bytes.
+fn print_with_peak(others: [u64; 2]) -> ExitCode {
     match support::resident("VmHWM") {
         Some(peak) => {
-            println!("{peak} {other}");
+            println!("{peak} {} {}", others[0], others[1]);
             ExitCode::SUCCESS
         }
         None => ExitCode::FAILURE,
     }
 }
 
-/// The two numbers that a process of its own prints.
-fn measure(options: &[&str]) -> Option<[u64; 2]> {
+/// The numbers that a process of its own prints.
+fn measure(options: &[&str]) -> Option<[u64; 3]> {
     let mut command = Command::new(std::env::current_exe().ok()?);
     let output = command.args(options).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
-    let (first, second) = text.trim().split_once(' ')?;
-    Some([first.parse().ok()?, second.parse().ok()?])
+    let numbers: Result<Vec<_>, _> = text.split_whitespace().map(str::parse).collect();
+    numbers.ok()?.try_into().ok()
 }
 
 /// The networks of `peers`, and a language model of four blocks of width 256 on 16 windows of 256 symbols.
@@ -165,8 +166,8 @@ const MODELS: [&str; 7] = [
     "language-4x256",
 ];
 
-/// Two steps with Adam. Returns the bytes that a step must hold.
-fn train(model: &str, edges: usize) -> u64 {
+/// Two steps with Adam. Returns the peak before the first backward pass, and the bytes that a step must hold.
+fn train(model: &str, edges: usize) -> Option<[u64; 2]> {
     if model == "language-4x256" {
         let net = LanguageModel::<f32>::new(LanguageConfig::gpt(65, 256, 4, 4, 256), 0);
         let symbols: Vec<usize> = (0..16 * 256).map(|k| k * 31 % 65).collect();
@@ -212,14 +213,15 @@ fn train(model: &str, edges: usize) -> u64 {
     })
 }
 
-/// Two steps of a model; the bytes that a step must hold, beside those of its `inputs`.
+/// Two steps of a model: the peak before the first backward pass, and the bytes that a step must hold, with those
+/// of its `inputs`.
 fn steps<M: Module<f32>>(
     mut net: M,
     inputs: usize,
     loss: impl for<'t, 'm> Fn(&M, &Pass<'t, 'm, f32>) -> Var<'t, f32>,
-) -> u64 {
+) -> Option<[u64; 2]> {
     let mut optimizer = Optimizer::new(Algorithm::ADAM);
-    let mut held = 0;
+    let (mut forward, mut held) = (None, 0);
     for epoch in 0..2 {
         let tape = Tape::new();
         let pass = Pass::train(&tape, &net, epoch);
@@ -234,12 +236,13 @@ fn steps<M: Module<f32>>(
         // The parameters themselves are values of the tape.
         let numbers = values.values().sum::<usize>() + 3 * parameters;
         held = (4 * numbers + inputs) as u64;
+        forward = forward.or_else(|| support::resident("VmHWM"));
         let gradients = pass.gradients(loss);
         drop(pass);
         drop(tape);
         optimizer.step(net.tensors_mut(), &gradients, 1e-3);
     }
-    held
+    Some([forward?, held])
 }
 
 fn compute(tokens: usize, by_parts: bool) {

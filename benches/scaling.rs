@@ -5,7 +5,8 @@
 //! The bytes that an operation moves at least are divided by its time, and by the bandwidth of the main
 //! memory, measured in the same process. They are those of the floor of `peers`: per pass over the entries
 //! a column, a value and a row of features each, and each row of the output once; two passes of GCN, three
-//! of GATv2.
+//! of GATv2. For GCN they are also divided by the rate at which the rows of features alone can be read in the
+//! order of the entries.
 //!
 //! `cargo bench --bench scaling`, or with `-- --edges 10000,100000` for other sizes, and
 //! `-- --graph grid --order shuffled` for another graph or order of its nodes.
@@ -21,6 +22,8 @@ use emmy::tensor::memory;
 use emmy::{Tape, init};
 use lexopt::{Error, Parser};
 use rand::seq::SliceRandom;
+use rayon::prelude::*;
+use std::hint::black_box;
 use std::process::Command;
 use support::options::{self, list, value};
 
@@ -89,9 +92,9 @@ fn main() {
     }
     if !cli.json {
         println!(
-            "| edges | nodes | GCN ms | GB/s | of the memory's | GATv2 ms | GB/s | of the memory's | peak memory MB |"
+            "| edges | nodes | GCN ms | GB/s | of the memory's | of the rows' | GATv2 ms | GB/s | of the memory's | peak memory MB |"
         );
-        println!("|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
+        println!("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
     }
     let program = std::env::current_exe().expect("this program has a path");
     for edges in cli.edges {
@@ -138,6 +141,26 @@ fn graph(cli: &Cli, edges: usize) -> Graph {
     }
 }
 
+/// Reads the rows of x in the order of their numbers, on all threads, and adds them up.
+fn read(numbers: &[u32], x: &[f32]) {
+    let (rows, _) = x.as_chunks::<D>();
+    numbers.par_chunks(1 << 14).for_each(|numbers| {
+        let mut sum = [0.0; D];
+        emmy::kernels::arch().dispatch(
+            #[inline(always)]
+            || {
+                for &j in numbers {
+                    let row = &rows[j as usize];
+                    for (sum, x) in sum.iter_mut().zip(row) {
+                        *sum += x;
+                    }
+                }
+            },
+        );
+        black_box(sum);
+    });
+}
+
 fn single(cli: &Cli) {
     let graph = graph(cli, cli.edges[0]);
     let (nodes, edges) = (graph.nodes(), graph.edges());
@@ -175,6 +198,9 @@ fn single(cli: &Cli) {
     let pass = stored * (8.0 + row) + nodes as f64 * row;
     let megabytes = support::resident("VmHWM").map(|bytes| bytes / 1_000_000);
     let memory = support::memory();
+    let features = z.as_slice().expect("no gaps");
+    let (read, _) = support::time(times, 0.0, || read(adjacency.pattern.indices(), features));
+    let rows = stored * row / read;
     let (gcn_rate, gatv2_rate) = (2.0 * pass / gcn, 3.0 * pass / gatv2);
     if cli.json {
         println!(
@@ -183,15 +209,17 @@ fn single(cli: &Cli) {
                 "who": "emmy", "edges": edges, "nodes": nodes, "threads": rayon::current_num_threads(),
                 "gcn_ms": gcn * 1e3, "gatv2_ms": gatv2 * 1e3, "mb": megabytes,
                 "gcn_bytes_per_s": gcn_rate, "gatv2_bytes_per_s": gatv2_rate, "memory_bytes_per_s": memory,
+                "rows_bytes_per_s": rows,
             })
         );
         return;
     }
     println!(
-        "| {edges} | {nodes} | {:.2} | {:.1} | {:.0} % | {:.2} | {:.1} | {:.0} % | {} |",
+        "| {edges} | {nodes} | {:.2} | {:.1} | {:.0} % | {:.0} % | {:.2} | {:.1} | {:.0} % | {} |",
         gcn * 1e3,
         gcn_rate / 1e9,
         1e2 * gcn_rate / memory,
+        1e2 * gcn_rate / rows,
         gatv2 * 1e3,
         gatv2_rate / 1e9,
         1e2 * gatv2_rate / memory,
