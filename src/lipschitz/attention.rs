@@ -4,18 +4,20 @@
 //! | letter | meaning |
 //! |---|---|
 //! | s | the factor of the scores, t_i included |
-//! | P | the coefficients, n × m; c = max_j Σ_i P_ij |
+//! | P | the coefficients, n × m |
 //! | m_i, k̄_i | Σ_j P_ij v_j and Σ_j P_ij k_j |
 //! | Σ_i, C_i | the P-weighted covariance of the values of query i, and of values with keys |
 //!
 //! dy_i = Σ_j P_ij dv_j + s C_i dq_i + s Σ_j P_ij (v_j − m_i) (q_i · dk_j), so with constants L_q, L_k, L_v
 //! of the three operands
 //!
-//! L ≤ √c L_v + s max_i ‖C_i‖ L_q + s √c max_i (‖q_i‖ √λ₁(Σ_i)) L_k.
+//! L ≤ ‖P‖₂ L_v + s max_i ‖C_i‖ L_q + s max_j λ₁(Σ_i P_ij λ₁(Σ_i) q_i q_iᵀ)^½ L_k,
+//!
+//! since the last sum of query i is at most λ₁(Σ_i) Σ_j P_ij (q_i · dk_j)² in square.
 //!
 //! On inputs whose values, keys and queries have rows of at most V, K and Q, ‖C_i‖ ≤ V K, and the scores of
 //! a query differ by at most r = 2 s (Q K + max |β_j|). There [`shares`](super::shares) limits the other two
-//! parts: a bound σ of ‖P‖₂ stands for √c, and the last part is s σ′ Q V L_k with a bound σ′² of Σ_ij P_ij²
+//! parts: a bound σ stands for ‖P‖₂, and the last part is s σ′ Q V L_k with a bound σ′² of Σ_ij P_ij²
 //! ‖v_j − m_i‖² / V². They are √n and √(n/2) where scores are large.
 //!
 //! Dot-product attention has no constant on all inputs (Kim et al., "The Lipschitz Constant of
@@ -27,11 +29,13 @@ use super::matrix::Matrix;
 use super::operands::{Map, maps_of};
 use super::rule::Rule;
 use super::shares::{Share, Shares};
+use super::sparse::matrix_norm;
 use super::tree::{Tree, number, product, root, sum};
 use crate::autodiff::{Tape, Var};
 use crate::linalg::{Lp, Upper};
 use crate::ops::attention::{DenseAttention, Qkv};
 use crate::real::Real;
+use crate::sparse::Csr;
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, Axis, Ix2};
 use std::rc::Rc;
 
@@ -149,11 +153,12 @@ fn scale(scores: &Scores<'_>) -> Rc<Tree> {
 /// The constant for q = W_Q u + b_Q, k = W_K u + b_K and v = W_V u + b_V. It uses A = W_Kᵀ W_Q of each head,
 /// which does not change under the symmetry q → gq, k → g⁻ᵀk (the product of the norms of W_K and W_Q does):
 ///
-/// L_h ≤ √c ‖W_V‖ + s max_i ‖W_V Σ_i(u) A‖ + s √c max_i (‖W_Kᵀ q_i‖ √λ₁(Σ_i)), L ≤ √Σ_h L_h² L_u.
+/// L_h ≤ ‖P‖₂ ‖W_V‖ + s max_i ‖W_V Σ_i(u) A‖ + s max_j λ₁(Σ_i P_ij λ₁(Σ_i) a_i a_iᵀ)^½ with a_i = W_Kᵀ q_i,
+/// L ≤ √Σ_h L_h² L_u.
 ///
 /// On the inputs with ‖u_j‖ ≤ R, Σ_i(u) ≤ R² and W_Kᵀ q_i ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖. This number times 2 s R
 /// limits how far the scores of a query differ; a bias of the keys adds one number to all of them. Then σ
-/// stands for √c, and σ′ R for √c √λ₁(Σ_i).
+/// stands for ‖P‖₂, and σ′ R ‖a_i‖ for the last root.
 fn of_self<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Option<Rc<Tree>> {
     let known = rule.known;
     let [q, k, v] = maps_of(rule)?;
@@ -255,10 +260,27 @@ struct RecordedHead {
 }
 
 impl RecordedHead {
-    /// √c.
-    fn spread(&self) -> f64 {
-        let columns = self.p.sum_axis(Axis(0));
-        columns.fold(0.0f64, |m, &x| larger(m, x)).sqrt()
+    /// ‖P‖₂.
+    fn of_coefficients(&self) -> f64 {
+        let p = Csr::from_dense(&self.p.clone().into_dyn().into_shared());
+        matrix_norm(
+            &p.pattern,
+            p.values.as_slice().expect("no gaps"),
+            false,
+            Lp::Two,
+        )
+        .get()
+    }
+
+    /// max_j λ₁(Σ_i P_ij λ₁(Σ_i) a_i a_iᵀ)^½.
+    fn of_keys(&self, a: ArrayView2<'_, f64>) -> f64 {
+        let within = |p: ArrayView1<'_, f64>| norm(&covariance(p, self.v.view(), self.v.view()));
+        let within: Array1<f64> = self.p.outer_iter().map(within).collect();
+        let of_key = |p: ArrayView1<'_, f64>| {
+            let weights = (&p * &within).insert_axis(Axis(1));
+            norm(&(&a * &weights).t().dot(&a)).sqrt()
+        };
+        self.p.axis_iter(Axis(1)).map(of_key).fold(0.0, larger)
     }
 }
 
@@ -339,15 +361,12 @@ fn at_point<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<[Upp
     let s = scores.options.scale.abs();
     let mut worst = [0.0f64; 3];
     for point in points(rule, scores)? {
-        let c = point.spread();
-        worst[2] = larger(worst[2], c);
-        for (i, p) in point.p.outer_iter().enumerate() {
+        for p in point.p.outer_iter() {
             let between = norm(&covariance(p, point.v.view(), point.k.view()));
-            let within = norm(&covariance(p, point.v.view(), point.v.view())).sqrt();
-            let q = point.q.row(i);
             worst[0] = larger(worst[0], s * between);
-            worst[1] = larger(worst[1], s * c * q.dot(&q).sqrt() * within);
         }
+        worst[1] = larger(worst[1], s * point.of_keys(point.q.view()));
+        worst[2] = larger(worst[2], point.of_coefficients());
     }
     Ok(worst.map(rounded))
 }
@@ -369,16 +388,14 @@ fn at_point_of_self<F: Real>(
         let h = point.head;
         let (w_q, w_k) = (weight(q, h, heads), weight(k, h / share, groups));
         let w_v = weight(v, h / share, groups);
-        let c = point.spread();
-        let (mut asking, mut asked) = (0.0f64, 0.0f64);
-        for (i, p) in point.p.outer_iter().enumerate() {
+        let mut asking = 0.0f64;
+        for p in point.p.outer_iter() {
             let between = covariance(p, point.v.view(), point.k.view()).dot(&w_q);
-            let within = norm(&covariance(p, point.v.view(), point.v.view())).sqrt();
-            let pulled = w_k.t().dot(&point.q.row(i));
             asking = larger(asking, norm(&between));
-            asked = larger(asked, pulled.dot(&pulled).sqrt() * within);
         }
-        worst[h] = larger(worst[h], c * norm(&w_v) + s * (asking + c * asked));
+        let asked = point.of_keys(point.q.dot(&w_k).view());
+        let own = point.of_coefficients() * norm(&w_v);
+        worst[h] = larger(worst[h], own + s * (asking + asked));
     }
     Some(worst.into_iter().map(rounded).collect())
 }

@@ -3,6 +3,7 @@
 use super::support::cases;
 use emmy::lipschitz::{Domain, Lp, bound, jacobian_norm};
 use emmy::nn::{Activation, AttentionOptions, GatConv, LipschitzNorm, Mlp, Trace};
+use emmy::ops::attention::{DenseAttention, Mask, Qkv};
 use emmy::{Tape, Tensor, Var, init};
 
 /// The norm of the Jacobian, the bound at the point, and the bound for all inputs if there is one.
@@ -96,6 +97,53 @@ fn every_activation_has_its_slope() {
                 );
             }
         }
+    }
+}
+
+/// Dot-product attention of one head, of which one operand moves.
+fn attention<'t>(
+    rule: impl Fn(&[Var<'t, f64>; 2], Var<'t, f64>) -> Qkv<'t, f64>,
+    fixed: [&Tensor<f64>; 2],
+    x: Var<'t, f64>,
+) -> Var<'t, f64> {
+    let fixed = fixed.map(|fixed| x.tape().constant(fixed.clone()));
+    DenseAttention::new(4, Mask::none()).attend(rule(&fixed, x))
+}
+
+/// Where values alone move, the bound is the norm of the coefficients, also where few keys have most of them.
+#[test]
+fn attention_has_the_norm_of_its_coefficients() {
+    for seed in cases(9) {
+        let rng = &mut init::rng(seed);
+        let [n, m] = [[5, 5], [7, 3], [2, 9]][seed as usize % 3];
+        let [q, k] = [n, m].map(|rows| init::normal::<f64>(&[rows, 1, 4], 3.0, rng));
+        let v = init::normal::<f64>(&[m, 1, 2], 1.0, rng);
+        let [norm, here, everywhere] = three(&v, Lp::Two, |v| {
+            attention(|&[q, k], v| Qkv::new(q, k, v), [&q, &k], v)
+        });
+        assert!(
+            norm <= here && here <= norm * (1.0 + 1e-6) && here <= everywhere,
+            "seed {seed}: {norm}, {here}, {everywhere}"
+        );
+    }
+}
+
+/// Where two keys at 0 move, which orthogonal queries see, the bound is the norm: no query adds to that of
+/// another.
+#[test]
+fn keys_that_orthogonal_queries_see_have_the_norm_of_their_jacobian() {
+    for seed in cases(9) {
+        let rng = &mut init::rng(seed);
+        let length = 1.0 + seed as f64;
+        let q = Tensor::from_shape_fn(vec![4, 1, 4], |at| length * f64::from(at[0] == at[2]));
+        let v = init::normal::<f64>(&[2, 1, 3], 1.0, rng);
+        let [norm, here, _] = three(&Tensor::zeros(vec![2, 1, 4]), Lp::Two, |k| {
+            attention(|&[q, v], k| Qkv::new(q, k, v), [&q, &v], k)
+        });
+        assert!(
+            norm <= here && here <= norm * (1.0 + 1e-6),
+            "seed {seed}: {norm}, {here}"
+        );
     }
 }
 
