@@ -36,7 +36,8 @@ struct Cli {
     composed: usize,
     nodes: Vec<usize>,
     edges: usize,
-    /// Train this model for two steps and print the peak and what a step must hold, in bytes
+    /// Train this model for two steps and print the peak, that before the first backward pass, and what a
+    /// step must hold, in bytes
     step: Option<String>,
     /// Compute once with so many tokens and print the peak
     once: Option<usize>,
@@ -213,8 +214,8 @@ fn train(model: &str, edges: usize) -> Option<[u64; 2]> {
     })
 }
 
-/// Two steps of a model: the peak before the first backward pass, and the bytes that a step must hold, with those
-/// of its `inputs`.
+/// Two steps of a model: the peak before the first backward pass, and the bytes that a step must hold, with
+/// those of its `inputs`.
 fn steps<M: Module<f32>>(
     mut net: M,
     inputs: usize,

@@ -141,7 +141,7 @@ fn graph(cli: &Cli, edges: usize) -> Graph {
     }
 }
 
-/// Reads the rows of x in the order of their numbers, on all threads, and adds them up.
+/// Reads the rows of x that `numbers` lists, in that order, on all threads, and adds them up.
 fn read(numbers: &[u32], x: &[f32]) {
     let (rows, _) = x.as_chunks::<D>();
     numbers.par_chunks(1 << 14).for_each(|numbers| {
@@ -199,8 +199,8 @@ fn single(cli: &Cli) {
     let megabytes = support::resident("VmHWM").map(|bytes| bytes / 1_000_000);
     let memory = support::memory();
     let features = z.as_slice().expect("no gaps");
-    let (read, _) = support::time(times, 0.0, || read(adjacency.pattern.indices(), features));
-    let rows = stored * row / read;
+    let (seconds, _) = support::time(times, 0.0, || read(adjacency.pattern.indices(), features));
+    let rows_rate = stored * row / seconds;
     let (gcn_rate, gatv2_rate) = (2.0 * pass / gcn, 3.0 * pass / gatv2);
     if cli.json {
         println!(
@@ -209,7 +209,7 @@ fn single(cli: &Cli) {
                 "who": "emmy", "edges": edges, "nodes": nodes, "threads": rayon::current_num_threads(),
                 "gcn_ms": gcn * 1e3, "gatv2_ms": gatv2 * 1e3, "mb": megabytes,
                 "gcn_bytes_per_s": gcn_rate, "gatv2_bytes_per_s": gatv2_rate, "memory_bytes_per_s": memory,
-                "rows_bytes_per_s": rows,
+                "rows_bytes_per_s": rows_rate,
             })
         );
         return;
@@ -219,7 +219,7 @@ fn single(cli: &Cli) {
         gcn * 1e3,
         gcn_rate / 1e9,
         1e2 * gcn_rate / memory,
-        1e2 * gcn_rate / rows,
+        1e2 * gcn_rate / rows_rate,
         gatv2 * 1e3,
         gatv2_rate / 1e9,
         1e2 * gatv2_rate / memory,

@@ -6,14 +6,15 @@
 //! | s | the factor of the scores, t_i included |
 //! | P | the coefficients, n × m |
 //! | m_i, k̄_i | Σ_j P_ij v_j and Σ_j P_ij k_j |
-//! | Σ_i, C_i | the P-weighted covariance of the values of query i, and of values with keys |
+//! | C_i | the covariance of values and keys under P_i |
+//! | λ_i | the largest eigenvalue of the covariance of the values under P_i |
 //!
 //! dy_i = Σ_j P_ij dv_j + s C_i dq_i + s Σ_j P_ij (v_j − m_i) (q_i · dk_j), so with constants L_q, L_k, L_v
 //! of the three operands
 //!
-//! L ≤ ‖P‖₂ L_v + s max_i ‖C_i‖ L_q + s max_j λ₁(Σ_i P_ij λ₁(Σ_i) q_i q_iᵀ)^½ L_k,
+//! L ≤ ‖P‖₂ L_v + s max_i ‖C_i‖ L_q + s max_j ‖Σ_i P_ij λ_i q_i q_iᵀ‖^½ L_k,
 //!
-//! since the last sum of query i is at most λ₁(Σ_i) Σ_j P_ij (q_i · dk_j)² in square.
+//! since the last sum of query i has a squared norm of at most λ_i Σ_j P_ij (q_i · dk_j)².
 //!
 //! On inputs whose values, keys and queries have rows of at most V, K and Q, ‖C_i‖ ≤ V K, and the scores of
 //! a query differ by at most r = 2 s (Q K + max |β_j|). There [`shares`](super::shares) limits the other two
@@ -29,13 +30,11 @@ use super::matrix::Matrix;
 use super::operands::{Map, maps_of};
 use super::rule::Rule;
 use super::shares::{Share, Shares};
-use super::sparse::matrix_norm;
 use super::tree::{Tree, number, product, root, sum};
 use crate::autodiff::{Tape, Var};
 use crate::linalg::{Lp, Upper};
 use crate::ops::attention::{DenseAttention, Qkv};
 use crate::real::Real;
-use crate::sparse::Csr;
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, Axis, Ix2};
 use std::rc::Rc;
 
@@ -153,12 +152,13 @@ fn scale(scores: &Scores<'_>) -> Rc<Tree> {
 /// The constant for q = W_Q u + b_Q, k = W_K u + b_K and v = W_V u + b_V. It uses A = W_Kᵀ W_Q of each head,
 /// which does not change under the symmetry q → gq, k → g⁻ᵀk (the product of the norms of W_K and W_Q does):
 ///
-/// L_h ≤ ‖P‖₂ ‖W_V‖ + s max_i ‖W_V Σ_i(u) A‖ + s max_j λ₁(Σ_i P_ij λ₁(Σ_i) a_i a_iᵀ)^½ with a_i = W_Kᵀ q_i,
-/// L ≤ √Σ_h L_h² L_u.
+/// L_h ≤ ‖P‖₂ ‖W_V‖ + s max_i ‖W_V S_i A‖ + s max_j ‖Σ_i P_ij λ_i a_i a_iᵀ‖^½, L ≤ √Σ_h L_h² L_u,
 ///
-/// On the inputs with ‖u_j‖ ≤ R, Σ_i(u) ≤ R² and W_Kᵀ q_i ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖. This number times 2 s R
-/// limits how far the scores of a query differ; a bias of the keys adds one number to all of them. Then σ
-/// stands for ‖P‖₂, and σ′ R ‖a_i‖ for the last root.
+/// where S_i is the covariance of u under P_i, and a_i = W_Kᵀ q_i.
+///
+/// On the inputs with ‖u_j‖ ≤ R, ‖S_i‖ ≤ R² and ‖a_i‖ ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖. This number times 2 s R limits
+/// how far the scores of a query differ; a bias of the keys adds one number to all of them. Then σ stands for
+/// ‖P‖₂, and σ′ R ‖W_V‖ max_i ‖a_i‖ for the last root.
 fn of_self<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Option<Rc<Tree>> {
     let known = rule.known;
     let [q, k, v] = maps_of(rule)?;
@@ -260,26 +260,17 @@ struct RecordedHead {
 }
 
 impl RecordedHead {
-    /// ‖P‖₂.
-    fn of_coefficients(&self) -> f64 {
-        let p = Csr::from_dense(&self.p.clone().into_dyn().into_shared());
-        matrix_norm(
-            &p.pattern,
-            p.values.as_slice().expect("no gaps"),
-            false,
-            Lp::Two,
-        )
-        .get()
-    }
-
-    /// max_j λ₁(Σ_i P_ij λ₁(Σ_i) a_i a_iᵀ)^½.
+    /// max_j ‖Σ_i P_ij λ_i a_i a_iᵀ‖^½, as norms of the factors, whose squares neither vanish nor overflow.
     fn of_keys(&self, a: ArrayView2<'_, f64>) -> f64 {
-        let within = |p: ArrayView1<'_, f64>| norm(&covariance(p, self.v.view(), self.v.view()));
-        let within: Array1<f64> = self.p.outer_iter().map(within).collect();
-        let of_key = |p: ArrayView1<'_, f64>| {
-            let weights = (&p * &within).insert_axis(Axis(1));
-            norm(&(&a * &weights).t().dot(&a)).sqrt()
+        let weighted = |x: ArrayView2<'_, f64>, weights: Array1<f64>| {
+            norm(&(&x * &weights.insert_axis(Axis(1))))
         };
+        let spread = |p: ArrayView1<'_, f64>| {
+            let centred = &self.v - &p.dot(&self.v);
+            weighted(centred.view(), p.sqrt())
+        };
+        let spreads: Array1<f64> = self.p.outer_iter().map(spread).collect();
+        let of_key = |p: ArrayView1<'_, f64>| weighted(a, p.sqrt() * &spreads);
         self.p.axis_iter(Axis(1)).map(of_key).fold(0.0, larger)
     }
 }
@@ -293,20 +284,18 @@ fn points<F: Real>(
     if args.len() > 3 {
         return Err("attention with summands or factors of its scores, at a point".into());
     }
-    // A separate tape: this one is being read.
+    // A separate tape: this one is being read. In f64, so that coefficients have no rounding of the model's
+    // type.
     let aside = Tape::new();
-    let [q, k, v] = [0, 1, 2].map(|k| aside.constant(tape.handle(args[k]).value()));
+    let of_model = |id| tape.handle(id).value().mapv(Real::as_f64).into_shared();
+    let [q, k, v] = [0, 1, 2].map(|k| aside.constant(of_model(args[k])));
     let alpha = scores.options.attention_coefficients(Qkv::new(q, k, v));
     // The axes in front as one.
-    let flat = |x: Var<'_, F>| -> ArrayD<f64> {
+    let flat = |x: Var<'_, f64>| -> ArrayD<f64> {
         let shape = x.shape();
         let tail = &shape[shape.len() - 3..];
         let items = shape[..shape.len() - 3].iter().product::<usize>();
-        let x = x
-            .value()
-            .mapv(Real::as_f64)
-            .as_standard_layout()
-            .into_owned();
+        let x = x.value().as_standard_layout().into_owned();
         x.into_shape_with_order([&[items], tail].concat())
             .expect("as many")
     };
@@ -351,7 +340,7 @@ fn larger(a: f64, b: f64) -> f64 {
     if b.is_nan() { f64::INFINITY } else { a.max(b) }
 }
 
-/// A bound that also covers the rounding of the forward pass and of the computation after it.
+/// A bound that also covers the rounding of the coefficients and of the computation after them.
 fn rounded(x: f64) -> Upper {
     Upper::rounded(x, 1e-9)
 }
@@ -366,7 +355,7 @@ fn at_point<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<[Upp
             worst[0] = larger(worst[0], s * between);
         }
         worst[1] = larger(worst[1], s * point.of_keys(point.q.view()));
-        worst[2] = larger(worst[2], point.of_coefficients());
+        worst[2] = larger(worst[2], norm(&point.p));
     }
     Ok(worst.map(rounded))
 }
@@ -394,7 +383,7 @@ fn at_point_of_self<F: Real>(
             asking = larger(asking, norm(&between));
         }
         let asked = point.of_keys(point.q.dot(&w_k).view());
-        let own = point.of_coefficients() * norm(&w_v);
+        let own = norm(&point.p) * norm(&w_v);
         worst[h] = larger(worst[h], own + s * (asking + asked));
     }
     Some(worst.into_iter().map(rounded).collect())

@@ -100,14 +100,17 @@ fn every_activation_has_its_slope() {
     }
 }
 
-/// Dot-product attention of one head, of which one operand moves.
-fn attention<'t>(
-    rule: impl Fn(&[Var<'t, f64>; 2], Var<'t, f64>) -> Qkv<'t, f64>,
-    fixed: [&Tensor<f64>; 2],
-    x: Var<'t, f64>,
-) -> Var<'t, f64> {
-    let fixed = fixed.map(|fixed| x.tape().constant(fixed.clone()));
-    DenseAttention::new(4, Mask::none()).attend(rule(&fixed, x))
+/// The same for dot-product attention, of which one operand moves: number 0, 1 or 2 of queries, keys and
+/// values.
+fn of_attention(operands: &[Tensor<f64>; 3], moving: usize, mask: Mask) -> [f64; 3] {
+    let width = operands[0].shape()[operands[0].ndim() - 1];
+    three(&operands[moving], Lp::Two, |x| {
+        let [q, k, v] = [0, 1, 2].map(|which| match which == moving {
+            true => x,
+            false => x.tape().constant(operands[which].clone()),
+        });
+        DenseAttention::new(width, mask.clone()).attend(Qkv::new(q, k, v))
+    })
 }
 
 /// Where values alone move, the bound is the norm of the coefficients, also where few keys have most of them.
@@ -118,9 +121,7 @@ fn attention_has_the_norm_of_its_coefficients() {
         let [n, m] = [[5, 5], [7, 3], [2, 9]][seed as usize % 3];
         let [q, k] = [n, m].map(|rows| init::normal::<f64>(&[rows, 1, 4], 3.0, rng));
         let v = init::normal::<f64>(&[m, 1, 2], 1.0, rng);
-        let [norm, here, everywhere] = three(&v, Lp::Two, |v| {
-            attention(|&[q, k], v| Qkv::new(q, k, v), [&q, &k], v)
-        });
+        let [norm, here, everywhere] = of_attention(&[q, k, v], 2, Mask::none());
         assert!(
             norm <= here && here <= norm * (1.0 + 1e-6) && here <= everywhere,
             "seed {seed}: {norm}, {here}, {everywhere}"
@@ -128,21 +129,63 @@ fn attention_has_the_norm_of_its_coefficients() {
     }
 }
 
-/// Where two keys at 0 move, which orthogonal queries see, the bound is the norm: no query adds to that of
-/// another.
+/// Where two keys at 0 move, which orthogonal queries see, the bound is the norm: queries in different
+/// directions do not add up. The norm is proportional to queries and values, also where their squares overflow
+/// or vanish.
 #[test]
 fn keys_that_orthogonal_queries_see_have_the_norm_of_their_jacobian() {
     for seed in cases(9) {
         let rng = &mut init::rng(seed);
-        let length = 1.0 + seed as f64;
-        let q = Tensor::from_shape_fn(vec![4, 1, 4], |at| length * f64::from(at[0] == at[2]));
+        let q = Tensor::from_shape_fn(vec![4, 1, 4], |at| f64::from(at[0] == at[2]));
         let v = init::normal::<f64>(&[2, 1, 3], 1.0, rng);
-        let [norm, here, _] = three(&Tensor::zeros(vec![2, 1, 4]), Lp::Two, |k| {
-            attention(|&[q, v], k| Qkv::new(q, k, v), [&q, &v], k)
+        let of_size = |size: f64| {
+            let [q, v] = [&q, &v].map(|x| (x * size).into_shared());
+            let [norm, here, _] =
+                of_attention(&[q, Tensor::zeros(vec![2, 1, 4]), v], 1, Mask::none());
+            [norm, here / (size * size)]
+        };
+        let [norm, _] = of_size(1.0);
+        for size in [1.0, 1e-90, 1e90] {
+            let [_, here] = of_size(size);
+            assert!(
+                norm * (1.0 - 1e-12) <= here && here <= norm * (1.0 + 1e-6),
+                "seed {seed}, size {size}: {norm}, {here}"
+            );
+        }
+    }
+}
+
+/// Heads, shared keys, items and masks, for each operand alone and for self-attention.
+#[test]
+fn attention_of_every_shape_is_bounded() {
+    for seed in cases(12) {
+        let rng = &mut init::rng(seed);
+        let mask = || match seed % 3 {
+            0 => Mask::none(),
+            1 => Mask::causal(),
+            _ => Mask::lengths(&[4, 2]),
+        };
+        let shapes = [[2, 4, 4, 3], [2, 4, 2, 3], [2, 4, 2, 2]];
+        let operands = shapes.map(|shape| init::normal::<f64>(&shape, 1.5, rng));
+        for moving in 0..3 {
+            let [norm, here, _] = of_attention(&operands, moving, mask());
+            assert!(
+                0.0 < norm && norm <= here,
+                "{moving}, seed {seed}: {norm}, {here}"
+            );
+        }
+        let u = init::normal::<f64>(&[2, 4, 5], 1.0, rng);
+        let maps = [12, 6, 4].map(|columns| init::normal::<f64>(&[5, columns], 0.7, rng));
+        let [norm, here, _] = three(&u, Lp::Two, |u| {
+            let [q, k, v] = [0, 1, 2].map(|which| {
+                let map = u.tape().constant(maps[which].clone());
+                u.matmul(map).reshape(&shapes[which])
+            });
+            DenseAttention::new(3, mask()).attend(Qkv::new(q, k, v))
         });
         assert!(
-            norm <= here && here <= norm * (1.0 + 1e-6),
-            "seed {seed}: {norm}, {here}"
+            0.0 < norm && norm <= here,
+            "all, seed {seed}: {norm}, {here}"
         );
     }
 }

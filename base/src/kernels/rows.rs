@@ -142,7 +142,7 @@ pub(super) fn over_entries<F: Real, S: Step<F, N>, const N: usize>(
                 }
                 16.. => walk.block::<1, 16, N>(head, at, &mut out),
                 8.. => walk.block::<1, 8, N>(head, at, &mut out),
-                // One loop over the entries in place of three.
+                // The classes of Cora: one loop over the entries in place of three, of 4, 2 and 1.
                 7 => walk.block::<1, 7, N>(head, at, &mut out),
                 4.. => walk.block::<1, 4, N>(head, at, &mut out),
                 2.. => walk.block::<1, 2, N>(head, at, &mut out),

@@ -332,12 +332,12 @@ fn graphs_and_features_are_read_as_asked() {
         let (out, _) = succeeded(&balance(&folder, &[&args, &run, more].concat()));
         (out, outcomes(&folder).remove(0))
     };
-    let option = |dataset, option: &str, key, then: bool, title: &str| {
+    let option = |dataset, option: &str, key, with_option: bool, title: &str| {
         let (plain_title, plain) = one(dataset, &[]);
         let (with_title, with) = one(dataset, &[option]);
         assert_eq!(
             (&plain["cell"][key], &with["cell"][key]),
-            (&(!then).into(), &then.into())
+            (&(!with_option).into(), &with_option.into())
         );
         assert_ne!(plain["final_loss"], with["final_loss"], "{option}");
         assert!(with_title.contains(title), "{with_title}");

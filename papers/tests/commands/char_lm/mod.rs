@@ -50,18 +50,12 @@ fn tiny(folder: &TempDir, more: &[&str]) -> Output {
         true => TINY.to_vec(),
         false => [&TINY[..], &["--text", "text"]].concat(),
     };
-    // Options that are given twice are refused, so the options of the test replace those above.
-    let mut kept = Vec::new();
-    let mut args = args.into_iter().peekable();
-    while let Some(option) = args.next() {
-        let value = args.next_if(|next| !next.starts_with("--"));
-        // An LSTM has no heads.
-        let fits = option != "--heads" || !more.contains(&"lstm");
-        if fits && !more.contains(&option) {
-            kept.push(option);
-            kept.extend(value);
-        }
-    }
+    // The last value of an option counts. An LSTM has no heads.
+    let heads = args.iter().position(|option| *option == "--heads");
+    let kept = match heads {
+        Some(at) if more.contains(&"lstm") => [&args[..at], &args[at + 2..]].concat(),
+        _ => args,
+    };
     char_lm(folder, &[&kept[..], more].concat())
 }
 
