@@ -29,6 +29,7 @@ mod operands;
 mod products;
 mod reach;
 mod read;
+mod recorded;
 mod rescale;
 mod rounding;
 mod rows;
