@@ -167,7 +167,8 @@ const MODELS: [&str; 7] = [
     "language-4x256",
 ];
 
-/// Two steps with Adam. Returns the peak before the first backward pass, and the bytes that a step must hold.
+/// Two steps with Adam. Returns the peak before the first backward pass, and the bytes that a step must
+/// hold.
 fn train(model: &str, edges: usize) -> Option<[u64; 2]> {
     if model == "language-4x256" {
         let net = LanguageModel::<f32>::new(LanguageConfig::gpt(65, 256, 4, 4, 256), 0);
@@ -214,8 +215,8 @@ fn train(model: &str, edges: usize) -> Option<[u64; 2]> {
     })
 }
 
-/// Two steps of a model: the peak before the first backward pass, and the bytes that a step must hold, with
-/// those of its `inputs`.
+/// Two steps of a model: the peak before the first backward pass, and the bytes that a step must hold,
+/// with those of its `inputs`.
 fn steps<M: Module<f32>>(
     mut net: M,
     inputs: usize,

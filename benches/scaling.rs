@@ -5,8 +5,8 @@
 //! The bytes that an operation moves at least are divided by its time, and by the bandwidth of the main
 //! memory, measured in the same process. They are those of the floor of `peers`: per pass over the entries
 //! a column, a value and a row of features each, and each row of the output once; two passes of GCN, three
-//! of GATv2. For GCN they are also divided by the rate at which the rows of features alone can be read in the
-//! order of the entries.
+//! of GATv2. For GCN they are also divided by the rate at which the rows of features alone can be read in
+//! the order of the entries.
 //!
 //! `cargo bench --bench scaling`, or with `-- --edges 10000,100000` for other sizes, and
 //! `-- --graph grid --order shuffled` for another graph or order of its nodes.

@@ -30,12 +30,9 @@ use emmy::Result;
 
 /// Papers reproduced, and tools for networks and their laws
 #[derive(Parser, Debug)]
-#[command(
-    name = "papers",
-    version,
-    propagate_version = true,
-    args_override_self = true
-)]
+#[command(name = "papers", version, propagate_version = true)]
+// The last value of an option counts, so that what follows a command in a variable can change it.
+#[command(args_override_self = true)]
 pub struct Papers {
     #[command(subcommand)]
     program: Program,

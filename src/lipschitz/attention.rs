@@ -91,7 +91,7 @@ fn of_parts<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<Rc<T
     let [of_q, of_k, of_v] = match known.domain {
         Domain::Here => at_point(rule, scores.options)?.map(|x| Rc::new(Tree::Here(x))),
         _ => {
-            // ‖C_i‖ and λ₁(Σ_i) are at most the products of the largest rows.
+            // ‖C_i‖ and λ_i are at most the products of the largest rows.
             let row = |k: usize, name: &str| {
                 let id = rule.arg(k);
                 match known.moves(id) {
@@ -155,9 +155,9 @@ fn scale(scores: &Scores<'_>) -> Rc<Tree> {
 ///
 /// where S_i is the covariance of u under P_i, and a_i = W_Kᵀ q_i.
 ///
-/// On the inputs with ‖u_j‖ ≤ R, ‖S_i‖ ≤ R² and ‖a_i‖ ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖. This number times 2 s R limits
-/// how far the scores of a query differ; a bias of the keys adds one number to all of them. Then σ stands for
-/// ‖P‖₂, and σ′ R ‖W_V‖ max_i ‖a_i‖ for the last root.
+/// On the inputs with ‖u_j‖ ≤ R, ‖S_i‖ ≤ R² and ‖a_i‖ ≤ ‖A‖ R + ‖W_Kᵀ b_Q‖. This number times 2 s R
+/// limits how far the scores of a query differ; a bias of the keys adds one number to all of them. Then σ
+/// stands for ‖P‖₂, and σ′ R ‖W_V‖ max_i ‖a_i‖ for the last root.
 fn of_self<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Option<Rc<Tree>> {
     let known = rule.known;
     let [q, k, v] = maps_of(rule)?;

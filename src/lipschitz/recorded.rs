@@ -9,7 +9,7 @@ use crate::ops::attention::{DenseAttention, Qkv};
 use crate::real::Real;
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, Axis, Ix2};
 
-/// Coefficients, queries, keys and values of attention at the recorded input, item by item and head by head.
+/// Coefficients, queries, keys and values of attention at the recorded input, for one item and one head.
 struct RecordedHead {
     head: usize,
     p: Array2<f64>,
@@ -19,15 +19,13 @@ struct RecordedHead {
 }
 
 impl RecordedHead {
-    /// max_j ‖Σ_i P_ij λ_i a_i a_iᵀ‖^½, as norms of the factors, whose squares neither vanish nor overflow.
+    /// max_j ‖Σ_i P_ij λ_i a_i a_iᵀ‖^½. It is computed from the factors of the products, since the
+    /// products of small numbers vanish and those of large numbers overflow.
     fn of_keys(&self, a: ArrayView2<'_, f64>) -> f64 {
         let weighted = |x: ArrayView2<'_, f64>, weights: Array1<f64>| {
             norm(&(&x * &weights.insert_axis(Axis(1))))
         };
-        let spread = |p: ArrayView1<'_, f64>| {
-            let centred = &self.v - &p.dot(&self.v);
-            weighted(centred.view(), p.sqrt())
-        };
+        let spread = |p: ArrayView1<'_, f64>| weighted(centred(p, self.v.view()).view(), p.sqrt());
         let spreads: Array1<f64> = self.p.outer_iter().map(spread).collect();
         let of_key = |p: ArrayView1<'_, f64>| weighted(a, p.sqrt() * &spreads);
         self.p.axis_iter(Axis(1)).map(of_key).fold(0.0, larger)
@@ -43,7 +41,7 @@ fn points<F: Real>(
     if args.len() > 3 {
         return Err("attention with summands or factors of its scores, at a point".into());
     }
-    // A separate tape: this one is being read. In f64, so that coefficients have no rounding of the model's
+    // A separate tape: this one is being read. In f64, so that coefficients are not rounded to the model's
     // type.
     let aside = Tape::new();
     let of_model = |id| tape.handle(id).value().mapv(Real::as_f64).into_shared();
@@ -157,10 +155,11 @@ fn covariance(
     a: ArrayView2<'_, f64>,
     b: ArrayView2<'_, f64>,
 ) -> Array2<f64> {
-    let centred = |x: ArrayView2<'_, f64>| {
-        let mean: Array1<f64> = p.dot(&x);
-        &x - &mean
-    };
-    let weighted = centred(a) * p.insert_axis(Axis(1));
-    weighted.t().dot(&centred(b))
+    let weighted = centred(p, a) * p.insert_axis(Axis(1));
+    weighted.t().dot(&centred(p, b))
+}
+
+/// The rows a_j − ā, ā = Σ_j p_j a_j.
+fn centred(p: ArrayView1<'_, f64>, a: ArrayView2<'_, f64>) -> Array2<f64> {
+    &a - &p.dot(&a)
 }

@@ -100,8 +100,8 @@ fn every_activation_has_its_slope() {
     }
 }
 
-/// The same for dot-product attention, of which one operand moves: number 0, 1 or 2 of queries, keys and
-/// values.
+/// The same three numbers for dot-product attention. One operand moves: number 0, 1 or 2 of queries, keys
+/// and values.
 fn of_attention(operands: &[Tensor<f64>; 3], moving: usize, mask: Mask) -> [f64; 3] {
     let width = operands[0].shape()[operands[0].ndim() - 1];
     three(&operands[moving], Lp::Two, |x| {
@@ -113,7 +113,8 @@ fn of_attention(operands: &[Tensor<f64>; 3], moving: usize, mask: Mask) -> [f64;
     })
 }
 
-/// Where values alone move, the bound is the norm of the coefficients, also where few keys have most of them.
+/// Where values alone move, the bound is the norm of the coefficients, also where few keys have most of
+/// them.
 #[test]
 fn attention_has_the_norm_of_its_coefficients() {
     for seed in cases(9) {
@@ -130,8 +131,8 @@ fn attention_has_the_norm_of_its_coefficients() {
 }
 
 /// Where two keys at 0 move, which orthogonal queries see, the bound is the norm: queries in different
-/// directions do not add up. The norm is proportional to queries and values, also where their squares overflow
-/// or vanish.
+/// directions do not add up. The norm is proportional to queries and values, also where their squares
+/// overflow or vanish.
 #[test]
 fn keys_that_orthogonal_queries_see_have_the_norm_of_their_jacobian() {
     for seed in cases(9) {

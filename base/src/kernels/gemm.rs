@@ -30,7 +30,7 @@ use std::ops::Range;
 /// Multiply-adds below which a product is not cut.
 const WHOLE: usize = 2 * PART;
 
-/// The least number of multiply-adds of a task. They take five to ten microseconds, about as much as a fork.
+/// The least number of multiply-adds of a task, chosen as [`par::FORK`] is.
 const PART: usize = 1 << 19;
 
 /// out = a b for two matrices, with any strides.

@@ -153,8 +153,9 @@ pub fn contiguous<F: Real>(x: &Tensor<F>) -> Tensor<F> {
     }
 }
 
-/// out[p, l] = lines[l][p], for lines of equal length and rows of `out` that begin `stride` elements apart.
-/// Blocks of 16 × 16 elements are transposed in vectors, of the width for which the caller is compiled.
+/// out[p, l] = lines[l][p], for lines of equal length and rows of `out` that begin `stride` elements
+/// apart. Blocks of 16 × 16 elements are transposed in vectors, of the width for which the caller is
+/// compiled.
 #[inline(always)]
 pub(crate) fn transpose<F: Real>(lines: &[&[F]], out: &mut [F], stride: usize) {
     const BLOCK: usize = 16;

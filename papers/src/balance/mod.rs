@@ -65,7 +65,8 @@ pub struct Cli {
     #[arg(long, value_name = "LOSS", default_value_t = LOSS_THRESHOLD, value_parser = at_least_zero)]
     loss_threshold: f64,
 
-    /// Read the edges of heterophilic graphs in both directions, instead of in one as the published code does
+    /// Read the edges of heterophilic graphs in both directions; without it in one, as the published code
+    /// does
     #[arg(long)]
     both_directions: bool,
 

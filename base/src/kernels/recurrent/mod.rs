@@ -27,7 +27,8 @@ use ndarray::{Array2, ArrayView2};
 /// Elementary operations per neuron of a step, for the decision whether a fork is worth it.
 const COST: usize = 16;
 
-/// Elementary operations in one block of rows. Sums over rows are formed per block, so it decides their bits.
+/// Elementary operations in one block of rows. Sums over rows are formed per block, so their last digits
+/// depend on it.
 const BLOCK: usize = 50_000;
 
 /// The sizes of a sequence.

@@ -25,8 +25,8 @@ pub struct Choice {
     pub layers: Vec<usize>,
     pub inits: Vec<String>,
     pub float: Float,
-    /// Whether edges of heterophilic graphs are read in both directions, instead of in one as the published
-    /// code does.
+    /// Whether edges of heterophilic graphs are read in both directions; else in one, as the published code
+    /// does.
     pub both_directions: bool,
     /// Whether features are used as published, with rows of any sum.
     pub raw_features: bool,
