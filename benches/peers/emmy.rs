@@ -8,10 +8,10 @@ mod support;
 
 use emmy::data::{self, Dataset, Options};
 use emmy::kernels::par;
-use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig, Module, Pass};
+use emmy::nn::{Activation, Conv, GraphNet, GraphNetConfig};
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::sparse::Csr;
-use emmy::{Result, Tape};
+use emmy::{Result, train};
 use std::path::PathBuf;
 use support::Limits;
 use support::options::{self, list, value};
@@ -134,24 +134,19 @@ fn row(
     method: Algorithm,
     lr: f64,
     seconds: f64,
-) -> Result<(f64, f64, f32)> {
+) -> Result<(f64, f64, f64)> {
     let x: Csr<f32> = set.normalized_features();
     let adjacency = config.neighbourhood(&set.graph);
-    let train = &set.split(0)?.train;
+    let train_nodes = &set.split(0)?.train;
     let mut net = GraphNet::<f32>::new(config, 0)?;
     let mut optimizer = Optimizer::new(method).weight_decay(5e-4);
-    let (mut epoch, mut last) = (0, 0.0);
+    let (mut epoch, mut last) = (0, 0.0_f64);
     let (min, median) = support::time(20, seconds, || {
-        let tape = Tape::new();
-        let pass = Pass::train(&tape, &net, epoch);
-        let loss = net
-            .forward(&pass, tape.sparse(&x), &adjacency)
-            .cross_entropy(&set.labels, Some(train));
-        let gradients = pass.gradients(loss);
-        last = loss.item();
-        drop(pass);
-        drop(tape);
-        optimizer.step(net.tensors_mut(), &gradients, lr);
+        let loss = train::step(&mut net, &mut optimizer, lr, epoch, |net, pass| {
+            net.forward(pass, pass.tape().sparse(&x), &adjacency)
+                .cross_entropy(&set.labels, Some(train_nodes))
+        });
+        last = loss.expect("a finite loss");
         epoch += 1;
     });
     Ok((min, median, last))

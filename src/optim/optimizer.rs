@@ -4,7 +4,7 @@ use super::{Algorithm, Parameter, Rates};
 use crate::error::{Error, Result, Rules};
 use crate::nn::{self, Module, Role};
 use crate::real::Real;
-use crate::tensor::{Tensor, contiguous};
+use crate::tensor::{Tensor, contiguous, memory};
 use serde::{Deserialize, Serialize};
 
 /// The largest weight decay. Beside a larger one the gradient of the loss is nothing, and its square can
@@ -244,8 +244,8 @@ impl<F: Real> Optimizer<F> {
             if !p.is_standard_layout() {
                 *p = contiguous(p);
             }
-            let (g, of) = (contiguous(g), self.parameter(k, g.shape()));
-            let g = g.as_slice().expect("contiguous");
+            let (rows, of) = (contiguous(g), self.parameter(k, g.shape()));
+            let g = rows.as_slice().expect("contiguous");
             let p = p.as_slice_mut().expect("contiguous");
             if is_first {
                 self.state.push(rule.start(of, p));
@@ -260,6 +260,7 @@ impl<F: Real> Optimizer<F> {
                 step: self.steps,
             };
             rule.update(of, p, g, state, at);
+            memory::recycle(rows);
             count = k + 1;
         }
         assert!(

@@ -120,8 +120,10 @@ fn row_blocks_cover_every_row_once() {
     let pattern = Pattern::from_pairs(700, 900, &pairs).unwrap();
     let blocks = row_blocks(&pattern, 10, 1000);
     assert!(blocks.len() > 10);
-    let rows: Vec<usize> = blocks.into_iter().flatten().collect();
+    let rows: Vec<usize> = blocks.iter().flat_map(|b| b.rows.clone()).collect();
     assert_eq!(rows, (0..700).collect::<Vec<_>>());
+    let entries: Vec<usize> = blocks.into_iter().flat_map(|b| b.entries).collect();
+    assert_eq!(entries, (0..pattern.nnz()).collect::<Vec<_>>());
     let empty = Pattern::from_pairs(0, 4, &[]).unwrap();
     assert!(row_blocks(&empty, 1, 1).is_empty());
 }

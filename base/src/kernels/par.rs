@@ -184,22 +184,49 @@ pub fn chunks(len: usize, chunk: usize) -> Vec<Range<usize>> {
         .collect()
 }
 
+/// A block of rows of a pattern, and their entries.
+#[derive(Debug, Clone)]
+pub struct RowBlock<'a> {
+    /// The pattern whose rows these are.
+    pub pattern: &'a Pattern,
+    /// The numbers of the rows.
+    pub rows: Range<usize>,
+    /// The numbers of their entries.
+    pub entries: Range<usize>,
+}
+
+impl<'a> RowBlock<'a> {
+    /// Row i: the columns of its entries, and the range within the block of their elements, `per_entry` each.
+    #[inline(always)]
+    pub(crate) fn row(&self, i: usize, per_entry: usize) -> (&'a [u32], Range<usize>) {
+        let entries = self.pattern.row(i);
+        let at = |entry: usize| (entry - self.entries.start) * per_entry;
+        let own = at(entries.start)..at(entries.end);
+        (&self.pattern.indices()[entries], own)
+    }
+}
+
 /// The rows of a pattern cut into blocks of about equal work, where a row costs `row` elementary operations
 /// and an entry `entry`.
 ///
 /// The blocks depend on the pattern and the costs alone.
-pub fn row_blocks(pattern: &Pattern, row: usize, entry: usize) -> Vec<Range<usize>> {
+pub fn row_blocks(pattern: &Pattern, row: usize, entry: usize) -> Vec<RowBlock<'_>> {
     let indptr = pattern.indptr();
+    let block = |rows: Range<usize>| RowBlock {
+        pattern,
+        entries: indptr[rows.start]..indptr[rows.end],
+        rows,
+    };
     let (mut blocks, mut start, mut work) = (Vec::new(), 0, 0);
     for i in 0..pattern.rows() {
         work += row + entry * (indptr[i + 1] - indptr[i]);
         if work >= BLOCK {
-            blocks.push(start..i + 1);
+            blocks.push(block(start..i + 1));
             (start, work) = (i + 1, 0);
         }
     }
     if start < pattern.rows() {
-        blocks.push(start..pattern.rows());
+        blocks.push(block(start..pattern.rows()));
     }
     blocks
 }

@@ -185,14 +185,15 @@ impl<F: Real, S> Walk<'_, F, S> {
         let w = self.heads * self.d;
         let at = head * self.d + at;
         let mut sums = [[[F::zero(); C]; K]; N];
-        for (&j, c) in pairs(self.columns.iter(), self.c.chunks_exact(self.heads)) {
+        for (entry, &j) in self.columns.iter().enumerate() {
             let place = Place {
                 entry: j as usize,
                 head,
                 column: at,
             };
             let x = block(self.x, j as usize * w + at);
-            sums = self.step.add(part(c, head), place, x, sums);
+            let c = part(self.c, entry * self.heads + head);
+            sums = self.step.add(c, place, x, sums);
         }
         for n in 0..N {
             for k in 0..K {

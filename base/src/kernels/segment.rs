@@ -6,12 +6,12 @@
 //! | v, scores, p | [nnz, w], one row per entry |
 //! | x | [n, w] or [m, w] |
 
+use super::par::{self, RowBlock};
 use super::spmm::check;
-use super::{par, rows, simd};
+use super::{rows, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory::{self, Buffer};
-use std::ops::Range;
 
 /// out[i, :] = Σ over the entries e of row i of v[e, :], shape [n, w].
 ///
@@ -60,15 +60,13 @@ pub fn segment_max<F: Real>(pattern: &Pattern, v: &[F], w: usize) -> Buffer<F> {
 pub fn segment_softmax<F: Real>(pattern: &Pattern, scores: &[F], w: usize) -> Buffer<F> {
     check("segment_softmax", "scores", scores, &[pattern.nnz(), w]);
     let mut p = memory::copy(scores);
-    let indptr = pattern.indptr();
     let blocks = par::row_blocks(pattern, 1, w * EXP);
-    let sizes = blocks.iter().map(|b| (indptr[b.end] - indptr[b.start]) * w);
-    let parts = par::carve(&mut p, sizes);
+    let parts = par::carve(&mut p, blocks.iter().map(|b| b.entries.len() * w));
     let tasks: Vec<_> = blocks.into_iter().zip(parts).collect();
-    par::map(tasks, pattern.nnz() * w * EXP, |(rows, p)| {
+    par::map(tasks, pattern.nnz() * w * EXP, |(block, p)| {
         simd(
             #[inline(always)]
-            || softmax_block(pattern, rows, p, w),
+            || softmax_block(&block, p, w),
         )
     });
     p
@@ -114,25 +112,20 @@ fn gather<F: Real>(index: &[u32], x: &[F], w: usize) -> Buffer<F> {
 /// The cost of a softmax per element, in multiply-adds, for the decision to go parallel.
 const EXP: usize = 20;
 
-/// Softmax over each of the given rows, column by column, in place: `p` holds their entries, w columns wide.
+/// Softmax over each row of a block, column by column, in place: `p` holds its entries, w columns wide.
 ///
 /// The rows of a graph are short, so one loop computes the exponentials, the most expensive part, of all
 /// rows.
 #[inline(always)]
-pub(super) fn softmax_block<F: Real>(pattern: &Pattern, rows: Range<usize>, p: &mut [F], w: usize) {
-    let indptr = &pattern.indptr()[rows.start..=rows.end];
-    let first = indptr[0];
-    let rows = indptr
-        .windows(2)
-        .map(|e| (e[0] - first) * w..(e[1] - first) * w);
-    for row in rows.clone() {
-        by_columns(&mut p[row], w, Softmax::Shift);
+pub(super) fn softmax_block<F: Real>(block: &RowBlock, p: &mut [F], w: usize) {
+    for i in block.rows.clone() {
+        by_columns(&mut p[block.row(i, w).1], w, Softmax::Shift);
     }
     for p in p.iter_mut() {
         *p = p.exp_v();
     }
-    for row in rows {
-        by_columns(&mut p[row], w, Softmax::Normalise);
+    for i in block.rows.clone() {
+        by_columns(&mut p[block.row(i, w).1], w, Softmax::Normalise);
     }
 }
 
@@ -226,20 +219,21 @@ fn by_row<F: Real>(
         return out;
     }
     let blocks = par::row_blocks(pattern, w, w);
-    let parts = par::carve(&mut out, blocks.iter().map(|b| b.len() * w));
+    let parts = par::carve(&mut out, blocks.iter().map(|b| b.rows.len() * w));
     let work = (pattern.nnz() + pattern.rows()) * w;
     let tasks = blocks.into_iter().zip(parts).collect();
-    par::map(tasks, work, |(range, part): (Range<usize>, &mut [F])| {
+    par::map(tasks, work, |(block, part): (RowBlock, &mut [F])| {
+        let (mut space, entries) = (Vec::new(), block.entries.clone());
+        let v = match entry {
+            None => &v[entries.start * w..entries.end * w],
+            Some(entry) => rows::collect(&entry[entries], v, w, &mut space),
+        };
         simd(
             #[inline(always)]
             || {
-                let mut moved = Vec::new();
                 for (k, out) in part.chunks_exact_mut(w).enumerate() {
-                    let row = pattern.row(range.start + k);
-                    let v = match entry {
-                        None => &v[row.start * w..row.end * w],
-                        Some(entry) => rows::collect(&entry[row], v, w, &mut moved),
-                    };
+                    let (_, own) = block.row(block.rows.start + k, w);
+                    let v = &v[own];
                     let mut at = 0;
                     while at < w {
                         at += match w - at {

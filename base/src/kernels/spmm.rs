@@ -8,12 +8,12 @@
 //! | x, b | [m, H, D] |
 //! | y, a | [n, H, D] |
 
+use super::par::{self, RowBlock};
 use super::rows::{self, Out};
-use super::{dot, par, simd};
+use super::{dot, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory::{self, Buffer};
-use std::ops::Range;
 
 /// out[i, h, :] = Σ over the entries e of row i of v[e, h] x[col e, h, :], shape [n, H, D].
 ///
@@ -87,26 +87,49 @@ fn product<F: Real>(
         return out;
     }
     let blocks = par::row_blocks(pattern, width, width);
-    let parts = par::carve(&mut out, blocks.iter().map(|b| b.len() * width));
+    let parts = par::carve(&mut out, blocks.iter().map(|b| b.rows.len() * width));
     let work = (pattern.nnz() + pattern.rows()) * width;
     let tasks = blocks.into_iter().zip(parts).collect();
-    par::map(tasks, work, |(range, part): (Range<usize>, &mut [F])| {
-        simd(
-            #[inline(always)]
-            || {
-                let mut moved = Vec::new();
-                for (k, out) in part.chunks_exact_mut(width).enumerate() {
-                    let row = pattern.row(range.start + k);
-                    let v = match entry {
-                        None => &v[row.start * heads..row.end * heads],
-                        Some(entry) => rows::collect(&entry[row.clone()], v, heads, &mut moved),
-                    };
-                    rows::weighted_sum(&pattern.indices()[row], v, x, heads, Out::Set(out));
-                }
-            },
-        )
+    par::map(tasks, work, |(block, part): (RowBlock, &mut [F])| {
+        let (mut space, entries) = (Vec::new(), block.entries.clone());
+        let v = match entry {
+            None => &v[entries.start * heads..entries.end * heads],
+            Some(entry) => rows::collect(&entry[entries], v, heads, &mut space),
+        };
+        weighted_sums(&block, heads, v, x, part, false);
     });
     out
+}
+
+/// out[i, h, :] ← Σ c[e, h] x[j, h, :] over the entries e = (i, j) of each row of a block, both of the shape
+/// [.., H, D]; with `add` the sums are added to `out`. `c` has the factors of the block's entries.
+#[inline(never)]
+pub(super) fn weighted_sums<F: Real>(
+    block: &RowBlock,
+    heads: usize,
+    c: &[F],
+    x: &[F],
+    out: &mut [F],
+    add: bool,
+) {
+    let rows = block.rows.len();
+    if rows == 0 || out.is_empty() {
+        return;
+    }
+    let width = out.len() / rows;
+    simd(
+        #[inline(always)]
+        || {
+            for (k, out) in out.chunks_exact_mut(width).enumerate() {
+                let (columns, own) = block.row(block.rows.start + k, heads);
+                let out = match add {
+                    true => Out::Add(out),
+                    false => Out::Set(out),
+                };
+                rows::weighted_sum(columns, &c[own], x, heads, out);
+            }
+        },
+    );
 }
 
 /// Asserts that a slice holds an array of the given shape.

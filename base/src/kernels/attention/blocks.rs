@@ -6,29 +6,12 @@
 
 use super::Attention;
 use super::heads::{dots_of_row, scale_entries};
+use crate::kernels::par::{self, RowBlock};
 use crate::kernels::rows::{self, Out, part, part_mut};
-use crate::kernels::{pairs, par, segment, simd};
+use crate::kernels::spmm::weighted_sums;
+use crate::kernels::{pairs, segment, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
-use std::ops::Range;
-
-/// A block of rows of a pattern (the edges or their transpose) and their entries.
-pub(super) struct Block<'a> {
-    pub pattern: &'a Pattern,
-    pub rows: Range<usize>,
-    pub entries: Range<usize>,
-}
-
-impl<'a> Block<'a> {
-    /// Row i: the columns of its entries, and the range within the block of their elements, H each.
-    #[inline(always)]
-    pub fn row(&self, i: usize, heads: usize) -> (&'a [u32], Range<usize>) {
-        let entries = self.pattern.row(i);
-        let at = |entry: usize| (entry - self.entries.start) * heads;
-        let own = at(entries.start)..at(entries.end);
-        (&self.pattern.indices()[entries], own)
-    }
-}
 
 /// An output of a pass, with its number of elements per row and per entry; at least one of the two is 0.
 pub(super) struct Output<'a, F> {
@@ -54,8 +37,8 @@ impl<'a, F> Output<'a, F> {
         }
     }
 
-    fn cut(self, blocks: &[Block]) -> impl Iterator<Item = &'a mut [F]> + use<'a, F> {
-        let size = |b: &Block| b.rows.len() * self.row + b.entries.len() * self.entry;
+    fn cut(self, blocks: &[RowBlock]) -> impl Iterator<Item = &'a mut [F]> + use<'a, F> {
+        let size = |b: &RowBlock| b.rows.len() * self.row + b.entries.len() * self.entry;
         par::carve(self.data, blocks.iter().map(size)).into_iter()
     }
 }
@@ -83,22 +66,14 @@ impl Attention<'_> {
         &self,
         pattern: &'p Pattern,
         outputs: [Output<F>; N],
-        f: impl Fn(Block<'p>, [&mut [F]; N]) -> R + Sync,
+        f: impl Fn(RowBlock<'p>, [&mut [F]; N]) -> R + Sync,
     ) -> Vec<R> {
         if self.heads == 0 {
             return Vec::new();
         }
-        let indptr = pattern.indptr();
         // A row costs its own load and store, an entry a few operations per element of the neighbour.
         let (row, entry) = (2 * self.row_len() + 10, 3 * self.row_len() + 10);
-        let blocks: Vec<_> = par::row_blocks(pattern, row, entry)
-            .into_iter()
-            .map(|rows| Block {
-                pattern,
-                entries: indptr[rows.start]..indptr[rows.end],
-                rows,
-            })
-            .collect();
+        let blocks = par::row_blocks(pattern, row, entry);
         let mut parts = outputs.map(|output| output.cut(&blocks));
         let mut next = || {
             parts
@@ -114,12 +89,12 @@ impl Attention<'_> {
     #[inline(never)]
     pub(super) fn softmax_and_sums<F: Real>(
         &self,
-        block: &Block,
+        block: &RowBlock,
         t: Option<&[F]>,
         v: &[F],
         [y, alpha]: [&mut [F]; 2],
     ) {
-        let (heads, rows) = (self.heads, block.rows.clone());
+        let heads = self.heads;
         simd(
             #[inline(always)]
             || {
@@ -127,7 +102,7 @@ impl Attention<'_> {
                     let targets = &block.pattern.rows_of()[block.entries.clone()];
                     scale_entries(heads, targets, t, alpha);
                 }
-                segment::softmax_block(block.pattern, rows, alpha, heads);
+                segment::softmax_block(block, alpha, heads);
             },
         );
         let mut dropped = Vec::new();
@@ -139,37 +114,7 @@ impl Attention<'_> {
             self.dropout.apply(alpha, first, &mut dropped);
             &dropped
         };
-        self.weighted_sums(block, kept, v, y, false);
-    }
-
-    /// out[i, h, :] ← Σ c[e, h] x[j, h, :] over the entries e = (i, j) of every row of a block, both of the
-    /// shape [.., H, D]; with `add` the sums are added to `out`.
-    #[inline(never)]
-    pub(super) fn weighted_sums<F: Real>(
-        &self,
-        block: &Block,
-        c: &[F],
-        x: &[F],
-        out: &mut [F],
-        add: bool,
-    ) {
-        let (heads, w) = (self.heads, self.row_len());
-        if w == 0 {
-            return;
-        }
-        simd(
-            #[inline(always)]
-            || {
-                for (k, out) in out.chunks_exact_mut(w).enumerate() {
-                    let (columns, own) = block.row(block.rows.start + k, heads);
-                    let out = match add {
-                        true => Out::Add(out),
-                        false => Out::Set(out),
-                    };
-                    rows::weighted_sum(columns, &c[own], x, heads, out);
-                }
-            },
-        );
+        weighted_sums(block, heads, kept, v, y, false);
     }
 
     /// The adjoints g of the scores t e of a block: drop(α) ⟨gyᵢ, vⱼ⟩ − α ⟨gyᵢ, yᵢ⟩ per entry and head, and 0
@@ -177,7 +122,7 @@ impl Attention<'_> {
     #[inline(never)]
     pub(super) fn score_adjoints<F: Real>(
         &self,
-        block: &Block,
+        block: &RowBlock,
         mut x: ScoreAdjoints<F>,
         g: &mut [F],
     ) {
@@ -205,7 +150,7 @@ impl Attention<'_> {
     /// One short loop copies them all, so that the scattered fetches overlap.
     pub(super) fn of_columns<'s, F: Real>(
         &self,
-        block: &Block,
+        block: &RowBlock,
         x: &[F],
         space: &'s mut Vec<F>,
     ) -> &'s mut [F] {

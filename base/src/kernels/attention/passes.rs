@@ -8,6 +8,7 @@ use super::steps::{OfSource, OfTarget, Temperatures, of_both_ends};
 use super::{Attention, add};
 use crate::kernels::rows::{self, Out};
 use crate::kernels::segment::segment_sum_t;
+use crate::kernels::spmm::weighted_sums;
 use crate::kernels::{accumulate, scale_by, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
@@ -165,7 +166,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
             let kept = &*at.of_columns(&block, self.kept, &mut kepts);
             let g = match known {
                 Some(g) => {
-                    at.weighted_sums(&block, kept, gy, gv, true);
+                    weighted_sums(&block, heads, kept, gy, gv, true);
                     at.of_columns(&block, g, &mut gs)
                 }
                 None => {
