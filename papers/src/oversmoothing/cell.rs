@@ -1,5 +1,6 @@
 //! Everything that decides the result of one run.
 
+use crate::balance::plan::is_heterophilic;
 use crate::oversmoothing::run::{Outcome, Prepared};
 use crate::support::args::{Float, typed};
 use crate::support::paper::{self, Progress};
@@ -9,9 +10,12 @@ use emmy::nn::GraphNetConfig;
 use emmy::optim::Algorithm;
 use emmy::train::{BestBy, TrainConfig};
 use emmy::{Error, Result};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use std::fmt;
 use std::path::Path;
+use std::result;
 
 /// The norm between the layers.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,11 +101,11 @@ impl Method {
 
 /// Everything that decides the result of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Cell {
     pub dataset: String,
     pub split: Split,
     /// Whether features are used as they are in the files, although the published code makes rows sum to one.
-    #[serde(default)]
     pub raw_features: bool,
     pub method: Method,
     /// s of PairNorm and ContraNorm, λ of DGN; 0 if there is none.
@@ -114,6 +118,24 @@ pub struct Cell {
     pub epochs: usize,
     pub seed: u64,
     pub float: Float,
+}
+
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, to: S) -> result::Result<S::Ok, S::Error> {
+        Self::serialize(self, to)
+    }
+}
+
+/// A line without `raw_features` is of a time when the rows of citation graphs summed to one, and those of
+/// other graphs were used as they are.
+impl<'de> Deserialize<'de> for Cell {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> result::Result<Self, D::Error> {
+        let mut line = serde_json::Map::deserialize(from)?;
+        let raw = line.get("dataset").and_then(Value::as_str);
+        let raw = raw.is_some_and(is_heterophilic);
+        line.entry("raw_features").or_insert(raw.into());
+        Self::deserialize(Value::Object(line)).map_err(D::Error::custom)
+    }
 }
 
 impl paper::Cell for Cell {

@@ -88,3 +88,36 @@ fn committed_results_are_shown() {
         assert!(out.contains(number), "{program}: {out}");
     }
 }
+
+/// Lines of before the setting had features as they are on Chameleon, and rows that sum to one on Cora.
+#[test]
+fn lines_without_raw_features_keep_what_they_were() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+    let whole = std::fs::read_to_string(results.join("oversmoothing.jsonl")).unwrap();
+    let shown = |strip: bool| {
+        let folder = TempDir::new().unwrap();
+        let mut lines = String::new();
+        for mut line in json(&whole) {
+            let cell = line["cell"].as_object_mut().unwrap();
+            let raw = cell.get("raw_features") == Some(&true.into());
+            if (cell["dataset"] == "chameleon") != raw {
+                continue;
+            }
+            if strip {
+                cell.remove("raw_features");
+            }
+            lines += &format!("{line}\n");
+        }
+        std::fs::write(folder.path().join("old.jsonl"), lines).unwrap();
+        let mut out = String::new();
+        for options in ["--dataset cora", "--dataset chameleon --raw-features"] {
+            let args = format!("{options} --norm none --seeds 2 --show --results old.jsonl");
+            let args: Vec<&str> = args.split(' ').collect();
+            out += &succeeded(&command("oversmoothing", &folder, &args).output().unwrap()).0;
+        }
+        out
+    };
+    let old = shown(true);
+    assert_eq!(old, shown(false));
+    assert!(old.contains("raw features") && old.contains(" ± "), "{old}");
+}
