@@ -60,6 +60,15 @@ pub fn grad_graph<'t, F: Real>(y: Var<'t, F>, xs: &[Var<'t, F>]) -> Vec<Var<'t, 
 
 /// The vector–Jacobian product uᵀ ∂y/∂x for each x; `u` has the shape of y.
 ///
+/// ```
+/// use emmy::{Tape, autodiff::vjp, tensor::tensor};
+/// let tape = Tape::new();
+/// let x = tape.var(vec![2.0_f64, 3.0]);
+/// // The Jacobian of (x₁², x₂²) has 4 and 6 on its diagonal.
+/// let u = tensor(&[2], vec![1.0, 10.0]);
+/// assert_eq!(vjp(x.square(), &[x], &u)[0], tensor(&[2], vec![4.0, 60.0]));
+/// ```
+///
 /// # Panics
 /// If the shape of `u` is not that of y, or an x is a constant or stands on another tape.
 #[track_caller]
@@ -121,6 +130,16 @@ pub fn jvp_graph<'t, F: Real>(y: Var<'t, F>, xs: &[Var<'t, F>], vs: &[Var<'t, F>
 
 /// The Hessian–vector product ∂/∂x Σ ⟨∂y/∂x, v⟩ of a y with one element, for each x.
 ///
+/// ```
+/// use emmy::{Tape, autodiff::hvp, tensor::tensor};
+/// let tape = Tape::new();
+/// let x = tape.var(vec![2.0_f64, 3.0]);
+/// // The Hessian of x₁³ + x₂³ has 12 and 18 on its diagonal.
+/// let y = (x * x * x).sum_all();
+/// let v = tensor(&[2], vec![1.0, 10.0]);
+/// assert_eq!(hvp(y, &[x], &[v])[0], tensor(&[2], vec![12.0, 180.0]));
+/// ```
+///
 /// # Panics
 /// As [`jvp`], and if y has not exactly one element.
 #[track_caller]
@@ -135,6 +154,15 @@ pub fn hvp<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>], vs: &[Tensor<F>]) -> Vec<T
 
 /// The dense Jacobian ∂y/∂x, of shape `[shape of y.., shape of x..]`: one backward sweep for each element of
 /// y.
+///
+/// ```
+/// use emmy::{Tape, autodiff::jacobian, tensor::tensor};
+/// let tape = Tape::new();
+/// let x = tape.var(vec![2.0_f64, 3.0]);
+/// // (x₁², x₂²)
+/// let j = jacobian(x.square(), x);
+/// assert_eq!(j, tensor(&[2, 2], vec![4.0, 0.0, 0.0, 6.0]));
+/// ```
 ///
 /// # Panics
 /// If x is a constant or stands on another tape.

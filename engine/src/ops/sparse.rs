@@ -66,6 +66,17 @@ pub fn spmm<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>) -
 ///
 /// Values `[nnz]` and x `[n, d]` give `[m, d]`; values `[nnz, H]` and x `[n, H, d]` give `[m, H, d]`.
 ///
+/// ```
+/// use emmy::{Tape, ops::sparse::spmm_t, sparse::Pattern, tensor::tensor};
+/// // S = [[1, 2], [0, 3]]
+/// let pattern = Pattern::from_pairs(2, 2, &[(0, 0), (0, 1), (1, 1)])?;
+/// let tape = Tape::new();
+/// let s = tape.var(vec![1.0_f64, 2.0, 3.0]);
+/// let x = tape.var(tensor(&[2, 1], vec![1.0, 10.0]));
+/// assert_eq!(spmm_t(&pattern, s, x).value(), tensor(&[2, 1], vec![1.0, 32.0]));
+/// # Ok::<(), emmy::Error>(())
+/// ```
+///
 /// # Panics
 /// If the shapes do not fit.
 #[track_caller]
@@ -129,6 +140,15 @@ pub fn sddmm<'t, F: Real>(pattern: &Arc<Pattern>, a: Var<'t, F>, b: Var<'t, F>) 
 }
 
 /// s_e = a_i(e) + b_j(e): the additive counterpart of [`sddmm`], for a `[n, ..]` and b `[m, ..]`
+///
+/// ```
+/// use emmy::{Tape, ops::sparse::sddmm_add, sparse::Pattern, tensor::tensor};
+/// let pattern = Pattern::from_pairs(2, 2, &[(0, 0), (0, 1), (1, 1)])?;
+/// let tape = Tape::new();
+/// let (a, b) = (tape.var(vec![1.0_f64, 2.0]), tape.var(vec![10.0, 20.0]));
+/// assert_eq!(sddmm_add(&pattern, a, b).value(), tensor(&[3], vec![11.0, 21.0, 22.0]));
+/// # Ok::<(), emmy::Error>(())
+/// ```
 ///
 /// # Panics
 /// If the shapes do not fit.

@@ -29,7 +29,8 @@ use crate::tensor::{Tensor, contiguous};
 /// that it computes, and vectors shorter than 10⁻¹² are divided by 10⁻¹².
 ///
 /// ```
-/// use emmy::{Real, Tape, Tensor, Var, init, nn::{Pass, Spectral}};
+/// use emmy::nn::{Module, Pass, Spectral};
+/// use emmy::{Real, Tape, Tensor, Var, init};
 ///
 /// struct Critic<F: Real> {
 ///     weight: Spectral<F>,
@@ -53,9 +54,11 @@ use crate::tensor::{Tensor, contiguous};
 /// let y = critic.forward(&pass, tape.constant(init::normal(&[4, 5], 1.0, rng)));
 /// let gradients = pass.gradients(y.tanh().sum_all());
 /// pass.into_updates().apply(&mut critic); // u and v
-/// ```
 ///
-/// The size of W has no effect: ⟨W, G⟩ = 0, a conservation law of W alone.
+/// // The size of W has no effect: ⟨W, G⟩ = 0, a conservation law of W alone.
+/// let law: f64 = critic.tensors()[0].iter().zip(&gradients[0]).map(|(w, g)| w * g).sum();
+/// assert!(law.abs() < 1e-12);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Spectral<F: Real> {
     /// W.

@@ -32,6 +32,21 @@ use crate::tensor::Tensor;
 ///
 /// Parameters, their order and their first values U(−1/√h, 1/√h) are those of PyTorch's `GRUCell`; the biases
 /// cannot be left out.
+///
+/// ```
+/// use emmy::nn::{GruCell, Module, Pass};
+/// use emmy::{Tape, init, tensor::tensor};
+/// let mut cell = GruCell::<f64>::new(3, 1, &mut init::rng(0));
+/// for parameter in cell.tensors_mut() {
+///     parameter.fill(0.0);
+/// }
+/// // Without weights z = σ(0) = ½ and n = 0, so h' = h / 2.
+/// let tape = Tape::new();
+/// let pass = Pass::eval(&tape, &cell);
+/// let x = tape.constant(tensor(&[1, 3], vec![1.0, 2.0, 3.0]));
+/// let h = tape.constant(tensor(&[1, 1], vec![8.0]));
+/// assert_eq!(cell.forward(&pass, x, h).value(), tensor(&[1, 1], vec![4.0]));
+/// ```
 #[derive(Debug, Clone)]
 pub struct GruCell<F: Real> {
     /// W_i.

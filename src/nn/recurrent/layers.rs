@@ -117,6 +117,23 @@ impl<F: Real> Layer<F> for Lstm<F> {}
 ///
 /// As PyTorch's `GRU` with `batch_first=True`, in one direction and with biases; its `weight_ih_l0` is
 /// `layers.0.weight_ih`. A state is a list with one entry per layer, which PyTorch stacks.
+///
+/// ```
+/// use emmy::nn::{Gru, Module, Pass};
+/// use emmy::{Tape, init, tensor::{Tensor, tensor}};
+/// let mut gru = Gru::<f64>::new(3, 1, 1, &mut init::rng(0));
+/// for parameter in gru.tensors_mut() {
+///     parameter.fill(0.0);
+/// }
+/// // Without weights the gate is z = σ(0) = ½ and the new value is 0: each step halves the state.
+/// let tape = Tape::new();
+/// let pass = Pass::eval(&tape, &gru);
+/// let x = tape.constant(Tensor::ones(vec![1, 3, 3]));
+/// let h = tape.constant(tensor(&[1, 1], vec![8.0]));
+/// let (y, state) = gru.forward(&pass, x, Some(&[h]));
+/// assert_eq!(y.value(), tensor(&[1, 3, 1], vec![4.0, 2.0, 1.0]));
+/// assert_eq!(state[0].value(), tensor(&[1, 1], vec![1.0]));
+/// ```
 #[derive(Debug, Clone)]
 pub struct Gru<F: Real> {
     /// The parameters of each layer.

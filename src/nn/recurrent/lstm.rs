@@ -51,6 +51,23 @@ impl<F: Real> LstmState<'_, F> {
 ///
 /// Parameters, their order and their first values U(−1/√h, 1/√h) are those of PyTorch's `LSTMCell`; the
 /// biases cannot be left out.
+///
+/// ```
+/// use emmy::nn::{LstmCell, LstmState, Module, Pass};
+/// use emmy::{Tape, init, tensor::tensor};
+/// let mut lstm = LstmCell::<f64>::new(3, 1, &mut init::rng(0));
+/// for parameter in lstm.tensors_mut() {
+///     parameter.fill(0.0);
+/// }
+/// // Without weights i = f = o = σ(0) = ½ and g = 0, so c' = c / 2 and h' = ½ tanh c'.
+/// let tape = Tape::new();
+/// let pass = Pass::eval(&tape, &lstm);
+/// let x = tape.constant(tensor(&[1, 3], vec![1.0, 2.0, 3.0]));
+/// let [hidden, cell] = [0.0, 4.0].map(|s| tape.constant(tensor(&[1, 1], vec![s])));
+/// let next = lstm.forward(&pass, x, LstmState { hidden, cell });
+/// assert_eq!(next.cell.value(), tensor(&[1, 1], vec![2.0]));
+/// assert!((next.hidden.value()[[0, 0]] - 0.5 * 2.0_f64.tanh()).abs() < 1e-12);
+/// ```
 #[derive(Debug, Clone)]
 pub struct LstmCell<F: Real> {
     /// W_i.

@@ -9,6 +9,19 @@ use crate::real::Real;
 use crate::tensor::{Tensor, contiguous, tensor};
 
 /// Queries, keys and values, with optional β and t.
+///
+/// ```
+/// use emmy::ops::attention::{DenseAttention, Mask, Qkv};
+/// use emmy::{Tape, tensor::tensor};
+///
+/// // One query and two keys of width 1: the scores are 0 and ln 3, so the weights are ¼ and ¾.
+/// let tape = Tape::new();
+/// let q = tape.var(tensor(&[1, 1, 1], vec![1.0_f64]));
+/// let k = tape.var(tensor(&[2, 1, 1], vec![0.0, 3.0_f64.ln()]));
+/// let v = tape.var(tensor(&[2, 1, 1], vec![0.0, 8.0]));
+/// let y = DenseAttention::new(1, Mask::none()).attend(Qkv::new(q, k, v));
+/// assert!((y.value()[[0, 0, 0]] - 6.0).abs() < 1e-12);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Qkv<'t, F: Real> {
     /// q.

@@ -79,6 +79,22 @@ pub trait EdgeScore<F: Real>: Copy + Send + Sync + 'static {
 }
 
 /// f(k, q) = s k q, the score of dot products: with a = 1 the score of an edge is s ⟨q_i, k_j⟩.
+///
+/// ```
+/// use emmy::ops::attention::{EdgeAttention, EdgeOperands, ScaledProduct};
+/// use emmy::{Tape, sparse::Pattern, tensor::tensor};
+///
+/// // Node 0 hears itself and node 1. The scores are ½ · 2 · (0, ln 3), so the weights are ¼ and ¾.
+/// let pattern = Pattern::from_pairs(1, 2, &[(0, 0), (0, 1)])?;
+/// let attention = EdgeAttention { pattern, dropout: None };
+/// let tape = Tape::new();
+/// let q = tape.var(tensor(&[1, 1, 1], vec![2.0_f64]));
+/// let k = tape.var(tensor(&[2, 1, 1], vec![0.0, 3.0_f64.ln()]));
+/// let v = tape.var(tensor(&[2, 1, 1], vec![0.0, 8.0]));
+/// let y = attention.attend(ScaledProduct { scale: 0.5 }, EdgeOperands::new(q, k, v));
+/// assert!((y.value()[[0, 0, 0]] - 6.0).abs() < 1e-12);
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ScaledProduct<F> {
     /// s; 1/√K in Shi et al., IJCAI 2021, Eq. (3).
@@ -121,6 +137,22 @@ impl<F: Real> EdgeScore<F> for ScaledProduct<F> {
 }
 
 /// f(k, q) = LeakyReLU(k + q), the score of GAT and GATv2.
+///
+/// ```
+/// use emmy::ops::attention::{EdgeAttention, EdgeOperands, LeakySum};
+/// use emmy::{Tape, sparse::Pattern, tensor::tensor};
+///
+/// // GATv2 with a = 1: the sums of node 0 with itself and with node 1 are 0 and −5 ln 3, and the slope makes
+/// // the latter −ln 3, so the weights are ¾ and ¼.
+/// let pattern = Pattern::from_pairs(1, 2, &[(0, 0), (0, 1)])?;
+/// let attention = EdgeAttention { pattern, dropout: None };
+/// let tape = Tape::new();
+/// let z = tape.var(tensor(&[2, 1, 1], vec![0.0, -5.0 * 3.0_f64.ln()]));
+/// let (q, a) = (tape.var(tensor(&[1, 1, 1], vec![0.0])), tape.var(tensor(&[1, 1], vec![1.0])));
+/// let alpha = attention.coefficients(LeakySum { slope: 0.2 }, EdgeOperands::gatv2(z, q, a));
+/// assert!(alpha.value().iter().zip([0.75, 0.25]).all(|(a, e)| (a - e).abs() < 1e-12));
+/// # Ok::<(), emmy::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct LeakySum<F> {
     /// The slope for negative sums; 0.2 in the papers.
