@@ -98,7 +98,8 @@ fn of_parts<F: Real>(rule: &Rule<'_, '_, F>, scores: &Scores<'_>) -> Result<Rc<T
                     false => Ok(Rc::new(Tree::MaxRow(id))),
                     true => known.reach(id).row.ok_or(format!(
                         "attention by dot products, whose {name} depend on the input and have no limits \
-                         (it has a bound behind a norm, or on `Domain::Rows`)"
+                         (it has a bound behind a norm, and on `Domain::Rows`, `Domain::Ball` and \
+                         `Domain::Here`)"
                     )),
                 }
             };

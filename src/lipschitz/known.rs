@@ -2,8 +2,10 @@
 //! reach, and their Jacobians row by row.
 
 use super::blocks::Rows;
+use super::bound::Evaluator;
 use super::tree::{Tree, product};
 use crate::autodiff::Tape;
+use crate::error::{Error, Result, Rules};
 use crate::linalg::{Lp, Upper};
 use crate::real::Real;
 use std::cell::RefCell;
@@ -53,6 +55,54 @@ pub enum Domain {
     /// It uses the values of the forward pass, and has their rounding error: an argument next to a kink may
     /// be on its other side. Record in `f64` if that matters.
     Here,
+}
+
+impl Domain {
+    /// Refuses a radius that is negative or not finite.
+    pub(super) fn check(self) -> Result<()> {
+        match self {
+            Self::Rows(radius) | Self::Ball(radius) => check_radius(radius),
+            Self::Everywhere | Self::Here => Ok(()),
+        }
+    }
+
+    /// This domain, for an interval whose lower end is found at the recorded input, node `x`. If a row there
+    /// is longer than the radius by rounding alone, the domain has this row too.
+    ///
+    /// # Errors
+    /// If the radius is negative or not finite, an entry of the recorded input is not finite, or one of its
+    /// rows is longer than the radius.
+    pub(crate) fn around<F: Real>(self, tape: &Tape<F>, x: usize) -> Result<Self> {
+        self.check()?;
+        let refuse = |expected: String, found: String| {
+            Err(Error::invalid("the recorded input", expected, found))
+        };
+        let d = {
+            let entries = &tape.node(x).value;
+            if let Some(found) = entries.iter().find(|x| !x.is_finite()) {
+                return refuse("finite numbers".into(), found.to_string());
+            }
+            entries.shape().last().copied().unwrap_or(1)
+        };
+        let Self::Rows(radius) = self else {
+            return Ok(self);
+        };
+        let longest = Evaluator::new(tape).upper(&Rc::new(Tree::MaxRow(x))).get();
+        let rounding = F::epsilon().as_f64() * (d + 4) as f64;
+        match longest <= radius * (1.0 + rounding) {
+            true => Ok(Self::Rows(longest.max(radius))),
+            false => refuse(
+                format!("rows with a 2-norm of at most {radius}, the domain's radius"),
+                format!("a row with {longest}"),
+            ),
+        }
+    }
+}
+
+/// Refuses a radius that is negative or not finite.
+pub(crate) fn check_radius(radius: f64) -> Result<()> {
+    let sound = radius >= 0.0 && radius.is_finite();
+    Rules("domain").hold(sound, "radius", "at least 0 and finite", radius)
 }
 
 /// What is known of a node with respect to the input.

@@ -303,7 +303,9 @@ impl<F: Real> Rule<'_, '_, F> {
         }
         let reach = known.reach(x).entry.filter(|_| function.turns.is_some());
         let reach = reach.ok_or_else(|| {
-            "its slope has no limit for the arguments that it may get".to_string()
+            "its slope has no limit for the arguments that it may get (limit the input: `Domain::Rows`, \
+             `Domain::Ball` or `Domain::Here`)"
+                .to_string()
         })?;
         // A formula that can be differentiated.
         if function.power == Some(2.0) {

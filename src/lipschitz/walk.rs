@@ -58,10 +58,7 @@ pub fn bound<'t, F: Real>(
 ) -> Result<Bound<'t, F>> {
     y.tape().accept("lipschitz::bound", &[x]);
     recorded(x)?;
-    if let Domain::Rows(radius) | Domain::Ball(radius) = domain {
-        let sound = radius >= 0.0 && radius.is_finite();
-        Rules("domain").hold(sound, "radius", "at least 0 and finite", radius)?;
-    }
+    domain.check()?;
     let mut walk = Walk::new(x, p, domain);
     walk.to(y.id())
         .map_err(|unbounded| unbounded.into_error(y.tape()))

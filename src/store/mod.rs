@@ -198,8 +198,11 @@ fn body(path: &Path, numbers: &str) -> Result<Vec<u8>> {
     if *magic != MAGIC {
         return wrong(
             0,
-            format!("{:?}", MAGIC.escape_ascii().to_string()),
-            format!("{:?}", magic.escape_ascii().to_string()),
+            format!(
+                "a checkpoint, which begins with \"{}\"",
+                MAGIC.escape_ascii()
+            ),
+            format!("\"{}\"", magic.escape_ascii()),
         );
     }
     let fields = rest.split_first_chunk().and_then(|(version, rest)| {
@@ -236,7 +239,7 @@ fn body(path: &Path, numbers: &str) -> Result<Vec<u8>> {
         return wrong(
             12,
             format!("numbers of type {numbers}"),
-            format!("{:?}", float.escape_ascii().to_string()),
+            format!("\"{}\"", float.escape_ascii()),
         );
     }
     if length > u64::from(LIMIT) {

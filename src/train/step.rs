@@ -1,7 +1,7 @@
 //! One step of a training loop written by hand.
 
 use crate::autodiff::{Tape, Var};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Rules};
 use crate::nn::{Entry, Module, Pass};
 use crate::optim::Optimizer;
 use crate::real::Real;
@@ -35,8 +35,9 @@ use crate::tensor::{Tensor, memory};
 /// ```
 ///
 /// # Errors
-/// If the loss or a gradient is not finite: the training has diverged, or a number of the data is not finite. The
-/// model and the optimiser are then as they were before the step.
+/// If the learning rate is negative or not finite. If the loss or a gradient is not finite: the training has
+/// diverged, or a number of the data is not finite. The model and the optimiser are then as they were before
+/// the step.
 ///
 /// # Panics
 /// If the loss does not have exactly one element, or the optimiser began with another model.
@@ -48,6 +49,8 @@ pub fn step<F: Real, M: Module<F>>(
     seed: u64,
     loss: impl for<'t> FnOnce(&M, &Pass<'t, '_, F>) -> Var<'t, F>,
 ) -> Result<f64> {
+    let sound = lr.is_finite() && lr >= 0.0;
+    Rules("training step").hold(sound, "lr", "at least 0 and finite", lr)?;
     let tape = Tape::new();
     let pass = Pass::train(&tape, &*model, seed);
     let loss = loss(model, &pass);

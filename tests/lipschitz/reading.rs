@@ -1,7 +1,9 @@
 //! Bounds that are read off a tape: the number, the formula, and the error if there is no bound.
 
 use emmy::lipschitz::{Bound, Domain, Lp, Upper, bound, declare};
-use emmy::{Error, Tape, Var, autodiff::grad, init, ndarray::array, nn::Trace, tensor::tensor};
+use emmy::ndarray::{Axis, array};
+use emmy::nn::{Linear, Trace};
+use emmy::{Error, Tape, Var, autodiff::grad, init, tensor::tensor};
 
 fn near(x: f64, y: f64, tolerance: f64) {
     assert!((x - y).abs() <= tolerance * y.abs(), "{x} and {y}");
@@ -94,7 +96,8 @@ fn an_operation_without_a_bound_is_named() {
     assert_eq!(
         error(x.exp().sum_all()),
         "Lipschitz bound of operation 1 of the tape: expected an operation with a bound, found `exp`: its slope \
-         has no limit for the arguments that it may get"
+         has no limit for the arguments that it may get (limit the input: `Domain::Rows`, `Domain::Ball` or \
+         `Domain::Here`)"
     );
     // A program can tell it from other errors.
     let found = bound(x.exp(), x, Lp::Two, Domain::Everywhere).map(|b| b.upper());
@@ -171,7 +174,7 @@ fn the_layer_without_a_bound_is_named_by_its_path() {
         error.contains("attention by dot products, whose queries depend on the input"),
         "{error}"
     );
-    let limited = trace.lipschitz_on(Lp::Two, Domain::Rows(3.0)).unwrap();
+    let limited = trace.lipschitz_on(Lp::Two, Domain::Rows(6.0)).unwrap();
     assert!(limited.upper.is_finite());
     let laws_only = Trace::of(&layers, |pass| {
         layers[0].forward(pass, pass.tape().constant(x.clone()), &mask)
@@ -183,4 +186,59 @@ fn the_layer_without_a_bound_is_named_by_its_path() {
             .to_string()
             .contains("Trace::at")
     );
+}
+
+/// The lower end of an interval is found at the recorded input, which must be one of the domain.
+#[test]
+fn a_recorded_input_outside_the_domain_is_refused() {
+    let net = vec![Linear::<f64>::new(4, 3, true, &mut init::rng(0))];
+    let at = |x: f64| {
+        Trace::at(&net, &tensor(&[1, 4], vec![x; 4]), |pass, x| {
+            net[0].forward(pass, x).square()
+        })
+    };
+    let trace = at(1.0); // A row with the norm 2.
+    let found = trace.lipschitz_on(Lp::Two, Domain::Rows(2.0)).unwrap();
+    assert!(0.0 < found.lower.get() && found.lower.get() < found.upper.get());
+    let errors = |domain| {
+        let layers = trace.lipschitz_by_layer(Lp::Two, domain);
+        let whole = trace.lipschitz_on(Lp::Two, domain).unwrap_err();
+        assert_eq!(layers.unwrap_err().to_string(), whole.to_string());
+        whole.to_string()
+    };
+    let error = errors(Domain::Rows(1.9));
+    assert!(
+        error.contains("a 2-norm of at most 1.9") && error.contains("a row with 2"),
+        "{error}"
+    );
+    for radius in [-1.0, f64::NAN, f64::INFINITY] {
+        for domain in [Domain::Rows(radius), Domain::Ball(radius)] {
+            let error = errors(domain);
+            assert!(error.contains("radius: expected at least 0"), "{error}");
+        }
+    }
+    for domain in [Domain::Everywhere, Domain::Ball(0.1), Domain::Here] {
+        let error = at(f64::NAN).lipschitz_on(Lp::Two, domain).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("the recorded input: expected finite numbers, found NaN"),
+            "{error}"
+        );
+    }
+}
+
+/// Rows that were divided by their norms in `f32` are on the unit sphere but for rounding.
+#[test]
+fn rounding_takes_no_row_out_of_the_domain() {
+    let x = init::normal::<f32>(&[50, 30], 1.0, &mut init::rng(0));
+    let norms = x.mapv(|x| x * x).sum_axis(Axis(1)).mapv(f32::sqrt);
+    let x = (&x / &norms.insert_axis(Axis(1))).into_shared();
+    let longest = x
+        .outer_iter()
+        .map(|row| row.iter().map(|&x| f64::from(x).powi(2)).sum());
+    assert!(longest.fold(0.0, f64::max) > 1.0);
+    let net = vec![Linear::<f32>::new(30, 3, true, &mut init::rng(1))];
+    let trace = Trace::at(&net, &x, |pass, x| net[0].forward(pass, x).square());
+    let found = trace.lipschitz_on(Lp::Two, Domain::Rows(1.0)).unwrap();
+    assert!(found.lower.get() < found.upper.get());
 }

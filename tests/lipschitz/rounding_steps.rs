@@ -126,7 +126,7 @@ fn what_has_no_bound_is_refused_and_named() {
         let said = refusal(x(), 0.75, f);
         assert!(said.contains(reason), "{said}");
     }
-    assert!(refusal(x(), f64::NAN, |x| x.relu()).contains("a finite number of at least 0"));
+    assert!(refusal(x(), f64::NAN, |x| x.relu()).contains("at least 0 and finite"));
     // A model names its layer.
     let layer =
         MultiHeadAttention::<f32>::new(AttentionConfig::new(4, 2), &mut init::rng(0)).unwrap();

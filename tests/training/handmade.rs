@@ -110,6 +110,15 @@ fn a_step_that_diverges_is_refused_and_changes_nothing() {
         "{error}"
     );
     assert!(layer.weight.iter().all(|&w| w == 0.0));
+    for lr in [-0.1, f64::NAN] {
+        let found = train::step(&mut layer, &mut optimizer, lr, 8, |layer, pass| {
+            let y = layer.forward(pass, pass.tape().constant(x.clone()));
+            y.sum_all()
+        });
+        let error = found.unwrap_err().to_string();
+        assert!(error.contains("lr: expected at least 0"), "{error}");
+    }
+    assert!(layer.weight.iter().all(|&w| w == 0.0));
 }
 
 /// The line of this file where a panic says it happened.

@@ -48,7 +48,7 @@ impl<F: Real> Var<'_, F> {
             },
             growth: (k == one).then_some(1.0),
             roundings: (k == one + one || k == -one).then_some(1),
-            ..named("powf")
+            ..named(if k == one + one { "square" } else { "powf" })
         };
         self.unary(function, y, move |p| match k {
             k if k == F::zero() => p.gy().scale(k),

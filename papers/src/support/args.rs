@@ -132,7 +132,13 @@ impl Data {
             if data::find(&set.name).is_ok() {
                 set.name += " (CSV)";
             }
-            set.split(self.split)?;
+            let counts = set.split(self.split)?.counts();
+            if counts.contains(&0) {
+                let [train, val, test] = counts;
+                let found = format!("{train}, {val} and {test}");
+                let expected = "nodes that train, validate and test";
+                return Err(Error::invalid("split", expected, found));
+            }
             return Ok(set);
         }
         let options = Options {

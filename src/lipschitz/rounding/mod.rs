@@ -20,9 +20,10 @@ mod operations;
 mod rules;
 mod state;
 
+use super::known::check_radius;
 use super::walk::{Unbounded, recorded};
 use crate::autodiff::{Tape, Var};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::linalg::{Lp, Upper};
 use crate::real::Real;
 use crate::tensor::Tensor;
@@ -86,17 +87,6 @@ pub fn rounding<F: Real>(y: Var<'_, F>, x: Var<'_, F>, radius: f64) -> Result<Ro
     recorded(x)?;
     check_radius(radius)?;
     of_nodes(tape, y.id(), x.id(), radius).map_err(|unbounded| unbounded.into_error(tape))
-}
-
-pub(crate) fn check_radius(radius: f64) -> Result<()> {
-    match radius.is_finite() && radius >= 0.0 {
-        true => Ok(()),
-        false => Err(Error::invalid(
-            "the radius of a rounding error",
-            "a finite number of at least 0",
-            radius.to_string(),
-        )),
-    }
 }
 
 /// The same between two nodes.

@@ -109,7 +109,8 @@ pub struct AttentionConfig {
 
 impl AttentionConfig {
     /// Self-attention of tokens with `width` features in `heads` heads of `width` / `heads` each, with
-    /// biases, as PyTorch's `MultiheadAttention`.
+    /// biases, as PyTorch's `MultiheadAttention`. The width of a head is rounded down if `width` is not a
+    /// multiple of `heads`, which PyTorch refuses.
     pub fn new(width: usize, heads: usize) -> Self {
         let each = width.checked_div(heads).unwrap_or(0);
         Self {

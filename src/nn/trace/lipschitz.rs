@@ -45,6 +45,9 @@ pub(super) trait Kept: Measured {
     /// A lower bound of the norm of the Jacobian at the recorded input.
     fn lower(&self, y: usize, x: usize, p: Lp) -> Lower;
 
+    /// The domain, if the recorded input is one of its inputs.
+    fn around(&self, domain: Domain, x: usize) -> Result<Domain>;
+
     /// How far the computed output is from the exact one.
     fn rounding(&self, y: usize, x: usize, radius: f64) -> Result<Rounding, Unbounded>;
 
@@ -83,6 +86,10 @@ impl<F: Real> Kept for Tape<F> {
         };
         self.truncate(mark);
         found
+    }
+
+    fn around(&self, domain: Domain, x: usize) -> Result<Domain> {
+        domain.around(self, x)
     }
 
     fn rounding(&self, y: usize, x: usize, radius: f64) -> Result<Rounding, Unbounded> {
@@ -149,13 +156,15 @@ impl Trace {
         self.lipschitz_on(p, Domain::Everywhere)
     }
 
-    /// The same for the inputs of a domain.
+    /// The same for the inputs of a domain. The recorded input, where the lower end is found, must be one of
+    /// them; its rows may exceed [`Domain::Rows`] by rounding.
     ///
     /// # Errors
-    /// As [`lipschitz`](Self::lipschitz).
+    /// As [`lipschitz`](Self::lipschitz); and if the radius is negative or not finite, or the recorded input
+    /// has a number that is not finite or lies outside the domain.
     pub fn lipschitz_on(&self, p: Lp, domain: Domain) -> Result<Interval> {
         let (recorded, x) = self.recorded()?;
-        let y = recorded.output;
+        let (y, domain) = (recorded.output, recorded.tape.around(domain, x)?);
         let upper = recorded.tape.upper(&[y], x, p, domain).swap_remove(0);
         let upper = upper.map_err(|unbounded| self.error(recorded, unbounded))?;
         Ok(Interval {
@@ -189,12 +198,15 @@ impl Trace {
         found.map_err(|unbounded| self.error(recorded, unbounded))
     }
 
-    /// The constants of all layers, and of the model.
+    /// The constants of all layers, and of the model. For a domain that limits the inputs of the model, those
+    /// of a layer are for all inputs of the layer.
     ///
     /// # Errors
-    /// If the trace was not taken [at an input](Self::at).
+    /// If the trace was not taken [at an input](Self::at), or the domain is refused as by
+    /// [`lipschitz_on`](Self::lipschitz_on).
     pub fn lipschitz_by_layer(&self, p: Lp, domain: Domain) -> Result<Constants> {
         let (recorded, input) = self.recorded()?;
+        let domain = recorded.tape.around(domain, input)?;
         let constant = |x: usize, y: usize, path: &str, kind, depth, domain| {
             let upper = recorded.tape.upper(&[y], x, p, domain).swap_remove(0);
             let reason = |u: Unbounded| format!("{}: {}", self.place(u.node), u.reason);
@@ -292,11 +304,18 @@ impl fmt::Display for Constants {
         for [x, y, z, w] in [&head].into_iter().chain(&rows) {
             writeln!(f, "{x:<a$}  {y:<b$}  {z:>c$}  {w:>d$}")?;
         }
-        let reasons = self.layers.iter().chain([&self.whole]);
-        let mut said: Vec<&String> = reasons.filter_map(|c| c.upper.as_ref().err()).collect();
-        said.dedup();
-        if let Some(reason) = said.first() {
-            writeln!(f, "no bound: {reason}")?;
+        // What the inputs of a layer are limited to.
+        let own = match self.domain {
+            Domain::Here => "at its recorded input",
+            _ => "for all inputs of its own",
+        };
+        for c in &self.layers {
+            if let Err(reason) = &c.upper {
+                writeln!(f, "no bound of {} {own}: {reason}", c.path)?;
+            }
+        }
+        if let Err(reason) = &self.whole.upper {
+            writeln!(f, "no bound of the model: {reason}")?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@
 //! bytes.
 
 use crate::error::{Error, Result};
+use crate::store::place::MAGIC;
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde::de::Deserialize;
@@ -45,11 +46,18 @@ pub(super) fn read(path: &Path, file: &mut File) -> Result<(Metadata, u64)> {
         let expected = "the length of the header, 8 bytes".into();
         return wrong(length.len() as u64, expected, "the end of the file".into());
     };
+    if length == MAGIC {
+        let found = "a checkpoint, which `store::load` reads".into();
+        return wrong(0, "a safetensors file".into(), found);
+    }
     let length = u64::from_le_bytes(length);
-    let most = whole.saturating_sub(LENGTH).min(LONGEST);
-    if length > most {
-        let expected = format!("a safetensors file, with a header of at most {most} bytes");
+    if length > LONGEST {
+        let expected = format!("a safetensors file, with a header of at most {LONGEST} bytes");
         return wrong(0, expected, format!("a length of {length}"));
+    }
+    if length > whole.saturating_sub(LENGTH) {
+        let expected = format!("a header of {length} bytes");
+        return wrong(whole, expected, "the end of the file".into());
     }
     let mut text = Vec::new();
     file.take(length).read_to_end(&mut text).map_err(io)?;

@@ -56,12 +56,20 @@ fn what_breaks_the_format_is_refused_with_its_byte() {
     refused(
         b"PK\x03\x04 a zip archive, and not a short one",
         0,
-        "a safetensors file, with a header of at most 31 bytes",
+        "a safetensors file, with a header of at most 100000000 bytes",
     );
     refused(
         &u64::MAX.to_le_bytes(),
         0,
-        "a header of at most 0 bytes, found a length of 18446744073709551615",
+        "a header of at most 100000000 bytes, found a length of 18446744073709551615",
+    );
+    let cut = &file(TWO, 12)[..20];
+    let found = format!("a header of {} bytes, found the end of the file", TWO.len());
+    refused(cut, 20, &found);
+    refused(
+        b"emmy\r\n\x1a\n and more",
+        0,
+        "a safetensors file, found a checkpoint, which `store::load` reads",
     );
     refused(&file("", 0), 8, "a map from names to tensors, found EOF");
     refused(&file("[]", 0), 8, "expected a map");
