@@ -48,6 +48,7 @@ macro_rules! chapters {
 [evidence_steps]: crate::book
 [evidence_transformers]: crate::book
 [paper]: crate::book
+[proofs]: crate::book
 [paper_transformers]: crate::book
 [engine]: crate::book::engine
 [layers]: crate::book::layers
