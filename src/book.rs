@@ -19,19 +19,20 @@
 
 // The compiler of the library does not see this file: it is for rustdoc, and for the tests of listings.
 
-/// A page per chapter: its summary, its name, its file in `docs/`.
+/// A page per chapter: a picture of `docs/figures`, its summary, its name and that of its file in `docs/`.
 ///
 /// A chapter links to another by a label, `[text][conservation]`, which the end of its file defines for
 /// readers of the repository (`[conservation]: conservation.md`). Here the label is defined before the
 /// chapter, as a page of rustdoc; the first definition counts. What has no page here, such as evidence,
-/// leads to the contents. Pictures are not a part of the package: they are hidden. For tests the chapter
-/// stands alone, so that they are named by its file and lines.
+/// leads to the contents. A page of rustdoc can show no file: the pictures of the text are hidden, and one
+/// is written into the page, in front of the text. For tests the chapter stands alone, so that they are named
+/// by its file and lines.
 macro_rules! chapters {
-    ($($summary:literal $name:ident)*) => { $(
+    ($($(($picture:literal))? $summary:literal $name:ident)*) => { $(
         #[cfg_attr(not(doctest), doc = $summary)]
         #[cfg_attr(not(doctest), doc = "
 
-<style>.docblock img { display: none }</style>
+<style>.docblock img { display: none } .docblock svg { max-width: 100%; height: auto }</style>
 
 [contents]: crate::book
 [reading]: crate::book
@@ -64,6 +65,11 @@ macro_rules! chapters {
 [weights]: crate::book::weights
 
 ")]
+        $(
+            #[cfg_attr(not(doctest), doc = "<div>")]
+            #[cfg_attr(not(doctest), doc = include_str!(concat!("../docs/figures/", $picture, ".svg")))]
+            #[cfg_attr(not(doctest), doc = "</div>\n")]
+        )?
         #[doc = include_str!(concat!("../docs/", stringify!($name), ".md"))]
         // Indices of formulas, W[j,:], look like links. `tests/readme/links.rs` checks the labels.
         #[allow(rustdoc::broken_intra_doc_links)]
@@ -72,17 +78,17 @@ macro_rules! chapters {
 }
 
 chapters! {
-    "A computation is a list, and its derivative one loop backwards over it." engine
-    "A layer, a model, a loop of your own, the trainer, saving." layers
-    "Two graph layers on five nodes, by hand and by the library." graphs
-    "Queries, keys and values, masks, distances, attention along edges." attention
-    "Symmetries of a network, the laws that follow, how they are read." conservation
-    "What a law says about training a deep network." balance
-    "How far an output can move, as a proven interval." lipschitz
+    ("engine") "A computation is a list, and its derivative one loop backwards over it." engine
+    ("layers") "A layer, a model, a loop of your own, the trainer, saving." layers
+    ("graphs") "Two graph layers on five nodes, by hand and by the library." graphs
+    ("attention-five-nodes") "Queries, keys and values, masks, distances, attention along edges." attention
+    ("conservation-neuron") "Symmetries of a network, the laws that follow, how they are read." conservation
+    ("balance-norms") "What a law says about training a deep network." balance
+    ("lipschitz-interval") "How far an output can move, as a proven interval." lipschitz
     "Why the rows of a deep network become alike, and how to measure it." collapse
-    "The derivative of a training with respect to its settings." hypergradients
-    "Your own layer, data and weights, with all that the library reads." own_model
-    "Your own layer tested against the theorems in ten lines." testing
+    ("hypergradients") "The derivative of a training with respect to its settings." hypergradients
+    ("own_model") "Your own layer, data and weights, with all that the library reads." own_model
+    ("testing") "Your own layer tested against the theorems in ten lines." testing
     "Files that PyTorch reads and writes." weights
 }
 

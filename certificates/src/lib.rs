@@ -1,7 +1,4 @@
-//! Certified Lipschitz constants of whole networks. A network is given as matrices and slopes, whatever
-//! made it; [`emmy`](https://docs.rs/emmy) reads it off a recorded pass, and shows this module as
-//! `emmy::lipschitz::joint`.
-
+#![doc = include_str!("../README.md")]
 // `forbid` is more than the slices of ndarray's macro allow.
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

@@ -17,6 +17,8 @@ mod rule;
 mod schedule;
 mod sgd;
 
+#[doc(inline)]
+pub use crate::kernels::update::blocks;
 pub use adam::{Adam, AdamW};
 pub use algorithm::{Algorithm, RegisteredRule};
 pub use clip::Clip;

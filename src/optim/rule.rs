@@ -16,12 +16,11 @@ use std::fmt;
 ///
 /// # A rule of your own
 /// Lion (Chen et al., "Symbolic Discovery of Optimization Algorithms", NeurIPS 2023): p ← (1 − η λ) p − η
-/// sign(β₁ m + (1 − β₁) g), then m ← β₂ m + (1 − β₂) g. [`blocks`](crate::kernels::update::blocks) is the
+/// sign(β₁ m + (1 − β₁) g), then m ← β₂ m + (1 − β₂) g. [`blocks`](super::blocks) is the
 /// loop over the numbers, with threads and vector units; a plain loop gives the same numbers.
 ///
 /// ```
-/// use emmy::kernels::update::blocks;
-/// use emmy::optim::{Algorithm, Optimizer, Parameter, Rates, Rule};
+/// use emmy::optim::{Algorithm, Optimizer, Parameter, Rates, Rule, blocks};
 /// use emmy::tensor::tensor;
 /// use emmy::{Real, Result, error::Rules};
 ///

@@ -7,7 +7,7 @@ use std::path::Path;
 const WITHOUT: [(&str, &str); 0] = [];
 
 /// The Rust files under a folder, as paths from the root of the repository.
-fn files(folder: &str) -> Vec<String> {
+pub fn files(folder: &str) -> Vec<String> {
     let mut out = Vec::new();
     for entry in std::fs::read_dir(root().join(folder)).unwrap() {
         let entry = entry.unwrap();

@@ -51,6 +51,27 @@ fn the_second_listing_is_the_example_ask() {
     assert_eq!(listing, code);
 }
 
+/// The lines of all Rust files under a folder.
+fn lines_of(folder: &str) -> usize {
+    examples::files(folder)
+        .iter()
+        .map(|file| read(file).lines().count())
+        .sum()
+}
+
+/// Limits of CONTRIBUTING.md, so that growth is noticed.
+#[test]
+fn the_code_is_within_its_limits() {
+    let library: usize = SOURCES.iter().map(|folder| lines_of(folder)).sum();
+    for (what, lines, limit) in [
+        ("src", lines_of("src"), 40_000),
+        ("the five crates of the library", library, 60_000),
+        ("examples", lines_of("examples"), 2_500),
+    ] {
+        assert!(lines > limit / 4 && lines <= limit, "{what}: {lines} lines");
+    }
+}
+
 #[test]
 fn the_readme_is_short() {
     let lines = read("README.md").lines().count();

@@ -41,7 +41,7 @@ pub fn sum_of_squares<F: Real>(x: &[F]) -> f64 {
 /// threads.
 ///
 /// ```
-/// use emmy::kernels::update::blocks;
+/// use emmy::optim::blocks;
 /// let (mut p, g) = ([1.0, 2.0, 3.0], [10.0, 20.0, 30.0]);
 /// blocks([&mut p], &g, |[p], g| {
 ///     for i in 0..g.len() {

@@ -105,10 +105,14 @@ fn no_page_is_wider_than_the_window() {
     }
     // Beside the site, so that no other test reads it as a page.
     let beside = TempDir::new().unwrap();
-    // Every chapter, and every eighth of the source files, whose pages are alike.
-    let (sources, chapters): (Vec<_>, Vec<_>) =
-        (pages(SITE.path()).into_iter()).partition(|page| page.ends_with(".rs.html"));
-    let mut addresses: Vec<String> = (chapters.iter().chain(sources.iter().step_by(8)))
+    // Every chapter, every file of the reading path, and every eighth of the other files, whose pages are
+    // alike.
+    let is_listing = |page: &String| {
+        let text = std::fs::read_to_string(SITE.path().join(page)).unwrap();
+        page.ends_with(".rs.html") && !text.contains("class=\"prose\"")
+    };
+    let (listings, others): (Vec<_>, Vec<_>) = pages(SITE.path()).into_iter().partition(is_listing);
+    let mut addresses: Vec<String> = (others.iter().chain(listings.iter().step_by(8)))
         .map(|page| format!("file://{}/{page}", SITE.path().display()))
         .collect();
     // What is too wide is found: 700 fit on a desk, and not on a phone.
