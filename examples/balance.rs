@@ -17,6 +17,12 @@ use emmy::train::{LawMonitor, NodeClassification, TrainConfig, Trainer, each_epo
 use emmy::{Error, Result};
 use std::thread;
 
+const HELP: &str =
+    "balance [LAYERS [EPOCHS]]: trains graph attention with the usual weights and balanced
+
+  LAYERS   [default: 10]
+  EPOCHS   of gradient descent [default: 500]";
+
 /// What a training came to.
 struct Outcome {
     accuracy: f64,
@@ -26,12 +32,19 @@ struct Outcome {
 
 fn main() -> Result<()> {
     let mut numbers = [10, 500];
-    for (number, given) in numbers.iter_mut().zip(std::env::args().skip(1)) {
-        let wrong = |_| Error::invalid("arguments", "[LAYERS [EPOCHS]], two numbers", &given);
-        *number = given.parse().map_err(wrong)?;
+    for (k, argument) in std::env::args_os().skip(1).enumerate() {
+        let argument = argument.to_string_lossy();
+        if ["--help", "-h"].contains(&&*argument) {
+            println!("{HELP}");
+            return Ok(());
+        }
+        let rule = "LAYERS and EPOCHS, at most two numbers above 0";
+        let wrong = || Error::invalid("arguments", rule, &*argument);
+        let number = argument.parse().ok().filter(|n| *n > 0);
+        *numbers.get_mut(k).ok_or_else(wrong)? = number.ok_or_else(wrong)?;
     }
     let [layers, epochs] = numbers;
-    eprintln!("{layers} layers, {epochs} epochs: about 20 s on two processors with the defaults");
+    eprintln!("{layers} layers, {epochs} epochs");
     let inits = ["xavier", "bal-o"];
     // Each training has a thread.
     let outcomes = thread::scope(|scope| {

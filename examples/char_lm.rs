@@ -2,14 +2,21 @@
 //!
 //! `cargo run --release --example char_lm [FILE [STEPS]]` learns any text file in UTF-8; without FILE,
 //! "Alice's Adventures in Wonderland", in half a minute. `cargo run --release -p papers -- char_lm` has
-//! other models, checkpoints and measurements.
+//! other models, checkpoints and measurements. A copy needs the crate `emmy` alone, and the book beside it,
+//! `texts/alice.txt`, or none with FILE always given.
 
 use emmy::data::text::{self, Text};
 use emmy::nn::{LanguageConfig, LanguageModel, Pass, Role, Sampling};
 use emmy::optim::{AdamW, Algorithm, Clip, Decay, Schedule, Unit};
 use emmy::train::{BestBy, NextSymbol, TrainConfig, Trainer};
 use emmy::{Error, Result, Var};
+use std::ffi::OsString;
 use std::path::Path;
+
+const HELP: &str = "char_lm [FILE [STEPS]]: trains a transformer to write text like that of a file
+
+  FILE    a text in UTF-8 [default: Alice's Adventures in Wonderland]
+  STEPS   steps of training [default: 3000]";
 
 const CONTEXT: usize = 64;
 const LAYERS: usize = 2;
@@ -33,12 +40,22 @@ fn forward<'t>(
 }
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let text: Text = match arguments.next() {
-        Some(path) => text::from_file(Path::new(&path))?,
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if arguments.iter().any(|a| a == "--help" || a == "-h") {
+        println!("{HELP}");
+        return Ok(());
+    }
+    let is_option = |argument: &OsString| argument.to_string_lossy().starts_with('-');
+    let unknown = arguments.iter().find(|argument| is_option(argument));
+    if let Some(unknown) = unknown.or(arguments.get(2)) {
+        let unknown = unknown.to_string_lossy();
+        return Err(Error::invalid("arguments", "[FILE [STEPS]]", unknown));
+    }
+    let text: Text = match arguments.first() {
+        Some(path) => text::from_file(Path::new(path))?,
         None => Text::split("alice", include_str!("texts/alice.txt"))?,
     };
-    let steps = match arguments.next() {
+    let steps = match arguments.get(1).map(|steps| steps.to_string_lossy()) {
         Some(steps) => (steps.parse::<usize>().ok().filter(|n| *n > 0))
             .ok_or_else(|| Error::invalid("STEPS", "a number above 0", steps))?,
         None => 3000,

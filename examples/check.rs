@@ -16,6 +16,9 @@ use emmy::testing::{
 };
 use emmy::{Error, Graph, Result, Var, init};
 
+const HELP: &str =
+    "check [--json]: prints every check of a graph network; --json: a report per line";
+
 struct Net {
     hidden: GcnConv<f64>,
     out: GcnConv<f64>,
@@ -51,7 +54,17 @@ impl Net {
 }
 
 fn main() -> Result<()> {
-    let json = std::env::args().any(|arg| arg == "--json");
+    let mut json = false;
+    for argument in std::env::args_os().skip(1) {
+        match &*argument.to_string_lossy() {
+            "--json" => json = true,
+            "--help" | "-h" => {
+                println!("{HELP}");
+                return Ok(());
+            }
+            other => return Err(Error::invalid("arguments", "--json or --help", other)),
+        }
+    }
     let (net, mut other) = (Net::new(0), Net::new(1));
     let graph = random_graph(12, 20, 2).symmetrise();
     let x = init::normal(&[graph.nodes(), 4], 1.0, &mut init::rng(3));

@@ -13,7 +13,10 @@ use emmy::nn::{
 };
 use emmy::ops::attention::Mask;
 use emmy::symmetry::Search;
-use emmy::{Result, Var};
+use emmy::{Error, Result, Var};
+
+const HELP: &str =
+    "laws: prints the conservation laws of four networks, declared and found; no arguments";
 
 /// y = R (x + W x): a network of your own is its fields and a forward function.
 struct IdentityMap {
@@ -62,6 +65,15 @@ fn report<M: Module<f64> + Sync>(
 }
 
 fn main() -> Result<()> {
+    if let Some(argument) = std::env::args_os().nth(1) {
+        return match &*argument.to_string_lossy() {
+            "--help" | "-h" => {
+                println!("{HELP}");
+                Ok(())
+            }
+            other => Err(Error::invalid("arguments", "none, or --help", other)),
+        };
+    }
     let rng = &mut init::rng(0);
     let mlp = Mlp::<f64>::new(&[3, 5, 4, 2], Activation::Relu, true, rng);
     report("perceptron with ReLU", &mlp, |pass, seed| {

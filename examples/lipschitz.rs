@@ -14,8 +14,13 @@ use emmy::optim::{Algorithm, Optimizer};
 use emmy::store::weights::Weights;
 use emmy::train::{self, metrics};
 use emmy::{Error, Real, Result, Tensor, Var};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+const HELP: &str = "lipschitz: trains two networks and prints their Lipschitz constants as intervals
+
+  --networks DIR --json   print those of the networks in a folder of safetensors files, one per line";
 
 /// y = W₃ σ(W₂ σ(W₁ x)) with σ = relu.
 struct Net<F: Real> {
@@ -126,10 +131,14 @@ fn interval(path: &Path) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    match &args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if args.iter().any(|arg| arg == "--help" || arg == "-h") {
+        println!("{HELP}");
+        return Ok(());
+    }
+    match &args[..] {
         [] => [0.0, 0.01].into_iter().try_for_each(run),
-        ["--networks", folder, "--json"] => {
+        [networks, folder, json] if networks == "--networks" && json == "--json" => {
             let files = std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))?;
             let mut files: Vec<PathBuf> = files.filter_map(|f| Some(f.ok()?.path())).collect();
             files.retain(|path| path.extension().is_some_and(|end| end == "safetensors"));
@@ -143,7 +152,7 @@ fn main() -> Result<()> {
         _ => Err(Error::invalid(
             "arguments",
             "none, or --networks DIR --json",
-            args.join(" "),
+            args.join(" ".as_ref()).to_string_lossy(),
         )),
     }
 }

@@ -44,13 +44,18 @@ fn gpt<'t>(p: &[Var<'t, f32>], letters: &[usize]) -> Var<'t, f32> {
 fn main() -> emmy::Result<()> {
     // The data: names between two line ends, and the sorted list of their letters; the number of a letter is
     // its place there.
-    let text = match std::env::args_os().nth(1) {
-        Some(path) if path.to_string_lossy().starts_with('-') => {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let text = match &arguments[..] {
+        [] => include_str!("names.txt").to_owned(),
+        [help] if help == "--help" || help == "-h" => {
             println!("microgpt [FILE]: learns the names in a file, one per line, and invents ten.");
             return Ok(());
         }
-        Some(path) => data::text::read(path.as_ref())?,
-        None => include_str!("names.txt").to_owned(),
+        [path] if !path.to_string_lossy().starts_with('-') => data::text::read(path.as_ref())?,
+        [option] | [_, option, ..] => {
+            let option = option.to_string_lossy();
+            return Err(Error::invalid("arguments", "[FILE]", option));
+        }
     };
     let names = text.lines().map(|line| format!("\n{}\n", line.trim()));
     let mut names: Vec<String> = names.filter(|name| name.len() > 2).collect();

@@ -9,7 +9,10 @@ use emmy::lipschitz::{Domain, Lp, bound};
 use emmy::nn::{Linear, Pass};
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::train::{self, metrics};
-use emmy::{Result, Tape, Tensor, Var, init, tensor::tensor};
+use emmy::{Error, Result, Tape, Tensor, Var, init, tensor::tensor};
+
+const HELP: &str =
+    "robust: trains a network free, and kept at the Lipschitz constant 1; no arguments";
 
 /// The length of the moves.
 const EPSILON: f64 = 0.2;
@@ -103,6 +106,15 @@ fn run(limited: bool) -> Result<()> {
 }
 
 fn main() -> Result<()> {
+    if let Some(argument) = std::env::args_os().nth(1) {
+        return match &*argument.to_string_lossy() {
+            "--help" | "-h" => {
+                println!("{HELP}");
+                Ok(())
+            }
+            other => Err(Error::invalid("arguments", "none, or --help", other)),
+        };
+    }
     run(false)?;
     run(true)
 }

@@ -1,7 +1,8 @@
 //! Verifies a certificate of a Lipschitz constant. This program shares no code with the search that found
 //! it: it forms one matrix from the weights and the certificate, and shows that it is positive definite.
 //!
-//! `cargo run --release --example verify -- WEIGHTS CERTIFICATE [OUTPUT]`
+//! `cargo run --release --example verify -- WEIGHTS CERTIFICATE [OUTPUT]`. A copy needs the crates `emmy`,
+//! `serde` 1 with its feature `derive`, `serde_json` 1 and `sha2` 0.11.
 //!
 //! WEIGHTS is a safetensors file with the matrices W₁, …, W_l of a chain W_l σ(… σ(W₁ x)), named
 //! `NAME.weight` and ordered by the numbers in their names; OUTPUT, counted from 0, takes one row of W_l.
@@ -22,6 +23,13 @@ use emmy::store::weights::Weights;
 use emmy::{Error, Result};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+
+const HELP: &str =
+    "verify WEIGHTS CERTIFICATE [OUTPUT]: verifies a certificate of a Lipschitz constant
+
+  WEIGHTS       a safetensors file with the matrices of a chain
+  CERTIFICATE   a file of JSON, as `cargo run --release -p papers -- lipschitz` writes it
+  OUTPUT        the number of one output, from 0 [default: all outputs]";
 
 #[derive(Deserialize)]
 struct Certificate {
@@ -164,19 +172,29 @@ fn is_positive_definite((mut p, sizes): (Triangle, Triangle)) -> bool {
 }
 
 fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [weights, path, output @ ..] = &arguments[..] else {
-        return Err(Error::invalid(
-            "arguments",
-            "WEIGHTS CERTIFICATE [OUTPUT]",
-            "fewer",
-        ));
+    let arguments = std::env::args_os().skip(1);
+    let arguments: Vec<String> = arguments.map(|a| a.to_string_lossy().into()).collect();
+    if arguments.iter().any(|a| a == "--help" || a == "-h") {
+        println!("{HELP}");
+        return Ok(());
+    }
+    let (weights, path, output) = match &arguments[..] {
+        [weights, path] => (weights, path, None),
+        [weights, path, output] => (weights, path, Some(output)),
+        others => {
+            eprintln!("{HELP}\n");
+            let found = match others {
+                [] => "none".into(),
+                _ => others.join(" "),
+            };
+            return Err(Error::invalid("arguments", "two or three", found));
+        }
     };
     let number = |text: &String| {
         text.parse()
             .map_err(|_| Error::invalid("OUTPUT", "a number", text))
     };
-    let chain = chain(weights, output.first().map(number).transpose()?)?;
+    let chain = chain(weights, output.map(number).transpose()?)?;
     let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
     let of: Certificate = serde_json::from_str(&text)
         .map_err(|e| Error::invalid(path, "a certificate as JSON", e.to_string()))?;
