@@ -23,15 +23,21 @@ fn program(name: &str) -> PathBuf {
     path
 }
 
-/// A run of an example in its own folder, without data files of the user.
-fn run(name: &str, folder: &TempDir, args: &[&str]) -> Output {
+/// An example in its own folder, without data files of the user.
+fn command(name: &str, folder: &TempDir, args: &[&str]) -> Command {
     let mut command = Command::new(program(name));
     command
         .current_dir(folder.path())
         .env("XDG_CACHE_HOME", folder.path())
         .env("HOME", folder.path())
         .env_remove("EMMY_DATA");
-    command.args(args).output().unwrap()
+    command.args(args);
+    command
+}
+
+/// Its run.
+fn run(name: &str, folder: &TempDir, args: &[&str]) -> Output {
+    command(name, folder, args).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -136,8 +142,30 @@ fn microgpt_learns_names_in_a_thousand_steps() {
         refused(&output, reason);
         assert!(!text(&output.stderr).contains('{'), "not a sentence");
     }
-    let (help, _) = succeeded(&run("microgpt", &folder, &["--help"]));
-    assert!(help.starts_with("microgpt [FILE]: "), "{help}");
+}
+
+/// Refusals come before any work, so that all of them take less than a second.
+#[test]
+fn examples_print_their_usage_and_refuse_arguments_that_they_do_not_know() {
+    let folder = TempDir::new().unwrap();
+    for (name, surplus) in [
+        ("balance", &["2", "3", "4"][..]),
+        ("char_lm", &["text", "1", "other"]),
+        ("check", &["--json", "--jsn"]),
+        ("cora", &["--json", "other"]),
+        ("laws", &["other"]),
+        ("lipschitz", &["--networks", ".", "--jsn"]),
+        ("microgpt", &["names", "other"]),
+        ("robust", &["other"]),
+        ("verify", &["net", "proof", "0", "other"]),
+    ] {
+        for flag in ["--help", "-h"] {
+            let (out, err) = succeeded(&run(name, &folder, &[flag]));
+            assert!(out.starts_with(name) && err.is_empty(), "{out}\n{err}");
+        }
+        refused(&run(name, &folder, &["--none"]), "--none");
+        refused(&run(name, &folder, surplus), surplus.last().unwrap());
+    }
 }
 
 /// The same keys as those of `papers -- cora --json`.
@@ -168,9 +196,60 @@ fn cora_prints_an_object_per_run_and_draws_it() {
         let figure = std::fs::read_to_string(folder.path().join(name)).unwrap();
         assert!(figure.starts_with("<svg") && figure.matches(" L").count() == 9);
     }
-    for wrong in [&["--model", "none"][..], &["--none"], &["--epochs", "many"]] {
-        let output = run("cora", &folder, wrong);
-        assert!(!output.status.success() && output.stdout.is_empty());
+}
+
+#[test]
+fn cora_names_the_option_that_it_refuses() {
+    let folder = TempDir::new().unwrap();
+    for option in ["--epochs", "--seeds"] {
+        for number in ["ten", "0", "-1"] {
+            let reason = format!("{option}: expected a number above 0, found {number}");
+            refused(&run("cora", &folder, &[option, number]), &reason);
+        }
+    }
+    // Before the data set is looked for.
+    let args = ["--model", "gta", "--data", "nowhere"];
+    refused(
+        &run("cora", &folder, &args),
+        "--model: expected gcn, gat or gatv2, found gta",
+    );
+    assert!(!folder.path().join("figures").exists());
+}
+
+/// Only who says nothing about data gets others than Cora.
+#[test]
+fn cora_takes_a_generated_graph_if_nothing_says_where_cora_is() {
+    let folder = TempDir::new().unwrap();
+    let short = ["--model", "GCN", "--epochs", "2", "--seeds", "2"];
+    let (out, err) = succeeded(&run("cora", &folder, &short));
+    assert!(err.contains("training on the generated cora-like"), "{err}");
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines[0].contains("relative δ of the conservation laws"));
+    for line in &lines {
+        let (_, rest) = line.split_once("test accuracy ").unwrap();
+        let percent: f64 = rest.split([' ', ',']).next().unwrap().parse().unwrap();
+        assert!((10.0..100.0).contains(&percent), "{out}");
+    }
+    assert!(lines[2].starts_with("mean of 2 seeds: ") && lines[2].ends_with(" %"));
+
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    for args in [
+        ["--data", "nowhere"],
+        ["--data", "file"],
+        ["--dataset", "Cora"],
+    ] {
+        let output = run("cora", &folder, &args);
+        refused(&output, "Looked in:\n");
+        let place = if args[0] == "--data" { args[1] } else { "emmy" };
+        refused(&output, place);
+    }
+    let mut command = command("cora", &folder, &short);
+    for (folder, found) in [("nowhere", false), ("", true)] {
+        let output = command.env("EMMY_DATA", folder).output().unwrap();
+        match found {
+            true => drop(succeeded(&output)),
+            false => refused(&output, "nowhere"),
+        }
     }
 }
 
@@ -184,7 +263,10 @@ fn balance_compares_two_initialisations() {
         let delta: f64 = line.split_whitespace().last().unwrap().parse().unwrap();
         assert!(delta < 1e-4, "{line}");
     }
-    refused(&run("balance", &folder, &["many"]), "two numbers");
+    for wrong in [&["many"][..], &["0"], &["1", "0"]] {
+        let reason = format!("numbers above 0, found {}", wrong.last().unwrap());
+        refused(&run("balance", &folder, wrong), &reason);
+    }
 }
 
 #[test]
@@ -325,5 +407,10 @@ fn a_certificate_is_verified_by_programs_that_share_no_code_with_the_search() {
             assert!(!output.status.success() && out.is_empty(), "{out}\n{err}");
         }
     }
-    refused(&run("verify", &folder, &["net.safetensors"]), "WEIGHTS");
+    for few in [&[][..], &["net.safetensors"]] {
+        refused(
+            &run("verify", &folder, few),
+            "verify WEIGHTS CERTIFICATE [OUTPUT]: ",
+        );
+    }
 }
