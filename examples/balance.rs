@@ -59,7 +59,8 @@ fn main() -> Result<()> {
             losses: [first, last],
             delta,
         } = outcome?;
-        println!("{init:<14}  {accuracy:>13.3}  {first:>17.3}  {last:>10.3}  {delta:>18.0e}");
+        let percent = 100.0 * accuracy;
+        println!("{init:<14}  {percent:>11.1} %  {first:>17.3}  {last:>10.3}  {delta:>18.0e}");
     }
     Ok(())
 }

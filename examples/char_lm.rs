@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release --example char_lm [FILE [STEPS]]` learns any text file in UTF-8; without FILE,
 //! "Alice's Adventures in Wonderland", in half a minute. `cargo run --release -p papers -- char_lm` has
-//! other models, checkpoints and measurements. A copy needs the crate `emmy` alone, and the book beside it,
-//! `texts/alice.txt`, or none with FILE always given.
+//! other models, checkpoints and measurements. A copy needs no crate but `emmy`, and the book beside it,
+//! `texts/alice.txt`.
 
 use emmy::data::text::{self, Text};
 use emmy::nn::{LanguageConfig, LanguageModel, Pass, Role, Sampling};
@@ -45,9 +45,8 @@ fn main() -> Result<()> {
         println!("{HELP}");
         return Ok(());
     }
-    let is_option = |argument: &OsString| argument.to_string_lossy().starts_with('-');
-    let unknown = arguments.iter().find(|argument| is_option(argument));
-    if let Some(unknown) = unknown.or(arguments.get(2)) {
+    let is_option = |argument: &&OsString| argument.to_string_lossy().starts_with('-');
+    if let Some(unknown) = arguments.first().filter(is_option).or(arguments.get(2)) {
         let unknown = unknown.to_string_lossy();
         return Err(Error::invalid("arguments", "[FILE [STEPS]]", unknown));
     }

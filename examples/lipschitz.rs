@@ -85,8 +85,8 @@ fn run(weight: f64) -> Result<()> {
     let tape = emmy::Tape::new();
     let logits = net.forward(&Pass::eval(&tape, &net), tape.constant(x_test.clone()));
     let all = vec![true; labels_test.len()];
-    let accuracy = metrics::accuracy(&logits.value(), &labels_test, &all);
-    println!("\nweight of the bound {weight}: test accuracy {accuracy:.3}");
+    let percent = 100.0 * metrics::accuracy(&logits.value(), &labels_test, &all);
+    println!("\nweight of the bound {weight}: test accuracy {percent:.1} %");
     println!(
         "constant of the network, p = 2: {}",
         trace.lipschitz(Lp::Two)?

@@ -94,11 +94,11 @@ fn run(limited: bool) -> Result<()> {
         let margin = row[[**class]] - row[[1 - **class]];
         margin > EPSILON * of_margin
     });
-    let certified = safe.count() as f64 / labels_test.len() as f64;
-    let accuracy = metrics::accuracy(&y, &labels_test, &vec![true; labels_test.len()]);
+    let certified = 100.0 * safe.count() as f64 / labels_test.len() as f64;
+    let accuracy = 100.0 * metrics::accuracy(&y, &labels_test, &vec![true; labels_test.len()]);
     let divisor = if limited { proven } else { 1.0 };
     println!(
-        "{}: constant {:.3}, accuracy {accuracy:.3}, certified at {EPSILON}: {certified:.3}",
+        "{}: constant {:.3}, accuracy {accuracy:.1} %, certified at {EPSILON}: {certified:.1} %",
         if limited { "kept at 1" } else { "free     " },
         proven / divisor
     );

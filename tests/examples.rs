@@ -261,7 +261,7 @@ fn balance_compares_two_initialisations() {
     assert!(lines[1].starts_with("xavier ") && lines[2].starts_with("bal-o "));
     for line in &lines[1..] {
         let delta: f64 = line.split_whitespace().last().unwrap().parse().unwrap();
-        assert!(delta < 1e-4, "{line}");
+        assert!(delta < 1e-4 && line.contains(" % "), "{line}");
     }
     for wrong in [&["many"][..], &["0"], &["1", "0"]] {
         let reason = format!("numbers above 0, found {}", wrong.last().unwrap());
@@ -292,7 +292,7 @@ fn lipschitz_is_smaller_if_it_is_a_part_of_the_loss() {
         .map(|upper| upper.parse().unwrap())
         .collect();
     assert!(upper.len() == 2 && upper[1] < 0.5 * upper[0], "{out}");
-    assert!(out.matches("test accuracy 1.000").count() == 2, "{out}");
+    assert!(out.matches("test accuracy 100.0 %").count() == 2, "{out}");
 }
 
 /// The constant is proven, and more points are certified than without it.
@@ -305,14 +305,14 @@ fn robust_certifies_more_at_the_constant_one() {
         let line = out.lines().find(|line| line.starts_with(start)).unwrap();
         ["constant ", "accuracy ", "0.2: "].map(|before| -> f64 {
             let (_, after) = line.split_once(before).unwrap();
-            after.split(',').next().unwrap().parse().unwrap()
+            after.split([',', ' ']).next().unwrap().parse().unwrap()
         })
     };
     let ([_, accuracy, safe], [constant, kept_accuracy, kept_safe]) =
         (numbers("free"), numbers("kept at 1"));
     assert!((constant - 1.0).abs() < 1e-3, "{out}");
     assert!(
-        kept_accuracy > accuracy - 0.02 && kept_safe > safe + 0.2,
+        kept_accuracy > accuracy - 2.0 && kept_safe > safe + 20.0,
         "{out}"
     );
 }
