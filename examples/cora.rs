@@ -1,6 +1,6 @@
 //! Trains a graph network to predict the topics of papers from their words and citations, and checks its
 //! conservation laws at every step. A program to copy: it needs `emmy`, `lexopt` 0.3, `serde_json` 1. Your
-//! own graph is read by `data::csv::load`. `cargo run --release -p papers -- cora` has more options, and tables.
+//! own graph is read by `data::csv::load`. `cargo run --release -p papers -- cora` has more options.
 
 use emmy::data::{self, Dataset};
 use emmy::nn::{GraphNet, GraphNetConfig, Traced};
@@ -125,8 +125,8 @@ fn run(set: &Dataset, model: &str, config: GraphNetConfig, training: TrainConfig
     let metric = |name: &str| best.map(|best| best.metrics[name]);
     Ok(json!({
         "dataset": set.name, "model": model, "layers": 2, "init": null, "activation": config.activation,
-        "seed": seed, "test_acc": metric("test_acc"), "val_acc": metric("val_acc"),
-        "epochs": history.epochs(), "best_epoch": best.map(|best| best.epoch), "ms_per_epoch": history.ms_per_epoch(),
+        "seed": seed, "best_epoch": best.map(|best| best.epoch), "ms_per_epoch": history.ms_per_epoch(),
+        "test_acc": metric("test_acc"), "val_acc": metric("val_acc"), "epochs": history.epochs(),
         "max_delta": laws.worst().map(|w| w.delta), "stopped": stopped.map(|e| e.to_string()),
         "final_loss": history.last().map(|last| history.training_loss(last.epoch)),
     }))
