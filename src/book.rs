@@ -68,7 +68,8 @@ macro_rules! chapters {
         $(
             #[cfg_attr(not(doctest), doc = "<div>")]
             #[cfg_attr(not(doctest), doc = include_str!(concat!("../docs/figures/", $picture, ".svg")))]
-            #[cfg_attr(not(doctest), doc = "</div>\n")]
+            #[cfg_attr(not(doctest), doc = "</div>")]
+            #[cfg_attr(not(doctest), doc = "")]
         )?
         #[doc = include_str!(concat!("../docs/", stringify!($name), ".md"))]
         // Indices of formulas, W[j,:], look like links. `tests/readme/links.rs` checks the labels.

@@ -123,8 +123,8 @@ pub enum Float {
 }
 
 impl Data {
-    /// The chosen data set. If neither a name nor a folder is given and Cora is not found, it is cora-like,
-    /// and a line on standard error says so.
+    /// The chosen data set. If neither a name nor a folder (here or by `EMMY_DATA`) is given and Cora is not
+    /// found, it is cora-like, and a line on standard error says so.
     pub fn load(&self) -> Result<Dataset> {
         if let (Some(edges), Some(nodes)) = (&self.edges, &self.nodes) {
             let mut set = csv::load(edges, nodes, &self.columns())?;
@@ -149,8 +149,10 @@ impl Data {
             Some(source) => source.load(&options),
             None => data::load("cora", &options),
         };
+        let variable = std::env::var_os("EMMY_DATA").is_some_and(|folder| !folder.is_empty());
+        let given = variable || self.name.is_some() || self.folder.is_some();
         let set = match found {
-            Err(Error::NotFound { what, .. }) if self.name.is_none() && self.folder.is_none() => {
+            Err(Error::NotFound { what, .. }) if !given => {
                 note(format_args!(
                     "{what} was not found (say where with --data DIR): training on the generated cora-like instead."
                 ));
