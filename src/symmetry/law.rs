@@ -177,6 +177,20 @@ impl Term {
         }
     }
 
+    /// The term with all its neurons as one; none if it does not cover the whole parameter.
+    pub(crate) fn as_one_neuron(&self) -> Option<Self> {
+        let Slice {
+            parameter,
+            shape,
+            ref range,
+        } = self.slice;
+        let slice = Slice::new(parameter, [1, 1, shape.iter().product()]);
+        (*range == (0..shape[1])).then(|| Self {
+            slice,
+            ..self.clone()
+        })
+    }
+
     /// The part of the entries that is the same for all n neurons: P M in place of M, P = 11ᵀ/n, as a term
     /// of one neuron. Under a [`Symmetry::Rescaling`] by λ it is multiplied by λ^w, and the rest stays:
     /// M → M + (λ^w − 1) P M. It adds w ⟨P M, N⟩ to δ and w ‖P M‖² to c.

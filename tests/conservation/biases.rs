@@ -1,9 +1,9 @@
 //! Biases that move together without effect.
 
 use crate::compositions::{Composition, any_loss, conserved, is_whole, linear, listed};
-use emmy::nn::{BatchNorm, Linear, Pass, Trace, discover};
+use emmy::nn::{BatchNorm, LayerNorm, Linear, Module, Pass, Trace, discover};
 use emmy::symmetry::{Law, Search};
-use emmy::{Real, Tensor, Var, init};
+use emmy::{Real, Tape, Tensor, Var, init};
 use proptest::prelude::*;
 
 /// A stream to which blocks add, each of which reads it through a batch norm; the readout reads it as it is,
@@ -85,4 +85,67 @@ fn lists_are_whole() {
         });
         is_whole(&found, count, &format!("stream, {normed}"));
     }
+}
+
+/// A block reads the stream behind a LayerNorm, the readout as it is.
+struct Block {
+    embed: Linear<f64>,
+    norm: LayerNorm<f64>,
+    block: Linear<f64>,
+    readout: Linear<f64>,
+}
+emmy::module!(Block for f64: embed, norm, block, readout);
+
+impl Block {
+    fn draw() -> Self {
+        let rng = &mut init::rng(0);
+        Self {
+            embed: linear(3, 4, true, rng),
+            norm: LayerNorm::new(4),
+            block: linear(4, 4, true, rng),
+            readout: linear(4, 2, true, rng),
+        }
+    }
+
+    fn output<'t>(&self, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64> {
+        let x = init::normal(&[7, 3], 1.0, &mut init::rng(seed));
+        let x = self.embed.forward(pass, pass.tape().constant(x));
+        let x = x + self.block.forward(pass, self.norm.forward(pass, x));
+        self.readout.forward(pass, x)
+    }
+}
+
+/// One number that the embedding adds to all neurons passes the norm, and the block can subtract it. A number
+/// per neuron does not pass.
+#[test]
+fn the_sum_of_a_bias_passes_a_norm_that_removes_the_mean() {
+    let net = Block::draw();
+    let laws = Trace::of(&net, |pass| net.output(pass, 0)).laws();
+    let biases = laws.iter().filter(|law| law.name.contains("bias"));
+    let biases: Vec<Law> = biases.cloned().collect();
+    assert_eq!(
+        listed(&net, &biases),
+        ["block, bias, against embed, sum: Σ G of block.bias − Σ G of embed.bias = 0"]
+    );
+    let tape = Tape::new();
+    let pass = Pass::train(&tape, &net, 0);
+    let gradients = pass.gradients(any_loss(net.output(&pass, 0), 0));
+    let found = biases[0].measure(&net.tensors(), &gradients);
+    let terms = [&net.embed, &net.block].map(|map| {
+        let bias = map.bias.as_ref().unwrap();
+        let at = net.tensors().iter().position(|t| std::ptr::eq(*t, bias));
+        gradients[at.unwrap()].sum()
+    });
+    assert!(terms[0].abs() > 1e-3, "{terms:?}");
+    assert!(found.delta[0].abs() < 1e-12, "{found:?}");
+}
+
+#[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
+fn with_the_sum_the_list_is_whole() {
+    let net = Block::draw();
+    let found = discover(&net, &Search::default(), |pass, seed| {
+        net.output(pass, seed)
+    });
+    is_whole(&found, found.declared, "a block behind a norm");
 }

@@ -200,6 +200,7 @@ fn formulas() {
                  + ⟨seconds.0.bias, G⟩ − ⟨readout.weight, G⟩ = 0";
     let always = [
         mean,
+        "second 1, bias, against embed, sum: Σ G of seconds.0.bias − Σ G of embed.bias = 0",
         "first 1, neurons: ⟨firsts.0.weight[j,:], G⟩ + ⟨firsts.0.bias[j], G⟩ \
          − ⟨seconds.0.weight[:,j], G⟩ = 0",
         "first 1, rows: Σ G of firsts.0.weight[j,:] = 0",

@@ -19,6 +19,7 @@ impl Trace {
     /// | one factor | all writers against all readers, where a norm acts on all neurons together, or on all of a head | scale |
     /// | a number for all neurons | the gradient of each writer sums to zero over the neurons | shift |
     /// | a number per neuron | Σ c_w G_w = 0 over biases whose sum nothing reads; of one bias, its gradient is zero | bias, biases |
+    /// | a number for all neurons and rows | the same of the sum of each G_w, where norms that remove the mean read the neurons between two biases | bias, sum; biases, sum |
     /// | a factor for the mean | the means of all writers against those of all readers, where norms that remove the mean leave no larger law | mean |
     ///
     /// Where two streams are multiplied, as in a gated layer, the neurons of each are followed on their own.
@@ -112,7 +113,12 @@ impl Trace {
             found.extend(law.map(|law| (stream.writers[0], law)));
         }
         if !balancing {
-            found.extend(of_offsets(self, &streams.sound, sight));
+            let shifts = found.iter().map(|(_, law)| law);
+            let shifts = shifts.filter(|law| law.symmetry == Symmetry::Translation);
+            let shifted: Vec<usize> = shifts
+                .flat_map(|law| law.terms.iter().map(|term| term.slice.parameter))
+                .collect();
+            found.extend(of_offsets(self, &streams.sound, sight, &shifted));
         }
         found.sort_by_key(|(call, _)| *call);
         let mut laws: Vec<Law> = Vec::new();
@@ -199,7 +205,7 @@ fn of_stream(streams: &Streams<'_>, number: usize, stream: &Stream, sight: Passa
         }
     } else if allows(Change::All) {
         let terms = terms(trace, stream, Change::All);
-        if let Some(terms) = terms.iter().map(as_one_neuron).collect() {
+        if let Some(terms) = terms.iter().map(Term::as_one_neuron).collect() {
             laws.push(Law::new(
                 format!("{name}, scale"),
                 layer,
@@ -387,18 +393,4 @@ fn in_groups(terms: &[Term], together: usize) -> Option<Vec<Term>> {
         .iter()
         .all(whole)
         .then(|| terms.iter().map(group).collect())
-}
-
-/// The term with all its neurons as one; none if it does not cover the whole parameter.
-fn as_one_neuron(term: &Term) -> Option<Term> {
-    let Slice {
-        parameter,
-        shape,
-        ref range,
-    } = term.slice;
-    let slice = Slice::new(parameter, [1, 1, shape.iter().product()]);
-    (*range == (0..shape[1])).then(|| Term {
-        slice,
-        ..term.clone()
-    })
 }

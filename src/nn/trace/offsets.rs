@@ -25,6 +25,9 @@ struct Offset<'a> {
 /// Σ c_w G_w = 0 a law.
 struct Offsets<'a> {
     trace: &'a Trace,
+    /// Whether t is the same for all neurons. Such an offset is a shift too, so what a shift of rows passes,
+    /// such as the removal of their mean, it passes.
+    uniform: bool,
     offsets: Vec<Offset<'a>>,
     /// The k of each offset that arrives at a node as k t.
     arrives: Vec<BTreeMap<usize, f64>>,
@@ -35,27 +38,73 @@ struct Offsets<'a> {
     stuck: Vec<usize>,
 }
 
-/// The laws of biases. `sound` states of each call whether its ports are the whole truth about its
-/// parameters, `sight` is the passage through the loss.
-pub(super) fn of_offsets(trace: &Trace, sound: &[bool], sight: Passage) -> Vec<(usize, Law)> {
-    let mut all = Offsets {
-        trace,
-        offsets: Vec::new(),
-        arrives: vec![BTreeMap::new(); trace.nodes.len()],
-        sums: BTreeMap::new(),
-        stuck: Vec::new(),
-    };
-    all.walk(sound);
-    for (k, &output) in trace.outputs.iter().enumerate() {
-        if sight.way(Change::Offset) != Way::Absorbs {
-            all.vanish((true, trace.calls.len(), k), output);
+/// The laws of biases: of each number of a bias, and further ones of the sums of their numbers. `sound`
+/// states of each call whether its ports are the whole truth about its parameters, `sight` is the passage
+/// through the loss, and `shifted` has the parameters whose sums have a law already.
+pub(super) fn of_offsets(
+    trace: &Trace,
+    sound: &[bool],
+    sight: Passage,
+    shifted: &[usize],
+) -> Vec<(usize, Law)> {
+    let single = Offsets::of(trace, sound, sight, false);
+    let mut known = single.solutions();
+    let mut laws: Vec<(usize, Law)> = known.iter().map(|weights| single.law(weights)).collect();
+    let uniform = Offsets::of(trace, sound, sight, true);
+    for weights in uniform.solutions() {
+        let mut used = uniform
+            .offsets
+            .iter()
+            .zip(&weights)
+            .filter(|(_, w)| **w != 0.0);
+        let has_law = |(offset, _): (&Offset<'_>, &f64)| {
+            let mut terms = offset.terms.iter();
+            terms.all(|term| shifted.contains(&term.slice.parameter))
+        };
+        let rest = remainder(&weights, &known);
+        if used.all(has_law) || rest.iter().all(|x| x.abs() < 1e-9) {
+            continue;
+        }
+        known.push(rest);
+        let (call, law) = uniform.law(&weights);
+        if let Some(terms) = law.terms.iter().map(Term::as_one_neuron).collect() {
+            let name = format!("{}, sum", law.name);
+            laws.push((call, Law { name, terms, ..law }));
         }
     }
-    let free = all.solutions();
-    free.into_iter().map(|weights| all.law(&weights)).collect()
+    laws
 }
 
 impl<'a> Offsets<'a> {
+    fn of(trace: &'a Trace, sound: &[bool], sight: Passage, uniform: bool) -> Self {
+        let mut all = Self {
+            trace,
+            uniform,
+            offsets: Vec::new(),
+            arrives: vec![BTreeMap::new(); trace.nodes.len()],
+            sums: BTreeMap::new(),
+            stuck: Vec::new(),
+        };
+        all.walk(sound);
+        for (k, &output) in trace.outputs.iter().enumerate() {
+            if all.way(sight) != Way::Absorbs {
+                all.vanish((true, trace.calls.len(), k), output);
+            }
+        }
+        all
+    }
+
+    /// What becomes of an offset on this passage.
+    fn way(&self, passage: Passage) -> Way {
+        let [offset, shift] = [Change::Offset, Change::Shift].map(|change| passage.way(change));
+        match (offset, shift) {
+            (Way::Absorbs, _) => Way::Absorbs,
+            (_, Way::Absorbs) if self.uniform => Way::Absorbs,
+            (Way::Breaks, shift) if self.uniform => shift,
+            (offset, _) => offset,
+        }
+    }
+
     /// Node by node, and call by call, as [`Streams`](super::streams::Streams).
     fn walk(&mut self, sound: &[bool]) {
         let trace = self.trace;
@@ -83,12 +132,17 @@ impl<'a> Offsets<'a> {
             let parts: Vec<Option<f64>> = (args.iter())
                 .map(|&a| self.arrives[a].get(&offset).copied())
                 .collect();
-            let relation = |k: &Option<f64>| k.map_or(Relation::FIXED, offset_by);
+            let relation = |k: &Option<f64>| k.map_or(Relation::FIXED, |k| self.moved_by(k));
             let operands: Vec<Relation> = parts.iter().map(relation).collect();
             let found = relate(&self.trace.nodes, id, &operands);
-            match found.passage.way(Change::Offset) {
+            // A shift counts where the offset breaks.
+            let base = match found.passage.way(Change::Offset) {
+                Way::Breaks => found.shift_base,
+                _ => found.offset_base,
+            };
+            match self.way(found.passage) {
                 Way::Absorbs => {}
-                Way::Carries(k) if found.offset_base == UNIT => {
+                Way::Carries(k) if base == UNIT => {
                     self.arrives[id].insert(offset, k);
                 }
                 // What another unit is in terms of t is not known.
@@ -111,7 +165,7 @@ impl<'a> Offsets<'a> {
         for (input, &node) in call.inputs.iter().enumerate() {
             let rows = trace.nodes[node].shape.len() > 1;
             let reader = ports.readers.get(input).filter(|_| sound && rows);
-            match reader.map_or(Way::Breaks, |r| r.passage.way(Change::Offset)) {
+            match reader.map_or(Way::Breaks, |r| self.way(r.passage)) {
                 Way::Absorbs => {}
                 Way::Carries(k) if passes && input == 0 => {
                     if call.output != node {
@@ -145,6 +199,21 @@ impl<'a> Offsets<'a> {
                 self.offsets.len() - 1
             });
             self.arrives[call.output].insert(offset, 1.0);
+        }
+    }
+
+    /// The relation of a node that changes by k t, and in no other way.
+    fn moved_by(&self, k: f64) -> Relation {
+        let shift = match self.uniform {
+            true => Way::Carries(k),
+            false => Way::Absorbs,
+        };
+        let passage = Passage::ABSORBS.with(Change::Offset, Way::Carries(k));
+        Relation {
+            stream: Some(0),
+            passage: passage.with(Change::Shift, shift),
+            shift_base: UNIT,
+            offset_base: UNIT,
         }
     }
 
@@ -234,14 +303,17 @@ impl<'a> Offsets<'a> {
     }
 }
 
-/// The relation of a node that changes by k t, and in no other way.
-fn offset_by(k: f64) -> Relation {
-    Relation {
-        stream: Some(0),
-        passage: Passage::ABSORBS.with(Change::Offset, Way::Carries(k)),
-        offset_base: UNIT,
-        ..Relation::FIXED
+/// What is left of a vector without the others: a combination of it and them that is 0 at the last entry of
+/// each other vector. At this entry the vectors after that one are 0.
+fn remainder(vector: &[f64], others: &[Vec<f64>]) -> Vec<f64> {
+    let mut rest = vector.to_vec();
+    for other in others {
+        let last = other.iter().rposition(|x| x.abs() > 1e-9);
+        let last = last.expect("no vector of zeros");
+        let factor = rest[last] / other[last];
+        subtract(&mut rest, factor, other);
     }
+    rest
 }
 
 /// x − factor y.
