@@ -1,11 +1,13 @@
 //! C22: the mean of a stream, which norms remove, and weights that read rows of mean zero.
 
 use crate::cases::cases;
-use crate::compositions::{Composition, any_loss, conserved, fails, linear, names, vanishes};
+use crate::compositions::{
+    Composition, any_loss, conserved, fails, is_whole, linear, listed, names, vanishes,
+};
 use emmy::autodiff::checkpoint;
 use emmy::init;
-use emmy::nn::{LayerNorm, Linear, Pass, Trace};
-use emmy::symmetry::{Law, Slice, Symmetry, Term};
+use emmy::nn::{LayerNorm, Linear, Pass, Trace, discover};
+use emmy::symmetry::{Law, Search, Slice, Symmetry, Term};
 use emmy::{Real, Tensor, Var};
 use proptest::prelude::*;
 
@@ -331,4 +333,49 @@ fn a_weight_that_reads_anything_else_has_no_law_of_rows() {
             vanishes(&net, &laws, 1e-10);
         }
     }
+}
+
+/// The norm removes the means of both terms of x + σ(W x); that of x is read before.
+struct Post {
+    embed: Linear<f64>,
+    block: Linear<f64>,
+    norm: LayerNorm<f64>,
+    readout: Linear<f64>,
+}
+emmy::module!(Post for f64: embed, block, norm, readout);
+
+impl Post {
+    fn draw() -> Self {
+        let rng = &mut init::rng(0);
+        Self {
+            embed: Linear::new(3, 5, true, rng),
+            block: Linear::new(5, 5, true, rng),
+            norm: LayerNorm::new(5),
+            readout: Linear::new(5, 2, true, rng),
+        }
+    }
+
+    fn output<'t>(&self, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64> {
+        let x = init::normal(&[7, 3], 1.0, &mut init::rng(seed));
+        let x = self.embed.forward(pass, pass.tape().constant(x));
+        let x = x + self.block.forward(pass, x).relu();
+        self.readout.forward(pass, self.norm.forward(pass, x))
+    }
+}
+
+#[test]
+fn the_mean_of_one_writer_passes_where_that_of_another_breaks() {
+    let net = Post::draw();
+    let laws = Trace::of(&net, |pass| net.output(pass, 0)).laws();
+    assert_eq!(
+        listed(&net, &laws),
+        [
+            "embed, mean: ⟨P embed.weight, G⟩ + ⟨P embed.bias, G⟩ − ⟨block.weight P, G⟩ = 0, P = 11ᵀ/5",
+            "norm, neurons: ⟨norm.gain[j], G⟩ + ⟨norm.bias[j], G⟩ − ⟨readout.weight[:,j], G⟩ = 0",
+        ]
+    );
+    let found = discover(&net, &Search::default(), |pass, seed| {
+        net.output(pass, seed)
+    });
+    is_whole(&found, 1 + 5, "x + σ(W x) before a norm");
 }

@@ -111,6 +111,20 @@ impl Trace {
         for (number, stream) in means.all() {
             let law = of_mean(self, &streams, &means, number, stream);
             found.extend(law.map(|law| (stream.writers[0], law)));
+            if balancing || means.allows(number, Change::Mean) {
+                continue;
+            }
+            // Where another term is added, as in x + σ(W x), the mean is not multiplied any more. It is
+            // shifted, and a norm may remove that.
+            for &call in &stream.writers {
+                if Streams::shifts_alone(self, sight, call) {
+                    continue;
+                }
+                let alone = Streams::mean_alone(self, sight, call);
+                let own = alone.written_by(call);
+                let law = own.and_then(|(n, stream)| of_mean(self, &streams, &alone, n, stream));
+                found.extend(law.map(|law| (call, law)));
+            }
         }
         if !balancing {
             let shifts = found.iter().map(|(_, law)| law);

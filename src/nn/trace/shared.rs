@@ -2,7 +2,7 @@
 //! every place.
 
 use super::ports;
-use super::streams::Streams;
+use super::streams::{MEAN_AND_SHIFT, Streams};
 use crate::symmetry::Way;
 
 impl Streams<'_> {
@@ -108,6 +108,10 @@ impl Streams<'_> {
             true => Way::Absorbs,
             false => Way::Breaks,
         });
-        self.broken(self.root(stream), unequal);
+        let differs = MEAN_AND_SHIFT.map(|change| unequal.way(change) == Way::Breaks);
+        match self.mean_as_shift && differs.contains(&true) {
+            true => self.breaks_all(self.root(stream)),
+            false => self.broken(self.root(stream), unequal),
+        }
     }
 }

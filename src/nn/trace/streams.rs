@@ -39,6 +39,9 @@ pub(super) struct Streams<'a> {
     balancing: bool,
     /// The one call whose neurons are followed; with `None` the neurons of all calls are followed.
     only: Option<usize>,
+    /// Whether the change that is followed is one of the mean, which is a shift too: it breaks only where both
+    /// do.
+    pub(super) mean_as_shift: bool,
     /// For each kind of change, whether it is left out.
     omitted: [bool; Change::ALL.len()],
     /// For each node, whether its rows sum to zero.
@@ -66,6 +69,7 @@ impl<'a> Streams<'a> {
             trace,
             balancing,
             only,
+            mean_as_shift: only.is_some() && *kinds == MEAN_AND_SHIFT,
             omitted: Change::ALL.map(|change| !kinds.contains(&change)),
             centred: centred(&trace.nodes),
             relations: vec![Relation::FIXED; trace.nodes.len()],
@@ -95,6 +99,14 @@ impl<'a> Streams<'a> {
         streams.ends_at(sight);
         let stream = streams.written_by(call).map(|(number, _)| number);
         streams.sound[call] && stream.is_some_and(|s| streams.allows(s, Change::Shift))
+    }
+
+    /// [`alone`](Self::alone) for a change of the mean that one call writes.
+    pub fn mean_alone(trace: &'a Trace, sight: Passage, call: usize) -> Self {
+        let mut streams = Self::following(trace, Some(call), &MEAN_AND_SHIFT, false);
+        streams.ends_at(sight);
+        streams.shared();
+        streams
     }
 
     /// The streams of a pass in which the neurons of one call alone are followed, with a loss of its outputs.
@@ -284,7 +296,10 @@ impl<'a> Streams<'a> {
             } else {
                 Passage::BREAKS
             };
-            let passage = relation.passage.then(seen);
+            let mut passage = relation.passage.then(seen);
+            if self.mean_as_shift && passage.way(Change::Shift) == Way::Absorbs {
+                passage = passage.with(Change::Mean, Way::Absorbs);
+            }
             self.streams[stream].used = true;
             let passage = if passes && input == 0 {
                 passage
@@ -369,8 +384,10 @@ impl<'a> Streams<'a> {
     }
 
     pub(super) fn broken(&mut self, stream: usize, passage: Passage) {
+        let breaks = |change| passage.way(change) == Way::Breaks;
         for change in Change::ALL {
-            self.streams[stream].broken[change as usize] |= passage.way(change) == Way::Breaks;
+            let as_well = !self.mean_as_shift || MEAN_AND_SHIFT.into_iter().all(breaks);
+            self.streams[stream].broken[change as usize] |= breaks(change) && as_well;
         }
     }
 
@@ -405,6 +422,9 @@ impl<'a> Streams<'a> {
         }
     }
 }
+
+/// A change of the mean, and the shift that it is.
+pub(super) const MEAN_AND_SHIFT: [Change; 2] = [Change::Mean, Change::Shift];
 
 /// Operations whose operands must change alike, so that their streams are one.
 fn alike(kind: &Kind) -> bool {
