@@ -2,6 +2,7 @@
 
 use super::differentiate;
 use super::matrix::{Matrix, finite, product_norm};
+use super::moments;
 use super::tree::Tree;
 use crate::autodiff::{Tape, Var};
 use crate::linalg::{Interval, Lower, Lp, Upper, frobenius_norm};
@@ -56,7 +57,7 @@ impl<'t, F: Real> Bound<'t, F> {
 
     /// 1 / min |a_i|: the norm, for every p, of a division by a entry by entry.
     pub fn recip(a: Var<'t, F>) -> Self {
-        Self::of(a.tape(), Tree::Recip(a.id()))
+        Self::of(a.tape(), Tree::Recip(a.id(), None))
     }
 
     /// √ of a bound.
@@ -214,11 +215,25 @@ impl<'t, F: Real> Evaluator<'t, F> {
                 };
                 (entries(*node).iter().map(steepest)).fold(Upper::ZERO, Upper::max)
             }
-            Tree::Recip(node) => {
+            Tree::NearNorm {
+                node,
+                centred,
+                eps,
+                distance,
+            } => {
+                let distance = self.upper(distance);
+                let root = moments::least_root_near(&entries(*node), *centred, distance);
+                moments::largest_scale(root, *eps)
+            }
+            Tree::Recip(node, distance) => {
                 let least = entries(*node)
                     .iter()
                     .fold(f64::INFINITY, |m, x| m.min(x.abs()));
-                Upper::ONE / Lower::new(least)
+                let least = match distance {
+                    Some(distance) => (least - self.upper(distance).get()).next_down(),
+                    None => least,
+                };
+                Upper::ONE / Lower::new(least.max(0.0))
             }
         };
         self.known.borrow_mut().insert(key, value);

@@ -29,7 +29,9 @@ impl<'t, F: Real> Writer<'t, F> {
         }
         let value = match &**tree {
             Tree::Number(x) => self.tape.constant(scalar(F::of(x.get()))),
-            Tree::Here(_) | Tree::Rows(_) | Tree::Near(..) => return Err(at_one_input()),
+            Tree::Here(_) | Tree::Rows(_) | Tree::Near(..) | Tree::NearNorm { .. } => {
+                return Err(at_one_input());
+            }
             Tree::Whole(_, Some(_)) => return Err(at_one_input()),
             Tree::Norm(p, factors) => norm(*p, product(self.tape, factors)),
             Tree::MaxAbs(node) => self.tape.handle(*node).abs().max_all(),
@@ -56,7 +58,8 @@ impl<'t, F: Real> Writer<'t, F> {
             // Where the search finds nothing, another bound is the smallest.
             Tree::Whole(network, None) => (network.var(self.tape))
                 .unwrap_or_else(|| self.tape.constant(scalar(F::infinity()))),
-            Tree::Recip(node) => self.tape.handle(*node).abs().min_all().powf(-F::one()),
+            Tree::Recip(_, Some(_)) => return Err(at_one_input()),
+            Tree::Recip(node, None) => self.tape.handle(*node).abs().min_all().powf(-F::one()),
         };
         self.known.insert(Rc::as_ptr(tree), value);
         Ok(value)

@@ -25,6 +25,7 @@ mod heads;
 mod invert;
 mod known;
 mod matrix;
+mod moments;
 mod operands;
 mod products;
 mod reach;

@@ -5,6 +5,7 @@
 
 use super::attention::{self, Scores};
 use super::known::{Domain, Known, Slot};
+use super::moments;
 use super::reach::least;
 use super::rule::{Rule, TreeResult};
 use super::softmax::softmax_norm;
@@ -183,14 +184,21 @@ impl<F: Real> Rule<'_, '_, F> {
     }
 
     /// a / b: the constant of a by 1/|b|, and that of b by |a|/b². Either b is fixed, or its values are known
-    /// ([`Domain::Here`]), or it has a positive lower limit.
+    /// ([`Domain::Here`], and nearly on a ball), or it has a positive lower limit.
     fn quotient(&self) -> TreeResult {
         let (a, b) = (self.arg(0), self.arg(1));
         let least = least(self.known, b);
+        let limited = (least > 0.0).then(|| Rc::new(Tree::Number(Upper::ONE / Lower::new(least))));
+        let near = self.known.distance(b);
+        let near = near.map(|distance| Rc::new(Tree::Recip(b, Some(distance))));
         let recip = match self.known.moves(b) && self.known.domain != Domain::Here {
-            false => Rc::new(Tree::Recip(b)),
-            true if least > 0.0 => Rc::new(Tree::Number(Upper::ONE / Lower::new(least))),
-            true => return Err("a division by something that depends on the input".into()),
+            false => Rc::new(Tree::Recip(b, None)),
+            true => match (limited, near) {
+                (Some(limited), Some(near)) => Rc::new(Tree::Min(vec![limited, near])),
+                (limited, near) => limited
+                    .or(near)
+                    .ok_or("a division by something that depends on the input")?,
+            },
         };
         let mut parts = Vec::new();
         if let Some(own) = &self.constants[1] {
@@ -223,45 +231,39 @@ impl<F: Real> Rule<'_, '_, F> {
         }
         let shape = node.value.shape().to_vec();
         let d = shape.last().copied().unwrap_or(1);
-        let least = match self.known.domain {
-            Domain::Here => {
-                let x = self.known.tape.node(node.args[0]).value.mapv(Real::as_f64);
-                let moments = x
-                    .lanes(ndarray::Axis(shape.len() - 1))
-                    .into_iter()
-                    .map(|row| {
-                        let mean = if centred { row.sum() / d as f64 } else { 0.0 };
-                        let square = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / d as f64;
-                        // The error of the mean adds its square, and each difference its rounding.
-                        let largest = row.fold(0.0f64, |m, x| m.max(x.abs()));
-                        let wrong = (d + 2) as f64 * f64::EPSILON * largest;
-                        let root = square.sqrt() - if centred { 2.0 * wrong } else { 0.0 };
-                        root.max(0.0).powi(2)
-                    });
-                let least = moments.fold(f64::MAX, |m, x| if x.is_nan() { 0.0 } else { m.min(x) });
-                least * (1.0 - 1e-9)
-            }
-            _ => 0.0,
-        };
-        let inner = least + eps;
-        if inner <= 0.0 {
-            return Err(match self.known.domain {
-                Domain::Here => "its input has a row without variance, and ε is 0".into(),
-                _ => "ε is 0, and an input may have any variance".into(),
-            });
-        }
-        let scale = Upper::rounded(1.0 / inner.sqrt(), 8.0 * f64::EPSILON);
         // Rows do not interact; within a row ‖·‖_p ≤ √d ‖·‖₂ for p = 1, and likewise for ∞.
         let spread = match self.p() {
             Lp::Two => Upper::ONE,
             _ => Upper::new(d as f64).sqrt(),
         };
+        let x = node.args[0];
+        let anywhere = moments::largest_scale(0.0, eps) * spread;
+        let scale = match (self.known.domain, self.known.distance(x)) {
+            (Domain::Here, _) => {
+                let values = self.known.tape.node(x).value.mapv(Real::as_f64);
+                let root = moments::least_root(&values, centred);
+                Tree::Here(moments::largest_scale(root, eps) * spread)
+            }
+            (_, Some(distance)) => Tree::NearNorm {
+                node: x,
+                centred,
+                eps,
+                distance,
+            },
+            _ => Tree::Number(anywhere),
+        };
+        match scale {
+            Tree::Here(scale) if !scale.is_finite() => {
+                return Err("its input has a row without variance, and ε is 0".into());
+            }
+            Tree::Number(scale) if !scale.is_finite() => {
+                return Err("ε is 0, and an input may have any variance".into());
+            }
+            _ => {}
+        }
         let gain = gain.then(|| Rc::new(Tree::MaxAbs(node.args[1])));
-        let scale = Rc::new(match self.known.domain {
-            Domain::Here => Tree::Here(scale * spread),
-            _ => Tree::Number(scale * spread),
-        });
-        self.times(product([Some(scale), gain].into_iter().flatten().collect()))
+        let scale = Some(Rc::new(scale));
+        self.times(product([scale, gain].into_iter().flatten().collect()))
     }
 
     /// The largest slope of a function of each entry: over the entries at the recorded input, near them, or

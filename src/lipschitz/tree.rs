@@ -38,13 +38,22 @@ pub(crate) enum Tree {
     /// A network of linear maps and activations, bounded as a whole; if its input is on a ball around the
     /// recorded one, the second is the radius.
     Whole(Whole, Option<Rc<Tree>>),
-    /// The reciprocal of the smallest entry in size.
-    Recip(usize),
+    /// The reciprocal of the smallest entry in size, of the recorded values or of those up to this far from
+    /// them; infinite if an entry may be 0.
+    Recip(usize, Option<Rc<Tree>>),
     /// The largest slope of a function for arguments that are at least this number, and in size at most that.
     Steepest(Function, f64, Rc<Tree>),
     /// The largest slope of a function of each entry of a node, the entries up to this far from the recorded
     /// ones.
     Near(Function, usize, Rc<Tree>),
+    /// The most by which a norm multiplies a difference of two rows near those of a node, 1/√(v + ε), with
+    /// the distance of the values from those that are recorded.
+    NearNorm {
+        node: usize,
+        centred: bool,
+        eps: f64,
+        distance: Rc<Tree>,
+    },
     /// A number that a computation at the recorded point gives; it has no formula on the tape.
     Here(Upper),
     /// The norm of the Jacobian at the recorded point, row by row.

@@ -4,7 +4,7 @@
 use crate::cases::cases;
 use emmy::init::{self, Rng};
 use emmy::lipschitz::{Domain, Lp, bound, jacobian_norm, quotient};
-use emmy::{Tape, Tensor, Var};
+use emmy::{Tape, Tensor, Var, tensor::tensor};
 
 fn draw(shape: &[usize], rng: &mut Rng) -> Tensor<f64> {
     init::normal(shape, 1.0, rng)
@@ -15,7 +15,7 @@ type Net<'a> = dyn for<'t> Fn(Var<'t, f64>) -> Var<'t, f64> + 'a;
 fn upper(f: &Net<'_>, x: &Tensor<f64>, domain: Domain) -> f64 {
     let tape = Tape::new();
     let x = tape.var(x.clone());
-    bound(f(x), x, Lp::Two, domain).unwrap().upper().get()
+    bound(f(x), x, Lp::Two, domain).map_or(f64::INFINITY, |found| found.upper().get())
 }
 
 /// The largest norm of a Jacobian, and the largest quotient, that a climb by steps in the ball finds.
@@ -67,6 +67,23 @@ fn nets(weights: &[Tensor<f64>; 3]) -> Vec<Box<Net<'_>>> {
     ]
 }
 
+/// Norms, in front of what moves their input and behind it.
+fn normed(weights: &[Tensor<f64>; 3]) -> Vec<Box<Net<'_>>> {
+    vec![
+        Box::new(move |x| layers(x, weights, |x| x.layer_norm(None, None, 1e-2).tanh())),
+        Box::new(move |x| {
+            let a = x.tape().constant(weights[0].clone());
+            let read = x.layer_norm(None, None, 1e-2).linear(a);
+            (x + read.relu().linear(a.t())).rms_norm(None, 1e-2)
+        }),
+        // By its parts, as PairNorm.
+        Box::new(move |x| {
+            let h = layers(x, weights, |x| x.tanh());
+            h / h.square().mean_all().add_scalar(1e-2).sqrt()
+        }),
+    ]
+}
+
 fn layers<'t>(
     x: Var<'t, f64>,
     weights: &[Tensor<f64>; 3],
@@ -83,11 +100,12 @@ fn a_bound_on_a_ball_is_between_what_is_found_there_and_the_bound_everywhere() {
         let rng = &mut init::rng(seed);
         let weights = [draw(&[8, 4], rng), draw(&[8, 8], rng), draw(&[2, 8], rng)];
         let x = draw(&[1, 4], rng);
-        for (k, net) in nets(&weights).iter().enumerate() {
+        for (k, net) in nets(&weights).iter().chain(&normed(&weights)).enumerate() {
             let everywhere = upper(net, &x, Domain::Everywhere);
             let mut before = 0.0;
             for radius in [0.0, 1e-3, 0.1, 1.0, 100.0] {
                 let on_ball = upper(&net, &x, Domain::Ball(radius));
+                assert!(radius > 0.1 || on_ball < 1e3, "net {k}: {on_ball}");
                 let found = attack(net, &x, radius, 7 * seed + k as u64);
                 assert!(
                     found <= on_ball * (1.0 + 1e-9) && on_ball <= everywhere,
@@ -159,6 +177,50 @@ fn rows_and_attention_have_bounds_on_a_ball() {
             let near = upper(&net, &x, Domain::Ball(1e-3));
             assert!(near < 0.9 * everywhere, "{near}, everywhere {everywhere}");
         }
+    }
+}
+
+/// On a ball a divisor keeps its distance from 0: the steepest place of 1/x is its nearest point to 0.
+#[test]
+fn a_divisor_that_moves_keeps_its_distance_from_zero() {
+    let x = tensor(&[1, 1], vec![2.0]);
+    let net: Box<Net<'_>> = Box::new(|x| x.tape().constant(tensor(&[1, 1], vec![3.0])) / x);
+    let proven = upper(&*net, &x, Domain::Ball(0.5));
+    assert!((proven - 3.0 / 1.5_f64.powi(2)).abs() < 1e-9, "{proven}");
+    assert_eq!(upper(&*net, &x, Domain::Ball(2.0)), f64::INFINITY);
+    let tape = Tape::new();
+    let x = tape.var(x);
+    assert!(bound(net(x), x, Lp::Two, Domain::Everywhere).is_err());
+}
+
+/// Of the inputs of the ball, the one whose entries are nearest to their mean has the largest Jacobian, and
+/// the bound is its norm.
+#[test]
+fn a_norm_has_the_least_variance_of_the_ball() {
+    let (eps, radius) = (1e-3, 0.7);
+    let x = draw(&[1, 5], &mut init::rng(3));
+    let norms: [(Box<Net<'_>>, f64); 2] = [
+        (
+            Box::new(move |x| x.layer_norm(None, None, eps)),
+            x.sum() / 5.0,
+        ),
+        (Box::new(move |x| x.rms_norm(None, eps)), 0.0),
+    ];
+    for (norm, mean) in norms {
+        let from_mean = x.mapv(|x| x - mean);
+        let length = from_mean.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let nearest = (&x - &(from_mean * (radius / length))).into_shared();
+        let there = upper(&*norm, &nearest, Domain::Here);
+        let proven = upper(&*norm, &x, Domain::Ball(radius));
+        assert!(
+            there <= proven * (1.0 + 1e-9) && proven <= there * (1.0 + 1e-6),
+            "{there} {proven}"
+        );
+        assert!(attack(&*norm, &x, radius, 0) <= proven);
+        // Where the ball has a row without variance, the bound is that of all inputs.
+        let [wide, everywhere] = [Domain::Ball(10.0), Domain::Everywhere];
+        assert_eq!(upper(&*norm, &x, wide), upper(&*norm, &x, everywhere));
+        assert!(proven < 0.2 * upper(&*norm, &x, everywhere));
     }
 }
 

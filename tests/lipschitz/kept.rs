@@ -31,7 +31,7 @@ type Bounds = BTreeMap<String, Vec<Option<f64>>>;
 
 const DOMAINS: [Domain; 4] = [
     Domain::Everywhere,
-    Domain::Rows(2.0),
+    Domain::Rows(5.0),
     Domain::Ball(0.1),
     Domain::Here,
 ];

@@ -49,7 +49,8 @@ pub(super) fn of_offsets(
 ) -> Vec<(usize, Law)> {
     let single = Offsets::of(trace, sound, sight, false);
     let mut known = single.solutions();
-    let mut laws: Vec<(usize, Law)> = known.iter().map(|weights| single.law(weights)).collect();
+    let laws = known.iter().filter_map(|weights| single.law(weights));
+    let mut laws: Vec<(usize, Law)> = laws.collect();
     let uniform = Offsets::of(trace, sound, sight, true);
     for weights in uniform.solutions() {
         let mut used = uniform
@@ -66,11 +67,7 @@ pub(super) fn of_offsets(
             continue;
         }
         known.push(rest);
-        let (call, law) = uniform.law(&weights);
-        if let Some(terms) = law.terms.iter().map(Term::as_one_neuron).collect() {
-            let name = format!("{}, sum", law.name);
-            laws.push((call, Law { name, terms, ..law }));
-        }
+        laws.extend(uniform.law(&weights));
     }
     laws
 }
@@ -267,8 +264,9 @@ impl<'a> Offsets<'a> {
         (0..n).filter(|k| !bound(k)).map(vector).collect()
     }
 
-    /// Σ c_w G_w = 0, with the number of the call that makes the last of these offsets.
-    fn law(&self, weights: &[f64]) -> (usize, Law) {
+    /// Σ c_w G_w = 0, with the number of the call that makes the last of these offsets; for all neurons
+    /// together if the offsets are uniform, and none if one of them is of a part of its parameter.
+    fn law(&self, weights: &[f64]) -> Option<(usize, Law)> {
         let mut used: Vec<(&Offset<'_>, f64)> = (self.offsets.iter())
             .zip(weights.iter().copied())
             .filter(|(_, w)| w.abs() > 1e-9)
@@ -298,8 +296,15 @@ impl<'a> Offsets<'a> {
         }
         let layer = self.trace.layer(last.call).max(1);
         let first = used.iter().map(|(offset, _)| offset.call).min();
+        let (name, terms) = match self.uniform {
+            true => {
+                let terms: Option<Vec<Term>> = terms.iter().map(Term::as_one_neuron).collect();
+                (format!("{name}, sum"), terms?)
+            }
+            false => (name, terms),
+        };
         let law = Law::new(name, layer, Symmetry::Translation, terms);
-        (first.expect("an offset"), law)
+        Some((first.expect("an offset"), law))
     }
 }
 
