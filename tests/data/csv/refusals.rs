@@ -66,7 +66,7 @@ fn what_is_wrong_is_told_with_file_line_and_rule() {
         (
             "f,t\na,b,1\n",
             table(""),
-            "edges.csv: line 2: expected two fields, the ids of source and target, found 3",
+            "edges.csv: line 2: expected two fields, the ids of source and target, with ',' between them, found 3",
         ),
         (
             "",

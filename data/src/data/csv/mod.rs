@@ -123,7 +123,10 @@ fn read_edges(
         let [source, target] = match lines.record.len() {
             2 => [&lines.record[0], &lines.record[1]],
             count => {
-                let rule = "two fields, the ids of source and target";
+                let between = char::from(options.delimiter);
+                let rule = format!(
+                    "two fields, the ids of source and target, with {between:?} between them"
+                );
                 return Err(lines.wrong(rule, count.to_string()));
             }
         };
