@@ -5,7 +5,7 @@ use super::blocks::Rows;
 use super::bound::Evaluator;
 use super::tree::{Tree, product};
 use crate::autodiff::Tape;
-use crate::error::{Error, Result, Rules};
+use crate::error::{Error, Result};
 use crate::linalg::{Lp, Upper};
 use crate::real::Real;
 use std::cell::RefCell;
@@ -102,8 +102,14 @@ impl Domain {
 
 /// Refuses a radius that is negative or not finite.
 pub(crate) fn check_radius(radius: f64) -> Result<()> {
-    let sound = radius >= 0.0 && radius.is_finite();
-    Rules("domain").hold(sound, "radius", "at least 0 and finite", radius)
+    match radius >= 0.0 && radius.is_finite() {
+        true => Ok(()),
+        false => Err(Error::invalid(
+            "the radius",
+            "at least 0 and finite",
+            radius.to_string(),
+        )),
+    }
 }
 
 /// What is known of a node with respect to the input.

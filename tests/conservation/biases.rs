@@ -1,8 +1,10 @@
 //! Biases that move together without effect.
 
 use crate::compositions::{Composition, any_loss, conserved, is_whole, linear, listed};
-use emmy::nn::{BatchNorm, LayerNorm, Linear, Module, Pass, Trace, discover};
-use emmy::symmetry::{Law, Search};
+use emmy::nn::{
+    BatchNorm, Fields, Layer, LayerNorm, Linear, Module, Params, Pass, Trace, discover,
+};
+use emmy::symmetry::{Law, Passage, Ports, Search};
 use emmy::{Real, Tape, Tensor, Var, init};
 use proptest::prelude::*;
 
@@ -108,11 +110,47 @@ impl Block {
     }
 
     fn output<'t>(&self, pass: &Pass<'t, '_, f64>, seed: u64) -> Var<'t, f64> {
+        self.behind(pass, seed, |x| x)
+    }
+
+    /// The output with another function behind the embedding.
+    fn behind<'t>(
+        &self,
+        pass: &Pass<'t, '_, f64>,
+        seed: u64,
+        f: impl FnOnce(Var<'t, f64>) -> Var<'t, f64>,
+    ) -> Var<'t, f64> {
         let x = init::normal(&[7, 3], 1.0, &mut init::rng(seed));
-        let x = self.embed.forward(pass, pass.tape().constant(x));
+        let x = f(self.embed.forward(pass, pass.tape().constant(x)));
         let x = x + self.block.forward(pass, self.norm.forward(pass, x));
         self.readout.forward(pass, x)
     }
+}
+
+/// A layer that multiplies the rows, and says that a shift of each row stays one.
+struct Doubled;
+
+impl Module<f64> for Doubled {
+    fn collect<'a>(&'a self, _: &mut Fields<&'a Tensor<f64>>) {}
+    fn collect_mut<'a>(&'a mut self, _: &mut Fields<&'a mut Tensor<f64>>) {}
+}
+
+impl Layer<f64> for Doubled {
+    fn ports(&self, _: &Params<'_, f64>) -> Option<Ports> {
+        Some(Ports::passing(Passage::ROWS))
+    }
+}
+
+/// What a number is behind such a layer, its passage does not say.
+#[test]
+fn n_behind_a_layer_that_mixes_rows_biases_do_not_cancel() {
+    let net = Block::draw();
+    let trace = Trace::of(&net, |pass| {
+        net.behind(pass, 0, |x| pass.call(&Doubled, &[x], || x * 2.0))
+    });
+    let laws = trace.laws();
+    let biases = laws.iter().filter(|law| law.name.contains("bias"));
+    assert_eq!(biases.count(), 0);
 }
 
 /// One number that the embedding adds to all neurons passes the norm, and the block can subtract it. A number

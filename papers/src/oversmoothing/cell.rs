@@ -1,11 +1,11 @@
 //! Everything that decides the result of one run.
 
-use crate::balance::plan::is_heterophilic;
 use crate::oversmoothing::run::{Outcome, Prepared};
 use crate::support::args::{Float, typed};
 use crate::support::paper::{self, Progress};
 use crate::support::{memory, sizes};
 use clap::ValueEnum;
+use emmy::data;
 use emmy::nn::GraphNetConfig;
 use emmy::optim::Algorithm;
 use emmy::train::{BestBy, TrainConfig};
@@ -126,14 +126,14 @@ impl Serialize for Cell {
     }
 }
 
-/// A line without `raw_features` is of a time when the rows of citation graphs summed to one, and those of
-/// other graphs were used as they are.
+/// A line without `raw_features` is of a time when the rows of features that count words summed to one, and
+/// others were used as they are.
 impl<'de> Deserialize<'de> for Cell {
     fn deserialize<D: Deserializer<'de>>(from: D) -> result::Result<Self, D::Error> {
         let mut line = serde_json::Map::deserialize(from)?;
-        let raw = line.get("dataset").and_then(Value::as_str);
-        let raw = raw.is_some_and(is_heterophilic);
-        line.entry("raw_features").or_insert(raw.into());
+        let name = line.get("dataset").and_then(Value::as_str);
+        let words = name.is_some_and(|name| data::find(name).is_ok_and(|set| set.counts_words));
+        line.entry("raw_features").or_insert((!words).into());
         Self::deserialize(Value::Object(line)).map_err(D::Error::custom)
     }
 }

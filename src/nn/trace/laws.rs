@@ -2,7 +2,7 @@
 
 use super::centred::of_readers;
 use super::offsets::of_offsets;
-use super::streams::{Edge, Stream, Streams};
+use super::streams::{Edge, MEAN_AND_SHIFT, Stream, Streams};
 use super::{Trace, ports};
 use crate::symmetry::{Change, Law, Passage, Slice, Symmetry, Term, Way};
 
@@ -100,7 +100,7 @@ impl Trace {
         }
         // Where two streams are multiplied, each has its own law. Balanced initialisation leaves these out.
         for &call in streams.multiplied.iter().filter(|_| !balancing) {
-            let alone = Streams::alone(self, sight, call, Change::Each);
+            let alone = Streams::alone(self, sight, call, &[Change::Each]);
             let own = alone.written_by(call);
             let own = own.map(|(number, stream)| of_stream(&alone, number, stream, sight));
             found.extend(own.into_iter().flatten().map(|law| (call, law)));
@@ -120,7 +120,7 @@ impl Trace {
                 if Streams::shifts_alone(self, sight, call) {
                     continue;
                 }
-                let alone = Streams::mean_alone(self, sight, call);
+                let alone = Streams::alone(self, sight, call, &MEAN_AND_SHIFT);
                 let own = alone.written_by(call);
                 let law = own.and_then(|(n, stream)| of_mean(self, &streams, &alone, n, stream));
                 found.extend(law.map(|law| (call, law)));

@@ -206,7 +206,8 @@ impl Trace {
     /// [`lipschitz_on`](Self::lipschitz_on).
     pub fn lipschitz_by_layer(&self, p: Lp, domain: Domain) -> Result<Constants> {
         let (recorded, input) = self.recorded()?;
-        let domain = recorded.tape.around(domain, input)?;
+        let given = domain;
+        let domain = recorded.tape.around(given, input)?;
         let constant = |x: usize, y: usize, path: &str, kind, depth, domain| {
             let upper = recorded.tape.upper(&[y], x, p, domain).swap_remove(0);
             let reason = |u: Unbounded| format!("{}: {}", self.place(u.node), u.reason);
@@ -243,7 +244,7 @@ impl Trace {
         });
         Ok(Constants {
             p,
-            domain,
+            domain: given,
             layers: calls.collect(),
             whole: constant(input, recorded.output, "model", "", 0, domain),
         })
@@ -311,7 +312,8 @@ impl fmt::Display for Constants {
         };
         for c in &self.layers {
             if let Err(reason) = &c.upper {
-                writeln!(f, "no bound of {} {own}: {reason}", c.path)?;
+                let name = if c.path.is_empty() { c.kind } else { &c.path };
+                writeln!(f, "no bound of {name} {own}: {reason}")?;
             }
         }
         if let Err(reason) = &self.whole.upper {

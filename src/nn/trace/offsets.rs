@@ -22,12 +22,12 @@ struct Offset<'a> {
 /// An offset is followed from the call that makes it through the operations that the table of `glue` knows.
 /// Where an operation, a layer or the loss notices offsets, their sum must vanish: Σ c_w k_w = 0 over all
 /// offsets w that arrive there. Every c that fulfils these equations is a symmetry, θ_w → θ_w + c_w t, and
-/// Σ c_w G_w = 0 a law.
+/// Σ c_w G_w = 0 a law, or Σ c_w Σ_j G_w[j] = 0 if t is one number for all neurons j.
 struct Offsets<'a> {
     trace: &'a Trace,
     /// Whether t is the same for all neurons. Such an offset is a shift too, so what a shift of rows passes,
     /// such as the removal of their mean, it passes.
-    uniform: bool,
+    one_number: bool,
     offsets: Vec<Offset<'a>>,
     /// The k of each offset that arrives at a node as k t.
     arrives: Vec<BTreeMap<usize, f64>>,
@@ -38,9 +38,9 @@ struct Offsets<'a> {
     stuck: Vec<usize>,
 }
 
-/// The laws of biases: of each number of a bias, and further ones of the sums of their numbers. `sound`
-/// states of each call whether its ports are the whole truth about its parameters, `sight` is the passage
-/// through the loss, and `shifted` has the parameters whose sums have a law already.
+/// The laws of biases: first those of each neuron, then those of sums over neurons that do not follow from
+/// them. `sound` states of each call whether its ports are the whole truth about its parameters, `sight` is
+/// the passage through the loss, and `shifted` has the parameters whose sums have a law already.
 pub(super) fn of_offsets(
     trace: &Trace,
     sound: &[bool],
@@ -51,9 +51,9 @@ pub(super) fn of_offsets(
     let mut known = single.solutions();
     let laws = known.iter().filter_map(|weights| single.law(weights));
     let mut laws: Vec<(usize, Law)> = laws.collect();
-    let uniform = Offsets::of(trace, sound, sight, true);
-    for weights in uniform.solutions() {
-        let mut used = uniform
+    let sums = Offsets::of(trace, sound, sight, true);
+    for weights in sums.solutions() {
+        let mut used = sums
             .offsets
             .iter()
             .zip(&weights)
@@ -67,16 +67,16 @@ pub(super) fn of_offsets(
             continue;
         }
         known.push(rest);
-        laws.extend(uniform.law(&weights));
+        laws.extend(sums.law(&weights));
     }
     laws
 }
 
 impl<'a> Offsets<'a> {
-    fn of(trace: &'a Trace, sound: &[bool], sight: Passage, uniform: bool) -> Self {
+    fn of(trace: &'a Trace, sound: &[bool], sight: Passage, one_number: bool) -> Self {
         let mut all = Self {
             trace,
-            uniform,
+            one_number,
             offsets: Vec::new(),
             arrives: vec![BTreeMap::new(); trace.nodes.len()],
             sums: BTreeMap::new(),
@@ -96,9 +96,18 @@ impl<'a> Offsets<'a> {
         let [offset, shift] = [Change::Offset, Change::Shift].map(|change| passage.way(change));
         match (offset, shift) {
             (Way::Absorbs, _) => Way::Absorbs,
-            (_, Way::Absorbs) if self.uniform => Way::Absorbs,
-            (Way::Breaks, shift) if self.uniform => shift,
+            (_, Way::Absorbs) if self.one_number => Way::Absorbs,
+            (Way::Breaks, shift) if self.one_number => shift,
             (offset, _) => offset,
+        }
+    }
+
+    /// The same of a call, whose passage does not say in which unit a shift leaves it: another layer may have
+    /// multiplied it by a number per row.
+    fn through(&self, passage: Passage) -> Way {
+        match (self.way(passage), passage.way(Change::Offset)) {
+            (Way::Carries(_), Way::Breaks) => Way::Breaks,
+            (way, _) => way,
         }
     }
 
@@ -162,7 +171,7 @@ impl<'a> Offsets<'a> {
         for (input, &node) in call.inputs.iter().enumerate() {
             let rows = trace.nodes[node].shape.len() > 1;
             let reader = ports.readers.get(input).filter(|_| sound && rows);
-            match reader.map_or(Way::Breaks, |r| self.way(r.passage)) {
+            match reader.map_or(Way::Breaks, |r| self.through(r.passage)) {
                 Way::Absorbs => {}
                 Way::Carries(k) if passes && input == 0 => {
                     if call.output != node {
@@ -201,7 +210,7 @@ impl<'a> Offsets<'a> {
 
     /// The relation of a node that changes by k t, and in no other way.
     fn moved_by(&self, k: f64) -> Relation {
-        let shift = match self.uniform {
+        let shift = match self.one_number {
             true => Way::Carries(k),
             false => Way::Absorbs,
         };
@@ -265,7 +274,7 @@ impl<'a> Offsets<'a> {
     }
 
     /// Σ c_w G_w = 0, with the number of the call that makes the last of these offsets; for all neurons
-    /// together if the offsets are uniform, and none if one of them is of a part of its parameter.
+    /// together if t is one number, and none if one of them is of a part of its parameter.
     fn law(&self, weights: &[f64]) -> Option<(usize, Law)> {
         let mut used: Vec<(&Offset<'_>, f64)> = (self.offsets.iter())
             .zip(weights.iter().copied())
@@ -296,7 +305,7 @@ impl<'a> Offsets<'a> {
         }
         let layer = self.trace.layer(last.call).max(1);
         let first = used.iter().map(|(offset, _)| offset.call).min();
-        let (name, terms) = match self.uniform {
+        let (name, terms) = match self.one_number {
             true => {
                 let terms: Option<Vec<Term>> = terms.iter().map(Term::as_one_neuron).collect();
                 (format!("{name}, sum"), terms?)

@@ -101,19 +101,16 @@ impl<'a> Streams<'a> {
         streams.sound[call] && stream.is_some_and(|s| streams.allows(s, Change::Shift))
     }
 
-    /// [`alone`](Self::alone) for a change of the mean that one call writes.
-    pub fn mean_alone(trace: &'a Trace, sight: Passage, call: usize) -> Self {
-        let mut streams = Self::following(trace, Some(call), &MEAN_AND_SHIFT, false);
-        streams.ends_at(sight);
-        streams.shared();
-        streams
-    }
-
     /// The streams of a pass in which the neurons of one call alone are followed, with a loss of its outputs.
-    pub fn alone(trace: &'a Trace, sight: Passage, call: usize, change: Change) -> Self {
-        let mut streams = Self::following(trace, Some(call), &[change], false);
+    /// For [`MEAN_AND_SHIFT`] the change is one of the mean, followed as both.
+    pub fn alone(trace: &'a Trace, sight: Passage, call: usize, kinds: &[Change]) -> Self {
+        let mut streams = Self::following(trace, Some(call), kinds, false);
         streams.ends_at(sight);
-        streams.shared();
+        let own = streams.written_by(call).map(|(number, _)| number);
+        // Where nothing is left, shared parameters need no look, which takes long in a deep network.
+        if own.is_some_and(|own| kinds.iter().any(|&change| streams.allows(own, change))) {
+            streams.shared();
+        }
         streams
     }
 
