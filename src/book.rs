@@ -24,9 +24,9 @@
 /// A chapter links to another by a label, `[text][conservation]`, which the end of its file defines for
 /// readers of the repository (`[conservation]: conservation.md`). Here the label is defined before the
 /// chapter, as a page of rustdoc; the first definition counts. What has no page here, such as evidence,
-/// leads to the contents. A page of rustdoc can show no file: the pictures of the text are hidden, and one
-/// is written into the page, in front of the text. For tests the chapter stands alone, so that they are named
-/// by its file and lines.
+/// leads to the contents. A page of rustdoc can show no file: the pictures of the text are hidden, and
+/// one is written into the page, in front of the text. For tests the chapter stands alone, so that they
+/// are named by its file and lines.
 macro_rules! chapters {
     ($($(($picture:literal))? $summary:literal $name:ident)*) => { $(
         #[cfg_attr(not(doctest), doc = $summary)]

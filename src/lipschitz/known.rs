@@ -33,13 +33,13 @@ pub enum Domain {
     /// The inputs whose 2-norm distance from the recorded one is at most this radius, all entries of the
     /// tensor counted as one vector.
     ///
-    /// For p = 2, a value moves by at most its constant times the radius. So every activation has the slopes
-    /// between the arguments that it can have, entry by entry, and networks of linear maps and activations
-    /// are bounded as a whole with these slopes, which the bounds of the layers before give
-    /// ([`joint::Network::within`](super::joint::Network::within)). LayerNorm and RMSNorm divide by at least
-    /// the least deviation that a row can have, and a quotient by at least the least divisor. It never exceeds
-    /// the bound for [`Everywhere`](Self::Everywhere), and for a network of rows with one row whose neurons
-    /// all keep their slopes it is the norm of the Jacobian.
+    /// For p = 2, a value moves by at most its constant times the radius. So every activation has the
+    /// slopes between the arguments that it can have, entry by entry, and networks of linear maps and
+    /// activations are bounded as a whole with these slopes, which the bounds of the layers before give
+    /// ([`joint::Network::within`](super::joint::Network::within)). LayerNorm and RMSNorm divide by at
+    /// least the least deviation that a row can have, and a quotient by at least the least divisor. It
+    /// never exceeds the bound for [`Everywhere`](Self::Everywhere), and for a network of rows with one
+    /// row whose neurons all keep their slopes it is the norm of the Jacobian.
     ///
     /// Like [`Here`](Self::Here) it uses the values of the forward pass, with their rounding error.
     Ball(f64),

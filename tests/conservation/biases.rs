@@ -153,8 +153,8 @@ fn n_behind_a_layer_that_mixes_rows_biases_do_not_cancel() {
     assert_eq!(biases.count(), 0);
 }
 
-/// One number that the embedding adds to all neurons passes the norm, and the block can subtract it. A number
-/// per neuron does not pass.
+/// One number that the embedding adds to all neurons passes the norm, and the block can subtract it. A
+/// number per neuron does not pass.
 #[test]
 fn the_sum_of_a_bias_passes_a_norm_that_removes_the_mean() {
     let net = Block::draw();

@@ -196,7 +196,8 @@ pub struct RowBlock<'a> {
 }
 
 impl<'a> RowBlock<'a> {
-    /// Row i: the columns of its entries, and the range within the block of their elements, `per_entry` each.
+    /// Row i: the columns of its entries, and the range within the block of their elements, `per_entry`
+    /// each.
     #[inline(always)]
     pub(crate) fn row(&self, i: usize, per_entry: usize) -> (&'a [u32], Range<usize>) {
         let entries = self.pattern.row(i);

@@ -198,8 +198,8 @@ impl Trace {
         found.map_err(|unbounded| self.error(recorded, unbounded))
     }
 
-    /// The constants of all layers, and of the model. For a domain that limits the inputs of the model, those
-    /// of a layer are for all inputs of the layer.
+    /// The constants of all layers, and of the model. For a domain that limits the inputs of the model,
+    /// those of a layer are for all inputs of the layer.
     ///
     /// # Errors
     /// If the trace was not taken [at an input](Self::at), or the domain is refused as by

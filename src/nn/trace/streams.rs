@@ -39,8 +39,8 @@ pub(super) struct Streams<'a> {
     balancing: bool,
     /// The one call whose neurons are followed; with `None` the neurons of all calls are followed.
     only: Option<usize>,
-    /// Whether the change that is followed is one of the mean, which is a shift too: it breaks only where both
-    /// do.
+    /// Whether the change that is followed is one of the mean, which is a shift too: it breaks only
+    /// where both do.
     pub(super) mean_as_shift: bool,
     /// For each kind of change, whether it is left out.
     omitted: [bool; Change::ALL.len()],
