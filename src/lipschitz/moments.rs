@@ -1,4 +1,4 @@
-//! The moments of rows by which LayerNorm and RMSNorm divide.
+//! The roots of the variances and mean squares of rows, by which LayerNorm and RMSNorm divide.
 
 use crate::linalg::Upper;
 use ndarray::{ArrayD, Axis};

@@ -184,7 +184,7 @@ impl<F: Real> Rule<'_, '_, F> {
     }
 
     /// a / b: the constant of a by 1/|b|, and that of b by |a|/b². Either b is fixed, or its values are known
-    /// ([`Domain::Here`], and nearly on a ball), or it has a positive lower limit.
+    /// ([`Domain::Here`]) or limited ([`Domain::Ball`]), or it has a positive lower limit.
     fn quotient(&self) -> TreeResult {
         let (a, b) = (self.arg(0), self.arg(1));
         let least = least(self.known, b);

@@ -25,8 +25,8 @@ struct Offset<'a> {
 /// Σ c_w G_w = 0 a law, or Σ c_w Σ_j G_w[j] = 0 if t is one number for all neurons j.
 struct Offsets<'a> {
     trace: &'a Trace,
-    /// Whether t is the same for all neurons. Such an offset is a shift too, so what a shift of rows passes,
-    /// such as the removal of their mean, it passes.
+    /// Whether t is one number for all neurons. Such an offset is also a shift of every row, so it passes
+    /// each operation that a shift passes, such as the removal of the mean.
     one_number: bool,
     offsets: Vec<Offset<'a>>,
     /// The k of each offset that arrives at a node as k t.
@@ -102,8 +102,8 @@ impl<'a> Offsets<'a> {
         }
     }
 
-    /// The same of a call, whose passage does not say in which unit a shift leaves it: another layer may have
-    /// multiplied it by a number per row.
+    /// What becomes of an offset in a call. If the call carries shifts and breaks offsets, it may multiply
+    /// each row by a number of its own, so the offset counts as broken.
     fn through(&self, passage: Passage) -> Way {
         match (self.way(passage), passage.way(Change::Offset)) {
             (Way::Carries(_), Way::Breaks) => Way::Breaks,
@@ -317,8 +317,8 @@ impl<'a> Offsets<'a> {
     }
 }
 
-/// What is left of a vector without the others: a combination of it and them that is 0 at the last entry of
-/// each other vector. At this entry the vectors after that one are 0.
+/// The vector minus multiples of the others, so that it is 0 where each of them has its last entry that is
+/// not 0. At this place all later vectors of the list are 0.
 fn remainder(vector: &[f64], others: &[Vec<f64>]) -> Vec<f64> {
     let mut rest = vector.to_vec();
     for other in others {

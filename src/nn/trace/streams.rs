@@ -383,8 +383,9 @@ impl<'a> Streams<'a> {
     pub(super) fn broken(&mut self, stream: usize, passage: Passage) {
         let breaks = |change| passage.way(change) == Way::Breaks;
         for change in Change::ALL {
-            let as_well = !self.mean_as_shift || MEAN_AND_SHIFT.into_iter().all(breaks);
-            self.streams[stream].broken[change as usize] |= breaks(change) && as_well;
+            let both_break = MEAN_AND_SHIFT.into_iter().all(breaks);
+            self.streams[stream].broken[change as usize] |=
+                breaks(change) && (both_break || !self.mean_as_shift);
         }
     }
 
