@@ -126,6 +126,8 @@ fn every_element_is_the_sum_that_is_stated() {
             (64, 64, 64),
             (23, 65, 600),
             (35, 2, 1100),
+            // Several blocks of copied rows, the last of which is not full, and several parts.
+            (101, 600, 270),
             // Few columns, whose transpose is computed if the left factor lies in columns.
             (66, 9, 3),
             (130, 1030, 7),

@@ -1,6 +1,6 @@
 //! The two factors of a product, in the orders in which the microkernels read them.
 
-use super::panels::{ROWS, widths};
+use super::panels::{CUT, ROWS, widths};
 use crate::kernels::{par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
@@ -112,6 +112,24 @@ impl<'a, F: Real> Left<'a, F> {
         }
     }
 
+    /// A copy of some of its columns, whose rows have no gaps and begin `room` elements apart in `space`.
+    #[inline(always)]
+    pub fn copied(self, columns: Range<usize>, space: &mut [F], room: usize) -> Left<'_, F> {
+        match self.order {
+            Order::Rows => {
+                for (r, out) in (0..self.rows).zip(space.chunks_exact_mut(room)) {
+                    let row = &self.data[r * self.stride..][columns.clone()];
+                    out[..row.len()].copy_from_slice(row);
+                }
+            }
+            Order::Columns => {
+                let line = |p| &self.data[p * self.stride..][..self.rows];
+                transpose(&columns.map(line).collect::<Vec<_>>(), space, room);
+            }
+        }
+        Left::with_gaps(space, self.rows, room)
+    }
+
     /// A matrix as it lies in memory, or a copy in `space` if both its rows and its columns have gaps.
     pub fn of(a: ArrayView2<'a, F>, space: &'a mut Buffer<F>) -> Self {
         let [m, k] = [a.nrows(), a.ncols()];
@@ -156,17 +174,21 @@ impl<'a, F: Real> Right<'a, F> {
         let panel = widths[0];
         let mut data = memory::scratch(n.div_ceil(panel) * panel * k);
         let lines = Lines::of(b);
-        let panels = data.chunks_mut((panel * k).max(1)).enumerate().collect();
-        par::map(panels, n * k, |(number, out)| {
-            let columns = number * panel..n.min((number + 1) * panel);
+        // The panels of one task lie beside each other in `b`, so that a row is read in longer pieces.
+        let together = CUT.max(panel);
+        let tasks = data.chunks_mut((together * k).max(1)).enumerate().collect();
+        par::map(tasks, n * k, |(number, out)| {
+            let first = number * together;
+            let columns = first..n.min(first + together);
+            let mut panels: Vec<_> = out.chunks_mut((panel * k).max(1)).collect();
             // The microkernel for the last panel reads whole vectors, beyond its columns too.
-            let enough = widths.into_iter().filter(|&width| width >= columns.len());
-            let read = columns.len()..enough.min().unwrap_or(panel);
-            if !read.is_empty() {
-                out.chunks_mut(panel)
+            if let (Some(last), rest @ 1..) = (panels.last_mut(), columns.len() % panel) {
+                let enough = widths.into_iter().filter(|&width| width >= rest);
+                let read = rest..enough.min().unwrap_or(panel);
+                last.chunks_mut(panel)
                     .for_each(|row| row[read.clone()].fill(F::zero()));
             }
-            lines.copy(columns, out, panel);
+            lines.copy(columns, &mut panels, panel);
         });
         Right {
             data: Data::Own(data),
@@ -204,24 +226,28 @@ impl<'a, F: Real> Lines<'a, F> {
         }
     }
 
-    /// Copies all rows of some columns to rows that begin `stride` elements apart.
-    fn copy(&self, columns: Range<usize>, out: &mut [F], stride: usize) {
+    /// Copies some columns to panels of `panel` columns.
+    fn copy(&self, columns: Range<usize>, panels: &mut [&mut [F]], panel: usize) {
         match self {
             Self::Rows(lines) => {
                 for (k, line) in lines.iter().enumerate() {
-                    let out = &mut out[k * stride..][..columns.len()];
-                    out.copy_from_slice(&line[columns.clone()]);
+                    for (part, out) in line[columns.clone()].chunks(panel).zip(&mut *panels) {
+                        out[k * panel..][..part.len()].copy_from_slice(part);
+                    }
                 }
             }
-            Self::Columns(lines) => simd(
-                #[inline(always)]
-                || transpose(&lines[columns], out, stride),
-            ),
+            Self::Columns(lines) => {
+                for (lines, out) in lines[columns].chunks(panel).zip(panels) {
+                    simd(
+                        #[inline(always)]
+                        || transpose(lines, out, panel),
+                    );
+                }
+            }
             Self::Neither(x) => {
                 for (k, row) in x.rows().into_iter().enumerate() {
-                    let out = &mut out[k * stride..][..columns.len()];
-                    for (l, out) in out.iter_mut().enumerate() {
-                        *out = row[columns.start + l];
+                    for (l, j) in columns.clone().enumerate() {
+                        panels[l / panel][k * panel + l % panel] = row[j];
                     }
                 }
             }

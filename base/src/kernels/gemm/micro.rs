@@ -22,9 +22,11 @@ use std::ops::Range;
 /// K. A microkernel reads a part of a panel once per M rows, so a part of this length stays in the cache.
 pub(super) const INNER: usize = 512;
 
-/// Columns of the right factor that are finished before the next M rows of the left factor begin. A part of
-/// K rows with so many columns stays in the second-level cache.
-const ACROSS: usize = 512;
+/// Blocks of M rows of the left factor that are copied at a time, and columns of the right factor that are
+/// finished for them before the next columns begin. Both, with K elements per row or column, stay in the
+/// second-level cache.
+const BLOCKS: usize = 8;
+const ACROSS: usize = 256;
 
 /// Elements between copied rows, so that the rows begin in different lines of the cache.
 const PAD: usize = 16;
@@ -63,94 +65,106 @@ impl<F: Real> Product<'_, F> {
     /// All parts of the product, with V vectors per row of a panel.
     #[inline(always)]
     fn run<S: Simd, const M: usize, const V: usize, const HALF: usize, const QUARTER: usize>(
-        self,
+        mut self,
         simd: S,
     ) {
-        let Product {
-            left,
-            right,
-            inner,
-            columns,
-            out,
-            stride,
-            add,
-        } = self;
+        let (left, columns) = (self.left, self.columns.clone());
+        let wide = V * F::lanes::<S>();
+        // Rows or columns of the left factor that begin many elements apart may share a few lines of the
+        // cache, and the first access to each waits for the memory. So rows are copied if there are several
+        // panels to use the copies.
+        let copies = columns.len() > 4 * wide;
+        let ragged = left.order == Order::Columns && !left.rows.is_multiple_of(M);
+        let height = if copies { BLOCKS * M } else { left.rows.max(1) };
+        let room = INNER.min(self.inner.len()) + PAD;
+        let mut corner = [F::zero(); ROWS * CUT];
+        let [near, end] = match (copies, ragged) {
+            (true, _) => [height.min(left.rows), 0],
+            (false, true) => [0, M],
+            (false, false) => [0, 0],
+        };
+        let [mut near, mut end] = [near, end].map(|rows| memory::scratch(rows * room));
+        for part in self.inner.clone().step_by(INNER) {
+            let from = part - self.inner.start;
+            let terms = from..from + INNER.min(self.inner.end - part);
+            for first in (0..left.rows).step_by(height) {
+                let rows = left.part(first..left.rows.min(first + height));
+                let rows = match copies {
+                    true => rows.copied(terms.clone(), &mut near, room),
+                    false => rows.beyond(from),
+                };
+                for across in columns.clone().step_by(ACROSS) {
+                    let across = across..columns.end.min(across + ACROSS);
+                    for i in (0..rows.rows).step_by(M) {
+                        let mut tile = rows.part(i..rows.rows.min(i + M));
+                        if tile.order == Order::Columns && tile.rows < M {
+                            tile = tile.copied(0..terms.len(), &mut end, room);
+                        }
+                        self.tile::<S, M, V, HALF, QUARTER>(
+                            simd,
+                            tile,
+                            first + i,
+                            part,
+                            across.clone(),
+                            &mut corner,
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// At most M rows of the left factor, whose first is row `i` of the output, times some panels, over the
+    /// part of the inner dimension that begins at `part`.
+    #[inline(always)]
+    fn tile<S: Simd, const M: usize, const V: usize, const HALF: usize, const QUARTER: usize>(
+        &mut self,
+        simd: S,
+        tile: Left<F>,
+        i: usize,
+        part: usize,
+        across: Range<usize>,
+        corner: &mut [F; ROWS * CUT],
+    ) {
         let widths = [V, HALF, QUARTER].map(|v| v * F::lanes::<S>());
         let [wide, half, quarter] = widths;
         debug_assert_eq!([V, HALF, QUARTER], vectors::<S>(), "the panels of a factor");
-        let mut corner = [F::zero(); ROWS * CUT];
-        // Rows that begin many elements apart may share a few lines of the cache. So M rows are copied if there
-        // are several panels to use the copies.
-        let copies = columns.len() > 4 * wide && left.order == Order::Rows;
-        let room = INNER.min(inner.len()) + PAD;
-        let needed = copies || left.order == Order::Columns && !left.rows.is_multiple_of(M);
-        let mut near = memory::scratch(if needed { M * room } else { 0 });
-        for part in inner.clone().step_by(INNER) {
-            let k = INNER.min(inner.end - part);
-            let (add, from) = (add || part > inner.start, part - inner.start);
-            for first in columns.clone().step_by(ACROSS) {
-                let across = first..columns.end.min(first + ACROSS);
-                for i in (0..left.rows).step_by(M) {
-                    let height = M.min(left.rows - i);
-                    // At the end there may be fewer than M rows: the last one then takes the places left over,
-                    // and their sums are not used.
-                    let mut rows = [&left.data[..0]; M];
-                    let mut below = (&left.data[..0], left.stride);
-                    match left.order {
-                        Order::Rows => {
-                            for r in 0..M {
-                                let row = i + r.min(height - 1);
-                                rows[r] = &left.data[row * left.stride + from..][..k];
-                            }
-                            if copies {
-                                for (near, row) in near.chunks_exact_mut(room).zip(rows) {
-                                    near[..k].copy_from_slice(row);
-                                }
-                                for r in 0..M {
-                                    rows[r] = &near[r * room..][..k];
-                                }
-                            }
-                        }
-                        Order::Columns if height == M => {
-                            below.0 = &left.data[from * left.stride + i..];
-                        }
-                        Order::Columns => {
-                            for (p, near) in near.chunks_exact_mut(M).take(k).enumerate() {
-                                let column = &left.data[(from + p) * left.stride + i..];
-                                near[..height].copy_from_slice(&column[..height]);
-                                near[height..].fill(F::zero());
-                            }
-                            below = (&near, M);
-                        }
-                    }
-                    for j in across.clone().step_by(wide) {
-                        let width = wide.min(columns.end - j);
-                        let b = (right.from(part, j), right.stride);
-                        let at = i * stride + j - columns.start;
-                        let whole = height == M && widths.contains(&width);
-                        let to = match whole {
-                            true => (&mut out[at..], stride, add),
-                            false => (&mut corner[..], wide, false),
-                        };
-                        // A narrower microkernel computes the last panel if that is enough.
-                        match (left.order, width <= half, width <= quarter) {
-                            (Order::Rows, false, _) => by_rows::<F, S, M, V>(simd, rows, b, to),
-                            (Order::Rows, _, false) => by_rows::<F, S, M, HALF>(simd, rows, b, to),
-                            (Order::Rows, ..) => by_rows::<F, S, M, QUARTER>(simd, rows, b, to),
-                            (_, false, _) => by_columns::<F, S, M, V>(simd, k, below, b, to),
-                            (_, _, false) => by_columns::<F, S, M, HALF>(simd, k, below, b, to),
-                            _ => by_columns::<F, S, M, QUARTER>(simd, k, below, b, to),
-                        }
-                        if whole {
-                            continue;
-                        }
-                        for (r, sums) in corner.chunks_exact(wide).take(height).enumerate() {
-                            let out = &mut out[at + r * stride..][..width];
-                            for (out, &sum) in out.iter_mut().zip(sums) {
-                                *out = if add { *out + sum } else { sum };
-                            }
-                        }
-                    }
+        let k = INNER.min(self.inner.end - part);
+        let add = self.add || part > self.inner.start;
+        // There may be fewer than M rows: the last one then takes the places left over, and their sums are
+        // not used.
+        let mut rows = [&tile.data[..0]; M];
+        if tile.order == Order::Rows {
+            for r in 0..M {
+                rows[r] = &tile.data[r.min(tile.rows - 1) * tile.stride..][..k];
+            }
+        }
+        let below = (tile.data, tile.stride);
+        for j in across.step_by(wide) {
+            let width = wide.min(self.columns.end - j);
+            let b = (self.right.from(part, j), self.right.stride);
+            let at = i * self.stride + j - self.columns.start;
+            let whole = tile.rows == M && widths.contains(&width);
+            let to = match whole {
+                true => (&mut self.out[at..], self.stride, add),
+                false => (&mut corner[..], wide, false),
+            };
+            // A narrower microkernel computes the last panel if that is enough.
+            match (tile.order, width <= half, width <= quarter) {
+                (Order::Rows, false, _) => by_rows::<F, S, M, V>(simd, rows, b, to),
+                (Order::Rows, _, false) => by_rows::<F, S, M, HALF>(simd, rows, b, to),
+                (Order::Rows, ..) => by_rows::<F, S, M, QUARTER>(simd, rows, b, to),
+                (_, false, _) => by_columns::<F, S, M, V>(simd, k, below, b, to),
+                (_, _, false) => by_columns::<F, S, M, HALF>(simd, k, below, b, to),
+                _ => by_columns::<F, S, M, QUARTER>(simd, k, below, b, to),
+            }
+            if whole {
+                continue;
+            }
+            for (r, sums) in corner.chunks_exact(wide).take(tile.rows).enumerate() {
+                let out = &mut self.out[at + r * self.stride..][..width];
+                for (out, &sum) in out.iter_mut().zip(sums) {
+                    *out = if add { *out + sum } else { sum };
                 }
             }
         }
