@@ -52,10 +52,15 @@ impl<F: Real> WithSimd for Product<'_, F> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         // M and V are such that the sums, a row of the panel and an element of the left factor fit into the
-        // registers. The numbers of vectors are those of `vectors`.
-        match (S::IS_SCALAR, S::F32_LANES) {
-            (true, _) => self.run::<S, 4, 8, 4, 2>(simd),
-            (_, 16) => self.run::<S, ROWS, 4, 2, 1>(simd),
+        // registers. The numbers of vectors are those of `vectors`. A place without a row costs as much as one
+        // with a row, so few rows have microkernels of their own.
+        match (S::IS_SCALAR, S::F32_LANES, self.left.rows) {
+            (true, ..) => self.run::<S, 4, 8, 4, 2>(simd),
+            (_, 16, 1) => self.run::<S, 1, 4, 2, 1>(simd),
+            (_, 16, 2..=4) => self.run::<S, 4, 4, 2, 1>(simd),
+            (_, 16, _) => self.run::<S, ROWS, 4, 2, 1>(simd),
+            (.., 1) => self.run::<S, 1, 2, 1, 1>(simd),
+            (.., 2..=4) => self.run::<S, 4, 2, 1, 1>(simd),
             _ => self.run::<S, ROWS, 2, 1, 1>(simd),
         }
     }
