@@ -136,6 +136,9 @@ impl<F: Real> Product<'_, F> {
         debug_assert_eq!([V, HALF, QUARTER], vectors::<S>(), "the panels of a factor");
         let k = INNER.min(self.inner.end - part);
         let add = self.add || part > self.inner.start;
+        // In registers, where writing the output cannot change them.
+        let (right, stride, columns) = (self.right, self.stride, self.columns.clone());
+        let out = &mut *self.out;
         // There may be fewer than M rows: the last one then takes the places left over, and their sums are
         // not used.
         let mut rows = [&tile.data[..0]; M];
@@ -146,12 +149,12 @@ impl<F: Real> Product<'_, F> {
         }
         let below = (tile.data, tile.stride);
         for j in across.step_by(wide) {
-            let width = wide.min(self.columns.end - j);
-            let b = (self.right.from(part, j), self.right.stride);
-            let at = i * self.stride + j - self.columns.start;
+            let width = wide.min(columns.end - j);
+            let b = (right.from(part, j), right.stride);
+            let at = i * stride + j - columns.start;
             let whole = tile.rows == M && widths.contains(&width);
             let to = match whole {
-                true => (&mut self.out[at..], self.stride, add),
+                true => (&mut out[at..], stride, add),
                 false => (&mut corner[..], wide, false),
             };
             // A narrower microkernel computes the last panel if that is enough.
@@ -167,8 +170,8 @@ impl<F: Real> Product<'_, F> {
                 continue;
             }
             for (r, sums) in corner.chunks_exact(wide).take(tile.rows).enumerate() {
-                let out = &mut self.out[at + r * self.stride..][..width];
-                for (out, &sum) in out.iter_mut().zip(sums) {
+                let row = &mut out[at + r * stride..][..width];
+                for (out, &sum) in row.iter_mut().zip(sums) {
                     *out = if add { *out + sum } else { sum };
                 }
             }

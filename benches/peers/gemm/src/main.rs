@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// m, k, n, and whether a and b are transposes.
-const SHAPES: [([usize; 3], [bool; 2]); 26] = [
+const SHAPES: [([usize; 3], [bool; 2]); 27] = [
     ([64, 64, 64], [false, false]),
     ([128, 128, 128], [false, false]),
     ([256, 256, 256], [false, false]),
@@ -28,6 +28,7 @@ const SHAPES: [([usize; 3], [bool; 2]); 26] = [
     ([2048, 512, 2048], [false, true]),
     ([2048, 2048, 512], [false, true]),
     ([512, 2048, 2048], [true, false]),
+    ([2048, 2048, 512], [true, false]),
     ([768, 128, 512], [false, true]),
     ([512, 768, 128], [true, false]),
     ([12, 128, 512], [false, true]),
