@@ -174,8 +174,9 @@ impl<'a, F: Real> Right<'a, F> {
         let panel = widths[0];
         let mut data = memory::scratch(n.div_ceil(panel) * panel * k);
         let lines = Lines::of(b);
-        // The panels of one task lie beside each other in `b`, so that a row is read in longer pieces.
-        let together = CUT.max(panel);
+        // The panels of one task lie beside each other in `b`, so that a row is read in longer pieces. A factor
+        // with few panels has one per task, so that threads can share them.
+        let together = if n < 8 * CUT { panel } else { CUT };
         let tasks = data.chunks_mut((together * k).max(1)).enumerate().collect();
         par::map(tasks, n * k, |(number, out)| {
             let first = number * together;
