@@ -126,8 +126,9 @@ fn every_element_is_the_sum_that_is_stated() {
             (64, 64, 64),
             (23, 65, 600),
             (35, 2, 1100),
-            // Several blocks of copied rows, the last of which is not full, and several parts.
-            (101, 600, 270),
+            // Copied rows: in two parts of the inner dimension, and in several blocks per task.
+            (7, 520, 262),
+            (301, 70, 270),
             // Few columns, whose transpose is computed if the left factor lies in columns.
             (66, 9, 3),
             (130, 1030, 7),

@@ -112,7 +112,7 @@ impl<'a, F: Real> Left<'a, F> {
         }
     }
 
-    /// A copy of some of its columns, whose rows have no gaps and begin `room` elements apart in `space`.
+    /// A copy of some of its columns in `space`, in rows that begin `room` elements apart.
     #[inline(always)]
     pub fn copied(self, columns: Range<usize>, space: &mut [F], room: usize) -> Left<'_, F> {
         match self.order {
@@ -174,8 +174,8 @@ impl<'a, F: Real> Right<'a, F> {
         let panel = widths[0];
         let mut data = memory::scratch(n.div_ceil(panel) * panel * k);
         let lines = Lines::of(b);
-        // The panels of one task lie beside each other in `b`, so that a row is read in longer pieces. A factor
-        // with few panels has one per task, so that threads can share them.
+        // A task fills panels of neighbouring columns, so that it reads longer pieces of a row. Of a factor
+        // with few panels it fills one, so that threads can share them.
         let together = if n < 8 * CUT { panel } else { CUT };
         let tasks = data.chunks_mut((together * k).max(1)).enumerate().collect();
         par::map(tasks, n * k, |(number, out)| {

@@ -22,10 +22,11 @@ use std::ops::Range;
 /// K. A microkernel reads a part of a panel once per M rows, so a part of this length stays in the cache.
 pub(super) const INNER: usize = 512;
 
-/// Blocks of M rows of the left factor that are copied at a time, and columns of the right factor that are
-/// finished for them before the next columns begin. Both, with K elements per row or column, stay in the
-/// second-level cache.
+/// Times M rows of the left factor are copied at a time.
 const BLOCKS: usize = 8;
+
+/// Columns of the right factor that are finished for the copied rows before the next columns begin. The copied
+/// rows and so many columns, both with K elements, stay in the second-level cache.
 const ACROSS: usize = 256;
 
 /// Elements between copied rows, so that the rows begin in different lines of the cache.
@@ -52,8 +53,8 @@ impl<F: Real> WithSimd for Product<'_, F> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         // M and V are such that the sums, a row of the panel and an element of the left factor fit into the
-        // registers. The numbers of vectors are those of `vectors`. A place without a row costs as much as one
-        // with a row, so few rows have microkernels of their own.
+        // registers. The numbers of vectors are those of `vectors`. A microkernel takes the same time for
+        // fewer than M rows, so products of few rows have microkernels of their own.
         match (S::IS_SCALAR, S::F32_LANES, self.left.rows) {
             (true, ..) => self.run::<S, 4, 8, 4, 2>(simd),
             (_, 16, 1) => self.run::<S, 1, 4, 2, 1>(simd),
@@ -136,7 +137,6 @@ impl<F: Real> Product<'_, F> {
         debug_assert_eq!([V, HALF, QUARTER], vectors::<S>(), "the panels of a factor");
         let k = INNER.min(self.inner.end - part);
         let add = self.add || part > self.inner.start;
-        // In registers, where writing the output cannot change them.
         let (right, stride, columns) = (self.right, self.stride, self.columns.clone());
         let out = &mut *self.out;
         // There may be fewer than M rows: the last one then takes the places left over, and their sums are
