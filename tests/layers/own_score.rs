@@ -45,6 +45,7 @@ use emmy::nn::{
     Conv, ConvOptions, GraphContext, GraphConv, GraphNet, GraphNetConfig, Input, Layer, Linear,
     Pass, Site,
 };
+use emmy::ops::attention::{LeakySum, ScaledProduct};
 use emmy::optim::{Algorithm, Optimizer};
 use emmy::sparse::Pattern;
 use emmy::{Tape, Tensor, data, init, train};
@@ -271,4 +272,26 @@ fn a_layer_with_it_learns_inside_a_network() {
         })
         .collect();
     assert!(losses[59] < 0.3 * losses[0], "{losses:?}");
+}
+
+/// The derivative of an attention with shared rows relies on what a score says of its symmetry.
+#[test]
+fn scores_that_are_called_symmetric_are() {
+    fn check(score: impl EdgeScore<f64>) {
+        assert!(score.symmetric());
+        let numbers: Vec<f64> = draw(&[2, 50], 3).into_iter().collect();
+        for ends in numbers.chunks_exact(2) {
+            let [k, q] = [ends[0], ends[1]];
+            let [value, of_k, of_q] = score.pull(0.7, k, q);
+            let swapped = score.pull(0.7, q, k);
+            for (a, b) in [value, of_q, of_k].into_iter().zip(swapped) {
+                assert!((a - b).abs() < 1e-15, "{} of {k} and {q}", score.name());
+            }
+            let difference = score.value(k, q) - score.value(q, k);
+            assert!(difference.abs() < 1e-15, "{} of {k} and {q}", score.name());
+        }
+    }
+    check(LeakySum { slope: 0.2 });
+    check(ScaledProduct { scale: 0.3 });
+    assert!(!EdgeScore::<f64>::symmetric(&Product), "as provided");
 }

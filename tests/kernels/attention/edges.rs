@@ -69,6 +69,16 @@ impl Case {
         [self, with_t]
     }
 
+    /// The case with the reverse of every edge.
+    fn mirrored(mut self) -> Self {
+        let ends = self.pattern.rows_of().iter().zip(self.pattern.indices());
+        let both =
+            ends.flat_map(|(&i, &j)| [(i, j), (j, i)].map(|(i, j)| (i as usize, j as usize)));
+        let (n, m) = self.pattern.shape();
+        self.pattern = Pattern::from_pairs(n, m, &both.collect::<Vec<_>>()).unwrap();
+        self
+    }
+
     fn attention(&self) -> Attention<'_> {
         Attention {
             pattern: &self.pattern,
@@ -115,6 +125,7 @@ impl Case {
             alpha: &alpha,
             y: &y,
             gy: &self.gy,
+            symmetric: true,
         };
         let g = self.attention().backward(x, back, pull);
         (y, alpha, g)
@@ -285,6 +296,7 @@ fn a_saturated_softmax_passes_no_adjoint() {
                 alpha: &alpha,
                 y: &y,
                 gy: &case.gy,
+                symmetric: true,
             };
             let found = attention.backward(x, back, pull);
             let scores = found.q.iter().chain(&*found.k);
@@ -326,6 +338,7 @@ fn the_two_ends_of_an_edge_are_not_confused() {
                     alpha: &alpha,
                     y: &y,
                     gy: &case.gy,
+                    symmetric: false,
                 };
                 let pull = |g: f64, k: f64, q: f64| [g * f(k, q), g * q * q, 2.0 * g * k * q];
                 let got = case.attention().backward(case.gat(), back, pull);
@@ -372,6 +385,26 @@ fn shared_weights_sum_both_adjoints() {
     }
 }
 
+/// The pass that adds both roles of a node against the two passes of rows that are equal and not the same.
+#[test]
+fn mirrored_edges_have_the_adjoints_of_two_roles() {
+    for (n, nnz) in [(25, 120), (300, 3000), (1, 1), (3, 0), (0, 0)] {
+        for (heads, d) in SIZES {
+            for p in [0.0, 0.3] {
+                let mut case = case(n, n, nnz, heads, d, p).mirrored();
+                case.zt = case.zs.clone();
+                for a in [Some(&*case.a), None] {
+                    let (_, _, apart) = case.run(Operands { a, ..case.gatv2() });
+                    let (_, _, shared) = case.run(Operands { a, ..case.shared() });
+                    let sum: Vec<f64> = apart.v.iter().zip(&apart.q).map(|(v, q)| v + q).collect();
+                    close(&shared.v, &sum, 1e-13);
+                    close(&shared.a, &apart.a, 1e-13);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_temperature_of_one_gives_the_bits_of_none() {
     for (heads, d) in SIZES {
@@ -395,7 +428,7 @@ fn a_temperature_of_one_gives_the_bits_of_none() {
 fn bits_do_not_depend_on_threads() {
     for (heads, d) in [(1, 64), (8, 8), (3, 7)] {
         let case = case(300, 300, 3000, heads, d, 0.6);
-        for case in case.both() {
+        for case in case.clone().both().into_iter().chain([case.mirrored()]) {
             let run = |threads| {
                 par::with_threads(threads, || {
                     let all = [case.gat(), case.gatv2(), case.shared()].map(|x| {

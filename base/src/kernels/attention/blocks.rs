@@ -5,9 +5,9 @@
 //! score.
 
 use super::Attention;
-use super::heads::{dots_of_row, scale_entries};
+use super::heads::{dot_heads, scale_entries};
 use crate::kernels::par::{self, RowBlock};
-use crate::kernels::rows::{self, Out, part, part_mut};
+use crate::kernels::rows::{self, part, part_mut};
 use crate::kernels::spmm::weighted_sums;
 use crate::kernels::{pairs, segment, simd};
 use crate::real::Real;
@@ -54,9 +54,6 @@ pub(super) struct ScoreAdjoints<'a, F> {
     pub targets: &'a [u32],
     /// ⟨gyᵢ, yᵢ⟩, shape [n, H].
     pub means: &'a [F],
-    /// If wanted, the rows Σ drop(α) x[j, h, :] of the block, where x is the second of the two ends. Each row
-    /// of x then serves both uses while it is in the cache.
-    pub sums: Option<&'a mut [F]>,
 }
 
 impl Attention<'_> {
@@ -123,7 +120,7 @@ impl Attention<'_> {
     pub(super) fn score_adjoints<F: Real>(
         &self,
         block: &RowBlock,
-        mut x: ScoreAdjoints<F>,
+        x: ScoreAdjoints<F>,
         g: &mut [F],
     ) {
         let (heads, d, w) = (self.heads, self.width, self.row_len());
@@ -131,14 +128,12 @@ impl Attention<'_> {
         simd(
             #[inline(always)]
             || {
-                for (row, i) in block.rows.clone().enumerate() {
-                    let (columns, own) = block.row(i, heads);
-                    let ends = [&of_row[i * w..][..w], of_entry];
-                    dots_of_row((heads, d), columns, ends, &mut g[own.clone()]);
-                    if let Some(sums) = &mut x.sums {
-                        let out = Out::Set(&mut sums[row * w..][..w]);
-                        rows::weighted_sum(columns, &x.weights[1][own], of_entry, heads, out);
-                    }
+                let entries = block.entries.clone();
+                let rows = block.pattern.rows_of()[entries.clone()].iter();
+                let ends = pairs(rows, block.pattern.indices()[entries].iter());
+                for ((&i, &j), g) in pairs(ends, g.chunks_exact_mut(heads)) {
+                    let [i, j] = [i, j].map(|node| node as usize * w);
+                    dot_heads(d, &of_row[i..][..w], &of_entry[j..][..w], g);
                 }
                 from_products(heads, x.targets, x.weights, x.means, g);
             },

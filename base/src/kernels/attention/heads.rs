@@ -36,20 +36,6 @@ pub(super) fn dot_heads<F: Real>(d: usize, x: &[F], y: &[F], out: &mut [F]) {
     }
 }
 
-/// out[e, h] ← ⟨x[h, :], y[j, h, :]⟩ for every entry e with the column j, and every head.
-#[inline(always)]
-pub(super) fn dots_of_row<F: Real>(
-    (heads, d): (usize, usize),
-    columns: &[u32],
-    [x, y]: [&[F]; 2],
-    out: &mut [F],
-) {
-    let w = heads * d;
-    for (&j, out) in pairs(columns.iter(), out.chunks_exact_mut(heads)) {
-        dot_heads(d, x, &y[j as usize * w..][..w], out);
-    }
-}
-
 /// out[e, h] ← Σ_c f(a[h, c], k[j, h, c], q[i, h, c]) for every entry e from a source j to a target i in
 /// `rows`, and every head.
 ///

@@ -30,6 +30,8 @@ pub struct Backward<'a, F> {
     pub y: &'a [F],
     /// The adjoint of y, shape [n, H, D].
     pub gy: &'a [F],
+    /// Whether f(k, q) = f(q, k) for all k and q.
+    pub symmetric: bool,
 }
 
 /// The adjoints of the operands of [`Attention::forward`](super::Attention::forward), each of the shape of

@@ -6,6 +6,7 @@ use super::heads::{dot_heads, scale_heads};
 use super::operands::{Adjoints, Backward, Operands};
 use super::steps::{OfSource, OfTarget, Temperatures, of_both_ends};
 use super::{Attention, add};
+use crate::kernels::par::RowBlock;
 use crate::kernels::rows::{self, Out};
 use crate::kernels::segment::segment_sum_t;
 use crate::kernels::spmm::weighted_sums;
@@ -35,6 +36,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
     /// The first pass computes the adjoints g of the scores t e, per entry and head: by rows in the order of
     /// the entries, by columns in that of the transposed pattern. The second reads them. Where the first has
     /// computed the terms of the adjoint of q ([`one_number`](Self::one_number)), they are only summed.
+    /// [Mirrored](Self::mirrored) edges have a second pass of their own.
     pub fn run(&self) -> Adjoints<F> {
         let x = &self.x;
         let mut g = memory::scratch(self.attention.pattern.nnz() * self.attention.heads);
@@ -53,6 +55,8 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
             } else {
                 self.targets(&mut q, &mut [], Some(&g))
             }
+        } else if self.mirrored() {
+            (self.nodes(&mut v, &mut g), Default::default())
         } else {
             let gq = if x.q.is_some() { &mut q } else { &mut v };
             let others = self.targets(gq, &mut g, None);
@@ -66,6 +70,77 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
     /// ∂f/∂q is one number per entry and head too, and takes the place of g.
     fn one_number(&self) -> bool {
         self.x.width == 1 && self.x.a.is_none() && self.x.t.is_none()
+    }
+
+    /// Whether each edge has a reverse, and both compare the same two rows by a symmetric function: q = k =
+    /// v without t. The pair (i, j) then adds (g_ij + g_ji) ∂f/∂q to the adjoint of row i, for both of its
+    /// roles.
+    fn mirrored(&self) -> bool {
+        let (x, p) = (&self.x, self.attention.pattern);
+        x.q.is_none() && x.t.is_none() && self.back.symmetric && p.is_symmetric()
+    }
+
+    /// Writes g of the entries of a block of rows.
+    fn score_adjoints(&self, block: &RowBlock, g: &mut [F]) {
+        let (at, heads) = (self.attention, self.attention.heads);
+        let own = block.entries.start * heads..block.entries.end * heads;
+        let operands = ScoreAdjoints {
+            ends: [self.back.gy, self.x.v],
+            weights: [&self.back.alpha[own.clone()], &self.kept[own]],
+            targets: &at.pattern.rows_of()[block.entries.clone()],
+            means: self.means,
+        };
+        at.score_adjoints(block, operands, g);
+    }
+
+    /// Both passes for [mirrored](Self::mirrored) edges: writes the adjoint of q = k = v and returns that
+    /// of a. Computes `g`.
+    fn nodes(&self, gv: &mut [F], g: &mut [F]) -> Buffer<F> {
+        let (at, v, w) = (self.attention, self.x.v, self.attention.row_len());
+        let (p, heads) = (at.pattern, at.heads);
+        at.pass(p, [Output::by_entry(g, heads)], |block, [g]| {
+            self.score_adjoints(&block, g)
+        });
+        let g = &*g;
+        let parts = at.pass(p, [Output::by_row(gv, w)], |block, [gv]| {
+            let (mut kepts, mut gs) = (Vec::new(), Vec::new());
+            let kept = &*at.of_columns(&block, self.kept, &mut kepts);
+            weighted_sums(&block, heads, kept, self.back.gy, gv, false);
+            // Entry k of the transposed pattern is the reverse of entry k.
+            let both = at.of_columns(&block, g, &mut gs);
+            accumulate(both, &g[block.entries.start * heads..]);
+            let (mut through, mut values) = (vec![F::zero(); w], vec![F::zero(); w]);
+            simd(
+                #[inline(always)]
+                || {
+                    // A copy, so that what it captures is in registers.
+                    let pull = self.pull;
+                    for (row, i) in block.rows.clone().enumerate() {
+                        let (others, own) = block.row(i, heads);
+                        let (q, t) = (&v[i * w..][..w], self.t.of(i));
+                        let step = OfTarget { q, t, pull };
+                        let out = [Out::Set(&mut through[..]), Out::Add(&mut values[..])];
+                        rows::over_entries(others, &both[own], v, heads, out, &step);
+                        scale_by(&mut through, self.a);
+                        accumulate(&mut gv[row * w..][..w], &through);
+                    }
+                },
+            );
+            values
+        });
+        let mut ga = self.adjoint_of_a(parts);
+        // Each edge was added twice, once for each of its ends.
+        ga.iter_mut().for_each(|g| *g *= F::of(0.5));
+        ga
+    }
+
+    /// The sum of the parts of the adjoint of a; empty without it.
+    fn adjoint_of_a(&self, parts: Vec<Vec<F>>) -> Buffer<F> {
+        let zeros = vec![F::zero(); self.x.a.map_or(0, <[F]>::len)];
+        match self.x.a {
+            Some(_) => parts.into_iter().reduce(add).unwrap_or(zeros).into(),
+            None => zeros.into(),
+        }
     }
 
     /// The pass by rows: writes the adjoint of q and returns those of a and of t. Computes `g`, unless it is
@@ -86,15 +161,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                         &*rows::collect(&entry[block.entries.clone()], g, heads, &mut space)
                     }
                     None => {
-                        let own = block.entries.start * heads..block.entries.end * heads;
-                        let operands = ScoreAdjoints {
-                            ends: [self.back.gy, x.v],
-                            weights: [&self.back.alpha[own.clone()], &self.kept[own]],
-                            targets: &p.rows_of()[block.entries.clone()],
-                            means: self.means,
-                            sums: None,
-                        };
-                        self.attention.score_adjoints(&block, operands, g);
+                        self.score_adjoints(&block, g);
                         g
                     }
                 };
@@ -138,9 +205,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
             },
         );
         let (gas, gts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        let ga = gas.into_iter().reduce(add);
-        let ga = ga.unwrap_or_else(|| vec![F::zero(); x.a.map_or(0, <[F]>::len)]);
-        (ga.into(), gts.concat().into())
+        (self.adjoint_of_a(gas), gts.concat().into())
     }
 
     /// The pass by columns: writes the adjoints of v and of k; where k = v, adds both to `gv`. Computes `g`,
@@ -164,11 +229,9 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
         at.pass(p, outputs, |block, [gv, gk, g]| {
             let (mut alphas, mut kepts, mut gs) = (Vec::new(), Vec::new(), Vec::new());
             let kept = &*at.of_columns(&block, self.kept, &mut kepts);
+            weighted_sums(&block, heads, kept, gy, gv, known.is_some());
             let g = match known {
-                Some(g) => {
-                    weighted_sums(&block, heads, kept, gy, gv, true);
-                    at.of_columns(&block, g, &mut gs)
-                }
+                Some(g) => at.of_columns(&block, g, &mut gs),
                 None => {
                     let alpha = match at.dropout.is_none() {
                         true => kept,
@@ -179,7 +242,6 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                         weights: [alpha, kept],
                         targets: &p.indices()[block.entries.clone()],
                         means: self.means,
-                        sums: Some(&mut *gv),
                     };
                     at.score_adjoints(&block, operands, g);
                     g

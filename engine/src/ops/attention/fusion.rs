@@ -163,6 +163,7 @@ impl<F: Real, S: EdgeScore<F>> Fused<F> for Fusion<S> {
             alpha: &saved.alpha,
             y: slice(&y),
             gy: slice(&gy),
+            symmetric: EdgeScore::<F>::symmetric(&self.score),
         };
         let (kernel, x) = (self.kernel(&rows[0]), |number: usize| slice(&rows[number]));
         let score = self.score;
