@@ -146,11 +146,15 @@ fn both_ends_of<F: Real, const C: usize>(
     for (&i, g) in pairs(targets.iter(), g.chunks_exact_mut(heads)) {
         let q = part::<F, C>(q, i as usize * heads + at);
         let g = part_mut::<F, C>(g, at);
+        // Arrays of their own, so that they stay in registers.
+        let (mut of_k, mut of_q) = ([F::zero(); C], [F::zero(); C]);
         for l in 0..C {
-            let [_, of_k, of_q] = pull(g[l], k[l], q[l]);
-            sum[l] += of_k;
-            g[l] = of_q;
+            [_, of_k[l], of_q[l]] = pull(g[l], k[l], q[l]);
         }
+        for l in 0..C {
+            sum[l] += of_k[l];
+        }
+        *g = of_q;
     }
     *part_mut(sums, at) = sum;
     C

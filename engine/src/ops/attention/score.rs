@@ -188,7 +188,13 @@ impl<F: Real> EdgeScore<F> for LeakySum<F> {
     #[inline(always)]
     fn pull(&self, g: F, k: F, q: F) -> [F; 3] {
         let sum = k + q;
-        let step = if sum > F::zero() { g } else { g * self.slope };
+        // A choice between two constants, and one product: the compiler makes vectors of it.
+        let slope = if sum > F::zero() {
+            F::one()
+        } else {
+            self.slope
+        };
+        let step = g * slope;
         [step * sum, step, step]
     }
 
