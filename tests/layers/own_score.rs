@@ -280,8 +280,11 @@ fn scores_that_are_called_symmetric_are() {
     fn check(score: impl EdgeScore<f64>) {
         assert!(score.symmetric());
         let numbers: Vec<f64> = draw(&[2, 50], 3).into_iter().collect();
-        for ends in numbers.chunks_exact(2) {
-            let [k, q] = [ends[0], ends[1]];
+        let apart = numbers.chunks_exact(2).map(|ends| [ends[0], ends[1]]);
+        let alike = numbers.iter().map(|&x| [x, x]);
+        // With k = −q the sum of LeakyReLU has its kink.
+        let opposite = numbers.iter().map(|&x| [x, -x]);
+        for [k, q] in apart.chain(alike).chain(opposite) {
             let [value, of_k, of_q] = score.pull(0.7, k, q);
             let swapped = score.pull(0.7, q, k);
             for (a, b) in [value, of_q, of_k].into_iter().zip(swapped) {

@@ -210,8 +210,8 @@ impl<'a> RowBlock<'a> {
 /// The rows of a pattern cut into blocks of about equal work, where a row costs `row` elementary operations
 /// and an entry `entry`.
 ///
-/// The blocks depend on the pattern and the costs alone. A block of rows costs more to begin than a block of
-/// elements, so it is up to four times as large, as long as there are 32 of them.
+/// The blocks depend on the pattern and the costs alone. A block of rows costs more to begin than a block
+/// of elements, so it is up to four times as large, as long as there are about 32 of them.
 pub fn row_blocks(pattern: &Pattern, row: usize, entry: usize) -> Vec<RowBlock<'_>> {
     let indptr = pattern.indptr();
     let total = row * pattern.rows() + entry * pattern.nnz();

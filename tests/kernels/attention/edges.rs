@@ -131,6 +131,32 @@ impl Case {
         (y, alpha, g)
     }
 
+    /// Asserts that the adjoints of shared rows are the sums of those of equal rows zs and zt.
+    fn has_both_roles(
+        &self,
+        a: Option<&[f64]>,
+        symmetric: bool,
+        f: impl Fn(f64, f64) -> f64 + Copy + Sync,
+        pull: impl Fn(f64, f64, f64) -> [f64; 3] + Copy + Sync,
+    ) {
+        let run = |x: Operands<f64>| {
+            let x = Operands { a, ..x };
+            let (y, alpha) = self.attention().forward(x, f);
+            let back = Backward {
+                alpha: &alpha,
+                y: &y,
+                gy: &self.gy,
+                symmetric,
+            };
+            self.attention().backward(x, back, pull)
+        };
+        let (apart, shared) = (run(self.gatv2()), run(self.shared()));
+        let sum: Vec<f64> = apart.v.iter().zip(&apart.q).map(|(v, q)| v + q).collect();
+        close(&shared.v, &sum, 1e-12);
+        close(&shared.a, &apart.a, 1e-12);
+        close(&shared.t, &apart.t, 1e-12);
+    }
+
     /// Output and coefficients from scores (entry, head), before t, by the definition.
     fn attend(&self, score: impl Fn(usize, usize) -> f64) -> (Vec<f64>, Vec<f64>) {
         let (p, w) = (&self.pattern, self.heads * self.d);
@@ -305,6 +331,39 @@ fn a_saturated_softmax_passes_no_adjoint() {
     }
 }
 
+/// The same where k = q = v and every edge has its reverse: what is left is the adjoint of the values.
+#[test]
+fn a_saturated_softmax_of_mirrored_edges_passes_no_adjoint() {
+    for p in [0.0, 0.5] {
+        let mut case = case(30, 30, 150, 2, 8, p).mirrored();
+        case.zs.iter_mut().for_each(|z| *z *= 1e8);
+        let x = Operands {
+            a: None,
+            ..case.shared()
+        };
+        let (y, alpha) = case.attention().forward(x, |k, q| k * q);
+        assert!(alpha.iter().all(|&a| a == 0.0 || a == 1.0));
+        let back = Backward {
+            alpha: &alpha,
+            y: &y,
+            gy: &case.gy,
+            symmetric: true,
+        };
+        let pull = |g, k, q| [g * k * q, g * q, g * k];
+        let found = case.attention().backward(x, back, pull);
+        let mut expected = vec![0.0; case.zs.len()];
+        for (e, &i) in case.pattern.rows_of().iter().enumerate() {
+            let j = case.pattern.indices()[e] as usize;
+            for c in 0..16 {
+                let k = 2 * e + c / 8;
+                let kept = alpha[k] * case.dropout.factor::<f64>(k);
+                expected[16 * j + c] += kept * case.gy[16 * i as usize + c];
+            }
+        }
+        close(&found.v, &expected, 1e-13);
+    }
+}
+
 #[test]
 fn the_adjoints_of_gat_are_differences() {
     for (n, m, nnz) in [(6, 6, 20), (4, 7, 15), (1, 1, 1), (3, 2, 0), (0, 2, 0)] {
@@ -385,20 +444,22 @@ fn shared_weights_sum_both_adjoints() {
     }
 }
 
-/// The pass that adds both roles of a node against the two passes of rows that are equal and not the same.
+/// The pass that adds both roles of a node against the two passes of rows that are equal and not the same. A
+/// score that is not symmetric, and one with temperatures, take the two passes.
 #[test]
 fn mirrored_edges_have_the_adjoints_of_two_roles() {
     for (n, nnz) in [(25, 120), (300, 3000), (1, 1), (3, 0), (0, 0)] {
         for (heads, d) in SIZES {
             for p in [0.0, 0.3] {
-                let mut case = case(n, n, nnz, heads, d, p).mirrored();
-                case.zt = case.zs.clone();
-                for a in [Some(&*case.a), None] {
-                    let (_, _, apart) = case.run(Operands { a, ..case.gatv2() });
-                    let (_, _, shared) = case.run(Operands { a, ..case.shared() });
-                    let sum: Vec<f64> = apart.v.iter().zip(&apart.q).map(|(v, q)| v + q).collect();
-                    close(&shared.v, &sum, 1e-13);
-                    close(&shared.a, &apart.a, 1e-13);
+                for mut case in case(n, n, nnz, heads, d, p).mirrored().both() {
+                    case.zt = case.zs.clone();
+                    for a in [Some(&*case.a), None] {
+                        case.has_both_roles(a, true, leaky_sum, pull);
+                        let product = |g, k, q| [g * k * q, g * q, g * k];
+                        case.has_both_roles(a, true, |k, q| k * q, product);
+                        let square = |g, k, q| [g * k * q * q, g * q * q, 2.0 * g * k * q];
+                        case.has_both_roles(a, false, |k, q| k * q * q, square);
+                    }
                 }
             }
         }

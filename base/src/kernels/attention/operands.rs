@@ -30,7 +30,7 @@ pub struct Backward<'a, F> {
     pub y: &'a [F],
     /// The adjoint of y, shape [n, H, D].
     pub gy: &'a [F],
-    /// Whether f(k, q) = f(q, k) for all k and q.
+    /// Whether f(k, q) = f(q, k), and the two derivatives are exchanged with k and q, for all k and q.
     pub symmetric: bool,
 }
 

@@ -1,5 +1,6 @@
-//! The two passes that compute the adjoints of an attention along edges: by rows for what belongs to targets,
-//! by columns for what belongs to sources. Letters: see the table of [the parent module](super).
+//! The two passes that compute the adjoints of an attention along edges: by rows for what belongs to
+//! targets, by columns for what belongs to sources; both by rows if edges are
+//! [mirrored](Passes::mirrored). Letters: see the table of [the parent module](super).
 
 use super::blocks::{Output, ScoreAdjoints};
 use super::heads::{dot_heads, scale_heads};
@@ -108,11 +109,12 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
             weighted_sums(&block, heads, kept, self.back.gy, gv, false);
             // Entry k of the transposed pattern is the reverse of entry k.
             let both = at.of_columns(&block, g, &mut gs);
-            accumulate(both, &g[block.entries.start * heads..]);
+            let own = &g[block.entries.start * heads..];
             let (mut through, mut values) = (vec![F::zero(); w], vec![F::zero(); w]);
             simd(
                 #[inline(always)]
                 || {
+                    accumulate(both, own);
                     // A copy, so that what it captures is in registers.
                     let pull = self.pull;
                     for (row, i) in block.rows.clone().enumerate() {

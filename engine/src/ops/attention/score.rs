@@ -56,8 +56,10 @@ pub trait EdgeScore<F: Real>: Copy + Send + Sync + 'static {
     /// g f, g ∂f/∂k and g ∂f/∂q. Mark it `#[inline(always)]` too.
     fn pull(&self, g: F, k: F, q: F) -> [F; 3];
 
-    /// Whether f(k, q) = f(q, k) for all numbers. If so, the derivative takes less time where k and q are
-    /// the same variable as v and every edge has its reverse. As provided, this is `false`.
+    /// Whether f(k, q) = f(q, k), and [`pull`](Self::pull) exchanges its two derivatives if k and q are
+    /// exchanged, for all numbers: equal ones too. (The derivatives of −|k − q| above are not equal at k = q.)
+    /// If so, the adjoints take less time where k and q are the same variable as v, there is no t and every
+    /// edge has its reverse. As provided, this is `false`.
     fn symmetric(&self) -> bool {
         false
     }
