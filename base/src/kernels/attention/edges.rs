@@ -70,8 +70,9 @@ impl Attention<'_> {
     /// - a ⊙ Σᵢ tᵢ g ∂f/∂k of kⱼ,
     /// - Σᵢ drop(α) gyᵢ of vⱼ.
     ///
-    /// Where k = q = v, f is symmetric and there is no t, an edge and its reverse compare the same rows. If
-    /// every edge has a reverse, one sum has both roles of node i: a ⊙ Σⱼ (g_ij + g_ji) ∂f/∂q.
+    /// Where k = q = v, f is symmetric and there is no t, an edge and its reverse compare the same rows.
+    /// If every edge has a reverse, one sum serves node i as target and as source:
+    /// a ⊙ Σⱼ (g_ij + g_ji) ∂f/∂q.
     ///
     /// Where α is 1, g is exactly 0, with dropout too.
     ///

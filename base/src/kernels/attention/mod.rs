@@ -23,9 +23,9 @@
 //! The cost is memory traffic: a pass fetches rows of neighbours for each edge. The adjoints of targets are
 //! computed by rows and those of sources by columns, so that each thread writes rows of its own. The first of
 //! the two passes also computes the adjoints of the scores, ⟨gyᵢ, vⱼ⟩ among them: by rows where k = v, since
-//! both of its sums read the rows vⱼ; else by columns, since the adjoint of v reads the rows gyᵢ too. Where
-//! an edge and its reverse compare the same rows, the second pass is by rows too, and adds both roles of a
-//! node.
+//! both of its sums read the rows vⱼ; else by columns, since the adjoint of v reads the rows gyᵢ too.
+//! Where an edge and its reverse compare the same rows, the second pass is by rows too, and one sum serves
+//! a node as target and as source.
 //!
 //! A pass takes a block of rows through several steps. The steps that call f are compiled once per score, the
 //! others once.

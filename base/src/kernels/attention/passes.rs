@@ -1,6 +1,6 @@
 //! The two passes that compute the adjoints of an attention along edges: by rows for what belongs to
-//! targets, by columns for what belongs to sources; both by rows if edges are
-//! [mirrored](Passes::mirrored). Letters: see the table of [the parent module](super).
+//! targets, by columns for what belongs to sources. For [mirrored](Passes::mirrored) edges both passes go by
+//! rows. Letters: see the table of [the parent module](super).
 
 use super::blocks::{Output, ScoreAdjoints};
 use super::heads::{dot_heads, scale_heads};
@@ -57,7 +57,7 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
                 self.targets(&mut q, &mut [], Some(&g))
             }
         } else if self.mirrored() {
-            (self.nodes(&mut v, &mut g), Default::default())
+            (self.both_roles(&mut v, &mut g), Default::default())
         } else {
             let gq = if x.q.is_some() { &mut q } else { &mut v };
             let others = self.targets(gq, &mut g, None);
@@ -73,9 +73,9 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
         self.x.width == 1 && self.x.a.is_none() && self.x.t.is_none()
     }
 
-    /// Whether each edge has a reverse, and both compare the same two rows by a symmetric function: q = k =
-    /// v without t. The pair (i, j) then adds (g_ij + g_ji) ∂f/∂q to the adjoint of row i, for both of its
-    /// roles.
+    /// Whether each edge has a reverse, and both compare the same two rows by a symmetric function: q, k
+    /// and v are the same, and there is no t. The two edges between nodes i and j then add (g_ij + g_ji)
+    /// ∂f/∂q to the adjoint of row i, which is a target of one and the source of the other.
     fn mirrored(&self) -> bool {
         let (x, p) = (&self.x, self.attention.pattern);
         x.q.is_none() && x.t.is_none() && self.back.symmetric && p.is_symmetric()
@@ -94,9 +94,9 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
         at.score_adjoints(block, operands, g);
     }
 
-    /// Both passes for [mirrored](Self::mirrored) edges: writes the adjoint of q = k = v and returns that
-    /// of a. Computes `g`.
-    fn nodes(&self, gv: &mut [F], g: &mut [F]) -> Buffer<F> {
+    /// Both passes for [mirrored](Self::mirrored) edges: writes the adjoint of the rows and returns that of
+    /// a. Computes `g`.
+    fn both_roles(&self, gv: &mut [F], g: &mut [F]) -> Buffer<F> {
         let (at, v, w) = (self.attention, self.x.v, self.attention.row_len());
         let (p, heads) = (at.pattern, at.heads);
         at.pass(p, [Output::by_entry(g, heads)], |block, [g]| {
@@ -138,11 +138,11 @@ impl<F: Real, P: Fn(F, F, F) -> [F; 3] + Copy + Sync> Passes<'_, F, P> {
 
     /// The sum of the parts of the adjoint of a; empty without it.
     fn adjoint_of_a(&self, parts: Vec<Vec<F>>) -> Buffer<F> {
-        let zeros = vec![F::zero(); self.x.a.map_or(0, <[F]>::len)];
-        match self.x.a {
-            Some(_) => parts.into_iter().reduce(add).unwrap_or(zeros).into(),
-            None => zeros.into(),
-        }
+        let Some(a) = self.x.a else {
+            return Buffer::default();
+        };
+        let sum = parts.into_iter().reduce(add);
+        sum.unwrap_or_else(|| vec![F::zero(); a.len()]).into()
     }
 
     /// The pass by rows: writes the adjoint of q and returns those of a and of t. Computes `g`, unless it is
