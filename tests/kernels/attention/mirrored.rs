@@ -1,5 +1,5 @@
-//! The adjoints where sources and targets have the same rows, which the kernels sum for both roles of a node,
-//! and where each edge has its reverse, which takes a pass of its own.
+//! The adjoints where sources and targets have the same rows: the kernels sum both roles of a node. Where
+//! each edge has its reverse too, a pass of its own computes this sum.
 
 use super::case::*;
 use crate::support::close;

@@ -1,6 +1,6 @@
 //! The two passes that compute the adjoints of an attention along edges: by rows for what belongs to
-//! targets, by columns for what belongs to sources. For [mirrored](Passes::mirrored) edges both passes go by
-//! rows. Letters: see the table of [the parent module](super).
+//! targets, by columns for what belongs to sources. For [mirrored](Passes::mirrored) edges both go by rows.
+//! Letters: see the table of [the parent module](super).
 
 use super::blocks::{Output, ScoreAdjoints};
 use super::heads::{dot_heads, scale_heads};

@@ -57,8 +57,8 @@ pub trait EdgeScore<F: Real>: Copy + Send + Sync + 'static {
     fn pull(&self, g: F, k: F, q: F) -> [F; 3];
 
     /// Whether f is symmetric: f(k, q) = f(q, k), and if k and q are exchanged, the two derivatives of
-    /// [`pull`](Self::pull) are exchanged too. This must hold for all numbers. (It does not hold for −|k − q|
-    /// above: at k = q its two derivatives differ.)
+    /// [`pull`](Self::pull) are exchanged too. This must hold for all numbers. (It does not hold for
+    /// −|k − q| above: at k = q its two derivatives differ.)
     ///
     /// The adjoints of a symmetric score take less time where k and q are the same variable as v, there is
     /// no t, and every edge has its reverse. As provided, this is `false`.
