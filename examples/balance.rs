@@ -5,7 +5,7 @@
 //! With the usual weights c is far from 0, and ten layers hardly move. With balanced weights, c = 0, they
 //! learn (Mustafa, Bojchevski and Burkholz, "Are GATs Out of Balance?", NeurIPS 2023).
 //!
-//! `cargo run --release --example balance [LAYERS [EPOCHS]]`; the tables and figures of the paper are those
+//! `cargo run --example balance [LAYERS [EPOCHS]]`; the tables and figures of the paper are those
 //! of `cargo run --release -p papers -- balance`.
 
 use emmy::data;

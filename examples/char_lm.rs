@@ -1,6 +1,6 @@
 //! Trains a small transformer to write text, character by character.
 //!
-//! `cargo run --release --example char_lm [FILE [STEPS]]` learns any text file in UTF-8; without FILE,
+//! `cargo run --example char_lm [FILE [STEPS]]` learns any text file in UTF-8; without FILE,
 //! "Alice's Adventures in Wonderland", in half a minute. `cargo run --release -p papers -- char_lm` has
 //! other models, checkpoints and measurements. A copy needs no crate but `emmy`, and the book beside it,
 //! `texts/alice.txt`.

@@ -1,6 +1,6 @@
 //! Everything that can be checked of a model, on one: a graph network of two layers.
 //!
-//! `cargo run --release --example check`; `--json` prints a report per line.
+//! `cargo run --example check`; `--json` prints a report per line.
 //!
 //! Put your own model in place of `Net`: its forward pass is written once, in `subject`. Each report is a
 //! table of statements with both sides. The program fails if a statement does.

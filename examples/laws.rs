@@ -4,7 +4,7 @@
 //! neuron with ReLU ‖incoming weights‖² − ‖outgoing weights‖², since multiplying the first by λ and
 //! dividing the second by λ changes nothing.
 //!
-//! `cargo run --release --example laws`; `cargo run --release -p papers -- laws` does it for 38 networks (39
+//! `cargo run --example laws`; `cargo run --release -p papers -- laws` does it for 38 networks (39
 //! with `--all`), and trains them and draws how far the laws drift.
 
 use emmy::init::{self, Rng};

@@ -2,7 +2,7 @@
 //! interval: the upper end is proven, the lower end comes from a perturbation that was found. Then the bound
 //! becomes a part of the loss, and the network is trained to be steady.
 //!
-//! `cargo run --release --example lipschitz`; `cargo run --release -p papers -- lipschitz` has more models,
+//! `cargo run --example lipschitz`; `cargo run --release -p papers -- lipschitz` has more models,
 //! files of weights, images, and figures. `--networks DIR --json` prints the interval of each chain of
 //! matrices with ReLU in the safetensors files of a folder.
 

@@ -1,6 +1,6 @@
 //! microgpt: a whole language model, its training and its samples, on one page. It learns names.
 //!
-//! `cargo run --release --example microgpt [FILE]` reads a file with one name per line; without FILE,
+//! `cargo run --example microgpt [FILE]` reads a file with one name per line; without FILE,
 //! `names.txt` beside this file. Like Karpathy's program with this name, it has one layer of width 16, four
 //! heads, a context of 16 letters, and makes 1000 steps of one name each.
 

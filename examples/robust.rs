@@ -2,7 +2,7 @@
 //! divided by the proven bound of the whole network, which has a derivative. What does it cost in accuracy,
 //! and what does it bring? Points are certified if no move of the length ε changes their class.
 //!
-//! `cargo run --release --example robust`
+//! `cargo run --example robust`
 
 use emmy::lipschitz::joint::Network;
 use emmy::lipschitz::{Domain, Lp, bound};

@@ -1,7 +1,7 @@
 //! Verifies a certificate of a Lipschitz constant. This program shares no code with the search that found
 //! it: it forms one matrix from the weights and the certificate, and shows that it is positive definite.
 //!
-//! `cargo run --release --example verify -- WEIGHTS CERTIFICATE [OUTPUT]`. A copy needs the crates `emmy`,
+//! `cargo run --example verify -- WEIGHTS CERTIFICATE [OUTPUT]`. A copy needs the crates `emmy`,
 //! `serde` 1 with its feature `derive`, `serde_json` 1 and `sha2` 0.11.
 //!
 //! WEIGHTS is a safetensors file with the matrices W₁, …, W_l of a chain W_l σ(… σ(W₁ x)), named

@@ -52,7 +52,6 @@
 //!
 //! # Features
 //! - `avx512` (default): 512-bit vectors where the processor has them, chosen at run time.
-//! - `proptest`: strategies of proptest for property tests ([`testing`]).
 //! - `lapack`: QR, singular values and eigenvalues from LAPACK through `ndarray-linalg` and the system's
 //!   OpenBLAS.
 

@@ -19,9 +19,9 @@
 //! | [`check_round_trip`] | [`assert_round_trip`] | a file in between changes no bit |
 //! | [`check_torch_names`] | [`assert_torch_names`] | the names and shapes of PyTorch's `state_dict` |
 //!
-//! With the feature `proptest`, `testing::strategies` draws graphs, features, losses and models that shrink
-//! to the smallest case that still fails. [Testing your own model](crate::book::testing) is the chapter;
-//! `cargo run --release --example check` shows all of it on one model.
+//! The crate `emmy-strategies` draws graphs, features, losses and models that shrink to the smallest case that
+//! still fails. [Testing your own model](crate::book::testing) is the chapter; `cargo run --example check` shows
+//! all of it on one model.
 
 mod attack;
 mod derivatives;
@@ -32,8 +32,6 @@ mod problem;
 mod quotient;
 mod report;
 mod same;
-#[cfg(feature = "proptest")]
-pub mod strategies;
 mod subject;
 mod worst_weights;
 
@@ -57,6 +55,3 @@ pub use same::{
     check_round_trip, check_same_bits, check_torch_names,
 };
 pub use subject::Subject;
-
-#[cfg(feature = "proptest")]
-pub use proptest;

@@ -3,8 +3,8 @@
 
 pub use crate::cases::proptest_cases;
 pub use crate::problems::example;
-pub use emmy::testing::strategies::{CONVS, homogeneous, homogeneous_graph_nets, problems};
 pub use emmy::testing::{Loss, Problem, tolerance};
+pub use emmy_strategies::{CONVS, homogeneous, homogeneous_graph_nets, problems};
 
 use emmy::init;
 use emmy::nn::{Activation, GraphNet, GraphNetConfig, Mlp, Module, Pass, Trace, Traced};

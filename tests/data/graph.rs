@@ -2,8 +2,8 @@
 
 use emmy::graph::{Duplicates, Graph, SelfLoops, inverse};
 use emmy::sparse::Csr;
-use emmy::testing::strategies::{edge_lists, permutations};
 use emmy::{Error, Tensor};
+use emmy_strategies::{edge_lists, permutations};
 use ndarray::Axis;
 use proptest::prelude::*;
 

@@ -6,14 +6,12 @@ use emmy::nn::{
     Norm, TransformerBlock,
 };
 use emmy::ops::attention::Mask;
-use emmy::testing::strategies::{
-    blocks, graph_nets, language_models, problems, seeds, self_attentions,
-};
 use emmy::testing::{
     Problem, Subject, assert_equivariant, assert_grads, assert_invariant, assert_laws,
     assert_round_trip,
 };
 use emmy::{Real, Tensor, init};
+use emmy_strategies::{blocks, graph_nets, language_models, problems, seeds, self_attentions};
 use proptest::prelude::*;
 
 /// The model with random numbers added to each parameter whose numbers are all equal: a bias of 0 leaves the

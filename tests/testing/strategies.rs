@@ -1,7 +1,7 @@
 //! Strategies reach what they should, and shrink to the smallest case that still fails.
 
 use emmy::Graph;
-use emmy::testing::strategies::{
+use emmy_strategies::{
     Perceptron, activations, features, graph_nets, graphs, perceptrons, shapes, tensors_of, widths,
 };
 use proptest::prelude::*;

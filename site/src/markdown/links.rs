@@ -8,7 +8,7 @@ use crate::problem::Problem;
 
 /// Folders whose files are linked where they are named: what is built, or written by a run, is not among
 /// them.
-const FOLDERS: [&str; 11] = [
+const FOLDERS: [&str; 12] = [
     "base",
     "benches",
     "certificates",
@@ -19,6 +19,7 @@ const FOLDERS: [&str; 11] = [
     "papers",
     "site",
     "src",
+    "strategies",
     "tests",
 ];
 

@@ -1,10 +1,11 @@
 //! A graph layer of a user's own, and the whole test of it: the chapter "Testing your own model" shows this
-//! file. It runs where emmy is a dependency with the feature `proptest`.
+//! file. It runs where emmy is a dependency.
 
 use emmy::nn::{Layer, Params, Pass};
 use emmy::symmetry::Ports;
-use emmy::testing::{proptest::prelude::*, strategies::*, *};
+use emmy::testing::*;
 use emmy::{Graph, Tensor, Var, init, lipschitz::Lp, module};
+use emmy_strategies::{proptest::prelude::*, *};
 
 /// y = x Wᵀ + (M x) Vᵀ + b with M the matrix of means over the neighbours.
 struct Mean {

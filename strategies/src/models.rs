@@ -1,9 +1,9 @@
 //! Activations, norms and perceptrons, as descriptions that shrink.
 
 use super::numbers::widths;
-use crate::init;
-use crate::nn::{Activation, ContraConfig, Mlp, Norm, PairMode, PairNorm};
-use crate::real::Real;
+use emmy::init;
+use emmy::nn::{Activation, ContraConfig, Mlp, Norm, PairMode, PairNorm};
+use emmy::real::Real;
 use proptest::prelude::*;
 
 /// Activations of every kind.

@@ -1,8 +1,8 @@
 //! Attention, blocks of a transformer, and language models.
 
 use super::models::{activations, contra_norms, row_norms};
-use crate::linalg::Lp;
-use crate::nn::{
+use emmy::linalg::Lp;
+use emmy::nn::{
     AttentionConfig, BlockConfig, BlockContra, ContraPlace, Contraction, FeedForwardConfig,
     LanguageConfig, Positions, Score,
 };

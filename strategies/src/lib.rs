@@ -1,11 +1,12 @@
-//! Strategies of [proptest](https://docs.rs/proptest) for models over graphs and rows: they shrink to small
-//! graphs, zeros, and few and narrow layers.
+//! Strategies of [proptest](https://docs.rs/proptest) for models of emmy over graphs and rows: they shrink to
+//! small graphs, zeros, and few and narrow layers. The chapter [Testing your own model][emmy::book::testing] has
+//! the whole test of a layer.
 //!
 //! ```
 //! use emmy::nn::{Activation, Mlp};
-//! use emmy::testing::proptest::prelude::*;
-//! use emmy::testing::{Subject, assert_laws, strategies::{features, seeds, widths}};
+//! use emmy::testing::{Subject, assert_laws};
 //! use emmy::init;
+//! use emmy_strategies::{features, proptest::prelude::*, seeds, widths};
 //!
 //! proptest! {
 //!     #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..Default::default() })]
@@ -35,4 +36,5 @@ pub use models::{
     ACTIVATIONS, Perceptron, activations, contra_norms, homogeneous, norms, perceptrons, row_norms,
 };
 pub use numbers::{features, losses, masks, problems, seeds, shapes, tensors, tensors_of, widths};
+pub use proptest;
 pub use transformers::{blocks, language_models, self_attentions};

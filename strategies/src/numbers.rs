@@ -1,9 +1,9 @@
 //! Numbers, tensors, losses, and problems of them.
 
 use super::graphs::arbitrary_graphs;
-use crate::real::Real;
-use crate::tensor::{Tensor, tensor};
-use crate::testing::{Loss, Problem};
+use emmy::real::Real;
+use emmy::tensor::{Tensor, tensor};
+use emmy::testing::{Loss, Problem};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Graphs.
 
-use crate::graph::generators::{path, star, stochastic_block_model};
-use crate::graph::{Duplicates, Graph, SelfLoops};
+use emmy::graph::generators::{path, star, stochastic_block_model};
+use emmy::graph::{Duplicates, Graph, SelfLoops};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::ops::Range;

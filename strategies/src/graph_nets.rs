@@ -1,7 +1,7 @@
 //! Networks of graph layers.
 
 use super::models::{activations, homogeneous, norms};
-use crate::nn::{Conv, GraphNetConfig};
+use emmy::nn::{Conv, GraphNetConfig};
 use proptest::prelude::*;
 
 /// The networks of the papers that introduced the layers, a function of inputs and classes each.
@@ -22,8 +22,9 @@ const NETWORKS: [fn(usize, usize) -> GraphNetConfig; 9] = [
 ///
 /// ```
 /// use emmy::nn::{GraphNet, GraphNetConfig};
-/// use emmy::testing::proptest::prelude::*;
-/// use emmy::testing::{Subject, assert_equivariant, strategies::{graph_nets, problems}};
+/// use emmy_strategies::proptest::prelude::*;
+/// use emmy::testing::{Subject, assert_equivariant};
+/// use emmy_strategies::{graph_nets, problems};
 ///
 /// proptest! {
 ///     #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..Default::default() })]
