@@ -364,6 +364,7 @@ impl Post {
 }
 
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn the_mean_of_one_writer_passes_where_that_of_another_breaks() {
     let net = Post::draw();
     let laws = Trace::of(&net, |pass| net.output(pass, 0)).laws();

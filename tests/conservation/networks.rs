@@ -157,6 +157,7 @@ proptest! {
 /// As deep as those of the paper, without biases as there. With ReLU and this width half of the draws are
 /// dead at 80 layers, and then every law says 0 = 0; with LeakyReLU a neuron is never dead.
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn of_many_layers() {
     for conv in CONVS {
         for (layers, heads) in [(20, 2), (40, 1), (80, 1)] {

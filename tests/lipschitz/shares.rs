@@ -154,6 +154,7 @@ fn the_constant_has_a_limit_for_many_tokens() {
 
 /// The tokens are moved to where the Jacobian is largest.
 #[test]
+#[ignore = "takes seconds: cargo test -- --include-ignored"]
 fn limited_scores_are_attacked() {
     for (radius, n, least) in [(0.3, 6, 0.91), (1.0, 6, 0.47), (1.0, 24, 0.37)] {
         let search = Ascent {

@@ -9,13 +9,12 @@ mod path;
 use std::path::{Path, PathBuf};
 
 /// The folders of the library, each the source of a crate.
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 5] = [
     "base/src",
     "certificates/src",
     "data/src",
     "engine/src",
     "src",
-    "strategies/src",
 ];
 
 /// The folder of the repository.

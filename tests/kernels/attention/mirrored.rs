@@ -39,8 +39,10 @@ fn shared_weights_sum_both_adjoints() {
 /// temperatures.
 #[test]
 fn mirrored_edges_have_the_adjoints_of_two_roles() {
-    for (n, nnz) in [(25, 120), (300, 3000), (1, 1), (3, 0), (0, 0)] {
-        for (heads, d) in SIZES {
+    // The last graph has more than one block of rows: a size with wide heads and one with many.
+    let small = [(25, 120), (1, 1), (3, 0), (0, 0)].map(|graph| (graph, &SIZES[..]));
+    for ((n, nnz), sizes) in small.into_iter().chain([((300, 3000), &SIZES[..2])]) {
+        for &(heads, d) in sizes {
             for p in [0.0, 0.3] {
                 for mut case in case(n, n, nnz, heads, d, p).mirrored().both() {
                     case.zt = case.zs.clone();
