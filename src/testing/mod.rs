@@ -19,9 +19,9 @@
 //! | [`check_round_trip`] | [`assert_round_trip`] | a file in between changes no bit |
 //! | [`check_torch_names`] | [`assert_torch_names`] | the names and shapes of PyTorch's `state_dict` |
 //!
-//! The crate `emmy-strategies` draws graphs, features, losses and models that shrink to the smallest case that
-//! still fails. [Testing your own model](crate::book::testing) is the chapter; `cargo run --example check` shows
-//! all of it on one model.
+//! The crate `emmy-strategies` draws graphs, features, losses and models that shrink to the smallest case
+//! that still fails. [Testing your own model](crate::book::testing) is the chapter; `cargo run --example
+//! check` shows all of it on one model.
 
 mod attack;
 mod derivatives;

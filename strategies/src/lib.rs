@@ -1,6 +1,8 @@
-//! Strategies of [proptest](https://docs.rs/proptest) for models of emmy over graphs and rows: they shrink to
-//! small graphs, zeros, and few and narrow layers. The chapter [Testing your own model][emmy::book::testing] has
-//! the whole test of a layer.
+//! Strategies of [proptest](https://docs.rs/proptest) for models of emmy over graphs and rows: they shrink
+//! to small graphs, zeros, and few and narrow layers. The chapter [Testing your own model] has the whole
+//! test of a layer.
+//!
+//! [Testing your own model]: https://docs.rs/emmy/latest/emmy/book/testing/
 //!
 //! ```
 //! use emmy::nn::{Activation, Mlp};
