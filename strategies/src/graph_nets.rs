@@ -22,9 +22,8 @@ const NETWORKS: [fn(usize, usize) -> GraphNetConfig; 9] = [
 ///
 /// ```
 /// use emmy::nn::{GraphNet, GraphNetConfig};
-/// use emmy_strategies::proptest::prelude::*;
 /// use emmy::testing::{Subject, assert_equivariant};
-/// use emmy_strategies::{graph_nets, problems};
+/// use emmy_strategies::{graph_nets, problems, proptest::prelude::*};
 ///
 /// proptest! {
 ///     #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..Default::default() })]

@@ -62,10 +62,11 @@ fn lines_of(folder: &str) -> usize {
 /// Limits of CONTRIBUTING.md, so that growth is noticed.
 #[test]
 fn the_code_is_within_its_limits() {
-    let library: usize = SOURCES.iter().map(|folder| lines_of(folder)).sum();
+    let crates = SOURCES.into_iter().chain(["strategies/src"]);
+    let library: usize = crates.map(lines_of).sum();
     for (what, lines, limit) in [
         ("src", lines_of("src"), 40_000),
-        ("the five crates of the library", library, 60_000),
+        ("the library and its strategies", library, 60_000),
         ("examples", lines_of("examples"), 2_500),
     ] {
         assert!(lines > limit / 4 && lines <= limit, "{what}: {lines} lines");
