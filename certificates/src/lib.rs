@@ -4,6 +4,7 @@
 #![warn(missing_docs)]
 
 pub mod joint;
+pub mod rescale;
 
 // The modules name them `crate::error` and so on, as those of emmy do.
 use emmy_base::{error, kernels, linalg};

@@ -9,8 +9,10 @@
 //! compiles it again; `tests/kernels/instances.rs` finds it.
 
 use crate::autodiff::{Tape, Var, grad, grad_graph, vjp};
-use crate::kernels::update::sum_of_squares;
-use crate::ops::attention::{DenseAttention, EdgeAttention, EdgeOperands, LeakySum, Mask, Qkv};
+use crate::kernels::update::{self, AdamStep};
+use crate::ops::attention::{
+    DenseAttention, EdgeAttention, EdgeOperands, LeakySum, Mask, Qkv, ScaledProduct,
+};
 use crate::ops::recurrent;
 use crate::ops::sparse::{self, Sparse};
 use crate::real::Real;
@@ -21,10 +23,12 @@ use std::sync::Arc;
 /// The functions below, for both types. It is public and not inlined, so that they are compiled.
 #[doc(hidden)]
 #[inline(never)]
-pub fn instances() -> [*const (); 2] {
+pub fn instances() -> [*const (); 4] {
     [
         operations::<f32> as *const (),
         operations::<f64> as *const (),
+        updates::<f32> as *const (),
+        updates::<f64> as *const (),
     ]
 }
 
@@ -42,7 +46,15 @@ fn operations<F: Real>(x: Tensor<F>, mask: &Tensor<bool>, matrix: &Csr<F>, patte
     let graph = grad_graph(results[0], &results);
     vjp(graph[0], &graph, &x.value());
     grad(results[0], &results);
-    sum_of_squares::<F>(&[]);
+}
+
+fn updates<F: Real>([p, m, v]: [&mut [F]; 3], g: &[F], step: AdamStep<F>) {
+    update::adam(p, g, [m, v], step);
+    update::sgd(p, g, [step.lr; 2]);
+    update::momentum(p, m, g, [step.lr; 4]);
+    update::average(m, v, g, [step.lr; 2]);
+    update::combine(p, g, [step.lr; 2]);
+    update::sum_of_squares(g);
 }
 
 fn operators<F: Real>(x: Var<'_, F>, c: F) -> Var<'_, F> {
@@ -103,6 +115,7 @@ fn of_edges<'t, F: Real>(x: Var<'t, F>, matrix: &Csr<F>, pattern: &Arc<Pattern>)
     };
     let (score, operands) = (LeakySum { slope: F::one() }, EdgeOperands::gat(x, x, x));
     let y = y + attention.attend(score, operands) + attention.coefficients(score, operands);
+    let y = y + attention.attend(ScaledProduct { scale: F::one() }, operands);
     let dense = DenseAttention::new(1, Mask::none());
     let x = Qkv::new(x, x, x);
     y + dense.attend(x)

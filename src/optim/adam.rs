@@ -2,7 +2,7 @@
 
 use super::{Parameter, Rates, Rule};
 use crate::error::{Result, Rules};
-use crate::kernels::update::blocks;
+use crate::kernels::update::{AdamStep, adam};
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
 
@@ -58,8 +58,7 @@ impl Rule for Adam {
         state: &mut [Vec<F>],
         at: Rates,
     ) {
-        let constants = self.constants(at, at.decay, 1.0);
-        descend(p, g, state, constants);
+        descend(p, g, state, self.constants(at, at.decay, 1.0));
     }
 }
 
@@ -93,26 +92,10 @@ impl Rule for AdamW {
     }
 }
 
-/// The constants of a step, computed in `f64` and rounded once.
-struct Constants<F> {
-    /// η / (1 − β₁ᵗ)
-    lr: F,
-    /// λ of Adam; 0 in AdamW
-    decay: F,
-    /// 1 − η λ of AdamW; 1 in Adam
-    shrink: F,
-    one_minus_beta1: F,
-    beta2: F,
-    one_minus_beta2: F,
-    /// √(1 − β₂ᵗ)
-    root: F,
-    eps: F,
-}
-
 impl Adam {
-    fn constants<F: Real>(&self, at: Rates, decay: f64, shrink: f64) -> Constants<F> {
+    fn constants<F: Real>(&self, at: Rates, decay: f64, shrink: f64) -> AdamStep<F> {
         let power = |beta: f64| beta.powf(at.step as f64);
-        Constants {
+        AdamStep {
             lr: F::of(at.lr / (1.0 - power(self.beta1))),
             decay: F::of(decay),
             shrink: F::of(shrink),
@@ -125,19 +108,9 @@ impl Adam {
     }
 }
 
-/// p ← shrink · p, then Adam's update. The arithmetic is PyTorch's, operation by operation.
-#[inline(never)]
-fn descend<F: Real>(p: &mut [F], g: &[F], state: &mut [Vec<F>], c: Constants<F>) {
+fn descend<F: Real>(p: &mut [F], g: &[F], state: &mut [Vec<F>], step: AdamStep<F>) {
     let [m, v] = state else {
         unreachable!("`start` makes m and v")
     };
-    blocks([p, m, v], g, |[p, m, v], g| {
-        for i in 0..p.len().min(m.len()).min(v.len()).min(g.len()) {
-            let x = p[i] * c.shrink;
-            let d = g[i] + c.decay * x;
-            m[i] += c.one_minus_beta1 * (d - m[i]);
-            v[i] = c.beta2 * v[i] + c.one_minus_beta2 * d * d;
-            p[i] = x - c.lr * m[i] / (v[i].sqrt() / c.root + c.eps);
-        }
-    });
+    adam(p, g, [m, v], step);
 }

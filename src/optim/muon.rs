@@ -3,7 +3,7 @@
 use super::{AdamW, Parameter, Rates, Rule};
 use crate::error::{Result, Rules};
 use crate::kernels::gemm::matmul;
-use crate::kernels::update::{blocks, sum_of_squares};
+use crate::kernels::update::{average, combine, sum_of_squares};
 use crate::nn::Role;
 use crate::real::Real;
 use ndarray::{Array2, ArrayView2};
@@ -142,27 +142,6 @@ impl Rule for Muon {
         let scale = (rows as f64 / columns as f64).max(1.0).sqrt();
         combine(p, orthogonal, [shrink, F::of(-at.lr * scale)]);
     }
-}
-
-/// m ← m + (1 − μ) (g − m),   u = g + ahead · (m − g)
-#[inline(never)]
-fn average<F: Real>(m: &mut [F], u: &mut [F], g: &[F], [one_minus_mu, ahead]: [F; 2]) {
-    blocks([m, u], g, |[m, u], g| {
-        for i in 0..m.len().min(u.len()).min(g.len()) {
-            m[i] += one_minus_mu * (g[i] - m[i]);
-            u[i] = g[i] + ahead * (m[i] - g[i]);
-        }
-    });
-}
-
-/// p ← c p + d o
-#[inline(never)]
-fn combine<F: Real>(p: &mut [F], o: &[F], [c, d]: [F; 2]) {
-    blocks([p], o, |[p], o| {
-        for i in 0..p.len().min(o.len()) {
-            p[i] = c * p[i] + d * o[i];
-        }
-    });
 }
 
 /// The matrix whose singular vectors are those of u and whose singular values are all about 1; zero for u =

@@ -2,7 +2,7 @@
 
 use super::{Parameter, Rates, Rule};
 use crate::error::{Result, Rules};
-use crate::kernels::update::blocks;
+use crate::kernels::update::{momentum, sgd};
 use crate::real::Real;
 use serde::{Deserialize, Serialize};
 
@@ -52,40 +52,12 @@ impl Rule for Sgd {
     ) {
         let (lr, decay) = (F::of(at.lr), F::of(at.decay));
         match state {
-            [] => descend(p, g, lr, decay),
+            [] => sgd(p, g, [lr, decay]),
             [v, ..] => {
                 let mu = F::of(self.momentum);
                 let ahead = if self.nesterov { mu } else { F::zero() };
-                descend_with_momentum(p, v, g, [lr, decay, mu, ahead]);
+                momentum(p, v, g, [lr, decay, mu, ahead]);
             }
         }
     }
-}
-
-#[inline(never)]
-fn descend<F: Real>(p: &mut [F], g: &[F], lr: F, decay: F) {
-    blocks([p], g, |[p], g| {
-        for i in 0..p.len().min(g.len()) {
-            p[i] -= lr * (g[i] + decay * p[i]);
-        }
-    });
-}
-
-#[inline(never)]
-fn descend_with_momentum<F: Real>(
-    p: &mut [F],
-    v: &mut [F],
-    g: &[F],
-    [lr, decay, mu, ahead]: [F; 4],
-) {
-    let looks_ahead = ahead != F::zero();
-    blocks([p, v], g, |[p, v], g| {
-        for i in 0..p.len().min(v.len()).min(g.len()) {
-            let d = g[i] + decay * p[i];
-            v[i] = mu * v[i] + d;
-            // The sum before the choice: what is read only in one case keeps AVX2 from its vectors.
-            let next = d + ahead * v[i];
-            p[i] -= lr * if looks_ahead { next } else { v[i] };
-        }
-    });
 }

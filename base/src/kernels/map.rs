@@ -19,8 +19,18 @@ pub fn unary<F: Real>(x: &Tensor<F>, f: impl Fn(F) -> F + Copy + Sync) -> Tensor
 }
 
 /// x repeated to `shape`, to which it broadcasts; row-major.
+#[inline(never)]
 pub fn broadcast<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
-    collect(shape, [x], |x, _, _| x)
+    over(shape, [x], &|walk, first, part| {
+        for (k, row) in part.chunks_exact_mut(walk.length(part)).enumerate() {
+            let ([x], [at], [step]) = (walk.data, walk.start(first + k), walk.inner().steps);
+            match step {
+                0 => row.fill(x[at]),
+                1 => row.copy_from_slice(&x[at..at + row.len()]),
+                _ => (row.iter_mut().enumerate()).for_each(|(i, y)| *y = x[at + i * step]),
+            }
+        }
+    })
 }
 
 /// y = f(a, b), element by element over the common shape; y is row-major.
@@ -116,6 +126,49 @@ fn loops<F, const N: usize>(shape: &[usize], xs: &[&Tensor<F>; N]) -> SmallVec<[
     loops
 }
 
+/// The elements of N operands in the order of memory, and the loops over them.
+struct Walk<'a, F, const N: usize> {
+    data: [&'a [F]; N],
+    loops: &'a [Loop<N>],
+}
+
+impl<F, const N: usize> Walk<'_, F, N> {
+    fn inner(&self) -> &Loop<N> {
+        self.loops.last().expect("at least one loop")
+    }
+
+    /// The elements of a run within `part`. Without outer loops there is one run, which may be cut anywhere.
+    fn length(&self, part: &[F]) -> usize {
+        match self.loops {
+            [_] => part.len(),
+            _ => self.inner().size,
+        }
+    }
+
+    /// Where the operands stand at the given turn: of the outer loops, or of the only one.
+    #[inline(always)]
+    fn start(&self, mut turn: usize) -> [usize; N] {
+        let mut at = [0; N];
+        let outer = match self.loops {
+            [only] => std::slice::from_ref(only),
+            [outer @ .., _] => outer,
+            [] => &[],
+        };
+        for axis in outer.iter().rev() {
+            let index = if outer.len() == 1 {
+                turn
+            } else {
+                turn % axis.size
+            };
+            turn /= axis.size;
+            for k in 0..N {
+                at[k] += index * axis.steps[k];
+            }
+        }
+        at
+    }
+}
+
 /// y = f(xs) over `shape`, to which every operand broadcasts. There are at most three operands; in the
 /// place of those that are missing `f` gets zeros.
 #[inline(never)]
@@ -124,27 +177,46 @@ fn collect<F: Real, const N: usize>(
     xs: [&Tensor<F>; N],
     f: impl Fn(F, F, F) -> F + Copy + Sync,
 ) -> Tensor<F> {
+    over(shape, xs, &move |walk, first, part| {
+        simd(
+            #[inline(always)]
+            || {
+                let (data, steps, length) = (walk.data, walk.inner().steps, walk.length(part));
+                for (k, row) in part.chunks_exact_mut(length).enumerate() {
+                    run(data, walk.start(first + k), steps, row, f);
+                }
+            },
+        )
+    })
+}
+
+/// Writes a block of whole runs, of which the number is that of the first.
+type Fill<'a, F, const N: usize> = dyn Fn(&Walk<'_, F, N>, usize, &mut [F]) + Sync + 'a;
+
+/// Has `fill` write the result over `shape` in parallel. One copy per type of elements and number of operands,
+/// not one per function.
+#[inline(never)]
+fn over<F: Real, const N: usize>(
+    shape: &[usize],
+    xs: [&Tensor<F>; N],
+    fill: &Fill<'_, F, N>,
+) -> Tensor<F> {
     let len = shape.iter().product();
     let mut out = memory::scratch(len);
     if len == 0 {
         return out.into_tensor(shape);
     }
     let (dense, loops) = prepare(shape, xs);
-    let data = elements(&dense);
-    let (inner, outer) = loops.split_last().expect("at least one loop");
-    // Without outer loops there is one run, which may be cut anywhere.
-    let flat = outer.is_empty();
-    let width = if flat { 1 } else { inner.size };
+    let walk = Walk {
+        data: (dense.each_ref()).map(|x| x.as_slice_memory_order().expect("no gaps")),
+        loops: &loops,
+    };
+    let width = match loops[..] {
+        [_] => 1,
+        _ => walk.inner().size,
+    };
     par::rows(&mut out, width, width, |first, part| {
-        simd(
-            #[inline(always)]
-            || {
-                let length = if flat { part.len() } else { width };
-                for (k, row) in part.chunks_exact_mut(length).enumerate() {
-                    run(data, start(&loops, first + k), inner.steps, row, f);
-                }
-            },
-        )
+        fill(&walk, first, part);
     });
     out.into_tensor(shape)
 }
@@ -166,36 +238,6 @@ fn prepare<F: Real, const N: usize>(
     (dense, loops)
 }
 
-/// The elements of each operand, in the order of memory.
-#[inline(never)]
-fn elements<F, const N: usize>(xs: &[Tensor<F>; N]) -> [&[F]; N] {
-    xs.each_ref()
-        .map(|x| x.as_slice_memory_order().expect("no gaps"))
-}
-
-/// Where the operands stand at the given turn: of the outer loops, or of the only one.
-#[inline(always)]
-fn start<const N: usize>(loops: &[Loop<N>], mut turn: usize) -> [usize; N] {
-    let mut at = [0; N];
-    let outer = match loops {
-        [only] => std::slice::from_ref(only),
-        [outer @ .., _] => outer,
-        [] => &[],
-    };
-    for axis in outer.iter().rev() {
-        let index = if outer.len() == 1 {
-            turn
-        } else {
-            turn % axis.size
-        };
-        turn /= axis.size;
-        for k in 0..N {
-            at[k] += index * axis.steps[k];
-        }
-    }
-    at
-}
-
 /// One run of the innermost loop. Constant operands are told apart at compile time, so that each case is a
 /// plain loop.
 #[inline(always)]
@@ -210,7 +252,7 @@ fn run<F: Real, const N: usize>(
     if steps.iter().all(|&s| s <= 1) {
         if constant == 0 {
             return plain::<F, N, 0>(data, at, out, f);
-        } else if constant == 1 {
+        } else if const { N > 1 } && constant == 1 {
             return plain::<F, N, 1>(data, at, out, f);
         } else if const { N > 1 } && constant == 2 {
             return plain::<F, N, 2>(data, at, out, f);

@@ -89,3 +89,100 @@ pub fn blocks<F: Real, const N: usize>(
         )
     });
 }
+
+/// The constants of a step of [`adam`], computed in `f64` and rounded once.
+#[derive(Debug, Clone, Copy)]
+pub struct AdamStep<F> {
+    /// η / (1 − β₁ᵗ)
+    pub lr: F,
+    /// λ of Adam; 0 in AdamW
+    pub decay: F,
+    /// 1 − η λ of AdamW; 1 in Adam
+    pub shrink: F,
+    /// 1 − β₁
+    pub one_minus_beta1: F,
+    /// β₂
+    pub beta2: F,
+    /// 1 − β₂
+    pub one_minus_beta2: F,
+    /// √(1 − β₂ᵗ)
+    pub root: F,
+    /// ε
+    pub eps: F,
+}
+
+/// p ← shrink · p, then Adam's update with the means m and v. The arithmetic is PyTorch's, operation by
+/// operation.
+///
+/// # Panics
+/// If the lengths differ.
+#[inline(never)]
+pub fn adam<F: Real>(p: &mut [F], g: &[F], [m, v]: [&mut [F]; 2], c: AdamStep<F>) {
+    blocks([p, m, v], g, |[p, m, v], g| {
+        for i in 0..p.len().min(m.len()).min(v.len()).min(g.len()) {
+            let x = p[i] * c.shrink;
+            let d = g[i] + c.decay * x;
+            m[i] += c.one_minus_beta1 * (d - m[i]);
+            v[i] = c.beta2 * v[i] + c.one_minus_beta2 * d * d;
+            p[i] = x - c.lr * m[i] / (v[i].sqrt() / c.root + c.eps);
+        }
+    });
+}
+
+/// p ← p − η (g + λ p)
+///
+/// # Panics
+/// If the lengths differ.
+#[inline(never)]
+pub fn sgd<F: Real>(p: &mut [F], g: &[F], [lr, decay]: [F; 2]) {
+    blocks([p], g, |[p], g| {
+        for i in 0..p.len().min(g.len()) {
+            p[i] -= lr * (g[i] + decay * p[i]);
+        }
+    });
+}
+
+/// v ← μ v + d with d = g + λ p, then p ← p − η v; if `ahead` is not 0, p ← p − η (d + ahead v).
+///
+/// # Panics
+/// If the lengths differ.
+#[inline(never)]
+pub fn momentum<F: Real>(p: &mut [F], v: &mut [F], g: &[F], [lr, decay, mu, ahead]: [F; 4]) {
+    let looks_ahead = ahead != F::zero();
+    blocks([p, v], g, |[p, v], g| {
+        for i in 0..p.len().min(v.len()).min(g.len()) {
+            let d = g[i] + decay * p[i];
+            v[i] = mu * v[i] + d;
+            // The sum before the choice: what is read only in one case keeps AVX2 from its vectors.
+            let next = d + ahead * v[i];
+            p[i] -= lr * if looks_ahead { next } else { v[i] };
+        }
+    });
+}
+
+/// m ← m + (1 − μ) (g − m),   u = g + ahead · (m − g)
+///
+/// # Panics
+/// If the lengths differ.
+#[inline(never)]
+pub fn average<F: Real>(m: &mut [F], u: &mut [F], g: &[F], [one_minus_mu, ahead]: [F; 2]) {
+    blocks([m, u], g, |[m, u], g| {
+        for i in 0..m.len().min(u.len()).min(g.len()) {
+            m[i] += one_minus_mu * (g[i] - m[i]);
+            u[i] = g[i] + ahead * (m[i] - g[i]);
+        }
+    });
+}
+
+/// p ← c p + d o
+///
+/// # Panics
+/// If the lengths differ.
+#[inline(never)]
+pub fn combine<F: Real>(p: &mut [F], o: &[F], [c, d]: [F; 2]) {
+    blocks([p], o, |[p], o| {
+        for i in 0..p.len().min(o.len()) {
+            p[i] = c * p[i] + d * o[i];
+        }
+    });
+}

@@ -18,6 +18,7 @@ use own as backend;
 mod interval;
 mod norms;
 mod null_space;
+mod span;
 
 pub use interval::{Interval, Lower, Upper};
 pub use norms::{
@@ -26,6 +27,7 @@ pub use norms::{
 };
 pub use norms::{gamma, scale};
 pub use null_space::{NullSpace, null_space};
+pub use span::{Span, norm};
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Zip};
 

@@ -130,28 +130,36 @@ pub fn end_of_tape<F: Real>() {
 }
 
 /// A buffer of zeros.
+#[inline(never)]
 pub fn zeros<F: Real>(len: usize) -> Buffer<F> {
     let (mut buffer, used) = fetch(len);
     if used {
-        // Unlike `fill`, which is not always inlined, this becomes the system's fastest way to write zeros.
-        for x in buffer.iter_mut() {
-            *x = F::zero();
-        }
+        write(&mut buffer, F::zero());
     }
     buffer
 }
 
 /// A buffer with arbitrary contents: the caller writes every element. In debug builds it holds NaN, so that a
 /// missed element is noticed.
+#[inline(never)]
 pub fn scratch<F: Real>(len: usize) -> Buffer<F> {
     let (mut buffer, _) = fetch(len);
     if cfg!(debug_assertions) {
-        buffer.fill(F::nan());
+        write(&mut buffer, F::nan());
     }
     buffer
 }
 
+/// Unlike `fill`, which is not always inlined, this becomes the system's fastest way to write a number.
+#[inline(always)]
+fn write<F: Real>(buffer: &mut [F], number: F) {
+    for x in buffer {
+        *x = number;
+    }
+}
+
 /// A buffer with the given contents.
+#[inline(never)]
 pub fn copy<F: Real>(data: &[F]) -> Buffer<F> {
     let (mut buffer, _) = fetch(data.len());
     buffer.copy_from_slice(data);
@@ -172,6 +180,7 @@ fn fetch<F: Real>(len: usize) -> (Buffer<F>, bool) {
 }
 
 /// Gives the memory of a tensor back, if nothing else shares it and it came from here.
+#[inline(never)]
 pub fn recycle<F: Real>(x: Tensor<F>) {
     let len = x.len();
     if len < SMALL {

@@ -137,6 +137,7 @@ where
 /// copied.
 ///
 /// `contiguous(&x).as_slice()` is never `None`.
+#[inline(never)]
 pub fn contiguous<F: Real>(x: &Tensor<F>) -> Tensor<F> {
     if x.is_standard_layout() {
         return x.clone();

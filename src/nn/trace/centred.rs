@@ -94,15 +94,13 @@ pub(super) fn of_readers(trace: &Trace) -> Vec<Law> {
         if width == 1 || trace.outputs.contains(&id) || !uses.all(reads) {
             return None;
         }
-        let mut calls = trace.declared().into_iter();
-        let reader = calls.find(|&c| trace.calls[c].nodes.contains(&first));
         let name = &trace.names[parameter];
         Some(Law::new(
             format!(
                 "{}, rows",
                 spoken(name.strip_suffix(".weight").unwrap_or(name))
             ),
-            reader.map_or(1, |call| trace.layer(call).max(1)),
+            trace.owner[first].map_or(1, |call| trace.layer(call).max(1)),
             Symmetry::Translation,
             vec![Term::incoming(Slice::new(parameter, [1, out, width]))],
         ))

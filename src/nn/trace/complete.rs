@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// Checks and completes the ports of every declared call.
 pub(super) fn complete(trace: &mut Trace) {
-    for call in trace.declared() {
+    for call in trace.declared.clone() {
         let stated = ports(trace, call);
         check(&trace.calls[call], stated, &trace.nodes);
         let inside = Inside {

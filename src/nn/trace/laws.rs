@@ -137,7 +137,7 @@ impl Trace {
         found.sort_by_key(|(call, _)| *call);
         let mut laws: Vec<Law> = Vec::new();
         let mut found = found.into_iter().peekable();
-        for call in self.declared() {
+        for &call in &self.declared {
             for law in inside(self, call)
                 .into_iter()
                 .filter(|_| streams.sound[call])
@@ -174,9 +174,9 @@ impl Trace {
 
     /// The number of a call among those that write neurons, from 1.
     pub(super) fn layer(&self, call: usize) -> usize {
-        let declared = self.declared().into_iter();
-        let writes = |c: &usize| !ports(self, *c).writers.is_empty();
-        declared.filter(writes).take_while(|&c| c <= call).count()
+        let writes = |c: &&usize| !ports(self, **c).writers.is_empty();
+        let writers = self.declared.iter().filter(writes);
+        writers.take_while(|&&c| c <= call).count()
     }
 }
 

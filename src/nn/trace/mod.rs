@@ -72,6 +72,12 @@ pub struct Trace {
     calls: Vec<Call>,
     nodes: Vec<Node>,
     outputs: Vec<usize>,
+    /// The calls with ports, in order. Calls inside one of them are left out.
+    declared: Vec<usize>,
+    /// For each node, the declared call that recorded it.
+    owner: Vec<Option<usize>>,
+    /// For each parameter, the declared calls that use it.
+    users: Vec<Users>,
     /// The tape itself and the node of the input, if the trace was taken of an evaluation.
     recorded: Option<lipschitz::Recorded>,
 }
@@ -86,6 +92,15 @@ struct Node {
     parameter: Option<usize>,
     /// ε of its numbers.
     epsilon: f64,
+}
+
+/// The calls that use a parameter.
+#[derive(Debug, Clone, Default)]
+struct Users {
+    /// The declared calls whose ports name it, in order.
+    calls: Vec<usize>,
+    /// Whether these are all its uses, and their ports are equal.
+    known: bool,
 }
 
 impl Node {
@@ -217,9 +232,18 @@ impl Trace {
             calls: log.calls,
             nodes: (0..tape.len()).map(node).collect(),
             outputs,
+            declared: Vec::new(),
+            owner: Vec::new(),
+            users: Vec::new(),
             recorded: None,
         };
+        trace.declared = trace.with_ports();
+        trace.owner = vec![None; trace.nodes.len()];
+        for &call in &trace.declared {
+            trace.owner[trace.calls[call].nodes.clone()].fill(Some(call));
+        }
         complete::complete(&mut trace);
+        trace.users = trace.users_of_parameters();
         trace
     }
 
@@ -233,8 +257,8 @@ impl Trace {
         &self.names
     }
 
-    /// The calls with ports, in order. Calls inside one of them are left out.
-    fn declared(&self) -> Vec<usize> {
+    /// The calls with ports that are inside no other call with ports.
+    fn with_ports(&self) -> Vec<usize> {
         let hidden = |mut call: usize| loop {
             match self.calls[call].parent {
                 None => return false,

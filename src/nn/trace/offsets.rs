@@ -114,7 +114,7 @@ impl<'a> Offsets<'a> {
     /// Node by node, and call by call, as [`Streams`](super::streams::Streams).
     fn walk(&mut self, sound: &[bool]) {
         let trace = self.trace;
-        let mut calls = trace.declared().into_iter().peekable();
+        let mut calls = trace.declared.iter().copied().peekable();
         let mut id = 0;
         while id < trace.nodes.len() || calls.peek().is_some() {
             if let Some(call) = calls.next_if(|&c| trace.calls[c].nodes.start <= id) {

@@ -1,63 +1,66 @@
 //! Parameters used in several places: a change of such a parameter must leave the outputs as they are in
 //! every place.
 
-use super::ports;
 use super::streams::{MEAN_AND_SHIFT, Streams};
+use super::{Trace, Users, ports};
 use crate::symmetry::Way;
+
+impl Trace {
+    /// The users of each parameter.
+    pub(super) fn users_of_parameters(&self) -> Vec<Users> {
+        let mut users = vec![Users::default(); self.names.len()];
+        for &call in &self.declared {
+            for parameter in ports(self, call).parameters() {
+                users[parameter].calls.push(call);
+            }
+        }
+        for users in &mut users {
+            let mut pairs = users.calls.windows(2);
+            users.known = pairs.all(|pair| ports(self, pair[0]) == ports(self, pair[1]));
+        }
+        for (id, node) in self.nodes.iter().enumerate() {
+            for parameter in node
+                .args
+                .iter()
+                .filter_map(|&arg| self.nodes[arg].parameter)
+            {
+                let users = &mut users[parameter];
+                users.known &= self.owner[id].is_some_and(|call| users.calls.contains(&call));
+            }
+        }
+        // The loss uses outputs. (A parameter that a layer gives as its output is the stream of this layer.)
+        for &output in &self.outputs {
+            let is_of_layer = |&c: &usize| self.calls[c].output == output;
+            if let Some(parameter) = self.nodes[output].parameter
+                && !self.declared.iter().any(is_of_layer)
+            {
+                users[parameter].known = false;
+            }
+        }
+        // What a layer reads of its own parameters, its ports do not say.
+        for &call in &self.declared {
+            let inputs = self.calls[call].inputs.iter();
+            for parameter in inputs.filter_map(|&input| self.nodes[input].parameter) {
+                let users = &mut users[parameter];
+                users.known &= !users.calls.contains(&call);
+            }
+        }
+        users
+    }
+}
 
 impl Streams<'_> {
     /// Ties together the calls that use the same parameter. If a use is unknown, or the ports
     /// differ, no laws of these calls are kept.
     pub(super) fn shared(&mut self) {
         let trace = self.trace;
-        let declared = trace.declared();
-        // The users of each parameter: declared calls, and `None` for a use elsewhere.
-        let mut users = vec![Vec::new(); trace.names.len()];
-        for (id, node) in trace.nodes.iter().enumerate() {
-            let call = (declared.iter().copied()).find(|&c| trace.calls[c].nodes.contains(&id));
-            for &arg in &node.args {
-                if let Some(parameter) = trace.nodes[arg].parameter
-                    && !users[parameter].contains(&call)
-                {
-                    users[parameter].push(call);
-                }
+        for users in &trace.users {
+            match users.known {
+                true => (users.calls.windows(2)).for_each(|pair| self.tie(pair[0], pair[1])),
+                false => users.calls.iter().for_each(|&call| self.give_up(call)),
             }
         }
-        // The loss uses outputs. (A parameter that a layer gives as its output is the stream of this layer.)
-        for &output in &trace.outputs {
-            let is_of_layer = declared.iter().any(|&c| trace.calls[c].output == output);
-            if let Some(parameter) = trace.nodes[output].parameter.filter(|_| !is_of_layer) {
-                users[parameter].push(None);
-            }
-        }
-        for &call in &declared {
-            let own = ports(trace, call).parameters();
-            let inputs = trace.calls[call].inputs.iter();
-            // What a layer reads of its own parameters, its ports do not say.
-            for parameter in inputs.filter_map(|&input| trace.nodes[input].parameter) {
-                if own.contains(&parameter) {
-                    users[parameter].push(None);
-                }
-            }
-        }
-        for (parameter, users) in users.iter().enumerate() {
-            let named = |c: &usize| ports(trace, *c).parameters().contains(&parameter);
-            let naming: Vec<usize> = declared.iter().copied().filter(named).collect();
-            let known = |user: &Option<usize>| user.is_some_and(|c| naming.contains(&c));
-            let alike = naming
-                .windows(2)
-                .all(|pair| ports(trace, pair[0]) == ports(trace, pair[1]));
-            if !(users.iter().all(known) && alike) {
-                for &call in &naming {
-                    self.give_up(call);
-                }
-                continue;
-            }
-            for pair in naming.windows(2) {
-                self.tie(pair[0], pair[1]);
-            }
-        }
-        for &call in &declared {
+        for &call in &trace.declared {
             self.inputs_of_one_weight(call);
         }
     }

@@ -80,7 +80,7 @@ impl<'a> Streams<'a> {
             multiplied: BTreeSet::new(),
         };
         streams.walk();
-        streams.leaks(&trace.outputs, &trace.declared());
+        streams.leaks(&trace.outputs);
         streams
     }
 
@@ -163,18 +163,17 @@ impl<'a> Streams<'a> {
     /// Follows the streams node by node, and call by call.
     fn walk(&mut self) {
         let trace = self.trace;
-        let declared = trace.declared();
-        let mut calls = declared.iter().copied().peekable();
+        let mut calls = trace.declared.iter().copied().peekable();
         let mut id = 0;
         while id < trace.nodes.len() || calls.peek().is_some() {
             if let Some(call) = calls.next_if(|&c| trace.calls[c].nodes.start <= id) {
-                self.call(call, &declared);
+                self.call(call);
                 id = id.max(trace.calls[call].nodes.end);
                 continue;
             }
             let args = &trace.nodes[id].args;
             if !args.is_empty() {
-                self.leaks(args, &declared);
+                self.leaks(args);
                 let operands = self.operands(id);
                 let mut relation = relate(&trace.nodes, id, &operands);
                 if self.balancing {
@@ -242,14 +241,14 @@ impl<'a> Streams<'a> {
 
     /// Gives up each declared call with an inner node among `args` that is not its output: such
     /// uses are not followed.
-    fn leaks(&mut self, args: &[usize], declared: &[usize]) {
+    fn leaks(&mut self, args: &[usize]) {
+        let trace = self.trace;
         for &arg in args {
-            let inside = |c: &&usize| {
-                let call = &self.trace.calls[**c];
-                let made = !self.trace.nodes[arg].args.is_empty();
-                call.nodes.contains(&arg) && arg != call.output && made
-            };
-            if let Some(&call) = declared.iter().find(inside) {
+            let made = !trace.nodes[arg].args.is_empty();
+            if let Some(call) = trace.owner[arg]
+                && arg != trace.calls[call].output
+                && made
+            {
                 self.give_up(call);
             }
         }
@@ -272,10 +271,10 @@ impl<'a> Streams<'a> {
     }
 
     /// Adds a call to the streams that it reads, and begins the stream that it writes.
-    fn call(&mut self, number: usize, declared: &[usize]) {
+    fn call(&mut self, number: usize) {
         let trace = self.trace;
         let call = &trace.calls[number];
-        self.leaks(&call.inputs, declared);
+        self.leaks(&call.inputs);
         let ports = call.ports.as_ref().expect("a declared call");
         let nothing = Reader::passing(Passage::BREAKS);
         let passes = ports.writers.is_empty();
@@ -329,7 +328,7 @@ impl<'a> Streams<'a> {
                     (out.shift_anew(call.output)).offset_anew(call.output);
             }
         }
-        self.unlisted(call, declared);
+        self.unlisted(call);
         let followed = self.only.is_none_or(|only| only == number);
         if !passes && followed {
             let mut stream = Stream {
@@ -355,13 +354,13 @@ impl<'a> Streams<'a> {
     }
 
     /// Drops the laws of streams that a call reads but does not list among its inputs.
-    fn unlisted(&mut self, call: &Call, declared: &[usize]) {
+    fn unlisted(&mut self, call: &Call) {
         for node in &self.trace.nodes[call.nodes.clone()] {
             for &arg in &node.args {
                 if arg >= call.nodes.start || call.inputs.contains(&arg) {
                     continue;
                 }
-                self.leaks(&[arg], declared);
+                self.leaks(&[arg]);
                 if let Some(stream) = self.relations[arg].stream {
                     let stream = self.root(stream);
                     self.streams[stream].used = true;

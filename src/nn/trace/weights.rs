@@ -18,7 +18,7 @@ impl Trace {
     fn weights(&self) -> Vec<LayerWeights> {
         let mut seen = vec![false; self.names.len()];
         let mut layers = Vec::new();
-        for call in self.declared().into_iter().map(|c| &self.calls[c]) {
+        for call in self.declared.iter().map(|&c| &self.calls[c]) {
             let ports = call.ports.as_ref().expect("a declared call");
             let new = |&&p: &&usize| !seen[p];
             let own: Vec<usize> = call.parameters.iter().filter(new).copied().collect();
@@ -43,8 +43,7 @@ impl Trace {
     /// The slope for negative arguments of the first activation of the pass: 1 if there is none,
     /// that of a LeakyReLU, 0 for all others.
     fn activation_slope(&self) -> f64 {
-        let declared = self.declared();
-        let between = |id: &usize| declared.iter().all(|&c| !self.calls[c].nodes.contains(id));
+        let between = |&id: &usize| self.owner[id].is_none();
         let slope = |id: usize| self.nodes[id].function()?.negative_slope;
         (0..self.nodes.len())
             .filter(between)

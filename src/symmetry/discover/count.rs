@@ -1,10 +1,10 @@
 //! An upper bound on the number of laws.
 
 use super::ParametricFunction;
-use super::span::{Span, norm};
 use crate::autodiff::{Tape, Var, grad_graph, jvp_graph, vjp_graph};
 use crate::kernels::draw::{self, Rng};
 use crate::kernels::random::mix;
+use crate::linalg::{Span, norm};
 use rayon::prelude::*;
 
 /// Vectors computed at a time.
@@ -92,7 +92,7 @@ impl<'a> Rank<'a> {
             function,
             seed,
             depth: 0,
-            span: Span::new(),
+            span: Span::default(),
         }
     }
 

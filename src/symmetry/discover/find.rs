@@ -141,7 +141,7 @@ pub(super) fn symmetries(
             .map(|c| c.delta(&theta, &gradient).0)
             .collect();
         // All points have the same weight, whatever the size of their gradients.
-        let norm = super::span::norm(&row);
+        let norm = linalg::norm(&row);
         if norm > 0.0 {
             row.iter_mut().for_each(|x| *x /= norm);
         }

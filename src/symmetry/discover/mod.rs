@@ -19,18 +19,20 @@
 mod count;
 mod field;
 mod find;
+mod image;
 mod name;
-mod span;
 
 pub use field::Field;
 pub use find::Ansatz;
+
+use image::image;
 
 use super::{Generator, Law, Layout};
 use crate::autodiff::{Tape, Var, vjp};
 use crate::kernels::draw::{self, Rng};
 use crate::kernels::random::mix;
+use crate::linalg::Span;
 use crate::tensor::{Tensor, tensor};
-use span::Span;
 
 /// f(θ, x) for the search: it maps variables for the parameters, and a seed for the data, to the outputs.
 pub type Forward<'a> =
@@ -310,7 +312,7 @@ pub fn discover(function: &ParametricFunction<'_>, declared: &[Law], search: &Se
 
 /// The span of Bθ + b over generators, of which there are at most `count`.
 fn span_of(generators: &[Generator], theta: &[f64], count: usize) -> Span {
-    let mut span = Span::new();
+    let mut span = Span::default();
     for generator in generators {
         span.add(&direction(generator, theta, count), 0.0);
     }
@@ -319,7 +321,7 @@ fn span_of(generators: &[Generator], theta: &[f64], count: usize) -> Span {
 
 /// Bθ + b, or a shorter image of it that is sufficient for the rank of at most `count` such vectors.
 fn direction(generator: &Generator, theta: &[f64], count: usize) -> Vec<f64> {
-    span::image(&generator.direction(theta), count + 64)
+    image(&generator.direction(theta), count + 64)
 }
 
 /// Random points that the equations did not use.
@@ -363,8 +365,8 @@ impl Contained {
         let mut out = Self {
             points: points.map(|_| function.draw(rng)).collect(),
             count,
-            laws: Span::new(),
-            all: Span::new(),
+            laws: Span::default(),
+            all: Span::default(),
         };
         for generator in laws {
             out.laws.add(&out.at_points(generator), 0.0);
@@ -378,7 +380,7 @@ impl Contained {
     fn at_points(&self, generator: &Generator) -> Vec<f64> {
         let points = self.points.iter();
         let all: Vec<Vec<f64>> = points.map(|theta| generator.direction(theta)).collect();
-        span::image(&all.concat(), self.count + 64)
+        image(&all.concat(), self.count + 64)
     }
 
     fn laws(&self, generators: &[Generator]) -> bool {

@@ -1,6 +1,7 @@
 //! Sparse generators, and the laws that are not declared.
 
-use super::{FoundLaw, Generator, Layout, Span};
+use super::{FoundLaw, Generator, Layout};
+use crate::linalg::Span;
 use ndarray::{Array2, Zip, s};
 use std::collections::BTreeMap;
 
@@ -71,7 +72,7 @@ pub(super) fn independent(
     holds: impl Fn(&Generator) -> bool,
 ) -> Vec<FoundLaw> {
     let count = found.len();
-    let mut known = Span::new();
+    let mut known = Span::default();
     let mut out: Vec<FoundLaw> = Vec::new();
     for (name, generator) in named {
         if known.add(&super::direction(generator, theta, count), 0.0) {

@@ -30,6 +30,7 @@ impl EdgeAttention {
     /// # Panics
     /// If the shapes do not fit, the tapes differ, or the probability of dropout is not within 0 ≤ p ≤ 1.
     #[track_caller]
+    #[inline(never)]
     pub fn attend<'t, F: Real>(
         &self,
         score: impl EdgeScore<F>,

@@ -1,10 +1,19 @@
 //! A space that grows vector by vector.
 
-use crate::kernels::random::mix;
 use ndarray::Array1;
 
-/// Orthonormal vectors that span those added so far.
-pub(super) struct Span {
+/// Orthonormal vectors that span those added so far (Gram and Schmidt, each vector twice).
+///
+/// ```
+/// use emmy::linalg::Span;
+/// let mut span = Span::default();
+/// assert!(span.add(&[1.0, 0.0, 0.0], 0.0) && span.add(&[1.0, 1.0, 0.0], 0.0));
+/// assert!(!span.add(&[0.0, 2.0, 0.0], 0.0));
+/// assert_eq!(span.rank(), 2);
+/// assert!(span.contains(&[3.0, -1.0, 0.0]) && !span.contains(&[0.0, 0.0, 1.0]));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Span {
     basis: Vec<Array1<f64>>,
     /// The smallest part of an added vector that was orthogonal to the vectors before it.
     weakest: f64,
@@ -14,20 +23,27 @@ pub(super) struct Span {
 /// direction.
 const NEW: f64 = 1e-8;
 
-impl Span {
-    pub fn new() -> Self {
+impl Default for Span {
+    /// The span of no vector.
+    fn default() -> Self {
         Self {
             basis: Vec::new(),
             weakest: 1.0,
         }
     }
+}
 
+impl Span {
+    /// The number of vectors of the basis.
     pub fn rank(&self) -> usize {
         self.basis.len()
     }
 
     /// Adds a vector if more than `least` of its length is orthogonal to the span; returns whether it was
     /// added.
+    ///
+    /// # Panics
+    /// If the vector has not as many entries as those before.
     pub fn add(&mut self, vector: &[f64], least: f64) -> bool {
         let Some((rest, left)) = self.rest(vector) else {
             return false;
@@ -43,6 +59,9 @@ impl Span {
     }
 
     /// Whether a vector lies in the span; true of zero.
+    ///
+    /// # Panics
+    /// If the vector has not as many entries as those added.
     pub fn contains(&self, vector: &[f64]) -> bool {
         self.rest(vector).is_none_or(|(_, left)| left <= NEW)
     }
@@ -70,23 +89,12 @@ impl Span {
     }
 }
 
-/// A linear image of a vector with at most `length` entries: every entry is added to one of them, or
-/// subtracted. The rank of a few vectors is, with high probability, the rank of their images.
-pub(super) fn image(vector: &[f64], length: usize) -> Vec<f64> {
-    if vector.len() <= length {
-        return vector.to_vec();
-    }
-    let mut out = vec![0.0; length];
-    for (i, x) in vector.iter().enumerate() {
-        let random = mix(0, i as u64);
-        let sign = if random & 1 == 0 { 1.0 } else { -1.0 };
-        out[(random >> 1) as usize % length] += sign * x;
-    }
-    out
-}
-
 /// √Σ x², without overflow.
-pub(super) fn norm(v: &[f64]) -> f64 {
+///
+/// ```
+/// assert_eq!(emmy::linalg::norm(&[3e200, -4e200]), 5e200);
+/// ```
+pub fn norm(v: &[f64]) -> f64 {
     let largest = v.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
     if largest == 0.0 || !largest.is_finite() {
         return largest;
