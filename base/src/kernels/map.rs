@@ -22,15 +22,29 @@ pub fn unary<F: Real>(x: &Tensor<F>, f: impl Fn(F) -> F + Copy + Sync) -> Tensor
 #[inline(never)]
 pub fn broadcast<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
     over(shape, [x], &|walk, first, part| {
-        for (k, row) in part.chunks_exact_mut(walk.length(part)).enumerate() {
-            let ([x], [at], [step]) = (walk.data, walk.start(first + k), walk.inner().steps);
-            match step {
-                0 => row.fill(x[at]),
-                1 => row.copy_from_slice(&x[at..at + row.len()]),
-                _ => (row.iter_mut().enumerate()).for_each(|(i, y)| *y = x[at + i * step]),
-            }
-        }
+        simd(
+            #[inline(always)]
+            || {
+                let ([x], [step], length) = (walk.data, walk.inner().steps, walk.length(part));
+                for (k, row) in part.chunks_exact_mut(length).enumerate() {
+                    let [at] = walk.start(first + k);
+                    match step {
+                        0 => repeat(x[at], row),
+                        1 => row.copy_from_slice(&x[at..at + row.len()]),
+                        _ => (row.iter_mut().enumerate()).for_each(|(i, y)| *y = x[at + i * step]),
+                    }
+                }
+            },
+        )
     })
+}
+
+/// Unlike `fill`, which stays a call, this is a loop of vectors.
+#[inline(always)]
+fn repeat<F: Real>(x: F, out: &mut [F]) {
+    for y in out {
+        *y = x;
+    }
 }
 
 /// y = f(a, b), element by element over the common shape; y is row-major.
