@@ -9,6 +9,7 @@
 //! compiles it again; `tests/kernels/instances.rs` finds it.
 
 use crate::autodiff::{Tape, Var, grad, grad_graph, vjp};
+use crate::kernels::neurons::{self, Entries};
 use crate::kernels::update::{self, AdamStep};
 use crate::ops::attention::{
     DenseAttention, EdgeAttention, EdgeOperands, LeakySum, Mask, Qkv, ScaledProduct,
@@ -23,12 +24,14 @@ use std::sync::Arc;
 /// The functions below, for both types. It is public and not inlined, so that they are compiled.
 #[doc(hidden)]
 #[inline(never)]
-pub fn instances() -> [*const (); 4] {
+pub fn instances() -> [*const (); 6] {
     [
         operations::<f32> as *const (),
         operations::<f64> as *const (),
         updates::<f32> as *const (),
         updates::<f64> as *const (),
+        measures::<f32> as *const (),
+        measures::<f64> as *const (),
     ]
 }
 
@@ -55,6 +58,11 @@ fn updates<F: Real>([p, m, v]: [&mut [F]; 3], g: &[F], step: AdamStep<F>) {
     update::average(m, v, g, [step.lr; 2]);
     update::combine(p, g, [step.lr; 2]);
     update::sum_of_squares(g);
+}
+
+fn measures<F: Real>(of: Entries<'_>, x: &[F], [a, b]: [&mut [f64]; 2]) {
+    neurons::products(of, 1.0, x, x, [a, b]);
+    neurons::sums(of, 1.0, x, [a, b]);
 }
 
 fn operators<F: Real>(x: Var<'_, F>, c: F) -> Var<'_, F> {

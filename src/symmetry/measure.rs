@@ -1,11 +1,10 @@
 //! δ, c and drift in plain numbers: sums are in `f64` for parameters of either type.
 
-mod pairs;
-
 use super::{Law, Side, Slice, Symmetry, Term};
+use crate::kernels::neurons::{Entries, products, sums};
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
-use pairs::add_pairs;
+use std::ops::Range;
 
 /// δ of a law at one point, and the size of its terms.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +63,11 @@ impl Law {
             size: vec![0.0; self.entries()],
         };
         for term in &self.terms {
+            let (stretches, inner) = term.slice.runs();
+            let entries = Entries {
+                stretches: &stretches,
+                inner,
+            };
             let g = Values::new(self, &term.slice, gradients.get(term.slice.parameter));
             let theta = parameters.get(term.slice.parameter).copied();
             let theta = Values::new(self, &term.slice, theta);
@@ -83,18 +87,12 @@ impl Law {
                     }
                 }
                 Symmetry::Rescaling => {
-                    let sums = [&mut out.delta[..], &mut out.size];
-                    let w = term.weight;
-                    term.slice.sum(theta.slice(), g.slice(), sums, |theta, g| {
-                        let product = w * theta * g;
-                        [product, product.abs()]
-                    });
+                    let out = [&mut out.delta[..], &mut out.size];
+                    products(entries, term.weight, theta.slice(), g.slice(), out);
                 }
                 Symmetry::Translation => {
-                    let sums = [&mut out.delta[..], &mut out.size];
-                    let w = term.weight;
-                    let add = |_, g: f64| [w * g, g.abs()];
-                    term.slice.sum(theta.slice(), g.slice(), sums, add);
+                    let out = [&mut out.delta[..], &mut out.size];
+                    sums(entries, term.weight, g.slice(), out);
                 }
                 Symmetry::Linear | Symmetry::Rotation => {
                     let (m, n) = (theta.shifted(term), g.rows(&term.slice));
@@ -141,8 +139,13 @@ impl Law {
     /// Σ w ‖M_j‖² and its like, with numbers in place of the parameters.
     #[track_caller]
     fn squares<F: Real>(&self, numbers: &[&Tensor<F>], terms: &[Term]) -> Option<Vec<f64>> {
-        let mut out = vec![0.0; self.entries()];
+        let (mut out, mut sizes) = (vec![0.0; self.entries()], vec![0.0; self.entries()]);
         for term in terms {
+            let (stretches, inner) = term.slice.runs();
+            let entries = Entries {
+                stretches: &stretches,
+                inner,
+            };
             let theta = numbers.get(term.slice.parameter).copied();
             let theta = Values::new(self, &term.slice, theta);
             match self.symmetry {
@@ -154,12 +157,11 @@ impl Law {
                     }
                 }
                 Symmetry::Rescaling => {
-                    let (values, w) = (theta.slice(), term.weight);
-                    (term.slice).sum(values, values, [&mut out[..]], |a, b| [w * a * b]);
+                    let values = theta.slice();
+                    products(entries, term.weight, values, values, [&mut out, &mut sizes]);
                 }
                 Symmetry::Translation => {
-                    let (values, w) = (theta.slice(), term.weight);
-                    (term.slice).sum(values, values, [&mut out[..]], |a, _| [w * a]);
+                    sums(entries, term.weight, theta.slice(), [&mut out, &mut sizes]);
                 }
                 Symmetry::Linear => {
                     let rows = theta.shifted(term);
@@ -283,14 +285,8 @@ fn mean(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
 }
 
 impl Slice {
-    /// Adds f(x, y) of every entry to the sums of its neuron, K of them at once.
-    fn sum<F: Real, const K: usize>(
-        &self,
-        x: &[F],
-        y: &[F],
-        out: [&mut [f64]; K],
-        f: impl Fn(f64, f64) -> [f64; K],
-    ) {
-        add_pairs(x, y, self.stretches(), self.shape[2].max(1), out, f);
+    /// The stretches, and the length of a run of one neuron in each.
+    fn runs(&self) -> (Vec<Range<usize>>, usize) {
+        (self.stretches().collect(), self.shape[2].max(1))
     }
 }

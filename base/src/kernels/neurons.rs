@@ -1,28 +1,63 @@
-//! Sums over pairs of numbers, in `f64` for either type of numbers.
+//! Sums over the entries of each neuron, in `f64` for either type of numbers.
 
-use crate::kernels::{LANES, fold, simd};
+use super::{LANES, fold, simd};
 use crate::real::Real;
 use std::ops::Range;
 
-/// Adds f(x, y) to sums, K of them at once: in each of the `stretches` of x and y, run `j` of `inner` pairs
-/// adds to `out[k][j]`.
+/// The entries of a parameter that belong to neurons: in each of the stretches, run j of `inner` entries
+/// belongs to neuron j.
+#[derive(Debug, Clone, Copy)]
+pub struct Entries<'a> {
+    /// Ranges of entries, each of one run per neuron.
+    pub stretches: &'a [Range<usize>],
+    /// The entries of a run; at least 1.
+    pub inner: usize,
+}
+
+/// Adds Σ w x y and Σ |w x y| over the entries of neuron j to `out[0][j]` and `out[1][j]`.
 ///
-/// The order of a sum is fixed: by stretches, and within a run in sixteen lanes.
+/// ```
+/// use emmy::kernels::neurons::{Entries, products};
+/// // Rows of a matrix [2, 2].
+/// let rows = Entries { stretches: &[0..4], inner: 2 };
+/// let (mut sums, mut sizes) = ([0.0; 2], [0.0; 2]);
+/// products(rows, 2.0, &[1.0, 2.0, 3.0, 4.0], &[1.0, -1.0, 1.0, 1.0], [&mut sums, &mut sizes]);
+/// assert_eq!((sums, sizes), ([-2.0, 14.0], [6.0, 14.0]));
+/// ```
 ///
 /// # Panics
 /// If a stretch is not within x and y, or an `out` does not have one number per run.
-pub(super) fn add_pairs<F: Real, const K: usize>(
+#[inline(never)]
+pub fn products<F: Real>(of: Entries<'_>, w: f64, x: &[F], y: &[F], out: [&mut [f64]; 2]) {
+    add_pairs(of, x, y, out, move |x, y| {
+        let product = w * x * y;
+        [product, product.abs()]
+    });
+}
+
+/// Adds Σ w x and Σ |x| over the entries of neuron j to `out[0][j]` and `out[1][j]`.
+///
+/// # Panics
+/// As [`products`].
+#[inline(never)]
+pub fn sums<F: Real>(of: Entries<'_>, w: f64, x: &[F], out: [&mut [f64]; 2]) {
+    add_pairs(of, x, x, out, move |x, _| [w * x, x.abs()]);
+}
+
+/// Adds f(x, y) to sums, K of them at once. The order of a sum is fixed: by stretches, and within a run in
+/// sixteen lanes.
+#[inline(always)]
+fn add_pairs<F: Real, const K: usize>(
+    Entries { stretches, inner }: Entries<'_>,
     x: &[F],
     y: &[F],
-    stretches: impl Iterator<Item = Range<usize>>,
-    inner: usize,
     mut out: [&mut [f64]; K],
     f: impl Fn(f64, f64) -> [f64; K],
 ) {
     simd(
         #[inline(always)]
         || {
-            for stretch in stretches {
+            for stretch in stretches.iter().cloned() {
                 let (x, y) = (&x[stretch.clone()], &y[stretch]);
                 let runs = x.len() / inner;
                 // Cut to one length, so that the loop needs no bounds check per entry.
