@@ -27,6 +27,7 @@ pub mod gemm;
 #[doc(hidden)]
 pub mod index;
 pub mod map;
+#[doc(hidden)]
 pub mod neurons;
 #[doc(hidden)]
 pub mod norm;
