@@ -25,7 +25,7 @@ const LAST: u32 = 8;
 /// ```
 /// use emmy_certificates::rescale::factors;
 /// use ndarray::array;
-/// let (a, b) = (array![[1.0, 0.0], [0.0, 100.0]], array![[1.0, 0.0], [0.0, 0.01]]);
+/// let (a, b) = (array![[1.0], [100.0]], array![[1.0, 0.01]]);
 /// let d = factors(a.view(), b.view());
 /// assert!((d[0] / d[1] - 100.0).abs() < 1e-6);
 /// ```

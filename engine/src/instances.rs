@@ -1,4 +1,4 @@
-//! Operations and their kernels compiled here, once per type of numbers, instead of in every program.
+//! Operations, their kernels, and those of optimisers and laws, compiled here, once per type of numbers, instead of in every program.
 //!
 //! Rust compiles a generic function in each program that uses it, vector loops included. There is one
 //! exception: if the function is marked `#[inline(never)]`, and the library itself uses it with the same
@@ -60,7 +60,7 @@ fn updates<F: Real>([p, m, v]: [&mut [F]; 3], g: &[F], step: AdamStep<F>) {
     update::sum_of_squares(g);
 }
 
-fn measures<F: Real>(of: Entries<'_>, x: &[F], [a, b]: [&mut [f64]; 2]) {
+fn measures<F: Real>(of: &Entries, x: &[F], [a, b]: [&mut [f64]; 2]) {
     neurons::products(of, 1.0, x, x, [a, b]);
     neurons::sums(of, 1.0, x, [a, b]);
 }

@@ -4,7 +4,6 @@ use super::{Law, Side, Slice, Symmetry, Term};
 use crate::kernels::neurons::{Entries, products, sums};
 use crate::real::Real;
 use crate::tensor::{Tensor, contiguous};
-use std::ops::Range;
 
 /// δ of a law at one point, and the size of its terms.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,11 +62,6 @@ impl Law {
             size: vec![0.0; self.entries()],
         };
         for term in &self.terms {
-            let (stretches, inner) = term.slice.runs();
-            let entries = Entries {
-                stretches: &stretches,
-                inner,
-            };
             let g = Values::new(self, &term.slice, gradients.get(term.slice.parameter));
             let theta = parameters.get(term.slice.parameter).copied();
             let theta = Values::new(self, &term.slice, theta);
@@ -88,11 +82,17 @@ impl Law {
                 }
                 Symmetry::Rescaling => {
                     let out = [&mut out.delta[..], &mut out.size];
-                    products(entries, term.weight, theta.slice(), g.slice(), out);
+                    products(
+                        &term.slice.by_neuron(),
+                        term.weight,
+                        theta.slice(),
+                        g.slice(),
+                        out,
+                    );
                 }
                 Symmetry::Translation => {
                     let out = [&mut out.delta[..], &mut out.size];
-                    sums(entries, term.weight, g.slice(), out);
+                    sums(&term.slice.by_neuron(), term.weight, g.slice(), out);
                 }
                 Symmetry::Linear | Symmetry::Rotation => {
                     let (m, n) = (theta.shifted(term), g.rows(&term.slice));
@@ -139,13 +139,9 @@ impl Law {
     /// Σ w ‖M_j‖² and its like, with numbers in place of the parameters.
     #[track_caller]
     fn squares<F: Real>(&self, numbers: &[&Tensor<F>], terms: &[Term]) -> Option<Vec<f64>> {
+        // The sizes come with the sums; nobody reads them.
         let (mut out, mut sizes) = (vec![0.0; self.entries()], vec![0.0; self.entries()]);
         for term in terms {
-            let (stretches, inner) = term.slice.runs();
-            let entries = Entries {
-                stretches: &stretches,
-                inner,
-            };
             let theta = numbers.get(term.slice.parameter).copied();
             let theta = Values::new(self, &term.slice, theta);
             match self.symmetry {
@@ -158,10 +154,21 @@ impl Law {
                 }
                 Symmetry::Rescaling => {
                     let values = theta.slice();
-                    products(entries, term.weight, values, values, [&mut out, &mut sizes]);
+                    products(
+                        &term.slice.by_neuron(),
+                        term.weight,
+                        values,
+                        values,
+                        [&mut out, &mut sizes],
+                    );
                 }
                 Symmetry::Translation => {
-                    sums(entries, term.weight, theta.slice(), [&mut out, &mut sizes]);
+                    sums(
+                        &term.slice.by_neuron(),
+                        term.weight,
+                        theta.slice(),
+                        [&mut out, &mut sizes],
+                    );
                 }
                 Symmetry::Linear => {
                     let rows = theta.shifted(term);
@@ -285,8 +292,11 @@ fn mean(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
 }
 
 impl Slice {
-    /// The stretches, and the length of a run of one neuron in each.
-    fn runs(&self) -> (Vec<Range<usize>>, usize) {
-        (self.stretches().collect(), self.shape[2].max(1))
+    /// The entries, by neurons.
+    fn by_neuron(&self) -> Entries {
+        Entries {
+            stretches: self.stretches().collect(),
+            inner: self.shape[2].max(1),
+        }
     }
 }

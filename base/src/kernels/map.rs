@@ -29,7 +29,7 @@ pub fn broadcast<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
                 for (k, row) in part.chunks_exact_mut(length).enumerate() {
                     let [at] = walk.start(first + k);
                     match step {
-                        0 => repeat(x[at], row),
+                        0 => memory::write(row, x[at]),
                         1 => row.copy_from_slice(&x[at..at + row.len()]),
                         _ => (row.iter_mut().enumerate()).for_each(|(i, y)| *y = x[at + i * step]),
                     }
@@ -37,14 +37,6 @@ pub fn broadcast<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
             },
         )
     })
-}
-
-/// Unlike `fill`, which stays a call, this is a loop of vectors.
-#[inline(always)]
-fn repeat<F: Real>(x: F, out: &mut [F]) {
-    for y in out {
-        *y = x;
-    }
 }
 
 /// y = f(a, b), element by element over the common shape; y is row-major.
@@ -204,7 +196,8 @@ fn collect<F: Real, const N: usize>(
     })
 }
 
-/// Writes a block of whole runs, of which the number is that of the first.
+/// Writes one part of the result. The number is that of its first run; without outer loops, that of its first
+/// element.
 type Fill<'a, F, const N: usize> = dyn Fn(&Walk<'_, F, N>, usize, &mut [F]) + Sync + 'a;
 
 /// Has `fill` write the result over `shape` in parallel. One copy per type of elements and number of operands,

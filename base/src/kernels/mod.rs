@@ -2,7 +2,8 @@
 //! loops here. Only this module uses threads and vector instructions.
 //!
 //! An operation of your own computes its value with [`map`]; [`par`] sets the number of threads. The other
-//! kernels have no page: users meet them as operations (`emmy::ops`).
+//! kernels have no page: users meet them as operations (`emmy::ops`), rules of optimisers and
+//! measures of laws.
 //!
 //! A vectorised loop runs over indices: `zip`, and `map` and `from_fn` of arrays, stay calls in release
 //! builds.

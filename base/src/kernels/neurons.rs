@@ -6,10 +6,10 @@ use std::ops::Range;
 
 /// The entries of a parameter that belong to neurons: in each of the stretches, run j of `inner` entries
 /// belongs to neuron j.
-#[derive(Debug, Clone, Copy)]
-pub struct Entries<'a> {
+#[derive(Debug, Clone)]
+pub struct Entries {
     /// Ranges of entries, each of one run per neuron.
-    pub stretches: &'a [Range<usize>],
+    pub stretches: Vec<Range<usize>>,
     /// The entries of a run; at least 1.
     pub inner: usize,
 }
@@ -19,16 +19,16 @@ pub struct Entries<'a> {
 /// ```
 /// use emmy::kernels::neurons::{Entries, products};
 /// // Rows of a matrix [2, 2].
-/// let rows = Entries { stretches: &[0..4], inner: 2 };
+/// let rows = Entries { stretches: vec![0..4], inner: 2 };
 /// let (mut sums, mut sizes) = ([0.0; 2], [0.0; 2]);
-/// products(rows, 2.0, &[1.0, 2.0, 3.0, 4.0], &[1.0, -1.0, 1.0, 1.0], [&mut sums, &mut sizes]);
+/// products(&rows, 2.0, &[1.0, 2.0, 3.0, 4.0], &[1.0, -1.0, 1.0, 1.0], [&mut sums, &mut sizes]);
 /// assert_eq!((sums, sizes), ([-2.0, 14.0], [6.0, 14.0]));
 /// ```
 ///
 /// # Panics
-/// If a stretch is not within x and y, or an `out` does not have one number per run.
+/// If a stretch is not within x and y, an `out` has fewer numbers than a stretch has runs, or `inner` is 0.
 #[inline(never)]
-pub fn products<F: Real>(of: Entries<'_>, w: f64, x: &[F], y: &[F], out: [&mut [f64]; 2]) {
+pub fn products<F: Real>(of: &Entries, w: f64, x: &[F], y: &[F], out: [&mut [f64]; 2]) {
     add_pairs(of, x, y, out, move |x, y| {
         let product = w * x * y;
         [product, product.abs()]
@@ -40,7 +40,7 @@ pub fn products<F: Real>(of: Entries<'_>, w: f64, x: &[F], y: &[F], out: [&mut [
 /// # Panics
 /// As [`products`].
 #[inline(never)]
-pub fn sums<F: Real>(of: Entries<'_>, w: f64, x: &[F], out: [&mut [f64]; 2]) {
+pub fn sums<F: Real>(of: &Entries, w: f64, x: &[F], out: [&mut [f64]; 2]) {
     add_pairs(of, x, x, out, move |x, _| [w * x, x.abs()]);
 }
 
@@ -48,7 +48,10 @@ pub fn sums<F: Real>(of: Entries<'_>, w: f64, x: &[F], out: [&mut [f64]; 2]) {
 /// sixteen lanes.
 #[inline(always)]
 fn add_pairs<F: Real, const K: usize>(
-    Entries { stretches, inner }: Entries<'_>,
+    &Entries {
+        ref stretches,
+        inner,
+    }: &Entries,
     x: &[F],
     y: &[F],
     mut out: [&mut [f64]; K],

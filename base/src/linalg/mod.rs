@@ -1,5 +1,5 @@
 //! Dense linear algebra for initialisers and measures: QR, singular values, symmetric eigenvalues; norms of
-//! matrices from above and from below.
+//! matrices from above and from below; null spaces, and spans that grow vector by vector.
 //!
 //! Everything is in `f64`, without derivatives. Two back-ends compute the same: our own short Householder and
 //! Jacobi routines, and LAPACK (feature `lapack`). Signs are fixed here, so that both give the same factors

@@ -89,13 +89,21 @@ impl Span {
     }
 }
 
-/// √Σ x², without overflow.
+/// ‖v‖₂ = √Σ x², without overflow of the squares; NaN if an entry is. Not rounded up, unlike the norms of
+/// matrices.
 ///
 /// ```
-/// assert_eq!(emmy::linalg::norm(&[3e200, -4e200]), 5e200);
+/// assert_eq!(emmy::linalg::norm(&[3e210, -4e210]), 5e210);
 /// ```
 pub fn norm(v: &[f64]) -> f64 {
-    let largest = v.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
+    let larger = |m: f64, x: &f64| {
+        if m.is_nan() || x.abs() <= m {
+            m
+        } else {
+            x.abs()
+        }
+    };
+    let largest = v.iter().fold(0.0, larger);
     if largest == 0.0 || !largest.is_finite() {
         return largest;
     }

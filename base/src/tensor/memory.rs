@@ -150,9 +150,10 @@ pub fn scratch<F: Real>(len: usize) -> Buffer<F> {
     buffer
 }
 
-/// Unlike `fill`, which is not always inlined, this becomes the system's fastest way to write a number.
+/// Unlike `fill`, which is not always inlined, this is a loop of vectors; for zeros, the system's fastest way to
+/// write them.
 #[inline(always)]
-fn write<F: Real>(buffer: &mut [F], number: F) {
+pub(crate) fn write<F: Real>(buffer: &mut [F], number: F) {
     for x in buffer {
         *x = number;
     }
