@@ -1,4 +1,5 @@
-//! Operations, their kernels, and those of optimisers and laws, compiled here, once per type of numbers, instead of in every program.
+//! Operations, their kernels, and those of optimisers and laws, compiled here, once per type of numbers,
+//! instead of in every program.
 //!
 //! Rust compiles a generic function in each program that uses it, vector loops included. There is one
 //! exception: if the function is marked `#[inline(never)]`, and the library itself uses it with the same

@@ -150,8 +150,8 @@ pub fn scratch<F: Real>(len: usize) -> Buffer<F> {
     buffer
 }
 
-/// Unlike `fill`, which is not always inlined, this is a loop of vectors; for zeros, the system's fastest way to
-/// write them.
+/// Unlike `fill`, which is not always inlined, this is a loop of vectors; for zeros, the system's fastest
+/// way to write them.
 #[inline(always)]
 pub(crate) fn write<F: Real>(buffer: &mut [F], number: F) {
     for x in buffer {
