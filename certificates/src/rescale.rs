@@ -11,14 +11,15 @@ const STEPS: usize = 240;
 const FIRST: u32 = 4;
 const LAST: u32 = 8;
 
-/// The diagonal of a positive D that makes ‖B D⁻¹‖₂ ‖D A‖₂ small, for A `[n, k]` and B `[m, n]`: the smallest
-/// product of the search, not a proven minimum. Every D gives a bound of ‖B A‖₂, and of B σ(A x) for
-/// functions σ of single neurons with slopes within \[−1, 1\].
+/// The diagonal of a positive D that makes ‖B D⁻¹‖₂ ‖D A‖₂ small, for A `[n, k]` and B `[m, n]`: the
+/// smallest product of the search, not a proven minimum. For every D, ‖B D⁻¹‖₂ ‖D A‖₂ is a bound of ‖B
+/// A‖₂, and of the Lipschitz constant of x ↦ B σ(A x) for functions σ of single neurons with slopes within
+/// \[−1, 1\].
 ///
-/// With D = diag eˢ the logarithm of the product is convex in s; its gradient, for Schatten norms in place of
-/// ‖·‖₂, is a difference of two distributions over the neurons, and the search follows it with momentum. The
-/// exponents of the Schatten norms grow during the search: these norms are never below ‖·‖₂, so the smallest
-/// product of all steps counts.
+/// With D = diag eˢ the logarithm of the product is convex in s; its gradient, for Schatten norms in place
+/// of ‖·‖₂, is a difference of two distributions over the neurons, and the search follows it with
+/// momentum. The exponents of the Schatten norms grow during the search: these norms are never below ‖·‖₂,
+/// so the smallest product of all steps counts.
 ///
 /// A neuron whose input is 100 times as large, and whose output is divided by 100 again:
 ///
@@ -76,9 +77,9 @@ impl RescaledRows {
         Array1::from_iter(self.a.outer_iter().map(|r| r.dot(&r)))
     }
 
-    /// ln of the Schatten norm of D A with exponent 2 (N + 1), N = 2^squarings, and its gradient in ln d: the
-    /// diagonal of (D A Aᵀ D)^(N + 1), divided by its sum. The power is that of A Aᵀ or of Aᵀ A, whichever is
-    /// smaller.
+    /// ln of the Schatten norm of D A with exponent 2 (N + 1), N = 2^squarings, and its gradient in ln d:
+    /// the diagonal of (D A Aᵀ D)^(N + 1), divided by its sum. The power is that of A Aᵀ or of Aᵀ A,
+    /// whichever is smaller.
     fn schatten(&self, d: &Array1<f64>, squarings: u32) -> (f64, Array1<f64>) {
         let column = d.view().insert_axis(Axis(1));
         let rows_of = |x: Array2<f64>| x.sum_axis(Axis(1));

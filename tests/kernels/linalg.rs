@@ -1,7 +1,7 @@
 //! Factorisations by their definitions, which determine the factors: the same tests for both back-ends.
 
 use approx::assert_abs_diff_eq;
-use emmy::linalg::{effective_rank, eigh, null_space, qr, svd};
+use emmy::linalg::{Span, effective_rank, eigh, norm, null_space, qr, svd};
 use ndarray::{Array1, Array2, array};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
@@ -189,4 +189,36 @@ fn the_null_space_of_zero_is_everything() {
 #[should_panic(expected = "null_space: 3 rows for 4 columns")]
 fn a_null_space_needs_as_many_rows_as_columns() {
     let _ = null_space(gaussian(3, 4, 0).view(), 1e-10);
+}
+
+#[test]
+fn a_norm_is_exact_at_the_ends_of_the_range_and_keeps_nan() {
+    for scale in [1e-300, 1.0, 1e300] {
+        assert_abs_diff_eq!(
+            norm(&[3.0 * scale, -4.0 * scale]) / scale,
+            5.0,
+            epsilon = 1e-14
+        );
+    }
+    assert_eq!(norm(&[]), 0.0);
+    assert_eq!(norm(&[1.0, f64::NEG_INFINITY]), f64::INFINITY);
+    for v in [[f64::NAN, 1.0], [1.0, f64::NAN], [0.0, f64::NAN]] {
+        assert!(norm(&v).is_nan(), "{v:?}");
+    }
+}
+
+#[test]
+fn a_span_has_the_rank_of_its_vectors_and_refuses_nan() {
+    let vectors = gaussian(4, 9, 3);
+    let factors = gaussian(6, 4, 4);
+    let mut span = Span::default();
+    for v in factors.dot(&vectors).outer_iter() {
+        span.add(&v.to_vec(), 0.0);
+    }
+    assert_eq!(span.rank(), 4);
+    assert!(vectors.outer_iter().all(|v| span.contains(&v.to_vec())));
+    assert!(!span.contains(&gaussian(1, 9, 5).row(0).to_vec()));
+    let unknown = [f64::NAN; 9];
+    assert!(!span.add(&unknown, 0.0) && !span.contains(&unknown));
+    assert_eq!(span.rank(), 4);
 }

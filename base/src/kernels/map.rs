@@ -21,13 +21,13 @@ pub fn unary<F: Real>(x: &Tensor<F>, f: impl Fn(F) -> F + Copy + Sync) -> Tensor
 /// x repeated to `shape`, to which it broadcasts; row-major.
 #[inline(never)]
 pub fn broadcast<F: Real>(x: &Tensor<F>, shape: &[usize]) -> Tensor<F> {
-    over(shape, [x], &|walk, first, part| {
+    over(shape, [x], &|runs, first, part| {
         simd(
             #[inline(always)]
             || {
-                let ([x], [step], length) = (walk.data, walk.inner().steps, walk.length(part));
+                let ([x], [step], length) = (runs.data, runs.inner().steps, runs.length(part));
                 for (k, row) in part.chunks_exact_mut(length).enumerate() {
-                    let [at] = walk.start(first + k);
+                    let [at] = runs.start(first + k);
                     match step {
                         0 => memory::write(row, x[at]),
                         1 => row.copy_from_slice(&x[at..at + row.len()]),
@@ -132,18 +132,19 @@ fn loops<F, const N: usize>(shape: &[usize], xs: &[&Tensor<F>; N]) -> SmallVec<[
     loops
 }
 
-/// The elements of N operands in the order of memory, and the loops over them.
-struct Walk<'a, F, const N: usize> {
+/// The runs of the innermost loop: the elements of N operands in the order of memory, and all loops.
+struct Runs<'a, F, const N: usize> {
     data: [&'a [F]; N],
     loops: &'a [Loop<N>],
 }
 
-impl<F, const N: usize> Walk<'_, F, N> {
+impl<F, const N: usize> Runs<'_, F, N> {
     fn inner(&self) -> &Loop<N> {
         self.loops.last().expect("at least one loop")
     }
 
-    /// The elements of a run within `part`. Without outer loops there is one run, which may be cut anywhere.
+    /// The elements of a run within `part`. Without outer loops there is one run, which may be cut
+    /// anywhere.
     fn length(&self, part: &[F]) -> usize {
         match self.loops {
             [_] => part.len(),
@@ -183,25 +184,25 @@ fn collect<F: Real, const N: usize>(
     xs: [&Tensor<F>; N],
     f: impl Fn(F, F, F) -> F + Copy + Sync,
 ) -> Tensor<F> {
-    over(shape, xs, &move |walk, first, part| {
+    over(shape, xs, &move |runs, first, part| {
         simd(
             #[inline(always)]
             || {
-                let (data, steps, length) = (walk.data, walk.inner().steps, walk.length(part));
+                let (data, steps, length) = (runs.data, runs.inner().steps, runs.length(part));
                 for (k, row) in part.chunks_exact_mut(length).enumerate() {
-                    run(data, walk.start(first + k), steps, row, f);
+                    run(data, runs.start(first + k), steps, row, f);
                 }
             },
         )
     })
 }
 
-/// Writes one part of the result. The number is that of its first run; without outer loops, that of its first
-/// element.
-type Fill<'a, F, const N: usize> = dyn Fn(&Walk<'_, F, N>, usize, &mut [F]) + Sync + 'a;
+/// Writes one part of the result. The number is that of its first run; without outer loops, that of its
+/// first element.
+type Fill<'a, F, const N: usize> = dyn Fn(&Runs<'_, F, N>, usize, &mut [F]) + Sync + 'a;
 
-/// Has `fill` write the result over `shape` in parallel. One copy per type of elements and number of operands,
-/// not one per function.
+/// Has `fill` write the result over `shape` in parallel. One copy per type of elements and number of
+/// operands, not one per function.
 #[inline(never)]
 fn over<F: Real, const N: usize>(
     shape: &[usize],
@@ -214,16 +215,16 @@ fn over<F: Real, const N: usize>(
         return out.into_tensor(shape);
     }
     let (dense, loops) = prepare(shape, xs);
-    let walk = Walk {
+    let runs = Runs {
         data: (dense.each_ref()).map(|x| x.as_slice_memory_order().expect("no gaps")),
         loops: &loops,
     };
     let width = match loops[..] {
         [_] => 1,
-        _ => walk.inner().size,
+        _ => runs.inner().size,
     };
     par::rows(&mut out, width, width, |first, part| {
-        fill(&walk, first, part);
+        fill(&runs, first, part);
     });
     out.into_tensor(shape)
 }

@@ -44,18 +44,18 @@ pub fn sums<F: Real>(of: &Entries, w: f64, x: &[F], out: [&mut [f64]; 2]) {
     add_pairs(of, x, x, out, move |x, _| [w * x, x.abs()]);
 }
 
-/// Adds f(x, y) to sums, K of them at once. The order of a sum is fixed: by stretches, and within a run in
-/// sixteen lanes.
+/// Adds both numbers of f(x, y) to their sums. The order of a sum is fixed: by stretches, and within a run
+/// in sixteen lanes.
 #[inline(always)]
-fn add_pairs<F: Real, const K: usize>(
+fn add_pairs<F: Real>(
     &Entries {
         ref stretches,
         inner,
     }: &Entries,
     x: &[F],
     y: &[F],
-    mut out: [&mut [f64]; K],
-    f: impl Fn(f64, f64) -> [f64; K],
+    mut out: [&mut [f64]; 2],
+    f: impl Fn(f64, f64) -> [f64; 2],
 ) {
     simd(
         #[inline(always)]
@@ -69,7 +69,7 @@ fn add_pairs<F: Real, const K: usize>(
                     let y = &y[..runs];
                     for j in 0..runs {
                         let terms = f(x[j].as_f64(), y[j].as_f64());
-                        for k in 0..K {
+                        for k in 0..2 {
                             out[k][j] += terms[k];
                         }
                     }
@@ -77,7 +77,7 @@ fn add_pairs<F: Real, const K: usize>(
                     let pairs = x.chunks_exact(inner).zip(y.chunks_exact(inner));
                     for (j, (x, y)) in pairs.enumerate() {
                         let sums = sum_pairs(x, y, &f);
-                        for k in 0..K {
+                        for k in 0..2 {
                             out[k][j] += sums[k];
                         }
                     }
@@ -89,25 +89,21 @@ fn add_pairs<F: Real, const K: usize>(
 
 /// Σ f(x, y), in lanes that are then added in a fixed order.
 #[inline(always)]
-fn sum_pairs<F: Real, const K: usize>(
-    x: &[F],
-    y: &[F],
-    f: &impl Fn(f64, f64) -> [f64; K],
-) -> [f64; K] {
+fn sum_pairs<F: Real>(x: &[F], y: &[F], f: &impl Fn(f64, f64) -> [f64; 2]) -> [f64; 2] {
     let (x, x_rest) = x.as_chunks::<LANES>();
     let (y, y_rest) = y.as_chunks::<LANES>();
-    let mut lanes = [[0.0; LANES]; K];
+    let mut lanes = [[0.0; LANES]; 2];
     for (x, y) in x.iter().zip(y) {
         for l in 0..LANES {
             let terms = f(x[l].as_f64(), y[l].as_f64());
-            for k in 0..K {
+            for k in 0..2 {
                 lanes[k][l] += terms[k];
             }
         }
     }
     for (l, (x, y)) in x_rest.iter().zip(y_rest).enumerate() {
         let terms = f(x.as_f64(), y.as_f64());
-        for k in 0..K {
+        for k in 0..2 {
             lanes[k][l] += terms[k];
         }
     }

@@ -28,7 +28,8 @@ impl Trace {
                 users.known &= self.owner[id].is_some_and(|call| users.calls.contains(&call));
             }
         }
-        // The loss uses outputs. (A parameter that a layer gives as its output is the stream of this layer.)
+        // The loss uses outputs. (A parameter that a layer gives as its output is the stream of this
+        // layer.)
         for &output in &self.outputs {
             let is_of_layer = |&c: &usize| self.calls[c].output == output;
             if let Some(parameter) = self.nodes[output].parameter
