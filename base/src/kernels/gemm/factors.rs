@@ -39,6 +39,10 @@ pub(crate) struct Right<'a, F: Real> {
     pub stride: usize,
 }
 
+/// Bytes of a row of a right factor that is read as it lies in memory: four lines of the cache. A part of the
+/// inner dimension then has 128 KiB at most, and stays in the second-level cache.
+const SHORT: usize = 256;
+
 /// Elements that a factor owns or borrows.
 #[derive(Debug)]
 enum Data<'a, F: Real> {
@@ -150,11 +154,11 @@ impl<'a, F: Real> Left<'a, F> {
 
 impl<'a, F: Real> Right<'a, F> {
     /// The factor of a product with `rows` rows. It is copied into panels, except where that takes longer than
-    /// it saves: for few rows, or if it is one panel, which then is read as it lies in memory.
+    /// it saves: for few rows, or if its own rows are short, it is read as it lies in memory.
     pub fn of(b: ArrayView2<'a, F>, rows: usize) -> Self {
         let (n, widths) = (b.ncols(), widths::<F>());
         let panel = widths[0];
-        let few = rows <= 2 * ROWS || n <= panel;
+        let few = rows <= 2 * ROWS || n * size_of::<F>() <= SHORT;
         // A microkernel reads whole vectors, also in the last row.
         let ends = n.is_multiple_of(panel) || widths.contains(&(n % panel));
         match b.to_slice() {
@@ -213,6 +217,19 @@ enum Lines<'a, F> {
     Neither(ArrayView2<'a, F>),
 }
 
+/// out ← x, of a few elements, for which a call would take longer than the copy.
+#[inline(always)]
+fn copy<F: Real>(x: &[F], out: &mut [F]) {
+    let (pieces, rest) = x.as_chunks::<8>();
+    let (out, end) = out.as_chunks_mut::<8>();
+    for i in 0..pieces.len() {
+        out[i] = pieces[i];
+    }
+    for i in 0..rest.len() {
+        end[i] = rest[i];
+    }
+}
+
 impl<'a, F: Real> Lines<'a, F> {
     fn of(x: ArrayView2<'a, F>) -> Self {
         let lines = |x: ArrayView2<'a, F>| -> Option<Vec<&'a [F]>> {
@@ -230,13 +247,18 @@ impl<'a, F: Real> Lines<'a, F> {
     /// Copies some columns to panels of `panel` columns.
     fn copy(&self, columns: Range<usize>, panels: &mut [&mut [F]], panel: usize) {
         match self {
-            Self::Rows(lines) => {
-                for (k, line) in lines.iter().enumerate() {
-                    for (part, out) in line[columns.clone()].chunks(panel).zip(&mut *panels) {
-                        out[k * panel..][..part.len()].copy_from_slice(part);
+            Self::Rows(lines) => simd(
+                #[inline(always)]
+                || {
+                    for (k, line) in lines.iter().enumerate() {
+                        let row = &line[columns.clone()];
+                        for number in 0..panels.len() {
+                            let part = &row[number * panel..row.len().min((number + 1) * panel)];
+                            copy(part, &mut panels[number][k * panel..][..part.len()]);
+                        }
                     }
-                }
-            }
+                },
+            ),
             Self::Columns(lines) => {
                 for (lines, out) in lines[columns].chunks(panel).zip(panels) {
                     simd(
