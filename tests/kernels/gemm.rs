@@ -129,6 +129,10 @@ fn every_element_is_the_sum_that_is_stated() {
             // Copied rows: in two parts of the inner dimension, and in several blocks per task.
             (7, 520, 262),
             (301, 70, 270),
+            // Short rows of the right factor, which are read in place for up to 96 rows of the left one.
+            (90, 1030, 24),
+            (97, 514, 48),
+            (13, 4, 40),
             // Few columns, whose transpose is computed if the left factor lies in columns.
             (66, 9, 3),
             (130, 1030, 7),

@@ -39,8 +39,8 @@ pub(crate) struct Right<'a, F: Real> {
     pub stride: usize,
 }
 
-/// Bytes of a row of a right factor that is read as it lies in memory: four lines of the cache. A part of the
-/// inner dimension then has 128 KiB at most, and stays in the second-level cache.
+/// Bytes of a short row of a right factor: four lines of the cache. A part of the inner dimension then has
+/// 128 KiB at most, and stays in the second-level cache.
 const SHORT: usize = 256;
 
 /// Elements that a factor owns or borrows.
@@ -154,15 +154,17 @@ impl<'a, F: Real> Left<'a, F> {
 
 impl<'a, F: Real> Right<'a, F> {
     /// The factor of a product with `rows` rows. It is copied into panels, except where that takes longer than
-    /// it saves: for few rows, or if its own rows are short, it is read as it lies in memory.
+    /// it saves: if it is one panel, or for few rows of the product, it is read as it lies in memory. Where its
+    /// own rows are short, more rows of the product are few.
     pub fn of(b: ArrayView2<'a, F>, rows: usize) -> Self {
         let (n, widths) = (b.ncols(), widths::<F>());
         let panel = widths[0];
-        let few = rows <= 2 * ROWS || n * size_of::<F>() <= SHORT;
+        let short = n * size_of::<F>() <= SHORT;
+        let few = rows <= if short { 16 * ROWS } else { 2 * ROWS };
         // A microkernel reads whole vectors, also in the last row.
         let ends = n.is_multiple_of(panel) || widths.contains(&(n % panel));
         match b.to_slice() {
-            Some(data) if few && ends => Self {
+            Some(data) if (few || n <= panel) && ends => Self {
                 data: Data::Borrowed(data),
                 panel,
                 apart: panel,

@@ -29,6 +29,11 @@ const BLOCKS: usize = 8;
 /// rows and so many columns, both with K elements, stay in the second-level cache.
 const ACROSS: usize = 256;
 
+/// Terms that a microkernel adds between two looks at what is left. Two hardware threads of a core share what
+/// decodes instructions, so beside another program those that only count cost as much as sums. With four, the
+/// compiler no longer keeps all sums in registers.
+const STEP: usize = 3;
+
 /// Elements between copied rows, so that the rows begin in different lines of the cache.
 const PAD: usize = 16;
 
@@ -185,19 +190,29 @@ impl<F: Real> Product<'_, F> {
 fn by_rows<F: Real, S: Simd, const M: usize, const V: usize>(
     simd: S,
     rows: [&[F]; M],
-    (b, b_stride): (&[F], usize),
+    (b, stride): (&[F], usize),
     to: (&mut [F], usize, bool),
 ) {
     let (k, mut sums) = (rows[0].len(), [[F::splat(simd, F::zero()); V]; M]);
-    for p in 0..k {
-        let b = F::vectors::<S>(&b[p * b_stride..]);
-        let b: &[F::Vector<S>; V] = b.first_chunk().expect("a row of a panel");
+    let (b, stride) = (F::vectors::<S>(b), stride / F::lanes::<S>());
+    let mut done = 0;
+    if stride == V {
+        let lines = &b.as_chunks::<V>().0[..k];
+        let lines = lines.as_chunks::<STEP>().0;
+        let mut terms = [&[][..]; M];
         for r in 0..M {
-            let a = F::splat(simd, rows[r][p]);
-            for v in 0..V {
-                sums[r][v] = F::multiply_add(simd, a, b[v], sums[r][v]);
+            terms[r] = &rows[r].as_chunks::<STEP>().0[..lines.len()];
+        }
+        for q in 0..lines.len() {
+            for u in 0..STEP {
+                add_term(simd, &mut sums, &lines[q][u], |r| terms[r][q][u]);
             }
         }
+        done = STEP * lines.len();
+    }
+    for p in done..k {
+        let b = b[p * stride..].first_chunk().expect("a row of a panel");
+        add_term(simd, &mut sums, b, |r| rows[r][p]);
     }
     write(simd, sums, to);
 }
@@ -208,22 +223,62 @@ fn by_columns<F: Real, S: Simd, const M: usize, const V: usize>(
     simd: S,
     k: usize,
     (a, a_stride): (&[F], usize),
-    (b, b_stride): (&[F], usize),
+    (b, stride): (&[F], usize),
     to: (&mut [F], usize, bool),
 ) {
     let mut sums = [[F::splat(simd, F::zero()); V]; M];
-    for p in 0..k {
-        let b = F::vectors::<S>(&b[p * b_stride..]);
-        let b: &[F::Vector<S>; V] = b.first_chunk().expect("a row of a panel");
-        let a: &[F; M] = a[p * a_stride..].first_chunk().expect("M rows");
-        for r in 0..M {
-            let a = F::splat(simd, a[r]);
-            for v in 0..V {
-                sums[r][v] = F::multiply_add(simd, a, b[v], sums[r][v]);
-            }
+    let (b, stride) = (F::vectors::<S>(b), stride / F::lanes::<S>());
+    // The last column and the last row may end before the next would begin.
+    let steps = k.saturating_sub(1) / STEP;
+    let (mut a_rest, mut b_rest) = (a, b);
+    if steps > 0 {
+        // The lengths of the pieces are the same in each step. A look at them here spares it those in the loop.
+        pieces::<F, M>(&a[..STEP * a_stride], a_stride);
+        pieces::<F::Vector<S>, V>(&b[..STEP * stride], stride);
+    }
+    for _ in 0..steps {
+        let (columns, lines);
+        (columns, a_rest) = a_rest.split_at(STEP * a_stride);
+        (lines, b_rest) = b_rest.split_at(STEP * stride);
+        let (columns, lines) = (pieces::<F, M>(columns, a_stride), pieces(lines, stride));
+        for u in 0..STEP {
+            add_term(simd, &mut sums, lines[u], |r| columns[u][r]);
         }
     }
+    for p in STEP * steps..k {
+        let a: &[F; M] = a[p * a_stride..].first_chunk().expect("M rows");
+        let b = b[p * stride..].first_chunk().expect("a row of a panel");
+        add_term(simd, &mut sums, b, |r| a[r]);
+    }
     write(simd, sums, to);
+}
+
+/// The beginnings of STEP parts of equal length.
+#[inline(always)]
+fn pieces<T, const N: usize>(x: &[T], length: usize) -> [&[T; N]; STEP] {
+    let mut rest = x;
+    let mut pieces = [x.first_chunk().expect("a piece"); STEP];
+    for piece in &mut pieces[1..] {
+        rest = &rest[length..];
+        *piece = rest.first_chunk().expect("a piece");
+    }
+    pieces
+}
+
+/// sums ← sums + a bᵀ, for a column a of M elements and a row b of V vectors.
+#[inline(always)]
+fn add_term<F: Real, S: Simd, const M: usize, const V: usize>(
+    simd: S,
+    sums: &mut [[F::Vector<S>; V]; M],
+    b: &[F::Vector<S>; V],
+    a: impl Fn(usize) -> F,
+) {
+    for r in 0..M {
+        let a = F::splat(simd, a(r));
+        for v in 0..V {
+            sums[r][v] = F::multiply_add(simd, a, b[v], sums[r][v]);
+        }
+    }
 }
 
 /// Sets a part of the output to the sums, or adds them to it.
