@@ -108,8 +108,8 @@ fn stated<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, fused: bool) -> Array2<F>
 #[test]
 fn every_element_is_the_sum_that_is_stated() {
     fn check<F: Real>() {
-        // Few rows, with every width of a last panel.
-        let narrow = (1..=130).map(|n| (3, 2, n));
+        // Few terms, with every width of a last panel: less than a group of them, and one group and a rest.
+        let narrow = (1..=130).flat_map(|n| [(3, 2, n), (7, 5, n)]);
         let sizes = [
             (1, 1, 1),
             (1, 1300, 5),
@@ -129,7 +129,7 @@ fn every_element_is_the_sum_that_is_stated() {
             // Copied rows: in two parts of the inner dimension, and in several blocks per task.
             (7, 520, 262),
             (301, 70, 270),
-            // Short rows of the right factor, which are read in place for up to 96 rows of the left one.
+            // Short rows of the right factor: with AVX2 read in place for up to 96 rows of the left one.
             (90, 1030, 24),
             (97, 514, 48),
             (13, 4, 40),

@@ -119,8 +119,23 @@ pub(crate) fn dot<F: crate::Real>(a: &[F], b: &[F]) -> F {
 #[inline(always)]
 pub(crate) fn padded<F: crate::Real>(x: &[F]) -> [F; LANES] {
     let mut all = [F::zero(); LANES];
-    all[..x.len()].copy_from_slice(x);
+    copy_few(x, &mut all[..x.len()]);
     all
+}
+
+/// out ← x, of equal length. For a few elements a call of `memcpy`, as `copy_from_slice` makes, takes longer
+/// than this loop.
+#[allow(clippy::manual_memcpy)]
+#[inline(always)]
+pub(crate) fn copy_few<F: Copy>(x: &[F], out: &mut [F]) {
+    let (pieces, rest) = x.as_chunks::<8>();
+    let (out, end) = out.as_chunks_mut::<8>();
+    for i in 0..pieces.len() {
+        out[i] = pieces[i];
+    }
+    for i in 0..rest.len() {
+        end[i] = rest[i];
+    }
 }
 
 /// The number of lanes of a vectorised sum: one 512-bit register of `f32`.

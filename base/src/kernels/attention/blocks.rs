@@ -132,7 +132,7 @@ impl Attention<'_> {
                 let rows = block.pattern.rows_of()[entries.clone()].iter();
                 let ends = pairs(rows, block.pattern.indices()[entries].iter());
                 for ((&i, &j), g) in pairs(ends, g.chunks_exact_mut(heads)) {
-                    let [i, j] = [i, j].map(|node| node as usize * w);
+                    let (i, j) = (i as usize * w, j as usize * w);
                     dot_heads(d, &of_row[i..][..w], &of_entry[j..][..w], g);
                 }
                 from_products(heads, x.targets, x.weights, x.means, g);

@@ -1,12 +1,17 @@
 //! The two factors of a product, in the orders in which the microkernels read them.
 
 use super::panels::{CUT, ROWS, widths};
-use crate::kernels::{par, simd};
+use crate::kernels::{copy_few, par, simd};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 use crate::tensor::transpose;
 use ndarray::ArrayView2;
 use std::ops::Range;
+
+/// The most bytes of a short row of a right factor, four lines of the cache. Of such a factor, a part of the
+/// inner dimension has at most 128 KiB, so panels that are read in place come from the second-level cache.
+/// With AVX-512 such a row is one panel at most, so this matters for narrower vectors alone.
+const SHORT: usize = 256;
 
 /// Which elements of a matrix have no gaps between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,10 +43,6 @@ pub(crate) struct Right<'a, F: Real> {
     /// Elements from a row of a panel to the next.
     pub stride: usize,
 }
-
-/// Bytes of a short row of a right factor: four lines of the cache. A part of the inner dimension then has
-/// 128 KiB at most, and stays in the second-level cache.
-const SHORT: usize = 256;
 
 /// Elements that a factor owns or borrows.
 #[derive(Debug)]
@@ -154,8 +155,8 @@ impl<'a, F: Real> Left<'a, F> {
 
 impl<'a, F: Real> Right<'a, F> {
     /// The factor of a product with `rows` rows. It is copied into panels, except where that takes longer than
-    /// it saves: if it is one panel, or for few rows of the product, it is read as it lies in memory. Where its
-    /// own rows are short, more rows of the product are few.
+    /// it saves. A factor of one panel is read as it lies in memory, and so is any factor if the product has few
+    /// rows: up to 12, or 96 if the rows of the factor are short.
     pub fn of(b: ArrayView2<'a, F>, rows: usize) -> Self {
         let (n, widths) = (b.ncols(), widths::<F>());
         let panel = widths[0];
@@ -219,19 +220,6 @@ enum Lines<'a, F> {
     Neither(ArrayView2<'a, F>),
 }
 
-/// out ← x, of a few elements, for which a call would take longer than the copy.
-#[inline(always)]
-fn copy<F: Real>(x: &[F], out: &mut [F]) {
-    let (pieces, rest) = x.as_chunks::<8>();
-    let (out, end) = out.as_chunks_mut::<8>();
-    for i in 0..pieces.len() {
-        out[i] = pieces[i];
-    }
-    for i in 0..rest.len() {
-        end[i] = rest[i];
-    }
-}
-
 impl<'a, F: Real> Lines<'a, F> {
     fn of(x: ArrayView2<'a, F>) -> Self {
         let lines = |x: ArrayView2<'a, F>| -> Option<Vec<&'a [F]>> {
@@ -256,7 +244,7 @@ impl<'a, F: Real> Lines<'a, F> {
                         let row = &line[columns.clone()];
                         for number in 0..panels.len() {
                             let part = &row[number * panel..row.len().min((number + 1) * panel)];
-                            copy(part, &mut panels[number][k * panel..][..part.len()]);
+                            copy_few(part, &mut panels[number][k * panel..][..part.len()]);
                         }
                     }
                 },

@@ -94,16 +94,18 @@ impl<F: Real> Part<'_, F> {
             k,
             out,
         } = self;
-        let m = rows.len() / k;
-        let groups = columns.chunks(COLUMNS * k);
-        for (columns, out) in groups.zip(out.chunks_mut(COLUMNS * m)) {
+        let (m, n) = (rows.len() / k, columns.len() / k);
+        for number in 0..n.div_ceil(COLUMNS) {
+            let first = number * COLUMNS;
             // At the end, the last column takes the places left over.
-            let last = columns.len() / k - 1;
-            let columns = std::array::from_fn(|c| &columns[c.min(last) * k..][..k]);
-            for (r, row) in rows.chunks_exact(k).enumerate() {
-                let sums = inner_products::<F, S, V>(simd, row, columns);
-                for (out, sum) in out[r..].iter_mut().step_by(m).zip(sums) {
-                    *out = sum;
+            let mut group = [&columns[..k]; COLUMNS];
+            for c in 0..COLUMNS {
+                group[c] = &columns[(first + c).min(n - 1) * k..][..k];
+            }
+            for r in 0..m {
+                let sums = inner_products::<F, S, V>(simd, &rows[r * k..][..k], group);
+                for c in 0..COLUMNS.min(n - first) {
+                    out[(first + c) * m + r] = sums[c];
                 }
             }
         }
@@ -119,24 +121,32 @@ fn inner_products<F: Real, S: Simd, const V: usize>(
 ) -> [F; COLUMNS] {
     let mut sums = [[F::splat(simd, F::zero()); V]; COLUMNS];
     let (x, x_rest) = row.as_chunks::<LANES>();
-    let split = columns.map(|column| column.as_chunks::<LANES>());
-    let ys = split.map(|(y, _)| &y[..x.len()]);
-    for (p, x) in x.iter().enumerate() {
+    let (mut ys, mut y_rests) = ([&[][..]; COLUMNS], [&[][..]; COLUMNS]);
+    for c in 0..COLUMNS {
+        let (y, rest) = columns[c].as_chunks::<LANES>();
+        (ys[c], y_rests[c]) = (&y[..x.len()], rest);
+    }
+    for p in 0..x.len() {
         for c in 0..COLUMNS {
-            add_products::<F, S, V>(simd, x, &ys[c][p], &mut sums[c]);
+            add_products::<F, S, V>(simd, &x[p], &ys[c][p], &mut sums[c]);
         }
     }
     if !x_rest.is_empty() {
         let x = padded(x_rest);
         for c in 0..COLUMNS {
-            add_products::<F, S, V>(simd, &x, &padded(split[c].1), &mut sums[c]);
+            add_products::<F, S, V>(simd, &x, &padded(y_rests[c]), &mut sums[c]);
         }
     }
-    sums.map(|sum| {
+    let mut out = [F::zero(); COLUMNS];
+    for c in 0..COLUMNS {
         let mut lanes = [F::zero(); LANES];
-        F::vectors_mut::<S>(&mut lanes).copy_from_slice(&sum);
-        fold(lanes)
-    })
+        let vectors = F::vectors_mut::<S>(&mut lanes);
+        for v in 0..V {
+            vectors[v] = sums[c][v];
+        }
+        out[c] = fold(lanes);
+    }
+    out
 }
 
 /// sums ← sums + x ⊙ y.

@@ -29,9 +29,9 @@ const BLOCKS: usize = 8;
 /// rows and so many columns, both with K elements, stay in the second-level cache.
 const ACROSS: usize = 256;
 
-/// Terms that a microkernel adds between two looks at what is left. Two hardware threads of a core share what
-/// decodes instructions, so beside another program those that only count cost as much as sums. With four, the
-/// compiler no longer keeps all sums in registers.
+/// A microkernel checks once per so many terms whether any are left. Instructions for this take the place of
+/// sums when another program runs on the second hardware thread of a core: both threads share the unit that
+/// decodes. With four terms the compiler no longer keeps all sums in registers.
 const STEP: usize = 3;
 
 /// Elements between copied rows, so that the rows begin in different lines of the cache.
@@ -137,7 +137,8 @@ impl<F: Real> Product<'_, F> {
         across: Range<usize>,
         corner: &mut [F; ROWS * CUT],
     ) {
-        let widths = [V, HALF, QUARTER].map(|v| v * F::lanes::<S>());
+        let lanes = F::lanes::<S>();
+        let widths = [V * lanes, HALF * lanes, QUARTER * lanes];
         let [wide, half, quarter] = widths;
         debug_assert_eq!([V, HALF, QUARTER], vectors::<S>(), "the panels of a factor");
         let k = INNER.min(self.inner.end - part);
@@ -194,6 +195,9 @@ fn by_rows<F: Real, S: Simd, const M: usize, const V: usize>(
     to: (&mut [F], usize, bool),
 ) {
     let (k, mut sums) = (rows[0].len(), [[F::splat(simd, F::zero()); V]; M]);
+    // From here on the stride counts vectors. Where the rows of the panel follow one another without gaps,
+    // they and the terms are cut into groups, which are checked once. Otherwise (a panel that is read in place
+    // beside others, or the narrow end of a copied one) terms come one by one.
     let (b, stride) = (F::vectors::<S>(b), stride / F::lanes::<S>());
     let mut done = 0;
     if stride == V {
@@ -228,11 +232,11 @@ fn by_columns<F: Real, S: Simd, const M: usize, const V: usize>(
 ) {
     let mut sums = [[F::splat(simd, F::zero()); V]; M];
     let (b, stride) = (F::vectors::<S>(b), stride / F::lanes::<S>());
-    // The last column and the last row may end before the next would begin.
+    // The last column and the last row may be shorter than a stride, so the last term is in no group.
     let steps = k.saturating_sub(1) / STEP;
     let (mut a_rest, mut b_rest) = (a, b);
     if steps > 0 {
-        // The lengths of the pieces are the same in each step. A look at them here spares it those in the loop.
+        // The pieces have the same lengths in each step: checked here once, they are not checked in the loop.
         pieces::<F, M>(&a[..STEP * a_stride], a_stride);
         pieces::<F::Vector<S>, V>(&b[..STEP * stride], stride);
     }
@@ -253,7 +257,7 @@ fn by_columns<F: Real, S: Simd, const M: usize, const V: usize>(
     write(simd, sums, to);
 }
 
-/// The beginnings of STEP parts of equal length.
+/// The first N elements of each of STEP parts that begin `length` elements apart.
 #[inline(always)]
 fn pieces<T, const N: usize>(x: &[T], length: usize) -> [&[T; N]; STEP] {
     let mut rest = x;
@@ -265,7 +269,7 @@ fn pieces<T, const N: usize>(x: &[T], length: usize) -> [&[T; N]; STEP] {
     pieces
 }
 
-/// sums ← sums + a bᵀ, for a column a of M elements and a row b of V vectors.
+/// sums ← sums + a b, for a column a, whose element r is `a(r)`, and a row b of V vectors.
 #[inline(always)]
 fn add_term<F: Real, S: Simd, const M: usize, const V: usize>(
     simd: S,
