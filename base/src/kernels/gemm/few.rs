@@ -5,7 +5,7 @@
 //! sums by halves. So the bits of an element depend neither on the width of the vectors nor on the number of
 //! threads.
 
-use crate::kernels::{LANES, arch, fold, padded, par};
+use crate::kernels::{LANES, arch, copy_few, fold, padded, par};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 use ndarray::ArrayView2;
@@ -140,10 +140,7 @@ fn inner_products<F: Real, S: Simd, const V: usize>(
     let mut out = [F::zero(); COLUMNS];
     for c in 0..COLUMNS {
         let mut lanes = [F::zero(); LANES];
-        let vectors = F::vectors_mut::<S>(&mut lanes);
-        for v in 0..V {
-            vectors[v] = sums[c][v];
-        }
+        copy_few(&sums[c], F::vectors_mut::<S>(&mut lanes));
         out[c] = fold(lanes);
     }
     out
