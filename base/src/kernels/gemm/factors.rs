@@ -154,9 +154,9 @@ impl<'a, F: Real> Left<'a, F> {
 }
 
 impl<'a, F: Real> Right<'a, F> {
-    /// The factor of a product with `rows` rows. It is copied into panels, except where that takes longer than
-    /// it saves. A factor of one panel is read as it lies in memory, and so is any factor if the product has few
-    /// rows: up to 12, or 96 if the rows of the factor are short.
+    /// The factor of a product with `rows` rows. It is copied into panels, except where that takes longer
+    /// than it saves. A factor of one panel is read as it lies in memory, and so is any factor if the product
+    /// has few rows: up to 12, or 96 if the rows of the factor are short.
     pub fn of(b: ArrayView2<'a, F>, rows: usize) -> Self {
         let (n, widths) = (b.ncols(), widths::<F>());
         let panel = widths[0];

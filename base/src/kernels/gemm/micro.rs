@@ -29,9 +29,9 @@ const BLOCKS: usize = 8;
 /// rows and so many columns, both with K elements, stay in the second-level cache.
 const ACROSS: usize = 256;
 
-/// A microkernel checks once per so many terms whether any are left. Instructions for this take the place of
-/// sums when another program runs on the second hardware thread of a core: both threads share the unit that
-/// decodes. With four terms the compiler no longer keeps all sums in registers.
+/// The number of terms after which a microkernel checks the lengths of its operands again. With fewer, the
+/// instructions of the checks take time; we think, most where another program uses the second hardware thread
+/// of the core. With four terms the compiler no longer keeps all sums in registers.
 const STEP: usize = 3;
 
 /// Elements between copied rows, so that the rows begin in different lines of the cache.
@@ -196,8 +196,8 @@ fn by_rows<F: Real, S: Simd, const M: usize, const V: usize>(
 ) {
     let (k, mut sums) = (rows[0].len(), [[F::splat(simd, F::zero()); V]; M]);
     // From here on the stride counts vectors. Where the rows of the panel follow one another without gaps,
-    // they and the terms are cut into groups, which are checked once. Otherwise (a panel that is read in place
-    // beside others, or the narrow end of a copied one) terms come one by one.
+    // they and the terms are cut into groups, which are checked once. Otherwise terms come one by one: in a
+    // panel that is read in place beside others, and in the narrow end of a copied one.
     let (b, stride) = (F::vectors::<S>(b), stride / F::lanes::<S>());
     let mut done = 0;
     if stride == V {
