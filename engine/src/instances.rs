@@ -10,6 +10,7 @@
 //! compiles it again; `tests/kernels/instances.rs` finds it.
 
 use crate::autodiff::{Tape, Var, grad, grad_graph, vjp};
+use crate::kernels::draw::{self, Rng};
 use crate::kernels::neurons::{self, Entries};
 use crate::kernels::update::{self, AdamStep};
 use crate::ops::attention::{
@@ -25,7 +26,7 @@ use std::sync::Arc;
 /// The functions below, for both types. It is public and not inlined, so that they are compiled.
 #[doc(hidden)]
 #[inline(never)]
-pub fn instances() -> [*const (); 6] {
+pub fn instances() -> [*const (); 8] {
     [
         operations::<f32> as *const (),
         operations::<f64> as *const (),
@@ -33,6 +34,8 @@ pub fn instances() -> [*const (); 6] {
         updates::<f64> as *const (),
         measures::<f32> as *const (),
         measures::<f64> as *const (),
+        draws::<f32> as *const (),
+        draws::<f64> as *const (),
     ]
 }
 
@@ -64,6 +67,10 @@ fn updates<F: Real>([p, m, v]: [&mut [F]; 3], g: &[F], step: AdamStep<F>) {
 fn measures<F: Real>(of: &Entries, x: &[F], [a, b]: [&mut [f64]; 2]) {
     neurons::products(of, 1.0, x, x, [a, b]);
     neurons::sums(of, 1.0, x, [a, b]);
+}
+
+fn draws<F: Real>(rng: &mut Rng) -> [Tensor<F>; 2] {
+    [draw::normal(&[1], 1.0, rng), draw::uniform(&[1], 1.0, rng)]
 }
 
 fn operators<F: Real>(x: Var<'_, F>, c: F) -> Var<'_, F> {

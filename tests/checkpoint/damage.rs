@@ -1,6 +1,7 @@
 //! Files that are incomplete, or not of the right kind.
 
 use super::*;
+use crate::cases::proptest_cases;
 use std::sync::OnceLock;
 
 #[track_caller]
@@ -130,7 +131,7 @@ fn whole_file() -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(proptest_cases(600))]
 
     #[test]
     fn no_changed_byte_goes_unnoticed(at in any::<prop::sample::Index>(), mask in 1..=255_u8) {

@@ -1,6 +1,8 @@
 //! Checkpoints: a run that is stopped and resumed ends with the bits of an uninterrupted run, and
 //! only a complete checkpoint of the same run is accepted. Weights: files that PyTorch reads and writes.
 
+#[path = "../cases/mod.rs"]
+mod cases;
 mod damage;
 #[cfg(unix)]
 mod kills;

@@ -1,5 +1,7 @@
 //! Graphs, data sets, and the readers of their files.
 
+#[path = "../cases/mod.rs"]
+mod cases;
 mod cora_like;
 mod csv;
 mod dataset;

@@ -1,6 +1,7 @@
 //! Balanced schemes: c = 0, whatever the network.
 
 use super::networks::*;
+use crate::cases::proptest_cases;
 use emmy::Real;
 use emmy::init::{AttentionInit, Balancing, Beta, Initialization, Order, TargetInit, WeightInit};
 use emmy::nn::{Activation, Conv, GraphNetConfig, Traced};
@@ -116,7 +117,7 @@ fn initialised<F: Real>(model: &Model, scheme: &Initialization, seed: u64) -> f6
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(proptest_cases(512))]
 
     #[test]
     fn every_neuron_is_balanced(model in models(), scheme in schemes(), seed in any::<u64>()) {

@@ -2,6 +2,8 @@
 
 mod balance;
 mod blocks;
+#[path = "../cases/mod.rs"]
+mod cases;
 mod draws;
 mod looks_linear;
 mod networks;

@@ -84,22 +84,26 @@ fn stated<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, fused: bool) -> Array2<F>
     Array2::from_shape_fn((a.nrows(), b.ncols()), |(i, j)| {
         let (row, column) = (rows.row(i), columns.row(j));
         let (row, column) = (row.to_slice().unwrap(), column.to_slice().unwrap());
-        let sum = |inner: &mut dyn Iterator<Item = usize>| {
-            inner.fold(F::zero(), |sum, l| match fused {
-                true => row[l].mul_add(column[l], sum),
-                false => row[l] * column[l] + sum,
-            })
+        // A loop without an iterator: 5 times as fast where it is not optimised.
+        let sum = |mut l: usize, end: usize, step: usize| {
+            let mut sum = F::zero();
+            while l < end {
+                sum = match fused {
+                    true => row[l].mul_add(column[l], sum),
+                    false => row[l] * column[l] + sum,
+                };
+                l += step;
+            }
+            sum
         };
         if in_columns {
-            let mut sums: Vec<F> = (0..16)
-                .map(|lane| sum(&mut (lane..a.ncols()).step_by(16)))
-                .collect();
+            let mut sums: Vec<F> = (0..16).map(|lane| sum(lane, a.ncols(), 16)).collect();
             for half in [8, 4, 2, 1] {
                 sums = (0..half).map(|l| sums[l] + sums[l + half]).collect();
             }
             return sums[0];
         }
-        let part = |mut inner: Range<usize>| sum(&mut inner);
+        let part = |inner: Range<usize>| sum(inner.start, inner.end, 1);
         let parts = par::chunks(a.ncols(), INNER).into_iter().map(part);
         parts.reduce(|sum, part| sum + part).unwrap_or(F::zero())
     })
@@ -155,11 +159,12 @@ fn every_element_is_the_sum_that_is_stated() {
                 tall.slice(ndarray::s![..;2, ..]),
             ];
             for right in [b.view(), bt.t()] {
-                let expected = [true, false].map(|fused| bits(&stated(a.view(), right, fused)));
-                for left in lefts {
-                    let found = bits(&matmul(left, right));
-                    assert!(expected.contains(&found), "{m} {k} {n} {}", F::NAME);
-                }
+                let found = lefts.map(|left| bits(&matmul(left, right)));
+                let is = |fused| {
+                    let expected = bits(&stated(a.view(), right, fused));
+                    found.iter().all(|found| *found == expected)
+                };
+                assert!(is(true) || is(false), "{m} {k} {n} {}", F::NAME);
             }
         }
     }
@@ -196,32 +201,33 @@ fn bits_do_not_depend_on_threads() {
         (30, 2000, 66),
         (64, 5000, 5),
     ] {
-        let (a, b) = (matrix(m, k, 3), matrix(k, n, 4));
-        let single = |x: &ArrayView2<f64>| x.mapv(|x| x as f32);
-        let (at, bt) = (
-            a.t().as_standard_layout().to_owned(),
-            b.t().as_standard_layout().to_owned(),
+        same_on_threads::<f32>(m, k, n);
+        same_on_threads::<f64>(m, k, n);
+    }
+}
+
+/// Asserts that a product has the same bits on one thread, on two and on four, for factors in rows and in
+/// columns.
+fn same_on_threads<F: Real>(m: usize, k: usize, n: usize) {
+    let of = |m, n, seed| Array2::from_shape_vec((m, n), data::<F>(m * n, seed)).unwrap();
+    let (a, b) = (of(m, k, 3), of(k, n, 4));
+    let [at, bt] = [&a, &b].map(|x| x.t().as_standard_layout().into_owned());
+    let all = || {
+        [
+            (&a.view(), &b.view()),
+            (&at.t(), &b.view()),
+            (&a.view(), &bt.t()),
+            (&at.t(), &bt.t()),
+        ]
+        .map(|(a, b)| bits(&matmul(a.view(), b.view())))
+    };
+    let one = par::with_threads(1, all);
+    for t in [2, 4] {
+        assert!(
+            par::with_threads(t, all) == one,
+            "{m} {k} {n} on {t} threads, {}",
+            F::NAME
         );
-        let doubles = [
-            (a.view(), b.view()),
-            (at.t(), b.view()),
-            (a.view(), bt.t()),
-            (at.t(), bt.t()),
-        ];
-        let singles = doubles.map(|(a, b)| [single(&a), single(&b)]);
-        let all = || {
-            let of_singles = singles
-                .each_ref()
-                .map(|[a, b]| bits(matmul(a.view(), b.view()).iter()));
-            (doubles.map(|(a, b)| bits(matmul(a, b).iter())), of_singles)
-        };
-        let one = par::with_threads(1, all);
-        for t in [2, 4] {
-            assert!(
-                par::with_threads(t, all) == one,
-                "{m} {k} {n} on {t} threads"
-            );
-        }
     }
 }
 

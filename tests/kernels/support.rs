@@ -1,5 +1,6 @@
 //! Data for the tests of the kernels.
 
+use emmy::kernels::draw;
 use emmy::rand::{RngExt, SeedableRng};
 use emmy::real::Real;
 use emmy::sparse::Pattern;
@@ -8,8 +9,8 @@ use std::sync::Arc;
 
 /// `n` numbers uniform in [−1, 1).
 pub fn data<F: Real>(n: usize, seed: u64) -> Vec<F> {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    (0..n).map(|_| F::of(rng.random_range(-1.0..1.0))).collect()
+    let numbers = draw::uniform::<F>(&[n], 1.0, &mut draw::rng(seed));
+    numbers.as_slice().unwrap().to_vec()
 }
 
 /// A random pattern with about `nnz` entries; row 0 and the last column stay empty where there is more than

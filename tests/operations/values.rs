@@ -1,7 +1,7 @@
 //! Every operation of the registry: value, derivatives, modes, types, layouts; and a check that no
 //! operation is missing from the registry.
 
-use crate::cases::{cases, number};
+use crate::cases::{cases, proptest_cases};
 use crate::registry::{Case, Operation, Sampler, operations};
 use emmy::autodiff::{check_grads, grad, vjp};
 use emmy::tensor::tensor;
@@ -218,7 +218,7 @@ fn sizes_zero_and_one_are_among_the_draws() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: number(400) as u32, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(proptest_cases(400))]
 
     #[test]
     fn drawn_at_random(seed in any::<u64>(), index in any::<prop::sample::Index>()) {

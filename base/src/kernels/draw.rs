@@ -14,11 +14,13 @@ pub fn rng(seed: u64) -> Rng {
 }
 
 /// Independent draws from N(0, std²).
+#[inline(never)]
 pub fn normal<F: Real>(shape: &[usize], std: f64, rng: &mut Rng) -> Tensor<F> {
     draw(shape, || std * gauss(rng))
 }
 
 /// Independent draws from U(−bound, bound).
+#[inline(never)]
 pub fn uniform<F: Real>(shape: &[usize], bound: f64, rng: &mut Rng) -> Tensor<F> {
     draw(shape, || bound * (2.0 * rng.random::<f64>() - 1.0))
 }

@@ -2,6 +2,7 @@
 
 use super::{qr, svd};
 use crate::kernels::gemm::matmul;
+use crate::kernels::{axpy, dot};
 use ndarray::{Array2, ArrayView2, Axis, s};
 
 /// The directions that a matrix does not see, with the gap that separates them from the others.
@@ -114,6 +115,9 @@ fn start(n: usize, first: usize, width: usize) -> Array2<f64> {
     })
 }
 
+/// What is computed in slices: without `lto`, operations on short views are slow.
+const ROWS: &str = "a product lies in rows";
+
 /// L with L Lᵀ = A, in the lower triangle. A pivot that rounding made negative is raised to the shift.
 ///
 /// Golub and Van Loan, "Matrix Computations", 4th ed., section 4.2.5.
@@ -126,16 +130,17 @@ fn cholesky(mut a: Array2<f64>) -> Array2<f64> {
             let mut panel = a.slice_mut(s![k.., k..end]);
             panel -= &done;
         }
-        for j in k..end {
-            for i in k..j {
-                // The columns to the right of i in this block lose what column i explains.
-                let factor = a[[j, i]];
-                let (column, mut target) = a.multi_slice_mut((s![j.., i], s![j.., j]));
-                target.scaled_add(-factor, &column);
+        let all = a.as_slice_mut().expect(ROWS);
+        for i in k..n {
+            for j in k..end.min(i + 1) {
+                // What the columns of this block explain.
+                let done = dot(&all[i * n + k..i * n + j], &all[j * n + k..j * n + j]);
+                let rest = all[i * n + j] - done;
+                all[i * n + j] = match i == j {
+                    true => rest.max(SHIFT * 1e-2).sqrt(),
+                    false => rest / all[j * n + j],
+                };
             }
-            let pivot = a[[j, j]].max(SHIFT * 1e-2).sqrt();
-            a[[j, j]] = pivot;
-            a.slice_mut(s![j + 1.., j]).mapv_inplace(|x| x / pivot);
         }
     }
     a
@@ -143,7 +148,7 @@ fn cholesky(mut a: Array2<f64>) -> Array2<f64> {
 
 /// X ← (L Lᵀ)⁻¹ X.
 fn solve(l: &Array2<f64>, x: &mut Array2<f64>) {
-    let n = l.nrows();
+    let (n, width) = x.dim();
     let blocks: Vec<usize> = (0..n).step_by(BLOCK).collect();
     for &k in &blocks {
         let end = (k + BLOCK).min(n);
@@ -153,10 +158,10 @@ fn solve(l: &Array2<f64>, x: &mut Array2<f64>) {
             part -= &done;
         }
         for i in k..end {
+            let all = x.as_slice_mut().expect(ROWS);
+            let (above, row) = all[..(i + 1) * width].split_at_mut(i * width);
             for j in k..i {
-                let factor = l[[i, j]];
-                let (from, mut to) = x.multi_slice_mut((s![j, ..], s![i, ..]));
-                to.scaled_add(-factor, &from);
+                axpy(-l[[i, j]], &above[j * width..][..width], row);
             }
             x.row_mut(i).mapv_inplace(|y| y / l[[i, i]]);
         }
@@ -169,10 +174,10 @@ fn solve(l: &Array2<f64>, x: &mut Array2<f64>) {
             part -= &done;
         }
         for i in (k..end).rev() {
+            let all = x.as_slice_mut().expect(ROWS);
+            let (row, below) = all[i * width..].split_at_mut(width);
             for j in i + 1..end {
-                let factor = l[[j, i]];
-                let (from, mut to) = x.multi_slice_mut((s![j, ..], s![i, ..]));
-                to.scaled_add(-factor, &from);
+                axpy(-l[[j, i]], &below[(j - i - 1) * width..][..width], row);
             }
             x.row_mut(i).mapv_inplace(|y| y / l[[i, i]]);
         }

@@ -1,6 +1,10 @@
 //! Householder and Jacobi: short, accurate to rounding, and fast enough for matrices of some hundred columns.
 
+use crate::kernels::axpy;
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+
+/// What is computed in slices: without `lto`, operations on short views are slow.
+const ROWS: &str = "matrices lie in rows";
 
 /// Jacobi converges quadratically; a few sweeps are usually enough.
 const SWEEPS: usize = 60;
@@ -11,7 +15,7 @@ const SWEEPS: usize = 60;
 pub(super) fn qr(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array2<f64>) {
     let (m, n) = a.dim();
     let k = m.min(n);
-    let mut r = a.to_owned();
+    let mut r = a.as_standard_layout().into_owned();
     let mut reflectors = Vec::with_capacity(k);
     for i in 0..k {
         // Scaled by its largest entry, so that squares neither overflow nor vanish.
@@ -37,12 +41,12 @@ pub(super) fn qr(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array2<f64>) {
 
 /// A ← A − 2 v (vᵀ A); A stays as it is for v = 0.
 fn reflect(v: &Array1<f64>, mut a: ndarray::ArrayViewMut2<'_, f64>) {
-    let mut w = Array1::zeros(a.ncols());
+    let mut w = vec![0.0; a.ncols()];
     for (row, &x) in a.rows().into_iter().zip(v) {
-        w.scaled_add(x, &row);
+        axpy(x, row.to_slice().expect(ROWS), &mut w);
     }
-    for (mut row, &x) in a.rows_mut().into_iter().zip(v) {
-        row.scaled_add(-2.0 * x, &w);
+    for (row, &x) in a.rows_mut().into_iter().zip(v) {
+        axpy(-2.0 * x, &w, row.into_slice().expect(ROWS));
     }
 }
 
@@ -169,7 +173,8 @@ fn rotation(tau: f64) -> (f64, f64) {
 /// Rows i < j become c x − s y and s x + c y.
 fn rotate(a: &mut Array2<f64>, i: usize, j: usize, c: f64, s: f64) {
     let (mut x, mut y) = a.multi_slice_mut((s![i, ..], s![j, ..]));
-    for (x, y) in x.iter_mut().zip(&mut y) {
-        (*x, *y) = (c * *x - s * *y, s * *x + c * *y);
+    let (x, y) = (x.as_slice_mut().expect(ROWS), y.as_slice_mut().expect(ROWS));
+    for k in 0..x.len().min(y.len()) {
+        (x[k], y[k]) = (c * x[k] - s * y[k], s * x[k] + c * y[k]);
     }
 }

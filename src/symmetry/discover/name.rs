@@ -8,24 +8,32 @@ use std::collections::BTreeMap;
 /// Entries of a basis up to this size are rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// The same row space with as many zeros as elimination with complete pivoting gives: each row has an entry 1
-/// in a column where all other rows have 0.
+/// The reduced basis of the row space of orthonormal rows: each row has an entry 1 in a column where all
+/// other rows have 0. These columns are chosen one after the other, the longest first and without what lies
+/// along those before it. Lengths do not depend on the basis, which rounding chooses.
 pub(super) fn sparse(mut rows: Array2<f64>) -> Array2<f64> {
-    let k = rows.nrows();
-    for done in 0..k {
-        let mut best = (done, 0, 0.0_f64);
-        for i in done..k {
-            for (j, x) in rows.row(i).iter().enumerate() {
-                // The first of nearly equal ones, so that rounding does not choose.
-                if x.abs() > best.2 * (1.0 + 1e-6) {
-                    best = (i, j, x.abs());
-                }
+    let mut rest = rows.clone();
+    for done in 0..rows.nrows() {
+        let mut best = (0, 0.0_f64);
+        for (j, column) in rest.columns().into_iter().enumerate() {
+            let length = column.dot(&column);
+            // The first of nearly equal ones, so that rounding does not choose.
+            if length > best.1 * (1.0 + 1e-6) {
+                best = (j, length);
             }
         }
-        let (pivot, column, size) = best;
-        if size < 1e-9 {
+        let (column, length) = best;
+        if length < 1e-18 {
             break;
         }
+        let along = rest.column(column).to_owned();
+        let shares = along.dot(&rest) / length;
+        for (mut row, x) in rest.rows_mut().into_iter().zip(&along) {
+            row.scaled_add(-x, &shares);
+        }
+        let size = |i: &usize| rows[[*i, column]].abs();
+        let pivot = (done..rows.nrows()).max_by(|i, j| size(i).total_cmp(&size(j)));
+        let pivot = pivot.expect("a row is left");
         if pivot != done {
             let (a, b) = rows.multi_slice_mut((s![done, ..], s![pivot, ..]));
             Zip::from(a).and(b).for_each(std::mem::swap);
@@ -33,7 +41,7 @@ pub(super) fn sparse(mut rows: Array2<f64>) -> Array2<f64> {
         let scale = rows[[done, column]];
         rows.row_mut(done).mapv_inplace(|x| x / scale);
         let own = rows.row(done).to_owned();
-        for i in (0..k).filter(|&i| i != done) {
+        for i in (0..rows.nrows()).filter(|&i| i != done) {
             let factor = rows[[i, column]];
             rows.row_mut(i).scaled_add(-factor, &own);
         }

@@ -2,6 +2,7 @@
 //! reads a whole file.
 
 use super::*;
+use crate::cases::proptest_cases;
 use emmy::Error;
 use emmy::nn::Module;
 use emmy::store::weights::{self, Weights};
@@ -251,7 +252,7 @@ fn almost() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(proptest_cases(1000))]
 
     #[test]
     fn files_are_read_as_the_reference_reads_them(bytes in almost()) {

@@ -1,6 +1,7 @@
 //! The description of a model in its file, and the reports on files that do not fit.
 
 use super::*;
+use crate::cases::proptest_cases;
 use emmy::nn::{GraphNet, GraphNetConfig, Module, parameter_count};
 use emmy::store::Place;
 use emmy::store::weights::{self, Misshapen, Report, Weights};
@@ -287,7 +288,7 @@ fn round_trip<F: Real, G: Real>(numbers: &[F]) -> (Vec<G>, Report) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(proptest_cases(120))]
 
     #[test]
     fn numbers_come_back_and_are_rounded_once(

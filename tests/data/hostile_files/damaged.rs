@@ -1,6 +1,7 @@
 //! Damaged files: bytes that are cut off, changed, inserted or doubled.
 
 use super::*;
+use crate::cases::proptest_cases;
 use proptest::prelude::*;
 
 /// Cuts, overwrites, inserts and doubles of bytes.
@@ -48,7 +49,7 @@ fn apply(bytes: &mut Vec<u8>, damage: &[Damage]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(proptest_cases(400))]
 
     #[test]
     fn damaged_pickles_never_bring_the_reader_down(
