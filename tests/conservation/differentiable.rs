@@ -194,7 +194,7 @@ fn descent_on_imbalance_balances_and_keeps_the_loss() {
         let (laws, problem) = (of_neurons(&net), example(4, Loss::CrossEntropy, 2));
         let (before, _) = point(&net, &problem);
         let mut seen = Vec::new();
-        for _ in 0..600 {
+        for _ in 0..300 {
             let tape = Tape::new();
             let theta: Vec<_> = net
                 .tensors()
@@ -204,7 +204,7 @@ fn descent_on_imbalance_balances_and_keeps_the_loss() {
             let penalty = imbalance(&laws, &theta);
             seen.push(penalty.item());
             let gradients = grad(penalty, &theta);
-            Optimizer::new(Algorithm::SGD).step(net.tensors_mut(), &gradients, 0.02);
+            Optimizer::new(Algorithm::SGD).step(net.tensors_mut(), &gradients, 0.04);
         }
         let (first, last) = (seen[0], seen[seen.len() - 1]);
         assert!(
