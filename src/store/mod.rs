@@ -64,8 +64,9 @@ const LIMIT: u32 = u32::MAX;
 /// ```
 /// use emmy::store::{self, Place};
 ///
-/// let folder = tempfile::tempdir().unwrap();
-/// let path = folder.path().join("run.ckpt");
+/// let folder = std::path::Path::new("target/listings/place");
+/// std::fs::create_dir_all(folder).unwrap();
+/// let path = folder.join("run.ckpt");
 /// let mut place = Place::take(&path)?;
 /// place.save::<f32>(&"the first epoch")?;
 /// place.save::<f32>(&"the second epoch")?;

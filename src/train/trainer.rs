@@ -105,8 +105,9 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
     /// };
     /// let mut first = of(5)?;
     /// first.fit(&task, |_, _| Ok(()))?;
-    /// let folder = tempfile::tempdir().unwrap();
-    /// let path = folder.path().join("run.ckpt");
+    /// let folder = std::path::Path::new("target/listings/trainer");
+    /// std::fs::create_dir_all(folder).unwrap();
+    /// let path = folder.join("run.ckpt");
     /// store::save::<f32>(&path, &first.state())?;
     ///
     /// // Five epochs and five are ten, bit for bit.

@@ -30,8 +30,9 @@ const LONGEST: usize = 120;
 /// use emmy::nn::{Activation, Mlp};
 /// use emmy::store::weights::{self, Weights};
 ///
-/// let folder = tempfile::tempdir().unwrap();
-/// let path = folder.path().join("mlp.safetensors");
+/// let folder = std::path::Path::new("target/listings/weights-file");
+/// std::fs::create_dir_all(folder).unwrap();
+/// let path = folder.join("mlp.safetensors");
 /// let mlp = Mlp::<f64>::new(&[4, 8, 3], Activation::Relu, true, &mut init::rng(0));
 /// weights::save(&path, &mlp, &())?;
 ///

@@ -8,8 +8,9 @@
 //! use emmy::nn::{GraphNet, GraphNetConfig, Module};
 //! use emmy::store::weights;
 //!
-//! let folder = tempfile::tempdir().unwrap();
-//! let path = folder.path().join("gat.safetensors");
+//! let folder = std::path::Path::new("target/listings/weights-mod");
+//! std::fs::create_dir_all(folder).unwrap();
+//! let path = folder.join("gat.safetensors");
 //! let net = GraphNet::<f32>::new(GraphNetConfig::gat(34, 2), 0)?;
 //! weights::save(&path, &net, &net.config)?;
 //!
