@@ -136,7 +136,7 @@ fn compared(subject: &Subject<'_, f64>, orders: &[Order], report: &mut Report) {
         }
         Ok(())
     });
-    debug_assert!(whole.is_ok(), "no comparison was an error");
+    assert!(whole.is_ok(), "no comparison was an error");
     let formula = match orders.contains(&Order::Second) {
         true => "H w = (∇s(θ + h w) − ∇s(θ − h w)) / 2h",
         false => "∂s/∂θ = (s(θ + h) − s(θ − h)) / 2h",

@@ -216,7 +216,7 @@ fn along_gradient_flow_there_is_none() {
             assert!((ratio - 2.0).abs() < 0.1, "{conv:?}: {drifts:?}");
         }
         assert!(drifts[2] > 1e-6, "{conv:?}: {drifts:?}");
-        let flow = after(200, true);
+        let flow = after(100, true);
         assert!(flow < 1e-9, "{conv:?}: {flow} along the flow");
     }
 }

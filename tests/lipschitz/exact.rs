@@ -1,7 +1,7 @@
 //! The search among linear pieces, and branch and bound: both ends meet at the constant that an enumeration
 //! finds.
 
-use crate::cases::{cases, near};
+use crate::cases::{cases, near, number};
 use crate::two_layers::{Net, nets};
 use emmy::lipschitz::joint::{Branches, Network, Neurons, Pieces, Steep};
 use emmy::lipschitz::{Ascent, Interval, Lp, Objective};
@@ -150,7 +150,7 @@ fn patterns_without_an_input_do_not_count() {
         meets(&ends, there, "two inputs");
         let rng = &mut init::rng(seed);
         let mut found = 0.0_f64;
-        for k in 0..5_000 {
+        for k in 0..number(40_000) as i32 {
             let size = 10f64.powi(k % 5 - 2);
             let x = Array1::from_shape_fn(2, |_| rng.random_range(-size..size));
             found = found.max(norm(&chain.jacobian(&x)));

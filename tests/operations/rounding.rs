@@ -7,6 +7,7 @@ use emmy::lipschitz::rounding;
 use emmy::{Real, Tape, Tensor, Var, init};
 use std::collections::BTreeMap;
 
+/// The draws of each operation, of which `cargo test` takes an eighth.
 const DRAWS: u64 = 40;
 
 /// Distances of inputs.
@@ -15,7 +16,7 @@ const RADII: [f64; 2] = [0.0, 0.05];
 /// Operations with numbers that differ between the two types (a slope of 0.2, coefficients that are
 /// computed from fixed operands): f32 and f64 stand for two functions. `tests/lipschitz/rounding.rs` has
 /// the first two.
-const APART: [&str; 4] = ["clamp", "leaky_relu", "combine", "dot"];
+const APART: [&str; 5] = ["attend", "clamp", "leaky_relu", "combine", "dot"];
 
 /// The operations whose rounding error is known for each operand.
 const BOUNDED: &str = "Sparse::column_sums Sparse::linear Sparse::matmul Sparse::row_sums Sparse::t \

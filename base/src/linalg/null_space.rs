@@ -18,6 +18,76 @@ pub struct NullSpace {
     pub outside: f64,
 }
 
+/// Entries of a reduced basis up to this size are rounding.
+const ROUNDING: f64 = 1e-12;
+
+impl NullSpace {
+    /// The reduced basis in rows, `[k, n]`: each row has an entry 1 in a column where all other rows have 0.
+    ///
+    /// These columns are chosen one after the other: each time the one with the longest part orthogonal to
+    /// those chosen before, and of nearly equal ones the first. Rotations of the basis, among which rounding
+    /// chooses, do not change these lengths.
+    ///
+    /// ```
+    /// use emmy_base::linalg::null_space;
+    /// use ndarray::array;
+    ///
+    /// // a + b + c = 0: c = −a − b.
+    /// let equations = array![[1.0, 1.0, 1.0], [2.0, 2.0, 2.0], [0.0, 0.0, 0.0]];
+    /// let reduced = null_space(equations.view(), 1e-10).reduced();
+    /// let expected = array![[1.0, 0.0, -1.0], [0.0, 1.0, -1.0]];
+    /// assert!((reduced - expected).iter().all(|x| x.abs() < 1e-12));
+    /// ```
+    pub fn reduced(&self) -> Array2<f64> {
+        let mut rows = self.basis.t().as_standard_layout().into_owned();
+        let (k, n) = rows.dim();
+        let mut rest = rows.clone();
+        for done in 0..k {
+            let mut lengths = vec![0.0; n];
+            for row in rest.rows() {
+                let row = row.to_slice().expect(ROWS);
+                for j in 0..n {
+                    lengths[j] += row[j] * row[j];
+                }
+            }
+            let longer = |best: usize, j| match lengths[j] > lengths[best] * (1.0 + 1e-6) {
+                true => j,
+                false => best,
+            };
+            let column = (0..n).fold(0, longer);
+            if lengths[column] < 1e-18 {
+                break;
+            }
+            let along = rest.column(column).to_vec();
+            let mut shares = vec![0.0; n];
+            for (row, &x) in rest.rows().into_iter().zip(&along) {
+                axpy(
+                    x / lengths[column],
+                    row.to_slice().expect(ROWS),
+                    &mut shares,
+                );
+            }
+            for (row, &x) in rest.rows_mut().into_iter().zip(&along) {
+                axpy(-x, &shares, row.into_slice().expect(ROWS));
+            }
+            let size = |i: &usize| rows[[*i, column]].abs();
+            let pivot = (done..k).max_by(|i, j| size(i).total_cmp(&size(j)));
+            let pivot = pivot.expect("a row is left");
+            let (own, other) = (rows.row(pivot).to_owned(), rows.row(done).to_owned());
+            rows.row_mut(pivot).assign(&other);
+            let own = &own / own[column];
+            rows.row_mut(done).assign(&own);
+            let own = own.as_slice().expect(ROWS);
+            for i in (0..k).filter(|&i| i != done) {
+                let factor = rows[[i, column]];
+                axpy(-factor, own, rows.row_mut(i).into_slice().expect(ROWS));
+            }
+        }
+        rows.mapv_inplace(|x| if x.abs() < ROUNDING { 0.0 } else { x });
+        rows
+    }
+}
+
 /// Columns of a block that is factored at once.
 const BLOCK: usize = 64;
 
@@ -115,8 +185,8 @@ fn start(n: usize, first: usize, width: usize) -> Array2<f64> {
     })
 }
 
-/// What is computed in slices: without `lto`, operations on short views are slow.
-const ROWS: &str = "a product lies in rows";
+/// Why rows are slices.
+const ROWS: &str = "the matrix lies in rows";
 
 /// L with L Lᵀ = A, in the lower triangle. A pivot that rounding made negative is raised to the shift.
 ///

@@ -3,8 +3,8 @@
 use crate::kernels::axpy;
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 
-/// What is computed in slices: without `lto`, operations on short views are slow.
-const ROWS: &str = "matrices lie in rows";
+/// Why rows are slices.
+const ROWS: &str = "the matrix lies in rows";
 
 /// Jacobi converges quadratically; a few sweeps are usually enough.
 const SWEEPS: usize = 60;

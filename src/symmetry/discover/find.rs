@@ -180,7 +180,7 @@ fn solutions(rows: &[Vec<f64>], candidates: &[Generator]) -> Symmetries {
     });
     matrix /= &scales;
     let null = linalg::null_space(matrix.view(), UNSEEN);
-    let weights = name::sparse(null.basis.t().to_owned()) / &scales;
+    let weights = null.reduced() / &scales;
     let generators = weights.rows().into_iter().map(|row| {
         let parts = row.iter().zip(candidates).filter(|(w, _)| **w != 0.0);
         // The generator is zero for a = I, c = −I, which changes nothing.

@@ -1,54 +1,8 @@
-//! Sparse generators, and the laws that are not declared.
+//! Generators without rounding errors, and the laws that are not declared.
 
 use super::{FoundLaw, Generator, Layout};
 use crate::linalg::Span;
-use ndarray::{Array2, Zip, s};
 use std::collections::BTreeMap;
-
-/// Entries of a basis up to this size are rounding.
-const ROUNDING: f64 = 1e-12;
-
-/// The reduced basis of the row space of orthonormal rows: each row has an entry 1 in a column where all
-/// other rows have 0. These columns are chosen one after the other, the longest first and without what lies
-/// along those before it. Lengths do not depend on the basis, which rounding chooses.
-pub(super) fn sparse(mut rows: Array2<f64>) -> Array2<f64> {
-    let mut rest = rows.clone();
-    for done in 0..rows.nrows() {
-        let mut best = (0, 0.0_f64);
-        for (j, column) in rest.columns().into_iter().enumerate() {
-            let length = column.dot(&column);
-            // The first of nearly equal ones, so that rounding does not choose.
-            if length > best.1 * (1.0 + 1e-6) {
-                best = (j, length);
-            }
-        }
-        let (column, length) = best;
-        if length < 1e-18 {
-            break;
-        }
-        let along = rest.column(column).to_owned();
-        let shares = along.dot(&rest) / length;
-        for (mut row, x) in rest.rows_mut().into_iter().zip(&along) {
-            row.scaled_add(-x, &shares);
-        }
-        let size = |i: &usize| rows[[*i, column]].abs();
-        let pivot = (done..rows.nrows()).max_by(|i, j| size(i).total_cmp(&size(j)));
-        let pivot = pivot.expect("a row is left");
-        if pivot != done {
-            let (a, b) = rows.multi_slice_mut((s![done, ..], s![pivot, ..]));
-            Zip::from(a).and(b).for_each(std::mem::swap);
-        }
-        let scale = rows[[done, column]];
-        rows.row_mut(done).mapv_inplace(|x| x / scale);
-        let own = rows.row(done).to_owned();
-        for i in (0..rows.nrows()).filter(|&i| i != done) {
-            let factor = rows[[i, column]];
-            rows.row_mut(i).scaled_add(-factor, &own);
-        }
-    }
-    rows.mapv_inplace(|x| if x.abs() < ROUNDING { 0.0 } else { x });
-    rows
-}
 
 /// The generator without rounding errors: entries near zero are dropped, and if all others are multiples of
 /// 1/12 of the first one up to rounding, they are set to exactly these multiples. The first entry is made

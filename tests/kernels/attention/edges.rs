@@ -160,8 +160,8 @@ fn a_temperature_of_one_gives_the_bits_of_none() {
 fn bits_do_not_depend_on_threads() {
     for (heads, d) in [(1, 64), (8, 8), (3, 7)] {
         let case = case(300, 300, 3000, heads, d, 0.6);
-        let [_, with_t] = case.clone().both();
-        for case in [with_t, case.mirrored()] {
+        let [plain, with_t] = case.clone().both();
+        for case in [plain, with_t, case.mirrored()] {
             let run = |threads| {
                 par::with_threads(threads, || {
                     let all = [case.gat(), case.gatv2(), case.shared()].map(|x| {
