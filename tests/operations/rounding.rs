@@ -16,7 +16,7 @@ const RADII: [f64; 2] = [0.0, 0.05];
 /// Operations with numbers that differ between the two types (a slope of 0.2, coefficients that are
 /// computed from fixed operands): f32 and f64 stand for two functions. `tests/lipschitz/rounding.rs` has
 /// the first two.
-const APART: [&str; 5] = ["attend", "clamp", "leaky_relu", "combine", "dot"];
+const APART: [&str; 5] = ["clamp", "leaky_relu", "attend", "combine", "dot"];
 
 /// The operations whose rounding error is known for each operand.
 const BOUNDED: &str = "Sparse::column_sums Sparse::linear Sparse::matmul Sparse::row_sums Sparse::t \
@@ -117,4 +117,37 @@ fn no_error_is_larger_than_its_bound() {
     let bounded = bounded.iter().filter(|(_, always)| **always);
     let bounded: Vec<&str> = bounded.map(|(name, _)| *name).collect();
     assert_eq!(bounded, BOUNDED.split_whitespace().collect::<Vec<_>>());
+}
+
+/// Attention is linear in its values, with coefficients that `f32` computes from the fixed operands. Unit
+/// values show these coefficients; with them the sums are as exact as the bound says.
+#[test]
+fn attention_with_the_coefficients_of_its_type_is_within_its_bound() {
+    const VALUES: usize = 2;
+    let mut compared = 0;
+    for operation in operations().iter().filter(|o| o.name == "attend") {
+        for seed in cases(DRAWS) {
+            let case = (operation.draw)(&mut Sampler::new(seed));
+            let x = narrow(&case.args[VALUES]);
+            let Some([computed, _, _, bound]) = values(&case, VALUES, &x, &x, 0.0) else {
+                continue;
+            };
+            let mut exact = Tensor::<f64>::zeros(computed.raw_dim());
+            for (i, &value) in x.iter().enumerate() {
+                let mut unit = Tensor::<f32>::zeros(x.raw_dim());
+                *unit.iter_mut().nth(i).unwrap() = 1.0;
+                let tape = Tape::<f32>::new();
+                let column = (case.function.f32)(&operands(&tape, &case, VALUES, &unit)).value();
+                exact = exact + widen(&column) * f64::from(value);
+            }
+            for ((y, f), b) in computed.iter().zip(&exact).zip(&bound) {
+                compared += 1;
+                assert!(
+                    (y - f).abs() <= b * (1.0 + 1e-9),
+                    "seed {seed}: {y} for {f} ± {b:e}"
+                );
+            }
+        }
+    }
+    assert!(compared > 0);
 }

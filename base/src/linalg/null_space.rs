@@ -1,6 +1,6 @@
 //! The null space of a matrix with many columns, for which a full decomposition would take too long.
 
-use super::{qr, svd};
+use super::{ROWS, qr, svd};
 use crate::kernels::gemm::matmul;
 use crate::kernels::{axpy, dot};
 use ndarray::{Array2, ArrayView2, Axis, s};
@@ -25,8 +25,8 @@ impl NullSpace {
     /// The reduced basis in rows, `[k, n]`: each row has an entry 1 in a column where all other rows have 0.
     ///
     /// These columns are chosen one after the other: each time the one with the longest part orthogonal to
-    /// those chosen before, and of nearly equal ones the first. Rotations of the basis, among which rounding
-    /// chooses, do not change these lengths.
+    /// those chosen before, and of nearly equal ones the first. The lengths are the same for every orthonormal
+    /// basis of the space, so the result does not depend on the basis that was found.
     ///
     /// ```
     /// use emmy_base::linalg::null_space;
@@ -184,9 +184,6 @@ fn start(n: usize, first: usize, width: usize) -> Array2<f64> {
         x.fract() - 0.5
     })
 }
-
-/// Why rows are slices.
-const ROWS: &str = "the matrix lies in rows";
 
 /// L with L Lᵀ = A, in the lower triangle. A pivot that rounding made negative is raised to the shift.
 ///

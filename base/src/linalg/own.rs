@@ -1,10 +1,8 @@
 //! Householder and Jacobi: short, accurate to rounding, and fast enough for matrices of some hundred columns.
 
+use super::ROWS;
 use crate::kernels::axpy;
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
-
-/// Why rows are slices.
-const ROWS: &str = "the matrix lies in rows";
 
 /// Jacobi converges quadratically; a few sweeps are usually enough.
 const SWEEPS: usize = 60;
