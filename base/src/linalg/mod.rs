@@ -31,9 +31,6 @@ pub use span::{Span, norm};
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Zip};
 
-/// The message where each row of a matrix is read as a slice.
-const ROWS: &str = "the matrix lies in rows";
-
 /// A = Q R with orthonormal columns of Q (m × k), R upper triangular (k × n) with a diagonal ≥ 0, k =
 /// min(m, n).
 ///

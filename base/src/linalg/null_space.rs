@@ -1,6 +1,6 @@
 //! The null space of a matrix with many columns, for which a full decomposition would take too long.
 
-use super::{ROWS, qr, svd};
+use super::{qr, svd};
 use crate::kernels::gemm::matmul;
 use crate::kernels::{axpy, dot};
 use ndarray::{Array2, ArrayView2, Axis, s};
@@ -45,7 +45,7 @@ impl NullSpace {
         for done in 0..k {
             let mut lengths = vec![0.0; n];
             for row in rest.rows() {
-                let row = row.to_slice().expect(ROWS);
+                let row = row.to_slice().expect("contiguous");
                 for j in 0..n {
                     lengths[j] += row[j] * row[j];
                 }
@@ -63,12 +63,12 @@ impl NullSpace {
             for (row, &x) in rest.rows().into_iter().zip(&along) {
                 axpy(
                     x / lengths[column],
-                    row.to_slice().expect(ROWS),
+                    row.to_slice().expect("contiguous"),
                     &mut shares,
                 );
             }
             for (row, &x) in rest.rows_mut().into_iter().zip(&along) {
-                axpy(-x, &shares, row.into_slice().expect(ROWS));
+                axpy(-x, &shares, row.into_slice().expect("contiguous"));
             }
             let size = |i: &usize| rows[[*i, column]].abs();
             let pivot = (done..k).max_by(|i, j| size(i).total_cmp(&size(j)));
@@ -77,10 +77,11 @@ impl NullSpace {
             rows.row_mut(pivot).assign(&other);
             let own = &own / own[column];
             rows.row_mut(done).assign(&own);
-            let own = own.as_slice().expect(ROWS);
+            let own = own.as_slice().expect("contiguous");
             for i in (0..k).filter(|&i| i != done) {
                 let factor = rows[[i, column]];
-                axpy(-factor, own, rows.row_mut(i).into_slice().expect(ROWS));
+                let row = rows.row_mut(i).into_slice().expect("contiguous");
+                axpy(-factor, own, row);
             }
         }
         rows.mapv_inplace(|x| if x.abs() < ROUNDING { 0.0 } else { x });
@@ -197,7 +198,7 @@ fn cholesky(mut a: Array2<f64>) -> Array2<f64> {
             let mut panel = a.slice_mut(s![k.., k..end]);
             panel -= &done;
         }
-        let all = a.as_slice_mut().expect(ROWS);
+        let all = a.as_slice_mut().expect("contiguous");
         for i in k..n {
             for j in k..end.min(i + 1) {
                 // What the columns of this block explain.
@@ -225,7 +226,7 @@ fn solve(l: &Array2<f64>, x: &mut Array2<f64>) {
             part -= &done;
         }
         for i in k..end {
-            let all = x.as_slice_mut().expect(ROWS);
+            let all = x.as_slice_mut().expect("contiguous");
             let (above, row) = all[..(i + 1) * width].split_at_mut(i * width);
             for j in k..i {
                 axpy(-l[[i, j]], &above[j * width..][..width], row);
@@ -241,7 +242,7 @@ fn solve(l: &Array2<f64>, x: &mut Array2<f64>) {
             part -= &done;
         }
         for i in (k..end).rev() {
-            let all = x.as_slice_mut().expect(ROWS);
+            let all = x.as_slice_mut().expect("contiguous");
             let (row, below) = all[i * width..].split_at_mut(width);
             for j in i + 1..end {
                 axpy(-l[[j, i]], &below[(j - i - 1) * width..][..width], row);

@@ -1,6 +1,5 @@
 //! Householder and Jacobi: short, accurate to rounding, and fast enough for matrices of some hundred columns.
 
-use super::ROWS;
 use crate::kernels::axpy;
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 
@@ -41,10 +40,10 @@ pub(super) fn qr(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array2<f64>) {
 fn reflect(v: &Array1<f64>, mut a: ndarray::ArrayViewMut2<'_, f64>) {
     let mut w = vec![0.0; a.ncols()];
     for (row, &x) in a.rows().into_iter().zip(v) {
-        axpy(x, row.to_slice().expect(ROWS), &mut w);
+        axpy(x, row.to_slice().expect("contiguous"), &mut w);
     }
     for (row, &x) in a.rows_mut().into_iter().zip(v) {
-        axpy(-2.0 * x, &w, row.into_slice().expect(ROWS));
+        axpy(-2.0 * x, &w, row.into_slice().expect("contiguous"));
     }
 }
 
@@ -171,7 +170,8 @@ fn rotation(tau: f64) -> (f64, f64) {
 /// Rows i < j become c x − s y and s x + c y.
 fn rotate(a: &mut Array2<f64>, i: usize, j: usize, c: f64, s: f64) {
     let (mut x, mut y) = a.multi_slice_mut((s![i, ..], s![j, ..]));
-    let (x, y) = (x.as_slice_mut().expect(ROWS), y.as_slice_mut().expect(ROWS));
+    let x = x.as_slice_mut().expect("contiguous");
+    let y = y.as_slice_mut().expect("contiguous");
     for k in 0..x.len().min(y.len()) {
         (x[k], y[k]) = (c * x[k] - s * y[k], s * x[k] + c * y[k]);
     }
