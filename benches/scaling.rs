@@ -146,7 +146,7 @@ fn read(numbers: &[u32], x: &[f32]) {
     let (rows, _) = x.as_chunks::<D>();
     numbers.par_chunks(1 << 14).for_each(|numbers| {
         let mut sum = [0.0; D];
-        emmy::kernels::arch().dispatch(
+        emmy::kernels::dispatch(
             #[inline(always)]
             || {
                 for &j in numbers {

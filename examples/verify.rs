@@ -2,7 +2,7 @@
 //! it: it forms one matrix from the weights and the certificate, and shows that it is positive definite.
 //!
 //! `cargo run --example verify -- WEIGHTS CERTIFICATE [OUTPUT]`. A copy needs the crates `emmy`,
-//! `serde` 1 with its feature `derive`, `serde_json` 1 and `sha2` 0.11.
+//! `serde` 1 with its feature `derive`, `serde_json` 1 and `hmac-sha256` 1.1.
 //!
 //! WEIGHTS is a safetensors file with the matrices W₁, …, W_l of a chain W_l σ(… σ(W₁ x)), named
 //! `NAME.weight` and ordered by the numbers in their names; OUTPUT, counted from 0, takes one row of W_l.
@@ -21,8 +21,8 @@
 use emmy::ndarray::{Array2, s};
 use emmy::store::weights::Weights;
 use emmy::{Error, Result};
+use hmac_sha256::Hash;
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
 const HELP: &str =
     "verify WEIGHTS CERTIFICATE [OUTPUT]: verifies a certificate of a Lipschitz constant
@@ -70,7 +70,7 @@ fn chain(path: &str, output: Option<usize>) -> Result<Vec<Array2<f64>>> {
 /// SHA-256 of the chain: for each matrix the number of the layer that it reads, its rows and its columns as 8
 /// bytes, then its entries row by row, all little-endian.
 fn digest(chain: &[Array2<f64>]) -> String {
-    let mut hash = Sha256::new();
+    let mut hash = Hash::new();
     for (k, w) in chain.iter().enumerate() {
         let sizes = [k, w.nrows(), w.ncols()].into_iter();
         sizes.for_each(|n| hash.update((n as u64).to_le_bytes()));

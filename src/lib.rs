@@ -51,9 +51,12 @@
 //! | numbers, arrays, sparse matrices, decompositions | [`real`], [`tensor`], [`sparse`], [`linalg`] |
 //!
 //! # Features
-//! - `avx512` (default): 512-bit vectors where the processor has them, chosen at run time.
 //! - `lapack`: QR, singular values and eigenvalues from LAPACK through `ndarray-linalg` and the system's
 //!   OpenBLAS.
+//! - `scalar`: on x86-64, also for processors without AVX2, which came in 2013 (Intel) and 2015 (AMD). Without
+//!   this feature the first kernel panics there. A kernel is compiled for vectors of 256 and of 512 bits, and
+//!   the widest that the processor has are chosen at run time; a copy without vectors would add a tenth to the
+//!   time of the compiler.
 
 // `forbid` is more than the slices of ndarray's macro allow.
 #![deny(unsafe_code)]

@@ -46,7 +46,7 @@ fn peak() -> f64 {
     let operations: usize = (0..threads)
         .into_par_iter()
         .with_max_len(1)
-        .map(|_| emmy::kernels::arch().dispatch(Chains))
+        .map(|_| emmy::kernels::dispatch(Chains))
         .sum();
     operations as f64 / start.elapsed().as_secs_f64()
 }
@@ -85,7 +85,7 @@ fn stream(len: usize) -> f64 {
     let rounds = ((8 << 20) / len).max(1);
     let start = Instant::now();
     arrays.par_iter_mut().with_max_len(1).for_each(|(x, y)| {
-        emmy::kernels::arch().dispatch(
+        emmy::kernels::dispatch(
             #[inline(always)]
             || {
                 for _ in 0..rounds {

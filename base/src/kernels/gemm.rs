@@ -19,7 +19,7 @@ use factors::Order;
 pub(super) use factors::{Left, Right};
 pub(super) use panels::CUT;
 
-use super::{accumulate, arch, par};
+use super::{accumulate, dispatch, par};
 use crate::real::Real;
 use crate::tensor::{Tensor, broadcast_shapes, memory};
 use memory::Buffer;
@@ -187,7 +187,7 @@ pub(super) fn product<F: Real>(
             row[..columns.len()].fill(F::zero());
         }
     }
-    arch().dispatch(Product {
+    dispatch(Product {
         left,
         right,
         inner,

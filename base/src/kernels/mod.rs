@@ -57,39 +57,64 @@ use std::sync::OnceLock;
 ///
 /// `f` and what it calls in loops must be inlined for this to have an effect: mark the closure and its
 /// helpers `#[inline(always)]`. The choice is made once; a call costs a few nanoseconds. On x86-64,
-/// `EMMY_VECTORS=256` chooses AVX2 also where there is AVX-512, and `EMMY_VECTORS=none` no vectors: for
-/// tests and for comparisons. Both vector units give the same bits. Without vectors, as on a processor
-/// without AVX2, a product is rounded before it is added, so results differ in their last digits.
+/// `EMMY_VECTORS=256` chooses AVX2 also where there is AVX-512, and `EMMY_VECTORS=none`, which the feature
+/// `scalar` has, no vectors: for tests and for comparisons. Both vector units give the same bits. Without
+/// vectors a product is rounded before it is added, so results differ in their last digits.
 ///
 /// # Panics
-/// If `EMMY_VECTORS` has another value, or the processor has no AVX2.
+/// If `EMMY_VECTORS` has another value; on x86-64, if the processor has no AVX2, unless with the feature
+/// `scalar`.
 #[inline(always)]
 pub fn simd<R>(f: impl FnOnce() -> R) -> R {
-    arch().dispatch(f)
+    dispatch(f)
 }
 
-/// The vector unit that all kernels use.
+/// Runs `op` with the vector unit that all kernels use. Each unit has a copy of `op`.
 #[doc(hidden)]
 #[inline(always)]
-pub fn arch() -> pulp::Arch {
+#[cfg(any(not(target_arch = "x86_64"), feature = "scalar"))]
+pub fn dispatch<O: pulp::WithSimd>(op: O) -> O::Output {
+    arch().dispatch(op)
+}
+
+/// Runs `op` with the vector unit that all kernels use. Each unit has a copy of `op`.
+#[doc(hidden)]
+#[inline(always)]
+#[cfg(all(target_arch = "x86_64", not(feature = "scalar")))]
+pub fn dispatch<O: pulp::WithSimd>(op: O) -> O::Output {
+    match arch() {
+        pulp::Arch::V4(simd) => pulp::Simd::vectorize(simd, op),
+        pulp::Arch::V3(simd) => pulp::Simd::vectorize(simd, op),
+        _ => unreachable!("a processor without AVX2 was refused"),
+    }
+}
+
+#[inline(always)]
+fn arch() -> pulp::Arch {
     static CHOSEN: OnceLock<pulp::Arch> = OnceLock::new();
     *CHOSEN.get_or_init(chosen)
 }
 
 #[cold]
 fn chosen() -> pulp::Arch {
-    let Some(name) = std::env::var_os("EMMY_VECTORS") else {
-        return pulp::Arch::new();
-    };
-    match name.to_str() {
-        Some("none") => pulp::Arch::Scalar,
+    let name = std::env::var_os("EMMY_VECTORS");
+    let arch = match name.as_deref().map(|name| name.to_str()) {
+        None => pulp::Arch::new(),
+        Some(Some("none")) => pulp::Arch::Scalar,
         #[cfg(target_arch = "x86_64")]
-        Some("256") => {
+        Some(Some("256")) => {
             let avx2 = pulp::x86::V3::try_new();
             pulp::Arch::V3(avx2.expect("EMMY_VECTORS=256: this processor has no AVX2"))
         }
-        _ => panic!("EMMY_VECTORS={name:?}: expected 256 (on x86-64) or none"),
-    }
+        Some(_) => panic!("EMMY_VECTORS={name:?}: expected 256 (on x86-64) or none"),
+    };
+    assert!(
+        cfg!(any(not(target_arch = "x86_64"), feature = "scalar"))
+            || !matches!(arch, pulp::Arch::Scalar),
+        "emmy has kernels for AVX2 and AVX-512. For a processor without AVX2, or without vectors \
+         (EMMY_VECTORS=none), build with emmy's feature `scalar`"
+    );
+    arch
 }
 
 /// Σₖ aₖ bₖ over slices of equal length, in sixteen lanes that are then added in a fixed order.

@@ -139,21 +139,31 @@ pub fn map<T: Send, R: Send>(tasks: Vec<T>, work: usize, f: impl Fn(T) -> R + Sy
     each_task(tasks, work, &f)
 }
 
+/// Loops and not chains of iterators, of which the compiler would make several functions for each type of tasks
+/// and results.
 fn each_task<T: Send, R: Send>(tasks: Vec<T>, work: usize, f: &(dyn Fn(T) -> R + Sync)) -> Vec<R> {
-    if tasks.len() < 2 || !forks(work) {
-        return tasks.into_iter().map(f).collect();
+    let n = tasks.len();
+    let mut results = Vec::with_capacity(n);
+    if n < 2 || !forks(work) {
+        for task in tasks {
+            results.push(f(task));
+        }
+        return results;
     }
-    let slots = tasks.into_iter().map(|task| Mutex::new((Some(task), None)));
-    let slots: Vec<Mutex<(Option<T>, Option<R>)>> = slots.collect();
-    let run = |k: usize| {
+    let mut slots = Vec::with_capacity(n);
+    for task in tasks {
+        slots.push(Mutex::new((Some(task), None)));
+    }
+    each(n, &|k| {
         let mut slot = slots[k].lock().expect("each task is taken once");
         let task = slot.0.take().expect("each task is taken once");
         slot.1 = Some(f(task));
-    };
-    each(slots.len(), &run);
-    let results = slots.into_iter().map(|slot| slot.into_inner().ok()?.1);
-    let results: Option<Vec<R>> = results.collect();
-    results.expect("every task has run")
+    });
+    for slot in slots {
+        let result = slot.into_inner().ok().and_then(|slot| slot.1);
+        results.push(result.expect("every task has run"));
+    }
+    results
 }
 
 /// Calls `f` on every number below `n`, in parallel. It is not generic, so that what rayon needs for it is

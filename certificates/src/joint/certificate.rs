@@ -5,8 +5,8 @@ use super::fixed::search;
 use super::search::{Barrier, Point};
 use crate::error::{Error, Result, Rules};
 use crate::linalg::Upper;
+use hmac_sha256::Hash;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// A proof that a network is L-Lipschitz in the 2-norm. Everyone who has the weights can check it with one
 /// Cholesky factorisation; the [module](super) says why it is a proof.
@@ -221,7 +221,7 @@ impl Network {
     /// block that it reads, of its rows and of its columns as 8 bytes, then its entries row by row as
     /// `f64`, all little-endian; in hexadecimal digits.
     pub fn digest(&self) -> String {
-        let mut hash = Sha256::new();
+        let mut hash = Hash::new();
         for (j, a) in self.maps() {
             for n in [*j, a.nrows(), a.ncols()] {
                 hash.update((n as u64).to_le_bytes());

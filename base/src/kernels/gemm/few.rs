@@ -5,7 +5,7 @@
 //! sums by halves. So the bits of an element depend neither on the width of the vectors nor on the number of
 //! threads.
 
-use crate::kernels::{LANES, arch, copy_few, fold, padded, par};
+use crate::kernels::{LANES, copy_few, dispatch, fold, padded, par};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 use ndarray::ArrayView2;
@@ -44,7 +44,7 @@ pub(super) fn product<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]
     };
     par::rows(by_column, m, m * k, |first, out| {
         let columns = &columns[first * k..][..out.len() / m * k];
-        arch().dispatch(Part {
+        dispatch(Part {
             rows,
             columns,
             k,

@@ -1,6 +1,6 @@
 //! The sizes of the pieces into which the factors of a product are cut.
 
-use crate::kernels::arch;
+use crate::kernels::dispatch;
 use crate::real::Real;
 use pulp::{Simd, WithSimd};
 use std::marker::PhantomData;
@@ -22,7 +22,7 @@ pub(super) fn widths<F: Real>() -> [usize; 3] {
             vectors::<S>().map(|v| v * F::lanes::<S>())
         }
     }
-    arch().dispatch(Ask(PhantomData::<F>))
+    dispatch(Ask(PhantomData::<F>))
 }
 
 /// Vectors per row of a panel, and of the narrower microkernels for the last panel.
