@@ -1,5 +1,6 @@
 //! Arithmetic without a tape: kernels, linear algebra and tensors, against plain loops and known values. With
-//! `EMMY_VECTORS=256` the kernels run with AVX2, with `EMMY_VECTORS=none` without vectors.
+//! `EMMY_VECTORS=256` the kernels run with AVX2, with `EMMY_VECTORS=none` and the feature `scalar` without
+//! vectors.
 
 mod attention;
 mod elementary;
@@ -23,3 +24,4 @@ mod spmm;
 mod support;
 mod tensor;
 mod update;
+mod vectors;
