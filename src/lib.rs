@@ -53,10 +53,10 @@
 //! # Features
 //! - `lapack`: QR, singular values and eigenvalues from LAPACK through `ndarray-linalg` and the system's
 //!   OpenBLAS.
-//! - `scalar`: on x86-64, also for processors without AVX2, which came in 2013 (Intel) and 2015 (AMD). Without
-//!   this feature the first kernel panics there. A kernel is compiled for vectors of 256 and of 512 bits, and
-//!   the widest that the processor has are chosen at run time; a copy without vectors would add a tenth to the
-//!   time of the compiler.
+//! - `scalar`: on x86-64, also compiles kernels without vectors, for processors without AVX2 (Intel before
+//!   2013, AMD before 2015, many later Pentium, Celeron and Atom, some virtual machines). Without this feature
+//!   the first kernel panics there. Kernels for vectors of 256 and of 512 bits are always compiled, and those
+//!   of the wider vectors that the processor has are chosen at run time.
 
 // `forbid` is more than the slices of ndarray's macro allow.
 #![deny(unsafe_code)]

@@ -3,7 +3,7 @@
 use emmy::kernels::{map, simd};
 use std::process::Command;
 
-/// What [`a_kernel_runs`] prints in a process with this value of `EMMY_VECTORS`, and whether it passes.
+/// Whether [`a_kernel_runs`] passes in a process with this value of `EMMY_VECTORS`, and what it prints.
 fn with_vectors(name: &str) -> (bool, String) {
     let mut again = Command::new(std::env::current_exe().unwrap());
     again.args(["vectors::a_kernel_runs", "--exact", "--nocapture"]);
@@ -25,7 +25,7 @@ fn another_name_is_refused() {
     let (passed, printed) = with_vectors("512");
     assert!(!passed);
     assert!(
-        printed.contains("expected 256 (on x86-64) or none"),
+        printed.contains("EMMY_VECTORS=512: expected 256 (on x86-64) or none"),
         "{printed}"
     );
 }
@@ -38,7 +38,7 @@ fn without_vectors_a_kernel_runs_or_names_the_feature() {
     } else {
         assert!(!passed);
         assert!(
-            printed.contains("build with emmy's feature `scalar`"),
+            printed.contains("build with the feature `scalar`"),
             "{printed}"
         );
     }

@@ -51,41 +51,41 @@ pub mod spmm;
 #[doc(hidden)]
 pub mod update;
 
+use std::env::VarError;
 use std::sync::OnceLock;
 
 /// Runs `f` compiled for the widest vector unit of this processor.
 ///
 /// `f` and what it calls in loops must be inlined for this to have an effect: mark the closure and its
-/// helpers `#[inline(always)]`. The choice is made once; a call costs a few nanoseconds. On x86-64,
-/// `EMMY_VECTORS=256` chooses AVX2 also where there is AVX-512, and `EMMY_VECTORS=none`, which the feature
-/// `scalar` has, no vectors: for tests and for comparisons. Both vector units give the same bits. Without
-/// vectors a product is rounded before it is added, so results differ in their last digits.
+/// helpers `#[inline(always)]`. The choice is made once; a call costs a few nanoseconds. For tests and
+/// comparisons, `EMMY_VECTORS=256` chooses AVX2 on x86-64 also where there is AVX-512, and
+/// `EMMY_VECTORS=none` no vectors, which on x86-64 needs the feature `scalar`. Both vector units give the
+/// same bits. Without vectors a product is rounded before it is added, so results differ in their last digits.
 ///
 /// # Panics
-/// If `EMMY_VECTORS` has another value; on x86-64, if the processor has no AVX2, unless with the feature
-/// `scalar`.
+/// If `EMMY_VECTORS` has another value; on x86-64 without the feature `scalar`, also if the processor has no
+/// AVX2 with fused multiply-add, or `EMMY_VECTORS` is `none`.
 #[inline(always)]
 pub fn simd<R>(f: impl FnOnce() -> R) -> R {
     dispatch(f)
 }
 
-/// Runs `op` with the vector unit that all kernels use. Each unit has a copy of `op`.
-#[doc(hidden)]
-#[inline(always)]
-#[cfg(any(not(target_arch = "x86_64"), feature = "scalar"))]
-pub fn dispatch<O: pulp::WithSimd>(op: O) -> O::Output {
-    arch().dispatch(op)
-}
+/// Whether kernels without vectors are compiled.
+const SCALAR: bool = cfg!(any(not(target_arch = "x86_64"), feature = "scalar"));
 
 /// Runs `op` with the vector unit that all kernels use. Each unit has a copy of `op`.
 #[doc(hidden)]
 #[inline(always)]
-#[cfg(all(target_arch = "x86_64", not(feature = "scalar")))]
 pub fn dispatch<O: pulp::WithSimd>(op: O) -> O::Output {
     match arch() {
+        #[cfg(target_arch = "x86_64")]
         pulp::Arch::V4(simd) => pulp::Simd::vectorize(simd, op),
+        #[cfg(target_arch = "x86_64")]
         pulp::Arch::V3(simd) => pulp::Simd::vectorize(simd, op),
+        #[cfg(all(target_arch = "x86_64", not(feature = "scalar")))]
         _ => unreachable!("a processor without AVX2 was refused"),
+        #[cfg(any(not(target_arch = "x86_64"), feature = "scalar"))]
+        arch => arch.dispatch(op),
     }
 }
 
@@ -97,22 +97,24 @@ fn arch() -> pulp::Arch {
 
 #[cold]
 fn chosen() -> pulp::Arch {
-    let name = std::env::var_os("EMMY_VECTORS");
-    let arch = match name.as_deref().map(|name| name.to_str()) {
-        None => pulp::Arch::new(),
-        Some(Some("none")) => pulp::Arch::Scalar,
+    let name = std::env::var("EMMY_VECTORS");
+    let arch = match name.as_deref() {
+        Err(VarError::NotPresent) => pulp::Arch::new(),
+        Ok("none") => pulp::Arch::Scalar,
         #[cfg(target_arch = "x86_64")]
-        Some(Some("256")) => {
+        Ok("256") => {
             let avx2 = pulp::x86::V3::try_new();
-            pulp::Arch::V3(avx2.expect("EMMY_VECTORS=256: this processor has no AVX2"))
+            pulp::Arch::V3(avx2.expect("EMMY_VECTORS=256: this processor has no AVX2 with FMA"))
         }
-        Some(_) => panic!("EMMY_VECTORS={name:?}: expected 256 (on x86-64) or none"),
+        Ok(other) => panic!("EMMY_VECTORS={other}: expected 256 (on x86-64) or none"),
+        Err(VarError::NotUnicode(other)) => {
+            panic!("EMMY_VECTORS={other:?}: expected 256 (on x86-64) or none")
+        }
     };
     assert!(
-        cfg!(any(not(target_arch = "x86_64"), feature = "scalar"))
-            || !matches!(arch, pulp::Arch::Scalar),
-        "emmy has kernels for AVX2 and AVX-512. For a processor without AVX2, or without vectors \
-         (EMMY_VECTORS=none), build with emmy's feature `scalar`"
+        SCALAR || !matches!(arch, pulp::Arch::Scalar),
+        "emmy has kernels for AVX2 with FMA and for AVX-512. For a processor that has neither, or to run \
+         without vectors (EMMY_VECTORS=none), build with the feature `scalar`"
     );
     arch
 }

@@ -139,8 +139,8 @@ pub fn map<T: Send, R: Send>(tasks: Vec<T>, work: usize, f: impl Fn(T) -> R + Sy
     each_task(tasks, work, &f)
 }
 
-/// Loops and not chains of iterators, of which the compiler would make several functions for each type of tasks
-/// and results.
+/// [`map`], with one copy per type of tasks and results.
+// Loops: of each chain of iterators the compiler would make several functions per copy.
 fn each_task<T: Send, R: Send>(tasks: Vec<T>, work: usize, f: &(dyn Fn(T) -> R + Sync)) -> Vec<R> {
     let n = tasks.len();
     let mut results = Vec::with_capacity(n);
