@@ -70,10 +70,7 @@ pub fn simd<R>(f: impl FnOnce() -> R) -> R {
     dispatch(f)
 }
 
-/// Whether kernels without vectors are compiled.
-const SCALAR: bool = cfg!(any(not(target_arch = "x86_64"), feature = "scalar"));
-
-/// Runs `op` with the vector unit that all kernels use. Each unit has a copy of `op`.
+/// Runs `op` with the vector unit that all kernels use. The compiler makes a copy of `op` per unit.
 #[doc(hidden)]
 #[inline(always)]
 pub fn dispatch<O: pulp::WithSimd>(op: O) -> O::Output {
@@ -82,10 +79,13 @@ pub fn dispatch<O: pulp::WithSimd>(op: O) -> O::Output {
         pulp::Arch::V4(simd) => pulp::Simd::vectorize(simd, op),
         #[cfg(target_arch = "x86_64")]
         pulp::Arch::V3(simd) => pulp::Simd::vectorize(simd, op),
-        #[cfg(all(target_arch = "x86_64", not(feature = "scalar")))]
-        _ => unreachable!("a processor without AVX2 was refused"),
         #[cfg(any(not(target_arch = "x86_64"), feature = "scalar"))]
         arch => arch.dispatch(op),
+        #[cfg(all(target_arch = "x86_64", not(feature = "scalar")))]
+        _ => panic!(
+            "emmy has kernels for AVX2 with FMA and for AVX-512. For a processor that has neither, or to run \
+             without vectors (EMMY_VECTORS=none), build with the feature `scalar`"
+        ),
     }
 }
 
@@ -98,7 +98,7 @@ fn arch() -> pulp::Arch {
 #[cold]
 fn chosen() -> pulp::Arch {
     let name = std::env::var("EMMY_VECTORS");
-    let arch = match name.as_deref() {
+    match name.as_deref() {
         Err(VarError::NotPresent) => pulp::Arch::new(),
         Ok("none") => pulp::Arch::Scalar,
         #[cfg(target_arch = "x86_64")]
@@ -110,13 +110,7 @@ fn chosen() -> pulp::Arch {
         Err(VarError::NotUnicode(other)) => {
             panic!("EMMY_VECTORS={other:?}: expected 256 (on x86-64) or none")
         }
-    };
-    assert!(
-        SCALAR || !matches!(arch, pulp::Arch::Scalar),
-        "emmy has kernels for AVX2 with FMA and for AVX-512. For a processor that has neither, or to run \
-         without vectors (EMMY_VECTORS=none), build with the feature `scalar`"
-    );
-    arch
+    }
 }
 
 /// Σₖ aₖ bₖ over slices of equal length, in sixteen lanes that are then added in a fixed order.
