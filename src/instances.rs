@@ -1,19 +1,27 @@
-//! Networks, recurrent layers and optimisers compiled here, once per type of numbers, instead of in every
+//! Bounds, laws, networks and optimisers compiled here, once per type of numbers, instead of in every
 //! program; `engine/src/instances.rs` says why and does the same for operations.
 
-use crate::autodiff::Tape;
+use crate::autodiff::{Tape, Var};
 use crate::graph::Neighbourhood;
-use crate::nn::{GraphNet, GraphNetConfig, Gru, GruCell, Lstm, LstmCell, Module, Pass, Traced};
+use crate::lipschitz::{self, Domain, Lp};
+use crate::nn::{
+    GraphNet, GraphNetConfig, Gru, GruCell, Lstm, LstmCell, Module, Pass, Trace, Traced,
+};
 use crate::optim::{Algorithm, Optimizer};
 use crate::real::Real;
 use crate::store::weights;
+use crate::symmetry::{self, Law};
 use crate::tensor::Tensor;
 
 /// The functions below, for both types. It is public and not inlined, so that they are compiled.
 #[doc(hidden)]
 #[inline(never)]
-pub fn instances() -> [*const (); 6] {
+pub fn instances() -> [*const (); 10] {
     [
+        bounds::<f32> as *const (),
+        bounds::<f64> as *const (),
+        laws::<f32> as *const (),
+        laws::<f64> as *const (),
         descent::<f32> as *const (),
         descent::<f64> as *const (),
         network::<f32> as *const (),
@@ -21,6 +29,32 @@ pub fn instances() -> [*const (); 6] {
         sequences::<f32> as *const (),
         sequences::<f64> as *const (),
     ]
+}
+
+/// Bounds of what is on a tape, and of a trace.
+fn bounds<F: Real>(y: Var<'_, F>, x: Var<'_, F>) {
+    let bound = lipschitz::bound(y, x, Lp::Two, Domain::Everywhere).expect("a bound");
+    let _ = (bound.upper(), bound.var());
+    let _ = lipschitz::rounding(y, x, 0.0);
+    let _ = (
+        lipschitz::local(y, x, 1, 0),
+        lipschitz::jacobian_norm(y, x, Lp::Two),
+    );
+    let x = x.value();
+    Trace::at(&x, &x, |_, x| x);
+}
+
+/// The measures of a law.
+fn laws<F: Real>(law: &Law, tensors: &[&Tensor<F>], gradients: &[Tensor<F>], x: &[Var<'_, F>]) {
+    law.measure(tensors, gradients);
+    law.drift(
+        &law.balance(tensors).unwrap_or_default(),
+        gradients,
+        0.0,
+        0.0,
+    );
+    symmetry::delta(law, x, x);
+    symmetry::balance(law, x);
 }
 
 fn descent<F: Real>(mut tensors: Vec<Tensor<F>>) {

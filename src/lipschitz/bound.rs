@@ -83,6 +83,7 @@ impl<'t, F: Real> Bound<'t, F> {
     }
 
     /// The certified number. Every step is rounded up, so it holds for the tensors as stored.
+    #[inline(never)]
     pub fn upper(&self) -> Upper {
         Evaluator::new(self.tape).upper(&self.tree)
     }
@@ -95,6 +96,7 @@ impl<'t, F: Real> Bound<'t, F> {
     /// # Errors
     /// If the bound was computed at a point or on a ball around it ([`Domain::Here`](super::Domain),
     /// [`Domain::Ball`](super::Domain)): such a bound is a number only.
+    #[inline(never)]
     pub fn var(&self) -> crate::Result<Var<'t, F>> {
         differentiate::var(self.tape, &self.tree)
     }

@@ -20,6 +20,7 @@ use ndarray::Array2;
 /// # Panics
 /// If the variables are on different tapes.
 #[track_caller]
+#[inline(never)]
 pub fn local<F: Real>(y: Var<'_, F>, x: Var<'_, F>, steps: usize, seed: u64) -> Lower {
     singular(y, x, None, steps, seed).0
 }
@@ -94,6 +95,7 @@ pub type Jacobian = Array2<f64>;
 /// # Panics
 /// If the variables are on different tapes.
 #[track_caller]
+#[inline(never)]
 pub fn jacobian_norm<F: Real>(y: Var<'_, F>, x: Var<'_, F>, p: Lp) -> (Interval, Jacobian) {
     let (m, n) = (y.len(), x.len());
     let j = jacobian(y, x).mapv(Real::as_f64);

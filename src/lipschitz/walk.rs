@@ -50,6 +50,7 @@ pub(crate) struct Declared {
 /// # Panics
 /// If the variables are on different tapes.
 #[track_caller]
+#[inline(never)]
 pub fn bound<'t, F: Real>(
     y: Var<'t, F>,
     x: Var<'t, F>,

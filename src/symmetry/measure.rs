@@ -56,6 +56,7 @@ impl Law {
     /// # Panics
     /// If a parameter or gradient is missing or has another number of entries than the law says.
     #[track_caller]
+    #[inline(never)]
     pub fn measure<F: Real>(&self, parameters: &[&Tensor<F>], gradients: &[Tensor<F>]) -> Residual {
         let mut out = Residual {
             delta: vec![0.0; self.entries()],
@@ -132,6 +133,7 @@ impl Law {
     /// # Panics
     /// If a parameter is missing or has another number of entries than the law says.
     #[track_caller]
+    #[inline(never)]
     pub fn balance<F: Real>(&self, parameters: &[&Tensor<F>]) -> Option<Vec<f64>> {
         self.squares(parameters, &self.terms)
     }
@@ -205,6 +207,7 @@ impl Law {
     /// If a gradient is missing or has another number of entries than the law says, or `balance` does not
     /// hold one number per entry of δ.
     #[track_caller]
+    #[inline(never)]
     pub fn drift<F: Real>(
         &self,
         balance: &[f64],

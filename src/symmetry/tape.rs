@@ -14,6 +14,7 @@ use ndarray::Array2;
 /// # Panics
 /// If a parameter or gradient is missing or has another number of entries than the law says.
 #[track_caller]
+#[inline(never)]
 pub fn delta<'t, F: Real>(
     law: &Law,
     parameters: &[Var<'t, F>],
@@ -41,6 +42,7 @@ pub fn delta<'t, F: Real>(
 /// # Panics
 /// If a parameter is missing or has another number of entries than the law says.
 #[track_caller]
+#[inline(never)]
 pub fn balance<'t, F: Real>(law: &Law, parameters: &[Var<'t, F>]) -> Option<Var<'t, F>> {
     let mut sum: Option<Var<'t, F>> = None;
     for term in &law.terms {

@@ -122,7 +122,7 @@ fn compared(subject: &Subject<'_, f64>, orders: &[Order], report: &mut Report) {
             apart / d.tolerance
         }
     };
-    let whole = compare_derivatives(&|x: &[_]| subject.apply(x), &args, orders, |found| {
+    let whole = compare_derivatives(&|x: &[_]| subject.apply(x), &args, orders, &mut |found| {
         let old = match found.order {
             Order::Forward => {
                 forward = Some(found);

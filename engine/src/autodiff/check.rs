@@ -45,8 +45,16 @@ pub fn check_grads<G>(f: G, args: &[Tensor<f64>]) -> Result<()>
 where
     G: for<'t> Fn(&[Var<'t, f64>]) -> Var<'t, f64>,
 {
+    check(&f, args)
+}
+
+/// A function on variables. It is called through a pointer, so that the checks are compiled here, once, and
+/// not for each function in each program.
+pub(super) type Computation<'f> = dyn for<'t> Fn(&[Var<'t, f64>]) -> Var<'t, f64> + 'f;
+
+fn check(f: &Computation<'_>, args: &[Tensor<f64>]) -> Result<()> {
     let mut flat = vec![true; args.len()];
-    let some = compare_derivatives(&f, args, &[Order::First], |found| {
+    let some = compare_derivatives(f, args, &[Order::First], &mut |found| {
         flat[found.argument] &= found.derivative == 0.0;
         found.check()
     })?;
@@ -58,7 +66,7 @@ where
         ));
     }
     let others = [Order::Second, Order::Forward];
-    compare_derivatives(&f, args, &others, |found| found.check()).map(|_| ())
+    compare_derivatives(f, args, &others, &mut |found| found.check()).map(|_| ())
 }
 
 /// What is compared.
@@ -119,15 +127,12 @@ impl Derivative {
 
 /// Makes the comparisons of [`check_grads`] of these orders, and gives each to `each`, up to its first error.
 /// Returns whether f has an output at all.
-pub fn compare_derivatives<G>(
-    f: &G,
+pub fn compare_derivatives(
+    f: &Computation<'_>,
     args: &[Tensor<f64>],
     orders: &[Order],
-    mut each: impl FnMut(Derivative) -> Result<()>,
-) -> Result<bool>
-where
-    G: for<'t> Fn(&[Var<'t, f64>]) -> Var<'t, f64> + ?Sized,
-{
+    each: &mut dyn FnMut(Derivative) -> Result<()>,
+) -> Result<bool> {
     let rng = &mut ChaCha8Rng::seed_from_u64(0);
     let mut gauss =
         |shape: &[usize]| Tensor::from_shape_simple_fn(shape, || StandardNormal.sample(rng));
@@ -139,13 +144,7 @@ where
     let size = Sum::of([(&u, &y)]).size;
 
     if orders.contains(&Order::First) {
-        compare(
-            Order::First,
-            0.0,
-            |x| vec![weigh(f(x), &u)],
-            args,
-            &mut each,
-        )?;
+        compare(Order::First, 0.0, |x| vec![weigh(f(x), &u)], args, each)?;
     }
     if orders.contains(&Order::Second) {
         // The terms of s₁ = ⟨w, ∇s₀⟩.
@@ -158,7 +157,7 @@ where
                 parts.map(|(g, w)| weigh(g, w)).collect()
             },
             args,
-            &mut each,
+            each,
         )?;
     }
     if !orders.contains(&Order::Forward) {
@@ -192,7 +191,7 @@ fn compare<S>(
     below: f64,
     terms: S,
     args: &[Tensor<f64>],
-    each: &mut impl FnMut(Derivative) -> Result<()>,
+    each: &mut dyn FnMut(Derivative) -> Result<()>,
 ) -> Result<()>
 where
     S: for<'t> Fn(&[Var<'t, f64>]) -> Vec<Var<'t, f64>>,

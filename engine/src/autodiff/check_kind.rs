@@ -1,5 +1,6 @@
 //! What an operation says of itself against numbers.
 
+use super::check::Computation;
 use super::{Choice, Function, Kind, Map, Tape, Var, grad, jacobian};
 use crate::error::{Error, Result};
 use crate::linalg::Lp;
@@ -46,6 +47,10 @@ pub fn check_kind<G>(f: G, args: &[Tensor<f64>]) -> Result<bool>
 where
     G: for<'t> Fn(&[Var<'t, f64>]) -> Var<'t, f64>,
 {
+    check(&f, args)
+}
+
+fn check(f: &Computation<'_>, args: &[Tensor<f64>]) -> Result<bool> {
     let tape = Tape::new();
     let vars: Vec<_> = args.iter().map(|x| tape.var(x.clone())).collect();
     let y = f(&vars);
@@ -68,11 +73,11 @@ where
         node.kind.clone()
     };
     let y = y.value();
-    let (name, of) = (kind.name(), |x: &[Tensor<f64>]| value(&f, x));
+    let (name, of) = (kind.name(), |x: &[Tensor<f64>]| value(f, x));
     let compared = match kind {
         Kind::Entrywise(function) if claims_nothing(&function) => return Ok(false),
-        Kind::Entrywise(function) => entrywise(&f, &function, &args[0]),
-        Kind::Linear(map) => linear(&f, &map, &args[0]),
+        Kind::Entrywise(function) => entrywise(f, &function, &args[0]),
+        Kind::Linear(map) => linear(f, &map, &args[0]),
         Kind::Alias | Kind::Declared(_) => same(name, &y, &args[0]),
         Kind::Scale(c) => same(name, &y, &(&args[0] * c)),
         Kind::AddScalar(c) => same(name, &y, &(&args[0] + c)),
@@ -130,10 +135,7 @@ fn claims_nothing(function: &Function) -> bool {
         && function.slope_at(0.5).iter().all(|slope| slope.is_nan())
 }
 
-fn value<G>(f: &G, args: &[Tensor<f64>]) -> Tensor<f64>
-where
-    G: for<'t> Fn(&[Var<'t, f64>]) -> Var<'t, f64>,
-{
+fn value(f: &Computation<'_>, args: &[Tensor<f64>]) -> Tensor<f64> {
     let tape = Tape::new();
     let vars: Vec<_> = args.iter().map(|x| tape.var(x.clone())).collect();
     f(&vars).value()
@@ -186,10 +188,7 @@ fn claim(
 }
 
 /// A function of each entry.
-fn entrywise<G>(f: &G, function: &Function, x: &Tensor<f64>) -> Result<()>
-where
-    G: for<'t> Fn(&[Var<'t, f64>]) -> Var<'t, f64>,
-{
+fn entrywise(f: &Computation<'_>, function: &Function, x: &Tensor<f64>) -> Result<()> {
     let name = function.name;
     let of = |x: &[f64]| -> Vec<f64> {
         let y = value(f, &[tensor(&[x.len()], x.to_vec())]);
@@ -276,10 +275,7 @@ fn within(x: f64, [low, high]: [f64; 2], error: f64) -> bool {
 }
 
 /// A linear map: f(a x + b z) = a f(x) + b f(z), and the norms of a user's own.
-fn linear<G>(f: &G, map: &Map, x: &Tensor<f64>) -> Result<()>
-where
-    G: for<'t> Fn(&[Var<'t, f64>]) -> Var<'t, f64>,
-{
+fn linear(f: &Computation<'_>, map: &Map, x: &Tensor<f64>) -> Result<()> {
     let name = map.name();
     let rng = &mut ChaCha8Rng::seed_from_u64(0);
     let z = Tensor::from_shape_simple_fn(x.raw_dim(), || StandardNormal.sample(rng));

@@ -81,6 +81,7 @@ impl Rounding {
 /// # Panics
 /// If the variables are on different tapes.
 #[track_caller]
+#[inline(never)]
 pub fn rounding<F: Real>(y: Var<'_, F>, x: Var<'_, F>, radius: f64) -> Result<Rounding> {
     y.tape().accept("lipschitz::rounding", &[x]);
     let tape = y.tape();

@@ -21,6 +21,7 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
+    #[inline(never)]
     pub fn new<F: Real>(tape: Tape<F>, input: Option<usize>, output: usize) -> Self {
         Self {
             input,

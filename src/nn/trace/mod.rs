@@ -23,7 +23,7 @@ pub use lipschitz::{Constant, Constants};
 pub use summary::Summary;
 
 use super::log::{Call, Log, spoken};
-use super::{Module, Pass, Role};
+use super::{Entry, Module, Pass, Role};
 use crate::autodiff::{Function, Kind, Tape, Var};
 use crate::real::Real;
 use crate::symmetry::Ports;
@@ -141,7 +141,7 @@ impl Trace {
         let mut pass = Pass::train(&tape, model, 0);
         pass.log = Some(RefCell::new(Log::new(trained_names(model))));
         let outputs = forward(&pass).iter().map(|y| y.id()).collect();
-        Self::read(model, pass, outputs)
+        Self::read(model.parameters(), pass, outputs)
     }
 
     /// A trace of an evaluation at the input x, for questions about the output as a function of the input:
@@ -196,7 +196,7 @@ impl Trace {
             pass.log = Some(RefCell::new(Log::new(trained_names(model))));
             let y = forward(&pass, x);
             (
-                Self::read(model, pass, vec![y.id()]),
+                Self::read(model.parameters(), pass, vec![y.id()]),
                 x.map(|x| x.id()),
                 y.id(),
             )
@@ -205,13 +205,13 @@ impl Trace {
         trace
     }
 
-    /// Reads what a pass has recorded.
+    /// Reads what a pass over a model with these parameters has recorded.
+    #[inline(never)]
     fn read<F: Real>(
-        model: &(impl Module<F> + ?Sized),
+        trained: Vec<Entry<&Tensor<F>>>,
         mut pass: Pass<'_, '_, F>,
         outputs: Vec<usize>,
     ) -> Self {
-        let trained = model.parameters();
         let tape = pass.tape();
         let parameters: Vec<usize> = pass.vars().iter().map(|v| v.id()).collect();
         let log = pass.log.take().expect("it was put there").into_inner();
