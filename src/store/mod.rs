@@ -98,19 +98,25 @@ impl Place {
     /// As [`save`]; and [`Error::Invalid`] if the file there is not the one that was saved last, a file is
     /// there where nothing was when the place was taken, or the value has 4 GiB or more.
     pub fn save<F: Real>(&mut self, value: &impl Serialize) -> Result<()> {
-        let body = bincode::serde::encode_to_vec(value, ENCODING)
-            .map_err(|e| Error::io(self.0.path(), std::io::Error::other(e)))?;
-        let rule = format!("at most {LIMIT} bytes, which can be read again");
-        let is_readable = body.len() as u64 <= u64::from(LIMIT);
-        Rules("checkpoint").hold(is_readable, "size", rule, body.len())?;
-        let mut header = Vec::with_capacity(HEADER);
-        header.extend(MAGIC);
-        header.extend(VERSION.to_le_bytes());
-        header.extend(float_name(F::NAME));
-        header.extend((body.len() as u64).to_le_bytes());
-        header.extend(crc32fast::hash(&body).to_le_bytes());
+        let [header, body] = encoded::<F>(self.0.path(), value)?;
         self.0.write(&[&header, &body])
     }
+}
+
+/// The header and the body of a checkpoint.
+fn encoded<F: Real>(path: &Path, value: &impl Serialize) -> Result<[Vec<u8>; 2]> {
+    let body = bincode::serde::encode_to_vec(value, ENCODING)
+        .map_err(|e| Error::io(path, std::io::Error::other(e)))?;
+    let rule = format!("at most {LIMIT} bytes, which can be read again");
+    let is_readable = body.len() as u64 <= u64::from(LIMIT);
+    Rules("checkpoint").hold(is_readable, "size", rule, body.len())?;
+    let mut header = Vec::with_capacity(HEADER);
+    header.extend(MAGIC);
+    header.extend(VERSION.to_le_bytes());
+    header.extend(float_name(F::NAME));
+    header.extend((body.len() as u64).to_le_bytes());
+    header.extend(crc32fast::hash(&body).to_le_bytes());
+    Ok([header, body])
 }
 
 /// Writes `value`, whose numbers are of type `F`, once. A run that saves repeatedly keeps a [`Place`].
@@ -121,7 +127,8 @@ impl Place {
 /// the folder, the last step, that fails. [`Error::Invalid`] if `path` names no file, the file there is not a
 /// checkpoint, or another run saves to it, also after waiting for it for a second.
 pub fn save<F: Real>(path: &Path, value: &impl Serialize) -> Result<()> {
-    Place(Slot::new(path.to_owned(), Kind::CHECKPOINT)).save::<F>(value)
+    let [header, body] = encoded::<F>(path, value)?;
+    Slot::new(path.to_owned(), Kind::CHECKPOINT).write_once(&[&header, &body])
 }
 
 /// Reads what [`save`] wrote.

@@ -12,13 +12,14 @@ use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The first bytes of a checkpoint.
 pub(super) const MAGIC: [u8; 8] = *b"emmy\r\n\x1a\n";
 
-/// One file is written at a time: threads that save to one place take turns.
+/// One file is written at a time: threads that save to one place take turns. A thread that waits for another
+/// run has no turn.
 static WRITING: Mutex<()> = Mutex::new(());
 
 /// How often, and after what time, the lock of another run is checked again.
@@ -88,6 +89,39 @@ impl Slot {
     /// Keeps other runs away from the file that is there, if any, and removes the temporary files of killed
     /// runs.
     pub(super) fn take(&mut self) -> Result<()> {
+        self.when_free(Self::occupy)
+    }
+
+    /// Writes the parts to the place, one after the other, all or none.
+    pub(super) fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
+        self.when_free(|slot| slot.write_in_turn(parts).map(|_turn| ()))
+    }
+
+    /// The same for a run that saves once: its lock ends with its turn, so no other thread finds it.
+    pub(super) fn write_once(mut self, parts: &[&[u8]]) -> Result<()> {
+        self.when_free(|slot| {
+            let _turn = slot.write_in_turn(parts)?;
+            slot.held = None;
+            Ok(())
+        })
+    }
+
+    /// Tries it again for a second if another run holds the file.
+    fn when_free(&mut self, f: impl Fn(&mut Self) -> Result<(), Refusal>) -> Result<()> {
+        for attempt in 0..ATTEMPTS {
+            if attempt > 0 {
+                std::thread::sleep(PAUSE);
+            }
+            match f(self) {
+                Err(Refusal::Held) => (),
+                Err(Refusal::Final(error)) => return Err(error),
+                Ok(()) => return Ok(()),
+            }
+        }
+        Err(self.refused(RULE, "one that another run saves to"))
+    }
+
+    fn occupy(&mut self) -> Result<(), Refusal> {
         let target = followed(&self.path).map_err(|e| Error::io(&self.path, e))?;
         let family = family(&target)?;
         // Reported now, not after the first epochs.
@@ -99,15 +133,16 @@ impl Slot {
         Ok(())
     }
 
-    /// Writes the parts to the place, one after the other, all or none.
-    pub(super) fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
-        let _one_at_a_time = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Writes, and returns the turn: while it lives, no other thread writes.
+    fn write_in_turn(&mut self, parts: &[&[u8]]) -> Result<MutexGuard<'static, ()>, Refusal> {
+        let turn = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
         match self.held {
             // The temporary files of killed runs were removed when the place was taken.
             Some(_) => self.hold(&followed(&self.path).map_err(|e| Error::io(&self.path, e))?)?,
-            None => self.take()?,
+            None => self.occupy()?,
         }
-        self.replace(parts).map_err(|e| Error::io(&self.path, e))
+        self.replace(parts).map_err(|e| Error::io(&self.path, e))?;
+        Ok(turn)
     }
 
     fn replace(&mut self, parts: &[&[u8]]) -> io::Result<()> {
@@ -136,51 +171,61 @@ impl Slot {
     /// # Errors
     /// If it is not a regular file or not a checkpoint, another run holds it, or it is not the file that this run
     /// left there.
-    fn hold(&mut self, target: &Path) -> Result<()> {
+    fn hold(&mut self, target: &Path) -> Result<(), Refusal> {
         let io = |e| Error::io(&self.path, e);
-        let refused = |rule: &str, found: &str| {
-            let what = format!("{} {}", self.kind.name, printable(&self.path));
-            Error::invalid(what, rule, found)
+        let Some(found) = open(target).map_err(io)? else {
+            self.held = None;
+            return Ok(());
         };
-        let refuse = |found: &str| refused("a file that no other run saves to", found);
-        for attempt in 0..ATTEMPTS {
-            if attempt > 0 {
-                std::thread::sleep(PAUSE);
-            }
-            let Some(found) = open(target).map_err(io)? else {
-                self.held = None;
-                return Ok(());
+        if let Some(held) = &self.held {
+            let other = "another file than this run saved last, which stays as it is";
+            return match is_same(held, &found).map_err(io)? {
+                true => Ok(()),
+                false => Err(self.refused(RULE, other).into()),
             };
-            if let Some(held) = &self.held {
-                return match is_same(held, &found).map_err(io)? {
-                    true => Ok(()),
-                    false => Err(refuse(
-                        "another file than this run saved last, which stays as it is",
-                    )),
-                };
-            }
-            if lock(&found) == Lock::Another {
-                continue;
-            }
-            if self.was_empty {
-                return Err(refuse(
-                    "a file that was not there when this run began, which stays as it is",
-                ));
-            }
-            if !self.kind.fits(&found).map_err(io)? {
-                let rule = format!("no file, or a {} that may be replaced", self.kind.name);
-                let found = "a file of another kind, which stays as it is";
-                return Err(refused(&rule, found));
-            }
-            // Another run may have renamed its file to this place before the lock was had.
-            if let Some(now) = open(target).map_err(io)?
-                && is_same(&now, &found).map_err(io)?
-            {
-                self.held = cfg!(unix).then_some(found);
-                return Ok(());
-            }
         }
-        Err(refuse("one that another run saves to"))
+        if lock(&found) == Lock::Another {
+            return Err(Refusal::Held);
+        }
+        if self.was_empty {
+            let new = "a file that was not there when this run began, which stays as it is";
+            return Err(self.refused(RULE, new).into());
+        }
+        if !self.kind.fits(&found).map_err(io)? {
+            let rule = format!("no file, or a {} that may be replaced", self.kind.name);
+            let other = "a file of another kind, which stays as it is";
+            return Err(self.refused(&rule, other).into());
+        }
+        // Another run may have renamed its file to this place before the lock was had.
+        match open(target).map_err(io)? {
+            Some(now) if is_same(&now, &found).map_err(io)? => {
+                self.held = cfg!(unix).then_some(found);
+                Ok(())
+            }
+            _ => Err(Refusal::Held),
+        }
+    }
+
+    fn refused(&self, rule: &str, found: &str) -> Error {
+        let what = format!("{} {}", self.kind.name, printable(&self.path));
+        Error::invalid(what, rule, found)
+    }
+}
+
+/// What a file at a place must be.
+const RULE: &str = "a file that no other run saves to";
+
+/// Why a place could not be held.
+enum Refusal {
+    /// Another run holds the file, perhaps not for long.
+    Held,
+    /// What waiting does not change.
+    Final(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Final(error)
     }
 }
 

@@ -283,6 +283,24 @@ fn two_runs_do_not_save_to_one_place() {
     assert_eq!(names(&folder), ["link", "run.ckpt"]);
 }
 
+/// The first run ends only when saves to another place are done, and these do not wait for the one that waits.
+#[test]
+fn a_save_that_waits_for_a_run_keeps_no_other_from_its_place() {
+    let folder = TempDir::new().unwrap();
+    let [held, free] = ["held", "free"].map(|name| folder.path().join(name));
+    let mut first = Place::take(&held).unwrap();
+    first.save::<f32>(&1_u8).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| store::save::<f32>(&held, &2_u8));
+        for k in 0..20_u8 {
+            store::save::<f32>(&free, &k).unwrap();
+        }
+        drop(first);
+        waiting.join().unwrap().unwrap();
+    });
+    assert_eq!(store::load::<f32, u8>(&held).unwrap(), 2);
+}
+
 #[test]
 fn a_file_that_is_no_checkpoint_stays() {
     let folder = TempDir::new().unwrap();

@@ -117,7 +117,7 @@ fn write<F: Real>(path: &Path, model: &str, keys: &[Key<F>], config: String) -> 
         .map_err(|e| not_json("header", path, &e))?;
     let parts = std::iter::once(&header).chain(&encoded);
     let parts: Vec<_> = parts.map(Vec::as_slice).collect();
-    Slot::new(path.to_owned(), Kind::WEIGHTS).write(&parts)
+    Slot::new(path.to_owned(), Kind::WEIGHTS).write_once(&parts)
 }
 
 /// The model of a file: `build` makes a model from the configuration in the file, and the tensors of the file
