@@ -1,17 +1,24 @@
-//! Products of a few rows with a factor that lies in columns: an element is the inner product of a row and a
-//! column, both without gaps. Copying the factor into panels would take several times as long as the product.
+//! Products of a few rows with a factor that is read as it lies in memory. Copying the factor into panels
+//! would take several times as long as the product.
 //!
+//! Where the factor lies in columns, an element is the inner product of a row and a column, both without gaps.
 //! Terms p, p + 16, p + 32, … are added in order by fused multiply-adds, for p = 0..16, and then the sixteen
-//! sums by halves. So the bits of an element depend neither on the width of the vectors nor on the number of
+//! sums by halves. Where it lies in rows, a single row is multiplied by many columns at once, with the sums of
+//! `micro.rs`. So the bits of an element depend neither on the width of the vectors nor on the number of
 //! threads.
 
+use super::micro::{INNER, add_term, write};
 use crate::kernels::{LANES, copy_few, dispatch, fold, padded, par};
 use crate::real::Real;
 use crate::tensor::memory::{self, Buffer};
 use ndarray::ArrayView2;
 use pulp::{Simd, WithSimd};
 
-/// The most rows: of more, each row of a panel serves enough of them.
+/// Vectors of columns whose sums are computed at once where the factor lies in rows: fewer would wait for their
+/// own sums.
+const VECTORS: usize = 8;
+
+/// The most rows where the factor lies in columns: of more, each row of a panel serves enough of them.
 const ROWS: usize = 4;
 
 /// The fewest terms: shorter sums are over before the sixteen are added.
@@ -20,22 +27,42 @@ const TERMS: usize = 64;
 /// Columns whose sums are computed at once, so that no sum waits for itself.
 const COLUMNS: usize = 4;
 
-/// out ← a b, for so few rows and so many terms, where the columns of b follow one another without gaps.
-/// Returns whether that is so; if not, `out` stays as it is.
+/// out ← a b, for so few rows, where the columns of b, or its rows, follow one another without gaps. Returns
+/// whether that is so; if not, `out` stays as it is.
 pub(super) fn product<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) -> bool {
     let (m, k) = a.dim();
-    if m == 0 || m > ROWS || k < TERMS {
+    let columns = b.reversed_axes().to_slice();
+    let columns = columns.filter(|_| (1..=ROWS).contains(&m) && k >= TERMS);
+    let lines = b.to_slice().filter(|_| m == 1 && k > 0);
+    if columns.is_none() && lines.is_none() {
         return false;
     }
-    let Some(columns) = b.reversed_axes().to_slice() else {
-        return false;
-    };
-    let (mut space, mut turned) = (Buffer::default(), Buffer::default());
+    let mut space = Buffer::default();
     let rows = a.to_slice().unwrap_or_else(|| {
         space = memory::scratch(m * k);
         space.iter_mut().zip(&a).for_each(|(out, &x)| *out = x);
         &space
     });
+    match (columns, lines) {
+        (Some(columns), _) => by_columns(rows, columns, m, out),
+        // A term reads a number and writes none: it costs half of an elementary operation.
+        (None, Some(lines)) => par::rows(out, 1, k.div_ceil(2), |first, out| {
+            dispatch(Row {
+                row: rows,
+                lines: &lines[first..],
+                stride: b.ncols(),
+                out,
+            });
+        }),
+        (None, None) => (),
+    }
+    true
+}
+
+/// The product of m rows with columns.
+fn by_columns<F: Real>(rows: &[F], columns: &[F], m: usize, out: &mut [F]) {
+    let (k, n) = (rows.len() / m, out.len() / m);
+    let mut turned = Buffer::default();
     let by_column = if m == 1 {
         &mut *out
     } else {
@@ -51,14 +78,73 @@ pub(super) fn product<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]
             out,
         });
     });
-    if m > 1 && b.ncols() > 0 {
-        for (r, row) in out.chunks_exact_mut(b.ncols()).enumerate() {
+    if m > 1 && n > 0 {
+        for (r, row) in out.chunks_exact_mut(n).enumerate() {
             for (out, column) in row.iter_mut().zip(turned.chunks_exact(m)) {
                 *out = column[r];
             }
         }
     }
-    true
+}
+
+/// The product of one row with some columns of a factor that lies in rows, which begin `stride` elements apart.
+struct Row<'a, F> {
+    row: &'a [F],
+    lines: &'a [F],
+    stride: usize,
+    out: &'a mut [F],
+}
+
+impl<F: Real> WithSimd for Row<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let (lanes, n) = (F::lanes::<S>(), self.out.len());
+        let mut j = 0;
+        while j + VECTORS * lanes <= n {
+            self.columns::<S, VECTORS>(simd, j);
+            j += VECTORS * lanes;
+        }
+        while j + lanes <= n {
+            self.columns::<S, 1>(simd, j);
+            j += lanes;
+        }
+        for j in j..n {
+            self.column(j);
+        }
+    }
+}
+
+impl<F: Real> Row<'_, F> {
+    /// The elements of V vectors of columns, from column j on.
+    #[inline(always)]
+    fn columns<S: Simd, const V: usize>(&mut self, simd: S, j: usize) {
+        let out = &mut self.out[j..][..V * F::lanes::<S>()];
+        for (number, terms) in self.row.chunks(INNER).enumerate() {
+            let lines = &self.lines[number * INNER * self.stride + j..];
+            let mut sums = [[F::splat(simd, F::zero()); V]];
+            for p in 0..terms.len() {
+                let line = F::vectors::<S>(&lines[p * self.stride..][..out.len()]);
+                let line = line.first_chunk().expect("as many vectors");
+                add_term(simd, &mut sums, line, |_| terms[p]);
+            }
+            write(simd, sums, (&mut *out, 0, number > 0));
+        }
+    }
+
+    /// The element of column j.
+    #[inline(always)]
+    fn column(&mut self, j: usize) {
+        for (number, terms) in self.row.chunks(INNER).enumerate() {
+            let lines = &self.lines[number * INNER * self.stride + j..];
+            let mut sum = F::zero();
+            for p in 0..terms.len() {
+                sum = terms[p].mul_add(lines[p * self.stride], sum);
+            }
+            self.out[j] = if number > 0 { self.out[j] + sum } else { sum };
+        }
+    }
 }
 
 /// Inner products of all rows with some columns, one column after the other.

@@ -271,7 +271,7 @@ fn pieces<T, const N: usize>(x: &[T], length: usize) -> [&[T; N]; STEP] {
 
 /// sums ← sums + a b, for a column a, whose element r is `a(r)`, and a row b of V vectors.
 #[inline(always)]
-fn add_term<F: Real, S: Simd, const M: usize, const V: usize>(
+pub(super) fn add_term<F: Real, S: Simd, const M: usize, const V: usize>(
     simd: S,
     sums: &mut [[F::Vector<S>; V]; M],
     b: &[F::Vector<S>; V],
@@ -287,7 +287,7 @@ fn add_term<F: Real, S: Simd, const M: usize, const V: usize>(
 
 /// Sets a part of the output to the sums, or adds them to it.
 #[inline(always)]
-fn write<F: Real, S: Simd, const M: usize, const V: usize>(
+pub(super) fn write<F: Real, S: Simd, const M: usize, const V: usize>(
     simd: S,
     sums: [[F::Vector<S>; V]; M],
     (out, stride, add): (&mut [F], usize, bool),
