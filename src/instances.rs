@@ -1,5 +1,5 @@
-//! Bounds, laws, networks and optimisers compiled here, once per type of numbers, instead of in every
-//! program; `engine/src/instances.rs` says why and does the same for operations.
+//! Bounds, laws, traces, networks, recurrent layers and optimisers compiled here, once per type of numbers,
+//! instead of in every program; `engine/src/instances.rs` says why and does the same for operations.
 
 use crate::autodiff::{Tape, Var};
 use crate::graph::Neighbourhood;

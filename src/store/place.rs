@@ -18,8 +18,8 @@ use std::time::Duration;
 /// The first bytes of a checkpoint.
 pub(super) const MAGIC: [u8; 8] = *b"emmy\r\n\x1a\n";
 
-/// One file is written at a time: threads that save to one place take turns. A thread that waits for another
-/// run has no turn.
+/// One file is written at a time: threads that save to one place take turns. A thread that waits for
+/// another run has no turn.
 static WRITING: Mutex<()> = Mutex::new(());
 
 /// How often, and after what time, the lock of another run is checked again.
@@ -97,7 +97,8 @@ impl Slot {
         self.when_free(|slot| slot.write_in_turn(parts).map(|_turn| ()))
     }
 
-    /// The same for a run that saves once: its lock ends with its turn, so no other thread finds it.
+    /// The same for a run that saves once: if it succeeds, its lock ends with its turn, so no other thread
+    /// finds it.
     pub(super) fn write_once(mut self, parts: &[&[u8]]) -> Result<()> {
         self.when_free(|slot| {
             let _turn = slot.write_in_turn(parts)?;
@@ -215,7 +216,7 @@ impl Slot {
 /// What a file at a place must be.
 const RULE: &str = "a file that no other run saves to";
 
-/// Why a place could not be held.
+/// Why a place could not be held or written.
 enum Refusal {
     /// Another run holds the file, perhaps not for long.
     Held,

@@ -121,6 +121,7 @@ fn every_element_is_the_sum_that_is_stated() {
             // Few rows, with sums in lanes if the right factor lies in columns.
             (1, 64, 1),
             (1, 128, 70),
+            (1, 600, 200),
             (2, 63, 9),
             (3, 77, 6),
             (4, 1040, 33),
@@ -147,16 +148,18 @@ fn every_element_is_the_sum_that_is_stated() {
             let (a, b) = (of(m, k, 5), of(k, n, 6));
             let (at, bt) = (a.t().to_owned(), b.t().to_owned());
             let [at, bt] = [at, bt].map(|x| x.as_standard_layout().into_owned());
-            // Rows with gaps, and columns with gaps.
-            let (wide, tall) = (of(m, 2 * k, 7), of(2 * m, k, 7));
-            let (mut wide, mut tall) = (wide, tall);
+            // Gaps behind rows, between rows, and between all elements.
+            let [mut wide, mut tall, mut loose] =
+                [(m, 2 * k), (2 * m, k), (2 * m, 2 * k)].map(|(m, k)| of(m, k, 7));
             wide.slice_mut(ndarray::s![.., ..k]).assign(&a);
             tall.slice_mut(ndarray::s![..;2, ..]).assign(&a);
+            loose.slice_mut(ndarray::s![..;2, ..;2]).assign(&a);
             let lefts = [
                 a.view(),
                 at.t(),
                 wide.slice(ndarray::s![.., ..k]),
                 tall.slice(ndarray::s![..;2, ..]),
+                loose.slice(ndarray::s![..;2, ..;2]),
             ];
             for right in [b.view(), bt.t()] {
                 let found = lefts.map(|left| bits(&matmul(left, right)));

@@ -1,12 +1,13 @@
 //! Products of a few rows with a factor that is read as it lies in memory. Copying the factor into panels
 //! would take several times as long as the product.
 //!
-//! Where the factor lies in columns, an element is the inner product of a row and a column, both without gaps.
-//! Terms p, p + 16, p + 32, … are added in order by fused multiply-adds, for p = 0..16, and then the sixteen
-//! sums by halves. Where it lies in rows, a single row is multiplied by many columns at once, with the sums of
-//! `micro.rs`. So the bits of an element depend neither on the width of the vectors nor on the number of
-//! threads.
+//! Where the factor lies in columns, an element is the inner product of a row and a column, both without
+//! gaps. Terms p, p + 16, p + 32, … are added in order by fused multiply-adds, for p = 0..16, and then the
+//! sixteen sums by halves. Where it lies in rows, one row is multiplied by many columns at once, with the
+//! sums of `micro.rs`. So the bits of an element depend neither on the width of the vectors nor on the
+//! number of threads.
 
+use super::WHOLE;
 use super::micro::{INNER, add_term, write};
 use crate::kernels::{LANES, copy_few, dispatch, fold, padded, par};
 use crate::real::Real;
@@ -14,26 +15,25 @@ use crate::tensor::memory::{self, Buffer};
 use ndarray::ArrayView2;
 use pulp::{Simd, WithSimd};
 
-/// Vectors of columns whose sums are computed at once where the factor lies in rows: fewer would wait for their
-/// own sums.
-const VECTORS: usize = 8;
-
 /// The most rows where the factor lies in columns: of more, each row of a panel serves enough of them.
 const ROWS: usize = 4;
 
-/// The fewest terms: shorter sums are over before the sixteen are added.
+/// The fewest terms there: shorter sums are over before the sixteen are added.
 const TERMS: usize = 64;
 
-/// Columns whose sums are computed at once, so that no sum waits for itself.
+/// Columns whose sums are computed at once there, so that no sum waits for itself.
 const COLUMNS: usize = 4;
 
-/// out ← a b, for so few rows, where the columns of b, or its rows, follow one another without gaps. Returns
-/// whether that is so; if not, `out` stays as it is.
+/// out ← a b, for one to four rows and [`TERMS`] terms or more where the columns of b have no gaps, or for one
+/// row where the rows of b have none. Returns whether that is so; if not, `out` stays as it is.
 pub(super) fn product<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) -> bool {
-    let (m, k) = a.dim();
+    let ((m, k), n) = (a.dim(), b.ncols());
     let columns = b.reversed_axes().to_slice();
     let columns = columns.filter(|_| (1..=ROWS).contains(&m) && k >= TERMS);
-    let lines = b.to_slice().filter(|_| m == 1 && k > 0);
+    // A larger factor is read from the memory, and threads share the product.
+    let lines = b
+        .to_slice()
+        .filter(|_| m == 1 && k > 0 && n >= LANES && k * n < WHOLE);
     if columns.is_none() && lines.is_none() {
         return false;
     }
@@ -45,14 +45,10 @@ pub(super) fn product<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]
     });
     match (columns, lines) {
         (Some(columns), _) => by_columns(rows, columns, m, out),
-        // A term reads a number and writes none: it costs half of an elementary operation.
-        (None, Some(lines)) => par::rows(out, 1, k.div_ceil(2), |first, out| {
-            dispatch(Row {
-                row: rows,
-                lines: &lines[first..],
-                stride: b.ncols(),
-                out,
-            });
+        (None, Some(lines)) => dispatch(Row {
+            row: rows,
+            lines,
+            out,
         }),
         (None, None) => (),
     }
@@ -87,31 +83,40 @@ fn by_columns<F: Real>(rows: &[F], columns: &[F], m: usize, out: &mut [F]) {
     }
 }
 
-/// The product of one row with some columns of a factor that lies in rows, which begin `stride` elements apart.
+/// The product of one row with a factor that lies in rows.
 struct Row<'a, F> {
     row: &'a [F],
     lines: &'a [F],
-    stride: usize,
     out: &'a mut [F],
 }
 
 impl<F: Real> WithSimd for Row<'_, F> {
     type Output = ();
 
+    /// Eight vectors of columns at once: the sums of fewer would wait for themselves.
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         let (lanes, n) = (F::lanes::<S>(), self.out.len());
         let mut j = 0;
-        while j + VECTORS * lanes <= n {
-            self.columns::<S, VECTORS>(simd, j);
-            j += VECTORS * lanes;
+        while n - j >= 8 * lanes {
+            self.columns::<S, 8>(simd, j);
+            j += 8 * lanes;
         }
-        while j + lanes <= n {
+        if n - j >= 4 * lanes {
+            self.columns::<S, 4>(simd, j);
+            j += 4 * lanes;
+        }
+        if n - j >= 2 * lanes {
+            self.columns::<S, 2>(simd, j);
+            j += 2 * lanes;
+        }
+        if n - j >= lanes {
             self.columns::<S, 1>(simd, j);
             j += lanes;
         }
-        for j in j..n {
-            self.column(j);
+        // Less than a vector is left: the last vector has some columns once more.
+        if j < n {
+            self.columns::<S, 1>(simd, n - lanes);
         }
     }
 }
@@ -120,29 +125,17 @@ impl<F: Real> Row<'_, F> {
     /// The elements of V vectors of columns, from column j on.
     #[inline(always)]
     fn columns<S: Simd, const V: usize>(&mut self, simd: S, j: usize) {
+        let n = self.out.len();
         let out = &mut self.out[j..][..V * F::lanes::<S>()];
         for (number, terms) in self.row.chunks(INNER).enumerate() {
-            let lines = &self.lines[number * INNER * self.stride + j..];
+            let lines = &self.lines[number * INNER * n + j..];
             let mut sums = [[F::splat(simd, F::zero()); V]];
             for p in 0..terms.len() {
-                let line = F::vectors::<S>(&lines[p * self.stride..][..out.len()]);
+                let line = F::vectors::<S>(&lines[p * n..][..out.len()]);
                 let line = line.first_chunk().expect("as many vectors");
                 add_term(simd, &mut sums, line, |_| terms[p]);
             }
             write(simd, sums, (&mut *out, 0, number > 0));
-        }
-    }
-
-    /// The element of column j.
-    #[inline(always)]
-    fn column(&mut self, j: usize) {
-        for (number, terms) in self.row.chunks(INNER).enumerate() {
-            let lines = &self.lines[number * INNER * self.stride + j..];
-            let mut sum = F::zero();
-            for p in 0..terms.len() {
-                sum = terms[p].mul_add(lines[p * self.stride], sum);
-            }
-            self.out[j] = if number > 0 { self.out[j] + sum } else { sum };
         }
     }
 }
