@@ -107,7 +107,7 @@ impl Slot {
         })
     }
 
-    /// Tries it again for a second if another run holds the file.
+    /// Calls f, and calls it again for a second as long as another run holds the file.
     fn when_free(&mut self, f: impl Fn(&mut Self) -> Result<(), Refusal>) -> Result<()> {
         for attempt in 0..ATTEMPTS {
             if attempt > 0 {
@@ -122,6 +122,7 @@ impl Slot {
         Err(self.refused(RULE, "one that another run saves to"))
     }
 
+    /// Takes the place, without waiting.
     fn occupy(&mut self) -> Result<(), Refusal> {
         let target = followed(&self.path).map_err(|e| Error::io(&self.path, e))?;
         let family = family(&target)?;

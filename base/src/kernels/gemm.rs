@@ -8,8 +8,8 @@
 //! | out | [m, n] or […, m, n] |
 //!
 //! How a product is cut changes no bit of it; `gemm/micro.rs` says why. Products with one to four rows have
-//! sums of their own where the right factor lies in columns, and one row has loops of its own where it lies in
-//! rows (`gemm/few.rs`).
+//! sums of their own where the right factor lies in columns, and one row has loops of its own where the
+//! right factor lies in rows (`gemm/few.rs`).
 
 mod factors;
 mod few;

@@ -18,41 +18,45 @@ use pulp::{Simd, WithSimd};
 /// The most rows where the factor lies in columns: of more, each row of a panel serves enough of them.
 const ROWS: usize = 4;
 
-/// The fewest terms there: shorter sums are over before the sixteen are added.
+/// The fewest terms where the factor lies in columns: shorter sums are over before the sixteen are added.
 const TERMS: usize = 64;
 
-/// Columns whose sums are computed at once there, so that no sum waits for itself.
+/// Columns whose inner products are computed at once, so that no sum waits for itself.
 const COLUMNS: usize = 4;
 
-/// out ← a b, for one to four rows and [`TERMS`] terms or more where the columns of b have no gaps, or for one
-/// row where the rows of b have none. Returns whether that is so; if not, `out` stays as it is.
+/// out ← a b, for one to four rows and [`TERMS`] terms or more where the columns of b have no gaps, or for
+/// one row where the rows of b have none. Returns whether that is so; if not, `out` stays as it is.
 pub(super) fn product<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) -> bool {
     let ((m, k), n) = (a.dim(), b.ncols());
-    let columns = b.reversed_axes().to_slice();
-    let columns = columns.filter(|_| (1..=ROWS).contains(&m) && k >= TERMS);
-    // A larger factor is read from the memory, and threads share the product.
-    let lines = b
-        .to_slice()
-        .filter(|_| m == 1 && k > 0 && n >= LANES && k * n < WHOLE);
-    if columns.is_none() && lines.is_none() {
-        return false;
-    }
     let mut space = Buffer::default();
-    let rows = a.to_slice().unwrap_or_else(|| {
-        space = memory::scratch(m * k);
-        space.iter_mut().zip(&a).for_each(|(out, &x)| *out = x);
-        &space
-    });
-    match (columns, lines) {
-        (Some(columns), _) => by_columns(rows, columns, m, out),
-        (None, Some(lines)) => dispatch(Row {
-            row: rows,
-            lines,
-            out,
-        }),
-        (None, None) => (),
+    if (1..=ROWS).contains(&m)
+        && k >= TERMS
+        && let Some(columns) = b.reversed_axes().to_slice()
+    {
+        by_columns(without_gaps(a, &mut space), columns, m, out);
+        return true;
     }
-    true
+    // A larger factor is read from the memory, and threads share the product.
+    if m == 1
+        && k > 0
+        && n >= LANES
+        && k * n < WHOLE
+        && let Some(lines) = b.to_slice()
+    {
+        let row = without_gaps(a, &mut space);
+        dispatch(Row { row, lines, out });
+        return true;
+    }
+    false
+}
+
+/// The rows one after the other, copied to `space` if they lie otherwise.
+fn without_gaps<'a, F: Real>(a: ArrayView2<'a, F>, space: &'a mut Buffer<F>) -> &'a [F] {
+    a.to_slice().unwrap_or_else(|| {
+        *space = memory::scratch(a.len());
+        space.iter_mut().zip(&a).for_each(|(out, &x)| *out = x);
+        space
+    })
 }
 
 /// The product of m rows with columns.
